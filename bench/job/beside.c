@@ -1,14 +1,24 @@
 /* Devices that train the same model beside the measured one: each has a thread, a device and a training of its own, and
  * nothing of them is recorded. All begin each step together, as the replicas of a data-parallel job do, so that
- * the ops which use memory most run at the same time. */
+ * the ops which use memory most run at the same time. Of each one it is kept how long its steps take: devices of one
+ * machine are not always equally fast. */
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/job/measurement.h"
+#include "runtime/base/clock.h"
+
+/* How long a device took, from when all began a step to when it was ready for the next one. */
+struct pace {
+    int64_t began_ns, took_ns; /* of all steps after the warm-up */
+    int64_t n_steps;
+};
 
 struct neighbour {
     struct el_job_beside *all;
     struct el_device *device;
+    struct pace pace;
     pthread_t thread;
 };
 
@@ -21,14 +31,23 @@ struct el_job_beside {
     uint64_t n_steps; /* begun */
     bool ended;
     struct el_error error; /* of the first that failed */
+    struct pace pace;      /* of the measured device */
     int n;                 /* neighbours that are there */
     struct neighbour of[EL_MEMBERS_MAX];
 };
 
-static enum el_status meet(struct el_job_beside *b)
+/* Under the lock. */
+static void count_step(const struct el_job_beside *b, struct pace *pace)
+{
+    int64_t now_ns = el_clock_ns();
+    if (pace->n_steps++ > b->job->trial->train.warmup) pace->took_ns += now_ns - pace->began_ns;
+}
+
+static enum el_status meet(struct el_job_beside *b, struct pace *pace)
 {
     pthread_mutex_lock(&b->lock);
     uint64_t step = b->n_steps;
+    if (!b->ended) count_step(b, pace);
     if (++b->n_come == b->job->trial->beside + 1) {
         b->n_come = 0;
         b->n_steps++;
@@ -36,6 +55,7 @@ static enum el_status meet(struct el_job_beside *b)
     }
     while (b->n_steps == step && !b->ended) pthread_cond_wait(&b->changed, &b->lock);
     bool together = b->n_steps != step;
+    pace->began_ns = el_clock_ns();
     pthread_mutex_unlock(&b->lock);
     return together ? EL_OK : el_fail(EL_ERR_PEER, "training beside another device: it has ended");
 }
@@ -51,15 +71,16 @@ static void end(struct el_job_beside *b, enum el_status status)
 
 static enum el_status before_step(void *context, int member)
 {
+    struct neighbour *neighbour = context;
     (void)member;
-    return meet(context);
+    return meet(neighbour->all, &neighbour->pace);
 }
 
 static enum el_status train_once(struct neighbour *neighbour, struct el_bootstrap *bootstrap)
 {
     struct el_job_beside *b = neighbour->all;
     struct el_train_result result;
-    const struct el_train_hooks hooks = {.context = b, .before_step = before_step};
+    const struct el_train_hooks hooks = {.context = neighbour, .before_step = before_step};
     const struct el_train_place place = {
         .devices = &neighbour->device, .n_devices = 1, .bootstrap = bootstrap, .dataset = b->job->dataset};
     EL_TRY(el_train(&b->config, &place, &hooks, &result));
@@ -113,8 +134,24 @@ enum el_status el_job_beside_open(const struct el_job *job, struct el_job_beside
 
 enum el_status el_job_beside_meet(struct el_job_beside *b)
 {
-    enum el_status status = meet(b);
+    enum el_status status = meet(b, &b->pace);
     return status == EL_OK ? EL_OK : el_error_give(&b->error);
+}
+
+/* A neighbour that waits for the next step has counted one more than the measured device. */
+json_t *el_job_beside_ratios(struct el_job_beside *b)
+{
+    if (!b) return json_null();
+    json_t *ratios = json_array();
+    end(b, EL_OK);
+    for (int i = 0; i < b->n; i++) {
+        const struct pace *own = &b->pace, *other = &b->of[i].pace;
+        int64_t warmup = b->job->trial->train.warmup + 1;
+        double own_ns = (double)own->took_ns / (double)(own->n_steps - warmup);
+        double other_ns = (double)other->took_ns / (double)(other->n_steps - warmup);
+        json_array_append_new(ratios, el_json_real(other_ns / own_ns));
+    }
+    return ratios;
 }
 
 void el_job_beside_close(struct el_job_beside *b)

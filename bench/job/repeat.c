@@ -63,6 +63,7 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
     el_json_put(repeat, "control", control_of(m));
     el_json_put(repeat, "clock",
                 json_pack("{s:b, s:I}", "shared", m->begin.shared, "error_ns", (json_int_t)clock_error_ns));
+    el_json_put(repeat, "beside_step_ratio", el_job_beside_ratios(m->beside));
     el_json_put(repeat, "communicator", el_json_string(result->comm));
     el_json_put(repeat, "comm_algorithms", el_json_string(*result->comm_algorithms ? result->comm_algorithms : NULL));
     json_object_set(repeat, "collectives", m->collectives);

@@ -251,6 +251,7 @@ static void put_devices(json_t *record, const json_t *ok, double global_batch)
     el_json_put(record, "communicator", from_first(ok, "communicator", json_null()));
     el_json_put(record, "comm_algorithms", from_first(ok, "comm_algorithms", json_null()));
     el_json_put(record, "clock", from_first(ok, "clock", json_null()));
+    el_json_put(record, "beside_step_ratio", from_first(ok, "beside_step_ratio", json_null()));
     el_json_put(record, "imbalance", el_trial_imbalance(ok));
     el_json_put(record, "per_device", per_device);
     el_json_put(record, "processes", from_first(ok, "processes", json_array()));

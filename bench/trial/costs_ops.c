@@ -91,6 +91,18 @@ static enum el_status note_beside(const char *dir, const json_t *trial, struct e
     return EL_OK;
 }
 
+/* The mean over records; in older ones there is none. */
+static void add_pace(const json_t *trial, struct el_costs *costs)
+{
+    const json_t *ratios = json_object_get(trial, "beside_step_ratio");
+    size_t n = json_array_size(ratios) < EL_COST_DEVICES_MAX - 1 ? json_array_size(ratios) : EL_COST_DEVICES_MAX - 1;
+    if (n > 0) costs->n_paced++;
+    for (size_t k = 0; k < n; k++) {
+        double ratio = json_number_value(json_array_get(ratios, k)), *mean = &costs->pace_ratio[k + 1];
+        if (ratio > 0) *mean += (ratio - *mean) / costs->n_paced;
+    }
+}
+
 static enum el_status add_trials(const char *dir, const json_t *run, const struct el_train_config *train,
                                  struct el_costs *costs)
 {
@@ -104,6 +116,7 @@ static enum el_status add_trials(const char *dir, const json_t *run, const struc
         if (train) EL_TRY(check(dir, trial, train));
         EL_TRY(note_beside(dir, trial, costs, &beside));
         n++;
+        if (beside) add_pace(trial, costs);
         json_array_foreach(el_json_at(trial, "per_device.0.ops"), i, op) add_op(costs, op, beside);
     }
     if (n > 0 && costs->n_ops > 0) return EL_OK;

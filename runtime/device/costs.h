@@ -20,7 +20,8 @@
  * (bench/trial/costs.c takes those times where a record has them).
  *
  * Devices of one machine slow each other down just by working: an op has a time beside `n_beside` devices that do the
- * same as well as alone, where both were measured. An op that was measured in one way only has that time in both.
+ * same as well as alone, where both were measured. An op that was measured in one way only has that time in both. All
+ * times are device 0's; how much slower or faster others were beside it is `pace_ratio`.
  *
  * Units: bytes, nanoseconds. Ownership: a plain value, of a size for the heap. Threads: any; nothing is kept.
  */
@@ -33,6 +34,7 @@
 #include "runtime/base/status.h"
 
 enum { EL_COST_NAME_BYTES = 16, EL_COST_POINTS_MAX = 64, EL_COST_ROWS_MAX = 48 };
+enum { EL_COST_DEVICES_MAX = 64 };
 enum { EL_COST_LABEL_BYTES = 72, EL_COST_OP_POINTS_MAX = 12, EL_COST_OPS_MAX = 4096 };
 
 struct el_cost_point {
@@ -60,7 +62,10 @@ struct el_costs {
     bool shares_core;        /* and a device has no second one for it: what it takes, compute loses */
     struct el_cost_row copy; /* of bytes within a device's memory; n 0: not measured */
     int n_beside;            /* devices that worked beside the measured one; 0: never any */
-    int n_ops;               /* 0: only what communicates was measured */
+    /* Of device d of a job: its times over device 0's, as they were beside each other. 0: not known, as 1. */
+    double pace_ratio[EL_COST_DEVICES_MAX];
+    int n_paced; /* records it is the mean of */
+    int n_ops;   /* 0: only what communicates was measured */
     struct el_cost_op ops[EL_COST_OPS_MAX];
 };
 

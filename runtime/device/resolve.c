@@ -25,6 +25,15 @@ struct el_joint {
 
 /* ---- virtual time ---- */
 
+/* Of a device's times over device 0's. */
+static double pace(const struct el_device *device)
+{
+    const struct el_costs *costs = device->spec.costs;
+    int position = device->spec.position;
+    bool known = costs && position < EL_COST_DEVICES_MAX && costs->pace_ratio[position] > 0;
+    return known ? costs->pace_ratio[position] : 1;
+}
+
 /* What was injected comes on top, as on devices that work. */
 static enum el_status find_cost(struct el_program *program, int id, bool beside, int64_t *ns_p)
 {
@@ -34,6 +43,7 @@ static enum el_status find_cost(struct el_program *program, int id, bool beside,
     int64_t cost;
     if (task->message.of && !task->message.sends) return EL_OK; /* its time is the sender's */
     EL_TRY(device->ops->cost_ns(device->state, info, beside, &cost));
+    if (info->op_class != EL_CLASS_COMM) cost = (int64_t)((double)cost * pace(device));
     if (task->stretch > 0) cost = (int64_t)((double)cost * task->stretch);
     if (info->op_class == EL_CLASS_COMM)
         cost += (int64_t)(device->spec.inject.wire_ms_per_mib * 1e6 * info->bytes / (1 << 20));

@@ -30,19 +30,22 @@ static const struct {
     int n_beside, ops[MEMBERS][OPS + 1], n_devices;
     bool in_turns; /* a device begins when the one before it has ended */
     double us[MEMBERS];
+    double pace_ratio; /* of device 1 */
 } cases[] = {
-    {"alone", 1, {{0, -1}}, 1, false, {100}},
-    {"two at once", 1, {{0, -1}, {0, -1}}, 2, false, {200, 200}},
-    {"in turns", 1, {{0, -1}, {0, -1}}, 2, true, {100, 200}},
+    {"alone", 1, {{0, -1}}, 1, false, {100}, 0},
+    {"two at once", 1, {{0, -1}, {0, -1}}, 2, false, {200, 200}, 0},
+    {"in turns", 1, {{0, -1}, {0, -1}}, 2, true, {100, 200}, 0},
     /* For 100 us at half its rate, then the other half of its work. */
-    {"beside a shorter one", 1, {{0, -1}, {1, -1}}, 2, false, {150, 100}},
-    {"two of three", 2, {{0, -1}, {0, -1}}, 2, false, {400 / 3., 400 / 3.}},
-    {"three of three", 2, {{0, -1}, {0, -1}, {0, -1}}, 3, false, {200, 200, 200}},
-    {"more than were measured", 1, {{0, -1}, {0, -1}, {0, -1}}, 3, false, {200, 200, 200}},
-    {"beside communication", 1, {{0, -1}, {3, -1}}, 2, false, {100, 100}},
-    {"what does not mind", 1, {{0, -1}, {2, -1}}, 2, false, {150, 100}},
-    {"one after another", 1, {{0, 0, -1}, {1, 1, -1}}, 2, false, {300, 200}},
-    {"never measured beside others", 0, {{0, -1}, {0, -1}}, 2, false, {100, 100}},
+    {"beside a shorter one", 1, {{0, -1}, {1, -1}}, 2, false, {150, 100}, 0},
+    {"two of three", 2, {{0, -1}, {0, -1}}, 2, false, {400 / 3., 400 / 3.}, 0},
+    {"three of three", 2, {{0, -1}, {0, -1}, {0, -1}}, 3, false, {200, 200, 200}, 0},
+    {"more than were measured", 1, {{0, -1}, {0, -1}, {0, -1}}, 3, false, {200, 200, 200}, 0},
+    {"beside communication", 1, {{0, -1}, {3, -1}}, 2, false, {100, 100}, 0},
+    {"what does not mind", 1, {{0, -1}, {2, -1}}, 2, false, {150, 100}, 0},
+    {"one after another", 1, {{0, 0, -1}, {1, 1, -1}}, 2, false, {300, 200}, 0},
+    {"never measured beside others", 0, {{0, -1}, {0, -1}}, 2, false, {100, 100}, 0},
+    {"beside a slower one", 1, {{2, -1}, {2, -1}}, 2, false, {100, 150}, 1.5},
+    {"a slower one in its turn", 1, {{2, -1}, {2, -1}}, 2, true, {100, 250}, 1.5},
 };
 
 static struct el_costs *make_costs(int n_beside)
@@ -64,6 +67,7 @@ static struct el_costs *make_costs(int n_beside)
 static void check(size_t c)
 {
     struct el_costs *costs = make_costs(cases[c].n_beside);
+    costs->pace_ratio[1] = cases[c].pace_ratio;
     struct el_device *devices[MEMBERS];
     struct el_program *program;
     struct seen seen;

@@ -279,7 +279,8 @@ static void ops_beside_others_are_apart(void **state)
 {
     (void)state;
     static const char text[] = "{'schema': 2, 'trials': [" TRIAL("", "1000", "1") ", " TRIAL(
-        "'beside': 1", "1000", "3") ", " TRIAL("'beside': 1, 'n': 2", "3000", "9") "]}";
+        "'beside': 1}, 'beside_step_ratio': [1.25], 'x': {'n': 1", "1000",
+        "3") ", " TRIAL("'beside': 1, 'n': 2}, 'beside_step_ratio': [1.75], 'x': {'n': 1", "3000", "9") "]}";
     static const struct {
         double bytes;
         bool beside;
@@ -290,6 +291,7 @@ static void ops_beside_others_are_apart(void **state)
     write_run(text, "", "");
     assert_int_equal(el_costs_read(run_folder, &config, &costs), EL_OK);
     assert_int_equal(costs->n_beside, 1);
+    assert_true(costs->pace_ratio[0] == 0 && costs->pace_ratio[1] == 1.5); /* the mean of the records' */
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         struct el_op_info op = {
             .label = "linear_forward out", .phase = EL_PHASE_FORWARD, .bytes = known[i].bytes, .flops = 1e6};

@@ -36,8 +36,8 @@ static json_t *launch(int i, double wobble)
     for (int v = 0; v < n; v++) {
         double ms = step_ms(&list[v]) + i + (list[v].is_ddp ? wobble : 0);
         bool held = list[v].fixes & EL_DP_FIX_UPDATE || list[v].is_ddp;
-        json_array_append_new(variants, json_pack("{s:[f, f, f], s:[{s:i}, {s:i}, {s:i}]}", "block_ms", ms, ms + 100, ms - 0.1,
-                                                  "memory", "peak_bytes", 400, "peak_bytes", held ? 400 : 190,
+        json_array_append_new(variants, json_pack("{s:[f, f, f], s:[{s:i}, {s:i}, {s:i}]}", "block_ms", ms, ms + 100,
+                                                  ms - 0.1, "memory", "peak_bytes", 400, "peak_bytes", held ? 400 : 190,
                                                   "peak_bytes", held ? 400 : 210));
     }
     return json_pack("{s:o, s:{}}", "variants", variants, "environment");
@@ -139,8 +139,10 @@ static void the_table_says_what_is_not_known(void **state)
     FILE *out = open_memstream(&text, &length);
     el_explain_print(document, out);
     fclose(out);
-    assert_non_null(strstr(text, "What makes dp slower than ddp here: mlp, batch 24 on 3 devices, 2 launches of 3 blocks"));
-    assert_non_null(strstr(text, "replicas     3.00             none       6.00             none  outputs,update,replicas"));
+    assert_non_null(
+        strstr(text, "What makes dp slower than ddp here: mlp, batch 24 on 3 devices, 2 launches of 3 blocks"));
+    assert_non_null(
+        strstr(text, "replicas     3.00             none       6.00             none  outputs,update,replicas"));
     assert_non_null(strstr(text, "An interval needs five launches"));
     free(text);
     json_decref(document);
