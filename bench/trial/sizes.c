@@ -2,9 +2,12 @@
 #include "bench/trial/sizes.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/base/text.h"
+#include "runtime/base/clock.h"
 #include "runtime/data/vectors.h"
 
 /* A size that the model does not have would change nothing, in silence; so would another than it always has. */
@@ -57,6 +60,35 @@ static enum el_status check_taken(const struct el_options *options, const struct
     return EL_OK;
 }
 
+/* ---- images are read for minutes where there are many ---- */
+
+static const int64_t SILENT_NS = (int64_t)2000000000, DRAW_EVERY_NS = (int64_t)1000000000;
+
+struct reading {
+    int64_t begin_ns, drawn_ns; /* the latter 0: never */
+};
+
+static void draw_reading(void *context, int64_t done, int64_t total)
+{
+    struct reading *reading = context;
+    const int64_t now_ns = el_clock_ns();
+    if (now_ns - reading->begin_ns < SILENT_NS || now_ns - reading->drawn_ns < DRAW_EVERY_NS) return;
+    reading->drawn_ns = now_ns;
+    fprintf(stderr, "\r\033[Kreading images: %" PRId64 " of %" PRId64, done, total);
+    fflush(stderr);
+}
+
+static enum el_status open_data(const struct el_options *options, struct el_dataset_spec *spec,
+                                struct el_dataset **dataset_p)
+{
+    struct reading reading = {.begin_ns = el_clock_ns()};
+    if (!options->quiet && isatty(STDERR_FILENO) == 1) spec->progress = draw_reading;
+    spec->context = &reading;
+    enum el_status status = el_dataset_open(spec, dataset_p);
+    if (reading.drawn_ns) fputs("\r\033[K", stderr);
+    return status;
+}
+
 enum el_status el_sizes_resolve(const struct el_options *options, struct el_model_config *model_p,
                                 struct el_dataset **dataset_p)
 {
@@ -78,7 +110,7 @@ enum el_status el_sizes_resolve(const struct el_options *options, struct el_mode
                                    .held_out = options->train.epochs ? 0.1 : 0,
                                    .in_files = options->in_files,
                                    .vectors = *options->vectors ? options->vectors : NULL};
-    EL_TRY(el_dataset_open(&spec, &dataset));
+    EL_TRY(open_data(options, &spec, &dataset));
     const int64_t seq = el_dataset_seq(dataset), vocab = el_dataset_vocab(dataset), image = el_dataset_image(dataset);
     if (image) el_model_set(&model, "image", &image, 1);
     if (info->input == EL_INPUT_IDS) el_model_set(&model, "seq", &seq, 1);

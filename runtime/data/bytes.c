@@ -16,15 +16,20 @@ const char *el_path_tail(const char *path)
     return length > PATH_SHOWN_BYTES ? path + length - PATH_SHOWN_BYTES : path;
 }
 
-/* Pipes are refused because every trial and every rank reads the file again. */
+enum el_status el_file_check(const char *what, const char *path, const struct stat *info)
+{
+    if (S_ISREG(info->st_mode)) return EL_OK;
+    if (S_ISDIR(info->st_mode))
+        return el_fail(EL_ERR_IO, "%s%s: is a directory; give a file in it%s", what, el_path_tail(path),
+                       *what ? " (a folder is for images)" : "");
+    return el_fail(EL_ERR_IO, "%s%s: is not a regular file, and it is read more than once", what, el_path_tail(path));
+}
+
 static enum el_status check_file(const char *path, struct stat *info_p)
 {
     const char *shown = el_path_tail(path);
     if (stat(path, info_p) != 0) return el_fail_errno("data file %s", shown);
-    if (S_ISDIR(info_p->st_mode))
-        return el_fail(EL_ERR_IO, "data file %s: is a directory; give a file in it (a folder is for images)", shown);
-    if (!S_ISREG(info_p->st_mode))
-        return el_fail(EL_ERR_IO, "data file %s: is not a regular file, and it is read more than once", shown);
+    EL_TRY(el_file_check("data file ", path, info_p));
     if (info_p->st_size > FILE_BYTES_MAX)
         return el_fail(EL_ERR_INVALID, "data file %s: larger than 2 GiB; a set is kept in memory", shown);
     return EL_OK;

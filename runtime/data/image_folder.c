@@ -152,7 +152,7 @@ static enum el_status list_class(const char *root, const char *name, int32_t lab
         status = take_entry(tree, entry, label, listing);
     if (status == EL_OK && errno) status = el_fail_errno("%s", el_path_tail(path));
     if (status == EL_OK && listing->count == before)
-        status = el_fail(EL_ERR_INVALID, "%s: no image in this class's folder (png, jpg, jpeg, ppm): remove it",
+        status = el_fail(EL_ERR_INVALID, "%s: no image in this class's folder (png, jpg, jpeg, ppm, pgm): remove it",
                          el_path_tail(path));
     if (tree) fts_close(tree);
     free(path);
@@ -209,13 +209,15 @@ static enum el_status take_over(struct listing *listing, struct el_samples *samp
     return status;
 }
 
-static enum el_status read_images(struct listing *listing, int64_t side, bool in_files, struct el_samples *samples_p)
+static enum el_status read_images(const struct el_dataset_spec *spec, struct listing *listing, int64_t side,
+                                  struct el_samples *samples_p)
 {
-    if (in_files) return take_over(listing, samples_p);
+    if (spec->in_files) return take_over(listing, samples_p);
     EL_TRY(el_images_alloc(listing->count, side, listing->count * el_image_bytes(side), samples_p));
     for (int64_t i = 0; i < listing->count; i++) {
         samples_p->labels[i] = listing->images[i].label;
         EL_TRY(read_image(listing->images[i].path, side, samples_p->pixels + samples_p->starts[i]));
+        if (spec->progress) spec->progress(spec->context, i + 1, listing->count);
     }
     return EL_OK;
 }
@@ -240,8 +242,8 @@ static enum el_status read_both(const struct el_dataset_spec *spec, const char *
         status = el_fail(EL_ERR_INVALID, "%s: %d folders of classes, but --classes %lld", el_path_tail(train),
                          known.n_classes, (long long)set->classes);
     if (status == EL_OK && test) status = list_images(test, &known, &other);
-    if (status == EL_OK) status = read_images(&known, set->image, spec->in_files, &set->train);
-    if (status == EL_OK && test) status = read_images(&other, set->image, spec->in_files, &set->test);
+    if (status == EL_OK) status = read_images(spec, &known, set->image, &set->train);
+    if (status == EL_OK && test) status = read_images(spec, &other, set->image, &set->test);
     listing_free(&known);
     listing_free(&other);
     return status;

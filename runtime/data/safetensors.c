@@ -205,9 +205,7 @@ static enum el_status open_file(struct el_safetensors *file)
     const char *shown = el_path_tail(file->path);
     file->descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is refused, not waited for */
     if (file->descriptor < 0 || fstat(file->descriptor, &info) != 0) return el_fail_errno("%s", shown);
-    if (S_ISDIR(info.st_mode)) return el_fail(EL_ERR_IO, "%s: is a directory; give a file in it", shown);
-    if (!S_ISREG(info.st_mode))
-        return el_fail(EL_ERR_IO, "%s: is not a regular file, and it is read more than once", shown);
+    EL_TRY(el_file_check("", file->path, &info));
     return read_header(file, (uint64_t)info.st_size);
 }
 

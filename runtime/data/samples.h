@@ -6,6 +6,7 @@
 #define EL_DATA_SAMPLES_H
 
 #include <pthread.h>
+#include <sys/stat.h>
 
 #include "runtime/data/codec/codec.h"
 #include "runtime/data/data.h"
@@ -59,6 +60,9 @@ struct el_text {
     char *bytes;
     size_t length;
 };
+/* Whether it can be read again, by each trial and each rank: a regular file. `what` stands before its path. Errors:
+ * EL_ERR_IO. */
+enum el_status el_file_check(const char *what, const char *path, const struct stat *info);
 /* Errors: no regular file, or larger than 2 GiB. */
 enum el_status el_bytes_load(const char *path, struct el_text *text_p);
 /* The same found to be text, without the blank space at its end. */

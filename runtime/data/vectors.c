@@ -137,8 +137,7 @@ enum el_status el_vectors_read(const char *path, const struct el_vocabulary *voc
     struct reader reader = {.path = path, .vocabulary = vocabulary, .vocab = vocab};
     struct stat info;
     if (stat(path, &info) != 0) return el_fail_errno("%s", el_path_tail(path));
-    if (!S_ISREG(info.st_mode)) /* before it is opened: a pipe that nobody writes would be waited for */
-        return el_fail(EL_ERR_IO, "%s: is not a regular file, and it is read more than once", el_path_tail(path));
+    EL_TRY(el_file_check("", path, &info)); /* before it is opened: a pipe that nobody writes would be waited for */
     reader.file = fopen(path, "re");
     if (!reader.file) return el_fail_errno("%s", el_path_tail(path));
     enum el_status status = EL_OK;

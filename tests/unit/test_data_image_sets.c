@@ -181,6 +181,27 @@ static void bad_cifar_is_refused(void **state)
     expect_words("4.7 GiB|at most 4|--image");
 }
 
+static void count_images(void *context, int64_t done, int64_t total)
+{
+    int64_t *n = context;
+    assert_int_equal(done, *n % 2 + 1); /* of training, then of the test */
+    assert_int_equal(total, *n < 2 ? 2 : 1);
+    ++*n;
+}
+
+static void reading_is_told_image_by_image(void **state)
+{
+    (void)state;
+    int64_t n = 0;
+    empty_folder();
+    put_plain("train/cat/a.ppm", 10, 8, 20);
+    put_plain("train/dog/a.ppm", 8, 10, 10);
+    put_plain("val/cat/d.ppm", 30, 20, 40);
+    el_dataset_close(
+        open_good((struct el_dataset_spec){.source = folder, .image = 8, .progress = count_images, .context = &n}));
+    assert_int_equal(n, 3);
+}
+
 static void folders_are_read(void **state)
 {
     (void)state;
@@ -286,11 +307,9 @@ static void synthetic_images_are_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cifar_is_read),
-        cmocka_unit_test(bad_cifar_is_refused),
-        cmocka_unit_test(folders_are_read),
-        cmocka_unit_test(bad_folders_are_refused),
-        cmocka_unit_test(synthetic_images_are_files),
+        cmocka_unit_test(cifar_is_read),           cmocka_unit_test(bad_cifar_is_refused),
+        cmocka_unit_test(folders_are_read),        cmocka_unit_test(reading_is_told_image_by_image),
+        cmocka_unit_test(bad_folders_are_refused), cmocka_unit_test(synthetic_images_are_files),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -10,8 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "runtime/comm/comm_ops.h"
+#include "runtime/parallel/train.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
 
@@ -136,6 +139,51 @@ static enum el_status build_program(struct el_device *const *devices)
     return status;
 }
 
+static enum el_status forecast(void)
+{
+    struct el_memory_forecast forecasts[1];
+    struct el_train_config config = {.mode = "single", .dtype = EL_F32, .global_batch = 4, .n_devices = 1, .steps = 1};
+    strcpy(config.model.name, "textcnn");
+    enum el_status status = el_model_resolve(&config.model);
+    if (status == EL_OK) status = el_train_check(&config);
+    if (status == EL_OK) status = el_train_forecast(&config, el_kernels_cpu(), forecasts);
+    return status;
+}
+
+/* oneDNN throws in C++ then, which C cannot catch: the process ends, with a line and a status, and not by a signal. */
+static void test_the_kernels_library_without_memory(void **state)
+{
+    (void)state;
+    enum { STEP = 41, MOST = 200, LINE_BYTES = 200 };
+    int n_ended = 0, ended = 1;
+    if (!el_kernels_cpu_library()) skip();
+    for (int k = 0; k < MOST && ended != 0; k++) {
+        char line[LINE_BYTES] = "";
+        int pipes[2];
+        assert_int_equal(pipe(pipes), 0);
+        pid_t child = fork();
+        if (child == 0) {
+            dup2(pipes[1], STDERR_FILENO);
+            heap.left = 1 + k * STEP;
+            heap.armed = true;
+            enum el_status status = forecast();
+            heap.armed = false;
+            _exit(status == EL_OK ? 0 : status == EL_ERR_HOST_MEMORY ? 2 : 3);
+        }
+        close(pipes[1]);
+        ssize_t n = read(pipes[0], line, sizeof line - 1);
+        close(pipes[0]);
+        assert_true(child > 0 && waitpid(child, &ended, 0) == child && n >= 0);
+        if (!WIFEXITED(ended) || WEXITSTATUS(ended) > 2)
+            fail_msg("allocation %d fails: status %x, %s", 1 + k * STEP, (unsigned)ended, line);
+        if (WEXITSTATUS(ended) != 1) continue;
+        assert_non_null(strstr(line, "evenload: no memory for oneDNN's kernels: give the process more memory"));
+        n_ended++;
+    }
+    assert_int_equal(ended, 0);
+    assert_true(n_ended > 2);
+}
+
 static void on_devices(enum el_status (*scene)(struct el_device *const *devices))
 {
     struct el_device *devices[MEMBERS];
@@ -164,6 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_opening_staged_communicators),
         cmocka_unit_test(test_building_a_program),
+        cmocka_unit_test(test_the_kernels_library_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

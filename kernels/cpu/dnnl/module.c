@@ -1,7 +1,31 @@
 /* The module's table: which ops oneDNN does. What it does not list, the vector loops or the reference do. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "kernels/cpu/dnnl/common.h"
+
+/* The library is in C++, and C cannot catch what it throws where it gets no memory. So that ends the program, by a line
+ * of its own instead of an abort. The C++ run time is there with the library. */
+extern void (*set_terminate(void (*handler)(void)))(void) __asm__("_ZSt13set_terminatePFvvE");
+extern const char *const *current_exception(void) __asm__("__cxa_current_exception_type"); /* [1]: its type's name */
+extern void *make_globals(void) __asm__("__cxa_get_globals"); /* what a thread needs to throw, made at first use */
+
+static void end_without_memory(void)
+{
+    static const char words[] = "evenload: no memory for oneDNN's kernels: give the process more memory, or take a "
+                                "smaller model or batch\n";
+    const char *const *type = current_exception();
+    if (!type || !strstr(type[1], "bad_alloc")) abort();
+    if (write(STDERR_FILENO, words, sizeof words - 1) < 0) abort();
+    _exit(EXIT_FAILURE);
+}
+
+__attribute__((constructor)) static void take_over_the_end(void)
+{
+    set_terminate(end_without_memory);
+}
 
 static const struct el_kernel *find(enum el_op_kind op)
 {
@@ -16,6 +40,7 @@ static const struct el_kernel *find(enum el_op_kind op)
         [EL_OP_CONV2D_BACKWARD_DATA] = &el_dnnl_conv2d_backward_data,
         [EL_OP_CONV2D_BACKWARD_WEIGHTS] = &el_dnnl_conv2d_backward_weights,
     };
+    make_globals();
     return (unsigned)op < EL_OP_COUNT ? rows[op] : NULL;
 }
 
