@@ -7,6 +7,7 @@
 #include "bench/commands.h"
 #include "bench/data/data.h"
 #include "bench/plot/plot.h"
+#include "bench/trial/sizes.h"
 
 static enum el_status show(struct el_campaign *c)
 {
@@ -24,6 +25,24 @@ static enum el_status show(struct el_campaign *c)
         el_text_line(stdout, "%s", path);
     }
     if (status == EL_OK) el_say_not_drawn(el_plot_figures(&figure, 1, document, c->store.dir, messages), messages);
+    json_decref(document);
+    return status;
+}
+
+static enum el_status show_sampler(const struct el_options *options)
+{
+    struct el_options memory = *options;
+    struct el_model_config model;
+    struct el_dataset *dataset = NULL;
+    json_t *document = NULL;
+    int64_t length = options->sampler.samples;
+    memory.in_files = false;
+    if (!length) EL_TRY(el_sizes_resolve(&memory, &model, &dataset));
+    if (!length) length = el_dataset_size(dataset, EL_SPLIT_TRAIN);
+    el_dataset_close(dataset);
+    EL_TRY(el_sampler_document(options, length, &document));
+    enum el_status status = options->json ? el_print_json(document, stdout) : EL_OK;
+    if (!options->json) el_sampler_print(document, stdout);
     json_decref(document);
     return status;
 }
@@ -71,6 +90,10 @@ enum el_status el_cmd_data(struct el_options *options, int *exit_status_p)
 {
     struct el_campaign campaign;
     char headline[96];
+    if (options->sampler.ranks) return show_sampler(options);
+    if (options->sampler.samples || options->sampler.drop_last || options->sampler.no_shuffle)
+        return el_fail(EL_ERR_INVALID,
+                       "--samples, --drop-last and --no-shuffle say what --sampler shows: add --sampler 2");
     EL_TRY(use_files(options));
     EL_TRY(check_cache(options));
     add_none(options);

@@ -49,6 +49,13 @@ struct el_wire_options {
     bool csv, show_steps;
 };
 
+/* What only `data` takes: a sampler to be shown. */
+struct el_sampler_options {
+    int ranks;       /* 0: none */
+    int64_t samples; /* 0: as many as the data have */
+    bool drop_last, no_shuffle;
+};
+
 struct el_options {
     char modes[EL_LIST_MAX][16];
     int n_modes;
@@ -98,6 +105,7 @@ struct el_options {
     char inject[EL_PATH_BYTES]; /* injected disturbances (bench/trial/inject.h); "": none */
     struct el_regress_options regress;
     struct el_wire_options wire;
+    struct el_sampler_options sampler;
     char preset[EL_PATH_BYTES]; /* of imbalance; "": none */
     char dir[EL_PATH_BYTES];    /* the argument that is no option: a run's folder */
     char action[16];            /* the one before it, of a command that has several: baseline's; comm's operation */

@@ -136,3 +136,9 @@ assert all(abs(float(r["evenload_ms"]) / float(r["torch_ms"]) / float(r["ratio"]
     refuses "--ranks takes numbers" "$peer" --ranks 1,x
     refuses "--bucket-view takes on or off" "$peer" --bucket-view both
 }
+
+@test "each rank's samples are DistributedSampler's, given its permutation" {
+    need_torch
+    "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/sampler.py" "$EVENLOAD" >sampler.txt 2>sampler.err || { cat sampler.txt && tail sampler.err && false; }
+    [[ $(wc -l <sampler.txt) == 32 ]]
+}
