@@ -62,11 +62,12 @@ static enum el_status use_files(struct el_options *options)
 /* 0 is what all others are compared with. */
 static void add_none(struct el_options *options)
 {
-    if (options->n_workers > 0 && options->workers[0] == 0) return;
-    int n = options->n_workers < EL_LIST_MAX ? options->n_workers : EL_LIST_MAX - 1;
-    memmove(options->workers + 1, options->workers, (size_t)n * sizeof *options->workers);
-    options->workers[0] = 0;
-    options->n_workers = n + 1;
+    struct el_number_list *list = &options->workers;
+    if (list->n > 0 && list->v[0] == 0) return;
+    int n = list->n < EL_LIST_MAX ? list->n : EL_LIST_MAX - 1;
+    memmove(list->v + 1, list->v, (size_t)n * sizeof *list->v);
+    list->v[0] = 0;
+    list->n = n + 1;
 }
 
 /* Cold rows only where files can be made cold. */

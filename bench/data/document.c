@@ -106,6 +106,7 @@ static json_t *row_of(const struct el_campaign *c, int t)
     if (!launches) return row;
     for (int r = 0; r < c->options->repeats; r++) launches[r] = read_launch(*el_campaign_repeat(c, t, r));
     el_json_put(row, "workers", json_integer(loading->workers));
+    el_json_put(row, "prefetch", loading->workers ? json_integer(loading->prefetch) : json_null());
     el_json_put_text(row, "page_cache", loading->cold ? "cold" : "warm");
     el_json_put(row, "status", el_json_string(el_json_text(trial, "status", NULL)));
     el_json_put(row, "reason", el_json_string(el_json_text(trial, "reason", NULL)));
@@ -174,6 +175,7 @@ static json_t *recommend(const json_t *rows, const char *page_cache)
                           : ceil(el_json_number(none, "load_ms") / el_json_number(none, "compute_ms"));
     el_json_put_text(answer, "page_cache", page_cache);
     el_json_put(answer, "workers", found ? json_incref(json_object_get(found, "workers")) : json_null());
+    el_json_put(answer, "prefetch", found ? json_incref(json_object_get(found, "prefetch")) : json_null());
     el_json_put_real(answer, "exposed_pct", found ? shown_pct(found) : NAN);
     el_json_put_real(answer, "without_pct", el_json_number(none, "exposed_pct"));
     el_json_put_real(answer, "estimate", estimate);
@@ -193,7 +195,6 @@ static void put_about(json_t *document, const struct el_campaign *c)
     el_json_put_text(document, "data_in", trial->in_files ? "disk" : "memory");
     el_json_put_text(document, "decodes", el_dataset_image(c->set.dataset) ? "pixels" : "words");
     el_json_put_text(document, "worker", loading->kind == EL_WORKER_PROCESS ? "process" : "thread");
-    el_json_put(document, "prefetch", json_integer(loading->prefetch));
     el_json_put(document, "devices", json_integer(trial->n_devices));
     el_json_put(document, "global_batch", json_integer(trial->train.global_batch));
     el_json_put(document, "launches", json_integer(c->options->repeats));

@@ -1,5 +1,5 @@
 /* The steps' lanes: a device that loads and computes, and its workers above it, without workers and with those that
- * were recommended (or the most that were measured). Everything the script draws is a row here. */
+ * were recommended (where none were, with the most that were measured). Everything the script draws is a row here. */
 #include <math.h>
 #include <string.h>
 
@@ -26,12 +26,14 @@ static double ms_of(const struct panel *panel, const char *column, size_t i)
 }
 
 /* A batch is known when it has been taken: so many steps are left out at the end as workers may be ahead. */
-static bool open_panel(const json_t *row, size_t prefetch, struct panel *panel)
+static bool open_panel(const json_t *row, struct panel *panel)
 {
     const json_t *spans = json_object_get(row, "spans");
-    size_t n = json_array_size(json_object_get(spans, "got_ms")), workers = (size_t)el_json_number(row, "workers");
+    size_t n = json_array_size(json_object_get(spans, "got_ms")),
+           workers = row ? (size_t)el_json_whole(row, "workers") : 0;
     if (!row || n < 2) return false;
-    size_t shown = n - 1 < STEPS_SHOWN ? n - 1 : STEPS_SHOWN, ahead = workers * prefetch;
+    size_t shown = n - 1 < STEPS_SHOWN ? n - 1 : STEPS_SHOWN,
+           ahead = workers ? workers * (size_t)el_json_whole(row, "prefetch") : 0;
     size_t last = n - 1 - (ahead < n - 1 - shown ? ahead : n - 1 - shown);
     *panel = (struct panel){.row = row, .spans = spans, .first = last - shown, .last = last, .n = n};
     panel->from_ms = ms_of(panel, "asked_ms", panel->first);
@@ -54,11 +56,11 @@ static int choose_panels(const json_t *document, struct panel panels[PANELS])
         double workers = el_json_number(row, "workers");
         if (!el_json_is(row, "page_cache", el_json_text(document, "recommended.0.page_cache", "warm"))) continue;
         if (workers == 0) without = row;
-        if (workers > 0 && (!with || !(el_json_number(with, "workers") >= wanted))) with = row;
+        bool before = isnan(wanted) || workers <= wanted;
+        if (workers > 0 && before && (!with || workers > el_json_number(with, "workers"))) with = row;
     }
-    const size_t prefetch = (size_t)el_json_number(document, "prefetch");
-    n += without && open_panel(without, prefetch, &panels[n]);
-    n += with && open_panel(with, prefetch, &panels[n]);
+    n += without && open_panel(without, &panels[n]);
+    n += with && open_panel(with, &panels[n]);
     return n;
 }
 

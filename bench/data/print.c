@@ -63,16 +63,17 @@ static void show_workers_memory(const json_t *row, const json_t *context, char *
 }
 
 static const struct el_column columns[] = {EL_COUNT("workers", 7, "workers"),
+                                           EL_COUNT("ahead", 6, "prefetch"),
                                            EL_TEXT("cache", 6, "page_cache"),
                                            EL_FIGURE("step ms", 9, "step_ms"),
                                            EL_FIGURE("samples/s", 11, "samples_per_s"),
                                            EL_FIGURE("make ms", 9, "load_ms"),
                                            EL_FIGURE("exposed ms", 12, "exposed_ms"),
                                            EL_FIGURE("%", 7, "exposed_pct"),
-                                           EL_SHOWN("launches %", 13, show_launches),
+                                           EL_SHOWN("launches %", 12, show_launches),
                                            EL_TEXT("waits", 9, "waits"),
-                                           EL_MIB("queue MiB", 11, "queue_bytes"),
-                                           EL_SHOWN("Pss MiB", 9, show_workers_memory),
+                                           EL_MIB("queue MiB", 10, "queue_bytes"),
+                                           EL_SHOWN("Pss MiB", 8, show_workers_memory),
                                            EL_NO_MORE};
 
 static void print_rows(const json_t *rows, FILE *out)
@@ -124,9 +125,11 @@ static void say_answer(const json_t *answer, const json_t *document, FILE *out)
                     el_json_number(answer, "exposed_pct"), by);
     } else {
         el_text_say("", "  ", COLUMNS, out,
-                    "Recommended with a %s page cache: --workers %.0f. Exposed loading is then %.2g %% of the step %s; "
+                    "Recommended with a %s page cache: --workers %.0f --prefetch %.0f. Exposed loading is then %.2g %% "
+                    "of the step %s; "
                     "without workers it is %.1f %%.",
-                    cache, workers, el_json_number(answer, "exposed_pct"), by, without);
+                    cache, workers, el_json_number(answer, "prefetch"), el_json_number(answer, "exposed_pct"), by,
+                    without);
         say_slowest(answer, out);
     }
 }
@@ -145,9 +148,7 @@ void el_loading_print(const json_t *document, FILE *out)
         print_stages(document, row, out);
         fputc('\n', out);
     }
-    el_text_line(out, "Workers are %s, each %.0f batches ahead",
-                 el_json_is(document, "worker", "process") ? "processes" : "threads",
-                 el_json_number(document, "prefetch"));
+    el_text_line(out, "Workers are %s", el_json_is(document, "worker", "process") ? "processes" : "threads");
     print_rows(rows, out);
     fputc('\n', out);
     for (size_t i = 0; i < json_array_size(answers); i++) say_answer(json_array_get(answers, i), document, out);

@@ -1,5 +1,5 @@
-/* Which rank sees which sample, by DistributedSampler's rules: an epoch, the next one with set_epoch and without it, and
- * what comes of ranks that shuffle by seeds of their own. */
+/* Which rank sees which sample, by DistributedSampler's rules: an epoch, the next one with set_epoch and without it,
+ * and what comes of ranks that shuffle by seeds of their own. */
 #include <stdlib.h>
 
 #include "bench/base/jvalue.h"

@@ -49,6 +49,11 @@ struct el_wire_options {
     bool csv, show_steps;
 };
 
+/* In ascending order, each once. */
+struct el_number_list {
+    int v[EL_LIST_MAX], n;
+};
+
 /* What only `data` takes: a sampler to be shown. */
 struct el_sampler_options {
     int ranks;       /* 0: none */
@@ -72,10 +77,9 @@ struct el_options {
     double bucket_mib[EL_LIST_MAX]; /* ddp's; of several a trial each, of other modes by the first */
     int n_buckets;                  /* 0: not given */
     double first_bucket_mib;        /* negative: not given */
-    enum { EL_VIEW_OFF, EL_VIEW_ON, EL_VIEW_BOTH } bucket_view;      /* both: a trial each */
-    int workers[EL_LIST_MAX];                                        /* data: of loaders, each number a trial */
-    int n_workers;                                                   /* 0: not given, trials take train.loading's */
-    bool in_files;                                                   /* samples stay in their files */
+    enum { EL_VIEW_OFF, EL_VIEW_ON, EL_VIEW_BOTH } bucket_view; /* both: a trial each */
+    struct el_number_list workers, prefetch; /* data: of loaders, each a trial; n 0: trials take train.loading's */
+    bool in_files;                           /* samples stay in their files */
     enum { EL_CACHE_WARM, EL_CACHE_COLD, EL_CACHE_BOTH } page_cache; /* both: a trial each */
     struct el_train_config train; /* everything that is the same for all trials; sizes of 0 are not yet resolved */
     int64_t device_mem_bytes;     /* 0: no limit */

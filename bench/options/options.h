@@ -57,7 +57,7 @@ enum el_option_kind {
     EL_OPTION_DEVICES, /* names of devices */
     EL_OPTION_COUNTS,  /* numbers of devices of one backend */
     EL_OPTION_BUCKETS, /* MiB */
-    EL_OPTION_WORKERS, /* numbers of loader workers */
+    EL_OPTION_NUMBERS, /* struct el_number_list */
     EL_OPTION_BATCH,   /* global batches */
     EL_OPTION_BATCH_PER_DEVICE,
     EL_OPTION_SIZE /* of the model: the row says which */

@@ -244,11 +244,14 @@ static const struct el_option_row after_sizes[] = {
      "loader workers of each device, which make batches ahead of their step (PyTorch's num_workers); 0: the step makes "
      "its own",
      DEFAULT("0"), RANGE(0, EL_WORKERS_MAX)},
-    {DATA, "workers", "LIST", AT(WORKERS, workers), LOADING,
+    {DATA, "workers", "LIST", AT(NUMBERS, workers), LOADING,
      "numbers of loader workers, comma-separated; 0 is always measured", DEFAULT("0,1,2,4"), RANGE(0, EL_WORKERS_MAX)},
     {DATA, "worker", "KIND", AT(CHOICE, train.loading.kind), OF_TRIALS,
      "loader workers are threads, or processes as PyTorch's", CHOICES("thread|process"), DEFAULT("thread")},
-    {DATA, "prefetch", "N", AT(INT, train.loading.prefetch), OF_TRIALS,
+    {DATA, "prefetch", "LIST", AT(NUMBERS, prefetch), LOADING,
+     "batches that each worker keeps ahead (PyTorch's prefetch_factor); of a list, one row for each", DEFAULT("2"),
+     RANGE(1, EL_PREFETCH_MAX)},
+    {DATA, "prefetch", "N", AT(INT, train.loading.prefetch), COMPARE | RUN | SCALE | IMBALANCE,
      "batches that each worker keeps ahead (PyTorch's prefetch_factor)", DEFAULT("2"), RANGE(1, EL_PREFETCH_MAX)},
     {DATA, "page-cache", "HOW", AT(CHOICE, page_cache), LOADING,
      "warm: read as the system keeps files; cold: drop what is read from the page cache before each read; both: one "

@@ -201,6 +201,7 @@ static enum el_status set_size(const struct el_option_row *row, const char *text
 
 enum el_status el_option_set_list(const struct el_option_row *row, const char *text, struct el_options *options)
 {
+    struct el_number_list *numbers;
     switch (row->kind) {
     case EL_OPTION_MODES:
         return each_item(row, text, row->commands & EL_CMD_RUN ? 1 : EL_LIST_MAX, take_mode, options->modes,
@@ -220,8 +221,9 @@ enum el_status el_option_set_list(const struct el_option_row *row, const char *t
     case EL_OPTION_BUCKETS:
         return each_item(row, text, row->commands & EL_CMD_COMPARE ? EL_LIST_MAX : 1, take_bucket, options->bucket_mib,
                          &options->n_buckets);
-    case EL_OPTION_WORKERS:
-        return each_item(row, text, EL_LIST_MAX, take_count, options->workers, &options->n_workers);
+    case EL_OPTION_NUMBERS:
+        numbers = (struct el_number_list *)(void *)((char *)options + row->offset);
+        return each_item(row, text, EL_LIST_MAX, take_count, numbers->v, &numbers->n);
     default:
         return el_fail(EL_ERR_INTERNAL, "--%s: a kind of option nobody reads", row->name);
     }
@@ -234,6 +236,7 @@ static void show_numbers(const int64_t *numbers, int n, char *text, size_t bytes
 
 void el_option_show_list(const struct el_option_row *row, const struct el_options *options, char *text, size_t bytes)
 {
+    const struct el_number_list *numbers;
     const struct el_model_values *values = NULL;
     char number[32];
     bool local = row->kind == EL_OPTION_BATCH_PER_DEVICE;
@@ -253,9 +256,9 @@ void el_option_show_list(const struct el_option_row *row, const struct el_option
         for (int i = 0; i < options->n_counts; i++)
             el_text_append(text, bytes, "%s%d", i ? "," : "", options->counts[i]);
         return;
-    case EL_OPTION_WORKERS:
-        for (int i = 0; i < options->n_workers; i++)
-            el_text_append(text, bytes, "%s%d", i ? "," : "", options->workers[i]);
+    case EL_OPTION_NUMBERS:
+        numbers = (const struct el_number_list *)(const void *)((const char *)options + row->offset);
+        for (int i = 0; i < numbers->n; i++) el_text_append(text, bytes, "%s%d", i ? "," : "", numbers->v[i]);
         return;
     case EL_OPTION_BUCKETS:
         for (int i = 0; i < options->n_buckets; i++)

@@ -119,6 +119,7 @@ struct choice {
     const struct el_vectors *vectors;
     int64_t batch;
     int workers;       /* of loaders; negative: as given */
+    int prefetch;      /* of each worker; 0: as given */
     bool cold;         /* what they read is dropped from the page cache before */
     int count;         /* of devices; 0: those that were named */
     double bucket_mib; /* 0: the usual sizes */
@@ -210,6 +211,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     trial->train.vectors = choice->vectors;
     trial->given = options->train.model;
     trial->train.loading.cold = choice->cold;
+    if (choice->prefetch > 0) trial->train.loading.prefetch = choice->prefetch;
     if (choice->workers >= 0) trial->train.loading.workers = choice->workers;
     SAME_LIST(FROM_OPTIONS)
     EL_TRY(choose_devices(options, choice->count, trial->devices, &trial->train.n_devices));
@@ -261,17 +263,25 @@ static enum el_status add_trial(unsigned command, const struct el_options *optio
                    trial->train.global_batch, samples, trial->data);
 }
 
+static enum el_status add_ahead(unsigned command, const struct el_options *options, struct choice choice,
+                                struct el_trial_set *set)
+{
+    for (int p = 0; p == 0 || (p < options->prefetch.n && choice.workers > 0); p++) {
+        choice.prefetch = options->prefetch.n ? options->prefetch.v[p] : 0;
+        EL_TRY(add_trial(command, options, &choice, set));
+    }
+    return EL_OK;
+}
+
 static enum el_status add_workers(unsigned command, const struct el_options *options, struct choice choice,
                                   struct el_trial_set *set)
 {
-    choice.workers = -1;
-    choice.cold = options->page_cache == EL_CACHE_COLD;
-    if (options->n_workers == 0) return add_trial(command, options, &choice, set);
-    for (int k = 0; k < (options->page_cache == EL_CACHE_BOTH ? 2 : 1); k++) {
-        choice.cold |= k == 1;
-        for (int w = 0; w < options->n_workers; w++) {
-            choice.workers = options->workers[w];
-            EL_TRY(add_trial(command, options, &choice, set));
+    const int n_caches = options->page_cache == EL_CACHE_BOTH ? 2 : 1;
+    for (int k = 0; k < n_caches; k++) {
+        choice.cold = k == 1 || options->page_cache == EL_CACHE_COLD;
+        for (int w = 0; w == 0 || w < options->workers.n; w++) {
+            choice.workers = options->workers.n ? options->workers.v[w] : -1;
+            EL_TRY(add_ahead(command, options, choice, set));
         }
     }
     return EL_OK;
@@ -316,7 +326,8 @@ static enum el_status add_all(unsigned command, const struct el_options *options
                               struct el_trial_set *set)
 {
     size_t most = 2 * (size_t)(options->n_batches * options->n_modes) *
-                  (size_t)((1 + options->n_counts) * (1 + options->n_buckets) * (1 + 2 * options->n_workers));
+                  (size_t)((1 + options->n_counts) * (1 + options->n_buckets) * 2 * (1 + options->workers.n) *
+                           (1 + options->prefetch.n));
     set->trials = calloc(most, sizeof *set->trials);
     if (!set->trials) return el_fail_errno("trials");
     for (int b = 0; b < options->n_batches; b++) {
