@@ -178,6 +178,8 @@ static json_t *recommend(const json_t *rows, const char *page_cache)
     el_json_put(answer, "prefetch", found ? json_incref(json_object_get(found, "prefetch")) : json_null());
     el_json_put_real(answer, "exposed_pct", found ? shown_pct(found) : NAN);
     el_json_put_real(answer, "without_pct", el_json_number(none, "exposed_pct"));
+    el_json_put_real(answer, "step_ms", found ? el_json_number(found, "step_ms") : NAN);
+    el_json_put_real(answer, "without_step_ms", el_json_number(none, "step_ms"));
     el_json_put_real(answer, "estimate", estimate);
     el_json_put_text(answer, "slowest_stage", slowest_stage(none));
     el_json_put_real(answer, "ms_per_read", el_json_number(none, "read_ms") / el_json_number(none, "reads"));

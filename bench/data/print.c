@@ -106,9 +106,12 @@ static void say_slowest(const json_t *answer, FILE *out)
             !strcmp(stage, "decode") ? "decoding" : "putting batches together");
 }
 
+static const char SLOWER[] = " That is no gain: workers and the device share cores, or something else was running.";
+
 static void say_answer(const json_t *answer, const json_t *document, FILE *out)
 {
     double without = el_json_number(answer, "without_pct"), workers = el_json_number(answer, "workers");
+    double step_ms = el_json_number(answer, "step_ms"), without_step_ms = el_json_number(answer, "without_step_ms");
     const char *cache = el_json_text(answer, "page_cache", "?");
     const char *by = el_json_number(document, "launches") > 1 ? "in the launches after the one that chose it"
                                                               : "in the one launch that chose it (give --repeats 3)";
@@ -127,11 +130,20 @@ static void say_answer(const json_t *answer, const json_t *document, FILE *out)
         el_text_say("", "  ", COLUMNS, out,
                     "Recommended with a %s page cache: --workers %.0f --prefetch %.0f. Exposed loading is then %.2g %% "
                     "of the step %s; "
-                    "without workers it is %.1f %%.",
+                    "without workers it is %.1f %%. A step takes %.3g ms instead of %.3g.%s",
                     cache, workers, el_json_number(answer, "prefetch"), el_json_number(answer, "exposed_pct"), by,
-                    without);
+                    without, step_ms, without_step_ms, step_ms < without_step_ms ? "" : SLOWER);
         say_slowest(answer, out);
     }
+}
+
+static void say_verdicts(const json_t *rows, FILE *out)
+{
+    size_t n = json_array_size(rows), doubted = 0;
+    for (size_t i = 0; i < n; i++) doubted += !el_json_is(json_array_get(rows, i), "verdict", "valid");
+    if (doubted)
+        el_text_say("! ", "  ", COLUMNS, out,
+                    "%zu of %zu trials are suspect, unchecked or failed: results.json says why", doubted, n);
 }
 
 void el_loading_print(const json_t *document, FILE *out)
@@ -152,4 +164,5 @@ void el_loading_print(const json_t *document, FILE *out)
     print_rows(rows, out);
     fputc('\n', out);
     for (size_t i = 0; i < json_array_size(answers); i++) say_answer(json_array_get(answers, i), document, out);
+    say_verdicts(rows, out);
 }
