@@ -145,6 +145,21 @@ static enum el_status prepare(struct el_nccl_member *member, const bool *partner
     return el_nccl_reserve_word(member);
 }
 
+/* NCCL connects two members at their first message, for which the calling thread waits until the other end has called
+ * too: so there is one here, where both are, and none waits later whose partner sends first as well. */
+static enum el_status connect(struct el_nccl_member *member, const struct el_nccl_link *link, bool sends)
+{
+    const struct el_nccl_api *api = member->group->api;
+    void *native, *word = (void *)member->word->address;
+    EL_TRY(el_device_native_stream(member->device, sends ? link->stream : member->stream, &native));
+    EL_TRY(el_nccl_enter(member->group));
+    int result = sends ? api->send(word, TOKEN_BYTES, EL_U8, 1, link->comm, native)
+                       : api->receive(word, TOKEN_BYTES, EL_U8, 0, link->comm, native);
+    el_nccl_leave(member->group);
+    if (result != EL_NCCL_OK && el_nccl_is_aborted(member->group)) return el_nccl_say_aborted(member->group);
+    return el_nccl_check(api, result, sends ? "nccl send" : "nccl receive");
+}
+
 /* One of the two ways between this member and `peer`, or neither; all members of the group split at the same time. A
  * peer that did not come is left in *missing_p. */
 static enum el_status open_way(struct el_nccl_member *member, int peer, bool sends, int *missing_p)
@@ -164,7 +179,8 @@ static enum el_status open_way(struct el_nccl_member *member, int peer, bool sen
     link->comm = comm;
     pthread_mutex_unlock(&member->group->whole->lock);
     EL_NCCL_TRY(api, comm_place, comm, &place, &n);
-    if (n < 2) *missing_p = peer;
+    if (n == 2) return connect(member, link, sends);
+    *missing_p = peer;
     return EL_OK;
 }
 
