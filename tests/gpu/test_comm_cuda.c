@@ -193,8 +193,8 @@ static enum el_status issue(struct bench *bench, struct el_program *program)
                                     .dtype = EL_F32,
                                     .count = COUNT,
                                     .data = el_view_of(bench->data[m], 0),
-                                    .result = el_view_of(bench->result, 0),
                                     .phase = EL_PHASE_REDUCE};
+            if (verbs[v] == EL_COMM_REDUCE) op.result = el_view_of(bench->result, 0); /* the root's; else in place */
             EL_TRY(el_comm_issue(bench->comms[m], program, &op, NULL));
         }
     return el_program_end(program);
