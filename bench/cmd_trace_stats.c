@@ -1,5 +1,5 @@
-/* `evenload trace-stats DIR`: exposed communication, overlap and idle time in traces of PyTorch's profiler. The arithmetic
- * is profiles/kineto.h's. */
+/* `evenload trace-stats DIR`: exposed communication, overlap and idle time in traces of PyTorch's profiler. The
+ * arithmetic is profiles/kineto.h's. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,11 +111,13 @@ static void print(const json_t *lanes, bool cpu_only)
                 cpu_only ? "ops (gloo:, mpi:, nccl:, ucc:)" : "(nccl...Kernel, Memcpy PtoP)", counts[2],
                 "other copies and memsets");
     if (cpu_only)
-        el_text_say("", "", EL_REPORT_COLUMNS, stdout,
-                    "These traces have no device: threads of the CPU are taken together, and idle is what none of them did.");
-    el_text_say("", "", EL_REPORT_COLUMNS, stdout,
-                "Compute, exposed, copies and idle are parts of the window, from the first counted event to the end of the "
-                "last one; hidden is the part of communication beside computation.");
+        el_text_say(
+            "", "", EL_REPORT_COLUMNS, stdout,
+            "These traces have no device: threads of the CPU are taken together, and idle is what none of them did.");
+    el_text_say(
+        "", "", EL_REPORT_COLUMNS, stdout,
+        "Compute, exposed, copies and idle are parts of the window, from the first counted event to the end of the "
+        "last one; hidden is the part of communication beside computation.");
 }
 
 enum el_status el_cmd_trace_stats(struct el_options *options, int *exit_status_p)

@@ -17,6 +17,8 @@ const struct el_wire_operation el_wire_operations[EL_WIRE_OPERATIONS] = {{"all_r
                                                                          {"gather", EL_COMM_GATHER},
                                                                          {"sendrecv", EL_COMM_SEND}};
 
+enum { FEW_RANKS = 8 };
+
 const char *const el_wire_places[EL_WIRE_PLACES] = {"out_of_place", "in_place", "cold"};
 
 const char *el_wire_dtype(enum el_dtype dtype)
@@ -44,13 +46,14 @@ bool el_wire_has_place(enum el_comm_verb verb, int place, uint64_t bytes)
     return place == EL_WIRE_APART || !(row->all_data && row->all_result);
 }
 
-/* The host's largest cache, where the system says it. GPUs' are smaller than the most. */
+/* The host's largest cache, where the system says it; GPUs' are smaller than the most. Many ranks fill it together. */
 size_t el_wire_memory_bytes(const struct el_wire_plan *plan)
 {
     static const size_t least = 32 << 20, most = 128 << 20;
     size_t largest = (size_t)plan->sizes[plan->n_sizes - 1];
     long known = sysconf(_SC_LEVEL3_CACHE_SIZE);
     size_t cache = known <= 0 || (size_t)known > most ? most : (size_t)known < least ? least : (size_t)known;
+    if (plan->n > FEW_RANKS) cache = cache * FEW_RANKS / (size_t)plan->n;
     return plan->pairs || largest < EL_WIRE_COLD_BYTES || largest > cache ? largest : cache;
 }
 

@@ -1,4 +1,5 @@
-/* Traces of Kineto's form that were made by hand, with answers known beforehand; and damaged ones, each with its line. */
+/* Traces of Kineto's form that were made by hand, with answers known beforehand; and damaged ones, each with its line.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,10 +26,10 @@ static void assert_us(double seconds, double us)
 }
 
 #define KERNEL(name, device, stream, ts, dur)                                                                          \
-    "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"" name "\", \"pid\": " device ", \"tid\": 7, \"ts\": " ts            \
+    "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"" name "\", \"pid\": " device ", \"tid\": 7, \"ts\": " ts        \
     ", \"dur\": " dur ", \"args\": {\"device\": " device ", \"stream\": " stream "}}"
 #define COPY(name, ts, dur)                                                                                            \
-    "{\"ph\": \"X\", \"cat\": \"gpu_memcpy\", \"name\": \"Memcpy " name "\", \"pid\": 0, \"tid\": 7, \"ts\": " ts         \
+    "{\"ph\": \"X\", \"cat\": \"gpu_memcpy\", \"name\": \"Memcpy " name "\", \"pid\": 0, \"tid\": 7, \"ts\": " ts      \
     ", \"dur\": " dur ", \"args\": {\"device\": 0, \"stream\": 7}}"
 
 /* Computation 0-10 and 20-40 (two streams, overlapping), communication 5-25 and 50-60, a copy 55-70 and one before all;
@@ -38,15 +39,23 @@ static void test_device(void **state)
     (void)state;
     struct el_kineto_figures f;
     struct el_kineto_trace trace = read_trace(
-        "{\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": 3, \"world_size\": 4}, \"schemaVersion\": 1, \"traceEvents\": ["
+        "{\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": 3, \"world_size\": 4}, \"schemaVersion\": 1, "
+        "\"traceEvents\": ["
         "{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": 0, \"args\": {\"name\": \"python\"}},"
         "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::mm\", \"pid\": 9, \"tid\": 9, \"ts\": 0, \"dur\": 500},"
-        "{\"ph\": \"X\", \"cat\": \"gpu_user_annotation\", \"name\": \"nccl:all_reduce\", \"pid\": 0, \"ts\": 0, \"dur\": 500},"
-        "{\"ph\": \"i\", \"cat\": \"kernel\", \"name\": \"x\", \"ts\": 900},"
-        KERNEL("gemm", "0", "7", "1000.000", "10.0") "," KERNEL("conv", "0", "7", "1020", "12") ","
-        KERNEL("relu", "0", "9", "1030", "10") "," KERNEL("ncclDevKernel_AllReduce", "0", "20", "1005", "20") ","
-        COPY("PtoP (Device -> Device)", "1050", "10") "," COPY("HtoD (Pinned -> Device)", "1055", "15") ","
-        COPY("DtoH (Device -> Pageable)", "990", "5") "," KERNEL("gemm", "1", "7", "1000", "30") "]}");
+        "{\"ph\": \"X\", \"cat\": \"gpu_user_annotation\", \"name\": \"nccl:all_reduce\", \"pid\": 0, \"ts\": 0, "
+        "\"dur\": 500},"
+        "{\"ph\": \"i\", \"cat\": \"kernel\", \"name\": \"x\", \"ts\": 900}," KERNEL("gemm", "0", "7", "1000.000", "10.0") "," KERNEL(
+            "conv", "0", "7", "1020",
+            "12") "," KERNEL("relu", "0", "9", "1030",
+                             "10") "," KERNEL("ncclDevKernel_AllReduce", "0", "20", "1005",
+                                              "20") "," COPY("PtoP (Device -> Device)", "1050",
+                                                             "10") "," COPY("HtoD (Pinned -> Device)", "1055",
+                                                                            "15") "," COPY("DtoH (Device -> Pageable)",
+                                                                                           "990",
+                                                                                           "5") "," KERNEL("gemm", "1",
+                                                                                                           "7", "1000",
+                                                                                                           "30") "]}");
     assert_int_equal(trace.rank, 3);
     assert_false(trace.cpu_only);
     assert_int_equal(trace.n_lanes, 2);
@@ -95,20 +104,21 @@ static void test_damaged(void **state)
     (void)state;
     static const struct {
         const char *text, *words;
-    } cases[] = {{"", "no { or [ at byte 0"},
-                 {"PK\x03\x04", "no { or ["},
-                 {"{}", "no traceEvents"},
-                 {"{\"a\": 1}", "no traceEvents"},
-                 {"{\"a\" 1}", "no name of a member"},
-                 {"{1: 1}", "no name of a member"},
-                 {"{\"traceEvents\": []}", "none of its events is counted"},
-                 {"{\"traceEvents\": [1, \"x\", null]}", "none of its events is counted"},
-                 {"{\"traceEvents\": [{\"ph\": \"X\"", "no JSON at byte 17"},
-                 {"{\"traceEvents\": [1 2]}", "no , or ]"},
-                 {"{\"traceEvents\": [1]", "no , or }"},
-                 {"[{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k\", \"ts\": 1}]", "an event without a time"},
-                 {"[{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k\", \"ts\": 1e300, \"dur\": 1}]", "without a time"},
-                 {"[{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k\", \"ts\": \"1\", \"dur\": 1}]", "without a time"}};
+    } cases[] = {
+        {"", "no { or [ at byte 0"},
+        {"PK\x03\x04", "no { or ["},
+        {"{}", "no traceEvents"},
+        {"{\"a\": 1}", "no traceEvents"},
+        {"{\"a\" 1}", "no name of a member"},
+        {"{1: 1}", "no name of a member"},
+        {"{\"traceEvents\": []}", "none of its events is counted"},
+        {"{\"traceEvents\": [1, \"x\", null]}", "none of its events is counted"},
+        {"{\"traceEvents\": [{\"ph\": \"X\"", "no JSON at byte 17"},
+        {"{\"traceEvents\": [1 2]}", "no , or ]"},
+        {"{\"traceEvents\": [1]", "no , or }"},
+        {"[{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k\", \"ts\": 1}]", "an event without a time"},
+        {"[{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k\", \"ts\": 1e300, \"dur\": 1}]", "without a time"},
+        {"[{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k\", \"ts\": \"1\", \"dur\": 1}]", "without a time"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct el_kineto_trace trace;
         assert_int_equal(el_kineto_read(cases[i].text, strlen(cases[i].text), "a.json", &trace), EL_ERR_INVALID);
@@ -124,7 +134,8 @@ static void test_many_devices(void **state)
     struct el_kineto_trace trace;
     size_t n = 0;
     for (int d = 0; d <= EL_KINETO_LANES_MAX; d++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "%c{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":%d,\"ts\":1,\"dur\":1}",
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "%c{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":%d,\"ts\":1,\"dur\":1}",
                               d ? ',' : '[', d);
     snprintf(text + n, sizeof text - n, "]");
     assert_int_equal(el_kineto_read(text, strlen(text), "t", &trace), EL_ERR_INVALID);

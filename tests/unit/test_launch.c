@@ -213,7 +213,7 @@ static void make_endless_mpirun(const char *path, const char *words)
     assert_int_equal(chmod(path, 0755), 0);
 }
 
-static struct el_launch_result launch_by_endless_mpirun(const char *words, double with_grace_s)
+static struct el_launch_result launch_by_endless_mpirun(const char *words, const char *script, double with_grace_s)
 {
     char path[96], search[4096], kept[4000];
     const char *before = getenv("PATH");
@@ -224,7 +224,7 @@ static struct el_launch_result launch_by_endless_mpirun(const char *words, doubl
     setenv("PATH", search, 1);
     double grace_before_s = grace_s;
     grace_s = with_grace_s;
-    struct el_launch_result result = launch(RANKS("exit $r"), 2, 40);
+    struct el_launch_result result = launch(script, 2, 40);
     grace_s = grace_before_s;
     setenv("PATH", kept, 1);
     unlink(path);
@@ -236,7 +236,7 @@ static struct el_launch_result launch_by_endless_mpirun(const char *words, doubl
 static void test_an_mpirun_that_outlives_its_ranks_is_ended(void **state)
 {
     (void)state;
-    struct el_launch_result result = launch_by_endless_mpirun("", 0.1);
+    struct el_launch_result result = launch_by_endless_mpirun("", RANKS("exit $r"), 0.1);
     assert_non_null(strstr(result.reason, "mpirun did not end within 0.5 s after all its ranks had"));
     assert_true(result.wall_s >= 0.5);
 }
@@ -245,9 +245,20 @@ static void test_an_mpirun_that_has_named_a_rank_is_ended_sooner(void **state)
 {
     (void)state;
     struct el_launch_result result = launch_by_endless_mpirun(
-        "mpirun noticed that process rank 1 with PID 4711 on node n exited on signal 9 (Killed).", 1);
+        "mpirun noticed that process rank 1 with PID 4711 on node n exited on signal 9 (Killed).", RANKS("exit $r"), 1);
     assert_string_equal(result.reason, "rank 1 was killed by signal 9 (Killed)");
     assert_true(result.wall_s < 4.5);
+}
+
+/* What mpirun does not say the ranks' logs may. */
+static void test_a_rank_that_others_miss_is_named(void **state)
+{
+    (void)state;
+    struct el_launch_result result = launch_by_endless_mpirun(
+        "", RANKS("test $r = 1 || echo 'evenload: rank 0 of 2: mpi: rank 1 (process 4711) is gone, so'; exit 1"), 0.5);
+    assert_string_equal(result.reason, "rank 1 is gone, and mpirun did not say how it ended");
+    assert_int_equal(result.failed_rank, 1);
+    assert_true(result.wall_s < 2.4);
 }
 
 static void test_a_folder_has_the_room_that_is_asked_for(void **state)
@@ -453,6 +464,7 @@ int main(void)
         cmocka_unit_test(test_no_mpirun),
         cmocka_unit_test(test_an_mpirun_that_outlives_its_ranks_is_ended),
         cmocka_unit_test(test_an_mpirun_that_has_named_a_rank_is_ended_sooner),
+        cmocka_unit_test(test_a_rank_that_others_miss_is_named),
         cmocka_unit_test(test_a_folder_has_the_room_that_is_asked_for),
         cmocka_unit_test(test_mpirun_ranks_write_their_own_logs),
         cmocka_unit_test(test_mpirun_a_killed_rank_is_named),
