@@ -94,7 +94,7 @@ END
         run env PATH="$(there bin):$PATH" bash ask.bash "$(there share/bash-completion/completions/evenload)" evenload "$@"
         [[ $status -eq 0 && $output == "$reply" ]] || show
     }
-    asks "regress" re
+    asks "regress" reg
     asks "--mode --model --momentum" run --mo
     asks "--modes --model --momentum" compare --mo
     asks "$("$EVENLOAD" help run | sed -nE '/^Modes/,/^$/s/^  ([a-z]+) .*/\1/p' | xargs)" run --mode ''
