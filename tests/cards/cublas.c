@@ -170,7 +170,7 @@ static cublasStatus_t start(cublasHandle_t handle, const struct product *wanted)
     if (!p) abort();
     *p = *wanted;
     if (handle) p->stream = handle->stream, p->tf32 = handle->tf32;
-    error = cards_launch(p->stream, &code[p->is_f64], run, p);
+    error = cards_launch(p->stream, &code[p->is_f64], 0, run, p);
     if (error != cudaSuccess) free(p);
     return status_of(error);
 }

@@ -313,7 +313,7 @@ static cudnnStatus_t convolve(cudnnHandle_t handle, struct op op, int algorithm,
     *work = *wanted;
     work->x = *op.x, work->y = *op.y, work->w = *op.w, work->conv = *op.conv;
     work->stream = handle->stream;
-    code = cards_launch(work->stream, &names[work->which], run, work);
+    code = cards_launch(work->stream, &names[work->which], 0, run, work);
     if (code != cudaSuccess) free(work);
     atomic_fetch_add(&convolutions, 1);
     return status_of(code);

@@ -168,13 +168,12 @@ static void load_kernel(struct cards_card *card, const void *code)
     if (!known) cards_wait_idle(card);
 }
 
-int cards_launch(cudaStream_t stream, const void *code, int (*run)(void *argument), void *argument)
+int cards_launch(cudaStream_t stream, const void *code, int capability, int (*run)(void *argument), void *argument)
 {
-    enum { OLDEST = 75 }; /* compute capability that the build has machine code for */
     const struct cards_model *model = cards_machine()->model;
     if (!stream) return run_here(run, argument);
     int error = check_stream(stream, "launch");
-    if (error == cudaSuccess && model->major * 10 + model->minor < OLDEST)
+    if (error == cudaSuccess && 10 * model->major + model->minor < capability)
         error = cards_error(cudaErrorNoKernelImageForDevice);
     if (error != cudaSuccess) return error;
     struct cards_card *card = &cards_machine()->cards[stream->device];

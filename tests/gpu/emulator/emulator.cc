@@ -20,7 +20,7 @@ __thread struct el_emulator_index threadIdx, blockIdx, blockDim, gridDim __attri
 namespace
 {
 
-enum { WARP = 32, THREADS_MAX = 1024, STACK_BYTES = 64 * 1024 };
+enum { WARP = 32, THREADS_MAX = 1024, STACK_BYTES = 64 * 1024, CAPABILITY = 75 };
 
 struct barrier {
     unsigned expected, arrived, generation;
@@ -264,5 +264,5 @@ void el_emulator_launch(void *stream, const void *code, unsigned blocks, unsigne
                         const std::function<void()> &kernel)
 {
     auto *made = new kernel_launch{static_cast<cudaStream_t>(stream), blocks, threads, kernel};
-    if (cards_launch(made->stream, code, run_launch, made) != 0) delete made;
+    if (cards_launch(made->stream, code, CAPABILITY, run_launch, made) != 0) delete made;
 }

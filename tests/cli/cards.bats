@@ -1,0 +1,46 @@
+# The program on cards that are none (tests/cards), in one process: what a record says of a card's memory, and what becomes of a run when a card
+# fails. What modes compute there is in tests/cards; ranks in several processes: cards_ranks.bats and tests/faults/cards.bats.
+load common
+PICTURES=no
+
+CARDS=${EVENLOAD_BUILD:-$PWD/build}/cards/evenload
+SHORT=("${QUICK[@]}" --control none --quiet --procs 1 --timeout 60)
+
+setup_file() {
+    [[ -x ${EVENLOAD_BUILD:-$PWD/build}/cards/evenload ]] || skip "no fake cards: they need a C++ compiler"
+    export FAKE_CARDS=2
+}
+
+# ends STATUS WORDS OPTIONS...: within seconds, with these words in what it says, and nothing of the fakes' own.
+ends() {
+    local wanted=$1 words=$2
+    shift 2
+    rm -rf run
+    run --separate-stderr timeout 30 "$CARDS" run "${SHORT[@]}" --out run "$@"
+    [[ $status == "$wanted" && $(tr -s ' \n' ' ' <<<"$output$stderr") == *"$words"* ]] || show
+    ! grep -rE 'fakecards|Sanitizer' run/logs || show
+}
+
+@test "a card's memory in the record is the driver's and the cards', and nothing is left" {
+    FAKE_CARDS_REPORT=$PWD/cards.txt ends 0 "" --mode ddp --devices cuda:2
+    cat cards.txt
+    python3 - <<'END'
+import json, re
+cards = re.findall(r"card \d: most (\d+) bytes, left (\d+) bytes, (\d+) of libraries, (\d+) of \d+ streams, (\d+) of \d+ events", open("cards.txt").read())
+devices = json.load(open("run/results.json"))["trials"][0]["per_device"]
+assert len(cards) == len(devices) == 2
+for (most, *left), device in zip(cards, devices):
+    memory = device["memory"]
+    context = int(left[1])
+    libraries = 2 << 20
+    assert memory["reserved_bytes"] == int(most) >= memory["peak_bytes"], (most, memory)
+    assert memory["driver_bytes"] == int(most) + context + libraries, (most, left, memory)
+    assert [int(left[0])] + [int(x) for x in left[2:]] == [0, 0, 0], left
+assert "host: 0 bytes pinned" in open("cards.txt").read()
+END
+}
+
+@test "a card that fails ends a process with several in seconds, with the reason" {
+    FAKE_CARDS_FAIL=kernel:1:30 ends 1 "an illegal memory access" --mode ddp --devices cuda:2
+    FAKE_CARDS_FAIL='cudaStreamSynchronize:0:12=214' ends 1 "uncorrectable ECC error" --mode dp --devices cuda:2
+}
