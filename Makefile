@@ -356,7 +356,7 @@ $(BUILD)/cards/modules/el_cuda.so: $(CARDS_CUDA_OBJECTS)
 $(BUILD)/cards/modules/el_nccl.so: $(CARDS_NCCL_OBJECTS)
 $(BUILD)/cards/modules/el_cuda.so $(BUILD)/cards/modules/el_nccl.so: $(BUILD)/cards/lib/libfakecards.so
 	@mkdir -p $(@D); $(call SHOW,module $@)
-	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ -Wl,-rpath,'$$ORIGIN/../lib' -lstdc++ -ldl -lm
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $(filter %.o,$^) -Wl,--no-as-needed $(filter %.so,$^) -Wl,--as-needed,-rpath,'$$ORIGIN/../lib' -lstdc++ -ldl -lm
 $(BUILD)/cards/modules/%.so: $(BUILD)/modules/%.so
 	@mkdir -p $(@D); ln -sf ../../modules/$(@F) $@
 $(BUILD)/cards/evenload: $(BUILD)/bench/main.o $(LIBRARY) $(CARDS_MODULES)

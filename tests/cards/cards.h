@@ -49,8 +49,8 @@ enum { CARDS_MAX = 8 };
 int cards_enqueue(cudaStream_t stream, int (*run)(void *argument), void *argument);
 
 /* As above, for a kernel: it may touch its own card's memory and that of peers whose access was enabled. `code` names
- * the kernel: at the first launch of each the caller waits for the whole card, as lazy loading does. `capability` is the
- * lowest that it was built for: 75, or 0 for a library, which has it for all. */
+ * the kernel: at the first launch of each the caller waits for the whole card, as lazy loading does. `capability` is
+ * the lowest that it was built for: 75, or 0 for a library, which has it for all. */
 int cards_launch(cudaStream_t stream, const void *code, int capability, int (*run)(void *argument), void *argument);
 
 /* For items that block: whether they should give up, since the card has failed or the process ends. Ask at least every

@@ -47,21 +47,72 @@ static void run_item(struct CUstream_st *stream, struct cards_item *item)
     cards_wake(&stream->finished);
 }
 
+/* A thread, which serves one stream after another: one that ended would leave memory of its own to the next, which the
+ * sanitizer takes for a race. */
+struct worker {
+    struct CUstream_st *stream;
+    atomic_int turn;
+    struct worker *next; /* of the idle ones */
+};
+
+static struct worker *idle;
+static struct cards_lock idle_lock;
+
 /* Ends when the stream was destroyed and has nothing left to do. */
-static void *stream_main(void *argument)
+static void serve(struct CUstream_st *stream)
 {
-    struct CUstream_st *stream = argument;
     for (;;) {
         int seen = atomic_load(&stream->enqueued);
         struct cards_item *item = next_item(stream);
         if (item)
             run_item(stream, item);
         else if (atomic_load(&stream->gone))
-            break;
+            return;
         else
             cards_sleep(&stream->enqueued, seen);
     }
+}
+
+static void *work(void *argument)
+{
+    struct worker *worker = argument;
+    for (int turn = 0;; turn++) {
+        serve(worker->stream);
+        cards_lock(&idle_lock);
+        worker->next = idle;
+        idle = worker;
+        cards_unlock(&idle_lock);
+        while (atomic_load(&worker->turn) == turn) cards_sleep(&worker->turn, turn);
+    }
     return NULL;
+}
+
+static void start_worker(struct CUstream_st *stream)
+{
+    struct worker *worker = calloc(1, sizeof *worker);
+    pthread_attr_t detached;
+    pthread_t thread;
+    if (!worker) abort();
+    worker->stream = stream;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    if (pthread_create(&thread, &detached, work, worker) != 0) abort();
+    pthread_attr_destroy(&detached);
+}
+
+static void find_worker(struct CUstream_st *stream)
+{
+    cards_lock(&idle_lock);
+    struct worker *worker = idle;
+    if (worker) idle = worker->next;
+    cards_unlock(&idle_lock);
+    if (!worker) {
+        start_worker(stream);
+        return;
+    }
+    worker->stream = stream;
+    atomic_fetch_add(&worker->turn, 1);
+    cards_wake(&worker->turn);
 }
 
 bool cards_is_ending(cudaStream_t stream)
@@ -90,8 +141,6 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream_p, unsigned flags)
     if (code != cudaSuccess) return cards_error(code);
     struct cards_card *card = &cards_machine()->cards[device];
     struct CUstream_st *stream = calloc(1, sizeof *stream);
-    pthread_attr_t detached;
-    pthread_t thread;
     if (!stream) return cards_error(cudaErrorMemoryAllocation);
     *stream = (struct CUstream_st){.device = device, .index = atomic_fetch_add(&streams_made, 1)};
     stream->last = &stream->first;
@@ -102,10 +151,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream_p, unsigned flags)
     cards_unlock(&card->lock);
     atomic_fetch_add(&card->n_streams, 1);
     atomic_fetch_add(&card->n_streams_made, 1);
-    pthread_attr_init(&detached);
-    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    if (pthread_create(&thread, &detached, stream_main, stream) != 0) abort();
-    pthread_attr_destroy(&detached);
+    find_worker(stream);
     *stream_p = stream;
     return cudaSuccess;
 }

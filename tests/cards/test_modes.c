@@ -68,7 +68,8 @@ static void check_model(const char *model, enum el_dtype dtype)
         for (int n = 1; n <= CARDS; n *= 2) {
             bool alone = strcmp(modes[m], "single") == 0;
             if (alone != (n == 1)) continue;
-            if (n == CARDS && is_sanitized()) continue;
+            if (is_sanitized() && (n == CARDS || (dtype == EL_F32 && m % 3 != 0)))
+                continue; /* single, spmg, pipeline */
             if (!el_case_can_be_cut(&(struct el_case){.model = model, .batch = 22}, modes[m], n)) continue;
             check(model, modes[m], n, dtype, false);
         }
@@ -131,6 +132,7 @@ static void memory_is_what_the_ledger_says(void **state)
 {
     (void)state;
     enum { GRANULES_BYTES = 3 << 21 };
+    if (is_sanitized()) skip();
     struct el_train_config config;
     struct trained trained;
     struct cards_counts counts;
