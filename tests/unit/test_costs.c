@@ -353,6 +353,8 @@ static void other_runs_are_refused(void **state)
         {"'dtype': 'f32'", "\"dtype\": \"f64\"", "was measured with linear, f64"},
         {"'model': 'linear'", "\"model\": \"mlp\"", "was measured with mlp, f32, sgd and 440"},
         {"'param_bytes': 440", "\"param_bytes\": 64", "and 64 bytes of parameters, not with linear, f32, sgd and 440"},
+        {"'model': 'linear'", "\"config\": {\"freeze\": \"fc\"}, \"model\": \"linear\"",
+         "was measured with 'fc' frozen, not '': --freeze must be the same"},
         {"'trials'", "\"none\"", "no finished trial of 'run --mode single'"}};
     struct el_train_config config = linear();
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
