@@ -44,6 +44,9 @@ void el_progress_begin(struct el_progress *progress, const struct el_trial *tria
     if (trial->train.bucket_cap_bytes != USUAL_BUCKET_BYTES && el_mode_takes(trial->train.mode, "bucket-mb"))
         snprintf(buckets, sizeof buckets, ", buckets of %g MiB", (double)trial->train.bucket_cap_bytes / (1 << 20));
     if (trial->beside) snprintf(buckets, sizeof buckets, ", beside %d", trial->beside);
+    if (trial->in_files)
+        snprintf(buckets, sizeof buckets, ", %d workers%s", trial->train.loading.workers,
+                 trial->train.loading.cold ? ", cold" : "");
     snprintf(progress->now, sizeof progress->now, "%s%s on %d, batch %lld%s, repeat %d", trial->train.mode,
              trial->train.bucket_view ? " view" : "", trial->n_devices, (long long)trial->train.global_batch, buckets,
              repeat + 1);

@@ -63,11 +63,12 @@ enum el_status el_sampler_document(const struct el_options *options, int64_t len
                                          .seed = options->train.seed};
     const int64_t count = el_sampler_count(&spec);
     int64_t *indices = malloc((size_t)(count + 1) * sizeof *indices);
+    if (!indices) return el_fail_errno("a sampler of %lld samples", (long long)length);
     json_t *document = json_pack("{s:I, s:i, s:I, s:b, s:b, s:I}", "samples", (json_int_t)length, "ranks", spec.ranks,
                                  "each", (json_int_t)count, "shuffle", spec.shuffle, "drop_last", spec.drop_last,
                                  "seed", (json_int_t)spec.seed);
     json_t *dealt = json_array();
-    enum el_status status = indices ? EL_OK : el_fail_errno("a sampler of %lld samples", (long long)length);
+    enum el_status status = EL_OK;
     for (size_t w = 0; w < sizeof ways / sizeof ways[0] && status == EL_OK; w++) {
         int64_t *seen = calloc((size_t)length + 1, sizeof *seen);
         json_t *one = json_object();

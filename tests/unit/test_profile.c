@@ -39,9 +39,9 @@ static void test_schedule(void **state)
 static void test_no_schedule(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"",          "wait=1",          "active=0",          "active",   "active=1,",
-                                        ",active=1", "active=1,rest=2", "active=1;repeat=2", "active=-1", "active=1000001",
-                                        "active=1,,wait=1"};
+    static const char *const texts[] = {"",          "wait=1",         "active=0",        "active",
+                                        "active=1,", ",active=1",      "active=1,rest=2", "active=1;repeat=2",
+                                        "active=-1", "active=1000001", "active=1,,wait=1"};
     struct el_profile_schedule schedule;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (el_profile_schedule_read(texts[i], &schedule) != EL_ERR_INVALID) fail_msg("'%s' was taken", texts[i]);
@@ -52,17 +52,29 @@ static void test_no_schedule(void **state)
 enum { N_OPS = 6 };
 static const struct el_op_info ops[N_OPS] = {
     {.label = "load", .phase = EL_PHASE_DATA, .op_class = EL_CLASS_HOST, .peer = -1},
-    {.label = "linear_forward a", .phase = EL_PHASE_FORWARD, .kernel = {.name = "linear_forward"}, .flops = 5, .peer = -1},
+    {.label = "linear_forward a",
+     .phase = EL_PHASE_FORWARD,
+     .kernel = {.name = "linear_forward"},
+     .flops = 5,
+     .peer = -1},
     {.label = "dropout", .phase = EL_PHASE_FORWARD, .kernel = {.name = "dropout"}, .bytes = 7, .peer = -1},
-    {.label = "sum of all", .phase = EL_PHASE_COMM, .op_class = EL_CLASS_COMM, .stream = 1,
-     .messages = {.verb = "all_reduce"}, .peer = -1},
-    {.label = "linear_forward b", .phase = EL_PHASE_FORWARD, .kernel = {.name = "linear_forward"}, .flops = 6, .peer = -1},
+    {.label = "sum of all",
+     .phase = EL_PHASE_COMM,
+     .op_class = EL_CLASS_COMM,
+     .stream = 1,
+     .messages = {.verb = "all_reduce"},
+     .peer = -1},
+    {.label = "linear_forward b",
+     .phase = EL_PHASE_FORWARD,
+     .kernel = {.name = "linear_forward"},
+     .flops = 6,
+     .peer = -1},
     {.label = "w", .phase = EL_PHASE_OPTIMIZER, .kernel = {.name = "sgd"}, .peer = -1}};
 static const struct el_span spans[N_OPS] = {{0, 5}, {10, 20}, {25, 40}, {35, 60}, {60, 70}, {80, 90}};
 /* 100 bytes for the first linear, freed after the dropout; 30 for the second one, which live on. The collective lies
  * between in the order of issue and has no part in it. */
-static const struct el_mark marks[] = {{1, 0, EL_TAG_ACTIVATION, 100}, {3, 0, EL_TAG_ACTIVATION, -100},
-                                       {3, 0, EL_TAG_OUTPUT, 30}};
+static const struct el_mark marks[] = {
+    {1, 0, EL_TAG_ACTIVATION, 100}, {3, 0, EL_TAG_ACTIVATION, -100}, {3, 0, EL_TAG_OUTPUT, 30}};
 
 static void assert_row(const struct el_op_table *table, const char *name, int64_t calls, int64_t self, int64_t total,
                        int64_t memory)
@@ -92,8 +104,13 @@ static void test_table(void **state)
         struct el_span shifted[N_OPS];
         for (int i = 0; i < N_OPS; i++)
             shifted[i] = (struct el_span){spans[i].begin_ns + 1000 * s, spans[i].end_ns + 1000 * s};
-        struct el_step_event event = {.step = (uint64_t)s, .whole = {1000 * s, 1000 * s + 100}, .n_ops = N_OPS, .ops = ops,
-                                      .spans = shifted, .n_marks = 3, .marks = marks};
+        struct el_step_event event = {.step = (uint64_t)s,
+                                      .whole = {1000 * s, 1000 * s + 100},
+                                      .n_ops = N_OPS,
+                                      .ops = ops,
+                                      .spans = shifted,
+                                      .n_marks = 3,
+                                      .marks = marks};
         probe.step(probe.context, &event);
     }
     assert_int_equal(el_profile_schedule_read("wait=1,warmup=1,active=2,repeat=1", &schedule), EL_OK);
