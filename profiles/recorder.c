@@ -2,12 +2,14 @@
  *
  * An op list is kept once and shared by all steps that ran it. It is recognised by its content, not by its program's
  * address: a step that is issued anew has a new program, and a freed address comes back. What the intervals mean:
- * docs/metrics.md. It does not write, print, or look at a clock.
+ * docs/metrics.md. It does not write or print, and looks at a
+ * clock only where launches are watched.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "profiles/recorder_internal.h"
+#include "runtime/base/clock.h"
 
 enum el_status el_recorder_create(int first_position, int n_positions, struct el_recorder **recorder_p)
 {
@@ -51,6 +53,8 @@ void el_recorder_destroy(struct el_recorder *recorder)
     free(recorder->lists);
     free(recorder->steps);
     free(recorder->spans);
+    free(recorder->launches);
+    free(recorder->queued);
     free(recorder);
 }
 
@@ -140,6 +144,67 @@ static int find_list(struct el_recorder *recorder, const struct el_step_event *e
     return recorder->n_lists++;
 }
 
+/* ---- when the host queued each op ---- */
+
+static void queue_step(void *context, uint64_t step)
+{
+    struct el_recorder *recorder = context;
+    (void)step;
+    recorder->n_queued = 0;
+}
+
+static void end_step(void *context, uint64_t step)
+{
+    (void)context;
+    (void)step;
+}
+
+static void begin_launch(void *context, const struct el_op_info *op, const struct el_op_info *previous)
+{
+    struct el_recorder *recorder = context;
+    (void)previous;
+    if (!reserve(&recorder->queued, &recorder->queued_capacity, recorder->n_queued + 1, sizeof *recorder->queued))
+        return;
+    recorder->queued[recorder->n_queued++] = (struct launch){.op = op, .span.begin_ns = el_clock_ns()};
+}
+
+/* Of a group's calls, which are made side by side, each ends before the next one begins. */
+static void end_launch(void *context, const struct el_op_info *op, const struct el_op_info *next)
+{
+    struct el_recorder *recorder = context;
+    struct launch *last = recorder->n_queued ? &recorder->queued[recorder->n_queued - 1] : NULL;
+    (void)next;
+    if (last && last->op == op) last->span.end_ns = el_clock_ns();
+}
+
+void el_recorder_watch_launches(struct el_recorder *recorder, struct el_watch *watch_p)
+{
+    recorder->keeps_launches = true;
+    *watch_p = (struct el_watch){.context = recorder,
+                                 .step_begin = queue_step,
+                                 .step_end = end_step,
+                                 .op_begin = begin_launch,
+                                 .op_end = end_launch};
+}
+
+const struct el_span *el_recorder_launches(const struct el_recorder *recorder, size_t index)
+{
+    return recorder->keeps_launches ? recorder->launches + recorder->steps[index].first_span : NULL;
+}
+
+static bool keep_launches(struct el_recorder *recorder, const struct el_step_event *event)
+{
+    size_t n = (size_t)event->n_ops;
+    if (!recorder->keeps_launches) return true;
+    if (!reserve(&recorder->launches, &recorder->launches_capacity, recorder->n_spans + n, sizeof *recorder->launches))
+        return false;
+    memset(recorder->launches + recorder->n_spans, 0, n * sizeof *recorder->launches);
+    for (size_t i = 0; i < recorder->n_queued; i++)
+        recorder->launches[recorder->n_spans + (size_t)(recorder->queued[i].op - event->ops)] =
+            recorder->queued[i].span;
+    return true;
+}
+
 static void record_step(void *context, const struct el_step_event *event)
 {
     struct el_recorder *recorder = context;
@@ -153,7 +218,8 @@ static void record_step(void *context, const struct el_step_event *event)
     int list = find_list(recorder, event);
     if (list < 0 ||
         !reserve(&recorder->spans, &recorder->spans_capacity, recorder->n_spans + n, sizeof(struct el_span)) ||
-        !reserve(&recorder->steps, &recorder->steps_capacity, recorder->n_steps + 1, sizeof(struct step))) {
+        !reserve(&recorder->steps, &recorder->steps_capacity, recorder->n_steps + 1, sizeof(struct step)) ||
+        !keep_launches(recorder, event)) {
         recorder->failed = true;
         return;
     }

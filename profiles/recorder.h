@@ -81,6 +81,12 @@ size_t el_recorder_kept(const struct el_recorder *recorder, int segment);
 enum el_status el_recorder_summarize(const struct el_recorder *recorder, int position, int segment,
                                      struct el_device_summary *summary_p);
 
+/* Of asynchronous devices also when the host queued each op, from now on: for the probe, with nothing else in its place
+ * (`*watch_p` must last as long). Costs two clock readings an op. */
+void el_recorder_watch_launches(struct el_recorder *recorder, struct el_watch *watch_p);
+/* Of a measured step: [n_ops] spans of the host's thread; NULL: they were not watched. */
+const struct el_span *el_recorder_launches(const struct el_recorder *recorder, size_t index);
+
 /* For other arithmetic over the measured steps: how many there are, and each as it was told, but without `cpu_ns`.
  * Steps with the same `ops` pointer ran the same list. Ownership: the recorder's, until the next step or begin. */
 size_t el_recorder_step_count(const struct el_recorder *recorder);

@@ -24,6 +24,11 @@ struct step {
     int64_t queue_ns;
 };
 
+struct launch {
+    const struct el_op_info *op; /* the program's */
+    struct el_span span;
+};
+
 /* What all members together know of a segment's steps; NULL: not known. */
 struct told {
     int64_t *latest_ns; /* arrivals of the last members */
@@ -39,6 +44,10 @@ struct el_recorder {
     size_t n_steps, steps_capacity;
     struct el_span *spans;
     size_t n_spans, spans_capacity;
+    bool keeps_launches;
+    struct el_span *launches; /* as spans */
+    struct launch *queued;    /* of the step that runs */
+    size_t launches_capacity, n_queued, queued_capacity;
     int64_t n_dropped;
     bool simulated, failed;
     int segment;       /* of the steps that come; negative: they are not kept */

@@ -223,6 +223,7 @@ static enum el_status put_step(struct el_trace *trace, int n_devices, size_t num
 {
     struct el_step_event step = el_recorder_step(trace->rank->recorder, number);
     struct el_trace_op *ops = calloc((size_t)step.n_ops + 1, sizeof *ops);
+    const struct el_span *launches = el_recorder_launches(trace->rank->recorder, number);
     char name[48];
     if (!ops) return el_fail(EL_ERR_HOST_MEMORY, "trace: no memory for a step");
     snprintf(name, sizeof name, "ProfilerStep#%zu", number);
@@ -232,6 +233,7 @@ static enum el_status put_step(struct el_trace *trace, int n_devices, size_t num
     for (int i = 0; i < step.n_ops; i++)
         ops[i] = (struct el_trace_op){.info = &step.ops[i],
                                       .span = step.spans[i],
+                                      .launch = launches ? launches[i] : (struct el_span){0},
                                       .arrived_ns = step.spans[i].begin_ns,
                                       .step = (int64_t)number,
                                       .id = trace->next_id++};

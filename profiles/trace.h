@@ -6,7 +6,8 @@
  * A rank is a worker: a host thread with its devices. Lanes: the host process with a thread for the steps and one for
  * each stream, in which the ops stand as PyTorch's do (cpu_op, with shapes, FLOPs, node), and a process a device, in
  * whose streams stand its kernels, copies and collectives. On devices that compute in the stream's own thread (CPUs) an
- * op and its kernel are the same span. A message that is received begins when it was sent: waiting is no work.
+ * op and its kernel are the same span; on others, where launches were watched, ops stand where the host queued them. A
+ * message that is received begins when it was sent: waiting is no work.
  *
  * Units: microseconds with three digits, of rank 0's clock; virtual ones where devices are simulated. Timing: blocking;
  * the file is there whole or not at all. Threads: that of the recorder, when training has ended.

@@ -19,7 +19,8 @@ struct el_trace {
 struct el_trace_op {
     const struct el_op_info *info;
     struct el_span span;
-    int64_t arrived_ns; /* when the last member had come, in the span; its begin where nobody is waited for */
+    struct el_span launch; /* when the host queued it; empty: it was computed by its stream's own thread */
+    int64_t arrived_ns;    /* when the last member had come, in the span; its begin where nobody is waited for */
     int64_t step;
     int64_t id; /* what ties its events together */
 };

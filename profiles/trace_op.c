@@ -140,10 +140,13 @@ static void put_collective(struct el_trace *trace, const struct el_trace_op *op)
             (double)wait_ns * 1e-3);
 }
 
-static void put_arguments(struct el_trace *trace, const struct el_trace_op *op)
+/* The host's event that is `correlated` is the one that the device's belongs to: there must be no other. */
+static void put_arguments(struct el_trace *trace, const struct el_trace_op *op, bool correlated)
 {
     const struct el_op_info *info = op->info;
-    fprintf(trace->file, "\"External id\": %" PRId64 ", \"correlation\": %" PRId64 ", \"node\": ", op->id, op->id);
+    fprintf(trace->file, "\"External id\": %" PRId64, op->id);
+    if (correlated) fprintf(trace->file, ", \"correlation\": %" PRId64, op->id);
+    fputs(", \"node\": ", trace->file);
     el_trace_text(trace, node_of(info));
     fprintf(trace->file, ", \"phase\": \"%s\"", el_phase_name(info->phase));
     if (info->flops > 0) fprintf(trace->file, ", \"flops\": %.0f", info->flops);
@@ -153,15 +156,36 @@ static void put_arguments(struct el_trace *trace, const struct el_trace_op *op)
     if (info->op_class == EL_CLASS_COMM) put_collective(trace, op);
 }
 
+static bool is_queued(const struct el_trace_op *op)
+{
+    return op->launch.end_ns > op->launch.begin_ns;
+}
+
+/* The host's call, and an arrow from it to what the device does. */
+static void put_launch(struct el_trace *trace, const struct el_trace_op *op)
+{
+    const struct el_op_info *info = op->info;
+    bool copy = info->op_class == EL_CLASS_COPY;
+    el_trace_begin(trace, 'X', "cuda_runtime", copy ? "cudaMemcpyAsync" : "cudaLaunchKernel", trace->pid, trace->pid,
+                   op->launch.begin_ns);
+    el_trace_duration(trace, op->launch);
+    fprintf(trace->file, "\"External id\": %" PRId64 ", \"correlation\": %" PRId64 "}}", op->id, op->id);
+    el_trace_begin(trace, 's', "ac2g", "ac2g", trace->pid, trace->pid, op->launch.begin_ns);
+    fprintf(trace->file, ", \"id\": %" PRId64 "}", op->id);
+    el_trace_begin(trace, 'f', "ac2g", "ac2g", info->device, info->stream, op->arrived_ns);
+    fprintf(trace->file, ", \"id\": %" PRId64 ", \"bp\": \"e\"}", op->id);
+}
+
 static void put_on_thread(struct el_trace *trace, const struct el_trace_op *op)
 {
     const struct el_op_info *info = op->info;
     char name[128], stack[96];
     name_of(info, false, name, sizeof name);
     snprintf(stack, sizeof stack, "ProfilerStep#%" PRId64, op->step);
-    el_trace_begin(trace, 'X', "cpu_op", name, trace->pid, el_trace_thread(info), op->span.begin_ns);
-    el_trace_duration(trace, op->span);
-    put_arguments(trace, op);
+    el_trace_begin(trace, 'X', "cpu_op", name, trace->pid, is_queued(op) ? trace->pid : el_trace_thread(info),
+                   is_queued(op) ? op->launch.begin_ns : op->span.begin_ns);
+    el_trace_duration(trace, is_queued(op) ? op->launch : op->span);
+    put_arguments(trace, op, !is_queued(op));
     if (info->kernel.name) put_shapes(trace, info, "Input", false);
     if (info->kernel.name) put_shapes(trace, info, "Output", true);
     if (info->how) fputs(", \"implementation\": ", trace->file);
@@ -183,12 +207,14 @@ static void put_on_device(struct el_trace *trace, const struct el_trace_op *op)
                    info->stream, span.begin_ns);
     el_trace_duration(trace, span);
     fprintf(trace->file, "\"device\": %d, \"stream\": %d, ", info->device, info->stream);
-    put_arguments(trace, op);
+    put_arguments(trace, op, true);
     fputs("}}", trace->file);
 }
 
 void el_trace_put_op(struct el_trace *trace, const struct el_trace_op *op)
 {
     put_on_thread(trace, op);
-    if (op->info->op_class != EL_CLASS_HOST) put_on_device(trace, op);
+    if (op->info->op_class == EL_CLASS_HOST) return;
+    put_on_device(trace, op);
+    if (is_queued(op)) put_launch(trace, op);
 }

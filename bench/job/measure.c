@@ -31,6 +31,17 @@ static void mark_for_profiler(struct el_job_measurement *m)
     for (int i = 0; i < m->open.n && m->watched; i++) m->probes[i].watch = &m->watch;
 }
 
+/* Flows in a trace from the host to what its devices do later. A profiler that is attached shows its own. */
+static void watch_launches(struct el_job_measurement *m)
+{
+    if (!*m->job->trial->trace || m->watched || m->open.n == 0 || !el_device_is_asynchronous(m->open.devices[0]))
+        return;
+    for (int i = 0; i < m->n_recorders; i++) el_recorder_watch_launches(m->recorders[i], &m->launches[i]);
+    for (int i = 0; i < m->open.n; i++)
+        for (int r = 0; r < m->n_recorders; r++)
+            if (m->of_member[i] == m->recorders[r]) m->probes[i].watch = &m->launches[r];
+}
+
 static void measure_begin(void *context, int member)
 {
     struct el_job_measurement *m = context;
@@ -122,6 +133,7 @@ static enum el_status open_measurement(struct el_job_measurement *m)
     el_job_window_open(&m->open, &m->window);
     EL_TRY(open_recorders(m));
     mark_for_profiler(m);
+    watch_launches(m);
     return el_job_beside_open(m->job, &m->beside);
 }
 

@@ -56,7 +56,8 @@ struct el_job_measurement {
     struct el_probe probes[EL_MEMBERS_MAX];
     struct el_watch watch; /* for a profiler that is attached */
     bool watched;
-    struct el_job_beside *beside; /* NULL: nobody */
+    struct el_watch launches[EL_MEMBERS_MAX]; /* [n_recorders], of a trace of asynchronous devices */
+    struct el_job_beside *beside;             /* NULL: nobody */
     struct el_train_result result;
     bool trained;
     bool alone;                        /* a rank is stopped: nothing more is said to the others */
