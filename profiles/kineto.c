@@ -3,13 +3,30 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A device's event that may count, and a host's event that tells of one. */
+struct work {
+    int64_t device, correlation; /* -1: it has none */
+    int class;
+    struct el_span span;
+};
+struct launch {
+    int64_t correlation, begin_ns;
+};
 
 struct reader {
     const char *begin, *at, *end, *name;
     struct el_kineto_trace *trace;
     bool found; /* an array of events */
+    struct work *works;
+    struct launch *launches;
+    size_t n_works, works_capacity, n_launches, launches_capacity;
+    char step[64]; /* the name of one of the profiler's steps */
+    bool steps;    /* there are others */
+    int64_t steps_end_ns;
 };
 
 /* ---- pieces of JSON ---- */
@@ -116,20 +133,107 @@ static int64_t device_of(const json_t *event)
     return json_is_integer(device) && json_integer_value(device) >= 0 ? json_integer_value(device) : 0;
 }
 
-static enum el_status count_event(struct reader *reader, const json_t *event)
+static bool reserve(void **array_p, size_t *capacity_p, size_t n, size_t element_bytes)
+{
+    if (n < *capacity_p) return true;
+    size_t capacity = *capacity_p ? *capacity_p * 2 : 256;
+    void *array = realloc(*array_p, capacity * element_bytes);
+    if (!array) return false;
+    *array_p = array;
+    *capacity_p = capacity;
+    return true;
+}
+
+static enum el_status fail_memory(const struct reader *reader)
+{
+    return el_fail(EL_ERR_HOST_MEMORY, "%s: no memory for its events", reader->name);
+}
+
+static enum el_status keep_work(struct reader *reader, const struct work *work)
+{
+    void *array = reader->works;
+    if (!reserve(&array, &reader->works_capacity, reader->n_works, sizeof *reader->works)) return fail_memory(reader);
+    reader->works = array;
+    reader->works[reader->n_works++] = *work;
+    return EL_OK;
+}
+
+static enum el_status keep_launch(struct reader *reader, struct launch launch)
+{
+    void *array = reader->launches;
+    if (!reserve(&array, &reader->launches_capacity, reader->n_launches, sizeof *reader->launches))
+        return fail_memory(reader);
+    reader->launches = array;
+    reader->launches[reader->n_launches++] = launch;
+    return EL_OK;
+}
+
+static void note_step(struct reader *reader, const char *name, struct el_span span)
+{
+    if (!begins(name, "ProfilerStep")) return;
+    if (*reader->step && strncmp(reader->step, name, sizeof reader->step - 1) != 0) reader->steps = true;
+    if (!*reader->step) snprintf(reader->step, sizeof reader->step, "%s", name);
+    if (span.end_ns > reader->steps_end_ns) reader->steps_end_ns = span.end_ns;
+}
+
+static enum el_status take_event(struct reader *reader, const json_t *event)
 {
     const char *cat = text_of(event, "cat"), *name = text_of(event, "name");
-    int class = class_on_device(cat, name), host = class < 0 ? class_on_host(cat, name) : -1;
-    int64_t begin_ns, length_ns;
-    if (strcmp(text_of(event, "ph"), "X") != 0 || (class < 0 && host < 0)) return EL_OK;
-    if (!take_ns(json_object_get(event, "ts"), &begin_ns) || !take_ns(json_object_get(event, "dur"), &length_ns))
-        return fail_here(reader, "an event without a time");
-    struct el_kineto_lane *lane = lane_of(reader->trace, class < 0 ? -1 : device_of(event));
-    if (!lane) return el_fail(EL_ERR_INVALID, "%s: more than %d devices", reader->name, EL_KINETO_LANES_MAX - 1);
-    if (class < 0) class = host;
-    lane->counts[class]++;
-    el_intervals_add(&lane->sets[class], (struct el_span){begin_ns, begin_ns + length_ns});
-    return lane->sets[class].failed ? el_fail(EL_ERR_HOST_MEMORY, "%s: no memory for its events", reader->name) : EL_OK;
+    const json_t *correlation = json_object_get(json_object_get(event, "args"), "correlation");
+    struct work work = {.correlation = json_is_integer(correlation) ? json_integer_value(correlation) : -1};
+    int on_device = class_on_device(cat, name), on_host = on_device < 0 ? class_on_host(cat, name) : -1;
+    int64_t length_ns;
+    if (strcmp(text_of(event, "ph"), "X") != 0) return EL_OK;
+    bool timed = take_ns(json_object_get(event, "ts"), &work.span.begin_ns) &&
+                 take_ns(json_object_get(event, "dur"), &length_ns);
+    if (!timed) return on_device < 0 && on_host < 0 ? EL_OK : fail_here(reader, "an event without a time");
+    work.span.end_ns = work.span.begin_ns + length_ns;
+    work.class = on_device < 0 ? on_host : on_device;
+    work.device = on_device < 0 ? -1 : device_of(event);
+    if (on_device < 0) note_step(reader, name, work.span);
+    if (on_device < 0 && work.correlation >= 0)
+        EL_TRY(keep_launch(reader, (struct launch){work.correlation, work.span.begin_ns}));
+    return work.class < 0 ? EL_OK : keep_work(reader, &work);
+}
+
+/* ---- what of them counts ---- */
+
+static int by_correlation(const void *a, const void *b)
+{
+    const struct launch *x = a, *y = b;
+    if (x->correlation != y->correlation) return x->correlation < y->correlation ? -1 : 1;
+    return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
+}
+
+/* Of a trace of several steps what no host asked for, or only after the last one, is no part of them. */
+static bool is_of_steps(const struct reader *reader, const struct work *work)
+{
+    size_t low = 0, high = reader->n_launches;
+    if (!reader->steps || work->device < 0 || work->correlation < 0) return true;
+    while (low < high) { /* the first of the correlation, which is its earliest */
+        size_t middle = low + (high - low) / 2;
+        if (reader->launches[middle].correlation < work->correlation)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < reader->n_launches && reader->launches[low].correlation == work->correlation &&
+           reader->launches[low].begin_ns <= reader->steps_end_ns;
+}
+
+static enum el_status count_works(struct reader *reader)
+{
+    if (reader->n_launches) qsort(reader->launches, reader->n_launches, sizeof *reader->launches, by_correlation);
+    for (size_t i = 0; i < reader->n_works; i++) {
+        const struct work *work = &reader->works[i];
+        if (!is_of_steps(reader, work)) continue;
+        struct el_kineto_lane *lane = lane_of(reader->trace, work->device);
+        if (!lane) return el_fail(EL_ERR_INVALID, "%s: more than %d devices", reader->name, EL_KINETO_LANES_MAX - 1);
+        lane->counts[work->class]++;
+        el_intervals_add(&lane->sets[work->class], work->span);
+        if (lane->sets[work->class].failed) return fail_memory(reader);
+    }
+    return EL_OK;
 }
 
 static enum el_status take_events(struct reader *reader)
@@ -143,7 +247,7 @@ static enum el_status take_events(struct reader *reader)
     for (;;) {
         json_t *event;
         EL_TRY(take_value(reader, &event));
-        enum el_status status = json_is_object(event) ? count_event(reader, event) : EL_OK;
+        enum el_status status = json_is_object(event) ? take_event(reader, event) : EL_OK;
         json_decref(event);
         EL_TRY(status);
         char next = take(reader);
@@ -199,9 +303,13 @@ static void free_lane(struct el_kineto_lane *lane)
 enum el_status el_kineto_read(const char *text, size_t bytes, const char *name, struct el_kineto_trace *trace_p)
 {
     struct el_kineto_trace trace = {.rank = -1, .lanes = calloc(EL_KINETO_LANES_MAX, sizeof *trace.lanes)};
-    struct reader reader = {.begin = text, .at = text, .end = text + bytes, .name = name, .trace = &trace};
+    struct reader reader = {
+        .begin = text, .at = text, .end = text + bytes, .name = name, .trace = &trace, .steps_end_ns = INT64_MIN};
     if (!trace.lanes) return el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", name);
     enum el_status status = take_document(&reader);
+    if (status == EL_OK) status = count_works(&reader);
+    free(reader.works);
+    free(reader.launches);
     if (status == EL_OK && trace.n_lanes == 0)
         status = el_fail(EL_ERR_INVALID, "%s: none of its events is counted: no kernel, copy or cpu_op", name);
     if (status != EL_OK) {

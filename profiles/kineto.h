@@ -9,7 +9,9 @@
  * begins with nccl and has Kernel behind it is communication, and so is a copy between devices (Memcpy PtoP); other
  * copies are neither communication nor computation; all other kernels are computation. Where a trace has no such event,
  * what CPU threads did is counted as one lane: ops whose names begin with gloo:, mpi:, nccl: or ucc: are communication,
- * ops that only tell of one (c10d::, record_param_comms) are left out, all other cpu_op events are computation.
+ * ops that only tell of one (c10d::, record_param_comms) are left out, all other cpu_op events are computation. Where
+ * there are several ProfilerStep annotations, what has a correlation counts only if an event of the host has it too and
+ * begins before the last step's end: what was queued before the trace began is no part of its steps.
  *
  * What is read is anyone's: it may be damaged or made to do harm. Units: nanoseconds inside, seconds in figures.
  * Errors: EL_ERR_INVALID with `name` and where, EL_ERR_HOST_MEMORY. Threads: any.

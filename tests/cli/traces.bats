@@ -178,3 +178,31 @@ for (_, t), (_, o) in zip(times.iterrows(), overlap.iterrows()):
         cat "$mode.txt"
     done
 }
+
+# HTA's own test data, GPU traces of real jobs, where a copy of it lies in EVENLOAD_HTA_DATA (the folder tests/data of its repository): each trace by both.
+@test "HTA's breakdown and overlap are within 1 point of ours: published GPU traces" {
+    [[ -n ${EVENLOAD_LONG-} ]] || skip "long: HTA on its own test data, a minute"
+    local python=${EVENLOAD_HTA:-python3} n=0 name
+    "$python" -c 'import hta' 2>/dev/null || skip "no Python here has HTA: EVENLOAD_HTA=a python with HolisticTraceAnalysis"
+    [[ -d ${EVENLOAD_HTA_DATA-} ]] || skip "HTA's test data are not here: EVENLOAD_HTA_DATA=its folder tests/data"
+    for name in nccl_parser_config trace_diff/test trace_diff/control timeline_analysis negative_queue_length_values_check ns_resolution_trace \
+        df_index_resolver amd_trace; do
+        [[ -d $EVENLOAD_HTA_DATA/$name ]] || continue
+        "$EVENLOAD" trace-stats "$EVENLOAD_HTA_DATA/$name" --json >stats.json
+        HTA_DISABLE_NS_ROUNDING=1 "$python" - "$EVENLOAD_HTA_DATA/$name" >out.txt 2>err.txt <<'.' || { cat out.txt && tail err.txt && false; }
+import json, sys
+from hta.trace_analysis import TraceAnalysis
+hta = TraceAnalysis(trace_dir=sys.argv[1], include_last_profiler_step=True)
+times, ours = hta.get_temporal_breakdown(visualize=False), json.load(open("stats.json"))["devices"]
+assert len(times) == len(ours) == 1
+t, u = times.iloc[0], ours[0]
+pairs = [(t["idle_time_pctg"], u["idle_pct"]), (t["compute_time_pctg"], u["compute_pct"]), (t["non_compute_time_pctg"], u["exposed_pct"] + u["other_pct"])]
+if u["events"]["communication"]: pairs.append((hta.get_comm_comp_overlap(visualize=False).iloc[0]["comp_comm_overlap_pctg"], u["overlap_pct"]))
+print(sys.argv[1], pairs)
+assert all(abs(a - b) < 1 for a, b in pairs), pairs
+.
+        cat out.txt
+        n=$((n + 1))
+    done
+    [[ $n -gt 0 ]] || skip "none of the traces looked for is in EVENLOAD_HTA_DATA"
+}

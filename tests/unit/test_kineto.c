@@ -99,6 +99,39 @@ static void test_cpu_only(void **state)
     el_kineto_free(&trace);
 }
 
+#define LAUNCH(correlation, ts)                                                                                        \
+    "{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"cudaLaunchKernel\", \"ts\": " ts                           \
+    ", \"dur\": 1, \"args\": {\"correlation\": " correlation "}}"
+#define LAUNCHED(correlation, ts, dur)                                                                                 \
+    "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"gemm\", \"ts\": " ts ", \"dur\": " dur                           \
+    ", \"args\": {\"device\": 0, \"stream\": 7, \"correlation\": " correlation "}}"
+#define STEP(name, ts, dur)                                                                                            \
+    "{\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"ProfilerStep#" name "\", \"ts\": " ts ", \"dur\": " dur \
+    "}"
+
+/* Of four kernels the first was queued before the trace began, and the last one after its last step; one knows of no
+ * host. Without a second step all count. */
+static void test_steps(void **state)
+{
+    (void)state;
+    struct el_kineto_figures f;
+    static const char *const texts[] = {
+        "[" LAUNCHED("9", "100", "10") "," LAUNCHED("1", "120", "10") "," LAUNCHED("2", "300", "10") "," KERNEL(
+            "relu", "0", "7", "140", "5") "," STEP("4", "100", "50") "," LAUNCH("1", "110") "," LAUNCH("2", "210") "]",
+        "[" STEP("4", "100", "50") "," LAUNCHED("9", "100", "10") "," LAUNCHED("1", "120", "10") "," LAUNCH(
+            "2", "210") "," LAUNCHED("2", "300", "10") "," KERNEL("relu", "0", "7", "140",
+                                                                  "5") "," LAUNCH("1", "110") "," STEP("5", "150",
+                                                                                                       "50") "]"};
+    for (int several = 0; several < 2; several++) {
+        struct el_kineto_trace trace = read_trace(texts[several]);
+        assert_int_equal(trace.lanes[0].counts[EL_KINETO_COMPUTE], several ? 2 : 4);
+        assert_int_equal(el_kineto_figures(&trace.lanes[0], &f), EL_OK);
+        assert_us(f.window_s, several ? 25 : 210);
+        assert_us(f.compute_s, several ? 15 : 35);
+        el_kineto_free(&trace);
+    }
+}
+
 static void test_damaged(void **state)
 {
     (void)state;
@@ -145,10 +178,8 @@ static void test_many_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_device),
-        cmocka_unit_test(test_cpu_only),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_many_devices),
+        cmocka_unit_test(test_device),  cmocka_unit_test(test_cpu_only),     cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_damaged), cmocka_unit_test(test_many_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
