@@ -349,8 +349,8 @@ static const struct el_option_row after_sizes[] = {
      COMPARE | RUN | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | LOADING | EXPLAIN,
      "folder for the results (default: results/<time>-<command>); compare, scale and imbalance go on with a run in it"},
     {OUTPUT, "trace", "DIR", AT(TEXT, trace), RUN,
-     "write what the steps of --profile (default: wait=1,warmup=1,active=2,repeat=1) did, a file a rank, for Perfetto, "
-     "HTA and TensorBoard"},
+     "write what the steps of --profile (default: wait=1,warmup=1,active=2,repeat=1) did, a file a rank, for Perfetto "
+     "and HTA"},
     {OUTPUT, "junit", "FILE", AT(TEXT, regress.junit), REGRESS, "write JUnit XML, one case per cell"},
     {OUTPUT, "markdown", "FILE", AT(TEXT, regress.markdown), REGRESS | REPORT,
      "write a Markdown table ($GITHUB_STEP_SUMMARY is appended to)"},
