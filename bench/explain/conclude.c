@@ -105,13 +105,15 @@ static json_t *conclude(const struct steps *steps, const struct el_trial *trial,
     for (int d = 0; d < trial->n_devices; d++)
         json_array_append_new(devices, json_sprintf("%s:%d", trial->devices[d].backend, trial->devices[d].index));
     if (el_trial_command(trial, command, sizeof command) != EL_OK) command[0] = 0;
-    return json_pack("{s:i, s:s, s:O, s:s, s:s, s:I, s:o, s:s, s:I, s:i, s:o, s:o, s:o, s:o}", "schema",
-                     EL_EXPLAIN_SCHEMA, "kind", "explain", "environment",
-                     json_object_get(json_array_get(samples, 0), "environment"), "dp", command, "model",
-                     trial->train.model.name, "global_batch", (json_int_t)trial->train.global_batch, "devices", devices,
-                     "inject", trial->inject, "launches", (json_int_t)steps->n, "blocks_per_launch", EL_EXPLAIN_BLOCKS,
-                     "causes", causes, "rest", part_json(steps, EL_DP_FIXES, EL_EXPLAIN_DDP), "whole",
-                     part_json(steps, 0, EL_EXPLAIN_DDP), "steps", rows);
+    json_t *document =
+        json_pack("{s:i, s:s, s:O, s:s, s:s, s:I, s:o, s:s, s:I, s:i, s:o, s:o, s:o, s:o}", "schema", EL_EXPLAIN_SCHEMA,
+                  "kind", "explain", "environment", json_object_get(json_array_get(samples, 0), "environment"), "dp",
+                  command, "model", trial->train.model.name, "global_batch", (json_int_t)trial->train.global_batch,
+                  "devices", devices, "inject", trial->inject, "launches", (json_int_t)steps->n, "blocks_per_launch",
+                  EL_EXPLAIN_BLOCKS, "causes", causes, "rest", part_json(steps, EL_DP_FIXES, EL_EXPLAIN_DDP), "whole",
+                  part_json(steps, 0, EL_EXPLAIN_DDP), "steps", rows);
+    if (document) el_json_put_real(document, "others_waited_pct", el_json_highest(samples, "others_waited_pct"));
+    return document;
 }
 
 json_t *el_explain_document(const struct el_trial *trial, const json_t *samples)

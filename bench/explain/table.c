@@ -7,6 +7,9 @@
 #include "bench/base/text.h"
 #include "bench/explain/explain.h"
 
+/* Above it figures are of a busy machine. */
+static const double BUSY_PCT = 5;
+
 static void show_alone(const json_t *row, const json_t *context, char *text)
 {
     (void)context;
@@ -107,6 +110,10 @@ void el_explain_print(const json_t *document, FILE *out)
                  el_json_text(document, "model", "?"), el_json_number(document, "global_batch"), n, launches,
                  launches == 1 ? "" : "es", el_json_number(document, "blocks_per_launch"));
     if (*inject) el_text_line(out, "! disturbed on purpose: --inject %s", inject);
+    if (el_json_number(document, "others_waited_pct") > BUSY_PCT)
+        el_text_line(
+            out, "! other programs took up to %.0f %% of a core meanwhile: on a quiet machine intervals are narrower",
+            el_json_number(document, "others_waited_pct"));
     fputc('\n', out);
     print_times(document, out);
     print_words(document, out);

@@ -12,6 +12,7 @@
 #include "bench/job/worker.h"
 #include "bench/machine/environment.h"
 #include "bench/stats/stats.h"
+#include "profiles/system.h"
 #include "runtime/base/rng.h"
 #include "runtime/launch/launch.h"
 
@@ -27,6 +28,7 @@ struct launch {
     int n;
     double step_ms[EL_EXPLAIN_VARIANTS_MAX]; /* of its last block; 0: there was none */
     json_t *parts;                           /* [variant] */
+    double waited_pct;
 };
 
 static json_t *memory_of(const struct el_ledger *ledger)
@@ -135,15 +137,30 @@ static bool computes(const struct el_trial *trial)
     return !strcmp(trial->devices[0].backend, "cpu") || !strcmp(trial->devices[0].backend, "cuda");
 }
 
+/* What other programs took of the core of one of our threads meanwhile, the most of any; NAN: not known. */
+static double waited_pct(const struct el_system_reading *begin)
+{
+    struct el_system_reading end;
+    struct el_system_figures *figures = malloc(sizeof *figures);
+    el_system_read("", NULL, 0, &end);
+    if (figures) el_system_compare(begin, &end, figures);
+    double pct = figures ? figures->waited_pct : NAN;
+    free(figures);
+    return pct;
+}
+
 static enum el_status run_launch(struct launch *launch)
 {
+    struct el_system_reading begin;
     launch->n = el_explain_variants(launch->variants);
     launch->parts = json_array();
     for (int v = 0; v < launch->n; v++)
         json_array_append_new(launch->parts, json_pack("{s:[], s:[]}", "block_ms", "memory"));
     for (int v = 0; v < launch->n && launch->number == 0 && computes(launch->job.trial); v++) EL_TRY(check(launch, v));
     EL_TRY(el_job_open_devices(&launch->job, &launch->open));
+    el_system_read("", NULL, 0, &begin);
     enum el_status status = run_rounds(launch);
+    launch->waited_pct = waited_pct(&begin);
     el_job_close_devices(&launch->open);
     return status;
 }
@@ -167,7 +184,8 @@ int el_explain_worker(int argc, char **argv)
         status = run_launch(&launch);
     }
     if (status == EL_OK) {
-        json_t *document = json_pack("{s:O, s:o}", "variants", launch.parts, "environment", el_environment());
+        json_t *document = json_pack("{s:O, s:o, s:o}", "variants", launch.parts, "others_waited_pct",
+                                     el_json_real(launch.waited_pct), "environment", el_environment());
         status = document ? el_write_json(document, argv[RESULT]) : el_fail_errno("a launch's document");
         json_decref(document);
     }

@@ -40,7 +40,7 @@ static json_t *launch(int i, double wobble)
                                                   ms - 0.1, "memory", "peak_bytes", 400, "peak_bytes", held ? 400 : 190,
                                                   "peak_bytes", held ? 400 : 210));
     }
-    return json_pack("{s:o, s:{}}", "variants", variants, "environment");
+    return json_pack("{s:o, s:{}, s:f}", "variants", variants, "environment", "others_waited_pct", 10.0 * i);
 }
 
 static json_t *document_of(int n_launches)
@@ -144,6 +144,7 @@ static void the_table_says_what_is_not_known(void **state)
     assert_non_null(
         strstr(text, "replicas     3.00             none       6.00             none  outputs,update,replicas"));
     assert_non_null(strstr(text, "An interval needs five launches"));
+    assert_non_null(strstr(text, "! other programs took up to 10 % of a core"));
     free(text);
     json_decref(document);
 }
