@@ -129,5 +129,7 @@ void nccl_comm_leave(struct ncclComm *comm);
 /* The two halves of opening: this member is here; all are. */
 ncclResult_t nccl_comm_arrive(struct ncclComm *comm);
 ncclResult_t nccl_comm_meet(struct ncclComm *comm, const ncclUniqueId *id);
+/* No call may use it any more; its memory stays, so that one that does is seen. */
+void nccl_comm_end(struct ncclComm *comm);
 
 #endif

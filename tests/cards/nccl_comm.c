@@ -99,6 +99,12 @@ ncclResult_t nccl_comm_meet(struct ncclComm *comm, const ncclUniqueId *id)
     return ncclSuccess;
 }
 
+void nccl_comm_end(struct ncclComm *comm)
+{
+    atomic_store(&comm->gone, true);
+    cards_library_give(comm->device, COMM_BYTES);
+}
+
 ncclResult_t ncclGetVersion(int *version_p)
 {
     *version_p = NCCL_VERSION_CODE;
@@ -167,7 +173,7 @@ static ncclResult_t split(struct ncclComm *comm, int color, int key, ncclComm_t 
 {
     struct nccl_seat *mine = &comm->world->seats[comm->rank];
     struct nccl_world *world;
-    struct ncclComm *part;
+    struct ncclComm *part = NULL;
     ncclResult_t result = ncclSuccess;
     int rank = 0, lowest = 0, n;
     mine->color = color;
@@ -184,7 +190,10 @@ static ncclResult_t split(struct ncclComm *comm, int color, int key, ncclComm_t 
     if (result == ncclSuccess && !nccl_world_wait(world, all_are_here, part, comm, NULL))
         result = nccl_fail(ncclInternalError, "aborted while members split");
     if (lowest == comm->rank) nccl_world_forget(&id);
-    if (result == ncclSuccess) *comm_p = part;
+    if (result == ncclSuccess)
+        *comm_p = part;
+    else if (part)
+        nccl_comm_end(part);
     return result;
 }
 
@@ -217,8 +226,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
     if (!comm) return ncclSuccess;
     nccl_comm_enter(comm);
     nccl_world_wait(comm->world, nothing_is_left, comm, comm, NULL);
-    atomic_store(&comm->gone, true);
-    cards_library_give(comm->device, COMM_BYTES);
+    nccl_comm_end(comm);
     nccl_comm_leave(comm);
     return ncclSuccess;
 }
@@ -231,8 +239,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
         nccl_breach("an abort of a communicator that was ended");
     nccl_world_changed(comm->world);
     nccl_world_wait(comm->world, nobody_is_inside, comm, NULL, NULL);
-    atomic_store(&comm->gone, true);
-    cards_library_give(comm->device, COMM_BYTES);
+    nccl_comm_end(comm);
     return ncclSuccess;
 }
 

@@ -117,6 +117,10 @@ static ncclResult_t open_all(void)
         result = nccl_comm_meet(group.opens[i].comm, &group.opens[i].id);
         if (result == ncclSuccess) *group.opens[i].comm_p = group.opens[i].comm;
     }
+    for (int i = 0; i < group.n_opens && result != ncclSuccess; i++) {
+        nccl_comm_end(group.opens[i].comm);
+        *group.opens[i].comm_p = NULL;
+    }
     return result;
 }
 
