@@ -284,7 +284,7 @@ static bool reduces(enum el_comm_reduction reduction, enum el_dtype dtype)
 enum el_status el_nccl_reserve_word(struct el_nccl_member *member)
 {
     if (member->word) return EL_OK;
-    return el_device_alloc(member->device, EL_TAG_WORKSPACE, sizeof(float), "a barrier's word", &member->word);
+    return el_device_alloc(member->device, EL_TAG_WORKSPACE, 2 * sizeof(float), "a barrier's word", &member->word);
 }
 
 /* A barrier has to move something. */

@@ -3,6 +3,7 @@
 #define EL_NCCL_GROUP_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "runtime/comm/comm_ops.h"
@@ -43,7 +44,7 @@ struct el_nccl_memory {
 struct el_nccl_member {
     struct el_nccl_group *group;
     struct el_device *device;
-    struct el_buffer *word;    /* of barriers and empty messages; NULL: there was none */
+    struct el_buffer *word;    /* [2] of barriers and empty messages: what comes, what is sent; NULL: there was none */
     struct el_nccl_mail *mail; /* NULL: not opened */
     struct el_nccl_memory *memories;
     int rank, stream;         /* of the device: the communicator's own */
@@ -55,9 +56,9 @@ struct el_nccl_member {
 struct el_nccl_group {
     const struct el_nccl_api *api;
     struct el_presence *presence; /* of the other processes; NULL within one */
-    int64_t patience_ns;
-    struct el_nccl_group *whole; /* the group of which this is a part, or itself: a group and its parts end together */
-    struct el_nccl_group *part;  /* the whole's list of its parts, under its lock */
+    _Atomic int64_t patience_ns;  /* all members set the same */
+    struct el_nccl_group *whole;  /* the group of which this is a part, or itself: a group and its parts end together */
+    struct el_nccl_group *part;   /* the whole's list of its parts, under its lock */
     /* The whole's alone. */
     pthread_mutex_t lock; /* of what follows, and of communicators against being freed */
     pthread_cond_t changed;

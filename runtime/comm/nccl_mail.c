@@ -59,6 +59,12 @@ static enum el_status move(const struct el_nccl_api *api, bool sends, void *cons
     return el_nccl_check(api, ended, "nccl group_end");
 }
 
+/* What links send on streams of their own is not what the member's stream writes. */
+static char *token_of(const struct el_nccl_member *member)
+{
+    return (char *)member->word->address + sizeof(float);
+}
+
 static enum el_status send_message(struct el_nccl_member *member, const struct el_comm_task *task, size_t bytes)
 {
     struct el_nccl_link *link = &member->mail->to[task->root];
@@ -72,7 +78,7 @@ static enum el_status send_message(struct el_nccl_member *member, const struct e
     EL_TRY(put(member, link->box, (const char *)task->data + pieces[0], pieces[1]));
     EL_TRY(el_device_enqueue_wait(device, link->stream, device, member->stream));
     EL_TRY(el_device_native_stream(device, link->stream, &native));
-    void *at[2] = {bytes ? link->box + begin : (void *)member->word->address, link->box};
+    void *at[2] = {bytes ? link->box + begin : token_of(member), link->box};
     if (bytes == 0) pieces[0] = TOKEN_BYTES;
     EL_TRY(move(member->group->api, true, at, pieces, link->comm, native));
     struct el_nccl_letter *letter = &link->letters[link->n_put++ % EL_NCCL_LETTERS];
@@ -153,7 +159,7 @@ static enum el_status connect(struct el_nccl_member *member, const struct el_ncc
     void *native, *word = (void *)member->word->address;
     EL_TRY(el_device_native_stream(member->device, sends ? link->stream : member->stream, &native));
     EL_TRY(el_nccl_enter(member->group));
-    int result = sends ? api->send(word, TOKEN_BYTES, EL_U8, 1, link->comm, native)
+    int result = sends ? api->send(token_of(member), TOKEN_BYTES, EL_U8, 1, link->comm, native)
                        : api->receive(word, TOKEN_BYTES, EL_U8, 0, link->comm, native);
     el_nccl_leave(member->group);
     if (result != EL_NCCL_OK && el_nccl_is_aborted(member->group)) return el_nccl_say_aborted(member->group);
