@@ -8,7 +8,7 @@ stderr='' # set by run
 CARDS=${EVENLOAD_BUILD:-$PWD/build}/cards/evenload
 FOUR=cuda:0,cuda:1,cuda:2,cuda:3
 SHORT=(--data dummy --dtype f64 --steps 4 --warmup 0 --min-time 0 --control none --launcher own --quiet --timeout 60)
-MLP=(--model mlp --features 16 --hidden 12,8,8 --batch 16)
+MLP=(--model mlp --features 16 --hidden '12,8,8' --batch 16)
 TEXT=(--model textcnn --vocab 200 --embed 8 --filters 4 --seq 12 --batch 8 --dropout 0)
 RESNET=(--model resnet18 --image 16 --width 4 --classes 4 --batch 4)
 

@@ -7,7 +7,7 @@ stderr='' # set by run
 
 CARDS=${EVENLOAD_BUILD:-$PWD/build}/cards/evenload
 SHORT=(--mode ddp --model toy --data dummy --warmup 1 --control none --launcher own --quiet --timeout 60)
-RANKS=("${SHORT[@]}" --devices cuda:0,cuda:1 --steps 1000000) # as long as it goes well
+RANKS=("${SHORT[@]}" --devices 'cuda:0,cuda:1' --steps 1000000) # as long as it goes well
 ILLEGAL='an illegal memory access was encountered (cudaErrorIllegalAddress)'
 FABRIC='system not yet initialized (cudaErrorSystemNotReady); start the fabric manager (nvidia-fabricmanager), which cards with NVSwitch need'
 
@@ -52,12 +52,12 @@ signal_rank() {
     nothing_is_left s
 }
 
-# one_card_a_rank OPTION...: two ranks under torchrun's variables, of which each sees one card, as under Slurm's --gpus-per-task.
+# Two ranks under torchrun's variables, of which each sees one card, as under Slurm's --gpus-per-task.
 one_card_a_rank() {
     local rank ranks=() port=$((20000 + BASHPID % 9000))
     for rank in 0 1; do
         env CUDA_VISIBLE_DEVICES=$rank RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
-            timeout 30 "$CARDS" run "${SHORT[@]}" --steps 3 "$@" --out "$PWD/one" >"rank-$rank" 2>&1 3>&- &
+            timeout 30 "$CARDS" run "${SHORT[@]}" --steps 3 --out "$PWD/one" >"rank-$rank" 2>&1 3>&- &
         ranks+=($!)
     done
     for rank in "${ranks[@]}"; do wait "$rank" || { cat rank-? && return 1; }; done
@@ -106,7 +106,8 @@ one_card_a_rank() {
 
 @test "ranks that see one card each train over NCCL, on a T4 too; an older card is refused" {
     setup_cards
-    FAKE_CARDS_MODEL=T4 one_card_a_rank
+    export FAKE_CARDS_MODEL=T4
+    one_card_a_rank
     [[ $(json one/results.json 'd["trials"][0]["status"], d["trials"][0]["communicator"], d["trials"][0]["repeats"][0]["status"]') == "('ok', 'nccl', 'ok')" ]]
     run --separate-stderr env FAKE_CARDS_MODEL=V100 timeout 20 "$CARDS" run "${SHORT[@]}" --mode single --devices cuda:0, --steps 2 --out old
     [[ $status -ne 0 && $output$stderr == *"compute capability 7.0"* ]] || show
