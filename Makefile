@@ -334,13 +334,14 @@ $(TEST_LIBRARY): $(LIBRARY)
 	@$(call SHOW,link   $@)
 	$(Q)$(CC) $(QUICK_LD) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $(WHOLE) $(LIBS)
 
-$(GPU_TESTS): LIBS += $(CUDART_LIBS)
+# private: what they need, the library that they are linked to does not.
+$(GPU_TESTS): private LIBS += $(CUDART_LIBS)
 $(EMULATED_TEST): $(EMULATED_KERNELS) $(CARDS_LIBRARY_OBJECTS)
-$(EMULATED_TEST): LIBS += $(EMULATED_KERNELS) $(CARDS_LIBRARY_OBJECTS) -lstdc++
+$(EMULATED_TEST): private LIBS += $(EMULATED_KERNELS) $(CARDS_LIBRARY_OBJECTS) -lstdc++
 # They find the cards' modules, and what they ask the cards themselves.
-$(EMULATED_TEST:=.o) $(CARDS_TESTS:=.o): CPPFLAGS := -Itests/gpu/emulator/include $(CPPFLAGS)
+$(EMULATED_TEST:=.o) $(CARDS_TESTS:=.o): private CPPFLAGS := -Itests/gpu/emulator/include $(CPPFLAGS)
 $(CARDS_TESTS): $(CARDS_MODULES) $(BUILD)/tests/cards/modules
-$(CARDS_TESTS): LIBS += $(BUILD)/cards/lib/libfakecards.so -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../../cards/lib'
+$(CARDS_TESTS): private LIBS += $(BUILD)/cards/lib/libfakecards.so -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../../cards/lib'
 $(BUILD)/tests/cards/modules:
 	@mkdir -p $(@D); ln -sfn ../../cards/modules $@
 $(TESTS): $(BUILD)/%: $(BUILD)/%.o $(TEST_SUPPORT) $(TEST_LIBRARY)

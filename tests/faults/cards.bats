@@ -53,6 +53,7 @@ signal_rank() {
 }
 
 # Two ranks under torchrun's variables, of which each sees one card, as under Slurm's --gpus-per-task.
+# shellcheck disable=SC2120 # a test may give it options
 one_card_a_rank() {
     local rank ranks=() port=$((20000 + BASHPID % 9000))
     for rank in 0 1; do
