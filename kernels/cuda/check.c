@@ -40,9 +40,12 @@ enum el_status el_cudnn_check(cudnnStatus_t error, const char *call)
     if (error == CUDNN_STATUS_SUCCESS) return EL_OK;
 #if CUDNN_MAJOR >= 9
     int oom = error == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+    int cannot = error / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000 || error == CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED;
 #else
     int oom = error == CUDNN_STATUS_ALLOC_FAILED;
+    int cannot = error == CUDNN_STATUS_NOT_SUPPORTED || error == CUDNN_STATUS_ARCH_MISMATCH;
 #endif
-    return el_fail(oom ? EL_ERR_OOM : EL_ERR_INTERNAL, "%.*s: %s", name_length(call), call, cudnnGetErrorString(error));
+    enum el_status status = oom ? EL_ERR_OOM : cannot ? EL_ERR_ABSENT : EL_ERR_INTERNAL;
+    return el_fail(status, "%.*s: %s", name_length(call), call, cudnnGetErrorString(error));
 }
 #endif

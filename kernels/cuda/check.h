@@ -31,6 +31,7 @@ enum el_status el_cuda_launched(const char *op);
 #define EL_CUBLAS_TRY(call) EL_TRY(el_cublas_check((call), #call))
 
 #ifdef EL_HAVE_CUDNN
+/* The same of cuDNN; EL_ERR_ABSENT: it cannot do this here, and has done nothing. */
 #include <cudnn.h>
 #ifdef __cplusplus
 extern "C"

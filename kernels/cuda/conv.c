@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CUDNN_ALIGNMENT = 16 };
-
 /* What prepare() chose. */
 struct plan {
     struct el_cuda_conv_cudnn *cudnn; /* NULL: the plain way */
@@ -26,7 +24,12 @@ static bool is_aligned(const struct el_kernel_args *args, const struct el_cuda_c
 {
     uintptr_t all = (uintptr_t)conv->in[0] | (uintptr_t)conv->in[1] | (uintptr_t)conv->out;
     all |= (uintptr_t)args->workspace;
-    return all % CUDNN_ALIGNMENT == 0;
+    return all % EL_CUDA_ALIGNMENT == 0;
+}
+
+static void say_plain(struct plan *plan, const struct el_cuda_conv_plain *plain, const char *why)
+{
+    snprintf(plan->text, sizeof plan->text, "cuBLAS, %s (%s)", plain->text, why);
 }
 
 enum el_status el_cuda_conv_prepare(const struct el_cuda_conv_plain *plain, const struct el_kernel_args *args,
@@ -43,7 +46,7 @@ enum el_status el_cuda_conv_prepare(const struct el_cuda_conv_plain *plain, cons
     if (plan->cudnn)
         snprintf(plan->text, sizeof plan->text, "%s", el_cuda_conv_cudnn_text(plan->cudnn));
     else
-        snprintf(plan->text, sizeof plan->text, "cuBLAS, %s (%s)", plain->text, why);
+        say_plain(plan, plain, why);
     *plan_p = plan;
     return EL_OK;
 }
@@ -51,8 +54,15 @@ enum el_status el_cuda_conv_prepare(const struct el_cuda_conv_plain *plain, cons
 enum el_status el_cuda_conv_run(const struct el_cuda_conv_plain *plain, const struct el_kernel_args *args,
                                 const struct el_cuda_conv *conv, enum el_dtype dtype, void *scratch)
 {
-    const struct plan *plan = args->plan;
-    if (plan->cudnn) return el_cuda_conv_cudnn_run(plan->cudnn, args->native, conv, scratch);
+    struct plan *plan = args->plan;
+    if (!plan->cudnn) return plain->run(args, conv, dtype, scratch);
+    enum el_status status = el_cuda_conv_cudnn_run(plan->cudnn, args->native, conv, scratch);
+    if (status != EL_ERR_ABSENT) return status;
+    /* It promised in prepare() what it cannot do (a library of its own is missing, or the card is another than its
+     * tables know). It has done nothing: from now on the plain way. */
+    say_plain(plan, plain, el_error_message());
+    el_cuda_conv_cudnn_destroy(plan->cudnn);
+    plan->cudnn = NULL;
     return plain->run(args, conv, dtype, scratch);
 }
 

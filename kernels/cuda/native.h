@@ -17,6 +17,9 @@
 
 #include "kernels/kernels.h"
 
+/* Operands that begin at multiples of so many bytes are all computed the same way: cuDNN wants no less. */
+enum { EL_CUDA_ALIGNMENT = 16 };
+
 struct el_cuda_native {
     void *stream; /* cudaStream_t */
     void *cublas; /* cublasHandle_t, set to that stream */

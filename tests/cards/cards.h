@@ -102,6 +102,8 @@ void cards_set_peer(bool peer);
 int cards_cudnn_descriptors(void);
 int cards_cudnn_convolutions(void);
 void cards_cudnn_set_useless(bool useless);
+/* What convolutions answer instead of computing; 0: they compute. */
+void cards_cudnn_set_refusal(int status);
 
 #ifdef __cplusplus
 }

@@ -31,7 +31,7 @@ struct el_emulated_convolution {
 
 enum { UNSUPPORTED = 2, GREEDY = 0, TAKEN = 1, SCRATCH_BYTES = 4096 };
 
-static atomic_int descriptors, convolutions, useless;
+static atomic_int descriptors, convolutions, useless, refusal;
 
 int cards_cudnn_descriptors(void)
 {
@@ -48,8 +48,15 @@ void cards_cudnn_set_useless(bool is_useless)
     atomic_store(&useless, is_useless);
 }
 
+void cards_cudnn_set_refusal(int status)
+{
+    atomic_store(&refusal, status);
+}
+
+/* A rule's code is CUDA's, or from 1000 upwards a status of cuDNN's own. */
 static cudnnStatus_t status_of(int code)
 {
+    if (code >= CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED) return (cudnnStatus_t)code;
     if (code == cudaErrorMemoryAllocation) return CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
     return code == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }
@@ -308,6 +315,7 @@ static cudnnStatus_t convolve(cudnnHandle_t handle, struct op op, int algorithm,
     int code = cudaErrorLaunchFailure;
     if (!fits(&op) || algorithm != TAKEN || scratch_bytes != SCRATCH_BYTES) return CUDNN_STATUS_BAD_PARAM;
     if (cards_fails("cudnnConvolution", handle->device, &code)) return status_of(code);
+    if (atomic_load(&refusal)) return (cudnnStatus_t)atomic_load(&refusal);
     struct work *work = malloc(sizeof *work);
     if (!work) abort();
     *work = *wanted;

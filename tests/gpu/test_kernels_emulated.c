@@ -190,6 +190,34 @@ static void test_a_convolution_says_how_it_is_done(void **state)
     assert_int_equal(cards_cudnn_descriptors(), 0);
 }
 
+/* What cuDNN promised and then cannot do goes the other way, and says so; any other failure is one. */
+static void test_a_convolution_that_cudnn_gives_up(void **state)
+{
+    (void)state;
+    static _Alignas(16) float x[8] = {1, 2, 3, 4, 5}, w[4] = {2, 3}, y[4], scratch[1 << 19];
+    const struct el_kernel *row = el_kernels_cuda()->find(EL_OP_CONV1D_BACKWARD_WEIGHTS, EL_F32);
+    struct el_cuda_native native = {.cudnn = NULL};
+    float bias[1];
+    struct el_kernel_args args = {.d = {1, 5, 1, 1, 2}, .p = {x, y, w, bias}, .native = &native, .workspace = scratch};
+    for (int i = 0; i < 4; i++) y[i] = (float)(i + 1);
+    assert_int_equal(el_cuda_native_open_cudnn(&native), EL_OK);
+    assert_int_equal(row->prepare(&args, &args.plan), EL_OK);
+    cards_cudnn_set_refusal(CUDNN_STATUS_BAD_PARAM);
+    assert_int_equal(row->run(&args), EL_ERR_INTERNAL);
+    assert_non_null(strstr(row->describe(args.plan), "cuDNN weights"));
+    cards_cudnn_set_refusal(CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED);
+    for (int again = 0; again < 2; again++) {
+        w[0] = w[1] = 7;
+        assert_int_equal(row->run(&args), EL_OK);
+        assert_true(w[0] == 1 + 4 + 9 + 16 && w[1] == 2 + 6 + 12 + 20);
+        assert_non_null(strstr(row->describe(args.plan), "cuBLAS, a product a tap (cudnnConvolutionBackwardFilter: "));
+        assert_int_equal(cards_cudnn_descriptors(), 0);
+        cards_cudnn_set_refusal(0);
+    }
+    row->release(args.plan);
+    el_cuda_native_close(&native);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +232,7 @@ int main(void)
         cmocka_unit_test(test_magnitudes_far_apart),
         cmocka_unit_test(test_nothing_to_do),
         cmocka_unit_test(test_a_convolution_says_how_it_is_done),
+        cmocka_unit_test(test_a_convolution_that_cudnn_gives_up),
     };
     return cmocka_run_group_tests_name("CUDA kernels on emulated threads", tests, NULL, NULL);
 }
