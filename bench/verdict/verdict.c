@@ -42,6 +42,7 @@ static const struct el_verdict_rule rules[] = {
     ROW(drift, ANY, "", OF_CLOCK),
     ROW(trend, ANY, "", OF_CLOCK),
     ROW(loss, ANY, "", ALWAYS),
+    ROW(rounding, ANY, "", NOTE),
     ROW(diverged, ANY, "", ALWAYS),
     ROW(memory, ANY, "", ALWAYS),
     ROW(grown, 1, " MiB", ALWAYS),

@@ -59,7 +59,7 @@ const json_t *el_verdict_worst_member(const struct el_verdict_case *c, double (*
 #define EL_VERDICT_LIST(X)                                                                                             \
     X(reported) X(finished) X(repeats) X(steps) X(time) X(shared_core) X(shared_gpu) X(others) X(stolen) X(frequency)  \
     X(throttled) X(gpu_throttled) X(host_bound) X(gpu_others) X(heterogeneous_cores)           \
-    X(heterogeneous_machines) X(drift) X(trend) X(loss) X(diverged) X(memory) X(grown) X(unattributed) X(injected)     \
+    X(heterogeneous_machines) X(drift) X(trend) X(loss) X(rounding) X(diverged) X(memory) X(grown) X(unattributed) X(injected)     \
     X(unsettled) X(time_sliced) X(simulated) X(unchecked)
 /* clang-format on */
 #define EL_VERDICT_DECLARE(name) void el_verdict_##name(struct el_verdict_case *c);

@@ -269,6 +269,22 @@ static void is_verdict(json_t *repeats, const char *verdict, const char *rules, 
     json_decref(trial);
 }
 
+/* NCCL's sums may round otherwise in each run: a note, but not where they differ by more, or before any sum. */
+static void sums_that_round_otherwise_are_no_ground_for_suspicion(void **state)
+{
+    (void)state;
+    json_t *repeats = clean();
+    for (size_t k = 0; k < REPEATS; k++)
+        json_object_set_new(json_array_get(repeats, k), "communicator", json_string("nccl"));
+    json_array_set_new(el_json_at(repeats, "2.loss"), 1, json_real(0.6 * 1.001));
+    is_verdict(json_deep_copy(repeats), "valid", "[\"rounding\"]", "NCCL_NVLS_ENABLE=0");
+    json_array_set_new(el_json_at(repeats, "3.loss"), 1, json_real(0.6 * 1.1));
+    is_verdict(json_deep_copy(repeats), "suspect", "[\"loss\"]", "not deterministic");
+    json_array_set_new(el_json_at(repeats, "3.loss"), 1, json_real(0.6));
+    json_array_set_new(el_json_at(repeats, "3.loss"), 0, json_real(nextafter(0.7, 1)));
+    is_verdict(repeats, "suspect", "[\"loss\"]", "not deterministic");
+}
+
 /* What could not be checked is not valid; a frequency that the machine does not tell is. */
 static void what_was_not_checked_is_a_verdict(void **state)
 {
@@ -396,6 +412,7 @@ int main(void)
         cmocka_unit_test(each_defect_is_found_alone),
         cmocka_unit_test(every_rule_has_its_defect),
         cmocka_unit_test(what_was_not_checked_is_a_verdict),
+        cmocka_unit_test(sums_that_round_otherwise_are_no_ground_for_suspicion),
         cmocka_unit_test(short_windows_are_taken_together),
         cmocka_unit_test(waiting_for_ones_own_ranks_is_not_others),
         cmocka_unit_test(simulated_is_said_and_not_suspect),
