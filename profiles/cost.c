@@ -18,10 +18,32 @@ static bool seen(const struct el_op_info *ops, int n)
     return false;
 }
 
-void el_cost_count(const struct el_op_info *ops, int n_ops, struct el_cost_events *events_p)
+/* Whether the op right before it on its stream ends with an event that serves it too (async_spans.c). */
+static bool follows(const struct el_op_info *ops, int n)
+{
+    if (ops[n].op_class == EL_CLASS_COMM || ops[n].waits) return false;
+    for (int i = n - 1; i >= 0; i--) {
+        if (ops[i].op_class == EL_CLASS_HOST || ops[i].op_class == EL_CLASS_COMM) return false;
+        if (ops[i].device == ops[n].device && ops[i].stream == ops[n].stream) return true;
+    }
+    return false;
+}
+
+static void count_asynchronous(const struct el_op_info *ops, int n_ops, struct el_cost_events *events)
+{
+    for (int i = 0; i < n_ops; i++) {
+        if (ops[i].op_class == EL_CLASS_HOST)
+            events->clock_reads += 2;
+        else
+            events->event_records += 2 - follows(ops, i);
+    }
+}
+
+void el_cost_count(const struct el_op_info *ops, int n_ops, bool asynchronous, struct el_cost_events *events_p)
 {
     struct el_cost_events events = {.kept_bytes = n_ops * (int64_t)sizeof(struct el_span)};
-    for (int i = 0; i < n_ops; i++) {
+    if (asynchronous) count_asynchronous(ops, n_ops, &events);
+    for (int i = 0; i < n_ops && !asynchronous; i++) {
         bool timed_twice = ops[i].op_class == EL_CLASS_COMM || ops[i].op_class == EL_CLASS_COPY;
         events.clock_reads += 1 + ops[i].waits + !seen(ops, i);
         events.cpu_clock_reads += timed_twice ? 2 : 0;
@@ -32,6 +54,7 @@ void el_cost_count(const struct el_op_info *ops, int n_ops, struct el_cost_event
 double el_cost_ns(const struct el_cost_events *events, const struct el_cost_prices *prices)
 {
     return (double)events->clock_reads * prices->clock_read_ns +
+           (double)events->event_records * prices->event_record_ns +
            (double)events->cpu_clock_reads * prices->cpu_clock_read_ns +
            (double)events->kept_bytes * prices->kept_byte_ns;
 }
@@ -77,6 +100,7 @@ enum el_status el_cost_measure(const struct el_recorder *recorder, struct el_cos
     enum el_status status = el_recorder_create(0, 1, &scratch);
     if (status == EL_OK) {
         event.cpu_ns = cpu_ns;
+        prices_p->event_record_ns = 0;
         prices_p->clock_read_ns = price_of_reading(el_clock_ns, CLOCK_READS);
         prices_p->cpu_clock_read_ns = price_of_reading(el_clock_thread_ns, CPU_CLOCK_READS);
         prices_p->kept_byte_ns = price_of_keeping(scratch, &event);

@@ -56,7 +56,7 @@ struct el_device_summary {
     double bubble_s, window_s;         /* of the window from the job's first forward to its last backward: idle */
     double wait_s;                     /* |W|, W within K: before the last member had arrived */
     double wait_exposed_s;             /* |W| - |W and C| */
-    double queue_s;                    /* the host's, to queue a step on asynchronous devices; 0: on others */
+    double queue_s;                    /* the host's work for a step on asynchronous devices; 0: on others */
     double comm_cpu_s;                 /* CPU time of the threads in collectives and copies between devices */
     double sent_bytes, received_bytes; /* a step */
     double comm_bytes;                 /* sent by comm, replicate, scatter, gather, reduce ops */

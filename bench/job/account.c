@@ -72,16 +72,19 @@ static enum el_status add_member(const struct el_job_measurement *m, int i, cons
 
 static json_t *cost_of(const struct el_cost_events *events, const struct el_cost_prices *prices)
 {
-    json_t *counted = json_pack("{s:I, s:I, s:I}", "clock_reads", (json_int_t)events->clock_reads, "cpu_clock_reads",
-                                (json_int_t)events->cpu_clock_reads, "kept_bytes", (json_int_t)events->kept_bytes);
-    json_t *each = json_pack("{s:o, s:o, s:o}", "clock_read", el_json_real(prices->clock_read_ns), "cpu_clock_read",
-                             el_json_real(prices->cpu_clock_read_ns), "kept_byte", el_json_real(prices->kept_byte_ns));
+    json_t *counted = json_pack("{s:I, s:I, s:I, s:I}", "clock_reads", (json_int_t)events->clock_reads,
+                                "cpu_clock_reads", (json_int_t)events->cpu_clock_reads, "event_records",
+                                (json_int_t)events->event_records, "kept_bytes", (json_int_t)events->kept_bytes);
+    json_t *each = json_pack("{s:o, s:o, s:o, s:o}", "clock_read", el_json_real(prices->clock_read_ns),
+                             "cpu_clock_read", el_json_real(prices->cpu_clock_read_ns), "event_record",
+                             el_json_real(prices->event_record_ns), "kept_byte", el_json_real(prices->kept_byte_ns));
     return json_pack("{s:o, s:o, s:o}", "events", counted, "cost_ns", each, "counted_us",
                      el_json_real(el_cost_ns(events, prices) * 1e-3));
 }
 
 /* Of the recorder of this process that has most to do; null where there is none, or where it kept no step. */
-static enum el_status busiest_cost(struct el_recorder *const *recorders, int n_recorders, json_t **cost_p)
+static enum el_status busiest_cost(struct el_recorder *const *recorders, int n_recorders, struct el_device *device,
+                                   json_t **cost_p)
 {
     struct el_cost_prices prices;
     json_t *most = json_null();
@@ -91,8 +94,11 @@ static enum el_status busiest_cost(struct el_recorder *const *recorders, int n_r
         if (el_recorder_step_count(recorders[i]) == 0) continue;
         step = el_recorder_step(recorders[i], 0);
         if (step.simulated) continue;
-        if (json_is_null(most)) EL_TRY(el_cost_measure(recorders[i], &prices)); /* once a process */
-        el_cost_count(step.ops, step.n_ops, &events);
+        if (json_is_null(most)) { /* once a process */
+            EL_TRY(el_cost_measure(recorders[i], &prices));
+            EL_TRY(el_device_event_cost(device, &prices.event_record_ns));
+        }
+        el_cost_count(step.ops, step.n_ops, el_device_is_asynchronous(device), &events);
         if (el_cost_ns(&events, &prices) * 1e-3 <= el_json_number(most, "counted_us")) continue;
         json_decref(most);
         most = cost_of(&events, &prices);
@@ -131,7 +137,7 @@ enum el_status el_job_account(const struct el_job_measurement *m, json_t **accou
     struct el_system_figures system;
     el_job_window_compare(&m->window, &system);
     enum el_status status = add_members(m, &system, members);
-    if (status == EL_OK) status = busiest_cost(m->recorders, m->n_recorders, &cost);
+    if (status == EL_OK) status = busiest_cost(m->recorders, m->n_recorders, m->open.devices[0], &cost);
     if (status == EL_OK) status = el_job_profile(m, &profile);
     if (status != EL_OK) {
         json_decref(profile);

@@ -1,6 +1,8 @@
 /* Rank 0's document of a launch: what training gave, and every rank's account. Fields: record.h. */
 #include <string.h>
 
+#include <math.h>
+
 #include "bench/base/jvalue.h"
 #include "bench/job/measurement.h"
 #include "bench/machine/environment.h"
@@ -40,6 +42,27 @@ static json_t *control_of(const struct el_job_measurement *m)
                      result->control_steps, "on_ms", on, "off_ms", off);
 }
 
+/* Of measured steps those that were recorded, or those that the headline is made of. */
+static json_t *steps_of(const struct el_train_result *result, const int64_t *times_ns, bool recorded)
+{
+    json_t *ms = json_array();
+    for (int64_t s = 0; s < result->n_steps; s++)
+        if (!result->alternates || (s % 2 == 1) == recorded)
+            json_array_append_new(ms, el_json_real((double)times_ns[s] / 1e6));
+    return ms;
+}
+
+/* The loop's time for a step: with the host's reading of the loss. Virtual time has none. */
+static double mean_wall_ms(const struct el_train_result *result)
+{
+    double sum_ms = 0;
+    json_t *walls = steps_of(result, result->wall_ns, false);
+    size_t n = json_array_size(walls);
+    for (size_t i = 0; i < n; i++) sum_ms += json_number_value(json_array_get(walls, i));
+    json_decref(walls);
+    return n > 0 && !result->simulated ? sum_ms / (double)n : NAN;
+}
+
 static void put_result(json_t *repeat, const struct el_job_measurement *m)
 {
     const struct el_train_result *result = &m->result;
@@ -54,7 +77,9 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
     el_json_put(repeat, "flops_per_step", el_json_real(result->flops_per_step));
     el_json_put(repeat, "param_bytes", json_integer((json_int_t)result->param_bytes));
     el_json_put(repeat, "trained_bytes", json_integer((json_int_t)result->trained_bytes));
-    el_json_put(repeat, "step_ms", el_record_ms(result->step_ns, (size_t)result->n_steps));
+    el_json_put(repeat, "step_ms", steps_of(result, result->step_ns, false));
+    el_json_put(repeat, "recorded_step_ms", result->alternates ? steps_of(result, result->step_ns, true) : json_null());
+    el_json_put_real(repeat, "wall_ms", mean_wall_ms(result));
     el_json_put(repeat, "warmup_step_ms", el_record_ms(result->warmup_step_ns, (size_t)result->n_warmup));
     el_json_put(repeat, "loss", loss);
     bool looked = m->job->trial->train.min_time_s > 0 && m->job->trial->train.epochs == 0;

@@ -28,6 +28,7 @@ static const struct el_metric metrics[] = {
     TRIAL_ROW("samples_per_s", "samples/s", HIGHER, "throughput.samples_per_s")
     TRIAL_ROW("samples_per_s_ci95_low", "samples/s", HIGHER, "throughput.ci95.0")
     TRIAL_ROW("samples_per_s_ci95_high", "samples/s", HIGHER, "throughput.ci95.1")
+    TRIAL_ROW("samples_per_s_wall", "samples/s", HIGHER, "throughput.wall_samples_per_s")
     TRIAL_ROW("step_median_ms", "ms", LOWER, "step_ms.median")
     TRIAL_ROW("step_mean_ms", "ms", LOWER, "step_ms.mean")
     TRIAL_ROW("step_p95_ms", "ms", LOWER, "step_ms.p95")

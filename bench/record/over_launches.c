@@ -53,6 +53,7 @@ double el_repeat_samples_per_s(const json_t *repeat, double global_batch)
 static void tell_rate(const json_t *repeat, const void *global_batch, double *figures)
 {
     figures[0] = el_repeat_samples_per_s(repeat, *(const double *)global_batch);
+    figures[1] = *(const double *)global_batch / el_json_number(repeat, "wall_ms") * 1e3;
 }
 
 json_t *el_trial_throughput(const json_t *ok, double global_batch)
@@ -63,6 +64,7 @@ json_t *el_trial_throughput(const json_t *ok, double global_batch)
     el_json_put_real(throughput, "samples_per_s", interval.centre);
     el_json_put(throughput, "ci95", interval_json(&interval));
     el_json_put_text(throughput, "ci_reason", g.n[0] == 0 ? "no repeat was finished" : interval.reason);
+    el_json_put_real(throughput, "wall_samples_per_s", g.n[1] ? el_stats_interval(g.at[1], g.n[1]).centre : NAN);
     free(g.values);
     return throughput;
 }

@@ -197,7 +197,7 @@ static json_t *repeat_row(const json_t *repeat, double global_batch)
 {
     static const char *const copied[] = {"repeat", "order", "status", "reason", NULL}, *const of_system[] = {"system",
                                                                                                              NULL};
-    static const char *const samples[] = {"step_ms", "warmup_step_ms"};
+    static const char *const samples[] = {"step_ms", "recorded_step_ms", "warmup_step_ms"};
     json_t *row = json_object();
     el_json_copy(row, repeat, copied);
     el_json_put_real(row, "samples_per_s", el_repeat_samples_per_s(repeat, global_batch));

@@ -134,7 +134,8 @@ static void look_leak(const struct el_selfcheck_row *row, const json_t *injected
                       struct el_selfcheck_finding *finding)
 {
     (void)clean;
-    double steps = (double)json_array_size(el_json_at(injected, "repeats.0.step_ms"));
+    double steps = (double)(json_array_size(el_json_at(injected, "repeats.0.step_ms")) +
+                            json_array_size(el_json_at(injected, "repeats.0.recorded_step_ms")));
     double grown[MEMBERS];
     for (int p = 0; p < MEMBERS; p++) grown[p] = el_json_number(device_at(injected, (size_t)p), "memory.grown_bytes");
     if (steps < 1 || isnan(grown[0]) || isnan(grown[SECOND])) {

@@ -16,9 +16,12 @@
 #include "bench/trial/profile.h"
 #include "bench/trial/sizes.h"
 #include "bench/trial/weights.h"
+#include "profiles/nvml.h"
 #include "runtime/parallel/dp_fix.h"
 
 static const double MIB = 1 << 20;
+/* Of shorter windows the driver tells no utilization (profiles/nvml.h). */
+static const double GPU_MIN_TIME_S = EL_NVML_UTILIZATION_MIN_S + 0.2;
 
 static enum el_status resolve_procs(unsigned command, const struct el_options *options, struct el_trial *trial)
 {
@@ -215,6 +218,8 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     if (choice->workers >= 0) trial->train.loading.workers = choice->workers;
     SAME_LIST(FROM_OPTIONS)
     EL_TRY(choose_devices(options, choice->count, trial->devices, &trial->train.n_devices));
+    bool chosen = el_option_given(options, "min-time") || trial->train.min_time_s <= 0;
+    if (!chosen && !strcmp(trial->devices[0].backend, "cuda")) trial->train.min_time_s = GPU_MIN_TIME_S;
     snprintf(trial->train.mode, sizeof trial->train.mode, "%s", choice->mode);
     trial->train.bucket_cap_bytes = (size_t)(choice->bucket_mib * MIB + 0.5);
     trial->train.bucket_view = choice->bucket_view;

@@ -148,7 +148,8 @@ struct el_step_event {
     const struct el_op_info *ops;
     const struct el_span *spans; /* NULL when spans are off */
     int64_t span_error_ns;       /* spans may be off by so much against the host's clock; 0: they are of that clock */
-    int64_t queue_ns;      /* the host's time to queue the step's ops on asynchronous devices, without calls; else 0 */
+    int64_t
+        queue_ns; /* the host's work for a step on asynchronous devices: loading, queueing; without waiting; else 0 */
     const int64_t *cpu_ns; /* CPU time of the thread in each collective and copy, 0 for other ops; NULL: not measured */
     int n_marks;
     const struct el_mark *marks; /* the same for every step that shares `ops` */

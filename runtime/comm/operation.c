@@ -229,6 +229,7 @@ static enum el_status queue(struct el_comm *comm, struct el_program *program, co
                  .sent_bytes = traffic.sent_bytes,
                  .received_bytes = traffic.received_bytes},
         .op_class = EL_CLASS_COMM,
+        .blocks = comm->state && !comm->backend->ops->asynchronous,
         .run = run,
         .context = comm,
         .arguments = arguments,

@@ -2,6 +2,7 @@
  * clock of its own; an anchor, an event that is recorded and waited for between two readings of the host's clock, ties
  * the two together, with the distance of the readings as the bound of the error. It is set after the run, outside what
  * is timed. Host calls are timed by the host's clock itself (execute_async.c). */
+#include <math.h>
 #include <stdlib.h>
 
 #include "runtime/base/clock.h"
@@ -28,19 +29,44 @@ static enum el_status open_anchors(struct el_program *program)
     return EL_OK;
 }
 
+/* In the order of issue: an op right behind another one of its stream begins with that one's end, and the stream has
+ * half as many events. Not where it waits for another stream, nor where a call lay between, in which the stream may
+ * have run dry. `last`: by queue, the op before; -1: none that counts. */
+static enum el_status open_events(struct el_program *program, int *last)
+{
+    struct el_async_run *run = program->async;
+    for (int q = 0; q < program->n_queues; q++) last[q] = -1;
+    for (int i = 0; i < program->n_tasks; i++) {
+        int id = run->order[i];
+        const struct el_task *task = &program->tasks[id];
+        bool call = task->kind == EL_TASK_CALL;
+        int before = call || task->n_waits ? -1 : last[task->queue];
+        for (int q = 0; call && q < program->n_queues; q++) last[q] = -1;
+        if (program->infos[id].op_class == EL_CLASS_HOST) continue;
+        run->follows[id] = before >= 0;
+        if (run->follows[id])
+            run->begin[id] = run->end[before];
+        else
+            EL_TRY(open_event(program, id, &run->begin[id]));
+        EL_TRY(open_event(program, id, &run->end[id]));
+        if (!call) last[task->queue] = id;
+    }
+    return EL_OK;
+}
+
 enum el_status el_async_spans_open(struct el_program *program)
 {
     struct el_async_run *run = program->async;
     if (run->begin) return EL_OK;
-    run->begin = calloc((size_t)program->n_tasks + 1, sizeof *run->begin);
-    run->end = calloc((size_t)program->n_tasks + 1, sizeof *run->end);
-    if (!run->begin || !run->end) return el_fail_errno("events of %d ops", program->n_tasks);
-    for (int id = 0; id < program->n_tasks; id++) {
-        if (program->infos[id].op_class == EL_CLASS_HOST) continue;
-        EL_TRY(open_event(program, id, &run->begin[id]));
-        EL_TRY(open_event(program, id, &run->end[id]));
-    }
-    return open_anchors(program);
+    size_t n = (size_t)program->n_tasks + 1;
+    int *last = calloc((size_t)program->n_queues + 1, sizeof *last);
+    run->begin = calloc(n, sizeof *run->begin);
+    run->end = calloc(n, sizeof *run->end);
+    run->follows = calloc(n, sizeof *run->follows);
+    bool enough = last && run->begin && run->end && run->follows;
+    enum el_status status = enough ? open_events(program, last) : el_fail_errno("events of %d ops", program->n_tasks);
+    free(last);
+    return status == EL_OK ? open_anchors(program) : status;
 }
 
 static enum el_status set_anchor(struct el_program *program, struct el_async_device *on)
@@ -105,11 +131,35 @@ void el_async_spans_close(struct el_program *program)
     struct el_async_run *run = program->async;
     for (int id = 0; id < program->n_tasks; id++) {
         const struct el_async_ops *async = program->queues[program->tasks[id].queue]->device->ops->async;
-        if (run->begin && run->begin[id]) async->event_close(run->begin[id]);
+        if (run->begin && run->follows && run->begin[id] && !run->follows[id]) async->event_close(run->begin[id]);
         if (run->end && run->end[id]) async->event_close(run->end[id]);
     }
     for (int d = 0; d < run->n_devices; d++)
         if (run->devices[d].anchor) run->devices[d].device->ops->async->event_close(run->devices[d].anchor);
     free(run->begin);
     free(run->end);
+    free(run->follows);
+}
+
+enum el_status el_device_event_cost(struct el_device *device, double *ns_p)
+{
+    enum { LOOPS = 5, EVENTS = 200 };
+    const struct el_async_ops *async = device->ops->async;
+    void *stream, *event;
+    double least_ns = INFINITY;
+    *ns_p = 0;
+    if (!async) return EL_OK;
+    EL_TRY(el_device_stream(device, EL_STREAM_COMPUTE, &stream));
+    EL_TRY(async->activate(device->state));
+    EL_TRY(async->event_open(device->state, true, &event));
+    enum el_status status = async->stream_synchronize(stream);
+    for (int l = 0; l < LOOPS && status == EL_OK; l++) {
+        int64_t begin_ns = el_clock_ns();
+        for (int i = 0; i < EVENTS && status == EL_OK; i++) status = async->event_record(event, stream);
+        if (status == EL_OK) status = async->stream_synchronize(stream);
+        least_ns = fmin(least_ns, (double)(el_clock_ns() - begin_ns) / EVENTS);
+    }
+    async->event_close(event);
+    if (status == EL_OK) *ns_p = least_ns;
+    return status;
 }

@@ -143,7 +143,7 @@ static enum el_status run_call(struct el_program *program, int id, int member, i
                                 .n_members = n_members};
     int64_t begin_ns = el_clock_ns();
     enum el_status status = task->run(&args);
-    run->queue_ns -= el_clock_ns() - begin_ns;
+    if (task->blocks) run->queue_ns -= el_clock_ns() - begin_ns;
     run->active = NULL; /* a call may have turned to another device */
     return status;
 }
@@ -176,7 +176,7 @@ static enum el_status begin_op(struct el_program *program, int id)
     for (int w = 0; w < task->n_waits; w++)
         EL_TRY(async->stream_wait(stream, run->done[program->waits[task->first_wait + w]]));
     if (!program->timed) return EL_OK;
-    if (run->begin[id]) return async->event_record(run->begin[id], stream);
+    if (run->begin[id]) return run->follows[id] ? EL_OK : async->event_record(run->begin[id], stream);
     program->spans[id].begin_ns = el_clock_ns();
     return EL_OK;
 }

@@ -77,6 +77,7 @@ struct el_task {
         struct {
             enum el_status (*run)(const struct el_call_args *args);
             void *context;
+            bool blocks;
             void *p[EL_ARGS_POINTERS];
             _Alignas(16) unsigned char arguments[EL_CALL_ARGUMENT_BYTES];
         };
@@ -118,10 +119,11 @@ struct el_async_run {
     void **streams;      /* [n_queues] */
     void **done;         /* [n_tasks] events of awaited ops; NULL for others */
     void **begin, **end; /* [n_tasks] timed events; NULL before the first timed run, and for host calls */
+    bool *follows;       /* [n_tasks] its begin is the end of the op before, on the same stream */
     int n_devices;
     struct el_async_device devices[EL_PROGRAM_DEVICES_MAX];
     const struct el_device *active; /* whose hooks were called last */
-    int64_t queue_ns;               /* of the last run: the host's time to queue it, without its calls */
+    int64_t queue_ns;               /* of the last run: the host's time to queue it, without waiting */
 };
 
 struct el_op_at {

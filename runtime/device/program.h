@@ -85,6 +85,7 @@ enum { EL_CALL_ARGUMENT_BYTES = 32 };
 struct el_call_op {
     struct el_op_head head;
     enum el_op_class op_class; /* EL_CLASS_COMM or EL_CLASS_HOST */
+    bool blocks; /* on asynchronous devices: it waits for the device or for other members, so its time is no work */
     enum el_status (*run)(const struct el_call_args *args);
     void *context;
     const void *arguments; /* copied; NULL: none */

@@ -9,7 +9,8 @@
 #include "runtime/parallel/session.h"
 #include "runtime/parallel/weights.h"
 
-enum { STEPS_MAX = 1000000 };
+/* With fewer steps to measure each of them is recorded, and is the figure too. */
+enum { STEPS_MAX = 1000000, ALTERNATE_STEPS_MIN = 4 };
 
 static void abort_worker(void *context)
 {
@@ -62,10 +63,19 @@ static enum el_status read_loss(struct el_run *run, double *loss_p)
     return el_shard_read_loss(&run->worker.members[0].shard, loss_p);
 }
 
+/* Of the warm-up on asynchronous devices the first step: that events are there. */
+static bool is_recorded(const struct el_run *run, int64_t number)
+{
+    if (!el_device_is_asynchronous(run->worker.members[0].shard.device)) return true;
+    if (number < run->n_warmup) return number == 0;
+    return !run->alternates || (number - run->n_warmup) % 2 == 1;
+}
+
 static enum el_status step(struct el_run *run, uint64_t number)
 {
     const struct el_train_hooks *hooks = run->session->hooks;
-    const struct el_probe *probes = hooks->probes;
+    struct el_probe probe = hooks->probes ? hooks->probes[run->first] : (struct el_probe){.context = NULL};
+    probe.spans = probe.spans && is_recorded(run, (int64_t)number);
     if (hooks->before_step) EL_TRY(hooks->before_step(hooks->context, run->first));
     int64_t begin = el_clock_ns();
     EL_TRY(change_round(run, number));
@@ -73,18 +83,22 @@ static enum el_status step(struct el_run *run, uint64_t number)
     if (first || !run->session->config->capture) EL_TRY(issue(run));
     if (first) EL_TRY(el_meeting_wait(run->session->meeting));
     int64_t issued_ns = run->session->config->capture ? 0 : el_clock_ns() - begin;
-    EL_TRY(el_program_run(run->program, number, probes ? &probes[run->first] : NULL));
+    EL_TRY(el_program_run(run->program, number, hooks->probes ? &probe : NULL));
     run->step_ns[number] = issued_ns + el_program_elapsed_ns(run->program);
-    return read_loss(run, &run->loss[number]);
+    EL_TRY(read_loss(run, &run->loss[number]));
+    run->wall_ns[number] = el_clock_ns() - begin;
+    return EL_OK;
 }
 
 enum el_status el_run_reserve(struct el_run *run, int64_t n)
 {
     int64_t *step_ns = realloc(run->step_ns, (size_t)n * sizeof *step_ns);
     if (step_ns) run->step_ns = step_ns;
+    int64_t *wall_ns = realloc(run->wall_ns, (size_t)n * sizeof *wall_ns);
+    if (wall_ns) run->wall_ns = wall_ns;
     double *loss = realloc(run->loss, (size_t)n * sizeof *loss);
     if (loss) run->loss = loss;
-    if (!step_ns || !loss) return el_fail_errno("%lld steps", (long long)n);
+    if (!step_ns || !wall_ns || !loss) return el_fail_errno("%lld steps", (long long)n);
     memset(run->loss + run->n_done, 0, (size_t)(n - run->n_done) * sizeof *loss);
     return EL_OK;
 }
@@ -124,6 +138,8 @@ static enum el_status end_warmup(struct el_run *run)
 {
     const struct el_train_hooks *hooks = run->session->hooks;
     EL_TRY(plan_steps(run));
+    run->alternates = el_device_is_asynchronous(run->worker.members[0].shard.device) && hooks->probes &&
+                      hooks->probes[run->first].spans && run->n_steps >= ALTERNATE_STEPS_MIN;
     for (int m = 0; m < run->worker.n_members; m++) {
         reset_loaders(&run->worker.members[m], run->worker.config);
         el_device_ledger_reset_peak(run->worker.members[m].shard.device);

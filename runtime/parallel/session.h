@@ -30,7 +30,8 @@ struct el_run {
     int round;
     struct el_program *program;
     int64_t n_warmup, n_steps, n_done;
-    int64_t *step_ns; /* n_warmup + n_steps */
+    int64_t *step_ns, *wall_ns; /* n_warmup + n_steps */
+    bool alternates;            /* as in el_train_result */
     double *loss;
     bool settled;
     int n_control_pairs, control_steps;

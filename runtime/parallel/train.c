@@ -132,6 +132,8 @@ static void hand_over(struct el_run *run, const struct el_session *session, stru
         .control_steps = run->control_steps,
         .warmup_step_ns = run->step_ns,
         .step_ns = run->step_ns + run->n_warmup,
+        .wall_ns = run->wall_ns,
+        .alternates = run->alternates,
         .loss = run->loss,
         .loss_valid = el_device_computes(device),
         .n_epochs = run->n_epochs,
@@ -151,7 +153,8 @@ static void hand_over(struct el_run *run, const struct el_session *session, stru
     result->loading = session->loading;
     result->buffers = run->buffers;
     result->n_buffers = run->n_buffers;
-    run->step_ns = NULL;
+    memmove(run->wall_ns, run->wall_ns + run->n_warmup, (size_t)run->n_steps * sizeof *run->wall_ns);
+    run->step_ns = run->wall_ns = NULL;
     run->loss = run->buffers = NULL;
     run->epochs = NULL;
 }
@@ -187,6 +190,7 @@ static enum el_status run_all(struct el_session *session, struct el_train_result
         free(session->loading);
     for (int i = 0; i < n; i++) {
         free(runs[i]->step_ns);
+        free(runs[i]->wall_ns);
         free(runs[i]->loss);
         free(runs[i]->epochs);
         free(runs[i]->buffers);
@@ -253,6 +257,7 @@ enum el_status el_train(const struct el_train_config *config, const struct el_tr
 void el_train_result_free(struct el_train_result *result)
 {
     free(result->warmup_step_ns);
+    free(result->wall_ns);
     free(result->loss);
     free(result->epochs);
     free(result->buffers);

@@ -136,6 +136,10 @@ struct el_epoch_result {
 struct el_train_result {
     int64_t n_steps, n_warmup;
     int64_t *step_ns, *warmup_step_ns; /* of this process's first worker */
+    int64_t *wall_ns; /* the measured steps again, from before each until its loss is read: what one loop lasts */
+    /* On asynchronous devices events on the streams record a step and make it longer: of measured steps 0, 1, 2 ...
+     * those with odd numbers are recorded and the others not. False: all are. */
+    bool alternates;
     bool settled; /* warm-up ended because steps had settled; false: at its limit, or nothing was looked at */
     int n_control_pairs, control_steps; /* pairs of blocks, steps in a block */
     double control_on_ns[EL_CONTROL_PAIRS_MAX], control_off_ns[EL_CONTROL_PAIRS_MAX]; /* a block's mean step */

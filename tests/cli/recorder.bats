@@ -15,7 +15,7 @@ for name in glob.glob("o/repeats/*.json"):
     c, control = r["recorder_cost"], r["control"]
     e, p = c["events"], c["cost_ns"]
     ns = (e["clock_reads"] * p["clock_read"] + e["cpu_clock_reads"] * p["cpu_clock_read"]
-          + e["kept_bytes"] * p["kept_byte"])
+          + e["event_records"] * p["event_record"] + e["kept_bytes"] * p["kept_byte"])
     assert abs(ns / 1e3 - c["counted_us"]) < 1e-6, (name, ns, c)
     assert control["kind"] == "record" and len(control["on_ms"]) == len(control["off_ms"]) == 6, control
 d = json.load(open("o/results.json"))

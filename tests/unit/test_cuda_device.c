@@ -358,8 +358,22 @@ static void events_are_pooled_and_timed(void **state)
     nothing_is_left();
 }
 
-static void train(struct el_device *const *devices, const char *mode, int n, struct el_train_result *result)
+/* Whether each step had spans, in order. */
+struct told {
+    int n;
+    bool spans[64];
+};
+
+static void tell_spans(void *context, const struct el_step_event *event)
 {
+    struct told *told = context;
+    assert_true(told->n < 64);
+    told->spans[told->n++] = event->spans != NULL;
+}
+
+static struct told train(struct el_device *const *devices, const char *mode, int n, struct el_train_result *result)
+{
+    struct told told = {0};
     struct el_train_config config;
     struct el_bootstrap *self;
     struct el_dataset *dataset;
@@ -367,11 +381,27 @@ static void train(struct el_device *const *devices, const char *mode, int n, str
     assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
     assert_int_equal(el_case_config(&el_cases[2], mode, n, &config), EL_OK);
     struct el_train_place place = {.devices = devices, .n_devices = n, .bootstrap = self, .dataset = dataset};
-    struct el_probe probes[3] = {{.spans = true}, {.spans = true}, {.spans = true}};
+    struct el_probe probes[3] = {
+        {.context = &told, .spans = true, .step = tell_spans}, {.spans = true}, {.spans = true}};
     struct el_train_hooks hooks = {.probes = probes};
     if (el_train(&config, &place, &hooks, result) != EL_OK) fail_msg("%s: %s", mode, el_error_message());
     el_bootstrap_close(self);
     el_dataset_close(dataset);
+    return told;
+}
+
+/* On a card every second measured step is recorded, the headline is of the others; a CPU's are all recorded. */
+static void every_second_step_is_recorded(const struct told *cpu, const struct told *card,
+                                          const struct el_train_result *result)
+{
+    assert_true(result->n_steps >= 4 && result->alternates);
+    assert_int_equal(card->n, result->n_warmup + result->n_steps);
+    for (int s = 0; s < card->n; s++) {
+        bool measured = s >= result->n_warmup;
+        assert_true(cpu->spans[s]);
+        assert_true(card->spans[s] == (measured ? (s - result->n_warmup) % 2 == 1 : s == 0));
+        if (measured) assert_true(result->wall_ns[s - result->n_warmup] >= result->step_ns[s - result->n_warmup]);
+    }
 }
 
 /* The whole backend at work: a model trained on three cards, with staged inputs, copies from card to card, timed
@@ -392,8 +422,9 @@ static void a_model_trains(void **state)
             assert_int_equal(el_device_open(&spec, &cpus[d]), EL_OK);
             cards[d] = open_one(d);
         }
-        train(cpus, modes[m], n, &wanted);
-        train(cards, modes[m], n, &result);
+        struct told of_cpus = train(cpus, modes[m], n, &wanted), of_cards = train(cards, modes[m], n, &result);
+        assert_false(wanted.alternates);
+        every_second_step_is_recorded(&of_cpus, &of_cards, &result);
         assert_int_equal(result.n_warmup + result.n_steps, wanted.n_warmup + wanted.n_steps);
         assert_memory_equal(wanted.loss, result.loss, (size_t)(wanted.n_warmup + wanted.n_steps) * sizeof *wanted.loss);
         assert_true((cuda.n_peer_copies > 0) == (n > 1));

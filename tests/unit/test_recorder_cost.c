@@ -35,14 +35,21 @@ static void counts_a_list(void **state)
         {.op_class = EL_CLASS_COMPUTE, .device = 1},
     };
     struct el_cost_events events;
-    el_cost_count(ops, 7, &events);
+    el_cost_count(ops, 7, false, &events);
     assert_int_equal(events.clock_reads, 7 + 3 + 2);
     assert_int_equal(events.cpu_clock_reads, 4);
     assert_int_equal(events.kept_bytes, 7 * 16);
     const struct el_cost_prices prices = {.clock_read_ns = 20, .cpu_clock_read_ns = 400, .kept_byte_ns = 0.5};
     assert_true(el_cost_ns(&events, &prices) == 12 * 20 + 4 * 400 + 56);
-    el_cost_count(ops, 0, &events);
+    el_cost_count(ops, 0, false, &events);
     assert_true(events.clock_reads == 0 && events.cpu_clock_reads == 0 && events.kept_bytes == 0);
+    /* A GPU's streams: an end for each op, a begin for those that follow none directly. */
+    el_cost_count(ops, 7, true, &events);
+    assert_int_equal(events.clock_reads, 2);
+    assert_int_equal(events.cpu_clock_reads, 0);
+    assert_int_equal(events.event_records, 6 + 4);
+    const struct el_cost_prices of_events = {.clock_read_ns = 20, .cpu_clock_read_ns = 400, .event_record_ns = 1000};
+    assert_true(el_cost_ns(&events, &of_events) == 2 * 20 + 10 * 1000);
 }
 
 /* The readings of threads that are not this one: a stream's. Sanitizers put a clock_gettime of their own in its place.
@@ -73,7 +80,7 @@ static enum el_status do_nothing(const struct el_call_args *args)
 static void run_and_compare(struct el_program *program, const struct el_probe *probe)
 {
     struct el_cost_events events = {0};
-    if (probe) el_cost_count(el_program_ops(program), el_program_op_count(program), &events);
+    if (probe) el_cost_count(el_program_ops(program), el_program_op_count(program), false, &events);
     n_clock = n_cpu_clock = 0;
     assert_int_equal(el_program_run(program, 1, probe), EL_OK);
     assert_int_equal(n_clock, events.clock_reads);
