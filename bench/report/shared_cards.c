@@ -21,8 +21,11 @@ static void add_up(json_t *sum, const json_t *more)
     }
 }
 
+/* Two ranks may each call a card of their own cuda:0. */
 static bool is_same_card(const json_t *a, const json_t *b)
 {
+    const char *uuid = el_json_text(a, "uuid", NULL);
+    if (uuid && el_json_text(b, "uuid", NULL)) return el_json_is(b, "uuid", uuid);
     return el_json_is(a, "device", el_json_text(b, "device", "")) && el_json_is(a, "host", el_json_text(b, "host", ""));
 }
 
