@@ -218,7 +218,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     if (choice->workers >= 0) trial->train.loading.workers = choice->workers;
     SAME_LIST(FROM_OPTIONS)
     EL_TRY(choose_devices(options, choice->count, trial->devices, &trial->train.n_devices));
-    bool chosen = el_option_given(options, "min-time") || trial->train.min_time_s <= 0;
+    bool chosen = el_option_given(options, "min-time") || trial->train.min_time_s <= 0 || command == EL_CMD_EXPLAIN;
     if (!chosen && !strcmp(trial->devices[0].backend, "cuda")) trial->train.min_time_s = GPU_MIN_TIME_S;
     snprintf(trial->train.mode, sizeof trial->train.mode, "%s", choice->mode);
     trial->train.bucket_cap_bytes = (size_t)(choice->bucket_mib * MIB + 0.5);

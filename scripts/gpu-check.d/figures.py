@@ -2,7 +2,7 @@
 """A part's key figure, in one line, from the records it left. It measures nothing, and judges no speed; its status
 is 1 where losses disagree, a trial failed, ranks did not talk by NCCL, or no GPU was watched.
 
-usage: figures.py WHAT FILE...    WHAT: losses, compare, limits, torch, nccl, overhead, watch, published
+usage: figures.py WHAT FILE...    WHAT: losses, verify, compare, limits, torch, nccl, overhead, watch, published
 """
 import json
 import os
@@ -45,6 +45,15 @@ def losses(*named):
             words.append(f"{dtype} {mode} {worst:.1e}{'' if worst <= tolerance else ' > %.0e' % tolerance}")
     print("loss off the CPU's by at most: " + ", ".join(words))
     return agree
+
+
+def verify(path):
+    d = load(path)
+    on_cards = [c for c in d["cells"] if c["backend"] == "cuda"]
+    bad = [c for c in d["cells"] if c["status"] == "failed"]
+    named = "; ".join(f"{c['backend']} {c.get('mode', '')} {c.get('reason') or ''}".strip() for c in bad[:3])
+    print(f"{d['checks'] - d['failed']} of {d['checks']} checks passed, {len(on_cards)} cells on cards" + (f": {named}" if bad else ""))
+    return bool(on_cards) and not bad
 
 
 def compare(path):
@@ -160,7 +169,7 @@ def published(path, measured=None):
 
 
 def main():
-    known = {f.__name__: f for f in (losses, compare, limits, torch, nccl, overhead, watch, published)}
+    known = {f.__name__: f for f in (losses, verify, compare, limits, torch, nccl, overhead, watch, published)}
     if len(sys.argv) < 3 or sys.argv[1] not in known:
         sys.exit(__doc__)
     return 1 if known[sys.argv[1]](*sys.argv[2:]) is False else 0

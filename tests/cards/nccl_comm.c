@@ -116,13 +116,20 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id_p)
     return nccl_world_make(id_p);
 }
 
+/* As NCCL has it: the variable overrides what the caller asks for. */
+static bool blocks(const ncclConfig_t *config)
+{
+    const char *setting = getenv("NCCL_COMM_BLOCKING");
+    return setting && *setting ? atoi(setting) != 0 : !config || config->blocking != 0;
+}
+
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm_p, int n, ncclUniqueId id, int rank, ncclConfig_t *config)
 {
     struct nccl_world *world;
     struct ncclComm *comm;
     int device = 0;
     *comm_p = NULL;
-    if (config && config->blocking == 0) nccl_breach("communicators that do not block are not of this fake");
+    if (!blocks(config)) nccl_breach("communicators that do not block are not of this fake");
     if (cudaGetDevice(&device) != cudaSuccess) return nccl_fail(ncclUnhandledCudaError, "no current card");
     ncclResult_t result = nccl_planned(__func__, device);
     if (result == ncclSuccess) result = nccl_world_open(&id, &world);

@@ -62,7 +62,7 @@ rehearse() { # rehearse OPTION...
     grep -qE '^build +ok .*evenload ' out/summary.txt
     grep -qE '^host +ok .* passed' out/summary.txt
     grep -qE '^absent +ok .*status 2 in' out/summary.txt
-    [[ $(grep -cE '^[a-z]+ +skipped .*needs a GPU$' out/summary.txt) -eq 12 && $(tail -n 1 out/summary.txt) == *" s, 0 failed" ]]
+    [[ $(grep -cE '^[a-z]+ +skipped .*needs a GPU$' out/summary.txt) -eq 13 && $(tail -n 1 out/summary.txt) == *" s, 0 failed" ]]
     for file in environment.txt devices.json build.log host.log absent.log; do [[ -s out/$file ]] || show; done
     # Nothing of this machine in it.
     run grep -rlF -e "$BATS_TEST_TMPDIR" -e "$(cd "$ROOT" && pwd)/" -e "\"$(uname -n)\"" out
@@ -115,9 +115,57 @@ part() { # part NAME
         "$ROOT/scripts/gpu-check.d/part" "$1"
 }
 
-@test "the modes' losses, by the part that looks at them on a card" {
+# The same on cards that are none (tests/cards).
+part_on_cards() { # part_on_cards NAME CARD CARDS
+    [[ -x $EVENLOAD_BUILD/cards/evenload ]] || skip "no fake cards: they need a C++ compiler"
+    mkdir -p work
+    run env FAKE_CARDS=2 WORK="$PWD/work" BUILD="$EVENLOAD_BUILD/cards" BROUGHT="$PWD/none" CARD="$2" CARDS="$3" REHEARSE=no \
+        "$ROOT/scripts/gpu-check.d/part" "$1"
+}
+
+# On a card each takes the cards' part; here CPU devices do, and with --long cards that are none.
+@test "every mode's losses, by the part that looks at them on cards" {
+    local wanted="f32 pipeline *f32 mesh *f64 single *f64 dp *f64 ddp *f64 spmg *f64 manual *f64 mp *f64 pipeline *f64 mesh *"
     part modes
-    [[ $status -eq 0 && $(<work/modes.figure) == *"f32 dp "*"f64 single "*"f64 dp "*"f64 ddp "* ]] || show
+    # shellcheck disable=SC2053 # a pattern
+    [[ $status -eq 0 && $(<work/modes.figure) == *$wanted ]] || show
+    [[ ${EVENLOAD_LONG:-} == 1 ]] || return 0
+    part_on_cards modes cuda:0 cuda:0,cuda:1
+    # shellcheck disable=SC2053
+    [[ $status -eq 0 && $(<work/modes.figure) == *$wanted ]] || { cat work/*.figure && show; }
+}
+
+@test "devices that are there and devices that are not, by the parts that look at them on cards" {
+    part_on_cards devices cuda:0 cuda:0,cuda:1
+    [[ $status -eq 0 && $(<work/devices.figure) == "cuda yes: "* ]] || show
+    part_on_cards absent cuda:0 cuda:0,cuda:1
+    [[ $status -eq 0 && $(<work/absent.figure) == "status 2 in "*"this process sees 2 GPUs"* ]] || show
+}
+
+@test "every mode with every model and optimizer on cards, by the part that verifies it" {
+    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
+        echo "# long: evenload verify --quick on fake cards: a minute" >&3
+        skip "takes a minute"
+    }
+    part_on_cards verify cuda:0 cuda:0,cuda:1
+    [[ $status -eq 0 && $(<work/verify.figure) == *" checks passed, "*" cells on cards" ]] || { cat work/verify.figure && show; }
+}
+
+# The whole check, with a driver's program that lists two cards, and nothing to build with.
+@test "the whole check on cards that are none: a row a part, and what fell short" {
+    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
+        echo "# long: scripts/gpu-check on fake cards: four minutes" >&3
+        skip "takes four minutes"
+    }
+    [[ -x $EVENLOAD_BUILD/cards/evenload ]] || skip "no fake cards: they need a C++ compiler"
+    mkdir bin
+    # shellcheck disable=SC2016 # the script's own
+    printf '#!/bin/sh\ncase "$*" in *query-gpu=name*) echo "Fake H200";; -L) echo "GPU 0: a"; echo "GPU 1: b";; esac\n' >bin/nvidia-smi
+    chmod +x bin/nvidia-smi
+    PATH=$PWD/bin:$PATH FAKE_CARDS=2 CC=/nonexistent run "$ROOT/scripts/gpu-check" --build "$EVENLOAD_BUILD/cards" --prefix "$PWD/none" --budget 400 --out "$PWD/out"
+    local part
+    for part in devices absent modes verify nccl; do grep -qE "^$part +ok " out/summary.txt || { cat out/summary.txt && show; }; done
+    [[ $(<out/summary.txt) == *"Fake H200"* && $(grep -cE '^[a-z]+ +(ok|failed|skipped) ' out/summary.txt) -eq 17 ]] || show
 }
 
 @test "a residual network's losses, the same way" {

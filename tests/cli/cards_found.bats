@@ -1,0 +1,98 @@
+# Which cards a command takes, and what it says where it cannot: on cards that are none (tests/cards).
+load common
+PICTURES=no
+stderr='' # set by run
+
+CARDS=${EVENLOAD_BUILD:-$PWD/build}/cards/evenload
+TINY=(--vocab 50 --embed 4 --filters 3 --seq 12 --batch 8 --steps 6 --warmup 1 --min-time 0 --control none --quiet --timeout 60)
+
+need_cards() {
+    [[ -x $CARDS ]] || skip "no fake cards: they need a C++ compiler"
+    export FAKE_CARDS=2
+}
+
+# What Python makes of the first trial of a run in folder `out`.
+of_trial() { # of_trial EXPRESSION
+    python3 -c "import json; t = json.load(open('out/results.json'))['trials'][0]; print($1)"
+}
+
+@test "a driver that fails is told in one line, and no CPU devices are taken" {
+    need_cards
+    local command code
+    for code in 802 999; do
+        export FAKE_CARDS_FAIL=cudaGetDeviceCount:*:1/1=$code
+        for command in run compare scale imbalance verify "run --devices cuda:1"; do
+            # shellcheck disable=SC2086 # words
+            refuses "there is a driver, and it fails: cudaGetDeviceCount" "$CARDS" $command --out out
+            [[ ${#stderr_lines[@]} -eq 1 && ! -e out ]] || show
+        done
+    done
+    "$CARDS" run --devices cpu:1 "${TINY[@]}" --out out >/dev/null
+}
+
+@test "without a card, and with CUDA_VISIBLE_DEVICES empty, CPU devices are taken" {
+    need_cards
+    CUDA_VISIBLE_DEVICES='' "$CARDS" run "${TINY[@]}" --out out >/dev/null
+    [[ $(of_trial 't["device_names"][0]') == cpu:0 ]] || show
+    FAKE_CARDS=0 "$CARDS" run "${TINY[@]}" --out none >/dev/null
+}
+
+@test "a card that another process has for itself is a row that says so" {
+    need_cards
+    FAKE_CARDS_FAIL=cudaFree:*:1/1=46 run "$CARDS" run --mode single "${TINY[@]}" --out out
+    [[ $status -eq 2 && $(of_trial 't["status"], t["reason"]') == "absent "*"another process has the card for itself"* ]] || show
+}
+
+@test "a T4 trains, and a card that is older than the kernels is refused by name" {
+    need_cards
+    FAKE_CARDS_MODEL=T4 "$CARDS" run --mode single "${TINY[@]}" --out out >/dev/null
+    [[ $(of_trial 't["status"], t["per_device"][0]["model"]') == "ok "*T4* ]] || show
+    rm -r out
+    FAKE_CARDS_MODEL=V100 run "$CARDS" run --mode single "${TINY[@]}" --out out
+    [[ $status -eq 2 && $(of_trial 't["reason"]') == *"V100"*"compute capability 7.0"*"built for 7.5 and later"* ]] || show
+}
+
+# ranks COMMAND...: two ranks, each with what CUDA_VISIBLE_DEVICES of SEES[rank] shows it.
+ranks() {
+    local rank port pids=() status=0
+    port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    for rank in 0 1; do
+        CUDA_VISIBLE_DEVICES=${SEES[rank]} RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 \
+            MASTER_PORT=$port timeout 60 "$CARDS" "$@" >"rank$rank.out" 2>&1 &
+        pids+=($!)
+    done
+    for rank in 0 1; do wait "${pids[rank]}" || status=$?; done
+    return "$status"
+}
+
+@test "ranks that see one card each take it; ranks that see the same one are told" {
+    need_cards
+    SEES=(0 1)
+    # NCCL's own setting would make communicators that the fake, as evenload, has no use for.
+    NCCL_COMM_BLOCKING=0 ranks run --mode ddp "${TINY[@]}" --out out || { cat rank?.out && false; }
+    [[ $(of_trial 't["communicator"]') == nccl && $(of_trial 'len({d["uuid"] for d in t["per_device"]}), t["device_names"], t["status"]') == "2 ['cuda:0', 'cuda:0'] ok" ]] || show
+    # Two cards, not one that two devices share.
+    [[ $(<rank0.out) != *"cuda:0 sum"* && $(of_trial 't["warning_rules"]') != *shared_gpu* ]] || { cat rank0.out && false; }
+    rm -r out
+    SEES=(1 1)
+    ! ranks run --mode ddp "${TINY[@]}" --out out || show
+    [[ $(grep -h evenload: rank?.out) == *"ranks 0 and 1 see the same one card (GPU-"* && ! -e out ]] || { cat rank?.out && false; }
+}
+
+@test "the headline is of steps that were not recorded, phases of those that were; events are counted" {
+    need_cards
+    "$CARDS" run --mode dp --devices cuda:0,cuda:1 "${TINY[@]}" --out out >/dev/null
+    [[ $(of_trial 'len(t["repeats"][0]["step_ms"]), len(t["repeats"][0]["recorded_step_ms"]), len(t["loss"])') == "3 3 7" ]] || show
+    [[ $(of_trial '0 < t["throughput"]["wall_samples_per_s"] < t["throughput"]["samples_per_s"]') == True ]] || show
+    [[ $(of_trial '(lambda e: e["event_records"] > 20 > 5 > e["clock_reads"] and e["cpu_clock_reads"] == 0)(t["recorder"]["events"])') == True ]] ||
+        { of_trial 't["recorder"]' && false; }
+}
+
+@test "a convolution that cuDNN cannot do after all goes by cuBLAS, and the record says so" {
+    need_cards
+    FAKE_CARDS_FAIL=cudnnConvolution:0:1/1=3000 "$CARDS" run --mode single "${TINY[@]}" --out out >/dev/null
+    "$CARDS" run --mode single --devices cpu:1 "${TINY[@]}" --out cpu >/dev/null
+    [[ $(of_trial '{o["implementation"].split(" (")[0] for o in t["per_device"][0]["ops"] if o["op"].startswith("conv1d")}') == "{'cuBLAS, a product a tap'}" ]] ||
+        { of_trial '[(o["op"], o["implementation"]) for o in t["per_device"][0]["ops"]]' && false; }
+    [[ $(of_trial 'max(abs(a / b - 1) for a, b in zip(t["loss"], json.load(open("cpu/results.json"))["trials"][0]["loss"])) < 1e-5') == True ]] || show
+}
