@@ -43,15 +43,6 @@ of_trial() { # of_trial EXPRESSION
     [[ $status -eq 2 && $(of_trial 't["status"], t["reason"]') == "absent "*"another process has the card for itself"* ]] || show
 }
 
-@test "a T4 trains, and a card that is older than the kernels is refused by name" {
-    need_cards
-    FAKE_CARDS_MODEL=T4 "$CARDS" run --mode single "${TINY[@]}" --out out >/dev/null
-    [[ $(of_trial 't["status"], t["per_device"][0]["model"]') == "ok "*T4* ]] || show
-    rm -r out
-    FAKE_CARDS_MODEL=V100 run "$CARDS" run --mode single "${TINY[@]}" --out out
-    [[ $status -eq 2 && $(of_trial 't["reason"]') == *"V100"*"compute capability 7.0"*"built for 7.5 and later"* ]] || show
-}
-
 # ranks COMMAND...: two ranks, each with what CUDA_VISIBLE_DEVICES of SEES[rank] shows it.
 ranks() {
     local rank port pids=() status=0
@@ -95,4 +86,11 @@ ranks() {
     [[ $(of_trial '{o["implementation"].split(" (")[0] for o in t["per_device"][0]["ops"] if o["op"].startswith("conv1d")}') == "{'cuBLAS, a product a tap'}" ]] ||
         { of_trial '[(o["op"], o["implementation"]) for o in t["per_device"][0]["ops"]]' && false; }
     [[ $(of_trial 'max(abs(a / b - 1) for a, b in zip(t["loss"], json.load(open("cpu/results.json"))["trials"][0]["loss"])) < 1e-5') == True ]] || show
+}
+
+@test "a part of a card is found by its own UUID" {
+    need_cards
+    FAKE_CARDS_MIG=1 "$CARDS" run --mode single "${TINY[@]}" --out out >/dev/null
+    [[ $(of_trial 't["per_device"][0]["uuid"][:4], t["per_device"][0]["gpu"] is None') == "MIG- False" ]] || show
+    [[ $(of_trial 't["per_device"][0]["memory"]["library_bytes"]') == *context* ]] || show
 }
