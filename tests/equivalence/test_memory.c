@@ -57,9 +57,10 @@ static int devices_for(const char *mode, const char *model)
     return strcmp(model, "linear") == 0 ? 1 : strcmp(model, "toy") == 0 ? 2 : DEVICES;
 }
 
-/* Trains on devices as `of` has them. `hooks` may be NULL. */
-static void train_on(const struct el_train_config *config, const struct el_device_spec *of,
-                     const struct el_train_hooks *hooks, struct el_train_result *result)
+/* Trains on `backend`'s devices; on `null` ones kernels are skipped, on `sim` ones memory too, and the ledger is the
+ * same. `hooks` may be NULL. */
+static void measure_with(const struct el_train_config *config, const char *backend, const struct el_train_hooks *hooks,
+                         struct el_ledger *ledgers)
 {
     struct el_device *devices[DEVICES];
     struct el_bootstrap *self;
@@ -75,26 +76,18 @@ static void train_on(const struct el_train_config *config, const struct el_devic
     assert_int_equal(el_dataset_open(&data, &dataset), EL_OK);
     assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
     for (int d = 0; d < config->n_devices; d++) {
-        struct el_device_spec spec = *of;
-        spec.index = spec.position = d;
+        struct el_device_spec spec = {.backend = backend, .index = d, .position = d};
         assert_int_equal(el_device_open(&spec, &devices[d]), EL_OK);
     }
     struct el_train_place place = {
         .devices = devices, .n_devices = config->n_devices, .bootstrap = self, .dataset = dataset};
-    if (el_train(config, &place, hooks, result) != EL_OK) fail_msg("%s", el_error_message());
+    struct el_train_result result;
+    if (el_train(config, &place, hooks, &result) != EL_OK) fail_msg("%s", el_error_message());
+    memcpy(ledgers, result.ledgers, (size_t)config->n_devices * sizeof *ledgers);
+    el_train_result_free(&result);
     for (int d = 0; d < config->n_devices; d++) el_device_close(devices[d]);
     el_bootstrap_close(self);
     el_dataset_close(dataset);
-}
-
-/* On `backend`'s devices: on `null` ones kernels are skipped, on `sim` ones memory too, and the ledger is the same. */
-static void measure_with(const struct el_train_config *config, const char *backend, const struct el_train_hooks *hooks,
-                         struct el_ledger *ledgers)
-{
-    struct el_train_result result;
-    train_on(config, &(struct el_device_spec){.backend = backend}, hooks, &result);
-    memcpy(ledgers, result.ledgers, (size_t)config->n_devices * sizeof *ledgers);
-    el_train_result_free(&result);
 }
 
 static void measure(const struct el_train_config *config, const char *backend, struct el_ledger *ledgers)
@@ -469,63 +462,15 @@ static void too_small_a_device_names_the_tag(void **state)
     el_dataset_close(dataset);
 }
 
-/* ---- kernels that take another way for weights that lie askew, as a GPU's do: how often they had to ---- */
-
-static _Atomic int n_askew;
-
-static enum el_status look_and_run(const struct el_kernel_args *args)
-{
-    n_askew += (uintptr_t)args->p[1] % 16 != 0;
-    return el_kernels_reference()->find(EL_OP_LINEAR_FORWARD, EL_F32)->run(args);
-}
-
-static const struct el_kernel *find_looking(enum el_op_kind op, enum el_dtype dtype)
-{
-    static struct el_kernel looking;
-    const struct el_kernel *row = el_kernels_reference()->find(op, dtype);
-    if (op != EL_OP_LINEAR_FORWARD || dtype != EL_F32) return row;
-    looking = *row;
-    looking.run = look_and_run;
-    return &looking;
-}
-
-/* Biases of 10 and 6 numbers stand between the weights: packed, those of replicas lie askew. */
-static void replicas_lie_as_their_kernels_want(void **state)
-{
-    (void)state;
-    static const int64_t hidden[] = {10, 6};
-    double loss[2];
-    int64_t replica[2];
-    for (int aligned = 0; aligned < 2; aligned++) {
-        const struct el_kernel_table table = {"looking", find_looking, NULL, aligned ? 16 : 0};
-        struct el_train_config config;
-        struct el_train_result result;
-        struct el_memory_forecast forecasts[DEVICES];
-        configure(&config, "dp", "mlp", EL_OPT_SGD, false, DEVICES, 12);
-        el_model_set(&config.model, "hidden", hidden, 2);
-        n_askew = 0;
-        train_on(&config, &(struct el_device_spec){.backend = "cpu", .kernels = &table}, NULL, &result);
-        assert_true((n_askew == 0) == (aligned == 1));
-        assert_int_equal(el_train_forecast(&config, &table, forecasts), EL_OK);
-        replica[aligned] = (int64_t)result.ledgers[1].peak_by_tag[EL_TAG_REPLICA];
-        assert_int_equal(forecasts[1].ledger.peak_by_tag[EL_TAG_REPLICA], replica[aligned]);
-        loss[aligned] = result.loss[result.n_warmup + result.n_steps - 1];
-        el_train_result_free(&result);
-    }
-    assert_int_equal(replica[1], replica[0] + 8 + 8); /* behind a bias of 40 bytes, and one of 24 */
-    assert_true(loss[0] == loss[1]);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dp_has_the_closed_forms_peak),       cmocka_unit_test(large_outputs_pile_up_on_the_master),
-        cmocka_unit_test(ddp_is_balanced_and_holds_buckets),  cmocka_unit_test(manual_has_no_buckets),
-        cmocka_unit_test(forecast_equals_the_ledger),         cmocka_unit_test(an_evaluation_does_not_count),
-        cmocka_unit_test(too_small_a_device_names_the_tag),   cmocka_unit_test(an_observer_finds_the_ledgers_peak),
-        cmocka_unit_test(peaks_are_pytorchs_in_copies_of_p),  cmocka_unit_test(adams_temporaries_are_workspace),
-        cmocka_unit_test(views_of_buckets_take_one_p_less),   cmocka_unit_test(spmgs_replicas_hold_four_p),
-        cmocka_unit_test(replicas_lie_as_their_kernels_want),
+        cmocka_unit_test(dp_has_the_closed_forms_peak),      cmocka_unit_test(large_outputs_pile_up_on_the_master),
+        cmocka_unit_test(ddp_is_balanced_and_holds_buckets), cmocka_unit_test(manual_has_no_buckets),
+        cmocka_unit_test(forecast_equals_the_ledger),        cmocka_unit_test(an_evaluation_does_not_count),
+        cmocka_unit_test(too_small_a_device_names_the_tag),  cmocka_unit_test(an_observer_finds_the_ledgers_peak),
+        cmocka_unit_test(peaks_are_pytorchs_in_copies_of_p), cmocka_unit_test(adams_temporaries_are_workspace),
+        cmocka_unit_test(views_of_buckets_take_one_p_less),  cmocka_unit_test(spmgs_replicas_hold_four_p),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
