@@ -12,7 +12,7 @@ static const struct el_figure *const of_runs[] = {&el_figure_memory,      &el_fi
                                                   &el_figure_accuracy};
 static const struct el_figure *const of_watches[] = {&el_figure_watch};
 /* Figures of subcommands that write their data themselves: drawn again where those lie. */
-static const char *const of_subcommands[] = {"scale", "imbalance"};
+static const char *const of_subcommands[] = {"scale", "imbalance", "explain", "loading"};
 enum { N_RUNS = sizeof of_runs / sizeof of_runs[0], N_SUBCOMMANDS = sizeof of_subcommands / sizeof of_subcommands[0] };
 
 static int list_figures(const json_t *run, const struct el_figure *const **list_p)
@@ -51,6 +51,18 @@ enum el_status el_plot_figures(const struct el_figure *const *figures, int n, co
     return n_drawn > 0 ? el_plot_draw(plots, names, n_drawn, false, messages) : EL_OK;
 }
 
+/* Of the subcommands' figures those whose data lie in `plots`, behind the `n` names that are there. Returns how many
+ * there are then. */
+static int add_subcommands(const char *plots, const char **names, int n)
+{
+    char data[EL_PATH_BYTES + 32];
+    for (int i = 0; i < N_SUBCOMMANDS; i++) {
+        snprintf(data, sizeof data, "%s/%s.dat", plots, of_subcommands[i]);
+        if (access(data, R_OK) == 0) names[n++] = of_subcommands[i];
+    }
+    return n;
+}
+
 enum el_status el_plot_run(const char *dir, bool term, FILE *messages)
 {
     const struct el_figure *const *list;
@@ -59,19 +71,18 @@ enum el_status el_plot_run(const char *dir, bool term, FILE *messages)
     json_t *run = NULL;
     if ((size_t)snprintf(path, sizeof path, "%s/results.json", dir) >= sizeof path)
         return el_fail(EL_ERR_INVALID, "%s: the path is too long", dir);
-    EL_TRY(el_record_read(path, &run));
     snprintf(plots, sizeof plots, "%s/plots", dir);
+    int n = access(path, F_OK) != 0 ? add_subcommands(plots, names, 0) : 0;
+    if (n > 0) return el_plot_draw(plots, names, n, term, messages); /* explain and data have no trials */
+    EL_TRY(el_record_read(path, &run));
     enum el_status status = el_plot_data(run, plots, NULL);
-    int n_own = list_figures(run, &list), n = 0;
+    int n_own = list_figures(run, &list);
     json_decref(run);
     for (int i = 0; i < n_own; i++) {
         bool there = (size_t)snprintf(data, sizeof data, "%s/%s.dat", plots, list[i]->name) < sizeof data &&
                      access(data, R_OK) == 0;
         if (there || !list[i]->optional) names[n++] = list[i]->name;
     }
-    for (int i = 0; i < N_SUBCOMMANDS && list == of_runs; i++) {
-        snprintf(data, sizeof data, "%s/%s.dat", plots, of_subcommands[i]);
-        if (access(data, R_OK) == 0) names[n++] = of_subcommands[i];
-    }
+    if (list == of_runs) n = add_subcommands(plots, names, n);
     return status == EL_OK ? el_plot_draw(plots, names, n, term, messages) : status;
 }

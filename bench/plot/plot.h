@@ -10,7 +10,8 @@
 #include "bench/plot/data_file.h"
 #include "runtime/base/files.h"
 
-/* Reads DIR/results.json, writes DIR/plots/<figure>.dat and draws. `term`: also draws as text to standard output. Each
+/* Reads DIR/results.json, writes DIR/plots/<figure>.dat and draws; where there are no trials, as of `explain`, it draws
+ * what data files lie there. `term`: also draws as text to standard output. Each
  * picture's path, and each reason why one is missing, is a line on `messages` (may be NULL).
  * Errors: EL_ERR_IO (no results.json, folder not writable, a picture that could not be drawn), EL_ERR_INVALID (not a
  * record we read, nothing to draw), EL_ERR_ABSENT (no gnuplot). A terminal that gnuplot does not have is no error.

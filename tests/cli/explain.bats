@@ -50,6 +50,8 @@ END
     [[ $status -eq 0 && $output == *"cause          ms"* && $output == *"dp - ddp"* && $output == *"outputs,update,replicas"* ]] || show
     [[ $output == *"An interval needs five launches"* && $output == *"Peak memory, MiB"* && $output == *"e/explain.json"* ]] || show
     [[ $(json e/explain.json 'd["kind"], d["launches"], len(d["steps"]), len(d["steps"][0]["samples_ms"])') == "('explain', 1, 13, 1)" ]] || show
+    run --separate-stderr "$EVENLOAD" plot e # without gnuplot here, but it knows what there is to draw
+    [[ $status -eq 2 && $stderr == "evenload: gnuplot is not installed"*"the data files lie in e/plots"* ]] || show
 }
 
 @test "explain refuses what it cannot take apart" {
