@@ -1,4 +1,6 @@
 /* `evenload explain`: where the time goes from dp's step to ddp's. */
+#include <unistd.h>
+
 #include "bench/base/io.h"
 #include "bench/base/text.h"
 #include "bench/campaign/runner.h"
@@ -26,15 +28,25 @@ static enum el_status show(const struct el_options *options, const struct el_sto
     return EL_OK;
 }
 
+/* Nothing was measured to its end, and nothing can go on with the rest: the folder may be used again. */
+static void forget(const struct el_store *store)
+{
+    char path[EL_PATH_BYTES];
+    el_store_path(store, path, "command.json");
+    if (store->locked) unlink(path);
+    el_store_discard(store);
+}
+
 static enum el_status measure(const struct el_options *options, const struct el_trial_set *set, int *exit_status_p)
 {
-    struct el_store store;
+    struct el_store store = {.locked = false};
     json_t *samples = NULL, *echo = el_options_echo(EL_CMD_EXPLAIN, options);
     el_runner_catch_signals();
     enum el_status status = el_store_create(options->out, "explain", &store);
     if (status == EL_OK) status = el_store_save_command(&store, "explain", echo);
     json_decref(echo);
     if (status == EL_OK) status = el_explain_measure(options, set, &store, &samples);
+    if (!samples) forget(&store);
     if (status == EL_OK && !samples) *exit_status_p = el_exit_interrupted();
     if (status == EL_OK && samples) {
         json_t *document = el_explain_document(&set->trials[0], samples);

@@ -347,7 +347,8 @@ static const struct el_option_row after_sizes[] = {
 
     {OUTPUT, "out", "DIR", AT(TEXT, out),
      COMPARE | RUN | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | LOADING | EXPLAIN,
-     "folder for the results (default: results/<time>-<command>); compare, scale and imbalance go on with a run in it"},
+     "folder for the results (default: results/<time>-<command>); compare, scale, imbalance and data go on with a run "
+     "in it"},
     {OUTPUT, "trace", "DIR", AT(TEXT, trace), RUN,
      "write what the steps of --profile (default: wait=1,warmup=1,active=2,repeat=1) did, a file a rank, for Perfetto "
      "and HTA"},

@@ -89,6 +89,8 @@ enum el_status el_nccl_check(const struct el_nccl_api *api, int result, const ch
  * be made, and enter has no leave. */
 enum el_status el_nccl_enter(struct el_nccl_group *group);
 void el_nccl_leave(struct el_nccl_group *group);
+/* The member's communicator, in such a call; NULL: aborted meanwhile. */
+void *el_nccl_comm(struct el_nccl_member *member);
 bool el_nccl_is_aborted(struct el_nccl_group *group);
 /* Says why it was. */
 enum el_status el_nccl_say_aborted(struct el_nccl_group *group);

@@ -175,7 +175,7 @@ static enum el_status open_way(struct el_nccl_member *member, int peer, bool sen
     bool open = peer >= 0;
     void *comm = NULL;
     EL_TRY(el_nccl_enter(member->group));
-    int result = api->comm_split(member->comm, !open ? -1 : rank < peer ? rank : peer, sends ? 0 : 1, &comm);
+    int result = api->comm_split(el_nccl_comm(member), !open ? -1 : rank < peer ? rank : peer, sends ? 0 : 1, &comm);
     el_nccl_leave(member->group);
     if (result != EL_NCCL_OK && el_nccl_is_aborted(member->group)) return el_nccl_say_aborted(member->group);
     EL_TRY(el_nccl_check(api, result, "nccl comm_split"));

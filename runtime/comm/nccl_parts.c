@@ -51,7 +51,7 @@ enum el_status el_nccl_split(void *state, enum el_status mine, struct el_comm_sp
     if (!api->comm_split) return el_fail(EL_ERR_ABSENT, "nccl communicator: a split needs NCCL 2.18 or newer");
     if (mine != EL_OK) return cannot(state, mine);
     EL_TRY(el_nccl_enter(member->group));
-    int result = api->comm_split(member->comm, split->color, split->key, &comm);
+    int result = api->comm_split(el_nccl_comm(member), split->color, split->key, &comm);
     el_nccl_leave(member->group);
     if (result != EL_NCCL_OK && el_nccl_is_aborted(member->group)) return el_nccl_say_aborted(member->group);
     EL_TRY(el_nccl_check(api, result, "nccl comm_split"));

@@ -41,6 +41,15 @@ enum el_status el_nccl_enter(struct el_nccl_group *group)
     return aborted ? el_nccl_say_aborted(group) : EL_OK;
 }
 
+void *el_nccl_comm(struct el_nccl_member *member)
+{
+    struct el_nccl_group *whole = member->group->whole;
+    pthread_mutex_lock(&whole->lock);
+    void *comm = member->comm;
+    pthread_mutex_unlock(&whole->lock);
+    return comm;
+}
+
 void el_nccl_leave(struct el_nccl_group *group)
 {
     struct el_nccl_group *whole = group->whole;

@@ -20,7 +20,7 @@ of_trial() { # of_trial EXPRESSION
     need_cards
     local command code
     for code in 802 999; do
-        export FAKE_CARDS_FAIL=cudaGetDeviceCount:*:1/1=$code
+        export FAKE_CARDS_FAIL="cudaGetDeviceCount:*:1/1=$code"
         for command in run compare scale imbalance verify "run --devices cuda:1"; do
             # shellcheck disable=SC2086 # words
             refuses "there is a driver, and it fails: cudaGetDeviceCount" "$CARDS" $command --out out
@@ -39,7 +39,7 @@ of_trial() { # of_trial EXPRESSION
 
 @test "a card that another process has for itself is a row that says so" {
     need_cards
-    FAKE_CARDS_FAIL=cudaFree:*:1/1=46 run "$CARDS" run --mode single "${TINY[@]}" --out out
+    FAKE_CARDS_FAIL='cudaFree:*:1/1=46' run "$CARDS" run --mode single "${TINY[@]}" --out out
     [[ $status -eq 2 && $(of_trial 't["status"], t["reason"]') == "absent "*"another process has the card for itself"* ]] || show
 }
 

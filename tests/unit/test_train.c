@@ -240,6 +240,7 @@ static int64_t more_of(const int64_t *step_ns, double min_time_s, bool *settled_
     assert_int_equal(el_run_settle(&run), EL_OK);
     *settled_p = run.settled;
     free(run.step_ns);
+    free(run.wall_ns);
     free(run.loss);
     return run.n_warmup - DONE;
 }
