@@ -51,6 +51,9 @@ static enum el_status show_sampler(const struct el_options *options)
 static enum el_status use_files(struct el_options *options)
 {
     char dir[EL_PATH_BYTES + 8], train[EL_PATH_BYTES], test[EL_PATH_BYTES];
+    if (options->in_files && strcmp(options->data, "dummy") == 0)
+        return el_fail(EL_ERR_INVALID, "--data dummy: nothing lies in files, so there is nothing to load: take "
+                                       "--data synthetic, or a file or folder of your own");
     if (!options->in_files || strcmp(options->data, "synthetic")) return EL_OK;
     snprintf(dir, sizeof dir, "%s/data", *options->out ? options->out : "results");
     EL_TRY(el_synthetic_write(dir, el_model_find(options->train.model.name)->input, options->train.seed, train, test,

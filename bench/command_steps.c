@@ -1,5 +1,6 @@
 /* What several subcommands do alike: read a folder's records, end a campaign, say which command comes next. */
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/base/io.h"
 #include "bench/base/text.h"
@@ -16,11 +17,30 @@ bool el_say_next(unsigned command, struct el_options *next, const char *note)
     return fits;
 }
 
+/* Folders of commands that make no trials say which one made them. */
+static enum el_status check_has_trials(const char *command, const char *dir)
+{
+    static const char *const others[] = {"comm", "explain", "data", "regress"};
+    char path[EL_PATH_BYTES + 16];
+    snprintf(path, sizeof path, "%s/results.json", dir);
+    bool is_run = access(path, F_OK) == 0;
+    for (size_t i = 0; i < sizeof others / sizeof others[0] && !is_run; i++) {
+        snprintf(path, sizeof path, "%s/%s.json", dir, others[i]);
+        if (access(path, F_OK) == 0)
+            return el_fail(EL_ERR_INVALID,
+                           "%s is a folder of 'evenload %s': %s reads those of run, compare, scale and "
+                           "imbalance",
+                           dir, others[i], command);
+    }
+    return EL_OK;
+}
+
 enum el_status el_read_records(const char *command, const struct el_options *options, json_t **run_p)
 {
     char path[EL_PATH_BYTES + 16];
     json_t *run;
     EL_TRY(el_options_check_records_alone(command, options));
+    EL_TRY(check_has_trials(command, options->dir));
     snprintf(path, sizeof path, "%s/results.json", options->dir);
     EL_TRY(el_record_read(path, &run));
     if (json_object_get(run, "watch")) {

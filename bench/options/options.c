@@ -241,6 +241,19 @@ static enum el_status check_modes_take(const struct el_options *options)
 }
 
 /* Options that were given and would change nothing: refused, since whoever gave them meant something. */
+/* Options that say how something is done that is not done. */
+static enum el_status check_has_effect(const struct el_options *options)
+{
+    static const char *const of_workers[] = {"worker", "prefetch"};
+    bool workers = options->workers.n > 0 || options->train.loading.workers > 0;
+    for (size_t i = 0; i < sizeof of_workers / sizeof of_workers[0] && !workers; i++)
+        if (el_option_given(options, of_workers[i]))
+            return el_fail(EL_ERR_INVALID, "--%s: there are no loader workers: add --workers 1", of_workers[i]);
+    if (el_option_given(options, "sort") && !el_option_given(options, "profile") && !el_option_given(options, "trace"))
+        return el_fail(EL_ERR_INVALID, "--sort: there is no table by op: add --profile active=2");
+    return EL_OK;
+}
+
 enum el_status el_options_check_together(const struct el_options *options)
 {
     static const char *const unused[] = {"steps", "min-time"};
@@ -252,7 +265,7 @@ enum el_status el_options_check_together(const struct el_options *options)
     if (el_option_given(options, "momentum") && options->train.optimizer != EL_OPT_MOMENTUM)
         return el_fail(EL_ERR_INVALID, "--momentum: --optimizer %s has none: leave one of them out",
                        options->train.optimizer == EL_OPT_ADAM ? "adam" : "sgd");
-    return EL_OK;
+    return check_has_effect(options);
 }
 
 /* Commands that measure, but for a folder, whose records they only show: there only how it is shown has a meaning. */

@@ -51,6 +51,8 @@ make_text() { for i in $(seq 40); do echo "$((i % 3)) word$i common word$((i / 2
     refuses "--inject worker: there are no loader workers" "$EVENLOAD" run --data text.txt --inject worker=3
     refuses "--page-cache cold: with --data-in memory" "$EVENLOAD" run --data text.txt --page-cache cold
     refuses "--workers" "$EVENLOAD" data --data text.txt --workers 1,1
+    refuses "--prefetch: there are no loader workers" "$EVENLOAD" run --prefetch 3
+    refuses "--data dummy: nothing lies in files" "$EVENLOAD" data --model mlp --data dummy
     refuses "nothing.txt: No such file" "$EVENLOAD" data --data nothing.txt
     [[ ! -e results ]]
 }

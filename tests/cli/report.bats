@@ -91,6 +91,8 @@ PYTHON
     refuses "report: which run? give its folder" "$EVENLOAD" report
     mkdir empty
     refuses "empty/results.json could not be read: No such file" "$EVENLOAD" report empty
+    echo '{}' >empty/explain.json
+    refuses "empty is a folder of 'evenload explain': report reads those of run, compare, scale and imbalance" "$EVENLOAD" report empty
     cp -r "$REFERENCE" r
     mkdir r/report.html
     refuses "r/report.html could not be written: Is a directory" "$EVENLOAD" report r
