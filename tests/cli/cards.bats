@@ -6,15 +6,13 @@ PICTURES=no
 CARDS=${EVENLOAD_BUILD:-$PWD/build}/cards/evenload
 SHORT=("${QUICK[@]}" --control none --quiet --procs 1 --timeout 60)
 
-setup_file() {
-    [[ -x ${EVENLOAD_BUILD:-$PWD/build}/cards/evenload ]] || skip "no fake cards: they need a C++ compiler"
-    export FAKE_CARDS=2
-}
+export FAKE_CARDS=2
 
 # ends STATUS WORDS OPTIONS...: within seconds, with these words in what it says, and nothing of the fakes' own.
 ends() {
     local wanted=$1 words=$2
     shift 2
+    [[ -x $CARDS ]] || skip "no fake cards: they need a C++ compiler"
     rm -rf run
     run --separate-stderr timeout 30 "$CARDS" run "${SHORT[@]}" --out run "$@"
     [[ $status == "$wanted" && $(tr -s ' \n' ' ' <<<"$output$stderr") == *"$words"* ]] || show
