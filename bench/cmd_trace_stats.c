@@ -25,11 +25,11 @@ static json_t *lane_json(const char *file, const struct el_kineto_trace *trace, 
     el_json_put_real(json, "comm_ms", f->comm_s * 1e3);
     el_json_put_real(json, "overlapped_ms", f->overlapped_s * 1e3);
     el_json_put_real(json, "exposed_ms", f->exposed_s * 1e3);
-    el_json_put_real(json, "other_ms", f->other_s * 1e3);
+    el_json_put_real(json, "copies_ms", f->other_s * 1e3);
     el_json_put_real(json, "idle_ms", f->idle_s * 1e3);
     el_json_put_real(json, "compute_pct", 100 * f->compute_s / window_s);
     el_json_put_real(json, "exposed_pct", 100 * f->exposed_s / window_s);
-    el_json_put_real(json, "other_pct", 100 * f->other_s / window_s);
+    el_json_put_real(json, "copies_pct", 100 * f->other_s / window_s);
     el_json_put_real(json, "idle_pct", 100 * f->idle_s / window_s);
     el_json_put(json, "overlap_pct", f->comm_s > 0 ? json_real(100 * f->overlapped_s / f->comm_s) : json_null());
     return json;
@@ -86,7 +86,7 @@ static const struct el_column columns[] = {EL_NAME("trace", 22, "file"),
                                            EL_FIGURE("window ms", 11, "window_ms"),
                                            EL_PERCENT("compute %", 11, "compute_pct"),
                                            EL_PERCENT("exposed %", 11, "exposed_pct"),
-                                           EL_PERCENT("copies %", 10, "other_pct"),
+                                           EL_PERCENT("copies %", 10, "copies_pct"),
                                            EL_PERCENT("idle %", 8, "idle_pct"),
                                            EL_FIGURE("comm. ms", 10, "comm_ms"),
                                            EL_PERCENT("hidden %", 10, "overlap_pct"),

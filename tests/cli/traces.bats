@@ -124,7 +124,7 @@ for s, r in zip(stats["devices"], record):
     # The same nine steps, by the same arithmetic: sums here, means there.
     assert abs(s["exposed_ms"] / 9 - r["comm"]["exposed_ms"]) < 1e-3, (s, r["comm"])
     assert abs(s["overlapped_ms"] / 9 - r["comm"]["overlapped_ms"]) < 1e-3, (s, r["comm"])
-    parts = s["compute_ms"] + s["exposed_ms"] + s["other_ms"] + s["idle_ms"]
+    parts = s["compute_ms"] + s["exposed_ms"] + s["copies_ms"] + s["idle_ms"]
     assert abs(parts - s["window_ms"]) < 1e-6 and s["events"]["communication"] > 0, s
 .
     mkdir z e && gzip -c t/rank-1.json >z/rank-1.json.gz
@@ -172,7 +172,7 @@ assert set(times["rank"]) == set(ours) == {0, 1}
 for (_, t), (_, o) in zip(times.iterrows(), overlap.iterrows()):
     u = ours[t["rank"]]
     for theirs, mine in ((t["idle_time_pctg"], u["idle_pct"]), (t["compute_time_pctg"], u["compute_pct"]),
-                         (t["non_compute_time_pctg"], u["exposed_pct"] + u["other_pct"]), (o["comp_comm_overlap_pctg"], u["overlap_pct"])):
+                         (t["non_compute_time_pctg"], u["exposed_pct"] + u["copies_pct"]), (o["comp_comm_overlap_pctg"], u["overlap_pct"])):
         print(sys.argv[1], t["rank"], theirs, mine)
         assert abs(theirs - mine) < 1, (theirs, mine)
 .
@@ -197,7 +197,7 @@ hta = TraceAnalysis(trace_dir=sys.argv[1], include_last_profiler_step=True)
 times, ours = hta.get_temporal_breakdown(visualize=False), json.load(open("stats.json"))["devices"]
 assert len(times) == len(ours) == 1
 t, u = times.iloc[0], ours[0]
-pairs = [(t["idle_time_pctg"], u["idle_pct"]), (t["compute_time_pctg"], u["compute_pct"]), (t["non_compute_time_pctg"], u["exposed_pct"] + u["other_pct"])]
+pairs = [(t["idle_time_pctg"], u["idle_pct"]), (t["compute_time_pctg"], u["compute_pct"]), (t["non_compute_time_pctg"], u["exposed_pct"] + u["copies_pct"])]
 if u["events"]["communication"]: pairs.append((hta.get_comm_comp_overlap(visualize=False).iloc[0]["comp_comm_overlap_pctg"], u["overlap_pct"]))
 print(sys.argv[1], pairs)
 assert all(abs(a - b) < 1 for a, b in pairs), pairs
