@@ -101,7 +101,7 @@ one_card_a_rank() {
     ends_with failed "nccl comm_open: ${closed/CALL/ncclCommInitRankConfig}" ncclCommInitRankConfig:1:1=2 --procs 2
     ends_with failed "the all_reduce number 12 of rank 1: nccl all_reduce: ${closed/CALL/ncclAllReduce}" ncclAllReduce:1:5 --procs 2
     # of two threads either may tell it: only the one whose call failed knows its number
-    ends_with failed "nccl all_reduce: ${closed/CALL/ncclAllReduce}" ncclAllReduce:1:5 --procs 1
+    ends_with failed "*nccl all_reduce: ${closed/CALL/ncclAllReduce}" ncclAllReduce:1:5 --procs 1
     ends_with failed "cuda:1: cudaFree: $FABRIC" cudaFree:1:1=802 --procs 1
     ends_with failed "cublasSgemmStridedBatched_64: CUBLAS_STATUS_EXECUTION_FAILED" cublasGemm:1:30=3 --procs 1
 }
