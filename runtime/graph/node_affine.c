@@ -1,0 +1,107 @@
+/* Layers with weights and a bias, rectified if asked:
+ *
+ *     linear: x[b, i], w[o, i], bias[o] -> y[b, o]
+ *     conv1d: x[b, l, c], w[f, k, c], bias[f] -> y[b, l-k+1, f]
+ */
+#include "runtime/graph/pass.h"
+
+static const struct el_shape *input_shape(const struct el_graph *graph, const struct el_node *node)
+{
+    return &graph->tensors[node->inputs[0]].shape;
+}
+
+static const struct el_shape *weights_shape(const struct el_graph *graph, const struct el_node *node)
+{
+    return &graph->params[node->params[0]].shape;
+}
+
+static enum el_status shape_linear(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
+{
+    const struct el_shape *x = input_shape(graph, node), *w = weights_shape(graph, node);
+    if (el_shape_count(x) != w->d[1]) {
+        return el_fail(EL_ERR_INTERNAL, "%s: %lld inputs for weights of %lld", node->name, (long long)el_shape_count(x),
+                       (long long)w->d[1]);
+    }
+    *shape_p = (struct el_shape){.n = 1, .d = {w->d[0]}};
+    return EL_OK;
+}
+
+static enum el_status shape_conv1d(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
+{
+    const struct el_shape *x = input_shape(graph, node), *w = weights_shape(graph, node);
+    if (x->d[0] < w->d[1]) {
+        return el_fail(EL_ERR_INVALID, "%s: a window of %lld words does not fit a sentence of %lld; give --seq more",
+                       node->name, (long long)w->d[1], (long long)x->d[0]);
+    }
+    *shape_p = (struct el_shape){.n = 2, .d = {x->d[0] - w->d[1] + 1, w->d[0]}};
+    return EL_OK;
+}
+
+/* The op of this layer, with its sizes. */
+static void emit(struct el_pass *pass, const struct el_node *node, enum el_op_kind linear, enum el_op_kind conv1d,
+                 struct el_kernel_op *op)
+{
+    const struct el_graph *graph = el_pass_get(pass)->graph;
+    const struct el_shape *x = input_shape(graph, node), *w = weights_shape(graph, node);
+    const bool is_linear = node->type == &el_node_linear;
+    const int64_t b = el_pass_get(pass)->batch;
+    const int64_t sizes[2][5] = {{b, x->d[0], x->d[1], w->d[0], w->d[1]}, {b, w->d[1], w->d[0]}};
+    op->op = is_linear ? linear : conv1d;
+    for (int i = 0; i < 5; i++) op->args.d[i] = sizes[is_linear][i];
+    el_pass_emit(pass, node, op);
+}
+
+static void forward(struct el_pass *pass, const struct el_node *node)
+{
+    struct el_kernel_op op = {.views = {el_pass_input(pass, node, 0), el_pass_param(pass, node, 0),
+                                        el_pass_param(pass, node, 1), el_pass_output(pass, node)},
+                              .args.s = {node->attributes.relu}};
+    emit(pass, node, EL_OP_LINEAR_FORWARD, EL_OP_CONV1D_FORWARD, &op);
+}
+
+static void backward_begin(struct el_pass *pass, const struct el_node *node)
+{
+    const struct el_pass_spec *spec = el_pass_get(pass);
+    struct el_view dy = el_pass_output_grad(pass, node);
+    if (!node->attributes.relu) return;
+    el_pass_emit(
+        pass, node,
+        &(struct el_kernel_op){.op = EL_OP_RELU_BACKWARD,
+                               .views = {dy, el_pass_output(pass, node), dy},
+                               .args.d = {spec->batch * el_shape_count(&spec->graph->tensors[node->output].shape)}});
+}
+
+static void backward_weights(struct el_pass *pass, const struct el_node *node)
+{
+    struct el_kernel_op op = {.views = {el_pass_input(pass, node, 0), el_pass_output_grad(pass, node)}};
+    for (int i = 0; i < 2; i++) op.views[2 + i] = el_pass_param_grad(pass, node, i, &op.args.s[0]);
+    emit(pass, node, EL_OP_LINEAR_BACKWARD_WEIGHTS, EL_OP_CONV1D_BACKWARD_WEIGHTS, &op);
+}
+
+static void backward_inputs(struct el_pass *pass, const struct el_node *node)
+{
+    struct el_kernel_op op = {.views = {el_pass_output_grad(pass, node), el_pass_param(pass, node, 0)}};
+    if (!el_pass_input_grad(pass, node, 0, &op.views[2], &op.args.s[0])) return;
+    emit(pass, node, EL_OP_LINEAR_BACKWARD_DATA, EL_OP_CONV1D_BACKWARD_DATA, &op);
+}
+
+static unsigned keeps(const struct el_node *node)
+{
+    return node->attributes.relu ? EL_KEEPS_INPUT_FOR_WEIGHTS | EL_KEEPS_OUTPUT : EL_KEEPS_INPUT_FOR_WEIGHTS;
+}
+
+const struct el_node_type el_node_linear = {.name = "linear",
+                                            .shape = shape_linear,
+                                            .forward = forward,
+                                            .backward_begin = backward_begin,
+                                            .backward_inputs = backward_inputs,
+                                            .backward_weights = backward_weights,
+                                            .keeps = keeps,
+                                            .last_param_first = true};
+const struct el_node_type el_node_conv1d = {.name = "conv1d",
+                                            .shape = shape_conv1d,
+                                            .forward = forward,
+                                            .backward_begin = backward_begin,
+                                            .backward_inputs = backward_inputs,
+                                            .backward_weights = backward_weights,
+                                            .keeps = keeps};
