@@ -1,5 +1,5 @@
-/* Options into trials: processes, batches, and the checks of what goes together. The range of each option by itself
- * was checked when it was read. */
+/* One trial of what options ask for: processes, batches, and the checks of what goes together; and back into options.
+ * The range of each option by itself was checked when it was read. */
 #include "bench/trial/trial.h"
 
 #include <inttypes.h>
@@ -14,7 +14,6 @@
 #include "bench/trial/fixes.h"
 #include "bench/trial/inject.h"
 #include "bench/trial/profile.h"
-#include "bench/trial/sizes.h"
 #include "bench/trial/weights.h"
 #include "profiles/nvml.h"
 #include "runtime/parallel/dp_fix.h"
@@ -114,21 +113,6 @@ static enum el_status check_comm(const struct el_trial *trial)
     return EL_OK;
 }
 
-/* What of the options one trial takes. */
-struct choice {
-    const char *mode;
-    const struct el_model_config *model; /* resolved */
-    const struct el_safetensors *weights;
-    const struct el_vectors *vectors;
-    int64_t batch;
-    int workers;       /* of loaders; negative: as given */
-    int prefetch;      /* of each worker; 0: as given */
-    bool cold;         /* what they read is dropped from the page cache before */
-    int count;         /* of devices; 0: those that were named */
-    double bucket_mib; /* 0: the usual sizes */
-    bool bucket_view;
-};
-
 /* Fills in the devices that there are for the trial. */
 static enum el_status choose_devices(const struct el_options *options, int count, struct el_device_name *devices,
                                      int *n_p)
@@ -204,8 +188,24 @@ static enum el_status take_mesh(const char *mesh, struct el_train_config *train)
     return EL_OK;
 }
 
-static enum el_status resolve_one(unsigned command, const struct el_options *options, const struct choice *choice,
-                                  struct el_trial *trial)
+/* Fills in `id`. */
+static void identify(struct el_trial *trial)
+{
+    struct el_options options;
+    el_trial_options(trial, &options);
+    options.train.model = trial->train.model;
+    json_t *echo = el_options_echo(EL_CMD_RUN, &options);
+    json_object_del(echo, "timeout");
+    char *text = json_dumps(echo, JSON_SORT_KEYS | JSON_COMPACT);
+    uint64_t build = el_build_hash(), hash = el_hash(EL_HASH_BEGIN, &build, sizeof build);
+    if (text) hash = el_hash(hash, text, strlen(text));
+    snprintf(trial->id, sizeof trial->id, "%016" PRIx64, hash);
+    free(text);
+    json_decref(echo);
+}
+
+enum el_status el_trial_resolve(unsigned command, const struct el_options *options,
+                                const struct el_trial_choice *choice, struct el_trial *trial)
 {
     struct el_layout layout;
     trial->train = options->train;
@@ -247,7 +247,7 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
     EL_TRY(check_comm(trial));
     EL_TRY(el_trial_check_save(trial));
     EL_TRY(el_trial_check_profile(trial));
-    el_trial_identify(trial);
+    identify(trial);
     return EL_OK;
 }
 
@@ -255,125 +255,6 @@ static enum el_status resolve_one(unsigned command, const struct el_options *opt
 static bool has_effect(const struct el_train_config *train, const char *option)
 {
     return el_mode_takes(train->mode, option) && (!el_mode_takes(train->mode, "cut") || train->n_ranks > 1);
-}
-
-static enum el_status add_trial(unsigned command, const struct el_options *options, const struct choice *choice,
-                                struct el_trial_set *set)
-{
-    struct el_trial *trial = &set->trials[set->n++];
-    int64_t samples = el_dataset_size(set->dataset, EL_SPLIT_TRAIN);
-    EL_TRY(resolve_one(command, options, choice, trial));
-    if (trial->train.global_batch <= samples) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "a global batch of %" PRId64 " is more than the %" PRId64 " training samples of %s",
-                   trial->train.global_batch, samples, trial->data);
-}
-
-static enum el_status add_ahead(unsigned command, const struct el_options *options, struct choice choice,
-                                struct el_trial_set *set)
-{
-    for (int p = 0; p == 0 || (p < options->prefetch.n && choice.workers > 0); p++) {
-        choice.prefetch = options->prefetch.n ? options->prefetch.v[p] : 0;
-        EL_TRY(add_trial(command, options, &choice, set));
-    }
-    return EL_OK;
-}
-
-static enum el_status add_workers(unsigned command, const struct el_options *options, struct choice choice,
-                                  struct el_trial_set *set)
-{
-    const int n_caches = options->page_cache == EL_CACHE_BOTH ? 2 : 1;
-    for (int k = 0; k < n_caches; k++) {
-        choice.cold = k == 1 || options->page_cache == EL_CACHE_COLD;
-        for (int w = 0; w == 0 || w < options->workers.n; w++) {
-            choice.workers = options->workers.n ? options->workers.v[w] : -1;
-            EL_TRY(add_ahead(command, options, choice, set));
-        }
-    }
-    return EL_OK;
-}
-
-/* Of one mode, batch, way of holding gradients and size of buckets: each count. */
-static enum el_status add_counts(unsigned command, const struct el_options *options, struct choice choice,
-                                 struct el_trial_set *set)
-{
-    if (options->n_counts == 0) return add_workers(command, options, choice, set);
-    for (int c = 0; c < options->n_counts; c++) {
-        if (c > 0 && el_mode_devices(choice.mode, options->counts[c]) == el_mode_devices(choice.mode, choice.count))
-            continue;
-        choice.count = options->counts[c];
-        EL_TRY(add_workers(command, options, choice, set));
-    }
-    return EL_OK;
-}
-
-static enum el_status add_buckets(unsigned command, const struct el_options *options, struct choice choice,
-                                  struct el_trial_set *set)
-{
-    bool reduces = el_mode_takes(choice.mode, "bucket-mb") && (!el_mode_takes(choice.mode, "cut") || *options->mesh);
-    for (int k = 0; k == 0 || (k < options->n_buckets && reduces); k++) {
-        choice.bucket_mib = options->bucket_mib[k];
-        EL_TRY(add_counts(command, options, choice, set));
-    }
-    return EL_OK;
-}
-
-static enum el_status add_mode(unsigned command, const struct el_options *options, struct choice choice,
-                               struct el_trial_set *set)
-{
-    bool both = options->bucket_view == EL_VIEW_BOTH && el_mode_takes(choice.mode, "bucket-view");
-    choice.bucket_view = options->bucket_view == EL_VIEW_ON;
-    EL_TRY(add_buckets(command, options, choice, set));
-    choice.bucket_view = true;
-    return both ? add_buckets(command, options, choice, set) : EL_OK;
-}
-
-static enum el_status add_all(unsigned command, const struct el_options *options, const struct el_model_config *model,
-                              struct el_trial_set *set)
-{
-    size_t most = 2 * (size_t)(options->n_batches * options->n_modes) *
-                  (size_t)((1 + options->n_counts) * (1 + options->n_buckets) * 2 * (1 + options->workers.n) *
-                           (1 + options->prefetch.n));
-    set->trials = calloc(most, sizeof *set->trials);
-    if (!set->trials) return el_fail_errno("trials");
-    for (int b = 0; b < options->n_batches; b++) {
-        for (int m = 0; m < options->n_modes; m++) {
-            struct choice choice = {.mode = options->modes[m],
-                                    .model = model,
-                                    .weights = set->weights,
-                                    .vectors = el_dataset_vectors(set->dataset),
-                                    .batch = options->batches[b]};
-            EL_TRY(add_mode(command, options, choice, set));
-        }
-    }
-    return EL_OK;
-}
-
-enum el_status el_trials_resolve(unsigned command, const struct el_options *options, struct el_trial_set *set_p)
-{
-    struct el_trial_set set = {0};
-    struct el_model_config model;
-    if (command == EL_CMD_RUN && options->n_batches != 1)
-        return el_fail(EL_ERR_INVALID, "--batch: 'run' takes one batch; 'evenload compare' takes a list");
-    if (*options->load && *options->vectors)
-        return el_fail(EL_ERR_INVALID, "--vectors: the embedding comes from --load %.200s: leave one of them out",
-                       options->load);
-    EL_TRY(el_sizes_check(&options->train.model));
-    EL_TRY(el_sizes_resolve(options, &model, &set.dataset));
-    enum el_status status = el_trial_open_weights(options->load, &model, &set.weights);
-    if (status == EL_OK) status = add_all(command, options, &model, &set);
-    if (status == EL_OK)
-        *set_p = set;
-    else
-        el_trials_free(&set);
-    return status;
-}
-
-void el_trials_free(struct el_trial_set *set)
-{
-    free(set->trials);
-    el_dataset_close(set->dataset);
-    el_safetensors_close(set->weights);
-    *set = (struct el_trial_set){0};
 }
 
 /* A GPU's kernels have other workspaces than a CPU's. */
@@ -438,17 +319,10 @@ enum el_status el_trial_command(const struct el_trial *trial, char *text, size_t
     return el_options_command_line(EL_CMD_RUN, &options, text, bytes);
 }
 
-void el_trial_identify(struct el_trial *trial)
+json_t *el_trial_device_names(const struct el_trial *trial)
 {
-    struct el_options options;
-    el_trial_options(trial, &options);
-    options.train.model = trial->train.model;
-    json_t *echo = el_options_echo(EL_CMD_RUN, &options);
-    json_object_del(echo, "timeout");
-    char *text = json_dumps(echo, JSON_SORT_KEYS | JSON_COMPACT);
-    uint64_t build = el_build_hash(), hash = el_hash(EL_HASH_BEGIN, &build, sizeof build);
-    if (text) hash = el_hash(hash, text, strlen(text));
-    snprintf(trial->id, sizeof trial->id, "%016" PRIx64, hash);
-    free(text);
-    json_decref(echo);
+    json_t *names = json_array();
+    for (int i = 0; i < trial->n_devices; i++)
+        json_array_append_new(names, json_sprintf("%s:%d", trial->devices[i].backend, trial->devices[i].index));
+    return names;
 }

@@ -53,9 +53,29 @@ enum el_status el_trial_forecast(const struct el_trial *trial, struct el_memory_
 
 /* Options of `run` that resolve to this trial. */
 void el_trial_options(const struct el_trial *trial, struct el_options *options_p);
+/* ["cpu:0", "cpu:1"]. New reference. */
+json_t *el_trial_device_names(const struct el_trial *trial);
 /* "evenload run --mode ddp ...". */
 enum el_status el_trial_command(const struct el_trial *trial, char *text, size_t bytes);
-/* Fills in `id`. */
-void el_trial_identify(struct el_trial *trial);
+
+/* ---- between trial_set.c and trial.c ---- */
+
+/* What of the options one trial takes. */
+struct el_trial_choice {
+    const char *mode;
+    const struct el_model_config *model; /* resolved */
+    const struct el_safetensors *weights;
+    const struct el_vectors *vectors;
+    int64_t batch;
+    int workers;       /* of loaders; negative: as given */
+    int prefetch;      /* of each worker; 0: as given */
+    bool cold;         /* what they read is dropped from the page cache before */
+    int count;         /* of devices; 0: those that were named */
+    double bucket_mib; /* 0: the usual sizes */
+    bool bucket_view;
+};
+/* Errors: EL_ERR_INVALID naming the option to change. */
+enum el_status el_trial_resolve(unsigned command, const struct el_options *options,
+                                const struct el_trial_choice *choice, struct el_trial *trial);
 
 #endif
