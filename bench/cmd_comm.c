@@ -206,24 +206,14 @@ static int run_rank(struct el_options *options, const struct el_launch_place *pl
 static enum el_status launch(const struct el_store *store, const struct el_options *options,
                              const struct el_trial *trial, json_t **document_p)
 {
-    struct el_runner runner;
-    struct el_launch_result result = {.failed_rank = -1};
-    char path[EL_PATH_BYTES], logs[EL_PATH_BYTES];
+    char path[EL_PATH_BYTES];
     const char *operation = *options->action ? options->action : "all_reduce";
-    struct el_follow follow = {.logs = logs, .quiet = options->quiet, .terminal = isatty(STDERR_FILENO) == 1};
-    EL_TRY(el_runner_init(&runner, store));
-    runner.tick = el_follow_tick;
-    runner.context = &follow;
+    struct el_follow follow = {.gap_s = 0};
     el_store_path(store, path, "comm.json");
-    el_store_path(store, logs, "logs/comm");
-    enum el_status status =
-        el_runner_launch(&runner, trial, (const char *const[]){"worker", "comm", path, operation, NULL}, EL_CMD_COMM,
-                         options, logs, &result);
-    el_follow_end(&follow);
-    EL_TRY(status);
-    if (result.cancelled) return EL_OK;
-    if (!result.ok) return el_follow_fail(&follow, &result, trial->procs);
-    return el_wire_read(path, document_p);
+    el_store_path(store, follow.logs, "logs/comm");
+    EL_TRY(el_follow_launch(&follow, store, trial, (const char *const[]){"worker", "comm", path, operation, NULL},
+                            EL_CMD_COMM, options));
+    return el_runner_interrupted() ? EL_OK : el_wire_read(path, document_p);
 }
 
 static int run_self(struct el_options *options)

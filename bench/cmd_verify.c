@@ -43,29 +43,23 @@ static struct el_trial job_of(const struct el_options *options, const char *back
 }
 
 /* A job of so many processes. One that ended before its end is a cell that failed. */
-static enum el_status launch(struct el_runner *runner, const struct el_options *options, const char *backend, int procs,
-                             json_t *cells)
+static enum el_status launch(const struct el_store *store, const struct el_options *options, const char *backend,
+                             int procs, json_t *cells)
 {
-    struct el_launch_result result = {.failed_rank = -1};
     struct el_trial trial = job_of(options, backend, procs);
-    char path[EL_PATH_BYTES], data[EL_PATH_BYTES], logs[EL_PATH_BYTES], number[16];
-    struct el_follow follow = {
-        .logs = logs, .quiet = options->quiet, .terminal = isatty(STDERR_FILENO) == 1, .gap_s = 5};
+    char path[EL_PATH_BYTES], data[EL_PATH_BYTES], number[16];
+    struct el_follow follow = {.gap_s = 5};
     snprintf(number, sizeof number, "%d", procs);
-    el_store_path(runner->store, path, "cells-%s-%d.jsonl", backend, procs);
-    el_store_path(runner->store, data, DATA);
-    el_store_path(runner->store, logs, "logs/%s-%d", backend, procs);
-    runner->tick = el_follow_tick;
-    runner->context = &follow;
-    enum el_status status =
-        el_runner_launch(runner, &trial, (const char *const[]){"worker", "verify", path, data, backend, number, NULL},
-                         EL_CMD_VERIFY, options, logs, &result);
-    el_follow_end(&follow);
-    EL_TRY(status);
+    el_store_path(store, path, "cells-%s-%d.jsonl", backend, procs);
+    el_store_path(store, data, DATA);
+    el_store_path(store, follow.logs, "logs/%s-%d", backend, procs);
+    enum el_status status = el_follow_launch(
+        &follow, store, &trial, (const char *const[]){"worker", "verify", path, data, backend, number, NULL},
+        EL_CMD_VERIFY, options);
+    if (status != EL_OK && status != EL_ERR_PEER) return status;
     read_lines(path, cells);
     unlink(path);
-    if (result.ok || result.cancelled) return EL_OK;
-    el_follow_fail(&follow, &result, procs);
+    if (status == EL_OK) return EL_OK;
     json_array_append_new(cells,
                           json_pack("{s:s, s:i, s:s, s:o}", "backend", backend, "procs", procs, "status", "failed",
                                     "reason", json_sprintf("the job ended at %s: %s", follow.now, el_error_message())));
@@ -75,17 +69,15 @@ static enum el_status launch(struct el_runner *runner, const struct el_options *
 static enum el_status launch_all(const struct el_options *options, int gpus, const struct el_store *store,
                                  json_t *cells)
 {
-    struct el_runner runner;
     char data[EL_PATH_BYTES];
     el_store_path(store, data, DATA);
     EL_TRY(el_verify_write_data(data));
-    EL_TRY(el_runner_init(&runner, store));
     el_runner_catch_signals();
     for (int b = 0; b < 2; b++) {
         if (!strcmp(backends[b], "cuda") && gpus == 0) continue;
-        EL_TRY(launch(&runner, options, backends[b], 1, cells));
+        EL_TRY(launch(store, options, backends[b], 1, cells));
         for (int procs = EL_VERIFY_FEWEST; procs <= EL_VERIFY_MOST && !el_runner_interrupted(); procs++)
-            EL_TRY(launch(&runner, options, backends[b], procs, cells));
+            EL_TRY(launch(store, options, backends[b], procs, cells));
     }
     return EL_OK;
 }

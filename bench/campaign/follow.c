@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { TAIL_BYTES = 600 };
 
@@ -17,7 +18,7 @@ static bool look(struct el_follow *follow)
     return true;
 }
 
-void el_follow_tick(void *context, double elapsed_s)
+static void tick(void *context, double elapsed_s)
 {
     struct el_follow *follow = context;
     if (follow->quiet || !look(follow)) return;
@@ -26,13 +27,7 @@ void el_follow_tick(void *context, double elapsed_s)
     follow->said_s = elapsed_s;
 }
 
-void el_follow_end(struct el_follow *follow)
-{
-    look(follow);
-    if (follow->terminal && !follow->quiet) fprintf(stderr, "\r\033[K");
-}
-
-enum el_status el_follow_fail(const struct el_follow *follow, const struct el_launch_result *result, int procs)
+static enum el_status fail(const struct el_follow *follow, const struct el_launch_result *result, int procs)
 {
     char tail[TAIL_BYTES] = "";
     const char *said = NULL;
@@ -44,4 +39,20 @@ enum el_status el_follow_fail(const struct el_follow *follow, const struct el_la
     }
     return el_fail(EL_ERR_PEER, "%s%s", said ? said + strlen("evenload: ") : result->reason,
                    result->timed_out ? " (--timeout)" : "");
+}
+
+enum el_status el_follow_launch(struct el_follow *follow, const struct el_store *store, const struct el_trial *trial,
+                                const char *const *words, unsigned command, const struct el_options *options)
+{
+    struct el_runner runner;
+    struct el_launch_result result = {.failed_rank = -1};
+    EL_TRY(el_runner_init(&runner, store));
+    runner.tick = tick;
+    runner.context = follow;
+    follow->quiet = options->quiet;
+    follow->terminal = isatty(STDERR_FILENO) == 1;
+    enum el_status status = el_runner_launch(&runner, trial, words, command, options, follow->logs, &result);
+    look(follow); /* once more */
+    if (follow->terminal && !follow->quiet) fprintf(stderr, "\r\033[K");
+    return status != EL_OK || result.cancelled || result.ok ? status : fail(follow, &result, trial->procs);
 }

@@ -1,30 +1,27 @@
 /* Following a launch that is one long job: what rank 0 says in its log, as progress, and why it failed, in a rank's own
  * words. The rank prints a line like "[3/40] all_reduce, 1 MiB" whenever it turns to something else.
  *
- *     struct el_follow follow = {.logs = logs, .quiet = quiet, .terminal = isatty(STDERR_FILENO) == 1};
- *     runner.tick = el_follow_tick;                    runner.context = &follow;
- *     el_runner_launch(&runner, ..., logs, &result);   el_follow_end(&follow);
- *     if (!result.ok) return el_follow_fail(&follow, &result, procs);
+ *     struct el_follow follow = {.gap_s = 5};
+ *     el_store_path(store, follow.logs, "logs/verify");
+ *     el_follow_launch(&follow, store, &trial, words, EL_CMD_VERIFY, options);
  */
 #ifndef EL_BENCH_FOLLOW_H
 #define EL_BENCH_FOLLOW_H
 
-#include <stdbool.h>
-
-#include "runtime/launch/launch.h"
+#include "bench/campaign/runner.h"
+#include "bench/options/config.h"
 
 struct el_follow {
-    const char *logs;     /* the folder of the launch's logs */
-    bool quiet, terminal; /* elsewhere than on a terminal each line is printed, and none twice */
-    double gap_s;         /* there, at least so long between two lines */
+    char logs[EL_PATH_BYTES]; /* the folder of the launch's logs */
+    double gap_s;             /* elsewhere than on a terminal, at least so long between two lines */
+    bool quiet, terminal;     /* elsewhere than on a terminal each line is printed, and none twice */
     double said_s;
     char now[128]; /* the last such line */
 };
 
-void el_follow_tick(void *follow, double elapsed_s);
-/* Reads the last line once more, and clears it on a terminal. */
-void el_follow_end(struct el_follow *follow);
-/* EL_ERR_PEER in the failed rank's own words, where it has any; else in those of the first that has. */
-enum el_status el_follow_fail(const struct el_follow *follow, const struct el_launch_result *result, int procs);
+/* Blocking, as el_runner_launch. Interrupted: EL_OK. Errors: EL_ERR_PEER: the job failed, in the failed rank's own
+ * words where it has any, else in those of the first that has; those of el_runner_launch. */
+enum el_status el_follow_launch(struct el_follow *follow, const struct el_store *store, const struct el_trial *trial,
+                                const char *const *words, unsigned command, const struct el_options *options);
 
 #endif

@@ -17,37 +17,28 @@ static enum el_status read_part(const char *path, json_t *samples)
 }
 
 /* As the ddp among them is launched, by threads of one process. */
-static enum el_status launch(struct el_runner *runner, const struct el_options *options, const struct el_trial *dp,
+static enum el_status launch(const struct el_store *store, const struct el_options *options, const struct el_trial *dp,
                              int number, json_t *samples)
 {
     struct el_trial trial = *dp;
-    struct el_launch_result result = {.failed_rank = -1};
-    char path[EL_PATH_BYTES], logs[EL_PATH_BYTES], text[16];
-    struct el_follow follow = {
-        .logs = logs, .quiet = options->quiet, .terminal = isatty(STDERR_FILENO) == 1, .gap_s = 5};
+    char path[EL_PATH_BYTES], text[16];
+    struct el_follow follow = {.gap_s = 5};
     snprintf(trial.train.mode, sizeof trial.train.mode, "ddp");
     snprintf(text, sizeof text, "%d", number);
-    el_store_path(runner->store, path, "launch-%d.json", number);
-    el_store_path(runner->store, logs, "logs/explain-%d", number);
-    runner->tick = el_follow_tick;
-    runner->context = &follow;
-    enum el_status status =
-        el_runner_launch(runner, &trial, (const char *const[]){"worker", "explain", path, text, NULL}, EL_CMD_EXPLAIN,
-                         options, logs, &result);
-    el_follow_end(&follow);
-    EL_TRY(status);
-    if (result.cancelled) return EL_OK;
-    return result.ok ? read_part(path, samples) : el_follow_fail(&follow, &result, 1);
+    el_store_path(store, path, "launch-%d.json", number);
+    el_store_path(store, follow.logs, "logs/explain-%d", number);
+    EL_TRY(el_follow_launch(&follow, store, &trial, (const char *const[]){"worker", "explain", path, text, NULL},
+                            EL_CMD_EXPLAIN, options));
+    return el_runner_interrupted() ? EL_OK : read_part(path, samples);
 }
 
 enum el_status el_explain_measure(const struct el_options *options, const struct el_trial_set *set,
                                   const struct el_store *store, json_t **samples_p)
 {
-    struct el_runner runner;
     json_t *samples = json_array();
-    enum el_status status = el_runner_init(&runner, store);
+    enum el_status status = EL_OK;
     for (int i = 0; i < options->repeats && status == EL_OK && !el_runner_interrupted(); i++)
-        status = launch(&runner, options, &set->trials[0], i, samples);
+        status = launch(store, options, &set->trials[0], i, samples);
     *samples_p = NULL;
     if (status == EL_OK && !el_runner_interrupted())
         *samples_p = samples;
