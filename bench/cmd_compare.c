@@ -36,11 +36,7 @@ static enum el_status show(struct el_campaign *c)
         el_say_not_drawn(el_plot_run(c->store.dir, false, NULL), NULL);
         return EL_OK;
     }
-    el_report_table(c->run, stdout, colour);
-    el_report_steps(c->run, stdout, colour);
-    el_report_recorder(c->run, stdout, colour);
-    el_report_epochs(c->run, stdout, colour);
-    el_report_processes(c->run, stdout, colour);
+    el_report_tables(c->run, stdout, colour);
     printf("\n");
     el_report_sentences(c->run, stdout);
     printf("\n");

@@ -22,11 +22,7 @@ static void print_result(const struct el_campaign *c)
         return;
     }
     bool colour = el_report_colour(stdout, getenv("NO_COLOR") != NULL);
-    el_report_table(c->run, stdout, colour);
-    el_report_steps(c->run, stdout, colour);
-    el_report_recorder(c->run, stdout, colour);
-    el_report_epochs(c->run, stdout, colour);
-    el_report_processes(c->run, stdout, colour);
+    el_report_tables(c->run, stdout, colour);
     el_report_profile(c->run, c->options->sort, stdout, colour);
     printf("\n");
     el_text_line(stdout, "%s/results.json", c->store.dir);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -165,4 +166,16 @@ void el_system_core(const char *root, int cpu, struct el_system_core *core_p)
     int64_t khz = read_number(root, cpu, "cpufreq/cpuinfo_max_freq");
     core_p->capacity = read_number(root, cpu, "cpu_capacity");
     core_p->max_hz = khz > 0 ? 1e3 * (double)khz : NAN;
+}
+
+double el_system_waited_pct(const struct el_system_reading *begin)
+{
+    struct el_system_reading *now = malloc(sizeof *now);
+    struct el_system_figures *figures = malloc(sizeof *figures);
+    if (now) el_system_read("", NULL, 0, now);
+    if (now && figures) el_system_compare(begin, now, figures);
+    double pct = now && figures ? figures->waited_pct : NAN;
+    free(figures);
+    free(now);
+    return pct;
 }

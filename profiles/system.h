@@ -65,6 +65,8 @@ struct el_system_figures {
 };
 void el_system_compare(const struct el_system_reading *begin, const struct el_system_reading *end,
                        struct el_system_figures *figures_p);
+/* waited_pct alone, from `begin` until now. */
+double el_system_waited_pct(const struct el_system_reading *begin);
 /* No figures at all, for this reason. */
 void el_system_unknown(const char *reason, struct el_system_figures *figures_p);
 

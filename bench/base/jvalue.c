@@ -81,6 +81,11 @@ json_t *el_json_reals(const double *values, size_t n)
     return array;
 }
 
+json_t *el_json_interval(double low, double high)
+{
+    return isfinite(low) && isfinite(high) ? json_pack("[f, f]", low, high) : json_null();
+}
+
 void el_json_put(json_t *object, const char *key, json_t *value)
 {
     json_object_set_new(object, key, value);

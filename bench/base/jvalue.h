@@ -29,6 +29,8 @@ json_t *el_json_count(int64_t value);
 json_t *el_json_string(const char *text);
 /* [n] numbers, null for what is not finite. New reference. */
 json_t *el_json_reals(const double *values, size_t n);
+/* [low, high]; null where either is not finite. New reference. */
+json_t *el_json_interval(double low, double high);
 /* Into an object, in place of what had that key. Steals `value`. */
 void el_json_put(json_t *object, const char *key, json_t *value);
 void el_json_put_real(json_t *object, const char *key, double value);

@@ -118,6 +118,7 @@ void el_table_row(const struct el_table *table, enum el_table_style style, const
     struct line line = {.used = 0};
     char text[EL_CELL_BYTES];
     for (const struct el_column *column = table->columns; column->head; column++) {
+        if (table->first && column - table->columns >= table->first) break;
         el_table_cell(column, object, table->context, text);
         if (column->alone && count_characters(text) >= abs(column->width)) {
             el_table_line(table->out, style, table->colour, text);

@@ -69,6 +69,7 @@ struct el_column {
 struct el_table {
     const struct el_column *columns;
     const json_t *context; /* for `show`; may be NULL */
+    int first;             /* rows have so many cells, the others have nothing to say; 0: all */
     FILE *out;
     bool colour;
 };

@@ -19,7 +19,7 @@ struct session {
     struct el_wire_member members[EL_MEMBERS_MAX];
     int n_members;    /* that are open */
     json_t *document; /* rank 0 */
-    struct el_system_reading begin, end;
+    struct el_system_reading begin;
     int64_t deadline_ns; /* of calls that wait for other ranks; 0: none */
 };
 
@@ -165,15 +165,12 @@ static json_t *begin_document(const struct session *s)
 {
     const struct el_wire_options *options = s->plan.options;
     const struct el_trial *trial = s->job->trial;
-    json_t *devices = json_array();
-    for (int d = 0; d < trial->n_devices; d++)
-        json_array_append_new(devices, json_sprintf("%s:%d", trial->devices[d].backend, trial->devices[d].index));
     return json_pack("{s:i, s:s, s:o, s:s, s:o, s:i, s:i, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:[]}", "schema",
                      EL_WIRE_SCHEMA, "kind", "comm", "environment", el_environment(), "backend",
-                     el_comm_backend(s->comms[0]), "devices", devices, "ranks", s->plan.n, "processes",
-                     el_bootstrap_size(s->job->bootstrap), "datatype", el_wire_dtype(options->dtype), "redop",
-                     el_wire_redop(options->reduction), "root", options->root, "average", options->average, "iters",
-                     options->iters, "warmup", options->warmup, "check", options->check, "shared_cores",
+                     el_comm_backend(s->comms[0]), "devices", el_trial_device_names(trial), "ranks", s->plan.n,
+                     "processes", el_bootstrap_size(s->job->bootstrap), "datatype", el_wire_dtype(options->dtype),
+                     "redop", el_wire_redop(options->reduction), "root", options->root, "average", options->average,
+                     "iters", options->iters, "warmup", options->warmup, "check", options->check, "shared_cores",
                      share_cores(trial), "curves");
 }
 
@@ -181,18 +178,9 @@ static json_t *begin_document(const struct session *s)
 static enum el_status measure_others(struct session *s)
 {
     struct el_error error;
-    struct el_system_figures *figures = malloc(sizeof *figures);
-    json_t *parts = NULL;
-    enum el_status status = figures ? EL_OK : el_fail_errno("what others did");
-    el_system_read("", NULL, 0, &s->end);
-    if (figures) el_system_compare(&s->begin, &s->end, figures);
-    json_t *part = json_pack("{s:o}", "waited_pct", el_json_real(figures ? figures->waited_pct : NAN));
-    free(figures);
-    EL_TRY(el_job_gather(s->job, status, part, &parts, &error));
-    double most = NAN;
-    for (size_t r = 0; r < json_array_size(parts); r++)
-        most = fmax(most, el_json_number(json_array_get(parts, r), "waited_pct"));
-    if (s->document) el_json_put_real(s->document, "others_waited_pct", most);
+    json_t *parts = NULL, *part = json_pack("{s:o}", "waited_pct", el_json_real(el_system_waited_pct(&s->begin)));
+    EL_TRY(el_job_gather(s->job, EL_OK, part, &parts, &error));
+    if (s->document) el_json_put_real(s->document, "others_waited_pct", el_json_highest(parts, "waited_pct"));
     json_decref(parts);
     return error.status == EL_OK ? EL_OK : el_error_give(&error);
 }

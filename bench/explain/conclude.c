@@ -32,11 +32,6 @@ static double launch_ms(const json_t *launch, int variant)
     return median;
 }
 
-static json_t *interval_json(const struct el_interval *interval)
-{
-    return interval->valid ? json_pack("[f, f]", interval->low, interval->high) : json_null();
-}
-
 /* A step less another, launch by launch. */
 static void put_difference(json_t *row, const char *key, const char *interval_key, const struct steps *steps, int from,
                            int to)
@@ -45,7 +40,7 @@ static void put_difference(json_t *row, const char *key, const char *interval_ke
     for (size_t i = 0; differences && i < steps->n; i++) differences[i] = steps->ms[from][i] - steps->ms[to][i];
     struct el_interval interval = el_stats_difference(differences, differences ? steps->n : 0);
     el_json_put_real(row, key, interval.centre);
-    el_json_put(row, interval_key, interval_json(&interval));
+    el_json_put(row, interval_key, el_json_interval(interval.low, interval.high));
     free(differences);
 }
 
@@ -68,7 +63,7 @@ static json_t *step_json(const struct steps *steps, const json_t *launch, int v)
                             el_json_reals(steps->ms[v], steps->n), "memory", memory);
     struct el_interval interval = el_stats_difference(steps->ms[v], steps->n);
     el_json_put_real(row, "step_ms", interval.centre);
-    el_json_put(row, "step_ci95", interval_json(&interval));
+    el_json_put(row, "step_ci95", el_json_interval(interval.low, interval.high));
     el_json_put_real(row, "excess_bytes", excess_of(memory));
     return row;
 }
@@ -97,21 +92,19 @@ static json_t *part_json(const struct steps *steps, int from, int to)
 
 static json_t *conclude(const struct steps *steps, const struct el_trial *trial, const json_t *samples)
 {
-    json_t *rows = json_array(), *causes = json_array(), *devices = json_array();
+    json_t *rows = json_array(), *causes = json_array();
     char command[2 * EL_PATH_BYTES] = "";
     for (int v = 0; v < steps->n_variants; v++)
         json_array_append_new(rows, step_json(steps, json_array_get(samples, 0), v));
     for (int c = 0; c < EL_DP_FIXES; c++) json_array_append_new(causes, cause_json(steps, rows, c));
-    for (int d = 0; d < trial->n_devices; d++)
-        json_array_append_new(devices, json_sprintf("%s:%d", trial->devices[d].backend, trial->devices[d].index));
     if (el_trial_command(trial, command, sizeof command) != EL_OK) command[0] = 0;
-    json_t *document =
-        json_pack("{s:i, s:s, s:O, s:s, s:s, s:I, s:o, s:s, s:I, s:i, s:o, s:o, s:o, s:o}", "schema", EL_EXPLAIN_SCHEMA,
-                  "kind", "explain", "environment", json_object_get(json_array_get(samples, 0), "environment"), "dp",
-                  command, "model", trial->train.model.name, "global_batch", (json_int_t)trial->train.global_batch,
-                  "devices", devices, "inject", trial->inject, "launches", (json_int_t)steps->n, "blocks_per_launch",
-                  EL_EXPLAIN_BLOCKS, "causes", causes, "rest", part_json(steps, EL_DP_FIXES, EL_EXPLAIN_DDP), "whole",
-                  part_json(steps, 0, EL_EXPLAIN_DDP), "steps", rows);
+    json_t *document = json_pack(
+        "{s:i, s:s, s:O, s:s, s:s, s:I, s:o, s:s, s:I, s:i, s:o, s:o, s:o, s:o}", "schema", EL_EXPLAIN_SCHEMA, "kind",
+        "explain", "environment", json_object_get(json_array_get(samples, 0), "environment"), "dp", command, "model",
+        trial->train.model.name, "global_batch", (json_int_t)trial->train.global_batch, "devices",
+        el_trial_device_names(trial), "inject", trial->inject, "launches", (json_int_t)steps->n, "blocks_per_launch",
+        EL_EXPLAIN_BLOCKS, "causes", causes, "rest", part_json(steps, EL_DP_FIXES, EL_EXPLAIN_DDP), "whole",
+        part_json(steps, 0, EL_EXPLAIN_DDP), "steps", rows);
     if (document) el_json_put_real(document, "others_waited_pct", el_json_highest(samples, "others_waited_pct"));
     return document;
 }

@@ -30,25 +30,13 @@ static const struct el_column memory_columns[] = {EL_TEXT("dp without", -34, "wi
                                                   EL_MIB("others", 9, "others"), EL_MIB("more", 9, "excess"),
                                                   EL_NO_MORE};
 
-static void print_step(const struct el_table *table, const json_t *step, const char *name)
+/* A time with its interval, and nothing alone. */
+static void print_time(const char *name, const json_t *of, const char *ms, const char *interval, FILE *out)
 {
-    json_t *row = json_pack("{s:s, s:O, s:O}", "cause", name, "ms", json_object_get(step, "step_ms"), "ci95",
-                            json_object_get(step, "step_ci95"));
-    struct el_table first = *table;
-    struct el_column columns[4];
-    memcpy(columns, table->columns, 3 * sizeof columns[0]);
-    columns[3] = (struct el_column)EL_NO_MORE;
-    first.columns = columns;
-    el_table_row(&first, EL_TABLE_PLAIN, row);
+    json_t *row = json_pack("{s:s, s:O, s:O}", "cause", name, "ms", json_object_get(of, ms), "ci95",
+                            json_object_get(of, interval));
+    el_table_row(&(struct el_table){.columns = time_columns, .first = 3, .out = out}, EL_TABLE_PLAIN, row);
     json_decref(row);
-}
-
-static void print_part(const struct el_table *table, const json_t *part, const char *name)
-{
-    json_t *step =
-        json_pack("{s:O, s:O}", "step_ms", json_object_get(part, "ms"), "step_ci95", json_object_get(part, "ci95"));
-    print_step(table, step, name);
-    json_decref(step);
 }
 
 static void print_times(const json_t *document, FILE *out)
@@ -56,12 +44,12 @@ static void print_times(const json_t *document, FILE *out)
     const struct el_table table = {.columns = time_columns, .out = out};
     const json_t *steps = json_object_get(document, "steps"), *causes = json_object_get(document, "causes");
     el_table_heads(&table, EL_TABLE_PLAIN);
-    print_step(&table, json_array_get(steps, 0), "dp");
+    print_time("dp", json_array_get(steps, 0), "step_ms", "step_ci95", out);
     for (size_t c = 0; c < json_array_size(causes); c++)
         el_table_row(&table, EL_TABLE_PLAIN, json_array_get(causes, c));
-    print_part(&table, json_object_get(document, "rest"), "rest");
-    print_step(&table, json_array_get(steps, EL_EXPLAIN_DDP), "ddp");
-    print_part(&table, json_object_get(document, "whole"), "dp - ddp");
+    print_time("rest", json_object_get(document, "rest"), "ms", "ci95", out);
+    print_time("ddp", json_array_get(steps, EL_EXPLAIN_DDP), "step_ms", "step_ci95", out);
+    print_time("dp - ddp", json_object_get(document, "whole"), "ms", "ci95", out);
 }
 
 static void print_words(const json_t *document, FILE *out)

@@ -137,18 +137,6 @@ static bool computes(const struct el_trial *trial)
     return !strcmp(trial->devices[0].backend, "cpu") || !strcmp(trial->devices[0].backend, "cuda");
 }
 
-/* What other programs took of the core of one of our threads meanwhile, the most of any; NAN: not known. */
-static double waited_pct(const struct el_system_reading *begin)
-{
-    struct el_system_reading end;
-    struct el_system_figures *figures = malloc(sizeof *figures);
-    el_system_read("", NULL, 0, &end);
-    if (figures) el_system_compare(begin, &end, figures);
-    double pct = figures ? figures->waited_pct : NAN;
-    free(figures);
-    return pct;
-}
-
 static enum el_status run_launch(struct launch *launch)
 {
     struct el_system_reading begin;
@@ -160,7 +148,7 @@ static enum el_status run_launch(struct launch *launch)
     EL_TRY(el_job_open_devices(&launch->job, &launch->open));
     el_system_read("", NULL, 0, &begin);
     enum el_status status = run_rounds(launch);
-    launch->waited_pct = waited_pct(&begin);
+    launch->waited_pct = el_system_waited_pct(&begin);
     el_job_close_devices(&launch->open);
     return status;
 }

@@ -33,12 +33,6 @@ static struct gathered gather(const json_t *launches,
     return g;
 }
 
-static json_t *interval_json(const struct el_interval *interval)
-{
-    if (!interval->valid) return json_null();
-    return json_pack("[o, o]", el_json_real(interval->low), el_json_real(interval->high));
-}
-
 /* ---- steps ---- */
 
 double el_repeat_samples_per_s(const json_t *repeat, double global_batch)
@@ -62,7 +56,7 @@ json_t *el_trial_throughput(const json_t *ok, double global_batch)
     struct el_interval interval = el_stats_interval(g.at[0], g.n[0]);
     json_t *throughput = json_object();
     el_json_put_real(throughput, "samples_per_s", interval.centre);
-    el_json_put(throughput, "ci95", interval_json(&interval));
+    el_json_put(throughput, "ci95", el_json_interval(interval.low, interval.high));
     el_json_put_text(throughput, "ci_reason", g.n[0] == 0 ? "no repeat was finished" : interval.reason);
     el_json_put_real(throughput, "wall_samples_per_s", g.n[1] ? el_stats_interval(g.at[1], g.n[1]).centre : NAN);
     free(g.values);
@@ -134,7 +128,7 @@ json_t *el_trial_breakdown(const json_t *ok, int slowest)
         struct el_interval interval = el_stats_difference(g.at[p], g.n[p]);
         el_json_put_real(breakdown, parts[p].name, el_stats_mean(g.at[p], g.n[p]));
         if (!parts[p].interval) continue;
-        el_json_put(breakdown, parts[p].interval, interval_json(&interval));
+        el_json_put(breakdown, parts[p].interval, el_json_interval(interval.low, interval.high));
         if (!interval.valid) el_json_put_text(breakdown, "ci_reason", interval.reason);
     }
     free(g.values);
@@ -202,7 +196,7 @@ json_t *el_trial_recorder(const json_t *ok)
         size_t n = g.n[2 + f];
         struct el_interval interval = el_stats_difference(g.at[2 + f], n);
         el_json_put_real(recorder, centres[f][0], n ? interval.centre : NAN);
-        el_json_put(recorder, centres[f][1], interval_json(&interval));
+        el_json_put(recorder, centres[f][1], el_json_interval(interval.low, interval.high));
         el_json_put_text(recorder, "ci_reason", n ? interval.reason : "no control blocks of the recorder");
     }
     free(g.values);

@@ -148,15 +148,6 @@ static json_t *config(const struct el_trial *trial)
     return config;
 }
 
-static json_t *device_names(const struct el_trial *trial)
-{
-    json_t *names = json_array();
-    for (int i = 0; i < trial->n_devices; i++) {
-        json_array_append_new(names, json_sprintf("%s:%d", trial->devices[i].backend, trial->devices[i].index));
-    }
-    return names;
-}
-
 static void put_configuration(json_t *record, const struct el_trial *trial, const json_t *ok)
 {
     const struct el_train_config *train = &trial->train;
@@ -164,7 +155,7 @@ static void put_configuration(json_t *record, const struct el_trial *trial, cons
     el_json_put_text(record, "mode", train->mode);
     el_json_put_text(record, "model", train->model.name);
     put_count(record, "devices", trial->n_devices);
-    el_json_put(record, "device_names", device_names(trial));
+    el_json_put(record, "device_names", el_trial_device_names(trial));
     put_count(record, "procs", trial->procs);
     el_json_put_text(record, "dtype", el_dtype_name(train->dtype));
     put_count(record, "global_batch", train->global_batch);

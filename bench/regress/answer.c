@@ -176,14 +176,14 @@ static json_t *cell_json(const struct el_regress_cell *cell)
 {
     static const char *const kinds[] = {
         [EL_CELL_EXACT] = "exact", [EL_CELL_PAIRED] = "paired", [EL_CELL_HISTORY] = "history"};
-    json_t *interval = isnan(cell->low) ? json_null() : json_pack("[f, f]", cell->low, cell->high);
     return json_pack("{s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o}", "name",
                      el_json_string(cell->name), "unit", el_json_string(cell->unit), "better",
                      el_better_text(cell->better), "kind", kinds[cell->kind], "verdict", verdicts[cell->verdict].record,
-                     "effect", el_json_real(cell->effect), "ci95", interval, "p", el_json_real(cell->p), "p_adjusted",
-                     el_json_real(cell->p_adjusted), "floor", el_json_real(cell->floor), "detectable",
-                     el_json_real(cell->detectable), "more_blocks", cell->more, "reason", el_json_string(cell->reason),
-                     "base", el_json_reals(cell->base, cell->n_base), "head", el_json_reals(cell->head, cell->n_head));
+                     "effect", el_json_real(cell->effect), "ci95", el_json_interval(cell->low, cell->high), "p",
+                     el_json_real(cell->p), "p_adjusted", el_json_real(cell->p_adjusted), "floor",
+                     el_json_real(cell->floor), "detectable", el_json_real(cell->detectable), "more_blocks", cell->more,
+                     "reason", el_json_string(cell->reason), "base", el_json_reals(cell->base, cell->n_base), "head",
+                     el_json_reals(cell->head, cell->n_head));
 }
 
 json_t *el_answer_json(const struct el_regress_set *set)

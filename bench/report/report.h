@@ -13,6 +13,8 @@
 #include "bench/base/table.h"
 #include "bench/stats/stats.h"
 
+/* All tables below but that by op. */
+void el_report_tables(const json_t *run, FILE *out, bool colour);
 /* A row a trial, then a line a device; 100 columns. `colour`: only if `out` is a terminal (el_report_colour). */
 void el_report_table(const json_t *run, FILE *out, bool colour);
 

@@ -152,3 +152,12 @@ void el_report_table(const json_t *run, FILE *out, bool colour)
     }
     el_report_warnings(trials, "", out, colour);
 }
+
+void el_report_tables(const json_t *run, FILE *out, bool colour)
+{
+    el_report_table(run, out, colour);
+    el_report_steps(run, out, colour);
+    el_report_recorder(run, out, colour);
+    el_report_epochs(run, out, colour);
+    el_report_processes(run, out, colour);
+}

@@ -33,15 +33,6 @@ static void print_failed(const json_t *row, FILE *out)
     el_report_failed(row, head, "                ", COLUMNS, out);
 }
 
-/* Prints the row with the first `n` columns only: the others say nothing of it. */
-static void print_first(const struct el_column *columns, int n, const json_t *row, FILE *out)
-{
-    enum { MOST = 16 };
-    struct el_column first[MOST] = {EL_NO_MORE};
-    for (int c = 0; c < n && c + 1 < MOST; c++) first[c] = columns[c];
-    el_table_row(&(struct el_table){.columns = first, .out = out}, EL_TABLE_PLAIN, row);
-}
-
 /* Three columns, four against plain single, four against the mode on one device: none of a row that is this itself. */
 const struct el_column el_scale_columns[] = {
     EL_TEXT("mode", -6, "mode"),
@@ -60,14 +51,15 @@ const struct el_column el_scale_columns[] = {
 static void print_speedups(const json_t *rows, FILE *out)
 {
     fprintf(out, "%-20s%45s%45s\n", "", "against plain single", "against the same mode on 1");
-    el_table_heads(&(struct el_table){.columns = el_scale_columns, .out = out}, EL_TABLE_PLAIN);
+    struct el_table table = {.columns = el_scale_columns, .out = out};
+    el_table_heads(&table, EL_TABLE_PLAIN);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
-        int n = !json_is_object(json_object_get(row, "plain"))     ? 3
-                : !json_is_object(json_object_get(row, "wrapped")) ? 7
-                                                                   : 11;
+        table.first = !json_is_object(json_object_get(row, "plain"))     ? 3
+                      : !json_is_object(json_object_get(row, "wrapped")) ? 7
+                                                                         : 11;
         if (!el_report_is_ok(row)) print_failed(row, out);
-        if (!isnan(el_json_number(row, "samples_per_s"))) print_first(el_scale_columns, n, row, out);
+        if (!isnan(el_json_number(row, "samples_per_s"))) el_table_row(&table, EL_TABLE_PLAIN, row);
     }
 }
 

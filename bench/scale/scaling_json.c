@@ -14,12 +14,6 @@ struct baselines {
     double cap_bytes; /* of buckets: trials of `compare` with another size are none of ours */
 };
 
-static json_t *interval_json(struct el_interval interval, double divisor)
-{
-    if (!interval.valid) return json_null();
-    return json_pack("[o, o]", el_json_real(interval.low / divisor), el_json_real(interval.high / divisor));
-}
-
 static const char *shared_words(const json_t *trial)
 {
     const char *core = el_report_warned(trial, "shared_core");
@@ -39,11 +33,12 @@ static json_t *ratio_of(const json_t *trial, const json_t *base)
     double devices = el_json_number(trial, "devices");
     struct el_interval ratio = el_report_ratio(trial, base, &n), repeat = el_stats_interval_stretch(ratio, sqrt(2));
     bool disturbed = el_scale_disturbed(trial) || el_scale_disturbed(base);
-    repeat.valid = repeat.valid && !disturbed;
+    if (disturbed) repeat.low = NAN; /* and there is none */
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "speedup", el_json_real(ratio.centre), "speedup_ci95",
-                     interval_json(ratio, 1), "speedup_repeat95", interval_json(repeat, 1), "efficiency",
-                     el_json_real(ratio.centre / devices), "efficiency_ci95", interval_json(ratio, devices),
-                     "efficiency_repeat95", interval_json(repeat, devices), "reason",
+                     el_json_interval(ratio.low, ratio.high), "speedup_repeat95",
+                     el_json_interval(repeat.low, repeat.high), "efficiency", el_json_real(ratio.centre / devices),
+                     "efficiency_ci95", el_json_interval(ratio.low / devices, ratio.high / devices),
+                     "efficiency_repeat95", el_json_interval(repeat.low / devices, repeat.high / devices), "reason",
                      el_json_string(n == 0 ? "no repeat of both was finished" : ratio.reason), "repeat_reason",
                      el_json_string(ratio.valid && disturbed ? "other work was on the machine" : ratio.reason));
 }
