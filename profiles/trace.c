@@ -23,12 +23,6 @@ void el_trace_text(struct el_trace *trace, const char *text)
     fputc('"', trace->file);
 }
 
-static int64_t common_ns(const struct el_trace *trace, int64_t own_ns)
-{
-    const struct el_trace_rank *rank = trace->rank;
-    return trace->simulated ? own_ns : el_clock_common(&rank->begin, &rank->end, own_ns);
-}
-
 static void put_us(struct el_trace *trace, const char *key, int64_t ns)
 {
     fprintf(trace->file, ", \"%s\": %" PRId64 ".%03d", key, ns / 1000, (int)(ns % 1000));
@@ -41,13 +35,13 @@ void el_trace_begin(struct el_trace *trace, char ph, const char *cat, const char
     fputs("\"name\": ", trace->file);
     el_trace_text(trace, name);
     fprintf(trace->file, ", \"pid\": %d, \"tid\": %d", pid, tid);
-    put_us(trace, "ts", ph == 'M' ? 0 : common_ns(trace, at_ns));
+    put_us(trace, "ts", ph == 'M' ? 0 : el_trace_common_ns(trace->rank, at_ns));
     trace->comma = true;
 }
 
 void el_trace_duration(struct el_trace *trace, struct el_span span)
 {
-    put_us(trace, "dur", common_ns(trace, span.end_ns) - common_ns(trace, span.begin_ns));
+    put_us(trace, "dur", el_trace_common_ns(trace->rank, span.end_ns) - el_trace_common_ns(trace->rank, span.begin_ns));
     fputs(", \"args\": {", trace->file);
 }
 
@@ -203,42 +197,18 @@ static void put_waits(struct el_trace *trace, const struct el_step_event *step, 
 
 /* ---- steps ---- */
 
-/* Where the last member had arrived, for the device's collectives in order. */
-static void fill_arrivals(const struct el_trace *trace, const struct el_step_event *step, int device, size_t number,
-                          struct el_trace_op *ops)
-{
-    const struct told *told = el_recorder_told(trace->rank->recorder, device, EL_RECORDER_MEASURED);
-    size_t n = 0, at = 0;
-    for (int i = 0; i < step->n_ops; i++) n += step->ops[i].device == device && step->ops[i].op_class == EL_CLASS_COMM;
-    if (!told->latest_ns || (number + 1) * n > told->n_latest) return;
-    for (int i = 0; i < step->n_ops; i++) {
-        if (step->ops[i].device != device || step->ops[i].op_class != EL_CLASS_COMM) continue;
-        int64_t latest_ns = told->latest_ns[number * n + at++];
-        if (latest_ns > ops[i].span.begin_ns)
-            ops[i].arrived_ns = latest_ns < ops[i].span.end_ns ? latest_ns : ops[i].span.end_ns;
-    }
-}
-
 static enum el_status put_step(struct el_trace *trace, int n_devices, size_t number)
 {
     struct el_step_event step = el_recorder_step(trace->rank->recorder, number);
-    struct el_trace_op *ops = calloc((size_t)step.n_ops + 1, sizeof *ops);
-    const struct el_span *launches = el_recorder_launches(trace->rank->recorder, number);
+    struct el_trace_op *ops = el_trace_ops(trace->rank, number, &step, trace->next_id);
     char name[48];
     if (!ops) return el_fail(EL_ERR_HOST_MEMORY, "trace: no memory for a step");
     snprintf(name, sizeof name, "ProfilerStep#%zu", number);
     el_trace_begin(trace, 'X', "user_annotation", name, trace->pid, trace->pid, step.whole.begin_ns);
     el_trace_duration(trace, step.whole);
     fputs("}}", trace->file);
-    for (int i = 0; i < step.n_ops; i++)
-        ops[i] = (struct el_trace_op){.info = &step.ops[i],
-                                      .span = step.spans[i],
-                                      .launch = launches ? launches[i] : (struct el_span){0},
-                                      .arrived_ns = step.spans[i].begin_ns,
-                                      .step = (int64_t)number,
-                                      .id = trace->next_id++};
+    trace->next_id += step.n_ops;
     for (int d = trace->first; d < trace->first + n_devices; d++) {
-        fill_arrivals(trace, &step, d, number, ops);
         put_boxes(trace, &step, d);
         put_counters(trace, &step, d);
     }
@@ -246,16 +216,6 @@ static enum el_status put_step(struct el_trace *trace, int n_devices, size_t num
     put_waits(trace, &step, ops);
     free(ops);
     return EL_OK;
-}
-
-int64_t el_trace_cycles(const struct el_trace_rank *rank)
-{
-    int64_t last = -1;
-    for (size_t s = 0; s < el_recorder_step_count(rank->recorder); s++) {
-        int64_t cycle = el_profile_cycle(&rank->schedule, (int64_t)s);
-        if (cycle > last) last = cycle;
-    }
-    return last + 1;
 }
 
 /* The rank stands on a line of its own near the begin: tools look for it before they read the whole. */

@@ -101,22 +101,11 @@ static const char *collective_name(const char *verb)
     return verb;
 }
 
-/* The ranks of a collective's group, as far as its size says it: all workers, the copies of one stage, or the devices
- * of one worker. */
-static void put_ranks(struct el_trace *trace, const struct el_op_info *op)
+static void put_group(struct el_trace *trace, const struct el_op_info *op)
 {
-    const struct el_layout *layout = trace->rank->layout;
-    int size = op->messages.size, stage = layout->devices[op->device].stage;
-    bool all = size == layout->n_workers;
-    const char *comma = "";
+    int members[EL_MEMBERS_MAX], n = el_trace_group(trace->rank->layout, op, members);
     fputs("\"[", trace->file);
-    for (int d = 0; d < layout->n_devices; d++) {
-        const struct el_spot *spot = &layout->devices[d];
-        bool first = d == 0 || layout->devices[d - 1].worker != spot->worker;
-        if (layout->n_workers > 1 && (!first || (!all && spot->stage != stage))) continue;
-        fprintf(trace->file, "%s%d", comma, layout->n_workers > 1 ? spot->worker : d);
-        comma = ", ";
-    }
+    for (int i = 0; i < n; i++) fprintf(trace->file, "%s%d", i ? ", " : "", members[i]);
     fputs("]\"", trace->file);
 }
 
@@ -132,7 +121,7 @@ static void put_collective(struct el_trace *trace, const struct el_trace_op *op)
             collective_name(verb_of(op->info)), in, out, torch_type(m->dtype), m->size, m->rank);
     el_trace_text(trace, op->info->communicator ? op->info->communicator : "0");
     fputs(", \"Process Group Ranks\": ", trace->file);
-    put_ranks(trace, op->info);
+    put_group(trace, op->info);
     if (m->partner >= 0)
         fprintf(trace->file, ", \"%s\": %d", op->info->link == EL_LINK_NONE ? "Root" : "Peer", m->partner);
     fprintf(trace->file, ", \"backend\": \"%s\", \"algorithm\": \"%s\", \"messages\": %d, \"wait (us)\": %.3f",

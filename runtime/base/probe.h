@@ -79,6 +79,7 @@ struct el_op_messages {
     uint64_t given, got;    /* elements that this member gives and gets */
     int rank, size;         /* of this member in its group, and of the group */
     int partner;            /* of a message or a collective with a root: that rank in the group; else -1 */
+    int tag;                /* of a message */
 };
 
 /* A box of a pipeline's schedule: what is done with which micro-batch in which part of the model. */

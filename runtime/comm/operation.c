@@ -216,6 +216,7 @@ static struct el_op_messages describe(const struct el_comm *comm, const struct e
     messages.rank = comm->rank;
     messages.size = comm->size;
     messages.partner = row->has_root ? op->root : -1;
+    messages.tag = op->tag;
     return messages;
 }
 
