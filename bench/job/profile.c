@@ -1,5 +1,5 @@
-/* What --profile and --trace ask for, when training has ended: this process's tables by op, and the trace files of its
- * ranks. */
+/* What --profile, --trace and --chakra ask for, when training has ended: this process's tables by op, and the trace
+ * files of its ranks. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,6 +7,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/job/measurement.h"
 #include "bench/trial/profile.h"
+#include "profiles/chakra.h"
 #include "profiles/op_table.h"
 #include "profiles/trace.h"
 
@@ -38,15 +39,24 @@ static enum el_status add_table(const struct el_job_measurement *m, int i, const
     return status;
 }
 
+/* A kind of trace. */
+struct kind {
+    const char *option, *folder; /* "": not wanted */
+    const char *begins, *ends;   /* of a file's name, round the rank: ASTRA-sim is told a name and adds ".0.et" */
+    enum el_status (*write)(const struct el_trace_rank *rank, int64_t cycle, const char *path);
+};
+
 /* The first cycle's files stand in the folder itself, where tools look for them. */
-static enum el_status write_cycle(const struct el_trace_rank *rank, const char *folder, int64_t cycle)
+static enum el_status write_cycle(const struct el_trace_rank *rank, const struct kind *kind, int64_t cycle)
 {
     char path[EL_PATH_BYTES + 64], name[EL_PATH_BYTES + 32];
-    snprintf(name, sizeof name, "%s", folder);
-    if (cycle > 0) snprintf(name, sizeof name, "%s/cycle-%" PRId64, folder, cycle + 1);
-    snprintf(path, sizeof path, "%s/rank-%d.json", name, rank->rank);
-    EL_TRY(el_folder_make(name, "give another --trace"));
-    return el_trace_write(rank, cycle, path);
+    char advice[32];
+    snprintf(name, sizeof name, "%s", kind->folder);
+    if (cycle > 0) snprintf(name, sizeof name, "%s/cycle-%" PRId64, kind->folder, cycle + 1);
+    snprintf(path, sizeof path, "%s/%s%d%s", name, kind->begins, rank->rank, kind->ends);
+    snprintf(advice, sizeof advice, "give another %s", kind->option);
+    EL_TRY(el_folder_make(name, advice));
+    return kind->write(rank, cycle, path);
 }
 
 static enum el_status write_rank(const struct el_job_measurement *m, int first,
@@ -64,9 +74,12 @@ static enum el_status write_rank(const struct el_job_measurement *m, int first,
                                        .begin = m->begin,
                                        .end = m->end,
                                        .schedule = *schedule};
+    const struct kind kinds[] = {{"--trace", m->job->trial->trace, "rank-", ".json", el_trace_write},
+                                 {"--chakra", m->job->trial->chakra, "rank.", ".et", el_chakra_write}};
     int64_t n_cycles = el_trace_cycles(&rank);
-    for (int64_t cycle = 0; cycle < n_cycles && cycle < CYCLES_MAX; cycle++)
-        EL_TRY(write_cycle(&rank, m->job->trial->trace, cycle));
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+        for (int64_t cycle = 0; *kinds[k].folder && cycle < n_cycles && cycle < CYCLES_MAX; cycle++)
+            EL_TRY(write_cycle(&rank, &kinds[k], cycle));
     return EL_OK;
 }
 
@@ -96,12 +109,12 @@ enum el_status el_job_profile(const struct el_job_measurement *m, json_t **profi
     for (int i = 0; i < m->open.n && status == EL_OK; i++) {
         status = add_table(m, i, &schedule, tables);
         bool first = i == 0 || el_job_recorder(m, i) != el_job_recorder(m, i - 1);
-        if (status == EL_OK && *trial->trace && first) status = write_rank(m, i, &schedule);
+        if (status == EL_OK && first) status = write_rank(m, i, &schedule);
     }
     if (status == EL_OK)
-        *profile_p =
-            json_pack("{s:o, s:o, s:o, s:O}", "schedule", schedule_json(&schedule), "steps", steps_json(m, &schedule),
-                      "trace", el_json_string(*trial->trace ? trial->trace : NULL), "devices", tables);
+        *profile_p = json_pack("{s:o, s:o, s:o, s:o, s:O}", "schedule", schedule_json(&schedule), "steps",
+                               steps_json(m, &schedule), "trace", el_json_string(*trial->trace ? trial->trace : NULL),
+                               "chakra", el_json_string(*trial->chakra ? trial->chakra : NULL), "devices", tables);
     json_decref(tables);
     return status;
 }

@@ -249,7 +249,8 @@ static enum el_status check_has_effect(const struct el_options *options)
     for (size_t i = 0; i < sizeof of_workers / sizeof of_workers[0] && !workers; i++)
         if (el_option_given(options, of_workers[i]))
             return el_fail(EL_ERR_INVALID, "--%s: there are no loader workers: add --workers 1", of_workers[i]);
-    if (el_option_given(options, "sort") && !el_option_given(options, "profile") && !el_option_given(options, "trace"))
+    if (el_option_given(options, "sort") && !el_option_given(options, "profile") &&
+        !el_option_given(options, "trace") && !el_option_given(options, "chakra"))
         return el_fail(EL_ERR_INVALID, "--sort: there is no table by op: add --profile active=2");
     return EL_OK;
 }

@@ -1,13 +1,14 @@
-/* What is asked for with --profile and --trace. */
+/* What is asked for with --profile, --trace and --chakra. */
 #ifndef EL_BENCH_TRIAL_PROFILE_H
 #define EL_BENCH_TRIAL_PROFILE_H
 
 #include "bench/trial/trial.h"
 #include "profiles/profile_schedule.h"
 
-/* Whether either was given; then the steps that are wanted. The trial has been checked. */
+/* Whether one of them was given; then the steps that are wanted. The trial has been checked. */
 bool el_trial_profile(const struct el_trial *trial, struct el_profile_schedule *schedule_p);
-/* Errors: EL_ERR_INVALID naming the option: no schedule, more steps than are measured, no spans, no folder. */
+/* Errors: EL_ERR_INVALID naming the option: no schedule, more steps than are measured, no spans, no
+ * folder; EL_ERR_ABSENT: without the library of --chakra. */
 enum el_status el_trial_check_profile(const struct el_trial *trial);
 
 #endif

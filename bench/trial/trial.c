@@ -144,6 +144,7 @@ static enum el_foreach usual_foreach(const struct el_trial *trial)
     SAME(launcher)                                                                                                     \
     SAME(profile)                                                                                                      \
     SAME(trace)                                                                                                        \
+    SAME(chakra)                                                                                                       \
     SAME(tf32)                                                                                                         \
     SAME(in_files) SAME(data) SAME(test) SAME(load) SAME(save) SAME(vectors) SAME(comm) SAME(costs) SAME(inject)
 #define FROM_OPTIONS(field) memcpy(&trial->field, &options->field, sizeof trial->field);
