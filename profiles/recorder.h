@@ -46,6 +46,7 @@ struct el_device_summary {
     double phase_s[EL_PHASE_COUNT];    /* union a phase */
     double busy_s;                     /* union of compute and copy ops on the compute stream */
     double other_s;                    /* union of everything, minus |C or K|: loading, copies from the host */
+    double loading_exposed_s;          /* phases data and h2d, minus C */
     double idle_s;                     /* step minus union of everything */
     double compute_s;                  /* |C| */
     double comm_total_s;               /* |K|: collectives and dp's copies between devices */

@@ -12,6 +12,7 @@ struct step_sets {
     struct el_intervals compute; /* C: kernels, on any stream */
     struct el_intervals comm;    /* K: collectives, and copies between devices */
     struct el_intervals wait;    /* W: the part of collectives before the last member had arrived */
+    struct el_intervals loading; /* making the batch, and its copies from the host */
     struct el_intervals busy;    /* kernels and copies on the compute stream */
     struct el_intervals stage;   /* what is no bubble: all but what prepares a pass and comes after it */
     struct el_intervals window;  /* of the step */
@@ -70,6 +71,7 @@ static void add_op(struct step_sets *sets, const struct el_op_info *op, struct e
     el_intervals_add(&sets->phase[op->phase], (struct el_span){arrived_ns, span.end_ns});
     el_intervals_add(&sets->wait, (struct el_span){span.begin_ns, arrived_ns});
     el_intervals_add(&sets->all, span);
+    if (op->phase == EL_PHASE_DATA || op->phase == EL_PHASE_H2D) el_intervals_add(&sets->loading, span);
     if (compute) el_intervals_add(&sets->compute, span);
     if (op_is_comm(op)) el_intervals_add(&sets->comm, span);
     if ((compute || copy) && op->stream == 0) el_intervals_add(&sets->busy, span);
@@ -78,8 +80,8 @@ static void add_op(struct step_sets *sets, const struct el_op_info *op, struct e
 /* Calls `act` on every set of the step. */
 static bool each_set(struct step_sets *sets, void (*act)(struct el_intervals *))
 {
-    struct el_intervals *rest[] = {&sets->all,  &sets->compute, &sets->comm,  &sets->wait,
-                                   &sets->busy, &sets->stage,   &sets->window};
+    struct el_intervals *rest[] = {&sets->all,     &sets->compute, &sets->comm,  &sets->wait,
+                                   &sets->loading, &sets->busy,    &sets->stage, &sets->window};
     bool failed = false;
     for (int p = 0; p < EL_PHASE_COUNT; p++) {
         act(&sets->phase[p]);
@@ -110,6 +112,8 @@ static void add_times(struct el_device_summary *sum, struct step_sets *sets, str
     sum->busy_s += seconds(el_intervals_measure(&sets->busy));
     sum->idle_s += seconds(step > active ? step - active : 0);
     sum->other_s += seconds(active - compute - total + hidden);
+    sum->loading_exposed_s +=
+        seconds(el_intervals_measure(&sets->loading) - el_intervals_common(&sets->loading, &sets->compute));
     sum->compute_s += seconds(compute);
     sum->wait_s += seconds(wait);
     sum->wait_exposed_s += seconds(wait - el_intervals_common(&sets->wait, &sets->compute));
@@ -183,10 +187,10 @@ static void add_cpu(struct el_device_summary *sum, const struct el_recorder *rec
 static void divide(struct el_device_summary *sum, double n)
 {
     double *const values[] = {
-        &sum->step_s,         &sum->busy_s,         &sum->other_s, &sum->idle_s,         &sum->compute_s,
-        &sum->comm_total_s,   &sum->sent_bytes,     &sum->wait_s,  &sum->wait_exposed_s, &sum->comm_overlapped_s,
-        &sum->comm_exposed_s, &sum->received_bytes, &sum->flops,   &sum->comm_bytes,     &sum->comm_cpu_s,
-        &sum->queue_s,        &sum->bubble_s,       &sum->window_s};
+        &sum->step_s,         &sum->busy_s,         &sum->other_s,  &sum->idle_s,           &sum->compute_s,
+        &sum->comm_total_s,   &sum->sent_bytes,     &sum->wait_s,   &sum->wait_exposed_s,   &sum->comm_overlapped_s,
+        &sum->comm_exposed_s, &sum->received_bytes, &sum->flops,    &sum->comm_bytes,       &sum->comm_cpu_s,
+        &sum->queue_s,        &sum->bubble_s,       &sum->window_s, &sum->loading_exposed_s};
     for (int p = 0; p < EL_PHASE_COUNT; p++) sum->phase_s[p] /= n;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) *values[i] /= n;
     for (int g = 0; g < sum->n_groups; g++) {

@@ -19,8 +19,7 @@ static struct launch read_launch(const json_t *repeat)
     const json_t *members = json_object_get(repeat, "members");
     for (size_t i = 0; i < json_array_size(members); i++) {
         const json_t *member = json_array_get(members, i);
-        double step_ms = el_json_number(member, "step_ms"),
-               exposed_ms = el_json_number(member, "busy_ms.data") + el_json_number(member, "busy_ms.h2d");
+        double step_ms = el_json_number(member, "step_ms"), exposed_ms = el_json_number(member, "loading.exposed_ms");
         if (!json_is_object(json_object_get(member, "loading")) || !(100 * exposed_ms / step_ms > most.exposed_pct))
             continue;
         most = (struct launch){member, step_ms, exposed_ms, 100 * exposed_ms / step_ms};
@@ -97,6 +96,20 @@ static const char *who_waits(const json_t *row)
     return el_json_number(row, "workers") > 0 ? "loader" : "nobody";
 }
 
+static bool on_gpus(const struct el_trial *trial)
+{
+    return strcmp(trial->devices[0].backend, "cuda") == 0;
+}
+
+/* Taking a batch out of the workers' queue is what puts it into pinned memory; without workers it is made there. */
+static void put_pinned(json_t *row, const struct el_trial *trial)
+{
+    const struct el_loading *loading = &trial->train.loading;
+    bool copied = on_gpus(trial) && !loading->pageable && loading->workers;
+    el_json_put_text(row, "pinned", !on_gpus(trial) ? NULL : loading->pageable ? "off" : "on");
+    el_json_put_real(row, "pin_ms", copied ? el_json_number(row, "take_ms") : NAN);
+}
+
 static json_t *row_of(const struct el_campaign *c, int t)
 {
     const struct el_loading *loading = &c->set.trials[t].train.loading;
@@ -116,6 +129,7 @@ static json_t *row_of(const struct el_campaign *c, int t)
     el_json_put_real(row, "process_bytes", el_json_number(trial, "processes.0.process_bytes"));
     put_step(row, launches, c->options->repeats);
     put_batch(row, launches, c->options->repeats);
+    put_pinned(row, &c->set.trials[t]);
     el_json_put_text(row, "waits", who_waits(row));
     if (launches[0].member) el_json_put(row, "spans", json_deep_copy(el_json_at(launches[0].member, "loading.spans")));
     free(launches);
@@ -140,11 +154,12 @@ static double shown_pct(const json_t *row)
     return el_stats_median(values, known);
 }
 
-static json_t *row_with(const json_t *rows, const char *page_cache, int64_t workers)
+/* Without workers: the first one, of pinned memory where there is a choice. */
+static json_t *row_without(const json_t *rows, const char *page_cache)
 {
     for (size_t i = 0; i < json_array_size(rows); i++) {
         json_t *row = json_array_get(rows, i);
-        if (el_json_is(row, "page_cache", page_cache) && el_json_whole(row, "workers") == workers) return row;
+        if (el_json_is(row, "page_cache", page_cache) && el_json_whole(row, "workers") == 0) return row;
     }
     return NULL;
 }
@@ -162,11 +177,12 @@ static const char *slowest_stage(const json_t *row)
 /* Of one state of the page cache; rows are in order of their workers. */
 static json_t *recommend(const json_t *rows, const char *page_cache)
 {
-    const json_t *none = row_with(rows, page_cache, 0), *found = NULL;
+    const json_t *none = row_without(rows, page_cache), *found = NULL;
     if (!none) return NULL;
     for (size_t i = 0; i < json_array_size(rows) && !found; i++) {
         const json_t *row = json_array_get(rows, i);
         if (!el_json_is(row, "page_cache", page_cache) || !el_json_is(row, "status", "ok")) continue;
+        if (!json_equal(json_object_get(row, "pinned"), json_object_get(none, "pinned"))) continue;
         if (launch_pct(row, 0) < EL_LOADING_HIDDEN_PCT && shown_pct(row) < EL_LOADING_HIDDEN_PCT) found = row;
     }
     json_t *answer = json_object();
@@ -201,11 +217,11 @@ static void put_about(json_t *document, const struct el_campaign *c)
     el_json_put(document, "global_batch", json_integer(trial->train.global_batch));
     el_json_put(document, "launches", json_integer(c->options->repeats));
     el_json_put_text(document, "injected", *trial->inject ? trial->inject : NULL);
-    el_json_put_text(document, "pinned", NULL);
-    el_json_put_text(document, "pinned_reason",
-                     strcmp(trial->devices[0].backend, "cuda")
-                         ? "CPU devices copy from any host memory"
-                         : "pinned by the copy to the device, and not timed apart");
+    static const char *const transfers[] = {"on", "off", "ahead"};
+    static const char *const pins[] = {"on", "off", "both"};
+    el_json_put_text(document, "pinned", on_gpus(trial) ? pins[c->options->pin_memory] : NULL);
+    el_json_put_text(document, "non_blocking", on_gpus(trial) ? transfers[loading->transfer] : NULL);
+    el_json_put_text(document, "pinned_reason", on_gpus(trial) ? NULL : "CPU devices copy from any host memory");
 }
 
 enum el_status el_loading_document(const struct el_campaign *campaign, json_t **document_p)

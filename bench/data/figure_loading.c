@@ -55,6 +55,7 @@ static int choose_panels(const json_t *document, struct panel panels[PANELS])
         const json_t *row = json_array_get(rows, i);
         double workers = el_json_number(row, "workers");
         if (!el_json_is(row, "page_cache", el_json_text(document, "recommended.0.page_cache", "warm"))) continue;
+        if (el_json_is(document, "pinned", "both") && el_json_is(row, "pinned", "off")) continue;
         if (workers == 0) without = row;
         bool before = isnan(wanted) || workers <= wanted;
         if (workers > 0 && before && (!with || workers > el_json_number(with, "workers"))) with = row;

@@ -19,21 +19,53 @@ static void print_stage(const json_t *row, const char *name, double ms, const ch
     el_text_line(out, "  %-26s%10s%12s%s%s", name, time, rate, *note ? "  " : "", note);
 }
 
+/* What a batch out of workers' queue takes into pinned memory: NAN where no row tells. */
+static double pin_ms(const json_t *document, const json_t *row)
+{
+    const json_t *rows = json_object_get(document, "rows");
+    double ms = NAN;
+    for (size_t i = 0; i < json_array_size(rows) && isnan(ms); i++) {
+        const json_t *other = json_array_get(rows, i);
+        if (el_json_is(other, "page_cache", el_json_text(row, "page_cache", "?"))) ms = el_json_number(other, "pin_ms");
+    }
+    return ms;
+}
+
+static void print_transfer(const json_t *document, const json_t *row, FILE *out)
+{
+    const bool on = el_json_is(row, "pinned", "on"), off = el_json_is(row, "pinned", "off");
+    const char *how = el_json_text(document, "non_blocking", "");
+    print_stage(row, "host to pinned", on ? pin_ms(document, row) : NAN,
+                on    ? "out of workers' queue; else it is made there"
+                : off ? "pageable memory: the driver stages the copy"
+                      : el_json_text(document, "pinned_reason", ""),
+                out);
+    print_stage(row, "to the device", el_json_number(row, "h2d_ms"),
+                !strcmp(how, "ahead") ? "a step ahead, beside the one that computes"
+                : !strcmp(how, "off") ? "the host waits for it"
+                : !strcmp(how, "on")  ? "the host goes on meanwhile"
+                                      : "",
+                out);
+}
+
 static void print_stages(const json_t *document, const json_t *row, FILE *out)
 {
     bool words = el_json_is(document, "decodes", "words"), disk = el_json_is(document, "data_in", "disk");
     char head[64], reads[64] = "";
     snprintf(head, sizeof head, "stages, %s page cache", el_json_text(row, "page_cache", "?"));
+    if (el_json_is(document, "pinned", "both"))
+        snprintf(head, sizeof head, "stages, %s, %s", el_json_text(row, "page_cache", "?"),
+                 el_json_is(row, "pinned", "on") ? "pinned" : "pageable");
     if (el_json_number(row, "reads") > 0)
         snprintf(reads, sizeof reads, "%.3g ms a read of %.0f bytes",
                  el_json_number(row, "read_ms") / el_json_number(row, "reads"),
                  el_json_number(row, "read_bytes") / el_json_number(row, "reads"));
-    fprintf(out, "  %-26s%10s%12s\n", disk ? head : "stages", "ms", "samples/s");
+    fprintf(out, "  %-26s%10s%12s\n", disk || el_json_is(document, "pinned", "both") ? head : "stages", "ms",
+            "samples/s");
     print_stage(row, "read", el_json_number(row, "read_ms"), reads, out);
     print_stage(row, words ? "words to ids" : "decode, scale", el_json_number(row, "decode_ms"), "", out);
     print_stage(row, "batch (collate)", el_json_number(row, "collate_ms"), "", out);
-    print_stage(row, "host to pinned", NAN, el_json_text(document, "pinned_reason", ""), out);
-    print_stage(row, "to the device", el_json_number(row, "h2d_ms"), "", out);
+    print_transfer(document, row, out);
     print_stage(row, "compute, all else", el_json_number(row, "compute_ms"), "", out);
 }
 
@@ -62,9 +94,16 @@ static void show_workers_memory(const json_t *row, const json_t *context, char *
     snprintf(text, EL_CELL_BYTES, "%s", isnan(bytes) ? "-" : el_text_mib(bytes, mib));
 }
 
+static void show_pinned(const json_t *row, const json_t *context, char *text)
+{
+    (void)context;
+    snprintf(text, EL_CELL_BYTES, "%s", el_json_text(row, "pinned", "-"));
+}
+
 static const struct el_column columns[] = {EL_COUNT("workers", 7, "workers"),
                                            EL_COUNT("ahead", 6, "prefetch"),
                                            EL_TEXT("cache", 6, "page_cache"),
+                                           EL_SHOWN("pin", 4, show_pinned),
                                            EL_FIGURE("step ms", 9, "step_ms"),
                                            EL_FIGURE("samples/s", 11, "samples_per_s"),
                                            EL_FIGURE("make ms", 9, "load_ms"),

@@ -81,6 +81,7 @@ struct el_options {
     struct el_number_list workers, prefetch; /* data: of loaders, each a trial; n 0: trials take train.loading's */
     bool in_files;                           /* samples stay in their files */
     enum { EL_CACHE_WARM, EL_CACHE_COLD, EL_CACHE_BOTH } page_cache; /* both: a trial each */
+    enum { EL_PIN_ON, EL_PIN_OFF, EL_PIN_BOTH } pin_memory;          /* likewise */
     struct el_train_config train; /* everything that is the same for all trials; sizes of 0 are not yet resolved */
     int64_t device_mem_bytes;     /* 0: no limit */
     int beside;                   /* single: devices that train the same at the same time */

@@ -25,6 +25,10 @@
     "ddp: gradients are views of the buckets, as with PyTorch's gradient_as_bucket_view: saves the copies in and "     \
     "out, "                                                                                                            \
     "and as much memory as the parameters take"
+#define PIN_MEMORY                                                                                                     \
+    "GPUs: batches lie in pinned memory of the host's (PyTorch's pin_memory); off: in pageable memory, from which "    \
+    "the "                                                                                                             \
+    "driver stages each copy"
 
 enum {
     COMPARE = EL_CMD_COMPARE,
@@ -262,6 +266,14 @@ static const struct el_option_row after_sizes[] = {
      "--data-in disk: warm: read as the system keeps files; cold: drop what is read from the page cache before each "
      "read",
      CHOICES("warm|cold"), DEFAULT("warm")},
+    {DATA, "pin-memory", "HOW", AT(CHOICE, pin_memory), LOADING, PIN_MEMORY "; both: one row for each",
+     CHOICES("on|off|both"), DEFAULT("on")},
+    {DATA, "pin-memory", "HOW", AT(CHOICE, pin_memory), COMPARE | RUN | SCALE | IMBALANCE, PIN_MEMORY,
+     CHOICES("on|off"), DEFAULT("on")},
+    {DATA, "non-blocking", "HOW", AT(CHOICE, train.loading.transfer), COMPARE | RUN | SCALE | IMBALANCE | LOADING,
+     "GPUs: on: while a batch is copied to the device the host goes on (PyTorch's non_blocking); off: it waits; ahead: "
+     "the next batch is made and copied on a stream of its own while the device computes",
+     CHOICES("on|off|ahead"), DEFAULT("on")},
     {DATA, "augment", "HOW", AT(SWITCH, train.augment), OF_TRIALS,
      "models over images: training images moved by up to an eighth of their side, and mirrored, at random",
      CHOICES("off|on"), DEFAULT("off")},

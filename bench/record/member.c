@@ -102,6 +102,7 @@ static struct el_device_summary told_by_spans(const struct el_member_account *ac
     struct el_device_summary s = {.step_s = NAN,
                                   .busy_s = NAN,
                                   .idle_s = NAN,
+                                  .loading_exposed_s = NAN,
                                   .bubble_s = NAN,
                                   .window_s = NAN,
                                   .comm_total_s = NAN,
@@ -272,7 +273,7 @@ static json_t *load_spans(const struct el_load_account *account)
 }
 
 /* What a batch cost, stage by stage; null where the member loads none. */
-static json_t *loading_part(const struct el_load_account *account)
+static json_t *loading_part(const struct el_load_account *account, double exposed_s)
 {
     if (!account || account->times.batches == 0) return json_null();
     const struct el_load_times *times = &account->times;
@@ -286,6 +287,7 @@ static json_t *loading_part(const struct el_load_account *account)
     put_each_ms(loading, "collate_ms", times->collate_ns, n);
     put_each_ms(loading, "wait_ms", times->wait_ns, n);
     put_each_ms(loading, "take_ms", times->take_ns, n);
+    put_ms(loading, "exposed_ms", exposed_s);
     el_json_put(loading, "queue_bytes", json_integer(account->queue_bytes));
     el_json_put(loading, "workers_rss_bytes", el_json_count(account->workers_rss_bytes));
     el_json_put(loading, "workers_pss_bytes", el_json_count(account->workers_pss_bytes));
@@ -311,7 +313,7 @@ json_t *el_record_member(const struct el_member_account *account)
     el_json_put(member, "utilization", utilization_part(account, &s));
     el_json_put(member, "gpu", el_record_gpu(account->gpu));
     el_json_put(member, "busy_ms", phases);
-    el_json_put(member, "loading", loading_part(account->loading));
+    el_json_put(member, "loading", loading_part(account->loading, s.loading_exposed_s));
     put_ms(member, "idle_ms", s.idle_s);
     put_ms(member, "bubble_ms", s.bubble_s);
     put_ms(member, "window_ms", s.window_s);

@@ -46,6 +46,7 @@ static void put_count(json_t *record, const char *key, int64_t value)
 static const char *const optimizers[] = {[EL_OPT_SGD] = "sgd", [EL_OPT_MOMENTUM] = "momentum", [EL_OPT_ADAM] = "adam"};
 static const char *const controls[] = {
     [EL_CONTROL_NONE] = "none", [EL_CONTROL_COMM] = "comm", [EL_CONTROL_RECORD] = "record"};
+static const char *const transfers[] = {"on", "off", "ahead"};
 static const char *const launchers[] = {"auto", "mpirun", "own"}, *const losses[] = {"own", "cross-entropy", "mse"};
 
 /* Of all models: a size that this one has not is 0, or an empty list. */
@@ -111,6 +112,9 @@ static void put_training(json_t *config, const struct el_trial *trial)
     put_count(config, "prefetch", train->loading.prefetch);
     el_json_put_text(config, "worker", train->loading.kind == EL_WORKER_PROCESS ? "process" : "thread");
     el_json_put_text(config, "page_cache", train->loading.cold ? "cold" : "warm");
+    const bool cards = !strcmp(trial->devices[0].backend, "cuda");
+    el_json_put_text(config, "pin_memory", !cards ? NULL : train->loading.pageable ? "off" : "on");
+    el_json_put_text(config, "non_blocking", cards ? transfers[train->loading.transfer] : NULL);
     el_json_put_text(config, "zero_grad", train->keep_grads ? "keep" : "free");
     el_json_put_text(config, "foreach", train->foreach == EL_FOREACH_ON ? "on" : "off");
 }

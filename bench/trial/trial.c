@@ -84,6 +84,11 @@ static enum el_status check_inject(unsigned command, struct el_trial *trial)
 
 static enum el_status check_loading(const struct el_trial *trial)
 {
+    const struct el_loading *loading = &trial->train.loading;
+    if ((loading->pageable || loading->transfer) && strcmp(trial->devices[0].backend, "cuda"))
+        return el_fail(EL_ERR_INVALID,
+                       "--%s is for GPUs, and the devices are %s, which copy from any memory of the host: leave it out",
+                       loading->pageable ? "pin-memory" : "non-blocking", trial->devices[0].backend);
     if (!trial->train.loading.cold || trial->in_files) return EL_OK;
     return el_fail(EL_ERR_INVALID, "--page-cache cold: with --data-in memory a step reads nothing: add --data-in disk");
 }
@@ -215,6 +220,7 @@ enum el_status el_trial_resolve(unsigned command, const struct el_options *optio
     trial->train.vectors = choice->vectors;
     trial->given = options->train.model;
     trial->train.loading.cold = choice->cold;
+    trial->train.loading.pageable = choice->pageable;
     if (choice->prefetch > 0) trial->train.loading.prefetch = choice->prefetch;
     if (choice->workers >= 0) trial->train.loading.workers = choice->workers;
     SAME_LIST(FROM_OPTIONS)
@@ -270,6 +276,7 @@ enum el_status el_trial_forecast(const struct el_trial *trial, struct el_memory_
 static void set_as_given(const struct el_trial *trial, struct el_options *o)
 {
     o->page_cache = trial->train.loading.cold ? EL_CACHE_COLD : EL_CACHE_WARM;
+    o->pin_memory = trial->train.loading.pageable ? EL_PIN_OFF : EL_PIN_ON;
     const struct el_train_config *train = &trial->train;
     size_t cap = train->bucket_cap_bytes, first = train->bucket_first_bytes;
     bool buckets = has_effect(train, "bucket-mb");

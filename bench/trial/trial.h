@@ -71,6 +71,7 @@ struct el_trial_choice {
     int workers;       /* of loaders; negative: as given */
     int prefetch;      /* of each worker; 0: as given */
     bool cold;         /* what they read is dropped from the page cache before */
+    bool pageable;     /* batches lie in memory that is not pinned */
     int count;         /* of devices; 0: those that were named */
     double bucket_mib; /* 0: the usual sizes */
     bool bucket_view;

@@ -9,7 +9,7 @@
 #include "bench/trial/weights.h"
 
 /* What there may be several values of, the outermost first. */
-enum axis { BATCH, MODE, BUCKET_VIEW, BUCKETS, COUNT, PAGE_CACHE, WORKERS, PREFETCH, AXES };
+enum axis { BATCH, MODE, BUCKET_VIEW, BUCKETS, COUNT, PAGE_CACHE, PIN_MEMORY, WORKERS, PREFETCH, AXES };
 
 /* A list that was not given stands for one value, its default. */
 static int or_one(int n)
@@ -35,6 +35,8 @@ static int count_values(const struct el_options *o, enum axis axis, const struct
         return or_one(o->n_counts);
     case PAGE_CACHE:
         return o->page_cache == EL_CACHE_BOTH ? 2 : 1;
+    case PIN_MEMORY:
+        return o->pin_memory == EL_PIN_BOTH ? 2 : 1;
     case WORKERS:
         return or_one(o->workers.n);
     default:
@@ -65,6 +67,9 @@ static bool choose(const struct el_options *o, enum axis axis, int i, struct el_
         return true;
     case PAGE_CACHE:
         choice->cold = i == 1 || o->page_cache == EL_CACHE_COLD;
+        return true;
+    case PIN_MEMORY:
+        choice->pageable = i == 1 || o->pin_memory == EL_PIN_OFF;
         return true;
     case WORKERS:
         choice->workers = o->workers.n ? o->workers.v[i] : -1;

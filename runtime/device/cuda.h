@@ -55,6 +55,8 @@ void el_cuda_pool_close(struct el_cuda_device *device);
 /* cuda_copy.c */
 enum el_status el_cuda_copy(void *stream, const struct el_copy *copy);
 enum el_status el_cuda_prepare_copies(void *state, const size_t *bytes, int n);
+enum el_status el_cuda_host_map(void *state, size_t bytes, void **memory_p);
+void el_cuda_host_unmap(void *state, void *memory);
 /* Blocking, by the device's own stream: cudaMemcpy may return before what it wrote is there for other streams. */
 enum el_status el_cuda_move(void *state, void *host, uintptr_t address, size_t bytes, bool host_to_device);
 void el_cuda_stages_close(struct el_cuda_device *device);

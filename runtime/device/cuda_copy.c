@@ -1,6 +1,7 @@
 /* Copies of the backend `cuda`. Between devices of one process they go directly where the cards reach each other's
  * memory, and through the driver's own staging where they do not; from the host through pinned pieces of ours, so that
- * the host may go on at once and the copy engine works by itself; to the host they are waited for. */
+ * the host may go on at once and the copy engine works by itself, or directly where a copy says how; to the host they
+ * are waited for. */
 #include <string.h>
 
 #include "runtime/device/cuda.h"
@@ -100,8 +101,17 @@ static enum el_status send_piece(struct el_cuda_device *device, void *stream, ch
     return EL_CUDART_CALL(device->api, device->name, EventRecord, stage->sent, stream);
 }
 
+/* As it lies: pinned memory is read by the card, any other is staged by the driver before the call returns. */
+static enum el_status send_directly(struct el_cuda_device *device, void *stream, const struct el_copy *copy)
+{
+    EL_CUDART_TRY(device->api, device->name, MemcpyAsync, copy->destination, copy->source, copy->bytes, stream);
+    if (!(copy->how & EL_COPY_WAITS)) return EL_OK;
+    return EL_CUDART_CALL(device->api, device->name, StreamSynchronize, stream);
+}
+
 static enum el_status send(struct el_cuda_device *device, void *stream, const struct el_copy *copy)
 {
+    if (copy->how) return send_directly(device, stream, copy);
     for (size_t at = 0; at < copy->bytes; at += STAGE_BYTES_MAX) {
         size_t left = copy->bytes - at, bytes = left < STAGE_BYTES_MAX ? left : STAGE_BYTES_MAX;
         EL_TRY(send_piece(device, stream, (char *)copy->destination + at, (const char *)copy->source + at, bytes));
@@ -156,6 +166,17 @@ enum el_status el_cuda_copy(void *argument, const struct el_copy *copy)
     EL_CUDART_TRY(device->api, device->name, MemcpyPeerAsync, copy->destination, to->ordinal, copy->source,
                   from->ordinal, copy->bytes, queue);
     return EL_OK;
+}
+
+enum el_status el_cuda_host_map(void *state, size_t bytes, void **memory_p)
+{
+    struct el_cuda_device *device = state;
+    return EL_CUDART_CALL(device->api, device->name, HostAlloc, memory_p, bytes);
+}
+
+void el_cuda_host_unmap(void *state, void *memory)
+{
+    ((struct el_cuda_device *)state)->api->FreeHost(memory);
 }
 
 enum el_status el_cuda_move(void *state, void *host, uintptr_t address, size_t bytes, bool host_to_device)

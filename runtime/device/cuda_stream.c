@@ -154,6 +154,8 @@ static void *stream_handle(void *stream)
 
 const struct el_async_ops el_cuda_async = {.activate = activate,
                                            .copy = el_cuda_copy,
+                                           .host_map = el_cuda_host_map,
+                                           .host_unmap = el_cuda_host_unmap,
                                            .prepare_copies = el_cuda_prepare_copies,
                                            .event_open = event_open,
                                            .event_close = event_close,

@@ -233,6 +233,27 @@ enum el_status el_device_enqueue_kernel(struct el_device *device, int stream, en
     return device->ops->computes ? kernel->run(args) : EL_OK;
 }
 
+enum el_status el_device_host_alloc(struct el_device *device, bool pinned, size_t bytes, void **memory_p)
+{
+    const struct el_async_ops *async = device->ops->async;
+    if (pinned && async && async->host_map) {
+        EL_TRY(async->activate(device->state));
+        return async->host_map(device->state, bytes, memory_p);
+    }
+    *memory_p = malloc(bytes);
+    return *memory_p ? EL_OK : el_fail_errno("%s: %zu bytes of the host's", device->name, bytes);
+}
+
+void el_device_host_free(struct el_device *device, bool pinned, void *memory)
+{
+    const struct el_async_ops *async = device->ops->async;
+    if (!memory) return;
+    if (!pinned || !async || !async->host_map)
+        free(memory);
+    else if (async->activate(device->state) == EL_OK)
+        async->host_unmap(device->state, memory);
+}
+
 enum el_status el_device_enqueue_copy(struct el_device *device, int stream, void *destination,
                                       struct el_device *destination_device, const void *source,
                                       struct el_device *source_device, size_t bytes)

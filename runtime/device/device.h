@@ -197,6 +197,11 @@ enum el_status el_device_adopt(struct el_device *device, enum el_tag tag, size_t
 /* Whether so much more is within the device's limit. Errors: EL_ERR_OOM, as el_device_alloc would say it. */
 enum el_status el_device_has_room(const struct el_device *device, enum el_tag tag, size_t bytes, const char *name);
 
+/* Memory of the host's that is copied to the device: pinned, where the backend knows of such, or any. Between steps.
+ * Ownership: the caller's, el_device_host_free. Errors: EL_ERR_HOST_MEMORY, EL_ERR_OOM. */
+enum el_status el_device_host_alloc(struct el_device *device, bool pinned, size_t bytes, void **memory_p);
+void el_device_host_free(struct el_device *device, bool pinned, void *memory); /* NULL is legal */
+
 /* Copies between host and device; blocking; only between steps. No-ops on a simulated device (read gives zeros). */
 enum el_status el_device_write(struct el_view destination, const void *host, size_t bytes);
 enum el_status el_device_read(struct el_view source, void *host, size_t bytes);

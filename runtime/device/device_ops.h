@@ -21,6 +21,7 @@ struct el_copy {
     const void *source;
     void *from;
     size_t bytes;
+    unsigned how; /* of enum el_copy_how; 0 */
 };
 
 /* An asynchronous backend's hooks. None of them waits unless it says so. Threads: any, one at a time a device.
@@ -30,8 +31,12 @@ struct el_async_ops {
      * calls, whenever the device may have changed. */
     enum el_status (*activate)(void *state);
     /* Required. Queues a copy. A source in host memory may be overwritten when this returns (a staging buffer is the
-     * backend's); a destination in host memory is filled when it returns, so that this waits. */
+     * backend's), unless `how` says otherwise; a destination in host memory is filled when it returns, so that this
+     * waits. */
     enum el_status (*copy)(void *stream, const struct el_copy *copy);
+    /* Optional: default is malloc and free. Pinned memory of the host's. */
+    enum el_status (*host_map)(void *state, size_t bytes, void **memory_p);
+    void (*host_unmap)(void *state, void *memory);
     /* Optional: default is nothing. Makes beforehand what `n` copies of a program need whose sources are in host
      * memory, all of which may be under way at once: `bytes[n]`. */
     enum el_status (*prepare_copies)(void *state, const size_t *bytes, int n);

@@ -72,8 +72,8 @@ static enum el_status prepare_copies(struct el_program *program, struct el_devic
     if (!bytes) return el_fail_errno("a program of %d ops", program->n_tasks);
     for (int id = 0; id < program->n_tasks; id++) {
         const struct el_task *task = &program->tasks[id];
-        if (task->kind == EL_TASK_COPY && !task->views[1].buffer && device_of(program, id) == device)
-            bytes[n++] = task->copy_bytes;
+        bool staged = task->kind == EL_TASK_COPY && !task->views[1].buffer && !task->copy_how;
+        if (staged && device_of(program, id) == device) bytes[n++] = task->copy_bytes;
     }
     enum el_status status = el_async_activate(program, device);
     if (status == EL_OK) status = async->prepare_copies(device->state, bytes, n);
@@ -125,7 +125,8 @@ static enum el_status run_copy(struct el_program *program, const struct el_task 
                            .to = to.buffer ? to.buffer->device->state : NULL,
                            .source = el_view_address(from),
                            .from = from.buffer ? from.buffer->device->state : NULL,
-                           .bytes = task->copy_bytes};
+                           .bytes = task->copy_bytes,
+                           .how = task->copy_how};
     if (copy.bytes == 0) return EL_OK;
     return program->queues[task->queue]->device->ops->async->copy(program->async->streams[task->queue], &copy);
 }

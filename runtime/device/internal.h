@@ -73,7 +73,10 @@ struct el_task {
             const struct el_kernel *kernel;
             struct el_kernel_args args;
         };
-        size_t copy_bytes;
+        struct {
+            size_t copy_bytes;
+            unsigned copy_how;
+        };
         struct {
             enum el_status (*run)(const struct el_call_args *args);
             void *context;

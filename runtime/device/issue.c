@@ -237,6 +237,11 @@ enum el_status el_program_copy(struct el_program *program, struct el_device *dev
     return EL_OK;
 }
 
+void el_program_copy_how(struct el_program *program, int op_id, unsigned how)
+{
+    if (program->failure == EL_OK) program->tasks[op_id].copy_how = how;
+}
+
 static bool same_words(const struct el_call_message *a, const struct el_call_message *b)
 {
     return a->of == b->of && a->from == b->from && a->to == b->to && a->tag == b->tag && a->sends == b->sends;

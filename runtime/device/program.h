@@ -99,6 +99,12 @@ struct el_call_op {
     uint64_t operation; /* what tells the collective, or the link, from all others in all processes; 0: nothing does */
 };
 
+enum el_copy_how {
+    EL_COPY_PINNED = 1,   /* it is el_device_host_alloc's, pinned: read when the stream comes to it, and not before */
+    EL_COPY_PAGEABLE = 2, /* by the driver, which stages it: may be filled anew at once */
+    EL_COPY_WAITS = 4     /* the host goes on when the copy is done, and all before it on its stream */
+};
+
 enum el_status el_program_create(struct el_program **program_p);
 /* NULL is legal. Releases plans; the devices' arenas return to the devices. */
 void el_program_destroy(struct el_program *program);
@@ -116,6 +122,9 @@ enum el_status el_program_copy(struct el_program *program, struct el_device *dev
                                size_t bytes, int *op_id_p);
 enum el_status el_program_call(struct el_program *program, struct el_device *device, int stream,
                                const struct el_call_op *op, int *op_id_p);
+/* How copy `op_id` reads the host's memory on an asynchronous device, of enum el_copy_how. 0, where it is not called:
+ * by the host, which may fill it anew at once. Elsewhere a copy is done by its stream's thread. */
+void el_program_copy_how(struct el_program *program, int op_id, unsigned how);
 
 /* Ops that are queued from now on belong to this box of a pipeline's schedule; one of kind 0: to none. */
 void el_program_piece(struct el_program *program, struct el_op_piece piece);

@@ -50,6 +50,11 @@ static enum el_status check_numbers(const struct el_train_config *config)
         return el_fail(EL_ERR_INVALID, "--control-pairs %d: must be between 1 and %d", config->control_pairs,
                        EL_CONTROL_PAIRS_MAX);
     }
+    if (config->loading.transfer == EL_TRANSFER_AHEAD && (config->loading.pageable || config->n_accumulate > 1))
+        return el_fail(EL_ERR_INVALID, "--non-blocking ahead: %s",
+                       config->loading.pageable
+                           ? "from pageable memory a copy keeps the host busy: leave --pin-memory off out"
+                           : "each micro-step has a batch of its own: leave --accumulate out");
     if (config->epochs < 0)
         return el_fail(EL_ERR_INVALID, "--epochs %lld: must not be negative", (long long)config->epochs);
     return EL_OK;

@@ -8,7 +8,8 @@
  *
  * Shapes: inputs [samples, input of the graph], labels [samples, labels of the graph] int32.
  * Timing: loading is an op of the step, on the compute stream: making the batch, or taking it from the loader's workers
- * (config->loading) and waiting for them.
+ * (config->loading) and waiting for them. With EL_TRANSFER_AHEAD it is the last op, on a stream of its own: there the
+ * next step's batch is made and copied while the device computes, and a step begins with a copy within the device.
  * Ownership: the data set must outlive the feed. Threads: one at a time. Errors: EL_ERR_HOST_MEMORY, and the loader's.
  */
 #ifndef EL_FEED_H
@@ -36,8 +37,15 @@ struct el_feed {
     struct el_feed_spec spec;
     int64_t samples; /* of a batch */
     struct el_loader *loader;
-    void *host_inputs;
-    int32_t *host_labels;
+    bool pinned;
+    unsigned how; /* it is copied to the device, of enum el_copy_how */
+    void *host_inputs, *host_labels;
+    /* A step ahead: where the next batch lies on the device, on which stream it comes there, which one it is, and the
+     * last op that reads it in the program in work. */
+    bool ahead;
+    struct el_buffer *next_inputs, *next_labels;
+    int stream, read;
+    uint64_t next;
 };
 
 /* After a failure too it is to be closed. */
@@ -49,9 +57,13 @@ void el_feed_close(struct el_feed *feed);
 void el_feeds_account(const struct el_feed *feeds, int64_t n, struct el_load_account *account_p);
 
 size_t el_feed_sample_bytes(const struct el_feed *feed);
+/* Before each step, between steps: where batches come a step ahead and this one is not there, it is brought. */
+enum el_status el_feed_begin(struct el_feed *feed, uint64_t step);
 /* Loads the step's samples and copies them to the device; buffers are allocated here (tag input), NULL for what does
  * not go there. */
 void el_feed_issue(struct el_feed *feed, struct el_program *program, struct el_buffer **inputs_p,
                    struct el_buffer **labels_p);
+/* At the end of the step's ops: where batches come a step ahead, the next one. */
+void el_feed_issue_next(struct el_feed *feed, struct el_program *program);
 
 #endif

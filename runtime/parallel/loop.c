@@ -40,6 +40,8 @@ static enum el_status issue(struct el_run *run)
     if (run->session->joint) el_program_join(run->program, run->session->joint, run->index);
     el_program_on_failure(run->program, abort_worker, &run->worker);
     EL_TRY(run->session->mode->issue(&run->worker, run->program, run->round));
+    for (int m = 0; m < run->worker.n_members; m++)
+        el_feed_issue_next(run->worker.members[m].feeds, run->program); /* with micro-steps there is no next */
     EL_TRY(el_program_end(run->program));
     run->model_flops = el_program_model_flops(run->program);
     note_algorithms(run);
@@ -79,6 +81,7 @@ static enum el_status step(struct el_run *run, uint64_t number)
     if (hooks->before_step) EL_TRY(hooks->before_step(hooks->context, run->first));
     int64_t begin = el_clock_ns();
     EL_TRY(change_round(run, number));
+    for (int m = 0; m < run->worker.n_members; m++) EL_TRY(el_feed_begin(run->worker.members[m].feeds, number));
     bool first = !run->program;
     if (first || !run->session->config->capture) EL_TRY(issue(run));
     if (first) EL_TRY(el_meeting_wait(run->session->meeting));

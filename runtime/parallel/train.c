@@ -37,6 +37,7 @@ static void run_worker(struct el_run *run, const struct el_worlds *worlds)
                                   .data = worlds->data[run->first],
                                   .dataset = place->dataset};
     enum el_status status = el_worker_open(&run->worker, &spec);
+    if (status == EL_OK) status = el_meeting_wait(session->meeting); /* batches have their pinned memory */
     if (status == EL_OK) status = el_run_loop(run);
     if (status == EL_OK) status = el_buffers_read(&run->worker, &run->buffers, &run->n_buffers);
     if (status == EL_OK && session->wants_grads) status = read_grads(run);

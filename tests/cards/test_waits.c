@@ -15,11 +15,15 @@ static bool is_long(void)
     return text && strcmp(text, "1") == 0;
 }
 
+/* How batches come to the cards. */
+static struct el_loading copies;
+
 static void train_mlp(const char *mode, const char *failures, uint64_t seed, struct trained *trained)
 {
     struct el_train_config config;
-    configure("mlp", mode, 2, EL_F64, &config);
+    configure("mlp", mode, strcmp(mode, "single") ? 2 : 1, EL_F64, &config);
     config.steps = STEPS;
+    config.loading = copies;
     cards_set_failures(failures);
     cards_set_seed(seed);
     train_on("cuda", false, &config, trained);
@@ -106,15 +110,45 @@ static void missing_in_a_pipeline(void **state)
     check_mode("pipeline", 3);
 }
 
-/* The loader's pinned memory is filled again when an event says that it was sent. */
-static void missing_in_the_loader(void **state)
+/* A step ahead the next batch comes to the card beside the step: the one wait of a step on one card is that its own
+ * batch has been taken from there. */
+static void missing_before_the_next_batch(void **state)
 {
     (void)state;
     leave_out_to_sanitizer();
     struct trained wanted;
-    train_mlp("ddp", NULL, 0, &wanted);
-    assert_true(seed_that_shows("ddp", "ready:*:1/1", &wanted.result) > 0);
+    train_mlp("single", NULL, 0, &wanted);
+    copies.transfer = EL_TRANSFER_AHEAD;
+    int found = seed_that_shows("single", "wait:0:1/1", &wanted.result);
+    copies.transfer = EL_TRANSFER_NON_BLOCKING;
     el_train_result_free(&wanted.result);
+    assert_true(found > 0);
+}
+
+/* Of pageable memory or pinned, waited for or not, or a step ahead: the same bits, whatever dawdles. */
+static void every_copy_of_a_batch_brings_it(void **state)
+{
+    (void)state;
+    static const struct el_loading ways[] = {{.pageable = true},
+                                             {.pageable = true, .transfer = EL_TRANSFER_BLOCKING},
+                                             {.transfer = EL_TRANSFER_BLOCKING},
+                                             {.transfer = EL_TRANSFER_AHEAD},
+                                             {.transfer = EL_TRANSFER_AHEAD, .workers = 2}};
+    static const char *const modes[] = {"single", "dp", "ddp", "pipeline"};
+    for (int m = 0; m < (is_sanitized() ? 1 : 4); m++) {
+        struct trained wanted, trained;
+        train_mlp(modes[m], NULL, 0, &wanted);
+        for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
+            copies = ways[w];
+            train_mlp(modes[m], NULL, 1 + w, &trained);
+            copies = (struct el_loading){0};
+            if (trained.status != EL_OK) fail_msg("%s, way %zu: %s", modes[m], w, el_error_message());
+            if (el_case_difference(&trained.result, &wanted.result) != 0)
+                fail_msg("%s: way %zu changes the losses", modes[m], w);
+            el_train_result_free(&trained.result);
+        }
+        el_train_result_free(&wanted.result);
+    }
 }
 
 static void no_seed_changes_a_bit(void **state)
@@ -142,8 +176,11 @@ int main(void)
 {
     set_up_cards();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(missing_in_dp),         cmocka_unit_test(missing_in_ddp),
-        cmocka_unit_test(missing_in_a_pipeline), cmocka_unit_test(missing_in_the_loader),
+        cmocka_unit_test(missing_in_dp),
+        cmocka_unit_test(missing_in_ddp),
+        cmocka_unit_test(missing_in_a_pipeline),
+        cmocka_unit_test(missing_before_the_next_batch),
+        cmocka_unit_test(every_copy_of_a_batch_brings_it),
         cmocka_unit_test(no_seed_changes_a_bit),
     };
     return cmocka_run_group_tests_name("waits between streams of fake cards", tests, open_all, close_all);

@@ -42,3 +42,20 @@ END
     FAKE_CARDS_FAIL=kernel:1:30 ends 1 "an illegal memory access" --mode ddp --devices cuda:2
     FAKE_CARDS_FAIL='cudaStreamSynchronize:0:12=214' ends 1 "uncorrectable ECC error" --mode dp --devices cuda:2
 }
+
+@test "data times pinned and pageable memory apart, and a copy that is waited for or goes ahead" {
+    [[ -x $CARDS ]] || skip "no fake cards: they need a C++ compiler"
+    for i in $(seq 40); do echo "$((i % 3)) word$i common word$((i / 2))"; done >text.txt
+    tiny=(--model mlp --features 16 --hidden 8 --batch 8 --warmup 1 --steps 6 --min-time 0 --control none --quiet --data text.txt)
+    data=("$CARDS" data "${tiny[@]}" --devices cuda:1 --workers 1 --repeats 1 --page-cache warm)
+    run --separate-stderr "${data[@]}" --pin-memory both --out both
+    [[ $status -eq 0 && $output == *"stages, warm, pinned"*"out of workers' queue"*"stages, warm, pageable"*"the driver stages"* ]] || show
+    for line in "${lines[@]}"; do [[ ${#line} -le 110 ]] || { echo "$line" && show; }; done
+    [[ $(json both/data.json '[(r["pinned"], r["workers"], r["pin_ms"] is None) for r in d["rows"]]') == "[('on', 0, True), ('on', 1, False), ('off', 0, True), ('off', 1, True)]" ]]
+    run --separate-stderr "${data[@]}" --non-blocking ahead --out ahead
+    [[ $status -eq 0 && $output == *"a step ahead"* && $(json ahead/data.json 'd["pinned"], d["non_blocking"]') == "('on', 'ahead')" ]] || show
+    refuses "--pin-memory off out" "${data[@]}" --non-blocking ahead --pin-memory off
+    refuses "leave --accumulate out" "$CARDS" run "${tiny[@]}" --mode single --devices cuda:1 --accumulate 2 --non-blocking ahead
+    refuses "--non-blocking is for GPUs" "$CARDS" run "${tiny[@]}" --devices 1 --non-blocking off
+    refuses "--pin-memory is for GPUs" "$CARDS" data "${tiny[@]}" --devices 1 --pin-memory both
+}

@@ -112,13 +112,13 @@ static enum el_status fake_copy(void *argument, const struct el_copy *copy)
         .kind = FAKE_WORK, .destination = copy->destination, .source = copy->source, .bytes = copy->bytes};
     fake_check_active(stream->device);
     if (fake.fail_copy > 0 && --fake.fail_copy == 0) return el_fail(EL_ERR_INTERNAL, "planted: a copy was refused");
-    if (!copy->from) {
+    if (!copy->from && !(copy->how & EL_COPY_PINNED)) {
         item.host = malloc(copy->bytes);
         if (!item.host) abort();
         memcpy(item.host, copy->source, copy->bytes);
     }
     fake_push(stream, &item);
-    if (!copy->to) fake_drain(stream);
+    if (!copy->to || (copy->how & EL_COPY_WAITS)) fake_drain(stream);
     return EL_OK;
 }
 

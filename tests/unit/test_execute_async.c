@@ -247,6 +247,40 @@ static void host_buffers_can_be_filled_again_at_once(void **state)
     close_bench(&bench);
 }
 
+/* What a copy reads where the host fills its buffer anew as soon as it goes on: from pinned memory what lies there when
+ * the stream comes to it, from any other what lay there before, and also from pinned memory if the host waits. */
+static void the_host_waits_where_a_copy_says_so(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned how;
+        float read;
+    } cases[] = {{0, 1},
+                 {EL_COPY_PAGEABLE, 1},
+                 {EL_COPY_PAGEABLE | EL_COPY_WAITS, 1},
+                 {EL_COPY_PINNED | EL_COPY_WAITS, 1},
+                 {EL_COPY_PINNED, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct bench bench;
+        float values[] = {1, 2};
+        int id = -1;
+        open_bench(&bench, FAKE_LAZY, 1);
+        for (int k = 0; k < 2; k++) {
+            struct el_call_op call = {.op_class = EL_CLASS_HOST, .run = fill_host, .context = &values[k]};
+            struct el_op_head head = {.phase = EL_PHASE_H2D};
+            el_program_call(bench.program, bench.devices[0], 0, &call, NULL);
+            if (k == 1) continue;
+            el_program_copy(bench.program, bench.devices[0], 0, &head, el_view_of(bench.buffers[0], 0),
+                            el_view_host(host_values), sizeof host_values, &id);
+            el_program_copy_how(bench.program, id, cases[i].how);
+        }
+        assert_int_equal(el_program_end(bench.program), EL_OK);
+        run(&bench, 0, NULL);
+        assert_true(read_one(&bench, 0) == cases[i].read);
+        close_bench(&bench);
+    }
+}
+
 /* A collective whose last member queues the work of all, on each member's stream: as a group of NCCL's does. */
 struct group {
     int n_calls, n_members;
@@ -426,6 +460,7 @@ int main(void)
         cmocka_unit_test_prestate(the_hosts_work_is_timed_without_waiting, "blocks"),
         cmocka_unit_test(random_programs_equal_their_order_of_issue),
         cmocka_unit_test(host_buffers_can_be_filled_again_at_once),
+        cmocka_unit_test(the_host_waits_where_a_copy_says_so),
         cmocka_unit_test(groups_are_called_together),
         cmocka_unit_test(spans_follow_the_waits),
         cmocka_unit_test(a_refused_op_ends_the_step),

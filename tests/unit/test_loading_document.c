@@ -21,12 +21,13 @@ static struct el_campaign campaign = {.options = &options, .set = {.trials = tri
 /* A launch of two members, of which the first one's loading is never exposed; the other's is, for `data_ms` of 100. */
 static json_t *launch(double data_ms, double wait_ms, double read_ms)
 {
-    return json_pack("{s:[{s:f, s:{s:f, s:f}, s:{s:f, s:f, s:f, s:f, s:f, s:f}}, {s:f, s:{s:f, s:f}, s:{s:f, s:f, s:f, "
+    return json_pack("{s:[{s:f, s:{s:f}, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f}}, {s:f, s:{s:f}, s:{s:f, s:f, s:f, s:f, "
                      "s:f, s:f, s:f, s:f}}]}",
-                     "members", "step_ms", 90.0, "busy_ms", "data", 0.0, "h2d", 0.0, "loading", "samples", 1.0, "reads",
-                     1.0, "read_ms", 1.0, "decode_ms", 1.0, "collate_ms", 1.0, "wait_ms", 0.0, /**/
-                     "step_ms", 100.0, "busy_ms", "data", data_ms, "h2d", 0.25, "loading", "samples", 8.0, "reads", 8.0,
-                     "read_ms", read_ms, "decode_ms", 4.0, "collate_ms", 2.0, "wait_ms", wait_ms, "take_ms", 0.5);
+                     "members", "step_ms", 90.0, "busy_ms", "h2d", 0.0, "loading", "exposed_ms", 0.0, "samples", 1.0,
+                     "reads", 1.0, "read_ms", 1.0, "decode_ms", 1.0, "collate_ms", 1.0, "wait_ms", 0.0, /**/
+                     "step_ms", 100.0, "busy_ms", "h2d", 0.25, "loading", "exposed_ms", data_ms + 0.25, "samples", 8.0,
+                     "reads", 8.0, "read_ms", read_ms, "decode_ms", 4.0, "collate_ms", 2.0, "wait_ms", wait_ms,
+                     "take_ms", 0.5);
 }
 
 static int make_campaign(void **state)
@@ -94,6 +95,31 @@ static void a_lucky_launch_does_not_vouch_for_itself(void **state)
     json_decref(made);
 }
 
+/* On GPUs of pinned memory alone, where both were measured; what is taken out of a queue is put into pinned memory. */
+static void pinned_memory_is_told_apart(void **state)
+{
+    (void)state;
+    options.pin_memory = EL_PIN_BOTH;
+    for (int t = 0; t < TRIALS; t++) {
+        trials[t].devices[0] = (struct el_device_name){"cuda", 0};
+        trials[t].train.loading.pageable = t == 2;
+    }
+    json_t *made = document();
+    assert_string_equal(el_json_text(made, "pinned", ""), "both");
+    assert_string_equal(el_json_text(made, "non_blocking", ""), "on");
+    assert_true(json_is_null(el_json_at(made, "rows.0.pin_ms")));
+    assert_float_equal(el_json_number(made, "rows.1.pin_ms"), 0.5, 1e-9);
+    assert_string_equal(el_json_text(made, "rows.2.pinned", ""), "off");
+    assert_true(json_is_null(el_json_at(made, "rows.2.pin_ms")));
+    assert_int_equal(el_json_whole(made, "recommended.0.workers"), 4);
+    json_decref(made);
+    options.pin_memory = EL_PIN_ON;
+    for (int t = 0; t < TRIALS; t++) {
+        trials[t].devices[0] = (struct el_device_name){"cpu", 0};
+        trials[t].train.loading.pageable = false;
+    }
+}
+
 static void none_that_hides_is_none(void **state)
 {
     (void)state;
@@ -121,6 +147,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_medians_of_the_most_exposed),
         cmocka_unit_test(a_lucky_launch_does_not_vouch_for_itself),
+        cmocka_unit_test(pinned_memory_is_told_apart),
         cmocka_unit_test(none_that_hides_is_none),
         cmocka_unit_test(a_launch_that_failed_is_no_figure),
     };
