@@ -182,6 +182,8 @@ struct el_kernel_table {
     const struct el_kernel *(*find)(enum el_op_kind op, enum el_dtype dtype);
     /* Optional: default is that all weights are plain. NULL where those of this type and shape are. */
     const struct el_weights_layout *(*weights)(enum el_dtype dtype, const int64_t shape[4]);
+    /* Operands that begin at multiples of so many bytes are computed the same way wherever they lie. 0: all are. */
+    size_t alignment[EL_DTYPE_COUNT];
 };
 
 /* The reference table: every op, f32 and f64. */

@@ -27,6 +27,8 @@ static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
 
 const struct el_kernel_table *el_kernels_cuda(void)
 {
-    static const struct el_kernel_table table = {.name = "cuda", .find = find};
+    /* f64 is never cuDNN's: there is one way, however operands lie. */
+    static const struct el_kernel_table table = {
+        .name = "cuda", .find = find, .alignment = {[EL_F32] = EL_CUDA_ALIGNMENT}};
     return &table;
 }

@@ -90,6 +90,12 @@ const struct el_weights_layout *el_device_weights_layout(const struct el_device 
     return kernels->weights ? kernels->weights(dtype, shape) : NULL;
 }
 
+size_t el_device_alignment(const struct el_device *device, enum el_dtype dtype)
+{
+    size_t alignment = device->spec.kernels->alignment[dtype];
+    return alignment ? alignment : 1;
+}
+
 int el_device_cores(const struct el_device *device, const int **cores_p)
 {
     *cores_p = device->spec.cores;

@@ -130,6 +130,8 @@ bool el_device_computes(const struct el_device *device);
 /* How its kernels store conv2d's weights [f,k,k,c] of this type; NULL: plain. */
 const struct el_weights_layout *el_device_weights_layout(const struct el_device *device, enum el_dtype dtype,
                                                          const int64_t shape[4]);
+/* Where operands of this type should begin that are views of a larger piece: its kernels' alignment, at least 1. */
+size_t el_device_alignment(const struct el_device *device, enum el_dtype dtype);
 /* The cores it computes on, in *cores_p (borrowed); returns how many, 0: not bound. */
 int el_device_cores(const struct el_device *device, const int **cores_p);
 /* 0: no limit but the machine's. */

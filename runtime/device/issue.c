@@ -99,12 +99,18 @@ static enum el_status allocate(struct el_program *program, struct el_device *dev
     return EL_OK;
 }
 
-enum el_status el_program_alloc(struct el_program *program, struct el_device *device, enum el_tag tag, size_t bytes,
-                                const char *name, struct el_buffer **buffer_p)
+enum el_status el_program_alloc_padded(struct el_program *program, struct el_device *device, enum el_tag tag,
+                                       size_t bytes, size_t padding, const char *name, struct el_buffer **buffer_p)
 {
     *buffer_p = NULL;
     if (program->failure != EL_OK) return el_error_give(&program->error);
-    return el_program_keep(program, allocate(program, device, tag, bytes, 0, name, buffer_p));
+    return el_program_keep(program, allocate(program, device, tag, bytes, padding, name, buffer_p));
+}
+
+enum el_status el_program_alloc(struct el_program *program, struct el_device *device, enum el_tag tag, size_t bytes,
+                                const char *name, struct el_buffer **buffer_p)
+{
+    return el_program_alloc_padded(program, device, tag, bytes, 0, name, buffer_p);
 }
 
 void el_program_free(struct el_program *program, struct el_buffer *buffer)

@@ -111,6 +111,9 @@ void el_program_destroy(struct el_program *program);
 
 enum el_status el_program_alloc(struct el_program *program, struct el_device *device, enum el_tag tag, size_t bytes,
                                 const char *name, struct el_buffer **buffer_p);
+/* The same, where `padding` of the bytes are gaps between what lies in it: booked under that tag. */
+enum el_status el_program_alloc_padded(struct el_program *program, struct el_device *device, enum el_tag tag,
+                                       size_t bytes, size_t padding, const char *name, struct el_buffer **buffer_p);
 /* NULL is legal. The struct stays valid until the program is destroyed; only its memory may be reused. */
 void el_program_free(struct el_program *program, struct el_buffer *buffer);
 

@@ -34,17 +34,19 @@ static enum el_status make_arrays(struct el_dp *dp)
     return EL_OK;
 }
 
+/* PyTorch packs a chunk without gaps. On GPUs a kernel may take another way for operands that lie askew, and a replica
+ * would not compute as the master does: there parameters begin where the kernels want them. */
 static void make_chunks(struct el_dp *dp, size_t chunk_bytes)
 {
     const struct el_shard *master = el_dp_master(dp);
     int n = dp->worker->graph->n_params;
-    size_t at = 0;
+    size_t at = 0, alignment = el_device_alignment(master->device, dp->worker->config->dtype);
     for (int p = 0; p < n; p++) dp->place[p] = el_shard_param_bytes(master, p);
     dp->n_chunks = el_chunks_take(dp->place, n, chunk_bytes, dp->chunk_of);
     for (int p = 0; p < n; p++) {
         if (p > 0 && dp->chunk_of[p] != dp->chunk_of[p - 1]) at = 0;
-        dp->place[p] = at;
-        at += el_shard_param_bytes(master, p);
+        dp->place[p] = (at + alignment - 1) / alignment * alignment;
+        at = dp->place[p] + el_shard_param_bytes(master, p);
     }
 }
 

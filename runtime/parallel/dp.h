@@ -114,8 +114,13 @@ void el_dp_send_buffers(struct el_dp *dp);
 void el_dp_reduce(struct el_dp *dp);
 void el_dp_free_grads(struct el_dp *dp);
 
-/* Elements of chunk c, and how many tensors it has. */
-int64_t el_dp_chunk_count(const struct el_dp *dp, int c, int *n_tensors_p);
+/* Chunk c as one piece: its elements and bytes, of which `padding_bytes` lie between its tensors. */
+struct el_dp_chunk {
+    int n_tensors;
+    int64_t count;
+    size_t bytes, padding_bytes;
+};
+struct el_dp_chunk el_dp_chunk(const struct el_dp *dp, int c);
 /* Copies between the tensors of chunk c and a flat buffer on member m's device, on its compute stream. */
 void el_dp_flatten(struct el_dp *dp, int m, int c, enum el_phase phase, const struct el_view *tensors,
                    struct el_buffer *flat);

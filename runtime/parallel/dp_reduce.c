@@ -31,27 +31,26 @@ static void add_missing_grads(struct el_dp *dp)
 static void reduce_chunk(struct el_dp *dp, int c)
 {
     struct el_member *members = dp->worker->members;
-    enum el_dtype dtype = dp->worker->config->dtype;
+    const struct el_dp_chunk chunk = el_dp_chunk(dp, c);
     bool to_all = el_dp_fixed(dp, EL_DP_FIX_UPDATE);
-    int n_tensors, only = 0;
-    int64_t count = el_dp_chunk_count(dp, c, &n_tensors);
-    size_t bytes = (size_t)count * el_dtype_bytes(dtype);
+    int only = 0;
     while (dp->chunk_of[only] != c) only++;
     for (int m = 0; m < el_dp_owners(dp); m++)
-        el_program_alloc(dp->program, members[m].shard.device, EL_TAG_BUCKET, bytes, "reduce result",
-                         &dp->results[m][c]);
+        el_program_alloc_padded(dp->program, members[m].shard.device, EL_TAG_BUCKET, chunk.bytes, chunk.padding_bytes,
+                                "reduce result", &dp->results[m][c]);
     struct el_buffer *flat[EL_MEMBERS_MAX] = {NULL};
     for (int m = 0; m < dp->n; m++) {
         struct el_view data = dp->grads[m][only];
-        if (n_tensors > 1) {
-            el_program_alloc(dp->program, members[m].shard.device, EL_TAG_WORKSPACE, bytes, "flat gradients", &flat[m]);
+        if (chunk.n_tensors > 1) {
+            el_program_alloc_padded(dp->program, members[m].shard.device, EL_TAG_WORKSPACE, chunk.bytes,
+                                    chunk.padding_bytes, "flat gradients", &flat[m]);
             el_dp_flatten(dp, m, c, EL_PHASE_REDUCE, dp->grads[m], flat[m]);
             data = el_view_of(flat[m], 0);
         }
         struct el_comm_op op = {.verb = to_all ? EL_COMM_ALL_REDUCE : EL_COMM_REDUCE,
                                 .reduction = to_all ? EL_COMM_AVERAGE : EL_COMM_SUM,
-                                .dtype = dtype,
-                                .count = (size_t)count,
+                                .dtype = dp->worker->config->dtype,
+                                .count = (size_t)chunk.count,
                                 .data = data,
                                 .result = el_view_of(dp->results[to_all ? m : 0][c], 0),
                                 .label = "reduce gradients",
@@ -124,11 +123,9 @@ static void add_to_sums(struct el_dp *dp, int m)
 {
     struct el_buffer **results = dp->results[m], **sums = dp->sums[m];
     for (int c = 0; c < dp->n_chunks; c++) {
-        int n_tensors;
-        int64_t count = el_dp_chunk_count(dp, c, &n_tensors);
         if (!results[c]) continue;
         if (dp->micro > 0) {
-            add(dp, m, el_view_of(results[c], 0), el_view_of(sums[c], 0), count);
+            add(dp, m, el_view_of(results[c], 0), el_view_of(sums[c], 0), el_dp_chunk(dp, c).count);
             el_program_free(dp->program, results[c]);
         } else {
             sums[c] = results[c];

@@ -4,16 +4,20 @@
 #include "runtime/parallel/buffers.h"
 #include "runtime/parallel/dp.h"
 
-int64_t el_dp_chunk_count(const struct el_dp *dp, int c, int *n_tensors_p)
+struct el_dp_chunk el_dp_chunk(const struct el_dp *dp, int c)
 {
-    int64_t count = 0;
-    *n_tensors_p = 0;
+    struct el_dp_chunk chunk = {0};
+    size_t own = 0;
     for (int p = 0; p < dp->worker->graph->n_params; p++) {
         if (dp->chunk_of[p] != c) continue;
-        count += el_param_count(dp->worker->graph, p);
-        ++*n_tensors_p;
+        size_t bytes = el_shard_param_bytes(el_dp_master(dp), p);
+        chunk.n_tensors++;
+        own += bytes;
+        chunk.bytes = dp->place[p] + bytes; /* places go upwards */
     }
-    return count;
+    chunk.padding_bytes = chunk.bytes - own;
+    chunk.count = (int64_t)(chunk.bytes / el_dtype_bytes(dp->worker->config->dtype));
+    return chunk;
 }
 
 void el_dp_flatten(struct el_dp *dp, int m, int c, enum el_phase phase, const struct el_view *tensors,
@@ -44,26 +48,24 @@ static struct el_view only_tensor(const struct el_dp *dp, int c)
 static void broadcast_chunk(struct el_dp *dp, int c)
 {
     struct el_member *members = dp->worker->members;
-    enum el_dtype dtype = dp->worker->config->dtype;
-    int n_tensors;
-    int64_t count = el_dp_chunk_count(dp, c, &n_tensors);
-    size_t bytes = (size_t)count * el_dtype_bytes(dtype);
+    const struct el_dp_chunk chunk = el_dp_chunk(dp, c);
     struct el_buffer *flat = NULL;
     struct el_view source = only_tensor(dp, c);
-    if (n_tensors > 1) {
-        el_program_alloc(dp->program, members[0].shard.device, EL_TAG_WORKSPACE, bytes, "flat parameters", &flat);
+    if (chunk.n_tensors > 1) {
+        el_program_alloc_padded(dp->program, members[0].shard.device, EL_TAG_WORKSPACE, chunk.bytes,
+                                chunk.padding_bytes, "flat parameters", &flat);
         el_dp_flatten(dp, 0, c, EL_PHASE_REPLICATE, members[0].shard.params, flat);
         source = el_view_of(flat, 0);
     }
     for (int m = 0; m < dp->n; m++) {
         if (m > 0) {
-            el_program_alloc(dp->program, members[m].shard.device, EL_TAG_REPLICA, bytes, "replica",
-                             &dp->replicas[m][c]);
+            el_program_alloc_padded(dp->program, members[m].shard.device, EL_TAG_REPLICA, chunk.bytes,
+                                    chunk.padding_bytes, "replica", &dp->replicas[m][c]);
             take_views(dp, m, c);
         }
         struct el_comm_op op = {.verb = EL_COMM_BROADCAST,
-                                .dtype = dtype,
-                                .count = (size_t)count,
+                                .dtype = dp->worker->config->dtype,
+                                .count = (size_t)chunk.count,
                                 .data = m ? el_view_of(dp->replicas[m][c], 0) : source,
                                 .label = "broadcast parameters",
                                 .phase = EL_PHASE_REPLICATE,

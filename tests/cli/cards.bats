@@ -38,6 +38,19 @@ assert "host: 0 bytes pinned" in open("cards.txt").read()
 END
 }
 
+# Parameters behind a bias of 30 would lie askew on the replica.
+@test "a replica's convolutions are done as the master's" {
+    [[ -x $CARDS ]] || skip "no fake cards: they need a C++ compiler"
+    timeout 30 "$CARDS" run --model textcnn --vocab 50 --embed 8 --seq 12 --filters 30 --batch 8 --steps 2 --warmup 0 --min-time 0 --control none \
+        --quiet --procs 1 --timeout 60 --mode dp --devices cuda:2 --out run >/dev/null
+    python3 - <<'END'
+import json
+ways = [{op["implementation"] for op in device["ops"] if op["implementation"]}
+        for device in json.load(open("run/results.json"))["trials"][0]["per_device"]]
+assert ways[0] == ways[1] and len(ways[0]) == 3 and all(way.startswith("cuDNN ") for way in ways[0]), ways
+END
+}
+
 @test "a card that fails ends a process with several in seconds, with the reason" {
     FAKE_CARDS_FAIL=kernel:1:30 ends 1 "an illegal memory access" --mode ddp --devices cuda:2
     FAKE_CARDS_FAIL='cudaStreamSynchronize:0:12=214' ends 1 "uncorrectable ECC error" --mode dp --devices cuda:2

@@ -156,6 +156,44 @@ static void dp_has_the_closed_forms_peak(void **state)
     }
 }
 
+/* What lies between a chunk's parameters where kernels want them at multiples of `alignment` bytes. */
+static size_t gaps_of(const struct el_train_config *config, size_t alignment)
+{
+    struct el_graph *graph;
+    size_t gaps = 0;
+    assert_int_equal(el_model_build(&config->model, &graph), EL_OK);
+    for (int p = 0; p + 1 < graph->n_params; p++) gaps += -((size_t)el_param_count(graph, p) * 4) % alignment;
+    el_graph_destroy(graph);
+    return gaps;
+}
+
+/* One chunk here. dp has two pieces of its size at once (master: flat gradients, sums; others: replica, flat
+ * gradients), spmg one (flat parameters; what comes). All but the gaps is as without them. */
+static void gaps_for_kernels_are_padding_alone(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"dp", "spmg"};
+    struct el_kernel_table table = *el_kernels_reference();
+    table.alignment[EL_F32] = 64;
+    for (int i = 0; i < 2; i++) {
+        struct el_train_config config;
+        struct el_memory_forecast plain[DEVICES], aligned[DEVICES];
+        configure(&config, modes[i], "mlp", EL_OPT_MOMENTUM, true, DEVICES, 12);
+        el_model_set(&config.model, "hidden", (int64_t[]){33, 7}, 2);
+        size_t gaps = gaps_of(&config, 64);
+        assert_true(gaps > 0 && chunk_sums(&config).params < CHUNK_BYTES);
+        assert_int_equal(el_train_forecast(&config, el_kernels_reference(), plain), EL_OK);
+        assert_int_equal(el_train_forecast(&config, &table, aligned), EL_OK);
+        for (int d = 0; d < DEVICES; d++)
+            for (int t = 0; t < EL_TAG_COUNT; t++)
+                assert_int_equal(aligned[d].ledger.peak_by_tag[t],
+                                 t == EL_TAG_PADDING ? (size_t)(2 - i) * gaps : plain[d].ledger.peak_by_tag[t]);
+        config.dtype = EL_F64; /* not asked for */
+        assert_int_equal(el_train_forecast(&config, &table, aligned), EL_OK);
+        assert_int_equal(aligned[0].ledger.peak_by_tag[EL_TAG_PADDING], 0);
+    }
+}
+
 /* Where activations weigh more than parameters the peak is in forward or early backward, and outputs are gathered on
  * the master. */
 static void large_outputs_pile_up_on_the_master(void **state)
@@ -465,12 +503,13 @@ static void too_small_a_device_names_the_tag(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dp_has_the_closed_forms_peak),      cmocka_unit_test(large_outputs_pile_up_on_the_master),
-        cmocka_unit_test(ddp_is_balanced_and_holds_buckets), cmocka_unit_test(manual_has_no_buckets),
-        cmocka_unit_test(forecast_equals_the_ledger),        cmocka_unit_test(an_evaluation_does_not_count),
-        cmocka_unit_test(too_small_a_device_names_the_tag),  cmocka_unit_test(an_observer_finds_the_ledgers_peak),
-        cmocka_unit_test(peaks_are_pytorchs_in_copies_of_p), cmocka_unit_test(adams_temporaries_are_workspace),
-        cmocka_unit_test(views_of_buckets_take_one_p_less),  cmocka_unit_test(spmgs_replicas_hold_four_p),
+        cmocka_unit_test(dp_has_the_closed_forms_peak),       cmocka_unit_test(large_outputs_pile_up_on_the_master),
+        cmocka_unit_test(ddp_is_balanced_and_holds_buckets),  cmocka_unit_test(manual_has_no_buckets),
+        cmocka_unit_test(forecast_equals_the_ledger),         cmocka_unit_test(an_evaluation_does_not_count),
+        cmocka_unit_test(too_small_a_device_names_the_tag),   cmocka_unit_test(an_observer_finds_the_ledgers_peak),
+        cmocka_unit_test(peaks_are_pytorchs_in_copies_of_p),  cmocka_unit_test(adams_temporaries_are_workspace),
+        cmocka_unit_test(views_of_buckets_take_one_p_less),   cmocka_unit_test(spmgs_replicas_hold_four_p),
+        cmocka_unit_test(gaps_for_kernels_are_padding_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
