@@ -1,7 +1,7 @@
 /* A rank's file: its messages, and what depends on what. An op depends on the one before it on its stream and on those
- * of other streams that it waits for; the first ones of a step on the last ones of the step before. Feeders look at
- * data_deps alone, so all of these stand there; those that are order and no more, the stream's and the steps', stand in
- * ctrl_deps too. */
+ * of other streams that it waits for; the first ones of a step on the last ones of the step before. Some
+ * feeders look at data_deps alone, so all of these stand there; those that are order and no more, the stream's and the
+ * steps', stand in ctrl_deps too. */
 #include "profiles/chakra/module.h"
 
 #include <stdlib.h>

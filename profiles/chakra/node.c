@@ -183,8 +183,9 @@ static void fill_operands(const struct el_op_info *op, bool written, struct el_c
 
 static void add_work(const struct el_op_info *op, struct el_chakra_node *node)
 {
-    if (op->flops > 0) el_chakra_add_int64(&node->attributes, "num_ops", (int64_t)op->flops);
-    if (op->bytes > 0) el_chakra_add_uint64(&node->attributes, "tensor_size", (uint64_t)op->bytes);
+    /* Also where they are 0: feeders stop at a node without. */
+    el_chakra_add_int64(&node->attributes, "num_ops", (int64_t)op->flops);
+    el_chakra_add_uint64(&node->attributes, "tensor_size", (uint64_t)op->bytes);
     if (!op->kernel.name) return;
     fill_operands(op, false, &node->shapes[0], &node->types[0], &node->inputs);
     fill_operands(op, true, &node->shapes[1], &node->types[1], &node->outputs);

@@ -88,6 +88,7 @@ def check(path, rank, world):
         assert all(d in by_id for d in n.data) and len(set(n.data)) == len(n.data) and set(n.ctrl) <= set(n.data), vars(n)
         if n.type == "METADATA_NODE": continue
         assert n.start_us == n.a["start_time_ns"] // 1000 and n.duration_us == (n.a["duration_ns"] + 500) // 1000, vars(n)
+        assert n.type != "COMP_NODE" or {"num_ops", "tensor_size"} <= set(n.a), vars(n)
         assert n.a["live_bytes"] > 0 and n.a["is_cpu_op"] == (n.name in ("load", "thread")), vars(n)
         for d in map(by_id.get, n.data):
             assert n.a["start_time_ns"] >= d.a["start_time_ns"] + d.a["duration_ns"], (vars(n), vars(d))

@@ -1,9 +1,10 @@
 /* A trace of devices that work by themselves, on a fake: what the host queued, and arrows from there to what its
- * devices did. What is written of CPU devices is tests/cli/traces.bats's. */
+ * devices did; and its execution trace. What is written of CPU devices is tests/cli/traces.bats's and chakra.bats's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "profiles/chakra.h"
 #include "profiles/trace.h"
 #include "tests/unit/fake_async.h"
 
@@ -63,24 +65,36 @@ static struct el_recorder *record(void)
     return recorder;
 }
 
+static const size_t resident[EL_TAG_COUNT] = {[EL_TAG_PARAM] = N * sizeof(float)};
+static const struct el_layout layout = {.n_devices = 1, .n_processes = 1, .n_workers = 1, .n_data = 1, .n_stages = 1};
+static const struct el_trace_device device = {"fake:0", resident};
+
+static struct el_trace_rank rank_of(const struct el_recorder *recorder)
+{
+    return (struct el_trace_rank){.layout = &layout,
+                                  .recorder = recorder,
+                                  .devices = &device,
+                                  .begin.shared = true,
+                                  .end.shared = true,
+                                  .schedule = {.wait = 1, .active = 2, .repeat = 1}};
+}
+
+/* Makes an empty file of that name. */
+static void make_file(char *path)
+{
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+}
+
 static void launches_lead_to_kernels(void **state)
 {
     (void)state;
     fake_reset(FAKE_LAZY);
     struct el_recorder *recorder = record();
     char path[] = "/tmp/el-test-trace-XXXXXX";
-    const size_t resident[EL_TAG_COUNT] = {[EL_TAG_PARAM] = N * sizeof(float)};
-    const struct el_layout layout = {.n_devices = 1, .n_processes = 1, .n_workers = 1, .n_data = 1, .n_stages = 1};
-    const struct el_trace_device device = {"fake:0", resident};
-    const struct el_trace_rank rank = {.layout = &layout,
-                                       .recorder = recorder,
-                                       .devices = &device,
-                                       .begin.shared = true,
-                                       .end.shared = true,
-                                       .schedule = {.wait = 1, .active = 2, .repeat = 1}};
-    int file = mkstemp(path);
-    assert_true(file >= 0);
-    close(file);
+    const struct el_trace_rank rank = rank_of(recorder);
+    make_file(path);
     assert_int_equal(el_trace_cycles(&rank), 1);
     assert_int_equal(el_trace_write(&rank, 0, path), EL_OK);
     json_t *trace = json_load_file(path, 0, NULL), *events = json_object_get(trace, "traceEvents");
@@ -107,8 +121,49 @@ static void launches_lead_to_kernels(void **state)
     el_recorder_destroy(recorder);
 }
 
+/* How many messages a file holds, each with its length in front, and nothing behind them. */
+static int count_messages(const unsigned char *bytes, size_t n)
+{
+    int messages = 0;
+    for (size_t at = 0; at < n; messages++) {
+        size_t length = 0;
+        for (int shift = 0; shift < 28; shift += 7) {
+            assert_true(at < n);
+            length |= (size_t)(bytes[at] & 127) << shift;
+            if (bytes[at++] < 128) break;
+        }
+        assert_true(length > 0 && length <= n - at);
+        at += length;
+    }
+    return messages;
+}
+
+static void an_execution_trace_has_a_node_an_op(void **state)
+{
+    (void)state;
+    static unsigned char bytes[1 << 16];
+    char path[] = "/tmp/el-test-chakra-XXXXXX";
+    if (el_chakra_check() != EL_OK) {
+        printf("# skip: %s\n", el_error_message());
+        skip();
+    }
+    fake_reset(FAKE_LAZY);
+    struct el_recorder *recorder = record();
+    const struct el_trace_rank rank = rank_of(recorder);
+    make_file(path);
+    assert_int_equal(el_chakra_write(&rank, 0, path), EL_OK);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(count_messages(bytes, fread(bytes, 1, sizeof bytes, file)), 1 + 2 * 2);
+    fclose(file);
+    assert_int_equal(el_chakra_write(&rank, 0, "/nowhere/rank.0.et"), EL_ERR_IO);
+    remove(path);
+    el_recorder_destroy(recorder);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(launches_lead_to_kernels)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(launches_lead_to_kernels),
+                                       cmocka_unit_test(an_execution_trace_has_a_node_an_op)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
