@@ -1,14 +1,19 @@
-/* `evenload explain`: where the time goes from dp's step to ddp's. */
+/* `evenload explain`: where the time goes from dp's step to ddp's; `explain A B`: from one record to another. */
+#include <string.h>
 #include <unistd.h>
 
 #include "bench/base/io.h"
+#include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"
+#include "bench/explain/difference.h"
 #include "bench/explain/explain.h"
 #include "bench/plot/plot.h"
 
-static enum el_status show(const struct el_options *options, const struct el_store *store, const json_t *document)
+/* Writes and draws what `print` shows. */
+static enum el_status show(const struct el_options *options, const struct el_store *store, const json_t *document,
+                           void (*print)(const json_t *document, FILE *out))
 {
     static const struct el_figure *const figure = &el_figure_explain;
     char path[EL_PATH_BYTES];
@@ -18,13 +23,11 @@ static enum el_status show(const struct el_options *options, const struct el_sto
     if (options->json) {
         EL_TRY(el_print_json(document, stdout));
     } else {
-        el_explain_print(document, stdout);
+        print(document, stdout);
         printf("\n");
         el_text_line(stdout, "%s", path);
     }
     el_say_not_drawn(el_plot_figures(&figure, 1, document, store->dir, messages), messages);
-    if (!options->json)
-        printf("\nNext: %s compare --modes dp,ddp    (memory and communication of both)\n", el_program_word());
     return EL_OK;
 }
 
@@ -50,16 +53,69 @@ static enum el_status measure(const struct el_options *options, const struct el_
     if (status == EL_OK && !samples) *exit_status_p = el_exit_interrupted();
     if (status == EL_OK && samples) {
         json_t *document = el_explain_document(&set->trials[0], samples);
-        status = document ? show(options, &store, document) : el_fail_errno("what explains dp's step");
+        status =
+            document ? show(options, &store, document, el_explain_print) : el_fail_errno("what explains dp's step");
+        if (status == EL_OK && !options->json)
+            printf("\nNext: %s compare --modes dp,ddp    (memory and communication of both)\n", el_program_word());
         json_decref(document);
     }
     json_decref(samples);
     return status;
 }
 
+/* What measures the two again, so that more is known; else the second one device by device. */
+static void say_next(const json_t *document, const struct el_side *b)
+{
+    static const char run_dp[] = "evenload run --mode dp";
+    const char *dp = el_json_text(document, "a.command", "");
+    const char *slash = strrchr(b->record, '/'), *command = el_json_text(document, "b.command", "");
+    bool ours = !el_json_text(document, "a.framework", NULL) && !el_json_text(document, "b.framework", NULL);
+    char dir[EL_PATH_BYTES], word[EL_WORD_BYTES];
+    snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - b->record) : 1, slash ? b->record : ".");
+    printf("\n");
+    if (!strncmp(dp, run_dp, strlen(run_dp)) && el_json_is(document, "b.mode", "ddp"))
+        el_text_line(stdout, "Next: %s explain%s    (dp's step, cause by cause)", el_program_word(),
+                     dp + strlen(run_dp));
+    else if (*command && el_json_text(document, "ci_reason", NULL) && ours)
+        el_text_line(stdout, "Next: %s --repeats 5    (and A so too: for intervals)", command);
+    else
+        el_text_line(stdout, "Next: %s report %s", el_program_word(), el_shell_word(dir, word, sizeof word));
+}
+
+static enum el_status show_difference(const struct el_options *options, struct el_side *a, struct el_side *b)
+{
+    struct el_store store = {.locked = false};
+    EL_TRY(el_sides_check(a, b));
+    EL_TRY(el_store_create(options->out, "explain", &store));
+    json_t *document = el_difference_document(a, b);
+    enum el_status status = document ? show(options, &store, document, el_difference_print)
+                                     : el_fail_errno("the difference of two records");
+    if (status == EL_OK && !options->json) say_next(document, b);
+    json_decref(document);
+    return status;
+}
+
+static enum el_status explain_records(const struct el_options *options)
+{
+    struct el_side a = {.run = NULL}, b = {.run = NULL};
+    if (!options->other[0])
+        return el_fail(EL_ERR_INVALID,
+                       "explain: %s alone has no other to be held against: give two records, or none to measure what "
+                       "makes dp slower than ddp",
+                       options->dir);
+    EL_TRY(el_options_check_records_alone("explain", options));
+    enum el_status status = el_side_open(options->dir, &a);
+    if (status == EL_OK) status = el_side_open(options->other, &b);
+    if (status == EL_OK) status = show_difference(options, &a, &b);
+    el_side_close(&a);
+    el_side_close(&b);
+    return status;
+}
+
 enum el_status el_cmd_explain(struct el_options *options, int *exit_status_p)
 {
     struct el_trial_set set;
+    if (options->dir[0]) return explain_records(options);
     EL_TRY(el_explain_resolve(options, &set));
     enum el_status status = measure(options, &set, exit_status_p);
     el_trials_free(&set);

@@ -71,14 +71,16 @@ static const struct el_command_row commands[] = {
      "  evenload scale --devices 1,2,4 --out results/mine   a second time: runs what is missing\n"
      "  evenload scale results/mine                     from its records: runs nothing\n",
      el_cmd_scale},
-    {"explain", JOBS, "what makes DataParallel slower than DistributedDataParallel, cause by cause", EL_CMD_EXPLAIN,
-     "[--model NAME] [--devices N|LIST] [--batch-per-device N] [options]",
+    {"explain", JOBS, "what makes DataParallel slower than DistributedDataParallel, or one record than another",
+     EL_CMD_EXPLAIN, "[A B] [--model NAME] [--devices N|LIST] [--batch-per-device N] [options]",
      "Take dp's six causes of a longer step away, in turn and each alone, in interleaved blocks, down to ddp's step: "
-     "what "
-     "each costs here, with intervals, and what the first device holds more because of it.",
+     "what each costs here, with intervals, and what the first device holds more because of it. With two records A and "
+     "B: where time and memory went from one to the other; measures nothing.",
      "  evenload explain                                  about a minute on two cores\n"
      "  evenload explain --model mlp --data dummy --batch-per-device 64\n"
-     "  evenload explain --inject 'pause=gather outputs:5'    5 ms more in one cause\n",
+     "  evenload explain --inject 'pause=gather outputs:5'    5 ms more in one cause\n"
+     "  evenload explain results/one results/two          a folder, or its results.json\n"
+     "  evenload explain results/mine:dp:128 results/mine:ddp:128\n",
      el_cmd_explain},
     {"regress", JOBS, "did training get slower? exit status for CI, with a known rate of false alarms", EL_CMD_REGRESS,
      "--ab 'BASE' 'HEAD' | --baseline DIR --current DIR|--from 'COMMAND' [options]",

@@ -1,96 +1,143 @@
-/* The figure of `explain`: a waterfall from dp's step down to ddp's, with the interval of each part. */
+/* The figure of `explain`: a waterfall from one step to another, part by part, with the interval of each: from dp's to
+ * ddp's by its causes, or from one record's to another's. */
 #include <math.h>
+#include <string.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/explain/explain.h"
 
-enum { BARS = EL_DP_FIXES + 3, WIDTH_IN_BARS = 12 };
+enum { BARS_MAX = 12, WIDTH_IN_BARS = 12 };
 
 struct bar {
-    const char *name, *kind; /* "step", "saved" or "added": by its colour */
-    double from, to;
-    double value; /* as its label has it */
-    const json_t *interval;
+    const char *name;
+    bool is_step;
+    double from, to, half; /* half: of the interval round `to`; 0: none */
+    bool shown;            /* its interval has no 0 in it */
 };
 
-static struct bar step_bar(const json_t *document, size_t v, const char *name)
+struct waterfall {
+    struct bar bars[BARS_MAX];
+    int n;
+    double at; /* where the last bar ended */
+};
+
+static double half_of(const json_t *interval)
 {
-    const json_t *step = json_array_get(json_object_get(document, "steps"), v);
-    double ms = el_json_number(step, "step_ms");
-    return (struct bar){name, "step", 0, ms, ms, json_object_get(step, "step_ci95")};
+    double width = el_json_number(interval, "1") - el_json_number(interval, "0");
+    return width > 0 ? width / 2 : 0;
 }
 
-/* From the step before to the one after. */
-static struct bar part_bar(const json_t *part, const char *name, double from)
+static void add_step(struct waterfall *fall, const char *name, double ms, const json_t *interval)
 {
-    double ms = el_json_number(part, "ms");
-    return (struct bar){name, ms < 0 ? "added" : "saved", from, from - ms, ms, json_object_get(part, "ci95")};
+    fall->bars[fall->n++] = (struct bar){name, true, 0, ms, half_of(interval), true};
+    fall->at = ms;
 }
 
-static void take_bars(const json_t *document, struct bar bars[BARS])
+/* `sign` of what the document calls a part: by how much it changes the step. */
+static void add_part(struct waterfall *fall, const char *name, const json_t *part, int sign)
 {
-    const json_t *causes = json_object_get(document, "causes");
-    int n = 0;
-    bars[n++] = step_bar(document, 0, "dp");
-    double at = bars[0].to;
-    for (size_t c = 0; c < EL_DP_FIXES; c++, n++) {
-        const json_t *cause = json_array_get(causes, c);
-        bars[n] = part_bar(cause, el_json_text(cause, "cause", "?"), at);
-        at = bars[n].to;
-    }
-    bars[n] = part_bar(json_object_get(document, "rest"), "rest", at);
-    bars[n + 1] = step_bar(document, EL_EXPLAIN_DDP, "ddp");
+    const json_t *interval = json_object_get(part, "ci95");
+    double to = fall->at + sign * el_json_number(part, "ms"), low = el_json_number(interval, "0"),
+           high = el_json_number(interval, "1");
+    if (fall->n + 2 > BARS_MAX) return; /* the last place is the last step's */
+    fall->bars[fall->n++] = (struct bar){name, false, fall->at, to, half_of(interval), !(low <= 0 && high >= 0)};
+    fall->at = to;
+}
+
+static void add_parts(struct waterfall *fall, const json_t *document, const char *key, const char *name, int sign)
+{
+    const json_t *parts = json_object_get(document, key);
+    for (size_t i = 0; i < json_array_size(parts); i++)
+        add_part(fall, el_json_text(json_array_get(parts, i), name, "?"), json_array_get(parts, i), sign);
+    add_part(fall, "rest", json_object_get(document, "rest"), sign);
+}
+
+static void take_causes(const json_t *document, struct waterfall *fall)
+{
+    const json_t *steps = json_object_get(document, "steps"), *dp = json_array_get(steps, 0),
+                 *ddp = json_array_get(steps, EL_EXPLAIN_DDP);
+    add_step(fall, "dp", el_json_number(dp, "step_ms"), json_object_get(dp, "step_ci95"));
+    add_parts(fall, document, "causes", "cause", -1);
+    add_step(fall, "ddp", el_json_number(ddp, "step_ms"), json_object_get(ddp, "step_ci95"));
+}
+
+static void take_difference(const json_t *document, struct waterfall *fall)
+{
+    add_step(fall, "A", el_json_number(document, "a.step_ms"), el_json_at(document, "a.step_ci95"));
+    add_parts(fall, document, "parts", "part", 1);
+    add_step(fall, "B", el_json_number(document, "b.step_ms"), el_json_at(document, "b.step_ci95"));
+}
+
+static double top(const struct bar *bar)
+{
+    return fmax(fmax(bar->from, bar->to), bar->to + bar->half);
 }
 
 /* Where the axis begins, so that small parts of a long step are seen, and where it ends. */
-static void find_extent(const struct bar bars[BARS], double *low_p, double *high_p)
+static void find_extent(const struct waterfall *fall, double *low_p, double *high_p)
 {
     double low = INFINITY, high = 0;
-    for (int i = 0; i < BARS; i++) {
-        double half = (el_json_number(bars[i].interval, "1") - el_json_number(bars[i].interval, "0")) / 2;
-        low = fmin(low, bars[i].to - (half > 0 ? half : 0));
-        high = fmax(high, fmax(bars[i].from, bars[i].to) + (half > 0 ? half : 0));
+    for (int i = 0; i < fall->n; i++) {
+        low = fmin(low, fall->bars[i].to - fall->bars[i].half);
+        high = fmax(high, top(&fall->bars[i]));
     }
     *low_p = fmax(0, low - 0.35 * (high - low));
     if (*low_p < 0.3 * high) *low_p = 0;
-    *high_p = high + 0.16 * (high - *low_p);
+    *high_p = high + 0.12 * (high - *low_p);
 }
 
 /* The whisker is the part's interval, at the end to which it goes. */
-static void put_bar(const struct bar *bar, int place, double low, FILE *file)
+static void put_bar(const struct bar *bar, int place, bool last, double low, FILE *file)
 {
     char text[EL_FIGURE_BYTES];
-    double width = el_json_number(bar->interval, "1") - el_json_number(bar->interval, "0"),
-           half = width > 0 ? width / 2 : 0;
-    fprintf(file, "%d\t%.6g\t%.6g\t%.6g\t%.6g\t%.6g\t%s%s\t%s\t%s\n", place + 1, fmax(low, fmin(bar->from, bar->to)),
-            fmax(bar->from, bar->to), bar->to - half, bar->to + half, fmax(bar->from, bar->to) + half,
-            bar->from > 0 && bar->value > 0 ? "-"
-            : bar->from > 0                 ? "+"
-                                            : "",
-            el_text_figure(fabs(bar->value), text), el_data_word(bar->name).text, bar->kind);
+    const char *kind = bar->is_step ? "step" : bar->to < bar->from ? "saved" : "added";
+    double change = bar->to - bar->from;
+    fprintf(file, "%d\t%.6g\t%.6g\t%.6g\t%.6g\t%.6g\t%s%s\t%s\t%s%s", place + 1, fmax(low, fmin(bar->from, bar->to)),
+            fmax(bar->from, bar->to), bar->to - bar->half, bar->to + bar->half, top(bar),
+            bar->is_step || change == 0 ? ""
+            : change < 0                ? "-"
+                                        : "+",
+            el_text_figure(fabs(change), text), el_data_word(bar->name).text, kind, bar->shown ? "" : "_pale");
+    el_data_number(file, last ? NAN : bar->to);
+    fputc('\n', file);
+}
+
+static void make_title(const json_t *document, bool is_dp, char title[EL_TITLE_BYTES])
+{
+    const struct el_data_text model = el_data_label(el_json_text(document, "model", "?"));
+    double batch = el_json_number(document, "global_batch");
+    if (is_dp)
+        snprintf(title, EL_TITLE_BYTES, "From dp's step to ddp's: %s, batch %.0f on %.0f devices", model.text, batch,
+                 (double)json_array_size(json_object_get(document, "devices")));
+    else
+        snprintf(title, EL_TITLE_BYTES, "From A (%s) to B (%s): %s, batch %.0f",
+                 el_data_label(el_json_text(document, "a.mode", "?")).text,
+                 el_data_label(el_json_text(document, "b.mode", "?")).text, model.text, batch);
 }
 
 static enum el_status write_explain(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)
 {
     (void)figure;
-    struct bar bars[BARS];
+    struct waterfall fall = {.n = 0};
     double low, high;
     char title[EL_TITLE_BYTES];
-    take_bars(document, bars);
-    if (!(bars[0].to > 0)) return EL_OK;
-    find_extent(bars, &low, &high);
-    snprintf(title, sizeof title, "From dp's step to ddp's: %s, batch %.0f on %.0f devices",
-             el_data_label(el_json_text(document, "model", "?")).text, el_json_number(document, "global_batch"),
-             (double)json_array_size(json_object_get(document, "devices")));
-    el_data_about(
+    bool is_dp = !el_json_is(document, "kind", "difference");
+    is_dp ? take_causes(document, &fall) : take_difference(document, &fall);
+    if (!(fall.bars[0].to > 0)) return EL_OK;
+    find_extent(&fall, &low, &high);
+    make_title(document, is_dp, title);
+    el_data_about(file,
+                  &(struct el_data_about){title, NULL, fall.n + 1, WIDTH_IN_BARS,
+                                          low > 0 ? "The axis does not begin at 0." : NULL},
+                  ", lowest, highest ms, what the bars are");
+    fprintf(file, "\t%.6g\t%.6g\t%s\n", low, high, is_dp ? "cause taken away, in turn" : "part of the step");
+    el_data_block(
         file,
-        &(struct el_data_about){title, NULL, BARS + 1, WIDTH_IN_BARS, low > 0 ? "the axis does not begin at 0" : NULL},
-        ", lowest, highest ms");
-    fprintf(file, "\t%.6g\t%.6g\n", low, high);
-    el_data_block(file, "place, lower end, upper end, whisker from, to, of the label, label, name, kind", "bars");
-    for (int i = 0; i < BARS; i++) put_bar(&bars[i], i, low, file);
-    fputs("?\t?\t?\t?\t?\t?\t_\t_\t_\n", file);
+        "place, lower end, upper end, whisker from, to, of the label, label, name, kind, where the next one begins",
+        "bars");
+    for (int i = 0; i < fall.n; i++) put_bar(&fall.bars[i], i, i + 1 == fall.n, low, file);
+    fputs("?\t?\t?\t?\t?\t?\t_\t_\t_\t?\n", file);
     *any_p = true;
     return EL_OK;
 }

@@ -17,8 +17,9 @@
 #include "runtime/launch/launch.h"
 
 enum { KIND = 0, RESULT, LAUNCH, FIXED_ARGUMENTS };
-/* The first step has buckets of its own, the second may find caches cold. */
-enum { WARMUP = 2, STEPS_MIN = 3, STEPS_MAX = 2000 };
+/* The first step has buckets of its own, the second may find caches cold. A hundred steps have a median, however short
+ * they are; five where nothing is computed, since time is virtual there, or no model's. */
+enum { WARMUP = 2, STEPS_MIN = 3, STEPS_MAX = 100, STEPS_UNCOMPUTED = 5 };
 
 struct launch {
     struct el_job job;
@@ -49,12 +50,18 @@ static double median_ms(const struct el_train_result *result)
     return median;
 }
 
+static bool computes(const struct el_trial *trial)
+{
+    return !strcmp(trial->devices[0].backend, "cpu") || !strcmp(trial->devices[0].backend, "cuda");
+}
+
 /* As many steps as fill a block's share of --min-time, by the block before. */
 static int64_t steps_of(const struct launch *launch, int variant)
 {
     double wanted = launch->job.trial->train.min_time_s * 1e3 / EL_EXPLAIN_BLOCKS / launch->step_ms[variant];
     if (!(launch->step_ms[variant] > 0) || !(wanted > STEPS_MIN)) return STEPS_MIN;
-    return wanted > STEPS_MAX ? STEPS_MAX : (int64_t)ceil(wanted);
+    int most = computes(launch->job.trial) ? STEPS_MAX : STEPS_UNCOMPUTED;
+    return wanted > most ? most : (int64_t)ceil(wanted);
 }
 
 static void configure(const struct el_explain_variant *of, struct el_train_config *config)
@@ -130,11 +137,6 @@ static enum el_status check(const struct launch *launch, int variant)
     json_decref(verdict);
     json_decref(row);
     return status;
-}
-
-static bool computes(const struct el_trial *trial)
-{
-    return !strcmp(trial->devices[0].backend, "cpu") || !strcmp(trial->devices[0].backend, "cuda");
 }
 
 static enum el_status run_launch(struct launch *launch)

@@ -113,6 +113,7 @@ struct el_options {
     struct el_sampler_options sampler;
     char preset[EL_PATH_BYTES]; /* of imbalance; "": none */
     char dir[EL_PATH_BYTES];    /* the argument that is no option: a run's folder */
+    char other[EL_PATH_BYTES];  /* the argument behind `dir`: explain's second record */
     char action[16];            /* the one before it, of a command that has several: baseline's; comm's operation */
     char store[EL_PATH_BYTES];  /* a stored baseline's folder */
     bool force;

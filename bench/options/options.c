@@ -95,7 +95,8 @@ static enum el_status take_rest(unsigned command, int argc, char **argv, struct 
     bool actions = command == EL_CMD_BASELINE || command == EL_CMD_COMM,
          ab = command == EL_CMD_REGRESS && options->regress.ab[0];
     bool taken = command == EL_CMD_BASELINE || ab || command == EL_CMD_PLOT || command == EL_CMD_TRACE_STATS ||
-                 command == EL_CMD_IMBALANCE || command == EL_CMD_SCALE || command == EL_CMD_REPORT;
+                 command == EL_CMD_IMBALANCE || command == EL_CMD_SCALE || command == EL_CMD_REPORT ||
+                 command == EL_CMD_EXPLAIN;
     const char *what = ab ? "head command" : "folder";
     for (int i = optind; i < argc; i++) {
         if (actions && !options->action[0] && *argv[i]) { /* baseline's and comm's first word says what to do */
@@ -104,12 +105,13 @@ static enum el_status take_rest(unsigned command, int argc, char **argv, struct 
             snprintf(options->action, sizeof options->action, "%s", argv[i]);
             continue;
         }
-        if (!taken || options->dir[0])
+        char *into = options->dir[0] && command == EL_CMD_EXPLAIN ? options->other : options->dir;
+        if (!taken || *into)
             return el_fail(EL_ERR_INVALID, "unexpected argument '%s': options begin with --; 'evenload %s --help'",
                            argv[i], el_command_name(command));
         if (strlen(argv[i]) >= sizeof options->dir) return el_fail(EL_ERR_INVALID, "the %s's name is too long", what);
         if (!*argv[i]) return el_fail(EL_ERR_INVALID, "the %s's name is empty", what);
-        snprintf(options->dir, sizeof options->dir, "%s", argv[i]);
+        snprintf(into, EL_PATH_BYTES, "%s", argv[i]);
     }
     return EL_OK;
 }
@@ -269,12 +271,13 @@ enum el_status el_options_check_together(const struct el_options *options)
     return check_has_effect(options);
 }
 
-/* Commands that measure, but for a folder, whose records they only show: there only how it is shown has a meaning. */
+/* Commands that measure, but for a folder, whose records they only show: there only how it is shown has a meaning, and
+ * where that goes. */
 enum el_status el_options_check_records_alone(const char *word, const struct el_options *options)
 {
     for (const struct el_option_row *row = el_option_rows(); row->name; row++)
         if (el_option_given(options, row->name) && strcmp(row->name, "json") && strcmp(row->name, "quiet") &&
-            strcmp(row->name, "markdown"))
+            strcmp(row->name, "markdown") && (strcmp(row->name, "out") || !options->other[0]))
             return el_fail(EL_ERR_INVALID,
                            "%s %s reads records and measures nothing: leave out --%s, or leave out the folder", word,
                            options->dir, row->name);

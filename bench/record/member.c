@@ -101,6 +101,8 @@ static struct el_device_summary told_by_spans(const struct el_member_account *ac
 {
     struct el_device_summary s = {.step_s = NAN,
                                   .busy_s = NAN,
+                                  .compute_s = NAN,
+                                  .other_s = NAN,
                                   .idle_s = NAN,
                                   .loading_exposed_s = NAN,
                                   .bubble_s = NAN,
@@ -314,6 +316,8 @@ json_t *el_record_member(const struct el_member_account *account)
     el_json_put(member, "gpu", el_record_gpu(account->gpu));
     el_json_put(member, "busy_ms", phases);
     el_json_put(member, "loading", loading_part(account->loading, s.loading_exposed_s));
+    put_ms(member, "compute_ms", s.compute_s);
+    put_ms(member, "other_ms", s.other_s);
     put_ms(member, "idle_ms", s.idle_s);
     put_ms(member, "bubble_ms", s.bubble_s);
     put_ms(member, "window_ms", s.window_s);

@@ -64,6 +64,17 @@ struct el_interval el_stats_difference(const double *x, size_t n)
     return (struct el_interval){.centre = mean, .low = mean - half, .high = mean + half, .valid = true};
 }
 
+struct el_interval el_stats_difference_unpaired(const double *a, size_t n_a, const double *b, size_t n_b)
+{
+    double mean = el_stats_mean(b, n_b) - el_stats_mean(a, n_a);
+    if (n_a < EL_REPEATS_MIN || n_b < EL_REPEATS_MIN) return none(mean, TOO_FEW);
+    if (!isfinite(mean)) return none(NAN, NOT_FINITE);
+    double v_a = pow(el_stats_stddev(a, n_a), 2) / (double)n_a, v_b = pow(el_stats_stddev(b, n_b), 2) / (double)n_b;
+    double df = pow(v_a + v_b, 2) / (v_a * v_a / (double)(n_a - 1) + v_b * v_b / (double)(n_b - 1));
+    double half = v_a + v_b > 0 ? el_stats_t_quantile(0.975, df) * sqrt(v_a + v_b) : 0;
+    return (struct el_interval){.centre = mean, .low = mean - half, .high = mean + half, .valid = true};
+}
+
 struct el_interval el_stats_interval_stretch(struct el_interval interval, double factor)
 {
     if (!interval.valid) return interval;

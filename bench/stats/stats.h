@@ -39,6 +39,8 @@ struct el_interval el_stats_interval(const double *x, size_t n);
 struct el_interval el_stats_ratio_paired(const double *a, const double *b, size_t n);
 /* The 95 % interval of the mean of n differences, one a repeat, in their own unit. They may be negative or 0. */
 struct el_interval el_stats_difference(const double *x, size_t n);
+/* The 95 % interval of mean(b) - mean(a), of launches that have nothing to do with each other: Welch's t. */
+struct el_interval el_stats_difference_unpaired(const double *a, size_t n_a, const double *b, size_t n_b);
 /* The same centre with the half width, on logarithms, times `factor`. Of an interval that is not valid: itself.
  * A whole repeat of a study, with as many repeats, is to be expected within sqrt(2) times: both have been measured. */
 struct el_interval el_stats_interval_stretch(struct el_interval interval, double factor);

@@ -1,0 +1,198 @@
+/* From two sides to the difference between them: the parts of a step, and memory by device and tag. */
+#include "bench/explain/difference.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/explain/explain.h"
+#include "bench/stats/stats.h"
+#include "runtime/base/probe.h"
+
+static const struct {
+    const char *name, *what;
+} parts[EL_PARTS] = {
+    [EL_PART_COMPUTE] = {"compute", "kernels, as long as they take without communication beside them"},
+    [EL_PART_CONTENTION] = {"contention", "kernels that are slower while communication runs"},
+    [EL_PART_EXPOSED] = {"exposed", "communication that moves data while the device does not compute"},
+    [EL_PART_SKEW] = {"skew", "waiting in collectives for a later device, without computing"},
+    [EL_PART_BUBBLE] = {"bubble", "a stage waits for its neighbours, or for the pipeline to fill or drain"},
+    [EL_PART_DATA] = {"data", "making or awaiting the batch, and copying it to the device"},
+    [EL_PART_IDLE] = {"idle", "none of these: the device waits for its host"},
+    [EL_PART_HOST] = {"host", "PyTorch's own: interpreter, its lock, and what starts each op"},
+};
+
+/* ---- what both sides know ---- */
+
+static bool knows(const struct el_side *side, int part)
+{
+    return isfinite(side->mean.ms[part]);
+}
+
+/* A part of `whole` on both sides, or of neither. */
+static void split(struct el_side *side, int whole, int part, bool both)
+{
+    for (size_t i = 0; i <= side->n; i++) {
+        struct el_parts *of = i == side->n ? &side->mean : side->launches ? &side->launches[i] : NULL;
+        if (of && both) of->ms[whole] -= of->ms[part];
+        if (of && !both) of->ms[part] = NAN;
+    }
+}
+
+/* What the host costs is known of PyTorch alone, and is no part of ours. */
+static void split_both(struct el_side *a, struct el_side *b)
+{
+    static const enum el_part of[][2] = {{EL_PART_COMPUTE, EL_PART_CONTENTION}, {EL_PART_EXPOSED, EL_PART_SKEW}};
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        bool both = knows(a, of[i][1]) && knows(b, of[i][1]);
+        split(a, of[i][0], of[i][1], both);
+        split(b, of[i][0], of[i][1], both);
+    }
+}
+
+static bool counts(const struct el_side *a, const struct el_side *b, int part)
+{
+    if (part == EL_PART_HOST) return knows(a, part) || knows(b, part);
+    return knows(a, part) && knows(b, part) && (a->mean.ms[part] != 0 || b->mean.ms[part] != 0);
+}
+
+/* ---- differences ---- */
+
+/* Launches of one run took turns: those of one number belong together. */
+static bool are_paired(const struct el_side *a, const struct el_side *b)
+{
+    bool paired = !strcmp(a->record, b->record) && a->n == b->n;
+    for (size_t i = 0; i < a->n && paired; i++) paired = a->repeat[i] == b->repeat[i];
+    return paired;
+}
+
+static json_t *difference_json(const struct el_side *a, const struct el_side *b, const double *of_a, const double *of_b)
+{
+    struct el_interval interval;
+    double *differences = calloc(a->n + 1, sizeof *differences);
+    for (size_t i = 0; differences && are_paired(a, b) && i < a->n; i++) differences[i] = of_b[i] - of_a[i];
+    interval = differences && are_paired(a, b) ? el_stats_difference(differences, a->n)
+                                               : el_stats_difference_unpaired(of_a, a->n, of_b, b->n);
+    free(differences);
+    json_t *row = json_object();
+    el_json_put_real(row, "ms", interval.centre);
+    el_json_put(row, "ci95", interval.valid ? json_pack("[f, f]", interval.low, interval.high) : json_null());
+    return row;
+}
+
+/* A launch's figure: a part (`part` at least 0), or what all the parts that count leave of its step. */
+static double figure(const struct el_side *side, size_t launch, int part, const bool *counted)
+{
+    const struct el_parts *of = side->launches ? &side->launches[launch] : &side->mean;
+    if (part >= 0) return isnan(of->ms[part]) && part == EL_PART_HOST ? 0 : of->ms[part];
+    double rest = side->step_ms[launch];
+    for (int p = 0; p < EL_PARTS; p++)
+        if (counted[p]) rest -= figure(side, launch, p, counted);
+    return fabs(rest) < 1e-9 * side->step_ms[launch] ? 0 : rest; /* what rounding left */
+}
+
+/* `part` negative: what those that are counted leave. */
+static json_t *row_json(const struct el_side *a, const struct el_side *b, int part, const bool *counted)
+{
+    double *of_a = calloc(a->n + 1, sizeof *of_a), *of_b = calloc(b->n + 1, sizeof *of_b);
+    for (size_t i = 0; of_a && of_b && i < a->n; i++) of_a[i] = figure(a, i, part, counted);
+    for (size_t i = 0; of_a && of_b && i < b->n; i++) of_b[i] = figure(b, i, part, counted);
+    json_t *row = of_a && of_b ? difference_json(a, b, of_a, of_b) : json_object();
+    if (!a->launches || !b->launches) el_json_put(row, "ci95", json_null()); /* the same mean for every launch */
+    bool ours = part == EL_PART_HOST;
+    el_json_put_real(row, "a_ms", ours && !knows(a, part) ? NAN : of_a ? el_stats_mean(of_a, a->n) : NAN);
+    el_json_put_real(row, "b_ms", ours && !knows(b, part) ? NAN : of_b ? el_stats_mean(of_b, b->n) : NAN);
+    free(of_a);
+    free(of_b);
+    return row;
+}
+
+static json_t *parts_json(const struct el_side *a, const struct el_side *b, const bool *counted)
+{
+    json_t *list = json_array();
+    for (int p = 0; p < EL_PARTS; p++) {
+        if (!counted[p]) continue;
+        json_t *row = row_json(a, b, p, counted);
+        el_json_put_text(row, "part", parts[p].name);
+        el_json_put_text(row, "what", parts[p].what);
+        json_array_append_new(list, row);
+    }
+    return list;
+}
+
+/* ---- memory ---- */
+
+/* Of each tag that changes, at both peaks; null where one of them knows no tags. */
+static json_t *tags_json(const json_t *a, const json_t *b)
+{
+    const json_t *of_a = el_json_at(a, "memory.at_peak_by_tag"), *of_b = el_json_at(b, "memory.at_peak_by_tag");
+    if (!json_is_object(of_a) || !json_is_object(of_b)) return json_null();
+    json_t *by_tag = json_object();
+    for (int t = 0; t < EL_TAG_COUNT; t++) {
+        const char *tag = el_tag_name((enum el_tag)t);
+        double change = json_number_value(json_object_get(of_b, tag)) - json_number_value(json_object_get(of_a, tag));
+        if (change != 0) el_json_put(by_tag, tag, json_integer((json_int_t)change));
+    }
+    return by_tag;
+}
+
+static json_t *device_json(const json_t *a, const json_t *b)
+{
+    json_t *row = json_object();
+    double of_a = el_json_number(a, "memory.peak_bytes"), of_b = el_json_number(b, "memory.peak_bytes");
+    el_json_put_text(row, "a_device", el_json_text(a, "device", NULL));
+    el_json_put_text(row, "b_device", el_json_text(b, "device", NULL));
+    el_json_put(row, "a_bytes", isnan(of_a) ? json_null() : json_integer((json_int_t)of_a));
+    el_json_put(row, "b_bytes", isnan(of_b) ? json_null() : json_integer((json_int_t)of_b));
+    el_json_put(row, "change_bytes", isnan(of_b - of_a) ? json_null() : json_integer((json_int_t)(of_b - of_a)));
+    el_json_put(row, "by_tag", tags_json(a, b));
+    return row;
+}
+
+static json_t *memory_json(const struct el_side *a, const struct el_side *b)
+{
+    const json_t *of_a = json_object_get(a->trial, "per_device"), *of_b = json_object_get(b->trial, "per_device");
+    size_t n = json_array_size(of_a) > json_array_size(of_b) ? json_array_size(of_a) : json_array_size(of_b);
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, device_json(json_array_get(of_a, i), json_array_get(of_b, i)));
+    return list;
+}
+
+/* ---- together ---- */
+
+static json_t *side_json(const struct el_side *side)
+{
+    static const char *const copied[] = {"id", "mode", "devices", "verdict", "command", NULL};
+    int64_t slowest = el_json_whole(side->trial, "slowest_member");
+    const json_t *device = json_array_get(json_object_get(side->trial, "per_device"), slowest < 0 ? 0 : (size_t)slowest);
+    json_t *json = json_pack("{s:o, s:I}", "record", el_json_string(side->record), "launches", (json_int_t)side->n);
+    struct el_interval interval = el_stats_difference(side->step_ms, side->n);
+    el_json_copy(json, side->trial, copied);
+    el_json_put_text(json, "device", el_json_text(device, "device", NULL));
+    el_json_put_text(json, "framework", el_side_framework(side));
+    el_json_put_text(json, "warning", el_json_text(side->trial, "warnings.0", NULL));
+    el_json_put_real(json, "step_ms", interval.centre);
+    el_json_put(json, "step_ci95", interval.valid ? json_pack("[f, f]", interval.low, interval.high) : json_null());
+    return json;
+}
+
+json_t *el_difference_document(struct el_side *a, struct el_side *b)
+{
+    bool counted[EL_PARTS];
+    split_both(a, b);
+    for (int p = 0; p < EL_PARTS; p++) counted[p] = counts(a, b, p);
+    bool enough = a->n >= EL_REPEATS_MIN && b->n >= EL_REPEATS_MIN, apart = a->launches && b->launches;
+    json_t *document =
+        json_pack("{s:i, s:s, s:O, s:O, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "schema", EL_EXPLAIN_SCHEMA, "kind",
+                  "difference", "model", json_object_get(a->trial, "model"), "global_batch",
+                  json_object_get(a->trial, "global_batch"), "a", side_json(a), "b", side_json(b), "whole",
+                  difference_json(a, b, a->step_ms, b->step_ms), "parts", parts_json(a, b, counted), "rest", row_json(a, b, -1, counted),
+                  "paired", are_paired(a, b), "differs", el_sides_differences(a, b), "memory", memory_json(a, b));
+    el_json_put_text(document, "ci_reason",
+                     !enough  ? "fewer than 5 launches of one of them"
+                     : !apart ? "parts have none: launches one by one are in repeats/, which is not beside each record"
+                              : NULL);
+    return document;
+}

@@ -1,0 +1,214 @@
+/* Reading a side of `explain A B`: which trial of which record, and the parts of its step in each launch. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
+#include "bench/explain/difference.h"
+#include "bench/record/record.h"
+#include "bench/report/report.h"
+#include "bench/report/row_names.h"
+
+/* ---- which trial ---- */
+
+/* "dp:128", or its id where another one is called the same. */
+static void name_trial(const json_t *trials, size_t at, char *name, size_t bytes)
+{
+    const json_t *trial = json_array_get(trials, at);
+    char mode[64], other_mode[64];
+    el_table_mode(trial, mode, sizeof mode);
+    snprintf(name, bytes, "%s:%.0f", mode, el_json_number(trial, "global_batch"));
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        const json_t *other = json_array_get(trials, i);
+        el_table_mode(other, other_mode, sizeof other_mode);
+        if (i != at && !strcmp(mode, other_mode) &&
+            el_json_number(other, "global_batch") == el_json_number(trial, "global_batch"))
+            snprintf(name, bytes, "%s", el_json_text(trial, "id", "?"));
+    }
+}
+
+static bool is_chosen(const json_t *trials, size_t at, const char *choice)
+{
+    char mode[64], name[96];
+    const json_t *trial = json_array_get(trials, at);
+    el_table_mode(trial, mode, sizeof mode);
+    name_trial(trials, at, name, sizeof name);
+    return !*choice || !strcmp(choice, name) || !strcmp(choice, mode) || el_json_is(trial, "id", choice);
+}
+
+static enum el_status choose(const char *path, const char *choice, struct el_side *side)
+{
+    const json_t *trials = json_object_get(side->run, "trials");
+    char names[400] = "", name[96];
+    int n = 0;
+    bool any = false;
+    for (size_t i = 0; i < json_array_size(trials); i++) any = any || is_chosen(trials, i, choice);
+    for (size_t i = 0; i < json_array_size(trials); i++) {
+        if (any && !is_chosen(trials, i, choice)) continue;
+        name_trial(trials, i, name, sizeof name);
+        el_text_append(names, sizeof names, "%s%s", *names ? ", " : "", name);
+        side->trial = json_array_get(trials, i);
+        n++;
+    }
+    if (n == 0) return el_fail(EL_ERR_INVALID, "%s has no trials", path);
+    if (!any) return el_fail(EL_ERR_INVALID, "%s has no trial '%.60s': it has %s", path, choice, names);
+    if (n > 1)
+        return el_fail(EL_ERR_INVALID, "%s has %d trials%s%.60s: name one of them, as %s:%s (%s)", path, n,
+                       *choice ? " called " : "", choice, path, name, names);
+    if (!el_report_is_ok(side->trial))
+        return el_fail(EL_ERR_INVALID, "%s: %s did not finish: %s", path, names,
+                       el_json_text(side->trial, "reason", "no reason was given"));
+    return EL_OK;
+}
+
+/* Parts "DIR:MODE:BATCH": the longest beginning that is there is the path. */
+static enum el_status find_record(const char *word, char path[EL_PATH_BYTES], const char **choice_p,
+                                  char record[EL_PATH_BYTES])
+{
+    struct stat info;
+    size_t length = strlen(word);
+    if (length >= EL_PATH_BYTES - sizeof "/results.json")
+        return el_fail(EL_ERR_INVALID, "the folder's name is too long");
+    snprintf(path, EL_PATH_BYTES, "%s", word);
+    while (stat(path, &info) != 0) {
+        char *colon = strrchr(path, ':');
+        if (!colon) return el_fail(EL_ERR_IO, "%s: there is no such folder, and no such record", word);
+        *colon = 0;
+    }
+    length = strlen(path);
+    *choice_p = word[length] ? word + length + 1 : "";
+    snprintf(record, EL_PATH_BYTES, "%.*s%s", (int)(EL_PATH_BYTES - sizeof "/results.json"), path,
+             S_ISDIR(info.st_mode) ? "/results.json" : "");
+    return EL_OK;
+}
+
+/* ---- its step, launch by launch ---- */
+
+static double or_zero(double value, bool zero)
+{
+    return isnan(value) && zero ? 0 : value;
+}
+
+/* Of the device whose step it is. `alone`: it has no others to talk to. */
+static struct el_parts parts_of(const json_t *member, bool alone)
+{
+    double idle = el_json_number(member, "idle_ms"), other = el_json_number(member, "other_ms"),
+           exposed = or_zero(el_json_number(member, "comm.exposed_ms"), alone),
+           loading = el_json_number(member, "busy_ms.data") + el_json_number(member, "busy_ms.h2d"),
+           data = isnan(other) ? loading : fmin(loading, other), compute = el_json_number(member, "compute_ms"),
+           bubble = fmin(or_zero(el_json_number(member, "bubble_ms"), true), idle);
+    if (isnan(compute)) compute = el_json_number(member, "step_ms") - idle - exposed - data; /* an older record */
+    struct el_parts parts = {
+        {[EL_PART_COMPUTE] = compute,
+         [EL_PART_CONTENTION] = or_zero(el_json_number(member, "control.on.compute_ms") -
+                                            el_json_number(member, "control.off.compute_ms"),
+                                        alone),
+         [EL_PART_EXPOSED] = exposed,
+         [EL_PART_SKEW] = or_zero(el_json_number(member, "comm.wait_exposed_ms"), alone || exposed == 0),
+         [EL_PART_BUBBLE] = bubble,
+         [EL_PART_DATA] = data,
+         [EL_PART_IDLE] = idle - bubble,
+         [EL_PART_HOST] = NAN}};
+    return parts;
+}
+
+static double mean_step_ms(const json_t *repeat)
+{
+    double *steps;
+    size_t n = el_json_numbers(json_object_get(repeat, "step_ms"), &steps);
+    double mean = el_stats_mean(steps, n);
+    free(steps);
+    return mean;
+}
+
+/* The launch's own file, beside the record. New reference, or NULL. */
+static json_t *load_launch(const struct el_side *side, double number)
+{
+    const char *slash = strrchr(side->record, '/');
+    char path[2 * EL_PATH_BYTES];
+    snprintf(path, sizeof path, "%.*srepeats/%s-%.0f.json", slash ? (int)(slash + 1 - side->record) : 0, side->record,
+             el_json_text(side->trial, "id", "?"), number);
+    return json_load_file(path, 0, NULL);
+}
+
+static void read_parts(struct el_side *side)
+{
+    int64_t slowest = el_json_whole(side->trial, "slowest_member");
+    bool alone = el_json_number(side->trial, "devices") == 1, known = side->launches && slowest >= 0;
+    const json_t *repeats = json_object_get(side->trial, "repeats");
+    size_t at = slowest < 0 ? SIZE_MAX : (size_t)slowest, k = 0;
+    side->mean = parts_of(json_array_get(json_object_get(side->trial, "per_device"), at), alone);
+    for (size_t i = 0; i < side->n && known; i++) {
+        json_t *launch = load_launch(side, side->repeat[i]);
+        const json_t *member = json_array_get(json_object_get(launch, "members"), at);
+        known = member != NULL;
+        side->launches[i] = parts_of(member, alone);
+        json_decref(launch);
+    }
+    for (size_t i = 0; i < json_array_size(repeats) && el_side_framework(side); i++) {
+        const json_t *repeat = json_array_get(repeats, i);
+        if (el_report_is_ok(repeat) && k < side->n) side->launches[k++].ms[EL_PART_HOST] = el_json_number(repeat, "host_ms");
+        known = true;
+    }
+    for (int p = 0; p < EL_PARTS && known; p++) {
+        double sum = 0;
+        for (size_t i = 0; i < side->n; i++) sum += side->launches[i].ms[p];
+        side->mean.ms[p] = sum / (double)side->n;
+    }
+    if (known) return;
+    free(side->launches);
+    side->launches = NULL;
+}
+
+static enum el_status read_launches(struct el_side *side)
+{
+    const json_t *repeats = json_object_get(side->trial, "repeats");
+    size_t room = json_array_size(repeats) + 1;
+    side->step_ms = calloc(room, sizeof *side->step_ms);
+    side->repeat = calloc(room, sizeof *side->repeat);
+    side->launches = calloc(room, sizeof *side->launches);
+    if (!side->step_ms || !side->repeat || !side->launches) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a record");
+    for (size_t i = 0; i + 1 < room; i++) {
+        const json_t *repeat = json_array_get(repeats, i);
+        double ms = mean_step_ms(repeat);
+        if (!el_report_is_ok(repeat) || !(ms > 0)) continue;
+        side->step_ms[side->n] = ms;
+        for (int p = 0; p < EL_PARTS; p++) side->launches[side->n].ms[p] = NAN;
+        side->repeat[side->n++] = el_json_number(repeat, "repeat");
+    }
+    if (side->n == 0) return el_fail(EL_ERR_INVALID, "%s: the trial has no steps", side->record);
+    read_parts(side);
+    return EL_OK;
+}
+
+const char *el_side_framework(const struct el_side *side)
+{
+    return el_json_text(side->run, "environment.framework", NULL);
+}
+
+enum el_status el_side_open(const char *word, struct el_side *side_p)
+{
+    struct el_side side = {.run = NULL};
+    char path[EL_PATH_BYTES];
+    const char *choice = "";
+    EL_TRY(find_record(word, path, &choice, side.record));
+    EL_TRY(el_record_read(side.record, &side.run));
+    enum el_status status = choose(path, choice, &side);
+    if (status == EL_OK) status = read_launches(&side);
+    if (status == EL_OK)
+        *side_p = side;
+    else
+        el_side_close(&side);
+    return status;
+}
+
+void el_side_close(struct el_side *side)
+{
+    json_decref(side->run);
+    free(side->step_ms);
+    free(side->repeat);
+    free(side->launches);
+    *side = (struct el_side){.run = NULL};
+}
