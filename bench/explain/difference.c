@@ -77,7 +77,7 @@ static json_t *difference_json(const struct el_side *a, const struct el_side *b,
     free(differences);
     json_t *row = json_object();
     el_json_put_real(row, "ms", interval.centre);
-    el_json_put(row, "ci95", interval.valid ? json_pack("[f, f]", interval.low, interval.high) : json_null());
+    el_json_put(row, "ci95", el_json_interval(interval.low, interval.high));
     return row;
 }
 
@@ -166,7 +166,8 @@ static json_t *side_json(const struct el_side *side)
 {
     static const char *const copied[] = {"id", "mode", "devices", "verdict", "command", NULL};
     int64_t slowest = el_json_whole(side->trial, "slowest_member");
-    const json_t *device = json_array_get(json_object_get(side->trial, "per_device"), slowest < 0 ? 0 : (size_t)slowest);
+    const json_t *device =
+        json_array_get(json_object_get(side->trial, "per_device"), slowest < 0 ? 0 : (size_t)slowest);
     json_t *json = json_pack("{s:o, s:I}", "record", el_json_string(side->record), "launches", (json_int_t)side->n);
     struct el_interval interval = el_stats_difference(side->step_ms, side->n);
     el_json_copy(json, side->trial, copied);
@@ -174,7 +175,7 @@ static json_t *side_json(const struct el_side *side)
     el_json_put_text(json, "framework", el_side_framework(side));
     el_json_put_text(json, "warning", el_json_text(side->trial, "warnings.0", NULL));
     el_json_put_real(json, "step_ms", interval.centre);
-    el_json_put(json, "step_ci95", interval.valid ? json_pack("[f, f]", interval.low, interval.high) : json_null());
+    el_json_put(json, "step_ci95", el_json_interval(interval.low, interval.high));
     return json;
 }
 
@@ -184,12 +185,12 @@ json_t *el_difference_document(struct el_side *a, struct el_side *b)
     split_both(a, b);
     for (int p = 0; p < EL_PARTS; p++) counted[p] = counts(a, b, p);
     bool enough = a->n >= EL_REPEATS_MIN && b->n >= EL_REPEATS_MIN, apart = a->launches && b->launches;
-    json_t *document =
-        json_pack("{s:i, s:s, s:O, s:O, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "schema", EL_EXPLAIN_SCHEMA, "kind",
-                  "difference", "model", json_object_get(a->trial, "model"), "global_batch",
-                  json_object_get(a->trial, "global_batch"), "a", side_json(a), "b", side_json(b), "whole",
-                  difference_json(a, b, a->step_ms, b->step_ms), "parts", parts_json(a, b, counted), "rest", row_json(a, b, -1, counted),
-                  "paired", are_paired(a, b), "differs", el_sides_differences(a, b), "memory", memory_json(a, b));
+    json_t *document = json_pack("{s:i, s:s, s:O, s:O, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "schema",
+                                 EL_EXPLAIN_SCHEMA, "kind", "difference", "model", json_object_get(a->trial, "model"),
+                                 "global_batch", json_object_get(a->trial, "global_batch"), "a", side_json(a), "b",
+                                 side_json(b), "whole", difference_json(a, b, a->step_ms, b->step_ms), "parts",
+                                 parts_json(a, b, counted), "rest", row_json(a, b, -1, counted), "paired",
+                                 are_paired(a, b), "differs", el_sides_differences(a, b), "memory", memory_json(a, b));
     el_json_put_text(document, "ci_reason",
                      !enough  ? "fewer than 5 launches of one of them"
                      : !apart ? "parts have none: launches one by one are in repeats/, which is not beside each record"

@@ -38,10 +38,10 @@ struct el_parts {
 struct el_side {
     char record[EL_PATH_BYTES]; /* the file */
     json_t *run;
-    const json_t *trial; /* of it */
-    size_t n;            /* launches that finished */
-    double *step_ms;     /* [n] */
-    double *repeat;      /* [n]: their numbers */
+    const json_t *trial;       /* of it */
+    size_t n;                  /* launches that finished */
+    double *step_ms;           /* [n] */
+    double *repeat;            /* [n]: their numbers */
     struct el_parts *launches; /* [n]; NULL: only the mean is known */
     struct el_parts mean;
 };

@@ -48,9 +48,12 @@ static const struct el_column time_columns[] = {EL_TEXT("part", -12, "part"),
                                                 EL_FIGURE("B - A ms", 11, "ms"),
                                                 EL_INTERVAL("95 % interval", 18, "ci95"),
                                                 EL_NO_MORE};
-static const struct el_column memory_columns[] = {
-    EL_SHOWN("device", -14, show_device), EL_MIB("A MiB", 9, "a_bytes"), EL_MIB("B MiB", 9, "b_bytes"),
-    EL_MIB("B - A", 9, "change_bytes"), {.head = "of which", .gap = 2, .width = -50, .show = show_tags}, EL_NO_MORE};
+static const struct el_column memory_columns[] = {EL_SHOWN("device", -14, show_device),
+                                                  EL_MIB("A MiB", 9, "a_bytes"),
+                                                  EL_MIB("B MiB", 9, "b_bytes"),
+                                                  EL_MIB("B - A", 9, "change_bytes"),
+                                                  {.head = "of which", .gap = 2, .width = -50, .show = show_tags},
+                                                  EL_NO_MORE};
 
 static void print_side(const json_t *document, const char *name, FILE *out)
 {
@@ -96,8 +99,7 @@ static void print_times(const json_t *document, FILE *out)
     json_object_set_new(rest, "part", json_string("rest"));
     fputc('\n', out);
     el_table_heads(&table, EL_TABLE_PLAIN);
-    for (size_t i = 0; i < json_array_size(parts); i++)
-        el_table_row(&table, EL_TABLE_PLAIN, json_array_get(parts, i));
+    for (size_t i = 0; i < json_array_size(parts); i++) el_table_row(&table, EL_TABLE_PLAIN, json_array_get(parts, i));
     el_table_row(&table, EL_TABLE_PLAIN, rest);
     print_whole(&table, document);
     json_decref(rest);
@@ -106,9 +108,9 @@ static void print_times(const json_t *document, FILE *out)
         const json_t *part = json_array_get(parts, i);
         fprintf(out, "%-12s%s\n", el_json_text(part, "part", "?"), el_json_text(part, "what", "?"));
     }
-    fprintf(out, "%-12s%s\n", "rest", json_array_size(parts) > 1
-                                           ? "what these leave of the step: other work of the host in it, and its clock"
-                                           : "all else: kernels and communication, which PyTorch's record does not part");
+    fprintf(out, "%-12s%s\n", "rest",
+            json_array_size(parts) > 1 ? "what these leave of the step: other work of the host in it, and its clock"
+                                       : "all else: kernels and communication, which PyTorch's record does not part");
     if (el_json_text(document, "ci_reason", NULL))
         el_text_say("No interval: ", "", EL_REPORT_COLUMNS, out, "%s.", el_json_text(document, "ci_reason", ""));
 }

@@ -96,15 +96,15 @@ static struct el_parts parts_of(const json_t *member, bool alone)
 {
     double idle = el_json_number(member, "idle_ms"), other = el_json_number(member, "other_ms"),
            exposed = or_zero(el_json_number(member, "comm.exposed_ms"), alone),
-           loading = el_json_number(member, "busy_ms.data") + el_json_number(member, "busy_ms.h2d"),
-           data = isnan(other) ? loading : fmin(loading, other), compute = el_json_number(member, "compute_ms"),
+           loading = el_json_number(member, "loading.exposed_ms"), compute = el_json_number(member, "compute_ms"),
            bubble = fmin(or_zero(el_json_number(member, "bubble_ms"), true), idle);
+    if (isnan(loading)) loading = el_json_number(member, "busy_ms.data") + el_json_number(member, "busy_ms.h2d");
+    double data = isnan(other) ? loading : fmin(loading, other);
     if (isnan(compute)) compute = el_json_number(member, "step_ms") - idle - exposed - data; /* an older record */
     struct el_parts parts = {
         {[EL_PART_COMPUTE] = compute,
-         [EL_PART_CONTENTION] = or_zero(el_json_number(member, "control.on.compute_ms") -
-                                            el_json_number(member, "control.off.compute_ms"),
-                                        alone),
+         [EL_PART_CONTENTION] = or_zero(
+             el_json_number(member, "control.on.compute_ms") - el_json_number(member, "control.off.compute_ms"), alone),
          [EL_PART_EXPOSED] = exposed,
          [EL_PART_SKEW] = or_zero(el_json_number(member, "comm.wait_exposed_ms"), alone || exposed == 0),
          [EL_PART_BUBBLE] = bubble,
@@ -149,7 +149,8 @@ static void read_parts(struct el_side *side)
     }
     for (size_t i = 0; i < json_array_size(repeats) && el_side_framework(side); i++) {
         const json_t *repeat = json_array_get(repeats, i);
-        if (el_report_is_ok(repeat) && k < side->n) side->launches[k++].ms[EL_PART_HOST] = el_json_number(repeat, "host_ms");
+        if (el_report_is_ok(repeat) && k < side->n)
+            side->launches[k++].ms[EL_PART_HOST] = el_json_number(repeat, "host_ms");
         known = true;
     }
     for (int p = 0; p < EL_PARTS && known; p++) {
@@ -169,7 +170,8 @@ static enum el_status read_launches(struct el_side *side)
     side->step_ms = calloc(room, sizeof *side->step_ms);
     side->repeat = calloc(room, sizeof *side->repeat);
     side->launches = calloc(room, sizeof *side->launches);
-    if (!side->step_ms || !side->repeat || !side->launches) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a record");
+    if (!side->step_ms || !side->repeat || !side->launches)
+        return el_fail(EL_ERR_HOST_MEMORY, "no memory for a record");
     for (size_t i = 0; i + 1 < room; i++) {
         const json_t *repeat = json_array_get(repeats, i);
         double ms = mean_step_ms(repeat);

@@ -49,7 +49,8 @@ static void append_sizes(const json_t *a, const json_t *b, char *text, size_t by
 
 enum el_status el_sides_check(const struct el_side *a, const struct el_side *b)
 {
-    static const char *const same[][2] = {{"model", "model"}, {"config.data", "data"}, {"global_batch", "global batch"}};
+    static const char *const same[][2] = {
+        {"model", "model"}, {"config.data", "data"}, {"global_batch", "global batch"}};
     char text[512] = "";
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
         const json_t *x = el_json_at(a->trial, same[i][0]), *y = el_json_at(b->trial, same[i][0]);
@@ -71,8 +72,8 @@ static void add(json_t *list, const char *field, const json_t *a, const json_t *
     if (!unlike(a, b)) return;
     show(a, one);
     show(b, two);
-    json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "field", field, "a", el_json_string(one), "b",
-                                          el_json_string(two)));
+    json_array_append_new(
+        list, json_pack("{s:s, s:o, s:o}", "field", field, "a", el_json_string(one), "b", el_json_string(two)));
 }
 
 static void add_fields(json_t *list, const json_t *a, const json_t *b, const char *const *fields)
@@ -82,12 +83,13 @@ static void add_fields(json_t *list, const json_t *a, const json_t *b, const cha
 
 json_t *el_sides_differences(const struct el_side *a, const struct el_side *b)
 {
-    static const char *const of_trial[] = {"mode",      "devices",      "procs",    "dtype", "optimizer",
+    static const char *const of_trial[] = {"mode", "devices",      "procs",     "dtype", "optimizer",
                                            "seed", "communicator", "simulated", NULL};
-    static const char *const of_machine[] = {"hostname", "cpu_model",      "cores_online", "affinity",    "governor",
-                                             "commit",   "compiler_flags", "cpu_library",  "gpu_driver", "framework", NULL};
+    static const char *const of_machine[] = {"hostname", "cpu_model",      "cores_online", "affinity",   "governor",
+                                             "commit",   "compiler_flags", "cpu_library",  "gpu_driver", "framework",
+                                             NULL};
     /* How long was measured, and what has been said already. */
-    static const char *const left_out[] = {"model_sizes", "data",        "steps",       "warmup", "min_time_s",
+    static const char *const left_out[] = {"model_sizes", "data",        "steps",          "warmup",       "min_time_s",
                                            "timeout_s",   "batch_given", "comm_timeout_s", "control_pairs"};
     json_t *list = json_array(), *value;
     const char *key;

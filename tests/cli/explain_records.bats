@@ -60,7 +60,7 @@ assert first["by_tag"] == {"grad": -40, "bucket": 30}, first
 assert second["a_bytes"] is None and second["b_bytes"] == 9 and second["change_bytes"] is None
 END
     run --separate-stderr "$EVENLOAD" explain a/results.json b --out t
-    [[ $status -eq 0 && $output == *"From A to B: mlp, batch 64"*"They differ in mode (dp, ddp)"*"exposed         0.50     1.50       1.00       1.00 - 1.00"* ]] || show
+    [[ $status -eq 0 && $output == *"From A to B: mlp, batch 64"*"They differ in mode (dp, ddp)"*"exposed          0.50     1.50       1.00       1.00 - 1.00"* ]] || show
     [[ $output == *"grad -3.8e-05, bucket +2.9e-05"* && $output == *"t/explain.json"*"Next: "*"explain    (dp's step, cause by cause)"* ]] || show
     run --separate-stderr "$EVENLOAD" plot t
     [[ $status -eq 2 && $stderr == "evenload: gnuplot is not installed"*"the data files lie in t/plots"* ]] || show
