@@ -32,7 +32,8 @@ PREFIX_NOTE := $(if $(filter install uninstall,$(MAKECMDGOALS))$(LIBS_PREFIX)$(f
 WARN := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 $(WERROR)
 OPT  := -O2 -g
 ifeq ($(SAN),address)
-OPT  := -O1 -g1 -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=undefined,float-cast-overflow -fno-omit-frame-pointer
+# Compiled in half the time, which is more than most of it runs; what computes gets -O1 below.
+OPT  := -O0 -g1 -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=undefined,float-cast-overflow -fno-omit-frame-pointer
 else ifeq ($(SAN),thread)
 OPT  := -O1 -g1 -fsanitize=thread -fno-omit-frame-pointer
 else ifeq ($(SAN),fuzz)
@@ -100,7 +101,8 @@ MODULES := $(call module,$(HAVE_DNNL),$(DNNL_OBJECTS),el_dnnl) $(call module,$(H
            $(call module,$(HAVE_PROTOBUF),$(CHAKRA_OBJECTS),el_chakra) \
            $(call module,$(HAVE_CUDA),$(CUDA_OBJECTS),el_cuda) $(call module,$(and $(HAVE_CUDA),$(HAVE_NCCL)),$(NCCL_OBJECTS),el_nccl) \
            $(call module,$(HAVE_CUDA),$(NVTX_OBJECTS),el_nvtx)
-SOURCES := $(filter-out kernels/cuda/%,$(wildcard kernels/*.c kernels/*/*.c runtime/*/*.c runtime/comm/tcp/*.c profiles/*.c bench/*.c bench/*/*.c))
+# BENCH=0: the library without the program's own part, for tests of what lies below.
+SOURCES := $(filter-out kernels/cuda/%,$(wildcard kernels/*.c kernels/*/*.c runtime/*/*.c runtime/comm/tcp/*.c profiles/*.c $(if $(filter 0,$(BENCH)),,bench/*.c bench/*/*.c)))
 LIBRARY := $(BUILD)/libevenload.a
 OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out bench/main.c,$(SOURCES)))
 WHOLE   := -Wl,--whole-archive $(LIBRARY) -Wl,--no-whole-archive
@@ -252,10 +254,10 @@ $(BUILD)/bench/plot/plot.o: EXTRA += -DEL_SOURCE_DIR='"$(CURDIR)"'
 
 # The reference kernels are the truth: no contraction, no fast-math. The fast ones choose their instruction set at run time.
 # Under the address sanitizer, which forbids most of it, -O3 takes three times as long to compile.
-KERNEL_OPT := $(if $(filter address,$(SAN)),,-O3)
+KERNEL_OPT := $(if $(filter address,$(SAN)),-O1,-O3)
 $(BUILD)/kernels/reference/%.o: EXTRA += $(KERNEL_OPT) -ffp-contract=off
 $(BUILD)/kernels/cpu/%.o: EXTRA += $(KERNEL_OPT) -fno-math-errno -fno-trapping-math
-$(BUILD)/runtime/comm/combine.o $(BUILD)/runtime/parallel/shard.o $(BUILD)/runtime/data/fit.o $(BUILD)/runtime/data/tones.o: EXTRA += -O3
+$(BUILD)/runtime/comm/combine.o $(BUILD)/runtime/parallel/shard.o $(BUILD)/runtime/data/fit.o $(BUILD)/runtime/data/tones.o: EXTRA += $(KERNEL_OPT)
 ifeq ($(SAN),address)
 # GCC 11 gives vectors of 64 bytes too little alignment on the stack that finds uses after return.
 $(BUILD)/kernels/cpu/%.o: EXTRA += --param asan-use-after-return=0
@@ -292,6 +294,9 @@ $(BUILD)/%.o: %.cu $(BUILD)/cuda.stamp Makefile
 
 $(BUILD)/emulated/%.cu.o $(BUILD)/emulated/%.cc.o: EMULATED := $(CXX) -std=c++17 -Wall -Wextra $(WERROR) -include tests/gpu/emulator/emulator.h -x c++
 $(BUILD)/emulated/%.c.o: EMULATED := $(CC) -std=c11 $(WARN)
+ifeq ($(SAN),address)
+$(EMULATED_KERNELS) $(call emulated,tests/cards/cublas.c tests/cards/cudnn.c tests/gpu/emulator/*.cc): EXTRA += -O1
+endif
 # The sanitizer sees of these what they tell it, and not their locks (tests/cards/machine.h).
 ifeq ($(SAN),thread)
 CARDS_UNSEEN  := $(call emulated,$(addprefix tests/cards/,sync.c machine.c failures.c streams.c events.c memory.c copies.c report.c nvml.c nccl_world.c nccl_item.c \

@@ -1,4 +1,4 @@
-# Command lines that also run under the address sanitizer (scripts/test): few, and quick, but through every room of bench/.
+# Command lines under the address sanitizer, where alone this file runs (scripts/test): few, and quick, but through every room of bench/.
 # What a launched process has to say is in its log, what the program itself has in its exit status.
 load common
 
