@@ -29,9 +29,8 @@ static const struct el_command_row commands[] = {
      el_cmd_run},
     {"data", MEASURE, "what loading costs, stage by stage, and how many workers hide it", EL_CMD_DATA,
      "[--data FILE|DIR] [--workers LIST] [--mode NAME] [options]",
-     "Train with each number of loader workers, interleaved, and say what a batch costs from file to device, how much "
-     "of "
-     "a step loading leaves exposed, who waits for whom, and the smallest number of workers that hides it.",
+     "Train with each number of loader workers, interleaved. Shows what a batch costs from file to device, how much of "
+     "loading is exposed, who waits for whom, and the smallest number of workers that hides it.",
      "  evenload data --data train.txt                         sentences, read line by line\n"
      "  evenload data --model resnet18 --data images/ --image 64 --workers 0,1,2,4\n"
      "  evenload data --inject disk=1 --batch 32                a disk that takes 1 ms more for each read\n"
@@ -52,8 +51,8 @@ static const struct el_command_row commands[] = {
      el_cmd_report},
     {"imbalance", JOBS, "which device holds more memory, and of what", EL_CMD_IMBALANCE,
      "[DIR | --modes LIST --batch LIST | --preset NAME] [--dry-run] [options]",
-     "What each device holds, computes and sends, and what the first one holds more than the others. Uses the "
-     "records in DIR, or runs the missing trials.",
+     "What each device holds, computes and sends, and how much more the first one holds. Uses the records in DIR, or "
+     "runs the missing trials.",
      "  evenload imbalance results/mlp                     from its records: runs nothing\n"
      "  evenload imbalance --out results/two               dp and ddp; a second time it runs nothing\n"
      "  evenload imbalance --preset two-cards --dry-run    the published table, predicted\n"
@@ -73,9 +72,9 @@ static const struct el_command_row commands[] = {
      el_cmd_scale},
     {"explain", JOBS, "what makes DataParallel slower than DistributedDataParallel, or one record than another",
      EL_CMD_EXPLAIN, "[A B] [--model NAME] [--devices N|LIST] [--batch-per-device N] [options]",
-     "Take dp's six causes of a longer step away, in turn and each alone, in interleaved blocks, down to ddp's step: "
-     "what each costs here, with intervals, and what the first device holds more because of it. With two records A and "
-     "B: where time and memory went from one to the other; measures nothing.",
+     "What makes dp's step longer than ddp's here: takes its six causes away, one after another and each alone, in "
+     "interleaved blocks. Shows what each costs, with an interval, and how much more the first device holds because of "
+     "it. With two records A and B: where time and memory went from one to the other; measures nothing.",
      "  evenload explain                                  about a minute on two cores\n"
      "  evenload explain --model mlp --data dummy --batch-per-device 64\n"
      "  evenload explain --inject 'pause=gather outputs:5'    5 ms more in one cause\n"
@@ -85,16 +84,14 @@ static const struct el_command_row commands[] = {
     {"regress", JOBS, "did training get slower? exit status for CI, with a known rate of false alarms", EL_CMD_REGRESS,
      "--ab 'BASE' 'HEAD' | --baseline DIR --current DIR|--from 'COMMAND' [options]",
      "Did training get slower? Compares two programs, interleaved, or a run with earlier ones. Exit status: 0 no, 1 "
-     "yes, 2 "
-     "bad use "
-     "or unreadable input, 3 inconclusive, 4 no baseline that fits.",
+     "yes, 2 wrong usage or unreadable input, 3 inconclusive, 4 no baseline that fits.",
      "  evenload regress --ab 'base/evenload run --json --quiet' 'build/evenload run --json --quiet'\n"
      "  evenload regress --ab './old-train.sh' './train.sh' --metric step_ms --budget 5m\n"
      "  evenload regress --baseline results/baseline --current results/mlp\n"
      "  evenload regress --baseline results/baseline --from 'python train.py' --add\n",
      el_cmd_regress},
     {"baseline", JOBS, "keep runs of this machine, for regress to compare with", EL_CMD_BASELINE,
-     "[add DIR|add --from 'COMMAND'|show [DIR]|accept DIR] [options]",
+     "[add DIR|add --from 'COMMAND'|show|accept DIR] [options]",
      "Keep runs as this machine's baseline, show what it can detect, accept a new level.",
      "  evenload baseline add results/mlp       one more session; eight are needed\n"
      "  evenload baseline add --from 'python train.py' --launches 7\n"
@@ -110,9 +107,8 @@ static const struct el_command_row commands[] = {
      el_cmd_watch},
     {"trace-stats", OTHERS, "exposed communication, overlap and idle time in traces of PyTorch's profiler",
      EL_CMD_TRACE_STATS, "DIR|FILE [--json]",
-     "What any traces of PyTorch's profiler (Kineto), yours or those of 'run --trace', say of communication: how much "
-     "of it "
-     "is exposed, how much hidden behind computation, and how long each device is idle. DIR: a file a rank, .json or "
+     "Read traces of PyTorch's profiler (Kineto), yours or those of 'run --trace': how much communication is exposed, "
+     "how much is hidden behind computation, and how long each device is idle. DIR: one file per rank, .json or "
      ".json.gz.",
      "  evenload trace-stats log/my-job\n"
      "  evenload run --mode ddp --trace traces && evenload trace-stats traces\n",
@@ -121,15 +117,14 @@ static const struct el_command_row commands[] = {
      "[OPERATION] [-b BYTES] [-e BYTES] [-f N] [-n N] [options]",
      "Time collectives at each size, out of place and in place, check their data, and compare with the rate at which "
      "the machine copies memory. OPERATION: all_reduce (the default), broadcast, reduce, all_gather, reduce_scatter, "
-     "alltoall, scatter, "
-     "gather, sendrecv, all, or p2p: every pair of ranks.",
+     "alltoall, scatter, gather, sendrecv, all, or p2p: every pair of ranks.",
      "  evenload comm                                     all_reduce, 8 bytes to 128 MiB, two CPU devices\n"
      "  evenload comm all -b 1K -e 16M --comm local       every operation, a thread per device\n"
      "  evenload comm all_reduce --comm-algorithm all     direct, ring and a parameter server\n"
      "  mpirun -n 4 evenload comm all_reduce -b 8 -e 128M -f 2\n",
      el_cmd_comm},
-    {"verify", TRUST, "does this build compute right, here? every mode, model and optimizer against one device",
-     EL_CMD_VERIFY, "[--quick] [--modes LIST] [--json] [--out DIR]",
+    {"verify", TRUST, "does this build compute right here? every mode, model and optimizer is checked", EL_CMD_VERIFY,
+     "[--quick] [--modes LIST] [--json] [--out DIR]",
      "Train every mode with every model and optimizer on two, three and four devices, in one process and in several, "
      "and compare losses and gradients with what the mode must give: single's, or the mean of the ranks' means. On CPU "
      "devices, and on GPUs where there are any.",

@@ -56,10 +56,10 @@ static void print_overview(FILE *file)
     for (const struct el_command_row *row = el_command_rows(); row->name; row++) {
         if (row->group != group) fprintf(file, "%s%s\n", *group ? "\n" : "", row->group);
         group = row->group;
-        fprintf(file, "  %-9s  %s\n", row->name, row->brief);
+        fprintf(file, "  %-11s  %s\n", row->name, row->brief);
     }
     fprintf(file, "\n'evenload COMMAND --help' lists its options. Start with 'evenload "
-                  "compare'.\nExit status: 0 success, 1 a trial failed (--strict: or is not valid), 2 bad use or "
+                  "compare'.\nExit status: 0 success, 1 a trial failed (--strict: or is not valid), 2 wrong usage or "
                   "something\nmissing, 130 interrupted; regress, baseline and watch have their own.\n");
 }
 

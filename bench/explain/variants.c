@@ -42,12 +42,6 @@ enum el_status el_explain_resolve(const struct el_options *options, struct el_tr
     struct el_options dp = *options;
     dp.n_modes = 1;
     snprintf(dp.modes[0], sizeof dp.modes[0], "dp");
-    if (*options->dp_fix)
-        return el_fail(EL_ERR_INVALID, "--dp-fix %.60s: explain measures them all: leave it out", options->dp_fix);
-    if (options->train.epochs || options->train.n_accumulate > 1 || options->train.output_device > 0 ||
-        options->train.loss_in_replica)
-        return el_fail(EL_ERR_INVALID,
-                       "explain takes plain dp apart: leave --accumulate, --output-device and --loss-in out");
     EL_TRY(el_trials_resolve(EL_CMD_EXPLAIN, &dp, set_p));
     const struct el_trial *trial = &set_p->trials[0];
     enum el_status status = EL_OK;

@@ -29,11 +29,15 @@ static void print_row(FILE *file, const struct el_option_row *row, unsigned comm
     print_item(file, left, right);
 }
 
-static void print_choices(FILE *file)
+static void print_modes(FILE *file)
 {
     fprintf(file, "\nModes\n");
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++)
         print_item(file, mode->name, mode->summary);
+}
+
+static void print_models(FILE *file)
+{
     fprintf(file, "\nModels\n");
     for (const struct el_model_info *model = el_model_list(); model->name; model++)
         print_item(file, model->name, model->summary);
@@ -53,6 +57,7 @@ void el_options_help(FILE *file, unsigned command)
         group = row->group;
         print_row(file, row, command);
     }
-    if (command & EL_CMD_OF_TRIALS) print_choices(file);
+    if (command & EL_CMD_OF_MODES) print_modes(file);
+    if (command & EL_CMD_OF_TRIALS) print_models(file);
     fprintf(file, "\nExamples\n%s", info->examples);
 }

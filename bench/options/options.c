@@ -28,7 +28,9 @@ void el_options_defaults(unsigned command, struct el_options *options)
     options->regress.budget_s = -1;
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
         const char *initial = el_option_initial(row, command);
-        if ((row->commands & command) && *initial && el_option_set(row, initial, options) != EL_OK) abort();
+        /* A trial of `explain` has also what only commands that are told a mode can be given. */
+        bool has = row->commands & command || (command == EL_CMD_EXPLAIN && row->commands == EL_CMD_OF_MODES);
+        if (has && *initial && el_option_set(row, initial, options) != EL_OK) abort();
     }
 }
 
@@ -242,8 +244,7 @@ static enum el_status check_modes_take(const struct el_options *options)
     return EL_OK;
 }
 
-/* Options that were given and would change nothing: refused, since whoever gave them meant something. */
-/* Options that say how something is done that is not done. */
+/* Options that say how something is done that is not done: refused, since whoever gave them meant something. */
 static enum el_status check_has_effect(const struct el_options *options)
 {
     static const char *const of_workers[] = {"worker", "prefetch"};

@@ -35,7 +35,8 @@ enum el_command_bit {
     EL_CMD_DATA = 65536,
     EL_CMD_EXPLAIN = 131072,
     EL_CMD_ALL = 262143,
-    EL_CMD_OF_TRIALS = EL_CMD_COMPARE | EL_CMD_RUN | EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA | EL_CMD_EXPLAIN
+    EL_CMD_OF_MODES = EL_CMD_COMPARE | EL_CMD_RUN | EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA,
+    EL_CMD_OF_TRIALS = EL_CMD_OF_MODES | EL_CMD_EXPLAIN /* which has modes, schedules and blocks of its own */
 };
 
 enum el_option_kind {

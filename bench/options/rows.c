@@ -19,16 +19,13 @@
 
 #define BUCKET_MB                                                                                                      \
     "ddp, spmg, copies of a model in stages (--mesh): MiB of gradients at which a bucket is closed, as PyTorch's "     \
-    "bucket_cap_mb (default: the first 1, the "                                                                        \
-    "others 25)"
+    "bucket_cap_mb (default: the first 1, the others 25)"
 #define BUCKET_VIEW                                                                                                    \
-    "ddp: gradients are views of the buckets, as with PyTorch's gradient_as_bucket_view: saves the copies in and "     \
-    "out, "                                                                                                            \
-    "and as much memory as the parameters take"
+    "ddp: gradients are views of the buckets, as with PyTorch's gradient_as_bucket_view: no copies in and out, and "   \
+    "less memory, by as much as the parameters take"
 #define PIN_MEMORY                                                                                                     \
-    "GPUs: batches lie in pinned memory of the host's (PyTorch's pin_memory); off: in pageable memory, from which "    \
-    "the "                                                                                                             \
-    "driver stages each copy"
+    "GPUs: batches lie in pinned host memory (PyTorch's pin_memory); off: in pageable memory, from which the driver "  \
+    "stages each copy"
 
 enum {
     COMPARE = EL_CMD_COMPARE,
@@ -48,7 +45,8 @@ enum {
     TRACE_STATS = EL_CMD_TRACE_STATS,
     LOADING = EL_CMD_DATA,
     EXPLAIN = EL_CMD_EXPLAIN,
-    OF_TRIALS = EL_CMD_OF_TRIALS
+    OF_TRIALS = EL_CMD_OF_TRIALS,
+    OF_MODES = EL_CMD_OF_MODES
 };
 
 static const char WHAT[] = "What is measured", TRAINING[] = "Training", SIZES[] = "Sizes of the model",
@@ -106,8 +104,11 @@ static const struct el_option_row before_sizes[] = {
      "processes: 1 (one thread per device), or one per device (ddp's default); spmg: any divisor of the number of "
      "devices (default: 1)",
      RANGE(1, EL_MEMBERS_MAX)},
-    {WHAT, "batch", "LIST", AT(BATCH, batches), OF_TRIALS, "global batch: samples per step over all devices",
-     DEFAULT("64,128,256"), OTHERWISE({RUN | LOADING | EXPLAIN, "64"}, {SCALE, ""})},
+    {WHAT, "batch", "LIST", AT(BATCH, batches), COMPARE | IMBALANCE | LOADING,
+     "global batches, comma-separated: samples per step over all devices", DEFAULT("64,128,256"),
+     OTHERWISE({LOADING, "64"})},
+    {WHAT, "batch", "N", AT(BATCH, batches), RUN | SCALE | EXPLAIN, "global batch: samples per step over all devices",
+     DEFAULT("64"), OTHERWISE({SCALE, ""})},
     {WHAT, "batch-per-device", "LIST", AT(BATCH_PER_DEVICE, batches), OF_TRIALS,
      "local batch: samples per step on each device"},
     {WHAT, "device-mem", "BYTES", AT(BYTES, device_mem_bytes), OF_TRIALS,
@@ -118,7 +119,7 @@ static const struct el_option_row before_sizes[] = {
     {GATE, "baseline", "DIR", AT(TEXT, regress.baseline), REGRESS, "store of this machine's sessions"},
     {GATE, "current", "DIR", AT(TEXT, regress.current), REGRESS, "folder of the run to compare with --baseline"},
     {GATE, "from", "'COMMAND'", AT(TEXT, regress.from), REGRESS | BASELINE,
-     "shell command to launch in place of a run that was measured; prints metrics, as with --ab"},
+     "shell command to launch and measure; it prints lines 'metric value unit'"},
     {GATE, "launches", "N", AT(INT, regress.launches), REGRESS | BASELINE,
      "launches of --from; their median is the session's figure", DEFAULT("7"), RANGE(1, 200)},
     {GATE, "name", "TEXT", AT(TEXT, regress.name), REGRESS | BASELINE,
@@ -192,39 +193,39 @@ static const struct el_option_row before_sizes[] = {
      "ddp, spmg, and mp and pipeline with --mesh: send rank 0's buffers (batch norm's running statistics) to all ranks "
      "before each step's forward, as PyTorch's broadcast_buffers",
      CHOICES("off|on"), DEFAULT("on")},
-    {TRAINING, "output-device", "N", AT(INT, train.output_device), OF_TRIALS,
+    {TRAINING, "output-device", "N", AT(INT, train.output_device), OF_MODES,
      "dp: position in --devices, from 0, of the device on which outputs are gathered and their loss is computed; the "
      "first device of the list is the master",
      DEFAULT("0"), RANGE(0, EL_MEMBERS_MAX - 1)},
-    {TRAINING, "loss-in", "WHERE", AT(SWITCH, train.loss_in_replica), OF_TRIALS,
+    {TRAINING, "loss-in", "WHERE", AT(SWITCH, train.loss_in_replica), OF_MODES,
      "dp: compute one loss from the gathered outputs, or one in each replica, whose mean is the step's loss",
      CHOICES("output|replica"), DEFAULT("output")},
-    {TRAINING, "dp-fix", "LIST", AT(TEXT, dp_fix), OF_TRIALS,
-     "dp: causes of its step's length to do without: inputs, outputs, update (with outputs), replicas (with update), "
-     "overlap, threads, comma-separated, or all: then its step is ddp's; evenload explain measures them"},
-    {TRAINING, "sync", "WHAT", AT(SWITCH, train.sync_params), OF_TRIALS,
+    {TRAINING, "dp-fix", "LIST", AT(TEXT, dp_fix), OF_MODES,
+     "dp: do without these causes of a longer step, comma-separated: inputs, outputs, update (with outputs), replicas "
+     "(with update), overlap, threads; all: its step is then ddp's ('evenload explain' measures them)"},
+    {TRAINING, "sync", "WHAT", AT(SWITCH, train.sync_params), OF_MODES,
      "manual: average gradients before the optimizer's step, or parameters after it", CHOICES("grad|param"),
      DEFAULT("grad")},
-    {TRAINING, "accumulate", "N", AT(COUNT, train.n_accumulate), OF_TRIALS,
+    {TRAINING, "accumulate", "N", AT(COUNT, train.n_accumulate), OF_MODES,
      "single, dp, ddp, manual: micro-steps per optimizer step; gradients accumulate on each device, and the last "
      "micro-step synchronizes them, as with PyTorch's no_sync (dp: each micro-step does)",
      DEFAULT("1"), RANGE(1, 1024)},
-    {TRAINING, "mesh", "dp=N,pp=N", AT(TEXT, mesh), OF_TRIALS,
+    {TRAINING, "mesh", "dp=N,pp=N", AT(TEXT, mesh), OF_MODES,
      "mp, pipeline: copies of the model (dp, by default 1) and stages of each copy (pp); spmg: dp alone, the number of "
      "data-parallel ranks, each with equally many devices (default: --procs, or 1)"},
-    {TRAINING, "reduce", "HOW", AT(CHOICE, train.reduce), OF_TRIALS,
+    {TRAINING, "reduce", "HOW", AT(CHOICE, train.reduce), OF_MODES,
      "spmg: sum gradients over all devices (flat), or within each process and then over the processes' first devices "
      "(hierarchical)",
      CHOICES("flat|hierarchical"), DEFAULT("flat")},
-    {TRAINING, "cut", "WHERE", AT(TEXT, cut), OF_TRIALS,
+    {TRAINING, "cut", "WHERE", AT(TEXT, cut), OF_MODES,
      "mp, pipeline: first node of each part after the first, comma-separated, or what to balance: time, memory or "
      "nodes (default: time)"},
-    {TRAINING, "micro", "N", AT(COUNT, train.n_micro), OF_TRIALS,
+    {TRAINING, "micro", "N", AT(COUNT, train.n_micro), OF_MODES,
      "pipeline: micro-batches per step (default: the number of devices, or what FILE.csv has)", RANGE(1, EL_MICRO_MAX)},
-    {TRAINING, "schedule", "NAME|FILE.csv", AT(TEXT, schedule), OF_TRIALS,
+    {TRAINING, "schedule", "NAME|FILE.csv", AT(TEXT, schedule), OF_MODES,
      "pipeline: the order of forwards and backwards; FILE.csv: a compute table written by torch.distributed.pipelining",
      CHOICES("1f1b|gpipe|interleaved|zero-bubble"), DEFAULT("1f1b")},
-    {TRAINING, "parts", "N", AT(INT, train.parts), OF_TRIALS,
+    {TRAINING, "parts", "N", AT(INT, train.parts), OF_MODES,
      "pipeline: parts of the model per device (default: interleaved 2, the others 1)", RANGE(1, EL_PARTS_MAX)},
     {TRAINING, "tf32", "HOW", AT(SWITCH, tf32), OF_TRIALS,
      "GPUs: matrix products in TF32 (10-bit mantissa) instead of f32", CHOICES("off|on"), DEFAULT("off")},
@@ -245,26 +246,23 @@ static const struct el_option_row after_sizes[] = {
      "memory: the set is read and decoded before training; disk: each batch reads and decodes its own samples",
      CHOICES("memory|disk"), DEFAULT("memory"), OTHERWISE({LOADING, "disk"})},
     {DATA, "workers", "N", AT(INT, train.loading.workers), COMPARE | RUN | SCALE | IMBALANCE,
-     "loader workers of each device, which make batches ahead of their step (PyTorch's num_workers); 0: the step makes "
-     "its own",
+     "loader workers of each device, which make batches ahead of time (PyTorch's num_workers); 0: each step makes its "
+     "own",
      DEFAULT("0"), RANGE(0, EL_WORKERS_MAX)},
     {DATA, "workers", "LIST", AT(NUMBERS, workers), LOADING,
      "numbers of loader workers, comma-separated; 0 is always measured", DEFAULT("0,1,2,4"), RANGE(0, EL_WORKERS_MAX)},
     {DATA, "worker", "KIND", AT(CHOICE, train.loading.kind), OF_TRIALS,
-     "loader workers are threads, or processes as PyTorch's", CHOICES("thread|process"), DEFAULT("thread")},
+     "what a loader worker is: a thread, or a process as in PyTorch", CHOICES("thread|process"), DEFAULT("thread")},
     {DATA, "prefetch", "LIST", AT(NUMBERS, prefetch), LOADING,
      "batches that each worker keeps ahead (PyTorch's prefetch_factor); of a list, one row for each", DEFAULT("2"),
      RANGE(1, EL_PREFETCH_MAX)},
     {DATA, "prefetch", "N", AT(INT, train.loading.prefetch), COMPARE | RUN | SCALE | IMBALANCE,
      "batches that each worker keeps ahead (PyTorch's prefetch_factor)", DEFAULT("2"), RANGE(1, EL_PREFETCH_MAX)},
     {DATA, "page-cache", "HOW", AT(CHOICE, page_cache), LOADING,
-     "warm: read as the system keeps files; cold: drop what is read from the page cache before each read; both: one "
-     "row "
-     "for each",
+     "warm: files stay in the page cache; cold: they are dropped from it before each read; both: one row for each",
      CHOICES("warm|cold|both"), DEFAULT("both")},
     {DATA, "page-cache", "HOW", AT(CHOICE, page_cache), COMPARE | RUN | SCALE | IMBALANCE,
-     "--data-in disk: warm: read as the system keeps files; cold: drop what is read from the page cache before each "
-     "read",
+     "with --data-in disk. warm: files stay in the page cache; cold: they are dropped from it before each read",
      CHOICES("warm|cold"), DEFAULT("warm")},
     {DATA, "pin-memory", "HOW", AT(CHOICE, pin_memory), LOADING, PIN_MEMORY "; both: one row for each",
      CHOICES("on|off|both"), DEFAULT("on")},
@@ -275,24 +273,25 @@ static const struct el_option_row after_sizes[] = {
      "the next batch is made and copied on a stream of its own while the device computes",
      CHOICES("on|off|ahead"), DEFAULT("on")},
     {DATA, "augment", "HOW", AT(SWITCH, train.augment), OF_TRIALS,
-     "models over images: training images moved by up to an eighth of their side, and mirrored, at random",
+     "models over images: move training images by up to an eighth of their side, and mirror them, at random",
      CHOICES("off|on"), DEFAULT("off")},
     {DATA, "vectors", "FILE", AT(TEXT, vectors), OF_TRIALS,
-     "textcnn: word vectors for the embedding to begin with, as text (word2vec, GloVe); they are trained on, unless "
+     "textcnn: initial word vectors of the embedding, as text (word2vec, GloVe); they are trained further, unless "
      "--freeze embedding is given"},
     {DATA, "load", "FILE", AT(TEXT, load), COMPARE | RUN,
-     "safetensors file of the weights to begin with, by PyTorch's names and shapes (default: drawn by --seed)"},
+     "safetensors file of the initial weights, by PyTorch's names and shapes (default: drawn by --seed)"},
     {DATA, "save", "FILE", AT(TEXT, save), RUN,
      "write the weights to a safetensors file: those after the last measured step, with --epochs of the best epoch"},
     {DATA, "epochs", "N", AT(COUNT, train.epochs), COMPARE | RUN, "train whole epochs and evaluate, instead of --steps",
      RANGE(1, 1e6)},
 
-    {MEASURING, "steps", "N", AT(COUNT, train.steps), OF_TRIALS, "minimum number of measured steps", DEFAULT("10"),
+    {MEASURING, "steps", "N", AT(COUNT, train.steps), OF_MODES, "minimum number of measured steps", DEFAULT("10"),
      RANGE(1, 1e9)},
-    {MEASURING, "warmup", "N", AT(COUNT, train.warmup), OF_TRIALS, "warm-up steps, reported separately", DEFAULT("5"),
+    {MEASURING, "warmup", "N", AT(COUNT, train.warmup), OF_MODES, "warm-up steps, reported separately", DEFAULT("5"),
      RANGE(0, 1e9)},
     {MEASURING, "min-time", "S", AT(REAL, train.min_time_s), OF_TRIALS,
-     "minimum measured time in seconds: steps are added to reach it (GPUs: 2.2, whose driver's utilization needs it)",
+     "minimum measured time in seconds: steps are added to reach it (GPUs: 2.2, so that the driver can tell their "
+     "utilization)",
      DEFAULT("1"), OTHERWISE({EXPLAIN, "0.6"}), RANGE(0, 86400)},
     {MEASURING, "repeats", "N", AT(INT, repeats), OF_TRIALS, "launches per trial, each in fresh processes",
      DEFAULT("5"), OTHERWISE({RUN, "1"}, {LOADING, "3"}), RANGE(1, 1000)},
@@ -307,11 +306,10 @@ static const struct el_option_row after_sizes[] = {
      CHOICES("0|1|2|3"), DEFAULT("3"), LETTER('a')},
     {MEASURING, "timeout", "S", AT(REAL, timeout_s),
      COMPARE | RUN | REGRESS | BASELINE | SCALE | IMBALANCE | COMM | VERIFY | LOADING | EXPLAIN,
-     "time limit of a launch in seconds (warm-up, measured steps, control); beyond it the row is 'timeout'",
-     DEFAULT("300"), RANGE(0.1, 1e6)},
+     "time limit of each launch, in seconds", DEFAULT("300"), RANGE(0.1, 1e6)},
     {MEASURING, "profile", "SCHEDULE", AT(TEXT, profile), RUN,
-     "a table by op of some measured steps, by torch.profiler's schedule: wait=1,warmup=1,active=2[,repeat=N]"
-     "[,skip_first=N]; without repeat cycles go on to the end"},
+     "print a table by op of some measured steps, by torch.profiler's schedule: wait=1,warmup=1,active=2[,repeat=N]"
+     "[,skip_first=N]; without repeat, cycles go on to the end"},
     {MEASURING, "sort", "COLUMN", AT(CHOICE, sort), RUN, "--profile: what the table by op is sorted by",
      CHOICES("self|total|calls|memory|flops|bytes|name"), DEFAULT("self")},
     {MEASURING, "no-record", NULL, AT(UNFLAG, record), COMPARE | RUN, "record step times only, no spans"},
@@ -335,22 +333,23 @@ static const struct el_option_row after_sizes[] = {
      "how long a collective may wait for other ranks (30s, 5m); 0: as long as --timeout", DEFAULT("0"),
      RANGE(0, 864000)},
     {MEASURING, "beside", "N", AT(INT, beside), RUN,
-     "single: N further devices train the same at the same time, in step and without communication, and are not "
-     "measured: what working devices of one machine cost each other",
+     "single: N further devices train the same at the same time, without communication, and are not measured: shows "
+     "what the devices of one machine cost each other",
      RANGE(0, EL_MEMBERS_MAX - 1)},
     {MEASURING, "costs", "DIRS", AT(TEXT, costs), OF_TRIALS,
      "sim devices: folders with measured times, comma-separated: of 'evenload comm' (collectives, messages) and of "
-     "'run --mode single' (kernels), with --beside too"},
-    {MEASURING, "control", "WHAT", AT(CHOICE, train.control), OF_TRIALS,
+     "'run --mode single' (kernels), also with --beside"},
+    {MEASURING, "control", "WHAT", AT(CHOICE, train.control), OF_MODES,
      "what to switch off and on in A/B blocks after the measured steps, to measure its cost",
      CHOICES("none|comm|record"), DEFAULT("comm"), OTHERWISE({LOADING, "none"})},
-    {MEASURING, "control-pairs", "N", AT(INT, train.control_pairs), OF_TRIALS, "number of A/B pairs of control blocks",
+    {MEASURING, "control-pairs", "N", AT(INT, train.control_pairs), OF_MODES, "number of A/B pairs of control blocks",
      DEFAULT("4"), RANGE(1, EL_CONTROL_PAIRS_MAX)},
     {MEASURING, "inject", "LIST", AT(TEXT, inject), OF_TRIALS | COMM | VERIFY,
      "inject disturbances, to see whether they are found: wire=MS (per MiB), delay=POS:MS, straggler=POS:RATIO, "
      "compute=RATIO, op=LABEL:RATIO, pause=LABEL:MS, leak=POS:BYTES, oversize=POS:BYTES, wrong=POS:X (added to a "
-     "number of each collective), disk=MS (each read of a loader), worker=BATCH (the loader worker that is to make it "
-     "ends)"},
+     "number of each collective), disk=MS (each read of a loader), worker=BATCH (ends the loader worker before it "
+     "makes "
+     "this batch)"},
     {MEASURING, "interval", "MS", AT(REAL, interval_ms), WATCH,
      "time between samples of CPU time and memory; longer if sampling would take over 0.4 % of a core", DEFAULT("100"),
      RANGE(10, 60000)},
@@ -359,13 +358,14 @@ static const struct el_option_row after_sizes[] = {
 
     {OUTPUT, "out", "DIR", AT(TEXT, out),
      COMPARE | RUN | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | LOADING | EXPLAIN,
-     "folder for the results (default: results/<time>-<command>); compare, scale, imbalance and data go on with a run "
-     "in it"},
+     "folder for the results (default: results/<time>-<command>); compare, scale, imbalance and data continue a run "
+     "that is in it"},
     {OUTPUT, "trace", "DIR", AT(TEXT, trace), RUN,
-     "write what the steps of --profile (default: wait=1,warmup=1,active=2,repeat=1) did, a file a rank, for Perfetto "
-     "and HTA"},
-    {OUTPUT, "chakra", "DIR", AT(TEXT, chakra), RUN,
-     "write the same steps as MLCommons Chakra's execution traces, DIR/rank.0.et and so on, for simulators"},
+     "write traces of the steps of --profile (default: wait=1,warmup=1,active=2,repeat=1), one file per rank, for "
+     "Perfetto and HTA"},
+#define PIN_MEMORY                                                                                                     \
+    "GPUs: batches lie in pinned host memory (PyTorch's pin_memory); off: in pageable memory, from which the driver "  \
+    "stages each copy"
     {OUTPUT, "junit", "FILE", AT(TEXT, regress.junit), REGRESS, "write JUnit XML, one case per cell"},
     {OUTPUT, "markdown", "FILE", AT(TEXT, regress.markdown), REGRESS | REPORT,
      "write a Markdown table ($GITHUB_STEP_SUMMARY is appended to)"},
@@ -373,7 +373,7 @@ static const struct el_option_row after_sizes[] = {
     {OUTPUT, "dry-run", NULL, AT(FLAG, dry_run), RUN | IMBALANCE,
      "print the predicted memory of each device, and with --costs the predicted step; run nothing"},
     {OUTPUT, "strict", NULL, AT(FLAG, strict), COMPARE | RUN | SCALE,
-     "exit status 1 where a trial is suspect or unchecked; results are written as always"},
+     "exit status 1 if a trial is suspect or unchecked; results are written all the same"},
     {OUTPUT, "store", "DIR", AT(TEXT, store), BASELINE, "folder of the baseline store; it holds one folder per machine",
      DEFAULT("results/baseline")},
     {OUTPUT, "force", NULL, AT(FLAG, force), BASELINE,

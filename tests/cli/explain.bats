@@ -56,9 +56,9 @@ END
 
 @test "explain refuses what it cannot take apart" {
     refuses "give --devices 2 or more" "$EVENLOAD" explain "${SMALL[@]}" --devices 1
-    refuses "explain measures them all: leave it out" "$EVENLOAD" explain "${SMALL[@]}" --dp-fix all
+    refuses "--dp-fix is an option of 'evenload compare', not of 'explain'" "$EVENLOAD" explain "${SMALL[@]}" --dp-fix all
     refuses "give one batch" "$EVENLOAD" explain "${SMALL[@]}" --batch 16,32
-    refuses "leave --accumulate, --output-device and --loss-in out" "$EVENLOAD" explain "${SMALL[@]}" --accumulate 2
+    refuses "--accumulate is an option of 'evenload compare', not of 'explain'" "$EVENLOAD" explain "${SMALL[@]}" --accumulate 2
     refuses "unknown fix 'repicas': did you mean 'replicas'?" "$EVENLOAD" run --mode dp "${QUICK[@]}" --dp-fix threads,repicas
     [[ ! -e results ]]
 }

@@ -32,6 +32,7 @@ quickened() {
     *' comm') echo "$1 -b 1K -e 64K -n 2 -w 1" ;;
     *' data '*) echo "$1 --model mlp --features 16 --hidden 8 --warmup 1 --steps 2 --min-time 0 --workers 1 --page-cache warm --repeats 1" ;;
     *' run '*) echo "$1 $TINY --batch 8" ;;
+    *' explain '*) echo "$1 --features 16 --hidden 8 --min-time 0 --batch-per-device 8 --repeats 1" ;;
     *) echo "$1 $TINY --batch-per-device 8 --repeats 1" ;;
     esac
 }
