@@ -21,7 +21,7 @@ static void print_of_store(const char *store, bool found, bool in_store, const c
     char folder[EL_WORD_BYTES], word[EL_WORD_BYTES];
     if (in_store)
         fprintf(out, "Next: measure again for another session: this run is %s\n",
-                found ? "the accepted level already" : "a session of the store");
+                found ? "the accepted level already" : "in the store already");
     else
         el_text_line(out, "Next: %s baseline %s %s%s%s%s", el_program_word(), found ? "accept" : "add",
                      el_shell_word(run, folder, sizeof folder), elsewhere ? " --store " : "",

@@ -226,7 +226,7 @@ static void say_gpu(const json_t *trials, FILE *out)
     double comm_bytes = el_json_number(trial, "comm.bytes");
     bool on_gpus = el_json_text(json_array_get(trials, 0), "per_device.0.uuid", NULL) != NULL;
     if (comm_bytes > 0)
-        snprintf(comm, sizeof comm, ", %s MiB sent a step by all devices in %s", el_text_mib(comm_bytes, sent),
+        snprintf(comm, sizeof comm, ", %s MiB sent per step by all devices in %s", el_text_mib(comm_bytes, sent),
                  el_json_text(trial, "mode", "?"));
     double param_bytes = el_json_number(trial, "param_bytes"), trained_bytes = el_json_number(trial, "trained_bytes");
     if (trained_bytes < param_bytes)
@@ -235,7 +235,7 @@ static void say_gpu(const json_t *trials, FILE *out)
         snprintf(
             carried, sizeof carried,
             "Memory terms and bytes carry over, to PyTorch too: %s MiB for each copy of the parameters%s, %s MiB of "
-            "activations a local sample%s.",
+            "activations per local sample%s.",
             el_text_mib(param_bytes, param), rest, el_text_figure(bytes_a_sample(trial) / 1048576, sample), comm);
     if (on_gpus)
         SAY(out, "%s The CUDA context, the libraries and what they load come on top of the memory above.", carried);

@@ -38,7 +38,7 @@ static const json_t *largest_own(const json_t *rows, size_t of)
     return found;
 }
 
-/* "; 12 of 40 ms per step are lost, mostly to exposed communication (7.1)". */
+/* "; 12 of 40 ms per step are lost, mostly to exposed communication (7.1 ms)". */
 static void name_loss(const json_t *step, char text[TEXT_BYTES])
 {
     static const struct {
@@ -54,7 +54,7 @@ static void name_loss(const json_t *step, char text[TEXT_BYTES])
         if (el_json_number(step, parts[i].name) > el_json_number(step, parts[most].name)) most = i;
     double lost_ms = el_json_number(step, "lost_ms"), value = el_json_number(step, parts[most].name);
     if (!(lost_ms > 0) || !(value > 0)) return;
-    snprintf(text, TEXT_BYTES, "; %s of %.4g ms per step are lost, mostly to %s (%s)", el_text_figure(lost_ms, lost),
+    snprintf(text, TEXT_BYTES, "; %s of %.4g ms per step are lost, mostly to %s (%s ms)", el_text_figure(lost_ms, lost),
              el_json_number(step, "step_ms"), parts[most].words, el_text_figure(value, part));
 }
 

@@ -102,7 +102,7 @@ static bool shares(const json_t *rows, size_t of)
     return shared;
 }
 
-/* "Strong scaling: 64 samples a step on all devices; textcnn, f32" */
+/* "Strong scaling: 64 samples per step on all devices; textcnn, f32" */
 static enum el_status write_scale(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)
 {
     (void)figure;
@@ -117,7 +117,7 @@ static enum el_status write_scale(const struct el_figure *figure, const json_t *
         el_data_add_name(modes.present, mode);
         if (shares(rows, i)) el_data_add_name(modes.thin, mode);
     }
-    snprintf(title, sizeof title, "%s scaling: %.0f samples a step on %s; %s, %s%s", weak ? "Weak" : "Strong",
+    snprintf(title, sizeof title, "%s scaling: %.0f samples per step on %s; %s, %s%s", weak ? "Weak" : "Strong",
              el_json_number(document, "batch"), weak ? "each device" : "all devices",
              el_data_label(el_json_text(document, "model", "?")).text,
              el_data_label(el_json_text(document, "dtype", "?")).text,

@@ -81,7 +81,7 @@ static const struct el_column loss_columns[] = {EL_TEXT("mode", -6, "mode"),
 static void print_losses(const json_t *rows, FILE *out)
 {
     const struct el_table table = {.columns = loss_columns, .out = out};
-    fputs("\nWhere the time goes, ms a step: lost = step - ideal step\n", out);
+    fputs("\nWhere the time goes, ms per step: lost = step - ideal step\n", out);
     el_table_heads(&table, EL_TABLE_PLAIN);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
@@ -92,12 +92,12 @@ static void print_losses(const json_t *rows, FILE *out)
 static void print_heading(const json_t *document, FILE *out)
 {
     bool weak = strcmp(el_json_text(document, "scaling", ""), "weak") == 0;
-    el_text_say("", "", COLUMNS, out, "%s scaling%s: %.0f samples a step on %s; %s, %s, %s. Efficiency is %s.",
+    el_text_say("", "", COLUMNS, out, "%s scaling%s: %.0f samples per step on %s; %s, %s, %s. Efficiency is %s.",
                 weak ? "Weak" : "Strong", json_is_true(json_object_get(document, "simulated")) ? " (simulated)" : "",
                 el_json_number(document, "batch"), weak ? "each device" : "all devices together",
                 el_json_text(document, "model", "?"), el_json_text(document, "dtype", "?"),
                 el_json_text(document, "optimizer", "?"),
-                weak ? "samples a second over n times those of one device"
+                weak ? "samples per second over n times those of one device"
                      : "one device's step over n times that of n");
     fputc('\n', out);
 }

@@ -242,7 +242,7 @@ static enum el_status copy(void *destination, const void *source, size_t bytes)
 
 const struct el_device_ops el_device_cpu = {.name = "cpu",
                                             .summary =
-                                                "CPU cores, one a device, with real memory, copies and arithmetic",
+                                                "CPU cores, one per device, with real memory, copies and arithmetic",
                                             .computes = true,
                                             EL_CPU_HOOKS};
 

@@ -119,7 +119,7 @@ as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each 
     narrow
     refuses "slow is the accepted level in results/baseline already" "$EVENLOAD" baseline accept slow
     judge 0 "single 1 device mlp batch 8: this run is the accepted level, and the only session of it so far" slow
-    [[ ${lines[-1]} == "Next: "*"measure again for another session: this run is a session of the store" ]] || show
+    [[ ${lines[-1]} == "Next: "*"measure again for another session: this run is in the store already" ]] || show
     "$EVENLOAD" baseline show --json >b.json
     [[ $(json b.json '[w["since_accepted"] for m in d["machines"] for w in m["workloads"]]') == "[1]" ]]
     [[ $(json b.json '(lambda f: (f["of_level"], f["outliers"], f["sessions_needed"], abs(f["level"] / f["last"] - 1) < 1e-6))(d["machines"][0]["workloads"][0]["figures"]["step_median_ms"])') \

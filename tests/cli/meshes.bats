@@ -53,7 +53,7 @@ assert len(sums) == 2
 END
 }
 
-@test "steps without communication, and epochs with an evaluation, go through several devices a process" {
+@test "steps without communication, and epochs with an evaluation, go through several devices per process" {
     run "$EVENLOAD" run --mode spmg --devices 4 --procs 2 --launcher own --model mlp --features 16 --hidden 8 --data dummy --batch 8 --steps 3 \
         --min-time 0.1 --out comm
     [[ $status -eq 0 && $output == *"Where a step goes"* ]] || show

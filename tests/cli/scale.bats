@@ -58,7 +58,7 @@ SHORT=("${NULL[@]}" --features 16 --hidden '32,32' --steps 2 --min-time 0 --cont
     "$EVENLOAD" run "${QUICK[@]}" --mode single --devices null:1 --quiet --json --out c >/dev/null
     refuses "would take out of its results.json: give another --out" "$EVENLOAD" scale "${SHORT[@]}" --out c
     run --separate-stderr "$EVENLOAD" scale c # but read
-    [[ $status -eq 0 && $output == *"Strong scaling: 8 samples a step on all devices together"* ]] || show
+    [[ $status -eq 0 && $output == *"Strong scaling: 8 samples per step on all devices together"* ]] || show
     "$EVENLOAD" scale "${SHORT[@]}" --repeats 1 --json --out s >/dev/null
     refuses "would take out of its results.json: give another --out" "$EVENLOAD" compare "${QUICK[@]}" --out s
 }
