@@ -35,13 +35,15 @@ void el_trace_begin(struct el_trace *trace, char ph, const char *cat, const char
     fputs("\"name\": ", trace->file);
     el_trace_text(trace, name);
     fprintf(trace->file, ", \"pid\": %d, \"tid\": %d", pid, tid);
-    put_us(trace, "ts", ph == 'M' ? 0 : el_trace_common_ns(trace->rank, at_ns));
+    put_us(trace, "ts", ph == 'M' ? 0 : el_trace_common_ns(trace->rank, trace->step, at_ns));
     trace->comma = true;
 }
 
 void el_trace_duration(struct el_trace *trace, struct el_span span)
 {
-    put_us(trace, "dur", el_trace_common_ns(trace->rank, span.end_ns) - el_trace_common_ns(trace->rank, span.begin_ns));
+    put_us(trace, "dur",
+           el_trace_common_ns(trace->rank, trace->step, span.end_ns) -
+               el_trace_common_ns(trace->rank, trace->step, span.begin_ns));
     fputs(", \"args\": {", trace->file);
 }
 
@@ -202,6 +204,7 @@ static enum el_status put_step(struct el_trace *trace, int n_devices, size_t num
     struct el_step_event step = el_recorder_step(trace->rank->recorder, number);
     struct el_trace_op *ops = el_trace_ops(trace->rank, number, &step, trace->next_id);
     char name[48];
+    trace->step = (int64_t)number;
     if (!ops) return el_fail(EL_ERR_HOST_MEMORY, "trace: no memory for a step");
     snprintf(name, sizeof name, "ProfilerStep#%zu", number);
     el_trace_begin(trace, 'X', "user_annotation", name, trace->pid, trace->pid, step.whole.begin_ns);

@@ -33,7 +33,12 @@ struct el_trace_rank {
     const char *comm;                      /* what moves messages between members: "shm"; NULL: nothing */
     struct el_clock_anchor begin, end;     /* clocks before and after what was measured */
     struct el_profile_schedule schedule;
+    const int64_t *shifts_ns; /* el_trace_shifts'; NULL: devices are not simulated */
 };
+
+/* Where each recorded step of simulated devices begins on one time axis, [steps]: their own times begin at 0 in each. A
+ * step begins when the one before has ended on all devices. To be freed. NULL: not simulated, or no memory. */
+int64_t *el_trace_shifts(struct el_recorder *const *recorders, int n_recorders);
 
 /* How many cycles of the schedule have a recorded step. */
 int64_t el_trace_cycles(const struct el_trace_rank *rank);

@@ -10,8 +10,8 @@
 struct el_trace {
     const struct el_trace_rank *rank;
     FILE *file;
-    int pid, first; /* of this process; position of its first device */
-    int64_t next_id;
+    int pid, first;        /* of this process; position of its first device */
+    int64_t next_id, step; /* the step whose events are written */
     bool simulated, comma;
 };
 
@@ -29,8 +29,8 @@ struct el_trace_op {
  * no memory. */
 struct el_trace_op *el_trace_ops(const struct el_trace_rank *rank, size_t number, const struct el_step_event *step,
                                  int64_t first_id);
-/* A time of the rank's clock on rank 0's; a virtual one as it is. */
-int64_t el_trace_common_ns(const struct el_trace_rank *rank, int64_t own_ns);
+/* A time of the rank's clock on rank 0's; a virtual one, of a step, from the first step on. */
+int64_t el_trace_common_ns(const struct el_trace_rank *rank, int64_t step, int64_t own_ns);
 /* Who is in a collective's group, by rank in it, as far as its name and size say it: ranks of the job (all, or the
  * copies of one stage), or positions of devices where one rank's devices are among themselves. Returns how many. */
 int el_trace_group(const struct el_layout *layout, const struct el_op_info *op, int members[EL_MEMBERS_MAX]);

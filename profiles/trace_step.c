@@ -16,9 +16,26 @@ int64_t el_trace_cycles(const struct el_trace_rank *rank)
     return last + 1;
 }
 
-int64_t el_trace_common_ns(const struct el_trace_rank *rank, int64_t own_ns)
+int64_t *el_trace_shifts(struct el_recorder *const *recorders, int n_recorders)
 {
-    return rank->recorder->simulated ? own_ns : el_clock_common(&rank->begin, &rank->end, own_ns);
+    size_t n = n_recorders > 0 && recorders[0]->simulated ? el_recorder_step_count(recorders[0]) : 0;
+    int64_t *shifts_ns = n ? calloc(n, sizeof *shifts_ns) : NULL;
+    for (size_t s = 1; shifts_ns && s < n; s++) {
+        int64_t longest_ns = 0;
+        for (int i = 0; i < n_recorders; i++) {
+            bool has = s - 1 < el_recorder_step_count(recorders[i]);
+            int64_t end_ns = has ? el_recorder_step(recorders[i], s - 1).whole.end_ns : 0;
+            if (end_ns > longest_ns) longest_ns = end_ns;
+        }
+        shifts_ns[s] = shifts_ns[s - 1] + longest_ns;
+    }
+    return shifts_ns;
+}
+
+int64_t el_trace_common_ns(const struct el_trace_rank *rank, int64_t step, int64_t own_ns)
+{
+    if (!rank->recorder->simulated) return el_clock_common(&rank->begin, &rank->end, own_ns);
+    return rank->shifts_ns ? rank->shifts_ns[step] + own_ns : own_ns;
 }
 
 /* Where the last member had arrived, for the device's collectives in order. */

@@ -1,6 +1,7 @@
 /* What --profile, --trace and --chakra ask for, when training has ended: this process's tables by op, and the trace
  * files of its ranks. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/base/io.h"
@@ -60,7 +61,7 @@ static enum el_status write_cycle(const struct el_trace_rank *rank, const struct
 }
 
 static enum el_status write_rank(const struct el_job_measurement *m, int first,
-                                 const struct el_profile_schedule *schedule)
+                                 const struct el_profile_schedule *schedule, const int64_t *shifts_ns)
 {
     struct el_trace_device devices[EL_MEMBERS_MAX];
     int n = 0;
@@ -73,7 +74,8 @@ static enum el_status write_rank(const struct el_job_measurement *m, int first,
                                        .comm = m->result.comm,
                                        .begin = m->begin,
                                        .end = m->end,
-                                       .schedule = *schedule};
+                                       .schedule = *schedule,
+                                       .shifts_ns = shifts_ns};
     const struct kind kinds[] = {{"--trace", m->job->trial->trace, "rank-", ".json", el_trace_write},
                                  {"--chakra", m->job->trial->chakra, "rank.", ".et", el_chakra_write}};
     int64_t n_cycles = el_trace_cycles(&rank);
@@ -105,16 +107,18 @@ enum el_status el_job_profile(const struct el_job_measurement *m, json_t **profi
     *profile_p = json_null();
     if (!m->n_recorders || m->job->repeat > 0 || !el_trial_profile(trial, &schedule)) return EL_OK;
     json_t *tables = json_array();
+    int64_t *shifts_ns = el_trace_shifts(m->recorders, m->n_recorders);
     enum el_status status = EL_OK;
     for (int i = 0; i < m->open.n && status == EL_OK; i++) {
         status = add_table(m, i, &schedule, tables);
         bool first = i == 0 || el_job_recorder(m, i) != el_job_recorder(m, i - 1);
-        if (status == EL_OK && first) status = write_rank(m, i, &schedule);
+        if (status == EL_OK && first) status = write_rank(m, i, &schedule, shifts_ns);
     }
     if (status == EL_OK)
         *profile_p = json_pack("{s:o, s:o, s:o, s:o, s:O}", "schedule", schedule_json(&schedule), "steps",
                                steps_json(m, &schedule), "trace", el_json_string(*trial->trace ? trial->trace : NULL),
                                "chakra", el_json_string(*trial->chakra ? trial->chakra : NULL), "devices", tables);
     json_decref(tables);
+    free(shifts_ns);
     return status;
 }

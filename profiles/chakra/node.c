@@ -198,7 +198,8 @@ static void add_work(const struct el_op_info *op, struct el_chakra_node *node)
 static void set_times(const struct el_trace_rank *rank, const struct el_trace_op *op, struct el_chakra_node *node)
 {
     int64_t begin_ns = op->info->link == EL_LINK_RECEIVE ? op->arrived_ns : op->span.begin_ns;
-    int64_t at_ns = el_trace_common_ns(rank, begin_ns), took_ns = el_trace_common_ns(rank, op->span.end_ns) - at_ns;
+    int64_t at_ns = el_trace_common_ns(rank, op->step, begin_ns);
+    int64_t took_ns = el_trace_common_ns(rank, op->step, op->span.end_ns) - at_ns;
     node->message.start_time_micros = (uint64_t)at_ns / 1000;
     node->message.duration_micros = ((uint64_t)took_ns + 500) / 1000;
     el_chakra_add_uint64(&node->attributes, "start_time_ns", (uint64_t)at_ns);

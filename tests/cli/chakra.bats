@@ -51,11 +51,12 @@ assert [Node(protoc("ChakraProtoMsg.Node", m)).__dict__ for m in rest] == [n.__d
 .
 }
 
-@test "run --chakra: sends meet receives, copies of stages have a group of their own, dp's devices stand in one file" {
+@test "run --chakra: sends meet receives, copies of stages have a group of their own, dp's devices stand in one file; simulated devices too" {
     need_chakra
     "$EVENLOAD" run "${SHORT[@]}" --mode pipeline --devices 2 --procs 2 --launcher own --micro 2 --chakra p --out o >/dev/null
     "$EVENLOAD" run "${SHORT[@]}" --mode pipeline --mesh dp=2,pp=2 --devices 4 --procs 1 --micro 2 --chakra m --out q >/dev/null
     "$EVENLOAD" run "${SHORT[@]}" --mode dp --devices 2 --chakra d --out r >/dev/null
+    "$EVENLOAD" run "${SHORT[@]}" --mode ddp --devices sim:4 --chakra s --out u >/dev/null
     [[ $(ls d) == rank.0.et ]]
     read_et <<'.'
 pipeline = [check(f"p/rank.{r}.et", r, 2) for r in (0, 1)]
@@ -68,6 +69,7 @@ for r, nodes in enumerate(mesh):
     groups = json.loads(nodes[0].inputs["values"][0][2:-2])
     assert nodes[0].type == "METADATA_NODE" and {g["pg_name"]: g["ranks"] for g in groups} == {"0": [0, 1, 2, 3], str(1 + r % 2): [r % 2, r % 2 + 2]}
     assert {n.a["pg_name"] for n in nodes if n.type == "COMM_COLL_NODE"} == {str(1 + r % 2)}
+play([check(f"s/rank.{r}.et", r, 4) for r in range(4)])
 dp = check("d/rank.0.et", 0, 1)
 play([dp])
 assert {n.a["device"] for n in dp[1:]} == {"cpu:0", "cpu:1"} and {n.a["comm_type"] for n in dp if n.type == "COMM_COLL_NODE"} == {1, 5}

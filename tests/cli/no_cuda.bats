@@ -19,7 +19,7 @@ stderr='' # set by run
     command -v cc >/dev/null || skip "no compiler"
     local part
     mkdir build
-    for part in bench kernels runtime profiles modules libevenload.a flags.stamp commit.stamp; do
+    for part in bench kernels runtime profiles generated modules libevenload.a flags.stamp commit.stamp; do
         [[ ! -e $EVENLOAD_BUILD/$part ]] || cp -a "$EVENLOAD_BUILD/$part" build/
     done
     make -C "$ROOT" -j "$(nproc)" CUDA=0 BUILD="$PWD/build" >make.log 2>&1 || { cat make.log && return 1; }
