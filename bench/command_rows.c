@@ -70,7 +70,7 @@ static const struct el_command_row commands[] = {
      "  evenload scale --devices 1,2,4 --out results/mine   a second time: runs what is missing\n"
      "  evenload scale results/mine                     from its records: runs nothing\n",
      el_cmd_scale},
-    {"explain", JOBS, "what makes DataParallel slower than DistributedDataParallel, or one record than another",
+    {"explain", JOBS, "why DataParallel is slower than DistributedDataParallel, or one record than another",
      EL_CMD_EXPLAIN, "[A B] [--model NAME] [--devices N|LIST] [--batch-per-device N] [options]",
      "What makes dp's step longer than ddp's here: takes its six causes away, one after another and each alone, in "
      "interleaved blocks. Shows what each costs, with an interval, and how much more the first device holds because of "
