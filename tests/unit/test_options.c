@@ -1,5 +1,5 @@
-/* Options: the parser, defaults, suggestions, devices by name, and the way from a trial to a command line and back.
- * What the program prints for a bad use is in tests/cli. */
+/* Options: the parser, defaults, suggestions, devices by name. What the program prints for a bad use is in tests/cli.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,22 +10,7 @@
 #include <string.h>
 
 #include "bench/machine/cores.h"
-#include "bench/options/options.h"
-#include "bench/trial/trial.h"
-#include "tests/unit/words.h"
-
-static struct el_options options;
-
-/* Parses words after a command with its defaults. */
-static enum el_status parse(unsigned command, const char *words)
-{
-    static char text[1024];
-    static char *argv[64];
-    snprintf(text, sizeof text, "%s", words);
-    int argc = words_of("command", text, argv, sizeof argv / sizeof argv[0]);
-    el_options_defaults(command, &options);
-    return el_options_parse(command, argc, argv, &options);
-}
+#include "tests/unit/options_parse.h"
 
 static void defaults_of_compare(void **state)
 {
@@ -220,232 +205,12 @@ static void who_makes_trials_takes_every_row_of_them(void **state)
     for (size_t g = 0; g < 4; g++) assert_true(seen[g] >= 3);
 }
 
-static struct el_trial_set resolve(unsigned command, const char *words)
-{
-    struct el_trial_set set = {0};
-    assert_int_equal(parse(command, words), EL_OK);
-    assert_int_equal(el_trials_resolve(command, &options, &set), EL_OK);
-    return set;
-}
-
-static void trials_are_modes_times_batches(void **state)
-{
-    (void)state;
-    struct el_trial_set set = resolve(EL_CMD_COMPARE, "--data dummy --batch-per-device 8,16 --devices 3 --procs 1");
-    assert_int_equal(set.n, 6);
-    assert_int_equal(set.trials[0].n_devices, 1); /* single */
-    assert_int_equal(set.trials[0].train.global_batch, 8);
-    assert_int_equal(set.trials[5].n_devices, 3);
-    assert_int_equal(set.trials[5].train.global_batch, 48);
-    for (int i = 0; i < set.n; i++)
-        for (int j = 0; j < i; j++) assert_string_not_equal(set.trials[i].id, set.trials[j].id);
-    el_trials_free(&set);
-}
-
-static void processes_follow_the_mode(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *words;
-        int procs;
-    } cases[] = {{"--mode single", 1},
-                 {"--mode dp --devices 3", 1},
-                 {"--mode ddp --devices 3", 3},
-                 {"--mode ddp --procs 1", 1},
-                 {"--mode ddp --devices 1", 1},
-                 {"--mode ddp --devices sim:3", 1},
-                 {"--mode ddp --devices null:2", 2}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char words[128];
-        snprintf(words, sizeof words, "--data dummy --mode ddp %s", cases[i].words);
-        struct el_trial_set set = resolve(EL_CMD_RUN, words);
-        assert_int_equal(set.trials->procs, cases[i].procs);
-        el_trials_free(&set);
-    }
-}
-
-static void a_command_line_resolves_to_the_same_trial(void **state)
-{
-    (void)state;
-    static const char *const words[] = {
-        "--data dummy",
-        "--data dummy --mode ddp --devices cpu:1,cpu:0 --batch-per-device 9 --lr 0.1234567890123 --timeout 7",
-        "--data dummy --mode dp --devices null:4 --model mlp --hidden none --features 33 --classes 3 --zero-grad keep",
-        "--data dummy --mode ddp --procs 1 --device-mem 77MiB --optimizer adam --dropout 0.25 --no-record",
-        "--data dummy --mode ddp --procs 1 --bucket-mb 25 --optimizer adam --foreach on",
-        "--data dummy --mode ddp --procs 1 --bucket-mb 5 --first-bucket-mb 0.5 --lr 0",
-        "--data dummy --mode ddp --procs 1 --first-bucket-mb 2 --max-norm 3",
-        "--data dummy --mode ddp --procs 1 --bucket-view on --comm-algorithm ps --comm-timeout 90s",
-        "--data dummy --mode manual --procs 1 --accumulate 3 --sync param",
-        "--data dummy --mode ddp --procs 1 --find-unused on --static-graph on",
-        "--data dummy --mode dp --devices null:3 --output-device 2 --loss-in replica",
-        "--data dummy --mode spmg --devices 4 --procs 2 --batch 8",
-        "--data dummy --mode spmg --devices 4 --procs 1 --mesh dp=2 --batch 8",
-        "--data dummy --mode mp --model mlp --devices 2 --procs 2 --mesh dp=2",
-        "--data dummy --mode pipeline --model mlp --devices 4 --procs 4 --mesh dp=4,pp=1 --micro 2",
-        "--data dummy --mode pipeline --model mlp --hidden 8,8,8 --devices 4 --procs 4 --mesh pp=2 --micro 4 --parts 2 "
-        "--schedule interleaved"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        char command[2048];
-        struct el_trial_set first = resolve(EL_CMD_RUN, words[i]);
-        assert_int_equal(el_trial_command(first.trials, command, sizeof command), EL_OK);
-        assert_memory_equal(command, "evenload run ", 13);
-        struct el_trial_set second = resolve(EL_CMD_RUN, command + 13);
-        assert_string_equal(first.trials->id, second.trials->id);
-        assert_int_equal(first.trials->train.n_ranks, second.trials->train.n_ranks);
-        assert_int_equal(first.trials->train.n_micro, second.trials->train.n_micro);
-        el_trials_free(&first);
-        el_trials_free(&second);
-    }
-}
-
-/* torch.optim's learning rate for Adam; torch's buckets, whose given cap is the first one's limit too. */
-static void what_is_not_given_is_as_in_pytorch(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *words;
-        double lr, first_mib, cap_mib;
-    } cases[] = {{"--optimizer sgd", 0.01, 1, 25},      {"--optimizer momentum", 0.01, 1, 25},
-                 {"--optimizer adam", 0.001, 1, 25},    {"--optimizer adam --lr 0.01", 0.01, 1, 25},
-                 {"--lr 0 --bucket-mb 5", 0, 5, 5},     {"--bucket-mb 0.5", 0.01, 0.5, 0.5},
-                 {"--bucket-mb 25", 0.01, 25, 25},      {"--bucket-mb 5 --first-bucket-mb 1", 0.01, 1, 5},
-                 {"--first-bucket-mb 30", 0.01, 30, 25}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char words[128];
-        snprintf(words, sizeof words, "--data dummy --mode ddp %s", cases[i].words);
-        struct el_trial_set set = resolve(EL_CMD_RUN, words);
-        const struct el_train_config *train = &set.trials->train;
-        assert_true(train->lr == cases[i].lr);
-        assert_true((double)train->bucket_first_bytes == cases[i].first_mib * (1 << 20));
-        assert_true((double)train->bucket_cap_bytes == cases[i].cap_mib * (1 << 20));
-        el_trials_free(&set);
-    }
-}
-
-/* torch.optim's default is on for parameters on GPUs, off for those on the CPU. */
-static void foreach_follows_the_device(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *words;
-        enum el_foreach foreach;
-    } cases[] = {{"--devices cpu:0,", EL_FOREACH_OFF},
-                 {"--devices cuda:0,", EL_FOREACH_ON},
-                 {"--devices cpu:0, --foreach on", EL_FOREACH_ON},
-                 {"--devices cuda:0, --foreach off", EL_FOREACH_OFF}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char words[128];
-        snprintf(words, sizeof words, "--data dummy --mode ddp %s", cases[i].words);
-        struct el_trial_set set = resolve(EL_CMD_RUN, words);
-        assert_int_equal(set.trials->train.foreach, cases[i].foreach);
-        el_trials_free(&set);
-    }
-}
-
-/* In compare a list of sizes is a trial each of a mode that has buckets, and one of any other. */
-static void sizes_of_buckets_are_trials(void **state)
-{
-    (void)state;
-    static const size_t caps_mib[] = {1, 1, 3, 25};
-    struct el_trial_set set =
-        resolve(EL_CMD_COMPARE, "--data dummy --devices null:2 --batch 8 --modes single,ddp --bucket-mb 1,3,25");
-    assert_int_equal(set.n, 4);
-    for (int t = 0; t < set.n; t++) {
-        assert_int_equal(set.trials[t].train.bucket_cap_bytes, caps_mib[t] << 20);
-        for (int j = 0; j < t; j++) assert_string_not_equal(set.trials[t].id, set.trials[j].id);
-    }
-    el_trials_free(&set);
-    assert_int_equal(parse(EL_CMD_COMPARE, "--bucket-mb 1,1"), EL_ERR_INVALID);
-    assert_int_equal(parse(EL_CMD_RUN, "--mode ddp --bucket-mb 1,5"), EL_ERR_INVALID);
-}
-
-/* In compare both ways of a mode that has buckets; alone only where there are buckets. */
-static void views_of_buckets_are_a_trial_of_their_own(void **state)
-{
-    (void)state;
-    struct el_trial_set set = resolve(EL_CMD_COMPARE, "--data dummy --devices null:2 --batch 8,16 --bucket-view both");
-    bool views[] = {false, false, false, true}; /* single, dp, ddp, ddp */
-    assert_int_equal(set.n, 8);
-    for (int t = 0; t < set.n; t++) assert_int_equal(set.trials[t].train.bucket_view, views[t % 4]);
-    assert_string_not_equal(set.trials[2].id, set.trials[3].id);
-    el_trials_free(&set);
-    assert_int_equal(parse(EL_CMD_RUN, "--mode dp --bucket-view on"), EL_OK);
-    assert_int_equal(el_options_check_together(&options), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "--bucket-view: mode dp does not take it, ddp does"));
-    assert_int_equal(parse(EL_CMD_RUN, "--mode ddp --bucket-view both"), EL_ERR_INVALID);
-}
-
-/* What no mode of the command takes would change nothing; with one that does, the others do without. */
-static void what_no_mode_takes_is_refused(void **state)
-{
-    (void)state;
-    static const char *const none[] = {"--mode single --micro 4",       "--mode dp --cut x",
-                                       "--mode mp --schedule gpipe",    "--mode single --bucket-mb 5",
-                                       "--mode dp --first-bucket-mb 5", "--mode manual --overlap off",
-                                       "--mode mp --accumulate 2",      "--mode single --find-unused on",
-                                       "--mode dp --static-graph on",   "--mode ddp --sync param",
-                                       "--mode ddp --output-device 1",  "--mode single --loss-in replica"};
-    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
-        assert_int_equal(parse(EL_CMD_RUN, none[i]), EL_OK);
-        assert_int_equal(el_options_check_together(&options), EL_ERR_INVALID);
-        assert_non_null(strstr(el_error_message(), "does not take it, "));
-    }
-    static const char *const of_one_copy[] = {"--mode mp --bucket-mb 5", "--mode pipeline --overlap off",
-                                              "--mode mp --mesh dp=1,pp=2 --first-bucket-mb 1",
-                                              "--mode pipeline --devices 2 --mesh pp=2 --broadcast-buffers off"};
-    for (size_t i = 0; i < sizeof of_one_copy / sizeof of_one_copy[0]; i++) {
-        assert_int_equal(parse(EL_CMD_RUN, of_one_copy[i]), EL_OK);
-        assert_int_equal(el_options_check_together(&options), EL_ERR_INVALID);
-        assert_non_null(strstr(el_error_message(), "with one copy of the model has no use for it: leave it out"));
-    }
-    assert_int_equal(parse(EL_CMD_RUN, "--mode pipeline --devices 4 --mesh pp=2 --overlap off"), EL_OK);
-    assert_int_equal(el_options_check_together(&options), EL_OK);
-    assert_int_equal(parse(EL_CMD_COMPARE, "--modes single,ddp,pipeline --micro 2 --bucket-mb 5 --overlap off"), EL_OK);
-    assert_int_equal(el_options_check_together(&options), EL_OK);
-    struct el_trial_set set = resolve(
-        EL_CMD_COMPARE, "--data dummy --devices null:2 --batch 8 --modes single,mp,ddp --bucket-mb 5 --overlap off");
-    char command[512];
-    for (int t = 0; t < 2; t++) {
-        assert_int_equal(el_trial_command(&set.trials[t], command, sizeof command), EL_OK);
-        assert_null(strstr(command, "--bucket-mb"));
-        assert_null(strstr(command, "--overlap"));
-    }
-    assert_int_equal(el_trial_command(&set.trials[2], command, sizeof command), EL_OK);
-    assert_non_null(strstr(command, "--overlap off --bucket-mb 5"));
-    el_trials_free(&set);
-}
-
 static void every_communicator_that_is_listed_is_taken(void **state)
 {
     (void)state;
     assert_int_equal(parse(EL_CMD_RUN, "--comm hierarchical"), EL_OK);
     assert_string_equal(options.comm, "hierarchical");
     assert_int_equal(parse(EL_CMD_COMM, "--comm hierarchical"), EL_OK);
-}
-
-static void the_id_is_of_what_is_measured(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *words;
-        bool same;
-    } cases[] = {{"--timeout 5", true},     {"--quiet", true},
-                 {"--repeats 3", true},     {"--seed 2", false},
-                 {"--lr 0.02", false},      {"--steps 11", false},
-                 {"--dtype f64", false},    {"--vocab 99", false},
-                 {"--no-record", false},    {"--lr 0.01", true},
-                 {"--foreach off", true},   {"--foreach on", false},
-                 {"--bucket-mb 25", false}, {"--first-bucket-mb 1", true}};
-    struct el_trial_set plain = resolve(EL_CMD_RUN, "--data dummy --mode ddp");
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char words[128];
-        snprintf(words, sizeof words, "--data dummy --mode ddp %s", cases[i].words);
-        struct el_trial_set other = resolve(EL_CMD_RUN, words);
-        assert_int_equal(strcmp(plain.trials->id, other.trials->id) == 0 ? 1 : 0, cases[i].same ? 1 : 0);
-        el_trials_free(&other);
-    }
-    el_trials_free(&plain);
 }
 
 int main(void)
@@ -461,16 +226,7 @@ int main(void)
         cmocka_unit_test(batch_is_global_or_local),
         cmocka_unit_test(every_default_is_shown_as_it_is_read),
         cmocka_unit_test(who_makes_trials_takes_every_row_of_them),
-        cmocka_unit_test(trials_are_modes_times_batches),
-        cmocka_unit_test(processes_follow_the_mode),
-        cmocka_unit_test(a_command_line_resolves_to_the_same_trial),
-        cmocka_unit_test(what_is_not_given_is_as_in_pytorch),
-        cmocka_unit_test(foreach_follows_the_device),
-        cmocka_unit_test(sizes_of_buckets_are_trials),
-        cmocka_unit_test(views_of_buckets_are_a_trial_of_their_own),
-        cmocka_unit_test(what_no_mode_takes_is_refused),
         cmocka_unit_test(every_communicator_that_is_listed_is_taken),
-        cmocka_unit_test(the_id_is_of_what_is_measured),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,203 @@
+/* The launcher: several ranks, by mpirun and by ourselves: their logs, how they end, what they are told. Ranks are shell
+ * commands; cases that need mpirun are skipped without. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/launching.h"
+
+static void expect_own_logs(enum el_launch_by by)
+{
+    char text[256], expected[64];
+    /* As if started inside another job, with more ranks than this machine may have cores. */
+    setenv("OMPI_COMM_WORLD_RANK", "7", 1);
+    setenv("PMIX_RANK", "7", 1);
+    setenv("SLURM_JOB_ID", "1", 1);
+    setenv("SLURM_NODELIST", "nowhere", 1);
+    setenv("RANK", "7", 1);
+    struct el_launch_result result = launch_by(by, RANKS("echo I am $r of $n"), 4, 30);
+    unsetenv("OMPI_COMM_WORLD_RANK");
+    unsetenv("PMIX_RANK");
+    unsetenv("SLURM_JOB_ID");
+    unsetenv("SLURM_NODELIST");
+    unsetenv("RANK");
+    assert_string_equal(result.reason, "");
+    assert_true(result.ok);
+    for (int rank = 0; rank < 4; rank++) {
+        snprintf(expected, sizeof expected, "I am %d of 4\n", rank);
+        el_launch_log_tail(folder, rank, 9, text, sizeof text);
+        assert_string_equal(text, expected);
+    }
+    el_launch_log_tail(folder, -1, 9, text, sizeof text);
+    assert_string_equal(text, "");
+}
+
+static void expect_killed_rank(enum el_launch_by by)
+{
+    struct el_launch_result result =
+        launch_by(by, RANKS("test $r = 1 && { sleep 0.1; kill -9 $$; }; exec sleep 98765433"), 3, 30);
+    assert_string_equal(result.reason, "rank 1 was killed by signal 9 (Killed)");
+    assert_int_equal(result.failed_rank, 1);
+    assert_int_equal(result.signal, 9);
+    assert_true(result.wall_s < 5);
+    assert_false(runs("98765433"));
+}
+
+/* A killed rank has closed its connections before it can be waited for: another may fail of that, and be seen, first.
+ */
+static void expect_killed_rank_after_another_failed(void)
+{
+    struct el_launch_result result = launch_by(
+        EL_LAUNCH_BY_OWN,
+        RANKS("test $r = 0 && exit 1; test $r = 1 && { sleep 0.1; kill -9 $$; }; exec sleep 98765433"), 3, 30);
+    assert_string_equal(result.reason, "rank 1 was killed by signal 9 (Killed)");
+    assert_int_equal(result.failed_rank, 1);
+}
+
+static void expect_failing_rank(enum el_launch_by by)
+{
+    char text[256];
+    struct el_launch_result result =
+        launch_by(by, RANKS("test $r = 2 && { sleep 0.1; echo because >&2; exit 5; }; exec sleep 98765434"), 3, 30);
+    assert_string_equal(result.reason, "rank 2 ended with exit status 5");
+    assert_int_equal(result.failed_rank, 2);
+    assert_true(result.wall_s < 5);
+    el_launch_log_tail(folder, result.failed_rank, 1, text, sizeof text);
+    assert_string_equal(text, "because\n");
+    assert_false(runs("98765434"));
+}
+
+static void expect_time_out(enum el_launch_by by)
+{
+    struct el_launch_result result = launch_by(by, "exec sleep 98765436", 2, 0.5);
+    assert_true(result.timed_out);
+    assert_string_equal(result.reason, "timed out after 0.5 s");
+    assert_true(result.wall_s < 5);
+    assert_false(runs("98765436"));
+}
+
+static void test_mpirun_ranks_write_their_own_logs(void **state)
+{
+    (void)state;
+    skip_without_mpirun();
+    expect_own_logs(EL_LAUNCH_BY_MPIRUN);
+}
+
+static void test_mpirun_a_killed_rank_is_named(void **state)
+{
+    (void)state;
+    skip_without_mpirun();
+    expect_killed_rank(EL_LAUNCH_BY_MPIRUN);
+}
+
+static void test_mpirun_a_failing_rank_is_named(void **state)
+{
+    (void)state;
+    skip_without_mpirun();
+    expect_failing_rank(EL_LAUNCH_BY_MPIRUN);
+}
+
+static void test_mpirun_ranks_time_out(void **state)
+{
+    (void)state;
+    skip_without_mpirun();
+    expect_time_out(EL_LAUNCH_BY_MPIRUN);
+}
+
+static void test_own_ranks(void **state)
+{
+    (void)state;
+    expect_own_logs(EL_LAUNCH_BY_OWN);
+    expect_killed_rank(EL_LAUNCH_BY_OWN);
+    grace_s = 5;
+    expect_killed_rank_after_another_failed();
+    grace_s = 0.3;
+    expect_failing_rank(EL_LAUNCH_BY_OWN);
+    expect_time_out(EL_LAUNCH_BY_OWN);
+}
+
+/* A rank that fails leaves the others the time to say what they know. */
+static void test_own_ranks_may_end_by_themselves(void **state)
+{
+    (void)state;
+    char text[256];
+    grace_s = 5;
+    struct el_launch_result result =
+        launch_by(EL_LAUNCH_BY_OWN, RANKS("test $r = 1 && exit 3; sleep 0.3; echo done; exit 4"), 3, 30);
+    grace_s = 0.3;
+    assert_string_equal(result.reason, "rank 1 ended with exit status 3");
+    el_launch_log_tail(folder, 2, 1, text, sizeof text);
+    assert_string_equal(text, "done\n");
+}
+
+/* Rank 0 alone inherits the socket that listens at the port that all are told of. */
+static void test_own_ranks_are_told_where_to_meet(void **state)
+{
+    (void)state;
+    char first[256], second[256], words[64];
+    int ports[2], listener = -1, found = -1;
+    struct el_launch_result result =
+        launch_by(EL_LAUNCH_BY_OWN,
+                  "echo $MASTER_PORT $MASTER_ADDR $LOCAL_RANK of $LOCAL_WORLD_SIZE; echo ${EL_LAUNCH_LISTENER:-none}; "
+                  "test -z \"$EL_LAUNCH_LISTENER\" || readlink /proc/$$/fd/$EL_LAUNCH_LISTENER",
+                  2, 30);
+    assert_string_equal(result.reason, "");
+    el_launch_log_tail(folder, 0, 9, first, sizeof first);
+    el_launch_log_tail(folder, 1, 9, second, sizeof second);
+    assert_int_equal(sscanf(first, "%d 127.0.0.1 0 of 2\n%d\nsocket:[%d]", &ports[0], &listener, &found), 3);
+    assert_int_equal(sscanf(second, "%d 127.0.0.1 1 of 2\n%63s", &ports[1], words), 2);
+    assert_int_equal(ports[0], ports[1]);
+    assert_true(listener > 2);
+    assert_string_equal(words, "none");
+}
+
+static void read_secrets(char secrets[2][64])
+{
+    struct el_launch_result result = launch_by(EL_LAUNCH_BY_OWN, "echo $EVENLOAD_SECRET", 2, 30);
+    assert_string_equal(result.reason, "");
+    for (int rank = 0; rank < 2; rank++) el_launch_log_tail(folder, rank, 1, secrets[rank], sizeof secrets[rank]);
+}
+
+static void test_own_ranks_share_a_secret_of_their_own(void **state)
+{
+    (void)state;
+    char first[2][64], second[2][64];
+    setenv("EVENLOAD_SECRET", "a user's", 1);
+    read_secrets(first);
+    read_secrets(second);
+    unsetenv("EVENLOAD_SECRET");
+    assert_int_equal(strspn(first[0], "0123456789abcdef"), 32);
+    assert_string_equal(first[0], first[1]);
+    assert_string_equal(second[0], second[1]);
+    assert_string_not_equal(first[0], second[0]);
+}
+
+static void test_nothing_outlives_mpirun(void **state)
+{
+    (void)state;
+    skip_without_mpirun();
+    struct el_launch_result result =
+        launch("test $OMPI_COMM_WORLD_RANK = 0 && { sleep 0.1; kill -9 $PPID; }; exec sleep 98765435", 2, 30);
+    assert_string_equal(result.reason, "mpirun was killed by signal 9 (Killed)");
+    assert_true(result.wall_s < 5);
+    assert_false(runs("98765435"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mpirun_ranks_write_their_own_logs),
+        cmocka_unit_test(test_mpirun_a_killed_rank_is_named),
+        cmocka_unit_test(test_mpirun_a_failing_rank_is_named),
+        cmocka_unit_test(test_mpirun_ranks_time_out),
+        cmocka_unit_test(test_own_ranks),
+        cmocka_unit_test(test_own_ranks_may_end_by_themselves),
+        cmocka_unit_test(test_own_ranks_are_told_where_to_meet),
+        cmocka_unit_test(test_own_ranks_share_a_secret_of_their_own),
+        cmocka_unit_test(test_nothing_outlives_mpirun),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
