@@ -13,6 +13,7 @@
 
 #include "runtime/parallel/buffers.h"
 #include "tests/equivalence/case_images.h"
+#include "tests/own_place.h"
 
 enum { DEVICES = 4, IMAGE = IMAGE_SIDE };
 
@@ -40,23 +41,15 @@ static void count_talk(void *context, const struct el_step_event *event)
 static void train(struct el_train_config *config, const char *backend, struct el_train_result *result_p,
                   struct talk *talks)
 {
-    struct el_device *devices[DEVICES];
+    struct own_place own;
     struct el_probe probes[DEVICES];
-    struct el_bootstrap *self;
     struct el_train_result result;
     if (el_train_check(config) != EL_OK) fail_msg("%s", el_error_message());
-    assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
-    for (int d = 0; d < config->n_devices; d++) {
-        struct el_device_spec spec = {.backend = backend, .index = d, .position = d};
-        assert_int_equal(el_device_open(&spec, &devices[d]), EL_OK);
-        probes[d] = (struct el_probe){.context = talks, .step = talks ? count_talk : NULL};
-    }
-    struct el_train_place place = {
-        .devices = devices, .n_devices = config->n_devices, .bootstrap = self, .dataset = images};
+    open_place(backend, config->n_devices, NULL, images, &own);
+    for (int d = 0; d < own.n; d++) probes[d] = (struct el_probe){.context = talks, .step = talks ? count_talk : NULL};
     struct el_train_hooks hooks = {.probes = probes};
-    if (el_train(config, &place, &hooks, &result) != EL_OK) fail_msg("%s: %s", config->mode, el_error_message());
-    for (int d = 0; d < config->n_devices; d++) el_device_close(devices[d]);
-    el_bootstrap_close(self);
+    if (el_train(config, &own.place, &hooks, &result) != EL_OK) fail_msg("%s: %s", config->mode, el_error_message());
+    close_place(&own);
     if (result_p)
         *result_p = result;
     else

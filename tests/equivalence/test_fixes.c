@@ -11,6 +11,7 @@
 #include "runtime/parallel/dp_fix.h"
 #include "tests/equivalence/case_dataset.h"
 #include "tests/equivalence/case_images.h"
+#include "tests/own_place.h"
 
 enum { DEVICES = 3, STEPS = 6, OPS_MAX = 1024, LINE_BYTES = 320 };
 
@@ -48,27 +49,21 @@ static void take_ops(void *context, const struct el_step_event *event)
 /* On fresh devices of this process; what is learned of a device is told by the thread that issues for it. */
 static void train(const struct el_train_config *config, const char *backend, struct outcome *outcome)
 {
-    struct el_device *devices[DEVICES];
+    struct own_place own;
     struct el_probe probes[DEVICES];
-    struct el_bootstrap *self;
     struct el_layout layout;
     *outcome = (struct outcome){0};
     el_layout_of(config, 1, &layout);
-    assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
+    open_place(backend, layout.n_devices, el_kernels_reference(), dataset, &own);
     for (int d = 0; d < layout.n_devices; d++) {
-        struct el_device_spec spec = {.backend = backend, .index = d, .position = d, .kernels = el_kernels_reference()};
-        assert_int_equal(el_device_open(&spec, &devices[d]), EL_OK);
         outcome->lists[d].lines = calloc(OPS_MAX, LINE_BYTES);
         assert_non_null(outcome->lists[d].lines);
         probes[d] = (struct el_probe){.context = outcome, .step = take_ops};
     }
-    struct el_train_place place = {
-        .devices = devices, .n_devices = layout.n_devices, .bootstrap = self, .dataset = dataset};
     struct el_train_hooks hooks = {.probes = probes};
-    if (el_train(config, &place, &hooks, &outcome->result) != EL_OK)
+    if (el_train(config, &own.place, &hooks, &outcome->result) != EL_OK)
         fail_msg("%s: %s", config->mode, el_error_message());
-    for (int d = 0; d < layout.n_devices; d++) el_device_close(devices[d]);
-    el_bootstrap_close(self);
+    close_place(&own);
 }
 
 static void forget(struct outcome *outcome)

@@ -12,6 +12,7 @@
 #include "runtime/parallel/dp_fix.h"
 #include "tests/equivalence/case_dataset.h"
 #include "tests/equivalence/case_images.h"
+#include "tests/own_place.h"
 
 enum { DEVICES = 4, STEPS = 6 };
 
@@ -47,54 +48,34 @@ static void look(void *context, const struct el_step_event *event)
     }
 }
 
-struct place {
-    struct el_device *devices[DEVICES];
-    struct el_bootstrap *self;
-    struct el_train_place place;
-};
-
-static void open_place(const struct el_train_config *config, const char *backend, struct place *p)
+static void open_for(const struct el_train_config *config, const char *backend, struct own_place *own)
 {
     bool of_images = el_model_find(config->model.name)->input == EL_INPUT_IMAGES;
-    assert_int_equal(el_bootstrap_open("self", &p->self), EL_OK);
-    for (int d = 0; d < config->n_devices; d++) {
-        struct el_device_spec spec = {.backend = backend, .index = d, .position = d, .kernels = el_kernels_reference()};
-        assert_int_equal(el_device_open(&spec, &p->devices[d]), EL_OK);
-    }
-    p->place = (struct el_train_place){.devices = p->devices,
-                                       .n_devices = config->n_devices,
-                                       .bootstrap = p->self,
-                                       .dataset = of_images ? images : dataset};
-}
-
-static void close_place(const struct el_train_config *config, struct place *p)
-{
-    for (int d = 0; d < config->n_devices; d++) el_device_close(p->devices[d]);
-    el_bootstrap_close(p->self);
+    open_place(backend, config->n_devices, el_kernels_reference(), of_images ? images : dataset, own);
 }
 
 static void train(struct el_train_config *config, const char *backend, struct el_train_result *result,
                   struct seen *seen)
 {
-    struct place p;
+    struct own_place p;
     struct el_probe probes[DEVICES];
     if (el_train_check(config) != EL_OK) fail_msg("%s: %s", config->mode, el_error_message());
-    open_place(config, backend, &p);
+    open_for(config, backend, &p);
     for (int d = 0; d < DEVICES; d++) probes[d] = (struct el_probe){.context = seen, .step = seen ? look : NULL};
     struct el_train_hooks hooks = {.probes = probes};
     if (el_train(config, &p.place, &hooks, result) != EL_OK) fail_msg("%s: %s", config->mode, el_error_message());
-    close_place(config, &p);
+    close_place(&p);
 }
 
 static double *gradients(struct el_train_config *config, double *loss_p)
 {
-    struct place p;
+    struct own_place p;
     double *grads;
     if (el_train_check(config) != EL_OK) fail_msg("%s: %s", config->mode, el_error_message());
-    open_place(config, "cpu", &p);
+    open_for(config, "cpu", &p);
     if (el_train_gradients(config, &p.place, loss_p, &grads) != EL_OK)
         fail_msg("%s: %s", config->mode, el_error_message());
-    close_place(config, &p);
+    close_place(&p);
     return grads;
 }
 
@@ -261,7 +242,7 @@ static void residual_networks_pass_the_gate(void **state)
     for (int i = 8; i < N_FROZEN; i++) {
         for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
             struct el_train_config config;
-            struct place p;
+            struct own_place p;
             double loss, reference_loss, worst, *reference;
             char name[128];
             int n = el_mode_devices(mode->name, 2 + i % 2);
@@ -269,10 +250,10 @@ static void residual_networks_pass_the_gate(void **state)
             configure("resnet18", mode->name, n, &config);
             freeze(&config, frozen[i][1]);
             double *grads = gradients(&config, &loss);
-            open_place(&config, "cpu", &p);
+            open_for(&config, "cpu", &p);
             assert_int_equal(el_train_reference(&config, p.devices[0], images, &reference_loss, &reference), EL_OK);
             assert_int_equal(el_train_compare(&config, grads, reference, &worst, name, sizeof name), EL_OK);
-            close_place(&config, &p);
+            close_place(&p);
             if (!(worst <= 1e-9) || !(fabs(loss - reference_loss) <= 1e-9))
                 fail_msg("%s, frozen %s: %s differs by %g", mode->name, frozen[i][1], name, worst);
             free(grads);

@@ -10,6 +10,7 @@
 
 #include "tests/equivalence/case_dataset.h"
 #include "tests/equivalence/cases.h"
+#include "tests/own_place.h"
 
 enum { DEVICES = 4, STEPS = 12 };
 
@@ -41,24 +42,16 @@ static void count_talk(void *context, const struct el_step_event *event)
 /* On fresh devices of this process. */
 static enum el_status try_training(const struct el_train_config *config, const char *backend, struct outcome *outcome)
 {
-    struct el_device *devices[DEVICES];
+    struct own_place own;
     struct el_probe probes[DEVICES];
-    struct el_bootstrap *self;
     struct el_layout layout;
     *outcome = (struct outcome){0};
     el_layout_of(config, 1, &layout);
-    int n = layout.n_devices;
-    assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
-    for (int d = 0; d < n; d++) {
-        struct el_device_spec spec = {.backend = backend, .index = d, .position = d, .kernels = el_kernels_reference()};
-        assert_int_equal(el_device_open(&spec, &devices[d]), EL_OK);
-        probes[d] = (struct el_probe){.context = outcome, .step = count_talk};
-    }
-    struct el_train_place place = {.devices = devices, .n_devices = n, .bootstrap = self, .dataset = dataset};
+    open_place(backend, layout.n_devices, el_kernels_reference(), dataset, &own);
+    for (int d = 0; d < own.n; d++) probes[d] = (struct el_probe){.context = outcome, .step = count_talk};
     struct el_train_hooks hooks = {.probes = probes};
-    enum el_status status = el_train(config, &place, &hooks, &outcome->result);
-    for (int d = 0; d < n; d++) el_device_close(devices[d]);
-    el_bootstrap_close(self);
+    enum el_status status = el_train(config, &own.place, &hooks, &outcome->result);
+    close_place(&own);
     return status;
 }
 

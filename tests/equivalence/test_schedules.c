@@ -11,6 +11,7 @@
 #include "runtime/parallel/schedule.h"
 #include "tests/equivalence/case_dataset.h"
 #include "tests/equivalence/cases.h"
+#include "tests/own_place.h"
 
 #define TABLES "tests/unit/data/schedules/"
 
@@ -64,18 +65,10 @@ static struct el_train_config config_of(const struct el_case *c, const struct ro
 
 static void train(const struct el_train_config *config, const char *backend, struct el_train_result *result)
 {
-    struct el_device *devices[DEVICES];
-    struct el_bootstrap *self;
-    assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
-    for (int d = 0; d < config->n_devices; d++) {
-        struct el_device_spec spec = {.backend = backend, .index = d, .position = d, .kernels = el_kernels_reference()};
-        assert_int_equal(el_device_open(&spec, &devices[d]), EL_OK);
-    }
-    struct el_train_place place = {
-        .devices = devices, .n_devices = config->n_devices, .bootstrap = self, .dataset = dataset};
-    if (el_train(config, &place, NULL, result) != EL_OK) fail_msg("%s: %s", config->schedule, el_error_message());
-    for (int d = 0; d < config->n_devices; d++) el_device_close(devices[d]);
-    el_bootstrap_close(self);
+    struct own_place own;
+    open_place(backend, config->n_devices, el_kernels_reference(), dataset, &own);
+    if (el_train(config, &own.place, NULL, result) != EL_OK) fail_msg("%s: %s", config->schedule, el_error_message());
+    close_place(&own);
 }
 
 static void hold_ledgers(const char *name, const struct el_ledger *ledger, const struct el_ledger *wanted, int device)

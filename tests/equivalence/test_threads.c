@@ -10,6 +10,7 @@
 
 #include "tests/equivalence/case_dataset.h"
 #include "tests/equivalence/cases.h"
+#include "tests/own_place.h"
 
 enum { DEVICES = 4 };
 
@@ -17,23 +18,12 @@ enum { DEVICES = 4 };
 static void train(const struct el_train_config *config, const struct el_kernel_table *kernels,
                   struct el_train_result *result, struct el_ledger *ledgers)
 {
-    struct el_device *devices[DEVICES];
-    struct el_bootstrap *self;
-    assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
-    for (int d = 0; d < config->n_devices; d++) {
-        struct el_device_spec spec = {.backend = "cpu", .index = d, .position = d, .kernels = kernels};
-        assert_int_equal(el_device_open(&spec, &devices[d]), EL_OK);
-    }
-    struct el_train_place place = {
-        .devices = devices, .n_devices = config->n_devices, .bootstrap = self, .dataset = dataset};
-    if (strcmp(config->mode, "reference") == 0) place.n_devices = 1;
-    enum el_status status = el_train(config, &place, NULL, result);
-    if (status != EL_OK) fail_msg("%s: %s", config->mode, el_error_message());
-    for (int d = 0; d < config->n_devices; d++) {
-        if (ledgers) ledgers[d] = *el_device_ledger(devices[d]);
-        el_device_close(devices[d]);
-    }
-    el_bootstrap_close(self);
+    struct own_place own;
+    open_place("cpu", config->n_devices, kernels, dataset, &own);
+    if (strcmp(config->mode, "reference") == 0) own.place.n_devices = 1;
+    if (el_train(config, &own.place, NULL, result) != EL_OK) fail_msg("%s: %s", config->mode, el_error_message());
+    for (int d = 0; d < own.n && ledgers; d++) ledgers[d] = *el_device_ledger(own.devices[d]);
+    close_place(&own);
 }
 
 /* What `evenload verify` leaves out. */

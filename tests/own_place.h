@@ -1,0 +1,34 @@
+/* A place to train at in this process alone: devices of one backend, and nobody to meet. */
+#ifndef EL_TEST_OWN_PLACE_H
+#define EL_TEST_OWN_PLACE_H
+
+#include "runtime/parallel/train.h"
+
+struct own_place {
+    struct el_device *devices[EL_MEMBERS_MAX];
+    struct el_bootstrap *self;
+    int n;
+    struct el_train_place place;
+};
+
+/* `kernels`: NULL for the backend's own. */
+static inline void open_place(const char *backend, int n, const struct el_kernel_table *kernels,
+                              const struct el_dataset *data, struct own_place *own)
+{
+    own->n = n;
+    assert_int_equal(el_bootstrap_open("self", &own->self), EL_OK);
+    for (int d = 0; d < n; d++) {
+        const struct el_device_spec spec = {.backend = backend, .index = d, .position = d, .kernels = kernels};
+        assert_int_equal(el_device_open(&spec, &own->devices[d]), EL_OK);
+    }
+    own->place = (struct el_train_place){
+        .devices = own->devices, .n_devices = n, .bootstrap = own->self, .dataset = data};
+}
+
+static inline void close_place(struct own_place *own)
+{
+    for (int d = 0; d < own->n; d++) el_device_close(own->devices[d]);
+    el_bootstrap_close(own->self);
+}
+
+#endif
