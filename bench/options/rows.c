@@ -366,6 +366,8 @@ static const struct el_option_row after_sizes[] = {
 #define PIN_MEMORY                                                                                                     \
     "GPUs: batches lie in pinned host memory (PyTorch's pin_memory); off: in pageable memory, from which the driver "  \
     "stages each copy"
+    {OUTPUT, "chakra", "DIR", AT(TEXT, chakra), RUN,
+     "write the same steps as MLCommons Chakra's execution traces, DIR/rank.0.et and so on, for simulators"},
     {OUTPUT, "junit", "FILE", AT(TEXT, regress.junit), REGRESS, "write JUnit XML, one case per cell"},
     {OUTPUT, "markdown", "FILE", AT(TEXT, regress.markdown), REGRESS | REPORT,
      "write a Markdown table ($GITHUB_STEP_SUMMARY is appended to)"},
