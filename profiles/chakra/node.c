@@ -183,8 +183,10 @@ static void fill_operands(const struct el_op_info *op, bool written, struct el_c
 
 static void add_work(const struct el_op_info *op, struct el_chakra_node *node)
 {
-    /* Also where they are 0: feeders stop at a node without. */
-    el_chakra_add_int64(&node->attributes, "num_ops", (int64_t)op->flops);
+    /* Both also where there are none: feeders stop at a node without. What only moves bytes has one FLOP: a simulator's
+     * roofline, which divides by it, gives bytes / bandwidth so, and at 0 it never ends. */
+    bool moves = op->flops < 1 && op->bytes > 0;
+    el_chakra_add_int64(&node->attributes, "num_ops", moves ? 1 : (int64_t)op->flops);
     el_chakra_add_uint64(&node->attributes, "tensor_size", (uint64_t)op->bytes);
     if (!op->kernel.name) return;
     fill_operands(op, false, &node->shapes[0], &node->types[0], &node->inputs);
