@@ -183,7 +183,7 @@ static enum el_status take_part(struct el_options *options, struct el_bootstrap 
 static int run_rank(struct el_options *options, const struct el_launch_place *place)
 {
     struct el_bootstrap *bootstrap = NULL;
-    struct el_store store;
+    struct el_store store = {.locked = false};
     json_t *document = NULL;
     bool first = place->rank == 0;
     int exit_status = 0;
@@ -193,6 +193,7 @@ static int run_rank(struct el_options *options, const struct el_launch_place *pl
     if (status == EL_OK && first) status = el_store_create(options->out, "comm", &store);
     if (bootstrap) status = el_bootstrap_agree(bootstrap, status);
     if (status == EL_OK) status = take_part(options, bootstrap, &document);
+    if (store.locked && !document) el_store_forget(&store);
     if (status != EL_OK) exit_status = first || status != EL_ERR_PEER ? el_exit_failed(status) : EL_EXIT_TRIAL;
     if (document) status = save(&store, document);
     if (document) exit_status = status == EL_OK ? show(options, &store, document, true) : el_exit_failed(status);
@@ -232,6 +233,7 @@ static int run_self(struct el_options *options)
     status = el_store_save_command(&store, "comm", echo);
     json_decref(echo);
     if (status == EL_OK) status = launch(&store, options, &trial, &document);
+    if (!document) el_store_forget(&store);
     if (status == EL_OK && el_runner_interrupted()) {
         fprintf(stderr, "evenload: interrupted\n");
         return EL_EXIT_INTERRUPTED;
@@ -264,12 +266,8 @@ static int show_steps(struct el_options *options)
 enum el_status el_cmd_comm(struct el_options *options, int *exit_status_p)
 {
     struct el_launch_place place;
-    enum el_status status = el_launch_environment(el_launch_getenv, NULL, &place);
-    if (status != EL_OK && options->launch != EL_LAUNCH_SELF) return status;
-    if (options->launch == EL_LAUNCH_RANK && !place.is_rank)
-        return el_fail(EL_ERR_INVALID, "--launch rank: no launcher started this process");
-    bool rank = options->launch == EL_LAUNCH_RANK ||
-                (options->launch == EL_LAUNCH_AUTO && place.is_rank && options->n_devices == 0);
+    bool rank;
+    EL_TRY(el_takes_place(options, &place, &rank));
     *exit_status_p = options->wire.show_steps ? show_steps(options)
                      : rank                   ? run_rank(options, &place)
                                               : run_self(options);

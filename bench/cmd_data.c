@@ -4,6 +4,7 @@
 
 #include "bench/base/io.h"
 #include "bench/base/text.h"
+#include "bench/campaign/data_files.h"
 #include "bench/commands.h"
 #include "bench/data/data.h"
 #include "bench/plot/plot.h"
@@ -48,17 +49,15 @@ static enum el_status show_sampler(const struct el_options *options)
 }
 
 /* A set that is made gets files, so that there is something to read. */
-static enum el_status use_files(struct el_options *options)
+static enum el_status use_files(struct el_options *options, struct el_data_files *files_p)
 {
-    char dir[EL_PATH_BYTES + 8], train[EL_PATH_BYTES], test[EL_PATH_BYTES];
     if (options->in_files && strcmp(options->data, "dummy") == 0)
         return el_fail(EL_ERR_INVALID, "--data dummy: nothing lies in files, so there is nothing to load: take "
                                        "--data synthetic, or a file or folder of your own");
     if (!options->in_files || strcmp(options->data, "synthetic")) return EL_OK;
-    snprintf(dir, sizeof dir, "%s/data", *options->out ? options->out : "results");
-    EL_TRY(el_synthetic_write(dir, el_model_find(options->train.model.name)->input, options->train.seed, train, test,
-                              sizeof train));
-    memcpy(options->data, train, sizeof train);
+    bool images = el_model_find(options->train.model.name)->input == EL_INPUT_IMAGES;
+    EL_TRY(el_data_files_write(options, images, files_p));
+    memcpy(options->data, files_p->train, sizeof files_p->train);
     return EL_OK;
 }
 
@@ -90,20 +89,30 @@ static enum el_status check_cache(struct el_options *options)
     return EL_OK;
 }
 
+static enum el_status begin(struct el_options *options, struct el_campaign *campaign)
+{
+    EL_TRY(check_cache(options));
+    add_none(options);
+    el_runner_catch_signals();
+    return el_campaign_begin(campaign, EL_CMD_DATA, options);
+}
+
 enum el_status el_cmd_data(struct el_options *options, int *exit_status_p)
 {
     struct el_campaign campaign;
+    struct el_data_files files = {.existing = 0};
     char headline[96];
     if (options->sampler.ranks) return show_sampler(options);
     if (options->sampler.samples || options->sampler.drop_last || options->sampler.no_shuffle)
         return el_fail(EL_ERR_INVALID,
                        "--samples, --drop-last and --no-shuffle say what --sampler shows: add --sampler 2");
-    EL_TRY(use_files(options));
-    EL_TRY(check_cache(options));
-    add_none(options);
-    el_runner_catch_signals();
-    EL_TRY(el_campaign_begin(&campaign, EL_CMD_DATA, options));
+    EL_TRY(use_files(options, &files));
+    enum el_status status = begin(options, &campaign);
+    if (status != EL_OK) {
+        el_data_files_take_back(&files);
+        return status;
+    }
     snprintf(headline, sizeof headline, "%d trials, %d launches each, in turns", campaign.set.n, options->repeats);
-    enum el_status status = el_campaign_measure(&campaign, false, headline);
+    status = el_campaign_measure(&campaign, false, headline);
     return el_end_campaign(&campaign, status, "the same command and --out", show, exit_status_p);
 }

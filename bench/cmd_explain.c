@@ -1,6 +1,5 @@
 /* `evenload explain`: where the time goes from dp's step to ddp's; `explain A B`: from one record to another. */
 #include <string.h>
-#include <unistd.h>
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
@@ -31,15 +30,6 @@ static enum el_status show(const struct el_options *options, const struct el_sto
     return EL_OK;
 }
 
-/* Nothing was measured to its end, and nothing can go on with the rest: the folder may be used again. */
-static void forget(const struct el_store *store)
-{
-    char path[EL_PATH_BYTES];
-    el_store_path(store, path, "command.json");
-    if (store->locked) unlink(path);
-    el_store_discard(store);
-}
-
 static enum el_status measure(const struct el_options *options, const struct el_trial_set *set, int *exit_status_p)
 {
     struct el_store store = {.locked = false};
@@ -49,7 +39,7 @@ static enum el_status measure(const struct el_options *options, const struct el_
     if (status == EL_OK) status = el_store_save_command(&store, "explain", echo);
     json_decref(echo);
     if (status == EL_OK) status = el_explain_measure(options, set, &store, &samples);
-    if (!samples) forget(&store);
+    if (!samples) el_store_forget(&store); /* nothing can go on with the rest */
     if (status == EL_OK && !samples) *exit_status_p = el_exit_interrupted();
     if (status == EL_OK && samples) {
         json_t *document = el_explain_document(&set->trials[0], samples);
@@ -91,6 +81,7 @@ static enum el_status show_difference(const struct el_options *options, struct e
     enum el_status status = document ? show(options, &store, document, el_difference_print)
                                      : el_fail_errno("the difference of two records");
     if (status == EL_OK && !options->json) say_next(document, b);
+    if (status != EL_OK) el_store_discard(&store);
     json_decref(document);
     return status;
 }

@@ -46,7 +46,11 @@ static enum el_status run_self(const struct el_options *options, int *exit_statu
     EL_TRY(el_campaign_begin(&campaign, EL_CMD_RUN, options));
     enum el_status status = EL_OK;
     if (campaign.set.trials->procs > 1) status = el_runner_check_launcher(campaign.set.trials);
-    if (status == EL_OK) status = el_campaign_measure(&campaign, false, NULL);
+    if (status != EL_OK) {
+        el_campaign_undo(&campaign);
+        return status;
+    }
+    status = el_campaign_measure(&campaign, false, NULL);
     bool interrupted = status == EL_OK && el_runner_interrupted();
     if (el_json_at(campaign.run, "trials.0")) {
         print_result(&campaign);
@@ -62,12 +66,7 @@ enum el_status el_cmd_run(struct el_options *options, int *exit_status_p)
 {
     struct el_launch_place place;
     if (options->dry_run) return el_cmd_dry_run(options);
-    enum el_status status = el_launch_environment(el_launch_getenv, NULL, &place);
-    if (status != EL_OK && options->launch != EL_LAUNCH_SELF) return status;
-    if (options->launch == EL_LAUNCH_RANK && !place.is_rank)
-        return el_fail(EL_ERR_INVALID, "--launch rank: no launcher started this process; use mpirun -n N (or torchrun "
-                                       "--no_python --nproc_per_node N) evenload run ..., or leave --launch out");
-    bool rank = options->launch == EL_LAUNCH_RANK ||
-                (options->launch == EL_LAUNCH_AUTO && place.is_rank && options->n_devices == 0);
+    bool rank;
+    EL_TRY(el_takes_place(options, &place, &rank));
     return rank ? el_cmd_run_rank(options, &place, exit_status_p) : run_self(options, exit_status_p);
 }

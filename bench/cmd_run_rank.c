@@ -150,10 +150,11 @@ static enum el_status begin(struct el_campaign *campaign, struct el_trial_set *o
 static int work(const struct el_options *options, struct watched *watched)
 {
     struct el_bootstrap *bootstrap = watched->bootstrap;
-    struct el_campaign campaign;
+    struct el_campaign campaign = {.options = NULL};
     struct el_trial_set others = {0};
     bool first = el_bootstrap_rank(bootstrap) == 0;
     enum el_status status = begin(&campaign, &others, options, bootstrap);
+    if (status != EL_OK && campaign.options) el_campaign_undo(&campaign);
     if (status != EL_OK) return first ? el_exit_failed(status) : EL_EXIT_USE;
     struct el_trial_set *set = first ? &campaign.set : &others;
     struct el_job job = {.trial = set->trials, .dataset = set->dataset, .bootstrap = bootstrap};

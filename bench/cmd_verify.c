@@ -8,6 +8,7 @@
 #include "bench/base/text.h"
 #include "bench/campaign/follow.h"
 #include "bench/commands.h"
+#include "bench/trial/inject.h"
 #include "bench/verify/verify.h"
 #include "runtime/base/clock.h"
 
@@ -115,8 +116,10 @@ enum el_status el_cmd_verify(struct el_options *options, int *exit_status_p)
     struct el_store store;
     json_t *cells = json_array();
     int64_t begin_ns = el_clock_ns();
+    struct el_inject injects[EL_MEMBERS_MAX];
     int gpus;
     enum el_status status = el_device_gpus(&gpus);
+    if (status == EL_OK) status = el_inject_parse(options->inject, EL_VERIFY_MOST, injects);
     if (status == EL_OK) status = el_store_create(options->out, "verify", &store);
     if (status == EL_OK) status = launch_all(options, gpus, &store, cells);
     if (status == EL_OK && el_runner_interrupted()) {

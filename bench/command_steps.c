@@ -6,6 +6,7 @@
 #include "bench/base/text.h"
 #include "bench/commands.h"
 #include "bench/record/record.h"
+#include "runtime/launch/launch.h"
 
 bool el_say_next(unsigned command, struct el_options *next, const char *note)
 {
@@ -15,6 +16,23 @@ bool el_say_next(unsigned command, struct el_options *next, const char *note)
     bool fits = el_options_command_line(command, next, line, sizeof line) == EL_OK;
     if (fits) el_text_line(stdout, "Next: %s%s%s", el_program_word(), line + strlen("evenload"), note);
     return fits;
+}
+
+enum el_status el_takes_place(const struct el_options *options, struct el_launch_place *place_p, bool *rank_p)
+{
+    enum el_status status = el_launch_environment(el_launch_getenv, NULL, place_p);
+    if (status != EL_OK && options->launch != EL_LAUNCH_SELF) return status;
+    if (options->launch == EL_LAUNCH_RANK && !place_p->is_rank)
+        return el_fail(EL_ERR_INVALID, "--launch rank: no launcher started this process; use mpirun -n N (or torchrun "
+                                       "--no_python --nproc_per_node N) evenload ..., or leave --launch out");
+    bool told = options->launch == EL_LAUNCH_AUTO && place_p->is_rank;
+    if (told && place_p->size > 1 && options->n_devices == 1)
+        return el_fail(EL_ERR_INVALID,
+                       "--devices names one device, and %s started %d ranks, each of which would train alone on it: "
+                       "leave --devices out, so that each rank takes one; or give --launch self",
+                       place_p->launcher, place_p->size);
+    *rank_p = options->launch == EL_LAUNCH_RANK || (told && options->n_devices == 0);
+    return EL_OK;
 }
 
 /* Folders of commands that make no trials say which one made them. */

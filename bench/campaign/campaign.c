@@ -53,17 +53,6 @@ static enum el_status keep_others(struct el_campaign *c)
     return status;
 }
 
-/* For whoever wants to see what was trained on, or train something else on it. */
-static enum el_status keep_data(const struct el_campaign *c)
-{
-    char dir[EL_PATH_BYTES + 8], train[2 * EL_PATH_BYTES], test[2 * EL_PATH_BYTES];
-    const bool images = el_dataset_image(c->set.dataset) > 0;
-    if (strcmp(c->options->data, "synthetic")) return EL_OK;
-    snprintf(dir, sizeof dir, "%s/data", *c->options->out ? c->options->out : "results");
-    return el_synthetic_write(dir, images ? EL_INPUT_IMAGES : EL_INPUT_IDS, c->options->train.seed, train, test,
-                              sizeof train);
-}
-
 /* A trial's document from its repeats so far; null without any. */
 static enum el_status make_trial(const struct el_campaign *c, int t)
 {
@@ -101,7 +90,8 @@ static enum el_status prepare(struct el_campaign *c, bool again)
 {
     EL_TRY(el_trials_resolve(c->command, c->options, &c->set));
     if (again) EL_TRY(keep_others(c));
-    EL_TRY(keep_data(c));
+    if (!strcmp(c->options->data, "synthetic"))
+        EL_TRY(el_data_files_write(c->options, el_dataset_image(c->set.dataset) > 0, &c->files));
     c->repeats = calloc((size_t)(c->set.n * c->options->repeats), sizeof *c->repeats);
     c->environment = el_environment();
     c->trials = json_array();
@@ -128,6 +118,7 @@ enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command,
         struct el_error error;
         el_error_take(status, &error);
         el_campaign_end(&c);
+        el_data_files_take_back(&c.files);
         el_store_discard(&c.store);
         return el_error_give(&error);
     }
@@ -146,6 +137,13 @@ void el_campaign_end(struct el_campaign *campaign)
     json_decref(campaign->gate);
     json_decref(campaign->run);
     el_trials_free(&campaign->set);
+}
+
+void el_campaign_undo(struct el_campaign *campaign)
+{
+    el_campaign_end(campaign);
+    el_data_files_take_back(&campaign->files);
+    el_store_forget(&campaign->store);
 }
 
 enum el_status el_campaign_write(struct el_campaign *c)

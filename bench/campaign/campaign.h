@@ -8,6 +8,7 @@
 #ifndef EL_BENCH_CAMPAIGN_H
 #define EL_BENCH_CAMPAIGN_H
 
+#include "bench/campaign/data_files.h"
 #include "bench/campaign/runner.h"
 #include "bench/trial/trial.h"
 
@@ -15,6 +16,7 @@ struct el_campaign {
     unsigned command;
     const struct el_options *options;
     struct el_store store;
+    struct el_data_files files; /* that it made */
     struct el_trial_set set;
     json_t **repeats;                      /* [trial][repeat]; NULL: not there yet */
     json_t *trials;                        /* each one's document; null: no repeat is there yet */
@@ -32,6 +34,9 @@ struct el_campaign {
  * was), EL_ERR_IO; an empty folder it made is gone again. */
 enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options);
 void el_campaign_end(struct el_campaign *campaign);
+/* The same of one that is refused before it has launched anything: what it made is gone again. Not of one that goes on
+ * with an earlier run. */
+void el_campaign_undo(struct el_campaign *campaign);
 
 json_t **el_campaign_repeat(const struct el_campaign *campaign, int trial, int repeat);
 /* Steals `document`. Errors: EL_ERR_IO: earlier results stand. */

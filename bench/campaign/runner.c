@@ -13,6 +13,7 @@
 #include "bench/options/options.h"
 #include "bench/record/record.h"
 #include "bench/trial/trial.h"
+#include "runtime/base/process.h"
 #include "runtime/comm/mpi/module.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/mpirun.h"
@@ -259,6 +260,7 @@ static const char *explain(const struct launch *launch, enum el_status status, c
     }
     find_reason(launch, reason);
     show_tail(launch);
+    if (launch->result.exit_status == EL_PROCESS_NO_MEMORY) return "oom";
     return launch->result.timed_out ? "timeout" : "failed";
 }
 

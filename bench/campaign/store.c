@@ -23,8 +23,7 @@ static const char *const folders[N_FOLDERS] = {"repeats", "logs"};
 
 static const char advice[] = "give another --out";
 
-/* Letters of the longest folder of a/b/c that is there, from the end on. */
-static size_t existing_part(const char *path)
+size_t el_store_existing(const char *path)
 {
     char part[EL_PATH_BYTES];
     snprintf(part, sizeof part, "%s", path);
@@ -51,7 +50,7 @@ static enum el_status make_named(const char *command, struct el_store *store)
     struct tm local;
     localtime_r(&now, &local);
     strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
-    store->existing = existing_part("results");
+    store->existing = el_store_existing("results");
     EL_TRY(el_folder_make("results", advice));
     for (int i = 1; i < 1000; i++) {
         snprintf(store->dir, sizeof store->dir, "results/%s-%s", stamp, command);
@@ -117,7 +116,7 @@ enum el_status el_store_create(const char *out, const char *command, struct el_s
 {
     struct el_store store;
     EL_TRY(name_folder(out, &store));
-    if (*out) store.existing = existing_part(store.dir);
+    if (*out) store.existing = el_store_existing(store.dir);
     EL_TRY(*out ? el_folder_make(store.dir, advice) : make_named(command, &store));
     if (*out) EL_TRY(check_folder(&store));
     enum el_status status = el_store_lock(&store);
@@ -154,6 +153,17 @@ enum el_status el_store_open(const char *dir, struct el_store *store_p)
     return EL_OK;
 }
 
+void el_store_unmake(const char *path, size_t existing)
+{
+    char made[EL_PATH_BYTES];
+    snprintf(made, sizeof made, "%s", path);
+    while (strlen(made) > existing && rmdir(made) == 0) {
+        char *slash = strrchr(made, '/');
+        if (!slash) return;
+        *slash = 0;
+    }
+}
+
 void el_store_discard(const struct el_store *store)
 {
     if (!store->locked) return; /* what is there is another's, who has just begun */
@@ -162,13 +172,15 @@ void el_store_discard(const struct el_store *store)
         el_store_path(store, path, "%s", folders[i]);
         rmdir(path); /* fails where something is in it, as it should */
     }
-    char made[EL_PATH_BYTES];
-    snprintf(made, sizeof made, "%s", store->dir);
-    while (strlen(made) > store->existing && rmdir(made) == 0) {
-        char *slash = strrchr(made, '/');
-        if (!slash) return;
-        *slash = 0;
-    }
+    el_store_unmake(store->dir, store->existing);
+}
+
+void el_store_forget(const struct el_store *store)
+{
+    char path[EL_PATH_BYTES];
+    el_store_path(store, path, "command.json");
+    if (store->locked) unlink(path);
+    el_store_discard(store);
 }
 
 void el_store_path(const struct el_store *store, char *path, const char *format, ...)

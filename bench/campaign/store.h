@@ -33,6 +33,14 @@ enum el_status el_store_lock(struct el_store *store);
  * never had the lock: another program's folders may be empty still. */
 void el_store_discard(const struct el_store *store);
 
+/* The same of a folder of el_store_create's after a failure or an interruption that leaves no result: its command goes
+ * too, so that the folder may be used again. Logs stay. */
+void el_store_forget(const struct el_store *store);
+/* Letters of the longest folder of a/b/c that is there, from the end on; and what takes back those behind it that are
+ * empty. */
+size_t el_store_existing(const char *path);
+void el_store_unmake(const char *path, size_t existing);
+
 /* DIR/<format...>. Paths that are too long are cut: el_store_create refuses names that could come to that. */
 void el_store_path(const struct el_store *store, char *path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

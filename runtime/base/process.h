@@ -11,6 +11,9 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+/* The exit status of a process that a library ended, since there was no memory for it; it has said so in a line. */
+enum { EL_PROCESS_NO_MEMORY = 76 };
+
 /* Ownership: close it. -1 where the kernel has none, or no such process. */
 static inline int el_process_file(pid_t pid)
 {

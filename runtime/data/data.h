@@ -83,6 +83,10 @@ const struct el_vectors *el_dataset_vectors(const struct el_dataset *dataset);
 enum el_status el_synthetic_write(const char *dir, enum el_input_kind input, uint64_t seed, char *train_path,
                                   char *test_path, size_t path_bytes);
 
+/* Their paths in `dir`, whether they are there or not. Errors: EL_ERR_INVALID: too long. */
+enum el_status el_synthetic_paths(const char *dir, enum el_input_kind input, uint64_t seed, char *train_path,
+                                  char *test_path, size_t path_bytes);
+
 /* Whether what is read of `path`, a file or a folder of files, can be dropped from the page cache: tried on one of
  * them. Writes what its file system has not written yet. Errors: EL_ERR_ABSENT with the reason; EL_ERR_IO. */
 enum el_status el_page_cache_drops(const char *path);

@@ -178,16 +178,27 @@ static enum el_status keep(const char *path, const char *bytes, size_t length)
     return failed ? el_fail_errno("cannot write the synthetic set to %s", el_path_tail(path)) : EL_OK;
 }
 
-static enum el_status write_one(const char *dir, enum el_input_kind input, uint64_t seed, uint32_t test, char *path,
-                                size_t path_bytes)
+static enum el_status name_one(const char *dir, enum el_input_kind input, uint64_t seed, uint32_t test, char *path,
+                               size_t path_bytes)
 {
     const bool images = input == EL_INPUT_IMAGES;
-    char *bytes = NULL;
-    size_t length = 0;
     int written = snprintf(path, path_bytes, "%s/synthetic-%s%d-seed-%llu-%s.%s", dir, images ? "images-" : "", VERSION,
                            (unsigned long long)seed, test ? "test" : "train", images ? "bin" : "txt");
-    if (written < 0 || (size_t)written >= path_bytes)
-        return el_fail(EL_ERR_INVALID, "the path of the synthetic set is too long: %s", el_path_tail(dir));
+    if (written >= 0 && (size_t)written < path_bytes) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "the path of the synthetic set is too long: %s", el_path_tail(dir));
+}
+
+enum el_status el_synthetic_paths(const char *dir, enum el_input_kind input, uint64_t seed, char *train_path,
+                                  char *test_path, size_t path_bytes)
+{
+    EL_TRY(name_one(dir, input, seed, 0, train_path, path_bytes));
+    return name_one(dir, input, seed, 1, test_path, path_bytes);
+}
+
+static enum el_status write_one(enum el_input_kind input, uint64_t seed, uint32_t test, const char *path)
+{
+    char *bytes = NULL;
+    size_t length = 0;
     EL_TRY(compose(input, seed, test, &bytes, &length));
     enum el_status status = keep(path, bytes, length);
     free(bytes);
@@ -198,7 +209,8 @@ enum el_status el_synthetic_write(const char *dir, enum el_input_kind input, uin
                                   char *test_path, size_t path_bytes)
 {
     if (!dir || !*dir) return el_fail(EL_ERR_INVALID, "no folder given for the synthetic set");
+    EL_TRY(el_synthetic_paths(dir, input, seed, train_path, test_path, path_bytes));
     EL_TRY(el_folder_make(dir, NULL));
-    EL_TRY(write_one(dir, input, seed, 0, train_path, path_bytes));
-    return write_one(dir, input, seed, 1, test_path, path_bytes);
+    EL_TRY(write_one(input, seed, 0, train_path));
+    return write_one(input, seed, 1, test_path);
 }

@@ -89,7 +89,8 @@ static enum el_status map(void *argument, size_t bytes, uintptr_t *address_p)
     void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
         free(made);
-        return el_fail_errno("%s: %zu bytes", state->name, bytes);
+        return el_fail(EL_ERR_OOM, "%s:%d: the machine has no %zu bytes of memory for it", state->spec.backend,
+                       state->spec.index, bytes);
     }
     prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, memory, length, state->name);
     if (length >= HUGE_PAGE_BYTES) madvise(memory, length, MADV_HUGEPAGE);

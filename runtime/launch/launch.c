@@ -44,6 +44,7 @@ struct launch {
     char log_dir[PATH_MAX];
     char token[96];
     char scratch[EL_SCRATCH_BYTES], settings[3][128]; /* mpirun's temporary files, and how it is told of them */
+    int scratch_lock;
     char procs_text[16];
     char *program;
     char **command;
@@ -60,6 +61,7 @@ struct launch {
 static void destroy(struct launch *launch)
 {
     el_scratch_remove(launch->scratch);
+    if (launch->scratch_lock >= 0) close(launch->scratch_lock);
     free(launch->program);
     free(launch->command);
     free(launch->children);
@@ -97,7 +99,7 @@ static enum el_status make_settings(struct launch *launch)
     if (!by_mpirun(launch)) return EL_OK;
     /* Where mpirun keeps sockets and shared memory: ours, so that nothing stays behind when it is killed. */
     uint64_t bytes = SHARED_BYTES + (uint64_t)RANK_BYTES * (uint64_t)launch->spec.procs;
-    el_scratch_make(launch->scratch, bytes);
+    launch->scratch_lock = el_scratch_make(launch->scratch, bytes);
     if (!launch->scratch[0])
         return el_fail(EL_ERR_ABSENT,
                        "mpirun needs %" PRIu64 " MiB of shared memory for %d ranks, and neither /dev/shm nor /tmp has "
@@ -215,7 +217,7 @@ static enum el_status start(const struct el_launch_spec *spec, struct launch **l
     struct launch *launch = calloc(1, sizeof *launch);
     if (!launch) return el_fail(EL_ERR_HOST_MEMORY, "launch: no memory");
     launch->spec = *spec;
-    launch->failed = -1;
+    launch->failed = launch->scratch_lock = -1;
     if (launch->spec.grace_s <= 0) launch->spec.grace_s = 2;
     enum el_status status;
     EL_TRY_GOTO(make_log_dir(launch), fail);

@@ -397,3 +397,25 @@ END
     done
     [[ $good -eq 1 && $(json r/results.json 'd["trials"][0]["status"]') == ok ]]
 }
+
+# The library ends with a signal where one of its allocations fails: between the least memory with which a device opens and the least with
+# which it trains there are about 20 MB.
+@test "no memory for oneDNN is a row 'oom', as a device without memory is" {
+    [[ -z ${EVENLOAD_SANITIZER:-} ]] || skip "a sanitizer needs more address space than is given here"
+    "$EVENLOAD" devices | grep -q oneDNN || skip "built without oneDNN"
+    small=(--model textcnn --vocab 100 --embed 64 --filters 32 --batch 8 --devices 1 --steps 1 --warmup 0 --min-time 0 --control none --quiet --data dummy)
+    row='d["trials"][0]["status"], d["trials"][0]["reason"]'
+    for limit in $(seq 56000 8000 200000); do
+        (ulimit -v "$limit" && "$EVENLOAD" run "${small[@]}" --out "r$limit" >/dev/null 2>&1) && break
+        found=$(json "r$limit/results.json" "$row")
+        [[ $found != *"killed by signal"* ]] || { echo "$limit: $found" && return 1; }
+        [[ $found != "('oom', \"no memory for oneDNN"* ]] || return 0
+    done
+    echo "no limit up to $limit ended in oneDNN" && return 1
+}
+
+@test "a device that the machine has no memory for is a row 'oom'" {
+    [[ -z ${EVENLOAD_SANITIZER:-} ]] || skip "a sanitizer needs more address space than is given here"
+    (ulimit -v 150000 && ! "$EVENLOAD" run --model resnet18 --image 64 --batch 64 --classes 10 --data dummy --devices 1 --steps 1 --warmup 0 --min-time 0 --control none --quiet --out r >/dev/null 2>&1)
+    [[ $(json r/results.json 'd["trials"][0]["status"]') == oom ]]
+}

@@ -189,12 +189,46 @@ static void test_a_folder_has_the_room_that_is_asked_for(void **state)
 {
     (void)state;
     char path[EL_SCRATCH_BYTES];
-    el_scratch_make(path, UINT64_C(1) << 60);
+    assert_int_equal(el_scratch_make(path, UINT64_C(1) << 60), -1);
     assert_string_equal(path, "");
-    el_scratch_make(path, 4096);
+    int lock = el_scratch_make(path, 4096);
     assert_int_equal(access(path, W_OK), 0);
     el_scratch_remove(path);
+    close(lock);
     assert_int_not_equal(access(path, F_OK), 0);
+}
+
+/* A process that is killed cannot remove its folder: the next one does, and leaves those of the living alone. */
+static void test_what_the_killed_left_is_removed(void **state)
+{
+    (void)state;
+    char living[EL_SCRATCH_BYTES], dead[EL_SCRATCH_BYTES], next[EL_SCRATCH_BYTES], file[64];
+    int lock = el_scratch_make(living, 4096), told[2], status;
+    assert_int_equal(pipe(told), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        el_scratch_make(dead, 4096);
+        if (write(told[1], dead, sizeof dead) != sizeof dead) abort();
+        pause();
+    }
+    assert_int_equal(read(told[0], dead, sizeof dead), sizeof dead);
+    snprintf(file, sizeof file, "%s/left", dead);
+    fclose(fopen(file, "w"));
+    int third = el_scratch_make(next, 4096);
+    assert_int_equal(access(file, F_OK), 0);
+    el_scratch_remove(next);
+    close(third);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    third = el_scratch_make(next, 4096);
+    assert_int_not_equal(access(dead, F_OK), 0);
+    assert_int_equal(access(living, F_OK), 0);
+    el_scratch_remove(next);
+    el_scratch_remove(living);
+    close(third);
+    close(lock);
+    close(told[0]);
+    close(told[1]);
 }
 
 int main(void)
@@ -211,6 +245,7 @@ int main(void)
         cmocka_unit_test(test_an_mpirun_that_has_named_a_rank_is_ended_sooner),
         cmocka_unit_test(test_a_rank_that_others_miss_is_named),
         cmocka_unit_test(test_a_folder_has_the_room_that_is_asked_for),
+        cmocka_unit_test(test_what_the_killed_left_is_removed),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -29,6 +29,7 @@ enum el_status el_dnnl_check(dnnl_status_t status, const char *call)
                                         "unimplemented", "iterator at its end", "runtime error",
                                         "not required"};
     if (status == dnnl_success) return EL_OK;
+    if (status == dnnl_out_of_memory) return el_fail(EL_ERR_OOM, "no memory for oneDNN's kernels (%s)", call);
     int known = (size_t)status < sizeof words / sizeof words[0];
     return el_fail(EL_ERR_INTERNAL, "oneDNN: %s: %s (%d)", call, known ? words[status] : "unknown", (int)status);
 }

@@ -13,7 +13,7 @@
  * Threads: a plan is used by the thread that prepared it. The library computes on that thread alone: a device computes
  * on one core, and primitives take their scratchpad from the op's workspace, never from the library's own, which
  * belongs to the thread that made the primitive.
- * Errors: EL_ERR_INTERNAL with the name of the call and the library's status.
+ * Errors: EL_ERR_OOM; EL_ERR_INTERNAL with the name of the call and the library's status.
  */
 #ifndef EL_KERNELS_CPU_DNNL_COMMON_H
 #define EL_KERNELS_CPU_DNNL_COMMON_H

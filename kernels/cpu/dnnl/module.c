@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "kernels/cpu/dnnl/common.h"
+#include "runtime/base/process.h"
 
 /* The library is in C++, and C cannot catch what it throws where it gets no memory. So that ends the program, by a line
  * of its own instead of an abort. The C++ run time is there with the library. */
@@ -19,7 +20,7 @@ static void end_without_memory(void)
     const char *const *type = current_exception();
     if (!type || !strstr(type[1], "bad_alloc")) abort();
     if (write(STDERR_FILENO, words, sizeof words - 1) < 0) abort();
-    _exit(EXIT_FAILURE);
+    _exit(EL_PROCESS_NO_MEMORY);
 }
 
 __attribute__((constructor)) static void take_over_the_end(void)

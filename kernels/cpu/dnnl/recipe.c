@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "kernels/cpu/dnnl/common.h"
 
@@ -81,10 +82,22 @@ static void recipe_free(struct el_dnnl_recipe *recipe)
 #endif
 }
 
+/* The library looks at few of its allocations, and ends with a signal where others fail: nothing is begun without room
+ * for the code that it generates and all else it makes of an op. */
+static enum el_status check_room(void)
+{
+    enum { ROOM_BYTES = 8 << 20 };
+    void *room = mmap(NULL, ROOM_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) return el_fail(EL_ERR_OOM, "no memory for oneDNN's kernels: give the process more memory");
+    munmap(room, ROOM_BYTES);
+    return EL_OK;
+}
+
 static enum el_status recipe_make(el_dnnl_cook cook, const struct el_kernel_args *args, struct el_dnnl_recipe *recipe)
 {
     dnnl_engine_t engine;
     memset(recipe, 0, sizeof *recipe);
+    EL_TRY(check_room());
     compute_alone();
     EL_TRY(el_dnnl_engine(&engine));
     return cook(args, recipe);
