@@ -15,8 +15,7 @@ enum el_status el_data_files_write(const struct el_options *options, bool images
     EL_TRY(el_synthetic_paths(files.dir, input, seed, files.train, files.test, sizeof files.train));
     files.made_train = access(files.train, F_OK) != 0;
     files.made_test = access(files.test, F_OK) != 0;
-    enum el_status status =
-        el_synthetic_write(files.dir, input, seed, files.train, files.test, sizeof files.train);
+    enum el_status status = el_synthetic_write(files.dir, input, seed, files.train, files.test, sizeof files.train);
     if (status != EL_OK) el_data_files_take_back(&files);
     if (status == EL_OK) *files_p = files;
     return status;
