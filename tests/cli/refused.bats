@@ -26,7 +26,7 @@ leaves_nothing() {
         leaves_nothing "none: No such file" "$EVENLOAD" compare "${TINY[@]}" --load none $out
         leaves_nothing "1 is there twice" "$EVENLOAD" scale "${TINY[@]}" --devices 1,1 $out
         leaves_nothing "unknown mode" "$EVENLOAD" imbalance "${TINY[@]}" --modes x $out
-        leaves_nothing "a global batch of 100000" "$EVENLOAD" explain "${TINY[@]}" --batch 100000 $out
+        leaves_nothing "a global batch of 100000" "$EVENLOAD" explain --model mlp --batch 100000 $out
         leaves_nothing "there is no rank 7" "$EVENLOAD" comm all_reduce --devices 2 --root 7 $out
         leaves_nothing "unknown disturbance" "$EVENLOAD" verify --inject oops $out
         leaves_nothing "printed no metric" "$EVENLOAD" regress --ab true true $out
