@@ -113,9 +113,12 @@ enum el_status el_nccl_api_open(const struct el_nccl_api **api_p)
 /* Whether the fake's devices are cards of their own, which NCCL joins; else they share one, and the host does. */
 static bool own_cards;
 
-/* On CPU devices once, and on the fake with each policy from `first` up to `end`. */
+/* On CPU devices once, and on the fake with each policy from `first` up to `end`; under a sanitizer, which looks at
+ * what a step does and not at what comes out, with one of them by turns. */
 static void compare_steps(const struct el_train_config *config, const char *text, int first, int end)
 {
+    static int turn;
+    if (is_sanitized()) first += turn++ % (end - first), end = first + 1;
     struct el_train_result wanted, result;
     struct el_ledger wanted_ledgers[DEVICES], ledgers[DEVICES];
     train(config, false, &wanted, wanted_ledgers);
@@ -176,7 +179,7 @@ static void fixes_give_the_same_bits(void **state)
         struct el_train_config config;
         char text[EL_DP_FIX_TEXT_BYTES];
         int policy = (int)(fixes % FAKE_POLICIES);
-        if (el_dp_fix_close(fixes) != fixes) continue;
+        if (el_dp_fix_close(fixes) != fixes || (is_sanitized() && fixes % 5 != 3)) continue;
         own_cards = fixes & EL_DP_FIX_INPUTS;
         assert_int_equal(el_case_config(&mlp, "dp", 2 + own_cards, &config), EL_OK);
         config.dp_fix = fixes;
@@ -255,7 +258,8 @@ static void epochs_give_the_same_accuracy(void **state)
 {
     (void)state;
     static const char *const modes[] = {"single", "dp", "ddp"};
-    for (int m = 0; m < 3; m++) compare_policies(&el_cases[6], modes[m], m ? 2 : 1, 2, m, m + 1);
+    static const struct el_case large = {"mlp", EL_OPT_SGD, 0, 442}; /* 30 steps an epoch */
+    for (int m = 0; m < 3; m++) compare_policies(&large, modes[m], m ? 2 : 1, 2, m, m + 1);
 }
 
 /* As the gate asks for them. */

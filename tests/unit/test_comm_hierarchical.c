@@ -15,6 +15,7 @@
 #include "tests/conformance/comm_scenes.h"
 #include "tests/conformance/comm_sequences.h"
 #include "tests/conformance/comm_splits.h"
+#include "tests/sanitized.h"
 #include "tests/unit/tcp_processes.h"
 
 enum { COUNT_MAX = 150001 };
@@ -110,7 +111,7 @@ static enum el_status check(struct member *m, enum el_comm_verb verb, enum el_co
 
 static enum el_status both_verbs(struct el_bootstrap *bootstrap, struct member *m)
 {
-    static const size_t counts[] = {1, 1031, COUNT_MAX};
+    const size_t counts[] = {1, 1031, is_sanitized() ? COUNT_MAX / 4 : COUNT_MAX};
     static const enum el_comm_reduction reductions[] = {EL_COMM_SUM, EL_COMM_MAX, EL_COMM_AVERAGE};
     enum el_status status = EL_OK;
     for (int i = 0; i < 18 && status == EL_OK; i++)

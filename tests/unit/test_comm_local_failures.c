@@ -13,11 +13,12 @@
 
 #include "tests/conformance/comm_checks.h"
 #include "tests/conformance/comm_mail.h"
+#include "tests/sanitized.h"
 #include "tests/unit/local_group.h"
 
 static enum el_status large(struct el_comm *comm)
 {
-    return check_operations(comm, 1000000, EL_F32, 0);
+    return check_operations(comm, is_sanitized() ? 100000 : 1000000, EL_F32, 0);
 }
 
 static enum el_status last_aborts(struct el_comm *comm)

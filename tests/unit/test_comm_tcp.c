@@ -56,7 +56,7 @@ static void test_operations(void **state)
 static enum el_status large(struct el_bootstrap *bootstrap, struct el_comm *comm)
 {
     (void)bootstrap;
-    size_t mib = is_sanitized() ? 12 : 64; /* more than a socket's buffers, either way */
+    size_t mib = is_sanitized() ? 8 : 64; /* more than a socket's buffers, either way */
     return check_operations(comm, (mib << 20) / 4 + 3, EL_F32, el_comm_size(comm) - 1);
 }
 
