@@ -16,10 +16,10 @@
  *     FAKE_CARDS_GUEST=B     bytes that another process holds on each card, as NVML and cudaMemGetInfo tell
  *     FAKE_CARDS_FAIL=RULES  what fails: WHAT:CARD:CALL[=CODE], separated by commas. WHAT is a call's name
  * (cudaMalloc), `kernel` (one that is running: CODE is sticky from then on; 700 if none is given) or `wait` (a
- * cudaStreamWaitEvent that does nothing). CARD is a number or `*`. CALL counts from 1; N/M means the calls N, N+M,
- * N+2M, ... FAKE_CARDS_REPORT=F    at the end a line a card is appended to F: the most memory that was taken, what was
- * not given back, how many kernels, copies and waits there were (report.c) CUDA_VISIBLE_DEVICES, CUDA_LAUNCH_BLOCKING,
- * CUDA_MODULE_LOADING  as CUDA takes them
+ * cudaStreamWaitEvent that does nothing, in a capture too). CARD is a number or `*`. CALL counts from 1; N/M means the
+ * calls N, N+M, N+2M, ... FAKE_CARDS_REPORT=F    at the end a line a card is appended to F: the most memory that was
+ * taken, what was not given back, how many kernels, copies and waits there were (report.c) CUDA_VISIBLE_DEVICES,
+ * CUDA_LAUNCH_BLOCKING, CUDA_MODULE_LOADING  as CUDA takes them
  *
  * What a card would do to a wrong program is an error here, or an end with a line that begins with "fakecards:": device
  * memory that the host touches, or a kernel of another card without peer access (by protection keys, where the machine
@@ -50,8 +50,14 @@ int cards_enqueue(cudaStream_t stream, int (*run)(void *argument), void *argumen
 
 /* As above, for a kernel: it may touch its own card's memory and that of peers whose access was enabled. `code` names
  * the kernel: at the first launch of each the caller waits for the whole card, as lazy loading does. `capability` is
- * the lowest that it was built for: 75, or 0 for a library, which has it for all. */
-int cards_launch(cudaStream_t stream, const void *code, int capability, int (*run)(void *argument), void *argument);
+ * the lowest that it was built for: 75, or 0 for a library, which has it for all.
+ * `drop` frees the argument, so that a graph may run it again and again; what has none can be in no graph. */
+int cards_launch(cudaStream_t stream, const void *code, int capability, int (*run)(void *argument),
+                 void (*drop)(void *argument), void *argument);
+
+/* Whether the stream captures; and makes its capture fail, as what is not permitted in one does. Returns `code`. */
+bool cards_is_capturing(cudaStream_t stream);
+int cards_break_capture(cudaStream_t stream, int code);
 
 /* For items that block: whether they should give up, since the card has failed or the process ends. Ask at least every
  * few milliseconds. */
@@ -84,10 +90,11 @@ void cards_acquire(void *address);
 /* For tests in the same process: what a device has (0 of all of it when everything was closed, but for the context's
  * bytes), and has done so far. */
 struct cards_counts {
-    size_t most_bytes, left_bytes; /* of cudaMalloc: the most since cards_forget_most(), and now */
-    size_t library_bytes;          /* contexts and libraries */
-    size_t pinned_bytes;           /* the host's, of the whole process */
-    int streams, events, kernels, copies, waits;
+    size_t most_bytes, left_bytes;               /* of cudaMalloc: the most since cards_forget_most(), and now */
+    size_t library_bytes;                        /* contexts and libraries */
+    size_t pinned_bytes;                         /* the host's, of the whole process */
+    int streams, events, kernels, copies, waits; /* what a capture noted was no launch, copy or wait */
+    int graphs, synchronisations; /* launches of graphs; times that the host waited for a stream or an event */
 };
 void cards_count(int device, struct cards_counts *counts_p);
 void cards_forget_most(void);

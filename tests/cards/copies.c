@@ -23,9 +23,14 @@ static int run_copy(void *argument)
         else
             memset(copy->to, copy->value, copy->bytes);
     }
+    return cudaSuccess;
+}
+
+static void drop(void *argument)
+{
+    struct copy *copy = argument;
     free(copy->staged);
     free(copy);
-    return cudaSuccess;
 }
 
 static cudaError_t enqueue(const struct copy *wanted)
@@ -33,8 +38,10 @@ static cudaError_t enqueue(const struct copy *wanted)
     struct copy *copy = malloc(sizeof *copy);
     if (!copy) abort();
     *copy = *wanted;
-    atomic_fetch_add(&cards_machine()->cards[copy->stream->device].n_copies, 1);
-    return cards_error(cards_enqueue_item(copy->stream, false, run_copy, copy));
+    atomic_fetch_add(&cards_machine()->cards[copy->stream->device].n_copies, !copy->stream->capture);
+    int code = cards_enqueue_item(copy->stream, false, run_copy, drop, copy);
+    if (code != cudaSuccess) drop(copy);
+    return cards_error(code);
 }
 
 static void *staged(const void *from, size_t bytes)
@@ -54,7 +61,8 @@ static bool is_synchronous(void)
 
 static int begin(const char *what, cudaStream_t stream)
 {
-    return stream ? cards_begin(what, stream->device) : cudaErrorInvalidResourceHandle;
+    int code = stream ? cards_begin(what, stream->device) : cudaSuccess;
+    return code == cudaSuccess ? cards_not_joined(stream) : code;
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
@@ -67,6 +75,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     if (code != cudaSuccess || bytes == 0) return cards_error(code);
     struct copy copy = {.stream = stream, .to = to, .from = from, .bytes = bytes};
     bool pageable = (to_device < 0 && !cards_is_pinned(to)) || (from_device < 0 && !cards_is_pinned(from));
+    if (stream->capture && pageable) return (cudaError_t)cards_not_captured(stream, NULL);
     if (to_device < 0 && from_device < 0) cards_wait_stream(stream);
     if (pageable && is_synchronous()) cards_wait_stream(stream);
     if (from_device < 0 && !cards_is_pinned(from)) copy.from = copy.staged = staged(from, bytes);

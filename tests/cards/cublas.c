@@ -11,7 +11,7 @@ enum { HANDLE_BYTES = 1 << 20 }; /* its workspace on the card */
 struct cublasContext {
     cudaStream_t stream;
     int device;
-    bool tf32;
+    bool tf32, owns_workspace; /* its own is the user's: without one a capture would have to allocate */
 };
 
 static cublasStatus_t status_of(int code)
@@ -43,6 +43,18 @@ cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream)
 {
     if (stream && cards_stream_device(stream) != handle->device) return CUBLAS_STATUS_INVALID_VALUE;
     handle->stream = stream;
+    handle->owns_workspace = false;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t bytes)
+{
+    enum { ALIGNMENT = 256 };
+    size_t left = 0;
+    if (handle->stream && (cards_device_of(workspace, &left) != handle->device || left < bytes))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if ((uintptr_t)workspace % ALIGNMENT != 0 || bytes == 0) return CUBLAS_STATUS_INVALID_VALUE;
+    handle->owns_workspace = true;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -155,7 +167,6 @@ static int run(void *argument)
         code = cudaErrorIllegalAddress;
     if (code == cudaSuccess && !cards_is_ending(p->stream))
         for (int64_t item = 0; item < p->batch; item++) multiply(p, item);
-    free(p);
     return code;
 }
 
@@ -166,11 +177,13 @@ static cublasStatus_t start(cublasHandle_t handle, const struct product *wanted)
     int error = cudaErrorLaunchFailure;
     if (status != CUBLAS_STATUS_SUCCESS || wanted->m == 0 || wanted->n == 0 || wanted->batch == 0) return status;
     if (handle && cards_fails("cublasGemm", handle->device, &error)) return status_of(error);
+    if (handle && !handle->owns_workspace && cards_is_capturing(handle->stream))
+        return status_of(cards_break_capture(handle->stream, cudaErrorMemoryAllocation));
     struct product *p = malloc(sizeof *p);
     if (!p) abort();
     *p = *wanted;
     if (handle) p->stream = handle->stream, p->tf32 = handle->tf32;
-    error = cards_launch(p->stream, &code[p->is_f64], 0, run, p);
+    error = cards_launch(p->stream, &code[p->is_f64], 0, run, free, p);
     if (error != cudaSuccess) free(p);
     return status_of(error);
 }

@@ -304,7 +304,6 @@ static int run(void *argument)
         !(is_on(work, work->a) && is_on(work, work->b) && is_on(work, work->to) && is_on(work, work->scratch)))
         code = cudaErrorIllegalAddress;
     if (code == cudaSuccess && !ending) compute(work);
-    free(work);
     return code;
 }
 
@@ -321,7 +320,7 @@ static cudnnStatus_t convolve(cudnnHandle_t handle, struct op op, int algorithm,
     *work = *wanted;
     work->x = *op.x, work->y = *op.y, work->w = *op.w, work->conv = *op.conv;
     work->stream = handle->stream;
-    code = cards_launch(work->stream, &names[work->which], 0, run, work);
+    code = cards_launch(work->stream, &names[work->which], 0, run, free, work);
     if (code != cudaSuccess) free(work);
     atomic_fetch_add(&convolutions, 1);
     return status_of(code);

@@ -53,11 +53,13 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     if (!event || !stream || event->device != stream->device) return cards_error(cudaErrorInvalidResourceHandle);
     int code = cards_begin("cudaEventRecord", stream->device);
     if (code != cudaSuccess) return cards_error(code);
+    if (stream->capture) return (cudaError_t)cards_note_record(event, stream);
     struct cards_mark *mark = cards_mark_new();
     cards_lock(&event->lock);
     event->mark = mark;
+    event->captured = 0;
     cards_unlock(&event->lock);
-    return cards_error(cards_enqueue_item(stream, false, reach, mark));
+    return cards_error(cards_enqueue_item(stream, false, reach, NULL, mark));
 }
 
 static void wait_for(struct cards_mark *mark, struct CUstream_st *stream)
@@ -70,7 +72,6 @@ static int wait_in_stream(void *argument)
 {
     struct wait *wait = argument;
     wait_for(wait->mark, wait->stream);
-    free(wait);
     return cudaSuccess;
 }
 
@@ -80,6 +81,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     if (!event || !stream || flags) return cards_error(cudaErrorInvalidResourceHandle);
     int code = cards_begin("cudaStreamWaitEvent", stream->device);
     if (code != cudaSuccess) return cards_error(code);
+    if (stream->capture || event->captured) return (cudaError_t)cards_note_wait(stream, event);
     atomic_fetch_add(&cards_machine()->cards[stream->device].n_waits, 1);
     struct cards_mark *mark = mark_of(event);
     if (!mark) return cudaSuccess; /* never recorded: nothing to wait for */
@@ -87,14 +89,16 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     struct wait *wait = malloc(sizeof *wait);
     if (!wait) abort();
     *wait = (struct wait){.stream = stream, .mark = mark};
-    return cards_error(cards_enqueue_item(stream, false, wait_in_stream, wait));
+    return cards_error(cards_enqueue_item(stream, false, wait_in_stream, free, wait));
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     if (!event) return cards_error(cudaErrorInvalidResourceHandle);
     int code = cards_begin("cudaEventSynchronize", event->device);
+    if (code == cudaSuccess) code = cards_not_captured(NULL, event);
     if (code != cudaSuccess) return cards_error(code);
+    atomic_fetch_add(&cards_machine()->cards[event->device].n_synchronisations, 1);
     struct cards_mark *mark = mark_of(event);
     if (mark) wait_for(mark, NULL);
     return cards_error(atomic_load(&cards_machine()->cards[event->device].error));
@@ -104,6 +108,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     if (!event) return cards_error(cudaErrorInvalidResourceHandle);
     int code = cards_begin("cudaEventQuery", event->device);
+    if (code == cudaSuccess) code = cards_not_captured(NULL, event);
     if (code != cudaSuccess) return cards_error(code);
     struct cards_mark *mark = mark_of(event);
     bool done = !mark || atomic_load(&mark->done);

@@ -27,9 +27,16 @@ struct cards_mark *cards_mark_new(void);
 
 struct cards_item {
     int (*run)(void *argument);
+    void (*drop)(void *argument); /* NULL: run does it */
     void *argument;
     bool kernel;
     struct cards_item *next;
+};
+
+/* Behind what of a graph something comes: numbers of nodes. */
+enum { CARDS_TIPS_MAX = 16 };
+struct cards_tips {
+    int n, ids[CARDS_TIPS_MAX];
 };
 
 /* Kept when it was destroyed, for whoever still waits for it. */
@@ -40,7 +47,9 @@ struct CUstream_st {
     atomic_int enqueued, finished, gone;
     uint64_t random;
     bool slow;
-    struct CUstream_st *next; /* of the card */
+    struct cards_capture *capture; /* NULL: what it is given is done */
+    struct cards_tips tips;        /* in a capture: what its next node comes behind */
+    struct CUstream_st *next;      /* of the card */
 };
 
 struct CUevent_st {
@@ -48,6 +57,8 @@ struct CUevent_st {
     bool timed;
     struct cards_lock lock;
     struct cards_mark *mark; /* the last record's; NULL: none yet */
+    uint64_t captured;       /* the number of the capture that the last record was in; 0: in none */
+    struct cards_tips tips;
 };
 
 enum { CARDS_KERNELS_MAX = 512 };
@@ -63,7 +74,8 @@ struct cards_card {
     struct CUstream_st *streams;
     const void *loaded[CARDS_KERNELS_MAX];
     int n_loaded;
-    atomic_int n_streams, n_events, n_streams_made, n_events_made, n_kernels, n_copies, n_waits, n_blocked;
+    atomic_int n_streams, n_events, n_streams_made, n_events_made, n_kernels, n_copies, n_waits, n_blocked, n_graphs,
+        n_synchronisations;
 };
 
 struct cards_model {
@@ -93,7 +105,23 @@ int cards_begin(const char *what, int device);
 /* Waits for all that the card's streams have now. Tells the sanitizer nothing. */
 void cards_wait_idle(struct cards_card *card);
 void cards_wait_stream(struct CUstream_st *stream);
-int cards_enqueue_item(cudaStream_t stream, bool kernel, int (*run)(void *argument), void *argument);
+int cards_enqueue_item(cudaStream_t stream, bool kernel, int (*run)(void *argument), void (*drop)(void *argument),
+                       void *argument);
+
+/* capture.c. Each returns 0 where nothing is wrong, else the code, kept as the last error, and the capture has failed.
+ */
+/* Notes what a capturing stream is given. */
+int cards_note(cudaStream_t stream, bool kernel, int (*run)(void *argument), void (*drop)(void *argument),
+               void *argument);
+/* An event's record in a capturing stream; and a wait where the stream captures, or the event was recorded in one. */
+int cards_note_record(cudaEvent_t event, cudaStream_t stream);
+int cards_note_wait(cudaStream_t stream, cudaEvent_t event);
+/* What a thread may not call while it captures, but for relaxed mode: memory calls, a look at an event. */
+int cards_unsafe(void);
+/* What may not be done to a stream, or an event, of a capture. */
+int cards_not_captured(cudaStream_t stream, cudaEvent_t event);
+/* A stream that captures nothing is given work by a thread that captures: a card would do it at once. */
+int cards_not_joined(cudaStream_t stream);
 
 /* memory.c: which cards' memory the calling thread may touch: bits by device. */
 void cards_open_memory(unsigned devices);

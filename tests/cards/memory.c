@@ -146,6 +146,7 @@ cudaError_t cudaMalloc(void **address_p, size_t bytes)
 {
     int device = cards_thread_device(), code = cards_begin("cudaMalloc", device);
     struct cards_machine *machine = cards_machine();
+    if (code == cudaSuccess) code = cards_unsafe();
     if (code != cudaSuccess) return cards_error(code);
     *address_p = NULL;
     if (bytes == 0) return cudaSuccess;
@@ -198,6 +199,7 @@ cudaError_t cudaFree(void *address)
     int place = address ? cards_device_of(address, NULL) : cards_thread_device();
     int code = cards_begin("cudaFree", place);
     if (address && place < 0) code = cudaErrorInvalidValue;
+    if (code == cudaSuccess) code = cards_unsafe();
     if (code != cudaSuccess || !address) return cards_error(code);
     cards_wait_idle(&cards_machine()->cards[place]);
     struct block *block = take_out(address, false);
@@ -211,6 +213,7 @@ cudaError_t cudaHostAlloc(void **address_p, size_t bytes, unsigned flags)
 {
     struct cards_machine *machine = cards_machine();
     int code = cards_begin("cudaHostAlloc", cards_thread_device());
+    if (code == cudaSuccess) code = cards_unsafe();
     if (code == cudaSuccess && (flags != cudaHostAllocPortable || bytes == 0)) code = cudaErrorInvalidValue;
     if (code != cudaSuccess) return cards_error(code);
     wait_all();
@@ -226,6 +229,7 @@ cudaError_t cudaHostAlloc(void **address_p, size_t bytes, unsigned flags)
 cudaError_t cudaFreeHost(void *address)
 {
     int code = cards_begin("cudaFreeHost", cards_thread_device());
+    if (code == cudaSuccess) code = cards_unsafe();
     if (code != cudaSuccess) return cards_error(code);
     wait_all();
     struct block *block = take_out(address, true);

@@ -17,7 +17,9 @@ void cards_count(int device, struct cards_counts *counts_p)
                                       .events = card->n_events,
                                       .kernels = card->n_kernels,
                                       .copies = card->n_copies,
-                                      .waits = card->n_waits};
+                                      .waits = card->n_waits,
+                                      .graphs = card->n_graphs,
+                                      .synchronisations = card->n_synchronisations};
     cards_unlock(&machine->lock);
 }
 
@@ -33,10 +35,10 @@ static void write_card(FILE *file, const struct cards_card *card)
 {
     fprintf(file,
             "card %d: most %zu bytes, left %zu bytes, %zu of libraries, %d of %d streams, %d of %d events; "
-            "%d kernels, %d copies, %d waits, %d stops\n",
+            "%d kernels, %d copies, %d waits, %d stops, %d graphs, %d synchronisations\n",
             card->number, card->most_bytes, card->taken_bytes, card->library_bytes, card->n_streams,
             card->n_streams_made, card->n_events, card->n_events_made, card->n_kernels, card->n_copies, card->n_waits,
-            card->n_blocked);
+            card->n_blocked, card->n_graphs, card->n_synchronisations);
 }
 
 __attribute__((destructor)) static void end(void)

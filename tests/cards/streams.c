@@ -39,6 +39,7 @@ static void run_item(struct CUstream_st *stream, struct cards_item *item)
     if (item->kernel && !cards_is_ending(stream) && cards_fails("kernel", stream->device, &code))
         atomic_compare_exchange_strong(&card->error, &none, code);
     code = item->run(item->argument);
+    if (item->drop) item->drop(item->argument);
     if (code && !cards_is_ending(stream)) atomic_compare_exchange_strong(&card->error, &none, code);
     cards_open_memory(0);
     free(item);
@@ -160,17 +161,21 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream_p, unsigned flags)
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     if (!stream) return cards_error(cudaErrorInvalidResourceHandle);
+    int refused = cards_not_captured(stream, NULL);
+    if (refused) return (cudaError_t)refused;
     atomic_fetch_sub(&cards_machine()->cards[stream->device].n_streams, 1);
     atomic_store(&stream->gone, 1);
     cards_wake(&stream->enqueued);
     return cudaSuccess;
 }
 
-int cards_enqueue_item(cudaStream_t stream, bool kernel, int (*run)(void *argument), void *argument)
+int cards_enqueue_item(cudaStream_t stream, bool kernel, int (*run)(void *argument), void (*drop)(void *argument),
+                       void *argument)
 {
+    if (stream->capture) return cards_note(stream, kernel, run, drop, argument);
     struct cards_item *item = malloc(sizeof *item);
     if (!item) abort();
-    *item = (struct cards_item){.run = run, .argument = argument, .kernel = kernel};
+    *item = (struct cards_item){.run = run, .drop = drop, .argument = argument, .kernel = kernel};
     cards_release(item);
     cards_lock(&stream->lock);
     *stream->last = item;
@@ -183,49 +188,57 @@ int cards_enqueue_item(cudaStream_t stream, bool kernel, int (*run)(void *argume
 }
 
 /* Without cards there are no streams: the caller's thread does it. */
-static int run_here(int (*run)(void *argument), void *argument)
+static int run_here(int (*run)(void *argument), void (*drop)(void *argument), void *argument)
 {
-    if (cards_are_there()) return cards_error(cudaErrorInvalidResourceHandle);
-    return cards_error(run(argument));
+    if (cards_are_there()) return cards_not_joined(NULL);
+    int code = run(argument);
+    if (drop) drop(argument);
+    return cards_error(code);
 }
 
 static int check_stream(cudaStream_t stream, const char *what)
 {
     int code = cards_begin(what, stream->device);
     if (code == cudaSuccess && cards_thread_device() != stream->device) code = cudaErrorInvalidResourceHandle;
+    if (code == cudaSuccess) code = cards_not_joined(stream);
     return cards_error(code);
 }
 
 int cards_enqueue(cudaStream_t stream, int (*run)(void *argument), void *argument)
 {
-    if (!stream) return run_here(run, argument);
+    if (!stream) return run_here(run, NULL, argument);
     int code = check_stream(stream, "enqueue");
-    return code == cudaSuccess ? cards_enqueue_item(stream, false, run, argument) : code;
+    return code == cudaSuccess ? cards_enqueue_item(stream, false, run, NULL, argument) : code;
 }
 
-/* Lazy loading: the first launch of a kernel on a card waits for all that the card does. */
-static void load_kernel(struct cards_card *card, const void *code)
+/* Lazy loading: the first launch of a kernel on a card waits for all that the card does, and is no part of a capture.
+ */
+static int load_kernel(struct cards_card *card, const void *code)
 {
     bool known = cards_machine()->eager;
     cards_lock(&card->lock);
     for (int i = 0; i < card->n_loaded && !known; i++) known = card->loaded[i] == code;
     if (!known && card->n_loaded < CARDS_KERNELS_MAX) card->loaded[card->n_loaded++] = code;
     cards_unlock(&card->lock);
+    if (!known && cards_unsafe()) return cudaErrorStreamCaptureUnsupported;
     if (!known) cards_wait_idle(card);
+    return cudaSuccess;
 }
 
-int cards_launch(cudaStream_t stream, const void *code, int capability, int (*run)(void *argument), void *argument)
+int cards_launch(cudaStream_t stream, const void *code, int capability, int (*run)(void *argument),
+                 void (*drop)(void *argument), void *argument)
 {
     const struct cards_model *model = cards_machine()->model;
-    if (!stream) return run_here(run, argument);
+    if (!stream) return run_here(run, drop, argument);
     int error = check_stream(stream, "launch");
     if (error == cudaSuccess && 10 * model->major + model->minor < capability)
         error = cards_error(cudaErrorNoKernelImageForDevice);
     if (error != cudaSuccess) return error;
     struct cards_card *card = &cards_machine()->cards[stream->device];
-    load_kernel(card, code);
-    atomic_fetch_add(&card->n_kernels, 1);
-    return cards_enqueue_item(stream, true, run, argument);
+    error = load_kernel(card, code);
+    if (error != cudaSuccess) return error;
+    atomic_fetch_add(&card->n_kernels, !stream->capture);
+    return cards_enqueue_item(stream, true, run, drop, argument);
 }
 
 /* Does not count what comes meanwhile. The counters wrap. */
@@ -253,7 +266,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     if (!stream) return cards_error(cudaErrorInvalidResourceHandle);
     int code = cards_begin("cudaStreamSynchronize", stream->device);
+    if (code == cudaSuccess) code = cards_not_captured(stream, NULL);
     if (code == cudaSuccess) {
+        atomic_fetch_add(&cards_machine()->cards[stream->device].n_synchronisations, 1);
         cards_wait_stream(stream);
         cards_acquire(&stream->finished);
         code = atomic_load(&cards_machine()->cards[stream->device].error);
@@ -265,6 +280,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
     if (!stream) return cards_error(cudaErrorInvalidResourceHandle);
     int code = cards_begin("cudaStreamQuery", stream->device);
+    if (code == cudaSuccess) code = cards_not_captured(stream, NULL);
     if (code != cudaSuccess) return cards_error(code);
     if (atomic_load(&stream->finished) != atomic_load(&stream->enqueued)) return cards_error(cudaErrorNotReady);
     cards_acquire(&stream->finished);
@@ -274,7 +290,9 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 cudaError_t cudaDeviceSynchronize(void)
 {
     int device = cards_thread_device(), code = cards_begin("cudaDeviceSynchronize", device);
+    if (code == cudaSuccess) code = cards_unsafe();
     if (code != cudaSuccess) return cards_error(code);
+    atomic_fetch_add(&cards_machine()->cards[device].n_synchronisations, 1);
     struct cards_card *card = &cards_machine()->cards[device];
     cards_wait_idle(card);
     cards_lock(&card->lock);

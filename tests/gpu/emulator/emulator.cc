@@ -256,9 +256,14 @@ void run_blocks(const struct kernel_launch *launch)
 
 int run_launch(void *argument)
 {
-    std::unique_ptr<kernel_launch> launch(static_cast<kernel_launch *>(argument));
-    if (!cards_is_ending(launch->stream)) run_blocks(launch.get());
+    auto *launch = static_cast<const kernel_launch *>(argument);
+    if (!cards_is_ending(launch->stream)) run_blocks(launch);
     return 0;
+}
+
+void drop_launch(void *argument)
+{
+    delete static_cast<kernel_launch *>(argument);
 }
 
 } // namespace
@@ -267,5 +272,5 @@ void el_emulator_launch(void *stream, const void *code, unsigned blocks, unsigne
                         const std::function<void()> &kernel)
 {
     auto *made = new kernel_launch{static_cast<cudaStream_t>(stream), blocks, threads, kernel};
-    if (cards_launch(made->stream, code, CAPABILITY, run_launch, made) != 0) delete made;
+    if (cards_launch(made->stream, code, CAPABILITY, run_launch, drop_launch, made) != 0) drop_launch(made);
 }
