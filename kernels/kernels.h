@@ -130,7 +130,7 @@ enum el_op_kind {
         EL_OP_COUNT
 };
 
-enum { EL_ARGS_POINTERS = 10, EL_ARGS_SIZES = 8, EL_ARGS_SCALARS = 4, EL_ARGS_KEYS = 2 };
+enum { EL_ARGS_POINTERS = 10, EL_ARGS_SIZES = 8, EL_ARGS_SCALARS = 4, EL_ARGS_KEYS = 2, EL_STEP_VALUES_BYTES = 64 };
 
 /* The arguments of one op. All of it but `step` stands from capture on; `step` counts from 0 and is set before each
  * run. */
@@ -140,9 +140,10 @@ struct el_kernel_args {
     double s[EL_ARGS_SCALARS];
     uint64_t k[EL_ARGS_KEYS];
     uint64_t step;
-    void *workspace;    /* what workspace() asked for, 64-byte aligned; contents undefined at each run */
-    void *plan;         /* what prepare() made */
-    const void *native; /* of the stream that runs the op: kernels/cuda/native.h; NULL on CPU devices */
+    const void *step_values; /* device memory with what step_values() wrote, read when the kernel runs; NULL: `step` */
+    void *workspace;         /* what workspace() asked for, 64-byte aligned; contents undefined at each run */
+    void *plan;              /* what prepare() made */
+    const void *native;      /* of the stream that runs the op: kernels/cuda/native.h; NULL on CPU devices */
 };
 
 /* Scratch of one op. `padding_bytes` is the part of it that exists only because a blocked layout rounds sizes up. */
@@ -164,6 +165,10 @@ struct el_kernel {
     /* Optional: what prepare() chose among a library's algorithms, in words, of a plan that is not NULL; default is
      * that nothing was chosen. Ownership: the plan's. */
     const char *(*describe)(const void *plan);
+    /* Optional: default is that nothing depends on the step. On GPUs, where a graph runs the kernel again with the
+     * arguments of its first time: all that run() works out of `step`, at most EL_STEP_VALUES_BYTES, into host memory
+     * aligned to as many. */
+    void (*step_values)(const struct el_kernel_args *args, void *values);
 };
 
 /* How a table stores weights [f,k,k,c] of conv2d: the same values in another order, in as many bytes. It depends on

@@ -98,6 +98,18 @@ __device__ static inline double block_sum(double value)
         return name<double>(args);                                                                                     \
     }
 
+/* For rows that depend on the step: `values` is a template of the op's arguments, which gives a struct of them. */
+#define EL_CUDA_STEP_VALUES(name, values)                                                                              \
+    static_assert(sizeof(values<double>(nullptr)) <= EL_STEP_VALUES_BYTES, "a graph keeps so many bytes for an op");   \
+    extern "C" void el_cuda_##name##_step_values_f32(const struct el_kernel_args *args, void *to)                      \
+    {                                                                                                                  \
+        *static_cast<decltype(values<float>(nullptr)) *>(to) = values<float>(args);                                    \
+    }                                                                                                                  \
+    extern "C" void el_cuda_##name##_step_values_f64(const struct el_kernel_args *args, void *to)                      \
+    {                                                                                                                  \
+        *static_cast<decltype(values<double>(nullptr)) *>(to) = values<double>(args);                                  \
+    }
+
 /* For rows with a workspace: `size` is a template of the op's arguments. */
 #define EL_CUDA_WORKSPACE(name, size)                                                                                  \
     extern "C" enum el_status el_cuda_##name##_workspace_f32(const struct el_kernel_args *args,                        \

@@ -9,9 +9,14 @@ static const struct el_kernel rows[EL_OP_COUNT][2] = {
     EL_CUDA_LIST(EL_CUDA_ROW)
 #undef EL_CUDA_ROW
 #define EL_CUDA_ROW(op, name)                                                                                          \
+    [op] = {[EL_F32] = {.run = el_cuda_##name##_f32, .step_values = el_cuda_##name##_step_values_f32},                 \
+            [EL_F64] = {.run = el_cuda_##name##_f64, .step_values = el_cuda_##name##_step_values_f64}},
+        EL_CUDA_STEP_LIST(EL_CUDA_ROW)
+#undef EL_CUDA_ROW
+#define EL_CUDA_ROW(op, name)                                                                                          \
     [op] = {[EL_F32] = {.run = el_cuda_##name##_f32, .workspace = el_cuda_##name##_workspace_f32},                     \
             [EL_F64] = {.run = el_cuda_##name##_f64, .workspace = el_cuda_##name##_workspace_f64}},
-        EL_CUDA_WORKSPACE_LIST(EL_CUDA_ROW)
+            EL_CUDA_WORKSPACE_LIST(EL_CUDA_ROW)
 #undef EL_CUDA_ROW
 };
 

@@ -19,7 +19,6 @@
     X(EL_OP_MAX_POOL_BACKWARD, max_pool_backward)                                                                      \
     X(EL_OP_MEAN_POOL_FORWARD, mean_pool_forward)                                                                      \
     X(EL_OP_MEAN_POOL_BACKWARD, mean_pool_backward)                                                                    \
-    X(EL_OP_DROPOUT, dropout)                                                                                          \
     X(EL_OP_COPY_COLUMNS, copy_columns)                                                                                \
     X(EL_OP_COUNT_CORRECT, count_correct)                                                                              \
     X(EL_OP_SCALE, scale)                                                                                              \
@@ -27,8 +26,12 @@
     X(EL_OP_FILL, fill)                                                                                                \
     X(EL_OP_SGD, sgd)                                                                                                  \
     X(EL_OP_MOMENTUM, momentum)                                                                                        \
-    X(EL_OP_ADAM, adam)                                                                                                \
     X(EL_OP_MAX_NORM, max_norm)
+
+/* Those that depend on the step. */
+#define EL_CUDA_STEP_LIST(X)                                                                                           \
+    X(EL_OP_DROPOUT, dropout)                                                                                          \
+    X(EL_OP_ADAM, adam)
 
 /* Those that need a workspace. */
 #define EL_CUDA_WORKSPACE_LIST(X)                                                                                      \
@@ -43,8 +46,15 @@
     enum el_status el_cuda_##name##_f32(const struct el_kernel_args *args);                                            \
     enum el_status el_cuda_##name##_f64(const struct el_kernel_args *args);
 EL_CUDA_LIST(EL_CUDA_DECLARE_RUN)
+EL_CUDA_STEP_LIST(EL_CUDA_DECLARE_RUN)
 EL_CUDA_WORKSPACE_LIST(EL_CUDA_DECLARE_RUN)
 #undef EL_CUDA_DECLARE_RUN
+
+#define EL_CUDA_DECLARE_STEP(op, name)                                                                                 \
+    void el_cuda_##name##_step_values_f32(const struct el_kernel_args *args, void *values);                            \
+    void el_cuda_##name##_step_values_f64(const struct el_kernel_args *args, void *values);
+EL_CUDA_STEP_LIST(EL_CUDA_DECLARE_STEP)
+#undef EL_CUDA_DECLARE_STEP
 
 #define EL_CUDA_DECLARE_WORKSPACE(op, name)                                                                            \
     enum el_status el_cuda_##name##_workspace_f32(const struct el_kernel_args *args,                                   \

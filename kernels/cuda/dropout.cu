@@ -20,10 +20,12 @@ __device__ static bool keeps(const struct drop &drop, int64_t row, int64_t eleme
     return word[0] >> 8 >= drop.threshold;
 }
 
-/* y may be x. */
+/* y may be x. `step`: in the place of the one in `drop`; NULL: none. */
 template <typename REAL>
-__global__ void dropout_kernel(const REAL *x, int64_t rows, int64_t n, struct drop drop, REAL scale, REAL *y)
+__global__ void dropout_kernel(const REAL *x, int64_t rows, int64_t n, struct drop drop, const uint64_t *step,
+                               REAL scale, REAL *y)
 {
+    if (step) drop.step = *step;
     EL_CUDA_EACH(i, rows * n) y[i] = keeps(drop, i / n, i % n) ? x[i] * scale : 0;
 }
 
@@ -40,7 +42,14 @@ template <typename REAL> static enum el_status dropout(const struct el_kernel_ar
     drop.stride = static_cast<uint64_t>(d[3]);
     drop.threshold = static_cast<uint32_t>(ceil(rate * 16777216.0));
     return launch(args, "dropout", d[0] * d[1], dropout_kernel<REAL>, static_cast<const REAL *>(args->p[0]), d[0], d[1],
-                  drop, static_cast<REAL>(1 / (1 - rate)), static_cast<REAL *>(args->p[1]));
+                  drop, static_cast<const uint64_t *>(args->step_values), static_cast<REAL>(1 / (1 - rate)),
+                  static_cast<REAL *>(args->p[1]));
+}
+
+template <typename REAL> static uint64_t step_of(const struct el_kernel_args *args)
+{
+    return args->step;
 }
 
 EL_CUDA_RUN(dropout)
+EL_CUDA_STEP_VALUES(dropout, step_of)

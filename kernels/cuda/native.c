@@ -27,6 +27,14 @@ enum el_status el_cuda_native_open_cublas(struct el_cuda_native *native)
     return status;
 }
 
+enum el_status el_cuda_native_give_cublas(struct el_cuda_native *native, size_t bytes)
+{
+    if (native->cublas_workspace) return EL_OK;
+    EL_CUDA_TRY(cudaMalloc(&native->cublas_workspace, bytes));
+    return el_cublas_check(cublasSetWorkspace((cublasHandle_t)native->cublas, native->cublas_workspace, bytes),
+                           "cublasSetWorkspace");
+}
+
 #ifdef EL_HAVE_CUDNN
 
 enum el_status el_cuda_native_open_cudnn(struct el_cuda_native *native)
@@ -87,6 +95,8 @@ void el_cuda_native_close(struct el_cuda_native *native)
     close_cudnn(native);
     if (native->cublas) cublasDestroy(native->cublas);
     native->cublas = NULL;
+    if (native->cublas_workspace) cudaFree(native->cublas_workspace);
+    native->cublas_workspace = NULL;
 }
 
 /* Written once, by the loader. */

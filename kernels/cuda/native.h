@@ -6,9 +6,10 @@
  *     args.native = &native;  row->run(&args);                           the executor
  *     el_cuda_native_close(&native);
  *
- * Timing: run() enqueues on native->stream and returns; it neither allocates nor waits. workspace() needs no device.
- * Threads: a native belongs to one host thread at a time, whose current device is native->device; cuBLAS promises the
- * same bits in every run only while a handle serves one stream.
+ * Timing: run() enqueues on native->stream and returns; it neither allocates nor waits, so that a capturing stream
+ * takes it too, once cuBLAS has memory of ours. workspace() needs no device. Threads: a native belongs to one host
+ * thread at a time, whose current device is native->device; cuBLAS promises the same bits in every run only while a
+ * handle serves one stream.
  */
 #ifndef EL_KERNELS_CUDA_NATIVE_H
 #define EL_KERNELS_CUDA_NATIVE_H
@@ -21,9 +22,10 @@
 enum { EL_CUDA_ALIGNMENT = 16 };
 
 struct el_cuda_native {
-    void *stream; /* cudaStream_t */
-    void *cublas; /* cublasHandle_t, set to that stream */
-    void *cudnn;  /* cudnnHandle_t, set to that stream; NULL: convolutions are done by cuBLAS */
+    void *stream;           /* cudaStream_t */
+    void *cublas;           /* cublasHandle_t, set to that stream */
+    void *cudnn;            /* cudnnHandle_t, set to that stream; NULL: convolutions are done by cuBLAS */
+    void *cublas_workspace; /* what cuBLAS was given; NULL: it has its own */
     int device;
     bool tf32; /* matrix work in TF32 (10 bits of mantissa, sums in f32) instead of f32; set before the handles */
 };
@@ -37,7 +39,11 @@ const struct el_kernel_table *el_kernels_cuda(void);
 enum el_status el_cuda_native_open_cublas(struct el_cuda_native *native);
 enum el_status el_cuda_native_open_cudnn(struct el_cuda_native *native);
 
-/* Destroys both handles, not the stream. */
+/* Gives cuBLAS device memory to work in, once: while a stream captures it would have to allocate its own. Errors: as
+ * above. */
+enum el_status el_cuda_native_give_cublas(struct el_cuda_native *native, size_t bytes);
+
+/* Destroys both handles, and gives back what they were given; not the stream. */
 void el_cuda_native_close(struct el_cuda_native *native);
 
 /* "CUDA 13.0, cuBLAS 13.1.0, cuDNN 9.19.0": what was found at run time. */

@@ -37,11 +37,13 @@ template <typename REAL> struct adam_scalars {
     REAL beta1, rest1, beta2, rest2, rate, root, eps;
 };
 
+/* `values`: in the place of `s`; NULL: none. */
 template <typename REAL>
-__global__ void adam_kernel(const REAL *__restrict__ g, int64_t n, struct adam_scalars<REAL> s, REAL *__restrict__ w,
-                            REAL *__restrict__ m, REAL *__restrict__ v, REAL *__restrict__ denominator,
-                            REAL *__restrict__ root)
+__global__ void adam_kernel(const REAL *__restrict__ g, int64_t n, struct adam_scalars<REAL> s,
+                            const struct adam_scalars<REAL> *values, REAL *__restrict__ w, REAL *__restrict__ m,
+                            REAL *__restrict__ v, REAL *__restrict__ denominator, REAL *__restrict__ root)
 {
+    if (values) s = *values;
     EL_CUDA_EACH(i, n)
     {
         REAL gradient = g[i];
@@ -57,8 +59,7 @@ __global__ void adam_kernel(const REAL *__restrict__ g, int64_t n, struct adam_s
 }
 
 /* 1 - beta in double: 1 - 0.999f is wrong in its fifth digit. */
-template <typename REAL> static enum el_status adam(const struct el_kernel_args *args)
-{
+template <typename REAL> static struct adam_scalars<REAL> scalars_of(const struct el_kernel_args *args) {
     double lr = args->s[0], beta1 = args->s[1], beta2 = args->s[2], t = static_cast<double>(args->step) + 1;
     struct adam_scalars<REAL> s;
     s.beta1 = static_cast<REAL>(beta1);
@@ -68,7 +69,14 @@ template <typename REAL> static enum el_status adam(const struct el_kernel_args 
     s.rate = static_cast<REAL>(lr / (1 - pow(beta1, t)));
     s.root = static_cast<REAL>(sqrt(1 - pow(beta2, t)));
     s.eps = static_cast<REAL>(args->s[3]);
-    return launch(args, "adam", args->d[0], adam_kernel<REAL>, static_cast<const REAL *>(args->p[0]), args->d[0], s,
+    return s;
+}
+
+template <typename REAL>
+static enum el_status adam(const struct el_kernel_args *args)
+{
+    return launch(args, "adam", args->d[0], adam_kernel<REAL>, static_cast<const REAL *>(args->p[0]), args->d[0],
+                  scalars_of<REAL>(args), static_cast<const struct adam_scalars<REAL> *>(args->step_values),
                   static_cast<REAL *>(args->p[1]), static_cast<REAL *>(args->p[2]), static_cast<REAL *>(args->p[3]),
                   static_cast<REAL *>(args->p[4]), static_cast<REAL *>(args->p[5]));
 }
@@ -98,4 +106,5 @@ template <typename REAL> static enum el_status max_norm(const struct el_kernel_a
 EL_CUDA_RUN(sgd)
 EL_CUDA_RUN(momentum)
 EL_CUDA_RUN(adam)
+EL_CUDA_STEP_VALUES(adam, scalars_of)
 EL_CUDA_RUN(max_norm)
