@@ -54,6 +54,13 @@ struct el_cuda_api {
     int (*EventQuery)(void *event);
     int (*EventSynchronize)(void *event);
     int (*EventElapsedTime)(float *ms_p, void *from, void *to);
+    /* In thread-local mode: what other threads do meanwhile does not matter. */
+    int (*StreamBeginCapture)(void *stream);
+    int (*StreamEndCapture)(void *stream, void **graph_p);
+    int (*GraphInstantiate)(void **exec_p, void *graph);
+    int (*GraphLaunch)(void *exec, void *stream);
+    int (*GraphDestroy)(void *graph);
+    int (*GraphExecDestroy)(void *exec);
     int (*GetLastError)(void); /* and forgets it */
     const char *(*GetErrorName)(int code);
     const char *(*GetErrorString)(int code);
@@ -66,6 +73,7 @@ struct el_cuda_module {
     /* As in kernels/cuda/native.h. */
     enum el_status (*open_cublas)(struct el_cuda_native *native);
     enum el_status (*open_cudnn)(struct el_cuda_native *native);
+    enum el_status (*give_cublas)(struct el_cuda_native *native, size_t bytes);
     void (*close_native)(struct el_cuda_native *native);
     int capability_min;                 /* of cards that the kernels were built for: 75 is 7.5 */
     const char *(*libraries)(void);     /* "CUDA 13.0, cuBLAS 13.1.0, cuDNN 9.19.0" */

@@ -165,4 +165,11 @@ const struct el_async_ops el_cuda_async = {.activate = activate,
                                            .stream_synchronize = stream_synchronize,
                                            .stream_query = stream_query,
                                            .stream_native = stream_native,
-                                           .stream_handle = stream_handle};
+                                           .stream_handle = stream_handle,
+                                           .graph_prepare = el_cuda_graph_prepare,
+                                           .capture_begin = el_cuda_capture_begin,
+                                           .capture_end = el_cuda_capture_end,
+                                           .graph_launch = el_cuda_graph_launch,
+                                           .graph_close = el_cuda_graph_close,
+                                           .pin = el_cuda_pin,
+                                           .unpin = el_cuda_unpin};

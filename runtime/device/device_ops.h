@@ -57,6 +57,23 @@ struct el_async_ops {
      * stream's. */
     const void *(*stream_native)(void *stream);
     void *(*stream_handle)(void *stream);
+
+    /* Graphs: what a stream was given once, to be done again by one launch. Optional, all or none: default is that the
+     * backend has none. Life: graph_prepare..., capture_begin, what streams are given, capture_end, graph_launch...,
+     * graph_close. */
+    /* Once or more often, before a stream's first capture: what its libraries need for one. Allocates. */
+    enum el_status (*graph_prepare)(void *stream);
+    /* What the calling thread gives the stream from now on is noted and not done; so it is on streams that wait for an
+     * event that was recorded in a capture. Meanwhile nothing may be allocated, asked or waited for. */
+    enum el_status (*capture_begin)(void *stream);
+    /* Ends it, after a failure too. The stream has waited for all others. `graph_p`: NULL: what was noted is dropped.
+     */
+    enum el_status (*capture_end)(void *stream, void **graph_p);
+    enum el_status (*graph_launch)(void *graph, void *stream);
+    void (*graph_close)(void *graph);
+    /* Host memory that devices read by themselves, for a graph's copies. Allocates, and may wait. */
+    enum el_status (*pin)(void *state, size_t bytes, void **memory_p);
+    void (*unpin)(void *state, void *memory);
 };
 
 struct el_device_ops {

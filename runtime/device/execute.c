@@ -160,7 +160,10 @@ static bool asynchronous(const struct el_program *program)
 enum el_status el_program_prepare(struct el_program *program)
 {
     if (simulated(program)) return el_resolve_prepare(program);
-    return asynchronous(program) ? el_async_prepare(program) : on_all_queues(program, prepare_queue);
+    if (asynchronous(program)) return el_async_prepare(program);
+    if (program->wants_graph && program->n_queues > 0)
+        return el_fail(EL_ERR_ABSENT, "%s: this backend makes no graphs", program->queues[0]->device->name);
+    return on_all_queues(program, prepare_queue);
 }
 
 static enum el_status run_once(struct el_program *program)

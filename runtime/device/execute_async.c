@@ -95,13 +95,14 @@ enum el_status el_async_prepare(struct el_program *program)
     EL_TRY(open_streams(program));
     for (int id = 0; id < program->n_tasks; id++) EL_TRY(prepare_task(program, id));
     for (int d = 0; d < run->n_devices; d++) EL_TRY(prepare_copies(program, run->devices[d].device));
-    return EL_OK;
+    return program->wants_graph ? el_async_graph_prepare(program) : EL_OK;
 }
 
 void el_async_destroy(struct el_program *program)
 {
     struct el_async_run *run = program->async;
     if (!run) return;
+    el_async_graph_destroy(program);
     el_async_spans_close(program);
     for (int id = 0; run->done && id < program->n_tasks; id++)
         if (run->done[id]) async_of(program, id)->event_close(run->done[id]);
@@ -131,7 +132,7 @@ static enum el_status run_copy(struct el_program *program, const struct el_task 
     return program->queues[task->queue]->device->ops->async->copy(program->async->streams[task->queue], &copy);
 }
 
-static enum el_status run_call(struct el_program *program, int id, int member, int n_members)
+enum el_status el_async_call(struct el_program *program, int id, int member, int n_members)
 {
     struct el_task *task = &program->tasks[id];
     struct el_async_run *run = program->async;
@@ -159,7 +160,7 @@ static enum el_status run_task(struct el_program *program, int id, int member, i
     case EL_TASK_COPY:
         return run_copy(program, task);
     case EL_TASK_CALL:
-        return run_call(program, id, member, n_members);
+        return el_async_call(program, id, member, n_members);
     }
     return EL_OK;
 }
@@ -276,10 +277,10 @@ static bool watch_streams(struct el_program *program)
     return true;
 }
 
-/* A device that failed says so when it is waited for. */
-static void synchronize(struct el_program *program)
+/* A device that failed says so when it is waited for. A graph's first stream is behind all others. */
+static void synchronize(struct el_program *program, bool graph)
 {
-    for (int q = 0; q < program->n_queues; q++) {
+    for (int q = 0; q < (graph ? 1 : program->n_queues); q++) {
         const struct el_async_ops *async = program->queues[q]->device->ops->async;
         enum el_status status = el_async_activate(program, program->queues[q]->device);
         if (status == EL_OK) status = async->stream_synchronize(program->async->streams[q]);
@@ -293,14 +294,16 @@ enum el_status el_async_execute(struct el_program *program)
     program->async->active = NULL;
     program->async->queue_ns = 0;
     program->whole.begin_ns = el_clock_ns();
-    if (status == EL_OK) status = issue_all(program);
+    bool graph = !program->timed && el_async_graph_is_made(program);
+    if (status == EL_OK) status = graph ? el_async_graph_launch(program) : issue_all(program);
     program->async->queue_ns += el_clock_ns() - program->whole.begin_ns;
     if (status != EL_OK) el_program_keep_failure(program, status);
     bool watched = program->n_wait_hooks > 0 || atomic_load(&program->failed);
-    if (!watched || watch_streams(program)) synchronize(program);
+    if (!watched || watch_streams(program)) synchronize(program, graph);
     if (program->n_wait_hooks > 0 && !atomic_load(&program->failed))
         call_hooks(program); /* an abort ends streams too */
     program->whole.end_ns = el_clock_ns();
     if (atomic_load(&program->failed)) return el_error_give(&program->run_error);
-    return program->timed ? el_async_spans_read(program) : EL_OK;
+    if (program->timed) EL_TRY(el_async_spans_read(program));
+    return program->wants_graph ? el_async_graph_make(program) : EL_OK;
 }

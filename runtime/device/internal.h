@@ -127,6 +127,7 @@ struct el_async_run {
     struct el_async_device devices[EL_PROGRAM_DEVICES_MAX];
     const struct el_device *active; /* whose hooks were called last */
     int64_t queue_ns;               /* of the last run: the host's time to queue it, without waiting */
+    struct el_async_graph *graph;   /* NULL: none is wanted (async_graph.c) */
 };
 
 struct el_op_at {
@@ -148,6 +149,7 @@ struct el_program {
     enum el_status failure; /* first failure of building */
     struct el_error error;
     bool ended;
+    bool wants_graph;
     int n_tasks, task_capacity;
     struct el_task *tasks;
     struct el_op_info *infos;
@@ -251,6 +253,17 @@ enum el_status el_async_execute(struct el_program *program);
 void el_async_destroy(struct el_program *program);
 /* The calling thread's calls go to `device` from now on. */
 enum el_status el_async_activate(struct el_program *program, const struct el_device *device);
+
+/* One of the host's calls, whose device is active. */
+enum el_status el_async_call(struct el_program *program, int id, int member, int n_members);
+
+/* async_graph.c: a program that is to be one. At its end; when its first run is over; in the place of queueing its ops,
+ * where it is made. */
+enum el_status el_async_graph_prepare(struct el_program *program);
+enum el_status el_async_graph_make(struct el_program *program);
+bool el_async_graph_is_made(const struct el_program *program);
+enum el_status el_async_graph_launch(struct el_program *program);
+void el_async_graph_destroy(struct el_program *program);
 
 /* async_spans.c: events round each op, made at the first timed run; and their times on the host's clock, when the run
  * is over. */

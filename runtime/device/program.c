@@ -132,6 +132,11 @@ void el_program_fail(struct el_program *program, enum el_status status)
     el_program_keep(program, status);
 }
 
+void el_program_use_graph(struct el_program *program)
+{
+    program->wants_graph = true;
+}
+
 enum el_status el_program_end(struct el_program *program)
 {
     if (program->failure != EL_OK) return el_error_give(&program->error);

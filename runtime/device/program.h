@@ -140,6 +140,14 @@ int el_program_last(const struct el_program *program, const struct el_device *de
 /* A failure of whoever issues: kept as those of building calls are. */
 void el_program_fail(struct el_program *program, enum el_status status);
 
+/* Before el_program_end, on asynchronous devices: it is to run as a graph of their library (a CUDA graph). The first
+ * run queues op by op, and makes the graph when it is over; from the second on a run is one launch, but for those whose
+ * spans `probe` wants. Its host calls are made before the launch, in order. Errors of el_program_end: EL_ERR_ABSENT
+ * where the backend makes none, EL_ERR_INVALID naming an op that none can have. */
+void el_program_use_graph(struct el_program *program);
+/* How many runs were a graph's launch. */
+int64_t el_program_graph_runs(const struct el_program *program);
+
 /* Plans addresses and prepares every kernel on its computing thread. Errors: the first failure of building; EL_ERR_OOM.
  */
 enum el_status el_program_end(struct el_program *program);

@@ -236,6 +236,36 @@ static int event_elapsed(float *ms_p, void *from, void *to)
     return (int)cudaEventElapsedTime(ms_p, (cudaEvent_t)from, (cudaEvent_t)to);
 }
 
+static int begin_capture(void *stream)
+{
+    return (int)cudaStreamBeginCapture((cudaStream_t)stream, cudaStreamCaptureModeThreadLocal);
+}
+
+static int end_capture(void *stream, void **graph_p)
+{
+    return (int)cudaStreamEndCapture((cudaStream_t)stream, (cudaGraph_t *)graph_p);
+}
+
+static int graph_instantiate(void **exec_p, void *graph)
+{
+    return (int)cudaGraphInstantiateWithFlags((cudaGraphExec_t *)exec_p, (cudaGraph_t)graph, 0);
+}
+
+static int graph_launch(void *exec, void *stream)
+{
+    return (int)cudaGraphLaunch((cudaGraphExec_t)exec, (cudaStream_t)stream);
+}
+
+static int graph_destroy(void *graph)
+{
+    return (int)cudaGraphDestroy((cudaGraph_t)graph);
+}
+
+static int graph_exec_destroy(void *exec)
+{
+    return (int)cudaGraphExecDestroy((cudaGraphExec_t)exec);
+}
+
 static int last_error(void)
 {
     return (int)cudaGetLastError();
@@ -277,6 +307,12 @@ static const struct el_cuda_api api = {.DriverGetVersion = driver_version,
                                        .EventQuery = event_query,
                                        .EventSynchronize = event_synchronize,
                                        .EventElapsedTime = event_elapsed,
+                                       .StreamBeginCapture = begin_capture,
+                                       .StreamEndCapture = end_capture,
+                                       .GraphInstantiate = graph_instantiate,
+                                       .GraphLaunch = graph_launch,
+                                       .GraphDestroy = graph_destroy,
+                                       .GraphExecDestroy = graph_exec_destroy,
                                        .GetLastError = last_error,
                                        .GetErrorName = error_name,
                                        .GetErrorString = error_string};
@@ -288,6 +324,7 @@ const struct el_cuda_module *el_cuda_module(void)
                                                  .capability_min = EL_CUDA_CAPABILITY_MIN,
                                                  .open_cublas = el_cuda_native_open_cublas,
                                                  .open_cudnn = el_cuda_native_open_cudnn,
+                                                 .give_cublas = el_cuda_native_give_cublas,
                                                  .close_native = el_cuda_native_close,
                                                  .libraries = el_cuda_libraries,
                                                  .cudnn_missing = el_cuda_cudnn_missing,

@@ -1,0 +1,312 @@
+/* A program as a graph of its device's library: its first run queues op by op as always; then all of it is queued once
+ * more on streams that only note it, and from the second run on it is one launch.
+ *
+ * What changes from run to run lies where a graph can look for it: what the host gives, in pinned memory, from which the
+ * graph copies it as its first work; it may be filled again at the next run's begin, since a run ends when its streams
+ * are through. Host calls (loading) cannot be noted: they are made before the launch.
+ *
+ * The first queue's stream begins the capture. All others wait for an event in it before their first op, and it waits
+ * for them behind their last one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/device/internal.h"
+
+static const size_t NOWHERE = SIZE_MAX;
+enum { ALIGNMENT = EL_STEP_VALUES_BYTES };
+
+/* Of one device: what its kernels take out of the step, as a piece of the pinned memory and of the device's. */
+struct values {
+    size_t at, bytes;
+    struct el_buffer *buffer;
+};
+
+struct el_async_graph {
+    void *made; /* NULL: not yet */
+    int64_t n_runs;
+    char *pinned;
+    size_t bytes;
+    size_t *at;            /* [n_tasks] in `pinned`: a kernel's values, or what a copy brings from the host */
+    struct values *values; /* [n_devices] */
+    void *fork, **joins;   /* events: of the first stream, and [n_queues] of the others */
+};
+
+static struct el_device *device_of(const struct el_program *program, int id)
+{
+    return program->queues[program->tasks[id].queue]->device;
+}
+
+static const struct el_async_ops *async_of(const struct el_program *program)
+{
+    return program->queues[0]->device->ops->async;
+}
+
+static bool depends_on_step(const struct el_program *program, int id)
+{
+    const struct el_task *task = &program->tasks[id];
+    return task->kind == EL_TASK_KERNEL && task->kernel->step_values && device_of(program, id)->ops->computes;
+}
+
+static bool is_from_host(const struct el_task *task)
+{
+    return task->kind == EL_TASK_COPY && !task->views[1].buffer && task->copy_bytes > 0;
+}
+
+/* ---- what can be one ---- */
+
+static enum el_status check_task(const struct el_program *program, int id)
+{
+    const struct el_task *task = &program->tasks[id];
+    const char *reason = NULL;
+    if (task->kind == EL_TASK_COPY && !task->views[0].buffer) reason = "copies to the host";
+    if (task->kind == EL_TASK_CALL && program->infos[id].op_class != EL_CLASS_HOST) reason = "communicates";
+    for (int v = 0; task->kind == EL_TASK_CALL && v < EL_ARGS_POINTERS; v++)
+        if (task->views[v].buffer) reason = "is a call that takes memory of the device";
+    if (!reason) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "%s: '%s' %s, which a graph cannot: give --graph off",
+                   device_of(program, id)->name, program->infos[id].label, reason);
+}
+
+/* ---- what it takes ---- */
+
+static size_t reserve(struct el_async_graph *graph, size_t bytes)
+{
+    size_t at = graph->bytes;
+    graph->bytes += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return at;
+}
+
+/* Places in pinned memory: each device's values in one piece, then the copies. */
+static void place(struct el_program *program, struct el_async_graph *graph)
+{
+    const struct el_async_run *run = program->async;
+    for (int d = 0; d < run->n_devices; d++) {
+        graph->values[d].at = graph->bytes;
+        for (int id = 0; id < program->n_tasks; id++)
+            if (depends_on_step(program, id) && device_of(program, id) == run->devices[d].device)
+                graph->at[id] = reserve(graph, EL_STEP_VALUES_BYTES);
+        graph->values[d].bytes = graph->bytes - graph->values[d].at;
+    }
+    for (int id = 0; id < program->n_tasks; id++)
+        if (is_from_host(&program->tasks[id])) graph->at[id] = reserve(graph, program->tasks[id].copy_bytes);
+}
+
+static enum el_status allocate(struct el_program *program, struct el_async_graph *graph)
+{
+    struct el_device *first = program->queues[0]->device;
+    const struct el_async_ops *async = async_of(program);
+    for (int d = 0; d < program->async->n_devices; d++)
+        if (graph->values[d].bytes > 0)
+            EL_TRY(el_device_alloc(program->async->devices[d].device, EL_TAG_WORKSPACE, graph->values[d].bytes,
+                                   "values of the step", &graph->values[d].buffer));
+    EL_TRY(el_async_activate(program, first));
+    if (graph->bytes > 0) {
+        void *pinned;
+        EL_TRY(async->pin(first->state, graph->bytes, &pinned));
+        graph->pinned = pinned;
+    }
+    return program->n_queues > 1 ? async->event_open(first->state, false, &graph->fork) : EL_OK;
+}
+
+static enum el_status open_queues(struct el_program *program, struct el_async_graph *graph)
+{
+    const struct el_async_ops *async = async_of(program);
+    for (int q = 0; q < program->n_queues; q++) {
+        struct el_device *device = program->queues[q]->device;
+        EL_TRY(el_async_activate(program, device));
+        EL_TRY(async->graph_prepare(program->async->streams[q]));
+        if (q > 0) EL_TRY(async->event_open(device->state, false, &graph->joins[q]));
+    }
+    return EL_OK;
+}
+
+enum el_status el_async_graph_prepare(struct el_program *program)
+{
+    size_t n = (size_t)program->n_tasks + 1;
+    if (!async_of(program)->capture_begin)
+        return el_fail(EL_ERR_ABSENT, "%s: this backend makes no graphs", program->queues[0]->device->name);
+    for (int id = 0; id < program->n_tasks; id++) EL_TRY(check_task(program, id));
+    struct el_async_graph *graph = program->async->graph = calloc(1, sizeof *graph);
+    if (!graph) return el_fail_errno("a graph");
+    graph->at = malloc(n * sizeof *graph->at);
+    graph->values = calloc((size_t)program->async->n_devices + 1, sizeof *graph->values);
+    graph->joins = calloc((size_t)program->n_queues + 1, sizeof *graph->joins);
+    if (!graph->at || !graph->values || !graph->joins) return el_fail_errno("a graph of %d ops", program->n_tasks);
+    for (size_t i = 0; i < n; i++) graph->at[i] = NOWHERE;
+    place(program, graph);
+    EL_TRY(allocate(program, graph));
+    return open_queues(program, graph);
+}
+
+void el_async_graph_destroy(struct el_program *program)
+{
+    struct el_async_graph *graph = program->async->graph;
+    if (!graph) return;
+    const struct el_async_ops *async = async_of(program);
+    el_async_activate(program, program->queues[0]->device);
+    if (graph->made) async->graph_close(graph->made);
+    if (graph->fork) async->event_close(graph->fork);
+    for (int q = 0; graph->joins && q < program->n_queues; q++)
+        if (graph->joins[q]) async->event_close(graph->joins[q]);
+    for (int d = 0; graph->values && d < program->async->n_devices; d++) el_device_free(graph->values[d].buffer);
+    if (graph->pinned) async->unpin(program->queues[0]->device->state, graph->pinned);
+    free(graph->at);
+    free(graph->values);
+    free(graph->joins);
+    free(graph);
+    program->async->graph = NULL;
+}
+
+/* ---- noting it ---- */
+
+/* A kernel's values as the device has them. */
+static const void *values_of(const struct el_program *program, int id)
+{
+    const struct el_async_graph *graph = program->async->graph;
+    int d = 0;
+    while (program->async->devices[d].device != device_of(program, id)) d++;
+    return (const char *)(graph->values[d].buffer->address + (graph->at[id] - graph->values[d].at));
+}
+
+static enum el_status note_kernel(struct el_program *program, int id)
+{
+    struct el_task *task = &program->tasks[id];
+    if (!device_of(program, id)->ops->computes) return EL_OK;
+    if (depends_on_step(program, id)) task->args.step_values = values_of(program, id);
+    enum el_status status = task->kernel->run(&task->args);
+    task->args.step_values = NULL;
+    return status;
+}
+
+static enum el_status note_copy(struct el_program *program, int id)
+{
+    const struct el_task *task = &program->tasks[id];
+    bool from_host = is_from_host(task);
+    struct el_view to = task->views[0], from = task->views[1];
+    struct el_copy copy = {.destination = el_view_address(to),
+                           .to = to.buffer->device->state,
+                           .source = from_host ? program->async->graph->pinned + program->async->graph->at[id]
+                                               : el_view_address(from),
+                           .from = from.buffer ? from.buffer->device->state : NULL,
+                           .bytes = task->copy_bytes,
+                           .pinned = from_host};
+    return copy.bytes > 0 ? async_of(program)->copy(program->async->streams[task->queue], &copy) : EL_OK;
+}
+
+/* A host call leaves nothing but its place in the stream. */
+static enum el_status note_task(struct el_program *program, int id)
+{
+    const struct el_task *task = &program->tasks[id];
+    const struct el_async_run *run = program->async;
+    void *stream = run->streams[task->queue];
+    EL_TRY(el_async_activate(program, device_of(program, id)));
+    for (int w = 0; w < task->n_waits; w++)
+        EL_TRY(async_of(program)->stream_wait(stream, run->done[program->waits[task->first_wait + w]]));
+    if (task->kind == EL_TASK_KERNEL) EL_TRY(note_kernel(program, id));
+    if (task->kind == EL_TASK_COPY) EL_TRY(note_copy(program, id));
+    return run->done[id] ? async_of(program)->event_record(run->done[id], stream) : EL_OK;
+}
+
+static enum el_status note_values(struct el_program *program)
+{
+    const struct el_async_graph *graph = program->async->graph;
+    for (int d = 0; d < program->async->n_devices; d++) {
+        const struct values *values = &graph->values[d];
+        if (!values->buffer) continue;
+        struct el_copy copy = {.destination = (void *)values->buffer->address,
+                               .to = values->buffer->device->state,
+                               .source = graph->pinned + values->at,
+                               .bytes = values->bytes,
+                               .pinned = true};
+        EL_TRY(async_of(program)->copy(program->async->streams[0], &copy));
+    }
+    return EL_OK;
+}
+
+static enum el_status note_all(struct el_program *program)
+{
+    const struct el_async_ops *async = async_of(program);
+    const struct el_async_graph *graph = program->async->graph;
+    void **streams = program->async->streams;
+    EL_TRY(note_values(program));
+    if (graph->fork) EL_TRY(async->event_record(graph->fork, streams[0]));
+    for (int q = 1; q < program->n_queues; q++) {
+        EL_TRY(el_async_activate(program, program->queues[q]->device));
+        EL_TRY(async->stream_wait(streams[q], graph->fork));
+    }
+    for (int i = 0; i < program->n_tasks; i++) EL_TRY(note_task(program, program->async->order[i]));
+    for (int q = 1; q < program->n_queues; q++) {
+        EL_TRY(el_async_activate(program, program->queues[q]->device));
+        EL_TRY(async->event_record(graph->joins[q], streams[q]));
+        EL_TRY(el_async_activate(program, program->queues[0]->device));
+        EL_TRY(async->stream_wait(streams[0], graph->joins[q]));
+    }
+    return EL_OK;
+}
+
+/* The first failure is the reason; the capture's own end is told of it too. */
+enum el_status el_async_graph_make(struct el_program *program)
+{
+    struct el_async_graph *graph = program->async->graph;
+    const struct el_async_ops *async = async_of(program);
+    struct el_device *first = program->queues[0]->device;
+    struct el_error error;
+    if (graph->made) return EL_OK;
+    EL_TRY(el_async_activate(program, first));
+    enum el_status status = async->capture_begin(program->async->streams[0]);
+    bool begun = status == EL_OK;
+    if (begun) status = note_all(program);
+    el_error_take(status, &error);
+    if (begun && (status = async->activate(first->state)) == EL_OK)
+        status = async->capture_end(program->async->streams[0], error.status == EL_OK ? &graph->made : NULL);
+    program->async->active = first;
+    if (error.status == EL_OK) el_error_take(status, &error);
+    if (error.status == EL_OK) return EL_OK;
+    return el_fail(error.status, "%s; this was to make a step a graph, which --graph off does without", error.text);
+}
+
+/* ---- running it ---- */
+
+bool el_async_graph_is_made(const struct el_program *program)
+{
+    return program->async->graph && program->async->graph->made;
+}
+
+/* What a device does in each step beside its ops; then what the host has to do before them. */
+static enum el_status call_host(struct el_program *program)
+{
+    for (int q = 0; q < program->n_queues; q++)
+        if (program->queues[q]->stream == EL_STREAM_COMPUTE)
+            EL_TRY(el_inject_begin_step(program->queues[q]->device));
+    for (int i = 0; i < program->n_tasks; i++) {
+        int id = program->async->order[i];
+        if (program->tasks[id].kind != EL_TASK_CALL) continue;
+        EL_TRY(el_async_activate(program, device_of(program, id)));
+        EL_TRY(el_async_call(program, id, 0, 1));
+    }
+    return EL_OK;
+}
+
+enum el_status el_async_graph_launch(struct el_program *program)
+{
+    struct el_async_graph *graph = program->async->graph;
+    EL_TRY(call_host(program));
+    for (int id = 0; id < program->n_tasks; id++) {
+        struct el_task *task = &program->tasks[id];
+        if (graph->at[id] == NOWHERE) continue;
+        if (task->kind == EL_TASK_COPY) {
+            memcpy(graph->pinned + graph->at[id], el_view_address(task->views[1]), task->copy_bytes);
+            continue;
+        }
+        task->args.step = program->step;
+        task->kernel->step_values(&task->args, graph->pinned + graph->at[id]);
+    }
+    graph->n_runs++;
+    EL_TRY(el_async_activate(program, program->queues[0]->device));
+    return async_of(program)->graph_launch(graph->made, program->async->streams[0]);
+}
+
+int64_t el_program_graph_runs(const struct el_program *program)
+{
+    return program->async && program->async->graph ? program->async->graph->n_runs : 0;
+}
