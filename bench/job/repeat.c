@@ -79,6 +79,8 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
     el_json_put(repeat, "trained_bytes", json_integer((json_int_t)result->trained_bytes));
     el_json_put(repeat, "step_ms", steps_of(result, result->step_ns, false));
     el_json_put(repeat, "recorded_step_ms", result->alternates ? steps_of(result, result->step_ns, true) : json_null());
+    el_json_put(repeat, "graph_steps",
+                m->job->trial->train.device_graph ? json_integer((json_int_t)result->n_graph_steps) : json_null());
     el_json_put_real(repeat, "wall_ms", mean_wall_ms(result));
     el_json_put(repeat, "warmup_step_ms", el_record_ms(result->warmup_step_ns, (size_t)result->n_warmup));
     el_json_put(repeat, "loss", loss);

@@ -116,6 +116,7 @@ static void put_training(json_t *config, const struct el_trial *trial)
     el_json_put_text(config, "pin_memory", !cards ? NULL : train->loading.pageable ? "off" : "on");
     el_json_put_text(config, "non_blocking", cards ? transfers[train->loading.transfer] : NULL);
     el_json_put_text(config, "zero_grad", train->keep_grads ? "keep" : "free");
+    el_json_put_text(config, "graph", train->device_graph ? "on" : "off");
     el_json_put_text(config, "foreach", train->foreach == EL_FOREACH_ON ? "on" : "off");
 }
 
@@ -190,8 +191,8 @@ static void put_outcome(json_t *record, const char *command, const json_t *repea
 
 static json_t *repeat_row(const json_t *repeat, double global_batch)
 {
-    static const char *const copied[] = {"repeat", "order", "status", "reason", NULL}, *const of_system[] = {"system",
-                                                                                                             NULL};
+    static const char *const copied[] = {"repeat", "order", "status", "reason", "graph_steps", NULL},
+                             *const of_system[] = {"system", NULL};
     static const char *const samples[] = {"step_ms", "recorded_step_ms", "warmup_step_ms"};
     json_t *row = json_object();
     el_json_copy(row, repeat, copied);

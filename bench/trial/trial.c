@@ -211,6 +211,14 @@ static void identify(struct el_trial *trial)
     json_decref(echo);
 }
 
+static enum el_status check_of_gpus(const struct el_trial *trial)
+{
+    const char *option = trial->tf32 ? "tf32" : trial->train.device_graph ? "graph" : NULL;
+    if (!option || !strcmp(trial->devices[0].backend, "cuda")) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--%s on is for GPUs, and the devices are %s: leave it out", option,
+                   trial->devices[0].backend);
+}
+
 enum el_status el_trial_resolve(unsigned command, const struct el_options *options,
                                 const struct el_trial_choice *choice, struct el_trial *trial)
 {
@@ -242,9 +250,7 @@ enum el_status el_trial_resolve(unsigned command, const struct el_options *optio
     trial->n_devices = trial->train.n_devices = layout.n_devices;
     memset(&trial->devices[trial->n_devices], 0,
            sizeof trial->devices[0] * (size_t)(EL_MEMBERS_MAX - trial->n_devices));
-    if (trial->tf32 && strcmp(trial->devices[0].backend, "cuda"))
-        return el_fail(EL_ERR_INVALID, "--tf32 on is for GPUs, and the devices are %s: leave it out",
-                       trial->devices[0].backend);
+    EL_TRY(check_of_gpus(trial));
     EL_TRY(resolve_procs(command, options, trial));
     resolve_batch(options, choice->batch, trial);
     if (trial->train.foreach == EL_FOREACH_AUTO) trial->train.foreach = usual_foreach(trial);

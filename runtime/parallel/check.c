@@ -34,6 +34,22 @@ static void fill_in(struct el_train_config *config)
     if (!el_mode_takes(config->mode, "schedule")) *config->schedule = 0;
     if (!*config->schedule) snprintf(config->schedule, sizeof config->schedule, "%s", el_schedule_list()->name);
     if (!el_mode_takes(config->mode, "parts")) config->parts = 0;
+    if (!el_mode_takes(config->mode, "graph")) config->device_graph = false;
+}
+
+/* What a graph cannot have in the middle of a step, and what is not what it would seem. */
+static enum el_status check_graph(const struct el_train_config *config)
+{
+    const char *reason = NULL;
+    if (config->control == EL_CONTROL_RECORD)
+        reason = "--control record: recorded steps are no graph, so that their difference is not the recorder's";
+    if (config->loading.pageable) reason = "--pin-memory off: a graph copies from pinned memory alone";
+    if (config->loading.transfer == EL_TRANSFER_BLOCKING)
+        reason = "--non-blocking off: within a graph the host waits for no copy";
+    if (config->loading.transfer == EL_TRANSFER_AHEAD)
+        reason = "--non-blocking ahead: a batch is made before the graph is launched, not beside it";
+    if (!config->device_graph || !reason) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--graph on and %s: leave one of them out", reason);
 }
 
 static enum el_status check_numbers(const struct el_train_config *config)
@@ -239,5 +255,6 @@ enum el_status el_train_check(struct el_train_config *config)
     EL_TRY(check_accumulate(config, &layout, n_shares));
     if (el_mode_takes(config->mode, "cut")) EL_TRY(check_pipeline(config, layout.n_stages, layout.n_data));
     EL_TRY(check_statistics(config, &layout));
+    EL_TRY(check_graph(config));
     return check_numbers(config);
 }

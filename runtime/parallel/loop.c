@@ -9,8 +9,8 @@
 #include "runtime/parallel/session.h"
 #include "runtime/parallel/weights.h"
 
-/* With fewer steps to measure each of them is recorded, and is the figure too. */
-enum { STEPS_MAX = 1000000, ALTERNATE_STEPS_MIN = 4 };
+/* With fewer steps to measure each of them is recorded, and is the figure too; but a recorded step is no graph. */
+enum { STEPS_MAX = 1000000, ALTERNATE_STEPS_MIN = 4, ALTERNATE_GRAPHS_MIN = 2 };
 
 static void abort_worker(void *context)
 {
@@ -42,6 +42,7 @@ static enum el_status issue(struct el_run *run)
     EL_TRY(run->session->mode->issue(&run->worker, run->program, run->round));
     for (int m = 0; m < run->worker.n_members; m++)
         el_feed_issue_next(run->worker.members[m].feeds, run->program); /* with micro-steps there is no next */
+    if (run->session->config->device_graph) el_program_use_graph(run->program);
     EL_TRY(el_program_end(run->program));
     run->model_flops = el_program_model_flops(run->program);
     note_algorithms(run);
@@ -86,7 +87,9 @@ static enum el_status step(struct el_run *run, uint64_t number)
     if (first || !run->session->config->capture) EL_TRY(issue(run));
     if (first) EL_TRY(el_meeting_wait(run->session->meeting));
     int64_t issued_ns = run->session->config->capture ? 0 : el_clock_ns() - begin;
+    int64_t graph_runs = el_program_graph_runs(run->program);
     EL_TRY(el_program_run(run->program, number, hooks->probes ? &probe : NULL));
+    if ((int64_t)number >= run->n_warmup) run->n_graph_steps += el_program_graph_runs(run->program) - graph_runs;
     run->step_ns[number] = issued_ns + el_program_elapsed_ns(run->program);
     EL_TRY(read_loss(run, &run->loss[number]));
     run->wall_ns[number] = el_clock_ns() - begin;
@@ -141,8 +144,9 @@ static enum el_status end_warmup(struct el_run *run)
 {
     const struct el_train_hooks *hooks = run->session->hooks;
     EL_TRY(plan_steps(run));
+    int64_t least = run->session->config->device_graph ? ALTERNATE_GRAPHS_MIN : ALTERNATE_STEPS_MIN;
     run->alternates = el_device_is_asynchronous(run->worker.members[0].shard.device) && hooks->probes &&
-                      hooks->probes[run->first].spans && run->n_steps >= ALTERNATE_STEPS_MIN;
+                      hooks->probes[run->first].spans && run->n_steps >= least;
     for (int m = 0; m < run->worker.n_members; m++) {
         reset_loaders(&run->worker.members[m], run->worker.config);
         el_device_ledger_reset_peak(run->worker.members[m].shard.device);

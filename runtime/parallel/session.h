@@ -32,6 +32,7 @@ struct el_run {
     int64_t n_warmup, n_steps, n_done;
     int64_t *step_ns, *wall_ns; /* n_warmup + n_steps */
     bool alternates;            /* as in el_train_result */
+    int64_t n_graph_steps;      /* likewise */
     double *loss;
     bool settled;
     int n_control_pairs, control_steps;

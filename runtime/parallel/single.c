@@ -10,7 +10,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
 const struct el_mode_ops el_mode_single = {
     .info = {.name = "single",
              .summary = "one device, no wrapper: the baseline",
-             .takes = "accumulate beside",
+             .takes = "accumulate beside graph",
              .statistics = "of the batch",
              .sends = "nothing",
              .loss = EL_LOSS_OF_BATCH,

@@ -135,6 +135,7 @@ static void hand_over(struct el_run *run, const struct el_session *session, stru
         .step_ns = run->step_ns + run->n_warmup,
         .wall_ns = run->wall_ns,
         .alternates = run->alternates,
+        .n_graph_steps = run->n_graph_steps,
         .loss = run->loss,
         .loss_valid = el_device_computes(device),
         .n_epochs = run->n_epochs,

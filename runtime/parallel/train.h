@@ -64,10 +64,11 @@ struct el_train_config {
     double lr;               /* negative: el_train_default_lr */
     double momentum;         /* EL_OPT_MOMENTUM's alone: Adam takes 0.9, 0.999 and 1e-8 */
     enum el_foreach foreach; /* EL_FOREACH_AUTO: off */
-    bool keep_grads;  /* --zero-grad keep: gradients live on and are zeroed; else freed, as torch does since 2.0 */
-    bool overlap;     /* ddp: all-reduce while backward goes on */
-    bool bucket_view; /* ddp: gradients are born in the buckets (PyTorch's gradient_as_bucket_view) */
-    bool capture;     /* run the captured step (default); false: issue every step anew (tests) */
+    bool keep_grads;   /* --zero-grad keep: gradients live on and are zeroed; else freed, as torch does since 2.0 */
+    bool overlap;      /* ddp: all-reduce while backward goes on */
+    bool bucket_view;  /* ddp: gradients are born in the buckets (PyTorch's gradient_as_bucket_view) */
+    bool device_graph; /* single, on asynchronous devices: steps that are not recorded are graphs (program.h) */
+    bool capture;      /* run the captured step (default); false: issue every step anew (tests) */
     uint64_t seed;
     struct el_loading loading; /* how batches come to be; what is injected there is the devices' to say */
     bool augment;              /* models over images: training images are moved and mirrored */
@@ -140,7 +141,8 @@ struct el_train_result {
     /* On asynchronous devices events on the streams record a step and make it longer: of measured steps 0, 1, 2 ...
      * those with odd numbers are recorded and the others not. False: all are. */
     bool alternates;
-    bool settled; /* warm-up ended because steps had settled; false: at its limit, or nothing was looked at */
+    int64_t n_graph_steps; /* measured steps that were a graph's launch */
+    bool settled;          /* warm-up ended because steps had settled; false: at its limit, or nothing was looked at */
     int n_control_pairs, control_steps; /* pairs of blocks, steps in a block */
     double control_on_ns[EL_CONTROL_PAIRS_MAX], control_off_ns[EL_CONTROL_PAIRS_MAX]; /* a block's mean step */
     double *loss;    /* n_warmup + n_steps: each step's loss, as the mode's row has it; mean over workers */

@@ -79,6 +79,17 @@ ranks() {
         { of_trial 't["recorder"]' && false; }
 }
 
+@test "a step as a CUDA graph: the same losses, and the record says which steps were one" {
+    need_cards
+    "$CARDS" run --mode single --devices cuda:1 "${TINY[@]}" --graph on --out out >/dev/null
+    "$CARDS" run --mode single --devices cuda:1 "${TINY[@]}" --out plain >/dev/null
+    [[ $(of_trial 't["config"]["graph"], t["repeats"][0]["graph_steps"], len(t["repeats"][0]["recorded_step_ms"])') == "on 3 3" ]] || show
+    [[ $(of_trial 't["loss"] == json.load(open("plain/results.json"))["trials"][0]["loss"]') == True ]] || show
+    [[ $(of_trial 't["per_device"][0]["memory"]["library_bytes"]["graph"] > 0 and "--graph on" in t["command"]') == True ]] || show
+    run "$CARDS" run --mode single --devices cuda:1 "${TINY[@]}" --graph on --control record --out both
+    [[ $status -eq 2 && $output == *"--graph on and --control record"* && ! -e both ]] || show
+}
+
 @test "a convolution that cuDNN cannot do after all goes by cuBLAS, and the record says so" {
     need_cards
     FAKE_CARDS_FAIL=cudnnConvolution:0:1/1=3000 "$CARDS" run --mode single "${TINY[@]}" --out out >/dev/null

@@ -137,6 +137,11 @@ load common
     refuses "--tf32 on is for GPUs" "$EVENLOAD" run --devices 2 --tf32 on
 }
 
+@test "a step as a CUDA graph where none can be" {
+    refuses "--graph on is for GPUs, and the devices are cpu" "$EVENLOAD" run --mode single --devices 1 --graph on
+    refuses "--graph: mode ddp does not take it, single does" "$EVENLOAD" run --mode ddp --graph on
+}
+
 # One line at once and status 2, whatever is missing: the build, the driver, the cards.
 @test "GPUs where there are none" {
     run "$EVENLOAD" devices
