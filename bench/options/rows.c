@@ -229,7 +229,7 @@ static const struct el_option_row before_sizes[] = {
      "pipeline: parts of the model per device (default: interleaved 2, the others 1)", RANGE(1, EL_PARTS_MAX)},
     {TRAINING, "tf32", "HOW", AT(SWITCH, tf32), OF_TRIALS,
      "GPUs: matrix products in TF32 (10-bit mantissa) instead of f32", CHOICES("off|on"), DEFAULT("off")},
-    {TRAINING, "graph", "HOW", AT(SWITCH, train.device_graph), COMPARE | RUN,
+    {TRAINING, "graph", "HOW", AT(SWITCH, train.device_graph), OF_TRIALS & ~EXPLAIN,
      "single, on GPUs: launch a step's work at once as a CUDA graph; recorded steps are queued op by op (it has never "
      "run on a card)",
      CHOICES("off|on"), DEFAULT("off")},

@@ -1,9 +1,9 @@
 /* A program as a graph of its device's library: its first run queues op by op as always; then all of it is queued once
  * more on streams that only note it, and from the second run on it is one launch.
  *
- * What changes from run to run lies where a graph can look for it: what the host gives, in pinned memory, from which the
- * graph copies it as its first work; it may be filled again at the next run's begin, since a run ends when its streams
- * are through. Host calls (loading) cannot be noted: they are made before the launch.
+ * What changes from run to run lies where a graph can look for it: what the host gives, in pinned memory, from which
+ * the graph copies it as its first work; it may be filled again at the next run's begin, since a run ends when its
+ * streams are through. Host calls (loading) cannot be noted: they are made before the launch.
  *
  * The first queue's stream begins the capture. All others wait for an event in it before their first op, and it waits
  * for them behind their last one. */
@@ -63,8 +63,8 @@ static enum el_status check_task(const struct el_program *program, int id)
     for (int v = 0; task->kind == EL_TASK_CALL && v < EL_ARGS_POINTERS; v++)
         if (task->views[v].buffer) reason = "is a call that takes memory of the device";
     if (!reason) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "%s: '%s' %s, which a graph cannot: give --graph off",
-                   device_of(program, id)->name, program->infos[id].label, reason);
+    return el_fail(EL_ERR_INVALID, "%s: '%s' %s, which a graph cannot: give --graph off", device_of(program, id)->name,
+                   program->infos[id].label, reason);
 }
 
 /* ---- what it takes ---- */
@@ -276,8 +276,7 @@ bool el_async_graph_is_made(const struct el_program *program)
 static enum el_status call_host(struct el_program *program)
 {
     for (int q = 0; q < program->n_queues; q++)
-        if (program->queues[q]->stream == EL_STREAM_COMPUTE)
-            EL_TRY(el_inject_begin_step(program->queues[q]->device));
+        if (program->queues[q]->stream == EL_STREAM_COMPUTE) EL_TRY(el_inject_begin_step(program->queues[q]->device));
     for (int i = 0; i < program->n_tasks; i++) {
         int id = program->async->order[i];
         if (program->tasks[id].kind != EL_TASK_CALL) continue;

@@ -100,8 +100,12 @@ int cards_note(cudaStream_t stream, bool kernel, int (*run)(void *argument), voi
         graph->nodes = realloc(graph->nodes, (size_t)graph->capacity * sizeof *graph->nodes);
         if (!graph->nodes) abort();
     }
-    graph->nodes[graph->n] = (struct node){
-        .device = stream->device, .kernel = kernel, .run = run, .drop = drop, .argument = argument, .needs = stream->tips};
+    graph->nodes[graph->n] = (struct node){.device = stream->device,
+                                           .kernel = kernel,
+                                           .run = run,
+                                           .drop = drop,
+                                           .argument = argument,
+                                           .needs = stream->tips};
     stream->tips = (struct cards_tips){.n = 1, .ids = {graph->n++}};
     return cudaSuccess;
 }
@@ -192,8 +196,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph_p)
     if (!capture) return cards_error(cudaErrorStreamCaptureUnmatched);
     if (capture->origin != stream) return (cudaError_t)fail(capture, cudaErrorStreamCaptureUnmatched);
     if (capture != own) return (cudaError_t)fail(capture, cudaErrorStreamCaptureWrongThread);
-    int code = capture->failed ? cudaErrorStreamCaptureInvalidated
-                               : is_joined(capture) ? cudaSuccess : cudaErrorStreamCaptureUnjoined;
+    int code = capture->failed      ? cudaErrorStreamCaptureInvalidated
+               : is_joined(capture) ? cudaSuccess
+                                    : cudaErrorStreamCaptureUnjoined;
     for (int i = 0; i < capture->n_streams; i++) capture->streams[i]->capture = NULL;
     if (code == cudaSuccess)
         *graph_p = capture->graph;
@@ -304,7 +309,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
     struct launch *launch = malloc(sizeof *launch);
     if (!launch) abort();
     atomic_fetch_add(&exec->graph->holders, 1);
-    *launch = (struct launch){
-        .stream = stream, .graph = exec->graph, .random = cards_seed() + (uint64_t)turn * 0x9e3779b9u};
+    *launch =
+        (struct launch){.stream = stream, .graph = exec->graph, .random = cards_seed() + (uint64_t)turn * 0x9e3779b9u};
     return cards_error(cards_enqueue_item(stream, false, run_graph, drop_launch, launch));
 }

@@ -316,11 +316,10 @@ static void cublas_wants_memory_of_the_users(void **state)
         if (turn > 0) begin(cudaStreamCaptureModeThreadLocal);
         if (turn == 2) assert_int_equal(cublasSetWorkspace(handle, workspace, BYTES), CUBLAS_STATUS_SUCCESS);
         int wanted = turn == 1 ? CUBLAS_STATUS_ALLOC_FAILED : CUBLAS_STATUS_SUCCESS;
-        assert_int_equal(cublasSgemmStridedBatched_64(handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, x, 1, 1, x + 1, 1,
-                                                      1, &zero, x + 2, 1, 1, 1),
+        assert_int_equal(cublasSgemmStridedBatched_64(handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, x, 1, 1, x + 1,
+                                                      1, 1, &zero, x + 2, 1, 1, 1),
                          wanted);
-        if (turn == 1)
-            assert_int_equal(cudaStreamEndCapture(streams[0], &graph), cudaErrorStreamCaptureInvalidated);
+        if (turn == 1) assert_int_equal(cudaStreamEndCapture(streams[0], &graph), cudaErrorStreamCaptureInvalidated);
         if (turn == 2) assert_int_equal(cudaGraphExecDestroy(end()), cudaSuccess);
     }
     cublasDestroy(handle);

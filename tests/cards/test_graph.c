@@ -25,8 +25,7 @@ struct place {
 static int add_scale(const struct place *place, int card, int stream, struct el_view x, struct el_view y, double by)
 {
     int id;
-    struct el_kernel_op op = {
-        .op = EL_OP_SCALE, .dtype = EL_F32, .views = {x, y}, .args = {.d = {N}, .s = {by}}};
+    struct el_kernel_op op = {.op = EL_OP_SCALE, .dtype = EL_F32, .views = {x, y}, .args = {.d = {N}, .s = {by}}};
     assert_int_equal(el_program_kernel(place->program, place->cards[card], stream, &op, &id), EL_OK);
     return id;
 }
@@ -43,9 +42,9 @@ static int add_copy(const struct place *place, int card, int stream, struct el_v
 static struct el_view allocate(const struct place *place, int card)
 {
     struct el_buffer *buffer;
-    assert_int_equal(el_program_alloc(place->program, place->cards[card], EL_TAG_ACTIVATION, N * sizeof(float), "x",
-                                      &buffer),
-                     EL_OK);
+    assert_int_equal(
+        el_program_alloc(place->program, place->cards[card], EL_TAG_ACTIVATION, N * sizeof(float), "x", &buffer),
+        EL_OK);
     return el_view_of(buffer, 0);
 }
 
@@ -136,7 +135,8 @@ static void what_a_graph_cannot_have_is_named(void **state)
     struct el_view out = el_view_of(place.out, 0);
     add_copy(&place, 0, EL_STREAM_COMPUTE, el_view_host(host), out);
     assert_int_equal(el_program_end(place.program), EL_ERR_INVALID);
-    assert_string_equal(el_error_message(), "cuda:0: 'copy' copies to the host, which a graph cannot: give --graph off");
+    assert_string_equal(el_error_message(),
+                        "cuda:0: 'copy' copies to the host, which a graph cannot: give --graph off");
     el_program_destroy(place.program);
     issue(&place, true);
     struct el_call_op call = {
@@ -174,7 +174,7 @@ static void check_losses(const char *model, enum el_dtype dtype, int64_t n_accum
     configure_graph(model, dtype, is_sanitized() ? 3 : 6, &config);
     config.n_accumulate = n_accumulate;
     train(&config, false, &plain);
-    for (uint64_t seed = 1; seed <= 2; seed++) {
+    for (uint64_t seed = 1; seed <= (is_sanitized() ? 1 : 2); seed++) {
         cards_set_seed(seed);
         train(&config, true, &graph);
         assert_int_equal(graph.result.n_graph_steps, config.steps - 1);
@@ -192,8 +192,9 @@ static void training_has_the_same_bits(void **state)
     (void)state;
     check_losses("textcnn", EL_F32, 1);
     check_losses("textcnn", EL_F64, 2);
+    if (is_sanitized()) return;
     check_losses("mlp", EL_F64, 1);
-    if (!is_sanitized()) check_losses("resnet18", EL_F32, 1);
+    check_losses("resnet18", EL_F32, 1);
 }
 
 /* What one step more makes. */
