@@ -1,19 +1,18 @@
 /* A program as a graph of its device's library: its first run queues op by op as always; then all of it is queued once
  * more on streams that only note it, and from the second run on it is one launch.
  *
- * What changes from run to run lies where a graph can look for it: what the host gives, in pinned memory, from which
- * the graph copies it as its first work; it may be filled again at the next run's begin, since a run ends when its
- * streams are through. Host calls (loading) cannot be noted: they are made before the launch.
+ * What changes from run to run lies where a graph can look for it, in pinned memory: batches, and the values that
+ * kernels take out of the step, which the graph copies to the device as its first work. It may be filled again at the
+ * next run's begin, since a run ends when its streams are through. Host calls (loading) cannot be noted: they are made
+ * before the launch.
  *
  * The first queue's stream begins the capture. All others wait for an event in it before their first op, and it waits
  * for them behind their last one. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/device/internal.h"
 
 static const size_t NOWHERE = SIZE_MAX;
-enum { ALIGNMENT = EL_STEP_VALUES_BYTES };
 
 /* Of one device: what its kernels take out of the step, as a piece of the pinned memory and of the device's. */
 struct values {
@@ -26,7 +25,7 @@ struct el_async_graph {
     int64_t n_runs;
     char *pinned;
     size_t bytes;
-    size_t *at;            /* [n_tasks] in `pinned`: a kernel's values, or what a copy brings from the host */
+    size_t *at;            /* [n_tasks] in `pinned`: a kernel's values */
     struct values *values; /* [n_devices] */
     void *fork, **joins;   /* events: of the first stream, and [n_queues] of the others */
 };
@@ -47,11 +46,6 @@ static bool depends_on_step(const struct el_program *program, int id)
     return task->kind == EL_TASK_KERNEL && task->kernel->step_values && device_of(program, id)->ops->computes;
 }
 
-static bool is_from_host(const struct el_task *task)
-{
-    return task->kind == EL_TASK_COPY && !task->views[1].buffer && task->copy_bytes > 0;
-}
-
 /* ---- what can be one ---- */
 
 static enum el_status check_task(const struct el_program *program, int id)
@@ -59,6 +53,8 @@ static enum el_status check_task(const struct el_program *program, int id)
     const struct el_task *task = &program->tasks[id];
     const char *reason = NULL;
     if (task->kind == EL_TASK_COPY && !task->views[0].buffer) reason = "copies to the host";
+    if (task->kind == EL_TASK_COPY && !task->views[1].buffer && task->copy_how != EL_COPY_PINNED)
+        reason = "copies from memory that is not pinned, or waits for it";
     if (task->kind == EL_TASK_CALL && program->infos[id].op_class != EL_CLASS_HOST) reason = "communicates";
     for (int v = 0; task->kind == EL_TASK_CALL && v < EL_ARGS_POINTERS; v++)
         if (task->views[v].buffer) reason = "is a call that takes memory of the device";
@@ -69,26 +65,19 @@ static enum el_status check_task(const struct el_program *program, int id)
 
 /* ---- what it takes ---- */
 
-static size_t reserve(struct el_async_graph *graph, size_t bytes)
-{
-    size_t at = graph->bytes;
-    graph->bytes += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    return at;
-}
-
-/* Places in pinned memory: each device's values in one piece, then the copies. */
+/* Places in pinned memory: each device's values in one piece. */
 static void place(struct el_program *program, struct el_async_graph *graph)
 {
     const struct el_async_run *run = program->async;
     for (int d = 0; d < run->n_devices; d++) {
         graph->values[d].at = graph->bytes;
-        for (int id = 0; id < program->n_tasks; id++)
-            if (depends_on_step(program, id) && device_of(program, id) == run->devices[d].device)
-                graph->at[id] = reserve(graph, EL_STEP_VALUES_BYTES);
+        for (int id = 0; id < program->n_tasks; id++) {
+            if (!depends_on_step(program, id) || device_of(program, id) != run->devices[d].device) continue;
+            graph->at[id] = graph->bytes;
+            graph->bytes += EL_STEP_VALUES_BYTES;
+        }
         graph->values[d].bytes = graph->bytes - graph->values[d].at;
     }
-    for (int id = 0; id < program->n_tasks; id++)
-        if (is_from_host(&program->tasks[id])) graph->at[id] = reserve(graph, program->tasks[id].copy_bytes);
 }
 
 static enum el_status allocate(struct el_program *program, struct el_async_graph *graph)
@@ -99,12 +88,13 @@ static enum el_status allocate(struct el_program *program, struct el_async_graph
         if (graph->values[d].bytes > 0)
             EL_TRY(el_device_alloc(program->async->devices[d].device, EL_TAG_WORKSPACE, graph->values[d].bytes,
                                    "values of the step", &graph->values[d].buffer));
-    EL_TRY(el_async_activate(program, first));
     if (graph->bytes > 0) {
         void *pinned;
-        EL_TRY(async->pin(first->state, graph->bytes, &pinned));
+        EL_TRY(el_device_host_alloc(first, true, graph->bytes, &pinned));
         graph->pinned = pinned;
     }
+    program->async->active = NULL; /* which device that was is not noted */
+    EL_TRY(el_async_activate(program, first));
     return program->n_queues > 1 ? async->event_open(first->state, false, &graph->fork) : EL_OK;
 }
 
@@ -149,7 +139,7 @@ void el_async_graph_destroy(struct el_program *program)
     for (int q = 0; graph->joins && q < program->n_queues; q++)
         if (graph->joins[q]) async->event_close(graph->joins[q]);
     for (int d = 0; graph->values && d < program->async->n_devices; d++) el_device_free(graph->values[d].buffer);
-    if (graph->pinned) async->unpin(program->queues[0]->device->state, graph->pinned);
+    el_device_host_free(program->queues[0]->device, true, graph->pinned);
     free(graph->at);
     free(graph->values);
     free(graph->joins);
@@ -178,21 +168,6 @@ static enum el_status note_kernel(struct el_program *program, int id)
     return status;
 }
 
-static enum el_status note_copy(struct el_program *program, int id)
-{
-    const struct el_task *task = &program->tasks[id];
-    bool from_host = is_from_host(task);
-    struct el_view to = task->views[0], from = task->views[1];
-    struct el_copy copy = {.destination = el_view_address(to),
-                           .to = to.buffer->device->state,
-                           .source = from_host ? program->async->graph->pinned + program->async->graph->at[id]
-                                               : el_view_address(from),
-                           .from = from.buffer ? from.buffer->device->state : NULL,
-                           .bytes = task->copy_bytes,
-                           .pinned = from_host};
-    return copy.bytes > 0 ? async_of(program)->copy(program->async->streams[task->queue], &copy) : EL_OK;
-}
-
 /* A host call leaves nothing but its place in the stream. */
 static enum el_status note_task(struct el_program *program, int id)
 {
@@ -203,7 +178,7 @@ static enum el_status note_task(struct el_program *program, int id)
     for (int w = 0; w < task->n_waits; w++)
         EL_TRY(async_of(program)->stream_wait(stream, run->done[program->waits[task->first_wait + w]]));
     if (task->kind == EL_TASK_KERNEL) EL_TRY(note_kernel(program, id));
-    if (task->kind == EL_TASK_COPY) EL_TRY(note_copy(program, id));
+    if (task->kind == EL_TASK_COPY) EL_TRY(el_async_copy(program, task));
     return run->done[id] ? async_of(program)->event_record(run->done[id], stream) : EL_OK;
 }
 
@@ -217,7 +192,7 @@ static enum el_status note_values(struct el_program *program)
                                .to = values->buffer->device->state,
                                .source = graph->pinned + values->at,
                                .bytes = values->bytes,
-                               .pinned = true};
+                               .how = EL_COPY_PINNED};
         EL_TRY(async_of(program)->copy(program->async->streams[0], &copy));
     }
     return EL_OK;
@@ -293,10 +268,6 @@ enum el_status el_async_graph_launch(struct el_program *program)
     for (int id = 0; id < program->n_tasks; id++) {
         struct el_task *task = &program->tasks[id];
         if (graph->at[id] == NOWHERE) continue;
-        if (task->kind == EL_TASK_COPY) {
-            memcpy(graph->pinned + graph->at[id], el_view_address(task->views[1]), task->copy_bytes);
-            continue;
-        }
         task->args.step = program->step;
         task->kernel->step_values(&task->args, graph->pinned + graph->at[id]);
     }

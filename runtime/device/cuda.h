@@ -58,8 +58,6 @@ enum el_status el_cuda_capture_begin(void *stream);
 enum el_status el_cuda_capture_end(void *stream, void **graph_p);
 enum el_status el_cuda_graph_launch(void *graph, void *stream);
 void el_cuda_graph_close(void *graph);
-enum el_status el_cuda_pin(void *state, size_t bytes, void **memory_p);
-void el_cuda_unpin(void *state, void *memory);
 
 /* cuda_copy.c */
 enum el_status el_cuda_copy(void *stream, const struct el_copy *copy);

@@ -156,11 +156,12 @@ enum el_status el_cuda_copy(void *argument, const struct el_copy *copy)
     struct el_cuda_device *device = stream->device, *to = copy->to, *from = copy->from;
     void *queue = stream->native.stream;
     if (copy->bytes == 0) return EL_OK;
-    if (!from && to && !copy->pinned) return send(device, queue, copy);
+    if (!from && to) return send(device, queue, copy);
     if (!to) return fetch(device, queue, copy);
-    if (!from || to->ordinal == from->ordinal)
-        return EL_CUDART_CALL(device->api, device->name, MemcpyAsync, copy->destination, copy->source, copy->bytes,
-                              queue);
+    if (to->ordinal == from->ordinal) {
+        EL_CUDART_TRY(device->api, device->name, MemcpyAsync, copy->destination, copy->source, copy->bytes, queue);
+        return EL_OK;
+    }
     EL_TRY(meet(to, from, device));
     EL_CUDART_TRY(device->api, device->name, MemcpyPeerAsync, copy->destination, to->ordinal, copy->source,
                   from->ordinal, copy->bytes, queue);

@@ -71,15 +71,3 @@ void el_cuda_graph_close(void *argument)
     graph->device->api->GraphExecDestroy(graph->exec);
     free(graph);
 }
-
-enum el_status el_cuda_pin(void *state, size_t bytes, void **memory_p)
-{
-    const struct el_cuda_device *device = state;
-    return EL_CUDART_CALL(device->api, device->name, HostAlloc, memory_p, bytes);
-}
-
-void el_cuda_unpin(void *state, void *memory)
-{
-    const struct el_cuda_device *device = state;
-    device->api->FreeHost(memory);
-}

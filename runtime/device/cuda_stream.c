@@ -170,6 +170,4 @@ const struct el_async_ops el_cuda_async = {.activate = activate,
                                            .capture_begin = el_cuda_capture_begin,
                                            .capture_end = el_cuda_capture_end,
                                            .graph_launch = el_cuda_graph_launch,
-                                           .graph_close = el_cuda_graph_close,
-                                           .pin = el_cuda_pin,
-                                           .unpin = el_cuda_unpin};
+                                           .graph_close = el_cuda_graph_close};

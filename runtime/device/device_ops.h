@@ -71,9 +71,6 @@ struct el_async_ops {
     enum el_status (*capture_end)(void *stream, void **graph_p);
     enum el_status (*graph_launch)(void *graph, void *stream);
     void (*graph_close)(void *graph);
-    /* Host memory that devices read by themselves, for a graph's copies. Allocates, and may wait. */
-    enum el_status (*pin)(void *state, size_t bytes, void **memory_p);
-    void (*unpin)(void *state, void *memory);
 };
 
 struct el_device_ops {

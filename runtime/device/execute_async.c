@@ -119,7 +119,7 @@ static enum el_status run_kernel(struct el_program *program, struct el_task *tas
     return task->kernel->run(&task->args);
 }
 
-static enum el_status run_copy(struct el_program *program, const struct el_task *task)
+enum el_status el_async_copy(struct el_program *program, const struct el_task *task)
 {
     struct el_view to = task->views[0], from = task->views[1];
     struct el_copy copy = {.destination = el_view_address(to),
@@ -158,7 +158,7 @@ static enum el_status run_task(struct el_program *program, int id, int member, i
     case EL_TASK_KERNEL:
         return device_of(program, id)->ops->computes ? run_kernel(program, task) : EL_OK;
     case EL_TASK_COPY:
-        return run_copy(program, task);
+        return el_async_copy(program, task);
     case EL_TASK_CALL:
         return el_async_call(program, id, member, n_members);
     }

@@ -254,8 +254,9 @@ void el_async_destroy(struct el_program *program);
 /* The calling thread's calls go to `device` from now on. */
 enum el_status el_async_activate(struct el_program *program, const struct el_device *device);
 
-/* One of the host's calls, whose device is active. */
+/* A call, or a copy, whose device is active. */
 enum el_status el_async_call(struct el_program *program, int id, int member, int n_members);
+enum el_status el_async_copy(struct el_program *program, const struct el_task *task);
 
 /* async_graph.c: a program that is to be one. At its end; when its first run is over; in the place of queueing its ops,
  * where it is made. */

@@ -19,7 +19,7 @@ struct place {
     struct el_device *cards[2];
     struct el_program *program;
     struct el_buffer *out;
-    float loaded[N];
+    float *loaded; /* pinned */
 };
 
 static int add_scale(const struct place *place, int card, int stream, struct el_view x, struct el_view y, double by)
@@ -49,7 +49,7 @@ static struct el_view allocate(const struct place *place, int card)
 }
 
 /* out = 2 * (3 * x) on the first card, by way of another stream and of the second card. */
-static void issue(struct place *place, bool graph)
+static void issue(struct place *place, bool pinned)
 {
     struct el_call_op call = {
         .head = {.label = "load"}, .op_class = EL_CLASS_HOST, .run = bring, .context = place->loaded};
@@ -58,6 +58,7 @@ static void issue(struct place *place, bool graph)
                    doubled = allocate(place, 1);
     assert_int_equal(el_program_call(place->program, place->cards[0], EL_STREAM_COMPUTE, &call, NULL), EL_OK);
     int came = add_copy(place, 0, EL_STREAM_COMPUTE, x, el_view_host(place->loaded));
+    if (pinned) el_program_copy_how(place->program, came, EL_COPY_PINNED);
     el_program_wait(place->program, place->cards[0], EL_STREAM_COMM, came);
     int scaled = add_scale(place, 0, EL_STREAM_COMM, x, tripled, 3);
     el_program_wait(place->program, place->cards[1], EL_STREAM_COMPUTE, scaled);
@@ -65,21 +66,25 @@ static void issue(struct place *place, bool graph)
     int done = add_scale(place, 1, EL_STREAM_COMPUTE, there, doubled, 2);
     el_program_wait(place->program, place->cards[0], EL_STREAM_COMPUTE, done);
     add_copy(place, 0, EL_STREAM_COMPUTE, el_view_of(place->out, 0), doubled);
-    if (graph) el_program_use_graph(place->program);
+    el_program_use_graph(place->program);
 }
 
 static void open_place(struct place *place)
 {
+    void *loaded;
     for (int i = 0; i < 2; i++) {
         struct el_device_spec spec = {.backend = "cuda", .index = i, .position = i};
         if (el_device_open(&spec, &place->cards[i]) != EL_OK) fail_msg("%s", el_error_message());
     }
     assert_int_equal(el_device_alloc(place->cards[0], EL_TAG_OUTPUT, N * sizeof(float), "out", &place->out), EL_OK);
+    assert_int_equal(el_device_host_alloc(place->cards[0], true, N * sizeof(float), &loaded), EL_OK);
+    place->loaded = loaded;
 }
 
 static void close_place(struct place *place)
 {
     el_program_destroy(place->program);
+    el_device_host_free(place->cards[0], true, place->loaded);
     for (int i = 0; i < 2; i++) el_device_close(place->cards[i]);
     assert_nothing_left();
 }
@@ -137,6 +142,10 @@ static void what_a_graph_cannot_have_is_named(void **state)
     assert_int_equal(el_program_end(place.program), EL_ERR_INVALID);
     assert_string_equal(el_error_message(),
                         "cuda:0: 'copy' copies to the host, which a graph cannot: give --graph off");
+    el_program_destroy(place.program);
+    issue(&place, false);
+    assert_int_equal(el_program_end(place.program), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "'copy' copies from memory that is not pinned"));
     el_program_destroy(place.program);
     issue(&place, true);
     struct el_call_op call = {
