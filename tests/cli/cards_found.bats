@@ -88,6 +88,8 @@ ranks() {
     [[ $(of_trial 't["per_device"][0]["memory"]["library_bytes"]["graph"] > 0 and "--graph on" in t["command"]') == True ]] || show
     run "$CARDS" run --mode single --devices cuda:1 "${TINY[@]}" --graph on --control record --out both
     [[ $status -eq 2 && $output == *"--graph on and --control record"* && ! -e both ]] || show
+    run "$CARDS" run --mode single --devices cuda:1 "${TINY[@]}" --graph on --pin-memory off --out both
+    [[ $status -eq 2 && $output == *"--graph on and --pin-memory off"* && ! -e both ]] || show
 }
 
 @test "a convolution that cuDNN cannot do after all goes by cuBLAS, and the record says so" {
