@@ -21,8 +21,8 @@ static inline void open_place(const char *backend, int n, const struct el_kernel
         const struct el_device_spec spec = {.backend = backend, .index = d, .position = d, .kernels = kernels};
         assert_int_equal(el_device_open(&spec, &own->devices[d]), EL_OK);
     }
-    own->place = (struct el_train_place){
-        .devices = own->devices, .n_devices = n, .bootstrap = own->self, .dataset = data};
+    own->place =
+        (struct el_train_place){.devices = own->devices, .n_devices = n, .bootstrap = own->self, .dataset = data};
 }
 
 static inline void close_place(struct own_place *own)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/base/table.h"
 #include "bench/base/text.h"
 #include "bench/comm/wire.h"
 
@@ -152,33 +153,36 @@ static void say_cold(const json_t *curve, FILE *out)
                 el_text_figure(number(most, "in_place.time_us"), warm));
 }
 
-static void print_fit(const json_t *curve, FILE *out)
+static void show_judgement(const json_t *curve, const json_t *context, char *text)
 {
-    static const char *const figures[] = {"fit.out_of_place.latency_us", "fit.out_of_place.gb_per_s",
-                                          "fit.in_place.latency_us", "fit.in_place.gb_per_s", "reached.busbw_gb_per_s"};
-    double share = number(curve, "reached.share");
-    fprintf(out, "  %-15s%-9s", el_json_text(curve, "operation", "?"), el_json_text(curve, "algorithm", "?"));
-    for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++) {
-        char cell[EL_FIGURE_BYTES];
-        fprintf(out, "%12s", el_text_figure(number(curve, figures[f]), cell));
-    }
-    if (isfinite(share))
-        fprintf(out, "%10.0f  %s\n", 100 * share, judgement(json_object_get(curve, "reached")));
-    else
-        fprintf(out, "%10s\n", "-");
+    (void)context;
+    bool reached = isfinite(number(curve, "reached.share"));
+    snprintf(text, EL_CELL_BYTES, "%s", reached ? judgement(json_object_get(curve, "reached")) : "");
 }
+
+static const struct el_column fit_columns[] = {
+    {.head = "operation", .gap = 2, .width = -15, .path = "operation"},
+    EL_TEXT("algorithm", -9, "algorithm"),
+    EL_FIGURE("latency us", 12, "fit.out_of_place.latency_us"),
+    EL_FIGURE("GB/s", 12, "fit.out_of_place.gb_per_s"),
+    EL_FIGURE("latency us", 12, "fit.in_place.latency_us"),
+    EL_FIGURE("GB/s", 12, "fit.in_place.gb_per_s"),
+    EL_FIGURE("busbw GB/s", 12, "reached.busbw_gb_per_s"),
+    {.head = "% of copy", .width = 10, .kind = EL_CELL_COUNT, .path = "reached.share", .scale = 100},
+    {.head = "", .gap = 2, .width = -11, .show = show_judgement},
+    EL_NO_MORE};
 
 static void print_fits(const json_t *document, FILE *out)
 {
+    const struct el_table table = {.columns = fit_columns, .out = out};
     const json_t *curves = json_object_get(document, "curves"), *last = NULL;
     fputs("Fit of time = latency + size / bandwidth, and the largest size compared with copying memory:\n", out);
-    fprintf(out, "  %24s%12s%12s%12s%12s%12s%10s\n", "", "out-of-place", "", "in-place", "", "", "");
-    fprintf(out, "  %-15s%-9s%12s%12s%12s%12s%12s%10s\n", "operation", "algorithm", "latency us", "GB/s", "latency us",
-            "GB/s", "busbw GB/s", "% of copy");
+    fprintf(out, "  %24s%12s%12s%12s\n", "", "out-of-place", "", "in-place");
+    el_table_heads(&table, EL_TABLE_PLAIN);
     for (size_t c = 0; c < json_array_size(curves); c++) {
         const json_t *curve = json_array_get(curves, c);
         if (!json_array_size(json_object_get(curve, "points"))) continue;
-        print_fit(curve, out);
+        el_table_row(&table, EL_TABLE_PLAIN, curve);
         const json_t *reached = json_object_get(curve, "reached");
         if (!last || json_is_false(json_object_get(reached, "normal"))) last = reached;
     }

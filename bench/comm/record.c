@@ -31,14 +31,20 @@ static const struct backend_row {
 /* Less than this part of what those copies allow is not normal. */
 #define NORMAL_RATIO  0.4
 
+/* What member `m` has of a size and a place: its calls' times, or how many elements were wrong. */
+static json_t *part_of(const json_t *members, size_t m, const char *key, size_t s, size_t p)
+{
+    const json_t *sizes = json_object_get(json_array_get(members, m), key);
+    return json_array_get(json_array_get(sizes, s), p);
+}
+
 /* The call's time from all ranks', as `-a` says. */
 static double of_ranks(const json_t *members, size_t s, size_t p, size_t i, int average)
 {
     double sum = 0, least = INFINITY, most = 0;
     size_t n = json_array_size(members);
     for (size_t m = 0; m < n; m++) {
-        const json_t *sizes = json_object_get(json_array_get(members, m), "samples_us");
-        double us = json_number_value(json_array_get(json_array_get(json_array_get(sizes, s), p), i));
+        double us = json_number_value(json_array_get(part_of(members, m, "samples_us", s, p), i));
         if (m == 0 && average == 0) return us;
         sum += us, least = fmin(least, us), most = fmax(most, us);
     }
@@ -49,8 +55,7 @@ static json_t *samples_of(const json_t *members, size_t s, size_t p)
 {
     json_t *samples = json_array();
     for (size_t m = 0; m < json_array_size(members); m++)
-        json_array_append(
-            samples, json_array_get(json_array_get(json_object_get(json_array_get(members, m), "samples_us"), s), p));
+        json_array_append(samples, part_of(members, m, "samples_us", s, p));
     return samples;
 }
 
@@ -58,8 +63,7 @@ static int64_t wrong_of(const json_t *members, size_t s, size_t p)
 {
     int64_t wrong = 0;
     for (size_t m = 0; m < json_array_size(members); m++)
-        wrong += json_integer_value(
-            json_array_get(json_array_get(json_object_get(json_array_get(members, m), "wrong"), s), p));
+        wrong += json_integer_value(part_of(members, m, "wrong", s, p));
     return wrong;
 }
 

@@ -200,15 +200,14 @@ static enum el_status fill(const struct el_wire_member *member, const struct el_
     return el_wire_fill(data, el_comm_rank(member->comm), at.data_count, at.data, place == EL_WIRE_IN_PLACE);
 }
 
-static enum el_status time_place(struct el_wire_member *member, const struct el_wire_data *data, int place,
+/* Warm-up calls, and those that count. */
+static enum el_status time_calls(const struct el_wire_member *member, const struct el_wire_data *data, int place,
                                  double *samples_s)
 {
     const struct el_wire_options *options = member->plan->options;
     int n = options->warmup + options->iters;
     double *seconds = calloc((size_t)n, sizeof *seconds);
-    enum el_status status = seconds ? EL_OK : el_fail_errno("%d calls", n);
-    if (status == EL_OK) status = fill(member, data, place);
-    if (status == EL_OK) status = call(member, data, place, n, seconds);
+    enum el_status status = seconds ? call(member, data, place, n, seconds) : el_fail_errno("%d calls", n);
     for (int i = 0; i < options->iters && status == EL_OK; i++) samples_s[i] = seconds[options->warmup + i];
     free(seconds);
     return status;
@@ -238,7 +237,8 @@ static enum el_status time_size(struct el_wire_member *member, int s)
         bool copies_so = place != EL_WIRE_IN_PLACE; /* a copy is out of place, or cold */
         if (!el_wire_has_place(verb, place, member->plan->sizes[s]) || !(member->curve || copies_so)) continue;
         size_t first = ((size_t)s * EL_WIRE_PLACES + (size_t)place) * (size_t)options->iters;
-        EL_TRY(time_place(member, &data, place, member->samples_s + first));
+        EL_TRY(fill(member, &data, place));
+        EL_TRY(time_calls(member, &data, place, member->samples_s + first));
         if (member->curve && place != EL_WIRE_COLD) EL_TRY(check(member, &data, place, &member->wrong[s][place]));
     }
     return EL_OK;
@@ -250,20 +250,16 @@ static enum el_status time_pair(struct el_wire_member *member, int place, double
     EL_TRY(give_time(member));
     const struct el_wire_options *options = member->plan->options;
     const struct el_view seen = el_view_of(member->result, 0);
-    int rank = el_comm_rank(member->comm), partner = el_wire_partner(member), n = options->warmup + options->iters;
+    int rank = el_comm_rank(member->comm), partner = el_wire_partner(member);
     struct el_wire_data data = {EL_COMM_BROADCAST, EL_COMM_SUM, options->dtype, member->plan->n, partner, 0};
     int64_t wrong = 0;
     data.count = el_wire_pair_count(member->plan, place);
-    double *seconds = calloc((size_t)n, sizeof *seconds);
-    enum el_status status = seconds ? EL_OK : el_fail_errno("%d calls", n);
-    if (status == EL_OK) status = el_wire_fill(&data, rank, data.count, el_view_of(member->data, 0), false);
-    if (status == EL_OK) status = el_wire_fill(&data, 0, data.count, seen, true);
-    if (status == EL_OK) status = call(member, &data, EL_WIRE_APART, n, seconds);
-    if (status == EL_OK && partner >= 0 && options->check) status = el_wire_check(&data, rank, seen, &wrong);
-    for (int i = 0; i < options->iters && status == EL_OK; i++) samples_s[i] = seconds[options->warmup + i];
+    EL_TRY(el_wire_fill(&data, rank, data.count, el_view_of(member->data, 0), false));
+    EL_TRY(el_wire_fill(&data, 0, data.count, seen, true));
+    EL_TRY(time_calls(member, &data, EL_WIRE_APART, samples_s));
+    if (partner >= 0 && options->check) EL_TRY(el_wire_check(&data, rank, seen, &wrong));
     member->wrong[0][place] += wrong;
-    free(seconds);
-    return status;
+    return EL_OK;
 }
 
 static enum el_status time_pairs(struct el_wire_member *member)

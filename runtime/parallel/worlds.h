@@ -1,6 +1,6 @@
 /* The communicators of a process's workers, opened before any of them has a thread.
  *
- *     el_worlds_open(&worlds, &layout, &place, ...);    collective among processes
+ *     el_worlds_open_threads(&worlds, &layout, devices);    or el_worlds_open_rank, collective among processes
  *     worlds.world[d]           device d's, among those of the same place in all workers
  *     worlds.data[d]            likewise, among the copies of its stage; NULL: there is one
  *     el_worlds_close(&worlds);

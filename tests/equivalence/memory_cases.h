@@ -8,7 +8,7 @@
 enum { DEVICES = 3, CHUNK_BYTES = 10 << 20, FEATURES = 256, HIDDEN = 256 };
 
 static inline void configure(struct el_train_config *config, const char *mode, const char *model,
-                      enum el_optimizer_kind optimizer, bool keep, int n_devices, int64_t batch)
+                             enum el_optimizer_kind optimizer, bool keep, int n_devices, int64_t batch)
 {
     *config = (struct el_train_config){.dtype = EL_F32,
                                        .optimizer = optimizer,
@@ -46,8 +46,8 @@ static inline int devices_for(const char *mode, const char *model)
 
 /* Trains on `backend`'s devices; on `null` ones kernels are skipped, on `sim` ones memory too, and the ledger is the
  * same. `hooks` may be NULL. */
-static inline void measure_with(const struct el_train_config *config, const char *backend, const struct el_train_hooks *hooks,
-                         struct el_ledger *ledgers)
+static inline void measure_with(const struct el_train_config *config, const char *backend,
+                                const struct el_train_hooks *hooks, struct el_ledger *ledgers)
 {
     struct own_place own;
     struct el_dataset *dataset;

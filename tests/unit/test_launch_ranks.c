@@ -1,5 +1,5 @@
-/* The launcher: several ranks, by mpirun and by ourselves: their logs, how they end, what they are told. Ranks are shell
- * commands; cases that need mpirun are skipped without. */
+/* The launcher: several ranks, by mpirun and by ourselves: their logs, how they end, what they are told. Ranks are
+ * shell commands; cases that need mpirun are skipped without. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
