@@ -39,7 +39,8 @@ void el_table_line(FILE *out, enum el_table_style style, bool colour, const char
     free(text);
 }
 
-const char *el_table_interval(const json_t *interval, double scale, char text[EL_CELL_BYTES])
+/* "1.55 - 1.88" or "-0.2 to 1.3", of the array's two numbers times `scale`; "none" where it is no array. */
+static void show_interval(const json_t *interval, double scale, char text[EL_CELL_BYTES])
 {
     char low[EL_FIGURE_BYTES], high[EL_FIGURE_BYTES];
     double from = el_json_number(interval, "0"), to = el_json_number(interval, "1");
@@ -48,7 +49,6 @@ const char *el_table_interval(const json_t *interval, double scale, char text[EL
     else
         snprintf(text, EL_CELL_BYTES, from < 0 ? "%s to %s" : "%s - %s", el_text_figure(from * scale, low),
                  el_text_figure(to * scale, high));
-    return text;
 }
 
 static void show_number(enum el_cell kind, double value, char text[EL_CELL_BYTES])
@@ -74,7 +74,7 @@ void el_table_cell(const struct el_column *column, const json_t *object, const j
     else if (column->path && column->kind == EL_CELL_TEXT)
         snprintf(text, EL_CELL_BYTES, "%s", el_json_text(object, column->path, "?"));
     else if (column->path && column->kind == EL_CELL_INTERVAL)
-        el_table_interval(el_json_at(object, column->path), scale, text);
+        show_interval(el_json_at(object, column->path), scale, text);
     else if (column->path)
         show_number(column->kind, scale * el_json_number(object, column->path), text);
 }

@@ -81,9 +81,6 @@ void el_table_row(const struct el_table *table, enum el_table_style style, const
 void el_table_cell(const struct el_column *column, const json_t *object, const json_t *context,
                    char text[EL_CELL_BYTES]);
 
-/* "1.55 - 1.88" or "-0.2 to 1.3", of the array's two numbers times `scale`; "none" where it is no array. Returns
- * `text`. */
-const char *el_table_interval(const json_t *interval, double scale, char text[EL_CELL_BYTES]);
 /* A line of its own, without blanks at its end. */
 void el_table_line(FILE *out, enum el_table_style style, bool colour, const char *line);
 /* Turns the style on for what is printed until it is turned off: text of several lines. */

@@ -194,7 +194,8 @@ static json_t *box_name(const struct el_lane_box *box)
     return json_stringn(&box->piece.kind, 1);
 }
 
-json_t *el_record_lane(const struct el_lane *lane)
+/* What a stage did in one step; null where it has no boxes. */
+static json_t *lane_part(const struct el_lane *lane)
 {
     json_t *what = json_array(), *part = json_array(), *micro = json_array(), *from = json_array(), *to = json_array();
     for (size_t i = 0; i < lane->n; i++) {
@@ -322,7 +323,7 @@ json_t *el_record_member(const struct el_member_account *account)
     put_ms(member, "bubble_ms", s.bubble_s);
     put_ms(member, "window_ms", s.window_s);
     el_json_put(member, "activation_sets", el_json_count(account->in_flight > 0 ? account->in_flight : -1));
-    el_json_put(member, "lane", el_record_lane(&account->lane));
+    el_json_put(member, "lane", lane_part(&account->lane));
     put_ms(member, "step_ms", s.step_s);
     put_ms(member, "queue_ms", s.queue_s > 0 ? s.queue_s : NAN);
     el_json_put(member, "comm", comm_part(&s, account->time_sliced));

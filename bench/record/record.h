@@ -56,8 +56,6 @@ struct el_member_account {
 json_t *el_record_member(const struct el_member_account *account);
 /* {tag: bytes} of all tags. */
 json_t *el_record_tags(const size_t bytes[EL_TAG_COUNT]);
-/* What a stage did in one step; null where it has no boxes. */
-json_t *el_record_lane(const struct el_lane *lane);
 /* The timeline of a member's memory; null for NULL. */
 json_t *el_record_timeline(const struct el_memory_timeline *timeline);
 /* One entry of a repeat's processes, as the system says at the end of the measured steps: what this process holds of

@@ -185,10 +185,6 @@ static inline int64_t el_param_count(const struct el_graph *graph, int param)
 {
     return el_shape_count(&graph->params[param].shape);
 }
-static inline int64_t el_graph_buffer_count(const struct el_graph *graph, int buffer)
-{
-    return el_shape_count(&graph->buffers[buffer].shape);
-}
 /* A sample's: elements of the model's output, and bytes of its labels, which are int32. */
 static inline int64_t el_graph_output_count(const struct el_graph *graph)
 {

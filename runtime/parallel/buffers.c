@@ -3,16 +3,17 @@
 
 #include <stdlib.h>
 
-int64_t el_buffers_place(const struct el_graph *graph, int b)
+/* Where buffer `b` stands among all, in elements. */
+static int64_t place_of(const struct el_graph *graph, int b)
 {
     int64_t at = 0;
-    for (int i = 0; i < b; i++) at += el_graph_buffer_count(graph, i);
+    for (int i = 0; i < b; i++) at += el_shape_count(&graph->buffers[i].shape);
     return at;
 }
 
 int64_t el_buffers_count(const struct el_graph *graph)
 {
-    return el_buffers_place(graph, graph->n_buffers);
+    return place_of(graph, graph->n_buffers);
 }
 
 bool el_buffers_are_in(const struct el_model_config *model)
@@ -33,7 +34,7 @@ void el_buffers_view(const struct el_graph *graph, enum el_dtype dtype, struct e
 {
     for (int b = 0; b < graph->n_buffers; b++) {
         views[b] = storage;
-        storage.offset += (size_t)el_graph_buffer_count(graph, b) * el_dtype_bytes(dtype);
+        storage.offset += (size_t)el_shape_count(&graph->buffers[b].shape) * el_dtype_bytes(dtype);
     }
 }
 
@@ -97,7 +98,7 @@ static enum el_status read_copy(const struct el_shard *shard, const struct el_vi
 {
     for (int b = 0; b < shard->graph->n_buffers; b++) {
         const struct el_param *array = &shard->graph->buffers[b];
-        EL_TRY(el_shard_read_doubles(shard, array, views[b], values + el_buffers_place(model, array->origin)));
+        EL_TRY(el_shard_read_doubles(shard, array, views[b], values + place_of(model, array->origin)));
     }
     return EL_OK;
 }

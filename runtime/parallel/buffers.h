@@ -21,8 +21,6 @@ bool el_buffers_are_in(const struct el_model_config *model);
 int64_t el_buffers_count(const struct el_graph *graph);
 size_t el_buffers_bytes(const struct el_graph *graph, enum el_dtype dtype);
 void el_buffers_view(const struct el_graph *graph, enum el_dtype dtype, struct el_view storage, struct el_view *views);
-/* Where buffer `b` stands among all, in elements. */
-int64_t el_buffers_place(const struct el_graph *graph, int b);
 
 /* From the first member's to the others', in a collective of phase comm; nothing for a group of one. */
 void el_buffers_issue_broadcast(struct el_comm *comm, const struct el_shard *shard, struct el_program *program);

@@ -23,8 +23,9 @@ static size_t array_bytes(const struct el_shard *shard, const struct el_param *a
     return (size_t)el_shape_count(&array->shape) * el_dtype_bytes(shard->config->dtype);
 }
 
-enum el_status el_shard_read_values(const struct el_shard *shard, const struct el_param *array, struct el_view view,
-                                    void *values)
+/* In the order of its shape, in the type of the configuration. */
+static enum el_status read_values(const struct el_shard *shard, const struct el_param *array, struct el_view view,
+                                  void *values)
 {
     const struct el_weights_layout *layout = el_param_layout(array, shard->device, shard->config->dtype);
     size_t bytes = array_bytes(shard, array);
@@ -41,7 +42,7 @@ enum el_status el_shard_read_doubles(const struct el_shard *shard, const struct 
                                      double *values)
 {
     /* Read in place: a float's bytes stand at the front of the doubles, and are spread from the back. */
-    EL_TRY(el_shard_read_values(shard, array, view, values));
+    EL_TRY(read_values(shard, array, view, values));
     for (int64_t i = el_shape_count(&array->shape) - 1; shard->config->dtype == EL_F32 && i >= 0; i--) {
         float value;
         memcpy(&value, (char *)values + (size_t)i * sizeof value, sizeof value);
@@ -50,8 +51,8 @@ enum el_status el_shard_read_doubles(const struct el_shard *shard, const struct 
     return EL_OK;
 }
 
-enum el_status el_shard_write_values(const struct el_shard *shard, const struct el_param *array, struct el_view view,
-                                     const void *values)
+static enum el_status write_values(const struct el_shard *shard, const struct el_param *array, struct el_view view,
+                                   const void *values)
 {
     const struct el_weights_layout *layout = el_param_layout(array, shard->device, shard->config->dtype);
     size_t bytes = array_bytes(shard, array);
@@ -172,7 +173,7 @@ static enum el_status initialize(const struct el_shard *shard, const struct el_p
         float value = (float)values[i]; /* in place: behind what was read */
         memcpy((char *)values + (size_t)i * sizeof value, &value, sizeof value);
     }
-    if (status == EL_OK) status = el_shard_write_values(shard, param, view, values);
+    if (status == EL_OK) status = write_values(shard, param, view, values);
     free(values);
     return status;
 }

@@ -43,16 +43,11 @@ enum el_status el_shard_open(struct el_shard *shard, const struct el_train_confi
 void el_shard_close(struct el_shard *shard);
 
 size_t el_shard_param_bytes(const struct el_shard *shard, int param);
-/* An array's values as people, files and comparisons want them: all elements in the order of its shape, in the type of
- * the configuration, however the device stores them. `array` is a parameter or a buffer of the graph, `view` where its
- * values are, or its gradient's, or a slot's. Between steps. */
-enum el_status el_shard_read_values(const struct el_shard *shard, const struct el_param *array, struct el_view view,
-                                    void *values);
-/* The same as doubles, whatever their type. */
+/* An array's values as people, files and comparisons want them: all elements in the order of its shape, as doubles,
+ * however the device stores them. `array` is a parameter or a buffer of the graph, `view` where its values are, or its
+ * gradient's, or a slot's. Between steps. */
 enum el_status el_shard_read_doubles(const struct el_shard *shard, const struct el_param *array, struct el_view view,
                                      double *values);
-enum el_status el_shard_write_values(const struct el_shard *shard, const struct el_param *array, struct el_view view,
-                                     const void *values);
 /* Element `i` of `values`, in the type of the configuration; 0 where kernels do not compute. Between steps. */
 enum el_status el_shard_read_value(const struct el_shard *shard, struct el_buffer *values, int i, double *value_p);
 /* The mean of `loss`. */
