@@ -1,16 +1,11 @@
-/* What the tests of the stored baseline share: a folder that is made before them and removed after, and a comparison of
- * numbers. */
+/* What the tests of the stored baseline share: a folder that is made before them and removed after. */
 #ifndef EL_TESTS_BASELINE_COMMON_H
 #define EL_TESTS_BASELINE_COMMON_H
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static inline void near(double value, double wanted, double within)
-{
-    if (!(fabs(value - wanted) <= within)) fail_msg("%.12g is not %.12g within %g", value, wanted, within);
-}
+#include "tests/unit/near.h"
 
 static char dir[64];
 

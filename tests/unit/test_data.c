@@ -16,6 +16,7 @@
 
 #include "runtime/data/data.h"
 #include "tests/unit/error_words.h"
+#include "tests/unit/whole_files.h"
 
 enum { SEQ = 4 };
 static char folder[] = "/tmp/el-test-data-XXXXXX";
@@ -38,17 +39,9 @@ static int remove_folder(void **state)
     return rmdir(folder);
 }
 
-static void put_bytes(const char *path, const char *bytes, size_t length)
-{
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, length, file), length);
-    assert_int_equal(fclose(file), 0);
-}
-
 static void put(const char *path, const char *text)
 {
-    put_bytes(path, text, strlen(text));
+    put_file(folder, path, text, strlen(text));
 }
 
 static struct el_dataset *open_good(const struct el_dataset_spec *spec)
@@ -102,12 +95,12 @@ static void refuses_malformed_lines(void **state)
     (void)state;
     const struct el_dataset_spec spec = {.source = train_path};
     for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
-        put_bytes(train_path, malformed[i].bytes, malformed[i].length);
+        put_file(folder, train_path, malformed[i].bytes, malformed[i].length);
         expect_refusal(&spec, EL_ERR_INVALID, malformed[i].words);
     }
     put(train_path, "0 a\n");
     for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++) { /* the test file just the same */
-        put_bytes(test_path, malformed[i].bytes, malformed[i].length);
+        put_file(folder, test_path, malformed[i].bytes, malformed[i].length);
         assert_int_equal(el_dataset_open(&(struct el_dataset_spec){.source = train_path, .test_path = test_path},
                                          &(struct el_dataset *){NULL}),
                          EL_ERR_INVALID);

@@ -15,6 +15,7 @@
 
 #include "runtime/data/samples.h"
 #include "tests/unit/error_words.h"
+#include "tests/unit/whole_files.h"
 
 enum { PIXELS_MAX = 32 * 32 * 3, RECORD = EL_CIFAR_RECORD_BYTES };
 static char folder[] = "/tmp/el-test-images-XXXXXX";
@@ -48,20 +49,9 @@ static const char *in(const char *name)
     return path;
 }
 
-/* With the folders on its way. */
 static void put(const char *name, const void *bytes, size_t length)
 {
-    char path[256];
-    snprintf(path, sizeof path, "%s", in(name));
-    for (char *slash = strchr(path + strlen(folder) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        mkdir(path, 0755);
-        *slash = '/';
-    }
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, length, file), length);
-    assert_int_equal(fclose(file), 0);
+    put_file(folder, in(name), bytes, length);
 }
 
 /* A PPM of one colour. */

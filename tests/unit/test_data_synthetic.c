@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "runtime/data/data.h"
+#include "tests/unit/whole_files.h"
 
 enum { CLASSES = 6, TRAIN = 4000, TEST = 500, FEATURES = 4096 };
 static char folder[] = "/tmp/el-test-synthetic-XXXXXX";
@@ -55,19 +56,6 @@ static int remove_folder(void **state)
     return rmdir(cache) || rmdir(middle) || rmdir(folder);
 }
 
-static char *slurp(const char *path, size_t *length_p)
-{
-    struct stat info;
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    assert_int_equal(fstat(fileno(file), &info), 0);
-    *length_p = (size_t)info.st_size;
-    char *bytes = malloc(*length_p);
-    assert_int_equal(fread(bytes, 1, *length_p, file), *length_p);
-    fclose(file);
-    return bytes;
-}
-
 static void is_a_function_of_the_seed(void **state)
 {
     (void)state;
@@ -76,13 +64,13 @@ static void is_a_function_of_the_seed(void **state)
     char *bytes[4];
     count_files(true);
     assert_int_equal(el_synthetic_write(cache, EL_INPUT_IDS, 1, train, test, sizeof train), EL_OK);
-    bytes[0] = slurp(train, &lengths[0]);
-    bytes[1] = slurp(test, &lengths[1]);
+    bytes[0] = read_whole(train, &lengths[0]);
+    bytes[1] = read_whole(test, &lengths[1]);
     count_files(true);
     assert_int_equal(el_synthetic_write(cache, EL_INPUT_IDS, 1, train, test, sizeof train), EL_OK);
-    bytes[2] = slurp(train, &lengths[2]);
+    bytes[2] = read_whole(train, &lengths[2]);
     assert_int_equal(el_synthetic_write(cache, EL_INPUT_IDS, 2, other, test, sizeof train), EL_OK);
-    bytes[3] = slurp(other, &lengths[3]);
+    bytes[3] = read_whole(other, &lengths[3]);
     assert_int_equal(count_files(false), 4);
     assert_int_equal(lengths[0], lengths[2]);
     assert_memory_equal(bytes[0], bytes[2], lengths[0]);
@@ -104,10 +92,10 @@ static void is_written_once_and_mended(void **state)
     assert_int_equal(el_synthetic_write(cache, EL_INPUT_IDS, 1, train, test, sizeof train), EL_OK);
     stat(train, &second);
     assert_int_equal(first.st_ino, second.st_ino);
-    char *whole = slurp(train, &before);
+    char *whole = read_whole(train, &before);
     assert_int_equal(truncate(train, (off_t)before / 2), 0);
     assert_int_equal(el_synthetic_write(cache, EL_INPUT_IDS, 1, train, test, sizeof train), EL_OK);
-    char *mended = slurp(train, &after);
+    char *mended = read_whole(train, &after);
     assert_int_equal(before, after);
     assert_memory_equal(whole, mended, before);
     free(whole), free(mended);

@@ -7,12 +7,8 @@
 #include <cmocka.h>
 
 #include "bench/stats/stats.h"
+#include "tests/unit/near.h"
 #include "tests/unit/test_random_common.h"
-
-static void near(double got, double wanted, double tolerance)
-{
-    if (!(fabs(got - wanted) <= tolerance)) fail_msg("got %.12g, wanted %.12g", got, wanted);
-}
 
 static void test_drift_with_interval(void **state)
 {

@@ -13,26 +13,18 @@
 #include <unistd.h>
 
 #include "bench/machine/host_memory.h"
+#include "tests/unit/whole_files.h"
 
 static void assert_near(double value, double wanted, double within)
 {
     if (!(fabs(value - wanted) <= within)) fail_msg("%.9g is not %.9g within %g", value, wanted, within);
 }
 
-static void put_file(const char *root, const char *path, const char *text)
+static void put_text(const char *root, const char *path, const char *text)
 {
     char name[512];
     snprintf(name, sizeof name, "%s%s", root, path);
-    for (char *at = name + strlen(root) + 1; *at; at++) {
-        if (*at != '/') continue;
-        *at = 0;
-        mkdir(name, 0777);
-        *at = '/';
-    }
-    FILE *file = fopen(name, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
+    put_file(root, name, text, strlen(text));
 }
 
 static void memory_that_is_free(void **state)
@@ -41,15 +33,15 @@ static void memory_that_is_free(void **state)
     char root[] = "/tmp/el-memory-XXXXXX", command[64];
     assert_non_null(mkdtemp(root));
     assert_true(isnan(el_host_free_bytes(root)));
-    put_file(root, "/proc/meminfo", "MemTotal:  100 kB\nMemFree:   10 kB\nMemAvailable:   50 kB\n");
+    put_text(root, "/proc/meminfo", "MemTotal:  100 kB\nMemFree:   10 kB\nMemAvailable:   50 kB\n");
     assert_near(el_host_free_bytes(root), 50 * 1024, 0);
-    put_file(root, "/sys/fs/cgroup/memory.max", "max\n");
-    put_file(root, "/sys/fs/cgroup/memory.current", "30000\n");
+    put_text(root, "/sys/fs/cgroup/memory.max", "max\n");
+    put_text(root, "/sys/fs/cgroup/memory.current", "30000\n");
     assert_near(el_host_free_bytes(root), 50 * 1024, 0);
-    put_file(root, "/sys/fs/cgroup/memory.max", "40000\n");
-    put_file(root, "/sys/fs/cgroup/memory.stat", "anon 1\ninactive_file 5000\nactive_file 7\n");
+    put_text(root, "/sys/fs/cgroup/memory.max", "40000\n");
+    put_text(root, "/sys/fs/cgroup/memory.stat", "anon 1\ninactive_file 5000\nactive_file 7\n");
     assert_near(el_host_free_bytes(root), 15000, 0);
-    put_file(root, "/sys/fs/cgroup/memory.max", "90000000\n");
+    put_text(root, "/sys/fs/cgroup/memory.max", "90000000\n");
     assert_near(el_host_free_bytes(root), 50 * 1024, 0);
     snprintf(command, sizeof command, "rm -rf %s", root);
     assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a folder of the test's own */

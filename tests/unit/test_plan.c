@@ -18,6 +18,7 @@
 #include "bench/campaign/gate.h"
 #include "bench/campaign/runner.h"
 #include "bench/machine/cores.h"
+#include "tests/unit/whole_files.h"
 
 enum { TRIALS = 9, REPEATS = 5 };
 
@@ -164,18 +165,10 @@ static int remove_root(void **state)
 
 static void write_file(const char *path, const char *text)
 {
-    char whole[512];
-    int length = snprintf(whole, sizeof whole, "%s%s", root, path);
-    for (char *at = whole + strlen(root) + 1; *at; at++) {
-        if (*at != '/') continue;
-        *at = 0;
-        mkdir(whole, 0777);
-        *at = '/';
-    }
-    FILE *file = fopen(whole, "w");
-    assert_true(length > 0 && file);
-    fprintf(file, "%s\n", text);
-    fclose(file);
+    char whole[512], line[512];
+    snprintf(whole, sizeof whole, "%s%s", root, path);
+    int n = snprintf(line, sizeof line, "%s\n", text);
+    put_file(root, whole, line, (size_t)n);
 }
 
 static int first_allowed(void)

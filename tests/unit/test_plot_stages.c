@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "bench/plot/plot.h"
+#include "tests/unit/figure_data.h"
 
 /* A device with two parts of the model, in ms: it loads, goes forward in both, sends, goes back for inputs and weights.
  */
@@ -31,35 +32,12 @@ static json_t *trial(const char *status, json_t *of_device)
                      "window_ms", 81.0, "lane", of_device);
 }
 
-/* The file's text, or NULL; to be freed. */
-static char *data_of(const json_t *run, bool *drawn_p)
-{
-    char dir[] = "/tmp/el-stages-XXXXXX", path[64];
-    assert_non_null(mkdtemp(dir));
-    assert_int_equal(el_data_save(&el_figure_stages, run, dir, drawn_p), EL_OK);
-    snprintf(path, sizeof path, "%s/stages.dat", dir);
-    FILE *file = fopen(path, "r");
-    char *text = file ? calloc(1, 1 << 16) : NULL;
-    if (file) {
-        assert_true(fread(text, 1, (1 << 16) - 1, file) > 0);
-        fclose(file);
-        unlink(path);
-    }
-    assert_int_equal(rmdir(dir), 0); /* nothing temporary is left */
-    return text;
-}
-
-static void holds(const char *text, const char *wanted)
-{
-    if (!strstr(text, wanted)) fail_msg("'%s' is not in:\n%s", wanted, text);
-}
-
 static void a_lane_has_boxes_numbers_and_bubbles(void **state)
 {
     (void)state;
     bool drawn = false;
     json_t *run = json_pack("{s:[o,o]}", "trials", trial("failed", lane()), trial("ok", lane()));
-    char *text = data_of(run, &drawn);
+    char *text = data_of(&el_figure_stages, run, &drawn);
     assert_true(drawn && text);
     holds(text, "\tforward forward_2 backward_inputs_2 backward_weights_2 load transfer bubble\t");
     holds(text, "\npipeline, batch 8 (2 stages), 1f1b, 4 micro-batches: bubble 12.3 %\t-4\t80\t-2\t58\t68\n");
@@ -83,7 +61,7 @@ static void without_lanes_there_is_no_file(void **state)
     bool drawn = false;
     json_t *run = json_pack("{s:[o,{s:s, s:s, s:[{s:s}]}]}", "trials", trial("ok", json_null()), "mode", "ddp",
                             "status", "ok", "per_device", "device", "cpu:0");
-    assert_null(data_of(run, &drawn));
+    assert_null(data_of(&el_figure_stages, run, &drawn));
     assert_false(drawn);
     json_decref(run);
 }

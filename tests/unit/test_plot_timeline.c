@@ -11,6 +11,7 @@
 
 #include "bench/plot/plot.h"
 #include "bench/report/report.h"
+#include "tests/unit/figure_data.h"
 
 enum { MIB = 1 << 20 };
 
@@ -44,35 +45,12 @@ static json_t *run_of(void)
                      trial_of("dp", "ok", 128, 2, 4), trial_of("ddp", "ok", 128, 2, 2));
 }
 
-/* The file's text, or NULL; to be freed. */
-static char *data_of(const json_t *run, bool *drawn_p)
-{
-    char dir[] = "/tmp/el-timeline-XXXXXX", path[64];
-    assert_non_null(mkdtemp(dir));
-    assert_int_equal(el_data_save(&el_figure_timeline, run, dir, drawn_p), EL_OK);
-    snprintf(path, sizeof path, "%s/timeline.dat", dir);
-    FILE *file = fopen(path, "r");
-    char *text = file != NULL ? calloc(1, 1 << 16) : NULL;
-    if (file != NULL) {
-        assert_true(fread(text, 1, (1 << 16) - 1, file) > 0);
-        fclose(file);
-        unlink(path);
-    }
-    assert_int_equal(rmdir(dir), 0); /* nothing temporary is left */
-    return text;
-}
-
-static void holds(const char *text, const char *wanted)
-{
-    if (strstr(text, wanted) == NULL) fail_msg("'%s' is not in:\n%s", wanted, text);
-}
-
 static void the_largest_batch_that_finished_is_drawn(void **state)
 {
     (void)state;
     bool drawn = false;
     json_t *run = run_of();
-    char *text = data_of(run, &drawn);
+    char *text = data_of(&el_figure_timeline, run, &drawn);
     assert_non_null(text);
     assert_true(drawn);
     holds(text,
@@ -91,7 +69,7 @@ static void a_panel_has_steps_a_strip_and_a_peak(void **state)
     (void)state;
     bool drawn = false;
     json_t *run = run_of();
-    char *text = data_of(run, &drawn);
+    char *text = data_of(&el_figure_timeline, run, &drawn);
     assert_non_null(text);
     holds(text, "# 1 activation\n# columns: ms, MiB of the outline\n"
                 "0\t1\n3\t1\n3\t5\n6\t5\n6\t1\n8\t1\n8\t1\n0\t1\n\n");
@@ -116,7 +94,7 @@ static void without_timelines_there_is_no_file(void **state)
         json_t *memory = json_object_get(json_array_get(json_object_get(trial, "per_device"), 0), "memory");
         json_object_set_new(memory, "timeline", json_null());
     }
-    assert_null(data_of(run, &drawn));
+    assert_null(data_of(&el_figure_timeline, run, &drawn));
     assert_false(drawn);
     json_decref(run);
 }

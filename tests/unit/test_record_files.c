@@ -21,6 +21,7 @@
 #include "bench/record/metrics.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
+#include "tests/unit/whole_files.h"
 
 static const char V1[] = "tests/unit/data/record-v1.json";
 
@@ -158,18 +159,6 @@ static void a_record_of_schema_1_has_the_names_of_schema_2(void **state)
     json_decref(run);
 }
 
-static char *slurp(const char *path)
-{
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    char *text = calloc(1, 1 << 20);
-    assert_non_null(text);
-    size_t n = fread(text, 1, (1 << 20) - 1, file);
-    assert_true(n > 0);
-    fclose(file);
-    return text;
-}
-
 static char *report_of(const json_t *run)
 {
     char *text = NULL;
@@ -216,7 +205,7 @@ static void holds_csv(const json_t *run, const char *dir)
     for (int f = 0; f < 3; f++) {
         char path[256];
         snprintf(path, sizeof path, "%s/%s.csv", dir, names[f]);
-        char *csv = slurp(path);
+        char *csv = read_whole(path, NULL);
         assert_true(strstr(csv, heads[f]) && strstr(csv, figures[f]));
         if (f == 1) assert_null(strstr(csv, "samples_per_s"));
         assert_int_equal(rows_of(csv), wanted[f]);
@@ -326,7 +315,7 @@ static void test_bad_files(void **state)
 static void test_metrics_page(void **state)
 {
     (void)state;
-    char *page = slurp("docs/metrics.md"), row[256], words[2][256];
+    char *page = read_whole("docs/metrics.md", NULL), row[256], words[2][256];
     for (const struct el_metric *m = el_metric_list(); m->name != NULL; m++) {
         snprintf(row, sizeof row, "\n| `%s` | %s | %s | ", m->name, m->unit, el_better_text(m->better));
         const char *at = strstr(page, row);

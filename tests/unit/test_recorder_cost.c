@@ -20,6 +20,7 @@
 #include "runtime/comm/bootstrap.h"
 #include "runtime/device/program.h"
 #include "runtime/parallel/train.h"
+#include "tests/unit/record_checks.h"
 
 /* A list on two streams of one device and one of another: 7 ops, 3 streams, 2 waits, a copy and a collective. */
 static void counts_a_list(void **state)
@@ -249,12 +250,6 @@ static json_t *recorder_of(int n, const char *kind)
     json_t *recorder = el_trial_recorder(ok);
     json_decref(ok);
     return recorder;
-}
-
-static void near(const json_t *record, const char *path, double wanted)
-{
-    double got = el_json_number(record, path);
-    if (!(fabs(got - wanted) <= 1e-9 * fmax(1, fabs(wanted)))) fail_msg("%s: got %.12g, not %.12g", path, got, wanted);
 }
 
 /* Shifts of 0, 0.1 .. 0.4 ms in 20: 200 us or 1 %, and 2.776 * 158 / sqrt(5) us to either side. */

@@ -12,12 +12,8 @@
 #include "bench/base/jvalue.h"
 #include "bench/regress/answer.h"
 #include "bench/stats/signed_rank.h"
+#include "tests/unit/near.h"
 #include "tests/unit/test_random_common.h"
-
-static void near(double got, double wanted, double tolerance)
-{
-    if (!(fabs(got - wanted) <= tolerance)) fail_msg("got %.12g, wanted %.12g", got, wanted);
-}
 
 static struct el_regress_cell *add(struct el_regress_set *set, enum el_cell_kind kind, enum el_better better)
 {

@@ -33,14 +33,19 @@ static int layer(struct el_graph *graph, const char *name, int x, int residual, 
     return y;
 }
 
-/* stem, then the block of a and b, mean, classifier: 8 nodes. */
-static struct el_graph *block(bool relu)
+/* An input and the stem, whose output is *h_p. */
+static struct el_graph *begin(int *h_p)
 {
     struct el_graph *graph;
     assert_int_equal(el_graph_create(&graph), EL_OK);
     int x = el_graph_input(graph, "x", EL_F32, &(struct el_shape){.n = 3, .d = {SIDE, SIDE, CHANNELS}});
-    int h = layer(graph, "stem", x, -1, true);
-    int y = layer(graph, "b", layer(graph, "a", h, -1, true), h, relu);
+    *h_p = layer(graph, "stem", x, -1, true);
+    return graph;
+}
+
+/* Mean and classifier behind `y`. */
+static struct el_graph *finish(struct el_graph *graph, int y)
+{
     int mean = el_graph_node(graph, &el_node_mean_pool, "mean", &y, 1, NULL, 0, NULL);
     int w = el_graph_param(graph, "w", &(struct el_shape){.n = 2, .d = {CLASSES, CHANNELS}}, el_uniform(1));
     int out =
@@ -49,24 +54,24 @@ static struct el_graph *block(bool relu)
     return graph;
 }
 
+/* stem, then the block of a and b, mean, classifier: 8 nodes. */
+static struct el_graph *block(bool relu)
+{
+    int h;
+    struct el_graph *graph = begin(&h);
+    return finish(graph, layer(graph, "b", layer(graph, "a", h, -1, true), h, relu));
+}
+
 /* The residual is first a downsampling's output, then the maximum of windows that overlap and have padding. */
 static struct el_graph *pooled(void)
 {
-    struct el_graph *graph;
-    assert_int_equal(el_graph_create(&graph), EL_OK);
-    int x = el_graph_input(graph, "x", EL_F32, &(struct el_shape){.n = 3, .d = {SIDE, SIDE, CHANNELS}});
-    int h = layer(graph, "stem", x, -1, true);
+    int h;
+    struct el_graph *graph = begin(&h);
     h = el_graph_node(graph, &el_node_max_pool, "max", &h, 1, NULL, 0,
                       &(struct el_node_attributes){.window = 3, .stride = 2, .pad = 1});
     int down = layer(graph, "down", h, -1, false);
     int y = layer(graph, "b", layer(graph, "a", h, -1, true), down, true);
-    y = layer(graph, "c", y, h, true);
-    int mean = el_graph_node(graph, &el_node_mean_pool, "mean", &y, 1, NULL, 0, NULL);
-    int w = el_graph_param(graph, "w", &(struct el_shape){.n = 2, .d = {CLASSES, CHANNELS}}, el_uniform(1));
-    int out =
-        el_graph_node(graph, &el_node_linear, "out", &mean, 1, (int[]){w, vector(graph, "bias", CLASSES, 0)}, 2, NULL);
-    assert_int_equal(el_graph_finish(graph, out, EL_LOSS_CROSS_ENTROPY), EL_OK);
-    return graph;
+    return finish(graph, layer(graph, "c", y, h, true));
 }
 
 static void gradients_are_those_of_differences(void **state)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "runtime/data/safetensors.h"
+#include "tests/unit/whole_files.h"
 
 static char folder[] = "/tmp/el-test-safetensors-XXXXXX";
 static char path[64];
@@ -33,14 +34,6 @@ static int remove_folder(void **state)
     return rmdir(folder); /* nothing else was left in it */
 }
 
-static void put_bytes(const void *bytes, size_t n)
-{
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, n, file), n);
-    assert_int_equal(fclose(file), 0);
-}
-
 /* A header of `claimed` bytes, as it says (0: as many as it has), and n bytes of data. */
 static void put(const char *header, uint64_t claimed, const void *data, size_t n)
 {
@@ -52,7 +45,7 @@ static void put(const char *header, uint64_t claimed, const void *data, size_t n
     memcpy(bytes + at, header, strlen(header));
     at += strlen(header);
     memcpy(bytes + at, data ? data : zeros, n);
-    put_bytes(bytes, at + n);
+    put_file(folder, path, bytes, at + n);
 }
 
 static void check_values(const struct el_safetensors *file, const char *name, const double *wanted, int64_t n)
@@ -159,11 +152,11 @@ static void test_no_such_format(void **state)
 {
     (void)state;
     char shards[96];
-    put_bytes("", 0);
+    put_file(folder, path, "", 0);
     refuse_file(path, "fewer than 8 bytes");
-    put_bytes("PK\x03\x04 and so on", 15);
+    put_file(folder, path, "PK\x03\x04 and so on", 15);
     refuse_file(path, "what torch.save writes: give one safetensors file");
-    put_bytes("just a text, whatever it says", 29);
+    put_file(folder, path, "just a text, whatever it says", 29);
     refuse_file(path, "longer than the file");
     snprintf(shards, sizeof shards, "%s/model.safetensors.index.json", folder);
     assert_int_equal(rename(path, shards), 0);

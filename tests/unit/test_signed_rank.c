@@ -7,12 +7,8 @@
 #include <cmocka.h>
 
 #include "bench/stats/signed_rank.h"
+#include "tests/unit/near.h"
 #include "tests/unit/test_random_common.h"
-
-static void near(double got, double wanted, double tolerance)
-{
-    if (!(fabs(got - wanted) <= tolerance)) fail_msg("got %.12g, wanted %.12g", got, wanted);
-}
 
 /* Differences 1 to n of which the first `negative` values are turned round. */
 static double p_of_sum(int n, int sum)

@@ -8,11 +8,7 @@
 #include <cmocka.h>
 
 #include "bench/stats/stats.h"
-
-static void near(double got, double wanted, double tolerance)
-{
-    if (!(fabs(got - wanted) <= tolerance)) fail_msg("got %.12g, wanted %.12g", got, wanted);
-}
+#include "tests/unit/near.h"
 
 static void test_moments(void **state)
 {

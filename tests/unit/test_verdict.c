@@ -13,6 +13,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/verdict/verdict.h"
+#include "tests/unit/whole_files.h"
 
 enum { REPEATS = 5, STEPS = 30 };
 
@@ -383,20 +384,10 @@ static void the_line_names_number_and_commonest_reason(void **state)
     json_decref(run);
 }
 
-static char *slurp(const char *path)
-{
-    FILE *file = fopen(path, "r");
-    char *text = calloc(1, 1 << 20);
-    assert_true(file != NULL && text != NULL);
-    assert_true(fread(text, 1, (1 << 20) - 1, file) > 0);
-    fclose(file);
-    return text;
-}
-
 static void the_page_has_the_rules(void **state)
 {
     (void)state;
-    char *page = slurp("docs/metrics.md"), row[512], limit[32];
+    char *page = read_whole("docs/metrics.md", NULL), row[512], limit[32];
     for (const struct el_verdict_rule *rule = el_verdict_rules(); rule->name != NULL; rule++) {
         snprintf(limit, sizeof limit, isnan(rule->limit) ? "-" : "%g%s", rule->limit, rule->unit);
         snprintf(row, sizeof row, "\n| `%s` | %s | ", rule->name, limit);

@@ -1,0 +1,12 @@
+/* Numbers that are as good as equal. */
+#ifndef EL_TESTS_NEAR_H
+#define EL_TESTS_NEAR_H
+
+#include <math.h>
+
+static inline void near(double got, double wanted, double tolerance)
+{
+    if (!(fabs(got - wanted) <= tolerance)) fail_msg("got %.12g, wanted %.12g", got, wanted);
+}
+
+#endif
