@@ -123,3 +123,18 @@ json_t *el_explain_document(const struct el_trial *trial, const json_t *samples)
     for (int v = 0; v < steps.n_variants; v++) free(steps.ms[v]);
     return document;
 }
+
+enum el_status el_explain_read(const char *path, json_t **document_p)
+{
+    json_error_t error;
+    json_t *document = json_load_file(path, 0, &error);
+    bool known = el_json_is(document, "kind", "explain") || el_json_is(document, "kind", "difference");
+    if (known && el_json_whole(document, "schema") == EL_EXPLAIN_SCHEMA) {
+        el_json_printable(document);
+        *document_p = document;
+        return EL_OK;
+    }
+    json_decref(document);
+    return el_fail(EL_ERR_INVALID, "%s is nothing that 'evenload explain' of this version wrote%s%s", path,
+                   document ? "" : ": ", document ? "" : error.text);
+}

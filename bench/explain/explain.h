@@ -53,6 +53,8 @@ int el_explain_worker(int argc, char **argv);
 /* New reference. `samples`: [launch], each {"variants": [{"block_ms": [], "memory": [{"peak_bytes", "peak_by_tag"}]}]}.
  */
 json_t *el_explain_document(const struct el_trial *trial, const json_t *samples);
+/* What lies in an explain.json: this, or what two records come to (difference.h). Errors: EL_ERR_IO, EL_ERR_INVALID. */
+enum el_status el_explain_read(const char *path, json_t **document_p);
 void el_explain_print(const json_t *document, FILE *out);
 extern const struct el_figure el_figure_explain;
 

@@ -25,7 +25,7 @@ teardown_file() {
 quickened() {
     [[ ${EVENLOAD_LONG:-} != 1 ]] || { echo "$1" && return; }
     case $1 in
-    *--dry-run* | *' plot '* | *' imbalance results/'* | *' devices' | *' modes' | *' report '* | *' watch '*) echo "$1" ;;
+    *--dry-run* | *' plot '* | *' imbalance results/'* | *' devices' | *' modes' | *' report '* | *' watch '* | *' explain results/'*) echo "$1" ;;
     *' selfcheck' | *' verify '*) ;; # tests of their own
     *' regress '*) echo "${1//--json --quiet/--json --quiet $TINY --batch 8} --blocks 1" ;;
     *--epochs*) echo "${1/--epochs [0-9]/--epochs 1} --vocab 300 --embed 8 --filters 4 --control none" ;;
@@ -63,6 +63,24 @@ quickened() {
     while read -r target; do
         grep -q "docs/${target##*/}" "$ROOT/README.md" || { echo "README does not name docs/${target##*/}" && return 1; }
     done < <(find "$ROOT/docs" -maxdepth 1 -name '*.md')
+}
+
+# What a reader can run, and what is shown, is the same in both: commands, output, pictures, links, the modes and headings by number.
+@test "README.zh.md is in step with README.md" {
+    python3 - "$ROOT/README.md" "$ROOT/README.zh.md" <<'EOF'
+import re, sys
+def read(path):
+    lines = open(path).read().split("\n")
+    blocks = [re.sub(r" +# .*", "", line) for line in lines if line.startswith("    ")]
+    text = "\n".join(lines)
+    links = sorted(t for t in re.findall(r"\]\(([^)#]+)", text) if "README" not in t)
+    return {"commands and output": blocks, "links": links, "modes": re.findall(r"^\| `(\w+)`", text, re.M), "headings": re.findall(r"^(#+) ", text, re.M),
+            "figures": sorted(re.findall(r"\d+\.\d+", "\n".join(line for line in lines if not line.startswith("    "))))}
+ours, theirs = read(sys.argv[1]), read(sys.argv[2])
+for what in ours:
+    missing = [x for x in ours[what] if x not in theirs[what]]
+    assert ours[what] == theirs[what], f"README.zh.md has other {what} than README.md; missing: {missing[:3]}, more: {[x for x in theirs[what] if x not in ours[what]][:3]}"
+EOF
 }
 
 @test "README's table of modes is the program's list" {
