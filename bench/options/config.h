@@ -111,6 +111,7 @@ struct el_options {
     struct el_regress_options regress;
     struct el_wire_options wire;
     struct el_sampler_options sampler;
+    char peer[EL_PATH_BYTES];   /* folder of another program's record; "": none */
     char preset[EL_PATH_BYTES]; /* of imbalance; "": none */
     char dir[EL_PATH_BYTES];    /* the argument that is no option: a run's folder */
     char other[EL_PATH_BYTES];  /* the argument behind `dir`: explain's second record */

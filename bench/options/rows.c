@@ -395,6 +395,10 @@ static const struct el_option_row after_sizes[] = {
      COMPARE | RUN | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | LOADING | EXPLAIN,
      "no progress on standard error"},
     {OUTPUT, "no-plot", NULL, AT(UNFLAG, plot), WATCH, "draw nothing now; 'evenload plot DIR' draws later"},
+    {OUTPUT, "peer", "DIR", AT(TEXT, peer), COMPARE,
+     "show the trials of this record in the tables too: PyTorch's, by scripts/peer-torch --record, of the same model "
+     "and "
+     "data"},
     {OUTPUT, "term", NULL, AT(FLAG, term), COMPARE | PLOT, "also draw the plots as text in the terminal"},
 
     {OTHER, "help", NULL, AT(FLAG, help), EL_CMD_ALL, "show this help"},

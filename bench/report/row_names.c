@@ -8,7 +8,23 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "runtime/base/utf8.h"
+#include "runtime/parallel/dp_fix.h"
 #include "runtime/parallel/train.h"
+
+/* " -replicas", of a list: without those that others in it need, which are always there with them. */
+static void append_fixes(const char *fixes, char *text, size_t bytes)
+{
+    const struct el_dp_fix_row *rows = el_dp_fix_rows();
+    unsigned set = 0, needed = 0;
+    bool all = !strcmp(fixes, "all");
+    for (int i = 0; i < EL_DP_FIXES; i++)
+        if (all || strstr(fixes, rows[i].name)) set |= rows[i].fix;
+    for (int i = 0; i < EL_DP_FIXES; i++)
+        if (set & rows[i].fix) needed |= el_dp_fix_close(rows[i].fix) & ~rows[i].fix;
+    if (all) el_text_append(text, bytes, " -all");
+    for (int i = 0; i < EL_DP_FIXES && !all; i++)
+        if (set & ~needed & rows[i].fix) el_text_append(text, bytes, " -%s", rows[i].name);
+}
 
 void el_table_mode(const json_t *trial, char *text, size_t bytes)
 {
@@ -18,6 +34,11 @@ void el_table_mode(const json_t *trial, char *text, size_t bytes)
     snprintf(text, bytes, "%s%s", mode, view ? " view" : "");
     if (el_mode_takes(mode, "bucket-mb") && !isnan(cap_bytes) && cap_bytes != EL_BUCKET_CAP_BYTES)
         el_text_append(text, bytes, " %.4gM", cap_bytes / (1 << 20));
+    const char *fixes = el_json_text(trial, "config.dp_fix", "none");
+    if (strcmp(fixes, "none"))
+        append_fixes(fixes, text, bytes);
+    else if (el_json_is(trial, "config.loss_in", "replica"))
+        el_text_append(text, bytes, " loss");
     double beside = el_json_number(trial, "config.beside");
     if (beside > 0) el_text_append(text, bytes, " +%.0f", beside);
 }

@@ -156,3 +156,11 @@ for row, x, y in zip(d["memory"], a["per_device"], b["per_device"]):
 assert "mode" in [x["field"] for x in d["differs"]]
 END
 }
+
+@test "two dp rows differ by name where causes are left out" {
+    local fix
+    for fix in --dp-fix=replicas --dp-fix=inputs,overlap --dp-fix=all --loss-in=replica; do
+        "$EVENLOAD" run --mode dp "${QUICK[@]}" --devices sim:2 --batch 16 "$fix" --quiet --out "out$fix" | sed -n 3p
+    done >rows
+    [[ $(sed -E 's/ +16 .*//' rows | paste -sd';') == "dp -replicas;dp -inputs -overlap;dp -all;dp loss" ]] || { cat rows && false; }
+}
