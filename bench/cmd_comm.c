@@ -144,10 +144,10 @@ int el_cmd_comm_worker(int argc, char **argv)
     const struct el_job job = {.trial = &trial, .bootstrap = bootstrap};
     if (status == EL_OK) status = el_wire_measure(&plan, &job, true, &document);
     if (document) status = el_write_json(document, argv[RESULT]);
-    if (status != EL_OK) fprintf(stderr, "evenload: %s\n", el_error_message());
+    int exit_status = el_worker_end(status, document != NULL);
     json_decref(document);
     el_bootstrap_close(bootstrap);
-    return status == EL_OK ? 0 : EL_EXIT_TRIAL;
+    return exit_status;
 }
 
 /* No process of ours watches a user's job: when the time has passed the rank ends itself, and its launcher the rest. */

@@ -58,7 +58,10 @@ static enum el_status run_self(const struct el_options *options, int *exit_statu
         if (status == EL_OK) *exit_status_p = exit_status;
     }
     if (interrupted) *exit_status_p = el_exit_interrupted();
-    el_campaign_end(&campaign);
+    if (campaign.run)
+        el_campaign_end(&campaign);
+    else
+        el_campaign_undo(&campaign);
     return status;
 }
 

@@ -43,6 +43,7 @@ int el_exit_flush(int exit_status)
     if (!failed && fputc('\n', stdout) == '\n' && fflush(stdout) == 0) errno = 0;
     fprintf(stderr, "evenload: standard output cannot be written%s%s\n", errno ? ": " : " completely",
             errno ? strerror(errno) : "");
+    if (!freopen("/dev/null", "w", stdout)) return EL_EXIT_USE; /* it has been said, once */
     return EL_EXIT_USE;
 }
 

@@ -34,8 +34,8 @@ struct el_campaign {
  * was), EL_ERR_IO; an empty folder it made is gone again. */
 enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options);
 void el_campaign_end(struct el_campaign *campaign);
-/* The same of one that is refused before it has launched anything: what it made is gone again. Not of one that goes on
- * with an earlier run. */
+/* The same of one that came to no result: what it made is gone again, but for logs. Not of one that goes on with an
+ * earlier run. */
 void el_campaign_undo(struct el_campaign *campaign);
 
 json_t **el_campaign_repeat(const struct el_campaign *campaign, int trial, int repeat);

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/job/worker.h"
+
 enum { TAIL_BYTES = 600 };
 
 /* Whether rank 0 says something new. */
@@ -27,7 +29,8 @@ static void tick(void *context, double elapsed_s)
     follow->said_s = elapsed_s;
 }
 
-static enum el_status fail(const struct el_follow *follow, const struct el_launch_result *result, int procs)
+static enum el_status fail(const struct el_follow *follow, const struct el_launch_result *result, int procs,
+                           const char *dir)
 {
     char tail[TAIL_BYTES] = "";
     const char *said = NULL;
@@ -37,7 +40,11 @@ static enum el_status fail(const struct el_follow *follow, const struct el_launc
         tail[strcspn(tail, "\n")] = 0;
         said = strstr(tail, "evenload: ");
     }
-    return el_fail(EL_ERR_PEER, "%s%s", said ? said + strlen("evenload: ") : result->reason,
+    if (result->exit_status == EL_WORKER_NO_ROOM)
+        return el_fail(EL_ERR_IO,
+                       "%s: what was measured could not be written: the disk is full, or the quota is used up", dir);
+    const bool unwritten = result->exit_status == EL_WORKER_CANNOT_WRITE;
+    return el_fail(unwritten ? EL_ERR_IO : EL_ERR_PEER, "%s%s", said ? said + strlen("evenload: ") : result->reason,
                    result->timed_out ? " (--timeout)" : "");
 }
 
@@ -54,5 +61,5 @@ enum el_status el_follow_launch(struct el_follow *follow, const struct el_store 
     enum el_status status = el_runner_launch(&runner, trial, words, command, options, follow->logs, &result);
     look(follow); /* once more */
     if (follow->terminal && !follow->quiet) fprintf(stderr, "\r\033[K");
-    return status != EL_OK || result.cancelled || result.ok ? status : fail(follow, &result, trial->procs);
+    return status != EL_OK || result.cancelled || result.ok ? status : fail(follow, &result, trial->procs, store->dir);
 }

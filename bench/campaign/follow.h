@@ -20,7 +20,8 @@ struct el_follow {
 };
 
 /* Blocking, as el_runner_launch. Interrupted: EL_OK. Errors: EL_ERR_PEER: the job failed, in the failed rank's own
- * words where it has any, else in those of the first that has; those of el_runner_launch. */
+ * words where it has any, else in those of the first that has; EL_ERR_IO: its result could not be written; those of
+ * el_runner_launch. */
 enum el_status el_follow_launch(struct el_follow *follow, const struct el_store *store, const struct el_trial *trial,
                                 const char *const *words, unsigned command, const struct el_options *options);
 

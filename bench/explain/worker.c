@@ -173,15 +173,16 @@ int el_explain_worker(int argc, char **argv)
         launch.number = atoi(argv[LAUNCH]);
         status = run_launch(&launch);
     }
-    if (status == EL_OK) {
+    bool measured = status == EL_OK;
+    if (measured) {
         json_t *document = json_pack("{s:O, s:o, s:o}", "variants", launch.parts, "others_waited_pct",
                                      el_json_real(launch.waited_pct), "environment", el_environment());
         status = document ? el_write_json(document, argv[RESULT]) : el_fail_errno("a launch's document");
         json_decref(document);
     }
-    if (status != EL_OK) fprintf(stderr, "evenload: %s\n", el_error_message());
+    int exit_status = el_worker_end(status, measured);
     json_decref(launch.parts);
     el_trials_free(&set);
     el_bootstrap_close(self);
-    return status == EL_OK ? 0 : 1;
+    return exit_status;
 }

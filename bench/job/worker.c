@@ -71,6 +71,17 @@ static enum el_status work(char **argv, const struct el_options *options, struct
     return status;
 }
 
+/* By the message that the writing left. */
+int el_worker_end(enum el_status status, bool unwritten)
+{
+    const char *message = el_error_message();
+    if (status == EL_OK) return 0;
+    fprintf(stderr, "evenload: %s\n", message);
+    if (!unwritten) return 1;
+    bool no_room = strstr(message, strerror(ENOSPC)) || strstr(message, strerror(EDQUOT));
+    return no_room ? EL_WORKER_NO_ROOM : EL_WORKER_CANNOT_WRITE;
+}
+
 int el_worker_main(int argc, char **argv)
 {
     struct el_options *options = calloc(1, sizeof *options);
@@ -87,13 +98,7 @@ int el_worker_main(int argc, char **argv)
     if (status == EL_OK)
         status = options->procs > 1 ? el_join_environment(&bootstrap) : el_bootstrap_open("self", &bootstrap);
     if (status == EL_OK) status = work(argv, options, bootstrap, &written);
-    if (status != EL_OK) fprintf(stderr, "evenload: %s\n", el_error_message());
-    int exit_status = status == EL_OK ? 0 : 1;
-    if (!written) { /* by the message that el_write_json left */
-        const char *message = el_error_message();
-        bool no_room = strstr(message, strerror(ENOSPC)) || strstr(message, strerror(EDQUOT));
-        exit_status = no_room ? EL_WORKER_NO_ROOM : EL_WORKER_CANNOT_WRITE;
-    }
+    int exit_status = el_worker_end(status, !written);
     el_bootstrap_close(bootstrap);
     free(options);
     return exit_status;

@@ -1,5 +1,6 @@
 /* Which cells there are, and each one's trial: small models on random batches, so that all of it takes seconds. */
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/options/options.h"
 #include "bench/verify/verify.h"
@@ -29,7 +30,9 @@ enum el_status el_verify_write_data(const char *path)
     }
     bool failed = !file || ferror(file);
     if (file) failed |= fclose(file) != 0;
-    return failed ? el_fail_errno("%s could not be written", path) : EL_OK;
+    enum el_status status = failed ? el_fail_errno("%s could not be written", path) : EL_OK;
+    if (failed) unlink(path);
+    return status;
 }
 
 /* There are no images of sentences. */

@@ -1,5 +1,6 @@
 /* A rank of verify: trains every cell that its number of processes serves, and rank 0 holds it to what it must equal.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -293,9 +294,12 @@ int el_verify_worker(int argc, char **argv)
     }
     if (rank.bootstrap) status = el_bootstrap_agree(rank.bootstrap, status);
     if (status == EL_OK) status = el_verify_each(&rank.options, rank.backend, visit, &rank);
-    if (status != EL_OK) fprintf(stderr, "evenload: %s\n", el_error_message());
+    bool checked = status == EL_OK, lost = rank.out && ferror(rank.out);
+    errno = EIO;
+    if (rank.out && (fclose(rank.out) != 0 || lost) && checked)
+        status = el_fail_errno("%s could not be written", argv[RESULT]);
+    int exit_status = el_worker_end(status, checked);
     forget(&rank);
-    if (rank.out) fclose(rank.out);
     el_bootstrap_close(rank.bootstrap);
-    return status == EL_OK ? 0 : 1;
+    return exit_status;
 }

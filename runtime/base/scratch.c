@@ -13,7 +13,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-static const char PREFIX[] = "evenload-";
+static const char PREFIX[] = "evenload-job-";
 enum { RANDOM = 6, TRIES = 3 };
 
 static bool has_room(const char *folder, uint64_t bytes)
@@ -46,7 +46,7 @@ static void sweep(const char *place)
     for (const struct dirent *entry; folder && (entry = readdir(folder));) {
         if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) || strlen(entry->d_name) != strlen(PREFIX) + RANDOM)
             continue;
-        snprintf(path, sizeof path, "%s/%.15s", place, entry->d_name);
+        snprintf(path, sizeof path, "%s/%.19s", place, entry->d_name);
         int left = hold(path);
         if (left < 0) continue;
         el_scratch_remove(path);

@@ -1,5 +1,6 @@
-/* A folder for what must not stay: /dev/shm/evenload-XXXXXX, in memory, or else one in /tmp. Its maker holds a lock on
- * it (flock): who dies without a chance to remove it lets go of that, and the next one to make a folder removes it. */
+/* A folder for what must not stay: /dev/shm/evenload-job-XXXXXX, in memory, or else one in /tmp. Its maker holds a lock
+ * on it (flock): who dies without a chance to remove it lets go of that, and the next one to make a folder removes it.
+ */
 #ifndef EL_SCRATCH_H
 #define EL_SCRATCH_H
 

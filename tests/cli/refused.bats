@@ -18,19 +18,19 @@ leaves_nothing() {
 @test "what is refused before anything is measured leaves no folder and no data" {
     for out in '' --out=X/Y; do
         leaves_nothing "a global batch of 100000" "$EVENLOAD" data "${TINY[@]}" --batch 100000 $out
-        leaves_nothing "--pin-memory is for GPUs" "$EVENLOAD" data "${TINY[@]}" --devices 1 --pin-memory off $out
-        leaves_nothing "none.txt: No such file" "$EVENLOAD" data "${TINY[@]}" --test none.txt $out
-        leaves_nothing "unknown disturbance" "$EVENLOAD" run "${TINY[@]}" --inject oops=1 $out
-        leaves_nothing "--trace needs" "$EVENLOAD" run "${TINY[@]}" --trace T $out
         leaves_nothing "none.csv: No such file" "$EVENLOAD" run "${TINY[@]}" --mode pipeline --schedule none.csv $out
-        leaves_nothing "none: No such file" "$EVENLOAD" compare "${TINY[@]}" --load none $out
-        leaves_nothing "1 is there twice" "$EVENLOAD" scale "${TINY[@]}" --devices 1,1 $out
-        leaves_nothing "unknown mode" "$EVENLOAD" imbalance "${TINY[@]}" --modes x $out
-        leaves_nothing "a global batch of 100000" "$EVENLOAD" explain --model mlp --batch 100000 $out
-        leaves_nothing "there is no rank 7" "$EVENLOAD" comm all_reduce --devices 2 --root 7 $out
-        leaves_nothing "unknown disturbance" "$EVENLOAD" verify --inject oops $out
-        leaves_nothing "printed no metric" "$EVENLOAD" regress --ab true true $out
     done
+    leaves_nothing "--pin-memory is for GPUs" "$EVENLOAD" data "${TINY[@]}" --devices 1 --pin-memory off --out X
+    leaves_nothing "none.txt: No such file" "$EVENLOAD" data "${TINY[@]}" --test none.txt --out X/Y
+    leaves_nothing "--trace needs" "$EVENLOAD" run "${TINY[@]}" --trace T --out X
+    leaves_nothing "none: No such file" "$EVENLOAD" compare "${TINY[@]}" --load none --out X
+    leaves_nothing "1 is there twice" "$EVENLOAD" scale "${TINY[@]}" --devices 1,1 --out X
+    leaves_nothing "unknown mode" "$EVENLOAD" imbalance "${TINY[@]}" --modes x --out X
+    leaves_nothing "a global batch of 100000" "$EVENLOAD" explain --model mlp --batch 100000 --out X
+    leaves_nothing "no such folder" "$EVENLOAD" explain none none --out X
+    leaves_nothing "there is no rank 7" "$EVENLOAD" comm all_reduce --devices 2 --root 7 --out X
+    leaves_nothing "unknown disturbance" "$EVENLOAD" verify --inject oops --out X
+    leaves_nothing "printed no metric" "$EVENLOAD" regress --ab true true --out X
     leaves_nothing "printed no metric" "$EVENLOAD" baseline add --store S --from 'echo none' --launches 1
     leaves_nothing "could not be read" "$EVENLOAD" report none --markdown m.md
     leaves_nothing "No such file" "$EVENLOAD" trace-stats none
@@ -48,4 +48,29 @@ leaves_nothing() {
     done
     leaves_nothing "torchrun started 2 ranks" "${launched[@]}" "$EVENLOAD" comm all_reduce --devices cpu:0, --out X
     "${launched[@]}" "$EVENLOAD" run "${TINY[@]}" --devices cpu:0, --launch self --out X >/dev/null
+}
+
+# A limit on files' sizes stands for a disk that is full: what a worker measured is lost, and its parent says that it is that.
+@test "a result that cannot be written is told as such, with exit status 2" {
+    make_little() { ulimit -f 1 && exec "$@"; }
+    for command in "comm all_reduce --devices 2 --maxbytes 64K --iters 2 --comm local" "explain --model mlp --features 8 --hidden 4 --batch 8 --devices 2 --min-time 0.01 --repeats 1"; do
+        run --separate-stderr make_little "$EVENLOAD" $command --quiet --out X
+        [[ $status -eq 2 && ${#stderr_lines[@]} -eq 1 && $stderr == "evenload: "*"could not be written"* && ! -e X/command.json ]] || show
+        rm -rf X
+    done
+    run --separate-stderr bash -c '"$0" "$@" >/dev/full' "$EVENLOAD" comm all_reduce --devices 2 --maxbytes 64 --iters 2 --comm local --quiet --out X
+    [[ $status -eq 2 && ${#stderr_lines[@]} -eq 1 && $stderr == *"standard output cannot be written"* ]] || show
+}
+
+@test "a run that is interrupted before it has measured anything leaves logs alone, and its folder can be used again" {
+    "$EVENLOAD" run "${TINY[@]}" --min-time 60 --devices 1 --out X >/dev/null 2>interrupted.txt 3>&- &
+    pid=$!
+    for ((i = 0; i < 400; i++)); do
+        [[ -z $(find X/logs -name 'rank-0.log' 2>/dev/null) ]] || break
+        sleep 0.05
+    done
+    kill -INT $pid
+    ! wait $pid
+    [[ $(cat interrupted.txt) == "evenload: interrupted" && ! -e X/command.json && ! -e X/data ]]
+    "$EVENLOAD" run "${TINY[@]}" --devices 1 --out X >/dev/null
 }
