@@ -352,8 +352,7 @@ static const struct el_option_row after_sizes[] = {
      "inject disturbances, to see whether they are found: wire=MS (per MiB), delay=POS:MS, straggler=POS:RATIO, "
      "compute=RATIO, op=LABEL:RATIO, pause=LABEL:MS, leak=POS:BYTES, oversize=POS:BYTES, wrong=POS:X (added to a "
      "number of each collective), disk=MS (each read of a loader), worker=BATCH (ends the loader worker before it "
-     "makes "
-     "this batch)"},
+     "makes this batch)"},
     {MEASURING, "interval", "MS", AT(REAL, interval_ms), WATCH,
      "time between samples of CPU time and memory; longer if sampling would take over 0.4 % of a core", DEFAULT("100"),
      RANGE(10, 60000)},
@@ -369,9 +368,6 @@ static const struct el_option_row after_sizes[] = {
      "Perfetto and HTA"},
     {OUTPUT, "chakra", "DIR", AT(TEXT, chakra), RUN,
      "write the same steps as MLCommons Chakra's execution traces, DIR/rank.0.et and so on, for simulators"},
-#define PIN_MEMORY                                                                                                     \
-    "GPUs: batches lie in pinned host memory (PyTorch's pin_memory); off: in pageable memory, from which the driver "  \
-    "stages each copy"
     {OUTPUT, "junit", "FILE", AT(TEXT, regress.junit), REGRESS, "write JUnit XML, one case per cell"},
     {OUTPUT, "markdown", "FILE", AT(TEXT, regress.markdown), REGRESS | REPORT,
      "write a Markdown table ($GITHUB_STEP_SUMMARY is appended to)"},

@@ -40,6 +40,18 @@ static void defaults_of_run(void **state)
     assert_string_equal(options.modes[0], "single");
 }
 
+/* It takes fewer options, and what it trains is as usual all the same. */
+static void defaults_of_explain(void **state)
+{
+    (void)state;
+    assert_int_equal(parse(EL_CMD_EXPLAIN, ""), EL_OK);
+    assert_int_equal(options.train.n_accumulate, 1);
+    assert_int_equal(options.train.steps, 10);
+    assert_int_equal(options.train.control_pairs, 4);
+    assert_string_equal(options.schedule, "1f1b");
+    assert_int_equal(parse(EL_CMD_EXPLAIN, "--accumulate 2"), EL_ERR_INVALID);
+}
+
 /* What is given is told from what has its default. */
 static void what_was_given(void **state)
 {
@@ -218,6 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_of_compare),
         cmocka_unit_test(defaults_of_run),
+        cmocka_unit_test(defaults_of_explain),
         cmocka_unit_test(what_was_given),
         cmocka_unit_test(each_kind_is_read),
         cmocka_unit_test(sizes_with_suffixes),
