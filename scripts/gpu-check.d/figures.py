@@ -2,7 +2,7 @@
 """A part's key figure, in one line, from the records it left. It measures nothing, and judges no speed; its status
 is 1 where losses disagree, a trial failed, ranks did not talk by NCCL, or no GPU was watched.
 
-usage: figures.py WHAT FILE...    WHAT: losses, verify, compare, limits, torch, nccl, overhead, watch, published
+usage: figures.py WHAT FILE...    WHAT: losses, verify, compare, graph, limits, torch, nccl, overhead, watch, published
 """
 import json
 import os
@@ -71,6 +71,18 @@ def compare(path):
     ops = [o for t in trials for d in t.get("per_device") or [] for o in d.get("ops") or []]
     chosen = sorted({", ".join(o["implementation"].split(", ")[:2]) for o in ops if (o.get("implementation") or "").startswith("cu")})
     print(f"{ok} of {len(trials)} trials; at batch {largest}: " + "; ".join(words) + "".join(f"; {c}" for c in chosen))
+
+
+def graph(off, on):
+    """Records of the same training, queued op by op and as CUDA graphs."""
+    said, graphs = [], 0
+    for name, path in (("off", off), ("on", on)):
+        trial = trial_of(path)
+        rate = (trial.get("throughput") or {}).get("samples_per_s")
+        said.append(f"{name} {rate:,.0f}" if rate else f"{name} {trial['status']} ({trial['reason']})")
+        graphs = sum(r.get("graph_steps") or 0 for r in trial.get("repeats") or [])
+    print(f"samples/s with --graph {', '.join(said)} ({graphs} steps were graphs)")
+    return graphs > 0
 
 
 def limits(path):
@@ -169,7 +181,7 @@ def published(path, measured=None):
 
 
 def main():
-    known = {f.__name__: f for f in (losses, verify, compare, limits, torch, nccl, overhead, watch, published)}
+    known = {f.__name__: f for f in (losses, verify, compare, graph, limits, torch, nccl, overhead, watch, published)}
     if len(sys.argv) < 3 or sys.argv[1] not in known:
         sys.exit(__doc__)
     return 1 if known[sys.argv[1]](*sys.argv[2:]) is False else 0

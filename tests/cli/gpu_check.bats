@@ -142,6 +142,15 @@ part_on_cards() { # part_on_cards NAME CARD CARDS
     [[ $status -eq 0 && $(<work/absent.figure) == "status 2 in "*"this process sees 2 GPUs"* ]] || show
 }
 
+@test "steps as CUDA graphs on cards, by the part that looks at them" {
+    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
+        echo "# long: steps as graphs on fake cards, by gpu-check: half a minute" >&3
+        skip "takes half a minute"
+    }
+    part_on_cards graph cuda:0 cuda:0,cuda:1
+    [[ $status -eq 0 && $(<work/graph.figure) == *"f64 graph "*"; samples/s with --graph off "*", on "*" steps were graphs)" ]] || show
+}
+
 @test "every mode with every model and optimizer on cards, by the part that verifies it" {
     [[ ${EVENLOAD_LONG:-} == 1 ]] || {
         echo "# long: evenload verify --quick on fake cards: a minute" >&3
@@ -164,8 +173,8 @@ part_on_cards() { # part_on_cards NAME CARD CARDS
     chmod +x bin/nvidia-smi
     PATH=$PWD/bin:$PATH FAKE_CARDS=2 CC=/nonexistent run "$ROOT/scripts/gpu-check" --build "$EVENLOAD_BUILD/cards" --prefix "$PWD/none" --budget 400 --out "$PWD/out"
     local part
-    for part in devices absent modes verify nccl; do grep -qE "^$part +ok " out/summary.txt || { cat out/summary.txt && show; }; done
-    [[ $(<out/summary.txt) == *"Fake H200"* && $(grep -cE '^[a-z]+ +(ok|failed|skipped) ' out/summary.txt) -eq 17 ]] || show
+    for part in devices absent modes verify graph nccl; do grep -qE "^$part +ok " out/summary.txt || { cat out/summary.txt && show; }; done
+    [[ $(<out/summary.txt) == *"Fake H200"* && $(grep -cE '^[a-z]+ +(ok|failed|skipped) ' out/summary.txt) -eq 18 ]] || show
 }
 
 @test "a residual network's losses, the same way" {
