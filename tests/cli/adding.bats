@@ -1,5 +1,6 @@
 # docs/adding.md: its patches are taken from the page, applied to a copy of the sources with its objects, and built; the mode and the
 # model that they add are run like any other.
+PICTURES=no
 load common
 
 ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

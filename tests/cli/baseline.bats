@@ -1,6 +1,7 @@
 # `baseline add|show|accept`: what is kept, what is refused, and what is said. The rules are tests/unit/test_baseline's; here a
 # run is measured once, and its copies stand for other days.
 # shellcheck disable=SC2030,SC2031 # each test is a subshell, and functions use what `run` set in it
+PICTURES=no
 load common
 
 measured() { # measured DIR OPTION...: a launch of a fraction of a second

@@ -171,7 +171,7 @@ part_on_cards() { # part_on_cards NAME CARD CARDS
     # shellcheck disable=SC2016 # the script's own
     printf '#!/bin/sh\ncase "$*" in *query-gpu=name*) echo "Fake H200";; -L) echo "GPU 0: a"; echo "GPU 1: b";; esac\n' >bin/nvidia-smi
     chmod +x bin/nvidia-smi
-    PATH=$PWD/bin:$PATH FAKE_CARDS=2 CC=/nonexistent run "$ROOT/scripts/gpu-check" --build "$EVENLOAD_BUILD/cards" --prefix "$PWD/none" --budget 400 --out "$PWD/out"
+    PATH=$PWD/bin:$PATH FAKE_CARDS=2 CC=/nonexistent run "$ROOT/scripts/gpu-check" --build "$EVENLOAD_BUILD/cards" --prefix "$PWD/none" --budget 1500 --out "$PWD/out"
     local part
     for part in devices absent modes verify graph nccl; do grep -qE "^$part +ok " out/summary.txt || { cat out/summary.txt && show; }; done
     [[ $(<out/summary.txt) == *"Fake H200"* && $(grep -cE '^[a-z]+ +(ok|failed|skipped) ' out/summary.txt) -eq 18 ]] || show

@@ -1,5 +1,6 @@
 # Ranks on two computers and a switch, all of them namespaces of this one: each computer has a network and a host name of its own, and
 # a cable of 1 Gbit/s to the switch. Nothing of it has a name outside, and all of it goes with its processes.
+PICTURES=no
 load common
 
 COMPUTERS=()

@@ -1,4 +1,5 @@
 # What recording costs, on null devices, where a step takes microseconds: that the record and the table hold together.
+PICTURES=no
 load common
 
 SHORT=(--devices null:2 --procs 1 --model mlp --features 16 --hidden 8 --data dummy --batch 8 --warmup 1 --steps 2

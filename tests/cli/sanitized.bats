@@ -1,5 +1,6 @@
 # Command lines under the address sanitizer, where alone this file runs (scripts/test): few, and quick, but through every room of bench/.
 # What a launched process has to say is in its log, what the program itself has in its exit status.
+PICTURES=no
 load common
 
 ours() { # ours COMMAND...: exit status 0, and nothing of a sanitizer
