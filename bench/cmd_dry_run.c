@@ -77,6 +77,9 @@ static void print_table(const struct el_trial *trial, const struct el_memory_for
         if (has_sets) printf(" %15d", forecasts[i].activation_sets);
         printf("  %s\n", forecasts[i].moment);
     }
+    if (used[EL_TAG_ALLOWANCE])
+        el_text_line(stdout, "allowance: room for what cuDNN may ask for at most. A run holds what it did ask for, as "
+                             "workspace, and room for the way without cuDNN.");
 }
 
 static void print_step(const struct el_trial *trial, const json_t *record)

@@ -142,21 +142,25 @@ struct el_kernel_args {
     uint64_t step;
     const void *step_values; /* device memory with what step_values() wrote, read when the kernel runs; NULL: `step` */
     void *workspace;         /* what workspace() asked for, 64-byte aligned; contents undefined at each run */
+    size_t workspace_bytes;
     void *plan;              /* what prepare() made */
     const void *native;      /* of the stream that runs the op: kernels/cuda/native.h; NULL on CPU devices */
 };
 
-/* Scratch of one op. `padding_bytes` is the part of it that exists only because a blocked layout rounds sizes up. */
+/* Scratch of one op. `padding_bytes` is the part of it that exists only because a blocked layout rounds sizes up,
+ * `allowance_bytes` the one that no library has asked for: room for what it may want, or for another way in its place.
+ * An op has one of the two at most. */
 struct el_workspace {
     size_t bytes; /* all of it */
-    size_t padding_bytes;
+    size_t padding_bytes, allowance_bytes;
 };
 
 /* How a backend does one op in one data type. */
 struct el_kernel {
     /* Required. Computes, or on GPUs queues. Errors: EL_ERR_INTERNAL. */
     enum el_status (*run)(const struct el_kernel_args *args);
-    /* Optional: default is no scratch. Only d[], s[] and k[] of args are looked at. */
+    /* Optional: default is no scratch. Only d[], s[] and k[] of args are looked at; and native, by which a library can
+     * be asked: NULL where there is no device, as in forecasts. */
     enum el_status (*workspace)(const struct el_kernel_args *args, struct el_workspace *workspace_p);
     /* Optional, with release: default is no plan, which a NULL in plan_p says too. Ownership: the plan is the caller's
      * until release. Errors: EL_ERR_INTERNAL, EL_ERR_HOST_MEMORY. */

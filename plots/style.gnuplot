@@ -39,6 +39,7 @@ color_replica    = 0x0072b2; pattern_replica    = 4
 color_bucket     = 0xc07f00; pattern_bucket     = 5
 color_mailbox    = 0xd55e00; pattern_mailbox    = 4
 color_workspace  = 0x9a9a9a; pattern_workspace  = 3
+color_allowance  = 0xd9d9d9; pattern_allowance  = 3
 color_padding    = 0x9a9a9a; pattern_padding    = 4
 color_unattributed = 0xd40000; pattern_unattributed = 5
 # Time, by phase: the colour of what the phase makes or moves.

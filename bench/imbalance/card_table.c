@@ -26,7 +26,7 @@ static const struct el_column tag_columns[] = {
     EL_MIB("activ.", WIDTH, "at_peak_by_tag.activation"), EL_MIB("input", WIDTH, "at_peak_by_tag.input"),
     EL_MIB("output", WIDTH, "at_peak_by_tag.output"),     EL_MIB("bucket", WIDTH, "at_peak_by_tag.bucket"),
     EL_MIB("worksp.", WIDTH, "at_peak_by_tag.workspace"), EL_MIB("mailbox", WIDTH, "at_peak_by_tag.mailbox"),
-    EL_MIB("padding", WIDTH, "at_peak_by_tag.padding")};
+    EL_MIB("allow.", WIDTH, "at_peak_by_tag.allowance"),  EL_MIB("padding", WIDTH, "at_peak_by_tag.padding")};
 enum { N_TAGS = sizeof tag_columns / sizeof tag_columns[0] };
 
 static double bytes_at(const json_t *card, const char *path)

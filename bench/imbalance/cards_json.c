@@ -31,7 +31,7 @@ double el_imbalance_highs(const json_t *device)
     double sum = tags ? 0 : NAN;
     for (int t = 0; t < EL_TAG_COUNT; t++) {
         const char *name = el_tag_name((enum el_tag)t);
-        if (t != EL_TAG_WORKSPACE && t != EL_TAG_PADDING && json_object_get(tags, name))
+        if (t != EL_TAG_WORKSPACE && t != EL_TAG_ALLOWANCE && t != EL_TAG_PADDING && json_object_get(tags, name))
             sum += el_json_number(tags, name);
     }
     return sum;

@@ -10,13 +10,38 @@ struct plan {
     char text[160];
 };
 
-size_t el_cuda_conv_bytes(const struct el_cuda_conv_plain *plain, const struct el_cuda_conv *conv, enum el_dtype dtype)
+static size_t larger(size_t a, size_t b)
 {
-    size_t bytes = plain->bytes(conv, dtype), cudnn = 0;
+    return a > b ? a : b;
+}
+
+/* What it asks for; false: the plain way is taken. */
+static bool ask_cudnn(const struct el_cuda_native *native, const struct el_cuda_conv *conv, size_t *bytes_p)
+{
+    struct el_cuda_conv_cudnn *cudnn = NULL;
+    if (!native->cudnn || el_cuda_conv_cudnn_make(native, conv, el_cuda_conv_cudnn_bytes(conv), &cudnn) != EL_OK)
+        return false;
+    *bytes_p = el_cuda_conv_cudnn_scratch(cudnn);
+    el_cuda_conv_cudnn_destroy(cudnn);
+    return true;
+}
+
+void el_cuda_conv_workspace(const struct el_cuda_conv_plain *plain, const struct el_kernel_args *args,
+                            const struct el_cuda_conv *conv, enum el_dtype dtype, size_t own_bytes,
+                            struct el_workspace *workspace_p)
+{
+    size_t used = plain->bytes(conv, dtype), all = used, asked;
 #ifdef EL_HAVE_CUDNN
-    if (dtype == EL_F32) cudnn = el_cuda_conv_cudnn_bytes(conv);
+    if (dtype == EL_F32 && !args->native) {
+        all = larger(all, el_cuda_conv_cudnn_bytes(conv));
+        used = 0;
+    }
 #endif
-    return bytes > cudnn ? bytes : cudnn;
+    if (dtype == EL_F32 && args->native && ask_cudnn(args->native, conv, &asked)) {
+        all = larger(all, asked);
+        used = asked;
+    }
+    *workspace_p = (struct el_workspace){.bytes = own_bytes + all, .allowance_bytes = all - used};
 }
 
 /* cuDNN may load several numbers at once; views of a flat buffer lie anywhere. */
@@ -33,15 +58,17 @@ static void say_plain(struct plan *plan, const struct el_cuda_conv_plain *plain,
 }
 
 enum el_status el_cuda_conv_prepare(const struct el_cuda_conv_plain *plain, const struct el_kernel_args *args,
-                                    const struct el_cuda_conv *conv, enum el_dtype dtype, void **plan_p)
+                                    const struct el_cuda_conv *conv, enum el_dtype dtype, size_t scratch_bytes,
+                                    void **plan_p)
 {
     const struct el_cuda_native *native = args->native;
+    size_t rule = el_cuda_conv_cudnn_bytes(conv), most = rule < scratch_bytes ? rule : scratch_bytes;
     const char *why = dtype == EL_F64 ? "f64" : "no cuDNN";
     struct plan *plan = calloc(1, sizeof *plan);
     if (!plan) return el_fail(EL_ERR_HOST_MEMORY, "cuda convolution: no memory for a plan");
     if (dtype == EL_F32 && native->cudnn && !is_aligned(args, conv))
         why = "operands that are not aligned";
-    else if (dtype == EL_F32 && native->cudnn && el_cuda_conv_cudnn_make(native, conv, &plan->cudnn) != EL_OK)
+    else if (dtype == EL_F32 && native->cudnn && el_cuda_conv_cudnn_make(native, conv, most, &plan->cudnn) != EL_OK)
         why = el_error_message();
     if (plan->cudnn)
         snprintf(plan->text, sizeof plan->text, "%s", el_cuda_conv_cudnn_text(plan->cudnn));

@@ -28,20 +28,25 @@ struct el_cuda_conv_plain {
 extern const struct el_cuda_conv_plain el_cuda_conv_taps;    /* over time */
 extern const struct el_cuda_conv_plain el_cuda_conv_columns; /* over images */
 
-/* Scratch for either way, which is not known before prepare(). */
-size_t el_cuda_conv_bytes(const struct el_cuda_conv_plain *plain, const struct el_cuda_conv *conv, enum el_dtype dtype);
+/* As a row's workspace(), behind `own_bytes` of its own. It is enough for either way: cuDNN may still refuse when it
+ * runs. Used is what the way that was chosen asks for; the rest is an allowance. Where there is no cuDNN to be asked,
+ * because there is no device, it has the room that it may ask for at most. */
+void el_cuda_conv_workspace(const struct el_cuda_conv_plain *plain, const struct el_kernel_args *args,
+                            const struct el_cuda_conv *conv, enum el_dtype dtype, size_t own_bytes,
+                            struct el_workspace *workspace_p);
 
-/* As a row's prepare(), run(), release() and describe(). `scratch` has el_cuda_conv_bytes(), at args->workspace or
- * somewhere behind it. */
+/* As a row's prepare(), run(), release() and describe(). `scratch` is args->workspace, or lies behind it; it has
+ * `scratch_bytes`. */
 enum el_status el_cuda_conv_prepare(const struct el_cuda_conv_plain *plain, const struct el_kernel_args *args,
-                                    const struct el_cuda_conv *conv, enum el_dtype dtype, void **plan_p);
+                                    const struct el_cuda_conv *conv, enum el_dtype dtype, size_t scratch_bytes,
+                                    void **plan_p);
 enum el_status el_cuda_conv_run(const struct el_cuda_conv_plain *plain, const struct el_kernel_args *args,
                                 const struct el_cuda_conv *conv, enum el_dtype dtype, void *scratch);
 void el_cuda_conv_release(void *plan);
 const char *el_cuda_conv_describe(const void *plan);
 
-/* What cuDNN may use as scratch: as much as one copy of each operand in a layout of its own, and a MiB. It is a rule of
- * sizes, since workspace() has no device to ask; an algorithm that wants more is not taken. */
+/* What cuDNN may use as scratch: as much as one copy of each operand in a layout of its own, and a MiB. An algorithm
+ * that wants more is not taken. */
 static inline size_t el_cuda_conv_cudnn_bytes(const struct el_cuda_conv *s)
 {
     size_t elements = (size_t)(s->b * s->h * s->w * s->c + s->f * s->kh * s->kw * s->c + s->b * s->oh * s->ow * s->f);
@@ -49,10 +54,12 @@ static inline size_t el_cuda_conv_cudnn_bytes(const struct el_cuda_conv *s)
 }
 
 /* cuDNN's descriptors and the algorithm that its heuristics put first among those that give the same bits in every run,
- * fit the scratch and keep the precision asked for. Errors: EL_ERR_ABSENT with the reason, when there is none. */
+ * want `most_bytes` of scratch or less, and keep the precision asked for. The operands' addresses are not looked at.
+ * Errors: EL_ERR_ABSENT with the reason, when there is none. */
 struct el_cuda_conv_cudnn;
 enum el_status el_cuda_conv_cudnn_make(const struct el_cuda_native *native, const struct el_cuda_conv *conv,
-                                       struct el_cuda_conv_cudnn **plan_p);
+                                       size_t most_bytes, struct el_cuda_conv_cudnn **plan_p);
+size_t el_cuda_conv_cudnn_scratch(const struct el_cuda_conv_cudnn *plan);
 enum el_status el_cuda_conv_cudnn_run(const struct el_cuda_conv_cudnn *plan, const struct el_cuda_native *native,
                                       const struct el_cuda_conv *conv, void *scratch);
 void el_cuda_conv_cudnn_destroy(struct el_cuda_conv_cudnn *plan);

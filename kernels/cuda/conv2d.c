@@ -27,7 +27,7 @@ static enum el_status workspace(enum el_cuda_conv_way way, const struct el_kerne
                                 struct el_workspace *workspace_p)
 {
     const struct el_cuda_conv conv = conv_of(way, args);
-    *workspace_p = (struct el_workspace){.bytes = el_cuda_conv_bytes(&el_cuda_conv_columns, &conv, dtype)};
+    el_cuda_conv_workspace(&el_cuda_conv_columns, args, &conv, dtype, 0, workspace_p);
     return EL_OK;
 }
 
@@ -35,7 +35,7 @@ static enum el_status prepare(enum el_cuda_conv_way way, const struct el_kernel_
                               void **plan_p)
 {
     const struct el_cuda_conv conv = conv_of(way, args);
-    return el_cuda_conv_prepare(&el_cuda_conv_columns, args, &conv, dtype, plan_p);
+    return el_cuda_conv_prepare(&el_cuda_conv_columns, args, &conv, dtype, args->workspace_bytes, plan_p);
 }
 
 static enum el_status run(enum el_cuda_conv_way way, const struct el_kernel_args *args, enum el_dtype dtype)

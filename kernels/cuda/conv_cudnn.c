@@ -136,22 +136,22 @@ static bool fits(const struct el_cuda_conv *s)
     return s->b > 0 && s->kh * s->kw * s->c <= INT_MAX / s->f && (x > y ? x : y) <= INT_MAX / s->b;
 }
 
-static enum el_status make(const struct el_cuda_native *native, const struct el_cuda_conv *conv,
+static enum el_status make(const struct el_cuda_native *native, const struct el_cuda_conv *conv, size_t most_bytes,
                            struct el_cuda_conv_cudnn *plan)
 {
     if (!fits(conv)) return el_fail(EL_ERR_ABSENT, "cuDNN: sizes beyond an int");
     EL_TRY(describe_operands(conv, plan));
     EL_CUDNN_TRY(cudnnSetConvolutionMathType(plan->conv, native->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH));
-    return choose(native->cudnn, native->tf32, el_cuda_conv_cudnn_bytes(conv), plan);
+    return choose(native->cudnn, native->tf32, most_bytes, plan);
 }
 
 enum el_status el_cuda_conv_cudnn_make(const struct el_cuda_native *native, const struct el_cuda_conv *conv,
-                                       struct el_cuda_conv_cudnn **plan_p)
+                                       size_t most_bytes, struct el_cuda_conv_cudnn **plan_p)
 {
     struct el_cuda_conv_cudnn *plan = calloc(1, sizeof *plan);
     if (!plan) return el_fail(EL_ERR_HOST_MEMORY, "cuDNN: no memory for a convolution's plan");
     plan->way = conv->way;
-    enum el_status status = make(native, conv, plan);
+    enum el_status status = make(native, conv, most_bytes, plan);
     if (status == EL_OK)
         *plan_p = plan;
     else
@@ -193,12 +193,17 @@ const char *el_cuda_conv_cudnn_text(const struct el_cuda_conv_cudnn *conv)
     return conv->text;
 }
 
+size_t el_cuda_conv_cudnn_scratch(const struct el_cuda_conv_cudnn *conv)
+{
+    return conv->scratch_bytes;
+}
+
 #else
 
 enum el_status el_cuda_conv_cudnn_make(const struct el_cuda_native *native, const struct el_cuda_conv *conv,
-                                       struct el_cuda_conv_cudnn **plan_p)
+                                       size_t most_bytes, struct el_cuda_conv_cudnn **plan_p)
 {
-    (void)native, (void)conv, (void)plan_p;
+    (void)native, (void)conv, (void)most_bytes, (void)plan_p;
     return el_fail(EL_ERR_ABSENT, "cuDNN: not built in");
 }
 
@@ -218,6 +223,12 @@ const char *el_cuda_conv_cudnn_text(const struct el_cuda_conv_cudnn *conv)
 {
     (void)conv;
     return "";
+}
+
+size_t el_cuda_conv_cudnn_scratch(const struct el_cuda_conv_cudnn *conv)
+{
+    (void)conv;
+    return 0;
 }
 
 #endif

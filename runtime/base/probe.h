@@ -46,6 +46,7 @@ enum el_phase {
     X(EL_TAG_BUCKET, "bucket")                                                                                         \
     X(EL_TAG_MAILBOX, "mailbox")                                                                                       \
     X(EL_TAG_WORKSPACE, "workspace")                                                                                   \
+    X(EL_TAG_ALLOWANCE, "allowance")                                                                                   \
     X(EL_TAG_PADDING, "padding")
 
 enum el_tag {

@@ -1,5 +1,6 @@
 /* Devices: the registry of backends, what is known of a device, and the wrappers round the hooks of its streams; those
  * of its memory stand in memory.c. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,9 +52,27 @@ enum el_status el_device_open_with(const struct el_device_ops *ops, const struct
     return EL_OK;
 }
 
+/* Of the whole process: drivers give pinned memory back when all cards are idle. */
+static atomic_bool is_left;
+
+bool el_device_is_left(void)
+{
+    return atomic_load(&is_left);
+}
+
+void el_device_leave(void)
+{
+    atomic_store(&is_left, true);
+}
+
+bool el_device_is_kept(const struct el_device *device)
+{
+    return device->ops->async && el_device_is_left();
+}
+
 void el_device_close(struct el_device *device)
 {
-    if (!device) return;
+    if (!device || el_device_is_kept(device)) return;
     for (int i = 0; i < EL_DEVICE_STREAMS_MAX; i++) {
         if (device->marks[i]) device->ops->async->event_close(device->marks[i]);
         if (device->streams[i]) device->ops->stream_close(device->streams[i]);
@@ -174,7 +193,7 @@ void el_device_give_back_stream(struct el_device *device, int stream)
 enum el_status el_device_stream_synchronize(struct el_device *device, int stream)
 {
     const struct el_async_ops *async = device->ops->async;
-    if (!async || !device->streams[stream]) return EL_OK;
+    if (!async || !device->streams[stream] || el_device_is_kept(device)) return EL_OK;
     EL_TRY(async->activate(device->state));
     return async->stream_synchronize(device->streams[stream]);
 }
@@ -253,7 +272,7 @@ enum el_status el_device_host_alloc(struct el_device *device, bool pinned, size_
 void el_device_host_free(struct el_device *device, bool pinned, void *memory)
 {
     const struct el_async_ops *async = device->ops->async;
-    if (!memory) return;
+    if (!memory || el_device_is_kept(device)) return;
     if (!pinned || !async || !async->host_map)
         free(memory);
     else if (async->activate(device->state) == EL_OK)

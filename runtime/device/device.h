@@ -132,6 +132,9 @@ const struct el_weights_layout *el_device_weights_layout(const struct el_device 
                                                          const int64_t shape[4]);
 /* Where operands of this type should begin that are views of a larger piece: its kernels' alignment, at least 1. */
 size_t el_device_alignment(const struct el_device *device, enum el_dtype dtype);
+/* Whether streams of some device of this process did not end after a failure. Then no asynchronous device's streams,
+ * memory and pinned memory are given back, as each call that does may wait for ever: the process is to end by _exit. */
+bool el_device_is_left(void);
 /* The cores it computes on, in *cores_p (borrowed); returns how many, 0: not bound. */
 int el_device_cores(const struct el_device *device, const int **cores_p);
 /* 0: no limit but the machine's. */

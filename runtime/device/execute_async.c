@@ -5,14 +5,16 @@
  * when their turn comes, while the device is behind: the copies that follow read host memory before they return.
  * Collectives get the native stream and queue there, or wait for it themselves (comm.c). */
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/device/internal.h"
 
 /* How often hooks are called while the host waits, and how long streams may take to end after a failure. */
-enum { HOOKS_EVERY_NS = 1000000 };
-static const int64_t END_AFTER_FAILURE_NS = 10000000000;
+enum { HOOKS_EVERY_NS = 1000000, END_AFTER_FAILURE_S = 5 };
 
 static const struct el_async_ops *async_of(const struct el_program *program, int id)
 {
@@ -271,10 +273,23 @@ static bool watch_streams(struct el_program *program)
             hooks_ns = now_ns;
         }
         if (atomic_load(&program->failed) && !failed_ns) failed_ns = now_ns;
-        if (failed_ns && now_ns - failed_ns > END_AFTER_FAILURE_NS) return false;
-        sched_yield();
+        if (failed_ns && now_ns - failed_ns > END_AFTER_FAILURE_S * INT64_C(1000000000)) return false;
+        if (failed_ns)
+            nanosleep(&(struct timespec){.tv_nsec = HOOKS_EVERY_NS}, NULL);
+        else
+            sched_yield();
     }
     return true;
+}
+
+/* Whoever gave memory or streams back would wait for them: that is left to the process's end, which stops them. */
+static void leave(struct el_program *program)
+{
+    static const char words[] = "; streams did not end within %d s of this and are left to the end of the process";
+    char *text = program->run_error.text;
+    size_t used = strlen(text);
+    el_device_leave();
+    snprintf(text + used, sizeof program->run_error.text - used, words, END_AFTER_FAILURE_S);
 }
 
 /* A device that failed says so when it is waited for. A graph's first stream is behind all others. */
@@ -299,7 +314,10 @@ enum el_status el_async_execute(struct el_program *program)
     program->async->queue_ns += el_clock_ns() - program->whole.begin_ns;
     if (status != EL_OK) el_program_keep_failure(program, status);
     bool watched = program->n_wait_hooks > 0 || atomic_load(&program->failed);
-    if (!watched || watch_streams(program)) synchronize(program, graph);
+    if (!watched || watch_streams(program))
+        synchronize(program, graph);
+    else
+        leave(program);
     if (program->n_wait_hooks > 0 && !atomic_load(&program->failed))
         call_hooks(program); /* an abort ends streams too */
     program->whole.end_ns = el_clock_ns();

@@ -40,10 +40,17 @@ struct el_persistent {
     struct el_lent_memory lent; /* release NULL: the backend's own */
 };
 
+/* What of a buffer's bytes is booked under another tag than its own: gaps as padding, what may be wanted as allowance.
+ */
+struct el_buffer_part {
+    enum el_tag tag;
+    size_t bytes;
+};
+
 /* Memory of a step: a mark where it is allocated and one where it is freed. */
 struct el_step_buffer {
     struct el_buffer buffer;
-    size_t padding_bytes; /* part of bytes booked as padding */
+    struct el_buffer_part part;
     int allocated, freed; /* positions in mark order; freed = -1: lives to the step's end */
     size_t offset;
     size_t tried; /* by the planner */
@@ -285,6 +292,10 @@ void el_inject_spin(int64_t begin_ns, double ratio);
 enum el_status el_device_open_with(const struct el_device_ops *ops, const struct el_device_spec *spec,
                                    struct el_device **device_p);
 enum el_status el_device_stream(struct el_device *device, int index, void **stream_p);
+/* From now on el_device_is_left(). */
+void el_device_leave(void);
+/* Whether `device` is one of those that are given back no more. */
+bool el_device_is_kept(const struct el_device *device);
 enum el_status el_device_check_limit(const struct el_device *device, size_t step_live_bytes, size_t bytes,
                                      enum el_tag tag, const char *name);
 

@@ -75,9 +75,8 @@ static enum el_status remove_bytes(struct el_program *program, struct el_step_me
     return note(program, memory->device, tag, -(int64_t)bytes);
 }
 
-/* Marks an allocation; `padding` of its bytes are booked under their own tag. */
 static enum el_status allocate(struct el_program *program, struct el_device *device, enum el_tag tag, size_t bytes,
-                               size_t padding, const char *name, struct el_buffer **buffer_p)
+                               struct el_buffer_part part, const char *name, struct el_buffer **buffer_p)
 {
     struct el_step_memory *memory = NULL;
     EL_TRY(memory_of(program, device, &memory));
@@ -87,13 +86,13 @@ static enum el_status allocate(struct el_program *program, struct el_device *dev
     struct el_step_buffer *made = calloc(1, sizeof *made);
     if (!made) return el_fail_errno("%s: '%s'", device->name, name);
     made->buffer = (struct el_buffer){.device = device, .tag = tag, .bytes = bytes, .name = name};
-    made->padding_bytes = padding;
+    made->part = part;
     made->allocated = program->mark_clock++;
     made->freed = -1;
     program->buffers[program->n_buffers++] = made;
     size_t peak = memory->ledger.peak_bytes;
-    EL_TRY(add_bytes(program, memory, tag, bytes - padding));
-    if (padding) EL_TRY(add_bytes(program, memory, EL_TAG_PADDING, padding));
+    if (bytes > part.bytes || !bytes) EL_TRY(add_bytes(program, memory, tag, bytes - part.bytes));
+    if (part.bytes) EL_TRY(add_bytes(program, memory, part.tag, part.bytes));
     if (memory->ledger.peak_bytes > peak) memory->peak_task = program->n_tasks;
     *buffer_p = &made->buffer;
     return EL_OK;
@@ -104,7 +103,8 @@ enum el_status el_program_alloc_padded(struct el_program *program, struct el_dev
 {
     *buffer_p = NULL;
     if (program->failure != EL_OK) return el_error_give(&program->error);
-    return el_program_keep(program, allocate(program, device, tag, bytes, padding, name, buffer_p));
+    struct el_buffer_part gaps = {EL_TAG_PADDING, padding};
+    return el_program_keep(program, allocate(program, device, tag, bytes, gaps, name, buffer_p));
 }
 
 enum el_status el_program_alloc(struct el_program *program, struct el_device *device, enum el_tag tag, size_t bytes,
@@ -119,9 +119,9 @@ void el_program_free(struct el_program *program, struct el_buffer *buffer)
     if (!buffer || memory_of(program, buffer->device, &memory) != EL_OK) return;
     struct el_step_buffer *gone = (struct el_step_buffer *)buffer;
     gone->freed = program->mark_clock++;
-    el_program_keep(program, remove_bytes(program, memory, buffer->tag, buffer->bytes - gone->padding_bytes));
-    if (gone->padding_bytes)
-        el_program_keep(program, remove_bytes(program, memory, EL_TAG_PADDING, gone->padding_bytes));
+    if (buffer->bytes > gone->part.bytes || !buffer->bytes)
+        el_program_keep(program, remove_bytes(program, memory, buffer->tag, buffer->bytes - gone->part.bytes));
+    if (gone->part.bytes) el_program_keep(program, remove_bytes(program, memory, gone->part.tag, gone->part.bytes));
 }
 
 /* Adds a task to its queue, with the waits that were given for it. */
@@ -179,6 +179,29 @@ static struct el_op_kernel describe_kernel(const struct el_kernel_op *op)
     return kernel;
 }
 
+/* The scratch of an op; on a GPU its libraries are asked what they want. */
+static enum el_status make_scratch(struct el_program *program, struct el_device *device, int stream,
+                                   const struct el_kernel *kernel, const struct el_kernel_op *op,
+                                   struct el_buffer **scratch_p)
+{
+    const struct el_async_ops *async = device->ops->async;
+    struct el_workspace workspace = {0};
+    struct el_kernel_args args = op->args;
+    void *opened;
+    *scratch_p = NULL;
+    if (!kernel->workspace) return EL_OK;
+    if (async && device->ops->computes) {
+        EL_TRY(async->activate(device->state));
+        EL_TRY(el_device_stream(device, stream, &opened));
+        args.native = async->stream_native(opened);
+    }
+    EL_TRY(kernel->workspace(&args, &workspace));
+    if (!workspace.bytes) return EL_OK;
+    struct el_buffer_part part = {EL_TAG_PADDING, workspace.padding_bytes};
+    if (workspace.allowance_bytes) part = (struct el_buffer_part){EL_TAG_ALLOWANCE, workspace.allowance_bytes};
+    return allocate(program, device, EL_TAG_WORKSPACE, workspace.bytes, part, "workspace", scratch_p);
+}
+
 static enum el_status add_kernel(struct el_program *program, struct el_device *device, int stream,
                                  const struct el_kernel_op *op)
 {
@@ -187,13 +210,8 @@ static enum el_status add_kernel(struct el_program *program, struct el_device *d
         return el_fail(EL_ERR_ABSENT, "%s: the %s kernels have no %s for %s", device->name, device->spec.kernels->name,
                        el_op_name(op->op), el_dtype_name(op->dtype));
     }
-    struct el_workspace workspace = {0};
-    if (kernel->workspace) EL_TRY(kernel->workspace(&op->args, &workspace));
-    struct el_buffer *scratch = NULL;
-    if (workspace.bytes) {
-        EL_TRY(allocate(program, device, EL_TAG_WORKSPACE, workspace.bytes, workspace.padding_bytes, "workspace",
-                        &scratch));
-    }
+    struct el_buffer *scratch;
+    EL_TRY(make_scratch(program, device, stream, kernel, op, &scratch));
     struct el_task *task;
     struct el_op_info *info;
     EL_TRY(append(program, device, stream, &op->head, el_op_name(op->op), &task, &info));

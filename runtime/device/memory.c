@@ -114,9 +114,9 @@ void el_device_free(struct el_buffer *buffer)
     struct el_persistent *gone = (struct el_persistent *)buffer;
     struct el_device *device = buffer->device;
     if (gone->lent.release) {
-        gone->lent.release(gone->lent.owner);
+        if (!el_device_is_kept(device)) gone->lent.release(gone->lent.owner);
         device->adopted_bytes -= (int64_t)buffer->bytes;
-    } else if (!device->ops->simulated) {
+    } else if (!device->ops->simulated && !el_device_is_kept(device)) {
         device->ops->unmap(device->state, buffer->address, buffer->bytes);
     }
     device->reserved_bytes -= (int64_t)buffer->bytes;

@@ -29,7 +29,7 @@ static void release_memory(struct el_program *program)
 {
     for (int d = 0; d < program->n_devices; d++) {
         struct el_step_memory *memory = &program->memory[d];
-        if (!memory->arena) continue;
+        if (!memory->arena || el_device_is_kept(memory->device)) continue;
         memory->device->ops->unmap(memory->device->state, memory->arena, memory->arena_bytes);
         memory->device->reserved_bytes -= (int64_t)memory->arena_bytes;
     }
@@ -77,7 +77,9 @@ static void resolve_tasks(struct el_program *program)
             if (task->kind == EL_TASK_KERNEL) task->args.p[v] = el_view_address(task->views[v]);
             if (task->kind == EL_TASK_CALL) task->p[v] = el_view_address(task->views[v]);
         }
-        if (task->kind == EL_TASK_KERNEL && task->workspace) task->args.workspace = (void *)task->workspace->address;
+        if (task->kind != EL_TASK_KERNEL || !task->workspace) continue;
+        task->args.workspace = (void *)task->workspace->address;
+        task->args.workspace_bytes = task->workspace->bytes;
     }
 }
 

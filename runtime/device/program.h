@@ -34,7 +34,7 @@ struct el_op_head {
 };
 
 /* A kernel: args.p are filled in from `views` when addresses are known. Its scratch comes from the device's kernel
- * table and is marked as `workspace` and `padding` for just this op. */
+ * table and is marked as `workspace`, `allowance` and `padding` for just this op. */
 struct el_kernel_op {
     struct el_op_head head;
     enum el_op_kind op;

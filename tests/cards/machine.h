@@ -90,8 +90,8 @@ struct cards_machine {
     bool peer, mig, eager, blocking;
     uint64_t seed;
     const struct cards_model *model;
-    atomic_int ending;
-    struct cards_lock lock; /* of memory and its counts */
+    atomic_int ending, stuck; /* ..., kernels that do not end */
+    struct cards_lock lock;   /* of memory and its counts */
 };
 
 /* Read from the environment at first use. */

@@ -46,6 +46,7 @@ __attribute__((destructor)) static void end(void)
     const char *path = getenv("FAKE_CARDS_REPORT");
     struct cards_machine *machine = cards_machine();
     bool used = false;
+    while (atomic_load(&machine->stuck)) cards_sleep(&machine->stuck, 1);
     atomic_store(&machine->ending, 1);
     for (int i = 0; i < machine->n_cards; i++) used = used || machine->cards[i].open;
     FILE *file = path && used ? fopen(path, "a") : NULL;

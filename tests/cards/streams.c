@@ -29,6 +29,15 @@ static struct cards_item *next_item(struct CUstream_st *stream)
     return item;
 }
 
+/* A kernel that does not end. Neither does a process that returns from main, as on a card: it has to _exit. */
+static void stay(struct CUstream_st *stream)
+{
+    struct cards_machine *machine = cards_machine();
+    atomic_fetch_add(&machine->stuck, 1);
+    while (!atomic_load(&machine->cards[stream->device].error)) cards_sleep(&machine->ending, 0);
+    atomic_fetch_sub(&machine->stuck, 1);
+}
+
 static void run_item(struct CUstream_st *stream, struct cards_item *item)
 {
     struct cards_card *card = &cards_machine()->cards[stream->device];
@@ -36,6 +45,7 @@ static void run_item(struct CUstream_st *stream, struct cards_item *item)
     if (cards_seed() && !cards_is_ending(stream)) dawdle(stream);
     cards_acquire(item);
     cards_open_memory(item->kernel ? 1u << stream->device | atomic_load(&card->peers) : ~0u);
+    if (item->kernel && cards_fails("stuck", stream->device, &code)) stay(stream);
     if (item->kernel && !cards_is_ending(stream) && cards_fails("kernel", stream->device, &code))
         atomic_compare_exchange_strong(&card->error, &none, code);
     code = item->run(item->argument);

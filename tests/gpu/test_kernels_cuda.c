@@ -102,13 +102,14 @@ static void keep_way(const struct el_kernel *row, const void *plan)
 /* row_run() on the device; work runs on the stream alone, so that a kernel on another would show. */
 static void run_prepared(const struct el_kernel *row, struct el_kernel_args *args, const char *what)
 {
-    struct el_workspace workspace = {0, 0};
+    struct el_workspace workspace = {0};
+    args->native = &fixture.native;
     if (row->workspace) must_be_ok(row->workspace(args, &workspace), what);
     struct guarded scratch = guarded_alloc(workspace.bytes, 0);
     memset(scratch.data, 0xff, workspace.bytes);
     unsigned char *there = to_device(&scratch);
-    args->native = &fixture.native;
     args->workspace = there + scratch.front_bytes;
+    args->workspace_bytes = workspace.bytes;
     args->plan = NULL;
     if (row->prepare) must_be_ok(row->prepare(args, &args->plan), what);
     keep_way(row, args->plan);
@@ -144,7 +145,7 @@ static void test_rows_are_complete_and_sized_without_a_gpu(void **state)
         for (int dtype = EL_F32; dtype <= EL_F64; dtype++) {
             const struct el_kernel *row = fixture.table()->find(cases[i].op, (enum el_dtype)dtype);
             struct el_kernel_args args = {.step = 0};
-            struct el_workspace workspace = {0, 0};
+            struct el_workspace workspace = {0};
             assert_non_null(row);
             memcpy(args.d, cases[i].d, sizeof args.d);
             memcpy(args.s, cases[i].s, sizeof args.s);

@@ -206,7 +206,11 @@ static void test_a_convolution_that_cudnn_gives_up(void **state)
     const struct el_kernel *row = el_kernels_cuda()->find(EL_OP_CONV1D_BACKWARD_WEIGHTS, EL_F32);
     struct el_cuda_native native = {.cudnn = NULL};
     float bias[1];
-    struct el_kernel_args args = {.d = {1, 5, 1, 1, 2}, .p = {x, y, w, bias}, .native = &native, .workspace = scratch};
+    struct el_kernel_args args = {.d = {1, 5, 1, 1, 2},
+                                  .p = {x, y, w, bias},
+                                  .native = &native,
+                                  .workspace = scratch,
+                                  .workspace_bytes = sizeof scratch};
     for (int i = 0; i < 4; i++) y[i] = (float)(i + 1);
     assert_int_equal(el_cuda_native_open_cudnn(&native), EL_OK);
     assert_int_equal(row->prepare(&args, &args.plan), EL_OK);

@@ -88,7 +88,7 @@ static void test_dnnl_says_what_it_chose(void **state)
     const struct el_kernel *row = ((const struct el_dnnl_module *)symbol)->find(EL_OP_LINEAR_FORWARD);
     float x[4 * 8] = {0}, w[2 * 8] = {0}, bias[2] = {0}, y[4 * 2];
     struct el_kernel_args args = {.p = {x, w, bias, y}, .d = {4, 8, 2}};
-    struct el_workspace workspace = {0, 0};
+    struct el_workspace workspace = {0};
     assert_int_equal(row->workspace(&args, &workspace), EL_OK);
     args.workspace = aligned_alloc(64, (workspace.bytes + 64) / 64 * 64);
     assert_non_null(args.workspace);

@@ -233,13 +233,14 @@ static inline void operand_fill(const struct operand *o, int index, int64_t limi
  * between the runs the caller's `again` (or NULL) restores the operands. */
 static inline void row_run(const struct el_kernel *row, struct el_kernel_args *args, const char *what)
 {
-    struct el_workspace workspace = {0, 0};
+    struct el_workspace workspace = {0};
     assert_non_null(row);
     if (row->workspace && row->workspace(args, &workspace) != EL_OK) fail_msg("%s: %s", what, el_error_message());
-    assert_true(workspace.padding_bytes <= workspace.bytes);
+    assert_true(workspace.padding_bytes <= workspace.bytes && workspace.allowance_bytes <= workspace.bytes);
     struct guarded scratch = guarded_alloc(workspace.bytes, 0);
     memset(scratch.data, 0xff, workspace.bytes);
     args->workspace = scratch.data;
+    args->workspace_bytes = workspace.bytes;
     args->plan = NULL;
     if (row->prepare && row->prepare(args, &args->plan) != EL_OK) fail_msg("%s: %s", what, el_error_message());
     if (row->run(args) != EL_OK) fail_msg("%s: %s", what, el_error_message());
