@@ -172,7 +172,10 @@ static void assert_way(enum el_op_kind op, bool cudnn, const char *text)
     if (cudnn) assert_int_equal(el_cuda_native_open_cudnn(&native), EL_OK);
     const struct el_kernel *row = el_kernels_cuda()->find(op, EL_F32);
     struct el_kernel_args args = {.d = {1, 5, 1, 1, 1, 1, 1, 0}, .native = &native};
+    struct el_workspace workspace;
     for (int i = 0; i < 4; i++) args.p[i] = memory;
+    assert_int_equal(row->workspace(&args, &workspace), EL_OK);
+    args.workspace_bytes = workspace.bytes;
     assert_int_equal(row->prepare(&args, &args.plan), EL_OK);
     assert_string_equal(row->describe(args.plan), text);
     row->release(args.plan);
