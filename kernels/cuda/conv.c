@@ -62,7 +62,7 @@ enum el_status el_cuda_conv_prepare(const struct el_cuda_conv_plain *plain, cons
                                     void **plan_p)
 {
     const struct el_cuda_native *native = args->native;
-    size_t rule = el_cuda_conv_cudnn_bytes(conv), most = rule < scratch_bytes ? rule : scratch_bytes;
+    size_t most = el_cuda_conv_cudnn_bytes(conv);
     const char *why = dtype == EL_F64 ? "f64" : "no cuDNN";
     struct plan *plan = calloc(1, sizeof *plan);
     if (!plan) return el_fail(EL_ERR_HOST_MEMORY, "cuda convolution: no memory for a plan");
@@ -70,6 +70,11 @@ enum el_status el_cuda_conv_prepare(const struct el_cuda_conv_plain *plain, cons
         why = "operands that are not aligned";
     else if (dtype == EL_F32 && native->cudnn && el_cuda_conv_cudnn_make(native, conv, most, &plan->cudnn) != EL_OK)
         why = el_error_message();
+    if (plan->cudnn && el_cuda_conv_cudnn_scratch(plan->cudnn) > scratch_bytes) {
+        why = "cuDNN: an algorithm that wants more scratch than it asked for";
+        el_cuda_conv_cudnn_destroy(plan->cudnn);
+        plan->cudnn = NULL;
+    }
     if (plan->cudnn)
         snprintf(plan->text, sizeof plan->text, "%s", el_cuda_conv_cudnn_text(plan->cudnn));
     else
