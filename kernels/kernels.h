@@ -143,8 +143,8 @@ struct el_kernel_args {
     const void *step_values; /* device memory with what step_values() wrote, read when the kernel runs; NULL: `step` */
     void *workspace;         /* what workspace() asked for, 64-byte aligned; contents undefined at each run */
     size_t workspace_bytes;
-    void *plan;              /* what prepare() made */
-    const void *native;      /* of the stream that runs the op: kernels/cuda/native.h; NULL on CPU devices */
+    void *plan;         /* what prepare() made */
+    const void *native; /* of the stream that runs the op: kernels/cuda/native.h; NULL on CPU devices */
 };
 
 /* Scratch of one op. `padding_bytes` is the part of it that exists only because a blocked layout rounds sizes up,

@@ -56,7 +56,8 @@ const char *el_job_status(enum el_status status);
 /* The worker's exit status where it could not write its document: what the parent must not take for a failed trial. The
  * second where there is no room for it, so that the parent knows even if the log had no room either. */
 enum { EL_WORKER_CANNOT_WRITE = 74, EL_WORKER_NO_ROOM = 75 };
-/* What a worker of any command ends with; says what failed. `unwritten`: it was that its result could not be written. */
+/* What a worker of any command ends with; says what failed. `unwritten`: it was that its result could not be written.
+ */
 int el_worker_end(enum el_status status, bool unwritten);
 
 /* A started process among the others of its job. `place`: of this process. `tcp` where it says where to meet, waiting

@@ -134,7 +134,7 @@ void el_async_graph_destroy(struct el_program *program)
     if (!graph) return;
     const struct el_async_ops *async = async_of(program);
     el_async_activate(program, program->queues[0]->device);
-    if (graph->made) async->graph_close(graph->made);
+    if (graph->made && !el_device_is_kept(program->queues[0]->device)) async->graph_close(graph->made);
     if (graph->fork) async->event_close(graph->fork);
     for (int q = 0; graph->joins && q < program->n_queues; q++)
         if (graph->joins[q]) async->event_close(graph->joins[q]);
