@@ -17,7 +17,7 @@ bring_build() { # bring_build FOLDER
     for part in bench kernels runtime profiles modules probes flags.stamp cuda.stamp commit.stamp libevenload.a; do
         [[ ! -e $EVENLOAD_BUILD/$part ]] || cp -a "$EVENLOAD_BUILD/$part" "$1/"
     done
-    (cd "$EVENLOAD_BUILD" && find tests -name '*.[od]' -exec cp -a --parents -t "$1" {} +)
+    [[ ${EVENLOAD_LONG:-} != 1 ]] || (cd "$EVENLOAD_BUILD" && find tests -name '*.[od]' -exec cp -a --parents -t "$1" {} +)
     rm -f "$1"/bench/base/jvalue.o
 }
 
@@ -55,15 +55,19 @@ rehearse() { # rehearse OPTION...
     # A network of its own with nothing but the loopback device, and /dev/null where the system's libraries lie.
     hide='python3 -c "import fcntl, socket, struct; fcntl.ioctl(socket.socket(), 0x8914, struct.pack(\"16sh\", b\"lo\", 0x41))"; '
     hide+='for f in /usr/include/{jansson,cmocka}.h /usr/lib/*/lib{jansson,cmocka}.so*; do [[ ! -f $f ]] || mount --bind /dev/null "$f"; done'
+    # All of it with --long; else what needs no test built, and one part that needs a GPU.
+    local parts=(devices absent torch)
+    [[ ${EVENLOAD_LONG:-} != 1 ]] || parts=()
     run --separate-stderr unshare -rnm bash -c "$hide; exec \"\$@\"" - "$ROOT/scripts/gpu-check" --rehearse --prefix "$PWD/prefix" \
-        --build "$PWD/gpu-check" --out "$PWD/out"
+        --build "$PWD/gpu-check" --out "$PWD/out" "${parts[@]}"
     [[ $status -eq 0 ]] || { cat out/*.log && show; }
     # A row a part, with its word, and the folder's files.
     grep -qE '^build +ok .*evenload ' out/summary.txt
-    grep -qE '^host +ok .* passed' out/summary.txt
     grep -qE '^absent +ok .*status 2 in' out/summary.txt
-    [[ $(grep -cE '^[a-z]+ +skipped .*needs a GPU$' out/summary.txt) -eq 13 && $(tail -n 1 out/summary.txt) == *" s, 0 failed" ]]
-    for file in environment.txt devices.json build.log host.log absent.log; do [[ -s out/$file ]] || show; done
+    [[ ${#parts[@]} -gt 0 ]] || grep -qE '^host +ok .* passed' out/summary.txt
+    [[ $(grep -cE '^[a-z]+ +skipped .*needs a GPU$' out/summary.txt) -eq $((${#parts[@]} > 0 ? 1 : 14)) ]] || show
+    [[ $(tail -n 1 out/summary.txt) == *" s, 0 failed" ]] || show
+    for file in environment.txt devices.json build.log absent.log; do [[ -s out/$file ]] || show; done
     # Nothing of this machine in it.
     run grep -rlF -e "$BATS_TEST_TMPDIR" -e "$(cd "$ROOT" && pwd)/" -e "\"$(uname -n)\"" out
     [[ $status -eq 1 ]] || show
@@ -85,12 +89,13 @@ rehearse() { # rehearse OPTION...
     grep -qE '^build +ok .*brought along' out/summary.txt
     grep -qE '^absent +failed .*status 1' out/summary.txt
     grep -qE '^devices +ok ' out/summary.txt
+    grep -qx 'fell short: absent' out/summary.txt
     [[ $(<out/absent.log) == nothing ]]
 }
 
 @test "what the budget does not hold is skipped, and said" {
     run --separate-stderr rehearse --budget 0 --out "$PWD/out"
-    [[ $status -eq 0 && $output == *"skipped"*"the budget of 0 s is used up"* ]] || show
+    [[ $status -eq 0 && $output == *"skipped"*"the budget of 0 s is used up"*"no time was left for: build (scripts/gpu-check build "* ]] || show
 }
 
 @test "losses that agree, and losses that do not" {
@@ -123,15 +128,16 @@ part_on_cards() { # part_on_cards NAME CARD CARDS
         "$ROOT/scripts/gpu-check.d/part" "$1"
 }
 
-# On a card each takes the cards' part; here CPU devices do, and with --long cards that are none.
+# All modes with --long.
 @test "every mode's losses, by the part that looks at them on cards" {
-    local wanted="f32 pipeline *f32 mesh *f64 single *f64 dp *f64 ddp *f64 spmg *f64 manual *f64 mp *f64 pipeline *f64 mesh *"
-    part modes
-    # shellcheck disable=SC2053 # a pattern
-    [[ $status -eq 0 && $(<work/modes.figure) == *$wanted ]] || show
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || return 0
+    local wanted="f32 dp *f32 mesh *f64 dp *f64 mesh *"
+    if [[ ${EVENLOAD_LONG:-} == 1 ]]; then
+        wanted="f32 pipeline *f32 mesh *f64 single *f64 dp *f64 ddp *f64 spmg *f64 manual *f64 mp *f64 pipeline *f64 mesh *"
+    else
+        export GPU_CHECK_MODES="dp mesh"
+    fi
     part_on_cards modes cuda:0 cuda:0,cuda:1
-    # shellcheck disable=SC2053
+    # shellcheck disable=SC2053 # a pattern
     [[ $status -eq 0 && $(<work/modes.figure) == *$wanted ]] || { cat work/*.figure && show; }
 }
 
@@ -151,33 +157,33 @@ part_on_cards() { # part_on_cards NAME CARD CARDS
     [[ $status -eq 0 && $(<work/graph.figure) == *"f64 graph "*"; samples/s with --graph off "*", on "*" steps were graphs)" ]] || show
 }
 
-@test "every mode with every model and optimizer on cards, by the part that verifies it" {
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
-        echo "# long: evenload verify --quick on fake cards: a minute" >&3
-        skip "takes a minute"
-    }
-    part_on_cards verify cuda:0 cuda:0,cuda:1
-    [[ $status -eq 0 && $(<work/verify.figure) == *" checks passed, "*" cells on cards" ]] || { cat work/verify.figure && show; }
-}
-
-# The whole check, with a driver's program that lists two cards, and nothing to build with.
-@test "the whole check on cards that are none: a row a part, and what fell short" {
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
-        echo "# long: scripts/gpu-check on fake cards: four minutes" >&3
-        skip "takes four minutes"
-    }
+# The check itself, with a driver's program that lists two cards, and nothing to build with. With --long all of it: four minutes; else what takes
+# seconds, and of verify one mode.
+@test "the check on cards that are none: a row a part, and what fell short" {
     [[ -x $EVENLOAD_BUILD/cards/evenload ]] || skip "no fake cards: they need a C++ compiler"
+    local part parts=(devices absent verify) rows=4
+    if [[ ${EVENLOAD_LONG:-} == 1 ]]; then
+        parts=(devices absent modes verify graph nccl) rows=18
+    else
+        export GPU_CHECK_VERIFY="--modes single"
+        set -- "${parts[@]}"
+    fi
     mkdir bin
     # shellcheck disable=SC2016 # the script's own
     printf '#!/bin/sh\ncase "$*" in *query-gpu=name*) echo "Fake H200";; -L) echo "GPU 0: a"; echo "GPU 1: b";; esac\n' >bin/nvidia-smi
     chmod +x bin/nvidia-smi
-    PATH=$PWD/bin:$PATH FAKE_CARDS=2 CC=/nonexistent run "$ROOT/scripts/gpu-check" --build "$EVENLOAD_BUILD/cards" --prefix "$PWD/none" --budget 1500 --out "$PWD/out"
-    local part
-    for part in devices absent modes verify graph nccl; do grep -qE "^$part +ok " out/summary.txt || { cat out/summary.txt && show; }; done
-    [[ $(<out/summary.txt) == *"Fake H200"* && $(grep -cE '^[a-z]+ +(ok|failed|skipped) ' out/summary.txt) -eq 18 ]] || show
+    PATH=$PWD/bin:$PATH FAKE_CARDS=2 CC=/nonexistent run "$ROOT/scripts/gpu-check" --build "$EVENLOAD_BUILD/cards" --prefix "$PWD/none" --budget 1500 \
+        --out "$PWD/out" "$@"
+    for part in "${parts[@]}"; do grep -qE "^$part +ok " out/summary.txt || { cat out/summary.txt out/"$part".log && show; }; done
+    grep -qE '^verify .* checks passed, .* cells on cards' out/summary.txt || { cat out/summary.txt && show; }
+    [[ $(<out/summary.txt) == *", fake-h200, "* && $(grep -cE '^[a-z]+ +(ok|failed|skipped) ' out/summary.txt) -eq $rows ]] || show
 }
 
 @test "a residual network's losses, the same way" {
+    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
+        echo "# long: a residual network by the part images: 8 s" >&3
+        skip "says little more than the modes' losses"
+    }
     part images
     [[ $status -eq 0 && $(<work/images.figure) == "loss off the CPU's by at most: f32 single "*"f64 single "* ]] || show
 }
