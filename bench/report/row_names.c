@@ -31,7 +31,8 @@ void el_table_mode(const json_t *trial, char *text, size_t bytes)
     const char *mode = el_json_text(trial, "mode", "?");
     double cap_bytes = el_json_number(trial, "config.bucket_cap_bytes");
     bool view = strcmp(el_json_text(trial, "config.bucket_view", "off"), "on") == 0;
-    snprintf(text, bytes, "%s%s", mode, view ? " view" : "");
+    bool graph = el_json_is(trial, "config.graph", "on");
+    snprintf(text, bytes, "%s%s%s", mode, view ? " view" : "", graph ? " graph" : "");
     if (el_mode_takes(mode, "bucket-mb") && !isnan(cap_bytes) && cap_bytes != EL_BUCKET_CAP_BYTES)
         el_text_append(text, bytes, " %.4gM", cap_bytes / (1 << 20));
     const char *fixes = el_json_text(trial, "config.dp_fix", "none");
