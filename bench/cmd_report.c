@@ -4,6 +4,7 @@
 #include "bench/base/io.h"
 #include "bench/base/text.h"
 #include "bench/commands.h"
+#include "bench/explain/explain.h"
 #include "bench/page/page.h"
 #include "bench/plot/plot.h"
 
@@ -11,6 +12,8 @@
 static void draw_missing(const char *dir)
 {
     char picture[EL_PATH_BYTES + 32];
+    snprintf(picture, sizeof picture, "%s/plots/explain.svg", dir);
+    if (access(picture, R_OK) == 0) return;
     snprintf(picture, sizeof picture, "%s/plots/memory.svg", dir);
     if (access(picture, R_OK) != 0) el_say_not_drawn(el_plot_run(dir, false, NULL), stdout);
 }
@@ -45,13 +48,27 @@ static enum el_status write_pages(const struct pages *pages, const char *markdow
     return EL_OK;
 }
 
+/* A run's document; of a folder of `explain` one without trials that has what it found. */
+static enum el_status read_folder(const struct el_options *options, json_t **run_p)
+{
+    char path[EL_PATH_BYTES + 16];
+    json_t *explained, *environment;
+    snprintf(path, sizeof path, "%s/explain.json", options->dir);
+    if (access(path, F_OK) != 0) return el_read_records("report", options, run_p);
+    EL_TRY(el_options_check_records_alone("report", options));
+    EL_TRY(el_explain_read(path, &explained));
+    environment = json_object_get(explained, "environment");
+    *run_p = json_pack("{s:o, s:O?, s:[]}", "explained", explained, "environment", environment, "trials");
+    return *run_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for the page's document");
+}
+
 enum el_status el_cmd_report(struct el_options *options, int *exit_status_p)
 {
     json_t *run;
     (void)exit_status_p;
     if (!options->dir[0])
         return el_fail(EL_ERR_INVALID, "report: which run? give its folder: evenload report results/...");
-    EL_TRY(el_read_records("report", options, &run));
+    EL_TRY(read_folder(options, &run));
     enum el_status status = write_pages(&(struct pages){run, options->dir}, options->regress.markdown);
     json_decref(run);
     return status;

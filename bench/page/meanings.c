@@ -15,6 +15,8 @@ static const struct {
     {"utilization", "Share of the step in which each device's compute stream worked."},
     {"stages", "One step of each stage: forward, backward and bubbles."},
     {"accuracy", "Accuracy on held-out samples against seconds of training."},
+    {"loading", "When each batch was made and taken, without workers and with them."},
+    {"explain", "From one step to another, part by part; whiskers: 95 % intervals; pale: 0 is in it."},
     {"scale", "Speed-up and efficiency against one device, with 95 % intervals."},
     /* trials */
     {"mode", "How training is spread over devices; 'evenload modes' says what each does."},

@@ -9,6 +9,8 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
+#include "bench/explain/difference.h"
+#include "bench/explain/explain.h"
 #include "bench/page/html.h"
 #include "bench/page/meanings.h"
 #include "bench/page/outcome.h"
@@ -146,6 +148,7 @@ static const struct section {
      {NULL},
      communicating,
      {of_trial, el_report_comm_columns}},
+    {"loading", "Loading", "One worker's batches and the step's, in turn.", {"loading"}, NULL, {NULL}},
     {"accuracy", "Accuracy", "Accuracy against seconds of training.", {"accuracy"}, NULL, {NULL}},
     {"scaling", "Scaling", "Speed-up and efficiency at each number of devices.", {"scale"}, scaled, {el_scale_columns}},
     {"commands", "Commands", "Each trial again, alone.", {NULL}, all, {commands}},
@@ -208,6 +211,35 @@ static void put_section(struct page *page, const struct section *section)
     json_decref(rows);
 }
 
+/* What `explain` found, as it prints it; to be freed. A folder of its own has nothing else. */
+static char *explained_text(const json_t *explained)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&text, &bytes);
+    if (!memory) return NULL;
+    if (el_json_is(explained, "kind", "difference"))
+        el_difference_print(explained, memory);
+    else
+        el_explain_print(explained, memory);
+    fclose(memory);
+    return text;
+}
+
+static void put_explained(struct page *page, const json_t *explained)
+{
+    char *text = explained_text(explained), *rest = text, *line;
+    fputs("<section id=\"explained\">\n<h2>From one step to the other</h2>\n", page->out);
+    put_picture(page, "explain");
+    fputs("<pre>", page->out);
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        el_html_text(page->out, line);
+        fputc('\n', page->out);
+    }
+    fputs("</pre>\n</section>\n", page->out);
+    free(text);
+}
+
 /* ---- head ---- */
 
 static void put_environment(FILE *out, const json_t *environment)
@@ -253,19 +285,30 @@ static void put_body(struct page *page, const char *title, const struct el_outco
     }
     fputs("</p>\n", page->out);
     el_outcome_html(outcome, page->out);
-    for (int i = 0; i < N_SECTIONS; i++) put_section(page, &sections[i]);
+    const json_t *explained = json_object_get(page->run, "explained");
+    for (int i = 0; i < N_SECTIONS && !explained; i++) put_section(page, &sections[i]);
+    if (explained) put_explained(page, explained);
     put_environment(page->out, json_object_get(page->run, "environment"));
     fputs("<footer>The plots again: <code>evenload plot ", page->out);
     el_html_text(page->out, page->dir);
-    fputs("</code>. The figures lie beside this page, in results.json, trials.csv and devices.csv.</footer>\n</main>\n"
-          "<script>\n",
-          page->out);
+    fprintf(page->out, "</code>. The figures lie beside this page, in %s.</footer>\n</main>\n<script>\n",
+            explained ? "explain.json" : "results.json, trials.csv and devices.csv");
+}
+
+static void page_title(const struct page *page, char title[EL_TITLE_BYTES])
+{
+    const json_t *explained = json_object_get(page->run, "explained");
+    if (explained)
+        snprintf(title, EL_TITLE_BYTES, "%s, batch %.0f", el_json_text(explained, "model", "?"),
+                 el_json_number(explained, "global_batch"));
+    else
+        el_data_title(page->trials, title);
 }
 
 static enum el_status put_page(struct page *page, const char *scripts, const struct el_outcome *outcome)
 {
     char path[EL_PATH_BYTES + 32], title[EL_TITLE_BYTES];
-    el_data_title(page->trials, title);
+    page_title(page, title);
     put_head(page, title);
     snprintf(path, sizeof path, "%s/report.css", scripts);
     EL_TRY(el_html_file(page->out, path));
@@ -301,10 +344,14 @@ enum el_status el_page_markdown(const json_t *run, FILE *out)
     json_t *rows = measured(&page);
     enum el_status status = el_outcome_of(run, &outcome);
     if (status == EL_OK) {
-        el_data_title(page.trials, title);
+        const json_t *explained = json_object_get(run, "explained");
+        char *text = explained ? explained_text(explained) : NULL;
+        page_title(&page, title);
         fprintf(out, "### evenload: %s\n\n%s\n\n", title, outcome.verdict);
         el_markdown_list(out, outcome.sentences, '*');
-        el_markdown_table(out, el_report_trial_columns, rows, page.trials);
+        if (text) fprintf(out, "```\n%s```\n", text);
+        if (!text) el_markdown_table(out, el_report_trial_columns, rows, page.trials);
+        free(text);
         fputc('\n', out);
         el_markdown_list(out, outcome.failed, '!');
         el_markdown_list(out, outcome.warnings, '!');

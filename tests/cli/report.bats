@@ -91,8 +91,8 @@ PYTHON
     refuses "report: which run? give its folder" "$EVENLOAD" report
     mkdir empty
     refuses "empty/results.json could not be read: No such file" "$EVENLOAD" report empty
-    echo '{}' >empty/explain.json
-    refuses "empty is a folder of 'evenload explain': report reads those of run, compare, scale and imbalance" "$EVENLOAD" report empty
+    echo '{}' >empty/comm.json
+    refuses "empty is a folder of 'evenload comm': report reads those of run, compare, scale and imbalance" "$EVENLOAD" report empty
     cp -r "$REFERENCE" r
     mkdir r/report.html
     refuses "r/report.html could not be written: Is a directory" "$EVENLOAD" report r
@@ -134,4 +134,17 @@ HTML
         timeout 60 chromium --headless --no-sandbox --disable-gpu --window-size=1400,900 --virtual-time-budget=5000 --dump-dom "file://$PWD/page.html#$width" >dom 2>log || { cat log; show; }
         grep -q "<title>0 true true true</title>" dom || { grep -o '<title>.*</title>' dom && show; }
     done
+}
+
+@test "a folder of explain has its waterfall and its tables on a page" {
+    local kept=$BATS_TEST_DIRNAME/../../results/reference
+    cp -r "$kept/explain-mlp" e
+    run --separate-stderr "$EVENLOAD" report e
+    [[ $status -eq 0 && $output == "e/report.html "* && -z $stderr ]] || show
+    parsed e/report.html e >page || show
+    grep -q "^What makes dp slower than ddp, cause by cause" page && grep -q "^replicas *2.52 *0.11 - 4.93" page || { cat page && false; }
+    "$EVENLOAD" explain "$kept/cpu-2-cores:dp:64" "$kept/cpu-2-cores:ddp:64" --out two >/dev/null
+    run --separate-stderr "$EVENLOAD" report two --markdown two.md
+    [[ $status -eq 0 ]] || show
+    grep -q "From A to B: textcnn, batch 64" two/report.html && grep -q "^compute " two.md
 }
