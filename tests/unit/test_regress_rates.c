@@ -164,12 +164,12 @@ static double unpaired_pct(double spread, int sessions, double effect, int trial
     return 100.0 * found / trials;
 }
 
-/* How many sessions a question gets: in the short run a third of what it takes to promise a rate, a fortieth under a
+/* How many sessions a question gets: in the short run a third of what it takes to promise a rate, a tenth under a
  * sanitizer; in the long run seven times as many. */
 static int trials_of(int usual)
 {
     const char *long_run = getenv("EVENLOAD_LONG"), *sanitizer = getenv("EVENLOAD_SANITIZER");
-    if (sanitizer != NULL && *sanitizer && strcmp(sanitizer, "none") != 0) return usual / 40;
+    if (sanitizer != NULL && *sanitizer && strcmp(sanitizer, "none") != 0) return usual / 10;
     return long_run != NULL && strcmp(long_run, "1") == 0 ? usual * 7 : usual / 3;
 }
 
