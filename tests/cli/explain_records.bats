@@ -7,7 +7,7 @@ ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 # records: two folders, a and b, with five launches each. B communicates 2 ms more, half of it waiting, and is idle 1 ms less; compute is 0.5 ms
 # slower beside communication; launches differ in compute alone, by -0.2 to 0.2 ms in A and by twice that in B.
 make_records() {
-    python3 - "$@" <<'END'
+    python3 - <<'END'
 import json, os, sys
 WOBBLE = [-0.2, -0.1, 0, 0.1, 0.2]
 def member(compute, exposed, skew, data, idle, contention, wobble, bubble=None):
