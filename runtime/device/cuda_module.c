@@ -26,6 +26,9 @@ static const char *advice_of(int code)
         return "; start the fabric manager (nvidia-fabricmanager), which cards with NVSwitch need";
     case EL_CUDA_ERROR_DRIVER_MISMATCH:
         return "; the driver's library and its kernel module differ: load the module again, or start the machine again";
+    case EL_CUDA_ERROR_COMPATIBILITY:
+        return "; the container's own libcuda.so (cuda-compat) does not go with this card: leave its folder out of "
+               "LD_LIBRARY_PATH, or update the driver";
     case EL_CUDA_ERROR_UNKNOWN:
         return "; load the kernel module nvidia_uvm again, or start the machine again";
     default:

@@ -24,18 +24,51 @@ static int64_t number_of(const char *name, int64_t otherwise)
     return text && *text ? strtoll(text, NULL, 10) : otherwise;
 }
 
-/* As CUDA: numbers up to the first that is none of a card's. */
+/* Whether a word of so many letters is a card's name, or its beginning: "GPU-fa0b". */
+static bool is_name_of(int number, const char *word, size_t length)
+{
+    unsigned char bytes[16];
+    char name[48];
+    size_t used = (size_t)snprintf(name, sizeof name, machine.mig ? "MIG" : "GPU");
+    cards_uuid(number, bytes);
+    for (int i = 0; i < 16; i++)
+        used += (size_t)snprintf(name + used, sizeof name - used, "%s%02x",
+                                 i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", bytes[i]);
+    return length > 4 && length <= used && strncmp(name, word, length) == 0;
+}
+
+/* The card that one word names; -1: none, or several. Parts of cards (MIG) have no numbers. */
+static int card_of(const char *word, size_t length, int n)
+{
+    int found = -1;
+    char *end;
+    long number = strtol(word, &end, 10);
+    if (end == word + length && length > 0) return !machine.mig && number >= 0 && number < n ? (int)number : -1;
+    for (int i = 0; i < n; i++) {
+        if (!is_name_of(i, word, length)) continue;
+        if (found >= 0) return -1;
+        found = i;
+    }
+    return found;
+}
+
+/* As CUDA: numbers or names, up to the first that is none of a card's; with one named twice there is none. */
 static void choose_visible(int n)
 {
     const char *at = getenv("CUDA_VISIBLE_DEVICES");
     machine.n_cards = 0;
     for (int i = 0; !at && i < n; i++) machine.cards[machine.n_cards++].number = i;
     while (at && *at && machine.n_cards < CARDS_MAX) {
-        char *end;
-        long number = strtol(at, &end, 10);
-        if (end == at || number < 0 || number >= n) return;
-        machine.cards[machine.n_cards++].number = (int)number;
-        at = *end == ',' ? end + 1 : "";
+        size_t length = strcspn(at, ",");
+        int number = card_of(at, length, n);
+        if (number < 0) return;
+        for (int i = 0; i < machine.n_cards; i++)
+            if (machine.cards[i].number == number) {
+                machine.n_cards = 0;
+                return;
+            }
+        machine.cards[machine.n_cards++].number = number;
+        at += length + (at[length] == ',');
     }
 }
 
@@ -44,11 +77,11 @@ static void read_settings(void)
     const char *model = getenv("FAKE_CARDS_MODEL"), *loading = getenv("CUDA_MODULE_LOADING");
     int64_t n = number_of("FAKE_CARDS", 0);
     machine.n_machine = n > CARDS_MAX ? CARDS_MAX : (int)n;
-    choose_visible(machine.n_machine);
     machine.bytes = (size_t)number_of("FAKE_CARDS_BYTES", (int64_t)1 << 30);
     machine.guest_bytes = (size_t)number_of("FAKE_CARDS_GUEST", 0);
     machine.peer = number_of("FAKE_CARDS_PEER", 1) != 0;
     machine.mig = number_of("FAKE_CARDS_MIG", 0) != 0;
+    choose_visible(machine.n_machine);
     machine.seed = (uint64_t)number_of("FAKE_CARDS_SEED", 0);
     machine.blocking = number_of("CUDA_LAUNCH_BLOCKING", 0) != 0;
     machine.eager = loading && strcmp(loading, "EAGER") == 0;

@@ -27,6 +27,7 @@ of_trial() { # of_trial EXPRESSION
             [[ ${#stderr_lines[@]} -eq 1 && ! -e out ]] || show
         done
     done
+    FAKE_CARDS_FAIL="cudaGetDeviceCount:*:1/1=804" refuses "(cuda-compat) does not go with this card" "$CARDS" run --out out
     "$CARDS" run --devices cpu:1 "${TINY[@]}" --out out >/dev/null
 }
 
@@ -41,6 +42,16 @@ of_trial() { # of_trial EXPRESSION
     need_cards
     FAKE_CARDS_FAIL='cudaFree:*:1/1=46' run "$CARDS" run --mode single "${TINY[@]}" --out out
     [[ $status -eq 2 && $(of_trial 't["status"], t["reason"]') == "absent "*"another process has the card for itself"* ]] || show
+}
+
+# By the beginning of their names too, as CUDA takes them; one that is named twice hides all.
+@test "cards are taken in the order in which CUDA_VISIBLE_DEVICES names them" {
+    need_cards
+    local names
+    names=$(python3 -c 'print(*["GPU-%02x%02x" % tuple((0xfa + 17 * i + n) % 256 for i in range(2)) for n in (1, 0)], sep=",")')
+    CUDA_VISIBLE_DEVICES=$names "$CARDS" run --mode single "${TINY[@]}" --devices cuda:0, --out out >/dev/null
+    [[ $(of_trial 't["per_device"][0]["uuid"]') == "${names%,*}"* ]] || { of_trial 't["per_device"][0]' && show; }
+    CUDA_VISIBLE_DEVICES=0,0 refuses "no GPU that this process may use" "$CARDS" run --mode single --devices cuda:0, --out none
 }
 
 # ranks COMMAND...: two ranks, each with what CUDA_VISIBLE_DEVICES of SEES[rank] shows it.

@@ -22,6 +22,7 @@ _Static_assert((int)EL_CUDA_ERROR_NOT_READY == (int)cudaErrorNotReady, "CUDA's c
 _Static_assert((int)EL_CUDA_ERROR_PEER_ALREADY == (int)cudaErrorPeerAccessAlreadyEnabled, "CUDA's codes");
 _Static_assert((int)EL_CUDA_ERROR_SYSTEM_NOT_READY == (int)cudaErrorSystemNotReady, "CUDA's codes");
 _Static_assert((int)EL_CUDA_ERROR_DRIVER_MISMATCH == (int)cudaErrorSystemDriverMismatch, "CUDA's codes");
+_Static_assert((int)EL_CUDA_ERROR_COMPATIBILITY == (int)cudaErrorCompatNotSupportedOnDevice, "CUDA's codes");
 _Static_assert((int)EL_CUDA_ERROR_UNKNOWN == (int)cudaErrorUnknown, "CUDA's codes");
 
 static int driver_version(int *version_p)
