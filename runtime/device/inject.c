@@ -25,12 +25,12 @@ static enum el_status take(struct el_device *device, int64_t bytes)
 enum el_status el_inject_open(struct el_device *device)
 {
     const struct el_inject *inject = &device->spec.inject;
-    if (device->ops->async && (inject->stretch > 1 || inject->op_stretch > 1 || inject->wrong != 0))
-        return el_fail(
-            EL_ERR_INVALID,
-            "%s: kernels can be slowed down, and numbers made wrong, on CPU devices only: inject delay, leak or "
-            "oversize",
-            device->name);
+    bool in_ops = inject->stretch > 1 || inject->op_stretch > 1 || inject->pause_ms > 0 || inject->wrong != 0;
+    if (device->ops->async && in_ops)
+        return el_fail(EL_ERR_INVALID,
+                       "%s: kernels can be slowed down or begin later, and numbers made wrong, on CPU devices only: "
+                       "inject delay, leak or oversize",
+                       device->name);
     return take(device, device->spec.inject.oversize_bytes);
 }
 

@@ -103,6 +103,13 @@ ranks() {
     [[ $status -eq 2 && $output == *"--graph on and --pin-memory off"* && ! -e both ]] || show
 }
 
+@test "a disturbance that a GPU cannot have is refused, not left out" {
+    need_cards
+    run "$CARDS" run --mode single --devices cuda:1 "${TINY[@]}" --inject pause=momentum:5 --out out
+    [[ $status -eq 1 ]] || show
+    [[ $output == *"kernels can be slowed down or begin later, and numbers made wrong, on CPU devices only"* ]] || show
+}
+
 @test "a convolution that cuDNN cannot do after all goes by cuBLAS, and the record says so" {
     need_cards
     FAKE_CARDS_FAIL=cudnnConvolution:0:1/1=3000 "$CARDS" run --mode single "${TINY[@]}" --out out >/dev/null

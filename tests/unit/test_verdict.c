@@ -286,6 +286,17 @@ static void sums_that_round_otherwise_are_no_ground_for_suspicion(void **state)
     is_verdict(repeats, "suspect", "[\"loss\"]", "not deterministic");
 }
 
+static void what_grows_in_steps_without_a_warm_up_is_no_leak(void **state)
+{
+    (void)state;
+    json_t *repeats = clean();
+    set(repeats, 4, "members.1.memory", "grown_bytes", json_integer(32 << 20));
+    json_object_set_new(json_array_get(repeats, 0), "warmup_step_ms", json_pack("[f]", 9.5));
+    is_verdict(json_deep_copy(repeats), "suspect", "[\"grown\"]", "a leak");
+    json_object_set_new(json_array_get(repeats, 0), "warmup_step_ms", json_array());
+    is_verdict(repeats, "valid", "[]", "");
+}
+
 /* What could not be checked is not valid; a frequency that the machine does not tell is. */
 static void what_was_not_checked_is_a_verdict(void **state)
 {
@@ -402,6 +413,7 @@ int main(void)
         cmocka_unit_test(a_clean_trial_is_valid),
         cmocka_unit_test(each_defect_is_found_alone),
         cmocka_unit_test(every_rule_has_its_defect),
+        cmocka_unit_test(what_grows_in_steps_without_a_warm_up_is_no_leak),
         cmocka_unit_test(what_was_not_checked_is_a_verdict),
         cmocka_unit_test(sums_that_round_otherwise_are_no_ground_for_suspicion),
         cmocka_unit_test(short_windows_are_taken_together),
