@@ -152,8 +152,8 @@ static void say_answer(const json_t *answer, const json_t *document, FILE *out)
     double without = el_json_number(answer, "without_pct"), workers = el_json_number(answer, "workers");
     double step_ms = el_json_number(answer, "step_ms"), without_step_ms = el_json_number(answer, "without_step_ms");
     const char *cache = el_json_text(answer, "page_cache", "?");
-    const char *by = el_json_number(document, "launches") > 1 ? "in the launches after the one that chose it"
-                                                              : "in the one launch that chose it (give --repeats 3)";
+    const char *by = el_json_number(document, "launches") > 1 ? "(chosen by the first launch, measured by the others)"
+                                                              : "(chosen and measured by one launch: give --repeats 3)";
     if (isnan(workers)) {
         el_text_say("", "  ", COLUMNS, out,
                     "With a %s page cache no number of workers that was measured hides loading (below %g %% of the "
@@ -168,8 +168,7 @@ static void say_answer(const json_t *answer, const json_t *document, FILE *out)
     } else {
         el_text_say("", "  ", COLUMNS, out,
                     "Recommended with a %s page cache: --workers %.0f --prefetch %.0f. Exposed loading is then %.2g %% "
-                    "of the step %s; "
-                    "without workers it is %.1f %%. A step takes %.3g ms instead of %.3g.%s",
+                    "of the step %s; without workers it is %.1f %%. A step takes %.3g ms instead of %.3g.%s",
                     cache, workers, el_json_number(answer, "prefetch"), el_json_number(answer, "exposed_pct"), by,
                     without, step_ms, without_step_ms, step_ms < without_step_ms ? "" : SLOWER);
         say_slowest(answer, out);
