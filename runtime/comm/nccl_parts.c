@@ -27,7 +27,7 @@ static enum el_status take_place(struct el_nccl_member *member, struct el_comm_s
         el_nccl_check(whole->api, whole->api->comm_place(comm, &split->rank, &split->size), "nccl comm_place");
     if (status == EL_OK && split->size > 1)
         status = el_nccl_group_create(whole->api, 1, split->rank, split->size, &part);
-    if (status != EL_OK || split->size == 1) {
+    if (status != EL_OK || split->size <= 1) {
         whole->api->comm_destroy(comm);
         return status;
     }
