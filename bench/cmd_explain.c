@@ -30,6 +30,33 @@ static enum el_status show(const struct el_options *options, const struct el_sto
     return EL_OK;
 }
 
+/* NULL: the command has no such option. */
+static const struct el_option_row *row_of(unsigned command, const char *name, size_t length)
+{
+    for (const struct el_option_row *row = el_option_rows(); row->name; row++)
+        if ((row->commands & command) && strlen(row->name) == length && !strncmp(row->name, name, length)) return row;
+    return NULL;
+}
+
+/* The two modes by themselves, of the same job. */
+static void say_compare(const struct el_options *options)
+{
+    struct el_options next;
+    char value[EL_PATH_BYTES];
+    el_options_defaults(EL_CMD_COMPARE, &next);
+    enum el_status status = el_option_set(row_of(EL_CMD_COMPARE, "modes", strlen("modes")), "dp,ddp", &next);
+    for (const struct el_option_row *row = el_option_rows(); row->name && status == EL_OK; row++) {
+        const struct el_option_row *theirs = row_of(EL_CMD_COMPARE, row->name, strlen(row->name));
+        bool ours_too = !strcmp(row->name, "batch") && !el_option_given(options, "batch-per-device");
+        if (!(row->commands & EL_CMD_EXPLAIN) || !theirs) continue;
+        if (!ours_too && !el_option_given(options, row->name)) continue; /* compare's own batches are several */
+        el_option_show(row, options, value, sizeof value);
+        if (*value) status = el_option_set(theirs, value, &next);
+    }
+    printf("\n");
+    if (status == EL_OK) el_say_next(EL_CMD_COMPARE, &next, "    (memory and communication of both)");
+}
+
 static enum el_status measure(const struct el_options *options, const struct el_trial_set *set, int *exit_status_p)
 {
     struct el_store store = {.locked = false};
@@ -45,12 +72,23 @@ static enum el_status measure(const struct el_options *options, const struct el_
         json_t *document = el_explain_document(&set->trials[0], samples);
         status =
             document ? show(options, &store, document, el_explain_print) : el_fail_errno("what explains dp's step");
-        if (status == EL_OK && !options->json)
-            printf("\nNext: %s compare --modes dp,ddp    (memory and communication of both)\n", el_program_word());
+        if (status == EL_OK && !options->json) say_compare(options);
         json_decref(document);
     }
     json_decref(samples);
     return status;
+}
+
+/* Of run's options, " --model mlp --trace t", those that explain has too. */
+static void keep_explains(const char *words, char *text, size_t bytes)
+{
+    text[0] = 0;
+    for (const char *at = words, *next; *at; at = next) {
+        next = strstr(at + 1, " --");
+        if (!next) next = at + strlen(at);
+        const char *name = at + strspn(at, " -");
+        if (row_of(EL_CMD_EXPLAIN, name, strcspn(name, " "))) el_text_append(text, bytes, "%.*s", (int)(next - at), at);
+    }
 }
 
 /* What measures the two again, so that more is known; else the second one device by device. */
@@ -60,13 +98,13 @@ static void say_next(const json_t *document, const struct el_side *b)
     const char *dp = el_json_text(document, "a.command", "");
     const char *slash = strrchr(b->record, '/'), *command = el_json_text(document, "b.command", "");
     bool ours = !el_json_text(document, "a.framework", NULL) && !el_json_text(document, "b.framework", NULL);
-    char dir[EL_PATH_BYTES], word[EL_WORD_BYTES];
+    char dir[EL_PATH_BYTES], word[EL_WORD_BYTES], kept[2 * EL_PATH_BYTES];
     snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - b->record) : 1, slash ? b->record : ".");
     printf("\n");
-    if (!strncmp(dp, run_dp, strlen(run_dp)) && el_json_is(document, "b.mode", "ddp"))
-        el_text_line(stdout, "Next: %s explain%s    (dp's step, cause by cause)", el_program_word(),
-                     dp + strlen(run_dp));
-    else if (*command && el_json_text(document, "ci_reason", NULL) && ours)
+    if (!strncmp(dp, run_dp, strlen(run_dp)) && el_json_is(document, "b.mode", "ddp")) {
+        keep_explains(dp + strlen(run_dp), kept, sizeof kept);
+        el_text_line(stdout, "Next: %s explain%s    (dp's step, cause by cause)", el_program_word(), kept);
+    } else if (*command && el_json_text(document, "ci_reason", NULL) && ours)
         el_text_line(stdout, "Next: %s --repeats 5    (and A so too: for intervals)", command);
     else
         el_text_line(stdout, "Next: %s report %s", el_program_word(), el_shell_word(dir, word, sizeof word));

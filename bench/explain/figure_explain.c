@@ -116,6 +116,17 @@ static void make_title(const json_t *document, bool is_dp, char title[EL_TITLE_B
                  el_data_label(el_json_text(document, "b.mode", "?")).text, model.text, batch);
 }
 
+/* NULL: there is nothing to warn of. In virtual time no interval is needed. */
+static const char *foot_of(const json_t *document, bool is_dp, double low)
+{
+    bool known = json_is_array(el_json_at(document, is_dp ? "whole.ci95" : "parts.0.ci95"));
+    bool virtual = !strncmp(el_json_text(document, "devices.0", ""), "sim", strlen("sim"));
+    if (!known && !virtual)
+        return low > 0 ? "No intervals: what is chance is not known. The axis does not begin at 0."
+                       : "No intervals: what is chance is not known.";
+    return low > 0 ? "The axis does not begin at 0." : NULL;
+}
+
 static enum el_status write_explain(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)
 {
     (void)figure;
@@ -127,9 +138,7 @@ static enum el_status write_explain(const struct el_figure *figure, const json_t
     if (!(fall.bars[0].to > 0)) return EL_OK;
     find_extent(&fall, &low, &high);
     make_title(document, is_dp, title);
-    el_data_about(file,
-                  &(struct el_data_about){title, NULL, fall.n + 1, WIDTH_IN_BARS,
-                                          low > 0 ? "The axis does not begin at 0." : NULL},
+    el_data_about(file, &(struct el_data_about){title, NULL, fall.n + 1, WIDTH_IN_BARS, foot_of(document, is_dp, low)},
                   ", lowest, highest ms, what the bars are");
     fprintf(file, "\t%.6g\t%.6g\t%s\n", low, high, is_dp ? "cause taken away, in turn" : "part of the step");
     el_data_block(

@@ -98,13 +98,16 @@ void el_explain_print(const json_t *document, FILE *out)
                  el_json_text(document, "model", "?"), el_json_number(document, "global_batch"), n, launches,
                  launches == 1 ? "" : "es", el_json_number(document, "blocks_per_launch"));
     if (*inject) el_text_line(out, "! disturbed on purpose: --inject %s", inject);
-    if (el_json_number(document, "others_waited_pct") > BUSY_PCT)
+    bool virtual = !strncmp(el_json_text(document, "devices.0", ""), "sim", strlen("sim"));
+    if (!virtual && el_json_number(document, "others_waited_pct") > BUSY_PCT)
         el_text_line(
             out, "! other programs took up to %.0f %% of a core meanwhile: on a quiet machine intervals are narrower",
             el_json_number(document, "others_waited_pct"));
     fputc('\n', out);
     print_times(document, out);
     print_words(document, out);
-    if (launches < 5) fprintf(out, "An interval needs five launches (--repeats).\n");
+    if (launches < 5)
+        fprintf(out, virtual ? "In virtual time launches do not scatter: one is enough.\n"
+                             : "An interval needs five launches (--repeats).\n");
     print_memory(document, out);
 }

@@ -52,6 +52,13 @@ END
     [[ $(json e/explain.json 'd["kind"], d["launches"], len(d["steps"]), len(d["steps"][0]["samples_ms"])') == "('explain', 1, 13, 1)" ]] || show
     run --separate-stderr "$EVENLOAD" plot e # without gnuplot here, but it knows what there is to draw
     [[ $status -eq 2 && $stderr == "evenload: gnuplot is not installed"*"the data files lie in e/plots"* ]] || show
+    grep -q "No intervals: what is chance is not known" e/plots/explain.dat || { cat e/plots/explain.dat && false; }
+}
+
+@test "in virtual time no interval is asked for, and the next command is of the same job" {
+    run --separate-stderr "$EVENLOAD" explain "${SMALL[@]}" --devices sim:2 --inject 'pause=thread:1' --out e
+    [[ $status -eq 0 && $output == *"In virtual time launches do not scatter"* && $output != *"other programs took"* ]] || show
+    [[ $output == *"Next: "*"compare --modes dp,ddp --model mlp --devices sim:2 --batch 16 "*"--features 16 --hidden 8"* ]] || show
 }
 
 @test "explain refuses what it cannot take apart" {

@@ -29,7 +29,7 @@ def write(folder, mode, tags, scale, parts, **more):
              "command": "evenload run --mode " + mode, "repeats": repeats}
     trial.update(more)
     json.dump({"schema": 2, "environment": {"hostname": "h"}, "trials": [trial]}, open(folder + "/results.json", "w"))
-write("a", "dp", [{"param": 100, "grad": 40}], 1, (5.0, 1.0, 0.5, 0.5, 2.0, 0.0))
+write("a", "dp", [{"param": 100, "grad": 40}], 1, (5.0, 1.0, 0.5, 0.5, 2.0, 0.0), command="evenload run --mode dp --trace 'my t' --lr 0.1 --chakra et")
 write("b", "ddp", [{"param": 100, "grad": 0, "bucket": 30}, {"param": 9}], 2, (5.5, 3.0, 1.5, 0.5, 1.0, 0.5))
 write("other", "dp", [], 1, (5.0, 1.0, 0.5, 0.5, 2.0, 0.0), model="textcnn", global_batch=32)
 write("failed", "dp", [], 1, (5.0, 1.0, 0.5, 0.5, 2.0, 0.0), status="oom", reason="no room")
@@ -61,7 +61,7 @@ assert second["a_bytes"] is None and second["b_bytes"] == 9 and second["change_b
 END
     run --separate-stderr "$EVENLOAD" explain a/results.json b --out t
     [[ $status -eq 0 && $output == *"From A to B: mlp, batch 64"*"They differ in mode (dp, ddp)"*"exposed          0.50     1.50       1.00       1.00 - 1.00"* ]] || show
-    [[ $output == *"grad -3.8e-05, bucket +2.9e-05"* && $output == *"t/explain.json"*"Next: "*"explain    (dp's step, cause by cause)"* ]] || show
+    [[ $output == *"grad -3.8e-05, bucket +2.9e-05"* && $output == *"t/explain.json"*"Next: "*"explain --lr 0.1    (dp's step, cause by cause)"* ]] || show
     run --separate-stderr "$EVENLOAD" plot t
     [[ $status -eq 2 && $stderr == "evenload: gnuplot is not installed"*"the data files lie in t/plots"* ]] || show
     [[ $(grep -cE '^[0-9]+.*(step|added|saved)' t/plots/explain.dat) == 9 ]] || { cat t/plots/explain.dat && false; }
