@@ -112,7 +112,8 @@ enum el_status el_cmd_data(struct el_options *options, int *exit_status_p)
         el_data_files_take_back(&files);
         return status;
     }
-    snprintf(headline, sizeof headline, "%d trials, %d launches each, in turns", campaign.set.n, options->repeats);
+    snprintf(headline, sizeof headline, "%d trials, %d launch%s each, in turns", campaign.set.n, options->repeats,
+             options->repeats == 1 ? "" : "es");
     status = el_campaign_measure(&campaign, false, headline);
     return el_end_campaign(&campaign, status, "the same command and --out", show, exit_status_p);
 }

@@ -72,7 +72,8 @@ enum el_status el_cmd_scale(struct el_options *options, int *exit_status_p)
     EL_TRY(prepare(options));
     el_runner_catch_signals();
     EL_TRY(el_campaign_begin(&campaign, EL_CMD_SCALE, options));
-    snprintf(headline, sizeof headline, "%d trials, %d launches each, in turns", campaign.set.n, options->repeats);
+    snprintf(headline, sizeof headline, "%d trials, %d launch%s each, in turns", campaign.set.n, options->repeats,
+             options->repeats == 1 ? "" : "es");
     enum el_status status = el_campaign_measure(&campaign, true, headline);
     return el_end_campaign(&campaign, status, "the same command and --out", show_campaign, exit_status_p);
 }

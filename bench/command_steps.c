@@ -46,9 +46,9 @@ static enum el_status check_has_trials(const char *command, const char *dir)
         snprintf(path, sizeof path, "%s/%s.json", dir, others[i]);
         if (access(path, F_OK) == 0)
             return el_fail(EL_ERR_INVALID,
-                           "%s is a folder of 'evenload %s': %s reads those of run, compare, scale and "
-                           "imbalance",
-                           dir, others[i], command);
+                           "%s is a folder of 'evenload %s': %s reads those of run, compare, scale, "
+                           "imbalance%s",
+                           dir, others[i], command, strcmp(command, "report") ? " and data" : ", data and explain");
     }
     return EL_OK;
 }

@@ -145,6 +145,17 @@ static void say_slowest(const json_t *answer, FILE *out)
             !strcmp(stage, "decode") ? "decoding" : "putting batches together");
 }
 
+/* The most workers that were measured with this page cache. */
+static double most_workers(const json_t *rows, const char *cache)
+{
+    double most = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (el_json_is(row, "page_cache", cache)) most = fmax(most, el_json_number(row, "workers"));
+    }
+    return most;
+}
+
 static const char SLOWER[] = " That is no gain: workers and the device share cores, or something else was running.";
 
 static void say_answer(const json_t *answer, const json_t *document, FILE *out)
@@ -155,11 +166,14 @@ static void say_answer(const json_t *answer, const json_t *document, FILE *out)
     const char *by = el_json_number(document, "launches") > 1 ? "(chosen by the first launch, measured by the others)"
                                                               : "(chosen and measured by one launch: give --repeats 3)";
     if (isnan(workers)) {
+        double estimate = el_json_number(answer, "estimate");
+        bool more = !(estimate <= most_workers(json_object_get(document, "rows"), cache));
         el_text_say("", "  ", COLUMNS, out,
                     "With a %s page cache no number of workers that was measured hides loading (below %g %% of the "
-                    "step; without workers it is %.1f %%). By the stages %.0f would, on as many free cores: give "
-                    "--workers a longer list.",
-                    cache, EL_LOADING_HIDDEN_PCT, without, el_json_number(answer, "estimate"));
+                    "step; without workers it is %.1f %%). By the stages %.0f would, on as many free cores: %s.",
+                    cache, EL_LOADING_HIDDEN_PCT, without, estimate,
+                    more ? "give --workers a longer list"
+                         : "so many were measured, so cores were shared or something else was running");
         say_slowest(answer, out);
     } else if (workers == 0) {
         el_text_say("", "  ", COLUMNS, out,

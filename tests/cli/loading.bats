@@ -17,6 +17,8 @@ make_text() { for i in $(seq 40); do echo "$((i % 3)) word$i common word$((i / 2
     [[ $(json d/data.json 'd["rows"][0]["read_ms"] >= 8 and d["rows"][0]["exposed_ms"] >= 8 and d["rows"][0]["waits"]') == compute ]]
     [[ $(json d/data.json 'd["recommended"][0]["slowest_stage"], d["recommended"][0]["ms_per_read"] >= 1') == "('read', True)" ]]
     ! command -v gnuplot >/dev/null || [[ -s d/plots/loading.png ]]
+    run --separate-stderr "$EVENLOAD" report d
+    [[ $status -eq 0 && $(<d/report.html) == *">single w2<"* ]] || show
 }
 
 @test "every way of loading gives the same losses, in threads and in ranks" {

@@ -92,7 +92,7 @@ PYTHON
     mkdir empty
     refuses "empty/results.json could not be read: No such file" "$EVENLOAD" report empty
     echo '{}' >empty/comm.json
-    refuses "empty is a folder of 'evenload comm': report reads those of run, compare, scale and imbalance" "$EVENLOAD" report empty
+    refuses "empty is a folder of 'evenload comm': report reads those of run, compare, scale, imbalance, data and explain" "$EVENLOAD" report empty
     cp -r "$REFERENCE" r
     mkdir r/report.html
     refuses "r/report.html could not be written: Is a directory" "$EVENLOAD" report r
