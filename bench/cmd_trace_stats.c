@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
@@ -60,10 +61,20 @@ static int is_trace(const struct dirent *entry)
 static enum el_status add_folder(const char *folder, json_t *lanes)
 {
     struct dirent **entries;
+    char record[2 * EL_PATH_BYTES];
+    snprintf(record, sizeof record, "%s/results.json", folder);
+    if (access(record, F_OK) == 0)
+        return el_fail(EL_ERR_INVALID,
+                       "%s is a run's folder, with its record; its traces are where 'evenload run "
+                       "--trace DIR' wrote them: give that folder",
+                       folder);
     int n = scandir(folder, &entries, is_trace, versionsort);
     if (n < 0) return el_fail_errno("%s", folder);
-    enum el_status status =
-        n ? EL_OK : el_fail(EL_ERR_INVALID, "%s: no .json and no .json.gz is in it; give a folder of traces", folder);
+    enum el_status status = n ? EL_OK
+                              : el_fail(EL_ERR_INVALID,
+                                        "%s: no .json and no .json.gz is in it; give a folder of traces (as "
+                                        "run --trace writes; not of --chakra)",
+                                        folder);
     for (int i = 0; i < n; i++) {
         char path[2 * EL_PATH_BYTES];
         snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
