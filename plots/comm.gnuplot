@@ -29,7 +29,7 @@ set lmargin 10
 set rmargin 30
 set bmargin 4
 set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb "#dcdcdc"
-plot data index "copy" using 1:2 with lines linecolor rgb "#606060" dashtype 2 linewidth 1.4 title "limit: copying memory", \
+plot data index "copy" using 1:2 with lines linecolor rgb "#606060" dashtype 2 linewidth 1.4 title "copying memory", \
      for [k = 1:words(present)] data index "points" using 1:(strcol(4) eq word(present, k) ? $2 : NaN) with linespoints \
          pointtype 4 + k pointsize 0.6 linewidth 1.4 linecolor rgb ink(k) title word(present, k), \
      data index "sizes" using 1:(1):xtic(2) with points pointtype -1 notitle
