@@ -8,13 +8,14 @@
 #include "bench/commands.h"
 #include "bench/data/data.h"
 #include "bench/plot/plot.h"
+#include "bench/report/report.h"
 #include "bench/trial/sizes.h"
 
 static enum el_status show(struct el_campaign *c)
 {
     static const struct el_figure *const figure = &el_figure_loading;
     FILE *messages = c->options->json ? NULL : stdout;
-    char path[EL_PATH_BYTES];
+    char path[EL_PATH_BYTES], word[EL_WORD_BYTES];
     json_t *document = NULL;
     EL_TRY(el_loading_document(c, &document));
     el_store_path(&c->store, path, "data.json");
@@ -22,10 +23,14 @@ static enum el_status show(struct el_campaign *c)
     if (status == EL_OK && c->options->json) status = el_print_json(document, stdout);
     if (status == EL_OK && !c->options->json) {
         el_loading_print(document, stdout);
+        el_report_warnings(c->trials, "", stdout, false);
         fputc('\n', stdout);
         el_text_line(stdout, "%s", path);
     }
     if (status == EL_OK) el_say_not_drawn(el_plot_figures(&figure, 1, document, c->store.dir, messages), messages);
+    if (status == EL_OK && !c->options->json) fputc('\n', stdout);
+    if (status == EL_OK && !c->options->json)
+        el_text_line(stdout, "Next: %s report %s", el_program_word(), el_shell_word(c->store.dir, word, sizeof word));
     json_decref(document);
     return status;
 }

@@ -189,15 +189,6 @@ static void say_answer(const json_t *answer, const json_t *document, FILE *out)
     }
 }
 
-static void say_verdicts(const json_t *rows, FILE *out)
-{
-    size_t n = json_array_size(rows), doubted = 0;
-    for (size_t i = 0; i < n; i++) doubted += !el_json_is(json_array_get(rows, i), "verdict", "valid");
-    if (doubted)
-        el_text_say("! ", "  ", COLUMNS, out,
-                    "%zu of %zu trials are suspect, unchecked or failed: results.json says why", doubted, n);
-}
-
 void el_loading_print(const json_t *document, FILE *out)
 {
     const json_t *rows = json_object_get(document, "rows"), *answers = json_object_get(document, "recommended");
@@ -216,5 +207,4 @@ void el_loading_print(const json_t *document, FILE *out)
     print_rows(rows, out);
     fputc('\n', out);
     for (size_t i = 0; i < json_array_size(answers); i++) say_answer(json_array_get(answers, i), document, out);
-    say_verdicts(rows, out);
 }

@@ -52,6 +52,33 @@ static void print_times(const json_t *document, FILE *out)
     print_time("dp - ddp", json_object_get(document, "whole"), "ms", "ci95", out);
 }
 
+/* What the intervals say, in a sentence. Nothing where there are none. */
+static void print_answer(const json_t *document, FILE *out)
+{
+    const json_t *causes = json_object_get(document, "causes");
+    char names[256] = "";
+    bool known = false;
+    for (size_t c = 0; c < json_array_size(causes); c++) {
+        const json_t *cause = json_array_get(causes, c), *interval = json_object_get(cause, "ci95");
+        double low = json_number_value(json_array_get(interval, 0)),
+               high = json_number_value(json_array_get(interval, 1));
+        known = known || json_is_array(interval);
+        if (!json_is_array(interval) || (low <= 0 && high >= 0)) continue;
+        el_text_append(names, sizeof names, "%s%s (%.3g ms)", *names ? ", " : "", el_json_text(cause, "cause", "?"),
+                       el_json_number(cause, "ms"));
+    }
+    if (!known) return;
+    fputc('\n', out);
+    if (*names)
+        el_text_say("", "", EL_REPORT_COLUMNS, out,
+                    "Shown to make a difference, in turn: %s. No other cause is: its interval has 0 in it.", names);
+    else
+        el_text_say(
+            "", "", EL_REPORT_COLUMNS, out,
+            "No cause is shown to make a difference, in turn: each interval has 0 in it. More launches (--repeats) or "
+            "longer ones (--min-time) narrow them.");
+}
+
 static void print_words(const json_t *document, FILE *out)
 {
     const json_t *causes = json_object_get(document, "causes");
@@ -105,6 +132,7 @@ void el_explain_print(const json_t *document, FILE *out)
             el_json_number(document, "others_waited_pct"));
     fputc('\n', out);
     print_times(document, out);
+    print_answer(document, out);
     print_words(document, out);
     if (launches < 5)
         fprintf(out, virtual ? "In virtual time launches do not scatter: one is enough.\n"

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
@@ -47,17 +48,48 @@ struct kind {
     enum el_status (*write)(const struct el_trace_rank *rank, int64_t cycle, const char *path);
 };
 
+enum { FOLDER_BYTES = EL_PATH_BYTES + 32, FILE_BYTES = FOLDER_BYTES + 32 };
+
 /* The first cycle's files stand in the folder itself, where tools look for them. */
+static void name_folder(const struct kind *kind, int64_t cycle, char name[FOLDER_BYTES])
+{
+    snprintf(name, FOLDER_BYTES, "%s", kind->folder);
+    if (cycle > 0) snprintf(name, FOLDER_BYTES, "%s/cycle-%" PRId64, kind->folder, cycle + 1);
+}
+
+static void name_file(const struct kind *kind, int64_t cycle, int rank, char path[FILE_BYTES])
+{
+    char folder[FOLDER_BYTES];
+    name_folder(kind, cycle, folder);
+    snprintf(path, FILE_BYTES, "%s/%s%d%s", folder, kind->begins, rank, kind->ends);
+}
+
 static enum el_status write_cycle(const struct el_trace_rank *rank, const struct kind *kind, int64_t cycle)
 {
-    char path[EL_PATH_BYTES + 64], name[EL_PATH_BYTES + 32];
-    char advice[32];
-    snprintf(name, sizeof name, "%s", kind->folder);
-    if (cycle > 0) snprintf(name, sizeof name, "%s/cycle-%" PRId64, kind->folder, cycle + 1);
-    snprintf(path, sizeof path, "%s/%s%d%s", name, kind->begins, rank->rank, kind->ends);
+    char folder[FOLDER_BYTES], path[FILE_BYTES], advice[32];
+    name_folder(kind, cycle, folder);
+    name_file(kind, cycle, rank->rank, path);
     snprintf(advice, sizeof advice, "give another %s", kind->option);
-    EL_TRY(el_folder_make(name, advice));
+    EL_TRY(el_folder_make(folder, advice));
     return kind->write(rank, cycle, path);
+}
+
+static void remove_ranks(const struct kind *kind, int64_t cycle, int first)
+{
+    char path[FILE_BYTES];
+    do name_file(kind, cycle, first++, path);
+    while (unlink(path) == 0);
+}
+
+/* What a job of more ranks, or of more cycles, left in the folder before: tools take all files there for one job's. */
+static void remove_older(const struct kind *kind, int n_ranks, int64_t n_cycles)
+{
+    char folder[FOLDER_BYTES];
+    for (int64_t cycle = 0; cycle < n_cycles; cycle++) remove_ranks(kind, cycle, n_ranks);
+    do {
+        name_folder(kind, n_cycles, folder);
+        remove_ranks(kind, n_cycles++, 0);
+    } while (rmdir(folder) == 0);
 }
 
 static enum el_status write_rank(const struct el_job_measurement *m, int first,
@@ -79,9 +111,12 @@ static enum el_status write_rank(const struct el_job_measurement *m, int first,
     const struct kind kinds[] = {{"--trace", m->job->trial->trace, "rank-", ".json", el_trace_write},
                                  {"--chakra", m->job->trial->chakra, "rank.", ".et", el_chakra_write}};
     int64_t n_cycles = el_trace_cycles(&rank);
-    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
-        for (int64_t cycle = 0; *kinds[k].folder && cycle < n_cycles && cycle < CYCLES_MAX; cycle++)
-            EL_TRY(write_cycle(&rank, &kinds[k], cycle));
+    if (n_cycles > CYCLES_MAX) n_cycles = CYCLES_MAX;
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        if (!*kinds[k].folder || n_cycles == 0) continue;
+        for (int64_t cycle = 0; cycle < n_cycles; cycle++) EL_TRY(write_cycle(&rank, &kinds[k], cycle));
+        if (rank.rank == 0) remove_older(&kinds[k], m->open.layout.n_workers, n_cycles);
+    }
     return EL_OK;
 }
 

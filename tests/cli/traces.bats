@@ -110,6 +110,9 @@ assert {s["args"]["Peer"] for s, _ in pair(a, b)} == {1}
     [[ $(json o/results.json 'd["trials"][0]["profile"]["steps"]') == "[2, 5, 8]" ]]
     "$EVENLOAD" run "${SHORT[@]}" --out p >/dev/null
     [[ $(json p/results.json '"profile" in d["trials"][0]') == False ]]
+    touch t/rank-1.json t/rank-2.json t/mine.json # as a job of three ranks leaves them
+    "$EVENLOAD" run "${SHORT[@]}" --trace t --profile wait=2,active=1,repeat=2 --out q >/dev/null
+    [[ $(ls t) == $'cycle-2\nmine.json\nrank-0.json' ]]
 }
 
 @test "trace-stats: our own traces as the record has them, packed ones, PyTorch's, and clear words for what it cannot read" {
