@@ -2,8 +2,9 @@
  * between processes. Bit 0 of the word says "aborted", the rest counts, so that an abort both changes the word (a
  * sleeper wakes) and survives every later raise.
  *
- * Waiting spins for microseconds and then sleeps in the kernel: on few cores a polling wait takes the core from the
- * compute thread it waits for. Raising costs a system call only if somebody sleeps.
+ * Waiting spins for microseconds, then gives way to others on its core for as long as a sleeper takes to wake, and then
+ * sleeps in the kernel: on few cores a polling wait takes the core from the compute thread it waits for. Raising costs
+ * a system call only if somebody sleeps.
  *
  * All zeros is a flag at 0. What was written before a raise is seen by whoever saw the count (release, acquire).
  * Threads: one raises, any wait and abort. Units: nanoseconds. Errors: none.

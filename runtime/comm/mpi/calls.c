@@ -2,6 +2,7 @@
 #include "runtime/comm/mpi/calls.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -11,16 +12,22 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/mpi/watch.h"
 
-/* Measured with two ranks on two cores, a compute thread on each, 10.7 MB: 6.4 ms (and the compute thread keeps half of
- * its core, a fair share); with POLL_NS 5 us 11 ms, with 100 us between 8 and 24. Never sched_yield: it gives a whole
- * time slice to the compute thread each time, 500 ms (so the launcher turns mpi_yield_when_idle off, too). An MPI_Test
- * that found nothing works for less than WORKED_NS. In the first SPIN_NS nothing is asked but MPI: a small message is
- * there before a look at the thread's clock would be over. */
-enum { SPIN_NS = 5000, POLL_NS = 20000, NAP_NS = 20000, SLACK_NS = 1000, WORKED_NS = 3000, ABORT_WITHIN_S = 5 };
+/* How long a wait polls before it naps between polls: as long as a nap costs that somebody needs to be woken from.
+ * Where every rank has a core (own), 256 KiB take 83 us so, 230 with the times for cores that ranks share; where four
+ * ranks share two (shared), a step of 62 small all-reduces takes 33 ms, 57 with the longer times. Never sched_yield: it
+ * gives a whole time slice to the compute thread, for each poll. An MPI_Test that found nothing works for less than
+ * WORKED_NS. In the first spin_ns nothing is asked but MPI: a small message is there before a look at the thread's
+ * clock would be over. */
+enum { NAP_NS = 20000, SLACK_NS = 1000, WORKED_NS = 3000, ABORT_WITHIN_S = 5 };
+struct patience {
+    int64_t spin_ns, poll_ns;
+};
+static const struct patience own = {.spin_ns = 50000, .poll_ns = 100000}, shared = {.spin_ns = 5000, .poll_ns = 20000};
 
 static struct {
     pthread_mutex_t turn;
     bool used;
+    struct patience patience;
 } calls = {.turn = PTHREAD_MUTEX_INITIALIZER};
 
 enum el_status el_mpi_check(int code, const char *call)
@@ -101,10 +108,10 @@ enum el_status el_mpi_wait(MPI_Request *a, MPI_Request *b, struct el_mpi_alarm *
     bool done;
     EL_TRY(test(a, b, &done));
     int64_t moved_ns = el_clock_ns();
-    while (!done && el_clock_ns() - moved_ns < SPIN_NS) EL_TRY(test(a, b, &done));
+    while (!done && el_clock_ns() - moved_ns < calls.patience.spin_ns) EL_TRY(test(a, b, &done));
     while (!done) {
         EL_TRY(el_mpi_watch_check());
-        if (el_clock_ns() - moved_ns > POLL_NS) EL_TRY(el_mpi_pause(alarm));
+        if (el_clock_ns() - moved_ns > calls.patience.poll_ns) EL_TRY(el_mpi_pause(alarm));
         int64_t begin_ns = worked_ns();
         EL_TRY(test(a, b, &done));
         if (worked_ns() - begin_ns > WORKED_NS) moved_ns = el_clock_ns();
@@ -113,6 +120,21 @@ enum el_status el_mpi_wait(MPI_Request *a, MPI_Request *b, struct el_mpi_alarm *
 }
 
 /* ---- begin and end ---- */
+
+/* By what the ranks of this host may use together. */
+static enum el_status look_at_cores(struct patience *patience_p)
+{
+    MPI_Comm host;
+    int n_ranks;
+    cpu_set_t mine, all;
+    if (sched_getaffinity(0, sizeof mine, &mine) != 0) CPU_ZERO(&mine);
+    EL_MPI_TRY(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host));
+    EL_MPI_TRY(MPI_Comm_size(host, &n_ranks));
+    EL_MPI_TRY(MPI_Allreduce(&mine, &all, (int)sizeof mine, MPI_BYTE, MPI_BOR, host));
+    EL_MPI_TRY(MPI_Comm_free(&host));
+    *patience_p = CPU_COUNT(&all) >= n_ranks ? own : shared;
+    return EL_OK;
+}
 
 enum el_status el_mpi_start(int *rank_p, int *size_p, char *library, size_t bytes)
 {
@@ -129,7 +151,7 @@ enum el_status el_mpi_start(int *rank_p, int *size_p, char *library, size_t byte
     EL_MPI_TRY(MPI_Comm_size(MPI_COMM_WORLD, size_p));
     EL_MPI_TRY(MPI_Get_library_version(text, &length));
     snprintf(library, bytes, "%.*s", (int)strcspn(text, ",\n"), text);
-    return EL_OK;
+    return look_at_cores(&calls.patience);
 }
 
 void el_mpi_stop(void)
