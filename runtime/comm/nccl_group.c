@@ -211,6 +211,21 @@ static enum el_status check_same(const struct el_comm_part *parts, int n)
     return EL_OK;
 }
 
+/* Of a kernel that failed before, NCCL knows only that something of CUDA's did: the driver's words come first. */
+static enum el_status ask_driver(const struct el_comm_part *parts, int n, enum el_status status)
+{
+    struct el_error own, cause = {.status = EL_OK};
+    if (status == EL_OK) return EL_OK;
+    el_error_take(status, &own);
+    for (int i = 0; i < n && cause.status == EL_OK; i++) {
+        const struct el_nccl_member *member = parts[i].state;
+        status = el_device_stream_check(member->device, member->stream);
+        if (status != EL_OK) el_error_take(status, &cause);
+    }
+    if (cause.status == EL_OK) return el_error_give(&own);
+    return el_fail(cause.status, "%.200s; %.300s", cause.text, own.text);
+}
+
 static enum el_status enqueue(const struct el_comm_part *parts, int n)
 {
     struct el_nccl_group *group = ((struct el_nccl_member *)parts->state)->group;
@@ -221,7 +236,8 @@ static enum el_status enqueue(const struct el_comm_part *parts, int n)
                                 ? el_nccl_enqueue_link(parts->state, &parts->task)
                                 : enqueue_parts(group->api, parts, n);
     el_nccl_leave(group);
-    return status != EL_OK && el_nccl_is_aborted(group) ? el_nccl_say_aborted(group) : el_nccl_explain(group, status);
+    if (status != EL_OK && el_nccl_is_aborted(group)) return el_nccl_say_aborted(group);
+    return el_nccl_explain(group, ask_driver(parts, n, status));
 }
 
 static enum el_status check_comm(const struct el_nccl_api *api, void **comm_p)
@@ -242,7 +258,8 @@ static enum el_status check_async(struct el_nccl_member *member)
     bool aborted = whole->aborted;
     enum el_status status = aborted ? EL_OK : el_nccl_each_comm(member, check_comm);
     pthread_mutex_unlock(&whole->lock);
-    return aborted ? el_nccl_say_aborted(whole) : el_nccl_explain(whole, status);
+    if (aborted) return el_nccl_say_aborted(whole);
+    return el_nccl_explain(whole, ask_driver(&(struct el_comm_part){.state = member}, 1, status));
 }
 
 static enum el_status poll(void *state)

@@ -198,6 +198,15 @@ enum el_status el_device_stream_synchronize(struct el_device *device, int stream
     return async->stream_synchronize(device->streams[stream]);
 }
 
+enum el_status el_device_stream_check(struct el_device *device, int stream)
+{
+    const struct el_async_ops *async = device->ops->async;
+    bool idle;
+    if (!async || !device->streams[stream]) return EL_OK;
+    EL_TRY(async->activate(device->state));
+    return async->stream_query(device->streams[stream], &idle);
+}
+
 /* One event a stream is enough: a wait holds on to the record that was the latest when it was queued. */
 enum el_status el_device_enqueue_wait(struct el_device *device, int stream, struct el_device *other, int other_stream)
 {

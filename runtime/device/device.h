@@ -161,6 +161,8 @@ void el_device_give_back_stream(struct el_device *device, int stream);
 /* Waits until all that was queued on a stream is done; nothing to do on synchronous backends. Only in calls and between
  * steps. Errors: what failed on the device since. */
 enum el_status el_device_stream_synchronize(struct el_device *device, int stream);
+/* EL_OK, or what failed on the device; does not wait. On synchronous backends EL_OK. */
+enum el_status el_device_stream_check(struct el_device *device, int stream);
 /* What is queued on `stream` from now on starts after what has been queued on the other device's stream so far. Only on
  * asynchronous devices of one backend. */
 enum el_status el_device_enqueue_wait(struct el_device *device, int stream, struct el_device *other, int other_stream);

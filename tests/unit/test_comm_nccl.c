@@ -285,6 +285,21 @@ static void a_call_that_fails_ends_its_group(void **state)
     check_aborted(&bench);
 }
 
+/* NCCL meets what a kernel before it left on the card. */
+static void what_failed_before_nccl_is_told_first(void **state)
+{
+    (void)state;
+    struct bench bench;
+    open_bench(&bench);
+    issue_reduce(&bench);
+    nccl.fail_verb = 1;
+    fake.broken = true;
+    assert_int_equal(el_program_run(bench.program, 0, NULL), EL_ERR_INTERNAL);
+    fake.broken = false;
+    assert_non_null(strstr(el_error_message(), ": planted: the device failed; nccl reduce: bad: words of the library"));
+    check_aborted(&bench);
+}
+
 static void a_group_that_fails_at_its_end(void **state)
 {
     (void)state;
@@ -381,6 +396,7 @@ int main(void)
         cmocka_unit_test(one_thread_calls_for_all_in_a_group),
         cmocka_unit_test(a_thread_a_member_needs_no_group),
         cmocka_unit_test(a_call_that_fails_ends_its_group),
+        cmocka_unit_test(what_failed_before_nccl_is_told_first),
         cmocka_unit_test(a_group_that_fails_at_its_end),
         cmocka_unit_test(an_error_that_no_call_returned),
         cmocka_unit_test(a_collective_that_never_ends),
