@@ -2,7 +2,7 @@
 """A part's key figure, in one line, from the records it left. It measures nothing, and judges no speed; its status
 is 1 where losses disagree, a trial failed, ranks did not talk by NCCL, or no GPU was watched.
 
-usage: figures.py WHAT FILE...    WHAT: losses, verify, compare, graph, limits, torch, nccl, overhead, watch, published
+usage: figures.py WHAT FILE...    WHAT: losses, verify, compare, graph, limits, torch, nccl, overhead, loading, watch, published
 """
 import json
 import os
@@ -129,10 +129,20 @@ def overhead(path):
         if recorder.get("toggled_us") is None:
             words.append(f"{trial['mode']}: {trial['status']} ({trial['reason']})")
             continue
-        said = f"{recorder['toggled_us']:.1f} us of {trial['step_ms']:.3f} ms, {recorder['toggled_pct']:.2f} %"
+        said = f"{recorder['toggled_us']:.1f} us of {trial['step_ms']['median']:.3f} ms, {recorder['toggled_pct']:.2f} %"
         words.append(f"{trial['mode']}: {said}" + (f" ({band[0]:.2f} to {band[1]:.2f})" if band else ", no interval"))
     print("; ".join(words))
     return all(trial["status"] == "ok" for trial in trials)
+
+
+def loading(*paths):
+    """Without workers a batch is made where it is copied from; with them it comes out of their queue."""
+    rows = [dict(r, way="ahead" if d["non_blocking"] == "ahead" else {"on": "pinned", "off": "pageable"}[r["pinned"]]) for d in map(load, paths) for r in d["rows"]]
+    words = [
+        f"{r['way']} w{r['workers']} " + (f"h2d {r['h2d_ms']:.2f}, exposed {r['exposed_ms']:.2f} of {r['step_ms']:.2f} ms" if r["status"] == "ok" else r["status"]) for r in rows
+    ]
+    print("; ".join(words))
+    return {r["way"] for r in rows if r["status"] == "ok"} == {"pinned", "pageable", "ahead"}
 
 
 def watch(path):
@@ -181,7 +191,7 @@ def published(path, measured=None):
 
 
 def main():
-    known = {f.__name__: f for f in (losses, verify, compare, graph, limits, torch, nccl, overhead, watch, published)}
+    known = {f.__name__: f for f in (losses, verify, compare, graph, limits, torch, nccl, overhead, loading, watch, published)}
     if len(sys.argv) < 3 or sys.argv[1] not in known:
         sys.exit(__doc__)
     return 1 if known[sys.argv[1]](*sys.argv[2:]) is False else 0

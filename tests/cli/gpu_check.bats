@@ -65,7 +65,7 @@ rehearse() { # rehearse OPTION...
     grep -qE '^build +ok .*evenload ' out/summary.txt
     grep -qE '^absent +ok .*status 2 in' out/summary.txt
     [[ ${#parts[@]} -gt 0 ]] || grep -qE '^host +ok .* passed' out/summary.txt
-    [[ $(grep -cE '^[a-z]+ +skipped .*needs a GPU$' out/summary.txt) -eq $((${#parts[@]} > 0 ? 1 : 14)) ]] || show
+    [[ $(grep -cE '^[a-z]+ +skipped .*needs a GPU$' out/summary.txt) -eq $((${#parts[@]} > 0 ? 1 : 15)) ]] || show
     [[ $(tail -n 1 out/summary.txt) == *" s, 0 failed" ]] || show
     for file in environment.txt devices.json build.log absent.log; do [[ -s out/$file ]] || show; done
     # Nothing of this machine in it.
@@ -157,13 +157,13 @@ part_on_cards() { # part_on_cards NAME CARD CARDS
     [[ $status -eq 0 && $(<work/graph.figure) == *"f64 graph "*"; samples/s with --graph off "*", on "*" steps were graphs)" ]] || show
 }
 
-# The check itself, with a driver's program that lists two cards, and nothing to build with. With --long all of it: four minutes; else what takes
+# The check itself, with a driver's program that lists two cards, and nothing to build with. With --long all of it, with models that a CPU can train: some minutes; else what takes
 # seconds, and of verify one mode.
 @test "the check on cards that are none: a row a part, and what fell short" {
     [[ -x $EVENLOAD_BUILD/cards/evenload ]] || skip "no fake cards: they need a C++ compiler"
     local part parts=(devices absent verify) rows=4
     if [[ ${EVENLOAD_LONG:-} == 1 ]]; then
-        parts=(devices absent modes verify graph nccl) rows=18
+        parts=(devices absent modes verify graph images compare nccl overhead loading watch published) rows=19
     else
         export GPU_CHECK_VERIFY="--modes single"
         set -- "${parts[@]}"
@@ -172,7 +172,7 @@ part_on_cards() { # part_on_cards NAME CARD CARDS
     # shellcheck disable=SC2016 # the script's own
     printf '#!/bin/sh\ncase "$*" in *query-gpu=name*) echo "Fake H200";; -L) echo "GPU 0: a"; echo "GPU 1: b";; esac\n' >bin/nvidia-smi
     chmod +x bin/nvidia-smi
-    PATH=$PWD/bin:$PATH FAKE_CARDS=2 CC=/nonexistent run "$ROOT/scripts/gpu-check" --build "$EVENLOAD_BUILD/cards" --prefix "$PWD/none" --budget 1500 \
+    PATH=$PWD/bin:$PATH FAKE_CARDS=2 GPU_CHECK_SMALL=yes CC=/nonexistent run "$ROOT/scripts/gpu-check" --build "$EVENLOAD_BUILD/cards" --prefix "$PWD/none" --budget 1500 \
         --out "$PWD/out" "$@"
     for part in "${parts[@]}"; do grep -qE "^$part +ok " out/summary.txt || { cat out/summary.txt out/"$part".log && show; }; done
     grep -qE '^verify .* checks passed, .* cells on cards' out/summary.txt || { cat out/summary.txt && show; }
@@ -217,6 +217,18 @@ json.dump(d, open("s.json", "w"))'
     [[ -x $EVENLOAD_BUILD/tests/conformance/test_device ]] || skip "cmocka is not installed"
     part conformance
     [[ $status -eq 1 && $(<work/conformance.figure) == *"failed: test_device ("* ]] || show
+}
+
+@test "key figures of loading: pinned, pageable and ahead, or it fell short" {
+    local figures=$ROOT/scripts/gpu-check.d/figures.py
+    python3 -c 'import json; row = dict(status="ok", workers=0, h2d_ms=1.5, exposed_ms=2, step_ms=10)
+json.dump({"non_blocking": "on", "rows": [dict(row, pinned="on"), dict(row, pinned="off", h2d_ms=4)]}, open("both.json", "w"))
+json.dump({"non_blocking": "ahead", "rows": [dict(row, pinned="on", workers=2)]}, open("ahead.json", "w"))'
+    run python3 "$figures" loading both.json ahead.json
+    [[ $status -eq 0 && $output == "pinned w0 h2d 1.50, exposed 2.00 of 10.00 ms; pageable w0 h2d 4.00, "*"; ahead w2 h2d 1.50, "* ]] || show
+    sed -i 's/"ok"/"timeout"/' ahead.json
+    run python3 "$figures" loading both.json ahead.json
+    [[ $status -eq 1 && $output == *"; ahead w2 timeout" ]] || show
 }
 
 @test "key figures of a comparison" {
