@@ -13,7 +13,7 @@
 #include "runtime/base/probe.h"
 #include "runtime/parallel/mode_info.h"
 
-enum { TAGS_SHOWN = 3 };
+enum { TAGS_WIDTH = 67 };
 
 bool el_report_colour(FILE *out, bool no_colour)
 {
@@ -65,28 +65,28 @@ static void show_verdict(const json_t *trial, const json_t *trials, char *text)
     snprintf(text, EL_CELL_BYTES, "%s", el_report_verdict(trial));
 }
 
-/* "grad 47.6, param 23.8, replica 23.8, other 6.7": the largest tags at the peak, in MiB. */
+/* "param 10.4, grad 10.4, optimizer 10.4, bucket 10.4, other 9.5": the tags at the peak from the largest on, in MiB, as
+ * many as the column can take with the rest behind them. */
 static void show_tags(const json_t *device, const json_t *trials, char *text)
 {
     struct el_tag_bytes shares[EL_TAG_COUNT];
-    char mib[EL_FIGURE_BYTES];
+    char mib[EL_FIGURE_BYTES], named[EL_CELL_BYTES] = "", all[EL_CELL_BYTES];
     double bytes[EL_TAG_COUNT], other = 0;
-    *text = '\0';
     (void)trials;
     for (int t = 0; t < EL_TAG_COUNT; t++) {
         double value = el_json_number(el_json_at(device, "memory.at_peak_by_tag"), el_tag_name((enum el_tag)t));
-        bytes[t] = isnan(value) ? 0 : value;
+        other += bytes[t] = isnan(value) ? 0 : value;
     }
     el_tags_by_size(bytes, shares);
-    for (int t = 0; t < EL_TAG_COUNT; t++) {
-        if (t >= TAGS_SHOWN || shares[t].bytes <= 0) {
-            other += shares[t].bytes;
-            continue;
-        }
-        el_text_append(text, EL_CELL_BYTES, "%s%s %s", t == 0 ? "" : ", ", el_tag_name(shares[t].tag),
+    *text = '\0';
+    for (int t = 0; t < EL_TAG_COUNT && shares[t].bytes > 0; t++) {
+        other -= shares[t].bytes;
+        el_text_append(named, sizeof named, "%s%s %s", t == 0 ? "" : ", ", el_tag_name(shares[t].tag),
                        el_text_mib(shares[t].bytes, mib));
+        snprintf(all, sizeof all, "%s", named);
+        if (other > 0) el_text_append(all, sizeof all, ", other %s", el_text_mib(other, mib));
+        if (strlen(all) <= TAGS_WIDTH) snprintf(text, EL_CELL_BYTES, "%s", all);
     }
-    if (other > 0) el_text_append(text, EL_CELL_BYTES, ", other %s", el_text_mib(other, mib));
 }
 
 /* "cpu:0", or "cpu:0 sum" of all devices on it. */
@@ -108,12 +108,13 @@ const struct el_column el_report_trial_columns[] = {EL_SHOWN("mode", -9, el_repo
                                                     {.head = "verdict", .gap = 2, .width = -9, .show = show_verdict},
                                                     EL_NO_MORE};
 
-const struct el_column el_report_device_columns[] = {{.head = "device", .gap = 2, .width = -10, .show = show_device},
-                                                     EL_MIB("peak MiB", 10, "memory.peak_bytes"),
-                                                     {.head = "of which", .gap = 3, .width = -53, .show = show_tags},
-                                                     EL_FIGURE("busy %", 9, "utilization.busy_pct"),
-                                                     EL_MIB("sent MiB", 10, "sent_bytes"),
-                                                     EL_NO_MORE};
+const struct el_column el_report_device_columns[] = {
+    {.head = "device", .gap = 2, .width = -10, .show = show_device},
+    EL_MIB("peak MiB", 9, "memory.peak_bytes"),
+    {.head = "of which", .gap = 2, .width = -TAGS_WIDTH, .show = show_tags},
+    EL_FIGURE("busy %", 8, "utilization.busy_pct"),
+    EL_MIB("sent MiB", 10, "sent_bytes"),
+    EL_NO_MORE};
 
 static void put_devices(const struct el_table *table, const json_t *devices)
 {
