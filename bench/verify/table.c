@@ -94,7 +94,7 @@ static void add_cell(json_t *row, const json_t *cell)
     if (el_json_is(cell, "kind", "f32")) put_worst(row, "gradient", cell, "gradient_difference");
     if (el_json_whole(cell, "procs") == 1 || el_json_is(row, "processes", "DIFFER")) return;
     if (same) el_json_put_text(row, "processes", json_is_true(same) ? "same bits" : "DIFFER");
-    if (el_json_is(row, "processes", "-")) el_json_put_text(row, "processes", "yes");
+    if (el_json_is(row, "processes", "-")) el_json_put_text(row, "processes", "compared");
 }
 
 /* A mode and a model on one backend. Returns the row, or NULL where there is no such cell. */
@@ -159,8 +159,8 @@ void el_verify_print(const json_t *cells, FILE *out)
     el_text_say(
         "", "", EL_REPORT_COLUMNS, out,
         "The largest difference from what each mode must give: of all losses in f64, by optimizer; of the first "
-        "step's loss and gradients in f32. 'processes': the same with each rank or stage in a process of its "
-        "own.");
+        "step's loss and gradients in f32. 'processes': each rank or stage in a process of its own too, with the same "
+        "bits as threads of one give, or ('compared') within the same limits.");
     fputc('\n', out);
     print_backend(cells, "cpu", out);
     print_backend(cells, "cuda", out);
