@@ -127,6 +127,8 @@ static enum el_status show_difference(const struct el_options *options, struct e
 static enum el_status explain_records(const struct el_options *options)
 {
     struct el_side a = {.run = NULL}, b = {.run = NULL};
+    if (!options->other[0] && el_side_open(options->dir, &a) == EL_ERR_IO) return EL_ERR_IO;
+    el_side_close(&a);
     if (!options->other[0])
         return el_fail(EL_ERR_INVALID,
                        "explain: %s alone has no other to be held against: give two records, or none to measure what "

@@ -191,9 +191,12 @@ json_t *el_difference_document(struct el_side *a, struct el_side *b)
                                  side_json(b), "whole", difference_json(a, b, a->step_ms, b->step_ms), "parts",
                                  parts_json(a, b, counted), "rest", row_json(a, b, -1, counted), "paired",
                                  are_paired(a, b), "differs", el_sides_differences(a, b), "memory", memory_json(a, b));
-    el_json_put_text(document, "ci_reason",
-                     !enough  ? "fewer than 5 launches of one of them"
-                     : !apart ? "parts have none: launches one by one are in repeats/, which is not beside each record"
-                              : NULL);
+    el_json_put_text(
+        document, "ci_reason",
+        !enough ? "one of them has fewer than 5 launches; measure it again with --repeats 5"
+        : !apart
+            ? "parts need each launch's own figures, and a record has no folder repeats/ beside it; keep that folder, "
+              "or measure again"
+            : NULL);
     return document;
 }

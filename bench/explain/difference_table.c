@@ -91,6 +91,19 @@ static void print_whole(const struct el_table *table, const json_t *document)
     json_decref(row);
 }
 
+/* Contention is a difference of two measurements, so it may come out below 0. */
+static void print_negative(const json_t *parts, FILE *out)
+{
+    for (size_t i = 0; i < json_array_size(parts); i++) {
+        const json_t *part = json_array_get(parts, i);
+        if (!el_json_is(part, "part", "contention")) continue;
+        if (!(el_json_number(part, "a_ms") < 0 || el_json_number(part, "b_ms") < 0)) continue;
+        el_text_say("Contention below 0: ", "", EL_REPORT_COLUMNS, out,
+                    "kernels were faster in the blocks with communication on than in those with it off. Chance alone "
+                    "can do that: none is shown.");
+    }
+}
+
 static void print_times(const json_t *document, FILE *out)
 {
     const struct el_table table = {.columns = time_columns, .out = out};
@@ -111,6 +124,7 @@ static void print_times(const json_t *document, FILE *out)
     fprintf(out, "%-12s%s\n", "rest",
             json_array_size(parts) > 1 ? "what these leave of the step: other work of the host in it, and its clock"
                                        : "all else: kernels and communication, which PyTorch's record does not part");
+    print_negative(parts, out);
     if (el_json_text(document, "ci_reason", NULL))
         el_text_say("No interval: ", "", EL_REPORT_COLUMNS, out, "%s.", el_json_text(document, "ci_reason", ""));
 }

@@ -13,14 +13,20 @@ struct bar {
     const char *name;
     bool is_step;
     double from, to, half; /* half: of the interval round `to`; 0: none */
-    bool shown;            /* its interval has no 0 in it */
+    bool shown;            /* it has an interval, without 0 in it; in virtual time it needs none */
 };
 
 struct waterfall {
     struct bar bars[BARS_MAX];
     int n;
-    double at; /* where the last bar ended */
+    double at;    /* where the last bar ended */
+    bool virtual; /* no interval is needed */
 };
+
+static bool is_virtual(const json_t *document)
+{
+    return !strncmp(el_json_text(document, "devices.0", ""), "sim", strlen("sim"));
+}
 
 static double half_of(const json_t *interval)
 {
@@ -41,7 +47,8 @@ static void add_part(struct waterfall *fall, const char *name, const json_t *par
     double to = fall->at + sign * el_json_number(part, "ms"), low = el_json_number(interval, "0"),
            high = el_json_number(interval, "1");
     if (fall->n + 2 > BARS_MAX) return; /* the last place is the last step's */
-    fall->bars[fall->n++] = (struct bar){name, false, fall->at, to, half_of(interval), !(low <= 0 && high >= 0)};
+    fall->bars[fall->n++] =
+        (struct bar){name, false, fall->at, to, half_of(interval), fall->virtual || low > 0 || high < 0};
     fall->at = to;
 }
 
@@ -87,16 +94,17 @@ static void find_extent(const struct waterfall *fall, double *low_p, double *hig
     *high_p = high + 0.12 * (high - *low_p);
 }
 
-/* The whisker is the part's interval, at the end to which it goes. */
-static void put_bar(const struct bar *bar, int place, bool last, double low, FILE *file)
+/* The whisker is the part's interval, at the end to which it goes. The label has the sign of the document's figure. */
+static void put_bar(const struct bar *bar, int place, bool last, bool is_dp, double low, FILE *file)
 {
     char text[EL_FIGURE_BYTES];
     const char *kind = bar->is_step ? "step" : bar->to < bar->from ? "saved" : "added";
-    double change = bar->to - bar->from;
+    double change = is_dp ? bar->from - bar->to : bar->to - bar->from;
     fprintf(file, "%d\t%.6g\t%.6g\t%.6g\t%.6g\t%.6g\t%s%s\t%s\t%s%s", place + 1, fmax(low, fmin(bar->from, bar->to)),
             fmax(bar->from, bar->to), bar->to - bar->half, bar->to + bar->half, top(bar),
             bar->is_step || change == 0 ? ""
             : change < 0                ? "-"
+            : is_dp                     ? ""
                                         : "+",
             el_text_figure(fabs(change), text), el_data_word(bar->name).text, kind, bar->shown ? "" : "_pale");
     el_data_number(file, last ? NAN : bar->to);
@@ -120,17 +128,17 @@ static void make_title(const json_t *document, bool is_dp, char title[EL_TITLE_B
 static const char *foot_of(const json_t *document, bool is_dp, double low)
 {
     bool known = json_is_array(el_json_at(document, is_dp ? "whole.ci95" : "parts.0.ci95"));
-    bool virtual = !strncmp(el_json_text(document, "devices.0", ""), "sim", strlen("sim"));
-    if (!known && !virtual)
-        return low > 0 ? "No intervals: what is chance is not known. The axis does not begin at 0."
-                       : "No intervals: what is chance is not known.";
+    if (!known && !is_virtual(document))
+        return low > 0
+                   ? "No intervals, so all parts are pale: what is chance is not known. The axis does not begin at 0."
+                   : "No intervals, so all parts are pale: what is chance is not known.";
     return low > 0 ? "The axis does not begin at 0." : NULL;
 }
 
 static enum el_status write_explain(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)
 {
     (void)figure;
-    struct waterfall fall = {.n = 0};
+    struct waterfall fall = {.virtual = is_virtual(document)};
     double low, high;
     char title[EL_TITLE_BYTES];
     bool is_dp = !el_json_is(document, "kind", "difference");
@@ -140,12 +148,13 @@ static enum el_status write_explain(const struct el_figure *figure, const json_t
     make_title(document, is_dp, title);
     el_data_about(file, &(struct el_data_about){title, NULL, fall.n + 1, WIDTH_IN_BARS, foot_of(document, is_dp, low)},
                   ", lowest, highest ms, what the bars are");
-    fprintf(file, "\t%.6g\t%.6g\t%s\n", low, high, is_dp ? "cause taken away, in turn" : "part of the step");
+    fprintf(file, "\t%.6g\t%.6g\t%s\n", low, high,
+            is_dp ? "cause taken away, in turn: ms that the step loses" : "part of the step");
     el_data_block(
         file,
         "place, lower end, upper end, whisker from, to, of the label, label, name, kind, where the next one begins",
         "bars");
-    for (int i = 0; i < fall.n; i++) put_bar(&fall.bars[i], i, i + 1 == fall.n, low, file);
+    for (int i = 0; i < fall.n; i++) put_bar(&fall.bars[i], i, i + 1 == fall.n, is_dp, low, file);
     fputs("?\t?\t?\t?\t?\t?\t_\t_\t_\t?\n", file);
     *any_p = true;
     return EL_OK;

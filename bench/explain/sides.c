@@ -74,7 +74,9 @@ static enum el_status find_record(const char *word, char path[EL_PATH_BYTES], co
     snprintf(path, EL_PATH_BYTES, "%s", word);
     while (stat(path, &info) != 0) {
         char *colon = strrchr(path, ':');
-        if (!colon) return el_fail(EL_ERR_IO, "%s: there is no such folder, and no such record", word);
+        if (!colon)
+            return el_fail(EL_ERR_IO,
+                           "%s: there is no such folder, and no such record; 'evenload run --out DIR' makes one", word);
         *colon = 0;
     }
     length = strlen(path);

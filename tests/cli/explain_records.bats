@@ -31,6 +31,7 @@ def write(folder, mode, tags, scale, parts, **more):
     json.dump({"schema": 2, "environment": {"hostname": "h"}, "trials": [trial]}, open(folder + "/results.json", "w"))
 write("a", "dp", [{"param": 100, "grad": 40}], 1, (5.0, 1.0, 0.5, 0.5, 2.0, 0.0), command="evenload run --mode dp --trace 'my t' --lr 0.1 --chakra et")
 write("b", "ddp", [{"param": 100, "grad": 0, "bucket": 30}, {"param": 9}], 2, (5.5, 3.0, 1.5, 0.5, 1.0, 0.5))
+write("faster", "ddp", [], 1, (5.0, 1.0, 0.5, 0.5, 2.0, -0.5))
 write("other", "dp", [], 1, (5.0, 1.0, 0.5, 0.5, 2.0, 0.0), model="textcnn", global_batch=32)
 write("failed", "dp", [], 1, (5.0, 1.0, 0.5, 0.5, 2.0, 0.0), status="oom", reason="no room")
 END
@@ -62,6 +63,9 @@ END
     run --separate-stderr "$EVENLOAD" explain a/results.json b --out t
     [[ $status -eq 0 && $output == *"From A to B: mlp, batch 64"*"They differ in mode (dp, ddp)"*"exposed          0.50     1.50       1.00       1.00 - 1.00"* ]] || show
     [[ $output == *"grad -3.8e-05, bucket +2.9e-05"* && $output == *"t/explain.json"*"Next: "*"explain --lr 0.1    (dp's step, cause by cause)"* ]] || show
+    [[ $output != *"Contention below 0"* ]] || show
+    run --separate-stderr "$EVENLOAD" explain a faster --out f
+    [[ $status -eq 0 && $output == *"Contention below 0: kernels were faster"* ]] || show
     run --separate-stderr "$EVENLOAD" plot t
     [[ $status -eq 2 && $stderr == "evenload: gnuplot is not installed"*"the data files lie in t/plots"* ]] || show
     [[ $(grep -cE '^[0-9]+.*(step|added|saved)' t/plots/explain.dat) == 9 ]] || { cat t/plots/explain.dat && false; }
@@ -97,7 +101,8 @@ END
         "$EVENLOAD" explain a other
     refuses "failed: dp:64 did not finish: no room" "$EVENLOAD" explain a failed
     refuses "a alone has no other to be held against" "$EVENLOAD" explain a
-    refuses "nowhere: there is no such folder, and no such record" "$EVENLOAD" explain a nowhere
+    refuses "nowhere: there is no such folder, and no such record; 'evenload run --out DIR' makes one" "$EVENLOAD" explain a nowhere
+    refuses "nowhere: there is no such folder" "$EVENLOAD" explain nowhere
     refuses "unexpected argument 'c'" "$EVENLOAD" explain a b c
     refuses "reads records and measures nothing: leave out --repeats" "$EVENLOAD" explain a b --repeats 2
     echo '{"schema": 2}' >bad.json
