@@ -11,7 +11,7 @@ color_added = 0x3f8f86; color_added_pale = 0xc4dfdb
 set yrange [lowest:highest]
 set ylabel "step (ms)"
 set bmargin text ? 4 : foot eq " " ? 4.2 : 5.1
-set xlabel what.(text ? "" : " (whiskers: 95 % interval over launches; pale: it has 0 in it, or there is none)") offset 0,text ? 0 : -0.9
+set xlabel what.(text ? "" : " (whiskers: 95 % interval; pale: 0 in it, or none)") offset 0,text ? 0 : -0.9
 if (text) {
     plot data index "bars" using 1:3:(0.7) with boxes notitle, data index "bars" using 1:3:7 with labels offset 0,1 notitle, \
          data index "bars" using 1:(lowest):8 with labels offset 0,-1 notitle
