@@ -77,9 +77,7 @@ static const struct el_command_row *find_command(const char *name)
         if (!strcmp(row->name, name)) return row;
         names[n++] = row->name;
     }
-    if (!strcmp(name, "study"))
-        el_fail(EL_ERR_INVALID, "'study' is a preset now: 'evenload imbalance --preset two-cards --dry-run'");
-    else if (!strncmp(name, "--", 2) && el_option_find(name + 2, strcspn(name + 2, "="))) /* of any command */
+    if (!strncmp(name, "--", 2) && el_option_find(name + 2, strcspn(name + 2, "="))) /* of any command */
         el_fail(EL_ERR_INVALID, "'%s' must follow the command: write 'evenload COMMAND %s'", name, name);
     else if (name[0] == '-')
         el_fail(EL_ERR_INVALID,

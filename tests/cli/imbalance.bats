@@ -115,7 +115,6 @@ assert within == [True, True, False], within
 PYTHON
     python3 held.py
     [[ ! -e results ]]
-    refuses "'study' is a preset now: 'evenload imbalance --preset two-cards --dry-run'" "$EVENLOAD" study two-cards
 }
 
 # The page's table of candidates follows from its six figures: straight lines in the samples a card, by least squares, at no sample.
