@@ -144,6 +144,7 @@ static json_t *config(const struct el_trial *trial)
     el_json_put_text(config, "comm", trial->comm);
     el_json_put_text(config, "comm_algorithm", el_comm_algorithm_name(train->comm_algorithm));
     el_json_put_real(config, "comm_timeout_s", train->comm_timeout_s);
+    el_json_put_text(config, "comm_check", train->comm_check ? "on" : "off");
     el_json_put_text(config, "costs", trial->costs);
     el_json_put_text(config, "launcher", launchers[trial->launcher]);
     el_json_put(config, "record", json_boolean(trial->record));

@@ -84,6 +84,7 @@ struct el_train_config {
     size_t bucket_first_bytes, bucket_cap_bytes;
     enum el_comm_algorithm comm_algorithm; /* EL_COMM_AUTO: each communicator's choice */
     double comm_timeout_s;                 /* of a collective's wait for others; 0: none */
+    bool comm_check;                       /* el_comm_set_checking */
     int64_t n_accumulate;                  /* micro-steps to one of the optimizer; 0: 1 */
     bool sync_params;               /* manual: averages parameters after the optimizer's step, instead of gradients */
     bool find_unused, static_graph; /* ddp: as PyTorch's find_unused_parameters and static_graph, which wins */

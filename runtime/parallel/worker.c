@@ -63,7 +63,8 @@ enum el_status el_worker_open(struct el_worker *worker, const struct el_worker_s
 enum el_status el_worker_set_comm(const struct el_train_config *config, struct el_comm *comm)
 {
     EL_TRY(el_comm_set_algorithm(comm, config->comm_algorithm));
-    return el_comm_set_timeout(comm, config->comm_timeout_s);
+    EL_TRY(el_comm_set_timeout(comm, config->comm_timeout_s));
+    return el_comm_set_checking(comm, config->comm_check);
 }
 
 struct el_comm *el_worker_copies(const struct el_worker *worker)

@@ -18,6 +18,17 @@ losses() { json "$1/results.json" 'd["trials"][0]["loss"]'; }
     done
 }
 
+@test "ddp trains with --comm-check on, by whatever its ranks talk" {
+    local kinds=(shm tcp) kind
+    ! has_mpirun || kinds+=(mpi)
+    run --separate-stderr "$EVENLOAD" run --mode ddp --find-unused on "${BRANCH[@]}" --procs 1 --comm-check on --out local
+    [[ $status -eq 0 && $(json local/results.json 'd["trials"][0]["config"]["comm_check"]') == on ]] || show
+    for kind in "${kinds[@]}"; do
+        run --separate-stderr "$EVENLOAD" run --mode ddp --find-unused on "${BRANCH[@]}" --procs 2 --comm "$kind" --comm-check on --out "$kind"
+        [[ $status -eq 0 && $(losses "$kind") == "$(losses local)" ]] || show
+    done
+}
+
 @test "a parameter without a gradient is named on every way to run ddp, and nobody waits" {
     for procs in 1 2; do
         run --separate-stderr timeout 20 "$EVENLOAD" run --mode ddp "${BRANCH[@]}" --procs "$procs" --launcher own --out "p$procs"

@@ -67,7 +67,7 @@ static void a_command_line_resolves_to_the_same_trial(void **state)
         "--data dummy --mode ddp --procs 1 --bucket-mb 25 --optimizer adam --foreach on",
         "--data dummy --mode ddp --procs 1 --bucket-mb 5 --first-bucket-mb 0.5 --lr 0",
         "--data dummy --mode ddp --procs 1 --first-bucket-mb 2 --max-norm 3",
-        "--data dummy --mode ddp --procs 1 --bucket-view on --comm-algorithm ps --comm-timeout 90s",
+        "--data dummy --mode ddp --procs 1 --bucket-view on --comm-algorithm ps --comm-timeout 90s --comm-check on",
         "--data dummy --mode manual --procs 1 --accumulate 3 --sync param",
         "--data dummy --mode ddp --procs 1 --find-unused on --static-graph on",
         "--data dummy --mode dp --devices null:3 --output-device 2 --loss-in replica",
