@@ -24,7 +24,7 @@ static void tcp_processes(int size, tcp_play play, const void *context, int *wai
     for (int rank = 0; rank < size; rank++) {
         pids[rank] = fork();
         if (pids[rank]) continue;
-        alarm(100);
+        alarm(600); /* as star_ranks */
         place.rank = rank;
         if (rank == 0)
             place.listener = listener;
