@@ -14,7 +14,8 @@
 
 void el_progress_init(struct el_progress *progress, int n_launches, bool quiet)
 {
-    *progress = (struct el_progress){.n = n_launches, .quiet = quiet, .terminal = isatty(STDERR_FILENO) == 1};
+    *progress = (struct el_progress){
+        .n = n_launches, .quiet = quiet, .terminal = isatty(STDERR_FILENO) == 1, .begin_ns = el_clock_ns()};
 }
 
 void el_progress_phase(struct el_progress *progress, const char *what)

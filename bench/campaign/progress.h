@@ -15,8 +15,9 @@ struct el_progress {
     char now[96];    /* "ddp on 2, batch 128, repeat 2" */
 };
 
+/* The estimate counts from here, or from the last phase. */
 void el_progress_init(struct el_progress *progress, int n_launches, bool quiet);
-/* What is done before the first launch, on a terminal; "" when that begins. The estimate counts from here. */
+/* What is done before the first launch, on a terminal; "" when that begins. */
 void el_progress_phase(struct el_progress *progress, const char *what);
 void el_progress_begin(struct el_progress *progress, const struct el_trial *trial, int repeat);
 void el_progress_tick(void *progress, double elapsed_s);

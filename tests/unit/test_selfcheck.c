@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <math.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/campaign/progress.h"
 #include "bench/options/options.h"
 #include "bench/selfcheck/selfcheck.h"
 #include "bench/trial/inject.h"
@@ -321,6 +323,29 @@ static void a_quiet_miss_is_not_put_down_to_others(void **state)
     free(text);
 }
 
+/* Launches without a phase before them, as here, once had hours left: the machine's whole life was counted. */
+static void time_left_is_counted_from_the_first_launch(void **state)
+{
+    (void)state;
+    char text[256] = "";
+    struct el_progress progress;
+    FILE *said = tmpfile();
+    json_t *document = json_pack("{s:s}", "status", "failed");
+    assert_non_null(said);
+    int stderr_before = dup(STDERR_FILENO);
+    dup2(fileno(said), STDERR_FILENO);
+    el_progress_init(&progress, 4, false);
+    for (int i = 0; i < 2; i++) el_progress_end(&progress, document);
+    dup2(stderr_before, STDERR_FILENO);
+    close(stderr_before);
+    rewind(said);
+    size_t bytes = fread(text, 1, sizeof text - 1, said);
+    fclose(said);
+    json_decref(document);
+    assert_true(bytes > 0);
+    assert_non_null(strstr(text, "[2/4] : failed, about 0 s left"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +364,7 @@ int main(void)
         cmocka_unit_test(a_row_plants_what_it_looks_for),
         cmocka_unit_test(the_report_tells_found_missed_and_skipped),
         cmocka_unit_test(a_quiet_miss_is_not_put_down_to_others),
+        cmocka_unit_test(time_left_is_counted_from_the_first_launch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
