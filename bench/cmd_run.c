@@ -14,7 +14,8 @@
 #include "bench/trial/default_devices.h"
 #include "runtime/launch/launch.h"
 
-static void print_result(const struct el_campaign *c)
+/* `written`: the files are there; else (a full disk) the tables are all that there is. */
+static void print_result(const struct el_campaign *c, bool written)
 {
     json_t *trial = el_json_at(c->run, "trials.0");
     if (c->options->json) {
@@ -24,6 +25,7 @@ static void print_result(const struct el_campaign *c)
     bool colour = el_report_colour(stdout, getenv("NO_COLOR") != NULL);
     el_report_tables(c->run, stdout, colour);
     el_report_profile(c->run, c->options->sort, stdout, colour);
+    if (!written) return;
     printf("\n");
     el_text_line(stdout, "%s/results.json", c->store.dir);
     el_text_line(stdout, "%s/trials.csv", c->store.dir);
@@ -53,7 +55,7 @@ static enum el_status run_self(const struct el_options *options, int *exit_statu
     status = el_campaign_measure(&campaign, false, NULL);
     bool interrupted = status == EL_OK && el_runner_interrupted();
     if (el_json_at(campaign.run, "trials.0")) {
-        print_result(&campaign);
+        print_result(&campaign, status == EL_OK);
         int exit_status = el_exit_flush(el_campaign_exit_status(&campaign));
         if (status == EL_OK) *exit_status_p = exit_status;
     }

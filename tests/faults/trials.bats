@@ -324,6 +324,12 @@ END
     [[ $(cat count.txt) -ge 1 ]]
 }
 
+@test "a record that could not be written is not listed as written" {
+    mkdir -p r/trials.csv
+    run --separate-stderr "$EVENLOAD" run "${QUICK[@]}" --devices sim:2 --out r --quiet
+    [[ $status -eq 2 && $stderr == *"r/trials.csv could not be written: Is a directory" && $output != *"r/trials.csv"* ]] || show
+}
+
 @test "a limit of the size of files is a failure with words, and the program's own affair under watch" {
     # shellcheck disable=SC2016 # for the inner shell
     run --separate-stderr bash -c 'ulimit -f 2; "$@"' - "$EVENLOAD" run "${QUICK[@]}" --control none --out r --quiet
