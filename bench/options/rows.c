@@ -339,7 +339,7 @@ static const struct el_option_row after_sizes[] = {
     {MEASURING, "comm-check", "HOW", AT(SWITCH, train.comm_check), OF_TRIALS,
      "before each collective ranks compare what they are about to begin, and name operations that differ; not on GPUs; "
      "takes time",
-     CHOICES("on|off"), DEFAULT("off")},
+     CHOICES("off|on"), DEFAULT("off")},
     {MEASURING, "beside", "N", AT(INT, beside), RUN,
      "single: N further devices train the same at the same time, without communication, and are not measured: shows "
      "what the devices of one machine cost each other",
