@@ -13,7 +13,7 @@
 #include "runtime/base/probe.h"
 #include "runtime/parallel/mode_info.h"
 
-enum { TAGS_WIDTH = 67 };
+enum { TAGS_WIDTH = 60 };
 
 bool el_report_colour(FILE *out, bool no_colour)
 {
@@ -65,27 +65,39 @@ static void show_verdict(const json_t *trial, const json_t *trials, char *text)
     snprintf(text, EL_CELL_BYTES, "%s", el_report_verdict(trial));
 }
 
-/* "param 10.4, grad 10.4, optimizer 10.4, bucket 10.4, other 9.5": the tags at the peak from the largest on, in MiB, as
- * many as the column can take with the rest behind them. */
+/* "param/grad/optimizer 10.4 each, bucket 9.9, other 10.0": the first n tags, those of the same figure together, and
+ * the rest of `sum`; in MiB. */
+static void name_tags(const struct el_tag_bytes *tags, int n, double sum, char *text)
+{
+    char mib[EL_FIGURE_BYTES], next[EL_FIGURE_BYTES];
+    *text = '\0';
+    for (int i = 0, same; i < n; i += same) {
+        el_text_mib(tags[i].bytes, mib);
+        for (same = 1; i + same < n && strcmp(el_text_mib(tags[i + same].bytes, next), mib) == 0;) same++;
+        for (int k = i; k < i + same; k++) {
+            el_text_append(text, EL_CELL_BYTES, "%s%s", k > i ? "/" : i > 0 ? ", " : "", el_tag_name(tags[k].tag));
+            sum -= tags[k].bytes;
+        }
+        el_text_append(text, EL_CELL_BYTES, " %s%s", mib, same > 1 ? " each" : "");
+    }
+    if (sum > 0) el_text_append(text, EL_CELL_BYTES, ", other %s", el_text_mib(sum, mib));
+}
+
+/* The tags at the peak from the largest on, as many as the column can take. */
 static void show_tags(const json_t *device, const json_t *trials, char *text)
 {
-    struct el_tag_bytes shares[EL_TAG_COUNT];
-    char mib[EL_FIGURE_BYTES], named[EL_CELL_BYTES] = "", all[EL_CELL_BYTES];
-    double bytes[EL_TAG_COUNT], other = 0;
+    struct el_tag_bytes tags[EL_TAG_COUNT];
+    char more[EL_CELL_BYTES];
+    double bytes[EL_TAG_COUNT], sum = 0;
     (void)trials;
     for (int t = 0; t < EL_TAG_COUNT; t++) {
         double value = el_json_number(el_json_at(device, "memory.at_peak_by_tag"), el_tag_name((enum el_tag)t));
-        other += bytes[t] = isnan(value) ? 0 : value;
+        sum += bytes[t] = isnan(value) ? 0 : value;
     }
-    el_tags_by_size(bytes, shares);
-    *text = '\0';
-    for (int t = 0; t < EL_TAG_COUNT && shares[t].bytes > 0; t++) {
-        other -= shares[t].bytes;
-        el_text_append(named, sizeof named, "%s%s %s", t == 0 ? "" : ", ", el_tag_name(shares[t].tag),
-                       el_text_mib(shares[t].bytes, mib));
-        snprintf(all, sizeof all, "%s", named);
-        if (other > 0) el_text_append(all, sizeof all, ", other %s", el_text_mib(other, mib));
-        if (strlen(all) <= TAGS_WIDTH) snprintf(text, EL_CELL_BYTES, "%s", all);
+    el_tags_by_size(bytes, tags);
+    for (int n = 1; n <= EL_TAG_COUNT && tags[n - 1].bytes > 0; n++) {
+        name_tags(tags, n, sum, more);
+        if (strlen(more) <= TAGS_WIDTH) snprintf(text, EL_CELL_BYTES, "%s", more);
     }
 }
 
@@ -112,7 +124,7 @@ const struct el_column el_report_device_columns[] = {
     {.head = "device", .gap = 2, .width = -10, .show = show_device},
     EL_MIB("peak MiB", 9, "memory.peak_bytes"),
     {.head = "of which", .gap = 2, .width = -TAGS_WIDTH, .show = show_tags},
-    EL_FIGURE("busy %", 8, "utilization.busy_pct"),
+    EL_FIGURE("busy %", 7, "utilization.busy_pct"),
     EL_MIB("sent MiB", 10, "sent_bytes"),
     EL_NO_MORE};
 
