@@ -15,9 +15,9 @@
 /* How long a wait polls before it naps between polls: as long as a nap costs that somebody needs to be woken from.
  * Where every rank has a core (own), 256 KiB take 83 us so, 230 with the times for cores that ranks share; where four
  * ranks share two (shared), a step of 62 small all-reduces takes 33 ms, 57 with the longer times. Never sched_yield: it
- * gives a whole time slice to the compute thread, for each poll. An MPI_Test that found nothing works for less than
- * WORKED_NS. In the first spin_ns nothing is asked but MPI: a small message is there before a look at the thread's
- * clock would be over. */
+ * gives a whole time slice to the compute thread, for each poll (so the launcher turns mpi_yield_when_idle off, too).
+ * An MPI_Test that found nothing works for less than WORKED_NS. In the first spin_ns nothing is asked but MPI: a small
+ * message is there before a look at the thread's clock would be over. */
 enum { NAP_NS = 20000, SLACK_NS = 1000, WORKED_NS = 3000, ABORT_WITHIN_S = 5 };
 struct patience {
     int64_t spin_ns, poll_ns;
