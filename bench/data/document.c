@@ -57,9 +57,8 @@ static double exposed_ms(const struct launch *launch, const char *path)
 /* Medians of what the members say of a batch. */
 static void put_batch(json_t *row, const struct launch *launches, int n)
 {
-    static const char *const names[] = {"samples",          "reads",   "read_bytes", "read_ms",     "decode_ms",
-                                        "collate_ms",       "wait_ms", "take_ms",    "queue_bytes", "workers_rss_bytes",
-                                        "workers_pss_bytes"};
+    static const char *const names[] = {"samples",    "reads",   "read_bytes", "read_ms",    "decode_ms",
+                                        "collate_ms", "wait_ms", "take_ms",    "queue_bytes"};
     char path[64];
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         snprintf(path, sizeof path, "loading.%s", names[i]);
@@ -212,7 +211,6 @@ static void put_about(json_t *document, const struct el_campaign *c)
     el_json_put_text(document, "data", el_dataset_describe(c->set.dataset));
     el_json_put_text(document, "data_in", trial->in_files ? "disk" : "memory");
     el_json_put_text(document, "decodes", el_dataset_image(c->set.dataset) ? "pixels" : "words");
-    el_json_put_text(document, "worker", loading->kind == EL_WORKER_PROCESS ? "process" : "thread");
     el_json_put(document, "devices", json_integer(trial->n_devices));
     el_json_put(document, "global_batch", json_integer(trial->train.global_batch));
     el_json_put(document, "launches", json_integer(c->options->repeats));

@@ -86,14 +86,6 @@ static void show_launches(const json_t *row, const json_t *context, char *text)
     if (low <= high) snprintf(text, EL_CELL_BYTES, "%.2f-%.2f", low, high);
 }
 
-static void show_workers_memory(const json_t *row, const json_t *context, char *text)
-{
-    char mib[EL_FIGURE_BYTES];
-    (void)context;
-    double bytes = el_json_number(row, "workers_pss_bytes");
-    snprintf(text, EL_CELL_BYTES, "%s", isnan(bytes) ? "-" : el_text_mib(bytes, mib));
-}
-
 static void show_pinned(const json_t *row, const json_t *context, char *text)
 {
     (void)context;
@@ -112,7 +104,6 @@ static const struct el_column columns[] = {EL_COUNT("workers", 7, "workers"),
                                            EL_SHOWN("launches %", 12, show_launches),
                                            EL_TEXT("waits", 9, "waits"),
                                            EL_MIB("queue MiB", 10, "queue_bytes"),
-                                           EL_SHOWN("Pss MiB", 8, show_workers_memory),
                                            EL_NO_MORE};
 
 static void print_rows(const json_t *rows, FILE *out)
@@ -203,7 +194,6 @@ void el_loading_print(const json_t *document, FILE *out)
         print_stages(document, row, out);
         fputc('\n', out);
     }
-    el_text_line(out, "Workers are %s", el_json_is(document, "worker", "process") ? "processes" : "threads");
     print_rows(rows, out);
     fputc('\n', out);
     for (size_t i = 0; i < json_array_size(answers); i++) say_answer(json_array_get(answers, i), document, out);

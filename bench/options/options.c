@@ -247,11 +247,8 @@ static enum el_status check_modes_take(const struct el_options *options)
 /* Options that say how something is done that is not done: refused, since whoever gave them meant something. */
 static enum el_status check_has_effect(const struct el_options *options)
 {
-    static const char *const of_workers[] = {"worker", "prefetch"};
-    bool workers = options->workers.n > 0 || options->train.loading.workers > 0;
-    for (size_t i = 0; i < sizeof of_workers / sizeof of_workers[0] && !workers; i++)
-        if (el_option_given(options, of_workers[i]))
-            return el_fail(EL_ERR_INVALID, "--%s: there are no loader workers: add --workers 1", of_workers[i]);
+    if (options->workers.n == 0 && options->train.loading.workers == 0 && el_option_given(options, "prefetch"))
+        return el_fail(EL_ERR_INVALID, "--prefetch: there are no loader workers: add --workers 1");
     if (el_option_given(options, "sort") && !el_option_given(options, "profile") &&
         !el_option_given(options, "trace") && !el_option_given(options, "chakra"))
         return el_fail(EL_ERR_INVALID, "--sort: there is no table by op: add --profile active=2");

@@ -255,8 +255,6 @@ static const struct el_option_row after_sizes[] = {
      DEFAULT("0"), RANGE(0, EL_WORKERS_MAX)},
     {DATA, "workers", "LIST", AT(NUMBERS, workers), LOADING,
      "numbers of loader workers, comma-separated; 0 is always measured", DEFAULT("0,1,2,4"), RANGE(0, EL_WORKERS_MAX)},
-    {DATA, "worker", "KIND", AT(CHOICE, train.loading.kind), OF_TRIALS,
-     "what a loader worker is: a thread, or a process as in PyTorch", CHOICES("thread|process"), DEFAULT("thread")},
     {DATA, "prefetch", "LIST", AT(NUMBERS, prefetch), LOADING,
      "batches that each worker keeps ahead (PyTorch's prefetch_factor); of a list, one row for each", DEFAULT("2"),
      RANGE(1, EL_PREFETCH_MAX)},

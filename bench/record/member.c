@@ -292,8 +292,6 @@ static json_t *loading_part(const struct el_load_account *account, double expose
     put_each_ms(loading, "take_ms", times->take_ns, n);
     put_ms(loading, "exposed_ms", exposed_s);
     el_json_put(loading, "queue_bytes", json_integer(account->queue_bytes));
-    el_json_put(loading, "workers_rss_bytes", el_json_count(account->workers_rss_bytes));
-    el_json_put(loading, "workers_pss_bytes", el_json_count(account->workers_pss_bytes));
     el_json_put(loading, "spans", load_spans(account));
     return loading;
 }

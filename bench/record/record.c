@@ -110,7 +110,6 @@ static void put_training(json_t *config, const struct el_trial *trial)
     el_json_put_text(config, "data_in", trial->in_files ? "disk" : "memory");
     put_count(config, "workers", train->loading.workers);
     put_count(config, "prefetch", train->loading.prefetch);
-    el_json_put_text(config, "worker", train->loading.kind == EL_WORKER_PROCESS ? "process" : "thread");
     el_json_put_text(config, "page_cache", train->loading.cold ? "cold" : "warm");
     const bool cards = !strcmp(trial->devices[0].backend, "cuda");
     el_json_put_text(config, "pin_memory", !cards ? NULL : train->loading.pageable ? "off" : "on");

@@ -109,13 +109,11 @@ enum el_status el_sampler_indices(const struct el_sampler_spec *spec, int64_t ep
 
 /* How batches come to be. All 0: the step makes its batch itself, when it needs it. */
 enum { EL_WORKERS_MAX = 64, EL_PREFETCH_MAX = 64, EL_PREFETCH_DEFAULT = 2 };
-enum el_worker_kind { EL_WORKER_THREAD, EL_WORKER_PROCESS };
 /* The copy of a batch to a GPU: on the compute stream, and the host goes on at once (PyTorch's non_blocking) or when it
  * is done; or a step ahead: the next batch is made and copied on a stream of its own while the device computes. */
 enum el_transfer { EL_TRANSFER_NON_BLOCKING, EL_TRANSFER_BLOCKING, EL_TRANSFER_AHEAD };
 struct el_loading {
-    int workers; /* of each loader; worker w makes batches w, w + workers, ...; they are taken in order */
-    enum el_worker_kind kind;
+    int workers;   /* of each loader; worker w makes batches w, w + workers, ...; they are taken in order */
     int prefetch;  /* batches that each worker keeps ready or in work; 0: EL_PREFETCH_DEFAULT, as in PyTorch */
     bool pageable; /* of GPUs: the batch lies in pageable memory of the host's, not in pinned one */
     enum el_transfer transfer;
@@ -161,8 +159,7 @@ struct el_load_account {
     struct el_load_times times;
     struct el_load_span spans[EL_LOAD_SPANS]; /* of the last batches, oldest first */
     int n_spans;
-    int64_t queue_bytes;                          /* of batches that workers keep ahead; 0: there are none */
-    int64_t workers_rss_bytes, workers_pss_bytes; /* of processes, together; -1: threads, none, or not known */
+    int64_t queue_bytes; /* batches that workers keep ahead; 0: there are none */
 };
 
 enum el_status el_loader_open(const struct el_dataset *dataset, const struct el_loader_spec *spec,

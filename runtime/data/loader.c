@@ -71,25 +71,15 @@ enum el_status el_loader_fill(struct el_loader *loader, uint64_t step, void *inp
 void el_loader_account(const struct el_loader *loader, struct el_load_account *account_p)
 {
     const int64_t n = loader->n_spans < EL_LOAD_SPANS ? loader->n_spans : EL_LOAD_SPANS;
-    *account_p = (struct el_load_account){
-        .times = loader->times, .n_spans = (int)n, .workers_rss_bytes = -1, .workers_pss_bytes = -1};
+    *account_p = (struct el_load_account){.times = loader->times, .n_spans = (int)n};
     for (int64_t i = 0; i < n; i++) account_p->spans[i] = loader->spans[(loader->n_spans - n + i) % EL_LOAD_SPANS];
-    if (!loader->team) return;
-    account_p->queue_bytes = (int64_t)el_team_bytes(loader->team);
-    el_team_memory(loader->team, &account_p->workers_rss_bytes, &account_p->workers_pss_bytes);
-}
-
-static int64_t sum_known(int64_t a, int64_t b)
-{
-    return a < 0 || b < 0 ? -1 : a + b;
+    if (loader->team) account_p->queue_bytes = (int64_t)el_team_bytes(loader->team);
 }
 
 void el_load_account_add(const struct el_load_account *more, struct el_load_account *account)
 {
     el_load_times_add(&more->times, &account->times);
     account->queue_bytes += more->queue_bytes;
-    account->workers_rss_bytes = sum_known(account->workers_rss_bytes, more->workers_rss_bytes);
-    account->workers_pss_bytes = sum_known(account->workers_pss_bytes, more->workers_pss_bytes);
 }
 
 void el_loader_reset(struct el_loader *loader)

@@ -1,9 +1,8 @@
-/* A loader's workers: threads, or forked processes, that make batches ahead of their step.
+/* A loader's workers: threads that make batches ahead of their step.
  *
  * Private to runtime/data. Worker w makes the batches whose number leaves w when divided by the number of workers, each
  * into a slot that is its own (batch modulo slots); whoever trains takes them in the order of their numbers. So what is
- * in a batch, and which comes next, depends on no clock. Slots lie in shared memory, and a slot's word says whose turn
- * it is: both kinds of workers run the same code.
+ * in a batch, and which comes next, depends on no clock. A slot's word says whose turn it is.
  *
  * Threads: one takes. Ownership: the batchers are the caller's, one a worker, and outlive the team.
  */
@@ -23,8 +22,5 @@ void el_team_close(struct el_team *team); /* NULL is legal; ends the workers */
 enum el_status el_team_take(struct el_team *team, uint64_t step, void *inputs, int32_t *labels,
                             struct el_load_times *times, struct el_load_span *span);
 size_t el_team_bytes(const struct el_team *team); /* of all slots */
-/* What the system says of its processes, their shared pages divided among those who share them (Pss); -1: threads, or
- * the system does not say. */
-void el_team_memory(const struct el_team *team, int64_t *rss_bytes_p, int64_t *pss_bytes_p);
 
 #endif
