@@ -6,7 +6,8 @@
  *     el_figure_loading                               for el_plot_figures
  *     el_sampler_document(options, n, &document);     which rank sees which sample; el_sampler_print
  *
- * All figures are a launch's own, of the device with the most exposed loading, then the median over launches.
+ * A row's step and rate are the trial's, as every table has them. The exposed share and the stages are each launch's
+ * own, of the device with the most exposed loading, then the median over launches.
  */
 #ifndef EL_BENCH_DATA_H
 #define EL_BENCH_DATA_H

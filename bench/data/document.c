@@ -10,7 +10,7 @@
 /* One launch: the member whose loading is exposed most. NAN: not known. */
 struct launch {
     const json_t *member; /* NULL: it came to nothing */
-    double step_ms, exposed_ms, exposed_pct;
+    double exposed_pct;   /* of its step */
 };
 
 static struct launch read_launch(const json_t *repeat)
@@ -19,10 +19,9 @@ static struct launch read_launch(const json_t *repeat)
     const json_t *members = json_object_get(repeat, "members");
     for (size_t i = 0; i < json_array_size(members); i++) {
         const json_t *member = json_array_get(members, i);
-        double step_ms = el_json_number(member, "step_ms"), exposed_ms = el_json_number(member, "loading.exposed_ms");
-        if (!json_is_object(json_object_get(member, "loading")) || !(100 * exposed_ms / step_ms > most.exposed_pct))
-            continue;
-        most = (struct launch){member, step_ms, exposed_ms, 100 * exposed_ms / step_ms};
+        double pct = 100 * el_json_number(member, "loading.exposed_ms") / el_json_number(member, "step_ms");
+        if (json_is_object(json_object_get(member, "loading")) && pct > most.exposed_pct)
+            most = (struct launch){member, pct};
     }
     return most;
 }
@@ -48,12 +47,6 @@ static double exposed_pct(const struct launch *launch, const char *path)
     return launch->exposed_pct;
 }
 
-static double exposed_ms(const struct launch *launch, const char *path)
-{
-    (void)path;
-    return launch->exposed_ms;
-}
-
 /* Medians of what the members say of a batch. */
 static void put_batch(json_t *row, const struct launch *launches, int n)
 {
@@ -70,17 +63,20 @@ static void put_batch(json_t *row, const struct launch *launches, int n)
                          el_json_number(row, "collate_ms"));
 }
 
-static void put_step(json_t *row, const struct launch *launches, int n)
+/* The step and the rate are the trial's own, as every other table has them. Of that step the launches' median share is
+ * exposed, so that rate, step, exposed time and share are one figure in four forms. */
+static void put_step(json_t *row, const json_t *trial, const struct launch *launches, int n)
 {
-    double step_ms = median_of(launches, n, at, "step_ms"), exposed = median_of(launches, n, exposed_ms, NULL);
+    double step_ms = el_json_number(trial, "step_ms.mean"), pct = median_of(launches, n, exposed_pct, NULL);
     json_t *each = json_array();
     for (int i = 0; i < n; i++)
         json_array_append_new(each, launches[i].member ? el_json_real(launches[i].exposed_pct) : json_null());
     el_json_put_real(row, "step_ms", step_ms);
-    el_json_put_real(row, "exposed_ms", exposed);
-    el_json_put_real(row, "exposed_pct", median_of(launches, n, exposed_pct, NULL));
+    el_json_put_real(row, "samples_per_s", el_json_number(trial, "throughput.samples_per_s"));
+    el_json_put_real(row, "exposed_ms", pct / 100 * step_ms);
+    el_json_put_real(row, "exposed_pct", pct);
     el_json_put(row, "launches_pct", each);
-    el_json_put_real(row, "compute_ms", step_ms - exposed);
+    el_json_put_real(row, "compute_ms", step_ms - pct / 100 * step_ms);
 }
 
 /* Where workers are late, training waits; else they do, for room in the queue. Without workers training stands still
@@ -124,9 +120,8 @@ static json_t *row_of(const struct el_campaign *c, int t)
     el_json_put(row, "reason", el_json_string(el_json_text(trial, "reason", NULL)));
     el_json_put(row, "verdict", el_json_string(el_json_text(trial, "verdict", NULL)));
     el_json_put(row, "command", el_json_string(el_json_text(trial, "command", NULL)));
-    el_json_put_real(row, "samples_per_s", el_json_number(trial, "throughput.samples_per_s"));
     el_json_put_real(row, "process_bytes", el_json_number(trial, "processes.0.process_bytes"));
-    put_step(row, launches, c->options->repeats);
+    put_step(row, trial, launches, c->options->repeats);
     put_batch(row, launches, c->options->repeats);
     put_pinned(row, &c->set.trials[t]);
     el_json_put_text(row, "waits", who_waits(row));
@@ -143,8 +138,9 @@ static double launch_pct(const json_t *row, size_t launch)
     return json_is_number(pct) ? json_number_value(pct) : NAN;
 }
 
-/* The first launch chooses; the others show it, so that a lucky launch does not vouch for itself. */
-static double shown_pct(const json_t *row)
+/* The median of the launches after the first. The first launch chooses and these confirm it, so that a lucky launch
+ * does not vouch for itself. Where both are below a limit, so is the row's median over all launches. */
+static double confirmed_pct(const json_t *row)
 {
     double values[1000];
     size_t n = json_array_size(json_object_get(row, "launches_pct")), known = 0;
@@ -182,7 +178,7 @@ static json_t *recommend(const json_t *rows, const char *page_cache)
         const json_t *row = json_array_get(rows, i);
         if (!el_json_is(row, "page_cache", page_cache) || !el_json_is(row, "status", "ok")) continue;
         if (!json_equal(json_object_get(row, "pinned"), json_object_get(none, "pinned"))) continue;
-        if (launch_pct(row, 0) < EL_LOADING_HIDDEN_PCT && shown_pct(row) < EL_LOADING_HIDDEN_PCT) found = row;
+        if (launch_pct(row, 0) < EL_LOADING_HIDDEN_PCT && confirmed_pct(row) < EL_LOADING_HIDDEN_PCT) found = row;
     }
     json_t *answer = json_object();
     double estimate = el_json_number(none, "exposed_pct") < EL_LOADING_HIDDEN_PCT
@@ -191,7 +187,7 @@ static json_t *recommend(const json_t *rows, const char *page_cache)
     el_json_put_text(answer, "page_cache", page_cache);
     el_json_put(answer, "workers", found ? json_incref(json_object_get(found, "workers")) : json_null());
     el_json_put(answer, "prefetch", found ? json_incref(json_object_get(found, "prefetch")) : json_null());
-    el_json_put_real(answer, "exposed_pct", found ? shown_pct(found) : NAN);
+    el_json_put_real(answer, "exposed_pct", found ? el_json_number(found, "exposed_pct") : NAN);
     el_json_put_real(answer, "without_pct", el_json_number(none, "exposed_pct"));
     el_json_put_real(answer, "step_ms", found ? el_json_number(found, "step_ms") : NAN);
     el_json_put_real(answer, "without_step_ms", el_json_number(none, "step_ms"));

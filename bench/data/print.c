@@ -149,33 +149,43 @@ static double most_workers(const json_t *rows, const char *cache)
 
 static const char SLOWER[] = " That is no gain: workers and the device share cores, or something else was running.";
 
+static void say_none_hides(const json_t *answer, const json_t *document, FILE *out)
+{
+    char without[EL_FIGURE_BYTES];
+    const char *cache = el_json_text(answer, "page_cache", "?");
+    double estimate = el_json_number(answer, "estimate");
+    bool more = !(estimate <= most_workers(json_object_get(document, "rows"), cache));
+    el_text_say("", "  ", COLUMNS, out,
+                "With a %s page cache no measured number of workers hides loading (below %g %% of the step; without "
+                "workers it is %s %%). The stage times say that %.0f would be enough, on as many free cores: %s.",
+                cache, EL_LOADING_HIDDEN_PCT, el_text_figure(el_json_number(answer, "without_pct"), without), estimate,
+                more ? "give --workers a longer list"
+                     : "so many were measured, so cores were shared or something else was running");
+    say_slowest(answer, out);
+}
+
+/* Figures have the digits of the row that they are from. */
 static void say_answer(const json_t *answer, const json_t *document, FILE *out)
 {
-    double without = el_json_number(answer, "without_pct"), workers = el_json_number(answer, "workers");
-    double step_ms = el_json_number(answer, "step_ms"), without_step_ms = el_json_number(answer, "without_step_ms");
+    char exposed[EL_FIGURE_BYTES], without[EL_FIGURE_BYTES], step[EL_FIGURE_BYTES], step_without[EL_FIGURE_BYTES];
+    double workers = el_json_number(answer, "workers"), step_ms = el_json_number(answer, "step_ms");
+    double without_step_ms = el_json_number(answer, "without_step_ms");
     const char *cache = el_json_text(answer, "page_cache", "?");
-    const char *by = el_json_number(document, "launches") > 1 ? "(chosen by the first launch, measured by the others)"
+    const char *by = el_json_number(document, "launches") > 1 ? "(chosen by the first launch, confirmed by the others)"
                                                               : "(chosen and measured by one launch: give --repeats 3)";
+    el_text_figure(el_json_number(answer, "exposed_pct"), exposed);
     if (isnan(workers)) {
-        double estimate = el_json_number(answer, "estimate");
-        bool more = !(estimate <= most_workers(json_object_get(document, "rows"), cache));
-        el_text_say("", "  ", COLUMNS, out,
-                    "With a %s page cache no number of workers that was measured hides loading (below %g %% of the "
-                    "step; without workers it is %.1f %%). By the stages %.0f would, on as many free cores: %s.",
-                    cache, EL_LOADING_HIDDEN_PCT, without, estimate,
-                    more ? "give --workers a longer list"
-                         : "so many were measured, so cores were shared or something else was running");
-        say_slowest(answer, out);
+        say_none_hides(answer, document, out);
     } else if (workers == 0) {
         el_text_say("", "  ", COLUMNS, out,
-                    "With a %s page cache loading needs no workers: it is %.2g %% of the step %s.", cache,
-                    el_json_number(answer, "exposed_pct"), by);
+                    "With a %s page cache loading needs no workers: it is %s %% of the step %s.", cache, exposed, by);
     } else {
         el_text_say("", "  ", COLUMNS, out,
-                    "Recommended with a %s page cache: --workers %.0f --prefetch %.0f. Exposed loading is then %.2g %% "
-                    "of the step %s; without workers it is %.1f %%. A step takes %.3g ms instead of %.3g.%s",
-                    cache, workers, el_json_number(answer, "prefetch"), el_json_number(answer, "exposed_pct"), by,
-                    without, step_ms, without_step_ms, step_ms < without_step_ms ? "" : SLOWER);
+                    "Recommended with a %s page cache: --workers %.0f --prefetch %.0f. Exposed loading is then %s %% "
+                    "of the step %s; without workers it is %s %%. A step takes %s ms instead of %s.%s",
+                    cache, workers, el_json_number(answer, "prefetch"), exposed, by,
+                    el_text_figure(el_json_number(answer, "without_pct"), without), el_text_figure(step_ms, step),
+                    el_text_figure(without_step_ms, step_without), step_ms < without_step_ms ? "" : SLOWER);
         say_slowest(answer, out);
     }
 }

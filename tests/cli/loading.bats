@@ -16,6 +16,7 @@ make_text() { for i in $(seq 40); do echo "$((i % 3)) word$i common word$((i / 2
     [[ $(json d/data.json '[r["workers"] for r in d["rows"]]') == '[0, 2]' ]]
     [[ $(json d/data.json 'd["rows"][0]["read_ms"] >= 8 and d["rows"][0]["exposed_ms"] >= 8 and d["rows"][0]["waits"]') == compute ]]
     [[ $(json d/data.json 'd["recommended"][0]["slowest_stage"], d["recommended"][0]["ms_per_read"] >= 1') == "('read', True)" ]]
+    [[ $(json d/data.json 'all(abs(r["step_ms"] * r["samples_per_s"] - 8e3) < 1e-6 and abs(100 * r["exposed_ms"] / r["step_ms"] - r["exposed_pct"]) < 1e-9 for r in d["rows"])') == True ]]
     ! command -v gnuplot >/dev/null || [[ -s d/plots/loading.png ]]
     run --separate-stderr "$EVENLOAD" report d
     [[ $status -eq 0 && $(<d/report.html) == *">single w2<"* ]] || show
