@@ -188,7 +188,7 @@ static void peer_text(const json_t *device, char *text, size_t bytes)
         snprintf(text, bytes, "rank %.0f (process %.0f%s%s)", rank, pid, gpu ? " on " : "", gpu ? name : "");
 }
 
-/* Whether the largest process was not sampled at its peak: then the rows do not show which one it is. */
+/* Whether some process grew beyond every sample, as one that lives for an instant: then no row shows its peak. */
 static bool is_largest_unseen(const json_t *watch)
 {
     double most = fmax(0, el_json_highest(json_object_get(watch, "processes"), "peak_bytes"));
@@ -209,8 +209,6 @@ static void say_uneven(const json_t *trial, const json_t *watch, FILE *out)
     }
     if (n < 2) {
         SAY(out, "Nothing is compared: %s.", rule);
-    } else if (is_largest_unseen(watch) && !strcmp(el_json_text(trial, "per_device.0.device", "cpu"), "cpu")) {
-        SAY(out, "The largest process is unknown: it was not sampled at its peak.");
     } else {
         double most = el_json_number(json_array_get(devices, largest), "memory.peak_bytes");
         double others = (sum - most) / (double)(n - 1);
@@ -231,7 +229,10 @@ static void say_unseen(const json_t *watch, FILE *out)
         SAY(out, "Unattributed CPU time: %s s, of processes that lived between samples, and after last samples.",
             el_text_figure(unseen_s, figure));
     if (is_largest_unseen(watch))
-        SAY(out, "A process that was not sampled at its peak held %s MiB.", mib_at(watch, "largest_bytes", figure));
+        SAY(out,
+            "Left out: a process reached %s MiB between samples, and no row shows which. If it is one of those compared, "
+            "it held more than its row says.",
+            mib_at(watch, "largest_bytes", figure));
     if (lost > 0) SAY(out, "%.0f processes were not followed: the limit is %d.", lost, EL_TREE_PROCESSES_MAX);
 }
 
