@@ -230,7 +230,8 @@ static void say_unseen(const json_t *watch, FILE *out)
             el_text_figure(unseen_s, figure));
     if (is_largest_unseen(watch))
         SAY(out,
-            "Left out: a process reached %s MiB between samples, and no row shows which. If it is one of those compared, "
+            "Left out: a process reached %s MiB between samples, and no row shows which. If it is one of those "
+            "compared, "
             "it held more than its row says.",
             mib_at(watch, "largest_bytes", figure));
     if (lost > 0) SAY(out, "%.0f processes were not followed: the limit is %d.", lost, EL_TREE_PROCESSES_MAX);

@@ -52,7 +52,8 @@ static void a_short_life(void **state)
     json_decref(document);
 }
 
-/* A process that no row shows, as one that lived for an instant, takes no comparison away; it is said to be left out. */
+/* A process that no row shows, as one that lived for an instant, takes no comparison away; it is said to be left out.
+ */
 static void what_no_row_shows_is_said_beside_the_comparison(void **state)
 {
     (void)state;
