@@ -20,13 +20,27 @@ static enum el_status read_own(const struct el_worker *worker, enum el_gathered 
     return EL_OK;
 }
 
+/* Whether a part of a cut model has it: a parameter that no node uses is in none. */
+static bool is_held(const struct el_parts *parts, bool buffer, int origin)
+{
+    for (int s = 0; s < parts->n_stages; s++) {
+        const struct el_graph *part = parts->stage[s];
+        const struct el_param *arrays = buffer ? part->buffers : part->params;
+        for (int i = 0; i < (buffer ? part->n_buffers : part->n_params); i++)
+            if (arrays[i].origin == origin) return true;
+    }
+    return false;
+}
+
 enum el_status el_gather(struct el_worker *worker, enum el_gathered what, int origin, double *values)
 {
     const struct el_graph *model = worker->graph;
-    const struct el_param *of = &(what == EL_GATHER_BUFFERS ? model->buffers : model->params)[origin];
+    const bool buffer = what == EL_GATHER_BUFFERS, cut = worker->layout->n_stages > 1;
+    const struct el_param *of = &(buffer ? model->buffers : model->params)[origin];
     const int64_t n = el_shape_count(&of->shape);
-    const bool cut = worker->layout->n_stages > 1;
     if (!cut && !el_worker_is_first(worker)) return EL_OK;
+    if (what != EL_GATHER_GRADS && !is_held(worker->parts, buffer, origin)) /* no step has changed it */
+        return values ? el_shard_initial_values(worker->config, model, of, values) : EL_OK;
     double *own = values ? values : malloc((size_t)n * sizeof *own);
     if (!own) return el_fail_errno("'%s' of %lld elements", of->name, (long long)n);
     memset(own, 0, (size_t)n * sizeof *own);

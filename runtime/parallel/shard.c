@@ -135,10 +135,10 @@ static void draw(struct el_initial initial, const struct el_rng_key *key, int64_
 }
 
 /* By (seed, its number, element): the same numbers in f32 and f64, and for every mode. */
-static void draw_all(const struct el_shard *shard, const struct el_param *param, double *values)
+static void draw_all(uint64_t seed, const struct el_param *param, double *values)
 {
     const int64_t n = el_shape_count(&param->shape);
-    struct el_rng_key key = {.seed = shard->config->seed, .use = EL_RNG_INIT, .id = (uint32_t)param->origin};
+    struct el_rng_key key = {.seed = seed, .use = EL_RNG_INIT, .id = (uint32_t)param->origin};
     for (int64_t first = 0; first < n; first += DRAWN_AT_ONCE) {
         float drawn[DRAWN_AT_ONCE];
         int64_t some = n - first < DRAWN_AT_ONCE ? n - first : DRAWN_AT_ONCE;
@@ -156,19 +156,22 @@ static bool is_embedding(const struct el_graph *graph, const struct el_param *pa
     return false;
 }
 
+enum el_status el_shard_initial_values(const struct el_train_config *config, const struct el_graph *graph,
+                                       const struct el_param *array, double *values)
+{
+    if (config->weights) EL_TRY(el_weights_read(config->weights, array, values));
+    if (!config->weights) draw_all(config->seed, array, values);
+    if (config->vectors && is_embedding(graph, array)) el_vectors_put(config->vectors, values);
+    return EL_OK;
+}
+
 /* A parameter or a buffer. */
 static enum el_status initialize(const struct el_shard *shard, const struct el_param *param, struct el_view view)
 {
     const int64_t n = el_shape_count(&param->shape);
-    const struct el_safetensors *weights = shard->config->weights;
     double *values = malloc((size_t)n * sizeof *values);
     if (!values) return el_fail_errno("initial values of '%s'", param->name);
-    enum el_status status = EL_OK;
-    if (weights)
-        status = el_weights_read(weights, param, values);
-    else
-        draw_all(shard, param, values);
-    if (shard->config->vectors && is_embedding(shard->graph, param)) el_vectors_put(shard->config->vectors, values);
+    enum el_status status = el_shard_initial_values(shard->config, shard->graph, param, values);
     for (int64_t i = 0; i < n && shard->config->dtype == EL_F32; i++) {
         float value = (float)values[i]; /* in place: behind what was read */
         memcpy((char *)values + (size_t)i * sizeof value, &value, sizeof value);
