@@ -17,7 +17,8 @@ static inline bool el_worker_is_first(const struct el_worker *worker)
 }
 
 /* The elements of parameter (or buffer) `origin` of the model, as doubles in the order of its shape; of a gradient that
- * there is not zeros. A parameter that no part of a cut model has keeps its initial values. `values`: of the first worker [count]; of the others NULL. */
+ * there is not zeros. A parameter that no part of a cut model has keeps its initial values. `values`: of the first
+ * worker [count]; of the others NULL. */
 enum el_status el_gather(struct el_worker *worker, enum el_gathered what, int origin, double *values);
 
 #endif

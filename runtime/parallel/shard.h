@@ -43,8 +43,8 @@ enum el_status el_shard_open(struct el_shard *shard, const struct el_train_confi
 void el_shard_close(struct el_shard *shard);
 
 size_t el_shard_param_bytes(const struct el_shard *shard, int param);
-/* What a parameter or a buffer of `graph` begins with: the values of config.weights, or those drawn by the seed; [count]
- * in the order of its shape. */
+/* What a parameter or a buffer of `graph` begins with: the values of config.weights, or those drawn by the seed;
+ * [count] in the order of its shape. */
 enum el_status el_shard_initial_values(const struct el_train_config *config, const struct el_graph *graph,
                                        const struct el_param *array, double *values);
 /* An array's values as people, files and comparisons want them: all elements in the order of its shape, as doubles,
