@@ -190,11 +190,16 @@ static int run_rank(struct el_options *options, const struct el_launch_place *pl
     signal(SIGALRM, expire);
     alarm((unsigned)options->timeout_s + 1);
     enum el_status status = el_join(place, 0, &bootstrap);
-    if (status == EL_OK && first) status = el_store_create(options->out, "comm", &store);
-    if (bootstrap) status = el_bootstrap_agree(bootstrap, status);
+    if (status == EL_OK) status = el_job_compare_options(bootstrap, EL_CMD_COMM, options);
+    const bool same = status == EL_OK;
+    if (same && first) status = el_store_create(options->out, "comm", &store);
+    if (same) status = el_bootstrap_agree(bootstrap, status);
     if (status == EL_OK) status = take_part(options, bootstrap, &document);
     if (store.locked && !document) el_store_forget(&store);
-    if (status != EL_OK) exit_status = first || status != EL_ERR_PEER ? el_exit_failed(status) : EL_EXIT_TRIAL;
+    if (status != EL_OK && (first || (same && status != EL_ERR_PEER)))
+        exit_status = el_exit_failed(status);
+    else if (status != EL_OK)
+        exit_status = same ? EL_EXIT_TRIAL : EL_EXIT_USE;
     if (document) status = save(&store, document);
     if (document) exit_status = status == EL_OK ? show(options, &store, document, true) : el_exit_failed(status);
     json_decref(document);

@@ -144,7 +144,8 @@ static enum el_status begin(struct el_campaign *campaign, struct el_trial_set *o
 {
     bool first = el_bootstrap_rank(bootstrap) == 0;
     EL_TRY(el_bootstrap_agree(bootstrap, first ? el_campaign_begin(campaign, EL_CMD_RUN, options) : EL_OK));
-    return el_bootstrap_agree(bootstrap, first ? EL_OK : el_trials_resolve(EL_CMD_RUN, options, others));
+    EL_TRY(el_bootstrap_agree(bootstrap, first ? EL_OK : el_trials_resolve(EL_CMD_RUN, options, others)));
+    return el_job_compare_data(bootstrap, first ? campaign->set.dataset : others->dataset);
 }
 
 static int work(const struct el_options *options, struct watched *watched)
@@ -155,7 +156,10 @@ static int work(const struct el_options *options, struct watched *watched)
     bool first = el_bootstrap_rank(bootstrap) == 0;
     enum el_status status = begin(&campaign, &others, options, bootstrap);
     if (status != EL_OK && campaign.options) el_campaign_undo(&campaign);
-    if (status != EL_OK) return first ? el_exit_failed(status) : EL_EXIT_USE;
+    if (status != EL_OK) {
+        el_trials_free(&others);
+        return first ? el_exit_failed(status) : EL_EXIT_USE;
+    }
     struct el_trial_set *set = first ? &campaign.set : &others;
     struct el_job job = {.trial = set->trials, .dataset = set->dataset, .bootstrap = bootstrap};
     watched->trial = job.trial; /* read with a campaign only */
@@ -196,13 +200,14 @@ enum el_status el_cmd_run_rank(struct el_options *options, const struct el_launc
     if (status == EL_OK) {
         first = el_bootstrap_rank(bootstrap) == 0;
         begin_part(&watched, bootstrap, NULL, 0);
-        status = take_place(options, place, bootstrap);
+        status = el_job_compare_options(bootstrap, EL_CMD_RUN, options);
     }
+    if (status == EL_OK) status = take_place(options, place, bootstrap);
     if (status == EL_OK)
         *exit_status_p = work(options, &watched);
-    else if (!first)
-        *exit_status_p = EL_EXIT_USE;
+    else /* said before a rank ends, for then mpirun ends the others */
+        *exit_status_p = first ? el_exit_failed(status) : EL_EXIT_USE;
     end_watch(&watched, thread);
     el_bootstrap_close(bootstrap);
-    return first ? status : EL_OK;
+    return EL_OK;
 }

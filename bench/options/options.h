@@ -82,7 +82,8 @@ struct el_option_row {
     } otherwise[3];  /* other defaults of some commands; ended by 0 */
     double min, max; /* of numbers */
     const struct el_model_size *size;
-    char letter; /* of -b; 0: none */
+    char letter;   /* of -b; 0: none */
+    bool per_rank; /* ranks of one job may be given different values: where and how this process writes, not what */
 };
 
 /* Ended by a row whose name is NULL. Threads: the first call by one of them alone. */

@@ -16,6 +16,7 @@
 #define OTHERWISE(...)   .otherwise = {__VA_ARGS__}
 #define RANGE(low, high) .min = (low), .max = (high)
 #define LETTER(c)        .letter = (c)
+#define PER_RANK         .per_rank = true
 
 #define BUCKET_MB                                                                                                      \
     "ddp, spmg, copies of a model in stages (--mesh): MiB of gradients at which a bucket is closed, as PyTorch's "     \
@@ -317,7 +318,7 @@ static const struct el_option_row after_sizes[] = {
     {MEASURING, "no-record", NULL, AT(UNFLAG, record), COMPARE | RUN, "record step times only, no spans"},
     {MEASURING, "launch", "HOW", AT(CHOICE, launch), COMPARE | RUN | COMM,
      "self: start the ranks; rank: be a rank of mpirun or torchrun; auto: find out", CHOICES("auto|self|rank"),
-     DEFAULT("auto")},
+     DEFAULT("auto"), PER_RANK},
     {MEASURING, "launcher", "WHO", AT(CHOICE, launcher), OF_TRIALS | COMM | VERIFY,
      "who starts the ranks: mpirun, or evenload itself (own); auto: mpirun if installed, own for GPUs",
      CHOICES("auto|mpirun|own"), DEFAULT("auto")},
@@ -364,12 +365,14 @@ static const struct el_option_row after_sizes[] = {
     {OUTPUT, "out", "DIR", AT(TEXT, out),
      COMPARE | RUN | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | LOADING | EXPLAIN,
      "folder for the results (default: results/<time>-<command>); compare, scale, imbalance and data continue a run "
-     "that is in it"},
+     "that is in it",
+     PER_RANK},
     {OUTPUT, "trace", "DIR", AT(TEXT, trace), RUN,
      "write traces of the steps of --profile (default: wait=1,warmup=1,active=2,repeat=1), one file per rank, for "
-     "Perfetto and HTA"},
+     "Perfetto and HTA",
+     PER_RANK},
     {OUTPUT, "chakra", "DIR", AT(TEXT, chakra), RUN,
-     "write the same steps as MLCommons Chakra's execution traces, DIR/rank.0.et and so on, for simulators"},
+     "write the same steps as MLCommons Chakra's execution traces, DIR/rank.0.et and so on, for simulators", PER_RANK},
     {OUTPUT, "junit", "FILE", AT(TEXT, regress.junit), REGRESS, "write JUnit XML, one case per cell"},
     {OUTPUT, "markdown", "FILE", AT(TEXT, regress.markdown), REGRESS | REPORT,
      "write a Markdown table ($GITHUB_STEP_SUMMARY is appended to)"},
@@ -377,7 +380,7 @@ static const struct el_option_row after_sizes[] = {
     {OUTPUT, "dry-run", NULL, AT(FLAG, dry_run), RUN | IMBALANCE,
      "print the predicted memory of each device, and with --costs the predicted step; run nothing"},
     {OUTPUT, "strict", NULL, AT(FLAG, strict), COMPARE | RUN | SCALE,
-     "exit status 1 if a trial is suspect or unchecked; results are written all the same"},
+     "exit status 1 if a trial is suspect or unchecked; results are written all the same", PER_RANK},
     {OUTPUT, "store", "DIR", AT(TEXT, store), BASELINE, "folder of the baseline store; it holds one folder per machine",
      DEFAULT("results/baseline")},
     {OUTPUT, "force", NULL, AT(FLAG, force), BASELINE,
@@ -385,13 +388,13 @@ static const struct el_option_row after_sizes[] = {
     {OUTPUT, "json", NULL, AT(FLAG, json),
      COMPARE | RUN | DEVICES | SELFCHECK | BASELINE | REGRESS | SCALE | IMBALANCE | COMM | MODES | VERIFY |
          TRACE_STATS | LOADING | EXPLAIN,
-     "print only JSON on standard output"},
+     "print only JSON on standard output", PER_RANK},
     {OUTPUT, "show-steps", NULL, AT(FLAG, wire.show_steps), COMM,
      "print each step of an algorithm: which rank sends which part to which; measure nothing"},
-    {OUTPUT, "csv", NULL, AT(FLAG, wire.csv), COMM, "print only the rows of comm.csv on standard output"},
+    {OUTPUT, "csv", NULL, AT(FLAG, wire.csv), COMM, "print only the rows of comm.csv on standard output", PER_RANK},
     {OUTPUT, "quiet", NULL, AT(FLAG, quiet),
      COMPARE | RUN | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | LOADING | EXPLAIN,
-     "no progress on standard error"},
+     "no progress on standard error", PER_RANK},
     {OUTPUT, "no-plot", NULL, AT(UNFLAG, plot), WATCH, "draw nothing now; 'evenload plot DIR' draws later"},
     {OUTPUT, "peer", "DIR", AT(TEXT, peer), COMPARE,
      "show the trials of this record in the tables too: PyTorch's, by scripts/peer-torch --record, of the same model "

@@ -62,6 +62,9 @@ has_mpirun() {
     command -v mpirun >/dev/null && "$EVENLOAD" devices | grep -q '^  MPI *yes'
 }
 
+# For MASTER_PORT, among torchrun's variables.
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])'; }
+
 # A PATH with the tools of a shell and without mpirun.
 path_without_mpirun() {
     local tool

@@ -94,7 +94,6 @@ torchrun_n() {
     env RANK=0 WORLD_SIZE="$n" LOCAL_RANK=0 MASTER_ADDR=localhost MASTER_PORT="$port" timeout 60 "$@"
     wait
 }
-free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])'; }
 
 @test "started with torchrun's variables it takes its place as a rank" {
     port=$(free_port)
