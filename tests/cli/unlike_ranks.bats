@@ -48,7 +48,7 @@ refused() {
     ranks "$EVENLOAD" run "${DDP[@]}" -- "$EVENLOAD" run "${DDP[@]}" --no-record
     refused "rank 1 was started with --no-record, rank 0 without --no-record"
     ranks "$EVENLOAD" run "${DDP[@]}" --launch rank --devices 2 -- "$EVENLOAD" run "${DDP[@]}"
-    refused "rank 1 was started without --devices, rank 0 with --devices cpu:0,cpu:1"
+    refused "rank 1 was started without --devices, rank 0 with --devices 2"
     ranks "$EVENLOAD" run "${DDP[@]}" -- "$EVENLOAD" run "${DDP[@]}" --hidden 9
     refused "rank 1 was started with --hidden 9, rank 0 with --hidden 8"
     ranks "$EVENLOAD" comm -b 8 -e 64 -- "$EVENLOAD" comm -b 8 -e 128
