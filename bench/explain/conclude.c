@@ -37,7 +37,8 @@ static void put_difference(json_t *row, const char *key, const char *interval_ke
                            int to)
 {
     double *differences = calloc(steps->n + 1, sizeof *differences);
-    for (size_t i = 0; differences && i < steps->n; i++) differences[i] = steps->ms[from][i] - steps->ms[to][i];
+    for (size_t i = 0; differences && i < steps->n; i++)
+        differences[i] = el_stats_minus(steps->ms[from][i], steps->ms[to][i]);
     struct el_interval interval = el_stats_difference(differences, differences ? steps->n : 0);
     el_json_put_real(row, key, interval.centre);
     el_json_put(row, interval_key, el_json_interval(interval.low, interval.high));

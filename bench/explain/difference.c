@@ -67,29 +67,36 @@ static bool are_paired(const struct el_side *a, const struct el_side *b)
     return paired;
 }
 
+static struct el_interval between(const struct el_side *a, const struct el_side *b, const double *of_a,
+                                  const double *of_b)
+{
+    if (!are_paired(a, b)) return el_stats_difference_unpaired(of_a, a->n, of_b, b->n);
+    double *differences = calloc(a->n + 1, sizeof *differences);
+    for (size_t i = 0; differences && i < a->n; i++) differences[i] = el_stats_minus(of_b[i], of_a[i]);
+    struct el_interval interval = el_stats_difference(differences, differences ? a->n : 0);
+    free(differences);
+    return interval;
+}
+
 static json_t *difference_json(const struct el_side *a, const struct el_side *b, const double *of_a, const double *of_b)
 {
-    struct el_interval interval;
-    double *differences = calloc(a->n + 1, sizeof *differences);
-    for (size_t i = 0; differences && are_paired(a, b) && i < a->n; i++) differences[i] = of_b[i] - of_a[i];
-    interval = differences && are_paired(a, b) ? el_stats_difference(differences, a->n)
-                                               : el_stats_difference_unpaired(of_a, a->n, of_b, b->n);
-    free(differences);
+    struct el_interval interval = between(a, b, of_a, of_b);
     json_t *row = json_object();
     el_json_put_real(row, "ms", interval.centre);
     el_json_put(row, "ci95", el_json_interval(interval.low, interval.high));
     return row;
 }
 
-/* A launch's figure: a part (`part` at least 0), or what all the parts that count leave of its step. */
+/* A launch's figure: a part (`part` at least 0), or what all the parts that count leave of its step; 0 where rounding
+ * alone left it. */
 static double figure(const struct el_side *side, size_t launch, int part, const bool *counted)
 {
     const struct el_parts *of = side->launches ? &side->launches[launch] : &side->mean;
-    if (part >= 0) return isnan(of->ms[part]) && part == EL_PART_HOST ? 0 : of->ms[part];
-    double rest = side->step_ms[launch];
-    for (int p = 0; p < EL_PARTS; p++)
+    double step = side->step_ms[launch], rest = step;
+    if (part >= 0) rest = isnan(of->ms[part]) && part == EL_PART_HOST ? 0 : of->ms[part];
+    for (int p = 0; p < EL_PARTS && part < 0; p++)
         if (counted[p]) rest -= figure(side, launch, p, counted);
-    return fabs(rest) < 1e-9 * side->step_ms[launch] ? 0 : rest; /* what rounding left */
+    return el_stats_minus(step + rest, step) == 0 ? 0 : rest;
 }
 
 /* `part` negative: what those that are counted leave. */
@@ -164,7 +171,7 @@ static json_t *memory_json(const struct el_side *a, const struct el_side *b)
 
 static json_t *side_json(const struct el_side *side)
 {
-    static const char *const copied[] = {"id", "mode", "devices", "verdict", "command", NULL};
+    static const char *const copied[] = {"id", "mode", "devices", "verdict", "simulated", "command", NULL};
     int64_t slowest = el_json_whole(side->trial, "slowest_member");
     const json_t *device =
         json_array_get(json_object_get(side->trial, "per_device"), slowest < 0 ? 0 : (size_t)slowest);
@@ -179,24 +186,30 @@ static json_t *side_json(const struct el_side *side)
     return json;
 }
 
+/* Why there are no intervals; NULL: there are. */
+static const char *reason_of(const struct el_side *a, const struct el_side *b)
+{
+    if (json_is_true(json_object_get(a->trial, "simulated")) && json_is_true(json_object_get(b->trial, "simulated")))
+        return "in virtual time launches do not scatter";
+    if (a->n < EL_REPEATS_MIN || b->n < EL_REPEATS_MIN)
+        return "one of them has fewer than 5 launches; measure it again with --repeats 5";
+    if (!a->launches || !b->launches)
+        return "parts need each launch's own figures, and a record has no folder repeats/ beside it; keep that folder, "
+               "or measure again";
+    return between(a, b, a->step_ms, b->step_ms).reason;
+}
+
 json_t *el_difference_document(struct el_side *a, struct el_side *b)
 {
     bool counted[EL_PARTS];
     split_both(a, b);
     for (int p = 0; p < EL_PARTS; p++) counted[p] = counts(a, b, p);
-    bool enough = a->n >= EL_REPEATS_MIN && b->n >= EL_REPEATS_MIN, apart = a->launches && b->launches;
     json_t *document = json_pack("{s:i, s:s, s:O, s:O, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "schema",
                                  EL_EXPLAIN_SCHEMA, "kind", "difference", "model", json_object_get(a->trial, "model"),
                                  "global_batch", json_object_get(a->trial, "global_batch"), "a", side_json(a), "b",
                                  side_json(b), "whole", difference_json(a, b, a->step_ms, b->step_ms), "parts",
                                  parts_json(a, b, counted), "rest", row_json(a, b, -1, counted), "paired",
                                  are_paired(a, b), "differs", el_sides_differences(a, b), "memory", memory_json(a, b));
-    el_json_put_text(
-        document, "ci_reason",
-        !enough ? "one of them has fewer than 5 launches; measure it again with --repeats 5"
-        : !apart
-            ? "parts need each launch's own figures, and a record has no folder repeats/ beside it; keep that folder, "
-              "or measure again"
-            : NULL);
+    el_json_put_text(document, "ci_reason", reason_of(a, b));
     return document;
 }

@@ -25,7 +25,8 @@ struct waterfall {
 
 static bool is_virtual(const json_t *document)
 {
-    return !strncmp(el_json_text(document, "devices.0", ""), "sim", strlen("sim"));
+    return !strncmp(el_json_text(document, "devices.0", ""), "sim", strlen("sim")) ||
+           (json_is_true(el_json_at(document, "a.simulated")) && json_is_true(el_json_at(document, "b.simulated")));
 }
 
 static double half_of(const json_t *interval)

@@ -6,6 +6,7 @@
 #include "bench/base/table.h"
 #include "bench/base/text.h"
 #include "bench/explain/explain.h"
+#include "bench/stats/stats.h"
 
 /* Above it figures are of a busy machine. */
 static const double BUSY_PCT = 5;
@@ -52,30 +53,40 @@ static void print_times(const json_t *document, FILE *out)
     print_time("dp - ddp", json_object_get(document, "whole"), "ms", "ci95", out);
 }
 
+/* The causes whose intervals exclude 0, with their times; *unshown_p: how many others there are. Where no cause has an
+ * interval, neither. */
+static void shown_text(const json_t *causes, char *text, size_t bytes, size_t *unshown_p)
+{
+    *text = '\0';
+    *unshown_p = 0;
+    for (size_t c = 0; c < json_array_size(causes); c++) {
+        const json_t *cause = json_array_get(causes, c);
+        double low = el_json_number(cause, "ci95.0"), high = el_json_number(cause, "ci95.1");
+        char ms[EL_FIGURE_BYTES];
+        *unshown_p += low <= 0 && high >= 0;
+        if (low > 0 || high < 0)
+            el_text_append(text, bytes, "%s%s (%s ms)", *text ? ", " : "", el_json_text(cause, "cause", "?"),
+                           el_text_figure(el_json_number(cause, "ms"), ms));
+    }
+}
+
 /* What the intervals say, in a sentence. Nothing where there are none. */
 static void print_answer(const json_t *document, FILE *out)
 {
-    const json_t *causes = json_object_get(document, "causes");
-    char names[256] = "";
-    bool known = false;
-    for (size_t c = 0; c < json_array_size(causes); c++) {
-        const json_t *cause = json_array_get(causes, c), *interval = json_object_get(cause, "ci95");
-        double low = json_number_value(json_array_get(interval, 0)),
-               high = json_number_value(json_array_get(interval, 1));
-        known = known || json_is_array(interval);
-        if (!json_is_array(interval) || (low <= 0 && high >= 0)) continue;
-        el_text_append(names, sizeof names, "%s%s (%.3g ms)", *names ? ", " : "", el_json_text(cause, "cause", "?"),
-                       el_json_number(cause, "ms"));
-    }
-    if (!known) return;
+    char names[256];
+    size_t unshown;
+    shown_text(json_object_get(document, "causes"), names, sizeof names, &unshown);
+    if (!*names && unshown == 0) return;
     fputc('\n', out);
     if (*names)
-        el_text_say("", "", EL_REPORT_COLUMNS, out,
-                    "Shown to make a difference, in turn: %s. No other cause is: its interval has 0 in it.", names);
+        el_text_say("", "", EL_REPORT_COLUMNS, out, "Shown to make a difference, in turn: %s.%s", names,
+                    unshown == 0   ? ""
+                    : unshown == 1 ? " The other cause is not: its interval contains 0."
+                                   : " No other cause is: their intervals contain 0.");
     else
         el_text_say(
             "", "", EL_REPORT_COLUMNS, out,
-            "No cause is shown to make a difference, in turn: each interval has 0 in it. More launches (--repeats) or "
+            "No cause is shown to make a difference, in turn: each interval contains 0. More launches (--repeats) or "
             "longer ones (--min-time) narrow them.");
 }
 
@@ -134,8 +145,9 @@ void el_explain_print(const json_t *document, FILE *out)
     print_times(document, out);
     print_answer(document, out);
     print_words(document, out);
-    if (launches < 5)
-        fprintf(out, virtual ? "In virtual time launches do not scatter: one is enough.\n"
-                             : "An interval needs five launches (--repeats).\n");
+    if (virtual)
+        fputs("In virtual time launches do not scatter: one is enough, and there are no intervals.\n", out);
+    else if (launches < EL_REPEATS_MIN)
+        fputs("An interval needs five launches (--repeats).\n", out);
     print_memory(document, out);
 }

@@ -157,6 +157,38 @@ double el_trial_bubble_pct(const json_t *ok)
     return median;
 }
 
+/* ---- bus bandwidth of the step's all-reduces (phase comm), as nccl-tests define it ---- */
+
+/* How many devices an all-reduce sums over: all, or of a model in stages its copies. */
+static double ranks_of(const json_t *members)
+{
+    double stage = el_json_highest(members, "layout.stage");
+    return (double)json_array_size(members) / (stage > 0 ? stage + 1 : 1);
+}
+
+/* Their payloads over their transfers. */
+static void tell_busbw(const json_t *repeat, const void *context, double *figures)
+{
+    const json_t *collectives = json_object_get(repeat, "collectives");
+    double bytes = 0, ms = 0, n = ranks_of(json_object_get(repeat, "members"));
+    (void)context;
+    for (size_t i = 0; i < json_array_size(collectives); i++) {
+        const json_t *collective = json_array_get(collectives, i);
+        if (!el_json_is(collective, "phase", el_phase_name(EL_PHASE_COMM))) continue;
+        bytes += el_json_number(collective, "bytes");
+        ms += el_json_number(collective, "transfer_ms");
+    }
+    if (bytes > 0 && ms > 0) figures[0] = 2 * (n - 1) / n * bytes / ms * 1e-6;
+}
+
+double el_trial_busbw(const json_t *ok)
+{
+    struct gathered g = gather(ok, tell_busbw, NULL);
+    double median = el_stats_median(g.at[0], g.n[0]);
+    free(g.values);
+    return median;
+}
+
 /* ---- what recording cost: counted in each launch, and where there are control blocks of the recorder, toggled ---- */
 
 static void tell_recorder(const json_t *repeat, const void *context, double *figures)

@@ -26,6 +26,8 @@ json_t *el_trial_comm(const json_t *per_device, int slowest, const json_t *break
 json_t *el_trial_breakdown(const json_t *ok, int slowest);
 /* The share of the stages' time that is bubble, in per cent: a launch's, then the median over launches. */
 double el_trial_bubble_pct(const json_t *ok);
+/* Bus bandwidth of a step's all-reduces, GB/s: a launch's, then the median over launches; NAN: there are none. */
+double el_trial_busbw(const json_t *ok);
 /* What recording costs: counted, and toggled where repeats have control blocks of the recorder (docs/metrics.md). */
 json_t *el_trial_recorder(const json_t *ok);
 /* Each measure of one value of each launch's "members", then the median over launches. */

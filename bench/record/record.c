@@ -213,21 +213,6 @@ static json_t *null_phases(void)
     return phases;
 }
 
-/* Bus bandwidth of the step's all-reduces (phase comm), as nccl-tests define it: their payloads over their transfers.
- */
-static double busbw_gb_per_s(const json_t *record)
-{
-    const json_t *collectives = json_object_get(record, "collectives");
-    double bytes = 0, ms = 0, n = el_json_number(record, "devices");
-    for (size_t i = 0; i < json_array_size(collectives); i++) {
-        const json_t *collective = json_array_get(collectives, i);
-        if (!el_json_is(collective, "phase", el_phase_name(EL_PHASE_COMM))) continue;
-        bytes += el_json_number(collective, "bytes");
-        ms += el_json_number(collective, "transfer_ms");
-    }
-    return bytes > 0 && ms > 0 ? 2 * (n - 1) / n * bytes / ms * 1e-6 : NAN;
-}
-
 static void put_devices(json_t *record, const json_t *ok, double global_batch)
 {
     json_t *per_device = el_trial_per_device(ok, global_batch);
@@ -242,7 +227,7 @@ static void put_devices(json_t *record, const json_t *ok, double global_batch)
     el_json_put(record, "comm", el_trial_comm(per_device, slowest, breakdown));
     el_json_put(record, "breakdown", breakdown);
     el_json_put(record, "collectives", from_first(ok, "collectives", json_array()));
-    el_json_put_real(json_object_get(record, "comm"), "busbw_gb_per_s", busbw_gb_per_s(record));
+    el_json_put_real(json_object_get(record, "comm"), "busbw_gb_per_s", el_trial_busbw(ok));
     el_json_put(record, "recorder", el_trial_recorder(ok));
     el_json_put(record, "communicator", from_first(ok, "communicator", json_null()));
     el_json_put(record, "comm_algorithms", from_first(ok, "comm_algorithms", json_null()));

@@ -11,16 +11,23 @@
 static const char TOO_FEW[] = "fewer than 5 repeats";
 static const char NOT_POSITIVE[] = "a repeat has no positive figure";
 static const char NOT_FINITE[] = "a repeat has no figure";
+static const char NO_SCATTER[] = "repeats do not scatter, as in virtual time";
+static const double ROUNDING = 1e-9; /* what is less, of a figure, is rounding's */
 
 static struct el_interval none(double centre, const char *reason)
 {
     return (struct el_interval){.centre = centre, .low = NAN, .high = NAN, .reason = reason};
 }
 
+double el_stats_minus(double a, double b)
+{
+    return fabs(a - b) <= ROUNDING * fmax(fabs(a), fabs(b)) ? 0 : a - b;
+}
+
 /* The interval of exp(m), where m has the standard error and the degrees of freedom. */
 static struct el_interval around(double m, double standard_error, double df)
 {
-    double half = df > 0 && standard_error > 0 ? el_stats_t_quantile(0.975, df) * standard_error : 0;
+    double half = el_stats_t_quantile(0.975, df) * standard_error;
     return (struct el_interval){.centre = exp(m), .low = exp(m - half), .high = exp(m + half), .valid = true};
 }
 
@@ -42,6 +49,7 @@ static struct el_interval of_pairs(const double *a, const double *b, size_t n)
     if (n < EL_REPEATS_MIN) return none(centre, TOO_FEW);
     if (isnan(centre)) return none(centre, NOT_POSITIVE);
     log_moments(a, b, n, &mean, &variance);
+    if (!(sqrt(variance) > ROUNDING)) return none(centre, NO_SCATTER);
     return around(mean, sqrt(variance), (double)(n - 1));
 }
 
@@ -55,23 +63,32 @@ struct el_interval el_stats_ratio_paired(const double *a, const double *b, size_
     return of_pairs(a, b, n);
 }
 
+static bool scatter(const double *x, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (el_stats_minus(x[i], x[0]) != 0) return true;
+    return false;
+}
+
 struct el_interval el_stats_difference(const double *x, size_t n)
 {
     double mean = el_stats_mean(x, n);
     if (n < EL_REPEATS_MIN) return none(mean, TOO_FEW);
     if (!isfinite(mean)) return none(NAN, NOT_FINITE);
+    if (!scatter(x, n)) return none(mean, NO_SCATTER);
     double half = el_stats_t_quantile(0.975, (double)(n - 1)) * el_stats_stddev(x, n) / sqrt((double)n);
     return (struct el_interval){.centre = mean, .low = mean - half, .high = mean + half, .valid = true};
 }
 
 struct el_interval el_stats_difference_unpaired(const double *a, size_t n_a, const double *b, size_t n_b)
 {
-    double mean = el_stats_mean(b, n_b) - el_stats_mean(a, n_a);
+    double mean = el_stats_minus(el_stats_mean(b, n_b), el_stats_mean(a, n_a));
     if (n_a < EL_REPEATS_MIN || n_b < EL_REPEATS_MIN) return none(mean, TOO_FEW);
     if (!isfinite(mean)) return none(NAN, NOT_FINITE);
+    if (!scatter(a, n_a) && !scatter(b, n_b)) return none(mean, NO_SCATTER);
     double v_a = pow(el_stats_stddev(a, n_a), 2) / (double)n_a, v_b = pow(el_stats_stddev(b, n_b), 2) / (double)n_b;
     double df = pow(v_a + v_b, 2) / (v_a * v_a / (double)(n_a - 1) + v_b * v_b / (double)(n_b - 1));
-    double half = v_a + v_b > 0 ? el_stats_t_quantile(0.975, df) * sqrt(v_a + v_b) : 0;
+    double half = el_stats_t_quantile(0.975, df) * sqrt(v_a + v_b);
     return (struct el_interval){.centre = mean, .low = mean - half, .high = mean + half, .valid = true};
 }
 

@@ -68,7 +68,7 @@ double el_stats_quantile(const double *x, size_t n, double q)
 static double sum_of_squares(const double *x, size_t n)
 {
     double mean = el_stats_mean(x, n), sum = 0;
-    for (size_t i = 0; i < n; i++) sum += (x[i] - mean) * (x[i] - mean);
+    for (size_t i = 0; i < n; i++) sum += pow(el_stats_minus(x[i], mean), 2);
     return sum;
 }
 
@@ -138,8 +138,8 @@ bool el_stats_imbalance(const double *x, size_t n, struct el_imbalance *imbalanc
     double mean = el_stats_mean(x, n), max = x[0], count = (double)n;
     for (size_t i = 1; i < n; i++) max = x[i] > max ? x[i] : max;
     *imbalance_p = (struct el_imbalance){
-        .max_over_mean_minus_1 = max / mean - 1,
-        .imbalance_pct = (max - mean) / max * count / (count - 1) * 100,
+        .max_over_mean_minus_1 = el_stats_minus(max / mean, 1),
+        .imbalance_pct = el_stats_minus(max, mean) / max * count / (count - 1) * 100,
         .lb = mean / max,
         .cv = sqrt(sum_of_squares(x, n) / count) / mean,
         .first_over_rest = x[0] / el_stats_mean(x + 1, n - 1),

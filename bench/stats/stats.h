@@ -26,6 +26,10 @@ double el_stats_stddev(const double *x, size_t n); /* of the sample, by n - 1; N
 double el_stats_t_cdf(double t, double df);
 double el_stats_t_quantile(double p, double df);
 
+/* a - b, and 0 where that is no more than what rounding leaves of the two. */
+double el_stats_minus(double a, double b);
+
+/* Of repeats that do not scatter (virtual time) there is none. */
 struct el_interval {
     double centre; /* geometric mean, of a difference the mean; known even where the interval is not */
     double low, high;

@@ -63,6 +63,29 @@ END
     [[ $output == *"Next: "*"compare --modes dp,ddp --model mlp --devices sim:2 --batch 16 "*"--features 16 --hidden 8"* ]] || show
 }
 
+@test "launches that do not scatter give no intervals; where all causes are shown, no other is spoken of" {
+    "$EVENLOAD" explain --model mlp --features 16 --hidden 8 --data dummy --batch 16 --min-time 0 --quiet --repeats 5 --devices sim:2 --out e >sim
+    ! grep -E '^(cause|dp|inputs|outputs|update|replicas|overlap|threads|rest|Shown) ' sim | grep -qE '[0-9] (to|-) -?[0-9]|e-1[0-9]|Shown' || { cat sim && false; }
+    grep -q "In virtual time launches do not scatter" sim
+    local said wanted
+    for wanted in 6 5 4; do
+        python3 - "$wanted" <<'END'
+import json, sys
+d = json.load(open("e/explain.json"))
+for i, cause in enumerate(d["causes"]):
+    cause["ms"], cause["ci95"] = 2.0, [1.0, 3.0] if i < int(sys.argv[1]) else [-1.0, 3.0]
+json.dump(d, open("e/explain.json", "w"))
+END
+        "$EVENLOAD" report e >/dev/null
+        said=$(grep -A3 "Shown to make a difference" e/report.html | tr '\n' ' ')
+        case $wanted in
+        6) [[ $said == *"threads (2.00 ms)."* && $said != *other* ]] ;;
+        5) [[ $said == *"overlap (2.00 ms). The other cause is not: its interval contains 0."* ]] ;;
+        4) [[ $said == *"No other cause is: their intervals contain 0."* ]] ;;
+        esac || { echo "$wanted: $said" && false; }
+    done
+}
+
 @test "explain refuses what it cannot take apart" {
     refuses "give --devices 2 or more" "$EVENLOAD" explain "${SMALL[@]}" --devices 1
     refuses "--dp-fix is an option of 'evenload compare', not of 'explain'" "$EVENLOAD" explain "${SMALL[@]}" --dp-fix all

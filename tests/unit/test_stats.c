@@ -69,9 +69,9 @@ static void test_intervals(void **state)
     assert_string_equal(i.reason, "fewer than 5 repeats");
     near(i.centre, exp(-0.5), 1e-14);
     i = el_stats_interval((double[]){3, 3, 3, 3, 3}, 5); /* a simulation: no scatter */
-    assert_true(i.valid);
-    near(i.low, 3, 1e-14);
-    near(i.high, 3, 1e-14);
+    assert_false(i.valid);
+    near(i.centre, 3, 1e-14);
+    assert_string_equal(i.reason, "repeats do not scatter, as in virtual time");
 }
 
 static void test_ratios(void **state)
@@ -101,11 +101,25 @@ static void test_difference(void **state)
     near(i.centre, -0.75, 1e-15);
     assert_true(isnan(i.low) && isnan(i.high));
     i = el_stats_difference((double[]){-2, -2, -2, -2, -2}, 5); /* no scatter */
-    assert_true(i.valid && i.low == -2 && i.high == -2);
+    assert_true(!i.valid && i.centre == -2 && isnan(i.low));
+    i = el_stats_difference_unpaired((double[]){1, 1, 1, 1, 1}, 5, (double[]){3, 3, 3, 3, 3}, 5);
+    assert_true(!i.valid && i.centre == 2 && isnan(i.low));
     i = el_stats_difference((double[]){1, 2, NAN, 3, 4}, 5);
     assert_false(i.valid);
     assert_string_equal(i.reason, "a repeat has no figure");
     assert_true(isnan(el_stats_difference(x, 0).centre));
+}
+
+/* What rounding leaves is no difference. */
+static void test_rounding(void **state)
+{
+    (void)state;
+    struct el_imbalance m;
+    assert_true(el_stats_minus(0.1 + 0.2, 0.3) == 0 && el_stats_minus(-0.3, -0.1 - 0.2) == 0);
+    assert_true(el_stats_minus(5, 3) == 2 && el_stats_minus(1e-9, 0) == 1e-9 && el_stats_minus(0, 0) == 0);
+    assert_true(isnan(el_stats_minus(NAN, 1)));
+    assert_true(el_stats_imbalance((double[]){0.1, 0.1, 0.1}, 3, &m)); /* whose mean is not 0.1 */
+    assert_true(m.max_over_mean_minus_1 == 0 && m.imbalance_pct == 0 && m.cv == 0);
 }
 
 static void test_imbalance(void **state)
@@ -130,9 +144,9 @@ static void test_imbalance(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_moments),    cmocka_unit_test(test_nearest_rank), cmocka_unit_test(test_student),
-        cmocka_unit_test(test_intervals),  cmocka_unit_test(test_ratios),       cmocka_unit_test(test_imbalance),
-        cmocka_unit_test(test_difference),
+        cmocka_unit_test(test_moments),   cmocka_unit_test(test_nearest_rank), cmocka_unit_test(test_student),
+        cmocka_unit_test(test_intervals), cmocka_unit_test(test_ratios),       cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_imbalance), cmocka_unit_test(test_difference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
