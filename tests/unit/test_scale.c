@@ -12,24 +12,29 @@
 #include "runtime/base/rng.h"
 #include "tests/unit/scale_trials.h"
 
+/* About a mean of 1, so that ratios have an interval: its half width, on logarithms. */
+static const double WOBBLE[REPEATS] = {1.01, 1 / 1.01, 1, 1, 1};
+#define HALF (2.7764451051977987 * log(1.01) * sqrt(2.0 / 4 / REPEATS))
+
 /* The machine's ups and downs are in both: a paired ratio has none of them. */
 static void ratios_are_of_repeats_side_by_side(void **state)
 {
     (void)state;
     double wrapped[REPEATS], two[REPEATS];
     times(0.8, NULL, wrapped);
-    times(1.2, NULL, two);
+    times(1.2, WOBBLE, two);
     json_t *trials = json_pack("[o, o, o]", make_trial("single", 1, true, PLAIN, 25),
                                make_trial("ddp", 1, true, wrapped, 25), make_trial("ddp", 2, true, two, 25));
     json_t *document = document_of(trials);
     assert_string_equal(el_json_text(document, "scaling", ""), "weak");
     assert_near(el_json_number(document, "batch"), 8);
     assert_near(el_json_number(document, "rows.2.plain.speedup"), 1.2);
-    assert_near(el_json_number(document, "rows.2.plain.speedup_ci95.0"), 1.2);
-    assert_near(el_json_number(document, "rows.2.plain.speedup_ci95.1"), 1.2);
+    assert_near(el_json_number(document, "rows.2.plain.speedup_ci95.0"), 1.2 * exp(-HALF));
+    assert_near(el_json_number(document, "rows.2.plain.speedup_ci95.1"), 1.2 * exp(HALF));
+    assert_true(json_is_null(el_json_at(document, "rows.1.plain.speedup_ci95"))); /* 0.8 in each repeat */
     assert_near(el_json_number(document, "rows.2.plain.efficiency"), 0.6);
     assert_near(el_json_number(document, "rows.2.wrapped.speedup"), 1.5);
-    assert_near(el_json_number(document, "rows.2.wrapped.efficiency_ci95.1"), 0.75);
+    assert_near(el_json_number(document, "rows.2.wrapped.efficiency_ci95.1"), 0.75 * exp(HALF));
     assert_true(json_is_null(el_json_at(document, "rows.0.plain")));
     assert_true(json_is_null(el_json_at(document, "rows.1.wrapped")));
     assert_near(el_json_number(document, "rows.2.peak_bytes"), 300);
@@ -61,7 +66,7 @@ static void no_repeat_is_predicted_beside_other_work(void **state)
     (void)state;
     static const char *const rules[] = {"others", "stolen", "gpu_others", "drift"};
     double two[REPEATS];
-    times(1.7, NULL, two);
+    times(1.7, WOBBLE, two);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         for (int side = 0; side < 2; side++) {
             json_t *trials[] = {make_trial("single", 1, true, PLAIN, 25), make_trial("ddp", 2, true, two, 25)};
