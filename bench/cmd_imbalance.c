@@ -27,6 +27,7 @@ static enum el_status show(const json_t *run, const struct el_options *options, 
     if (!options->json) {
         bool colour = el_report_colour(stdout, getenv("NO_COLOR") != NULL);
         el_imbalance_print(run, stdout, colour);
+        el_imbalance_put_published(run, preset, stdout, colour);
         return EL_OK;
     }
     json_t *document = el_imbalance_document(run, preset, dir);

@@ -104,6 +104,6 @@ json_t *el_imbalance_document(const json_t *run, const char *preset, const char 
     json_t *list = json_array();
     for (size_t i = 0; i < json_array_size(trials); i++)
         json_array_append_new(list, trial_of(trials, json_array_get(trials, i)));
-    return json_pack("{s:o, s:o, s:b, s:o}", "preset", el_json_string(preset), "dir", el_json_string(dir), "predicted",
-                     (int)predicted, "trials", list);
+    return json_pack("{s:o, s:o, s:b, s:o, s:o}", "preset", el_json_string(preset), "dir", el_json_string(dir),
+                     "predicted", (int)predicted, "trials", list, "published", el_imbalance_published(run, preset));
 }

@@ -17,11 +17,20 @@
 #include "bench/plot/data_file.h"
 #include "bench/trial/trial.h"
 
+/* A row of a published table of two cards: MiB that nvidia-smi showed. */
+struct el_published {
+    const char *mode; /* NULL: the row that ends them */
+    int batch;        /* global */
+    double first_mib, second_mib;
+};
+
 /* A configuration whose table people publish or report. */
 struct el_imbalance_preset {
     const char *name;
-    const char *reported; /* where */
-    const char *words;    /* options of `imbalance` */
+    const char *reported;                 /* where */
+    const char *says;                     /* what is said there, in words */
+    const char *words;                    /* options of `imbalance` */
+    const struct el_published *published; /* NULL: no table that this configuration rebuilds */
 };
 /* Ended by a row whose name is NULL. */
 const struct el_imbalance_preset *el_imbalance_presets(void);
@@ -50,6 +59,10 @@ void el_imbalance_explain(const json_t *trials, FILE *out);
 
 /* The table, the measures, the sentences; 110 columns. */
 void el_imbalance_print(const json_t *run, FILE *out, bool colour);
+/* The preset's source beside the trials of `run`: {source, says, rows[]}; null without a preset. New reference. */
+json_t *el_imbalance_published(const json_t *run, const char *preset);
+/* The same as a table and a sentence; nothing without a preset. 100 columns. */
+void el_imbalance_put_published(const json_t *run, const char *preset, FILE *out, bool colour);
 /* What --json prints: docs/imbalance.md has its fields. `preset` and `dir` may be NULL. New reference. */
 json_t *el_imbalance_document(const json_t *run, const char *preset, const char *dir);
 /* Bars of the cards, and of what the first holds more; figure_imbalance.c. The document is a run's. */
