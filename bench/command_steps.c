@@ -31,6 +31,10 @@ enum el_status el_takes_place(const struct el_options *options, struct el_launch
                        "--devices names one device, and %s started %d ranks, each of which would train alone on it: "
                        "leave --devices out, so that each rank takes one; or give --launch self",
                        place_p->launcher, place_p->size);
+    bool alone = options->launch == EL_LAUNCH_AUTO && !place_p->is_rank;
+    if (alone && el_launch_getenv(NULL, "MASTER_ADDR") && !options->quiet)
+        fprintf(stderr, "evenload: MASTER_ADDR is set, but RANK and WORLD_SIZE are not: this process is no rank, and "
+                        "starts a job of its own\n");
     *rank_p = options->launch == EL_LAUNCH_RANK || (told && options->n_devices == 0);
     return EL_OK;
 }

@@ -31,15 +31,14 @@ static json_t *list_options(unsigned command, const struct el_options *options)
 {
     json_t *phrases = json_array();
     add(phrases, "from commit %s", EL_BUILD_COMMIT);
-    add(phrases, "as 'evenload %s%s%s'", el_command_name(command), *options->action ? " " : "",
-        options->action);
+    add(phrases, "as 'evenload %s%s%s'", el_command_name(command), *options->action ? " " : "", options->action);
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
         char value[VALUE_BYTES];
         if (!(row->commands & command) || row->per_rank) continue;
         el_option_show(row, options, value, sizeof value);
         bool valued = *value && row->argument, initial = valued && !strcmp(value, el_option_initial(row, command));
-        add(phrases, "with%s --%s%s%s%s", *value ? "" : "out", row->name, valued ? " " : "",
-            valued ? value : "", initial ? " (the default)" : "");
+        add(phrases, "with%s --%s%s%s%s", *value ? "" : "out", row->name, valued ? " " : "", valued ? value : "",
+            initial ? " (the default)" : "");
     }
     return phrases;
 }
@@ -51,7 +50,8 @@ static enum el_status compare_phrases(const json_t *own, int rank, const char *t
     json_t *its = json_loads(text, 0, NULL);
     enum el_status status = its ? EL_OK : el_fail(EL_ERR_INVALID, "rank %d: its options could not be read", rank);
     for (size_t i = 0; status == EL_OK && i < json_array_size(own); i++) {
-        const char *theirs = json_string_value(json_array_get(its, i)), *mine = json_string_value(json_array_get(own, i));
+        const char *theirs = json_string_value(json_array_get(its, i)),
+                   *mine = json_string_value(json_array_get(own, i));
         if (!theirs) theirs = "as another program";
         if (strcmp(theirs, mine))
             status = el_fail(EL_ERR_INVALID, "rank %d %s %.*s, rank 0 %.*s: %s", rank, verb, SHOWN, theirs, SHOWN, mine,

@@ -1,6 +1,7 @@
 /* Environments: what they tell of this process, and what a job's processes are given. It starts nothing. */
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,18 +31,23 @@ static const struct launcher mpi_launchers[] = {
 static const struct launcher torchrun = {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
 
 /* Where torchrun's agent keeps its store at MASTER_PORT itself, rank 0 takes a port behind it. */
-enum { PORTS_BEHIND_AGENT = 16, PORT_MAX = 65535 };
+enum { PORTS_BEHIND_AGENT = 16, PORT_MAX = 65535, NAMES_BYTES = 64 };
+static const char MASTER_PORT[] = "MASTER_PORT";
+static const char *const needed[] = {"RANK", "WORLD_SIZE", "MASTER_ADDR", MASTER_PORT, NULL};
 
 static enum el_status read_number(const char *(*get)(void *, const char *), void *context, const char *name,
                                   int *number_p)
 {
     const char *text = get(context, name);
     if (!text || !text[0]) return EL_OK;
+    bool port = strcmp(name, MASTER_PORT) == 0;
+    const int min = port ? 1 : 0, max = port ? PORT_MAX : INT_MAX;
     char *end;
     errno = 0;
     long number = strtol(text, &end, 10);
-    if (*end || errno || number < 0 || number > INT_MAX)
-        return el_fail(EL_ERR_INVALID, "%s is '%s', which is not a number of a rank", name, text);
+    if (*end || errno || number < min || number > max)
+        return el_fail(EL_ERR_INVALID, "%s is '%.40s': it must be %s, from %d to %d", name, text,
+                       port ? "a port" : "a whole number", min, max);
     *number_p = (int)number;
     return EL_OK;
 }
@@ -71,9 +77,7 @@ static const char *text_of(const char *(*get)(void *, const char *), void *conte
 static enum el_status read_meeting(const char *(*get)(void *, const char *), void *context,
                                    struct el_launch_place *place)
 {
-    EL_TRY(read_number(get, context, "MASTER_PORT", &place->port));
-    if (place->port < 1 || place->port > PORT_MAX)
-        return el_fail(EL_ERR_INVALID, "MASTER_PORT is %d, which is not a port (1 to %d)", place->port, PORT_MAX);
+    EL_TRY(read_number(get, context, MASTER_PORT, &place->port));
     EL_TRY(read_number(get, context, EL_LAUNCH_LISTENER, &place->listener));
     place->host = get(context, "MASTER_ADDR");
     place->n_ports = 1;
@@ -91,13 +95,42 @@ static enum el_status read_meeting(const char *(*get)(void *, const char *), voi
     return EL_OK;
 }
 
-/* RANK alone is a name that anybody may use: only all four together make a rank. */
-static bool has_torchrun(const char *(*get)(void *, const char *), void *context)
+/* "RANK, WORLD_SIZE and MASTER_PORT" of those that are set, or not; how many. */
+static int list_variables(const char *(*get)(void *, const char *), void *context, const char *const *names, bool set,
+                          char text[NAMES_BYTES])
 {
-    static const char *const names[] = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (!text_of(get, context, names[i])[0]) return false;
-    return true;
+    int n = 0, found = 0;
+    text[0] = '\0';
+    for (int i = 0; names[i]; i++) found += (*text_of(get, context, names[i]) != '\0') == set;
+    for (int i = 0; names[i]; i++) {
+        if ((*text_of(get, context, names[i]) != '\0') != set) continue;
+        size_t used = strlen(text);
+        snprintf(text + used, NAMES_BYTES - used, "%s%s", n == 0 ? "" : n + 1 < found ? ", " : " and ", names[i]);
+        n++;
+    }
+    return n;
+}
+
+static bool has_all(const char *(*get)(void *, const char *), void *context)
+{
+    char missing[NAMES_BYTES];
+    return list_variables(get, context, needed, false, missing) == 0;
+}
+
+/* A process with a part of torchrun's variables was meant to be a rank. Each of them would train a job of its own.
+ * MASTER_ADDR and MASTER_PORT by themselves say nothing of this process: shells and batch scripts export them for all
+ * commands. */
+static enum el_status check_part(const char *(*get)(void *, const char *), void *context)
+{
+    static const char *const of_ranks[] = {"RANK", "WORLD_SIZE", "LOCAL_RANK", NULL};
+    char set[NAMES_BYTES], missing[NAMES_BYTES];
+    int n_missing = list_variables(get, context, needed, false, missing);
+    int n_set = list_variables(get, context, of_ranks, true, set);
+    if (n_missing == 0 || n_set == 0) return EL_OK;
+    return el_fail(EL_ERR_INVALID,
+                   "%s %s set, as torchrun does for a rank, but %s %s not: set RANK, WORLD_SIZE, MASTER_ADDR and "
+                   "MASTER_PORT, or unset %s, or give --launch self",
+                   set, n_set == 1 ? "is" : "are", missing, n_missing == 1 ? "is" : "are", n_set == 1 ? "it" : "them");
 }
 
 /* torchrun may itself have been started by srun or mpirun, whose variables its ranks inherit; where it only seems so,
@@ -114,9 +147,10 @@ enum el_status el_launch_environment(const char *(*get)(void *context, const cha
                                     .listener = -1,
                                     .token = "",
                                     .secret = ""};
-    bool torch = has_torchrun(get, context), sure = torch && text_of(get, context, "TORCHELASTIC_RUN_ID")[0];
+    bool torch = has_all(get, context), sure = torch && *text_of(get, context, "TORCHELASTIC_RUN_ID");
     for (size_t i = 0; !sure && i < sizeof mpi_launchers / sizeof mpi_launchers[0] && !place.is_rank; i++)
         EL_TRY(read_launcher(get, context, &mpi_launchers[i], &place));
+    if (!place.is_rank) EL_TRY(check_part(get, context));
     if (torch && !place.is_rank) {
         EL_TRY(read_launcher(get, context, &torchrun, &place));
         EL_TRY(read_meeting(get, context, &place));

@@ -54,6 +54,20 @@ works_in() {
     refuses "OMPI_COMM_WORLD_RANK is 'two'" env OMPI_COMM_WORLD_RANK=two "$EVENLOAD" run "${QUICK[@]}"
 }
 
+@test "a part of torchrun's variables is refused, not trained alone; a place to meet alone is said" {
+    local command
+    for command in "run --mode ddp" comm compare; do
+        # shellcheck disable=SC2086 # several words
+        refuses "RANK and WORLD_SIZE are set, as torchrun does for a rank, but MASTER_PORT is not: set " \
+            env RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 "$EVENLOAD" $command --devices 2
+    done
+    [[ ! -e results ]] || show
+    run --separate-stderr env LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 "$EVENLOAD" run "${QUICK[@]}" --launch self --out self --quiet
+    [[ $status -eq 0 && -z $stderr ]] || show
+    run --separate-stderr env MASTER_ADDR=127.0.0.1 "$EVENLOAD" run "${QUICK[@]}" --out own
+    [[ $status -eq 0 && $stderr == "evenload: MASTER_ADDR is set, but RANK and WORLD_SIZE are not: "* ]] || show
+}
+
 @test "--launch self in spite of a rank's variables" {
     run --separate-stderr env PMI_RANK=3 PMI_SIZE=4 "$EVENLOAD" run "${QUICK[@]}" --launch self --out r
     [[ $status -eq 0 && -s r/results.json ]] || show

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +43,7 @@ static void test_environments_tell_the_place(void **state)
     /* A Slurm batch script, a user's settings, names that anybody may use: not a rank. */
     expect_place((const char *[]){"SLURM_JOB_ID=9", "SLURM_PROCID=0", "SLURM_NTASKS=4", NULL}, false, -1, -1, -1, "");
     expect_place((const char *[]){"OMPI_MCA_btl=self", "OMPI_ALLOW_RUN_AS_ROOT=1", NULL}, false, -1, -1, -1, "");
-    expect_place((const char *[]){"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", NULL}, false, -1, -1, -1, "");
+    expect_place((const char *[]){"MASTER_ADDR=n", "MASTER_PORT=1", "RANK=", NULL}, false, -1, -1, -1, "");
     expect_place((const char *[]){"PMI_RANK=", NULL}, false, -1, -1, -1, "");
 }
 
@@ -97,12 +98,47 @@ static void test_environments_that_make_no_sense(void **state)
 static void test_ports_that_make_no_sense(void **state)
 {
     (void)state;
+    static const char *const ports[] = {"0", "65536", "-1", "abc", "29500x", "99999999999999999999"};
     struct el_launch_place place;
-    const char *zero[] = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=n", "MASTER_PORT=0", NULL};
-    const char *large[] = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=n", "MASTER_PORT=65536", NULL};
-    assert_int_equal(el_launch_environment(fake, zero, &place), EL_ERR_INVALID);
-    assert_int_equal(el_launch_environment(fake, large, &place), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "MASTER_PORT is 65536"));
+    for (size_t i = 0; i < sizeof ports / sizeof ports[0]; i++) {
+        char port[64], wanted[96];
+        snprintf(port, sizeof port, "MASTER_PORT=%s", ports[i]);
+        const char *variables[] = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=n", port, NULL};
+        snprintf(wanted, sizeof wanted, "MASTER_PORT is '%s': it must be a port, from 1 to 65535", ports[i]);
+        assert_int_equal(el_launch_environment(fake, variables, &place), EL_ERR_INVALID);
+        assert_string_equal(el_error_message(), wanted);
+    }
+}
+
+/* Every part of torchrun's variables that speaks of a rank is refused, and what is missing is named. */
+static void test_a_part_of_torchruns_variables(void **state)
+{
+    (void)state;
+    static const char *const all[] = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=n", "MASTER_PORT=1", "LOCAL_RANK=0"},
+                             *const names[] = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
+    enum { N = 5, NEEDED = 15, OF_RANKS = 1 | 2 | 16 };
+    for (unsigned set = 0; set < 1 << N; set++) {
+        struct el_launch_place place;
+        const char *variables[N + 2] = {NULL}, *at_mpi[N + 2] = {"PMI_RANK=1", NULL};
+        for (int i = 0, n = 0; i < N; i++)
+            if (set & 1u << i) variables[n] = at_mpi[n + 1] = all[i], n++;
+        bool whole = (set & NEEDED) == NEEDED, refused = !whole && set & OF_RANKS;
+        assert_int_equal(el_launch_environment(fake, variables, &place), refused ? EL_ERR_INVALID : EL_OK);
+        if (!refused) assert_int_equal(place.is_rank, whole);
+        const char *missing = strstr(el_error_message(), ", but "), *end = strstr(el_error_message(), " not: set RANK");
+        for (unsigned i = 0; refused && i < N - 1; i++) {
+            const char *name = strstr(missing, names[i]);
+            assert_int_equal(name && name < end, !(set & 1u << i));
+        }
+        assert_int_equal(el_launch_environment(fake, at_mpi, &place), EL_OK); /* mpirun's own word counts */
+        assert_int_equal(place.rank, 1);
+    }
+    assert_int_equal(el_launch_environment(fake, (void *)(const char *[]){"RANK=0", "WORLD_SIZE=2", NULL},
+                                           &(struct el_launch_place){0}),
+                     EL_ERR_INVALID);
+    assert_string_equal(el_error_message(),
+                        "RANK and WORLD_SIZE are set, as torchrun does for a rank, but MASTER_ADDR and MASTER_PORT are "
+                        "not: set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or unset them, or give --launch self");
 }
 
 static void test_a_job_does_not_inherit_a_job(void **state)
@@ -185,6 +221,7 @@ int main(void)
         cmocka_unit_test(test_torchrun_tells_where_to_meet),
         cmocka_unit_test(test_environments_that_make_no_sense),
         cmocka_unit_test(test_ports_that_make_no_sense),
+        cmocka_unit_test(test_a_part_of_torchruns_variables),
         cmocka_unit_test(test_a_job_does_not_inherit_a_job),
         cmocka_unit_test(test_messages_of_mpirun),
         cmocka_unit_test(test_what_mpirun_said),
