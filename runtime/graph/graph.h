@@ -110,7 +110,8 @@ struct el_node_type {
     enum el_status (*shape)(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p);
     /* Required. */
     void (*forward)(struct el_pass *pass, const struct el_node *node);
-    /* Optional: default is nothing. Once, before the two others: changes the output's gradient, which both read. */
+    /* Optional: default is nothing. Once, before the two others: changes the output's gradient, which both read. A kept
+     * output is freed after it, as PyTorch's ReLU does: a node that has this hook reads its output nowhere else. */
     void (*backward_begin)(struct el_pass *pass, const struct el_node *node);
     /* Optional: default is that its inputs have no gradient. Where one kernel gives the gradients of inputs and of
      * parameters, it is issued here, and there is no backward_weights. */

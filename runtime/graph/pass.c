@@ -201,7 +201,10 @@ static void drop_unwanted(struct el_pass *pass, const struct el_node *node)
 static void backward_node(struct el_pass *pass, const struct el_node *node, enum halves halves)
 {
     if (!has_backward(pass, node)) return;
-    if (halves & INPUTS) call(node->type->backward_begin, pass, node);
+    if (halves & INPUTS && node->type->backward_begin) {
+        node->type->backward_begin(pass, node);
+        drop_after(pass, node, node->output, halves);
+    }
     if (halves & WEIGHTS && trains_weights(pass, node)) call(node->type->backward_weights, pass, node);
     if (halves & INPUTS) call(node->type->backward_inputs, pass, node);
     drop_unwanted(pass, node);

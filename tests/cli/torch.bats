@@ -28,6 +28,23 @@ sys.exit(not abs(ours / theirs - 1) < 0.02)
     [[ $n == 24 ]]
 }
 
+# A hidden layer's output takes as much as its weights do.
+@test "peaks are within 1 % of PyTorch's where activations weigh: an mlp with a large batch" {
+    need_torch
+    local optimizer
+    "$EVENLOAD_TORCH" "$MEASURE" activations >torch.json 2>torch.err || { tail torch.err && false; }
+    for optimizer in sgd momentum; do
+        "$EVENLOAD" run --model mlp --hidden 1024,1024,1024 --mode single --optimizer "$optimizer" --data dummy --batch 1024 --dry-run --json >ours.json
+        python3 - "$optimizer" <<'.'
+import json, sys
+theirs, device = json.load(open("torch.json"))["mlp " + sys.argv[1]], json.load(open("ours.json"))["devices"][0]
+ours = device["peak_bytes"] / device["at_peak_by_tag"]["param"]
+print(f"{sys.argv[1]}: {ours:.4f} copies of P, PyTorch {theirs:.4f}")
+sys.exit(not abs(ours / theirs - 1) < 0.01)
+.
+    done
+}
+
 @test "buckets have PyTorch's sizes for caps default, 1, 5 and 25" {
     need_torch
     local cap

@@ -5,7 +5,8 @@ Memory is the total that PyTorch's allocation events state (torch.profiler, prof
 of the last step, when DDP has rebuilt its buckets and the optimizer has its state, in copies of the parameters (P). The model is
 evenload's textcnn with a vocabulary that outweighs all else. DDP runs on two processes by gloo; rank 0 is told of.
 
-usage: measure.py peaks|buckets    prints one JSON document: {"single adam keep on": 5.0, ...} or {"default": [4239400, ...], "5": [...]}
+usage: measure.py peaks|activations|buckets    prints one JSON document: {"single adam keep on": 5.0, ...}, {"mlp sgd": 2.998, ...} (activations
+that weigh: a wide mlp with a large batch, plain training) or {"default": [4239400, ...], "5": [...]}
 """
 import gc
 import itertools
@@ -24,6 +25,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 VOCAB, EMBED, SEQ, FILTERS, WINDOWS, CLASSES, BATCH, STEPS = 20000, 64, 12, 8, (3, 4, 5), 2, 4, 4
 LAYERS, WIDTH, LABELS = 4, 1024, 10  # the mlp of the buckets
+LARGE_BATCH = 1024
 CAPS = ("default", "1", "5", "25")
 # The first step's bucket is now and then freed by gloo's thread, which the profiler does not see: then a run is too high by one P.
 RUNS = {"single": 1, "ddp": 3}
@@ -47,28 +49,34 @@ def make_optimizer(name, foreach, parameters):
     return torch.optim.SGD(parameters, 0.01, momentum=0.9 if name == "momentum" else 0, foreach=foreach)
 
 
-def train(mode, optimizer_name, kept, foreach):
+def mlp(layers):
+    hidden = [layer for _ in range(layers) for layer in (nn.Linear(WIDTH, WIDTH), nn.ReLU())]
+    return nn.Sequential(*hidden, nn.Linear(WIDTH, LABELS))
+
+
+def train(mode, optimizer_name, kept, foreach, wide=False):
     """Some steps; each one's begin and end are marked. Returns the bytes of the parameters."""
     torch.manual_seed(1)
-    model = TextCNN()
+    model = mlp(LAYERS - 1) if wide else TextCNN()
     size = sum(p.numel() * p.element_size() for p in model.parameters())
     if mode == "ddp":
         model = DistributedDataParallel(model)
     optimizer = make_optimizer(optimizer_name, foreach, model.parameters())
     for _ in range(STEPS):
         with record_function("one step"):
-            ids, labels = torch.randint(VOCAB, (BATCH, SEQ)), torch.randint(CLASSES, (BATCH,))
+            batch = torch.randn(LARGE_BATCH, WIDTH) if wide else torch.randint(VOCAB, (BATCH, SEQ))
+            labels = torch.randint(CLASSES, (len(batch),))
             optimizer.zero_grad(set_to_none=not kept)
-            F.cross_entropy(model(ids), labels).backward()
+            F.cross_entropy(model(batch), labels).backward()
             optimizer.step()
     return size
 
 
-def peak(mode, optimizer_name, kept, foreach):
+def peak(mode, optimizer_name, kept, foreach, wide=False):
     """The highest sum of tensors' bytes in the last step, in copies of the parameters."""
     gc.collect()  # what the last model left in a circle of references
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        size = train(mode, optimizer_name, kept, foreach)
+        size = train(mode, optimizer_name, kept, foreach, wide)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "trace.json")
         profiler.export_chrome_trace(path)
@@ -83,11 +91,8 @@ def peak(mode, optimizer_name, kept, foreach):
 
 def buckets(cap):
     """Bytes of DDP's buckets in the order of their all-reduces, after the rebuild."""
-    layers = []
-    for _ in range(LAYERS):
-        layers += [nn.Linear(WIDTH, WIDTH), nn.ReLU()]
     given = {} if cap == "default" else {"bucket_cap_mb": int(cap)}
-    model = DistributedDataParallel(nn.Sequential(*layers, nn.Linear(WIDTH, LABELS)), **given)
+    model = DistributedDataParallel(mlp(LAYERS), **given)
     for _ in range(3):
         model(torch.randn(2, WIDTH)).sum().backward()
     return [int(size) for size in model._get_ddp_logging_data()["rebuilt_bucket_sizes"].split(",")]
@@ -105,7 +110,12 @@ def measure(rank, port, what):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=2)
-    document = all_peaks() if what == "peaks" else {cap: buckets(cap) for cap in CAPS}
+    if what == "peaks":
+        document = all_peaks()
+    elif what == "activations":
+        document = {f"mlp {optimizer}": round(peak("single", optimizer, False, False, wide=True), 4) for optimizer in ("sgd", "momentum")}
+    else:
+        document = {cap: buckets(cap) for cap in CAPS}
     dist.destroy_process_group()
     if rank == 0:
         print(json.dumps(document, indent=1))
