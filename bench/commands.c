@@ -59,9 +59,10 @@ static void print_overview(FILE *file)
         group = row->group;
         fprintf(file, "  %-11s  %s\n", row->name, row->brief);
     }
-    fprintf(file, "\n'evenload COMMAND --help' lists its options. Start with 'evenload "
-                  "compare'.\nExit status: 0 success, 1 a trial failed (--strict: or is not valid), 2 wrong usage or "
-                  "something\nmissing, 130 interrupted; regress, baseline and watch have their own.\n");
+    fprintf(file, "\n'evenload COMMAND --help' shows its common options and examples, '--help all' every option.\n"
+                  "'evenload help environment' lists the environment variables. Start with 'evenload compare'.\n"
+                  "Exit status: 0 success, 1 a trial failed (--strict: or is not valid), 2 wrong usage or something\n"
+                  "missing, 130 interrupted; regress, baseline and watch have their own.\n");
 }
 
 static void print_version(void)
@@ -117,7 +118,7 @@ static int run_command(const struct el_command_row *command, int argc, char **ar
     options.argv = argv;
     if (status == EL_OK) status = el_options_check_together(&options);
     if (status == EL_OK && options.help)
-        el_options_help(stdout, command->bit);
+        el_options_help(stdout, command->bit, options.help_all);
     else if (status == EL_OK && options.version)
         print_version();
     else if (status == EL_OK && (status = check_open_files()) == EL_OK)
@@ -125,11 +126,19 @@ static int run_command(const struct el_command_row *command, int argc, char **ar
     return end(status, exit_status);
 }
 
-static enum el_status print_help(const char *name)
+/* `help NAME [all]`, `help environment`. */
+static enum el_status print_help(int argc, char **argv)
 {
-    const struct el_command_row *command = find_command(name);
+    if (argc == 3 && !strcmp(argv[2], "environment")) {
+        el_variables_help(stdout);
+        return EL_OK;
+    }
+    bool all = argc == 4 && !strcmp(argv[3], "all");
+    const struct el_command_row *command = find_command(argv[2]);
     if (!command) return EL_ERR_INVALID;
-    el_options_help(stdout, command->bit);
+    if (argc > 4 || (argc == 4 && !all))
+        return el_fail(EL_ERR_INVALID, "unexpected argument '%s': write 'evenload help %s all'", argv[3], argv[2]);
+    el_options_help(stdout, command->bit, all);
     return EL_OK;
 }
 
@@ -151,7 +160,7 @@ int el_main(int argc, char **argv)
     survive_file_limit();
     const char *name = argc > 1 ? argv[1] : "help";
     bool help = !strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h");
-    if (help && argc > 2) return end(print_help(argv[2]), 0);
+    if (help && argc > 2) return end(print_help(argc, argv), 0);
     if (!strcmp(name, "worker") && argc > 2 && !strcmp(argv[2], "comm")) return el_cmd_comm_worker(argc - 2, argv + 2);
     if (!strcmp(name, "worker") && argc > 2 && !strcmp(argv[2], "verify")) return el_verify_worker(argc - 2, argv + 2);
     if (!strcmp(name, "worker") && argc > 2 && !strcmp(argv[2], "explain"))

@@ -102,7 +102,7 @@ struct el_options {
     int command_at; /* place in argv of the command of watch; 0: none */
     bool quick;     /* verify: each mode, model and optimizer once */
     bool record, json, quiet, term, dry_run, strict;
-    bool help, version;
+    bool help, help_all, version;
     enum el_launching launch;
     enum el_launcher launcher;
     char comm[16];              /* between processes: "auto", "mpi", "shm", "tcp"; of comm also "local", "nccl" */

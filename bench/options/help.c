@@ -1,4 +1,4 @@
-/* --help, from the rows: usage, options by group, examples. It knows no option. */
+/* --help, from the rows: usage, options, examples; environment variables. It knows no option. */
 #include <string.h>
 
 #include "bench/base/text.h"
@@ -43,21 +43,67 @@ static void print_models(FILE *file)
         print_item(file, model->name, model->summary);
 }
 
-void el_options_help(FILE *file, unsigned command)
+static void print_names(FILE *file, unsigned command)
 {
-    const struct el_command_row *info = el_command_rows();
+    char modes[256] = "", models[512] = "";
+    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++)
+        el_text_append(modes, sizeof modes, "%s%s", *modes ? ", " : "", mode->name);
+    for (const struct el_model_info *model = el_model_list(); model->name; model++)
+        el_text_append(models, sizeof models, "%s%s", *models ? ", " : "", model->name);
+    fprintf(file, "\n");
+    if (command & EL_CMD_OF_MODES) el_text_wrap(modes, "Modes: ", "       ", WIDTH, file);
+    if (command & EL_CMD_OF_TRIALS) el_text_wrap(models, "Models: ", "        ", WIDTH, file);
+}
+
+/* Every row of the command under its group's heading. */
+static void print_groups(FILE *file, unsigned command)
+{
     const char *group = "";
-    while (info->name && info->bit != command) info++;
-    if (!info->name) return;
-    fprintf(file, "usage: evenload %s %s\n\n", info->name, info->usage);
-    el_text_wrap(info->summary, "", "", WIDTH, file);
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
         if (!(row->commands & command)) continue;
         if (strcmp(group, row->group)) fprintf(file, "\n%s\n", row->group);
         group = row->group;
         print_row(file, row, command);
     }
-    if (command & EL_CMD_OF_MODES) print_modes(file);
-    if (command & EL_CMD_OF_TRIALS) print_models(file);
+}
+
+static void print_common(FILE *file, unsigned command)
+{
+    fprintf(file, "\nCommon options\n");
+    for (const struct el_option_row *row = el_option_rows(); row->name; row++)
+        if ((row->commands & command) && row->common) print_row(file, row, command);
+}
+
+static int count_rows(unsigned command)
+{
+    int n = 0;
+    for (const struct el_option_row *row = el_option_rows(); row->name; row++) n += (row->commands & command) != 0;
+    return n;
+}
+
+void el_options_help(FILE *file, unsigned command, bool all)
+{
+    enum { FEW = 12 }; /* so many need no choice among them */
+    const struct el_command_row *info = el_command_rows();
+    int n = count_rows(command);
+    while (info->name && info->bit != command) info++;
+    if (!info->name) return;
+    fprintf(file, "usage: evenload %s %s\n\n", info->name, info->usage);
+    el_text_wrap(info->summary, "", "", WIDTH, file);
+    if (all || n <= FEW)
+        print_groups(file, command);
+    else
+        print_common(file, command);
+    if (all && (command & EL_CMD_OF_MODES)) print_modes(file);
+    if (all && (command & EL_CMD_OF_TRIALS)) print_models(file);
+    if (!all && (command & EL_CMD_OF_TRIALS)) print_names(file, command);
     fprintf(file, "\nExamples\n%s", info->examples);
+    if (!all && n > FEW) fprintf(file, "\nAll %d options: evenload %s --help all\n", n, info->name);
+}
+
+void el_variables_help(FILE *file)
+{
+    fprintf(file, "Environment variables\n\n");
+    for (const struct el_variable_row *row = el_variable_rows(); row->name; row++)
+        print_item(file, row->name, row->help);
 }

@@ -83,13 +83,19 @@ static enum el_status fail_option(unsigned command, const char *argument)
                        el_command_name(elsewhere->commands), here);
     for (const struct el_option_row *row = el_option_rows(); row->name; row++)
         if (row->commands & command) names[n++] = row->name;
-    const char *near = el_suggest(word, names);
+    const char *near = el_suggest(word, names), *instead = el_suggest_instead(word);
+    if (instead && (command & (EL_CMD_OF_TRIALS | EL_CMD_COMM)))
+        return el_fail(EL_ERR_INVALID, "unknown option '%s': %s", argument, instead);
     if (near) return el_fail(EL_ERR_INVALID, "unknown option '%s': did you mean '--%s'?", argument, near);
-    return el_fail(EL_ERR_INVALID, "unknown option '%s': 'evenload %s --help' lists them", argument, here);
+    return el_fail(EL_ERR_INVALID, "unknown option '%s': 'evenload %s --help all' lists them", argument, here);
 }
 
 static enum el_status take_rest(unsigned command, int argc, char **argv, struct el_options *options)
 {
+    if (options->help && optind < argc && !strcmp(argv[argc - 1], "all")) {
+        options->help_all = true;
+        argc--;
+    }
     if (command == EL_CMD_WATCH) {
         options->command_at = optind < argc ? optind : 0;
         return EL_OK;
@@ -118,13 +124,21 @@ static enum el_status take_rest(unsigned command, int argc, char **argv, struct 
     return EL_OK;
 }
 
+/* Where getopt found what it does not know: it is not past a word with several letters while some are left. */
+static const char *unknown_argument(char **argv)
+{
+    const char *last = argv[optind - 1];
+    bool is_letter = optopt != 0, inside = !strncmp(last, "-", 1) && strncmp(last, "--", 2) && strchr(last, optopt);
+    return is_letter && !inside && argv[optind] ? argv[optind] : last;
+}
+
 static enum el_status take_option(int code, unsigned command, char **argv, struct el_options *options)
 {
     const struct el_option_row *rows = el_option_rows();
     if (code == ':') return el_fail(EL_ERR_INVALID, "%s needs a value", argv[optind - 1]);
     if (code == '?' && optopt >= FIRST_CODE)
         return el_fail(EL_ERR_INVALID, "--%s takes no value", rows[optopt - FIRST_CODE].name);
-    if (code == '?') return fail_option(command, argv[optind - 1]);
+    if (code == '?') return fail_option(command, unknown_argument(argv));
     if (code == 'h') {
         options->help = true;
         return EL_OK;

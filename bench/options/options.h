@@ -2,7 +2,7 @@
  *
  *     el_options_defaults(EL_CMD_COMPARE, &options);
  *     el_options_parse(EL_CMD_COMPARE, argc, argv, &options);      argv[0] is the subcommand
- *     if (options.help) el_options_help(stdout, EL_CMD_COMPARE);
+ *     if (options.help) el_options_help(stdout, EL_CMD_COMPARE, options.help_all);
  *     echo = el_options_echo(EL_CMD_COMPARE, &options);            what was asked for, for the record
  *
  * A row is name, kind, default, range, choices, help, group and the commands that take it; nothing about an option
@@ -50,6 +50,7 @@ enum el_option_kind {
     EL_OPTION_PERCENT, /* double, with or without a % */
     EL_OPTION_BYTES,   /* int64_t with a suffix */
     EL_OPTION_TEXT,    /* char[EL_PATH_BYTES] */
+    EL_OPTION_FILE,    /* the same: one of the choices, or a file's name, which has a . or a / */
     EL_OPTION_WORD,    /* char[8], one of the choices */
     EL_OPTION_SWITCH,  /* bool, by place among the two choices */
     EL_OPTION_CHOICE,  /* enum, by place among the choices */
@@ -84,6 +85,7 @@ struct el_option_row {
     const struct el_model_size *size;
     char letter;   /* of -b; 0: none */
     bool per_rank; /* ranks of one job may be given different values: where and how this process writes, not what */
+    bool common;   /* also in the short help */
 };
 
 /* Ended by a row whose name is NULL. Threads: the first call by one of them alone. */
@@ -101,11 +103,12 @@ void el_options_defaults(unsigned command, struct el_options *options);
 /* Reads over what is there already. Of `watch` all from the first word on that is no option is its command: only its
  * place is taken; of `comm` one word, into `action`. One argument that is no option is taken into `dir`: a folder by
  * plot, by trace-stats, by imbalance, by scale and by baseline (after its action), the second command by regress
- * --ab; explain takes two, the second one into `other`. */
+ * --ab; explain takes two, the second one into `other`. After --help the word `all` may follow. */
 enum el_status el_options_parse(unsigned command, int argc, char **argv, struct el_options *options);
 /* Whether it stood on a command line that was read into them, be it with its default. */
 bool el_option_given(const struct el_options *options, const char *name);
-void el_options_help(FILE *file, unsigned command);
+/* The common options and the examples; `all`: every option by group, the modes and the models too. */
+void el_options_help(FILE *file, unsigned command, bool all);
 /* Of a user's own command line (a worker is given every option): EL_ERR_INVALID where one of two options that were
  * given would change nothing. */
 enum el_status el_options_check_together(const struct el_options *options);
@@ -144,8 +147,28 @@ const struct el_command_row *el_command_rows(void);
 /* Of these bits the first one's. */
 const char *el_command_name(unsigned bits);
 
-/* The nearest of `names` (ended by NULL) to `word`, or NULL where none is near: a slip of the finger or two. */
+/* Environment variables: names by comma, where * is any ending, and what they do. */
+struct el_variable_row {
+    const char *name, *help;
+};
+/* Ended by a row whose name is NULL (variables.c). */
+const struct el_variable_row *el_variable_rows(void);
+void el_variables_help(FILE *file);
+
+/* A name that other programs have for one of ours: torchrun, accelerate, nccl-tests, PyTorch. */
+struct el_foreign_name {
+    const char *theirs, *ours;
+};
+/* Ended by a row whose names are NULL. */
+const struct el_foreign_name *el_foreign_names(void);
+/* The same of options that are none of ours under any name: `ours` says what to do. */
+const struct el_foreign_name *el_foreign_options(void);
+
+/* The one of `names` (ended by NULL) that `word` means: another program's name for it, or the nearest, a slip of the
+ * finger or two away, whatever the case and with _ for -. NULL: none. */
 const char *el_suggest(const char *word, const char *const *names);
+/* What to do in place of an option that another program takes; NULL: it is none of el_foreign_options. */
+const char *el_suggest_instead(const char *option);
 /* el_fail(EL_ERR_INVALID): "unknown mode 'dpp': did you mean 'dp'? (single, dp, ddp)". */
 enum el_status el_fail_unknown(const char *what, const char *word, const char *const *names);
 

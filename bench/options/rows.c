@@ -17,6 +17,7 @@
 #define RANGE(low, high) .min = (low), .max = (high)
 #define LETTER(c)        .letter = (c)
 #define PER_RANK         .per_rank = true
+#define COMMON           .common = true
 
 #define BUCKET_MB                                                                                                      \
     "ddp, spmg, copies of a model in stages (--mesh): MiB of gradients at which a bucket is closed, as PyTorch's "     \
@@ -24,6 +25,10 @@
 #define BUCKET_VIEW                                                                                                    \
     "ddp: gradients are views of the buckets, as with PyTorch's gradient_as_bucket_view: no copies in and out, and "   \
     "less memory, by as much as the parameters take"
+#define REAL_DEVICES                                                                                                   \
+    "2: two CPU devices; cuda:4: four GPUs; cuda:0,cuda:5: these two; cpu:0,cpu:3: these cores (modulo their "         \
+    "number); "                                                                                                        \
+    "null:2: all but the kernels"
 #define PIN_MEMORY                                                                                                     \
     "GPUs: batches lie in pinned host memory (PyTorch's pin_memory); off: in pageable memory, from which the driver "  \
     "stages each copy"
@@ -56,46 +61,52 @@ static const char WHAT[] = "What is measured", TRAINING[] = "Training", SIZES[] 
 
 static const struct el_option_row before_sizes[] = {
     {WHAT, "preset", "NAME", AT(TEXT, preset), IMBALANCE, "a published or reported table; other options override it",
-     CHOICES("two-cards|outputs|momentum|adam")},
+     CHOICES("two-cards|outputs|momentum|adam"), COMMON},
     {WHAT, "modes", "LIST", AT(MODES, modes), COMPARE | SCALE | IMBALANCE,
      "modes, comma-separated, of those listed below", DEFAULT("single,dp,ddp"),
-     OTHERWISE({SCALE | IMBALANCE, "dp,ddp"})},
+     OTHERWISE({SCALE | IMBALANCE, "dp,ddp"}), COMMON},
     {WHAT, "modes", "LIST", AT(MODES, modes), VERIFY, "modes, comma-separated (default: all)"},
     {WHAT, "quick", NULL, AT(FLAG, quick), VERIFY,
      "each mode and model with one optimizer and one number of devices, and each optimizer at least once"},
-    {WHAT, "mode", "NAME", AT(MODES, modes), RUN | LOADING, "one of the modes listed below", DEFAULT("single")},
+    {WHAT, "mode", "NAME", AT(MODES, modes), RUN | LOADING, "one of the modes listed below", DEFAULT("single"), COMMON},
     {WHAT, "model", "NAME", AT(MODEL, train.model.name), OF_TRIALS, "one of the models listed below",
-     DEFAULT("textcnn")},
-    {WHAT, "devices", "N|LIST", AT(DEVICES, devices), COMPARE | RUN | IMBALANCE | COMM | LOADING | EXPLAIN,
-     "2 means cpu:0,cpu:1; cuda:4 the first four GPUs; cuda:0,cuda:5 these two. single uses the first. Default: all "
-     "GPUs, else two CPU devices"},
+     DEFAULT("textcnn"), COMMON},
+    {WHAT, "devices", "N|LIST", AT(DEVICES, devices), COMPARE | RUN | IMBALANCE | LOADING | EXPLAIN,
+     REAL_DEVICES "; sim:8: simulated, nothing is computed. single uses the first. Default: all GPUs, else two CPU "
+                  "devices",
+     COMMON},
+    {WHAT, "devices", "N|LIST", AT(DEVICES, devices), COMM, REAL_DEVICES ". Default: all GPUs, else two CPU devices",
+     COMMON},
     {WHAT, "devices", "LIST", AT(COUNTS, counts), SCALE,
-     "numbers of devices, comma-separated: 1,2,4 CPU devices; cuda:1,2,4 GPUs. 1 is always measured. Default: 1, 2, 4 "
-     "... up to all GPUs, else all cores"},
+     "numbers of devices, comma-separated: 1,2,4 CPU devices; cuda:1,2,4 GPUs; sim:1,2,4 simulated ones. 1 is always "
+     "measured. Default: 1, 2, 4 ... up to all GPUs, else all cores",
+     COMMON},
     {WHAT, "weak", NULL, AT(FLAG, weak), SCALE,
      "keep the batch of each device constant (the default; --batch-per-device, or 64): n devices do n times the work; "
-     "efficiency = X_n/(n X_1), X in samples/s"},
+     "efficiency = X_n/(n X_1), X in samples/s",
+     COMMON},
     {WHAT, "strong", NULL, AT(FLAG, strong), SCALE,
      "keep the global batch constant (--batch, or 64): n devices share the same work; efficiency = T_1/(n T_n), T = "
-     "step time"},
+     "step time",
+     COMMON},
     {WHAT, "minbytes", "BYTES", AT(BYTES, wire.min_bytes), COMM, "smallest size (suffix K, M, G)", DEFAULT("8"),
-     RANGE(1, 1e12), LETTER('b')},
+     RANGE(1, 1e12), LETTER('b'), COMMON},
     {WHAT, "maxbytes", "BYTES", AT(BYTES, wire.max_bytes), COMM, "largest size", DEFAULT("128M"), RANGE(1, 1e12),
-     LETTER('e')},
+     LETTER('e'), COMMON},
     {WHAT, "stepfactor", "N", AT(INT, wire.factor), COMM, "factor between sizes", DEFAULT("2"), RANGE(2, 1e9),
-     LETTER('f')},
+     LETTER('f'), COMMON},
     {WHAT, "datatype", "TYPE", AT(CHOICE, wire.dtype), COMM, "type of the elements",
      CHOICES("float|double|int32|uint8"), DEFAULT("float"), LETTER('d')},
     {WHAT, "op", "NAME", AT(CHOICE, wire.reduction), COMM, "reduction operation",
-     CHOICES("sum|prod|min|max|avg|and|or|xor"), DEFAULT("sum"), LETTER('o')},
+     CHOICES("sum|prod|min|max|avg|and|or|xor"), DEFAULT("sum"), LETTER('o'), COMMON},
     {WHAT, "root", "RANK", AT(INT, wire.root), COMM, "root rank", DEFAULT("0"), RANGE(0, EL_MEMBERS_MAX - 1),
      LETTER('r')},
     {WHAT, "comm-algorithm", "LIST", AT(TEXT, wire.algorithms), COMM,
-     "auto, direct, ring, ps, all, or a list; auto: by size, the fastest measured", DEFAULT("auto")},
+     "auto, direct, ring, ps, all, or a list; auto: by size, the fastest measured", DEFAULT("auto"), COMMON},
     {WHAT, "sampler", "RANKS", AT(INT, sampler.ranks), LOADING,
      "show which of so many ranks sees which sample, by DistributedSampler's rules, with set_epoch and without; train "
      "nothing",
-     RANGE(1, 1024)},
+     RANGE(1, 1024), COMMON},
     {WHAT, "samples", "N", AT(COUNT, sampler.samples), LOADING, "--sampler: of so many samples (default: --data's)",
      RANGE(1, 1e8)},
     {WHAT, "drop-last", NULL, AT(FLAG, sampler.drop_last), LOADING,
@@ -107,30 +118,33 @@ static const struct el_option_row before_sizes[] = {
      RANGE(1, EL_MEMBERS_MAX)},
     {WHAT, "batch", "LIST", AT(BATCH, batches), COMPARE | IMBALANCE | LOADING,
      "global batches, comma-separated: samples per step over all devices", DEFAULT("64,128,256"),
-     OTHERWISE({LOADING, "64"})},
+     OTHERWISE({LOADING, "64"}), COMMON},
     {WHAT, "batch", "N", AT(BATCH, batches), RUN | SCALE | EXPLAIN, "global batch: samples per step over all devices",
-     DEFAULT("64"), OTHERWISE({SCALE, ""})},
+     DEFAULT("64"), OTHERWISE({SCALE, ""}), COMMON},
     {WHAT, "batch-per-device", "LIST", AT(BATCH_PER_DEVICE, batches), OF_TRIALS,
-     "local batch: samples per step on each device"},
+     "local batch: samples per step on each device", COMMON},
     {WHAT, "device-mem", "BYTES", AT(BYTES, device_mem_bytes), OF_TRIALS,
      "limit of each device's memory (suffix KiB, MiB, GiB, or K, M, G)", RANGE(1, 1e15)},
 
     {GATE, "ab", "'BASE' 'HEAD'", AT(TEXT, regress.ab), REGRESS,
-     "two shell commands, interleaved in one session; each prints lines 'metric value unit'"},
-    {GATE, "baseline", "DIR", AT(TEXT, regress.baseline), REGRESS, "store of this machine's sessions"},
-    {GATE, "current", "DIR", AT(TEXT, regress.current), REGRESS, "folder of the run to compare with --baseline"},
+     "two shell commands, interleaved in one session; each prints lines 'metric value unit'", COMMON},
+    {GATE, "baseline", "DIR", AT(TEXT, regress.baseline), REGRESS, "store of this machine's sessions", COMMON},
+    {GATE, "current", "DIR", AT(TEXT, regress.current), REGRESS, "folder of the run to compare with --baseline",
+     COMMON},
     {GATE, "from", "'COMMAND'", AT(TEXT, regress.from), REGRESS | BASELINE,
-     "shell command to launch and measure; it prints lines 'metric value unit'"},
+     "shell command to launch and measure; it prints lines 'metric value unit'", COMMON},
     {GATE, "launches", "N", AT(INT, regress.launches), REGRESS | BASELINE,
-     "launches of --from; their median is the session's figure", DEFAULT("7"), RANGE(1, 200)},
+     "launches of --from; their median is the session's figure", DEFAULT("7"), RANGE(1, 200), COMMON},
     {GATE, "name", "TEXT", AT(TEXT, regress.name), REGRESS | BASELINE,
-     "name of the program in the store (default: its command); sessions of one name are compared"},
+     "name of the program in the store (default: its command); sessions of one name are compared", COMMON},
     {GATE, "add", NULL, AT(FLAG, regress.add), REGRESS,
      "add the run to the store --baseline unless it is a regression; exit status 0 while the store is too small to "
-     "judge"},
+     "judge",
+     COMMON},
     {GATE, "prepare", "'COMMAND'", AT(TEXT, regress.prepare), REGRESS | BASELINE,
      "shell command to run before each launch; if it fails, exit status 2"},
-    {GATE, "metric", "LIST", AT(TEXT, regress.metrics), REGRESS | BASELINE, "only these metrics, comma-separated"},
+    {GATE, "metric", "LIST", AT(TEXT, regress.metrics), REGRESS | BASELINE, "only these metrics, comma-separated",
+     COMMON},
     {GATE, "higher", "LIST", AT(TEXT, regress.higher), REGRESS | BASELINE,
      "metrics of which more is better, comma-separated, where their unit does not say it"},
     {GATE, "lower", "LIST", AT(TEXT, regress.lower), REGRESS | BASELINE,
@@ -139,12 +153,12 @@ static const struct el_option_row before_sizes[] = {
      "metrics without noise, comma-separated: any change for the worse is a regression"},
 
     {RULE, "budget", "TIME", AT(SECONDS, regress.budget_s), REGRESS,
-     "start no block that would end later (90s, 5m, 2h), then judge the data so far", RANGE(0, 864000)},
+     "start no block that would end later (90s, 5m, 2h), then judge the data so far", RANGE(0, 864000), COMMON},
     {RULE, "max-samples", "N", AT(INT, regress.max_samples), REGRESS,
      "maximum number of blocks; interim analyses after 14, 24 and N", DEFAULT("40"), RANGE(1, 200)},
     {RULE, "blocks", "N", AT(INT, regress.blocks), REGRESS, "one analysis only, after N blocks", RANGE(1, 200)},
     {RULE, "min-effect", "PCT", AT(PERCENT, regress.min_effect_pct), REGRESS,
-     "smallest effect that counts as a regression", DEFAULT("2"), RANGE(0.01, 1000)},
+     "smallest effect that counts as a regression", DEFAULT("2"), RANGE(0.01, 1000), COMMON},
     {RULE, "inconclusive", "HOW", AT(CHOICE, regress.inconclusive), REGRESS,
      "exit status if inconclusive: tell 3, pass 0, fail 1", CHOICES("tell|pass|fail"), DEFAULT("tell")},
 
@@ -152,7 +166,7 @@ static const struct el_option_row before_sizes[] = {
      "loss: the model's own, cross-entropy, or mse (mean squared error against one-hot labels)",
      CHOICES("own|cross-entropy|mse"), DEFAULT("own")},
     {TRAINING, "optimizer", "NAME", AT(CHOICE, train.optimizer), OF_TRIALS, "optimizer", CHOICES("sgd|momentum|adam"),
-     DEFAULT("momentum")},
+     DEFAULT("momentum"), COMMON},
     {TRAINING, "lr", "X", AT(REAL, train.lr), OF_TRIALS,
      "learning rate (default: adam 0.001, as in PyTorch; sgd and momentum 0.01)", RANGE(0, 1e3)},
     {TRAINING, "momentum", "X", AT(REAL, train.momentum), OF_TRIALS, "momentum, of --optimizer momentum",
@@ -223,7 +237,7 @@ static const struct el_option_row before_sizes[] = {
      "nodes (default: time)"},
     {TRAINING, "micro", "N", AT(COUNT, train.n_micro), OF_MODES,
      "pipeline: micro-batches per step (default: the number of devices, or what FILE.csv has)", RANGE(1, EL_MICRO_MAX)},
-    {TRAINING, "schedule", "NAME|FILE.csv", AT(TEXT, schedule), OF_MODES,
+    {TRAINING, "schedule", "NAME|FILE.csv", AT(FILE, schedule), OF_MODES,
      "pipeline: the order of forwards and backwards; FILE.csv: a compute table written by torch.distributed.pipelining",
      CHOICES("1f1b|gpipe|interleaved|zero-bubble"), DEFAULT("1f1b")},
     {TRAINING, "parts", "N", AT(INT, train.parts), OF_MODES,
@@ -245,7 +259,7 @@ static const struct el_option_row after_sizes[] = {
     {DATA, "data", "FILE|NAME", AT(TEXT, data), OF_TRIALS,
      "FILE of lines 'label sentence'; for models over images CIFAR-10's binary files or a folder of images "
      "(DIR/CLASS/*.png, jpg, ppm); synthetic (generated, learnable) or dummy (random batches in memory)",
-     DEFAULT("synthetic")},
+     DEFAULT("synthetic"), COMMON},
     {DATA, "test", "FILE", AT(TEXT, test), OF_TRIALS, "test set: a file or folder in the same format"},
     {DATA, "data-in", "WHERE", AT(SWITCH, in_files), OF_TRIALS,
      "memory: the set is read and decoded before training; disk: each batch reads and decodes its own samples",
@@ -255,7 +269,8 @@ static const struct el_option_row after_sizes[] = {
      "own",
      DEFAULT("0"), RANGE(0, EL_WORKERS_MAX)},
     {DATA, "workers", "LIST", AT(NUMBERS, workers), LOADING,
-     "numbers of loader workers, comma-separated; 0 is always measured", DEFAULT("0,1,2,4"), RANGE(0, EL_WORKERS_MAX)},
+     "numbers of loader workers, comma-separated; 0 is always measured", DEFAULT("0,1,2,4"), RANGE(0, EL_WORKERS_MAX),
+     COMMON},
     {DATA, "prefetch", "LIST", AT(NUMBERS, prefetch), LOADING,
      "batches that each worker keeps ahead (PyTorch's prefetch_factor); of a list, one row for each", DEFAULT("2"),
      RANGE(1, EL_PREFETCH_MAX)},
@@ -263,7 +278,7 @@ static const struct el_option_row after_sizes[] = {
      "batches that each worker keeps ahead (PyTorch's prefetch_factor)", DEFAULT("2"), RANGE(1, EL_PREFETCH_MAX)},
     {DATA, "page-cache", "HOW", AT(CHOICE, page_cache), LOADING,
      "warm: files stay in the page cache; cold: they are dropped from it before each read; both: one row for each",
-     CHOICES("warm|cold|both"), DEFAULT("both")},
+     CHOICES("warm|cold|both"), DEFAULT("both"), COMMON},
     {DATA, "page-cache", "HOW", AT(CHOICE, page_cache), COMPARE | RUN | SCALE | IMBALANCE,
      "with --data-in disk. warm: files stay in the page cache; cold: they are dropped from it before each read",
      CHOICES("warm|cold"), DEFAULT("warm")},
@@ -286,10 +301,10 @@ static const struct el_option_row after_sizes[] = {
     {DATA, "save", "FILE", AT(TEXT, save), RUN,
      "write the weights to a safetensors file: those after the last measured step, with --epochs of the best epoch"},
     {DATA, "epochs", "N", AT(COUNT, train.epochs), COMPARE | RUN, "train whole epochs and evaluate, instead of --steps",
-     RANGE(1, 1e6)},
+     RANGE(1, 1e6), COMMON},
 
     {MEASURING, "steps", "N", AT(COUNT, train.steps), OF_MODES, "minimum number of measured steps", DEFAULT("10"),
-     RANGE(1, 1e9)},
+     RANGE(1, 1e9), COMMON},
     {MEASURING, "warmup", "N", AT(COUNT, train.warmup), OF_MODES, "warm-up steps, reported separately", DEFAULT("5"),
      RANGE(0, 1e9)},
     {MEASURING, "min-time", "S", AT(REAL, train.min_time_s), OF_TRIALS,
@@ -297,9 +312,9 @@ static const struct el_option_row after_sizes[] = {
      "utilization)",
      DEFAULT("1"), OTHERWISE({EXPLAIN, "0.6"}), RANGE(0, 86400)},
     {MEASURING, "repeats", "N", AT(INT, repeats), OF_TRIALS, "launches per trial, each in fresh processes",
-     DEFAULT("5"), OTHERWISE({RUN, "1"}, {LOADING, "3"}), RANGE(1, 1000)},
+     DEFAULT("5"), OTHERWISE({RUN, "1"}, {LOADING, "3"}), RANGE(1, 1000), COMMON},
     {MEASURING, "iters", "N", AT(INT, wire.iters), COMM, "timed calls of each size", DEFAULT("20"), RANGE(1, 10000),
-     LETTER('n')},
+     LETTER('n'), COMMON},
     {MEASURING, "warmup_iters", "N", AT(INT, wire.warmup), COMM, "warm-up calls of each size, not timed", DEFAULT("5"),
      RANGE(0, 10000), LETTER('w')},
     {MEASURING, "check", "N", AT(INT, wire.check), COMM, "calls of each size whose data are checked; 0: none",
@@ -312,7 +327,8 @@ static const struct el_option_row after_sizes[] = {
      "time limit of each launch, in seconds", DEFAULT("300"), RANGE(0.1, 1e6)},
     {MEASURING, "profile", "SCHEDULE", AT(TEXT, profile), RUN,
      "print a table by op of some measured steps, by torch.profiler's schedule: wait=1,warmup=1,active=2[,repeat=N]"
-     "[,skip_first=N]; without repeat, cycles go on to the end"},
+     "[,skip_first=N]; without repeat, cycles go on to the end",
+     COMMON},
     {MEASURING, "sort", "COLUMN", AT(CHOICE, sort), RUN, "--profile: what the table by op is sorted by",
      CHOICES("self|total|calls|memory|flops|bytes|name"), DEFAULT("self")},
     {MEASURING, "no-record", NULL, AT(UNFLAG, record), COMPARE | RUN, "record step times only, no spans"},
@@ -327,7 +343,7 @@ static const struct el_option_row after_sizes[] = {
      CHOICES("auto|mpi|shm|tcp|hierarchical"), DEFAULT("auto")},
     {MEASURING, "comm", "KIND", AT(WORD, comm), COMM,
      "communicator; local: one process, a thread per device; auto: as 'run --mode ddp' would",
-     CHOICES("auto|local|shm|tcp|hierarchical|mpi|nccl"), DEFAULT("auto")},
+     CHOICES("auto|local|shm|tcp|hierarchical|mpi|nccl"), DEFAULT("auto"), COMMON},
     {MEASURING, "comm-algorithm", "NAME", AT(CHOICE, train.comm_algorithm), OF_TRIALS,
      "algorithm of collectives: direct (every rank to every other), ring, or ps (parameter server: through rank 0); "
      "auto: the communicator's choice, by size",
@@ -366,7 +382,7 @@ static const struct el_option_row after_sizes[] = {
      COMPARE | RUN | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | LOADING | EXPLAIN,
      "folder for the results (default: results/<time>-<command>); compare, scale, imbalance and data continue a run "
      "that is in it",
-     PER_RANK},
+     PER_RANK, COMMON},
     {OUTPUT, "trace", "DIR", AT(TEXT, trace), RUN,
      "write traces of the steps of --profile (default: wait=1,warmup=1,active=2,repeat=1), one file per rank, for "
      "Perfetto and HTA",
@@ -376,21 +392,21 @@ static const struct el_option_row after_sizes[] = {
     {OUTPUT, "junit", "FILE", AT(TEXT, regress.junit), REGRESS, "write JUnit XML, one case per cell"},
     {OUTPUT, "markdown", "FILE", AT(TEXT, regress.markdown), REGRESS | REPORT,
      "write a Markdown table ($GITHUB_STEP_SUMMARY is appended to)"},
-    {OUTPUT, "github", NULL, AT(FLAG, regress.github), REGRESS, "print GitHub annotations on standard error"},
+    {OUTPUT, "github", NULL, AT(FLAG, regress.github), REGRESS, "print GitHub annotations on standard error", COMMON},
     {OUTPUT, "dry-run", NULL, AT(FLAG, dry_run), RUN | IMBALANCE,
-     "print the predicted memory of each device, and with --costs the predicted step; run nothing"},
+     "print the predicted memory of each device, and with --costs the predicted step; run nothing", COMMON},
     {OUTPUT, "strict", NULL, AT(FLAG, strict), COMPARE | RUN | SCALE,
      "exit status 1 if a trial is suspect or unchecked; results are written all the same", PER_RANK},
     {OUTPUT, "store", "DIR", AT(TEXT, store), BASELINE, "folder of the baseline store; it holds one folder per machine",
-     DEFAULT("results/baseline")},
+     DEFAULT("results/baseline"), COMMON},
     {OUTPUT, "force", NULL, AT(FLAG, force), BASELINE,
-     "add the run even if it was disturbed on purpose, or if exact figures got worse"},
+     "add the run even if it was disturbed on purpose, or if exact figures got worse", COMMON},
     {OUTPUT, "json", NULL, AT(FLAG, json),
      COMPARE | RUN | DEVICES | SELFCHECK | BASELINE | REGRESS | SCALE | IMBALANCE | COMM | MODES | VERIFY |
          TRACE_STATS | LOADING | EXPLAIN,
-     "print only JSON on standard output", PER_RANK},
+     "print only JSON on standard output", PER_RANK, COMMON},
     {OUTPUT, "show-steps", NULL, AT(FLAG, wire.show_steps), COMM,
-     "print each step of an algorithm: which rank sends which part to which; measure nothing"},
+     "print each step of an algorithm: which rank sends which part to which; measure nothing", COMMON},
     {OUTPUT, "csv", NULL, AT(FLAG, wire.csv), COMM, "print only the rows of comm.csv on standard output", PER_RANK},
     {OUTPUT, "quiet", NULL, AT(FLAG, quiet),
      COMPARE | RUN | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | LOADING | EXPLAIN,
@@ -402,7 +418,7 @@ static const struct el_option_row after_sizes[] = {
      "data"},
     {OUTPUT, "term", NULL, AT(FLAG, term), COMPARE | PLOT, "also draw the plots as text in the terminal"},
 
-    {OTHER, "help", NULL, AT(FLAG, help), EL_CMD_ALL, "show this help"},
+    {OTHER, "help", NULL, AT(FLAG, help), EL_CMD_ALL, "show this help; --help all: every option", COMMON},
     {OTHER, "version", NULL, AT(FLAG, version), EL_CMD_ALL, "show version and commit"},
 };
 

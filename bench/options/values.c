@@ -84,15 +84,19 @@ static const struct unit percent[] = {{"%", 1}, {"", 1}, {NULL, 0}};
 /* Place of `text` among "a|b|c". */
 static enum el_status parse_choice(const struct el_option_row *row, const char *text, int *place_p)
 {
-    size_t length = strlen(text), part;
-    int place = 0;
-    for (const char *at = row->choices;; at += part + 1, place++) {
-        part = strcspn(at, "|");
-        if (part == length && !strncmp(at, text, part)) break;
-        if (!at[part]) return el_fail(EL_ERR_INVALID, "--%s: '%s' is not one of %s", row->name, text, row->choices);
+    enum { CHOICES_BYTES = 128, CHOICES_MAX = 16 };
+    char words[CHOICES_BYTES], *rest = words;
+    const char *names[CHOICES_MAX + 1] = {NULL};
+    snprintf(words, sizeof words, "%s", row->choices);
+    for (int place = 0; place < CHOICES_MAX && (names[place] = strsep(&rest, "|")); place++) {
+        if (strcmp(names[place], text) != 0) continue;
+        *place_p = place;
+        return EL_OK;
     }
-    *place_p = place;
-    return EL_OK;
+    const char *near = el_suggest(text, names);
+    if (!near) return el_fail(EL_ERR_INVALID, "--%s: '%s' is not one of %s", row->name, text, row->choices);
+    return el_fail(EL_ERR_INVALID, "--%s: '%s' is not one of %s: did you mean '%s'?", row->name, text, row->choices,
+                   near);
 }
 
 static enum el_status set_text(const struct el_option_row *row, const char *text, char *field, size_t bytes)
@@ -134,6 +138,9 @@ enum el_status el_option_set(const struct el_option_row *row, const char *text, 
         *(int64_t *)field = (int64_t)number;
         return EL_OK;
     case EL_OPTION_TEXT:
+        return set_text(row, text, field, EL_PATH_BYTES);
+    case EL_OPTION_FILE:
+        if (!strpbrk(text, "./")) EL_TRY(parse_choice(row, text, &place));
         return set_text(row, text, field, EL_PATH_BYTES);
     case EL_OPTION_WORD:
         EL_TRY(parse_choice(row, text, &place));
@@ -180,6 +187,7 @@ void el_option_show(const struct el_option_row *row, const struct el_options *op
         if (*(const double *)field >= 0) snprintf(text, bytes, "%s", el_json_shortest(*(const double *)field, number));
         return;
     case EL_OPTION_TEXT:
+    case EL_OPTION_FILE:
     case EL_OPTION_WORD:
         snprintf(text, bytes, "%s", (const char *)field);
         return;

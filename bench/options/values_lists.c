@@ -66,11 +66,15 @@ static enum el_status take_whole(const struct el_option_row *row, const char *it
     return el_option_whole(&ranged, item, (int64_t *)into + n);
 }
 
-static enum el_status check_backend(const char *backend)
+/* `number`: what stands behind the backend's name, for the suggestion. */
+static enum el_status check_backend(const char *backend, const char *number)
 {
     for (const char *const *name = backends; *name; name++)
         if (!strcmp(backend, *name)) return EL_OK;
-    return el_fail_unknown("backend", backend, backends);
+    const char *near = el_suggest(backend, backends);
+    if (!near || !*number) return el_fail_unknown("backend", backend, backends);
+    return el_fail(EL_ERR_INVALID, "unknown backend '%s': did you mean '%s:%s'? (cpu, null, sim, cuda)", backend, near,
+                   number);
 }
 
 /* "null:3" or "3" into backend and number. */
@@ -84,10 +88,10 @@ static enum el_status split_device(const char *text, double min, struct el_devic
     memcpy(device_p->backend, colon ? text : "cpu", length);
     device_p->backend[length] = 0;
     if (!colon && strcspn(text, "0123456789+-.") == strlen(text)) {
-        EL_TRY(check_backend(text));
+        EL_TRY(check_backend(text, ""));
         return el_fail(EL_ERR_INVALID, "--devices: how many of %s? give %s:2", text, text);
     }
-    EL_TRY(check_backend(device_p->backend));
+    EL_TRY(check_backend(device_p->backend, number));
     EL_TRY(el_option_whole(&row, number, &whole));
     device_p->index = (int)whole;
     return EL_OK;
@@ -95,7 +99,11 @@ static enum el_status split_device(const char *text, double min, struct el_devic
 
 static enum el_status take_device(const struct el_option_row *row, const char *item, int n, void *into)
 {
-    (void)row;
+    if (item[strspn(item, "0123456789")] == '\0')
+        return el_fail(EL_ERR_INVALID,
+                       "--%s: '%s' in a list may be a core or a GPU: write cpu:%s or cuda:%s (one number alone is how "
+                       "many CPU devices)",
+                       row->name, item, item, item);
     return split_device(item, 0, (struct el_device_name *)into + n);
 }
 
@@ -167,7 +175,7 @@ static enum el_status set_counts(const struct el_option_row *row, const char *te
     size_t length = colon ? (size_t)(colon - text) : 0;
     if (length >= sizeof backend) return el_fail(EL_ERR_INVALID, "--%s: '%s' is no list of counts", row->name, text);
     if (colon) snprintf(backend, sizeof backend, "%.*s", (int)length, text);
-    EL_TRY(check_backend(backend));
+    EL_TRY(check_backend(backend, colon ? colon + 1 : ""));
     if (colon && strchr(colon + 1, ':'))
         return el_fail(EL_ERR_INVALID, "--%s: '%s' names devices: scale takes how many, like %s:1,2,4", row->name, text,
                        backend);

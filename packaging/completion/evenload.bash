@@ -15,14 +15,14 @@ _evenload() {
     [[ $prev != = ]] || prev=${COMP_WORDS[COMP_CWORD - 2]}
     COMPREPLY=()
     if ((COMP_CWORD == 1)) || [[ $command == help ]]; then
-        _evenload_list "$("$program" help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p') help"
+        _evenload_list "$("$program" help 2>/dev/null | sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p') help"
         return
     fi
     if [[ $command == watch && " ${COMP_WORDS[*]:0:COMP_CWORD} " == *' -- '* ]]; then
         mapfile -t COMPREPLY < <(compgen -A command -A file -- "$cur")
         return
     fi
-    help=$("$program" help "$command" 2>/dev/null)
+    help=$("$program" help "$command" all 2>/dev/null)
     # What the help says of the option before: " --mode NAME words (a|b; default: a)", in one line.
     entry=$(awk -v option="$prev" '/^  -/ { on = $1 == option || $1 == option "," || $2 == option } /^$/ { on = 0 } on' <<<"$help" | tr -s '\n ' ' ')
     if [[ ! $entry =~ ^\ (-.,\ )?--[^\ ]+\ ([A-Z|]+)\  ]]; then # it takes no value
@@ -37,7 +37,7 @@ _evenload() {
     list=Modes
     [[ $prev != --model ]] || list=Models
     if [[ $entry == *'listed below'* ]]; then
-        _evenload_list "$(sed -nE "/^$list\$/,/^\$/s/^  ([a-z]+) .*/\1/p" <<<"$help")"
+        _evenload_list "$(sed -nE "/^$list\$/,/^\$/s/^  ([a-z0-9]+) .*/\1/p" <<<"$help")"
     elif [[ $entry =~ \(([^\ \(\)]+\|[^\ \(\)\;]+) ]]; then
         _evenload_list "${BASH_REMATCH[1]//|/ }"
     fi

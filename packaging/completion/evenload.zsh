@@ -1,13 +1,13 @@
 #compdef evenload
 # zsh completion of evenload: the program's own help says which commands, options and values there are.
 _evenload_names() { # _evenload_names HEADING: the names under it in the help
-  sed -n "/^$1\$/,/^\$/s/^  \([a-z][a-z]*\) .*/\1/p" <<<$help | tr '\n' ' '
+  sed -n "/^$1\$/,/^\$/s/^  \([a-z][a-z0-9]*\) .*/\1/p" <<<$help | tr '\n' ' '
 }
 _evenload() {
   local program=$words[1] help
   local -a commands options
   if (( CURRENT == 2 )) || [[ $words[2] == help ]]; then
-    commands=(${(f)"$($program help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\)  */\1:/p')"})
+    commands=(${(f)"$($program help 2>/dev/null | sed -n 's/^  \([a-z][a-z-]*\)  */\1:/p')"})
     _describe command commands
     return
   fi
@@ -20,7 +20,7 @@ _evenload() {
     _normal
     return
   fi
-  help=$($program help $words[1] 2>/dev/null)
+  help=$($program help $words[1] all 2>/dev/null)
   # "--name[words]:value:(a b)" of each option's entry, "  --name NAME   words (a|b; default: a)" and further lines of words.
   options=(${(f)"$(awk -v modes="$(_evenload_names Modes)" -v models="$(_evenload_names Models)" '
     function put() {

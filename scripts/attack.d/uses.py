@@ -46,7 +46,7 @@ def refused(evenload, words, folder):
 
 
 def options_of(evenload, command):
-    found = Command([evenload, command, '--help'], 'build/attack/uses/help')
+    found = Command([evenload, command, '--help', 'all'], 'build/attack/uses/help')
     found.end()
     with open('build/attack/uses/help/stdout') as file:
         return sorted(set(re.findall(r'^  (--[a-z0-9-]+)[ =][A-Z]', file.read(), re.M)) - {'--out', '--store'})

@@ -68,7 +68,7 @@ one_file_one_row() {
 }
 
 @test "the model trains in every mode, and its size is an option" {
-    [[ $("$patched" run --help) == *"--narrow"*"(bottleneck)"* ]] || show
+    [[ $("$patched" run --help all) == *"--narrow"*"(bottleneck)"* ]] || show
     "$patched" compare --modes single,dp,ddp --devices 2 --model bottleneck --features 12 --narrow 3 --data dummy --batch 8 --warmup 1 --steps 2 \
         --min-time 0 --launcher own --repeats 1 --out m --quiet
     [[ $(json m/results.json 'sorted(g["mode"] for g in d["gate"] if g["agrees"])') == "['ddp', 'dp', 'single']" ]] || show

@@ -49,6 +49,9 @@ refuses() {
 # Where python3 is a wrapper that looks for an interpreter, scripts/test has found it once. Without site-packages it starts in half the time.
 python3() { command "${EVENLOAD_PYTHON:-python3}" -S "$@"; }
 
+# The names of the commands, as the program lists them.
+every_command() { "$EVENLOAD" help | sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p'; }
+
 # json FILE EXPRESSION: its value, by Python, where `d` is the document.
 json() {
     python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"

@@ -65,18 +65,27 @@ alone() { # alone COMMAND...: with nothing set but PATH
 @test "the man page has every command and option, and no fault of form" {
     local page commands help word
     page=$(there share/man/man1/evenload.1)
-    commands=$("$EVENLOAD" help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p')
-    [[ $commands == *compare*run*watch*selfcheck* ]] || { echo "$commands" && return 1; }
-    help=$(for word in $commands; do "$EVENLOAD" help "$word"; done)
+    commands=$(every_command)
+    [[ $commands == *compare*run*trace-stats*selfcheck* ]] || { echo "$commands" && return 1; }
+    help=$(for word in $commands; do "$EVENLOAD" help "$word" all; done)
     while read -r word; do
         grep -q "^.fB${word//-/\\\\-}[ \\]" "$page" || { echo "no $word in the man page" && return 1; }
     done < <(grep -oE '^  --[a-z0-9-]+' <<<"$help" | sort -u)
     for word in $commands; do
         grep -q "^.SS $word\$" "$page" || { echo "no $word in the man page" && return 1; }
     done
+    while read -r word; do
+        sed 1,/^.SH.ENVIRONMENT/d "$page" | grep -qF "${word//-/\\-}" || { echo "no $word in the man page" && return 1; }
+    done < <("$EVENLOAD" help environment | grep -oE '^  [A-Z][A-Z_0-9*, ]*[A-Z*]')
     command -v groff >/dev/null || skip "groff is not installed"
     run groff -man -Tascii -ww -z "$page"
     [[ $status -eq 0 && -z $output ]] || show
+}
+
+@test "every environment variable that is read is listed, by the program and in docs/install.md" {
+    "$EVENLOAD" help environment >listed
+    run python3 "$ROOT/tests/cli/variables.py" "$ROOT" listed
+    [[ $status -eq 0 ]] || show
 }
 
 @test "bash completes commands, options, values and lists" {
@@ -97,8 +106,10 @@ END
     asks "regress" reg
     asks "--mode --model --momentum" run --mo
     asks "--modes --model --momentum" compare --mo
-    asks "$("$EVENLOAD" help run | sed -nE '/^Modes/,/^$/s/^  ([a-z]+) .*/\1/p' | xargs)" run --mode ''
+    asks "$("$EVENLOAD" help run all | sed -nE '/^Modes/,/^$/s/^  ([a-z]+) .*/\1/p' | xargs)" run --mode ''
     asks "dp ddp" run --mode = d
+    asks "resnet18 resnet50" run --model res
+    asks "trace-stats" tr
     asks "dp,single" compare --modes dp,si
     asks "adam" run --optimizer a
     asks "" run --batch ''

@@ -273,8 +273,8 @@ END
 }
 
 @test "regress: the files for GitHub and GitLab are YAML, and give options that there are" {
-    "$EVENLOAD" help regress >regress.txt
-    "$EVENLOAD" help run >run.txt
+    "$EVENLOAD" help regress all >regress.txt
+    "$EVENLOAD" help run all >run.txt
     for file in "$DOCS"/../scripts/examples/regress-git{hub,lab}.yml; do
         if command python3 -c 'import yaml' 2>/dev/null; then command python3 -c 'import sys, yaml; yaml.safe_load(open(sys.argv[1]))' "$file"; fi
         grep -v '^ *#\|apt-get\|git worktree' "$file" | grep -oE -- '--[a-z-]+' >options.txt
