@@ -84,7 +84,21 @@ static void set_injected(const struct kind *kind, int first, int end, const char
     }
 }
 
-static enum el_status take_item(const char *item, int n_devices, struct el_inject *injects)
+/* The second of a kind would replace the first. `taken`: the kinds that each device has so far. */
+static enum el_status take_once(const char *item, const struct kind *kind, int first, int end, unsigned *taken)
+{
+    const unsigned bit = 1u << (kind - kinds);
+    for (int i = first; i < end; i++) {
+        if (taken[i] & bit)
+            return el_fail(EL_ERR_INVALID,
+                           "--inject %s: device %d has '%s' already: give each disturbance once for a device", item, i,
+                           kind->name);
+        taken[i] |= bit;
+    }
+    return EL_OK;
+}
+
+static enum el_status take_item(const char *item, int n_devices, struct el_inject *injects, unsigned *taken)
 {
     size_t length = strcspn(item, "=");
     const struct kind *kind = &kinds[WIRE];
@@ -111,6 +125,7 @@ static enum el_status take_item(const char *item, int n_devices, struct el_injec
     if (!read_value(kind, number, &value))
         return el_fail(EL_ERR_INVALID, "--inject %s: give %s=%s, the value from %g to %g", item, kind->name, kind->form,
                        kind->min, kind->max);
+    EL_TRY(take_once(item, kind, first, end, taken));
     set_injected(kind, first, end, label, value, injects);
     return EL_OK;
 }
@@ -118,6 +133,7 @@ static enum el_status take_item(const char *item, int n_devices, struct el_injec
 enum el_status el_inject_parse(const char *text, int n_devices, struct el_inject *injects)
 {
     struct el_inject read[EL_MEMBERS_MAX] = {0};
+    unsigned taken[EL_MEMBERS_MAX] = {0};
     for (const char *at = text; *at;) {
         char item[ITEM_BYTES];
         size_t length = strcspn(at, ",");
@@ -127,7 +143,7 @@ enum el_status el_inject_parse(const char *text, int n_devices, struct el_inject
                            "wire=2,delay=1:20",
                            text);
         snprintf(item, sizeof item, "%.*s", (int)length, at);
-        EL_TRY(take_item(item, n_devices, read));
+        EL_TRY(take_item(item, n_devices, read, taken));
         at += length;
         if (*at == ',' && !*++at) return el_fail(EL_ERR_INVALID, "--inject: '%s' ends with a comma", text);
     }

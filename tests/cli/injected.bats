@@ -82,6 +82,9 @@ memory() { json "$1.json" "[p['memory']['$2'] for p in d['per_device']]"; }
     refuses "give pause=LABEL:MS" "${run[@]}" --inject pause=relu
     refuses "give leak=POS:BYTES, the value from 1 to 1e+12" "${run[@]}" --inject leak=1:1TiB
     refuses "give wire=MS" "${run[@]}" --inject wire=
+    refuses "pause=linear:2: device 0 has 'pause' already: give each disturbance once for a device" "${run[@]}" --inject pause=relu:1,pause=linear:2
+    refuses "op=relu:2: device 0 has 'op' already" "${run[@]}" --inject op=linear:2,op=relu:2
+    refuses "delay=1:3: device 1 has 'delay' already" "${run[@]}" --inject delay=0:2,delay=1:2,delay=1:3
     refuses "give wire=MS" "${run[@]}" --inject wire
     refuses "has an empty or too long item" "${run[@]}" --inject delay=1:20,,wire=1
     refuses "ends with a comma" "${run[@]}" --inject delay=1:20,
