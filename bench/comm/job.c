@@ -7,9 +7,11 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/comm/wire.h"
+#include "bench/machine/cores.h"
 #include "bench/machine/environment.h"
 #include "profiles/system.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/files.h"
 
 struct session {
     struct el_wire_plan plan;
@@ -154,14 +156,22 @@ static enum el_status measure_curve(struct session *s, const struct el_wire_curv
     return el_bootstrap_agree(s->job->bootstrap, error.status == EL_OK ? EL_OK : el_error_give(&error));
 }
 
-static bool share_cores(const struct el_trial *trial)
+/* The cores on which this process's devices compute; those of GPUs do not. */
+static json_t *list_cores(const struct session *s)
 {
+    const struct el_trial *trial = s->job->trial;
+    bool on_cores = strcmp(trial->devices[0].backend, "cuda") != 0;
+    char boot[64];
     struct el_cores cores;
+    json_t *list = json_array();
     el_cores_find("", &cores);
-    return strcmp(trial->devices[0].backend, "cuda") != 0 && trial->n_devices > cores.n;
+    el_file_line("/proc/sys/kernel/random/boot_id", "", boot, sizeof boot);
+    for (int i = 0; i < s->open.n && on_cores; i++)
+        json_array_append_new(list, json_integer(cores.firsts[trial->devices[s->open.first + i].index % cores.n]));
+    return json_pack("{s:s, s:f, s:o}", "boot", boot, "quota", cores.quota, "cores", list);
 }
 
-static json_t *begin_document(const struct session *s)
+static json_t *begin_document(const struct session *s, bool shared_cores)
 {
     const struct el_wire_options *options = s->plan.options;
     const struct el_trial *trial = s->job->trial;
@@ -171,7 +181,18 @@ static json_t *begin_document(const struct session *s)
                      "processes", el_bootstrap_size(s->job->bootstrap), "datatype", el_wire_dtype(options->dtype),
                      "redop", el_wire_redop(options->reduction), "root", options->root, "average", options->average,
                      "iters", options->iters, "warmup", options->warmup, "check", options->check, "shared_cores",
-                     share_cores(trial), "curves");
+                     shared_cores, "curves");
+}
+
+/* Rank 0 gets the document, and knows of all ranks whether two share a core. */
+static enum el_status begin(struct session *s)
+{
+    struct el_error error;
+    json_t *parts = NULL;
+    EL_TRY(el_job_gather(s->job, EL_OK, list_cores(s), &parts, &error));
+    if (parts) s->document = begin_document(s, el_wire_share_cores(parts));
+    json_decref(parts);
+    return error.status == EL_OK ? EL_OK : el_error_give(&error);
 }
 
 /* What other programs took of the core of one of a rank's threads, the most of any rank. */
@@ -216,7 +237,7 @@ enum el_status el_wire_measure(const struct el_wire_plan *plan, const struct el_
     s->job = job;
     s->deadline_ns = find_deadline(job->trial);
     status = open_session(s);
-    if (status == EL_OK && first) s->document = begin_document(s);
+    if (status == EL_OK) status = begin(s);
     if (status == EL_OK) status = measure_all(s, say && first);
     close_session(s);
     if (status == EL_OK && first) el_wire_judge(s->document);

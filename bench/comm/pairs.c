@@ -104,9 +104,9 @@ static void print_matrix(const json_t *pairs, int n, const char *key, const char
 }
 
 /* The slowest pair against the middle one: a bad link shows here first. */
-static void say_slowest(const json_t *pairs, FILE *out)
+static void say_slowest(const json_t *document, FILE *out)
 {
-    const json_t *slowest = json_array_get(pairs, 0);
+    const json_t *pairs = json_object_get(document, "pairs"), *slowest = json_array_get(pairs, 0);
     double *all = NULL, middle;
     char text[2][EL_FIGURE_BYTES];
     size_t n = el_json_numbers_at(pairs, "gb_per_s", &all);
@@ -118,6 +118,8 @@ static void say_slowest(const json_t *pairs, FILE *out)
     fprintf(out, "Slowest pair: ranks %.0f and %.0f, %s GB/s; the median pair has %s.\n", el_json_number(slowest, "a"),
             el_json_number(slowest, "b"), el_text_figure(el_json_number(slowest, "gb_per_s"), text[0]),
             el_text_figure(middle, text[1]));
+    if (json_is_true(json_object_get(document, "shared_cores")))
+        fputs("Devices share a core here, which can make a pair slow: take fewer devices to judge the links.\n", out);
 }
 
 void el_wire_print_pairs(const json_t *document, FILE *out)
@@ -131,7 +133,7 @@ void el_wire_print_pairs(const json_t *document, FILE *out)
         print_matrix(pairs, n, "latency_us", "Latency of each pair, one way, us", out);
         print_matrix(pairs, n, "gb_per_s", "Bandwidth of each pair, one way, GB/s", out);
     }
-    say_slowest(pairs, out);
+    say_slowest(document, out);
 }
 
 static enum el_status write_pairs(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)

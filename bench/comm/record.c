@@ -189,6 +189,37 @@ double el_wire_best_place(const json_t *point)
     return isnan(in_place) ? el_json_number(point, "out_of_place.busbw_gb_per_s") : in_place;
 }
 
+/* One kernel's: containers of a host have other names, and the same cores. */
+static bool share_machine(const json_t *a, const json_t *b)
+{
+    return strcmp(el_json_text(a, "boot", ""), el_json_text(b, "boot", "")) == 0;
+}
+
+static bool has_core(const json_t *rank, json_int_t core, size_t except)
+{
+    const json_t *cores = json_object_get(rank, "cores");
+    for (size_t i = 0; i < json_array_size(cores); i++)
+        if (i != except && json_integer_value(json_array_get(cores, i)) == core) return true;
+    return false;
+}
+
+bool el_wire_share_cores(const json_t *parts)
+{
+    for (size_t a = 0; a < json_array_size(parts); a++) {
+        const json_t *rank = json_array_get(parts, a), *cores = json_object_get(rank, "cores");
+        double quota = el_json_number(rank, "quota"), devices = 0;
+        for (size_t b = 0; b < json_array_size(parts); b++) {
+            const json_t *other = json_array_get(parts, b);
+            if (!share_machine(rank, other)) continue;
+            devices += (double)json_array_size(json_object_get(other, "cores"));
+            for (size_t i = 0; i < json_array_size(cores); i++)
+                if (has_core(other, json_integer_value(json_array_get(cores, i)), a == b ? i : SIZE_MAX)) return true;
+        }
+        if (quota > 0 && devices > quota) return true;
+    }
+    return false;
+}
+
 /* The largest size: there caches flatter least. */
 static json_t *reached_json(const json_t *document, const json_t *curve)
 {

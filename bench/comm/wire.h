@@ -133,6 +133,9 @@ enum el_status el_wire_measure(const struct el_wire_plan *plan, const struct el_
  * `copy`: the document's (NULL: none yet). New reference (record.c). */
 json_t *el_wire_curve_json(const struct el_wire_plan *plan, const struct el_wire_curve *curve, const json_t *members);
 json_t *el_wire_copy_json(const struct el_wire_plan *plan, const json_t *members);
+/* Whether two devices compute on one core, or have less than a core each. parts: [a rank: {"boot": the kernel's
+ * boot_id, "quota": cores that its cgroup grants, 0: no quota, "cores": [a device]}]. */
+bool el_wire_share_cores(const json_t *parts);
 /* Adds "reached" to the document's curves, by its "copy" and "backend". */
 void el_wire_judge(json_t *document);
 /* busbw of a point in place, or out of place where it has none: what is judged and drawn. */

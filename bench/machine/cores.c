@@ -100,15 +100,14 @@ int el_cores_allowed(int *cpus)
 
 static void take_cores(const char *root, const int *allowed, struct el_cores *cores)
 {
-    int firsts[EL_DEVICE_CORES_MAX]; /* the lowest logical CPU of a core: siblings have the same */
     char path[128], line[256];
     for (int c = 0; c < cores->n_allowed; c++) {
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", allowed[c]);
         int first = read_line(root, path, line, sizeof line) ? (int)strtol(line, NULL, 10) : allowed[c];
         bool known = cores->n == EL_DEVICE_CORES_MAX;
-        for (int i = 0; i < cores->n && !known; i++) known = firsts[i] == first;
+        for (int i = 0; i < cores->n && !known; i++) known = cores->firsts[i] == first;
         if (known) continue;
-        firsts[cores->n] = first;
+        cores->firsts[cores->n] = first;
         cores->cpus[cores->n++] = allowed[c];
     }
 }

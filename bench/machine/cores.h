@@ -13,8 +13,9 @@
 struct el_cores {
     int n; /* at least 1 */
     int cpus[EL_DEVICE_CORES_MAX];
-    int n_allowed; /* logical CPUs in the affinity mask */
-    double quota;  /* CPUs that the cgroup grants; 0: no quota */
+    int firsts[EL_DEVICE_CORES_MAX]; /* the lowest logical CPU of each one's core: siblings have the same */
+    int n_allowed;                   /* logical CPUs in the affinity mask */
+    double quota;                    /* CPUs that the cgroup grants; 0: no quota */
 };
 
 enum { EL_ALLOWED_MAX = 4096 };

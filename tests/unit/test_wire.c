@@ -260,6 +260,35 @@ static void a_figure_is_judged(void **state)
     }
 }
 
+/* mpirun binds each rank to a core of its own; hosts have cores of their own; containers of one host share them. */
+static void shared_cores_are_seen_over_the_whole_job(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *parts;
+        bool shared;
+    } known[] = {
+        {"[{'boot': 'a', 'quota': 0, 'cores': [0]}, {'boot': 'a', 'quota': 0, 'cores': [1]}]", false},
+        {"[{'boot': 'a', 'quota': 0, 'cores': [0]}, {'boot': 'a', 'quota': 0, 'cores': [0]}]", true},
+        {"[{'boot': 'a', 'quota': 0, 'cores': [0]}, {'boot': 'b', 'quota': 0, 'cores': [0]}]", false},
+        {"[{'boot': 'a', 'quota': 0, 'cores': [0, 1]}]", false},
+        {"[{'boot': 'a', 'quota': 0, 'cores': [0, 1, 0]}]", true},
+        {"[{'boot': 'a', 'quota': 1.5, 'cores': [0]}, {'boot': 'a', 'quota': 1.5, 'cores': [1]}]", true},
+        {"[{'boot': 'a', 'quota': 1, 'cores': [0]}, {'boot': 'b', 'quota': 1, 'cores': [1]}]", false},
+        {"[{'boot': 'a', 'quota': 0, 'cores': []}, {'boot': 'a', 'quota': 0, 'cores': []}]", false}, /* GPUs */
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        char text[256];
+        snprintf(text, sizeof text, "%s", known[i].parts);
+        for (char *at = text; *at; at++)
+            if (*at == '\'') *at = '"';
+        json_t *parts = json_loads(text, 0, NULL);
+        assert_non_null(parts);
+        assert_int_equal(el_wire_share_cores(parts), known[i].shared);
+        json_decref(parts);
+    }
+}
+
 /* What other programs did is no fault of the wire. */
 static void a_busy_machine_is_not_judged(void **state)
 {
@@ -314,6 +343,7 @@ int main(void)
         cmocka_unit_test(parts_have_their_places),
         cmocka_unit_test(samples_become_figures),
         cmocka_unit_test(a_figure_is_judged),
+        cmocka_unit_test(shared_cores_are_seen_over_the_whole_job),
         cmocka_unit_test(a_busy_machine_is_not_judged),
         cmocka_unit_test(plans_are_made),
     };
