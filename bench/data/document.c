@@ -5,6 +5,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/data/data.h"
+#include "bench/report/report.h"
 #include "bench/stats/stats.h"
 
 /* One launch: the member whose loading is exposed most. NAN: not known. */
@@ -119,6 +120,7 @@ static json_t *row_of(const struct el_campaign *c, int t)
     el_json_put(row, "status", el_json_string(el_json_text(trial, "status", NULL)));
     el_json_put(row, "reason", el_json_string(el_json_text(trial, "reason", NULL)));
     el_json_put(row, "verdict", el_json_string(el_json_text(trial, "verdict", NULL)));
+    el_json_put_text(row, "warning", el_report_doubt(trial));
     el_json_put(row, "command", el_json_string(el_json_text(trial, "command", NULL)));
     el_json_put_real(row, "process_bytes", el_json_number(trial, "processes.0.process_bytes"));
     put_step(row, trial, launches, c->options->repeats);
@@ -192,6 +194,8 @@ static json_t *recommend(const json_t *rows, const char *page_cache)
     el_json_put_real(answer, "step_ms", found ? el_json_number(found, "step_ms") : NAN);
     el_json_put_real(answer, "without_step_ms", el_json_number(none, "step_ms"));
     el_json_put_real(answer, "estimate", estimate);
+    const char *doubt = el_json_text(none, "warning", NULL);
+    el_json_put_text(answer, "warning", el_json_text(found, "warning", doubt));
     el_json_put_text(answer, "slowest_stage", slowest_stage(none));
     el_json_put_real(answer, "ms_per_read", el_json_number(none, "read_ms") / el_json_number(none, "reads"));
     return answer;

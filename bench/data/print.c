@@ -188,6 +188,8 @@ static void say_answer(const json_t *answer, const json_t *document, FILE *out)
                     el_text_figure(without_step_ms, step_without), step_ms < without_step_ms ? "" : SLOWER);
         say_slowest(answer, out);
     }
+    if (el_json_text(answer, "warning", NULL))
+        el_text_say("", "  ", COLUMNS, out, "These times are suspect: %s.", el_json_text(answer, "warning", ""));
 }
 
 void el_loading_print(const json_t *document, FILE *out)

@@ -149,47 +149,75 @@ static const json_t *partner(const json_t *trials, const json_t *trial, const ch
     return NULL;
 }
 
-/* "1.02 times at batch 64 (1.005 to 1.041)", behind what `text` holds. Why there is no interval is said once. */
-static void append_ratio(struct el_interval ratio, double batch, bool *reasoned, char *text, size_t bytes)
+/* A sentence on two modes as it grows, batch by batch. */
+struct ratios {
+    char text[TEXT_BYTES];
+    bool intervals, *reasoned;   /* why there is none is said once in all sentences */
+    const char *verdict, *doubt; /* of the first trial whose times are in doubt */
+};
+
+/* "1.02 times at batch 64 (1.005 to 1.041)". Of times in doubt nothing without the word, and no ratio without an
+ * interval. */
+static void append_ratio(struct el_interval ratio, double batch, const char *verdict, struct ratios *r)
 {
-    char times[EL_FIGURE_BYTES], reach[EL_FIGURE_BYTES * 2];
     bool none = ratio.valid && ratio.low <= 1 && ratio.high >= 1;
+    char times[EL_FIGURE_BYTES], *text = r->text;
     snprintf(times, sizeof times, "%.2f times", ratio.centre);
-    snprintf(reach, sizeof reach, "%.3f to %.3f", ratio.low, ratio.high);
-    el_text_append(text, bytes, "%s%s at batch %.0f", *text ? "; " : "", none ? "no significant difference" : times,
+    el_text_append(text, TEXT_BYTES, "%s%s at batch %.0f", *text ? "; " : "",
+                   none                      ? "no significant difference"
+                   : verdict && !ratio.valid ? "no ratio"
+                                             : times,
                    batch);
     if (ratio.valid)
-        el_text_append(text, bytes, " (%s)", reach);
-    else if (!*reasoned)
-        el_text_append(text, bytes, " (no interval: %s)", ratio.reason);
-    *reasoned |= !ratio.valid;
+        el_text_append(text, TEXT_BYTES, " (%.3f to %.3f%s%s)", ratio.low, ratio.high, verdict ? ", " : "",
+                       verdict ? verdict : "");
+    else if (verdict)
+        el_text_append(text, TEXT_BYTES, " (%s)", verdict);
+    else if (!*r->reasoned)
+        el_text_append(text, TEXT_BYTES, " (no interval: %s)", ratio.reason);
+    *r->reasoned |= !ratio.valid && !verdict;
+    r->intervals |= ratio.valid;
+}
+
+/* `trial`, and the other mode's with the same batch. */
+static void add_batch(const json_t *trial, const json_t *other, struct ratios *r)
+{
+    size_t n;
+    const json_t *doubtful = el_report_doubt(other) ? other : el_report_doubt(trial) ? trial : NULL;
+    const char *verdict = doubtful ? el_report_verdict(doubtful) : NULL;
+    append_ratio(el_report_ratio(other, trial, &n), el_json_number(trial, "global_batch"), verdict, r);
+    if (!doubtful || r->doubt) return;
+    r->verdict = verdict;
+    r->doubt = el_report_doubt(doubtful);
+}
+
+static void say_unpaired(const json_t *trials, const char *mode, const char *base, FILE *out)
+{
+    const char *missing = largest(trials, base, 1) == NULL ? base : mode;
+    bool ran = largest(trials, missing, 1) != NULL;
+    SAY(out, "%s and %s cannot be compared: %s %s%s.", base, mode, missing,
+        ran ? "has no batch in common with " : "did not finish", ran ? base : "");
 }
 
 /* `mode` against `base`, at every batch of both. */
 static void say_pair(const json_t *trials, const char *mode, const char *base, bool *reasoned, FILE *out)
 {
-    char text[TEXT_BYTES] = "";
-    bool intervals = false;
+    struct ratios r = {.reasoned = reasoned};
     double devices = 0;
     for (size_t i = 0; i < json_array_size(trials); i++) {
         const json_t *trial = json_array_get(trials, i);
         const json_t *other = is_mode(trial, base) && finished(trial) ? partner(trials, trial, mode) : NULL;
         if (other == NULL) continue;
-        size_t n;
-        struct el_interval ratio = el_report_ratio(other, trial, &n);
-        if (!*text) devices = el_json_number(trial, "devices");
-        append_ratio(ratio, el_json_number(trial, "global_batch"), reasoned, text, sizeof text);
-        intervals |= ratio.valid;
+        if (!*r.text) devices = el_json_number(trial, "devices");
+        add_batch(trial, other, &r);
     }
-    if (*text) {
-        SAY(out, "%s against %s on %.0f device%s, samples/s: %s%s", mode, base, devices, devices == 1 ? "" : "s", text,
-            intervals ? "; 95 % intervals over repeats." : ".");
-        return;
-    }
-    const char *missing = largest(trials, base, 1) == NULL ? base : mode;
-    bool ran = largest(trials, missing, 1) != NULL;
-    SAY(out, "%s and %s cannot be compared: %s %s%s.", base, mode, missing,
-        ran ? "has no batch in common with " : "did not finish", ran ? base : "");
+    if (!*r.text)
+        say_unpaired(trials, mode, base, out);
+    else
+        SAY(out, "%s against %s on %.0f device%s, samples/s: %s%s%s%s%s%s%s", mode, base, devices,
+            devices == 1 ? "" : "s", r.text, r.intervals ? "; 95 % intervals over repeats." : ".",
+            r.doubt ? " It is " : "", r.doubt ? r.verdict : "", r.doubt ? ": " : "", r.doubt ? r.doubt : "",
+            r.doubt ? "." : "");
 }
 
 /* Each mode on several devices against the first of those that were asked for. */

@@ -39,6 +39,9 @@ struct el_interval el_report_ratio(const json_t *a, const json_t *b, size_t *n_p
 void el_report_warnings(const json_t *trials, const char *but, FILE *out, bool colour);
 /* What the rule of that name says of the trial; NULL: nothing. Borrowed. */
 const char *el_report_warned(const json_t *trial, const char *rule);
+/* Why a sentence may not state the trial's times without a word: the first reason of its verdict. NULL: it is valid, or
+ * simulated. Borrowed. */
+const char *el_report_doubt(const json_t *trial);
 
 /* Of devices (a trial's, or rows made of them, with `device` and `host`) that are on one card: a copy of the first
  * whose figures are the sums over them, `card` "sum". New reference, empty where each has its own. */

@@ -5,6 +5,7 @@
 #include "bench/base/table.h"
 #include "bench/base/text.h"
 #include "bench/report/report.h"
+#include "bench/verdict/verdict.h"
 
 static const char *text_at(const json_t *trial, const char *list, size_t k)
 {
@@ -18,6 +19,24 @@ const char *el_report_warned(const json_t *trial, const char *rule)
         if (name && strcmp(name, rule) == 0) return text_at(trial, "warnings", k);
     }
     return NULL;
+}
+
+static bool is_note(const char *name)
+{
+    for (const struct el_verdict_rule *rule = el_verdict_rules(); name && rule->name; rule++)
+        if (strcmp(rule->name, name) == 0) return rule->note;
+    return false;
+}
+
+const char *el_report_doubt(const json_t *trial)
+{
+    const char *verdict = el_report_verdict(trial);
+    if (strcmp(verdict, "valid") == 0 || strcmp(verdict, "simulated") == 0) return NULL;
+    for (size_t k = 0; k < json_array_size(json_object_get(trial, "warnings")); k++) {
+        const char *text = text_at(trial, "warnings", k);
+        if (text && !is_note(text_at(trial, "warning_rules", k))) return text;
+    }
+    return "the record gives no reason";
 }
 
 /* Two warnings are one where a rule says both, though with other figures; what repeats say themselves goes by its text.

@@ -58,24 +58,49 @@ static void name_loss(const json_t *step, char text[TEXT_BYTES])
              el_json_number(step, "step_ms"), parts[most].words, el_text_figure(value, part));
 }
 
-/* `reason_p`: why it has no interval. */
-static void say_of_mode(const json_t *row, FILE *out, const char **reason_p)
+/* What the interval says of n devices, behind the interval; "": there is none. `doubt`: ", suspect". */
+static void judge(const json_t *plain, double n, const char *doubt, char text[TEXT_BYTES])
 {
-    const json_t *plain = json_object_get(row, "plain");
-    double n = el_json_number(row, "devices"), low = el_json_number(plain, "speedup_ci95.0"),
-           high = el_json_number(plain, "speedup_ci95.1");
-    char loss[TEXT_BYTES], judged[TEXT_BYTES], speedup[EL_FIGURE_BYTES], from[EL_FIGURE_BYTES], to[EL_FIGURE_BYTES];
-    name_loss(json_object_get(row, "step"), loss);
-    judged[0] = 0;
+    double low = el_json_number(plain, "speedup_ci95.0"), high = el_json_number(plain, "speedup_ci95.1");
+    char from[EL_FIGURE_BYTES], to[EL_FIGURE_BYTES];
+    text[0] = 0;
     if (!isnan(low) && !isnan(high))
-        snprintf(judged, sizeof judged, " (%s to %s)%s", el_text_figure(low, from), el_text_figure(high, to),
+        snprintf(text, TEXT_BYTES, " (%s to %s%s)%s", el_text_figure(low, from), el_text_figure(high, to), doubt,
                  low > n     ? ": superlinear: check the baseline"
                  : high < 1  ? ": slower than one device"
                  : low <= 1  ? ": no significant speed-up"
                  : high >= n ? ": consistent with ideal"
                              : "");
-    SAY(out, "%s on %.0f devices: %s times plain single%s%s.", el_json_text(row, "mode", "?"), n,
-        el_text_figure(el_json_number(plain, "speedup"), speedup), judged, loss);
+}
+
+/* The row, or plain single's, against which it is held: whose times are in doubt. NULL: neither's. */
+static const json_t *doubtful_of(const json_t *rows, const json_t *row)
+{
+    if (el_report_doubt(row)) return row;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *other = json_array_get(rows, i);
+        if (json_is_null(json_object_get(other, "plain")) && el_report_doubt(other)) return other;
+    }
+    return NULL;
+}
+
+/* `reason_p`: why it has no interval. A speed-up in doubt is not stated without one. */
+static void say_of_mode(const json_t *rows, const json_t *row, FILE *out, const char **reason_p)
+{
+    const json_t *plain = json_object_get(row, "plain"), *doubtful = doubtful_of(rows, row);
+    const char *mode = el_json_text(row, "mode", "?"), *doubt = doubtful ? el_report_doubt(doubtful) : NULL;
+    double n = el_json_number(row, "devices");
+    char loss[TEXT_BYTES], judged[TEXT_BYTES], speedup[EL_FIGURE_BYTES], word[32] = "", why[2 * TEXT_BYTES] = "";
+    if (doubt) snprintf(word, sizeof word, ", %s", el_report_verdict(doubtful));
+    if (doubt) snprintf(why, sizeof why, " It is %s: %s.", el_report_verdict(doubtful), doubt);
+    name_loss(json_object_get(row, "step"), loss);
+    judge(plain, n, word, judged);
+    if (doubt && !*judged) {
+        SAY(out, "%s on %.0f devices: no speed-up is stated.%s", mode, n, why);
+        return;
+    }
+    SAY(out, "%s on %.0f devices: %s times plain single%s%s.%s", mode, n,
+        el_text_figure(el_json_number(plain, "speedup"), speedup), judged, loss, why);
     if (!*judged) *reason_p = el_json_text(plain, "reason", "they have none");
 }
 
@@ -106,7 +131,7 @@ static void say_modes(const json_t *rows, FILE *out)
     }
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = el_data_seen(rows, i, "mode") ? NULL : largest_own(rows, i);
-        if (row) say_of_mode(row, out, &reason);
+        if (row) say_of_mode(rows, row, out, &reason);
         own = own || row;
     }
     if (reason) SAY(out, "Without an interval: %s.", reason);
@@ -146,9 +171,12 @@ void el_scale_say(const json_t *document, FILE *out)
     say_modes(rows, out);
     say_shared(rows, out);
     /* What others do to one device and to two differs, and so does a speed-up from one load to the next. */
-    bool disturbed = false;
-    for (size_t i = 0; i < json_array_size(rows); i++) disturbed |= el_scale_disturbed(json_array_get(rows, i));
-    if (disturbed) SAY(out, "Other programs were running; a rerun may fall outside these intervals.");
+    bool disturbed = false, intervals = false;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        disturbed |= el_scale_disturbed(json_array_get(rows, i));
+        intervals |= json_is_array(el_json_at(json_array_get(rows, i), "plain.speedup_ci95"));
+    }
+    if (disturbed && intervals) SAY(out, "Other programs were running; a rerun may fall outside these intervals.");
     say_blocks(rows, out);
     el_report_warnings(rows, "shared_", out, false);
 }

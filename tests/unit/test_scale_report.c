@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/report/report.h"
 #include "tests/unit/printed.h"
 #include "tests/unit/scale_trials.h"
 
@@ -30,6 +31,73 @@ static void shared_counts_make_no_claim(void **state)
     assert_non_null(strstr(text, "  4*"));
     free(text);
     json_decref(document);
+}
+
+/* As `printed`, with each sentence on one line. */
+static char *said(void (*print)(const json_t *, FILE *), const json_t *of)
+{
+    char *text = printed(print, of), *to = text;
+    for (const char *from = text; *from; to++) {
+        bool wrapped = !strncmp(from, "\n  ", 3);
+        *to = wrapped ? ' ' : *from;
+        from += wrapped ? 3 : 1;
+    }
+    *to = 0;
+    return text;
+}
+
+static json_t *suspect(json_t *trial)
+{
+    json_object_set_new(trial, "verdict", json_string("suspect"));
+    json_object_set_new(trial, "warnings", json_pack("[s, s]", "overlap is time-sliced", "others were there"));
+    json_object_set_new(trial, "warning_rules", json_pack("[s, s]", "time_sliced", "others"));
+    return trial;
+}
+
+/* Of rows in doubt, its own or the baseline's, no ratio is stated without the word, and none without an interval. */
+static void doubtful_rows_say_so(void **state)
+{
+    (void)state;
+    const double wobble[REPEATS] = {1.01, 1 / 1.01, 1, 1, 1};
+    double two[REPEATS], four[REPEATS];
+    times(1.7, wobble, two);
+    times(1.7, NULL, four);
+    four[0] = NAN;
+    for (int i = 0; i < 4; i++) {
+        json_t *one = make_trial("single", 1, false, PLAIN, 25),
+               *ddp = make_trial("ddp", 2, false, i & 1 ? four : two, 25);
+        json_t *document = document_of(json_pack("[o, o]", i & 2 ? suspect(one) : one, i & 2 ? ddp : suspect(ddp)));
+        char *text = said(el_scale_print, document);
+        assert_non_null(strstr(text, i & 1
+                                         ? "ddp on 2 devices: no speed-up is stated. It is suspect: others were there."
+                                         : "ddp on 2 devices: 1.70 times plain single (1.69 to 1.71, suspect). It is "
+                                           "suspect: others were there."));
+        free(text);
+        json_decref(document);
+    }
+}
+
+static void doubtful_modes_say_so(void **state)
+{
+    (void)state;
+    const double wobble[REPEATS] = {1.01, 1 / 1.01, 1, 1, 1};
+    double two[REPEATS], four[REPEATS];
+    times(1.7, wobble, two);
+    times(1.7, NULL, four);
+    four[0] = NAN;
+    for (int i = 0; i < 3; i++) {
+        json_t *ddp = make_trial("ddp", 2, false, i == 1 ? four : two, 25);
+        json_t *run = make_run(json_pack("[o, o]", make_trial("dp", 2, false, PLAIN, 25), i < 2 ? suspect(ddp) : ddp));
+        char *text = said(el_report_sentences, run);
+        assert_non_null(strstr(text, "ddp against dp on 2 devices, samples/s: "));
+        assert_non_null(strstr(text, i == 0   ? "1.70 times at batch 8 (1.685 to 1.715, suspect); 95 %"
+                                     : i == 1 ? "no ratio at batch 8 (suspect). It is suspect: others"
+                                              : "1.70 times at batch 8 (1.685 to 1.715); 95 %"));
+        assert_int_equal(strstr(text, "others were there.") != NULL, i < 2);
+        assert_int_equal(strstr(text, "suspect") != NULL, i < 2);
+        free(text);
+        json_decref(run);
+    }
 }
 
 /* Words of the last line that begins with "ddp". */
@@ -97,8 +165,8 @@ static void the_figure_marks_shared_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shared_counts_make_no_claim),
-        cmocka_unit_test(wide_figures_stand_apart),
+        cmocka_unit_test(shared_counts_make_no_claim),    cmocka_unit_test(doubtful_rows_say_so),
+        cmocka_unit_test(doubtful_modes_say_so),          cmocka_unit_test(wide_figures_stand_apart),
         cmocka_unit_test(the_figure_marks_shared_counts),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
