@@ -198,10 +198,13 @@ $(MANUAL): packaging/manual $(BUILD)/evenload
 BIN   := $(DESTDIR)$(PREFIX)/bin
 LIB   := $(DESTDIR)$(PREFIX)/lib/evenload
 SHARE := $(DESTDIR)$(PREFIX)/share
+# The pages as they are in the sources, and all that they link to.
+PAGES := README.md README.zh.md CHANGES.md CONTRIBUTING.md LICENSE $(wildcard docs/*.md docs/images/* scripts/examples/* results/README.md \
+    results/reference/*/*.json results/reference/*/*.csv results/reference/*/plots/*.png)
 install: $(if $(and $(SUDO_UID),$(wildcard $(BUILD)/evenload)),,all)
 	$(if $(SAN),$(error install: a build with a sanitizer is not for installing))
-	$(Q)rm -rf "$(LIB)" "$(SHARE)/evenload"
-	$(Q)install -d "$(BIN)" "$(LIB)/modules" "$(SHARE)/evenload/plots" "$(SHARE)/man/man1" "$(SHARE)/doc/evenload/examples" "$(SHARE)/doc/evenload/images" \
+	$(Q)rm -rf "$(LIB)" "$(SHARE)/evenload" "$(SHARE)/doc/evenload"
+	$(Q)install -d "$(BIN)" "$(LIB)/modules" "$(SHARE)/evenload/plots" "$(SHARE)/man/man1" \
 	    "$(DESTDIR)$(BASHDIR)" "$(DESTDIR)$(ZSHDIR)" "$(DESTDIR)$(FISHDIR)"
 	$(Q)install $(BUILD)/evenload "$(BIN)"
 	$(Q)for file in $(BUILD)/modules/*.so; do [ ! -e "$$file" ] || install -m 644 "$$file" "$(LIB)/modules" || exit 1; done
@@ -210,9 +213,7 @@ install: $(if $(and $(SUDO_UID),$(wildcard $(BUILD)/evenload)),,all)
 	$(Q)install -m 644 packaging/completion/evenload.bash "$(DESTDIR)$(BASHDIR)/evenload"
 	$(Q)install -m 644 packaging/completion/evenload.zsh "$(DESTDIR)$(ZSHDIR)/_evenload"
 	$(Q)install -m 644 packaging/completion/evenload.fish "$(DESTDIR)$(FISHDIR)"
-	$(Q)install -m 644 LICENSE docs/*.md "$(SHARE)/doc/evenload"
-	$(Q)install -m 644 docs/images/* "$(SHARE)/doc/evenload/images"
-	$(Q)install -m 644 scripts/examples/* "$(SHARE)/doc/evenload/examples"
+	$(Q)for page in $(PAGES); do install -D -m 644 "$$page" "$(SHARE)/doc/evenload/$$page" || exit 1; done
 	@echo "installed: $(BIN)/evenload"
 
 uninstall:

@@ -82,6 +82,11 @@ alone() { # alone COMMAND...: with nothing set but PATH
     [[ $status -eq 0 && -z $output ]] || show
 }
 
+@test "every link of the pages leads somewhere, in the sources and where they are installed" {
+    run python3 "$ROOT/tests/cli/links.py" "$ROOT" "$(there share/doc/evenload)"
+    [[ $status -eq 0 && -s $(there share/doc/evenload/README.zh.md) ]] || show
+}
+
 @test "every environment variable that is read is listed, by the program and in docs/install.md" {
     "$EVENLOAD" help environment >listed
     run python3 "$ROOT/tests/cli/variables.py" "$ROOT" listed

@@ -57,12 +57,9 @@ quickened() {
     [[ $n -ge 10 ]] || { echo "only $n commands were found in README" && return 1; }
 }
 
-@test "README has at most 150 lines, and its links lead somewhere" {
+@test "README has at most 150 lines, and names every page" {
     local target
     [[ $(wc -l <"$ROOT/README.md") -lt 150 ]] || { echo "README has $(wc -l <"$ROOT/README.md") lines" && return 1; }
-    while read -r target; do
-        [[ -e $ROOT/$target ]] || { echo "README links to $target, which is not there" && return 1; }
-    done < <(grep -oE '\]\([^)#]+' "$ROOT/README.md" | sed 's/^](//' | grep -v '^http')
     while read -r target; do
         grep -q "docs/${target##*/}" "$ROOT/README.md" || { echo "README does not name docs/${target##*/}" && return 1; }
     done < <(find "$ROOT/docs" -maxdepth 1 -name '*.md')
