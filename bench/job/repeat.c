@@ -63,6 +63,20 @@ static double mean_wall_ms(const struct el_train_result *result)
     return n > 0 && !result->simulated ? sum_ms / (double)n : NAN;
 }
 
+/* A row a worker: its own losses of the first steps. */
+static json_t *rank_losses(const struct el_train_result *result)
+{
+    if (!result->own_loss || !result->loss_valid) return json_null();
+    json_t *rows = json_array();
+    for (int w = 0; w < result->n_own_workers; w++) {
+        json_t *row = json_array();
+        for (int s = 0; s < result->n_own; s++)
+            json_array_append_new(row, el_json_real(result->own_loss[w * result->n_own + s]));
+        json_array_append_new(rows, row);
+    }
+    return rows;
+}
+
 static void put_result(json_t *repeat, const struct el_job_measurement *m)
 {
     const struct el_train_result *result = &m->result;
@@ -84,6 +98,7 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
     el_json_put_real(repeat, "wall_ms", mean_wall_ms(result));
     el_json_put(repeat, "warmup_step_ms", el_record_ms(result->warmup_step_ns, (size_t)result->n_warmup));
     el_json_put(repeat, "loss", loss);
+    el_json_put(repeat, "rank_loss", rank_losses(result));
     bool looked = m->job->trial->train.min_time_s > 0 && m->job->trial->train.epochs == 0;
     el_json_put(repeat, "settled", looked ? json_boolean(result->settled) : json_null());
     el_json_put(repeat, "injected", el_json_string(*m->job->trial->inject ? m->job->trial->inject : NULL));

@@ -253,6 +253,7 @@ json_t *el_record_trial(const struct el_trial *trial, const char *command, json_
     el_json_put(record, "step_ms", el_trial_step_ms(ok));
     put_devices(record, ok, batch);
     el_json_put(record, "loss", from_first(ok, "loss", json_array()));
+    el_json_put(record, "rank_loss", from_first(ok, "rank_loss", json_null()));
     el_json_put(record, "epochs", from_first(ok, "epochs", json_array()));
     el_json_put(record, "accuracy", from_first(ok, "accuracy", json_null()));
     el_json_put(record, "flops_per_step", from_first(ok, "flops_per_step", json_null()));

@@ -216,6 +216,18 @@ static enum el_status final_test(struct el_run *run, const void *best)
     return el_run_evaluate(run, EL_SPLIT_TEST, &run->test_accuracy);
 }
 
+/* What each worker's share of the batch lost in the first steps, before the mean over workers is taken. */
+static enum el_status keep_own_losses(struct el_run *run)
+{
+    const struct el_layout *layout = run->worker.layout;
+    if (layout->n_workers == 1 || el_layout_losses(layout) != layout->n_workers) return EL_OK;
+    run->n_own = run->n_done < EL_OWN_LOSSES ? (int)run->n_done : EL_OWN_LOSSES;
+    run->own_loss = calloc((size_t)layout->n_workers * (size_t)run->n_own, sizeof *run->own_loss);
+    if (!run->own_loss) return el_fail_errno("losses of %d workers", layout->n_workers);
+    memcpy(run->own_loss + (ptrdiff_t)run->index * run->n_own, run->loss, (size_t)run->n_own * sizeof *run->own_loss);
+    return el_worker_sum(&run->worker, run->own_loss, (int64_t)layout->n_workers * run->n_own);
+}
+
 enum el_status el_run_loop(struct el_run *run)
 {
     const struct el_train_config *config = run->session->config;
@@ -241,6 +253,7 @@ enum el_status el_run_loop(struct el_run *run)
         EL_TRY(el_weights_save(&run->worker, steps, run->session->place->save));
     }
     EL_TRY(el_run_control(run)); /* last: without communication weights mean nothing */
+    EL_TRY(keep_own_losses(run));
     EL_TRY(el_worker_sum(&run->worker, run->loss, run->n_done));
     for (int64_t i = 0; i < run->n_done; i++) run->loss[i] /= el_layout_losses(run->worker.layout);
     return el_worker_sum(&run->worker, &run->model_flops, 1);

@@ -137,6 +137,9 @@ static void hand_over(struct el_run *run, const struct el_session *session, stru
         .alternates = run->alternates,
         .n_graph_steps = run->n_graph_steps,
         .loss = run->loss,
+        .own_loss = run->own_loss,
+        .n_own = run->n_own,
+        .n_own_workers = session->layout.n_workers,
         .loss_valid = el_device_computes(device),
         .n_epochs = run->n_epochs,
         .epochs = run->epochs,
@@ -157,7 +160,7 @@ static void hand_over(struct el_run *run, const struct el_session *session, stru
     result->n_buffers = run->n_buffers;
     memmove(run->wall_ns, run->wall_ns + run->n_warmup, (size_t)run->n_steps * sizeof *run->wall_ns);
     run->step_ns = run->wall_ns = NULL;
-    run->loss = run->buffers = NULL;
+    run->loss = run->own_loss = run->buffers = NULL;
     run->epochs = NULL;
 }
 
@@ -194,6 +197,7 @@ static enum el_status run_all(struct el_session *session, struct el_train_result
         free(runs[i]->step_ns);
         free(runs[i]->wall_ns);
         free(runs[i]->loss);
+        free(runs[i]->own_loss);
         free(runs[i]->epochs);
         free(runs[i]->buffers);
         free(runs[i]);
@@ -261,6 +265,7 @@ void el_train_result_free(struct el_train_result *result)
     free(result->warmup_step_ns);
     free(result->wall_ns);
     free(result->loss);
+    free(result->own_loss);
     free(result->epochs);
     free(result->buffers);
     free(result->loading);

@@ -148,6 +148,10 @@ struct el_train_result {
     double control_on_ns[EL_CONTROL_PAIRS_MAX], control_off_ns[EL_CONTROL_PAIRS_MAX]; /* a block's mean step */
     double *loss;    /* n_warmup + n_steps: each step's loss, as the mode's row has it; mean over workers */
     bool loss_valid; /* false where kernels do not compute */
+    /* The first n_own steps again, before workers average them: own_loss[w * n_own + step]. NULL where only one worker
+     * has a loss, or not all have. */
+    double *own_loss;
+    int n_own, n_own_workers;
     int n_epochs;
     struct el_epoch_result *epochs;
     int best_epoch;       /* by held-out accuracy; -1 */
@@ -165,6 +169,8 @@ struct el_train_result {
     struct el_ledger ledgers[EL_MEMBERS_MAX]; /* of this process's devices, over the measured steps alone */
     struct el_load_account *loading;          /* [devices of this process] likewise; no batches: it loads nothing */
 };
+
+enum { EL_OWN_LOSSES = 4 };
 
 /* PyTorch's for Adam, 0.001; 0.01 for SGD with and without momentum. */
 double el_train_default_lr(enum el_optimizer_kind optimizer);
