@@ -33,7 +33,7 @@ struct el_run {
     int64_t *step_ns, *wall_ns; /* n_warmup + n_steps */
     bool alternates;            /* as in el_train_result */
     int64_t n_graph_steps;      /* likewise */
-    double *loss, *own_loss; /* as in el_train_result */
+    double *loss, *own_loss;    /* as in el_train_result */
     int n_own;
     bool settled;
     int n_control_pairs, control_steps;
