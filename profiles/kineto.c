@@ -1,6 +1,7 @@
 /* Reading a trace event by event: a whole document of it would take ten times the file's size in memory. */
 #include "profiles/kineto.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,8 +18,18 @@ struct launch {
     int64_t correlation, begin_ns;
 };
 
+/* The window holds what was read and not taken. jansson reads ahead, by GIVEN_BYTES and a character: more than that
+ * stays in front of `at` when the window is filled again. */
+enum { WINDOW_BYTES = 1 << 16, GIVEN_BYTES = 1024, BEHIND_BYTES = GIVEN_BYTES + 64, VALUE_BYTES_MAX = 8 << 20 };
+
 struct reader {
-    const char *begin, *at, *end, *name;
+    const struct el_kineto_source *source;
+    const char *name;
+    char *window;
+    size_t at, end;    /* in the window */
+    uint64_t position; /* of the window's first byte in the trace */
+    size_t given;      /* bytes of the value that is being taken */
+    bool failed;       /* the source did, and has left its message */
     struct el_kineto_trace *trace;
     bool found; /* an array of events */
     struct work *works;
@@ -31,39 +42,77 @@ struct reader {
 
 /* ---- pieces of JSON ---- */
 
+static enum el_status fail_at(const struct reader *reader, uint64_t position, const char *what)
+{
+    if (reader->failed) return EL_ERR_INVALID;
+    return el_fail(EL_ERR_INVALID, "%s: %s at byte %" PRIu64 ": the file is damaged, cut off, or no trace",
+                   reader->name, what, position);
+}
+
 static enum el_status fail_here(const struct reader *reader, const char *what)
 {
-    return el_fail(EL_ERR_INVALID, "%s: %s at byte %zu: the file is damaged, cut off, or no trace", reader->name, what,
-                   (size_t)(reader->at - reader->begin));
+    return fail_at(reader, reader->position + reader->at, what);
 }
 
-static void skip_blanks(struct reader *reader)
+/* Whether there is a byte at `at`. */
+static bool fill(struct reader *reader)
 {
-    while (reader->at < reader->end && strchr(" \t\r\n", *reader->at) && *reader->at) reader->at++;
+    if (reader->at < reader->end) return true;
+    if (reader->failed) return false;
+    size_t kept = reader->at < BEHIND_BYTES ? reader->at : BEHIND_BYTES, begin = reader->at - kept;
+    memmove(reader->window, reader->window + begin, kept);
+    reader->position += begin;
+    reader->at = reader->end = kept;
+    ptrdiff_t n = reader->source->read(reader->source->context, reader->window + kept, WINDOW_BYTES - kept);
+    reader->failed = n < 0;
+    if (n > 0) reader->end += (size_t)n;
+    return n > 0;
 }
 
-/* The next character that is no blank, and beyond it; 0 at the end. */
-static char take(struct reader *reader)
-{
-    skip_blanks(reader);
-    return reader->at < reader->end ? *reader->at++ : 0;
-}
-
+/* The next character that is no blank; 0 at the end. */
 static char look(struct reader *reader)
 {
-    skip_blanks(reader);
-    return reader->at < reader->end ? *reader->at : 0;
+    while (fill(reader)) {
+        char next = reader->window[reader->at];
+        if (next == 0 || !strchr(" \t\r\n", next)) return next;
+        reader->at++;
+    }
+    return 0;
+}
+
+/* The same, and beyond it. */
+static char take(struct reader *reader)
+{
+    char next = look(reader);
+    reader->at += next != 0;
+    return next;
+}
+
+/* For jansson; a value that is too large ends as a file that is cut off does. */
+static size_t give(void *to, size_t most, void *context)
+{
+    struct reader *reader = context;
+    if (reader->given >= VALUE_BYTES_MAX || !fill(reader)) return 0;
+    size_t n = reader->end - reader->at;
+    if (n > most) n = most;
+    if (n > GIVEN_BYTES) n = GIVEN_BYTES;
+    memcpy(to, reader->window + reader->at, n);
+    reader->at += n;
+    reader->given += n;
+    return n;
 }
 
 static enum el_status take_value(struct reader *reader, json_t **value_p)
 {
     json_error_t error;
-    skip_blanks(reader);
-    *value_p = json_loadb(reader->at, (size_t)(reader->end - reader->at),
-                          JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &error);
-    if (!*value_p) return fail_here(reader, "no JSON");
-    reader->at += error.position; /* how much of it was read */
-    return EL_OK;
+    look(reader);
+    uint64_t begin = reader->position + reader->at;
+    reader->given = 0;
+    *value_p = json_load_callback(give, reader, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &error);
+    size_t ahead = reader->given - (size_t)error.position; /* read beyond the value */
+    reader->at -= ahead < reader->at ? ahead : reader->at;
+    if (*value_p) return EL_OK;
+    return fail_at(reader, begin, reader->given < VALUE_BYTES_MAX ? "no JSON" : "a value of more than 8 MiB");
 }
 
 /* ---- events ---- */
@@ -300,14 +349,16 @@ static void free_lane(struct el_kineto_lane *lane)
     for (int c = 0; c < EL_KINETO_CLASSES; c++) el_intervals_free(&lane->sets[c]);
 }
 
-enum el_status el_kineto_read(const char *text, size_t bytes, const char *name, struct el_kineto_trace *trace_p)
+enum el_status el_kineto_read_from(const struct el_kineto_source *source, const char *name,
+                                   struct el_kineto_trace *trace_p)
 {
     struct el_kineto_trace trace = {.rank = -1, .lanes = calloc(EL_KINETO_LANES_MAX, sizeof *trace.lanes)};
     struct reader reader = {
-        .begin = text, .at = text, .end = text + bytes, .name = name, .trace = &trace, .steps_end_ns = INT64_MIN};
-    if (!trace.lanes) return el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", name);
-    enum el_status status = take_document(&reader);
+        .source = source, .name = name, .window = malloc(WINDOW_BYTES), .trace = &trace, .steps_end_ns = INT64_MIN};
+    bool room = trace.lanes && reader.window;
+    enum el_status status = room ? take_document(&reader) : el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", name);
     if (status == EL_OK) status = count_works(&reader);
+    free(reader.window);
     free(reader.works);
     free(reader.launches);
     if (status == EL_OK && trace.n_lanes == 0)
@@ -324,6 +375,28 @@ enum el_status el_kineto_read(const char *text, size_t bytes, const char *name, 
     }
     *trace_p = trace;
     return EL_OK;
+}
+
+/* What is left of a text. */
+struct text {
+    const char *at;
+    size_t left;
+};
+
+static ptrdiff_t read_text(void *context, char *to, size_t most)
+{
+    struct text *text = context;
+    size_t n = text->left < most ? text->left : most;
+    memcpy(to, text->at, n);
+    text->at += n;
+    text->left -= n;
+    return (ptrdiff_t)n;
+}
+
+enum el_status el_kineto_read(const char *text, size_t bytes, const char *name, struct el_kineto_trace *trace_p)
+{
+    struct text rest = {text, bytes};
+    return el_kineto_read_from(&(struct el_kineto_source){read_text, &rest}, name, trace_p);
 }
 
 void el_kineto_free(struct el_kineto_trace *trace)

@@ -19,6 +19,8 @@
 #ifndef EL_KINETO_H
 #define EL_KINETO_H
 
+#include <stddef.h>
+
 #include "profiles/intervals.h"
 #include "runtime/base/status.h"
 
@@ -45,12 +47,22 @@ struct el_kineto_figures {
     double idle_s;
 };
 
+/* Where a trace comes from, piece by piece: `read` gives at most `most` bytes, 0 at the end, less where it failed and
+ * has left its message. A value of the trace may have 8 MiB. */
+struct el_kineto_source {
+    ptrdiff_t (*read)(void *context, char *to, size_t most);
+    void *context;
+};
+
 enum el_status el_kineto_read(const char *text, size_t bytes, const char *name, struct el_kineto_trace *trace_p);
+enum el_status el_kineto_read_from(const struct el_kineto_source *source, const char *name,
+                                   struct el_kineto_trace *trace_p);
 void el_kineto_free(struct el_kineto_trace *trace);
 /* Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_kineto_figures(struct el_kineto_lane *lane, struct el_kineto_figures *figures_p);
 
-/* kineto_file.c: of a file, with .gz through gzip. Blocking. Errors: EL_ERR_IO too. */
+/* kineto_file.c: of a regular file, with .gz through gzip, of which 64 MiB are taken, or 50 times the file's size, and
+ * never more than 4 GiB. Blocking. Errors: EL_ERR_IO, EL_ERR_ABSENT (no gzip) too. */
 enum el_status el_kineto_read_file(const char *path, struct el_kineto_trace *trace_p);
 
 #endif

@@ -1,17 +1,25 @@
-/* A trace's file as one piece of memory: mapped, or what gzip makes of it. */
+/* A trace's file, read piece by piece: as it is, or what gzip makes of it. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "profiles/kineto.h"
+#include "runtime/base/files.h"
 
-/* Beyond, a small file may have been made to fill the memory. */
-static const size_t UNPACKED_MAX = (size_t)4 << 30;
+/* A file that unpacks to more was made to fill the memory: profilers' traces come to 10 to 30 times their size. */
+#define UNPACKED_ALWAYS ((uint64_t)64 << 20)
+#define UNPACKED_MAX    ((uint64_t)4 << 30)
+enum { UNPACKED_RATIO_MAX = 50 };
+
+struct input {
+    const char *path;
+    int file;
+    uint64_t left; /* bytes that are still taken */
+    bool ended;    /* all was read */
+};
 
 static bool ends(const char *text, const char *with)
 {
@@ -19,32 +27,42 @@ static bool ends(const char *text, const char *with)
     return n >= m && strcmp(text + n - m, with) == 0;
 }
 
-static enum el_status read_plain(const char *path, struct el_kineto_trace *trace_p)
+static ptrdiff_t read_input(void *context, char *to, size_t most)
 {
-    struct stat info;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return el_fail_errno("%s", path);
-    bool regular = fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
-    void *text = regular ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
-    close(file);
-    if (!regular) return el_fail(EL_ERR_INVALID, "%s: is empty, or no file", path);
-    if (text == MAP_FAILED) return el_fail_errno("%s", path);
-    enum el_status status = el_kineto_read(text, (size_t)info.st_size, path, trace_p);
-    munmap(text, (size_t)info.st_size);
-    return status;
+    struct input *input = context;
+    ssize_t n;
+    do n = read(input->file, to, most);
+    while (n < 0 && errno == EINTR);
+    if (n < 0) el_fail_errno("%s could not be read", el_path_tail(input->path));
+    if (n > 0 && (uint64_t)n > input->left) {
+        el_fail(EL_ERR_INVALID,
+                "%s: unpacks to more than %d times its size, or 4 GiB, which no profiler's trace does: unpack it first "
+                "if you trust it",
+                el_path_tail(input->path), UNPACKED_RATIO_MAX);
+        n = -1;
+    }
+    if (n > 0) input->left -= (uint64_t)n;
+    input->ended = n == 0;
+    return n;
+}
+
+static enum el_status read_source(struct input *input, struct el_kineto_trace *trace_p)
+{
+    return el_kineto_read_from(&(struct el_kineto_source){read_input, input}, input->path, trace_p);
 }
 
 /* The child that unpacks; *from_p is what it writes to. Negative: errno. */
-static pid_t begin_gzip(const char *path, int *from_p)
+static pid_t begin_gzip(int packed, int *from_p)
 {
     int ends_of[2];
     if (pipe2(ends_of, O_CLOEXEC) != 0) return -1;
     pid_t child = fork();
     if (child == 0) {
         int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC); /* its exit status is enough */
+        dup2(packed, STDIN_FILENO);
         dup2(ends_of[1], STDOUT_FILENO);
         if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
-        execlp("gzip", "gzip", "-dcq", "--", path, (char *)NULL);
+        execlp("gzip", "gzip", "-dcq", (char *)NULL);
         _exit(127);
     }
     close(ends_of[1]);
@@ -53,49 +71,46 @@ static pid_t begin_gzip(const char *path, int *from_p)
     return child;
 }
 
-/* All that comes; NULL: no memory, or too much. */
-static char *read_all(int from, size_t *bytes_p)
+static uint64_t most_of(int packed)
 {
-    size_t capacity = 1 << 20, n = 0;
-    char *text = malloc(capacity);
-    while (text) {
-        ssize_t got = read(from, text + n, capacity - n);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) break;
-        n += (size_t)got;
-        if (n < capacity) continue;
-        char *more = capacity < UNPACKED_MAX ? realloc(text, capacity * 2) : NULL;
-        if (!more) free(text);
-        text = more;
-        capacity *= 2;
-    }
-    *bytes_p = n;
-    return text;
+    struct stat info;
+    uint64_t most = fstat(packed, &info) == 0 ? (uint64_t)info.st_size * UNPACKED_RATIO_MAX : 0;
+    if (most < UNPACKED_ALWAYS) most = UNPACKED_ALWAYS;
+    return most < UNPACKED_MAX ? most : UNPACKED_MAX;
 }
 
-static enum el_status read_packed(const char *path, struct el_kineto_trace *trace_p)
+/* What stands behind the document: gzip finds damage at the end. */
+static enum el_status read_rest(struct input *input)
 {
-    int from, ended = 0;
-    size_t bytes;
-    pid_t child = begin_gzip(path, &from);
-    if (child < 0) return el_fail_errno("%s: gzip", path);
-    char *text = read_all(from, &bytes);
-    close(from); /* where it was too much, gzip ends by that */
+    char rest[4096];
+    ptrdiff_t n;
+    do n = read_input(input, rest, sizeof rest);
+    while (n > 0);
+    return n == 0 ? EL_OK : EL_ERR_INVALID;
+}
+
+/* Where the trace is refused before its end, gzip ends by the closed pipe. */
+static enum el_status read_packed(const char *path, int packed, struct el_kineto_trace *trace_p)
+{
+    struct input input = {.path = path, .left = most_of(packed)};
+    int ended = 0;
+    pid_t child = begin_gzip(packed, &input.file);
+    if (child < 0) return el_fail_errno("%s: gzip", el_path_tail(path));
+    enum el_status status = read_source(&input, trace_p), whole = status == EL_OK ? read_rest(&input) : EL_OK;
+    close(input.file);
     while (waitpid(child, &ended, 0) < 0 && errno == EINTR) continue;
-    int code = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
-    enum el_status status = EL_OK;
-    if (!text)
-        status = el_fail(EL_ERR_HOST_MEMORY, "%s: no memory for it unpacked, or more than 4 GiB", path);
-    else if (code == 127)
-        status = el_fail(EL_ERR_ABSENT, "%s: gzip is not installed; unpack it first", path);
-    else if (code != 0)
-        status = el_fail(EL_ERR_INVALID, "%s: gzip cannot unpack it: the file is damaged", path);
-    if (status == EL_OK) status = el_kineto_read(text, bytes, path, trace_p);
-    free(text);
-    return status;
+    int code = input.ended && WIFEXITED(ended) ? WEXITSTATUS(ended) : 0; /* what we broke off is not damaged */
+    if (status == EL_OK && (whole != EL_OK || code != 0)) el_kineto_free(trace_p);
+    if (code == 127) return el_fail(EL_ERR_ABSENT, "%s: gzip is not installed; unpack it first", el_path_tail(path));
+    if (code != 0) return el_fail(EL_ERR_INVALID, "%s: gzip cannot unpack it: the file is damaged", el_path_tail(path));
+    return status == EL_OK ? whole : status;
 }
 
 enum el_status el_kineto_read_file(const char *path, struct el_kineto_trace *trace_p)
 {
-    return ends(path, ".gz") ? read_packed(path, trace_p) : read_plain(path, trace_p);
+    struct input input = {.path = path, .left = UINT64_MAX};
+    EL_TRY(el_file_open("", path, INT64_MAX, &input.file));
+    enum el_status status = ends(path, ".gz") ? read_packed(path, input.file, trace_p) : read_source(&input, trace_p);
+    close(input.file);
+    return status;
 }

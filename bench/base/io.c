@@ -1,6 +1,6 @@
-/* Writing documents. The writer is our own for two reasons: arrays of numbers stand on one line (thousands of step
- * times would otherwise be thousands of lines), and a real is the shortest text that reads back the same. Parsing is
- * jansson's. */
+/* Reading and writing documents. The writer is our own for two reasons: arrays of numbers stand on one line (thousands
+ * of step times would otherwise be thousands of lines), and a real is the shortest text that reads back the same.
+ * Parsing is jansson's. */
 #include "bench/base/io.h"
 
 #include <stdbool.h>
@@ -9,6 +9,37 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "runtime/base/utf8.h"
+
+/* Of a thousand launches with ten thousand steps each, a record has half of it. */
+#define DOCUMENT_BYTES_MAX ((int64_t)256 << 20)
+
+enum el_status el_read_json(const char *path, json_t **document_p)
+{
+    json_error_t error;
+    FILE *file;
+    EL_TRY(el_file_stream("", path, DOCUMENT_BYTES_MAX, &file));
+    json_t *document = json_loadf(file, 0, &error);
+    fclose(file);
+    if (!document)
+        return el_fail(EL_ERR_INVALID, "%s is no JSON: line %d, column %d: %s", el_path_tail(path), error.line,
+                       error.column, error.text);
+    *document_p = document;
+    return EL_OK;
+}
+
+/* The same string in ASCII, without two # side by side: what would turn text or command a CI system in its log is a
+ * letter like any other to who reads JSON. */
+static void write_escaped(const json_t *value, FILE *out)
+{
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+    for (const char *at = text; at && *at; at++)
+        if (*at == 0x7F || (*at == '#' && at > text && at[-1] == '#'))
+            fprintf(out, "\\u%04X", (unsigned)*at);
+        else
+            fputc(*at, out);
+    free(text);
+}
 
 static void write_scalar(const json_t *value, FILE *out)
 {
@@ -19,7 +50,11 @@ static void write_scalar(const json_t *value, FILE *out)
         if (strpbrk(shortest, ".e") == NULL) fputs(".0", out); /* it stays a real */
         return;
     }
-    json_dumpf(value, out, JSON_ENCODE_ANY);
+    bool plain = !json_is_string(value) || el_utf8_is_printable(json_string_value(value));
+    if (plain)
+        json_dumpf(value, out, JSON_ENCODE_ANY);
+    else
+        write_escaped(value, out);
 }
 
 /* On one line stand arrays without objects and arrays in them, and objects of nothing but numbers. */

@@ -1,5 +1,5 @@
-/* Documents in files that are there whole or not at all (runtime/base/files.h). Timing: blocking; what is written is on
- * the disk. Threads: any. */
+/* Documents from files, and into files that are there whole or not at all (runtime/base/files.h). Timing: blocking;
+ * what is written is on the disk. Threads: any. */
 #ifndef EL_BENCH_IO_H
 #define EL_BENCH_IO_H
 
@@ -8,6 +8,9 @@
 
 #include "runtime/base/files.h"
 
+/* A document that anyone may have written, of 256 MiB at most. Errors: EL_ERR_IO; EL_ERR_INVALID with line and column.
+ */
+enum el_status el_read_json(const char *path, json_t **document_p);
 /* A document, indented, by a temporary name and rename. Errors: EL_ERR_IO with the path. */
 enum el_status el_write_json(const json_t *document, const char *path);
 /* The same form on an open stream: `run --json`. */

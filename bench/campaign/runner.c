@@ -9,6 +9,7 @@
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/job/worker.h"
 #include "bench/options/options.h"
 #include "bench/record/record.h"
@@ -216,8 +217,8 @@ static void show_tail(const struct launch *launch)
         snprintf(name, sizeof name, "rank-%d", rank);
     else /* what could not begin has said nothing */
         el_launch_log_tail(launch->log_dir, -1, TAIL_LINES, tail, sizeof tail);
-    if (*tail) fprintf(stderr, "  last lines of %s/%s.log:\n", launch->log_dir, name);
-    for (char *line = strtok(tail, "\n"); line; line = strtok(NULL, "\n")) fprintf(stderr, "    %.200s\n", line);
+    if (*tail) el_text_line(stderr, "  last lines of %s/%s.log:", launch->log_dir, name);
+    for (char *line = strtok(tail, "\n"); line; line = strtok(NULL, "\n")) el_text_line(stderr, "    %.200s", line);
 }
 
 /* Launches, and reads what rank 0 wrote: NULL where it left nothing. Errors: EL_ERR_ABSENT (nobody can launch it),

@@ -137,7 +137,8 @@ bool el_store_holds(const char *dir)
     char path[EL_PATH_BYTES];
     if (name_folder(dir, &store) != EL_OK || !exists(&store, "command.json")) return false;
     el_store_path(&store, path, "command.json");
-    json_t *document = json_load_file(path, 0, NULL);
+    json_t *document = NULL;
+    if (el_read_json(path, &document) != EL_OK) return false;
     bool trials = !el_json_is(document, "command", "comm");
     json_decref(document);
     return trials;
@@ -225,7 +226,8 @@ json_t *el_store_load_repeat(const struct el_store *store, const struct el_trial
 {
     char path[EL_PATH_BYTES];
     el_store_repeat_path(store, trial, repeat, path);
-    json_t *document = json_load_file(path, 0, NULL);
+    json_t *document = NULL;
+    if (el_read_json(path, &document) != EL_OK) return NULL;
     if (json_is_string(json_object_get(document, "status"))) return document;
     json_decref(document);
     return NULL;

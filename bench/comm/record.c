@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/comm/wire.h"
 #include "bench/stats/stats.h"
@@ -269,16 +270,13 @@ int64_t el_wire_wrong(const json_t *document)
 
 enum el_status el_wire_read(const char *path, json_t **document_p)
 {
-    json_error_t error;
-    if (access(path, R_OK) != 0) return el_fail_errno("%s", path);
-    json_t *document = json_load_file(path, 0, &error);
-    if (document && !strcmp(el_json_text(document, "kind", ""), "comm") &&
-        el_json_whole(document, "schema") == EL_WIRE_SCHEMA) {
+    json_t *document;
+    EL_TRY(el_read_json(path, &document));
+    if (!strcmp(el_json_text(document, "kind", ""), "comm") && el_json_whole(document, "schema") == EL_WIRE_SCHEMA) {
         el_json_printable(document);
         *document_p = document;
         return EL_OK;
     }
     json_decref(document);
-    return el_fail(EL_ERR_INVALID, "%s: not a record of 'evenload comm' that this version reads%s%s", path,
-                   document ? "" : ": ", document ? "" : error.text);
+    return el_fail(EL_ERR_INVALID, "%s: not a record of 'evenload comm' that this version reads", path);
 }

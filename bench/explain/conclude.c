@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/explain/explain.h"
 #include "bench/record/record.h"
@@ -127,8 +128,8 @@ json_t *el_explain_document(const struct el_trial *trial, const json_t *samples)
 
 enum el_status el_explain_read(const char *path, json_t **document_p)
 {
-    json_error_t error;
-    json_t *document = json_load_file(path, 0, &error);
+    json_t *document;
+    EL_TRY(el_read_json(path, &document));
     bool known = el_json_is(document, "kind", "explain") || el_json_is(document, "kind", "difference");
     if (known && el_json_whole(document, "schema") == EL_EXPLAIN_SCHEMA) {
         el_json_printable(document);
@@ -136,6 +137,5 @@ enum el_status el_explain_read(const char *path, json_t **document_p)
         return EL_OK;
     }
     json_decref(document);
-    return el_fail(EL_ERR_INVALID, "%s is nothing that 'evenload explain' of this version wrote%s%s", path,
-                   document ? "" : ": ", document ? "" : error.text);
+    return el_fail(EL_ERR_INVALID, "%s is nothing that 'evenload explain' of this version wrote", path);
 }

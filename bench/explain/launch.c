@@ -8,9 +8,8 @@
 
 static enum el_status read_part(const char *path, json_t *samples)
 {
-    json_error_t error;
-    json_t *part = json_load_file(path, 0, &error);
-    if (!part) return el_fail(EL_ERR_IO, "%s: %s", path, error.text);
+    json_t *part;
+    EL_TRY(el_read_json(path, &part));
     unlink(path);
     json_array_append_new(samples, part);
     return EL_OK;

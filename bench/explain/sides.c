@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/explain/difference.h"
@@ -132,7 +133,8 @@ static json_t *load_launch(const struct el_side *side, double number)
     char path[2 * EL_PATH_BYTES];
     snprintf(path, sizeof path, "%.*srepeats/%s-%.0f.json", slash ? (int)(slash + 1 - side->record) : 0, side->record,
              el_json_text(side->trial, "id", "?"), number);
-    return json_load_file(path, 0, NULL);
+    json_t *launch = NULL;
+    return el_read_json(path, &launch) == EL_OK ? launch : NULL;
 }
 
 static void read_parts(struct el_side *side)

@@ -1,8 +1,11 @@
 /* Escapes, cells, and pictures as base64. */
 #include "bench/page/html.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "bench/base/escape.h"
 
@@ -48,7 +51,7 @@ void el_markdown_list(FILE *out, const char *text, char mark)
     if (!*text) return;
     for (char *item; (item = next_item(&text, mark)); free(item)) {
         fputs("- ", out);
-        el_escape_put(&el_escape_markdown, item, out);
+        el_escape_markdown(item, out);
         fputc('\n', out);
     }
     fputc('\n', out);
@@ -98,6 +101,19 @@ void el_html_table(FILE *out, const struct el_column *const *lists, const json_t
     fputs("</tbody></table></div>\n", out);
 }
 
+void el_markdown_block(FILE *out, const char *text)
+{
+    int fence = 3, run = 0;
+    for (const char *at = text; *at; at++) {
+        run = *at == '`' ? run + 1 : 0;
+        if (run >= fence) fence = run + 1;
+    }
+    for (int i = 0; i < fence; i++) fputc('`', out);
+    fprintf(out, "\n%s", text);
+    for (int i = 0; i < fence; i++) fputc('`', out);
+    fputc('\n', out);
+}
+
 void el_markdown_table(FILE *out, const struct el_column *columns, const json_t *rows, const json_t *context)
 {
     const json_t *row;
@@ -113,7 +129,7 @@ void el_markdown_table(FILE *out, const struct el_column *columns, const json_t 
         for (const struct el_column *column = columns; column->head; column++) {
             el_table_cell(column, row, context, text);
             fputs("| ", out);
-            el_escape_put(&el_escape_markdown, text, out);
+            el_escape_markdown(text, out);
             fputc(' ', out);
         }
         fputs("|\n", out);
@@ -144,20 +160,58 @@ static void put_base64(FILE *out, const unsigned char *bytes, size_t n)
     }
 }
 
-size_t el_html_picture(FILE *out, const char *path, const char *name, size_t room)
+/* Of its beginning; an <img> of SVG runs no script and loads nothing, so that no more has to be known. */
+static bool is_svg(const char *text)
 {
-    FILE *file = fopen(path, "rb");
-    unsigned char *bytes = file ? malloc(room) : NULL;
-    size_t n = bytes ? fread(bytes, 1, room, file) : 0, size = (n + 2) / 3 * 4;
-    bool fits = n > 0 && size < room;
-    if (fits) {
-        fputs("<img alt=\"", out);
-        el_html_text(out, name);
-        fputs("\" src=\"data:image/svg+xml;base64,", out);
-        put_base64(out, bytes, n);
-        fputs("\">\n", out);
+    static const struct {
+        const char *begin, *end;
+    } skipped[] = {{"\xEF\xBB\xBF", ""}, {"<?", "?>"}, {"<!--", "-->"}, {"<!DOCTYPE", ">"}};
+    for (size_t i = 0; i < sizeof skipped / sizeof skipped[0];) {
+        text += strspn(text, " \t\r\n");
+        bool is = strncmp(text, skipped[i].begin, strlen(skipped[i].begin)) == 0;
+        const char *end = is ? strstr(text + strlen(skipped[i].begin), skipped[i].end) : NULL;
+        if (is && !end) return false;
+        text = is ? end + strlen(skipped[i].end) : text;
+        i = is ? 0 : i + 1;
     }
-    if (file) fclose(file);
+    return strncmp(text, "<svg", 4) == 0 && text[4] && strchr(" \t\r\n>", text[4]);
+}
+
+/* Its bytes with a zero behind them, for free(); NULL, and why. A link may lead to anything that can be read here, and
+ * a page is sent to others. */
+static char *read_picture(const char *path, size_t room, size_t *n_p, const char **why_p)
+{
+    struct stat info;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+    bool regular = file >= 0 && fstat(file, &info) == 0 && S_ISREG(info.st_mode);
+    bool fits = regular && (size_t)info.st_size < room / 4 * 3;
+    char *text = fits ? malloc((size_t)info.st_size + 1) : NULL;
+    ssize_t n = text ? read(file, text, (size_t)info.st_size) : 0;
+    if (text) text[n > 0 ? n : 0] = '\0';
+    *why_p = !regular ? "Left out: it is no regular file."
+             : !fits  ? "Too large for this page."
+                      : "Left out: it is no SVG.";
+    if (file >= 0) close(file);
+    if (text && is_svg(text)) {
+        *n_p = (size_t)n;
+        return text;
+    }
+    free(text);
+    return NULL;
+}
+
+const char *el_html_picture(FILE *out, const char *path, const char *name, size_t *room_p)
+{
+    size_t n;
+    const char *why;
+    char *bytes = read_picture(path, *room_p, &n, &why);
+    if (!bytes) return why;
+    fputs("<img alt=\"", out);
+    el_html_text(out, name);
+    fputs("\" src=\"data:image/svg+xml;base64,", out);
+    put_base64(out, (const unsigned char *)bytes, n);
+    fputs("\">\n", out);
     free(bytes);
-    return fits ? size : 0;
+    *room_p -= (n + 2) / 3 * 4;
+    return NULL;
 }

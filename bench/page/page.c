@@ -7,10 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/base/escape.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/explain/difference.h"
 #include "bench/explain/explain.h"
+#include "bench/page/again.h"
 #include "bench/page/html.h"
 #include "bench/page/meanings.h"
 #include "bench/page/outcome.h"
@@ -119,7 +121,7 @@ static const struct el_column of_trial[] = {EL_TEXT("mode", -9, "mode"), EL_TEXT
                                             EL_NO_MORE};
 static const struct el_column commands[] = {EL_SHOWN("mode", -9, el_report_mode),
                                             EL_SHOWN("global batch", -14, el_table_batch),
-                                            EL_TEXT("command", -60, "command"), EL_NO_MORE};
+                                            EL_SHOWN("command", -60, el_page_command), EL_NO_MORE};
 
 /* ---- sections ---- */
 
@@ -151,7 +153,12 @@ static const struct section {
     {"loading", "Loading", "One worker's batches and the step's, in turn.", {"loading"}, NULL, {NULL}},
     {"accuracy", "Accuracy", "Accuracy against seconds of training.", {"accuracy"}, NULL, {NULL}},
     {"scaling", "Scaling", "Speed-up and efficiency at each number of devices.", {"scale"}, scaled, {el_scale_columns}},
-    {"commands", "Commands", "Each trial again, alone.", {NULL}, all, {commands}},
+    {"commands",
+     "Commands",
+     "Each trial again, alone. Made from the options that the record names.",
+     {NULL},
+     all,
+     {commands}},
 };
 enum { N_SECTIONS = sizeof sections / sizeof sections[0] };
 
@@ -162,10 +169,9 @@ static void put_picture(struct page *page, const char *name)
     snprintf(path, sizeof path, "%s/plots/%s", page->dir, file);
     if (access(path, R_OK) != 0) return;
     fputs("<figure>\n", page->out);
-    size_t size = el_html_picture(page->out, path, name, page->room);
-    page->room -= size;
+    const char *why = el_html_picture(page->out, path, name, &page->room);
     fputs("<figcaption>", page->out);
-    if (size == 0) fputs("Too large for this page. ", page->out);
+    if (why) fprintf(page->out, "%s ", why);
     el_html_text(page->out, el_page_meaning(name));
     fputs("</figcaption>\n</figure>\n", page->out);
 }
@@ -347,9 +353,11 @@ enum el_status el_page_markdown(const json_t *run, FILE *out)
         const json_t *explained = json_object_get(run, "explained");
         char *text = explained ? explained_text(explained) : NULL;
         page_title(&page, title);
-        fprintf(out, "### evenload: %s\n\n%s\n\n", title, outcome.verdict);
+        fputs("### evenload: ", out);
+        el_escape_markdown(title, out);
+        fprintf(out, "\n\n%s\n\n", outcome.verdict);
         el_markdown_list(out, outcome.sentences, '*');
-        if (text) fprintf(out, "```\n%s```\n", text);
+        if (text) el_markdown_block(out, text);
         if (!text) el_markdown_table(out, el_report_trial_columns, rows, page.trials);
         free(text);
         fputc('\n', out);

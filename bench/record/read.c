@@ -62,15 +62,8 @@ static void upgrade(json_t *run)
 
 enum el_status el_record_read(const char *path, json_t **run_p)
 {
-    json_error_t error;
-    FILE *file = fopen(path, "r");
-    if (file == NULL) return el_fail_errno("%s could not be read", path);
-    json_t *run = json_loadf(file, 0, &error);
-    fclose(file);
-    if (run == NULL) {
-        return el_fail(EL_ERR_INVALID, "%s is no JSON: line %d, column %d: %s", path, error.line, error.column,
-                       error.text);
-    }
+    json_t *run;
+    EL_TRY(el_read_json(path, &run));
     double schema = el_json_number(run, "schema");
     if (!json_is_array(json_object_get(run, "trials")) || !(schema >= 1)) {
         json_decref(run);

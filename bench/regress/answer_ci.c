@@ -16,6 +16,13 @@ static void put_in(const struct el_escape *form, const char *before, const char 
     fputs(after, out);
 }
 
+static void put_markdown_in(const char *before, const char *text, const char *after, FILE *out)
+{
+    fputs(before, out);
+    el_escape_markdown(text, out);
+    fputs(after, out);
+}
+
 /* ---- JUnit ---- */
 
 static size_t count(const struct el_regress_set *set, const char *element)
@@ -72,12 +79,12 @@ static void put_markdown_row(const struct el_regress_cell *cell, FILE *out)
     json_t *row = el_answer_row(cell);
     const struct el_answer_verdict *verdict = el_answer_verdict(cell->verdict);
     const char *bold = verdict->github ? "**" : "";
-    put_in(&el_escape_markdown, "| ", cell->name, " | ", out);
+    put_markdown_in("| ", cell->name, " | ", out);
     fprintf(out, "%s | %s ", el_json_text(row, "base", "-"), el_json_text(row, "head", "-"));
-    put_in(&el_escape_markdown, "", cell->unit, " | ", out);
+    put_markdown_in("", cell->unit, " | ", out);
     fprintf(out, "%s | %s | %s%s%s%s", el_json_text(row, "slowdown", "-"), el_json_text(row, "interval", "-"), bold,
             verdict->table, bold, *cell->reason ? ": " : "");
-    put_in(&el_escape_markdown, "", cell->reason, " |\n", out);
+    put_markdown_in("", cell->reason, " |\n", out);
     json_decref(row);
 }
 
@@ -88,11 +95,11 @@ static enum el_status put_markdown(const void *context, FILE *out)
     const char *bold = el_regress_outcome(set) != EL_REGRESS_NONE ? "**" : "";
     el_answer_sentence(set, sentence, sizeof sentence);
     fprintf(out, "### Did it get slower?\n\n%s", bold);
-    put_in(&el_escape_markdown, "", sentence, bold, out);
+    put_markdown_in("", sentence, bold, out);
     fputs("\n\n| cell | base | head | slowdown | 95 % | verdict |\n| --- | ---: | ---: | ---: | --- | --- |\n", out);
     for (size_t i = 0; i < set->n; i++) put_markdown_row(&set->cells[i], out);
-    put_in(&el_escape_markdown, "\nBase: ", set->base_name, "  \n", out);
-    put_in(&el_escape_markdown, "Head: ", set->head_name, "\n", out);
+    put_markdown_in("\nBase: ", set->base_name, "  \n", out);
+    put_markdown_in("Head: ", set->head_name, "\n", out);
     return EL_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/options/options.h"
@@ -118,7 +119,8 @@ static void find_nearest(const struct comparison *c, char *text, size_t bytes)
     for (struct dirent *entry; entries && (entry = readdir(entries));) {
         char path[EL_PATH_BYTES * 2], differences[256];
         snprintf(path, sizeof path, "%s/%s/machine.json", c->store, entry->d_name);
-        json_t *machine = json_load_file(path, 0, NULL);
+        json_t *machine;
+        if (el_read_json(path, &machine) != EL_OK) continue;
         const json_t *fields = json_object_get(machine, "fields");
         int n = el_fingerprint_differences(fields, c->print.fields, differences, sizeof differences);
         if (fields && (fewest == 0 || n < fewest)) {

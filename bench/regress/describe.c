@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/regress/rule.h"
 #include "bench/regress/session.h"
@@ -140,7 +141,10 @@ static enum el_status take_machine(const char *path, FILE *notes, json_t *machin
         json_array_append(workloads, json_object_get(file, "workload"));
     }
     snprintf(of_machine, sizeof of_machine, "%s/machine.json", path);
-    json_t *machine = json_load_file(of_machine, 0, NULL), *fields = json_object_get(machine, "fields");
+    json_t *machine = NULL;
+    bool known = status == EL_OK && el_read_json(of_machine, &machine) == EL_OK;
+    el_json_printable(machine);
+    json_t *fields = known ? json_object_get(machine, "fields") : NULL;
     if (json_array_size(workloads) > 0)
         json_array_append_new(machines,
                               json_pack("{s:s, s:o, s:O}", "fingerprint", strrchr(path, '/') + 1, "fields",

@@ -13,12 +13,14 @@
 #include <unistd.h>
 
 #include "bench/base/hash.h"
+#include "bench/base/io.h"
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/record/record.h"
 #include "bench/regress/session.h"
 #include "bench/regress/store.h"
 
-enum { SLUG_BYTES = 96, LOCK_TRIES = 1000, LOCK_PAUSE_NS = 10000000 };
+enum { SLUG_BYTES = 96, LOCK_TRIES = 1000, LOCK_PAUSE_NS = 10000000, FILE_BYTES_MAX = 256 << 20 };
 
 /* "ddp-2-textcnn-b128": for people who list the folder. */
 static void slug_of(const json_t *workload, char slug[SLUG_BYTES])
@@ -33,13 +35,17 @@ static void slug_of(const json_t *workload, char slug[SLUG_BYTES])
         if (!isalnum((unsigned char)*at) && *at != '-') *at = '_';
 }
 
-/* The file behind its first line, and the workload that this says; NULL where it says none. */
+/* The file behind its first line, and the workload that this says; NULL where it says none. Where it is no file that
+ * can be read the message is set. */
 static FILE *open_sessions(const char *path, json_t **workload_p)
 {
     char *line = NULL;
     size_t capacity = 0;
-    FILE *file = fopen(path, "r");
-    json_t *header = file && getline(&line, &capacity, file) > 0 ? json_loads(line, 0, NULL) : NULL;
+    FILE *file;
+    *workload_p = NULL;
+    if (el_file_stream("", path, FILE_BYTES_MAX, &file) != EL_OK) return NULL;
+    json_t *header = getline(&line, &capacity, file) > 0 ? json_loads(line, 0, NULL) : NULL;
+    el_json_printable(header);
     json_t *workload = json_object_get(header, "workload");
     *workload_p = json_is_object(workload) ? json_incref(workload) : NULL;
     json_decref(header);
@@ -89,12 +95,13 @@ static size_t read_sessions(FILE *file, const char *path, FILE *notes, json_t *s
     size_t capacity = 0, skipped = 0;
     for (size_t number = 2; getline(&line, &capacity, file) >= 0; number++) {
         json_t *session = json_loads(line, 0, NULL);
+        el_json_printable(session);
         bool is_one = json_is_object(json_object_get(session, "figures")) && el_json_text(session, "run", NULL);
         is_one = is_one && json_array_append(sessions, session) == 0;
         json_decref(session);
         if (is_one) continue;
         skipped++;
-        if (notes) fprintf(notes, "note: %s, line %zu: invalid entry (truncated?), skipped\n", path, number);
+        if (notes) el_text_line(notes, "note: %s, line %zu: invalid entry (truncated?), skipped", path, number);
     }
     free(line);
     return skipped;
@@ -105,7 +112,7 @@ enum el_status el_sessions_read(const char *path, FILE *notes, json_t **workload
 {
     json_t *workload, *sessions;
     FILE *file = open_sessions(path, &workload);
-    if (!file) return el_fail_errno("%s could not be read", path);
+    if (!file) return EL_ERR_IO;
     sessions = json_array();
     size_t skipped = workload ? read_sessions(file, path, notes, sessions) : 0;
     enum el_status status = EL_OK;
@@ -223,6 +230,7 @@ static enum el_status append_locked(int file, const char *path, const json_t *wo
     json_t *sessions = NULL;
     char last = '\n'; /* another where the last line was cut off */
     if (fstat(file, &info) != 0) return el_fail_errno("%s", path);
+    if (!S_ISREG(info.st_mode)) return el_fail(EL_ERR_IO, "%s: is not a regular file: move it away", path);
     if (info.st_size > 0) EL_TRY(el_sessions_read(path, NULL, NULL, &sessions, NULL));
     bool there = el_sessions_have(sessions, el_json_text(session, "run", ""),
                                   json_is_true(json_object_get(session, "accepted")));
@@ -238,7 +246,7 @@ static enum el_status append_locked(int file, const char *path, const json_t *wo
 
 enum el_status el_sessions_append(const char *path, const json_t *workload, const json_t *session)
 {
-    int file = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    int file = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
     if (file < 0) return el_fail_errno("%s could not be opened", path);
     enum el_status status = lock(file, path);
     if (status == EL_OK) status = append_locked(file, path, workload, session);

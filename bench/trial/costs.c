@@ -105,9 +105,9 @@ static void add_copies(struct el_costs *costs, const json_t *document)
 static enum el_status add_wire(const char *dir, struct el_costs *costs)
 {
     char path[EL_PATH_BYTES + 16];
-    json_error_t error;
+    json_t *document = NULL;
     snprintf(path, sizeof path, "%s/comm.json", dir);
-    json_t *document = json_load_file(path, 0, &error);
+    if (el_read_json(path, &document) != EL_OK) document = NULL;
     bool ours = document && !strcmp(el_json_text(document, "kind", ""), "comm");
     bool known = ours && el_json_whole(document, "schema") == EL_WIRE_SCHEMA;
     double ranks = el_json_number(document, "ranks");

@@ -129,12 +129,11 @@ static enum el_status add_trials(const char *dir, const json_t *run, const struc
 enum el_status el_costs_add_run(const char *dir, const struct el_train_config *train, struct el_costs *costs)
 {
     char path[EL_PATH_BYTES + 16];
-    json_error_t error;
+    json_t *run = NULL;
     snprintf(path, sizeof path, "%s/results.json", dir);
     if (access(path, F_OK) != 0) return EL_ERR_ABSENT; /* no message: it may be a record of `evenload comm` */
-    json_t *run = json_load_file(path, 0, &error);
     enum el_status status = EL_OK;
-    if (!run || el_json_whole(run, "schema") != RUN_SCHEMA)
+    if (el_read_json(path, &run) != EL_OK || el_json_whole(run, "schema") != RUN_SCHEMA)
         status = el_fail(EL_ERR_INVALID, "--costs %s: its results.json is no record that can be read", dir);
     if (status == EL_OK) status = add_trials(dir, run, train, costs);
     json_decref(run);

@@ -34,6 +34,53 @@ enum el_status el_folder_make(const char *path, const char *advice)
     return status;
 }
 
+const char *el_path_tail(const char *path)
+{
+    enum { SHOWN_BYTES = 250 };
+    size_t length = strlen(path);
+    return length > SHOWN_BYTES ? path + length - SHOWN_BYTES : path;
+}
+
+static enum el_status check_opened(const char *what, const char *shown, int file, int64_t most_bytes)
+{
+    struct stat info;
+    if (fstat(file, &info) != 0) return el_fail_errno("%s%s", what, shown);
+    if (S_ISDIR(info.st_mode)) return el_fail(EL_ERR_IO, "%s%s: is a directory; give a file in it", what, shown);
+    if (!S_ISREG(info.st_mode))
+        return el_fail(EL_ERR_IO, "%s%s: is not a regular file: give a file that can be read again", what, shown);
+    if (info.st_size > most_bytes)
+        return el_fail(EL_ERR_INVALID, "%s%s: is larger than %" PRId64 " MiB, the most that is read", what, shown,
+                       most_bytes >> 20);
+    return EL_OK;
+}
+
+enum el_status el_file_open(const char *what, const char *path, int64_t most_bytes, int *file_p)
+{
+    const char *shown = el_path_tail(path);
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (file < 0) return el_fail_errno("%s%s", what, shown);
+    enum el_status status = check_opened(what, shown, file, most_bytes);
+    if (status == EL_OK)
+        *file_p = file;
+    else
+        close(file);
+    return status;
+}
+
+enum el_status el_file_stream(const char *what, const char *path, int64_t most_bytes, FILE **stream_p)
+{
+    int file;
+    EL_TRY(el_file_open(what, path, most_bytes, &file));
+    FILE *stream = fdopen(file, "r");
+    if (stream == NULL) {
+        enum el_status status = el_fail_errno("%s%s", what, el_path_tail(path));
+        close(file);
+        return status;
+    }
+    *stream_p = stream;
+    return EL_OK;
+}
+
 bool el_file_line(const char *path, const char *key, char *text, size_t bytes)
 {
     FILE *file = fopen(path, "r");

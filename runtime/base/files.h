@@ -1,5 +1,5 @@
-/* Folders made with those above them, what small files of the system say, and files that are there whole or not at all,
- * whatever ends the program meanwhile.
+/* Folders made with those above them, files that others chose, what small files of the system say, and files that are
+ * there whole or not at all, whatever ends the program meanwhile.
  *
  *     char temporary[EL_PATH_BYTES + 64];
  *     file = el_file_begin(path, temporary, sizeof temporary);       NULL, and errno
@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "runtime/base/status.h"
@@ -19,6 +20,15 @@
 /* mkdir -p. Errors: EL_ERR_IO naming the folder that cannot be made, with `advice` ("give another --out") where it is
  * not NULL. */
 enum el_status el_folder_make(const char *path, const char *advice);
+
+/* Opens a file that a user or a stranger named, to read it: a regular file of `most_bytes` at most. A pipe or a device
+ * is refused and never waited for. `what` stands before the path in messages ("data file "; "": nothing). Errors:
+ * EL_ERR_IO, EL_ERR_INVALID (too large). */
+enum el_status el_file_open(const char *what, const char *path, int64_t most_bytes, int *file_p);
+/* The same as a stream. Ownership: fclose. */
+enum el_status el_file_stream(const char *what, const char *path, int64_t most_bytes, FILE **stream_p);
+/* The last part of a path that fits a message together with its reason. */
+const char *el_path_tail(const char *path);
 
 /* What follows `key` on the first line that begins with it (of the whole file where it is ""), without the line's end;
  * a longer one is cut. false, and "": no such line, or no file that can be read. */

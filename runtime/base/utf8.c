@@ -1,8 +1,11 @@
 /* Which bytes are characters: the table of RFC 3629, without overlong forms, surrogates and what lies above U+10FFFF.
- */
+ * Which characters are seen: not those of Unicode's categories Cc, Cf, Zl and Zp. */
 #include "runtime/base/utf8.h"
 
+#include <ctype.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* How many bytes a character has by its first; 0: none begins so. */
@@ -38,21 +41,62 @@ void el_utf8_mend(char *text)
     }
 }
 
-/* Below a blank, DEL, and U+0080 to U+009F, in which a terminal may find the same commands. Returns how many bytes. */
-static int control_bytes(const unsigned char *at)
+/* Of valid UTF-8. */
+static uint32_t code_of(const unsigned char *at, int length)
 {
-    if (*at < 0x20 || *at == 0x7F) return 1;
-    return at[0] == 0xC2 && at[1] >= 0x80 && at[1] < 0xA0 ? 2 : 0;
+    uint32_t code = length == 1 ? at[0] : at[0] & (0x7FU >> length);
+    for (int i = 1; i < length; i++) code = code << 6 | (at[i] & 0x3F);
+    return code;
+}
+
+/* Controls, in which a terminal finds commands, and what is not seen or turns the order of what is: "gpj.exe" may be
+ * shown as "exe.jpg". */
+static bool is_unseen(uint32_t code)
+{
+    static const struct {
+        uint32_t first, last;
+    } unseen[] = {{0x00, 0x1F},       {0x7F, 0x9F},       {0xAD, 0xAD},       {0x600, 0x605},     {0x61C, 0x61C},
+                  {0x6DD, 0x6DD},     {0x70F, 0x70F},     {0x890, 0x891},     {0x8E2, 0x8E2},     {0x180E, 0x180E},
+                  {0x200B, 0x200F},   {0x2028, 0x202E},   {0x2060, 0x206F},   {0xFEFF, 0xFEFF},   {0xFFF9, 0xFFFB},
+                  {0x110BD, 0x110BD}, {0x110CD, 0x110CD}, {0x13430, 0x1343F}, {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A},
+                  {0xE0000, 0xE007F}};
+    for (size_t i = 0; i < sizeof unseen / sizeof unseen[0]; i++)
+        if (code >= unseen[i].first && code <= unseen[i].last) return true;
+    return false;
+}
+
+/* What a CI system takes for a command in a line of its log: "::error::" behind nothing but blanks, of any script
+ * (GitHub trims them), "##[error]" and "##vso[...]" anywhere. A line may be broken at any blank later. */
+static bool is_command(const unsigned char *text, const unsigned char *at)
+{
+    if (at[0] == ':') return at[1] == ':' && isalpha(at[2]) && (at == text || at[-1] <= ' ' || at[-1] >= 0x80);
+    if (at[0] != '#' || at[1] != '#') return false;
+    for (at += 2; isalpha(*at);) at++;
+    return *at == '[';
 }
 
 void el_utf8_printable(char *text)
 {
     el_utf8_mend(text);
-    unsigned char *to = (unsigned char *)text, *at = to;
+    unsigned char *begin = (unsigned char *)text, *to = begin, *at = begin;
     while (*at) {
-        int bytes = control_bytes(at);
-        *to++ = bytes ? '?' : *at;
-        at += bytes ? bytes : 1;
+        int length = length_by(*at);
+        bool replaced = is_unseen(code_of(at, length)) || is_command(begin, at);
+        if (replaced)
+            *to++ = '?';
+        else
+            to = (unsigned char *)memmove(to, at, (size_t)length) + length;
+        at += length;
     }
     *to = 0;
+}
+
+bool el_utf8_is_printable(const char *text)
+{
+    char *copy = strdup(text);
+    if (!copy) return false;
+    el_utf8_printable(copy);
+    bool same = strcmp(copy, text) == 0;
+    free(copy);
+    return same;
 }

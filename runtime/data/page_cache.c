@@ -26,7 +26,7 @@ static enum el_status try_page(const char *path, int file, unsigned char *page)
 
 static enum el_status try_file(const char *path)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) return el_fail_errno("data file %s", el_path_tail(path));
     unsigned char *page = mmap(NULL, 1, PROT_READ, MAP_SHARED, file, 0);
     enum el_status status =

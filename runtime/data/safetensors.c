@@ -2,7 +2,6 @@
 #include "runtime/data/safetensors.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdbool.h>
@@ -202,10 +201,8 @@ static enum el_status read_header(struct el_safetensors *file, uint64_t size)
 static enum el_status open_file(struct el_safetensors *file)
 {
     struct stat info;
-    const char *shown = el_path_tail(file->path);
-    file->descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is refused, not waited for */
-    if (file->descriptor < 0 || fstat(file->descriptor, &info) != 0) return el_fail_errno("%s", shown);
-    EL_TRY(el_file_check("", file->path, &info));
+    EL_TRY(el_file_open("", file->path, INT64_MAX, &file->descriptor));
+    if (fstat(file->descriptor, &info) != 0) return el_fail_errno("%s", el_path_tail(file->path));
     return read_header(file, (uint64_t)info.st_size);
 }
 

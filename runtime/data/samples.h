@@ -6,8 +6,8 @@
 #define EL_DATA_SAMPLES_H
 
 #include <pthread.h>
-#include <sys/stat.h>
 
+#include "runtime/base/files.h"
 #include "runtime/data/codec/codec.h"
 #include "runtime/data/data.h"
 
@@ -60,9 +60,6 @@ struct el_text {
     char *bytes;
     size_t length;
 };
-/* Whether it can be read again, by each trial and each rank: a regular file. `what` stands before its path. Errors:
- * EL_ERR_IO. */
-enum el_status el_file_check(const char *what, const char *path, const struct stat *info);
 /* Errors: no regular file, or larger than 2 GiB. */
 enum el_status el_bytes_load(const char *path, struct el_text *text_p);
 /* The same found to be text, without the blank space at its end. */
@@ -77,9 +74,6 @@ enum el_status el_text_parse(const char *path, const struct el_text *text, struc
  * how many. */
 int64_t el_text_ids(const char *line, size_t length, const struct el_vocabulary *vocabulary, int64_t vocab,
                     int64_t most, int32_t *ids);
-/* The last part of a path that fits a message together with its reason. */
-const char *el_path_tail(const char *path);
-
 /* Random labels and ids, every sentence `seq` long. */
 enum el_status el_dummy_make(int64_t vocab, int64_t seq, int64_t classes, uint64_t seed, struct el_samples *samples_p);
 

@@ -47,8 +47,8 @@ void el_stored_free(struct el_stored *stored)
 
 static enum el_status add_file(struct el_stored *stored, const char *path)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return el_fail_errno("data file %s", el_path_tail(path));
+    int file;
+    EL_TRY(el_file_open("data file ", path, INT64_MAX, &file));
     char *name = strdup(path);
     if (!name) {
         close(file);
@@ -201,7 +201,7 @@ static enum el_status read_record(const struct el_stored *stored, int64_t at, in
 
 static void make_file_cold(const struct el_reader *reader, const char *path)
 {
-    int file = reader->loading->cold ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    int file = reader->loading->cold ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     if (file < 0) return; /* reading it will say why */
     make_cold(reader, file, 0, 0);
     close(file);

@@ -133,8 +133,8 @@ enum el_status el_synthetic_make(enum el_input_kind input, uint64_t seed, struct
 
 static bool holds(const char *path, const char *bytes, size_t length)
 {
-    FILE *file = fopen(path, "rb");
-    if (!file) return false;
+    FILE *file;
+    if (el_file_stream("", path, INT64_MAX, &file) != EL_OK) return false;
     char *found = malloc(length + 1);
     /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): what is composed has bytes */
     bool same = found && fread(found, 1, length + 1, file) == length && memcmp(found, bytes, length) == 0;

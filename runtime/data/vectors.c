@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "runtime/data/samples.h"
 
@@ -135,11 +134,7 @@ enum el_status el_vectors_read(const char *path, const struct el_vocabulary *voc
                                struct el_vectors *vectors_p)
 {
     struct reader reader = {.path = path, .vocabulary = vocabulary, .vocab = vocab};
-    struct stat info;
-    if (stat(path, &info) != 0) return el_fail_errno("%s", el_path_tail(path));
-    EL_TRY(el_file_check("", path, &info)); /* before it is opened: a pipe that nobody writes would be waited for */
-    reader.file = fopen(path, "re");
-    if (!reader.file) return el_fail_errno("%s", el_path_tail(path));
+    EL_TRY(el_file_stream("", path, INT64_MAX, &reader.file)); /* read line by line: of any size */
     enum el_status status = EL_OK;
     reader.seen = calloc((size_t)vocab, sizeof *reader.seen);
     if (!reader.seen) status = el_fail_errno("%s", el_path_tail(path));

@@ -3,13 +3,15 @@
  * inputs and for weights; an empty cell a time in which the rank waits; "(0F5;7B1)OVERLAP_F_B" two actions that PyTorch
  * lets overlap: here one after the other. Which rank has a stage is said by the row in which it stands. */
 #include <ctype.h>
-#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/files.h"
 #include "runtime/parallel/schedule.h"
+
+enum { TABLE_BYTES_MAX = 16 << 20 }; /* the largest schedule has some thousand cells */
 
 bool el_schedule_is_file(const char *name)
 {
@@ -128,8 +130,8 @@ enum el_status el_schedule_read(const char *path, int n_devices, struct el_sched
 {
     struct reader reader = {.schedule = schedule, .path = path};
     schedule->n_devices = n_devices;
-    FILE *file = fopen(path, "r");
-    if (!file) return el_fail(EL_ERR_INVALID, "--schedule %s: %s", path, strerror(errno));
+    FILE *file;
+    EL_TRY(el_file_stream("--schedule ", path, TABLE_BYTES_MAX, &file));
     enum el_status status = read_rows(&reader, file);
     fclose(file);
     EL_TRY(status);

@@ -126,6 +126,6 @@ plain() {
     printf '1 a b c\n' >train.txt
     refuses "train.txt: 8 bytes are not a whole number of CIFAR-10's records" "$EVENLOAD" run "${TINY_RESNET[@]}" --data train.txt
     refuses "nowhere: No such file" "$EVENLOAD" run "${TINY_RESNET[@]}" --data nowhere
-    refuses "a folder is for images" "$EVENLOAD" run --data set
+    refuses "is a directory; give a file in it" "$EVENLOAD" run --data set
     refuses "--augment on: model textcnn takes no images" "$EVENLOAD" run --augment on
 }

