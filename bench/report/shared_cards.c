@@ -14,8 +14,10 @@ static void add_up(json_t *sum, const json_t *more)
     {
         const json_t *other = json_object_get(more, key);
         if (json_is_object(value)) add_up(value, other);
-        if (json_is_integer(value))
-            json_integer_set(value, json_integer_value(value) + json_integer_value(other));
+        json_int_t total; /* of a foreign record it may be too large: then the first device's stays */
+        if (json_is_integer(value) &&
+            !__builtin_add_overflow(json_integer_value(value), json_integer_value(other), &total))
+            json_integer_set(value, total);
         else if (json_is_real(value))
             json_real_set(value, json_real_value(value) + json_number_value(other));
     }

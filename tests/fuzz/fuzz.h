@@ -38,7 +38,7 @@ void fuzz_expect(bool holds, const char *words);
 /* A failure is one line that says what is wrong. Returns whether it is EL_OK. */
 bool fuzz_status(enum el_status status);
 /* Where a target prints what a person would read; the end of it looks for what must not reach a terminal: control
- * characters. */
+ * characters, and commands of CI systems. */
 FILE *fuzz_print_begin(void);
 void fuzz_print_end(FILE *out);
 

@@ -1,8 +1,9 @@
 /* A run's document, as a stranger may send it: results.json into the tables, the CSV, the plots'
- * data and costs. */
+ * data, costs and the page. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/page/page.h"
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
@@ -27,6 +28,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     el_report_sentences(run, out);
     el_verdict_doubtful(run, line, sizeof line);
     fprintf(out, "%s\n", line);
+    fuzz_status(el_page_markdown(run, out));
+    fuzz_print_end(out);
+    out = fuzz_print_begin();
+    fuzz_status(el_page_html(run, fuzz_folder(), out));
     fuzz_print_end(out);
     fuzz_status(el_write_csv(run, csv));
     fuzz_status(el_plot_data(run, plots, NULL));
