@@ -41,5 +41,7 @@ bool fuzz_status(enum el_status status);
  * characters, and commands of CI systems. */
 FILE *fuzz_print_begin(void);
 void fuzz_print_end(FILE *out);
+/* Where commands are what is printed. */
+void fuzz_print_end_commands(FILE *out);
 
 #endif
