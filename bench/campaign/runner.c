@@ -249,6 +249,7 @@ static enum el_status note_end(const struct launch *launch, json_t *document)
                               json_sprintf("after its result: %s", result->reason));
     else
         json_object_set_new(document, "reason", json_string(result->reason));
+    if (!ok && result->out_of_memory) json_object_set_new(document, "status", json_string("oom"));
     return el_write_json(document, launch->path);
 }
 
@@ -261,7 +262,7 @@ static const char *explain(const struct launch *launch, enum el_status status, c
     }
     find_reason(launch, reason);
     show_tail(launch);
-    if (launch->result.exit_status == EL_PROCESS_NO_MEMORY) return "oom";
+    if (launch->result.exit_status == EL_PROCESS_NO_MEMORY || launch->result.out_of_memory) return "oom";
     return launch->result.timed_out ? "timeout" : "failed";
 }
 

@@ -70,7 +70,7 @@ static enum el_status start(const char *command, struct running *running)
     signal(SIGCHLD, SIG_DFL);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
         return el_fail_errno("'%.60s': its processes cannot be adopted", command);
-    EL_TRY(el_guard_start(running->token, &running->guard));
+    EL_TRY(el_guard_start(running->token, "", &running->guard));
     setenv(TOKEN, value, 1); /* what is started inherits it */
     enum el_status status = start_shell(command, running);
     unsetenv(TOKEN);

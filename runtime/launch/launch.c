@@ -20,7 +20,9 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scratch.h"
 #include "runtime/launch/children.h"
+#include "runtime/launch/guard.h"
 #include "runtime/launch/mpirun.h"
+#include "runtime/launch/oom.h"
 #include "runtime/launch/own.h"
 #include "runtime/launch/process_set.h"
 
@@ -45,13 +47,15 @@ struct launch {
     char token[96];
     char scratch[EL_SCRATCH_BYTES], settings[3][128]; /* mpirun's temporary files, and how it is told of them */
     int scratch_lock;
+    struct el_guard guard; /* removes them where this process is killed */
     char procs_text[16];
     char *program;
     char **command;
     struct el_child *children; /* [n_children]: ranks of our own, or one process */
     int n_children;
     int64_t begin_ns;
-    int failed; /* the first child that did; -1: none */
+    int64_t oom_kills; /* of the host, before it began */
+    int failed;        /* the first child that did; -1: none */
     int64_t failed_ns;
     int64_t deserted_ns; /* since when mpirun has no ranks any more; 0: it has */
     bool stuck;          /* mpirun was ended for that */
@@ -60,6 +64,7 @@ struct launch {
 
 static void destroy(struct launch *launch)
 {
+    el_guard_stop(&launch->guard);
     el_scratch_remove(launch->scratch);
     if (launch->scratch_lock >= 0) close(launch->scratch_lock);
     free(launch->program);
@@ -107,7 +112,8 @@ static enum el_status make_settings(struct launch *launch)
                        bytes >> 20, launch->spec.procs);
     for (int i = 0; i < 3; i++)
         snprintf(launch->settings[i], sizeof launch->settings[i], "%s=%s", names[i], launch->scratch);
-    return el_mpirun_check_files(launch->spec.procs);
+    EL_TRY(el_mpirun_check_files(launch->spec.procs));
+    return el_guard_start(launch->token, launch->scratch, &launch->guard);
 }
 
 /* `more`: of one rank, NULL at the end. The result is for free(). */
@@ -205,6 +211,7 @@ static enum el_status start_children(struct launch *launch)
     launch->children = calloc((size_t)launch->spec.procs, sizeof *launch->children);
     if (!launch->children) return el_fail(EL_ERR_HOST_MEMORY, "launch: no memory");
     launch->begin_ns = el_clock_ns();
+    launch->oom_kills = el_oom_kills("");
     if (launch->spec.procs > 1 && !by_mpirun(launch)) return start_ranks(launch);
     make_path(launch, 0, "log", log);
     if (by_mpirun(launch)) snprintf(log, sizeof log, "%s/launcher.log", launch->log_dir);
@@ -352,12 +359,14 @@ static void reap_ranks(const struct launch *launch)
 
 static void explain(const struct launch *launch, int wait_status, struct el_launch_result *result)
 {
-    char who[32] = "mpirun", words[400] = "";
+    char who[32] = "mpirun", words[400] = "", memory[192] = "";
     result->exit_status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1;
     result->signal = WIFSIGNALED(wait_status) && !launch->stuck ? WTERMSIG(wait_status) : 0;
     result->ok = result->exit_status == 0 && !result->timed_out && !result->cancelled;
     if (result->ok) return;
     find_cause(launch, result, words, sizeof words);
+    if (result->signal == SIGKILL && !result->timed_out && !result->cancelled)
+        result->out_of_memory = el_oom_explain(launch->oom_kills, el_oom_kills(""), memory, sizeof memory);
     if (result->failed_rank >= 0) snprintf(who, sizeof who, "rank %d", result->failed_rank);
     if (result->timed_out)
         snprintf(result->reason, sizeof result->reason, "timed out after %g s", launch->spec.timeout_s);
@@ -371,8 +380,8 @@ static void explain(const struct launch *launch, int wait_status, struct el_laun
     else if (by_mpirun(launch) && result->failed_rank >= 0 && result->exit_status < 0 && !result->signal)
         snprintf(result->reason, sizeof result->reason, "%s is gone, and mpirun did not say how it ended", who);
     else if (result->signal)
-        snprintf(result->reason, sizeof result->reason, "%s was killed by signal %d (%s)", who, result->signal,
-                 strsignal(result->signal));
+        snprintf(result->reason, sizeof result->reason, "%s was killed by signal %d (%s)%s", who, result->signal,
+                 strsignal(result->signal), memory);
     else
         snprintf(result->reason, sizeof result->reason, "%s ended with exit status %d%s%s", who, result->exit_status,
                  *words ? ": " : "", words);

@@ -52,7 +52,8 @@ struct el_launch_result {
     int signal;      /* that ended it; 0 if none */
     int failed_rank; /* the first that failed; -1: none, or not known */
     bool timed_out;
-    bool cancelled; /* by `progress` */
+    bool cancelled;     /* by `progress` */
+    bool out_of_memory; /* killed, while the kernel ended a process of this host for lack of memory */
     double wall_s;
     char reason[512]; /* "" if ok; else "rank 1 was killed by signal 9 (Killed)"; mpirun's own words where it is to
                          blame */

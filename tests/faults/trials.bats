@@ -110,6 +110,24 @@ killed_rank() { # killed_rank OPTION...
     [[ $(json r/results.json 'd["trials"][0]["reason"]') == *"signal 9"* ]]
 }
 
+# The kernel's count of processes that it ended for lack of memory, in a file of ours.
+@test "a rank that the kernel ends for lack of memory is a row oom, which says so" {
+    [[ $(id -u) -eq 0 ]] || skip "only root can mount"
+    echo "oom_kill 3" >vmstat
+    unshare -m mount --bind vmstat /proc/vmstat 2>why.txt || skip "cannot mount here: $(cat why.txt)"
+    # shellcheck disable=SC2016 # for the inner shell
+    unshare -m bash -c 'mount --bind vmstat /proc/vmstat && exec "$@"' - \
+        "$EVENLOAD" run "${LONG[@]}" --mode ddp --launcher own --out "$PWD/r" --quiet >out 2>err 3>&- &
+    local parent=$! code=0
+    wait_for has_worker r 1
+    sleep 0.3
+    echo "oom_kill 4" >vmstat
+    kill_worker r 1
+    wait "$parent" || code=$?
+    [[ $code -eq 1 && $(json r/results.json 'd["trials"][0]["status"]') == oom ]]
+    [[ $(json r/results.json 'd["trials"][0]["reason"]') == "rank 1 was killed by signal 9 (Killed), for lack of memory: the kernel's"* ]]
+}
+
 @test "a killed rank is a row with its signal within 5 seconds" {
     need_mpirun
     killed_rank --launcher mpirun

@@ -186,6 +186,31 @@ static void test_nothing_outlives_mpirun(void **state)
     assert_false(runs("98765435"));
 }
 
+/* Shared memory of a job is gone with its launcher, however that ended. */
+static void test_a_killed_launcher_leaves_no_folder(void **state)
+{
+    (void)state;
+    skip_without_mpirun();
+    char scratch[64] = "";
+    pid_t launcher = fork();
+    if (launcher == 0) {
+        launch("echo $OMPI_MCA_orte_tmpdir_base; exec sleep 98765437", 2, 30);
+        _exit(0);
+    }
+    for (int tries = 0; tries < 1000 && !strchr(scratch, '\n'); tries++) {
+        el_launch_log_tail(folder, 0, 1, scratch, sizeof scratch);
+        usleep(20000);
+    }
+    scratch[strcspn(scratch, "\n")] = '\0';
+    assert_non_null(strstr(scratch, "/evenload-job-"));
+    assert_int_equal(access(scratch, F_OK), 0);
+    kill(launcher, SIGKILL);
+    waitpid(launcher, NULL, 0);
+    for (int tries = 0; tries < 500 && (access(scratch, F_OK) == 0 || runs("98765437")); tries++) usleep(20000);
+    assert_int_not_equal(access(scratch, F_OK), 0);
+    assert_false(runs("98765437"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +223,7 @@ int main(void)
         cmocka_unit_test(test_own_ranks_are_told_where_to_meet),
         cmocka_unit_test(test_own_ranks_share_a_secret_of_their_own),
         cmocka_unit_test(test_nothing_outlives_mpirun),
+        cmocka_unit_test(test_a_killed_launcher_leaves_no_folder),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

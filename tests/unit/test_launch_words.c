@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "runtime/launch/launch.h"
 #include "runtime/launch/mpirun.h"
+#include "runtime/launch/oom.h"
 
 static const char *fake(void *context, const char *name)
 {
@@ -141,6 +143,28 @@ static void test_a_part_of_torchruns_variables(void **state)
                         "not: set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or unset them, or give --launch self");
 }
 
+/* The kernel's count is all that is known of a SIGKILL. */
+static void test_a_kill_for_lack_of_memory(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t before, after;
+        const char *words;
+    } known[] = {{3, 3, ""},
+                 {3, 4, ", for lack of memory: the kernel's out-of-memory killer ended 1 process of this host"},
+                 {0, 2, ", for lack of memory: the kernel's out-of-memory killer ended 2 processes of this host"},
+                 {-1, -1, ", by another process or by the kernel for lack of memory: dmesg would say so"}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        char text[192];
+        assert_int_equal(el_oom_explain(known[i].before, known[i].after, text, sizeof text), i == 1 || i == 2);
+        assert_int_equal(strncmp(text, known[i].words, strlen(known[i].words)), 0);
+        assert_int_equal(*text != 0, *known[i].words != 0);
+        assert_true(strlen(text) < sizeof text - 1);
+    }
+    assert_int_equal(el_oom_kills("/nowhere"), -1);
+    assert_int_equal(el_oom_kills("") >= 0, access("/proc/vmstat", R_OK) == 0);
+}
+
 static void test_a_job_does_not_inherit_a_job(void **state)
 {
     (void)state;
@@ -222,6 +246,7 @@ int main(void)
         cmocka_unit_test(test_environments_that_make_no_sense),
         cmocka_unit_test(test_ports_that_make_no_sense),
         cmocka_unit_test(test_a_part_of_torchruns_variables),
+        cmocka_unit_test(test_a_kill_for_lack_of_memory),
         cmocka_unit_test(test_a_job_does_not_inherit_a_job),
         cmocka_unit_test(test_messages_of_mpirun),
         cmocka_unit_test(test_what_mpirun_said),
