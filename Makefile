@@ -204,11 +204,12 @@ PAGES := README.md README.zh.md CHANGES.md CONTRIBUTING.md LICENSE $(wildcard do
 install: $(if $(and $(SUDO_UID),$(wildcard $(BUILD)/evenload)),,all)
 	$(if $(SAN),$(error install: a build with a sanitizer is not for installing))
 	$(Q)rm -rf "$(LIB)" "$(SHARE)/evenload" "$(SHARE)/doc/evenload"
-	$(Q)install -d "$(BIN)" "$(LIB)/modules" "$(SHARE)/evenload/plots" "$(SHARE)/man/man1" \
+	$(Q)install -d "$(BIN)" "$(LIB)/modules" "$(SHARE)/evenload/plots" "$(SHARE)/evenload/hardware" "$(SHARE)/man/man1" \
 	    "$(DESTDIR)$(BASHDIR)" "$(DESTDIR)$(ZSHDIR)" "$(DESTDIR)$(FISHDIR)"
 	$(Q)install $(BUILD)/evenload "$(BIN)"
 	$(Q)for file in $(BUILD)/modules/*.so; do [ ! -e "$$file" ] || install -m 644 "$$file" "$(LIB)/modules" || exit 1; done
 	$(Q)install -m 644 plots/*.gnuplot plots/report.* "$(SHARE)/evenload/plots"
+	$(Q)install -m 644 profiles/hardware/*.json "$(SHARE)/evenload/hardware"
 	$(Q)install -m 644 $(MANUAL) "$(SHARE)/man/man1"
 	$(Q)install -m 644 packaging/completion/evenload.bash "$(DESTDIR)$(BASHDIR)/evenload"
 	$(Q)install -m 644 packaging/completion/evenload.zsh "$(DESTDIR)$(ZSHDIR)/_evenload"
@@ -250,8 +251,8 @@ $(COMMIT_OBJECTS): $(BUILD)/commit.stamp
 $(COMMIT_OBJECTS): EXTRA += -DEL_BUILD_COMMIT='"$(COMMIT)"'
 # What else the record says of a build, for a comparison of two.
 $(BUILD)/bench/machine/environment.o: EXTRA += -DEL_BUILD_FLAGS='"$(subst ",\",$(strip $(CFLAGS)))"' -DEL_BUILD_MPI='"$(HAVE_MPI)"'
-# Where the plots' scripts are looked for last, for a build outside the tree.
-$(BUILD)/bench/plot/gnuplot.o: EXTRA += -DEL_SOURCE_DIR='"$(CURDIR)"'
+# Where the program's own files are looked for last, for a build outside the tree.
+$(BUILD)/bench/base/shared.o: EXTRA += -DEL_SOURCE_DIR='"$(CURDIR)"'
 
 # The reference kernels are the truth: no contraction, no fast-math. The fast ones choose their instruction set at run time.
 # Under the address sanitizer, which forbids most of it, -O3 takes three times as long to compile.

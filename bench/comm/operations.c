@@ -5,6 +5,7 @@
 
 #include "bench/comm/wire.h"
 #include "bench/options/options.h"
+#include "bench/stats/stats.h"
 #include "runtime/comm/rounds.h"
 
 const struct el_wire_operation el_wire_operations[EL_WIRE_OPERATIONS] = {{"all_reduce", EL_COMM_ALL_REDUCE},
@@ -75,18 +76,10 @@ double el_wire_bus_factor(enum el_comm_verb verb, int n)
     return verb == EL_COMM_ALL_REDUCE ? 2 * others : has_parts(verb) ? others : 1;
 }
 
-/* With weights 1 / t^2, of t = a + b s: the normal equations of the relative errors. */
 struct el_wire_fit el_wire_fit(const double *bytes, const double *seconds, int n)
 {
-    double w = 0, ws = 0, wss = 0, wt = 0, wst = 0;
-    for (int i = 0; i < n; i++) {
-        double weight = 1 / (seconds[i] * seconds[i]), s = bytes[i], t = seconds[i];
-        w += weight, ws += weight * s, wss += weight * s * s, wt += weight * t, wst += weight * s * t;
-    }
-    double determinant = w * wss - ws * ws;
-    if (n < 2 || !(determinant > 0)) return (struct el_wire_fit){NAN, NAN};
-    double latency_s = (wt * wss - ws * wst) / determinant, slope = (w * wst - ws * wt) / determinant;
-    if (latency_s < 0) latency_s = 0, slope = wst / wss;
+    double latency_s, slope;
+    if (!el_stats_line(bytes, seconds, (size_t)n, &latency_s, &slope)) return (struct el_wire_fit){NAN, NAN};
     return (struct el_wire_fit){latency_s, slope > 0 ? 1 / slope : INFINITY};
 }
 

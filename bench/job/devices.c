@@ -8,6 +8,7 @@
 #include "bench/machine/host_memory.h"
 #include "bench/trial/costs.h"
 #include "bench/trial/inject.h"
+#include "bench/trial/machine.h"
 #include "runtime/comm/comm.h"
 
 /* Whether its streams are threads, each with a core to compute on. */
@@ -30,40 +31,75 @@ static struct el_device_spec spec_of(const struct el_trial *trial, const struct 
     return spec;
 }
 
-enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devices *devices_p)
+/* Reads what simulated devices need; all else is left as it is. */
+static enum el_status open_sources(const struct el_job *job, const struct el_cores *cores, struct el_job_devices *open)
 {
     const struct el_trial *trial = job->trial;
-    struct el_job_devices open = {0};
-    struct el_cores cores;
+    int spare[EL_MEMBERS_MAX];
+    open->sources = calloc(1, sizeof *open->sources);
+    if (!open->sources) return el_fail(EL_ERR_HOST_MEMORY, "no memory for simulated devices");
+    EL_TRY(el_machine_read(trial->machine, &open->sources->machine));
+    if (!open->costs) return EL_OK;
+    open->costs->shares_core = open->costs->on_cores && open->costs->n_ops > 0 &&
+                               !el_cores_spare(cores, trial->devices, trial->n_devices, spare);
+    return EL_OK;
+}
+
+static enum el_status open_all(const struct el_job *job, const struct el_cores *cores, struct el_job_devices *open)
+{
+    const struct el_trial *trial = job->trial;
     struct el_inject injects[EL_MEMBERS_MAX];
     int spare[EL_MEMBERS_MAX];
-    bool on_cores = is_on_cores(&trial->devices[0]);
-    el_cores_find("", &cores);
-    bool apart = on_cores && el_cores_spare(&cores, trial->devices, trial->n_devices, spare);
+    bool on_cores = is_on_cores(&trial->devices[0]), simulated = !strcmp(trial->devices[0].backend, "sim");
+    bool apart = on_cores && el_cores_spare(cores, trial->devices, trial->n_devices, spare);
     double most_bytes = el_host_free_bytes("") / 2 / trial->n_devices; /* that a disturbance may take */
     EL_TRY(el_inject_parse(trial->inject, trial->n_devices, injects));
-    if (*trial->costs) {
-        EL_TRY(el_costs_read(trial->costs, &trial->train, &open.costs));
-        open.costs->shares_core = open.costs->on_cores && open.costs->n_ops > 0 &&
-                                  !el_cores_spare(&cores, trial->devices, trial->n_devices, spare);
-    }
-    el_layout_of(&trial->train, el_bootstrap_size(job->bootstrap), &open.layout);
-    int wanted = el_layout_of_process(&open.layout, el_bootstrap_rank(job->bootstrap), &open.first);
-    open.time_sliced = on_cores && trial->n_devices > 1 && !apart;
-    for (; open.n < wanted; open.n++) {
-        int position = open.first + open.n;
-        struct el_device_spec spec = spec_of(trial, &cores, &trial->devices[position], position);
+    if (simulated) EL_TRY(open_sources(job, cores, open));
+    el_layout_of(&trial->train, el_bootstrap_size(job->bootstrap), &open->layout);
+    int wanted = el_layout_of_process(&open->layout, el_bootstrap_rank(job->bootstrap), &open->first);
+    open->time_sliced = on_cores && trial->n_devices > 1 && !apart;
+    for (; open->n < wanted; open->n++) {
+        int position = open->first + open->n;
+        struct el_device_spec spec = spec_of(trial, cores, &trial->devices[position], position);
         if (apart) spec.comm_core = spare[position] + 1;
-        spec.costs = open.costs;
+        spec.costs = open->costs;
+        spec.cost_use = simulated ? &open->sources->uses[open->n] : NULL;
+        spec.machine = simulated ? &open->sources->machine : NULL;
+        spec.data_stride = open->layout.n_stages;
         spec.inject = injects[position];
         spec.inject.most_bytes = isnan(most_bytes) ? INT64_MAX : (int64_t)most_bytes;
-        enum el_status status = el_device_open(&spec, &open.devices[open.n]);
-        if (status == EL_OK) continue;
-        el_job_close_devices(&open);
-        return status;
+        EL_TRY(el_device_open(&spec, &open->devices[open->n]));
     }
-    *devices_p = open;
     return EL_OK;
+}
+
+static enum el_status open_or_close(const struct el_job *job, struct el_job_devices *open,
+                                    struct el_job_devices *devices_p)
+{
+    struct el_cores cores;
+    el_cores_find("", &cores);
+    enum el_status status = open_all(job, &cores, open);
+    if (status == EL_OK)
+        *devices_p = *open;
+    else
+        el_job_close_devices(open);
+    return status;
+}
+
+enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devices *devices_p)
+{
+    struct el_job_devices open = {0};
+    if (*job->trial->costs) EL_TRY(el_costs_read(job->trial->costs, &job->trial->train, &open.costs));
+    return open_or_close(job, &open, devices_p);
+}
+
+enum el_status el_job_open_with_costs(const struct el_job *job, const struct el_costs *costs,
+                                      struct el_job_devices *devices_p)
+{
+    struct el_job_devices open = {.costs = malloc(sizeof *costs)};
+    if (!open.costs) return el_fail(EL_ERR_HOST_MEMORY, "no memory for costs");
+    *open.costs = *costs;
+    return open_or_close(job, &open, devices_p);
 }
 
 enum el_status el_job_check_beside(const struct el_device_name *first, int beside)
@@ -106,5 +142,7 @@ void el_job_close_devices(struct el_job_devices *devices)
     for (int i = 0; i < devices->n; i++) el_device_close(devices->devices[i]);
     devices->n = 0;
     free(devices->costs);
+    free(devices->sources);
     devices->costs = NULL;
+    devices->sources = NULL;
 }

@@ -65,6 +65,7 @@ struct el_job_measurement {
     bool too_many_collectives;         /* more than are looked at */
     size_t shown_step;                 /* the measured step that is drawn, of a model in stages */
     json_t *collectives;               /* rank 0 */
+    json_t *prediction;                /* simulated: what times are worth; NULL: not told */
 };
 
 static inline struct el_recorder *el_job_recorder(const struct el_job_measurement *m, int member)

@@ -101,6 +101,7 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
     el_json_put(repeat, "rank_loss", rank_losses(result));
     bool looked = m->job->trial->train.min_time_s > 0 && m->job->trial->train.epochs == 0;
     el_json_put(repeat, "settled", looked ? json_boolean(result->settled) : json_null());
+    el_json_put(repeat, "prediction", m->prediction ? json_incref(m->prediction) : json_null());
     el_json_put(repeat, "injected", el_json_string(*m->job->trial->inject ? m->job->trial->inject : NULL));
     el_json_put(repeat, "control", control_of(m));
     el_json_put(repeat, "clock",

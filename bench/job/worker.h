@@ -11,6 +11,8 @@
 #include "bench/machine/cores.h"
 #include "bench/trial/trial.h"
 #include "runtime/comm/bootstrap.h"
+#include "runtime/device/costs.h"
+#include "runtime/device/machine.h"
 #include "runtime/launch/launch.h"
 
 struct el_job {
@@ -20,15 +22,28 @@ struct el_job {
     int repeat, order;
 };
 
+struct el_job_sources;
+
 /* The devices of this process: all of a trial of one process, else the rank's own. */
 struct el_job_devices {
     struct el_device *devices[EL_MEMBERS_MAX];
     int n, first;            /* position of devices[0] in the job */
     struct el_layout layout; /* of the whole job */
     bool time_sliced;        /* a device's communication stream has no core of its own */
-    struct el_costs *costs;  /* of simulated devices; NULL: constants */
+    /* Of simulated devices; NULL: there are none, or nothing was measured. */
+    struct el_costs *costs;
+    struct el_job_sources *sources;
+};
+
+/* What times of simulated devices come from where none was measured, and what they rest on, device by device. */
+struct el_job_sources {
+    struct el_machine machine;
+    struct el_cost_use uses[EL_MEMBERS_MAX];
 };
 enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devices *devices_p);
+/* The same with these costs instead of those that the trial names; they are kept until the devices are closed. */
+enum el_status el_job_open_with_costs(const struct el_job *job, const struct el_costs *costs,
+                                      struct el_job_devices *devices_p);
 /* Whether each of so many devices beside the first has a core of its own. Errors: EL_ERR_INVALID naming --beside. */
 enum el_status el_job_check_beside(const struct el_device_name *first, int beside);
 /* The k-th of those that train beside it, from 0. Errors: those of the check. */
@@ -49,6 +64,13 @@ enum el_status el_job_gate(const struct el_job *job, json_t **verdict_p);
  * none); other ranks get NULL and their own. */
 enum el_status el_job_gather(const struct el_job *job, enum el_status mine, json_t *part, json_t **parts_p,
                              struct el_error *error_p);
+
+/* predict.c. What a simulated launch's times are worth, for its document: {"machine" (el_machine_json), "costs",
+ * "devices", "records" (bench/trial/costs.h), "all_ms" (of all ops that were priced), "outside", "other_ranks",
+ * "borrowed", "by_rates": {"ms", "op", "bytes", "low_bytes", "high_bytes", "ranks", "measured_ranks"} of the ops whose
+ * times rest on that, and the largest one; "step_ms": {"draws": [mean step of each draw], "launches", "low", "high",
+ * "reason" (why there is no interval)}}. Trains once for each draw. New reference. */
+enum el_status el_job_predict(const struct el_job *job, const struct el_job_devices *devices, json_t **prediction_p);
 
 /* "oom", "failed", ... */
 const char *el_job_status(enum el_status status);

@@ -105,9 +105,10 @@ struct el_options {
     bool help, help_all, version;
     enum el_launching launch;
     enum el_launcher launcher;
-    char comm[16];              /* between processes: "auto", "mpi", "shm", "tcp"; of comm also "local", "nccl" */
-    char costs[EL_PATH_BYTES];  /* folder of a record of `comm`; "": none */
-    char inject[EL_PATH_BYTES]; /* injected disturbances (bench/trial/inject.h); "": none */
+    char comm[16];               /* between processes: "auto", "mpi", "shm", "tcp"; of comm also "local", "nccl" */
+    char costs[EL_PATH_BYTES];   /* folders of records of `comm` and `run`; "": none */
+    char machine[EL_PATH_BYTES]; /* of simulated devices: a file or a name; "": the default */
+    char inject[EL_PATH_BYTES];  /* injected disturbances (bench/trial/inject.h); "": none */
     struct el_regress_options regress;
     struct el_wire_options wire;
     struct el_sampler_options sampler;

@@ -133,7 +133,7 @@ bool el_data_seen(const json_t *rows, size_t i, const char *key)
 bool el_data_is_valid(const json_t *trial)
 {
     const char *verdict = el_json_text(trial, "verdict", "valid");
-    return strcmp(verdict, "valid") == 0 || strcmp(verdict, "predicted") == 0;
+    return strcmp(verdict, "valid") == 0 || strcmp(verdict, "predicted") == 0 || strcmp(verdict, "simulated") == 0;
 }
 
 void el_data_foot(const json_t *trials, const char *how, char foot[EL_TITLE_BYTES])

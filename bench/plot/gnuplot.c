@@ -12,16 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/base/shared.h"
 #include "bench/base/text.h"
 #include "bench/options/config.h"
 #include "bench/plot/plot.h"
 #include "runtime/launch/children.h"
 #include "runtime/launch/launch.h"
-
-/* Where the sources were built: the last place the scripts are looked for. */
-#ifndef EL_SOURCE_DIR
-#define EL_SOURCE_DIR "."
-#endif
 
 enum { TEXT_BYTES = 2 * EL_PATH_BYTES, TAIL_BYTES = 32, GNUPLOT_S = 60, GNUPLOT_STOPPED = 256 };
 
@@ -80,26 +76,9 @@ static int run_gnuplot(const struct call *call)
     return WEXITSTATUS(state);
 }
 
-static bool is_scripts_folder(const char *folder)
-{
-    char file[TEXT_BYTES];
-    snprintf(file, sizeof file, "%s/style.gnuplot", folder);
-    return access(file, R_OK) == 0;
-}
-
 bool el_plot_scripts(char folder[EL_PATH_BYTES])
 {
-    static const char *const near[] = {"../plots", "plots", "../share/evenload/plots"};
-    char program[EL_PATH_BYTES];
-    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    while (n > 0 && program[n - 1] != '/') n--;
-    for (size_t i = 0; n > 0 && i < sizeof near / sizeof near[0]; i++) {
-        int used = snprintf(folder, EL_PATH_BYTES, "%.*s%s", (int)n, program, near[i]);
-        if (used < EL_PATH_BYTES && is_scripts_folder(folder)) return true;
-    }
-    snprintf(folder, EL_PATH_BYTES, "%s", EL_SOURCE_DIR "/plots");
-    if (!is_scripts_folder(folder)) folder[0] = '\0';
-    return folder[0] != '\0';
+    return el_shared_folder("plots", "plots", "style.gnuplot", folder);
 }
 
 /* A terminal is there if gnuplot can set it; the command is ours. A gnuplot that has none at all is none. */

@@ -6,6 +6,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/record/parts.h"
 #include "bench/stats/signed_rank.h"
+#include "bench/verdict/verdict.h"
 
 enum { FIGURES_MAX = 8 };
 
@@ -50,10 +51,21 @@ static void tell_rate(const json_t *repeat, const void *global_batch, double *fi
     figures[1] = *(const double *)global_batch / el_json_number(repeat, "wall_ms") * 1e3;
 }
 
+/* Launches of a simulated trial are all alike, and say nothing of how sure it is: the prediction's own interval. */
+static struct el_interval predicted(const json_t *ok, double global_batch, double centre)
+{
+    const json_t *step = el_json_at(el_verdict_prediction(ok), "step_ms");
+    return (struct el_interval){.centre = centre,
+                                .low = global_batch / el_json_number(step, "high") * 1e3,
+                                .high = global_batch / el_json_number(step, "low") * 1e3,
+                                .reason = el_json_text(step, "reason", step ? NULL : "simulated, without an interval")};
+}
+
 json_t *el_trial_throughput(const json_t *ok, double global_batch)
 {
     struct gathered g = gather(ok, tell_rate, &global_batch);
     struct el_interval interval = el_stats_interval(g.at[0], g.n[0]);
+    if (json_is_true(el_json_at(ok, "0.simulated"))) interval = predicted(ok, global_batch, interval.centre);
     json_t *throughput = json_object();
     el_json_put_real(throughput, "samples_per_s", interval.centre);
     el_json_put(throughput, "ci95", el_json_interval(interval.low, interval.high));

@@ -187,6 +187,8 @@ static void put_outcome(json_t *record, const char *command, const json_t *repea
     el_json_put(record, "warnings", warnings);
     el_json_put(record, "warning_rules", rules);
     el_json_put(record, "simulated", from_first(ok, "simulated", json_false()));
+    const json_t *prediction = el_verdict_prediction(ok);
+    el_json_put(record, "prediction", prediction ? json_deep_copy(prediction) : json_null());
 }
 
 static json_t *repeat_row(const json_t *repeat, double global_batch)

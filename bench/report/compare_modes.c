@@ -110,6 +110,11 @@ static void say_memory(const json_t *trials, FILE *out)
     }
 }
 
+static bool is_simulated(const json_t *trial)
+{
+    return json_is_true(json_object_get(trial, "simulated"));
+}
+
 static double rate_of(const json_t *repeat)
 {
     return el_report_is_ok(repeat) ? el_json_number(repeat, "samples_per_s") : NAN;
@@ -131,6 +136,9 @@ struct el_interval el_report_ratio(const json_t *a, const json_t *b, size_t *n_p
         n += x[n] > 0 && y[n] > 0;
     }
     struct el_interval interval = el_stats_ratio_paired(x, y, n);
+    if (is_simulated(a) || is_simulated(b)) /* no launch differs from another */
+        interval = (struct el_interval){
+            .centre = interval.centre, .low = NAN, .high = NAN, .reason = "simulated, so that all launches are alike"};
     free(x);
     free(y);
     *n_p = n;
@@ -152,21 +160,22 @@ static const json_t *partner(const json_t *trials, const json_t *trial, const ch
 /* A sentence on two modes as it grows, batch by batch. */
 struct ratios {
     char text[TEXT_BYTES];
-    bool intervals, *reasoned;   /* why there is none is said once in all sentences */
+    bool intervals, *reasoned; /* why there is none is said once in all sentences */
+    bool simulated;
     const char *verdict, *doubt; /* of the first trial whose times are in doubt */
 };
 
 /* "1.02 times at batch 64 (1.005 to 1.041)". Of times in doubt nothing without the word, and no ratio without an
- * interval. */
+ * interval, which simulated ones never have. */
 static void append_ratio(struct el_interval ratio, double batch, const char *verdict, struct ratios *r)
 {
     bool none = ratio.valid && ratio.low <= 1 && ratio.high >= 1;
     char times[EL_FIGURE_BYTES], *text = r->text;
     snprintf(times, sizeof times, "%.2f times", ratio.centre);
     el_text_append(text, TEXT_BYTES, "%s%s at batch %.0f", *text ? "; " : "",
-                   none                      ? "no significant difference"
-                   : verdict && !ratio.valid ? "no ratio"
-                                             : times,
+                   none                                       ? "no significant difference"
+                   : verdict && !ratio.valid && !r->simulated ? "no ratio"
+                                                              : times,
                    batch);
     if (ratio.valid)
         el_text_append(text, TEXT_BYTES, " (%.3f to %.3f%s%s)", ratio.low, ratio.high, verdict ? ", " : "",
@@ -185,6 +194,7 @@ static void add_batch(const json_t *trial, const json_t *other, struct ratios *r
     size_t n;
     const json_t *doubtful = el_report_doubt(other) ? other : el_report_doubt(trial) ? trial : NULL;
     const char *verdict = doubtful ? el_report_verdict(doubtful) : NULL;
+    r->simulated |= is_simulated(trial) || is_simulated(other);
     append_ratio(el_report_ratio(other, trial, &n), el_json_number(trial, "global_batch"), verdict, r);
     if (!doubtful || r->doubt) return;
     r->verdict = verdict;
@@ -214,10 +224,10 @@ static void say_pair(const json_t *trials, const char *mode, const char *base, b
     if (!*r.text)
         say_unpaired(trials, mode, base, out);
     else
-        SAY(out, "%s against %s on %.0f device%s, samples/s: %s%s%s%s%s%s%s", mode, base, devices,
-            devices == 1 ? "" : "s", r.text, r.intervals ? "; 95 % intervals over repeats." : ".",
-            r.doubt ? " It is " : "", r.doubt ? r.verdict : "", r.doubt ? ": " : "", r.doubt ? r.doubt : "",
-            r.doubt ? "." : "");
+        SAY(out, "%s against %s on %.0f %sdevice%s, samples/s: %s%s%s%s%s%s%s", mode, base, devices,
+            r.simulated ? "simulated " : "", devices == 1 ? "" : "s", r.text,
+            r.intervals ? "; 95 % intervals over repeats." : ".", r.doubt ? " It is " : "", r.doubt ? r.verdict : "",
+            r.doubt ? ": " : "", r.doubt ? r.doubt : "", r.doubt ? "." : "");
 }
 
 /* Each mode on several devices against the first of those that were asked for. */
@@ -267,6 +277,11 @@ static void say_gpu(const json_t *trials, FILE *out)
             el_text_mib(param_bytes, param), rest, el_text_figure(bytes_a_sample(trial) / 1048576, sample), comm);
     if (on_gpus)
         SAY(out, "%s The CUDA context, the libraries and what they load come on top of the memory above.", carried);
+    else if (is_simulated(trial))
+        SAY(out,
+            "On a GPU, context and library memory come on top. %s Step times are simulated: they are those of the "
+            "machine and costs above, and no measurement.",
+            carried);
     else
         SAY(out,
             "On a GPU, context and library memory come on top, and times differ. %s Step times on CPU devices do not, "

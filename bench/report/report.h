@@ -40,7 +40,7 @@ void el_report_warnings(const json_t *trials, const char *but, FILE *out, bool c
 /* What the rule of that name says of the trial; NULL: nothing. Borrowed. */
 const char *el_report_warned(const json_t *trial, const char *rule);
 /* Why a sentence may not state the trial's times without a word: the first reason of its verdict. NULL: it is valid, or
- * simulated. Borrowed. */
+ * simulated without one. Borrowed. */
 const char *el_report_doubt(const json_t *trial);
 
 /* Of devices (a trial's, or rows made of them, with `device` and `host`) that are on one card: a copy of the first

@@ -31,12 +31,12 @@ static bool is_note(const char *name)
 const char *el_report_doubt(const json_t *trial)
 {
     const char *verdict = el_report_verdict(trial);
-    if (strcmp(verdict, "valid") == 0 || strcmp(verdict, "simulated") == 0) return NULL;
+    if (strcmp(verdict, "valid") == 0) return NULL;
     for (size_t k = 0; k < json_array_size(json_object_get(trial, "warnings")); k++) {
         const char *text = text_at(trial, "warnings", k);
         if (text && !is_note(text_at(trial, "warning_rules", k))) return text;
     }
-    return "the record gives no reason";
+    return strcmp(verdict, "simulated") == 0 ? NULL : "the record gives no reason";
 }
 
 /* Two warnings are one where a rule says both, though with other figures; what repeats say themselves goes by its text.

@@ -89,17 +89,18 @@ static void say_of_mode(const json_t *rows, const json_t *row, FILE *out, const 
 {
     const json_t *plain = json_object_get(row, "plain"), *doubtful = doubtful_of(rows, row);
     const char *mode = el_json_text(row, "mode", "?"), *doubt = doubtful ? el_report_doubt(doubtful) : NULL;
+    const char *simulated = el_json_is(row, "verdict", "simulated") ? "simulated " : "";
     double n = el_json_number(row, "devices");
     char loss[TEXT_BYTES], judged[TEXT_BYTES], speedup[EL_FIGURE_BYTES], word[32] = "", why[2 * TEXT_BYTES] = "";
     if (doubt) snprintf(word, sizeof word, ", %s", el_report_verdict(doubtful));
     if (doubt) snprintf(why, sizeof why, " It is %s: %s.", el_report_verdict(doubtful), doubt);
     name_loss(json_object_get(row, "step"), loss);
     judge(plain, n, word, judged);
-    if (doubt && !*judged) {
+    if (doubt && !*judged && !*simulated) {
         SAY(out, "%s on %.0f devices: no speed-up is stated.%s", mode, n, why);
         return;
     }
-    SAY(out, "%s on %.0f devices: %s times plain single%s%s.%s", mode, n,
+    SAY(out, "%s on %.0f %sdevices: %s times plain single%s%s.%s", mode, n, simulated,
         el_text_figure(el_json_number(plain, "speedup"), speedup), judged, loss, why);
     if (!*judged) *reason_p = el_json_text(plain, "reason", "they have none");
 }

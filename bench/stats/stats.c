@@ -146,3 +146,19 @@ bool el_stats_imbalance(const double *x, size_t n, struct el_imbalance *imbalanc
     };
     return true;
 }
+
+/* With weights 1 / y^2: the normal equations of the relative errors. */
+bool el_stats_line(const double *x, const double *y, size_t n, double *at_zero_p, double *slope_p)
+{
+    double w = 0, wx = 0, wxx = 0, wy = 0, wxy = 0;
+    for (size_t i = 0; i < n; i++) {
+        double weight = 1 / (y[i] * y[i]);
+        w += weight, wx += weight * x[i], wxx += weight * x[i] * x[i], wy += weight * y[i], wxy += weight * x[i] * y[i];
+    }
+    double determinant = w * wxx - wx * wx;
+    if (n < 2 || !(determinant > 0)) return false;
+    double at_zero = (wy * wxx - wx * wxy) / determinant, slope = (w * wxy - wx * wy) / determinant;
+    *at_zero_p = at_zero < 0 ? 0 : at_zero;
+    *slope_p = at_zero < 0 ? wxy / wxx : slope;
+    return true;
+}

@@ -39,6 +39,10 @@ struct el_interval {
 
 /* The 95 % interval of the geometric mean of n repeats. */
 struct el_interval el_stats_interval(const double *x, size_t n);
+/* The 95 % prediction interval of one more launch, from n draws that have each the scatter of a launch and were made of
+ * `launches` launches (at least 2): t with launches - 1 degrees of freedom on the logarithms, with the scatter of the
+ * new launch and that of the mean of so many. */
+struct el_interval el_stats_prediction(const double *x, size_t n, size_t launches);
 /* The 95 % interval of the ratio a/b. Paired: a[i] and b[i] ran next to each other (round-robin), n of each. */
 struct el_interval el_stats_ratio_paired(const double *a, const double *b, size_t n);
 /* The 95 % interval of the mean of n differences, one a repeat, in their own unit. They may be negative or 0. */
@@ -82,5 +86,9 @@ struct el_imbalance {
 };
 /* false (and nothing written) for n < 2; NAN where a measure is 0/0. */
 bool el_stats_imbalance(const double *x, size_t n, struct el_imbalance *imbalance_p);
+
+/* The line y = *at_zero_p + *slope_p x through points with positive y: least squares of the relative errors, so that
+ * small values weigh as much as large ones; never below 0 at 0. false (and nothing written) for fewer than two x. */
+bool el_stats_line(const double *x, const double *y, size_t n, double *at_zero_p, double *slope_p);
 
 #endif

@@ -1,12 +1,17 @@
 /* Records as costs: those of `evenload comm` are of messages; see costs.h. */
 #include "bench/trial/costs.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/hash.h"
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
+#include "bench/stats/stats.h"
 #include "runtime/comm/rounds.h"
+
+enum { CALLS_MAX = 256 };
 
 /* nccl-tests' name of an operation into the verb that it measures; EL_COMM_VERB_COUNT: none. */
 static enum el_comm_verb verb_of(const char *operation)
@@ -26,14 +31,15 @@ static enum el_comm_algorithm algorithm_of(const char *name)
     return (enum el_comm_algorithm)algorithm;
 }
 
-static struct el_cost_row *row_of(struct el_costs *costs, const char *verb, const char *algorithm)
+static struct el_cost_row *row_of(struct el_costs *costs, const char *verb, const char *algorithm, int ranks)
 {
     struct el_cost_row *row = costs->rows;
     for (; row < costs->rows + costs->n; row++)
-        if (!strcmp(row->verb, verb) && !strcmp(row->algorithm, algorithm)) return row;
+        if (!strcmp(row->verb, verb) && !strcmp(row->algorithm, algorithm) && row->ranks == ranks) return row;
     if (costs->n == EL_COST_ROWS_MAX) return NULL;
     snprintf(row->verb, sizeof row->verb, "%s", verb);
     snprintf(row->algorithm, sizeof row->algorithm, "%s", algorithm);
+    row->ranks = ranks;
     costs->n++;
     return row;
 }
@@ -44,65 +50,128 @@ static void add_point(struct el_cost_row *row, double bytes, double ns)
     row->n = el_costs_add_point(row->points, row->n, EL_COST_POINTS_MAX, (struct el_cost_point){bytes, ns});
 }
 
-/* In a step each buffer was touched long ago: what was measured so, if it was. */
-static double step_us(const json_t *point, const char *warm)
+/* ---- launches that are drawn ---- */
+
+uint64_t el_cost_draw(int draw, const char *what, uint64_t number)
 {
-    double cold = el_json_number(point, "cold.time_us");
-    return cold > 0 ? cold : el_json_number(point, warm);
+    uint64_t words[] = {(uint64_t)draw, number};
+    return el_hash(el_hash(EL_HASH_BEGIN, words, sizeof words), what, strlen(what)) >> 16;
 }
 
-static void add(struct el_costs *costs, enum el_comm_verb verb, int ranks, const json_t *point)
+/* The slowest rank's time of each call; returns how many there are, at most `room`. */
+static size_t calls_of(const json_t *place, double *us, size_t room)
+{
+    const json_t *ranks = json_object_get(place, "samples_us"), *samples;
+    size_t n = json_array_size(json_array_get(ranks, 0)), r;
+    if (n > room) n = room;
+    for (size_t i = 0; i < n; i++) {
+        us[i] = 0;
+        json_array_foreach(ranks, r, samples) us[i] = fmax(us[i], json_number_value(json_array_get(samples, i)));
+    }
+    return n;
+}
+
+/* The median of calls drawn with replacement over that of all calls: how far another measurement's may be off. */
+static double drawn_ratio(const json_t *place, int draw, const char *what, double bytes)
+{
+    double all[CALLS_MAX], drawn[CALLS_MAX];
+    size_t n = draw > 0 ? calls_of(place, all, CALLS_MAX) : 0;
+    for (size_t i = 0; i < n; i++) drawn[i] = all[el_cost_draw(draw, what, (uint64_t)bytes + i) % n];
+    double middle = el_stats_median(all, n), ratio = el_stats_median(drawn, n) / middle;
+    return n > 1 && middle > 0 && ratio > 0 ? ratio : 1;
+}
+
+/* ---- a record of the wire ---- */
+
+/* What is being read: into one of the set's costs. */
+struct reader {
+    struct el_costs *costs;
+    const char *dir;
+    int draw, ranks;
+};
+
+/* In a step each buffer was touched long ago: what was measured so, if it was. */
+static double step_us(const struct reader *reader, const json_t *point, const char *warm)
+{
+    char path[64];
+    double cold = el_json_number(point, "cold.time_us");
+    const json_t *place = cold > 0 ? json_object_get(point, "cold") : *warm ? json_object_get(point, warm) : point;
+    snprintf(path, sizeof path, "%s%stime_us", warm, *warm ? "." : "");
+    double us = cold > 0 ? cold : el_json_number(point, path);
+    return us * drawn_ratio(place, reader->draw, reader->dir, el_json_number(point, "bytes"));
+}
+
+static void add(const struct reader *reader, enum el_comm_verb verb, const json_t *point)
 {
     const struct el_comm_verb_row *words = el_comm_verb_row(verb);
     double count = el_json_number(point, "count"), bytes = el_json_number(point, "bytes");
-    double us = step_us(point, "in_place.time_us");
-    double parts = words->all_data || words->all_result ? ranks : 1;
+    double us = step_us(reader, point, "in_place");
+    double parts = words->all_data || words->all_result ? reader->ranks : 1;
     if (!(us > 0) || !(count >= 1 && count <= 1e15) || !(bytes >= count * parts && bytes <= 16 * count * parts)) return;
     struct el_comm_shape shape = {.verb = verb,
                                   .algorithm = algorithm_of(el_json_text(point, "algorithm", "auto")),
-                                  .size = ranks,
+                                  .size = reader->ranks,
                                   .count = (size_t)count,
                                   .element_bytes = (size_t)(bytes / count / parts)};
     struct el_op_messages messages = el_comm_messages(&shape);
-    struct el_cost_row *row = row_of(costs, messages.verb, messages.algorithm);
+    struct el_cost_row *row = row_of(reader->costs, messages.verb, messages.algorithm, reader->ranks);
     if (row && messages.rounds > 0) add_point(row, (double)messages.largest_bytes, us * 1e3 / messages.rounds);
 }
 
-static void add_curves(struct el_costs *costs, const json_t *document)
+static void add_curves(const struct reader *reader, const json_t *document)
 {
-    int ranks = (int)el_json_number(document, "ranks");
     const json_t *curves = json_object_get(document, "curves"), *curve, *point;
     size_t c, i;
     json_array_foreach(curves, c, curve)
     {
         enum el_comm_verb verb = verb_of(el_json_text(curve, "operation", ""));
         if (verb == EL_COMM_VERB_COUNT) continue;
-        json_array_foreach(json_object_get(curve, "points"), i, point) add(costs, verb, ranks, point);
+        json_array_foreach(json_object_get(curve, "points"), i, point) add(reader, verb, point);
     }
 }
 
-/* Rows without points are of no use to anybody. */
-static void leave_out_empty(struct el_costs *costs)
-{
-    int n = 0;
-    for (int i = 0; i < costs->n; i++)
-        if (costs->rows[i].n > 0) costs->rows[n++] = costs->rows[i];
-    costs->n = n;
-}
-
 /* How fast a rank's memory is copied while all others' is. */
-static void add_copies(struct el_costs *costs, const json_t *document)
+static void add_copies(const struct reader *reader, const json_t *document)
 {
     const json_t *point;
     size_t i;
     json_array_foreach(json_object_get(document, "copy"), i, point)
     {
-        double bytes = el_json_number(point, "bytes"), us = step_us(point, "time_us");
-        if (bytes > 0 && us > 0) add_point(&costs->copy, bytes, us * 1e3);
+        double bytes = el_json_number(point, "bytes"), us = step_us(reader, point, "");
+        if (bytes > 0 && us > 0) add_point(&reader->costs->copy, bytes, us * 1e3);
     }
 }
 
-static enum el_status add_wire(const char *dir, struct el_costs *costs)
+/* Rows without points are of no use to anybody; through the others' a line is laid. */
+static void finish(struct el_costs *costs)
+{
+    int n = 0;
+    for (int i = 0; i < costs->n; i++)
+        if (costs->rows[i].n > 0) costs->rows[n++] = costs->rows[i];
+    costs->n = n;
+    for (int i = 0; i <= n; i++) {
+        struct el_cost_row *row = i < n ? &costs->rows[i] : &costs->copy;
+        double bytes[EL_COST_POINTS_MAX], ns[EL_COST_POINTS_MAX];
+        for (int k = 0; k < row->n; k++) bytes[k] = row->points[k].bytes, ns[k] = row->points[k].ns;
+        if (!el_stats_line(bytes, ns, (size_t)row->n, &row->latency_ns, &row->ns_per_byte))
+            row->latency_ns = row->ns_per_byte = 0;
+        row->ns_per_byte = fmax(row->ns_per_byte, 0);
+    }
+}
+
+static void note_wire(struct el_cost_set *set, const char *dir, const json_t *document)
+{
+    bool shared = json_is_true(json_object_get(document, "shared_cores"));
+    json_array_append_new(set->records,
+                          json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:i}", "dir", el_json_string(dir), "kind",
+                                    "comm", "verdict", el_json_string(shared ? "suspect" : NULL), "reason",
+                                    el_json_string(shared ? "its ranks shared cores" : NULL), "ranks",
+                                    el_json_count(el_json_whole(document, "ranks")), "others_pct",
+                                    el_json_real(el_json_number(document, "others_waited_pct")), "beside", json_null(),
+                                    "launches", 1));
+}
+
+static enum el_status add_wire(const char *dir, struct el_cost_set *set)
 {
     char path[EL_PATH_BYTES + 16];
     json_t *document = NULL;
@@ -111,45 +180,67 @@ static enum el_status add_wire(const char *dir, struct el_costs *costs)
     bool ours = document && !strcmp(el_json_text(document, "kind", ""), "comm");
     bool known = ours && el_json_whole(document, "schema") == EL_WIRE_SCHEMA;
     double ranks = el_json_number(document, "ranks");
-    if (known && ranks >= 2 && ranks <= 1024) {
-        add_curves(costs, document);
-        add_copies(costs, document);
-        costs->on_cores = !strncmp(el_json_text(document, "devices.0", ""), "cpu:", 4);
+    for (int d = 0; d <= set->n_draws && known && ranks >= 2 && ranks <= 1024; d++) {
+        const struct reader reader = {&set->costs[d], dir, d, (int)ranks};
+        add_curves(&reader, document);
+        add_copies(&reader, document);
+        set->costs[d].on_cores = !strncmp(el_json_text(document, "devices.0", ""), "cpu:", 4);
+        finish(&set->costs[d]);
     }
-    leave_out_empty(costs);
-    const char *why = !document      ? "has no comm.json that can be read"
-                      : !ours        ? "its comm.json is no record of 'evenload comm'"
-                      : !known       ? "its comm.json is of another version"
-                      : ranks < 2    ? "was measured on one rank"
-                      : costs->n > 0 ? NULL
-                                     : "has no figures";
+    const char *why = !document              ? "has no comm.json that can be read"
+                      : !ours                ? "its comm.json is no record of 'evenload comm'"
+                      : !known               ? "its comm.json is of another version"
+                      : ranks < 2            ? "was measured on one rank"
+                      : set->costs[0].n == 0 ? "has no figures"
+                                             : NULL;
+    if (!why) note_wire(set, dir, document);
     json_decref(document);
     if (!why) return EL_OK;
     return el_fail(EL_ERR_INVALID, "--costs %s: %s: give the folder of 'evenload comm' with two ranks or more", dir,
                    why);
 }
 
-static enum el_status add_all(const char *dirs, const struct el_train_config *train, struct el_costs *costs)
+/* ---- all folders ---- */
+
+static enum el_status add_all(const char *dirs, const struct el_train_config *train, struct el_cost_set *set)
 {
     char list[EL_PATH_BYTES], *rest = list;
     snprintf(list, sizeof list, "%s", dirs);
     if (!dirs[strspn(dirs, ",")]) return el_fail(EL_ERR_INVALID, "--costs %s: names no folder", dirs);
     for (const char *dir = strtok_r(list, ",", &rest); dir; dir = strtok_r(NULL, ",", &rest)) {
-        enum el_status status = el_costs_add_run(dir, train, costs);
-        if (status == EL_ERR_ABSENT) status = add_wire(dir, costs);
+        enum el_status status = el_costs_add_run(dir, train, set);
+        if (status == EL_ERR_ABSENT) status = add_wire(dir, set);
         EL_TRY(status);
     }
     return EL_OK;
 }
 
+enum el_status el_cost_set_read(const char *dirs, const struct el_train_config *train, int n_draws,
+                                struct el_cost_set *set_p)
+{
+    struct el_cost_set set = {
+        .costs = calloc((size_t)n_draws + 1, sizeof *set.costs), .n_draws = n_draws, .records = json_array()};
+    enum el_status status = set.costs && set.records ? add_all(dirs, train, &set) : el_fail_errno("costs");
+    if (status == EL_OK)
+        *set_p = set;
+    else
+        el_cost_set_free(&set);
+    return status;
+}
+
+void el_cost_set_free(struct el_cost_set *set)
+{
+    free(set->costs);
+    json_decref(set->records);
+    *set = (struct el_cost_set){.costs = NULL};
+}
+
 enum el_status el_costs_read(const char *dirs, const struct el_train_config *train, struct el_costs **costs_p)
 {
-    struct el_costs *costs = calloc(1, sizeof *costs);
-    if (!costs) return el_fail_errno("costs");
-    enum el_status status = add_all(dirs, train, costs);
-    if (status == EL_OK)
-        *costs_p = costs;
-    else
-        free(costs);
-    return status;
+    struct el_cost_set set;
+    EL_TRY(el_cost_set_read(dirs, train, 0, &set));
+    *costs_p = set.costs;
+    set.costs = NULL;
+    el_cost_set_free(&set);
+    return EL_OK;
 }

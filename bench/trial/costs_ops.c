@@ -103,30 +103,90 @@ static void add_pace(const json_t *trial, struct el_costs *costs)
     }
 }
 
-static enum el_status add_trials(const char *dir, const json_t *run, const struct el_train_config *train,
-                                 struct el_costs *costs)
+/* The ops of one document of a launch, or of the trial: `members` of the one, `per_device` of the other. */
+static void add_ops(const json_t *document, const char *path, bool beside, struct el_costs *costs)
 {
-    const json_t *trials = json_object_get(run, "trials"), *trial, *op;
-    size_t t, i;
-    int before = costs->n_ops, n = 0;
-    bool beside;
+    const json_t *op;
+    size_t i;
+    if (beside) add_pace(document, costs);
+    json_array_foreach(el_json_at(document, path), i, op) add_op(costs, op, beside);
+}
+
+/* The documents of its finished launches. To be released. */
+static json_t *launches_of(const char *dir, const json_t *trial)
+{
+    json_t *launches = json_array();
+    const json_t *row;
+    size_t i;
+    json_array_foreach(json_object_get(trial, "repeats"), i, row)
+    {
+        char path[2 * EL_PATH_BYTES];
+        int64_t number = el_json_whole(row, "repeat");
+        if (number < 0 || !el_json_is(row, "status", "ok")) continue;
+        snprintf(path, sizeof path, "%s/repeats/%.40s-%lld.json", dir, el_json_text(trial, "id", "?"),
+                 (long long)number);
+        json_t *launch = json_load_file(path, 0, NULL);
+        if (json_array_size(el_json_at(launch, "members.0.ops")) > 0) json_array_append(launches, launch);
+        json_decref(launch);
+    }
+    return launches;
+}
+
+/* Of each draw another launch; where none was kept, what the record comes to. */
+static void draw_launches(const char *dir, const json_t *trial, bool beside, struct el_cost_set *set)
+{
+    json_t *launches = set->n_draws > 0 ? launches_of(dir, trial) : NULL;
+    size_t n = json_array_size(launches);
+    for (int d = 1; d <= set->n_draws; d++) {
+        uint64_t number = el_cost_draw(d, dir, (uint64_t)json_array_size(set->records));
+        if (n > 0)
+            add_ops(json_array_get(launches, number % n), "members.0.ops", beside, &set->costs[d]);
+        else
+            add_ops(trial, "per_device.0.ops", beside, &set->costs[d]);
+    }
+    if (set->n_draws > 0 && (set->n_launches == 0 || (int)n < set->n_launches)) set->n_launches = n > 1 ? (int)n : 1;
+    json_decref(launches);
+}
+
+static void note_run(const char *dir, const json_t *trial, struct el_cost_set *set)
+{
+    const char *verdict = el_json_text(trial, "verdict", NULL);
+    bool valid = !verdict || !strcmp(verdict, "valid");
+    size_t n = json_array_size(json_object_get(trial, "repeats"));
+    json_array_append_new(set->records,
+                          json_pack("{s:o, s:s, s:o, s:o, s:n, s:n, s:o, s:I}", "dir", el_json_string(dir), "kind",
+                                    "run", "verdict", el_json_string(valid ? NULL : verdict), "reason",
+                                    el_json_string(valid ? NULL : el_json_text(trial, "warnings.0", NULL)), "ranks",
+                                    "others_pct", "beside", el_json_count(el_json_whole(trial, "config.beside")),
+                                    "launches", (json_int_t)n));
+}
+
+static enum el_status add_trials(const char *dir, const json_t *run, const struct el_train_config *train,
+                                 struct el_cost_set *set)
+{
+    const json_t *trials = json_object_get(run, "trials"), *trial;
+    size_t t;
+    int before = set->costs[0].n_ops, n = 0;
+    bool beside = false;
     json_array_foreach(trials, t, trial)
     {
         if (!is_plain(trial)) continue;
         if (train) EL_TRY(check(dir, trial, train));
-        EL_TRY(note_beside(dir, trial, costs, &beside));
+        for (int d = 0; d <= set->n_draws; d++) EL_TRY(note_beside(dir, trial, &set->costs[d], &beside));
         n++;
-        if (beside) add_pace(trial, costs);
-        json_array_foreach(el_json_at(trial, "per_device.0.ops"), i, op) add_op(costs, op, beside);
+        add_ops(trial, "per_device.0.ops", beside, &set->costs[0]);
+        draw_launches(dir, trial, beside, set);
+        note_run(dir, trial, set);
     }
-    if (n > 0 && costs->n_ops > 0) return EL_OK;
+    if (n > 0 && set->costs[0].n_ops > 0) return EL_OK;
     return el_fail(EL_ERR_INVALID, "--costs %s: %s", dir,
-                   n == 0                   ? "has no finished trial of 'run --mode single'"
-                   : before == costs->n_ops ? "has no bytes of ops: it is of an older version, or was not recorded"
-                                            : "has no figures");
+                   n == 0 ? "has no finished trial of 'run --mode single'"
+                   : before == set->costs[0].n_ops
+                       ? "has no bytes of ops: it is of an older version, or was not recorded"
+                       : "has no figures");
 }
 
-enum el_status el_costs_add_run(const char *dir, const struct el_train_config *train, struct el_costs *costs)
+enum el_status el_costs_add_run(const char *dir, const struct el_train_config *train, struct el_cost_set *set)
 {
     char path[EL_PATH_BYTES + 16];
     json_t *run = NULL;
@@ -135,7 +195,7 @@ enum el_status el_costs_add_run(const char *dir, const struct el_train_config *t
     enum el_status status = EL_OK;
     if (el_read_json(path, &run) != EL_OK || el_json_whole(run, "schema") != RUN_SCHEMA)
         status = el_fail(EL_ERR_INVALID, "--costs %s: its results.json is no record that can be read", dir);
-    if (status == EL_OK) status = add_trials(dir, run, train, costs);
+    if (status == EL_OK) status = add_trials(dir, run, train, set);
     json_decref(run);
     return status;
 }

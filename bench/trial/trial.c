@@ -13,6 +13,7 @@
 #include "bench/trial/default_devices.h"
 #include "bench/trial/fixes.h"
 #include "bench/trial/inject.h"
+#include "bench/trial/machine.h"
 #include "bench/trial/profile.h"
 #include "bench/trial/weights.h"
 #include "profiles/nvml.h"
@@ -102,20 +103,30 @@ static enum el_status check_beside(const struct el_trial *trial)
                    trial->beside);
 }
 
+/* Where simulated times come from. */
+static enum el_status check_sources(const struct el_trial *trial)
+{
+    const char *option = *trial->costs ? "costs" : *trial->machine ? "machine" : NULL;
+    struct el_machine machine;
+    struct el_costs *costs;
+    if (!option) return EL_OK;
+    if (strcmp(trial->devices[0].backend, "sim"))
+        return el_fail(EL_ERR_INVALID, "--%s is for simulated devices, and these are %s: give --devices sim:%d", option,
+                       trial->devices[0].backend, trial->n_devices);
+    EL_TRY(el_machine_read(trial->machine, &machine));
+    if (!*trial->costs) return EL_OK;
+    EL_TRY(el_costs_read(trial->costs, &trial->train, &costs));
+    free(costs);
+    return EL_OK;
+}
+
 /* What communicators cannot do is said before anything is started. */
 static enum el_status check_comm(const struct el_trial *trial)
 {
-    struct el_costs *costs;
     if (trial->procs > 1 && !strcmp(trial->comm, "mpi") && trial->train.comm_algorithm != EL_COMM_AUTO)
         return el_fail(EL_ERR_INVALID,
                        "--comm-algorithm %s: with --comm mpi its library chooses: leave one of them out",
                        el_comm_algorithm_name(trial->train.comm_algorithm));
-    if (!*trial->costs) return EL_OK;
-    if (strcmp(trial->devices[0].backend, "sim"))
-        return el_fail(EL_ERR_INVALID, "--costs is for simulated devices, and these are %s: give --devices sim:%d",
-                       trial->devices[0].backend, trial->n_devices);
-    EL_TRY(el_costs_read(trial->costs, &trial->train, &costs));
-    free(costs);
     return EL_OK;
 }
 
@@ -152,7 +163,8 @@ static enum el_foreach usual_foreach(const struct el_trial *trial)
     SAME(trace)                                                                                                        \
     SAME(chakra)                                                                                                       \
     SAME(tf32)                                                                                                         \
-    SAME(in_files) SAME(data) SAME(test) SAME(load) SAME(save) SAME(vectors) SAME(comm) SAME(costs) SAME(inject)
+    SAME(in_files)                                                                                                     \
+    SAME(data) SAME(test) SAME(load) SAME(save) SAME(vectors) SAME(comm) SAME(costs) SAME(machine) SAME(inject)
 #define FROM_OPTIONS(field) memcpy(&trial->field, &options->field, sizeof trial->field);
 #define TO_OPTIONS(field)   memcpy(&o->field, &trial->field, sizeof trial->field);
 
@@ -259,6 +271,7 @@ enum el_status el_trial_resolve(unsigned command, const struct el_options *optio
     EL_TRY(check_inject(command, trial));
     EL_TRY(check_beside(trial));
     EL_TRY(check_comm(trial));
+    EL_TRY(check_sources(trial));
     EL_TRY(el_trial_check_save(trial));
     EL_TRY(el_trial_check_profile(trial));
     identify(trial);

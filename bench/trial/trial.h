@@ -34,7 +34,7 @@ struct el_trial {
     bool in_files; /* samples stay in their files */
     enum el_launcher launcher;
     char comm[16];
-    char costs[EL_PATH_BYTES], inject[EL_PATH_BYTES];
+    char costs[EL_PATH_BYTES], machine[EL_PATH_BYTES], inject[EL_PATH_BYTES];
 };
 
 struct el_trial_set {

@@ -201,8 +201,3 @@ void el_verdict_memory(struct el_verdict_case *c)
         return;
     }
 }
-
-void el_verdict_simulated(struct el_verdict_case *c)
-{
-    if (json_is_true(el_json_at(c->ok, "0.simulated"))) el_verdict_say(c, "simulated: all times are virtual");
-}

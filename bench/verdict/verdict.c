@@ -51,6 +51,13 @@ static const struct el_verdict_rule rules[] = {
     ROW(unsettled, ANY, "", OF_CLOCK),
     ROW(time_sliced, ANY, "", NOTE),
     ROW(simulated, ANY, "", NOTE),
+    ROW(costs_suspect, ANY, "", ALWAYS),
+    ROW(costs_others, 5, " %", ALWAYS),
+    ROW(costs_beside, ANY, "", ALWAYS),
+    ROW(costs_sizes, 1, " %", ALWAYS),
+    ROW(costs_ranks, ANY, "", ALWAYS),
+    ROW(costs_borrowed, 1, " %", ALWAYS),
+    ROW(costs_rates, 1, " %", ALWAYS),
     ROW(unchecked, ANY, "", OF_CLOCK, GAP),
     {.name = NULL},
 };
@@ -100,12 +107,25 @@ const char *el_verdict_judge(const json_t *repeats, const json_t *ok, json_t *wa
     for (c.rule = rules; c.rule->name != NULL; c.rule++) {
         if (!simulated || !c.rule->of_clock) c.rule->look(&c);
     }
-    return c.suspect ? "suspect" : c.unchecked ? "unchecked" : "valid";
+    return simulated ? "simulated" : c.suspect ? "suspect" : c.unchecked ? "unchecked" : "valid";
+}
+
+static bool is_informational(const char *name)
+{
+    for (const struct el_verdict_rule *rule = rules; name && rule->name; rule++)
+        if (strcmp(rule->name, name) == 0) return rule->note;
+    return false;
 }
 
 static bool is_doubtful(const json_t *trial)
 {
-    return !el_json_is(trial, "verdict", "valid");
+    const json_t *names = json_object_get(trial, "warning_rules");
+    bool doubtful = !el_json_is(trial, "verdict", "valid");
+    if (!el_json_is(trial, "verdict", "simulated")) return doubtful;
+    doubtful = false;
+    for (size_t k = 0; k < json_array_size(names); k++)
+        doubtful |= !is_informational(json_string_value(json_array_get(names, k)));
+    return doubtful;
 }
 
 /* The first text of a rule among the doubtful trials, and in how many of them it speaks. */
@@ -128,12 +148,13 @@ static size_t count_rule(const json_t *trials, const struct el_verdict_rule *rul
 size_t el_verdict_doubtful(const json_t *run, char *line, size_t bytes)
 {
     const json_t *trials = json_object_get(run, "trials");
-    size_t n = json_array_size(trials), doubtful = 0, unchecked = 0, most = 0;
+    size_t n = json_array_size(trials), doubtful = 0, unchecked = 0, simulated = 0, most = 0;
     const char *reason = "a trial did not finish", *word = "suspect";
     for (size_t i = 0; i < n; i++) {
         const json_t *trial = json_array_get(trials, i);
         doubtful += is_doubtful(trial);
         unchecked += el_json_is(trial, "verdict", "unchecked");
+        simulated += is_doubtful(trial) && el_json_is(trial, "verdict", "simulated");
     }
     for (const struct el_verdict_rule *rule = rules; rule->name != NULL; rule++) {
         const char *text = NULL;
@@ -142,7 +163,10 @@ size_t el_verdict_doubtful(const json_t *run, char *line, size_t bytes)
         most = count;
         reason = text;
     }
-    if (unchecked > 0) word = unchecked == doubtful ? "unchecked" : "suspect or unchecked";
+    if (simulated > 0)
+        word = simulated == doubtful ? "simulated from doubtful costs" : "doubtful";
+    else if (unchecked > 0)
+        word = unchecked == doubtful ? "unchecked" : "suspect or unchecked";
     if (bytes > 0) *line = '\0';
     if (doubtful > 0)
         snprintf(line, bytes, "%zu of %zu trials %s %s; the commonest reason: %s", doubtful, n,

@@ -4,9 +4,11 @@
  *     verdict = el_verdict_judge(repeats, ok, warnings, rules);      record.c: every trial is stamped
  *     n = el_verdict_doubtful(run, line, sizeof line);               --strict: how many, and the commonest reason
  *
- * A trial is "suspect" where a rule found something, "unchecked" where none did but one that matters could not look,
- * else "valid". The rows are those of the table in docs/metrics.md (a test compares them). Errors: none. What a machine
- * never tells (a frequency, throttling) raises no doubt.
+ * A trial whose times are virtual is "simulated", whatever rules found: that are its reasons. Any other is "suspect"
+ * where a rule found something, "unchecked" where none did but one that matters could not look, else "valid". A
+ * simulated trial is doubtful where a rule found more than what is informational. The rows are those of the table in
+ * docs/metrics.md (a test compares them). Errors: none. What a machine never tells (a frequency, throttling) raises no
+ * doubt.
  */
 #ifndef EL_BENCH_VERDICT_H
 #define EL_BENCH_VERDICT_H
@@ -40,11 +42,14 @@ struct el_verdict_rule {
 };
 /* Ended by a row whose name is NULL. */
 const struct el_verdict_rule *el_verdict_rules(void);
-/* Appends each doubt to `warnings` (a text) and to `rules` (its rule's name). Returns "valid", "unchecked" or
- * "suspect". */
+/* Appends each doubt to `warnings` (a text) and to `rules` (its rule's name). Returns "valid", "simulated",
+ * "unchecked" or "suspect". */
 const char *el_verdict_judge(const json_t *repeats, const json_t *ok, json_t *warnings, json_t *rules);
-/* How many of a run's trials are not valid; in `line` their number and the commonest reason (empty for none). */
+/* How many of a run's trials are doubtful; in `line` their number and the commonest reason (empty for none). */
 size_t el_verdict_doubtful(const json_t *run, char *line, size_t bytes);
+
+/* What a simulated trial's first finished repeat says of its times (bench/job/worker.h); NULL: nothing. */
+const json_t *el_verdict_prediction(const json_t *ok);
 
 /* For rules: says it, unless the same has been said. */
 void el_verdict_say(struct el_verdict_case *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -60,7 +65,8 @@ const json_t *el_verdict_worst_member(const struct el_verdict_case *c, double (*
     X(reported) X(finished) X(repeats) X(steps) X(time) X(shared_core) X(shared_gpu) X(others) X(stolen) X(frequency)  \
     X(throttled) X(gpu_throttled) X(host_bound) X(gpu_others) X(heterogeneous_cores)           \
     X(heterogeneous_machines) X(drift) X(trend) X(loss) X(rounding) X(diverged) X(memory) X(grown) X(unattributed) X(injected)     \
-    X(unsettled) X(time_sliced) X(simulated) X(unchecked)
+    X(unsettled) X(time_sliced) X(simulated) X(costs_suspect) X(costs_others) X(costs_beside) X(costs_sizes)           \
+    X(costs_ranks) X(costs_borrowed) X(costs_rates) X(unchecked)
 /* clang-format on */
 #define EL_VERDICT_DECLARE(name) void el_verdict_##name(struct el_verdict_case *c);
 EL_VERDICT_LIST(EL_VERDICT_DECLARE)

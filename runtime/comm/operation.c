@@ -213,8 +213,6 @@ static struct el_op_messages describe(const struct el_comm *comm, const struct e
     messages.dtype = el_dtype_name(op->dtype);
     messages.given = !el_comm_gives(comm, op->verb, op->root) ? 0 : row->all_data ? all : op->count;
     messages.got = !el_comm_gets(comm, op->verb, op->root) ? 0 : row->all_result ? all : op->count;
-    messages.rank = comm->rank;
-    messages.size = comm->size;
     messages.partner = row->has_root ? op->root : -1;
     messages.tag = op->tag;
     return messages;

@@ -322,6 +322,8 @@ struct el_op_messages el_comm_messages(const struct el_comm_shape *s)
     }
     return (struct el_op_messages){.verb = el_comm_verb_row(s->verb)->name,
                                    .algorithm = el_comm_algorithm_name(s->algorithm),
+                                   .rank = s->rank,
+                                   .size = s->size,
                                    .rounds = is_link && s->count > 0 ? 1 : n,
                                    .largest_bytes = largest * s->element_bytes};
 }

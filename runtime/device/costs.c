@@ -2,35 +2,98 @@
 #include "runtime/device/costs.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+static bool is_link(const struct el_op_messages *messages)
+{
+    return strcmp(messages->verb, "send") == 0 || strcmp(messages->verb, "recv") == 0;
+}
+
+/* How much of what is asked a row has; the verb counts most, and of rows alike the number of ranks. */
+static int fit_of(const struct el_cost_row *row, const struct el_op_messages *messages)
+{
+    bool verb = strcmp(row->verb, messages->verb) == 0, algorithm = strcmp(row->algorithm, messages->algorithm) == 0;
+    return 4 * verb + 2 * algorithm + (row->ranks == messages->size);
+}
 
 static const struct el_cost_row *row_of(const struct el_costs *costs, const struct el_op_messages *messages)
 {
     const struct el_cost_row *best = costs->rows;
-    int most = 0;
-    for (int i = 0; i < costs->n; i++) {
-        const struct el_cost_row *row = &costs->rows[i];
-        int fits = 2 * (strcmp(row->verb, messages->verb) == 0) + (strcmp(row->algorithm, messages->algorithm) == 0);
-        if (fits <= most) continue;
-        best = row;
-        most = fits;
-    }
+    for (int i = 1; i < costs->n; i++)
+        if (fit_of(&costs->rows[i], messages) > fit_of(best, messages)) best = &costs->rows[i];
     return best;
 }
 
-static double on_curve_ns(const struct el_cost_point *p, int n, double bytes)
+static double fitted_ns(const struct el_cost_row *row, double bytes)
+{
+    return row->latency_ns + row->ns_per_byte * bytes;
+}
+
+static bool is_fitted(const struct el_cost_row *row)
+{
+    return row->latency_ns > 0 || row->ns_per_byte > 0;
+}
+
+/* Of points by bytes, rising, at least two. */
+static double between_ns(const struct el_cost_point *p, int n, double bytes)
 {
     int above = 1;
-    if (n == 1 || bytes <= p[0].bytes) return p[0].ns;
     while (above + 1 < n && p[above].bytes < bytes) above++;
     double slope = (p[above].ns - p[above - 1].ns) / (p[above].bytes - p[above - 1].bytes);
     return p[above].ns + slope * (bytes - p[above].bytes);
 }
 
-double el_costs_ns(const struct el_costs *costs, const struct el_op_messages *messages)
+static double on_curve_ns(const struct el_cost_row *row, double bytes)
+{
+    const struct el_cost_point *first = &row->points[0], *last = &row->points[row->n - 1];
+    bool fitted = is_fitted(row), rises = row->n > 1 && last->ns > last[-1].ns;
+    if (bytes == first->bytes) return first->ns;
+    if (bytes < first->bytes)
+        return fitted ? first->ns * fitted_ns(row, bytes) / fitted_ns(row, first->bytes) : first->ns;
+    if (bytes > last->bytes && row->n == 1) return last->ns * bytes / last->bytes;
+    if (bytes > last->bytes && !rises && fitted) return last->ns * fitted_ns(row, bytes) / fitted_ns(row, last->bytes);
+    return between_ns(row->points, row->n, bytes);
+}
+
+static struct el_cost_basis basis_of(const struct el_cost_row *row, double bytes)
+{
+    struct el_cost_basis basis = {
+        .low_bytes = row->points[0].bytes, .high_bytes = row->points[row->n - 1].bytes, .ranks = row->ranks};
+    if (bytes > 0 && !(bytes >= basis.low_bytes && bytes <= basis.high_bytes)) basis.how = EL_COST_OUTSIDE;
+    return basis;
+}
+
+double el_costs_ns(const struct el_costs *costs, const struct el_op_messages *messages, struct el_cost_basis *basis_p)
 {
     const struct el_cost_row *row = row_of(costs, messages);
-    return messages->rounds * on_curve_ns(row->points, row->n, (double)messages->largest_bytes);
+    double bytes = (double)messages->largest_bytes;
+    bool other_ranks = row->ranks > 0 && messages->size > 0 && row->ranks != messages->size;
+    bool link = is_link(messages), by_form = other_ranks && !link && is_fitted(row);
+    struct el_cost_basis basis = basis_of(row, bytes);
+    if (strcmp(row->verb, link ? "send" : messages->verb) || (!link && strcmp(row->algorithm, messages->algorithm)))
+        basis.how |= EL_COST_BORROWED;
+    if (link ? messages->size > row->ranks && other_ranks : other_ranks) basis.how |= EL_COST_OTHER_RANKS;
+    if (messages->rounds == 0) basis.how = 0;
+    if (basis_p) *basis_p = basis;
+    return messages->rounds * (by_form ? fitted_ns(row, bytes) : on_curve_ns(row, bytes));
+}
+
+void el_cost_use_add(struct el_cost_use *use, const struct el_op_info *op, double ns, const struct el_cost_basis *basis)
+{
+    bool sends = op->messages.verb != NULL;
+    use->all_ns += ns;
+    for (int k = 0; k < EL_COST_KINDS; k++) {
+        struct el_cost_share *share = &use->shares[k];
+        if (!(basis->how & 1u << k)) continue;
+        share->ns += ns;
+        if (share->label[0] && ns <= share->largest_ns) continue;
+        share->largest_ns = ns;
+        share->bytes = sends ? (double)op->messages.largest_bytes : op->bytes;
+        share->ranks = op->messages.size;
+        share->basis = *basis;
+        snprintf(share->label, sizeof share->label, "%s", op->label);
+    }
 }
 
 /* ---- ops ---- */
@@ -53,7 +116,7 @@ static double of_row_ns(const struct el_cost_op *row, const struct el_op_info *o
     const struct el_cost_point *first = &row->points[0], *last = &row->points[row->n - 1];
     const struct el_cost_point *end = op->bytes <= first->bytes * (1 + SAME_RATIO) ? first : last;
     if (is_near(op->bytes, end->bytes)) return end->ns;
-    if (op->bytes > first->bytes && op->bytes < last->bytes) return on_curve_ns(row->points, row->n, op->bytes);
+    if (op->bytes > first->bytes && op->bytes < last->bytes) return between_ns(row->points, row->n, op->bytes);
     return computes_little(op) && end->bytes > 0 ? end->ns * op->bytes / end->bytes : -1;
 }
 
@@ -89,34 +152,47 @@ static const struct el_cost_op *find(const struct el_costs *costs, const struct 
 }
 
 /* Negative: what was measured so does not say. */
-static double measured_ns(const struct el_costs *costs, const struct el_op_info *op, bool beside)
+static double measured_ns(const struct el_costs *costs, const struct el_op_info *op, bool beside,
+                          struct el_cost_basis *basis)
 {
-    const struct el_cost_op *row = find(costs, op, beside);
+    const struct el_cost_op *own = find(costs, op, beside), *row = own;
     if (!row && computes_little(op)) row = nearest(costs, op, beside);
-    return row ? of_row_ns(row, op) : -1;
+    if (!row) return -1;
+    double low = row->points[0].bytes, high = row->points[row->n - 1].bytes;
+    bool outside = op->bytes < low * (1 - SAME_RATIO) || op->bytes > high * (1 + SAME_RATIO);
+    *basis = (struct el_cost_basis){
+        .how = (outside ? EL_COST_OUTSIDE : 0) | (own ? 0 : EL_COST_BORROWED), .low_bytes = low, .high_bytes = high};
+    return of_row_ns(row, op);
 }
 
-enum el_status el_costs_op_ns(const struct el_costs *costs, const struct el_op_info *op, bool beside, double *ns_p)
+static enum el_status refuse(const struct el_cost_op *row, const struct el_op_info *op)
 {
-    const struct el_cost_op *row = find(costs, op, beside);
-    if (costs->n_ops == 0) {
-        *ns_p = -1;
-        return EL_OK;
-    }
-    double ns = measured_ns(costs, op, beside);
-    if (ns < 0) ns = measured_ns(costs, op, !beside);
-    if (!row) row = find(costs, op, !beside);
-    if (ns < 0 && computes_little(op) && op->op_class != EL_CLASS_HOST && costs->copy.n > 0)
-        ns = on_curve_ns(costs->copy.points, costs->copy.n, op->bytes / 2); /* read and written */
-    if (ns < 0 && op->op_class != EL_CLASS_HOST && row)
-        return el_fail(EL_ERR_INVALID,
-                       "--costs: '%s' moves %.0f bytes here, and was measured with %.0f to %.0f: record single with as "
-                       "many samples as go through it here",
-                       op->label, op->bytes, row->points[0].bytes, row->points[row->n - 1].bytes);
-    if (ns < 0 && op->op_class != EL_CLASS_HOST)
+    if (!row)
         return el_fail(EL_ERR_INVALID, "--costs: no record has times of '%s' (%s): record single with the same model",
                        op->label, el_phase_name(op->phase));
+    return el_fail(EL_ERR_INVALID,
+                   "--costs: '%s' moves %.0f bytes here, and was measured with %.0f to %.0f: record single with as "
+                   "many samples as go through it here",
+                   op->label, op->bytes, row->points[0].bytes, row->points[row->n - 1].bytes);
+}
+
+enum el_status el_costs_op_ns(const struct el_costs *costs, const struct el_op_info *op, bool beside, double *ns_p,
+                              struct el_cost_basis *basis_p)
+{
+    struct el_cost_basis basis = {.how = 0};
+    double ns = -1;
+    if (costs->n_ops > 0) {
+        ns = measured_ns(costs, op, beside, &basis);
+        if (ns < 0) ns = measured_ns(costs, op, !beside, &basis);
+        if (ns < 0 && computes_little(op) && op->op_class != EL_CLASS_HOST && costs->copy.n > 0) {
+            ns = on_curve_ns(&costs->copy, op->bytes / 2); /* read and written */
+            basis = basis_of(&costs->copy, op->bytes / 2);
+        }
+        const struct el_cost_op *row = find(costs, op, beside);
+        if (ns < 0 && op->op_class != EL_CLASS_HOST) return refuse(row ? row : find(costs, op, !beside), op);
+    }
     *ns_p = ns;
+    if (basis_p) *basis_p = basis;
     return EL_OK;
 }
 

@@ -25,6 +25,8 @@
 enum { EL_DEVICE_NAME_BYTES = 64, EL_DEVICE_CORES_MAX = 64, EL_DEVICE_STREAMS_MAX = 16 };
 
 struct el_costs;
+struct el_cost_use;
+struct el_machine;
 
 /* Stream 0 computes; from stream 1 on each communicator of a device has one of its own (el_device_take_stream). */
 enum { EL_STREAM_COMPUTE = 0, EL_STREAM_COMM = 1 };
@@ -58,7 +60,11 @@ struct el_device_spec {
     const struct el_kernel_table *kernels; /* NULL: the backend's own choice */
     bool tf32;                             /* GPUs: matrix work in TF32 instead of f32 */
     struct el_inject inject;
-    const struct el_costs *costs; /* simulated devices: of collectives and links (costs.h); NULL: constants */
+    /* Simulated devices only; all may be NULL. Who opens the device keeps them as long as it is open. */
+    const struct el_costs *costs;     /* measured times (costs.h) */
+    struct el_cost_use *cost_use;     /* adds up what times rest on */
+    const struct el_machine *machine; /* rates where nothing was measured (machine.h); NULL: el_machine_default */
+    int data_stride;                  /* from a member of a group named "data" to the next, in positions; 0: 1 */
 };
 
 struct el_device;

@@ -86,18 +86,20 @@ static void rounds_of_messages_have_measured_times(void **state)
     assert_int_equal(costs->n, 3);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct el_op_messages messages = all_reduce(cases[i].algorithm, cases[i].mib * MIB, cases[i].ranks);
-        double ns = el_costs_ns(costs, &messages);
+        double ns = el_costs_ns(costs, &messages, NULL);
         if (!(ns > cases[i].us * 999 && ns < cases[i].us * 1001)) /* chunks are whole cache lines */
             fail_msg("case %zu: %g us, not %g", i, ns / 1e3, cases[i].us);
     }
     struct el_op_messages link = {.verb = "send", .algorithm = "direct", .rounds = 1, .largest_bytes = 1 << 20};
-    assert_true(el_costs_ns(costs, &link) == 291e3); /* cold; what was not measured by this algorithm is the verb's */
-    link.largest_bytes = 270336;                     /* between a warm size and a cold one */
-    assert_true(fabs(el_costs_ns(costs, &link) - (3e3 + (291e3 - 3e3) * (270336 - 16384) / (1048576 - 16384))) < 1);
+    assert_true(el_costs_ns(costs, &link, NULL) ==
+                291e3);          /* cold; what was not measured by this algorithm is the verb's */
+    link.largest_bytes = 270336; /* between a warm size and a cold one */
+    assert_true(fabs(el_costs_ns(costs, &link, NULL) - (3e3 + (291e3 - 3e3) * (270336 - 16384) / (1048576 - 16384))) <
+                1);
     link.largest_bytes = 16384;
-    assert_true(el_costs_ns(costs, &link) == 3e3);
+    assert_true(el_costs_ns(costs, &link, NULL) == 3e3);
     struct el_op_messages other = {.verb = "broadcast", .algorithm = "ps", .rounds = 1, .largest_bytes = 1 << 20};
-    assert_true(el_costs_ns(costs, &other) == 150e3); /* and what was not measured at all the algorithm's */
+    assert_true(el_costs_ns(costs, &other, NULL) == 150e3); /* and what was not measured at all the algorithm's */
     free(costs);
 }
 
@@ -260,7 +262,7 @@ static void ops_have_measured_times(void **state)
                                 .bytes = ops[i].bytes,
                                 .flops = ops[i].flops};
         double ns = -7;
-        enum el_status status = el_costs_op_ns(costs, &op, i % 2, &ns);
+        enum el_status status = el_costs_op_ns(costs, &op, i % 2, &ns, NULL);
         bool right = ops[i].us < 0    ? status == EL_ERR_INVALID && strstr(el_error_message(), ops[i].label)
                      : ops[i].us == 0 ? status == EL_OK && ns < 0
                                       : status == EL_OK && ns > ops[i].us * 999 && ns < ops[i].us * 1001;
@@ -296,7 +298,7 @@ static void ops_beside_others_are_apart(void **state)
         struct el_op_info op = {
             .label = "linear_forward out", .phase = EL_PHASE_FORWARD, .bytes = known[i].bytes, .flops = 1e6};
         double ns = -7;
-        assert_int_equal(el_costs_op_ns(costs, &op, known[i].beside, &ns), EL_OK);
+        assert_int_equal(el_costs_op_ns(costs, &op, known[i].beside, &ns, NULL), EL_OK);
         if (!(ns > known[i].us * 999 && ns < known[i].us * 1001)) fail_msg("case %zu: %g us", i, ns / 1e3);
     }
     free(costs);

@@ -1,0 +1,116 @@
+/* What a simulated launch's times are worth: what they rest on, and how far the launches of the records that they come
+ * from let them go. Each draw takes one launch of each record of training, and calls of each record of the wire drawn
+ * again, and predicts the step once more; docs/metrics.md says how an interval comes of it. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/job/worker.h"
+#include "bench/stats/stats.h"
+#include "bench/trial/costs.h"
+#include "bench/trial/machine.h"
+#include "runtime/parallel/train.h"
+
+enum { DRAWS = 20, WARMUP = 2, STEPS = 2 }; /* ddp's buckets are rebuilt after the first step */
+
+/* ---- what times rest on ---- */
+
+static json_t *share_json(const struct el_cost_share *share)
+{
+    if (share->ns <= 0) return json_null();
+    return json_pack("{s:f, s:o, s:o, s:o, s:o, s:o, s:o}", "ms", share->ns / 1e6, "op", el_json_string(share->label),
+                     "bytes", el_json_real(share->bytes), "low_bytes", el_json_real(share->basis.low_bytes),
+                     "high_bytes", el_json_real(share->basis.high_bytes), "ranks",
+                     share->ranks ? json_integer(share->ranks) : json_null(), "measured_ranks",
+                     share->basis.ranks ? json_integer(share->basis.ranks) : json_null());
+}
+
+static void put_uses(json_t *prediction, const struct el_job_devices *devices)
+{
+    static const char *const names[EL_COST_KINDS] = {"outside", "other_ranks", "borrowed", "by_rates"};
+    struct el_cost_use all = {.all_ns = 0};
+    for (int i = 0; i < devices->n; i++) {
+        const struct el_cost_use *use = &devices->sources->uses[i];
+        all.all_ns += use->all_ns;
+        for (int k = 0; k < EL_COST_KINDS; k++) {
+            double sum_ns = all.shares[k].ns + use->shares[k].ns;
+            if (use->shares[k].largest_ns > all.shares[k].largest_ns) all.shares[k] = use->shares[k];
+            all.shares[k].ns = sum_ns;
+        }
+    }
+    el_json_put_real(prediction, "all_ms", all.all_ns / 1e6);
+    for (int k = 0; k < EL_COST_KINDS; k++) el_json_put(prediction, names[k], share_json(&all.shares[k]));
+}
+
+/* ---- draws ---- */
+
+static enum el_status train(const struct el_job *job, struct el_job_devices *devices, double *step_ms_p)
+{
+    struct el_train_config few = job->trial->train;
+    struct el_train_place place = el_job_place(job, devices);
+    struct el_train_hooks hooks = {.probes = NULL};
+    struct el_train_result result;
+    double sum_ns = 0;
+    few.warmup = WARMUP;
+    few.steps = STEPS;
+    few.min_time_s = 0;
+    few.epochs = 0;
+    few.control = EL_CONTROL_NONE;
+    place.save = NULL;
+    EL_TRY(el_train(&few, &place, &hooks, &result));
+    for (int64_t s = 0; s < result.n_steps; s++) sum_ns += (double)result.step_ns[s];
+    *step_ms_p = sum_ns / (double)result.n_steps / 1e6;
+    el_train_result_free(&result);
+    return EL_OK;
+}
+
+static enum el_status predict_draws(const struct el_job *job, const struct el_cost_set *set, double *step_ms)
+{
+    for (int d = 0; d < set->n_draws; d++) {
+        struct el_job_devices devices;
+        EL_TRY(el_job_open_with_costs(job, &set->costs[d + 1], &devices));
+        enum el_status status = train(job, &devices, &step_ms[d]);
+        el_job_close_devices(&devices);
+        EL_TRY(status);
+    }
+    return EL_OK;
+}
+
+static const char *why_none(const struct el_cost_set *set)
+{
+    if (set->n_draws == 0) return "simulated without --costs: there are no launches to draw from";
+    if (set->n_launches == 0) return "--costs has no record of training, whose launches could be drawn";
+    return set->n_launches < 2 ? "a record of --costs has one launch: measure it with --repeats 5" : NULL;
+}
+
+static json_t *steps_json(const struct el_cost_set *set, const double *step_ms)
+{
+    struct el_interval interval = {.low = NAN, .high = NAN};
+    const char *reason = why_none(set);
+    if (!reason) interval = el_stats_prediction(step_ms, (size_t)set->n_draws, (size_t)set->n_launches);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "draws", el_json_reals(step_ms, reason ? 0 : (size_t)set->n_draws),
+                     "launches", json_integer(set->n_launches), "low", el_json_real(interval.low), "high",
+                     el_json_real(interval.high), "reason", el_json_string(reason));
+}
+
+enum el_status el_job_predict(const struct el_job *job, const struct el_job_devices *devices, json_t **prediction_p)
+{
+    const struct el_trial *trial = job->trial;
+    struct el_cost_set set = {.n_draws = 0};
+    double step_ms[DRAWS];
+    if (*trial->costs) EL_TRY(el_cost_set_read(trial->costs, &trial->train, DRAWS, &set));
+    enum el_status status = why_none(&set) ? EL_OK : predict_draws(job, &set, step_ms);
+    if (status == EL_OK) {
+        json_t *prediction = json_object();
+        el_json_put(prediction, "machine", el_machine_json(&devices->sources->machine));
+        el_json_put(prediction, "costs", el_json_string(*trial->costs ? trial->costs : NULL));
+        el_json_put(prediction, "devices", json_integer(trial->n_devices));
+        el_json_put(prediction, "records", set.records ? json_incref(set.records) : json_array());
+        put_uses(prediction, devices);
+        el_json_put(prediction, "step_ms", steps_json(&set, step_ms));
+        *prediction_p = prediction;
+    }
+    el_cost_set_free(&set);
+    return status;
+}

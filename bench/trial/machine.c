@@ -1,0 +1,179 @@
+/* The rows of a machine's file: key, field, unit; reading and writing go by them. */
+#include "bench/trial/machine.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/shared.h"
+#include "bench/base/text.h"
+
+/* `unit`: what 1 in the file is in the field. The network's keys are all there or none. */
+static const struct row {
+    const char *key;
+    size_t offset;
+    double unit;
+    bool may_be_zero, of_network;
+} rows[] = {
+    {"f32_tflop_per_s", offsetof(struct el_machine, f32_flops_per_s), 1e12, false, false},
+    {"f64_tflop_per_s", offsetof(struct el_machine, f64_flops_per_s), 1e12, false, false},
+    {"memory_gb_per_s", offsetof(struct el_machine, memory_bytes_per_s), 1e9, false, false},
+    {"copy_gb_per_s", offsetof(struct el_machine, copy_bytes_per_s), 1e9, false, false},
+    {"host_link_gb_per_s", offsetof(struct el_machine, host_link_bytes_per_s), 1e9, false, false},
+    {"link_gb_per_s", offsetof(struct el_machine, link_bytes_per_s), 1e9, false, false},
+    {"link_latency_us", offsetof(struct el_machine, link_latency_ns), 1e3, true, false},
+    {"kernel_launch_us", offsetof(struct el_machine, kernel_launch_ns), 1e3, true, false},
+    {"copy_launch_us", offsetof(struct el_machine, copy_launch_ns), 1e3, true, false},
+    {"collective_launch_us", offsetof(struct el_machine, collective_launch_ns), 1e3, true, false},
+    {"host_call_us", offsetof(struct el_machine, host_call_ns), 1e3, true, false},
+    {"network_gb_per_s", offsetof(struct el_machine, network_bytes_per_s), 1e9, false, true},
+    {"network_latency_us", offsetof(struct el_machine, network_latency_ns), 1e3, true, true},
+};
+enum { N_ROWS = sizeof rows / sizeof rows[0] };
+static const char HOSTS[] = "devices_per_host";
+
+static double *field(struct el_machine *machine, const struct row *row)
+{
+    return (double *)((char *)machine + row->offset);
+}
+
+static bool is_known(const char *key)
+{
+    for (int i = 0; i < N_ROWS; i++)
+        if (strcmp(rows[i].key, key) == 0) return true;
+    return !strcmp(key, "name") || !strcmp(key, "source") || !strcmp(key, HOSTS);
+}
+
+/* A key of ours in another unit: "f32_gflop_per_s", "link_latency_ns". */
+static const char *in_our_unit(const char *key)
+{
+    size_t length = strcspn(key, "_");
+    const char *second = key[length] ? strchr(key + length + 1, '_') : NULL;
+    if (second) length = (size_t)(second - key);
+    for (int pass = 0; pass < 2; pass++, length = strcspn(key, "_"))
+        for (int i = 0; i < N_ROWS; i++)
+            if (strncmp(rows[i].key, key, length + 1) == 0 && key[length] == '_') return rows[i].key;
+    return NULL;
+}
+
+static enum el_status check_keys(const char *path, json_t *object)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value)
+    {
+        if (is_known(key)) continue;
+        const char *ours = in_our_unit(key);
+        return ours ? el_fail(EL_ERR_INVALID,
+                              "--machine %s: unknown key '%.60s': did you mean '%s'? The unit is in the "
+                              "name",
+                              path, key, ours)
+                    : el_fail(EL_ERR_INVALID, "--machine %s: unknown key '%.60s': docs/comm.md lists the keys", path,
+                              key);
+    }
+    return EL_OK;
+}
+
+static enum el_status take_text(const char *path, const json_t *object, const char *key, char *to, size_t bytes)
+{
+    const char *text = el_json_text(object, key, NULL);
+    if (!text || !*text || strlen(text) >= bytes)
+        return el_fail(EL_ERR_INVALID, "--machine %s: '%s' must be a text of 1 to %zu characters", path, key,
+                       bytes - 1);
+    snprintf(to, bytes, "%s", text);
+    return EL_OK;
+}
+
+static enum el_status take_number(const char *path, const json_t *object, const struct row *row, double *to)
+{
+    const json_t *value = json_object_get(object, row->key);
+    double number = json_number_value(value);
+    if (!value) return el_fail(EL_ERR_INVALID, "--machine %s: '%s' is missing", path, row->key);
+    if (!json_is_number(value) || !(number > 0 || (number == 0 && row->may_be_zero)) || number > 1e9)
+        return el_fail(EL_ERR_INVALID, "--machine %s: '%s' must be a number %s 0, at most 1e9", path, row->key,
+                       row->may_be_zero ? "from" : "above");
+    *to = number * row->unit;
+    return EL_OK;
+}
+
+static enum el_status take(const char *path, json_t *object, struct el_machine *machine)
+{
+    const json_t *hosts = json_object_get(object, HOSTS);
+    bool network =
+        hosts || json_object_get(object, "network_gb_per_s") || json_object_get(object, "network_latency_us");
+    if (!json_is_object(object)) return el_fail(EL_ERR_INVALID, "--machine %s: is no object of JSON", path);
+    EL_TRY(check_keys(path, object));
+    EL_TRY(take_text(path, object, "name", machine->name, sizeof machine->name));
+    EL_TRY(take_text(path, object, "source", machine->source, sizeof machine->source));
+    for (int i = 0; i < N_ROWS; i++)
+        if (network || !rows[i].of_network) EL_TRY(take_number(path, object, &rows[i], field(machine, &rows[i])));
+    json_int_t devices = json_integer_value(hosts);
+    if (network && !(devices >= 1 && devices <= 4096))
+        return el_fail(EL_ERR_INVALID, "--machine %s: '%s' %s: with a network it says how many devices a host has",
+                       path, HOSTS, hosts ? "must be a whole number from 1 to 4096" : "is missing");
+    machine->devices_per_host = (int)devices;
+    return EL_OK;
+}
+
+/* A file of that name, else one of ours. */
+static bool find(const char *name, char path[2 * EL_PATH_BYTES])
+{
+    char file[EL_PATH_BYTES - 8], folder[EL_PATH_BYTES];
+    snprintf(path, 2 * EL_PATH_BYTES, "%s", name);
+    if (access(name, R_OK) == 0) return true;
+    snprintf(file, sizeof file, "%s.json", name);
+    if (strchr(name, '/') || !el_shared_folder("profiles/hardware", "hardware", file, folder)) return false;
+    snprintf(path, 2 * EL_PATH_BYTES, "%s/%s", folder, file);
+    return true;
+}
+
+enum el_status el_machine_read(const char *name, struct el_machine *machine_p)
+{
+    char path[2 * EL_PATH_BYTES];
+    struct el_machine machine = {.devices_per_host = 0};
+    json_error_t error;
+    *machine_p = el_machine_default;
+    if (!*name) return EL_OK;
+    if (!find(name, path))
+        return el_fail(EL_ERR_INVALID,
+                       "--machine %s: no such file, and no machine of that name: 'evenload machine' "
+                       "writes one, profiles/hardware has h100-sxm, a100-sxm, v100-sxm2 and v100-pcie",
+                       name);
+    json_t *object = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (!object) return el_fail(EL_ERR_INVALID, "--machine %s: line %d: %s", name, error.line, error.text);
+    enum el_status status = take(name, object, &machine);
+    json_decref(object);
+    if (status == EL_OK) *machine_p = machine;
+    return status;
+}
+
+json_t *el_machine_json(const struct el_machine *machine)
+{
+    struct el_machine copy = *machine;
+    json_t *object = json_object();
+    el_json_put_text(object, "name", machine->name);
+    el_json_put_text(object, "source", machine->source);
+    for (int i = 0; i < N_ROWS; i++)
+        if (machine->devices_per_host > 0 || !rows[i].of_network)
+            el_json_put_real(object, rows[i].key, *field(&copy, &rows[i]) / rows[i].unit);
+    if (machine->devices_per_host > 0) el_json_put(object, HOSTS, json_integer(machine->devices_per_host));
+    return object;
+}
+
+const char *el_machine_text(const json_t *machine, char text[EL_MACHINE_TEXT_BYTES])
+{
+    char f32[EL_FIGURE_BYTES], f64[EL_FIGURE_BYTES], memory[EL_FIGURE_BYTES], link[EL_FIGURE_BYTES];
+    double network = el_json_number(machine, "network_gb_per_s");
+    snprintf(text, EL_MACHINE_TEXT_BYTES, "machine %s: f32 %s TFLOP/s, f64 %s, memory %s GB/s, links %s GB/s",
+             el_json_text(machine, "name", "?"), el_text_figure(el_json_number(machine, "f32_tflop_per_s"), f32),
+             el_text_figure(el_json_number(machine, "f64_tflop_per_s"), f64),
+             el_text_figure(el_json_number(machine, "memory_gb_per_s"), memory),
+             el_text_figure(el_json_number(machine, "link_gb_per_s"), link));
+    if (network > 0)
+        el_text_append(text, EL_MACHINE_TEXT_BYTES, ", network %s GB/s between hosts of %.0f",
+                       el_text_figure(network, link), el_json_number(machine, HOSTS));
+    return text;
+}

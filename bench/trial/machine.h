@@ -1,0 +1,25 @@
+/* A machine as a file: what simulated devices stand for (runtime/device/machine.h). Units: in the file GB/s (1e9
+ * bytes), TFLOP/s and us, as its keys say.
+ *
+ *     el_machine_read("h100-sxm", &machine);      "" : the default; a file, or a name in profiles/hardware
+ *     el_machine_text(&machine, text, sizeof text)
+ */
+#ifndef EL_BENCH_MACHINE_H
+#define EL_BENCH_MACHINE_H
+
+#include <jansson.h>
+
+#include "runtime/base/status.h"
+#include "runtime/device/machine.h"
+
+enum { EL_MACHINE_TEXT_BYTES = 256 };
+
+/* Errors: EL_ERR_INVALID in one line: no such file or name, a key that is unknown or missing, a value that cannot be.
+ */
+enum el_status el_machine_read(const char *name, struct el_machine *machine_p);
+/* The object as in the file. New reference. */
+json_t *el_machine_json(const struct el_machine *machine);
+/* "default: 1 TFLOP/s (f64 1), memory 500 GB/s, links 20 GB/s; round numbers of no machine", of an object as above. */
+const char *el_machine_text(const json_t *machine, char text[EL_MACHINE_TEXT_BYTES]);
+
+#endif
