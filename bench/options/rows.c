@@ -399,7 +399,9 @@ static const struct el_option_row after_sizes[] = {
     {OUTPUT, "dry-run", NULL, AT(FLAG, dry_run), RUN | IMBALANCE,
      "print the predicted memory of each device, and with --costs the predicted step; run nothing", COMMON},
     {OUTPUT, "strict", NULL, AT(FLAG, strict), COMPARE | RUN | SCALE,
-     "exit status 1 if a trial is suspect or unchecked; results are written all the same", PER_RANK},
+     "exit status 1 if a trial is suspect, unchecked, or simulated from doubtful costs; results are written all the "
+     "same",
+     PER_RANK},
     {OUTPUT, "store", "DIR", AT(TEXT, store), BASELINE, "folder of the baseline store; it holds one folder per machine",
      DEFAULT("results/baseline"), COMMON},
     {OUTPUT, "force", NULL, AT(FLAG, force), BASELINE,

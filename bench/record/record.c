@@ -145,6 +145,7 @@ static json_t *config(const struct el_trial *trial)
     el_json_put_real(config, "comm_timeout_s", train->comm_timeout_s);
     el_json_put_text(config, "comm_check", train->comm_check ? "on" : "off");
     el_json_put_text(config, "costs", trial->costs);
+    el_json_put_text(config, "machine", trial->machine);
     el_json_put_text(config, "launcher", launchers[trial->launcher]);
     el_json_put(config, "record", json_boolean(trial->record));
     el_json_put_text(config, "control", controls[train->control]);

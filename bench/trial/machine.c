@@ -167,7 +167,7 @@ const char *el_machine_text(const json_t *machine, char text[EL_MACHINE_TEXT_BYT
 {
     char f32[EL_FIGURE_BYTES], f64[EL_FIGURE_BYTES], memory[EL_FIGURE_BYTES], link[EL_FIGURE_BYTES];
     double network = el_json_number(machine, "network_gb_per_s");
-    snprintf(text, EL_MACHINE_TEXT_BYTES, "machine %s: f32 %s TFLOP/s, f64 %s, memory %s GB/s, links %s GB/s",
+    snprintf(text, EL_MACHINE_TEXT_BYTES, "machine %s (f32 %s TFLOP/s, f64 %s, memory %s GB/s, links %s GB/s",
              el_json_text(machine, "name", "?"), el_text_figure(el_json_number(machine, "f32_tflop_per_s"), f32),
              el_text_figure(el_json_number(machine, "f64_tflop_per_s"), f64),
              el_text_figure(el_json_number(machine, "memory_gb_per_s"), memory),
@@ -175,5 +175,6 @@ const char *el_machine_text(const json_t *machine, char text[EL_MACHINE_TEXT_BYT
     if (network > 0)
         el_text_append(text, EL_MACHINE_TEXT_BYTES, ", network %s GB/s between hosts of %.0f",
                        el_text_figure(network, link), el_json_number(machine, HOSTS));
+    el_text_append(text, EL_MACHINE_TEXT_BYTES, ")");
     return text;
 }

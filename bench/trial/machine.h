@@ -19,7 +19,7 @@ enum { EL_MACHINE_TEXT_BYTES = 256 };
 enum el_status el_machine_read(const char *name, struct el_machine *machine_p);
 /* The object as in the file. New reference. */
 json_t *el_machine_json(const struct el_machine *machine);
-/* "default: 1 TFLOP/s (f64 1), memory 500 GB/s, links 20 GB/s; round numbers of no machine", of an object as above. */
+/* "machine default (f32 1.00 TFLOP/s, f64 1.00, memory 500 GB/s, links 20.0 GB/s)", of an object as above. */
 const char *el_machine_text(const json_t *machine, char text[EL_MACHINE_TEXT_BYTES]);
 
 #endif

@@ -24,12 +24,12 @@ void el_verdict_simulated(struct el_verdict_case *c)
     if (!prediction)
         el_verdict_say(c, "simulated: all times are virtual");
     else if (!el_json_text(prediction, "costs", NULL))
-        el_verdict_say(c, "simulated: all times are virtual, of %s",
+        el_verdict_say(c, "simulated: all times are virtual, by the rates of %s",
                        el_machine_text(json_object_get(prediction, "machine"), text));
     else
-        el_verdict_say(c, "simulated: all times are virtual, from --costs %.80s; what was not measured has %s",
-                       el_json_text(prediction, "costs", "?"),
-                       el_machine_text(json_object_get(prediction, "machine"), text));
+        el_verdict_say(
+            c, "simulated: all times are virtual, from --costs %.80s; what was not measured has the rates of %s",
+            el_json_text(prediction, "costs", "?"), el_machine_text(json_object_get(prediction, "machine"), text));
 }
 
 /* The first of the records for which `is` says so; how many there are in *n_p. */

@@ -164,7 +164,7 @@ size_t el_verdict_doubtful(const json_t *run, char *line, size_t bytes)
         reason = text;
     }
     if (simulated > 0)
-        word = simulated == doubtful ? "simulated from doubtful costs" : "doubtful";
+        word = simulated == doubtful ? "simulated, with doubts" : "doubtful";
     else if (unchecked > 0)
         word = unchecked == doubtful ? "unchecked" : "suspect or unchecked";
     if (bytes > 0) *line = '\0';

@@ -215,8 +215,8 @@ static void add_cost(struct el_costs *costs, const char *kernel, const char *nod
 static struct el_costs *make_costs(void)
 {
     struct el_costs *costs = calloc(1, sizeof *costs);
-    costs->rows[costs->n++] = (struct el_cost_row){"send", "direct", 1, {{1, 0}}};
-    costs->copy = (struct el_cost_row){"copy", "", 1, {{1, 0}}};
+    costs->rows[costs->n++] = (struct el_cost_row){.verb = "send", .algorithm = "direct", .n = 1, .points = {{1, 0}}};
+    costs->copy = (struct el_cost_row){.verb = "copy", .n = 1, .points = {{1, 0}}};
     for (int i = 1; i <= STAGES_MAX; i++) {
         char node[16];
         snprintf(node, sizeof node, i < STAGES_MAX ? "hidden%d" : "out", i);

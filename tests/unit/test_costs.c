@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "bench/trial/costs.h"
 #include "runtime/comm/rounds.h"
@@ -69,12 +70,11 @@ static const struct {
     int ranks;
     double us;
 } cases[] = {
-    {EL_COMM_RING, 1, 2, 140},     {EL_COMM_RING, 16, 2, 1640},  {EL_COMM_RING, 64, 2, 49640}, /* as measured */
-    {EL_COMM_RING, 4, 2, 440},     {EL_COMM_RING, 40, 2, 25640},                               /* between two sizes */
-    {EL_COMM_RING, 112, 2, 97640}, /* the last pair goes on */
-    {EL_COMM_RING, 0.25, 2, 140},  /* the first stands */
-    {EL_COMM_RING, 4, 4, 6 * 120}, /* six messages of 1 MiB, of which two ranks' 2 MiB had two */
-    {EL_COMM_PS, 16, 2, 4800},     {EL_COMM_PS, 8, 2, 2400},
+    {EL_COMM_RING, 1, 2, 140},       {EL_COMM_RING, 16, 2, 1640},  {EL_COMM_RING, 64, 2, 49640}, /* as measured */
+    {EL_COMM_RING, 4, 2, 440},       {EL_COMM_RING, 40, 2, 25640},                               /* between two sizes */
+    {EL_COMM_RING, 112, 2, 97640},   /* the last pair goes on */
+    {EL_COMM_RING, 0.25, 2, 54.574}, /* below the first: as the fitted line falls */
+    {EL_COMM_PS, 16, 2, 4800},       {EL_COMM_PS, 8, 2, 2400},
 };
 
 static void rounds_of_messages_have_measured_times(void **state)
@@ -100,6 +100,62 @@ static void rounds_of_messages_have_measured_times(void **state)
     assert_true(el_costs_ns(costs, &link, NULL) == 3e3);
     struct el_op_messages other = {.verb = "broadcast", .algorithm = "ps", .rounds = 1, .largest_bytes = 1 << 20};
     assert_true(el_costs_ns(costs, &other, NULL) == 150e3); /* and what was not measured at all the algorithm's */
+    free(costs);
+}
+
+/* Two ranks' curve, whose smaller messages fit into a cache, would have a ring of 64 faster than one of 4. */
+static void more_ranks_have_the_closed_form(void **state)
+{
+    (void)state;
+    static const int ranks[] = {3, 4, 8, 16, 64};
+    struct el_costs *costs;
+    double before_ns = 0;
+    write_record(record, 2);
+    assert_int_equal(el_costs_read(folder, NULL, &costs), EL_OK);
+    const struct el_cost_row *ring = &costs->rows[0];
+    assert_true(ring->ranks == 2 && ring->latency_ns > 0 && ring->ns_per_byte > 0);
+    for (size_t i = 0; i < sizeof ranks / sizeof ranks[0]; i++) {
+        struct el_op_messages messages = all_reduce(EL_COMM_RING, 192 * MIB, ranks[i]);
+        struct el_cost_basis basis;
+        double ns = el_costs_ns(costs, &messages, &basis), n = ranks[i];
+        double form_ns = 2 * (n - 1) * (ring->latency_ns + 192 * MIB / n * ring->ns_per_byte);
+        assert_true(basis.how & EL_COST_OTHER_RANKS && basis.ranks == 2);
+        if (!(fabs(ns / form_ns - 1) < 1e-6 && ns > before_ns)) fail_msg("%g ranks: %g ms", n, ns / 1e6);
+        before_ns = ns;
+    }
+    free(costs);
+}
+
+/* What a time rests on is told with it. */
+static void what_lies_outside_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        enum el_comm_algorithm algorithm;
+        double mib;
+        int ranks;
+        unsigned how;
+    } told[] = {{EL_COMM_RING, 4, 2, 0},
+                {EL_COMM_RING, 0.25, 2, EL_COST_OUTSIDE},
+                {EL_COMM_RING, 112, 2, EL_COST_OUTSIDE},
+                {EL_COMM_DIRECT, 4, 2, EL_COST_BORROWED},
+                {EL_COMM_RING, 8, 4, EL_COST_OTHER_RANKS}};
+    struct el_costs *costs;
+    write_record(record, 2);
+    assert_int_equal(el_costs_read(folder, NULL, &costs), EL_OK);
+    for (size_t i = 0; i < sizeof told / sizeof told[0]; i++) {
+        struct el_op_messages messages = all_reduce(told[i].algorithm, told[i].mib * MIB, told[i].ranks);
+        struct el_cost_basis basis;
+        el_costs_ns(costs, &messages, &basis);
+        if (basis.how != told[i].how) fail_msg("case %zu: %u, not %u", i, basis.how, told[i].how);
+    }
+    struct el_cost_use use = {.all_ns = 0};
+    struct el_op_info op = {.label = "all_reduce", .messages = all_reduce(EL_COMM_RING, 4 * MIB, 4)};
+    const struct el_cost_basis basis = {.how = EL_COST_OUTSIDE | EL_COST_OTHER_RANKS, .ranks = 2};
+    el_cost_use_add(&use, &op, 1000, &basis);
+    el_cost_use_add(&use, &op, 500, &(struct el_cost_basis){.how = 0});
+    assert_true(use.all_ns == 1500 && use.shares[0].ns == 1000 && use.shares[1].ranks == 4 && use.shares[2].ns == 0);
+    assert_string_equal(use.shares[1].label, "all_reduce");
     free(costs);
 }
 
@@ -307,6 +363,55 @@ static void ops_beside_others_are_apart(void **state)
     assert_non_null(strstr(el_error_message(), "with --beside 2, another record with --beside 1"));
 }
 
+/* Three launches of 1, 2 and 4 ms: each draw is one of them, the same ones each time, and together they are several. */
+static void draws_are_launches(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{'schema': 2, 'trials': [{'id': 'ab', 'verdict': 'suspect', 'warnings': ['devices share a core'], "
+        "'mode': 'single', 'status': 'ok', 'model': 'linear', 'dtype': 'f32', 'optimizer': 'sgd', 'param_bytes': 440, "
+        "'repeats': [{'repeat': 0, 'status': 'ok'}, {'repeat': 1, 'status': 'ok'}, {'repeat': 2, 'status': 'ok'}, "
+        "{'repeat': 3, 'status': 'failed'}], 'per_device': [{'ops': [{'op': 'linear_forward out', 'phase': 'forward', "
+        "'count': 1, 'bytes': 1000, 'ms': 2.33}]}]}]}";
+    enum { DRAWS = 20 };
+    struct el_train_config config = linear();
+    struct el_cost_set set, again;
+    char at[96];
+    int seen[5] = {0};
+    write_run(text, "", "");
+    snprintf(at, sizeof at, "%s/repeats", run_folder);
+    assert_int_equal(mkdir(at, 0700), 0);
+    for (int k = 0; k < 3; k++) {
+        snprintf(at, sizeof at, "%s/repeats/ab-%d.json", run_folder, k);
+        FILE *file = fopen(at, "w");
+        assert_non_null(file);
+        fprintf(file,
+                "{\"members\": [{\"ops\": [{\"op\": \"linear_forward out\", \"phase\": \"forward\", \"count\": 1, "
+                "\"bytes\": 1000, \"ms\": %d}]}]}",
+                1 << k);
+        fclose(file);
+    }
+    assert_int_equal(el_cost_set_read(run_folder, &config, DRAWS, &set), EL_OK);
+    assert_int_equal(el_cost_set_read(run_folder, &config, DRAWS, &again), EL_OK);
+    assert_int_equal(set.n_launches, 3);
+    assert_true(set.costs[0].ops[0].points[0].ns == 2.33e6);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(set.records, 0), "verdict")), "suspect");
+    for (int d = 1; d <= DRAWS; d++) {
+        double ms = set.costs[d].ops[0].points[0].ns / 1e6;
+        assert_true((ms == 1 || ms == 2 || ms == 4) && again.costs[d].ops[0].points[0].ns == ms * 1e6);
+        seen[(int)ms]++;
+    }
+    assert_true(seen[1] > 0 && seen[2] > 0 && seen[4] > 0);
+    el_cost_set_free(&set);
+    el_cost_set_free(&again);
+    for (int k = 0; k < 3; k++) {
+        snprintf(at, sizeof at, "%s/repeats/ab-%d.json", run_folder, k);
+        remove(at);
+    }
+    snprintf(at, sizeof at, "%s/repeats", run_folder);
+    assert_int_equal(remove(at), 0);
+}
+
 /* Three host calls of 500 us, and behind the first a ring of 140 us. */
 static void communication_takes_its_core(void **state)
 {
@@ -388,6 +493,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounds_of_messages_have_measured_times),
+        cmocka_unit_test(more_ranks_have_the_closed_form),
+        cmocka_unit_test(what_lies_outside_is_told),
+        cmocka_unit_test(draws_are_launches),
         cmocka_unit_test(simulated_devices_take_them),
         cmocka_unit_test(other_folders_are_refused),
         cmocka_unit_test(ops_have_measured_times),

@@ -196,6 +196,26 @@ static const struct {
     {"unattributed", "cpu:0 holds 8.0 MiB that no tag accounts for, 20 %", .plant = plant_untagged},
     {"injected", "--inject delay=1:20", .path = "0.injected", .value = "\"delay=1:20\""},
     {"unsettled", "in 3 of 5 repeats", .plant = plant_restless},
+    {"costs_suspect", "1 record of --costs is suspect; s64: devices share a core", .path = "0.prediction",
+     .value = "{\"records\": [{\"dir\": \"wire\", \"verdict\": null}, {\"dir\": \"s64\", \"verdict\": "
+              "\"suspect\", \"reason\": \"devices share a core\"}]}"},
+    {"costs_others", "--costs wire was measured beside other work, which had up to 41 %", .path = "0.prediction",
+     .value = "{\"records\": [{\"dir\": \"wire\", \"others_pct\": 41.2}]}"},
+    {"costs_beside", "b64 was measured beside 1 device, and here 4 devices work: record single with --beside 3",
+     .path = "0.prediction",
+     .value = "{\"devices\": 4, \"records\": [{\"dir\": \"s64\", \"beside\": 0}, {\"dir\": \"b64\", \"beside\": 1}]}"},
+    {"costs_sizes", "25 % of the predicted time is of sizes outside those of --costs", .path = "0.prediction",
+     .value = "{\"all_ms\": 8.0, \"outside\": {\"ms\": 2.0, \"op\": \"copy\", \"bytes\": 512, \"low_bytes\": 1024, "
+              "\"high_bytes\": 2048}}"},
+    {"costs_ranks", "'all_reduce' of 64 ranks was measured with 2: its time is the algorithm's closed form",
+     .path = "0.prediction",
+     .value = "{\"all_ms\": 8.0, \"other_ranks\": {\"ms\": 0.01, \"op\": \"all_reduce\", \"ranks\": 64, "
+              "\"measured_ranks\": 2}}"},
+    {"costs_borrowed", "by others' times: 'broadcast'", .path = "0.prediction",
+     .value = "{\"all_ms\": 8.0, \"borrowed\": {\"ms\": 0.1, \"op\": \"broadcast\"}}"},
+    {"costs_rates", "12 % of the predicted time was not measured, and has the machine's rates: 'load'",
+     .path = "0.prediction",
+     .value = "{\"costs\": \"wire\", \"all_ms\": 8.0, \"by_rates\": {\"ms\": 1.0, \"op\": \"load\"}}"},
 };
 enum { N_PLANTED = sizeof planted / sizeof planted[0] };
 
@@ -353,18 +373,29 @@ static void waiting_for_ones_own_ranks_is_not_others(void **state)
     is_verdict(repeats, "suspect", "[\"shared_core\"]", "devices share a core");
 }
 
-static void simulated_is_said_and_not_suspect(void **state)
+/* A simulated trial is never valid; it is doubtful where more than that it is simulated was found. */
+static void simulated_is_a_verdict(void **state)
 {
     (void)state;
-    json_t *repeats = clean();
+    char line[512];
+    json_t *repeats = clean(), *trials = json_array(), *run = json_pack("{s:o}", "trials", trials);
     for (size_t k = REPEATS - 1; k > 0; k--) json_array_remove(repeats, k);
     json_array_clear(el_json_at(repeats, "0.step_ms"));
     set(repeats, 0, "", "simulated", json_true());
-    json_t *trial = judge(repeats);
-    assert_string_equal(el_json_text(trial, "verdict", ""), "valid");
-    assert_string_equal(el_json_text(trial, "warning_rules.0", ""), "simulated");
-    assert_int_equal(json_array_size(json_object_get(trial, "warnings")), 1);
-    json_decref(trial);
+    is_verdict(json_deep_copy(repeats), "simulated", "[\"simulated\"]", "all times are virtual");
+    json_array_append_new(trials, judge(json_deep_copy(repeats)));
+    assert_int_equal(el_verdict_doubtful(run, line, sizeof line), 0);
+    json_t *machine = json_pack("{s:s, s:f, s:f, s:f, s:f}", "name", "X", "f32_tflop_per_s", 2.0, "f64_tflop_per_s",
+                                1.0, "memory_gb_per_s", 500.0, "link_gb_per_s", 20.0);
+    set(repeats, 0, "", "prediction", json_pack("{s:o}", "machine", machine));
+    is_verdict(json_deep_copy(repeats), "simulated", "[\"simulated\"]",
+               "by the rates of machine X (f32 2.00 TFLOP/s, f64 1.00, memory 500 GB/s, links 20.0 GB/s)");
+    set(repeats, 0, "", "injected", json_string("delay=1:20"));
+    json_array_append_new(trials, judge(json_deep_copy(repeats)));
+    assert_int_equal(el_verdict_doubtful(run, line, sizeof line), 1);
+    assert_non_null(strstr(line, "1 of 2 trials is simulated"));
+    is_verdict(repeats, "simulated", "[\"injected\",\"simulated\"]", "--inject");
+    json_decref(run);
 }
 
 static void the_line_names_number_and_commonest_reason(void **state)
@@ -418,7 +449,7 @@ int main(void)
         cmocka_unit_test(sums_that_round_otherwise_are_no_ground_for_suspicion),
         cmocka_unit_test(short_windows_are_taken_together),
         cmocka_unit_test(waiting_for_ones_own_ranks_is_not_others),
-        cmocka_unit_test(simulated_is_said_and_not_suspect),
+        cmocka_unit_test(simulated_is_a_verdict),
         cmocka_unit_test(the_line_names_number_and_commonest_reason),
         cmocka_unit_test(the_page_has_the_rules),
     };
