@@ -1,20 +1,20 @@
 /* `evenload report DIR`: the run as one page, from its files alone. What is on it is page.h's business. */
+#include <string.h>
 #include <unistd.h>
 
 #include "bench/base/io.h"
 #include "bench/base/text.h"
 #include "bench/commands.h"
-#include "bench/explain/explain.h"
 #include "bench/page/page.h"
+#include "bench/page/printed.h"
 #include "bench/plot/plot.h"
 
-/* Pictures are drawn where there are none yet; without gnuplot the page has tables alone. */
-static void draw_missing(const char *dir)
+/* A record's pictures are drawn where there are none yet; without gnuplot the page has tables alone. */
+static void draw_missing(const struct el_printed_kind *kind, const char *dir)
 {
     char picture[EL_PATH_BYTES + 32];
-    snprintf(picture, sizeof picture, "%s/plots/explain.svg", dir);
-    if (access(picture, R_OK) == 0) return;
-    snprintf(picture, sizeof picture, "%s/plots/memory.svg", dir);
+    if (kind && strcmp(kind->file, "results.json") != 0) return;
+    snprintf(picture, sizeof picture, "%s/plots/%s.svg", dir, kind ? kind->pictures[0] : "memory");
     if (access(picture, R_OK) != 0) el_say_not_drawn(el_plot_run(dir, false, NULL), stdout);
 }
 
@@ -39,7 +39,7 @@ static enum el_status write_pages(const struct pages *pages, const char *markdow
 {
     char path[EL_PATH_BYTES + 32];
     snprintf(path, sizeof path, "%s/report.html", pages->dir);
-    draw_missing(pages->dir);
+    draw_missing(el_printed_kind(pages->run), pages->dir);
     EL_TRY(el_write_file(path, write_html, pages));
     el_text_line(stdout, "%s    (one file: open it in a browser, send it, attach it)", path);
     if (!markdown[0]) return EL_OK;
@@ -48,18 +48,11 @@ static enum el_status write_pages(const struct pages *pages, const char *markdow
     return EL_OK;
 }
 
-/* A run's document; of a folder of `explain` one without trials that has what it found. */
 static enum el_status read_folder(const struct el_options *options, json_t **run_p)
 {
-    char path[EL_PATH_BYTES + 16];
-    json_t *explained, *environment;
-    snprintf(path, sizeof path, "%s/explain.json", options->dir);
-    if (access(path, F_OK) != 0) return el_read_records("report", options, run_p);
     EL_TRY(el_options_check_records_alone("report", options));
-    EL_TRY(el_explain_read(path, &explained));
-    environment = json_object_get(explained, "environment");
-    *run_p = json_pack("{s:o, s:O?, s:[]}", "explained", explained, "environment", environment, "trials");
-    return *run_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for the page's document");
+    EL_TRY(el_printed_read(options->dir, run_p));
+    return *run_p ? EL_OK : el_read_records("report", options, run_p);
 }
 
 enum el_status el_cmd_report(struct el_options *options, int *exit_status_p)

@@ -8,6 +8,7 @@
 #include "bench/base/text.h"
 #include "bench/campaign/follow.h"
 #include "bench/commands.h"
+#include "bench/machine/environment.h"
 #include "bench/trial/inject.h"
 #include "bench/verify/verify.h"
 #include "runtime/base/clock.h"
@@ -88,21 +89,20 @@ static enum el_status show(const struct el_options *options, const struct el_sto
 {
     size_t failed = el_verify_count(cells, "failed"), ok = el_verify_count(cells, "ok");
     char path[EL_PATH_BYTES];
-    json_t *document = json_pack("{s:b, s:I, s:I, s:I, s:b, s:f, s:O}", "passed", (int)(failed == 0), "checks",
+    json_t *document = json_pack("{s:b, s:I, s:I, s:I, s:b, s:f, s:o, s:O}", "passed", (int)(failed == 0), "checks",
                                  (json_int_t)(ok + failed), "failed", (json_int_t)failed, "unserved",
                                  (json_int_t)el_verify_count(cells, "unserved"), "quick", (int)options->quick,
-                                 "seconds", seconds, "cells", cells);
+                                 "seconds", seconds, "environment", el_environment(), "cells", cells);
     el_store_path(store, path, "verify.json");
     enum el_status status = el_write_json(document, path);
     if (status == EL_OK && options->json) status = el_print_json(document, stdout);
+    if (status == EL_OK && !options->json) {
+        el_verify_print(cells, stdout);
+        el_verify_say(document, stdout);
+        fputs(".\n", stdout);
+    }
     json_decref(document);
     if (status != EL_OK || options->json) return status;
-    el_verify_print(cells, stdout);
-    if (failed)
-        printf("%zu of %zu checks failed, in %.0f s: figures of the modes above must not be believed.\n", failed,
-               ok + failed, seconds);
-    else
-        printf("All %zu checks passed, in %.0f s.\n", ok, seconds);
     el_text_line(stdout, "%s", path);
     printf("\nNext: %s %s\n", el_program_word(),
            failed           ? "devices    (what this build found; the cells' commands are in the file above)"

@@ -18,7 +18,13 @@ static enum el_status save(const struct el_options *options, const struct el_sto
     EL_TRY(el_store_save_run(store, document));
     el_store_discard(store); /* empty folders; from here on a signal may end us */
     el_watch_release_signals(watch);
-    if (!options->quiet) el_watch_print(document, store->dir, stderr);
+    if (!options->quiet) {
+        fputc('\n', stderr);
+        el_watch_print(document, stderr);
+        fputc('\n', stderr);
+        el_text_line(stderr, "%s/results.json", store->dir);
+        el_text_line(stderr, "%s/trials.csv", store->dir);
+    }
     if (options->plot) {
         FILE *messages = options->quiet ? NULL : stderr;
         el_say_not_drawn(el_plot_run(store->dir, false, messages), messages);

@@ -42,7 +42,7 @@ enum el_status el_takes_place(const struct el_options *options, struct el_launch
 /* Folders of commands that make no trials say which one made them. */
 static enum el_status check_has_trials(const char *command, const char *dir)
 {
-    static const char *const others[] = {"comm", "explain", "data", "regress"};
+    static const char *const others[] = {"comm", "explain", "data", "regress", "verify"};
     char path[EL_PATH_BYTES + 16];
     snprintf(path, sizeof path, "%s/results.json", dir);
     bool is_run = access(path, F_OK) == 0;
@@ -50,9 +50,8 @@ static enum el_status check_has_trials(const char *command, const char *dir)
         snprintf(path, sizeof path, "%s/%s.json", dir, others[i]);
         if (access(path, F_OK) == 0)
             return el_fail(EL_ERR_INVALID,
-                           "%s is a folder of 'evenload %s': %s reads those of run, compare, scale, "
-                           "imbalance%s",
-                           dir, others[i], command, strcmp(command, "report") ? " and data" : ", data and explain");
+                           "%s is a folder of 'evenload %s': %s reads those of run, compare, scale, imbalance and data",
+                           dir, others[i], command);
     }
     return EL_OK;
 }

@@ -17,6 +17,9 @@ static const struct {
     {"accuracy", "Accuracy on held-out samples against seconds of training."},
     {"loading", "When each batch was made and taken, without workers and with them."},
     {"explain", "From one step to another, part by part; whiskers: 95 % intervals; pale: 0 is in it."},
+    {"comm", "Bus bandwidth at each size, as nccl-tests defines it, beside that of a plain copy."},
+    {"p2p", "Bandwidth and latency between each two ranks."},
+    {"watch", "Memory and CPU time of each process over time."},
     {"scale", "Speed-up and efficiency against one device, with 95 % intervals."},
     /* trials */
     {"mode", "How training is spread over devices; 'evenload modes' says what each does."},

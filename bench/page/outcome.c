@@ -6,6 +6,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/page/html.h"
+#include "bench/page/printed.h"
 #include "bench/report/report.h"
 #include "bench/report/row_names.h"
 
@@ -23,7 +24,7 @@ static char *printed(const json_t *run, void (*write)(const json_t *run, FILE *o
 
 static void write_sentences(const json_t *run, FILE *out)
 {
-    if (json_object_get(run, "explained")) return; /* its text has them */
+    if (el_printed_kind(run)) return; /* its text has them */
     el_report_sentences(run, out);
 }
 
@@ -54,12 +55,11 @@ static void write_verdict(const json_t *run, FILE *out)
     const json_t *trials = json_object_get(run, "trials"), *trial;
     size_t n = json_array_size(trials), i;
     const char *between = ": ";
-    const json_t *explained = json_object_get(run, "explained");
-    if (el_json_is(explained, "kind", "difference"))
-        fputs("Two records, and what lies between their steps", out);
-    else if (explained)
-        fputs("What makes dp slower than ddp, cause by cause", out);
-    if (explained) return;
+    const struct el_printed_kind *kind = el_printed_kind(run);
+    if (kind) {
+        kind->verdict(json_object_get(run, "printed"), out);
+        return;
+    }
     fprintf(out, "%zu trial%s", n, n == 1 ? "" : "s");
     for (size_t v = 0; v < sizeof verdicts / sizeof verdicts[0]; v++) {
         size_t count = 0;

@@ -10,12 +10,11 @@
 #include "bench/base/escape.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
-#include "bench/explain/difference.h"
-#include "bench/explain/explain.h"
 #include "bench/page/again.h"
 #include "bench/page/html.h"
 #include "bench/page/meanings.h"
 #include "bench/page/outcome.h"
+#include "bench/page/printed.h"
 #include "bench/plot/plot.h"
 #include "bench/report/report.h"
 #include "bench/report/row_names.h"
@@ -172,7 +171,8 @@ static void put_picture(struct page *page, const char *name)
     const char *why = el_html_picture(page->out, path, name, &page->room);
     fputs("<figcaption>", page->out);
     if (why) fprintf(page->out, "%s ", why);
-    el_html_text(page->out, el_page_meaning(name));
+    const char *means = el_page_meaning(name);
+    if (means) el_html_text(page->out, means);
     fputs("</figcaption>\n</figure>\n", page->out);
 }
 
@@ -217,26 +217,12 @@ static void put_section(struct page *page, const struct section *section)
     json_decref(rows);
 }
 
-/* What `explain` found, as it prints it; to be freed. A folder of its own has nothing else. */
-static char *explained_text(const json_t *explained)
+/* What the command printed, and its figures. */
+static void put_printed(struct page *page, const struct el_printed_kind *kind)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *memory = open_memstream(&text, &bytes);
-    if (!memory) return NULL;
-    if (el_json_is(explained, "kind", "difference"))
-        el_difference_print(explained, memory);
-    else
-        el_explain_print(explained, memory);
-    fclose(memory);
-    return text;
-}
-
-static void put_explained(struct page *page, const json_t *explained)
-{
-    char *text = explained_text(explained), *rest = text, *line;
-    fputs("<section id=\"explained\">\n<h2>From one step to the other</h2>\n", page->out);
-    put_picture(page, "explain");
+    char *text = el_printed_text(page->run), *rest = text, *line;
+    fprintf(page->out, "<section id=\"printed\">\n<h2>%s</h2>\n", kind->heading);
+    for (int i = 0; kind->pictures[i]; i++) put_picture(page, kind->pictures[i]);
     fputs("<pre>", page->out);
     while ((line = strsep(&rest, "\n")) != NULL) {
         el_html_text(page->out, line);
@@ -285,28 +271,35 @@ static void put_body(struct page *page, const char *title, const struct el_outco
     fputs("</style>\n</head>\n<body>\n<main>\n<h1>", page->out);
     el_html_text(page->out, title);
     fputs("</h1>\n<p class=\"when\">", page->out);
+    const char *between = "";
     for (int i = 0; i < 3; i++) {
-        fputs(i == 0 ? "" : i == 1 ? ", " : ", evenload ", page->out);
-        el_html_text(page->out, el_json_text(page->run, when[i], "?"));
+        const char *text = el_json_text(page->run, when[i], NULL);
+        if (!text) continue;
+        fprintf(page->out, "%s%s", between, i == 2 ? "evenload " : "");
+        el_html_text(page->out, text);
+        between = ", ";
     }
     fputs("</p>\n", page->out);
     el_outcome_html(outcome, page->out);
-    const json_t *explained = json_object_get(page->run, "explained");
-    for (int i = 0; i < N_SECTIONS && !explained; i++) put_section(page, &sections[i]);
-    if (explained) put_explained(page, explained);
+    const struct el_printed_kind *kind = el_printed_kind(page->run);
+    for (int i = 0; i < N_SECTIONS && !kind; i++) put_section(page, &sections[i]);
+    if (kind) put_printed(page, kind);
     put_environment(page->out, json_object_get(page->run, "environment"));
-    fputs("<footer>The plots again: <code>evenload plot ", page->out);
-    el_html_text(page->out, page->dir);
-    fprintf(page->out, "</code>. The figures lie beside this page, in %s.</footer>\n</main>\n<script>\n",
-            explained ? "explain.json" : "results.json, trials.csv and devices.csv");
+    fputs("<footer>", page->out);
+    if (!kind || kind->pictures[0]) {
+        fputs("The plots again: <code>evenload plot ", page->out);
+        el_html_text(page->out, page->dir);
+        fputs("</code>. ", page->out);
+    }
+    fprintf(page->out, "The figures lie beside this page, in %s.</footer>\n</main>\n<script>\n",
+            kind ? kind->file : "results.json, trials.csv and devices.csv");
 }
 
 static void page_title(const struct page *page, char title[EL_TITLE_BYTES])
 {
-    const json_t *explained = json_object_get(page->run, "explained");
-    if (explained)
-        snprintf(title, EL_TITLE_BYTES, "%s, batch %.0f", el_json_text(explained, "model", "?"),
-                 el_json_number(explained, "global_batch"));
+    const struct el_printed_kind *kind = el_printed_kind(page->run);
+    if (kind)
+        kind->title(json_object_get(page->run, "printed"), title);
     else
         el_data_title(page->trials, title);
 }
@@ -350,12 +343,13 @@ enum el_status el_page_markdown(const json_t *run, FILE *out)
     json_t *rows = measured(&page);
     enum el_status status = el_outcome_of(run, &outcome);
     if (status == EL_OK) {
-        const json_t *explained = json_object_get(run, "explained");
-        char *text = explained ? explained_text(explained) : NULL;
+        char *text = el_printed_kind(run) ? el_printed_text(run) : NULL;
         page_title(&page, title);
         fputs("### evenload: ", out);
         el_escape_markdown(title, out);
-        fprintf(out, "\n\n%s\n\n", outcome.verdict);
+        fputs("\n\n", out);
+        el_escape_markdown(outcome.verdict, out);
+        fputs("\n\n", out);
         el_markdown_list(out, outcome.sentences, '*');
         if (text) el_markdown_block(out, text);
         if (!text) el_markdown_table(out, el_report_trial_columns, rows, page.trials);

@@ -41,6 +41,10 @@ void el_answer_print_next(const struct el_options *options, const struct el_regr
 
 /* All of it, with every sample: docs/regress.md has the fields. New reference. */
 json_t *el_answer_json(const struct el_regress_set *set);
+/* The record, regress.json, and what el_answer_print made of it (answer_read.c). Errors: EL_ERR_INVALID. New reference.
+ */
+enum el_status el_answer_read(const char *path, json_t **document_p);
+void el_answer_print_document(const json_t *document, FILE *out);
 /* JUnit: a case a cell; a regression fails, an inconclusive one is skipped, what cannot be read is an error. */
 enum el_status el_answer_write_junit(const struct el_regress_set *set, const char *path);
 /* A table of GitHub's and GitLab's Markdown: appended where the path is $GITHUB_STEP_SUMMARY's, which others write to.

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/table.h"
 #include "bench/base/text.h"
@@ -164,4 +165,28 @@ void el_verify_print(const json_t *cells, FILE *out)
     fputc('\n', out);
     print_backend(cells, "cpu", out);
     print_backend(cells, "cuda", out);
+}
+
+void el_verify_say(const json_t *document, FILE *out)
+{
+    double failed = el_json_number(document, "failed"), checks = el_json_number(document, "checks");
+    double seconds = el_json_number(document, "seconds");
+    if (failed > 0)
+        fprintf(out, "%.0f of %.0f checks failed, in %.0f s: figures of the modes above must not be believed", failed,
+                checks, seconds);
+    else
+        fprintf(out, "All %.0f checks passed, in %.0f s", checks, seconds);
+}
+
+enum el_status el_verify_read(const char *path, json_t **document_p)
+{
+    json_t *document;
+    EL_TRY(el_read_json(path, &document));
+    if (json_is_array(json_object_get(document, "cells")) && json_is_integer(json_object_get(document, "checks"))) {
+        el_json_printable(document);
+        *document_p = document;
+        return EL_OK;
+    }
+    json_decref(document);
+    return el_fail(EL_ERR_INVALID, "%s is nothing that 'evenload verify' wrote", path);
 }

@@ -55,5 +55,9 @@ void el_verify_judge(json_t *cells);
 size_t el_verify_count(const json_t *cells, const char *status); /* "ok", "failed" or "unserved" */
 /* What failed first, then a line a mode and model. */
 void el_verify_print(const json_t *cells, FILE *out);
+/* Of verify.json: "All 360 checks passed, in 9 s", without a full stop or an end of the line. */
+void el_verify_say(const json_t *document, FILE *out);
+/* Errors: EL_ERR_INVALID: not verify.json. New reference. */
+enum el_status el_verify_read(const char *path, json_t **document_p);
 
 #endif

@@ -4,7 +4,7 @@
  *     el_watch_run(watch, wait_all);                     until it ends
  *     document = el_watch_record(watch, words);          the content of results.json (watch_record.c)
  *     el_watch_release_signals(watch);                   once the command has ended: they act on us again
- *     el_watch_print(document, dir, file);               the tables, from the document (watch_report.c)
+ *     el_watch_print(document, file);                    the tables, from the document (watch_report.c)
  *     el_watch_end(watch);
  *
  * Four activities, each with its own interval: finding new processes, their CPU time and memory, their Pss, and the
@@ -127,6 +127,6 @@ void el_watch_peers_free(struct el_watch_peers *peers);
 /* A run's document; `words`: the evenload command that made it. New reference; NULL without memory. */
 json_t *el_watch_record(const struct el_watching *watch, const char *words);
 /* Tables and sentences, from the document alone. */
-void el_watch_print(const json_t *document, const char *dir, FILE *out);
+void el_watch_print(const json_t *document, FILE *out);
 
 #endif

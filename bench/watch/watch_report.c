@@ -269,7 +269,6 @@ static void put_head(const json_t *trial, const json_t *watch, FILE *out)
     char lived[EL_FIGURE_BYTES], peak[EL_FIGURE_BYTES], cpu[EL_FIGURE_BYTES];
     size_t n = json_array_size(json_object_get(watch, "processes"));
     const char *command = el_json_text(trial, "model", "?"), *slash = strrchr(command, '/');
-    fputc('\n', out);
     el_text_say("", "  ", EL_WATCH_LINE_COLUMNS, out,
                 "%.24s: %s s, exit status %.0f; %zu process%s, at most %s MiB in total (shared pages counted in each), "
                 "%s s of CPU time",
@@ -279,7 +278,7 @@ static void put_head(const json_t *trial, const json_t *watch, FILE *out)
     fputc('\n', out);
 }
 
-void el_watch_print(const json_t *document, const char *dir, FILE *out)
+void el_watch_print(const json_t *document, FILE *out)
 {
     const json_t *trial = json_array_get(json_object_get(document, "trials"), 0);
     const json_t *watch = json_object_get(document, "watch");
@@ -295,7 +294,4 @@ void el_watch_print(const json_t *document, const char *dir, FILE *out)
     say_left(watch, out);
     say_cost(watch, out);
     if (*gpu_reason) SAY(out, "No GPU was sampled: %s.", gpu_reason);
-    fputc('\n', out);
-    el_text_line(out, "%s/results.json", dir);
-    el_text_line(out, "%s/trials.csv", dir);
 }

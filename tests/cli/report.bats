@@ -153,7 +153,7 @@ PYTHON
     mkdir empty
     refuses "empty/results.json: No such file" "$EVENLOAD" report empty
     echo '{}' >empty/comm.json
-    refuses "empty is a folder of 'evenload comm': report reads those of run, compare, scale, imbalance, data and explain" "$EVENLOAD" report empty
+    refuses "empty/comm.json: not a record of 'evenload comm' that this version reads" "$EVENLOAD" report empty
     cp -r "$REFERENCE" r
     mkdir r/report.html
     refuses "r/report.html could not be written: Is a directory" "$EVENLOAD" report r
@@ -208,4 +208,22 @@ HTML
     run --separate-stderr "$EVENLOAD" report two --markdown two.md
     [[ $status -eq 0 ]] || show
     grep -q "From A to B: textcnn, batch 64" two/report.html && grep -q "^compute " two.md
+}
+
+# What each command prints, and its figures, on a page that needs nothing beside it.
+@test "folders of comm, regress and watch have pages too" {
+    local folder
+    "$EVENLOAD" comm all_reduce --devices 2 -e 1K --out comm >comm.txt
+    "$EVENLOAD" regress --ab 'echo a 1.0 s; echo b 5 MiB' 'echo a 1.1 s; echo b 5 MiB' --blocks 3 --out regress >regress.txt 2>err || [[ $? == 3 ]]
+    "$EVENLOAD" watch --no-plot --out watch -- true 2>watch.txt
+    for folder in comm regress watch; do
+        run --separate-stderr "$EVENLOAD" report "$folder" --markdown "$folder.md"
+        [[ $status -eq 0 && $output == *"$folder/report.html "*"$folder.md" && -z $stderr ]] || show
+        parsed "$folder/report.html" "$folder" >page || show
+        # each line of the table and of the sentences is what the command printed
+        sed -n '/^```$/,/^```$/p' "$folder.md" | sed '1d;$d' >printed.txt
+        [[ -s printed.txt ]] && ! grep -vxFf "$folder.txt" printed.txt || { echo "$folder" && show; }
+    done
+    grep -q "^Inconclusive: 1 of 2 cells" regress.md && grep -q "^Exit status 0" watch.md
+    grep -q "all data were right" comm/report.html
 }

@@ -40,5 +40,7 @@ END
     run --separate-stderr "$EVENLOAD" verify --quick --launcher own --quiet --timeout 0.1 --modes ddp --inject delay=1:50 --out v
     [[ $status -eq 1 && $output == *"FAILED "*"the job ended at [cpu, 1 process: cell "*"--timeout"* ]] || show
     [[ $("$EVENLOAD" verify --quick --launcher own --quiet --modes single --json --out j) == "$(cat j/verify.json)" ]]
+    "$EVENLOAD" report j --markdown j.md >/dev/null
+    grep -q "^All [0-9]* checks passed" j.md && grep -q "^single  *mlp " j.md && grep -q "<h2>Every mode and model</h2>" j/report.html
     refuses "unknown mode 'dpp'" "$EVENLOAD" verify --modes dpp
 }

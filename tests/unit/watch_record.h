@@ -14,7 +14,7 @@ static inline double number(const json_t *document, const char *path)
 
 static inline void print_watch(const json_t *document, FILE *out)
 {
-    el_watch_print(document, "DIR", out);
+    el_watch_print(document, out);
 }
 
 /* The tables, in the width they have to keep; to be freed. */

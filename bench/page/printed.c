@@ -1,0 +1,162 @@
+/* A row for each command whose folder has a document of its own instead of trials. */
+#include "bench/page/printed.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
+#include "bench/comm/wire.h"
+#include "bench/explain/difference.h"
+#include "bench/explain/explain.h"
+#include "bench/record/record.h"
+#include "bench/regress/answer.h"
+#include "bench/verify/verify.h"
+#include "bench/watch/watch.h"
+
+/* ---- explain ---- */
+
+static bool is_difference(const json_t *document)
+{
+    return el_json_is(document, "kind", "difference");
+}
+
+static void explain_title(const json_t *document, char title[EL_TITLE_BYTES])
+{
+    snprintf(title, EL_TITLE_BYTES, "%s, batch %.0f", el_json_text(document, "model", "?"),
+             el_json_number(document, "global_batch"));
+}
+
+static void explain_verdict(const json_t *document, FILE *out)
+{
+    fputs(is_difference(document) ? "Two records, and what lies between their steps"
+                                  : "What makes dp slower than ddp, cause by cause",
+          out);
+}
+
+static void explain_print(const json_t *document, FILE *out)
+{
+    if (is_difference(document))
+        el_difference_print(document, out);
+    else
+        el_explain_print(document, out);
+}
+
+/* ---- comm ---- */
+
+static void comm_title(const json_t *document, char title[EL_TITLE_BYTES])
+{
+    snprintf(title, EL_TITLE_BYTES, "comm, %.0f ranks, %s", el_json_number(document, "ranks"),
+             el_json_text(document, "backend", "?"));
+}
+
+static void comm_verdict(const json_t *document, FILE *out)
+{
+    int64_t wrong = el_wire_wrong(document);
+    if (wrong > 0)
+        fprintf(out, "%lld elements were wrong", (long long)wrong);
+    else
+        fputs(el_json_number(document, "check") > 0 ? "Time and bandwidth of communication; all data were right"
+                                                    : "Time and bandwidth of communication; data were not checked",
+              out);
+}
+
+/* ---- regress ---- */
+
+static void regress_title(const json_t *document, char title[EL_TITLE_BYTES])
+{
+    snprintf(title, EL_TITLE_BYTES, "regress: %.110s against %.110s", el_json_text(document, "head", "?"),
+             el_json_text(document, "base", "?"));
+}
+
+static void regress_verdict(const json_t *document, FILE *out)
+{
+    fputs(el_json_text(document, "sentence", "?"), out);
+}
+
+/* ---- verify ---- */
+
+static void verify_title(const json_t *document, char title[EL_TITLE_BYTES])
+{
+    (void)document;
+    snprintf(title, EL_TITLE_BYTES, "verify");
+}
+
+static void verify_print(const json_t *document, FILE *out)
+{
+    el_verify_print(json_object_get(document, "cells"), out);
+}
+
+/* ---- watch: a record with one trial, which has neither steps nor tags ---- */
+
+static enum el_status watch_read(const char *path, json_t **document_p)
+{
+    EL_TRY(el_record_read(path, document_p));
+    if (json_is_object(json_object_get(*document_p, "watch"))) return EL_OK;
+    json_decref(*document_p);
+    *document_p = NULL;
+    return EL_OK;
+}
+
+static void watch_title(const json_t *document, char title[EL_TITLE_BYTES])
+{
+    const json_t *words = el_json_at(document, "watch.command"), *word;
+    size_t i;
+    snprintf(title, EL_TITLE_BYTES, "watch:");
+    json_array_foreach(words, i, word)
+        el_text_append(title, EL_TITLE_BYTES, " %s", json_is_string(word) ? json_string_value(word) : "?");
+}
+
+static void watch_verdict(const json_t *document, FILE *out)
+{
+    fprintf(out, "Exit status %.0f", el_json_number(document, "watch.exit_status"));
+}
+
+static const struct el_printed_kind kinds[] = {
+    {"explain", "explain.json", "From one step to the other", {"explain"}, el_explain_read, explain_title,
+     explain_verdict, explain_print},
+    {"comm", "comm.json", "Communication", {"comm", "p2p"}, el_wire_read, comm_title, comm_verdict, el_wire_print},
+    {"regress", "regress.json", "Cell by cell", {NULL}, el_answer_read, regress_title, regress_verdict,
+     el_answer_print_document},
+    {"verify", "verify.json", "Every mode and model", {NULL}, el_verify_read, verify_title, el_verify_say,
+     verify_print},
+    {"watch", "results.json", "Process by process", {"watch"}, watch_read, watch_title, watch_verdict, el_watch_print},
+};
+
+const struct el_printed_kind *el_printed_kind(const json_t *run)
+{
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+        if (json_object_get(run, "printed") && el_json_is(run, "command", kinds[k].command)) return &kinds[k];
+    return NULL;
+}
+
+enum el_status el_printed_read(const char *dir, json_t **run_p)
+{
+    char path[EL_PATH_BYTES + 16];
+    json_t *document = NULL;
+    size_t k = 0;
+    *run_p = NULL;
+    for (; k < sizeof kinds / sizeof kinds[0]; k++) {
+        snprintf(path, sizeof path, "%s/%s", dir, kinds[k].file);
+        if (access(path, F_OK) == 0) break;
+    }
+    if (k == sizeof kinds / sizeof kinds[0]) return EL_OK;
+    EL_TRY(kinds[k].read(path, &document));
+    if (!document) return EL_OK;
+    const json_t *environment = json_object_get(document, "environment"), *machine = json_object_get(document, "machine");
+    *run_p = json_pack("{s:o, s:s, s:O?, s:[]}", "printed", document, "command", kinds[k].command, "environment",
+                       json_is_object(environment) ? environment : machine, "trials");
+    return *run_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for the page's document");
+}
+
+char *el_printed_text(const json_t *run)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&text, &bytes);
+    if (!memory) return NULL;
+    el_printed_kind(run)->print(json_object_get(run, "printed"), memory);
+    fclose(memory);
+    return text;
+}
