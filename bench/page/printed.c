@@ -114,12 +114,30 @@ static void watch_verdict(const json_t *document, FILE *out)
 }
 
 static const struct el_printed_kind kinds[] = {
-    {"explain", "explain.json", "From one step to the other", {"explain"}, el_explain_read, explain_title,
-     explain_verdict, explain_print},
+    {"explain",
+     "explain.json",
+     "From one step to the other",
+     {"explain"},
+     el_explain_read,
+     explain_title,
+     explain_verdict,
+     explain_print},
     {"comm", "comm.json", "Communication", {"comm", "p2p"}, el_wire_read, comm_title, comm_verdict, el_wire_print},
-    {"regress", "regress.json", "Cell by cell", {NULL}, el_answer_read, regress_title, regress_verdict,
+    {"regress",
+     "regress.json",
+     "Cell by cell",
+     {NULL},
+     el_answer_read,
+     regress_title,
+     regress_verdict,
      el_answer_print_document},
-    {"verify", "verify.json", "Every mode and model", {NULL}, el_verify_read, verify_title, el_verify_say,
+    {"verify",
+     "verify.json",
+     "Every mode and model",
+     {NULL},
+     el_verify_read,
+     verify_title,
+     el_verify_say,
      verify_print},
     {"watch", "results.json", "Process by process", {"watch"}, watch_read, watch_title, watch_verdict, el_watch_print},
 };
@@ -144,7 +162,8 @@ enum el_status el_printed_read(const char *dir, json_t **run_p)
     if (k == sizeof kinds / sizeof kinds[0]) return EL_OK;
     EL_TRY(kinds[k].read(path, &document));
     if (!document) return EL_OK;
-    const json_t *environment = json_object_get(document, "environment"), *machine = json_object_get(document, "machine");
+    const json_t *environment = json_object_get(document, "environment"),
+                 *machine = json_object_get(document, "machine");
     *run_p = json_pack("{s:o, s:s, s:O?, s:[]}", "printed", document, "command", kinds[k].command, "environment",
                        json_is_object(environment) ? environment : machine, "trials");
     return *run_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for the page's document");
