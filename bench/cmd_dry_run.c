@@ -1,23 +1,27 @@
-/* `evenload run --dry-run`: memory of each device by tag, by the schedule that would run, and with --costs its step. No
- * memory is taken, no step is run. */
+/* `evenload run --dry-run`: memory of each device by tag, by the schedule that would run, whether it fits, and for
+ * simulated devices with costs or a machine the step. No memory is taken, no step is run. */
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "bench/base/exit.h"
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
-#include "bench/base/text.h"
 #include "bench/commands.h"
 #include "bench/job/worker.h"
+#include "bench/machine/host_memory.h"
 #include "bench/record/record.h"
+#include "bench/report/report.h"
 
-/* With costs, the step: of all members in one virtual time, as `run` would simulate it. `record_p`: the trial's, NULL
- * without costs. */
+/* The step: of all members in one virtual time, as `run` would simulate it. `record_p`: the trial's, NULL where nothing
+ * says how long ops take. */
 static enum el_status predict_step(const struct el_trial *trial, const struct el_dataset *dataset, json_t **record_p)
 {
     struct el_trial few = *trial;
     struct el_job job = {.trial = &few, .dataset = dataset};
     json_t *repeat = NULL;
     *record_p = NULL;
-    if (!*trial->costs) return EL_OK;
+    if (!*trial->costs && !*trial->machine) return EL_OK;
     few.train.warmup = 2; /* ddp's buckets are rebuilt after the first step */
     few.train.steps = 2;
     few.train.min_time_s = 0;
@@ -32,8 +36,46 @@ static enum el_status predict_step(const struct el_trial *trial, const struct el
     return status;
 }
 
-static enum el_status print_json(const struct el_trial *trial, const struct el_memory_forecast *forecasts,
-                                 const json_t *record)
+/* {option: text}: what the command does not say and the forecast depends on. */
+static json_t *assumed(const struct el_options *given, const struct el_trial *trial)
+{
+    static const char *const names[] = {"classes", "batch", "dtype", "optimizer", "data", NULL};
+    struct el_options resolved;
+    json_t *assumptions = json_object();
+    el_trial_options(trial, &resolved);
+    resolved.train.model = trial->train.model;
+    json_t *echo = el_options_echo(EL_CMD_RUN, &resolved);
+    const struct el_model_size *sizes = el_model_find(trial->train.model.name)->sizes;
+    for (; sizes->name; sizes++)
+        if (!el_option_given(given, sizes->name))
+            json_object_set(assumptions, sizes->name, json_object_get(echo, sizes->name));
+    for (int i = 0; names[i]; i++)
+        if (!el_option_given(given, names[i]) && !el_option_given(given, "batch-per-device"))
+            json_object_set(assumptions, names[i], json_object_get(echo, names[i]));
+    json_decref(echo);
+    return assumptions;
+}
+
+/* Whether it fits: into each device's limit, else into what this host has left for devices that lie in its memory. */
+static void put_fit(json_t *document, const struct el_trial *trial, const struct el_memory_forecast *forecasts)
+{
+    const char *backend = trial->devices[0].backend;
+    bool on_host = !strcmp(backend, "cpu") || !strcmp(backend, "null");
+    double most = 0, sum = 0, free_bytes = on_host ? el_host_free_bytes("") : NAN;
+    for (int i = 0; i < trial->n_devices; i++) {
+        double peak = (double)forecasts[i].ledger.peak_bytes;
+        most = fmax(most, peak);
+        sum += peak;
+    }
+    bool limited = trial->device_mem_bytes > 0;
+    double limit = limited ? (double)trial->device_mem_bytes : free_bytes, wanted = limited ? most : sum;
+    el_json_put_text(document, "limit", limited ? "device" : !isnan(limit) ? "host" : NULL);
+    el_json_put(document, "limit_bytes", el_json_count(isnan(limit) ? -1 : (int64_t)limit));
+    el_json_put(document, "wanted_bytes", el_json_count((int64_t)wanted));
+    el_json_put(document, "fits", isnan(limit) ? json_null() : json_boolean(wanted <= limit));
+}
+
+static json_t *devices_json(const struct el_trial *trial, const struct el_memory_forecast *forecasts)
 {
     json_t *devices = json_array();
     for (int i = 0; i < trial->n_devices; i++) {
@@ -46,73 +88,49 @@ static enum el_status print_json(const struct el_trial *trial, const struct el_m
                                el_record_tags(ledger->peak_by_tag), "activation_sets",
                                el_json_count(forecasts[i].activation_sets ? forecasts[i].activation_sets : -1)));
     }
-    json_t *document = json_pack("{s:s, s:s, s:I, s:o, s:o, s:o}", "mode", trial->train.mode, "model",
+    return devices;
+}
+
+static json_t *document_of(const struct el_options *options, const struct el_trial *trial,
+                           const struct el_memory_forecast *forecasts, const json_t *record)
+{
+    static const char *const copied[] = {"verdict", "warnings", "warning_rules", "prediction", NULL};
+    json_t *document = json_pack("{s:s, s:s, s:I, s:o, s:o}", "mode", trial->train.mode, "model",
                                  trial->train.model.name, "global_batch", (json_int_t)trial->train.global_batch,
-                                 "devices", devices, "step_ms", el_json_real(el_json_number(record, "step_ms.mean")),
-                                 "bubble_pct", el_json_real(el_json_number(record, "bubble_pct")));
-    enum el_status status = el_print_json(document, stdout);
+                                 "assumed", assumed(options, trial), "devices", devices_json(trial, forecasts));
+    const json_t *step = el_json_at(record, "prediction.step_ms");
+    put_fit(document, trial, forecasts);
+    el_json_put_real(document, "step_ms", el_json_number(record, "step_ms.mean"));
+    el_json_put(document, "step_ms_ci95", el_json_interval(el_json_number(step, "low"), el_json_number(step, "high")));
+    el_json_put_real(document, "samples_per_s", el_json_number(record, "throughput.samples_per_s"));
+    el_json_put_real(document, "bubble_pct", el_json_number(record, "bubble_pct"));
+    el_json_copy(document, record, copied);
+    return document;
+}
+
+static enum el_status dry_run(const struct el_options *options, const struct el_trial_set *set, int *exit_status_p)
+{
+    struct el_memory_forecast *forecasts = calloc(EL_MEMBERS_MAX, sizeof *forecasts);
+    json_t *record = NULL, *document = NULL;
+    if (!forecasts) return el_fail(EL_ERR_HOST_MEMORY, "forecast: no memory");
+    enum el_status status = el_trial_forecast(set->trials, forecasts);
+    if (status == EL_OK) status = predict_step(set->trials, set->dataset, &record);
+    if (status == EL_OK) document = document_of(options, set->trials, forecasts, record);
+    if (document && options->json) status = el_print_json(document, stdout);
+    if (document && !options->json) el_report_forecast(document, stdout);
+    bool fails = el_json_is(document, "limit", "device") && json_is_false(json_object_get(document, "fits"));
+    if (fails) *exit_status_p = EL_EXIT_TRIAL; /* as the run's own, whose row would be `oom` */
     json_decref(document);
+    json_decref(record);
+    free(forecasts);
     return status;
 }
 
-static void print_table(const struct el_trial *trial, const struct el_memory_forecast *forecasts)
-{
-    const double mib = 1 << 20;
-    printf("%s %s, global batch %lld: MiB at each device's peak, predicted\n\n", trial->train.model.name,
-           trial->train.mode, (long long)trial->train.global_batch);
-    printf("%-10s %9s", "device", "peak");
-    bool used[EL_TAG_COUNT] = {false};
-    for (int t = 0; t < EL_TAG_COUNT; t++) {
-        for (int i = 0; i < trial->n_devices; i++) used[t] = used[t] || forecasts[i].ledger.at_peak_by_tag[t];
-        if (used[t]) printf(" %10s", el_tag_name((enum el_tag)t));
-    }
-    bool has_sets = forecasts[0].activation_sets > 0;
-    printf("%s  in\n", has_sets ? " activation sets" : "");
-    for (int i = 0; i < trial->n_devices; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s:%d", trial->devices[i].backend, trial->devices[i].index);
-        printf("%-10s %9.2f", name, (double)forecasts[i].ledger.peak_bytes / mib);
-        for (int t = 0; t < EL_TAG_COUNT; t++)
-            if (used[t]) printf(" %10.2f", (double)forecasts[i].ledger.at_peak_by_tag[t] / mib);
-        if (has_sets) printf(" %15d", forecasts[i].activation_sets);
-        printf("  %s\n", forecasts[i].moment);
-    }
-    if (used[EL_TAG_ALLOWANCE])
-        el_text_line(stdout, "allowance: room for what cuDNN may ask for at most. A run holds what it did ask for, as "
-                             "workspace, and room for the way without cuDNN.");
-}
-
-static void print_step(const struct el_trial *trial, const json_t *record)
-{
-    char step[EL_FIGURE_BYTES], rate[EL_FIGURE_BYTES];
-    double bubble_pct = el_json_number(record, "bubble_pct");
-    if (!record) return;
-    printf("\na step of %s ms, %s samples/s", el_text_figure(el_json_number(record, "step_ms.mean"), step),
-           el_text_figure(el_json_number(record, "throughput.samples_per_s"), rate));
-    if (bubble_pct >= 0) printf(", bubble %.1f %%", bubble_pct);
-    el_text_line(stdout, ": predicted from %s", trial->costs);
-}
-
-enum el_status el_cmd_dry_run(const struct el_options *options)
+enum el_status el_cmd_dry_run(const struct el_options *options, int *exit_status_p)
 {
     struct el_trial_set set;
     EL_TRY(el_trials_resolve(EL_CMD_RUN, options, &set));
-    struct el_memory_forecast *forecasts = calloc(EL_MEMBERS_MAX, sizeof *forecasts);
-    json_t *record = NULL;
-    if (!forecasts) {
-        el_trials_free(&set);
-        return el_fail(EL_ERR_HOST_MEMORY, "forecast: no memory");
-    }
-    enum el_status status = el_trial_forecast(set.trials, forecasts);
-    if (status == EL_OK) status = predict_step(set.trials, set.dataset, &record);
-    if (status == EL_OK && options->json) {
-        status = print_json(set.trials, forecasts, record);
-    } else if (status == EL_OK) {
-        print_table(set.trials, forecasts);
-        print_step(set.trials, record);
-    }
-    json_decref(record);
-    free(forecasts);
+    enum el_status status = dry_run(options, &set, exit_status_p);
     el_trials_free(&set);
     return status;
 }

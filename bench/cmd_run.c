@@ -70,7 +70,7 @@ static enum el_status run_self(const struct el_options *options, int *exit_statu
 enum el_status el_cmd_run(struct el_options *options, int *exit_status_p)
 {
     struct el_launch_place place;
-    if (options->dry_run) return el_cmd_dry_run(options);
+    if (options->dry_run) return el_cmd_dry_run(options, exit_status_p);
     bool rank;
     EL_TRY(el_takes_place(options, &place, &rank));
     return rank ? el_cmd_run_rank(options, &place, exit_status_p) : run_self(options, exit_status_p);

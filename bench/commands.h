@@ -37,7 +37,7 @@ int el_cmd_comm_worker(int argc, char **argv);
  * one device. */
 enum el_status el_takes_place(const struct el_options *options, struct el_launch_place *place_p, bool *rank_p);
 /* `run --dry-run` (cmd_dry_run.c). */
-enum el_status el_cmd_dry_run(const struct el_options *options);
+enum el_status el_cmd_dry_run(const struct el_options *options, int *exit_status_p);
 
 /* Prints "evenload: <message>" on standard error and returns the exit status of this error. */
 int el_exit_failed(enum el_status status);

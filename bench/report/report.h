@@ -49,6 +49,9 @@ json_t *el_report_shared_cards(const json_t *devices);
 
 /* Where a step goes: a row a trial on several devices, then a line a device. Nothing where there is none. */
 void el_report_steps(const json_t *run, FILE *out, bool colour);
+/* Of a dry run's document (bench/cmd_dry_run.c): memory by device and tag, what was assumed, whether it fits, and the
+ * predicted step. */
+void el_report_forecast(const json_t *document, FILE *out);
 /* What recording costs, of trials with --control record. Nothing where there is none. */
 void el_report_recorder(const json_t *run, FILE *out, bool colour);
 

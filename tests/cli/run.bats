@@ -202,6 +202,50 @@ assert len(peaks[0]) == 1 and peaks[0] == peaks[1], peaks
     [[ -z $(ls -A) ]] || show
 }
 
+@test "--dry-run says what it assumed and whether it fits, within 100 columns" {
+    local mode
+    run "$EVENLOAD" run --model resnet50 --mode dp --devices 2 --device-mem 300M --dry-run
+    [[ $status -eq 1 && $output == *"assumed: --image 32, --width 64, --classes 10, --batch 64, "* ]] || show
+    [[ $output == *"It does not fit: a device needs up to "*" MiB, and --device-mem allows 300.0."* ]] || show
+    run "$EVENLOAD" run --model mlp --features 8 --hidden 4 --classes 2 --batch 8 --dtype f32 --optimizer sgd --data dummy --device-mem 300M --dry-run
+    [[ $status -eq 0 && $output != *assumed* && $output == *"It fits: "* ]] || show
+    for mode in dp "ddp --bucket-view on" spmg "pipeline --mesh dp=2,pp=2"; do
+        # shellcheck disable=SC2086 # a mode and its options
+        run "$EVENLOAD" run --model resnet18 --mode $mode --devices sim:4 --dry-run
+        [[ $status -eq 0 && $(wc -L <<<"$output") -le 100 && $output == *"Whether it fits is not known"* ]] || show
+    done
+    "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices 2 --device-mem 1K --dry-run --json >small.json || [[ $? -eq 1 ]]
+    [[ $(json small.json 'd["fits"], d["limit"], d["limit_bytes"], sorted(d["assumed"])[0]') == "(False, 'device', 1024, 'classes')" ]] || cat small.json
+}
+
+@test "a simulated trial is never valid, and names its machine; a machine that cannot be is refused in one line" {
+    local file rest HARDWARE=$BATS_TEST_DIRNAME/../../profiles/hardware
+    "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices sim:4 --repeats 5 --out default --quiet >default.txt
+    grep -q '  simulated$' default.txt
+    grep -q "! simulated: all times are virtual, by the rates of machine default" default.txt
+    [[ $(json default/results.json '[d["trials"][0][k] for k in ("verdict", "warning_rules")] + [d["trials"][0]["throughput"]["ci95"]]') == \
+        "['simulated', ['simulated'], None]" ]]
+    "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices sim:4 --strict --out strict --quiet >/dev/null
+    "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices sim:4 --machine h100-sxm --out h100 --quiet >/dev/null
+    [[ $(json h100/results.json 'd["trials"][0]["prediction"]["machine"]["link_gb_per_s"], d["trials"][0]["config"]["machine"]') == "(450.0, 'h100-sxm')" ]]
+    [[ $(json h100/results.json 'd["trials"][0]["step_ms"]["mean"]') != "$(json default/results.json 'd["trials"][0]["step_ms"]["mean"]')" ]]
+    "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices sim:4 --machine "$HARDWARE/h100-sxm.json" --dry-run >/dev/null
+    while read -r file rest; do
+        sed "$rest" "$HARDWARE/h100-sxm.json" >"$file.json"
+        refuses "--machine $file.json: ${file//-/ }" "$EVENLOAD" run "${QUICK[@]}" --devices sim:2 --machine "$file.json"
+    done <<'END'
+unknown-key s/"link_gb_per_s"/"links"/
+'kernel_launch_us'-is-missing /kernel_launch_us/d
+unknown-key-'link_latency_ns':-did-you-mean-'link_latency_us' s/link_latency_us/link_latency_ns/
+'memory_gb_per_s'-must-be-a-number-above-0 s/3350/"3350"/
+'devices_per_host'-is-missing s/.*devices_per_host.*//;s/\("network_latency_us": 5\),/\1/
+'name'-must-be-a-text s/"H100 SXM5 80GB"/7/
+line s/{/[/
+END
+    refuses "--machine nowhere: no such file" "$EVENLOAD" run --devices sim:2 --machine nowhere
+    refuses "--machine is for simulated devices, and these are cpu: give --devices sim:1" "$EVENLOAD" run --devices cpu:1 --machine h100-sxm
+}
+
 @test "--dry-run predicts what a run then holds" {
     "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices 2 --dry-run --json >dry.json
     "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices 2 --out r --quiet
