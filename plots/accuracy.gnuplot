@@ -2,7 +2,7 @@
 # From accuracy.dat; options: style.gnuplot. Where there are several batches each line's end says its own.
 data = ARG1; format = ARG2
 here = ARG0[1:strlen(ARG0) - strlen("accuracy.gnuplot")]
-height = 460
+height = 440
 load here."style.gnuplot"
 load here."modes.gnuplot"
 names = ""; blocks = ""; batches = 0; before = -1
@@ -15,10 +15,11 @@ set yrange [*:*]
 set offsets graph 0, graph 0, graph 0.06, graph 0.06
 set xtics nomirror out scale 0.5
 set ytics nomirror out scale 0.5
-set xlabel "training time (s), evaluation not counted"
+set xlabel "training time (s), evaluation not counted".under
 set ylabel "accuracy on held-out samples (%)"
 set key outside right top vertical Left reverse samplen 2 spacing 1.15 width 1
-if (!text) { set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb "#dcdcdc"; set bmargin 4; set lmargin 10 }
+if (!text) { set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb color_grid; set bmargin at screen y_of(bottom - 52); set lmargin 10 }
 plot for [k = 1:words(blocks)] data index word(blocks, k) using 1:2 with linespoints pointtype point(word(names, k)) \
          pointsize 0.6 * size(word(names, k)) linewidth 1.4 linecolor rgb ink(word(names, k)) title (first(k) ? word(names, k) : ""), \
-     data index "ends" using 1:2:(batches > 1 ? "  ".strcol(5) : ""):(ink(strcol(3))) with labels left font ",10" textcolor rgb variable notitle
+     data index "ends" using 1:2:(batches > 1 ? "  ".strcol(5) : ""):(ink(strcol(3))) with labels left font ",10" textcolor rgb variable notitle, \
+     data index "ends" using ($6 > 0 ? $1 : NaN):2:(mark) with labels offset 0,0.9 textcolor rgb color_note notitle

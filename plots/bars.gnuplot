@@ -1,30 +1,41 @@
 # Bars, whole or stacked, with their labels and the legend. Set before: words_below (the axis' label) and rows (the blocks
-# with labels below the axis, the nearest first). Bars of trials that are not valid are hatched across.
+# with labels below the axis, the nearest first). A trial that is suspect has a mark at the foot of its bars.
 n = words(rows)
+label_size = 12 # of modes; smaller where there are many long names
+stats data index "about" using (label_size = $7, 1) nooutput
 if (text) {
     set bmargin n + 3
-    set xlabel words_below.(foot eq " " ? "" : "; ".foot) offset 0,-n - 1
+    set xlabel words_below.under offset 0,-n - 1
     # Letters say which part it is: a terminal has fewer lines than there are tags.
     plot data index "bars" using 1:4:2:3:4:5 with boxxyerror linetype 1 fillstyle empty notitle, \
          for [k = 1:words(present)] data index "bars" using (strcol(6) eq word(present, k) ? $1 : NaN):(($4 + $5) / 2) with points \
              pointtype k linetype k title label(word(present, k)), \
+         data index "marks" using 1:(0):(mark) with labels notitle, \
          for [r = 1:n] data index word(rows, r) using 1:(0):2 with labels offset 0,label_row(r - 1) notitle, \
          data index "notes" using 1:(0):2 with labels offset 0,0.8 notitle
 } else {
-    if (!exists("side")) { side = 172 }
-    if (!exists("stacked_panels")) { set rmargin at screen 1 - x_of(side); set bmargin 1.15 * n + (foot eq " " ? 2 : 3.2) }
+    if (!exists("side")) { side = 184 }
+    if (!exists("stacked_panels")) { set rmargin at screen 1 - x_of(side); set bmargin at screen y_of(bottom - 40 - 18 * n) }
     set xlabel words_below offset 0,0.15 - 1.15 * n
-    if (foot ne " ") { set label 99 foot at screen 0.5,y_of(height - 12) center noenhanced font ",10" textcolor rgb color_note }
     legend_names = present; legend_x = width - side + 14; legend_top = 30; legend_from = 100; legend_last = !exists("grouped")
     load here."legend.gnuplot"
+    # Blocks that only some figures have.
     if (!exists("whiskers")) { whiskers = "" }
+    if (!exists("tops")) { tops = "" }
+    if (!exists("excess")) { excess = "" }
     plot data index "bars" using (pattern(strcol(6)) == 3 ? $1 : NaN):4:2:3:4:5:(color(strcol(6))) with boxxyerror \
-             fillstyle solid 1 border rgb "#202020" linecolor rgb variable, \
+             fillstyle solid 1 border rgb color_edge linecolor rgb variable, \
          for [p = 4:5] data index "bars" using (pattern(strcol(6)) == p ? $1 : NaN):4:2:3:4:5:(color(strcol(6))) with boxxyerror \
-             fillstyle pattern p border rgb "#202020" linecolor rgb variable, \
-         data index "not valid" using 1:4:2:3:4:5 with boxxyerror fillstyle transparent pattern 1 noborder linecolor rgb "#303030", \
+             fillstyle pattern p border rgb color_edge linecolor rgb variable, \
          for [block in whiskers] data index block using 1:2:(0):($3 - $2) with vectors \
-             heads size graph 0.009,90 fixed linecolor rgb "#000000" linewidth 1.2, \
-         for [r = 1:n] data index word(rows, r) using 1:(0):2 with labels offset 0,label_row(r - 1), \
-         data index "notes" using 1:(0):2 with labels offset 0,0.8 textcolor rgb color_note
+             heads size graph 0.009,90 fixed linecolor rgb color_edge linewidth 1.2, \
+         for [block in tops] data index block using 1:2:3 with labels offset 0,0.5 font ",9", \
+         for [block in excess] data index block using 1:3:($2 - $1):(0) with vectors nohead \
+             linecolor rgb color_edge linewidth 1.2 dashtype 2, \
+         for [block in excess] data index block using (($1 + $2) / 2):3:4 with labels offset 0,0.55 font "Sans:Bold,10", \
+         data index "marks" using 1:(0) with points pointtype 13 pointsize 2 linecolor rgb color_paper, \
+         data index "marks" using 1:(0) with points pointtype 12 pointsize 2 linewidth 1.4 linecolor rgb color_note, \
+         for [r = 1:n] data index word(rows, r) using 1:(0):2 with labels offset 0,label_row(r - 1) \
+             font sprintf(",%.1f", word(rows, r) eq "modes" ? label_size : 12), \
+         data index "notes" using 1:(0):2 with labels offset 0,0.8 font ",10" textcolor rgb color_note
 }

@@ -8,8 +8,6 @@ height = words(present) > 14 ? 460 + 22 * (words(present) - 14) : 460 # the lege
 load here."style.gnuplot"
 stats data index "about" using (left = $7, 1) nooutput
 
-inks = "0x0072b2 0xd55e00 0x00664b 0xa8417f 0xe69f00 0x5fa8a0 0x8c4a12 0x303030 0x9a9a9a"
-ink(k) = int(word(inks, 1 + (k - 1) % words(inks)))
 set logscale xy
 set logscale x 2
 set xrange [left:right]
@@ -27,9 +25,10 @@ if (text) {
 set key outside right top vertical Left reverse samplen 2 spacing 1.15 width 1 maxcols 1
 set lmargin 10
 set rmargin 30
-set bmargin 4
-set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb "#dcdcdc"
-plot data index "copy" using 1:2 with lines linecolor rgb "#606060" dashtype 2 linewidth 1.4 title "copying memory", \
+set bmargin at screen y_of(bottom - 52)
+set xtics font ",10"
+set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb color_grid
+plot data index "copy" using 1:2 with lines linecolor rgb color_ideal dashtype 2 linewidth 1.4 title "copying memory", \
      for [k = 1:words(present)] data index "points" using 1:(strcol(4) eq word(present, k) ? $2 : NaN) with linespoints \
-         pointtype 4 + k pointsize 0.6 linewidth 1.4 linecolor rgb ink(k) title word(present, k), \
+         pointtype 4 + k pointsize 0.6 linewidth 1.4 linecolor rgb curve(k - 1) title word(present, k), \
      data index "sizes" using 1:(1):xtic(2) with points pointtype -1 notitle

@@ -5,10 +5,10 @@ do for [k = 1:words(legend_names)] {
     legend_at = legend_top + 20 * k
     if (pattern(name) == 3) {
         set object legend_from + k rectangle from screen x_of(legend_x),y_of(legend_at + 5) to screen x_of(legend_x + 22),y_of(legend_at - 5) \
-            fillstyle solid 1 border rgb "#202020" fillcolor rgb color(name) front
+            fillstyle solid 1 border rgb color_edge fillcolor rgb color(name) front
     } else {
         set object legend_from + k rectangle from screen x_of(legend_x),y_of(legend_at + 5) to screen x_of(legend_x + 22),y_of(legend_at - 5) \
-            fillstyle pattern pattern(name) border rgb "#202020" fillcolor rgb color(name) front
+            fillstyle pattern pattern(name) border rgb color_edge fillcolor rgb color(name) front
     }
     set label legend_from + k label(name) at screen x_of(legend_x + 30),y_of(legend_at) left noenhanced font ",11"
 }

@@ -6,10 +6,6 @@ set datafile separator "\t"
 stats data index "about" using (panels = $7, height = $8, 1) nooutput
 load here."style.gnuplot"
 
-# Of this figure alone.
-color_data = 0xd55e00
-color_step = 0xf5e97a; pattern_step = 3
-color_made = 0x9fc5e0; pattern_made = 3
 label(name) = name eq "data" ? "waits, or loads" : name eq "step" ? "computes" : "makes a batch"
 
 block(k, name) = sprintf("%d %s", k, name)
@@ -20,7 +16,7 @@ if (text) { # a picture a panel, letters in lanes
     set terminal dumb size 100,16 noenhanced
     set xtics
     unset ytics
-    set xlabel "ms"
+    set xlabel "ms".under
     set bmargin 4
     do for [k = 0:panels - 1] {
         stats data index block(k, "about") using (name = strcol(1), to = $2, low = $3, 1) nooutput
@@ -55,9 +51,8 @@ do for [k = 0:panels - 1] {
         legend_names = present; legend_x = width - side + 14; legend_top = 40; legend_from = 100; legend_last = 0
         load here."legend.gnuplot"
         set label 5 "ms" at screen (76 + width - side) / 2 / width,y_of(top + tall + 36) center
-        set label 6 foot at screen (76 + width - side) / 2 / width,y_of(top + tall + 56) center font ",10" textcolor rgb "#404040"
     }
-    plot for [name in "made data step"] data index block(k, name) using 1:3:1:2:3:4 with boxxyerror fillstyle solid 1 border rgb "#404040" linewidth 0.4 fillcolor rgb color(name), \
+    plot for [name in "made data step"] data index block(k, name) using 1:3:1:2:3:4 with boxxyerror fillstyle solid 1 border rgb color_axis linewidth 0.4 fillcolor rgb color(name), \
          data index block(k, "lanes") using (0):1:2 with labels right offset -0.8,0 font ",10"
     unset label
 }

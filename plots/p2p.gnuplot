@@ -16,16 +16,16 @@ if (text) {
     plot data index "pairs" using 1:2:6 with labels notitle
     exit
 }
-set style fill solid 1 border rgb "#ffffff"
+set style fill solid 1 border rgb color_paper
 set size ratio -1
 big = right <= 8 ? 11 : right <= 16 ? 8 : 5
 set colorbox user origin screen 2,2 # beyond the canvas: each cell has its figure
 set multiplot layout 1,2 title title." " noenhanced offset 0,-0.2
-set palette defined (0 "#f7fbff", 1 "#9ecae1", 2 "#4292c6")
+set palette defined (0 color_heat_time[1], 1 color_heat_time[2], 2 color_heat_time[3])
 set title "latency, one way (us)"
 plot data index "pairs" using 1:2:($1 - 0.5):($1 + 0.5):($2 - 0.5):($2 + 0.5):3 with boxxyerror fillcolor palette notitle, \
      data index "pairs" using 1:2:4 with labels font ",".big notitle
-set palette defined (0 "#d9884a", 1 "#fdd9b5", 2 "#fff8f0")
+set palette defined (0 color_heat_rate[1], 1 color_heat_rate[2], 2 color_heat_rate[3])
 set title "bandwidth, one way (GB/s)"
 plot data index "pairs" using 1:2:($1 - 0.5):($1 + 0.5):($2 - 0.5):($2 + 0.5):5 with boxxyerror fillcolor palette notitle, \
      data index "pairs" using 1:2:6 with labels font ",".big notitle

@@ -1,11 +1,8 @@
-# What all figures share: terminals, fonts, and one look for each thing wherever it is drawn.
+# What all figures share: terminals, fonts, and the one table of colours.
 #
 # Called as   gnuplot -d -c plots/<figure>.gnuplot DATA FORMAT >PICTURE     FORMAT: svg, png, pdf or text
 # A script reads its data file and computes nothing: positions, sums and labels are in the file. Text of the file is only
 # ever a label or compared with known names: no script makes commands of it (no eval, no macros).
-#
-# Colour says what it is, pattern says whose copy: parameters are blue and their replicas hatched blue, gradients orange
-# and their buckets hatched orange. Neighbours in a stack differ in lightness or in pattern, so that it reads in grey.
 
 # The figure's script has set data and format: `load` starts with arguments of its own.
 
@@ -15,11 +12,17 @@ set datafile missing "?"
 
 # `thin` are the parts too thin to be seen: drawn, but not in the legend.
 stats data index "about" using (title = strcol(1), present = strcol(2), thin = strcol(3), right = $4, bars = $5, foot = strcol(6), 1) nooutput
+if (strlen(foot) < 2) { foot = " " }
+# Which trials are suspect; a data file of an older program has no such block.
+warning = " "
+stats data index "warning" using (warning = $1 > 0 ? strcol(2) : " ", 1) nooutput
 
-# Wider with more bars: a bar never gets thinner than a label.
+# Wider with more bars: a bar never gets thinner than a label. Under a height's `bottom` stand the notes.
 width = 560 + 24 * bars
 width = width > 1800 ? 1800 : width
 if (!exists("height")) height = 400 # a script may have set it
+notes = (foot ne " ") + (warning ne " ")
+bottom = height; height = height + 16 * notes
 text = format eq "text"
 
 if (format eq "svg") set terminal svg size width,height font "Sans,12" noenhanced background "white" dynamic
@@ -27,50 +30,88 @@ if (format eq "png") set terminal pngcairo size width*2,height*2 font "Sans,12" 
 if (format eq "pdf") set terminal pdfcairo size width/100.,height/100. font "Sans,12" noenhanced
 if (text) set terminal dumb size 100,30 noenhanced
 
-# Memory, by tag. Pattern 3 is solid, 4 and 5 are hatched.
+# ---- The colours. A name has one colour in every figure, and no two names of one figure have the same colour and pattern.
+# Pattern 3 is solid, 4 and 5 are hatched. Neighbours in a stack differ in lightness or in pattern, so that a figure reads
+# in grey; hues differ for every kind of colour vision (after Okabe and Ito, and Tol).
+
+# Memory, by tag: a hatched tag is a copy of the solid one with its hue.
 color_param      = 0x0072b2; pattern_param      = 3
 color_grad       = 0xe69f00; pattern_grad       = 3
-color_optimizer  = 0x00664b; pattern_optimizer  = 3
-color_buffer     = 0x56b4e9; pattern_buffer     = 3
+color_optimizer  = 0x00664b; pattern_optimizer  = 3 # of the phase too: its name is the same
+color_buffer     = 0x332288; pattern_buffer     = 3
 color_activation = 0xf5e97a; pattern_activation = 3
 color_input      = 0xa8417f; pattern_input      = 3
 color_output     = 0xa8417f; pattern_output     = 5
 color_replica    = 0x0072b2; pattern_replica    = 4
 color_bucket     = 0xc07f00; pattern_bucket     = 5
-color_mailbox    = 0xd55e00; pattern_mailbox    = 4
+color_mailbox    = 0x44aa99; pattern_mailbox    = 4
 color_workspace  = 0x9a9a9a; pattern_workspace  = 3
 color_allowance  = 0xd9d9d9; pattern_allowance  = 3
 color_padding    = 0x9a9a9a; pattern_padding    = 4
 color_unattributed = 0xd40000; pattern_unattributed = 5
-# Time, by phase: the colour of what the phase makes or moves.
-color_data       = 0x9a9a9a; pattern_data       = 3
-color_h2d        = 0x9a9a9a; pattern_h2d        = 4
-color_replicate  = 0x0072b2; pattern_replicate  = 4
-color_scatter    = 0xa8417f; pattern_scatter    = 3
-color_forward    = 0xf5e97a; pattern_forward    = 3
-color_gather     = 0xa8417f; pattern_gather     = 5
+# Time, by phase. Slate: loading. Pale blue and green: computing. Vermilion and brown: communication. Grey: nothing.
+color_data       = 0x4d5f73; pattern_data       = 3
+color_h2d        = 0x4d5f73; pattern_h2d        = 4
+color_replicate  = 0xf0a878; pattern_replicate  = 3
+color_scatter    = 0xf0a878; pattern_scatter    = 4
+color_forward    = 0xa6cbe8; pattern_forward    = 3
+color_gather     = 0xf0a878; pattern_gather     = 5
 color_loss       = 0x303030; pattern_loss       = 3
-color_backward   = 0xe69f00; pattern_backward   = 3
-color_reduce     = 0x8c4a12; pattern_reduce     = 3
-color_comm       = 0xd55e00; pattern_comm       = 5
+color_backward   = 0x5aa77a; pattern_backward   = 3
+color_reduce     = 0x9c5a1a; pattern_reduce     = 3
+color_comm       = 0xd55e00; pattern_comm       = 3
 color_wait       = 0xc9c9c9; pattern_wait       = 3
 color_idle       = 0xffffff; pattern_idle       = 3
+# Time, in a pipeline: a device's second part is the darker one.
+color_forward_2          = 0x6fa3cf; pattern_forward_2          = 3
+color_backward_2         = 0x3d8a5e; pattern_backward_2         = 3
+color_backward_inputs    = 0x5aa77a; pattern_backward_inputs    = 3
+color_backward_inputs_2  = 0x3d8a5e; pattern_backward_inputs_2  = 3
+color_backward_weights   = 0xc3b3e3; pattern_backward_weights   = 3
+color_backward_weights_2 = 0x9580c8; pattern_backward_weights_2 = 3
+color_load               = 0x4d5f73; pattern_load               = 3
+color_transfer           = 0xd55e00; pattern_transfer           = 3
+color_travel             = 0xf8dcc8; pattern_travel             = 3
+color_bubble             = 0xe4e4e4; pattern_bubble             = 3
+# Time, of loader workers and the device that they load for.
+color_step       = 0x84bfb0; pattern_step       = 3
+color_made       = 0xa9b8c9; pattern_made       = 3
+# A difference: faster or less is good, slower or more is bad; pale: it may be chance. As in report.css.
+color_good       = 0x00785a; pattern_good       = 3
+color_bad        = 0xb3261e; pattern_bad        = 3
+color_good_pale  = 0xb5dcd0; pattern_good_pale  = 3
+color_bad_pale   = 0xf0c4c1; pattern_bad_pale   = 3
 # What is not here; modes have their looks in the data file (modes.gnuplot).
-color_other      = 0x5fa8a0; pattern_other      = 4
-color_note       = 0xb00000
+color_other      = 0x707070; pattern_other      = 4
+# Curves without names of ours: processes, operations.
+array color_curves[9] = [0x0072b2, 0xd55e00, 0x00664b, 0xa8417f, 0xe69f00, 0x44aa99, 0x8c4a12, 0x303030, 0x9a9a9a]
+# From slow to fast, and from fast to slow: dark is slow.
+array color_heat_time[3] = ["#f7fbff", "#9ecae1", "#4292c6"]
+array color_heat_rate[3] = ["#d9884a", "#fdd9b5", "#fff8f0"]
+# What is drawn round the data. A note is what to know before a figure is trusted; as in report.css.
+color_note  = 0xa05a00
+color_edge  = 0x202020
+color_axis  = 0x404040
+color_ideal = 0x606060
+color_grid  = 0xdcdcdc
+color_paper = 0xffffff
+
 color(name) = exists("color_".name) ? value("color_".name) : color_other
 pattern(name) = exists("pattern_".name) ? value("pattern_".name) : pattern_other
 label(name) = name eq "comm" ? "comm (exposed)" : name eq "wait" ? "wait for others" : name
+curve(k) = color_curves[1 + k % 9]
 
 # The drawn parts by their pattern: viewers show a solid pattern in a PDF with seams, so that a solid part needs a fill
 # style of its own.
 all = present." ".thin
 
-set style fill solid 1.0 border rgb "#202020"
-set border 3 linewidth 0.8 linecolor rgb "#404040"
-set tics nomirror out scale 0.5 textcolor rgb "#202020"
-if (!text) set grid ytics linetype 1 linewidth 0.5 linecolor rgb "#dcdcdc"
-set title title noenhanced offset 0,-0.4
+set style fill solid 1.0 border rgb color_edge
+set border 3 linewidth 0.8 linecolor rgb color_axis
+set tics nomirror out scale 0.5 textcolor rgb color_edge
+if (!text) set grid ytics linetype 1 linewidth 0.5 linecolor rgb color_grid
+# A long title is smaller: it is never cut.
+title_size = 7.4 * strlen(title) > width - 20 ? 12 * (width - 20) / (7.4 * strlen(title)) : 12
+set title title noenhanced offset 0,-0.4 font sprintf(",%.1f", title_size)
 set tmargin text ? 2 : 2.4
 if (text) set key outside right top vertical Left; else set key off
 set xrange [0.3:right - 0.3]
@@ -82,3 +123,12 @@ x_of(pixels) = pixels / (1. * width)
 y_of(pixels) = 1 - pixels / (1. * height)
 # Labels below the axis, a row each: what stands nearest to the bars first. The axis' own label is under them.
 label_row(r) = text ? -1 - r : -0.75 - 1.15 * r
+
+# A note is smaller where it is too long for the canvas.
+note_font(words) = sprintf(",%.1f", 6.6 * strlen(words) > width - 20 ? 10 * (width - 20) / (6.6 * strlen(words)) : 10)
+
+# The mark of a trial that is suspect or not checked, and the notes below the figure.
+mark = text ? "*" : "◇"
+if (!text && foot ne " ") set label 98 foot at screen 0.5,y_of(bottom + 6) center noenhanced font note_font(foot) textcolor rgb color_axis
+if (!text && warning ne " ") set label 99 mark." ".warning at screen 0.5,y_of(height - 10) center noenhanced font note_font(warning) textcolor rgb color_note
+under = text ? (foot eq " " ? "" : "; ".foot).(warning eq " " ? "" : "; ".mark." ".warning) : ""

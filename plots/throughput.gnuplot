@@ -6,7 +6,7 @@ load here."modes.gnuplot"
 
 set ylabel "throughput (samples/s)"
 set format y "%.0f"
-words_below = text ? "mode, global batch" : "mode, global batch (whiskers, where known: 95 % interval over launches)"
+words_below = "mode, global batch"
 rows = "modes batches"
 whiskers = "whiskers"
 grouped = 1

@@ -11,7 +11,6 @@ height = head + panels * pitch + beneath
 load here."style.gnuplot"
 
 block(p, k) = sprintf("%d %d", p, k)
-array colors[8] = ["#0072b2", "#e69f00", "#a8417f", "#00664b", "#d40000", "#5fa8a0", "#303030", "#9a9a9a"]
 array dashes[8] = [1, 2, 4, 5, 1, 2, 4, 5]
 array names[8]
 do for [k = 1:lines] { stats data index "names" every ::(k - 1)::(k - 1) using (name = strcol(1), 1) nooutput; names[k] = name }
@@ -50,8 +49,8 @@ do for [p = 0:panels - 1] {
     }
     # The base line is drawn where a panel has nothing else.
     plot for [k in panel_lines] data index block(p, k + 0) using 1:2 with lines linewidth 1.6 dashtype dashes[k + 1] \
-             linecolor rgb colors[k + 1] title names[k + 1], \
-         0 with lines linewidth 0.8 linecolor rgb "#404040" notitle
+             linecolor rgb curve(k) title names[k + 1], \
+         0 with lines linewidth 0.8 linecolor rgb color_axis notitle
     unset label 1
 }
 if (!text) unset multiplot

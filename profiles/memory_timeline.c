@@ -9,13 +9,15 @@
 
 #include "profiles/recorder_internal.h"
 
-enum { IDLE = EL_PHASE_COUNT, COMPUTE_STREAM = 0, GAP_PARTS = 100 };
+enum { IDLE = EL_PHASE_COUNT, WAIT = EL_PHASE_COUNT, COMPUTE_STREAM = 0 };
+enum { GAP_PARTS = 100, SEEN_PARTS = 500 }; /* of a step: a gap that has a point, and one that a picture shows */
 
 /* The mean step of the list that peaks highest on a device. */
 struct mean_step {
     struct el_step_event list; /* a step that ran it: its ops and marks */
     int64_t n_steps, whole_ns;
     struct el_span *spans; /* n_ops; relative to the step's start */
+    int64_t *latest_ns;    /* n_ops; likewise, of a collective: when its last member came; its begin: not known */
 };
 
 struct maker {
@@ -60,26 +62,61 @@ static enum el_status choose_list(const struct el_recorder *recorder, int positi
     return mean->n_steps > 0 ? EL_OK : el_fail(EL_ERR_INVALID, "memory timeline: no step was recorded");
 }
 
+static bool is_own(const struct el_op_info *op, int position, enum el_op_class op_class)
+{
+    return op->device == position && op->op_class == op_class;
+}
+
+/* When the last member came to each collective of the device, step by step; NULL: it is not known of all steps. */
+static const int64_t *told_latest(const struct el_recorder *recorder, int position, const struct mean_step *mean,
+                                  size_t *n_p)
+{
+    const struct told *told = el_recorder_told(recorder, position, EL_RECORDER_MEASURED);
+    *n_p = 0;
+    for (int op = 0; op < mean->list.n_ops; op++) *n_p += is_own(&mean->list.ops[op], position, EL_CLASS_COMM);
+    return *n_p && told->n_latest == *n_p * el_recorder_step_count(recorder) ? told->latest_ns : NULL;
+}
+
+/* Adds a step to the sums. `latest`: of its collectives, NULL: not known. */
+static void add_step(struct mean_step *mean, const struct el_step_event *step, int position, const int64_t *latest)
+{
+    int64_t from_ns = step->whole.begin_ns;
+    mean->whole_ns += step->whole.end_ns - from_ns;
+    for (int op = 0; op < step->n_ops; op++) {
+        struct el_span span = step->spans[op];
+        int64_t came_ns = latest && is_own(&step->ops[op], position, EL_CLASS_COMM) ? *latest++ : span.begin_ns;
+        came_ns = came_ns < span.begin_ns ? span.begin_ns : came_ns > span.end_ns ? span.end_ns : came_ns;
+        mean->spans[op].begin_ns += span.begin_ns - from_ns;
+        mean->spans[op].end_ns += span.end_ns - from_ns;
+        mean->latest_ns[op] += came_ns - from_ns;
+    }
+}
+
 static enum el_status make_mean(const struct el_recorder *recorder, int position, struct mean_step *mean)
 {
+    size_t n_latest;
     EL_TRY(choose_list(recorder, position, mean));
     mean->spans = calloc((size_t)mean->list.n_ops + 1, sizeof *mean->spans);
-    if (mean->spans == NULL) return el_fail_errno("a memory timeline of %d ops", mean->list.n_ops);
+    mean->latest_ns = calloc((size_t)mean->list.n_ops + 1, sizeof *mean->latest_ns);
+    if (!mean->spans || !mean->latest_ns) return el_fail_errno("a memory timeline of %d ops", mean->list.n_ops);
+    const int64_t *latest = told_latest(recorder, position, mean, &n_latest);
     for (size_t i = 0, n = el_recorder_step_count(recorder); i < n; i++) {
         struct el_step_event step = el_recorder_step(recorder, i);
-        if (step.ops != mean->list.ops) continue;
-        mean->whole_ns += step.whole.end_ns - step.whole.begin_ns;
-        for (int op = 0; op < step.n_ops; op++) {
-            mean->spans[op].begin_ns += step.spans[op].begin_ns - step.whole.begin_ns;
-            mean->spans[op].end_ns += step.spans[op].end_ns - step.whole.begin_ns;
-        }
+        if (step.ops == mean->list.ops) add_step(mean, &step, position, latest ? latest + i * n_latest : NULL);
     }
     mean->whole_ns /= mean->n_steps;
     for (int op = 0; op < mean->list.n_ops; op++) {
         mean->spans[op].begin_ns /= mean->n_steps;
         mean->spans[op].end_ns /= mean->n_steps;
+        mean->latest_ns[op] /= mean->n_steps;
     }
     return EL_OK;
+}
+
+static void free_mean(struct mean_step *mean)
+{
+    free(mean->spans);
+    free(mean->latest_ns);
 }
 
 /* Adds a point as things are now. */
@@ -188,6 +225,39 @@ static void merge(struct el_memory_timeline *timeline)
     timeline->n = kept;
 }
 
+/* ---- lanes ---- */
+
+/* Goes on with the lane's last box where that is of the same phase and no gap is seen between them. */
+static void add_box(const struct mean_step *mean, enum el_timeline_lane lane, int phase, struct el_span span,
+                    struct el_memory_timeline *timeline)
+{
+    int last = timeline->n_boxes - 1;
+    if (span.end_ns <= span.begin_ns) return;
+    while (last >= 0 && timeline->boxes[last].lane != lane) last--;
+    struct el_timeline_box *box = last < 0 ? NULL : &timeline->boxes[last];
+    if (box && box->phase == phase && span.begin_ns - box->span.end_ns <= mean->whole_ns / SEEN_PARTS) {
+        if (span.end_ns > box->span.end_ns) box->span.end_ns = span.end_ns;
+        return;
+    }
+    timeline->boxes[timeline->n_boxes++] = (struct el_timeline_box){lane, phase, span};
+}
+
+static enum el_status add_lanes(const struct mean_step *mean, int position, struct el_memory_timeline *timeline)
+{
+    timeline->boxes = calloc(2 * (size_t)mean->list.n_ops + 1, sizeof *timeline->boxes);
+    if (!timeline->boxes) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the lanes of a timeline");
+    for (int i = 0; i < mean->list.n_ops; i++) {
+        const struct el_op_info *op = &mean->list.ops[i];
+        struct el_span span = mean->spans[i];
+        if (op->device != position) continue;
+        bool moves = op->op_class == EL_CLASS_COMM || (op->op_class == EL_CLASS_COPY && op->peer >= 0);
+        enum el_timeline_lane lane = moves || op->stream != COMPUTE_STREAM ? EL_LANE_COMM : EL_LANE_COMPUTE;
+        add_box(mean, lane, WAIT, (struct el_span){span.begin_ns, mean->latest_ns[i]}, timeline);
+        add_box(mean, lane, (int)op->phase, (struct el_span){mean->latest_ns[i], span.end_ns}, timeline);
+    }
+    return EL_OK;
+}
+
 static int find_peak(const struct el_memory_timeline *timeline)
 {
     int peak = 0;
@@ -203,13 +273,18 @@ enum el_status el_memory_timeline_make(const struct el_recorder *recorder, int p
     struct mean_step mean = {0};
     struct el_memory_timeline timeline = {0};
     struct maker maker = {.mean = &mean, .position = position, .timeline = &timeline};
-    EL_TRY(make_mean(recorder, position, &mean));
+    enum el_status status = make_mean(recorder, position, &mean);
+    if (status == EL_OK) status = add_lanes(&mean, position, &timeline);
+    if (status != EL_OK) {
+        free_mean(&mean);
+        return status;
+    }
     for (int tag = 0; tag < EL_TAG_COUNT; tag++) {
         maker.now.bytes[tag] = (int64_t)base[tag];
         maker.now.total_bytes += (int64_t)base[tag];
     }
     add_all(&maker);
-    free(mean.spans);
+    free_mean(&mean);
     if (maker.failed) {
         el_memory_timeline_free(&timeline);
         return el_fail(EL_ERR_HOST_MEMORY, "no memory for a memory timeline");
@@ -223,5 +298,6 @@ enum el_status el_memory_timeline_make(const struct el_recorder *recorder, int p
 void el_memory_timeline_free(struct el_memory_timeline *timeline)
 {
     free(timeline->points);
+    free(timeline->boxes);
     *timeline = (struct el_memory_timeline){0};
 }

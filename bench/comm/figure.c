@@ -5,7 +5,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/comm/wire.h"
 
-enum { WIDTH_IN_BARS = 14 };
+enum { WIDTH_IN_BARS = 14, LABELS_MAX = 7 };
 
 static const double MARGIN = 1.3; /* beside the first and the last point: a ratio, on logarithmic axes */
 
@@ -33,7 +33,8 @@ static void put_axes(const json_t *copy, FILE *file)
                 el_json_number(json_array_get(copy, i), "gb_per_s"));
     el_data_block(file, "bytes, label", "sizes");
     for (size_t i = 0; i < json_array_size(copy); i++)
-        if (i % (json_array_size(copy) / 9 + 1) == 0) put_size(file, el_json_number(json_array_get(copy, i), "bytes"));
+        if (i % ((json_array_size(copy) + LABELS_MAX - 1) / LABELS_MAX) == 0)
+            put_size(file, el_json_number(json_array_get(copy, i), "bytes"));
 }
 
 static enum el_status write_wire(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)

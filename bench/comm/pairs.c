@@ -145,7 +145,7 @@ static enum el_status write_pairs(const struct el_figure *figure, const json_t *
     if (!json_array_size(pairs) || n < 2 || n > EL_MEMBERS_MAX) return EL_OK;
     snprintf(title, sizeof title, "Each pair of %lld ranks, communicator %s", (long long)n,
              el_data_label(el_json_text(document, "backend", "?")).text);
-    el_data_about(file, &(struct el_data_about){title, NULL, (double)n, WIDTH_IN_BARS, NULL}, "");
+    el_data_about(file, &(struct el_data_about){title, NULL, (double)n, WIDTH_IN_BARS, NULL}, ", ranks");
     fputc('\n', file);
     el_data_block(file, "rank, rank, latency in us, its label, bandwidth in GB/s, its label", "pairs");
     for (size_t k = 0; k < 2 * json_array_size(pairs); k++) {

@@ -7,7 +7,7 @@
 #include "bench/data/data.h"
 
 enum { STEPS_SHOWN = 5, PANELS = 2, WIDTH_BARS = 14, TITLE_PIXELS = 30, LANE_PIXELS = 30, AXIS_PIXELS = 34 };
-enum { HEAD_PIXELS = 34, FOOT_PIXELS = 44, LEGEND_PIXELS = 120 };
+enum { HEAD_PIXELS = 34, FOOT_PIXELS = 16, LEGEND_PIXELS = 120 };
 static const double LOW = 0.14, HIGH = 0.86; /* of a lane of height 1 */
 
 /* Times of the last steps, from the first one's begin. */
@@ -118,7 +118,9 @@ static enum el_status write_loading(const struct el_figure *figure, const json_t
     snprintf(foot, sizeof foot, "steps of the first launch; %s page cache%s",
              el_data_word(el_json_text(document, "recommended.0.page_cache", "?")).text,
              json_is_string(json_object_get(document, "injected")) ? "; disturbed on purpose" : "");
-    const struct el_data_names names = {"data step made", ""};
+    struct el_data_names names = {"data step", ""};
+    for (int k = 0; k < n; k++)
+        if (panels[k].workers > 0) el_data_add_name(names.present, "made");
     el_data_about(file, &(struct el_data_about){title, &names, 1, WIDTH_BARS, foot}, ", panels, height in pixels");
     height += FOOT_PIXELS;
     fprintf(file, "\t%d\t%d\n", n, height < LEGEND_PIXELS ? LEGEND_PIXELS : height);

@@ -7,11 +7,11 @@
 #include "bench/base/text.h"
 #include "bench/explain/explain.h"
 
-enum { BARS_MAX = 12, WIDTH_IN_BARS = 12 };
+enum { BARS_MAX = 12, WIDTH_IN_BARS = 16 };
 
 struct bar {
     const char *name;
-    bool is_step;
+    const char *mode;      /* of a step; NULL: it is a part */
     double from, to, half; /* half: of the interval round `to`; 0: none */
     bool shown;            /* it has an interval, without 0 in it; in virtual time it needs none */
 };
@@ -35,9 +35,9 @@ static double half_of(const json_t *interval)
     return width > 0 ? width / 2 : 0;
 }
 
-static void add_step(struct waterfall *fall, const char *name, double ms, const json_t *interval)
+static void add_step(struct waterfall *fall, const char *name, const char *mode, double ms, const json_t *interval)
 {
-    fall->bars[fall->n++] = (struct bar){name, true, 0, ms, half_of(interval), true};
+    fall->bars[fall->n++] = (struct bar){name, mode, 0, ms, half_of(interval), true};
     fall->at = ms;
 }
 
@@ -49,7 +49,7 @@ static void add_part(struct waterfall *fall, const char *name, const json_t *par
            high = el_json_number(interval, "1");
     if (fall->n + 2 > BARS_MAX) return; /* the last place is the last step's */
     fall->bars[fall->n++] =
-        (struct bar){name, false, fall->at, to, half_of(interval), fall->virtual || low > 0 || high < 0};
+        (struct bar){name, NULL, fall->at, to, half_of(interval), fall->virtual || low > 0 || high < 0};
     fall->at = to;
 }
 
@@ -65,16 +65,18 @@ static void take_causes(const json_t *document, struct waterfall *fall)
 {
     const json_t *steps = json_object_get(document, "steps"), *dp = json_array_get(steps, 0),
                  *ddp = json_array_get(steps, EL_EXPLAIN_DDP);
-    add_step(fall, "dp", el_json_number(dp, "step_ms"), json_object_get(dp, "step_ci95"));
+    add_step(fall, "dp", "dp", el_json_number(dp, "step_ms"), json_object_get(dp, "step_ci95"));
     add_parts(fall, document, "causes", "cause", -1);
-    add_step(fall, "ddp", el_json_number(ddp, "step_ms"), json_object_get(ddp, "step_ci95"));
+    add_step(fall, "ddp", "ddp", el_json_number(ddp, "step_ms"), json_object_get(ddp, "step_ci95"));
 }
 
 static void take_difference(const json_t *document, struct waterfall *fall)
 {
-    add_step(fall, "A", el_json_number(document, "a.step_ms"), el_json_at(document, "a.step_ci95"));
+    add_step(fall, "A", el_json_text(document, "a.mode", "?"), el_json_number(document, "a.step_ms"),
+             el_json_at(document, "a.step_ci95"));
     add_parts(fall, document, "parts", "part", 1);
-    add_step(fall, "B", el_json_number(document, "b.step_ms"), el_json_at(document, "b.step_ci95"));
+    add_step(fall, "B", el_json_text(document, "b.mode", "?"), el_json_number(document, "b.step_ms"),
+             el_json_at(document, "b.step_ci95"));
 }
 
 static double top(const struct bar *bar)
@@ -95,21 +97,50 @@ static void find_extent(const struct waterfall *fall, double *low_p, double *hig
     *high_p = high + 0.12 * (high - *low_p);
 }
 
+/* A part that makes the step shorter is good; pale: it may be chance. */
+static const char *kind_of(const struct bar *bar)
+{
+    if (bar->mode) return "step";
+    if (bar->to > bar->from) return bar->shown ? "bad" : "bad_pale";
+    return bar->shown ? "good" : "good_pale";
+}
+
+/* The kinds of parts that have something to see, for the legend. */
+static void name_kinds(const struct waterfall *fall, struct el_data_names *kinds)
+{
+    static const char *const all[] = {"good", "good_pale", "bad", "bad_pale"};
+    for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) {
+        bool any = false;
+        for (int i = 0; i < fall->n; i++)
+            any |= !strcmp(kind_of(&fall->bars[i]), all[k]) && fall->bars[i].from != fall->bars[i].to;
+        if (any) el_data_add_name(kinds->present, all[k]);
+    }
+}
+
+/* The modes of both steps, each once. */
+static void put_looks(const struct waterfall *fall, FILE *file)
+{
+    struct el_data_names modes = {"", ""};
+    const char *first = fall->bars[0].mode, *last = fall->bars[fall->n - 1].mode;
+    el_data_add_name(modes.present, first);
+    if (strcmp(first, last) != 0) el_data_add_name(modes.present, last);
+    el_data_looks(file, &modes);
+}
+
 /* The whisker is the part's interval, at the end to which it goes. The label has the sign of the document's figure. */
 static void put_bar(const struct bar *bar, int place, bool last, bool is_dp, double low, FILE *file)
 {
     char text[EL_FIGURE_BYTES];
-    const char *kind = bar->is_step ? "step" : bar->to < bar->from ? "saved" : "added";
     double change = is_dp ? bar->from - bar->to : bar->to - bar->from;
-    fprintf(file, "%d\t%.6g\t%.6g\t%.6g\t%.6g\t%.6g\t%s%s\t%s\t%s%s", place + 1, fmax(low, fmin(bar->from, bar->to)),
+    fprintf(file, "%d\t%.6g\t%.6g\t%.6g\t%.6g\t%.6g\t%s%s\t%s\t%s", place + 1, fmax(low, fmin(bar->from, bar->to)),
             fmax(bar->from, bar->to), bar->to - bar->half, bar->to + bar->half, top(bar),
-            bar->is_step || change == 0 ? ""
-            : change < 0                ? "-"
-            : is_dp                     ? ""
-                                        : "+",
-            el_text_figure(fabs(change), text), el_data_word(bar->name).text, kind, bar->shown ? "" : "_pale");
+            bar->mode || change == 0 ? ""
+            : change < 0             ? "-"
+            : is_dp                  ? ""
+                                     : "+",
+            el_text_figure(fabs(change), text), el_data_word(bar->name).text, kind_of(bar));
     el_data_number(file, last ? NAN : bar->to);
-    fputc('\n', file);
+    fprintf(file, "\t%s\n", el_data_word(bar->mode ? bar->mode : "_").text);
 }
 
 static void make_title(const json_t *document, bool is_dp, char title[EL_TITLE_BYTES])
@@ -125,15 +156,19 @@ static void make_title(const json_t *document, bool is_dp, char title[EL_TITLE_B
                  el_data_label(el_json_text(document, "b.mode", "?")).text, model.text, batch);
 }
 
-/* NULL: there is nothing to warn of. In virtual time no interval is needed. */
-static const char *foot_of(const json_t *document, bool is_dp, double low)
+/* What whiskers and pale bars mean, where there are any; in virtual time no interval is needed. NULL: nothing to say.
+ */
+static const char *foot_of(const json_t *document, const struct waterfall *fall, bool is_dp, double low)
 {
-    bool known = json_is_array(el_json_at(document, is_dp ? "whole.ci95" : "parts.0.ci95"));
-    if (!known && !is_virtual(document))
+    bool known = json_is_array(el_json_at(document, is_dp ? "whole.ci95" : "parts.0.ci95")), whiskers = false;
+    for (int i = 0; i < fall->n; i++) whiskers |= fall->bars[i].half > 0;
+    if (!known && !fall->virtual)
         return low > 0
                    ? "No intervals, so all parts are pale: what is chance is not known. The axis does not begin at 0."
                    : "No intervals, so all parts are pale: what is chance is not known.";
-    return low > 0 ? "The axis does not begin at 0." : NULL;
+    if (!whiskers) return low > 0 ? "The axis does not begin at 0." : NULL;
+    return low > 0 ? "Whiskers: 95 % interval; pale: it contains 0. The axis does not begin at 0."
+                   : "Whiskers: 95 % interval; pale: it contains 0.";
 }
 
 static enum el_status write_explain(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)
@@ -141,22 +176,26 @@ static enum el_status write_explain(const struct el_figure *figure, const json_t
     (void)figure;
     struct waterfall fall = {.virtual = is_virtual(document)};
     double low, high;
+    struct el_data_names kinds = {"", ""};
     char title[EL_TITLE_BYTES];
     bool is_dp = !el_json_is(document, "kind", "difference");
     is_dp ? take_causes(document, &fall) : take_difference(document, &fall);
     if (!(fall.bars[0].to > 0)) return EL_OK;
     find_extent(&fall, &low, &high);
     make_title(document, is_dp, title);
-    el_data_about(file, &(struct el_data_about){title, NULL, fall.n + 1, WIDTH_IN_BARS, foot_of(document, is_dp, low)},
-                  ", lowest, highest ms, what the bars are");
+    name_kinds(&fall, &kinds);
+    el_data_about(
+        file, &(struct el_data_about){title, &kinds, fall.n + 1, WIDTH_IN_BARS, foot_of(document, &fall, is_dp, low)},
+        ", lowest, highest ms, what the bars are");
     fprintf(file, "\t%.6g\t%.6g\t%s\n", low, high,
             is_dp ? "cause taken away, in turn: ms that the step loses" : "part of the step");
-    el_data_block(
-        file,
-        "place, lower end, upper end, whisker from, to, of the label, label, name, kind, where the next one begins",
-        "bars");
+    put_looks(&fall, file);
+    el_data_block(file,
+                  "place, lower end, upper end, whisker from, to, of the label, label, name, kind, where the next one "
+                  "begins, mode of a step",
+                  "bars");
     for (int i = 0; i < fall.n; i++) put_bar(&fall.bars[i], i, i + 1 == fall.n, is_dp, low, file);
-    fputs("?\t?\t?\t?\t?\t?\t_\t_\t_\t?\n", file);
+    fputs("?\t?\t?\t?\t?\t?\t_\t_\tgood\t?\t_\n", file);
     *any_p = true;
     return EL_OK;
 }

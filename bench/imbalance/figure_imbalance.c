@@ -77,7 +77,7 @@ static enum el_status write_imbalance(const struct el_figure *figure, const json
         el_data_title(trials, title);
         if (!strcmp(el_json_text(trials, "0.verdict", ""), "predicted"))
             strncat(title, ", predicted", sizeof title - strlen(title) - 1);
-        el_bars_labels(&bars, trials, title, &names, file);
+        el_bars_labels(&bars, trials, &(struct el_bars_words){title, &names, NULL, EL_DATA_BYTES_EXACT}, file);
         el_bars_parts(&bars, tags, true, file);
         put_more(&bars, file);
         put_net(&bars, file);

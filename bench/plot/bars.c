@@ -6,9 +6,15 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
+#include "bench/report/excess.h"
 #include "bench/report/row_names.h"
 
 static const double BATCH_GAP = 1.2;
+/* On the canvas; WIDEST_PIXELS are all bars in the widest figure. */
+static const double LETTER_SIZE = 12, LETTER_PIXELS = 9, GAP_PIXELS = 9, AREA_PIXELS = 270, WIDEST_PIXELS = 1516;
+static const double SMALL_PIXELS = 5.8; /* a letter of a stack's MiB */
+static const double LITTLE_RATIO = 0.02, MIB = 1048576;
 
 static double batch_of(const json_t *trial)
 {
@@ -85,36 +91,82 @@ static struct el_data_text mode_of(const struct el_bar *bar)
     return el_data_label(mode);
 }
 
-/* How many bars wide the figure has to be for labels of modes longer than most: plots/style.gnuplot makes 24 pixels
- * more of each bar, and what is left of its least width is 288. */
-static double width_of(const struct el_bars *bars)
+/* Letters of a batch's or a mode's label. */
+static size_t letters_of(const struct el_bar *bar, bool batch)
 {
-    const double usual_letters = 7, letter_pixels = 7.6, gap_pixels = 6;
-    double width = (double)bars->n;
-    for (size_t i = 0, end; i < bars->n; i = end) {
-        el_bars_middle(bars, i, &end);
-        double letters = (double)strlen(mode_of(&bars->list[i]).text) + !el_data_is_valid(bars->list[i].trial);
-        double pixels = (letters * letter_pixels + gap_pixels) / (double)(end - i);
-        if (letters > usual_letters) width = fmax(width, (pixels * bars->right - 288) / 24);
-    }
-    return width;
+    return batch ? (size_t)snprintf(NULL, 0, "batch %.0f", batch_of(bar->trial)) : strlen(mode_of(bar).text);
 }
 
-void el_bars_labels(const struct el_bars *bars, const json_t *trials, const char *title,
-                    const struct el_data_names *names, FILE *file)
+/* From a bar to the next one, so that no label of a row touches the one after it. */
+static double row_pitch(const struct el_bars *bars, bool batch)
 {
-    char foot[EL_TITLE_BYTES];
-    size_t end;
-    el_data_foot(trials, "* and cross-hatched", foot);
-    el_data_about(file, &(struct el_data_about){title, names, bars->right, width_of(bars), foot}, "");
-    fputc('\n', file);
+    double pitch = 0, x = 0, letters = 0;
+    for (size_t i = 0, end; i < bars->n; i = end) {
+        double before_x = x, before = letters;
+        x = middle(bars, i, batch, &end);
+        letters = (double)letters_of(&bars->list[i], batch);
+        if (i > 0) pitch = fmax(pitch, ((letters + before) / 2 * LETTER_PIXELS + GAP_PIXELS) / (x - before_x));
+    }
+    return pitch;
+}
+
+/* How many bars wide the figure has to be for its labels: plots/style.gnuplot makes 24 pixels more of each bar, up to
+ * 1800, and what is left of its least width for the bars is 270. */
+static double width_of(const struct el_bars *bars)
+{
+    double pitch = fmax(row_pitch(bars, false), row_pitch(bars, true));
+    return fmax((double)bars->n, (pitch * bars->right - AREA_PIXELS) / 24);
+}
+
+/* From a bar to the next one, in the width that the figure has. */
+static double pitch_of(const struct el_bars *bars)
+{
+    return fmin(AREA_PIXELS + 24 * width_of(bars), WIDEST_PIXELS) / bars->right;
+}
+
+/* Every so many-th device has room for labels of this width. */
+static size_t stride_of(const struct el_bars *bars, double pixels)
+{
+    size_t stride = 1;
+    while ((double)stride * pitch_of(bars) < pixels && stride < bars->n) stride *= 2;
+    return stride;
+}
+
+static void put_devices(const struct el_bars *bars, FILE *file)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < bars->n; i++) most = bars->list[i].position > most ? bars->list[i].position : most;
+    size_t stride = stride_of(bars, (most > 9 ? 2 : 1) * LETTER_PIXELS + 2);
     el_data_block(file, "x, position of the device", "devices");
     for (size_t i = 0; i < bars->n; i++)
-        if (bars->list[i].device != NULL) fprintf(file, "%g\t%zu\n", bars->list[i].x, bars->list[i].position);
-    el_data_block(file, "x, mode (*: not valid)", "modes");
+        if (bars->list[i].device != NULL && bars->list[i].position % stride == 0)
+            fprintf(file, "%g\t%zu\n", bars->list[i].x, bars->list[i].position);
+}
+
+static void put_marks(const struct el_bars *bars, FILE *file)
+{
+    el_data_block(file, "x, verdict of a trial that is not valid", "marks");
+    fputs("0\t \n", file); /* left of the axis: the block is never empty */
+    for (size_t i = 0; i < bars->n; i++)
+        if (!el_data_is_valid(bars->list[i].trial))
+            fprintf(file, "%g\t%s\n", bars->list[i].x,
+                    el_data_word(el_json_text(bars->list[i].trial, "verdict", "?")).text);
+}
+
+void el_bars_labels(const struct el_bars *bars, const json_t *trials, const struct el_bars_words *words, FILE *file)
+{
+    size_t end;
+    double width = width_of(bars), room = pitch_of(bars) / row_pitch(bars, false); /* of one trial: infinite */
+    el_data_about(file, &(struct el_data_about){words->title, words->names, bars->right, width, words->foot},
+                  ", size of the modes' letters");
+    fprintf(file, "\t%.3g\n", LETTER_SIZE * fmax(0.5, fmin(1, room)));
+    el_data_warning(file, trials, words->warning);
+    put_marks(bars, file);
+    put_devices(bars, file);
+    el_data_block(file, "x, mode", "modes");
     for (size_t i = 0; i < bars->n; i = end) {
-        fprintf(file, "%g\t%s", el_bars_middle(bars, i, &end), mode_of(&bars->list[i]).text);
-        fputs(el_data_is_valid(bars->list[i].trial) ? "\n" : "*\n", file);
+        double x = el_bars_middle(bars, i, &end);
+        fprintf(file, "%g\t%s\n", x, mode_of(&bars->list[i]).text);
     }
     el_data_block(file, "x, global batch", "batches");
     for (size_t i = 0; i < bars->n; i = end) {
@@ -127,13 +179,13 @@ void el_bars_labels(const struct el_bars *bars, const json_t *trials, const char
         const struct el_bar *bar = &bars->list[i];
         const char *status = el_json_text(bar->trial, "status", "failed");
         if (bar->position == 0 && strcmp(status, "ok") != 0)
-            fprintf(file, "%g\t%s: %s\n", bar->x, mode_of(bar).text, el_data_word(status).text);
+            fprintf(file, "%g\t%s\n", bar->x, el_data_word(status).text);
     }
 }
 
 double el_bar_tag_mib(const struct el_bar *bar, const char *tag)
 {
-    return el_json_number(el_json_at(bar->device, "memory.at_peak_by_tag"), tag) / 1048576;
+    return el_json_number(el_json_at(bar->device, "memory.at_peak_by_tag"), tag) / MIB;
 }
 
 bool el_bars_has(double value, bool stacked)
@@ -171,11 +223,38 @@ void el_bars_parts(const struct el_bars *bars, const struct el_bar_part *parts, 
             el_bars_row(file, bar->x, EL_BAR_HALF, from, from + value, part->name);
         }
     }
-    el_data_block(file, "x, left, right, from, to", "not valid");
-    fputs("0\t0\t0\t0\t0\n", file); /* left of the axis: the block is never empty */
+}
+
+/* Bars of one trial, from `i` to `end`: a line from the first one's top over the others. */
+static void put_excess(const struct el_bars *bars, size_t i, size_t end, const struct el_bar_part *parts, FILE *file)
+{
+    const struct el_bar *first = &bars->list[i];
+    const json_t *devices = json_object_get(first->trial, "per_device");
+    double bytes = end - i > 1 ? el_excess_of(devices, "memory.peak_bytes") : NAN;
+    char mib[EL_FIGURE_BYTES];
+    if (!(bytes > LITTLE_RATIO * el_json_number(first->device, "memory.peak_bytes"))) return;
+    fprintf(file, "%g\t%g\t%.6g\t+%s\n", first->x + EL_BAR_HALF, bars->list[end - 1].x + EL_BAR_HALF,
+            top_of(first, parts, NULL, true), el_text_mib(bytes, mib));
+}
+
+void el_bars_tops(const struct el_bars *bars, const struct el_bar_part *parts, FILE *file)
+{
+    char mib[EL_FIGURE_BYTES];
+    double letters = 0;
+    for (size_t i = 0; i < bars->n; i++)
+        letters = fmax(letters, (double)strlen(el_text_mib(top_of(&bars->list[i], parts, NULL, true) * MIB, mib)));
+    size_t stride = stride_of(bars, letters * SMALL_PIXELS + GAP_PIXELS);
+    el_data_block(file, "x, top, MiB", "tops");
+    fputs("0\t0\t \n", file); /* left of the axis: the block is never empty */
     for (size_t i = 0; i < bars->n; i++) {
-        double top = top_of(&bars->list[i], parts, NULL, stacked);
-        if (!el_data_is_valid(bars->list[i].trial) && top > 0)
-            el_bars_row(file, bars->list[i].x, EL_BAR_HALF, 0, top, NULL);
+        double top = top_of(&bars->list[i], parts, NULL, true);
+        if (top > 0 && bars->list[i].position % stride == 0)
+            fprintf(file, "%g\t%.6g\t%s\n", bars->list[i].x, top, el_text_mib(top * MIB, mib));
+    }
+    el_data_block(file, "from x, to x, top, MiB", "excess");
+    fputs("0\t0\t0\t \n", file);
+    for (size_t i = 0, end; i < bars->n; i = end) {
+        el_bars_middle(bars, i, &end);
+        put_excess(bars, i, end, parts, file);
     }
 }

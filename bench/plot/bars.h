@@ -37,12 +37,21 @@ double el_bars_middle(const struct el_bars *bars, size_t i, size_t *end_p);
 double el_bar_tag_mib(const struct el_bar *bar, const char *tag);
 /* What is drawn of a part: a stack has nothing of a part that is not positive. */
 bool el_bars_has(double value, bool stacked);
-/* Blocks of all of them: about, devices, modes, batches, notes. */
-void el_bars_labels(const struct el_bars *bars, const json_t *trials, const char *title,
-                    const struct el_data_names *names, FILE *file);
-/* The blocks "bars" and "not valid" (over the whole bar of a trial whose figures are not to be trusted). `parts` are
- * stacked, or stand in front of each other; ended by a row whose name is NULL. */
+/* What a figure of bars says in words. */
+struct el_bars_words {
+    const char *title;
+    const struct el_data_names *names;
+    const char *foot;    /* NULL: none */
+    const char *warning; /* after that of trials with a mark; NULL: none */
+};
+/* Blocks of all of them: about, warning, marks (the foot of each bar of a trial that is not valid), devices, modes,
+ * batches, notes. */
+void el_bars_labels(const struct el_bars *bars, const json_t *trials, const struct el_bars_words *words, FILE *file);
+/* The block "bars". `parts` are stacked, or stand in front of each other; ended by a row whose name is NULL. */
 void el_bars_parts(const struct el_bars *bars, const struct el_bar_part *parts, bool stacked, FILE *file);
+/* Of memory. The blocks "tops" (MiB of a whole stack, where bars have room for it) and "excess" (what the first device
+ * of a trial holds more than the mean of the others, where it is more than a fiftieth). */
+void el_bars_tops(const struct el_bars *bars, const struct el_bar_part *parts, FILE *file);
 /* A row of such a block; `part` NULL: without that cell. */
 void el_bars_row(FILE *file, double x, double half, double from, double to, const char *part);
 

@@ -133,24 +133,36 @@ bool el_data_seen(const json_t *rows, size_t i, const char *key)
 bool el_data_is_valid(const json_t *trial)
 {
     const char *verdict = el_json_text(trial, "verdict", "valid");
-    return strcmp(verdict, "valid") == 0 || strcmp(verdict, "predicted") == 0 || strcmp(verdict, "simulated") == 0;
+    return !strcmp(verdict, "valid") || !strcmp(verdict, "predicted") || !strcmp(verdict, "simulated");
 }
 
-void el_data_foot(const json_t *trials, const char *how, char foot[EL_TITLE_BYTES])
+void el_data_foot(const json_t *trials, const char *words, char foot[EL_TITLE_BYTES])
+{
+    bool simulated = false;
+    for (size_t i = 0; i < json_array_size(trials); i++)
+        simulated |= json_is_true(json_object_get(json_array_get(trials, i), "simulated")) ||
+                     el_json_is(json_array_get(trials, i), "verdict", "simulated");
+    snprintf(foot, EL_TITLE_BYTES, "%s%s%s", words ? words : "", words && simulated ? "; " : "",
+             simulated ? "simulated: computed, not measured, see the warnings" : "");
+}
+
+void el_data_warning(FILE *file, const json_t *trials, const char *more)
 {
     size_t n = 0, n_suspect = 0;
     for (size_t i = 0; i < json_array_size(trials); i++) {
         const json_t *trial = json_array_get(trials, i);
         n += !el_data_is_valid(trial);
-        n_suspect += strcmp(el_json_text(trial, "verdict", ""), "suspect") == 0;
+        n_suspect += el_json_is(trial, "verdict", "suspect");
     }
+    el_data_block(file, "trials with a mark, and why", "warning");
+    fprintf(file, "%zu\t", n);
     if (n == 0)
-        snprintf(foot, EL_TITLE_BYTES, " ");
+        fputs("none\n", file);
     else if (n_suspect == 0 || n_suspect == n)
-        snprintf(foot, EL_TITLE_BYTES, "%s: %s, see the warnings", how, n_suspect == 0 ? "not checked" : "suspect");
+        fprintf(file, "%s, see the warnings%s\n", n_suspect == 0 ? "not checked" : "suspect", more ? more : "");
     else
-        snprintf(foot, EL_TITLE_BYTES, "%s: suspect (%zu) or not checked (%zu), see the warnings", how, n_suspect,
-                 n - n_suspect);
+        fprintf(file, "suspect (%zu) or not checked (%zu), see the warnings%s\n", n_suspect, n - n_suspect,
+                more ? more : "");
 }
 
 static const json_t *devices_of(const json_t *trial)

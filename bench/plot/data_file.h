@@ -67,7 +67,7 @@ struct el_data_about {
     const struct el_data_names *names; /* NULL: none */
     double right;                      /* end of the axis */
     double bars;                       /* width of the figure */
-    const char *foot;                  /* NULL: none */
+    const char *foot;                  /* NULL: none; in 95 letters */
 };
 /* Leaves the row open: the caller writes the cells of its further `columns` (", panels, lines"; "": none), each after a
  * tab, and the line's end. */
@@ -78,10 +78,14 @@ void el_data_looks(FILE *file, const struct el_data_names *modes);
 
 /* Whether an earlier row has the same value at `key` as row `i`. */
 bool el_data_seen(const json_t *rows, size_t i, const char *key);
-/* Whether the trial's figures may be trusted; a predicted trial's may. */
+/* Whether the trial's figures may be trusted; those of a predicted or simulated trial may. */
 bool el_data_is_valid(const json_t *trial);
-/* The words under a figure that say which trials are not valid and `how` they are drawn; " " where all are. */
-void el_data_foot(const json_t *trials, const char *how, char foot[EL_TITLE_BYTES]);
+/* The figure's foot: `words` (NULL: none), and that simulated trials were computed. */
+void el_data_foot(const json_t *trials, const char *words, char foot[EL_TITLE_BYTES]);
+#define EL_DATA_BYTES_EXACT "; bytes are counted, and exact all the same"
+/* The block "warning", which says below the figure which trials have a mark, and why; `more` (NULL: none) is said after
+ * it. " " where all are valid. */
+void el_data_warning(FILE *file, const json_t *trials, const char *more);
 /* "textcnn, f32, sgd, 2 CPU cores": what was measured, and on what. */
 void el_data_title(const json_t *trials, char title[EL_TITLE_BYTES]);
 

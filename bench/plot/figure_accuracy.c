@@ -35,8 +35,9 @@ static void put_about(const json_t *trials, const struct el_data_names *modes, F
         longest = fmax(longest, seconds);
     }
     el_data_title(trials, title);
-    el_data_about(file, &(struct el_data_about){title, modes, longest * MARGIN, WIDTH_BARS, NULL}, "");
-    fputc('\n', file);
+    el_data_about(file, &(struct el_data_about){title, modes, longest * MARGIN, WIDTH_BARS, NULL}, ", lines");
+    fprintf(file, "\t%zu\n", json_array_size(trials));
+    el_data_warning(file, trials, NULL);
     el_data_looks(file, modes);
 }
 
@@ -58,13 +59,15 @@ static enum el_status write(const struct el_figure *figure, const json_t *run, F
         el_data_block(file, "seconds of training, accuracy on held-out samples in %", "line%zu", i);
         put_points(trial, file, &seconds, &accuracy);
     }
-    el_data_block(file, "end of a line: seconds, accuracy in %, mode, its block, global batch", "ends");
+    el_data_block(file, "end of a line: seconds, accuracy in %, mode, its block, global batch, whether it has a mark",
+                  "ends");
     json_array_foreach(trials, i, trial)
     {
         if (!has_accuracy(trial)) continue;
         put_points(trial, NULL, &seconds, &accuracy);
-        fprintf(file, "%.6g\t%.6g\t%s\tline%zu\t%.0f\n", seconds, accuracy,
-                el_data_word(el_json_text(trial, "mode", "?")).text, i, el_json_number(trial, "global_batch"));
+        fprintf(file, "%.6g\t%.6g\t%s\tline%zu\t%.0f\t%d\n", seconds, accuracy,
+                el_data_word(el_json_text(trial, "mode", "?")).text, i, el_json_number(trial, "global_batch"),
+                !el_data_is_valid(trial));
     }
     return EL_OK;
 }

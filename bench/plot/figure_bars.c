@@ -13,6 +13,7 @@ static const double THIN_RATIO = 0.01; /* of the largest part */
 
 struct kind {
     bool per_device, stacked, whiskers;
+    bool memory; /* bytes, not times */
     double mode_gap;
     const struct el_bar_part *parts; /* NULL: one a mode */
     double (*of_mode)(const struct el_bar *bar, const char *mode);
@@ -92,22 +93,37 @@ static void name_parts(const struct el_bars *bars, const struct el_bar_part *par
     }
 }
 
+/* false: there is no interval, or one of no width, as in virtual time. */
+static bool find_whisker(const json_t *trial, double *low_p, double *high_p)
+{
+    *low_p = el_json_number(trial, "throughput.ci95.0");
+    *high_p = el_json_number(trial, "throughput.ci95.1");
+    return *high_p > *low_p;
+}
+
+static bool has_whiskers(const struct el_bars *bars)
+{
+    double low, high;
+    size_t i = 0;
+    while (i < bars->n && !find_whisker(bars->list[i].trial, &low, &high)) i++;
+    return i < bars->n;
+}
+
 static void put_whiskers(const struct el_bars *bars, FILE *file)
 {
+    double low, high;
     el_data_block(file, "x, ci95 low, ci95 high", "whiskers");
     fputs("0\t0\t0\n", file); /* left of the axis: the block is never empty */
-    for (size_t i = 0; i < bars->n; i++) {
-        double low = el_json_number(bars->list[i].trial, "throughput.ci95.0");
-        double high = el_json_number(bars->list[i].trial, "throughput.ci95.1");
-        if (!isnan(low) && !isnan(high)) fprintf(file, "%g\t%.6g\t%.6g\n", bars->list[i].x, low, high);
-    }
+    for (size_t i = 0; i < bars->n; i++)
+        if (find_whisker(bars->list[i].trial, &low, &high))
+            fprintf(file, "%g\t%.6g\t%.6g\n", bars->list[i].x, low, high);
 }
 
 static enum el_status write_bars(const struct el_figure *figure, const json_t *run, FILE *file, bool *any_p)
 {
     const struct kind *kind = figure->rows;
     const json_t *trials = json_object_get(run, "trials");
-    char title[EL_TITLE_BYTES];
+    char title[EL_TITLE_BYTES], foot[EL_TITLE_BYTES] = "";
     struct el_data_names names = {"", ""};
     struct el_bars bars;
     struct el_bar_part modes[EL_LIST_MAX + 1] = {{NULL, NULL}}; /* in the order of their first trials */
@@ -118,10 +134,14 @@ static enum el_status write_bars(const struct el_figure *figure, const json_t *r
     EL_TRY(el_bars_place(trials, kind->per_device, kind->mode_gap, &bars));
     name_parts(&bars, parts, kind->stacked, &names);
     el_data_title(trials, title);
-    el_bars_labels(&bars, trials, title, &names, file);
+    bool whiskers = kind->whiskers && has_whiskers(&bars);
+    if (!kind->memory) el_data_foot(trials, whiskers ? "whiskers: 95 % interval over launches" : NULL, foot);
+    el_bars_labels(&bars, trials,
+                   &(struct el_bars_words){title, &names, foot, kind->memory ? EL_DATA_BYTES_EXACT : NULL}, file);
     if (kind->parts == NULL) el_data_looks(file, &names);
     el_bars_parts(&bars, parts, kind->stacked, file);
     if (kind->whiskers) put_whiskers(&bars, file);
+    if (kind->memory) el_bars_tops(&bars, parts, file);
     *any_p = names.present[0] != '\0';
     el_bars_free(&bars);
     return EL_OK;
@@ -133,7 +153,7 @@ static const struct el_bar_part tags[] = {EL_TAG_LIST(TAG_PART){"unattributed", 
 static const struct el_bar_part phases[] = {
     EL_PHASE_LIST(PHASE_PART){"wait", step_part_ms}, {"idle", step_part_ms}, {0}};
 
-static const struct kind memory = {.per_device = true, .stacked = true, .mode_gap = 0.5, .parts = tags};
+static const struct kind memory = {.per_device = true, .stacked = true, .memory = true, .mode_gap = 0.5, .parts = tags};
 static const struct kind rates = {.whiskers = true, .of_mode = throughput};
 static const struct kind step = {.stacked = true, .mode_gap = 0.45, .parts = phases};
 static const struct kind utilization = {.per_device = true, .mode_gap = 0.5, .of_mode = busy_pct};

@@ -3,6 +3,7 @@
  *
  * Everything the script draws is a row here. A device's second part, third, ... of the model alternate in shade. */
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "bench/base/jvalue.h"
@@ -10,8 +11,8 @@
 #include "bench/report/row_names.h"
 
 enum { WIDTH_BARS = 14, PANELS_MAX = 6, PARTS_MAX = 64, AREA_PIXELS = 700 };
-enum { HEAD_PIXELS = 34, TITLE_PIXELS = 24, AXIS_PIXELS = 34, LEGEND_PIXELS = 20 };
-static const double DIGIT_PIXELS = 6.5, THIN_RATIO = 0.002;
+enum { HEAD_PIXELS = 34, TITLE_PIXELS = 24, GAP_PIXELS = 10, AXIS_PIXELS = 48, LEGEND_PIXELS = 20 };
+static const double DIGIT_PIXELS = 6, THIN_RATIO = 0.002;
 /* A stage may load long before its turn: so much of the step is shown before the first forward. */
 static const double EARLY_RATIO = 0.05;
 /* In a lane of height 1: boxes, and under them messages. */
@@ -39,13 +40,14 @@ enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 struct panel {
     const json_t *trial, *devices;
     size_t n_lanes;
-    double from_ms, to_ms;
-    int top, height; /* of the lanes, in pixels */
+    double from_ms, to_ms; /* of the axis */
+    int top, height;       /* of the lanes, in pixels */
 };
 
 struct panels {
     struct panel list[PANELS_MAX];
     int n, height;
+    double from_ms, to_ms; /* of all of them: they share the axis of time */
 };
 
 static const json_t *lane_of(const struct panel *panel, size_t lane)
@@ -117,12 +119,18 @@ static void choose_panels(const json_t *trials, struct panels *panels)
         struct panel panel = {.trial = trial, .devices = devices, .n_lanes = json_array_size(devices), .to_ms = 1e-6};
         if (strcmp(el_json_text(trial, "status", ""), "ok") != 0 || boxes_of(lane_of(&panel, 0)) == 0) continue;
         measure(&panel);
+        panels->from_ms = fmin(panels->from_ms, panel.from_ms);
+        panels->to_ms = fmax(panels->to_ms, panel.to_ms);
         panel.top = panels->height + TITLE_PIXELS;
         panel.height = (int)panel.n_lanes * (panel.n_lanes <= 4 ? 34 : panel.n_lanes <= 8 ? 26 : 16);
-        panels->height = panel.top + panel.height + AXIS_PIXELS;
+        panels->height = panel.top + panel.height + GAP_PIXELS;
         panels->list[panels->n++] = panel;
     }
     panels->height += AXIS_PIXELS;
+    for (int k = 0; k < panels->n; k++) {
+        panels->list[k].from_ms = panels->from_ms;
+        panels->list[k].to_ms = panels->to_ms;
+    }
 }
 
 /* ---- blocks ---- */
@@ -138,14 +146,16 @@ static void put_about(const struct panel *panel, int k, FILE *file)
     char batch[EL_CELL_BYTES];
     double micro = el_json_number(panel->trial, "config.micro_batches"), n = (double)panel->n_lanes;
     el_table_batch(panel->trial, NULL, batch);
-    el_data_block(file, "title, from ms, to ms, lowest lane, pixels from the top, height in pixels", "%d about", k);
-    fprintf(file, "%s%s, batch %s", el_data_word(el_json_text(panel->trial, "mode", "?")).text,
-            el_data_is_valid(panel->trial) ? "" : "*", batch);
+    el_data_block(file,
+                  "title, from ms, to ms, lowest lane, pixels from the top, height in pixels, whether it has a mark",
+                  "%d about", k);
+    fprintf(file, "%s, batch %s", el_data_word(el_json_text(panel->trial, "mode", "?")).text, batch);
     if (micro > 1)
         fprintf(file, ", %s, %.0f micro-batches", el_data_word(el_json_text(panel->trial, "config.schedule", "?")).text,
                 micro);
     fprintf(file, ": bubble %.1f %%", el_json_number(panel->trial, "bubble_pct"));
-    fprintf(file, "\t%.6g\t%.6g\t%g\t%d\t%d\n", panel->from_ms, panel->to_ms, -n, panel->top, panel->height);
+    fprintf(file, "\t%.6g\t%.6g\t%g\t%d\t%d\t%d\n", panel->from_ms, panel->to_ms, -n, panel->top, panel->height,
+            !el_data_is_valid(panel->trial));
 }
 
 /* A lane's boxes lie on the window, and on its messages in pale: what is seen of the window is bubble. */
@@ -184,10 +194,23 @@ static void put_boxes(const struct panel *panel, int k, const char *name, FILE *
     }
 }
 
+/* Whether all boxes of this kind in the lane have room for their numbers: a lane has all of them, or none. */
+static bool has_room(const struct panel *panel, const json_t *lane, const struct kind *kind)
+{
+    double pixels_per_ms = AREA_PIXELS / (panel->to_ms - panel->from_ms), least = INFINITY;
+    int digits = 1;
+    for (size_t i = 0; i < boxes_of(lane); i++) {
+        const json_t *micro = json_array_get(json_object_get(lane, "micro"), i);
+        if (kind_of(lane, i) != kind || !json_is_integer(micro)) continue;
+        least = fmin(least, ms_of(lane, "to_ms", i) - ms_of(lane, "from_ms", i));
+        if (json_integer_value(micro) > 9) digits = json_integer_value(micro) > 99 ? 3 : 2;
+    }
+    return least * pixels_per_ms >= DIGIT_PIXELS * digits + 3;
+}
+
 /* Numbers of micro-batches, where they have room; letters for terminals. */
 static void put_numbers(const struct panel *panel, int k, FILE *file)
 {
-    double pixels_per_ms = AREA_PIXELS / (panel->to_ms - panel->from_ms);
     el_data_block(file, "ms, y, micro-batch, letter", "%d numbers", k);
     fputs("0\t0\t \t \n", file);
     for (size_t d = 0; d < panel->n_lanes; d++) {
@@ -198,10 +221,9 @@ static void put_numbers(const struct panel *panel, int k, FILE *file)
             const json_t *micro = json_array_get(json_object_get(lane, "micro"), i);
             char number[24];
             if (!kind || kind->message || !json_is_integer(micro)) continue;
-            int digits = snprintf(number, sizeof number, "%lld", (long long)json_integer_value(micro));
-            bool room = (to_ms - from_ms) * pixels_per_ms >= DIGIT_PIXELS * digits + 2;
+            snprintf(number, sizeof number, "%lld", (long long)json_integer_value(micro));
             fprintf(file, "%.6g\t%g\t%s\t%.1s\n", (from_ms + to_ms) / 2, (BOX_LOW + BOX_HIGH) / 2 - (double)(d + 1),
-                    room ? number : " ", kind->what);
+                    has_room(panel, lane, kind) ? number : " ", kind->what);
         }
     }
 }
@@ -247,24 +269,22 @@ static enum el_status write_stages(const struct el_figure *figure, const json_t 
 {
     (void)figure;
     const json_t *trials = json_object_get(run, "trials");
-    char title[EL_TITLE_BYTES];
-    bool valid = true;
+    char title[EL_TITLE_BYTES], foot[EL_TITLE_BYTES];
+    json_t *shown = json_array();
     int legend = HEAD_PIXELS + LEGEND_PIXELS;
     struct el_data_names names = {"", ""};
     struct panels panels;
     choose_panels(trials, &panels);
-    for (int k = 0; k < panels.n; k++) valid &= el_data_is_valid(panels.list[k].trial);
+    for (int k = 0; k < panels.n; k++) json_array_append(shown, (json_t *)(uintptr_t)panels.list[k].trial);
+    el_data_foot(shown, "one step, of median length; pale: idle while a message travels", foot);
     el_data_title(trials, title);
     name_all(&panels, &names);
     for (const char *at = names.present; at; at = strchr(at + 1, ' ')) legend += LEGEND_PIXELS;
     if (panels.height < legend) panels.height = legend;
-    el_data_about(file,
-                  &(struct el_data_about){title, &names, 1, WIDTH_BARS,
-                                          valid ? "one step, of median length; pale: idle while a message travels"
-                                                : "one step, of median length; pale: idle while a message travels; *: "
-                                                  "see the warnings"},
-                  ", panels, height in pixels");
+    el_data_about(file, &(struct el_data_about){title, &names, 1, WIDTH_BARS, foot}, ", panels, height in pixels");
     fprintf(file, "\t%d\t%d\n", panels.n, panels.height);
+    el_data_warning(file, shown, NULL);
+    json_decref(shown);
     for (int k = 0; k < panels.n; k++) {
         const struct panel *panel = &panels.list[k];
         put_about(panel, k, file);

@@ -1,8 +1,10 @@
-/* The memory timeline: a panel a device, live bytes stacked by tag over the mean step, under it the strip of phases.
+/* The memory timeline: a panel a device, live bytes stacked by tag over the mean step, under it a lane of compute and a
+ * lane of communication. All panels have one axis of time.
  *
- * Everything the script draws is a row here: steps as their corners, the parts of the strip, and on which side of its
+ * Everything the script draws is a row here: steps as their corners, the boxes of the lanes, and on which side of its
  * line the peak's label has room. Indices `i` are those of the timeline's points. */
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "bench/base/jvalue.h"
@@ -12,10 +14,11 @@
 #include "runtime/parallel/train.h"
 
 #define IDLE "idle" /* the phase in which nothing runs */
-enum { WIDTH_BARS = 10, PANELS_MAX = 12 };
-static const double HEAD_ROOM = 1.2;      /* the axis over the highest peak: room for the label */
-static const double LETTER_RATIO = 0.012; /* of a panel's width, at the size of the phases' names */
-static const double THIN_RATIO = 0.01;    /* of the axis, of the step */
+#define WAIT "wait" /* in the lane of communication: for other members */
+enum { WIDTH_BARS = 12, PANELS_MAX = 12 };
+static const double HEAD_ROOM = 1.2;    /* the axis over the highest peak: room for the label */
+static const double THIN_RATIO = 0.01;  /* of the axis */
+static const double LANE_HEIGHT = 0.44; /* of the strip; communication is the lower one */
 static const double MIB = 1048576;
 
 struct panel {
@@ -101,34 +104,57 @@ static double peak_mib(const struct panel *panel)
     return peak;
 }
 
-static const char *phase_at(const struct panel *panel, size_t i)
+/* A stretch of a lane. */
+struct box {
+    const char *phase;
+    bool comm; /* the lane of communication */
+    double from_ms, to_ms;
+};
+
+static const char *text_at(const json_t *object, const char *name, size_t i)
 {
-    const char *phase = json_string_value(json_array_get(json_object_get(panel->timeline, "phase"), i));
-    return phase != NULL ? phase : IDLE;
+    const char *text = json_string_value(json_array_get(json_object_get(object, name), i));
+    return text ? text : IDLE;
 }
 
-/* The next part of the strip that is of this phase, from point *i_p on; *i_p is its end then. */
-static bool next_part(const struct panel *panel, const char *phase, size_t *i_p, double *from_ms, double *to_ms)
+static bool has_lanes(const struct panel *panel)
 {
-    size_t i = *i_p, end;
-    while (i + 1 < panel->n && strcmp(phase_at(panel, i), phase) != 0) i++;
-    for (end = i; end + 1 < panel->n && strcmp(phase_at(panel, end), phase) == 0;) end++;
+    return json_is_object(json_object_get(panel->timeline, "lanes"));
+}
+
+/* Of a record without lanes: the next run of points of one phase, from `*i_p` on. There communication is known where
+ * nothing computed. */
+static bool next_run(const struct panel *panel, size_t *i_p, struct box *box_p)
+{
+    size_t i = *i_p, end = i + 1;
+    if (end >= panel->n) return false;
+    const char *phase = text_at(panel->timeline, "phase", i);
+    while (end + 1 < panel->n && !strcmp(text_at(panel->timeline, "phase", end), phase)) end++;
+    *box_p = (struct box){phase, !strcmp(phase, el_phase_name(EL_PHASE_COMM)), ms_at(panel, i), ms_at(panel, end)};
     *i_p = end;
-    *from_ms = ms_at(panel, i);
-    *to_ms = ms_at(panel, end);
-    return end > i;
+    return true;
 }
 
-/* How much of the step the phase's longest part is; *middle_p: where that lies. */
-static double longest_ratio(const struct panel *panel, const char *phase, double *middle_p)
+/* The next box of both lanes; *i_p begins with 0. */
+static bool next_box(const struct panel *panel, size_t *i_p, struct box *box_p)
 {
-    double most = 0, from_ms, to_ms;
-    for (size_t i = 0; next_part(panel, phase, &i, &from_ms, &to_ms);) {
-        if (to_ms - from_ms <= most) continue;
-        most = to_ms - from_ms;
-        *middle_p = (from_ms + to_ms) / 2;
-    }
-    return most / step_ms(panel);
+    const json_t *lanes = json_object_get(panel->timeline, "lanes");
+    size_t i = *i_p;
+    if (!has_lanes(panel)) return next_run(panel, i_p, box_p);
+    if (i >= json_array_size(json_object_get(lanes, "lane"))) return false;
+    *box_p = (struct box){text_at(lanes, "phase", i), !strcmp(text_at(lanes, "lane", i), "comm"),
+                          column(lanes, "from_ms", i), column(lanes, "to_ms", i)};
+    *i_p = i + 1;
+    return true;
+}
+
+static double longest_ms(const struct panel *panel, const char *phase)
+{
+    double most = 0;
+    struct box box;
+    for (size_t i = 0; next_box(panel, &i, &box);)
+        if (!strcmp(box.phase, phase)) most = fmax(most, box.to_ms - box.from_ms);
+    return most;
 }
 
 /* The steps of the sum of the tags before `tag`: two corners for each run of points with the same sum. `back`: from the
@@ -159,11 +185,11 @@ static void put_stack(const struct panel *panel, int k, FILE *file)
 }
 
 /* The label stands on the side of its line where there is more room; the other block has a row without text. */
-static void put_peak(const struct panel *panel, int k, double top_mib, FILE *file)
+static void put_peak(const struct panel *panel, int k, double top_mib, double end_ms, FILE *file)
 {
     char mib[EL_FIGURE_BYTES];
     double at = el_json_number(panel->timeline, "peak_ms");
-    int own_side = at < step_ms(panel) / 2;
+    int own_side = at < end_ms / 2;
     el_text_mib(peak_mib(panel) * MIB, mib);
     el_data_block(file, "ms, to MiB", "%d peak", k);
     fprintf(file, "%.6g\t%.6g\n", at, top_mib * 0.99);
@@ -178,46 +204,45 @@ static void put_peak(const struct panel *panel, int k, double top_mib, FILE *fil
     }
 }
 
+/* The phases, then waiting. */
 static const char *phase_name(int p)
 {
-    return p < EL_PHASE_COUNT ? el_phase_name((enum el_phase)p) : IDLE;
+    return p < EL_PHASE_COUNT ? el_phase_name((enum el_phase)p) : WAIT;
 }
 
-/* The strip; and each phase's name once, under its longest part, where it has room. */
-static void put_phases(const struct panel *panel, int k, FILE *file)
+static void put_lanes(const struct panel *panel, int k, FILE *file)
 {
-    double from_ms, to_ms, middle_ms;
+    struct box box;
+    el_data_block(file, "y, lane", "%d lanes", k);
+    fprintf(file, "%g\tcompute\n%g\tcomm\n", 1 - LANE_HEIGHT / 2, LANE_HEIGHT / 2);
     for (int p = 0; p <= EL_PHASE_COUNT; p++) {
-        el_data_block(file, "from ms, to ms", "%d phase %s", k, phase_name(p));
-        for (size_t i = 0; next_part(panel, phase_name(p), &i, &from_ms, &to_ms);)
-            fprintf(file, "%.6g\t%.6g\n", from_ms, to_ms);
-        fputs("0\t0\n", file); /* so that the block is never empty */
+        el_data_block(file, "from ms, to ms, low, high", "%d phase %s", k, phase_name(p));
+        for (size_t i = 0; next_box(panel, &i, &box);)
+            if (!strcmp(box.phase, phase_name(p)))
+                fprintf(file, "%.6g\t%.6g\t%g\t%g\n", box.from_ms, box.to_ms, box.comm ? 0 : 1 - LANE_HEIGHT,
+                        box.comm ? LANE_HEIGHT : 1);
+        fputs("0\t0\t0\t0\n", file); /* so that the block is never empty */
     }
-    el_data_block(file, "ms, phase", "%d names", k);
-    fputs("0\t \n", file);
-    for (int p = 0; p < EL_PHASE_COUNT; p++) {
-        double room = (double)(strlen(phase_name(p)) + 1) * LETTER_RATIO;
-        if (longest_ratio(panel, phase_name(p), &middle_ms) >= room)
-            fprintf(file, "%.6g\t%s\n", middle_ms, phase_name(p));
-    }
+    el_data_block(file, "from ms, to ms, low, high", "%d phase " IDLE, k); /* under all the others */
+    fprintf(file, "0\t%.6g\t0\t%g\n0\t%.6g\t%g\t1\n", step_ms(panel), LANE_HEIGHT, step_ms(panel), 1 - LANE_HEIGHT);
 }
 
 /* "dp, batch 256 (2 x 128): cpu:0", and all of its panel. */
-static void put_panel(const struct panel *panel, int k, double top_mib, FILE *file)
+static void put_panel(const struct panel *panel, int k, double top_mib, double end_ms, FILE *file)
 {
     char batch[EL_CELL_BYTES];
     el_table_batch(panel->trial, NULL, batch);
-    el_data_block(file, "title, step ms", "%d about", k);
-    fprintf(file, "%s%s, batch %s: %s\t%.6g\n", el_data_word(el_json_text(panel->trial, "mode", "?")).text,
-            el_data_is_valid(panel->trial) ? "" : "*", batch,
-            el_data_word(el_json_text(panel->device, "device", "?")).text, step_ms(panel));
+    el_data_block(file, "title, step ms, whether it has a mark", "%d about", k);
+    fprintf(file, "%s, batch %s: %s\t%.6g\t%d\n", el_data_word(el_json_text(panel->trial, "mode", "?")).text, batch,
+            el_data_word(el_json_text(panel->device, "device", "?")).text, step_ms(panel),
+            !el_data_is_valid(panel->trial));
     put_stack(panel, k, file);
-    put_peak(panel, k, top_mib, file);
-    put_phases(panel, k, file);
+    put_peak(panel, k, top_mib, end_ms, file);
+    put_lanes(panel, k, file);
 }
 
 /* What is drawn, in the order of all plots; and what of it is too thin to be seen, so that no legend needs it. */
-static void name_all(const struct panels *panels, double top_mib, struct el_data_names *tags,
+static void name_all(const struct panels *panels, double top_mib, double end_ms, struct el_data_names *tags,
                      struct el_data_names *phases)
 {
     for (int t = 0; t < EL_TAG_COUNT; t++) {
@@ -227,52 +252,66 @@ static void name_all(const struct panels *panels, double top_mib, struct el_data
         char *list = most < THIN_RATIO * top_mib ? tags->thin : tags->present;
         if (most > 0) el_data_add_name(list, el_tag_name((enum el_tag)t));
     }
-    for (int p = 0; p < EL_PHASE_COUNT; p++) {
-        double most = 0, middle_ms;
-        for (int k = 0; k < panels->n; k++)
-            most = fmax(most, longest_ratio(&panels->list[k], phase_name(p), &middle_ms));
-        if (most > 0) el_data_add_name(most < THIN_RATIO ? phases->thin : phases->present, phase_name(p));
+    for (int p = 0; p <= EL_PHASE_COUNT; p++) {
+        double most = 0;
+        for (int k = 0; k < panels->n; k++) most = fmax(most, longest_ms(&panels->list[k], phase_name(p)));
+        if (most > 0) el_data_add_name(most < THIN_RATIO * end_ms ? phases->thin : phases->present, phase_name(p));
     }
     el_data_add_name(phases->present, IDLE);
 }
 
-/* Which of a trial's launches is shown, for records that say so; of one launch there is no choice. */
-static void foot_text(const struct panels *panels, char foot[EL_TITLE_BYTES])
+/* Which of a trial's launches is shown, for records that say so; of one launch there is no choice. The trials that are
+ * shown are added to `shown`. */
+static void foot_text(const struct panels *panels, json_t *shown, char foot[EL_TITLE_BYTES])
 {
-    bool median = true, several = false, valid = true;
+    bool median = true, several = false, lanes = true;
+    char words[EL_TITLE_BYTES];
     for (int k = 0; k < panels->n; k++) {
         const struct panel *panel = &panels->list[k];
         median &= !isnan(el_json_number(panel->timeline, "repeat"));
         several |= json_array_size(json_object_get(panel->trial, "repeats")) > 1;
-        valid &= el_data_is_valid(panel->trial);
+        lanes &= has_lanes(panel);
+        if (k == 0 || panel->trial != panels->list[k - 1].trial)
+            json_array_append(shown, (json_t *)(uintptr_t)panel->trial);
     }
-    snprintf(foot, EL_TITLE_BYTES, "mean step of %s%s",
+    snprintf(words, sizeof words, "mean step of %s%s",
              !several ? "the launch"
              : median ? "the launch with the median throughput"
                       : "the first launch",
-             valid ? "" : "; *: suspect or not checked, see the warnings");
+             lanes ? "" : "; of comm only what compute does not hide");
+    el_data_foot(shown, words, foot);
+}
+
+/* A round number of MiB, so that an axis has five labels at most. */
+static double tic_of(double top_mib)
+{
+    double unit = pow(10, floor(log10(top_mib / 5))), labels = top_mib / unit; /* 5 to 50 */
+    return unit * (labels <= 5 ? 1 : labels <= 10 ? 2 : labels <= 25 ? 5 : 10);
 }
 
 static enum el_status write_timeline(const struct el_figure *figure, const json_t *run, FILE *file, bool *any_p)
 {
     (void)figure;
     char title[EL_TITLE_BYTES], foot[EL_TITLE_BYTES];
-    double top_mib = 1e-6; /* an axis is not of no length, whatever a record says */
+    double top_mib = 1e-6, end_ms = 1e-6; /* an axis is not of no length, whatever a record says */
     struct el_data_names tags = {"", ""}, phases = {"", ""};
     struct panels panels;
+    json_t *shown = json_array();
     choose_panels(json_object_get(run, "trials"), &panels);
-    for (int k = 0; k < panels.n; k++) top_mib = fmax(top_mib, peak_mib(&panels.list[k]) * HEAD_ROOM);
+    for (int k = 0; k < panels.n; k++) {
+        top_mib = fmax(top_mib, peak_mib(&panels.list[k]) * HEAD_ROOM);
+        end_ms = fmax(end_ms, step_ms(&panels.list[k]));
+    }
     el_data_title(json_object_get(run, "trials"), title);
-    name_all(&panels, top_mib, &tags, &phases);
-    foot_text(&panels, foot);
-    /* A round number of MiB, so that an axis has five labels at most. */
-    double unit = pow(10, floor(log10(top_mib / 5))), labels = top_mib / unit; /* 5 to 50 */
-    double tic_mib = unit * (labels <= 5 ? 1 : labels <= 10 ? 2 : labels <= 25 ? 5 : 10);
-    el_data_about(file, &(struct el_data_about){title, &tags, 1, WIDTH_BARS, foot},
+    name_all(&panels, top_mib, end_ms, &tags, &phases);
+    foot_text(&panels, shown, foot);
+    el_data_about(file, &(struct el_data_about){title, &tags, end_ms, WIDTH_BARS, foot},
                   ", panels, phases, phases too thin for the legend, top MiB, MiB between labels");
     fprintf(file, "\t%d\t%s\t%s\t%.6g\t%g\n", panels.n, phases.present, *phases.thin ? phases.thin : " ", top_mib,
-            tic_mib);
-    for (int k = 0; k < panels.n; k++) put_panel(&panels.list[k], k, top_mib, file);
+            tic_of(top_mib));
+    el_data_warning(file, shown, EL_DATA_BYTES_EXACT);
+    for (int k = 0; k < panels.n; k++) put_panel(&panels.list[k], k, top_mib, end_ms, file);
+    json_decref(shown);
     *any_p = panels.n > 0;
     return EL_OK;
 }

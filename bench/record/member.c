@@ -39,6 +39,20 @@ static json_t *bytes_by_tag(const struct el_memory_timeline *timeline)
     return tags;
 }
 
+static json_t *lanes_of(const struct el_memory_timeline *timeline)
+{
+    json_t *lane = json_array(), *phase = json_array(), *from = json_array(), *to = json_array();
+    for (int i = 0; i < timeline->n_boxes; i++) {
+        const struct el_timeline_box *box = &timeline->boxes[i];
+        json_array_append_new(lane, json_string(box->lane == EL_LANE_COMM ? "comm" : "compute"));
+        json_array_append_new(
+            phase, json_string(box->phase == EL_PHASE_COUNT ? "wait" : el_phase_name((enum el_phase)box->phase)));
+        json_array_append_new(from, json_real((double)box->span.begin_ns / 1e6));
+        json_array_append_new(to, json_real((double)box->span.end_ns / 1e6));
+    }
+    return json_pack("{s:o, s:o, s:o, s:o}", "lane", lane, "phase", phase, "from_ms", from, "to_ms", to);
+}
+
 /* A column a quantity, so that it stands on a few lines. Tags that never occur are left out: what is not listed is 0
  * throughout. */
 json_t *el_record_timeline(const struct el_memory_timeline *timeline)
@@ -54,6 +68,7 @@ json_t *el_record_timeline(const struct el_memory_timeline *timeline)
     el_json_put(record, "ms", times);
     el_json_put(record, "phase", phases);
     el_json_put(record, "bytes", bytes_by_tag(timeline));
+    el_json_put(record, "lanes", lanes_of(timeline));
     el_json_put(record, "peak_ms", time_ms(peak));
     el_json_put(record, "peak_phase", json_string(phase_of(peak)));
     el_json_put_text(record, "peak_label", peak->label[0] == '\0' ? NULL : peak->label);

@@ -10,7 +10,7 @@ enum { BARS = 12 };
 
 /* Between the largest count and the frame, as a ratio: on a logarithmic axis it is the same everywhere. */
 static const double MARGIN = 1.25;
-static const double BESIDE = 1.03; /* between two modes at one count, likewise */
+static const double BESIDE = 1.05; /* between two modes at one count, likewise */
 
 static double most_devices(const json_t *rows)
 {
@@ -31,6 +31,16 @@ static void find_extent(const json_t *rows, double *low_p, double *high_p)
     }
 }
 
+static bool has_intervals(const json_t *rows)
+{
+    bool any = false;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        any |= el_json_number(row, "plain.speedup_ci95.1") > el_json_number(row, "plain.speedup_ci95.0");
+    }
+    return any;
+}
+
 /* Whiskers of no length where there is no interval: a missing end would drop the point. */
 static void put_point(double value, double low, double high, FILE *file)
 {
@@ -39,7 +49,7 @@ static void put_point(double value, double low, double high, FILE *file)
     el_data_number(file, isnan(high) ? value : high);
 }
 
-/* Where a row's points stand: beside its count, by its mode, where more than three would lie on one another. */
+/* Where a row's points stand: beside its count, by its mode, so that none lies on another. */
 static double place_of(const json_t *rows, const json_t *row)
 {
     const json_t *mode = json_object_get(row, "mode");
@@ -50,7 +60,7 @@ static double place_of(const json_t *rows, const json_t *row)
         n++;
     }
     double devices = el_json_number(row, "devices");
-    return n > 3 ? devices * pow(BESIDE, own - (n - 1) / 2.0) : devices;
+    return devices * pow(BESIDE, own - (n - 1) / 2.0);
 }
 
 static void put_points(const json_t *rows, FILE *file)
@@ -108,7 +118,7 @@ static enum el_status write_scale(const struct el_figure *figure, const json_t *
     (void)figure;
     const json_t *rows = json_object_get(document, "rows");
     bool weak = strcmp(el_json_text(document, "scaling", ""), "weak") == 0;
-    char title[EL_TITLE_BYTES], foot[EL_TITLE_BYTES];
+    char title[EL_TITLE_BYTES], foot[EL_TITLE_BYTES], words[EL_TITLE_BYTES];
     struct el_data_names modes = {"", ""}; /* `thin`: with devices that share */
     double low, high;
     for (size_t i = 0; i < json_array_size(rows); i++) {
@@ -123,10 +133,14 @@ static enum el_status write_scale(const struct el_figure *figure, const json_t *
              el_data_label(el_json_text(document, "dtype", "?")).text,
              json_is_true(json_object_get(document, "simulated")) ? " (simulated)" : "");
     find_extent(rows, &low, &high);
-    el_data_foot(rows, "circled", foot);
+    snprintf(words, sizeof words, "modes stand side by side%s%s",
+             has_intervals(rows) ? "; whiskers: 95 % interval" : "",
+             *modes.thin ? "; hollow: devices share a core or card" : "");
+    el_data_foot(rows, words, foot);
     el_data_about(file, &(struct el_data_about){title, &modes, most_devices(rows) * MARGIN, BARS, foot},
                   ", left end, lowest and highest speed-up");
     fprintf(file, "\t%.6g\t%.6g\t%.6g\n", 1 / MARGIN, low / MARGIN, high * MARGIN);
+    el_data_warning(file, rows, NULL);
     el_data_looks(file, &modes);
     put_axes(rows, file);
     put_points(rows, file);

@@ -52,9 +52,12 @@ END
     [[ $(json e/explain.json 'd["kind"], d["launches"], len(d["steps"]), len(d["steps"][0]["samples_ms"])') == "('explain', 1, 13, 1)" ]] || show
     run --separate-stderr "$EVENLOAD" plot e # without gnuplot here, but it knows what there is to draw
     [[ $status -eq 2 && $stderr == "evenload: gnuplot is not installed"*"the data files lie in e/plots"* ]] || show
+    # A cause that costs time makes the step shorter when it is taken away, which is good; steps have their modes' colours.
+    awk -F'\t' '$9 ~ /^(good|bad)/ && $3 > $2 && ($9 ~ /^bad/) != ($7 ~ /^-/) {exit 1}' e/plots/explain.dat || { cat e/plots/explain.dat && false; }
+    grep -qP '^1\t.*\tdp\tstep\t[0-9.]+\tdp$' e/plots/explain.dat && grep -qP '\tddp\tstep\t\?\tddp$' e/plots/explain.dat || { cat e/plots/explain.dat && false; }
     [[ $(json e/explain.json '[c["ms"] < 0 for c in d["causes"]]') == "$(awk -F'\t' '$9 ~ /_pale/ && $8 !~ /rest/ {print $7}' e/plots/explain.dat |
         python3 -c 'import sys; print([l.startswith("-") for l in sys.stdin])')" ]] || { cat e/plots/explain.dat && false; }
-    [[ $(grep -c "No intervals, so all parts are pale" e/plots/explain.dat) == 1 && $(grep -cE "(saved|added)_pale" e/plots/explain.dat) == 7 ]] || { cat e/plots/explain.dat && false; }
+    [[ $(grep -c "No intervals, so all parts are pale" e/plots/explain.dat) == 1 && $(grep -cE "^[0-9].*(good|bad)_pale" e/plots/explain.dat) == 7 ]] || { cat e/plots/explain.dat && false; }
 }
 
 @test "in virtual time no interval is asked for, and the next command is of the same job" {

@@ -68,7 +68,9 @@ END
     [[ $status -eq 0 && $output == *"Contention below 0: kernels were faster"* ]] || show
     run --separate-stderr "$EVENLOAD" plot t
     [[ $status -eq 2 && $stderr == "evenload: gnuplot is not installed"*"the data files lie in t/plots"* ]] || show
-    [[ $(grep -cE '^[0-9]+.*(step|added|saved)' t/plots/explain.dat) == 9 ]] || { cat t/plots/explain.dat && false; }
+    [[ $(grep -cE '^[0-9]+.*(step|good|bad)' t/plots/explain.dat) == 9 ]] || { cat t/plots/explain.dat && false; }
+    # A difference with a plus is bad, one with a minus is good, as its words say: slower, faster.
+    awk -F'\t' '$7 ~ /^\+/ && $9 !~ /^bad/ || $7 ~ /^-/ && $9 !~ /^good/ {exit 1}' t/plots/explain.dat || { cat t/plots/explain.dat && false; }
 }
 
 @test "launches of one run are paired; a part that only one record splits is split in neither" {

@@ -64,7 +64,7 @@ svg_alone() {
         [[ $status -eq 0 && -s r/plots/throughput.svg && -s r/plots/memory.png && -s r/plots/step.pdf && ! -e r/plots/gnuplot.log ]] || show
         harmless || show
     fi
-    ! LC_ALL=C grep -nP '^[^#].*[^A-Za-z0-9_.:/ ()*,;\t\n?+-]' r/plots/*.dat || false # not a character that means something
+    ! LC_ALL=C grep -nP '^[^#].*[^A-Za-z0-9_.:/ ()*,;%\t\n?+-]' r/plots/*.dat || false # not a character that means something
     svg_alone
     for command in imbalance scale report; do
         run --separate-stderr "$EVENLOAD" "$command" r

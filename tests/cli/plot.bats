@@ -63,3 +63,46 @@ a_gnuplot() {
     "$EVENLOAD" plot r >/dev/null
     grep -qP '^ddp\t\d+\t\d+\t\d+\t\d+\t' r/plots/throughput.dat
 }
+
+@test "colours stand in one table, for every tag and phase, and no two of one figure are alike" {
+    local plots=$BATS_TEST_DIRNAME/../../plots
+    ! grep -nE '"#[0-9a-fA-F]{6}"|0x[0-9a-fA-F]{6}' $(ls "$plots"/*.gnuplot | grep -v /style) || show
+    python3 - "$plots" <<'END'
+import re, sys
+plots = sys.argv[1]
+style = open(plots + "/style.gnuplot").read()
+looks = {n: (c, p) for n, c, p in re.findall(r"color_(\w+) *= (0x\w{6}); pattern_\1 *= ([345])", style)}
+probe = open(plots + "/../runtime/base/probe.h").read()
+tags = [t for t in re.findall(r'X\(EL_TAG_\w+, "(\w+)"\)', probe)] + ["unattributed"]
+phases = [p for p in re.findall(r'X\(EL_PHASE_\w+, "(\w+)"\)', probe)] + ["wait", "idle"]
+assert len(tags) > 10 and len(phases) > 10, (tags, phases)
+figures = {"timeline": set(tags + phases), "step": set(phases), "loading": {"data", "step", "made"},
+           "stages": {n for n in looks if re.match("forward|backward(_2)?$|backward_weights", n)} | {"load", "transfer", "travel", "bubble", "optimizer"},
+           "explain": {"good", "bad", "good_pale", "bad_pale"}}
+for figure, names in figures.items():
+    drawn = [looks[n] for n in names] # a name that is missing fails here
+    twice = [n for n in names if drawn.count(looks[n]) > 1]
+    assert not twice, (figure, twice)
+    grey = sorted(sum(w * int(looks[n][0][i:i + 2], 16) for w, i in ((0.299, 2), (0.587, 4), (0.114, 6))) for n in ("forward", "backward", "optimizer"))
+    assert all(b - a > 25 for a, b in zip(grey, grey[1:])), grey # neighbours of every step
+for a, b in (("load", "data"), ("transfer", "comm"), ("backward_inputs", "backward")): # two names of one thing
+    assert looks[a] == looks[b], (a, b)
+css = open(plots + "/report.css").read()
+for name, variable in (("good", "good"), ("note", "warn"), ("bad", "bad")):
+    wanted = re.search(rf"color_{name} *= 0x(\w{{6}})", style).group(1)
+    assert re.search(rf":root \{{[^}}]*--{variable}: #{wanted};", css), name
+END
+}
+
+@test "a figure has one axis of time, whatever it has of panels" {
+    command -v gnuplot >/dev/null || skip "gnuplot is not installed"
+    local dir=$BATS_TEST_DIRNAME/../../results/reference/cpu-2-cores gnuplot
+    gnuplot=$(command -v gnuplot)
+    a_gnuplot 'echo "</svg>"'
+    cp "$dir/results.json" r/
+    "$EVENLOAD" plot r >/dev/null
+    [[ $(grep -cE '^# [0-9]+ about$' r/plots/timeline.dat) -ge 3 ]] || show
+    cd r/plots && LC_ALL=C.UTF-8 "$gnuplot" -d -c "$BATS_TEST_DIRNAME/../../plots/timeline.gnuplot" timeline.dat svg >timeline.svg
+    [[ $(grep -c 'time in the step (ms)' timeline.svg) -eq 1 && $(grep -cE '> ?100</tspan>|>100<' timeline.svg) -eq 1 ]] || { grep -oE '>[^<]+<' timeline.svg && false; }
+    [[ $(grep -cE '>compute<|> ?compute</' timeline.svg) -ge 3 ]] || { grep -oE '>[^<]+<' timeline.svg && false; }
+}

@@ -109,6 +109,55 @@ static void points_are_on_the_mean_steps_clock(void **state)
     el_recorder_destroy(recorder);
 }
 
+struct wanted_box {
+    enum el_timeline_lane lane;
+    int phase;
+    int64_t from_us, to_us;
+};
+
+static void check_boxes(const struct el_memory_timeline *timeline, const struct wanted_box *boxes, int n)
+{
+    assert_int_equal(timeline->n_boxes, n);
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(timeline->boxes[i].lane, boxes[i].lane);
+        assert_int_equal(timeline->boxes[i].phase, boxes[i].phase);
+        assert_int_equal(timeline->boxes[i].span.begin_ns, boxes[i].from_us * 1000);
+        assert_int_equal(timeline->boxes[i].span.end_ns, boxes[i].to_us * 1000);
+    }
+}
+
+/* Two kernels of backward without a gap are one box; the collective's wait is apart as soon as it is known. */
+static void lanes_are_compute_and_communication(void **state)
+{
+    (void)state;
+    static const struct wanted_box whole[] = {{EL_LANE_COMPUTE, EL_PHASE_DATA, 0, 10},
+                                              {EL_LANE_COMPUTE, EL_PHASE_FORWARD, 10, 30},
+                                              {EL_LANE_COMM, EL_PHASE_COMM, 33, 38},
+                                              {EL_LANE_COMPUTE, EL_PHASE_BACKWARD, 40, 90}};
+    static const struct wanted_box apart[] = {{EL_LANE_COMPUTE, EL_PHASE_DATA, 0, 10},
+                                              {EL_LANE_COMPUTE, EL_PHASE_FORWARD, 10, 30},
+                                              {EL_LANE_COMM, EL_PHASE_COUNT, 33, 36},
+                                              {EL_LANE_COMM, EL_PHASE_COMM, 36, 38},
+                                              {EL_LANE_COMPUTE, EL_PHASE_BACKWARD, 40, 90}};
+    const int64_t latest_ns = 5000000 + 36000;
+    struct el_recorder *recorder = recorder_of_two();
+    struct el_memory_timeline timeline;
+    tell(recorder, 1, N_MARKS);
+    assert_int_equal(el_memory_timeline_make(recorder, 0, base, &timeline), EL_OK);
+    check_boxes(&timeline, whole, 4);
+    el_memory_timeline_free(&timeline);
+    assert_int_equal(el_recorder_tell(recorder, 0, EL_RECORDER_MEASURED, &latest_ns, 1, NULL, 0), EL_OK);
+    assert_int_equal(el_memory_timeline_make(recorder, 0, base, &timeline), EL_OK);
+    check_boxes(&timeline, apart, 5);
+    json_t *record = el_record_timeline(&timeline);
+    assert_string_equal(el_json_text(record, "lanes.lane.2", ""), "comm");
+    assert_string_equal(el_json_text(record, "lanes.phase.2", ""), "wait");
+    assert_true(el_json_number(record, "lanes.from_ms.2") == 0.033 && el_json_number(record, "lanes.to_ms.2") == 0.036);
+    json_decref(record);
+    el_memory_timeline_free(&timeline);
+    el_recorder_destroy(recorder);
+}
+
 static void another_device_has_its_own(void **state)
 {
     (void)state;
@@ -167,6 +216,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(points_are_on_the_mean_steps_clock),
+        cmocka_unit_test(lanes_are_compute_and_communication),
         cmocka_unit_test(another_device_has_its_own),
         cmocka_unit_test(the_list_that_peaks_is_shown),
         cmocka_unit_test(a_record_has_columns),

@@ -53,18 +53,44 @@ static void the_largest_batch_that_finished_is_drawn(void **state)
     char *text = data_of(&el_figure_timeline, run, &drawn);
     assert_non_null(text);
     assert_true(drawn);
-    holds(text,
-          "toy, _, _, 2 CPU devices\tparam activation\t \t1\t10\tmean step of the launch\t4\tdata forward backward "
-          "idle\t \t6\t2\n"); /* four panels, of 6 MiB */
-    holds(text, "\nsingle, batch 64: cpu:0\t8\n");
-    holds(text, "\ndp, batch 128 (2 x 64): cpu:0\t8\n");
-    holds(text, "\ndp, batch 128 (2 x 64): cpu:1\t8\n");
-    holds(text, "\nddp, batch 128 (2 x 64): cpu:0\t8\n");
+    holds(
+        text,
+        "toy, _, _, 2 CPU devices\tparam activation\t \t8\t12\tmean step of the launch; of comm only what compute does "
+        "not hide\t4\tdata forward backward idle\t \t6\t2\n"); /* four panels, of 6 MiB */
+    holds(text, "\nsingle, batch 64: cpu:0\t8\t0\n");
+    holds(text, "\ndp, batch 128 (2 x 64): cpu:0\t8\t0\n");
+    holds(text, "\ndp, batch 128 (2 x 64): cpu:1\t8\t0\n");
+    holds(text, "\nddp, batch 128 (2 x 64): cpu:0\t8\t0\n");
     free(text);
     json_decref(run);
 }
 
-static void a_panel_has_steps_a_strip_and_a_peak(void **state)
+/* ddp sends while it goes backward, after it has waited; its step is the longest and ends the axis of all panels. */
+static void communication_has_a_lane_of_its_own(void **state)
+{
+    (void)state;
+    bool drawn = false;
+    json_t *run = run_of(), *ddp = json_array_get(json_object_get(run, "trials"), 4);
+    json_t *device = json_array_get(json_object_get(ddp, "per_device"), 0);
+    json_t *timeline = json_object_get(json_object_get(device, "memory"), "timeline");
+    json_array_set_new(json_object_get(timeline, "ms"), 4, json_real(20));
+    json_object_set_new(timeline, "lanes",
+                        json_pack("{s:[s,s,s], s:[s,s,s], s:[f,f,f], s:[f,f,f]}", "lane", "compute", "comm", "comm",
+                                  "phase", "backward", "wait", "comm", "from_ms", 3.0, 4.0, 4.5, "to_ms", 6.0, 4.5,
+                                  5.5));
+    json_object_set_new(ddp, "verdict", json_string("suspect"));
+    char *text = data_of(&el_figure_timeline, run, &drawn);
+    holds(text, "toy, _, _, 2 CPU devices\tparam activation\t \t20\t12\t");
+    holds(text, "# 3 phase backward\n# columns: from ms, to ms, low, high\n3\t6\t0.56\t1\n");
+    holds(text, "# 3 phase comm\n# columns: from ms, to ms, low, high\n4.5\t5.5\t0\t0.44\n");
+    holds(text, "# 3 phase wait\n# columns: from ms, to ms, low, high\n4\t4.5\t0\t0.44\n");
+    holds(text, "\nddp, batch 128 (2 x 64): cpu:0\t20\t1\n");
+    holds(text, "\n1\tsuspect, see the warnings; bytes are counted, and exact all the same\n");
+    free(text);
+    json_decref(run);
+}
+
+static void a_panel_has_steps_lanes_and_a_peak(void **state)
 {
     (void)state;
     bool drawn = false;
@@ -76,9 +102,9 @@ static void a_panel_has_steps_a_strip_and_a_peak(void **state)
     holds(text, "# 1 total\n# columns: ms, MiB\n0\t1\n3\t1\n3\t5\n6\t5\n6\t1\n8\t1\n\n");
     holds(text, "# 1 note right\n# columns: ms, MiB, label\n3\t5.52\tpeak 5.0 MiB, in backward\n\n");
     holds(text, "# 1 note left\n# columns: ms, MiB, label\n3\t5.52\t \n\n");
-    holds(text, "# 1 phase backward\n# columns: from ms, to ms\n3\t6\n");
-    holds(text, "# 1 phase idle\n# columns: from ms, to ms\n6\t8\n");
-    holds(text, "# 1 names\n# columns: ms, phase\n0\t \n0.5\tdata\n2\tforward\n4.5\tbackward\n\n");
+    holds(text, "# 1 lanes\n# columns: y, lane\n0.78\tcompute\n0.22\tcomm\n");
+    holds(text, "# 1 phase backward\n# columns: from ms, to ms, low, high\n3\t6\t0.56\t1\n");
+    holds(text, "# 1 phase idle\n# columns: from ms, to ms, low, high\n0\t8\t0\t0.44\n0\t8\t0.56\t1\n");
     free(text);
     json_decref(run);
 }
@@ -117,7 +143,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_largest_batch_that_finished_is_drawn),
-        cmocka_unit_test(a_panel_has_steps_a_strip_and_a_peak),
+        cmocka_unit_test(communication_has_a_lane_of_its_own),
+        cmocka_unit_test(a_panel_has_steps_lanes_and_a_peak),
         cmocka_unit_test(without_timelines_there_is_no_file),
         cmocka_unit_test(the_sentence_says_where_the_peak_lies),
     };

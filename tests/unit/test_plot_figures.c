@@ -1,0 +1,174 @@
+/* The data files of a run's bars and of its accuracy, from hand-made trials: marks of suspect trials, notes only of what is
+ * drawn, room for every label, and what the first device holds more. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "bench/plot/plot.h"
+#include "tests/unit/figure_data.h"
+
+enum { MIB = 1 << 20 };
+
+/* `first_mib` on the first device, 10 MiB on each of the others, all of it parameters. */
+static json_t *trial_of(const char *mode, const char *verdict, int batch, int n_devices, int first_mib)
+{
+    json_t *devices = json_array();
+    for (int i = 0; i < n_devices; i++) {
+        json_int_t bytes = (json_int_t)(i == 0 ? first_mib : 10) * MIB;
+        json_array_append_new(devices, json_pack("{s:s, s:{s:I, s:{s:I}}, s:{s:f}}", "device", "cpu:0", "memory",
+                                                 "peak_bytes", bytes, "at_peak_by_tag", "param", bytes, "utilization",
+                                                 "busy_pct", 50.0));
+    }
+    return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:{s:f, s:n}, s:o}", "mode", mode, "status", "ok", "verdict",
+                     verdict, "model", "toy", "global_batch", batch, "devices", n_devices, "throughput",
+                     "samples_per_s", 100.0, "ci95", "per_device", devices);
+}
+
+static char *text_of(const struct el_figure *figure, json_t *run)
+{
+    bool drawn = false;
+    char *text = data_of(figure, run, &drawn);
+    assert_true(drawn && text);
+    return text;
+}
+
+static void a_suspect_trial_has_a_mark_and_a_note(void **state)
+{
+    (void)state;
+    json_t *run =
+        json_pack("{s:[o,o]}", "trials", trial_of("dp", "suspect", 8, 2, 10), trial_of("ddp", "simulated", 8, 2, 10));
+    char *text = text_of(&el_figure_memory, run);
+    holds(text, "# marks\n# columns: x, verdict of a trial that is not valid\n0\t \n1\tsuspect\n2\tsuspect\n\n");
+    holds(text, "\n1\tsuspect, see the warnings; bytes are counted, and exact all the same\n");
+    holds(text, "\n1.5\tdp\n4\tddp\n");
+    assert_null(strstr(text, "# excess\n# columns: from x, to x, top, MiB\n0\t0\t0\t \n1"));
+    free(text);
+    text = text_of(&el_figure_utilization, run);
+    holds(text, "\n2\tsuspect\n\n");
+    holds(text, "\n1\tsuspect, see the warnings\n");
+    free(text);
+    json_decref(run);
+}
+
+static void whiskers_are_named_where_they_are(void **state)
+{
+    (void)state;
+    json_t *run = json_pack("{s:[o]}", "trials", trial_of("ddp", "valid", 8, 1, 10));
+    json_t *throughput = json_object_get(json_array_get(json_object_get(run, "trials"), 0), "throughput");
+    char *text = text_of(&el_figure_throughput, run);
+    assert_null(strstr(text, "whiskers: "));
+    free(text);
+    json_object_set_new(throughput, "ci95", json_pack("[f, f]", 100.0, 100.0)); /* in virtual time */
+    text = text_of(&el_figure_throughput, run);
+    assert_null(strstr(text, "whiskers: "));
+    free(text);
+    json_object_set_new(throughput, "ci95", json_pack("[f, f]", 90.0, 110.0));
+    text = text_of(&el_figure_throughput, run);
+    holds(text, "\twhiskers: 95 % interval over launches\t");
+    holds(text, "\n1\t90\t110\n");
+    free(text);
+    json_decref(run);
+}
+
+static void what_the_first_device_holds_more_is_drawn(void **state)
+{
+    (void)state;
+    json_t *run =
+        json_pack("{s:[o,o]}", "trials", trial_of("dp", "valid", 8, 3, 26), trial_of("ddp", "valid", 8, 3, 10));
+    char *text = text_of(&el_figure_memory, run);
+    holds(text, "# excess\n# columns: from x, to x, top, MiB\n0\t0\t0\t \n1.42\t3.42\t26\t+16.0\n\n");
+    holds(text, "# tops\n# columns: x, top, MiB\n0\t0\t \n1\t26\t26.0\n2\t10\t10.0\n3\t10\t10.0\n4.5\t10\t10.0\n");
+    free(text);
+    json_decref(run);
+}
+
+/* The labels of a block do not touch: of each two neighbours half of both fits between them. `size` of `letter` pixels. */
+static void check_room(const char *text, const char *block, double pixels_per_bar, double letter)
+{
+    char head[64], label[64], before_label[64] = "";
+    const char *at = strstr(text, (snprintf(head, sizeof head, "\n# %s\n", block), head));
+    double x, before = 0;
+    assert_non_null(at);
+    at = strchr(strchr(at + 1, '\n') + 1, '\n') + 1;
+    for (; sscanf(at, "%lf\t%63[^\n]", &x, label) == 2; at = strchr(at, '\n') + 1) {
+        double letters = (double)(strlen(label) + strlen(before_label)) / 2;
+        if (*before_label && (x - before) * pixels_per_bar < letters * letter)
+            fail_msg("'%s' and '%s' touch in:\n%s", before_label, label, text);
+        snprintf(before_label, sizeof before_label, "%s", label);
+        before = x;
+        if (at[strcspn(at, "\n") + 1] == '\n') break;
+    }
+    assert_true(*before_label);
+}
+
+static void check_figure(const struct el_figure *figure, json_t *run)
+{
+    char *text = text_of(figure, run);
+    double cells[7] = {0};
+    const char *row = strchr(strchr(text, '\n') + 1, '\n') + 1;
+    for (int i = 0; i < 7; i++) {
+        cells[i] = strtod(row, NULL);
+        row += strcspn(row, "\t\n") + 1;
+    }
+    double right = cells[3], bars = cells[4], size = cells[6];
+    double width = 560 + 24 * bars > 1800 ? 1800 : 560 + 24 * bars; /* as in plots/style.gnuplot; 290 are no bars' */
+    check_room(text, "modes", (width - 290) / right, 9 * size / 12);
+    check_room(text, "batches", (width - 290) / right, 9);
+    if (figure != &el_figure_throughput) check_room(text, "devices", (width - 290) / right, 9);
+    free(text);
+}
+
+/* One trial, and twelve with long names on 1, 2, 4, 8 and 16 devices. */
+static void every_label_has_room(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= 16; n *= 2) {
+        json_t *one = json_pack("{s:[o]}", "trials", trial_of("pipeline", "valid", 8, n, 10));
+        json_t *trials = json_array(), *twelve = json_pack("{s:o}", "trials", trials);
+        for (int i = 0; i < 12; i++) {
+            json_t *trial = trial_of("ddp", "valid", i < 6 ? 1024 : 2048, n, 10);
+            json_object_set_new(trial, "config",
+                                json_pack("{s:s, s:i, s:i, s:i}", "bucket_view", "on", "bucket_cap_bytes",
+                                          (100 + i) * MIB, "bucket_first_bytes", (100 + i) * MIB, "workers", 16));
+            json_array_append_new(trials, trial);
+        }
+        check_figure(&el_figure_memory, one);
+        check_figure(&el_figure_memory, twelve);
+        check_figure(&el_figure_throughput, twelve);
+        json_decref(one);
+        json_decref(twelve);
+    }
+}
+
+static void accuracy_of_a_suspect_trial_has_a_mark(void **state)
+{
+    (void)state;
+    json_t *run = json_pack("{s:[o,o]}", "trials", trial_of("dp", "suspect", 8, 1, 10), trial_of("ddp", "valid", 8, 1, 10));
+    for (size_t i = 0; i < 2; i++)
+        json_object_set_new(json_array_get(json_object_get(run, "trials"), i), "epochs",
+                            json_pack("[{s:f, s:f}]", "seconds", 2.0, "held_out_accuracy", 0.75));
+    char *text = text_of(&el_figure_accuracy, run);
+    holds(text, "\n2\t75\tdp\tline0\t8\t1\n2\t75\tddp\tline1\t8\t0\n");
+    holds(text, "\n1\tsuspect, see the warnings\n");
+    free(text);
+    json_decref(run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_suspect_trial_has_a_mark_and_a_note),
+        cmocka_unit_test(whiskers_are_named_where_they_are),
+        cmocka_unit_test(what_the_first_device_holds_more_is_drawn),
+        cmocka_unit_test(every_label_has_room),
+        cmocka_unit_test(accuracy_of_a_suspect_trial_has_a_mark),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
