@@ -32,7 +32,8 @@ set lmargin at screen x_of(80)
 set rmargin at screen 1 - x_of(164)
 set tmargin at screen y_of(34)
 set bmargin at screen y_of(310)
-set ylabel "speed-up over single (log)"
+unset ylabel
+set label 2 "speed-up over single (log)" at screen x_of(14),y_of(172) center rotate by 90
 plot data index "ideal" using 1:2 with lines linecolor rgb color_ideal dashtype 2 linewidth 1 title "ideal", \
      for [name in present] data index "points" using 1:(strcol(8) eq name && $4 > $3 ? $2 : NaN):3:4 with yerrorbars pointtype 0 linecolor rgb ink(name) linewidth 1.2 notitle, \
      for [name in present] data index "points" using 1:(strcol(8) eq name && $9 == 0 ? $2 : NaN) with points pointtype point(name) pointsize size(name) linecolor rgb ink(name) title name, \
@@ -47,9 +48,9 @@ unset ytics
 set ytics nomirror out scale 0.5
 set yrange [0:*]
 set tmargin at screen y_of(328)
-set bmargin at screen y_of(bottom - 54)
-set ylabel "efficiency (%)"
-set xlabel "devices (log)"
+set bmargin at screen y_of(bottom - 58)
+set label 2 "efficiency (%)" at screen x_of(14),y_of((328 + bottom - 58) / 2) center rotate by 90
+set xlabel "devices (log)" offset 0,0.3
 unset key
 plot data index "ideal" using 1:3 with lines linecolor rgb color_ideal dashtype 2 linewidth 1 notitle, \
      for [name in present] data index "points" using 1:(strcol(8) eq name && $7 > $6 ? $5 : NaN):6:7 with yerrorbars pointtype 0 linecolor rgb ink(name) linewidth 1.2 notitle, \

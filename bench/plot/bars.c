@@ -13,7 +13,8 @@
 static const double BATCH_GAP = 1.2;
 /* On the canvas; WIDEST_PIXELS are all bars in the widest figure. */
 static const double LETTER_SIZE = 12, LETTER_PIXELS = 9, GAP_PIXELS = 9, AREA_PIXELS = 270, WIDEST_PIXELS = 1516;
-static const double SMALL_PIXELS = 5.8; /* a letter of a stack's MiB */
+static const double SMALL_PIXELS = 5.8, SMALL_GAP_PIXELS = 4; /* of a stack's MiB */
+static const double WORDS_RATIO = 0.12;                       /* of the highest stack: what two lines of words need */
 static const double LITTLE_RATIO = 0.02, MIB = 1048576;
 
 static double batch_of(const json_t *trial)
@@ -225,25 +226,46 @@ void el_bars_parts(const struct el_bars *bars, const struct el_bar_part *parts, 
     }
 }
 
-/* Bars of one trial, from `i` to `end`: a line from the first one's top over the others. */
-static void put_excess(const struct el_bars *bars, size_t i, size_t end, const struct el_bar_part *parts, FILE *file)
+/* Of a trial whose first bar is this one and has others behind it; NAN: it is little, or nothing. */
+static double excess_bytes(const struct el_bar *first)
+{
+    double bytes = el_excess_of(json_object_get(first->trial, "per_device"), "memory.peak_bytes");
+    return bytes > LITTLE_RATIO * el_json_number(first->device, "memory.peak_bytes") ? bytes : NAN;
+}
+
+bool el_bars_has_excess(const struct el_bars *bars)
+{
+    bool any = false;
+    for (size_t i = 1; i < bars->n; i++) any |= bars->list[i].position == 1 && !isnan(excess_bytes(&bars->list[i - 1]));
+    return any;
+}
+
+/* Bars of one trial, from `i` to `end`: a line from the first one's top over the others. Its words stand under it, and
+ * over it where the others reach up to them. */
+static void put_excess(const struct el_bars *bars, size_t i, size_t end, const struct el_bar_part *parts,
+                       double highest, FILE *file)
 {
     const struct el_bar *first = &bars->list[i];
-    const json_t *devices = json_object_get(first->trial, "per_device");
-    double bytes = end - i > 1 ? el_excess_of(devices, "memory.peak_bytes") : NAN;
+    double bytes = end - i > 1 ? excess_bytes(first) : NAN, others = 0;
     char mib[EL_FIGURE_BYTES];
-    if (!(bytes > LITTLE_RATIO * el_json_number(first->device, "memory.peak_bytes"))) return;
-    fprintf(file, "%g\t%g\t%.6g\t+%s\n", first->x + EL_BAR_HALF, bars->list[end - 1].x + EL_BAR_HALF,
-            top_of(first, parts, NULL, true), el_text_mib(bytes, mib));
+    if (isnan(bytes)) return;
+    for (size_t k = i + 1; k < end; k++) others = fmax(others, top_of(&bars->list[k], parts, NULL, true));
+    double top = top_of(first, parts, NULL, true);
+    bool under = top - others > WORDS_RATIO * highest;
+    fprintf(file, "%g\t%g\t%.6g\t+%s\t%g\n", first->x + EL_BAR_HALF, bars->list[end - 1].x + EL_BAR_HALF, top,
+            el_text_mib(bytes, mib), under ? -0.65 : 0.55);
 }
 
 void el_bars_tops(const struct el_bars *bars, const struct el_bar_part *parts, FILE *file)
 {
     char mib[EL_FIGURE_BYTES];
-    double letters = 0;
-    for (size_t i = 0; i < bars->n; i++)
-        letters = fmax(letters, (double)strlen(el_text_mib(top_of(&bars->list[i], parts, NULL, true) * MIB, mib)));
-    size_t stride = stride_of(bars, letters * SMALL_PIXELS + GAP_PIXELS);
+    double letters = 0, highest = 0;
+    for (size_t i = 0; i < bars->n; i++) {
+        double top = top_of(&bars->list[i], parts, NULL, true);
+        letters = fmax(letters, (double)strlen(el_text_mib(top * MIB, mib)));
+        highest = fmax(highest, top);
+    }
+    size_t stride = stride_of(bars, letters * SMALL_PIXELS + SMALL_GAP_PIXELS);
     el_data_block(file, "x, top, MiB", "tops");
     fputs("0\t0\t \n", file); /* left of the axis: the block is never empty */
     for (size_t i = 0; i < bars->n; i++) {
@@ -251,10 +273,10 @@ void el_bars_tops(const struct el_bars *bars, const struct el_bar_part *parts, F
         if (top > 0 && bars->list[i].position % stride == 0)
             fprintf(file, "%g\t%.6g\t%s\n", bars->list[i].x, top, el_text_mib(top * MIB, mib));
     }
-    el_data_block(file, "from x, to x, top, MiB", "excess");
-    fputs("0\t0\t0\t \n", file);
+    el_data_block(file, "from x, to x, top, MiB, where the words stand in lines", "excess");
+    fputs("0\t0\t0\t \t0\n", file);
     for (size_t i = 0, end; i < bars->n; i = end) {
         el_bars_middle(bars, i, &end);
-        put_excess(bars, i, end, parts, file);
+        put_excess(bars, i, end, parts, highest, file);
     }
 }

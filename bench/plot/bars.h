@@ -51,6 +51,7 @@ void el_bars_labels(const struct el_bars *bars, const json_t *trials, const stru
 void el_bars_parts(const struct el_bars *bars, const struct el_bar_part *parts, bool stacked, FILE *file);
 /* Of memory. The blocks "tops" (MiB of a whole stack, where bars have room for it) and "excess" (what the first device
  * of a trial holds more than the mean of the others, where it is more than a fiftieth). */
+bool el_bars_has_excess(const struct el_bars *bars);
 void el_bars_tops(const struct el_bars *bars, const struct el_bar_part *parts, FILE *file);
 /* A row of such a block; `part` NULL: without that cell. */
 void el_bars_row(FILE *file, double x, double half, double from, double to, const char *part);

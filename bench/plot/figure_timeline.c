@@ -278,7 +278,7 @@ static void foot_text(const struct panels *panels, json_t *shown, char foot[EL_T
              !several ? "the launch"
              : median ? "the launch with the median throughput"
                       : "the first launch",
-             lanes ? "" : "; of comm only what compute does not hide");
+             lanes ? "" : "; of comm what compute does not hide, with waits");
     el_data_foot(shown, words, foot);
 }
 

@@ -1,5 +1,5 @@
-/* The data files of a run's bars and of its accuracy, from hand-made trials: marks of suspect trials, notes only of what is
- * drawn, room for every label, and what the first device holds more. */
+/* The data files of a run's bars and of its accuracy, from hand-made trials: marks of suspect trials, notes only of
+ * what is drawn, room for every label, and what the first device holds more. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,9 +22,9 @@ static json_t *trial_of(const char *mode, const char *verdict, int batch, int n_
     json_t *devices = json_array();
     for (int i = 0; i < n_devices; i++) {
         json_int_t bytes = (json_int_t)(i == 0 ? first_mib : 10) * MIB;
-        json_array_append_new(devices, json_pack("{s:s, s:{s:I, s:{s:I}}, s:{s:f}}", "device", "cpu:0", "memory",
-                                                 "peak_bytes", bytes, "at_peak_by_tag", "param", bytes, "utilization",
-                                                 "busy_pct", 50.0));
+        json_array_append_new(devices,
+                              json_pack("{s:s, s:{s:I, s:{s:I}}, s:{s:f}}", "device", "cpu:0", "memory", "peak_bytes",
+                                        bytes, "at_peak_by_tag", "param", bytes, "utilization", "busy_pct", 50.0));
     }
     return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:{s:f, s:n}, s:o}", "mode", mode, "status", "ok", "verdict",
                      verdict, "model", "toy", "global_batch", batch, "devices", n_devices, "throughput",
@@ -48,7 +48,8 @@ static void a_suspect_trial_has_a_mark_and_a_note(void **state)
     holds(text, "# marks\n# columns: x, verdict of a trial that is not valid\n0\t \n1\tsuspect\n2\tsuspect\n\n");
     holds(text, "\n1\tsuspect, see the warnings; bytes are counted, and exact all the same\n");
     holds(text, "\n1.5\tdp\n4\tddp\n");
-    assert_null(strstr(text, "# excess\n# columns: from x, to x, top, MiB\n0\t0\t0\t \n1"));
+    assert_null(
+        strstr(text, "# excess\n# columns: from x, to x, top, MiB, where the words stand in lines\n0\t0\t0\t \t0\n1"));
     free(text);
     text = text_of(&el_figure_utilization, run);
     holds(text, "\n2\tsuspect\n\n");
@@ -83,13 +84,15 @@ static void what_the_first_device_holds_more_is_drawn(void **state)
     json_t *run =
         json_pack("{s:[o,o]}", "trials", trial_of("dp", "valid", 8, 3, 26), trial_of("ddp", "valid", 8, 3, 10));
     char *text = text_of(&el_figure_memory, run);
-    holds(text, "# excess\n# columns: from x, to x, top, MiB\n0\t0\t0\t \n1.42\t3.42\t26\t+16.0\n\n");
+    holds(text, "# excess\n# columns: from x, to x, top, MiB, where the words stand in lines\n0\t0\t0\t \t0\n"
+                "1.42\t3.42\t26\t+16.0\t-0.65\n\n");
     holds(text, "# tops\n# columns: x, top, MiB\n0\t0\t \n1\t26\t26.0\n2\t10\t10.0\n3\t10\t10.0\n4.5\t10\t10.0\n");
     free(text);
     json_decref(run);
 }
 
-/* The labels of a block do not touch: of each two neighbours half of both fits between them. `size` of `letter` pixels. */
+/* The labels of a block do not touch: of each two neighbours half of both fits between them. `size` of `letter` pixels.
+ */
 static void check_room(const char *text, const char *block, double pixels_per_bar, double letter)
 {
     char head[64], label[64], before_label[64] = "";
@@ -150,7 +153,8 @@ static void every_label_has_room(void **state)
 static void accuracy_of_a_suspect_trial_has_a_mark(void **state)
 {
     (void)state;
-    json_t *run = json_pack("{s:[o,o]}", "trials", trial_of("dp", "suspect", 8, 1, 10), trial_of("ddp", "valid", 8, 1, 10));
+    json_t *run =
+        json_pack("{s:[o,o]}", "trials", trial_of("dp", "suspect", 8, 1, 10), trial_of("ddp", "valid", 8, 1, 10));
     for (size_t i = 0; i < 2; i++)
         json_object_set_new(json_array_get(json_object_get(run, "trials"), i), "epochs",
                             json_pack("[{s:f, s:f}]", "seconds", 2.0, "held_out_accuracy", 0.75));

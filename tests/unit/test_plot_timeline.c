@@ -55,8 +55,8 @@ static void the_largest_batch_that_finished_is_drawn(void **state)
     assert_true(drawn);
     holds(
         text,
-        "toy, _, _, 2 CPU devices\tparam activation\t \t8\t12\tmean step of the launch; of comm only what compute does "
-        "not hide\t4\tdata forward backward idle\t \t6\t2\n"); /* four panels, of 6 MiB */
+        "toy, _, _, 2 CPU devices\tparam activation\t \t8\t12\tmean step of the launch; of comm what compute does not "
+        "hide, with waits\t4\tdata forward backward idle\t \t6\t2\n"); /* four panels, of 6 MiB */
     holds(text, "\nsingle, batch 64: cpu:0\t8\t0\n");
     holds(text, "\ndp, batch 128 (2 x 64): cpu:0\t8\t0\n");
     holds(text, "\ndp, batch 128 (2 x 64): cpu:1\t8\t0\n");
