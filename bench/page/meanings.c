@@ -8,15 +8,15 @@ static const struct {
 } meanings[] = {
     /* pictures */
     {"throughput", "Samples a second; whiskers: the 95 % interval over launches."},
-    {"memory", "MiB of each device at its peak, by what they hold."},
+    {"memory", "MiB of each device at its peak, by what they hold; bold: what the first holds more than the others."},
     {"imbalance", "What each device holds, computes and sends."},
     {"step", "Milliseconds of a step by phase, of the slowest device; of communication the exposed part."},
-    {"timeline", "Memory of the first device and of another within one step."},
+    {"timeline", "Memory of the first device and of another within one step, with lanes of compute and communication."},
     {"utilization", "Share of the step in which each device's compute stream worked."},
     {"stages", "One step of each stage: forward, backward and bubbles."},
     {"accuracy", "Accuracy on held-out samples against seconds of training."},
     {"loading", "When each batch was made and taken, without workers and with them."},
-    {"explain", "From one step to another, part by part; whiskers: 95 % intervals; pale: 0 is in it."},
+    {"explain", "From one step to another, part by part: green is shorter, red is longer, pale may be chance."},
     {"comm", "Bus bandwidth at each size, as nccl-tests defines it, beside that of a plain copy."},
     {"p2p", "Bandwidth and latency between each two ranks."},
     {"watch", "Memory and CPU time of each process over time."},
