@@ -5,6 +5,7 @@
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"
 #include "bench/record/record.h"
+#include "bench/regress/answer.h"
 #include "bench/regress/launches.h"
 #include "bench/regress/store.h"
 
@@ -39,9 +40,12 @@ static enum el_status find_action(const struct el_options *options, enum action 
 static enum el_status add(const struct el_options *options, bool accept, int *exit_status_p)
 {
     struct el_store store = {0};
+    struct el_regress_set set = {0};
     bool from = options->regress.from[0];
     enum el_status status = from ? el_store_create(options->out, "program", &store) : EL_OK;
-    if (status == EL_OK && from) status = el_launching_from(options, store.dir); /* so that there is a run's folder */
+    if (status == EL_OK && from) status = el_launching_from(options, store.dir, &set); /* makes a run's folder */
+    el_answer_unjudged(&set, stderr);
+    el_regress_free(&set);
     bool interrupted = from && el_runner_interrupted();
     if (status == EL_OK && !interrupted)
         status = el_baseline_add(options->store, from ? store.dir : options->dir, accept, options->force, stderr);

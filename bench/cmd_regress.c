@@ -102,7 +102,7 @@ static enum el_status read_runs(const struct el_options *options, struct el_regr
 {
     const struct el_regress_options *r = &options->regress;
     bool from = r->from[0];
-    if (from) EL_TRY(el_launching_from(options, dir));
+    if (from) EL_TRY(el_launching_from(options, dir, set));
     if (from && el_runner_interrupted()) return EL_OK;
     EL_TRY(el_regress_dirs(r->baseline, from ? dir : r->current, from ? "" : r->metrics, stderr, set));
     if (from) el_regress_name_sides(set, r->baseline, r->from);

@@ -121,8 +121,22 @@ void el_answer_print(const struct el_regress_set *set, FILE *out)
     for (size_t i = 0; i < set->n; i++)
         if (set->cells[i].reason[0])
             el_text_say("", "  ", COLUMNS, out, "%s: %s", set->cells[i].name, set->cells[i].reason);
+    el_answer_unjudged(set, out);
     el_answer_sentence(set, sentence, sizeof sentence);
     el_text_wrap(sentence, "", "", COLUMNS, out);
+}
+
+void el_answer_unjudged(const struct el_regress_set *set, FILE *out)
+{
+    char names[256] = "";
+    size_t shown = 0;
+    for (; shown < set->n_unjudged && strlen(names) + strlen(set->unjudged[shown]) + 2 < sizeof names - 1; shown++)
+        el_text_append(names, sizeof names, "%s%s", shown ? ", " : "", set->unjudged[shown]);
+    if (set->n_unjudged == 0) return;
+    if (shown < set->n_unjudged)
+        el_text_append(names, sizeof names, "%s%zu more", shown ? " and " : "", set->n_unjudged - shown);
+    el_text_say("", "  ", COLUMNS, out,
+                "Not judged: %s, as no unit says which way is better (--higher NAME and --lower NAME say it).", names);
 }
 
 /* ---- the sentence ---- */
@@ -194,14 +208,16 @@ json_t *el_answer_json(const struct el_regress_set *set)
                                            [EL_REGRESS_INCONCLUSIVE] = "inconclusive",
                                            [EL_REGRESS_NO_BASELINE] = "no baseline"};
     char sentence[512];
-    json_t *cells = json_array();
+    json_t *cells = json_array(), *unjudged = json_array();
     enum el_regress_exit outcome = el_regress_outcome(set);
     for (size_t i = 0; i < set->n; i++) json_array_append_new(cells, cell_json(&set->cells[i]));
+    for (size_t i = 0; i < set->n_unjudged; i++) json_array_append_new(unjudged, el_json_string(set->unjudged[i]));
     el_answer_sentence(set, sentence, sizeof sentence);
-    return json_pack("{s:i, s:s, s:i, s:o, s:o, s:o, s:i, s:i, s:b, s:o, s:o, s:o, s:o}", "schema", EL_SCHEMA,
+    return json_pack("{s:i, s:s, s:i, s:o, s:o, s:o, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o}", "schema", EL_SCHEMA,
                      "outcome", outcomes[outcome], "exit_status", (int)outcome, "sentence", el_json_string(sentence),
                      "base", el_json_string(set->base_name), "head", el_json_string(set->head_name), "blocks",
                      set->blocks, "analyses", set->blocks > 0 ? set->stage + 1 : 0, "last_analysis",
                      (int)set->last_analysis, "level", el_json_real(el_regress_level(set->stage, set->last_analysis)),
-                     "environment", el_json_string(set->environment), "machine", el_machine(), "cells", cells);
+                     "environment", el_json_string(set->environment), "machine", el_machine(), "cells", cells,
+                     "not_judged", unjudged);
 }

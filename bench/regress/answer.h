@@ -34,6 +34,8 @@ void el_answer_sentence(const struct el_regress_set *set, char *text, size_t byt
 
 /* A row a cell, why where it is not the same, and what it comes to. At most 110 columns. */
 void el_answer_print(const struct el_regress_set *set, FILE *out);
+/* A sentence on what was printed and is not judged; nothing where there is none. el_answer_print has it too. */
+void el_answer_unjudged(const struct el_regress_set *set, FILE *out);
 /* What to do next, and never what cannot help: "Next: ...". `run`: the folder of the run that was judged, "" with --ab.
  * `added`: it was kept in the store. */
 void el_answer_print_next(const struct el_options *options, const struct el_regress_set *set, const char *run,

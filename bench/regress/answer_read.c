@@ -65,6 +65,8 @@ void el_answer_print_document(const json_t *document, FILE *out)
     size_t i;
     snprintf(set.environment, sizeof set.environment, "%s", el_json_text(document, "environment", ""));
     json_array_foreach(cells, i, cell) if (status == EL_OK) status = add_cell(cell, &set);
+    json_array_foreach(json_object_get(document, "not_judged"), i, cell) if (status == EL_OK && json_is_string(cell))
+        status = el_regress_leave_out(&set, json_string_value(cell));
     if (status == EL_OK) el_answer_print(&set, out);
     el_regress_free(&set);
 }

@@ -41,6 +41,16 @@ static struct el_regress_cell *find(const struct el_regress_set *set, const char
     return NULL;
 }
 
+/* Nothing says which way is better, and nobody asked for it by name: one of the many lines that programs print. */
+static bool is_unjudged(const struct session *s, const struct el_reading *reading)
+{
+    const struct el_regress_options *r = s->asked;
+    const char *const lists[] = {r->metrics, r->exact, r->higher, r->lower};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+        if (el_regress_listed(lists[i], reading->name)) return false;
+    return !reading->directed && !strcmp(reading->unit, reading->other_unit);
+}
+
 static enum el_status add_cell(struct session *s, const struct el_reading *reading, int block,
                                struct el_regress_cell **cell_p)
 {
@@ -57,8 +67,7 @@ static enum el_status add_cell(struct session *s, const struct el_reading *readi
     cell->better = higher ? EL_BETTER_HIGHER : lower ? EL_BETTER_LOWER : reading->better;
     snprintf(cell->unit, sizeof cell->unit, "%s", reading->unit);
     if (!reading->directed && !higher && !lower)
-        el_regress_fault(cell, EL_CELL_UNREADABLE,
-                         "%s%s%s which way is better: give --higher or --lower %.40s, or --metric for others",
+        el_regress_fault(cell, EL_CELL_UNREADABLE, "%s%s%s which way is better: give --higher or --lower %.40s",
                          *cell->unit ? "its unit '" : "no unit says", cell->unit, *cell->unit ? "' does not say" : "",
                          cell->name);
     if (block > 1)
@@ -70,6 +79,8 @@ static enum el_status take_reading(struct session *s, const struct el_reading *r
 {
     if (*s->asked->metrics ? !el_regress_listed(s->asked->metrics, reading->name) : reading->extra) return EL_OK;
     struct el_regress_cell *cell = find(s->set, reading->name);
+    if (cell == NULL && is_unjudged(s, reading))
+        return s->set->n_unjudged < CELLS_MAX ? el_regress_leave_out(s->set, reading->name) : EL_OK;
     if (cell == NULL) EL_TRY(add_cell(s, reading, block, &cell));
     if (strcmp(cell->unit, reading->unit) != 0)
         el_regress_fault(cell, EL_CELL_UNREADABLE, "its unit is '%s', but '%s' in the %s of %s %d", cell->unit,
@@ -173,6 +184,10 @@ static enum el_status run_block(struct session *s, int next)
     s->set->blocks = block;
     find_missing(s, block);
     if (block == 1) EL_TRY(find_unprinted(s));
+    if (s->set->n == 0)
+        return el_fail(EL_ERR_INVALID,
+                       "nothing can be judged: of '%s'%s no unit says which way is better: give --higher or --lower %s",
+                       s->set->unjudged[0], s->set->n_unjudged > 1 ? " and the others" : "", s->set->unjudged[0]);
     /* What a unit says to be without noise is compared exactly only while it has shown none. */
     for (size_t i = 0; i < s->set->n; i++) {
         struct el_regress_cell *cell = &s->set->cells[i];

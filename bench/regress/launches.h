@@ -2,7 +2,7 @@
  * many blocks the cells are judged; or one by itself, for a store of sessions. `regress` and `baseline add` share this.
  *
  *     el_launching_ab(&options, dir, &set);      as the command line says, with progress on standard error; what was
- *     el_launching_from(&options, dir);          launched is kept: DIR/program.json
+ *     el_launching_from(&options, dir, &set);    launched is kept: DIR/program.json
  *
  * Progress: after the first block what it will take, and whether the budget ends it too early; then on a terminal a
  * line that is written over, elsewhere a line a minute, within a long launch too. Threads: one launching at a time.
@@ -45,9 +45,10 @@ int el_regress_first_side(uint64_t seed, int block);
 /* ---- from the command line, with progress (progress.c) ---- */
 
 /* They are interrupted by SIGINT, SIGTERM or SIGHUP, which are caught from here on. Interrupted before the first block
- * of --ab, or at all with --from, nothing is kept. Errors: as above, EL_ERR_IO. */
+ * of --ab, or at all with --from, nothing is kept. --from's cells are kept in `dir`, and only what is not judged comes
+ * to `set`. Errors: as above, EL_ERR_IO. */
 enum el_status el_launching_ab(const struct el_options *options, const char *dir, struct el_regress_set *set);
-enum el_status el_launching_from(const struct el_options *options, const char *dir);
+enum el_status el_launching_from(const struct el_options *options, const char *dir, struct el_regress_set *set);
 
 /* After a block; and what go_on does about ten times a second. */
 void el_regress_progress_block(struct el_regress_progress *progress, const struct el_regress_set *set, int next,

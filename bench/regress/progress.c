@@ -43,14 +43,16 @@ enum el_status el_launching_ab(const struct el_options *options, const char *dir
     return set->blocks ? save(options, dir, set) : EL_OK;
 }
 
-enum el_status el_launching_from(const struct el_options *options, const char *dir)
+enum el_status el_launching_from(const struct el_options *options, const char *dir, struct el_regress_set *set)
 {
-    struct el_regress_set set = {0};
+    struct el_regress_set launched = {0};
     struct el_regress_progress progress;
     const struct el_regress_launching launching = begin(options, &progress);
-    enum el_status status = el_regress_launches(&launching, &set);
-    if (status == EL_OK && !el_runner_interrupted()) status = save(options, dir, &set);
-    el_regress_free(&set);
+    enum el_status status = el_regress_launches(&launching, &launched);
+    if (status == EL_OK && !el_runner_interrupted()) status = save(options, dir, &launched);
+    for (size_t i = 0; i < launched.n_unjudged && status == EL_OK; i++)
+        status = el_regress_leave_out(set, launched.unjudged[i]);
+    el_regress_free(&launched);
     return status;
 }
 

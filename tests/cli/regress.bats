@@ -132,8 +132,25 @@ unreadable() {
     unreadable "neither program prints 'setp'" 'echo step 5 ms; echo peak 64 B' --metric setp
     unreadable "--exact: neither program prints 'q'" 'echo step 5 ms; echo peak 64 B' --exact q
     unreadable "accuracy: its unit '%' does not say which way is better: give --higher or --lower accuracy" \
-        'echo step 5 ms; echo peak 64 B; echo accuracy 71 %'
+        'echo step 5 ms; echo peak 64 B; echo accuracy 71 %' --metric step,accuracy
     unreadable "declared deterministic, but varies" 'echo step $$ ms; echo peak 64 B' --exact step
+}
+
+# A program prints much: a line without a unit neither ends a gate nor is lost.
+@test "regress: what no unit judges is named, and the rest is judged" {
+    local prints='echo loss 0.5; echo epoch 3; echo step 5 ms' more
+    run --separate-stderr "$EVENLOAD" regress --ab "$prints" "$prints" --blocks 9 --quiet --out r --markdown r.md
+    [[ $status -eq 0 && $output == *"Not judged: loss, epoch, as no unit says which way is better (--higher NAME and --lower NAME say it)."* ]] || show
+    [[ $(json r/regress.json 'd["not_judged"], [c["name"] for c in d["cells"]]') == "(['loss', 'epoch'], ['step'])" ]] || show
+    grep -q "^Not judged, as no unit says which way is better: loss, epoch$" r.md || { cat r.md && show; }
+    run --separate-stderr "$EVENLOAD" regress --ab "$prints" 'echo loss 0.6; echo epoch 3; echo step 5 ms' --lower loss --blocks 9 --quiet
+    [[ $status -eq 1 && $output == *"loss "*REGRESSION*"Not judged: epoch, "* ]] || show
+    refuses "nothing can be judged: of 'loss' no unit says which way is better: give --higher or --lower loss" \
+        "$EVENLOAD" regress --ab 'echo loss 1' 'echo loss 1' --quiet
+    run --separate-stderr "$EVENLOAD" baseline add --from "$prints" --launches 1 --store s --quiet
+    [[ $status -eq 0 && $stderr == "Not judged: loss, epoch, as no unit "* ]] || show
+    run --separate-stderr "$EVENLOAD" regress --baseline t --from "$prints" --launches 1 --add --quiet --out f
+    [[ $status -eq 0 && $output == *"Not judged: loss, epoch, as no unit "* && $(json f/regress.json 'd["not_judged"]') == "['loss', 'epoch']" ]] || show
 }
 
 @test "regress: bad use" {
