@@ -134,6 +134,13 @@ static const struct el_command_row commands[] = {
      el_cmd_verify},
     {"devices", TRUST, "devices and libraries found here, and what is missing", EL_CMD_DEVICES, "[--json]",
      "List the devices and libraries found here, and what is missing.", "  evenload devices\n", el_cmd_devices},
+    {"machine", TRUST, "measure this machine's rates, for simulated devices", EL_CMD_MACHINE,
+     "[--devices LIST] [--out FILE]",
+     "Measure FLOP/s, memory and copy bandwidth, launches, and latency and bandwidth between two devices. The file is "
+     "what --machine takes: simulated devices then have these rates.",
+     "  evenload machine --out mine.json                      some seconds\n"
+     "  evenload compare --devices sim:8 --machine mine.json\n",
+     el_cmd_machine},
     {"selfcheck", TRUST, "inject five known disturbances: are they found on this machine?", EL_CMD_SELFCHECK,
      "[--json] [--out DIR]",
      "Inject a delay, a slow op, a leak, a straggler and a late copy of dp's model on this machine, and report what "

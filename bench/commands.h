@@ -25,6 +25,7 @@ enum el_status el_cmd_explain(struct el_options *options, int *exit_status_p);
 enum el_status el_cmd_comm(struct el_options *options, int *exit_status_p);
 enum el_status el_cmd_data(struct el_options *options, int *exit_status_p);
 enum el_status el_cmd_trace_stats(struct el_options *options, int *exit_status_p);
+enum el_status el_cmd_machine(struct el_options *options, int *exit_status_p);
 enum el_status el_cmd_watch(struct el_options *options, int *exit_status_p);
 
 struct el_launch_place;

@@ -31,6 +31,7 @@ enum el_command_bit {
     EL_CMD_COMM = 2048,
     EL_CMD_MODES = 4096,
     EL_CMD_VERIFY = 8192,
+    EL_CMD_MACHINE = 16384,
     EL_CMD_TRACE_STATS = 32768,
     EL_CMD_DATA = 65536,
     EL_CMD_EXPLAIN = 131072,

@@ -48,6 +48,7 @@ enum {
     COMM = EL_CMD_COMM,
     MODES = EL_CMD_MODES,
     VERIFY = EL_CMD_VERIFY,
+    MACHINE = EL_CMD_MACHINE,
     TRACE_STATS = EL_CMD_TRACE_STATS,
     LOADING = EL_CMD_DATA,
     EXPLAIN = EL_CMD_EXPLAIN,
@@ -75,8 +76,8 @@ static const struct el_option_row before_sizes[] = {
      REAL_DEVICES "; sim:8: simulated, nothing is computed. single uses the first. Default: all GPUs, else two CPU "
                   "devices",
      COMMON},
-    {WHAT, "devices", "N|LIST", AT(DEVICES, devices), COMM, REAL_DEVICES ". Default: all GPUs, else two CPU devices",
-     COMMON},
+    {WHAT, "devices", "N|LIST", AT(DEVICES, devices), COMM | MACHINE,
+     REAL_DEVICES ". Default: all GPUs, else two CPU devices", COMMON},
     {WHAT, "devices", "LIST", AT(COUNTS, counts), SCALE,
      "numbers of devices, comma-separated: 1,2,4 CPU devices; cuda:1,2,4 GPUs; sim:1,2,4 simulated ones. 1 is always "
      "measured. Default: 1, 2, 4 ... up to all GPUs, else all cores",
@@ -386,6 +387,7 @@ static const struct el_option_row after_sizes[] = {
      "folder for the results (default: results/<time>-<command>); compare, scale, imbalance and data continue a run "
      "that is in it",
      PER_RANK, COMMON},
+    {OUTPUT, "out", "FILE", AT(TEXT, out), MACHINE, "file to write (default: standard output)", COMMON},
     {OUTPUT, "trace", "DIR", AT(TEXT, trace), RUN,
      "write traces of the steps of --profile (default: wait=1,warmup=1,active=2,repeat=1), one file per rank, for "
      "Perfetto and HTA",

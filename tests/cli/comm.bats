@@ -154,3 +154,14 @@ END
     run --separate-stderr "$EVENLOAD" plot "${folders[0]}"
     [[ $status -eq 0 && $output == *"plots/comm.svg"* ]] || show
 }
+
+@test "machine measures this machine's rates, and simulated devices take them" {
+    run --separate-stderr "$EVENLOAD" machine --out mine.json
+    [[ $status -eq 0 && $output == *"Next: "*" compare --devices sim:8 --machine mine.json" && -z $stderr ]] || show
+    [[ $(json mine.json 'min(v for v in d.values() if isinstance(v, float)) >= 0, d["f32_tflop_per_s"] > 0 < d["link_gb_per_s"], "measured by" in d["source"], "network_gb_per_s" in d') == \
+        "(True, True, True, False)" ]] || { cat mine.json && false; }
+    run "$EVENLOAD" run --mode ddp --devices sim:4 --model mlp --data dummy --machine mine.json --dry-run
+    [[ $status -eq 0 && $output == *"by the rates of machine $(json mine.json 'd["name"]') (f32 "* ]] || show
+    refuses "links need two devices" "$EVENLOAD" machine --devices 1
+    refuses "sim devices do no work that could be timed" "$EVENLOAD" machine --devices sim:2
+}
