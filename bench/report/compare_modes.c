@@ -294,5 +294,6 @@ void el_report_sentences(const json_t *run, FILE *out)
     const json_t *trials = json_object_get(run, "trials");
     say_memory(trials, out);
     say_modes(trials, out);
+    el_report_buckets(run, out);
     say_gpu(trials, out);
 }

@@ -69,6 +69,10 @@ void el_report_processes(const json_t *run, FILE *out, bool colour);
  * are missing or failed the sentence says so. */
 void el_report_sentences(const json_t *run, FILE *out);
 
+/* Of trials that differ in the size of ddp's buckets alone: which sizes make the same buckets, and which is
+ * recommended. Nothing where there are none. */
+void el_report_buckets(const json_t *run, FILE *out);
+
 /* Whether colour belongs on this stream: a terminal that is not dumb. `no_colour` is the user's wish (NO_COLOR). */
 bool el_report_colour(FILE *out, bool no_colour);
 

@@ -26,15 +26,26 @@ static void append_fixes(const char *fixes, char *text, size_t bytes)
         if (set & ~needed & rows[i].fix) el_text_append(text, bytes, " -%s", rows[i].name);
 }
 
+/* " 25M" where both limits are given by --bucket-mb, " 1/5M" with a first bucket of 1 MiB; nothing by default. */
+static void append_buckets(const json_t *trial, char *text, size_t bytes)
+{
+    const double mib = 1 << 20;
+    double cap_bytes = el_json_number(trial, "config.bucket_cap_bytes"),
+           first_bytes = el_json_number(trial, "config.bucket_first_bytes");
+    bool usual = isnan(first_bytes) || first_bytes == EL_BUCKET_FIRST_BYTES;
+    if (isnan(cap_bytes) || (cap_bytes == EL_BUCKET_CAP_BYTES && usual)) return;
+    el_text_append(text, bytes, " ");
+    if (!isnan(first_bytes) && first_bytes != cap_bytes) el_text_append(text, bytes, "%.4g/", first_bytes / mib);
+    el_text_append(text, bytes, "%.4gM", cap_bytes / mib);
+}
+
 void el_table_mode(const json_t *trial, char *text, size_t bytes)
 {
     const char *mode = el_json_text(trial, "mode", "?");
-    double cap_bytes = el_json_number(trial, "config.bucket_cap_bytes");
     bool view = strcmp(el_json_text(trial, "config.bucket_view", "off"), "on") == 0;
     bool graph = el_json_is(trial, "config.graph", "on");
     snprintf(text, bytes, "%s%s%s", mode, view ? " view" : "", graph ? " graph" : "");
-    if (el_mode_takes(mode, "bucket-mb") && !isnan(cap_bytes) && cap_bytes != EL_BUCKET_CAP_BYTES)
-        el_text_append(text, bytes, " %.4gM", cap_bytes / (1 << 20));
+    if (el_mode_takes(mode, "bucket-mb")) append_buckets(trial, text, bytes);
     const char *fixes = el_json_text(trial, "config.dp_fix", "none");
     if (strcmp(fixes, "none"))
         append_fixes(fixes, text, bytes);

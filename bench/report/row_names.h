@@ -7,9 +7,10 @@
 
 #include "bench/base/table.h"
 
-/* "ddp"; "ddp view" where gradients are views of the buckets; "ddp 5M" where those are closed at another size than
- * 25 MiB; "dp -replicas" without that cause (--dp-fix), "dp loss" with the loss in the replicas (--loss-in); "dp w2"
- * with two loader workers a device, "dp cold" with a cold page cache. */
+/* "ddp"; "ddp view" where gradients are views of the buckets; "ddp 25M" where all of those are closed at 25 MiB,
+ * "ddp 1/5M" where the first one is at 1 MiB, nothing for PyTorch's 1 and 25; "dp -replicas" without that cause
+ * (--dp-fix), "dp loss" with the loss in the replicas (--loss-in); "dp w2" with two loader workers a device, "dp cold"
+ * with a cold page cache. */
 void el_table_mode(const json_t *trial, char *text, size_t bytes);
 
 /* A column's `show`: "256 (2 x 128)"; uneven shares "65 (33..32)". */
