@@ -12,7 +12,7 @@ static const struct el_command_row commands[] = {
      "  evenload compare                                      about two minutes on two cores\n"
      "  evenload compare --modes dp,ddp --batch-per-device 32  the same local batch\n"
      "  evenload compare --model mlp --data dummy --repeats 7 --out results/mlp\n"
-     "  evenload compare --modes ddp --bucket-mb 1,5,25,100    which size of buckets is best here\n"
+     "  evenload compare --modes ddp --model mlp --bucket-mb 1,5,25    which size of buckets is best here\n"
      "  evenload compare --out results/mine                    a second time: runs what is missing\n",
      el_cmd_compare},
     {"run", MEASURE, "train one model in one mode, and write its record", EL_CMD_RUN,
