@@ -58,3 +58,15 @@ for trial in d["trials"]:
     assert trial["accuracy"] >= 0.95 and seconds < 120, trial["mode"]
 END
 }
+
+# docs/data.md shows this command's modes side by side: each epoch must be better than the one before, as it says.
+@test "learning: the perceptron of docs/data.md gets better with each epoch" {
+    local options
+    options=$(sed -n '/^    evenload compare --modes single.*--model mlp/,/--epochs/p' "$BATS_TEST_DIRNAME/../../docs/data.md" | tr -d '\\\n' |
+        sed 's/.*--model/--model/; s/ *--batch/ --batch/')
+    [[ $options == *--epochs* ]] || show
+    # shellcheck disable=SC2086 # several words
+    "$EVENLOAD" run --mode single $options --json --quiet --out mlp >mlp.json
+    json mlp.json '[e["held_out_accuracy"] for e in d["epochs"]]'
+    [[ $(json mlp.json 'all(a["held_out_accuracy"] < b["held_out_accuracy"] for a, b in zip(d["epochs"], d["epochs"][1:])) and d["accuracy"] > 0.7') == True ]]
+}
