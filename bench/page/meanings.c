@@ -42,20 +42,21 @@ static const struct {
     {"effic.%", "Speed-up over the number of devices."},
     {"95 %", "95 % interval of the figure before it, over launches."},
     /* where a step goes */
-    {"step", "Mean step, ms."},
-    {"= alone", "Computing, in steps without communication."},
-    {"+ contention", "How much longer it computes while communication runs."},
-    {"+ exposed", "Communication during which it does not compute."},
-    {"+ idle", "Neither computing nor communicating: the rest of the step."},
-    {"| comm. costs", "Step with communication minus step without."},
-    {"bus GB/s", "Bus bandwidth of the step's all-reduces, as nccl-tests defines it."},
-    {"busy", "Computing, ms a step."},
-    {"wait", "In a collective, until the last member has come."},
+    {"compute", "Kernels run, ms a step."},
+    {"+ exposed", "Communication during which the device does not compute."},
+    {"+ other", "Loading, copies from the host, making threads."},
+    {"+ idle", "None of these: the rest of the device's step."},
+    {"| wait", "In a collective, until the last member has come."},
     {"transfer", "In a collective, from then on."},
-    {"exposed", "Communication during which the device does not compute."},
     {"hidden %", "Share of communication behind compute."},
     {"bubble", "Waiting for the pipeline to fill or to drain."},
     {"CPU of comm.", "Processor time of communication."},
+    {"bus GB/s", "Bus bandwidth of the step's all-reduces, as nccl-tests defines it; median over launches."},
+    /* what communication costs */
+    {"blocks on", "Step of the blocks with communication: other steps than the measured ones."},
+    {"blocks off", "Step of the blocks without communication."},
+    {"on - off", "What communication costs: the difference of the two."},
+    {"contention", "How much longer the device computes while communication runs."},
 };
 
 const char *el_page_meaning(const char *head)

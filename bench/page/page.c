@@ -92,8 +92,9 @@ static json_t *communicating(const struct page *page)
     size_t i;
     json_array_foreach(page->trials, i, trial)
     {
-        if (!isnan(el_json_number(trial, "comm.wait_ms")))
-            add_devices(rows, trial, json_object_get(trial, "per_device"));
+        json_t *devices = el_report_communicates(trial) ? el_report_comm_rows(trial) : NULL;
+        add_devices(rows, trial, devices);
+        json_decref(devices);
     }
     return rows;
 }
@@ -139,16 +140,16 @@ static const struct section {
      {of_trial, el_report_device_columns}},
     {"time",
      "Where a step goes",
-     "Milliseconds of the slowest device, in blocks of steps with communication on and off in turn.",
+     "Milliseconds of each device in the measured steps. *: the slowest, whose exposed time is the trial's.",
      {"step", "timeline", "utilization", "stages"},
-     controlled,
-     {el_report_step_columns}},
-    {"communication",
-     "Communication",
-     "Milliseconds a step of each device.",
-     {NULL},
      communicating,
      {of_trial, el_report_comm_columns}},
+    {"communication",
+     "What communication costs",
+     "Milliseconds of the slowest device in A/B blocks of further steps, with communication on and off in turn.",
+     {NULL},
+     controlled,
+     {el_report_step_columns}},
     {"loading", "Loading", "One worker's batches and the step's, in turn.", {"loading"}, NULL, {NULL}},
     {"accuracy", "Accuracy", "Accuracy against seconds of training.", {"accuracy"}, NULL, {NULL}},
     {"scaling", "Scaling", "Speed-up and efficiency at each number of devices.", {"scale"}, scaled, {el_scale_columns}},

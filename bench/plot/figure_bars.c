@@ -43,15 +43,25 @@ static double phase_ms(const struct el_bar *bar, const char *phase)
 #define PHASE_NAME(id, text) text,
 static const char *const phase_names[] = {EL_PHASE_LIST(PHASE_NAME) "wait", "idle"};
 
-/* Phases are medians over launches, each for itself: in proportion, so that the bar ends at the trial's step. */
+static bool is_exposed(const char *phase)
+{
+    return strcmp(phase, "wait") == 0 || strcmp(phase, el_phase_name(EL_PHASE_COMM)) == 0;
+}
+
+/* Phases are medians over launches, each for itself. What communication exposes is drawn as it is in all tables; the
+ * others are in proportion, so that the bar ends at the trial's step. */
 static double step_part_ms(const struct el_bar *bar, const char *phase)
 {
-    double sum = 0, step = el_json_number(bar->trial, "step_ms.mean");
+    double others = 0, left = el_json_number(bar->trial, "step_ms.mean");
     for (size_t i = 0; i < sizeof phase_names / sizeof phase_names[0]; i++) {
         double ms = phase_ms(bar, phase_names[i]);
-        sum += ms > 0 ? ms : 0;
+        if (!(ms > 0)) continue;
+        if (is_exposed(phase_names[i]))
+            left -= ms;
+        else
+            others += ms;
     }
-    return phase_ms(bar, phase) * (sum > 0 && step > 0 ? step / sum : 1);
+    return phase_ms(bar, phase) * (!is_exposed(phase) && others > 0 && left > 0 ? left / others : 1);
 }
 
 static bool is_of(const struct el_bar *bar, const char *mode)

@@ -1,5 +1,7 @@
-/* Where a step goes: a row a trial from its control blocks, then a line a device with its waits and transfers; and what
- * recording costs, of trials whose control blocks switched that. All from the record. */
+/* Where a step goes: a line a device, from the spans of the measured steps; what communication costs: a row a trial,
+ * from its control blocks; and what recording costs, of trials whose control blocks switched that. All from the record.
+ *
+ * Each table has one method, which its head names: the control blocks are other steps than the measured ones. */
 #include <math.h>
 
 #include "bench/base/jvalue.h"
@@ -8,22 +10,27 @@
 #include "bench/report/report.h"
 #include "bench/report/row_names.h"
 
+static const double BLOCKS_RATIO = 0.1; /* by so much their steps may differ without a word */
+
 static void show_figure(double value, char *text)
 {
     char figure[EL_FIGURE_BYTES];
     snprintf(text, EL_CELL_BYTES, "%s", el_text_figure(value, figure));
 }
 
-static void show_idle(const json_t *trial, const json_t *context, char *text)
+static void show_off(const json_t *trial, const json_t *context, char *text)
 {
+    const json_t *blocks = json_object_get(trial, "breakdown");
     (void)context;
-    show_figure(el_json_number(trial, "breakdown.other_ms") + el_json_number(trial, "breakdown.idle_ms"), text);
+    show_figure(el_json_number(blocks, "step_ms") - el_json_number(blocks, "exposed_step_ms"), text);
 }
 
-static void show_busy(const json_t *device, const json_t *context, char *text)
+/* "cpu:1*", the slowest, whose exposed time is the trial's. */
+static void show_device(const json_t *device, const json_t *context, char *text)
 {
     (void)context;
-    show_figure(el_json_number(device, "utilization.busy_pct") / 100 * el_json_number(device, "step_ms"), text);
+    snprintf(text, EL_CELL_BYTES, "%s%s", el_json_text(device, "device", "?"),
+             json_is_true(json_object_get(device, "slowest")) ? "*" : "");
 }
 
 static void show_hidden(const json_t *device, const json_t *context, char *text)
@@ -33,51 +40,114 @@ static void show_hidden(const json_t *device, const json_t *context, char *text)
     show_figure(total_ms > 0 ? 100 * el_json_number(device, "comm.overlapped_ms") / total_ms : NAN, text);
 }
 
+static const struct el_column trial_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
+                                                 EL_SHOWN("global batch", -14, el_table_batch), EL_NO_MORE};
+
+const struct el_column el_report_comm_columns[] = {{.head = "device", .gap = 2, .width = -8, .show = show_device},
+                                                   EL_FIGURE("compute", 8, "compute_ms"),
+                                                   EL_FIGURE("+ exposed", 10, "comm.exposed_ms"),
+                                                   EL_FIGURE("+ other", 8, "other_ms"),
+                                                   EL_FIGURE("+ idle", 7, "idle_ms"),
+                                                   EL_FIGURE("| wait", 7, "comm.wait_ms"),
+                                                   EL_FIGURE("transfer", 9, "comm.transfer_ms"),
+                                                   EL_SHOWN("hidden %", 9, show_hidden),
+                                                   EL_FIGURE("bubble", 7, "bubble_ms"),
+                                                   EL_FIGURE("CPU of comm.", 13, "comm.cpu_ms"),
+                                                   EL_FIGURE("bus GB/s", 9, "busbw_gb_per_s"),
+                                                   EL_NO_MORE};
+
 const struct el_column el_report_step_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
                                                    EL_SHOWN("global batch", -14, el_table_batch),
-                                                   EL_FIGURE("step", 8, "breakdown.step_ms"),
-                                                   EL_FIGURE("= alone", 10, "breakdown.compute_alone_ms"),
-                                                   EL_FIGURE("+ contention", 13, "breakdown.contention_ms"),
-                                                   EL_FIGURE("+ exposed", 10, "breakdown.exposed_ms"),
-                                                   EL_SHOWN("+ idle", 9, show_idle),
-                                                   EL_FIGURE("| comm. costs", 14, "breakdown.exposed_step_ms"),
-                                                   EL_INTERVAL("95 % interval", 14, "breakdown.exposed_step_ci95"),
-                                                   EL_FIGURE("bus GB/s", 9, "comm.busbw_gb_per_s"),
+                                                   EL_FIGURE("blocks on", 10, "breakdown.step_ms"),
+                                                   EL_SHOWN("blocks off", 12, show_off),
+                                                   EL_FIGURE("on - off", 10, "breakdown.exposed_step_ms"),
+                                                   EL_INTERVAL("95 % interval", 16, "breakdown.exposed_step_ci95"),
+                                                   EL_FIGURE("contention", 12, "breakdown.contention_ms"),
+                                                   EL_INTERVAL("95 % interval", 16, "breakdown.contention_ci95"),
                                                    EL_NO_MORE};
 
-const struct el_column el_report_comm_columns[] = {{.head = "device", .gap = 2, .width = -21, .path = "device"},
-                                                   EL_SHOWN("busy", 8, show_busy),
-                                                   EL_FIGURE("wait", 10, "comm.wait_ms"),
-                                                   EL_FIGURE("transfer", 13, "comm.transfer_ms"),
-                                                   EL_FIGURE("exposed", 10, "comm.exposed_ms"),
-                                                   EL_SHOWN("hidden %", 9, show_hidden),
-                                                   EL_FIGURE("bubble", 10, "bubble_ms"),
-                                                   EL_FIGURE("CPU of comm.", 14, "comm.cpu_ms"),
-                                                   EL_FIGURE("step", 14, "step_ms"),
-                                                   EL_NO_MORE};
-
-void el_report_steps(const json_t *run, FILE *out, bool colour)
+json_t *el_report_comm_rows(const json_t *trial)
 {
-    const json_t *trials = json_object_get(run, "trials");
-    const struct el_table of_trials = {.columns = el_report_step_columns, .out = out, .colour = colour};
+    json_t *rows = json_array(), *device;
+    size_t i;
+    json_array_foreach(json_object_get(trial, "per_device"), i, device)
+    {
+        json_t *row = json_copy(device);
+        bool slowest = el_json_whole(trial, "slowest_member") == (int64_t)i;
+        el_json_put(row, "slowest", json_boolean(slowest));
+        if (slowest) el_json_put_real(row, "busbw_gb_per_s", el_json_number(trial, "comm.busbw_gb_per_s"));
+        json_array_append_new(rows, row);
+    }
+    return rows;
+}
+
+bool el_report_communicates(const json_t *trial)
+{
+    return json_is_object(json_object_get(trial, "breakdown")) || !isnan(el_json_number(trial, "comm.wait_ms"));
+}
+
+static void put_measured(const json_t *trials, FILE *out, bool colour)
+{
+    const struct el_table of_trials = {.columns = trial_columns, .out = out, .colour = colour};
     const struct el_table of_devices = {.columns = el_report_comm_columns, .out = out, .colour = colour};
     bool begun = false;
     for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *trial = json_array_get(trials, i), *devices = json_object_get(trial, "per_device");
-        if (!json_is_object(json_object_get(trial, "breakdown")) && isnan(el_json_number(trial, "comm.wait_ms")))
-            continue;
+        const json_t *trial = json_array_get(trials, i);
+        if (!el_report_communicates(trial)) continue;
         if (!begun) {
-            fputs("\nWhere a step goes, ms: the slowest device in A/B blocks of steps with communication on and off; "
-                  "below, each\ndevice in the measured steps\n",
-                  out);
-            el_table_heads(&of_trials, EL_TABLE_BOLD);
+            fputs(
+                "\nWhere a step goes, ms: devices in the measured steps (*: the slowest; its exposed is the trial's)\n",
+                out);
             el_table_heads(&of_devices, EL_TABLE_DIM);
         }
         begun = true;
         el_table_row(&of_trials, EL_TABLE_BOLD, trial);
-        for (size_t k = 0; k < json_array_size(devices); k++)
-            el_table_row(&of_devices, EL_TABLE_DIM, json_array_get(devices, k));
+        json_t *rows = el_report_comm_rows(trial);
+        for (size_t k = 0; k < json_array_size(rows); k++)
+            el_table_row(&of_devices, EL_TABLE_DIM, json_array_get(rows, k));
+        json_decref(rows);
     }
+}
+
+/* Where the machine changed between the measured steps and the blocks. */
+static void say_blocks(const json_t *trial, FILE *out)
+{
+    char blocks[EL_FIGURE_BYTES], measured[EL_FIGURE_BYTES], mode[64];
+    double blocks_ms = el_json_number(trial, "breakdown.step_ms"), step_ms = el_json_number(trial, "step_ms.mean");
+    if (!(fabs(blocks_ms / step_ms - 1) > BLOCKS_RATIO)) return;
+    el_table_mode(trial, mode, sizeof mode);
+    el_text_say(
+        "! ", "  ", EL_REPORT_COLUMNS, out,
+        "%s, batch %.0f: steps of the blocks took %s ms, the measured ones %s: the machine changed between them, "
+        "so hold the blocks against each other only",
+        mode, el_json_number(trial, "global_batch"), el_text_figure(blocks_ms, blocks),
+        el_text_figure(step_ms, measured));
+}
+
+static void put_blocks(const json_t *trials, FILE *out, bool colour)
+{
+    const struct el_table table = {.columns = el_report_step_columns, .out = out, .colour = colour};
+    bool begun = false;
+    for (int say = 0; say < 2; say++) {
+        for (size_t i = 0; i < json_array_size(trials); i++) {
+            const json_t *trial = json_array_get(trials, i);
+            if (!json_is_object(json_object_get(trial, "breakdown"))) continue;
+            if (!begun)
+                fputs("\nWhat communication costs, ms: A/B blocks of further steps with it on and off, the slowest "
+                      "device\n",
+                      out);
+            if (!begun) el_table_heads(&table, EL_TABLE_BOLD);
+            begun = true;
+            say ? say_blocks(trial, out) : el_table_row(&table, EL_TABLE_PLAIN, trial);
+        }
+    }
+}
+
+void el_report_steps(const json_t *run, FILE *out, bool colour)
+{
+    const json_t *trials = json_object_get(run, "trials");
+    put_measured(trials, out, colour);
+    put_blocks(trials, out, colour);
 }
 
 static const struct el_column cost_columns[] = {EL_SHOWN("mode", -9, el_report_mode),

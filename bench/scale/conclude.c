@@ -152,7 +152,7 @@ static void say_shared(const json_t *rows, FILE *out)
         el_json_number(least, "devices"), el_json_text(least, "shared", ""));
 }
 
-/* The parts are of other steps than those that were measured: no more like them than these figures. */
+/* Blocks are other steps than those that were measured: no more like them than these figures. */
 static void say_blocks(const json_t *rows, FILE *out)
 {
     for (size_t i = 0; i < json_array_size(rows); i++) {
@@ -160,8 +160,9 @@ static void say_blocks(const json_t *rows, FILE *out)
         double step = el_json_number(row, "step.step_ms"), blocks = el_json_number(row, "step.blocks_step_ms");
         if (fabs(blocks / step - 1) > 0.1)
             SAY(out,
-                "%s on %.0f: the parts of a step were measured in control blocks, whose steps took %.4g ms instead of "
-                "%.4g: they are scaled to that.",
+                "%s on %.0f: contention and comm. costs were measured in control blocks, whose steps took %.4g ms "
+                "instead "
+                "of %.4g: contention is scaled to that.",
                 el_json_text(row, "mode", "?"), el_json_number(row, "devices"), blocks, step);
     }
 }

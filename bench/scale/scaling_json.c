@@ -49,22 +49,26 @@ static double step_ms(const json_t *trial)
     return el_json_number(trial, "global_batch") / el_json_number(trial, "throughput.samples_per_s") * 1e3;
 }
 
-/* ideal + compute + contention + exposed + idle = step. The parts were seen in control blocks, whose steps may have
- * been longer or shorter than the measured ones: they are taken in proportion, so that they make up the step that
- * everything else is told of. Without control blocks ideal + lost = step. */
+/* ideal + compute + contention + exposed + idle = step. Compute and what is exposed are the slowest device's in the
+ * measured steps; contention is of the control blocks, in proportion to the step. Idle is all else. Without control
+ * blocks, and of older records, which have no compute: ideal + lost = step. */
 static json_t *step_of(const json_t *trial, const struct baselines *base)
 {
     const json_t *b = json_object_get(trial, "breakdown"), *costs = json_object_get(b, "exposed_step_ci95");
+    int64_t slowest = el_json_whole(trial, "slowest_member");
+    const json_t *device =
+        json_array_get(json_object_get(trial, "per_device"), slowest < 0 ? SIZE_MAX : (size_t)slowest);
     double ideal = step_ms(base->plain) / (base->weak ? 1 : el_json_number(trial, "devices"));
-    double step = step_ms(trial), blocks = el_json_number(b, "step_ms"), share = step / blocks;
+    double step = step_ms(trial), blocks = el_json_number(b, "step_ms");
+    double contention = el_json_number(b, "contention_ms") * step / blocks, lost = el_stats_minus(step, ideal);
+    double compute = el_stats_minus(el_json_number(device, "compute_ms") - contention, ideal);
+    double exposed = isnan(compute) ? NAN : el_json_number(trial, "comm.exposed_ms");
+    double idle = el_stats_minus(lost, compute + contention + exposed);
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "ideal_ms", el_json_real(ideal), "step_ms",
-                     el_json_real(step), "lost_ms", el_json_real(step - ideal), "compute_ms",
-                     el_json_real(el_json_number(b, "compute_alone_ms") * share - ideal), "contention_ms",
-                     el_json_real(el_json_number(b, "contention_ms") * share), "exposed_ms",
-                     el_json_real(el_json_number(b, "exposed_ms") * share), "idle_ms",
-                     el_json_real((el_json_number(b, "idle_ms") + el_json_number(b, "other_ms")) * share),
-                     "blocks_step_ms", el_json_real(blocks), "comm_costs_ms",
-                     el_json_real(el_json_number(b, "exposed_step_ms")), "comm_costs_ci95",
+                     el_json_real(step), "lost_ms", el_json_real(lost), "compute_ms", el_json_real(compute),
+                     "contention_ms", el_json_real(isnan(compute) ? NAN : contention), "exposed_ms",
+                     el_json_real(exposed), "idle_ms", el_json_real(idle), "blocks_step_ms", el_json_real(blocks),
+                     "comm_costs_ms", el_json_real(el_json_number(b, "exposed_step_ms")), "comm_costs_ci95",
                      json_is_array(costs) ? json_deep_copy(costs) : json_null());
 }
 

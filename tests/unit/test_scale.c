@@ -109,6 +109,9 @@ static void the_parts_of_the_loss_add_up(void **state)
                         json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:[f, f]}", "step_ms", 100.0, "compute_alone_ms",
                                   82.0, "contention_ms", 3.0, "exposed_ms", 9.0, "other_ms", 2.0, "idle_ms", 4.0,
                                   "exposed_step_ms", 11.0, "exposed_step_ci95", 8.0, 14.0));
+    json_object_set_new(trial, "slowest_member", json_integer(1));
+    json_object_set_new(trial, "comm", json_pack("{s:f}", "exposed_ms", 10.0));
+    json_object_set_new(el_json_at(trial, "per_device.1"), "compute_ms", json_real(84.0));
     json_t *document = document_of(json_pack("[o, o]", make_trial("single", 1, true, PLAIN, 25), trial));
     const json_t *step = el_json_at(document, "rows.1.step");
     double parts = el_json_number(step, "compute_ms") + el_json_number(step, "contention_ms") +
@@ -119,7 +122,10 @@ static void the_parts_of_the_loss_add_up(void **state)
     assert_near(el_json_number(step, "ideal_ms") + parts, step_ms);
     assert_near(el_json_number(step, "step_ms"), step_ms);
     assert_near(el_json_number(step, "blocks_step_ms"), 100);
-    assert_near(el_json_number(step, "exposed_ms"), 9 * step_ms / 100);
+    assert_near(el_json_number(step, "exposed_ms"), 10); /* the trial's, as in every table: not the blocks' 9 */
+    assert_near(el_json_number(step, "contention_ms"), 3 * step_ms / 100);
+    assert_near(el_json_number(step, "compute_ms"),
+                84 - 3 * step_ms / 100 - el_json_number(step, "ideal_ms")); /* by the measured steps */
     assert_near(el_json_number(step, "comm_costs_ms"), 11);
     assert_near(el_json_number(step, "comm_costs_ci95.1"), 14);
     json_decref(document);
