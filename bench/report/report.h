@@ -18,8 +18,8 @@ void el_report_tables(const json_t *run, FILE *out, bool colour);
 /* A row a trial, then a line a device; 100 columns. `colour`: only if `out` is a terminal (el_report_colour). */
 void el_report_table(const json_t *run, FILE *out, bool colour);
 
-/* The columns of those tables: of trials, where `context` is all of them, and of a trial's devices; of what communication
- * costs, and of el_report_comm_rows. */
+/* The columns of those tables: of trials, where `context` is all of them, and of a trial's devices; of what
+ * communication costs, and of el_report_comm_rows. */
 extern const struct el_column el_report_trial_columns[], el_report_device_columns[];
 extern const struct el_column el_report_step_columns[], el_report_comm_columns[];
 
@@ -53,8 +53,8 @@ const char *el_report_doubt(const json_t *trial);
  * whose figures are the sums over them, `card` "sum". New reference, empty where each has its own. */
 json_t *el_report_shared_cards(const json_t *devices);
 
-/* Where a step goes, of trials that communicate: a line a device from the measured steps; then what communication costs,
- * from control blocks. Nothing where there is none. */
+/* Where a step goes, of trials that communicate: a line a device from the measured steps; then what communication
+ * costs, from control blocks. Nothing where there is none. */
 void el_report_steps(const json_t *run, FILE *out, bool colour);
 /* Of a dry run's document (bench/cmd_dry_run.c): memory by device and tag, what was assumed, whether it fits, and the
  * predicted step. */
