@@ -93,10 +93,10 @@ static enum el_status parse_choice(const struct el_option_row *row, const char *
         *place_p = place;
         return EL_OK;
     }
-    const char *near = el_suggest(text, names);
-    if (!near) return el_fail(EL_ERR_INVALID, "--%s: '%s' is not one of %s", row->name, text, row->choices);
-    return el_fail(EL_ERR_INVALID, "--%s: '%s' is not one of %s: did you mean '%s'?", row->name, text, row->choices,
-                   near);
+    const char *near = el_suggest(text, names), *file = row->kind == EL_OPTION_FILE ? ", nor a file (name.csv)" : "";
+    if (!near) return el_fail(EL_ERR_INVALID, "--%s: '%s' is not one of %s%s", row->name, text, row->choices, file);
+    return el_fail(EL_ERR_INVALID, "--%s: '%s' is not one of %s%s: did you mean '%s'?", row->name, text, row->choices,
+                   file, near);
 }
 
 static enum el_status set_text(const struct el_option_row *row, const char *text, char *field, size_t bytes)

@@ -140,7 +140,7 @@ END
     refuses "dead_lock.csv: deadlock: device 0 would wait for ever" "$EVENLOAD" run --mode pipeline --devices 2 --schedule dead_lock.csv "${MODEL[@]}"
     refuses "other.csv: row 2, cell 2: '1SEND_B0': no action that computes" "$EVENLOAD" run --mode pipeline --devices 2 --schedule other.csv "${MODEL[@]}"
     refuses "stage.csv: has stage 9, and no stage 1" "$EVENLOAD" run --mode pipeline --devices 2 --schedule stage.csv "${MODEL[@]}"
-    refuses "--schedule fifo: no such schedule" "$EVENLOAD" run --mode pipeline --devices 2 --schedule fifo "${MODEL[@]}"
+    refuses "--schedule: 'fifo' is not one of 1f1b|gpipe|interleaved|zero-bubble, nor a file (name.csv)" "$EVENLOAD" run --mode pipeline --devices 2 --schedule fifo "${MODEL[@]}"
 }
 
 @test "what no device holds alone trains in stages" {
