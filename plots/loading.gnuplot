@@ -37,8 +37,9 @@ set multiplot
 set lmargin at screen x_of(76)
 set rmargin at screen 1 - x_of(side)
 set label 1 title at screen (76 + width - side) / 2 / width,y_of(16) center noenhanced
-set border 1
-set xtics nomirror out scale 0.5 offset 0,0.2 font ",10"
+set border 0
+set xtics scale 0 format ""
+set grid xtics
 do for [k = 0:panels - 1] {
     stats data index block(k, "about") using (name = strcol(1), to = $2, low = $3, top = $4, tall = $5, 1) nooutput
     set tmargin at screen y_of(top)
@@ -48,6 +49,8 @@ do for [k = 0:panels - 1] {
     unset ytics
     set label 2 name at graph 0,1 offset 0,0.6 left noenhanced
     if (k == panels - 1) { # what stands beside and under all panels, once
+        set border 1
+        set xtics nomirror out scale 0.5 format "%g" offset 0,0.2 font ",10"
         legend_names = present; legend_x = width - side + 14; legend_top = 40; legend_from = 100; legend_last = 0
         load here."legend.gnuplot"
         set label 5 "ms" at screen (76 + width - side) / 2 / width,y_of(top + tall + 36) center

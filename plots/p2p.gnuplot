@@ -18,7 +18,7 @@ if (text) {
 }
 set style fill solid 1 border rgb color_paper
 set size ratio -1
-big = right <= 8 ? 11 : right <= 16 ? 8 : 5
+big = right <= 5 ? 11 : right <= 8 ? 7 : right <= 16 ? 4 : 2
 set colorbox user origin screen 2,2 # beyond the canvas: each cell has its figure
 set multiplot layout 1,2 title title." " noenhanced offset 0,-0.2
 set palette defined (0 color_heat_time[1], 1 color_heat_time[2], 2 color_heat_time[3])

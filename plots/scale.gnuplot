@@ -26,10 +26,10 @@ if (text) {
 set key outside right top vertical Left reverse samplen 1.6 spacing 1.15 width 1
 set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb color_grid
 set multiplot
-set label 1 title at screen (x_of(80) + 1 - x_of(164)) / 2,y_of(16) center noenhanced font sprintf(",%.1f", title_size)
+set label 1 title at screen (x_of(80) + 1 - x_of(178)) / 2,y_of(16) center noenhanced font sprintf(",%.1f", title_size)
 unset title
 set lmargin at screen x_of(80)
-set rmargin at screen 1 - x_of(164)
+set rmargin at screen 1 - x_of(178)
 set tmargin at screen y_of(34)
 set bmargin at screen y_of(310)
 unset ylabel
@@ -40,7 +40,7 @@ plot data index "ideal" using 1:2 with lines linecolor rgb color_ideal dashtype 
      for [name in present] data index "points" using 1:(strcol(8) eq name && $9 == 1 ? $2 : NaN) with points pointtype point(name) pointsize size(name) linecolor rgb color_paper notitle, \
      for [name in thin] data index "points" using 1:(strcol(8) eq name && $9 == 1 ? $2 : NaN) with points pointtype point(name) - 1 pointsize size(name) \
          linecolor rgb ink(name) linewidth 1.2 title name.", shared", \
-     data index "points" using 1:($10 == 0 ? $2 : NaN):(mark) with labels offset 0,-0.8 textcolor rgb color_note notitle, \
+     data index "points" using 1:($10 == 0 ? $2 : NaN):(mark) with labels offset 1.1,0.4 font ",8" textcolor rgb color_note notitle, \
      data index "counts" using 1:(1):xtic("") with points pointtype -1 notitle
 unset label
 unset logscale y
@@ -58,6 +58,6 @@ plot data index "ideal" using 1:3 with lines linecolor rgb color_ideal dashtype 
      for [name in present] data index "points" using 1:(strcol(8) eq name && $9 == 1 ? $5 : NaN) with points pointtype point(name) pointsize size(name) linecolor rgb color_paper notitle, \
      for [name in present] data index "points" using 1:(strcol(8) eq name && $9 == 1 ? $5 : NaN) with points pointtype point(name) - 1 pointsize size(name) \
          linecolor rgb ink(name) linewidth 1.2 notitle, \
-     data index "points" using 1:($10 == 0 ? $5 : NaN):(mark) with labels offset 0,-0.8 textcolor rgb color_note notitle, \
+     data index "points" using 1:($10 == 0 ? $5 : NaN):(mark) with labels offset 1.1,0.4 font ",8" textcolor rgb color_note notitle, \
      data index "counts" using 1:(100):xtic(2) with points pointtype -1 notitle
 unset multiplot

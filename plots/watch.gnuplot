@@ -32,6 +32,7 @@ if (text) { # a picture a panel
     set rmargin at screen 1 - x_of(side)
     set label 1 whole at screen (58 + width - side) / 2 / width,y_of(16) center noenhanced
     set grid ytics
+    set key off
     set format x ""
 }
 do for [p = 0:panels - 1] {
@@ -44,13 +45,20 @@ do for [p = 0:panels - 1] {
         set bmargin at screen y_of(at + pitch - 12)
         set label 2 panel_title." (".panel_unit.")" at graph 0,1 offset 0,0.6 left noenhanced
         if (p == panels - 1) { set xlabel "time (s)" offset 0,0.4; set format x "%g" }
-        set key off
-        if (p == 0) { set key on at screen 1 - x_of(side - 14),y_of(head + 22) left top vertical Left reverse samplen 2.2 spacing 1.15 font ",10" }
+        if (p == 0) { # a line and a name a process: a key of gnuplot's leaves out those that are more than its panel is high
+            do for [k = 1:lines] {
+                at = head + 14 + 20 * k
+                set arrow k from screen x_of(width - side + 14),y_of(at) to screen x_of(width - side + 44),y_of(at) nohead \
+                    linewidth 1.6 dashtype dashes[k] linecolor rgb curve(k - 1)
+                set label 10 + k names[k] at screen x_of(width - side + 52),y_of(at) left noenhanced font ",10"
+            }
+        }
     }
     # The base line is drawn where a panel has nothing else.
     plot for [k in panel_lines] data index block(p, k + 0) using 1:2 with lines linewidth 1.6 dashtype dashes[k + 1] \
              linecolor rgb curve(k) title names[k + 1], \
          0 with lines linewidth 0.8 linecolor rgb color_axis notitle
-    unset label 1
+    unset label
+    unset arrow
 }
 if (!text) unset multiplot

@@ -9,6 +9,16 @@ enum { WIDTH_IN_BARS = 14, LABELS_MAX = 7 };
 
 static const double MARGIN = 1.3; /* beside the first and the last point: a ratio, on logarithmic axes */
 
+/* Which of the earlier curves' values at `key` this curve's is, by the order in which they come. */
+static size_t number_of(const json_t *curves, size_t c, const char *key)
+{
+    const json_t *value = json_object_get(json_array_get(curves, c), key);
+    size_t number = 0, i = 0;
+    for (; !json_equal(json_object_get(json_array_get(curves, i), key), value); i++)
+        number += !el_data_seen(curves, i, key);
+    return number;
+}
+
 static void name_curve(const json_t *curve, char name[EL_NAME_BYTES])
 {
     snprintf(name, EL_NAME_BYTES, "%.18s/%.12s", el_json_text(curve, "operation", "?"),
@@ -57,6 +67,13 @@ static enum el_status write_wire(const struct el_figure *figure, const json_t *d
     el_data_about(file, &(struct el_data_about){title, &names, last * MARGIN, WIDTH_IN_BARS, NULL}, ", left end");
     fprintf(file, "\t%.6g\n", first / MARGIN);
     put_axes(copy, file);
+    el_data_block(file, "curve, number of its operation, of its algorithm", "curves");
+    for (size_t c = 0; c < json_array_size(curves); c++) {
+        name_curve(json_array_get(curves, c), name);
+        if (json_array_size(json_object_get(json_array_get(curves, c), "points")))
+            fprintf(file, "%s\t%zu\t%zu\n", el_data_word(name).text, number_of(curves, c, "operation"),
+                    number_of(curves, c, "algorithm"));
+    }
     el_data_block(file, "bytes, busbw in GB/s in place, out of place, curve", "points");
     for (size_t c = 0; c < json_array_size(curves); c++) {
         const json_t *points = json_object_get(json_array_get(curves, c), "points");

@@ -109,7 +109,7 @@ static enum el_status write_loading(const struct el_figure *figure, const json_t
     double most_ms = 0;
     for (int k = 0; k < n; k++) {
         panels[k].top = height + TITLE_PIXELS;
-        height = panels[k].top + panels[k].height + AXIS_PIXELS;
+        height = panels[k].top + panels[k].height + (k + 1 == n ? AXIS_PIXELS : 0);
         most_ms = fmax(most_ms, panels[k].to_ms);
     }
     for (int k = 0; k < n; k++) panels[k].to_ms = most_ms; /* one scale, so that steps compare */

@@ -27,7 +27,7 @@
 
 #include "runtime/base/status.h"
 
-enum { EL_TITLE_BYTES = 256, EL_NAME_BYTES = 32, EL_NAMES_BYTES = 512 };
+enum { EL_TITLE_BYTES = 256, EL_NAME_BYTES = 32, EL_NAMES_BYTES = 1024 };
 
 struct el_figure {
     const char *name; /* of its data file, its script and its pictures */

@@ -12,6 +12,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/comm/wire.h"
+#include "tests/unit/figure_data.h"
 
 static const struct el_wire_options usual = {.min_bytes = 1024,
                                              .max_bytes = 4194304,
@@ -333,6 +334,49 @@ static void plans_are_made(void **state)
     refuse("all_reduce", &options, "is for integers");
 }
 
+static void add_curve(json_t *curves, const char *operation, const char *algorithm)
+{
+    json_array_append_new(curves, json_pack("{s:s, s:s, s:[{s:i}]}", "operation", operation, "algorithm", algorithm,
+                                            "points", "bytes", 8));
+}
+
+/* A colour an operation and a dash an algorithm: by their numbers. 25 sizes have seven labels at most. */
+static void curves_have_numbers_and_labels_have_room(void **state)
+{
+    (void)state;
+    bool drawn = false;
+    int n_labels = 0;
+    json_t *curves = json_array(), *copy = json_array();
+    json_t *document = json_pack("{s:o, s:o, s:i, s:s, s:s}", "curves", curves, "copy", copy, "ranks", 2, "backend",
+                                 "shm", "datatype", "float");
+    add_curve(curves, "all_reduce", "direct");
+    add_curve(curves, "all_reduce", "ring");
+    add_curve(curves, "broadcast", "direct");
+    add_curve(curves, "broadcast", "ring");
+    for (int i = 0; i < 25; i++)
+        json_array_append_new(copy, json_pack("{s:I, s:f}", "bytes", (json_int_t)8 << i, "gb_per_s", 10.0));
+    char *text = data_of(&el_figure_wire, document, &drawn);
+    holds(text, "\nall_reduce/direct\t0\t0\nall_reduce/ring\t0\t1\nbroadcast/direct\t1\t0\nbroadcast/ring\t1\t1\n");
+    const char *at = strchr(strstr(text, "# sizes\n# columns: ") + strlen("# sizes\n"), '\n') + 1;
+    for (; *at != '\n'; at = strchr(at, '\n') + 1) n_labels++;
+    assert_in_range(n_labels, 4, 7);
+    free(text);
+    json_decref(document);
+}
+
+/* Cells of eight ranks have room for five letters. */
+static void a_pair_has_a_short_label(void **state)
+{
+    (void)state;
+    bool drawn = false;
+    json_t *document = json_pack("{s:i, s:s, s:[{s:i, s:i, s:f, s:f}]}", "ranks", 2, "backend", "shm", "pairs", "a", 0,
+                                 "b", 1, "latency_us", 3434.56, "gb_per_s", 0.022345);
+    char *text = data_of(&el_figure_pairs, document, &drawn);
+    holds(text, "\n1\t0\t3434.56\t3435\t0.022345\t0.022\n");
+    free(text);
+    json_decref(document);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +390,8 @@ int main(void)
         cmocka_unit_test(shared_cores_are_seen_over_the_whole_job),
         cmocka_unit_test(a_busy_machine_is_not_judged),
         cmocka_unit_test(plans_are_made),
+        cmocka_unit_test(curves_have_numbers_and_labels_have_room),
+        cmocka_unit_test(a_pair_has_a_short_label),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }
