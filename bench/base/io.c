@@ -45,7 +45,7 @@ static void write_scalar(const json_t *value, FILE *out)
 {
     char text[32];
     if (json_is_real(value)) {
-        const char *shortest = el_json_shortest(json_real_value(value), text);
+        const char *shortest = el_json_written(json_real_value(value), text);
         fputs(shortest, out);
         if (strpbrk(shortest, ".e") == NULL) fputs(".0", out); /* it stays a real */
         return;

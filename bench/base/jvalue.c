@@ -157,6 +157,17 @@ const char *el_json_shortest(double value, char *text)
     return text;
 }
 
+const char *el_json_written(double value, char *text)
+{
+    double near = EL_JSON_ULPS * (nextafter(fabs(value), INFINITY) - fabs(value));
+    for (int digits = 6; digits <= 12; digits++) {
+        snprintf(text, 32, "%.*g", digits, value);
+        double back = strtod(text, NULL);
+        if (fabs(back - value) <= near) return el_json_shortest(back, text);
+    }
+    return el_json_shortest(value, text);
+}
+
 /* Names too. The order stays; of two names that become one the last counts, as in any JSON. */
 static void clean_object(json_t *object)
 {

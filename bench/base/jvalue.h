@@ -50,5 +50,9 @@ double el_json_highest(const json_t *array, const char *path);
 void el_json_printable(json_t *value);
 /* The shortest text that reads back as the same double. `text` has at least 32 bytes. */
 const char *el_json_shortest(double value, char *text);
+/* The same, without what arithmetic leaves in the last bits: 0.5541 for 0.5541000000000001. A text of 12 digits or
+ * fewer is taken where its double is at most EL_JSON_ULPS steps away; all other values read back as they are. */
+enum { EL_JSON_ULPS = 8 };
+const char *el_json_written(double value, char *text);
 
 #endif

@@ -223,8 +223,8 @@ static void put_pairs(const json_t *pairs, FILE *out)
         const json_t *pair = json_array_get(pairs, k);
         char text[2][32];
         fprintf(out, "%.0f,%.0f,%s,%s\n", number(pair, "a"), number(pair, "b"),
-                el_json_shortest(number(pair, "latency_us"), text[0]),
-                el_json_shortest(number(pair, "gb_per_s"), text[1]));
+                el_json_written(number(pair, "latency_us"), text[0]),
+                el_json_written(number(pair, "gb_per_s"), text[1]));
     }
 }
 
@@ -253,7 +253,7 @@ void el_wire_csv(const json_t *document, FILE *out)
             for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++) {
                 char text[32];
                 double value = el_json_number(json_object_get(point, place), figures[f]);
-                fprintf(out, ",%s", isfinite(value) ? el_json_shortest(value, text) : "");
+                fprintf(out, ",%s", isfinite(value) ? el_json_written(value, text) : "");
             }
             fputc('\n', out);
         }

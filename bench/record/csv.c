@@ -1,7 +1,7 @@
 /* trials.csv, devices.csv and steps.csv: views of results.json for spreadsheets, each figure once. Nothing is in them
  * that is not there.
  *
- * RFC 4180 quoting, an empty cell for what is not known, numbers as the shortest text that reads back the same, "." as
+ * RFC 4180 quoting, an empty cell for what is not known, numbers as in the record (el_json_written), "." as
  * decimal point. A trial's id is written as "t-<id>", for a spreadsheet takes 12e4567890123456 for a number; it is the
  * key that the three share. */
 #include <errno.h>
@@ -33,7 +33,7 @@ static void put_text(const char *foreign, FILE *file)
 static void put_number(double value, FILE *file)
 {
     char text[32];
-    if (isfinite(value)) fputs(el_json_shortest(value, text), file);
+    if (isfinite(value)) fputs(el_json_written(value, text), file);
 }
 
 /* Of a list its entries, with a blank between: numbers, rules, devices. */

@@ -7,6 +7,13 @@ PICTURES=no
     [[ $status -eq 0 && $output == *single* && $output == *r/results.json* ]] || show
     [[ $(json r/results.json 'd["schema"], d["trials"][0]["status"]') == "(2, 'ok')" ]]
     [[ -s r/trials.csv && -s r/steps.csv && -z $(find r -name '*.tmp*') ]]
+    python3 - r/*.csv r/results.json <<'.' || show
+import math, re, sys
+for path in sys.argv[1:]: # no number is 0.5541000000000001
+    for text in re.findall(r"\d+\.\d+(?:e[-+]?\d+)?", open(path).read()):
+        value, near = float(text), float("%.12g" % float(text))
+        assert value == near or abs(value - near) > 8 * math.ulp(value), (path, text)
+.
 }
 
 @test "the progress line names the bucket size, where it is not the usual one" {

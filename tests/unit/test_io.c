@@ -1,6 +1,7 @@
 /* Files that are there whole or not at all: what a writer replaces, links at names of temporary files, reasons. */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,6 +16,7 @@
 #include <cmocka.h>
 
 #include "bench/base/io.h"
+#include "bench/base/jvalue.h"
 #include "runtime/base/probe.h"
 
 static void write_words(const char *path, int *failed_p)
@@ -152,6 +154,26 @@ static void test_sizes_in_words(void **state)
         assert_string_equal(el_bytes_text(cases[i].bytes, text), cases[i].text);
 }
 
+/* What arithmetic leaves in the last bits is not written; every other double reads back as it is. */
+static void test_numbers_without_noise(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        const char *text;
+    } cases[] = {{5541e-7 * 1e3, "0.5541"},      {0.1 + 0.2, "0.3"},     {-14472e-9 * 1e3, "-0.014472"},
+                 {0.1 * 3e7, "3000000"},         {1e-9 * 1e-9, "1e-18"}, {1.7917594909667969, "1.7917594909667969"},
+                 {1.0 / 3, "0.3333333333333333"}};
+    char text[32];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_string_equal(el_json_written(cases[i].value, text), cases[i].text);
+    for (int i = 1; i < 2000; i++) {
+        double value = strtod(el_json_written(sqrt(i) / 7, text), NULL);
+        assert_true(fabs(value / (sqrt(i) / 7) - 1) < 1e-14);
+        assert_true(strtod(el_json_written(value, text), NULL) == value);
+    }
+}
+
 static int refuse_to_close(void *cookie)
 {
     (void)cookie;
@@ -178,6 +200,7 @@ int main(void)
         cmocka_unit_test(test_a_writer_that_is_killed_leaves_nothing),
         cmocka_unit_test(test_a_name_that_is_too_long),
         cmocka_unit_test(test_sizes_in_words),
+        cmocka_unit_test(test_numbers_without_noise),
         cmocka_unit_test(test_the_reason_is_that_of_the_call_that_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
