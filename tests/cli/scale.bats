@@ -82,3 +82,23 @@ SHORT=("${NULL[@]}" --features 16 --hidden '32,32' --steps 2 --min-time 0 --cont
     done < <(grep -E '^    (mode  dev\.|Where the time goes|times those of| +against plain)' "$page" | sed 's/^ *//')
     grep -q '^    ddp      2 ' "$page" && [[ $all == *"ddp      2 "* ]]
 }
+
+@test "the page's pipelines: the commands print the rows that stand below them" {
+    local section line command='' words=() n=0
+    section=$(sed -n '/^## What a pipeline is for/,/^## /p' "$BATS_TEST_DIRNAME/../../docs/scale.md")
+    while IFS= read -r line; do
+        line=${line#    }
+        [[ -z $command && $line != evenload* ]] || command+=" ${line%\\}"
+        [[ -n $command && $line != *\\ ]] || continue
+        read -ra words <<<"$command"
+        run --separate-stderr "$EVENLOAD" "${words[@]:1}" --quiet --out "page$((++n))"
+        command=''
+        [[ $status -eq 0 ]] || show
+        grep -E '^(mp|pipeline|ddp) .* simulated$|^  sim:0 .* MiB|^  sim:0 .*other' <<<"$output" >rows
+        [[ $(wc -l <rows) -eq 6 ]] || { cat rows && show; }
+        while IFS= read -r line; do
+            grep -qFx -- "    $line" <<<"$section" || { echo "not on the page: $line" && false; }
+        done <rows
+    done <<<"$section"
+    [[ $n -eq 2 ]]
+}

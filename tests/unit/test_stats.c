@@ -9,6 +9,7 @@
 
 #include "bench/stats/stats.h"
 #include "tests/unit/near.h"
+#include "tests/unit/test_random_common.h"
 
 static void test_moments(void **state)
 {
@@ -141,12 +142,49 @@ static void test_imbalance(void **state)
     assert_false(el_stats_imbalance((double[]){1}, 1, &m));
 }
 
+/* One more launch lies in the interval of draws, with replacement, from so few launches. */
+static void test_prediction(void **state)
+{
+    (void)state;
+    enum { TRIALS = 4000, DRAWS = 20 };
+    static const size_t launches[] = {3, 5, 10};
+    struct random random = {.state = 7};
+    for (size_t k = 0; k < 3; k++) {
+        int covered = 0;
+        for (int t = 0; t < TRIALS; t++) {
+            double launch[10], draw[DRAWS];
+            for (size_t i = 0; i < launches[k]; i++) launch[i] = exp(0.1 * random_normal(&random));
+            for (int d = 0; d < DRAWS; d++) draw[d] = launch[(size_t)(random_uniform(&random) * (double)launches[k])];
+            struct el_interval interval = el_stats_prediction(draw, DRAWS, launches[k]);
+            double next = exp(0.1 * random_normal(&random));
+            covered += interval.low <= next && next <= interval.high;
+        }
+        double pct = 100.0 * covered / TRIALS;
+        print_message("# %zu launches: %.1f %% of new ones are covered\n", launches[k], pct);
+        if (!(pct > 92 && pct < 97)) fail_msg("%zu launches: %.1f %%", launches[k], pct);
+    }
+    assert_false(el_stats_prediction((double[]){1, 2}, 2, 1).valid);
+}
+
+static void test_line(void **state)
+{
+    (void)state;
+    double at_zero = -1, slope = -1;
+    assert_true(el_stats_line((double[]){1, 10, 100}, (double[]){7, 25, 205}, 3, &at_zero, &slope));
+    near(at_zero, 5, 1e-9);
+    near(slope, 2, 1e-9);
+    assert_true(el_stats_line((double[]){1, 2}, (double[]){1, 3}, 2, &at_zero, &slope)); /* never below 0 */
+    near(at_zero, 0, 0);
+    assert_false(el_stats_line((double[]){4, 4}, (double[]){1, 3}, 2, &at_zero, &slope));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_moments),   cmocka_unit_test(test_nearest_rank), cmocka_unit_test(test_student),
         cmocka_unit_test(test_intervals), cmocka_unit_test(test_ratios),       cmocka_unit_test(test_rounding),
-        cmocka_unit_test(test_imbalance), cmocka_unit_test(test_difference),
+        cmocka_unit_test(test_imbalance), cmocka_unit_test(test_difference),   cmocka_unit_test(test_prediction),
+        cmocka_unit_test(test_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
