@@ -4,7 +4,7 @@ n = words(rows)
 label_size = 12 # of modes; smaller where there are many long names
 stats data index "about" using (label_size = $7, 1) nooutput
 if (text) {
-    set bmargin n + 3
+    set bmargin n + 3 + notes
     set xlabel words_below.under offset 0,-n - 1
     # Letters say which part it is: a terminal has fewer lines than there are tags.
     plot data index "bars" using 1:4:2:3:4:5 with boxxyerror linetype 1 fillstyle empty notitle, \

@@ -8,7 +8,7 @@ stats data index "about" using (lowest = $7, highest = $8, what = strcol(9), 1) 
 set yrange [lowest:highest]
 set ylabel "step (ms)"
 if (text) {
-    set bmargin 4
+    set bmargin 4 + notes
     set xlabel what.under
     plot data index "bars" using 1:3:(0.7) with boxes notitle, data index "bars" using 1:3:7 with labels offset 0,1 notitle, \
          data index "bars" using 1:(lowest):8 with labels offset 0,-1 notitle

@@ -13,11 +13,11 @@ set key off
 unset grid
 
 if (text) { # a picture a panel, letters in lanes
-    set terminal dumb size 100,16 noenhanced
+    set terminal dumb size 100,16 + notes noenhanced
     set xtics
     unset ytics
     set xlabel "ms".under
-    set bmargin 4
+    set bmargin 4 + notes
     do for [k = 0:panels - 1] {
         stats data index block(k, "about") using (name = strcol(1), to = $2, low = $3, 1) nooutput
         set xrange [0:to]

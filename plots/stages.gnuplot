@@ -16,11 +16,11 @@ set key off
 unset grid
 
 if (text) { # letters in lanes, a picture a panel
-    set terminal dumb size 100,16 noenhanced
+    set terminal dumb size 100,16 + notes noenhanced
     set xtics
     unset ytics
     set xlabel "ms from the first forward".under
-    set bmargin 4
+    set bmargin 4 + notes
     do for [k = 0:panels - 1] {
         stats data index block(k, "about") using (name = strcol(1), from = $2, to = $3, low = $4, marked = $7, 1) nooutput
         set xrange [from:to]

@@ -28,7 +28,7 @@ text = format eq "text"
 if (format eq "svg") set terminal svg size width,height font "Sans,12" noenhanced background "white" dynamic
 if (format eq "png") set terminal pngcairo size width*2,height*2 font "Sans,12" fontscale 2 linewidth 2 noenhanced
 if (format eq "pdf") set terminal pdfcairo size width/100.,height/100. font "Sans,12" noenhanced
-if (text) set terminal dumb size 100,30 noenhanced
+if (text) set terminal dumb size 100,30 + notes noenhanced
 
 # ---- The colours. A name has one colour in every figure, and no two names of one figure have the same colour and pattern.
 # Pattern 3 is solid, 4 and 5 are hatched. Neighbours in a stack differ in lightness or in pattern, so that a figure reads
@@ -131,4 +131,4 @@ note_font(words) = sprintf(",%.1f", 6.6 * strlen(words) > width - 20 ? 10 * (wid
 mark = text ? "*" : "◇"
 if (!text && foot ne " ") set label 98 foot at screen 0.5,y_of(bottom + 6) center noenhanced font note_font(foot) textcolor rgb color_axis
 if (!text && warning ne " ") set label 99 mark." ".warning at screen 0.5,y_of(height - 10) center noenhanced font note_font(warning) textcolor rgb color_note
-under = text ? (foot eq " " ? "" : "; ".foot).(warning eq " " ? "" : "; ".mark." ".warning) : ""
+under = text ? (foot eq " " ? "" : "\n".foot).(warning eq " " ? "" : "\n".mark." ".warning) : ""

@@ -19,10 +19,10 @@ set ytics 0,tic nomirror out scale 0.5 font ",10"
 set xrange [0:right]
 
 if (text) { # the sum alone, a picture a panel
-    set terminal dumb size 100,16 noenhanced
+    set terminal dumb size 100,16 + notes noenhanced
     set xtics
     set xlabel "time in the step (ms)".under
-    set bmargin 4
+    set bmargin 4 + notes
     set yrange [0:top]
     do for [k = 0:panels - 1] {
         stats data index block(k, "about") using (name = strcol(1), marked = $3, 1) nooutput

@@ -146,10 +146,10 @@ static void put_devices(const struct el_bars *bars, FILE *file)
 
 static void put_marks(const struct el_bars *bars, FILE *file)
 {
-    el_data_block(file, "x, verdict of a trial that is not valid", "marks");
+    el_data_block(file, "x, verdict of a trial with a mark", "marks");
     fputs("0\t \n", file); /* left of the axis: the block is never empty */
     for (size_t i = 0; i < bars->n; i++)
-        if (!el_data_is_valid(bars->list[i].trial))
+        if (el_data_has_mark(bars->list[i].trial))
             fprintf(file, "%g\t%s\n", bars->list[i].x,
                     el_data_word(el_json_text(bars->list[i].trial, "verdict", "?")).text);
 }

@@ -44,7 +44,7 @@ struct el_bars_words {
     const char *foot;    /* NULL: none */
     const char *warning; /* after that of trials with a mark; NULL: none */
 };
-/* Blocks of all of them: about, warning, marks (the foot of each bar of a trial that is not valid), devices, modes,
+/* Blocks of all of them: about, warning, marks (the foot of each bar of a trial that has one), devices, modes,
  * batches, notes. */
 void el_bars_labels(const struct el_bars *bars, const json_t *trials, const struct el_bars_words *words, FILE *file);
 /* The block "bars". `parts` are stacked, or stand in front of each other; ended by a row whose name is NULL. */

@@ -130,10 +130,13 @@ bool el_data_seen(const json_t *rows, size_t i, const char *key)
     return k < i;
 }
 
-bool el_data_is_valid(const json_t *trial)
+bool el_data_has_mark(const json_t *trial)
 {
-    const char *verdict = el_json_text(trial, "verdict", "valid");
-    return !strcmp(verdict, "valid") || !strcmp(verdict, "predicted") || !strcmp(verdict, "simulated");
+    static const char *const unmarked[] = {"valid", "predicted", "simulated"};
+    bool marked = !strcmp(el_json_text(trial, "status", "ok"), "ok");
+    for (size_t i = 0; i < sizeof unmarked / sizeof unmarked[0]; i++)
+        marked &= strcmp(el_json_text(trial, "verdict", "valid"), unmarked[i]) != 0;
+    return marked;
 }
 
 void el_data_foot(const json_t *trials, const char *words, char foot[EL_TITLE_BYTES])
@@ -143,7 +146,7 @@ void el_data_foot(const json_t *trials, const char *words, char foot[EL_TITLE_BY
         simulated |= json_is_true(json_object_get(json_array_get(trials, i), "simulated")) ||
                      el_json_is(json_array_get(trials, i), "verdict", "simulated");
     snprintf(foot, EL_TITLE_BYTES, "%s%s%s", words ? words : "", words && simulated ? "; " : "",
-             simulated ? "simulated: computed, not measured, see the warnings" : "");
+             simulated ? "simulated: computed, not measured" : "");
 }
 
 void el_data_warning(FILE *file, const json_t *trials, const char *more)
@@ -151,8 +154,8 @@ void el_data_warning(FILE *file, const json_t *trials, const char *more)
     size_t n = 0, n_suspect = 0;
     for (size_t i = 0; i < json_array_size(trials); i++) {
         const json_t *trial = json_array_get(trials, i);
-        n += !el_data_is_valid(trial);
-        n_suspect += el_json_is(trial, "verdict", "suspect");
+        n += el_data_has_mark(trial);
+        n_suspect += el_data_has_mark(trial) && el_json_is(trial, "verdict", "suspect");
     }
     el_data_block(file, "trials with a mark, and why", "warning");
     fprintf(file, "%zu\t", n);

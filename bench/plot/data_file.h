@@ -78,8 +78,8 @@ void el_data_looks(FILE *file, const struct el_data_names *modes);
 
 /* Whether an earlier row has the same value at `key` as row `i`. */
 bool el_data_seen(const json_t *rows, size_t i, const char *key);
-/* Whether the trial's figures may be trusted; those of a predicted or simulated trial may. */
-bool el_data_is_valid(const json_t *trial);
+/* Whether it has figures that are not to be trusted: it is suspect, or not checked. A trial that failed has none. */
+bool el_data_has_mark(const json_t *trial);
 /* The figure's foot: `words` (NULL: none), and that simulated trials were computed. */
 void el_data_foot(const json_t *trials, const char *words, char foot[EL_TITLE_BYTES]);
 #define EL_DATA_BYTES_EXACT "; bytes are counted, and exact all the same"

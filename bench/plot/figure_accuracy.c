@@ -67,7 +67,7 @@ static enum el_status write(const struct el_figure *figure, const json_t *run, F
         put_points(trial, NULL, &seconds, &accuracy);
         fprintf(file, "%.6g\t%.6g\t%s\tline%zu\t%.0f\t%d\n", seconds, accuracy,
                 el_data_word(el_json_text(trial, "mode", "?")).text, i, el_json_number(trial, "global_batch"),
-                !el_data_is_valid(trial));
+                el_data_has_mark(trial));
     }
     return EL_OK;
 }

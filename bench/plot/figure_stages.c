@@ -155,7 +155,7 @@ static void put_about(const struct panel *panel, int k, FILE *file)
                 micro);
     fprintf(file, ": bubble %.1f %%", el_json_number(panel->trial, "bubble_pct"));
     fprintf(file, "\t%.6g\t%.6g\t%g\t%d\t%d\t%d\n", panel->from_ms, panel->to_ms, -n, panel->top, panel->height,
-            !el_data_is_valid(panel->trial));
+            el_data_has_mark(panel->trial));
 }
 
 /* A lane's boxes lie on the window, and on its messages in pale: what is seen of the window is bubble. */

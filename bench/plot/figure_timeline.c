@@ -235,7 +235,7 @@ static void put_panel(const struct panel *panel, int k, double top_mib, double e
     el_data_block(file, "title, step ms, whether it has a mark", "%d about", k);
     fprintf(file, "%s, batch %s: %s\t%.6g\t%d\n", el_data_word(el_json_text(panel->trial, "mode", "?")).text, batch,
             el_data_word(el_json_text(panel->device, "device", "?")).text, step_ms(panel),
-            !el_data_is_valid(panel->trial));
+            el_data_has_mark(panel->trial));
     put_stack(panel, k, file);
     put_peak(panel, k, top_mib, end_ms, file);
     put_lanes(panel, k, file);

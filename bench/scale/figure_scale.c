@@ -84,7 +84,7 @@ static void put_points(const json_t *rows, FILE *file)
             put_point(100, NAN, NAN, file);
         }
         fprintf(file, "\t%s\t%d\t%d\n", el_data_word(el_json_text(row, "mode", "?")).text,
-                json_is_string(json_object_get(row, "shared")), el_data_is_valid(row));
+                json_is_string(json_object_get(row, "shared")), !el_data_has_mark(row));
     }
     fputs("?\t?\t?\t?\t?\t?\t?\t_\t0\t1\n", file); /* so that the block is never empty */
 }

@@ -45,7 +45,7 @@ static void a_suspect_trial_has_a_mark_and_a_note(void **state)
     json_t *run =
         json_pack("{s:[o,o]}", "trials", trial_of("dp", "suspect", 8, 2, 10), trial_of("ddp", "simulated", 8, 2, 10));
     char *text = text_of(&el_figure_memory, run);
-    holds(text, "# marks\n# columns: x, verdict of a trial that is not valid\n0\t \n1\tsuspect\n2\tsuspect\n\n");
+    holds(text, "# marks\n# columns: x, verdict of a trial with a mark\n0\t \n1\tsuspect\n2\tsuspect\n\n");
     holds(text, "\n1\tsuspect, see the warnings; bytes are counted, and exact all the same\n");
     holds(text, "\n1.5\tdp\n4\tddp\n");
     assert_null(
@@ -54,6 +54,11 @@ static void a_suspect_trial_has_a_mark_and_a_note(void **state)
     text = text_of(&el_figure_utilization, run);
     holds(text, "\n2\tsuspect\n\n");
     holds(text, "\n1\tsuspect, see the warnings\n");
+    free(text);
+    json_object_set_new(json_array_get(json_object_get(run, "trials"), 0), "status", json_string("oom"));
+    text = text_of(&el_figure_memory, run); /* a trial that failed has no figures to doubt */
+    holds(text, "with a mark, and why\n0\tnone\n");
+    holds(text, "\n0\t \n1\toom\n");
     free(text);
     json_decref(run);
 }
