@@ -111,6 +111,8 @@ enum el_status el_cmd_data(struct el_options *options, int *exit_status_p)
     if (options->sampler.samples || options->sampler.drop_last || options->sampler.no_shuffle)
         return el_fail(EL_ERR_INVALID,
                        "--samples, --drop-last and --no-shuffle say what --sampler shows: add --sampler 2");
+    if (options->n_devices && !strcmp(options->devices[0].backend, "sim"))
+        return el_fail(EL_ERR_INVALID, "data: simulated devices load nothing: give cpu, null or cuda devices");
     EL_TRY(use_files(options, &files));
     enum el_status status = begin(options, &campaign);
     if (status != EL_OK) {

@@ -7,6 +7,7 @@
 #include "bench/explain/explain.h"
 #include "bench/record/record.h"
 #include "bench/stats/stats.h"
+#include "bench/verdict/verdict.h"
 
 struct steps {
     size_t n;                            /* launches */
@@ -92,6 +93,22 @@ static json_t *part_json(const struct steps *steps, int from, int to)
     return row;
 }
 
+/* Of simulated devices: what their times rest on, as a trial's record has it. */
+static void put_prediction(json_t *document, const json_t *sample)
+{
+    json_t *prediction = json_object_get(sample, "prediction"), *warnings = json_array(), *rules = json_array();
+    if (json_is_object(prediction)) {
+        json_t *ok = json_pack("[{s:s, s:b, s:O}]", "status", "ok", "simulated", 1, "prediction", prediction);
+        el_json_put_text(document, "verdict", el_verdict_judge(ok, ok, warnings, rules));
+        el_json_put(document, "prediction", json_incref(prediction));
+        el_json_put(document, "warnings", json_incref(warnings));
+        el_json_put(document, "warning_rules", json_incref(rules));
+        json_decref(ok);
+    }
+    json_decref(warnings);
+    json_decref(rules);
+}
+
 static json_t *conclude(const struct steps *steps, const struct el_trial *trial, const json_t *samples)
 {
     json_t *rows = json_array(), *causes = json_array();
@@ -108,6 +125,7 @@ static json_t *conclude(const struct steps *steps, const struct el_trial *trial,
         EL_EXPLAIN_BLOCKS, "causes", causes, "rest", part_json(steps, EL_DP_FIXES, EL_EXPLAIN_DDP), "whole",
         part_json(steps, 0, EL_EXPLAIN_DDP), "steps", rows);
     if (document) el_json_put_real(document, "others_waited_pct", el_json_highest(samples, "others_waited_pct"));
+    if (document) put_prediction(document, json_array_get(samples, 0));
     return document;
 }
 

@@ -7,6 +7,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/explain/explain.h"
+#include "bench/report/report.h"
 #include "bench/stats/stats.h"
 #include "runtime/base/probe.h"
 
@@ -180,7 +181,8 @@ static json_t *side_json(const struct el_side *side)
     el_json_copy(json, side->trial, copied);
     el_json_put_text(json, "device", el_json_text(device, "device", NULL));
     el_json_put_text(json, "framework", el_side_framework(side));
-    el_json_put_text(json, "warning", el_json_text(side->trial, "warnings.0", NULL));
+    const char *doubt = el_report_doubt(side->trial); /* before what is informational */
+    el_json_put_text(json, "warning", doubt ? doubt : el_json_text(side->trial, "warnings.0", NULL));
     el_json_put_real(json, "step_ms", interval.centre);
     el_json_put(json, "step_ci95", el_json_interval(interval.low, interval.high));
     return json;

@@ -60,10 +60,13 @@ static void print_side(const json_t *document, const char *name, FILE *out)
     const json_t *side = json_object_get(document, name);
     char head[4] = {(char)(*name - 'a' + 'A'), ' ', ' ', 0};
     double devices = el_json_number(side, "devices"), launches = el_json_number(side, "launches");
-    el_text_say(head, "   ", EL_REPORT_COLUMNS, out, "%s: %s on %.0f device%s (the slowest: %s), %.0f launch%s%s%s",
-                el_json_text(side, "record", "?"), el_json_text(side, "mode", "?"), devices, devices == 1 ? "" : "s",
+    el_text_say(head, "   ", EL_REPORT_COLUMNS, out, "%s: %s on %.0f %sdevice%s (the slowest: %s), %.0f launch%s%s%s",
+                el_json_text(side, "record", "?"), el_json_text(side, "mode", "?"), devices,
+                json_is_true(json_object_get(side, "simulated")) ? "simulated " : "", devices == 1 ? "" : "s",
                 el_json_text(side, "device", "?"), launches, launches == 1 ? "" : "es",
                 el_json_text(side, "framework", NULL) ? ", " : "", el_json_text(side, "framework", ""));
+    if (el_json_is(side, "verdict", "simulated") && el_json_text(side, "warning", NULL))
+        el_text_say("   ! ", "     ", EL_REPORT_COLUMNS, out, "%s", el_json_text(side, "warning", "?"));
     if (el_json_is(side, "verdict", "suspect"))
         el_text_say("   ! suspect: ", "     ", EL_REPORT_COLUMNS, out, "%s", el_json_text(side, "warning", "?"));
 }

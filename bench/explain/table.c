@@ -6,6 +6,7 @@
 #include "bench/base/table.h"
 #include "bench/base/text.h"
 #include "bench/explain/explain.h"
+#include "bench/report/report.h"
 #include "bench/stats/stats.h"
 
 /* Above it figures are of a busy machine. */
@@ -131,12 +132,15 @@ void el_explain_print(const json_t *document, FILE *out)
     double launches = el_json_number(document, "launches"),
            n = (double)json_array_size(json_object_get(document, "devices"));
     const char *inject = el_json_text(document, "inject", "");
-    el_text_line(out,
-                 "What makes dp slower than ddp here: %s, batch %.0f on %.0f devices, %.0f launch%s of %.0f blocks",
-                 el_json_text(document, "model", "?"), el_json_number(document, "global_batch"), n, launches,
-                 launches == 1 ? "" : "es", el_json_number(document, "blocks_per_launch"));
-    if (*inject) el_text_line(out, "! disturbed on purpose: --inject %s", inject);
     bool virtual = !strncmp(el_json_text(document, "devices.0", ""), "sim", strlen("sim"));
+    el_text_line(
+        out, "What makes dp slower than ddp here: %s, batch %.0f on %.0f %sdevices, %.0f launch%s of %.0f blocks",
+        el_json_text(document, "model", "?"), el_json_number(document, "global_batch"), n, virtual ? "simulated " : "",
+        launches, launches == 1 ? "" : "es", el_json_number(document, "blocks_per_launch"));
+    if (*inject) el_text_line(out, "! disturbed on purpose: --inject %s", inject);
+    json_t *documents = json_pack("[O]", document); /* its warnings, of simulated devices */
+    el_report_warnings(documents, "", out, false);
+    json_decref(documents);
     if (!virtual && el_json_number(document, "others_waited_pct") > BUSY_PCT)
         el_text_line(
             out, "! other programs took up to %.0f %% of a core meanwhile: on a quiet machine intervals are narrower",

@@ -29,6 +29,7 @@ struct launch {
     int n;
     double step_ms[EL_EXPLAIN_VARIANTS_MAX]; /* of its last block; 0: there was none */
     json_t *parts;                           /* [variant] */
+    json_t *prediction;                      /* of simulated devices; else NULL */
     double waited_pct;
 };
 
@@ -151,6 +152,8 @@ static enum el_status run_launch(struct launch *launch)
     el_system_read("", NULL, 0, &begin);
     enum el_status status = run_rounds(launch);
     launch->waited_pct = el_system_waited_pct(&begin);
+    if (status == EL_OK && launch->open.sources)
+        status = el_job_predict(&launch->job, &launch->open, false, &launch->prediction);
     el_job_close_devices(&launch->open);
     return status;
 }
@@ -175,13 +178,15 @@ int el_explain_worker(int argc, char **argv)
     }
     bool measured = status == EL_OK;
     if (measured) {
-        json_t *document = json_pack("{s:O, s:o, s:o}", "variants", launch.parts, "others_waited_pct",
-                                     el_json_real(launch.waited_pct), "environment", el_environment());
+        json_t *document = json_pack("{s:O, s:o, s:o, s:O?}", "variants", launch.parts, "others_waited_pct",
+                                     el_json_real(launch.waited_pct), "environment", el_environment(), "prediction",
+                                     launch.prediction);
         status = document ? el_write_json(document, argv[RESULT]) : el_fail_errno("a launch's document");
         json_decref(document);
     }
     int exit_status = el_worker_end(status, measured);
     json_decref(launch.parts);
+    json_decref(launch.prediction);
     el_trials_free(&set);
     el_bootstrap_close(self);
     return exit_status;

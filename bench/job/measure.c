@@ -149,7 +149,7 @@ enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)
     if (status == EL_OK) status = train_and_relate(m);
     if (status == EL_OK) status = el_job_account(m, &account);
     if (status == EL_OK && m->result.simulated && job->repeat == 0) /* the same in all launches: told by the first */
-        status = el_job_predict(job, &m->open, &m->prediction);
+        status = el_job_predict(job, &m->open, true, &m->prediction);
     enum el_status gathered = m->alone ? status : el_job_gather(job, status, account, &accounts, &error);
     *repeat_p = NULL;
     if (gathered != EL_OK) el_error_take(gathered, &error); /* a rank is gone: rank 0 can still say so */

@@ -79,6 +79,7 @@ static enum el_status predict_draws(const struct el_job *job, const struct el_co
 
 static const char *why_none(const struct el_cost_set *set)
 {
+    if (set->records && set->n_draws == 0) return "no launches were drawn";
     if (set->n_draws == 0) return "simulated without --costs: there are no launches to draw from";
     if (set->n_launches == 0) return "--costs has no record of training, whose launches could be drawn";
     return set->n_launches < 2 ? "a record of --costs has one launch: measure it with --repeats 5" : NULL;
@@ -94,12 +95,13 @@ static json_t *steps_json(const struct el_cost_set *set, const double *step_ms)
                      el_json_real(interval.high), "reason", el_json_string(reason));
 }
 
-enum el_status el_job_predict(const struct el_job *job, const struct el_job_devices *devices, json_t **prediction_p)
+enum el_status el_job_predict(const struct el_job *job, const struct el_job_devices *devices, bool draw,
+                              json_t **prediction_p)
 {
     const struct el_trial *trial = job->trial;
     struct el_cost_set set = {.n_draws = 0};
     double step_ms[DRAWS];
-    if (*trial->costs) EL_TRY(el_cost_set_read(trial->costs, &trial->train, DRAWS, &set));
+    if (*trial->costs) EL_TRY(el_cost_set_read(trial->costs, &trial->train, draw ? DRAWS : 0, &set));
     enum el_status status = why_none(&set) ? EL_OK : predict_draws(job, &set, step_ms);
     if (status == EL_OK) {
         json_t *prediction = json_object();

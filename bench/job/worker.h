@@ -69,8 +69,9 @@ enum el_status el_job_gather(const struct el_job *job, enum el_status mine, json
  * "devices", "records" (bench/trial/costs.h), "all_ms" (of all ops that were priced), "outside", "other_ranks",
  * "borrowed", "by_rates": {"ms", "op", "bytes", "low_bytes", "high_bytes", "ranks", "measured_ranks"} of the ops whose
  * times rest on that, and the largest one; "step_ms": {"draws": [mean step of each draw], "launches", "low", "high",
- * "reason" (why there is no interval)}}. Trains once for each draw. New reference. */
-enum el_status el_job_predict(const struct el_job *job, const struct el_job_devices *devices, json_t **prediction_p);
+ * "reason" (why there is no interval)}}. `draw`: with an interval, for which it trains once a draw. New reference. */
+enum el_status el_job_predict(const struct el_job *job, const struct el_job_devices *devices, bool draw,
+                              json_t **prediction_p);
 
 /* "oom", "failed", ... */
 const char *el_job_status(enum el_status status);

@@ -14,6 +14,7 @@ explained() { # explained FILE OPTION...: what `explain` says on simulated devic
     local label pairs=("inputs:scatter inputs" "outputs:gather outputs" "update:scatter gradient" "replicas:broadcast parameters"
         "overlap:reduce gradients" "threads:thread")
     explained plain.json
+    [[ $(json plain.json 'd["verdict"], d["warning_rules"], d["prediction"]["machine"]["name"]') == "('simulated', ['simulated'], 'default')" ]]
     for pair in "${pairs[@]}"; do
         label=${pair#*:}
         explained "${pair%%:*}.json" --inject "pause=$label:5"

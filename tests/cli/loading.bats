@@ -51,6 +51,7 @@ make_text() { for i in $(seq 40); do echo "$((i % 3)) word$i common word$((i / 2
     refuses "'synthetic' data are made in memory" "$EVENLOAD" run --data-in disk
     refuses "--inject disk: with --data-in memory" "$EVENLOAD" run --data text.txt --inject disk=1
     refuses "--inject worker: there are no loader workers" "$EVENLOAD" run --data text.txt --inject worker=3
+    refuses "data: simulated devices load nothing" "$EVENLOAD" data --devices sim:2
     refuses "--page-cache cold: with --data-in memory" "$EVENLOAD" run --data text.txt --page-cache cold
     refuses "--workers" "$EVENLOAD" data --data text.txt --workers 1,1
     refuses "--prefetch: there are no loader workers" "$EVENLOAD" run --prefetch 3
