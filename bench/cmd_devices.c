@@ -5,6 +5,7 @@
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"
 #include "bench/machine/cores.h"
@@ -77,8 +78,9 @@ static void print_rows(const char *heading, const json_t *rows)
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         bool usable = json_is_true(json_object_get(row, "usable"));
-        printf("  %-8s %-4s %s\n", el_json_text(row, "name", ""), usable ? "yes" : "no",
-               el_json_text(row, "detail", ""));
+        char head[32];
+        snprintf(head, sizeof head, "  %-8s %-4s ", el_json_text(row, "name", ""), usable ? "yes" : "no");
+        el_text_wrap(el_json_text(row, "detail", ""), head, "                ", EL_REPORT_COLUMNS, stdout);
     }
 }
 

@@ -163,10 +163,10 @@ static void show_judgement(const json_t *curve, const json_t *context, char *tex
 static const struct el_column fit_columns[] = {
     {.head = "operation", .gap = 2, .width = -15, .path = "operation"},
     EL_TEXT("algorithm", -9, "algorithm"),
-    EL_FIGURE("latency us", 12, "fit.out_of_place.latency_us"),
-    EL_FIGURE("GB/s", 12, "fit.out_of_place.gb_per_s"),
-    EL_FIGURE("latency us", 12, "fit.in_place.latency_us"),
-    EL_FIGURE("GB/s", 12, "fit.in_place.gb_per_s"),
+    EL_FIGURE("latency us", 11, "fit.out_of_place.latency_us"),
+    EL_FIGURE("GB/s", 8, "fit.out_of_place.gb_per_s"),
+    EL_FIGURE("latency us", 11, "fit.in_place.latency_us"),
+    EL_FIGURE("GB/s", 8, "fit.in_place.gb_per_s"),
     EL_FIGURE("busbw GB/s", 12, "reached.busbw_gb_per_s"),
     {.head = "% of copy", .width = 10, .kind = EL_CELL_COUNT, .path = "reached.share", .scale = 100},
     {.head = "", .gap = 2, .width = -11, .show = show_judgement},
@@ -177,7 +177,7 @@ static void print_fits(const json_t *document, FILE *out)
     const struct el_table table = {.columns = fit_columns, .out = out};
     const json_t *curves = json_object_get(document, "curves"), *last = NULL;
     fputs("Fit of time = latency + size / bandwidth, and the largest size compared with copying memory:\n", out);
-    fprintf(out, "  %24s%12s%12s%12s\n", "", "out-of-place", "", "in-place");
+    fprintf(out, "  %24s%19s%19s\n", "", "out-of-place", "in-place");
     el_table_heads(&table, EL_TABLE_PLAIN);
     for (size_t c = 0; c < json_array_size(curves); c++) {
         const json_t *curve = json_array_get(curves, c);

@@ -116,9 +116,9 @@ static void draw_all(const struct el_wire_curve *curve, const struct el_wire_pla
                                       .count = (size_t)LINE * (size_t)(chunks ? plan->n : 1),
                                       .element_bytes = 4};
     int n = el_comm_rounds(&p->shape);
-    fprintf(out,
-            "%s, %s: %d ranks, %d steps. After each step: which ranks' data are in each part of each rank's result.\n",
-            curve->operation->name, el_comm_algorithm_name(curve->algorithm), plan->n, n);
+    el_text_say("", "", EL_REPORT_COLUMNS, out,
+                "%s, %s: %d ranks, %d steps. After each step: whose data each part of each rank has.",
+                curve->operation->name, el_comm_algorithm_name(curve->algorithm), plan->n, n);
     begin(p);
     for (int round = 0; round < n; round++) {
         draw_messages(p, round, out);

@@ -9,9 +9,9 @@
 #include "bench/explain/difference.h"
 #include "bench/report/excess.h"
 
-enum { TAGS_SHOWN = 4 };
+enum { TAGS_SHOWN = 4, TAGS_WIDTH = 57 };
 
-/* "activation +17.1, bucket -10.4": the tags that change most, in MiB. */
+/* "activation +17.1, bucket -10.4": the tags that change most, in MiB, as many as the line can take. */
 static void show_tags(const json_t *row, const json_t *context, char *text)
 {
     double bytes[EL_TAG_COUNT];
@@ -24,11 +24,13 @@ static void show_tags(const json_t *row, const json_t *context, char *text)
     }
     el_tags_by_size(bytes, tags);
     for (int i = 0; i < TAGS_SHOWN && tags[i].bytes > 0; i++) {
-        char mib[EL_FIGURE_BYTES];
+        char mib[EL_FIGURE_BYTES], next[EL_CELL_BYTES];
         const char *name = el_tag_name(tags[i].tag);
         bool less = el_json_number(json_object_get(row, "by_tag"), name) < 0;
-        el_text_append(text, EL_CELL_BYTES, "%s%s %s%s", *text ? ", " : "", name, less ? "-" : "+",
-                       el_text_mib(tags[i].bytes, mib));
+        snprintf(next, sizeof next, "%s%s %s%s", *text ? ", " : "", name, less ? "-" : "+",
+                 el_text_mib(tags[i].bytes, mib));
+        if (strlen(text) + strlen(next) > TAGS_WIDTH) break;
+        el_text_append(text, EL_CELL_BYTES, "%s", next);
     }
 }
 
@@ -48,12 +50,13 @@ static const struct el_column time_columns[] = {EL_TEXT("part", -12, "part"),
                                                 EL_FIGURE("B - A ms", 11, "ms"),
                                                 EL_INTERVAL("95 % interval", 18, "ci95"),
                                                 EL_NO_MORE};
-static const struct el_column memory_columns[] = {EL_SHOWN("device", -14, show_device),
-                                                  EL_MIB("A MiB", 9, "a_bytes"),
-                                                  EL_MIB("B MiB", 9, "b_bytes"),
-                                                  EL_MIB("B - A", 9, "change_bytes"),
-                                                  {.head = "of which", .gap = 2, .width = -50, .show = show_tags},
-                                                  EL_NO_MORE};
+static const struct el_column memory_columns[] = {
+    EL_SHOWN("device", -14, show_device),
+    EL_MIB("A MiB", 9, "a_bytes"),
+    EL_MIB("B MiB", 9, "b_bytes"),
+    EL_MIB("B - A", 9, "change_bytes"),
+    {.head = "of which", .gap = 2, .width = -TAGS_WIDTH, .show = show_tags},
+    EL_NO_MORE};
 
 static void print_side(const json_t *document, const char *name, FILE *out)
 {

@@ -11,7 +11,7 @@
 #include "bench/report/report.h"
 #include "bench/report/row_names.h"
 
-enum { COLUMNS = 110, NAME_WIDTH = 17, WIDTH = 8, NARROW = 7, CARDS_SHOWN = 8, CELLS_MAX = 18 };
+enum { COLUMNS = EL_REPORT_COLUMNS, NAME_WIDTH = 15, WIDE = 8, WIDTH = 7, NARROW = 6, CARDS_SHOWN = 8, CELLS_MAX = 18 };
 
 /* A tag below this part of the largest goes among the others. */
 #define COLUMN_RATIO 0.003
@@ -77,16 +77,17 @@ static void choose_columns(const json_t *trials, bool chosen[N_TAGS], struct el_
     bool ran = has_figure(trials, "difference.sent_bytes"),
          has_rest = has_figure(trials, "difference.unattributed_bytes");
     struct el_column *next = columns;
-    choose_tags(trials, (COLUMNS - NAME_WIDTH - WIDTH * (3 + has_rest) - NARROW * 3 * ran) / WIDTH, chosen);
+    choose_tags(trials, (COLUMNS - NAME_WIDTH - WIDE * (1 + has_rest) - 2 * WIDTH - (WIDTH + 2 * NARROW) * ran) / WIDTH,
+                chosen);
     *next++ = (struct el_column)EL_SHOWN("card", -NAME_WIDTH, show_name);
-    *next++ = (struct el_column)EL_MIB("memory", WIDTH, "peak_bytes");
+    *next++ = (struct el_column)EL_MIB("memory", WIDE, "peak_bytes");
     for (int t = 0; t < N_TAGS; t++)
         if (chosen[t]) *next++ = tag_columns[t];
     *next++ = (struct el_column)EL_MIB("other", WIDTH, "other_bytes");
     *next++ = (struct el_column)EL_MIB("peaks", WIDTH, "sum_of_tag_peaks_bytes");
-    if (has_rest) *next++ = (struct el_column)EL_MIB("unattr.", WIDTH, "unattributed_bytes");
+    if (has_rest) *next++ = (struct el_column)EL_MIB("unattr.", WIDE, "unattributed_bytes");
     if (ran) {
-        *next++ = (struct el_column)EL_FIGURE("busy %", NARROW, "busy_pct");
+        *next++ = (struct el_column)EL_FIGURE("busy %", WIDTH, "busy_pct");
         *next++ = (struct el_column)EL_MIB("sent", NARROW, "sent_bytes");
         *next++ = (struct el_column)EL_MIB("recv", NARROW, "received_bytes");
     }
@@ -193,13 +194,13 @@ static void put_measure(const struct el_table *table, const json_t *measures, co
 
 static void put_measures(const json_t *trials, FILE *out, bool colour)
 {
-    static const struct el_column columns[] = {{.head = "how uneven", .width = -28, .path = "name"},
-                                               EL_TEXT("", -8, "of"),
+    static const struct el_column columns[] = {{.head = "how uneven", .width = -25, .path = "name"},
+                                               EL_TEXT("", -7, "of"),
                                                EL_RATIO("max/mean - 1", 13, "max_over_mean_minus_1"),
-                                               EL_PERCENT("imbalance %", 13, "imbalance_pct"),
+                                               EL_PERCENT("imbalance %", 12, "imbalance_pct"),
                                                EL_RATIO("load balance", 13, "lb"),
-                                               EL_RATIO("CV", 13, "cv"),
-                                               EL_RATIO("first/rest", 13, "first_over_rest"),
+                                               EL_RATIO("CV", 8, "cv"),
+                                               EL_RATIO("first/rest", 11, "first_over_rest"),
                                                {.head = "", .gap = 2, .width = -9, .path = "doubt"},
                                                EL_NO_MORE};
     const struct el_table table = {.columns = columns, .out = out, .colour = colour};

@@ -11,7 +11,7 @@
 /* Below this part of the first card's peak a difference, or a change of one, is none. */
 #define EVEN_RATIO 0.01
 
-enum { COLUMNS = 110, MODE_BYTES = 96, LIST_BYTES = 512 };
+enum { COLUMNS = EL_REPORT_COLUMNS, MODE_BYTES = 96, LIST_BYTES = 512 };
 
 /* What is told of a trial. */
 struct told {

@@ -39,7 +39,7 @@ static const struct {
     /* scaling */
     {"dev.", "Number of devices; * where several share a core or a card."},
     {"speed-up", "Throughput over that of single on one device, then over that of the same mode on one device."},
-    {"effic.%", "Speed-up over the number of devices."},
+    {"eff. %", "Speed-up over the number of devices."},
     {"95 %", "95 % interval of the figure before it, over launches."},
     /* where a step goes */
     {"compute", "Kernels run, ms a step."},

@@ -11,7 +11,7 @@
 #include "bench/record/record.h"
 #include "bench/stats/stats.h"
 
-enum { COLUMNS = 110, EXACT_ROWS_MAX = 6 };
+enum { COLUMNS = EL_REPORT_COLUMNS, EXACT_ROWS_MAX = 6 };
 
 static const struct el_answer_verdict verdicts[] = {
     [EL_CELL_SAME] = {"same", "same", NULL, NULL},
@@ -63,13 +63,13 @@ static const char *pct_text(double ratio, bool with_sign, const char *unit, char
     return text;
 }
 
-const struct el_column el_answer_columns[] = {EL_NAME("cell", 26, "cell"),
-                                              EL_TEXT("base", 12, "base"),
-                                              EL_TEXT("head", 12, "head"),
+const struct el_column el_answer_columns[] = {EL_NAME("cell", 22, "cell"),
+                                              EL_TEXT("base", 10, "base"),
+                                              EL_TEXT("head", 10, "head"),
                                               EL_TEXT("slowdown", 9, "slowdown"),
                                               EL_TEXT("95 %", 15, "interval"),
-                                              EL_TEXT("p", 8, "p"),
-                                              EL_TEXT("floor", 7, "floor"),
+                                              EL_TEXT("p", 7, "p"),
+                                              EL_TEXT("floor", 6, "floor"),
                                               EL_TEXT("detects", 7, "detects"),
                                               {.head = "verdict", .gap = 2, .width = -12, .path = "verdict"},
                                               EL_NO_MORE};

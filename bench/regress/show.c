@@ -11,7 +11,7 @@
 #include "bench/regress/store.h"
 #include "runtime/base/utf8.h"
 
-enum { COLUMNS = 110, NAME_COLUMNS = 38 };
+enum { COLUMNS = EL_REPORT_COLUMNS, NAME_COLUMNS = 35 };
 
 /* Above this the gate passes nothing: its verdict is inconclusive. */
 #define DETECTABLE_MAX_PCT 10.0
@@ -25,11 +25,11 @@ struct shown {
 
 static const struct el_column columns[] = {EL_NAME("trial", NAME_COLUMNS, "trial"),
                                            EL_TEXT("sessions", 8, "sessions"),
-                                           EL_TEXT("counted", 9, "counted"),
-                                           EL_TEXT("level", 10, "level"),
-                                           EL_TEXT("sd %", 8, "sd"),
-                                           EL_TEXT("detects %", 11, "detects"),
-                                           EL_TEXT("needs", 7, "needs"),
+                                           EL_TEXT("counted", 8, "counted"),
+                                           EL_TEXT("level", 8, "level"),
+                                           EL_TEXT("sd %", 6, "sd"),
+                                           EL_TEXT("detects %", 10, "detects"),
+                                           EL_TEXT("needs", 6, "needs"),
                                            {.head = "last session, UTC", .gap = 2, .width = -16, .path = "last"},
                                            EL_NO_MORE};
 
@@ -136,14 +136,13 @@ void el_baseline_print(const json_t *document, FILE *out)
         fprintf(out, "%smachine %s: %s\n", m ? "\n" : "", el_json_text(machine, "fingerprint", "?"), words);
         el_table_heads(&table, EL_TABLE_PLAIN);
         json_array_foreach(json_object_get(machine, "workloads"), w, workload) put_workload(workload, &shown, &table);
+        if (shown.scatters) fputc('\n', out);
         if (shown.scatters)
-            fprintf(
-                out,
-                "\nWhere 'detects' is above %.0f %% sessions scatter too much: the gate is inconclusive. Longer runs "
-                "(--repeats,\n"
-                "--min-time, --launches) or a quieter machine help, or evenload regress --ab, which needs no "
-                "store.\n",
-                DETECTABLE_MAX_PCT);
+            el_text_say("", "", COLUMNS, out,
+                        "Where 'detects' is above %.0f %% sessions scatter too much: the gate is inconclusive. Longer "
+                        "runs (--repeats, --min-time, --launches) or a quieter machine help, or evenload regress --ab, "
+                        "which needs no store.",
+                        DETECTABLE_MAX_PCT);
         shown.scatters = false;
     }
     put_next(el_json_text(document, "store", EL_BASELINE_STORE), &shown, out);

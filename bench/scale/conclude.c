@@ -8,7 +8,7 @@
 #include "bench/report/report.h"
 #include "bench/scale/scale.h"
 
-enum { COLUMNS = 110, TEXT_BYTES = 320 };
+enum { COLUMNS = EL_REPORT_COLUMNS, TEXT_BYTES = 320 };
 
 #define SAY(out, ...) el_text_say("* ", "  ", COLUMNS, out, __VA_ARGS__)
 

@@ -8,7 +8,7 @@
 #include "bench/report/report.h"
 #include "bench/scale/scale.h"
 
-enum { COLUMNS = 110 };
+enum { COLUMNS = EL_REPORT_COLUMNS };
 
 /* "4*" where devices share. */
 static void show_count(const json_t *row, const json_t *context, char *text)
@@ -38,19 +38,19 @@ const struct el_column el_scale_columns[] = {
     EL_TEXT("mode", -6, "mode"),
     EL_SHOWN("dev.", 4, show_count),
     EL_FIGURE("samples/s", 10, "samples_per_s"),
-    EL_FIGURE("speed-up", 10, "plain.speedup"),
-    EL_INTERVAL("95 % interval", 15, "plain.speedup_ci95"),
-    {.head = "effic.%", .width = 8, .kind = EL_CELL_FIGURE, .path = "plain.efficiency", .scale = 100},
-    {.head = "95 %", .width = 12, .kind = EL_CELL_INTERVAL, .path = "plain.efficiency_ci95", .scale = 100},
-    EL_FIGURE("speed-up", 10, "wrapped.speedup"),
-    EL_INTERVAL("95 % interval", 15, "wrapped.speedup_ci95"),
-    {.head = "effic.%", .width = 8, .kind = EL_CELL_FIGURE, .path = "wrapped.efficiency", .scale = 100},
-    {.head = "95 %", .width = 12, .kind = EL_CELL_INTERVAL, .path = "wrapped.efficiency_ci95", .scale = 100},
+    EL_FIGURE("speed-up", 9, "plain.speedup"),
+    EL_INTERVAL("95 %", 13, "plain.speedup_ci95"),
+    {.head = "eff. %", .width = 7, .kind = EL_CELL_FIGURE, .path = "plain.efficiency", .scale = 100},
+    {.head = "95 %", .width = 11, .kind = EL_CELL_INTERVAL, .path = "plain.efficiency_ci95", .scale = 100},
+    EL_FIGURE("speed-up", 9, "wrapped.speedup"),
+    EL_INTERVAL("95 %", 13, "wrapped.speedup_ci95"),
+    {.head = "eff. %", .width = 7, .kind = EL_CELL_FIGURE, .path = "wrapped.efficiency", .scale = 100},
+    {.head = "95 %", .width = 11, .kind = EL_CELL_INTERVAL, .path = "wrapped.efficiency_ci95", .scale = 100},
     EL_NO_MORE};
 
 static void print_speedups(const json_t *rows, FILE *out)
 {
-    fprintf(out, "%-20s%45s%45s\n", "", "against plain single", "against the same mode on 1");
+    fprintf(out, "%-20s%40s%40s\n", "", "against plain single", "against the same mode on 1");
     struct el_table table = {.columns = el_scale_columns, .out = out};
     el_table_heads(&table, EL_TABLE_PLAIN);
     for (size_t i = 0; i < json_array_size(rows); i++) {
@@ -66,22 +66,22 @@ static void print_speedups(const json_t *rows, FILE *out)
 /* What is lost of a step is what it is longer than the ideal one. */
 static const struct el_column loss_columns[] = {EL_TEXT("mode", -6, "mode"),
                                                 EL_SHOWN("dev.", 4, show_count),
-                                                EL_FIGURE("step ms", 8, "step.step_ms"),
-                                                EL_FIGURE("lost", 8, "step.lost_ms"),
+                                                EL_FIGURE("step", 7, "step.step_ms"),
+                                                EL_FIGURE("lost", 7, "step.lost_ms"),
                                                 EL_FIGURE("= compute", 10, "step.compute_ms"),
                                                 EL_FIGURE("+ contention", 13, "step.contention_ms"),
                                                 EL_FIGURE("+ exposed", 10, "step.exposed_ms"),
                                                 EL_FIGURE("+ idle", 7, "step.idle_ms"),
-                                                EL_FIGURE("comm. costs", 12, "step.comm_costs_ms"),
-                                                EL_INTERVAL("95 % interval", 14, "step.comm_costs_ci95"),
-                                                EL_MIB("peak MiB", 9, "peak_bytes"),
-                                                {.head = "verdict", .gap = 2, .width = -9, .show = show_verdict},
+                                                EL_FIGURE("costs", 7, "step.comm_costs_ms"),
+                                                EL_INTERVAL("95 %", 12, "step.comm_costs_ci95"),
+                                                EL_MIB("MiB", 7, "peak_bytes"),
+                                                {.head = "verdict", .gap = 1, .width = -9, .show = show_verdict},
                                                 EL_NO_MORE};
 
 static void print_losses(const json_t *rows, FILE *out)
 {
     const struct el_table table = {.columns = loss_columns, .out = out};
-    fputs("\nWhere the time goes, ms per step: lost = step - ideal step\n", out);
+    fputs("\nWhere the time goes, ms per step: lost = step - ideal step; costs: by communication; MiB: peak\n", out);
     el_table_heads(&table, EL_TABLE_PLAIN);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);

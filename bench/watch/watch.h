@@ -25,7 +25,7 @@
 #include "profiles/gpu_processes.h"
 #include "profiles/process_tree.h"
 
-enum { EL_WATCH_USES_MAX = 1024, EL_WATCH_LINE_COLUMNS = 105, EL_WATCH_REASON_BYTES = 160 };
+enum { EL_WATCH_USES_MAX = 1024, EL_WATCH_REASON_BYTES = 160 };
 
 enum el_watch_activity { EL_WATCH_DISCOVER, EL_WATCH_LOOK, EL_WATCH_SHARED, EL_WATCH_GPUS, EL_WATCH_ACTIVITIES };
 

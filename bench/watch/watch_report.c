@@ -19,7 +19,7 @@ static const char *mib_at(const json_t *object, const char *key, char *text)
     return el_text_mib(el_json_number(object, key), text);
 }
 
-#define SAY(out, ...) el_text_say("* ", "  ", EL_WATCH_LINE_COLUMNS, out, __VA_ARGS__)
+#define SAY(out, ...) el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, __VA_ARGS__)
 
 #define PROCESS .head = "process", .gap = 2, .width = -NAME_COLUMNS, .path = "shown"
 
@@ -145,7 +145,7 @@ static void put_gpus(const json_t *watch, FILE *out)
         char ours[EL_FIGURE_BYTES], others[EL_FIGURE_BYTES], used[EL_FIGURE_BYTES], total[EL_FIGURE_BYTES];
         char busy[EL_FIGURE_BYTES], head[32];
         snprintf(head, sizeof head, "  gpu:%zu, ", g);
-        el_text_say(head, "    ", EL_WATCH_LINE_COLUMNS, out,
+        el_text_say(head, "    ", EL_REPORT_COLUMNS, out,
                     "%s: busy %s %%; at most %s of %s MiB used: %s by this command, %s by other processes",
                     el_json_text(gpu, "name", "?"), el_text_figure(el_json_number(gpu, "busy_pct"), busy),
                     mib_at(gpu, "used_peak_bytes", used), mib_at(gpu, "total_bytes", total),
@@ -269,7 +269,7 @@ static void put_head(const json_t *trial, const json_t *watch, FILE *out)
     char lived[EL_FIGURE_BYTES], peak[EL_FIGURE_BYTES], cpu[EL_FIGURE_BYTES];
     size_t n = json_array_size(json_object_get(watch, "processes"));
     const char *command = el_json_text(trial, "model", "?"), *slash = strrchr(command, '/');
-    el_text_say("", "  ", EL_WATCH_LINE_COLUMNS, out,
+    el_text_say("", "  ", EL_REPORT_COLUMNS, out,
                 "%.24s: %s s, exit status %.0f; %zu process%s, at most %s MiB in total (shared pages counted in each), "
                 "%s s of CPU time",
                 slash && slash[1] ? slash + 1 : command, el_text_figure(el_json_number(watch, "seconds"), lived),
