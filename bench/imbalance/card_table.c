@@ -11,7 +11,7 @@
 #include "bench/report/report.h"
 #include "bench/report/row_names.h"
 
-enum { COLUMNS = EL_REPORT_COLUMNS, NAME_WIDTH = 15, WIDE = 8, WIDTH = 7, NARROW = 6, CARDS_SHOWN = 8, CELLS_MAX = 18 };
+enum { COLUMNS = EL_REPORT_COLUMNS, NAME_WIDTH = 14, WIDE = 8, WIDTH = 7, CARDS_SHOWN = 8, CELLS_MAX = 18 };
 
 /* A tag below this part of the largest goes among the others. */
 #define COLUMN_RATIO 0.003
@@ -77,8 +77,7 @@ static void choose_columns(const json_t *trials, bool chosen[N_TAGS], struct el_
     bool ran = has_figure(trials, "difference.sent_bytes"),
          has_rest = has_figure(trials, "difference.unattributed_bytes");
     struct el_column *next = columns;
-    choose_tags(trials, (COLUMNS - NAME_WIDTH - WIDE * (1 + has_rest) - 2 * WIDTH - (WIDTH + 2 * NARROW) * ran) / WIDTH,
-                chosen);
+    choose_tags(trials, (COLUMNS - NAME_WIDTH - WIDE * (1 + has_rest) - 2 * WIDTH - 3 * WIDTH * ran) / WIDTH, chosen);
     *next++ = (struct el_column)EL_SHOWN("card", -NAME_WIDTH, show_name);
     *next++ = (struct el_column)EL_MIB("memory", WIDE, "peak_bytes");
     for (int t = 0; t < N_TAGS; t++)
@@ -88,8 +87,8 @@ static void choose_columns(const json_t *trials, bool chosen[N_TAGS], struct el_
     if (has_rest) *next++ = (struct el_column)EL_MIB("unattr.", WIDE, "unattributed_bytes");
     if (ran) {
         *next++ = (struct el_column)EL_FIGURE("busy %", WIDTH, "busy_pct");
-        *next++ = (struct el_column)EL_MIB("sent", NARROW, "sent_bytes");
-        *next++ = (struct el_column)EL_MIB("recv", NARROW, "received_bytes");
+        *next++ = (struct el_column)EL_MIB("sent", WIDTH, "sent_bytes");
+        *next++ = (struct el_column)EL_MIB("recv", WIDTH, "received_bytes");
     }
     *next = (struct el_column)EL_NO_MORE;
 }

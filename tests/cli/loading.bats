@@ -12,7 +12,7 @@ make_text() { for i in $(seq 40); do echo "$((i % 3)) word$i common word$((i / 2
     with_gnuplot
     run --separate-stderr "$EVENLOAD" data "${TINY[@]}" --data text.txt --devices 1 --inject disk=1 --workers 2 --repeats 1 --page-cache warm --out d
     [[ $status -eq 0 && $output == *"stages, warm page cache"*"CPU devices copy from any host memory"*"The slowest stage is reading"* ]] || show
-    for line in "${lines[@]}"; do [[ ${#line} -le 110 ]] || { echo "$line" && show; }; done
+    for line in "${lines[@]}"; do [[ ${#line} -le 100 ]] || { echo "$line" && show; }; done
     [[ $(json d/data.json '[r["workers"] for r in d["rows"]]') == '[0, 2]' ]]
     [[ $(json d/data.json 'd["rows"][0]["read_ms"] >= 8 and d["rows"][0]["exposed_ms"] >= 8 and d["rows"][0]["waits"]') == compute ]]
     [[ $(json d/data.json 'd["recommended"][0]["slowest_stage"], d["recommended"][0]["ms_per_read"] >= 1') == "('read', True)" ]]

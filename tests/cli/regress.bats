@@ -13,7 +13,7 @@ program() {
 
 # But for the line with the program's path, and those in which a file lies.
 narrow() {
-    for line in "${lines[@]}"; do [[ $line == "Next: "* || $line == */regress.json || ${#line} -le 110 ]] || { echo "$line" && show; }; done
+    for line in "${lines[@]}"; do [[ $line == "Next: "* || $line == */regress.json || ${#line} -le 100 ]] || { echo "$line" && show; }; done
 }
 
 @test "regress: no regression is exit status 0" {
@@ -103,7 +103,7 @@ END
 
 @test "regress: --prepare runs before each launch, and every launch can be exported" {
     run --separate-stderr "$EVENLOAD" regress --ab 'echo t 5 ms' 'echo t 5 ms' --blocks 3 --quiet --prepare 'echo x >>prepared; echo t 99 ms'
-    [[ $status -eq 3 && $(wc -l <prepared) == 6 && $output == *" 5.00        5.00 "* ]] || show
+    [[ $status -eq 3 && $(wc -l <prepared) == 6 && $output == *" 5.00      5.00 "* ]] || show
     refuses ", block 1: ended with exit status 4; its last lines: no room" \
         "$EVENLOAD" regress --ab 'echo t 5 ms' 'echo t 5 ms' --quiet --prepare 'echo no room >&2; exit 4'
     [[ $stderr == "evenload: --prepare for the "* ]] || show
@@ -263,7 +263,7 @@ END
     example '--inject compute=1.10' 's/--warmup 20 --steps 200/--warmup 2 --steps 20/; s/--out results/--blocks 3 --out results/'
     [[ $status -eq 3 ]] || show
     [[ $stderr == *"2 cells; a block takes "*"analysis after block 3"* && $output == *"step_p10_ms, ms "* ]] || show
-    [[ $output == *"device_peak_bytes[0], B"*"+0.0 %              -       -  exact      -  same"* ]] || show
+    [[ $output == *"device_peak_bytes[0], B"*"+0.0 %              -      - exact      -  same"* ]] || show
     [[ $output == *results/ab/regress.json*"Next: "* ]] || show
     grep -qF "$(head -1 <<<"$output")" printed.txt
     [[ $(json results/ab/regress.json '[(c["name"], len(c["head"])) for c in d["cells"]]') == *"('step_p10_ms', 3)"* ]]

@@ -10,7 +10,7 @@ SHORT=("${NULL[@]}" --features 16 --hidden '32,32' --steps 2 --min-time 0 --cont
     with_gnuplot
     run --separate-stderr "$EVENLOAD" scale "${SHORT[@]}" --out r
     [[ $status -eq 0 && $output == *"against plain single"*"Where the time goes"*"Null devices compute nothing"*"Next: "*" plot r --term" ]] || show
-    for line in "${lines[@]}"; do [[ ${#line} -le 110 || $line == Next:* ]] || { echo "$line" && show; }; done
+    for line in "${lines[@]}"; do [[ ${#line} -le 100 || $line == Next:* ]] || { echo "$line" && show; }; done
     find r/repeats -name '*.json' -printf '%f %T@\n' | sort >before
     [[ $(wc -l <before) -eq 6 ]]
     local gnuplot

@@ -19,7 +19,7 @@ show_command() {
     explain) "$EVENLOAD" explain "${mlp[@]}" --repeats 2 --devices sim:2 && "$EVENLOAD" explain old:dp:128 old:ddp:128 ;;
     regress) "$EVENLOAD" regress --ab 'echo step_ms 123.4 ms' 'echo step_ms 134.5 ms' --blocks 7 --quiet ;;
     baseline) "$EVENLOAD" baseline add old --store store && "$EVENLOAD" baseline show --store store ;;
-    watch) "$EVENLOAD" watch --quiet -- sleep 0.1 2>&1 ;;
+    watch) "$EVENLOAD" watch -- sleep 0.1 2>&1 ;;
     trace-stats) "$EVENLOAD" run --mode ddp "${small[@]}" --steps 4 --trace traces >out.txt && "$EVENLOAD" trace-stats traces ;;
     comm) "$EVENLOAD" comm -e 1K --comm local --quiet && "$EVENLOAD" comm p2p -e 1K --comm local --quiet && "$EVENLOAD" comm --show-steps --devices 4 ;;
     verify) "$EVENLOAD" verify --quick --modes dp --launcher own --quiet ;;

@@ -77,13 +77,12 @@ static void the_sentences_word_for_word(void **state)
     json_t *run = made_run();
     char *text = printed(el_imbalance_explain, json_object_get(run, "trials"));
     assert_string_equal(
-        text,
-        "* dp, batch 8: cpu:0 holds 19.0 MiB more than cpu:1 (2.19 times): 20.0 MiB of optimizer state and 2.0 of\n"
-        "  outputs, and less 3.0 MiB of activations.\n"
-        "* ddp, batch 8, 16: the first device holds as much as the others, within 1 %.\n"
-        "* dp, batch 16: cpu:0 holds 37.0 MiB more than cpu:1 (2.09 times): 20.0 MiB of optimizer state and 20.0 of\n"
-        "  outputs, and less 3.0 MiB of activations.\n"
-        "* dp: from batch 8 to 16 the difference goes from 19.0 to 37.0 MiB, mostly by outputs (+18.0 MiB).\n");
+        text, "* dp, batch 8: cpu:0 holds 19.0 MiB more than cpu:1 (2.19 times): 20.0 MiB of optimizer state and\n"
+              "  2.0 of outputs, and less 3.0 MiB of activations.\n"
+              "* ddp, batch 8, 16: the first device holds as much as the others, within 1 %.\n"
+              "* dp, batch 16: cpu:0 holds 37.0 MiB more than cpu:1 (2.09 times): 20.0 MiB of optimizer state and\n"
+              "  20.0 of outputs, and less 3.0 MiB of activations.\n"
+              "* dp: from batch 8 to 16 the difference goes from 19.0 to 37.0 MiB, mostly by outputs (+18.0 MiB).\n");
     free(text);
     json_decref(run);
 }
@@ -102,12 +101,11 @@ static void sentences_name_the_devices_where_they_differ(void **state)
                            card_of("cpu:1", "param", 10, 20, 2, 3, 1), card_of("cpu:2", "param", 10, 20, 2, 3, 1))));
     char *text = printed(el_imbalance_explain, trials);
     assert_string_equal(
-        text, "* dp on 2 devices, batch 8: cpu:0 holds 19.0 MiB more than cpu:1 (2.19 times): 20.0 MiB of optimizer "
-              "state and\n"
-              "  2.0 of outputs, and less 3.0 MiB of activations.\n"
+        text, "* dp on 2 devices, batch 8: cpu:0 holds 19.0 MiB more than cpu:1 (2.19 times): 20.0 MiB of optimizer\n"
+              "  state and 2.0 of outputs, and less 3.0 MiB of activations.\n"
               "* ddp on 2 devices, batch 8: the first device holds as much as the others, within 1 %.\n"
-              "* dp on 3 devices, batch 16: cpu:0 holds 23.0 MiB more than the others' mean (2.44 times): 20.0 MiB of\n"
-              "  optimizer state and 6.0 of outputs, and less 3.0 MiB of activations.\n"
+              "* dp on 3 devices, batch 16: cpu:0 holds 23.0 MiB more than the others' mean (2.44 times): 20.0 MiB\n"
+              "  of optimizer state and 6.0 of outputs, and less 3.0 MiB of activations.\n"
               "* ddp on 3 devices, batch 8: the first device holds as much as the others, within 1 %.\n");
     free(text);
     json_decref(trials);
@@ -174,9 +172,7 @@ static void cells_never_touch(void **state)
     json_object_set_new(main, "sent_bytes", json_integer(3 * MIB + 60));
     json_object_set_new(main, "received_bytes", json_integer(4 * MIB - 60));
     char *text = printed(print_plain, run);
-    if (!strstr(
-            text,
-            "  main - others         0       0       0       0       0       0       0       0      0      0      0\n"))
+    if (!strstr(text, "  main - others      0      0      0      0      0      0      0      0      0      0      0\n"))
         fail_msg("a difference of 60 bytes is shown:\n%s", text);
     free(text);
     for (size_t k = 0; k < 3; k++) {
