@@ -10,7 +10,7 @@
 #include "bench/report/row_names.h"
 #include "bench/watch/watch.h"
 
-enum { ROWS_MAX = 16, NAME_COLUMNS = 22 };
+enum { ROWS_MAX = 16, NAME_COLUMNS = 23 };
 static const double EVEN_RATIO = 1.01, UNSEEN_RATIO = 1.05;
 static const double GROWN_RATIO = 1.05; /* beyond what a reading of Pss covers */
 
@@ -27,7 +27,7 @@ static const struct el_column process_columns[] = {
     EL_COUNT("pid", 7, "pid"),           EL_COUNT("rank", 5, "rank"),         {PROCESS},
     EL_FIGURE("alive s", 8, "alive_s"),  EL_MIB("peak MiB", 9, "peak_bytes"), EL_MIB("own MiB", 8, "own_peak_bytes"),
     EL_MIB("mean MiB", 9, "mean_bytes"), EL_TEXT("Pss MiB", 8, "pss"),        EL_FIGURE("share %", 8, "share_pct"),
-    EL_FIGURE("CPU s", 7, "cpu_s"),      EL_FIGURE("CPU %", 7, "cpu_pct"),    EL_NO_MORE};
+    EL_FIGURE("CPU s", 6, "cpu_s"),      EL_FIGURE("CPU %", 7, "cpu_pct"),    EL_NO_MORE};
 static const struct el_column use_columns[] = {EL_COUNT("pid", 7, "pid"),
                                                EL_COUNT("rank", 5, "rank"),
                                                {PROCESS},

@@ -23,7 +23,7 @@ show_command() {
     trace-stats) "$EVENLOAD" run --mode ddp "${small[@]}" --steps 4 --trace traces >out.txt && "$EVENLOAD" trace-stats traces ;;
     comm) "$EVENLOAD" comm -e 1K --comm local --quiet && "$EVENLOAD" comm p2p -e 1K --comm local --quiet && "$EVENLOAD" comm --show-steps --devices 4 ;;
     verify) "$EVENLOAD" verify --quick --modes dp --launcher own --quiet ;;
-    plot | selfcheck) ;; # one says which pictures were drawn, the other takes ten seconds: selfcheck.bats
+    plot | machine | selfcheck) ;; # no tables: names of pictures, a JSON file; selfcheck.bats has the last, which takes ten seconds
     devices | modes) "$EVENLOAD" "$1" ;;
     *) echo "tests/cli/widths.bats: say how '$1' is shown" && return 1 ;;
     esac
@@ -34,7 +34,7 @@ show_command() {
     cp -r "$RECORD" old
     for command in $(every_command); do
         show_command "$command" >"$command.txt" || [[ $? -eq 3 ]] || { echo "$command failed" && cat "$command.txt" && return 1; }
-        [[ -s $command.txt || $command =~ ^(plot|selfcheck)$ ]] || { echo "$command printed nothing" && return 1; }
+        [[ -s $command.txt || $command =~ ^(plot|machine|selfcheck)$ ]] || { echo "$command printed nothing" && return 1; }
         python3 - "$command" <<'EOF'
 import re, sys
 name = sys.argv[1]
