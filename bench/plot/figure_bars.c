@@ -49,19 +49,19 @@ static bool is_exposed(const char *phase)
 }
 
 /* Phases are medians over launches, each for itself. What communication exposes is drawn as it is in all tables; the
- * others are in proportion, so that the bar ends at the trial's step. */
+ * others are in proportion, so that the bar ends at the trial's step. Where launches scatter so much that it would
+ * reach beyond the step, all are. */
 static double step_part_ms(const struct el_bar *bar, const char *phase)
 {
-    double others = 0, left = el_json_number(bar->trial, "step_ms.mean");
+    double exposed = 0, others = 0, step = el_json_number(bar->trial, "step_ms.mean");
     for (size_t i = 0; i < sizeof phase_names / sizeof phase_names[0]; i++) {
         double ms = phase_ms(bar, phase_names[i]);
-        if (!(ms > 0)) continue;
-        if (is_exposed(phase_names[i]))
-            left -= ms;
-        else
-            others += ms;
+        if (ms > 0) *(is_exposed(phase_names[i]) ? &exposed : &others) += ms;
     }
-    return phase_ms(bar, phase) * (!is_exposed(phase) && others > 0 && left > 0 ? left / others : 1);
+    double ms = phase_ms(bar, phase);
+    if (!(step > 0) || !(exposed + others > 0)) return ms;
+    if (exposed >= step || !(others > 0)) return ms * step / (exposed + others);
+    return is_exposed(phase) ? ms : ms * (step - exposed) / others;
 }
 
 static bool is_of(const struct el_bar *bar, const char *mode)

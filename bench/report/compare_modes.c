@@ -209,14 +209,16 @@ static void say_unpaired(const json_t *trials, const char *mode, const char *bas
         ran ? "has no batch in common with " : "did not finish", ran ? base : "");
 }
 
-/* `mode` against `base`, at every batch of both. */
+/* `mode` against `base`, at every batch of both: of rows that differ in more, such as the size of buckets, the first.
+ */
 static void say_pair(const json_t *trials, const char *mode, const char *base, bool *reasoned, FILE *out)
 {
     struct ratios r = {.reasoned = reasoned};
     double devices = 0;
     for (size_t i = 0; i < json_array_size(trials); i++) {
         const json_t *trial = json_array_get(trials, i);
-        const json_t *other = is_mode(trial, base) && finished(trial) ? partner(trials, trial, mode) : NULL;
+        bool first = is_mode(trial, base) && finished(trial) && partner(trials, trial, base) == trial;
+        const json_t *other = first ? partner(trials, trial, mode) : NULL;
         if (other == NULL) continue;
         if (!*r.text) devices = el_json_number(trial, "devices");
         add_batch(trial, other, &r);
