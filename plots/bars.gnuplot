@@ -31,9 +31,9 @@ if (text) {
              heads size graph 0.009,90 fixed linecolor rgb color_edge linewidth 1.2, \
          for [block in tops] data index block using 1:2:3 with labels offset 0,0.5 font ",9", \
          for [block in excess] data index block using 1:3:($2 - $1):(0) with vectors nohead \
-             linecolor rgb color_edge linewidth 1.2 dashtype 2, \
-         for [block in excess] data index block using 1:($5 < 0 ? $3 : NaN):4 with labels left offset 0.2,-0.65 font "Sans:Bold,9", \
-         for [block in excess] data index block using 1:($5 > 0 ? $3 : NaN):4 with labels left offset 0.8,0.55 font "Sans:Bold,9", \
+             linecolor rgb color_edge linewidth 1.2 dashtype (5, 4), \
+         for [block in excess] data index block using 1:($5 < 0 ? $3 : NaN):4 with labels left offset 0.2,-0.65 font ",10", \
+         for [block in excess] data index block using 1:($5 > 0 ? $3 : NaN):4 with labels left offset 0.8,0.55 font ",10", \
          data index "marks" using 1:(0) with points pointtype 13 pointsize 2 linecolor rgb color_paper, \
          data index "marks" using 1:(0) with points pointtype 12 pointsize 2 linewidth 1.4 linecolor rgb color_note, \
          for [r = 1:n] data index word(rows, r) using 1:(0):2 with labels offset 0,label_row(r - 1) \

@@ -8,7 +8,8 @@ static const struct {
 } meanings[] = {
     /* pictures */
     {"throughput", "Samples a second; whiskers: the 95 % interval over launches."},
-    {"memory", "MiB of each device at its peak, by what they hold; bold: what the first holds more than the others."},
+    {"memory",
+     "MiB of each device at its peak, by what they hold; dashed: how much more the first holds than the others."},
     {"imbalance", "What each device holds, computes and sends."},
     {"step", "Milliseconds of a step by phase, of the slowest device; of communication the exposed part."},
     {"timeline", "Memory of the first device and of another within one step, with lanes of compute and communication."},
