@@ -107,6 +107,7 @@ static void put_training(json_t *config, const struct el_trial *trial)
     el_json_put_real(config, "momentum", train->momentum);
     el_json_put_text(config, "loss_function", losses[train->model.loss]);
     el_json_put_text(config, "augment", train->augment ? "on" : "off");
+    el_json_put_text(config, "words", trial->characters ? "characters" : "spaces");
     el_json_put_text(config, "data_in", trial->in_files ? "disk" : "memory");
     put_count(config, "workers", train->loading.workers);
     put_count(config, "prefetch", train->loading.prefetch);

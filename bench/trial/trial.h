@@ -31,7 +31,8 @@ struct el_trial {
     char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES], chakra[EL_PATH_BYTES]; /* which steps (bench/trial/profile.h),
                                                                                  and folders; "": none */
     bool record, tf32;
-    bool in_files; /* samples stay in their files */
+    bool in_files;   /* samples stay in their files */
+    bool characters; /* resolved: el_dataset_splits_characters */
     enum el_launcher launcher;
     char comm[16];
     char costs[EL_PATH_BYTES], machine[EL_PATH_BYTES], inject[EL_PATH_BYTES];

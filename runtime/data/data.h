@@ -69,8 +69,12 @@ enum el_status el_dataset_open(const struct el_dataset_spec *spec, struct el_dat
 void el_dataset_close(struct el_dataset *dataset); /* NULL is legal */
 
 int64_t el_dataset_size(const struct el_dataset *dataset, enum el_data_split split);
-int64_t el_dataset_vocab(const struct el_dataset *dataset);   /* ids are below this (padding and unknown counted) */
-int64_t el_dataset_seq(const struct el_dataset *dataset);     /* ids a sample */
+int64_t el_dataset_vocab(const struct el_dataset *dataset); /* ids are below this (padding and unknown counted) */
+int64_t el_dataset_seq(const struct el_dataset *dataset);   /* ids a sample */
+/* Training sentences of one word in a script without spaces (Chinese, kana), and whether they are most: then each such
+ * character is a word. */
+int64_t el_dataset_unspaced(const struct el_dataset *dataset);
+bool el_dataset_splits_characters(const struct el_dataset *dataset);
 int64_t el_dataset_image(const struct el_dataset *dataset);   /* side of its images; 0: it has sentences */
 int64_t el_dataset_classes(const struct el_dataset *dataset); /* labels are below this */
 /* "trec/train.txt: 5452 samples, 6 classes, 8700 words, longest 37". Ownership: the set's. */

@@ -16,9 +16,11 @@ struct el_dataset {
     char *source, *description;
     struct el_samples train, test; /* train: with the held-out part */
     int64_t vocab, seq, image, classes;
-    int64_t words; /* distinct ones in the training file */
-    bool folded;   /* labels are taken modulo the number of classes */
-    int64_t every; /* each `every`-th training sample is held out; 0: none */
+    int64_t words;    /* distinct ones in the training file */
+    int64_t unspaced; /* training sentences of one word, in a script without spaces */
+    bool characters;  /* they are most: each such character is a word */
+    bool folded;      /* labels are taken modulo the number of classes */
+    int64_t every;    /* each `every`-th training sample is held out; 0: none */
     struct el_bag_store *bags;
     struct el_vectors vectors;       /* of its words; dim 0: none */
     struct el_vocabulary vocabulary; /* of samples in files; else of none */
@@ -117,7 +119,10 @@ static enum el_status leave_in_files(const struct el_dataset_spec *spec, const s
 static enum el_status read_texts(const struct el_dataset_spec *spec, const struct el_text *train,
                                  const struct el_text *test, struct el_dataset *set)
 {
-    struct el_vocabulary vocabulary = {0};
+    int64_t lines;
+    set->unspaced = el_text_unspaced(train, &lines);
+    set->characters = 2 * set->unspaced > lines;
+    struct el_vocabulary vocabulary = {.characters = set->characters};
     enum el_status status;
     EL_TRY_GOTO(el_text_parse(spec->source, train, &vocabulary, true, &set->train), done);
     set->words = vocabulary.count;
@@ -191,7 +196,7 @@ static enum el_status open_images(const struct el_dataset_spec *spec, struct el_
 
 static enum el_status describe(const struct el_dataset_spec *spec, struct el_dataset *set)
 {
-    char held_out[64] = "", test[64] = "", what[96];
+    char held_out[64] = "", test[64] = "", what[96], unspaced[96] = "";
     long long apart = el_dataset_size(set, EL_SPLIT_HELD_OUT);
     if (apart) snprintf(held_out, sizeof held_out, ", %lld of them held out", apart);
     if (set->test.count) snprintf(test, sizeof test, "; test: %lld samples", (long long)set->test.count);
@@ -199,9 +204,16 @@ static enum el_status describe(const struct el_dataset_spec *spec, struct el_dat
         snprintf(what, sizeof what, "images of %lld x %lld", (long long)set->image, (long long)set->image);
     else
         snprintf(what, sizeof what, "%lld words, longest %lld", (long long)set->words, (long long)set->train.longest);
+    if (set->characters)
+        snprintf(unspaced, sizeof unspaced, " (few spaces: each Chinese or kana character is a word)");
+    else if (set->unspaced)
+        snprintf(unspaced, sizeof unspaced,
+                 set->unspaced == 1 ? " (1 sentence without spaces is one word: segment it)"
+                                    : " (%lld sentences without spaces are one word each: segment them)",
+                 (long long)set->unspaced);
     set->source = strdup(spec->source);
-    int written = asprintf(&set->description, "%s: %lld samples, %lld classes, %s%s%s", spec->source,
-                           (long long)set->train.count, (long long)set->classes, what, held_out, test);
+    int written = asprintf(&set->description, "%s: %lld samples, %lld classes, %s%s%s%s", spec->source,
+                           (long long)set->train.count, (long long)set->classes, what, unspaced, held_out, test);
     if (written < 0) set->description = NULL;
     return set->source && set->description ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for a data set");
 }
@@ -296,6 +308,16 @@ struct el_sample el_dataset_sample(const struct el_dataset *dataset, enum el_dat
 int64_t el_dataset_vocab(const struct el_dataset *dataset)
 {
     return dataset->vocab;
+}
+
+int64_t el_dataset_unspaced(const struct el_dataset *dataset)
+{
+    return dataset->unspaced;
+}
+
+bool el_dataset_splits_characters(const struct el_dataset *dataset)
+{
+    return dataset->characters;
 }
 
 int64_t el_dataset_seq(const struct el_dataset *dataset)

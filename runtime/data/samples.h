@@ -45,6 +45,7 @@ struct el_vocabulary {
     struct el_word *places; /* open addressing, linear probing, a power of two, at most half full */
     size_t capacity;
     int32_t count;
+    bool characters; /* the reader takes each character of a script without spaces (Chinese, kana) for a word */
 };
 
 /* The word's number, a new one if it was not there. */
@@ -70,6 +71,8 @@ enum el_status el_synthetic_make(enum el_input_kind input, uint64_t seed, struct
 /* `grow`: new words get numbers; otherwise they are unknown. `path` is for messages. */
 enum el_status el_text_parse(const char *path, const struct el_text *text, struct el_vocabulary *vocabulary, bool grow,
                              struct el_samples *samples_p);
+/* How many sentences are one word in a script without spaces, as unsegmented Chinese; of how many lines. */
+int64_t el_text_unspaced(const struct el_text *text, int64_t *lines_p);
 /* The ids of a line's sentence, at most `most`; those from `vocab` up are unknown. Its form has been checked. Returns
  * how many. */
 int64_t el_text_ids(const char *line, size_t length, const struct el_vocabulary *vocabulary, int64_t vocab,

@@ -76,19 +76,44 @@ enum el_status el_text_load(const char *path, struct el_text *text_p)
     return status;
 }
 
+/* Scripts that set no spaces between words: Chinese characters, kana, and the punctuation that goes with them. */
+static const struct {
+    uint32_t first, last;
+} unspaced[] = {{0x3000, 0x30FF}, {0x3400, 0x4DBF}, {0x4E00, 0x9FFF},
+                {0xF900, 0xFAFF}, {0xFF00, 0xFFEF}, {0x20000, 0x3FFFF}};
+
+/* The bytes of the character at `at` where its script sets no spaces; else 0. */
+static size_t unspaced_bytes(const char *at, const char *end)
+{
+    const unsigned char *c = (const unsigned char *)at;
+    size_t length = *c >> 4 == 0xE ? 3 : *c >> 3 == 0x1E ? 4 : 0;
+    if (length == 0 || (size_t)(end - at) < length) return 0;
+    uint32_t point = *c & (0xFFu >> (length + 1));
+    for (size_t i = 1; i < length; i++) {
+        if (c[i] >> 6 != 2) return 0;
+        point = point << 6 | (c[i] & 0x3F);
+    }
+    for (size_t i = 0; i < sizeof unspaced / sizeof unspaced[0]; i++)
+        if (point >= unspaced[i].first && point <= unspaced[i].last) return length;
+    return 0;
+}
+
 /* Where a line is being read, and what to call it in a message. */
 struct cursor {
     const char *path;
     long long line;
     const char *at, *end; /* the rest of the line */
+    bool characters;      /* each character of a script without spaces is a word */
 };
 
 /* Moves to the next word of the line; 0 if there is none. */
 static size_t next_word(struct cursor *cursor)
 {
     while (cursor->at < cursor->end && is_blank(*cursor->at)) cursor->at++;
-    const char *stop = cursor->at;
-    while (stop < cursor->end && !is_blank(*stop)) stop++;
+    const char *stop = cursor->at, *end = cursor->end;
+    size_t alone = cursor->characters && stop < end ? unspaced_bytes(stop, end) : 0;
+    if (alone) return alone;
+    while (stop < end && !is_blank(*stop) && !(cursor->characters && unspaced_bytes(stop, end))) stop++;
     return (size_t)(stop - cursor->at);
 }
 
@@ -122,6 +147,7 @@ static enum el_status read_line(struct cursor *cursor, struct el_vocabulary *voc
     int64_t first = samples->starts[samples->count], at = first;
     int32_t label = 0;
     EL_TRY(read_label(cursor, &label));
+    cursor->characters = vocabulary->characters;
     for (size_t length; (length = next_word(cursor)) > 0; cursor->at += length) {
         samples->tokens[at] = el_vocabulary_find(vocabulary, cursor->at, length);
         if (grow) EL_TRY(el_vocabulary_add(vocabulary, cursor->at, length, &samples->tokens[at]));
@@ -142,10 +168,37 @@ int64_t el_text_ids(const char *line, size_t length, const struct el_vocabulary 
     struct cursor cursor = {.at = line, .end = line + length};
     int64_t n = 0;
     cursor.at += next_word(&cursor); /* the label */
+    cursor.characters = vocabulary->characters;
     for (size_t word; n < most && (word = next_word(&cursor)) > 0; cursor.at += word) {
         ids[n] = el_vocabulary_find(vocabulary, cursor.at, word);
         if (ids[n] >= vocab) ids[n] = EL_ID_UNKNOWN;
         n++;
+    }
+    return n;
+}
+
+/* A line's sentence is one word, and has a character of a script without spaces. */
+static bool is_unspaced(const char *at, const char *end)
+{
+    struct cursor cursor = {.at = at, .end = end};
+    cursor.at += next_word(&cursor); /* the label */
+    size_t length = next_word(&cursor);
+    const char *stop = cursor.at + length;
+    bool found = false;
+    for (const char *c = cursor.at; c < stop && !found; c++) found = unspaced_bytes(c, stop) > 0;
+    cursor.at = stop;
+    return found && next_word(&cursor) == 0;
+}
+
+int64_t el_text_unspaced(const struct el_text *text, int64_t *lines_p)
+{
+    const char *at = text->bytes, *end = text->bytes + text->length;
+    int64_t n = 0;
+    for (*lines_p = 0; at < end; ++*lines_p) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        if (!stop) stop = end;
+        n += is_unspaced(at, stop > at && stop[-1] == '\r' ? stop - 1 : stop);
+        at = stop + 1;
     }
     return n;
 }
@@ -166,7 +219,7 @@ enum el_status el_text_parse(const char *path, const struct el_text *text, struc
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         if (!stop) stop = end;
         const char *last = stop > at && stop[-1] == '\r' ? stop - 1 : stop;
-        struct cursor cursor = {el_path_tail(path), line, at, last};
+        struct cursor cursor = {.path = el_path_tail(path), .line = line, .at = at, .end = last};
         status = read_line(&cursor, vocabulary, grow, &samples);
         at = stop < end ? stop + 1 : end;
     }

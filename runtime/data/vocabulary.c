@@ -29,8 +29,8 @@ static struct el_word *place_of(const struct el_vocabulary *vocabulary, const ch
 
 static enum el_status grow(struct el_vocabulary *vocabulary)
 {
-    struct el_vocabulary bigger = {.capacity = vocabulary->capacity ? vocabulary->capacity * 2 : FIRST_CAPACITY,
-                                   .count = vocabulary->count};
+    struct el_vocabulary bigger = *vocabulary;
+    bigger.capacity = vocabulary->capacity ? vocabulary->capacity * 2 : FIRST_CAPACITY;
     bigger.places = calloc(bigger.capacity, sizeof *bigger.places);
     if (!bigger.places) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a vocabulary of %zu words", bigger.capacity);
     for (size_t i = 0; i < vocabulary->capacity; i++) {

@@ -222,6 +222,34 @@ static void numbers_words(void **state)
     el_dataset_close(set);
 }
 
+/* 我喜欢北京 and 北京 GPU欢: where most sentences set no spaces each character is a word, whole or in files; words of
+ * other scripts stay whole. Where most do, words are what spaces make of them, and the others are counted. */
+static void unspaced_characters_are_words(void **state)
+{
+    (void)state;
+    int32_t ids[3 * 6], labels[3];
+    const struct el_dataset_spec spec = {.source = train_path, .test_path = test_path, .seq = 6},
+                                 in_files = {.source = train_path, .test_path = test_path, .seq = 6, .in_files = true};
+    put(train_path, "0 \u6211\u559C\u6B22\u5317\u4EAC\r\n1 \u559C\u3042\n1 \u5317\u4EAC GPU\u6B22\n");
+    put(test_path, "0 \u4EACGPU\u5F90 na\u00EFve\n");
+    for (int i = 0; i < 2; i++) {
+        struct el_dataset *set = open_good(i ? &in_files : &spec);
+        assert_true(el_dataset_splits_characters(set));
+        assert_non_null(strstr(el_dataset_describe(set), "7 words, longest 5 (few spaces: "));
+        read_split(set, EL_SPLIT_TRAIN, ids, labels);
+        assert_memory_equal(ids, ((int32_t[]){2, 3, 4, 5, 6, 0, 3, 7, 0, 0, 0, 0, 5, 6, 8, 4, 0, 0}), sizeof ids);
+        read_split(set, EL_SPLIT_TEST, ids, labels);
+        assert_memory_equal(ids, ((int32_t[]){6, 8, 1, 1, 0, 0}), 6 * sizeof *ids);
+        el_dataset_close(set);
+    }
+    put(train_path, "0 \u6211 \u559C\u6B22\n1 \u5317\u4EAC\n1 na\u00EFve\n");
+    struct el_dataset *set = open_good(&spec);
+    assert_false(el_dataset_splits_characters(set));
+    assert_non_null(
+        strstr(el_dataset_describe(set), "4 words, longest 2 (1 sentence without spaces is one word: segment it)"));
+    el_dataset_close(set);
+}
+
 /* More words than the table begins with: every one keeps its number. */
 static void numbers_many_words(void **state)
 {
@@ -279,6 +307,7 @@ int main(void)
         cmocka_unit_test(refuses_sizes_that_cannot_be),
         cmocka_unit_test(tolerates_other_habits),
         cmocka_unit_test(numbers_words),
+        cmocka_unit_test(unspaced_characters_are_words),
         cmocka_unit_test(numbers_many_words),
         cmocka_unit_test(holds_out_every_kth),
     };
