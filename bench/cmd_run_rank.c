@@ -58,8 +58,7 @@ static void *keep_time(void *context)
     struct watched *w = context;
     pthread_mutex_lock(&w->lock);
     while (!w->over && el_clock_ns() < w->end_ns) {
-        const struct timespec until = {.tv_sec = w->end_ns / 1000000000, .tv_nsec = w->end_ns % 1000000000};
-        pthread_cond_timedwait(&w->news, &w->lock, &until);
+        el_clock_cond_wait(&w->news, &w->lock, w->end_ns);
     }
     if (!w->over) expire(w);
     pthread_mutex_unlock(&w->lock);
@@ -81,12 +80,8 @@ static void begin_part(struct watched *w, struct el_bootstrap *bootstrap, struct
 
 static enum el_status begin_watch(struct watched *w, pthread_t *thread_p)
 {
-    pthread_condattr_t clock;
     pthread_mutex_init(&w->lock, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->news, &clock);
-    pthread_condattr_destroy(&clock);
+    el_clock_cond_init(&w->news);
     begin_part(w, NULL, NULL, 0);
     bool begun = pthread_create(thread_p, NULL, keep_time, w) == 0;
     return begun ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no thread for --timeout");

@@ -148,7 +148,10 @@ enum el_status el_runner_launch(const struct el_runner *runner, const struct el_
     char *argv[WORDS_MAX + EL_OPTIONS_MAX + 1] = {(char *)(uintptr_t)runner->program}, **first = argv + 1;
     enum el_launch_by by = EL_LAUNCH_BY_OWN;
     if (trial->procs > 1) EL_TRY(choose_launcher(trial, &by));
-    for (; *words; words++) *first++ = (char *)(uintptr_t)*words;
+    for (; *words; words++) {
+        if (first - argv == WORDS_MAX) return el_fail(EL_ERR_INTERNAL, "a worker's command has too many words");
+        *first++ = (char *)(uintptr_t)*words;
+    }
     struct el_launch_spec spec = {.argv = argv,
                                   .procs = trial->procs,
                                   .by = by,

@@ -147,7 +147,7 @@ static enum el_status call(const struct el_wire_member *member, const struct el_
 {
     struct calls calls = {.n = n, .begins = calloc(2 * (size_t)n, sizeof(int)), .seconds = seconds};
     enum el_status status = calls.begins ? EL_OK : el_fail_errno("%d calls", n);
-    calls.ends = calls.begins + n;
+    if (status == EL_OK) calls.ends = calls.begins + n;
     if (status == EL_OK) status = el_program_create(&calls.program);
     for (int i = 0; i < n && status == EL_OK; i++) {
         EL_TRY_GOTO(meet(member, calls.program), done);

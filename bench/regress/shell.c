@@ -23,15 +23,18 @@
 #include "runtime/launch/guard.h"
 #include "runtime/launch/process_set.h"
 
-#define TOKEN "EL_SHELL_TOKEN"
+#define TOKEN    "EL_SHELL_TOKEN"
+#define CHILDREN "/proc/thread-self/children"
 
-enum { TEXT_MAX = 16 << 20, TAIL_LINES = 3, TICK_MS = 100, PATIENCE_MS = 2000, PAUSE_MS = 10 };
+enum { TEXT_MAX = 16 << 20, TAIL_LINES = 3, TICK_MS = 100, PATIENCE_MS = 2000, PAUSE_MS = 10, CHILDREN_BYTES = 4096 };
 
 struct running {
     char token[80]; /* in the environment of all that it starts */
     struct el_child child;
     struct el_guard guard;
-    int out; /* the pipe's end; -1: at its end */
+    int was_subreaper;
+    char before[CHILDREN_BYTES]; /* the numbers of children that this thread had already */
+    int out;                     /* the pipe's end; -1: at its end */
     int err;
     FILE *memory; /* what came out of it */
     char *text;
@@ -68,13 +71,17 @@ static enum el_status start(const char *command, struct running *running)
     snprintf(running->token, sizeof running->token, TOKEN "=%s", value);
     /* Ignored, the kernel would throw away what an ended child was; and whoever loses its parent shall come to us. */
     signal(SIGCHLD, SIG_DFL);
+    prctl(PR_GET_CHILD_SUBREAPER, &running->was_subreaper);
+    el_file_line(CHILDREN, "", running->before, sizeof running->before);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
         return el_fail_errno("'%.60s': its processes cannot be adopted", command);
     EL_TRY(el_guard_start(running->token, "", &running->guard));
     setenv(TOKEN, value, 1); /* what is started inherits it */
     enum el_status status = start_shell(command, running);
     unsetenv(TOKEN);
-    if (status != EL_OK) el_guard_stop(&running->guard);
+    if (status == EL_OK) return EL_OK;
+    el_guard_stop(&running->guard);
+    prctl(PR_SET_CHILD_SUBREAPER, running->was_subreaper);
     return status;
 }
 
@@ -121,20 +128,33 @@ static enum el_status see_to_its_end(const struct el_shell_spec *spec, struct ru
     return EL_OK;
 }
 
-/* Processes that left their group and lost their parent: they are children of ours by now, and would disturb every
- * later launch. Where the kernel does not list children, those that have kept the token are found. */
-static void end_adopted(const char *token)
+static bool has_number(const char *numbers, long wanted)
 {
-    char children[4096];
-    for (int waited = 0; waited < PATIENCE_MS;) {
-        pid_t pid = waitpid(-1, NULL, WNOHANG);
-        if (pid < 0 && errno != EINTR) return; /* there are none */
-        if (pid != 0) continue;
-        if (!el_file_line("/proc/thread-self/children", "", children, sizeof children)) el_process_set_kill(token);
+    char *at = (char *)(uintptr_t)numbers;
+    for (long number; (number = strtol(at, &at, 10)) > 0;)
+        if (number == wanted) return true;
+    return false;
+}
+
+/* Processes that left their group and lost their parent: they are children of ours by now, and would disturb every
+ * later launch. Children that were there before are others' business. Where the kernel does not list children, those
+ * that have kept the token are found. */
+static void end_adopted(const struct running *running)
+{
+    char children[CHILDREN_BYTES];
+    for (int waited = 0; waited < PATIENCE_MS; waited += PAUSE_MS) {
+        bool any = false;
+        if (access(CHILDREN, R_OK) != 0) el_process_set_kill(running->token);
+        el_file_line(CHILDREN, "", children, sizeof children);
         char *at = children;
-        for (long child; (child = strtol(at, &at, 10)) > 0;) kill((pid_t)child, SIGKILL);
+        for (long child; (child = strtol(at, &at, 10)) > 0;) {
+            if (has_number(running->before, child)) continue;
+            kill((pid_t)child, SIGKILL);
+            waitpid((pid_t)child, NULL, WNOHANG);
+            any = true;
+        }
+        if (!any) return;
         poll(NULL, 0, PAUSE_MS);
-        waited += PAUSE_MS;
     }
 }
 
@@ -148,7 +168,8 @@ static void end_group(struct running *running)
     kill(-child->pid, SIGKILL);
     while (!child->ended) el_children_wait(child, 1, TICK_MS * 1000000L);
     el_guard_stop(&running->guard);
-    end_adopted(running->token);
+    end_adopted(running);
+    prctl(PR_SET_CHILD_SUBREAPER, running->was_subreaper);
 }
 
 /* The last lines of standard error, or where there are none of standard output, in one: "a | b | c". */

@@ -4,6 +4,8 @@
 #define EL_BASE_CLOCK_H
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -27,6 +29,24 @@ static inline void el_clock_sleep_until(int64_t until_ns)
 {
     struct timespec t = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) continue;
+}
+
+/* A condition to be waited for until el_clock_ns() says so: a change of the date neither shortens nor lengthens that.
+ */
+static inline void el_clock_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &clock);
+    pthread_condattr_destroy(&clock);
+}
+
+/* false: the time has passed. As of any condition, it may return early. */
+static inline bool el_clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t until_ns)
+{
+    const struct timespec t = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
+    return pthread_cond_timedwait(cond, mutex, &t) == 0;
 }
 
 #endif

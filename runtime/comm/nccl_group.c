@@ -6,6 +6,7 @@
  * frees the communicator: so a thread that has been told of an abort touches it no more. */
 #include "runtime/comm/nccl_group.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -43,11 +44,12 @@ enum el_status el_nccl_group_create(const struct el_nccl_api *api, int n, int fi
     if (!group) return el_fail(EL_ERR_HOST_MEMORY, "nccl communicator: no memory for %d members", n);
     group->api = api;
     group->patience_ns = EL_NCCL_PATIENCE_NS;
-    group->n = group->open = n;
+    group->n = n;
+    atomic_init(&group->open, n);
     group->size = size;
     group->whole = group;
     pthread_mutex_init(&group->lock, NULL);
-    pthread_cond_init(&group->changed, NULL);
+    el_clock_cond_init(&group->changed);
     for (int i = 0; i < n; i++) group->members[i] = (struct el_nccl_member){.group = group, .rank = first + i};
     *group_p = group;
     return EL_OK;
@@ -97,7 +99,7 @@ static void close_member(void *state)
 {
     struct el_nccl_group *group = ((struct el_nccl_member *)state)->group;
     wait_for_mail(state);
-    if (--group->open == 0) el_nccl_group_destroy(group);
+    if (atomic_fetch_sub(&group->open, 1) == 1) el_nccl_group_destroy(group);
 }
 
 static enum el_status abort_comm(const struct el_nccl_api *api, void **comm_p)
@@ -110,12 +112,8 @@ static enum el_status abort_comm(const struct el_nccl_api *api, void **comm_p)
 /* Calls that do not wait have returned by then; of those that do NCCL is told by the abort. */
 static void wait_for_calls(struct el_nccl_group *whole)
 {
-    struct timespec end;
-    clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_nsec += SHORT_CALL_NS;
-    end.tv_sec += end.tv_nsec / 1000000000;
-    end.tv_nsec %= 1000000000;
-    while (whole->n_calling > 0 && pthread_cond_timedwait(&whole->changed, &whole->lock, &end) == 0) continue;
+    int64_t end_ns = el_clock_ns() + SHORT_CALL_NS;
+    while (whole->n_calling > 0 && el_clock_cond_wait(&whole->changed, &whole->lock, end_ns)) continue;
 }
 
 /* With all parts. Several communicators of one process are ended in a group: each waits for kernels that wait for one

@@ -68,8 +68,9 @@ struct el_nccl_group {
     int64_t calling_since_ns;
     pthread_t watcher;
     bool watched, closing;
-    int n, open; /* members of this process, and those not closed yet */
-    int size;    /* of all processes */
+    int n;            /* members of this process */
+    _Atomic int open; /* those not closed yet, by threads of their own */
+    int size;         /* of all processes */
     struct el_nccl_member members[];
 };
 

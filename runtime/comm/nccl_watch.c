@@ -93,14 +93,9 @@ enum el_status el_nccl_explain(struct el_nccl_group *group, enum el_status statu
     return el_fail(EL_ERR_INTERNAL, "%s", own.text);
 }
 
-static struct timespec next_look(void)
+static int64_t next_look_ns(void)
 {
-    struct timespec at;
-    clock_gettime(CLOCK_REALTIME, &at);
-    at.tv_nsec += LOOK_EVERY_MS * 1000000L;
-    at.tv_sec += at.tv_nsec / 1000000000;
-    at.tv_nsec %= 1000000000;
-    return at;
+    return el_clock_ns() + LOOK_EVERY_MS * 1000000L;
 }
 
 /* A first use may connect every rank to every other: it has NCCL's own patience where --comm-timeout is less. */
@@ -120,8 +115,7 @@ static void *watch(void *context)
     struct el_nccl_group *group = context;
     pthread_mutex_lock(&group->lock);
     while (!group->closing && !group->aborted) {
-        struct timespec at = next_look();
-        pthread_cond_timedwait(&group->changed, &group->lock, &at);
+        el_clock_cond_wait(&group->changed, &group->lock, next_look_ns());
         int64_t since_ns = group->calling_since_ns;
         bool long_in_call = group->n_calling > 0 && el_clock_ns() - since_ns > LOOK_EVERY_MS * 1000000;
         if (!long_in_call || group->closing || group->aborted) continue;
@@ -195,8 +189,7 @@ static enum el_status wait_for(struct opening *opening, struct el_nccl_group *gr
     enum el_status status = EL_OK;
     pthread_mutex_lock(&opening->lock);
     while (!opening->done && status == EL_OK) {
-        struct timespec at = next_look();
-        if (pthread_cond_timedwait(&opening->changed, &opening->lock, &at) != 0 && !opening->done)
+        if (!el_clock_cond_wait(&opening->changed, &opening->lock, next_look_ns()) && !opening->done)
             status = el_nccl_check_others(group, since_ns, EL_NCCL_PATIENCE_NS, "not opened");
     }
     *left_p = opening->left = !opening->done;
@@ -216,7 +209,7 @@ enum el_status el_nccl_open_watched(struct el_nccl_group *group, const struct el
                                 .rank = member->rank,
                                 .device = el_device_index(member->device)};
     pthread_mutex_init(&opening->lock, NULL);
-    pthread_cond_init(&opening->changed, NULL);
+    el_clock_cond_init(&opening->changed);
     int failed = pthread_create(&thread, NULL, open_comm, opening);
     if (failed) {
         release(opening);

@@ -4,6 +4,7 @@
  *
  * Who gets something pulls it from those that give it, on the members' communication streams: they wait for one another
  * by events, and the host for nothing. What a member pulls is in its verb's row. */
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "runtime/comm/rounds.h"
@@ -18,7 +19,8 @@ struct peer_member {
 };
 
 struct peer_group {
-    int n, open;
+    int n;
+    _Atomic int open; /* members not closed yet, by threads of their own */
     struct peer_member members[];
 };
 
@@ -174,7 +176,7 @@ static void close_member(void *state)
     struct peer_member *member = state;
     struct peer_group *group = member->group;
     el_device_free(member->scratch);
-    if (--group->open == 0) free(group);
+    if (atomic_fetch_sub(&group->open, 1) == 1) free(group);
 }
 
 static enum el_status open_members(const struct el_comm_place *places, int n, void **states)
@@ -182,7 +184,8 @@ static enum el_status open_members(const struct el_comm_place *places, int n, vo
     if (n < 1) return el_fail(EL_ERR_INVALID, "peer communicator: %d members", n);
     struct peer_group *group = calloc(1, sizeof *group + (size_t)n * sizeof *group->members);
     if (!group) return el_fail(EL_ERR_HOST_MEMORY, "peer communicator: no memory for %d members", n);
-    group->n = group->open = n;
+    group->n = n;
+    atomic_init(&group->open, n);
     for (int i = 0; i < n; i++) {
         group->members[i] = (struct peer_member){.group = group, .rank = i, .place = places[i]};
         states[i] = &group->members[i];

@@ -2,6 +2,7 @@
 #include "runtime/models/models.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,10 +27,17 @@ MODELS(DECLARE)
 static const struct el_model *const models[] = {MODELS(ADDRESS)};
 enum { N_MODELS = sizeof models / sizeof models[0] };
 
+static struct el_model_info list[N_MODELS + 1];
+static pthread_once_t list_once = PTHREAD_ONCE_INIT;
+
+static void make_list(void)
+{
+    for (int i = 0; i < N_MODELS; i++) list[i] = models[i]->info;
+}
+
 const struct el_model_info *el_model_list(void)
 {
-    static struct el_model_info list[N_MODELS + 1];
-    for (int i = 0; i < N_MODELS; i++) list[i] = models[i]->info;
+    pthread_once(&list_once, make_list);
     return list;
 }
 

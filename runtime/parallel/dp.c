@@ -14,13 +14,13 @@
 static enum el_status make_arrays(struct el_dp *dp)
 {
     size_t n = (size_t)dp->worker->graph->n_params;
-    dp->chunk_of = calloc(n, sizeof *dp->chunk_of);
-    dp->place = calloc(n, sizeof *dp->place);
+    dp->chunk_of = calloc(n + 1, sizeof *dp->chunk_of);
+    dp->place = calloc(n + 1, sizeof *dp->place);
     if (!dp->chunk_of || !dp->place) return el_fail_errno("%zu parameters", n);
     for (int m = 0; m < dp->n; m++) {
-        dp->params[m] = calloc(2 * n, sizeof *dp->params[m]);
-        dp->replicas[m] = calloc(n, sizeof(struct el_buffer *));
-        dp->results[m] = calloc(2 * n, sizeof(struct el_buffer *));
+        dp->params[m] = calloc(2 * n + 1, sizeof *dp->params[m]);
+        dp->replicas[m] = calloc(n + 1, sizeof(struct el_buffer *));
+        dp->results[m] = calloc(2 * n + 1, sizeof(struct el_buffer *));
         if (!dp->params[m] || !dp->replicas[m] || !dp->results[m])
             return el_fail_errno("%zu parameters of a replica", n);
         dp->grads[m] = dp->params[m] + n;

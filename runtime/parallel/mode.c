@@ -1,6 +1,7 @@
 /* The registry of modes: a row each, of the struct el_mode_<name> that its file defines. docs/adding.md adds one. */
 #include "runtime/parallel/mode.h"
 
+#include <pthread.h>
 #include <string.h>
 
 /* clang-format off */
@@ -30,21 +31,30 @@ const struct el_mode_ops *el_mode_ops_find(const char *name)
     return NULL;
 }
 
-const struct el_mode_info *el_mode_list(void)
+static struct el_mode_info list[N_MODES + 1];
+static pthread_once_t list_once = PTHREAD_ONCE_INIT;
+
+static void make_list(void)
 {
-    static struct el_mode_info list[N_MODES + 1];
     int n = 0;
     for (int i = 0; i < N_MODES; i++) {
         if (!modes[i]->hidden) list[n++] = modes[i]->info;
     }
+}
+
+const struct el_mode_info *el_mode_list(void)
+{
+    pthread_once(&list_once, make_list);
     return list;
 }
 
 int el_mode_devices(const char *mode, int n)
 {
     struct el_train_config config = {.n_devices = n, .global_batch = n};
+    const struct el_mode_ops *ops = el_mode_ops_find(mode);
     struct el_layout layout;
-    el_mode_ops_find(mode)->layout(&config, 0, &layout);
+    if (!ops) return 0;
+    ops->layout(&config, 0, &layout);
     return layout.n_devices;
 }
 

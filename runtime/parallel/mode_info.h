@@ -58,7 +58,7 @@ const struct el_mode_info *el_mode_plain(void);
 const struct el_mode_info *el_mode_with(const char *option);
 /* Whether the mode has this option ("bucket-mb"). An unknown mode, of an older record perhaps, has all. */
 bool el_mode_takes(const char *mode, const char *option);
-/* How many of `n` devices a mode of the list uses. */
+/* How many of `n` devices a mode uses; 0: there is no such mode. */
 int el_mode_devices(const char *mode, int n);
 
 #endif

@@ -195,7 +195,7 @@ static enum el_status alloc_buffers(struct el_shard *shard)
 static enum el_status make_views(struct el_shard *shard)
 {
     size_t n = (size_t)shard->graph->n_params, n_buffers = (size_t)shard->graph->n_buffers;
-    struct el_view *views = calloc(5 * n + n_buffers, sizeof *views);
+    struct el_view *views = calloc(5 * n + n_buffers + 1, sizeof *views);
     if (!views) return el_fail_errno("%s: views of %zu parameters", el_device_name(shard->device), n);
     shard->params = views;
     shard->grads = views + n;

@@ -92,7 +92,7 @@ void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *p
 {
     bool together = shard->config->foreach == EL_FOREACH_ON;
     int n = shard->graph->n_params;
-    struct el_buffer *(*temporaries)[TEMPORARIES] = calloc((size_t)n, sizeof *temporaries);
+    struct el_buffer *(*temporaries)[TEMPORARIES] = calloc((size_t)n + 1, sizeof *temporaries);
     if (!temporaries) {
         el_program_fail(program, el_fail_errno("%d parameters", n));
         return;

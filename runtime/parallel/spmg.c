@@ -34,7 +34,7 @@ struct spmg {
 
 static enum el_status hold(const struct el_shard *shard, enum el_tag tag, struct el_view **views_p)
 {
-    struct el_view *views = *views_p = calloc((size_t)shard->graph->n_params, sizeof *views);
+    struct el_view *views = *views_p = calloc((size_t)shard->graph->n_params + 1, sizeof *views);
     if (!views) return el_fail_errno("%d parameters of a replica", shard->graph->n_params);
     for (int p = 0; p < shard->graph->n_params; p++) {
         struct el_buffer *buffer;

@@ -28,6 +28,7 @@ kill_worker() {
     [[ -n $pid ]] && kill -KILL "$pid" 2>/dev/null
 }
 has_worker() { [[ -n $(worker_pid "$1" "$2") ]]; }
+is_watching() { grep -qs el-mpi-watch /proc/"$(worker_pid "$1" "$2")"/task/*/comm; }
 has_repeats() { [[ $(find "$1/repeats" -name '*-[0-9]*.json' 2>/dev/null | wc -l) -ge $2 ]]; }
 
 # Each of these is the same for ranks of mpirun and for ranks of our own.
@@ -144,6 +145,7 @@ killed_rank_beside_a_stopped_mpirun() { # killed_rank_beside_a_stopped_mpirun SE
     "$EVENLOAD" run "${LONG[@]}" --mode ddp --launcher mpirun "$@" --out "$PWD/r" --quiet >out 2>err 3>&- &
     local parent=$! code=0
     wait_for has_worker r 1
+    wait_for is_watching r 0 # before that only mpirun, which is stopped here, could notice
     sleep 0.5
     kill -STOP "$(pgrep -P "$parent" mpirun)"
     kill_worker r 1

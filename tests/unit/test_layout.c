@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <stdio.h>
 
 #include "runtime/parallel/train.h"
@@ -156,9 +157,35 @@ static void options_are_words_of_the_row(void **state)
     assert_true(el_mode_takes("of an older record", "bucket-mb"));
 }
 
+static void *list_all(void *unused)
+{
+    (void)unused;
+    assert_string_equal(el_mode_list()->name, "single");
+    assert_string_equal(el_model_list()->name, "textcnn");
+    return NULL;
+}
+
+/* The thread sanitizer sees a list that is made anew at each call. */
+static void lists_are_for_any_thread(void **state)
+{
+    (void)state;
+    pthread_t other;
+    assert_int_equal(pthread_create(&other, NULL, list_all, NULL), 0);
+    list_all(NULL);
+    pthread_join(other, NULL);
+}
+
+static void an_unknown_mode_has_no_devices(void **state)
+{
+    (void)state;
+    assert_int_equal(el_mode_devices("nomode", 2), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_are_for_any_thread),
+        cmocka_unit_test(an_unknown_mode_has_no_devices),
         cmocka_unit_test(every_mode_has_a_whole_layout),
         cmocka_unit_test(one_worker_has_chunks),
         cmocka_unit_test(a_worker_each_is_threads_or_processes),

@@ -217,6 +217,18 @@ static void who_makes_trials_takes_every_row_of_them(void **state)
     for (size_t g = 0; g < 4; g++) assert_true(seen[g] >= 3);
 }
 
+/* A row says by bits which commands take it. */
+static void each_command_has_a_bit_of_its_own(void **state)
+{
+    (void)state;
+    unsigned all = 0;
+    for (const struct el_command_row *row = el_command_rows(); row->name; row++) {
+        assert_true(row->bit && !(row->bit & (row->bit - 1)) && !(row->bit & all));
+        all |= row->bit;
+    }
+    assert_int_equal(all, EL_CMD_ALL);
+}
+
 static void every_communicator_that_is_listed_is_taken(void **state)
 {
     (void)state;
@@ -239,6 +251,7 @@ int main(void)
         cmocka_unit_test(batch_is_global_or_local),
         cmocka_unit_test(every_default_is_shown_as_it_is_read),
         cmocka_unit_test(who_makes_trials_takes_every_row_of_them),
+        cmocka_unit_test(each_command_has_a_bit_of_its_own),
         cmocka_unit_test(every_communicator_that_is_listed_is_taken),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

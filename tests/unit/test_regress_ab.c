@@ -409,9 +409,32 @@ static int remove_folder(void **state)
     return 0;
 }
 
+/* What a shell leaves behind is ended; children of this process that have nothing to do with it are not, nor does this
+ * process adopt orphans afterwards. */
+static void test_other_children_are_left_alone(void **state)
+{
+    (void)state;
+    struct el_shell_output output;
+    int adopts = -1, status;
+    pid_t other = fork();
+    if (other == 0) {
+        pause();
+        _exit(0);
+    }
+    assert_int_equal(run("setsid sh -c 'exec sleep 30' >/dev/null 2>&1 & echo a 1", 10, &output), EL_OK);
+    free(output.text);
+    assert_int_equal(waitpid(other, &status, WNOHANG), 0);
+    assert_int_equal(prctl(PR_GET_CHILD_SUBREAPER, &adopts), 0);
+    assert_int_equal(adopts, 0);
+    kill(other, SIGKILL);
+    assert_int_equal(waitpid(-1, &status, 0), other);
+    assert_int_equal(waitpid(-1, &status, WNOHANG), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_other_children_are_left_alone),
         cmocka_unit_test(test_shell),
         cmocka_unit_test(test_shell_failures),
         cmocka_unit_test(test_shell_leaves_nothing),

@@ -18,7 +18,7 @@
  * gives a whole time slice to the compute thread, for each poll (so the launcher turns mpi_yield_when_idle off, too).
  * An MPI_Test that found nothing works for less than WORKED_NS. In the first spin_ns nothing is asked but MPI: a small
  * message is there before a look at the thread's clock would be over. */
-enum { NAP_NS = 20000, SLACK_NS = 1000, WORKED_NS = 3000, ABORT_WITHIN_S = 5 };
+enum { NAP_NS = 20000, SLACK_NS = 1000, WORKED_NS = 3000, ABORT_WITHIN_S = 5, ABORT_PAUSE_NS = 1000000 };
 struct patience {
     int64_t spin_ns, poll_ns;
 };
@@ -51,10 +51,11 @@ void el_mpi_leave(void)
 
 void el_mpi_abort(int exit_status)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += ABORT_WITHIN_S;
-    if (pthread_mutex_timedlock(&calls.turn, &until) == 0) MPI_Abort(MPI_COMM_WORLD, exit_status);
+    int64_t until_ns = el_clock_ns() + ABORT_WITHIN_S * 1000000000LL;
+    bool mine;
+    while (!(mine = pthread_mutex_trylock(&calls.turn) == 0) && el_clock_ns() < until_ns)
+        el_clock_sleep_until(el_clock_ns() + ABORT_PAUSE_NS);
+    if (mine) MPI_Abort(MPI_COMM_WORLD, exit_status);
     _exit(exit_status ? exit_status : 1);
 }
 

@@ -1,14 +1,13 @@
 /* One thread, which looks whether the other processes are there. */
 #include "runtime/comm/mpi/watch.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "runtime/base/clock.h"
 
 /* Together under 5 s, with what the launcher then takes. */
 enum { LOOK_EVERY_MS = 200, MPIRUN_MS = 1500, LAST_CHANCE_MS = 2000 };
@@ -16,7 +15,9 @@ enum { LOOK_EVERY_MS = 200, MPIRUN_MS = 1500, LAST_CHANCE_MS = 2000 };
 static struct {
     pthread_t thread;
     bool running;
-    sem_t ends;
+    pthread_mutex_t lock;
+    pthread_cond_t news;
+    bool ends; /* under the lock */
     struct el_presence *presence;
     char reason[128];
     _Atomic bool lost;
@@ -25,14 +26,12 @@ static struct {
 /* Whether the watch ends before so much time has passed. */
 static bool ends_within(int ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    int64_t ns = until.tv_nsec + (int64_t)ms * 1000000;
-    until.tv_sec += ns / 1000000000;
-    until.tv_nsec = ns % 1000000000;
-    int code;
-    while ((code = sem_timedwait(&watch.ends, &until)) != 0 && errno == EINTR) continue;
-    return code == 0;
+    int64_t until_ns = el_clock_ns() + (int64_t)ms * 1000000;
+    pthread_mutex_lock(&watch.lock);
+    while (!watch.ends && el_clock_cond_wait(&watch.news, &watch.lock, until_ns)) continue;
+    bool ends = watch.ends;
+    pthread_mutex_unlock(&watch.lock);
+    return ends;
 }
 
 static void *look(void *unused)
@@ -53,7 +52,9 @@ static void *look(void *unused)
 enum el_status el_mpi_watch_begin(struct el_presence *presence)
 {
     watch.presence = presence;
-    sem_init(&watch.ends, 0, 0);
+    pthread_mutex_init(&watch.lock, NULL);
+    el_clock_cond_init(&watch.news);
+    watch.ends = false;
     watch.running = pthread_create(&watch.thread, NULL, look, NULL) == 0;
     return watch.running ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no thread to watch the other ranks");
 }
@@ -61,7 +62,10 @@ enum el_status el_mpi_watch_begin(struct el_presence *presence)
 bool el_mpi_watch_end(void)
 {
     if (!watch.running) return false;
-    sem_post(&watch.ends);
+    pthread_mutex_lock(&watch.lock);
+    watch.ends = true;
+    pthread_cond_signal(&watch.news);
+    pthread_mutex_unlock(&watch.lock);
     pthread_join(watch.thread, NULL);
     watch.running = false;
     return el_mpi_watch_lost();

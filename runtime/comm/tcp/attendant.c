@@ -77,12 +77,11 @@ enum el_status el_tcp_fail_aborted(struct el_tcp_group *group)
 enum el_status el_tcp_fail_rank(struct el_tcp_group *group, int rank, int number)
 {
     int64_t until_ns = el_clock_ns() + PATIENCE_NS;
-    const struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
     char name[EL_TCP_NAME_BYTES];
-    int late = 0;
+    bool late = false;
     pthread_mutex_lock(&group->mutex);
-    while (!atomic_load(&group->aborted) && !group->peers[rank].left && late == 0)
-        late = pthread_cond_timedwait(&group->failure, &group->mutex, &until);
+    while (!atomic_load(&group->aborted) && !group->peers[rank].left && !late)
+        late = !el_clock_cond_wait(&group->failure, &group->mutex, until_ns);
     pthread_mutex_unlock(&group->mutex);
     if (atomic_load(&group->aborted)) return el_tcp_fail_aborted(group);
     el_tcp_name(group, rank, name);

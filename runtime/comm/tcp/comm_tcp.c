@@ -34,11 +34,7 @@ static void free_group(struct el_tcp_group *group)
 
 static void make_locks(struct el_tcp_group *group)
 {
-    pthread_condattr_t clock;
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&group->failure, &clock);
-    pthread_condattr_destroy(&clock);
+    el_clock_cond_init(&group->failure);
     pthread_mutex_init(&group->mutex, NULL);
 }
 

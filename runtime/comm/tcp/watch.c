@@ -154,11 +154,7 @@ static void look_at_hosts(struct el_tcp_watch *watch)
 
 enum el_status el_tcp_watch_start(struct el_tcp_watch *watch)
 {
-    pthread_condattr_t clock;
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&watch->news, &clock);
-    pthread_condattr_destroy(&clock);
+    el_clock_cond_init(&watch->news);
     pthread_mutex_init(&watch->mutex, NULL);
     watch->left = calloc((size_t)watch->n_links, sizeof *watch->left);
     watch->answered = calloc((size_t)watch->n_links, sizeof *watch->answered);
@@ -182,18 +178,12 @@ void el_tcp_watch_stop(struct el_tcp_watch *watch)
     release(watch);
 }
 
-static struct timespec patience_ends(void)
-{
-    int64_t until_ns = el_clock_ns() + PATIENCE_NS;
-    return (struct timespec){.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
-}
-
 enum el_status el_tcp_watch_explain(struct el_tcp_watch *watch, int link)
 {
-    const struct timespec until = patience_ends();
+    const int64_t until_ns = el_clock_ns() + PATIENCE_NS;
     pthread_mutex_lock(&watch->mutex);
     while (!watch->failed && !watch->left[link])
-        if (pthread_cond_timedwait(&watch->news, &watch->mutex, &until) != 0) break;
+        if (!el_clock_cond_wait(&watch->news, &watch->mutex, until_ns)) break;
     enum el_status status = watch->failed
                                 ? el_fail(EL_ERR_PEER, "bootstrap tcp: %s", watch->reason)
                                 : el_fail(EL_ERR_PEER, "bootstrap tcp: rank %d has left the job", rank_of(watch, link));
@@ -211,13 +201,13 @@ static int next_silent(const struct el_tcp_watch *watch, int link)
 void el_tcp_watch_silent(struct el_tcp_watch *watch, char *text, size_t bytes)
 {
     const struct alarm_message ask = {.kind = ASK, .rank = watch->rank};
-    const struct timespec until = patience_ends();
+    const int64_t until_ns = el_clock_ns() + PATIENCE_NS;
     size_t used = 0;
     pthread_mutex_lock(&watch->mutex);
     for (int i = watch->first; i < watch->n_links; i++) watch->answered[i] = false;
     tell_all(watch, &ask, -1);
     while (next_silent(watch, watch->first) < watch->n_links)
-        if (pthread_cond_timedwait(&watch->news, &watch->mutex, &until) != 0) break;
+        if (!el_clock_cond_wait(&watch->news, &watch->mutex, until_ns)) break;
     for (int i = next_silent(watch, watch->first); i < watch->n_links && used + 16 < bytes;
          i = next_silent(watch, i + 1))
         used += (size_t)snprintf(text + used, bytes - used, "%s%d", used ? ", " : "", rank_of(watch, i));
