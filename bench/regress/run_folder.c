@@ -1,7 +1,9 @@
 /* Which record a folder holds; launches of somebody's program as a run's document. */
 #include "bench/regress/run_folder.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "bench/base/io.h"
@@ -42,6 +44,14 @@ static json_t *gpu_models(void)
     return models;
 }
 
+/* Drawn for each run: two in one second may have equal figures, and are two sessions. */
+static json_t *draw_id(void)
+{
+    uint64_t drawn;
+    if (getrandom(&drawn, sizeof drawn, 0) != (ssize_t)sizeof drawn) return NULL;
+    return json_sprintf("%016" PRIx64, drawn);
+}
+
 enum el_status el_program_save(const struct el_regress_set *set, const char *name, const char *dir)
 {
     static const char *const of_build[] = {"commit", "compiler", "compiler_flags", "mpi", "cpu_library", "nccl"};
@@ -59,7 +69,13 @@ enum el_status el_program_save(const struct el_regress_set *set, const char *nam
     json_t *trials = json_pack("[{s:o, s:s, s:o, s:o}]", "program", el_json_string(name), "status", "ok", "gpus",
                                gpu_models(), "figures", figures);
     json_t *document = el_record_run(environment, trials);
-    if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what was launched");
+    json_t *id = draw_id();
+    if (!document || !id) {
+        json_decref(document);
+        json_decref(id);
+        return el_fail(EL_ERR_HOST_MEMORY, "no memory for what was launched");
+    }
+    el_json_put(document, "run_id", id);
     snprintf(path, sizeof path, "%s/%s", dir, files[1]);
     enum el_status status = el_write_json(document, path);
     json_decref(document);

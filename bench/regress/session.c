@@ -248,6 +248,8 @@ static void put_run(const json_t *run, const json_t *trial, json_t *session)
         const char *value = el_json_text(run, keys[i], "");
         hash = el_hash(hash, value, strlen(value) + 1);
     }
+    const char *id = el_json_text(run, "run_id", NULL); /* of a program's launches */
+    if (id) hash = el_hash(hash, id, strlen(id));
     const char *measured = el_program_is(trial) ? "figures" : "repeats.0.step_ms";
     char *steps = json_dumps(el_json_at(trial, measured), JSON_COMPACT);
     if (steps) hash = el_hash(hash, steps, strlen(steps));

@@ -289,6 +289,19 @@ recipe() { # recipe STATUS WORDS OPTION...: the manual's one command, with its o
     [[ -e ran ]]
 }
 
+@test "a program of one's own: runs within a second with equal figures are sessions of their own, and the same folder is one" {
+    local pids=() i
+    for i in 1 2 3; do
+        "$EVENLOAD" baseline add --store s --from 'echo "step 5 ms"' --quiet --launches 1 >"out$i" 2>&1 3>&- &
+        pids+=($!)
+    done
+    for i in 0 1 2; do wait "${pids[i]}" || { cat "out$((i + 1))" && false; }; done
+    [[ $(grep -c '"run":' s/*/*.jsonl) -eq 3 ]] || { cat s/*/*.jsonl && false; }
+    "$EVENLOAD" regress --baseline s --from 'echo "step 5 ms"' --launches 1 --quiet --out kept >/dev/null 2>&1 || true
+    "$EVENLOAD" baseline add kept --store s >/dev/null
+    refuses "kept is a session in s already" "$EVENLOAD" baseline add kept --store s
+}
+
 @test "a program of one's own: what can be added" {
     own_program
     run --separate-stderr "$EVENLOAD" baseline add --from 'sh train.sh' --launches 5 --name train --out monday --quiet
