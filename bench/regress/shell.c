@@ -108,6 +108,13 @@ static enum el_status take(struct running *running, int patience_ms)
     return running->n <= TEXT_MAX ? EL_OK : el_fail(EL_ERR_INVALID, "printed more than 16 MiB");
 }
 
+static bool is_stopped(pid_t pid)
+{
+    char path[48], state[16];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    return el_file_line(path, "State:\t", state, sizeof state) && *state == 'T';
+}
+
 /* Until the shell has ended and its pipe is read. A process that it left behind may hold the pipe open: it gets one
  * tick more. */
 static enum el_status see_to_its_end(const struct el_shell_spec *spec, struct running *running, bool *cancelled_p)
@@ -119,7 +126,8 @@ static enum el_status see_to_its_end(const struct el_shell_spec *spec, struct ru
             return EL_OK;
         }
         if ((double)(el_clock_ns() - begin_ns) > spec->timeout_s * 1e9)
-            return el_fail(EL_ERR_TIMEOUT, "did not end within %g s (--timeout)", spec->timeout_s);
+            return el_fail(EL_ERR_TIMEOUT, "did not end within %g s (--timeout)%s", spec->timeout_s,
+                           is_stopped(running->child.pid) ? ": its shell was stopped (SIGSTOP)" : "");
         EL_TRY(take(running, TICK_MS));
         el_children_wait(&running->child, 1, running->out >= 0 ? 0 : TICK_MS * 1000000L);
     }

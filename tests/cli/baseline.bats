@@ -302,6 +302,14 @@ recipe() { # recipe STATUS WORDS OPTION...: the manual's one command, with its o
     refuses "kept is a session in s already" "$EVENLOAD" baseline add kept --store s
 }
 
+@test "a program of one's own: a launch that was stopped is ended, and said to be stopped" {
+    refuses "program, launch 1: did not end within 0.2 s (--timeout): its shell was stopped (SIGSTOP)" timeout 60 \
+        "$EVENLOAD" baseline add --store s --from 'kill -STOP $$; echo step 5 ms' --launches 1 --timeout 0.2
+    [[ ! -e s ]] || show
+    run "$EVENLOAD" baseline --help all
+    [[ $output == *"--timeout S "*"(default: 300)"* ]] || show
+}
+
 @test "a program of one's own: what can be added" {
     own_program
     run --separate-stderr "$EVENLOAD" baseline add --from 'sh train.sh' --launches 5 --name train --out monday --quiet
