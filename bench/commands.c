@@ -101,6 +101,16 @@ static enum el_status check_open_files(void)
                    NEEDED, (unsigned long long)limit.rlim_cur);
 }
 
+/* A thread's stack has this limit too. Without it SIGSEGV would end a process, which says nothing. */
+static enum el_status check_stack(void)
+{
+    enum { NEEDED_KIB = 1024 };
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= (rlim_t)NEEDED_KIB << 10) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "%d KiB of stack are needed, and %llu are allowed: raise the limit (ulimit -s)",
+                   NEEDED_KIB, (unsigned long long)limit.rlim_cur >> 10);
+}
+
 static int end(enum el_status status, int exit_status)
 {
     if (status == EL_OK) return el_exit_flush(exit_status);
@@ -158,6 +168,7 @@ static void survive_file_limit(void)
 int el_main(int argc, char **argv)
 {
     survive_file_limit();
+    if (check_stack() != EL_OK) return end(EL_ERR_INVALID, 0);
     const char *name = argc > 1 ? argv[1] : "help";
     bool help = !strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h");
     if (help && argc > 2) return end(print_help(argc, argv), 0);

@@ -15,6 +15,7 @@
 #include "bench/record/record.h"
 #include "bench/trial/trial.h"
 #include "runtime/base/process.h"
+#include "runtime/comm/bootstrap.h"
 #include "runtime/comm/mpi/module.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/mpirun.h"
@@ -80,7 +81,7 @@ static enum el_status choose_launcher(const struct el_trial *trial, enum el_laun
     if (trial->launcher == EL_LAUNCHER_AUTO && !mpi_comm)
         own = strcmp(trial->devices[0].backend, "cuda") == 0 || check_mpirun(trial) != EL_OK;
     *by_p = own ? EL_LAUNCH_BY_OWN : EL_LAUNCH_BY_MPIRUN;
-    return own ? EL_OK : check_mpirun(trial);
+    return own ? el_bootstrap_check_files(trial->procs) : check_mpirun(trial);
 }
 
 enum el_status el_runner_check_launcher(const struct el_trial *trial)

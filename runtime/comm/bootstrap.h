@@ -39,6 +39,9 @@ struct el_rendezvous {
  * use), EL_ERR_PEER (refused by rank 0: another secret, other ranks; or one that left). */
 enum el_status el_bootstrap_open_tcp(const struct el_rendezvous *rendezvous, struct el_bootstrap **bootstrap_p);
 
+/* Whether this process may open as many files as rank 0 of so many ranks does by `tcp`. Errors: EL_ERR_INVALID. */
+enum el_status el_bootstrap_check_files(int ranks);
+
 /* NULL is legal. Collective. */
 void el_bootstrap_close(struct el_bootstrap *bootstrap);
 

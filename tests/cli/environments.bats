@@ -241,6 +241,24 @@ END
     [[ ! -e results ]] || show
 }
 
+@test "files for one process, not for the ranks of a job: refused before anything is started" {
+    few() { (ulimit -n 33 && "$@"); }
+    for command in "run ${QUICK[*]} --mode ddp --launcher own" "comm all_reduce --devices 2 --maxbytes 1K --launcher own"; do
+        # shellcheck disable=SC2086 # words
+        refuses "2 ranks need 34 open files on rank 0, and 33 are allowed" few "$EVENLOAD" $command --out r
+        [[ ! -e r ]] || show
+    done
+}
+
+@test "a small stack: refused, with the limit" {
+    little() { (ulimit -s "$1" && "${@:2}"); }
+    for command in "run --model toy" devices "worker x"; do
+        # shellcheck disable=SC2086 # words
+        refuses "1024 KiB of stack are needed, and 128 are allowed: raise the limit (ulimit -s)" little 128 "$EVENLOAD" $command
+    done
+    little 1024 "$EVENLOAD" run "${QUICK[@]}" --mode ddp --quiet --out r >/dev/null
+}
+
 @test "mpirun with few files: refused, with the limit" {
     need_mpirun
     few() { (ulimit -n 40 && "$@"); }

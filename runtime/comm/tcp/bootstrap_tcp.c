@@ -197,16 +197,16 @@ static enum el_status meet(const struct el_rendezvous *rendezvous, struct world 
 }
 
 /* Rank 0 keeps its connections to all others open. */
-static enum el_status check_files(const struct el_rendezvous *r)
+enum el_status el_bootstrap_check_files(int ranks)
 {
     struct rlimit limit;
-    if (r->rank != 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0) return EL_OK;
-    unsigned long long need = EL_TCP_CHANNELS * ((unsigned long long)r->size - 1) + OTHER_FILES;
-    if (r->size == 1 || need <= limit.rlim_cur) return EL_OK;
+    if (ranks <= 1 || getrlimit(RLIMIT_NOFILE, &limit) != 0) return EL_OK;
+    unsigned long long need = EL_TCP_CHANNELS * ((unsigned long long)ranks - 1) + OTHER_FILES;
+    if (need <= limit.rlim_cur) return EL_OK;
     return el_fail(EL_ERR_INVALID,
                    "bootstrap tcp: %d ranks need %llu open files on rank 0, and %llu are allowed: start fewer ranks, "
                    "or raise the limit (ulimit -n)",
-                   r->size, need, (unsigned long long)limit.rlim_cur);
+                   ranks, need, (unsigned long long)limit.rlim_cur);
 }
 
 static enum el_status check(const struct el_rendezvous *r)
@@ -216,7 +216,7 @@ static enum el_status check(const struct el_rendezvous *r)
     if (r->size > 1 && (!r->host || !r->host[0] || r->port < 1 || r->port > 65535))
         return el_fail(EL_ERR_INVALID, "bootstrap tcp: '%s:%d' is no place to meet at: set MASTER_ADDR and MASTER_PORT",
                        r->host ? r->host : "", r->port);
-    return check_files(r);
+    return r->rank == 0 ? el_bootstrap_check_files(r->size) : EL_OK;
 }
 
 static struct world *create(const struct el_rendezvous *rendezvous)
