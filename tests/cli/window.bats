@@ -6,15 +6,32 @@ PICTURES=no
 # mlp on one of two cores: long enough for the system's ticks.
 WINDOW=(run --model mlp --features 64 --hidden 64 --data dummy --batch 32 --warmup 1 --min-time 0.7 --quiet)
 
+# thrice COMMAND...: up to twice more where it fails, for moments in which the machine was held up.
+thrice() { "$@" || { echo "# once more: $*" >&2 && "$@"; } || { sleep 1 && "$@"; }; }
+
+# From the first measured step to the last: neither warm-up nor control blocks, which here take four times as long.
+window_is_of_steps() {
+    rm -rf w
+    "$EVENLOAD" "${WINDOW[@]}" --mode ddp --procs 1 --devices 2 --min-time 0.2 --control-pairs 60 --out w >/dev/null
+    [[ $(json w/repeats/*-0.json '1 <= d["system"]["processes"][0]["window_s"] / sum(d["step_ms"]) * 1e3 <= 1.6') == True ]] ||
+        { json w/repeats/*-0.json 'd["system"]["processes"][0]["window_s"], sum(d["step_ms"])' && false; }
+}
+
 @test "the system's figures of the measured window" {
     "$EVENLOAD" "${WINDOW[@]}" --mode ddp --procs 1 --devices 2 --out r >/dev/null
     [[ $(json r/results.json '[0 < m["utilization"]["system_pct"] <= 100 for m in d["trials"][0]["per_device"]]') == "[True, True]" ]]
     [[ $(json r/results.json '0 <= d["trials"][0]["repeats"][0]["system"]["others_pct"] <= 100') == True ]]
-    [[ $(json r/repeats/*-0.json '[p["own_cpu_s"] > 0.1 for p in d["system"]["processes"]]') == "[True]" ]]
-    # From the first measured step to the last: neither warm-up nor control blocks, which take as long again.
-    [[ $(json r/repeats/*-0.json '1 <= d["system"]["processes"][0]["window_s"] / sum(d["step_ms"]) * 1e3 <= 1.6') == True ]] ||
-        { json r/repeats/*-0.json 'd["system"]["processes"][0]["window_s"], sum(d["step_ms"])' && show; }
+    # A process has the CPU time of its devices' threads, which their own clocks tell, and no more than its cores have: on a busy machine both shrink.
+    python3 - r/repeats/*-0.json <<'END' || show
+import json, sys
+d = json.load(open(sys.argv[1]))
+process, steps_s = d["system"]["processes"][0], sum(d["step_ms"]) / 1e3
+of_devices_s = sum(m["utilization"]["cpu_pct"] for m in d["members"]) / 100 * steps_s
+assert 0 < 0.9 * of_devices_s <= process["own_cpu_s"] + 0.02, (of_devices_s, process["own_cpu_s"])
+assert process["own_cpu_s"] <= len(process["cpus"]) * process["window_s"] * 1.02 + 0.02, process
+END
     [[ $(head -1 r/devices.csv) == *device_system_pct* ]]
+    thrice window_is_of_steps
 }
 
 @test "processes that compute beside a trial are found" {
@@ -79,9 +96,6 @@ stop_rank() {
 # Disturbances of known size: they wait and take no core, so that a busy machine changes little.
 QUIET=(--data dummy --quiet --json --control none --min-time 0)
 
-# thrice COMMAND...: up to twice more where it fails, for moments in which the machine was held up.
-thrice() { "$@" || { echo "# once more: $*" >&2 && "$@"; } || { sleep 1 && "$@"; }; }
-
 # measure NAME OPTIONS...: one run, its record in NAME.json.
 measure() {
     local name=$1
@@ -90,16 +104,17 @@ measure() {
     "$EVENLOAD" run --out "$name" "$@" >"$name.json"
 }
 
-# By null devices: no kernel's noise is in it. Threads share a clock, processes relate theirs.
+# By null devices: no kernel's noise is in it. Threads share a clock, processes relate theirs. The delay is long beside the milliseconds that
+# a thread waits for its core on a busy machine: 5 % of it are more than those.
 delay_is_skew() {
-    measure clean --mode ddp --devices null:2 --procs "$1" --model mlp --features 16 --hidden 16 --batch 8 --steps 25 "${QUIET[@]}"
-    measure late --mode ddp --devices null:2 --procs "$1" --model mlp --features 16 --hidden 16 --batch 8 --steps 25 "${QUIET[@]}" \
-        --inject delay=1:20
+    local options=(--mode ddp --devices null:2 --procs "$1" --model mlp --features 16 --hidden 16 --batch 8 --warmup 1 --steps 5 "${QUIET[@]}")
+    measure clean "${options[@]}"
+    measure late "${options[@]}" --inject delay=1:200
     # The first collective's lateness by position, against that of the clean run.
-    [[ $(json late.json '[abs(x - y) < 1 for x, y in zip(d["collectives"][0]["late_ms"], [-20, 20])]') == "[True, True]" ]] &&
-        [[ $(json late.json 'abs(d["collectives"][0]["skew_median_ms"] - 20) < 1') == True ]] &&
-        [[ $(json late.json 'd["per_device"][0]["comm"]["wait_ms"] > max(19, 4 * d["per_device"][1]["comm"]["wait_ms"])') == True ]] &&
-        [[ $(json clean.json 'all(abs(x) < 1 for x in d["collectives"][0]["late_ms"])') == True ]]
+    [[ $(json late.json '[abs(x - y) < 10 for x, y in zip(d["collectives"][0]["late_ms"], [-200, 200])]') == "[True, True]" ]] &&
+        [[ $(json late.json 'abs(d["collectives"][0]["skew_median_ms"] - 200) < 10') == True ]] &&
+        [[ $(json late.json 'd["per_device"][0]["comm"]["wait_ms"] > max(190, 4 * d["per_device"][1]["comm"]["wait_ms"])') == True ]] &&
+        [[ $(json clean.json 'all(abs(x) < 10 for x in d["collectives"][0]["late_ms"])') == True ]]
 }
 
 @test "a delay on one thread is found as skew within 5 %" {
@@ -197,8 +212,9 @@ live() {
     printf '%s' "$output" >live.json
 }
 
-@test "regress: live, kernels of four times their time are found" {
-    live 4 --blocks 9 --metric step_median_ms,device_peak_bytes
+# Sixteen times: whatever a busy machine adds to one launch, all nine pairs point the same way.
+@test "regress: live, kernels of sixteen times their time are found" {
+    live 16 --blocks 9 --metric step_median_ms,device_peak_bytes
     [[ $status -eq 1 ]] || show
     [[ $(json live.json '[c["verdict"] for c in d["cells"]]') == "['regression', 'same']" ]]
 }
