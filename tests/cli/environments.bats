@@ -242,10 +242,10 @@ END
 }
 
 @test "files for one process, not for the ranks of a job: refused before anything is started" {
-    few() { (ulimit -n 33 && "$@"); }
+    too_few() { (ulimit -n 33 && "$@"); }
     for command in "run ${QUICK[*]} --mode ddp --launcher own" "comm all_reduce --devices 2 --maxbytes 1K --launcher own"; do
         # shellcheck disable=SC2086 # words
-        refuses "2 ranks need 34 open files on rank 0, and 33 are allowed" few "$EVENLOAD" $command --out r
+        refuses "2 ranks need 34 open files on rank 0, and 33 are allowed" too_few "$EVENLOAD" $command --out r
         [[ ! -e r ]] || show
     done
 }
