@@ -207,7 +207,7 @@ static const struct el_option_row before_sizes[] = {
      CHOICES("off|on"), DEFAULT("off")},
     {TRAINING, "broadcast-buffers", "HOW", AT(SWITCH, train.broadcast_buffers), OF_TRIALS,
      "ddp, spmg, and mp and pipeline with --mesh: send rank 0's buffers (batch norm's running statistics) to all ranks "
-     "before each step's forward, as PyTorch's broadcast_buffers",
+     "before each step's forward, as PyTorch's broadcast_buffers (from 2.13 on forward_sync_buffers)",
      CHOICES("off|on"), DEFAULT("on")},
     {TRAINING, "output-device", "N", AT(INT, train.output_device), OF_MODES,
      "dp: position in --devices, from 0, of the device on which outputs are gathered and their loss is computed; the "

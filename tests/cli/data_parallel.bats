@@ -36,6 +36,10 @@ losses() { json "$1/results.json" 'd["trials"][0]["loss"]'; }
         reason=$(json "p$procs/results.json" 'd["trials"][0]["reason"]')
         [[ $reason == *"expected to have finished reduction in the prior iteration"*"no gradient of 'side.weight' and 1 more; give --find-unused on"* ]] || { echo "$reason"; false; }
     done
+    for how in ddp "dp --dp-fix overlap" "dp --dp-fix all"; do # whose buckets are ddp's
+        # shellcheck disable=SC2086 # a mode and its options
+        refuses "'side.weight'" "$EVENLOAD" run --mode $how "${BRANCH[@]}" --dry-run
+    done
     run --separate-stderr "$EVENLOAD" run --mode ddp "${BRANCH[@]}" --dry-run
     [[ $status -eq 2 && ${#stderr_lines[@]} -eq 1 && $stderr == *"'side.weight'"* ]] || show
 }

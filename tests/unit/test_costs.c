@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "bench/trial/costs.h"
 #include "runtime/comm/rounds.h"
@@ -363,55 +362,6 @@ static void ops_beside_others_are_apart(void **state)
     assert_non_null(strstr(el_error_message(), "with --beside 2, another record with --beside 1"));
 }
 
-/* Three launches of 1, 2 and 4 ms: each draw is one of them, the same ones each time, and together they are several. */
-static void draws_are_launches(void **state)
-{
-    (void)state;
-    static const char text[] =
-        "{'schema': 2, 'trials': [{'id': 'ab', 'verdict': 'suspect', 'warnings': ['devices share a core'], "
-        "'mode': 'single', 'status': 'ok', 'model': 'linear', 'dtype': 'f32', 'optimizer': 'sgd', 'param_bytes': 440, "
-        "'repeats': [{'repeat': 0, 'status': 'ok'}, {'repeat': 1, 'status': 'ok'}, {'repeat': 2, 'status': 'ok'}, "
-        "{'repeat': 3, 'status': 'failed'}], 'per_device': [{'ops': [{'op': 'linear_forward out', 'phase': 'forward', "
-        "'count': 1, 'bytes': 1000, 'ms': 2.33}]}]}]}";
-    enum { DRAWS = 20 };
-    struct el_train_config config = linear();
-    struct el_cost_set set, again;
-    char at[96];
-    int seen[5] = {0};
-    write_run(text, "", "");
-    snprintf(at, sizeof at, "%s/repeats", run_folder);
-    assert_int_equal(mkdir(at, 0700), 0);
-    for (int k = 0; k < 3; k++) {
-        snprintf(at, sizeof at, "%s/repeats/ab-%d.json", run_folder, k);
-        FILE *file = fopen(at, "w");
-        assert_non_null(file);
-        fprintf(file,
-                "{\"members\": [{\"ops\": [{\"op\": \"linear_forward out\", \"phase\": \"forward\", \"count\": 1, "
-                "\"bytes\": 1000, \"ms\": %d}]}]}",
-                1 << k);
-        fclose(file);
-    }
-    assert_int_equal(el_cost_set_read(run_folder, &config, DRAWS, &set), EL_OK);
-    assert_int_equal(el_cost_set_read(run_folder, &config, DRAWS, &again), EL_OK);
-    assert_int_equal(set.n_launches, 3);
-    assert_true(set.costs[0].ops[0].points[0].ns == 2.33e6);
-    assert_string_equal(json_string_value(json_object_get(json_array_get(set.records, 0), "verdict")), "suspect");
-    for (int d = 1; d <= DRAWS; d++) {
-        double ms = set.costs[d].ops[0].points[0].ns / 1e6;
-        assert_true((ms == 1 || ms == 2 || ms == 4) && again.costs[d].ops[0].points[0].ns == ms * 1e6);
-        seen[(int)ms]++;
-    }
-    assert_true(seen[1] > 0 && seen[2] > 0 && seen[4] > 0);
-    el_cost_set_free(&set);
-    el_cost_set_free(&again);
-    for (int k = 0; k < 3; k++) {
-        snprintf(at, sizeof at, "%s/repeats/ab-%d.json", run_folder, k);
-        remove(at);
-    }
-    snprintf(at, sizeof at, "%s/repeats", run_folder);
-    assert_int_equal(remove(at), 0);
-}
-
 /* Three host calls of 500 us, and behind the first a ring of 140 us. */
 static void communication_takes_its_core(void **state)
 {
@@ -495,7 +445,6 @@ int main(void)
         cmocka_unit_test(rounds_of_messages_have_measured_times),
         cmocka_unit_test(more_ranks_have_the_closed_form),
         cmocka_unit_test(what_lies_outside_is_told),
-        cmocka_unit_test(draws_are_launches),
         cmocka_unit_test(simulated_devices_take_them),
         cmocka_unit_test(other_folders_are_refused),
         cmocka_unit_test(ops_have_measured_times),

@@ -1,0 +1,134 @@
+/* The machine of simulated devices: ops by its rates, links within hosts and the network between them, and its file. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/trial/machine.h"
+
+/* Two devices a host. */
+static const struct el_machine machine = {.name = "m",
+                                          .source = "a test",
+                                          .f32_flops_per_s = 1e12,
+                                          .f64_flops_per_s = 5e11,
+                                          .memory_bytes_per_s = 1e11,
+                                          .copy_bytes_per_s = 5e10,
+                                          .host_link_bytes_per_s = 1e10,
+                                          .link_bytes_per_s = 2e10,
+                                          .network_bytes_per_s = 1e9,
+                                          .link_latency_ns = 1000,
+                                          .network_latency_ns = 7000,
+                                          .kernel_launch_ns = 100,
+                                          .copy_launch_ns = 200,
+                                          .collective_launch_ns = 300,
+                                          .host_call_ns = 400,
+                                          .devices_per_host = 2};
+
+static void is_near(double ns, double wanted)
+{
+    if (!(fabs(ns - wanted) < 1e-6)) fail_msg("%g ns, not %g", ns, wanted);
+}
+
+static void ops_go_by_rates(void **state)
+{
+    (void)state;
+    struct el_op_info kernel = {.op_class = EL_CLASS_COMPUTE, .flops = 1e6, .bytes = 1e5, .kernel = {.dtype = "f32"}};
+    is_near(el_machine_op_ns(&machine, &kernel, 0, 1), 100 + 1000 + 1000);
+    kernel.kernel.dtype = "f64";
+    is_near(el_machine_op_ns(&machine, &kernel, 0, 1), 100 + 2000 + 1000);
+    struct el_op_info copy = {.op_class = EL_CLASS_COPY, .bytes = 2e5, .peer = -1};
+    is_near(el_machine_op_ns(&machine, &copy, 0, 1), 200 + 2000); /* within a device */
+    copy.received_bytes = 100000;
+    is_near(el_machine_op_ns(&machine, &copy, 0, 1), 200 + 10000); /* from the host */
+    copy.peer = 1;
+    is_near(el_machine_op_ns(&machine, &copy, 0, 1), 200 + 1000 + 5000);
+    is_near(el_machine_op_ns(&machine, &copy, 2, 1), 200 + 7000 + 100000); /* from another host */
+    struct el_op_info load = {.op_class = EL_CLASS_HOST};
+    is_near(el_machine_op_ns(&machine, &load, 0, 1), 400);
+}
+
+/* Members of a group are neighbours, but for data ranks of models in stages. */
+static void groups_of_several_hosts_use_the_network(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int position, rank, size, stride;
+        bool network;
+    } groups[] = {{"world", 1, 1, 2, 1, false},   {"world", 1, 1, 4, 1, true}, {"pipeline", 2, 0, 2, 2, false},
+                  {"pipeline", 2, 1, 2, 2, true}, {"data", 0, 0, 2, 2, true},  {"data", 3, 1, 2, 2, true},
+                  {"data", 1, 1, 2, 1, false}};
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+        struct el_op_info op = {
+            .op_class = EL_CLASS_COMM,
+            .sent_bytes = 20000,
+            .received_bytes = 20000,
+            .peer = -1,
+            .communicator = groups[i].name,
+            .messages = {
+                .verb = "all_reduce", .rounds = 2, .rank = groups[i].rank, .size = groups[i].size, .partner = -1}};
+        double ns = el_machine_op_ns(&machine, &op, groups[i].position, groups[i].stride);
+        double wanted = groups[i].network ? 300 + 2 * 7000 + 20000 : 300 + 2 * 1000 + 1000;
+        if (fabs(ns - wanted) > 1e-6) fail_msg("case %zu: %g ns, not %g", i, ns, wanted);
+    }
+    struct el_op_info send = {.op_class = EL_CLASS_COMM,
+                              .sent_bytes = 40000,
+                              .link = EL_LINK_SEND,
+                              .messages = {.verb = "send", .rounds = 1, .rank = 1, .size = 4, .partner = 2}};
+    is_near(el_machine_op_ns(&machine, &send, 1, 1), 300 + 7000 + 20000);
+    send.messages.partner = 0;
+    is_near(el_machine_op_ns(&machine, &send, 1, 1), 300 + 1000 + 1000);
+    struct el_machine one = machine;
+    one.devices_per_host = 0;
+    send.messages.partner = 2;
+    is_near(el_machine_op_ns(&one, &send, 1, 1), 300 + 1000 + 1000);
+}
+
+/* As it was before machines could be named: figures that rest on it stay. */
+static void the_default_is_as_ever(void **state)
+{
+    (void)state;
+    struct el_machine machine_of_none;
+    assert_int_equal(el_machine_read("", &machine_of_none), EL_OK);
+    struct el_op_info kernel = {.op_class = EL_CLASS_COMPUTE, .flops = 3e6, .bytes = 5e5};
+    struct el_op_info copy = {.op_class = EL_CLASS_COPY, .bytes = 4e4, .peer = 63};
+    struct el_op_info sum = {.op_class = EL_CLASS_COMM, .sent_bytes = 4000, .received_bytes = 4000};
+    sum.messages = (struct el_op_messages){.verb = "all_reduce", .rounds = 126, .size = 64};
+    assert_true(el_machine_op_ns(&machine_of_none, &kernel, 0, 1) == 5000 + 3000 + 1000);
+    assert_true(el_machine_op_ns(&machine_of_none, &copy, 0, 1) == 8000 + 1000);
+    assert_true(el_machine_op_ns(&machine_of_none, &sum, 0, 1) == 20000 + 200);
+}
+
+static void files_are_read_as_they_are_written(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"h100-sxm", "a100-sxm", "v100-sxm2", "v100-pcie"};
+    for (int i = 0; i < 4; i++) {
+        struct el_machine read;
+        char text[EL_MACHINE_TEXT_BYTES];
+        if (el_machine_read(names[i], &read) != EL_OK) fail_msg("%s", el_error_message());
+        json_t *object = el_machine_json(&read);
+        assert_non_null(strstr(read.source, "data sheet"));
+        assert_non_null(strstr(el_machine_text(object, text), read.name));
+        assert_true(el_json_number(object, "f32_tflop_per_s") * 1e12 == read.f32_flops_per_s);
+        assert_true((json_object_get(object, "network_gb_per_s") != NULL) == (read.devices_per_host > 0));
+        json_decref(object);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ops_go_by_rates),
+        cmocka_unit_test(groups_of_several_hosts_use_the_network),
+        cmocka_unit_test(the_default_is_as_ever),
+        cmocka_unit_test(files_are_read_as_they_are_written),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
