@@ -186,7 +186,7 @@ static void test_nothing_outlives_mpirun(void **state)
     assert_false(runs("98765435"));
 }
 
-/* Shared memory of a job is gone with its launcher, however that ended. */
+/* Shared memory of a job is gone with its launcher, however that ended: mpirun removes only what it knows of. */
 static void test_a_killed_launcher_leaves_no_folder(void **state)
 {
     (void)state;
@@ -194,7 +194,7 @@ static void test_a_killed_launcher_leaves_no_folder(void **state)
     char scratch[64] = "";
     pid_t launcher = fork();
     if (launcher == 0) {
-        launch("echo $OMPI_MCA_orte_tmpdir_base; exec sleep 98765437", 2, 30);
+        launch("touch $OMPI_MCA_orte_tmpdir_base/left; echo $OMPI_MCA_orte_tmpdir_base; exec sleep 98765437", 2, 30);
         _exit(0);
     }
     for (int tries = 0; tries < 1000 && !strchr(scratch, '\n'); tries++) {
