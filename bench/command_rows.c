@@ -12,7 +12,7 @@ static const struct el_command_row commands[] = {
      "  evenload compare                                      about two minutes on two cores\n"
      "  evenload compare --modes dp,ddp --batch-per-device 32  the same local batch\n"
      "  evenload compare --model mlp --data dummy --repeats 7 --out results/mlp\n"
-     "  evenload compare --modes ddp --model mlp --bucket-mb 1,5,25    which size of buckets is best here\n"
+     "  evenload compare --modes ddp --model mlp --bucket-mb 1,5,25    which bucket size is best here?\n"
      "  evenload compare --out results/mine                    a second time: runs what is missing\n",
      el_cmd_compare},
     {"run", MEASURE, "train one model in one mode, and write its record", EL_CMD_RUN,
@@ -37,13 +37,13 @@ static const struct el_command_row commands[] = {
      "  evenload data --sampler 3 --samples 10                  which rank sees which sample\n",
      el_cmd_data},
     {"modes", MEASURE, "the modes: what each does, holds and sends, and the options it takes", EL_CMD_MODES, "[--json]",
-     "List the modes: what each does, what its loss is equal to, what a device holds, what is sent in a step, and "
+     "List the modes: what each does, which loss it equals, what a device holds and sends in a step, and "
      "which options it takes.",
      "  evenload modes\n", el_cmd_modes},
     {"plot", MEASURE, "draw a run's plots again, from its files", EL_CMD_PLOT, "DIR [--term]",
      "Draw a run's plots again, from its files.", "  evenload plot results/mlp --term\n", el_cmd_plot},
     {"report", MEASURE, "a run as one page: tables and plots in one HTML file", EL_CMD_REPORT, "DIR [--markdown FILE]",
-     "Write a run as one HTML page, DIR/report.html: what it comes to, warnings, plots, tables that sort, environment "
+     "Write a run as one HTML page, DIR/report.html: the results, warnings, plots, tables that sort, environment "
      "and commands. The page needs no other file and no network. Folders of comm, data, explain, regress, verify and "
      "watch have pages too.",
      "  evenload report results/mlp\n"
@@ -51,7 +51,8 @@ static const struct el_command_row commands[] = {
      el_cmd_report},
     {"imbalance", JOBS, "which device holds more memory, and of what", EL_CMD_IMBALANCE,
      "[DIR | --modes LIST --batch LIST | --preset NAME] [--dry-run] [options]",
-     "What each device holds, computes and sends, and how much more the first one holds. Uses the records in DIR, or "
+     "Shows what each device holds, computes and sends, and how much more the first one holds. Uses the records in "
+     "DIR, or "
      "runs the missing trials.",
      "  evenload imbalance results/mlp                     from its records: runs nothing\n"
      "  evenload imbalance --out results/two               dp and ddp; a second time it runs nothing\n"
@@ -62,7 +63,7 @@ static const struct el_command_row commands[] = {
      el_cmd_imbalance},
     {"scale", JOBS, "speed-up and efficiency at each number of devices, and where the rest is lost", EL_CMD_SCALE,
      "[DIR] [--devices LIST] [--weak | --strong] [options]",
-     "Speed-up and efficiency of each mode at each number of devices, and where the rest is lost. With DIR: "
+     "Show speed-up and efficiency of each mode at each number of devices, and where the rest is lost. With DIR: "
      "from its records, runs nothing.",
      "  evenload scale                                  1, 2, 4 ... all GPUs, else all cores\n"
      "  evenload scale --devices 1,2 --strong --batch 128\n"
@@ -72,9 +73,9 @@ static const struct el_command_row commands[] = {
      el_cmd_scale},
     {"explain", JOBS, "why DataParallel is slower than DistributedDataParallel, or one record than another",
      EL_CMD_EXPLAIN, "[A B] [--model NAME] [--devices N|LIST] [--batch-per-device N] [options]",
-     "What makes dp's step longer than ddp's here: takes its six causes away, one after another and each alone, in "
-     "interleaved blocks. Shows what each costs, with an interval, and how much more the first device holds because of "
-     "it. With two records A and B: where time and memory went from one to the other; measures nothing.",
+     "Show why dp's step is longer than ddp's here: remove its six causes, one after another and each alone, in "
+     "interleaved blocks. Print what each costs, with an interval, and how much more the first device holds because of "
+     "it. With two records A and B: compare their time and memory, measure nothing.",
      "  evenload explain                                  about a minute on two cores\n"
      "  evenload explain --model mlp --data dummy --batch-per-device 64\n"
      "  evenload explain --inject 'pause=gather outputs:5'    5 ms more in one cause\n"
@@ -126,11 +127,11 @@ static const struct el_command_row commands[] = {
     {"verify", TRUST, "does this build compute right here? every mode, model and optimizer is checked", EL_CMD_VERIFY,
      "[--quick] [--modes LIST] [--json] [--out DIR]",
      "Train every mode with every model and optimizer on two, three and four devices, in one process and in several, "
-     "and compare losses and gradients with what the mode must give: single's, or the mean of the ranks' means. On CPU "
-     "devices, and on GPUs where there are any.",
+     "and compare losses and gradients with the right ones: single's, or the mean of the ranks' means. On CPU "
+     "devices, and on GPUs if there are any.",
      "  evenload verify --quick                               some seconds\n"
      "  evenload verify                                       everything: under a minute on two cores\n"
-     "  evenload verify --modes ddp --inject wrong=1:0.001    what an error looks like\n",
+     "  evenload verify --modes ddp --inject wrong=1:0.001    an injected error\n",
      el_cmd_verify},
     {"devices", TRUST, "devices and libraries found here, and what is missing", EL_CMD_DEVICES, "[--json]",
      "List the devices and libraries found here, and what is missing.", "  evenload devices\n", el_cmd_devices},

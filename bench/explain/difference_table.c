@@ -55,7 +55,7 @@ static const struct el_column memory_columns[] = {
     EL_MIB("A MiB", 9, "a_bytes"),
     EL_MIB("B MiB", 9, "b_bytes"),
     EL_MIB("B - A", 9, "change_bytes"),
-    {.head = "of which", .gap = 2, .width = -TAGS_WIDTH, .show = show_tags},
+    {.head = "by tag", .gap = 2, .width = -TAGS_WIDTH, .show = show_tags},
     EL_NO_MORE};
 
 static void print_side(const json_t *document, const char *name, FILE *out)

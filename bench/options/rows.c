@@ -105,10 +105,10 @@ static const struct el_option_row before_sizes[] = {
     {WHAT, "comm-algorithm", "LIST", AT(TEXT, wire.algorithms), COMM,
      "auto, direct, ring, ps, all, or a list; auto: by size, the fastest measured", DEFAULT("auto"), COMMON},
     {WHAT, "sampler", "RANKS", AT(INT, sampler.ranks), LOADING,
-     "show which of so many ranks sees which sample, by DistributedSampler's rules, with set_epoch and without; train "
+     "show which rank sees which sample, by DistributedSampler's rules, with set_epoch and without; train "
      "nothing",
      RANGE(1, 1024), COMMON},
-    {WHAT, "samples", "N", AT(COUNT, sampler.samples), LOADING, "--sampler: of so many samples (default: --data's)",
+    {WHAT, "samples", "N", AT(COUNT, sampler.samples), LOADING, "--sampler: number of samples (default: --data's)",
      RANGE(1, 1e8)},
     {WHAT, "drop-last", NULL, AT(FLAG, sampler.drop_last), LOADING,
      "--sampler: drop the samples that are left over, instead of repeating some"},
@@ -147,9 +147,9 @@ static const struct el_option_row before_sizes[] = {
     {GATE, "metric", "LIST", AT(TEXT, regress.metrics), REGRESS | BASELINE, "only these metrics, comma-separated",
      COMMON},
     {GATE, "higher", "LIST", AT(TEXT, regress.higher), REGRESS | BASELINE,
-     "metrics of which more is better, comma-separated, where their unit does not say it"},
+     "metrics for which more is better, comma-separated, if their unit does not say it"},
     {GATE, "lower", "LIST", AT(TEXT, regress.lower), REGRESS | BASELINE,
-     "metrics of which less is better, comma-separated, where their unit does not say it"},
+     "metrics for which less is better, comma-separated, if their unit does not say it"},
     {GATE, "exact", "LIST", AT(TEXT, regress.exact), REGRESS | BASELINE,
      "metrics without noise, comma-separated: any change for the worse is a regression"},
 
@@ -190,7 +190,7 @@ static const struct el_option_row before_sizes[] = {
      "ddp, spmg, mp, pipeline: all-reduce during backward", CHOICES("off|on"), DEFAULT("on")},
     {TRAINING, "bucket-mb", "N", AT(BUCKETS, bucket_mib), RUN | SCALE | IMBALANCE | LOADING, BUCKET_MB,
      RANGE(0.001, 1e5)},
-    {TRAINING, "bucket-mb", "LIST", AT(BUCKETS, bucket_mib), COMPARE, BUCKET_MB "; of a list, one row for each",
+    {TRAINING, "bucket-mb", "LIST", AT(BUCKETS, bucket_mib), COMPARE, BUCKET_MB "; a list makes one row for each",
      RANGE(0.001, 1e5)},
     {TRAINING, "first-bucket-mb", "N", AT(REAL, first_bucket_mib), OF_TRIALS,
      "the same for the first bucket alone (default: 1, or --bucket-mb if that is given)", RANGE(0.001, 1e5)},
@@ -217,7 +217,7 @@ static const struct el_option_row before_sizes[] = {
      "dp: compute one loss from the gathered outputs, or one in each replica, whose mean is the step's loss",
      CHOICES("output|replica"), DEFAULT("output")},
     {TRAINING, "dp-fix", "LIST", AT(TEXT, dp_fix), OF_MODES,
-     "dp: do without these causes of a longer step, comma-separated: inputs, outputs, update (with outputs), replicas "
+     "dp: remove these causes of a longer step, comma-separated: inputs, outputs, update (with outputs), replicas "
      "(with update), overlap, threads; all: its step is then ddp's ('evenload explain' measures them)"},
     {TRAINING, "sync", "WHAT", AT(SWITCH, train.sync_params), OF_MODES,
      "manual: average gradients before the optimizer's step, or parameters after it", CHOICES("grad|param"),
@@ -273,7 +273,7 @@ static const struct el_option_row after_sizes[] = {
      "numbers of loader workers, comma-separated; 0 is always measured", DEFAULT("0,1,2,4"), RANGE(0, EL_WORKERS_MAX),
      COMMON},
     {DATA, "prefetch", "LIST", AT(NUMBERS, prefetch), LOADING,
-     "batches that each worker keeps ahead (PyTorch's prefetch_factor); of a list, one row for each", DEFAULT("2"),
+     "batches that each worker keeps ahead (PyTorch's prefetch_factor); a list makes one row for each", DEFAULT("2"),
      RANGE(1, EL_PREFETCH_MAX)},
     {DATA, "prefetch", "N", AT(INT, train.loading.prefetch), COMPARE | RUN | SCALE | IMBALANCE,
      "batches that each worker keeps ahead (PyTorch's prefetch_factor)", DEFAULT("2"), RANGE(1, EL_PREFETCH_MAX)},
@@ -288,7 +288,7 @@ static const struct el_option_row after_sizes[] = {
     {DATA, "pin-memory", "HOW", AT(CHOICE, pin_memory), COMPARE | RUN | SCALE | IMBALANCE, PIN_MEMORY,
      CHOICES("on|off"), DEFAULT("on")},
     {DATA, "non-blocking", "HOW", AT(CHOICE, train.loading.transfer), COMPARE | RUN | SCALE | IMBALANCE | LOADING,
-     "GPUs: on: while a batch is copied to the device the host goes on (PyTorch's non_blocking); off: it waits; ahead: "
+     "GPUs: on: the host continues while a batch is copied (PyTorch's non_blocking); off: it waits; ahead: "
      "the next batch is made and copied on a stream of its own while the device computes",
      CHOICES("on|off|ahead"), DEFAULT("on")},
     {DATA, "augment", "HOW", AT(SWITCH, train.augment), OF_TRIALS,

@@ -34,7 +34,7 @@ static const struct {
     {"verdict", "valid, or why the times should not be trusted: the warnings above say it."},
     /* devices */
     {"peak MiB", "Highest number of bytes allocated at one moment, by the ledger; 1 MiB is 2^20 bytes."},
-    {"of which", "The largest parts at that moment, in MiB."},
+    {"by tag", "The largest parts of it at that moment, in MiB."},
     {"busy %", "Share of the step in which the device's compute stream worked."},
     {"sent MiB", "Sent to other devices in a step."},
     /* scaling */

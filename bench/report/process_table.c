@@ -78,7 +78,7 @@ static void put_trial(const json_t *trial, FILE *out, bool colour)
                  colour);
     }
     for (size_t d = 0; d < n; d++) bytes[d] = el_json_number(json_array_get(devices, d), "memory.peak_bytes");
-    put_line("", "of which the ledger's peak", bytes, n, NAN, EL_TABLE_DIM, out, colour);
+    put_line("", "the ledger's peak in it", bytes, n, NAN, EL_TABLE_DIM, out, colour);
     for (size_t d = 0; d < n; d++) bytes[d] = el_json_number(json_array_get(devices, d), "memory.unattributed_bytes");
     put_line("", "unattributed", bytes, n, NAN, EL_TABLE_DIM, out, colour);
 }

@@ -123,7 +123,7 @@ const struct el_column el_report_trial_columns[] = {EL_SHOWN("mode", -9, el_repo
 const struct el_column el_report_device_columns[] = {
     {.head = "device", .gap = 2, .width = -10, .show = show_device},
     EL_MIB("peak MiB", 9, "memory.peak_bytes"),
-    {.head = "of which", .gap = 2, .width = -TAGS_WIDTH, .show = show_tags},
+    {.head = "by tag", .gap = 2, .width = -TAGS_WIDTH, .show = show_tags},
     EL_FIGURE("busy %", 7, "utilization.busy_pct"),
     EL_MIB("sent MiB", 10, "sent_bytes"),
     EL_NO_MORE};
