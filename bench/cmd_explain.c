@@ -131,8 +131,8 @@ static enum el_status explain_records(const struct el_options *options)
     el_side_close(&a);
     if (!options->other[0])
         return el_fail(EL_ERR_INVALID,
-                       "explain: %s alone has no other to be held against: give two records, or none to measure what "
-                       "makes dp slower than ddp",
+                       "explain: %s needs a second record to compare with: give two, or none to measure what makes "
+                       "dp slower than ddp",
                        options->dir);
     EL_TRY(el_options_check_records_alone("explain", options));
     enum el_status status = el_side_open(options->dir, &a);

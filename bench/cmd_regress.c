@@ -62,7 +62,7 @@ static enum el_status check(const struct el_options *options)
         return el_fail(EL_ERR_INVALID, "--ab takes two commands: regress --ab 'BASE COMMAND' 'HEAD COMMAND'");
     if (!ab && !runs)
         return el_fail(EL_ERR_INVALID,
-                       "what is to be compared? Give --ab 'BASE COMMAND' 'HEAD COMMAND', or --baseline DIR and "
+                       "nothing to compare: give --ab 'BASE COMMAND' 'HEAD COMMAND', or --baseline DIR and "
                        "--current DIR or --from 'COMMAND'");
     if (r->current[0] && r->from[0])
         return el_fail(EL_ERR_INVALID, "--current is a run that was measured, --from a command to launch: give one");

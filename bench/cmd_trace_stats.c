@@ -124,7 +124,7 @@ static void print(const json_t *lanes, bool cpu_only)
     if (cpu_only)
         el_text_say(
             "", "", EL_REPORT_COLUMNS, stdout,
-            "These traces have no device: threads of the CPU are taken together, and idle is what none of them did.");
+            "These traces have no device: all CPU threads count together, and idle is the time in which none worked.");
     el_text_say(
         "", "", EL_REPORT_COLUMNS, stdout,
         "Compute, exposed, copies and idle are parts of the window, from the first counted event to the end of the "
@@ -136,7 +136,7 @@ enum el_status el_cmd_trace_stats(struct el_options *options, int *exit_status_p
     struct stat info;
     (void)exit_status_p;
     if (!options->dir[0])
-        return el_fail(EL_ERR_INVALID, "trace-stats: of what? give a folder of traces: evenload trace-stats log/...");
+        return el_fail(EL_ERR_INVALID, "trace-stats: which traces? give their folder: evenload trace-stats log/...");
     if (stat(options->dir, &info) != 0) return el_fail_errno("%s", options->dir);
     json_t *lanes = json_array();
     enum el_status status = S_ISDIR(info.st_mode) ? add_folder(options->dir, lanes) : add_file(options->dir, lanes);

@@ -245,7 +245,7 @@ enum el_status el_nvml_open(const struct el_nvml_api *api, const char *const *uu
     nvml->threaded = pthread_create(&nvml->thread, NULL, watch, nvml) == 0;
     if (!nvml->threaded) {
         el_nvml_close(nvml);
-        return el_fail(EL_ERR_HOST_MEMORY, "NVML: no thread to look at the devices");
+        return el_fail(EL_ERR_HOST_MEMORY, "NVML: no thread to sample the devices");
     }
     *nvml_p = nvml;
     return EL_OK;

@@ -146,7 +146,7 @@ static void say_cold(const json_t *curve, FILE *out)
     }
     if (!most) return;
     el_text_say("In a training step? ", "  ", EL_REPORT_COLUMNS, out,
-                "There the data lie in no cache. %s of %s MiB in place then takes %s us (cold, in comm.csv), and %s us "
+                "There the data are in no cache. %s of %s MiB in place then takes %s us (cold, in comm.csv), and %s us "
                 "on memory that the call before has used.",
                 el_json_text(curve, "operation", "?"), el_text_mib(number(most, "bytes"), mib),
                 el_text_figure(number(most, "cold.time_us"), cold),

@@ -160,7 +160,7 @@ static void say_none_hides(const json_t *answer, const json_t *document, FILE *o
                 "workers it is %s %%). The stage times say that %.0f would be enough, on as many free cores: %s.",
                 cache, EL_LOADING_HIDDEN_PCT, el_text_figure(el_json_number(answer, "without_pct"), without), estimate,
                 more ? "give --workers a longer list"
-                     : "so many were measured, so cores were shared or something else was running");
+                     : "that many were measured, so cores were shared or other programs ran");
     say_slowest(answer, out);
 }
 

@@ -128,8 +128,9 @@ static void print_times(const json_t *document, FILE *out)
         fprintf(out, "%-12s%s\n", el_json_text(part, "part", "?"), el_json_text(part, "what", "?"));
     }
     fprintf(out, "%-12s%s\n", "rest",
-            json_array_size(parts) > 1 ? "what these leave of the step: other work of the host in it, and its clock"
-                                       : "all else: kernels and communication, which PyTorch's record does not part");
+            json_array_size(parts) > 1
+                ? "what these leave of the step: other work of the host in it, and its clock"
+                : "all else: kernels and communication, which PyTorch's record does not separate");
     print_negative(parts, out);
     if (el_json_text(document, "ci_reason", NULL))
         el_text_say("No interval: ", "", EL_REPORT_COLUMNS, out, "%s.", el_json_text(document, "ci_reason", ""));

@@ -163,9 +163,9 @@ static const char *foot_of(const json_t *document, const struct waterfall *fall,
     bool known = json_is_array(el_json_at(document, is_dp ? "whole.ci95" : "parts.0.ci95")), whiskers = false;
     for (int i = 0; i < fall->n; i++) whiskers |= fall->bars[i].half > 0;
     if (!known && !fall->virtual)
-        return low > 0
-                   ? "No intervals, so all parts are pale: what is chance is not known. The axis does not begin at 0."
-                   : "No intervals, so all parts are pale: what is chance is not known.";
+        return low > 0 ? "No intervals: all parts are pale, because chance cannot be excluded. The axis does not begin "
+                         "at 0."
+                       : "No intervals: all parts are pale, because chance cannot be excluded.";
     if (!whiskers) return low > 0 ? "The axis does not begin at 0." : NULL;
     return low > 0 ? "Whiskers: 95 % interval; pale: it contains 0. The axis does not begin at 0."
                    : "Whiskers: 95 % interval; pale: it contains 0.";

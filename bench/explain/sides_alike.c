@@ -63,7 +63,7 @@ enum el_status el_sides_check(const struct el_side *a, const struct el_side *b)
     append_sizes(json_object_get(a->trial, "config"), json_object_get(b->trial, "config"), text, sizeof text);
     if (!*text) return EL_OK;
     return el_fail(EL_ERR_INVALID,
-                   "explain: these two do not do the same work, so no part of a step stands against another: %s", text);
+                   "explain: these two records are not of the same work, so their steps cannot be compared: %s", text);
 }
 
 static void add(json_t *list, const char *field, const json_t *a, const json_t *b)

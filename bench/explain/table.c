@@ -99,11 +99,12 @@ static void print_words(const json_t *document, FILE *out)
         const json_t *cause = json_array_get(causes, c);
         fprintf(out, "%-10s%s\n", el_json_text(cause, "cause", "?"), el_json_text(cause, "what", "?"));
     }
-    fprintf(out, "%-10s%s\n\n", "rest", "one host thread starts the work of all devices; of ddp each has one");
+    fprintf(out, "%-10s%s\n\n", "rest",
+            "one host thread starts the work of all devices; in ddp each device has its own");
     el_text_wrap(
-        "ms: what a step loses when the cause is taken away after those above it, so that causes and rest add up "
-        "to dp - ddp. Alone: when only it is taken away, with what it needs. Where they differ, one cause hides "
-        "behind another.",
+        "ms: the time that a step loses when the cause is removed after those above it; causes and rest add up to "
+        "dp - ddp. Alone: when only it is removed, with the causes that it needs. If the two differ, one cause "
+        "hides behind another.",
         "", "", EL_REPORT_COLUMNS, out);
 }
 

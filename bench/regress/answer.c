@@ -136,7 +136,8 @@ void el_answer_unjudged(const struct el_regress_set *set, FILE *out)
     if (shown < set->n_unjudged)
         el_text_append(names, sizeof names, "%s%zu more", shown ? " and " : "", set->n_unjudged - shown);
     el_text_say("", "  ", COLUMNS, out,
-                "Not judged: %s, as no unit says which way is better (--higher NAME and --lower NAME say it).", names);
+                "Not judged: %s, because no unit says which way is better (--higher NAME and --lower NAME say it).",
+                names);
 }
 
 /* ---- the sentence ---- */

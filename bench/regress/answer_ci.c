@@ -99,7 +99,7 @@ static enum el_status put_markdown(const void *context, FILE *out)
     fputs("\n\n| cell | base | head | slowdown | 95 % | verdict |\n| --- | ---: | ---: | ---: | --- | --- |\n", out);
     for (size_t i = 0; i < set->n; i++) put_markdown_row(&set->cells[i], out);
     for (size_t i = 0; i < set->n_unjudged; i++)
-        put_markdown_in(i ? ", " : "\nNot judged, as no unit says which way is better: ", set->unjudged[i],
+        put_markdown_in(i ? ", " : "\nNot judged, because no unit says which way is better: ", set->unjudged[i],
                         i + 1 < set->n_unjudged ? "" : "\n", out);
     put_markdown_in("\nBase: ", set->base_name, "  \n", out);
     put_markdown_in("Head: ", set->head_name, "\n", out);

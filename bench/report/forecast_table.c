@@ -108,7 +108,7 @@ static void print_memory(const json_t *devices, FILE *out)
     if (most_of(devices, "activation_sets") > 0) fputs("sets: of activations that the device holds at once\n", out);
     if (most_of(devices, "at_peak_by_tag.allowance") > 0)
         SAY(out,
-            "allowance: room for what cuDNN may ask for at most. A run holds what it did ask for, as workspace, and "
+            "allowance: room for the most that cuDNN may ask for. A run holds what cuDNN asked for, as workspace, and "
             "room for the way without cuDNN.");
     json_decref(context);
 }

@@ -47,8 +47,8 @@ static enum el_status resolve_procs(unsigned command, const struct el_options *o
                          "--procs %d does not go with %d devices: give 1 (a thread per device) or %d (a process per "
                          "device)",
                          asked, n, n)
-                   : el_fail(EL_ERR_INVALID, "--procs %d: %d devices%s%s cannot be shared evenly among so many", asked,
-                             n, *options->mesh ? " with --mesh " : "", options->mesh);
+                   : el_fail(EL_ERR_INVALID, "--procs %d: %d devices%s%s cannot be divided evenly among that many",
+                             asked, n, *options->mesh ? " with --mesh " : "", options->mesh);
     trial->procs = layout.n_processes;
     if (el_mode_takes(mode, "reduce") && !trial->train.n_ranks) trial->train.n_ranks = layout.n_workers;
     if (trial->procs > 1 && trial->launcher == EL_LAUNCHER_OWN && !strcmp(trial->comm, "mpi"))

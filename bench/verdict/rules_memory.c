@@ -76,7 +76,7 @@ void el_verdict_time_sliced(struct el_verdict_case *c)
             !(el_json_number(member, "comm.overlapped_ms") > 0))
             continue;
         el_verdict_say(c, "overlap is time-sliced: communication has no core of its own, so what is hidden takes "
-                          "compute's time; look at contention");
+                          "compute's time; see contention");
         return;
     }
 }

@@ -169,7 +169,7 @@ void el_verdict_diverged(struct el_verdict_case *c)
         for (size_t k = 0; computes(repeat) && k < json_array_size(loss); k++) {
             if (json_is_number(json_array_get(loss, k))) continue;
             el_verdict_say(c,
-                           "the loss is not a finite number from step %zu on: lower --lr, or look at the values that "
+                           "the loss is not a finite number from step %zu on: lower --lr, or check the values that "
                            "--load gave",
                            k + 1);
             return;

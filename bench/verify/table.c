@@ -159,9 +159,9 @@ void el_verify_print(const json_t *cells, FILE *out)
     if (failed) fputc('\n', out);
     el_text_say(
         "", "", EL_REPORT_COLUMNS, out,
-        "The largest difference from what each mode must give: of all losses in f64, by optimizer; of the first "
-        "step's loss and gradients in f32. 'processes': each rank or stage in a process of its own too, with the same "
-        "bits as threads of one give, or ('compared') within the same limits.");
+        "The largest differences from the right numbers: all losses in f64, by optimizer; the first step's loss and "
+        "gradients in f32. 'processes': each rank or stage also ran in a process of its own, with the same bits as "
+        "threads of one process, or ('compared') within the same limits.");
     fputc('\n', out);
     print_backend(cells, "cpu", out);
     print_backend(cells, "cuda", out);

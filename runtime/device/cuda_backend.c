@@ -48,7 +48,7 @@ static enum el_status check_index(const struct el_cuda_module *module, const str
     EL_TRY(el_cuda_find(module, &n));
     if (spec->index >= 0 && spec->index < n) return EL_OK;
     return el_fail(EL_ERR_ABSENT,
-                   "cuda:%d: this process sees %d GPU%s (cuda:0 to cuda:%d): look at CUDA_VISIBLE_DEVICES; where every "
+                   "cuda:%d: this process sees %d GPU%s (cuda:0 to cuda:%d): check CUDA_VISIBLE_DEVICES; if every "
                    "rank sees one card of its own, leave --devices out, or name cuda:0 for each",
                    spec->index, n, n == 1 ? "" : "s", n - 1);
 }

@@ -18,10 +18,10 @@ bool el_oom_explain(int64_t before, int64_t after, char *text, size_t bytes)
 {
     text[0] = '\0';
     if (before < 0 || after < 0)
-        snprintf(text, bytes, ", by another process or by the kernel for lack of memory: dmesg would say so");
+        snprintf(text, bytes, ", by another process, or by the kernel because memory ran out (see dmesg)");
     else if (after > before)
         snprintf(text, bytes,
-                 ", for lack of memory: the kernel's out-of-memory killer ended %" PRId64 " process%s of this host "
+                 ", because memory ran out: the kernel's out-of-memory killer ended %" PRId64 " process%s of this host "
                  "meanwhile; take a smaller batch or fewer devices, or allow more memory",
                  after - before, after - before == 1 ? "" : "es");
     return before >= 0 && after > before;

@@ -123,8 +123,8 @@ static enum el_status check_ranks(const struct el_train_config *config)
 {
     if (!el_mode_takes(config->mode, "mesh") || config->n_ranks == 0) return EL_OK;
     if (config->n_ranks >= 1 && config->n_devices % config->n_ranks == 0) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "--mesh dp=%d: %d device%s cannot be shared evenly among so many", config->n_ranks,
-                   config->n_devices, config->n_devices == 1 ? "" : "s");
+    return el_fail(EL_ERR_INVALID, "--mesh dp=%d: %d device%s cannot be divided evenly among that many",
+                   config->n_ranks, config->n_devices, config->n_devices == 1 ? "" : "s");
 }
 
 /* What dp leaves without work the others wait for. */

@@ -127,9 +127,9 @@ torchrun_n() {
     local -a place=(env MASTER_ADDR=127.0.0.1 MASTER_PORT="$port")
     "${place[@]}" RANK=1 WORLD_SIZE=3 timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp >other.txt 2>&1 3>&- &
     run --separate-stderr "${place[@]}" RANK=0 WORLD_SIZE=2 timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp --timeout 1
-    [[ $status -eq 1 && ${#stderr_lines[@]} -eq 1 && $stderr == *"for rank 1 of 2;"*"rank 1 (127.0.0.1) was told of 3 ranks, and rank 0 of 2" ]] || show
+    [[ $status -eq 1 && ${#stderr_lines[@]} -eq 1 && $stderr == *"for rank 1 of 2;"*"rank 1 (127.0.0.1) expects 3 ranks, and rank 0 expects 2" ]] || show
     wait
-    grep -q "evenload: .*refuses rank 1: .*was told of 3 ranks" other.txt
+    grep -q "evenload: .*refuses rank 1: .*expects 3 ranks" other.txt
 }
 
 @test "more ranks than there can be: refused before anything is allocated for them" {

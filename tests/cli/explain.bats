@@ -58,7 +58,7 @@ END
     grep -qP '^1\t.*\tdp\tstep\t[0-9.]+\tdp$' e/plots/explain.dat && grep -qP '\tddp\tstep\t\?\tddp$' e/plots/explain.dat || { cat e/plots/explain.dat && false; }
     [[ $(json e/explain.json '[c["ms"] < 0 for c in d["causes"]]') == "$(awk -F'\t' '$9 ~ /_pale/ && $8 !~ /rest/ {print $7}' e/plots/explain.dat |
         python3 -c 'import sys; print([l.startswith("-") for l in sys.stdin])')" ]] || { cat e/plots/explain.dat && false; }
-    [[ $(grep -c "No intervals, so all parts are pale" e/plots/explain.dat) == 1 && $(grep -cE "^[0-9].*(good|bad)_pale" e/plots/explain.dat) == 7 ]] || { cat e/plots/explain.dat && false; }
+    [[ $(grep -c "No intervals: all parts are pale" e/plots/explain.dat) == 1 && $(grep -cE "^[0-9].*(good|bad)_pale" e/plots/explain.dat) == 7 ]] || { cat e/plots/explain.dat && false; }
 }
 
 @test "in virtual time no interval is asked for, and the next command is of the same job" {

@@ -99,10 +99,10 @@ END
 
 @test "what cannot be set side by side is one line" {
     make_records
-    refuses "these two do not do the same work, so no part of a step stands against another: model mlp and textcnn, global batch 64 and 32" \
+    refuses "these two records are not of the same work, so their steps cannot be compared: model mlp and textcnn, global batch 64 and 32" \
         "$EVENLOAD" explain a other
     refuses "failed: dp:64 did not finish: no room" "$EVENLOAD" explain a failed
-    refuses "a alone has no other to be held against" "$EVENLOAD" explain a
+    refuses "a needs a second record to compare with" "$EVENLOAD" explain a
     refuses "nowhere: there is no such folder, and no such record; 'evenload run --out DIR' makes one" "$EVENLOAD" explain a nowhere
     refuses "nowhere: there is no such folder" "$EVENLOAD" explain nowhere
     refuses "unexpected argument 'c'" "$EVENLOAD" explain a b c
@@ -142,7 +142,7 @@ assert abs(d["whole"]["ms"] - (21 - 8.85)) < 1e-9 and abs(d["rest"]["ms"] - (d["
 assert d["b"]["framework"] == "PyTorch 2.15.0"
 END
     run --separate-stderr "$EVENLOAD" explain a b --out t
-    [[ $output == *"5 launches, PyTorch 2.15.0"*"host"*"kernels and communication, which PyTorch's record does not part"* ]] || show
+    [[ $output == *"5 launches, PyTorch 2.15.0"*"host"*"kernels and communication, which PyTorch's record does not separate"* ]] || show
 }
 
 @test "two real records: dp and ddp, each run by itself" {

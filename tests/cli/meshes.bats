@@ -65,10 +65,10 @@ END
 }
 
 @test "what devices cannot be shared among, and a device without samples, is refused by name" {
-    refuses "--procs 3: 4 devices cannot be shared evenly among so many" "$EVENLOAD" run --mode spmg --devices 4 --procs 3 "${MODEL[@]}"
+    refuses "--procs 3: 4 devices cannot be divided evenly among that many" "$EVENLOAD" run --mode spmg --devices 4 --procs 3 "${MODEL[@]}"
     refuses "got no gradient of 'side.weight' and 1 more; leave them out of the model" "$EVENLOAD" run --mode mp --model branch --devices sim:2 \
         --mesh dp=2 --dry-run
-    refuses "--mesh dp=3: 4 devices cannot be shared evenly among so many" "$EVENLOAD" run --mode spmg --devices 4 --mesh dp=3 "${MODEL[@]}"
+    refuses "--mesh dp=3: 4 devices cannot be divided evenly among that many" "$EVENLOAD" run --mode spmg --devices 4 --mesh dp=3 "${MODEL[@]}"
     refuses "--mesh dp=2,pp=3: dp times pp must be the number of devices (4)" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2,pp=3 "${MODEL[@]}"
     refuses "--mesh dp=2,pp=2: must be like dp=2" "$EVENLOAD" run --mode spmg --devices 4 --mesh dp=2,pp=2 "${MODEL[@]}"
     refuses "--micro 3: a batch of 8 cannot be divided into that many equal parts in each of 2 copies of the model" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2 --micro 3 "${MODEL[@]}"

@@ -140,21 +140,21 @@ unreadable() {
 @test "regress: what no unit judges is named, and the rest is judged" {
     local prints='echo loss 0.5; echo epoch 3; echo step 5 ms' more
     run --separate-stderr "$EVENLOAD" regress --ab "$prints" "$prints" --blocks 9 --quiet --out r --markdown r.md
-    [[ $status -eq 0 && $output == *"Not judged: loss, epoch, as no unit says which way is better (--higher NAME and --lower NAME say"* ]] || show
+    [[ $status -eq 0 && $output == *"Not judged: loss, epoch, because no unit says which way is better (--higher NAME and --lower NAME say"* ]] || show
     [[ $(json r/regress.json 'd["not_judged"], [c["name"] for c in d["cells"]]') == "(['loss', 'epoch'], ['step'])" ]] || show
-    grep -q "^Not judged, as no unit says which way is better: loss, epoch$" r.md || { cat r.md && show; }
+    grep -q "^Not judged, because no unit says which way is better: loss, epoch$" r.md || { cat r.md && show; }
     run --separate-stderr "$EVENLOAD" regress --ab "$prints" 'echo loss 0.6; echo epoch 3; echo step 5 ms' --lower loss --blocks 9 --quiet
     [[ $status -eq 1 && $output == *"loss "*REGRESSION*"Not judged: epoch, "* ]] || show
     refuses "nothing can be judged: of 'loss' no unit says which way is better: give --higher or --lower loss" \
         "$EVENLOAD" regress --ab 'echo loss 1' 'echo loss 1' --quiet
     run --separate-stderr "$EVENLOAD" baseline add --from "$prints" --launches 1 --store s --quiet
-    [[ $status -eq 0 && $stderr == "Not judged: loss, epoch, as no unit "* ]] || show
+    [[ $status -eq 0 && $stderr == "Not judged: loss, epoch, because no unit "* ]] || show
     run --separate-stderr "$EVENLOAD" regress --baseline t --from "$prints" --launches 1 --add --quiet --out f
-    [[ $status -eq 0 && $output == *"Not judged: loss, epoch, as no unit "* && $(json f/regress.json 'd["not_judged"]') == "['loss', 'epoch']" ]] || show
+    [[ $status -eq 0 && $output == *"Not judged: loss, epoch, because no unit "* && $(json f/regress.json 'd["not_judged"]') == "['loss', 'epoch']" ]] || show
 }
 
 @test "regress: bad use" {
-    refuses "what is to be compared?" "$EVENLOAD" regress
+    refuses "nothing to compare: give --ab" "$EVENLOAD" regress
     refuses "--ab takes two commands" "$EVENLOAD" regress --ab 'echo t 1'
     refuses "give one" "$EVENLOAD" regress --ab 'echo t 1' 'echo t 1' --baseline a
     refuses "needs --baseline DIR" "$EVENLOAD" regress --current a

@@ -144,7 +144,7 @@ for s, r in zip(stats["devices"], record):
     refuses "no .json" "$EVENLOAD" trace-stats n
     refuses "o is a run's folder, with its record" "$EVENLOAD" trace-stats o
     refuses "--sort: there is no table by op" "$EVENLOAD" run --sort name
-    refuses "of what?" "$EVENLOAD" trace-stats
+    refuses "which traces?" "$EVENLOAD" trace-stats
     refuses "No such file" "$EVENLOAD" trace-stats nowhere
 }
 

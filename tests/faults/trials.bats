@@ -126,7 +126,7 @@ killed_rank() { # killed_rank OPTION...
     kill_worker r 1
     wait "$parent" || code=$?
     [[ $code -eq 1 && $(json r/results.json 'd["trials"][0]["status"]') == oom ]]
-    [[ $(json r/results.json 'd["trials"][0]["reason"]') == "rank 1 was killed by signal 9 (Killed), for lack of memory: the kernel's"* ]]
+    [[ $(json r/results.json 'd["trials"][0]["reason"]') == "rank 1 was killed by signal 9 (Killed), because memory ran out: the kernel's"* ]]
 }
 
 @test "a killed rank is a row with its signal within 5 seconds" {

@@ -235,8 +235,8 @@ static void test_who_contradicts_is_turned_away(void **state)
     play(ranks + 2, 1);
     join(ranks, 2);
     expect_all_well(ranks, 3);
-    expect_failure(&strangers[0], EL_ERR_PEER, "rank 1 (127.0.0.1) was told of 4 ranks, and rank 0 of 3");
-    expect_failure(&strangers[1], EL_ERR_PEER, "rank 3 (127.0.0.1) was told of 4 ranks");
+    expect_failure(&strangers[0], EL_ERR_PEER, "rank 1 (127.0.0.1) expects 4 ranks, and rank 0 expects 3");
+    expect_failure(&strangers[1], EL_ERR_PEER, "rank 3 (127.0.0.1) expects 4 ranks");
     expect_failure(&strangers[2], EL_ERR_PEER, "rank 1 came twice");
 }
 
@@ -250,8 +250,8 @@ static void test_a_rank_that_was_told_wrong(void **state)
     ranks[0].place.patience_s = 0.7;
     play(ranks, 2);
     expect_failure(&ranks[0], EL_ERR_TIMEOUT, "rank 1 of 2; 1 other connection was turned away");
-    expect_failure(&ranks[0], EL_ERR_TIMEOUT, "rank 1 (127.0.0.1) was told of 4 ranks");
-    expect_failure(&ranks[1], EL_ERR_PEER, "was told of 4 ranks");
+    expect_failure(&ranks[0], EL_ERR_TIMEOUT, "rank 1 (127.0.0.1) expects 4 ranks");
+    expect_failure(&ranks[1], EL_ERR_PEER, "expects 4 ranks");
 }
 
 static void test_who_does_not_know_the_secret_is_turned_away(void **state)

@@ -151,9 +151,9 @@ static void test_a_kill_for_lack_of_memory(void **state)
         int64_t before, after;
         const char *words;
     } known[] = {{3, 3, ""},
-                 {3, 4, ", for lack of memory: the kernel's out-of-memory killer ended 1 process of this host"},
-                 {0, 2, ", for lack of memory: the kernel's out-of-memory killer ended 2 processes of this host"},
-                 {-1, -1, ", by another process or by the kernel for lack of memory: dmesg would say so"}};
+                 {3, 4, ", because memory ran out: the kernel's out-of-memory killer ended 1 process of this host"},
+                 {0, 2, ", because memory ran out: the kernel's out-of-memory killer ended 2 processes of this host"},
+                 {-1, -1, ", by another process, or by the kernel because memory ran out (see dmesg)"}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         char text[192];
         assert_int_equal(el_oom_explain(known[i].before, known[i].after, text, sizeof text), i == 1 || i == 2);

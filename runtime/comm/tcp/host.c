@@ -127,7 +127,7 @@ static bool fits(const struct meeting *m, const struct guest *guest, char *why, 
     const struct el_tcp_hello *hello = &guest->hello;
     uint32_t size = (uint32_t)m->rendezvous->size;
     if (hello->size != size)
-        snprintf(why, bytes, "rank %u (%s) was told of %u ranks, and rank 0 of %u", hello->rank, guest->from,
+        snprintf(why, bytes, "rank %u (%s) expects %u ranks, and rank 0 expects %u", hello->rank, guest->from,
                  hello->size, size);
     else if (hello->rank == 0 || hello->rank >= size || hello->channel >= EL_TCP_CHANNELS)
         snprintf(why, bytes, "a process at %s says it is rank %u too, of %u", guest->from, hello->rank, size);
