@@ -146,7 +146,7 @@ static const struct el_command_row commands[] = {
      "[--json] [--out DIR]",
      "Inject a delay, a slow op, a leak, a straggler and a late copy of dp's model on this machine, and report what "
      "was found of each.",
-     "  evenload selfcheck                    ten to twenty seconds\n", el_cmd_selfcheck},
+     "  evenload selfcheck                    15 to 30 seconds\n", el_cmd_selfcheck},
     {.name = NULL},
 };
 

@@ -160,6 +160,9 @@ void el_wire_show_steps(const struct el_wire_plan *plan, FILE *out)
 {
     char mib[EL_FIGURE_BYTES];
     for (int c = 0; c < plan->n_curves && plan->n <= DRAWN_RANKS_MAX; c++) draw_all(&plan->curves[c], plan, out);
+    if (plan->n > DRAWN_RANKS_MAX)
+        fprintf(out, "Steps are drawn for up to %d ranks, here are %d: --devices sim:%d shows them.\n\n",
+                DRAWN_RANKS_MAX, plan->n, DRAWN_RANKS_MAX);
     fprintf(out, "Bytes of %s MiB of data on %d ranks, in MiB:\n",
             el_text_mib((double)plan->sizes[plan->n_sizes - 1], mib), plan->n);
     fprintf(out, "  %-16s%-10s%6s%16s%18s%18s%14s\n", "operation", "algorithm", "steps", "largest message",

@@ -114,6 +114,10 @@ END
     [[ ${lines[14]} == *"rank 0"*all*all*all && ${lines[16]} == *"rank 2"*all*all*all ]] || show
     run --separate-stderr "$EVENLOAD" comm --show-steps --comm-algorithm ring,ps --devices sim:4 -e 64M
     [[ $output =~ ring\ +6\ +16\.0\ +96\.0 && $output =~ ps\ +6\ +64\.0\ +192\.0 ]] || show
+    run --separate-stderr "$EVENLOAD" comm --show-steps ring --devices sim:9
+    [[ $status -eq 0 && ${lines[0]} == "Steps are drawn for up to 8 ranks, here are 9: --devices sim:8 shows them." && $output == *"all_reduce      ring          16"* ]] || show
+    run --separate-stderr "$EVENLOAD" comm --show-steps ring --devices sim:8
+    [[ $status -eq 0 && $output == *"step 14: "* && $output != *"drawn for up to"* ]] || show
     run --separate-stderr "$EVENLOAD" comm sendrecv --show-steps
     [[ $status -eq 0 && ${lines[1]} == *"sends 1 to rank 1" && ${lines[2]} == *"rank 1 has received 1" && ${lines[4]} == *"rank 0 has received 2" ]] || show
     [[ ! -e results ]]
