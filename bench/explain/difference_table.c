@@ -50,13 +50,12 @@ static const struct el_column time_columns[] = {EL_TEXT("part", -12, "part"),
                                                 EL_FIGURE("B - A ms", 11, "ms"),
                                                 EL_INTERVAL("95 % interval", 18, "ci95"),
                                                 EL_NO_MORE};
-static const struct el_column memory_columns[] = {
-    EL_SHOWN("device", -14, show_device),
-    EL_MIB("A MiB", 9, "a_bytes"),
-    EL_MIB("B MiB", 9, "b_bytes"),
-    EL_MIB("B - A", 9, "change_bytes"),
-    {.head = "by tag", .gap = 2, .width = -TAGS_WIDTH, .show = show_tags},
-    EL_NO_MORE};
+static const struct el_column memory_columns[] = {EL_SHOWN("device", -14, show_device),
+                                                  EL_MIB("A MiB", 9, "a_bytes"),
+                                                  EL_MIB("B MiB", 9, "b_bytes"),
+                                                  EL_MIB("B - A", 9, "change_bytes"),
+                                                  {.head = "by tag", .gap = 2, .width = -TAGS_WIDTH, .show = show_tags},
+                                                  EL_NO_MORE};
 
 static void print_side(const json_t *document, const char *name, FILE *out)
 {

@@ -140,7 +140,7 @@ unreadable() {
 @test "regress: what no unit judges is named, and the rest is judged" {
     local prints='echo loss 0.5; echo epoch 3; echo step 5 ms' more
     run --separate-stderr "$EVENLOAD" regress --ab "$prints" "$prints" --blocks 9 --quiet --out r --markdown r.md
-    [[ $status -eq 0 && $output == *"Not judged: loss, epoch, because no unit says which way is better (--higher NAME and --lower NAME say"* ]] || show
+    [[ $status -eq 0 && $output == *"Not judged: loss, epoch, because no unit says which way is better (--higher NAME and --lower NAME"* ]] || show
     [[ $(json r/regress.json 'd["not_judged"], [c["name"] for c in d["cells"]]') == "(['loss', 'epoch'], ['step'])" ]] || show
     grep -q "^Not judged, because no unit says which way is better: loss, epoch$" r.md || { cat r.md && show; }
     run --separate-stderr "$EVENLOAD" regress --ab "$prints" 'echo loss 0.6; echo epoch 3; echo step 5 ms' --lower loss --blocks 9 --quiet
