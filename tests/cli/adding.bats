@@ -76,3 +76,17 @@ one_file_one_row() {
     refuses "--narrow" "$patched" run --model bottleneck --narrow 0
     refuses "--narrow" "$patched" run --model mlp --narrow 4
 }
+
+# Applied one after the other to sources alone: what a header of theirs changes would have everything compiled anew.
+@test "an algorithm of a collective is played, and an option of a mode compiles, as the page has them" {
+    local name file flags=(-std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -I. -I"$ROOT")
+    [[ -z ${EVENLOAD_SANITIZER:-} ]] || skip "the plain build does it"
+    [[ -e $EVENLOAD_BUILD/tests/unit/test_rounds ]] || skip "the tests are not built: no cmocka"
+    mkdir tests && cp -a "$ROOT/bench" "$ROOT/runtime" . && cp -a "$ROOT/tests/unit" tests
+    for name in 3 4; do patch -p1 -F0 --no-backup-if-mismatch <"$BATS_FILE_TMPDIR/$name.patch"; done
+    for file in runtime/comm/{rounds,verbs}.c; do cc "${flags[@]}" -c "$file"; done
+    cc "${flags[@]}" tests/unit/test_rounds.c rounds.o verbs.o "$EVENLOAD_BUILD/libevenload.a" -o test_rounds -lcmocka -ljansson -lm -lpthread -ldl
+    run ./test_rounds
+    [[ $status -eq 0 ]] || show
+    for file in runtime/parallel/{manual,check}.c bench/record/record.c bench/options/rows.c; do cc "${flags[@]}" -fsyntax-only "$file"; done
+}
