@@ -132,8 +132,8 @@ void el_verdict_costs_ranks(struct el_verdict_case *c)
     const json_t *share;
     if (!(share_pct(c, "other_ranks", &share) > 0)) return;
     el_verdict_say(c,
-                   "'%.48s' of %.0f ranks was measured with %.0f: its time is the algorithm's closed form with the "
-                   "latency and bandwidth that were fitted there; contention of more ranks is not in it",
+                   "'%.48s' of %.0f ranks was measured with %.0f: its time follows the algorithm's closed form "
+                   "with the latency and bandwidth fitted there; contention of more ranks is not in it",
                    el_json_text(share, "op", "?"), el_json_number(share, "ranks"),
                    el_json_number(share, "measured_ranks"));
 }

@@ -312,16 +312,18 @@ size_t el_comm_scratch(const struct el_comm_shape *s)
 
 struct el_op_messages el_comm_messages(const struct el_comm_shape *s)
 {
-    bool is_link = el_comm_verb_row(s->verb)->is_link;
-    size_t largest = is_link ? s->count : 0;
+    const struct el_comm_verb_row *row = el_comm_verb_row(s->verb);
+    bool is_link = row->is_link;
+    size_t largest = is_link ? s->count : 0, parts = row->all_data || row->all_result ? (size_t)s->size : 1;
     int n = el_comm_rounds(s);
     for (int i = 0; i < n; i++) {
         struct el_comm_round round = el_comm_round(s, i);
         if (round.send.peer >= 0 && round.send.count > largest) largest = round.send.count;
         if (round.receive.peer >= 0 && round.receive.count > largest) largest = round.receive.count;
     }
-    return (struct el_op_messages){.verb = el_comm_verb_row(s->verb)->name,
+    return (struct el_op_messages){.verb = row->name,
                                    .algorithm = el_comm_algorithm_name(s->algorithm),
+                                   .total_bytes = s->count * parts * s->element_bytes,
                                    .rank = s->rank,
                                    .size = s->size,
                                    .rounds = is_link && s->count > 0 ? 1 : n,

@@ -64,6 +64,21 @@ static struct el_cost_basis basis_of(const struct el_cost_row *row, double bytes
     return basis;
 }
 
+/* The largest message of the same data on as many ranks as were measured: where each rank has a chunk, it is of their
+ * number. */
+static double measured_message(const struct el_cost_row *row, const struct el_op_messages *messages)
+{
+    double bytes = (double)messages->largest_bytes, chunks = bytes * messages->size / (double)messages->total_bytes;
+    return chunks > 0.5 && chunks < 2 ? bytes * messages->size / row->ranks : bytes;
+}
+
+/* As the fitted line says, from what was measured of the same data. */
+static double by_form_ns(const struct el_cost_row *row, const struct el_op_messages *messages)
+{
+    double at = measured_message(row, messages);
+    return on_curve_ns(row, at) * fitted_ns(row, (double)messages->largest_bytes) / fitted_ns(row, at);
+}
+
 double el_costs_ns(const struct el_costs *costs, const struct el_op_messages *messages, struct el_cost_basis *basis_p)
 {
     const struct el_cost_row *row = row_of(costs, messages);
@@ -74,9 +89,10 @@ double el_costs_ns(const struct el_costs *costs, const struct el_op_messages *me
     if (strcmp(row->verb, link ? "send" : messages->verb) || (!link && strcmp(row->algorithm, messages->algorithm)))
         basis.how |= EL_COST_BORROWED;
     if (link ? messages->size > row->ranks && other_ranks : other_ranks) basis.how |= EL_COST_OTHER_RANKS;
+    if (by_form) basis.how |= basis_of(row, measured_message(row, messages)).how;
     if (messages->rounds == 0) basis.how = 0;
     if (basis_p) *basis_p = basis;
-    return messages->rounds * (by_form ? fitted_ns(row, bytes) : on_curve_ns(row, bytes));
+    return messages->rounds * (by_form ? by_form_ns(row, messages) : on_curve_ns(row, bytes));
 }
 
 void el_cost_use_add(struct el_cost_use *use, const struct el_op_info *op, double ns, const struct el_cost_basis *basis)

@@ -207,7 +207,7 @@ static const struct {
     {"costs_sizes", "25 % of the predicted time is of sizes outside those of --costs", .path = "0.prediction",
      .value = "{\"all_ms\": 8.0, \"outside\": {\"ms\": 2.0, \"op\": \"copy\", \"bytes\": 512, \"low_bytes\": 1024, "
               "\"high_bytes\": 2048}}"},
-    {"costs_ranks", "'all_reduce' of 64 ranks was measured with 2: its time is the algorithm's closed form",
+    {"costs_ranks", "'all_reduce' of 64 ranks was measured with 2: its time follows the algorithm's closed form",
      .path = "0.prediction",
      .value = "{\"all_ms\": 8.0, \"other_ranks\": {\"ms\": 0.01, \"op\": \"all_reduce\", \"ranks\": 64, "
               "\"measured_ranks\": 2}}"},
