@@ -153,6 +153,28 @@ unreadable() {
     [[ $status -eq 0 && $output == *"Not judged: loss, epoch, because no unit "* && $(json f/regress.json 'd["not_judged"]') == "['loss', 'epoch']" ]] || show
 }
 
+# With two programs that print a line in place of the workflow's, and every other option as it stands there.
+@test "the workflows upload what their command writes" {
+    local workflow options path paths
+    for workflow in github gitlab; do
+        rm -rf "$workflow" && mkdir "$workflow" && cd "$workflow"
+        options=$(sed '/^#/d' "$BATS_TEST_DIRNAME/../../scripts/examples/regress-$workflow.yml" | tr '\\\n' '  ' |
+            grep -oE -- '--(out|junit|markdown) +"?[$]?[A-Za-z][^ "]*"?' | tr '\n' ' ')
+        [[ $options == *--out*--junit*--markdown* ]] || { echo "$options" && false; }
+        GITHUB_STEP_SUMMARY=summary.md bash -c "'$EVENLOAD' regress --ab 'echo t 1 ms' 'echo t 1 ms' --blocks 9 --quiet $options" >/dev/null
+        paths=$(python3 - "$BATS_TEST_DIRNAME/../../scripts/examples/regress-$workflow.yml" <<'.'
+import re, sys
+text = "\n".join(line for line in open(sys.argv[1]).read().split("\n") if not line.startswith("#"))
+upload = text[re.search(r"upload-artifact|artifacts:", text).start():]
+print(" ".join(re.findall(r"^ +(?:- |junit: )?([\w/]+\.(?:json|xml|csv|md|txt))$", upload, re.M)))
+.
+)
+        [[ $paths == *regress/regress.json*regress.xml* ]] || { echo "$paths" && false; }
+        for path in $paths; do [[ -s $path ]] || { echo "$workflow: $path is not written" && false; }; done
+        cd ..
+    done
+}
+
 @test "regress: bad use" {
     refuses "nothing to compare: give --ab" "$EVENLOAD" regress
     refuses "--ab takes two commands" "$EVENLOAD" regress --ab 'echo t 1'

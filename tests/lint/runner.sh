@@ -26,7 +26,7 @@ a hang|1 1 0|longer than 3 s|echo 1..2; echo ok 1 - a; sleep 30'
 
 number=0 failed=0
 mapfile -t cases <<<"${CASES#$'\n'}"
-echo "1..$((${#cases[@]} + 1))"
+echo "1..$((${#cases[@]} + 2))"
 for row in "${cases[@]}"; do
     IFS='|' read -r words counts why program <<<"$row"
     number=$((number + 1))
@@ -45,6 +45,19 @@ if [[ $(tap_reasons skip "$LOG") == $'no gpu\nno mpirun' && $(tap_reasons long "
     echo "ok $((number + 1)) - reasons are read"
 else
     echo "not ok $((number + 1)) - reasons are read: $(tap_reasons skip "$LOG") $(tap_reasons long "$LOG")"
+    failed=1
+fi
+
+# Without cmocka its tests are skipped, so make is not asked for them: the build would fail. Fuzz targets do without it.
+say() { printf '%s\n' "$*"; }
+eval "$(sed -n '/^runs_without_cmocka() {/,/^}/p; /^targets_of() {/,/^}/p' scripts/test)"
+declare -A BUILDS=([plain]=build)
+PROGRAMS=$'build/tests/unit/test_io\nbuild/tests/fuzz/fuzz_text' HAVE_CMOCKA='' SANITIZED_PROGRAMS='^$'
+without=$(targets_of plain unit/test_io fuzz/fuzz_text lint/format.sh) HAVE_CMOCKA=yes
+if [[ $without == "all build/tests/fuzz/fuzz_text" && $(targets_of plain unit/test_io) == "all build/tests/unit/test_io" ]]; then
+    echo "ok $((number + 2)) - without cmocka its tests are not built"
+else
+    echo "not ok $((number + 2)) - without cmocka make is asked for: $without"
     failed=1
 fi
 exit "$failed"
