@@ -6,6 +6,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/record/system_load.h"
+#include "bench/stats/stats.h"
 
 enum { SPANS_KEPT = 24 };
 
@@ -194,7 +195,7 @@ static json_t *comm_part(const struct el_device_summary *s, bool time_sliced)
     put_ms(comm, "exposed_ms", s->comm_exposed_s);
     put_ms(comm, "wait_ms", s->wait_s);
     put_ms(comm, "wait_exposed_ms", s->wait_exposed_s);
-    put_ms(comm, "transfer_ms", s->comm_total_s - s->wait_s);
+    put_ms(comm, "transfer_ms", el_stats_minus(s->comm_total_s, s->wait_s));
     put_ms(comm, "cpu_ms", s->comm_cpu_s);
     el_json_put(comm, "time_sliced", json_boolean(time_sliced));
     el_json_put(comm, "by_group", groups_part(s));
