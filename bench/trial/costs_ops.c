@@ -125,7 +125,8 @@ static json_t *launches_of(const char *dir, const json_t *trial)
         if (number < 0 || !el_json_is(row, "status", "ok")) continue;
         snprintf(path, sizeof path, "%s/repeats/%.40s-%lld.json", dir, el_json_text(trial, "id", "?"),
                  (long long)number);
-        json_t *launch = json_load_file(path, 0, NULL);
+        json_t *launch;
+        if (el_read_json(path, &launch) != EL_OK) continue;
         if (json_array_size(el_json_at(launch, "members.0.ops")) > 0) json_array_append(launches, launch);
         json_decref(launch);
     }

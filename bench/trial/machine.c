@@ -10,6 +10,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/shared.h"
 #include "bench/base/text.h"
+#include "runtime/base/files.h"
 
 /* `unit`: what 1 in the file is in the field. The network's keys are all there or none. */
 static const struct row {
@@ -32,7 +33,7 @@ static const struct row {
     {"network_gb_per_s", offsetof(struct el_machine, network_bytes_per_s), 1e9, false, true},
     {"network_latency_us", offsetof(struct el_machine, network_latency_ns), 1e3, true, true},
 };
-enum { N_ROWS = sizeof rows / sizeof rows[0] };
+enum { N_ROWS = sizeof rows / sizeof rows[0], MACHINE_BYTES_MAX = 1 << 20 };
 static const char HOSTS[] = "devices_per_host";
 
 static double *field(struct el_machine *machine, const struct row *row)
@@ -142,7 +143,10 @@ enum el_status el_machine_read(const char *name, struct el_machine *machine_p)
                        "--machine %s: no such file, and no machine of that name: 'evenload machine' "
                        "writes one, profiles/hardware has h100-sxm, a100-sxm, v100-sxm2 and v100-pcie",
                        name);
-    json_t *object = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    FILE *file;
+    EL_TRY(el_file_stream("--machine ", path, MACHINE_BYTES_MAX, &file));
+    json_t *object = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    fclose(file);
     if (!object) return el_fail(EL_ERR_INVALID, "--machine %s: line %d: %s", name, error.line, error.text);
     enum el_status status = take(name, object, &machine);
     json_decref(object);

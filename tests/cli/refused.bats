@@ -64,6 +64,7 @@ leaves_nothing() {
     for file in p.json p.json.gz z.json; do is $file trace-stats $file; done
     for file in p.csv z.csv; do is $file run --mode pipeline --devices sim:2 --schedule $file; done
     for file in p z; do
+        refuses "--machine $file: is not a regular file" timeout 20 "$EVENLOAD" run --devices sim:2 --mode ddp --machine $file
         is $file run --data $file
         is $file run --model mlp --load $file
         is $file run --model textcnn --vectors $file

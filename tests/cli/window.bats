@@ -126,11 +126,11 @@ delay_is_skew() {
     thrice delay_is_skew 2
 }
 
-# Backward after the first bucket is 20 ms of pause, the wire takes 10.4 ms in all and 10.1 for that bucket.
+# Backward after the first bucket is 40 ms of pause, the wire takes 21 ms in all and 20 for that bucket.
 exposed_share() { # exposed_share on|off: what communication costs the step, of the wire's time
     measure wire --mode ddp --devices null:2 --procs 1 --model mlp --features 64 --hidden 256,2048 --batch 8 --data dummy --quiet \
-        --json --warmup 3 --min-time 0.4 --overlap "$1" --inject 'wire=5,pause=linear_backward_weights hidden1:20' &&
-        json wire.json 'd["breakdown"]["exposed_step_ms"] / (sum(c["bytes"] for c in d["collectives"]) / 2**20 * 5)'
+        --json --warmup 3 --min-time 0.4 --overlap "$1" --inject 'wire=10,pause=linear_backward_weights hidden1:40' &&
+        json wire.json 'd["breakdown"]["exposed_step_ms"] / (sum(c["bytes"] for c in d["collectives"]) / 2**20 * 10)'
 }
 
 overlap_pays() {
