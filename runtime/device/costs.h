@@ -13,8 +13,8 @@
  *
  * A collective of another number of ranks than was measured has the algorithm's closed form: its rounds, each with the
  * time of the largest message that the same data had on the measured ranks, less or more as the fitted line says. So a
- * ring's all-reduce of S bytes is in proportion to 2 (n - 1) (latency + S / (n bandwidth)), and for the measured n it is
- * what was measured. Points of a curve would not do: a smaller message may go at another rate because it fits into a
+ * ring's all-reduce of S bytes is in proportion to 2 (n - 1) (latency + S / (n bandwidth)), and for the measured n it
+ * is what was measured. Points of a curve would not do: a smaller message may go at another rate because it fits into a
  * cache, and a ring of more ranks would come out faster.
  *
  * A kernel's, copy's or host call's time is that of ops of its name and phase, which with the same model are the same
