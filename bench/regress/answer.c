@@ -154,6 +154,14 @@ static double detects(const struct el_regress_set *set)
     return most;
 }
 
+/* Times without noise: only simulated devices have them. */
+static bool has_simulated_times(const struct el_regress_set *set)
+{
+    for (size_t i = 0; i < set->n; i++)
+        if (set->cells[i].kind == EL_CELL_EXACT && strstr(set->cells[i].name, "step_median_ms")) return true;
+    return false;
+}
+
 void el_answer_sentence(const struct el_regress_set *set, char *text, size_t bytes)
 {
     static const struct {
@@ -177,6 +185,7 @@ void el_answer_sentence(const struct el_regress_set *set, char *text, size_t byt
                    outcome == EL_REGRESS_USE ? " cannot be compared" : "");
     if (set->blocks > 0) el_text_append(text, bytes, ", after %d block%s", set->blocks, set->blocks == 1 ? "" : "s");
     el_text_append(text, bytes, ".");
+    if (has_simulated_times(set)) el_text_append(text, bytes, " Times are simulated, and compared exactly.");
     if (outcome == EL_REGRESS_FOUND && n[EL_CELL_INCONCLUSIVE] > 0 && !set->last_analysis)
         el_text_append(text, bytes, " The others were not waited for.");
     if (outcome == EL_REGRESS_INCONCLUSIVE && *set->environment) el_text_append(text, bytes, " %s", set->environment);

@@ -402,6 +402,26 @@ static void test_faults(void **state)
     assert_int_equal(verdict, EL_CELL_UNREADABLE);
 }
 
+/* A step that is compared exactly is of simulated devices: the sentence says so. */
+static void test_simulated(void **state)
+{
+    (void)state;
+    struct el_regress_set set = {.last_analysis = true};
+    struct el_regress_cell *cell;
+    char text[512];
+    sample(add(&set, EL_CELL_EXACT, EL_BETTER_LOWER), 5, 5);
+    el_regress_judge(&set);
+    el_answer_sentence(&set, text, sizeof text);
+    assert_null(strstr(text, "simulated"));
+    assert_int_equal(el_regress_add(&set, "ddp 2: step_median_ms", &cell), EL_OK);
+    cell->kind = EL_CELL_EXACT;
+    sample(cell, 2.5, 2.5);
+    el_regress_judge(&set);
+    el_answer_sentence(&set, text, sizeof text);
+    assert_string_equal(text, "No regression in 2 cells. Times are simulated, and compared exactly.");
+    el_regress_free(&set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -417,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_unreadable),
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_simulated),
         cmocka_unit_test(test_more_blocks_decide),
         cmocka_unit_test(test_figures_agree),
         cmocka_unit_test(test_holm_over_improvements),
