@@ -9,8 +9,8 @@ enum { WIDTH_IN_BARS = 14, LABELS_MAX = 7 };
 
 static const double MARGIN = 1.3; /* beside the first and the last point: a ratio, on logarithmic axes */
 
-/* Which of the earlier curves' values at `key` this curve's is, by the order in which they come. A missing value is like
- * no other. */
+/* Which of the earlier curves' values at `key` this curve's is, by the order in which they come. A missing value is
+ * like no other. */
 static size_t number_of(const json_t *curves, size_t c, const char *key)
 {
     const json_t *value = json_object_get(json_array_get(curves, c), key);
