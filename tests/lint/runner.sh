@@ -49,12 +49,15 @@ else
 fi
 
 # Without cmocka its tests are skipped, so make is not asked for them: the build would fail. Fuzz targets do without it.
-say() { printf '%s\n' "$*"; }
-eval "$(sed -n '/^runs_without_cmocka() {/,/^}/p; /^targets_of() {/,/^}/p' scripts/test)"
-declare -A BUILDS=([plain]=build)
-PROGRAMS=$'build/tests/unit/test_io\nbuild/tests/fuzz/fuzz_text' HAVE_CMOCKA='' SANITIZED_PROGRAMS='^$'
-without=$(targets_of plain unit/test_io fuzz/fuzz_text lint/format.sh) HAVE_CMOCKA=yes
-if [[ $without == "all build/tests/fuzz/fuzz_text" && $(targets_of plain unit/test_io) == "all build/tests/unit/test_io" ]]; then
+asked_of_make() { # asked_of_make CMOCKA NAME...
+    HAVE_CMOCKA=$1 PROGRAMS=$'build/tests/unit/test_io\nbuild/tests/fuzz/fuzz_text' SANITIZED_PROGRAMS='^$' bash -c "
+        say() { printf '%s\n' \"\$*\"; }
+        declare -A BUILDS=([plain]=build)
+        $(sed -n '/^runs_without_cmocka() {/,/^}/p; /^targets_of() {/,/^}/p' scripts/test)
+        targets_of plain ${*:2}"
+}
+without=$(asked_of_make '' unit/test_io fuzz/fuzz_text lint/format.sh)
+if [[ $without == "all build/tests/fuzz/fuzz_text" && $(asked_of_make yes unit/test_io) == "all build/tests/unit/test_io" ]]; then
     echo "ok $((number + 2)) - without cmocka its tests are not built"
 else
     echo "not ok $((number + 2)) - without cmocka make is asked for: $without"
