@@ -33,28 +33,15 @@
     "GPUs: batches lie in pinned host memory (PyTorch's pin_memory); off: in pageable memory, from which the driver "  \
     "stages each copy"
 
+/* clang-format off */
 enum {
-    COMPARE = EL_CMD_COMPARE,
-    RUN = EL_CMD_RUN,
-    DEVICES = EL_CMD_DEVICES,
-    PLOT = EL_CMD_PLOT,
-    REPORT = EL_CMD_REPORT,
-    SELFCHECK = EL_CMD_SELFCHECK,
-    IMBALANCE = EL_CMD_IMBALANCE,
-    SCALE = EL_CMD_SCALE,
-    REGRESS = EL_CMD_REGRESS,
-    BASELINE = EL_CMD_BASELINE,
-    WATCH = EL_CMD_WATCH,
-    COMM = EL_CMD_COMM,
-    MODES = EL_CMD_MODES,
-    VERIFY = EL_CMD_VERIFY,
-    MACHINE = EL_CMD_MACHINE,
-    TRACE_STATS = EL_CMD_TRACE_STATS,
-    LOADING = EL_CMD_DATA,
-    EXPLAIN = EL_CMD_EXPLAIN,
-    OF_TRIALS = EL_CMD_OF_TRIALS,
-    OF_MODES = EL_CMD_OF_MODES
+    COMPARE = EL_CMD_COMPARE, RUN = EL_CMD_RUN, DEVICES = EL_CMD_DEVICES, PLOT = EL_CMD_PLOT, REPORT = EL_CMD_REPORT,
+    SELFCHECK = EL_CMD_SELFCHECK, IMBALANCE = EL_CMD_IMBALANCE, SCALE = EL_CMD_SCALE, REGRESS = EL_CMD_REGRESS,
+    BASELINE = EL_CMD_BASELINE, WATCH = EL_CMD_WATCH, COMM = EL_CMD_COMM, MODES = EL_CMD_MODES,
+    VERIFY = EL_CMD_VERIFY, MACHINE = EL_CMD_MACHINE, TRACE_STATS = EL_CMD_TRACE_STATS, LOADING = EL_CMD_DATA,
+    EXPLAIN = EL_CMD_EXPLAIN, OF_TRIALS = EL_CMD_OF_TRIALS, OF_MODES = EL_CMD_OF_MODES
 };
+/* clang-format on */
 
 static const char WHAT[] = "What is measured", TRAINING[] = "Training", SIZES[] = "Sizes of the model",
                   DATA[] = "Data and weights", MEASURING[] = "Measuring", GATE[] = "What is compared",
@@ -73,9 +60,7 @@ static const struct el_option_row before_sizes[] = {
     {WHAT, "model", "NAME", AT(MODEL, train.model.name), OF_TRIALS, "one of the models listed below",
      DEFAULT("textcnn"), COMMON},
     {WHAT, "devices", "N|LIST", AT(DEVICES, devices), COMPARE | RUN | IMBALANCE | LOADING | EXPLAIN,
-     REAL_DEVICES "; sim:8: simulated, nothing is computed. single uses the first. Default: all GPUs, else two CPU "
-                  "devices",
-     COMMON},
+     REAL_DEVICES "; sim:8: simulated. single uses the first. Default: all GPUs, else two CPU devices", COMMON},
     {WHAT, "devices", "N|LIST", AT(DEVICES, devices), COMM | MACHINE,
      REAL_DEVICES ". Default: all GPUs, else two CPU devices", COMMON},
     {WHAT, "devices", "LIST", AT(COUNTS, counts), SCALE,
@@ -87,9 +72,7 @@ static const struct el_option_row before_sizes[] = {
      "efficiency = X_n/(n X_1), X in samples/s",
      COMMON},
     {WHAT, "strong", NULL, AT(FLAG, strong), SCALE,
-     "keep the global batch constant (--batch, or 64): n devices share the same work; efficiency = T_1/(n T_n), T = "
-     "step time",
-     COMMON},
+     "keep the global batch constant (--batch, or 64); efficiency = T_1/(n T_n), T = step time", COMMON},
     {WHAT, "minbytes", "BYTES", AT(BYTES, wire.min_bytes), COMM, "smallest size (suffix K, M, G)", DEFAULT("8"),
      RANGE(1, 1e12), LETTER('b'), COMMON},
     {WHAT, "maxbytes", "BYTES", AT(BYTES, wire.max_bytes), COMM, "largest size", DEFAULT("128M"), RANGE(1, 1e12),
@@ -130,8 +113,7 @@ static const struct el_option_row before_sizes[] = {
     {GATE, "ab", "'BASE' 'HEAD'", AT(TEXT, regress.ab), REGRESS,
      "two shell commands, interleaved in one session; each prints lines 'metric value unit'", COMMON},
     {GATE, "baseline", "DIR", AT(TEXT, regress.baseline), REGRESS, "store of this machine's sessions", COMMON},
-    {GATE, "current", "DIR", AT(TEXT, regress.current), REGRESS, "folder of the run to compare with --baseline",
-     COMMON},
+    {GATE, "current", "DIR", AT(TEXT, regress.current), REGRESS, "folder of the run that is judged", COMMON},
     {GATE, "from", "'COMMAND'", AT(TEXT, regress.from), REGRESS | BASELINE,
      "shell command to launch and measure; it prints lines 'metric value unit'", COMMON},
     {GATE, "launches", "N", AT(INT, regress.launches), REGRESS | BASELINE,
@@ -139,13 +121,10 @@ static const struct el_option_row before_sizes[] = {
     {GATE, "name", "TEXT", AT(TEXT, regress.name), REGRESS | BASELINE,
      "name of the program in the store (default: its command); sessions of one name are compared", COMMON},
     {GATE, "add", NULL, AT(FLAG, regress.add), REGRESS,
-     "add the run to the store --baseline unless it is a regression; exit status 0 while the store is too small to "
-     "judge",
-     COMMON},
+     "add the run to --baseline unless it is a regression; exit status 0 while that is too small to judge", COMMON},
     {GATE, "prepare", "'COMMAND'", AT(TEXT, regress.prepare), REGRESS | BASELINE,
      "shell command to run before each launch; if it fails, exit status 2"},
-    {GATE, "metric", "LIST", AT(TEXT, regress.metrics), REGRESS | BASELINE, "only these metrics, comma-separated",
-     COMMON},
+    {GATE, "metric", "LIST", AT(TEXT, regress.metrics), REGRESS | BASELINE, "only these metrics, comma-separated"},
     {GATE, "higher", "LIST", AT(TEXT, regress.higher), REGRESS | BASELINE,
      "metrics for which more is better, comma-separated, if their unit does not say it"},
     {GATE, "lower", "LIST", AT(TEXT, regress.lower), REGRESS | BASELINE,
@@ -269,9 +248,8 @@ static const struct el_option_row after_sizes[] = {
      "loader workers of each device, which make batches ahead of time (PyTorch's num_workers); 0: each step makes its "
      "own",
      DEFAULT("0"), RANGE(0, EL_WORKERS_MAX)},
-    {DATA, "workers", "LIST", AT(NUMBERS, workers), LOADING,
-     "numbers of loader workers, comma-separated; 0 is always measured", DEFAULT("0,1,2,4"), RANGE(0, EL_WORKERS_MAX),
-     COMMON},
+    {DATA, "workers", "LIST", AT(NUMBERS, workers), LOADING, "numbers of loader workers, comma-separated, beside 0",
+     DEFAULT("0,1,2,4"), RANGE(0, EL_WORKERS_MAX), COMMON},
     {DATA, "prefetch", "LIST", AT(NUMBERS, prefetch), LOADING,
      "batches that each worker keeps ahead (PyTorch's prefetch_factor); a list makes one row for each", DEFAULT("2"),
      RANGE(1, EL_PREFETCH_MAX)},
@@ -384,8 +362,7 @@ static const struct el_option_row after_sizes[] = {
 
     {OUTPUT, "out", "DIR", AT(TEXT, out),
      COMPARE | RUN | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | LOADING | EXPLAIN,
-     "folder for the results (default: results/<time>-<command>); compare, scale, imbalance and data continue a run "
-     "that is in it",
+     "folder for the results (default: results/<time>-<command>); compare, scale, imbalance, data continue a run in it",
      PER_RANK, COMMON},
     {OUTPUT, "out", "FILE", AT(TEXT, out), MACHINE, "file to write (default: standard output)", COMMON},
     {OUTPUT, "trace", "DIR", AT(TEXT, trace), RUN,
