@@ -159,7 +159,7 @@ struct el_workspace {
 struct el_kernel {
     /* Required. Computes, or on GPUs queues. Errors: EL_ERR_INTERNAL. */
     enum el_status (*run)(const struct el_kernel_args *args);
-    /* Optional: default is no scratch. Only d[], s[] and k[] of args are looked at; and native, by which a library can
+    /* Optional: default is no scratch. Only d[], s[] and k[] of args are used; and native, by which a library can
      * be asked: NULL where there is no device, as in forecasts. */
     enum el_status (*workspace)(const struct el_kernel_args *args, struct el_workspace *workspace_p);
     /* Optional, with release: default is no plan, which a NULL in plan_p says too. Ownership: the plan is the caller's
@@ -191,7 +191,7 @@ struct el_kernel_table {
     const struct el_kernel *(*find)(enum el_op_kind op, enum el_dtype dtype);
     /* Optional: default is that all weights are plain. NULL where those of this type and shape are. */
     const struct el_weights_layout *(*weights)(enum el_dtype dtype, const int64_t shape[4]);
-    /* Operands that begin at multiples of so many bytes are computed the same way wherever they lie. 0: all are. */
+    /* Operands that begin at multiples of this many bytes are computed in the same way at every address. 0: all are. */
     size_t alignment[EL_DTYPE_COUNT];
 };
 
@@ -226,7 +226,7 @@ int el_op_operands(const char *op, const char *dtype, const int64_t *d,
 enum el_status el_batch_norm_check(int64_t n);
 
 /* Work of one op by its definition: a multiply and an add are two FLOPs; bytes are its operands, each read or written
- * once (dtype gives the size of floating operands). Only d[] and s[] of args are looked at: operands that may be NULL
+ * once (dtype gives the size of floating operands). Only d[] and s[] of args are used: operands that may be NULL
  * do not count. */
 struct el_op_cost {
     double flops;

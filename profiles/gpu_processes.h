@@ -23,7 +23,7 @@ enum { EL_GPUS_MAX = 64, EL_GPU_USES_MAX = 1024, EL_GPU_TEXT_BYTES = 96 };
 
 struct el_gpu_state {
     char uuid[EL_GPU_TEXT_BYTES], name[EL_GPU_TEXT_BYTES];
-    int64_t used_bytes, total_bytes; /* by whomever; -1 */
+    int64_t used_bytes, total_bytes; /* by any process; -1: unknown */
     double busy_pct;                 /* of the driver's last sampling period; NAN */
     bool tells_processes; /* whether it tells what processes do: who has no sample did nothing, or is not due */
 };

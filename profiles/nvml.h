@@ -6,7 +6,7 @@
  *     el_nvml_figures(nvml, i);
  *     el_nvml_close(nvml);
  *
- * A thread looks at the devices between their begin and end, about 20 times a second; each look costs the driver about
+ * A thread samples the devices between their begin and end, about 20 times a second; a sample costs the driver about
  * a millisecond a device. The driver's utilization and power cover up to a second before it is asked, so looks in a
  * window's first second do not count for them. Errors: what one function cannot tell is NAN (or -1); only where nothing
  * can be told is there a reason for all. Threads: begin and end, any.
@@ -36,7 +36,7 @@ struct el_nvml_figures {
     double clock_min_hz, clock_max_hz, clock_mean_hz; /* of the multiprocessors */
     double power_w;                                   /* mean; NAN under a second */
     double energy_j;                                  /* of the whole window */
-    int64_t used_bytes, total_bytes;                  /* of the device, by whomever: the highest */
+    int64_t used_bytes, total_bytes;                  /* of the device, by any process: the highest */
     int64_t process_bytes;                            /* of this process: the highest; -1: unknown */
     int n_processes;                                  /* that compute on the device: the most */
     double throttled_pct[EL_NVML_THROTTLE_COUNT];     /* share of looks, in the order of the list */

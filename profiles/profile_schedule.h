@@ -3,7 +3,7 @@
  *     el_profile_schedule_read("wait=1,warmup=1,active=2,repeat=3", &schedule);
  *     el_profile_cycle(&schedule, step) >= 0            whether a step is in it
  *
- * After `skip_first` steps come cycles of `wait` steps that are not looked at, `warmup` steps whose figures are thrown
+ * After `skip_first` steps come cycles of `wait` steps that are ignored, `warmup` steps whose figures are thrown
  * away, and `active` steps; `repeat` cycles, or with 0 as many as there are. Step 0 is the first measured step: what
  * warms the launch up lies before it. Pure arithmetic. Threads: any.
  */

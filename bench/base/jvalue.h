@@ -25,7 +25,7 @@ bool el_json_has(const json_t *array, const char *word);
 json_t *el_json_real(double value);
 /* A whole number; null if negative. New reference. */
 json_t *el_json_count(int64_t value);
-/* A text; null for NULL. What is not UTF-8 is mended (utf8.h). New reference. */
+/* A text; null for NULL. Invalid UTF-8 is replaced (utf8.h). New reference. */
 json_t *el_json_string(const char *text);
 /* [n] numbers, null for what is not finite. New reference. */
 json_t *el_json_reals(const double *values, size_t n);

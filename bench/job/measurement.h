@@ -62,10 +62,10 @@ struct el_job_measurement {
     bool trained;
     bool alone;                        /* a rank is stopped: nothing more is said to the others */
     struct el_clock_anchor begin, end; /* round what was measured */
-    bool too_many_collectives;         /* more than are looked at */
+    bool too_many_collectives;         /* more than are evaluated */
     size_t shown_step;                 /* the measured step that is drawn, of a model in stages */
     json_t *collectives;               /* rank 0 */
-    json_t *prediction;                /* simulated: what times are worth; NULL: not told */
+    json_t *prediction;                /* simulated: what times are worth; NULL: unknown */
 };
 
 static inline struct el_recorder *el_job_recorder(const struct el_job_measurement *m, int member)

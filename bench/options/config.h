@@ -67,7 +67,7 @@ struct el_options {
     struct el_device_name devices[EL_MEMBERS_MAX];
     int n_devices;           /* 0: not given */
     int procs;               /* 0: the mode's own choice, by its layout */
-    char counts_backend[16]; /* scale: how many devices, each count a trial; of which backend */
+    char counts_backend[16]; /* scale: the backend of `counts`, the numbers of devices */
     int counts[EL_LIST_MAX];
     int n_counts; /* 0: not given, trials take `devices` */
     bool weak, strong;

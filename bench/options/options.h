@@ -122,7 +122,7 @@ json_t *el_options_echo(unsigned command, const struct el_options *options);
  * EL_PATH_BYTES a word of EL_WORD_BYTES always does. */
 enum { EL_WORD_BYTES = 4 * EL_PATH_BYTES + 3 };
 const char *el_shell_word(const char *text, char *word, size_t bytes);
-/* This program as it was called, as one word for a shell: for the command that a person is told to give next. */
+/* This program as it was called, as one word for a shell: for the next command that is proposed. */
 const char *el_program_word(void);
 /* "evenload run --mode ddp ...": what differs from the defaults, quoted for a shell. Errors: EL_ERR_INVALID: too long.
  */

@@ -11,7 +11,7 @@
 typedef const char *el_html_meaning(const char *head);
 
 void el_html_text(FILE *out, const char *text);
-/* A list of a report's sentences: wrapped lines, of which each sentence's first begins with `mark` and a blank. */
+/* A list of a report's sentences: wrapped lines; the first of each sentence begins with `mark` and a blank. */
 void el_html_list(FILE *out, const char *style, const char *text, char mark);
 /* Lines as they are, between fences that none of them can close. */
 void el_markdown_block(FILE *out, const char *text);

@@ -3,7 +3,7 @@
  *
  * A launch's rank 0 writes one JSON document, the *repeat*; the parent that launched it makes trials of repeats. If the
  * launch crashes, the parent writes the repeat itself: it has status and reason, and all else may be missing. All times
- * in JSON are milliseconds, memory in bytes. With --no-record what spans would have told is null.
+ * in JSON are milliseconds, memory in bytes. With --no-record figures from spans are null.
  */
 #ifndef EL_BENCH_RECORD_H
 #define EL_BENCH_RECORD_H
@@ -31,7 +31,7 @@ struct el_member_account {
     int n_libraries;
     const struct el_ledger *ledger;
     const struct el_load_account *loading; /* NULL: not known */
-    bool recorded; /* false: --no-record, and what spans would have told, summary to ops, is null */
+    bool recorded; /* false: --no-record, and all figures from spans, summary to ops, are null */
     struct el_device_summary summary;
     struct el_memory_timeline timeline;
     int in_flight;             /* sets of activations that it holds; 0: it has no schedule */

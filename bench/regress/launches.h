@@ -36,7 +36,7 @@ struct el_regress_launching {
  * caller's to give. Interrupted (`go_on` false): EL_OK, with whole blocks only and judged as a last analysis. Errors:
  * EL_ERR_INVALID, EL_ERR_TIMEOUT: a launch that failed, by side and block. */
 enum el_status el_regress_ab(const struct el_regress_launching *launching, struct el_regress_set *set);
-/* --from: --launches of it, of which nothing is judged: cells without base. Interrupted: those that there
+/* --from: launches it --launches times and judges nothing: cells without base. Interrupted: those that there
  * are. Errors: as above; EL_ERR_INVALID also where a metric is missing in a launch or changes its unit. */
 enum el_status el_regress_launches(const struct el_regress_launching *launching, struct el_regress_set *set);
 /* Which side a block launches first: 0 base, 1 head. */

@@ -3,7 +3,7 @@
  * Under the hypothesis that the sides are alike, the order within a pair decides each difference's sign and nothing
  * else does. So every pattern of signs is as likely as another, whatever the noise is: normal or not, drifting,
  * correlated from pair to pair, rounded. The probabilities here are exact in that sense, ties and zeros included.
- * Errors: none; what cannot be told is NAN, or an interval that is not valid.
+ * Errors: none; an unknown result is NAN, or an interval that is not valid.
  */
 #ifndef EL_BENCH_SIGNED_RANK_H
 #define EL_BENCH_SIGNED_RANK_H

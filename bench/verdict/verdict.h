@@ -22,7 +22,7 @@ enum { EL_VERDICT_STEPS_MIN = 10 };
 
 struct el_verdict_rule;
 
-/* What a rule looks at, and where it says what it found. */
+/* The input of a rule, and where it reports its findings. */
 struct el_verdict_case {
     const struct el_verdict_rule *rule;
     const json_t *repeats; /* all of the trial, documents as in record.h */
@@ -59,7 +59,7 @@ void el_verdict_say(struct el_verdict_case *c, const char *format, ...) __attrib
 const json_t *el_verdict_worst_member(const struct el_verdict_case *c, double (*value)(const json_t *member),
                                       double least, double *worst_p);
 
-/* Every rule; its function of that name is in a rules_*.c, by what it looks at. */
+/* Every rule; its function of that name is in a rules_*.c, by its input. */
 /* clang-format off */
 #define EL_VERDICT_LIST(X)                                                                                             \
     X(reported) X(finished) X(repeats) X(steps) X(time) X(shared_core) X(shared_gpu) X(others) X(stolen) X(frequency)  \

@@ -54,7 +54,7 @@ static inline size_t el_cuda_conv_cudnn_bytes(const struct el_cuda_conv *s)
 }
 
 /* cuDNN's descriptors and the algorithm that its heuristics put first among those that give the same bits in every run,
- * want `most_bytes` of scratch or less, and keep the precision asked for. The operands' addresses are not looked at.
+ * want `most_bytes` of scratch or less, and keep the precision asked for. The operands' addresses are not used.
  * Errors: EL_ERR_ABSENT with the reason, when there is none. */
 struct el_cuda_conv_cudnn;
 enum el_status el_cuda_conv_cudnn_make(const struct el_cuda_native *native, const struct el_cuda_conv *conv,

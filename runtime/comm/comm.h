@@ -84,7 +84,7 @@ enum el_comm_algorithm {
 struct el_comm_verb_row {
     const char *name;    /* "all_reduce" */
     bool has_root;       /* `root` means a rank: the root's, or the partner's */
-    bool reduces;        /* `reduction` is looked at */
+    bool reduces;        /* it uses `reduction` */
     bool all_data;       /* `data` has a part for each member */
     bool all_result;     /* `result` has a part for each member */
     bool data_on_root;   /* only the root gives data */
@@ -219,7 +219,7 @@ void el_comm_abort(struct el_comm *comm);
  * operations. Between steps. */
 void el_comm_mute(struct el_comm *comm, bool muted);
 
-/* What this member sends and receives in one operation (buffers, label and phase are not looked at): what
+/* What this member sends and receives in one operation (without buffers, label and phase): what
  * el_comm_issue books. Exact for the algorithm used: an all-reduce of n members moves 2 (n - 1) / n of the payload each
  * way, as nccl-tests count it (doc/PERFORMANCE.md there). Units: bytes. */
 struct el_comm_traffic el_comm_traffic(const struct el_comm *comm, const struct el_comm_op *op);

@@ -155,7 +155,7 @@ size_t el_shared_got(const struct el_shared *shared, const struct el_comm_task *
 
 /* A piece of a direct operation: what a member takes from all others' data into its own result. */
 struct el_shared_pull {
-    const struct el_comm_task *task; /* its addresses and count are not looked at */
+    const struct el_comm_task *task; /* its addresses and count are not used */
     int rank, size;
     char *const *data;  /* [size]; NULL where a member gives nothing */
     size_t data_stride; /* elements from one part of the data to the next */

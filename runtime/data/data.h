@@ -54,7 +54,7 @@ struct el_dataset_spec {
     /* Share of the training samples set apart for choosing an epoch, 0 to 0.5; by position: every k-th. */
     double held_out;
     const char *vectors; /* a file of word vectors (vectors.h), of sets of sentences; NULL: none */
-    /* Optional: told after each image that was read into memory. */
+    /* Optional: called after each image that was read into memory. */
     void (*progress)(void *context, int64_t done, int64_t total);
     void *context;
     bool in_files; /* samples stay in their files; not of synthetic and dummy sets, which have none */

@@ -4,7 +4,7 @@
  *     el_vectors_read(path, &vocabulary, vocab, &vectors);        of the words that the vocabulary has
  *     el_vectors_put(&vectors, rows);                             over those words' rows of a table
  *
- * Of a word that stands there twice the first line counts. A word with blanks in it is passed over.
+ * If a word is there twice, its first line counts. Words with blanks are skipped.
  * Timing: blocking; a file is read line by line, and only what is wanted is kept. Threads: any, once read.
  * Errors: EL_ERR_INVALID with file, line and reason, also where none of the words is there; EL_ERR_IO.
  */

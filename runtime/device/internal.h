@@ -250,7 +250,7 @@ void el_joint_leave(struct el_program *program);
 
 /* execute.c */
 enum el_status el_program_prepare(struct el_program *program);
-/* The first failure of a run: kept, and the program's hook told. */
+/* Keeps the first failure of a run, and calls the program's hook. */
 void el_program_keep_failure(struct el_program *program, enum el_status status);
 
 /* execute_async.c: the same on asynchronous devices. */

@@ -29,7 +29,7 @@ struct el_machine {
     int devices_per_host; /* 0: all are in one host, and there is no network */
 };
 
-/* Round numbers of no machine: what simulated devices have unless told otherwise. */
+/* Round numbers of no machine: the default of simulated devices. */
 extern const struct el_machine el_machine_default;
 
 /* `position`: the device's in its job. `stride`: from one member of a group named "data" to the next. */

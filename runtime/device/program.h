@@ -43,11 +43,11 @@ struct el_kernel_op {
     struct el_kernel_args args;
 };
 
-/* What a call is told. `p` are the call's views as addresses. On synchronous devices each call has the thread of its
- * stream. On asynchronous ones all calls are made by the one thread that runs the program, while the device is behind:
- * a call that touches device memory queues its work on `stream`, or waits for it first (el_device_stream_synchronize).
- * Calls of one group come one right after the other there, so that none may wait for a later one: `member` counts them,
- * and the last one knows that all have been told. */
+/* The arguments of a call. `p` are the call's views as addresses. On synchronous devices each call has the thread of
+ * its stream. On asynchronous ones all calls are made by the one thread that runs the program, while the device is
+ * behind: a call that touches device memory queues its work on `stream`, or waits for it first
+ * (el_device_stream_synchronize). Calls of one group come one right after the other there, so that none may wait for a
+ * later one: `member` counts them, and the last one knows that all were called. */
 struct el_call_args {
     void *context;
     const void *arguments; /* the op's copy of them */
@@ -102,7 +102,7 @@ struct el_call_op {
 enum el_copy_how {
     EL_COPY_PINNED = 1,   /* it is el_device_host_alloc's, pinned: read when the stream comes to it, and not before */
     EL_COPY_PAGEABLE = 2, /* by the driver, which stages it: may be filled anew at once */
-    EL_COPY_WAITS = 4     /* the host goes on when the copy is done, and all before it on its stream */
+    EL_COPY_WAITS = 4     /* the host continues after the copy and all before it on its stream */
 };
 
 enum el_status el_program_create(struct el_program **program_p);

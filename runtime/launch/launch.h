@@ -14,7 +14,7 @@
  * LOG_DIR/rank-N.log (standard output and error), mpirun LOG_DIR/launcher.log. While ranks run, LOG_DIR/rank-N.pid
  * names them.
  *
- * Ranks started by ourselves are told of their places in torchrun's variables; they meet at a port that this process
+ * Ranks that evenload starts get their places in torchrun's variables; they meet at a port that this process
  * has taken and rank 0 inherits, and share a random secret, so that no other program can come between.
  *
  * The job does not inherit that this process may itself be in an MPI or Slurm job; the user's own OMPI_MCA_ settings
@@ -53,7 +53,7 @@ struct el_launch_result {
     int failed_rank; /* the first that failed; -1: none, or not known */
     bool timed_out;
     bool cancelled;     /* by `progress` */
-    bool out_of_memory; /* killed, while the kernel ended a process of this host for lack of memory */
+    bool out_of_memory; /* killed while the kernel ended a process of this host because memory ran out */
     double wall_s;
     char reason[512]; /* "" if ok; else "rank 1 was killed by signal 9 (Killed)"; mpirun's own words where it is to
                          blame */

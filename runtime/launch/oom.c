@@ -1,4 +1,4 @@
-/* The kernel's count of processes that it ended for lack of memory. It names none of them. */
+/* The kernel's count of processes that it ended because memory ran out. It names none of them. */
 #include "runtime/launch/oom.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Whether the kernel ended a process for lack of memory: all that can be known of a SIGKILL without its log.
+/* Whether the kernel ended a process because memory ran out: all that is known about a SIGKILL without the log.
  *
  *     before = el_oom_kills("");
  *     ... a process is killed ...

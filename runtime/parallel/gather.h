@@ -1,4 +1,4 @@
-/* What owners hold, on the first worker: of each part of the model the device whose copy stands for all gives its
+/* Collects what owners hold on the first worker: for each part of the model the representative device gives its
  * values. The gate compares gradients so, and weights are saved so.
  *
  * Timing: blocking, between steps. Collective: where the model is cut all workers call it, for the same parameters in

@@ -54,7 +54,7 @@ void el_layout_of(const struct el_train_config *config, int n_processes, struct 
 int el_layout_of_worker(const struct el_layout *layout, int worker, int *first_p);
 /* The same of a process. */
 int el_layout_of_process(const struct el_layout *layout, int process, int *first_p);
-/* The device whose copy of this one's part stands for all copies: it is what the gate compares, what is saved. The
+/* The device whose copy of this one's part represents all copies: the gate compares it, and it is saved. The
  * first owner of the same stage and shard. */
 int el_layout_source(const struct el_layout *layout, int device);
 

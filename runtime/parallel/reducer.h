@@ -1,4 +1,4 @@
-/* A reducer: sums gradients over the members of a communicator while backward goes on, in buckets. Or over those of
+/* A reducer: sums gradients in buckets over the members of a communicator while backward runs. Or over those of
  * several processes that have several members each: `comm` is among a process's members, `across` among those of the
  * same place in all processes. Then either all take part (reduce-scatter, an all-reduce of each part across,
  * all-gather: each member moves as many bytes as in one ring of all), or the first of each process for the others
@@ -52,7 +52,7 @@ struct el_reducer_spec {
     bool average;                 /* means of the members' gradients, not sums; with `across` over its members alone */
     bool views;                   /* gradients are born in the buckets */
     enum el_reducer_unused unused;
-    bool overlap; /* launch what is full while backward goes on; false: all at the end */
+    bool overlap; /* launch full buckets during backward; false: all at the end */
 };
 
 enum el_status el_reducer_open(const struct el_reducer_spec *spec, struct el_reducer **reducer_p);

@@ -47,7 +47,7 @@ enum el_control {
 };
 enum { EL_CONTROL_PAIRS_MAX = 256 };
 
-/* What a step belongs to: told by the hook `segment`. */
+/* What a step belongs to; the hook `segment` reports it. */
 enum el_segment {
     EL_SEGMENT_NONE, /* warm-up; the first steps of a block */
     EL_SEGMENT_MEASURED,
@@ -65,7 +65,7 @@ struct el_train_config {
     double momentum;         /* EL_OPT_MOMENTUM's alone: Adam takes 0.9, 0.999 and 1e-8 */
     enum el_foreach foreach; /* EL_FOREACH_AUTO: off */
     bool keep_grads;   /* --zero-grad keep: gradients live on and are zeroed; else freed, as torch does since 2.0 */
-    bool overlap;      /* ddp: all-reduce while backward goes on */
+    bool overlap;      /* ddp: all-reduce during backward */
     bool bucket_view;  /* ddp: gradients are born in the buckets (PyTorch's gradient_as_bucket_view) */
     bool device_graph; /* single, on asynchronous devices: steps that are not recorded are graphs (program.h) */
     bool capture;      /* run the captured step (default); false: issue every step anew (tests) */
@@ -117,7 +117,7 @@ struct el_train_place {
     const char *save; /* a file for the weights after the last measured step, or of the best epoch; NULL: none */
 };
 
-/* Told while training goes on. All optional. `member` is the position of a device among this process's. */
+/* Called while training runs. All optional. `member` is the position of a device among this process's. */
 struct el_train_hooks {
     struct el_probe *probes; /* one a device of this process, or NULL */
     void *context;
@@ -143,7 +143,7 @@ struct el_train_result {
      * those with odd numbers are recorded and the others not. False: all are. */
     bool alternates;
     int64_t n_graph_steps; /* measured steps that were a graph's launch */
-    bool settled;          /* warm-up ended because steps had settled; false: at its limit, or nothing was looked at */
+    bool settled;          /* warm-up ended because steps had settled; false: at its limit, or not checked */
     int n_control_pairs, control_steps; /* pairs of blocks, steps in a block */
     double control_on_ns[EL_CONTROL_PAIRS_MAX], control_off_ns[EL_CONTROL_PAIRS_MAX]; /* a block's mean step */
     double *loss;    /* n_warmup + n_steps: each step's loss, as the mode's row has it; mean over workers */
@@ -182,7 +182,7 @@ enum el_status el_train(const struct el_train_config *config, const struct el_tr
 void el_train_result_free(struct el_train_result *result);
 
 /* The gate between modes. Loss and gradients of step EL_GATE_STEPS - 1 with a learning rate of 0 (so that ddp's rebuilt
- * buckets are looked at too), and running statistics after it: grads are doubles in order of parameters, and behind
+ * buckets are compared too), and running statistics after it: grads are doubles in order of parameters, and behind
  * them those of el_train_result's buffers, on rank 0 (elsewhere NULL); to be freed. el_train_gradients runs the mode;
  * el_train_reference computes on one device what it must give, by the loss of its row. el_train_compare: the worst
  * parameter's relative L2 difference, and its name. */

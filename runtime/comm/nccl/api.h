@@ -9,7 +9,7 @@
 
 #include "runtime/comm/comm.h"
 
-/* What all members of a communicator have to know of it: made by one, told to the others. */
+/* What all members of a communicator must know about it: one makes it and sends it to the others. */
 struct el_nccl_id {
     char bytes[128];
 };

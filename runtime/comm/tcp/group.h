@@ -41,7 +41,7 @@ struct el_tcp_group {
     struct el_tcp_peer *peers; /* [size] */
     int listener;
     int news;      /* an eventfd: something has come that the running operation may wait for */
-    int bell;      /* an eventfd: the attendant is to look at its connections anew, or to end */
+    int bell;      /* an eventfd: the attendant must check its connections again, or end */
     bool attended; /* `attendant` runs */
     _Atomic int dismissed;
     pthread_t attendant;
@@ -68,7 +68,7 @@ void el_tcp_close(void *state);
 
 /* ---- mesh.c ---- */
 
-/* A rank's place as others are told it: address, port, host. */
+/* A rank's place as others see it: address, port, host. */
 enum { EL_TCP_ROW_BYTES = 160 };
 enum el_status el_tcp_mesh_listen(struct el_tcp_group *group, const char *address, char row[EL_TCP_ROW_BYTES]);
 enum el_status el_tcp_mesh_learn(struct el_tcp_group *group, int rank, const char *row);
