@@ -46,7 +46,7 @@ static void mute(struct el_run *run, bool muted)
 static enum el_status run_steps(struct el_run *run, const struct el_probe *probe, uint64_t *number_p, double *sum_ns_p)
 {
     double sum_ns = 0;
-    for (int i = 0; i < run->control_steps; i++) {
+    for (int i = 0; i < run->result.control_steps; i++) {
         EL_TRY(el_program_run(run->program, (*number_p)++, probe));
         sum_ns += (double)el_program_elapsed_ns(run->program);
     }
@@ -67,7 +67,7 @@ static enum el_status run_block(struct el_run *run, enum el_segment segment, uin
     EL_TRY(run_steps(run, probe, number_p, &sum_ns));
     if (record) sum_ns = (double)(el_clock_ns() - begin_ns);
     tell(run, EL_SEGMENT_NONE);
-    *mean_ns_p = sum_ns / run->control_steps;
+    *mean_ns_p = sum_ns / run->result.control_steps;
     return EL_OK;
 }
 
@@ -83,7 +83,7 @@ static enum el_status plan_blocks(struct el_run *run)
     if (!(steps >= least)) steps = least;
     if (steps > BLOCK_STEPS_MAX) steps = BLOCK_STEPS_MAX;
     EL_TRY(el_worker_take_first(&run->worker, &steps, 1));
-    run->control_steps = (int)steps;
+    run->result.control_steps = (int)steps;
     return EL_OK;
 }
 
@@ -97,9 +97,10 @@ enum el_status el_run_control(struct el_run *run)
         for (int half = 0; half < 2; half++) {
             /* on off off on on off ...: a drift does not become the difference */
             int off = half ^ (p & 1);
-            EL_TRY(run_block(run, off ? EL_SEGMENT_OFF : EL_SEGMENT_ON, &number, &run->control_ns[off][p]));
+            double *blocks_ns = off ? run->result.control_off_ns : run->result.control_on_ns;
+            EL_TRY(run_block(run, off ? EL_SEGMENT_OFF : EL_SEGMENT_ON, &number, &blocks_ns[p]));
         }
-        run->n_control_pairs++;
+        run->result.n_control_pairs++;
     }
     mute(run, false);
     return EL_OK;

@@ -21,13 +21,13 @@ static void abort_worker(void *context)
 static void note_algorithms(struct el_run *run)
 {
     const struct el_op_info *ops = el_program_ops(run->program);
-    char *text = run->comm_algorithms;
+    char *text = run->result.comm_algorithms;
     *text = 0;
     for (int i = 0; i < el_program_op_count(run->program); i++) {
         const struct el_op_messages *messages = &ops[i].messages;
         size_t used = strlen(text);
         if (!messages->verb || messages->rounds == 0 || strstr(text, messages->algorithm)) continue;
-        snprintf(text + used, sizeof run->comm_algorithms - used, "%s%s", used ? "," : "", messages->algorithm);
+        snprintf(text + used, sizeof run->result.comm_algorithms - used, "%s%s", used ? "," : "", messages->algorithm);
     }
 }
 
@@ -44,7 +44,7 @@ static enum el_status issue(struct el_run *run)
         el_feed_issue_next(run->worker.members[m].feeds, run->program); /* with micro-steps there is no next */
     if (run->session->config->device_graph) el_program_use_graph(run->program);
     EL_TRY(el_program_end(run->program));
-    run->model_flops = el_program_model_flops(run->program);
+    run->result.flops_per_step = el_program_model_flops(run->program);
     note_algorithms(run);
     return EL_OK;
 }
@@ -71,7 +71,7 @@ static bool is_recorded(const struct el_run *run, int64_t number)
 {
     if (!el_device_is_asynchronous(run->worker.members[0].shard.device)) return true;
     if (number < run->n_warmup) return number == 0;
-    return !run->alternates || (number - run->n_warmup) % 2 == 1;
+    return !run->result.alternates || (number - run->n_warmup) % 2 == 1;
 }
 
 static enum el_status step(struct el_run *run, uint64_t number)
@@ -89,10 +89,10 @@ static enum el_status step(struct el_run *run, uint64_t number)
     int64_t issued_ns = run->session->config->capture ? 0 : el_clock_ns() - begin;
     int64_t graph_runs = el_program_graph_runs(run->program);
     EL_TRY(el_program_run(run->program, number, hooks->probes ? &probe : NULL));
-    if ((int64_t)number >= run->n_warmup) run->n_graph_steps += el_program_graph_runs(run->program) - graph_runs;
+    if ((int64_t)number >= run->n_warmup) run->result.n_graph_steps += el_program_graph_runs(run->program) - graph_runs;
     run->step_ns[number] = issued_ns + el_program_elapsed_ns(run->program);
-    EL_TRY(read_loss(run, &run->loss[number]));
-    run->wall_ns[number] = el_clock_ns() - begin;
+    EL_TRY(read_loss(run, &run->result.loss[number]));
+    run->result.wall_ns[number] = el_clock_ns() - begin;
     return EL_OK;
 }
 
@@ -100,12 +100,12 @@ enum el_status el_run_reserve(struct el_run *run, int64_t n)
 {
     int64_t *step_ns = realloc(run->step_ns, (size_t)n * sizeof *step_ns);
     if (step_ns) run->step_ns = step_ns;
-    int64_t *wall_ns = realloc(run->wall_ns, (size_t)n * sizeof *wall_ns);
-    if (wall_ns) run->wall_ns = wall_ns;
-    double *loss = realloc(run->loss, (size_t)n * sizeof *loss);
-    if (loss) run->loss = loss;
+    int64_t *wall_ns = realloc(run->result.wall_ns, (size_t)n * sizeof *wall_ns);
+    if (wall_ns) run->result.wall_ns = wall_ns;
+    double *loss = realloc(run->result.loss, (size_t)n * sizeof *loss);
+    if (loss) run->result.loss = loss;
     if (!step_ns || !wall_ns || !loss) return el_fail_errno("%lld steps", (long long)n);
-    memset(run->loss + run->n_done, 0, (size_t)(n - run->n_done) * sizeof *loss);
+    memset(run->result.loss + run->n_done, 0, (size_t)(n - run->n_done) * sizeof *loss);
     return EL_OK;
 }
 
@@ -145,8 +145,8 @@ static enum el_status end_warmup(struct el_run *run)
     const struct el_train_hooks *hooks = run->session->hooks;
     EL_TRY(plan_steps(run));
     int64_t least = run->session->config->device_graph ? ALTERNATE_GRAPHS_MIN : ALTERNATE_STEPS_MIN;
-    run->alternates = el_device_is_asynchronous(run->worker.members[0].shard.device) && hooks->probes &&
-                      hooks->probes[run->first].spans && run->n_steps >= least;
+    run->result.alternates = el_device_is_asynchronous(run->worker.members[0].shard.device) && hooks->probes &&
+                             hooks->probes[run->first].spans && run->n_steps >= least;
     for (int m = 0; m < run->worker.n_members; m++) {
         reset_loaders(&run->worker.members[m], run->worker.config);
         el_device_ledger_reset_peak(run->worker.members[m].shard.device);
@@ -160,26 +160,26 @@ static void end_measuring(struct el_run *run)
     const struct el_train_hooks *hooks = run->session->hooks;
     for (int m = 0; m < run->worker.n_members; m++) {
         el_feeds_account(run->worker.members[m].feeds, run->session->config->n_accumulate,
-                         &run->session->loading[run->first + m]);
-        run->session->ledgers[run->first + m] = *el_device_ledger(run->worker.members[m].shard.device);
+                         &run->session->result->loading[run->first + m]);
+        run->session->result->ledgers[run->first + m] = *el_device_ledger(run->worker.members[m].shard.device);
         if (hooks->measure_end) hooks->measure_end(hooks->context, run->first + m);
     }
 }
 
 static enum el_status end_epoch(struct el_run *run, int64_t first, int64_t last, int64_t begin_ns, void **best_p)
 {
-    struct el_epoch_result *result = &run->epochs[run->n_epochs];
+    struct el_epoch_result *result = &run->result.epochs[run->result.n_epochs];
     result->seconds = (double)(el_clock_ns() - begin_ns) * 1e-9;
-    for (int64_t i = first; i < last; i++) result->train_loss += run->loss[i] / (double)(last - first);
+    for (int64_t i = first; i < last; i++) result->train_loss += run->result.loss[i] / (double)(last - first);
     EL_TRY(el_worker_sum(&run->worker, &result->train_loss, 1));
     result->train_loss /= el_layout_losses(run->worker.layout);
     EL_TRY(el_run_evaluate(run, EL_SPLIT_HELD_OUT, &result->held_out_accuracy));
     if (result->held_out_accuracy < 0 || result->held_out_accuracy > run->best_accuracy) {
         run->best_accuracy = result->held_out_accuracy;
-        run->best_epoch = run->n_epochs;
+        run->result.best_epoch = run->result.n_epochs;
         EL_TRY(el_run_save_weights(run, best_p));
     }
-    run->n_epochs++;
+    run->result.n_epochs++;
     return EL_OK;
 }
 
@@ -213,33 +213,36 @@ static enum el_status train(struct el_run *run, int64_t epoch_steps, void **best
 static enum el_status final_test(struct el_run *run, const void *best)
 {
     if (best) EL_TRY(el_run_restore_weights(run, best));
-    return el_run_evaluate(run, EL_SPLIT_TEST, &run->test_accuracy);
+    return el_run_evaluate(run, EL_SPLIT_TEST, &run->result.test_accuracy);
 }
 
 /* What each worker's share of the batch lost in the first steps, before the mean over workers is taken. */
 static enum el_status keep_own_losses(struct el_run *run)
 {
     const struct el_layout *layout = run->worker.layout;
+    struct el_train_result *result = &run->result;
     if (layout->n_workers == 1 || el_layout_losses(layout) != layout->n_workers) return EL_OK;
-    run->n_own = run->n_done < EL_OWN_LOSSES ? (int)run->n_done : EL_OWN_LOSSES;
-    run->own_loss = calloc((size_t)layout->n_workers * (size_t)run->n_own, sizeof *run->own_loss);
-    if (!run->own_loss) return el_fail_errno("losses of %d workers", layout->n_workers);
-    memcpy(run->own_loss + (ptrdiff_t)run->index * run->n_own, run->loss, (size_t)run->n_own * sizeof *run->own_loss);
-    return el_worker_sum(&run->worker, run->own_loss, (int64_t)layout->n_workers * run->n_own);
+    result->n_own = run->n_done < EL_OWN_LOSSES ? (int)run->n_done : EL_OWN_LOSSES;
+    result->own_loss = calloc((size_t)layout->n_workers * (size_t)result->n_own, sizeof *result->own_loss);
+    if (!result->own_loss) return el_fail_errno("losses of %d workers", layout->n_workers);
+    memcpy(result->own_loss + (ptrdiff_t)run->index * result->n_own, result->loss,
+           (size_t)result->n_own * sizeof *result->own_loss);
+    return el_worker_sum(&run->worker, result->own_loss, (int64_t)layout->n_workers * result->n_own);
 }
 
 enum el_status el_run_loop(struct el_run *run)
 {
     const struct el_train_config *config = run->session->config;
+    struct el_train_result *result = &run->result;
     int64_t epoch_steps = config->epochs ? el_loader_steps_per_epoch(run->worker.members[0].feeds->loader) : 0,
             total = config->epochs * epoch_steps;
     run->round = -1;
-    run->best_epoch = -1;
-    run->best_accuracy = run->test_accuracy = -1;
+    result->best_epoch = -1;
+    run->best_accuracy = result->test_accuracy = -1;
     run->n_warmup = config->epochs && config->warmup >= total ? total - 1 : config->warmup;
     run->n_steps = config->epochs ? total - run->n_warmup : config->steps;
-    run->epochs = calloc((size_t)config->epochs + 1, sizeof *run->epochs);
-    if (!run->epochs) return el_fail_errno("%lld epochs", (long long)config->epochs);
+    result->epochs = calloc((size_t)config->epochs + 1, sizeof *result->epochs);
+    if (!result->epochs) return el_fail_errno("%lld epochs", (long long)config->epochs);
     EL_TRY(el_run_reserve(run, run->n_warmup + run->n_steps));
     if (run->session->mode->setup) EL_TRY(run->session->mode->setup(&run->worker));
     void *best = NULL;
@@ -249,12 +252,12 @@ enum el_status el_run_loop(struct el_run *run)
     free(best);
     EL_TRY(status);
     if (run->session->place->save && !run->session->wants_grads) {
-        int64_t steps = config->epochs ? (run->best_epoch + 1) * epoch_steps : run->n_done;
+        int64_t steps = config->epochs ? (result->best_epoch + 1) * epoch_steps : run->n_done;
         EL_TRY(el_weights_save(&run->worker, steps, run->session->place->save));
     }
     EL_TRY(el_run_control(run)); /* last: without communication weights mean nothing */
     EL_TRY(keep_own_losses(run));
-    EL_TRY(el_worker_sum(&run->worker, run->loss, run->n_done));
-    for (int64_t i = 0; i < run->n_done; i++) run->loss[i] /= el_layout_losses(run->worker.layout);
-    return el_worker_sum(&run->worker, &run->model_flops, 1);
+    EL_TRY(el_worker_sum(&run->worker, result->loss, run->n_done));
+    for (int64_t i = 0; i < run->n_done; i++) result->loss[i] /= el_layout_losses(run->worker.layout);
+    return el_worker_sum(&run->worker, &result->flops_per_step, 1);
 }

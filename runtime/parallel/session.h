@@ -13,12 +13,11 @@ struct el_session {
     const struct el_mode_ops *mode;
     struct el_layout layout;
     struct el_parts parts;
-    struct el_joint *joint;                   /* simulated workers of several threads; else NULL */
-    struct el_meeting *meeting;               /* of a process's several threads; else NULL */
-    bool wants_grads;                         /* of the last step, which are kept */
-    double *grads;                            /* on rank 0, where they are wanted: room for those of the whole model */
-    struct el_load_account *loading;          /* [its devices], likewise */
-    struct el_ledger ledgers[EL_MEMBERS_MAX]; /* of this process's devices, when the last step had ended */
+    struct el_joint *joint;         /* simulated workers of several threads; else NULL */
+    struct el_meeting *meeting;     /* of a process's several threads; else NULL */
+    bool wants_grads;               /* of the last step, which are kept */
+    double *grads;                  /* on rank 0, where they are wanted: room for those of the whole model */
+    struct el_train_result *result; /* the first run's: also has the figures of this process's devices */
 };
 
 /* One host thread: its members and what it measured. */
@@ -29,24 +28,10 @@ struct el_run {
     int first; /* position of its first member among this process's devices */
     int round;
     struct el_program *program;
+    struct el_train_result result; /* filled as it goes; wall_ns has the warm-up's steps too until the end */
     int64_t n_warmup, n_steps, n_done;
-    int64_t *step_ns, *wall_ns; /* n_warmup + n_steps */
-    bool alternates;            /* as in el_train_result */
-    int64_t n_graph_steps;      /* likewise */
-    double *loss, *own_loss;    /* as in el_train_result */
-    int n_own;
-    bool settled;
-    int n_control_pairs, control_steps;
-    double control_ns[2][EL_CONTROL_PAIRS_MAX]; /* by EL_SEGMENT_ON, EL_SEGMENT_OFF: a block's mean step */
-    double model_flops;
-    double *buffers; /* as in el_train_result */
-    int64_t n_buffers;
-    char comm_algorithms[32]; /* of the last program, as in el_train_result */
-    int n_epochs;
-    struct el_epoch_result *epochs;
-    int best_epoch;
+    int64_t *step_ns; /* n_warmup + n_steps */
     double best_accuracy;
-    double test_accuracy;
     struct el_error error; /* status EL_OK: it went well */
     int64_t failed_ns;
 };

@@ -39,7 +39,7 @@ static void run_worker(struct el_run *run, const struct el_worlds *worlds)
     enum el_status status = el_worker_open(&run->worker, &spec);
     if (status == EL_OK) status = el_meeting_wait(session->meeting); /* batches have their pinned memory */
     if (status == EL_OK) status = el_run_loop(run);
-    if (status == EL_OK) status = el_buffers_read(&run->worker, &run->buffers, &run->n_buffers);
+    if (status == EL_OK) status = el_buffers_read(&run->worker, &run->result.buffers, &run->result.n_buffers);
     if (status == EL_OK && session->wants_grads) status = read_grads(run);
     if (status != EL_OK) el_worker_abort(&run->worker);
     if (status != EL_OK) el_joint_abort(session->joint);
@@ -122,46 +122,27 @@ static enum el_status first_failure(struct el_run *const *runs, int n)
     return found ? el_error_give(&found->error) : EL_OK;
 }
 
-static void hand_over(struct el_run *run, const struct el_session *session, struct el_train_result *result)
+/* The run's result, with what only the whole process knows. */
+static void hand_over(struct el_run *run, const struct el_session *session, struct el_train_result *result_p)
 {
     const struct el_device *device = session->place->devices[0];
-    *result = (struct el_train_result){
-        .n_steps = run->n_steps,
-        .n_warmup = run->n_warmup,
-        .settled = run->settled,
-        .n_control_pairs = run->n_control_pairs,
-        .control_steps = run->control_steps,
-        .warmup_step_ns = run->step_ns,
-        .step_ns = run->step_ns + run->n_warmup,
-        .wall_ns = run->wall_ns,
-        .alternates = run->alternates,
-        .n_graph_steps = run->n_graph_steps,
-        .loss = run->loss,
-        .own_loss = run->own_loss,
-        .n_own = run->n_own,
-        .n_own_workers = session->layout.n_workers,
-        .loss_valid = el_device_computes(device),
-        .n_epochs = run->n_epochs,
-        .epochs = run->epochs,
-        .best_epoch = run->best_epoch,
-        .test_accuracy = run->test_accuracy,
-        .flops_per_step = run->model_flops,
-        .param_bytes = (uint64_t)el_graph_param_count(session->parts.model) * el_dtype_bytes(session->config->dtype),
-        .trained_bytes =
-            (uint64_t)el_graph_trained_count(session->parts.model) * el_dtype_bytes(session->config->dtype),
-        .simulated = el_device_is_simulated(device),
-        .comm = run->worker.comm};
-    memcpy(result->control_on_ns, run->control_ns[0], sizeof result->control_on_ns);
-    memcpy(result->control_off_ns, run->control_ns[1], sizeof result->control_off_ns);
-    memcpy(result->ledgers, session->ledgers, sizeof result->ledgers);
-    memcpy(result->comm_algorithms, run->comm_algorithms, sizeof result->comm_algorithms);
-    result->loading = session->loading;
-    result->buffers = run->buffers;
-    result->n_buffers = run->n_buffers;
-    memmove(run->wall_ns, run->wall_ns + run->n_warmup, (size_t)run->n_steps * sizeof *run->wall_ns);
-    run->step_ns = run->wall_ns = NULL;
-    run->loss = run->own_loss = run->buffers = NULL;
-    run->epochs = NULL;
+    const struct el_graph *model = session->parts.model;
+    struct el_train_result *result = &run->result;
+    uint64_t width = el_dtype_bytes(session->config->dtype);
+    result->n_warmup = run->n_warmup;
+    result->n_steps = run->n_steps;
+    result->warmup_step_ns = run->step_ns;
+    result->step_ns = run->step_ns + run->n_warmup;
+    memmove(result->wall_ns, result->wall_ns + run->n_warmup, (size_t)run->n_steps * sizeof *result->wall_ns);
+    result->n_own_workers = session->layout.n_workers;
+    result->loss_valid = el_device_computes(device);
+    result->param_bytes = (uint64_t)el_graph_param_count(model) * width;
+    result->trained_bytes = (uint64_t)el_graph_trained_count(model) * width;
+    result->simulated = el_device_is_simulated(device);
+    result->comm = run->worker.comm;
+    *result_p = *result;
+    *result = (struct el_train_result){0};
+    run->step_ns = NULL;
 }
 
 /* Workers of this process; fills runs[]. */
@@ -178,28 +159,23 @@ static enum el_status make_runs(struct el_session *session, struct el_run **runs
         run->first = d - begin;
         runs[(*n_p)++] = run;
     }
-    return *n_p > 0 ? EL_OK : el_fail(EL_ERR_INVALID, "%s has no work for this process", session->config->mode);
+    if (*n_p == 0) return el_fail(EL_ERR_INVALID, "%s has no work for this process", session->config->mode);
+    session->result = &runs[0]->result;
+    session->result->loading = calloc((size_t)session->place->n_devices, sizeof *session->result->loading);
+    return session->result->loading ? EL_OK : el_fail_errno("loading");
 }
 
 static enum el_status run_all(struct el_session *session, struct el_train_result *result_p)
 {
     struct el_run *runs[EL_MEMBERS_MAX] = {NULL};
     int n = 0;
-    session->loading = calloc((size_t)session->place->n_devices, sizeof *session->loading);
-    enum el_status status = session->loading ? make_runs(session, runs, &n) : el_fail_errno("loading");
+    enum el_status status = make_runs(session, runs, &n);
     if (status == EL_OK) status = n > 1 ? run_threads(runs, n) : run_here(runs[0]);
     if (status == EL_OK) status = first_failure(runs, n);
-    if (status == EL_OK && result_p)
-        hand_over(runs[0], session, result_p);
-    else
-        free(session->loading);
+    if (status == EL_OK && result_p) hand_over(runs[0], session, result_p);
     for (int i = 0; i < n; i++) {
         free(runs[i]->step_ns);
-        free(runs[i]->wall_ns);
-        free(runs[i]->loss);
-        free(runs[i]->own_loss);
-        free(runs[i]->epochs);
-        free(runs[i]->buffers);
+        el_train_result_free(&runs[i]->result);
         free(runs[i]);
     }
     return status;

@@ -36,8 +36,8 @@ enum el_status el_run_settle(struct el_run *run)
     const struct el_train_config *config = run->session->config;
     if (config->epochs || config->min_time_s <= 0 || run->n_done == 0) return EL_OK;
     double more = 0;
-    run->settled = has_settled(run);
-    if (!run->settled && !at_limit(run)) more = run->n_done == config->warmup ? 2 : 1;
+    run->result.settled = has_settled(run);
+    if (!run->result.settled && !at_limit(run)) more = run->n_done == config->warmup ? 2 : 1;
     EL_TRY(el_worker_take_first(&run->worker, &more, 1));
     run->n_warmup += (int64_t)more;
     return el_run_reserve(run, run->n_warmup + run->n_steps);

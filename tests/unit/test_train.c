@@ -238,10 +238,10 @@ static int64_t more_of(const int64_t *step_ns, double min_time_s, bool *settled_
     run.step_ns = malloc(DONE * sizeof *run.step_ns);
     memcpy(run.step_ns, step_ns, DONE * sizeof *run.step_ns);
     assert_int_equal(el_run_settle(&run), EL_OK);
-    *settled_p = run.settled;
+    *settled_p = run.result.settled;
     free(run.step_ns);
-    free(run.wall_ns);
-    free(run.loss);
+    free(run.result.wall_ns);
+    free(run.result.loss);
     return run.n_warmup - DONE;
 }
 
