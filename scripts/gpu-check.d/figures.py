@@ -166,20 +166,16 @@ def watch(path):
     return True
 
 
-# What nvidia-smi showed of main and second card at batch 64, 128 and 256 (docs/study-two-cards.md).
-TWO_CARDS_MIB = [(3678, 1833), (3741, 1863), (3821, 1925)]
-
-
 def published(path, measured=None):
     """What a card holds outside tensors, from a run on the cards, or else from the limits'."""
     d = load(path)
-    peaks = [[card["sum_of_tag_peaks_bytes"] / MIB for card in t["cards"]] for t in d["trials"]]
-    left = [mib - peak for row, cards in zip(TWO_CARDS_MIB, peaks) for mib, peak in zip(row, cards)]
+    rows = d["published"]["rows"]
+    left = [(row[f"published_{card}_bytes"] - row[f"{card}_bytes"]) / MIB for row in rows for card in ("first", "second")]
     leaves = f"the published table leaves {min(left):.0f} to {max(left):.0f} MiB for it"
     if not d["predicted"]:
         cards = d["trials"][-1]["cards"]
         held = " and ".join(f"{sum(c['library_bytes'].values()) / MIB:.0f}" for c in cards)
-        holds = [abs((main - second) / (row[0] - row[1]) - 1) <= 0.03 for row, (main, second) in zip(TWO_CARDS_MIB, peaks)]
+        holds = [abs(row["difference_off_pct"]) <= 3 for row in rows]
         print(
             f"measured on {' and '.join(c['device'] for c in cards)}: outside tensors {held} MiB; {leaves}; "
             f"main minus second holds at {sum(holds)} of {len(holds)} batches"
