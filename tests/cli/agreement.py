@@ -358,7 +358,7 @@ def options_of(rng, kind):
     batch = n * rng.choice([4, 6, 8])
     launches = rng.choice([1, 2] if backend == "cpu" and command == 0 else [1, 2, 5])
     mlp = ["mlp", "--features", str(rng.choice([5, 16])), "--hidden", rng.choice(["8,8,8", "12,7,9,8"]), "--classes", "4"]
-    model = rng.choice([mlp, mlp, mlp, ["toy"]])
+    model = rng.choice([mlp, mlp, mlp, ["toy"] if n == 2 else mlp])  # toy has two layers, so two stages at most
     options = ["--model", *model, "--data", "dummy", "--warmup", "1", "--steps", str(rng.choice([2, 5])), "--min-time", rng.choice(["0", "0.004"]),
                "--optimizer", rng.choice(["sgd", "adam"]), "--seed", str(rng.randrange(100)), "--repeats", str(launches),
                "--control-pairs", "2"]
