@@ -210,7 +210,7 @@ static const char two_cores[] = "two devices would share one core, and each woul
 
 static const struct el_selfcheck_row rows[EL_SELFCHECK_ROWS] = {
     {.name = "delay",
-     .what = "cpu:1 begins each step 20 ms late",
+     .what = "cpu:1 begins 20 ms late",
      .inject = "delay=1:20",
      .injected = 20,
      .within_pct = 10,
@@ -220,7 +220,7 @@ static const struct el_selfcheck_row rows[EL_SELFCHECK_ROWS] = {
      .arguments = {TRIAL, SMALL, MIN_TIME, "--mode", "ddp", "--devices", "2", NULL},
      .look = look_delay},
     {.name = "slow op",
-     .what = "linear_forward hidden2 at 3 times",
+     .what = "hidden2 at 3 times",
      .inject = "op=linear_forward hidden2:3",
      .injected = 3,
      .within_pct = 25,
@@ -230,7 +230,7 @@ static const struct el_selfcheck_row rows[EL_SELFCHECK_ROWS] = {
      .look = look_op},
     /* Exact from the first step on; a minimum time would take a fast machine's memory. */
     {.name = "leak",
-     .what = "cpu:1 loses 1 MiB per step",
+     .what = "cpu:1 loses 1 MiB a step",
      .inject = "leak=1:1MiB",
      .injected = BYTES_PER_MIB,
      .within_pct = 5,
@@ -240,7 +240,7 @@ static const struct el_selfcheck_row rows[EL_SELFCHECK_ROWS] = {
     /* Without overlap: with it the straggler's own all-reduce takes its core in backward, and it comes to 1.63 times.
      * For longer: of all figures this one, a ratio of two cores' ratios, minds most who else is on them. */
     {.name = "straggler",
-     .what = "cpu:1 computes at 1.5 times",
+     .what = "cpu:1 at 1.5 times",
      .inject = "straggler=1:1.5",
      .injected = 1.5,
      .within_pct = 20,
@@ -251,7 +251,7 @@ static const struct el_selfcheck_row rows[EL_SELFCHECK_ROWS] = {
      .look = look_straggler},
     /* Its own twins are in it: the schedules that do not send the model. */
     {.name = "cause",
-     .what = "dp sends the model 20 ms late",
+     .what = "dp copies 20 ms late",
      .inject = "pause=broadcast parameters:20",
      .injected = 20,
      .within_pct = 20,

@@ -28,21 +28,19 @@ static double off_pct(const struct el_selfcheck_row *row, const struct el_selfch
 static void put_cells(const char *name, const char *injected, const char *found, const char *off, const char *within,
                       const char *state, FILE *out)
 {
-    fprintf(out, "%-10s%-35s%-41s%8s%7s%s%s\n", name, injected, found, off, within, *state ? "  " : "", state);
+    fprintf(out, "%-10s%-26s%-41s%8s%7s%s%s\n", name, injected, found, off, within, *state ? "  " : "", state);
 }
 
 /* Where there is no value the text is a reason, and has lines of its own. */
 static void put_row(const struct el_selfcheck_row *row, const struct el_selfcheck_result *result, FILE *out)
 {
     bool told = !isnan(off_pct(row, result));
-    char off[32] = "", within[32], state[64];
+    char off[32] = "", within[32];
     if (told) snprintf(off, sizeof off, "%+.1f %%", off_pct(row, result));
     snprintf(within, sizeof within, "%.0f %%", row->within_pct);
-    snprintf(state, sizeof state, "%s%s", words[result->state],
-             result->tries < 2                     ? ""
-             : result->state == EL_SELFCHECK_FOUND ? ", at the second try"
-                                                   : ", twice");
-    put_cells(row->name, row->what, told ? result->finding.text : "-", off, within, state, out);
+    put_cells(row->name, row->what, told ? result->finding.text : "-", off, within, words[result->state], out);
+    if (result->tries > 1)
+        fprintf(out, "%-10s%s\n", "", result->state == EL_SELFCHECK_FOUND ? "(at the second try)" : "(twice)");
     if (!told) el_text_wrap(result->finding.text, "          ", "          ", EL_REPORT_COLUMNS, out);
 }
 

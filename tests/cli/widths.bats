@@ -23,7 +23,7 @@ show_command() {
     trace-stats) "$EVENLOAD" run --mode ddp "${small[@]}" --steps 4 --trace traces >out.txt && "$EVENLOAD" trace-stats traces ;;
     comm) "$EVENLOAD" comm -e 1K --comm local --quiet && "$EVENLOAD" comm p2p -e 1K --comm local --quiet && "$EVENLOAD" comm --show-steps --devices 4 ;;
     verify) "$EVENLOAD" verify --quick --modes dp --launcher own --quiet ;;
-    plot | machine | selfcheck) ;; # no tables: names of pictures, a JSON file; selfcheck.bats has the last, which takes ten seconds
+    plot | machine | selfcheck) ;; # no tables: names of pictures, a JSON file; selfcheck.bats asks it of the last, which takes ten seconds
     devices | modes) "$EVENLOAD" "$1" ;;
     *) echo "tests/cli/widths.bats: say how '$1' is shown" && return 1 ;;
     esac

@@ -292,8 +292,9 @@ static void the_report_tells_found_missed_and_skipped(void **state)
     check.results[3] = (struct el_selfcheck_result){EL_SELFCHECK_SKIPPED, 0, {.text = "one core"}};
     check.results[4] = check.results[3];
     char *text = printed(&check);
-    assert_holds(text, "cpu:1 late by 20.20 ms                     +1.0 %   10 %  found, at the second try\n");
-    assert_holds(text, "MISSED, twice\n          no op took longer\n");
+    assert_holds(text,
+                 "cpu:1 late by 20.20 ms                     +1.0 %   10 %  found\n          (at the second try)\n");
+    assert_holds(text, "MISSED\n          (twice)\n          no op took longer\n");
     assert_holds(text, "skipped\n          one core\n");
     assert_holds(text, "\n2 of 3 found, 2 skipped, in 9 s; ddp by processes of its own\n");
     assert_holds(text, "took up to 34 % of the cores");
