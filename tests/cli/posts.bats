@@ -18,6 +18,7 @@ explain*) exec "$EVENLOAD" "$@" --repeats 1 --quiet ;;
 *--epochs*) exec "$EVENLOAD" "${@//2/1}" --devices 2 --procs 1 --batch 64 --vocab 300 --embed 8 --filters 4 --control none --quiet ;;
 *--modes*mlp*) exec "$EVENLOAD" "$@" --procs 1 --features 16 --hidden 8 --repeats 1 "${few[@]}" ;;
 *mlp*) exec "$EVENLOAD" "$@" --features 16 --hidden 8 --repeats 1 "${few[@]}" ;;
+*'run --mode ddp'*) exec "$EVENLOAD" "$@" --launcher own --vocab 300 --embed 8 --filters 4 "${few[@]}" ;;
 *) exec "$EVENLOAD" "$@" --vocab 300 --embed 8 --filters 4 "${few[@]}" ;;
 esac
 SMALL
@@ -31,8 +32,9 @@ SMALL
     command -v jq >/dev/null || skip "jq is not installed"
     small_evenload
     python3 - "$PAGE" <<'END'
-import re, sys
-blocks = re.findall(r"(?:^    .+\n)+", open(sys.argv[1]).read(), re.M)
+import re, socket, sys
+with socket.create_server(("127.0.0.1", 0)) as free: port = free.getsockname()[1]
+blocks = re.findall(r"(?:^    .+\n)+", open(sys.argv[1]).read().replace("29511", str(port)), re.M)
 for i, block in enumerate(blocks):
     is_command = re.match(r"    (evenload|jq|export) ", block)
     open(f"{i:02}." + ("sh" if is_command else "printed"), "w").write(re.sub("(?m)^    ", "", block))
