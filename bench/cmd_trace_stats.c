@@ -21,18 +21,13 @@ static json_t *lane_json(const char *file, const struct el_kineto_trace *trace, 
         "{s:o, s:o, s:o, s:{s:I, s:I, s:I}}", "file", el_json_string(file), "rank", el_json_count(trace->rank),
         "device", el_json_count(lane->device), "events", "compute", (json_int_t)lane->counts[EL_KINETO_COMPUTE],
         "communication", (json_int_t)lane->counts[EL_KINETO_COMM], "copies", (json_int_t)lane->counts[EL_KINETO_COPY]);
-    el_json_put_real(json, "window_ms", f->window_s * 1e3);
-    el_json_put_real(json, "compute_ms", f->compute_s * 1e3);
-    el_json_put_real(json, "comm_ms", f->comm_s * 1e3);
-    el_json_put_real(json, "overlapped_ms", f->overlapped_s * 1e3);
-    el_json_put_real(json, "exposed_ms", f->exposed_s * 1e3);
-    el_json_put_real(json, "copies_ms", f->other_s * 1e3);
-    el_json_put_real(json, "idle_ms", f->idle_s * 1e3);
-    el_json_put_real(json, "compute_pct", 100 * f->compute_s / window_s);
-    el_json_put_real(json, "exposed_pct", 100 * f->exposed_s / window_s);
-    el_json_put_real(json, "copies_pct", 100 * f->other_s / window_s);
-    el_json_put_real(json, "idle_pct", 100 * f->idle_s / window_s);
-    el_json_put(json, "overlap_pct", f->comm_s > 0 ? json_real(100 * f->overlapped_s / f->comm_s) : json_null());
+    el_json_put_all(json, EL_KEY("window_ms", f->window_s * 1e3), EL_KEY("compute_ms", f->compute_s * 1e3),
+                    EL_KEY("comm_ms", f->comm_s * 1e3), EL_KEY("overlapped_ms", f->overlapped_s * 1e3),
+                    EL_KEY("exposed_ms", f->exposed_s * 1e3), EL_KEY("copies_ms", f->other_s * 1e3),
+                    EL_KEY("idle_ms", f->idle_s * 1e3), EL_KEY("compute_pct", 100 * f->compute_s / window_s),
+                    EL_KEY("exposed_pct", 100 * f->exposed_s / window_s),
+                    EL_KEY("copies_pct", 100 * f->other_s / window_s), EL_KEY("idle_pct", 100 * f->idle_s / window_s),
+                    EL_KEY("overlap_pct", f->comm_s > 0 ? json_real(100 * f->overlapped_s / f->comm_s) : json_null()));
     return json;
 }
 

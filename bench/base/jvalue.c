@@ -74,6 +74,11 @@ json_t *el_json_string(const char *text)
     return string == NULL ? json_null() : string;
 }
 
+json_t *el_json_filled(const char *text)
+{
+    return el_json_string(*text ? text : NULL);
+}
+
 json_t *el_json_reals(const double *values, size_t n)
 {
     json_t *array = json_array();
@@ -99,6 +104,26 @@ void el_json_put_real(json_t *object, const char *key, double value)
 void el_json_put_text(json_t *object, const char *key, const char *text)
 {
     json_object_set_new(object, key, el_json_string(text));
+}
+
+void el_json_put_keys(json_t *object, const struct el_json_key *keys)
+{
+    for (; keys->key; keys++) json_object_set_new(object, keys->key, keys->value);
+}
+
+json_t *el_json_bool(bool value)
+{
+    return json_boolean(value);
+}
+
+json_t *el_json_integer(json_int_t value)
+{
+    return json_integer(value);
+}
+
+json_t *el_json_itself(json_t *value)
+{
+    return value;
 }
 
 void el_json_copy(json_t *object, const json_t *from, const char *const *paths)

@@ -27,6 +27,8 @@ json_t *el_json_real(double value);
 json_t *el_json_count(int64_t value);
 /* A text; null for NULL. Invalid UTF-8 is replaced (utf8.h). New reference. */
 json_t *el_json_string(const char *text);
+/* A text; null for an empty one. New reference. */
+json_t *el_json_filled(const char *text);
 /* [n] numbers, null for what is not finite. New reference. */
 json_t *el_json_reals(const double *values, size_t n);
 /* [low, high]; null where either is not finite. New reference. */
@@ -35,6 +37,23 @@ json_t *el_json_interval(double low, double high);
 void el_json_put(json_t *object, const char *key, json_t *value);
 void el_json_put_real(json_t *object, const char *key, double value);
 void el_json_put_text(json_t *object, const char *key, const char *text);
+/* Several keys, in their order: el_json_put_all(o, EL_KEY("pid", p->pid), EL_KEY("step_ms", 1e3 * s)). The value's type
+ * says what it becomes: a double is a real or null, a text a string or null; a json_t * is stolen. A comparison is an
+ * int in C: json_boolean(a < b). */
+struct el_json_key {
+    const char *key;
+    json_t *value;
+};
+/* clang-format off */
+#define EL_KEY(key, value) {key, _Generic((value), double: el_json_real, char *: el_json_string, \
+    const char *: el_json_string, bool: el_json_bool, int: el_json_integer, int64_t: el_json_integer, \
+    uint64_t: el_json_integer, json_t *: el_json_itself)(value)}
+/* clang-format on */
+#define el_json_put_all(object, ...) el_json_put_keys(object, (const struct el_json_key[]){__VA_ARGS__, {NULL, NULL}})
+void el_json_put_keys(json_t *object, const struct el_json_key *keys /* ended by a key of NULL */);
+json_t *el_json_bool(bool value);
+json_t *el_json_integer(json_int_t value);
+json_t *el_json_itself(json_t *value);
 /* A copy of what lies in `from` at each of `paths` (ended by NULL), under the path's last name; null where there is
  * nothing. */
 void el_json_copy(json_t *object, const json_t *from, const char *const *paths);

@@ -72,12 +72,10 @@ static void put_step(json_t *row, const json_t *trial, const struct launch *laun
     json_t *each = json_array();
     for (int i = 0; i < n; i++)
         json_array_append_new(each, launches[i].member ? el_json_real(launches[i].exposed_pct) : json_null());
-    el_json_put_real(row, "step_ms", step_ms);
-    el_json_put_real(row, "samples_per_s", el_json_number(trial, "throughput.samples_per_s"));
-    el_json_put_real(row, "exposed_ms", pct / 100 * step_ms);
-    el_json_put_real(row, "exposed_pct", pct);
-    el_json_put(row, "launches_pct", each);
-    el_json_put_real(row, "compute_ms", step_ms - pct / 100 * step_ms);
+    el_json_put_all(row, EL_KEY("step_ms", step_ms),
+                    EL_KEY("samples_per_s", el_json_number(trial, "throughput.samples_per_s")),
+                    EL_KEY("exposed_ms", pct / 100 * step_ms), EL_KEY("exposed_pct", pct), EL_KEY("launches_pct", each),
+                    EL_KEY("compute_ms", step_ms - pct / 100 * step_ms));
 }
 
 /* Where workers are late, training waits; else they do, for room in the queue. Without workers training stands still
@@ -205,16 +203,12 @@ static void put_about(json_t *document, const struct el_campaign *c)
 {
     const struct el_trial *trial = &c->set.trials[0];
     const struct el_loading *loading = &trial->train.loading;
-    el_json_put_text(document, "dir", c->store.dir);
-    el_json_put_text(document, "mode", trial->train.mode);
-    el_json_put_text(document, "model", trial->train.model.name);
-    el_json_put_text(document, "data", el_dataset_describe(c->set.dataset));
-    el_json_put_text(document, "data_in", trial->in_files ? "disk" : "memory");
-    el_json_put_text(document, "decodes", el_dataset_image(c->set.dataset) ? "pixels" : "words");
-    el_json_put(document, "devices", json_integer(trial->n_devices));
-    el_json_put(document, "global_batch", json_integer(trial->train.global_batch));
-    el_json_put(document, "launches", json_integer(c->options->repeats));
-    el_json_put_text(document, "injected", *trial->inject ? trial->inject : NULL);
+    el_json_put_all(document, EL_KEY("dir", c->store.dir), EL_KEY("mode", trial->train.mode),
+                    EL_KEY("model", trial->train.model.name), EL_KEY("data", el_dataset_describe(c->set.dataset)),
+                    EL_KEY("data_in", trial->in_files ? "disk" : "memory"),
+                    EL_KEY("decodes", el_dataset_image(c->set.dataset) ? "pixels" : "words"),
+                    EL_KEY("devices", trial->n_devices), EL_KEY("global_batch", trial->train.global_batch),
+                    EL_KEY("launches", c->options->repeats), EL_KEY("injected", el_json_filled(trial->inject)));
     static const char *const transfers[] = {"on", "off", "ahead"};
     static const char *const pins[] = {"on", "off", "both"};
     el_json_put_text(document, "pinned", on_gpus(trial) ? pins[c->options->pin_memory] : NULL);

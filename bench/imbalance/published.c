@@ -23,13 +23,10 @@ static json_t *row_of(const struct el_published *published, const json_t *trial)
     double second = el_imbalance_highs(json_array_get(devices, 1));
     double told_first = published->first_mib * MIB, told_second = published->second_mib * MIB;
     json_t *row = json_pack("{s:s, s:i}", "mode", published->mode, "global_batch", published->batch);
-    el_json_put_real(row, "published_first_bytes", told_first);
-    el_json_put_real(row, "published_second_bytes", told_second);
-    el_json_put_real(row, "published_difference_bytes", told_first - told_second);
-    el_json_put_real(row, "first_bytes", first);
-    el_json_put_real(row, "second_bytes", second);
-    el_json_put_real(row, "difference_bytes", first - second);
-    el_json_put_real(row, "difference_off_pct", 100 * ((first - second) / (told_first - told_second) - 1));
+    el_json_put_all(row, EL_KEY("published_first_bytes", told_first), EL_KEY("published_second_bytes", told_second),
+                    EL_KEY("published_difference_bytes", told_first - told_second), EL_KEY("first_bytes", first),
+                    EL_KEY("second_bytes", second), EL_KEY("difference_bytes", first - second),
+                    EL_KEY("difference_off_pct", 100 * ((first - second) / (told_first - told_second) - 1)));
     return row;
 }
 

@@ -106,7 +106,7 @@ enum el_status el_job_predict(const struct el_job *job, const struct el_job_devi
     if (status == EL_OK) {
         json_t *prediction = json_object();
         el_json_put(prediction, "machine", el_machine_json(&devices->sources->machine));
-        el_json_put(prediction, "costs", el_json_string(*trial->costs ? trial->costs : NULL));
+        el_json_put(prediction, "costs", el_json_filled(trial->costs));
         el_json_put(prediction, "devices", json_integer(trial->n_devices));
         el_json_put(prediction, "records", set.records ? json_incref(set.records) : json_array());
         put_uses(prediction, devices);

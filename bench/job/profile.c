@@ -151,8 +151,8 @@ enum el_status el_job_profile(const struct el_job_measurement *m, json_t **profi
     }
     if (status == EL_OK)
         *profile_p = json_pack("{s:o, s:o, s:o, s:o, s:O}", "schedule", schedule_json(&schedule), "steps",
-                               steps_json(m, &schedule), "trace", el_json_string(*trial->trace ? trial->trace : NULL),
-                               "chakra", el_json_string(*trial->chakra ? trial->chakra : NULL), "devices", tables);
+                               steps_json(m, &schedule), "trace", el_json_filled(trial->trace), "chakra",
+                               el_json_filled(trial->chakra), "devices", tables);
     json_decref(tables);
     free(shifts_ns);
     return status;

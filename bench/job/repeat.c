@@ -80,38 +80,32 @@ static json_t *rank_losses(const struct el_train_result *result)
 static void put_result(json_t *repeat, const struct el_job_measurement *m)
 {
     const struct el_train_result *result = &m->result;
+    const struct el_trial *trial = m->job->trial;
+    bool settles = trial->train.min_time_s > 0 && trial->train.epochs == 0;
     int64_t clock_error_ns = m->begin.worst_ns > m->end.worst_ns ? m->begin.worst_ns : m->end.worst_ns;
     json_t *shares = json_array(), *loss = json_array();
-    for (int i = 0; i < m->job->trial->n_devices; i++)
+    for (int i = 0; i < trial->n_devices; i++)
         json_array_append_new(shares, json_integer(m->open.layout.devices[i].samples));
     for (int64_t s = 0; s < result->n_warmup + result->n_steps; s++)
         json_array_append_new(loss, result->loss_valid ? el_json_real(result->loss[s]) : json_null());
-    el_json_put(repeat, "simulated", json_boolean(result->simulated));
-    el_json_put(repeat, "batch_per_device", shares);
-    el_json_put(repeat, "flops_per_step", el_json_real(result->flops_per_step));
-    el_json_put(repeat, "param_bytes", json_integer((json_int_t)result->param_bytes));
-    el_json_put(repeat, "trained_bytes", json_integer((json_int_t)result->trained_bytes));
-    el_json_put(repeat, "step_ms", steps_of(result, result->step_ns, false));
-    el_json_put(repeat, "recorded_step_ms", result->alternates ? steps_of(result, result->step_ns, true) : json_null());
-    el_json_put(repeat, "graph_steps",
-                m->job->trial->train.device_graph ? json_integer((json_int_t)result->n_graph_steps) : json_null());
-    el_json_put_real(repeat, "wall_ms", mean_wall_ms(result));
-    el_json_put(repeat, "warmup_step_ms", el_record_ms(result->warmup_step_ns, (size_t)result->n_warmup));
-    el_json_put(repeat, "loss", loss);
-    el_json_put(repeat, "rank_loss", rank_losses(result));
-    bool looked = m->job->trial->train.min_time_s > 0 && m->job->trial->train.epochs == 0;
-    el_json_put(repeat, "settled", looked ? json_boolean(result->settled) : json_null());
-    el_json_put(repeat, "prediction", m->prediction ? json_incref(m->prediction) : json_null());
-    el_json_put(repeat, "injected", el_json_string(*m->job->trial->inject ? m->job->trial->inject : NULL));
-    el_json_put(repeat, "control", control_of(m));
-    el_json_put(repeat, "clock",
-                json_pack("{s:b, s:I}", "shared", m->begin.shared, "error_ns", (json_int_t)clock_error_ns));
-    el_json_put(repeat, "beside_step_ratio", el_job_beside_ratios(m->beside));
-    el_json_put(repeat, "communicator", el_json_string(result->comm));
-    el_json_put(repeat, "comm_algorithms", el_json_string(*result->comm_algorithms ? result->comm_algorithms : NULL));
-    json_object_set(repeat, "collectives", m->collectives);
-    el_json_put(repeat, "epochs", epochs_of(result));
-    el_json_put(repeat, "accuracy", accuracy(result->test_accuracy));
+    el_json_put_all(
+        repeat, EL_KEY("simulated", result->simulated), EL_KEY("batch_per_device", shares),
+        EL_KEY("flops_per_step", result->flops_per_step), EL_KEY("param_bytes", result->param_bytes),
+        EL_KEY("trained_bytes", result->trained_bytes), EL_KEY("step_ms", steps_of(result, result->step_ns, false)),
+        EL_KEY("recorded_step_ms", result->alternates ? steps_of(result, result->step_ns, true) : json_null()),
+        EL_KEY("graph_steps",
+               trial->train.device_graph ? json_integer((json_int_t)result->n_graph_steps) : json_null()),
+        EL_KEY("wall_ms", mean_wall_ms(result)),
+        EL_KEY("warmup_step_ms", el_record_ms(result->warmup_step_ns, (size_t)result->n_warmup)), EL_KEY("loss", loss),
+        EL_KEY("rank_loss", rank_losses(result)),
+        EL_KEY("settled", settles ? json_boolean(result->settled) : json_null()),
+        EL_KEY("prediction", m->prediction ? json_incref(m->prediction) : json_null()),
+        EL_KEY("injected", el_json_filled(trial->inject)), EL_KEY("control", control_of(m)),
+        EL_KEY("clock", json_pack("{s:b, s:I}", "shared", m->begin.shared, "error_ns", (json_int_t)clock_error_ns)),
+        EL_KEY("beside_step_ratio", el_job_beside_ratios(m->beside)), EL_KEY("communicator", result->comm),
+        EL_KEY("comm_algorithms", el_json_filled(result->comm_algorithms)),
+        EL_KEY("collectives", json_incref(m->collectives)), EL_KEY("epochs", epochs_of(result)),
+        EL_KEY("accuracy", accuracy(result->test_accuracy)));
 }
 
 static void put_accounts(json_t *repeat, const json_t *accounts)
@@ -159,8 +153,8 @@ static json_t *environment_of(const struct el_device *device)
     json_t *environment = el_environment();
     struct el_device_identity identity;
     el_device_identify(device, &identity);
-    el_json_put(environment, "gpu_driver", el_json_string(*identity.driver ? identity.driver : NULL));
-    el_json_put(environment, "gpu_libraries", el_json_string(*identity.libraries ? identity.libraries : NULL));
+    el_json_put(environment, "gpu_driver", el_json_filled(identity.driver));
+    el_json_put(environment, "gpu_libraries", el_json_filled(identity.libraries));
     if (el_device_is_asynchronous(device)) el_json_put(environment, "nccl", el_record_nccl());
     return environment;
 }

@@ -133,12 +133,10 @@ static void put_state(json_t *e)
 static void put_build(json_t *e)
 {
     const char *library = el_kernels_cpu_library();
-    el_json_put_text(e, "commit", EL_BUILD_COMMIT);
-    el_json_put_text(e, "compiler", COMPILER);
-    el_json_put_text(e, "compiler_flags", EL_BUILD_FLAGS);
-    el_json_put_text(e, "mpi", *EL_BUILD_MPI ? EL_BUILD_MPI : NULL);
-    el_json_put_text(e, "cpu_library", library == NULL || *library == '\0' ? NULL : library);
-    el_json_put_text(e, "cpu_library_reason", el_kernels_cpu_missing());
+    el_json_put_all(e, EL_KEY("commit", EL_BUILD_COMMIT), EL_KEY("compiler", COMPILER),
+                    EL_KEY("compiler_flags", EL_BUILD_FLAGS), EL_KEY("mpi", *EL_BUILD_MPI ? EL_BUILD_MPI : NULL),
+                    EL_KEY("cpu_library", library == NULL || *library == '\0' ? NULL : library),
+                    EL_KEY("cpu_library_reason", el_kernels_cpu_missing()));
 }
 
 json_t *el_environment(void)

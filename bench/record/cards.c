@@ -16,17 +16,12 @@ json_t *el_record_gpu(const struct el_nvml_figures *f)
     json_t *clock = json_pack("{s:o, s:o, s:o}", "min", el_json_real(f->clock_min_hz / 1e6), "mean",
                               el_json_real(f->clock_mean_hz / 1e6), "max", el_json_real(f->clock_max_hz / 1e6));
     json_t *gpu = json_object();
-    el_json_put(gpu, "clock_mhz", clock);
-    el_json_put_real(gpu, "power_w", f->power_w);
-    el_json_put_real(gpu, "energy_mj", f->energy_j * 1e3);
-    el_json_put(gpu, "throttled_pct", throttled);
-    el_json_put(gpu, "used_bytes", el_json_count(f->used_bytes));
-    el_json_put(gpu, "total_bytes", el_json_count(f->total_bytes));
-    el_json_put(gpu, "process_bytes", el_json_count(f->process_bytes));
-    el_json_put(gpu, "processes", el_json_count(f->n_processes));
-    el_json_put(gpu, "samples", json_integer(f->n_looks));
-    el_json_put_real(gpu, "window_s", f->window_s);
-    el_json_put_text(gpu, "reason", *f->reason ? f->reason : NULL);
+    el_json_put_all(
+        gpu, EL_KEY("clock_mhz", clock), EL_KEY("power_w", f->power_w), EL_KEY("energy_mj", f->energy_j * 1e3),
+        EL_KEY("throttled_pct", throttled), EL_KEY("used_bytes", el_json_count(f->used_bytes)),
+        EL_KEY("total_bytes", el_json_count(f->total_bytes)), EL_KEY("process_bytes", el_json_count(f->process_bytes)),
+        EL_KEY("processes", el_json_count(f->n_processes)), EL_KEY("samples", f->n_looks),
+        EL_KEY("window_s", f->window_s), EL_KEY("reason", el_json_filled(f->reason)));
     return gpu;
 }
 

@@ -66,13 +66,10 @@ json_t *el_record_timeline(const struct el_memory_timeline *timeline)
         json_array_append_new(phases, json_string(phase_of(&timeline->points[i])));
     }
     json_t *record = json_object();
-    el_json_put(record, "ms", times);
-    el_json_put(record, "phase", phases);
-    el_json_put(record, "bytes", bytes_by_tag(timeline));
-    el_json_put(record, "lanes", lanes_of(timeline));
-    el_json_put(record, "peak_ms", time_ms(peak));
-    el_json_put(record, "peak_phase", json_string(phase_of(peak)));
-    el_json_put_text(record, "peak_label", peak->label[0] == '\0' ? NULL : peak->label);
+    el_json_put_all(record, EL_KEY("ms", times), EL_KEY("phase", phases), EL_KEY("bytes", bytes_by_tag(timeline)),
+                    EL_KEY("lanes", lanes_of(timeline)), EL_KEY("peak_ms", time_ms(peak)),
+                    EL_KEY("peak_phase", json_string(phase_of(peak))),
+                    EL_KEY("peak_label", peak->label[0] == '\0' ? NULL : peak->label));
     return record;
 }
 
@@ -115,21 +112,10 @@ static json_t *memory_part(const struct el_member_account *account)
 /* What its spans tell; NAN is what they do not, and with --no-record that is all. */
 static struct el_device_summary told_by_spans(const struct el_member_account *account)
 {
-    struct el_device_summary s = {.step_s = NAN,
-                                  .busy_s = NAN,
-                                  .compute_s = NAN,
-                                  .other_s = NAN,
-                                  .idle_s = NAN,
-                                  .loading_exposed_s = NAN,
-                                  .bubble_s = NAN,
-                                  .window_s = NAN,
-                                  .comm_total_s = NAN,
-                                  .comm_overlapped_s = NAN,
-                                  .comm_exposed_s = NAN,
-                                  .comm_cpu_s = NAN,
-                                  .sent_bytes = NAN,
-                                  .received_bytes = NAN,
-                                  .comm_bytes = NAN};
+    struct el_device_summary s = {0};
+    s.step_s = s.busy_s = s.compute_s = s.other_s = s.idle_s = s.loading_exposed_s = s.bubble_s = s.window_s = NAN;
+    s.comm_total_s = s.comm_overlapped_s = s.comm_exposed_s = s.comm_cpu_s = NAN;
+    s.sent_bytes = s.received_bytes = s.comm_bytes = NAN;
     for (int p = 0; p < EL_PHASE_COUNT; p++) s.phase_s[p] = NAN;
     if (account->recorded) s = account->summary;
     if (!s.arrivals_known) s.wait_s = s.wait_exposed_s = NAN;
@@ -138,14 +124,9 @@ static struct el_device_summary told_by_spans(const struct el_member_account *ac
     return s;
 }
 
-static void put_ms(json_t *object, const char *key, double seconds)
+static json_t *whole(double bytes)
 {
-    el_json_put_real(object, key, seconds * 1e3);
-}
-
-static void put_bytes(json_t *object, const char *key, double bytes)
-{
-    el_json_put(object, key, isnan(bytes) ? json_null() : json_integer((json_int_t)llround(bytes)));
+    return isnan(bytes) ? json_null() : json_integer((json_int_t)llround(bytes));
 }
 
 static const char *system_reason(const struct el_member_account *account)
@@ -163,11 +144,9 @@ static json_t *utilization_part(const struct el_member_account *account, const s
     json_t *utilization = json_object();
     double busy = s->step_s > 0 ? 100 * s->busy_s / s->step_s : NAN;
     double ran = account->system ? el_system_ran_pct(account->system, account->cores, account->n_cores) : NAN;
-    el_json_put_real(utilization, "busy_pct", busy);
-    el_json_put_real(utilization, "cpu_pct", ran);
-    el_json_put_real(utilization, "system_pct", system);
-    el_json_put_text(utilization, "system_reason", isnan(system) ? system_reason(account) : NULL);
-    el_json_put_text(utilization, "source", account->recorded ? "spans of the compute stream" : NULL);
+    el_json_put_all(utilization, EL_KEY("busy_pct", busy), EL_KEY("cpu_pct", ran), EL_KEY("system_pct", system),
+                    EL_KEY("system_reason", isnan(system) ? system_reason(account) : NULL),
+                    EL_KEY("source", account->recorded ? "spans of the compute stream" : NULL));
     return utilization;
 }
 
@@ -177,10 +156,10 @@ static json_t *groups_part(const struct el_device_summary *s)
     for (int g = 0; g < s->n_groups; g++) {
         const struct el_comm_figures *figures = &s->groups[g];
         json_t *group = json_object();
-        put_ms(group, "total_ms", figures->total_s);
-        put_ms(group, "wait_ms", s->arrivals_known ? figures->wait_s : NAN);
-        put_bytes(group, "sent_bytes", figures->sent_bytes);
-        put_bytes(group, "received_bytes", figures->received_bytes);
+        el_json_put_real(group, "total_ms", 1e3 * figures->total_s);
+        el_json_put_real(group, "wait_ms", 1e3 * (s->arrivals_known ? figures->wait_s : NAN));
+        el_json_put(group, "sent_bytes", whole(figures->sent_bytes));
+        el_json_put(group, "received_bytes", whole(figures->received_bytes));
         el_json_put(groups, figures->name, group);
     }
     return groups;
@@ -189,16 +168,12 @@ static json_t *groups_part(const struct el_device_summary *s)
 static json_t *comm_part(const struct el_device_summary *s, bool time_sliced)
 {
     json_t *comm = json_object();
-    put_bytes(comm, "bytes", s->comm_bytes);
-    put_ms(comm, "total_ms", s->comm_total_s);
-    put_ms(comm, "overlapped_ms", s->comm_overlapped_s);
-    put_ms(comm, "exposed_ms", s->comm_exposed_s);
-    put_ms(comm, "wait_ms", s->wait_s);
-    put_ms(comm, "wait_exposed_ms", s->wait_exposed_s);
-    put_ms(comm, "transfer_ms", el_stats_minus(s->comm_total_s, s->wait_s));
-    put_ms(comm, "cpu_ms", s->comm_cpu_s);
-    el_json_put(comm, "time_sliced", json_boolean(time_sliced));
-    el_json_put(comm, "by_group", groups_part(s));
+    el_json_put_all(comm, EL_KEY("bytes", whole(s->comm_bytes)), EL_KEY("total_ms", 1e3 * s->comm_total_s),
+                    EL_KEY("overlapped_ms", 1e3 * s->comm_overlapped_s), EL_KEY("exposed_ms", 1e3 * s->comm_exposed_s),
+                    EL_KEY("wait_ms", 1e3 * s->wait_s), EL_KEY("wait_exposed_ms", 1e3 * s->wait_exposed_s),
+                    EL_KEY("transfer_ms", 1e3 * el_stats_minus(s->comm_total_s, s->wait_s)),
+                    EL_KEY("cpu_ms", 1e3 * s->comm_cpu_s), EL_KEY("time_sliced", time_sliced),
+                    EL_KEY("by_group", groups_part(s)));
     return comm;
 }
 
@@ -233,11 +208,9 @@ static json_t *lane_part(const struct el_lane *lane)
 static json_t *block_part(const struct el_device_summary *s)
 {
     json_t *block = json_object();
-    put_ms(block, "step_ms", s->step_s);
-    put_ms(block, "compute_ms", s->compute_s);
-    put_ms(block, "exposed_ms", s->comm_exposed_s);
-    put_ms(block, "other_ms", s->other_s);
-    put_ms(block, "idle_ms", s->idle_s);
+    el_json_put_all(block, EL_KEY("step_ms", 1e3 * s->step_s), EL_KEY("compute_ms", 1e3 * s->compute_s),
+                    EL_KEY("exposed_ms", 1e3 * s->comm_exposed_s), EL_KEY("other_ms", 1e3 * s->other_s),
+                    EL_KEY("idle_ms", 1e3 * s->idle_s));
     return block;
 }
 
@@ -268,9 +241,9 @@ static json_t *layout_part(const struct el_member_account *account)
     return json_null();
 }
 
-static void put_each_ms(json_t *object, const char *key, int64_t sum_ns, int64_t n)
+static double each_ms(int64_t sum_ns, int64_t n)
 {
-    el_json_put_real(object, key, (double)sum_ns / (double)n / 1e6);
+    return (double)sum_ns / (double)n / 1e6;
 }
 
 /* When the last batches were made, asked for and there; from the first one's begin. */
@@ -298,59 +271,45 @@ static json_t *loading_part(const struct el_load_account *account, double expose
     const struct el_load_times *times = &account->times;
     const int64_t n = times->batches;
     json_t *loading = json_object();
-    el_json_put_real(loading, "samples", (double)times->samples / (double)n);
-    el_json_put_real(loading, "reads", (double)times->reads / (double)n);
-    el_json_put_real(loading, "read_bytes", (double)times->read_bytes / (double)n);
-    put_each_ms(loading, "read_ms", times->read_ns, n);
-    put_each_ms(loading, "decode_ms", times->decode_ns, n);
-    put_each_ms(loading, "collate_ms", times->collate_ns, n);
-    put_each_ms(loading, "wait_ms", times->wait_ns, n);
-    put_each_ms(loading, "take_ms", times->take_ns, n);
-    put_ms(loading, "exposed_ms", exposed_s);
-    el_json_put(loading, "queue_bytes", json_integer(account->queue_bytes));
-    el_json_put(loading, "spans", load_spans(account));
+    el_json_put_all(loading, EL_KEY("samples", (double)times->samples / (double)n),
+                    EL_KEY("reads", (double)times->reads / (double)n),
+                    EL_KEY("read_bytes", (double)times->read_bytes / (double)n),
+                    EL_KEY("read_ms", each_ms(times->read_ns, n)), EL_KEY("decode_ms", each_ms(times->decode_ns, n)),
+                    EL_KEY("collate_ms", each_ms(times->collate_ns, n)), EL_KEY("wait_ms", each_ms(times->wait_ns, n)),
+                    EL_KEY("take_ms", each_ms(times->take_ns, n)), EL_KEY("exposed_ms", 1e3 * exposed_s),
+                    EL_KEY("queue_bytes", account->queue_bytes), EL_KEY("spans", load_spans(account)));
     return loading;
 }
 
 json_t *el_record_member(const struct el_member_account *account)
 {
     const struct el_device_summary s = told_by_spans(account);
-    json_t *member = json_object(), *phases = json_object();
-    for (int p = 0; p < EL_PHASE_COUNT; p++) put_ms(phases, el_phase_name((enum el_phase)p), s.phase_s[p]);
-    el_json_put_text(member, "device", account->device);
-    el_json_put_text(member, "host", account->host);
-    el_json_put(member, "rank", json_integer(account->rank));
-    el_json_put(member, "pid", json_integer(account->pid));
-    el_json_put(member, "layout", layout_part(account));
     const struct el_device_identity *identity = account->identity;
-    el_json_put_text(member, "uuid", identity && *identity->uuid ? identity->uuid : NULL);
-    el_json_put_text(member, "model", identity && *identity->model ? identity->model : NULL);
-    el_json_put(member, "simulated", json_boolean(account->simulated));
-    el_json_put(member, "memory", memory_part(account));
-    el_json_put(member, "utilization", utilization_part(account, &s));
-    el_json_put(member, "gpu", el_record_gpu(account->gpu));
-    el_json_put(member, "busy_ms", phases);
-    el_json_put(member, "loading", loading_part(account->loading, s.loading_exposed_s));
-    put_ms(member, "compute_ms", s.compute_s);
-    put_ms(member, "other_ms", s.other_s);
-    put_ms(member, "idle_ms", s.idle_s);
-    put_ms(member, "bubble_ms", s.bubble_s);
-    put_ms(member, "window_ms", s.window_s);
-    el_json_put(member, "activation_sets", el_json_count(account->in_flight > 0 ? account->in_flight : -1));
-    el_json_put(member, "lane", lane_part(&account->lane));
-    put_ms(member, "step_ms", s.step_s);
-    put_ms(member, "queue_ms", s.queue_s > 0 ? s.queue_s : NAN);
-    el_json_put(member, "comm", comm_part(&s, account->time_sliced));
-    put_bytes(member, "sent_bytes", s.sent_bytes);
-    put_bytes(member, "received_bytes", s.received_bytes);
-    el_json_put(member, "cores", el_record_cores("", account->cores, account->n_cores));
-    el_json_put(member, "memory_limit_bytes",
-                el_json_count(account->memory_limit_bytes ? account->memory_limit_bytes : -1));
-    el_json_put(member, "control",
-                account->controlled
-                    ? json_pack("{s:o, s:o}", "on", block_part(&account->on), "off", block_part(&account->off))
-                    : json_null());
-    el_json_put(member, "ops", ops_part(account));
+    json_t *member = json_object(), *phases = json_object(), *control = json_null();
+    if (account->controlled)
+        control = json_pack("{s:o, s:o}", "on", block_part(&account->on), "off", block_part(&account->off));
+    for (int p = 0; p < EL_PHASE_COUNT; p++)
+        el_json_put_real(phases, el_phase_name((enum el_phase)p), 1e3 * s.phase_s[p]);
+    el_json_put_all(member, EL_KEY("device", account->device), EL_KEY("host", account->host),
+                    EL_KEY("rank", account->rank), EL_KEY("pid", account->pid), EL_KEY("layout", layout_part(account)),
+                    EL_KEY("uuid", identity ? el_json_filled(identity->uuid) : json_null()),
+                    EL_KEY("model", identity ? el_json_filled(identity->model) : json_null()),
+                    EL_KEY("simulated", account->simulated));
+    el_json_put_all(member, EL_KEY("memory", memory_part(account)),
+                    EL_KEY("utilization", utilization_part(account, &s)), EL_KEY("gpu", el_record_gpu(account->gpu)),
+                    EL_KEY("busy_ms", phases), EL_KEY("loading", loading_part(account->loading, s.loading_exposed_s)),
+                    EL_KEY("compute_ms", 1e3 * s.compute_s), EL_KEY("other_ms", 1e3 * s.other_s),
+                    EL_KEY("idle_ms", 1e3 * s.idle_s), EL_KEY("bubble_ms", 1e3 * s.bubble_s),
+                    EL_KEY("window_ms", 1e3 * s.window_s),
+                    EL_KEY("activation_sets", el_json_count(account->in_flight > 0 ? account->in_flight : -1)),
+                    EL_KEY("lane", lane_part(&account->lane)), EL_KEY("step_ms", 1e3 * s.step_s),
+                    EL_KEY("queue_ms", 1e3 * (s.queue_s > 0 ? s.queue_s : NAN)));
+    el_json_put_all(
+        member, EL_KEY("comm", comm_part(&s, account->time_sliced)), EL_KEY("sent_bytes", whole(s.sent_bytes)),
+        EL_KEY("received_bytes", whole(s.received_bytes)),
+        EL_KEY("cores", el_record_cores("", account->cores, account->n_cores)),
+        EL_KEY("memory_limit_bytes", el_json_count(account->memory_limit_bytes ? account->memory_limit_bytes : -1)),
+        EL_KEY("control", control), EL_KEY("ops", ops_part(account)));
     return member;
 }
 
@@ -358,10 +317,8 @@ json_t *el_record_process(long pid, int rank, const int64_t *per_device_bytes, i
 {
     json_t *process = json_object(), *bytes = json_array();
     for (int i = 0; i < n_devices; i++) json_array_append_new(bytes, el_json_count(per_device_bytes[i]));
-    el_json_put(process, "pid", json_integer(pid));
-    el_json_put(process, "rank", json_integer(rank));
-    el_json_put(process, "per_device_bytes", bytes);
-    el_json_put(process, "process_bytes", el_json_count(process_bytes));
+    el_json_put_all(process, EL_KEY("pid", pid), EL_KEY("rank", rank), EL_KEY("per_device_bytes", bytes),
+                    EL_KEY("process_bytes", el_json_count(process_bytes)));
     return process;
 }
 
@@ -376,11 +333,7 @@ json_t *el_record_failed_repeat(const struct el_trial *trial, int repeat, int or
                                 const char *reason)
 {
     json_t *document = json_object();
-    el_json_put(document, "schema", json_integer(EL_SCHEMA));
-    el_json_put_text(document, "trial", trial->id);
-    el_json_put(document, "repeat", json_integer(repeat));
-    el_json_put(document, "order", json_integer(order));
-    el_json_put_text(document, "status", status);
-    el_json_put_text(document, "reason", reason);
+    el_json_put_all(document, EL_KEY("schema", EL_SCHEMA), EL_KEY("trial", trial->id), EL_KEY("repeat", repeat),
+                    EL_KEY("order", order), EL_KEY("status", status), EL_KEY("reason", reason));
     return document;
 }

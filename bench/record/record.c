@@ -38,9 +38,9 @@ static json_t *from_first(const json_t *ok, const char *key, json_t *otherwise)
     return json_deep_copy(value);
 }
 
-static void put_count(json_t *record, const char *key, int64_t value)
+static const char *on_off(bool on)
 {
-    el_json_put(record, key, json_integer((json_int_t)value));
+    return on ? "on" : "off";
 }
 
 static const char *const optimizers[] = {[EL_OPT_SGD] = "sgd", [EL_OPT_MOMENTUM] = "momentum", [EL_OPT_ADAM] = "adam"};
@@ -61,10 +61,10 @@ static json_t *model_sizes(const struct el_model_config *model)
         if (list[i]->list)
             json_object_set(sizes, list[i]->name, array);
         else
-            put_count(sizes, list[i]->name, el_model_size(model, list[i]->name));
+            el_json_put(sizes, list[i]->name, json_integer(el_model_size(model, list[i]->name)));
         json_decref(array);
     }
-    put_count(sizes, "classes", model->classes);
+    el_json_put(sizes, "classes", json_integer(model->classes));
     el_json_put_real(sizes, "dropout", model->dropout);
     el_json_put_real(sizes, "max_norm", model->max_norm);
     return sizes;
@@ -77,47 +77,36 @@ static void put_schedule(json_t *config, const struct el_trial *trial)
     struct el_layout layout;
     char fixes[EL_DP_FIX_TEXT_BYTES];
     el_layout_of(train, trial->procs, &layout);
-    put_count(config, "output_device", train->output_device);
-    el_json_put_text(config, "loss_in", train->loss_in_replica ? "replica" : "output");
     el_dp_fix_text(train->dp_fix, fixes, sizeof fixes);
-    el_json_put_text(config, "dp_fix", fixes);
-    el_json_put_text(config, "sync", train->sync_params ? "param" : "grad");
-    el_json_put_text(config, "find_unused", train->find_unused ? "on" : "off");
-    el_json_put_text(config, "static_graph", train->static_graph ? "on" : "off");
-    el_json_put_text(config, "broadcast_buffers", train->broadcast_buffers ? "on" : "off");
-    el_json_put_text(config, "cut", train->cut);
-    put_count(config, "ranks", layout.devices[0].n_feeds);
-    el_json_put_text(config, "reduce", train->reduce == EL_REDUCE_HIERARCHICAL ? "hierarchical" : "flat");
-    put_count(config, "micro_batches", train->n_micro);
-    el_json_put_text(config, "schedule", train->schedule);
-    put_count(config, "parts_per_device", train->parts);
+    el_json_put_all(config, EL_KEY("output_device", train->output_device),
+                    EL_KEY("loss_in", train->loss_in_replica ? "replica" : "output"), EL_KEY("dp_fix", fixes),
+                    EL_KEY("sync", train->sync_params ? "param" : "grad"),
+                    EL_KEY("find_unused", on_off(train->find_unused)),
+                    EL_KEY("static_graph", on_off(train->static_graph)),
+                    EL_KEY("broadcast_buffers", on_off(train->broadcast_buffers)), EL_KEY("cut", train->cut),
+                    EL_KEY("ranks", layout.devices[0].n_feeds),
+                    EL_KEY("reduce", train->reduce == EL_REDUCE_HIERARCHICAL ? "hierarchical" : "flat"),
+                    EL_KEY("micro_batches", train->n_micro), EL_KEY("schedule", train->schedule),
+                    EL_KEY("parts_per_device", train->parts));
 }
 
 /* What is trained, on what, and how. */
 static void put_training(json_t *config, const struct el_trial *trial)
 {
     const struct el_train_config *train = &trial->train;
-    el_json_put_text(config, "data", trial->data);
-    el_json_put_text(config, "test", trial->test);
-    el_json_put_text(config, "load", trial->load);
-    el_json_put_text(config, "vectors", trial->vectors);
-    el_json_put_text(config, "freeze", train->model.freeze);
-    el_json_put(config, "model_sizes", model_sizes(&train->model));
-    el_json_put_real(config, "lr", train->lr);
-    el_json_put_real(config, "momentum", train->momentum);
-    el_json_put_text(config, "loss_function", losses[train->model.loss]);
-    el_json_put_text(config, "augment", train->augment ? "on" : "off");
-    el_json_put_text(config, "words", trial->characters ? "characters" : "spaces");
-    el_json_put_text(config, "data_in", trial->in_files ? "disk" : "memory");
-    put_count(config, "workers", train->loading.workers);
-    put_count(config, "prefetch", train->loading.prefetch);
-    el_json_put_text(config, "page_cache", train->loading.cold ? "cold" : "warm");
     const bool cards = !strcmp(trial->devices[0].backend, "cuda");
-    el_json_put_text(config, "pin_memory", !cards ? NULL : train->loading.pageable ? "off" : "on");
-    el_json_put_text(config, "non_blocking", cards ? transfers[train->loading.transfer] : NULL);
-    el_json_put_text(config, "zero_grad", train->keep_grads ? "keep" : "free");
-    el_json_put_text(config, "graph", train->device_graph ? "on" : "off");
-    el_json_put_text(config, "foreach", train->foreach == EL_FOREACH_ON ? "on" : "off");
+    el_json_put_all(
+        config, EL_KEY("data", trial->data), EL_KEY("test", trial->test), EL_KEY("load", trial->load),
+        EL_KEY("vectors", trial->vectors), EL_KEY("freeze", train->model.freeze),
+        EL_KEY("model_sizes", model_sizes(&train->model)), EL_KEY("lr", train->lr), EL_KEY("momentum", train->momentum),
+        EL_KEY("loss_function", losses[train->model.loss]), EL_KEY("augment", on_off(train->augment)),
+        EL_KEY("words", trial->characters ? "characters" : "spaces"),
+        EL_KEY("data_in", trial->in_files ? "disk" : "memory"), EL_KEY("workers", train->loading.workers),
+        EL_KEY("prefetch", train->loading.prefetch), EL_KEY("page_cache", train->loading.cold ? "cold" : "warm"),
+        EL_KEY("pin_memory", cards ? on_off(!train->loading.pageable) : NULL),
+        EL_KEY("non_blocking", cards ? transfers[train->loading.transfer] : NULL),
+        EL_KEY("zero_grad", train->keep_grads ? "keep" : "free"), EL_KEY("graph", on_off(train->device_graph)),
+        EL_KEY("foreach", on_off(train->foreach == EL_FOREACH_ON)));
 }
 
 /* The configuration as resolved, beyond what has a field of its own. */
@@ -126,52 +115,37 @@ static json_t *config(const struct el_trial *trial)
     const struct el_train_config *train = &trial->train;
     json_t *config = json_object();
     put_training(config, trial);
-    el_json_put_text(config, "overlap", train->overlap ? "on" : "off");
-    el_json_put_text(config, "bucket_view", train->bucket_view ? "on" : "off");
-    el_json_put_text(config, "batch_given", trial->batch_is_per_device ? "per_device" : "global");
-    put_count(config, "warmup", train->warmup);
-    put_count(config, "steps", train->steps);
-    el_json_put_real(config, "min_time_s", train->min_time_s);
-    put_count(config, "epochs", train->epochs);
-    put_count(config, "bucket_first_bytes", (int64_t)train->bucket_first_bytes);
-    put_count(config, "bucket_cap_bytes", (int64_t)train->bucket_cap_bytes);
-    put_count(config, "accumulate", train->n_accumulate);
-    put_count(config, "beside", trial->beside);
+    el_json_put_all(
+        config, EL_KEY("overlap", on_off(train->overlap)), EL_KEY("bucket_view", on_off(train->bucket_view)),
+        EL_KEY("batch_given", trial->batch_is_per_device ? "per_device" : "global"), EL_KEY("warmup", train->warmup),
+        EL_KEY("steps", train->steps), EL_KEY("min_time_s", train->min_time_s), EL_KEY("epochs", train->epochs),
+        EL_KEY("bucket_first_bytes", train->bucket_first_bytes), EL_KEY("bucket_cap_bytes", train->bucket_cap_bytes),
+        EL_KEY("accumulate", train->n_accumulate), EL_KEY("beside", trial->beside));
     put_schedule(config, trial);
-    el_json_put(config, "device_mem_bytes",
-                trial->device_mem_bytes > 0 ? json_integer(trial->device_mem_bytes) : json_null());
-    el_json_put_real(config, "timeout_s", trial->timeout_s);
-    el_json_put_text(config, "comm", trial->comm);
-    el_json_put_text(config, "comm_algorithm", el_comm_algorithm_name(train->comm_algorithm));
-    el_json_put_real(config, "comm_timeout_s", train->comm_timeout_s);
-    el_json_put_text(config, "comm_check", train->comm_check ? "on" : "off");
-    el_json_put_text(config, "costs", trial->costs);
-    el_json_put_text(config, "machine", trial->machine);
-    el_json_put_text(config, "launcher", launchers[trial->launcher]);
-    el_json_put(config, "record", json_boolean(trial->record));
-    el_json_put_text(config, "control", controls[train->control]);
-    put_count(config, "control_pairs", train->control_pairs);
-    el_json_put_text(config, "inject", trial->inject);
+    el_json_put_all(
+        config,
+        EL_KEY("device_mem_bytes", trial->device_mem_bytes > 0 ? json_integer(trial->device_mem_bytes) : json_null()),
+        EL_KEY("timeout_s", trial->timeout_s), EL_KEY("comm", trial->comm),
+        EL_KEY("comm_algorithm", el_comm_algorithm_name(train->comm_algorithm)),
+        EL_KEY("comm_timeout_s", train->comm_timeout_s), EL_KEY("comm_check", on_off(train->comm_check)),
+        EL_KEY("costs", trial->costs), EL_KEY("machine", trial->machine),
+        EL_KEY("launcher", launchers[trial->launcher]), EL_KEY("record", trial->record),
+        EL_KEY("control", controls[train->control]), EL_KEY("control_pairs", train->control_pairs),
+        EL_KEY("inject", trial->inject));
     return config;
 }
 
 static void put_configuration(json_t *record, const struct el_trial *trial, const json_t *ok)
 {
     const struct el_train_config *train = &trial->train;
-    el_json_put_text(record, "id", trial->id);
-    el_json_put_text(record, "mode", train->mode);
-    el_json_put_text(record, "model", train->model.name);
-    put_count(record, "devices", trial->n_devices);
-    el_json_put(record, "device_names", el_trial_device_names(trial));
-    put_count(record, "procs", trial->procs);
-    el_json_put_text(record, "dtype", el_dtype_name(train->dtype));
-    put_count(record, "global_batch", train->global_batch);
-    el_json_put(record, "batch_per_device", from_first(ok, "batch_per_device", json_array()));
-    el_json_put(record, "seed",
-                train->seed <= INT64_MAX ? json_integer((json_int_t)train->seed)
-                                         : json_sprintf("%" PRIu64, train->seed));
-    el_json_put_text(record, "optimizer", optimizers[train->optimizer]);
-    el_json_put(record, "config", config(trial));
+    el_json_put_all(record, EL_KEY("id", trial->id), EL_KEY("mode", train->mode), EL_KEY("model", train->model.name),
+                    EL_KEY("devices", trial->n_devices), EL_KEY("device_names", el_trial_device_names(trial)),
+                    EL_KEY("procs", trial->procs), EL_KEY("dtype", el_dtype_name(train->dtype)),
+                    EL_KEY("global_batch", train->global_batch),
+                    EL_KEY("batch_per_device", from_first(ok, "batch_per_device", json_array())),
+                    EL_KEY("seed", train->seed <= INT64_MAX ? json_integer((json_int_t)train->seed)
+                                                            : json_sprintf("%" PRIu64, train->seed)),
+                    EL_KEY("optimizer", optimizers[train->optimizer]), EL_KEY("config", config(trial)));
 }
 
 static void put_outcome(json_t *record, const char *command, const json_t *repeats, const json_t *ok)
@@ -181,14 +155,11 @@ static void put_outcome(json_t *record, const char *command, const json_t *repea
     json_t *warnings = json_array(), *rules = json_array();
     const char *verdict = el_verdict_judge(repeats, ok, warnings, rules);
     json_t *order = json_object_get(json_array_get(repeats, 0), "order");
-    el_json_put(record, "order", json_is_integer(order) ? json_incref(order) : json_null());
-    el_json_put_text(record, "command", command);
-    el_json_put_text(record, "status", status);
-    el_json_put_text(record, "reason", el_json_text(bad, "reason", NULL));
-    el_json_put_text(record, "verdict", strcmp(status, "ok") == 0 ? verdict : "suspect");
-    el_json_put(record, "warnings", warnings);
-    el_json_put(record, "warning_rules", rules);
-    el_json_put(record, "simulated", from_first(ok, "simulated", json_false()));
+    el_json_put_all(record, EL_KEY("order", json_is_integer(order) ? json_incref(order) : json_null()),
+                    EL_KEY("command", command), EL_KEY("status", status),
+                    EL_KEY("reason", el_json_text(bad, "reason", NULL)),
+                    EL_KEY("verdict", strcmp(status, "ok") == 0 ? verdict : "suspect"), EL_KEY("warnings", warnings),
+                    EL_KEY("warning_rules", rules), EL_KEY("simulated", from_first(ok, "simulated", json_false())));
     const json_t *prediction = el_verdict_prediction(ok);
     el_json_put(record, "prediction", prediction ? json_deep_copy(prediction) : json_null());
 }
@@ -219,6 +190,7 @@ static json_t *null_phases(void)
 
 static void put_devices(json_t *record, const json_t *ok, double global_batch)
 {
+    static const char *const communication[] = {"communicator", "comm_algorithms", "clock", "beside_step_ratio", NULL};
     json_t *per_device = el_trial_per_device(ok, global_batch);
     int slowest = el_trial_slowest(per_device);
     const json_t *of = slowest < 0 ? NULL : json_array_get(per_device, (size_t)slowest);
@@ -233,10 +205,7 @@ static void put_devices(json_t *record, const json_t *ok, double global_batch)
     el_json_put(record, "collectives", from_first(ok, "collectives", json_array()));
     el_json_put_real(json_object_get(record, "comm"), "busbw_gb_per_s", el_trial_busbw(ok));
     el_json_put(record, "recorder", el_trial_recorder(ok));
-    el_json_put(record, "communicator", from_first(ok, "communicator", json_null()));
-    el_json_put(record, "comm_algorithms", from_first(ok, "comm_algorithms", json_null()));
-    el_json_put(record, "clock", from_first(ok, "clock", json_null()));
-    el_json_put(record, "beside_step_ratio", from_first(ok, "beside_step_ratio", json_null()));
+    el_json_copy(record, json_array_get(ok, 0), communication);
     el_json_put(record, "imbalance", el_trial_imbalance(ok));
     el_json_put(record, "per_device", per_device);
     el_json_put(record, "processes", from_first(ok, "processes", json_array()));
@@ -245,6 +214,7 @@ static void put_devices(json_t *record, const json_t *ok, double global_batch)
 json_t *el_record_trial(const struct el_trial *trial, const char *command, json_t *repeats)
 {
     json_t *record = json_object(), *rows = json_array(), *ok = json_array(); /* those that finished */
+    static const char *const training[] = {"accuracy", "flops_per_step", "param_bytes", "trained_bytes", NULL};
     double batch = (double)trial->train.global_batch;
     for (size_t i = 0; i < json_array_size(repeats); i++) {
         json_t *repeat = json_array_get(repeats, i);
@@ -259,10 +229,7 @@ json_t *el_record_trial(const struct el_trial *trial, const char *command, json_
     el_json_put(record, "loss", from_first(ok, "loss", json_array()));
     el_json_put(record, "rank_loss", from_first(ok, "rank_loss", json_null()));
     el_json_put(record, "epochs", from_first(ok, "epochs", json_array()));
-    el_json_put(record, "accuracy", from_first(ok, "accuracy", json_null()));
-    el_json_put(record, "flops_per_step", from_first(ok, "flops_per_step", json_null()));
-    el_json_put(record, "param_bytes", from_first(ok, "param_bytes", json_null()));
-    el_json_put(record, "trained_bytes", from_first(ok, "trained_bytes", json_null()));
+    el_json_copy(record, json_array_get(ok, 0), training);
     json_t *profile = from_first(ok, "profile", NULL); /* where one was asked for */
     if (profile) el_json_put(record, "profile", profile);
     el_json_put(record, "repeats", rows);
@@ -286,7 +253,7 @@ void el_record_learn(json_t *environment, const json_t *repeat)
 json_t *el_record_run(json_t *environment, json_t *trials)
 {
     json_t *run = json_object();
-    put_count(run, "schema", EL_SCHEMA);
+    el_json_put(run, "schema", json_integer(EL_SCHEMA));
     el_record_learn(environment, NULL);
     el_json_put(run, "environment", environment);
     el_json_put(run, "trials", trials);

@@ -26,16 +26,12 @@ json_t *el_record_system(const struct el_system_figures *f, const int *allowed, 
         json_array_append_new(cpus, json_pack("{s:i, s:o, s:o}", "cpu", cpu, "busy_pct", el_json_real(f->busy_pct[cpu]),
                                               "steal_pct", el_json_real(f->steal_pct[cpu])));
     }
-    el_json_put_real(part, "window_s", f->window_s);
-    el_json_put_real(part, "own_cpu_s", f->own_cpu_s);
-    el_json_put_real(part, "waited_pct", f->waited_pct);
-    el_json_put(part, "cpus", cpus);
-    el_json_put(part, "device_cpus", device_cpus);
-    el_json_put(part, "freq_mhz_begin", range_mhz(f->frequency_begin.min_hz, f->frequency_begin.max_hz));
-    el_json_put(part, "freq_mhz_end", range_mhz(f->frequency_end.min_hz, f->frequency_end.max_hz));
-    el_json_put(part, "throttled", el_json_count(f->throttled));
-    el_json_put_text(part, "reason", *f->reason ? f->reason : NULL);
-    el_json_put(part, "machine", el_machine());
+    el_json_put_all(part, EL_KEY("window_s", f->window_s), EL_KEY("own_cpu_s", f->own_cpu_s),
+                    EL_KEY("waited_pct", f->waited_pct), EL_KEY("cpus", cpus), EL_KEY("device_cpus", device_cpus),
+                    EL_KEY("freq_mhz_begin", range_mhz(f->frequency_begin.min_hz, f->frequency_begin.max_hz)),
+                    EL_KEY("freq_mhz_end", range_mhz(f->frequency_end.min_hz, f->frequency_end.max_hz)),
+                    EL_KEY("throttled", el_json_count(f->throttled)), EL_KEY("reason", el_json_filled(f->reason)),
+                    EL_KEY("machine", el_machine()));
     return part;
 }
 
@@ -205,15 +201,11 @@ json_t *el_record_system_of_job(json_t *parts)
 {
     struct shares shares = worst_shares(parts);
     json_t *system = json_object();
-    el_json_put_real(system, "window_s", longest(parts, "window_s"));
-    el_json_put_real(system, "waited_pct", longest(parts, "waited_pct"));
-    el_json_put_real(system, "others_pct", shares.others_pct);
-    el_json_put_real(system, "others_on_devices_pct", shares.others_on_devices_pct);
-    el_json_put_real(system, "steal_pct", shares.steal_pct);
-    el_json_put_real(system, "frequency_change_pct", frequency_change_pct(parts));
-    el_json_put(system, "throttled", most_throttled(parts));
-    el_json_put(system, "machine_differences", machine_differences(parts));
-    el_json_put(system, "reason", reason_of(parts));
-    el_json_put(system, "processes", parts);
+    el_json_put_all(
+        system, EL_KEY("window_s", longest(parts, "window_s")), EL_KEY("waited_pct", longest(parts, "waited_pct")),
+        EL_KEY("others_pct", shares.others_pct), EL_KEY("others_on_devices_pct", shares.others_on_devices_pct),
+        EL_KEY("steal_pct", shares.steal_pct), EL_KEY("frequency_change_pct", frequency_change_pct(parts)),
+        EL_KEY("throttled", most_throttled(parts)), EL_KEY("machine_differences", machine_differences(parts)),
+        EL_KEY("reason", reason_of(parts)), EL_KEY("processes", parts));
     return system;
 }

@@ -70,31 +70,24 @@ static json_t *process_of(const struct el_watching *watch, const struct el_watch
 {
     const struct el_tree_process *p = el_process_tree_at(watch->tree, i);
     json_t *process = json_object();
-    el_json_put(process, "pid", json_integer(p->process.pid));
-    el_json_put(process, "parent", json_integer(p->parent));
-    el_json_put(process, "rank", el_json_count(p->identity.rank));
-    el_json_put(process, "launcher", el_json_string(p->identity.rank >= 0 ? p->identity.launcher : NULL));
-    el_json_put(process, "name", el_json_string(p->look.name));
-    el_json_put(process, "executable", el_json_string(*p->identity.executable ? p->identity.executable : NULL));
-    el_json_put(process, "command", el_json_string(*p->identity.command ? p->identity.command : NULL));
-    el_json_put(process, "cpus", el_json_string(*p->identity.cpus ? p->identity.cpus : NULL));
-    el_json_put(process, "threads", json_integer(p->n_threads));
-    int64_t end_ns = el_watch_end_of(watch, p);
-    el_json_put_real(process, "begin_s", seconds(watch->begin_ns, p->begin_ns < end_ns ? p->begin_ns : end_ns));
-    el_json_put_real(process, "end_s", seconds(watch->begin_ns, end_ns));
-    el_json_put(process, "left_running", json_boolean(p->alive));
-    el_json_put(process, "peak_bytes", el_json_count(p->peak_bytes));
-    el_json_put(process, "own_peak_bytes", el_json_count(p->own_peak_bytes));
-    el_json_put_real(process, "mean_bytes", mean_bytes(p));
-    el_json_put(process, "pss_bytes", el_json_count(p->pss_bytes));
-    el_json_put(process, "pss_resident_bytes", el_json_count(p->pss_bytes < 0 ? -1 : p->pss_resident_bytes));
-    el_json_put_real(process, "cpu_s", 1e-9 * (double)p->look.cpu_ns);
     double cpu_pct = el_watch_cpu_pct(watch, p);
-    el_json_put_real(process, "cpu_pct", cpu_pct);
-    el_json_put_real(process, "cpu_of_allowed_pct", p->identity.n_cpus ? cpu_pct / p->identity.n_cpus : NAN);
-    el_json_put(process, "peer", json_boolean(is_peer(watch, peers, i)));
-    bool heavy = i < watch->n_series && (is_peer(watch, peers, i) || is_heavy(watch, i));
-    el_json_put(process, "series", heavy ? series_of(&watch->series[i], true) : json_null());
+    int64_t end_ns = el_watch_end_of(watch, p), begin_ns = p->begin_ns < end_ns ? p->begin_ns : end_ns;
+    bool peer = is_peer(watch, peers, i), heavy = i < watch->n_series && (peer || is_heavy(watch, i));
+    el_json_put_all(process, EL_KEY("pid", p->process.pid), EL_KEY("parent", p->parent),
+                    EL_KEY("rank", el_json_count(p->identity.rank)),
+                    EL_KEY("launcher", p->identity.rank >= 0 ? p->identity.launcher : NULL),
+                    EL_KEY("name", p->look.name), EL_KEY("executable", el_json_filled(p->identity.executable)),
+                    EL_KEY("command", el_json_filled(p->identity.command)),
+                    EL_KEY("cpus", el_json_filled(p->identity.cpus)), EL_KEY("threads", p->n_threads));
+    el_json_put_all(process, EL_KEY("begin_s", seconds(watch->begin_ns, begin_ns)),
+                    EL_KEY("end_s", seconds(watch->begin_ns, end_ns)), EL_KEY("left_running", p->alive));
+    el_json_put_all(process, EL_KEY("peak_bytes", el_json_count(p->peak_bytes)),
+                    EL_KEY("own_peak_bytes", el_json_count(p->own_peak_bytes)), EL_KEY("mean_bytes", mean_bytes(p)),
+                    EL_KEY("pss_bytes", el_json_count(p->pss_bytes)),
+                    EL_KEY("pss_resident_bytes", el_json_count(p->pss_bytes < 0 ? -1 : p->pss_resident_bytes)));
+    el_json_put_all(process, EL_KEY("cpu_s", 1e-9 * (double)p->look.cpu_ns), EL_KEY("cpu_pct", cpu_pct),
+                    EL_KEY("cpu_of_allowed_pct", p->identity.n_cpus ? cpu_pct / p->identity.n_cpus : NAN),
+                    EL_KEY("peer", peer), EL_KEY("series", heavy ? series_of(&watch->series[i], true) : json_null()));
     return process;
 }
 
@@ -123,15 +116,13 @@ static json_t *uses_of(const struct el_watching *watch)
     json_t *uses = json_array();
     for (int k = 0; k < watch->n_uses; k++) {
         const struct el_watch_use *use = &watch->uses[k];
+        const struct el_tree_process *p = el_process_tree_at(watch->tree, use->process);
         json_t *object = json_object();
-        el_json_put(object, "gpu", json_integer(use->gpu));
-        el_json_put(object, "process", json_integer(use->process));
-        el_json_put(object, "pid", json_integer(el_process_tree_at(watch->tree, use->process)->process.pid));
-        el_json_put(object, "rank", el_json_count(el_process_tree_at(watch->tree, use->process)->identity.rank));
-        el_json_put(object, "peak_bytes", json_integer(use->peak_bytes));
-        el_json_put_real(object, "mean_bytes", use->looked_s > 0 ? use->byte_s / use->looked_s : (double)use->bytes);
-        el_json_put_real(object, "busy_pct", el_watch_use_busy_pct(use));
-        el_json_put(object, "series", series_of(&use->series, false));
+        el_json_put_all(object, EL_KEY("gpu", use->gpu), EL_KEY("process", use->process), EL_KEY("pid", p->process.pid),
+                        EL_KEY("rank", el_json_count(p->identity.rank)), EL_KEY("peak_bytes", use->peak_bytes),
+                        EL_KEY("mean_bytes", use->looked_s > 0 ? use->byte_s / use->looked_s : (double)use->bytes),
+                        EL_KEY("busy_pct", el_watch_use_busy_pct(use)),
+                        EL_KEY("series", series_of(&use->series, false)));
         json_array_append_new(uses, object);
     }
     return uses;
@@ -145,16 +136,17 @@ static json_t *sampler_of(const struct el_watching *watch)
         const struct el_watch_pace *pace = &watch->paces[a];
         if (a == EL_WATCH_GPUS && !watch->gpus) continue;
         json_t *activity = json_object();
-        el_json_put(activity, "name", json_string(activity_names[a]));
+        el_json_put(activity, "name", el_json_string(activity_names[a]));
         el_json_put(activity, "times", json_integer(pace->n));
         el_json_put_real(activity, "asked_every_ms", 1e-6 * (double)pace->every_ns);
         el_json_put_real(activity, "every_ms", pace->n ? 1e3 * lived_s / pace->n : NAN);
         el_json_put_real(activity, "cpu_us_each", pace->n ? 1e-3 * pace->total_ns / pace->n : NAN);
         json_array_append_new(activities, activity);
     }
-    el_json_put_real(sampler, "cpu_s", watch->own_cpu_s);
     /* Starting takes some milliseconds: too much of a shorter run for a share to mean anything. */
-    el_json_put_real(sampler, "cpu_pct_of_a_core", lived_s >= SHARE_S ? 100 * watch->own_cpu_s / lived_s : NAN);
+    double share_pct = lived_s >= SHARE_S ? 100 * watch->own_cpu_s / lived_s : NAN;
+    el_json_put_real(sampler, "cpu_s", watch->own_cpu_s);
+    el_json_put_real(sampler, "cpu_pct_of_a_core", share_pct);
     el_json_put(sampler, "activities", activities);
     return sampler;
 }
@@ -178,25 +170,18 @@ static json_t *watch_of(const struct el_watching *watch, const struct el_watch_p
     for (int i = 0; i < watch->frames.n; i++)
         json_array_append_new(frames_s, el_json_real(seconds(watch->begin_ns, watch->frames.ns[i])));
     bool killed = WIFSIGNALED(watch->wait_status);
-    el_json_put(object, "command", command);
-    el_json_put(object, "exit_status", json_integer(el_watch_exit_status(watch)));
-    el_json_put(object, "signal", killed ? json_integer(WTERMSIG(watch->wait_status)) : json_null());
-    el_json_put_real(object, "seconds", seconds(watch->begin_ns, watch->end_ns));
-    el_json_put_real(object, "cpu_s", watch->children_cpu_s);
-    el_json_put_real(object, "unseen_cpu_s", unseen_cpu_s(watch));
-    el_json_put(object, "largest_bytes", json_integer(watch->largest_bytes));
-    el_json_put(object, "resident_peak_bytes", json_integer(watch->resident_peak_bytes));
-    el_json_put(object, "not_followed", json_integer(el_process_tree_not_followed(watch->tree)));
-    el_json_put(object, "wait_all", json_boolean(watch->waited_for_all));
-    el_json_put(object, "waiting_ended", json_boolean(watch->waiting_ended));
-    el_json_put(object, "compared",
-                json_pack("{s:s?, s:s, s:i}", "what", peers->what, "rule", peers->rule, "n", peers->n));
-    el_json_put(object, "sampler", sampler_of(watch));
-    el_json_put(object, "frames_s", frames_s);
-    el_json_put(object, "processes", processes);
-    el_json_put(object, "gpus", gpus_of(watch));
-    el_json_put(object, "gpu_reason", el_json_string(*watch->gpu_reason ? watch->gpu_reason : NULL));
-    el_json_put(object, "gpu_processes", uses_of(watch));
+    json_t *compared = json_pack("{s:s?, s:s, s:i}", "what", peers->what, "rule", peers->rule, "n", peers->n);
+    el_json_put_all(object, EL_KEY("command", command), EL_KEY("exit_status", el_watch_exit_status(watch)),
+                    EL_KEY("signal", killed ? json_integer(WTERMSIG(watch->wait_status)) : json_null()),
+                    EL_KEY("seconds", seconds(watch->begin_ns, watch->end_ns)), EL_KEY("cpu_s", watch->children_cpu_s),
+                    EL_KEY("unseen_cpu_s", unseen_cpu_s(watch)), EL_KEY("largest_bytes", watch->largest_bytes),
+                    EL_KEY("resident_peak_bytes", watch->resident_peak_bytes),
+                    EL_KEY("not_followed", el_process_tree_not_followed(watch->tree)),
+                    EL_KEY("wait_all", watch->waited_for_all), EL_KEY("waiting_ended", watch->waiting_ended),
+                    EL_KEY("compared", compared));
+    el_json_put_all(object, EL_KEY("sampler", sampler_of(watch)), EL_KEY("frames_s", frames_s),
+                    EL_KEY("processes", processes), EL_KEY("gpus", gpus_of(watch)),
+                    EL_KEY("gpu_reason", el_json_filled(watch->gpu_reason)), EL_KEY("gpu_processes", uses_of(watch)));
     return object;
 }
 
@@ -206,11 +191,9 @@ static json_t *device_of(const struct el_watching *watch, const struct el_watch_
     const struct el_tree_process *p = peer->process < 0 ? NULL : el_process_tree_at(watch->tree, peer->process);
     json_t *device = json_object();
     if (peer->gpu >= 0) snprintf(name, sizeof name, "gpu:%d", peer->gpu);
-    el_json_put(device, "device", json_string(name));
-    el_json_put(device, "host", el_json_string(host));
-    el_json_put(device, "rank", p ? el_json_count(p->identity.rank) : json_null());
-    el_json_put(device, "pid", p ? json_integer(p->process.pid) : json_null());
-    el_json_put(device, "simulated", json_false());
+    el_json_put_all(device, EL_KEY("device", name), EL_KEY("host", host),
+                    EL_KEY("rank", p ? el_json_count(p->identity.rank) : json_null()),
+                    EL_KEY("pid", p ? json_integer(p->process.pid) : json_null()), EL_KEY("simulated", json_false()));
     el_json_put(
         device, "memory",
         json_pack("{s:o, s:{}, s:n}", "peak_bytes", el_json_real(peer->memory_bytes), "at_peak_by_tag", "timeline"));
@@ -242,17 +225,11 @@ static json_t *trial_of(const struct el_watching *watch, const struct el_watch_p
     if (exit_status != 0) snprintf(reason, sizeof reason, "the command's exit status is %d", exit_status);
     gethostname(host, sizeof host - 1);
     for (int i = 0; i < peers->n; i++) json_array_append_new(per_device, device_of(watch, &peers->list[i], host));
-    el_json_put(trial, "id", json_string(id));
-    el_json_put(trial, "mode", json_string("watch"));
-    el_json_put(trial, "model", el_json_string(watch->command[0]));
-    el_json_put(trial, "devices", json_integer(peers->n));
-    el_json_put(trial, "procs", json_integer(el_process_tree_count(watch->tree)));
-    el_json_put(trial, "command", el_json_string(words));
-    el_json_put(trial, "status", json_string(exit_status == 0 ? "ok" : "failed"));
-    el_json_put(trial, "reason", el_json_string(*reason ? reason : NULL));
-    el_json_put(trial, "warnings", json_array());
-    el_json_put(trial, "warning_rules", json_array());
-    el_json_put(trial, "simulated", json_false());
+    el_json_put_all(trial, EL_KEY("id", id), EL_KEY("mode", "watch"), EL_KEY("model", watch->command[0]),
+                    EL_KEY("devices", peers->n), EL_KEY("procs", el_process_tree_count(watch->tree)),
+                    EL_KEY("command", words), EL_KEY("status", exit_status == 0 ? "ok" : "failed"),
+                    EL_KEY("reason", el_json_filled(reason)), EL_KEY("warnings", json_array()),
+                    EL_KEY("warning_rules", json_array()), EL_KEY("simulated", json_false()));
     json_t *launch = json_pack("[{s:O}]", "members", per_device);
     el_json_put(trial, "imbalance",
                 peers->n < 2 ? json_null()
