@@ -253,17 +253,23 @@ void el_wire_judge(json_t *document)
     }
 }
 
+/* A foreign record's sum may be too large: then it is the largest. */
+static void add_wrong(const json_t *counted, int64_t *sum_p)
+{
+    int64_t more = json_integer_value(json_object_get(counted, "wrong"));
+    if (__builtin_add_overflow(*sum_p, more, sum_p)) *sum_p = INT64_MAX;
+}
+
 int64_t el_wire_wrong(const json_t *document)
 {
     const json_t *curves = json_object_get(document, "curves");
     int64_t wrong = 0;
     for (size_t c = 0; c < json_array_size(curves); c++) {
-        const json_t *points = json_object_get(json_array_get(curves, c), "points");
-        wrong += json_integer_value(json_object_get(json_array_get(curves, c), "wrong"));
+        const json_t *curve = json_array_get(curves, c), *points = json_object_get(curve, "points");
+        add_wrong(curve, &wrong);
         for (size_t i = 0; i < json_array_size(points); i++)
             for (size_t p = 0; p < EL_WIRE_WARM_PLACES; p++)
-                wrong += json_integer_value(
-                    json_object_get(json_object_get(json_array_get(points, i), el_wire_places[p]), "wrong"));
+                add_wrong(json_object_get(json_array_get(points, i), el_wire_places[p]), &wrong);
     }
     return wrong;
 }

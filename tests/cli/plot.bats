@@ -66,7 +66,7 @@ a_gnuplot() {
 
 @test "colours stand in one table, for every tag and phase, and no two of one figure are alike" {
     local plots=$BATS_TEST_DIRNAME/../../plots
-    ! grep -nE '"#[0-9a-fA-F]{6}"|0x[0-9a-fA-F]{6}' $(ls "$plots"/*.gnuplot | grep -v /style) || show
+    [[ -z $(find "$plots" -name '*.gnuplot' ! -name style.gnuplot -exec grep -nE '"#[0-9a-fA-F]{6}"|0x[0-9a-fA-F]{6}' {} +) ]] || show
     python3 - "$plots" <<'END'
 import re, sys
 plots = sys.argv[1]
