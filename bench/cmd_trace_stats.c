@@ -1,6 +1,7 @@
 /* `evenload trace-stats DIR`: exposed communication, overlap and idle time in traces of PyTorch's profiler. The
  * arithmetic is profiles/kineto.h's. */
 #include <dirent.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,18 +18,18 @@ static json_t *lane_json(const char *file, const struct el_kineto_trace *trace, 
                          const struct el_kineto_figures *f)
 {
     double window_s = f->window_s > 0 ? f->window_s : 1;
-    json_t *json = json_pack(
-        "{s:o, s:o, s:o, s:{s:I, s:I, s:I}}", "file", el_json_string(file), "rank", el_json_count(trace->rank),
-        "device", el_json_count(lane->device), "events", "compute", (json_int_t)lane->counts[EL_KINETO_COMPUTE],
-        "communication", (json_int_t)lane->counts[EL_KINETO_COMM], "copies", (json_int_t)lane->counts[EL_KINETO_COPY]);
-    el_json_put_all(json, EL_KEY("window_ms", f->window_s * 1e3), EL_KEY("compute_ms", f->compute_s * 1e3),
-                    EL_KEY("comm_ms", f->comm_s * 1e3), EL_KEY("overlapped_ms", f->overlapped_s * 1e3),
-                    EL_KEY("exposed_ms", f->exposed_s * 1e3), EL_KEY("copies_ms", f->other_s * 1e3),
-                    EL_KEY("idle_ms", f->idle_s * 1e3), EL_KEY("compute_pct", 100 * f->compute_s / window_s),
-                    EL_KEY("exposed_pct", 100 * f->exposed_s / window_s),
-                    EL_KEY("copies_pct", 100 * f->other_s / window_s), EL_KEY("idle_pct", 100 * f->idle_s / window_s),
-                    EL_KEY("overlap_pct", f->comm_s > 0 ? json_real(100 * f->overlapped_s / f->comm_s) : json_null()));
-    return json;
+    const double covered_pct = f->comm_s > 0 ? 100 * f->overlapped_s / f->comm_s : NAN;
+    json_t *events = el_json_of(EL_KEY("compute", lane->counts[EL_KINETO_COMPUTE]),
+                                EL_KEY("communication", lane->counts[EL_KINETO_COMM]),
+                                EL_KEY("copies", lane->counts[EL_KINETO_COPY]));
+    return el_json_of(
+        EL_KEY("file", file), EL_KEY("rank", el_json_count(trace->rank)), EL_KEY("device", el_json_count(lane->device)),
+        EL_KEY("events", events), EL_KEY("window_ms", f->window_s * 1e3), EL_KEY("compute_ms", f->compute_s * 1e3),
+        EL_KEY("comm_ms", f->comm_s * 1e3), EL_KEY("overlapped_ms", f->overlapped_s * 1e3),
+        EL_KEY("exposed_ms", f->exposed_s * 1e3), EL_KEY("copies_ms", f->other_s * 1e3),
+        EL_KEY("idle_ms", f->idle_s * 1e3), EL_KEY("compute_pct", 100 * f->compute_s / window_s),
+        EL_KEY("exposed_pct", 100 * f->exposed_s / window_s), EL_KEY("copies_pct", 100 * f->other_s / window_s),
+        EL_KEY("idle_pct", 100 * f->idle_s / window_s), EL_KEY("overlap_pct", covered_pct));
 }
 
 static enum el_status add_file(const char *path, json_t *lanes)

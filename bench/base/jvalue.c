@@ -57,6 +57,11 @@ json_t *el_json_real(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+json_t *el_json_rounded(double value)
+{
+    return isfinite(value) ? json_integer(llround(value)) : json_null();
+}
+
 json_t *el_json_count(int64_t value)
 {
     return value < 0 ? json_null() : json_integer(value);
@@ -106,9 +111,10 @@ void el_json_put_text(json_t *object, const char *key, const char *text)
     json_object_set_new(object, key, el_json_string(text));
 }
 
-void el_json_put_keys(json_t *object, const struct el_json_key *keys)
+json_t *el_json_put_keys(json_t *object, const struct el_json_key *keys)
 {
     for (; keys->key; keys++) json_object_set_new(object, keys->key, keys->value);
+    return object;
 }
 
 json_t *el_json_bool(bool value)

@@ -23,6 +23,8 @@ bool el_json_is(const json_t *object, const char *path, const char *word);
 bool el_json_has(const json_t *array, const char *word);
 /* A real; null for what is not finite, for JSON has no such numbers. New reference. */
 json_t *el_json_real(double value);
+/* The nearest whole number; null for what is not finite. New reference. */
+json_t *el_json_rounded(double value);
 /* A whole number; null if negative. New reference. */
 json_t *el_json_count(int64_t value);
 /* A text; null for NULL. Invalid UTF-8 is replaced (utf8.h). New reference. */
@@ -37,9 +39,9 @@ json_t *el_json_interval(double low, double high);
 void el_json_put(json_t *object, const char *key, json_t *value);
 void el_json_put_real(json_t *object, const char *key, double value);
 void el_json_put_text(json_t *object, const char *key, const char *text);
-/* Several keys, in their order: el_json_put_all(o, EL_KEY("pid", p->pid), EL_KEY("step_ms", 1e3 * s)). The value's type
- * says what it becomes: a double is a real or null, a text a string or null; a json_t * is stolen. A comparison is an
- * int in C: json_boolean(a < b). */
+/* Several keys, in their order: el_json_put_all(o, EL_KEY("pid", p->pid), EL_KEY("step_ms", 1e3 * s)); el_json_of makes
+ * an object of them (new reference). The value's type says what it becomes: a double is a real or null, a text a string
+ * or null; a json_t * is stolen. A comparison is an int in C: json_boolean(a < b). */
 struct el_json_key {
     const char *key;
     json_t *value;
@@ -49,8 +51,10 @@ struct el_json_key {
     const char *: el_json_string, bool: el_json_bool, int: el_json_integer, int64_t: el_json_integer, \
     uint64_t: el_json_integer, json_t *: el_json_itself)(value)}
 /* clang-format on */
-#define el_json_put_all(object, ...) el_json_put_keys(object, (const struct el_json_key[]){__VA_ARGS__, {NULL, NULL}})
-void el_json_put_keys(json_t *object, const struct el_json_key *keys /* ended by a key of NULL */);
+#define el_json_put_all(object, ...)                                                                                   \
+    ((void)el_json_put_keys(object, (const struct el_json_key[]){__VA_ARGS__, {NULL, NULL}}))
+#define el_json_of(...) el_json_put_keys(json_object(), (const struct el_json_key[]){__VA_ARGS__, {NULL, NULL}})
+json_t *el_json_put_keys(json_t *object, const struct el_json_key *keys /* ended by a key of NULL */);
 json_t *el_json_bool(bool value);
 json_t *el_json_integer(json_int_t value);
 json_t *el_json_itself(json_t *value);

@@ -113,8 +113,7 @@ static json_t *fit_json(const json_t *points, const char *place)
         seconds[n++] = us * 1e-6;
     }
     struct el_wire_fit fit = el_wire_fit(bytes, seconds, n);
-    return json_pack("{s:o, s:o}", "latency_us", el_json_real(fit.latency_s * 1e6), "gb_per_s",
-                     el_json_real(fit.bytes_per_s * 1e-9));
+    return el_json_of(EL_KEY("latency_us", fit.latency_s * 1e6), EL_KEY("gb_per_s", fit.bytes_per_s * 1e-9));
 }
 
 json_t *el_wire_curve_json(const struct el_wire_plan *plan, const struct el_wire_curve *curve, const json_t *members)
@@ -152,8 +151,8 @@ static json_t *copies_json(const struct el_wire_plan *plan, const json_t *member
     double *us = times_us(plan, members, s, p);
     double median = us ? el_stats_median(us, (size_t)plan->options->iters) : NAN;
     free(us);
-    return json_pack("{s:o, s:o, s:o}", "time_us", el_json_real(median), "gb_per_s",
-                     el_json_real((double)bytes / median * 1e-3), "samples_us", samples_of(members, s, p));
+    return el_json_of(EL_KEY("time_us", median), EL_KEY("gb_per_s", (double)bytes / median * 1e-3),
+                      EL_KEY("samples_us", samples_of(members, s, p)));
 }
 
 json_t *el_wire_copy_json(const struct el_wire_plan *plan, const json_t *members)
@@ -235,13 +234,13 @@ static json_t *reached_json(const json_t *document, const json_t *curve)
     bool disturbed = el_json_number(document, "others_waited_pct") > DISTURBED_PCT;
     bool judged = !disturbed && backend->copies > 0 && bytes >= JUDGED_BYTES &&
                   json_is_false(json_object_get(document, "shared_cores")) && isfinite(share);
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "bytes", el_json_real(bytes), "busbw_gb_per_s",
-                     el_json_real(busbw), "copy_gb_per_s", el_json_real(copy), "share", el_json_real(share),
-                     "expected_share", backend->copies > 0 ? json_real(NORMAL_RATIO / backend->copies) : json_null(),
-                     "normal", judged ? json_boolean(share * backend->copies >= NORMAL_RATIO) : json_null(), "why",
-                     disturbed              ? "other programs used the ranks' cores: measure on a quiet machine"
-                     : bytes < JUDGED_BYTES ? "below 1 MiB the time is mostly latency"
-                                            : backend->why);
+    return el_json_of(
+        EL_KEY("bytes", bytes), EL_KEY("busbw_gb_per_s", busbw), EL_KEY("copy_gb_per_s", copy), EL_KEY("share", share),
+        EL_KEY("expected_share", backend->copies > 0 ? json_real(NORMAL_RATIO / backend->copies) : json_null()),
+        EL_KEY("normal", judged ? json_boolean(share * backend->copies >= NORMAL_RATIO) : json_null()),
+        EL_KEY("why", disturbed              ? "other programs used the ranks' cores: measure on a quiet machine"
+                      : bytes < JUDGED_BYTES ? "below 1 MiB the time is mostly latency"
+                                             : backend->why));
 }
 
 void el_wire_judge(json_t *document)

@@ -109,15 +109,14 @@ static json_t *row_of(const struct el_campaign *c, int t)
     const struct el_loading *loading = &c->set.trials[t].train.loading;
     const json_t *trial = json_array_get(c->trials, (size_t)t);
     struct launch *launches = calloc((size_t)c->options->repeats, sizeof *launches);
+    static const char *const copied[] = {"status", "reason", "verdict", NULL};
     json_t *row = json_object();
     if (!launches) return row;
     for (int r = 0; r < c->options->repeats; r++) launches[r] = read_launch(*el_campaign_repeat(c, t, r));
     el_json_put(row, "workers", json_integer(loading->workers));
     el_json_put(row, "prefetch", loading->workers ? json_integer(loading->prefetch) : json_null());
     el_json_put_text(row, "page_cache", loading->cold ? "cold" : "warm");
-    el_json_put(row, "status", el_json_string(el_json_text(trial, "status", NULL)));
-    el_json_put(row, "reason", el_json_string(el_json_text(trial, "reason", NULL)));
-    el_json_put(row, "verdict", el_json_string(el_json_text(trial, "verdict", NULL)));
+    el_json_copy(row, trial, copied);
     el_json_put_text(row, "warning", el_report_doubt(trial));
     el_json_put(row, "command", el_json_string(el_json_text(trial, "command", NULL)));
     el_json_put_real(row, "process_bytes", el_json_number(trial, "processes.0.process_bytes"));
@@ -180,22 +179,17 @@ static json_t *recommend(const json_t *rows, const char *page_cache)
         if (!json_equal(json_object_get(row, "pinned"), json_object_get(none, "pinned"))) continue;
         if (launch_pct(row, 0) < EL_LOADING_HIDDEN_PCT && confirmed_pct(row) < EL_LOADING_HIDDEN_PCT) found = row;
     }
-    json_t *answer = json_object();
-    double estimate = el_json_number(none, "exposed_pct") < EL_LOADING_HIDDEN_PCT
-                          ? 0
-                          : ceil(el_json_number(none, "load_ms") / el_json_number(none, "compute_ms"));
-    el_json_put_text(answer, "page_cache", page_cache);
-    el_json_put(answer, "workers", found ? json_incref(json_object_get(found, "workers")) : json_null());
-    el_json_put(answer, "prefetch", found ? json_incref(json_object_get(found, "prefetch")) : json_null());
-    el_json_put_real(answer, "exposed_pct", found ? el_json_number(found, "exposed_pct") : NAN);
-    el_json_put_real(answer, "without_pct", el_json_number(none, "exposed_pct"));
-    el_json_put_real(answer, "step_ms", found ? el_json_number(found, "step_ms") : NAN);
-    el_json_put_real(answer, "without_step_ms", el_json_number(none, "step_ms"));
-    el_json_put_real(answer, "estimate", estimate);
-    const char *doubt = el_json_text(none, "warning", NULL);
-    el_json_put_text(answer, "warning", el_json_text(found, "warning", doubt));
-    el_json_put_text(answer, "slowest_stage", slowest_stage(none));
-    el_json_put_real(answer, "ms_per_read", el_json_number(none, "read_ms") / el_json_number(none, "reads"));
+    static const char *const copied[] = {"workers", "prefetch", "exposed_pct", NULL};
+    const char *doubt = el_json_text(found, "warning", el_json_text(none, "warning", NULL));
+    double estimate = ceil(el_json_number(none, "load_ms") / el_json_number(none, "compute_ms"));
+    if (el_json_number(none, "exposed_pct") < EL_LOADING_HIDDEN_PCT) estimate = 0;
+    json_t *answer = el_json_of(EL_KEY("page_cache", page_cache));
+    el_json_copy(answer, found, copied);
+    el_json_put_all(answer, EL_KEY("without_pct", el_json_number(none, "exposed_pct")),
+                    EL_KEY("step_ms", el_json_number(found, "step_ms")),
+                    EL_KEY("without_step_ms", el_json_number(none, "step_ms")), EL_KEY("estimate", estimate),
+                    EL_KEY("warning", doubt), EL_KEY("slowest_stage", slowest_stage(none)),
+                    EL_KEY("ms_per_read", el_json_number(none, "read_ms") / el_json_number(none, "reads")));
     return answer;
 }
 

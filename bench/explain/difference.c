@@ -147,15 +147,11 @@ static json_t *tags_json(const json_t *a, const json_t *b)
 
 static json_t *device_json(const json_t *a, const json_t *b)
 {
-    json_t *row = json_object();
     double of_a = el_json_number(a, "memory.peak_bytes"), of_b = el_json_number(b, "memory.peak_bytes");
-    el_json_put_text(row, "a_device", el_json_text(a, "device", NULL));
-    el_json_put_text(row, "b_device", el_json_text(b, "device", NULL));
-    el_json_put(row, "a_bytes", isnan(of_a) ? json_null() : json_integer((json_int_t)of_a));
-    el_json_put(row, "b_bytes", isnan(of_b) ? json_null() : json_integer((json_int_t)of_b));
-    el_json_put(row, "change_bytes", isnan(of_b - of_a) ? json_null() : json_integer((json_int_t)(of_b - of_a)));
-    el_json_put(row, "by_tag", tags_json(a, b));
-    return row;
+    return el_json_of(EL_KEY("a_device", el_json_text(a, "device", NULL)),
+                      EL_KEY("b_device", el_json_text(b, "device", NULL)), EL_KEY("a_bytes", el_json_rounded(of_a)),
+                      EL_KEY("b_bytes", el_json_rounded(of_b)), EL_KEY("change_bytes", el_json_rounded(of_b - of_a)),
+                      EL_KEY("by_tag", tags_json(a, b)));
 }
 
 static json_t *memory_json(const struct el_side *a, const struct el_side *b)

@@ -19,11 +19,11 @@ static json_t *epochs_of(const struct el_train_result *result)
     json_t *epochs = json_array();
     for (int e = 0; e < result->n_epochs; e++) {
         const struct el_epoch_result *epoch = &result->epochs[e];
-        json_array_append_new(epochs,
-                              json_pack("{s:o, s:o, s:o, s:o}", "seconds", el_json_real(epoch->seconds), "train_loss",
-                                        el_json_real(epoch->train_loss), "held_out_accuracy",
-                                        accuracy(epoch->held_out_accuracy), "test_accuracy",
-                                        e == result->best_epoch ? accuracy(result->test_accuracy) : json_null()));
+        json_array_append_new(
+            epochs, el_json_of(EL_KEY("seconds", epoch->seconds), EL_KEY("train_loss", epoch->train_loss),
+                               EL_KEY("held_out_accuracy", accuracy(epoch->held_out_accuracy)),
+                               EL_KEY("test_accuracy",
+                                      e == result->best_epoch ? accuracy(result->test_accuracy) : json_null())));
     }
     return epochs;
 }

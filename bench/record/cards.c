@@ -13,16 +13,14 @@ json_t *el_record_gpu(const struct el_nvml_figures *f)
     json_t *throttled = json_object();
     for (int r = 0; r < EL_NVML_THROTTLE_COUNT; r++)
         el_json_put_real(throttled, el_nvml_throttle_name(r), f->throttled_pct[r]);
-    json_t *clock = json_pack("{s:o, s:o, s:o}", "min", el_json_real(f->clock_min_hz / 1e6), "mean",
-                              el_json_real(f->clock_mean_hz / 1e6), "max", el_json_real(f->clock_max_hz / 1e6));
-    json_t *gpu = json_object();
-    el_json_put_all(
-        gpu, EL_KEY("clock_mhz", clock), EL_KEY("power_w", f->power_w), EL_KEY("energy_mj", f->energy_j * 1e3),
-        EL_KEY("throttled_pct", throttled), EL_KEY("used_bytes", el_json_count(f->used_bytes)),
-        EL_KEY("total_bytes", el_json_count(f->total_bytes)), EL_KEY("process_bytes", el_json_count(f->process_bytes)),
-        EL_KEY("processes", el_json_count(f->n_processes)), EL_KEY("samples", f->n_looks),
-        EL_KEY("window_s", f->window_s), EL_KEY("reason", el_json_filled(f->reason)));
-    return gpu;
+    json_t *clock = el_json_of(EL_KEY("min", f->clock_min_hz / 1e6), EL_KEY("mean", f->clock_mean_hz / 1e6),
+                               EL_KEY("max", f->clock_max_hz / 1e6));
+    return el_json_of(EL_KEY("clock_mhz", clock), EL_KEY("power_w", f->power_w), EL_KEY("energy_mj", f->energy_j * 1e3),
+                      EL_KEY("throttled_pct", throttled), EL_KEY("used_bytes", el_json_count(f->used_bytes)),
+                      EL_KEY("total_bytes", el_json_count(f->total_bytes)),
+                      EL_KEY("process_bytes", el_json_count(f->process_bytes)),
+                      EL_KEY("processes", el_json_count(f->n_processes)), EL_KEY("samples", f->n_looks),
+                      EL_KEY("window_s", f->window_s), EL_KEY("reason", el_json_filled(f->reason)));
 }
 
 /* Whether another member is on the same card; `apart_p`: one of another process is. */

@@ -65,12 +65,10 @@ json_t *el_record_timeline(const struct el_memory_timeline *timeline)
         json_array_append_new(times, time_ms(&timeline->points[i]));
         json_array_append_new(phases, json_string(phase_of(&timeline->points[i])));
     }
-    json_t *record = json_object();
-    el_json_put_all(record, EL_KEY("ms", times), EL_KEY("phase", phases), EL_KEY("bytes", bytes_by_tag(timeline)),
-                    EL_KEY("lanes", lanes_of(timeline)), EL_KEY("peak_ms", time_ms(peak)),
-                    EL_KEY("peak_phase", json_string(phase_of(peak))),
-                    EL_KEY("peak_label", peak->label[0] == '\0' ? NULL : peak->label));
-    return record;
+    return el_json_of(EL_KEY("ms", times), EL_KEY("phase", phases), EL_KEY("bytes", bytes_by_tag(timeline)),
+                      EL_KEY("lanes", lanes_of(timeline)), EL_KEY("peak_ms", time_ms(peak)),
+                      EL_KEY("peak_phase", json_string(phase_of(peak))),
+                      EL_KEY("peak_label", peak->label[0] == '\0' ? NULL : peak->label));
 }
 
 json_t *el_record_tags(const size_t bytes[EL_TAG_COUNT])
@@ -124,11 +122,6 @@ static struct el_device_summary told_by_spans(const struct el_member_account *ac
     return s;
 }
 
-static json_t *whole(double bytes)
-{
-    return isnan(bytes) ? json_null() : json_integer((json_int_t)llround(bytes));
-}
-
 static const char *system_reason(const struct el_member_account *account)
 {
     if (account->gpu) return *account->gpu->reason ? account->gpu->reason : account->gpu->utilization_reason;
@@ -141,13 +134,11 @@ static json_t *utilization_part(const struct el_member_account *account, const s
 {
     double system = account->system ? el_system_busy_pct(account->system, account->cores, account->n_cores) : NAN;
     if (account->gpu) system = account->gpu->utilization_pct;
-    json_t *utilization = json_object();
     double busy = s->step_s > 0 ? 100 * s->busy_s / s->step_s : NAN;
     double ran = account->system ? el_system_ran_pct(account->system, account->cores, account->n_cores) : NAN;
-    el_json_put_all(utilization, EL_KEY("busy_pct", busy), EL_KEY("cpu_pct", ran), EL_KEY("system_pct", system),
-                    EL_KEY("system_reason", isnan(system) ? system_reason(account) : NULL),
-                    EL_KEY("source", account->recorded ? "spans of the compute stream" : NULL));
-    return utilization;
+    return el_json_of(EL_KEY("busy_pct", busy), EL_KEY("cpu_pct", ran), EL_KEY("system_pct", system),
+                      EL_KEY("system_reason", isnan(system) ? system_reason(account) : NULL),
+                      EL_KEY("source", account->recorded ? "spans of the compute stream" : NULL));
 }
 
 static json_t *groups_part(const struct el_device_summary *s)
@@ -155,26 +146,23 @@ static json_t *groups_part(const struct el_device_summary *s)
     json_t *groups = json_object();
     for (int g = 0; g < s->n_groups; g++) {
         const struct el_comm_figures *figures = &s->groups[g];
-        json_t *group = json_object();
-        el_json_put_real(group, "total_ms", 1e3 * figures->total_s);
-        el_json_put_real(group, "wait_ms", 1e3 * (s->arrivals_known ? figures->wait_s : NAN));
-        el_json_put(group, "sent_bytes", whole(figures->sent_bytes));
-        el_json_put(group, "received_bytes", whole(figures->received_bytes));
-        el_json_put(groups, figures->name, group);
+        double wait_ms = s->arrivals_known ? 1e3 * figures->wait_s : NAN;
+        el_json_put(groups, figures->name,
+                    el_json_of(EL_KEY("total_ms", 1e3 * figures->total_s), EL_KEY("wait_ms", wait_ms),
+                               EL_KEY("sent_bytes", el_json_rounded(figures->sent_bytes)),
+                               EL_KEY("received_bytes", el_json_rounded(figures->received_bytes))));
     }
     return groups;
 }
 
 static json_t *comm_part(const struct el_device_summary *s, bool time_sliced)
 {
-    json_t *comm = json_object();
-    el_json_put_all(comm, EL_KEY("bytes", whole(s->comm_bytes)), EL_KEY("total_ms", 1e3 * s->comm_total_s),
-                    EL_KEY("overlapped_ms", 1e3 * s->comm_overlapped_s), EL_KEY("exposed_ms", 1e3 * s->comm_exposed_s),
-                    EL_KEY("wait_ms", 1e3 * s->wait_s), EL_KEY("wait_exposed_ms", 1e3 * s->wait_exposed_s),
-                    EL_KEY("transfer_ms", 1e3 * el_stats_minus(s->comm_total_s, s->wait_s)),
-                    EL_KEY("cpu_ms", 1e3 * s->comm_cpu_s), EL_KEY("time_sliced", time_sliced),
-                    EL_KEY("by_group", groups_part(s)));
-    return comm;
+    return el_json_of(
+        EL_KEY("bytes", el_json_rounded(s->comm_bytes)), EL_KEY("total_ms", 1e3 * s->comm_total_s),
+        EL_KEY("overlapped_ms", 1e3 * s->comm_overlapped_s), EL_KEY("exposed_ms", 1e3 * s->comm_exposed_s),
+        EL_KEY("wait_ms", 1e3 * s->wait_s), EL_KEY("wait_exposed_ms", 1e3 * s->wait_exposed_s),
+        EL_KEY("transfer_ms", 1e3 * el_stats_minus(s->comm_total_s, s->wait_s)), EL_KEY("cpu_ms", 1e3 * s->comm_cpu_s),
+        EL_KEY("time_sliced", time_sliced), EL_KEY("by_group", groups_part(s)));
 }
 
 /* What a box is called: as in PyTorch's tables of schedules, or by its phase. */
@@ -207,11 +195,9 @@ static json_t *lane_part(const struct el_lane *lane)
 
 static json_t *block_part(const struct el_device_summary *s)
 {
-    json_t *block = json_object();
-    el_json_put_all(block, EL_KEY("step_ms", 1e3 * s->step_s), EL_KEY("compute_ms", 1e3 * s->compute_s),
-                    EL_KEY("exposed_ms", 1e3 * s->comm_exposed_s), EL_KEY("other_ms", 1e3 * s->other_s),
-                    EL_KEY("idle_ms", 1e3 * s->idle_s));
-    return block;
+    return el_json_of(EL_KEY("step_ms", 1e3 * s->step_s), EL_KEY("compute_ms", 1e3 * s->compute_s),
+                      EL_KEY("exposed_ms", 1e3 * s->comm_exposed_s), EL_KEY("other_ms", 1e3 * s->other_s),
+                      EL_KEY("idle_ms", 1e3 * s->idle_s));
 }
 
 static json_t *ops_part(const struct el_member_account *account)
@@ -219,11 +205,10 @@ static json_t *ops_part(const struct el_member_account *account)
     json_t *ops = json_array();
     for (size_t i = 0; i < account->n_ops; i++) {
         const struct el_op_figures *op = &account->ops[i];
-        json_array_append_new(ops,
-                              json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "op", op->label, "phase",
-                                        el_phase_name(op->phase), "count", el_json_real(op->count), "bytes",
-                                        el_json_real(op->bytes), "ms", el_json_real(op->mean_s * 1e3), "median_ms",
-                                        el_json_real(op->median_s * 1e3), "implementation", el_json_string(op->how)));
+        json_array_append_new(ops, el_json_of(EL_KEY("op", op->label), EL_KEY("phase", el_phase_name(op->phase)),
+                                              EL_KEY("count", op->count), EL_KEY("bytes", op->bytes),
+                                              EL_KEY("ms", op->mean_s * 1e3), EL_KEY("median_ms", op->median_s * 1e3),
+                                              EL_KEY("implementation", op->how)));
     }
     return ops;
 }
@@ -270,15 +255,13 @@ static json_t *loading_part(const struct el_load_account *account, double expose
     if (!account || account->times.batches == 0) return json_null();
     const struct el_load_times *times = &account->times;
     const int64_t n = times->batches;
-    json_t *loading = json_object();
-    el_json_put_all(loading, EL_KEY("samples", (double)times->samples / (double)n),
-                    EL_KEY("reads", (double)times->reads / (double)n),
-                    EL_KEY("read_bytes", (double)times->read_bytes / (double)n),
-                    EL_KEY("read_ms", each_ms(times->read_ns, n)), EL_KEY("decode_ms", each_ms(times->decode_ns, n)),
-                    EL_KEY("collate_ms", each_ms(times->collate_ns, n)), EL_KEY("wait_ms", each_ms(times->wait_ns, n)),
-                    EL_KEY("take_ms", each_ms(times->take_ns, n)), EL_KEY("exposed_ms", 1e3 * exposed_s),
-                    EL_KEY("queue_bytes", account->queue_bytes), EL_KEY("spans", load_spans(account)));
-    return loading;
+    return el_json_of(
+        EL_KEY("samples", (double)times->samples / (double)n), EL_KEY("reads", (double)times->reads / (double)n),
+        EL_KEY("read_bytes", (double)times->read_bytes / (double)n), EL_KEY("read_ms", each_ms(times->read_ns, n)),
+        EL_KEY("decode_ms", each_ms(times->decode_ns, n)), EL_KEY("collate_ms", each_ms(times->collate_ns, n)),
+        EL_KEY("wait_ms", each_ms(times->wait_ns, n)), EL_KEY("take_ms", each_ms(times->take_ns, n)),
+        EL_KEY("exposed_ms", 1e3 * exposed_s), EL_KEY("queue_bytes", account->queue_bytes),
+        EL_KEY("spans", load_spans(account)));
 }
 
 json_t *el_record_member(const struct el_member_account *account)
@@ -305,8 +288,9 @@ json_t *el_record_member(const struct el_member_account *account)
                     EL_KEY("lane", lane_part(&account->lane)), EL_KEY("step_ms", 1e3 * s.step_s),
                     EL_KEY("queue_ms", 1e3 * (s.queue_s > 0 ? s.queue_s : NAN)));
     el_json_put_all(
-        member, EL_KEY("comm", comm_part(&s, account->time_sliced)), EL_KEY("sent_bytes", whole(s.sent_bytes)),
-        EL_KEY("received_bytes", whole(s.received_bytes)),
+        member, EL_KEY("comm", comm_part(&s, account->time_sliced)),
+        EL_KEY("sent_bytes", el_json_rounded(s.sent_bytes)),
+        EL_KEY("received_bytes", el_json_rounded(s.received_bytes)),
         EL_KEY("cores", el_record_cores("", account->cores, account->n_cores)),
         EL_KEY("memory_limit_bytes", el_json_count(account->memory_limit_bytes ? account->memory_limit_bytes : -1)),
         EL_KEY("control", control), EL_KEY("ops", ops_part(account)));
@@ -315,11 +299,10 @@ json_t *el_record_member(const struct el_member_account *account)
 
 json_t *el_record_process(long pid, int rank, const int64_t *per_device_bytes, int n_devices, int64_t process_bytes)
 {
-    json_t *process = json_object(), *bytes = json_array();
+    json_t *bytes = json_array();
     for (int i = 0; i < n_devices; i++) json_array_append_new(bytes, el_json_count(per_device_bytes[i]));
-    el_json_put_all(process, EL_KEY("pid", pid), EL_KEY("rank", rank), EL_KEY("per_device_bytes", bytes),
-                    EL_KEY("process_bytes", el_json_count(process_bytes)));
-    return process;
+    return el_json_of(EL_KEY("pid", pid), EL_KEY("rank", rank), EL_KEY("per_device_bytes", bytes),
+                      EL_KEY("process_bytes", el_json_count(process_bytes)));
 }
 
 json_t *el_record_ms(const int64_t *ns, size_t n)
@@ -332,8 +315,6 @@ json_t *el_record_ms(const int64_t *ns, size_t n)
 json_t *el_record_failed_repeat(const struct el_trial *trial, int repeat, int order, const char *status,
                                 const char *reason)
 {
-    json_t *document = json_object();
-    el_json_put_all(document, EL_KEY("schema", EL_SCHEMA), EL_KEY("trial", trial->id), EL_KEY("repeat", repeat),
-                    EL_KEY("order", order), EL_KEY("status", status), EL_KEY("reason", reason));
-    return document;
+    return el_json_of(EL_KEY("schema", EL_SCHEMA), EL_KEY("trial", trial->id), EL_KEY("repeat", repeat),
+                      EL_KEY("order", order), EL_KEY("status", status), EL_KEY("reason", reason));
 }

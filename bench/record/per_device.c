@@ -164,7 +164,7 @@ json_t *el_trial_comm(const json_t *per_device, int slowest, const json_t *break
     for (size_t i = 0; i < json_array_size(per_device); i++) {
         bytes += el_json_number(json_array_get(per_device, i), "comm.bytes");
     }
-    el_json_put(comm, "bytes", isnan(bytes) ? json_null() : json_integer((json_int_t)llround(bytes)));
+    el_json_put(comm, "bytes", el_json_rounded(bytes));
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
         el_json_put_real(comm, times[i], el_json_number(from, times[i]));
     }
@@ -193,9 +193,7 @@ static double sent(const json_t *device)
 json_t *el_trial_imbalance(const json_t *ok)
 {
     if (json_array_size(el_json_at(ok, "0.members")) < 2) return json_null();
-    json_t *imbalance = json_object();
-    el_json_put(imbalance, "memory", el_launches_imbalance(ok, peak));
-    el_json_put(imbalance, "busy", el_launches_imbalance(ok, busy_time));
-    el_json_put(imbalance, "bytes", el_launches_imbalance(ok, sent));
-    return imbalance;
+    return el_json_of(EL_KEY("memory", el_launches_imbalance(ok, peak)),
+                      EL_KEY("busy", el_launches_imbalance(ok, busy_time)),
+                      EL_KEY("bytes", el_launches_imbalance(ok, sent)));
 }

@@ -12,27 +12,26 @@
 
 static json_t *range_mhz(double min_hz, double max_hz)
 {
-    return json_pack("{s:o, s:o}", "min", el_json_real(min_hz / 1e6), "max", el_json_real(max_hz / 1e6));
+    return el_json_of(EL_KEY("min", min_hz / 1e6), EL_KEY("max", max_hz / 1e6));
 }
 
 json_t *el_record_system(const struct el_system_figures *f, const int *allowed, int n_allowed, const int *devices,
                          int n_devices)
 {
-    json_t *part = json_object(), *cpus = json_array(), *device_cpus = json_array();
+    json_t *cpus = json_array(), *device_cpus = json_array();
     for (int i = 0; i < n_devices; i++) json_array_append_new(device_cpus, json_integer(devices[i]));
     for (int i = 0; i < n_allowed; i++) {
         int cpu = allowed[i];
         if (cpu < 0 || cpu >= EL_SYSTEM_CPUS_MAX) continue;
-        json_array_append_new(cpus, json_pack("{s:i, s:o, s:o}", "cpu", cpu, "busy_pct", el_json_real(f->busy_pct[cpu]),
-                                              "steal_pct", el_json_real(f->steal_pct[cpu])));
+        json_array_append_new(cpus, el_json_of(EL_KEY("cpu", cpu), EL_KEY("busy_pct", f->busy_pct[cpu]),
+                                               EL_KEY("steal_pct", f->steal_pct[cpu])));
     }
-    el_json_put_all(part, EL_KEY("window_s", f->window_s), EL_KEY("own_cpu_s", f->own_cpu_s),
-                    EL_KEY("waited_pct", f->waited_pct), EL_KEY("cpus", cpus), EL_KEY("device_cpus", device_cpus),
-                    EL_KEY("freq_mhz_begin", range_mhz(f->frequency_begin.min_hz, f->frequency_begin.max_hz)),
-                    EL_KEY("freq_mhz_end", range_mhz(f->frequency_end.min_hz, f->frequency_end.max_hz)),
-                    EL_KEY("throttled", el_json_count(f->throttled)), EL_KEY("reason", el_json_filled(f->reason)),
-                    EL_KEY("machine", el_machine()));
-    return part;
+    return el_json_of(EL_KEY("window_s", f->window_s), EL_KEY("own_cpu_s", f->own_cpu_s),
+                      EL_KEY("waited_pct", f->waited_pct), EL_KEY("cpus", cpus), EL_KEY("device_cpus", device_cpus),
+                      EL_KEY("freq_mhz_begin", range_mhz(f->frequency_begin.min_hz, f->frequency_begin.max_hz)),
+                      EL_KEY("freq_mhz_end", range_mhz(f->frequency_end.min_hz, f->frequency_end.max_hz)),
+                      EL_KEY("throttled", el_json_count(f->throttled)), EL_KEY("reason", el_json_filled(f->reason)),
+                      EL_KEY("machine", el_machine()));
 }
 
 json_t *el_record_cores(const char *root, const int *cpus, int n_cpus)
@@ -42,8 +41,8 @@ json_t *el_record_cores(const char *root, const int *cpus, int n_cpus)
         struct el_system_core core;
         el_system_core(root, cpus[i], &core);
         json_array_append_new(cores,
-                              json_pack("{s:i, s:o, s:o}", "cpu", cpus[i], "capacity", el_json_count(core.capacity),
-                                        "max_mhz", el_json_real(core.max_hz / 1e6)));
+                              el_json_of(EL_KEY("cpu", cpus[i]), EL_KEY("capacity", el_json_count(core.capacity)),
+                                         EL_KEY("max_mhz", core.max_hz / 1e6)));
     }
     return cores;
 }
@@ -200,12 +199,10 @@ static json_t *reason_of(const json_t *parts)
 json_t *el_record_system_of_job(json_t *parts)
 {
     struct shares shares = worst_shares(parts);
-    json_t *system = json_object();
-    el_json_put_all(
-        system, EL_KEY("window_s", longest(parts, "window_s")), EL_KEY("waited_pct", longest(parts, "waited_pct")),
+    return el_json_of(
+        EL_KEY("window_s", longest(parts, "window_s")), EL_KEY("waited_pct", longest(parts, "waited_pct")),
         EL_KEY("others_pct", shares.others_pct), EL_KEY("others_on_devices_pct", shares.others_on_devices_pct),
         EL_KEY("steal_pct", shares.steal_pct), EL_KEY("frequency_change_pct", frequency_change_pct(parts)),
         EL_KEY("throttled", most_throttled(parts)), EL_KEY("machine_differences", machine_differences(parts)),
         EL_KEY("reason", reason_of(parts)), EL_KEY("processes", parts));
-    return system;
 }

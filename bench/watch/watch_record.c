@@ -97,16 +97,13 @@ static json_t *gpus_of(const struct el_watching *watch)
     for (int g = 0; g < el_gpu_processes_count(watch->gpus); g++) {
         const struct el_gpu_state *state = el_gpu_processes_gpu(watch->gpus, g);
         const struct el_watch_gpu *figures = &watch->gpu[g];
-        json_t *gpu = json_object();
-        el_json_put(gpu, "gpu", json_integer(g));
-        el_json_put(gpu, "uuid", el_json_string(state->uuid));
-        el_json_put(gpu, "name", el_json_string(state->name));
-        el_json_put_real(gpu, "busy_pct", figures->n_busy ? figures->busy_sum / figures->n_busy : NAN);
-        el_json_put(gpu, "ours_peak_bytes", json_integer(figures->ours_peak_bytes));
-        el_json_put(gpu, "others_peak_bytes", json_integer(figures->others_peak_bytes));
-        el_json_put(gpu, "used_peak_bytes", json_integer(figures->used_peak_bytes));
-        el_json_put(gpu, "total_bytes", json_integer(figures->total_bytes));
-        json_array_append_new(gpus, gpu);
+        double busy_pct = figures->n_busy ? figures->busy_sum / figures->n_busy : NAN;
+        json_array_append_new(gpus, el_json_of(EL_KEY("gpu", g), EL_KEY("uuid", state->uuid),
+                                               EL_KEY("name", state->name), EL_KEY("busy_pct", busy_pct),
+                                               EL_KEY("ours_peak_bytes", figures->ours_peak_bytes),
+                                               EL_KEY("others_peak_bytes", figures->others_peak_bytes),
+                                               EL_KEY("used_peak_bytes", figures->used_peak_bytes),
+                                               EL_KEY("total_bytes", figures->total_bytes)));
     }
     return gpus;
 }
@@ -117,13 +114,12 @@ static json_t *uses_of(const struct el_watching *watch)
     for (int k = 0; k < watch->n_uses; k++) {
         const struct el_watch_use *use = &watch->uses[k];
         const struct el_tree_process *p = el_process_tree_at(watch->tree, use->process);
-        json_t *object = json_object();
-        el_json_put_all(object, EL_KEY("gpu", use->gpu), EL_KEY("process", use->process), EL_KEY("pid", p->process.pid),
-                        EL_KEY("rank", el_json_count(p->identity.rank)), EL_KEY("peak_bytes", use->peak_bytes),
-                        EL_KEY("mean_bytes", use->looked_s > 0 ? use->byte_s / use->looked_s : (double)use->bytes),
-                        EL_KEY("busy_pct", el_watch_use_busy_pct(use)),
-                        EL_KEY("series", series_of(&use->series, false)));
-        json_array_append_new(uses, object);
+        json_array_append_new(
+            uses, el_json_of(EL_KEY("gpu", use->gpu), EL_KEY("process", use->process), EL_KEY("pid", p->process.pid),
+                             EL_KEY("rank", el_json_count(p->identity.rank)), EL_KEY("peak_bytes", use->peak_bytes),
+                             EL_KEY("mean_bytes", use->looked_s > 0 ? use->byte_s / use->looked_s : (double)use->bytes),
+                             EL_KEY("busy_pct", el_watch_use_busy_pct(use)),
+                             EL_KEY("series", series_of(&use->series, false))));
     }
     return uses;
 }
@@ -131,24 +127,20 @@ static json_t *uses_of(const struct el_watching *watch)
 static json_t *sampler_of(const struct el_watching *watch)
 {
     double lived_s = seconds(watch->begin_ns, watch->end_ns);
-    json_t *sampler = json_object(), *activities = json_array();
+    json_t *activities = json_array();
     for (int a = 0; a < EL_WATCH_ACTIVITIES; a++) {
         const struct el_watch_pace *pace = &watch->paces[a];
         if (a == EL_WATCH_GPUS && !watch->gpus) continue;
-        json_t *activity = json_object();
-        el_json_put(activity, "name", el_json_string(activity_names[a]));
-        el_json_put(activity, "times", json_integer(pace->n));
-        el_json_put_real(activity, "asked_every_ms", 1e-6 * (double)pace->every_ns);
-        el_json_put_real(activity, "every_ms", pace->n ? 1e3 * lived_s / pace->n : NAN);
-        el_json_put_real(activity, "cpu_us_each", pace->n ? 1e-3 * pace->total_ns / pace->n : NAN);
-        json_array_append_new(activities, activity);
+        json_array_append_new(activities,
+                              el_json_of(EL_KEY("name", activity_names[a]), EL_KEY("times", pace->n),
+                                         EL_KEY("asked_every_ms", 1e-6 * (double)pace->every_ns),
+                                         EL_KEY("every_ms", pace->n ? 1e3 * lived_s / pace->n : NAN),
+                                         EL_KEY("cpu_us_each", pace->n ? 1e-3 * pace->total_ns / pace->n : NAN)));
     }
     /* Starting takes some milliseconds: too much of a shorter run for a share to mean anything. */
     double share_pct = lived_s >= SHARE_S ? 100 * watch->own_cpu_s / lived_s : NAN;
-    el_json_put_real(sampler, "cpu_s", watch->own_cpu_s);
-    el_json_put_real(sampler, "cpu_pct_of_a_core", share_pct);
-    el_json_put(sampler, "activities", activities);
-    return sampler;
+    return el_json_of(EL_KEY("cpu_s", watch->own_cpu_s), EL_KEY("cpu_pct_of_a_core", share_pct),
+                      EL_KEY("activities", activities));
 }
 
 /* CPU time of ended processes that no sample has: of processes between two samples, and after a last sample. */
@@ -189,18 +181,15 @@ static json_t *device_of(const struct el_watching *watch, const struct el_watch_
 {
     char name[32] = "cpu";
     const struct el_tree_process *p = peer->process < 0 ? NULL : el_process_tree_at(watch->tree, peer->process);
-    json_t *device = json_object();
     if (peer->gpu >= 0) snprintf(name, sizeof name, "gpu:%d", peer->gpu);
-    el_json_put_all(device, EL_KEY("device", name), EL_KEY("host", host),
-                    EL_KEY("rank", p ? el_json_count(p->identity.rank) : json_null()),
-                    EL_KEY("pid", p ? json_integer(p->process.pid) : json_null()), EL_KEY("simulated", json_false()));
-    el_json_put(
-        device, "memory",
-        json_pack("{s:o, s:{}, s:n}", "peak_bytes", el_json_real(peer->memory_bytes), "at_peak_by_tag", "timeline"));
-    el_json_put(device, "utilization",
-                json_pack("{s:o, s:s}", "busy_pct", el_json_real(peer->busy_pct), "source",
-                          peer->gpu >= 0 ? "the driver's samples" : "CPU time of the process, of one core"));
-    return device;
+    const char *source = peer->gpu >= 0 ? "the driver's samples" : "CPU time of the process, of one core";
+    json_t *memory = el_json_of(EL_KEY("peak_bytes", peer->memory_bytes), EL_KEY("at_peak_by_tag", json_object()),
+                                EL_KEY("timeline", json_null()));
+    json_t *utilization = el_json_of(EL_KEY("busy_pct", peer->busy_pct), EL_KEY("source", source));
+    return el_json_of(EL_KEY("device", name), EL_KEY("host", host),
+                      EL_KEY("rank", p ? el_json_count(p->identity.rank) : json_null()),
+                      EL_KEY("pid", p ? json_integer(p->process.pid) : json_null()), EL_KEY("simulated", json_false()),
+                      EL_KEY("memory", memory), EL_KEY("utilization", utilization));
 }
 
 static double peak_of(const json_t *device)
