@@ -40,8 +40,8 @@ void el_json_put(json_t *object, const char *key, json_t *value);
 void el_json_put_real(json_t *object, const char *key, double value);
 void el_json_put_text(json_t *object, const char *key, const char *text);
 /* Several keys, in their order: el_json_put_all(o, EL_KEY("pid", p->pid), EL_KEY("step_ms", 1e3 * s)); el_json_of makes
- * an object of them (new reference). The value's type says what it becomes: a double is a real or null, a text a string
- * or null; a json_t * is stolen. A comparison is an int in C: json_boolean(a < b). */
+ * an object of them (new reference). The type of a value decides: a double is a real or null, a text a string or null,
+ * an integer and a bool themselves; a json_t * is stolen. A comparison is an int in C: json_boolean(a < b). */
 struct el_json_key {
     const char *key;
     json_t *value;

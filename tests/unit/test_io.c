@@ -181,6 +181,26 @@ static int refuse_to_close(void *cookie)
     return -1;
 }
 
+/* The type of each value decides; what is not known is null; the order is that of the keys. */
+static void test_an_object_of_its_keys(void **state)
+{
+    char text[] = "a", *none = NULL;
+    bool yes = true;
+    size_t bytes = 7;
+    int64_t ns = -1;
+    (void)state;
+    json_t *object = el_json_of(EL_KEY("text", text), EL_KEY("word", "b"), EL_KEY("none", none), EL_KEY("yes", yes),
+                                EL_KEY("bytes", bytes), EL_KEY("ns", ns), EL_KEY("n", 3), EL_KEY("half", 0.5),
+                                EL_KEY("unknown", NAN + 0.0), EL_KEY("list", json_array()));
+    el_json_put_all(object, EL_KEY("empty", el_json_filled("")), EL_KEY("near", el_json_rounded(2.6)),
+                    EL_KEY("n", el_json_rounded(INFINITY)));
+    char *written = json_dumps(object, JSON_COMPACT);
+    assert_string_equal(written, "{\"text\":\"a\",\"word\":\"b\",\"none\":null,\"yes\":true,\"bytes\":7,\"ns\":-1,"
+                                 "\"n\":null,\"half\":0.5,\"unknown\":null,\"list\":[],\"empty\":null,\"near\":3}");
+    free(written);
+    json_decref(object);
+}
+
 static void test_the_reason_is_that_of_the_call_that_failed(void **state)
 {
     (void)state;
@@ -201,6 +221,7 @@ int main(void)
         cmocka_unit_test(test_a_name_that_is_too_long),
         cmocka_unit_test(test_sizes_in_words),
         cmocka_unit_test(test_numbers_without_noise),
+        cmocka_unit_test(test_an_object_of_its_keys),
         cmocka_unit_test(test_the_reason_is_that_of_the_call_that_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
