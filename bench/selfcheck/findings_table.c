@@ -28,7 +28,7 @@ static double off_pct(const struct el_selfcheck_row *row, const struct el_selfch
 static void put_cells(const char *name, const char *injected, const char *found, const char *off, const char *within,
                       const char *state, FILE *out)
 {
-    fprintf(out, "%-10s%-26s%-41s%8s%7s%s%s\n", name, injected, found, off, within, *state ? "  " : "", state);
+    fprintf(out, "%-10s%-25s%-41s%8s%7s%s%s\n", name, injected, found, off, within, *state ? "  " : "", state);
 }
 
 /* Where there is no value the text is a reason, and has lines of its own. */
