@@ -92,14 +92,19 @@ struct el_interval el_stats_difference_unpaired(const double *a, size_t n_a, con
     return (struct el_interval){.centre = mean, .low = mean - half, .high = mean + half, .valid = true};
 }
 
-/* Draws with replacement from n launches have (n - 1) / n of their variance. */
-struct el_interval el_stats_prediction(const double *x, size_t n, size_t launches)
+/* Draws with replacement from n launches have (n - 1) / n of their variance. The model's error is independent of them.
+ */
+struct el_interval el_stats_prediction(const double *x, size_t n, size_t launches, double model_error)
 {
     double mean, variance, centre = el_stats_geometric_mean(x, n), of = (double)launches;
     if (launches < 2 || n < 2) return none(centre, "fewer than 2 launches");
     if (isnan(centre)) return none(centre, NOT_POSITIVE);
     log_moments(x, NULL, n, &mean, &variance);
-    return around(mean, sqrt(variance * (double)n * of / (of - 1) * (1 + 1 / of)), of - 1);
+    const double z = 1.959964; /* the normal distribution's 97.5 % */
+    double t = el_stats_t_quantile(0.975, of - 1);
+    double of_launches = t * sqrt(variance * (double)n * of / (of - 1) * (1 + 1 / of));
+    double half = hypot(of_launches, z * model_error);
+    return (struct el_interval){.centre = centre, .low = exp(mean - half), .high = exp(mean + half), .valid = true};
 }
 
 struct el_interval el_stats_interval_stretch(struct el_interval interval, double factor)

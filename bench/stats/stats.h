@@ -41,8 +41,9 @@ struct el_interval {
 struct el_interval el_stats_interval(const double *x, size_t n);
 /* The 95 % prediction interval of one more launch, from n draws that have each the scatter of a launch and were made of
  * `launches` launches (at least 2): t with launches - 1 degrees of freedom on the logarithms, with the scatter of the
- * new launch and that of the mean of so many. */
-struct el_interval el_stats_prediction(const double *x, size_t n, size_t launches);
+ * new launch and that of the mean of so many. `model_error`: the standard deviation of the logarithm of predicted over
+ * measured that the draws do not have; it is added in quadrature. */
+struct el_interval el_stats_prediction(const double *x, size_t n, size_t launches, double model_error);
 /* The 95 % interval of the ratio a/b. Paired: a[i] and b[i] ran next to each other (round-robin), n of each. */
 struct el_interval el_stats_ratio_paired(const double *a, const double *b, size_t n);
 /* The 95 % interval of the mean of n differences, one a repeat, in their own unit. They may be negative or 0. */

@@ -155,7 +155,7 @@ static void test_prediction(void **state)
             double launch[10], draw[DRAWS];
             for (size_t i = 0; i < launches[k]; i++) launch[i] = exp(0.1 * random_normal(&random));
             for (int d = 0; d < DRAWS; d++) draw[d] = launch[(size_t)(random_uniform(&random) * (double)launches[k])];
-            struct el_interval interval = el_stats_prediction(draw, DRAWS, launches[k]);
+            struct el_interval interval = el_stats_prediction(draw, DRAWS, launches[k], 0);
             double next = exp(0.1 * random_normal(&random));
             covered += interval.low <= next && next <= interval.high;
         }
@@ -163,7 +163,10 @@ static void test_prediction(void **state)
         print_message("# %zu launches: %.1f %% of new ones are covered\n", launches[k], pct);
         if (!(pct > 92 && pct < 97)) fail_msg("%zu launches: %.1f %%", launches[k], pct);
     }
-    assert_false(el_stats_prediction((double[]){1, 2}, 2, 1).valid);
+    assert_false(el_stats_prediction((double[]){1, 2}, 2, 1, 0).valid);
+    struct el_interval alike = el_stats_prediction((double[]){4, 4, 4}, 3, 5, 0.08);
+    near(log(alike.high / 4), 1.959964 * 0.08, 1e-6);
+    near(log(alike.low / 4), -1.959964 * 0.08, 1e-6);
 }
 
 static void test_line(void **state)
