@@ -365,7 +365,7 @@ static void test_activations_a_sample(void **state)
         json_t *alone = json_pack("{s:[O]}", "trials", trial);
         char *report = report_of(alone);
         unwrap(report);
-        if (!strstr(report, " 0.16 MiB of activations per local sample"))
+        if (!strstr(report, " 0.13 MiB of activations per local sample"))
             fail_msg("%s, batch %.0f: %s", el_json_text(trial, "mode", "?"), el_json_number(trial, "global_batch"),
                      report);
         free(report);
