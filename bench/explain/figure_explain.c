@@ -147,13 +147,15 @@ static void make_title(const json_t *document, bool is_dp, char title[EL_TITLE_B
 {
     const struct el_data_text model = el_data_label(el_json_text(document, "model", "?"));
     double batch = el_json_number(document, "global_batch");
+    const char *simulated = is_virtual(document) ? "simulated " : "";
     if (is_dp)
-        snprintf(title, EL_TITLE_BYTES, "From dp's step to ddp's: %s, batch %.0f on %.0f devices", model.text, batch,
-                 (double)json_array_size(json_object_get(document, "devices")));
+        snprintf(title, EL_TITLE_BYTES, "From dp's step to ddp's: %s, batch %.0f on %.0f %sdevices", model.text, batch,
+                 (double)json_array_size(json_object_get(document, "devices")), simulated);
     else
-        snprintf(title, EL_TITLE_BYTES, "From A (%s) to B (%s): %s, batch %.0f",
+        snprintf(title, EL_TITLE_BYTES, "From A (%s) to B (%s): %s, batch %.0f%s",
                  el_data_label(el_json_text(document, "a.mode", "?")).text,
-                 el_data_label(el_json_text(document, "b.mode", "?")).text, model.text, batch);
+                 el_data_label(el_json_text(document, "b.mode", "?")).text, model.text, batch, *simulated ? ", " : "",
+                 simulated);
 }
 
 /* What whiskers and pale bars mean, where there are any; in virtual time no interval is needed. NULL: nothing to say.

@@ -71,6 +71,7 @@ END
     "$EVENLOAD" explain --model mlp --features 16 --hidden 8 --data dummy --batch 16 --min-time 0 --quiet --repeats 5 --devices sim:2 --out e >sim
     ! grep -E '^(cause|dp|inputs|outputs|update|replicas|overlap|threads|rest|Shown) ' sim | grep -qE '[0-9] (to|-) -?[0-9]|e-1[0-9]|Shown' || { cat sim && false; }
     grep -q "In virtual time launches do not scatter" sim
+    grep -q "on 2 simulated devices" e/plots/explain.dat
     local said wanted
     for wanted in 6 5 4; do
         python3 - "$wanted" <<'END'
