@@ -154,8 +154,8 @@ static void make_title(const json_t *document, bool is_dp, char title[EL_TITLE_B
     else
         snprintf(title, EL_TITLE_BYTES, "From A (%s) to B (%s): %s, batch %.0f%s",
                  el_data_label(el_json_text(document, "a.mode", "?")).text,
-                 el_data_label(el_json_text(document, "b.mode", "?")).text, model.text, batch, *simulated ? ", " : "",
-                 simulated);
+                 el_data_label(el_json_text(document, "b.mode", "?")).text, model.text, batch,
+                 *simulated ? ", simulated" : "");
 }
 
 /* What whiskers and pale bars mean, where there are any; in virtual time no interval is needed. NULL: nothing to say.
