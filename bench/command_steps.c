@@ -26,10 +26,10 @@ enum el_status el_takes_place(const struct el_options *options, struct el_launch
         return el_fail(EL_ERR_INVALID, "--launch rank: no launcher started this process; use mpirun -n N (or torchrun "
                                        "--no_python --nproc_per_node N) evenload ..., or leave --launch out");
     bool told = options->launch == EL_LAUNCH_AUTO && place_p->is_rank;
-    if (told && place_p->size > 1 && options->n_devices == 1)
+    if (told && place_p->size > 1 && options->n_devices > 0 && !el_option_given(options, "launcher"))
         return el_fail(EL_ERR_INVALID,
-                       "--devices names one device, and %s started %d ranks, each of which would train alone on it: "
-                       "leave --devices out, so that each rank takes one; or give --launch self",
+                       "--devices is given, and %s started %d ranks, each of which would run a job of its own on these "
+                       "devices: leave --devices out, so that each rank takes one; or give --launch self",
                        place_p->launcher, place_p->size);
     bool alone = options->launch == EL_LAUNCH_AUTO && !place_p->is_rank;
     if (alone && el_launch_getenv(NULL, "MASTER_ADDR") && !options->quiet)

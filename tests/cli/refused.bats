@@ -41,10 +41,10 @@ leaves_nothing() {
     leaves_nothing "mpirun: not found" env PATH=/nowhere "$EVENLOAD" comm all_reduce --devices 2 --launcher mpirun --out X
 }
 
-@test "one device under a launcher of several ranks is one line, not a training for each" {
+@test "--devices under a launcher of several ranks is one line, not a job for each" {
     launched=(env RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 MASTER_ADDR=localhost MASTER_PORT=29500)
-    for device in 'cuda:0,' 'cpu:0,' 1; do
-        leaves_nothing "torchrun started 2 ranks, each of which would train alone" "${launched[@]}" "$EVENLOAD" run "${TINY[@]}" --devices "$device" --out X
+    for device in 'cuda:0,' 'cpu:0,' 1 2; do
+        leaves_nothing "torchrun started 2 ranks, each of which would run a job of its own" "${launched[@]}" "$EVENLOAD" run "${TINY[@]}" --devices "$device" --out X
     done
     leaves_nothing "torchrun started 2 ranks" "${launched[@]}" "$EVENLOAD" comm all_reduce --devices 'cpu:0,' --out X
     "${launched[@]}" "$EVENLOAD" run "${TINY[@]}" --devices 'cpu:0,' --launch self --out X >/dev/null
