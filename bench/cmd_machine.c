@@ -117,8 +117,8 @@ static enum el_status exchange(const struct el_device_name devices[2], json_t **
     return status;
 }
 
-/* Cold where it was measured so, as a step finds its memory. A collective's own launch cannot be told from a message's
- * latency here: it is in that. */
+/* Cold where it was measured so, as a step finds its memory. A message's latency here contains the collective's own
+ * launch. */
 static enum el_status measure_links(const struct el_device_name devices[2], struct el_machine *machine)
 {
     json_t *document = NULL;
