@@ -1,0 +1,13 @@
+/* The rows of the axes; see axis.h. */
+#include "runtime/graph/axis.h"
+
+const struct el_axis_row *el_axis_row(enum el_axis axis)
+{
+    static const struct el_axis_row rows[EL_AXIS_COUNT] = {
+        [EL_AXIS_DATA] = {"data", "dp", "a part of each global batch"},
+        [EL_AXIS_STAGE] = {"stage", "pp", "a piece of the model, cut along its depth"},
+        [EL_AXIS_TENSOR] = {"tensor", "tp", "a piece of each layer, cut across"},
+        [EL_AXIS_SHARD] = {"shard", "fsdp", "a range of what is stored, gathered where it is needed"},
+    };
+    return &rows[axis];
+}
