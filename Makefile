@@ -102,7 +102,7 @@ MODULES := $(call module,$(HAVE_DNNL),$(DNNL_OBJECTS),el_dnnl) $(call module,$(H
            $(call module,$(HAVE_CUDA),$(CUDA_OBJECTS),el_cuda) $(call module,$(and $(HAVE_CUDA),$(HAVE_NCCL)),$(NCCL_OBJECTS),el_nccl) \
            $(call module,$(HAVE_CUDA),$(NVTX_OBJECTS),el_nvtx)
 # BENCH=0: the library without the program's own part, for tests of what lies below.
-SOURCES := $(filter-out kernels/cuda/%,$(wildcard kernels/*.c kernels/*/*.c runtime/*/*.c runtime/comm/tcp/*.c profiles/*.c $(if $(filter 0,$(BENCH)),,bench/*.c bench/*/*.c)))
+SOURCES := $(filter-out kernels/cuda/%,$(wildcard kernels/*.c kernels/*/*.c runtime/*/*.c runtime/modes/*/*.c runtime/comm/tcp/*.c profiles/*.c $(if $(filter 0,$(BENCH)),,bench/*.c bench/*/*.c)))
 LIBRARY := $(BUILD)/libevenload.a
 OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out bench/main.c,$(SOURCES)))
 WHOLE   := -Wl,--whole-archive $(LIBRARY) -Wl,--no-whole-archive
@@ -259,7 +259,7 @@ $(BUILD)/bench/base/shared.o: EXTRA += -DEL_SOURCE_DIR='"$(CURDIR)"'
 KERNEL_OPT := $(if $(filter address,$(SAN)),-O1,-O3)
 $(BUILD)/kernels/reference/%.o: EXTRA += $(KERNEL_OPT) -ffp-contract=off
 $(BUILD)/kernels/cpu/%.o: EXTRA += $(KERNEL_OPT) -fno-math-errno -fno-trapping-math
-$(BUILD)/runtime/comm/combine.o $(BUILD)/runtime/parallel/shard.o $(BUILD)/runtime/data/fit.o $(BUILD)/runtime/data/tones.o: EXTRA += $(KERNEL_OPT)
+$(BUILD)/runtime/comm/combine.o $(BUILD)/runtime/state/shard.o $(BUILD)/runtime/data/fit.o $(BUILD)/runtime/data/tones.o: EXTRA += $(KERNEL_OPT)
 ifeq ($(SAN),address)
 # GCC 11 gives vectors of 64 bytes too little alignment on the stack that finds uses after return.
 $(BUILD)/kernels/cpu/%.o: EXTRA += --param asan-use-after-return=0

@@ -12,6 +12,7 @@
 #include "bench/machine/host_memory.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
+#include "runtime/train/forecast.h"
 
 /* The step: of all members in one virtual time, as `run` would simulate it. `record_p`: the trial's, NULL where nothing
  * says how long ops take. */

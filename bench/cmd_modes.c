@@ -6,7 +6,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/commands.h"
-#include "runtime/parallel/mode_info.h"
+#include "runtime/modes/mode_info.h"
 
 static const char *const losses[] = {
     [EL_LOSS_OF_BATCH] = "single's", [EL_LOSS_OF_RANKS] = "the mean of the ranks' means"};

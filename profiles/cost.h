@@ -7,7 +7,7 @@
  *
  * It adds up what happens on all streams, as if one after the other, so it is an upper bound of what a step loses to
  * these events; what they disturb (caches, the scheduler) is not in it. That is what control blocks are for
- * (runtime/parallel/control.c). Units: nanoseconds, bytes. Threads: that of the recorder, when training has ended.
+ * (runtime/train/control.c). Units: nanoseconds, bytes. Threads: that of the recorder, when training has ended.
  */
 #ifndef EL_PROFILES_COST_H
 #define EL_PROFILES_COST_H

@@ -18,7 +18,7 @@
 #include "profiles/profile_schedule.h"
 #include "profiles/recorder.h"
 #include "runtime/comm/clock_relation.h"
-#include "runtime/parallel/layout.h"
+#include "runtime/layout/layout.h"
 
 struct el_trace_device {
     const char *name;       /* "cpu:0" */

@@ -2,7 +2,7 @@
 #ifndef EL_TEST_OWN_PLACE_H
 #define EL_TEST_OWN_PLACE_H
 
-#include "runtime/parallel/train.h"
+#include "runtime/train/train.h"
 
 struct own_place {
     struct el_device *devices[EL_MEMBERS_MAX];

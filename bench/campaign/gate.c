@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "runtime/gate/gate.h"
 
 /* Of each mode the most devices, and there the smallest batch: what differs there differs everywhere. NULL: no trial.
  */

@@ -9,6 +9,7 @@
 
 #include "bench/campaign/campaign.h"
 #include "bench/campaign/progress.h"
+#include "runtime/gate/gate.h"
 
 /* Relative differences that the order of sums explains. */
 #define EL_GATE_LOSS         1e-6

@@ -9,6 +9,7 @@
 #include "bench/campaign/progress.h"
 #include "bench/record/record.h"
 #include "runtime/base/rng.h"
+#include "runtime/gate/gate.h"
 
 void el_plan_make(int n_trials, int repeats, uint64_t seed, struct el_plan_entry *entries)
 {

@@ -1,4 +1,4 @@
-/* What makes dp slower than ddp, cause by cause: dp's step with its causes (runtime/parallel/dp_fix.h), without each of
+/* What makes dp slower than ddp, cause by cause: dp's step with its causes (runtime/modes/dp/fix.h), without each of
  * them, and without more and more of them, beside ddp's with a thread a rank.
  *
  *     el_explain_resolve(&options, &set);                       dp's trial, checked
@@ -23,7 +23,7 @@
 #include "bench/options/options.h"
 #include "bench/plot/data_file.h"
 #include "bench/trial/trial.h"
-#include "runtime/parallel/dp_fix.h"
+#include "runtime/modes/dp/fix.h"
 
 enum { EL_EXPLAIN_SCHEMA = 1, EL_EXPLAIN_BLOCKS = 3, EL_EXPLAIN_VARIANTS_MAX = 2 * EL_DP_FIXES + 2 };
 

@@ -14,6 +14,7 @@
 #include "bench/stats/stats.h"
 #include "profiles/system.h"
 #include "runtime/base/rng.h"
+#include "runtime/gate/gate.h"
 #include "runtime/launch/launch.h"
 
 enum { KIND = 0, RESULT, LAUNCH, FIXED_ARGUMENTS };

@@ -8,6 +8,7 @@
 #include "bench/imbalance/imbalance.h"
 #include "bench/machine/host_memory.h"
 #include "bench/record/record.h"
+#include "runtime/train/forecast.h"
 
 /* A run resides at its ledgers' sum and what surrounds them; addresses planned by first fit may lie a little wider. */
 #define NEED_RATIO      1.05

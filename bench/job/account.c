@@ -8,7 +8,7 @@
 #include "bench/record/record.h"
 #include "profiles/cost.h"
 #include "runtime/device/event_cost.h"
-#include "runtime/parallel/parts.h"
+#include "runtime/layout/parts.h"
 
 /* What the recorder says of a member. */
 static enum el_status ask_recorder(const struct el_job_measurement *m, int i, struct el_member_account *account)
@@ -125,7 +125,7 @@ static enum el_status add_members(const struct el_job_measurement *m, const stru
     char host[256] = "";
     struct el_parts parts;
     gethostname(host, sizeof host - 1);
-    enum el_status status = el_parts_open(&m->job->trial->train, m->open.layout.n_stages, &parts);
+    enum el_status status = el_parts_open(&m->job->trial->train, &m->open.layout, &parts);
     for (int i = 0; i < m->open.n && status == EL_OK; i++) status = add_member(m, i, host, system, &parts, members);
     el_parts_close(&parts);
     return status;

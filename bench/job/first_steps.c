@@ -5,6 +5,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/job/measurement.h"
+#include "runtime/gate/gate.h"
 
 static bool on_gpus(const struct el_job *job)
 {
@@ -24,7 +25,7 @@ static enum el_status first_steps(const struct el_job *job, double *loss_p, doub
         return status;
     }
     struct el_train_place place = el_job_place(job, &open);
-    status = el_train_gradients(&job->trial->train, &place, loss_p, grads_p);
+    status = el_gate_gradients(&job->trial->train, &place, loss_p, grads_p);
     el_job_close_devices(&open);
     return status;
 }
@@ -40,7 +41,7 @@ static enum el_status reference(const struct el_job *job, double *loss_p, double
     struct el_device_spec spec = {.backend = backend, .n_cores = 1, .cores = {cores.cpus[0]}};
     if (on_gpus(job)) spec.kernels = el_kernels_reference();
     EL_TRY(el_device_open(&spec, &device));
-    enum el_status status = el_train_reference(&job->trial->train, device, job->dataset, loss_p, grads_p);
+    enum el_status status = el_gate_reference(&job->trial->train, device, job->dataset, loss_p, grads_p);
     el_device_close(device);
     return status;
 }
@@ -53,7 +54,7 @@ static enum el_status compare(const struct el_job *job, json_t **verdict_p)
     if (status == EL_OK && el_bootstrap_rank(job->bootstrap) == 0) {
         status = reference(job, &reference_loss, &reference_grads);
         if (status == EL_OK)
-            status = el_train_compare(&job->trial->train, grads, reference_grads, &worst, parameter, sizeof parameter);
+            status = el_gate_compare(&job->trial->train, grads, reference_grads, &worst, parameter, sizeof parameter);
         if (status == EL_OK)
             *verdict_p = json_pack("{s:s, s:n, s:b, s:o, s:o, s:o, s:s}", "status", "ok", "reason", "gpu",
                                    (int)on_gpus(job), "loss", el_json_real(loss), "reference_loss",

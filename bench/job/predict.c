@@ -10,7 +10,7 @@
 #include "bench/stats/stats.h"
 #include "bench/trial/costs.h"
 #include "bench/trial/machine.h"
-#include "runtime/parallel/train.h"
+#include "runtime/train/train.h"
 
 enum { DRAWS = 20, WARMUP = 2, STEPS = 2 }; /* ddp's buckets are rebuilt after the first step */
 

@@ -8,7 +8,7 @@
 #include "bench/base/io.h"
 #include "runtime/comm/comm.h"
 #include "runtime/device/device.h"
-#include "runtime/parallel/train.h"
+#include "runtime/train/train.h"
 
 enum { EL_LIST_MAX = 32, EL_OPTIONS_MAX = 160 };
 

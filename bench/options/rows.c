@@ -6,7 +6,7 @@
 
 #include "bench/base/text.h"
 #include "bench/options/options.h"
-#include "runtime/parallel/schedule.h"
+#include "runtime/layout/schedule.h"
 
 /* Group, name, what its value is called (NULL: a flag), kind and field, the commands that take it, help. Then what only
  * some have. */

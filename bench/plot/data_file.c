@@ -10,7 +10,7 @@
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
-#include "runtime/parallel/mode_info.h"
+#include "runtime/modes/mode_info.h"
 
 enum { CPUS_MAX = 1024 };
 

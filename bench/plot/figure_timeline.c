@@ -11,7 +11,7 @@
 #include "bench/base/text.h"
 #include "bench/plot/plot.h"
 #include "bench/report/row_names.h"
-#include "runtime/parallel/train.h"
+#include "runtime/train/train.h"
 
 #define IDLE "idle" /* the phase in which nothing runs */
 #define WAIT "wait" /* in the lane of communication: for other members */

@@ -9,7 +9,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/record/parts.h"
 #include "bench/verdict/verdict.h"
-#include "runtime/parallel/dp_fix.h"
+#include "runtime/modes/dp/fix.h"
 
 /* From good to bad. A trial has the status of its worst repeat. */
 static const char *const severity[] = {"ok", "absent", "oom", "timeout", "failed"};

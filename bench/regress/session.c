@@ -11,7 +11,7 @@
 #include "bench/base/text.h"
 #include "bench/stats/stats.h"
 #include "runtime/base/utf8.h"
-#include "runtime/parallel/train.h"
+#include "runtime/train/train.h"
 
 enum { NAME_BYTES = 160 };
 

@@ -1,5 +1,5 @@
 /* Sentences from a run's figures: why a mode's first device holds more, each mode against the first one on several
- * devices, what a GPU would add. What is to be known of a mode is its row's (runtime/parallel/mode_info.h).
+ * devices, what a GPU would add. What is to be known of a mode is its row's (runtime/modes/mode_info.h).
  *
  * They claim nothing that the record does not hold: where a mode is missing or failed they say so, and where the
  * interval of the ratio holds 1 they say that the difference is not significant. */
@@ -11,7 +11,7 @@
 #include "bench/base/text.h"
 #include "bench/report/excess.h"
 #include "bench/report/report.h"
-#include "runtime/parallel/mode_info.h"
+#include "runtime/modes/mode_info.h"
 
 enum { TEXT_BYTES = 1024 };
 

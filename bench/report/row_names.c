@@ -8,8 +8,8 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "runtime/base/utf8.h"
-#include "runtime/parallel/dp_fix.h"
-#include "runtime/parallel/train.h"
+#include "runtime/modes/dp/fix.h"
+#include "runtime/train/train.h"
 
 /* " -replicas", of a list: without those that others in it need, which are always there with them. */
 static void append_fixes(const char *fixes, char *text, size_t bytes)

@@ -11,7 +11,7 @@
 #include "bench/report/report.h"
 #include "bench/report/row_names.h"
 #include "runtime/base/probe.h"
-#include "runtime/parallel/mode_info.h"
+#include "runtime/modes/mode_info.h"
 
 enum { TAGS_WIDTH = 60 };
 

@@ -5,7 +5,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/report/report.h"
 #include "bench/scale/scale.h"
-#include "runtime/parallel/mode_info.h"
+#include "runtime/modes/mode_info.h"
 
 /* Two baselines: plain training, and the same mode on one device. */
 struct baselines {

@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "runtime/device/costs.h"
-#include "runtime/parallel/train.h"
+#include "runtime/train/train.h"
 
 /* Of the records of `evenload comm`: bench/comm/wire.h has their form. */
 enum { EL_WIRE_SCHEMA = 1 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/parallel/train.h"
+#include "runtime/train/train.h"
 
 enum { CPU_DEVICES = 2, SEEN_BYTES = EL_HOST_IDENTITY_BYTES + EL_DEVICE_UUID_BYTES + 16 };
 

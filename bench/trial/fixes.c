@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bench/options/options.h"
-#include "runtime/parallel/dp_fix.h"
+#include "runtime/modes/dp/fix.h"
 
 static enum el_status add(const char *word, unsigned *fixes)
 {

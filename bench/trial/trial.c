@@ -17,7 +17,8 @@
 #include "bench/trial/profile.h"
 #include "bench/trial/weights.h"
 #include "profiles/nvml.h"
-#include "runtime/parallel/dp_fix.h"
+#include "runtime/modes/dp/fix.h"
+#include "runtime/train/forecast.h"
 
 static const double MIB = 1 << 20;
 /* Of shorter windows the driver tells no utilization (profiles/nvml.h). */

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/parallel/weights.h"
+#include "runtime/state/weights.h"
 
 enum el_status el_trial_open_weights(const char *load, const struct el_model_config *model,
                                      struct el_safetensors **weights_p)

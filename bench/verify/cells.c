@@ -5,7 +5,7 @@
 #include "bench/options/options.h"
 #include "bench/verify/verify.h"
 #include "runtime/base/rng.h"
-#include "runtime/parallel/buffers.h"
+#include "runtime/state/buffers.h"
 
 /* 22 samples leave shares that differ on three and four devices; 24 are micro-batches of equal size. */
 enum { BATCH = 22, BATCH_OF_MICRO = 24, STEPS = 30, WORDS_MAX = 12 };

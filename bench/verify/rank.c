@@ -12,6 +12,7 @@
 #include "bench/job/worker.h"
 #include "bench/options/options.h"
 #include "bench/verify/verify.h"
+#include "runtime/gate/gate.h"
 
 enum { KIND = 0, RESULT, DATA, BACKEND, PROCS, FIXED_ARGUMENTS, YARDSTICKS = 16 };
 
@@ -48,12 +49,12 @@ static enum el_status compute_first(const struct el_train_config *config, const 
 {
     struct el_train_config exact = *config;
     double loss;
-    EL_TRY(el_train_gradients(config, place, &numbers_p->loss, &numbers_p->values));
+    EL_TRY(el_gate_gradients(config, place, &numbers_p->loss, &numbers_p->values));
     if (!el_model_find(config->model.name)->check.f64_gradients || config->dtype == EL_F64) return EL_OK;
     free(numbers_p->values);
     numbers_p->values = NULL;
     exact.dtype = EL_F64;
-    return el_train_gradients(&exact, place, &loss, &numbers_p->values);
+    return el_gate_gradients(&exact, place, &loss, &numbers_p->values);
 }
 
 static enum el_status compute(const struct el_train_config *config, const struct el_train_place *place, int kind,
@@ -121,7 +122,7 @@ static enum el_status find_yardstick(struct rank *rank, const struct el_job *job
                                      const struct yardstick **found_p)
 {
     struct el_train_config reference;
-    el_train_reference_config(&job->trial->train, &reference);
+    el_gate_reference_config(&job->trial->train, &reference);
     reference.dtype = EL_F64;
     if (rank->model != cell->model || rank->kind != cell->kind || rank->n_yardsticks == YARDSTICKS) forget(rank);
     rank->model = cell->model;
@@ -172,7 +173,7 @@ static enum el_status judge_f32(const struct el_job *job, const struct el_model_
                                               : EL_GATE_GRADIENT;
     j->loss = off(numbers->loss, wanted->loss);
     EL_TRY(
-        el_train_compare(&job->trial->train, numbers->values, wanted->values, &j->gradient, j->where, sizeof j->where));
+        el_gate_compare(&job->trial->train, numbers->values, wanted->values, &j->gradient, j->where, sizeof j->where));
     if (isnan(j->gradient)) j->gradient = INFINITY;
     return EL_OK;
 }

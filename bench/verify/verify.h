@@ -1,5 +1,5 @@
 /* Verify: every mode must give the numbers that its row promises: the losses of plain training on one device, or the
- * mean of the ranks' means (runtime/parallel/mode_info.h). A *cell* is one mode, as it is or with one of its row's
+ * mean of the ranks' means (runtime/modes/mode_info.h). A *cell* is one mode, as it is or with one of its row's
  * variants, with one model, on some devices; it compares all losses in f64 with one optimizer, or the first step's loss
  * and gradients in f32. What it must equal is computed on one CPU device, in f64, by the reference kernels.
  *
@@ -17,7 +17,7 @@
 #include <stdio.h>
 
 #include "bench/trial/trial.h"
-#include "runtime/parallel/train.h"
+#include "runtime/train/train.h"
 
 enum { EL_VERIFY_FEWEST = 2, EL_VERIFY_MOST = 4 }; /* devices */
 /* What a cell compares: an optimizer's losses in f64, or f32. */

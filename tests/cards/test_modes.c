@@ -1,6 +1,7 @@
 /* Every mode on fake cards, in one process, against CPU devices: the same losses, the same ledger; the most that a card
  * gave is what the device says it reserved; and nothing is left when all is closed. Streams dawdle, by a seed a case.
  */
+#include "runtime/train/forecast.h"
 #include "tests/cards/cards_cases.h"
 
 static const char *const modes[] = {"single", "dp", "ddp", "spmg", "manual", "mp", "pipeline"};

@@ -41,7 +41,7 @@ one_file_one_row() {
 }
 
 @test "a mode is one file and one row" {
-    one_file_one_row 1 runtime/parallel/alone.c runtime/parallel/mode.c
+    one_file_one_row 1 runtime/modes/alone.c runtime/modes/mode.c
 }
 
 @test "a model is one file and one row" {
@@ -88,5 +88,5 @@ one_file_one_row() {
     cc "${flags[@]}" tests/unit/test_rounds.c rounds.o verbs.o "$EVENLOAD_BUILD/libevenload.a" -o test_rounds -lcmocka -ljansson -lm -lpthread -ldl
     run ./test_rounds
     [[ $status -eq 0 ]] || show
-    for file in runtime/parallel/{manual,check}.c bench/record/record.c bench/options/rows.c; do cc "${flags[@]}" -fsyntax-only "$file"; done
+    for file in runtime/modes/manual.c runtime/train/check.c bench/record/record.c bench/options/rows.c; do cc "${flags[@]}" -fsyntax-only "$file"; done
 }

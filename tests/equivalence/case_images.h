@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "runtime/parallel/train.h"
+#include "runtime/train/train.h"
 
 enum { IMAGE_SIDE = 16, IMAGE_CLASSES = 4 };
 

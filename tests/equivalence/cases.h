@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/parallel/train.h"
+#include "runtime/train/train.h"
 #include "tests/sanitized.h"
 
 enum { CASE_STEPS = 50, CASE_STEPS_SANITIZED = 5 };

@@ -9,7 +9,8 @@
 
 #include <cmocka.h>
 
-#include "runtime/parallel/dp_fix.h"
+#include "runtime/gate/gate.h"
+#include "runtime/modes/dp/fix.h"
 #include "tests/equivalence/case_images.h"
 #include "tests/equivalence/cases.h"
 #include "tests/unit/fake_async.h"
@@ -276,7 +277,7 @@ static void gradients_are_read_through_the_device(void **state)
         assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
         struct el_train_place place = {.devices = &device, .n_devices = 1, .bootstrap = self, .dataset = dataset};
         assert_int_equal(el_case_config(&el_cases[2], "single", 1, &config), EL_OK);
-        assert_int_equal(el_train_gradients(&config, &place, &loss[on_fake], &grads[on_fake]), EL_OK);
+        assert_int_equal(el_gate_gradients(&config, &place, &loss[on_fake], &grads[on_fake]), EL_OK);
         el_device_close(device);
         el_bootstrap_close(self);
     }

@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/parallel/buffers.h"
+#include "runtime/state/buffers.h"
+#include "runtime/train/forecast.h"
 #include "tests/equivalence/case_images.h"
 #include "tests/own_place.h"
 

@@ -8,7 +8,9 @@
 
 #include <cmocka.h>
 
-#include "runtime/parallel/dp_fix.h"
+#include "runtime/gate/gate.h"
+#include "runtime/modes/dp/fix.h"
+#include "runtime/train/forecast.h"
 #include "tests/equivalence/case_dataset.h"
 #include "tests/equivalence/case_images.h"
 #include "tests/own_place.h"
@@ -96,7 +98,7 @@ static void hold(const struct el_train_config *config)
     struct outcome outcome, wanted;
     char fixes[EL_DP_FIX_TEXT_BYTES];
     el_dp_fix_text(config->dp_fix, fixes, sizeof fixes);
-    el_train_reference_config(config, &reference);
+    el_gate_reference_config(config, &reference);
     train(&reference, "cpu", &wanted);
     train(config, "cpu", &outcome);
     double difference = el_case_difference(&outcome.result, &wanted.result);

@@ -9,7 +9,9 @@
 
 #include <stdlib.h>
 
-#include "runtime/parallel/dp_fix.h"
+#include "runtime/gate/gate.h"
+#include "runtime/modes/dp/fix.h"
+#include "runtime/train/forecast.h"
 #include "tests/equivalence/case_dataset.h"
 #include "tests/equivalence/case_images.h"
 #include "tests/own_place.h"
@@ -73,7 +75,7 @@ static double *gradients(struct el_train_config *config, double *loss_p)
     double *grads;
     if (el_train_check(config) != EL_OK) fail_msg("%s: %s", config->mode, el_error_message());
     open_for(config, "cpu", &p);
-    if (el_train_gradients(config, &p.place, loss_p, &grads) != EL_OK)
+    if (el_gate_gradients(config, &p.place, loss_p, &grads) != EL_OK)
         fail_msg("%s: %s", config->mode, el_error_message());
     close_place(&p);
     return grads;
@@ -251,8 +253,8 @@ static void residual_networks_pass_the_gate(void **state)
             freeze(&config, frozen[i][1]);
             double *grads = gradients(&config, &loss);
             open_for(&config, "cpu", &p);
-            assert_int_equal(el_train_reference(&config, p.devices[0], images, &reference_loss, &reference), EL_OK);
-            assert_int_equal(el_train_compare(&config, grads, reference, &worst, name, sizeof name), EL_OK);
+            assert_int_equal(el_gate_reference(&config, p.devices[0], images, &reference_loss, &reference), EL_OK);
+            assert_int_equal(el_gate_compare(&config, grads, reference, &worst, name, sizeof name), EL_OK);
             close_place(&p);
             if (!(worst <= 1e-9) || !(fabs(loss - reference_loss) <= 1e-9))
                 fail_msg("%s, frozen %s: %s differs by %g", mode->name, frozen[i][1], name, worst);

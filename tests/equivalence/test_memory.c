@@ -15,6 +15,7 @@
 
 #include <math.h>
 
+#include "runtime/train/forecast.h"
 #include "tests/equivalence/memory_cases.h"
 
 /* P, and the largest sum over the chunks of results so far plus the flat copy of a chunk of several tensors. */

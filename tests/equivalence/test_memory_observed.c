@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "profiles/memory_timeline.h"
+#include "runtime/train/forecast.h"
 #include "tests/equivalence/memory_cases.h"
 
 /* Evaluating after an epoch, and exchanging figures between members, are not part of a step: neither shows in its peak.

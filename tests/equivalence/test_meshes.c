@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "bench/job/worker.h"
+#include "runtime/train/forecast.h"
 #include "tests/equivalence/case_dataset.h"
 #include "tests/equivalence/cases.h"
 #include "tests/unit/fake_async.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "runtime/parallel/weights.h"
+#include "runtime/state/weights.h"
 #include "tests/equivalence/case_dataset.h"
 #include "tests/equivalence/cases.h"
 #include "tests/own_place.h"

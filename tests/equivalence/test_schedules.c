@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-#include "runtime/parallel/schedule.h"
+#include "runtime/layout/schedule.h"
+#include "runtime/train/forecast.h"
 #include "tests/equivalence/case_dataset.h"
 #include "tests/equivalence/cases.h"
 #include "tests/own_place.h"

@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime/parallel/train.h"
+#include "runtime/gate/gate.h"
+#include "runtime/train/train.h"
 
 enum { BATCH = 8, IMAGE = 32, WIDTH = 16, CLASSES = 10 };
 
@@ -43,7 +44,7 @@ static void gradients(const struct el_train_config *config, const struct el_kern
     assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
     assert_int_equal(el_device_open(&place_of, &device), EL_OK);
     struct el_train_place place = {.devices = &device, .n_devices = 1, .bootstrap = self, .dataset = dataset};
-    if (el_train_gradients(config, &place, loss_p, grads_p) != EL_OK) fail_msg("%s", el_error_message());
+    if (el_gate_gradients(config, &place, loss_p, grads_p) != EL_OK) fail_msg("%s", el_error_message());
     el_device_close(device);
     el_bootstrap_close(self);
     el_dataset_close(dataset);
@@ -59,7 +60,7 @@ static void test_gradients_do_not_depend_on_the_layout(void **state)
     make_config(&config);
     gradients(&config, el_kernels_cpu(), &loss[0], &grads[0]);
     gradients(&config, el_kernels_reference(), &loss[1], &grads[1]);
-    assert_int_equal(el_train_compare(&config, grads[0], grads[1], &worst, name, sizeof name), EL_OK);
+    assert_int_equal(el_gate_compare(&config, grads[0], grads[1], &worst, name, sizeof name), EL_OK);
     print_message("losses %.6f and %.6f; worst gradient %s, off by %.2g\n", loss[0], loss[1], name, worst);
     assert_true(loss[0] - loss[1] < 1e-4 && loss[1] - loss[0] < 1e-4);
     assert_true(worst < 1e-2);

@@ -1,6 +1,6 @@
 /* A table of torch.distributed.pipelining as a pipeline's schedule: what is taken can be run. */
-#include "runtime/parallel/schedule.h"
-#include "runtime/parallel/train.h"
+#include "runtime/layout/schedule.h"
+#include "runtime/train/train.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "runtime/models/models.h"
-#include "runtime/parallel/weights.h"
+#include "runtime/state/weights.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { DATA_BYTES = 64, READ_MAX = 1 << 16 };

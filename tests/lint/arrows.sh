@@ -15,7 +15,13 @@ runtime/comm:      runtime/device kernels runtime/base
 runtime/graph:     runtime/comm runtime/device kernels runtime/base
 runtime/data:      runtime/graph runtime/comm runtime/device kernels runtime/base
 runtime/models:    runtime/data runtime/graph runtime/comm runtime/device kernels runtime/base
-runtime/parallel:  runtime/models runtime/data runtime/graph runtime/comm runtime/device kernels runtime/base
+runtime/layout:    runtime/models runtime/data runtime/graph runtime/comm runtime/device kernels runtime/base
+runtime/state:     runtime/layout runtime/models runtime/data runtime/graph runtime/comm runtime/device kernels runtime/base
+runtime/gradients: runtime/state runtime/layout runtime/models runtime/data runtime/graph runtime/comm runtime/device kernels runtime/base
+runtime/worker:    runtime/gradients runtime/state runtime/layout runtime/models runtime/data runtime/graph runtime/comm runtime/device kernels runtime/base
+runtime/modes:     runtime/worker runtime/gradients runtime/state runtime/layout runtime/models runtime/data runtime/graph runtime/comm runtime/device kernels runtime/base
+runtime/train:     runtime/modes runtime/worker runtime/gradients runtime/state runtime/layout runtime/models runtime/data runtime/graph runtime/comm runtime/device kernels runtime/base
+runtime/gate:      runtime/train runtime/modes runtime/worker runtime/gradients runtime/state runtime/layout runtime/models runtime/data runtime/graph runtime/comm runtime/device kernels runtime/base
 profiles:          runtime kernels
 bench:             profiles runtime kernels
 tests:             bench profiles runtime kernels'
@@ -108,9 +114,9 @@ runtime/device/x.c   #include "runtime/comm/comm.h"
 runtime/comm/x.c     #include "runtime/graph/graph.h"
 runtime/graph/x.c    #include "runtime/models/models.h"
 runtime/data/x.c     #include "runtime/models/models.h"
-runtime/models/x.c   #include "runtime/parallel/mode.h"
-runtime/parallel/x.c #include "profiles/recorder.h"
-runtime/parallel/y.c # include "runtime/launch/launch.h"
+runtime/models/x.c   #include "runtime/modes/mode.h"
+runtime/modes/x.c    #include "profiles/recorder.h"
+runtime/train/y.c    # include "runtime/launch/launch.h"
 profiles/x.c         #include "bench/record/record.h"
 runtime/device/y.h   #include "device.h"
 kernels/cpu/x.c      #include <oneapi/dnnl/dnnl.h>

@@ -12,7 +12,7 @@
 
 #include "profiles/recorder.h"
 #include "runtime/device/costs.h"
-#include "runtime/parallel/schedule.h"
+#include "runtime/layout/schedule.h"
 #include "tests/equivalence/cases.h"
 
 enum { MS = 1000000, STAGES_MAX = 8, EACH_NS = 1000 };

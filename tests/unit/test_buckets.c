@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/parallel/buckets.h"
+#include "runtime/gradients/buckets.h"
 
 enum { MIB = 1 << 20, RESNET18_TENSORS = 62 };
 

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "runtime/parallel/train.h"
+#include "runtime/train/train.h"
 
 static struct el_layout layout_of(const char *mode, int n_devices, int64_t batch, int n_processes)
 {

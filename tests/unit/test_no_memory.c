@@ -15,7 +15,8 @@
 
 #include "runtime/base/process.h"
 #include "runtime/comm/comm_ops.h"
-#include "runtime/parallel/train.h"
+#include "runtime/train/forecast.h"
+#include "runtime/train/train.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
 

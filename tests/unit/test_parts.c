@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/parallel/parts.h"
+#include "runtime/layout/parts.h"
 
 /* mlp: nodes hidden1, hidden2, hidden3, out. */
 static struct el_train_config config_of(const char *cut, const int64_t hidden[3])
@@ -29,7 +29,8 @@ static const char *cuts_of(const char *cut, const int64_t hidden[3], int n)
     struct el_train_config config = config_of(cut, hidden);
     struct el_parts parts;
     int at = 0, nodes = 0;
-    if (el_parts_open(&config, n, &parts) != EL_OK) fail_msg("%s", el_error_message());
+    const struct el_layout layout = {.n_stages = n, .cuts = true};
+    if (el_parts_open(&config, &layout, &parts) != EL_OK) fail_msg("%s", el_error_message());
     assert_int_equal(parts.n, n);
     for (int k = 0; k < n; k++) {
         at += snprintf(text + at, sizeof text - (size_t)at, "%s%s", k ? " " : "", parts.stage[k]->nodes[0].name);
@@ -81,8 +82,9 @@ static void what_cannot_be_cut_is_said(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct el_train_config config = config_of(rows[i].cut, even);
+        const struct el_layout layout = {.n_stages = rows[i].n, .cuts = true};
         struct el_parts parts;
-        assert_int_equal(el_parts_open(&config, rows[i].n, &parts), EL_ERR_INVALID);
+        assert_int_equal(el_parts_open(&config, &layout, &parts), EL_ERR_INVALID);
         assert_string_equal(el_error_message(), rows[i].why);
         el_parts_close(&parts);
     }

@@ -18,6 +18,7 @@
 #include "bench/campaign/gate.h"
 #include "bench/campaign/runner.h"
 #include "bench/machine/cores.h"
+#include "runtime/gate/gate.h"
 #include "tests/unit/whole_files.h"
 
 enum { TRIALS = 9, REPEATS = 5 };

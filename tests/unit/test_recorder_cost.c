@@ -19,7 +19,7 @@
 #include "profiles/cost.h"
 #include "runtime/comm/bootstrap.h"
 #include "runtime/device/program.h"
-#include "runtime/parallel/train.h"
+#include "runtime/train/train.h"
 #include "tests/unit/record_checks.h"
 
 /* A list on two streams of one device and one of another: 7 ops, 3 streams, 2 waits, a copy and a collective. */

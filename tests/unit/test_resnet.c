@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "runtime/models/models.h"
-#include "runtime/parallel/shard.h"
+#include "runtime/state/shard.h"
 
 static struct el_graph *build(const char *name, int64_t image, int64_t width, int64_t classes)
 {

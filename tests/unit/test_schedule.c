@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/parallel/schedule.h"
-#include "runtime/parallel/train.h"
+#include "runtime/layout/schedule.h"
+#include "runtime/train/train.h"
 
 #define TABLES "tests/unit/data/schedules/" /* by tests/torch/schedules.py */
 

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#include "runtime/parallel/reducer.h"
-#include "runtime/parallel/session.h"
+#include "runtime/gradients/reducer.h"
+#include "runtime/train/session.h"
 #include "tests/equivalence/cases.h"
 
 enum { DEVICES = 2, EPOCHS = 6 };

@@ -1,0 +1,324 @@
+/* Reducers; see reducer.h. */
+#include "runtime/gradients/reducer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/gradients/buckets.h"
+#include "runtime/gradients/used_map.h"
+
+struct bucket {
+    struct el_buffer *buffer;
+    int64_t count; /* elements */
+    int n_params;
+    int n_pending;  /* gradients that have not arrived, while a step is issued */
+    int reduced_op; /* the step's last operation on it */
+};
+
+/* Where a parameter's gradient goes. */
+struct slot {
+    int bucket;
+    int64_t offset; /* in it, in elements */
+};
+
+struct el_reducer {
+    struct el_reducer_spec spec;
+    int n_params;
+    int n_order; /* parameters that are not frozen: only they have places in buckets */
+    int *order;  /* [n_order]: as gradients became ready, or as registered before that is known */
+    int n_ready;
+    struct slot *slots; /* [n_params] */
+    int n_buckets;
+    struct bucket *buckets; /* [n_params], of which n_buckets are there */
+    /* The step being issued. */
+    struct el_program *program;
+    const struct el_view *grads;
+    int next_bucket;
+    bool *arrived;  /* [n_params] */
+    int map_op;     /* the map's operation, -1: none yet */
+    bool map_known; /* by an earlier step */
+    bool unfinished;
+    struct el_used_map *map; /* NULL: unused parameters are a failure */
+};
+
+static bool is_frozen(const struct el_reducer *reducer, int p)
+{
+    return reducer->spec.shard->graph->params[p].frozen;
+}
+
+static enum el_status make_arrays(struct el_reducer *reducer)
+{
+    size_t n = (size_t)reducer->n_params + 1;
+    reducer->order = calloc(n, sizeof *reducer->order);
+    reducer->slots = calloc(n, sizeof *reducer->slots);
+    reducer->buckets = calloc(n, sizeof *reducer->buckets);
+    reducer->arrived = calloc(n, sizeof *reducer->arrived);
+    if (!reducer->order || !reducer->slots || !reducer->buckets || !reducer->arrived)
+        return el_fail_errno("a reducer of %d parameters", reducer->n_params);
+    for (int p = 0; p < reducer->n_params; p++)
+        if (!is_frozen(reducer, p)) reducer->order[reducer->n_order++] = p;
+    return EL_OK;
+}
+
+enum el_status el_reducer_open(const struct el_reducer_spec *spec, struct el_reducer **reducer_p)
+{
+    struct el_reducer *reducer = calloc(1, sizeof *reducer);
+    if (!reducer) return el_fail_errno("a reducer");
+    reducer->spec = *spec;
+    reducer->n_params = spec->shard->graph->n_params;
+    enum el_status status = make_arrays(reducer);
+    if (status == EL_OK && spec->unused != EL_UNUSED_FAIL)
+        status = el_used_map_open(spec->shard, spec->comm, spec->across, &reducer->map);
+    if (status == EL_OK)
+        *reducer_p = reducer;
+    else
+        el_reducer_close(reducer);
+    return status;
+}
+
+static void free_buckets(struct el_reducer *reducer)
+{
+    for (int b = 0; b < reducer->n_buckets; b++) el_device_free(reducer->buckets[b].buffer);
+    reducer->n_buckets = 0;
+}
+
+void el_reducer_close(struct el_reducer *reducer)
+{
+    if (!reducer) return;
+    free_buckets(reducer);
+    el_used_map_close(reducer->map);
+    free(reducer->order);
+    free(reducer->slots);
+    free(reducer->buckets);
+    free(reducer->arrived);
+    free(reducer);
+}
+
+/* Gives each parameter its place, and says how many buckets there are. */
+static enum el_status assign(struct el_reducer *reducer, const size_t *limits, int n_limits, int *n_p)
+{
+    const struct el_shard *shard = reducer->spec.shard;
+    size_t *bytes = calloc((size_t)reducer->n_params + 1, sizeof *bytes);
+    int *group = calloc((size_t)reducer->n_params + 1, sizeof *group), n = 0;
+    enum el_status status = bytes && group ? EL_OK : el_fail_errno("buckets of %d parameters", reducer->n_params);
+    for (int p = 0; p < reducer->n_params && status == EL_OK; p++) bytes[p] = el_shard_param_bytes(shard, p);
+    if (status == EL_OK) n = el_buckets_assign(bytes, reducer->order, reducer->n_order, limits, n_limits, group);
+    memset(reducer->buckets, 0, (size_t)n * sizeof *reducer->buckets);
+    for (int i = 0; i < reducer->n_order && n > 0; i++) {
+        int p = reducer->order[i], b = reducer->spec.unused == EL_UNUSED_FIND ? n - 1 - group[i] : group[i];
+        struct bucket *bucket = &reducer->buckets[b];
+        reducer->slots[p] = (struct slot){b, bucket->count};
+        bucket->count += el_param_count(shard->graph, p);
+        bucket->n_params++;
+    }
+    free(bytes);
+    free(group);
+    *n_p = n;
+    return status;
+}
+
+/* Whether each member's own part of a bucket goes across. */
+static bool in_parts(const struct el_reducer_spec *spec)
+{
+    return spec->across && !spec->to_first && el_comm_size(spec->across) > 1;
+}
+
+/* Elements behind a bucket's last, so that all parts are equal. */
+static int64_t padding(const struct el_reducer_spec *spec, int64_t count)
+{
+    int64_t n = el_comm_size(spec->comm);
+    return (n - count % n) % n;
+}
+
+/* As in PyTorch a step whose reduction did not end is noticed when the next one is prepared. */
+static enum el_status check_finished(const struct el_reducer *reducer)
+{
+    const struct el_shard *shard = reducer->spec.shard;
+    char missing[64];
+    el_used_map_missing(shard->graph, missing, sizeof missing);
+    if (!reducer->unfinished) return EL_OK;
+    return el_fail(EL_ERR_INVALID,
+                   "%s: expected to have finished reduction in the prior iteration before starting a new one: rank %d "
+                   "got no gradient of %s; %sleave them out of the model",
+                   shard->config->mode, el_comm_rank(reducer->spec.comm), missing,
+                   reducer->spec.finds ? "give --find-unused on, or " : "");
+}
+
+enum el_status el_reducer_group(struct el_reducer *reducer, const size_t *limits, int n_limits)
+{
+    const struct el_shard *shard = reducer->spec.shard;
+    EL_TRY(check_finished(reducer));
+    if (reducer->spec.unused == EL_UNUSED_FIND && reducer->n_buckets) return EL_OK;
+    free_buckets(reducer);
+    int n;
+    EL_TRY(assign(reducer, limits, n_limits, &n));
+    for (; reducer->n_buckets < n; reducer->n_buckets++) {
+        struct bucket *bucket = &reducer->buckets[reducer->n_buckets];
+        struct el_comm *comm = reducer->spec.across ? reducer->spec.across : reducer->spec.comm;
+        if (in_parts(&reducer->spec)) bucket->count += padding(&reducer->spec, bucket->count);
+        size_t bytes = (size_t)bucket->count * el_dtype_bytes(shard->config->dtype);
+        EL_TRY(el_comm_alloc(comm, EL_TAG_BUCKET, bytes, "bucket", &bucket->buffer));
+    }
+    return EL_OK;
+}
+
+enum el_status el_reducer_group_round(struct el_reducer *reducer, int round)
+{
+    const struct el_train_config *config = reducer->spec.shard->config;
+    const size_t whole[] = {SIZE_MAX}, rebuilt[] = {config->bucket_first_bytes, config->bucket_cap_bytes};
+    return round == 0 && reducer->spec.unused != EL_UNUSED_FIND ? el_reducer_group(reducer, whole, 1)
+                                                                : el_reducer_group(reducer, rebuilt, 2);
+}
+
+void el_reducer_begin(struct el_reducer *reducer, struct el_program *program, const struct el_view *grads)
+{
+    reducer->program = program;
+    reducer->grads = grads;
+    reducer->n_ready = 0;
+    reducer->next_bucket = 0;
+    reducer->map_op = -1;
+    memset(reducer->arrived, 0, (size_t)reducer->n_params * sizeof *reducer->arrived);
+    for (int b = 0; b < reducer->n_buckets; b++) reducer->buckets[b].n_pending = reducer->buckets[b].n_params;
+}
+
+/* One operation on elements [first, first + count) of a bucket, or of all members' such parts; behind the last one. */
+static void launch(struct el_reducer *reducer, struct bucket *bucket, struct el_comm *comm, struct el_comm_op op,
+                   int64_t first)
+{
+    const struct el_comm_verb_row *row = el_comm_verb_row(op.verb);
+    char label[48];
+    size_t own = (size_t)first * el_dtype_bytes(reducer->spec.shard->config->dtype);
+    snprintf(label, sizeof label, "%s bucket %d", row->name, reducer->next_bucket);
+    op.dtype = reducer->spec.shard->config->dtype;
+    op.data = el_view_of(bucket->buffer, row->all_data ? 0 : own);
+    if (row->all_data) op.result = el_view_of(bucket->buffer, own);
+    if (row->all_result) op.result = el_view_of(bucket->buffer, 0);
+    op.label = label;
+    op.phase = EL_PHASE_COMM;
+    el_comm_wait(comm, reducer->program, bucket->reduced_op);
+    el_comm_issue(comm, reducer->program, &op, &bucket->reduced_op);
+}
+
+/* Within the process, across processes, and where all get the sums within it again. */
+static void reduce_across(struct el_reducer *reducer, struct bucket *bucket)
+{
+    const struct el_reducer_spec *spec = &reducer->spec;
+    int64_t n = el_comm_size(spec->comm), rank = el_comm_rank(spec->comm), part = bucket->count / n;
+    if (spec->to_first) part = bucket->count;
+    struct el_comm_op within = {.verb = spec->to_first ? EL_COMM_REDUCE : EL_COMM_REDUCE_SCATTER,
+                                .count = (size_t)part},
+                      across = {.verb = EL_COMM_ALL_REDUCE,
+                                .reduction = spec->average ? EL_COMM_AVERAGE : EL_COMM_SUM,
+                                .count = (size_t)part},
+                      back = {.verb = EL_COMM_ALL_GATHER, .count = (size_t)part};
+    int64_t first = spec->to_first ? 0 : rank * part;
+    if (n > 1) launch(reducer, bucket, spec->comm, within, first);
+    if (spec->to_first && rank > 0) return;
+    if (el_comm_size(spec->across) > 1) launch(reducer, bucket, spec->across, across, first);
+    if (n > 1 && !spec->to_first) launch(reducer, bucket, spec->comm, back, first);
+}
+
+/* Launches the next bucket's reduction; what comes after it on the compute stream does not wait. */
+static void reduce_next(struct el_reducer *reducer)
+{
+    const struct el_reducer_spec *spec = &reducer->spec;
+    struct bucket *bucket = &reducer->buckets[reducer->next_bucket];
+    bucket->reduced_op = -1;
+    if (in_parts(spec) || spec->to_first) {
+        reduce_across(reducer, bucket);
+    } else {
+        struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
+                                .reduction = spec->average && !spec->across ? EL_COMM_AVERAGE : EL_COMM_SUM,
+                                .count = (size_t)bucket->count};
+        launch(reducer, bucket, spec->comm, op, 0);
+    }
+    reducer->next_bucket++;
+}
+
+struct el_view el_reducer_place(const struct el_reducer *reducer, int p)
+{
+    const struct slot *slot = &reducer->slots[p];
+    size_t bytes = el_dtype_bytes(reducer->spec.shard->config->dtype);
+    return el_view_of(reducer->buckets[slot->bucket].buffer, (size_t)slot->offset * bytes);
+}
+
+/* Launches what is complete, in order; behind the last bucket the map. */
+static void launch_complete(struct el_reducer *reducer)
+{
+    while (reducer->next_bucket < reducer->n_buckets && reducer->buckets[reducer->next_bucket].n_pending == 0)
+        reduce_next(reducer);
+    if (reducer->next_bucket < reducer->n_buckets || !reducer->map || reducer->map_known || reducer->map_op >= 0)
+        return;
+    el_used_map_issue(reducer->map, reducer->program, &reducer->map_op);
+}
+
+static void put_zeros(struct el_reducer *reducer)
+{
+    const struct el_shard *shard = reducer->spec.shard;
+    for (int p = 0; p < reducer->n_params; p++) {
+        if (is_frozen(reducer, p) || el_graph_uses_param(shard->graph, p)) continue;
+        el_shard_issue_fill(shard, reducer->program, EL_PHASE_REDUCE, "no gradient", el_reducer_place(reducer, p),
+                            el_param_count(shard->graph, p), 0);
+        reducer->buckets[reducer->slots[p].bucket].n_pending--;
+    }
+}
+
+static void fail_twice(struct el_reducer *reducer, int p)
+{
+    const struct el_shard *shard = reducer->spec.shard;
+    el_program_fail(reducer->program,
+                    el_fail(EL_ERR_INVALID,
+                            "%s: expected to mark a variable ready only once: '%s' got a second gradient in one step "
+                            "of rank %d",
+                            shard->config->mode, shard->graph->params[p].name, el_comm_rank(reducer->spec.comm)));
+}
+
+void el_reducer_ready(void *context, int p)
+{
+    struct el_reducer *reducer = context;
+    const struct el_shard *shard = reducer->spec.shard;
+    if (reducer->arrived[p]) {
+        fail_twice(reducer, p);
+        return;
+    }
+    if (reducer->n_ready == 0 && reducer->map) put_zeros(reducer);
+    reducer->arrived[p] = true;
+    if (reducer->spec.unused != EL_UNUSED_FIND) reducer->order[reducer->n_ready] = p;
+    reducer->n_ready++;
+    if (!reducer->spec.views)
+        el_shard_issue_scale(shard, reducer->program, EL_PHASE_REDUCE, "copy to bucket", reducer->grads[p],
+                             el_reducer_place(reducer, p), el_param_count(shard->graph, p), 1);
+    reducer->buckets[reducer->slots[p].bucket].n_pending--;
+    if (reducer->spec.overlap) launch_complete(reducer);
+}
+
+/* What is still to come back from bucket b, once it is summed. */
+static void take_bucket(struct el_reducer *reducer, int b)
+{
+    const struct el_shard *shard = reducer->spec.shard;
+    el_program_wait(reducer->program, shard->device, EL_STREAM_COMPUTE, reducer->buckets[b].reduced_op);
+    for (int p = 0; p < reducer->n_params && !reducer->spec.views; p++) {
+        if (reducer->slots[p].bucket != b || !reducer->arrived[p]) continue;
+        el_shard_issue_scale(shard, reducer->program, EL_PHASE_REDUCE, "copy from bucket", el_reducer_place(reducer, p),
+                             reducer->grads[p], el_param_count(shard->graph, p), 1);
+    }
+}
+
+void el_reducer_finish(struct el_reducer *reducer)
+{
+    const struct el_reducer_spec *spec = &reducer->spec;
+    launch_complete(reducer);
+    reducer->unfinished = reducer->next_bucket < reducer->n_buckets;
+    for (int p = 0, i = reducer->n_ready; p < reducer->n_params && spec->unused == EL_UNUSED_STATIC; p++)
+        if (!reducer->arrived[p] && !is_frozen(reducer, p)) reducer->order[i++] = p;
+    if (spec->to_first && el_comm_rank(spec->comm) > 0) return;
+    for (int b = 0; b < reducer->next_bucket; b++) take_bucket(reducer, b);
+    el_program_wait(reducer->program, spec->shard->device, EL_STREAM_COMPUTE, reducer->map_op);
+    reducer->map_known = spec->unused == EL_UNUSED_STATIC && !reducer->unfinished;
+}
+
+enum el_status el_reducer_check(const struct el_reducer *reducer)
+{
+    return reducer->map ? el_used_map_check(reducer->map) : EL_OK;
+}

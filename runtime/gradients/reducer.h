@@ -1,0 +1,82 @@
+/* A reducer: sums gradients in buckets over the members of a communicator while backward runs. Or over those of
+ * several processes that have several members each: `comm` is among a process's members, `across` among those of the
+ * same place in all processes. Then either all take part (reduce-scatter, an all-reduce of each part across,
+ * all-gather: each member moves as many bytes as in one ring of all), or the first of each process for the others
+ * (reduce, all-reduce across), and the others get no sums.
+ *
+ *     el_reducer_open(&spec, &reducer);
+ *     el_reducer_group(reducer, limits, 2);                 when no program exists: which gradients share a bucket
+ *     el_reducer_place(reducer, param)                      where a gradient is to be written, with views
+ *     el_reducer_begin(reducer, program, grads);            a step is issued ...
+ *     ... el_reducer_ready(reducer, param);                 each gradient's last contribution is issued (a pass's hook)
+ *     el_reducer_finish(reducer);                           ... grads[] hold the sums
+ *     el_reducer_close(reducer);
+ *
+ * A gradient that is ready is copied into its bucket; a bucket that is full is summed by one all-reduce on the
+ * communicator's stream. Buckets are launched in their order, however they fill, so that all members launch the same;
+ * at the end sums are copied back to the gradients. It remembers in which order gradients became ready: the next
+ * grouping goes by it, the first one by the order of the parameters.
+ *
+ * With views grads[] are places in the buckets: nothing is copied. Each grouping gives other places. Frozen parameters
+ * have none.
+ *
+ * Shapes: grads[n_params] of the shard's graph, each of its parameter's elements. Units: bytes.
+ * Timing: begin, ready and finish put ops into the program: on the compute stream, and on the communicator's.
+ * Memory: a bucket a group, from group to the next group or close (tag bucket), of the communicator's own
+ * (el_comm_alloc; rounded up to whole elements a member of `comm`, where parts go across); nothing is allocated in a
+ * step; with spec.unused a map beside them. Ownership: shard, communicator and grads are the caller's. Threads: the
+ * worker's. Errors: building errors are the program's; EL_ERR_OOM, EL_ERR_HOST_MEMORY.
+ */
+#ifndef EL_REDUCER_H
+#define EL_REDUCER_H
+
+#include "runtime/comm/comm.h"
+#include "runtime/state/shard.h"
+
+struct el_reducer;
+
+/* What is done about parameters that get no gradient. Both others put zeros into their places at a step's first
+ * gradient, and leave those parameters without one. */
+enum el_reducer_unused {
+    EL_UNUSED_FAIL,  /* a bucket that waits for one is never summed; the next grouping fails */
+    EL_UNUSED_FIND,  /* in every step members sum a map of what they used (used_map.h). Buckets are never regrouped:
+                      * they go by the order of parameters, the last bucket first */
+    EL_UNUSED_STATIC /* the first step's map holds for all steps; in later groupings they come last */
+};
+
+struct el_reducer_spec {
+    const struct el_shard *shard; /* whose gradients */
+    struct el_comm *comm;         /* among those that sum */
+    struct el_comm *across;       /* NULL: they are all of `comm` */
+    bool to_first;                /* with `across`: only the first of `comm` gets sums */
+    bool average;                 /* means of the members' gradients, not sums; with `across` over its members alone */
+    bool views;                   /* gradients are born in the buckets */
+    enum el_reducer_unused unused;
+    bool finds;   /* EL_UNUSED_FIND can be asked for: failures say so */
+    bool overlap; /* launch full buckets during backward; false: all at the end */
+};
+
+enum el_status el_reducer_open(const struct el_reducer_spec *spec, struct el_reducer **reducer_p);
+/* NULL is legal. */
+void el_reducer_close(struct el_reducer *reducer);
+
+/* A bucket is closed when it has reached its limit: the first one limits[0], the second limits[1], all later ones the
+ * last limit. {0}: a bucket a parameter; {SIZE_MAX}: one for all. Collective in that all members group alike. Errors:
+ * EL_ERR_INVALID naming the parameters for which the step before waited in vain. */
+enum el_status el_reducer_group(struct el_reducer *reducer, const size_t *limits, int n_limits);
+/* As DistributedDataParallel does in a round of steps: all in one bucket at first, later by the configuration's limits.
+ */
+enum el_status el_reducer_group_round(struct el_reducer *reducer, int round);
+/* A parameter's place in its bucket, until the next grouping. Its contents are undefined after a grouping. */
+struct el_view el_reducer_place(const struct el_reducer *reducer, int param);
+
+void el_reducer_begin(struct el_reducer *reducer, struct el_program *program, const struct el_view *grads);
+/* `reducer` as el_pass_spec's hook has it, once a parameter and step: a second time is EL_ERR_INVALID. The gradient's
+ * view is read from what begin was given: a pass may have filled it in since. With views it is the parameter's place.
+ */
+void el_reducer_ready(void *reducer, int param);
+void el_reducer_finish(struct el_reducer *reducer);
+/* After a step: whether what was taken to be unused is so for all members. Blocking. */
+enum el_status el_reducer_check(const struct el_reducer *reducer);
+
+#endif

@@ -1,0 +1,90 @@
+/* The configuration of training: what a job is to do, whatever does it. el_train_check (runtime/train/train.h) fills in
+ * what was not given and checks it; all rooms above read it.
+ *
+ * Units: samples, bytes, seconds. Ownership: a plain value; what it points to must outlive whoever reads it.
+ * Threads: any, once it is checked.
+ */
+#ifndef EL_CONFIG_H
+#define EL_CONFIG_H
+
+#include "runtime/comm/comm.h"
+#include "runtime/data/data.h"
+#include "runtime/data/safetensors.h"
+#include "runtime/models/models.h"
+
+/* PyTorch's, where nothing is given. */
+enum { EL_BUCKET_FIRST_BYTES = 1 << 20, EL_BUCKET_CAP_BYTES = 25 << 20 };
+
+enum el_optimizer_kind { EL_OPT_SGD, EL_OPT_MOMENTUM, EL_OPT_ADAM };
+
+/* Adam's temporaries, as in PyTorch. Off: one parameter after another, two temporaries of its size each time. On: all
+ * parameters in one call, one temporary of each at the same time. */
+enum el_foreach { EL_FOREACH_AUTO, EL_FOREACH_OFF, EL_FOREACH_ON };
+
+/* spmg: which devices sum gradients across processes. */
+enum el_train_reduce {
+    EL_REDUCE_FLAT,        /* all of them */
+    EL_REDUCE_HIERARCHICAL /* each process's first, for the others of its process */
+};
+
+/* Blocks of further steps after the measured ones: in half of them something is switched off, so that its cost is the
+ * difference, found in one process and in turns. Not with epochs: without communication weights mean nothing. */
+enum el_control {
+    EL_CONTROL_NONE,
+    EL_CONTROL_COMM,  /* communication: collectives move nothing and wait for nobody */
+    EL_CONTROL_RECORD /* the recorder: no clock is read inside a step, no event is sent */
+};
+enum { EL_CONTROL_PAIRS_MAX = 256 };
+
+struct el_train_config {
+    char mode[16];
+    struct el_model_config model; /* resolved */
+    enum el_dtype dtype;
+    enum el_optimizer_kind optimizer;
+    double lr;               /* negative: el_train_default_lr */
+    double momentum;         /* EL_OPT_MOMENTUM's alone: Adam takes 0.9, 0.999 and 1e-8 */
+    enum el_foreach foreach; /* EL_FOREACH_AUTO: off */
+    bool keep_grads;   /* --zero-grad keep: gradients live on and are zeroed; else freed, as torch does since 2.0 */
+    bool overlap;      /* ddp: all-reduce during backward */
+    bool bucket_view;  /* ddp: gradients are born in the buckets (PyTorch's gradient_as_bucket_view) */
+    bool device_graph; /* single, on asynchronous devices: steps that are not recorded are graphs (program.h) */
+    bool capture;      /* run the captured step (default); false: issue every step anew (tests) */
+    uint64_t seed;
+    struct el_loading loading; /* how batches come to be; what is injected there is the devices' to say */
+    bool augment;              /* models over images: training images are moved and mirrored */
+    int64_t global_batch;
+    int n_devices; /* of the job; what the mode makes of them is its layout */
+    int n_ranks;   /* data ranks, in modes whose row takes `mesh`; 0: not given */
+    int64_t warmup, steps;
+    double min_time_s; /* measure at least so long: steps are added; 0: no step more than asked for, no control */
+    enum el_control control;
+    int control_pairs; /* blocks on and blocks off; together they take about min_time_s */
+    int64_t epochs;    /* 0: `steps` steps; else whole epochs, measured all, evaluated after each */
+    /* ddp. 0: not given. PyTorch's rule: a given cap is the first bucket's limit too. */
+    size_t bucket_first_bytes, bucket_cap_bytes;
+    enum el_comm_algorithm comm_algorithm; /* EL_COMM_AUTO: each communicator's choice */
+    double comm_timeout_s;                 /* of a collective's wait for others; 0: none */
+    bool comm_check;                       /* el_comm_set_checking */
+    int64_t n_accumulate;                  /* micro-steps to one of the optimizer; 0: 1 */
+    bool sync_params;               /* manual: averages parameters after the optimizer's step, instead of gradients */
+    bool find_unused, static_graph; /* ddp: as PyTorch's find_unused_parameters and static_graph, which wins */
+    bool broadcast_buffers;         /* ddp and its kin: rank 0's to all before each step (buffers.h) */
+    int output_device;              /* dp: position of the device that has the outputs, and their loss */
+    bool loss_in_replica;           /* dp: each replica computes the loss of its chunk */
+    unsigned dp_fix;                /* dp: what it is not to do, of enum el_dp_fix (dp_fix.h) */
+    enum el_train_reduce reduce;
+    /* Modes that cut the model. */
+    char cut[128];      /* parts.h says how; empty: "time" */
+    int64_t n_micro;    /* micro-batches; 0: as many as there are devices, or in the schedule's file */
+    char schedule[256]; /* of schedule.h's list, or a FILE.csv; empty: the list's first */
+    int parts;          /* a device; 0: the schedule's choice */
+    /* The reference's alone (reference.c): pieces in which each share goes forward, 0: 1; and whether all of them
+     * change the same running statistics, one after another, or the first one's alone last. */
+    int n_pieces;
+    bool pieces_in_order;
+    bool by_samples;                      /* shares count as their samples do, not all alike */
+    const struct el_safetensors *weights; /* to begin with, checked (weights.h); NULL: drawn by the seed */
+    const struct el_vectors *vectors;     /* over what was drawn for their words, of the model's width; NULL: none */
+};
+
+#endif

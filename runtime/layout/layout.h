@@ -1,0 +1,90 @@
+/* The layout of a job: where each device stands, and what part of the work is its own. A mode's row has the hook that
+ * fills it; everybody else reads it: shares of the batch, checks of places, host threads, recorders, forecasts, the
+ * gate, evaluation and the record.
+ *
+ *     el_layout_of(&config, 2, &layout);              as 2 processes; 0: as the mode itself would have it
+ *     if (layout.n_processes != 2) ...                the mode cannot be split so: it says how it would be
+ *     layout.devices[d].samples
+ *
+ * A host thread that issues steps is a worker. Which worker issues for a device is part of the layout, not of a
+ * schedule: one worker has one program, one recorder and one place in the world's communicator, and those who open
+ * these have to know it before a step is issued. The devices of a worker are in one process and have neighbouring
+ * positions, and so have the workers of a process.
+ *
+ * Today nothing cuts a layer: n_shards is 1. Of several processes each has one worker. All workers have as many
+ * devices.
+ *
+ * Units: samples. Ownership: a plain value; nothing points out of it. Threads: any; nothing is kept.
+ * Errors: none: config has gone through el_train_check, and a number of processes that the mode cannot have is answered
+ * with one that it can.
+ */
+#ifndef EL_LAYOUT_H
+#define EL_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { EL_MEMBERS_MAX = 64 };
+
+struct el_train_config;
+
+/* Where one device stands. All numbers count from 0. */
+struct el_spot {
+    int process;       /* rank of the process that has it open */
+    int worker;        /* the host thread that issues for it, counted over the whole job */
+    int data_rank;     /* which part of each global batch goes through it; equal for the devices that share a copy */
+    int stage;         /* which piece of the model, cut along its depth */
+    int shard;         /* which piece of the stage's layers, cut across */
+    int64_t samples;   /* of each global batch; 0: there is nothing for it to do */
+    int feed, n_feeds; /* what it loads of each global batch: part `feed` of `n_feeds` (0 of 1: all); of 0: nothing */
+    bool owns;         /* its part's parameters, gradients and optimizer state stay on it from step to step */
+};
+
+struct el_layout {
+    int n_devices; /* that the mode uses: those of the configuration, or fewer */
+    int n_processes, n_workers;
+    int n_data, n_stages, n_shards;
+    bool cuts; /* the mode has parts of the model, by a schedule; also where there is one stage */
+    struct el_spot devices[EL_MEMBERS_MAX]; /* [n_devices], by position in the job */
+};
+
+/* The devices [*first_p, *first_p + n) of a worker; returns n. */
+int el_layout_of_worker(const struct el_layout *layout, int worker, int *first_p);
+/* The same of a process. */
+int el_layout_of_process(const struct el_layout *layout, int process, int *first_p);
+/* The device whose copy of this one's part represents all copies: the gate compares it, and it is saved. The
+ * first owner of the same stage and shard. */
+int el_layout_source(const struct el_layout *layout, int device);
+
+/* Samples of the m-th of n pieces that tensor.chunk makes of so many: pieces of ceil(samples / n), the last ones
+ * smaller or empty. */
+int64_t el_layout_chunk(int64_t samples, int n, int m);
+
+/* Pieces in which a worker's share goes forward, cut as above: its devices', or micro-batches. */
+int el_layout_pieces(const struct el_train_config *config, const struct el_layout *layout);
+
+/* Copies of the model that are fed apart, and are held from step to step: each has running statistics of its own. */
+int el_layout_copies(const struct el_layout *layout);
+
+/* How many workers have a loss: those of the last stage. */
+int el_layout_losses(const struct el_layout *layout);
+
+/* For the rows of modes: the usual layouts. */
+/* One device, whatever the configuration has: the whole batch. */
+void el_layout_one_device(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
+/* One process and one worker for all devices. The first owns the model and loads the batch, which is cut as
+ * tensor.chunk cuts it: pieces of ceil(batch / n), the last ones smaller or empty. */
+void el_layout_one_worker(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
+/* A worker a device; in one process, or each in its own (the default). Each owns the whole model and loads its share:
+ * shares differ by at most one sample. */
+void el_layout_worker_each(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
+/* A worker a data rank, each with as many devices: config.n_ranks of them, or one a process; in one process, or each
+ * in its own (the default; one where neither says how many). Each loads its share, cut among its devices like one
+ * worker's, and its first device owns the model. */
+void el_layout_worker_several(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
+/* A worker and a stage a device; in one process (the default), or each in its own. Each owns its part of the model.
+ * There are config.n_ranks copies of the model (0: one), one after the other: a data rank's share of the batch goes
+ * through all stages of its copy, and is loaded at both ends. */
+void el_layout_stages(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
+
+#endif

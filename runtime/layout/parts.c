@@ -1,0 +1,203 @@
+/* Where a model is cut; see parts.h. */
+#include "runtime/layout/parts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what a node weighs ---- */
+
+/* FLOPs of a part of one node by itself, forward and backward, for one sample: its pass is issued on a simulated
+ * device. */
+static enum el_status flops_of(const struct el_train_config *config, const struct el_graph *part, bool is_first,
+                               struct el_device *device, double *flops_p)
+{
+    struct el_program *program = NULL;
+    struct el_pass *pass = NULL;
+    struct el_view views[EL_NODE_PARAMS_MAX] = {{0}}, grads[EL_NODE_PARAMS_MAX] = {{0}};
+    struct el_view buffers[EL_NODE_BUFFERS_MAX] = {{0}};
+    struct el_view *edges = calloc((size_t)(part->n_inputs + part->n_outputs), sizeof *edges);
+    struct el_pass_spec spec = {.graph = part,
+                                .device = device,
+                                .dtype = config->dtype,
+                                .batch = 1,
+                                .training = true,
+                                .input_grads = !is_first,
+                                .params = views,
+                                .buffers = buffers,
+                                .grads = grads};
+    enum el_status status;
+    if (!edges) return el_fail_errno("weighing '%s'", part->nodes[0].name);
+    EL_TRY_GOTO(el_program_create(&program), done);
+    EL_TRY_GOTO(el_pass_open(program, &spec, &pass), done);
+    el_pass_forward(pass, edges, edges + part->n_inputs);
+    el_pass_backward(pass, edges + part->n_inputs, NULL);
+    el_pass_close(pass);
+    for (int p = 0; p < part->n_params; p++) el_program_free(program, grads[p].buffer);
+    *flops_p = el_program_model_flops(program);
+done:
+    el_program_destroy(program);
+    free(edges);
+    return status;
+}
+
+/* Nodes that share a parameter cannot be parted: the first one has the weight of all. */
+static enum el_status weigh(const struct el_train_config *config, const struct el_graph *model,
+                            struct el_device *device, int node, double *weight_p)
+{
+    struct el_graph *part;
+    bool memory = strcmp(config->cut, "memory") == 0;
+    *weight_p = 1;
+    if (strcmp(config->cut, "nodes") == 0 || el_graph_part(model, node, 1, &part) != EL_OK) return EL_OK;
+    enum el_status status = EL_OK;
+    if (memory)
+        *weight_p = (double)el_graph_param_count(part);
+    else
+        status = flops_of(config, part, node == 0, device, weight_p);
+    el_graph_destroy(part);
+    return status;
+}
+
+/* ---- where to cut ---- */
+
+/* Part `k` begins at node first[k]; first[n] is the number of nodes. */
+struct cuts {
+    int n, first[EL_PARTS_MAX + 1];
+};
+
+/* The least that the heaviest of some parts can weigh, where the last one ends before a node, and where it begins. */
+struct end {
+    double least;
+    int begin;
+};
+
+/* ends[n + 1][n_nodes + 1], by the number of parts; a part is never empty. */
+static void balance(const double *weights, int n_nodes, struct end *ends, struct cuts *cuts)
+{
+    for (int end = 0; end <= n_nodes; end++) ends[end].least = end == 0 ? 0 : INFINITY;
+    for (int k = 1; k <= cuts->n; k++) {
+        const struct end *fewer = ends + (k - 1) * (n_nodes + 1);
+        for (int end = 0; end <= n_nodes; end++) {
+            struct end *best = ends + k * (n_nodes + 1) + end;
+            double part = 0;
+            best->least = INFINITY;
+            for (int begin = end - 1; begin >= 0; begin--) {
+                part += weights[begin];
+                double heaviest = part > fewer[begin].least ? part : fewer[begin].least;
+                if (heaviest < best->least) *best = (struct end){heaviest, begin};
+            }
+        }
+    }
+    cuts->first[cuts->n] = n_nodes;
+    for (int k = cuts->n; k > 0; k--) cuts->first[k - 1] = ends[k * (n_nodes + 1) + cuts->first[k]].begin;
+}
+
+static enum el_status find_balance(const struct el_train_config *config, const struct el_graph *model,
+                                   struct cuts *cuts)
+{
+    size_t n_nodes = (size_t)model->n_nodes;
+    double *weights = calloc(n_nodes, sizeof *weights);
+    struct end *ends = calloc((size_t)(cuts->n + 1) * (n_nodes + 1), sizeof *ends);
+    struct el_device *device = NULL;
+    struct el_device_spec spec = {.backend = "sim"};
+    enum el_status status = weights && ends ? el_device_open(&spec, &device) : el_fail_errno("weights of the nodes");
+    for (int n = 0; n < model->n_nodes && status == EL_OK; n++) status = weigh(config, model, device, n, &weights[n]);
+    if (status == EL_OK) balance(weights, model->n_nodes, ends, cuts);
+    el_device_close(device);
+    free(weights);
+    free(ends);
+    return status;
+}
+
+static int find_node(const struct el_graph *model, const char *name)
+{
+    for (int n = 0; n < model->n_nodes; n++)
+        if (strcmp(model->nodes[n].name, name) == 0) return n;
+    return -1;
+}
+
+static enum el_status find_named(const struct el_train_config *config, const struct el_graph *model, struct cuts *cuts)
+{
+    char names[sizeof config->cut], *rest = names;
+    int k = 1;
+    snprintf(names, sizeof names, "%s", config->cut);
+    for (const char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest), k++) {
+        int node = find_node(model, name);
+        if (node < 0)
+            return el_fail(EL_ERR_INVALID, "--cut %s: %s has no node '%s'", config->cut, config->model.name, name);
+        if (k < cuts->n) cuts->first[k] = node;
+        if (node <= (k <= cuts->n ? cuts->first[k - 1] : 0))
+            return el_fail(EL_ERR_INVALID, "--cut %s: '%s' is not after the previous cut", config->cut, name);
+    }
+    cuts->first[cuts->n] = model->n_nodes;
+    if (k == cuts->n) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--cut %s: gives %d parts, and there must be %d", config->cut, k, cuts->n);
+}
+
+static bool is_balance(const char *cut)
+{
+    return strcmp(cut, "time") == 0 || strcmp(cut, "memory") == 0 || strcmp(cut, "nodes") == 0;
+}
+
+static enum el_status cut_up(const struct el_train_config *config, struct el_parts *parts, int n)
+{
+    struct cuts cuts = {.n = n};
+    const char *or_else = n == parts->n_stages                    ? ""
+                          : el_schedule_is_file(config->schedule) ? ", or another --schedule"
+                                                                  : ", or fewer --parts";
+    if (n > parts->model->n_nodes)
+        return el_fail(EL_ERR_INVALID, "%s has %d node%s: it cannot be cut into %d parts: give fewer --devices%s",
+                       config->model.name, parts->model->n_nodes, parts->model->n_nodes == 1 ? "" : "s", n, or_else);
+    EL_TRY(is_balance(config->cut) ? find_balance(config, parts->model, &cuts)
+                                   : find_named(config, parts->model, &cuts));
+    for (; parts->n < n; parts->n++) {
+        int first = cuts.first[parts->n];
+        EL_TRY(el_graph_part(parts->model, first, cuts.first[parts->n + 1] - first, &parts->part[parts->n]));
+    }
+    return EL_OK;
+}
+
+/* What each stage holds. */
+static enum el_status fill_stages(struct el_parts *parts)
+{
+    for (int s = 0; s < parts->n_stages; s++) {
+        const struct el_graph *held[EL_PARTS_MAX];
+        int n = 0;
+        for (int k = 0; k < parts->n; k++)
+            if (parts->schedule.device[k] == s) held[n++] = parts->stage[s] = parts->part[k];
+        if (n > 1) EL_TRY(el_graph_of_parts(held, n, &parts->stage[s]));
+    }
+    return EL_OK;
+}
+
+enum el_status el_parts_open(const struct el_train_config *config, const struct el_layout *layout,
+                             struct el_parts *parts)
+{
+    *parts = (struct el_parts){.n_stages = layout->n_stages};
+    EL_TRY(el_model_build(&config->model, &parts->model));
+    if (layout->cuts) EL_TRY(el_schedule_open(config, layout->n_stages, &parts->schedule));
+    if (parts->schedule.n_parts > 1 || (layout->cuts && !is_balance(config->cut)))
+        EL_TRY(cut_up(config, parts, parts->schedule.n_parts));
+    else
+        parts->part[parts->n++] = parts->model;
+    return fill_stages(parts);
+}
+
+static bool is_part(const struct el_parts *parts, const struct el_graph *graph)
+{
+    for (int k = 0; k < parts->n; k++)
+        if (parts->part[k] == graph) return true;
+    return false;
+}
+
+void el_parts_close(struct el_parts *parts)
+{
+    for (int s = 0; s < parts->n_stages; s++)
+        if (!is_part(parts, parts->stage[s])) el_graph_destroy(parts->stage[s]);
+    for (int k = 0; k < parts->n; k++)
+        if (parts->part[k] != parts->model) el_graph_destroy(parts->part[k]);
+    el_graph_destroy(parts->model);
+    el_schedule_close(&parts->schedule);
+    *parts = (struct el_parts){0};
+}

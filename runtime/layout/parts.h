@@ -1,0 +1,38 @@
+/* The model of a job, and the parts into which it is cut along its depth: one a stage of the layout, or several, as the
+ * schedule has them.
+ *
+ *     el_parts_open(&config, &layout, &parts);
+ *     parts.stage[spot->stage]      what a device of that stage holds; parts.model itself where nothing is cut
+ *     el_held_open(worker, member, &held);   ... held.parts[0 .. held.n)     the parts on it, with their parameters
+ *     el_parts_close(&parts);
+ *
+ * Where the cuts are: config.cut. Names of nodes, comma-separated: the first of each later part. Or `time`, `memory`,
+ * `nodes`: such that the largest part has as little as can be, of its FLOPs (forward and backward, as its kernels count
+ * them), of its parameters, or of its nodes.
+ *
+ * Ownership: the graphs are the parts'; constant once open. Threads: one opens and closes; any reads.
+ */
+#ifndef EL_PARTS_H
+#define EL_PARTS_H
+
+#include "runtime/graph/part.h"
+#include "runtime/graph/pass.h"
+#include "runtime/layout/config.h"
+#include "runtime/layout/schedule.h"
+
+struct el_parts {
+    struct el_graph *model;
+    int n, n_stages;
+    struct el_graph *part[EL_PARTS_MAX];    /* [n] */
+    struct el_graph *stage[EL_MEMBERS_MAX]; /* [n_stages]: its part, or all of them together */
+    struct el_schedule schedule;            /* of a mode that cuts; else zeros: one part, on stage 0 */
+};
+
+/* Errors: EL_ERR_INVALID naming --cut: a node that there is not, more parts than nodes, a cut that the model does not
+ * allow; those of the schedule; EL_ERR_HOST_MEMORY. After a failure too it may be closed. */
+enum el_status el_parts_open(const struct el_train_config *config, const struct el_layout *layout,
+                             struct el_parts *parts);
+/* Parts of zeros are legal. */
+void el_parts_close(struct el_parts *parts);
+
+#endif

@@ -1,0 +1,101 @@
+/* ddp: DistributedDataParallel. Every member has the whole model and its share of the batch; gradients are averaged
+ * over members in buckets as they become ready, while backward goes on (reducer.h). With --bucket-view on they are
+ * views of the buckets: backward writes there, and the optimizer reads there.
+ *
+ * The first step has one bucket, reduced after the whole backward, as torch does since it may not know the order yet;
+ * the order in which gradients became ready then gives the buckets of all later steps: the first of 1 MiB, the others
+ * up to the cap. reducer.h says what --find-unused and --static-graph do about parameters without gradients.
+ *
+ * Memory on every member, in copies of the parameters P, with S of optimizer state, T of its temporaries and N of a
+ * layer's new gradients beside kept or accumulated ones: (3 + S + N) P at the end of backward, (3 + S + T) P in the
+ * optimizer; with views one P less; with a map 4 bytes a parameter more; B of buffers. Bytes: an all-reduce of P a
+ * step, in however many micro-steps, and at its begin a broadcast of rank 0's buffers (batch norm's running
+ * statistics). */
+#include "runtime/gradients/reducer.h"
+#include "runtime/modes/mode.h"
+#include "runtime/state/buffers.h"
+#include "runtime/worker/share.h"
+
+static enum el_status setup(struct el_worker *worker)
+{
+    struct el_reducer_spec spec = {.shard = &worker->members[0].shard,
+                                   .comm = worker->world,
+                                   .average = true,
+                                   .views = worker->config->bucket_view,
+                                   .unused = worker->config->static_graph  ? EL_UNUSED_STATIC
+                                             : worker->config->find_unused ? EL_UNUSED_FIND
+                                                                           : EL_UNUSED_FAIL,
+                                   .finds = true,
+                                   .overlap = worker->config->overlap};
+    struct el_reducer *reducer;
+    EL_TRY(el_reducer_open(&spec, &reducer));
+    worker->state = reducer;
+    worker->comm = el_comm_backend(worker->world);
+    return el_share_send_weights(worker, worker->world);
+}
+
+static enum el_status begin_round(struct el_worker *worker, int round)
+{
+    struct el_shard *shard = &worker->members[0].shard;
+    EL_TRY(el_reducer_group_round(worker->state, round));
+    for (int p = 0; p < shard->graph->n_params && worker->config->bucket_view; p++)
+        if (el_graph_trains_param(shard->graph, p)) shard->grads[p] = el_reducer_place(worker->state, p);
+    return EL_OK;
+}
+
+static void begin(void *reducer, struct el_program *program, struct el_view *grads)
+{
+    el_reducer_begin(reducer, program, grads);
+}
+
+static void finish(void *reducer, struct el_program *program, struct el_view *grads)
+{
+    (void)program;
+    (void)grads;
+    el_reducer_finish(reducer);
+}
+
+static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
+{
+    (void)round;
+    const struct el_share_hooks hooks = {.overwrite = worker->config->bucket_view && !worker->config->keep_grads,
+                                         .grad_ready = el_reducer_ready,
+                                         .begin = begin,
+                                         .reduce = finish,
+                                         .context = worker->state};
+    if (worker->config->broadcast_buffers)
+        el_buffers_issue_broadcast(worker->world, &worker->members[0].shard, program);
+    return el_share_step(worker, program, &hooks);
+}
+
+static enum el_status read_loss(struct el_worker *worker, double *loss_p)
+{
+    EL_TRY(el_reducer_check(worker->state));
+    return el_shard_read_loss(&worker->members[0].shard, loss_p);
+}
+
+static void teardown(struct el_worker *worker)
+{
+    el_reducer_close(worker->state);
+}
+
+const struct el_mode_ops el_mode_ddp = {
+    .info = {.name = "ddp",
+             .summary = "DistributedDataParallel: a replica per process, overlapped all-reduce of buckets",
+             .takes = "procs overlap bucket-mb first-bucket-mb bucket-view accumulate find-unused static-graph "
+                      "broadcast-buffers",
+             .statistics = "of each rank's share; running ones are rank 0's, sent to all at a step's start",
+             .sends = "gradients (P) by all-reduce, in buckets, during backward",
+             .variants = "--overlap off|--bucket-view on|--accumulate 2|--find-unused on|--static-graph on|"
+                         "--broadcast-buffers off",
+             .loss = EL_LOSS_OF_RANKS,
+             .memory = {.backward = 3, .optimizer = 3, .view = 1},
+             .n_shown = 1,
+             .look = {.fill = 0x5b84c4, .ink = 0x5b84c4, .pattern = 3, .point = 7, .point_size = 1.6}},
+    .layout = el_layout_worker_each,
+    .rounds = 2,
+    .setup = setup,
+    .begin_round = begin_round,
+    .issue = issue,
+    .read_loss = read_loss,
+    .teardown = teardown};

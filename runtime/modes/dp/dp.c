@@ -1,0 +1,310 @@
+/* dp: DataParallel. One host thread issues for all devices; the parameters, the optimizer and the loss live on the
+ * master, and every step the model is sent out and the gradients are brought back: load, scatter, replicate, forward on
+ * each, gather, loss, scatter its gradient, backward on each, reduce (a sum, after the whole backward), optimizer. The
+ * order, the chunking and the moments of memory follow torch.nn.DataParallel (docs/semantics.md); the parts of a step
+ * stand in dp_feed.c, dp_replicate.c, dp_loss.c and dp_reduce.c, what may be left out of it in dp_fix.h. */
+#include "runtime/modes/dp/dp.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "runtime/state/buffers.h"
+
+/* What is there by parameter, or by chunk, of which there are at most as many. */
+static enum el_status make_arrays(struct el_dp *dp)
+{
+    size_t n = (size_t)dp->worker->graph->n_params;
+    dp->chunk_of = calloc(n + 1, sizeof *dp->chunk_of);
+    dp->place = calloc(n + 1, sizeof *dp->place);
+    if (!dp->chunk_of || !dp->place) return el_fail_errno("%zu parameters", n);
+    for (int m = 0; m < dp->n; m++) {
+        dp->params[m] = calloc(2 * n + 1, sizeof *dp->params[m]);
+        dp->replicas[m] = calloc(n + 1, sizeof(struct el_buffer *));
+        dp->results[m] = calloc(2 * n + 1, sizeof(struct el_buffer *));
+        if (!dp->params[m] || !dp->replicas[m] || !dp->results[m])
+            return el_fail_errno("%zu parameters of a replica", n);
+        dp->grads[m] = dp->params[m] + n;
+        dp->sums[m] = dp->results[m] + n;
+    }
+    for (int m = 0; m < el_dp_owners(dp); m++) dp->buffers[m] = dp->worker->members[m].shard.buffers;
+    for (int m = el_dp_owners(dp); m < dp->n; m++) {
+        dp->buffers[m] = calloc((size_t)dp->worker->graph->n_buffers + 1, sizeof *dp->buffers[m]);
+        if (!dp->buffers[m]) return el_fail_errno("%d buffers of a replica", dp->worker->graph->n_buffers);
+    }
+    return EL_OK;
+}
+
+/* PyTorch packs a chunk without gaps. On GPUs a kernel may take another way for operands that lie askew, and a replica
+ * would not compute as the master does: there parameters begin where the kernels want them. */
+static void make_chunks(struct el_dp *dp, size_t chunk_bytes)
+{
+    const struct el_shard *master = el_dp_master(dp);
+    int n = dp->worker->graph->n_params;
+    size_t at = 0, alignment = el_device_alignment(master->device, dp->worker->config->dtype);
+    for (int p = 0; p < n; p++) dp->place[p] = el_shard_param_bytes(master, p);
+    dp->n_chunks = el_chunks_take(dp->place, n, chunk_bytes, dp->chunk_of);
+    for (int p = 0; p < n; p++) {
+        if (p > 0 && dp->chunk_of[p] != dp->chunk_of[p - 1]) at = 0;
+        dp->place[p] = (at + alignment - 1) / alignment * alignment;
+        at = dp->place[p] + el_shard_param_bytes(master, p);
+    }
+}
+
+enum el_status el_dp_open(struct el_dp *dp, struct el_worker *worker, int n, size_t chunk_bytes)
+{
+    struct el_device *devices[EL_MEMBERS_MAX];
+    dp->worker = worker;
+    dp->n = n;
+    dp->fix = n > 1 ? worker->config->dp_fix : 0;
+    dp->feed = worker->members[0].feeds;
+    for (int m = 0; m < n; m++) {
+        dp->sizes[m] = worker->layout->devices[worker->first + m].samples;
+        dp->batch += dp->sizes[m];
+    }
+    EL_TRY(make_arrays(dp));
+    make_chunks(dp, chunk_bytes);
+    for (int m = 0; m < n; m++) devices[m] = worker->members[m].shard.device;
+    EL_TRY(el_comm_open_together(devices, n, dp->comms));
+    worker->comm = el_comm_backend(dp->comms[0]);
+    for (int m = 0; m < n; m++) {
+        el_comm_name(dp->comms[m], "local", worker->first);
+        EL_TRY(el_worker_set_comm(worker->config, dp->comms[m]));
+    }
+    return EL_OK;
+}
+
+void el_dp_close(struct el_dp *dp)
+{
+    for (int m = 0; m < dp->n; m++) el_comm_close(dp->comms[m]);
+    for (int m = el_dp_owners(dp); m < dp->n; m++) free(dp->buffers[m]);
+    for (int m = 0; m < dp->n; m++) {
+        el_reducer_close(dp->reducers[m]);
+        free(dp->params[m]);
+        free(dp->replicas[m]);
+        free(dp->results[m]);
+    }
+    free(dp->chunk_of);
+    free(dp->place);
+    el_device_free(dp->losses);
+}
+
+/* Buckets that are summed while backward goes on: on all owners, whose gradients' mean it is, or on the master. */
+static enum el_status open_reducers(struct el_dp *dp)
+{
+    bool to_all = el_dp_fixed(dp, EL_DP_FIX_UPDATE);
+    for (int m = 0; m < dp->n && el_dp_fixed(dp, EL_DP_FIX_OVERLAP); m++) {
+        struct el_reducer_spec spec = {.shard = &dp->worker->members[m].shard,
+                                       .comm = dp->comms[m],
+                                       .across = to_all ? NULL : dp->worker->worlds[m],
+                                       .to_first = !to_all,
+                                       .average = to_all,
+                                       .overlap = true};
+        EL_TRY(el_reducer_open(&spec, &dp->reducers[m]));
+        dp->contexts[m] = dp->reducers[m];
+        dp->grad_ready = el_reducer_ready;
+    }
+    return EL_OK;
+}
+
+static enum el_status setup(struct el_worker *worker)
+{
+    struct el_dp *dp = worker->state = calloc(1, sizeof *dp);
+    if (!dp) return el_fail_errno("dp");
+    EL_TRY(el_dp_open(dp, worker, worker->layout->n_data, EL_DP_CHUNK_BYTES));
+    EL_TRY(open_reducers(dp));
+    return el_dp_open_loss(dp, worker->config->output_device, worker->config->loss_in_replica);
+}
+
+static enum el_status begin_round(struct el_worker *worker, int round)
+{
+    const struct el_dp *dp = worker->state;
+    for (int m = 0; m < dp->n; m++)
+        if (dp->reducers[m]) EL_TRY(el_reducer_group_round(dp->reducers[m], round));
+    return EL_OK;
+}
+
+/* parallel_apply makes one thread a replica and step, and joins it; what the replica does is on its own stream anyway.
+ */
+static void *replica_thread(void *argument)
+{
+    return argument;
+}
+
+static enum el_status make_thread(const struct el_call_args *args)
+{
+    (void)args;
+    pthread_t thread;
+    int error = pthread_create(&thread, NULL, replica_thread, NULL);
+    if (error) return el_fail(EL_ERR_HOST_MEMORY, "dp: a replica's thread could not be made (error %d)", error);
+    pthread_join(thread, NULL);
+    return EL_OK;
+}
+
+void el_dp_copy(struct el_dp *dp, enum el_phase phase, const char *label, int to, struct el_view destination, int from,
+                struct el_view source, size_t bytes)
+{
+    struct el_device *receiver = el_dp_device(dp, to);
+    el_program_wait(dp->program, receiver, EL_STREAM_COMPUTE,
+                    el_program_last(dp->program, el_dp_device(dp, from), EL_STREAM_COMPUTE));
+    el_program_copy(dp->program, receiver, EL_STREAM_COMPUTE, &(struct el_op_head){.label = label, .phase = phase},
+                    destination, source, bytes, NULL);
+}
+
+/* Before the program goes: passes mark what they free in it. */
+static void close_passes(struct el_dp *dp)
+{
+    for (int m = 0; m < dp->n; m++) {
+        el_pass_close(dp->passes[m]);
+        dp->passes[m] = NULL;
+    }
+}
+
+enum el_status el_dp_forward(struct el_dp *dp)
+{
+    const struct el_train_config *config = dp->worker->config;
+    int64_t before = 0;
+    for (int m = 0; m < dp->n; m++) {
+        const struct el_feed_spec *feed = &el_dp_feed_of(dp, m)->spec;
+        struct el_pass_spec spec = {.graph = dp->worker->graph,
+                                    .device = el_dp_device(dp, m),
+                                    .stream = EL_STREAM_COMPUTE,
+                                    .dtype = config->dtype,
+                                    .batch = dp->sizes[m],
+                                    .sample_first = feed->part + before * feed->n_parts,
+                                    .sample_stride = feed->n_parts,
+                                    .seed = config->seed,
+                                    .training = true,
+                                    .params = dp->params[m],
+                                    .buffers = dp->buffers[m],
+                                    .grads = dp->grads[m],
+                                    .grad_ready = dp->grad_ready,
+                                    .context = dp->contexts[m]};
+        struct el_call_op thread = {
+            .head = {.label = "thread", .phase = EL_PHASE_FORWARD}, .op_class = EL_CLASS_HOST, .run = make_thread};
+        if (dp->n > 1 && !el_dp_fixed(dp, EL_DP_FIX_THREADS))
+            el_program_call(dp->program, el_dp_device(dp, m), EL_STREAM_COMPUTE, &thread, NULL);
+        enum el_status status = el_pass_open(dp->program, &spec, &dp->passes[m]);
+        if (status != EL_OK) {
+            close_passes(dp);
+            return status;
+        }
+        el_pass_forward(dp->passes[m], &dp->inputs[m], &dp->outputs[m]);
+        if (!el_dp_fixed(dp, EL_DP_FIX_INPUTS)) before += dp->sizes[m];
+    }
+    return EL_OK;
+}
+
+void el_dp_backward(struct el_dp *dp)
+{
+    for (int m = 0; m < dp->n; m++) {
+        el_pass_backward(dp->passes[m], &dp->doutputs[m], NULL);
+        if (!el_dp_fixed(dp, EL_DP_FIX_UPDATE)) continue;
+        el_program_free(dp->program, dp->doutputs[m].buffer);
+        dp->doutputs[m] = (struct el_view){0};
+    }
+}
+
+void el_dp_end(struct el_dp *dp)
+{
+    close_passes(dp);
+    el_dp_free_loss(dp);
+    for (int m = 1; m < dp->n; m++) el_program_free(dp->program, dp->inputs[m].buffer);
+}
+
+/* A failed device must not leave the others waiting for its part of a collective. */
+static void abort_group(void *context)
+{
+    struct el_dp *dp = context;
+    el_comm_abort(dp->comms[0]);
+}
+
+static void begin_micro_step(struct el_dp *dp, int k)
+{
+    dp->micro = k;
+    dp->feed = &dp->worker->members[0].feeds[k];
+    if (el_dp_fixed(dp, EL_DP_FIX_INPUTS)) return; /* one micro-step: as in the layout */
+    dp->batch = dp->feed->samples;
+    for (int m = 0; m < dp->n; m++) dp->sizes[m] = el_layout_chunk(dp->batch, dp->worker->layout->n_devices, m);
+}
+
+/* All but the optimizer. The batch stays, as a training loop's variables do. */
+static enum el_status micro_step(struct el_dp *dp)
+{
+    el_dp_feed(dp);
+    el_dp_replicate(dp);
+    el_dp_replicate_buffers(dp);
+    for (int m = 0; m < dp->n; m++)
+        if (dp->reducers[m]) el_reducer_begin(dp->reducers[m], dp->program, dp->grads[m]);
+    EL_TRY(el_dp_forward(dp));
+    el_dp_loss(dp);
+    el_dp_backward(dp);
+    el_dp_reduce(dp);
+    if (!el_dp_fixed(dp, EL_DP_FIX_UPDATE)) el_dp_end(dp);
+    el_dp_free_params(dp);
+    return EL_OK;
+}
+
+static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
+{
+    (void)round;
+    struct el_dp *dp = worker->state;
+    dp->program = program;
+    el_program_on_failure(program, abort_group, dp);
+    for (int m = 0; m < dp->n && el_dp_fixed(dp, EL_DP_FIX_REPLICAS); m++)
+        el_buffers_issue_broadcast(dp->comms[m], &worker->members[m].shard, program);
+    for (int m = 0; m < el_dp_owners(dp); m++) el_shard_issue_zero_grad(&worker->members[m].shard, program);
+    for (int k = 0; k < worker->config->n_accumulate; k++) {
+        if (k > 0) el_dp_free_batch(dp);
+        begin_micro_step(dp, k);
+        EL_TRY(micro_step(dp));
+    }
+    for (int m = 0; m < el_dp_owners(dp); m++)
+        el_shard_issue_optimizer(&worker->members[m].shard, program, worker->members[m].shard.issued);
+    el_dp_free_grads(dp);
+    /* Of ranks all is there until the step ends: it belongs to their training loops. */
+    if (el_dp_fixed(dp, EL_DP_FIX_UPDATE)) el_dp_end(dp);
+    el_dp_free_batch(dp);
+    return EL_OK;
+}
+
+/* The copies of inputs and outputs go on: without them there would be nothing to compute. */
+void el_dp_mute(struct el_dp *dp, bool muted)
+{
+    for (int m = 0; m < dp->n; m++) el_comm_mute(dp->comms[m], muted);
+}
+
+static void mute(struct el_worker *worker, bool muted)
+{
+    el_dp_mute(worker->state, muted);
+}
+
+static enum el_status read_loss(struct el_worker *worker, double *loss_p)
+{
+    return el_dp_read_loss(worker->state, loss_p);
+}
+
+static void teardown(struct el_worker *worker)
+{
+    if (worker->state) el_dp_close(worker->state);
+    free(worker->state);
+}
+
+const struct el_mode_ops el_mode_dp = {
+    .info = {.name = "dp",
+             .summary = "DataParallel: one process, one master, a thread per replica",
+             .takes = "output-device loss-in accumulate dp-fix",
+             .statistics = "of each replica's chunk; running ones are replica 0's",
+             .sends = "P to each replica and its gradients back, by chunks; inputs out, outputs back",
+             .variants = "--output-device 1|--loss-in replica|--dp-fix inputs,update,overlap|--dp-fix all",
+             .loss = EL_LOSS_OF_BATCH,
+             .memory = {.backward = 3, .optimizer = 2, .kept = 1, .others = 2},
+             .n_shown = 2,
+             .look = {.fill = 0xcc5500, .ink = 0xcc5500, .pattern = 5, .point = 9, .point_size = 2.2}},
+    .layout = el_dp_layout,
+    .rounds = 2,
+    .setup = setup,
+    .begin_round = begin_round,
+    .issue = issue,
+    .read_loss = read_loss,
+    .mute = mute,
+    .teardown = teardown};

@@ -1,0 +1,198 @@
+/* dp's loss, and the way there and back. Usually all outputs are gathered on one device, the master or --output-device,
+ * which computes the loss over the whole batch and sends its gradient back to the replicas. With --loss-in replica the
+ * loss is a part of the module: each replica has that of its own chunk, n losses are gathered, and the user takes their
+ * mean, so that every chunk counts alike, however large it is. With the fix `update` the replicas' losses are not
+ * gathered either: each goes back by its own, and the gradients' mean is taken.
+ *
+ * Memory, tag output, of a batch's outputs O (of which replica m has o_m): gathered, O and the gradient's O where the
+ * loss is, and on the others at most o_m; in replicas, 2 o_m on each and two losses, and where they are gathered n more
+ * of them and their n gradients. Labels are where the loss is. */
+#include "runtime/modes/dp/dp.h"
+
+static size_t output_bytes(const struct el_dp *dp, int64_t batch)
+{
+    return (size_t)(batch * el_graph_output_count(dp->worker->graph)) * el_dtype_bytes(dp->worker->config->dtype);
+}
+
+static struct el_buffer *make(struct el_dp *dp, int m, enum el_tag tag, size_t bytes, const char *name)
+{
+    struct el_buffer *buffer;
+    el_program_alloc(dp->program, el_dp_device(dp, m), tag, bytes, name, &buffer);
+    return buffer;
+}
+
+/* Of a loss, or of several. */
+static size_t loss_bytes(const struct el_dp *dp, int n)
+{
+    return (size_t)n * el_dtype_bytes(dp->worker->config->dtype);
+}
+
+static int n_micro(const struct el_dp *dp)
+{
+    return (int)dp->worker->config->n_accumulate;
+}
+
+/* Of the micro-step, or of the first replica's in it. */
+static struct el_view loss_view(const struct el_dp *dp)
+{
+    int first = dp->in_replica ? dp->micro * dp->n : dp->micro;
+    return el_view_of(dp->losses ? dp->losses : el_dp_master(dp)->loss, loss_bytes(dp, first));
+}
+
+/* Each of several losses counts so much. */
+static void divide(const struct el_dp *dp, int m, int64_t samples, int n_losses)
+{
+    if (n_losses == 1) return;
+    el_shard_issue_scale(&dp->worker->members[m].shard, dp->program, EL_PHASE_LOSS, "divide", dp->doutputs[m],
+                         dp->doutputs[m], samples * el_graph_output_count(dp->worker->graph), 1.0 / n_losses);
+}
+
+bool el_dp_brings_labels(const struct el_dp *dp)
+{
+    return (dp->output > 0 || el_dp_fixed(dp, EL_DP_FIX_INPUTS)) && !dp->in_replica;
+}
+
+enum el_status el_dp_open_loss(struct el_dp *dp, int output, bool in_replica)
+{
+    dp->output = output;
+    dp->in_replica = in_replica;
+    for (int m = 0; m < dp->n && el_dp_brings_labels(dp); m++)
+        for (int k = 0; k < n_micro(dp); k++) dp->worker->members[m].feeds[k].spec.what = EL_FEED_INPUTS;
+    if ((output == 0 && !in_replica) || el_dp_fixed(dp, EL_DP_FIX_UPDATE)) return EL_OK;
+    return el_device_alloc(el_dp_device(dp, output), EL_TAG_OUTPUT,
+                           loss_bytes(dp, n_micro(dp) * (in_replica ? dp->n : 1)), "losses", &dp->losses);
+}
+
+enum el_status el_dp_read_loss(const struct el_dp *dp, double *loss_p)
+{
+    double sum = 0, one;
+    int n = dp->losses ? n_micro(dp) * (dp->in_replica ? dp->n : 1) : el_dp_owners(dp);
+    for (int m = 0; m < n; m++) {
+        if (dp->losses)
+            EL_TRY(el_shard_read_value(el_dp_master(dp), dp->losses, m, &one));
+        else
+            EL_TRY(el_shard_read_loss(&dp->worker->members[m].shard, &one));
+        sum += one;
+    }
+    *loss_p = sum / n;
+    return EL_OK;
+}
+
+/* ---- on gathered outputs ---- */
+
+/* The replicas' own are freed, as nothing of backward needs them. */
+static struct el_view gather(struct el_dp *dp)
+{
+    int out = dp->output;
+    size_t at = 0;
+    if (dp->n == 1) return dp->outputs[0];
+    dp->gathered = make(dp, out, EL_TAG_OUTPUT, output_bytes(dp, dp->batch), "gathered outputs");
+    for (int m = 0; m < dp->n; m++) {
+        size_t bytes = output_bytes(dp, dp->sizes[m]);
+        el_dp_copy(dp, EL_PHASE_GATHER, "gather outputs", out, el_view_of(dp->gathered, at), m, dp->outputs[m], bytes);
+        at += bytes;
+    }
+    for (int m = 0; m < dp->n; m++) {
+        el_program_wait(dp->program, el_dp_device(dp, m), EL_STREAM_COMPUTE,
+                        el_program_last(dp->program, el_dp_device(dp, out), EL_STREAM_COMPUTE));
+        el_pass_release_outputs(dp->passes[m]);
+    }
+    return el_view_of(dp->gathered, 0);
+}
+
+/* Over the whole batch, and its gradient back to the replicas; that of the loss's own device stays where it is. */
+static void gathered_loss(struct el_dp *dp)
+{
+    int out = dp->output;
+    struct el_view logits = gather(dp);
+    struct el_buffer *gradient = make(dp, out, EL_TAG_OUTPUT, output_bytes(dp, dp->batch), "gradient of the outputs");
+    el_share_issue_loss(&dp->worker->members[out].shard, dp->program, logits, dp->labels[0], el_view_of(gradient, 0),
+                        dp->batch, loss_view(dp));
+    size_t at = 0;
+    dp->doutputs[out] = el_view_of(gradient, 0);
+    divide(dp, out, dp->batch, n_micro(dp));
+    for (int m = 0; m < dp->n; m++) {
+        size_t bytes = output_bytes(dp, dp->sizes[m]);
+        dp->doutputs[m] = el_view_of(gradient, at);
+        at += bytes;
+        if (m == out) continue;
+        struct el_view chunk = el_view_of(make(dp, m, EL_TAG_OUTPUT, bytes, "gradient of the outputs"), 0);
+        el_dp_copy(dp, EL_PHASE_SCATTER, "scatter gradient", m, chunk, out, dp->doutputs[m], bytes);
+        dp->doutputs[m] = chunk;
+    }
+}
+
+/* ---- in the replicas ---- */
+
+static void own_loss(struct el_dp *dp, int m, struct el_view loss)
+{
+    size_t bytes = output_bytes(dp, dp->sizes[m]);
+    dp->doutputs[m] = el_view_of(make(dp, m, EL_TAG_OUTPUT, bytes, "gradient of the outputs"), 0);
+    el_share_issue_loss(&dp->worker->members[m].shard, dp->program, dp->outputs[m], dp->labels[m], dp->doutputs[m],
+                        dp->sizes[m], loss);
+    if (!el_dp_fixed(dp, EL_DP_FIX_UPDATE)) el_pass_release_outputs(dp->passes[m]);
+}
+
+/* Of each loss in their mean it is 1/n. Backward waits until it has come; as its value is known, it is multiplied in as
+ * a constant. */
+static void return_gradients(struct el_dp *dp)
+{
+    dp->gathered = make(dp, dp->output, EL_TAG_OUTPUT, loss_bytes(dp, dp->n), "gradient of the losses");
+    el_shard_issue_fill(&dp->worker->members[dp->output].shard, dp->program, EL_PHASE_LOSS, "gradient of the mean",
+                        el_view_of(dp->gathered, 0), dp->n, 1.0 / (dp->n * n_micro(dp)));
+    for (int m = 0; m < dp->n; m++) {
+        struct el_buffer *own = make(dp, m, EL_TAG_OUTPUT, loss_bytes(dp, 1), "gradient of the loss");
+        const char *label = m == dp->output ? "own gradient" : "scatter gradient";
+        el_dp_copy(dp, EL_PHASE_SCATTER, label, m, el_view_of(own, 0), dp->output,
+                   el_view_of(dp->gathered, loss_bytes(dp, m)), loss_bytes(dp, 1));
+        divide(dp, m, dp->sizes[m], dp->n * n_micro(dp));
+        el_program_free(dp->program, own);
+    }
+}
+
+static void losses_in_replicas(struct el_dp *dp)
+{
+    struct el_buffer *own[EL_MEMBERS_MAX];
+    int out = dp->output;
+    for (int m = 0; m < dp->n && el_dp_fixed(dp, EL_DP_FIX_UPDATE); m++)
+        own_loss(dp, m, el_view_of(dp->worker->members[m].shard.loss, 0));
+    if (el_dp_fixed(dp, EL_DP_FIX_UPDATE)) return;
+    if (dp->n == 1) { /* the module is called as it is */
+        own_loss(dp, 0, loss_view(dp));
+        divide(dp, 0, dp->batch, n_micro(dp));
+        return;
+    }
+    for (int m = 0; m < dp->n; m++) {
+        own[m] = make(dp, m, EL_TAG_OUTPUT, loss_bytes(dp, 1), "loss");
+        own_loss(dp, m, el_view_of(own[m], 0));
+    }
+    for (int m = 0; m < dp->n; m++)
+        el_dp_copy(dp, EL_PHASE_GATHER, "gather losses", out,
+                   el_view_of(dp->losses, loss_bytes(dp, dp->micro * dp->n + m)), m, el_view_of(own[m], 0),
+                   loss_bytes(dp, 1));
+    for (int m = 0; m < dp->n; m++) {
+        el_program_wait(dp->program, el_dp_device(dp, m), EL_STREAM_COMPUTE,
+                        el_program_last(dp->program, el_dp_device(dp, out), EL_STREAM_COMPUTE));
+        el_program_free(dp->program, own[m]);
+    }
+    return_gradients(dp);
+}
+
+void el_dp_loss(struct el_dp *dp)
+{
+    dp->gathered = NULL;
+    if (dp->in_replica)
+        losses_in_replicas(dp);
+    else
+        gathered_loss(dp);
+}
+
+void el_dp_free_loss(struct el_dp *dp)
+{
+    for (int m = 0; m < dp->n; m++) {
+        bool own = m > 0 || el_dp_brings_labels(dp);
+        if (own) el_program_free(dp->program, dp->labels[m].buffer);
+        el_program_free(dp->program, dp->doutputs[m].buffer);
+        dp->labels[m] = (struct el_view){0};
+    }
+}

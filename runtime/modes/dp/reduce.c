@@ -1,0 +1,179 @@
+/* dp's reduce: after the whole backward, the replicas' gradients are summed on the master (never divided), in the
+ * chunks in which the parameters went out. All replicas' gradients live until the last chunk is through: they are the
+ * inputs of one backward node. The sums are new tensors; they are added to kept gradients, or become the gradients, to
+ * which those of later micro-steps are added.
+ *
+ * With the fix `update` each device gets their mean, which its own optimizer uses; with the fix `overlap` gradients go
+ * in ddp's buckets while backward goes on (reducer.h). */
+#include <string.h>
+
+#include "runtime/modes/dp/dp.h"
+
+/* What a replica does not use, and what is frozen, is summed as zeros: so autograd hands it to the broadcast's
+ * backward.
+ */
+static void add_missing_grads(struct el_dp *dp)
+{
+    for (int m = 0; m < dp->n; m++) {
+        const struct el_shard *shard = &dp->worker->members[m].shard;
+        for (int p = 0; p < dp->worker->graph->n_params; p++) {
+            if (el_graph_trains_param(dp->worker->graph, p)) continue;
+            struct el_buffer *zeros;
+            el_program_alloc(dp->program, shard->device, EL_TAG_GRAD, el_shard_param_bytes(el_dp_master(dp), p),
+                             dp->worker->graph->params[p].name, &zeros);
+            dp->grads[m][p] = el_view_of(zeros, 0);
+            el_shard_issue_fill(shard, dp->program, EL_PHASE_REDUCE, "no gradient", dp->grads[m][p],
+                                el_param_count(dp->worker->graph, p), 0);
+        }
+    }
+}
+
+static void reduce_chunk(struct el_dp *dp, int c)
+{
+    struct el_member *members = dp->worker->members;
+    const struct el_dp_chunk chunk = el_dp_chunk(dp, c);
+    bool to_all = el_dp_fixed(dp, EL_DP_FIX_UPDATE);
+    int only = 0;
+    while (dp->chunk_of[only] != c) only++;
+    for (int m = 0; m < el_dp_owners(dp); m++)
+        el_program_alloc_padded(dp->program, members[m].shard.device, EL_TAG_BUCKET, chunk.bytes, chunk.padding_bytes,
+                                "reduce result", &dp->results[m][c]);
+    struct el_buffer *flat[EL_MEMBERS_MAX] = {NULL};
+    for (int m = 0; m < dp->n; m++) {
+        struct el_view data = dp->grads[m][only];
+        if (chunk.n_tensors > 1) {
+            el_program_alloc_padded(dp->program, members[m].shard.device, EL_TAG_WORKSPACE, chunk.bytes,
+                                    chunk.padding_bytes, "flat gradients", &flat[m]);
+            el_dp_flatten(dp, m, c, EL_PHASE_REDUCE, dp->grads[m], flat[m]);
+            data = el_view_of(flat[m], 0);
+        }
+        struct el_comm_op op = {.verb = to_all ? EL_COMM_ALL_REDUCE : EL_COMM_REDUCE,
+                                .reduction = to_all ? EL_COMM_AVERAGE : EL_COMM_SUM,
+                                .dtype = dp->worker->config->dtype,
+                                .count = (size_t)chunk.count,
+                                .data = data,
+                                .result = el_view_of(dp->results[to_all ? m : 0][c], 0),
+                                .label = "reduce gradients",
+                                .phase = EL_PHASE_REDUCE,
+                                .join = true};
+        el_comm_issue(dp->comms[m], dp->program, &op, NULL);
+    }
+    for (int m = 0; m < dp->n; m++) el_program_free(dp->program, flat[m]);
+}
+
+static void free_replica_grads(struct el_dp *dp, int m)
+{
+    for (int p = 0; p < dp->worker->graph->n_params; p++) el_program_free(dp->program, dp->grads[m][p].buffer);
+}
+
+/* Views of them by parameter; none of what is frozen or not used. */
+static void take_views(const struct el_dp *dp, struct el_buffer *const *chunks, struct el_view *views)
+{
+    for (int p = 0; p < dp->worker->graph->n_params; p++) {
+        views[p] = (struct el_view){0};
+        if (el_graph_trains_param(dp->worker->graph, p)) views[p] = el_view_of(chunks[dp->chunk_of[p]], dp->place[p]);
+    }
+}
+
+/* The sums of chunks in which nothing is trained. */
+static void free_frozen(struct el_dp *dp, int m)
+{
+    for (int c = 0; c < dp->n_chunks; c++) {
+        bool all = true;
+        for (int p = 0; p < dp->worker->graph->n_params; p++)
+            if (dp->chunk_of[p] == c) all &= dp->worker->graph->params[p].frozen;
+        if (!all) continue;
+        el_program_free(dp->program, dp->results[m][c]);
+        dp->results[m][c] = NULL;
+    }
+}
+
+static void add(const struct el_dp *dp, int m, struct el_view x, struct el_view y, int64_t n)
+{
+    struct el_kernel_op op = {.head = {.label = "accumulate gradient", .phase = EL_PHASE_REDUCE},
+                              .op = EL_OP_ADD,
+                              .dtype = dp->worker->config->dtype,
+                              .views = {x, y},
+                              .args.d = {n}};
+    el_program_kernel(dp->program, el_dp_device(dp, m), EL_STREAM_COMPUTE, &op, NULL);
+}
+
+static void free_chunks(const struct el_dp *dp, struct el_buffer **chunks)
+{
+    for (int c = 0; c < dp->n_chunks; c++) {
+        el_program_free(dp->program, chunks[c]);
+        chunks[c] = NULL;
+    }
+}
+
+static void add_to_kept(struct el_dp *dp, int m)
+{
+    const struct el_shard *owner = &dp->worker->members[m].shard;
+    take_views(dp, dp->results[m], owner->issued);
+    for (int p = 0; p < dp->worker->graph->n_params; p++) {
+        if (owner->issued[p].buffer)
+            add(dp, m, owner->issued[p], owner->grads[p], el_param_count(dp->worker->graph, p));
+        owner->issued[p] = owner->grads[p];
+    }
+    free_chunks(dp, dp->results[m]);
+}
+
+/* The first micro-step's become the gradients. */
+static void add_to_sums(struct el_dp *dp, int m)
+{
+    struct el_buffer **results = dp->results[m], **sums = dp->sums[m];
+    for (int c = 0; c < dp->n_chunks; c++) {
+        if (!results[c]) continue;
+        if (dp->micro > 0) {
+            add(dp, m, el_view_of(results[c], 0), el_view_of(sums[c], 0), el_dp_chunk(dp, c).count);
+            el_program_free(dp->program, results[c]);
+        } else {
+            sums[c] = results[c];
+        }
+        results[c] = NULL;
+    }
+    take_views(dp, sums, dp->worker->members[m].shard.issued);
+}
+
+static void reduce_chunks(struct el_dp *dp)
+{
+    add_missing_grads(dp);
+    for (int c = 0; c < dp->n_chunks; c++) reduce_chunk(dp, c);
+    for (int m = 0; m < dp->n; m++) free_replica_grads(dp, m);
+    for (int m = 0; m < el_dp_owners(dp); m++) {
+        free_frozen(dp, m);
+        if (dp->worker->config->keep_grads)
+            add_to_kept(dp, m);
+        else
+            add_to_sums(dp, m);
+    }
+}
+
+/* Most of them were summed in backward; an owner's gradients are its own. */
+static void finish_buckets(struct el_dp *dp)
+{
+    for (int m = 0; m < dp->n; m++) el_reducer_finish(dp->reducers[m]);
+    for (int m = el_dp_owners(dp); m < dp->n; m++) free_replica_grads(dp, m);
+}
+
+void el_dp_reduce(struct el_dp *dp)
+{
+    size_t bytes = (size_t)dp->worker->graph->n_params * sizeof *dp->grads[0];
+    if (dp->n > 1 && el_dp_fixed(dp, EL_DP_FIX_OVERLAP)) finish_buckets(dp);
+    if (dp->n > 1 && !el_dp_fixed(dp, EL_DP_FIX_OVERLAP)) {
+        reduce_chunks(dp);
+        return;
+    }
+    for (int m = 0; m < el_dp_owners(dp); m++) memcpy(dp->worker->members[m].shard.issued, dp->grads[m], bytes);
+}
+
+void el_dp_free_grads(struct el_dp *dp)
+{
+    for (int m = 0; m < el_dp_owners(dp); m++) {
+        const struct el_shard *owner = &dp->worker->members[m].shard;
+        if (dp->n == 1 || el_dp_fixed(dp, EL_DP_FIX_OVERLAP))
+            el_shard_free_grads(owner, dp->program, owner->issued);
+        else
+            free_chunks(dp, dp->sums[m]);
+    }
+}

@@ -1,0 +1,134 @@
+/* dp's replicate: parameters go out in chunks of at most 10 MiB. A chunk of several tensors is flattened on the master
+ * first (a real copy), a single tensor goes as it is; on the others the flat storage is the replica, its parameters are
+ * views of it. So do the buffers, which are in one piece everywhere. */
+#include "runtime/modes/dp/dp.h"
+#include "runtime/state/buffers.h"
+
+struct el_dp_chunk el_dp_chunk(const struct el_dp *dp, int c)
+{
+    struct el_dp_chunk chunk = {0};
+    size_t own = 0;
+    for (int p = 0; p < dp->worker->graph->n_params; p++) {
+        if (dp->chunk_of[p] != c) continue;
+        size_t bytes = el_shard_param_bytes(el_dp_master(dp), p);
+        chunk.n_tensors++;
+        own += bytes;
+        chunk.bytes = dp->place[p] + bytes; /* places go upwards */
+    }
+    chunk.padding_bytes = chunk.bytes - own;
+    chunk.count = (int64_t)(chunk.bytes / el_dtype_bytes(dp->worker->config->dtype));
+    return chunk;
+}
+
+void el_dp_flatten(struct el_dp *dp, int m, int c, enum el_phase phase, const struct el_view *tensors,
+                   struct el_buffer *flat)
+{
+    for (int p = 0; p < dp->worker->graph->n_params; p++) {
+        if (dp->chunk_of[p] != c) continue;
+        el_program_copy(dp->program, dp->worker->members[m].shard.device, EL_STREAM_COMPUTE,
+                        &(struct el_op_head){.label = "flatten", .phase = phase}, el_view_of(flat, dp->place[p]),
+                        tensors[p], el_shard_param_bytes(el_dp_master(dp), p), NULL);
+    }
+}
+
+/* Replica m's parameters are views of the chunk's flat storage. */
+static void take_views(struct el_dp *dp, int m, int c)
+{
+    for (int p = 0; p < dp->worker->graph->n_params; p++)
+        if (dp->chunk_of[p] == c) dp->params[m][p] = el_view_of(dp->replicas[m][c], dp->place[p]);
+}
+
+static struct el_view only_tensor(const struct el_dp *dp, int c)
+{
+    int p = 0;
+    while (dp->chunk_of[p] != c) p++;
+    return el_dp_master(dp)->params[p];
+}
+
+static void broadcast_chunk(struct el_dp *dp, int c)
+{
+    struct el_member *members = dp->worker->members;
+    const struct el_dp_chunk chunk = el_dp_chunk(dp, c);
+    struct el_buffer *flat = NULL;
+    struct el_view source = only_tensor(dp, c);
+    if (chunk.n_tensors > 1) {
+        el_program_alloc_padded(dp->program, members[0].shard.device, EL_TAG_WORKSPACE, chunk.bytes,
+                                chunk.padding_bytes, "flat parameters", &flat);
+        el_dp_flatten(dp, 0, c, EL_PHASE_REPLICATE, members[0].shard.params, flat);
+        source = el_view_of(flat, 0);
+    }
+    for (int m = 0; m < dp->n; m++) {
+        if (m > 0) {
+            el_program_alloc_padded(dp->program, members[m].shard.device, EL_TAG_REPLICA, chunk.bytes,
+                                    chunk.padding_bytes, "replica", &dp->replicas[m][c]);
+            take_views(dp, m, c);
+        }
+        struct el_comm_op op = {.verb = EL_COMM_BROADCAST,
+                                .dtype = dp->worker->config->dtype,
+                                .count = (size_t)chunk.count,
+                                .data = m ? el_view_of(dp->replicas[m][c], 0) : source,
+                                .label = "broadcast parameters",
+                                .phase = EL_PHASE_REPLICATE,
+                                .join = true};
+        el_comm_issue(dp->comms[m], dp->program, &op, NULL);
+    }
+    el_program_free(dp->program, flat);
+}
+
+/* What a member uses of its own, where it has it: parameters, unless others are sent, and gradients, unless a replica's
+ * new ones are summed first. */
+static void take_own(struct el_dp *dp, int m)
+{
+    const struct el_shard *shard = &dp->worker->members[m].shard;
+    bool own_grads = m < el_dp_owners(dp) && (dp->n == 1 || el_dp_fixed(dp, EL_DP_FIX_OVERLAP));
+    for (int p = 0; p < dp->worker->graph->n_params; p++) {
+        if (m < el_dp_owners(dp)) dp->params[m][p] = shard->params[p];
+        if (dp->n == 1 && dp->micro > 0) continue;
+        dp->grads[m][p] = own_grads ? shard->grads[p] : (struct el_view){0};
+    }
+}
+
+void el_dp_replicate(struct el_dp *dp)
+{
+    for (int m = 0; m < dp->n; m++) take_own(dp, m);
+    /* One device: the module is called as it is, and its gradients are the parameters'. */
+    if (dp->n == 1 || el_dp_fixed(dp, EL_DP_FIX_REPLICAS)) return;
+    for (int c = 0; c < dp->n_chunks; c++) broadcast_chunk(dp, c);
+}
+
+void el_dp_send_buffers(struct el_dp *dp)
+{
+    const struct el_graph *graph = dp->worker->graph;
+    for (int m = 0; m < dp->n && dp->n > 1 && graph->n_buffers > 0; m++) {
+        struct el_comm_op op = {.verb = EL_COMM_BROADCAST,
+                                .dtype = dp->worker->config->dtype,
+                                .count = (size_t)el_buffers_count(graph),
+                                .data = dp->buffers[m][0],
+                                .label = "broadcast buffers",
+                                .phase = EL_PHASE_REPLICATE,
+                                .join = true};
+        el_comm_issue(dp->comms[m], dp->program, &op, NULL);
+    }
+}
+
+void el_dp_replicate_buffers(struct el_dp *dp)
+{
+    const struct el_graph *graph = dp->worker->graph;
+    enum el_dtype dtype = dp->worker->config->dtype;
+    if (el_dp_fixed(dp, EL_DP_FIX_REPLICAS)) return; /* they have been sent at the step's start, as ddp's */
+    for (int m = el_dp_owners(dp); m < dp->n && graph->n_buffers > 0; m++) {
+        struct el_buffer **storage = &dp->replica_buffers[m];
+        el_program_alloc(dp->program, el_dp_device(dp, m), EL_TAG_REPLICA, el_buffers_bytes(graph, dtype),
+                         "replica's buffers", storage);
+        el_buffers_view(graph, dtype, el_view_of(*storage, 0), dp->buffers[m]);
+    }
+    el_dp_send_buffers(dp);
+}
+
+void el_dp_free_params(struct el_dp *dp)
+{
+    for (int m = 1; m < dp->n; m++) {
+        el_program_free(dp->program, dp->replica_buffers[m]);
+        for (int c = 0; c < dp->n_chunks; c++) el_program_free(dp->program, dp->replicas[m][c]);
+    }
+}

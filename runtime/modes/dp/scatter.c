@@ -1,0 +1,93 @@
+/* How a batch comes to dp's devices. The master loads all of it and sends each its chunk, but for its own, which is a
+ * view; labels go with it, or to where the loss is. With the fix `inputs` each device loads a share of its own, as
+ * ddp's ranks do, and the master gets all labels where it has the loss. */
+#include "runtime/modes/dp/dp.h"
+
+struct el_feed *el_dp_feed_of(const struct el_dp *dp, int m)
+{
+    int from = el_dp_fixed(dp, EL_DP_FIX_INPUTS) ? m : 0;
+    return &dp->worker->members[from].feeds[dp->micro];
+}
+
+static struct el_view make_input(const struct el_dp *dp, int m, size_t bytes, const char *name)
+{
+    struct el_buffer *buffer;
+    el_program_alloc(dp->program, el_dp_device(dp, m), EL_TAG_INPUT, bytes, name, &buffer);
+    return el_view_of(buffer, 0);
+}
+
+static size_t label_bytes(const struct el_dp *dp, int64_t samples)
+{
+    return (size_t)samples * el_graph_label_bytes(dp->worker->graph);
+}
+
+/* From the host, where their samples have just been loaded for some device's inputs. */
+static void bring_labels(struct el_dp *dp)
+{
+    struct el_device *device = el_dp_device(dp, dp->output);
+    int n_loaded = el_dp_fixed(dp, EL_DP_FIX_INPUTS) ? dp->n : 1;
+    dp->labels[0] = make_input(dp, dp->output, label_bytes(dp, dp->batch), "labels");
+    struct el_view to = dp->labels[0];
+    for (int m = 0; m < n_loaded; m++) {
+        const struct el_feed *feed = el_dp_feed_of(dp, m);
+        size_t bytes = label_bytes(dp, feed->samples);
+        el_program_wait(dp->program, device, EL_STREAM_COMPUTE,
+                        el_program_last(dp->program, el_dp_device(dp, m), EL_STREAM_COMPUTE));
+        el_program_copy(dp->program, device, EL_STREAM_COMPUTE,
+                        &(struct el_op_head){.label = "labels", .phase = EL_PHASE_H2D}, to,
+                        el_view_host(feed->host_labels), bytes, NULL);
+        to.offset += bytes;
+    }
+}
+
+static void scatter_labels(struct el_dp *dp)
+{
+    size_t at = 0;
+    for (int m = 0; m < dp->n; m++) {
+        size_t bytes = label_bytes(dp, dp->sizes[m]);
+        struct el_view chunk = el_view_of(dp->loaded_labels, at);
+        at += bytes;
+        if (m == 0) continue;
+        dp->labels[m] = make_input(dp, m, bytes, "labels");
+        el_dp_copy(dp, EL_PHASE_SCATTER, "scatter labels", m, dp->labels[m], 0, chunk, bytes);
+    }
+}
+
+/* The master keeps its chunk where it is: chunk 0 is a view. */
+static void scatter_inputs(struct el_dp *dp)
+{
+    size_t sample = el_feed_sample_bytes(dp->feed), at = 0;
+    for (int m = 0; m < dp->n; m++) {
+        size_t bytes = (size_t)dp->sizes[m] * sample;
+        dp->inputs[m] = el_view_of(dp->loaded_inputs, at);
+        at += bytes;
+        if (m == 0) continue;
+        struct el_view chunk = make_input(dp, m, bytes, "inputs");
+        el_dp_copy(dp, EL_PHASE_SCATTER, "scatter inputs", m, chunk, 0, dp->inputs[m], bytes);
+        dp->inputs[m] = chunk;
+    }
+}
+
+void el_dp_feed(struct el_dp *dp)
+{
+    el_feed_issue(el_dp_feed_of(dp, 0), dp->program, &dp->loaded_inputs, &dp->loaded_labels);
+    dp->inputs[0] = el_view_of(dp->loaded_inputs, 0);
+    dp->labels[0] = el_view_of(dp->loaded_labels, 0);
+    for (int m = 1; m < dp->n && el_dp_fixed(dp, EL_DP_FIX_INPUTS); m++) {
+        struct el_buffer *inputs, *labels;
+        el_feed_issue(el_dp_feed_of(dp, m), dp->program, &inputs, &labels);
+        dp->inputs[m] = el_view_of(inputs, 0);
+        dp->labels[m] = el_view_of(labels, 0);
+    }
+    if (el_dp_brings_labels(dp)) bring_labels(dp);
+    if (el_dp_fixed(dp, EL_DP_FIX_INPUTS)) return;
+    if (dp->in_replica) scatter_labels(dp);
+    scatter_inputs(dp);
+}
+
+void el_dp_free_batch(struct el_dp *dp)
+{
+    el_program_free(dp->program, dp->gathered);
+    el_program_free(dp->program, dp->loaded_inputs);
+    el_program_free(dp->program, dp->loaded_labels);
+}

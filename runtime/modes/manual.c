@@ -1,0 +1,72 @@
+/* manual: data parallelism by hand, as PyTorch's tutorial on distributed applications has it (average_gradients). Every
+ * member has the whole model, the same initial weights by the same seed, and its share of the batch. After the whole
+ * backward each parameter's gradient is summed by an all-reduce of its own, waited for, and divided by the number of
+ * members: no buckets, nothing overlaps. With --sync param the same is done to the parameters instead, after each
+ * member's optimizer has made a step by its own gradients.
+ *
+ * Memory on every member: what single has with the member's share. Bytes: an all-reduce of each parameter. */
+#include "runtime/modes/mode.h"
+#include "runtime/worker/share.h"
+
+/* Means over the members, in place. What has no gradient is left out: the tutorial's loop would fail on its None; and
+ * what is frozen, which is the same everywhere. */
+static void average(struct el_worker *worker, struct el_program *program, const struct el_view *views)
+{
+    const struct el_shard *shard = &worker->members[0].shard;
+    for (int p = 0; p < shard->graph->n_params; p++) {
+        int64_t n = el_param_count(shard->graph, p);
+        if (!views[p].buffer || shard->graph->params[p].frozen) continue;
+        struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
+                                .dtype = worker->config->dtype,
+                                .count = (size_t)n,
+                                .data = views[p],
+                                .label = shard->graph->params[p].name,
+                                .phase = EL_PHASE_COMM,
+                                .join = true};
+        el_comm_issue(worker->world, program, &op, NULL);
+        el_shard_issue_scale(shard, program, EL_PHASE_REDUCE, "divide", views[p], views[p], n,
+                             1.0 / worker->layout->n_data);
+    }
+}
+
+static void average_gradients(void *worker, struct el_program *program, struct el_view *grads)
+{
+    average(worker, program, grads);
+}
+
+static void average_parameters(void *context, struct el_program *program)
+{
+    struct el_worker *worker = context;
+    average(worker, program, worker->members[0].shard.params);
+}
+
+static enum el_status setup(struct el_worker *worker)
+{
+    worker->comm = el_comm_backend(worker->world);
+    return EL_OK;
+}
+
+static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
+{
+    (void)round;
+    bool params = worker->config->sync_params;
+    const struct el_share_hooks hooks = {
+        .reduce = params ? NULL : average_gradients, .updated = params ? average_parameters : NULL, .context = worker};
+    return el_share_step(worker, program, &hooks);
+}
+
+const struct el_mode_ops el_mode_manual = {
+    .info = {.name = "manual",
+             .summary = "one all-reduce per parameter after backward, by hand: no buckets, no overlap",
+             .takes = "procs accumulate sync",
+             .statistics = "of each rank's share; each rank has running ones of its own",
+             .sends = "gradients (P) by all-reduce, one for each parameter, after backward",
+             .variants = "--sync param",
+             .loss = EL_LOSS_OF_RANKS,
+             .memory = {.backward = 2, .optimizer = 2},
+             .n_shown = 1,
+             .look = {.fill = 0x9c7ab8, .ink = 0x6a3d9a, .pattern = 3, .point = 13, .point_size = 1.6}},
+    .layout = el_layout_worker_each,
+    .rounds = 1,
+    .setup = setup,
+    .issue = issue};

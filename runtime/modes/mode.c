@@ -1,0 +1,94 @@
+/* The registry of modes: a row each, of the struct el_mode_<name> that its file defines. docs/adding.md adds one. */
+#include "runtime/modes/mode.h"
+
+#include <pthread.h>
+#include <string.h>
+
+/* clang-format off */
+#define MODES(row) \
+    row(single)    \
+    row(dp)        \
+    row(ddp)       \
+    row(manual)    \
+    row(spmg)      \
+    row(mp)        \
+    row(pipeline)  \
+    row(reference)
+/* clang-format on */
+
+#define DECLARE(name) extern const struct el_mode_ops el_mode_##name;
+#define ADDRESS(name) &el_mode_##name,
+
+MODES(DECLARE)
+static const struct el_mode_ops *const modes[] = {MODES(ADDRESS)};
+enum { N_MODES = sizeof modes / sizeof modes[0] };
+
+const struct el_mode_ops *el_mode_ops_find(const char *name)
+{
+    for (int i = 0; i < N_MODES; i++) {
+        if (strcmp(modes[i]->info.name, name) == 0) return modes[i];
+    }
+    return NULL;
+}
+
+void el_layout_of(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
+{
+    el_mode_ops_find(config->mode)->layout(config, n_processes, layout_p);
+}
+
+static struct el_mode_info list[N_MODES + 1];
+static pthread_once_t list_once = PTHREAD_ONCE_INIT;
+
+static void make_list(void)
+{
+    int n = 0;
+    for (int i = 0; i < N_MODES; i++) {
+        if (!modes[i]->hidden) list[n++] = modes[i]->info;
+    }
+}
+
+const struct el_mode_info *el_mode_list(void)
+{
+    pthread_once(&list_once, make_list);
+    return list;
+}
+
+int el_mode_devices(const char *mode, int n)
+{
+    struct el_train_config config = {.n_devices = n, .global_batch = n};
+    const struct el_mode_ops *ops = el_mode_ops_find(mode);
+    struct el_layout layout;
+    if (!ops) return 0;
+    ops->layout(&config, 0, &layout);
+    return layout.n_devices;
+}
+
+bool el_mode_takes(const char *mode, const char *option)
+{
+    const struct el_mode_ops *ops = el_mode_ops_find(mode);
+    const char *at = ops ? ops->info.takes : option;
+    size_t length = strlen(option);
+    for (; at; at = strchr(at, ' ')) {
+        at += *at == ' ';
+        if (strncmp(at, option, length) == 0 && (at[length] == ' ' || !at[length])) return true;
+    }
+    return false;
+}
+
+const struct el_mode_info *el_mode_plain(void)
+{
+    return &el_mode_single.info;
+}
+
+const struct el_mode_info *el_mode_with(const char *option)
+{
+    const struct el_mode_info *mode = el_mode_list();
+    while (mode->name && !el_mode_takes(mode->name, option)) mode++;
+    return mode->name ? mode : NULL;
+}
+
+const struct el_mode_info *el_mode_find(const char *name)
+{
+    const struct el_mode_ops *mode = el_mode_ops_find(name);
+    return mode && !mode->hidden ? &mode->info : NULL;
+}

@@ -1,0 +1,68 @@
+/* What everybody may know of a mode: its row's public part. Reports, pictures, options and tests ask here instead of
+ * knowing modes by name. How its devices stand is the layout's to say (layout.h), how it works mode.h's.
+ *
+ * Ownership: constant. Threads: any.
+ */
+#ifndef EL_MODE_INFO_H
+#define EL_MODE_INFO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/layout/layout.h"
+
+/* What a step's loss and gradients are. With batch norm each piece of the batch has its own statistics on its way
+ * forward, so that neither is single's: `statistics` of the row says which. */
+enum el_mode_loss {
+    EL_LOSS_OF_BATCH, /* of the mean over the global batch, however it lies: single's for every batch */
+    EL_LOSS_OF_RANKS  /* the mean over data ranks of each one's mean: single's where their shares are equal */
+};
+
+/* Memory that does not depend on the batch, in copies of the parameters (docs/semantics.md). On an owner the
+ * optimizer's slots come on top, and its temporaries at its end. With kept gradients the end of backward has `kept`
+ * more, or, where that is 0, the new gradients of one layer beside them. */
+struct el_mode_memory {
+    double backward, optimizer; /* an owner's: at the end of backward, and in the optimizer */
+    double kept;
+    double others; /* of a device that owns nothing; 0: there are none. On one device: a plain model's two */
+    double view;   /* fewer where gradients are views of buckets */
+};
+
+/* In pictures. */
+struct el_mode_look {
+    uint32_t fill, ink; /* 0xRRGGBB: of areas; of lines and points */
+    int pattern;        /* gnuplot's fill pattern: 3 is solid, 4 and 5 are hatched */
+    int point;          /* gnuplot's type of a full point; the number below is its outline */
+    double point_size;
+};
+
+struct el_mode_info {
+    const char *name;
+    const char *summary;
+    const char *takes;      /* options that only some modes have, by blank: "procs overlap"; NULL: none */
+    const char *statistics; /* batch norm's: over which samples, and which become the running ones */
+    const char *sends;      /* a step, between devices, in words; P is the size of all parameters */
+    /* Settings of its options that make another schedule of it, "|" between them: "--overlap off|--bucket-view on".
+     * What is verified is the mode as it is, and with each of them. NULL: none. */
+    const char *variants;
+    enum el_mode_loss loss;
+    struct el_mode_memory memory;
+    int n_shown; /* devices that a picture of one trial shows: the first of each kind */
+    struct el_mode_look look;
+};
+
+/* The list, ended by a row whose name is NULL. */
+const struct el_mode_info *el_mode_list(void);
+const struct el_mode_info *el_mode_find(const char *name); /* NULL: unknown */
+/* Plain training on one device, which the others are held against. */
+const struct el_mode_info *el_mode_plain(void);
+/* The first of the list that has this option ("bucket-mb"); NULL: none has. */
+const struct el_mode_info *el_mode_with(const char *option);
+/* Whether the mode has this option ("bucket-mb"). An unknown mode, of an older record perhaps, has all. */
+bool el_mode_takes(const char *mode, const char *option);
+/* Where the devices of a job stand (layout.h). `n_processes` 0: the mode's own choice. */
+void el_layout_of(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
+/* How many of `n` devices a mode uses; 0: there is no such mode. */
+int el_mode_devices(const char *mode, int n);
+
+#endif

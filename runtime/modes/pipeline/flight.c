@@ -1,0 +1,333 @@
+/* A micro-batch on its way through a part; see flight.h.
+ *
+ * The loss is the mean over the micro-batches' means, each of which divides its gradient by their number: plain
+ * training's, as they are of equal size. */
+#include "runtime/modes/pipeline/flight.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/worker/share.h"
+
+/* One of the line's parts with one micro-batch. */
+struct at {
+    struct el_line *line;
+    int local; /* among the device's parts */
+    int micro;
+    const struct el_held_part *part;
+    struct el_flight *flight;
+};
+
+static struct at at(struct el_line *line, int local, int micro)
+{
+    return (struct at){line, local, micro, &line->held.parts[local], &line->flights[local * line->n_micro + micro]};
+}
+
+static const struct el_shard *shard_of(const struct el_line *line)
+{
+    return &line->worker->members[0].shard;
+}
+
+static struct at at_part(struct el_line *line, int part, int micro)
+{
+    int local = 0;
+    while (line->held.parts[local].number != part) local++;
+    return at(line, local, micro);
+}
+
+/* ---- messages ---- */
+
+static struct el_edge edge(const struct at *a, int peer)
+{
+    return (struct el_edge){.peer = peer, .batch = a->line->micro_batch};
+}
+
+static struct el_view receive(const struct at *a, const struct el_edge *from, int tensor)
+{
+    struct el_flight *flight = a->flight;
+    return el_edge_receive(a->line->worker, a->line->program, from, tensor, &flight->owned[flight->n_owned++]);
+}
+
+static void send(const struct at *a, const struct el_edge *to, int tensor, struct el_view view)
+{
+    el_edge_send(a->line->worker, a->line->program, to, tensor, view, &a->flight->sent_op);
+}
+
+static bool has_grad(const struct at *a, int tensor)
+{
+    return a->line->worker->graph->tensors[tensor].requires_grad;
+}
+
+static void receive_inputs(const struct at *a)
+{
+    const struct el_graph *graph = a->part->graph;
+    struct el_edge from = edge(a, a->part->before);
+    for (int i = 0; i < graph->n_inputs; i++) a->flight->inputs[i] = receive(a, &from, graph->inputs[i]);
+    a->flight->has_inputs = true;
+}
+
+static void receive_doutputs(const struct at *a)
+{
+    const struct el_graph *graph = a->part->graph;
+    struct el_edge from = edge(a, a->part->behind);
+    for (int i = 0; i < graph->n_outputs; i++)
+        if (has_grad(a, graph->outputs[i])) a->flight->doutputs[i] = receive(a, &from, graph->outputs[i]);
+    a->flight->has_doutputs = true;
+}
+
+/* The next message that the device of part `from` sends to this one. */
+static void receive_next(struct el_line *line, int from)
+{
+    const struct el_schedule *schedule = &line->worker->parts->schedule;
+    int stage = schedule->device[from], own = schedule->device[line->held.parts[0].number], to = -1;
+    struct el_action sent = {0};
+    while (to < 0 || schedule->device[to] != own) {
+        sent = schedule->actions[stage][line->n_looked[stage]++];
+        to = el_schedule_receiver(schedule, sent);
+    }
+    struct at a = at_part(line, to, sent.micro);
+    (sent.kind == EL_ACTION_FORWARD ? receive_inputs : receive_doutputs)(&a);
+}
+
+/* ---- forward ---- */
+
+static void take_inputs(const struct at *a)
+{
+    const struct el_graph *graph = a->part->graph;
+    struct el_flight *flight = a->flight;
+    if (a->part->before == EL_HELD_NOBODY)
+        flight->inputs[0] = el_view_of(
+            a->line->inputs, (size_t)a->micro * el_edge_bytes(a->line->worker, a->line->micro_batch, graph->inputs[0]));
+    else if (a->part->before == EL_HELD_HERE)
+        memcpy(flight->inputs, at(a->line, a->local - 1, a->micro).flight->outputs,
+               (size_t)graph->n_inputs * sizeof *flight->inputs);
+    else
+        while (!flight->has_inputs) receive_next(a->line, a->part->number - 1);
+}
+
+/* A pass's hook, of the micro-batch that completes the part's gradients. */
+static void take_grad(void *context, int p)
+{
+    const struct el_flight *flight = context;
+    struct el_line *line = flight->line;
+    int param = line->held.parts[flight->local].place[p];
+    shard_of(line)->issued[param] = line->grads[flight->local][p];
+    if (line->grad_ready) line->grad_ready(line->context, param);
+}
+
+static enum el_status forward(const struct at *a)
+{
+    struct el_line *line = a->line;
+    const struct el_train_config *config = line->worker->config;
+    const struct el_feed_spec *feed = &line->worker->members[0].feeds[0].spec;
+    struct el_pass_spec spec = {.graph = a->part->graph,
+                                .device = shard_of(line)->device,
+                                .stream = EL_STREAM_COMPUTE,
+                                .dtype = config->dtype,
+                                .batch = line->micro_batch,
+                                .sample_first = feed->part + a->micro * line->micro_batch * feed->n_parts,
+                                .sample_stride = feed->n_parts,
+                                .seed = config->seed,
+                                .training = true,
+                                .input_grads = a->part->before != EL_HELD_NOBODY,
+                                .params = a->part->params,
+                                .buffers = a->part->buffers,
+                                .grads = line->grads[a->local],
+                                .grad_ready = a->micro == line->last_micro[a->local] ? take_grad : NULL,
+                                .context = a->flight};
+    EL_TRY(el_pass_open(line->program, &spec, &a->flight->pass));
+    take_inputs(a);
+    el_pass_forward(a->flight->pass, a->flight->inputs, a->flight->outputs);
+    struct el_edge to = edge(a, a->part->behind);
+    for (int i = 0; i < a->part->graph->n_outputs && a->part->behind >= 0; i++)
+        send(a, &to, a->part->graph->outputs[i], a->flight->outputs[i]);
+    return EL_OK;
+}
+
+/* ---- backward ---- */
+
+/* The loss's gradient, of a micro-batch of which the mean over all will be taken. */
+static struct el_view issue_loss(const struct at *a)
+{
+    const struct el_line *line = a->line;
+    const struct el_shard *shard = shard_of(line);
+    size_t width = el_dtype_bytes(line->worker->config->dtype);
+    size_t labels_at = (size_t)a->micro * (size_t)line->micro_batch * el_graph_label_bytes(line->worker->graph);
+    int64_t n = line->micro_batch * el_graph_output_count(line->worker->graph);
+    struct el_buffer *buffer;
+    el_program_alloc(line->program, shard->device, EL_TAG_OUTPUT, (size_t)n * width, "gradient of the output", &buffer);
+    a->flight->owned[a->flight->n_owned++] = buffer;
+    struct el_view gradient = el_view_of(buffer, 0);
+    el_share_issue_loss(shard, line->program, a->flight->outputs[0], el_view_of(line->labels, labels_at), gradient,
+                        line->micro_batch, el_view_of(line->losses, (size_t)a->micro * width));
+    if (line->n_micro > 1)
+        el_shard_issue_scale(shard, line->program, EL_PHASE_LOSS, "divide", gradient, gradient, n, 1.0 / line->n_micro);
+    return gradient;
+}
+
+static void take_doutputs(const struct at *a)
+{
+    struct el_flight *flight = a->flight;
+    if (a->part->behind == EL_HELD_NOBODY)
+        flight->doutputs[0] = issue_loss(a);
+    else if (a->part->behind == EL_HELD_HERE)
+        memcpy(flight->doutputs, at(a->line, a->local + 1, a->micro).flight->dinputs,
+               (size_t)a->part->graph->n_outputs * sizeof *flight->doutputs);
+    else
+        while (!flight->has_doutputs) receive_next(a->line, a->part->number + 1);
+}
+
+/* Frees what it still holds, when all that it sent has left. */
+static void end(const struct at *a)
+{
+    struct el_flight *flight = a->flight;
+    el_program_wait(a->line->program, shard_of(a->line)->device, EL_STREAM_COMPUTE, flight->sent_op);
+    el_pass_close(flight->pass);
+    flight->pass = NULL;
+    while (flight->n_owned > 0) el_program_free(a->line->program, flight->owned[--flight->n_owned]);
+}
+
+/* Neighbours on this device use one another's values, some of which pass through: they end when all of them are back.
+ */
+static void come_back(const struct at *a)
+{
+    int first = a->local, last = a->local;
+    bool all = a->flight->is_back = true;
+    while (a->line->held.parts[first].before == EL_HELD_HERE) first--;
+    while (a->line->held.parts[last].behind == EL_HELD_HERE) last++;
+    for (int local = first; local <= last; local++) all = all && at(a->line, local, a->micro).flight->is_back;
+    for (int local = first; local <= last && all; local++) {
+        struct at one = at(a->line, local, a->micro);
+        end(&one);
+    }
+}
+
+/* Whole, or its half for inputs. */
+static void backward(const struct at *a, bool whole)
+{
+    const struct el_graph *graph = a->part->graph;
+    struct el_edge to = edge(a, a->part->before);
+    take_doutputs(a);
+    (whole ? el_pass_backward : el_pass_backward_inputs)(a->flight->pass, a->flight->doutputs, a->flight->dinputs);
+    for (int i = 0; i < graph->n_inputs && a->part->before >= 0; i++)
+        if (has_grad(a, graph->inputs[i])) send(a, &to, graph->inputs[i], a->flight->dinputs[i]);
+    if (whole) come_back(a);
+}
+
+/* ---- a step ---- */
+
+enum el_status el_line_do(struct el_line *line, struct el_action action)
+{
+    struct at a = at_part(line, action.part, action.micro);
+    switch (action.kind) {
+    case EL_ACTION_FORWARD:
+        return forward(&a);
+    case EL_ACTION_BACKWARD:
+        backward(&a, true);
+        return EL_OK;
+    case EL_ACTION_BACKWARD_INPUTS:
+        backward(&a, false);
+        return EL_OK;
+    case EL_ACTION_BACKWARD_WEIGHTS:
+        el_pass_backward_weights(a.flight->pass);
+        come_back(&a);
+        return EL_OK;
+    }
+    return EL_OK;
+}
+
+void el_line_begin(struct el_line *line, struct el_program *program, struct el_buffer *inputs, struct el_buffer *labels)
+{
+    line->program = program;
+    line->inputs = inputs;
+    line->labels = labels;
+    memset(line->n_looked, 0, sizeof line->n_looked);
+    for (int i = 0; i < line->held.n; i++)
+        for (int p = 0; p < line->held.parts[i].graph->n_params; p++)
+            line->grads[i][p] = shard_of(line)->grads[line->held.parts[i].place[p]];
+    for (int p = 0; p < shard_of(line)->graph->n_params; p++) shard_of(line)->issued[p] = shard_of(line)->grads[p];
+    for (int i = 0; i < line->held.n * line->n_micro; i++) {
+        struct el_flight *flight = &line->flights[i];
+        flight->pass = NULL;
+        flight->has_inputs = flight->has_doutputs = flight->is_back = false;
+        flight->n_owned = 0;
+        flight->sent_op = -1;
+    }
+}
+
+/* ---- life ---- */
+
+/* The last backward of a part in the device's row, or its last half for weights. */
+static void find_last(struct el_line *line)
+{
+    const struct el_worker *worker = line->worker;
+    const struct el_schedule *schedule = &worker->parts->schedule;
+    int stage = worker->layout->devices[worker->first].stage;
+    for (int i = 0; i < schedule->n_actions[stage]; i++) {
+        struct el_action action = schedule->actions[stage][i];
+        if (action.kind == EL_ACTION_FORWARD || action.kind == EL_ACTION_BACKWARD_INPUTS) continue;
+        for (int local = 0; local < line->held.n; local++)
+            if (line->held.parts[local].number == action.part) line->last_micro[local] = action.micro;
+    }
+}
+
+/* Its edges' views, and what it may come to own: every value of both edges, and the output's gradient. */
+static enum el_status open_flight(struct el_line *line, int i)
+{
+    struct el_flight *flight = &line->flights[i];
+    *flight = (struct el_flight){.line = line, .local = i / line->n_micro, .sent_op = -1};
+    const struct el_graph *graph = line->held.parts[flight->local].graph;
+    size_t n_inputs = (size_t)graph->n_inputs, n_edges = n_inputs + (size_t)graph->n_outputs;
+    flight->inputs = calloc(2 * n_edges, sizeof *flight->inputs);
+    flight->owned = calloc(n_edges + 1, sizeof(struct el_buffer *));
+    if (!flight->inputs || !flight->owned) return el_fail_errno("%d micro-batches", line->n_micro);
+    flight->outputs = flight->inputs + n_inputs;
+    flight->dinputs = flight->inputs + n_edges;
+    flight->doutputs = flight->dinputs + n_inputs;
+    return EL_OK;
+}
+
+static enum el_status open_flights(struct el_line *line)
+{
+    size_t n = (size_t)line->held.n;
+    line->grads = calloc(n, sizeof(struct el_view *));
+    line->flights = calloc(n * (size_t)line->n_micro, sizeof *line->flights);
+    line->last_micro = calloc(n, sizeof *line->last_micro);
+    if (!line->grads || !line->flights || !line->last_micro) return el_fail_errno("%d micro-batches", line->n_micro);
+    for (int k = 0; k < line->held.n; k++) {
+        int n_params = line->held.parts[k].graph->n_params;
+        line->grads[k] = calloc((size_t)n_params + 1, sizeof *line->grads[k]);
+        if (!line->grads[k]) return el_fail_errno("gradients of %d parameters", n_params);
+    }
+    for (int i = 0; i < line->held.n * line->n_micro; i++) EL_TRY(open_flight(line, i));
+    return EL_OK;
+}
+
+enum el_status el_line_open(struct el_worker *worker, struct el_line *line)
+{
+    const struct el_train_config *config = worker->config;
+    *line = (struct el_line){.worker = worker,
+                             .n_micro = (int)config->n_micro,
+                             .micro_batch = config->global_batch / worker->layout->n_data / config->n_micro};
+    EL_TRY(el_held_open(worker, 0, &line->held));
+    EL_TRY(open_flights(line));
+    find_last(line);
+    if (line->held.parts[line->held.n - 1].behind == EL_HELD_NOBODY)
+        EL_TRY(el_device_alloc(shard_of(line)->device, EL_TAG_OUTPUT,
+                               (size_t)line->n_micro * el_dtype_bytes(config->dtype), "losses", &line->losses));
+    return el_edge_open(worker, &line->held, line->micro_batch);
+}
+
+void el_line_close(struct el_line *line)
+{
+    el_device_free(line->losses);
+    for (int i = 0; line->flights && i < line->held.n * line->n_micro; i++) {
+        free(line->flights[i].inputs);
+        free(line->flights[i].owned);
+    }
+    for (int k = 0; line->grads && k < line->held.n; k++) free(line->grads[k]);
+    free(line->flights);
+    free(line->grads);
+    free(line->last_micro);
+    el_held_close(&line->held);
+}

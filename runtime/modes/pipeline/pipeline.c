@@ -1,0 +1,123 @@
+/* mp and pipeline: the model cut into consecutive parts, one a device, or several. Values cross the cuts forward, their
+ * gradients back (flight.h). mp sends the whole batch through at once, so that one device works at a time; pipeline
+ * cuts it into micro-batches, and in which order each device goes through them is its schedule's. */
+#include <stdlib.h>
+
+#include "runtime/gradients/reducer.h"
+#include "runtime/modes/mode.h"
+#include "runtime/modes/pipeline/flight.h"
+#include "runtime/state/buffers.h"
+
+struct pipeline {
+    struct el_line line;
+    struct el_reducer *reducer; /* over the copies of this stage; NULL: there is one */
+};
+
+/* Gradients are averaged over the copies of a stage as ddp does it: in buckets, while backward goes on. */
+static enum el_status open_reducer(struct el_worker *worker, struct pipeline *pipeline)
+{
+    if (!el_worker_copies(worker)) return EL_OK;
+    struct el_reducer_spec spec = {.shard = &worker->members[0].shard,
+                                   .comm = el_worker_copies(worker),
+                                   .average = true,
+                                   .overlap = worker->config->overlap};
+    EL_TRY(el_reducer_open(&spec, &pipeline->reducer));
+    pipeline->line.grad_ready = el_reducer_ready;
+    pipeline->line.context = pipeline->reducer;
+    return EL_OK;
+}
+
+static enum el_status setup(struct el_worker *worker)
+{
+    struct pipeline *pipeline = worker->state = calloc(1, sizeof *pipeline);
+    if (!pipeline) return el_fail_errno("%s", worker->config->mode);
+    worker->comm = el_comm_backend(worker->world);
+    EL_TRY(el_line_open(worker, &pipeline->line));
+    return open_reducer(worker, pipeline);
+}
+
+static enum el_status begin_round(struct el_worker *worker, int round)
+{
+    struct pipeline *pipeline = worker->state;
+    return pipeline->reducer ? el_reducer_group_round(pipeline->reducer, round) : EL_OK;
+}
+
+static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
+{
+    (void)round;
+    struct pipeline *pipeline = worker->state;
+    struct el_line *line = &pipeline->line;
+    const struct el_shard *shard = &worker->members[0].shard;
+    const struct el_schedule *schedule = &worker->parts->schedule;
+    int stage = worker->layout->devices[worker->first].stage;
+    struct el_buffer *inputs, *labels;
+    if (pipeline->reducer && worker->config->broadcast_buffers)
+        el_buffers_issue_broadcast(el_worker_copies(worker), shard, program);
+    if (pipeline->reducer) el_reducer_begin(pipeline->reducer, program, shard->issued);
+    el_shard_issue_zero_grad(shard, program);
+    el_feed_issue(worker->members[0].feeds, program, &inputs, &labels);
+    el_line_begin(line, program, inputs, labels);
+    for (int i = 0; i < schedule->n_actions[stage]; i++) {
+        struct el_action action = schedule->actions[stage][i];
+        el_program_piece(program, (struct el_op_piece){el_action_letter(action.kind), action.part, action.micro});
+        EL_TRY(el_line_do(line, action));
+    }
+    el_program_piece(program, (struct el_op_piece){0});
+    if (pipeline->reducer) el_reducer_finish(pipeline->reducer);
+    el_shard_issue_optimizer(shard, program, shard->issued);
+    el_shard_free_grads(shard, program, shard->issued);
+    el_program_free(program, inputs);
+    el_program_free(program, labels);
+    return EL_OK;
+}
+
+/* Of the device that has the last part; the others have none. */
+static enum el_status read_loss(struct el_worker *worker, double *loss_p)
+{
+    const struct el_line *line = &((struct pipeline *)worker->state)->line;
+    double sum = 0, one;
+    for (int m = 0; m < line->n_micro && line->losses; m++) {
+        EL_TRY(el_shard_read_value(&worker->members[0].shard, line->losses, m, &one));
+        sum += one;
+    }
+    *loss_p = sum / line->n_micro;
+    return EL_OK;
+}
+
+static void teardown(struct el_worker *worker)
+{
+    struct pipeline *pipeline = worker->state;
+    if (!pipeline) return;
+    el_reducer_close(pipeline->reducer);
+    el_line_close(&pipeline->line);
+    free(pipeline);
+}
+
+#define CUT_INTO_STAGES                                                                                                \
+    .layout = el_layout_stages, .rounds = 2, .setup = setup, .begin_round = begin_round, .issue = issue,               \
+    .read_loss = read_loss, .teardown = teardown
+
+const struct el_mode_ops el_mode_mp = {
+    .info = {.name = "mp",
+             .summary = "the model cut by layers, one stage per device: one device works at a time",
+             .takes = "procs cut mesh overlap bucket-mb first-bucket-mb broadcast-buffers",
+             .statistics = "of the batch",
+             .sends = "activations at each cut, and their gradients back",
+             .loss = EL_LOSS_OF_BATCH,
+             .memory = {.backward = 2, .optimizer = 2},
+             .n_shown = 2,
+             .look = {.fill = 0xe3a857, .ink = 0xb9770e, .pattern = 3, .point = 15, .point_size = 1.8}},
+    CUT_INTO_STAGES};
+
+const struct el_mode_ops el_mode_pipeline = {
+    .info = {.name = "pipeline",
+             .summary = "the model cut by layers, one or several parts per device, with micro-batches",
+             .takes = "procs cut micro schedule parts mesh overlap bucket-mb first-bucket-mb broadcast-buffers",
+             .statistics = "of each micro-batch; running ones take them one after another",
+             .sends = "activations at each cut, and their gradients back, by micro-batches",
+             .variants = "--schedule gpipe|--schedule interleaved|--schedule zero-bubble|--micro 6|--mesh dp=2",
+             .loss = EL_LOSS_OF_BATCH,
+             .memory = {.backward = 2, .optimizer = 2},
+             .n_shown = 2,
+             .look = {.fill = 0x6aa86a, .ink = 0x2e7d32, .pattern = 3, .point = 13, .point_size = 1.8}},
+    CUT_INTO_STAGES};

@@ -1,0 +1,223 @@
+/* spmg: single-process multi-GPU, what DistributedDataParallel of PyTorch up to 1.8 does in a process that has several
+ * devices (its device_ids left out: all that the process sees). A process takes its share of the batch through its
+ * devices as dp does: scatter, a thread a replica, gather, the loss of the whole share on its first device, backward on
+ * all. Its sums over the replicas are thus the gradients of the share, and their mean over processes (never over
+ * devices) is ddp's. Gradients are summed in buckets as backward goes on; the optimizer runs on each process's first
+ * device, which alone owns the model. Replicas live from step to step, and take its parameters at each step's start.
+ *
+ * Reduction is flat, over all devices of all processes (1.1 to 1.8), or hierarchical: within a process to its first
+ * device, and across processes among these (1.0).
+ *
+ * Memory, in copies of the parameters P, with S of optimizer state: a first device has its parameters, gradients and
+ * buckets, (3 + S) P at the end of backward; with kept gradients (4 + S) P while parameters go out, as they are
+ * flattened first (a chunk of up to 250 MiB). A replica has parameters, gradients and buckets, and beside them the
+ * storage in which its new parameters come: 4 P. All have B of buffers, which the first device of the first process
+ * sends to all at a step's start. */
+#include <stdlib.h>
+
+#include "runtime/gradients/reducer.h"
+#include "runtime/modes/dp/dp.h"
+#include "runtime/modes/mode.h"
+#include "runtime/state/buffers.h"
+
+/* DistributedDataParallel's broadcast_bucket_size. */
+enum { CHUNK_BYTES = 250 << 20 };
+
+struct spmg {
+    struct el_dp dp;
+    struct el_reducer *reducers[EL_MEMBERS_MAX];
+    struct el_view *params[EL_MEMBERS_MAX]; /* [n_params], the replicas': persistent; NULL of member 0 */
+    struct el_view *grads[EL_MEMBERS_MAX];
+    struct el_buffer *buffers[EL_MEMBERS_MAX]; /* the replicas' */
+};
+
+/* ---- what lives across steps ---- */
+
+static enum el_status hold(const struct el_shard *shard, enum el_tag tag, struct el_view **views_p)
+{
+    struct el_view *views = *views_p = calloc((size_t)shard->graph->n_params + 1, sizeof *views);
+    if (!views) return el_fail_errno("%d parameters of a replica", shard->graph->n_params);
+    for (int p = 0; p < shard->graph->n_params; p++) {
+        struct el_buffer *buffer;
+        if (tag == EL_TAG_GRAD && shard->graph->params[p].frozen) continue;
+        EL_TRY(
+            el_device_alloc(shard->device, tag, el_shard_param_bytes(shard, p), shard->graph->params[p].name, &buffer));
+        views[p] = el_view_of(buffer, 0);
+    }
+    return EL_OK;
+}
+
+static void release(const struct el_graph *graph, struct el_view *views)
+{
+    for (int p = 0; p < graph->n_params && views; p++) el_device_free(views[p].buffer);
+    free(views);
+}
+
+static enum el_status open_member(struct el_worker *worker, int m)
+{
+    const struct el_train_config *config = worker->config;
+    struct spmg *spmg = worker->state;
+    struct el_reducer_spec spec = {.shard = &worker->members[m].shard,
+                                   .comm = spmg->dp.comms[m],
+                                   .across = worker->worlds[m],
+                                   .to_first = config->reduce == EL_REDUCE_HIERARCHICAL,
+                                   .average = true,
+                                   .unused = config->find_unused ? EL_UNUSED_FIND : EL_UNUSED_FAIL,
+                                   .finds = true,
+                                   .overlap = config->overlap};
+    EL_TRY(el_reducer_open(&spec, &spmg->reducers[m]));
+    spmg->dp.contexts[m] = spmg->reducers[m];
+    if (m == 0) return EL_OK;
+    EL_TRY(hold(spec.shard, EL_TAG_REPLICA, &spmg->params[m]));
+    EL_TRY(hold(spec.shard, EL_TAG_GRAD, &spmg->grads[m]));
+    if (worker->graph->n_buffers == 0) return EL_OK;
+    EL_TRY(el_device_alloc(spec.shard->device, EL_TAG_REPLICA, el_buffers_bytes(worker->graph, config->dtype),
+                           "replica's buffers", &spmg->buffers[m]));
+    el_buffers_view(worker->graph, config->dtype, el_view_of(spmg->buffers[m], 0), spmg->dp.buffers[m]);
+    return EL_OK;
+}
+
+/* Replicas begin with the first device's, in a step of its own. */
+static enum el_status send_first_buffers(struct el_dp *dp)
+{
+    EL_TRY(el_program_create(&dp->program));
+    el_dp_send_buffers(dp);
+    enum el_status status = el_program_end(dp->program);
+    if (status == EL_OK) status = el_program_run(dp->program, 0, NULL);
+    el_program_destroy(dp->program);
+    return status;
+}
+
+static enum el_status setup(struct el_worker *worker)
+{
+    struct spmg *spmg = worker->state = calloc(1, sizeof *spmg);
+    if (!spmg) return el_fail_errno("spmg");
+    EL_TRY(el_dp_open(&spmg->dp, worker, worker->n_members, CHUNK_BYTES));
+    spmg->dp.grad_ready = el_reducer_ready;
+    for (int m = 0; m < worker->n_members; m++) EL_TRY(open_member(worker, m));
+    if (worker->layout->n_workers > 1) worker->comm = el_comm_backend(worker->world);
+    EL_TRY(el_share_send_weights(worker, worker->world));
+    return worker->graph->n_buffers > 0 ? send_first_buffers(&spmg->dp) : EL_OK;
+}
+
+static enum el_status begin_round(struct el_worker *worker, int round)
+{
+    struct spmg *spmg = worker->state;
+    for (int m = 0; m < worker->n_members; m++) EL_TRY(el_reducer_group_round(spmg->reducers[m], round));
+    return EL_OK;
+}
+
+static void teardown(struct el_worker *worker)
+{
+    struct spmg *spmg = worker->state;
+    if (!spmg) return;
+    for (int m = 0; m < worker->n_members; m++) {
+        el_reducer_close(spmg->reducers[m]);
+        el_device_free(spmg->buffers[m]);
+        release(worker->graph, spmg->params[m]);
+        release(worker->graph, spmg->grads[m]);
+    }
+    el_dp_close(&spmg->dp);
+    free(spmg);
+}
+
+/* ---- a step ---- */
+
+/* Into a replica's own parameters from the storage in which they came; its gradients begin at zero. */
+static void take_params(struct spmg *spmg, int m)
+{
+    struct el_dp *dp = &spmg->dp;
+    const struct el_shard *shard = &dp->worker->members[m].shard;
+    for (int p = 0; p < shard->graph->n_params; p++) {
+        struct el_kernel_op zero = {.head = {.label = "zero_grad", .phase = EL_PHASE_REPLICATE},
+                                    .op = EL_OP_FILL,
+                                    .dtype = shard->config->dtype,
+                                    .views = {spmg->grads[m][p]},
+                                    .args = {.d = {el_param_count(shard->graph, p)}, .s = {0}}};
+        el_program_copy(dp->program, shard->device, EL_STREAM_COMPUTE,
+                        &(struct el_op_head){.label = "copy parameter", .phase = EL_PHASE_REPLICATE},
+                        spmg->params[m][p], dp->params[m][p], el_shard_param_bytes(shard, p), NULL);
+        if (spmg->grads[m][p].buffer) el_program_kernel(dp->program, shard->device, EL_STREAM_COMPUTE, &zero, NULL);
+        dp->params[m][p] = spmg->params[m][p];
+        dp->grads[m][p] = spmg->grads[m][p];
+    }
+}
+
+static void sync_params(struct spmg *spmg)
+{
+    struct el_dp *dp = &spmg->dp;
+    const struct el_shard *first = el_dp_master(dp);
+    el_dp_replicate(dp);
+    for (int m = 1; m < dp->n; m++) take_params(spmg, m);
+    el_dp_free_params(dp);
+    for (int p = 0; p < first->graph->n_params; p++) dp->grads[0][p] = first->grads[p];
+    if (!dp->worker->config->broadcast_buffers) return;
+    el_buffers_issue_broadcast(dp->worker->world, first, dp->program);
+    el_dp_send_buffers(dp);
+}
+
+static void abort_all(void *context)
+{
+    struct spmg *spmg = context;
+    el_comm_abort(spmg->dp.comms[0]);
+    el_worker_abort(spmg->dp.worker);
+}
+
+static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
+{
+    (void)round;
+    struct spmg *spmg = worker->state;
+    struct el_dp *dp = &spmg->dp;
+    const struct el_shard *first = el_dp_master(dp);
+    dp->program = program;
+    el_program_on_failure(program, abort_all, spmg);
+    for (int m = 0; m < dp->n; m++) el_reducer_begin(spmg->reducers[m], program, dp->grads[m]);
+    el_shard_issue_zero_grad(first, program);
+    sync_params(spmg);
+    el_dp_feed(dp);
+    EL_TRY(el_dp_forward(dp));
+    el_dp_loss(dp);
+    el_dp_backward(dp);
+    for (int m = 0; m < dp->n; m++) el_reducer_finish(spmg->reducers[m]);
+    el_dp_end(dp);
+    el_shard_issue_optimizer(first, program, dp->grads[0]);
+    el_shard_free_grads(first, program, dp->grads[0]);
+    el_dp_free_batch(dp);
+    return EL_OK;
+}
+
+static enum el_status read_loss(struct el_worker *worker, double *loss_p)
+{
+    const struct spmg *spmg = worker->state;
+    for (int m = 0; m < worker->n_members; m++) EL_TRY(el_reducer_check(spmg->reducers[m]));
+    return el_shard_read_loss(&worker->members[0].shard, loss_p);
+}
+
+static void mute(struct el_worker *worker, bool muted)
+{
+    struct spmg *spmg = worker->state;
+    el_dp_mute(&spmg->dp, muted);
+    for (int m = 0; m < worker->n_members; m++) el_comm_mute(worker->worlds[m], muted);
+}
+
+const struct el_mode_ops el_mode_spmg = {
+    .info = {.name = "spmg",
+             .summary = "DDP up to PyTorch 1.8: several devices per process, a thread per replica",
+             .takes = "procs overlap bucket-mb first-bucket-mb mesh reduce find-unused broadcast-buffers",
+             .statistics = "of each device's chunk; running ones are the first device's, sent to all at a step's start",
+             .sends = "as ddp among all devices, and P to each replica at a step's start; inputs out, outputs back",
+             .variants =
+                 "--overlap off|--reduce hierarchical|--mesh dp=2|--mesh dp=2 --reduce hierarchical|--find-unused on|"
+                 "--broadcast-buffers off",
+             .loss = EL_LOSS_OF_RANKS,
+             .memory = {.backward = 3, .optimizer = 3, .kept = 1, .others = 4},
+             .n_shown = 2,
+             .look = {.fill = 0xd46a9f, .ink = 0xa8326e, .pattern = 3, .point = 11, .point_size = 1.8}},
+    .layout = el_layout_worker_several,
+    .rounds = 2,
+    .setup = setup,
+    .begin_round = begin_round,
+    .issue = issue,
+    .read_loss = read_loss,
+    .mute = mute,
+    .teardown = teardown};

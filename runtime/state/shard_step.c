@@ -1,0 +1,129 @@
+/* What a step does with a shard: gradients that are zeroed and freed, the optimizer. */
+#include "runtime/state/shard.h"
+
+#include <stdlib.h>
+
+void el_shard_issue_scale(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
+                          const char *label, struct el_view x, struct el_view y, int64_t n, double scale)
+{
+    struct el_kernel_op op = {.head = {.label = label, .phase = phase},
+                              .op = EL_OP_SCALE,
+                              .dtype = shard->config->dtype,
+                              .views = {x, y},
+                              .args = {.d = {n}, .s = {scale}}};
+    el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
+}
+
+void el_shard_issue_fill(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
+                         const char *label, struct el_view x, int64_t n, double value)
+{
+    struct el_kernel_op op = {.head = {.label = label, .phase = phase},
+                              .op = EL_OP_FILL,
+                              .dtype = shard->config->dtype,
+                              .views = {x},
+                              .args = {.d = {n}, .s = {value}}};
+    el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
+}
+
+void el_shard_issue_zero_grad(const struct el_shard *shard, struct el_program *program)
+{
+    if (!shard->config->keep_grads) return;
+    for (int p = 0; p < shard->graph->n_params; p++) {
+        if (!shard->grads[p].buffer) continue;
+        int64_t n = el_param_count(shard->graph, p);
+        el_shard_issue_fill(shard, program, EL_PHASE_OPTIMIZER, "zero_grad", shard->grads[p], n, 0);
+    }
+}
+
+/* Row layouts of the optimizer kernels: kernels.h. */
+static struct el_kernel_op update_of(const struct el_shard *shard, const struct el_view *grads, int p)
+{
+    const struct el_train_config *config = shard->config;
+    struct el_kernel_op op = {.head = {.label = shard->graph->params[p].name, .phase = EL_PHASE_OPTIMIZER},
+                              .dtype = config->dtype,
+                              .views = {grads[p], shard->params[p], shard->slots[0][p], shard->slots[1][p]},
+                              .args.d = {el_param_count(shard->graph, p)}};
+    op.args.s[0] = config->lr;
+    switch (config->optimizer) {
+    case EL_OPT_SGD:
+        op.op = EL_OP_SGD;
+        break;
+    case EL_OPT_MOMENTUM:
+        op.op = EL_OP_MOMENTUM;
+        op.args.s[1] = config->momentum;
+        break;
+    case EL_OPT_ADAM:
+        op.op = EL_OP_ADAM;
+        op.args.s[1] = 0.9;
+        op.args.s[2] = 0.999;
+        op.args.s[3] = 1e-8;
+        break;
+    }
+    return op;
+}
+
+/* What PyTorch's Adam computes into tensors of its own, and our kernel into these: the denominator; with the loop over
+ * parameters the square root too, which it is divided from. */
+enum { TEMPORARIES = 2, FIRST_TEMPORARY = 4 };
+
+static bool has_temporary(const struct el_train_config *config, int t)
+{
+    return config->optimizer == EL_OPT_ADAM && (t == 0 || config->foreach != EL_FOREACH_ON);
+}
+
+static void alloc_temporaries(const struct el_shard *shard, struct el_program *program, int p,
+                              struct el_buffer *buffers[TEMPORARIES])
+{
+    static const char *const names[TEMPORARIES] = {"adam's denominator", "adam's square root"};
+    for (int t = 0; t < TEMPORARIES; t++) {
+        buffers[t] = NULL;
+        if (!has_temporary(shard->config, t)) continue;
+        el_program_alloc(program, shard->device, EL_TAG_WORKSPACE, el_shard_param_bytes(shard, p), names[t],
+                         &buffers[t]);
+    }
+}
+
+static void free_temporaries(struct el_program *program, struct el_buffer *buffers[TEMPORARIES])
+{
+    for (int t = 0; t < TEMPORARIES; t++) el_program_free(program, buffers[t]);
+}
+
+void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *program, const struct el_view *grads)
+{
+    bool together = shard->config->foreach == EL_FOREACH_ON;
+    int n = shard->graph->n_params;
+    struct el_buffer *(*temporaries)[TEMPORARIES] = calloc((size_t)n + 1, sizeof *temporaries);
+    if (!temporaries) {
+        el_program_fail(program, el_fail_errno("%d parameters", n));
+        return;
+    }
+    for (int p = 0; p < n && together; p++)
+        if (grads[p].buffer) alloc_temporaries(shard, program, p, temporaries[p]);
+    for (int p = 0; p < n; p++) {
+        if (!grads[p].buffer) continue;
+        struct el_kernel_op op = update_of(shard, grads, p);
+        if (!together) alloc_temporaries(shard, program, p, temporaries[p]);
+        for (int t = 0; t < TEMPORARIES; t++) op.views[FIRST_TEMPORARY + t] = el_view_of(temporaries[p][t], 0);
+        el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
+        if (!together) free_temporaries(program, temporaries[p]);
+        const struct el_param *param = &shard->graph->params[p];
+        if (param->max_norm <= 0) continue;
+        struct el_kernel_op limit = {
+            .head = {.label = "max_norm", .phase = EL_PHASE_OPTIMIZER},
+            .op = EL_OP_MAX_NORM,
+            .dtype = shard->config->dtype,
+            .views = {shard->params[p]},
+            .args = {.d = {param->shape.d[0], el_param_count(shard->graph, p) / param->shape.d[0]},
+                     .s = {param->max_norm}}};
+        el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &limit, NULL);
+    }
+    for (int p = 0; p < n && together; p++) free_temporaries(program, temporaries[p]);
+    free(temporaries);
+}
+
+void el_shard_free_grads(const struct el_shard *shard, struct el_program *program, const struct el_view *grads)
+{
+    for (int p = 0; p < shard->graph->n_params; p++) {
+        if (grads[p].buffer != shard->grads[p].buffer) el_program_free(program, grads[p].buffer);
+    }
+}

@@ -1,0 +1,126 @@
+/* Weights in a file, and from one; see weights.h. The optimizer's state is not in it. */
+#include "runtime/state/weights.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHAPE_BYTES = 96 };
+
+struct el_stored_array el_weights_stored(const struct el_param *param, enum el_dtype dtype)
+{
+    const struct el_shape *shape = &param->shape;
+    struct el_stored_array array = {.name = param->name, .n_dims = shape->n, .count = el_shape_count(shape)};
+    array.type = dtype == EL_F64 ? EL_STORED_F64 : EL_STORED_F32;
+    for (int i = 0; i < shape->n; i++) array.dims[i] = shape->d[i];
+    for (int i = 1; i < shape->n && shape->n > 2; i++) array.dims[i] = shape->d[i == 1 ? shape->n - 1 : i - 1];
+    return array;
+}
+
+void el_weights_reorder(const struct el_shape *shape, const double *from, double *to, bool to_file)
+{
+    const bool convolution = shape->n > 2;
+    const int64_t all = el_shape_count(shape), channels = convolution ? shape->d[shape->n - 1] : 1,
+                  places = convolution ? all / shape->d[0] / channels : all, filter = places * channels;
+    for (int64_t first = 0; first < all; first += filter)
+        for (int64_t place = 0; place < places; place++)
+            for (int64_t channel = 0; channel < channels; channel++) {
+                int64_t here = first + place * channels + channel, there = first + channel * places + place;
+                to[to_file ? there : here] = from[to_file ? here : there];
+            }
+}
+
+static const char *show_shape(const struct el_stored_array *array, char text[SHAPE_BYTES])
+{
+    int n = snprintf(text, SHAPE_BYTES, "[");
+    for (int i = 0; i < array->n_dims && n < SHAPE_BYTES; i++)
+        n += snprintf(text + n, SHAPE_BYTES - (size_t)n, "%s%lld", i ? ", " : "", (long long)array->dims[i]);
+    if (n < SHAPE_BYTES) snprintf(text + n, SHAPE_BYTES - (size_t)n, "]");
+    return text;
+}
+
+static bool same_shape(const struct el_stored_array *a, const struct el_stored_array *b)
+{
+    bool same = a->n_dims == b->n_dims;
+    for (int i = 0; i < a->n_dims && same; i++) same = a->dims[i] == b->dims[i];
+    return same;
+}
+
+static enum el_status fail_missing(const struct el_safetensors *file, const char *name)
+{
+    char wrapped[2 * EL_GRAPH_NAME_BYTES];
+    snprintf(wrapped, sizeof wrapped, "module.%s", name);
+    return el_fail(EL_ERR_INVALID, "%.200s has no '%s', which the model has%s", el_safetensors_path(file), name,
+                   el_safetensors_find(file, wrapped) ? ", but 'module.' before it, as DistributedDataParallel has: in "
+                                                        "Python save model.module.state_dict()"
+                                                      : "");
+}
+
+static enum el_status check_array(const struct el_safetensors *file, const struct el_param *param)
+{
+    const struct el_stored_array wanted = el_weights_stored(param, EL_F32),
+                                 *found = el_safetensors_find(file, param->name);
+    const char *path = el_safetensors_path(file);
+    char has[SHAPE_BYTES], needs[SHAPE_BYTES];
+    if (!found) return fail_missing(file, param->name);
+    if (found->type == EL_STORED_I64)
+        return el_fail(EL_ERR_INVALID, "%.200s: '%s' has whole numbers (I64)", path, param->name);
+    if (same_shape(found, &wanted)) return EL_OK;
+    return el_fail(EL_ERR_INVALID,
+                   "%.200s: '%s' is %s, the model's %s: give the model the sizes that it was saved with", path,
+                   param->name, show_shape(found, has), show_shape(&wanted, needs));
+}
+
+static bool has(const struct el_param *of, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(of[i].name, name) == 0) return true;
+    return false;
+}
+
+/* ---- how many batches running statistics have seen ---- */
+
+static const char MEAN[] = ".running_mean", TRACKED[] = ".num_batches_tracked";
+
+bool el_weights_count_name(const struct el_param *buffer, char name[EL_WEIGHTS_NAME_BYTES])
+{
+    size_t n = strlen(buffer->name), end = strlen(MEAN);
+    if (n < end || strcmp(buffer->name + n - end, MEAN) != 0) return false;
+    snprintf(name, EL_WEIGHTS_NAME_BYTES, "%.*s%s", (int)(n - end), buffer->name, TRACKED);
+    return true;
+}
+
+static bool is_count(const struct el_graph *model, const struct el_stored_array *array)
+{
+    char name[EL_WEIGHTS_NAME_BYTES];
+    for (int b = 0; b < model->n_buffers; b++)
+        if (el_weights_count_name(&model->buffers[b], name) && strcmp(name, array->name) == 0)
+            return array->type == EL_STORED_I64 && array->count == 1;
+    return false;
+}
+
+/* ---- from a file ---- */
+
+enum el_status el_weights_check(const struct el_safetensors *file, const struct el_graph *model)
+{
+    for (int p = 0; p < model->n_params; p++) EL_TRY(check_array(file, &model->params[p]));
+    for (int b = 0; b < model->n_buffers; b++) EL_TRY(check_array(file, &model->buffers[b]));
+    for (int i = 0; i < el_safetensors_count(file); i++) {
+        const struct el_stored_array *array = el_safetensors_array(file, i);
+        if (!has(model->params, model->n_params, array->name) && !has(model->buffers, model->n_buffers, array->name) &&
+            !is_count(model, array))
+            return el_fail(EL_ERR_INVALID, "%.200s: '%.60s' is no parameter of the model", el_safetensors_path(file),
+                           array->name);
+    }
+    return EL_OK;
+}
+
+enum el_status el_weights_read(const struct el_safetensors *file, const struct el_param *param, double *values)
+{
+    double *read = malloc((size_t)el_shape_count(&param->shape) * sizeof *read);
+    if (!read) return el_fail_errno("'%s'", param->name);
+    enum el_status status = el_safetensors_read(file, el_safetensors_find(file, param->name), read);
+    if (status == EL_OK) el_weights_reorder(&param->shape, read, values, false);
+    free(read);
+    return status;
+}

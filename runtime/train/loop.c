@@ -1,0 +1,263 @@
+/* The training loop of one host thread: steps, warm-up, epochs. Every step is timed from before it is issued or run
+ * until all its streams are through; inside it the host does nothing. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/train/save.h"
+#include "runtime/train/session.h"
+
+/* With fewer steps to measure each of them is recorded, and is the figure too; but a recorded step is no graph. */
+enum { STEPS_MAX = 1000000, ALTERNATE_STEPS_MIN = 4, ALTERNATE_GRAPHS_MIN = 2 };
+
+static void abort_worker(void *context)
+{
+    el_worker_abort(context);
+}
+
+/* Each algorithm once, in the order of their first collectives. */
+static void note_algorithms(struct el_run *run)
+{
+    const struct el_op_info *ops = el_program_ops(run->program);
+    char *text = run->result.comm_algorithms;
+    *text = 0;
+    for (int i = 0; i < el_program_op_count(run->program); i++) {
+        const struct el_op_messages *messages = &ops[i].messages;
+        size_t used = strlen(text);
+        if (!messages->verb || messages->rounds == 0 || strstr(text, messages->algorithm)) continue;
+        snprintf(text + used, sizeof run->result.comm_algorithms - used, "%s%s", used ? "," : "", messages->algorithm);
+    }
+}
+
+/* Builds the step's program. */
+static enum el_status issue(struct el_run *run)
+{
+    el_program_destroy(run->program);
+    run->program = NULL;
+    EL_TRY(el_program_create(&run->program));
+    if (run->session->joint) el_program_join(run->program, run->session->joint, run->index);
+    el_program_on_failure(run->program, abort_worker, &run->worker);
+    EL_TRY(run->session->mode->issue(&run->worker, run->program, run->round));
+    for (int m = 0; m < run->worker.n_members; m++)
+        el_feed_issue_next(run->worker.members[m].feeds, run->program); /* with micro-steps there is no next */
+    if (run->session->config->device_graph) el_program_use_graph(run->program);
+    EL_TRY(el_program_end(run->program));
+    run->result.flops_per_step = el_program_model_flops(run->program);
+    note_algorithms(run);
+    return EL_OK;
+}
+
+static enum el_status change_round(struct el_run *run, uint64_t step)
+{
+    int last = run->session->mode->rounds - 1, round = step < (uint64_t)last ? (int)step : last;
+    if (round == run->round) return EL_OK;
+    run->round = round;
+    el_program_destroy(run->program);
+    run->program = NULL;
+    return run->session->mode->begin_round ? run->session->mode->begin_round(&run->worker, round) : EL_OK;
+}
+
+static enum el_status read_loss(struct el_run *run, double *loss_p)
+{
+    if (!el_device_computes(run->worker.members[0].shard.device)) return EL_OK;
+    if (run->session->mode->read_loss) return run->session->mode->read_loss(&run->worker, loss_p);
+    return el_shard_read_loss(&run->worker.members[0].shard, loss_p);
+}
+
+/* Of the warm-up on asynchronous devices the first step: that events are there. */
+static bool is_recorded(const struct el_run *run, int64_t number)
+{
+    if (!el_device_is_asynchronous(run->worker.members[0].shard.device)) return true;
+    if (number < run->n_warmup) return number == 0;
+    return !run->result.alternates || (number - run->n_warmup) % 2 == 1;
+}
+
+static enum el_status step(struct el_run *run, uint64_t number)
+{
+    const struct el_train_hooks *hooks = run->session->hooks;
+    struct el_probe probe = hooks->probes ? hooks->probes[run->first] : (struct el_probe){.context = NULL};
+    probe.spans = probe.spans && is_recorded(run, (int64_t)number);
+    if (hooks->before_step) EL_TRY(hooks->before_step(hooks->context, run->first));
+    int64_t begin = el_clock_ns();
+    EL_TRY(change_round(run, number));
+    for (int m = 0; m < run->worker.n_members; m++) EL_TRY(el_feed_begin(run->worker.members[m].feeds, number));
+    bool first = !run->program;
+    if (first || !run->session->config->capture) EL_TRY(issue(run));
+    if (first) EL_TRY(el_meeting_wait(run->session->meeting));
+    int64_t issued_ns = run->session->config->capture ? 0 : el_clock_ns() - begin;
+    int64_t graph_runs = el_program_graph_runs(run->program);
+    EL_TRY(el_program_run(run->program, number, hooks->probes ? &probe : NULL));
+    if ((int64_t)number >= run->n_warmup) run->result.n_graph_steps += el_program_graph_runs(run->program) - graph_runs;
+    run->step_ns[number] = issued_ns + el_program_elapsed_ns(run->program);
+    EL_TRY(read_loss(run, &run->result.loss[number]));
+    run->result.wall_ns[number] = el_clock_ns() - begin;
+    return EL_OK;
+}
+
+enum el_status el_run_reserve(struct el_run *run, int64_t n)
+{
+    int64_t *step_ns = realloc(run->step_ns, (size_t)n * sizeof *step_ns);
+    if (step_ns) run->step_ns = step_ns;
+    int64_t *wall_ns = realloc(run->result.wall_ns, (size_t)n * sizeof *wall_ns);
+    if (wall_ns) run->result.wall_ns = wall_ns;
+    double *loss = realloc(run->result.loss, (size_t)n * sizeof *loss);
+    if (loss) run->result.loss = loss;
+    if (!step_ns || !wall_ns || !loss) return el_fail_errno("%lld steps", (long long)n);
+    memset(run->result.loss + run->n_done, 0, (size_t)(n - run->n_done) * sizeof *loss);
+    return EL_OK;
+}
+
+/* The mean of the steps [first, last), in nanoseconds. */
+static double mean_step_ns(const struct el_run *run, int64_t first, int64_t last)
+{
+    double sum = 0;
+    for (int64_t i = first; i < last; i++) sum += (double)run->step_ns[i];
+    return sum > 0 ? sum / (double)(last - first) : 1;
+}
+
+/* Adds steps until those measured fill the asked time: before measuring by the last step of the warm-up, later by what
+ * was measured. Rank 0's answer holds for all. */
+static enum el_status plan_steps(struct el_run *run)
+{
+    const struct el_train_config *config = run->session->config;
+    int64_t measured = run->n_done - run->n_warmup;
+    double wanted = (double)run->n_steps;
+    if (config->epochs == 0 && config->min_time_s > 0 && run->n_done > 0) {
+        int64_t first = measured ? run->n_warmup : run->n_done - 1;
+        double needed = ceil(config->min_time_s * 1e9 / mean_step_ns(run, first, run->n_done));
+        if (needed > wanted) wanted = needed > STEPS_MAX ? STEPS_MAX : needed;
+        EL_TRY(el_worker_take_first(&run->worker, &wanted, 1));
+    }
+    run->n_steps = (int64_t)wanted;
+    return el_run_reserve(run, run->n_warmup + run->n_steps);
+}
+
+static void reset_loaders(const struct el_member *member, const struct el_train_config *config)
+{
+    for (int64_t k = 0; k < config->n_accumulate; k++)
+        if (member->feeds[k].loader) el_loader_reset(member->feeds[k].loader);
+}
+
+static enum el_status end_warmup(struct el_run *run)
+{
+    const struct el_train_hooks *hooks = run->session->hooks;
+    EL_TRY(plan_steps(run));
+    int64_t least = run->session->config->device_graph ? ALTERNATE_GRAPHS_MIN : ALTERNATE_STEPS_MIN;
+    run->result.alternates = el_device_is_asynchronous(run->worker.members[0].shard.device) && hooks->probes &&
+                             hooks->probes[run->first].spans && run->n_steps >= least;
+    for (int m = 0; m < run->worker.n_members; m++) {
+        reset_loaders(&run->worker.members[m], run->worker.config);
+        el_device_ledger_reset_peak(run->worker.members[m].shard.device);
+        if (hooks->measure_begin) hooks->measure_begin(hooks->context, run->first + m);
+    }
+    return EL_OK;
+}
+
+static void end_measuring(struct el_run *run)
+{
+    const struct el_train_hooks *hooks = run->session->hooks;
+    for (int m = 0; m < run->worker.n_members; m++) {
+        el_feeds_account(run->worker.members[m].feeds, run->session->config->n_accumulate,
+                         &run->session->result->loading[run->first + m]);
+        run->session->result->ledgers[run->first + m] = *el_device_ledger(run->worker.members[m].shard.device);
+        if (hooks->measure_end) hooks->measure_end(hooks->context, run->first + m);
+    }
+}
+
+static enum el_status end_epoch(struct el_run *run, int64_t first, int64_t last, int64_t begin_ns, void **best_p)
+{
+    struct el_epoch_result *result = &run->result.epochs[run->result.n_epochs];
+    result->seconds = (double)(el_clock_ns() - begin_ns) * 1e-9;
+    for (int64_t i = first; i < last; i++) result->train_loss += run->result.loss[i] / (double)(last - first);
+    EL_TRY(el_worker_sum(&run->worker, &result->train_loss, 1));
+    result->train_loss /= el_layout_losses(run->worker.layout);
+    EL_TRY(el_run_evaluate(run, EL_SPLIT_HELD_OUT, &result->held_out_accuracy));
+    if (result->held_out_accuracy < 0 || result->held_out_accuracy > run->best_accuracy) {
+        run->best_accuracy = result->held_out_accuracy;
+        run->result.best_epoch = run->result.n_epochs;
+        EL_TRY(el_run_save_weights(run, best_p));
+    }
+    run->result.n_epochs++;
+    return EL_OK;
+}
+
+static void report(const struct el_run *run)
+{
+    const struct el_train_hooks *hooks = run->session->hooks;
+    if (run->first == 0 && hooks->progress) {
+        hooks->progress(hooks->context, (double)run->n_done, (double)(run->n_warmup + run->n_steps));
+    }
+}
+
+static enum el_status train(struct el_run *run, int64_t epoch_steps, void **best_p)
+{
+    int64_t epoch_begin = el_clock_ns();
+    for (int64_t i = 0; i < run->n_warmup + run->n_steps; i++) {
+        if (i == run->n_warmup) EL_TRY(el_run_settle(run));
+        if (i == run->n_warmup) EL_TRY(end_warmup(run));
+        EL_TRY(step(run, (uint64_t)i));
+        run->n_done = i + 1;
+        report(run);
+        if (run->n_done == run->n_warmup + run->n_steps) EL_TRY(plan_steps(run));
+        if (epoch_steps && (i + 1) % epoch_steps == 0) {
+            EL_TRY(end_epoch(run, i + 1 - epoch_steps, i + 1, epoch_begin, best_p));
+            epoch_begin = el_clock_ns();
+        }
+    }
+    return EL_OK;
+}
+
+/* The test set is looked at once, with the weights of the best epoch. */
+static enum el_status final_test(struct el_run *run, const void *best)
+{
+    if (best) EL_TRY(el_run_restore_weights(run, best));
+    return el_run_evaluate(run, EL_SPLIT_TEST, &run->result.test_accuracy);
+}
+
+/* What each worker's share of the batch lost in the first steps, before the mean over workers is taken. */
+static enum el_status keep_own_losses(struct el_run *run)
+{
+    const struct el_layout *layout = run->worker.layout;
+    struct el_train_result *result = &run->result;
+    if (layout->n_workers == 1 || el_layout_losses(layout) != layout->n_workers) return EL_OK;
+    result->n_own = run->n_done < EL_OWN_LOSSES ? (int)run->n_done : EL_OWN_LOSSES;
+    result->own_loss = calloc((size_t)layout->n_workers * (size_t)result->n_own, sizeof *result->own_loss);
+    if (!result->own_loss) return el_fail_errno("losses of %d workers", layout->n_workers);
+    memcpy(result->own_loss + (ptrdiff_t)run->index * result->n_own, result->loss,
+           (size_t)result->n_own * sizeof *result->own_loss);
+    return el_worker_sum(&run->worker, result->own_loss, (int64_t)layout->n_workers * result->n_own);
+}
+
+enum el_status el_run_loop(struct el_run *run)
+{
+    const struct el_train_config *config = run->session->config;
+    struct el_train_result *result = &run->result;
+    int64_t epoch_steps = config->epochs ? el_loader_steps_per_epoch(run->worker.members[0].feeds->loader) : 0,
+            total = config->epochs * epoch_steps;
+    run->round = -1;
+    result->best_epoch = -1;
+    run->best_accuracy = result->test_accuracy = -1;
+    run->n_warmup = config->epochs && config->warmup >= total ? total - 1 : config->warmup;
+    run->n_steps = config->epochs ? total - run->n_warmup : config->steps;
+    result->epochs = calloc((size_t)config->epochs + 1, sizeof *result->epochs);
+    if (!result->epochs) return el_fail_errno("%lld epochs", (long long)config->epochs);
+    EL_TRY(el_run_reserve(run, run->n_warmup + run->n_steps));
+    if (run->session->mode->setup) EL_TRY(run->session->mode->setup(&run->worker));
+    void *best = NULL;
+    enum el_status status = train(run, epoch_steps, &best);
+    if (status == EL_OK) end_measuring(run);
+    if (status == EL_OK && config->epochs) status = final_test(run, best);
+    free(best);
+    EL_TRY(status);
+    if (run->session->place->save && !run->session->wants_grads) {
+        int64_t steps = config->epochs ? (result->best_epoch + 1) * epoch_steps : run->n_done;
+        EL_TRY(el_train_save(&run->worker, steps, run->session->place->save));
+    }
+    EL_TRY(el_run_control(run)); /* last: without communication weights mean nothing */
+    EL_TRY(keep_own_losses(run));
+    EL_TRY(el_worker_sum(&run->worker, result->loss, run->n_done));
+    for (int64_t i = 0; i < run->n_done; i++) result->loss[i] /= el_layout_losses(run->worker.layout);
+    return el_worker_sum(&run->worker, &result->flops_per_step, 1);
+}

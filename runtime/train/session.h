@@ -1,0 +1,60 @@
+/* What the training files share: one call of el_train, and one host thread of it. Nobody else includes it. */
+#ifndef EL_SESSION_H
+#define EL_SESSION_H
+
+#include "runtime/device/joint.h"
+#include "runtime/modes/mode.h"
+#include "runtime/train/meeting.h"
+#include "runtime/train/train.h"
+
+struct el_session {
+    const struct el_train_config *config;
+    const struct el_train_place *place;
+    const struct el_train_hooks *hooks; /* never NULL; its hooks may be */
+    const struct el_mode_ops *mode;
+    struct el_layout layout;
+    struct el_parts parts;
+    struct el_joint *joint;         /* simulated workers of several threads; else NULL */
+    struct el_meeting *meeting;     /* of a process's several threads; else NULL */
+    bool wants_grads;               /* of the last step, which are kept */
+    double *grads;                  /* on rank 0, where they are wanted: room for those of the whole model */
+    struct el_train_result *result; /* the first run's: also has the figures of this process's devices */
+};
+
+/* One host thread: its members and what it measured. */
+struct el_run {
+    struct el_session *session;
+    struct el_worker worker;
+    int index; /* of the job's workers */
+    int first; /* position of its first member among this process's devices */
+    int round;
+    struct el_program *program;
+    struct el_train_result result; /* filled as it goes; wall_ns has the warm-up's steps too until the end */
+    int64_t n_warmup, n_steps, n_done;
+    int64_t *step_ns; /* n_warmup + n_steps */
+    double best_accuracy;
+    struct el_error error; /* status EL_OK: it went well */
+    int64_t failed_ns;
+};
+
+/* loop.c: all steps, epochs and evaluations of one host thread; members are open. */
+enum el_status el_run_loop(struct el_run *run);
+
+/* warmup.c: adds steps to the warm-up until steps have settled; call when all steps asked for so far are done. Whether
+ * there is more to do is seen by n_warmup > n_done. */
+enum el_status el_run_settle(struct el_run *run);
+/* control.c: the blocks after the measured steps, where they are asked for. */
+enum el_status el_run_control(struct el_run *run);
+
+/* Room for `n` steps' times and losses. */
+enum el_status el_run_reserve(struct el_run *run, int64_t n);
+
+/* evaluate.c: correct answers of the current weights over a split, over all workers, as a share; negative: nothing
+ * to evaluate. All workers call it. */
+enum el_status el_run_evaluate(struct el_run *run, enum el_data_split split, double *accuracy_p);
+/* The owner's weights and buffers to and from host memory; save makes *weights_p where it is NULL: the caller frees it.
+ */
+enum el_status el_run_save_weights(struct el_run *run, void **weights_p);
+enum el_status el_run_restore_weights(struct el_run *run, const void *weights);
+
+#endif

@@ -1,0 +1,24 @@
+/* Collects what owners hold on the first worker: for each part of the model the representative device gives its
+ * values. The gate compares gradients so, and weights are saved so.
+ *
+ * Timing: blocking, between steps. Collective: where the model is cut all workers call it, for the same parameters in
+ * the same order; else only the first one has anything to do. Errors: EL_ERR_PEER where another worker failed.
+ */
+#ifndef EL_GATHER_H
+#define EL_GATHER_H
+
+#include "runtime/worker/worker.h"
+
+enum el_gathered { EL_GATHER_PARAMS, EL_GATHER_GRADS, EL_GATHER_BUFFERS };
+
+static inline bool el_worker_is_first(const struct el_worker *worker)
+{
+    return worker->layout->devices[worker->first].worker == 0;
+}
+
+/* The elements of parameter (or buffer) `origin` of the model, as doubles in the order of its shape; of a gradient that
+ * there is not zeros. A parameter that no part of a cut model has keeps its initial values. `values`: of the first
+ * worker [count]; of the others NULL. */
+enum el_status el_gather(struct el_worker *worker, enum el_gathered what, int origin, double *values);
+
+#endif

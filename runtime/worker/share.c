@@ -1,0 +1,122 @@
+/* A share's way through a device; see share.h. */
+#include "runtime/worker/share.h"
+
+#include "runtime/state/buffers.h"
+
+void el_share_issue_loss(const struct el_shard *shard, struct el_program *program, struct el_view logits,
+                         struct el_view labels, struct el_view dlogits, int64_t batch, struct el_view loss)
+{
+    bool mse = shard->graph->loss == EL_LOSS_MSE;
+    struct el_kernel_op op = {.head = {.label = mse ? "mse" : "cross_entropy", .phase = EL_PHASE_LOSS},
+                              .op = mse ? EL_OP_MSE : EL_OP_CROSS_ENTROPY,
+                              .dtype = shard->config->dtype,
+                              .views = {logits, labels, loss, dlogits},
+                              .args.d = {batch * shard->graph->labels, shard->graph->classes}};
+    el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
+}
+
+enum el_status el_share_issue(struct el_program *program, struct el_share_pass *pass)
+{
+    const struct el_shard *shard = pass->shard;
+    const struct el_train_config *config = shard->config;
+    const struct el_feed *feed = pass->feed;
+    int64_t samples = pass->samples ? pass->samples : feed->samples;
+    struct el_buffer *buffer;
+    el_feed_issue(pass->feed, program, &pass->inputs, &pass->labels);
+    struct el_pass_spec spec = {.graph = shard->graph,
+                                .device = shard->device,
+                                .stream = EL_STREAM_COMPUTE,
+                                .dtype = config->dtype,
+                                .batch = samples,
+                                .sample_first = feed->spec.part + pass->first * feed->spec.n_parts,
+                                .sample_stride = feed->spec.n_parts,
+                                .seed = config->seed,
+                                .training = true,
+                                .params = shard->params,
+                                .buffers = pass->buffers ? pass->buffers : shard->buffers,
+                                .grads = pass->grads,
+                                .overwrite = pass->overwrite,
+                                .grad_ready = pass->grad_ready,
+                                .context = pass->context};
+    EL_TRY(el_pass_open(program, &spec, &pass->pass));
+    struct el_view input = el_view_of(pass->inputs, (size_t)pass->first * el_feed_sample_bytes(feed)), logits;
+    el_pass_forward(pass->pass, &input, &logits);
+    int64_t n = samples * el_graph_output_count(shard->graph);
+    el_program_alloc(program, shard->device, EL_TAG_OUTPUT, (size_t)n * el_dtype_bytes(config->dtype),
+                     "gradient of the output", &buffer);
+    struct el_view gradient = el_view_of(buffer, 0);
+    struct el_view labels = el_view_of(pass->labels, (size_t)pass->first * el_graph_label_bytes(shard->graph));
+    el_share_issue_loss(shard, program, logits, labels, gradient, samples, pass->loss);
+    if (pass->scale != 1)
+        el_shard_issue_scale(shard, program, EL_PHASE_LOSS, "divide", gradient, gradient, n, pass->scale);
+    el_pass_backward(pass->pass, &gradient, NULL);
+    el_program_free(program, buffer);
+    return EL_OK;
+}
+
+void el_share_end(struct el_program *program, struct el_share_pass *pass)
+{
+    el_pass_close(pass->pass);
+    el_program_free(program, pass->inputs);
+    el_program_free(program, pass->labels);
+}
+
+static struct el_share_pass micro_step(struct el_member *member, const struct el_share_hooks *hooks,
+                                       struct el_view *grads, int k)
+{
+    const struct el_train_config *config = member->shard.config;
+    return (struct el_share_pass){.shard = &member->shard,
+                                  .feed = &member->feeds[k],
+                                  .grads = grads,
+                                  .overwrite = hooks->overwrite && k == 0,
+                                  .scale = 1.0 / (double)config->n_accumulate,
+                                  .loss = el_view_of(member->shard.loss, (size_t)k * el_dtype_bytes(config->dtype)),
+                                  .grad_ready = k == config->n_accumulate - 1 ? hooks->grad_ready : NULL,
+                                  .context = hooks->context};
+}
+
+enum el_status el_share_step(struct el_worker *worker, struct el_program *program, const struct el_share_hooks *hooks)
+{
+    static const struct el_share_hooks none;
+    struct el_shard *shard = &worker->members[0].shard;
+    struct el_view *grads = shard->issued;
+    struct el_share_pass pass;
+    int last = (int)worker->config->n_accumulate - 1;
+    if (!hooks) hooks = &none;
+    for (int p = 0; p < shard->graph->n_params; p++) grads[p] = shard->grads[p];
+    if (hooks->begin) hooks->begin(hooks->context, program, grads);
+    el_shard_issue_zero_grad(shard, program);
+    for (int k = 0; k <= last; k++) {
+        pass = micro_step(&worker->members[0], hooks, grads, k);
+        EL_TRY(el_share_issue(program, &pass));
+        if (k < last) el_share_end(program, &pass);
+    }
+    if (hooks->reduce) hooks->reduce(hooks->context, program, grads);
+    el_shard_issue_optimizer(shard, program, grads);
+    if (hooks->updated) hooks->updated(hooks->context, program);
+    el_shard_free_grads(shard, program, grads);
+    el_share_end(program, &pass);
+    return EL_OK;
+}
+
+enum el_status el_share_send_weights(struct el_worker *worker, struct el_comm *comm)
+{
+    const struct el_shard *shard = &worker->members[0].shard;
+    struct el_program *program;
+    if (el_comm_size(comm) == 1) return EL_OK;
+    EL_TRY(el_program_create(&program));
+    for (int p = 0; p < shard->graph->n_params; p++) {
+        struct el_comm_op op = {.verb = EL_COMM_BROADCAST,
+                                .dtype = worker->config->dtype,
+                                .count = (size_t)el_param_count(shard->graph, p),
+                                .data = shard->params[p],
+                                .label = shard->graph->params[p].name,
+                                .phase = EL_PHASE_COMM};
+        el_comm_issue(comm, program, &op, NULL);
+    }
+    el_buffers_issue_broadcast(comm, shard, program);
+    enum el_status status = el_program_end(program);
+    if (status == EL_OK) status = el_program_run(program, 0, NULL);
+    el_program_destroy(program);
+    return status;
+}
