@@ -79,7 +79,7 @@ int el_trace_group(const struct el_layout *layout, const struct el_op_info *op, 
     for (int d = 0; d < layout->n_devices; d++) {
         const struct el_spot *spot = &layout->devices[d];
         bool first = d == 0 || layout->devices[d - 1].worker != spot->worker;
-        bool same_stage = op->messages.size == layout->n_workers || spot->stage == own->stage;
+        bool same_stage = op->messages.size == layout->n_workers || spot->at[EL_AXIS_STAGE] == own->at[EL_AXIS_STAGE];
         if (local ? spot->worker == own->worker : first && same_stage) members[n++] = local ? d : spot->worker;
     }
     return n;

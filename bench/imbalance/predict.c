@@ -14,14 +14,15 @@
 #define NEED_RATIO      1.05
 #define NEED_REST_BYTES (256.0 * (1 << 20))
 
-static json_t *member_of(const struct el_trial *trial, int position, const struct el_spot *spot,
+static json_t *member_of(const struct el_trial *trial, int position, const struct el_layout *layout,
                          const struct el_memory_forecast *forecast)
 {
     char name[64];
     snprintf(name, sizeof name, "%s:%d", trial->devices[position].backend, trial->devices[position].index);
     struct el_member_account account = {.device = name,
-                                        .rank = spot->process,
-                                        .spot = spot,
+                                        .rank = layout->devices[position].process,
+                                        .layout = layout,
+                                        .spot = &layout->devices[position],
                                         .ledger = &forecast->ledger,
                                         .reserved_bytes = -1,
                                         .driver_bytes = -1,
@@ -36,7 +37,7 @@ static json_t *repeat_of(const struct el_trial *trial, const struct el_memory_fo
     json_t *members = json_array(), *batches = json_array();
     el_layout_of(&trial->train, trial->procs, &layout);
     for (int i = 0; i < trial->n_devices; i++) {
-        json_array_append_new(members, member_of(trial, i, &layout.devices[i], &forecasts[i]));
+        json_array_append_new(members, member_of(trial, i, &layout, &forecasts[i]));
         json_array_append_new(batches, json_integer(layout.devices[i].samples));
     }
     return json_pack("{s:i, s:s, s:s, s:o, s:o}", "schema", EL_SCHEMA, "trial", trial->id, "status", "ok",

@@ -137,7 +137,8 @@ static struct el_span window_of(const struct el_layout *layout, const struct mem
     struct el_span window = {INT64_MAX, INT64_MIN};
     for (int i = 0; i < members->n; i++) {
         struct el_span pass = members->list[i].passes[step];
-        if (layout->devices[members->positions[i]].data_rank != layout->devices[members->positions[m]].data_rank)
+        if (layout->devices[members->positions[i]].at[EL_AXIS_DATA] !=
+            layout->devices[members->positions[m]].at[EL_AXIS_DATA])
             continue;
         if (pass.end_ns <= pass.begin_ns) continue;
         if (pass.begin_ns < window.begin_ns) window.begin_ns = pass.begin_ns;
@@ -197,7 +198,7 @@ static enum el_status relate(struct el_job_measurement *m, int segment, const st
     for (int i = 1; i < members->n; i++) agree = agree && members->list[i].n_steps == members->list[0].n_steps;
     if (!agree) return EL_OK;
     struct header found = {
-        .n_members = members->n, .in_stages = m->open.layout.n_stages > 1, .n_steps = members->list[0].n_steps};
+        .n_members = members->n, .in_stages = m->open.layout.n[EL_AXIS_STAGE] > 1, .n_steps = members->list[0].n_steps};
     for (int i = 0; i < members->n; i++) {
         found.positions[i] = members->positions[i];
         found.n[i] = members->list[i].n;
@@ -304,7 +305,7 @@ enum el_status el_job_relate_collectives(struct el_job_measurement *m)
     if (el_bootstrap_rank(m->job->bootstrap) == 0) m->collectives = json_array();
     EL_TRY(relate_segment(m, EL_RECORDER_MEASURED));
     /* A stage that waits to receive is idle, in blocks with communication off too. */
-    if (m->open.layout.n_stages == 1) return EL_OK;
+    if (m->open.layout.n[EL_AXIS_STAGE] == 1) return EL_OK;
     EL_TRY(relate_segment(m, el_job_segment(EL_SEGMENT_ON)));
     return relate_segment(m, el_job_segment(EL_SEGMENT_OFF));
 }

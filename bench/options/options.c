@@ -9,6 +9,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
+#include "bench/options/mesh.h"
 
 enum { VALUE_BYTES = 2048, FIRST_CODE = 256, LETTERS_BYTES = 64 };
 
@@ -222,11 +223,13 @@ enum el_status el_options_command_line(unsigned command, const struct el_options
 }
 
 /* Whether models in stages are there several times. A --mesh that cannot be is refused elsewhere. */
-static bool has_copies(const struct el_options *options)
+static bool has_copies(const struct el_options *options, const char *mode)
 {
-    const char *dp = strstr(options->mesh, "dp="), *pp = strstr(options->mesh, "pp=");
-    if (dp) return strtol(dp + 3, NULL, 10) > 1;
-    return pp && (options->n_devices == 0 || strtol(pp + 3, NULL, 10) < options->n_devices);
+    int mesh[EL_AXIS_COUNT];
+    const struct el_mode_info *info = el_mode_find(mode);
+    if (!*options->mesh) return false;
+    if (!info || el_mesh_read(options->mesh, info, options->n_devices, mesh) != EL_OK) return true;
+    return mesh[EL_AXIS_DATA] != 1; /* 0: as many as the devices, which are not known, allow */
 }
 
 /* Models in stages need what keeps copies equal only where there are several. */
@@ -235,7 +238,7 @@ static bool has_effect(const struct el_options *options, const char *mode, const
     static const char *const of_copies[] = {"overlap", "bucket-mb", "first-bucket-mb", "broadcast-buffers"};
     bool needs = false;
     for (size_t i = 0; i < sizeof of_copies / sizeof of_copies[0]; i++) needs |= !strcmp(option, of_copies[i]);
-    return el_mode_takes(mode, option) && (!needs || !el_mode_takes(mode, "cut") || has_copies(options));
+    return el_mode_takes(mode, option) && (!needs || !el_mode_takes(mode, "cut") || has_copies(options, mode));
 }
 
 /* A list of modes may have some that do not take an option; one of them must. */

@@ -2,6 +2,7 @@
  *
  * Here seconds become milliseconds. With --no-record all that spans would have told is null. */
 #include <math.h>
+#include <string.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/record/record.h"
@@ -141,28 +142,40 @@ static json_t *utilization_part(const struct el_member_account *account, const s
                       EL_KEY("source", account->recorded ? "spans of the compute stream" : NULL));
 }
 
-static json_t *groups_part(const struct el_device_summary *s)
+/* The axis along which the members of a group differ; NULL: there are several. */
+static const char *axis_of(const struct el_layout *layout, const char *group)
+{
+    for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
+        if (!strcmp(group, el_axis_row(axis)->name)) return group;
+    if (!strcmp(group, "local")) return el_axis_row(EL_AXIS_DATA)->name; /* of a worker's devices (dp, spmg) */
+    for (enum el_axis axis = 0; axis < EL_AXIS_COUNT && layout; axis++)
+        if (el_layout_is_whole(layout, axis)) return el_axis_row(axis)->name;
+    return NULL;
+}
+
+static json_t *groups_part(const struct el_layout *layout, const struct el_device_summary *s)
 {
     json_t *groups = json_object();
     for (int g = 0; g < s->n_groups; g++) {
         const struct el_comm_figures *figures = &s->groups[g];
         double wait_ms = s->arrivals_known ? 1e3 * figures->wait_s : NAN;
         el_json_put(groups, figures->name,
-                    el_json_of(EL_KEY("total_ms", 1e3 * figures->total_s), EL_KEY("wait_ms", wait_ms),
+                    el_json_of(EL_KEY("axis", axis_of(layout, figures->name)),
+                               EL_KEY("total_ms", 1e3 * figures->total_s), EL_KEY("wait_ms", wait_ms),
                                EL_KEY("sent_bytes", el_json_rounded(figures->sent_bytes)),
                                EL_KEY("received_bytes", el_json_rounded(figures->received_bytes))));
     }
     return groups;
 }
 
-static json_t *comm_part(const struct el_device_summary *s, bool time_sliced)
+static json_t *comm_part(const struct el_layout *layout, const struct el_device_summary *s, bool time_sliced)
 {
     return el_json_of(
         EL_KEY("bytes", el_json_rounded(s->comm_bytes)), EL_KEY("total_ms", 1e3 * s->comm_total_s),
         EL_KEY("overlapped_ms", 1e3 * s->comm_overlapped_s), EL_KEY("exposed_ms", 1e3 * s->comm_exposed_s),
         EL_KEY("wait_ms", 1e3 * s->wait_s), EL_KEY("wait_exposed_ms", 1e3 * s->wait_exposed_s),
         EL_KEY("transfer_ms", 1e3 * el_stats_minus(s->comm_total_s, s->wait_s)), EL_KEY("cpu_ms", 1e3 * s->comm_cpu_s),
-        EL_KEY("time_sliced", time_sliced), EL_KEY("by_group", groups_part(s)));
+        EL_KEY("time_sliced", time_sliced), EL_KEY("by_group", groups_part(layout, s)));
 }
 
 /* What a box is called: as in PyTorch's tables of schedules, or by its phase. */
@@ -219,9 +232,10 @@ static json_t *layout_part(const struct el_member_account *account)
     json_t *nodes = json_array();
     for (int n = 0; account->part && n < account->part->n_nodes; n++)
         json_array_append_new(nodes, json_string(account->part->nodes[n].name));
-    if (spot)
-        return json_pack("{s:i, s:i, s:i, s:o}", "data_rank", spot->data_rank, "stage", spot->stage, "shard",
-                         spot->shard, "nodes", nodes);
+    if (account->layout)
+        return json_pack("{s:i, s:i, s:i, s:i, s:o}", "data_rank", spot->at[EL_AXIS_DATA], "stage",
+                         spot->at[EL_AXIS_STAGE], "tensor", spot->at[EL_AXIS_TENSOR], "shard", spot->at[EL_AXIS_SHARD],
+                         "nodes", nodes);
     json_decref(nodes);
     return json_null();
 }
@@ -288,7 +302,7 @@ json_t *el_record_member(const struct el_member_account *account)
                     EL_KEY("lane", lane_part(&account->lane)), EL_KEY("step_ms", 1e3 * s.step_s),
                     EL_KEY("queue_ms", 1e3 * (s.queue_s > 0 ? s.queue_s : NAN)));
     el_json_put_all(
-        member, EL_KEY("comm", comm_part(&s, account->time_sliced)),
+        member, EL_KEY("comm", comm_part(account->layout, &s, account->time_sliced)),
         EL_KEY("sent_bytes", el_json_rounded(s.sent_bytes)),
         EL_KEY("received_bytes", el_json_rounded(s.received_bytes)),
         EL_KEY("cores", el_record_cores("", account->cores, account->n_cores)),

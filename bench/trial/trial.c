@@ -8,6 +8,7 @@
 
 #include "bench/base/hash.h"
 #include "bench/base/text.h"
+#include "bench/options/mesh.h"
 #include "bench/options/options.h"
 #include "bench/trial/costs.h"
 #include "bench/trial/default_devices.h"
@@ -51,7 +52,8 @@ static enum el_status resolve_procs(unsigned command, const struct el_options *o
                    : el_fail(EL_ERR_INVALID, "--procs %d: %d devices%s%s cannot be divided evenly among that many",
                              asked, n, *options->mesh ? " with --mesh " : "", options->mesh);
     trial->procs = layout.n_processes;
-    if (el_mode_takes(mode, "reduce") && !trial->train.n_ranks) trial->train.n_ranks = layout.n_workers;
+    if (el_mode_takes(mode, "reduce") && !trial->train.mesh[EL_AXIS_DATA])
+        trial->train.mesh[EL_AXIS_DATA] = layout.n_workers;
     if (trial->procs > 1 && trial->launcher == EL_LAUNCHER_OWN && !strcmp(trial->comm, "mpi"))
         return el_fail(EL_ERR_INVALID, "--comm mpi needs mpirun, not --launcher own: give --comm shm or tcp");
     return EL_OK;
@@ -176,38 +178,6 @@ static enum el_status take_text(const char *option, const char *text, char *to, 
     return EL_OK;
 }
 
-static enum el_status refuse_mesh(const char *mesh, bool cuts)
-{
-    return el_fail(EL_ERR_INVALID, "--mesh %.60s: must be like %s, each number at least 1", mesh,
-                   cuts ? "dp=2,pp=2" : "dp=2");
-}
-
-/* "dp=2,pp=2": data ranks and stages; of which one can be left out. Modes that do not cut the model have no stages. */
-static enum el_status take_mesh(const char *mesh, struct el_train_config *train)
-{
-    const bool cuts = el_mode_takes(train->mode, "cut");
-    int n_data = 0, n_stages = 0;
-    char copy[EL_PATH_BYTES], *rest;
-    snprintf(copy, sizeof copy, "%s", mesh);
-    if (!*mesh || !el_mode_takes(train->mode, "mesh")) return EL_OK;
-    if (*mesh == ',' || mesh[strlen(mesh) - 1] == ',' || strstr(mesh, ",,")) return refuse_mesh(mesh, cuts);
-    for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
-        int *n = !strncmp(item, "dp=", 3) ? &n_data : !strncmp(item, "pp=", 3) && cuts ? &n_stages : NULL;
-        char *end = item;
-        long number = n ? strtol(item + 3, &end, 10) : 0;
-        if (!n || *n || end == item + 3 || *end || number < 1 || number > EL_MEMBERS_MAX)
-            return refuse_mesh(mesh, cuts);
-        *n = (int)number;
-    }
-    if (!n_data && !n_stages) return refuse_mesh(mesh, cuts);
-    if (!n_data && train->n_devices % n_stages == 0) n_data = train->n_devices / n_stages;
-    if (n_stages && n_data * n_stages != train->n_devices)
-        return el_fail(EL_ERR_INVALID, "--mesh %s: dp times pp must be the number of devices (%d)", mesh,
-                       train->n_devices);
-    train->n_ranks = n_data;
-    return EL_OK;
-}
-
 /* Fills in `id`. */
 static void identify(struct el_trial *trial)
 {
@@ -256,7 +226,8 @@ enum el_status el_trial_resolve(unsigned command, const struct el_options *optio
         trial->train.bucket_first_bytes = (size_t)(options->first_bucket_mib * MIB + 0.5);
     EL_TRY(take_text("cut", options->cut, trial->train.cut, sizeof trial->train.cut));
     EL_TRY(take_text("schedule", options->schedule, trial->train.schedule, sizeof trial->train.schedule));
-    EL_TRY(take_mesh(options->mesh, &trial->train));
+    if (el_mode_takes(trial->train.mode, "mesh"))
+        EL_TRY(el_mesh_read(options->mesh, el_mode_find(trial->train.mode), trial->train.n_devices, trial->train.mesh));
     EL_TRY(el_fixes_read(options->dp_fix, &trial->train.dp_fix));
     if (!el_mode_takes(choice->mode, "dp-fix")) trial->train.dp_fix = 0;
     el_layout_of(&trial->train, 0, &layout);
@@ -282,7 +253,7 @@ enum el_status el_trial_resolve(unsigned command, const struct el_options *optio
 /* Whether an option of how copies are kept equal changes anything: a model in stages may have one copy. */
 static bool has_effect(const struct el_train_config *train, const char *option)
 {
-    return el_mode_takes(train->mode, option) && (!el_mode_takes(train->mode, "cut") || train->n_ranks > 1);
+    return el_mode_takes(train->mode, option) && (!el_mode_takes(train->mode, "cut") || train->mesh[EL_AXIS_DATA] > 1);
 }
 
 /* A GPU's kernels have other workspaces than a CPU's. */
@@ -312,17 +283,17 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
     if (el_mode_takes(train->mode, "cut") && strcmp(train->cut, "time") != 0)
         snprintf(o->cut, sizeof o->cut, "%s", train->cut);
     if (!el_mode_takes(train->mode, "micro") ||
-        train->n_micro == train->n_devices / (train->n_ranks ? train->n_ranks : 1))
+        train->n_micro == train->n_devices / (train->mesh[EL_AXIS_DATA] ? train->mesh[EL_AXIS_DATA] : 1))
         o->train.n_micro = 0;
     if (!el_mode_takes(train->mode, "accumulate")) o->train.n_accumulate = 1;
     if (el_mode_takes(train->mode, "schedule")) snprintf(o->schedule, sizeof o->schedule, "%s", train->schedule);
     if (!el_mode_takes(train->mode, "reduce")) o->train.reduce = 0;
     if (train->dp_fix) el_dp_fix_text(train->dp_fix, o->dp_fix, sizeof o->dp_fix);
     if (train->dp_fix & EL_DP_FIX_OUTPUTS) o->train.loss_in_replica = false;
-    bool by_procs =
-        el_mode_takes(train->mode, "reduce") && trial->procs == train->n_ranks; /* stages are processes too */
-    if (el_mode_takes(train->mode, "mesh") && train->n_ranks > 1 && !by_procs)
-        snprintf(o->mesh, sizeof o->mesh, "dp=%d", train->n_ranks);
+    bool by_procs = el_mode_takes(train->mode, "reduce") &&
+                    trial->procs == train->mesh[EL_AXIS_DATA]; /* stages are processes too */
+    if (el_mode_takes(train->mode, "mesh") && train->mesh[EL_AXIS_DATA] > 1 && !by_procs)
+        snprintf(o->mesh, sizeof o->mesh, "dp=%d", train->mesh[EL_AXIS_DATA]);
 }
 
 void el_trial_options(const struct el_trial *trial, struct el_options *options_p)

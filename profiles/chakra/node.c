@@ -81,8 +81,8 @@ static int verb_type(const char *verb)
 int el_chakra_group(const struct el_layout *layout, const struct el_op_info *op)
 {
     const struct el_spot *spot = &layout->devices[op->device];
-    if (el_trace_is_local(op)) return 1 + layout->n_stages + spot->worker;
-    return op->messages.size == layout->n_workers ? 0 : 1 + spot->stage;
+    if (el_trace_is_local(op)) return 1 + layout->n[EL_AXIS_STAGE] + spot->worker;
+    return op->messages.size == layout->n_workers ? 0 : 1 + spot->at[EL_AXIS_STAGE];
 }
 
 /* As in_msg_size is in PyTorch's traces: what a rank gives; of a broadcast or a scatter what the root gives. */

@@ -4,10 +4,10 @@
 const struct el_axis_row *el_axis_row(enum el_axis axis)
 {
     static const struct el_axis_row rows[EL_AXIS_COUNT] = {
-        [EL_AXIS_DATA] = {"data", "dp", "a part of each global batch"},
-        [EL_AXIS_STAGE] = {"stage", "pp", "a piece of the model, cut along its depth"},
-        [EL_AXIS_TENSOR] = {"tensor", "tp", "a piece of each layer, cut across"},
-        [EL_AXIS_SHARD] = {"shard", "fsdp", "a range of what is stored, gathered where it is needed"},
+        [EL_AXIS_DATA] = {"data", "dp", "a part of each global batch", true},
+        [EL_AXIS_STAGE] = {"stage", "pp", "a piece of the model, cut along its depth", false},
+        [EL_AXIS_TENSOR] = {"tensor", "tp", "a piece of each layer, cut across", true},
+        [EL_AXIS_SHARD] = {"shard", "fsdp", "a range of what is stored, gathered where it is needed", true},
     };
     return &rows[axis];
 }

@@ -10,6 +10,7 @@
 #include "runtime/comm/comm.h"
 #include "runtime/data/data.h"
 #include "runtime/data/safetensors.h"
+#include "runtime/graph/axis.h"
 #include "runtime/models/models.h"
 
 /* PyTorch's, where nothing is given. */
@@ -53,8 +54,8 @@ struct el_train_config {
     struct el_loading loading; /* how batches come to be; what is injected there is the devices' to say */
     bool augment;              /* models over images: training images are moved and mirrored */
     int64_t global_batch;
-    int n_devices; /* of the job; what the mode makes of them is its layout */
-    int n_ranks;   /* data ranks, in modes whose row takes `mesh`; 0: not given */
+    int n_devices;           /* of the job; what the mode makes of them is its layout */
+    int mesh[EL_AXIS_COUNT]; /* devices along each axis, in modes whose row takes `mesh`; 0: not given */
     int64_t warmup, steps;
     double min_time_s; /* measure at least so long: steps are added; 0: no step more than asked for, no control */
     enum el_control control;

@@ -26,12 +26,44 @@ int el_layout_of_process(const struct el_layout *layout, int process, int *first
     return devices_of(layout, true, process, first_p);
 }
 
+/* Whether two devices differ along no other axis. */
+static bool same_but(const struct el_spot *a, const struct el_spot *b, enum el_axis axis)
+{
+    for (enum el_axis other = 0; other < EL_AXIS_COUNT; other++)
+        if (other != axis && a->at[other] != b->at[other]) return false;
+    return true;
+}
+
+bool el_layout_differs(const struct el_layout *layout, enum el_axis axis)
+{
+    for (int d = 1; d < layout->n_devices; d++)
+        if (layout->devices[d].worker != layout->devices[0].worker &&
+            layout->devices[d].at[axis] != layout->devices[0].at[axis])
+            return true;
+    return false;
+}
+
+bool el_layout_is_whole(const struct el_layout *layout, enum el_axis axis)
+{
+    for (enum el_axis other = 0; other < EL_AXIS_COUNT; other++)
+        if ((other == axis) != el_layout_differs(layout, other)) return false;
+    return true;
+}
+
+int el_layout_group(const struct el_layout *layout, enum el_axis axis, int device)
+{
+    int number = 0;
+    for (enum el_axis other = 0; other < EL_AXIS_COUNT; other++)
+        if (other != axis) number = number * layout->n[other] + layout->devices[device].at[other];
+    return number;
+}
+
 int el_layout_source(const struct el_layout *layout, int device)
 {
     const struct el_spot *of = &layout->devices[device];
     for (int d = 0; d < layout->n_devices; d++) {
         const struct el_spot *spot = &layout->devices[d];
-        if (spot->owns && spot->stage == of->stage && spot->shard == of->shard) return d;
+        if (spot->owns && same_but(spot, of, EL_AXIS_DATA)) return d;
     }
     return device;
 }
@@ -57,7 +89,7 @@ int el_layout_losses(const struct el_layout *layout)
     int n = 0, last = -1;
     for (int d = 0; d < layout->n_devices; d++) {
         const struct el_spot *spot = &layout->devices[d];
-        if (spot->stage != layout->n_stages - 1 || spot->worker == last) continue;
+        if (spot->at[EL_AXIS_STAGE] != layout->n[EL_AXIS_STAGE] - 1 || spot->worker == last) continue;
         last = spot->worker;
         n++;
     }
@@ -68,7 +100,10 @@ int el_layout_losses(const struct el_layout *layout)
 static struct el_layout uncut(int n_devices, int n_data)
 {
     return (struct el_layout){
-        .n_devices = n_devices, .n_processes = 1, .n_workers = 1, .n_data = n_data, .n_stages = 1, .n_shards = 1};
+        .n_devices = n_devices,
+        .n_processes = 1,
+        .n_workers = 1,
+        .n = {[EL_AXIS_DATA] = n_data, [EL_AXIS_STAGE] = 1, [EL_AXIS_TENSOR] = 1, [EL_AXIS_SHARD] = 1}};
 }
 
 void el_layout_one_device(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
@@ -93,7 +128,7 @@ static void place_worker(const struct el_train_config *config, int w, int n_work
         struct el_spot *spot = &layout->devices[d];
         *spot = (struct el_spot){.process = layout->n_processes == 1 ? 0 : w,
                                  .worker = w,
-                                 .data_rank = d,
+                                 .at[EL_AXIS_DATA] = d,
                                  .feed = first ? w : 0,
                                  .n_feeds = first ? n_workers : 0,
                                  .owns = first};
@@ -101,7 +136,7 @@ static void place_worker(const struct el_train_config *config, int w, int n_work
             int64_t batch = el_share_size(config->global_batch, n_workers * n_micro, w + k * n_workers);
             spot->samples += el_layout_chunk(batch, n, d - w * n);
         }
-        layout->n_data += spot->samples > 0;
+        layout->n[EL_AXIS_DATA] += spot->samples > 0;
     }
 }
 
@@ -114,7 +149,8 @@ void el_layout_one_worker(const struct el_train_config *config, int n_processes,
 
 void el_layout_worker_several(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
 {
-    int n = config->n_devices, asked = config->n_ranks ? config->n_ranks : n_processes > 1 ? n_processes : 1;
+    int n = config->n_devices, ranks = config->mesh[EL_AXIS_DATA];
+    int asked = ranks ? ranks : n_processes > 1 ? n_processes : 1;
     int n_workers = asked <= n && n % asked == 0 ? asked : 1;
     *layout_p = uncut(n, 0);
     layout_p->n_workers = n_workers;
@@ -131,7 +167,7 @@ void el_layout_worker_each(const struct el_train_config *config, int n_processes
     for (int d = 0; d < n; d++)
         layout_p->devices[d] = (struct el_spot){.process = layout_p->n_processes == 1 ? 0 : d,
                                                 .worker = d,
-                                                .data_rank = d,
+                                                .at[EL_AXIS_DATA] = d,
                                                 .samples = el_share_size(config->global_batch, n, d),
                                                 .feed = d,
                                                 .n_feeds = n,
@@ -140,18 +176,18 @@ void el_layout_worker_each(const struct el_train_config *config, int n_processes
 
 void el_layout_stages(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
 {
-    int n = config->n_devices, n_data = config->n_ranks && n % config->n_ranks == 0 ? config->n_ranks : 1;
+    int n = config->n_devices, asked = config->mesh[EL_AXIS_DATA], n_data = asked && n % asked == 0 ? asked : 1;
     *layout_p = uncut(n, n_data);
     layout_p->n_workers = n;
     layout_p->cuts = true;
-    layout_p->n_stages = n / n_data;
+    layout_p->n[EL_AXIS_STAGE] = n / n_data;
     layout_p->n_processes = n_processes > 1 ? n : 1;
     for (int d = 0; d < n; d++) {
-        int data_rank = d / layout_p->n_stages;
+        int stages = layout_p->n[EL_AXIS_STAGE], data_rank = d / stages;
         layout_p->devices[d] = (struct el_spot){.process = layout_p->n_processes == 1 ? 0 : d,
                                                 .worker = d,
-                                                .data_rank = data_rank,
-                                                .stage = d % layout_p->n_stages,
+                                                .at[EL_AXIS_DATA] = data_rank,
+                                                .at[EL_AXIS_STAGE] = d % stages,
                                                 .samples = el_share_size(config->global_batch, n_data, data_rank),
                                                 .feed = data_rank,
                                                 .n_feeds = n_data,

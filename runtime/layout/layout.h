@@ -11,8 +11,8 @@
  * these have to know it before a step is issued. The devices of a worker are in one process and have neighbouring
  * positions, and so have the workers of a process.
  *
- * Today nothing cuts a layer: n_shards is 1. Of several processes each has one worker. All workers have as many
- * devices.
+ * Today nothing cuts a layer, or what is stored: along tensor and shard there is 1. Of several processes each has one
+ * worker. All workers have as many devices.
  *
  * Units: samples. Ownership: a plain value; nothing points out of it. Threads: any; nothing is kept.
  * Errors: none: config has gone through el_train_check, and a number of processes that the mode cannot have is answered
@@ -24,17 +24,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/graph/axis.h"
+
 enum { EL_MEMBERS_MAX = 64 };
 
 struct el_train_config;
 
 /* Where one device stands. All numbers count from 0. */
 struct el_spot {
-    int process;       /* rank of the process that has it open */
-    int worker;        /* the host thread that issues for it, counted over the whole job */
-    int data_rank;     /* which part of each global batch goes through it; equal for the devices that share a copy */
-    int stage;         /* which piece of the model, cut along its depth */
-    int shard;         /* which piece of the stage's layers, cut across */
+    int process; /* rank of the process that has it open */
+    int worker;  /* the host thread that issues for it, counted over the whole job */
+    /* Along each axis: which part of each global batch goes through it (equal for the devices that share a copy), which
+     * piece of the model, cut along its depth, ... */
+    int at[EL_AXIS_COUNT];
     int64_t samples;   /* of each global batch; 0: there is nothing for it to do */
     int feed, n_feeds; /* what it loads of each global batch: part `feed` of `n_feeds` (0 of 1: all); of 0: nothing */
     bool owns;         /* its part's parameters, gradients and optimizer state stay on it from step to step */
@@ -43,8 +45,8 @@ struct el_spot {
 struct el_layout {
     int n_devices; /* that the mode uses: those of the configuration, or fewer */
     int n_processes, n_workers;
-    int n_data, n_stages, n_shards;
-    bool cuts; /* the mode has parts of the model, by a schedule; also where there is one stage */
+    int n[EL_AXIS_COUNT]; /* along each axis; along data: those that have samples */
+    bool cuts;            /* the mode has parts of the model, by a schedule; also where there is one stage */
     struct el_spot devices[EL_MEMBERS_MAX]; /* [n_devices], by position in the job */
 };
 
@@ -53,8 +55,15 @@ int el_layout_of_worker(const struct el_layout *layout, int worker, int *first_p
 /* The same of a process. */
 int el_layout_of_process(const struct el_layout *layout, int process, int *first_p);
 /* The device whose copy of this one's part represents all copies: the gate compares it, and it is saved. The
- * first owner of the same stage and shard. */
+ * first owner of the same place along all axes but data. */
 int el_layout_source(const struct el_layout *layout, int device);
+
+/* Whether workers stand apart along it. */
+bool el_layout_differs(const struct el_layout *layout, enum el_axis axis);
+/* Whether they do along this axis alone: then all of them are one group. */
+bool el_layout_is_whole(const struct el_layout *layout, enum el_axis axis);
+/* The number of a device's group along an axis: devices that differ along it alone have the same. */
+int el_layout_group(const struct el_layout *layout, enum el_axis axis, int device);
 
 /* Samples of the m-th of n pieces that tensor.chunk makes of so many: pieces of ceil(samples / n), the last ones
  * smaller or empty. */
@@ -78,13 +87,13 @@ void el_layout_one_worker(const struct el_train_config *config, int n_processes,
 /* A worker a device; in one process, or each in its own (the default). Each owns the whole model and loads its share:
  * shares differ by at most one sample. */
 void el_layout_worker_each(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
-/* A worker a data rank, each with as many devices: config.n_ranks of them, or one a process; in one process, or each
- * in its own (the default; one where neither says how many). Each loads its share, cut among its devices like one
+/* A worker a data rank, each with as many devices: config.mesh of them along data, or one a process; in one process, or
+ * each in its own (the default; one where neither says how many). Each loads its share, cut among its devices like one
  * worker's, and its first device owns the model. */
 void el_layout_worker_several(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
 /* A worker and a stage a device; in one process (the default), or each in its own. Each owns its part of the model.
- * There are config.n_ranks copies of the model (0: one), one after the other: a data rank's share of the batch goes
- * through all stages of its copy, and is loaded at both ends. */
+ * There are as many copies of the model as config.mesh has along data (0: one), one after the other: a data rank's
+ * share of the batch goes through all stages of its copy, and is loaded at both ends. */
 void el_layout_stages(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
 
 #endif

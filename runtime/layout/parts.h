@@ -2,8 +2,8 @@
  * schedule has them.
  *
  *     el_parts_open(&config, &layout, &parts);
- *     parts.stage[spot->stage]      what a device of that stage holds; parts.model itself where nothing is cut
- *     el_held_open(worker, member, &held);   ... held.parts[0 .. held.n)     the parts on it, with their parameters
+ *     parts.stage[spot->at[EL_AXIS_STAGE]]      what a device of that stage holds; parts.model itself where nothing is
+ * cut el_held_open(worker, member, &held);   ... held.parts[0 .. held.n)     the parts on it, with their parameters
  *     el_parts_close(&parts);
  *
  * Where the cuts are: config.cut. Names of nodes, comma-separated: the first of each later part. Or `time`, `memory`,

@@ -25,7 +25,7 @@ static void average(struct el_worker *worker, struct el_program *program, const 
                                 .join = true};
         el_comm_issue(worker->world, program, &op, NULL);
         el_shard_issue_scale(shard, program, EL_PHASE_REDUCE, "divide", views[p], views[p], n,
-                             1.0 / worker->layout->n_data);
+                             1.0 / worker->layout->n[EL_AXIS_DATA]);
     }
 }
 

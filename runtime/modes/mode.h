@@ -44,7 +44,7 @@ struct el_mode_ops {
     /* Optional: default is each owner's own. The buffers of the model's copy `rank` of n_devices, all of which are on
      * the only device. Between steps. */
     el_copies_views *buffers;
-    /* Optional: default is `world` and `data`. Between steps: el_comm_mute. */
+    /* Optional: default is all of the worker's communicators. Between steps: el_comm_mute. */
     void (*mute)(struct el_worker *worker, bool muted);
     /* Optional: default is nothing. Frees `state`, which may be NULL. */
     void (*teardown)(struct el_worker *worker);

@@ -39,6 +39,7 @@ struct el_mode_look {
 struct el_mode_info {
     const char *name;
     const char *summary;
+    unsigned axes;          /* of its mesh: bits 1 << EL_AXIS_DATA ...; 0: it has none */
     const char *takes;      /* options that only some modes have, by blank: "procs overlap"; NULL: none */
     const char *statistics; /* batch norm's: over which samples, and which become the running ones */
     const char *sends;      /* a step, between devices, in words; P is the size of all parameters */

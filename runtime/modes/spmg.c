@@ -203,6 +203,7 @@ static void mute(struct el_worker *worker, bool muted)
 const struct el_mode_ops el_mode_spmg = {
     .info = {.name = "spmg",
              .summary = "DDP up to PyTorch 1.8: several devices per process, a thread per replica",
+             .axes = 1U << EL_AXIS_DATA,
              .takes = "procs overlap bucket-mb first-bucket-mb mesh reduce find-unused broadcast-buffers",
              .statistics = "of each device's chunk; running ones are the first device's, sent to all at a step's start",
              .sends = "as ddp among all devices, and P to each replica at a step's start; inputs out, outputs back",

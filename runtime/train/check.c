@@ -109,12 +109,12 @@ static enum el_status check_pipeline(struct el_train_config *config, const struc
     if (status == EL_OK) status = check_order(config, &parts);
     el_parts_close(&parts);
     EL_TRY(status);
-    if (config->global_batch % (layout->n_data * config->n_micro) == 0) return EL_OK;
-    if (layout->n_data > 1)
+    if (config->global_batch % (layout->n[EL_AXIS_DATA] * config->n_micro) == 0) return EL_OK;
+    if (layout->n[EL_AXIS_DATA] > 1)
         return el_fail(EL_ERR_INVALID,
                        "--micro %lld: a batch of %lld cannot be divided into that many equal parts in each of %d "
                        "copies of the model: change --batch",
-                       (long long)config->n_micro, (long long)config->global_batch, layout->n_data);
+                       (long long)config->n_micro, (long long)config->global_batch, layout->n[EL_AXIS_DATA]);
     return el_fail(EL_ERR_INVALID,
                    "--micro %lld: a batch of %lld cannot be divided into that many equal parts: change --batch",
                    (long long)config->n_micro, (long long)config->global_batch);
@@ -122,10 +122,10 @@ static enum el_status check_pipeline(struct el_train_config *config, const struc
 
 static enum el_status check_ranks(const struct el_train_config *config)
 {
-    if (!el_mode_takes(config->mode, "mesh") || config->n_ranks == 0) return EL_OK;
-    if (config->n_ranks >= 1 && config->n_devices % config->n_ranks == 0) return EL_OK;
+    if (!el_mode_takes(config->mode, "mesh") || config->mesh[EL_AXIS_DATA] == 0) return EL_OK;
+    if (config->mesh[EL_AXIS_DATA] >= 1 && config->n_devices % config->mesh[EL_AXIS_DATA] == 0) return EL_OK;
     return el_fail(EL_ERR_INVALID, "--mesh dp=%d: %d device%s cannot be divided evenly among that many",
-                   config->n_ranks, config->n_devices, config->n_devices == 1 ? "" : "s");
+                   config->mesh[EL_AXIS_DATA], config->n_devices, config->n_devices == 1 ? "" : "s");
 }
 
 /* What dp leaves without work the others wait for. */
@@ -143,10 +143,10 @@ static enum el_status check_chunks(const struct el_train_config *config, const s
 
 static enum el_status check_output(const struct el_train_config *config, const struct el_layout *layout)
 {
-    if (config->output_device >= 0 && (config->output_device == 0 || config->output_device < layout->n_data))
+    if (config->output_device >= 0 && (config->output_device == 0 || config->output_device < layout->n[EL_AXIS_DATA]))
         return EL_OK;
     return el_fail(EL_ERR_INVALID, "--output-device %d: %d devices have a part of the batch; they are numbered from 0",
-                   config->output_device, layout->n_data);
+                   config->output_device, layout->n[EL_AXIS_DATA]);
 }
 
 /* Fixes are causes of plain dp's. */
@@ -169,7 +169,7 @@ static enum el_status check_accumulate(const struct el_train_config *config, con
                        n, (long long)config->global_batch, n_shares * n);
     for (int k = 0; k < n && layout->n_workers == 1 && layout->devices[0].n_feeds == 1; k++) {
         int64_t batch = el_share_size(config->global_batch, n, k);
-        if (el_layout_chunk(batch, layout->n_devices, layout->n_data - 1) > 0) continue;
+        if (el_layout_chunk(batch, layout->n_devices, layout->n[EL_AXIS_DATA] - 1) > 0) continue;
         return el_fail(
             EL_ERR_INVALID,
             "--accumulate %d: a micro-step of %lld samples, cut evenly among %d devices, leaves the last one "
@@ -245,11 +245,11 @@ enum el_status el_train_check(struct el_train_config *config)
     fill_in(config);
     EL_TRY(check_ranks(config));
     el_layout_of(config, 0, &layout);
-    int n_shares = layout.n_stages > 1 ? layout.n_data : layout.n_devices;
+    int n_shares = layout.n[EL_AXIS_STAGE] > 1 ? layout.n[EL_AXIS_DATA] : layout.n_devices;
     if (config->global_batch < n_shares)
         return el_fail(EL_ERR_INVALID, "--batch %lld is smaller than the %d %s: give at least %d, or fewer devices",
                        (long long)config->global_batch, n_shares,
-                       layout.n_stages > 1 ? "copies of the model" : "devices", n_shares);
+                       layout.n[EL_AXIS_STAGE] > 1 ? "copies of the model" : "devices", n_shares);
     EL_TRY(check_chunks(config, &layout));
     EL_TRY(check_output(config, &layout));
     EL_TRY(check_fixes(config));

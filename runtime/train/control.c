@@ -38,8 +38,8 @@ static void mute(struct el_run *run, bool muted)
         run->session->mode->mute(worker, muted);
         return;
     }
-    el_comm_mute(worker->world, muted);
-    if (worker->data) el_comm_mute(worker->data, muted);
+    struct el_comm *comm;
+    for (int i = 0; (comm = el_worker_comm(worker, i)); i++) el_comm_mute(comm, muted);
 }
 
 /* The steps of one block but for those left out; `*number_p` is the next step's number. */

@@ -111,11 +111,11 @@ static void spec_feed(const struct el_run *run, int position, struct el_feed_spe
 {
     const struct el_layout *layout = &run->session->layout;
     const struct el_train_config *config = run->session->config;
-    if (layout->n_stages > 1) {
+    if (layout->n[EL_AXIS_STAGE] > 1) {
         spec->batch = config->global_batch / config->n_micro;
         spec->part = layout->devices[position].feed;
-        spec->n_parts = layout->n_data;
-        spec->what = el_worker_feeds(&run->session->parts, layout->devices[position].stage);
+        spec->n_parts = layout->n[EL_AXIS_DATA];
+        spec->what = el_worker_feeds(&run->session->parts, layout->devices[position].at[EL_AXIS_STAGE]);
         return;
     }
     for (int d = 0; d < layout->n_devices; d++) {

@@ -33,7 +33,7 @@ static enum el_status issue_step(struct el_worker *worker, const struct el_mode_
         forecasts[m] = (struct el_memory_forecast){.ledger = *el_device_ledger(device), .moment = el_phase_name(phase)};
         if (schedule->n_parts > 0)
             forecasts[m].activation_sets =
-                el_schedule_in_flight(schedule, worker->layout->devices[worker->first + m].stage);
+                el_schedule_in_flight(schedule, worker->layout->devices[worker->first + m].at[EL_AXIS_STAGE]);
     }
 done:
     el_program_destroy(program);
@@ -62,7 +62,7 @@ static enum el_status forecast_all(const struct el_train_config *config, const s
         int first;
         el_layout_of_worker(layout, spec.index, &first);
         spec.worlds = &worlds.world[first];
-        spec.data = worlds.data[first];
+        spec.group = worlds.group[first];
         spec.devices = &devices[first];
         status = forecast_worker(&spec, forecasts);
     }

@@ -14,7 +14,8 @@ static enum el_status count_batches(const struct el_worker *worker, const char *
     const struct el_stored_array *before = config->weights ? el_safetensors_find(config->weights, name) : NULL;
     double loaded = 0;
     if (before) EL_TRY(el_safetensors_read(config->weights, before, &loaded));
-    *count_p = loaded + (double)(steps * config->n_accumulate * (worker->layout->n_stages > 1 ? config->n_micro : 1));
+    *count_p =
+        loaded + (double)(steps * config->n_accumulate * (worker->layout->n[EL_AXIS_STAGE] > 1 ? config->n_micro : 1));
     return EL_OK;
 }
 

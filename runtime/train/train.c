@@ -34,7 +34,7 @@ static void run_worker(struct el_run *run, const struct el_worlds *worlds)
                                   .index = run->index,
                                   .devices = &place->devices[run->first],
                                   .worlds = &worlds->world[run->first],
-                                  .data = worlds->data[run->first],
+                                  .group = worlds->group[run->first],
                                   .dataset = place->dataset};
     enum el_status status = el_worker_open(&run->worker, &spec);
     if (status == EL_OK) status = el_meeting_wait(session->meeting); /* batches have their pinned memory */

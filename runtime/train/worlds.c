@@ -1,10 +1,10 @@
 /* Communicators of workers; see worlds.h. */
 #include "runtime/train/worlds.h"
 
-/* A group of those devices that `layout` has in `stage` (all: -1), at place `member` of their workers; each gets its
- * own in comms[]. */
-static enum el_status open_group(const struct el_layout *layout, struct el_device *const *devices, int stage,
-                                 int member, struct el_comm **comms)
+/* A group of those workers that have the number `group` along `axis` (EL_AXIS_COUNT: all of them), by the devices at
+ * place `member`; each gets its own in worlds. */
+static enum el_status open_group(struct el_worlds *worlds, const struct el_layout *layout,
+                                 struct el_device *const *devices, enum el_axis axis, int group, int member)
 {
     struct el_device *of_group[EL_MEMBERS_MAX] = {NULL};
     struct el_comm *made[EL_MEMBERS_MAX];
@@ -12,28 +12,32 @@ static enum el_status open_group(const struct el_layout *layout, struct el_devic
     for (int w = 0; w < layout->n_workers; w++) {
         int first;
         el_layout_of_worker(layout, w, &first);
-        if (stage >= 0 && layout->devices[first].stage != stage) continue;
+        if (axis != EL_AXIS_COUNT && el_layout_group(layout, axis, first) != group) continue;
         position[n] = first + member;
         of_group[n++] = devices[first + member];
     }
-    EL_TRY(el_comm_open_local(of_group, n, made));
-    for (int i = 0; i < n; i++) comms[position[i]] = made[i];
+    if (n > 0) EL_TRY(el_comm_open_local(of_group, n, made));
+    for (int i = 0; i < n; i++)
+        *(axis == EL_AXIS_COUNT ? &worlds->world[position[i]] : &worlds->group[position[i]][axis]) = made[i];
     return EL_OK;
 }
 
-static bool has_copies(const struct el_layout *layout)
+/* Whether there is a communicator for it beside the world's. */
+static bool is_apart(const struct el_layout *layout, enum el_axis axis)
 {
-    return layout->n_stages > 1 && layout->n_data > 1;
+    return el_axis_row(axis)->groups && el_layout_differs(layout, axis) && !el_layout_is_whole(layout, axis);
 }
 
 static void name(struct el_worlds *worlds, const struct el_layout *layout, int position)
 {
     for (int d = 0; d < worlds->n; d++) {
-        const struct el_spot *spot = &layout->devices[position + d];
         int first;
-        el_layout_of_worker(layout, spot->worker, &first);
-        el_comm_name(worlds->world[d], layout->n_stages > 1 ? "pipeline" : "world", position + d - first);
-        if (worlds->data[d]) el_comm_name(worlds->data[d], "data", spot->stage);
+        el_layout_of_worker(layout, layout->devices[position + d].worker, &first);
+        el_comm_name(worlds->world[d], layout->n[EL_AXIS_STAGE] > 1 ? "pipeline" : "world", position + d - first);
+        for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
+            if (worlds->group[d][axis])
+                el_comm_name(worlds->group[d][axis], el_axis_row(axis)->name,
+                             el_layout_group(layout, axis, position + d));
     }
 }
 
@@ -42,9 +46,10 @@ enum el_status el_worlds_open_threads(struct el_worlds *worlds, const struct el_
 {
     *worlds = (struct el_worlds){.n = layout->n_devices};
     for (int m = 0; m < layout->n_devices / layout->n_workers; m++)
-        EL_TRY(open_group(layout, devices, -1, m, worlds->world));
-    for (int stage = 0; stage < layout->n_stages && has_copies(layout); stage++)
-        EL_TRY(open_group(layout, devices, stage, 0, worlds->data));
+        EL_TRY(open_group(worlds, layout, devices, EL_AXIS_COUNT, 0, m));
+    for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
+        for (int g = 0; g < layout->n_workers && is_apart(layout, axis); g++)
+            EL_TRY(open_group(worlds, layout, devices, axis, g, 0));
     name(worlds, layout, 0);
     return EL_OK;
 }
@@ -53,29 +58,39 @@ enum el_status el_worlds_open_rank(struct el_worlds *worlds, const struct el_lay
                                    struct el_device *const *devices, struct el_bootstrap *bootstrap, const char *kind)
 {
     int position, n = el_layout_of_process(layout, el_bootstrap_rank(bootstrap), &position);
-    const struct el_spot *spot = &layout->devices[position];
     *worlds = (struct el_worlds){.n = n};
     for (int m = 0; m < n; m++)
         EL_TRY(el_bootstrap_size(bootstrap) > 1 ? el_comm_open_ranks(kind, bootstrap, devices[m], &worlds->world[m])
                                                 : el_comm_open_self(devices[m], &worlds->world[m]));
-    if (has_copies(layout)) EL_TRY(el_comm_split(worlds->world[0], spot->stage, spot->data_rank, &worlds->data[0]));
+    for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
+        if (is_apart(layout, axis))
+            EL_TRY(el_comm_split(worlds->world[0], el_layout_group(layout, axis, position),
+                                 layout->devices[position].at[axis], &worlds->group[0][axis]));
     name(worlds, layout, position);
     return EL_OK;
 }
 
+/* Each of them, beginning with those that were split from others; NULL at the end. */
+static struct el_comm *comm_at(const struct el_worlds *worlds, int *at)
+{
+    const int each = EL_AXIS_COUNT + 1;
+    for (; *at < worlds->n * each; ++*at) {
+        int d = *at / each, axis = *at % each;
+        struct el_comm *comm = axis < EL_AXIS_COUNT ? worlds->group[d][axis] : worlds->world[d];
+        if (comm) return comm;
+    }
+    return NULL;
+}
+
 void el_worlds_abort(struct el_worlds *worlds)
 {
-    for (int d = 0; d < worlds->n; d++) {
-        if (worlds->world[d]) el_comm_abort(worlds->world[d]);
-        if (worlds->data[d]) el_comm_abort(worlds->data[d]);
-    }
+    struct el_comm *comm;
+    for (int at = 0; (comm = comm_at(worlds, &at)); at++) el_comm_abort(comm);
 }
 
 void el_worlds_close(struct el_worlds *worlds)
 {
-    for (int d = 0; d < worlds->n; d++) {
-        el_comm_close(worlds->data[d]);
-        el_comm_close(worlds->world[d]);
-    }
+    struct el_comm *comm;
+    for (int at = 0; (comm = comm_at(worlds, &at)); at++) el_comm_close(comm);
     worlds->n = 0;
 }

@@ -2,8 +2,8 @@
  *
  *     el_worlds_open_threads(&worlds, &layout, devices);    or el_worlds_open_rank, collective among processes
  *     worlds.world[d]           device d's, among those of the same place in all workers
- *     worlds.data[d]            likewise, among the copies of its stage; NULL: there is one
- *     el_worlds_close(&worlds);
+ *     worlds.group[d][axis]     likewise, among those that differ from it along this axis alone; NULL: the world's
+ * does, or there is none el_worlds_close(&worlds);
  *
  * Devices are counted by their position among this process's. Threads: one opens and closes; a worker's are then its
  * thread's. Errors: the communicators' own; after a failure too it is to be closed.
@@ -16,7 +16,7 @@
 
 struct el_worlds {
     int n; /* devices */
-    struct el_comm *world[EL_MEMBERS_MAX], *data[EL_MEMBERS_MAX];
+    struct el_comm *world[EL_MEMBERS_MAX], *group[EL_MEMBERS_MAX][EL_AXIS_COUNT];
 };
 
 /* All workers are in this process. */

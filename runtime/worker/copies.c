@@ -28,7 +28,7 @@ enum el_status el_copies_take_first(struct el_worker *worker, int member, struct
                                     struct el_buffer **buffer_p)
 {
     const struct el_shard *shard = &worker->members[member].shard;
-    struct el_comm *comm = el_worker_copies(worker);
+    struct el_comm *comm = worker->group[EL_AXIS_DATA];
     struct el_buffer *buffer;
     *buffer_p = NULL;
     if (shard->graph->n_buffers == 0 || (!comm && member == 0)) return EL_OK;
@@ -57,7 +57,8 @@ static bool is_copys_first(const struct el_layout *layout, int position)
 {
     const struct el_spot *spot = &layout->devices[position];
     for (int d = 0; d < position; d++)
-        if (layout->devices[d].owns && layout->devices[d].stage == spot->stage && layout->devices[d].feed == spot->feed)
+        if (layout->devices[d].owns && layout->devices[d].at[EL_AXIS_STAGE] == spot->at[EL_AXIS_STAGE] &&
+            layout->devices[d].feed == spot->feed)
             return false;
     return spot->owns;
 }

@@ -35,7 +35,7 @@ static bool is_held(const struct el_parts *parts, bool buffer, int origin)
 enum el_status el_gather(struct el_worker *worker, enum el_gathered what, int origin, double *values)
 {
     const struct el_graph *model = worker->graph;
-    const bool buffer = what == EL_GATHER_BUFFERS, cut = worker->layout->n_stages > 1;
+    const bool buffer = what == EL_GATHER_BUFFERS, cut = worker->layout->n[EL_AXIS_STAGE] > 1;
     const struct el_param *of = &(buffer ? model->buffers : model->params)[origin];
     const int64_t n = el_shape_count(&of->shape);
     if (!cut && !el_worker_is_first(worker)) return EL_OK;

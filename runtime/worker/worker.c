@@ -22,7 +22,7 @@ static enum el_status open_feeds(struct el_worker *worker, const struct el_worke
                                 .split = EL_SPLIT_TRAIN,
                                 .batch = worker->config->global_batch,
                                 .n_parts = n_steps * spot->n_feeds,
-                                .what = el_worker_feeds(worker->parts, spot->stage)};
+                                .what = el_worker_feeds(worker->parts, spot->at[EL_AXIS_STAGE])};
     worker->members[m].feeds = calloc((size_t)n_steps, sizeof *worker->members[m].feeds);
     if (!worker->members[m].feeds) return el_fail_errno("feeds of %d micro-steps", n_steps);
     for (int k = 0; k < n_steps; k++) {
@@ -36,7 +36,7 @@ static enum el_status open_members(struct el_worker *worker, const struct el_wor
 {
     for (int m = 0; m < worker->n_members; m++) {
         const struct el_spot *spot = &worker->layout->devices[worker->first + m];
-        const struct el_graph *part = spec->parts->stage[spot->stage];
+        const struct el_graph *part = spec->parts->stage[spot->at[EL_AXIS_STAGE]];
         EL_TRY(el_shard_open(&worker->members[m].shard, worker->config, part, spec->devices[m], spot->owns));
         EL_TRY(open_feeds(worker, spec, m));
     }
@@ -50,13 +50,14 @@ enum el_status el_worker_open(struct el_worker *worker, const struct el_worker_s
                                  .graph = spec->parts->model,
                                  .layout = spec->layout,
                                  .world = spec->worlds[0],
-                                 .worlds = spec->worlds,
-                                 .data = spec->data};
+                                 .worlds = spec->worlds};
     worker->n_members = el_layout_of_worker(spec->layout, spec->index, &worker->first);
     worker->members = calloc((size_t)worker->n_members, sizeof *worker->members);
     if (!worker->members) return el_fail_errno("worker %d", spec->index);
-    for (int m = 0; m < worker->n_members; m++) EL_TRY(el_worker_set_comm(worker->config, worker->worlds[m]));
-    if (worker->data) EL_TRY(el_worker_set_comm(worker->config, worker->data));
+    for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
+        worker->group[axis] = el_layout_is_whole(worker->layout, axis) ? worker->world : spec->group[axis];
+    struct el_comm *comm;
+    for (int i = 0; (comm = el_worker_comm(worker, i)); i++) EL_TRY(el_worker_set_comm(worker->config, comm));
     return open_members(worker, spec);
 }
 
@@ -67,16 +68,19 @@ enum el_status el_worker_set_comm(const struct el_train_config *config, struct e
     return el_comm_set_checking(comm, config->comm_check);
 }
 
-struct el_comm *el_worker_copies(const struct el_worker *worker)
+struct el_comm *el_worker_comm(const struct el_worker *worker, int i)
 {
-    if (worker->data) return worker->data;
-    return worker->layout->n_stages == 1 && worker->layout->n_workers > 1 ? worker->world : NULL;
+    if (i < worker->n_members) return worker->worlds[i];
+    i -= worker->n_members;
+    for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
+        if (worker->group[axis] && worker->group[axis] != worker->world && i-- == 0) return worker->group[axis];
+    return NULL;
 }
 
 void el_worker_abort(struct el_worker *worker)
 {
-    for (int m = 0; m < worker->n_members; m++) el_comm_abort(worker->worlds[m]);
-    if (worker->data) el_comm_abort(worker->data);
+    struct el_comm *comm;
+    for (int i = 0; (comm = el_worker_comm(worker, i)); i++) el_comm_abort(comm);
 }
 
 void el_worker_close(struct el_worker *worker)

@@ -26,7 +26,9 @@ struct el_worker {
     int first;                     /* position of its first member in the job */
     struct el_comm *world;         /* all workers of the job, on the first member's device; never NULL */
     struct el_comm *const *worlds; /* [n_members]: the same on each member's device; worlds[0] is `world` */
-    struct el_comm *data;          /* of a stage: the workers that have a copy of it; NULL: this one alone, or all */
+    /* Along each axis the workers that differ from this one along it alone: `world` where all do; NULL: this one alone,
+     * or an axis without groups (axis.h). */
+    struct el_comm *group[EL_AXIS_COUNT];
     struct el_member *members;
     int n_members;
     const char *comm; /* the mode's, from setup: what its members talk by in a step; NULL: they do not */
@@ -40,7 +42,7 @@ struct el_worker_spec {
     int index;                        /* of the job's workers */
     struct el_device *const *devices; /* its members', opened */
     struct el_comm *const *worlds;    /* one a member, among those of the same place in all workers */
-    struct el_comm *data;             /* as in el_worker */
+    struct el_comm *const *group;     /* [EL_AXIS_COUNT]: those beside the world */
     const struct el_dataset *dataset; /* NULL: nothing can be loaded (forecasts) */
 };
 
@@ -50,8 +52,8 @@ enum el_status el_worker_open(struct el_worker *worker, const struct el_worker_s
 void el_worker_close(struct el_worker *worker);
 /* Whoever waits for this worker's part of something need not any more. Threads: any, until it is closed. */
 void el_worker_abort(struct el_worker *worker);
-/* Among the workers that have a copy of what this one has: those of its stage, or all; NULL: it is the only one. */
-struct el_comm *el_worker_copies(const struct el_worker *worker);
+/* Its communicators, each once, from 0 on; NULL: there is no further one. */
+struct el_comm *el_worker_comm(const struct el_worker *worker, int i);
 /* What goes to the devices of a stage that is fed at all. */
 enum el_feed_what el_worker_feeds(const struct el_parts *parts, int stage);
 

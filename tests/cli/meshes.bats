@@ -30,6 +30,7 @@ for trial in others:
     copied = [device["comm"]["bytes"] for device in trial["per_device"]]
     assert all(total <= bytes for total, bytes in zip(sums, copied)), (sums, copied)
     assert groups[0]["world"]["sent_bytes"] > 0 and ("world" in groups[1]) == (trial["config"]["reduce"] == "flat"), groups
+assert groups[0]["world"]["axis"] == groups[0]["local"]["axis"] == "data", groups
 assert [d["rank"] for d in others[1]["per_device"]] == [0, 0, 1, 1] and others[2]["config"]["reduce"] == "hierarchical"
 END
 }
@@ -77,6 +78,7 @@ END
     refuses "--cut out: gives 2 parts, and there must be 1" "$EVENLOAD" run --mode mp --devices 1 --cut out "${MODEL[@]}"
     refuses "--mesh dp=0: must be like dp=2,pp=2, each number at least 1" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=0 "${MODEL[@]}"
     refuses "--procs 2: there is one device: leave --procs out" "$EVENLOAD" run --mode spmg --devices 1 --procs 2 "${MODEL[@]}"
+    "$EVENLOAD" run --mode spmg --devices 4 --procs 1 --mesh dp=2,pp=1,tp=1 "${MODEL[@]}" --out ones >/dev/null # said, and not had
     refuses "--mesh tp=2: must be like dp=2" "$EVENLOAD" run --mode spmg --devices 4 --mesh tp=2 "${MODEL[@]}"
     refuses "--mesh: mode ddp does not take it, spmg does" "$EVENLOAD" run --mode ddp --devices 4 --mesh dp=2 "${MODEL[@]}"
     refuses "--batch 9: cut evenly among the devices of a process, it leaves device 5 without samples" "$EVENLOAD" run --mode spmg --devices 8 "${MODEL[@]}" --batch 9
@@ -109,6 +111,7 @@ for trial in others:
         assert set(groups) == {"pipeline", "data"} and all(group["sent_bytes"] > 0 for group in groups.values()), groups
         assert groups["data"]["sent_bytes"] == device["memory"]["peak_by_tag"]["bucket"], groups
         assert sum(group["sent_bytes"] for group in groups.values()) == device["comm"]["bytes"]
+        assert groups["data"]["axis"] == "data" and groups["pipeline"]["axis"] is None, groups
 END
     how=(--model mlp --features 16 --hidden 8 --batch 64 --epochs 2 --dtype f64 --quiet)
     "$EVENLOAD" run --mode single "${how[@]}" --out single-epochs

@@ -88,12 +88,12 @@ static void memory_of_buffers(void **state)
         for (int d = 0; d < n; d++) {
             const size_t *peak = result.ledgers[d].peak_by_tag;
             sum += peak[EL_TAG_BUFFER];
-            if (layout.n_stages == 1) assert_int_equal(peak[EL_TAG_BUFFER], layout.devices[d].owns ? b : 0);
+            if (layout.n[EL_AXIS_STAGE] == 1) assert_int_equal(peak[EL_TAG_BUFFER], layout.devices[d].owns ? b : 0);
             if (!layout.devices[d].owns)
                 assert_int_equal(peak[EL_TAG_REPLICA], (mode->memory.others - 2) / 2 * p + p + b);
             assert_memory_equal(forecasts[d].ledger.peak_by_tag, peak, sizeof result.ledgers[d].peak_by_tag);
         }
-        if (layout.n_stages > 1) assert_int_equal(sum, b);
+        if (layout.n[EL_AXIS_STAGE] > 1) assert_int_equal(sum, b);
         el_train_result_free(&result);
     }
 }
@@ -119,7 +119,7 @@ static void buffers_are_sent_once_a_step(void **state)
         struct talk talks[DEVICES];
         double bytes = 0;
         el_case_images_config(cases[i].mode, DEVICES, 24, IMAGE, &config);
-        config.n_ranks = cases[i].n_ranks;
+        config.mesh[EL_AXIS_DATA] = cases[i].n_ranks;
         config.n_accumulate = cases[i].accumulate;
         config.broadcast_buffers = cases[i].broadcast;
         train(&config, "null", NULL, talks);

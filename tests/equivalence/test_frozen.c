@@ -229,7 +229,7 @@ static void averaged_parameters_and_copies_in_stages(void **state)
     for (int micro = 1; micro <= 2; micro++) {
         configure("textcnn", micro > 1 ? "pipeline" : "mp", 4, &config);
         freeze(&config, "embedding");
-        config.n_ranks = 2;
+        config.mesh[EL_AXIS_DATA] = 2;
         config.n_micro = micro;
         snprintf(config.cut, sizeof config.cut, "conv3");
         hold(&config, &wanted, "--mesh dp=2,pp=2");

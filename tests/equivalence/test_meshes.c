@@ -45,7 +45,7 @@ static enum el_status configure(const struct mesh *mesh, struct el_train_config 
     snprintf(config->mode, sizeof config->mode, "%s", mesh->mode);
     config->n_devices = mesh->n_devices;
     config->n_micro = 2;
-    config->n_ranks = mesh->n_ranks;
+    config->mesh[EL_AXIS_DATA] = mesh->n_ranks;
     config->reduce = mesh->reduce;
     config->keep_grads = mesh->at % 2;
     config->steps = STEPS;

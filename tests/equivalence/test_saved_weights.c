@@ -30,7 +30,7 @@ static void save(const char *mode, int n_devices, int n_ranks, const struct el_s
     assert_int_equal(el_case_config(&branch, "single", 1, &config), EL_OK);
     snprintf(config.mode, sizeof config.mode, "%s", mode);
     config.n_devices = n_devices;
-    config.n_ranks = n_ranks;
+    config.mesh[EL_AXIS_DATA] = n_ranks;
     config.steps = 1;
     config.find_unused = el_mode_takes(mode, "find-unused");
     config.weights = loaded;

@@ -59,7 +59,7 @@ static struct el_train_config config_of(const struct el_case *c, const struct ro
     snprintf(config.schedule, sizeof config.schedule, "%s", row->schedule);
     config.n_micro = row->micro;
     config.parts = row->parts;
-    config.n_ranks = row->copies;
+    config.mesh[EL_AXIS_DATA] = row->copies;
     if (el_train_check(&config) != EL_OK) fail_msg("%s", el_error_message());
     return config;
 }

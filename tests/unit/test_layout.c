@@ -40,9 +40,9 @@ static void check_groups(const struct el_layout *layout)
     assert_int_equal(at, layout->n_devices);
     for (int d = 0; d < layout->n_devices; d++) {
         const struct el_spot *source = &layout->devices[el_layout_source(layout, d)];
-        assert_true(source->owns && (layout->n_stages > 1 || source->process == 0));
-        assert_int_equal(source->stage, layout->devices[d].stage);
-        assert_int_equal(source->shard, layout->devices[d].shard);
+        assert_true(source->owns && (layout->n[EL_AXIS_STAGE] > 1 || source->process == 0));
+        assert_int_equal(source->at[EL_AXIS_STAGE], layout->devices[d].at[EL_AXIS_STAGE]);
+        assert_int_equal(source->at[EL_AXIS_SHARD], layout->devices[d].at[EL_AXIS_SHARD]);
     }
 }
 
@@ -50,7 +50,7 @@ static void check_groups(const struct el_layout *layout)
 static bool is_copy(const struct el_layout *layout, int device)
 {
     for (int d = 0; d < device; d++)
-        if (layout->devices[d].data_rank == layout->devices[device].data_rank) return true;
+        if (layout->devices[d].at[EL_AXIS_DATA] == layout->devices[device].at[EL_AXIS_DATA]) return true;
     return false;
 }
 
@@ -69,7 +69,7 @@ static void check_samples(const struct el_layout *layout, int64_t batch)
     }
     assert_int_equal(computed, batch);
     assert_int_equal(loaded, batch);
-    assert_int_equal(data_ranks, layout->n_data);
+    assert_int_equal(data_ranks, layout->n[EL_AXIS_DATA]);
 }
 
 static void every_mode_has_a_whole_layout(void **state)
@@ -88,6 +88,28 @@ static void every_mode_has_a_whole_layout(void **state)
                 }
 }
 
+/* Two copies of two stages: a group of two for each place along the other axis, and none of all four. */
+static void groups_differ_along_one_axis(void **state)
+{
+    (void)state;
+    struct el_train_config config = {
+        .mode = "pipeline", .n_devices = 4, .global_batch = 8, .mesh = {[EL_AXIS_DATA] = 2}};
+    struct el_layout layout;
+    el_layout_of(&config, 1, &layout);
+    for (int d = 0; d < 4; d++) {
+        assert_int_equal(el_layout_group(&layout, EL_AXIS_DATA, d), d % 2);
+        assert_int_equal(el_layout_group(&layout, EL_AXIS_STAGE, d), d / 2);
+    }
+    for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++) {
+        assert_int_equal(el_layout_differs(&layout, axis), axis <= EL_AXIS_STAGE);
+        assert_false(el_layout_is_whole(&layout, axis));
+    }
+    layout = layout_of("pipeline", 4, 8, 1);
+    assert_true(el_layout_is_whole(&layout, EL_AXIS_STAGE) && !el_layout_differs(&layout, EL_AXIS_DATA));
+    layout = layout_of("dp", 4, 8, 1); /* one worker has no other to talk to */
+    assert_false(el_layout_differs(&layout, EL_AXIS_DATA));
+}
+
 /* tensor.chunk's pieces: the last ones are smaller, or there are fewer than devices. */
 static void one_worker_has_chunks(void **state)
 {
@@ -97,7 +119,7 @@ static void one_worker_has_chunks(void **state)
         struct el_layout layout = layout_of("dp", 5, i ? 13 : 8, 5);
         assert_int_equal(layout.n_workers, 1);
         assert_int_equal(layout.n_processes, 1);
-        assert_int_equal(layout.n_data, i ? 5 : 4);
+        assert_int_equal(layout.n[EL_AXIS_DATA], i ? 5 : 4);
         for (int d = 0; d < 5; d++) {
             assert_int_equal(layout.devices[d].samples, sizes[i][d]);
             assert_int_equal(layout.devices[d].owns, d == 0);
@@ -133,7 +155,7 @@ static void workers_of_several_devices_cut_their_shares(void **state)
     } cases[] = {{0, 0, 1, 1}, {2, 0, 2, 2}, {1, 2, 1, 2}, {0, 2, 2, 2}, {4, 0, 1, 1}}; /* 4: not among 6 devices */
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct el_train_config config = {
-            .mode = "spmg", .n_devices = 6, .global_batch = 11, .n_ranks = cases[i].n_ranks};
+            .mode = "spmg", .n_devices = 6, .global_batch = 11, .mesh = {[EL_AXIS_DATA] = cases[i].n_ranks}};
         struct el_layout layout;
         el_layout_of(&config, cases[i].asked, &layout);
         check_groups(&layout);
@@ -187,6 +209,7 @@ int main(void)
         cmocka_unit_test(lists_are_for_any_thread),
         cmocka_unit_test(an_unknown_mode_has_no_devices),
         cmocka_unit_test(every_mode_has_a_whole_layout),
+        cmocka_unit_test(groups_differ_along_one_axis),
         cmocka_unit_test(one_worker_has_chunks),
         cmocka_unit_test(a_worker_each_is_threads_or_processes),
         cmocka_unit_test(workers_of_several_devices_cut_their_shares),

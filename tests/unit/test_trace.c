@@ -66,7 +66,7 @@ static struct el_recorder *record(void)
 }
 
 static const size_t resident[EL_TAG_COUNT] = {[EL_TAG_PARAM] = N * sizeof(float)};
-static const struct el_layout layout = {.n_devices = 1, .n_processes = 1, .n_workers = 1, .n_data = 1, .n_stages = 1};
+static const struct el_layout layout = {.n_devices = 1, .n_processes = 1, .n_workers = 1, .n = {1, 1, 1, 1}};
 static const struct el_trace_device device = {"fake:0", resident};
 
 static struct el_trace_rank rank_of(const struct el_recorder *recorder)

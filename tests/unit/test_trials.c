@@ -84,7 +84,7 @@ static void a_command_line_resolves_to_the_same_trial(void **state)
         assert_memory_equal(command, "evenload run ", 13);
         struct el_trial_set second = resolve(EL_CMD_RUN, command + 13);
         assert_string_equal(first.trials->id, second.trials->id);
-        assert_int_equal(first.trials->train.n_ranks, second.trials->train.n_ranks);
+        assert_int_equal(first.trials->train.mesh[EL_AXIS_DATA], second.trials->train.mesh[EL_AXIS_DATA]);
         assert_int_equal(first.trials->train.n_micro, second.trials->train.n_micro);
         el_trials_free(&first);
         el_trials_free(&second);

@@ -110,7 +110,7 @@ static enum el_status setup(struct el_worker *worker)
 {
     struct el_dp *dp = worker->state = calloc(1, sizeof *dp);
     if (!dp) return el_fail_errno("dp");
-    EL_TRY(el_dp_open(dp, worker, worker->layout->n_data, EL_DP_CHUNK_BYTES));
+    EL_TRY(el_dp_open(dp, worker, worker->layout->n[EL_AXIS_DATA], EL_DP_CHUNK_BYTES));
     EL_TRY(open_reducers(dp));
     return el_dp_open_loss(dp, worker->config->output_device, worker->config->loss_in_replica);
 }

@@ -50,5 +50,5 @@ void el_dp_layout(const struct el_train_config *config, int n_processes, struct 
         }
         if (config->dp_fix & EL_DP_FIX_UPDATE) spot->owns = spot->samples > 0;
     }
-    if (config->dp_fix & EL_DP_FIX_INPUTS) layout_p->n_data = n;
+    if (config->dp_fix & EL_DP_FIX_INPUTS) layout_p->n[EL_AXIS_DATA] = n;
 }

@@ -262,7 +262,7 @@ static void find_last(struct el_line *line)
 {
     const struct el_worker *worker = line->worker;
     const struct el_schedule *schedule = &worker->parts->schedule;
-    int stage = worker->layout->devices[worker->first].stage;
+    int stage = worker->layout->devices[worker->first].at[EL_AXIS_STAGE];
     for (int i = 0; i < schedule->n_actions[stage]; i++) {
         struct el_action action = schedule->actions[stage][i];
         if (action.kind == EL_ACTION_FORWARD || action.kind == EL_ACTION_BACKWARD_INPUTS) continue;
@@ -308,7 +308,7 @@ enum el_status el_line_open(struct el_worker *worker, struct el_line *line)
     const struct el_train_config *config = worker->config;
     *line = (struct el_line){.worker = worker,
                              .n_micro = (int)config->n_micro,
-                             .micro_batch = config->global_batch / worker->layout->n_data / config->n_micro};
+                             .micro_batch = config->global_batch / worker->layout->n[EL_AXIS_DATA] / config->n_micro};
     EL_TRY(el_held_open(worker, 0, &line->held));
     EL_TRY(open_flights(line));
     find_last(line);

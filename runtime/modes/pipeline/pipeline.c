@@ -16,9 +16,9 @@ struct pipeline {
 /* Gradients are averaged over the copies of a stage as ddp does it: in buckets, while backward goes on. */
 static enum el_status open_reducer(struct el_worker *worker, struct pipeline *pipeline)
 {
-    if (!el_worker_copies(worker)) return EL_OK;
+    if (!worker->group[EL_AXIS_DATA]) return EL_OK;
     struct el_reducer_spec spec = {.shard = &worker->members[0].shard,
-                                   .comm = el_worker_copies(worker),
+                                   .comm = worker->group[EL_AXIS_DATA],
                                    .average = true,
                                    .overlap = worker->config->overlap};
     EL_TRY(el_reducer_open(&spec, &pipeline->reducer));
@@ -49,10 +49,10 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     struct el_line *line = &pipeline->line;
     const struct el_shard *shard = &worker->members[0].shard;
     const struct el_schedule *schedule = &worker->parts->schedule;
-    int stage = worker->layout->devices[worker->first].stage;
+    int stage = worker->layout->devices[worker->first].at[EL_AXIS_STAGE];
     struct el_buffer *inputs, *labels;
     if (pipeline->reducer && worker->config->broadcast_buffers)
-        el_buffers_issue_broadcast(el_worker_copies(worker), shard, program);
+        el_buffers_issue_broadcast(worker->group[EL_AXIS_DATA], shard, program);
     if (pipeline->reducer) el_reducer_begin(pipeline->reducer, program, shard->issued);
     el_shard_issue_zero_grad(shard, program);
     el_feed_issue(worker->members[0].feeds, program, &inputs, &labels);
@@ -100,6 +100,7 @@ static void teardown(struct el_worker *worker)
 const struct el_mode_ops el_mode_mp = {
     .info = {.name = "mp",
              .summary = "the model cut by layers, one stage per device: one device works at a time",
+             .axes = 1U << EL_AXIS_DATA | 1U << EL_AXIS_STAGE,
              .takes = "procs cut mesh overlap bucket-mb first-bucket-mb broadcast-buffers",
              .statistics = "of the batch",
              .sends = "activations at each cut, and their gradients back",
@@ -112,6 +113,7 @@ const struct el_mode_ops el_mode_mp = {
 const struct el_mode_ops el_mode_pipeline = {
     .info = {.name = "pipeline",
              .summary = "the model cut by layers, one or several parts per device, with micro-batches",
+             .axes = 1U << EL_AXIS_DATA | 1U << EL_AXIS_STAGE,
              .takes = "procs cut micro schedule parts mesh overlap bucket-mb first-bucket-mb broadcast-buffers",
              .statistics = "of each micro-batch; running ones take them one after another",
              .sends = "activations at each cut, and their gradients back, by micro-batches",
