@@ -87,10 +87,10 @@ LIBS := $(JANSSON_LIBS) -ldl -lm
 
 # What there is to build. Some folders become modules, opened at run time; all else is one library under the program and every test.
 DNNL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard kernels/cpu/dnnl/*.c))
-MPI_OBJECTS  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/comm/mpi/*.c))
+MPI_OBJECTS  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/comm/mpi/module/*.c))
 CODEC_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/data/codec/*.c))
 CUDA_OBJECTS := $(patsubst %,$(BUILD)/%.o,$(basename $(wildcard kernels/cuda/*.cu kernels/cuda/*.c runtime/device/cuda/*.c)))
-NCCL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/comm/nccl/*.c))
+NCCL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/comm/nccl/module/*.c))
 NVTX_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard profiles/nvtx/*.c))
 # Its messages' code is made of their schema.
 CHAKRA_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard profiles/chakra/*.c))
@@ -102,7 +102,7 @@ MODULES := $(call module,$(HAVE_DNNL),$(DNNL_OBJECTS),el_dnnl) $(call module,$(H
            $(call module,$(HAVE_CUDA),$(CUDA_OBJECTS),el_cuda) $(call module,$(and $(HAVE_CUDA),$(HAVE_NCCL)),$(NCCL_OBJECTS),el_nccl) \
            $(call module,$(HAVE_CUDA),$(NVTX_OBJECTS),el_nvtx)
 # BENCH=0: the library without the program's own part, for tests of what lies below.
-SOURCES := $(filter-out kernels/cuda/%,$(wildcard kernels/*.c kernels/*/*.c runtime/*/*.c runtime/modes/*/*.c runtime/comm/tcp/*.c profiles/*.c $(if $(filter 0,$(BENCH)),,bench/*.c bench/*/*.c)))
+SOURCES := $(filter-out kernels/cuda/%,$(wildcard kernels/*.c kernels/*/*.c runtime/*/*.c runtime/modes/*/*.c runtime/comm/*/*.c profiles/*.c $(if $(filter 0,$(BENCH)),,bench/*.c bench/*/*.c)))
 LIBRARY := $(BUILD)/libevenload.a
 OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out bench/main.c,$(SOURCES)))
 WHOLE   := -Wl,--whole-archive $(LIBRARY) -Wl,--no-whole-archive
@@ -120,7 +120,7 @@ emulated      = $(patsubst %,$(BUILD)/emulated/%.o,$(wildcard $(1)))
 EMULATED_KERNELS := $(call emulated,kernels/cuda/*.cu kernels/cuda/*.c)
 CARDS_LIBRARY_OBJECTS := $(filter-out $(call emulated,tests/cards/test_*.c),$(call emulated,tests/cards/*.c tests/gpu/emulator/*.cc))
 CARDS_CUDA_OBJECTS := $(EMULATED_KERNELS) $(call emulated,runtime/device/cuda/*.c)
-CARDS_NCCL_OBJECTS := $(if $(wildcard tests/cards/nccl*.c),$(call emulated,runtime/comm/nccl/*.c))
+CARDS_NCCL_OBJECTS := $(if $(wildcard tests/cards/nccl*.c),$(call emulated,runtime/comm/nccl/module/*.c))
 CARDS         := $(if $(HAVE_CXX),$(BUILD)/cards/evenload)
 CARDS_MODULES := $(BUILD)/cards/modules/el_cuda.so $(if $(CARDS_NCCL_OBJECTS),$(BUILD)/cards/modules/el_nccl.so) \
                  $(filter-out %/el_cuda.so %/el_nccl.so,$(MODULES:$(BUILD)/%=$(BUILD)/cards/%))

@@ -5,7 +5,7 @@
 
 #include "runtime/comm/choose.h"
 #include "runtime/comm/comm_ops.h"
-#include "runtime/comm/nccl_group.h"
+#include "runtime/comm/nccl/comm_nccl.h"
 #include "runtime/comm/share.h"
 
 /* Whether all ranks can be members of NCCL: cards, the library, and no card twice. What stands against it is not said:

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/comm/nccl_group.h"
+#include "runtime/comm/nccl/comm_nccl.h"
 #include "tests/conformance/comm_checks.h"
 #include "tests/conformance/comm_product.h"
 #include "tests/unit/star_bootstrap.h"

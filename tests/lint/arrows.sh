@@ -45,7 +45,7 @@ page'
 # header, as an extended regular expression: the only folder that may include it
 LIBRARIES='
 (oneapi/dnnl/|dnnl).*  kernels/cpu/dnnl
-mpi\.h                 runtime/comm/mpi
+mpi\.h                 runtime/comm/mpi/module
 (cuda|cudnn|cublas|nccl|nvml).*  (cuda|nccl|tests/gpu|tests/cards)
 nvtx.*                 profiles/nvtx
 (png|jpeglib|jerror)\.h  runtime/data/codec
@@ -121,7 +121,7 @@ profiles/x.c         #include "bench/record/record.h"
 runtime/device/y.h   #include "device.h"
 kernels/cpu/x.c      #include <oneapi/dnnl/dnnl.h>
 kernels/cpu/y.c      #include <dnnl.h>
-runtime/comm/y.c     #include <mpi.h>
+runtime/comm/mpi/y.c #include <mpi.h>
 kernels/cuda/x.cu    #include "runtime/device/device.h"
 profiles/y.c         #include <nvtx3/nvToolsExt.h>
 runtime/data/y.c     #include <png.h>

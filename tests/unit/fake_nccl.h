@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/comm/nccl_group.h"
+#include "runtime/comm/nccl/comm_nccl.h"
 #include "tests/unit/fake_nccl_meetings.h"
 
 enum { CALLS_MAX = 64, FAKE_WORLDS_MAX = 256, FAKE_HALVES_MAX = 4 * FAKE_RANKS_MAX * FAKE_RANKS_MAX };

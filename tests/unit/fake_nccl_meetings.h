@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/comm/nccl_group.h"
+#include "runtime/comm/nccl/comm_nccl.h"
 #include "tests/unit/fake_async.h"
 
 enum { FAKE_RANKS_MAX = 8 };

@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 
 #include "runtime/comm/rounds.h"
-#include "runtime/comm/tcp/group.h"
+#include "runtime/comm/tcp/comm_tcp.h"
 #include "tests/conformance/comm_mail.h"
 #include "tests/conformance/comm_scenes.h"
 #include "tests/conformance/comm_sequences.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/comm/tcp/group.h"
+#include "runtime/comm/tcp/comm_tcp.h"
 #include "tests/unit/tcp_processes.h"
 
 enum { MIB = 1 << 20, TAGS = 4, BOX_BYTES = 16 * MIB };

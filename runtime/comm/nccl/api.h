@@ -1,6 +1,6 @@
-/* The table of the module el_nccl.so: all that the program knows of NCCL. link.c fills it with the library's functions,
- * tests with their own; runtime/comm/nccl_*.c use it, and are built without NCCL. Functions return NCCL's results: 0 is
- * well. */
+/* The table of the module el_nccl.so: all that the program knows of NCCL. module/link.c fills it with the library's
+ * functions, tests with their own; runtime/comm/nccl_*.c use it, and are built without NCCL. Functions return NCCL's
+ * results: 0 is well. */
 #ifndef EL_NCCL_API_H
 #define EL_NCCL_API_H
 
@@ -14,7 +14,7 @@ struct el_nccl_id {
     char bytes[128];
 };
 
-/* Results that mean something to us; link.c holds them against the library's own. */
+/* Results that mean something to us; module/link.c holds them against the library's own. */
 enum el_nccl_result {
     EL_NCCL_OK = 0,
     EL_NCCL_SYSTEM = 2,

@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/comm/tcp/group.h"
+#include "runtime/comm/tcp/comm_tcp.h"
 
 enum alarm_kind { FAREWELL = 1, GIVEN_UP };
 

@@ -1,5 +1,5 @@
 /* The communicator `tcp`: sockets between ranks on any hosts, the place that gloo has in PyTorch. This file opens,
- * aborts and closes it, and chooses between its algorithms; see group.h for who does what. */
+ * aborts and closes it, and chooses between its algorithms; see comm_tcp.h for who does what. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/rounds.h"
-#include "runtime/comm/tcp/group.h"
+#include "runtime/comm/tcp/comm_tcp.h"
 
 /* NEIGHBOURS_S: all come to each other at about the same time. */
 enum { NEIGHBOURS_S = 30 };

@@ -9,7 +9,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include "runtime/comm/tcp/group.h"
+#include "runtime/comm/tcp/comm_tcp.h"
 
 struct head {
     int32_t tag;

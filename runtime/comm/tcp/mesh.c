@@ -14,7 +14,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/choose.h"
 #include "runtime/comm/share.h"
-#include "runtime/comm/tcp/group.h"
+#include "runtime/comm/tcp/comm_tcp.h"
 
 enum { CONNECT_S = 30, HELLO_S = 2, PAUSE_NS = 20000000 };
 

@@ -16,7 +16,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/comm/combine.h"
 #include "runtime/comm/rounds.h"
-#include "runtime/comm/tcp/group.h"
+#include "runtime/comm/tcp/comm_tcp.h"
 
 /* One call of send takes so much at most: then what has come is looked at again. */
 enum { SEND_BYTES = 512 * 1024 };

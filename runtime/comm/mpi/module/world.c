@@ -1,0 +1,171 @@
+/* The bootstrap `mpi`: the ranks of MPI_COMM_WORLD. Collectives are the non-blocking ones, so that waiting is ours
+ * (el_mpi_wait) and not the library's. None begins after a rank was lost: it would be matched with another one of a
+ * rank that has not noticed yet. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/comm/mpi/module.h"
+#include "runtime/comm/mpi/module/calls.h"
+#include "runtime/comm/mpi/module/comm_mpi.h"
+#include "runtime/comm/mpi/module/lookout.h"
+
+enum { COUNT_MAX = 1 << 30 };
+
+struct world {
+    struct el_bootstrap base;
+    struct el_presence *presence;
+};
+
+static enum el_status wait_one(MPI_Request request)
+{
+    return el_mpi_wait(&request, NULL, NULL);
+}
+
+/* Lengths first, then the texts behind one another. */
+static enum el_status gather_into(const char *text, int length, char **texts, int size, int *lengths, int *begins)
+{
+    MPI_Request request;
+    int total = 0;
+    EL_TRY(el_mpi_watch_check());
+    EL_MPI_TRY(MPI_Igather(&length, 1, MPI_INT, lengths, 1, MPI_INT, 0, MPI_COMM_WORLD, &request));
+    EL_TRY(wait_one(request));
+    for (int i = 0; texts && i < size; i++) {
+        begins[i] = total;
+        total += lengths[i];
+    }
+    char *all = malloc((size_t)total + 1);
+    if (!all) return el_fail(EL_ERR_HOST_MEMORY, "gather of %d bytes: no memory", total);
+    enum el_status status =
+        el_mpi_check(MPI_Igatherv(text, length, MPI_CHAR, all, lengths, begins, MPI_CHAR, 0, MPI_COMM_WORLD, &request),
+                     "MPI_Igatherv");
+    if (status == EL_OK) status = wait_one(request);
+    for (int i = 0; texts && status == EL_OK && i < size; i++) {
+        texts[i] = strndup(all + begins[i], (size_t)lengths[i]);
+        if (!texts[i]) status = el_fail(EL_ERR_HOST_MEMORY, "gather: no memory");
+    }
+    free(all);
+    return status;
+}
+
+static enum el_status gather(struct el_bootstrap *bootstrap, const char *text, char **texts)
+{
+    size_t length = strlen(text);
+    if (length > COUNT_MAX) return el_fail(EL_ERR_INVALID, "gather: a text of %zu bytes", length);
+    int size = bootstrap->size, *numbers = calloc(2 * (size_t)size, sizeof *numbers);
+    if (!numbers) return el_fail(EL_ERR_HOST_MEMORY, "gather: no memory");
+    el_mpi_enter();
+    enum el_status status = gather_into(text, (int)length, texts, size, numbers, numbers + size);
+    el_mpi_leave();
+    free(numbers);
+    return status;
+}
+
+static enum el_status broadcast_pieces(char *data, size_t bytes)
+{
+    MPI_Request request;
+    for (size_t at = 0; at < bytes; at += COUNT_MAX) {
+        EL_TRY(el_mpi_watch_check());
+        int count = (int)(bytes - at < COUNT_MAX ? bytes - at : COUNT_MAX);
+        EL_MPI_TRY(MPI_Ibcast(data + at, count, MPI_BYTE, 0, MPI_COMM_WORLD, &request));
+        EL_TRY(wait_one(request));
+    }
+    return EL_OK;
+}
+
+static enum el_status broadcast(struct el_bootstrap *bootstrap, void *data, size_t bytes)
+{
+    (void)bootstrap;
+    el_mpi_enter();
+    enum el_status status = broadcast_pieces(data, bytes);
+    el_mpi_leave();
+    return status;
+}
+
+static enum el_status barrier(struct el_bootstrap *bootstrap)
+{
+    (void)bootstrap;
+    MPI_Request request;
+    el_mpi_enter();
+    enum el_status status = el_mpi_watch_check();
+    if (status == EL_OK) status = el_mpi_check(MPI_Ibarrier(MPI_COMM_WORLD, &request), "MPI_Ibarrier");
+    if (status == EL_OK) status = wait_one(request);
+    el_mpi_leave();
+    return status;
+}
+
+static void abort_world(struct el_bootstrap *bootstrap, int exit_status)
+{
+    (void)bootstrap;
+    el_mpi_abort(exit_status);
+}
+
+/* A stopped process says nothing, and MPI does not notice: the system knows. */
+static void silent(struct el_bootstrap *bootstrap, char *text, size_t bytes)
+{
+    const struct world *world = (const struct world *)bootstrap;
+    for (int r = 0; r < bootstrap->size; r++) {
+        size_t used = strlen(text);
+        if (el_presence_is_stopped(world->presence, r))
+            snprintf(text + used, bytes - used, "%s%d", used ? ", " : "", r);
+    }
+}
+
+static void free_world(struct world *world)
+{
+    el_presence_close(world->presence);
+    free(world);
+}
+
+/* Nobody can leave MPI together with a stopped rank. Rank 0 ends the job, since it may have something to write before
+ * that; if it is the one, anybody. Nor with one that is gone: this process then ends without. Who has left in order is
+ * not to be taken for gone: none does before all have come so far. */
+static void close_world(struct el_bootstrap *bootstrap)
+{
+    char stopped[16] = "";
+    silent(bootstrap, stopped, sizeof stopped);
+    if (*stopped && (bootstrap->rank == 0 || atoi(stopped) == 0)) el_mpi_abort(1);
+    enum el_status status = barrier(bootstrap);
+    if (!el_mpi_watch_end() && status == EL_OK) el_mpi_stop();
+    free_world((struct world *)bootstrap);
+}
+
+static const struct el_bootstrap_ops world_ops = {
+    .kind = "mpi",
+    .gather = gather,
+    .broadcast = broadcast,
+    .barrier = barrier,
+    .silent = silent,
+    .abort = abort_world,
+    .close = close_world,
+};
+
+static enum el_status open_world(struct el_bootstrap **bootstrap_p)
+{
+    struct world *world = calloc(1, sizeof *world);
+    if (!world) return el_fail(EL_ERR_HOST_MEMORY, "bootstrap mpi: no memory");
+    struct el_bootstrap *bootstrap = &world->base;
+    bootstrap->ops = &world_ops;
+    enum el_status status =
+        el_mpi_start(&bootstrap->rank, &bootstrap->size, bootstrap->library, sizeof bootstrap->library);
+    if (status != EL_OK) {
+        free(world);
+        return status;
+    }
+    status = el_presence_open(bootstrap, &world->presence);
+    if (status == EL_OK) status = el_bootstrap_agree(bootstrap, el_mpi_watch_begin(world->presence));
+    if (status != EL_OK) {
+        el_mpi_watch_end();
+        el_mpi_stop();
+        free_world(world);
+        return status;
+    }
+    *bootstrap_p = bootstrap;
+    return EL_OK;
+}
+
+const struct el_mpi_module *el_mpi_module(void)
+{
+    static const struct el_mpi_module module = {.bootstrap_open = open_world, .comm = &el_mpi_comm_backend};
+    return &module;
+}

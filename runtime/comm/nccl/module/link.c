@@ -1,0 +1,220 @@
+/* The module's whole content: NCCL's functions under the names of the table. Nothing is decided here, so that all that
+ * is can be tested without a GPU. */
+#include <nccl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/comm/nccl/api.h"
+
+_Static_assert(sizeof(struct el_nccl_id) == sizeof(ncclUniqueId), "the id has NCCL's size");
+_Static_assert((int)EL_NCCL_OK == (int)ncclSuccess && (int)EL_NCCL_SYSTEM == (int)ncclSystemError, "NCCL's results");
+_Static_assert((int)EL_NCCL_BAD_ARGUMENT == (int)ncclInvalidArgument && (int)EL_NCCL_BAD_USE == (int)ncclInvalidUsage,
+               "NCCL's results");
+_Static_assert((int)EL_NCCL_REMOTE == (int)ncclRemoteError && (int)EL_NCCL_IN_PROGRESS == (int)ncclInProgress,
+               "NCCL's results");
+
+static const ncclDataType_t types[EL_DTYPE_COUNT] = {
+    [EL_F32] = ncclFloat32, [EL_F64] = ncclFloat64, [EL_I32] = ncclInt32, [EL_U8] = ncclUint8};
+
+/* The others are refused before they come here (comm_nccl.c). */
+static const ncclRedOp_t reductions[EL_COMM_REDUCTION_COUNT] = {[EL_COMM_SUM] = ncclSum,
+                                                                [EL_COMM_PRODUCT] = ncclProd,
+                                                                [EL_COMM_MIN] = ncclMin,
+                                                                [EL_COMM_MAX] = ncclMax,
+                                                                [EL_COMM_AVERAGE] = ncclAvg};
+
+/* Communicators have to block until what they were told is queued. The variable, and NCCL's own file of settings, would
+ * override what comm_open asks for; NCCL reads both at its first call. */
+__attribute__((constructor)) static void make_blocking(void)
+{
+    setenv("NCCL_COMM_BLOCKING", "1", 1);
+}
+
+static int get_version(int *version_p)
+{
+    return ncclGetVersion(version_p);
+}
+
+static int get_unique_id(struct el_nccl_id *id_p)
+{
+    ncclUniqueId id;
+    ncclResult_t result = ncclGetUniqueId(&id);
+    if (result == ncclSuccess) memcpy(id_p->bytes, id.internal, sizeof id_p->bytes);
+    return result;
+}
+
+/* Calls return when their work is enqueued: a communicator that never blocks starts a thread for each of them. */
+static int comm_open(void **comm_p, int n, const struct el_nccl_id *id, int rank, int device)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclUniqueId own;
+    config.blocking = 1;
+    memcpy(own.internal, id->bytes, sizeof own.internal);
+    if (cudaSetDevice(device) != cudaSuccess) return ncclUnhandledCudaError;
+    return ncclCommInitRankConfig((ncclComm_t *)comm_p, n, own, rank, &config);
+}
+
+static int comm_abort(void *comm)
+{
+    return ncclCommAbort(comm);
+}
+
+static int comm_destroy(void *comm)
+{
+    return ncclCommDestroy(comm);
+}
+
+static int async_error(void *comm, int *error_p)
+{
+    ncclResult_t error = ncclSuccess, result = ncclCommGetAsyncError(comm, &error);
+    *error_p = error;
+    return result;
+}
+
+static int group_start(void)
+{
+    return ncclGroupStart();
+}
+
+static int group_end(void)
+{
+    return ncclGroupEnd();
+}
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 0)
+static int comm_split(void *comm, int color, int key, void **comm_p)
+{
+    return ncclCommSplit(comm, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, (ncclComm_t *)comm_p, NULL);
+}
+#else
+static int (*const comm_split)(void *comm, int color, int key, void **comm_p);
+#endif
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
+static int memory_take(void **memory_p, size_t bytes, int device)
+{
+    return cudaSetDevice(device) == cudaSuccess ? ncclMemAlloc(memory_p, bytes) : ncclUnhandledCudaError;
+}
+
+static int memory_free(void *memory, int device)
+{
+    return cudaSetDevice(device) == cudaSuccess ? ncclMemFree(memory) : ncclUnhandledCudaError;
+}
+
+static int memory_register(void *comm, void *memory, size_t bytes, void **handle_p)
+{
+    return ncclCommRegister(comm, memory, bytes, handle_p);
+}
+
+static int memory_deregister(void *comm, void *handle)
+{
+    return ncclCommDeregister(comm, handle);
+}
+#else
+static int (*const memory_take)(void **memory_p, size_t bytes, int device);
+static int (*const memory_free)(void *memory, int device);
+static int (*const memory_register)(void *comm, void *memory, size_t bytes, void **handle_p);
+static int (*const memory_deregister)(void *comm, void *handle);
+#endif
+
+static int comm_place(void *comm, int *rank_p, int *size_p)
+{
+    ncclResult_t result = ncclCommUserRank(comm, rank_p);
+    return result == ncclSuccess ? ncclCommCount(comm, size_p) : result;
+}
+
+static int all_reduce(const void *data, void *result, size_t count, enum el_dtype dtype,
+                      enum el_comm_reduction reduction, void *comm, void *stream)
+{
+    return ncclAllReduce(data, result, count, types[dtype], reductions[reduction], comm, stream);
+}
+
+static int broadcast(const void *data, void *result, size_t count, enum el_dtype dtype, int root, void *comm,
+                     void *stream)
+{
+    return ncclBroadcast(data, result, count, types[dtype], root, comm, stream);
+}
+
+static int reduce(const void *data, void *result, size_t count, enum el_dtype dtype, enum el_comm_reduction reduction,
+                  int root, void *comm, void *stream)
+{
+    return ncclReduce(data, result, count, types[dtype], reductions[reduction], root, comm, stream);
+}
+
+static int reduce_scatter(const void *data, void *result, size_t count, enum el_dtype dtype,
+                          enum el_comm_reduction reduction, void *comm, void *stream)
+{
+    return ncclReduceScatter(data, result, count, types[dtype], reductions[reduction], comm, stream);
+}
+
+static int all_gather(const void *data, void *result, size_t count, enum el_dtype dtype, void *comm, void *stream)
+{
+    return ncclAllGather(data, result, count, types[dtype], comm, stream);
+}
+
+static int send_to(const void *data, size_t count, enum el_dtype dtype, int peer, void *comm, void *stream)
+{
+    return ncclSend(data, count, types[dtype], peer, comm, stream);
+}
+
+static int receive(void *result, size_t count, enum el_dtype dtype, int peer, void *comm, void *stream)
+{
+    return ncclRecv(result, count, types[dtype], peer, comm, stream);
+}
+
+static const char *result_text(int result)
+{
+    return ncclGetErrorString((ncclResult_t)result);
+}
+
+static const char *last_error(void)
+{
+    const char *text = ncclGetLastError(NULL);
+    return text ? text : "";
+}
+
+/* NCCL's own setting: it reads the variable too, and nothing else tells what it will find. */
+static const char *host_id(void)
+{
+    const char *text = getenv("NCCL_HOSTID");
+    return text ? text : "";
+}
+
+/* CUDA's own setting, which its libraries have no call to ask for. */
+static bool launches_block(void)
+{
+    const char *text = getenv("CUDA_LAUNCH_BLOCKING");
+    return text && *text && strcmp(text, "0") != 0;
+}
+
+const struct el_nccl_api *el_nccl_module(void)
+{
+    static const struct el_nccl_api api = {
+        .get_version = get_version,
+        .get_unique_id = get_unique_id,
+        .comm_open = comm_open,
+        .comm_abort = comm_abort,
+        .comm_destroy = comm_destroy,
+        .async_error = async_error,
+        .group_start = group_start,
+        .group_end = group_end,
+        .comm_split = comm_split,
+        .comm_place = comm_place,
+        .all_reduce = all_reduce,
+        .broadcast = broadcast,
+        .reduce = reduce,
+        .reduce_scatter = reduce_scatter,
+        .all_gather = all_gather,
+        .send = send_to,
+        .receive = receive,
+        .memory_take = memory_take,
+        .memory_free = memory_free,
+        .memory_register = memory_register,
+        .memory_deregister = memory_deregister,
+        .result_text = result_text,
+        .last_error = last_error,
+        .host_id = host_id,
+        .launches_block = launches_block,
+    };
+    return &api;
+}

@@ -1,0 +1,154 @@
+/* Operations on memory that not all members can reach: by pieces, through a staging area of each member that all can.
+ *
+ * What others only read goes the short way (`flow`): a member puts a piece of its data into a slot of its staging area
+ * and takes what it needs of the others' piece before that one straight into its own result. A step says that a piece
+ * is staged. In which a piece is staged its number is its step's; before it takes piece p a member waits until all have
+ * staged p, and it has staged p + 1 itself by then: so who has made a step for p + 2 has taken p. A slot is written
+ * again EL_SHARED_SLOTS = 4 steps later, when the member has seen all others make the step for the third of them.
+ *
+ * What members also write (an all-reduce of more than two, a ring, a parameter server) is copied in, done in the
+ * staging areas as it would be in place, and copied out (`through`). */
+#include <string.h>
+
+#include "runtime/comm/shared/engine.h"
+
+enum { AREA_BYTES = EL_SHARED_STAGING_BYTES / 4 };
+
+static char *own_staging(const struct el_shared *shared)
+{
+    return shared->staging[shared->rank];
+}
+
+/* Rows of `bytes` from one place to another. */
+static void copy_rows(char *to, size_t to_stride, const char *from, size_t from_stride, size_t bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) memcpy(to + i * to_stride, from + i * from_stride, bytes);
+}
+
+/* NULL, of what a member does not give or get, stays it. */
+static char *at(void *base, size_t offset)
+{
+    return base ? (char *)base + offset : NULL;
+}
+
+/* Of an all-reduce of two each takes the other's whole data: no byte moves more than by halves, and one wait less. */
+static bool flows(const struct el_shared *shared, const struct el_comm_task *task)
+{
+    if (task->algorithm != EL_COMM_DIRECT) return false;
+    return task->verb != EL_COMM_ALL_REDUCE || shared->size == 2;
+}
+
+/* ---- flow ---- */
+
+static size_t piece_most(const struct el_shared *shared, const struct el_comm_task *task)
+{
+    size_t n_parts = el_comm_verb_row(task->verb)->all_data ? (size_t)shared->size : 1;
+    size_t most = EL_SHARED_PIECE_BYTES / el_dtype_bytes(task->dtype) / n_parts;
+    return most < task->count ? most : task->count;
+}
+
+static char *slot_of(const struct el_shared *shared, int rank, uint32_t step)
+{
+    return shared->staging[rank] + (size_t)(step % EL_SHARED_SLOTS) * EL_SHARED_PIECE_BYTES;
+}
+
+/* Piece `i`, staged in step `step`. */
+static void stage(const struct el_shared *shared, const struct el_comm_task *task, size_t i, uint32_t step)
+{
+    size_t width = el_dtype_bytes(task->dtype), most = piece_most(shared, task), begin = i * most;
+    size_t count = task->count - begin < most ? task->count - begin : most;
+    copy_rows(slot_of(shared, shared->rank, step), count * width, at(task->data, begin * width), task->count * width,
+              count * width, el_shared_given(shared, task) / task->count);
+}
+
+static void take(struct el_shared *shared, const struct el_comm_task *task, size_t i, uint32_t step)
+{
+    size_t width = el_dtype_bytes(task->dtype), most = piece_most(shared, task), begin = i * most;
+    size_t count = task->count - begin < most ? task->count - begin : most;
+    bool gets = el_shared_got(shared, task) > 0;
+    bool gives_parts = el_comm_verb_row(task->verb)->all_data;
+    for (int r = 0; r < shared->size; r++) shared->data[r] = slot_of(shared, r, step);
+    if (!gives_parts) shared->data[shared->rank] = at(task->data, begin * width); /* has it all: no need to stage */
+    el_shared_pull(&(struct el_shared_pull){.task = task,
+                                            .rank = shared->rank,
+                                            .size = shared->size,
+                                            .data = shared->data,
+                                            .data_stride = count,
+                                            .result = gets ? at(task->result, begin * width) : NULL,
+                                            .result_stride = task->count,
+                                            .count = count});
+}
+
+/* Piece 0 has been staged, and all have met since. */
+static enum el_status flow(struct el_shared *shared, const struct el_comm_task *task)
+{
+    size_t most = piece_most(shared, task), n_pieces = (task->count + most - 1) / most;
+    uint32_t first = shared->steps;
+    for (size_t i = 0; i < n_pieces; i++) {
+        if (i + 1 < n_pieces) {
+            stage(shared, task, i + 1, first + (uint32_t)i + 1);
+            el_shared_step(shared);
+        }
+        EL_TRY(el_shared_wait_all(shared, first + (uint32_t)i));
+        take(shared, task, i, first + (uint32_t)i);
+    }
+    return EL_OK;
+}
+
+/* ---- through ---- */
+
+/* The largest piece whose data, result and scratch have room in a quarter, a quarter and a half of the area. */
+static size_t through_most(const struct el_shared *shared, const struct el_comm_task *task)
+{
+    const struct el_comm_verb_row *row = el_comm_verb_row(task->verb);
+    struct el_comm_shape shape = el_shared_shape(shared, task);
+    size_t n_parts = row->all_data || row->all_result ? (size_t)shared->size : 1;
+    size_t most = AREA_BYTES / shape.element_bytes / n_parts;
+    shape.count = most < task->count ? most : task->count;
+    while (task->algorithm != EL_COMM_DIRECT && el_comm_scratch(&shape) * shape.element_bytes > 2 * AREA_BYTES)
+        shape.count = (shape.count + 1) / 2;
+    return shape.count;
+}
+
+static enum el_status work(struct el_shared *shared, const struct el_comm_task *piece)
+{
+    for (int r = 0; r < shared->size; r++) {
+        shared->data[r] = shared->staging[r];
+        shared->results[r] = shared->staging[r] + AREA_BYTES;
+        shared->scratches[r] = shared->staging[r] + 2 * (size_t)AREA_BYTES;
+    }
+    if (piece->algorithm != EL_COMM_DIRECT) return el_shared_rounds(shared, piece);
+    EL_TRY(el_shared_meet(shared));
+    el_shared_give_chunk(shared, piece);
+    return el_shared_meet(shared);
+}
+
+static enum el_status through(struct el_shared *shared, const struct el_comm_task *task)
+{
+    size_t width = el_dtype_bytes(task->dtype), most = through_most(shared, task);
+    size_t n_given = el_shared_given(shared, task) / task->count, n_got = el_shared_got(shared, task) / task->count;
+    for (size_t begin = 0; begin < task->count; begin += most) {
+        struct el_comm_task piece = *task;
+        piece.count = task->count - begin < most ? task->count - begin : most;
+        size_t bytes = piece.count * width, stride = task->count * width;
+        copy_rows(own_staging(shared), bytes, at(task->data, begin * width), stride, bytes, n_given);
+        EL_TRY(work(shared, &piece));
+        copy_rows(at(task->result, begin * width), stride, own_staging(shared) + AREA_BYTES, bytes, bytes, n_got);
+    }
+    return EL_OK;
+}
+
+void el_shared_stage_first(struct el_shared *shared, const struct el_comm_task *task)
+{
+    if (task->verb != EL_COMM_BARRIER && flows(shared, task)) stage(shared, task, 0, shared->steps + 1);
+}
+
+enum el_status el_shared_staged(struct el_shared *shared, const struct el_comm_task *task, bool restart)
+{
+    if (!flows(shared, task)) return through(shared, task);
+    if (restart) {
+        stage(shared, task, 0, shared->steps + 1);
+        EL_TRY(el_shared_meet(shared));
+    }
+    return flow(shared, task);
+}

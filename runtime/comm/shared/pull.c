@@ -1,0 +1,73 @@
+/* The messages of a ring or of a parameter server (rounds.h), each pulled by its receiver from the sender's memory,
+ * which the sender's half of the round names.
+ *
+ * When a member has made k rounds it has made k + 1 steps since it met the others: the first says that its own copy is
+ * made. Before a round it waits for two: for the sender to have made all rounds before, and for the receiver of its own
+ * last message to have taken it, for what arrives may be put where that was. */
+#include <string.h>
+
+#include "runtime/comm/combine.h"
+#include "runtime/comm/shared/engine.h"
+
+static char *address_of(const struct el_shared *shared, int rank, struct el_comm_slice slice, size_t width)
+{
+    char *const *sides[] = {
+        [EL_SIDE_DATA] = shared->data, [EL_SIDE_RESULT] = shared->results, [EL_SIDE_SCRATCH] = shared->scratches};
+    return slice.side == EL_SIDE_NONE ? NULL : sides[slice.side][rank] + slice.begin * width;
+}
+
+static void copy_own(const struct el_shared *shared, const struct el_comm_shape *shape)
+{
+    struct el_comm_copy own = el_comm_own_copy(shape);
+    if (own.count == 0) return;
+    char *to = address_of(shared, shared->rank, own.to, shape->element_bytes);
+    const char *from = address_of(shared, shared->rank, own.from, shape->element_bytes);
+    if (to != from) memcpy(to, from, own.count * shape->element_bytes);
+}
+
+/* `at` is where it lies on the sender. */
+static void take(const struct el_shared *shared, const struct el_comm_task *task, const struct el_comm_message *message,
+                 struct el_comm_slice at)
+{
+    size_t width = el_dtype_bytes(task->dtype);
+    const char *from = address_of(shared, message->peer, at, width);
+    const char *own = address_of(shared, shared->rank, message->own, width);
+    char *to = address_of(shared, shared->rank, message->at, width);
+    const void *ins[] = {own, from};
+    void *out = to;
+    if (own)
+        el_combine(task->reduction, task->dtype, message->last ? shared->size : 0, &out, 1, ins, 2, message->count);
+    else
+        memcpy(to, from, message->count * width);
+}
+
+static enum el_status receive(struct el_shared *shared, const struct el_comm_task *task,
+                              const struct el_comm_message *message, int round)
+{
+    struct el_comm_shape theirs = el_shared_shape(shared, task);
+    theirs.rank = message->peer;
+    if (message->count == 0) return EL_OK;
+    if (!el_shared_touch(shared)) return el_shared_leave(shared);
+    take(shared, task, message, el_comm_round(&theirs, round).send.at);
+    el_shared_untouch(shared);
+    return EL_OK;
+}
+
+enum el_status el_shared_rounds(struct el_shared *shared, const struct el_comm_task *task)
+{
+    struct el_comm_shape shape = el_shared_shape(shared, task);
+    int n_rounds = el_comm_rounds(&shape), taker = -1; /* of the last message */
+    copy_own(shared, &shape);
+    el_shared_step(shared);
+    for (int i = 0; i < n_rounds; i++) {
+        struct el_comm_round round = el_comm_round(&shape, i);
+        if (taker >= 0) EL_TRY(el_shared_wait(shared, taker, shared->steps));
+        if (round.receive.peer >= 0) {
+            EL_TRY(el_shared_wait(shared, round.receive.peer, shared->steps));
+            EL_TRY(receive(shared, task, &round.receive, i));
+        }
+        el_shared_step(shared);
+        taker = round.send.peer;
+    }
+    return taker >= 0 ? el_shared_wait(shared, taker, shared->steps) : EL_OK;
+}

@@ -1,0 +1,118 @@
+/* What the files of the communicator `tcp` share: a rank's state, its connections, and how its operation waits.
+ *
+ *     comm_tcp.c    opening, aborting, closing; the choice of algorithms
+ *     mesh.c        connections: to whom, made when first needed, taken from whoever comes
+ *     attendant.c   a thread a rank: takes connections, hears of ranks that are gone, receives mail
+ *     transfer.c    collectives          mailbox.c    send, recv          subgroup.c   sub-groups
+ *
+ * A connection carries bytes one way, from the rank that made it; only mail's has answers. Threads: two of a rank, the
+ * attendant and the one that runs operations, beside whoever aborts. The attendant alone takes connections and reads
+ * alarms and mail; the operation's thread alone makes connections and moves data.
+ */
+#ifndef EL_COMM_TCP_H
+#define EL_COMM_TCP_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "runtime/comm/comm_ops.h"
+#include "runtime/comm/tcp/mailbox.h"
+#include "runtime/comm/tcp/socket.h"
+
+/* INBOX: what comes to be combined, a piece at a time, small enough to be still in a cache then. */
+enum { EL_TCP_INBOX_BYTES = 256 * 1024, EL_TCP_HOST_BYTES = 64, EL_TCP_REASON_BYTES = 240 };
+
+enum el_tcp_lane { EL_TCP_LANE_DATA, EL_TCP_LANE_ALARM, EL_TCP_LANE_MAIL, EL_TCP_LANES };
+
+struct el_tcp_peer {
+    char address[EL_TCP_ADDRESS_BYTES], host[EL_TCP_HOST_BYTES];
+    int port;                       /* it listens there */
+    _Atomic int to[EL_TCP_LANES];   /* sockets to it; -1: none yet */
+    _Atomic int from[EL_TCP_LANES]; /* from it */
+    bool left;                      /* said farewell: what ends there is no alarm */
+    uint64_t headed_out, headed_in; /* collectives in which a header has gone there, or come from there */
+    _Atomic uint64_t unread_bytes;  /* of mail sent there whose room is not free again */
+    struct el_tcp_post post;        /* mail that came from there */
+};
+
+struct el_tcp_group {
+    int rank, size;
+    uint64_t key;              /* of this group: who comes without it is turned away */
+    struct el_tcp_peer *peers; /* [size] */
+    int listener;
+    int news;      /* an eventfd: something has come that the running operation may wait for */
+    int bell;      /* an eventfd: the attendant must check its connections again, or end */
+    bool attended; /* `attendant` runs */
+    _Atomic int dismissed;
+    pthread_t attendant;
+    int64_t timeout_ns, deadline_ns; /* of an operation, of the running one; 0: none */
+    uint64_t collectives;            /* begun */
+    char *inbox;                     /* [EL_TCP_INBOX_BYTES] */
+    size_t mailbox_bytes;
+    char *scratch; /* [scratch_bytes] */
+    size_t scratch_bytes;
+
+    pthread_mutex_t mutex; /* of `reason`, what is said to neighbours, and all posts */
+    pthread_cond_t failure;
+    _Atomic int aborted;
+    char reason[EL_TCP_REASON_BYTES];
+};
+
+/* ---- comm_tcp.c ---- */
+
+/* A rank without connections; NULL: no memory. `size` may be made smaller before it has any. */
+struct el_tcp_group *el_tcp_create(int rank, int size);
+/* The ring of alarms: all come to each other at about the same time. */
+enum el_status el_tcp_join(struct el_tcp_group *group);
+void el_tcp_close(void *state);
+
+/* ---- mesh.c ---- */
+
+/* A rank's place as others see it: address, port, host. */
+enum { EL_TCP_ROW_BYTES = 160 };
+enum el_status el_tcp_mesh_listen(struct el_tcp_group *group, const char *address, char row[EL_TCP_ROW_BYTES]);
+enum el_status el_tcp_mesh_learn(struct el_tcp_group *group, int rank, const char *row);
+/* A new group's. */
+uint64_t el_tcp_mesh_key(void);
+/* Every rank learns where the others listen. Collective. Errors: the bootstrap's, EL_ERR_IO, EL_ERR_ABSENT. */
+enum el_status el_tcp_mesh_open(struct el_tcp_group *group, struct el_bootstrap *bootstrap);
+/* This rank's socket to another one; connects where there is none yet, which needs nothing of the other rank's threads.
+ */
+enum el_status el_tcp_mesh_to(struct el_tcp_group *group, int rank, enum el_tcp_lane lane, int *socket_p);
+/* Takes whoever is at the listener. The attendant's. */
+void el_tcp_mesh_take(struct el_tcp_group *group);
+/* Takes all who are there; waits for nobody to come. */
+void el_tcp_mesh_take_all(struct el_tcp_group *group);
+/* All sockets, the listener too. */
+void el_tcp_mesh_close(struct el_tcp_group *group);
+/* "rank 2 (host b)" */
+enum { EL_TCP_NAME_BYTES = EL_TCP_HOST_BYTES + 32 };
+void el_tcp_name(const struct el_tcp_group *group, int rank, char name[EL_TCP_NAME_BYTES]);
+
+/* ---- attendant.c ---- */
+
+enum el_status el_tcp_attend(struct el_tcp_group *group);
+/* Says farewell and ends the thread. */
+void el_tcp_dismiss(struct el_tcp_group *group);
+/* All operations here and, by the neighbours, everywhere fail from now on; the first reason is kept. Waits for nobody.
+ * Threads: any. */
+void el_tcp_give_up(struct el_tcp_group *group, const char *reason);
+/* EL_ERR_PEER with the reason that is kept. */
+enum el_status el_tcp_fail_aborted(struct el_tcp_group *group);
+/* A connection with `rank` failed, by a number of errno (0: its end): EL_ERR_PEER with what is known of it, or will be
+ * in a moment. */
+enum el_status el_tcp_fail_rank(struct el_tcp_group *group, int rank, int number);
+
+struct pollfd;
+/* The operation sleeps until one of polls[1..n) is ready or there is news. `rank`: for whom it waits. polls[0] is
+ * filled here. Errors: EL_ERR_PEER when the communicator was aborted, or the time is over. */
+enum el_status el_tcp_wait(struct el_tcp_group *group, struct pollfd *polls, int n, int rank);
+
+/* ---- transfer.c, subgroup.c ---- */
+
+/* Contracts: comm_ops.h, run, reserve, split. */
+enum el_status el_tcp_run(void *state, const struct el_comm_task *task);
+enum el_status el_tcp_reserve(void *state, const struct el_comm_task *task);
+enum el_status el_tcp_split(void *state, enum el_status mine, struct el_comm_split *split);
+
+#endif
