@@ -67,6 +67,18 @@ struct el_comm_shape {
     size_t element_bytes;
 };
 
+/* Of a task of rank `rank` of `size`. */
+static inline struct el_comm_shape el_comm_task_shape(const struct el_comm_task *task, int rank, int size)
+{
+    return (struct el_comm_shape){.verb = task->verb,
+                                  .algorithm = task->algorithm,
+                                  .rank = rank,
+                                  .size = size,
+                                  .root = task->root,
+                                  .count = task->count,
+                                  .element_bytes = el_dtype_bytes(task->dtype)};
+}
+
 /* A member's part in splitting a group: what it says, and what it gets. */
 struct el_comm_split {
     int color, key;                        /* color < 0: it will be in no group */

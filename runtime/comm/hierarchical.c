@@ -30,12 +30,7 @@ struct hierarchy {
 static enum el_status run_part(const struct part *part, const struct el_comm_task *task)
 {
     struct el_comm_task mine = *task;
-    const struct el_comm_shape shape = {.verb = task->verb,
-                                        .rank = part->rank,
-                                        .size = part->size,
-                                        .root = task->root,
-                                        .count = task->count,
-                                        .element_bytes = el_dtype_bytes(task->dtype)};
+    const struct el_comm_shape shape = el_comm_task_shape(task, part->rank, part->size);
     mine.algorithm = part->ops->choose(&shape);
     return part->ops->run(part->state, &mine);
 }

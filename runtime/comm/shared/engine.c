@@ -116,17 +116,6 @@ enum el_status el_shared_meet(struct el_shared *shared)
 
 /* ---- posts ---- */
 
-struct el_comm_shape el_shared_shape(const struct el_shared *shared, const struct el_comm_task *task)
-{
-    return (struct el_comm_shape){.verb = task->verb,
-                                  .algorithm = task->algorithm,
-                                  .rank = shared->rank,
-                                  .size = shared->size,
-                                  .root = task->root,
-                                  .count = task->count,
-                                  .element_bytes = el_dtype_bytes(task->dtype)};
-}
-
 size_t el_shared_given(const struct el_shared *shared, const struct el_comm_task *task)
 {
     const struct el_comm_verb_row *row = el_comm_verb_row(task->verb);
@@ -152,7 +141,7 @@ static bool find_place(const struct el_shared *shared, const void *address, size
 static bool find_scratch(const struct el_shared *shared, const struct el_comm_task *task,
                          struct el_shared_place *place_p)
 {
-    struct el_comm_shape shape = el_shared_shape(shared, task);
+    struct el_comm_shape shape = el_comm_task_shape(task, shared->rank, shared->size);
     size_t bytes = task->algorithm == EL_COMM_DIRECT ? 0 : el_comm_scratch(&shape) * shape.element_bytes;
     if (bytes > shared->scratch_bytes) return false;
     return find_place(shared, shared->scratch, bytes, place_p);

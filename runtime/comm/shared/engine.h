@@ -148,7 +148,6 @@ enum el_status el_shared_leave(struct el_shared *shared);
 void el_shared_close_mail(struct el_shared *shared);
 void el_shared_abort_mail(struct el_shared *shared);
 
-struct el_comm_shape el_shared_shape(const struct el_shared *shared, const struct el_comm_task *task);
 /* What a member gives and what it gets of a task: elements, and 0 where nothing. */
 size_t el_shared_given(const struct el_shared *shared, const struct el_comm_task *task);
 size_t el_shared_got(const struct el_shared *shared, const struct el_comm_task *task);

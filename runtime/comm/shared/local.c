@@ -40,7 +40,7 @@ static const struct el_shared_ways ways = {.place = place, .address = address};
 static enum el_status reserve(void *state, const struct el_comm_task *task)
 {
     struct el_shared *shared = &((struct local_member *)state)->shared;
-    struct el_comm_shape shape = el_shared_shape(shared, task);
+    struct el_comm_shape shape = el_comm_task_shape(task, shared->rank, shared->size);
     size_t bytes = el_comm_scratch(&shape) * shape.element_bytes;
     if (bytes <= shared->scratch_bytes) return EL_OK;
     char *larger = malloc(bytes);

@@ -101,7 +101,7 @@ static enum el_status flow(struct el_shared *shared, const struct el_comm_task *
 static size_t through_most(const struct el_shared *shared, const struct el_comm_task *task)
 {
     const struct el_comm_verb_row *row = el_comm_verb_row(task->verb);
-    struct el_comm_shape shape = el_shared_shape(shared, task);
+    struct el_comm_shape shape = el_comm_task_shape(task, shared->rank, shared->size);
     size_t n_parts = row->all_data || row->all_result ? (size_t)shared->size : 1;
     size_t most = AREA_BYTES / shape.element_bytes / n_parts;
     shape.count = most < task->count ? most : task->count;

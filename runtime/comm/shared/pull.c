@@ -44,8 +44,7 @@ static void take(const struct el_shared *shared, const struct el_comm_task *task
 static enum el_status receive(struct el_shared *shared, const struct el_comm_task *task,
                               const struct el_comm_message *message, int round)
 {
-    struct el_comm_shape theirs = el_shared_shape(shared, task);
-    theirs.rank = message->peer;
+    struct el_comm_shape theirs = el_comm_task_shape(task, message->peer, shared->size);
     if (message->count == 0) return EL_OK;
     if (!el_shared_touch(shared)) return el_shared_leave(shared);
     take(shared, task, message, el_comm_round(&theirs, round).send.at);
@@ -55,7 +54,7 @@ static enum el_status receive(struct el_shared *shared, const struct el_comm_tas
 
 enum el_status el_shared_rounds(struct el_shared *shared, const struct el_comm_task *task)
 {
-    struct el_comm_shape shape = el_shared_shape(shared, task);
+    struct el_comm_shape shape = el_comm_task_shape(task, shared->rank, shared->size);
     int n_rounds = el_comm_rounds(&shape), taker = -1; /* of the last message */
     copy_own(shared, &shape);
     el_shared_step(shared);

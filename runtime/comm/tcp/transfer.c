@@ -284,21 +284,10 @@ static enum el_status run_rounds(struct transfer *t)
 
 /* ---- hooks ---- */
 
-static struct el_comm_shape shape_of(const struct el_tcp_group *group, const struct el_comm_task *task)
-{
-    return (struct el_comm_shape){.verb = task->verb,
-                                  .algorithm = task->algorithm,
-                                  .rank = group->rank,
-                                  .size = group->size,
-                                  .root = task->root,
-                                  .count = task->count,
-                                  .element_bytes = el_dtype_bytes(task->dtype)};
-}
-
 enum el_status el_tcp_reserve(void *state, const struct el_comm_task *task)
 {
     struct el_tcp_group *group = state;
-    const struct el_comm_shape shape = shape_of(group, task);
+    const struct el_comm_shape shape = el_comm_task_shape(task, group->rank, group->size);
     size_t bytes = el_comm_scratch(&shape) * shape.element_bytes;
     if (bytes <= group->scratch_bytes) return EL_OK;
     char *larger = aligned_alloc(64, (bytes + 63) / 64 * 64);
@@ -311,7 +300,7 @@ enum el_status el_tcp_reserve(void *state, const struct el_comm_task *task)
 
 static enum el_status collect(struct el_tcp_group *group, const struct el_comm_task *task)
 {
-    struct transfer t = {.group = group, .task = task, .shape = shape_of(group, task)};
+    struct transfer t = {.group = group, .task = task, .shape = el_comm_task_shape(task, group->rank, group->size)};
     t.width = t.shape.element_bytes;
     t.mine = (struct header){.verb = (uint16_t)task->verb,
                              .reduction = (uint16_t)task->reduction,

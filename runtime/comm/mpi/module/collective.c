@@ -120,13 +120,7 @@ static bool swaps(const struct el_comm_shape *shape)
 
 enum el_status el_mpi_collective(struct el_mpi_group *group, const struct el_comm_task *task)
 {
-    struct el_comm_shape shape = {.verb = task->verb,
-                                  .algorithm = task->algorithm,
-                                  .rank = group->rank,
-                                  .size = group->size,
-                                  .root = task->root,
-                                  .count = task->count,
-                                  .element_bytes = el_dtype_bytes(task->dtype)};
+    struct el_comm_shape shape = el_comm_task_shape(task, group->rank, group->size);
     if (swaps(&shape)) return swap(group, task);
     struct el_comm_copy copy = el_comm_own_copy(&shape);
     const void *from = copy.count ? place(group, task, &copy.from) : NULL;

@@ -44,13 +44,7 @@ static enum el_status run(void *state, const struct el_comm_task *task)
 static enum el_status reserve(void *state, const struct el_comm_task *task)
 {
     struct el_mpi_group *group = state;
-    struct el_comm_shape shape = {.verb = task->verb,
-                                  .algorithm = task->algorithm,
-                                  .rank = group->rank,
-                                  .size = group->size,
-                                  .root = task->root,
-                                  .count = task->count,
-                                  .element_bytes = el_dtype_bytes(task->dtype)};
+    struct el_comm_shape shape = el_comm_task_shape(task, group->rank, group->size);
     size_t bytes = el_comm_scratch(&shape) * shape.element_bytes;
     if (bytes <= group->scratch_bytes) return EL_OK;
     char *larger = malloc(bytes);
