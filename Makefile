@@ -6,7 +6,6 @@
 
 BUILD  ?= build
 MPICC  ?= mpicc
-PROTOC_C ?= protoc-c
 WERROR ?= -Werror
 Q      := $(if $(V),,@)
 SHOW    = $(if $(V),true,echo "  $(1)")
@@ -56,8 +55,6 @@ PNG_CFLAGS     := $(patsubst -I%,-isystem%,$(call pkg,libpng,--cflags))
 PNG_LIBS       := $(or $(call pkg,libpng,--libs),-lpng)
 JPEG_CFLAGS    := $(patsubst -I%,-isystem%,$(call pkg,libjpeg,--cflags))
 JPEG_LIBS      := $(or $(call pkg,libjpeg,--libs),-ljpeg)
-PROTOBUF_CFLAGS := $(patsubst -I%,-isystem%,$(call pkg,libprotobuf-c,--cflags))
-PROTOBUF_LIBS  := $(or $(call pkg,libprotobuf-c,--libs),-lprotobuf-c)
 DNNL_CFLAGS    := $(patsubst -I%,-isystem%,$(call pkg,dnnl,--cflags))
 DNNL_LIBS      := $(call libs,dnnl)
 HAVE_CC        := $(shell $(CC) --version 2>/dev/null | head -1)
@@ -67,7 +64,6 @@ HAVE_CMOCKA    := $(if $(call probe,cmocka,$(CC),$(CMOCKA_LIBS)),$(or $(call pkg
 HAVE_DNNL      := $(if $(filter 0,$(DNNL)),,$(call probe,dnnl,$(CC) $(DNNL_CFLAGS),$(DNNL_LIBS)))
 HAVE_PNG       := $(if $(filter 0,$(PNG)),,$(call probe,png,$(CC) $(PNG_CFLAGS),$(PNG_LIBS)))
 HAVE_JPEG      := $(if $(filter 0,$(JPEG)),,$(call probe,jpeg,$(CC) $(JPEG_CFLAGS),$(JPEG_LIBS)))
-HAVE_PROTOBUF  := $(if $(filter 0,$(PROTOBUF)),,$(if $(shell command -v $(PROTOC_C)),$(call probe,protobuf,$(CC) $(PROTOBUF_CFLAGS),$(PROTOBUF_LIBS))))
 HAVE_MPI       := $(if $(filter 0,$(MPI)),,$(call probe,mpi,$(MPICC),))
 # CUDA's probe has several answers, and sets each itself. The sanitizers are for the host's code.
 CUDA_MISSING   := $(if $(filter 0,$(CUDA)),switched off (CUDA=0),$(if $(SAN),left out under a sanitizer))
@@ -92,13 +88,9 @@ CODEC_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/data/codec/*.c))
 CUDA_OBJECTS := $(patsubst %,$(BUILD)/%.o,$(basename $(wildcard kernels/cuda/*.cu kernels/cuda/*.c runtime/device/cuda/*.c)))
 NCCL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/comm/nccl/module/*.c))
 NVTX_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard profiles/nvtx/*.c))
-# Its messages' code is made of their schema.
-CHAKRA_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard profiles/chakra/*.c))
-CHAKRA_CODE    := $(BUILD)/generated/et_def.pb-c
 module  = $(if $(and $(1),$(2)),$(BUILD)/modules/$(3).so)
 MODULES := $(call module,$(HAVE_DNNL),$(DNNL_OBJECTS),el_dnnl) $(call module,$(HAVE_MPI),$(MPI_OBJECTS),el_mpi) \
            $(call module,$(HAVE_PNG),$(CODEC_OBJECTS),el_png) $(call module,$(HAVE_JPEG),$(CODEC_OBJECTS),el_jpeg) \
-           $(call module,$(HAVE_PROTOBUF),$(CHAKRA_OBJECTS),el_chakra) \
            $(call module,$(HAVE_CUDA),$(CUDA_OBJECTS),el_cuda) $(call module,$(and $(HAVE_CUDA),$(HAVE_NCCL)),$(NCCL_OBJECTS),el_nccl) \
            $(call module,$(HAVE_CUDA),$(NVTX_OBJECTS),el_nvtx)
 # BENCH=0: the library without the program's own part, for tests of what lies below.
@@ -147,7 +139,6 @@ report:
 	@echo "  MPI      $(or $(HAVE_MPI),no: ranks are started by evenload itself and talk over shared memory or tcp (libopenmpi-dev openmpi-bin))"
 	@echo "  CUDA     $(if $(HAVE_CUDA),$(HAVE_CUDA)$(comma) $(cudnn_words)$(comma) $(nccl_words),no: $(CUDA_MISSING); there are no GPU devices)"
 	@echo "  images $(or $(strip $(HAVE_PNG)),no PNG (libpng-dev)), $(or $(strip $(HAVE_JPEG)),no JPEG (libjpeg-dev)), PPM"
-	@echo "  chakra   $(or $(HAVE_PROTOBUF),no: no execution traces for simulators (libprotobuf-c-dev protobuf-c-compiler))"
 	@echo "  cmocka   $(or $(HAVE_CMOCKA),no: the tests are left out (install libcmocka-dev))"
 	@$(if $(and $(HAVE_CC),$(HAVE_JANSSON)),true,exit 2)
 
@@ -174,15 +165,15 @@ help:
 	@echo "make fuzz       the parsers' targets with libFuzzer in build/fuzz (needs clang; scripts/attack runs them)"
 	@echo "make format     clang-format over all sources"
 	@echo "make clean      removes $(BUILD)"
-	@echo "settings: V=1 BUILD=dir SAN=address|thread LIBS_PREFIX=dir WERROR= DNNL=0 MPI=0 CUDA=0 CUDA_ARCHS='75 80 90' PNG=0 JPEG=0 PROTOBUF=0 CC=cc MPICC=mpicc; of install: PREFIX=dir DESTDIR=dir"
+	@echo "settings: V=1 BUILD=dir SAN=address|thread LIBS_PREFIX=dir WERROR= DNNL=0 MPI=0 CUDA=0 CUDA_ARCHS='75 80 90' PNG=0 JPEG=0 CC=cc MPICC=mpicc; of install: PREFIX=dir DESTDIR=dir"
 
 # For scripts: what the probes found, the tests' programs, and the flags a checker of sources needs.
 probes:
-	@printf '%s\n' "compiler=$(HAVE_CC)" "jansson=$(HAVE_JANSSON)" "dnnl=$(HAVE_DNNL)" "mpi=$(HAVE_MPI)" "png=$(HAVE_PNG)" "jpeg=$(HAVE_JPEG)" "protobuf=$(HAVE_PROTOBUF)" "cuda=$(HAVE_CUDA)" "cudnn=$(HAVE_CUDNN)" "nccl=$(HAVE_NCCL)" "cmocka=$(HAVE_CMOCKA)"
+	@printf '%s\n' "compiler=$(HAVE_CC)" "jansson=$(HAVE_JANSSON)" "dnnl=$(HAVE_DNNL)" "mpi=$(HAVE_MPI)" "png=$(HAVE_PNG)" "jpeg=$(HAVE_JPEG)" "cuda=$(HAVE_CUDA)" "cudnn=$(HAVE_CUDNN)" "nccl=$(HAVE_NCCL)" "cmocka=$(HAVE_CMOCKA)"
 programs:
 	@printf '%s\n' $(TESTS) $(FUZZ)
 flags:
-	@echo $(CPPFLAGS) '-DEL_BUILD_COMMIT="checked"' -std=c11 $(DNNL_CFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS) $(PROTOBUF_CFLAGS) -isystem $(BUILD)/generated $(CUDA_CFLAGS) $(CUDNN_CFLAGS) $(NCCL_CFLAGS) $(CMOCKA_CFLAGS) $(if $(HAVE_MPI),$$($(MPICC) -showme:compile 2>/dev/null))
+	@echo $(CPPFLAGS) '-DEL_BUILD_COMMIT="checked"' -std=c11 $(DNNL_CFLAGS) $(PNG_CFLAGS) $(JPEG_CFLAGS) $(CUDA_CFLAGS) $(CUDNN_CFLAGS) $(NCCL_CFLAGS) $(CMOCKA_CFLAGS) $(if $(HAVE_MPI),$$($(MPICC) -showme:compile 2>/dev/null))
 
 format:
 	$(Q)$$(command -v clang-format-14 || echo clang-format) -i $$(git ls-files '*.c' '*.h' '*.cu' '*.cuh')
@@ -266,8 +257,6 @@ $(BUILD)/kernels/cpu/%.o: EXTRA += --param asan-use-after-return=0
 endif
 $(DNNL_OBJECTS): EXTRA += $(DNNL_CFLAGS)
 $(CODEC_OBJECTS): EXTRA += $(PNG_CFLAGS) $(JPEG_CFLAGS)
-$(CHAKRA_OBJECTS): EXTRA += $(PROTOBUF_CFLAGS) -isystem $(BUILD)/generated
-$(CHAKRA_OBJECTS): $(CHAKRA_CODE).h
 # Foreign headers by -isystem: our warnings are for our code.
 $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(GPU_TESTS:=.o) $(GPU_LIMITS:=.o): $(BUILD)/cuda.stamp
 $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(BUILD)/tests/gpu/%.o: EXTRA += $(CUDA_CFLAGS) $(NCCL_CFLAGS) $(if $(HAVE_CUDNN),$(CUDNN_CFLAGS) -DEL_HAVE_CUDNN)
@@ -330,18 +319,6 @@ $(BUILD)/modules/el_png.so: $(BUILD)/runtime/data/codec/png.o
 $(BUILD)/modules/el_jpeg.so: $(BUILD)/runtime/data/codec/jpeg.o
 	@mkdir -p $(@D); $(call SHOW,module $@)
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ $(JPEG_LIBS)
-
-$(CHAKRA_CODE).h: profiles/chakra/et_def.proto Makefile
-	@mkdir -p $(@D); $(call SHOW,protoc $<)
-	$(Q)$(PROTOC_C) --proto_path=$(<D) --c_out=$(@D) $(<F)
-
-# Code that is not ours: without our warnings.
-$(CHAKRA_CODE).o: $(CHAKRA_CODE).h $(BUILD)/flags.stamp
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(PROTOBUF_CFLAGS) -c -o $@ $(CHAKRA_CODE).c
-
-$(BUILD)/modules/el_chakra.so: $(CHAKRA_OBJECTS) $(CHAKRA_CODE).o
-	@mkdir -p $(@D); $(call SHOW,module $@)
-	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ $(PROTOBUF_LIBS)
 
 $(BUILD)/modules/el_mpi.so: $(MPI_OBJECTS)
 	@mkdir -p $(@D); $(call SHOW,module $@)
@@ -414,4 +391,4 @@ $(filter-out %/fuzz/injected,$(INJECTED)): $(BUILD)/%: $(BUILD)/%.o
 	@$(call SHOW,link   $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $<
 
--include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(CODEC_OBJECTS) $(DNNL_OBJECTS) $(MPI_OBJECTS) $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(CHAKRA_OBJECTS) $(CARDS_CUDA_OBJECTS) $(CARDS_NCCL_OBJECTS) $(CARDS_LIBRARY_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(FUZZ:=.o) $(FUZZ_OBJECTS) $(GPU_LIMITS:=.o) $(INJECTED:=.o))
+-include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(CODEC_OBJECTS) $(DNNL_OBJECTS) $(MPI_OBJECTS) $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(CARDS_CUDA_OBJECTS) $(CARDS_NCCL_OBJECTS) $(CARDS_LIBRARY_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(FUZZ:=.o) $(FUZZ_OBJECTS) $(GPU_LIMITS:=.o) $(INJECTED:=.o))

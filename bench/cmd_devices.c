@@ -9,7 +9,6 @@
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"
 #include "bench/machine/cores.h"
-#include "profiles/chakra.h"
 #include "runtime/base/module.h"
 #include "runtime/comm/nccl/api.h"
 #include "runtime/launch/mpirun.h"
@@ -49,9 +48,6 @@ static json_t *libraries(void)
     add(rows, "PNG", usable, usable ? "libpng: images in PNG are read" : el_error_message());
     usable = el_module_open("jpeg", "el_jpeg_decode", &found) == EL_OK;
     add(rows, "JPEG", usable, usable ? "libjpeg: images in JPEG are read" : el_error_message());
-    usable = el_chakra_check() == EL_OK;
-    add(rows, "protobuf", usable,
-        usable ? "protobuf-c: Chakra's execution traces are written (--chakra)" : el_error_message());
     usable = el_launch_find_program("gnuplot", &gnuplot) == EL_OK;
     add(rows, "gnuplot", usable, usable ? gnuplot : "not found on PATH: plots stay data files (install gnuplot-nox)");
     free(mpirun);

@@ -69,7 +69,7 @@ static enum el_status add_folder(const char *folder, json_t *lanes)
     enum el_status status = n ? EL_OK
                               : el_fail(EL_ERR_INVALID,
                                         "%s: no .json and no .json.gz is in it; give a folder of traces (as "
-                                        "run --trace writes; not of --chakra)",
+                                        "run --trace writes)",
                                         folder);
     for (int i = 0; i < n; i++) {
         char path[2 * EL_PATH_BYTES];

@@ -21,7 +21,6 @@ static const struct el_command_row commands[] = {
      "torchrun without --devices, it is one of their ranks.",
      "  evenload run --mode ddp --devices 4                  one process per device\n"
      "  evenload run --mode ddp --devices 4 --procs 1        one thread per device\n"
-     "  evenload run --mode ddp --chakra et                  its steps for simulators, as Chakra has them\n"
      "  evenload run --mode dp --devices 8 --batch 512 --dry-run\n"
      "  evenload run --mode ddp --data train.txt --test test.txt --epochs 10 --optimizer adam --json\n"
      "  mpirun -n 4 evenload run --mode ddp\n"

@@ -1,5 +1,5 @@
-/* What the files that write traces share: trace_step.c has the ops of a step, trace.c writes Kineto's file, its lanes
- * and steps, trace_op.c single ops there, and chakra/ Chakra's file. Nobody else includes it. */
+/* What the files that write traces share: trace_step.c has the ops of a step, trace.c writes the file, its lanes
+ * and steps, trace_op.c single ops there. Nobody else includes it. */
 #ifndef EL_TRACE_INTERNAL_H
 #define EL_TRACE_INTERNAL_H
 

@@ -92,9 +92,9 @@ enum el_status el_job_beside_meet(struct el_job_beside *beside);
 json_t *el_job_beside_ratios(struct el_job_beside *beside);
 void el_job_beside_close(struct el_job_beside *beside);
 
-/* profile.c: what --profile, --trace and --chakra ask for of this process, in the first launch: writes its ranks'
+/* profile.c: what --profile and --trace ask for of this process, in the first launch: writes its ranks'
  * traces, and
- * {"schedule", "steps", "trace", "chakra", "devices": [{"device", "rank", "steps", "rows"}]}; null: nothing was asked
+ * {"schedule", "steps", "trace", "devices": [{"device", "rank", "steps", "rows"}]}; null: nothing was asked
  * for. New reference. Errors: EL_ERR_IO, EL_ERR_HOST_MEMORY. */
 enum el_status el_job_profile(const struct el_job_measurement *m, json_t **profile_p);
 

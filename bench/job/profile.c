@@ -1,4 +1,4 @@
-/* What --profile, --trace and --chakra ask for, when training has ended: this process's tables by op, and the trace
+/* What --profile and --trace ask for, when training has ended: this process's tables by op, and the trace
  * files of its ranks. */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 #include "bench/base/jvalue.h"
 #include "bench/job/measurement.h"
 #include "bench/trial/profile.h"
-#include "profiles/chakra.h"
 #include "profiles/op_table.h"
 #include "profiles/trace.h"
 
@@ -41,54 +40,46 @@ static enum el_status add_table(const struct el_job_measurement *m, int i, const
     return status;
 }
 
-/* A kind of trace. */
-struct kind {
-    const char *option, *folder; /* "": not wanted */
-    const char *begins, *ends;   /* of a file's name, round the rank: ASTRA-sim is told a name and adds ".0.et" */
-    enum el_status (*write)(const struct el_trace_rank *rank, int64_t cycle, const char *path);
-};
-
 enum { FOLDER_BYTES = EL_PATH_BYTES + 32, FILE_BYTES = FOLDER_BYTES + 32 };
 
-/* The first cycle's files stand in the folder itself, where tools look for them. */
-static void name_folder(const struct kind *kind, int64_t cycle, char name[FOLDER_BYTES])
+/* The first cycle's files stand in the folder of --trace itself, where tools look for them. */
+static void name_folder(const char *trace, int64_t cycle, char name[FOLDER_BYTES])
 {
-    snprintf(name, FOLDER_BYTES, "%s", kind->folder);
-    if (cycle > 0) snprintf(name, FOLDER_BYTES, "%s/cycle-%" PRId64, kind->folder, cycle + 1);
+    snprintf(name, FOLDER_BYTES, "%s", trace);
+    if (cycle > 0) snprintf(name, FOLDER_BYTES, "%s/cycle-%" PRId64, trace, cycle + 1);
 }
 
-static void name_file(const struct kind *kind, int64_t cycle, int rank, char path[FILE_BYTES])
+static void name_file(const char *trace, int64_t cycle, int rank, char path[FILE_BYTES])
 {
     char folder[FOLDER_BYTES];
-    name_folder(kind, cycle, folder);
-    snprintf(path, FILE_BYTES, "%s/%s%d%s", folder, kind->begins, rank, kind->ends);
+    name_folder(trace, cycle, folder);
+    snprintf(path, FILE_BYTES, "%s/rank-%d.json", folder, rank);
 }
 
-static enum el_status write_cycle(const struct el_trace_rank *rank, const struct kind *kind, int64_t cycle)
+static enum el_status write_cycle(const struct el_trace_rank *rank, const char *trace, int64_t cycle)
 {
-    char folder[FOLDER_BYTES], path[FILE_BYTES], advice[32];
-    name_folder(kind, cycle, folder);
-    name_file(kind, cycle, rank->rank, path);
-    snprintf(advice, sizeof advice, "give another %s", kind->option);
-    EL_TRY(el_folder_make(folder, advice));
-    return kind->write(rank, cycle, path);
+    char folder[FOLDER_BYTES], path[FILE_BYTES];
+    name_folder(trace, cycle, folder);
+    name_file(trace, cycle, rank->rank, path);
+    EL_TRY(el_folder_make(folder, "give another --trace"));
+    return el_trace_write(rank, cycle, path);
 }
 
-static void remove_ranks(const struct kind *kind, int64_t cycle, int first)
+static void remove_ranks(const char *trace, int64_t cycle, int first)
 {
     char path[FILE_BYTES];
-    do name_file(kind, cycle, first++, path);
+    do name_file(trace, cycle, first++, path);
     while (unlink(path) == 0);
 }
 
 /* What a job of more ranks, or of more cycles, left in the folder before: tools take all files there for one job's. */
-static void remove_older(const struct kind *kind, int n_ranks, int64_t n_cycles)
+static void remove_older(const char *trace, int n_ranks, int64_t n_cycles)
 {
     char folder[FOLDER_BYTES];
-    for (int64_t cycle = 0; cycle < n_cycles; cycle++) remove_ranks(kind, cycle, n_ranks);
+    for (int64_t cycle = 0; cycle < n_cycles; cycle++) remove_ranks(trace, cycle, n_ranks);
     do {
-        name_folder(kind, n_cycles, folder);
-        remove_ranks(kind, n_cycles++, 0);
+        name_folder(trace, n_cycles, folder);
+        remove_ranks(trace, n_cycles++, 0);
     } while (rmdir(folder) == 0);
 }
 
@@ -108,15 +99,12 @@ static enum el_status write_rank(const struct el_job_measurement *m, int first,
                                        .end = m->end,
                                        .schedule = *schedule,
                                        .shifts_ns = shifts_ns};
-    const struct kind kinds[] = {{"--trace", m->job->trial->trace, "rank-", ".json", el_trace_write},
-                                 {"--chakra", m->job->trial->chakra, "rank.", ".et", el_chakra_write}};
+    const char *trace = m->job->trial->trace;
     int64_t n_cycles = el_trace_cycles(&rank);
     if (n_cycles > CYCLES_MAX) n_cycles = CYCLES_MAX;
-    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
-        if (!*kinds[k].folder || n_cycles == 0) continue;
-        for (int64_t cycle = 0; cycle < n_cycles; cycle++) EL_TRY(write_cycle(&rank, &kinds[k], cycle));
-        if (rank.rank == 0) remove_older(&kinds[k], m->open.layout.n_workers, n_cycles);
-    }
+    if (!*trace || n_cycles == 0) return EL_OK;
+    for (int64_t cycle = 0; cycle < n_cycles; cycle++) EL_TRY(write_cycle(&rank, trace, cycle));
+    if (rank.rank == 0) remove_older(trace, m->open.layout.n_workers, n_cycles);
     return EL_OK;
 }
 
@@ -150,9 +138,8 @@ enum el_status el_job_profile(const struct el_job_measurement *m, json_t **profi
         if (status == EL_OK && first) status = write_rank(m, i, &schedule, shifts_ns);
     }
     if (status == EL_OK)
-        *profile_p = json_pack("{s:o, s:o, s:o, s:o, s:O}", "schedule", schedule_json(&schedule), "steps",
-                               steps_json(m, &schedule), "trace", el_json_filled(trial->trace), "chakra",
-                               el_json_filled(trial->chakra), "devices", tables);
+        *profile_p = json_pack("{s:o, s:o, s:o, s:O}", "schedule", schedule_json(&schedule), "steps",
+                               steps_json(m, &schedule), "trace", el_json_filled(trial->trace), "devices", tables);
     json_decref(tables);
     free(shifts_ns);
     return status;

@@ -92,10 +92,10 @@ struct el_options {
     char dp_fix[EL_PATH_BYTES]; /* "inputs,overlap"; "": none */
     char schedule[EL_PATH_BYTES];
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
-    char load[EL_PATH_BYTES], save[EL_PATH_BYTES], vectors[EL_PATH_BYTES];    /* weights; "": none */
-    char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES], chakra[EL_PATH_BYTES]; /* as a trial has them */
-    int sort;                                                                 /* of the table by op: its column */
-    char out[EL_PATH_BYTES];                                                  /* "": results/<time>-<command> */
+    char load[EL_PATH_BYTES], save[EL_PATH_BYTES], vectors[EL_PATH_BYTES]; /* weights; "": none */
+    char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES];                     /* as a trial has them */
+    int sort;                                                              /* of the table by op: its column */
+    char out[EL_PATH_BYTES];                                               /* "": results/<time>-<command> */
     bool tf32;
     double interval_ms; /* between two looks of watch */
     bool plot, wait_all;

@@ -1,4 +1,5 @@
-/* --mesh dp=2,pp=2: how many devices stand along each axis of a mode (runtime/graph/axis.h). The only reader of its text.
+/* --mesh dp=2,pp=2: how many devices stand along each axis of a mode (runtime/graph/axis.h). The only reader of its
+ * text.
  *
  * Threads: any. Errors: EL_ERR_INVALID in one line naming --mesh.
  */

@@ -266,8 +266,7 @@ static enum el_status check_has_effect(const struct el_options *options)
 {
     if (options->workers.n == 0 && options->train.loading.workers == 0 && el_option_given(options, "prefetch"))
         return el_fail(EL_ERR_INVALID, "--prefetch: there are no loader workers: add --workers 1");
-    if (el_option_given(options, "sort") && !el_option_given(options, "profile") &&
-        !el_option_given(options, "trace") && !el_option_given(options, "chakra"))
+    if (el_option_given(options, "sort") && !el_option_given(options, "profile") && !el_option_given(options, "trace"))
         return el_fail(EL_ERR_INVALID, "--sort: there is no table by op: add --profile active=2");
     return EL_OK;
 }

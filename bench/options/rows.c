@@ -369,8 +369,6 @@ static const struct el_option_row after_sizes[] = {
      "write traces of the steps of --profile (default: wait=1,warmup=1,active=2,repeat=1), one file per rank, for "
      "Perfetto and HTA",
      PER_RANK},
-    {OUTPUT, "chakra", "DIR", AT(TEXT, chakra), RUN,
-     "write the same steps as MLCommons Chakra's execution traces, DIR/rank.0.et and so on, for simulators", PER_RANK},
     {OUTPUT, "junit", "FILE", AT(TEXT, regress.junit), REGRESS, "write JUnit XML, one case per cell"},
     {OUTPUT, "markdown", "FILE", AT(TEXT, regress.markdown), REGRESS | REPORT,
      "write a Markdown table ($GITHUB_STEP_SUMMARY is appended to)"},

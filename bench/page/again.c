@@ -39,7 +39,7 @@ static int split(char *text, char *words[WORDS_MAX])
 /* Those that write a file. */
 static bool writes(const struct el_options *options)
 {
-    static const char *const names[] = {"out", "save", "trace", "chakra", NULL};
+    static const char *const names[] = {"out", "save", "trace", NULL};
     int n = 0;
     while (names[n] && !el_option_given(options, names[n])) n++;
     return names[n] != NULL;

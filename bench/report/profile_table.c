@@ -84,10 +84,8 @@ void el_report_profile(const json_t *run, int sort, FILE *out, bool colour)
     const json_t *profile = el_json_at(run, "trials.0.profile"), *devices = json_object_get(profile, "devices");
     for (size_t d = 0; d < json_array_size(devices); d++) put_device(json_array_get(devices, d), sort, out, colour);
     const char *folder = el_json_text(profile, "trace", "");
-    const char *chakra = el_json_text(profile, "chakra", "");
-    if (*folder || *chakra) fprintf(out, "\n");
+    if (*folder) fprintf(out, "\n");
     if (*folder)
         el_text_line(out, "%s/rank-0.json ...    traces for ui.perfetto.dev, HTA, 'evenload trace-stats %s'", folder,
                      folder);
-    if (*chakra) el_text_line(out, "%s/rank.0.et ...    Chakra's execution traces", chakra);
 }

@@ -1,11 +1,9 @@
-/* --profile, --trace and --chakra: which steps, and what does not go together with them. */
+/* --profile and --trace: which steps, and what does not go together with them. */
 #include "bench/trial/profile.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include "profiles/chakra.h"
 
 /* As in PyTorch's examples, and one cycle. */
 static const char USUAL[] = "wait=1,warmup=1,active=2,repeat=1";
@@ -13,7 +11,7 @@ static const char USUAL[] = "wait=1,warmup=1,active=2,repeat=1";
 /* The option that asks for a profile; NULL: none does. */
 static const char *asked_by(const struct el_trial *trial)
 {
-    return *trial->profile ? "--profile" : *trial->trace ? "--trace" : *trial->chakra ? "--chakra" : NULL;
+    return *trial->profile ? "--profile" : *trial->trace ? "--trace" : NULL;
 }
 
 bool el_trial_profile(const struct el_trial *trial, struct el_profile_schedule *schedule_p)
@@ -22,20 +20,11 @@ bool el_trial_profile(const struct el_trial *trial, struct el_profile_schedule *
     return el_profile_schedule_read(*trial->profile ? trial->profile : USUAL, schedule_p) == EL_OK;
 }
 
-static enum el_status check_folder(const char *option, const char *folder)
+static enum el_status check_folder(const char *folder)
 {
     struct stat info;
     if (!*folder || stat(folder, &info) != 0 || S_ISDIR(info.st_mode)) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "%s %s: is a file; give a folder", option, folder);
-}
-
-static enum el_status check_library(void)
-{
-    struct el_error error;
-    enum el_status status = el_chakra_check();
-    if (status == EL_OK) return EL_OK;
-    el_error_take(status, &error);
-    return el_fail(status, "--chakra: %.300s", error.text);
+    return el_fail(EL_ERR_INVALID, "--trace %s: is a file; give a folder", folder);
 }
 
 enum el_status el_trial_check_profile(const struct el_trial *trial)
@@ -52,7 +41,5 @@ enum el_status el_trial_check_profile(const struct el_trial *trial)
                        "%s needs %" PRId64 " measured steps, and at least %" PRId64
                        " are measured: give --steps %" PRId64,
                        option, needed, trial->train.steps, needed);
-    EL_TRY(check_folder("--trace", trial->trace));
-    EL_TRY(check_folder("--chakra", trial->chakra));
-    return *trial->chakra ? check_library() : EL_OK;
+    return check_folder(trial->trace);
 }

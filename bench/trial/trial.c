@@ -164,7 +164,6 @@ static enum el_foreach usual_foreach(const struct el_trial *trial)
     SAME(launcher)                                                                                                     \
     SAME(profile)                                                                                                      \
     SAME(trace)                                                                                                        \
-    SAME(chakra)                                                                                                       \
     SAME(tf32)                                                                                                         \
     SAME(in_files)                                                                                                     \
     SAME(data) SAME(test) SAME(load) SAME(save) SAME(vectors) SAME(comm) SAME(costs) SAME(machine) SAME(inject)

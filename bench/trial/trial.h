@@ -29,8 +29,7 @@ struct el_trial {
     double timeout_s;
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES], load[EL_PATH_BYTES], save[EL_PATH_BYTES];
     char vectors[EL_PATH_BYTES];
-    char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES], chakra[EL_PATH_BYTES]; /* which steps (bench/trial/profile.h),
-                                                                                 and folders; "": none */
+    char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES]; /* which steps (bench/trial/profile.h), and a folder; "": none */
     bool record, tf32;
     bool in_files;   /* samples stay in their files */
     bool characters; /* resolved: el_dataset_splits_characters */

@@ -29,7 +29,7 @@ def write(folder, mode, tags, scale, parts, **more):
              "command": "evenload run --mode " + mode, "repeats": repeats}
     trial.update(more)
     json.dump({"schema": 2, "environment": {"hostname": "h"}, "trials": [trial]}, open(folder + "/results.json", "w"))
-write("a", "dp", [{"param": 100, "grad": 40}], 1, (5.0, 1.0, 0.5, 0.5, 2.0, 0.0), command="evenload run --mode dp --trace 'my t' --lr 0.1 --chakra et")
+write("a", "dp", [{"param": 100, "grad": 40}], 1, (5.0, 1.0, 0.5, 0.5, 2.0, 0.0), command="evenload run --mode dp --trace 'my t' --lr 0.1")
 write("b", "ddp", [{"param": 100, "grad": 0, "bucket": 30}, {"param": 9}], 2, (5.5, 3.0, 1.5, 0.5, 1.0, 0.5))
 write("faster", "ddp", [], 1, (5.0, 1.0, 0.5, 0.5, 2.0, -0.5))
 write("other", "dp", [], 1, (5.0, 1.0, 0.5, 0.5, 2.0, 0.0), model="textcnn", global_batch=32)

@@ -48,8 +48,7 @@ LIBRARIES='
 mpi\.h                 runtime/comm/mpi/module
 (cuda|cudnn|cublas|nccl|nvml).*  (cuda|nccl|tests/gpu|tests/cards)
 nvtx.*                 profiles/nvtx
-(png|jpeglib|jerror)\.h  runtime/data/codec
-(et_def\.pb-c|protobuf-c).*  profiles/chakra'
+(png|jpeglib|jerror)\.h  runtime/data/codec'
 
 # Prints `file:line: why` for every include in the tree at $1 that breaks a rule.
 violations() (
@@ -125,7 +124,6 @@ runtime/comm/mpi/y.c #include <mpi.h>
 kernels/cuda/x.cu    #include "runtime/device/device.h"
 profiles/y.c         #include <nvtx3/nvToolsExt.h>
 runtime/data/y.c     #include <png.h>
-profiles/z.c         #include <et_def.pb-c.h>
 bench/x.c            #include <cuda_runtime.h>
 bench/options/x.c    #include "bench/record/record.h"
 bench/record/x.c     #include "bench/job/worker.h"

@@ -1,5 +1,5 @@
 /* A trace of devices that work by themselves, on a fake: what the host queued, and arrows from there to what its
- * devices did; and its execution trace. What is written of CPU devices is tests/cli/traces.bats's and chakra.bats's. */
+ * devices did. What is written of CPU devices is tests/cli/traces.bats's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,6 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "profiles/chakra.h"
 #include "profiles/trace.h"
 #include "tests/unit/fake_async.h"
 
@@ -121,49 +120,8 @@ static void launches_lead_to_kernels(void **state)
     el_recorder_destroy(recorder);
 }
 
-/* How many messages a file holds, each with its length in front, and nothing behind them. */
-static int count_messages(const unsigned char *bytes, size_t n)
-{
-    int messages = 0;
-    for (size_t at = 0; at < n; messages++) {
-        size_t length = 0;
-        for (int shift = 0; shift < 28; shift += 7) {
-            assert_true(at < n);
-            length |= (size_t)(bytes[at] & 127) << shift;
-            if (bytes[at++] < 128) break;
-        }
-        assert_true(length > 0 && length <= n - at);
-        at += length;
-    }
-    return messages;
-}
-
-static void an_execution_trace_has_a_node_an_op(void **state)
-{
-    (void)state;
-    static unsigned char bytes[1 << 16];
-    char path[] = "/tmp/el-test-chakra-XXXXXX";
-    if (el_chakra_check() != EL_OK) {
-        printf("# skip: %s\n", el_error_message());
-        skip();
-    }
-    fake_reset(FAKE_LAZY);
-    struct el_recorder *recorder = record();
-    const struct el_trace_rank rank = rank_of(recorder);
-    make_file(path);
-    assert_int_equal(el_chakra_write(&rank, 0, path), EL_OK);
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    assert_int_equal(count_messages(bytes, fread(bytes, 1, sizeof bytes, file)), 1 + 2 * 2);
-    fclose(file);
-    assert_int_equal(el_chakra_write(&rank, 0, "/nowhere/rank.0.et"), EL_ERR_IO);
-    remove(path);
-    el_recorder_destroy(recorder);
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(launches_lead_to_kernels),
-                                       cmocka_unit_test(an_execution_trace_has_a_node_an_op)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(launches_lead_to_kernels)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
