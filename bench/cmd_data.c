@@ -1,5 +1,4 @@
-/* `evenload data`: what loading costs. All numbers of workers are trials of one campaign, in turns; with --sampler it
- * says which rank sees which sample, and trains nothing. */
+/* `evenload data`: what loading costs. All numbers of workers are trials of one campaign, in turns. */
 #include <string.h>
 
 #include "bench/base/io.h"
@@ -9,7 +8,6 @@
 #include "bench/data/data.h"
 #include "bench/plot/plot.h"
 #include "bench/report/report.h"
-#include "bench/trial/sizes.h"
 
 static enum el_status show(struct el_campaign *c)
 {
@@ -31,24 +29,6 @@ static enum el_status show(struct el_campaign *c)
     if (status == EL_OK && !c->options->json) fputc('\n', stdout);
     if (status == EL_OK && !c->options->json)
         el_text_line(stdout, "Next: %s report %s", el_program_word(), el_shell_word(c->store.dir, word, sizeof word));
-    json_decref(document);
-    return status;
-}
-
-static enum el_status show_sampler(const struct el_options *options)
-{
-    struct el_options memory = *options;
-    struct el_model_config model;
-    struct el_dataset *dataset = NULL;
-    json_t *document = NULL;
-    int64_t length = options->sampler.samples;
-    memory.in_files = false;
-    if (!length) EL_TRY(el_sizes_resolve(&memory, &model, &dataset));
-    if (!length) length = el_dataset_size(dataset, EL_SPLIT_TRAIN);
-    el_dataset_close(dataset);
-    EL_TRY(el_sampler_document(options, length, &document));
-    enum el_status status = options->json ? el_print_json(document, stdout) : EL_OK;
-    if (!options->json) el_sampler_print(document, stdout);
     json_decref(document);
     return status;
 }
@@ -107,10 +87,6 @@ enum el_status el_cmd_data(struct el_options *options, int *exit_status_p)
     struct el_campaign campaign;
     struct el_data_files files = {.existing = 0};
     char headline[96];
-    if (options->sampler.ranks) return show_sampler(options);
-    if (options->sampler.samples || options->sampler.drop_last || options->sampler.no_shuffle)
-        return el_fail(EL_ERR_INVALID,
-                       "--samples, --drop-last and --no-shuffle say what --sampler shows: add --sampler 2");
     if (options->n_devices && !strcmp(options->devices[0].backend, "sim"))
         return el_fail(EL_ERR_INVALID, "data: simulated devices load nothing: give cpu, null or cuda devices");
     EL_TRY(use_files(options, &files));

@@ -32,8 +32,7 @@ static const struct el_command_row commands[] = {
      "loading is exposed, who waits for whom, and the smallest number of workers that hides it.",
      "  evenload data --data train.txt                         sentences, read line by line\n"
      "  evenload data --model resnet18 --data images/ --image 64 --workers 0,1,2,4\n"
-     "  evenload data --inject disk=1 --batch 32                a disk that takes 1 ms more for each read\n"
-     "  evenload data --sampler 3 --samples 10                  which rank sees which sample\n",
+     "  evenload data --inject disk=1 --batch 32                a disk that takes 1 ms more for each read\n",
      el_cmd_data},
     {"modes", MEASURE, "the modes: what each does, holds and sends, and the options it takes", EL_CMD_MODES, "[--json]",
      "List the modes: what each does, which loss it equals, what a device holds and sends in a step, and "

@@ -4,7 +4,6 @@
  *     el_loading_document(&campaign, &document);      of a campaign over numbers of workers
  *     el_loading_print(document, stdout);
  *     el_figure_loading                               for el_plot_figures
- *     el_sampler_document(options, n, &document);     which rank sees which sample; el_sampler_print
  *
  * A row's step and rate are the trial's, as every table has them. The exposed share and the stages are each launch's
  * own, of the device with the most exposed loading, then the median over launches.
@@ -22,9 +21,5 @@
 enum el_status el_loading_document(const struct el_campaign *campaign, json_t **document_p);
 void el_loading_print(const json_t *document, FILE *out);
 extern const struct el_figure el_figure_loading;
-
-/* Who sees what in the first epochs, by DistributedSampler's rules, over `length` samples. New reference. */
-enum el_status el_sampler_document(const struct el_options *options, int64_t length, json_t **document_p);
-void el_sampler_print(const json_t *document, FILE *out);
 
 #endif

@@ -54,13 +54,6 @@ struct el_number_list {
     int v[EL_LIST_MAX], n;
 };
 
-/* What only `data` takes: a sampler to be shown. */
-struct el_sampler_options {
-    int ranks;       /* 0: none */
-    int64_t samples; /* 0: as many as the data have */
-    bool drop_last, no_shuffle;
-};
-
 struct el_options {
     char modes[EL_LIST_MAX][16];
     int n_modes;
@@ -111,7 +104,6 @@ struct el_options {
     char inject[EL_PATH_BYTES];  /* injected disturbances (bench/trial/inject.h); "": none */
     struct el_regress_options regress;
     struct el_wire_options wire;
-    struct el_sampler_options sampler;
     char peer[EL_PATH_BYTES];   /* folder of another program's record; "": none */
     char preset[EL_PATH_BYTES]; /* of imbalance; "": none */
     char dir[EL_PATH_BYTES];    /* the argument that is no option: a run's folder */

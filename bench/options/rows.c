@@ -87,15 +87,6 @@ static const struct el_option_row before_sizes[] = {
      LETTER('r')},
     {WHAT, "comm-algorithm", "LIST", AT(TEXT, wire.algorithms), COMM,
      "auto, direct, ring, ps, all, or a list; auto: by size, the fastest measured", DEFAULT("auto"), COMMON},
-    {WHAT, "sampler", "RANKS", AT(INT, sampler.ranks), LOADING,
-     "show which rank sees which sample, by DistributedSampler's rules, with set_epoch and without; train "
-     "nothing",
-     RANGE(1, 1024), COMMON},
-    {WHAT, "samples", "N", AT(COUNT, sampler.samples), LOADING, "--sampler: number of samples (default: --data's)",
-     RANGE(1, 1e8)},
-    {WHAT, "drop-last", NULL, AT(FLAG, sampler.drop_last), LOADING,
-     "--sampler: drop the samples that are left over, instead of repeating some"},
-    {WHAT, "no-shuffle", NULL, AT(FLAG, sampler.no_shuffle), LOADING, "--sampler: in the order of the data"},
     {WHAT, "procs", "P", AT(INT, procs), OF_TRIALS,
      "processes: 1 (one thread per device), or one per device (ddp's default); spmg: any divisor of the number of "
      "devices (default: 1)",

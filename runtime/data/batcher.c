@@ -1,6 +1,6 @@
-/* Batches; see batcher.h. Positions are dealt out as the sampler deals them, but over the unpadded set: training drops
- * the epoch's incomplete last batch, evaluation fills it up with label -1, so that the ranks' rows of a step together
- * are exactly one device's batch, whatever the number of ranks. */
+/* Batches; see batcher.h. Positions are dealt out as DistributedSampler deals them, but over the unpadded set: training
+ * drops the epoch's incomplete last batch, evaluation fills it up with label -1, so that the ranks' rows of a step
+ * together are exactly one device's batch, whatever the number of ranks. */
 #include "runtime/data/batcher.h"
 
 #include <stdlib.h>

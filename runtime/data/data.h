@@ -95,22 +95,6 @@ enum el_status el_synthetic_paths(const char *dir, enum el_input_kind input, uin
  * them. Writes what its file system has not written yet. Errors: EL_ERR_ABSENT with the reason; EL_ERR_IO. */
 enum el_status el_page_cache_drops(const char *path);
 
-/* DistributedSampler's algorithm (torch/utils/data/distributed.py), with our generator for the permutation: shuffle by
- * seed+epoch, pad by repeating from the start (or drop the tail) to a multiple of `ranks`, take every `ranks`-th from
- * `rank` on. */
-struct el_sampler_spec {
-    int64_t length;
-    int ranks;
-    int rank;
-    bool shuffle;
-    bool drop_last;
-    uint64_t seed;
-};
-/* ceil(length/ranks), or with drop_last the floor's count as torch computes it. */
-int64_t el_sampler_count(const struct el_sampler_spec *spec);
-/* Fills indices[el_sampler_count()]. */
-enum el_status el_sampler_indices(const struct el_sampler_spec *spec, int64_t epoch, int64_t *indices);
-
 /* How batches come to be. All 0: the step makes its batch itself, when it needs it. */
 enum { EL_WORKERS_MAX = 64, EL_PREFETCH_MAX = 64, EL_PREFETCH_DEFAULT = 2 };
 /* The copy of a batch to a GPU: on the compute stream, and the host goes on at once (PyTorch's non_blocking) or when it

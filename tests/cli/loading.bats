@@ -59,17 +59,3 @@ make_text() { for i in $(seq 40); do echo "$((i % 3)) word$i common word$((i / 2
     refuses "nothing.txt: No such file" "$EVENLOAD" data --data nothing.txt
     [[ ! -e results ]]
 }
-
-@test "the sampler's table: padding, drop_last, an epoch without set_epoch, seeds by rank" {
-    run --separate-stderr "$EVENLOAD" data --sampler 3 --samples 10 --no-shuffle
-    [[ $status -eq 0 && ${lines[0]} == "10 samples on 3 ranks: 4 each, filled up from the start of the order" ]] || show
-    [[ ${lines[2]} == "  rank 0    0 3 6 9" && ${lines[3]} == "  rank 1    1 4 7 0" && ${lines[4]} == "  rank 2    2 5 8 1" ]] || show
-    [[ ${lines[5]} == "  twice     0 1" && ${lines[6]} == "  never     none" ]] || show
-    run --separate-stderr "$EVENLOAD" data --sampler 3 --samples 10 --no-shuffle --drop-last
-    [[ $status -eq 0 && ${lines[5]} == "  twice     none" && ${lines[6]} == "  never     9" ]] || show
-    "$EVENLOAD" data --sampler 4 --samples 100 --json >s.json
-    [[ $(json s.json '[len(r) for r in d["epochs"][0]["ranks"]]') == '[25, 25, 25, 25]' ]]
-    [[ $(json s.json '[e["ranks"] == d["epochs"][0]["ranks"] for e in d["epochs"]]') == '[True, False, True, False]' ]]
-    [[ $(json s.json '[len(e["unseen"]) > 0 for e in d["epochs"]]') == '[False, False, False, True]' ]]
-    refuses "--samples, --drop-last and --no-shuffle say what --sampler shows" "$EVENLOAD" data --samples 3
-}

@@ -185,9 +185,3 @@ for repeat in trial["repeats"]:
     refuses "--ranks takes numbers" "$peer" --ranks 1,x
     refuses "--bucket-view takes on or off" "$peer" --bucket-view both
 }
-
-@test "each rank's samples are DistributedSampler's, given its permutation" {
-    need_torch
-    "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/sampler.py" "$EVENLOAD" >sampler.txt 2>sampler.err || { cat sampler.txt && tail sampler.err && false; }
-    [[ $(wc -l <sampler.txt) == 32 ]]
-}
