@@ -2,6 +2,8 @@
  * messages; in all of them round i's distance or step is i, so that both halves of a message fall into one round. */
 #include "runtime/comm/rounds.h"
 
+#include <string.h>
+
 /* A chain's segments: long enough that a message's own cost is small beside its bytes, few enough to be counted. */
 enum { SEGMENT_BYTES = 128 * 1024, SEGMENTS_MAX = 64, LINE = 16 };
 
@@ -288,6 +290,15 @@ struct el_comm_copy el_comm_own_copy(const struct el_comm_shape *s)
     if (row->all_data) copy.from.begin = part;
     if (row->all_result) copy.to.begin = part;
     return copy;
+}
+
+void el_comm_copy_own(const struct el_comm_sides *sides, const struct el_comm_shape *shape)
+{
+    struct el_comm_copy own = el_comm_own_copy(shape);
+    if (own.count == 0) return;
+    char *to = el_comm_address(sides, own.to);
+    const char *from = el_comm_address(sides, own.from);
+    if (to != from) memcpy(to, from, own.count * sides->width);
 }
 
 int el_comm_rounds(const struct el_comm_shape *s)

@@ -1,7 +1,7 @@
 /* The messages of a collective, whatever carries them: pure arithmetic, for whoever moves them, counts their bytes,
  * prints them or says what they cost.
  *
- *     el_comm_own_copy(&shape)                                    within the member's own memory, first
+ *     el_comm_copy_own(&sides, &shape)                            within the member's own memory, first
  *     for (int i = 0; i < el_comm_rounds(&shape); i++)
  *         round = el_comm_round(&shape, i);                       at most one message out, and one in
  *
@@ -32,6 +32,12 @@ struct el_comm_slice {
     size_t begin;
 };
 
+/* Where a member's memory of an operation lies. */
+struct el_comm_sides {
+    char *data, *result, *scratch;
+    size_t width; /* bytes of an element */
+};
+
 struct el_comm_message {
     int peer; /* rank; -1: none, and nothing else of it means anything */
     int part; /* number of the part, chunk or segment in its member's memory; 0 where there is but one */
@@ -50,6 +56,13 @@ struct el_comm_copy {
     size_t count; /* 0: nothing is to be copied */
 };
 
+/* NULL for no place. */
+static inline char *el_comm_address(const struct el_comm_sides *sides, struct el_comm_slice slice)
+{
+    char *const begins[] = {NULL, sides->data, sides->result, sides->scratch};
+    return slice.side == EL_SIDE_NONE ? NULL : begins[slice.side] + slice.begin * sides->width;
+}
+
 /* Any integer as a rank or a chunk's number. */
 static inline int el_comm_wrap(int i, int size)
 {
@@ -61,6 +74,8 @@ bool el_comm_has_algorithm(enum el_comm_verb verb, enum el_comm_algorithm algori
 /* What the member copies within its own memory before the first round, where the two are not one place. Also of a group
  * of one. */
 struct el_comm_copy el_comm_own_copy(const struct el_comm_shape *shape);
+/* Does it. */
+void el_comm_copy_own(const struct el_comm_sides *sides, const struct el_comm_shape *shape);
 /* How many rounds: the same for all ranks. 0 for links, barriers, a count of 0 and a group of one. */
 int el_comm_rounds(const struct el_comm_shape *shape);
 struct el_comm_round el_comm_round(const struct el_comm_shape *shape, int round);

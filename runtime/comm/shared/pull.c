@@ -9,20 +9,9 @@
 #include "runtime/comm/combine.h"
 #include "runtime/comm/shared/engine.h"
 
-static char *address_of(const struct el_shared *shared, int rank, struct el_comm_slice slice, size_t width)
+static struct el_comm_sides sides_of(const struct el_shared *shared, int rank, size_t width)
 {
-    char *const *sides[] = {
-        [EL_SIDE_DATA] = shared->data, [EL_SIDE_RESULT] = shared->results, [EL_SIDE_SCRATCH] = shared->scratches};
-    return slice.side == EL_SIDE_NONE ? NULL : sides[slice.side][rank] + slice.begin * width;
-}
-
-static void copy_own(const struct el_shared *shared, const struct el_comm_shape *shape)
-{
-    struct el_comm_copy own = el_comm_own_copy(shape);
-    if (own.count == 0) return;
-    char *to = address_of(shared, shared->rank, own.to, shape->element_bytes);
-    const char *from = address_of(shared, shared->rank, own.from, shape->element_bytes);
-    if (to != from) memcpy(to, from, own.count * shape->element_bytes);
+    return (struct el_comm_sides){shared->data[rank], shared->results[rank], shared->scratches[rank], width};
 }
 
 /* `at` is where it lies on the sender. */
@@ -30,9 +19,10 @@ static void take(const struct el_shared *shared, const struct el_comm_task *task
                  struct el_comm_slice at)
 {
     size_t width = el_dtype_bytes(task->dtype);
-    const char *from = address_of(shared, message->peer, at, width);
-    const char *own = address_of(shared, shared->rank, message->own, width);
-    char *to = address_of(shared, shared->rank, message->at, width);
+    const struct el_comm_sides theirs = sides_of(shared, message->peer, width),
+                               mine = sides_of(shared, shared->rank, width);
+    const char *from = el_comm_address(&theirs, at), *own = el_comm_address(&mine, message->own);
+    char *to = el_comm_address(&mine, message->at);
     const void *ins[] = {own, from};
     void *out = to;
     if (own)
@@ -56,7 +46,8 @@ enum el_status el_shared_rounds(struct el_shared *shared, const struct el_comm_t
 {
     struct el_comm_shape shape = el_comm_task_shape(task, shared->rank, shared->size);
     int n_rounds = el_comm_rounds(&shape), taker = -1; /* of the last message */
-    copy_own(shared, &shape);
+    const struct el_comm_sides mine = sides_of(shared, shared->rank, shape.element_bytes);
+    el_comm_copy_own(&mine, &shape);
     el_shared_step(shared);
     for (int i = 0; i < n_rounds; i++) {
         struct el_comm_round round = el_comm_round(&shape, i);

@@ -43,7 +43,7 @@ struct transfer {
     struct el_tcp_group *group;
     const struct el_comm_task *task;
     struct el_comm_shape shape;
-    size_t width;
+    struct el_comm_sides sides;
     int n_rounds;
     struct stream out, in;
     size_t pending; /* bytes in the inbox: of an element that has not all come */
@@ -78,15 +78,6 @@ static struct el_comm_round get_round(const struct transfer *t, int i)
     return round;
 }
 
-static char *place_of(const struct transfer *t, const struct el_comm_slice *slice)
-{
-    char *const sides[] = {[EL_SIDE_NONE] = NULL,
-                           [EL_SIDE_DATA] = t->task->data,
-                           [EL_SIDE_RESULT] = t->task->result,
-                           [EL_SIDE_SCRATCH] = t->group->scratch};
-    return slice->side == EL_SIDE_NONE ? NULL : sides[slice->side] + slice->begin * t->width;
-}
-
 /* The header goes with the first message. */
 static void set_stream(const struct transfer *t, struct stream *stream, const struct el_comm_message *message,
                        uint64_t *headed)
@@ -98,10 +89,10 @@ static void set_stream(const struct transfer *t, struct stream *stream, const st
     if (message->peer < 0) return;
     stream->head_done = *headed == t->group->collectives ? sizeof(struct header) : 0;
     *headed = t->group->collectives;
-    stream->at = place_of(t, &message->at);
-    stream->own = place_of(t, &message->own);
+    stream->at = el_comm_address(&t->sides, message->at);
+    stream->own = el_comm_address(&t->sides, message->own);
     stream->last = message->last;
-    stream->bytes = message->count * t->width;
+    stream->bytes = message->count * t->sides.width;
 }
 
 static bool is_over(const struct stream *stream)
@@ -132,7 +123,8 @@ static bool goes_on(const struct transfer *t)
 {
     if (t->out.round != t->in.round || t->out.round + 1 >= t->n_rounds || t->in.peer < 0) return false;
     struct el_comm_round next = get_round(t, t->out.round + 1);
-    return next.send.peer >= 0 && place_of(t, &next.send.at) == t->in.at && next.send.count * t->width == t->in.bytes;
+    return next.send.peer >= 0 && el_comm_address(&t->sides, next.send.at) == t->in.at &&
+           next.send.count * t->sides.width == t->in.bytes;
 }
 
 /* ---- moving ---- */
@@ -198,10 +190,11 @@ static enum el_status check_header(const struct transfer *t)
 static void combine(struct transfer *t, size_t got)
 {
     struct stream *in = &t->in;
-    size_t have = t->pending + got, whole = have - have % t->width;
+    size_t have = t->pending + got, whole = have - have % t->sides.width;
     const void *ins[] = {in->own + in->done, t->group->inbox};
     void *at = in->at + in->done;
-    el_combine(t->task->reduction, t->task->dtype, in->last ? t->group->size : 0, &at, 1, ins, 2, whole / t->width);
+    el_combine(t->task->reduction, t->task->dtype, in->last ? t->group->size : 0, &at, 1, ins, 2,
+               whole / t->sides.width);
     t->pending = have - whole;
     memmove(t->group->inbox, t->group->inbox + whole, t->pending);
     in->done += whole;
@@ -301,7 +294,6 @@ enum el_status el_tcp_reserve(void *state, const struct el_comm_task *task)
 static enum el_status collect(struct el_tcp_group *group, const struct el_comm_task *task)
 {
     struct transfer t = {.group = group, .task = task, .shape = el_comm_task_shape(task, group->rank, group->size)};
-    t.width = t.shape.element_bytes;
     t.mine = (struct header){.verb = (uint16_t)task->verb,
                              .reduction = (uint16_t)task->reduction,
                              .dtype = (uint16_t)task->dtype,
@@ -311,10 +303,8 @@ static enum el_status collect(struct el_tcp_group *group, const struct el_comm_t
                              .number = task->number};
     EL_TRY(el_tcp_reserve(group, task));
     group->collectives++;
-    struct el_comm_copy copy = el_comm_own_copy(&t.shape);
-    const char *from = copy.count ? place_of(&t, &copy.from) : NULL;
-    char *to = copy.count ? place_of(&t, &copy.to) : NULL;
-    if (copy.count && from != to) memcpy(to, from, copy.count * t.width);
+    t.sides = (struct el_comm_sides){task->data, task->result, group->scratch, t.shape.element_bytes};
+    el_comm_copy_own(&t.sides, &t.shape);
     return run_rounds(&t);
 }
 
