@@ -89,8 +89,9 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     X(EL_OP_MEAN_POOL_FORWARD, "mean_pool_forward")                                                                    \
     /* dy[b,c] -> dx[b,hw,c] = dy / hw                      d: b hw c   s: acc                                      */ \
     X(EL_OP_MEAN_POOL_BACKWARD, "mean_pool_backward")                                                                  \
-    /* x[r,n] -> y[r,n]   d: r n first stride   s: rate     k: seed node                                            */ \
-    /* y = keep ? x/(1-rate) : 0; keep iff uniform(key(seed, DROPOUT, node), step << 32 | (first + r*stride), n)    */ \
+    /* x[r,n] -> y[r,n]   d: r n first stride run apart from   s: rate     k: seed node                            */  \
+    /* y = keep ? x/(1-rate) : 0; keep iff uniform(key(seed, DROPOUT, node), step << 32 | (first + r*stride), e)    */ \
+    /* e = n; of a slice, where run is not 0: from + n / run * apart + n % run                                      */ \
     /* >= rate: by global sample, so that all ways of splitting a batch drop the same elements. The same op on dy   */ \
     /* is its own backward. (y may be x)                                                                            */ \
     X(EL_OP_DROPOUT, "dropout")                                                                                        \

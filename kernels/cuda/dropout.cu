@@ -9,6 +9,7 @@
 struct drop {
     struct el_rng_key key;
     uint64_t step, first, stride;
+    int64_t run, apart, from; /* as the reference's */
     uint32_t threshold;
 };
 
@@ -16,7 +17,8 @@ __device__ static bool keeps(const struct drop &drop, int64_t row, int64_t eleme
 {
     uint32_t word[4];
     uint64_t sample = drop.step << 32 | (drop.first + static_cast<uint64_t>(row) * drop.stride);
-    el_rng_draw4(&drop.key, sample, static_cast<uint64_t>(element), word);
+    int64_t place = drop.from + element / drop.run * drop.apart + element % drop.run;
+    el_rng_draw4(&drop.key, sample, static_cast<uint64_t>(place), word);
     return word[0] >> 8 >= drop.threshold;
 }
 
@@ -40,6 +42,9 @@ template <typename REAL> static enum el_status dropout(const struct el_kernel_ar
     drop.step = args->step;
     drop.first = static_cast<uint64_t>(d[2]);
     drop.stride = static_cast<uint64_t>(d[3]);
+    drop.run = d[4] ? d[4] : d[1];
+    drop.apart = d[5];
+    drop.from = d[6];
     drop.threshold = static_cast<uint32_t>(ceil(rate * 16777216.0));
     return launch(args, "dropout", d[0] * d[1], dropout_kernel<REAL>, static_cast<const REAL *>(args->p[0]), d[0], d[1],
                   drop, static_cast<const uint64_t *>(args->step_values), static_cast<REAL>(1 / (1 - rate)),

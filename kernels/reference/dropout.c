@@ -1,5 +1,6 @@
 /* Dropout by meaning: whether an element stays is a function of (seed, step, node, global sample, element), so that
- * every way of splitting a batch drops the same ones. */
+ * every way of splitting a batch drops the same ones. Of a row that is a slice of a longer one `run` elements stand
+ * together there, each run `apart` from the next, the first at `from`; run 0: it is all of it. */
 #ifndef REAL
 
 #include "kernels/reference/reference.h"
@@ -15,12 +16,13 @@ enum el_status NAME(dropout)(const struct el_kernel_args *args)
     const REAL *x = args->p[0]; /* [r, n] */
     REAL *y = args->p[1];       /* [r, n] */
     int64_t rows = args->d[0], n = args->d[1], first = args->d[2], stride = args->d[3];
+    int64_t run = args->d[4] ? args->d[4] : n, apart = args->d[5], from = args->d[6];
     double rate = args->s[0];
     struct el_rng_key key = {.seed = args->k[0], .use = EL_RNG_DROPOUT, .id = (uint32_t)args->k[1]};
     for (int64_t r = 0; r < rows; r++) {
         uint64_t sample = args->step << 32 | (uint64_t)(first + r * stride);
         for (int64_t i = 0; i < n; i++) {
-            int keep = el_rng_uniform(&key, sample, (uint64_t)i) >= rate;
+            int keep = el_rng_uniform(&key, sample, (uint64_t)(from + i / run * apart + i % run)) >= rate;
             y[r * n + i] = (REAL)(keep ? (double)x[r * n + i] / (1 - rate) : 0);
         }
     }

@@ -91,6 +91,16 @@ int el_graph_buffer(struct el_graph *graph, const char *name, const struct el_sh
     return add_array(graph, &graph->buffers, &graph->n_buffers, name, shape, initial);
 }
 
+void el_graph_slice_param(struct el_graph *graph, int param, struct el_slice slice)
+{
+    if (graph->failure == EL_OK) graph->params[param].slice = slice;
+}
+
+void el_graph_slice_node(struct el_graph *graph, int output, struct el_slice slice)
+{
+    if (graph->failure == EL_OK) graph->nodes[graph->tensors[output].producer].slice = slice;
+}
+
 static int check_ids(struct el_graph *graph, const char *name, const int *ids, int n, int limit)
 {
     for (int i = 0; i < n; i++) {

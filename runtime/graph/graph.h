@@ -19,21 +19,10 @@
 #include <stdbool.h>
 
 #include "kernels/kernels.h"
+#include "runtime/graph/slice.h"
 
-enum { EL_SHAPE_MAX = 4, EL_NODE_INPUTS_MAX = 8, EL_NODE_PARAMS_MAX = 2, EL_NODE_BUFFERS_MAX = 2 };
+enum { EL_NODE_INPUTS_MAX = 8, EL_NODE_PARAMS_MAX = 2, EL_NODE_BUFFERS_MAX = 2 };
 enum { EL_GRAPH_NAME_BYTES = 48 };
-
-struct el_shape {
-    int n;
-    int64_t d[EL_SHAPE_MAX];
-};
-
-static inline int64_t el_shape_count(const struct el_shape *shape)
-{
-    int64_t count = 1;
-    for (int i = 0; i < shape->n; i++) count *= shape->d[i];
-    return count;
-}
 
 /* A value that flows between nodes; shape a sample. */
 struct el_tensor {
@@ -75,6 +64,7 @@ struct el_param {
     char name[EL_GRAPH_NAME_BYTES];
     int origin; /* its number among the model's parameters, or buffers: what its initial values are drawn by */
     struct el_shape shape;
+    struct el_slice slice; /* which part of its origin; all of it, unless el_graph_slice says otherwise */
     struct el_initial initial;
     double max_norm; /* of parameters: L2 limit of each row after a step; 0: none */
     bool frozen;     /* of parameters: stays as it is and has no gradient, as with torch's requires_grad=False */
@@ -131,7 +121,8 @@ struct el_node {
     char name[EL_GRAPH_NAME_BYTES];
     const struct el_node_type *type;
     int index;
-    int origin; /* its index in the model's graph: what dropout draws by */
+    int origin;            /* its index in the model's graph: what dropout draws by */
+    struct el_slice slice; /* which part of its origin's output: what dropout counts elements by */
     int n_inputs, inputs[EL_NODE_INPUTS_MAX];
     int n_params, params[EL_NODE_PARAMS_MAX];
     int n_buffers, buffers[EL_NODE_BUFFERS_MAX];
@@ -169,6 +160,10 @@ void el_graph_destroy(struct el_graph *graph); /* NULL is legal */
 int el_graph_input(struct el_graph *graph, const char *name, enum el_dtype dtype, const struct el_shape *shape);
 int el_graph_param(struct el_graph *graph, const char *name, const struct el_shape *shape, struct el_initial initial);
 int el_graph_buffer(struct el_graph *graph, const char *name, const struct el_shape *shape, struct el_initial initial);
+/* A parameter, or a node's output, is a part of what the whole model has: `first` and on of `of` along dimension `dim`.
+ */
+void el_graph_slice_param(struct el_graph *graph, int param, struct el_slice slice);
+void el_graph_slice_node(struct el_graph *graph, int output, struct el_slice slice);
 /* Adds a node behind all others; inputs are ids of tensors, params of parameters, in the order that its type wants.
  * `attributes` NULL: all 0. Returns the id of its output, whose shape the type gives. */
 int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const char *name, const int *inputs,

@@ -50,6 +50,13 @@ bool el_layout_is_whole(const struct el_layout *layout, enum el_axis axis)
     return true;
 }
 
+bool el_layout_is_cut(const struct el_layout *layout)
+{
+    for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
+        if (axis != EL_AXIS_DATA && el_layout_differs(layout, axis)) return true;
+    return false;
+}
+
 int el_layout_group(const struct el_layout *layout, enum el_axis axis, int device)
 {
     int number = 0;

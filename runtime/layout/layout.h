@@ -62,6 +62,8 @@ int el_layout_source(const struct el_layout *layout, int device);
 bool el_layout_differs(const struct el_layout *layout, enum el_axis axis);
 /* Whether they do along this axis alone: then all of them are one group. */
 bool el_layout_is_whole(const struct el_layout *layout, enum el_axis axis);
+/* Whether a device holds less than the model: workers stand apart along another axis than data. */
+bool el_layout_is_cut(const struct el_layout *layout);
 /* The number of a device's group along an axis: devices that differ along it alone have the same. */
 int el_layout_group(const struct el_layout *layout, enum el_axis axis, int device);
 

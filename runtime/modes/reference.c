@@ -46,8 +46,9 @@ static enum el_status open_shards(struct el_worker *worker)
     const struct el_shard *first = &worker->members[0].shard;
     state->shards = calloc((size_t)state->n_ranks, sizeof *state->shards);
     if (!state->shards) return el_fail_errno("reference");
-    for (int r = 1; r < state->n_ranks; r++)
-        EL_TRY(el_shard_open(&state->shards[r], worker->config, first->graph, first->device, true));
+    const struct el_shard_spec spec = {
+        .config = worker->config, .graph = first->graph, .device = first->device, .owns = true};
+    for (int r = 1; r < state->n_ranks; r++) EL_TRY(el_shard_open(&state->shards[r], &spec));
     return EL_OK;
 }
 

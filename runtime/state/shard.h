@@ -1,7 +1,7 @@
 /* A shard: a device, and what it holds of a model from step to step. Its graph is the part of the model that it is
  * given, and everything here is sized by that graph. What is loaded into it is the feed's (feed.h).
  *
- *     el_shard_open(&shard, &config, graph, device, owns);     weights have their initial values
+ *     el_shard_open(&shard, &spec);                             weights have their initial values
  *     el_shard_issue_zero_grad(&shard, program);                in a step ...
  *     el_shard_issue_optimizer(&shard, program, grads);
  *     el_shard_read_loss(&shard, &loss);                        ... and after it
@@ -18,7 +18,7 @@
 #define EL_SHARD_H
 
 #include "runtime/graph/pass.h"
-#include "runtime/layout/config.h"
+#include "runtime/state/state.h"
 
 struct el_shard {
     const struct el_train_config *config;
@@ -26,27 +26,56 @@ struct el_shard {
     struct el_device *device;
     /* An owner's; NULL on a device that holds nothing between steps. A parameter that is frozen, or that the graph does
      * not use, has neither a gradient nor slots. */
-    struct el_view *params;
-    /* --zero-grad keep: its own. --bucket-view on: places in the mode's buckets, which the mode fills in and frees.
-     * Else without buffers, and allocated in each step. */
-    struct el_view *grads;
-    struct el_view *slots[2]; /* of the optimizer */
-    struct el_view *issued;   /* a place for the gradients of the step that its mode is issuing */
-    struct el_view *buffers;  /* [n_buffers]: an owner's, with their initial values, in one piece (buffers.h) */
-    struct el_buffer *loss;   /* [n_accumulate] of the configuration: of the last step's micro-steps */
+    union {
+        struct el_view *rows[EL_STATE_COUNT];
+        struct {
+            struct el_view *params;
+            /* --zero-grad keep: its own. --bucket-view on: places in the mode's buckets, which the mode fills in and
+             * frees. Else without buffers, and allocated in each step. */
+            struct el_view *grads;
+            struct el_view *slots[EL_SLOTS_MAX]; /* of the optimizer */
+            struct el_view *buffers;             /* [n_buffers]: in one piece (buffers.h) */
+        };
+    };
+    struct el_view *issued; /* a place for the gradients of the step that its mode is issuing */
+    struct el_buffer *loss; /* [n_accumulate] of the configuration: of the last step's micro-steps */
+    unsigned split;         /* bits 1 << enum el_state: rows of which it stores range `piece` of n_pieces */
+    int piece, n_pieces;
 };
 
-/* After a failure too it is to be closed. */
-enum el_status el_shard_open(struct el_shard *shard, const struct el_train_config *config, const struct el_graph *graph,
-                             struct el_device *device, bool owns);
+/* After a failure too it is to be closed. `split` is all of zeros where arrays are stored whole. */
+struct el_shard_spec {
+    const struct el_train_config *config;
+    const struct el_graph *graph;
+    struct el_device *device;
+    bool owns;
+    unsigned split;
+    int piece, n_pieces;
+};
+enum el_status el_shard_open(struct el_shard *shard, const struct el_shard_spec *spec);
 /* A shard of zeros is legal. */
 void el_shard_close(struct el_shard *shard);
 
 size_t el_shard_param_bytes(const struct el_shard *shard, int param);
-/* What a parameter or a buffer of `graph` begins with: the values of config.weights, or those drawn by the seed;
- * [count] in the order of its shape. */
-enum el_status el_shard_initial_values(const struct el_train_config *config, const struct el_graph *graph,
-                                       const struct el_param *array, double *values);
+/* The walk over what it stores, row by row:
+ *
+ *     for (struct el_state_item item = {0}; el_shard_next(&shard, &item);)
+ *         item.row.name, item.array->name, item.view          buffer NULL: not there (yet)
+ */
+struct el_state_item {
+    enum el_state what;
+    struct el_state_row row;
+    int number; /* of the graph's parameters, or buffers */
+    const struct el_param *array;
+    struct el_view *view;
+    int64_t first, count; /* the elements of the array that are stored, in the order of its memory */
+    int at;               /* the walk's */
+};
+bool el_shard_next(const struct el_shard *shard, struct el_state_item *item);
+/* Those elements of one array. */
+void el_shard_range(const struct el_shard *shard, enum el_state what, int number, int64_t *first_p, int64_t *count_p);
+/* An item's values, [count of its array] in the order of its shape: zeros where another device stores them. */
+enum el_status el_shard_read_item(const struct el_shard *shard, const struct el_state_item *item, double *values);
 /* An array's values as people, files and comparisons want them: all elements in the order of its shape, as doubles,
  * however the device stores them. `array` is a parameter or a buffer of the graph, `view` where its values are, or its
  * gradient's, or a slot's. Between steps. */

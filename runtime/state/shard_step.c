@@ -30,9 +30,17 @@ void el_shard_issue_zero_grad(const struct el_shard *shard, struct el_program *p
     if (!shard->config->keep_grads) return;
     for (int p = 0; p < shard->graph->n_params; p++) {
         if (!shard->grads[p].buffer) continue;
-        int64_t n = el_param_count(shard->graph, p);
+        int64_t first, n;
+        el_shard_range(shard, EL_STATE_GRAD, p, &first, &n);
         el_shard_issue_fill(shard, program, EL_PHASE_OPTIMIZER, "zero_grad", shard->grads[p], n, 0);
     }
+}
+
+static int64_t stored_count(const struct el_shard *shard, int p)
+{
+    int64_t first, count;
+    el_shard_range(shard, EL_STATE_PARAM, p, &first, &count);
+    return count;
 }
 
 /* Row layouts of the optimizer kernels: kernels.h. */
@@ -42,7 +50,7 @@ static struct el_kernel_op update_of(const struct el_shard *shard, const struct 
     struct el_kernel_op op = {.head = {.label = shard->graph->params[p].name, .phase = EL_PHASE_OPTIMIZER},
                               .dtype = config->dtype,
                               .views = {grads[p], shard->params[p], shard->slots[0][p], shard->slots[1][p]},
-                              .args.d = {el_param_count(shard->graph, p)}};
+                              .args.d = {stored_count(shard, p)}};
     op.args.s[0] = config->lr;
     switch (config->optimizer) {
     case EL_OPT_SGD:
@@ -78,8 +86,8 @@ static void alloc_temporaries(const struct el_shard *shard, struct el_program *p
     for (int t = 0; t < TEMPORARIES; t++) {
         buffers[t] = NULL;
         if (!has_temporary(shard->config, t)) continue;
-        el_program_alloc(program, shard->device, EL_TAG_WORKSPACE, el_shard_param_bytes(shard, p), names[t],
-                         &buffers[t]);
+        size_t bytes = (size_t)stored_count(shard, p) * el_dtype_bytes(shard->config->dtype);
+        el_program_alloc(program, shard->device, EL_TAG_WORKSPACE, bytes, names[t], &buffers[t]);
     }
 }
 
@@ -108,13 +116,12 @@ void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *p
         if (!together) free_temporaries(program, temporaries[p]);
         const struct el_param *param = &shard->graph->params[p];
         if (param->max_norm <= 0) continue;
-        struct el_kernel_op limit = {
-            .head = {.label = "max_norm", .phase = EL_PHASE_OPTIMIZER},
-            .op = EL_OP_MAX_NORM,
-            .dtype = shard->config->dtype,
-            .views = {shard->params[p]},
-            .args = {.d = {param->shape.d[0], el_param_count(shard->graph, p) / param->shape.d[0]},
-                     .s = {param->max_norm}}};
+        int64_t row = el_param_count(shard->graph, p) / param->shape.d[0];
+        struct el_kernel_op limit = {.head = {.label = "max_norm", .phase = EL_PHASE_OPTIMIZER},
+                                     .op = EL_OP_MAX_NORM,
+                                     .dtype = shard->config->dtype,
+                                     .views = {shard->params[p]},
+                                     .args = {.d = {stored_count(shard, p) / row, row}, .s = {param->max_norm}}};
         el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &limit, NULL);
     }
     for (int p = 0; p < n && together; p++) free_temporaries(program, temporaries[p]);

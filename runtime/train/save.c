@@ -46,10 +46,10 @@ static enum el_status list_arrays(struct saving *saving)
     return EL_OK;
 }
 
-static enum el_status save_one(const struct saving *saving, enum el_gathered what, int origin)
+static enum el_status save_one(const struct saving *saving, enum el_state what, int origin)
 {
     const struct el_graph *model = saving->worker->graph;
-    const struct el_param *of = &(what == EL_GATHER_BUFFERS ? model->buffers : model->params)[origin];
+    const struct el_param *of = &(what == EL_STATE_BUFFER ? model->buffers : model->params)[origin];
     const size_t n = (size_t)el_shape_count(&of->shape);
     double *values = saving->writer ? malloc(2 * n * sizeof *values) : NULL;
     if (saving->writer && !values) return el_fail_errno("'%s'", of->name);
@@ -70,8 +70,8 @@ static enum el_status save_all(const struct saving *saving, int64_t steps)
         EL_TRY(count_batches(saving->worker, saving->counts[i], steps, &count));
         el_safetensors_write(saving->writer, &count);
     }
-    for (int p = 0; p < model->n_params; p++) EL_TRY(save_one(saving, EL_GATHER_PARAMS, p));
-    for (int b = 0; b < model->n_buffers; b++) EL_TRY(save_one(saving, EL_GATHER_BUFFERS, b));
+    for (int p = 0; p < model->n_params; p++) EL_TRY(save_one(saving, EL_STATE_PARAM, p));
+    for (int b = 0; b < model->n_buffers; b++) EL_TRY(save_one(saving, EL_STATE_BUFFER, b));
     return EL_OK;
 }
 

@@ -18,7 +18,7 @@ static enum el_status read_grads(struct el_run *run)
     const struct el_graph *model = run->session->parts.model;
     double *at = el_worker_is_first(&run->worker) ? run->session->grads : NULL;
     for (int p = 0; p < model->n_params; p++) {
-        EL_TRY(el_gather(&run->worker, EL_GATHER_GRADS, p, at));
+        EL_TRY(el_gather(&run->worker, EL_STATE_GRAD, p, at));
         if (at) at += el_param_count(model, p);
     }
     return EL_OK;

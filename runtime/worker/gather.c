@@ -4,18 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum el_status read_own(const struct el_worker *worker, enum el_gathered what, int origin, double *values)
+/* Its elements of the origin: of a slice some, and of a range some of these. */
+static enum el_status add_item(const struct el_shard *shard, const struct el_state_item *item, double *origin)
+{
+    const struct el_shape *shape = &item->array->shape;
+    const struct el_slice *slice = &item->array->slice;
+    const int64_t n = el_shape_count(shape);
+    double *values = malloc((size_t)n * sizeof *values);
+    if (!values) return el_fail_errno("'%s' of %lld elements", item->array->name, (long long)n);
+    enum el_status status = el_shard_read_item(shard, item, values);
+    if (status == EL_OK) el_slice_put(shape, slice, values, origin);
+    free(values);
+    return status;
+}
+
+static enum el_status read_own(const struct el_worker *worker, enum el_state what, int origin, double *values)
 {
     for (int m = 0; m < worker->n_members; m++) {
         const struct el_shard *shard = &worker->members[m].shard;
-        const struct el_graph *graph = shard->graph;
-        const bool buffers = what == EL_GATHER_BUFFERS;
-        const struct el_param *all = buffers ? graph->buffers : graph->params;
-        const struct el_view *views = buffers ? shard->buffers : what == EL_GATHER_GRADS ? shard->grads : shard->params;
         if (el_layout_source(worker->layout, worker->first + m) != worker->first + m) continue;
-        for (int i = 0; i < (buffers ? graph->n_buffers : graph->n_params); i++)
-            if (all[i].origin == origin && views[i].buffer) /* else the graph does not use it */
-                EL_TRY(el_shard_read_doubles(shard, &all[i], views[i], values));
+        for (struct el_state_item item = {0}; el_shard_next(shard, &item);)
+            if (item.what == what && item.array->origin == origin && item.view->buffer) /* else nobody uses it */
+                EL_TRY(add_item(shard, &item, values));
     }
     return EL_OK;
 }
@@ -32,15 +42,15 @@ static bool is_held(const struct el_parts *parts, bool buffer, int origin)
     return false;
 }
 
-enum el_status el_gather(struct el_worker *worker, enum el_gathered what, int origin, double *values)
+enum el_status el_gather(struct el_worker *worker, enum el_state what, int origin, double *values)
 {
     const struct el_graph *model = worker->graph;
-    const bool buffer = what == EL_GATHER_BUFFERS, cut = worker->layout->n[EL_AXIS_STAGE] > 1;
+    const bool buffer = what == EL_STATE_BUFFER, cut = el_layout_is_cut(worker->layout);
     const struct el_param *of = &(buffer ? model->buffers : model->params)[origin];
     const int64_t n = el_shape_count(&of->shape);
     if (!cut && !el_worker_is_first(worker)) return EL_OK;
-    if (what != EL_GATHER_GRADS && !is_held(worker->parts, buffer, origin)) /* no step has changed it */
-        return values ? el_shard_initial_values(worker->config, model, of, values) : EL_OK;
+    if ((what == EL_STATE_PARAM || buffer) && !is_held(worker->parts, buffer, origin)) /* no step has changed it */
+        return values ? el_state_initial_values(worker->config, model, of, values) : EL_OK;
     double *own = values ? values : malloc((size_t)n * sizeof *own);
     if (!own) return el_fail_errno("'%s' of %lld elements", of->name, (long long)n);
     memset(own, 0, (size_t)n * sizeof *own);

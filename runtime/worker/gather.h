@@ -9,8 +9,6 @@
 
 #include "runtime/worker/worker.h"
 
-enum el_gathered { EL_GATHER_PARAMS, EL_GATHER_GRADS, EL_GATHER_BUFFERS };
-
 static inline bool el_worker_is_first(const struct el_worker *worker)
 {
     return worker->layout->devices[worker->first].worker == 0;
@@ -19,6 +17,6 @@ static inline bool el_worker_is_first(const struct el_worker *worker)
 /* The elements of parameter (or buffer) `origin` of the model, as doubles in the order of its shape; of a gradient that
  * there is not zeros. A parameter that no part of a cut model has keeps its initial values. `values`: of the first
  * worker [count]; of the others NULL. */
-enum el_status el_gather(struct el_worker *worker, enum el_gathered what, int origin, double *values);
+enum el_status el_gather(struct el_worker *worker, enum el_state what, int origin, double *values);
 
 #endif

@@ -272,7 +272,8 @@ static void initial_values_are_torchvisions_and_the_same_in_both_types(void **st
         params[t] = calloc((size_t)graph->n_params, sizeof *params[t]);
         assert_non_null(params[t]);
         assert_int_equal(el_device_open(&spec, &device), EL_OK);
-        assert_int_equal(el_shard_open(&shard, &config, graph, device, true), EL_OK);
+        const struct el_shard_spec owner = {.config = &config, .graph = graph, .device = device, .owns = true};
+        assert_int_equal(el_shard_open(&shard, &owner), EL_OK);
         check_initial(&shard, params[t]);
         el_shard_close(&shard);
         el_device_close(device);

@@ -207,7 +207,8 @@ static void a_reducer_groups_by_any_limits(void **state)
     assert_int_equal(el_model_build(&config.model, &graph), EL_OK);
     assert_int_equal(el_device_open(&sim, &device), EL_OK);
     assert_int_equal(el_comm_open_self(device, &comm), EL_OK);
-    assert_int_equal(el_shard_open(&shard, &config, graph, device, true), EL_OK);
+    const struct el_shard_spec owner = {.config = &config, .graph = graph, .device = device, .owns = true};
+    assert_int_equal(el_shard_open(&shard, &owner), EL_OK);
     struct el_reducer_spec spec = {.shard = &shard, .comm = comm, .overlap = true};
     assert_int_equal(el_reducer_open(&spec, &reducer), EL_OK);
     assert_int_equal(el_reducer_group(reducer, each, 1), EL_OK);
