@@ -134,20 +134,26 @@ int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const
     if (!nodes) return -1;
     struct el_node *node = &nodes[graph->n_nodes];
     graph->nodes = nodes;
-    *node = (struct el_node){
-        .type = type, .index = graph->n_nodes, .origin = graph->n_nodes, .n_inputs = n_inputs, .n_params = n_params};
+    *node = (struct el_node){.type = type,
+                             .index = graph->n_nodes,
+                             .origin = graph->n_nodes,
+                             .n_inputs = n_inputs,
+                             .n_params = n_params,
+                             .n_outputs = type->n_outputs ? type->n_outputs : 1};
     if (attributes) node->attributes = *attributes;
     for (int i = 0; i < n_inputs; i++) node->inputs[i] = inputs[i];
     for (int i = 0; i < n_params; i++) node->params[i] = params[i];
     snprintf(node->name, sizeof node->name, "%s", name);
-    struct el_shape shape;
-    enum el_status status = type->shape(graph, node, &shape);
+    struct el_shape shapes[EL_NODE_OUTPUTS_MAX];
+    enum el_status status = type->shape(graph, node, shapes);
     if (status != EL_OK) return keep(graph, status);
-    node->output = add_tensor(graph, name, EL_F32, &shape, node->index);
-    if (node->output < 0) return -1;
-    graph->tensors[node->output].requires_grad = needs_backward(graph, node);
+    for (int i = 0; i < node->n_outputs; i++) {
+        node->outputs[i] = add_tensor(graph, name, EL_F32, &shapes[i], node->index);
+        if (node->outputs[i] < 0) return -1;
+        graph->tensors[node->outputs[i]].requires_grad = needs_backward(graph, node);
+    }
     graph->n_nodes++;
-    return node->output;
+    return node->outputs[0];
 }
 
 void el_graph_node_buffers(struct el_graph *graph, int output, const int *buffers, int n)
@@ -174,8 +180,9 @@ int el_graph_freeze(struct el_graph *graph, const char *name)
         graph->params[p].frozen = true;
         n++;
     }
-    for (int i = 0; i < graph->n_nodes; i++)
-        graph->tensors[graph->nodes[i].output].requires_grad = needs_backward(graph, &graph->nodes[i]);
+    for (int t = 0; t < graph->n_tensors; t++)
+        if (graph->tensors[t].producer >= 0)
+            graph->tensors[t].requires_grad = needs_backward(graph, &graph->nodes[graph->tensors[t].producer]);
     return n;
 }
 

@@ -21,7 +21,7 @@
 #include "kernels/kernels.h"
 #include "runtime/graph/slice.h"
 
-enum { EL_NODE_INPUTS_MAX = 8, EL_NODE_PARAMS_MAX = 2, EL_NODE_BUFFERS_MAX = 2 };
+enum { EL_NODE_INPUTS_MAX = 8, EL_NODE_PARAMS_MAX = 2, EL_NODE_BUFFERS_MAX = 2, EL_NODE_OUTPUTS_MAX = 4 };
 enum { EL_GRAPH_NAME_BYTES = 48 };
 
 /* A value that flows between nodes; shape a sample. */
@@ -96,8 +96,9 @@ struct el_kept {
  * where a schedule parts it, begin and inputs, and weights at a later time. */
 struct el_node_type {
     const char *name;
-    /* Required. The output's shape; EL_ERR_INVALID where inputs or parameters do not fit. */
-    enum el_status (*shape)(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p);
+    /* Required. The shapes of its outputs; EL_ERR_INVALID where inputs or parameters do not fit. */
+    enum el_status (*shape)(const struct el_graph *graph, const struct el_node *node, struct el_shape *shapes);
+    int n_outputs; /* 0: one */
     /* Required. */
     void (*forward)(struct el_pass *pass, const struct el_node *node);
     /* Optional: default is nothing. Once, before the two others: changes the output's gradient, which both read. A kept
@@ -115,6 +116,9 @@ struct el_node_type {
     /* Optional: default false. Gradients become ready in the reverse order of parameters. PyTorch's Linear: the bias's,
      * then the weight's, which goes through a transposition first; Conv1d: the weight's, then the bias's. */
     bool last_param_first;
+    /* Optional: default 0. Parameters, as bits, that are computed with as they are stored, where a pass computes in a
+     * smaller type than it stores (pass.h). */
+    unsigned params_as_stored;
 };
 
 struct el_node {
@@ -126,7 +130,7 @@ struct el_node {
     int n_inputs, inputs[EL_NODE_INPUTS_MAX];
     int n_params, params[EL_NODE_PARAMS_MAX];
     int n_buffers, buffers[EL_NODE_BUFFERS_MAX];
-    int output;
+    int n_outputs, outputs[EL_NODE_OUTPUTS_MAX];
     struct el_node_attributes attributes;
 };
 

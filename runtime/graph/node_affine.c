@@ -1,6 +1,6 @@
 /* Layers with weights and a bias, rectified if asked:
  *
- *     linear: x[b, i], w[o, i], bias[o] -> y[b, o]
+ *     linear: x[b, i], w[o, i], bias[o] -> y[b, o];  x[b, l, i] -> y[b, l, o], as PyTorch's, for any l
  *     conv1d: x[b, l, c], w[f, k, c], bias[f] -> y[b, l-k+1, f]
  */
 #include "runtime/graph/pass.h"
@@ -18,6 +18,11 @@ static const struct el_shape *weights_shape(const struct el_graph *graph, const 
 static enum el_status shape_linear(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
 {
     const struct el_shape *x = input_shape(graph, node), *w = weights_shape(graph, node);
+    if (el_shape_count(x) != w->d[1] && x->d[x->n - 1] == w->d[1]) {
+        *shape_p = *x;
+        shape_p->d[x->n - 1] = w->d[0];
+        return EL_OK;
+    }
     if (el_shape_count(x) != w->d[1]) {
         return el_fail(EL_ERR_INTERNAL, "%s: %lld inputs for weights of %lld", node->name, (long long)el_shape_count(x),
                        (long long)w->d[1]);
@@ -45,7 +50,8 @@ static void emit(struct el_pass *pass, const struct el_node *node, enum el_op_ki
     const struct el_shape *x = input_shape(graph, node), *w = weights_shape(graph, node);
     const bool is_linear = node->type == &el_node_linear;
     const int64_t b = el_pass_get(pass)->batch;
-    const int64_t sizes[2][5] = {{b, x->d[0], x->d[1], w->d[0], w->d[1]}, {b, w->d[1], w->d[0]}};
+    const int64_t rows = b * el_shape_count(x) / w->d[1]; /* linear's */
+    const int64_t sizes[2][5] = {{b, x->d[0], x->d[1], w->d[0], w->d[1]}, {rows, w->d[1], w->d[0]}};
     op->op = is_linear ? linear : conv1d;
     for (int i = 0; i < 5; i++) op->args.d[i] = sizes[is_linear][i];
     el_pass_emit(pass, node, op);
@@ -54,7 +60,7 @@ static void emit(struct el_pass *pass, const struct el_node *node, enum el_op_ki
 static void forward(struct el_pass *pass, const struct el_node *node)
 {
     struct el_kernel_op op = {.views = {el_pass_input(pass, node, 0), el_pass_param(pass, node, 0),
-                                        el_pass_param(pass, node, 1), el_pass_output(pass, node)},
+                                        el_pass_param(pass, node, 1), el_pass_output(pass, node, 0)},
                               .args.s = {node->attributes.relu}};
     emit(pass, node, EL_OP_LINEAR_FORWARD, EL_OP_CONV1D_FORWARD, &op);
 }
@@ -62,25 +68,25 @@ static void forward(struct el_pass *pass, const struct el_node *node)
 static void backward_begin(struct el_pass *pass, const struct el_node *node)
 {
     const struct el_pass_spec *spec = el_pass_get(pass);
-    struct el_view dy = el_pass_output_grad(pass, node);
+    struct el_view dy = el_pass_output_grad(pass, node, 0);
     if (!node->attributes.relu) return;
-    el_pass_emit(
-        pass, node,
-        &(struct el_kernel_op){.op = EL_OP_RELU_BACKWARD,
-                               .views = {dy, el_pass_output(pass, node), dy},
-                               .args.d = {spec->batch * el_shape_count(&spec->graph->tensors[node->output].shape)}});
+    el_pass_emit(pass, node,
+                 &(struct el_kernel_op){
+                     .op = EL_OP_RELU_BACKWARD,
+                     .views = {dy, el_pass_output(pass, node, 0), dy},
+                     .args.d = {spec->batch * el_shape_count(&spec->graph->tensors[node->outputs[0]].shape)}});
 }
 
 static void backward_weights(struct el_pass *pass, const struct el_node *node)
 {
-    struct el_kernel_op op = {.views = {el_pass_input(pass, node, 0), el_pass_output_grad(pass, node)}};
+    struct el_kernel_op op = {.views = {el_pass_input(pass, node, 0), el_pass_output_grad(pass, node, 0)}};
     for (int i = 0; i < 2; i++) op.views[2 + i] = el_pass_param_grad(pass, node, i, &op.args.s[0]);
     emit(pass, node, EL_OP_LINEAR_BACKWARD_WEIGHTS, EL_OP_CONV1D_BACKWARD_WEIGHTS, &op);
 }
 
 static void backward_inputs(struct el_pass *pass, const struct el_node *node)
 {
-    struct el_kernel_op op = {.views = {el_pass_output_grad(pass, node), el_pass_param(pass, node, 0)}};
+    struct el_kernel_op op = {.views = {el_pass_output_grad(pass, node, 0), el_pass_param(pass, node, 0)}};
     if (!el_pass_input_grad(pass, node, 0, &op.views[2], &op.args.s[0])) return;
     emit(pass, node, EL_OP_LINEAR_BACKWARD_DATA, EL_OP_CONV1D_BACKWARD_DATA, &op);
 }

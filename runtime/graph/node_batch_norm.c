@@ -34,7 +34,7 @@ static void emit(struct el_pass *pass, const struct el_node *node, struct el_ker
 
 static void forward(struct el_pass *pass, const struct el_node *node)
 {
-    struct el_view x = el_pass_input(pass, node, 0), y = el_pass_output(pass, node), residual = {0};
+    struct el_view x = el_pass_input(pass, node, 0), y = el_pass_output(pass, node, 0), residual = {0};
     struct el_view scale = el_pass_param(pass, node, 0), shift = el_pass_param(pass, node, 1);
     struct el_view mean = el_pass_buffer(pass, node, 0), variance = el_pass_buffer(pass, node, 1);
     double relu = node->attributes.relu;
@@ -57,7 +57,7 @@ static struct el_view residual_grad(struct el_pass *pass, const struct el_node *
     struct el_view view = {0};
     if (node->n_inputs == 1) return view;
     if (el_pass_input_grad_hand_over(pass, node, 1))
-        return node->attributes.relu ? el_pass_output_grad(pass, node) : view;
+        return node->attributes.relu ? el_pass_output_grad(pass, node, 0) : view;
     el_pass_input_grad(pass, node, 1, &view, acc_p);
     return view;
 }
@@ -65,12 +65,12 @@ static struct el_view residual_grad(struct el_pass *pass, const struct el_node *
 static void backward_inputs(struct el_pass *pass, const struct el_node *node)
 {
     struct el_kernel_op op = {.op = EL_OP_BATCH_NORM_BACKWARD,
-                              .views = {el_pass_output_grad(pass, node),
+                              .views = {el_pass_output_grad(pass, node, 0),
                                         el_pass_input(pass, node, 0),
                                         {0},
                                         el_pass_param(pass, node, 0),
                                         el_pass_kept(pass, node)}};
-    if (node->attributes.relu) op.views[2] = el_pass_output(pass, node);
+    if (node->attributes.relu) op.views[2] = el_pass_output(pass, node, 0);
     for (int i = 0; i < 2; i++) op.views[6 + i] = el_pass_param_grad(pass, node, i, &op.args.s[0]);
     op.views[8] = residual_grad(pass, node, &op.args.s[1]);
     el_pass_input_grad_force(pass, node, 0, &op.views[5]);

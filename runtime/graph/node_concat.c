@@ -23,13 +23,13 @@ static struct el_view at_column(struct el_view view, int64_t column, enum el_dty
 static void forward(struct el_pass *pass, const struct el_node *node)
 {
     const struct el_pass_spec *spec = el_pass_get(pass);
-    int64_t column = 0, all = width(spec->graph, node->output);
+    int64_t column = 0, all = width(spec->graph, node->outputs[0]);
     for (int i = 0; i < node->n_inputs; i++) {
         int64_t own = width(spec->graph, node->inputs[i]);
         el_pass_emit(pass, node,
                      &(struct el_kernel_op){.op = EL_OP_COPY_COLUMNS,
                                             .views = {el_pass_input(pass, node, i),
-                                                      at_column(el_pass_output(pass, node), column, spec->dtype)},
+                                                      at_column(el_pass_output(pass, node, 0), column, spec->dtype)},
                                             .args.d = {spec->batch, own, own, all}});
         column += own;
     }
@@ -38,13 +38,13 @@ static void forward(struct el_pass *pass, const struct el_node *node)
 static void backward_inputs(struct el_pass *pass, const struct el_node *node)
 {
     const struct el_pass_spec *spec = el_pass_get(pass);
-    int64_t column = 0, all = width(spec->graph, node->output);
+    int64_t column = 0, all = width(spec->graph, node->outputs[0]);
     for (int i = 0; i < node->n_inputs; i++) {
         int64_t own = width(spec->graph, node->inputs[i]);
         double acc;
         struct el_view dx;
         if (el_pass_input_grad(pass, node, i, &dx, &acc)) {
-            struct el_view dy = at_column(el_pass_output_grad(pass, node), column, spec->dtype);
+            struct el_view dy = at_column(el_pass_output_grad(pass, node, 0), column, spec->dtype);
             el_pass_emit(pass, node,
                          &(struct el_kernel_op){.op = EL_OP_COPY_COLUMNS,
                                                 .views = {dy, dx},

@@ -28,13 +28,13 @@ static void forward(struct el_pass *pass, const struct el_node *node)
     emit(pass, node,
          &(struct el_kernel_op){
              .op = EL_OP_CONV2D_FORWARD,
-             .views = {el_pass_input(pass, node, 0), el_pass_param(pass, node, 0), el_pass_output(pass, node)}});
+             .views = {el_pass_input(pass, node, 0), el_pass_param(pass, node, 0), el_pass_output(pass, node, 0)}});
 }
 
 static void backward_weights(struct el_pass *pass, const struct el_node *node)
 {
     struct el_kernel_op op = {.op = EL_OP_CONV2D_BACKWARD_WEIGHTS,
-                              .views = {el_pass_input(pass, node, 0), el_pass_output_grad(pass, node)}};
+                              .views = {el_pass_input(pass, node, 0), el_pass_output_grad(pass, node, 0)}};
     op.views[2] = el_pass_param_grad(pass, node, 0, &op.args.s[0]);
     emit(pass, node, &op);
 }
@@ -42,7 +42,7 @@ static void backward_weights(struct el_pass *pass, const struct el_node *node)
 static void backward_inputs(struct el_pass *pass, const struct el_node *node)
 {
     struct el_kernel_op op = {.op = EL_OP_CONV2D_BACKWARD_DATA,
-                              .views = {el_pass_output_grad(pass, node), el_pass_param(pass, node, 0)}};
+                              .views = {el_pass_output_grad(pass, node, 0), el_pass_param(pass, node, 0)}};
     if (!el_pass_input_grad(pass, node, 0, &op.views[2], &op.args.s[0])) return;
     emit(pass, node, &op);
 }

@@ -11,7 +11,7 @@ static enum el_status shape(const struct el_graph *graph, const struct el_node *
 static void emit(struct el_pass *pass, const struct el_node *node, struct el_view x, struct el_view y)
 {
     const struct el_pass_spec *spec = el_pass_get(pass);
-    const struct el_shape *shape = &spec->graph->tensors[node->output].shape, *cut = node->slice.of ? shape : NULL;
+    const struct el_shape *shape = &spec->graph->tensors[node->outputs[0]].shape, *cut = node->slice.of ? shape : NULL;
     int64_t width = el_shape_count(shape), run = cut ? el_slice_run(cut, &node->slice) : 0;
     int64_t next = cut ? el_slice_at(cut, &node->slice, run) : 0, first = cut ? el_slice_at(cut, &node->slice, 0) : 0;
     el_pass_emit(pass, node,
@@ -25,14 +25,14 @@ static void emit(struct el_pass *pass, const struct el_node *node, struct el_vie
 
 static void forward(struct el_pass *pass, const struct el_node *node)
 {
-    emit(pass, node, el_pass_input(pass, node, 0), el_pass_output(pass, node));
+    emit(pass, node, el_pass_input(pass, node, 0), el_pass_output(pass, node, 0));
 }
 
 static void backward_inputs(struct el_pass *pass, const struct el_node *node)
 {
     struct el_view dx;
     if (!el_pass_input_grad_open(pass, node, 0, &dx)) return;
-    emit(pass, node, el_pass_output_grad(pass, node), dx);
+    emit(pass, node, el_pass_output_grad(pass, node, 0), dx);
     el_pass_input_grad_done(pass, node, 0, dx);
 }
 

@@ -23,7 +23,7 @@ static void emit(struct el_pass *pass, const struct el_node *node, enum el_op_ki
 
 static void forward(struct el_pass *pass, const struct el_node *node)
 {
-    emit(pass, node, EL_OP_MAX_POOL_FORWARD, el_pass_input(pass, node, 0), el_pass_output(pass, node),
+    emit(pass, node, EL_OP_MAX_POOL_FORWARD, el_pass_input(pass, node, 0), el_pass_output(pass, node, 0),
          el_pass_kept(pass, node));
 }
 
@@ -31,13 +31,13 @@ static void backward_inputs(struct el_pass *pass, const struct el_node *node)
 {
     struct el_view dx;
     if (!el_pass_input_grad_open(pass, node, 0, &dx)) return;
-    emit(pass, node, EL_OP_MAX_POOL_BACKWARD, el_pass_output_grad(pass, node), el_pass_kept(pass, node), dx);
+    emit(pass, node, EL_OP_MAX_POOL_BACKWARD, el_pass_output_grad(pass, node, 0), el_pass_kept(pass, node), dx);
     el_pass_input_grad_done(pass, node, 0, dx);
 }
 
 static struct el_kept kept(const struct el_graph *graph, const struct el_node *node)
 {
-    return (struct el_kept){.dtype = EL_I32, .per_sample = el_shape_count(&graph->tensors[node->output].shape)};
+    return (struct el_kept){.dtype = EL_I32, .per_sample = el_shape_count(&graph->tensors[node->outputs[0]].shape)};
 }
 
 const struct el_node_type el_node_max_pool = {

@@ -18,7 +18,7 @@ static void emit(struct el_pass *pass, const struct el_node *node, enum el_op_ki
 
 static void forward(struct el_pass *pass, const struct el_node *node)
 {
-    emit(pass, node, EL_OP_MAX_TIME_FORWARD, el_pass_input(pass, node, 0), el_pass_output(pass, node),
+    emit(pass, node, EL_OP_MAX_TIME_FORWARD, el_pass_input(pass, node, 0), el_pass_output(pass, node, 0),
          el_pass_kept(pass, node));
 }
 
@@ -26,7 +26,7 @@ static void backward_inputs(struct el_pass *pass, const struct el_node *node)
 {
     struct el_view dx;
     if (!el_pass_input_grad_open(pass, node, 0, &dx)) return;
-    emit(pass, node, EL_OP_MAX_TIME_BACKWARD, el_pass_output_grad(pass, node), el_pass_kept(pass, node), dx);
+    emit(pass, node, EL_OP_MAX_TIME_BACKWARD, el_pass_output_grad(pass, node, 0), el_pass_kept(pass, node), dx);
     el_pass_input_grad_done(pass, node, 0, dx);
 }
 

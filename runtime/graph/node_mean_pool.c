@@ -20,7 +20,7 @@ static void emit(struct el_pass *pass, const struct el_node *node, enum el_op_ki
 
 static void forward(struct el_pass *pass, const struct el_node *node)
 {
-    emit(pass, node, EL_OP_MEAN_POOL_FORWARD, el_pass_input(pass, node, 0), el_pass_output(pass, node), 0);
+    emit(pass, node, EL_OP_MEAN_POOL_FORWARD, el_pass_input(pass, node, 0), el_pass_output(pass, node, 0), 0);
 }
 
 static void backward_inputs(struct el_pass *pass, const struct el_node *node)
@@ -28,7 +28,7 @@ static void backward_inputs(struct el_pass *pass, const struct el_node *node)
     struct el_view dx;
     double acc;
     if (el_pass_input_grad(pass, node, 0, &dx, &acc))
-        emit(pass, node, EL_OP_MEAN_POOL_BACKWARD, el_pass_output_grad(pass, node), dx, acc);
+        emit(pass, node, EL_OP_MEAN_POOL_BACKWARD, el_pass_output_grad(pass, node, 0), dx, acc);
 }
 
 const struct el_node_type el_node_mean_pool = {

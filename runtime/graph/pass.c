@@ -6,7 +6,7 @@
 
 static bool has_backward(const struct el_pass *pass, const struct el_node *node)
 {
-    return pass->spec.graph->tensors[node->output].requires_grad;
+    return pass->spec.graph->tensors[node->outputs[0]].requires_grad;
 }
 
 static bool trains_weights(const struct el_pass *pass, const struct el_node *node)
@@ -38,14 +38,14 @@ static void find_uses(struct el_pass *pass)
     for (int i = 0; i < graph->n_outputs; i++) values[graph->outputs[i]].is_output = true;
     for (int n = 0; n < graph->n_nodes; n++) {
         const struct el_node *node = &graph->nodes[n];
-        struct value *output = &values[node->output];
         for (int i = 0; i < node->n_inputs; i++) {
             struct value *input = &values[node->inputs[i]];
             input->last_forward = n;
             if (keeps(pass, node) & EL_KEEPS_INPUT && i == 0) input->last_inputs = lower(input->last_inputs, n);
             if (keeps(pass, node) & EL_KEEPS_INPUT_FOR_WEIGHTS) input->last_weights = lower(input->last_weights, n);
         }
-        if (keeps(pass, node) & EL_KEEPS_OUTPUT) output->last_inputs = lower(output->last_inputs, n);
+        for (int i = 0; i < node->n_outputs && keeps(pass, node) & EL_KEEPS_OUTPUT; i++)
+            values[node->outputs[i]].last_inputs = lower(values[node->outputs[i]].last_inputs, n);
         for (int i = 0; i < node->n_params; i++) pass->weights[node->params[i]].uses++;
     }
 }
@@ -65,11 +65,25 @@ const struct el_weights_layout *el_param_layout(const struct el_param *array, co
     return el_device_weights_layout(device, dtype, array->shape.d);
 }
 
+/* Kernels have one type for all operands of floating point, and there is none that casts. */
+static enum el_status check_dtypes(const struct el_pass_spec *spec)
+{
+    const struct el_pass_env *env = &spec->env;
+    enum el_dtype stored = env->mixed ? env->stored : spec->dtype, reduced = env->mixed ? env->reduced : spec->dtype;
+    for (int n = 0; n < spec->graph->n_nodes; n++)
+        for (int i = 0; i < spec->graph->nodes[n].n_params; i++)
+            if (stored != el_pass_param_dtype(spec, &spec->graph->nodes[n], i) || reduced != spec->dtype)
+                return el_fail(EL_ERR_ABSENT, "'%s': no kernel takes parameters of %s and computes in %s",
+                               spec->graph->nodes[n].name, el_dtype_name(stored), el_dtype_name(spec->dtype));
+    return EL_OK;
+}
+
 enum el_status el_pass_open(struct el_program *program, const struct el_pass_spec *spec, struct el_pass **pass_p)
 {
     const struct el_graph *graph = spec->graph;
     if (graph->n_buffers && !spec->buffers)
         return el_fail(EL_ERR_INTERNAL, "a pass through '%s' without its buffers", graph->nodes[0].name);
+    EL_TRY(check_dtypes(spec));
     struct el_pass *pass = calloc(1, sizeof *pass);
     if (!pass) return el_fail_errno("%s: a pass", el_device_name(spec->device));
     pass->spec = *spec;
@@ -120,15 +134,25 @@ static void alloc_kept(struct el_pass *pass, const struct el_node *node)
     pass->kept[node->index] = el_pass_alloc(pass, EL_TAG_ACTIVATION, bytes, node->name).buffer;
 }
 
+static void tell(struct el_pass *pass, el_pass_node_hook *hook, const struct el_node *node)
+{
+    if (hook) hook(pass->spec.env.context, pass->program, node, pass->phase);
+}
+
 static void forward_node(struct el_pass *pass, const struct el_node *node)
 {
     const struct el_graph *graph = pass->spec.graph;
-    struct value *output = &pass->values[node->output];
-    output->view = el_pass_alloc(pass, output->is_output ? EL_TAG_OUTPUT : EL_TAG_ACTIVATION,
-                                 el_pass_tensor_bytes(pass, node->output), graph->tensors[node->output].name);
-    output->owned = true;
+    tell(pass, pass->spec.env.before_node, node);
+    for (int i = 0; i < node->n_outputs; i++) {
+        int t = node->outputs[i];
+        struct value *output = &pass->values[t];
+        output->view = el_pass_alloc(pass, output->is_output ? EL_TAG_OUTPUT : EL_TAG_ACTIVATION,
+                                     el_pass_tensor_bytes(pass, t), graph->tensors[t].name);
+        output->owned = true;
+    }
     alloc_kept(pass, node);
     node->type->forward(pass, node);
+    tell(pass, pass->spec.env.after_node, node);
     if (!pass->spec.training || !has_backward(pass, node)) drop_kept(pass, node->index);
     for (int i = 0; i < node->n_inputs; i++) {
         int t = node->inputs[i];
@@ -176,6 +200,11 @@ static void drop_after(struct el_pass *pass, const struct el_node *node, int t, 
     if (last == node->index && !value->is_output) drop_value(pass, t);
 }
 
+static void drop_outputs_after(struct el_pass *pass, const struct el_node *node, enum halves halves)
+{
+    for (int i = 0; i < node->n_outputs; i++) drop_after(pass, node, node->outputs[i], halves);
+}
+
 static void count_param_uses(struct el_pass *pass, const struct el_node *node)
 {
     for (int i = 0; i < node->n_params; i++) {
@@ -201,18 +230,21 @@ static void drop_unwanted(struct el_pass *pass, const struct el_node *node)
 static void backward_node(struct el_pass *pass, const struct el_node *node, enum halves halves)
 {
     if (!has_backward(pass, node)) return;
+    tell(pass, pass->spec.env.before_node, node);
     if (halves & INPUTS && node->type->backward_begin) {
         node->type->backward_begin(pass, node);
-        drop_after(pass, node, node->output, halves);
+        drop_outputs_after(pass, node, halves);
     }
     if (halves & WEIGHTS && trains_weights(pass, node)) call(node->type->backward_weights, pass, node);
     if (halves & INPUTS) call(node->type->backward_inputs, pass, node);
     drop_unwanted(pass, node);
-    if (halves & WEIGHTS || !node->type->backward_weights) drop_grad(pass, node->output);
+    for (int i = 0; i < node->n_outputs && (halves & WEIGHTS || !node->type->backward_weights); i++)
+        drop_grad(pass, node->outputs[i]);
     if (halves & INPUTS) drop_kept(pass, node->index);
     for (int i = 0; i < node->n_inputs; i++) drop_after(pass, node, node->inputs[i], halves);
-    drop_after(pass, node, node->output, halves);
+    drop_outputs_after(pass, node, halves);
     if (halves & WEIGHTS) count_param_uses(pass, node);
+    tell(pass, pass->spec.env.after_node, node);
 }
 
 static void go_back(struct el_pass *pass, enum halves halves)

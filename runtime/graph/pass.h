@@ -20,8 +20,26 @@
 #ifndef EL_PASS_H
 #define EL_PASS_H
 
+#include "runtime/comm/comm.h"
 #include "runtime/device/program.h"
+#include "runtime/graph/axis.h"
 #include "runtime/graph/graph.h"
+
+/* Before and after what is issued for a node: forward, and backward, by `phase`; of backward in two halves (below) in
+ * both. What is stored in pieces is gathered here: views in spec.params are read when the node issues. */
+typedef void el_pass_node_hook(void *context, struct el_program *program, const struct el_node *node,
+                               enum el_phase phase);
+
+/* What surrounds a pass. All zeros: one device, which has everything. */
+struct el_pass_env {
+    struct el_comm *const *group; /* [EL_AXIS_COUNT], for nodes that communicate; NULL: nobody is beside it */
+    el_pass_node_hook *before_node, *after_node; /* optional */
+    void *context;
+    /* Parameters are stored in one type, the pass computes in spec.dtype, and gradients are summed in a third one;
+     * mixed false: all are the same. A node says which parameters it takes as they are stored. */
+    bool mixed;
+    enum el_dtype stored, reduced;
+};
 
 struct el_pass_spec {
     const struct el_graph *graph;
@@ -42,6 +60,7 @@ struct el_pass_spec {
     bool overwrite; /* all are given and hold no values: the first contribution is written there, later ones added */
     void (*grad_ready)(void *context, int param); /* optional: all contributions are issued; not of frozen ones */
     void *context;
+    struct el_pass_env env;
 };
 
 /* The order in which a device stores an array's values, and those of its gradient and slots; NULL: that of its shape.
@@ -49,7 +68,7 @@ struct el_pass_spec {
 const struct el_weights_layout *el_param_layout(const struct el_param *array, const struct el_device *device,
                                                 enum el_dtype dtype);
 
-/* Errors: EL_ERR_HOST_MEMORY. */
+/* Errors: EL_ERR_HOST_MEMORY; EL_ERR_ABSENT for types that no kernel has together. */
 enum el_status el_pass_open(struct el_program *program, const struct el_pass_spec *spec, struct el_pass **pass_p);
 /* inputs[n_inputs of the graph], each [batch, its shape], the caller's until close. Fills outputs[n_outputs], whose
  * memory is the pass's until close; one that only passes through is the input itself. */
@@ -70,15 +89,15 @@ void el_pass_close(struct el_pass *pass);
 /* For node types. Views are of whole batches. */
 const struct el_pass_spec *el_pass_get(const struct el_pass *pass);
 struct el_view el_pass_input(const struct el_pass *pass, const struct el_node *node, int i);
-struct el_view el_pass_output(const struct el_pass *pass, const struct el_node *node);
+struct el_view el_pass_output(const struct el_pass *pass, const struct el_node *node, int i);
 struct el_view el_pass_param(const struct el_pass *pass, const struct el_node *node, int i);
 /* In which order its values are stored; NULL: that of its shape. */
 const struct el_weights_layout *el_pass_param_layout(const struct el_pass *pass, const struct el_node *node, int i);
 struct el_view el_pass_buffer(const struct el_pass *pass, const struct el_node *node, int i);
 /* What its type's hook `kept` asked for. */
 struct el_view el_pass_kept(const struct el_pass *pass, const struct el_node *node);
-/* Backward: the output's gradient, complete; the node may change it. */
-struct el_view el_pass_output_grad(const struct el_pass *pass, const struct el_node *node);
+/* Backward: the gradient of output i, complete; the node may change it. */
+struct el_view el_pass_output_grad(const struct el_pass *pass, const struct el_node *node, int i);
 /* Where the gradient of input i goes; *acc_p is 1 where it must be added. false: nobody wants it (ids, the
  * model's input). */
 bool el_pass_input_grad(struct el_pass *pass, const struct el_node *node, int i, struct el_view *view_p, double *acc_p);
@@ -95,6 +114,13 @@ bool el_pass_input_grad_hand_over(struct el_pass *pass, const struct el_node *no
 /* Where the gradient of parameter i goes. Of a frozen one, of a node that has others or whose kernel gives all
  * gradients together: scratch, and *acc_p stays as it is. */
 struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *node, int i, double *acc_p);
+/* The group of devices that differ from this one along an axis alone; NULL: nobody does. */
+struct el_comm *el_pass_group(const struct el_pass *pass, enum el_axis axis);
+/* Issues a collective among them, which the node's next op waits for: dtype, label and phase are filled in. Nothing
+ * where nobody is there. */
+void el_pass_communicate(struct el_pass *pass, const struct el_node *node, enum el_axis axis, struct el_comm_op *op);
+/* The type in which the node computes with its parameter i. */
+enum el_dtype el_pass_param_dtype(const struct el_pass_spec *spec, const struct el_node *node, int i);
 /* Issues a kernel: dtype, label and phase are filled in. */
 void el_pass_emit(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op);
 

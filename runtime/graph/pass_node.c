@@ -27,9 +27,9 @@ struct el_view el_pass_input(const struct el_pass *pass, const struct el_node *n
     return pass->values[node->inputs[i]].view;
 }
 
-struct el_view el_pass_output(const struct el_pass *pass, const struct el_node *node)
+struct el_view el_pass_output(const struct el_pass *pass, const struct el_node *node, int i)
 {
-    return pass->values[node->output].view;
+    return pass->values[node->outputs[i]].view;
 }
 
 const struct el_weights_layout *el_pass_param_layout(const struct el_pass *pass, const struct el_node *node, int i)
@@ -52,9 +52,9 @@ struct el_view el_pass_kept(const struct el_pass *pass, const struct el_node *no
     return el_view_of(pass->kept[node->index], 0);
 }
 
-struct el_view el_pass_output_grad(const struct el_pass *pass, const struct el_node *node)
+struct el_view el_pass_output_grad(const struct el_pass *pass, const struct el_node *node, int i)
 {
-    return pass->values[node->output].grad;
+    return pass->values[node->outputs[i]].grad;
 }
 
 static bool wants_grad(const struct el_pass *pass, int t)
@@ -80,7 +80,7 @@ bool el_pass_input_grad(struct el_pass *pass, const struct el_node *node, int i,
 
 bool el_pass_input_grad_hand_over(struct el_pass *pass, const struct el_node *node, int i)
 {
-    struct value *from = &pass->values[node->output], *to = &pass->values[node->inputs[i]];
+    struct value *from = &pass->values[node->outputs[0]], *to = &pass->values[node->inputs[i]];
     if (!wants_grad(pass, node->inputs[i]) || to->grad.buffer) return false;
     to->grad = from->grad;
     to->grad_owned = from->grad_owned;
@@ -133,6 +133,28 @@ struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *no
         *grad = el_pass_alloc(pass, param->frozen ? EL_TAG_WORKSPACE : EL_TAG_GRAD, bytes, param->name);
     }
     return *grad;
+}
+
+enum el_dtype el_pass_param_dtype(const struct el_pass_spec *spec, const struct el_node *node, int i)
+{
+    return spec->env.mixed && node->type->params_as_stored & 1U << i ? spec->env.stored : spec->dtype;
+}
+
+struct el_comm *el_pass_group(const struct el_pass *pass, enum el_axis axis)
+{
+    struct el_comm *const *group = pass->spec.env.group;
+    return group && group[axis] && el_comm_size(group[axis]) > 1 ? group[axis] : NULL;
+}
+
+void el_pass_communicate(struct el_pass *pass, const struct el_node *node, enum el_axis axis, struct el_comm_op *op)
+{
+    struct el_comm *comm = el_pass_group(pass, axis);
+    if (!comm) return;
+    op->dtype = pass->spec.dtype;
+    op->label = node->name;
+    op->phase = EL_PHASE_COMM;
+    op->join = true;
+    el_comm_issue(comm, pass->program, op, NULL);
 }
 
 void el_pass_emit(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op)

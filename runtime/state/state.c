@@ -25,7 +25,7 @@ bool el_state_row(const struct el_train_config *config, enum el_state what, stru
     const bool slot = what >= EL_STATE_SLOT && what < EL_STATE_SLOT + EL_SLOTS_MAX;
     *row_p = what == EL_STATE_PARAM  ? (struct el_state_row){.name = "param", .tag = EL_TAG_PARAM, .drawn = true}
              : what == EL_STATE_GRAD ? (struct el_state_row){.name = "grad", .tag = EL_TAG_GRAD, .of_trained = true}
-             : slot ? (struct el_state_row){.tag = EL_TAG_OPTIMIZER, .of_trained = true}
+             : slot                  ? (struct el_state_row){.tag = EL_TAG_OPTIMIZER, .of_trained = true}
                     : (struct el_state_row){.name = "buffer", .tag = EL_TAG_BUFFER, .of_buffers = true, .drawn = true};
     row_p->dtype = config->dtype;
     row_p->lent = what == EL_STATE_GRAD && config->bucket_view;

@@ -1,7 +1,7 @@
-/* What a device holds of a model from step to step, as rows: parameters, kept gradients, the optimizer's slots, buffers.
- * A row says what it is called, how it begins, under which tag the ledger has it, and how it is stored: each array
- * whole, or by ranges, of which every device of the shard axis has one. Whatever goes over a shard's memory goes over
- * its rows (el_shard_next in shard.h): memory, initial values, gathering, files. More state is a row more.
+/* What a device holds of a model from step to step, as rows: parameters, kept gradients, the optimizer's slots,
+ * buffers. A row says what it is called, how it begins, under which tag the ledger has it, and how it is stored: each
+ * array whole, or by ranges, of which every device of the shard axis has one. Whatever goes over a shard's memory goes
+ * over its rows (el_shard_next in shard.h): memory, initial values, gathering, files. More state is a row more.
  *
  * Ownership: plain values. Threads: any.
  */

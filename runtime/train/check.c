@@ -185,7 +185,7 @@ static enum el_status check_accumulate(const struct el_train_config *config, con
 static int find_single_pixel(const struct el_graph *model)
 {
     for (int n = 0; n < model->n_nodes; n++) {
-        const struct el_shape *shape = &model->tensors[model->nodes[n].output].shape;
+        const struct el_shape *shape = &model->tensors[model->nodes[n].outputs[0]].shape;
         if (model->nodes[n].n_buffers > 0 && el_shape_count(shape) == shape->d[shape->n - 1]) return n;
     }
     return -1;

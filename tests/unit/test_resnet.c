@@ -95,7 +95,7 @@ static void names_and_their_order_are_torchvisions(void **state)
 static const struct el_tensor *output_of(const struct el_graph *graph, const char *node)
 {
     for (int n = 0; n < graph->n_nodes; n++)
-        if (strcmp(graph->nodes[n].name, node) == 0) return &graph->tensors[graph->nodes[n].output];
+        if (strcmp(graph->nodes[n].name, node) == 0) return &graph->tensors[graph->nodes[n].outputs[0]];
     fail_msg("no node '%s'", node);
     return NULL;
 }
