@@ -32,12 +32,13 @@ enum el_status el_share_issue(struct el_program *program, struct el_share_pass *
                                 .sample_stride = feed->spec.n_parts,
                                 .seed = config->seed,
                                 .training = true,
-                                .params = shard->params,
+                                .params = pass->params ? pass->params : shard->params,
                                 .buffers = pass->buffers ? pass->buffers : shard->buffers,
                                 .grads = pass->grads,
                                 .overwrite = pass->overwrite,
                                 .grad_ready = pass->grad_ready,
-                                .context = pass->context};
+                                .context = pass->context,
+                                .env = pass->env};
     EL_TRY(el_pass_open(program, &spec, &pass->pass));
     struct el_view input = el_view_of(pass->inputs, (size_t)pass->first * el_feed_sample_bytes(feed)), logits;
     el_pass_forward(pass->pass, &input, &logits);

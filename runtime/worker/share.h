@@ -20,7 +20,8 @@ struct el_share_pass {
     struct el_feed *feed;
     int64_t first, samples;                       /* of what it loads: which rows; samples 0: all */
     struct el_view *grads;                        /* [n_params], as in el_pass_spec */
-    const struct el_view *buffers;                /* NULL: the shard's */
+    const struct el_view *params, *buffers;       /* NULL: the shard's */
+    struct el_pass_env env;                       /* as in el_pass_spec */
     bool overwrite;                               /* as in el_pass_spec */
     double scale;                                 /* of the loss's gradient; 1: as it is */
     struct el_view loss;                          /* gets the share's mean loss: one element */
