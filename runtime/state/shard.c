@@ -88,6 +88,7 @@ enum el_status el_shard_read_item(const struct el_shard *shard, const struct el_
 {
     const int64_t n = el_shape_count(&item->array->shape);
     memset(values, 0, (size_t)n * sizeof *values);
+    if (item->count == 0) return EL_OK;
     EL_TRY(move_values(shard, item->array, *item->view, item->first, item->count, values, true));
     widen(item->row.dtype, n, values);
     return EL_OK;

@@ -1,7 +1,7 @@
-/* Parameters, their gradients and the optimizer's slots stored by ranges: a trial of what sharded modes will do. Each of
- * two devices has a half of every array and a half of the batch. The hook before a node gathers its parameters, the one
- * after it frees them; a gradient is reduced and scattered, and each device updates its own range. Losses are single's,
- * and each device holds a half of the state. */
+/* Parameters, their gradients and the optimizer's slots stored by ranges: a trial of what sharded modes will do. Each
+ * of two devices has a half of every array and a half of the batch. The hook before a node gathers its parameters, the
+ * one after it frees them; a gradient is reduced and scattered, and each device updates its own range. Losses are
+ * single's, and each device holds a half of the state. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
