@@ -37,7 +37,7 @@ patched=$PATCHED/build/evenload
 one_file_one_row() {
     local patch=$BATS_FILE_TMPDIR/$1.patch
     [[ $(sed -n 's|^+++ b/||p' "$patch" | sort) == "$(printf '%s\n' "$2" "$3" | sort)" ]] || show
-    [[ $(sed -n "\\|^+++ b/$3|,\$p" "$patch" | grep -c '^[+-] ') -eq 1 ]] || show
+    [[ $(sed -n "\\|^+++ b/$3|,\$p" "$patch" | grep -c '^[+-][^+-]') -eq 1 ]] || show
 }
 
 @test "a mode is one file and one row" {
@@ -89,4 +89,16 @@ one_file_one_row() {
     run ./test_rounds
     [[ $status -eq 0 ]] || show
     for file in runtime/modes/manual.c runtime/train/check.c bench/record/record.c bench/options/rows.c; do cc "${flags[@]}" -fsyntax-only "$file"; done
+}
+
+@test "a node that communicates is one file and one name, and sums over its group" {
+    [[ -z ${EVENLOAD_SANITIZER:-} ]] || skip "the plain build does it"
+    [[ -e $EVENLOAD_BUILD/tests/unit/test_rounds ]] || skip "the tests are not built: no cmocka"
+    one_file_one_row 5 runtime/graph/node_sum_over.c runtime/graph/graph.h
+    mkdir tests && cp -a "$ROOT/runtime" "$ROOT/kernels" . && cp -a "$ROOT/tests/unit" tests
+    patch -p1 -F0 --no-backup-if-mismatch <"$BATS_FILE_TMPDIR/5.patch"
+    cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -I. -I"$ROOT" -DSUM_OVER=el_node_sum_over tests/unit/test_pass_env.c runtime/graph/node_sum_over.c \
+        "$EVENLOAD_BUILD/libevenload.a" -o test_pass_env -lcmocka -ljansson -lm -lpthread -ldl
+    run ./test_pass_env
+    [[ $status -eq 0 ]] || show
 }
