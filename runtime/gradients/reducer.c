@@ -118,10 +118,18 @@ static enum el_status assign(struct el_reducer *reducer, const size_t *limits, i
     return status;
 }
 
-/* Whether each member's own part of a bucket goes across. */
+/* How sums come about within `comm`: by which verb, and whether members then give each other their parts. */
+static const struct {
+    enum el_comm_verb verb;
+    bool in_parts, back;
+} ends[] = {[EL_REDUCER_ALL] = {EL_COMM_REDUCE_SCATTER, true, true},
+            [EL_REDUCER_OWN] = {EL_COMM_REDUCE_SCATTER, true, false},
+            [EL_REDUCER_FIRST] = {EL_COMM_REDUCE, false, false}};
+
+/* Whether each member has a part of a bucket for itself: for good, or to take it across. */
 static bool in_parts(const struct el_reducer_spec *spec)
 {
-    return spec->across && !spec->to_first && el_comm_size(spec->across) > 1;
+    return spec->end == EL_REDUCER_OWN || (ends[spec->end].in_parts && spec->across && el_comm_size(spec->across) > 1);
 }
 
 /* Elements behind a bucket's last, so that all parts are equal. */
@@ -204,19 +212,19 @@ static void launch(struct el_reducer *reducer, struct bucket *bucket, struct el_
 static void reduce_across(struct el_reducer *reducer, struct bucket *bucket)
 {
     const struct el_reducer_spec *spec = &reducer->spec;
-    int64_t n = el_comm_size(spec->comm), rank = el_comm_rank(spec->comm), part = bucket->count / n;
-    if (spec->to_first) part = bucket->count;
-    struct el_comm_op within = {.verb = spec->to_first ? EL_COMM_REDUCE : EL_COMM_REDUCE_SCATTER,
+    const enum el_comm_reduction reduction = spec->average ? EL_COMM_AVERAGE : EL_COMM_SUM;
+    const bool parts = ends[spec->end].in_parts, crosses = spec->across && el_comm_size(spec->across) > 1;
+    int64_t n = el_comm_size(spec->comm), rank = el_comm_rank(spec->comm), part = bucket->count / (parts ? n : 1);
+    struct el_comm_op within = {.verb = ends[spec->end].verb,
+                                .reduction = spec->across ? EL_COMM_SUM : reduction,
                                 .count = (size_t)part},
-                      across = {.verb = EL_COMM_ALL_REDUCE,
-                                .reduction = spec->average ? EL_COMM_AVERAGE : EL_COMM_SUM,
-                                .count = (size_t)part},
+                      across = {.verb = EL_COMM_ALL_REDUCE, .reduction = reduction, .count = (size_t)part},
                       back = {.verb = EL_COMM_ALL_GATHER, .count = (size_t)part};
-    int64_t first = spec->to_first ? 0 : rank * part;
+    int64_t first = parts ? rank * part : 0;
     if (n > 1) launch(reducer, bucket, spec->comm, within, first);
-    if (spec->to_first && rank > 0) return;
-    if (el_comm_size(spec->across) > 1) launch(reducer, bucket, spec->across, across, first);
-    if (n > 1 && !spec->to_first) launch(reducer, bucket, spec->comm, back, first);
+    if (!parts && rank > 0) return;
+    if (crosses) launch(reducer, bucket, spec->across, across, first);
+    if (n > 1 && ends[spec->end].back) launch(reducer, bucket, spec->comm, back, first);
 }
 
 /* Launches the next bucket's reduction; what comes after it on the compute stream does not wait. */
@@ -225,7 +233,7 @@ static void reduce_next(struct el_reducer *reducer)
     const struct el_reducer_spec *spec = &reducer->spec;
     struct bucket *bucket = &reducer->buckets[reducer->next_bucket];
     bucket->reduced_op = -1;
-    if (in_parts(spec) || spec->to_first) {
+    if (in_parts(spec) || spec->end != EL_REDUCER_ALL) {
         reduce_across(reducer, bucket);
     } else {
         struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
@@ -241,6 +249,22 @@ struct el_view el_reducer_place(const struct el_reducer *reducer, int p)
     const struct slot *slot = &reducer->slots[p];
     size_t bytes = el_dtype_bytes(reducer->spec.shard->config->dtype);
     return el_view_of(reducer->buckets[slot->bucket].buffer, (size_t)slot->offset * bytes);
+}
+
+void el_reducer_own(const struct el_reducer *reducer, int p, int64_t *first_p, int64_t *count_p)
+{
+    const struct el_reducer_spec *spec = &reducer->spec;
+    const struct slot *slot = &reducer->slots[p];
+    int64_t n = el_param_count(spec->shard->graph, p), rank = el_comm_rank(spec->comm);
+    int64_t part = reducer->buckets[slot->bucket].count / el_comm_size(spec->comm);
+    int64_t begin = 0, end = spec->end == EL_REDUCER_FIRST && rank > 0 ? 0 : n;
+    if (spec->end == EL_REDUCER_OWN) {
+        begin = rank * part - slot->offset;
+        end = begin + part < n ? begin + part : n;
+        begin = begin < 0 ? 0 : begin;
+    }
+    *first_p = begin < n ? begin : n;
+    *count_p = end > *first_p ? end - *first_p : 0;
 }
 
 /* Launches what is complete, in order; behind the last bucket the map. */
@@ -300,8 +324,13 @@ static void take_bucket(struct el_reducer *reducer, int b)
     el_program_wait(reducer->program, shard->device, EL_STREAM_COMPUTE, reducer->buckets[b].reduced_op);
     for (int p = 0; p < reducer->n_params && !reducer->spec.views; p++) {
         if (reducer->slots[p].bucket != b || !reducer->arrived[p]) continue;
-        el_shard_issue_scale(shard, reducer->program, EL_PHASE_REDUCE, "copy from bucket", el_reducer_place(reducer, p),
-                             reducer->grads[p], el_param_count(shard->graph, p), 1);
+        int64_t first, count;
+        struct el_view from = el_reducer_place(reducer, p), to = reducer->grads[p];
+        el_reducer_own(reducer, p, &first, &count);
+        if (count == 0) continue;
+        from.offset += (size_t)first * el_dtype_bytes(shard->config->dtype);
+        to.offset += (size_t)first * el_dtype_bytes(shard->config->dtype);
+        el_shard_issue_scale(shard, reducer->program, EL_PHASE_REDUCE, "copy from bucket", from, to, count, 1);
     }
 }
 
@@ -312,7 +341,7 @@ void el_reducer_finish(struct el_reducer *reducer)
     reducer->unfinished = reducer->next_bucket < reducer->n_buckets;
     for (int p = 0, i = reducer->n_ready; p < reducer->n_params && spec->unused == EL_UNUSED_STATIC; p++)
         if (!reducer->arrived[p] && !is_frozen(reducer, p)) reducer->order[i++] = p;
-    if (spec->to_first && el_comm_rank(spec->comm) > 0) return;
+    if (spec->end == EL_REDUCER_FIRST && el_comm_rank(spec->comm) > 0) return;
     for (int b = 0; b < reducer->next_bucket; b++) take_bucket(reducer, b);
     el_program_wait(reducer->program, spec->shard->device, EL_STREAM_COMPUTE, reducer->map_op);
     reducer->map_known = spec->unused == EL_UNUSED_STATIC && !reducer->unfinished;

@@ -14,8 +14,9 @@
  *
  * A gradient that is ready is copied into its bucket; a bucket that is full is summed by one all-reduce on the
  * communicator's stream. Buckets are launched in their order, however they fill, so that all members launch the same;
- * at the end sums are copied back to the gradients. It remembers in which order gradients became ready: the next
- * grouping goes by it, the first one by the order of the parameters.
+ * at the end sums are copied back to the gradients: all of them, or, where it ends so, those that are the member's own.
+ * It remembers in which order gradients became ready: the next grouping goes by it, the first one by the order of the
+ * parameters.
  *
  * With views grads[] are places in the buckets: nothing is copied. Each grouping gives other places. Frozen parameters
  * have none.
@@ -44,13 +45,20 @@ enum el_reducer_unused {
     EL_UNUSED_STATIC /* the first step's map holds for all steps; in later groupings they come last */
 };
 
+/* Who has which sums in the end. */
+enum el_reducer_end {
+    EL_REDUCER_ALL,  /* every member all of them */
+    EL_REDUCER_OWN,  /* every member a range of its own of each bucket (el_reducer_own) */
+    EL_REDUCER_FIRST /* the first of `comm` all of them, the others none */
+};
+
 struct el_reducer_spec {
     const struct el_shard *shard; /* whose gradients */
     struct el_comm *comm;         /* among those that sum */
     struct el_comm *across;       /* NULL: they are all of `comm` */
-    bool to_first;                /* with `across`: only the first of `comm` gets sums */
-    bool average;                 /* means of the members' gradients, not sums; with `across` over its members alone */
-    bool views;                   /* gradients are born in the buckets */
+    enum el_reducer_end end;
+    bool average; /* means of the members' gradients, not sums; with `across` over its members alone */
+    bool views;   /* gradients are born in the buckets */
     enum el_reducer_unused unused;
     bool finds;   /* EL_UNUSED_FIND can be asked for: failures say so */
     bool overlap; /* launch full buckets during backward; false: all at the end */
@@ -71,6 +79,9 @@ enum el_status el_reducer_group_round(struct el_reducer *reducer, int round);
 struct el_view el_reducer_place(const struct el_reducer *reducer, int param);
 
 void el_reducer_begin(struct el_reducer *reducer, struct el_program *program, const struct el_view *grads);
+/* The elements of a gradient that are this member's own in the end, [*first_p, *first_p + *count_p): all, some or none.
+ */
+void el_reducer_own(const struct el_reducer *reducer, int param, int64_t *first_p, int64_t *count_p);
 /* `reducer` as el_pass_spec's hook has it, once a parameter and step: a second time is EL_ERR_INVALID. The gradient's
  * view is read from what begin was given: a pass may have filled it in since. With views it is the parameter's place.
  */

@@ -60,7 +60,7 @@ static enum el_status open_member(struct el_worker *worker, int m)
     struct el_reducer_spec spec = {.shard = &worker->members[m].shard,
                                    .comm = spmg->dp.comms[m],
                                    .across = worker->worlds[m],
-                                   .to_first = config->reduce == EL_REDUCE_HIERARCHICAL,
+                                   .end = config->reduce == EL_REDUCE_HIERARCHICAL ? EL_REDUCER_FIRST : EL_REDUCER_ALL,
                                    .average = true,
                                    .unused = config->find_unused ? EL_UNUSED_FIND : EL_UNUSED_FAIL,
                                    .finds = true,

@@ -36,8 +36,7 @@ static void sum(struct el_pass *pass, const struct el_node *node, struct el_view
 {
     const struct el_pass_spec *spec = el_pass_get(pass);
     int64_t n = spec->batch * el_shape_count(&spec->graph->tensors[node->outputs[0]].shape);
-    struct el_kernel_op scale = {
-        .op = EL_OP_SCALE, .views = {x, y}, .args = {.d = {n}, .s = {node->attributes.rate}}};
+    struct el_kernel_op scale = {.op = EL_OP_SCALE, .views = {x, y}, .args = {.d = {n}, .s = {node->attributes.rate}}};
     struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE, .count = (size_t)n, .data = y};
     el_pass_emit(pass, node, &scale);
     el_pass_communicate(pass, node, EL_AXIS_DATA, &op);
@@ -107,7 +106,7 @@ struct run {
     struct el_pass_env env;
     const void *x; /* of the graph's input, BATCH times its shape */
     size_t x_bytes;
-    double dy[ROOM];              /* of its output */
+    double dy[ROOM];                /* of its output */
     double y[ROOM], grads[2][ROOM]; /* what comes out */
     enum el_status status;
 };
@@ -235,11 +234,8 @@ static void sum_on(int n)
     for (int r = 0; r < n; r++) {
         for (int i = 0; i < BATCH * IN; i++) x[r][i] = cos(2.0 * i + r);
         groups[r][EL_AXIS_DATA] = comms[r];
-        runs[r] = (struct run){.graph = graph,
-                               .device = devices[r],
-                               .env = {.group = groups[r]},
-                               .x = x[r],
-                               .x_bytes = sizeof x[r]};
+        runs[r] = (struct run){
+            .graph = graph, .device = devices[r], .env = {.group = groups[r]}, .x = x[r], .x_bytes = sizeof x[r]};
         for (int i = 0; i < BATCH * OUT; i++) runs[r].dy[i] = sin(i + 5.0 * r);
     }
     for (int r = 0; r < n; r++) assert_int_equal(pthread_create(&threads[r], NULL, run_pass, &runs[r]), 0);
@@ -344,8 +340,7 @@ static void embedding_keeps_leading_dimensions(void **state)
     }
     run_pass(&run);
     assert_int_equal(run.status, EL_OK);
-    for (int i = 0; i < BATCH * A * B * EMBED; i++)
-        near(run.y[i], weight(0, ids[i / EMBED] * EMBED + i % EMBED));
+    for (int i = 0; i < BATCH * A * B * EMBED; i++) near(run.y[i], weight(0, ids[i / EMBED] * EMBED + i % EMBED));
     for (int i = 0; i < WORDS * EMBED; i++) near(run.grads[0][i], wanted[i]);
     el_device_close(run.device);
     el_graph_destroy(graph);

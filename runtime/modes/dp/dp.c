@@ -96,7 +96,7 @@ static enum el_status open_reducers(struct el_dp *dp)
         struct el_reducer_spec spec = {.shard = &dp->worker->members[m].shard,
                                        .comm = dp->comms[m],
                                        .across = to_all ? NULL : dp->worker->worlds[m],
-                                       .to_first = !to_all,
+                                       .end = to_all ? EL_REDUCER_ALL : EL_REDUCER_FIRST,
                                        .average = to_all,
                                        .overlap = true};
         EL_TRY(el_reducer_open(&spec, &dp->reducers[m]));
