@@ -5,8 +5,8 @@ static const char MEASURE[] = "Measure", JOBS[] = "Imbalance, scaling, regressio
                   TRUST[] = "This machine, and how far to trust the figures";
 
 static const struct el_command_row commands[] = {
-    {"compare", MEASURE, "train one model in several modes: memory, time and communication of each, with plots",
-     EL_CMD_COMPARE, "[--modes LIST] [--model NAME] [--devices N|LIST] [--batch LIST] [options]",
+    {EL_CMD_COMPARE, MEASURE, "train one model in several modes: memory, time and communication of each, with plots",
+     "[--modes LIST] [--model NAME] [--devices N|LIST] [--batch LIST] [options]",
      "Train one model in several modes on the same data, interleaved, in fresh processes, and plot the "
      "comparison: memory of each device, time, communication.",
      "  evenload compare                                      about two minutes on two cores\n"
@@ -15,7 +15,7 @@ static const struct el_command_row commands[] = {
      "  evenload compare --modes ddp --model mlp --bucket-mb 1,5,25    which bucket size is best here?\n"
      "  evenload compare --out results/mine                    a second time: runs what is missing\n",
      el_cmd_compare},
-    {"run", MEASURE, "train one model in one mode, and write its record", EL_CMD_RUN,
+    {EL_CMD_RUN, MEASURE, "train one model in one mode, and write its record",
      "[--mode NAME] [--model NAME] [--devices N|LIST] [--batch N] [options]",
      "Train one model in one mode and write the record. It starts its own processes; started by mpirun or "
      "torchrun without --devices, it is one of their ranks.",
@@ -26,7 +26,7 @@ static const struct el_command_row commands[] = {
      "  mpirun -n 4 evenload run --mode ddp\n"
      "  torchrun --no_python --nproc_per_node 4 evenload run --mode ddp\n",
      el_cmd_run},
-    {"data", MEASURE, "what loading costs, stage by stage, and how many workers hide it", EL_CMD_DATA,
+    {EL_CMD_DATA, MEASURE, "what loading costs, stage by stage, and how many workers hide it",
      "[--data FILE|DIR] [--workers LIST] [--mode NAME] [options]",
      "Train with each number of loader workers, interleaved. Shows what a batch costs from file to device, how much of "
      "loading is exposed, who waits for whom, and the smallest number of workers that hides it.",
@@ -34,20 +34,20 @@ static const struct el_command_row commands[] = {
      "  evenload data --model resnet18 --data images/ --image 64 --workers 0,1,2,4\n"
      "  evenload data --inject disk=1 --batch 32                a disk that takes 1 ms more for each read\n",
      el_cmd_data},
-    {"modes", MEASURE, "the modes: what each does, holds and sends, and the options it takes", EL_CMD_MODES, "[--json]",
+    {EL_CMD_MODES, MEASURE, "the modes: what each does, holds and sends, and the options it takes", "[--json]",
      "List the modes: what each does, which loss it equals, what a device holds and sends in a step, and "
      "which options it takes.",
      "  evenload modes\n", el_cmd_modes},
-    {"plot", MEASURE, "draw a run's plots again, from its files", EL_CMD_PLOT, "DIR [--term]",
+    {EL_CMD_PLOT, MEASURE, "draw a run's plots again, from its files", "DIR [--term]",
      "Draw a run's plots again, from its files.", "  evenload plot results/mlp --term\n", el_cmd_plot},
-    {"report", MEASURE, "a run as one page: tables and plots in one HTML file", EL_CMD_REPORT, "DIR [--markdown FILE]",
+    {EL_CMD_REPORT, MEASURE, "a run as one page: tables and plots in one HTML file", "DIR [--markdown FILE]",
      "Write a run as one HTML page, DIR/report.html: the results, warnings, plots, tables that sort, environment "
      "and commands. The page needs no other file and no network. Folders of comm, data, explain, regress, verify and "
      "watch have pages too.",
      "  evenload report results/mlp\n"
      "  evenload report results/mlp --markdown summary.md    and a short form for a pull request\n",
      el_cmd_report},
-    {"imbalance", JOBS, "which device holds more memory, and of what", EL_CMD_IMBALANCE,
+    {EL_CMD_IMBALANCE, JOBS, "which device holds more memory, and of what",
      "[DIR | --modes LIST --batch LIST | --preset NAME] [--dry-run] [options]",
      "Shows what each device holds, computes and sends, and how much more the first one holds. Uses the records in "
      "DIR, or "
@@ -59,7 +59,7 @@ static const struct el_command_row commands[] = {
      "  evenload imbalance --preset momentum --dry-run     SGD with momentum, --preset adam: Adam\n"
      "  evenload imbalance --devices 8 --modes dp --dry-run\n",
      el_cmd_imbalance},
-    {"scale", JOBS, "speed-up and efficiency at each number of devices, and where the rest is lost", EL_CMD_SCALE,
+    {EL_CMD_SCALE, JOBS, "speed-up and efficiency at each number of devices, and where the rest is lost",
      "[DIR] [--devices LIST] [--weak | --strong] [options]",
      "Show speed-up and efficiency of each mode at each number of devices, and where the rest is lost. With DIR: "
      "from its records, runs nothing.",
@@ -69,8 +69,8 @@ static const struct el_command_row commands[] = {
      "  evenload scale --devices 1,2,4 --out results/mine   a second time: runs what is missing\n"
      "  evenload scale results/mine                     from its records: runs nothing\n",
      el_cmd_scale},
-    {"explain", JOBS, "why DataParallel is slower than DistributedDataParallel, or one record than another",
-     EL_CMD_EXPLAIN, "[A B] [--model NAME] [--devices N|LIST] [--batch-per-device N] [options]",
+    {EL_CMD_EXPLAIN, JOBS, "why DataParallel is slower than DistributedDataParallel, or one record than another",
+     "[A B] [--model NAME] [--devices N|LIST] [--batch-per-device N] [options]",
      "Show why dp's step is longer than ddp's here: remove its six causes, one after another and each alone, in "
      "interleaved blocks. Print what each costs, with an interval, and how much more the first device holds because of "
      "it. With two records A and B: compare their time and memory, measure nothing.",
@@ -80,7 +80,7 @@ static const struct el_command_row commands[] = {
      "  evenload explain results/one results/two          a folder, or its results.json\n"
      "  evenload explain results/mine:dp:128 results/mine:ddp:128\n",
      el_cmd_explain},
-    {"regress", JOBS, "did training get slower? exit status for CI, with a known rate of false alarms", EL_CMD_REGRESS,
+    {EL_CMD_REGRESS, JOBS, "did training get slower? exit status for CI, with a known rate of false alarms",
      "--ab 'BASE' 'HEAD' | --baseline DIR --current DIR|--from 'COMMAND' [options]",
      "Did training get slower? Compares two programs, interleaved, or a run with earlier ones. Exit status: 0 no, 1 "
      "yes, 2 wrong usage or unreadable input, 3 inconclusive, 4 no baseline that fits.",
@@ -89,7 +89,7 @@ static const struct el_command_row commands[] = {
      "  evenload regress --baseline results/baseline --current results/mlp\n"
      "  evenload regress --baseline results/baseline --from 'python train.py' --add\n",
      el_cmd_regress},
-    {"baseline", JOBS, "keep runs of this machine, for regress to compare with", EL_CMD_BASELINE,
+    {EL_CMD_BASELINE, JOBS, "keep runs of this machine, for regress to compare with",
      "[add DIR|add --from 'COMMAND'|show|accept DIR] [options]",
      "Keep runs as this machine's baseline, show what it can detect, accept a new level.",
      "  evenload baseline add results/mlp       one more session; eight are needed\n"
@@ -97,22 +97,22 @@ static const struct el_command_row commands[] = {
      "  evenload baseline show                  how many, their scatter, the detectable effect\n"
      "  evenload baseline accept results/mlp    accept a new level: compare with it from now on\n",
      el_cmd_baseline},
-    {"watch", OTHERS, "memory and utilization of each process of any command", EL_CMD_WATCH,
+    {EL_CMD_WATCH, OTHERS, "memory and utilization of each process of any command",
      "[--interval MS] [--out DIR] [options] -- COMMAND [ARGUMENT...]",
      "Run any command and record the memory and utilization of each of its processes, on CPUs and GPUs. Its exit "
      "status is passed on.",
      "  evenload watch -- torchrun --nproc_per_node 2 train.py\n"
      "  evenload watch --out results/train --quiet -- python train.py\n",
      el_cmd_watch},
-    {"trace-stats", OTHERS, "exposed communication, overlap and idle time in traces of PyTorch's profiler",
-     EL_CMD_TRACE_STATS, "DIR|FILE [--json]",
+    {EL_CMD_TRACE_STATS, OTHERS, "exposed communication, overlap and idle time in traces of PyTorch's profiler",
+     "DIR|FILE [--json]",
      "Read traces of PyTorch's profiler (Kineto), yours or those of 'run --trace': how much communication is exposed, "
      "how much is hidden behind computation, and how long each device is idle. DIR: one file per rank, .json or "
      ".json.gz.",
      "  evenload trace-stats log/my-job\n"
      "  evenload run --mode ddp --trace traces && evenload trace-stats traces\n",
      el_cmd_trace_stats},
-    {"comm", TRUST, "bandwidth and latency of collectives, in nccl-tests' columns: is this number normal?", EL_CMD_COMM,
+    {EL_CMD_COMM, TRUST, "bandwidth and latency of collectives, in nccl-tests' columns: is this number normal?",
      "[OPERATION] [-b BYTES] [-e BYTES] [-f N] [-n N] [options]",
      "Time collectives at each size, out of place and in place, check their data, and compare with the rate at which "
      "the machine copies memory. OPERATION: all_reduce (the default), broadcast, reduce, all_gather, reduce_scatter, "
@@ -122,7 +122,7 @@ static const struct el_command_row commands[] = {
      "  evenload comm all_reduce --comm-algorithm all     direct, ring and a parameter server\n"
      "  mpirun -n 4 evenload comm all_reduce -b 8 -e 128M -f 2\n",
      el_cmd_comm},
-    {"verify", TRUST, "does this build compute right here? every mode, model and optimizer is checked", EL_CMD_VERIFY,
+    {EL_CMD_VERIFY, TRUST, "does this build compute right here? every mode, model and optimizer is checked",
      "[--quick] [--modes LIST] [--json] [--out DIR]",
      "Train every mode with every model and optimizer on two, three and four devices, in one process and in several, "
      "and compare losses and gradients with the right ones: single's, or the mean of the ranks' means. On CPU "
@@ -131,21 +131,19 @@ static const struct el_command_row commands[] = {
      "  evenload verify                                       everything: under a minute on two cores\n"
      "  evenload verify --modes ddp --inject wrong=1:0.001    an injected error\n",
      el_cmd_verify},
-    {"devices", TRUST, "devices and libraries found here, and what is missing", EL_CMD_DEVICES, "[--json]",
+    {EL_CMD_DEVICES, TRUST, "devices and libraries found here, and what is missing", "[--json]",
      "List the devices and libraries found here, and what is missing.", "  evenload devices\n", el_cmd_devices},
-    {"machine", TRUST, "measure this machine's rates, for simulated devices", EL_CMD_MACHINE,
-     "[--devices LIST] [--out FILE]",
+    {EL_CMD_MACHINE, TRUST, "measure this machine's rates, for simulated devices", "[--devices LIST] [--out FILE]",
      "Measure FLOP/s, memory and copy bandwidth, launches, and latency and bandwidth between two devices. The file is "
      "what --machine takes: simulated devices then have these rates.",
      "  evenload machine --out mine.json                      some seconds\n"
      "  evenload compare --devices sim:8 --machine mine.json\n",
      el_cmd_machine},
-    {"selfcheck", TRUST, "inject five known disturbances: are they found on this machine?", EL_CMD_SELFCHECK,
-     "[--json] [--out DIR]",
+    {EL_CMD_SELFCHECK, TRUST, "inject five known disturbances: are they found on this machine?", "[--json] [--out DIR]",
      "Inject a delay, a slow op, a leak, a straggler and a late copy of dp's model on this machine, and report what "
      "was found of each.",
      "  evenload selfcheck                    15 to 30 seconds\n", el_cmd_selfcheck},
-    {.name = NULL},
+    {.bit = 0},
 };
 
 const struct el_command_row *el_command_rows(void)

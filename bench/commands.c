@@ -54,10 +54,10 @@ static void print_overview(FILE *file)
         "usage: evenload COMMAND [options]\n\nMeasures how evenly, and how fast, several devices share the training "
         "of one model.\n\n");
     const char *group = "";
-    for (const struct el_command_row *row = el_command_rows(); row->name; row++) {
+    for (const struct el_command_row *row = el_command_rows(); row->bit; row++) {
         if (row->group != group) fprintf(file, "%s%s\n", *group ? "\n" : "", row->group);
         group = row->group;
-        fprintf(file, "  %-11s  %s\n", row->name, row->brief);
+        fprintf(file, "  %-11s  %s\n", el_command_name(row->bit), row->brief);
     }
     fprintf(file, "\n'evenload COMMAND --help' shows its common options and examples, '--help all' every option.\n"
                   "'evenload help environment' lists the environment variables. Start with 'evenload compare'.\n"
@@ -74,9 +74,9 @@ static const struct el_command_row *find_command(const char *name)
 {
     const char *names[32] = {NULL};
     int n = 0;
-    for (const struct el_command_row *row = el_command_rows(); row->name; row++) {
-        if (!strcmp(row->name, name)) return row;
-        names[n++] = row->name;
+    for (const struct el_command_row *row = el_command_rows(); row->bit; row++) {
+        names[n] = el_command_name(row->bit);
+        if (!strcmp(names[n++], name)) return row;
     }
     if (!strncmp(name, "--", 2) && el_option_find(name + 2, strcspn(name + 2, "="))) /* of any command */
         el_fail(EL_ERR_INVALID, "'%s' must follow the command: write 'evenload COMMAND %s'", name, name);
@@ -128,7 +128,7 @@ static int run_command(const struct el_command_row *command, int argc, char **ar
     options.argv = argv;
     if (status == EL_OK) status = el_options_check_together(&options);
     if (status == EL_OK && options.help)
-        el_options_help(stdout, command->bit, options.help_all);
+        el_options_help(stdout, command, options.help_all);
     else if (status == EL_OK && options.version)
         print_version();
     else if (status == EL_OK && (status = check_open_files()) == EL_OK)
@@ -148,7 +148,7 @@ static enum el_status print_help(int argc, char **argv)
     if (!command) return EL_ERR_INVALID;
     if (argc > 4 || (argc == 4 && !all))
         return el_fail(EL_ERR_INVALID, "unexpected argument '%s': write 'evenload help %s all'", argv[3], argv[2]);
-    el_options_help(stdout, command->bit, all);
+    el_options_help(stdout, command, all);
     return EL_OK;
 }
 

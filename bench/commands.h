@@ -64,4 +64,7 @@ enum el_status el_end_campaign(struct el_campaign *campaign, enum el_status stat
 /* Reads the command line of a subcommand, and prints its help or runs it. */
 int el_main(int argc, char **argv);
 
+/* The subcommands, ended by a row without a bit (command_rows.c). */
+const struct el_command_row *el_command_rows(void);
+
 #endif

@@ -81,15 +81,14 @@ static int count_rows(unsigned command)
     return n;
 }
 
-void el_options_help(FILE *file, unsigned command, bool all)
+void el_options_help(FILE *file, const struct el_command_row *row, bool all)
 {
     enum { FEW = 12 }; /* so many need no choice among them */
-    const struct el_command_row *info = el_command_rows();
+    const unsigned command = row->bit;
+    const char *name = el_command_name(command);
     int n = count_rows(command);
-    while (info->name && info->bit != command) info++;
-    if (!info->name) return;
-    fprintf(file, "usage: evenload %s %s\n\n", info->name, info->usage);
-    el_text_wrap(info->summary, "", "", WIDTH, file);
+    fprintf(file, "usage: evenload %s %s\n\n", name, row->usage);
+    el_text_wrap(row->summary, "", "", WIDTH, file);
     if (all || n <= FEW)
         print_groups(file, command);
     else
@@ -97,8 +96,8 @@ void el_options_help(FILE *file, unsigned command, bool all)
     if (all && (command & EL_CMD_OF_MODES)) print_modes(file);
     if (all && (command & EL_CMD_OF_TRIALS)) print_models(file);
     if (!all && (command & EL_CMD_OF_TRIALS)) print_names(file, command);
-    fprintf(file, "\nExamples\n%s", info->examples);
-    if (!all && n > FEW) fprintf(file, "\nAll %d options: evenload %s --help all\n", n, info->name);
+    fprintf(file, "\nExamples\n%s", row->examples);
+    if (!all && n > FEW) fprintf(file, "\nAll %d options: evenload %s --help all\n", n, name);
 }
 
 void el_variables_help(FILE *file)

@@ -63,8 +63,10 @@ bool el_option_given(const struct el_options *options, const char *name)
 
 const char *el_command_name(unsigned bits)
 {
-    for (const struct el_command_row *row = el_command_rows(); row->name; row++)
-        if (row->bit & bits) return row->name;
+#define NAME(bit, name) name,
+    static const char *const names[] = {EL_COMMANDS(NAME)};
+    for (int i = 0; i < EL_CMD_COUNT; i++)
+        if (bits & 1U << i) return names[i];
     return "evenload";
 }
 

@@ -2,7 +2,7 @@
  *
  *     el_options_defaults(EL_CMD_COMPARE, &options);
  *     el_options_parse(EL_CMD_COMPARE, argc, argv, &options);      argv[0] is the subcommand
- *     if (options.help) el_options_help(stdout, EL_CMD_COMPARE, options.help_all);
+ *     if (options.help) el_options_help(stdout, row, options.help_all);
  *     echo = el_options_echo(EL_CMD_COMPARE, &options);            what was asked for, for the record
  *
  * A row is name, kind, default, range, choices, help, group and the commands that take it; nothing about an option
@@ -15,27 +15,35 @@
 
 #include "bench/options/config.h"
 
-/* Bits: a row names the commands that take it. */
+/* The subcommands, in the order of the overview. */
+/* clang-format off */
+#define EL_COMMANDS(X) \
+    X(COMPARE, "compare") \
+    X(RUN, "run") \
+    X(DATA, "data") \
+    X(MODES, "modes") \
+    X(PLOT, "plot") \
+    X(REPORT, "report") \
+    X(IMBALANCE, "imbalance") \
+    X(SCALE, "scale") \
+    X(EXPLAIN, "explain") \
+    X(REGRESS, "regress") \
+    X(BASELINE, "baseline") \
+    X(WATCH, "watch") \
+    X(TRACE_STATS, "trace-stats") \
+    X(COMM, "comm") \
+    X(VERIFY, "verify") \
+    X(DEVICES, "devices") \
+    X(MACHINE, "machine") \
+    X(SELFCHECK, "selfcheck")
+/* clang-format on */
+
+/* Bits: a row of an option names the commands that take it. */
+#define EL_COMMAND_PLACE(bit, name) EL_CMD_PLACE_##bit,
+#define EL_COMMAND_BIT(bit, name)   EL_CMD_##bit = 1 << EL_CMD_PLACE_##bit,
+enum el_command_place { EL_COMMANDS(EL_COMMAND_PLACE) EL_CMD_COUNT };
 enum el_command_bit {
-    EL_CMD_COMPARE = 1 << 0,
-    EL_CMD_RUN = 1 << 1,
-    EL_CMD_DEVICES = 1 << 2,
-    EL_CMD_PLOT = 1 << 3,
-    EL_CMD_SELFCHECK = 1 << 4,
-    EL_CMD_REPORT = 1 << 5,
-    EL_CMD_IMBALANCE = 1 << 6,
-    EL_CMD_SCALE = 1 << 7,
-    EL_CMD_REGRESS = 1 << 8,
-    EL_CMD_BASELINE = 1 << 9,
-    EL_CMD_WATCH = 1 << 10,
-    EL_CMD_COMM = 1 << 11,
-    EL_CMD_MODES = 1 << 12,
-    EL_CMD_VERIFY = 1 << 13,
-    EL_CMD_MACHINE = 1 << 14,
-    EL_CMD_TRACE_STATS = 1 << 15,
-    EL_CMD_DATA = 1 << 16,
-    EL_CMD_EXPLAIN = 1 << 17,
-    EL_CMD_ALL = (1 << 18) - 1,
+    EL_COMMANDS(EL_COMMAND_BIT) EL_CMD_ALL = (1 << EL_CMD_COUNT) - 1,
     EL_CMD_OF_MODES = EL_CMD_COMPARE | EL_CMD_RUN | EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA,
     EL_CMD_OF_TRIALS = EL_CMD_OF_MODES | EL_CMD_EXPLAIN /* which has modes, schedules and blocks of its own */
 };
@@ -100,6 +108,17 @@ const char *el_option_initial(const struct el_option_row *row, unsigned command)
 enum el_status el_option_set(const struct el_option_row *row, const char *text, struct el_options *options);
 void el_option_show(const struct el_option_row *row, const struct el_options *options, char *text, size_t bytes);
 
+/* A subcommand: what its help says, and what runs it. */
+struct el_command_row {
+    unsigned bit;      /* 0: the end of a list */
+    const char *group; /* the heading in the overview */
+    const char *brief; /* a line of it */
+    const char *usage; /* after the name */
+    const char *summary;
+    const char *examples; /* lines for the end of --help */
+    enum el_status (*run)(struct el_options *options, int *exit_status_p);
+};
+
 void el_options_defaults(unsigned command, struct el_options *options);
 /* Reads over what is there already. Of `watch` all from the first word on that is no option is its command: only its
  * place is taken; of `comm` one word, into `action`. One argument that is no option is taken into `dir`: a folder by
@@ -109,7 +128,7 @@ enum el_status el_options_parse(unsigned command, int argc, char **argv, struct 
 /* Whether it stood on a command line that was read into them, be it with its default. */
 bool el_option_given(const struct el_options *options, const char *name);
 /* The common options and the examples; `all`: every option by group, the modes and the models too. */
-void el_options_help(FILE *file, unsigned command, bool all);
+void el_options_help(FILE *file, const struct el_command_row *command, bool all);
 /* Of a user's own command line (a worker is given every option): EL_ERR_INVALID where one of two options that were
  * given would change nothing. */
 enum el_status el_options_check_together(const struct el_options *options);
@@ -132,19 +151,6 @@ enum el_status el_options_command_line(unsigned command, const struct el_options
 enum el_status el_devices_parse(const char *text, struct el_device_name *devices, int *n_devices_p);
 void el_devices_show(const struct el_device_name *devices, int n_devices, char *text, size_t bytes);
 
-/* The subcommands, for help and suggestions. */
-struct el_command_row {
-    const char *name;
-    const char *group; /* the heading in the overview */
-    const char *brief; /* a line of it */
-    unsigned bit;
-    const char *usage; /* after the name */
-    const char *summary;
-    const char *examples; /* lines for the end of --help */
-    enum el_status (*run)(struct el_options *options, int *exit_status_p);
-};
-/* Ended by a row whose name is NULL (bench/command_rows.c). */
-const struct el_command_row *el_command_rows(void);
 /* Of these bits the first one's. */
 const char *el_command_name(unsigned bits);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/commands.h"
 #include "bench/options/options.h"
 #include "bench/trial/trial.h"
 #include "tests/fuzz/fuzz.h"
@@ -25,9 +26,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int n = 0;
     for (char *word; n < WORDS_MAX && (word = strsep(&rest, "\n"));) words[n++] = word;
     const struct el_command_row *row = el_command_rows();
-    while (row->name && n && strcmp(row->name, words[0]) != 0) row++;
+    while (row->bit && n && strcmp(el_command_name(row->bit), words[0]) != 0) row++;
     if (!options) abort();
-    if (row->name && row->bit) {
+    if (row->bit) {
         el_options_defaults(row->bit, options);
         if (fuzz_status(el_options_parse(row->bit, n, words, options))) {
             json_decref(el_options_echo(row->bit, options));

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Includes point one way, from what measures down to what computes, the rooms of bench/ in their order too, and heavy
-# libraries are known in one folder each. A second part injects includes that break each rule, and fails when one of them
-# goes unseen.
+# Includes and calls point one way, from what measures down to what computes, the rooms of bench/ in their order too, and heavy
+# libraries are known in one folder each. What a file calls is read from the objects of the build: a function that a low
+# room declares and a high one defines is a call upward too. The other parts plant includes and calls that break each
+# rule, and fail when one of them goes unseen.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -50,10 +51,28 @@ mpi\.h                 runtime/comm/mpi/module
 nvtx.*                 profiles/nvtx
 (png|jpeglib|jerror)\.h  runtime/data/codec'
 
-# Prints `file:line: why` for every include in the tree at $1 that breaks a rule.
+# file:line:#include, of each in the tree at $1.
+includes() (
+    cd "$1" || return
+    find bench kernels profiles runtime tests \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) -exec grep -nHE '^ *# *include' {} + 2>/dev/null
+)
+
+# file:symbol:"file", of each function or object that a file of the tree at $1 uses and another defines, by the objects in $2.
+calls() (
+    tree=$(cd "$1" && pwd)
+    cd "$2" || return
+    find bench kernels profiles runtime -name '*.o' 2>/dev/null | while read -r object; do
+        for source in "$tree/${object%.o}".{c,cu,cpp}; do # else it is of a file that is gone
+            [[ ! -e $source ]] || echo "$object"
+        done
+    done | xargs nm -A | sed 's/^\([^:]*\)\.o:/\1.c /' | awk '
+        $(NF - 1) ~ /^[TDBRV]$/ { definer[$NF] = $1 }
+        $(NF - 1) == "U" { used[$1 ":" $NF] = $NF }
+        END { for (use in used) if (used[use] in definer) print use ":\"" definer[used[use]] "\"" }'
+)
+
+# Prints `file:line: why` for every include or call among those read that breaks a rule.
 violations() (
-    set +o pipefail # a folder that is not there is no finding
-    { cd "$1" && find bench kernels profiles runtime tests \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) -exec grep -nHE '^ *# *include' {} + 2>/dev/null; } |
         ARROWS=$ARROWS ROOMS=$ROOMS LIBRARIES=$LIBRARIES awk '
         BEGIN {
             rows = split(ENVIRON["ARROWS"], row, "\n")
@@ -90,12 +109,12 @@ violations() (
                 path = substr($0, RSTART + 1, RLENGTH - 2)
                 if (from == "") print where "stands in no folder of the plan"
                 else if (folder_of(path) == "") print where "\"" path "\" is not a path from the root"
-                else if (!may(from, path)) print where from " may not include " path
+                else if (!may(from, path)) print where from " may not use " path
                 else if (from == "bench" && folder_of(path) == "bench") {
                     room = room_of(file); other = room_of(path)
                     if (room != "bench" && !(room in floor_of)) print where room " stands on no floor of the plan"
                     else if (room != "bench" && room != other && !((other in floor_of) && floor_of[other] < floor_of[room]))
-                        print where room " may not include " path
+                        print where room " may not use " path
                 }
             } else if (match($0, /<[^>]*>/)) {
                 path = substr($0, RSTART + 1, RLENGTH - 2)
@@ -141,10 +160,38 @@ unseen() {
         mkdir -p "$tree/${file%/*}"
         printf '%s\n' "$line" >"$tree/$file"
     done <<<"$INJECTED"
-    violations "$tree" >"$tree/found"
+    includes "$tree" | violations >"$tree/found"
     while read -r file line; do
         [[ -z $file ]] || grep -q "^$file:1:" "$tree/found" || printf '%s  %s\n' "$file" "$line"
     done <<<"$INJECTED"
+    rm -rf "$tree"
+}
+
+# Calls upward that no include shows: what is declared low and defined high.
+PLANTED='
+bench/options/x.c    bench/x.c
+bench/stats/x.c      bench/options/y.c
+bench/job/x.c        bench/campaign/x.c
+runtime/graph/x.c    runtime/train/x.c
+runtime/state/x.c    bench/record/x.c'
+
+# Prints the planted calls that went unseen.
+uncalled() {
+    local tree from to name n=0
+    tree=$(mktemp -d)
+    while read -r from to; do
+        [[ -n $from ]] || continue
+        name=planted_$((++n))
+        mkdir -p "$tree/${from%/*}" "$tree/${to%/*}"
+        printf 'int %s(void);\nint caller_%s(void);\nint caller_%s(void) { return %s(); }\n' "$name" "$name" "$name" "$name" >"$tree/$from"
+        printf 'int %s(void);\nint %s(void) { return 1; }\n' "$name" "$name" >"$tree/$to"
+        (cd "$tree" && "${CC:-cc}" -c "$from" -o "${from%.c}.o" && "${CC:-cc}" -c "$to" -o "${to%.c}.o")
+    done <<<"$PLANTED"
+    calls "$tree" "$tree" | violations >"$tree/found"
+    n=0
+    while read -r from to; do
+        [[ -z $from ]] || grep -q "^$from:planted_$((++n)): .* may not use $to" "$tree/found" || printf '%s calls %s\n' "$from" "$to"
+    done <<<"$PLANTED"
     rm -rf "$tree"
 }
 
@@ -159,7 +206,9 @@ verdict() { # verdict NUMBER WORDS FINDINGS
     fi
 }
 
-echo 1..2
-verdict 1 "includes follow the arrows" "$(violations .)"
+echo 1..4
+verdict 1 "includes follow the arrows" "$(includes . | violations)"
 verdict 2 "each injected include that breaks them is seen" "$(unseen)"
+verdict 3 "calls follow the arrows" "$(calls . "${EVENLOAD_BUILD:-build}" | violations)"
+verdict 4 "each planted call that breaks them is seen" "$(uncalled)"
 exit "$failed"

@@ -8,12 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/commands.h"
 #include "tests/unit/options_parse.h"
 
 enum { COLUMNS = 100, SCREEN = 45, COMMON_MAX = 16 };
 
 /* To be freed. */
-static char *help_of(unsigned command, bool all)
+static char *help_of(const struct el_command_row *command, bool all)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -55,18 +56,19 @@ static bool has_option(const char *help, const char *name)
 static void help_of_every_command(void **state)
 {
     (void)state;
-    for (const struct el_command_row *command = el_command_rows(); command->name; command++) {
+    for (const struct el_command_row *command = el_command_rows(); command->bit; command++) {
         char usage[64];
-        char *brief = help_of(command->bit, false), *all = help_of(command->bit, true);
+        char *brief = help_of(command, false), *all = help_of(command, true);
         int n = 0, n_brief = 0, lines = check_width(brief);
-        snprintf(usage, sizeof usage, "usage: evenload %s ", command->name);
+        snprintf(usage, sizeof usage, "usage: evenload %s ", el_command_name(command->bit));
         assert_memory_equal(brief, usage, strlen(usage));
         assert_non_null(strstr(brief, "\nExamples\n  evenload "));
-        if (lines > SCREEN) fail_msg("%s --help has %d lines", command->name, lines);
+        if (lines > SCREEN) fail_msg("%s --help has %d lines", el_command_name(command->bit), lines);
         check_width(all);
         for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
             if (!(row->commands & command->bit)) continue;
-            if (!has_option(all, row->name)) fail_msg("%s --help all has no --%s", command->name, row->name);
+            if (!has_option(all, row->name))
+                fail_msg("%s --help all has no --%s", el_command_name(command->bit), row->name);
             n++;
             n_brief += has_option(brief, row->name);
         }
@@ -81,7 +83,7 @@ static void help_of_every_command(void **state)
 static void all_follows_help(void **state)
 {
     (void)state;
-    for (const struct el_command_row *command = el_command_rows(); command->name; command++) {
+    for (const struct el_command_row *command = el_command_rows(); command->bit; command++) {
         assert_int_equal(parse(command->bit, "--help all"), EL_OK);
         assert_true(options.help && options.help_all && !options.dir[0] && !options.command_at);
         assert_int_equal(parse(command->bit, "--help"), EL_OK);
@@ -95,7 +97,7 @@ static void all_follows_help(void **state)
 static void environment_variables(void **state)
 {
     (void)state;
-    char *help = help_of(0, true);
+    char *help = help_of(NULL, true);
     check_width(help);
     for (const struct el_variable_row *row = el_variable_rows(); row->name; row++)
         assert_non_null(strstr(help, row->name));

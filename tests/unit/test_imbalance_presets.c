@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/commands.h"
 #include "bench/options/options.h"
 #include "bench/report/excess.h"
 #include "tests/unit/imbalance_cards.h"
@@ -106,7 +107,7 @@ static void every_preset_is_named_in_the_help(void **state)
     const struct el_command_row *command = el_command_rows();
     struct el_options options;
     while (strcmp(row->name, "preset") != 0) row++;
-    while (strcmp(command->name, "imbalance") != 0) command++;
+    while (command->bit != EL_CMD_IMBALANCE) command++;
     for (const struct el_imbalance_preset *preset = el_imbalance_presets(); preset->name; preset++) {
         assert_non_null(strstr(row->choices, preset->name));
         assert_non_null(strstr(command->examples, preset->name));

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/commands.h"
 #include "bench/machine/cores.h"
 #include "tests/unit/options_parse.h"
 
@@ -222,7 +223,7 @@ static void each_command_has_a_bit_of_its_own(void **state)
 {
     (void)state;
     unsigned all = 0;
-    for (const struct el_command_row *row = el_command_rows(); row->name; row++) {
+    for (const struct el_command_row *row = el_command_rows(); row->bit; row++) {
         assert_true(row->bit && !(row->bit & (row->bit - 1)) && !(row->bit & all));
         all |= row->bit;
     }

@@ -29,15 +29,14 @@ static double gradient(int member, int p, int64_t i)
 static void open_job(struct job *job, enum el_reducer_end end, bool average)
 {
     static const size_t limits[] = {600}; /* bytes: several buckets, of which some hold parts of two members */
-    *job = (struct job){.config = {.mode = "single",
-                                   .dtype = EL_F64,
-                                   .n_accumulate = 1,
-                                   .keep_grads = true,
-                                   .n_devices = 1,
-                                   .global_batch = 1,
-                                   .model = {.name = "mlp",
-                                             .classes = 4,
-                                             .sizes = {{"features", 1, {5}}, {"hidden", 2, {7, 3}}}}}};
+    *job = (struct job){
+        .config = {.mode = "single",
+                   .dtype = EL_F64,
+                   .n_accumulate = 1,
+                   .keep_grads = true,
+                   .n_devices = 1,
+                   .global_batch = 1,
+                   .model = {.name = "mlp", .classes = 4, .sizes = {{"features", 1, {5}}, {"hidden", 2, {7, 3}}}}}};
     if (el_model_resolve(&job->config.model) != EL_OK) fail_msg("%s", el_error_message());
     assert_int_equal(el_model_build(&job->config.model, &job->graph), EL_OK);
     assert_true(job->graph->n_params <= PARAMS_MAX);
@@ -47,7 +46,8 @@ static void open_job(struct job *job, enum el_reducer_end end, bool average)
     }
     assert_int_equal(el_comm_open_together(job->devices, MEMBERS, job->comms), EL_OK);
     for (int m = 0; m < MEMBERS; m++) {
-        struct el_shard_spec shard = {.config = &job->config, .graph = job->graph, .device = job->devices[m], .owns = true};
+        struct el_shard_spec shard = {
+            .config = &job->config, .graph = job->graph, .device = job->devices[m], .owns = true};
         assert_int_equal(el_shard_open(&job->shards[m], &shard), EL_OK);
         struct el_reducer_spec spec = {.shard = &job->shards[m], .comm = job->comms[m], .end = end, .average = average};
         assert_int_equal(el_reducer_open(&spec, &job->reducers[m]), EL_OK);
@@ -70,7 +70,8 @@ static void reduce(struct job *job)
     for (int m = 0; m < MEMBERS; m++)
         for (int p = job->graph->n_params - 1; p >= 0; p--) el_reducer_ready(job->reducers[m], p);
     for (int m = 0; m < MEMBERS; m++) el_reducer_finish(job->reducers[m]);
-    if (el_program_end(program) != EL_OK || el_program_run(program, 0, NULL) != EL_OK) fail_msg("%s", el_error_message());
+    if (el_program_end(program) != EL_OK || el_program_run(program, 0, NULL) != EL_OK)
+        fail_msg("%s", el_error_message());
     el_program_destroy(program);
 }
 
