@@ -15,21 +15,28 @@ static const char *const losses[] = {
 static void describe_memory(const struct el_mode_info *mode, char *text, size_t bytes)
 {
     const struct el_mode_memory *memory = &mode->memory;
-    const char *p = el_mode_takes(mode->name, "cut") ? "P'" : "P";
+    const char *p = el_mode_cuts(mode->name) ? "P'" : "P";
     snprintf(text, bytes, "(%g + S) %s", fmax(memory->backward, memory->optimizer), p);
     if (memory->others > 0) el_text_append(text, bytes, ", others %g %s", memory->others, p);
 }
 
-/* The parts of a list, each with `before` in front. */
-static json_t *split(const char *list, const char *between, const char *before)
+static json_t *variants_of(const struct el_mode_info *mode)
 {
-    json_t *parts = json_array();
-    for (const char *at = list; at && *at; at += strspn(at, between)) {
-        size_t length = strcspn(at, between);
-        json_array_append_new(parts, json_sprintf("%s%.*s", before, (int)length, at));
+    json_t *variants = json_array();
+    for (const char *at = mode->variants; at && *at; at += strspn(at, "|")) {
+        size_t length = strcspn(at, "|");
+        json_array_append_new(variants, json_stringn(at, length));
         at += length;
     }
-    return parts;
+    return variants;
+}
+
+static json_t *options_of(const struct el_mode_info *mode)
+{
+    json_t *names = json_array();
+    for (const struct el_mode_option *const *row = mode->options; row && *row; row++)
+        json_array_append_new(names, json_sprintf("--%s", (*row)->name));
+    return names;
 }
 
 static json_t *mode_json(const struct el_mode_info *mode)
@@ -39,9 +46,9 @@ static json_t *mode_json(const struct el_mode_info *mode)
     describe_memory(mode, memory, sizeof memory);
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f}}", "mode", mode->name,
                      "does", mode->summary, "loss", losses[mode->loss], "statistics", mode->statistics, "memory",
-                     memory, "sends", mode->sends, "options", split(mode->takes, " ", "--"), "variants",
-                     split(mode->variants, "|", ""), "memory_copies", "backward", m->backward, "optimizer",
-                     m->optimizer, "kept", m->kept, "others", m->others, "view", m->view);
+                     memory, "sends", mode->sends, "options", options_of(mode), "variants", variants_of(mode),
+                     "memory_copies", "backward", m->backward, "optimizer", m->optimizer, "kept", m->kept, "others",
+                     m->others, "view", m->view);
 }
 
 static void print_mode(const json_t *row)

@@ -107,10 +107,10 @@ static enum el_status take_place(struct el_options *options, const struct el_lau
 {
     const char *mode = options->modes[0];
     int size = el_bootstrap_size(bootstrap), asked = options->n_devices;
-    if (size > 1 && !el_mode_takes(mode, "procs"))
+    if (size > 1 && el_mode_find(mode)->one_process)
         return el_fail(EL_ERR_INVALID, "mode %s is one process, but %s started %d: start it without %s", mode,
                        place->launcher, size, place->launcher);
-    bool several = el_mode_takes(mode, "reduce"); /* devices a rank */
+    bool several = el_mode_find(mode)->many_a_rank; /* devices a rank */
     if (asked && asked != size && !(several && asked % size == 0))
         return el_fail(EL_ERR_INVALID, "--devices %d, but %s started %d ranks: %s; leave --devices out", asked,
                        place->launcher, size, several ? "each takes as many" : "a rank has one device");

@@ -42,7 +42,7 @@ static void estimate(const struct el_progress *progress, char *text, size_t byte
 void el_progress_begin(struct el_progress *progress, const struct el_trial *trial, int repeat)
 {
     char buckets[32] = "";
-    if (trial->train.bucket_cap_bytes != USUAL_BUCKET_BYTES && el_mode_takes(trial->train.mode, "bucket-mb"))
+    if (trial->train.bucket_cap_bytes != USUAL_BUCKET_BYTES && el_mode_option_of(trial->train.mode, "bucket-mb"))
         snprintf(buckets, sizeof buckets, ", buckets of %g MiB", (double)trial->train.bucket_cap_bytes / (1 << 20));
     if (trial->beside) snprintf(buckets, sizeof buckets, ", beside %d", trial->beside);
     if (trial->in_files)

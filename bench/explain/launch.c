@@ -22,7 +22,7 @@ static enum el_status launch(const struct el_store *store, const struct el_optio
     struct el_trial trial = *dp;
     char path[EL_PATH_BYTES], text[16];
     struct el_follow follow = {.gap_s = 5};
-    snprintf(trial.train.mode, sizeof trial.train.mode, "ddp");
+    EL_TRY(el_trial_use_mode(dp, "ddp", &trial.train));
     snprintf(text, sizeof text, "%d", number);
     el_store_path(store, path, "launch-%d.json", number);
     el_store_path(store, follow.logs, "logs/explain-%d", number);

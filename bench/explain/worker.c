@@ -66,11 +66,12 @@ static int64_t steps_of(const struct launch *launch, int variant)
     return wanted > most ? most : (int64_t)ceil(wanted);
 }
 
-static void configure(const struct el_explain_variant *of, struct el_train_config *config)
+static enum el_status configure(const struct el_trial *trial, const struct el_explain_variant *of,
+                                struct el_train_config *config)
 {
-    snprintf(config->mode, sizeof config->mode, "%s", of->is_ddp ? "ddp" : "dp");
+    EL_TRY(el_trial_use_mode(trial, of->is_ddp ? "ddp" : "dp", config));
     config->dp_fix = of->fixes;
-    config->broadcast_buffers = of->is_ddp;
+    return el_train_check(config);
 }
 
 static enum el_status run_block(struct launch *launch, int variant, bool keep)
@@ -78,12 +79,11 @@ static enum el_status run_block(struct launch *launch, int variant, bool keep)
     struct el_train_config config = launch->job.trial->train;
     const struct el_train_place place = el_job_place(&launch->job, &launch->open);
     struct el_train_result result;
-    configure(&launch->variants[variant], &config);
     config.warmup = WARMUP;
     config.steps = steps_of(launch, variant);
     config.min_time_s = 0;
     config.control = EL_CONTROL_NONE;
-    EL_TRY(el_train_check(&config));
+    EL_TRY(configure(launch->job.trial, &launch->variants[variant], &config));
     EL_TRY(el_train(&config, &place, NULL, &result));
     launch->step_ms[variant] = median_ms(&result);
     json_t *part = json_array_get(launch->parts, (size_t)variant), *memory = json_object_get(part, "memory");
@@ -127,8 +127,7 @@ static enum el_status check(const struct launch *launch, int variant)
     const struct el_job job = {.trial = &trial, .dataset = launch->job.dataset, .bootstrap = launch->job.bootstrap};
     json_t *verdict = NULL;
     char fixes[EL_DP_FIX_TEXT_BYTES];
-    configure(of, &trial.train);
-    EL_TRY(el_train_check(&trial.train));
+    EL_TRY(configure(launch->job.trial, of, &trial.train));
     EL_TRY(el_job_gate(&job, &verdict));
     json_t *row = el_gate_judge(trial.train.mode, false, verdict);
     el_dp_fix_text(of->fixes, fixes, sizeof fixes);

@@ -8,9 +8,10 @@
 #include "bench/base/io.h"
 #include "runtime/comm/comm.h"
 #include "runtime/device/device.h"
+#include "runtime/modes/mode_info.h"
 #include "runtime/train/train.h"
 
-enum { EL_LIST_MAX = 32, EL_OPTIONS_MAX = 160 };
+enum { EL_LIST_MAX = 32, EL_OPTIONS_MAX = 200 };
 
 /* Who starts the ranks of a trial. */
 enum el_launcher { EL_LAUNCHER_AUTO, EL_LAUNCHER_MPIRUN, EL_LAUNCHER_OWN };
@@ -80,10 +81,8 @@ struct el_options {
     int beside;                   /* single: devices that train the same at the same time */
     int repeats;
     double timeout_s;
-    char cut[EL_PATH_BYTES];    /* "": the default */
-    char mesh[EL_PATH_BYTES];   /* "dp=2,pp=2"; "": not given */
-    char dp_fix[EL_PATH_BYTES]; /* "inputs,overlap"; "": none */
-    char schedule[EL_PATH_BYTES];
+    char mesh[EL_PATH_BYTES];                               /* "dp=2,pp=2"; "": not given */
+    char of_modes[EL_MODE_OPTIONS_MAX][EL_MODE_TEXT_BYTES]; /* as given, by place among el_mode_options */
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
     char load[EL_PATH_BYTES], save[EL_PATH_BYTES], vectors[EL_PATH_BYTES]; /* weights; "": none */
     char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES];                     /* as a trial has them */

@@ -235,30 +235,36 @@ static bool has_copies(const struct el_options *options, const char *mode)
 }
 
 /* Models in stages need what keeps copies equal only where there are several. */
-static bool has_effect(const struct el_options *options, const char *mode, const char *option)
+static bool has_effect(const struct el_options *options, const char *mode, const struct el_mode_option *option)
 {
-    static const char *const of_copies[] = {"overlap", "bucket-mb", "first-bucket-mb", "broadcast-buffers"};
-    bool needs = false;
-    for (size_t i = 0; i < sizeof of_copies / sizeof of_copies[0]; i++) needs |= !strcmp(option, of_copies[i]);
-    return el_mode_takes(mode, option) && (!needs || !el_mode_takes(mode, "cut") || has_copies(options, mode));
+    return option && (!option->of_copies || !el_mode_cuts(mode) || has_copies(options, mode));
+}
+
+/* The first mode that has the option; NULL: all have it. */
+static const char *find_taker(const char *option)
+{
+    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++)
+        if (el_mode_option_of(mode->name, option)) return mode->name;
+    return NULL;
 }
 
 /* A list of modes may have some that do not take an option; one of them must. */
 static enum el_status check_modes_take(const struct el_options *options)
 {
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
-        const struct el_mode_info *taker = el_mode_with(row->name);
+        const char *taker = find_taker(row->name);
         bool taken = options->n_modes == 0 || !taker || !el_option_given(options, row->name);
-        for (int m = 0; m < options->n_modes; m++) taken = taken || has_effect(options, options->modes[m], row->name);
+        for (int m = 0; m < options->n_modes && !taken; m++)
+            taken = has_effect(options, options->modes[m], el_mode_option_of(options->modes[m], row->name));
         if (taken || !strcmp(row->name, "procs")) continue; /* trial.c has its own words for that */
         const char *last = options->modes[options->n_modes - 1];
-        if (el_mode_takes(last, row->name))
+        if (el_mode_option_of(last, row->name))
             return el_fail(EL_ERR_INVALID,
                            "--%s: mode %s with one copy of the model has no use for it: leave it out, or give --mesh "
                            "dp=2",
                            row->name, last);
         return el_fail(EL_ERR_INVALID, "--%s: mode %s does not take it, %s does: leave it out, or train in that mode",
-                       row->name, last, taker->name);
+                       row->name, last, taker);
     }
     return EL_OK;
 }

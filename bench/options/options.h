@@ -59,7 +59,6 @@ enum el_option_kind {
     EL_OPTION_PERCENT, /* double, with or without a % */
     EL_OPTION_BYTES,   /* int64_t with a suffix */
     EL_OPTION_TEXT,    /* char[EL_PATH_BYTES] */
-    EL_OPTION_FILE,    /* the same: one of the choices, or a file's name, which has a . or a / */
     EL_OPTION_WORD,    /* char[8], one of the choices */
     EL_OPTION_SWITCH,  /* bool, by place among the two choices */
     EL_OPTION_CHOICE,  /* enum, by place among the choices */
@@ -71,10 +70,11 @@ enum el_option_kind {
     EL_OPTION_NUMBERS, /* struct el_number_list */
     EL_OPTION_BATCH,   /* global batches */
     EL_OPTION_BATCH_PER_DEVICE,
-    EL_OPTION_SIZE /* of the model: the row says which */
+    EL_OPTION_SIZE,   /* of the model: the row says which */
+    EL_OPTION_OF_MODE /* text as given: the mode's row says of what */
 };
 
-enum { EL_OPTION_HELP_BYTES = 160 };
+enum { EL_OPTION_HELP_BYTES = 512 };
 
 struct el_option_row {
     const char *group; /* the heading in --help */
@@ -92,6 +92,7 @@ struct el_option_row {
     } otherwise[3];  /* other defaults of some commands; ended by 0 */
     double min, max; /* of numbers */
     const struct el_model_size *size;
+    const struct el_mode_option *of_mode;
     char letter;   /* of -b; 0: none */
     bool per_rank; /* ranks of one job may be given different values: where and how this process writes, not what */
     bool common;   /* also in the short help */

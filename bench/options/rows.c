@@ -1,6 +1,6 @@
 /* Every option of the program, one row each: parser, defaults, help, man page, completion and the record's echo come
- * from here. The models' sizes are rows of the models. What the values mean beyond their range is for trial/ to say
- * (combinations), and for the runtime. */
+ * from here. The models' sizes are rows of the models, and what only some modes have is the modes'. What the values
+ * mean beyond their range is for trial/ to say (combinations), and for the runtime. */
 #include <stddef.h>
 #include <string.h>
 
@@ -156,8 +156,6 @@ static const struct el_option_row before_sizes[] = {
      CHOICES("auto|off|on"), DEFAULT("auto")},
     {TRAINING, "dtype", "TYPE", AT(CHOICE, train.dtype), OF_TRIALS, "number type; f64 uses the reference kernels",
      CHOICES("f32|f64"), DEFAULT("f32")},
-    {TRAINING, "overlap", "HOW", AT(SWITCH, train.overlap), OF_TRIALS,
-     "ddp, spmg, mp, pipeline: all-reduce during backward", CHOICES("off|on"), DEFAULT("on")},
     {TRAINING, "bucket-mb", "N", AT(BUCKETS, bucket_mib), RUN | SCALE | IMBALANCE | LOADING, BUCKET_MB,
      RANGE(0.001, 1e5)},
     {TRAINING, "bucket-mb", "LIST", AT(BUCKETS, bucket_mib), COMPARE, BUCKET_MB "; a list makes one row for each",
@@ -168,57 +166,11 @@ static const struct el_option_row before_sizes[] = {
      CHOICES("off|on"), DEFAULT("off")},
     {TRAINING, "bucket-view", "HOW", AT(CHOICE, bucket_view), COMPARE, BUCKET_VIEW "; both: one row for each",
      CHOICES("off|on|both"), DEFAULT("off")},
-    {TRAINING, "find-unused", "HOW", AT(SWITCH, train.find_unused), OF_TRIALS,
-     "ddp, spmg: find parameters without gradients in every step, as PyTorch's find_unused_parameters: one more "
-     "all-reduce, and buckets are never rebuilt",
-     CHOICES("off|on"), DEFAULT("off")},
-    {TRAINING, "static-graph", "HOW", AT(SWITCH, train.static_graph), OF_TRIALS,
-     "ddp: find parameters without gradients in the first step only, as PyTorch's static_graph; buckets are rebuilt",
-     CHOICES("off|on"), DEFAULT("off")},
-    {TRAINING, "broadcast-buffers", "HOW", AT(SWITCH, train.broadcast_buffers), OF_TRIALS,
-     "ddp, spmg, and mp and pipeline with --mesh: send rank 0's buffers (batch norm's running statistics) to all ranks "
-     "before each step's forward, as PyTorch's broadcast_buffers (from 2.13 on forward_sync_buffers)",
-     CHOICES("off|on"), DEFAULT("on")},
-    {TRAINING, "output-device", "N", AT(INT, train.output_device), OF_MODES,
-     "dp: position in --devices, from 0, of the device on which outputs are gathered and their loss is computed; the "
-     "first device of the list is the master",
-     DEFAULT("0"), RANGE(0, EL_MEMBERS_MAX - 1)},
-    {TRAINING, "loss-in", "WHERE", AT(SWITCH, train.loss_in_replica), OF_MODES,
-     "dp: compute one loss from the gathered outputs, or one in each replica, whose mean is the step's loss",
-     CHOICES("output|replica"), DEFAULT("output")},
-    {TRAINING, "dp-fix", "LIST", AT(TEXT, dp_fix), OF_MODES,
-     "dp: remove these causes of a longer step, comma-separated: inputs, outputs, update (with outputs), replicas "
-     "(with update), overlap, threads; all: its step is then ddp's ('evenload explain' measures them)"},
-    {TRAINING, "sync", "WHAT", AT(SWITCH, train.sync_params), OF_MODES,
-     "manual: average gradients before the optimizer's step, or parameters after it", CHOICES("grad|param"),
-     DEFAULT("grad")},
-    {TRAINING, "accumulate", "N", AT(COUNT, train.n_accumulate), OF_MODES,
-     "single, dp, ddp, manual: micro-steps per optimizer step; gradients accumulate on each device, and the last "
-     "micro-step synchronizes them, as with PyTorch's no_sync (dp: each micro-step does)",
-     DEFAULT("1"), RANGE(1, 1024)},
     {TRAINING, "mesh", "dp=N,pp=N", AT(TEXT, mesh), OF_MODES,
      "mp, pipeline: copies of the model (dp, by default 1) and stages of each copy (pp); spmg: dp alone, the number of "
      "data-parallel ranks, each with equally many devices (default: --procs, or 1)"},
-    {TRAINING, "reduce", "HOW", AT(CHOICE, train.reduce), OF_MODES,
-     "spmg: sum gradients over all devices (flat), or within each process and then over the processes' first devices "
-     "(hierarchical)",
-     CHOICES("flat|hierarchical"), DEFAULT("flat")},
-    {TRAINING, "cut", "WHERE", AT(TEXT, cut), OF_MODES,
-     "mp, pipeline: first node of each part after the first, comma-separated, or what to balance: time, memory or "
-     "nodes (default: time)"},
-    {TRAINING, "micro", "N", AT(COUNT, train.n_micro), OF_MODES,
-     "pipeline: micro-batches per step (default: the number of devices, or what FILE.csv has)", RANGE(1, EL_MICRO_MAX)},
-    {TRAINING, "schedule", "NAME|FILE.csv", AT(FILE, schedule), OF_MODES,
-     "pipeline: the order of forwards and backwards; FILE.csv: a compute table written by torch.distributed.pipelining",
-     CHOICES("1f1b|gpipe|interleaved|zero-bubble"), DEFAULT("1f1b")},
-    {TRAINING, "parts", "N", AT(INT, train.parts), OF_MODES,
-     "pipeline: parts of the model per device (default: interleaved 2, the others 1)", RANGE(1, EL_PARTS_MAX)},
     {TRAINING, "tf32", "HOW", AT(SWITCH, tf32), OF_TRIALS,
      "GPUs: matrix products in TF32 (10-bit mantissa) instead of f32", CHOICES("off|on"), DEFAULT("off")},
-    {TRAINING, "graph", "HOW", AT(SWITCH, train.device_graph), OF_TRIALS & ~EXPLAIN,
-     "single, on GPUs: launch a step's work at once as a CUDA graph; recorded steps are queued op by op (it has never "
-     "run on a card)",
-     CHOICES("off|on"), DEFAULT("off")},
     {TRAINING, "seed", "N", AT(SEED, train.seed), COMPARE | RUN | REGRESS | SCALE | IMBALANCE | LOADING | EXPLAIN,
      "random seed: weights, dropout, shuffling, synthetic data, order of trials", DEFAULT("1"),
      RANGE(0, 9.2e18)}, /* JSON's integers are signed */
@@ -396,7 +348,50 @@ static const struct el_option_row after_sizes[] = {
 };
 
 enum { N_BEFORE = sizeof before_sizes / sizeof before_sizes[0], N_AFTER = sizeof after_sizes / sizeof after_sizes[0] };
-_Static_assert(N_BEFORE + EL_MODEL_SIZES_MAX + N_AFTER <= EL_OPTIONS_MAX, "el_options.given has a place for each row");
+_Static_assert(N_BEFORE + EL_MODE_OPTIONS_MAX + EL_MODEL_SIZES_MAX + N_AFTER <= EL_OPTIONS_MAX,
+               "el_options.given has a place for each row");
+
+/* "ddp, spmg: what it does": with the modes that have it. */
+static void describe_of_mode(const struct el_mode_option *option, char help[EL_OPTION_HELP_BYTES])
+{
+    *help = 0;
+    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++)
+        if (el_mode_option_of(mode->name, option->name))
+            el_text_append(help, EL_OPTION_HELP_BYTES, "%s%s", *help ? ", " : "", mode->name);
+    el_text_append(help, EL_OPTION_HELP_BYTES, ": %s", option->help);
+}
+
+/* Of `explain`, which compares dp with ddp, what ddp alone has. */
+static unsigned commands_of(const struct el_mode_option *option)
+{
+    bool explained = el_mode_option_of("ddp", option->name) && !el_mode_option_of("dp", option->name);
+    return explained ? OF_TRIALS : OF_MODES;
+}
+
+static int add_of_modes(struct el_option_row *rows)
+{
+    static char helps[EL_MODE_OPTIONS_MAX][EL_OPTION_HELP_BYTES];
+    const struct el_mode_option *const *options = el_mode_options();
+    int n = 0;
+    for (int i = 0; options[i]; i++) {
+        const struct el_mode_option *option = options[i];
+        if (!option->help) continue; /* has a row of its own */
+        describe_of_mode(option, helps[i]);
+        rows[n++] = (struct el_option_row){.group = TRAINING,
+                                           .name = option->name,
+                                           .argument = option->argument,
+                                           .kind = EL_OPTION_OF_MODE,
+                                           .offset = offsetof(struct el_options, of_modes) + i * EL_MODE_TEXT_BYTES,
+                                           .commands = commands_of(option),
+                                           .help = helps[i],
+                                           .choices = option->kind == EL_MODE_WORDS ? NULL : option->choices,
+                                           .initial = option->initial,
+                                           .min = option->min,
+                                           .max = option->max,
+                                           .of_mode = option};
+    }
+    return n;
+}
 
 /* "vocabulary size (textcnn)": with the models that let it be chosen. */
 static void describe_size(const struct el_model_size *size, char help[EL_OPTION_HELP_BYTES])
@@ -419,6 +414,7 @@ const struct el_option_row *el_option_rows(void)
     const struct el_model_size *sizes[EL_MODEL_SIZES_MAX];
     if (rows[0].name) return rows;
     int n = N_BEFORE, n_sizes = el_model_size_list(sizes);
+    n += add_of_modes(rows + n);
     for (int i = 0; i < n_sizes; i++) {
         describe_size(sizes[i], helps[i]);
         rows[n++] = (struct el_option_row){SIZES,

@@ -82,24 +82,25 @@ static const struct unit seconds[] = {{"s", 1}, {"m", 60}, {"h", 3600}, {"", 1},
 static const struct unit percent[] = {{"%", 1}, {"", 1}, {NULL, 0}};
 
 /* Place of `text` among "a|b|c". */
-static enum el_status parse_choice(const struct el_option_row *row, const char *text, int *place_p)
+enum el_status el_option_place(const struct el_option_row *row, const char *choices, const char *text, int *place_p)
 {
     enum { CHOICES_BYTES = 128, CHOICES_MAX = 16 };
     char words[CHOICES_BYTES], *rest = words;
     const char *names[CHOICES_MAX + 1] = {NULL};
-    snprintf(words, sizeof words, "%s", row->choices);
+    snprintf(words, sizeof words, "%s", choices);
     for (int place = 0; place < CHOICES_MAX && (names[place] = strsep(&rest, "|")); place++) {
         if (strcmp(names[place], text) != 0) continue;
         *place_p = place;
         return EL_OK;
     }
-    const char *near = el_suggest(text, names), *file = row->kind == EL_OPTION_FILE ? ", nor a file (name.csv)" : "";
-    if (!near) return el_fail(EL_ERR_INVALID, "--%s: '%s' is not one of %s%s", row->name, text, row->choices, file);
-    return el_fail(EL_ERR_INVALID, "--%s: '%s' is not one of %s%s: did you mean '%s'?", row->name, text, row->choices,
-                   file, near);
+    const char *near = el_suggest(text, names),
+               *file = row->of_mode && row->of_mode->kind == EL_MODE_FILE ? ", nor a file (name.csv)" : "";
+    if (!near) return el_fail(EL_ERR_INVALID, "--%s: '%s' is not one of %s%s", row->name, text, choices, file);
+    return el_fail(EL_ERR_INVALID, "--%s: '%s' is not one of %s%s: did you mean '%s'?", row->name, text, choices, file,
+                   near);
 }
 
-static enum el_status set_text(const struct el_option_row *row, const char *text, char *field, size_t bytes)
+enum el_status el_option_text(const struct el_option_row *row, const char *text, char *field, size_t bytes)
 {
     if (!*text) return el_fail(EL_ERR_INVALID, "--%s: the value is empty: give one, or leave it out", row->name);
     if (strlen(text) >= bytes)
@@ -138,19 +139,16 @@ enum el_status el_option_set(const struct el_option_row *row, const char *text, 
         *(int64_t *)field = (int64_t)number;
         return EL_OK;
     case EL_OPTION_TEXT:
-        return set_text(row, text, field, EL_PATH_BYTES);
-    case EL_OPTION_FILE:
-        if (!strpbrk(text, "./")) EL_TRY(parse_choice(row, text, &place));
-        return set_text(row, text, field, EL_PATH_BYTES);
+        return el_option_text(row, text, field, EL_PATH_BYTES);
     case EL_OPTION_WORD:
-        EL_TRY(parse_choice(row, text, &place));
-        return set_text(row, text, field, sizeof((struct el_options *)0)->comm);
+        EL_TRY(el_option_place(row, row->choices, text, &place));
+        return el_option_text(row, text, field, sizeof((struct el_options *)0)->comm);
     case EL_OPTION_SWITCH:
-        EL_TRY(parse_choice(row, text, &place));
+        EL_TRY(el_option_place(row, row->choices, text, &place));
         *(bool *)field = place;
         return EL_OK;
     case EL_OPTION_CHOICE:
-        EL_TRY(parse_choice(row, text, &place));
+        EL_TRY(el_option_place(row, row->choices, text, &place));
         *(int *)field = place;
         return EL_OK;
     default:
@@ -187,7 +185,7 @@ void el_option_show(const struct el_option_row *row, const struct el_options *op
         if (*(const double *)field >= 0) snprintf(text, bytes, "%s", el_json_shortest(*(const double *)field, number));
         return;
     case EL_OPTION_TEXT:
-    case EL_OPTION_FILE:
+    case EL_OPTION_OF_MODE:
     case EL_OPTION_WORD:
         snprintf(text, bytes, "%s", (const char *)field);
         return;

@@ -8,6 +8,10 @@
 enum el_status el_option_number(const struct el_option_row *row, const char *text, double *number_p);
 enum el_status el_option_whole(const struct el_option_row *row, const char *text, int64_t *number_p);
 
+/* Place of `text` among "a|b|c". */
+enum el_status el_option_place(const struct el_option_row *row, const char *choices, const char *text, int *place_p);
+enum el_status el_option_text(const struct el_option_row *row, const char *text, char *field, size_t bytes);
+
 enum el_status el_option_set_list(const struct el_option_row *row, const char *text, struct el_options *options);
 void el_option_show_list(const struct el_option_row *row, const struct el_options *options, char *text, size_t bytes);
 

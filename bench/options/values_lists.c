@@ -207,6 +207,42 @@ static enum el_status set_size(const struct el_option_row *row, const char *text
     return EL_OK;
 }
 
+static enum el_status take_word(const struct el_option_row *row, const char *item, int n, void *into)
+{
+    (void)n;
+    return el_option_place(row, row->of_mode->choices, item, into);
+}
+
+/* Text is kept, as it is written shortest: the mode reads it where there is one. */
+static enum el_status set_of_mode(const struct el_option_row *row, const char *text, char *field)
+{
+    const struct el_mode_option *option = row->of_mode;
+    char number[32];
+    int place, n;
+    int64_t whole;
+    switch (option->kind) {
+    case EL_MODE_SWITCH:
+    case EL_MODE_CHOICE:
+        EL_TRY(el_option_place(row, option->choices, text, &place));
+        break;
+    case EL_MODE_WORDS:
+        if (strcmp(text, "all") && strcmp(text, "none"))
+            EL_TRY(each_item(row, text, EL_LIST_MAX, take_word, &place, &n));
+        break;
+    case EL_MODE_INT:
+    case EL_MODE_COUNT:
+        EL_TRY(el_option_whole(row, text, &whole));
+        snprintf(number, sizeof number, "%lld", (long long)whole);
+        return el_option_text(row, number, field, EL_MODE_TEXT_BYTES);
+    case EL_MODE_FILE:
+        if (!strpbrk(text, "./")) EL_TRY(el_option_place(row, option->choices, text, &place));
+        break;
+    default:
+        break;
+    }
+    return el_option_text(row, text, field, option->bytes ? option->bytes : EL_MODE_TEXT_BYTES);
+}
+
 enum el_status el_option_set_list(const struct el_option_row *row, const char *text, struct el_options *options)
 {
     struct el_number_list *numbers;
@@ -222,6 +258,8 @@ enum el_status el_option_set_list(const struct el_option_row *row, const char *t
     case EL_OPTION_BATCH_PER_DEVICE:
         options->batch_is_per_device = row->kind == EL_OPTION_BATCH_PER_DEVICE;
         return each_item(row, text, EL_LIST_MAX, take_whole, options->batches, &options->n_batches);
+    case EL_OPTION_OF_MODE:
+        return set_of_mode(row, text, (char *)options + row->offset);
     case EL_OPTION_SIZE:
         return set_size(row, text, &options->train.model);
     case EL_OPTION_COUNTS:

@@ -4,12 +4,12 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/record/parts.h"
 #include "bench/verdict/verdict.h"
-#include "runtime/modes/dp/fix.h"
 
 /* From good to bad. A trial has the status of its worst repeat. */
 static const char *const severity[] = {"ok", "absent", "oom", "timeout", "failed"};
@@ -70,24 +70,20 @@ static json_t *model_sizes(const struct el_model_config *model)
     return sizes;
 }
 
-/* How its mode works: options that only some modes have. */
-static void put_schedule(json_t *config, const struct el_trial *trial)
+/* How its mode works: options that only some modes have, as they were resolved. */
+static void put_mode_options(json_t *config, const struct el_trial *trial)
 {
-    const struct el_train_config *train = &trial->train;
     struct el_layout layout;
-    char fixes[EL_DP_FIX_TEXT_BYTES];
-    el_layout_of(train, trial->procs, &layout);
-    el_dp_fix_text(train->dp_fix, fixes, sizeof fixes);
-    el_json_put_all(config, EL_KEY("output_device", train->output_device),
-                    EL_KEY("loss_in", train->loss_in_replica ? "replica" : "output"), EL_KEY("dp_fix", fixes),
-                    EL_KEY("sync", train->sync_params ? "param" : "grad"),
-                    EL_KEY("find_unused", on_off(train->find_unused)),
-                    EL_KEY("static_graph", on_off(train->static_graph)),
-                    EL_KEY("broadcast_buffers", on_off(train->broadcast_buffers)), EL_KEY("cut", train->cut),
-                    EL_KEY("ranks", layout.devices[0].n_feeds),
-                    EL_KEY("reduce", train->reduce == EL_REDUCE_HIERARCHICAL ? "hierarchical" : "flat"),
-                    EL_KEY("micro_batches", train->n_micro), EL_KEY("schedule", train->schedule),
-                    EL_KEY("parts_per_device", train->parts));
+    el_layout_of(&trial->train, trial->procs, &layout);
+    el_json_put(config, "ranks", json_integer(layout.devices[0].n_feeds));
+    for (const struct el_mode_option *const *rows = el_mode_options(); *rows; rows++) {
+        char key[EL_MODE_TEXT_BYTES], value[EL_MODE_TEXT_BYTES];
+        bool number = (*rows)->kind == EL_MODE_INT || (*rows)->kind == EL_MODE_COUNT;
+        if ((*rows)->kind == EL_MODE_ELSEWHERE) continue;
+        el_mode_option_show(*rows, &trial->train, value, sizeof value);
+        el_json_put(config, el_mode_option_key(*rows, key),
+                    number ? json_integer(strtoll(value, NULL, 10)) : el_json_string(value));
+    }
 }
 
 /* What is trained, on what, and how. */
@@ -105,7 +101,7 @@ static void put_training(json_t *config, const struct el_trial *trial)
         EL_KEY("prefetch", train->loading.prefetch), EL_KEY("page_cache", train->loading.cold ? "cold" : "warm"),
         EL_KEY("pin_memory", cards ? on_off(!train->loading.pageable) : NULL),
         EL_KEY("non_blocking", cards ? transfers[train->loading.transfer] : NULL),
-        EL_KEY("zero_grad", train->keep_grads ? "keep" : "free"), EL_KEY("graph", on_off(train->device_graph)),
+        EL_KEY("zero_grad", train->keep_grads ? "keep" : "free"),
         EL_KEY("foreach", on_off(train->foreach == EL_FOREACH_ON)));
 }
 
@@ -115,13 +111,12 @@ static json_t *config(const struct el_trial *trial)
     const struct el_train_config *train = &trial->train;
     json_t *config = json_object();
     put_training(config, trial);
-    el_json_put_all(
-        config, EL_KEY("overlap", on_off(train->overlap)), EL_KEY("bucket_view", on_off(train->bucket_view)),
-        EL_KEY("batch_given", trial->batch_is_per_device ? "per_device" : "global"), EL_KEY("warmup", train->warmup),
-        EL_KEY("steps", train->steps), EL_KEY("min_time_s", train->min_time_s), EL_KEY("epochs", train->epochs),
-        EL_KEY("bucket_first_bytes", train->bucket_first_bytes), EL_KEY("bucket_cap_bytes", train->bucket_cap_bytes),
-        EL_KEY("accumulate", train->n_accumulate), EL_KEY("beside", trial->beside));
-    put_schedule(config, trial);
+    el_json_put_all(config, EL_KEY("batch_given", trial->batch_is_per_device ? "per_device" : "global"),
+                    EL_KEY("warmup", train->warmup), EL_KEY("steps", train->steps),
+                    EL_KEY("min_time_s", train->min_time_s), EL_KEY("epochs", train->epochs),
+                    EL_KEY("bucket_first_bytes", train->bucket_first_bytes),
+                    EL_KEY("bucket_cap_bytes", train->bucket_cap_bytes), EL_KEY("beside", trial->beside));
+    put_mode_options(config, trial);
     el_json_put_all(
         config,
         EL_KEY("device_mem_bytes", trial->device_mem_bytes > 0 ? json_integer(trial->device_mem_bytes) : json_null()),

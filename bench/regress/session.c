@@ -45,42 +45,37 @@ static void put_buckets(const json_t *trial, char *text, size_t bytes)
     double first = el_json_number(trial, "config.bucket_first_bytes");
     bool usual = cap == EL_BUCKET_CAP_BYTES && (isnan(first) || first == EL_BUCKET_FIRST_BYTES);
     text[0] = 0;
-    if (isnan(cap) || usual || !el_mode_takes(el_json_text(trial, "mode", "?"), "bucket-mb"))
+    if (isnan(cap) || usual || !el_mode_option_of(el_json_text(trial, "mode", "?"), "bucket-mb"))
         return; /* older records have none */
     int used = snprintf(text, bytes, " buckets of %g MiB", cap / MIB);
     if (!isnan(first) && first != cap) snprintf(text + used, bytes - (size_t)used, ", the first %g", first / MIB);
 }
 
-/* " accumulate 4 sync param": what the mode takes and is not as usual; older records have less. */
+/* " ranks 2" where the record's value is not the usual one; an older record may have none. */
+static void put_option(const json_t *trial, const char *key, const char *word, const char *usual, char *text,
+                       size_t bytes)
+{
+    const json_t *given = json_object_get(json_object_get(trial, "config"), key);
+    char value[EL_MODE_TEXT_BYTES];
+    if (!given) return;
+    if (json_is_string(given))
+        snprintf(value, sizeof value, "%s", json_string_value(given));
+    else
+        snprintf(value, sizeof value, "%.0f", json_number_value(given));
+    if (strcmp(value, usual)) el_text_append(text, bytes, " %s %s", word, value);
+}
+
+/* " accumulate 4 sync param": what the mode has and is not as usual. */
 static void put_options(const json_t *trial, char *text, size_t bytes)
 {
-    static const struct {
-        const char *key, *option, *usual;
-    } rows[] = {{"ranks", "mesh", "1"},
-                {"micro_batches", "micro", ""},
-                {"schedule", "schedule", "1f1b"},
-                {"cut", "cut", "time"},
-                {"accumulate", "accumulate", "1"},
-                {"reduce", "reduce", "flat"},
-                {"sync", "sync", "grad"},
-                {"find_unused", "find-unused", "off"},
-                {"static_graph", "static-graph", "off"},
-                {"broadcast_buffers", "broadcast-buffers", "on"},
-                {"output_device", "output-device", "0"},
-                {"loss_in", "loss-in", "output"},
-                {"dp_fix", "dp-fix", "none"},
-                {"beside", "beside", "0"}};
     const char *mode = el_json_text(trial, "mode", "?");
-    const json_t *config = json_object_get(trial, "config");
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        char value[128];
-        const json_t *given = json_object_get(config, rows[i].key);
-        if (!given || !el_mode_takes(mode, rows[i].option)) continue;
-        if (json_is_string(given))
-            snprintf(value, sizeof value, "%s", json_string_value(given));
-        else
-            snprintf(value, sizeof value, "%.0f", json_number_value(given));
-        if (strcmp(value, rows[i].usual)) el_text_append(text, bytes, " %s %s", rows[i].option, value);
+    if (el_mode_option_of(mode, "mesh")) put_option(trial, "ranks", "mesh", "1", text, bytes);
+    if (el_mode_option_of(mode, "beside")) put_option(trial, "beside", "beside", "0", text, bytes);
+    for (const struct el_mode_option *const *rows = el_mode_options(); *rows; rows++) {
+        const struct el_mode_option *own = el_mode_option_of(mode, (*rows)->name);
+        char key[EL_MODE_TEXT_BYTES];
+        if (!own || !own->help) continue; /* the command line's rows are named by themselves */
+        put_option(trial, el_mode_option_key(own, key), own->name, own->initial ? own->initial : "", text, bytes);
     }
 }
 

@@ -68,7 +68,7 @@ static void even_text(const json_t *trials, char *text, size_t bytes)
     char ratio[EL_FIGURE_BYTES];
     *text = '\0';
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
-        bool same = mode->memory.others == 0 && !el_mode_takes(mode->name, "cut");
+        bool same = mode->memory.others == 0 && !el_mode_cuts(mode->name);
         const json_t *trial = same ? largest(trials, mode->name, 2) : NULL;
         if (!trial) continue;
         double over_rest = el_json_number(trial, "imbalance.memory.first_over_rest");

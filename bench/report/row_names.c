@@ -39,13 +39,25 @@ static void append_buckets(const json_t *trial, char *text, size_t bytes)
     el_text_append(text, bytes, "%.4gM", cap_bytes / mib);
 }
 
+/* " view", of options that are not as usual. */
+static void append_labels(const json_t *trial, char *text, size_t bytes)
+{
+    const struct el_mode_option *const *rows = el_mode_options();
+    for (; *rows; rows++) {
+        char key[EL_MODE_TEXT_BYTES];
+        const json_t *config = json_object_get(trial, "config"),
+                     *value = json_object_get(config, el_mode_option_key(*rows, key));
+        bool usual = !json_is_string(value) || !strcmp(json_string_value(value), (*rows)->initial);
+        if ((*rows)->label && !usual) el_text_append(text, bytes, " %s", (*rows)->label);
+    }
+}
+
 void el_table_mode(const json_t *trial, char *text, size_t bytes)
 {
     const char *mode = el_json_text(trial, "mode", "?");
-    bool view = strcmp(el_json_text(trial, "config.bucket_view", "off"), "on") == 0;
-    bool graph = el_json_is(trial, "config.graph", "on");
-    snprintf(text, bytes, "%s%s%s", mode, view ? " view" : "", graph ? " graph" : "");
-    if (el_mode_takes(mode, "bucket-mb")) append_buckets(trial, text, bytes);
+    snprintf(text, bytes, "%s", mode);
+    append_labels(trial, text, bytes);
+    if (el_mode_option_of(mode, "bucket-mb")) append_buckets(trial, text, bytes);
     const char *fixes = el_json_text(trial, "config.dp_fix", "none");
     if (strcmp(fixes, "none"))
         append_fixes(fixes, text, bytes);
@@ -68,7 +80,7 @@ void el_table_batch(const json_t *trial, const json_t *context, char *text)
     snprintf(text, EL_CELL_BYTES, "%.0f", all);
     if (n < 2) return;
     for (size_t i = 0; i < n; i++) sum += json_number_value(json_array_get(shares, i));
-    bool cut = el_mode_takes(el_json_text(trial, "mode", "?"), "cut");
+    bool cut = el_mode_cuts(el_json_text(trial, "mode", "?"));
     n_stages = cut && sum > all ? (size_t)(sum / all) : 1; /* through which each sample goes */
     if (cut && first == all)
         el_text_append(text, EL_CELL_BYTES, " (%zu stages)", n);

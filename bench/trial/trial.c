@@ -12,13 +12,11 @@
 #include "bench/options/options.h"
 #include "bench/trial/costs.h"
 #include "bench/trial/default_devices.h"
-#include "bench/trial/fixes.h"
 #include "bench/trial/inject.h"
 #include "bench/trial/machine.h"
 #include "bench/trial/profile.h"
 #include "bench/trial/weights.h"
 #include "profiles/nvml.h"
-#include "runtime/modes/dp/fix.h"
 #include "runtime/train/forecast.h"
 
 static const double MIB = 1 << 20;
@@ -31,7 +29,7 @@ static enum el_status resolve_procs(unsigned command, const struct el_options *o
     int n = trial->n_devices, asked = options->procs;
     const char *mode = trial->train.mode;
     bool simulated = !strcmp(trial->devices[0].backend, "sim");
-    if (!el_mode_takes(mode, "procs")) {
+    if (el_mode_find(mode)->one_process) {
         trial->procs = 1;
         if (asked > 1 && command == EL_CMD_RUN)
             return el_fail(EL_ERR_INVALID, "--procs %d: mode %s is one process: leave --procs out", asked, mode);
@@ -52,7 +50,7 @@ static enum el_status resolve_procs(unsigned command, const struct el_options *o
                    : el_fail(EL_ERR_INVALID, "--procs %d: %d devices%s%s cannot be divided evenly among that many",
                              asked, n, *options->mesh ? " with --mesh " : "", options->mesh);
     trial->procs = layout.n_processes;
-    if (el_mode_takes(mode, "reduce") && !trial->train.mesh[EL_AXIS_DATA])
+    if (el_mode_find(mode)->many_a_rank && !trial->train.mesh[EL_AXIS_DATA])
         trial->train.mesh[EL_AXIS_DATA] = layout.n_workers;
     if (trial->procs > 1 && trial->launcher == EL_LAUNCHER_OWN && !strcmp(trial->comm, "mpi"))
         return el_fail(EL_ERR_INVALID, "--comm mpi needs mpirun, not --launcher own: give --comm shm or tcp");
@@ -170,13 +168,6 @@ static enum el_foreach usual_foreach(const struct el_trial *trial)
 #define FROM_OPTIONS(field) memcpy(&trial->field, &options->field, sizeof trial->field);
 #define TO_OPTIONS(field)   memcpy(&o->field, &trial->field, sizeof trial->field);
 
-static enum el_status take_text(const char *option, const char *text, char *to, size_t room)
-{
-    if (strlen(text) >= room) return el_fail(EL_ERR_INVALID, "--%s: longer than %zu characters", option, room - 1);
-    strcpy(to, text);
-    return EL_OK;
-}
-
 /* Fills in `id`. */
 static void identify(struct el_trial *trial)
 {
@@ -215,20 +206,17 @@ enum el_status el_trial_resolve(unsigned command, const struct el_options *optio
     if (choice->prefetch > 0) trial->train.loading.prefetch = choice->prefetch;
     if (choice->workers >= 0) trial->train.loading.workers = choice->workers;
     SAME_LIST(FROM_OPTIONS)
+    memcpy(trial->of_modes, options->of_modes, sizeof trial->of_modes);
     EL_TRY(choose_devices(options, choice->count, trial->devices, &trial->train.n_devices));
     bool chosen = el_option_given(options, "min-time") || trial->train.min_time_s <= 0 || command == EL_CMD_EXPLAIN;
     if (!chosen && !strcmp(trial->devices[0].backend, "cuda")) trial->train.min_time_s = GPU_MIN_TIME_S;
-    snprintf(trial->train.mode, sizeof trial->train.mode, "%s", choice->mode);
+    EL_TRY(el_trial_use_mode(trial, choice->mode, &trial->train));
     trial->train.bucket_cap_bytes = (size_t)(choice->bucket_mib * MIB + 0.5);
     trial->train.bucket_view = choice->bucket_view;
     if (options->first_bucket_mib > 0)
         trial->train.bucket_first_bytes = (size_t)(options->first_bucket_mib * MIB + 0.5);
-    EL_TRY(take_text("cut", options->cut, trial->train.cut, sizeof trial->train.cut));
-    EL_TRY(take_text("schedule", options->schedule, trial->train.schedule, sizeof trial->train.schedule));
-    if (el_mode_takes(trial->train.mode, "mesh"))
+    if (el_mode_option_of(trial->train.mode, "mesh"))
         EL_TRY(el_mesh_read(options->mesh, el_mode_find(trial->train.mode), trial->train.n_devices, trial->train.mesh));
-    EL_TRY(el_fixes_read(options->dp_fix, &trial->train.dp_fix));
-    if (!el_mode_takes(choice->mode, "dp-fix")) trial->train.dp_fix = 0;
     el_layout_of(&trial->train, 0, &layout);
     trial->n_devices = trial->train.n_devices = layout.n_devices;
     memset(&trial->devices[trial->n_devices], 0,
@@ -249,10 +237,22 @@ enum el_status el_trial_resolve(unsigned command, const struct el_options *optio
     return EL_OK;
 }
 
-/* Whether an option of how copies are kept equal changes anything: a model in stages may have one copy. */
-static bool has_effect(const struct el_train_config *train, const char *option)
+enum el_status el_trial_use_mode(const struct el_trial *trial, const char *mode, struct el_train_config *config)
 {
-    return el_mode_takes(train->mode, option) && (!el_mode_takes(train->mode, "cut") || train->mesh[EL_AXIS_DATA] > 1);
+    const struct el_mode_option *const *options = el_mode_options();
+    el_mode_change(config, mode);
+    for (int i = 0; options[i]; i++) {
+        const struct el_mode_option *own = el_mode_option_of(mode, options[i]->name);
+        if (own && *trial->of_modes[i]) EL_TRY(el_mode_option_set(config, own->name, trial->of_modes[i]));
+    }
+    return EL_OK;
+}
+
+/* Whether an option of the mode changes anything: a model in stages may have one copy. */
+static bool has_effect(const struct el_train_config *train, const char *name)
+{
+    const struct el_mode_option *option = el_mode_option_of(train->mode, name);
+    return option && (!option->of_copies || !el_mode_cuts(train->mode) || train->mesh[EL_AXIS_DATA] > 1);
 }
 
 /* A GPU's kernels have other workspaces than a CPU's. */
@@ -274,24 +274,15 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
     bool cap_given = buckets && (cap != EL_BUCKET_CAP_BYTES || first == cap);
     if (cap_given) o->bucket_mib[o->n_buckets++] = (double)cap / MIB;
     if (buckets && first != (cap_given ? cap : EL_BUCKET_FIRST_BYTES)) o->first_bucket_mib = (double)first / MIB;
-    if (!has_effect(train, "overlap")) o->train.overlap = true;
-    if (!has_effect(train, "broadcast-buffers")) o->train.broadcast_buffers = true;
     o->bucket_view = train->bucket_view ? EL_VIEW_ON : EL_VIEW_OFF;
     if (train->lr == el_train_default_lr(train->optimizer)) o->train.lr = -1;
     if (train->foreach == usual_foreach(trial)) o->train.foreach = EL_FOREACH_AUTO;
-    if (el_mode_takes(train->mode, "cut") && strcmp(train->cut, "time") != 0)
-        snprintf(o->cut, sizeof o->cut, "%s", train->cut);
-    if (!el_mode_takes(train->mode, "micro") ||
-        train->n_micro == train->n_devices / (train->mesh[EL_AXIS_DATA] ? train->mesh[EL_AXIS_DATA] : 1))
-        o->train.n_micro = 0;
-    if (!el_mode_takes(train->mode, "accumulate")) o->train.n_accumulate = 1;
-    if (el_mode_takes(train->mode, "schedule")) snprintf(o->schedule, sizeof o->schedule, "%s", train->schedule);
-    if (!el_mode_takes(train->mode, "reduce")) o->train.reduce = 0;
-    if (train->dp_fix) el_dp_fix_text(train->dp_fix, o->dp_fix, sizeof o->dp_fix);
-    if (train->dp_fix & EL_DP_FIX_OUTPUTS) o->train.loss_in_replica = false;
-    bool by_procs = el_mode_takes(train->mode, "reduce") &&
+    const struct el_mode_option *const *options = el_mode_options();
+    for (int i = 0; options[i]; i++)
+        if (has_effect(train, options[i]->name)) memcpy(o->of_modes[i], trial->of_modes[i], sizeof o->of_modes[i]);
+    bool by_procs = el_mode_find(train->mode)->many_a_rank &&
                     trial->procs == train->mesh[EL_AXIS_DATA]; /* stages are processes too */
-    if (el_mode_takes(train->mode, "mesh") && train->mesh[EL_AXIS_DATA] > 1 && !by_procs)
+    if (el_mode_option_of(train->mode, "mesh") && train->mesh[EL_AXIS_DATA] > 1 && !by_procs)
         snprintf(o->mesh, sizeof o->mesh, "dp=%d", train->mesh[EL_AXIS_DATA]);
 }
 
@@ -302,7 +293,7 @@ void el_trial_options(const struct el_trial *trial, struct el_options *options_p
     memcpy(o->modes[0], trial->train.mode, sizeof o->modes[0]);
     memcpy(o->devices, trial->devices, sizeof o->devices);
     o->n_devices = trial->n_devices;
-    o->procs = el_mode_takes(trial->train.mode, "procs") ? trial->procs : 0;
+    o->procs = el_mode_find(trial->train.mode)->one_process ? 0 : trial->procs;
     o->batch_is_per_device = trial->batch_is_per_device;
     o->batches[0] = trial->train.global_batch / (trial->batch_is_per_device ? trial->n_devices : 1);
     o->train = trial->train;

@@ -34,6 +34,7 @@ struct el_trial {
     bool in_files;   /* samples stay in their files */
     bool characters; /* resolved: el_dataset_splits_characters */
     enum el_launcher launcher;
+    char of_modes[EL_MODE_OPTIONS_MAX][EL_MODE_TEXT_BYTES]; /* as given; what the mode has of them is in `train` */
     char comm[16];
     char costs[EL_PATH_BYTES], machine[EL_PATH_BYTES], inject[EL_PATH_BYTES];
 };
@@ -52,6 +53,9 @@ void el_trials_free(struct el_trial_set *set);
 /* Memory of each device by the schedule that would run, with the kernels of the trial's backend: no step is run, no
  * memory taken. Errors: EL_ERR_INVALID, EL_ERR_ABSENT (GPUs' kernels were not built). */
 enum el_status el_trial_forecast(const struct el_trial *trial, struct el_memory_forecast forecasts_p[EL_MEMBERS_MAX]);
+
+/* The trial's configuration in a mode, with what was given of its options. Errors: EL_ERR_INVALID. */
+enum el_status el_trial_use_mode(const struct el_trial *trial, const char *mode, struct el_train_config *config);
 
 /* Options of `run` that resolve to this trial. */
 void el_trial_options(const struct el_trial *trial, struct el_options *options_p);

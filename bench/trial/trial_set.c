@@ -26,9 +26,9 @@ static int count_values(const struct el_options *o, enum axis axis, const struct
     case MODE:
         return o->n_modes;
     case BUCKET_VIEW:
-        return o->bucket_view == EL_VIEW_BOTH && el_mode_takes(choice->mode, "bucket-view") ? 2 : 1;
+        return o->bucket_view == EL_VIEW_BOTH && el_mode_option_of(choice->mode, "bucket-view") ? 2 : 1;
     case BUCKETS: {
-        bool reduces = el_mode_takes(choice->mode, "bucket-mb") && (!el_mode_takes(choice->mode, "cut") || *o->mesh);
+        bool reduces = el_mode_option_of(choice->mode, "bucket-mb") && (!el_mode_cuts(choice->mode) || *o->mesh);
         return reduces ? or_one(o->n_buckets) : 1;
     }
     case COUNT:

@@ -88,7 +88,7 @@ enum el_status el_verify_resolve(const struct el_options *options, const char *b
     snprintf(o.inject, sizeof o.inject, "%s", options->inject);
     o.procs = procs;
     o.launcher = options->launcher;
-    o.batches[0] = el_mode_takes(cell->mode->name, "micro") ? BATCH_OF_MICRO : BATCH;
+    o.batches[0] = el_mode_option_of(cell->mode->name, "micro") ? BATCH_OF_MICRO : BATCH;
     o.bucket_mib[0] = 4 / 1024.0; /* several buckets even here */
     o.first_bucket_mib = 1 / 1024.0;
     o.train.dtype = cell->kind == EL_VERIFY_F32 ? EL_F32 : EL_F64;

@@ -22,12 +22,6 @@ enum el_optimizer_kind { EL_OPT_SGD, EL_OPT_MOMENTUM, EL_OPT_ADAM };
  * parameters in one call, one temporary of each at the same time. */
 enum el_foreach { EL_FOREACH_AUTO, EL_FOREACH_OFF, EL_FOREACH_ON };
 
-/* spmg: which devices sum gradients across processes. */
-enum el_train_reduce {
-    EL_REDUCE_FLAT,        /* all of them */
-    EL_REDUCE_HIERARCHICAL /* each process's first, for the others of its process */
-};
-
 /* Blocks of further steps after the measured ones: in half of them something is switched off, so that its cost is the
  * difference, found in one process and in turns. Not with epochs: without communication weights mean nothing. */
 enum el_control {
@@ -35,7 +29,7 @@ enum el_control {
     EL_CONTROL_COMM,  /* communication: collectives move nothing and wait for nobody */
     EL_CONTROL_RECORD /* the recorder: no clock is read inside a step, no event is sent */
 };
-enum { EL_CONTROL_PAIRS_MAX = 256 };
+enum { EL_CONTROL_PAIRS_MAX = 256, EL_MODE_SETTINGS_BYTES = 64 };
 
 struct el_train_config {
     char mode[16];
@@ -55,7 +49,7 @@ struct el_train_config {
     bool augment;              /* models over images: training images are moved and mirrored */
     int64_t global_batch;
     int n_devices;           /* of the job; what the mode makes of them is its layout */
-    int mesh[EL_AXIS_COUNT]; /* devices along each axis, in modes whose row takes `mesh`; 0: not given */
+    int mesh[EL_AXIS_COUNT]; /* devices along each axis, in modes that have `--mesh`; 0: not given */
     int64_t warmup, steps;
     double min_time_s; /* measure at least so long: steps are added; 0: no step more than asked for, no control */
     enum el_control control;
@@ -67,18 +61,17 @@ struct el_train_config {
     double comm_timeout_s;                 /* of a collective's wait for others; 0: none */
     bool comm_check;                       /* el_comm_set_checking */
     int64_t n_accumulate;                  /* micro-steps to one of the optimizer; 0: 1 */
-    bool sync_params;               /* manual: averages parameters after the optimizer's step, instead of gradients */
-    bool find_unused, static_graph; /* ddp: as PyTorch's find_unused_parameters and static_graph, which wins */
-    bool broadcast_buffers;         /* ddp and its kin: rank 0's to all before each step (buffers.h) */
-    int output_device;              /* dp: position of the device that has the outputs, and their loss */
-    bool loss_in_replica;           /* dp: each replica computes the loss of its chunk */
-    unsigned dp_fix;                /* dp: what it is not to do, of enum el_dp_fix (dp_fix.h) */
-    enum el_train_reduce reduce;
+    bool sync_params;       /* manual: averages parameters after the optimizer's step, instead of gradients */
+    bool find_unused;       /* ddp: as PyTorch's find_unused_parameters */
+    bool broadcast_buffers; /* ddp and its kin: rank 0's to all before each step (buffers.h) */
+    bool loss_in_replica;   /* dp: each replica computes the loss of its chunk */
+    unsigned dp_fix;        /* dp: what it is not to do, of enum el_dp_fix (dp_fix.h) */
     /* Modes that cut the model. */
     char cut[128];      /* parts.h says how; empty: "time" */
     int64_t n_micro;    /* micro-batches; 0: as many as there are devices, or in the schedule's file */
     char schedule[256]; /* of schedule.h's list, or a FILE.csv; empty: the list's first */
     int parts;          /* a device; 0: the schedule's choice */
+    _Alignas(8) unsigned char settings[EL_MODE_SETTINGS_BYTES]; /* the mode's own (modes/option.h); 0: as usual */
     /* The reference's alone (reference.c): pieces in which each share goes forward, 0: 1; and whether all of them
      * change the same running statistics, one after another, or the first one's alone last. */
     int n_pieces;

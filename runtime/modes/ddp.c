@@ -16,13 +16,18 @@
 #include "runtime/state/buffers.h"
 #include "runtime/worker/share.h"
 
+struct settings {
+    bool static_graph; /* as PyTorch's, which wins over find_unused_parameters */
+};
+
 static enum el_status setup(struct el_worker *worker)
 {
+    const struct settings *settings = el_mode_settings(worker->config);
     struct el_reducer_spec spec = {.shard = &worker->members[0].shard,
                                    .comm = worker->world,
                                    .average = true,
                                    .views = worker->config->bucket_view,
-                                   .unused = worker->config->static_graph  ? EL_UNUSED_STATIC
+                                   .unused = settings->static_graph        ? EL_UNUSED_STATIC
                                              : worker->config->find_unused ? EL_UNUSED_FIND
                                                                            : EL_UNUSED_FAIL,
                                    .finds = true,
@@ -79,11 +84,29 @@ static void teardown(struct el_worker *worker)
     el_reducer_close(worker->state);
 }
 
+static const struct el_mode_option bucket_view = {.name = "bucket-view",
+                                                  .kind = EL_MODE_SWITCH,
+                                                  EL_MODE_FIELD(bucket_view),
+                                                  .choices = "off|on",
+                                                  .initial = "off",
+                                                  .label = "view"};
+static const struct el_mode_option static_graph = {
+    .name = "static-graph",
+    .argument = "HOW",
+    .help = "find parameters without gradients in the first step only, as PyTorch's static_graph; buckets are rebuilt",
+    .kind = EL_MODE_SWITCH,
+    EL_MODE_SETTING(struct settings, static_graph),
+    .choices = "off|on",
+    .initial = "off"};
+
+static const struct el_mode_option *const options[] = {
+    &el_mode_procs,      &el_mode_overlap,     &el_mode_bucket_mb, &el_mode_first_bucket_mb,   &bucket_view,
+    &el_mode_accumulate, &el_mode_find_unused, &static_graph,      &el_mode_broadcast_buffers, NULL};
+
 const struct el_mode_ops el_mode_ddp = {
     .info = {.name = "ddp",
              .summary = "DistributedDataParallel: a replica per process, overlapped all-reduce of buckets",
-             .takes = "procs overlap bucket-mb first-bucket-mb bucket-view accumulate find-unused static-graph "
-                      "broadcast-buffers",
+             .options = options,
              .statistics = "of each rank's share; running ones are rank 0's, sent to all at a step's start",
              .sends = "gradients (P) by all-reduce, in buckets, during backward",
              .variants = "--overlap off|--bucket-view on|--accumulate 2|--find-unused on|--static-graph on|"

@@ -55,10 +55,19 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     return el_share_step(worker, program, &hooks);
 }
 
+static const struct el_mode_option sync = {.name = "sync",
+                                           .argument = "WHAT",
+                                           .help = "average gradients before the optimizer's step, or parameters "
+                                                   "after it",
+                                           .kind = EL_MODE_SWITCH,
+                                           EL_MODE_FIELD(sync_params),
+                                           .choices = "grad|param",
+                                           .initial = "grad"};
+
 const struct el_mode_ops el_mode_manual = {
     .info = {.name = "manual",
              .summary = "one all-reduce per parameter after backward, by hand: no buckets, no overlap",
-             .takes = "procs accumulate sync",
+             .options = (const struct el_mode_option *const[]){&el_mode_procs, &el_mode_accumulate, &sync, NULL},
              .statistics = "of each rank's share; each rank has running ones of its own",
              .sends = "gradients (P) by all-reduce, one for each parameter, after backward",
              .variants = "--sync param",

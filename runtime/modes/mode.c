@@ -63,28 +63,15 @@ int el_mode_devices(const char *mode, int n)
     return layout.n_devices;
 }
 
-bool el_mode_takes(const char *mode, const char *option)
-{
-    const struct el_mode_ops *ops = el_mode_ops_find(mode);
-    const char *at = ops ? ops->info.takes : option;
-    size_t length = strlen(option);
-    for (; at; at = strchr(at, ' ')) {
-        at += *at == ' ';
-        if (strncmp(at, option, length) == 0 && (at[length] == ' ' || !at[length])) return true;
-    }
-    return false;
-}
-
 const struct el_mode_info *el_mode_plain(void)
 {
     return &el_mode_single.info;
 }
 
-const struct el_mode_info *el_mode_with(const char *option)
+bool el_mode_cuts(const char *mode)
 {
-    const struct el_mode_info *mode = el_mode_list();
-    while (mode->name && !el_mode_takes(mode->name, option)) mode++;
-    return mode->name ? mode : NULL;
+    const struct el_mode_ops *ops = el_mode_ops_find(mode);
+    return ops && ops->info.axes & 1U << EL_AXIS_STAGE;
 }
 
 const struct el_mode_info *el_mode_find(const char *name)

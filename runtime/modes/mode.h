@@ -1,6 +1,7 @@
 /* A mode: a layout and a schedule for one step. The contract for authors; the registry is mode.c, docs/adding.md adds
  * one. A mode never names a backend.
  *
+ *     resolve(&config), check(&config, &layout)    once, when the configuration is checked
  *     layout(config, n_processes, &layout)         at any time, before anything is open
  *     setup(worker)                                members are open, and have their initial weights
  *     begin_round(worker, r), issue(worker, program, r)      for r = 0 .. rounds - 1, each before its first step
@@ -25,6 +26,11 @@
 struct el_mode_ops {
     struct el_mode_info info;
     bool hidden; /* not offered on the command line */
+    /* Optional: default is nothing. What its options make of each other, before the layout is asked for. */
+    void (*resolve)(struct el_train_config *config);
+    /* Optional: default is nothing. Its own options, with the layout that they have: EL_ERR_INVALID names the one to
+     * change. */
+    enum el_status (*check)(struct el_train_config *config, const struct el_layout *layout);
     /* Required. Where each device stands (layout.h has the usual ones): as `n_processes` processes where the mode can
      * be split so, else, and for 0, as it can. */
     void (*layout)(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "runtime/layout/layout.h"
+#include "runtime/modes/option.h"
 
 /* What a step's loss and gradients are. With batch norm each piece of the batch has its own statistics on its way
  * forward, so that neither is single's: `statistics` of the row says which. */
@@ -39,8 +40,10 @@ struct el_mode_look {
 struct el_mode_info {
     const char *name;
     const char *summary;
-    unsigned axes;          /* of its mesh: bits 1 << EL_AXIS_DATA ...; 0: it has none */
-    const char *takes;      /* options that only some modes have, by blank: "procs overlap"; NULL: none */
+    unsigned axes;                               /* of its mesh: bits 1 << EL_AXIS_DATA ...; 0: it has none */
+    bool one_process;                            /* whatever its devices are; else it may be started as several */
+    bool many_a_rank;                            /* a data-parallel rank may have several devices */
+    const struct el_mode_option *const *options; /* that only some modes have (option.h), ended by NULL; NULL: none */
     const char *statistics; /* batch norm's: over which samples, and which become the running ones */
     const char *sends;      /* a step, between devices, in words; P is the size of all parameters */
     /* Settings of its options that make another schedule of it, "|" between them: "--overlap off|--bucket-view on".
@@ -57,10 +60,8 @@ const struct el_mode_info *el_mode_list(void);
 const struct el_mode_info *el_mode_find(const char *name); /* NULL: unknown */
 /* Plain training on one device, which the others are held against. */
 const struct el_mode_info *el_mode_plain(void);
-/* The first of the list that has this option ("bucket-mb"); NULL: none has. */
-const struct el_mode_info *el_mode_with(const char *option);
-/* Whether the mode has this option ("bucket-mb"). An unknown mode, of an older record perhaps, has all. */
-bool el_mode_takes(const char *mode, const char *option);
+/* Whether the mode cuts the model along its depth. */
+bool el_mode_cuts(const char *mode);
 /* Where the devices of a job stand (layout.h). `n_processes` 0: the mode's own choice. */
 void el_layout_of(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
 /* How many of `n` devices a mode uses; 0: there is no such mode. */

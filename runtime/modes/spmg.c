@@ -53,14 +53,19 @@ static void release(const struct el_graph *graph, struct el_view *views)
     free(views);
 }
 
+struct settings {
+    bool hierarchical; /* each process's first device sums across processes, for the others of its process */
+};
+
 static enum el_status open_member(struct el_worker *worker, int m)
 {
     const struct el_train_config *config = worker->config;
+    const struct settings *settings = el_mode_settings(config);
     struct spmg *spmg = worker->state;
     struct el_reducer_spec spec = {.shard = &worker->members[m].shard,
                                    .comm = spmg->dp.comms[m],
                                    .across = worker->worlds[m],
-                                   .end = config->reduce == EL_REDUCE_HIERARCHICAL ? EL_REDUCER_FIRST : EL_REDUCER_ALL,
+                                   .end = settings->hierarchical ? EL_REDUCER_FIRST : EL_REDUCER_ALL,
                                    .average = true,
                                    .unused = config->find_unused ? EL_UNUSED_FIND : EL_UNUSED_FAIL,
                                    .finds = true,
@@ -200,11 +205,32 @@ static void mute(struct el_worker *worker, bool muted)
     for (int m = 0; m < worker->n_members; m++) el_comm_mute(worker->worlds[m], muted);
 }
 
+static const struct el_mode_option reduce = {
+    .name = "reduce",
+    .argument = "HOW",
+    .help = "sum gradients over all devices (flat), or within each process and then over the processes' first devices "
+            "(hierarchical)",
+    .kind = EL_MODE_SWITCH,
+    EL_MODE_SETTING(struct settings, hierarchical),
+    .choices = "flat|hierarchical",
+    .initial = "flat"};
+
+static const struct el_mode_option *const options[] = {&el_mode_procs,
+                                                       &el_mode_overlap,
+                                                       &el_mode_bucket_mb,
+                                                       &el_mode_first_bucket_mb,
+                                                       &el_mode_mesh,
+                                                       &reduce,
+                                                       &el_mode_find_unused,
+                                                       &el_mode_broadcast_buffers,
+                                                       NULL};
+
 const struct el_mode_ops el_mode_spmg = {
     .info = {.name = "spmg",
              .summary = "DDP up to PyTorch 1.8: several devices per process, a thread per replica",
              .axes = 1U << EL_AXIS_DATA,
-             .takes = "procs overlap bucket-mb first-bucket-mb mesh reduce find-unused broadcast-buffers",
+             .many_a_rank = true,
+             .options = options,
              .statistics = "of each device's chunk; running ones are the first device's, sent to all at a step's start",
              .sends = "as ddp among all devices, and P to each replica at a step's start; inputs out, outputs back",
              .variants =

@@ -21,7 +21,7 @@ setup_file() {
     copy_sources
     cd "$PATCHED" || return 1
     awk -v dir="$BATS_FILE_TMPDIR" '/^```diff/ { n++; on = 1; next } /^```/ { on = 0 } on { print > (dir "/" n ".patch") }' "$ROOT/docs/adding.md"
-    for name in 1 2; do patch -p1 -F0 --no-backup-if-mismatch <"$BATS_FILE_TMPDIR/$name.patch"; done
+    for name in 1 2 4; do patch -p1 -F0 --no-backup-if-mismatch <"$BATS_FILE_TMPDIR/$name.patch"; done
     make -j "$(nproc)" COMMIT="$(cut -d' ' -f1 <build/commit.stamp)" build/evenload >make.log 2>&1 || { cat make.log && return 1; }
 }
 
@@ -77,18 +77,29 @@ one_file_one_row() {
     refuses "--narrow" "$patched" run --model mlp --narrow 4
 }
 
-# Applied one after the other to sources alone: what a header of theirs changes would have everything compiled anew.
-@test "an algorithm of a collective is played, and an option of a mode compiles, as the page has them" {
-    local name file flags=(-std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -I. -I"$ROOT")
+# Applied to sources alone: what a header of theirs changes would have everything compiled anew.
+@test "an algorithm of a collective is played, as the page has it" {
+    local file flags=(-std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -I. -I"$ROOT")
     [[ -z ${EVENLOAD_SANITIZER:-} ]] || skip "the plain build does it"
     [[ -e $EVENLOAD_BUILD/tests/unit/test_rounds ]] || skip "the tests are not built: no cmocka"
     mkdir tests && cp -a "$ROOT/bench" "$ROOT/runtime" . && cp -a "$ROOT/tests/unit" tests
-    for name in 3 4; do patch -p1 -F0 --no-backup-if-mismatch <"$BATS_FILE_TMPDIR/$name.patch"; done
+    patch -p1 -F0 --no-backup-if-mismatch <"$BATS_FILE_TMPDIR/3.patch"
     for file in runtime/comm/{rounds,verbs}.c; do cc "${flags[@]}" -c "$file"; done
     cc "${flags[@]}" tests/unit/test_rounds.c rounds.o verbs.o "$EVENLOAD_BUILD/libevenload.a" -o test_rounds -lcmocka -ljansson -lm -lpthread -ldl
     run ./test_rounds
     [[ $status -eq 0 ]] || show
-    for file in runtime/modes/manual.c runtime/train/check.c bench/record/record.c bench/options/rows.c; do cc "${flags[@]}" -fsyntax-only "$file"; done
+}
+
+@test "an option of a mode is a row in the mode's file: it is read, shown, recorded, checked, and refused elsewhere" {
+    [[ $(sed -n 's|^+++ b/||p' "$BATS_FILE_TMPDIR/4.patch") == runtime/modes/manual.c ]] || show
+    [[ $("$patched" run --help all) == *"--divide WHEN "*"manual: divide after the all-reduce, or before it (after|before;"* ]] || show
+    "$patched" run --mode manual --devices 2 --divide before "${QUICK[@]}" --launcher own --repeats 1 --out d --quiet
+    [[ $(json d/results.json '[d["trials"][0][k] for k in ("status",)] + [d["trials"][0]["config"]["divide"], "--divide before" in d["trials"][0]["command"]]') == \
+        "['ok', 'before', True]" ]] || show
+    refuses "--divide: mode ddp does not take it, manual does" "$patched" run --mode ddp --divide before
+    refuses "--divide: 'befor' is not one of after|before: did you mean 'before'?" "$patched" run --mode manual --divide befor
+    run "$patched" verify --modes manual --launcher own --quiet --out dv
+    [[ $status -eq 0 && $(json dv/verify.json '{c["variant"] for c in d["cells"]}') == *"'--divide before'"* ]] || show
 }
 
 @test "a node that communicates is one file and one name, and sums over its group" {

@@ -96,7 +96,7 @@ END
     refuses "--dp-fix is an option of 'evenload compare', not of 'explain'" "$EVENLOAD" explain "${SMALL[@]}" --dp-fix all
     refuses "give one batch" "$EVENLOAD" explain "${SMALL[@]}" --batch 16,32
     refuses "--accumulate is an option of 'evenload compare', not of 'explain'" "$EVENLOAD" explain "${SMALL[@]}" --accumulate 2
-    refuses "unknown fix 'repicas': did you mean 'replicas'?" "$EVENLOAD" run --mode dp "${QUICK[@]}" --dp-fix threads,repicas
+    refuses "--dp-fix: 'repicas' is not one of inputs|outputs|update|replicas|overlap|threads: did you mean 'replicas'?" "$EVENLOAD" run --mode dp "${QUICK[@]}" --dp-fix threads,repicas
     [[ ! -e results ]]
 }
 

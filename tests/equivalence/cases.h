@@ -77,7 +77,7 @@ static inline bool el_case_can_be_cut(const struct el_case *c, const char *mode,
 {
     struct el_train_config config;
     struct el_graph *graph;
-    if (!el_mode_takes(mode, "cut")) return true;
+    if (!el_mode_cuts(mode)) return true;
     if (el_case_config(c, mode, 1, &config) != EL_OK || el_model_build(&config.model, &graph) != EL_OK) return true;
     bool enough = graph->n_nodes >= n_devices;
     el_graph_destroy(graph);

@@ -158,7 +158,7 @@ static void options_give_the_same_bits(void **state)
     struct el_train_config config;
     for (int in_replica = 0; in_replica < 2; in_replica++) {
         assert_int_equal(el_case_config(&mlp, "dp", 3, &config), EL_OK);
-        config.output_device = 1;
+        assert_int_equal(el_mode_option_set(&config, "output-device", "1"), EL_OK);
         config.loss_in_replica = in_replica;
         compare_configured(&config, in_replica ? "dp --loss-in replica" : "dp --output-device 1", 0, FAKE_POLICIES);
     }

@@ -123,7 +123,7 @@ static void buffers_are_sent_once_a_step(void **state)
         config.n_accumulate = cases[i].accumulate;
         config.broadcast_buffers = cases[i].broadcast;
         train(&config, "null", NULL, talks);
-        bool in_stages = el_mode_takes(cases[i].mode, "cut");
+        bool in_stages = el_mode_cuts(cases[i].mode);
         if (talks[0].n != cases[i].wanted)
             fail_msg("case %zu: %s sent its buffers %d times", i, cases[i].mode, talks[0].n);
         for (int d = 0; d < DEVICES; d++) bytes += talks[d].bytes;

@@ -172,16 +172,16 @@ static void hold_ways(struct el_train_config *config, const struct el_train_resu
     hold(config, wanted, "kept");
     config->keep_grads = false;
     hold(config, wanted, "freed");
-    config->bucket_view = el_mode_takes(mode, "bucket-view");
+    config->bucket_view = el_mode_option_of(mode, "bucket-view");
     if (config->bucket_view) hold(config, wanted, "views");
-    config->find_unused = el_mode_takes(mode, "find-unused");
+    config->find_unused = el_mode_option_of(mode, "find-unused");
     if (config->find_unused) hold(config, wanted, "find-unused");
-    for (int f = 0; el_mode_takes(mode, "dp-fix") && f < EL_DP_FIXES; f++) {
+    for (int f = 0; el_mode_option_of(mode, "dp-fix") && f < EL_DP_FIXES; f++) {
         const struct el_dp_fix_row *row = &el_dp_fix_rows()[f];
         config->dp_fix = el_dp_fix_close(row->fix);
         hold(config, wanted, row->name);
     }
-    if (!el_mode_takes(mode, "schedule")) return;
+    if (!el_mode_option_of(mode, "schedule")) return;
     snprintf(config->schedule, sizeof config->schedule, "zero-bubble");
     hold(config, wanted, "zero-bubble");
 }
@@ -292,7 +292,7 @@ static void what_is_frozen_takes_weights_alone(void **state)
         struct el_memory_forecast forecasts[DEVICES];
         struct seen seen[DEVICES];
         const int n = el_mode_devices(mode->name, 3);
-        const bool dp = !strcmp(mode->name, "dp"), cuts = el_mode_takes(mode->name, "cut");
+        const bool dp = !strcmp(mode->name, "dp"), cuts = el_mode_cuts(mode->name);
         configure("textcnn", mode->name, n, &config);
         el_model_set(&config.model, "vocab", (int64_t[]){2000}, 1);
         freeze(&config, "embedding");

@@ -178,7 +178,7 @@ static void spmgs_replicas_hold_four_p(void **state)
         struct el_ledger ledgers[DEVICES];
         bool keep = i & 1;
         configure(&config, "spmg", "mlp", EL_OPT_MOMENTUM, keep, DEVICES, 12);
-        config.reduce = i / 2 ? EL_REDUCE_HIERARCHICAL : EL_REDUCE_FLAT;
+        assert_int_equal(el_mode_option_set(&config, "reduce", i / 2 ? "hierarchical" : "flat"), EL_OK);
         measure(&config, "null", ledgers);
         size_t params = chunk_sums(&config).params, loss = 4;
         if (keep) assert_int_equal(ledgers[0].peak_bytes, (4 + 1) * params + loss);

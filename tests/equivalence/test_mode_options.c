@@ -97,14 +97,14 @@ static void micro_steps_are_ranks_of_a_larger_job(void **state)
         train_reference(c, micro, &one_rank);
         for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
             struct el_train_config config;
-            if (!el_mode_takes(mode->name, "accumulate") || el_mode_devices(mode->name, n) < n) continue;
+            if (!el_mode_option_of(mode->name, "accumulate") || el_mode_devices(mode->name, n) < n) continue;
             assert_int_equal(el_case_config(c, mode->name, n, &config), EL_OK);
             config.steps = STEPS;
             config.n_accumulate = micro;
             const struct outcome *its = el_case_shares(c, mode->name, n) == 1 ? &one_rank : &wanted;
             hold(c, &config, its);
             config.keep_grads = false;
-            config.bucket_view = el_mode_takes(mode->name, "bucket-view");
+            config.bucket_view = el_mode_option_of(mode->name, "bucket-view");
             hold(c, &config, its);
         }
         el_train_result_free(&wanted.result);
@@ -123,7 +123,7 @@ static void micro_steps_take_the_memory_of_one_and_talk_once(void **state)
         struct el_train_config config;
         struct outcome whole, micro, part;
         int n = el_mode_devices(mode->name, 2);
-        if (!el_mode_takes(mode->name, "accumulate")) continue;
+        if (!el_mode_option_of(mode->name, "accumulate")) continue;
         assert_int_equal(el_case_config(&all, mode->name, n, &config), EL_OK);
         config.steps = 3;
         train(&config, "null", &whole);
@@ -189,12 +189,24 @@ static void averaged_parameters(void **state)
 
 /* ---- where dp's loss is ---- */
 
+static void give(struct el_train_config *config, const char *option, const char *text)
+{
+    assert_int_equal(el_mode_option_set(config, option, text), EL_OK);
+}
+
+static void give_position(struct el_train_config *config, const char *option, int position)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", position);
+    give(config, option, text);
+}
+
 static void train_dp(const struct el_case *c, int n, int micro, int output, bool in_replica, struct outcome *outcome)
 {
     struct el_train_config config;
     assert_int_equal(el_case_config(c, "dp", n, &config), EL_OK);
     config.steps = STEPS;
-    config.output_device = output;
+    give_position(&config, "output-device", output);
     config.loss_in_replica = in_replica;
     config.n_accumulate = micro;
     assert_int_equal(el_train_check(&config), EL_OK);
@@ -250,7 +262,7 @@ static void memory_of_dp_by_the_place_of_its_loss(void **state)
         el_model_set(&config.model, "hidden", NULL, 0);
         config.model.classes = 500;
         config.steps = 2;
-        config.output_device = i ? OUT : 0;
+        give_position(&config, "output-device", i ? OUT : 0);
         config.loss_in_replica = i == 2;
         train(&config, "null", outcomes[i]);
     }
@@ -275,7 +287,7 @@ static void a_device_without_a_chunk_has_no_outputs(void **state)
     struct el_train_config config;
     const struct el_case five = {"mlp", EL_OPT_SGD, 0, 5}; /* on four devices: 2, 2, 1 */
     assert_int_equal(el_case_config(&five, "dp", 4, &config), EL_OK);
-    config.output_device = 3;
+    give_position(&config, "output-device", 3);
     assert_int_equal(el_train_check(&config), EL_ERR_INVALID);
     assert_string_equal(el_error_message(),
                         "--output-device 3: 3 devices have a part of the batch; they are numbered from 0");
@@ -297,13 +309,14 @@ static void unused_parameters_are_found(void **state)
         train_reference(c, 1, &single);
         for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
             struct el_train_config config;
-            bool finds = el_mode_takes(mode->name, "find-unused"), ddp = el_mode_takes(mode->name, "static-graph");
+            bool finds = el_mode_option_of(mode->name, "find-unused"),
+                 ddp = el_mode_option_of(mode->name, "static-graph");
             if (el_mode_devices(mode->name, n) < n || !el_case_can_be_cut(c, mode->name, n)) continue;
             for (int way = 0; way < (ddp ? 4 : 1); way++) {
                 assert_int_equal(el_case_config(c, mode->name, n, &config), EL_OK);
                 config.steps = STEPS;
                 config.find_unused = finds && way % 2 == 0;
-                config.static_graph = ddp && way % 2 == 1;
+                if (ddp) give(&config, "static-graph", way % 2 ? "on" : "off");
                 config.bucket_view = way >= 2;
                 config.keep_grads = way == 1;
                 hold(c, &config, el_case_shares(c, mode->name, n) == 1 ? &single : &wanted);
@@ -347,9 +360,9 @@ static void what_is_done_about_unused_parameters(void **state)
     assert_int_equal(el_case_config(&mlp, "ddp", 2, &config), EL_OK);
     train(&config, "null", &plain);
     assert_int_equal(el_case_config(&branch, "ddp", 2, &config), EL_OK);
-    config.static_graph = true;
+    give(&config, "static-graph", "on");
     train(&config, "null", &once);
-    config.static_graph = false;
+    give(&config, "static-graph", "off");
     config.find_unused = true;
     train(&config, "null", &found);
     /* 132 + 11, 77 + 7, side 28 + 4, out 28 + 4 elements; the first limit is 1 KiB, the second 4 */

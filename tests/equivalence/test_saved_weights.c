@@ -32,7 +32,7 @@ static void save(const char *mode, int n_devices, int n_ranks, const struct el_s
     config.n_devices = n_devices;
     config.mesh[EL_AXIS_DATA] = n_ranks;
     config.steps = 1;
-    config.find_unused = el_mode_takes(mode, "find-unused");
+    config.find_unused = el_mode_option_of(mode, "find-unused");
     config.weights = loaded;
     if (el_train_check(&config) != EL_OK) fail_msg("%s: %s", mode, el_error_message());
     el_layout_of(&config, 1, &layout);

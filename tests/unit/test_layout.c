@@ -170,15 +170,6 @@ static void workers_of_several_devices_cut_their_shares(void **state)
     }
 }
 
-static void options_are_words_of_the_row(void **state)
-{
-    (void)state;
-    assert_true(el_mode_takes("ddp", "procs") && el_mode_takes("ddp", "first-bucket-mb"));
-    assert_false(el_mode_takes("ddp", "bucket") || el_mode_takes("ddp", "mb") || el_mode_takes("ddp", ""));
-    assert_false(el_mode_takes("dp", "procs") || el_mode_takes("single", "bucket-mb"));
-    assert_true(el_mode_takes("of an older record", "bucket-mb"));
-}
-
 static void *list_all(void *unused)
 {
     (void)unused;
@@ -213,7 +204,6 @@ int main(void)
         cmocka_unit_test(one_worker_has_chunks),
         cmocka_unit_test(a_worker_each_is_threads_or_processes),
         cmocka_unit_test(workers_of_several_devices_cut_their_shares),
-        cmocka_unit_test(options_are_words_of_the_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,7 +112,7 @@ static enum el_status setup(struct el_worker *worker)
     if (!dp) return el_fail_errno("dp");
     EL_TRY(el_dp_open(dp, worker, worker->layout->n[EL_AXIS_DATA], EL_DP_CHUNK_BYTES));
     EL_TRY(open_reducers(dp));
-    return el_dp_open_loss(dp, worker->config->output_device, worker->config->loss_in_replica);
+    return el_dp_open_loss(dp, el_dp_output_device(worker->config), worker->config->loss_in_replica);
 }
 
 static enum el_status begin_round(struct el_worker *worker, int round)
@@ -292,7 +292,8 @@ static void teardown(struct el_worker *worker)
 const struct el_mode_ops el_mode_dp = {
     .info = {.name = "dp",
              .summary = "DataParallel: one process, one master, a thread per replica",
-             .takes = "output-device loss-in accumulate dp-fix",
+             .one_process = true,
+             .options = el_dp_options,
              .statistics = "of each replica's chunk; running ones are replica 0's",
              .sends = "P to each replica and its gradients back, by chunks; inputs out, outputs back",
              .variants = "--output-device 1|--loss-in replica|--dp-fix inputs,update,overlap|--dp-fix all",
@@ -300,6 +301,8 @@ const struct el_mode_ops el_mode_dp = {
              .memory = {.backward = 3, .optimizer = 2, .kept = 1, .others = 2},
              .n_shown = 2,
              .look = {.fill = 0xcc5500, .ink = 0xcc5500, .pattern = 5, .point = 9, .point_size = 2.2}},
+    .resolve = el_dp_resolve,
+    .check = el_dp_check,
     .layout = el_dp_layout,
     .rounds = 2,
     .setup = setup,

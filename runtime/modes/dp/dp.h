@@ -12,6 +12,13 @@
 /* torch's comm.broadcast_coalesced and reduce_add_coalesced work in chunks of this size. */
 enum { EL_DP_CHUNK_BYTES = 10 << 20 };
 
+/* ---- options.c ---- */
+extern const struct el_mode_option *const el_dp_options[];
+void el_dp_resolve(struct el_train_config *config);
+enum el_status el_dp_check(struct el_train_config *config, const struct el_layout *layout);
+/* Position of the one that has the outputs, and their loss. */
+int el_dp_output_device(const struct el_train_config *config);
+
 struct el_dp {
     struct el_worker *worker;
     struct el_program *program;            /* of the step being issued */

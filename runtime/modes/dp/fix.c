@@ -1,9 +1,6 @@
 /* The causes of dp's step, and what dp's layout is without some of them. */
 #include "runtime/modes/dp/fix.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "runtime/modes/dp/dp.h"
 
 static const struct el_dp_fix_row rows[EL_DP_FIXES] = {
@@ -29,11 +26,7 @@ unsigned el_dp_fix_close(unsigned fixes)
 
 void el_dp_fix_text(unsigned fixes, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "%s", fixes == EL_DP_FIX_ALL ? "all" : fixes ? "" : "none");
-    for (int i = 0; i < EL_DP_FIXES && fixes != EL_DP_FIX_ALL; i++) {
-        size_t used = strlen(text);
-        if (fixes & rows[i].fix) snprintf(text + used, bytes - used, "%s%s", used ? "," : "", rows[i].name);
-    }
+    el_mode_words_show(EL_DP_FIX_NAMES, fixes, text, bytes);
 }
 
 /* One worker for all devices all the same: whose threads issue is no op of a step. */

@@ -28,6 +28,8 @@ enum el_dp_fix {
     EL_DP_FIX_THREADS = 32,
     EL_DP_FIX_ALL = 63
 };
+/* In the order of their bits. */
+#define EL_DP_FIX_NAMES "inputs|outputs|update|replicas|overlap|threads"
 enum { EL_DP_FIXES = 6, EL_DP_FIX_TEXT_BYTES = 64 };
 
 struct el_dp_fix_row {

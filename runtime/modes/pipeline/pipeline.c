@@ -5,6 +5,7 @@
 
 #include "runtime/gradients/reducer.h"
 #include "runtime/modes/mode.h"
+#include "runtime/modes/pipeline/cut.h"
 #include "runtime/modes/pipeline/flight.h"
 #include "runtime/state/buffers.h"
 
@@ -93,15 +94,18 @@ static void teardown(struct el_worker *worker)
     free(pipeline);
 }
 
+#define COPIES_AND_CUT                                                                                                 \
+    &el_mode_procs, &el_mode_cut, &el_mode_mesh, &el_mode_overlap, &el_mode_bucket_mb, &el_mode_first_bucket_mb,       \
+        &el_mode_broadcast_buffers
 #define CUT_INTO_STAGES                                                                                                \
-    .layout = el_layout_stages, .rounds = 2, .setup = setup, .begin_round = begin_round, .issue = issue,               \
-    .read_loss = read_loss, .teardown = teardown
+    .check = el_cut_check, .layout = el_layout_stages, .rounds = 2, .setup = setup, .begin_round = begin_round,        \
+    .issue = issue, .read_loss = read_loss, .teardown = teardown
 
 const struct el_mode_ops el_mode_mp = {
     .info = {.name = "mp",
              .summary = "the model cut by layers, one stage per device: one device works at a time",
              .axes = 1U << EL_AXIS_DATA | 1U << EL_AXIS_STAGE,
-             .takes = "procs cut mesh overlap bucket-mb first-bucket-mb broadcast-buffers",
+             .options = (const struct el_mode_option *const[]){COPIES_AND_CUT, NULL},
              .statistics = "of the batch",
              .sends = "activations at each cut, and their gradients back",
              .loss = EL_LOSS_OF_BATCH,
@@ -114,7 +118,8 @@ const struct el_mode_ops el_mode_pipeline = {
     .info = {.name = "pipeline",
              .summary = "the model cut by layers, one or several parts per device, with micro-batches",
              .axes = 1U << EL_AXIS_DATA | 1U << EL_AXIS_STAGE,
-             .takes = "procs cut micro schedule parts mesh overlap bucket-mb first-bucket-mb broadcast-buffers",
+             .options = (const struct el_mode_option *const[]){COPIES_AND_CUT, &el_cut_micro, &el_cut_schedule,
+                                                               &el_cut_parts, NULL},
              .statistics = "of each micro-batch; running ones take them one after another",
              .sends = "activations at each cut, and their gradients back, by micro-batches",
              .variants = "--schedule gpipe|--schedule interleaved|--schedule zero-bubble|--micro 6|--mesh dp=2",

@@ -1,0 +1,59 @@
+/* Options that several modes have. */
+#include "runtime/modes/option.h"
+
+#define ELSEWHERE(words) .name = (words), .kind = EL_MODE_ELSEWHERE
+
+const struct el_mode_option el_mode_procs = {ELSEWHERE("procs")}, el_mode_mesh = {ELSEWHERE("mesh")},
+                            el_mode_bucket_mb = {ELSEWHERE("bucket-mb"), .of_copies = true},
+                            el_mode_first_bucket_mb = {ELSEWHERE("first-bucket-mb"), .of_copies = true};
+
+const struct el_mode_option el_mode_overlap = {.name = "overlap",
+                                               .argument = "HOW",
+                                               .help = "all-reduce during backward",
+                                               .kind = EL_MODE_SWITCH,
+                                               EL_MODE_FIELD(overlap),
+                                               .choices = "off|on",
+                                               .initial = "on",
+                                               .of_copies = true};
+
+const struct el_mode_option el_mode_accumulate = {
+    .name = "accumulate",
+    .argument = "N",
+    .help = "micro-steps per optimizer step; gradients accumulate on each device, and the last micro-step synchronizes "
+            "them, as with PyTorch's no_sync (dp: each micro-step does)",
+    .kind = EL_MODE_COUNT,
+    EL_MODE_FIELD(n_accumulate),
+    .initial = "1",
+    .min = 1,
+    .max = 1024};
+
+const struct el_mode_option el_mode_find_unused = {
+    .name = "find-unused",
+    .argument = "HOW",
+    .help = "find parameters without gradients in every step, as PyTorch's find_unused_parameters: one more "
+            "all-reduce, and buckets are never rebuilt",
+    .kind = EL_MODE_SWITCH,
+    EL_MODE_FIELD(find_unused),
+    .choices = "off|on",
+    .initial = "off"};
+
+const struct el_mode_option el_mode_broadcast_buffers = {
+    .name = "broadcast-buffers",
+    .argument = "HOW",
+    .help = "send rank 0's buffers (batch norm's running statistics) to all ranks before each step's forward, as "
+            "PyTorch's broadcast_buffers (from 2.13 on forward_sync_buffers); models in stages: with --mesh",
+    .kind = EL_MODE_SWITCH,
+    EL_MODE_FIELD(broadcast_buffers),
+    .choices = "off|on",
+    .initial = "on",
+    .absent = "off",
+    .of_copies = true};
+
+const struct el_mode_option el_mode_cut = {
+    .name = "cut",
+    .argument = "WHERE",
+    .help = "first node of each part after the first, comma-separated, or what to balance: time, memory or nodes",
+    .kind = EL_MODE_TEXT,
+    EL_MODE_FIELD(cut),
+    .bytes = sizeof((struct el_train_config *)0)->cut,
+    .initial = "time"};
