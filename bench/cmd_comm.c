@@ -24,7 +24,7 @@ static enum el_status check_given(const struct el_trial *trial)
 {
     struct el_inject injects[EL_MEMBERS_MAX];
     EL_TRY(el_inject_parse(trial->inject, trial->n_devices, injects));
-    if (!strcmp(trial->comm, "nccl") && strcmp(trial->devices[0].backend, "cuda"))
+    if (!strcmp(trial->comm, "nccl") && !el_trial_backend(trial).gpu)
         return el_fail(EL_ERR_INVALID, "--comm nccl is for GPUs, and the devices are %s: take --comm auto",
                        trial->devices[0].backend);
     if (!strcmp(trial->comm, "mpi") && trial->procs > 1 && trial->launcher == EL_LAUNCHER_OWN)
@@ -39,7 +39,7 @@ static enum el_status resolve(struct el_options *options, struct el_trial *trial
     bool pairs = !strcmp(options->action, "p2p");
     if (pairs && !el_option_given(options, "maxbytes")) options->wire.max_bytes = PAIR_BYTES;
     if (options->n_devices == 0) EL_TRY(el_devices_default(options->devices, &options->n_devices));
-    if (!strcmp(options->devices[0].backend, "sim") && !options->wire.show_steps)
+    if (el_backend_facts(options->devices[0].backend).simulated && !options->wire.show_steps)
         return el_fail(EL_ERR_INVALID,
                        "comm: simulated devices move nothing: give cpu, null or cuda devices, or --show-steps");
     EL_TRY(el_devices_check(options->devices, options->n_devices));
@@ -65,7 +65,7 @@ static enum el_status check_memory(const struct el_trial *trial, const struct el
     double wanted = (1.0 + (links ? plan->n - 1 : 0)) * (double)plan->sizes[plan->n_sizes - 1],
            free_bytes = el_host_free_bytes("");
     wanted = trial->n_devices * (wanted + 2.0 * (double)el_wire_memory_bytes(plan));
-    if (!strcmp(trial->devices[0].backend, "cuda") || !(wanted > free_bytes)) return EL_OK;
+    if (el_trial_backend(trial).gpu || !(wanted > free_bytes)) return EL_OK;
     return el_fail(EL_ERR_INVALID, "--maxbytes: %d ranks need %.0f MiB for data and results, %.0f MiB are free",
                    trial->n_devices, wanted / 1048576, free_bytes / 1048576);
 }

@@ -87,7 +87,7 @@ enum el_status el_cmd_data(struct el_options *options, int *exit_status_p)
     struct el_campaign campaign;
     struct el_data_files files = {.existing = 0};
     char headline[96];
-    if (options->n_devices && !strcmp(options->devices[0].backend, "sim"))
+    if (options->n_devices && el_backend_facts(options->devices[0].backend).simulated)
         return el_fail(EL_ERR_INVALID, "data: simulated devices load nothing: give cpu, null or cuda devices");
     EL_TRY(use_files(options, &files));
     enum el_status status = begin(options, &campaign);

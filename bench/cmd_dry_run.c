@@ -60,8 +60,7 @@ static json_t *assumed(const struct el_options *given, const struct el_trial *tr
 /* Whether it fits: into each device's limit, else into what this host has left for devices that lie in its memory. */
 static void put_fit(json_t *document, const struct el_trial *trial, const struct el_memory_forecast *forecasts)
 {
-    const char *backend = trial->devices[0].backend;
-    bool on_host = !strcmp(backend, "cpu") || !strcmp(backend, "null");
+    bool on_host = el_trial_backend(trial).on_host;
     double most = 0, sum = 0, free_bytes = on_host ? el_host_free_bytes("") : NAN;
     for (int i = 0; i < trial->n_devices; i++) {
         double peak = (double)forecasts[i].ledger.peak_bytes;

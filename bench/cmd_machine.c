@@ -168,7 +168,7 @@ static enum el_status choose_devices(const struct el_options *options, struct el
     memcpy(list, options->devices, sizeof list);
     if (n == 0) EL_TRY(el_devices_default(list, &n));
     if (n < 2) return el_fail(EL_ERR_INVALID, "machine: links need two devices: give --devices 2");
-    if (!strcmp(list[0].backend, "sim") || !strcmp(list[0].backend, "null"))
+    if (!el_backend_facts(list[0].backend).computes)
         return el_fail(EL_ERR_INVALID, "machine: %s devices do no work that could be timed: give cpu or cuda devices",
                        list[0].backend);
     memcpy(devices, list, 2 * sizeof *list);

@@ -76,7 +76,7 @@ static enum el_status launch_all(const struct el_options *options, int gpus, con
     EL_TRY(el_verify_write_data(data));
     el_runner_catch_signals();
     for (int b = 0; b < 2; b++) {
-        if (!strcmp(backends[b], "cuda") && gpus == 0) continue;
+        if (el_backend_facts(backends[b]).gpu && gpus == 0) continue;
         EL_TRY(launch(store, options, backends[b], 1, cells));
         for (int procs = EL_VERIFY_FEWEST; procs <= EL_VERIFY_MOST && !el_runner_interrupted(); procs++)
             EL_TRY(launch(store, options, backends[b], procs, cells));

@@ -72,8 +72,7 @@ enum el_status el_gate_run(struct el_campaign *campaign, const struct el_runner 
 {
     const struct el_options *options = campaign->options;
     json_t *rows = json_array();
-    const char *backend = campaign->set.trials->devices[0].backend;
-    bool computes = !strcmp(backend, "cpu") || !strcmp(backend, "cuda");
+    bool computes = el_trial_backend(campaign->set.trials).computes;
     for (int m = 0; m < 2 * options->n_modes && computes && !el_runner_interrupted(); m++) {
         const char *mode = options->modes[m / 2];
         bool view = m % 2;

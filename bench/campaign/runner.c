@@ -79,7 +79,7 @@ static enum el_status choose_launcher(const struct el_trial *trial, enum el_laun
     bool mpi_comm = strcmp(trial->comm, "mpi") == 0;
     bool own = trial->launcher == EL_LAUNCHER_OWN;
     if (trial->launcher == EL_LAUNCHER_AUTO && !mpi_comm)
-        own = strcmp(trial->devices[0].backend, "cuda") == 0 || check_mpirun(trial) != EL_OK;
+        own = el_trial_backend(trial).gpu || check_mpirun(trial) != EL_OK;
     *by_p = own ? EL_LAUNCH_BY_OWN : EL_LAUNCH_BY_MPIRUN;
     return own ? el_bootstrap_check_files(trial->procs) : check_mpirun(trial);
 }
@@ -104,7 +104,7 @@ static bool have_cards_of_their_own(const struct el_trial *trial)
     for (int i = 1; i < trial->n_devices; i++)
         for (int k = 0; k < i; k++)
             if (trial->devices[i].index == trial->devices[k].index) return false;
-    return strcmp(trial->devices[0].backend, "cuda") == 0;
+    return el_trial_backend(trial).gpu;
 }
 
 const char *const *el_runner_environment(const struct el_trial *trial, const char *given)

@@ -160,7 +160,7 @@ static enum el_status measure_curve(struct session *s, const struct el_wire_curv
 static json_t *list_cores(const struct session *s)
 {
     const struct el_trial *trial = s->job->trial;
-    bool on_cores = strcmp(trial->devices[0].backend, "cuda") != 0;
+    bool on_cores = !el_trial_backend(trial).gpu;
     char boot[64];
     struct el_cores cores;
     json_t *list = json_array();

@@ -92,7 +92,7 @@ static const char *who_waits(const json_t *row)
 
 static bool on_gpus(const struct el_trial *trial)
 {
-    return strcmp(trial->devices[0].backend, "cuda") == 0;
+    return el_trial_backend(trial).gpu;
 }
 
 /* Taking a batch out of the workers' queue is what puts it into pinned memory; without workers it is made there. */

@@ -54,7 +54,7 @@ static double median_ms(const struct el_train_result *result)
 
 static bool computes(const struct el_trial *trial)
 {
-    return !strcmp(trial->devices[0].backend, "cpu") || !strcmp(trial->devices[0].backend, "cuda");
+    return el_trial_backend(trial).computes;
 }
 
 /* As many steps as fill a block's share of --min-time, by the block before. */

@@ -79,11 +79,10 @@ enum el_status el_imbalance_check_memory(const struct el_trial_set *set)
     for (int t = 0; t < set->n; t++) {
         const json_t *devices =
             json_object_get(json_array_get(json_object_get(run, "trials"), (size_t)t), "per_device");
-        const char *backend = set->trials[t].devices[0].backend;
         double bytes = 0;
         for (size_t i = 0; i < json_array_size(devices); i++)
             bytes += el_json_number(json_array_get(devices, i), "memory.peak_bytes");
-        if (!strcmp(backend, "cpu") || !strcmp(backend, "null")) most_bytes = fmax(most_bytes, bytes);
+        if (el_trial_backend(&set->trials[t]).on_host) most_bytes = fmax(most_bytes, bytes);
     }
     json_decref(run);
     double need_bytes = NEED_RATIO * most_bytes + NEED_REST_BYTES;

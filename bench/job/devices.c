@@ -14,7 +14,7 @@
 /* Whether its streams are threads, each with a core to compute on. */
 static bool is_on_cores(const struct el_device_name *name)
 {
-    return !strcmp(name->backend, "cpu") || !strcmp(name->backend, "null");
+    return el_backend_facts(name->backend).on_host;
 }
 
 static struct el_device_spec spec_of(const struct el_trial *trial, const struct el_cores *cores,
@@ -50,7 +50,7 @@ static enum el_status open_all(const struct el_job *job, const struct el_cores *
     const struct el_trial *trial = job->trial;
     struct el_inject injects[EL_MEMBERS_MAX];
     int spare[EL_MEMBERS_MAX];
-    bool on_cores = is_on_cores(&trial->devices[0]), simulated = !strcmp(trial->devices[0].backend, "sim");
+    bool on_cores = is_on_cores(&trial->devices[0]), simulated = el_trial_backend(trial).simulated;
     bool apart = on_cores && el_cores_spare(cores, trial->devices, trial->n_devices, spare);
     double most_bytes = el_host_free_bytes("") / 2 / trial->n_devices; /* that a disturbance may take */
     EL_TRY(el_inject_parse(trial->inject, trial->n_devices, injects));

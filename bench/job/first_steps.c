@@ -9,7 +9,7 @@
 
 static bool on_gpus(const struct el_job *job)
 {
-    return !strcmp(job->trial->devices[0].backend, "cuda");
+    return el_trial_backend(job->trial).gpu;
 }
 
 /* Without --device-mem: gradients are kept here, and a trial that has just enough memory must be checked too. */

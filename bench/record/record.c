@@ -90,7 +90,7 @@ static void put_mode_options(json_t *config, const struct el_trial *trial)
 static void put_training(json_t *config, const struct el_trial *trial)
 {
     const struct el_train_config *train = &trial->train;
-    const bool cards = !strcmp(trial->devices[0].backend, "cuda");
+    const bool cards = el_trial_backend(trial).gpu;
     el_json_put_all(
         config, EL_KEY("data", trial->data), EL_KEY("test", trial->test), EL_KEY("load", trial->load),
         EL_KEY("vectors", trial->vectors), EL_KEY("freeze", train->model.freeze),

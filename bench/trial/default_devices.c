@@ -95,7 +95,7 @@ enum el_status el_devices_check(const struct el_device_name *devices, int n_devi
     int n = 0;
     if (n_devices == 0) return EL_OK;
     EL_TRY(el_device_count(devices[0].backend, &n));
-    if (strcmp(devices[0].backend, "cuda")) return EL_OK; /* the others have as many as one likes */
+    if (!el_backend_facts(devices[0].backend).gpu) return EL_OK; /* the others have as many as one likes */
     for (int i = 0; i < n_devices; i++) {
         if (devices[i].index < n) continue;
         return el_fail(

@@ -28,7 +28,7 @@ static enum el_status resolve_procs(unsigned command, const struct el_options *o
     struct el_layout layout;
     int n = trial->n_devices, asked = options->procs;
     const char *mode = trial->train.mode;
-    bool simulated = !strcmp(trial->devices[0].backend, "sim");
+    bool simulated = el_trial_backend(trial).simulated;
     if (el_mode_find(mode)->one_process) {
         trial->procs = 1;
         if (asked > 1 && command == EL_CMD_RUN)
@@ -73,7 +73,7 @@ static enum el_status check_inject(unsigned command, struct el_trial *trial)
         trial->inject[0] = 0;
     }
     EL_TRY(el_inject_parse(trial->inject, n, injects));
-    for (int i = 0; i < n && !strcmp(trial->devices[0].backend, "sim"); i++) {
+    for (int i = 0; i < n && el_trial_backend(trial).simulated; i++) {
         if (injects[i].leak_bytes > 0 || injects[i].oversize_bytes > 0 || injects[i].wrong != 0)
             return el_fail(EL_ERR_INVALID, "--inject: simulated devices have no memory to leak or to hold, nor numbers "
                                            "to be wrong: give cpu devices");
@@ -88,7 +88,7 @@ static enum el_status check_inject(unsigned command, struct el_trial *trial)
 static enum el_status check_loading(const struct el_trial *trial)
 {
     const struct el_loading *loading = &trial->train.loading;
-    if ((loading->pageable || loading->transfer) && strcmp(trial->devices[0].backend, "cuda"))
+    if ((loading->pageable || loading->transfer) && !el_trial_backend(trial).gpu)
         return el_fail(EL_ERR_INVALID,
                        "--%s is for GPUs, and the devices are %s, which copy from any memory of the host: leave it out",
                        loading->pageable ? "pin-memory" : "non-blocking", trial->devices[0].backend);
@@ -99,7 +99,7 @@ static enum el_status check_loading(const struct el_trial *trial)
 /* Of what stands in one machine. */
 static enum el_status check_beside(const struct el_trial *trial)
 {
-    if (!trial->beside || strcmp(trial->devices[0].backend, "sim")) return EL_OK;
+    if (!trial->beside || !el_trial_backend(trial).simulated) return EL_OK;
     return el_fail(EL_ERR_INVALID, "--beside %d: simulated devices cost each other what --costs says: leave it out",
                    trial->beside);
 }
@@ -111,7 +111,7 @@ static enum el_status check_sources(const struct el_trial *trial)
     struct el_machine machine;
     struct el_costs *costs;
     if (!option) return EL_OK;
-    if (strcmp(trial->devices[0].backend, "sim"))
+    if (!el_trial_backend(trial).simulated)
         return el_fail(EL_ERR_INVALID, "--%s is for simulated devices, and these are %s: give --devices sim:%d", option,
                        trial->devices[0].backend, trial->n_devices);
     EL_TRY(el_machine_read(trial->machine, &machine));
@@ -150,7 +150,7 @@ static enum el_status choose_devices(const struct el_options *options, int count
 /* torch.optim's: on where all parameters are on GPUs. */
 static enum el_foreach usual_foreach(const struct el_trial *trial)
 {
-    return strcmp(trial->devices[0].backend, "cuda") == 0 ? EL_FOREACH_ON : EL_FOREACH_OFF;
+    return el_trial_backend(trial).gpu ? EL_FOREACH_ON : EL_FOREACH_OFF;
 }
 
 /* What a trial has as the options have it: from one to the other and back. */
@@ -187,7 +187,7 @@ static void identify(struct el_trial *trial)
 static enum el_status check_of_gpus(const struct el_trial *trial)
 {
     const char *option = trial->tf32 ? "tf32" : trial->train.device_graph ? "graph" : NULL;
-    if (!option || !strcmp(trial->devices[0].backend, "cuda")) return EL_OK;
+    if (!option || el_trial_backend(trial).gpu) return EL_OK;
     return el_fail(EL_ERR_INVALID, "--%s on is for GPUs, and the devices are %s: leave it out", option,
                    trial->devices[0].backend);
 }
@@ -209,7 +209,7 @@ enum el_status el_trial_resolve(unsigned command, const struct el_options *optio
     memcpy(trial->of_modes, options->of_modes, sizeof trial->of_modes);
     EL_TRY(choose_devices(options, choice->count, trial->devices, &trial->train.n_devices));
     bool chosen = el_option_given(options, "min-time") || trial->train.min_time_s <= 0 || command == EL_CMD_EXPLAIN;
-    if (!chosen && !strcmp(trial->devices[0].backend, "cuda")) trial->train.min_time_s = GPU_MIN_TIME_S;
+    if (!chosen && el_trial_backend(trial).gpu) trial->train.min_time_s = GPU_MIN_TIME_S;
     EL_TRY(el_trial_use_mode(trial, choice->mode, &trial->train));
     trial->train.bucket_cap_bytes = (size_t)(choice->bucket_mib * MIB + 0.5);
     trial->train.bucket_view = choice->bucket_view;
@@ -259,7 +259,7 @@ static bool has_effect(const struct el_train_config *train, const char *name)
 enum el_status el_trial_forecast(const struct el_trial *trial, struct el_memory_forecast forecasts_p[EL_MEMBERS_MAX])
 {
     const struct el_kernel_table *kernels = el_kernels_cpu();
-    if (!strcmp(trial->devices[0].backend, "cuda")) EL_TRY(el_device_gpu_kernels(&kernels));
+    if (el_trial_backend(trial).gpu) EL_TRY(el_device_gpu_kernels(&kernels));
     return el_train_forecast(&trial->train, kernels, forecasts_p);
 }
 
@@ -307,6 +307,11 @@ enum el_status el_trial_command(const struct el_trial *trial, char *text, size_t
     struct el_options options;
     el_trial_options(trial, &options);
     return el_options_command_line(EL_CMD_RUN, &options, text, bytes);
+}
+
+struct el_backend_facts el_trial_backend(const struct el_trial *trial)
+{
+    return el_backend_facts(trial->devices[0].backend);
 }
 
 json_t *el_trial_device_names(const struct el_trial *trial)

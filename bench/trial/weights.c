@@ -33,7 +33,7 @@ enum el_status el_trial_check_save(const struct el_trial *trial)
     char folder[EL_PATH_BYTES] = ".";
     struct stat info;
     if (!*trial->save) return EL_OK;
-    if (!strcmp(backend, "sim") || !strcmp(backend, "null"))
+    if (!el_trial_backend(trial).computes)
         return el_fail(EL_ERR_INVALID, "--save: %s devices compute nothing, so there are no weights: leave it out",
                        backend);
     if (stat(trial->save, &info) == 0 && S_ISDIR(info.st_mode))

@@ -65,7 +65,7 @@ static void take_sizes(const struct el_model_info *info, struct el_model_config 
 static enum el_status take_devices(const char *backend, int n, struct el_options *o)
 {
     int n_gpus = 0;
-    if (!strcmp(backend, "cuda")) EL_TRY(el_device_gpus(&n_gpus));
+    if (el_backend_facts(backend).gpu) EL_TRY(el_device_gpus(&n_gpus));
     o->n_devices = n;
     for (int d = 0; d < n; d++) {
         o->devices[d].index = n_gpus ? d % n_gpus : d;

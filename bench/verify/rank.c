@@ -165,7 +165,7 @@ static void judge_losses(const struct numbers *numbers, const struct numbers *wa
 static enum el_status judge_f32(const struct el_job *job, const struct el_model_check *check,
                                 const struct numbers *numbers, const struct numbers *wanted, struct judgement *j)
 {
-    bool gpu = !strcmp(job->trial->devices[0].backend, "cuda");
+    bool gpu = el_trial_backend(job->trial).gpu;
     j->loss_limit = gpu ? EL_GATE_GPU_LOSS : check->loss > 0 ? check->loss : EL_GATE_LOSS;
     j->gradient_limit = check->f64_gradients  ? EL_VERIFY_F64_GRADIENT
                         : gpu                 ? EL_GATE_GPU_GRADIENT

@@ -153,6 +153,16 @@ int el_device_library_memory(const struct el_device *device, struct el_library_m
     return device->ops->library_memory ? device->ops->library_memory(device->state, list, EL_LIBRARIES_MAX) : 0;
 }
 
+struct el_backend_facts el_backend_facts(const char *backend)
+{
+    const struct el_device_ops *ops = find(backend);
+    if (!ops) return (struct el_backend_facts){0};
+    return (struct el_backend_facts){.computes = ops->computes,
+                                     .simulated = ops->simulated,
+                                     .gpu = ops->async != NULL,
+                                     .on_host = !ops->simulated && !ops->async};
+}
+
 bool el_device_is_host_memory(const struct el_device *device)
 {
     return !device->ops->simulated && !device->ops->async;

@@ -123,6 +123,15 @@ static inline struct el_view el_view_host(void *host)
     return (struct el_view){.buffer = NULL, .offset = (uintptr_t)host};
 }
 
+/* What a kind of device is; of a name that is none, nothing. */
+struct el_backend_facts {
+    bool computes;  /* kernels run: losses and weights mean something */
+    bool simulated; /* in virtual time, without memory */
+    bool gpu;       /* memory of its own, and streams that go on by themselves */
+    bool on_host;   /* memory of this host, and its cores */
+};
+struct el_backend_facts el_backend_facts(const char *backend);
+
 /* Errors: EL_ERR_ABSENT (backend unknown or not usable here, with the reason), EL_ERR_HOST_MEMORY. */
 enum el_status el_device_open(const struct el_device_spec *spec, struct el_device **device_p);
 /* NULL is legal. Frees what is still allocated. */

@@ -114,10 +114,9 @@ static void what_a_mode_has_not_is_as_without_it(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(values_are_shown_as_they_were_given),
-                                       cmocka_unit_test(lists_of_words_are_bits),
-                                       cmocka_unit_test(what_is_no_value_is_refused),
-                                       cmocka_unit_test(settings_end_with_their_mode),
-                                       cmocka_unit_test(what_a_mode_has_not_is_as_without_it)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_shown_as_they_were_given), cmocka_unit_test(lists_of_words_are_bits),
+        cmocka_unit_test(what_is_no_value_is_refused), cmocka_unit_test(settings_end_with_their_mode),
+        cmocka_unit_test(what_a_mode_has_not_is_as_without_it)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

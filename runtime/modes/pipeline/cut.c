@@ -24,15 +24,15 @@ const struct el_mode_option el_cut_schedule = {
     .choices = "1f1b|gpipe|interleaved|zero-bubble",
     .initial = "1f1b"};
 
-const struct el_mode_option el_cut_parts = {
-    .name = "parts",
-    .argument = "N",
-    .help = "parts of the model per device (default: interleaved 2, the others 1)",
-    .kind = EL_MODE_INT,
-    EL_MODE_FIELD(parts),
-    .min = 1,
-    .max = EL_PARTS_MAX,
-    .key = "parts_per_device"};
+const struct el_mode_option el_cut_parts = {.name = "parts",
+                                            .argument = "N",
+                                            .help =
+                                                "parts of the model per device (default: interleaved 2, the others 1)",
+                                            .kind = EL_MODE_INT,
+                                            EL_MODE_FIELD(parts),
+                                            .min = 1,
+                                            .max = EL_PARTS_MAX,
+                                            .key = "parts_per_device"};
 
 /* A part whose forwards are not in the order of micro-batches; -1: there is none. */
 static int find_out_of_order(const struct el_schedule *schedule)
