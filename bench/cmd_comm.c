@@ -39,9 +39,8 @@ static enum el_status resolve(struct el_options *options, struct el_trial *trial
     bool pairs = !strcmp(options->action, "p2p");
     if (pairs && !el_option_given(options, "maxbytes")) options->wire.max_bytes = PAIR_BYTES;
     if (options->n_devices == 0) EL_TRY(el_devices_default(options->devices, &options->n_devices));
-    if (el_backend_facts(options->devices[0].backend).simulated && !options->wire.show_steps)
-        return el_fail(EL_ERR_INVALID,
-                       "comm: simulated devices move nothing: give cpu, null or cuda devices, or --show-steps");
+    if (el_backend_facts(options->devices[0].backend).simulated)
+        return el_fail(EL_ERR_INVALID, "comm: simulated devices move nothing: give cpu, null or cuda devices");
     EL_TRY(el_devices_check(options->devices, options->n_devices));
     trial.train = options->train;
     snprintf(trial.train.mode, sizeof trial.train.mode, "ddp");
@@ -249,32 +248,11 @@ static int run_self(struct el_options *options)
     return exit_status;
 }
 
-/* `comm --show-steps ring`: the word may be an algorithm, and without one all are shown. */
-static int show_steps(struct el_options *options)
-{
-    struct el_trial trial;
-    struct el_wire_plan plan;
-    for (int a = EL_COMM_DIRECT; a < EL_COMM_ALGORITHM_COUNT; a++) {
-        if (strcmp(options->action, el_comm_algorithm_name(a))) continue;
-        snprintf(options->wire.algorithms, sizeof options->wire.algorithms, "%s", options->action);
-        options->action[0] = 0;
-    }
-    if (!strcmp(options->wire.algorithms, "auto")) snprintf(options->wire.algorithms, EL_PATH_BYTES, "all");
-    enum el_status status = resolve(options, &trial, &plan);
-    bool exchange = status == EL_OK && plan.curves[plan.n_curves - 1].operation->verb == EL_COMM_SEND;
-    if (exchange) plan.n_curves--; /* the last of all, or the only one */
-    if (status == EL_OK && plan.n_curves > 0) el_wire_show_steps(&plan, stdout);
-    if (exchange) status = el_wire_show_exchange(stdout);
-    return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);
-}
-
 enum el_status el_cmd_comm(struct el_options *options, int *exit_status_p)
 {
     struct el_launch_place place;
     bool rank;
     EL_TRY(el_takes_place(options, &place, &rank));
-    *exit_status_p = options->wire.show_steps ? show_steps(options)
-                     : rank                   ? run_rank(options, &place)
-                                              : run_self(options);
+    *exit_status_p = rank ? run_rank(options, &place) : run_self(options);
     return EL_OK;
 }

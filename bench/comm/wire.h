@@ -159,10 +159,6 @@ void el_wire_print_pairs(const json_t *document, FILE *out);
 
 void el_wire_print(const json_t *document, FILE *out);
 void el_wire_csv(const json_t *document, FILE *out);
-/* The messages of each of the plan's curves, and their bytes; nothing is measured. */
-void el_wire_show_steps(const struct el_wire_plan *plan, FILE *out);
-/* sendrecv, which has no rounds: the tutorials' exchange, carried out by two members of this process (exchange.c). */
-enum el_status el_wire_show_exchange(FILE *out);
 extern const struct el_figure el_figure_wire, el_figure_pairs;
 
 #endif

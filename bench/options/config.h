@@ -47,7 +47,7 @@ struct el_wire_options {
     enum el_comm_reduction reduction;
     int average;                    /* of ranks: 0 the first one's, 1 mean, 2 least, 3 most */
     char algorithms[EL_PATH_BYTES]; /* "auto", "all", or a list */
-    bool csv, show_steps;
+    bool csv;
 };
 
 /* In ascending order, each once. */

@@ -330,8 +330,6 @@ static const struct el_option_row after_sizes[] = {
      COMPARE | RUN | DEVICES | SELFCHECK | BASELINE | REGRESS | SCALE | IMBALANCE | COMM | MODES | VERIFY |
          TRACE_STATS | LOADING | EXPLAIN,
      "print only JSON on standard output", PER_RANK, COMMON},
-    {OUTPUT, "show-steps", NULL, AT(FLAG, wire.show_steps), COMM,
-     "print each step of an algorithm: which rank sends which part to which; measure nothing", COMMON},
     {OUTPUT, "csv", NULL, AT(FLAG, wire.csv), COMM, "print only the rows of comm.csv on standard output", PER_RANK},
     {OUTPUT, "quiet", NULL, AT(FLAG, quiet),
      COMPARE | RUN | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | LOADING | EXPLAIN,

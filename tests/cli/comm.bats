@@ -107,22 +107,6 @@ END
     [[ $(json w.json 'all(min(s) >= 40000 for s in d["curves"][0]["points"][0]["in_place"]["samples_us"])') == True ]] || show
 }
 
-@test "--show-steps draws the ring, and counts bytes" {
-    run --separate-stderr "$EVENLOAD" comm --show-steps ring --devices sim:3
-    [[ $status -eq 0 && -z $stderr && ${lines[0]} == "all_reduce, ring: 3 ranks, 4 steps."* ]] || show
-    [[ ${lines[1]} == "  step 1: 0 adds part "*", 1 adds part "*" to 2, 2 adds part "*" to 0" ]] || show
-    [[ ${lines[14]} == *"rank 0"*all*all*all && ${lines[16]} == *"rank 2"*all*all*all ]] || show
-    run --separate-stderr "$EVENLOAD" comm --show-steps --comm-algorithm ring,ps --devices sim:4 -e 64M
-    [[ $output =~ ring\ +6\ +16\.0\ +96\.0 && $output =~ ps\ +6\ +64\.0\ +192\.0 ]] || show
-    run --separate-stderr "$EVENLOAD" comm --show-steps ring --devices sim:9
-    [[ $status -eq 0 && ${lines[0]} == "Steps are drawn for up to 8 ranks, here are 9: --devices sim:8 shows them." && $output == *"all_reduce      ring          16"* ]] || show
-    run --separate-stderr "$EVENLOAD" comm --show-steps ring --devices sim:8
-    [[ $status -eq 0 && $output == *"step 14: "* && $output != *"drawn for up to"* ]] || show
-    run --separate-stderr "$EVENLOAD" comm sendrecv --show-steps
-    [[ $status -eq 0 && ${lines[1]} == *"sends 1 to rank 1" && ${lines[2]} == *"rank 1 has received 1" && ${lines[4]} == *"rank 0 has received 2" ]] || show
-    [[ ! -e results ]]
-}
-
 @test "comm refuses in a line what it cannot do" {
     refuses "did you mean 'all_reduce'" "$EVENLOAD" comm allreduce
     refuses "there is no device 9 in a trial of 2" "$EVENLOAD" comm --devices 2 --inject straggler=9:2

@@ -51,7 +51,7 @@ END
         *) while read -r line; do [[ $out == *"$line"* ]] || { echo "not printed: $line" && echo "$out" && false; }; done <"$block" ;;
         esac
     done
-    [[ $commands -ge 18 ]]
+    [[ $commands -ge 13 ]]
     # The mean of the ranks' own losses is the step's.
     [[ $(json results/images/results.json '[(len(t["rank_loss"]), max(abs((a + b) / 2 - c) for a, b, c in zip(*t["rank_loss"], t["loss"]))) for t in d["trials"]]') == "[(2, 0.0)]" ]]
 }

@@ -21,7 +21,7 @@ show_command() {
     baseline) "$EVENLOAD" baseline add old --store store && "$EVENLOAD" baseline show --store store ;;
     watch) "$EVENLOAD" watch -- sleep 0.1 2>&1 ;;
     trace-stats) "$EVENLOAD" run --mode ddp "${small[@]}" --steps 4 --trace traces >out.txt && "$EVENLOAD" trace-stats traces ;;
-    comm) "$EVENLOAD" comm -e 1K --comm local --quiet && "$EVENLOAD" comm p2p -e 1K --comm local --quiet && "$EVENLOAD" comm --show-steps --devices 4 ;;
+    comm) "$EVENLOAD" comm -e 1K --comm local --quiet && "$EVENLOAD" comm p2p -e 1K --comm local --quiet ;;
     verify) "$EVENLOAD" verify --quick --modes dp --launcher own --quiet ;;
     plot | machine | selfcheck) ;; # no tables: names of pictures, a JSON file; selfcheck.bats asks it of the last, which takes ten seconds
     devices | modes) "$EVENLOAD" "$1" ;;
