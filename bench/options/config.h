@@ -84,10 +84,10 @@ struct el_options {
     char mesh[EL_PATH_BYTES];                               /* "dp=2,pp=2"; "": not given */
     char of_modes[EL_MODE_OPTIONS_MAX][EL_MODE_TEXT_BYTES]; /* as given, by place among el_mode_options */
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
-    char load[EL_PATH_BYTES], save[EL_PATH_BYTES], vectors[EL_PATH_BYTES]; /* weights; "": none */
-    char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES];                     /* as a trial has them */
-    int sort;                                                              /* of the table by op: its column */
-    char out[EL_PATH_BYTES];                                               /* "": results/<time>-<command> */
+    char load[EL_PATH_BYTES], save[EL_PATH_BYTES];     /* weights; "": none */
+    char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES]; /* as a trial has them */
+    int sort;                                          /* of the table by op: its column */
+    char out[EL_PATH_BYTES];                           /* "": results/<time>-<command> */
     bool tf32;
     double interval_ms; /* between two looks of watch */
     bool plot, wait_all;

@@ -215,9 +215,6 @@ static const struct el_option_row after_sizes[] = {
     {DATA, "augment", "HOW", AT(SWITCH, train.augment), OF_TRIALS,
      "models over images: move training images by up to an eighth of their side, and mirror them, at random",
      CHOICES("off|on"), DEFAULT("off")},
-    {DATA, "vectors", "FILE", AT(TEXT, vectors), OF_TRIALS,
-     "textcnn: initial word vectors of the embedding, as text (word2vec, GloVe); they are trained further, unless "
-     "--freeze embedding is given"},
     {DATA, "load", "FILE", AT(TEXT, load), COMPARE | RUN,
      "safetensors file of the initial weights, by PyTorch's names and shapes (default: drawn by --seed)"},
     {DATA, "save", "FILE", AT(TEXT, save), RUN,

@@ -91,18 +91,18 @@ static void put_training(json_t *config, const struct el_trial *trial)
 {
     const struct el_train_config *train = &trial->train;
     const bool cards = el_trial_backend(trial).gpu;
-    el_json_put_all(
-        config, EL_KEY("data", trial->data), EL_KEY("test", trial->test), EL_KEY("load", trial->load),
-        EL_KEY("vectors", trial->vectors), EL_KEY("freeze", train->model.freeze),
-        EL_KEY("model_sizes", model_sizes(&train->model)), EL_KEY("lr", train->lr), EL_KEY("momentum", train->momentum),
-        EL_KEY("loss_function", losses[train->model.loss]), EL_KEY("augment", on_off(train->augment)),
-        EL_KEY("words", trial->characters ? "characters" : "spaces"),
-        EL_KEY("data_in", trial->in_files ? "disk" : "memory"), EL_KEY("workers", train->loading.workers),
-        EL_KEY("prefetch", train->loading.prefetch), EL_KEY("page_cache", train->loading.cold ? "cold" : "warm"),
-        EL_KEY("pin_memory", cards ? on_off(!train->loading.pageable) : NULL),
-        EL_KEY("non_blocking", cards ? transfers[train->loading.transfer] : NULL),
-        EL_KEY("zero_grad", train->keep_grads ? "keep" : "free"),
-        EL_KEY("foreach", on_off(train->foreach == EL_FOREACH_ON)));
+    el_json_put_all(config, EL_KEY("data", trial->data), EL_KEY("test", trial->test), EL_KEY("load", trial->load),
+                    EL_KEY("freeze", train->model.freeze), EL_KEY("model_sizes", model_sizes(&train->model)),
+                    EL_KEY("lr", train->lr), EL_KEY("momentum", train->momentum),
+                    EL_KEY("loss_function", losses[train->model.loss]), EL_KEY("augment", on_off(train->augment)),
+                    EL_KEY("words", trial->characters ? "characters" : "spaces"),
+                    EL_KEY("data_in", trial->in_files ? "disk" : "memory"), EL_KEY("workers", train->loading.workers),
+                    EL_KEY("prefetch", train->loading.prefetch),
+                    EL_KEY("page_cache", train->loading.cold ? "cold" : "warm"),
+                    EL_KEY("pin_memory", cards ? on_off(!train->loading.pageable) : NULL),
+                    EL_KEY("non_blocking", cards ? transfers[train->loading.transfer] : NULL),
+                    EL_KEY("zero_grad", train->keep_grads ? "keep" : "free"),
+                    EL_KEY("foreach", on_off(train->foreach == EL_FOREACH_ON)));
 }
 
 /* The configuration as resolved, beyond what has a field of its own. */

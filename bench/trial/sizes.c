@@ -8,7 +8,6 @@
 
 #include "bench/base/text.h"
 #include "runtime/base/clock.h"
-#include "runtime/data/vectors.h"
 
 /* A size that the model does not have would change nothing, in silence; so would another than it always has. */
 enum el_status el_sizes_check(const struct el_model_config *given)
@@ -35,28 +34,11 @@ enum el_status el_sizes_check(const struct el_model_config *given)
                    model->classes);
 }
 
-/* The embedding is as wide as its vectors. */
-static enum el_status take_vectors(const struct el_options *options, const struct el_dataset *dataset,
-                                   struct el_model_config *model)
-{
-    const struct el_vectors *vectors = el_dataset_vectors(dataset);
-    const struct el_model_values *embed = el_model_values(model, "embed");
-    if (!vectors) return EL_OK;
-    if (embed && embed->v[0] != vectors->dim)
-        return el_fail(EL_ERR_INVALID,
-                       "--embed %" PRId64 ": the vectors of %.200s have %" PRId64 " numbers: leave it out", embed->v[0],
-                       options->vectors, vectors->dim);
-    el_model_set(model, "embed", &vectors->dim, 1);
-    return EL_OK;
-}
-
 /* What only some models take. */
 static enum el_status check_taken(const struct el_options *options, const struct el_model_info *info)
 {
     if (options->train.augment && info->input != EL_INPUT_IMAGES)
         return el_fail(EL_ERR_INVALID, "--augment on: model %s takes no images: leave it out", info->name);
-    if (*options->vectors && !el_model_size_row(info, "embed"))
-        return el_fail(EL_ERR_INVALID, "--vectors: model %s has no embedding: leave it out", info->name);
     return EL_OK;
 }
 
@@ -108,8 +90,7 @@ enum el_status el_sizes_resolve(const struct el_options *options, struct el_mode
                                    .classes = info->classes ? info->classes : given->classes,
                                    .seed = options->train.seed,
                                    .held_out = options->train.epochs ? 0.1 : 0,
-                                   .in_files = options->in_files,
-                                   .vectors = *options->vectors ? options->vectors : NULL};
+                                   .in_files = options->in_files};
     EL_TRY(open_data(options, &spec, &dataset));
     const int64_t seq = el_dataset_seq(dataset), vocab = el_dataset_vocab(dataset), image = el_dataset_image(dataset);
     if (image) el_model_set(&model, "image", &image, 1);
@@ -117,8 +98,8 @@ enum el_status el_sizes_resolve(const struct el_options *options, struct el_mode
     /* A set that we made has fewer words than a published vocabulary: there the model's own default stands. */
     bool made = !strcmp(options->data, "synthetic") || !strcmp(options->data, "dummy");
     if (info->input == EL_INPUT_IDS && (spec.vocab || !made)) el_model_set(&model, "vocab", &vocab, 1);
-    enum el_status status = take_vectors(options, dataset, &model);
-    if (status == EL_OK && !info->classes) {
+    enum el_status status = EL_OK;
+    if (!info->classes) {
         model.classes = el_dataset_classes(dataset);
         /* What a file says by itself must not be reported as an option that nobody gave. */
         if (!given->classes && model.classes <= 1)

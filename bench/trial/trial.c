@@ -164,7 +164,7 @@ static enum el_foreach usual_foreach(const struct el_trial *trial)
     SAME(trace)                                                                                                        \
     SAME(tf32)                                                                                                         \
     SAME(in_files)                                                                                                     \
-    SAME(data) SAME(test) SAME(load) SAME(save) SAME(vectors) SAME(comm) SAME(costs) SAME(machine) SAME(inject)
+    SAME(data) SAME(test) SAME(load) SAME(save) SAME(comm) SAME(costs) SAME(machine) SAME(inject)
 #define FROM_OPTIONS(field) memcpy(&trial->field, &options->field, sizeof trial->field);
 #define TO_OPTIONS(field)   memcpy(&o->field, &trial->field, sizeof trial->field);
 
@@ -199,7 +199,6 @@ enum el_status el_trial_resolve(unsigned command, const struct el_options *optio
     trial->train = options->train;
     trial->train.model = *choice->model;
     trial->train.weights = choice->weights;
-    trial->train.vectors = choice->vectors;
     trial->given = options->train.model;
     trial->train.loading.cold = choice->cold;
     trial->train.loading.pageable = choice->pageable;

@@ -28,7 +28,6 @@ struct el_trial {
     int64_t device_mem_bytes;
     double timeout_s;
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES], load[EL_PATH_BYTES], save[EL_PATH_BYTES];
-    char vectors[EL_PATH_BYTES];
     char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES]; /* which steps (bench/trial/profile.h), and a folder; "": none */
     bool record, tf32;
     bool in_files;   /* samples stay in their files */
@@ -73,7 +72,6 @@ struct el_trial_choice {
     const char *mode;
     const struct el_model_config *model; /* resolved */
     const struct el_safetensors *weights;
-    const struct el_vectors *vectors;
     int64_t batch;
     int workers;       /* of loaders; negative: as given */
     int prefetch;      /* of each worker; 0: as given */

@@ -111,14 +111,10 @@ enum el_status el_trials_resolve(unsigned command, const struct el_options *opti
     struct el_model_config model;
     if (command == EL_CMD_RUN && options->n_batches != 1)
         return el_fail(EL_ERR_INVALID, "--batch: 'run' takes one batch; 'evenload compare' takes a list");
-    if (*options->load && *options->vectors)
-        return el_fail(EL_ERR_INVALID, "--vectors: the embedding comes from --load %.200s: leave one of them out",
-                       options->load);
     EL_TRY(el_sizes_check(&options->train.model));
     EL_TRY(el_sizes_resolve(options, &model, &set.dataset));
     enum el_status status = el_trial_open_weights(options->load, &model, &set.weights);
-    const struct el_trial_choice choice = {
-        .model = &model, .weights = set.weights, .vectors = el_dataset_vectors(set.dataset)};
+    const struct el_trial_choice choice = {.model = &model, .weights = set.weights};
     if (status == EL_OK) status = add_from(BATCH, command, options, choice, &set);
     if (status == EL_OK)
         *set_p = set;

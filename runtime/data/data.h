@@ -53,7 +53,6 @@ struct el_dataset_spec {
     uint64_t seed;            /* for synthetic and dummy */
     /* Share of the training samples set apart for choosing an epoch, 0 to 0.5; by position: every k-th. */
     double held_out;
-    const char *vectors; /* a file of word vectors (vectors.h), of sets of sentences; NULL: none */
     /* Optional: called after each image that was read into memory. */
     void (*progress)(void *context, int64_t done, int64_t total);
     void *context;
@@ -79,9 +78,6 @@ int64_t el_dataset_image(const struct el_dataset *dataset);   /* side of its ima
 int64_t el_dataset_classes(const struct el_dataset *dataset); /* labels are below this */
 /* "trec/train.txt: 5452 samples, 6 classes, 8700 words, longest 37". Ownership: the set's. */
 const char *el_dataset_describe(const struct el_dataset *dataset);
-/* Those of its words, of spec.vectors; NULL: none were asked for. Ownership: the set's. */
-struct el_vectors;
-const struct el_vectors *el_dataset_vectors(const struct el_dataset *dataset);
 /* Writes the synthetic set's files into `dir`, in the text format or in CIFAR-10's, where they are not there yet, for
  * whoever wants to read them; gives their paths. el_dataset_open needs none of it. */
 enum el_status el_synthetic_write(const char *dir, enum el_input_kind input, uint64_t seed, char *train_path,

@@ -2,7 +2,6 @@
  * knows nothing of batches, and leaves images to images.c. The held-out part is every k-th sample of the training
  * file (k = 1 / share, rounded). */
 #include "runtime/data/stored.h"
-#include "runtime/data/vectors.h"
 
 #include <limits.h>
 #include <math.h>
@@ -22,7 +21,6 @@ struct el_dataset {
     bool folded;      /* labels are taken modulo the number of classes */
     int64_t every;    /* each `every`-th training sample is held out; 0: none */
     struct el_bag_store *bags;
-    struct el_vectors vectors;       /* of its words; dim 0: none */
     struct el_vocabulary vocabulary; /* of samples in files; else of none */
     char *words_text;                /* which its words are in */
 };
@@ -44,8 +42,6 @@ static enum el_status check_spec(const struct el_dataset_spec *spec)
         return el_fail(EL_ERR_INVALID, "classes %lld: from 1 to %d", (long long)spec->classes, EL_LABEL_MAX + 1);
     if (!(spec->held_out >= 0 && spec->held_out <= 0.5))
         return el_fail(EL_ERR_INVALID, "held-out share %g: from 0 to 0.5", spec->held_out);
-    if (spec->vectors && (is_named(spec, "dummy") || spec->input == EL_INPUT_IMAGES))
-        return el_fail(EL_ERR_INVALID, "--vectors: %s has no words: leave it out", el_path_tail(spec->source));
     if (spec->in_files && (is_named(spec, "synthetic") || is_named(spec, "dummy")))
         return el_fail(EL_ERR_INVALID,
                        "--data-in disk: '%s' data are made in memory: give a file or a folder, or take "
@@ -138,7 +134,6 @@ static enum el_status read_texts(const struct el_dataset_spec *spec, const struc
     if (set->folded) fold_labels(&set->train, set->classes);
     EL_TRY_GOTO(check_labels(spec->source, &set->train, set->classes, "as set by classes"), done);
     cap_words(&set->train, set->vocab);
-    if (spec->vectors) EL_TRY_GOTO(el_vectors_read(spec->vectors, &vocabulary, set->vocab, &set->vectors), done);
     if (test->bytes)
         EL_TRY_GOTO(read_test(spec->test_path ? spec->test_path : spec->source, test, &vocabulary, set), done);
     if (spec->in_files) status = leave_in_files(spec, train, test, &vocabulary, set);
@@ -246,7 +241,6 @@ void el_dataset_close(struct el_dataset *dataset)
     free(dataset->bags);
     el_samples_free(&dataset->train);
     el_samples_free(&dataset->test);
-    el_vectors_free(&dataset->vectors);
     el_vocabulary_free(&dataset->vocabulary);
     free(dataset->words_text);
     free(dataset->source);
@@ -338,11 +332,6 @@ int64_t el_dataset_classes(const struct el_dataset *dataset)
 struct el_bag_store *el_dataset_bag_store(const struct el_dataset *dataset)
 {
     return dataset->bags;
-}
-
-const struct el_vectors *el_dataset_vectors(const struct el_dataset *dataset)
-{
-    return dataset->vectors.dim ? &dataset->vectors : NULL;
 }
 
 const char *el_dataset_source(const struct el_dataset *dataset)

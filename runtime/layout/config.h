@@ -78,7 +78,6 @@ struct el_train_config {
     bool pieces_in_order;
     bool by_samples;                      /* shares count as their samples do, not all alike */
     const struct el_safetensors *weights; /* to begin with, checked (weights.h); NULL: drawn by the seed */
-    const struct el_vectors *vectors;     /* over what was drawn for their words, of the model's width; NULL: none */
 };
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "runtime/base/rng.h"
 #include "runtime/base/vector.h"
-#include "runtime/data/vectors.h"
 #include "runtime/state/weights.h"
 
 enum { DRAWN_AT_ONCE = 1024 };
@@ -99,16 +98,6 @@ static void draw_all(uint64_t seed, const struct el_param *param, double *values
     }
 }
 
-/* Whether its rows are words. */
-static bool is_embedding(const struct el_graph *graph, const struct el_param *param)
-{
-    for (int n = 0; n < graph->n_nodes; n++)
-        if (graph->nodes[n].type == &el_node_embedding &&
-            !strcmp(graph->params[graph->nodes[n].params[0]].name, param->name))
-            return true;
-    return false;
-}
-
 /* What a file has is the origin's. */
 static enum el_status take_slice(const struct el_train_config *config, const struct el_graph *graph,
                                  const struct el_param *array, double *values)
@@ -127,9 +116,8 @@ static enum el_status take_slice(const struct el_train_config *config, const str
 enum el_status el_state_initial_values(const struct el_train_config *config, const struct el_graph *graph,
                                        const struct el_param *array, double *values)
 {
-    if (array->slice.of && (config->weights || config->vectors)) return take_slice(config, graph, array, values);
-    if (config->weights) EL_TRY(el_weights_read(config->weights, array, values));
-    if (!config->weights) draw_all(config->seed, array, values);
-    if (config->vectors && is_embedding(graph, array)) el_vectors_put(config->vectors, values);
+    if (array->slice.of && config->weights) return take_slice(config, graph, array, values);
+    if (config->weights) return el_weights_read(config->weights, array, values);
+    draw_all(config->seed, array, values);
     return EL_OK;
 }

@@ -67,7 +67,6 @@ leaves_nothing() {
         refuses "--machine $file: is not a regular file" timeout 20 "$EVENLOAD" run --devices sim:2 --mode ddp --machine $file
         is $file run --data $file
         is $file run --model mlp --load $file
-        is $file run --model textcnn --vectors $file
     done
     refuses "no comm.json that can be read" timeout 20 "$EVENLOAD" run --mode ddp --devices sim:2 --costs c
     # A file that is too large for what it is.

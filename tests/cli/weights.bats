@@ -139,38 +139,14 @@ open("bad.st", "wb").write(struct.pack("<Q", len(h)) + h + d)' "$1"
     [[ $(json f/results.json 'd["trials"][0]["reason"]') == "/dev/full could not be written: No space left on device" ]] || show
 }
 
-# vectors TEXT: the file v.txt of it
-vectors() {
-    printf '%b' "$1" >v.txt
-}
-
-@test "--vectors: rows of the words that are in the file, the others as drawn; word2vec's first line, GloVe's none" {
-    make_data
-    local text
-    train plain --steps 1 --lr 0 --save plain.st
-    # Words are numbered by first appearance from 2: good fine day 1 with us bad sad night without ...
-    for text in 'fine 1 2 3 4 5\nnobody 9 9 9 9 9\nsad -0.5 0 1e-3 0 7 \nfine 8 8 8 8 8\n. . . 6 6 6 6 6\n' \
-        '4 5\nfine\t1 2 3 4 5 \r\nsad -0.5 0 1e-3 0 7\n\n'; do
-        vectors "$text"
-        rm -rf v
-        train v --steps 1 --lr 0 --save v.st --vectors v.txt
-        [[ $(arrays '([[i, f[1]["embedding.weight"][2][5*i:5*i+5]] for i in range(15) if f[0]["embedding.weight"][2][5*i:5*i+5] != f[1]["embedding.weight"][2][5*i:5*i+5]],
-            {k for k in f[0] if f[0][k] != f[1][k]})' plain.st v.st) == "([[3, [1.0, 2.0, 3.0, 4.0, 5.0]], [9, [-0.5, 0.0, 0.001, 0.0, 7.0]]], {'embedding.weight'})" ]] || show
-    done
-    # In every mode the same, and its width is the file's.
-    "$EVENLOAD" compare --model textcnn --data train.txt --filters 3 --dropout 0 "${STEPS[@]}" --devices 2 --procs 1 --steps 1 --repeats 1 --vectors v.txt --out c >c.json
-    [[ $(json c.json '[g["agrees"] for g in d["gate"]], {t["param_bytes"] for t in d["trials"]}') == "([True, True, True], {1136})" ]] || { json c.json 'd["gate"]' && show; }
-}
-
-# A static embedding, as of Kim's CNN-static: its rows are the file's or as drawn after any step, in every mode; what is saved goes on being frozen.
+# A static embedding, as of Kim's CNN-static: its rows are as drawn after any step, in every mode; what is saved goes on being frozen.
 @test "--freeze: frozen weights stay bit by bit, all others are trained, and --load and --save have both" {
     make_data
     local mode
-    vectors 'fine 1 2 3 4 5\nsad -0.5 0 1e-3 0 7\n'
-    train drawn --steps 1 --lr 0 --save drawn.st --vectors v.txt
-    train whole --steps 3 --vectors v.txt
+    train drawn --steps 1 --lr 0 --save drawn.st
+    train whole --steps 3
     for mode in single dp ddp manual spmg mp pipeline; do
-        train "$mode" --steps 3 --mode "$mode" --devices 2 --procs 1 --save "$mode.st" --vectors v.txt --freeze embedding
+        train "$mode" --steps 3 --mode "$mode" --devices 2 --procs 1 --save "$mode.st" --freeze embedding
         [[ $(arrays '{k for k in f[0] if f[0][k] == f[1][k]}' drawn.st "$mode.st") == "{'embedding.weight'}" ]] || { echo "$mode" && show; }
         [[ $(arrays 'far(*f) < 1e-12' single.st "$mode.st") == True ]] || { echo "$mode" && show; }
     done
@@ -178,31 +154,6 @@ vectors() {
     [[ $(arrays 'sorted(k for k in f[0] if f[0][k] == f[1][k])' ddp.st rest.st) == "['conv3.weight', 'embedding.weight', 'fc.bias', 'fc.weight']" ]] || show
     [[ $(json single.json '[d[k] for k in ("param_bytes", "trained_bytes")], d["config"]["freeze"]') == "([2272, 1672], 'embedding')" ]] || show
     refuses "--freeze: textcnn has no parameter or layer 'conv' (it has embedding conv3 conv4 conv5 fc)" "$EVENLOAD" run "${MODEL[@]}" --batch 8 --freeze conv
-}
-
-@test "--vectors: what is refused" {
-    make_data
-    local run=("$EVENLOAD" run --model textcnn --data train.txt --batch 8 --vectors v.txt)
-    refuses "v.txt: No such file" "${run[@]}"
-    vectors ''
-    refuses "v.txt: empty file" "${run[@]}"
-    vectors 'fine 1 2 3\nsad 1 2\n'
-    refuses "v.txt, line 2: fewer numbers than on the lines before" "${run[@]}"
-    vectors 'fine 1 2 x\n'
-    refuses "v.txt, line 1: not a word and its numbers" "${run[@]}"
-    vectors 'fine 1 nan 3\n'
-    refuses "v.txt, line 1: not a word and its numbers" "${run[@]}"
-    vectors '2 3\nfine \001\002\003 1 2\n'
-    refuses "v.txt, line 2: no text; is this word2vec's binary form?" "${run[@]}"
-    vectors 'nobody 1 2 3\n'
-    refuses "v.txt: none of its words is in the training set" "${run[@]}"
-    vectors 'fine 1 2 3\n'
-    refuses "--embed 5: the vectors of v.txt have 3 numbers: leave it out" "${run[@]}" --embed 5
-    mkfifo pipe
-    refuses "pipe: is not a regular file" timeout 20 "$EVENLOAD" run --model textcnn --data train.txt --batch 8 --vectors pipe
-    refuses "--vectors: model mlp has no embedding" "$EVENLOAD" run --model mlp --vectors v.txt
-    refuses "--vectors: dummy has no words" "$EVENLOAD" run --data dummy --vectors v.txt
-    refuses "--vectors: the embedding comes from --load w.st: leave one of them out" "${run[@]}" --load w.st
 }
 
 # Of convolutions that the fast kernels store in an order of their own, and with running statistics and their counts.
