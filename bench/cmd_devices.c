@@ -71,8 +71,7 @@ static json_t *ranks(void)
 static void print_rows(const char *heading, const json_t *rows)
 {
     printf("%s\n", heading);
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
+    EL_EACH(row, rows) {
         bool usable = json_is_true(json_object_get(row, "usable"));
         char head[32];
         snprintf(head, sizeof head, "  %-8s %-4s ", el_json_text(row, "name", ""), usable ? "yes" : "no");

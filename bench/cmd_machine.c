@@ -57,10 +57,9 @@ static enum el_status train(const struct el_device_name *device, const char *dty
 static double median_of(const json_t *repeat, const char *label, const char *phase, bool bytes_per_s)
 {
     double values[OPS_MAX];
-    const json_t *ops = el_json_at(repeat, "members.0.ops"), *op;
-    size_t n = 0, i;
-    json_array_foreach(ops, i, op)
-    {
+    const json_t *ops = el_json_at(repeat, "members.0.ops");
+    size_t n = 0;
+    EL_EACH(op, ops) {
         double s = el_json_number(op, "ms") / el_json_number(op, "count") / 1e3;
         bool named = strncmp(el_json_text(op, "op", ""), label, strlen(label)) == 0;
         if (!named || (*phase && !el_json_is(op, "phase", phase)) || !(s > 0) || n == OPS_MAX) continue;

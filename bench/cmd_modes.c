@@ -72,14 +72,13 @@ enum el_status el_cmd_modes(struct el_options *options, int *exit_status_p)
 {
     (void)exit_status_p;
     enum el_status status = EL_OK;
-    json_t *rows = json_array(), *row;
-    size_t i;
+    json_t *rows = json_array();
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++)
         json_array_append_new(rows, mode_json(mode));
     if (options->json) {
         status = el_print_json(rows, stdout);
     } else {
-        json_array_foreach(rows, i, row) print_mode(row);
+        EL_EACH(row, rows) print_mode(row);
         fputs("\nMemory of each device at its peak, beside activations. P: all parameters; P': those of its stage;\n"
               "S: optimizer's state in copies of P (sgd 0, momentum 1, adam 2); others: devices with replicas only.\n"
               "With batch norm a loss is single's only where the statistics are those of the batch.\n",

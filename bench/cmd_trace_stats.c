@@ -102,11 +102,9 @@ static const struct el_column columns[] = {EL_NAME("trace", 22, "file"),
 static void print(const json_t *lanes, bool cpu_only)
 {
     const struct el_table table = {.columns = columns, .out = stdout};
-    size_t counts[3] = {0}, i;
-    json_t *lane;
+    size_t counts[3] = {0};
     el_table_heads(&table, EL_TABLE_PLAIN);
-    json_array_foreach(lanes, i, lane)
-    {
+    EL_EACH(lane, lanes) {
         el_table_row(&table, EL_TABLE_PLAIN, lane);
         counts[0] += (size_t)el_json_whole(lane, "events.compute");
         counts[1] += (size_t)el_json_whole(lane, "events.communication");

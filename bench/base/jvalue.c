@@ -22,6 +22,26 @@ json_t *el_json_at(const json_t *object, const char *path)
     return (json_t *)(uintptr_t)object;
 }
 
+struct el_json_walk el_json_walk(const json_t *of)
+{
+    return (struct el_json_walk){.of = (json_t *)(uintptr_t)of, .i = SIZE_MAX};
+}
+
+bool el_json_next(struct el_json_walk *walk)
+{
+    if (walk->inner || ++walk->i >= json_array_size(walk->of)) return false;
+    walk->inner = 1;
+    return true;
+}
+
+bool el_json_next_key(struct el_json_walk *walk)
+{
+    if (walk->inner) return false;
+    walk->at = walk->at ? json_object_iter_next(walk->of, walk->at) : json_object_iter(walk->of);
+    walk->inner = 2;
+    return walk->at != NULL;
+}
+
 double el_json_number(const json_t *object, const char *path)
 {
     const json_t *value = el_json_at(object, path);
@@ -202,10 +222,8 @@ const char *el_json_written(double value, char *text)
 /* Names too. The order stays; of two names that become one the last counts, as in any JSON. */
 static void clean_object(json_t *object)
 {
-    const char *key;
-    json_t *child, *cleaned = json_object();
-    json_object_foreach(object, key, child)
-    {
+    json_t *cleaned = json_object();
+    EL_EACH_KEY(key, child, object) {
         el_json_printable(child);
         char *name = strdup(key);
         if (name == NULL) continue;
@@ -220,10 +238,8 @@ static void clean_object(json_t *object)
 
 void el_json_printable(json_t *value)
 {
-    size_t i;
-    json_t *child;
     if (json_is_object(value)) clean_object(value);
-    json_array_foreach(value, i, child) el_json_printable(child);
+    EL_EACH(child, value) el_json_printable(child);
     char *text = json_is_string(value) ? strdup(json_string_value(value)) : NULL;
     if (text == NULL) return;
     el_utf8_printable(text);

@@ -21,6 +21,24 @@ const char *el_json_text(const json_t *object, const char *path, const char *oth
 bool el_json_is(const json_t *object, const char *path, const char *word);
 /* Whether an array of texts has this one. */
 bool el_json_has(const json_t *array, const char *word);
+/* Walk an array, or an object's keys in their order: EL_EACH(row, rows) { ... } declares `row`, whose place is
+ * row_at.i. NULL has nothing in it. `break` and `continue` are a loop's. */
+struct el_json_walk {
+    json_t *of;
+    size_t i;
+    void *at;  /* in an object */
+    int inner; /* loops begun and not ended: what is left after a break */
+};
+bool el_json_next(struct el_json_walk *walk);
+bool el_json_next_key(struct el_json_walk *walk);
+struct el_json_walk el_json_walk(const json_t *of);
+#define EL_EACH(item, array)                                                                                           \
+    for (struct el_json_walk item##_at = el_json_walk(array); el_json_next(&item##_at);)                               \
+        for (json_t *item = json_array_get(item##_at.of, item##_at.i); item##_at.inner; item##_at.inner = 0)
+#define EL_EACH_KEY(key, item, object)                                                                                 \
+    for (struct el_json_walk item##_at = el_json_walk(object); el_json_next_key(&item##_at);)                          \
+        for (const char *key = json_object_iter_key(item##_at.at); key && item##_at.inner == 2; item##_at.inner--)     \
+            for (json_t *item = json_object_iter_value(item##_at.at); item && item##_at.inner == 2; item##_at.inner--)
 /* A real; null for what is not finite, for JSON has no such numbers. New reference. */
 json_t *el_json_real(double value);
 /* The nearest whole number; null for what is not finite. New reference. */

@@ -98,8 +98,7 @@ enum el_status el_gate_run(struct el_campaign *campaign, const struct el_runner 
 
 const char *el_gate_refusal(const struct el_campaign *campaign, const struct el_trial *trial, const char **status_p)
 {
-    for (size_t i = 0; i < json_array_size(campaign->gate); i++) {
-        const json_t *row = json_array_get(campaign->gate, i);
+    EL_EACH(row, campaign->gate) {
         if (strcmp(el_json_text(row, "mode", ""), trial->train.mode)) continue;
         if (json_is_true(json_object_get(row, "bucket_view")) != trial->train.bucket_view) continue;
         if (json_is_true(json_object_get(row, "agrees"))) return NULL;

@@ -79,8 +79,7 @@ static enum el_status write_wire(const struct el_figure *figure, const json_t *d
     for (size_t c = 0; c < json_array_size(curves); c++) {
         const json_t *points = json_object_get(json_array_get(curves, c), "points");
         name_curve(json_array_get(curves, c), name);
-        for (size_t i = 0; i < json_array_size(points); i++) {
-            const json_t *point = json_array_get(points, i);
+        EL_EACH(point, points) {
             fprintf(file, "%.0f", el_json_number(point, "bytes"));
             el_data_number(file, el_wire_best_place(point));
             el_data_number(file, el_json_number(point, "out_of_place.busbw_gb_per_s"));

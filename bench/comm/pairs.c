@@ -92,8 +92,7 @@ static void print_matrix(const json_t *pairs, int n, const char *key, const char
         for (int b = 0; b < n; b++) {
             double value = NAN;
             char text[EL_FIGURE_BYTES];
-            for (size_t k = 0; k < json_array_size(pairs); k++) {
-                const json_t *pair = json_array_get(pairs, k);
+            EL_EACH(pair, pairs) {
                 int low = (int)el_json_whole(pair, "a"), high = (int)el_json_whole(pair, "b");
                 if ((low == a && high == b) || (low == b && high == a)) value = el_json_number(pair, key);
             }

@@ -96,8 +96,7 @@ static void print_curve(const json_t *document, const json_t *curve, FILE *out)
         return;
     }
     print_columns(out);
-    for (size_t i = 0; i < json_array_size(points); i++) {
-        const json_t *point = json_array_get(points, i);
+    EL_EACH(point, points) {
         print_point(document, curve, point, out);
         for (int p = 0; p < EL_WIRE_WARM_PLACES; p++)
             if (json_is_object(json_object_get(point, el_wire_places[p])))
@@ -137,8 +136,7 @@ static void say_cold(const json_t *curve, FILE *out)
     const json_t *points = json_object_get(curve, "points"), *most = NULL;
     double ratio = 0;
     char mib[EL_FIGURE_BYTES], cold[EL_FIGURE_BYTES], warm[EL_FIGURE_BYTES];
-    for (size_t i = 0; i < json_array_size(points); i++) {
-        const json_t *point = json_array_get(points, i);
+    EL_EACH(point, points) {
         double times = number(point, "cold.time_us") / number(point, "in_place.time_us");
         if (!(times > ratio)) continue;
         ratio = times;
@@ -179,8 +177,7 @@ static void print_fits(const json_t *document, FILE *out)
     fputs("Fit of time = latency + size / bandwidth, and the largest size compared with copying memory:\n", out);
     fprintf(out, "  %24s%19s%19s\n", "", "out-of-place", "in-place");
     el_table_heads(&table, EL_TABLE_PLAIN);
-    for (size_t c = 0; c < json_array_size(curves); c++) {
-        const json_t *curve = json_array_get(curves, c);
+    EL_EACH(curve, curves) {
         if (!json_array_size(json_object_get(curve, "points"))) continue;
         el_table_row(&table, EL_TABLE_PLAIN, curve);
         const json_t *reached = json_object_get(curve, "reached");
@@ -219,8 +216,7 @@ void el_wire_print(const json_t *document, FILE *out)
 static void put_pairs(const json_t *pairs, FILE *out)
 {
     fputs("a,b,latency_us,gb_per_s\n", out);
-    for (size_t k = 0; k < json_array_size(pairs); k++) {
-        const json_t *pair = json_array_get(pairs, k);
+    EL_EACH(pair, pairs) {
         char text[2][32];
         fprintf(out, "%.0f,%.0f,%s,%s\n", number(pair, "a"), number(pair, "b"),
                 el_json_written(number(pair, "latency_us"), text[0]),
@@ -240,8 +236,8 @@ void el_wire_csv(const json_t *document, FILE *out)
     fputs("operation,algorithm,used,size,count,type,place", out);
     for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++) fprintf(out, ",%s", figures[f]);
     fputc('\n', out);
-    for (size_t c = 0; c < json_array_size(curves); c++) {
-        const json_t *curve = json_array_get(curves, c), *points = json_object_get(curve, "points");
+    EL_EACH(curve, curves) {
+        const json_t *points = json_object_get(curve, "points");
         for (size_t i = 0; i < json_array_size(points) * EL_WIRE_PLACES; i++) {
             const json_t *point = json_array_get(points, i / EL_WIRE_PLACES);
             const char *place = el_wire_places[i % EL_WIRE_PLACES];

@@ -205,15 +205,16 @@ static bool has_core(const json_t *rank, json_int_t core, size_t except)
 
 bool el_wire_share_cores(const json_t *parts)
 {
-    for (size_t a = 0; a < json_array_size(parts); a++) {
-        const json_t *rank = json_array_get(parts, a), *cores = json_object_get(rank, "cores");
+    EL_EACH(rank, parts) {
+        const json_t *cores = json_object_get(rank, "cores");
         double quota = el_json_number(rank, "quota"), devices = 0;
-        for (size_t b = 0; b < json_array_size(parts); b++) {
-            const json_t *other = json_array_get(parts, b);
+        EL_EACH(other, parts) {
             if (!share_machine(rank, other)) continue;
             devices += (double)json_array_size(json_object_get(other, "cores"));
             for (size_t i = 0; i < json_array_size(cores); i++)
-                if (has_core(other, json_integer_value(json_array_get(cores, i)), a == b ? i : SIZE_MAX)) return true;
+                if (has_core(other, json_integer_value(json_array_get(cores, i)),
+                             rank_at.i == other_at.i ? i : SIZE_MAX))
+                    return true;
         }
         if (quota > 0 && devices > quota) return true;
     }
@@ -246,10 +247,7 @@ static json_t *reached_json(const json_t *document, const json_t *curve)
 void el_wire_judge(json_t *document)
 {
     json_t *curves = json_object_get(document, "curves");
-    for (size_t c = 0; c < json_array_size(curves); c++) {
-        json_t *curve = json_array_get(curves, c);
-        json_object_set_new(curve, "reached", reached_json(document, curve));
-    }
+    EL_EACH(curve, curves) json_object_set_new(curve, "reached", reached_json(document, curve));
 }
 
 /* A foreign record's sum may be too large: then it is the largest. */
@@ -263,8 +261,8 @@ int64_t el_wire_wrong(const json_t *document)
 {
     const json_t *curves = json_object_get(document, "curves");
     int64_t wrong = 0;
-    for (size_t c = 0; c < json_array_size(curves); c++) {
-        const json_t *curve = json_array_get(curves, c), *points = json_object_get(curve, "points");
+    EL_EACH(curve, curves) {
+        const json_t *points = json_object_get(curve, "points");
         add_wrong(curve, &wrong);
         for (size_t i = 0; i < json_array_size(points); i++)
             for (size_t p = 0; p < EL_WIRE_WARM_PLACES; p++)

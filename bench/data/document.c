@@ -18,8 +18,7 @@ static struct launch read_launch(const json_t *repeat)
 {
     struct launch most = {.exposed_pct = -1};
     const json_t *members = json_object_get(repeat, "members");
-    for (size_t i = 0; i < json_array_size(members); i++) {
-        const json_t *member = json_array_get(members, i);
+    EL_EACH(member, members) {
         double pct = 100 * el_json_number(member, "loading.exposed_ms") / el_json_number(member, "step_ms");
         if (json_is_object(json_object_get(member, "loading")) && pct > most.exposed_pct)
             most = (struct launch){member, pct};
@@ -151,10 +150,8 @@ static double confirmed_pct(const json_t *row)
 /* Without workers: the first one, of pinned memory where there is a choice. */
 static json_t *row_without(const json_t *rows, const char *page_cache)
 {
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        json_t *row = json_array_get(rows, i);
+    EL_EACH(row, rows)
         if (el_json_is(row, "page_cache", page_cache) && el_json_whole(row, "workers") == 0) return row;
-    }
     return NULL;
 }
 

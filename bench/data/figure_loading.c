@@ -51,8 +51,7 @@ static int choose_panels(const json_t *document, struct panel panels[PANELS])
     const json_t *rows = json_object_get(document, "rows"), *without = NULL, *with = NULL;
     double wanted = el_json_number(document, "recommended.0.workers");
     int n = 0;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
+    EL_EACH(row, rows) {
         double workers = el_json_number(row, "workers");
         if (!el_json_is(row, "page_cache", el_json_text(document, "recommended.0.page_cache", "warm"))) continue;
         if (el_json_is(document, "pinned", "both") && el_json_is(row, "pinned", "off")) continue;

@@ -77,8 +77,7 @@ static void show_launches(const json_t *row, const json_t *context, char *text)
     (void)context;
     *text = 0;
     double low = INFINITY, high = -INFINITY;
-    for (size_t i = 0; i < json_array_size(each); i++) {
-        const json_t *pct = json_array_get(each, i);
+    EL_EACH(pct, each) {
         if (!json_is_number(pct)) continue;
         low = fmin(low, json_number_value(pct));
         high = fmax(high, json_number_value(pct));
@@ -110,8 +109,7 @@ static void print_rows(const json_t *rows, FILE *out)
 {
     const struct el_table table = {.columns = columns, .out = out};
     el_table_heads(&table, EL_TABLE_PLAIN);
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
+    EL_EACH(row, rows) {
         if (!el_json_is(row, "status", "ok"))
             el_text_line(out, "%7.0f %6s  %s: %s", el_json_number(row, "workers"), el_json_text(row, "page_cache", "?"),
                          el_json_text(row, "status", "?"), el_json_text(row, "reason", "?"));
@@ -140,10 +138,8 @@ static void say_slowest(const json_t *answer, FILE *out)
 static double most_workers(const json_t *rows, const char *cache)
 {
     double most = 0;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
+    EL_EACH(row, rows)
         if (el_json_is(row, "page_cache", cache)) most = fmax(most, el_json_number(row, "workers"));
-    }
     return most;
 }
 
@@ -200,8 +196,7 @@ void el_loading_print(const json_t *document, FILE *out)
                  el_json_number(document, "devices"), el_json_number(document, "devices") > 1 ? "s" : "");
     el_text_line(out, "%s", el_json_text(document, "data", "?"));
     fputc('\n', out);
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
+    EL_EACH(row, rows) {
         if (el_json_number(row, "workers") != 0 || !el_json_is(row, "status", "ok")) continue;
         print_stages(document, row, out);
         fputc('\n', out);

@@ -77,11 +77,9 @@ static void print_differs(const json_t *document, FILE *out)
 {
     const json_t *list = json_object_get(document, "differs");
     char text[4096] = "";
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *one = json_array_get(list, i);
+    EL_EACH(one, list)
         el_text_append(text, sizeof text, "%s%s (%s, %s)", *text ? ", " : "", el_json_text(one, "field", "?"),
                        el_json_text(one, "a", "?"), el_json_text(one, "b", "?"));
-    }
     if (*text) el_text_say("They differ in ", "   ", EL_REPORT_COLUMNS, out, "%s", text);
 }
 
@@ -99,8 +97,7 @@ static void print_whole(const struct el_table *table, const json_t *document)
 /* Contention is a difference of two measurements, so it may come out below 0. */
 static void print_negative(const json_t *parts, FILE *out)
 {
-    for (size_t i = 0; i < json_array_size(parts); i++) {
-        const json_t *part = json_array_get(parts, i);
+    EL_EACH(part, parts) {
         if (!el_json_is(part, "part", "contention")) continue;
         if (!(el_json_number(part, "a_ms") < 0 || el_json_number(part, "b_ms") < 0)) continue;
         el_text_say("Contention below 0: ", "", EL_REPORT_COLUMNS, out,
@@ -122,10 +119,7 @@ static void print_times(const json_t *document, FILE *out)
     print_whole(&table, document);
     json_decref(rest);
     fputc('\n', out);
-    for (size_t i = 0; i < json_array_size(parts); i++) {
-        const json_t *part = json_array_get(parts, i);
-        fprintf(out, "%-12s%s\n", el_json_text(part, "part", "?"), el_json_text(part, "what", "?"));
-    }
+    EL_EACH(part, parts) fprintf(out, "%-12s%s\n", el_json_text(part, "part", "?"), el_json_text(part, "what", "?"));
     fprintf(out, "%-12s%s\n", "rest",
             json_array_size(parts) > 1
                 ? "what these leave of the step: other work of the host in it, and its clock"

@@ -21,10 +21,9 @@ static void name_trial(const json_t *trials, size_t at, char *name, size_t bytes
     char mode[64], other_mode[64];
     el_table_mode(trial, mode, sizeof mode);
     snprintf(name, bytes, "%s:%.0f", mode, el_json_number(trial, "global_batch"));
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *other = json_array_get(trials, i);
+    EL_EACH(other, trials) {
         el_table_mode(other, other_mode, sizeof other_mode);
-        if (i != at && !strcmp(mode, other_mode) &&
+        if (other_at.i != at && !strcmp(mode, other_mode) &&
             el_json_number(other, "global_batch") == el_json_number(trial, "global_batch"))
             snprintf(name, bytes, "%s", el_json_text(trial, "id", "?"));
     }

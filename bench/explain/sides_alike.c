@@ -34,10 +34,7 @@ static bool unlike(const json_t *a, const json_t *b)
 /* Sizes that belong to other models are 0, or not there. */
 static void append_sizes(const json_t *a, const json_t *b, char *text, size_t bytes)
 {
-    const char *key;
-    json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)json_object_get(a, "model_sizes"), key, value)
-    {
+    EL_EACH_KEY(key, value, json_object_get(a, "model_sizes")) {
         const json_t *other = json_object_get(json_object_get(b, "model_sizes"), key);
         char one[VALUE_BYTES], two[VALUE_BYTES];
         if (!unlike(value, other) || is_whole_zero(value) || is_whole_zero(other)) continue;
@@ -91,11 +88,9 @@ json_t *el_sides_differences(const struct el_side *a, const struct el_side *b)
     /* How long was measured, and what has been said already. */
     static const char *const left_out[] = {"model_sizes", "data",        "steps",          "warmup",       "min_time_s",
                                            "timeout_s",   "batch_given", "comm_timeout_s", "control_pairs"};
-    json_t *list = json_array(), *value;
-    const char *key;
+    json_t *list = json_array();
     add_fields(list, a->trial, b->trial, of_trial);
-    json_object_foreach(json_object_get(a->trial, "config"), key, value)
-    {
+    EL_EACH_KEY(key, value, json_object_get(a->trial, "config")) {
         bool out = false;
         for (size_t i = 0; i < sizeof left_out / sizeof left_out[0]; i++) out = out || !strcmp(key, left_out[i]);
         if (!out) add(list, key, value, json_object_get(json_object_get(b->trial, "config"), key));

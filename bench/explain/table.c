@@ -60,8 +60,7 @@ static void shown_text(const json_t *causes, char *text, size_t bytes, size_t *u
 {
     *text = '\0';
     *unshown_p = 0;
-    for (size_t c = 0; c < json_array_size(causes); c++) {
-        const json_t *cause = json_array_get(causes, c);
+    EL_EACH(cause, causes) {
         double low = el_json_number(cause, "ci95.0"), high = el_json_number(cause, "ci95.1");
         char ms[EL_FIGURE_BYTES];
         *unshown_p += low <= 0 && high >= 0;
@@ -95,10 +94,8 @@ static void print_words(const json_t *document, FILE *out)
 {
     const json_t *causes = json_object_get(document, "causes");
     fputc('\n', out);
-    for (size_t c = 0; c < json_array_size(causes); c++) {
-        const json_t *cause = json_array_get(causes, c);
+    EL_EACH(cause, causes)
         fprintf(out, "%-10s%s\n", el_json_text(cause, "cause", "?"), el_json_text(cause, "what", "?"));
-    }
     fprintf(out, "%-10s%s\n\n", "rest",
             "one host thread starts the work of all devices; in ddp each device has its own");
     el_text_wrap(

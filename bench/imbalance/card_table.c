@@ -106,10 +106,7 @@ static void put_card(const struct el_table *table, json_t *card, const bool chos
 /* Replicas are copies of the parameters: one column. */
 static void fold_replicas(json_t *trial, const char *of)
 {
-    size_t k;
-    json_t *card;
-    json_array_foreach(json_object_get(trial, of), k, card)
-    {
+    EL_EACH(card, json_object_get(trial, of)) {
         json_t *tags = json_object_get(card, "at_peak_by_tag");
         el_json_put_real(tags, "param", bytes_at(tags, "param") + bytes_at(tags, "replica"));
     }
@@ -124,17 +121,13 @@ static void fold_difference(json_t *trial)
 
 static void round_small(json_t *figures)
 {
-    const char *key;
-    json_t *value;
-    json_object_foreach(figures, key, value)
-    {
+    EL_EACH_KEY(key, value, figures)
         if (strcmp(key, "busy_pct") && fabs(json_number_value(value)) < DIFFERENCE_MIN_BYTES) json_real_set(value, 0);
-    }
 }
 
 static void put_cards(const struct el_table *table, json_t *trial, const bool chosen[N_TAGS])
 {
-    json_t *cards = json_object_get(trial, "cards"), *difference = json_object_get(trial, "difference"), *sum;
+    json_t *cards = json_object_get(trial, "cards"), *difference = json_object_get(trial, "difference");
     double low = INFINITY, high = 0;
     char from[EL_FIGURE_BYTES], to[EL_FIGURE_BYTES];
     size_t n = json_array_size(cards);
@@ -150,7 +143,7 @@ static void put_cards(const struct el_table *table, json_t *trial, const bool ch
     if (n > CARDS_SHOWN)
         fprintf(table->out, "  and %zu more cards, %s to %s MiB each (--json has them all)\n", n - CARDS_SHOWN,
                 el_text_mib(low, from), el_text_mib(high, to));
-    json_array_foreach(json_object_get(trial, "shared_cards"), n, sum) put_card(table, sum, chosen);
+    EL_EACH(sum, json_object_get(trial, "shared_cards")) put_card(table, sum, chosen);
     round_small(difference);
     round_small(json_object_get(difference, "at_peak_by_tag"));
     put_card(table, difference, chosen);
@@ -204,8 +197,8 @@ static void put_measures(const json_t *trials, FILE *out, bool colour)
                                                EL_NO_MORE};
     const struct el_table table = {.columns = columns, .out = out, .colour = colour};
     el_table_heads(&table, EL_TABLE_BOLD);
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *trial = json_array_get(trials, i), *measures = json_object_get(trial, "imbalance");
+    EL_EACH(trial, trials) {
+        const json_t *measures = json_object_get(trial, "imbalance");
         const char *verdict = el_report_verdict(trial);
         char name[EL_CELL_BYTES] = "  ";
         if (!json_is_object(json_object_get(trial, "difference"))) continue;

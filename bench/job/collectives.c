@@ -216,11 +216,9 @@ static enum el_status analyse(struct el_job_measurement *m, int segment, const j
     struct members *members = calloc(1, sizeof *members);
     if (!members) return el_fail(EL_ERR_HOST_MEMORY, "collectives: no memory");
     enum el_status status = EL_OK;
-    for (size_t r = 0; r < json_array_size(accounts); r++) {
-        const json_t *parts = json_array_get(accounts, r);
+    EL_EACH(parts, accounts)
         for (size_t i = 0; i < json_array_size(parts) && members->n < EL_MEMBERS_MAX && status == EL_OK; i++)
             status = read_member(json_array_get(parts, i), members);
-    }
     if (status == EL_OK) status = relate(m, segment, members, header, times_p);
     for (int i = 0; i < members->n; i++) el_collectives_free(&members->list[i]);
     free(members);

@@ -111,8 +111,7 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
 static void put_accounts(json_t *repeat, const json_t *accounts)
 {
     json_t *members = json_array(), *processes = json_array(), *systems = json_array();
-    for (size_t r = 0; r < json_array_size(accounts); r++) {
-        const json_t *account = json_array_get(accounts, r);
+    EL_EACH(account, accounts) {
         json_array_extend(members, json_object_get(account, "members"));
         json_array_append(processes, json_object_get(account, "process"));
         json_array_append(systems, json_object_get(account, "system"));

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "bench/base/escape.h"
+#include "bench/base/jvalue.h"
 
 void el_html_text(FILE *out, const char *text)
 {
@@ -79,15 +80,12 @@ static void put_head(FILE *out, const struct el_column *column, el_html_meaning 
 void el_html_table(FILE *out, const struct el_column *const *lists, const json_t *rows, const json_t *context,
                    el_html_meaning *meaning)
 {
-    const json_t *row;
-    size_t r;
     char text[EL_CELL_BYTES];
     fputs("<div class=\"wide\"><table>\n<thead><tr>", out);
     for (size_t l = 0; lists[l]; l++)
         for (const struct el_column *column = lists[l]; column->head; column++) put_head(out, column, meaning);
     fputs("</tr></thead>\n<tbody>\n", out);
-    json_array_foreach(rows, r, row)
-    {
+    EL_EACH(row, rows) {
         fputs("<tr>", out);
         for (size_t l = 0; lists[l]; l++)
             for (const struct el_column *column = lists[l]; column->head; column++) {
@@ -116,16 +114,13 @@ void el_markdown_block(FILE *out, const char *text)
 
 void el_markdown_table(FILE *out, const struct el_column *columns, const json_t *rows, const json_t *context)
 {
-    const json_t *row;
-    size_t r;
     char text[EL_CELL_BYTES];
     for (const struct el_column *column = columns; column->head; column++) fprintf(out, "| %s ", column->head);
     fputs("|\n", out);
     for (const struct el_column *column = columns; column->head; column++)
         fputs(is_left(column) ? "|---" : "|--:", out);
     fputs("|\n", out);
-    json_array_foreach(rows, r, row)
-    {
+    EL_EACH(row, rows) {
         for (const struct el_column *column = columns; column->head; column++) {
             el_table_cell(column, row, context, text);
             fputs("| ", out);

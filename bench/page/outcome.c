@@ -35,11 +35,9 @@ static void write_warnings(const json_t *run, FILE *out)
 
 static void write_failed(const json_t *run, FILE *out)
 {
-    const json_t *trials = json_object_get(run, "trials"), *trial;
-    size_t i;
+    const json_t *trials = json_object_get(run, "trials");
     char head[2 * EL_CELL_BYTES], mode[64], batch[EL_CELL_BYTES];
-    json_array_foreach(trials, i, trial)
-    {
+    EL_EACH(trial, trials) {
         if (el_report_is_ok(trial)) continue;
         el_table_mode(trial, mode, sizeof mode);
         el_table_batch(trial, NULL, batch);
@@ -52,8 +50,8 @@ static void write_failed(const json_t *run, FILE *out)
 static void write_verdict(const json_t *run, FILE *out)
 {
     static const char *const verdicts[] = {"valid", "simulated", "unchecked", "suspect", "failed"};
-    const json_t *trials = json_object_get(run, "trials"), *trial;
-    size_t n = json_array_size(trials), i;
+    const json_t *trials = json_object_get(run, "trials");
+    size_t n = json_array_size(trials);
     const char *between = ": ";
     const struct el_printed_kind *kind = el_printed_kind(run);
     if (kind) {
@@ -63,8 +61,7 @@ static void write_verdict(const json_t *run, FILE *out)
     fprintf(out, "%zu trial%s", n, n == 1 ? "" : "s");
     for (size_t v = 0; v < sizeof verdicts / sizeof verdicts[0]; v++) {
         size_t count = 0;
-        json_array_foreach(trials, i, trial)
-        {
+        EL_EACH(trial, trials) {
             const char *its = el_report_is_ok(trial) ? el_report_verdict(trial) : "failed";
             count += strcmp(its, verdicts[v]) == 0;
         }

@@ -34,24 +34,18 @@ struct page {
 /* Trials that have a throughput. New reference. */
 static json_t *measured(const struct page *page)
 {
-    json_t *rows = json_array(), *trial;
-    size_t i;
-    json_array_foreach(page->trials, i, trial)
-    {
+    json_t *rows = json_array();
+    EL_EACH(trial, page->trials)
         if (!isnan(el_json_number(trial, "throughput.samples_per_s"))) json_array_append(rows, trial);
-    }
     return rows;
 }
 
 /* Trials whose control blocks say where a step goes. */
 static json_t *controlled(const struct page *page)
 {
-    json_t *rows = json_array(), *trial;
-    size_t i;
-    json_array_foreach(page->trials, i, trial)
-    {
+    json_t *rows = json_array();
+    EL_EACH(trial, page->trials)
         if (json_is_object(json_object_get(trial, "breakdown"))) json_array_append(rows, trial);
-    }
     return rows;
 }
 
@@ -59,12 +53,9 @@ static json_t *controlled(const struct page *page)
 static void add_devices(json_t *rows, const json_t *trial, const json_t *devices)
 {
     char mode[EL_CELL_BYTES], batch[EL_CELL_BYTES];
-    json_t *device;
-    size_t i;
     el_table_mode(trial, mode, sizeof mode);
     el_table_batch(trial, NULL, batch);
-    json_array_foreach(devices, i, device)
-    {
+    EL_EACH(device, devices) {
         json_t *row = json_copy(device);
         el_json_put_text(row, "mode", mode);
         el_json_put_text(row, "batch", batch);
@@ -74,10 +65,8 @@ static void add_devices(json_t *rows, const json_t *trial, const json_t *devices
 
 static json_t *devices_of(const struct page *page)
 {
-    json_t *rows = json_array(), *trial;
-    size_t i;
-    json_array_foreach(page->trials, i, trial)
-    {
+    json_t *rows = json_array();
+    EL_EACH(trial, page->trials) {
         json_t *devices = json_object_get(trial, "per_device"), *shared = el_report_shared_cards(devices);
         add_devices(rows, trial, devices);
         add_devices(rows, trial, shared);
@@ -88,10 +77,8 @@ static json_t *devices_of(const struct page *page)
 
 static json_t *communicating(const struct page *page)
 {
-    json_t *rows = json_array(), *trial;
-    size_t i;
-    json_array_foreach(page->trials, i, trial)
-    {
+    json_t *rows = json_array();
+    EL_EACH(trial, page->trials) {
         json_t *devices = el_report_communicates(trial) ? el_report_comm_rows(trial) : NULL;
         add_devices(rows, trial, devices);
         json_decref(devices);
@@ -237,11 +224,8 @@ static void put_printed(struct page *page, const struct el_printed_kind *kind)
 
 static void put_environment(FILE *out, const json_t *environment)
 {
-    const char *key;
-    const json_t *value;
     fputs("<section id=\"environment\">\n<h2>Environment</h2>\n<div class=\"wide\"><table>\n<tbody>\n", out);
-    json_object_foreach((json_t *)(uintptr_t)environment, key, value)
-    {
+    EL_EACH_KEY(key, value, environment) {
         char *text = json_is_string(value) ? strdup(json_string_value(value))
                                            : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(4));
         bool said = text && *text && !json_is_null(value) && !(json_is_array(value) && !json_array_size(value));

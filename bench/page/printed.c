@@ -101,10 +101,9 @@ static enum el_status watch_read(const char *path, json_t **document_p)
 
 static void watch_title(const json_t *document, char title[EL_TITLE_BYTES])
 {
-    const json_t *words = el_json_at(document, "watch.command"), *word;
-    size_t i;
+    const json_t *words = el_json_at(document, "watch.command");
     snprintf(title, EL_TITLE_BYTES, "watch:");
-    json_array_foreach(words, i, word)
+    EL_EACH(word, words)
         el_text_append(title, EL_TITLE_BYTES, " %s", json_is_string(word) ? json_string_value(word) : "?");
 }
 

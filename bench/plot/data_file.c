@@ -152,8 +152,7 @@ void el_data_foot(const json_t *trials, const char *words, char foot[EL_TITLE_BY
 void el_data_warning(FILE *file, const json_t *trials, const char *more)
 {
     size_t n = 0, n_suspect = 0;
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *trial = json_array_get(trials, i);
+    EL_EACH(trial, trials) {
         n += el_data_has_mark(trial);
         n_suspect += el_data_has_mark(trial) && el_json_is(trial, "verdict", "suspect");
     }

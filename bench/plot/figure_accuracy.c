@@ -15,11 +15,9 @@ static bool has_accuracy(const json_t *trial)
 /* The line's points (file NULL: none), and where it ends. */
 static void put_points(const json_t *trial, FILE *file, double *seconds_p, double *accuracy_p)
 {
-    const json_t *epochs = json_object_get(trial, "epochs"), *epoch;
-    size_t e;
+    const json_t *epochs = json_object_get(trial, "epochs");
     *seconds_p = 0;
-    json_array_foreach(epochs, e, epoch)
-    {
+    EL_EACH(epoch, epochs) {
         *seconds_p += el_json_number(epoch, "seconds");
         *accuracy_p = 100 * el_json_number(epoch, "held_out_accuracy");
         if (file) fprintf(file, "%.6g\t%.6g\n", *seconds_p, *accuracy_p);
@@ -44,29 +42,26 @@ static void put_about(const json_t *trials, const struct el_data_names *modes, F
 static enum el_status write(const struct el_figure *figure, const json_t *run, FILE *file, bool *any_p)
 {
     (void)figure;
-    const json_t *trials = json_object_get(run, "trials"), *trial;
+    const json_t *trials = json_object_get(run, "trials");
     struct el_data_names modes = {"", ""};
     double seconds = 0, accuracy = 0;
-    size_t i;
-    json_array_foreach(trials, i, trial) if (has_accuracy(trial))
-        el_data_add_name(modes.present, el_json_text(trial, "mode", "?"));
+    EL_EACH(trial, trials)
+        if (has_accuracy(trial)) el_data_add_name(modes.present, el_json_text(trial, "mode", "?"));
     *any_p = *modes.present;
     if (!*any_p) return EL_OK;
     put_about(trials, &modes, file);
-    json_array_foreach(trials, i, trial)
-    {
+    EL_EACH(trial, trials) {
         if (!has_accuracy(trial)) continue;
-        el_data_block(file, "seconds of training, accuracy on held-out samples in %", "line%zu", i);
+        el_data_block(file, "seconds of training, accuracy on held-out samples in %", "line%zu", trial_at.i);
         put_points(trial, file, &seconds, &accuracy);
     }
     el_data_block(file, "end of a line: seconds, accuracy in %, mode, its block, global batch, whether it has a mark",
                   "ends");
-    json_array_foreach(trials, i, trial)
-    {
+    EL_EACH(trial, trials) {
         if (!has_accuracy(trial)) continue;
         put_points(trial, NULL, &seconds, &accuracy);
         fprintf(file, "%.6g\t%.6g\t%s\tline%zu\t%.0f\t%d\n", seconds, accuracy,
-                el_data_word(el_json_text(trial, "mode", "?")).text, i, el_json_number(trial, "global_batch"),
+                el_data_word(el_json_text(trial, "mode", "?")).text, trial_at.i, el_json_number(trial, "global_batch"),
                 el_data_has_mark(trial));
     }
     return EL_OK;

@@ -80,8 +80,7 @@ static int part_of(const json_t *lane, size_t i)
     json_int_t own = json_integer_value(json_array_get(parts, i));
     bool before[PARTS_MAX] = {false};
     int n = 0;
-    for (size_t k = 0; k < json_array_size(parts); k++) {
-        const json_t *part = json_array_get(parts, k);
+    EL_EACH(part, parts) {
         json_int_t value = json_integer_value(part);
         if (!json_is_integer(part) || value < 0 || value >= PARTS_MAX || value >= own || before[value]) continue;
         before[value] = true;

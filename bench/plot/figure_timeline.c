@@ -42,8 +42,7 @@ static const json_t *timeline_of(const json_t *trial, size_t position)
 static const json_t *largest(const json_t *trials, const char *mode)
 {
     const json_t *found = NULL;
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *trial = json_array_get(trials, i);
+    EL_EACH(trial, trials) {
         if (strcmp(el_json_text(trial, "mode", ""), mode) != 0 || timeline_of(trial, 0) == NULL) continue;
         if (strcmp(el_json_text(trial, "status", ""), "ok") != 0) continue;
         if (found == NULL || el_json_number(trial, "global_batch") > el_json_number(found, "global_batch"))

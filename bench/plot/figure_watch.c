@@ -46,8 +46,7 @@ static bool comes_before(const json_t *a, const json_t *b)
 static void choose_lines(struct picture *picture)
 {
     const json_t *processes = json_object_get(picture->watch, "processes");
-    for (size_t i = 0; i < json_array_size(processes); i++) {
-        const json_t *process = json_array_get(processes, i);
+    EL_EACH(process, processes) {
         if (points_of(process) <= 1) continue;
         int at = picture->n_lines < LINES_MAX ? picture->n_lines++ : LINES_MAX;
         for (; at > 0 && comes_before(process, picture->lines[at - 1]); at--)

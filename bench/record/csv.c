@@ -81,10 +81,8 @@ static void put_metrics(enum el_metric_of of, const json_t *trial, const json_t 
 /* A trial's configuration on one level: the model's sizes beside the rest. New reference. */
 static json_t *configuration(const json_t *trial)
 {
-    json_t *flat = json_object(), *value;
-    const char *key;
-    json_object_foreach(json_object_get(trial, "config"), key, value)
-    {
+    json_t *flat = json_object();
+    EL_EACH_KEY(key, value, json_object_get(trial, "config")) {
         if (json_is_object(value))
             json_object_update(flat, value);
         else
@@ -96,11 +94,10 @@ static json_t *configuration(const json_t *trial)
 /* Of no trial the header. */
 static void put_trial(const json_t *trial, json_t *columns, FILE *file)
 {
-    json_t *config = trial ? configuration(trial) : NULL, *value;
-    const char *key;
+    json_t *config = trial ? configuration(trial) : NULL;
     fprintf(file, "%s%s", trial ? "t-" : "trial", el_json_text(trial, "id", ""));
     put_fields(trial, of_trial, COUNT(of_trial), file);
-    json_object_foreach(columns, key, value) put_fields(config, &key, 1, file);
+    EL_EACH_KEY(key, column, columns) put_fields(config, &key, 1, file);
     put_metrics(EL_METRIC_OF_TRIAL, trial, NULL, file);
     fputc('\n', file);
     json_decref(config);
@@ -138,19 +135,17 @@ static void put_device(const json_t *trial, size_t position, FILE *file)
 static void put_devices(const json_t *trials, FILE *file)
 {
     put_device(NULL, 0, file);
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *trial = json_array_get(trials, i);
+    EL_EACH(trial, trials)
         for (size_t k = 0; k < json_array_size(json_object_get(trial, "per_device")); k++) put_device(trial, k, file);
-    }
 }
 
 static void put_steps(const json_t *trials, FILE *file)
 {
     fputs("trial,launch,step,ms\n", file);
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *trial = json_array_get(trials, i), *repeats = json_object_get(trial, "repeats");
-        for (size_t r = 0; r < json_array_size(repeats); r++) {
-            const json_t *repeat = json_array_get(repeats, r), *steps = json_object_get(repeat, "step_ms");
+    EL_EACH(trial, trials) {
+        const json_t *repeats = json_object_get(trial, "repeats");
+        EL_EACH(repeat, repeats) {
+            const json_t *steps = json_object_get(repeat, "step_ms");
             for (size_t s = 0; s < json_array_size(steps); s++) {
                 fprintf(file, "t-%s,%.0f,%zu,", el_json_text(trial, "id", ""), el_json_number(repeat, "repeat"), s);
                 put_number(json_number_value(json_array_get(steps, s)), file);

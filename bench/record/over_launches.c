@@ -184,8 +184,7 @@ static void tell_busbw(const json_t *repeat, const void *context, double *figure
     const json_t *collectives = json_object_get(repeat, "collectives");
     double bytes = 0, ms = 0, n = ranks_of(json_object_get(repeat, "members"));
     (void)context;
-    for (size_t i = 0; i < json_array_size(collectives); i++) {
-        const json_t *collective = json_array_get(collectives, i);
+    EL_EACH(collective, collectives) {
         if (!el_json_is(collective, "phase", el_phase_name(EL_PHASE_COMM))) continue;
         bytes += el_json_number(collective, "bytes");
         ms += el_json_number(collective, "transfer_ms");

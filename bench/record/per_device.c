@@ -129,10 +129,7 @@ json_t *el_trial_per_device(const json_t *ok, double global_batch)
 static double worked_ms(const json_t *device)
 {
     double sum = 0;
-    const char *key;
-    json_t *value;
-    json_object_foreach(json_object_get(device, "busy_ms"), key, value)
-    {
+    EL_EACH_KEY(key, value, json_object_get(device, "busy_ms")) {
         if (!json_is_number(value)) return NAN;
         if (strcmp(key, el_phase_name(EL_PHASE_COMM)) != 0) sum += json_number_value(value);
     }

@@ -23,40 +23,30 @@ static void rename_rules(json_t *rules)
                                            {"unlike_cores", "heterogeneous_cores"},
                                            {"unlike_memory", "heterogeneous_memory"},
                                            {"unlike_machines", "heterogeneous_machines"}};
-    size_t i;
-    json_t *rule;
-    json_array_foreach(rules, i, rule)
-    {
+    EL_EACH(rule, rules)
         for (size_t k = 0; json_is_string(rule) && k < sizeof names / sizeof names[0]; k++)
             if (!strcmp(json_string_value(rule), names[k][0])) json_string_set(rule, names[k][1]);
-    }
 }
 
 static void upgrade_trial(json_t *trial)
 {
-    size_t i, k;
-    json_t *part, *op;
     json_t *repeats = json_object_get(trial, "repeats");
     rename_rules(json_object_get(trial, "warning_rules"));
     if (json_array_size(repeats) && json_object_get(trial, "step_ms"))
         el_json_put(trial, "step_ms", el_trial_step_ms(repeats)); /* was over all launches' steps as one */
-    json_array_foreach(json_object_get(trial, "per_device"), i, part)
-    {
+    EL_EACH(part, json_object_get(trial, "per_device")) {
         rename_key(json_object_get(part, "gpu"), "looks", "samples");
-        json_array_foreach(json_object_get(part, "ops"), k, op) rename_key(op, "how", "implementation");
+        EL_EACH(op, json_object_get(part, "ops")) rename_key(op, "how", "implementation");
     }
-    json_array_foreach(repeats, i, part)
-        rename_key(json_object_get(part, "system"), "unlike_machines", "machine_differences");
+    EL_EACH(part, repeats) rename_key(json_object_get(part, "system"), "unlike_machines", "machine_differences");
 }
 
 /* In place; newer records stay as they are. */
 static void upgrade(json_t *run)
 {
-    size_t i;
-    json_t *trial;
     if (el_json_number(run, "schema") >= EL_SCHEMA) return;
     rename_key(json_object_get(run, "environment"), "cpu_library_lack", "cpu_library_reason");
-    json_array_foreach(json_object_get(run, "trials"), i, trial) upgrade_trial(trial);
+    EL_EACH(trial, json_object_get(run, "trials")) upgrade_trial(trial);
     el_json_put(run, "schema", json_integer(EL_SCHEMA));
 }
 

@@ -18,8 +18,7 @@ static const json_t *worst_repeat(const json_t *repeats)
 {
     const json_t *found = NULL;
     size_t worst = 0;
-    for (size_t i = 0; i < json_array_size(repeats); i++) {
-        const json_t *repeat = json_array_get(repeats, i);
+    EL_EACH(repeat, repeats) {
         size_t its = 0;
         while (its + 1 < sizeof severity / sizeof severity[0] && !el_json_is(repeat, "status", severity[its])) its++;
         if (found && its <= worst) continue;
@@ -211,8 +210,7 @@ json_t *el_record_trial(const struct el_trial *trial, const char *command, json_
     json_t *record = json_object(), *rows = json_array(), *ok = json_array(); /* those that finished */
     static const char *const training[] = {"accuracy", "flops_per_step", "param_bytes", "trained_bytes", NULL};
     double batch = (double)trial->train.global_batch;
-    for (size_t i = 0; i < json_array_size(repeats); i++) {
-        json_t *repeat = json_array_get(repeats, i);
+    EL_EACH(repeat, repeats) {
         if (el_json_is(repeat, "status", "ok")) json_array_append(ok, repeat);
         json_array_append_new(rows, repeat_row(repeat, batch));
     }

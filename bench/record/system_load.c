@@ -62,8 +62,7 @@ struct host {
 static void add_part(struct host *host, const json_t *part)
 {
     const json_t *cpus = json_object_get(part, "cpus"), *devices = json_object_get(part, "device_cpus");
-    for (size_t i = 0; i < json_array_size(cpus); i++) {
-        const json_t *row = json_array_get(cpus, i);
+    EL_EACH(row, cpus) {
         double cpu = el_json_number(row, "cpu");
         if (!(cpu >= 0 && cpu < EL_SYSTEM_CPUS_MAX)) continue;
         host->busy[(int)cpu] = el_json_number(row, "busy_pct");
@@ -113,10 +112,9 @@ static struct shares worst_shares(const json_t *parts)
         bool first = true;
         memset(host, 0, sizeof *host);
         for (int c = 0; c < EL_SYSTEM_CPUS_MAX; c++) host->busy[c] = NAN;
-        for (size_t k = 0; k < json_array_size(parts); k++) {
-            const json_t *part = json_array_get(parts, k);
+        EL_EACH(part, parts) {
             if (strcmp(host_of(part), name) != 0) continue;
-            first = first && k >= i;
+            first = first && part_at.i >= i;
             add_part(host, part);
         }
         if (!first) continue;
@@ -133,8 +131,7 @@ static struct shares worst_shares(const json_t *parts)
 static double frequency_change_pct(const json_t *parts)
 {
     double worst = NAN;
-    for (size_t i = 0; i < json_array_size(parts); i++) {
-        const json_t *part = json_array_get(parts, i);
+    EL_EACH(part, parts) {
         double begin = el_json_number(part, "freq_mhz_begin.max"), end = el_json_number(part, "freq_mhz_end.max");
         double change = 100 * (end / begin - 1);
         if (!isnan(change) && (isnan(worst) || fabs(change) > fabs(worst))) worst = change;

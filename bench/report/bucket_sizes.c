@@ -51,13 +51,10 @@ static bool is_like(const json_t *a, const json_t *b)
 /* The payloads of the step's all-reduces, in their order. New reference; empty: not recorded. */
 static json_t *buckets_of(const json_t *trial)
 {
-    json_t *bytes = json_array(), *collective;
-    size_t i;
-    json_array_foreach(json_object_get(trial, "collectives"), i, collective)
-    {
+    json_t *bytes = json_array();
+    EL_EACH(collective, json_object_get(trial, "collectives"))
         if (el_json_is(collective, "phase", el_phase_name(EL_PHASE_COMM)))
             json_array_append(bytes, json_object_get(collective, "bytes"));
-    }
     return bytes;
 }
 
@@ -85,10 +82,9 @@ static struct sizes sizes_of(const json_t *trials, size_t at)
 {
     struct sizes sizes = {.n = 0};
     const json_t *trial = json_array_get(trials, at);
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *other = json_array_get(trials, i);
+    EL_EACH(other, trials) {
         if (!has_times(other) || !is_like(trial, other)) continue;
-        if (i < at) return (struct sizes){.n = 0};
+        if (other_at.i < at) return (struct sizes){.n = 0};
         take(&sizes, other);
     }
     return sizes;

@@ -31,8 +31,7 @@ static bool is_mode(const json_t *trial, const char *mode)
 static const json_t *largest(const json_t *trials, const char *mode, double devices_min)
 {
     const json_t *found = NULL;
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *trial = json_array_get(trials, i);
+    EL_EACH(trial, trials) {
         if (!is_mode(trial, mode) || !finished(trial) || !(el_json_number(trial, "devices") >= devices_min)) continue;
         if (found == NULL || el_json_number(trial, "global_batch") > el_json_number(found, "global_batch"))
             found = trial;
@@ -147,8 +146,7 @@ struct el_interval el_report_ratio(const json_t *a, const json_t *b, size_t *n_p
 
 static const json_t *partner(const json_t *trials, const json_t *trial, const char *mode)
 {
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *other = json_array_get(trials, i);
+    EL_EACH(other, trials) {
         if (is_mode(other, mode) && finished(other) &&
             el_json_number(other, "global_batch") == el_json_number(trial, "global_batch") &&
             el_json_number(other, "devices") == el_json_number(trial, "devices"))
@@ -215,8 +213,7 @@ static void say_pair(const json_t *trials, const char *mode, const char *base, b
 {
     struct ratios r = {.reasoned = reasoned};
     double devices = 0;
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *trial = json_array_get(trials, i);
+    EL_EACH(trial, trials) {
         bool first = is_mode(trial, base) && finished(trial) && partner(trials, trial, base) == trial;
         const json_t *other = first ? partner(trials, trial, mode) : NULL;
         if (other == NULL) continue;

@@ -19,30 +19,27 @@ static const struct el_column columns[] = {EL_SHOWN("mode", -9, el_report_mode),
 /* The best epoch by held-out accuracy, and the training until its end. */
 static json_t *reached(const json_t *trial)
 {
-    const json_t *epochs = json_object_get(trial, "epochs"), *epoch;
+    const json_t *epochs = json_object_get(trial, "epochs");
     double seconds = 0, best = NAN, after = NAN;
-    size_t e;
-    json_array_foreach(epochs, e, epoch)
-    {
+    size_t n = json_array_size(epochs);
+    EL_EACH(epoch, epochs) {
         double accuracy = el_json_number(epoch, "held_out_accuracy");
         seconds += el_json_number(epoch, "seconds");
         if (!(accuracy > best) && !isnan(best)) continue;
         best = accuracy;
         after = seconds;
     }
-    return json_pack("{s:i, s:o, s:o, s:o, s:o}", "epochs", (int)e, "epoch_s", el_json_real(seconds / (double)e),
+    return json_pack("{s:i, s:o, s:o, s:o, s:o}", "epochs", (int)n, "epoch_s", el_json_real(seconds / (double)n),
                      "best_pct", el_json_real(100 * best), "after_s", el_json_real(after), "test_pct",
                      el_json_real(100 * el_json_number(trial, "accuracy")));
 }
 
 void el_report_epochs(const json_t *run, FILE *out, bool colour)
 {
-    const json_t *trials = json_object_get(run, "trials"), *trial;
+    const json_t *trials = json_object_get(run, "trials");
     const struct el_table table = {.columns = columns, .out = out, .colour = colour};
     bool begun = false;
-    size_t i;
-    json_array_foreach(trials, i, trial)
-    {
+    EL_EACH(trial, trials) {
         if (json_array_size(json_object_get(trial, "epochs")) == 0) continue;
         if (!begun)
             fputs("\nAccuracy in the first launch: best epoch by held-out samples, and the training until its end\n",

@@ -116,13 +116,9 @@ static void print_memory(const json_t *devices, FILE *out)
 static void say_assumed(const json_t *document, FILE *out)
 {
     char text[1024] = "";
-    const char *name;
-    json_t *value;
-    json_object_foreach(json_object_get(document, "assumed"), name, value)
-    {
+    EL_EACH_KEY(name, value, json_object_get(document, "assumed"))
         if (json_is_string(value))
             el_text_append(text, sizeof text, "%s--%s %s", *text ? ", " : "", name, json_string_value(value));
-    }
     if (*text) SAY(out, "Not given, so assumed: %s.", text);
 }
 

@@ -20,11 +20,11 @@ static bool is_outdone(const json_t *trials, size_t i)
 {
     const json_t *trial = json_array_get(trials, i);
     double batch = el_json_number(trial, "global_batch");
-    for (size_t k = 0; k < json_array_size(trials); k++) {
-        const json_t *other = json_array_get(trials, k);
+    EL_EACH(other, trials) {
         double theirs = el_json_number(other, "global_batch");
-        if (k == i || !el_json_is(other, "mode", el_json_text(trial, "mode", "")) || !has_reading(other)) continue;
-        if (theirs > batch || (theirs == batch && k < i)) return true;
+        if (other_at.i == i || !el_json_is(other, "mode", el_json_text(trial, "mode", "")) || !has_reading(other))
+            continue;
+        if (theirs > batch || (theirs == batch && other_at.i < i)) return true;
     }
     return false;
 }
@@ -66,16 +66,16 @@ static void put_trial(const json_t *trial, FILE *out, bool colour)
     double bytes[DEVICES_SHOWN];
     size_t n = shown(trial);
     snprintf(head, sizeof head, "%s %.0f", el_json_text(trial, "mode", "?"), el_json_number(trial, "global_batch"));
-    for (size_t p = 0; p < json_array_size(processes); p++) {
-        const json_t *process = json_array_get(processes, p), *own = json_object_get(process, "per_device_bytes");
+    EL_EACH(process, processes) {
+        const json_t *own = json_object_get(process, "per_device_bytes");
         snprintf(what, sizeof what, "rank %.0f, process %.0f", el_json_number(process, "rank"),
                  el_json_number(process, "pid"));
         for (size_t d = 0; d < n; d++) {
             const json_t *value = json_array_get(own, d);
             bytes[d] = json_is_number(value) && json_number_value(value) > 0 ? json_number_value(value) : NAN;
         }
-        put_line(p == 0 ? head : "", what, bytes, n, el_json_number(process, "process_bytes"), EL_TABLE_PLAIN, out,
-                 colour);
+        put_line(process_at.i == 0 ? head : "", what, bytes, n, el_json_number(process, "process_bytes"),
+                 EL_TABLE_PLAIN, out, colour);
     }
     for (size_t d = 0; d < n; d++) bytes[d] = el_json_number(json_array_get(devices, d), "memory.peak_bytes");
     put_line("", "the ledger's peak in it", bytes, n, NAN, EL_TABLE_DIM, out, colour);
@@ -86,10 +86,8 @@ static void put_trial(const json_t *trial, FILE *out, bool colour)
 void el_report_processes(const json_t *run, FILE *out, bool colour)
 {
     const json_t *trials = json_object_get(run, "trials"), *widest = NULL;
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *trial = json_array_get(trials, i);
+    EL_EACH(trial, trials)
         if (has_reading(trial) && (!widest || shown(trial) > shown(widest))) widest = trial;
-    }
     if (!widest) return;
     fputs("\nMemory as the system sees it, when the measured steps had ended\n", out);
     put_heads(widest, out, colour);

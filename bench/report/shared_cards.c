@@ -8,10 +8,7 @@
 /* Adds every number of `more` to the one of the same place; the rest stays the first device's. */
 static void add_up(json_t *sum, const json_t *more)
 {
-    const char *key;
-    json_t *value;
-    json_object_foreach(sum, key, value)
-    {
+    EL_EACH_KEY(key, value, sum) {
         const json_t *other = json_object_get(more, key);
         if (json_is_object(value)) add_up(value, other);
         json_int_t total; /* of a foreign record it may be too large: then the first device's stays */
@@ -34,12 +31,11 @@ static bool is_same_card(const json_t *a, const json_t *b)
 json_t *el_report_shared_cards(const json_t *devices)
 {
     json_t *cards = json_array();
-    for (size_t i = 0; i < json_array_size(devices); i++) {
-        const json_t *device = json_array_get(devices, i);
+    EL_EACH(device, devices) {
         json_t *sum = NULL;
         bool first = true;
-        for (size_t k = 0; k < i; k++) first &= !is_same_card(json_array_get(devices, k), device);
-        for (size_t k = i + 1; k < json_array_size(devices) && first; k++) {
+        for (size_t k = 0; k < device_at.i; k++) first &= !is_same_card(json_array_get(devices, k), device);
+        for (size_t k = device_at.i + 1; k < json_array_size(devices) && first; k++) {
             if (!is_same_card(json_array_get(devices, k), device)) continue;
             if (!sum) sum = json_deep_copy(device);
             add_up(sum, json_array_get(devices, k));

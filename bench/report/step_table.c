@@ -68,12 +68,10 @@ const struct el_column el_report_step_columns[] = {EL_SHOWN("mode", -9, el_repor
 
 json_t *el_report_comm_rows(const json_t *trial)
 {
-    json_t *rows = json_array(), *device;
-    size_t i;
-    json_array_foreach(json_object_get(trial, "per_device"), i, device)
-    {
+    json_t *rows = json_array();
+    EL_EACH(device, json_object_get(trial, "per_device")) {
         json_t *row = json_copy(device);
-        bool slowest = el_json_whole(trial, "slowest_member") == (int64_t)i;
+        bool slowest = el_json_whole(trial, "slowest_member") == (int64_t)device_at.i;
         el_json_put(row, "slowest", json_boolean(slowest));
         if (slowest) el_json_put_real(row, "busbw_gb_per_s", el_json_number(trial, "comm.busbw_gb_per_s"));
         json_array_append_new(rows, row);
@@ -91,8 +89,7 @@ static void put_measured(const json_t *trials, FILE *out, bool colour)
     const struct el_table of_trials = {.columns = trial_columns, .out = out, .colour = colour};
     const struct el_table of_devices = {.columns = el_report_comm_columns, .out = out, .colour = colour};
     bool begun = false;
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *trial = json_array_get(trials, i);
+    EL_EACH(trial, trials) {
         if (!el_report_communicates(trial)) continue;
         if (!begun) {
             fputs(
@@ -129,8 +126,7 @@ static void put_blocks(const json_t *trials, FILE *out, bool colour)
     const struct el_table table = {.columns = el_report_step_columns, .out = out, .colour = colour};
     bool begun = false;
     for (int say = 0; say < 2; say++) {
-        for (size_t i = 0; i < json_array_size(trials); i++) {
-            const json_t *trial = json_array_get(trials, i);
+        EL_EACH(trial, trials) {
             if (!json_is_object(json_object_get(trial, "breakdown"))) continue;
             if (!begun)
                 fputs("\nWhat communication costs, ms: A/B blocks of further steps with it on and off, the slowest "
@@ -162,12 +158,10 @@ static const struct el_column cost_columns[] = {EL_SHOWN("mode", -9, el_report_m
 
 void el_report_recorder(const json_t *run, FILE *out, bool colour)
 {
-    const json_t *trials = json_object_get(run, "trials"), *trial;
+    const json_t *trials = json_object_get(run, "trials");
     const struct el_table table = {.columns = cost_columns, .out = out, .colour = colour};
     bool begun = false;
-    size_t i;
-    json_array_foreach(trials, i, trial)
-    {
+    EL_EACH(trial, trials) {
         if (isnan(el_json_number(trial, "recorder.toggled_us"))) continue;
         if (!begun)
             fputs("\nWhat recording costs: its events by the price of each, and A/B blocks with and without\n", out);

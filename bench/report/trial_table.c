@@ -152,8 +152,8 @@ void el_report_table(const json_t *run, FILE *out, bool colour)
     const struct el_table of_devices = {.columns = el_report_device_columns, .out = out, .colour = colour};
     el_table_heads(&of_trials, EL_TABLE_BOLD);
     el_table_heads(&of_devices, EL_TABLE_DIM);
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *trial = json_array_get(trials, i), *devices = json_object_get(trial, "per_device");
+    EL_EACH(trial, trials) {
+        const json_t *devices = json_object_get(trial, "per_device");
         bool valid = el_json_is(trial, "verdict", "valid");
         if (!el_report_is_ok(trial)) put_failed(trial, out, colour);
         if (!isnan(el_json_number(trial, "throughput.samples_per_s")))

@@ -56,12 +56,11 @@ static size_t count_warned(const json_t *trials, size_t first, size_t k, bool *a
     const json_t *from = json_array_get(trials, first);
     size_t count = 0;
     *alike_p = true;
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *trial = json_array_get(trials, i);
+    EL_EACH(trial, trials) {
         size_t n = json_array_size(json_object_get(trial, "warnings")), w = 0;
         while (w < n && !same_warning(from, k, trial, w)) w++;
         if (w == n) continue;
-        if (i < first || (i == first && w < k)) return 0;
+        if (trial_at.i < first || (trial_at.i == first && w < k)) return 0;
         *alike_p = *alike_p && json_equal(json_array_get(json_object_get(trial, "warnings"), w),
                                           json_array_get(json_object_get(from, "warnings"), k));
         count++;

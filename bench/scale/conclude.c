@@ -27,8 +27,7 @@ static const json_t *largest_own(const json_t *rows, size_t of)
 {
     const json_t *found = NULL, *mode = json_object_get(json_array_get(rows, of), "mode");
     double most = 1;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
+    EL_EACH(row, rows) {
         double n = el_json_number(row, "devices");
         bool of_mode = json_equal(json_object_get(row, "mode"), mode);
         if (!of_mode || is_shared(row) || !(n > most) || !is_finished(row)) continue;
@@ -77,10 +76,8 @@ static void judge(const json_t *plain, double n, const char *doubt, char text[TE
 static const json_t *doubtful_of(const json_t *rows, const json_t *row)
 {
     if (el_report_doubt(row)) return row;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *other = json_array_get(rows, i);
+    EL_EACH(other, rows)
         if (json_is_null(json_object_get(other, "plain")) && el_report_doubt(other)) return other;
-    }
     return NULL;
 }
 
@@ -109,8 +106,7 @@ static void say_of_mode(const json_t *rows, const json_t *row, FILE *out, const 
 static void say_none(const json_t *rows, FILE *out)
 {
     bool several = false, finished = false;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
+    EL_EACH(row, rows) {
         if (!(el_json_number(row, "devices") > 1)) continue;
         several = true;
         finished = finished || is_finished(row);
@@ -142,8 +138,7 @@ static void say_modes(const json_t *rows, FILE *out)
 static void say_shared(const json_t *rows, FILE *out)
 {
     const json_t *least = NULL;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
+    EL_EACH(row, rows) {
         bool less = !least || el_json_number(row, "devices") < el_json_number(least, "devices");
         if (is_shared(row) && less) least = row;
     }
@@ -155,8 +150,7 @@ static void say_shared(const json_t *rows, FILE *out)
 /* Blocks are other steps than those that were measured: no more like them than these figures. */
 static void say_blocks(const json_t *rows, FILE *out)
 {
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
+    EL_EACH(row, rows) {
         double step = el_json_number(row, "step.step_ms"), blocks = el_json_number(row, "step.blocks_step_ms");
         if (fabs(blocks / step - 1) > 0.1)
             SAY(out,

@@ -34,10 +34,7 @@ static void find_extent(const json_t *rows, double *low_p, double *high_p)
 static bool has_intervals(const json_t *rows)
 {
     bool any = false;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
-        any |= el_json_number(row, "plain.speedup_ci95.1") > el_json_number(row, "plain.speedup_ci95.0");
-    }
+    EL_EACH(row, rows) any |= el_json_number(row, "plain.speedup_ci95.1") > el_json_number(row, "plain.speedup_ci95.0");
     return any;
 }
 
@@ -70,8 +67,8 @@ static void put_points(const json_t *rows, FILE *file)
                   "high, mode, "
                   "whether the devices share a core or a card, whether it is valid",
                   "points");
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i), *plain = json_object_get(row, "plain");
+    EL_EACH(row, rows) {
+        const json_t *plain = json_object_get(row, "plain");
         if (isnan(el_json_number(row, "samples_per_s"))) continue;
         fprintf(file, "%g", place_of(rows, row));
         if (json_is_object(plain)) {

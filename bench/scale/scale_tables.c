@@ -53,8 +53,7 @@ static void print_speedups(const json_t *rows, FILE *out)
     fprintf(out, "%-20s%40s%40s\n", "", "against plain single", "against the same mode on 1");
     struct el_table table = {.columns = el_scale_columns, .out = out};
     el_table_heads(&table, EL_TABLE_PLAIN);
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
+    EL_EACH(row, rows) {
         table.first = !json_is_object(json_object_get(row, "plain"))     ? 3
                       : !json_is_object(json_object_get(row, "wrapped")) ? 7
                                                                          : 11;
@@ -83,10 +82,8 @@ static void print_losses(const json_t *rows, FILE *out)
     const struct el_table table = {.columns = loss_columns, .out = out};
     fputs("\nWhere the time goes, ms per step: lost = step - ideal step; costs: by communication; MiB: peak\n", out);
     el_table_heads(&table, EL_TABLE_PLAIN);
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
+    EL_EACH(row, rows)
         if (!isnan(el_json_number(row, "samples_per_s"))) el_table_row(&table, EL_TABLE_PLAIN, row);
-    }
 }
 
 static void print_heading(const json_t *document, FILE *out)

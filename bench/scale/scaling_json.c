@@ -80,8 +80,7 @@ static bool has_other_buckets(const json_t *trial, const struct baselines *base)
 /* The same mode on one device; NULL: it was not measured. */
 static const json_t *wrapped_one(const json_t *trials, const json_t *trial, const struct baselines *base)
 {
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *other = json_array_get(trials, i);
+    EL_EACH(other, trials) {
         bool same = strcmp(el_json_text(other, "mode", ""), el_json_text(trial, "mode", "?")) == 0;
         if (same && el_json_number(other, "devices") == 1 && !has_other_buckets(other, base)) return other;
     }
@@ -143,10 +142,8 @@ enum el_status el_scale_document(const json_t *run, const char *dir, json_t **do
     struct baselines base = {0};
     EL_TRY(find_baselines(trials, dir, &base));
     json_t *rows = json_array();
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *trial = json_array_get(trials, i);
+    EL_EACH(trial, trials)
         if (!has_other_buckets(trial, &base)) json_array_append_new(rows, row_of(trials, trial, &base));
-    }
     json_t *document =
         json_pack("{s:s, s:o, s:o, s:s, s:s, s:s, s:o, s:o}", "scaling", base.weak ? "weak" : "strong", "dir",
                   el_json_string(dir), "batch", el_json_count((int64_t)batch_of(base.plain, base.weak)), "model",

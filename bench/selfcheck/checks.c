@@ -68,8 +68,7 @@ static void look_delay(const struct el_selfcheck_row *row, const json_t *injecte
 static double op_ms(const json_t *device, const json_t *like)
 {
     const json_t *ops = json_object_get(device, "ops");
-    for (size_t i = 0; i < json_array_size(ops); i++) {
-        const json_t *op = json_array_get(ops, i);
+    EL_EACH(op, ops) {
         if (!strcmp(el_json_text(op, "op", ""), el_json_text(like, "op", "-")) &&
             !strcmp(el_json_text(op, "phase", ""), el_json_text(like, "phase", "-")))
             return el_json_number(op, "median_ms");
@@ -82,8 +81,7 @@ static double sum_ms(const json_t *device, const char *phases)
 {
     const json_t *ops = json_object_get(device, "ops");
     double ms = 0;
-    for (size_t i = 0; i < json_array_size(ops); i++) {
-        const json_t *op = json_array_get(ops, i);
+    EL_EACH(op, ops) {
         char phase[32];
         snprintf(phase, sizeof phase, " %s ", el_json_text(op, "phase", ""));
         if (!phases || strstr(phases, phase)) ms += el_json_number(op, "median_ms");
@@ -115,8 +113,7 @@ static void look_op(const struct el_selfcheck_row *row, const json_t *injected, 
     const json_t *after = device_at(injected, 0), *before = device_at(clean, 0), *ops = json_object_get(before, "ops");
     double common = common_ratio(after, before), most_ms = 0;
     const char *name = NULL;
-    for (size_t i = 0; i < json_array_size(ops); i++) {
-        const json_t *op = json_array_get(ops, i);
+    EL_EACH(op, ops) {
         double usual_ms = common * el_json_number(op, "median_ms"), ms = op_ms(after, op);
         if (!(ms - usual_ms > most_ms)) continue;
         most_ms = ms - usual_ms;
@@ -183,8 +180,7 @@ static void look_cause(const struct el_selfcheck_row *row, const json_t *injecte
 {
     (void)clean;
     const json_t *causes = json_object_get(injected, "causes"), *most = NULL, *next = NULL;
-    for (size_t c = 0; c < json_array_size(causes); c++) {
-        const json_t *cause = json_array_get(causes, c);
+    EL_EACH(cause, causes) {
         double ms = fabs(el_json_number(cause, "ms"));
         bool above = !most || ms > fabs(el_json_number(most, "ms"));
         if (above || !next || ms > fabs(el_json_number(next, "ms"))) next = above ? most : cause;

@@ -10,10 +10,7 @@
 static double throttled_pct(const json_t *member, const char **reason_p)
 {
     double worst = NAN;
-    const char *reason;
-    json_t *share;
-    json_object_foreach(el_json_at(member, "gpu.throttled_pct"), reason, share)
-    {
+    EL_EACH_KEY(reason, share, el_json_at(member, "gpu.throttled_pct")) {
         if (!json_is_number(share) || json_number_value(share) <= worst) continue;
         worst = json_number_value(share);
         *reason_p = reason;
@@ -62,10 +59,9 @@ void el_verdict_host_bound(struct el_verdict_case *c)
 static double job_processes_on(const json_t *members, const char *uuid)
 {
     double n = 0;
-    for (size_t i = 0; i < json_array_size(members); i++) {
-        const json_t *member = json_array_get(members, i);
+    EL_EACH(member, members) {
         bool counted = !el_json_is(member, "uuid", uuid);
-        for (size_t k = 0; k < i && !counted; k++) {
+        for (size_t k = 0; k < member_at.i && !counted; k++) {
             const json_t *other = json_array_get(members, k);
             counted =
                 el_json_number(other, "rank") == el_json_number(member, "rank") && el_json_is(other, "uuid", uuid);
@@ -81,8 +77,7 @@ void el_verdict_gpu_others(struct el_verdict_case *c)
     const char *device = NULL;
     for (size_t i = 0; i < json_array_size(c->ok); i++) {
         const json_t *members = json_object_get(json_array_get(c->ok, i), "members");
-        for (size_t k = 0; k < json_array_size(members); k++) {
-            const json_t *member = json_array_get(members, k);
+        EL_EACH(member, members) {
             const char *uuid = el_json_text(member, "uuid", NULL);
             double others = el_json_number(member, "gpu.processes") - (uuid ? job_processes_on(members, uuid) : NAN);
             if (!(others > worst)) continue;

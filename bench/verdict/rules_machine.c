@@ -23,8 +23,7 @@ static double worst_at(const struct el_verdict_case *c, const char *path)
 static double ticks_at(const struct el_verdict_case *c, const char *path)
 {
     double worst = NAN, sum = 0, together_s = 0;
-    for (size_t i = 0; i < json_array_size(c->ok); i++) {
-        const json_t *repeat = json_array_get(c->ok, i);
+    EL_EACH(repeat, c->ok) {
         double value = el_json_number(repeat, path), window_s = el_json_number(repeat, "system.window_s");
         bool is_short = window_s < EL_SYSTEM_WINDOW_MIN_S;
         if (isnan(value)) return NAN;
@@ -45,8 +44,7 @@ static double waited_pct(const struct el_verdict_case *c)
 {
     double worst = NAN;
     size_t a, b;
-    for (size_t i = 0; i < json_array_size(c->ok); i++) {
-        const json_t *repeat = json_array_get(c->ok, i);
+    EL_EACH(repeat, c->ok) {
         double value = el_json_number(repeat, "system.waited_pct");
         if (isnan(value) || any_shared(json_object_get(repeat, "members"), share_a_core, &a, &b)) return NAN;
         worst = fmax(worst, value);

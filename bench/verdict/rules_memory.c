@@ -70,8 +70,7 @@ void el_verdict_unsettled(struct el_verdict_case *c)
 void el_verdict_time_sliced(struct el_verdict_case *c)
 {
     const json_t *members = json_object_get(json_array_get(c->ok, 0), "members");
-    for (size_t k = 0; k < json_array_size(members); k++) {
-        const json_t *member = json_array_get(members, k);
+    EL_EACH(member, members) {
         if (!json_is_true(el_json_at(member, "comm.time_sliced")) ||
             !(el_json_number(member, "comm.overlapped_ms") > 0))
             continue;

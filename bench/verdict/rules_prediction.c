@@ -36,11 +36,9 @@ void el_verdict_simulated(struct el_verdict_case *c)
 static const json_t *record_where(const struct el_verdict_case *c, bool (*is)(const json_t *record, const void *of),
                                   const void *of, size_t *n_p)
 {
-    const json_t *records = json_object_get(el_verdict_prediction(c->ok), "records"), *record, *found = NULL;
-    size_t i;
+    const json_t *records = json_object_get(el_verdict_prediction(c->ok), "records"), *found = NULL;
     *n_p = 0;
-    json_array_foreach(records, i, record)
-    {
+    EL_EACH(record, records) {
         if (!is(record, of)) continue;
         if (!found) found = record;
         ++*n_p;

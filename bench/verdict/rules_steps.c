@@ -164,8 +164,8 @@ static bool computes(const json_t *repeat)
 
 void el_verdict_diverged(struct el_verdict_case *c)
 {
-    for (size_t i = 0; i < json_array_size(c->ok); i++) {
-        const json_t *repeat = json_array_get(c->ok, i), *loss = json_object_get(repeat, "loss");
+    EL_EACH(repeat, c->ok) {
+        const json_t *loss = json_object_get(repeat, "loss");
         for (size_t k = 0; computes(repeat) && k < json_array_size(loss); k++) {
             if (json_is_number(json_array_get(loss, k))) continue;
             el_verdict_say(c,

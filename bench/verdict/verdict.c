@@ -132,8 +132,8 @@ static bool is_doubtful(const json_t *trial)
 static size_t count_rule(const json_t *trials, const struct el_verdict_rule *rule, const char **text_p)
 {
     size_t count = 0;
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *trial = json_array_get(trials, i), *names = json_object_get(trial, "warning_rules");
+    EL_EACH(trial, trials) {
+        const json_t *names = json_object_get(trial, "warning_rules");
         for (size_t k = 0; k < json_array_size(names) && is_doubtful(trial); k++) {
             const char *name = json_string_value(json_array_get(names, k));
             if (name == NULL || strcmp(name, rule->name) != 0) continue;

@@ -12,19 +12,16 @@ enum { FAILURES_SHOWN = 10 };
 
 size_t el_verify_count(const json_t *cells, const char *status)
 {
-    size_t i, n = 0;
-    const json_t *cell;
-    json_array_foreach(cells, i, cell) n += el_json_is(cell, "status", status);
+    size_t n = 0;
+    EL_EACH(cell, cells) n += el_json_is(cell, "status", status);
     return n;
 }
 
 /* NCCL may sum in another order than one process does, so of GPUs both are held to what they must equal, no more. */
 void el_verify_judge(json_t *cells)
 {
-    json_t *one = json_object(), *cell;
-    size_t i;
-    json_array_foreach(cells, i, cell)
-    {
+    json_t *one = json_object();
+    EL_EACH(cell, cells) {
         char key[256];
         snprintf(key, sizeof key, "%s %s %s %s %s %d", el_json_text(cell, "backend", ""),
                  el_json_text(cell, "mode", ""), el_json_text(cell, "variant", ""), el_json_text(cell, "model", ""),
@@ -102,16 +99,13 @@ static void add_cell(json_t *row, const json_t *cell)
 static json_t *make_row(const json_t *cells, const char *backend, const char *mode, const char *model)
 {
     json_t *row = NULL;
-    const json_t *cell;
-    size_t i;
-    json_array_foreach(cells, i, cell)
-    {
+    EL_EACH(cell, cells) {
         if (!el_json_is(cell, "backend", backend) || !el_json_is(cell, "mode", mode) ||
             !el_json_is(cell, "model", model))
             continue;
         if (!row)
-            row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i}", "mode", mode, "model", model, "sgd", "-",
-                            "momentum", "-", "adam", "-", "f32", "-", "gradient", "-", "processes", "-",
+            row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i}", "mode", mode, "model", model,
+                            "sgd", "-", "momentum", "-", "adam", "-", "f32", "-", "gradient", "-", "processes", "-",
                             "bits of devices", 0);
         add_cell(row, cell);
     }
@@ -149,12 +143,9 @@ static void print_backend(const json_t *cells, const char *backend, FILE *out)
 
 void el_verify_print(const json_t *cells, FILE *out)
 {
-    size_t i, shown = 0, failed = el_verify_count(cells, "failed");
-    const json_t *cell;
-    json_array_foreach(cells, i, cell)
-    {
+    size_t shown = 0, failed = el_verify_count(cells, "failed");
+    EL_EACH(cell, cells)
         if (el_json_is(cell, "status", "failed") && shown++ < FAILURES_SHOWN) print_failure(cell, out);
-    }
     if (failed > FAILURES_SHOWN) el_text_line(out, "        and %zu more, in verify.json", failed - FAILURES_SHOWN);
     if (failed) fputc('\n', out);
     el_text_say(

@@ -130,8 +130,7 @@ static void put_uses(const json_t *watch, FILE *out)
     el_table_heads(&table, EL_TABLE_PLAIN);
     for (size_t k = 0; k < json_array_size(uses); k++)
         sum_bytes += el_json_number(json_array_get(uses, k), "peak_bytes");
-    for (size_t k = 0; k < json_array_size(uses); k++) {
-        const json_t *use = json_array_get(uses, k);
+    EL_EACH(use, uses) {
         const json_t *process = json_array_get(processes, (size_t)el_json_whole(use, "process"));
         put_row(&table, row_of(use, process, 100 * el_json_number(use, "peak_bytes") / sum_bytes));
     }
@@ -140,11 +139,10 @@ static void put_uses(const json_t *watch, FILE *out)
 static void put_gpus(const json_t *watch, FILE *out)
 {
     const json_t *gpus = json_object_get(watch, "gpus");
-    for (size_t g = 0; g < json_array_size(gpus); g++) {
-        const json_t *gpu = json_array_get(gpus, g);
+    EL_EACH(gpu, gpus) {
         char ours[EL_FIGURE_BYTES], others[EL_FIGURE_BYTES], used[EL_FIGURE_BYTES], total[EL_FIGURE_BYTES];
         char busy[EL_FIGURE_BYTES], head[32];
-        snprintf(head, sizeof head, "  gpu:%zu, ", g);
+        snprintf(head, sizeof head, "  gpu:%zu, ", gpu_at.i);
         el_text_say(head, "    ", EL_REPORT_COLUMNS, out,
                     "%s: busy %s %%; at most %s of %s MiB used: %s by this command, %s by other processes",
                     el_json_text(gpu, "name", "?"), el_text_figure(el_json_number(gpu, "busy_pct"), busy),
@@ -242,8 +240,7 @@ static void say_left(const json_t *watch, FILE *out)
     const json_t *processes = json_object_get(watch, "processes");
     char pids[256] = "";
     size_t n = 0;
-    for (size_t i = 0; i < json_array_size(processes); i++) {
-        const json_t *process = json_array_get(processes, i);
+    EL_EACH(process, processes) {
         if (!json_is_true(json_object_get(process, "left_running"))) continue;
         if (n++ < 8) el_text_append(pids, sizeof pids, " %.0f", el_json_number(process, "pid"));
     }
