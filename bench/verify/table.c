@@ -104,8 +104,8 @@ static json_t *make_row(const json_t *cells, const char *backend, const char *mo
             !el_json_is(cell, "model", model))
             continue;
         if (!row)
-            row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i}", "mode", mode, "model", model,
-                            "sgd", "-", "momentum", "-", "adam", "-", "f32", "-", "gradient", "-", "processes", "-",
+            row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i}", "mode", mode, "model", model, "sgd", "-",
+                            "momentum", "-", "adam", "-", "f32", "-", "gradient", "-", "processes", "-",
                             "bits of devices", 0);
         add_cell(row, cell);
     }
