@@ -28,13 +28,11 @@ enum el_status el_nccl_api_open(const struct el_nccl_api **api_p)
 
 static int open_all(void **state)
 {
-    (void)state;
     return el_case_dataset(&sentences) == EL_OK && el_case_images(&images) == EL_OK ? 0 : -1;
 }
 
 static int close_all(void **state)
 {
-    (void)state;
     el_dataset_close(sentences);
     el_dataset_close(images);
     return 0;

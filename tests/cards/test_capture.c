@@ -23,7 +23,6 @@ static char *pinned;
 
 static int open_card(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking), cudaSuccess);
         assert_int_equal(cudaEventCreateWithFlags(&events[i], cudaEventDisableTiming), cudaSuccess);
@@ -36,7 +35,6 @@ static int open_card(void **state)
 
 static int close_card(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         cudaStreamDestroy(streams[i]);
         cudaEventDestroy(events[i]);
@@ -82,7 +80,6 @@ static int first_byte(void)
 
 static void a_graph_is_done_when_it_is_launched(void **state)
 {
-    (void)state;
     struct cards_counts before, counts;
     cards_count(0, &before);
     fill(0, 1);
@@ -125,7 +122,6 @@ static int launch_often(bool ordered)
 
 static void only_what_was_asked_for_is_in_order(void **state)
 {
-    (void)state;
     cards_set_seed(3);
     assert_int_equal(launch_often(true), 0);
     int n = launch_often(false);
@@ -236,7 +232,6 @@ static const struct {
 
 static void what_is_not_permitted_fails_and_ends_the_capture(void **state)
 {
-    (void)state;
     cudaGraph_t graph;
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         for (int relaxed = 0; relaxed <= refused[i].in_relaxed_mode; relaxed++) {
@@ -255,7 +250,6 @@ static void what_is_not_permitted_fails_and_ends_the_capture(void **state)
 
 static void relaxed_mode_permits_memory(void **state)
 {
-    (void)state;
     void *address;
     begin(cudaStreamCaptureModeRelaxed);
     assert_int_equal(cudaMalloc(&address, BYTES), cudaSuccess);
@@ -273,7 +267,6 @@ static void *end_elsewhere(void *argument)
 
 static void a_capture_is_ended_where_it_was_begun(void **state)
 {
-    (void)state;
     cudaGraph_t graph;
     pthread_t thread;
     int code = 0;
@@ -289,7 +282,6 @@ static void a_capture_is_ended_where_it_was_begun(void **state)
 
 static void streams_are_joined_at_the_end(void **state)
 {
-    (void)state;
     cudaGraph_t graph;
     begin(cudaStreamCaptureModeThreadLocal);
     order(0, 1);
@@ -303,7 +295,6 @@ static void streams_are_joined_at_the_end(void **state)
 /* Its own memory it would have to allocate. */
 static void cublas_wants_memory_of_the_users(void **state)
 {
-    (void)state;
     cublasHandle_t handle;
     cudaGraph_t graph;
     void *workspace;

@@ -116,7 +116,6 @@ static int count_wrong(const char *failures, uint64_t seed)
 
 static void a_program_over_streams_and_cards(void **state)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 4; seed++) assert_int_equal(count_wrong(NULL, seed), 0);
 }
 
@@ -124,7 +123,6 @@ static void a_program_over_streams_and_cards(void **state)
  * stream's for the fork and for the copy. The latter is left out. */
 static void a_wait_that_is_missing_in_a_graph_is_found(void **state)
 {
-    (void)state;
     int found = 0;
     for (uint64_t seed = 1; seed <= 3; seed++) found += count_wrong("wait:0:4", seed) > 0;
     assert_true(found > 0);
@@ -132,7 +130,6 @@ static void a_wait_that_is_missing_in_a_graph_is_found(void **state)
 
 static void what_a_graph_cannot_have_is_named(void **state)
 {
-    (void)state;
     struct place place;
     float host[N];
     open_place(&place);
@@ -198,7 +195,6 @@ static void check_losses(const char *model, enum el_dtype dtype, int64_t n_accum
 
 static void training_has_the_same_bits(void **state)
 {
-    (void)state;
     check_losses("textcnn", EL_F32, 1);
     check_losses("textcnn", EL_F64, 2);
     if (is_sanitized()) return;
@@ -231,7 +227,6 @@ static struct cards_counts count_step(bool graph)
 /* The loss is read behind the step: a copy, and a wait for it. */
 static void a_step_is_one_launch_and_one_wait(void **state)
 {
-    (void)state;
     enum { OF_LOSS = 1 };
     struct cards_counts plain = count_step(false), graph = count_step(true);
     assert_int_equal(graph.graphs, 1);
@@ -248,7 +243,6 @@ static void a_step_is_one_launch_and_one_wait(void **state)
 /* One line with the first call that failed, and nothing is left. */
 static void a_card_that_makes_no_graph_says_so(void **state)
 {
-    (void)state;
     static const struct {
         const char *failures, *words;
     } cases[] = {{"cudaStreamBeginCapture:0:1=2", "cudaStreamBeginCapture: out of memory"},
@@ -272,7 +266,6 @@ static void a_card_that_makes_no_graph_says_so(void **state)
 
 static void threads_make_none(void **state)
 {
-    (void)state;
     struct el_train_config config;
     struct trained trained;
     configure_graph("mlp", EL_F64, 2, &config);

@@ -92,19 +92,16 @@ static void check_model(const char *model, enum el_dtype dtype)
 
 static void mlp_in_f64(void **state)
 {
-    (void)state;
     check_model("mlp", EL_F64);
 }
 
 static void textcnn_in_f32(void **state)
 {
-    (void)state;
     check_model("textcnn", EL_F32);
 }
 
 static void the_other_types(void **state)
 {
-    (void)state;
     if (!is_long()) {
         print_message("# long: mlp in f32 and textcnn in f64, which say less than the other two\n");
         skip();
@@ -116,7 +113,6 @@ static void the_other_types(void **state)
 /* Batch norm's statistics, convolutions by cuDNN in f32 and by cuBLAS in f64; a device of its own or one for all. */
 static void resnet(void **state)
 {
-    (void)state;
     check("resnet18", "ddp", 2, EL_F32, false);
     if (is_sanitized()) return;
     check("resnet18", "dp", 2, EL_F64, false);
@@ -128,14 +124,12 @@ static void resnet(void **state)
 
 static void devices_may_share_a_card(void **state)
 {
-    (void)state;
     check("mlp", "dp", 2, EL_F64, true);
     check("mlp", "ddp", 2, EL_F32, true);
 }
 
 static void cards_may_not_reach_each_other(void **state)
 {
-    (void)state;
     cards_set_peer(false);
     check("mlp", "dp", 2, EL_F64, false);
     check("mlp", "pipeline", 2, EL_F64, false);
@@ -145,7 +139,6 @@ static void cards_may_not_reach_each_other(void **state)
 /* Larger than what allocation is rounded to: the card's memory is the ledger's peak, and little more. */
 static void memory_is_what_the_ledger_says(void **state)
 {
-    (void)state;
     enum { GRANULES_BYTES = 3 << 21 };
     if (is_sanitized()) skip();
     struct el_train_config config;
@@ -190,7 +183,6 @@ static void train_and_forecast(const char *model, enum el_dtype dtype, struct el
  * there is nothing to ask, both are the same. */
 static void workspace_is_what_was_asked_for(void **state)
 {
-    (void)state;
     struct el_ledger here, there;
     if (is_sanitized()) skip();
     train_and_forecast("resnet18", EL_F32, &here, &there);

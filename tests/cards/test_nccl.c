@@ -139,13 +139,11 @@ static const char *play(void (*part)(struct bench *bench), int signal)
 
 static void members_sum(void **state)
 {
-    (void)state;
     play(add, 0);
 }
 
 static void what_is_wrong_is_said(void **state)
 {
-    (void)state;
     assert_non_null(strstr(play(ask_for_different_things, SIGABRT), "fake NCCL: operation 0: rank "));
     assert_non_null(strstr(play(use_what_is_gone, SIGABRT), "a call on a communicator that was ended"));
     assert_non_null(strstr(play(use_another_cards_memory, SIGABRT), "4000 bytes to be read are not memory of card 0"));
@@ -153,7 +151,6 @@ static void what_is_wrong_is_said(void **state)
 
 static void different_orders_are_a_deadlock_until_an_abort(void **state)
 {
-    (void)state;
     play(take_different_orders, 0);
 }
 

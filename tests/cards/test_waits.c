@@ -91,21 +91,18 @@ static void leave_out_to_sanitizer(void)
 
 static void missing_in_dp(void **state)
 {
-    (void)state;
     leave_out_to_sanitizer();
     check_mode("dp", 6);
 }
 
 static void missing_in_ddp(void **state)
 {
-    (void)state;
     leave_out_to_sanitizer();
     check_mode("ddp", 3);
 }
 
 static void missing_in_a_pipeline(void **state)
 {
-    (void)state;
     leave_out_to_sanitizer();
     check_mode("pipeline", 3);
 }
@@ -114,7 +111,6 @@ static void missing_in_a_pipeline(void **state)
  * batch has been taken from there. */
 static void missing_before_the_next_batch(void **state)
 {
-    (void)state;
     leave_out_to_sanitizer();
     struct trained wanted;
     train_mlp("single", NULL, 0, &wanted);
@@ -128,7 +124,6 @@ static void missing_before_the_next_batch(void **state)
 /* Of pageable memory or pinned, waited for or not, or a step ahead: the same bits, whatever dawdles. */
 static void every_copy_of_a_batch_brings_it(void **state)
 {
-    (void)state;
     static const struct el_loading ways[] = {{.pageable = true},
                                              {.pageable = true, .transfer = EL_TRANSFER_BLOCKING},
                                              {.transfer = EL_TRANSFER_BLOCKING},
@@ -153,7 +148,6 @@ static void every_copy_of_a_batch_brings_it(void **state)
 
 static void no_seed_changes_a_bit(void **state)
 {
-    (void)state;
     static const char *const modes[] = {"dp", "ddp", "spmg", "manual", "mp", "pipeline"};
     int seeds = is_long() ? SEEDS_LONG : is_sanitized() ? 1 : SEEDS;
     if (!is_long()) print_message("# long: %d seeds instead of %d\n", SEEDS_LONG, seeds);

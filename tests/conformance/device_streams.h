@@ -24,7 +24,6 @@ static size_t huge_bytes(const struct el_device *device)
 
 static void streams_keep_order_and_waits(void **state)
 {
-    (void)state;
     enum { EACH = 50 };
     struct el_device *devices[] = {open_device(0, 0), open_device(1, 0)};
     _Atomic int clock = 0;
@@ -54,7 +53,6 @@ static void streams_keep_order_and_waits(void **state)
  * of the one before. Where an event does not hold, a copy begins before the block has come. */
 static void device_work_keeps_order_and_waits(void **state)
 {
-    (void)state;
     enum { HOPS = 12, STEPS = 5 };
     struct el_device *devices[] = {open_device(0, 0), open_device(1, 0)};
     struct el_buffer *blocks[HOPS + 1];
@@ -140,7 +138,6 @@ static void copies_overlap(struct el_device *device)
 
 static void streams_run_at_the_same_time(void **state)
 {
-    (void)state;
     struct el_device *device = open_device(0, 0);
     if (el_device_is_asynchronous(device))
         copies_overlap(device);
@@ -151,7 +148,6 @@ static void streams_run_at_the_same_time(void **state)
 
 static void copies_move_bytes_and_are_booked(void **state)
 {
-    (void)state;
     struct el_device *a = open_device(0, 0), *b = open_device(1, 0);
     struct el_buffer *on_a, *on_b;
     char in[COPY_BYTES], out[COPY_BYTES];
@@ -192,7 +188,6 @@ static void keep_event(void *context, const struct el_step_event *event)
 
 static void spans_follow_the_waits(void **state)
 {
-    (void)state;
     struct el_device *device = open_device(0, 0);
     struct el_program *program = begin();
     _Atomic int clock = 0;
@@ -214,7 +209,6 @@ static void spans_follow_the_waits(void **state)
  * saw; and the host's clock does not contradict them. */
 static void spans_of_device_work(void **state)
 {
-    (void)state;
     enum { HOPS = 6 };
     struct el_device *device = open_device(0, 0);
     struct el_buffer *a, *b;

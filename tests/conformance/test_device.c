@@ -18,7 +18,6 @@ enum { N = 1000 };
 
 static void memory_keeps_what_is_written(void **state)
 {
-    (void)state;
     struct el_device *device = open_device(0, 0);
     struct el_buffer *a, *b;
     float out[N], in[N];
@@ -43,7 +42,6 @@ static void memory_keeps_what_is_written(void **state)
 
 static void a_limit_refuses_and_names_the_tag(void **state)
 {
-    (void)state;
     struct el_device *device = open_device(0, 1000);
     struct el_buffer *a, *b;
     assert_int_equal(el_device_alloc(device, EL_TAG_PARAM, 600, "weights", &a), EL_OK);
@@ -60,7 +58,6 @@ static void a_limit_refuses_and_names_the_tag(void **state)
 /* More than any device has: refused in words, and the device goes on. */
 static void what_does_not_fit_is_refused(void **state)
 {
-    (void)state;
     struct el_device *device = open_device(0, 0);
     struct el_buffer *none = NULL, *some;
     char in[64] = "still here", out[64] = "";
@@ -80,7 +77,6 @@ static void what_does_not_fit_is_refused(void **state)
 /* A GPU has its own; no two devices on different cards share one. */
 static void an_identity_is_told(void **state)
 {
-    (void)state;
     struct el_device *device = open_device(0, 0);
     struct el_device_identity identity;
     el_device_identify(device, &identity);
@@ -104,7 +100,6 @@ static void count_failure(void *context)
 /* The rest is skipped, nobody waits for ever, and the first failure's words come back. */
 static void a_failure_ends_the_step(void **state)
 {
-    (void)state;
     struct el_device *device = open_device(0, 0);
     struct el_program *program = begin();
     _Atomic int clock = 0, failures = 0;
@@ -127,7 +122,6 @@ static void a_failure_ends_the_step(void **state)
 /* The step says what the plant said: out of memory, not some failure. */
 static void a_planted_leak_that_does_not_fit(void **state)
 {
-    (void)state;
     struct el_device_spec spec = {.backend = backend, .inject = {.leak_bytes = 64, .most_bytes = 100}};
     struct el_device *device = NULL;
     if (el_device_open(&spec, &device) != EL_OK) fail_msg("%s", el_error_message());
@@ -151,7 +145,6 @@ static void count_release(void *owner)
 /* What others mapped is counted like any allocation, and goes back once: when it is freed, or the device is closed. */
 static void lent_memory_is_counted_and_given_back(void **state)
 {
-    (void)state;
     static _Alignas(64) char memory[4096];
     struct el_device *device = open_device(0, 6000);
     struct el_buffer *buffer, *kept;
@@ -175,7 +168,6 @@ static void lent_memory_is_counted_and_given_back(void **state)
 /* Buffers that live together do not overlap; freed memory is used again; the ledger knows the peak and its make-up. */
 static void a_step_reuses_memory(void **state)
 {
-    (void)state;
     struct el_device *device = open_device(0, 0);
     struct el_program *program = begin();
     struct el_buffer *a, *b, *c;
@@ -199,7 +191,6 @@ static void a_step_reuses_memory(void **state)
 
 static void kernels_run_only_where_they_compute(void **state)
 {
-    (void)state;
     struct el_device *device = open_device(0, 0);
     struct el_buffer *x;
     float values[N] = {0};

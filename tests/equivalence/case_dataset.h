@@ -8,13 +8,11 @@ static struct el_dataset *dataset;
 
 static int open_all(void **state)
 {
-    (void)state;
     return el_case_dataset(&dataset) == EL_OK ? 0 : -1;
 }
 
 static int close_all(void **state)
 {
-    (void)state;
     el_dataset_close(dataset);
     return 0;
 }

@@ -22,14 +22,12 @@ static struct el_dataset *dataset;
 
 static int open_all(void **state)
 {
-    (void)state;
     struct el_dataset_spec spec = {.source = "dummy", .vocab = 60, .seq = 9, .classes = 4, .seed = 3, .held_out = 0.2};
     return el_dataset_open(&spec, &dataset) == EL_OK ? 0 : -1;
 }
 
 static int close_all(void **state)
 {
-    (void)state;
     el_dataset_close(dataset);
     return 0;
 }
@@ -153,7 +151,6 @@ static void compare_policies(const struct el_case *c, const char *mode, int n, i
 /* Where labels and losses are on other devices than usual, a map comes from the host, parameters are summed. */
 static void options_give_the_same_bits(void **state)
 {
-    (void)state;
     const struct el_case mlp = {"mlp", EL_OPT_MOMENTUM, 0, 22}, branch = {"branch", EL_OPT_MOMENTUM, 0, 22};
     struct el_train_config config;
     for (int in_replica = 0; in_replica < 2; in_replica++) {
@@ -174,7 +171,6 @@ static void options_give_the_same_bits(void **state)
 /* dp without its causes, each set of fixes with one of the policies, by the host or NCCL. */
 static void fixes_give_the_same_bits(void **state)
 {
-    (void)state;
     const struct el_case mlp = {"mlp", EL_OPT_MOMENTUM, 0, 23};
     for (unsigned fixes = 1; fixes <= EL_DP_FIX_ALL; fixes++) {
         struct el_train_config config;
@@ -194,7 +190,6 @@ static void fixes_give_the_same_bits(void **state)
 
 static void modes_give_the_same_bits(void **state)
 {
-    (void)state;
     static const char *const modes[] = {"single", "dp", "ddp"};
     static const int cases[] = {0, 2, 6, 8, 11}; /* textcnn, with dropout and unevenly; mlp; toy */
     const size_t step = is_sanitized() ? 2 : 1;
@@ -206,7 +201,6 @@ static void modes_give_the_same_bits(void **state)
 /* Messages between stages, from card to card or over NCCL's links, in each mode that cuts the model. */
 static void stages_give_the_same_bits(void **state)
 {
-    (void)state;
     static const char *const modes[] = {"mp", "pipeline"};
     for (int cards = 0; cards < 2; cards++)
         for (int m = 0; m < 2; m++) {
@@ -221,7 +215,6 @@ static void stages_give_the_same_bits(void **state)
 /* Several parts a device, messages of both ways between the same two, backwards in halves. */
 static void schedules_give_the_same_bits(void **state)
 {
-    (void)state;
     static const char *const names[] = {"interleaved", "zero-bubble",
                                         "tests/unit/data/schedules/ZBVZeroBubble-2x2-4.csv"};
     for (int i = 0; i < 3; i++) {
@@ -239,7 +232,6 @@ static void schedules_give_the_same_bits(void **state)
 /* Running statistics that are sent with the model, before a step, or stage by stage, and those that nobody sends. */
 static void batch_norm_gives_the_same_bits(void **state)
 {
-    (void)state;
     static const char *const modes[] = {"dp", "ddp", "spmg", "pipeline", "manual"};
     struct el_dataset *sentences = dataset;
     assert_int_equal(el_case_images(&dataset), EL_OK);
@@ -257,7 +249,6 @@ static void batch_norm_gives_the_same_bits(void **state)
 /* An epoch, its evaluation, and the best weights taken to the host and back. */
 static void epochs_give_the_same_accuracy(void **state)
 {
-    (void)state;
     static const char *const modes[] = {"single", "dp", "ddp"};
     static const struct el_case large = {"mlp", EL_OPT_SGD, 0, 442}; /* 30 steps an epoch */
     for (int m = 0; m < 3; m++) compare_policies(&large, modes[m], m ? 2 : 1, 2, m, m + 1);
@@ -266,7 +257,6 @@ static void epochs_give_the_same_accuracy(void **state)
 /* As the gate asks for them. */
 static void gradients_are_read_through_the_device(void **state)
 {
-    (void)state;
     struct el_train_config config;
     double loss[2], *grads[2];
     for (int on_fake = 0; on_fake < 2; on_fake++) {

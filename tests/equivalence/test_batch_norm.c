@@ -73,7 +73,6 @@ static size_t all_bytes(const struct el_train_config *config)
  * B always. And what is forecast is what a step books. */
 static void memory_of_buffers(void **state)
 {
-    (void)state;
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
         struct el_train_config config;
         struct el_train_result result;
@@ -104,7 +103,6 @@ static void memory_of_buffers(void **state)
  * them with the model in every micro-step. */
 static void buffers_are_sent_once_a_step(void **state)
 {
-    (void)state;
     static const struct {
         const char *mode;
         int n_ranks, accumulate;
@@ -138,7 +136,6 @@ static void buffers_are_sent_once_a_step(void **state)
  * own as they are. */
 static void evaluation_takes_rank_zeros(void **state)
 {
-    (void)state;
     static const char *const modes[] = {"ddp", "ddp", "manual"};
     struct el_train_result results[3], still;
     struct el_dataset *dummy = images;
@@ -174,7 +171,6 @@ static void evaluation_takes_rank_zeros(void **state)
 
 static void one_value_per_channel_is_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *mode;
         int n_devices;
@@ -207,7 +203,6 @@ static void one_value_per_channel_is_refused(void **state)
 /* Micro-batch 1 before 0 in both parts: any model is served but one with running statistics. */
 static void micro_batches_out_of_order_are_refused(void **state)
 {
-    (void)state;
     char path[] = "/tmp/evenload-order-XXXXXX.csv";
     int fd = mkstemps(path, 4);
     static const char rows[] = "0F1,0F0,,,0B1,0B0\n,1F1,1F0,1B1,1B0,\n";
@@ -229,13 +224,11 @@ static void micro_batches_out_of_order_are_refused(void **state)
 
 static int open_images(void **state)
 {
-    (void)state;
     return el_case_images(&images) == EL_OK ? 0 : -1;
 }
 
 static int close_images(void **state)
 {
-    (void)state;
     el_dataset_close(images);
     return 0;
 }

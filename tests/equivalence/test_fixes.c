@@ -115,7 +115,6 @@ static void hold(const struct el_train_config *config)
 
 static void every_set_trains_as_one_device(void **state)
 {
-    (void)state;
     static const struct el_case cases[] = {
         {"textcnn", EL_OPT_MOMENTUM, 0.5, 24}, {"mlp", EL_OPT_ADAM, 0, 22}, {"textcnn", EL_OPT_SGD, 0.5, 23}};
     int i = 0;
@@ -133,7 +132,6 @@ static void every_set_trains_as_one_device(void **state)
 
 static void every_set_has_its_running_statistics(void **state)
 {
-    (void)state;
     struct el_dataset *sentences = dataset;
     assert_int_equal(el_case_images(&dataset), EL_OK);
     for (unsigned fixes = 0;; fixes = next_set(fixes)) {
@@ -152,7 +150,6 @@ static void every_set_has_its_running_statistics(void **state)
 /* More devices than chunks of the batch: those without one take no part, but for those that load for themselves. */
 static void a_device_without_a_chunk(void **state)
 {
-    (void)state;
     const struct el_case four = {"mlp", EL_OPT_MOMENTUM, 0, 4}; /* on three devices: 2, 2, 0 */
     for (unsigned fixes = 0;; fixes = next_set(fixes)) {
         struct el_train_config config;
@@ -176,7 +173,6 @@ static void same_lists(const struct outcome *dp, const struct outcome *ddp, int 
 /* By every device's ops, in their order and to the byte, by its ledger and by each step's loss. */
 static void with_all_fixes_dp_is_ddp(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2 * 3; i++) {
         const struct el_case c = {i % 3 ? "textcnn" : "mlp", (enum el_optimizer_kind)(i % 3), i % 3 ? 0.5 : 0, 23};
         struct el_train_config config, ddp;
@@ -198,7 +194,6 @@ static void with_all_fixes_dp_is_ddp(void **state)
 
 static void with_all_fixes_buffers_go_as_ddps(void **state)
 {
-    (void)state;
     struct el_dataset *sentences = dataset;
     struct el_train_config config, ddp;
     struct outcome outcome, wanted;
@@ -221,7 +216,6 @@ static void with_all_fixes_buffers_go_as_ddps(void **state)
 /* dp_fix.h: where parameters weigh more than all else. */
 static void memory_is_in_copies_of_the_parameters(void **state)
 {
-    (void)state;
     const struct el_case wide = {"mlp", EL_OPT_MOMENTUM, 0, 6};
     for (unsigned fixes = 0;; fixes = next_set(fixes)) {
         struct el_train_config config;
@@ -250,7 +244,6 @@ static void memory_is_in_copies_of_the_parameters(void **state)
 
 static void a_fix_brings_what_it_needs(void **state)
 {
-    (void)state;
     struct el_train_config config;
     char text[EL_DP_FIX_TEXT_BYTES];
     const struct el_dp_fix_row *rows = el_dp_fix_rows();

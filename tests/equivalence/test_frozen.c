@@ -122,7 +122,6 @@ enum { N_FROZEN = sizeof frozen / sizeof frozen[0] };
 /* To the bit, on one device: no gradient of the rest goes another way. */
 static void the_rest_has_the_whole_models_gradients(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2 * N_FROZEN; i++) {
         struct el_train_config config;
         struct el_graph *graph;
@@ -190,7 +189,6 @@ static void hold_ways(struct el_train_config *config, const struct el_train_resu
  * nobody's to look for. */
 static void every_mode_trains_the_rest(void **state)
 {
-    (void)state;
     for (int i = 0; i < 8; i++) {
         for (int n = 2; n <= 4; n += i % 3 ? 2 : 1) {
             struct el_train_config config;
@@ -216,7 +214,6 @@ static void every_mode_trains_the_rest(void **state)
 /* Ranks that average parameters leave what is frozen alone; copies in stages have a stage without anything to train. */
 static void averaged_parameters_and_copies_in_stages(void **state)
 {
-    (void)state;
     struct el_train_config config;
     struct el_train_result wanted;
     configure("textcnn", "single", 1, &config);
@@ -240,7 +237,6 @@ static void averaged_parameters_and_copies_in_stages(void **state)
 /* The gate, of a residual network whose first layers are frozen, and of one with single batch norms frozen. */
 static void residual_networks_pass_the_gate(void **state)
 {
-    (void)state;
     for (int i = 8; i < N_FROZEN; i++) {
         for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
             struct el_train_config config;
@@ -285,7 +281,6 @@ static struct sizes sizes_of(const struct el_train_config *config)
  * step books. */
 static void what_is_frozen_takes_weights_alone(void **state)
 {
-    (void)state;
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
         struct el_train_config config;
         struct el_train_result result;
@@ -327,7 +322,6 @@ static void what_is_frozen_takes_weights_alone(void **state)
 /* A chunk of dp in which all is frozen is summed, and freed before the optimizer's step; the others' sums stay. */
 static void sums_of_what_is_frozen_end_with_the_reduction(void **state)
 {
-    (void)state;
     struct el_train_config config;
     struct el_train_result result, whole;
     configure("textcnn", "dp", 2, &config);
@@ -352,7 +346,6 @@ static void sums_of_what_is_frozen_end_with_the_reduction(void **state)
 /* Nobody wants the gradient of a frozen stage's output: it is not sent. */
 static void no_gradient_goes_to_a_frozen_stage(void **state)
 {
-    (void)state;
     for (int names = 0; names < 2; names++) {
         struct el_train_config config;
         struct el_train_result result;
@@ -372,7 +365,6 @@ static void no_gradient_goes_to_a_frozen_stage(void **state)
 
 static void bad_names_are_refused(void **state)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"conv", "--freeze: textcnn has no parameter or layer 'conv' (it has embedding conv3 conv4 conv5 fc)"},
         {"fc,,conv3", "--freeze: textcnn has no parameter or layer '' (it has embedding conv3 conv4 conv5 fc)"},

@@ -51,7 +51,6 @@ static struct sums chunk_sums(const struct el_train_config *config)
 
 static void dp_has_the_closed_forms_peak(void **state)
 {
-    (void)state;
     static const char *const models[] = {"mlp", "textcnn"};
     for (int i = 0; i < 2 * 3 * 2; i++) {
         struct el_train_config config;
@@ -94,7 +93,6 @@ static size_t gaps_of(const struct el_train_config *config, size_t alignment)
  * gradients), spmg one (flat parameters; what comes). All but the gaps is as without them. */
 static void gaps_for_kernels_are_padding_alone(void **state)
 {
-    (void)state;
     static const char *const modes[] = {"dp", "spmg"};
     struct el_kernel_table table = *el_kernels_reference();
     table.alignment[EL_F32] = 64;
@@ -121,7 +119,6 @@ static void gaps_for_kernels_are_padding_alone(void **state)
  * the master. */
 static void large_outputs_pile_up_on_the_master(void **state)
 {
-    (void)state;
     struct el_train_config config;
     struct el_ledger ledgers[DEVICES];
     configure(&config, "dp", "mlp", EL_OPT_SGD, false, 2, 4096);
@@ -136,7 +133,6 @@ static void large_outputs_pile_up_on_the_master(void **state)
 
 static void ddp_is_balanced_and_holds_buckets(void **state)
 {
-    (void)state;
     struct el_train_config config;
     struct el_ledger ledgers[DEVICES];
     configure(&config, "ddp", "mlp", EL_OPT_ADAM, true, DEVICES, 12);
@@ -153,7 +149,6 @@ static void ddp_is_balanced_and_holds_buckets(void **state)
 /* By hand there are no buckets: at the end of backward, and in the optimizer, what single has. */
 static void manual_has_no_buckets(void **state)
 {
-    (void)state;
     for (int keep = 0; keep < 2; keep++) {
         struct el_train_config config;
         struct el_ledger single[DEVICES], manual[DEVICES];
@@ -172,7 +167,6 @@ static void manual_has_no_buckets(void **state)
  * parameters, gradients and buckets, and the storage in which new parameters come. */
 static void spmgs_replicas_hold_four_p(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2 * 2; i++) {
         struct el_train_config config;
         struct el_ledger ledgers[DEVICES];
@@ -198,7 +192,6 @@ static void spmgs_replicas_hold_four_p(void **state)
  * lower by less than P, in forward. */
 static void views_of_buckets_take_one_p_less(void **state)
 {
-    (void)state;
     for (int i = 0; i < 3 * 2; i++) {
         struct el_train_config config;
         struct el_ledger apart[DEVICES], views[DEVICES];
@@ -229,7 +222,6 @@ static void views_of_buckets_take_one_p_less(void **state)
  * whole copies of P: measured with it by tests/cli/torch.bats. */
 static void peaks_are_pytorchs_in_copies_of_p(void **state)
 {
-    (void)state;
     static const struct {
         enum el_optimizer_kind optimizer;
         bool keep;
@@ -258,7 +250,6 @@ static void peaks_are_pytorchs_in_copies_of_p(void **state)
  * gradients are made. PyTorch 2.15 has 36.11 and 48.16 MiB here, which tests/cli/torch.bats asks of PyTorch itself. */
 static void a_rectified_output_is_freed_as_by_pytorch(void **state)
 {
-    (void)state;
     static const double theirs_mib[] = {36.11, 48.16}; /* SGD, with momentum */
     for (int i = 0; i < 2; i++) {
         struct el_train_config config;
@@ -275,7 +266,6 @@ static void a_rectified_output_is_freed_as_by_pytorch(void **state)
 /* By tag, exactly: one temporary of each parameter at once, or two of the largest. */
 static void adams_temporaries_are_workspace(void **state)
 {
-    (void)state;
     for (int on = 0; on < 2; on++) {
         struct el_train_config config;
         struct el_ledger ledgers[DEVICES];
@@ -289,7 +279,6 @@ static void adams_temporaries_are_workspace(void **state)
 
 static void forecast_equals_the_ledger(void **state)
 {
-    (void)state;
     static const char *const models[] = {"textcnn", "mlp", "toy", "resnet18"};
     const struct el_mode_info *mode = el_mode_list();
     for (int i = 0; mode->name; mode += i++ % 4 == 3 || is_sanitized()) {
@@ -312,7 +301,6 @@ static void forecast_equals_the_ledger(void **state)
 /* Beyond a device's size: refused, with the device and the tag. */
 static void too_small_a_device_names_the_tag(void **state)
 {
-    (void)state;
     struct el_train_config config;
     struct el_dataset *dataset;
     struct el_device *device;

@@ -15,7 +15,6 @@
  */
 static void an_evaluation_does_not_count(void **state)
 {
-    (void)state;
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
         struct el_train_config config;
         struct el_ledger ledgers[DEVICES];
@@ -89,7 +88,6 @@ static void check_timeline(const struct el_recorder *recorder, int position, con
  * virtual time, in steps of one batch and in epochs whose last batch is smaller. */
 static void an_observer_finds_the_ledgers_peak(void **state)
 {
-    (void)state;
     static const char *const models[] = {"textcnn", "mlp", "toy", "linear"};
     const struct el_mode_info *mode = el_mode_list();
     for (int i = 0; mode->name; mode += i++ % 8 == 7 || (is_sanitized() && i % 3 == 2)) {

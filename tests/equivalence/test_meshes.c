@@ -86,7 +86,6 @@ static void train_here(const struct mesh *mesh, bool on_fake, struct el_train_re
 
 static void losses_are_the_means_over_ranks(void **state)
 {
-    (void)state;
     for (int i = 0; i < N_MESHES; i++) {
         struct mesh means = meshes[i];
         struct el_train_result result, wanted;
@@ -110,7 +109,6 @@ static void losses_are_the_means_over_ranks(void **state)
 
 static void forecasts_are_the_ledgers(void **state)
 {
-    (void)state;
     for (int i = 0; i < N_MESHES; i++) {
         struct el_train_config config;
         struct el_train_result result;
@@ -132,7 +130,6 @@ static void forecasts_are_the_ledgers(void **state)
  */
 static void ranks_are_not_devices(void **state)
 {
-    (void)state;
     struct mesh one = meshes[0], all = meshes[0];
     struct el_train_result ranks, devices;
     one.n_ranks = 2;
@@ -152,7 +149,6 @@ static void assert_same(const struct el_train_result *a, const struct el_train_r
 
 static void asynchronous_devices_give_the_same_bits(void **state)
 {
-    (void)state;
     for (int i = 0; i < N_MESHES; i++) {
         struct el_train_result wanted, result;
         train_here(&meshes[i], false, &wanted);
@@ -230,13 +226,11 @@ static void run_job(enum el_launch_by by, int procs)
 
 static void processes_give_the_same_bits(void **state)
 {
-    (void)state;
     for (int procs = 2; procs <= 4; procs++) run_job(EL_LAUNCH_BY_OWN, procs);
 }
 
 static void mpi_processes_give_the_same_losses(void **state)
 {
-    (void)state;
     run_job(EL_LAUNCH_BY_MPIRUN, 2);
 }
 

@@ -86,7 +86,6 @@ static void hold(const struct el_case *c, const struct el_train_config *config, 
 /* N micro-steps on n devices are a step of n N devices, in dp of N: for even batches and for uneven ones. */
 static void micro_steps_are_ranks_of_a_larger_job(void **state)
 {
-    (void)state;
     static const struct el_case cases[] = {
         {"mlp", EL_OPT_SGD, 0, 22}, {"textcnn", EL_OPT_MOMENTUM, 0.5, 24}, {"textcnn", EL_OPT_ADAM, 0.5, 23}};
     for (int i = 0; i < 3 * DEVICES; i++) {
@@ -117,7 +116,6 @@ static void micro_steps_are_ranks_of_a_larger_job(void **state)
  * micro-steps sends; dp sends parameters and gradients in each. */
 static void micro_steps_take_the_memory_of_one_and_talk_once(void **state)
 {
-    (void)state;
     const struct el_case all = {"textcnn", EL_OPT_MOMENTUM, 0.5, 24}, one = {"textcnn", EL_OPT_MOMENTUM, 0.5, 8};
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
         struct el_train_config config;
@@ -154,7 +152,6 @@ static void micro_steps_take_the_memory_of_one_and_talk_once(void **state)
  * memory nor its bytes differ from those of averaged gradients. */
 static void averaged_parameters(void **state)
 {
-    (void)state;
     static const struct el_case cases[] = {
         {"mlp", EL_OPT_SGD, 0, 22}, {"textcnn", EL_OPT_MOMENTUM, 0.5, 23}, {"mlp", EL_OPT_ADAM, 0, 22}};
     for (int i = 0; i < 3 * DEVICES; i++) {
@@ -217,7 +214,6 @@ static void train_dp(const struct el_case *c, int n, int micro, int output, bool
  * however large they are; single's where they are even. */
 static void loss_of_dp_by_its_place(void **state)
 {
-    (void)state;
     static const struct el_case cases[] = {{"mlp", EL_OPT_MOMENTUM, 0, 24}, {"textcnn", EL_OPT_ADAM, 0.5, 22}};
     for (int i = 0; i < 2 * DEVICES; i++) {
         const struct el_case *c = &cases[i / DEVICES];
@@ -250,7 +246,6 @@ static void loss_of_dp_by_its_place(void **state)
 /* The closed forms of dp_loss.c: O = 24 x 500 outputs of 8 bytes, o = a third. */
 static void memory_of_dp_by_the_place_of_its_loss(void **state)
 {
-    (void)state;
     enum { N = 3, OUT = 1 };
     struct el_train_config config;
     struct outcome gathered, elsewhere, replicas;
@@ -283,7 +278,6 @@ static void memory_of_dp_by_the_place_of_its_loss(void **state)
 
 static void a_device_without_a_chunk_has_no_outputs(void **state)
 {
-    (void)state;
     struct el_train_config config;
     const struct el_case five = {"mlp", EL_OPT_SGD, 0, 5}; /* on four devices: 2, 2, 1 */
     assert_int_equal(el_case_config(&five, "dp", 4, &config), EL_OK);
@@ -300,7 +294,6 @@ static const struct el_case branch = {"branch", EL_OPT_MOMENTUM, 0, 24}, branch_
 /* Every mode trains a model of which a layer is not used, as on one device; ddp where it is told to look. */
 static void unused_parameters_are_found(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2 * DEVICES; i++) {
         const struct el_case *c = i < DEVICES ? &branch : &branch_uneven;
         const int n = i % DEVICES + 1;
@@ -330,7 +323,6 @@ static void unused_parameters_are_found(void **state)
 /* As in PyTorch in the second step, on all ranks: nobody waits. */
 static void unused_parameters_fail_by_name(void **state)
 {
-    (void)state;
     struct el_train_config config;
     struct outcome outcome;
     for (int overlap = 0; overlap < 2; overlap++) {
@@ -352,7 +344,6 @@ static void unused_parameters_fail_by_name(void **state)
  * ready, what did not come last, and no map after the first step. Its bytes are of tag bucket. */
 static void what_is_done_about_unused_parameters(void **state)
 {
-    (void)state;
     struct el_train_config config;
     struct outcome found, once, plain;
     const struct el_case mlp = {"mlp", EL_OPT_MOMENTUM, 0, 24};
@@ -386,7 +377,6 @@ static void what_is_done_about_unused_parameters(void **state)
 
 static void too_many_micro_steps_are_refused(void **state)
 {
-    (void)state;
     struct el_train_config config;
     assert_int_equal(el_case_config(&el_cases[6], "ddp", 4, &config), EL_OK);
     config.n_accumulate = 6; /* of 22 samples */

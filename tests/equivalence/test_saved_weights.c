@@ -92,13 +92,11 @@ static void hold_all(const struct el_safetensors *loaded)
 
 static void drawn_values_of_unused_parameters_are_saved(void **state)
 {
-    (void)state;
     hold_all(NULL);
 }
 
 static void loaded_values_of_unused_parameters_are_saved(void **state)
 {
-    (void)state;
     struct el_safetensors *loaded;
     double drawn[VALUES_MAX], kept[VALUES_MAX];
     char from[96];

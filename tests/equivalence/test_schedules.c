@@ -83,7 +83,6 @@ static void hold_ledgers(const char *name, const struct el_ledger *ledger, const
 
 static void every_schedule_gives_singles_losses_in_the_predicted_memory(void **state)
 {
-    (void)state;
     struct el_train_result single, result, simulated;
     struct el_train_config config = config_of(&textcnn, NULL);
     train(&config, "cpu", &single);
@@ -127,7 +126,6 @@ static void activations(const struct row *row, int micro, size_t *bytes)
  * many as its table says, byte for byte. The first device's sets are of one node, which keeps none. */
 static void the_ledger_has_as_many_sets_as_the_table(void **state)
 {
-    (void)state;
     static const struct row gpipe = {"gpipe", 3, 0, 0, 0}, alternating = {"1f1b", 3, 0, 0, 0};
     size_t two[DEVICES], three[DEVICES], bytes[DEVICES];
     activations(&gpipe, 2, two);

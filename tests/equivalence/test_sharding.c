@@ -213,7 +213,6 @@ static void train_in_halves(const struct el_case *c, const struct el_train_resul
 
 static void halves_of_everything_give_singles_losses(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct el_train_config config;
         struct el_train_result single;

@@ -53,7 +53,6 @@ static void gradients(const struct el_train_config *config, const struct el_kern
 /* In f32 gradients drift through batch norms of few samples; a value at a wrong place is wrong altogether. */
 static void test_gradients_do_not_depend_on_the_layout(void **state)
 {
-    (void)state;
     struct el_train_config config;
     double loss[2], *grads[2], worst;
     char name[64];

@@ -29,7 +29,6 @@ static void train(const struct el_train_config *config, const struct el_kernel_t
 /* What `evenload verify` leaves out. */
 static void every_mode_on_one_device_is_single(void **state)
 {
-    (void)state;
     struct el_train_config config;
     struct el_train_result single, result;
     assert_int_equal(el_case_config(&el_cases[3], "single", 1, &config), EL_OK);
@@ -48,7 +47,6 @@ static void every_mode_on_one_device_is_single(void **state)
 /* With an uneven batch the two must differ: else the comparison above would show nothing. */
 static void an_uneven_mean_of_means_is_not_singles_loss(void **state)
 {
-    (void)state;
     struct el_train_config config;
     struct el_train_result means, single;
     const struct el_case *c = &el_cases[6];
@@ -91,13 +89,11 @@ static void same_bits(enum el_dtype dtype)
 
 static void variants_give_the_same_bits_in_f64(void **state)
 {
-    (void)state;
     same_bits(EL_F64);
 }
 
 static void variants_give_the_same_bits_in_f32(void **state)
 {
-    (void)state;
     same_bits(EL_F32);
 }
 

@@ -87,7 +87,6 @@ static int be_rank(struct star *star, void *context)
 
 static void two_ranks_by_nccl(void **state)
 {
-    (void)state;
     struct part part = {.kind = "nccl", .host_ids = true};
     need_gpu(&part.cards);
     assert_int_equal(star_ranks(MEMBERS, be_rank, &part), 0);
@@ -95,7 +94,6 @@ static void two_ranks_by_nccl(void **state)
 
 static void two_ranks_on_one_card_without_host_ids(void **state)
 {
-    (void)state;
     struct part part = {.kind = "nccl", .expected = EL_ERR_INVALID};
     need_gpu(&part.cards);
     part.cards = 1;
@@ -104,7 +102,6 @@ static void two_ranks_on_one_card_without_host_ids(void **state)
 
 static void two_ranks_staged_through_shm(void **state)
 {
-    (void)state;
     struct part part = {.kind = "shm"};
     need_gpu(&part.cards);
     assert_int_equal(star_ranks(MEMBERS, be_rank, &part), 0);
@@ -155,7 +152,6 @@ static int be_alone(struct star *star, void *context)
 
 static void one_rank_by_nccl(void **state)
 {
-    (void)state;
     struct part part = {.kind = "nccl"};
     need_gpu(&part.cards);
     assert_int_equal(star_ranks(1, be_alone, &part), 0);
@@ -230,7 +226,6 @@ static int issue_for_all(struct star *star, void *context)
 
 static void one_thread_for_members_on_one_card(void **state)
 {
-    (void)state;
     struct part part = {.kind = "peer"};
     need_gpu(&part.cards);
     part.cards = 1;
@@ -239,7 +234,6 @@ static void one_thread_for_members_on_one_card(void **state)
 
 static void one_thread_for_members_on_their_cards(void **state)
 {
-    (void)state;
     struct part part = {.kind = "nccl"};
     need_gpu(&part.cards);
     if (part.cards < MEMBERS) {

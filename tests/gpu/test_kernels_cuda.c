@@ -27,7 +27,6 @@ static void find(const char *symbol, void *function_p)
 
 static int set_up(void **state)
 {
-    (void)state;
     find("el_kernels_cuda", &fixture.table);
     find("el_cuda_native_open_cublas", &fixture.open_cublas);
     find("el_cuda_native_open_cudnn", &fixture.open_cudnn);
@@ -139,7 +138,6 @@ static void run_on_device(const struct el_kernel *row, struct el_kernel_args *ar
 
 static void test_rows_are_complete_and_sized_without_a_gpu(void **state)
 {
-    (void)state;
     print_message("# %s\n", fixture.libraries());
     for (int i = 0; i < CASES; i++)
         for (int dtype = EL_F32; dtype <= EL_F64; dtype++) {
@@ -156,7 +154,6 @@ static void test_rows_are_complete_and_sized_without_a_gpu(void **state)
 
 static void test_errors_name_the_call(void **state)
 {
-    (void)state;
     assert_int_equal(fixture.check(cudaSuccess, "cudaMalloc(&p, 8)"), EL_OK);
     assert_int_equal(fixture.check(cudaErrorMemoryAllocation, "cudaMalloc(&p, 8)"), EL_ERR_OOM);
     assert_string_equal(el_error_message(), "cudaMalloc: out of memory (cudaErrorMemoryAllocation)");
@@ -166,7 +163,6 @@ static void test_errors_name_the_call(void **state)
 
 static void test_f32(void **state)
 {
-    (void)state;
     need_gpu(false, true);
     assert_int_equal(check_rows(fixture.table(), EL_F32, run_on_device, 0x1p-24, INFINITY), CASES);
     leave_gpu();
@@ -174,7 +170,6 @@ static void test_f32(void **state)
 
 static void test_f32_without_cudnn(void **state)
 {
-    (void)state;
     need_gpu(false, false);
     assert_int_equal(check_rows(fixture.table(), EL_F32, run_on_device, 0x1p-24, INFINITY), CASES);
     leave_gpu();
@@ -183,7 +178,6 @@ static void test_f32_without_cudnn(void **state)
 /* Twice the roundings of one table: the reference rounds as well. */
 static void test_f64(void **state)
 {
-    (void)state;
     need_gpu(false, true);
     assert_int_equal(check_rows(fixture.table(), EL_F64, run_on_device, 0x1p-52, INFINITY), CASES);
     leave_gpu();
@@ -202,7 +196,6 @@ static void multiply(bool tf32, struct outcome *out)
  * that the option does nothing. */
 static void test_tf32(void **state)
 {
-    (void)state;
     need_gpu(true, true);
     assert_int_equal(check_rows(fixture.table(), EL_F32, run_on_device, 0x1p-11, INFINITY), CASES);
     leave_gpu();

@@ -24,14 +24,12 @@ enum { MOST_FLOPS = 10000000 };
 
 static void test_f32(void **state)
 {
-    (void)state;
     assert_true(check_rows(el_kernels_cuda(), EL_F32, run_emulated, 0x1p-24, MOST_FLOPS) > CASES / 2);
 }
 
 /* Twice the roundings of one table: the reference rounds as well. */
 static void test_f64(void **state)
 {
-    (void)state;
     assert_true(check_rows(el_kernels_cuda(), EL_F64, run_emulated, 0x1p-52, MOST_FLOPS) > CASES / 2);
 }
 
@@ -54,7 +52,6 @@ static void run_with_cudnn(const struct el_kernel *row, struct el_kernel_args *a
 /* Each case is run twice on a line, and once off it, which goes without cuDNN. */
 static void test_convolutions_by_cudnn(void **state)
 {
-    (void)state;
     const struct el_kernel_table table = {.name = "cuda with cuDNN", .find = find_convolution};
     int checked = check_rows(&table, EL_F32, run_with_cudnn, 0x1p-24, MOST_FLOPS);
     assert_true(checked > 70);
@@ -64,7 +61,6 @@ static void test_convolutions_by_cudnn(void **state)
 
 static void test_table_is_complete(void **state)
 {
-    (void)state;
     for (int op = 0; op < EL_OP_COUNT; op++) {
         assert_non_null(el_kernels_cuda()->find((enum el_op_kind)op, EL_F32));
         assert_non_null(el_kernels_cuda()->find((enum el_op_kind)op, EL_F64));
@@ -82,14 +78,12 @@ static void run_f32(enum el_op_kind op, struct el_kernel_args *args)
 
 static void test_batch_norm_far_from_zero(void **state)
 {
-    (void)state;
     check_batch_norm_far_from_zero(el_kernels_cuda(), run_emulated);
 }
 
 /* The very elements: not near, but the same zeros. */
 static void test_dropout_drops_what_the_cpu_drops(void **state)
 {
-    (void)state;
     enum { ROWS = 9, N = 1001 };
     static float x[ROWS * N], here[ROWS * N], there[ROWS * N];
     for (int i = 0; i < ROWS * N; i++) x[i] = 1;
@@ -108,7 +102,6 @@ static void test_dropout_drops_what_the_cpu_drops(void **state)
 /* A kernel cannot fail: what has no answer becomes NaN, and memory outside stays alone. */
 static void test_ids_out_of_range(void **state)
 {
-    (void)state;
     int32_t ids[] = {1, 4, -1};
     float table[8] = {1, 2, 3, 4, 5, 6, 7, 8}, y[6], dtable[8];
     struct el_kernel_args forward = {.p = {ids, table, y}, .d = {3, 4, 2}};
@@ -127,7 +120,6 @@ static void test_ids_out_of_range(void **state)
 /* A gradient that is not finite must not vanish in whole numbers, and must stay in its own row. */
 static void test_a_gradient_that_is_not_finite_shows(void **state)
 {
-    (void)state;
     int32_t ids[] = {0, 1, 0};
     float dy[] = {1, 2, INFINITY}, dtable[2];
     struct el_kernel_args args = {.p = {ids, dy, dtable}, .d = {3, 2, 1}};
@@ -139,7 +131,6 @@ static void test_a_gradient_that_is_not_finite_shows(void **state)
  * below it in the second word. */
 static void test_magnitudes_far_apart(void **state)
 {
-    (void)state;
     static const struct el_cuda_native native;
     int32_t ids[] = {0, 0, 0, 1};
     float few[] = {1e-12f, 1e12f, -3e-12f, -2e12f, 1e-12f, 5e12f, 7, 8}, dfew[4];
@@ -155,7 +146,6 @@ static void test_magnitudes_far_apart(void **state)
 /* What is empty launches nothing; sums over nothing are 0. */
 static void test_nothing_to_do(void **state)
 {
-    (void)state;
     float w[6] = {1, 1, 1, 1, 1, 1}, dbias[2] = {1, 1};
     struct el_kernel_args fill = {.p = {NULL}, .d = {0}};
     run_f32(EL_OP_FILL, &fill);
@@ -185,7 +175,6 @@ static void assert_way(enum el_op_kind op, bool cudnn, const char *text)
 
 static void test_a_convolution_says_how_it_is_done(void **state)
 {
-    (void)state;
     assert_way(EL_OP_CONV1D_FORWARD, false, "cuBLAS, a product a tap (no cuDNN)");
     assert_way(EL_OP_CONV2D_FORWARD, false, "cuBLAS, a product over columns (no cuDNN)");
     assert_way(EL_OP_CONV1D_BACKWARD_DATA, true, "cuDNN data algorithm 1, f32, 4096 bytes of scratch");
@@ -204,7 +193,6 @@ enum { BAD_PARAM = 2000, SUBLIBRARY_LOADING_FAILED = 1008 };
 /* What cuDNN promised and then cannot do goes the other way, and says so; any other failure is one. */
 static void test_a_convolution_that_cudnn_gives_up(void **state)
 {
-    (void)state;
     static _Alignas(16) float x[8] = {1, 2, 3, 4, 5}, w[4] = {2, 3}, y[4], scratch[1 << 19];
     const struct el_kernel *row = el_kernels_cuda()->find(EL_OP_CONV1D_BACKWARD_WEIGHTS, EL_F32);
     struct el_cuda_native native = {.cudnn = NULL};

@@ -252,7 +252,6 @@ static const struct el_kernel *fake_find(enum el_op_kind op, enum el_dtype dtype
 
 static const struct el_kernel_table *fake_kernels(void *state)
 {
-    (void)state;
     static const struct el_kernel_table table = {.name = "fake", .find = fake_find};
     return &table;
 }

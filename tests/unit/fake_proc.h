@@ -90,7 +90,6 @@ static inline void remove_process(int pid)
 static inline int make_root(void **state)
 {
     char path[96];
-    (void)state;
     snprintf(root, sizeof root, "/tmp/el-watch-XXXXXX");
     if (!mkdtemp(root)) return -1;
     snprintf(path, sizeof path, "%s/proc", root);
@@ -102,7 +101,6 @@ static inline int make_root(void **state)
 static inline int remove_root(void **state)
 {
     char path[96];
-    (void)state;
     for (int pid = 1; pid < 400; pid++) remove_process(pid);
     snprintf(path, sizeof path, "%s/proc/loadavg", root);
     unlink(path);

@@ -18,14 +18,12 @@ static int hooks[STEP_ARRAYS_MAX], n_hooks;
 
 static inline int open_device(void **state)
 {
-    (void)state;
     struct el_device_spec spec = {.backend = "cpu", .kernels = el_kernels_reference()};
     return el_device_open(&spec, &device) == EL_OK ? 0 : -1;
 }
 
 static inline int close_device(void **state)
 {
-    (void)state;
     el_device_close(device);
     return 0;
 }

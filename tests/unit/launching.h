@@ -24,14 +24,12 @@ static double grace_s = 0.3; /* more where what a rank does in that time is look
 
 static inline int make_folder(void **state)
 {
-    (void)state;
     snprintf(folder, sizeof folder, "/tmp/el-test-launch-XXXXXX");
     return mkdtemp(folder) ? 0 : -1;
 }
 
 static inline int remove_folder(void **state)
 {
-    (void)state;
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     return system(command);

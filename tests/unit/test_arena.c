@@ -18,13 +18,11 @@ static struct el_device *device;
 
 static int open_device(void **state)
 {
-    (void)state;
     return el_device_open(&(struct el_device_spec){.backend = "null"}, &device) == EL_OK ? 0 : -1;
 }
 
 static int close_device(void **state)
 {
-    (void)state;
     el_device_close(device);
     return 0;
 }
@@ -61,7 +59,6 @@ static double check(struct el_program *program)
 
 static void buffers_that_live_at_once_are_apart(void **state)
 {
-    (void)state;
     double worst = 1;
     srand(1); /* NOLINT(cert-msc32-c,cert-msc51-cpp): the same lifetimes in every run */
     for (int round = 0; round < 50; round++) {
@@ -106,7 +103,6 @@ static struct el_program *issue_nested(int n)
 
 static void a_steps_arena_is_its_peak(void **state)
 {
-    (void)state;
     struct el_program *program = issue_nested(BUFFERS);
     assert_true(check(program) == 1);
     el_program_destroy(program);
@@ -126,7 +122,6 @@ static double plan_s(int n)
 /* Sixteen times the buffers take sixteen times the time, not 256 times. */
 static void many_buffers_take_their_share_of_time(void **state)
 {
-    (void)state;
     double few_s = 1, many_s = 1;
     for (int i = 0; i < 5; i++) {
         double s = plan_s(500);

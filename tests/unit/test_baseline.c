@@ -98,7 +98,6 @@ static void keep_eight(void)
 
 static void a_store_from_the_first_session_on(void **state)
 {
-    (void)state;
     struct el_regress_cell cell;
     keep_eight();
     assert_int_equal(add("r3", false), EL_ERR_INVALID);
@@ -121,7 +120,6 @@ static void a_store_from_the_first_session_on(void **state)
 
 static void a_level_that_is_accepted(void **state)
 {
-    (void)state;
     struct el_regress_cell cell;
     write_run("slow", 52, 1.5, PEAK_BYTES + 128);
     assert_int_equal(judge("slow", STEP, &cell), EL_REGRESS_FOUND);
@@ -151,7 +149,6 @@ static void edit(const char *from, const char *to)
 
 static void another_unit_zero_and_no_number(void **state)
 {
-    (void)state;
     struct el_regress_cell cell;
     edit("\"unit\":\"ms\"", "\"unit\":\"s\"");
     assert_int_equal(judge("again", STEP, &cell), EL_REGRESS_USE);
@@ -167,7 +164,6 @@ static void another_unit_zero_and_no_number(void **state)
 
 static void a_machine_that_the_store_does_not_know(void **state)
 {
-    (void)state;
     char store[EL_PATH_BYTES], run[EL_PATH_BYTES], path[EL_PATH_BYTES * 2];
     struct el_regress_set set = {0};
     json_t *document = NULL;

@@ -11,14 +11,12 @@ static char dir[64];
 
 static inline int make_dir(void **state)
 {
-    (void)state;
     snprintf(dir, sizeof dir, "/tmp/evenload-baseline-XXXXXX");
     return mkdtemp(dir) == NULL;
 }
 
 static inline int remove_dir(void **state)
 {
-    (void)state;
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", dir);
     return system(command); // NOLINT(cert-env33-c,concurrency-mt-unsafe): a folder that this test made

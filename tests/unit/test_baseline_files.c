@@ -52,7 +52,6 @@ static size_t count(const char *path, size_t *skipped_p)
 
 static void a_file_is_found_again(void **state)
 {
-    (void)state;
     char path[EL_PATH_BYTES], again[EL_PATH_BYTES];
     bool exists = true;
     json_t *of = workload();
@@ -75,7 +74,6 @@ static void a_file_is_found_again(void **state)
 /* A copy that somebody made beside it is neither read nor written. */
 static void a_copy_of_a_file_is_none(void **state)
 {
-    (void)state;
     static const char *const copies[] = {".bak", "~", ".1"};
     char path[EL_PATH_BYTES], again[EL_PATH_BYTES], copy[EL_PATH_BYTES + 8];
     bool exists = true;
@@ -101,7 +99,6 @@ static void a_copy_of_a_file_is_none(void **state)
 
 static void a_run_is_kept_once(void **state)
 {
-    (void)state;
     char path[EL_PATH_BYTES];
     size_t skipped;
     snprintf(path, sizeof path, "%s/once.jsonl", dir);
@@ -117,7 +114,6 @@ static void a_run_is_kept_once(void **state)
 /* Added, and accepted later: two lines, one session. */
 static void a_run_counts_once(void **state)
 {
-    (void)state;
     char path[EL_PATH_BYTES], run[16];
     struct el_level level;
     json_t *sessions = NULL;
@@ -146,7 +142,6 @@ static void read_level(const char *path, const char *except, struct el_level *le
 /* What is accepted begins an era, also where that session is left out or the figure is missing from it. */
 static void an_acceptance_is_not_forgotten(void **state)
 {
-    (void)state;
     char path[EL_PATH_BYTES], run[16];
     struct el_level level;
     json_t *sessions = NULL, *of = workload(), *no_figure = session("no figure", 1);
@@ -182,7 +177,6 @@ static void an_acceptance_is_not_forgotten(void **state)
 /* Six processes, fifteen sessions each, the same file that none has made: all are there, whole, below one header. */
 static void writers_at_once_lose_nothing(void **state)
 {
-    (void)state;
     enum { WRITERS = 6, EACH = 15 };
     char path[EL_PATH_BYTES];
     size_t skipped;
@@ -210,7 +204,6 @@ static void writers_at_once_lose_nothing(void **state)
 /* Of old lines only what is asked for is read: who they were, and that they are there. */
 static void a_long_history(void **state)
 {
-    (void)state;
     enum { N = 150 };
     char path[EL_PATH_BYTES], run[32];
     size_t skipped;
@@ -248,7 +241,6 @@ static void a_long_history(void **state)
 
 static void a_line_that_was_cut_off(void **state)
 {
-    (void)state;
     char path[EL_PATH_BYTES];
     size_t skipped;
     struct stat info;
@@ -267,7 +259,6 @@ static void a_line_that_was_cut_off(void **state)
 /* As on a full disk: ten bytes of the line can be written, and then no more. */
 static void what_cannot_be_written_whole_is_not_written(void **state)
 {
-    (void)state;
     char path[EL_PATH_BYTES];
     struct stat before, after;
     struct rlimit limit, less;
@@ -296,7 +287,6 @@ static void what_cannot_be_written_whole_is_not_written(void **state)
 
 static void what_is_no_file_of_sessions(void **state)
 {
-    (void)state;
     char path[EL_PATH_BYTES];
     json_t *of = workload(), *what = session("a", 1), *sessions = NULL;
     snprintf(path, sizeof path, "%s/other.jsonl", dir);

@@ -15,7 +15,6 @@
 
 static void a_level_of_one_era(void **state)
 {
-    (void)state;
     const double values[] = {10, 10.1, 9.9, 10.05, 9.95, 10, 10.02, 9.98};
     const bool accepted[8] = {false};
     double logs = 0, squares = 0;
@@ -34,7 +33,6 @@ static void a_level_of_one_era(void **state)
 
 static void few_sessions(void **state)
 {
-    (void)state;
     const double values[] = {10, 11, 12};
     const bool accepted[3] = {false};
     struct el_level level;
@@ -51,7 +49,6 @@ static void few_sessions(void **state)
 
 static void only_the_last_thirty_count(void **state)
 {
-    (void)state;
     double values[100];
     const bool accepted[100] = {false};
     struct el_level level;
@@ -65,7 +62,6 @@ static void only_the_last_thirty_count(void **state)
 
 static void what_is_far_does_not_count(void **state)
 {
-    (void)state;
     double values[12] = {10, 10.1, 9.9, 10.05, 9.95, 10, 10.02, 9.98, 10, 10.1, 9.9, 30};
     const bool accepted[12] = {false};
     bool far[12];
@@ -91,7 +87,6 @@ static void what_is_far_does_not_count(void **state)
 /* After an accepted session the level is its own, the scatter that of before, stretched for what one session tells. */
 static void an_accepted_session_begins_an_era(void **state)
 {
-    (void)state;
     enum { N = 13 };
     double values[N], squares = 0;
     bool accepted[N] = {false};
@@ -130,7 +125,6 @@ struct history {
  */
 static void levels_of_few_sessions(void **state)
 {
-    (void)state;
     static const struct {
         struct history history;
         size_t n, df, needs;
@@ -232,7 +226,6 @@ static const char *words(const struct history *history, char text[64])
  * found. */
 static void false_alarms_and_power(void **state)
 {
-    (void)state;
     static const struct {
         struct history history;
         double alarms_most, found_least;

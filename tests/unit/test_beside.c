@@ -103,7 +103,6 @@ static void check(size_t c)
 
 static void busy_devices_slow_each_other_down(void **state)
 {
-    (void)state;
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) check(c);
 }
 

@@ -105,7 +105,6 @@ static void tell(struct el_recorder *recorder, const struct el_op_info *ops, con
 
 static void waiting_for_a_message_is_a_bubble(void **state)
 {
-    (void)state;
     struct el_recorder *recorders[2];
     struct el_device_summary s[2];
     for (int i = 0; i < 2; i++) {
@@ -136,7 +135,6 @@ static void waiting_for_a_message_is_a_bubble(void **state)
 /* With communication off messages are empty, but waited for: a control block has bubbles, and no communication. */
 static void a_muted_bubble_is_no_communication(void **state)
 {
-    (void)state;
     enum { OFF = 2 };
     struct el_recorder *recorders[2];
     struct el_span spans[2][6];
@@ -165,7 +163,6 @@ static void a_muted_bubble_is_no_communication(void **state)
 /* The same, as it is drawn. */
 static void a_lane_has_boxes(void **state)
 {
-    (void)state;
     static const struct {
         char kind;
         int micro;
@@ -268,7 +265,6 @@ static void run_pipeline(const struct el_costs *costs, struct el_dataset *datase
 
 static void the_bubble_of_a_pipeline_is_the_papers(void **state)
 {
-    (void)state;
     struct el_costs *costs = make_costs();
     struct el_dataset *dataset;
     assert_int_equal(el_case_dataset(&dataset), EL_OK);
@@ -305,7 +301,6 @@ static void the_bubble_of_a_pipeline_is_the_papers(void **state)
 /* Also of parts of which several are on a device, and where backward is in halves. */
 static void activation_sets_are_those_of_the_table(void **state)
 {
-    (void)state;
     static const struct {
         const char *schedule;
         int p, m;

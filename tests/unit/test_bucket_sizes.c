@@ -43,7 +43,6 @@ static void the_default_has_no_name(void **state)
         double first, cap;
         const char *name;
     } rows[] = {{1, 25, "ddp"}, {25, 25, "ddp 25M"}, {5, 5, "ddp 5M"}, {1, 5, "ddp 1/5M"}, {2, 25, "ddp 2/25M"}};
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char name[64];
         json_t *trial = sized(rows[i].first, rows[i].cap, 1, NULL, 1);
@@ -55,7 +54,6 @@ static void the_default_has_no_name(void **state)
 
 static void same_buckets_are_named(void **state)
 {
-    (void)state;
     says(json_pack("[o, o, o]", sized(1, 1, 1, NULL, MIB), sized(5, 5, 1.2, WOBBLE, 3 * MIB),
                    sized(25, 25, 1.3, NULL, 3 * MIB)),
          "* ddp 5M, ddp 25M make the same buckets (2 all-reduces a step, 5.0 MiB): tensors are not split.\n",
@@ -67,7 +65,6 @@ static void same_buckets_are_named(void **state)
 static void the_best_is_recommended_beyond_chance(void **state)
 {
     const double noise[REPEATS] = {1.2, 1 / 1.2, 1, 1, 1};
-    (void)state;
     says(json_pack("[o, o, o]", sized(1, 1, 1, NULL, 1), sized(5, 5, 1.2, WOBBLE, 2), sized(25, 25, 1.1, NULL, 3)),
          "Size of buckets at batch 8: recommended: ddp 5M; slower: ddp 1M (0.83 times its samples/s, 0.8",
          "no significant");

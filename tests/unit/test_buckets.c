@@ -53,7 +53,6 @@ static void sizes_of(const size_t *bytes, const int *order, int n, size_t cap, s
 /* pytorch#48880, gradient-ready order (the reverse of registration). */
 static void resnet18_buckets_are_the_published_ones(void **state)
 {
-    (void)state;
     size_t bytes[RESNET18_TENSORS], sizes[RESNET18_TENSORS], sum = 0;
     int order[RESNET18_TENSORS], n_buckets;
     assert_int_equal(resnet18(bytes), RESNET18_TENSORS);
@@ -76,7 +75,6 @@ static void resnet18_buckets_are_the_published_ones(void **state)
 
 static void a_bucket_closes_after_the_tensor_that_fills_it(void **state)
 {
-    (void)state;
     const size_t bytes[] = {4, 4, 9, 1, 10}, limits[] = {8, 10};
     const int order[] = {0, 1, 2, 3, 4};
     int group[5];
@@ -91,7 +89,6 @@ static void a_bucket_closes_after_the_tensor_that_fills_it(void **state)
 
 static void a_chunk_closes_before_the_tensor_that_overflows_it(void **state)
 {
-    (void)state;
     const size_t bytes[] = {4, 4, 9, 1, 30, 2};
     int group[6];
     assert_int_equal(el_chunks_take(bytes, 6, 10, group), 4);

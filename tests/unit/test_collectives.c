@@ -52,7 +52,6 @@ static void near(double got_s, double wanted_ms)
 
 static void test_latest(void **state)
 {
-    (void)state;
     static const int64_t wanted[STEPS * OPS] = {30, 44, 111, 142, 701, 740};
     int64_t latest[STEPS * OPS];
     fill();
@@ -67,7 +66,6 @@ static void test_latest(void **state)
 
 static void test_figures(void **state)
 {
-    (void)state;
     struct el_collective_figures f;
     static const int first[MEMBERS], of_two[MEMBERS] = {1, 1, -1}, alone[MEMBERS] = {-1, 1, -1};
     fill();
@@ -90,7 +88,6 @@ static void test_figures(void **state)
  * Who sends has not waited for anybody. */
 static void test_match(void **state)
 {
-    (void)state;
     enum { ALL = 5, A_TO_B = 90, B_TO_A = 91, OF_B_AND_C = 1 };
     static uint64_t of[MEMBERS][4] = {{A_TO_B, ALL, B_TO_A, 0}, {OF_B_AND_C, A_TO_B, B_TO_A, ALL}, {ALL, OF_B_AND_C}};
     static enum el_op_link kinds[MEMBERS][4] = {{EL_LINK_SEND, EL_LINK_NONE, EL_LINK_RECEIVE},
@@ -119,7 +116,6 @@ static void test_match(void **state)
  * arrives at 45: it waits 25 ms, 10 of them beside its own kernel, and the transfer takes 15. */
 static void test_split(void **state)
 {
-    (void)state;
     static const struct el_op_info ops[] = {
         {.label = "k", .phase = EL_PHASE_BACKWARD, .op_class = EL_CLASS_COMPUTE, .peer = -1},
         {.label = "c", .phase = EL_PHASE_COMM, .op_class = EL_CLASS_COMM, .stream = 1, .peer = -1, .bytes = 8},

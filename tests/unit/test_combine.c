@@ -105,7 +105,6 @@ static void check(const struct combination *c)
 /* 512 doubles or 1024 floats are a block. */
 static void test_same_as_one_after_another(void **state)
 {
-    (void)state;
     static const size_t counts[] = {0, 1, 15, 17, 511, 1024, 1025, COUNT_MAX};
     static const int n_ins[] = {1, 2, 3, INS_MAX};
     struct combination c;
@@ -136,7 +135,6 @@ static float combine_two(enum el_comm_reduction reduction, float a, float b)
 
 static void test_what_is_no_number_stays_none(void **state)
 {
-    (void)state;
     static const enum el_comm_reduction reductions[] = {EL_COMM_SUM, EL_COMM_PRODUCT, EL_COMM_MIN, EL_COMM_MAX};
     for (int i = 0; i < 4; i++) {
         assert_true(isnan(combine_two(reductions[i], NAN, 1)));
@@ -147,7 +145,6 @@ static void test_what_is_no_number_stays_none(void **state)
 
 static void test_integers(void **state)
 {
-    (void)state;
     int32_t a[] = {-7, INT32_MAX}, b[] = {2, 1}, sums[2];
     uint8_t c = 200, d = 100, byte;
     void *out = sums, *byte_out = &byte;

@@ -88,7 +88,6 @@ static void expect_failure(const struct rank *rank, enum el_status status, const
 
 static void test_ranks_meet(void **state)
 {
-    (void)state;
     struct rank ranks[RANKS_MAX];
     for (int size = 1; size <= RANKS_MAX; size++) {
         prepare(ranks, size, "127.0.0.1");
@@ -99,7 +98,6 @@ static void test_ranks_meet(void **state)
 
 static void test_rank_0_may_come_late(void **state)
 {
-    (void)state;
     struct rank ranks[3];
     prepare(ranks, 3, "localhost");
     ranks[0].delay_ns = 300000000;
@@ -109,7 +107,6 @@ static void test_rank_0_may_come_late(void **state)
 
 static void test_ipv6(void **state)
 {
-    (void)state;
     struct rank ranks[2];
     int listener;
     if (el_tcp_listen("::1", 0, false, &listener) != 0) skip();
@@ -121,7 +118,6 @@ static void test_ipv6(void **state)
 
 static void test_a_host_by_its_name(void **state)
 {
-    (void)state;
     struct rank ranks[2];
     char name[256] = "";
     gethostname(name, sizeof name - 1);
@@ -134,7 +130,6 @@ static void test_a_host_by_its_name(void **state)
 
 static void test_a_listener_taken_over(void **state)
 {
-    (void)state;
     struct rank ranks[2];
     prepare(ranks, 2, "127.0.0.1");
     assert_int_equal(el_tcp_listen("127.0.0.1", 0, false, &ranks[0].place.listener), 0);
@@ -147,7 +142,6 @@ static void test_a_listener_taken_over(void **state)
 
 static void test_a_rank_that_does_not_come(void **state)
 {
-    (void)state;
     struct rank ranks[4];
     prepare(ranks, 4, "127.0.0.1");
     for (int i = 0; i < 4; i++) ranks[i].place.patience_s = 1;
@@ -162,7 +156,6 @@ static void test_a_rank_that_does_not_come(void **state)
 
 static void test_rank_0_is_not_there(void **state)
 {
-    (void)state;
     struct rank ranks[2];
     prepare(ranks, 2, "127.0.0.1");
     ranks[1].place.patience_s = 0.5;
@@ -173,7 +166,6 @@ static void test_rank_0_is_not_there(void **state)
 
 static void test_a_name_that_is_none(void **state)
 {
-    (void)state;
     struct rank ranks[2];
     prepare(ranks, 2, "no.such.host.invalid");
     ranks[1].place.patience_s = 1;
@@ -184,7 +176,6 @@ static void test_a_name_that_is_none(void **state)
 
 static void test_a_place_that_is_none(void **state)
 {
-    (void)state;
     struct rank ranks[2];
     prepare(ranks, 2, "127.0.0.1");
     ranks[0].place.port = 0;
@@ -196,7 +187,6 @@ static void test_a_place_that_is_none(void **state)
 
 static void test_a_port_in_use(void **state)
 {
-    (void)state;
     struct rank ranks[2];
     int other;
     prepare(ranks, 2, "127.0.0.1");
@@ -208,7 +198,6 @@ static void test_a_port_in_use(void **state)
 
 static void test_the_next_port_where_the_first_is_taken(void **state)
 {
-    (void)state;
     struct rank ranks[3];
     int other;
     prepare(ranks, 3, "127.0.0.1");
@@ -222,7 +211,6 @@ static void test_the_next_port_where_the_first_is_taken(void **state)
 /* Told of another world, or of a place that is taken: they are told so, and those who belong there still meet. */
 static void test_who_contradicts_is_turned_away(void **state)
 {
-    (void)state;
     struct rank ranks[3], strangers[3];
     prepare(ranks, 3, "127.0.0.1");
     for (int i = 0; i < 3; i++) strangers[i] = ranks[1];
@@ -243,7 +231,6 @@ static void test_who_contradicts_is_turned_away(void **state)
 /* Nobody else comes: then what it was told is the likely reason. */
 static void test_a_rank_that_was_told_wrong(void **state)
 {
-    (void)state;
     struct rank ranks[2];
     prepare(ranks, 2, "127.0.0.1");
     ranks[1].place.size = 4;
@@ -256,7 +243,6 @@ static void test_a_rank_that_was_told_wrong(void **state)
 
 static void test_who_does_not_know_the_secret_is_turned_away(void **state)
 {
-    (void)state;
     struct rank ranks[2], strangers[2];
     prepare(ranks, 2, "127.0.0.1");
     ranks[0].place.secret = ranks[1].place.secret = "open sesame";
@@ -276,7 +262,6 @@ enum { CROWD = 300 };
 /* They fill every place and the queue at the port; a start beside them took 16 s. */
 static void test_a_silent_crowd_does_not_keep_ranks_out(void **state)
 {
-    (void)state;
     struct rank ranks[2];
     char why[EL_TCP_WHY_BYTES];
     int crowd[CROWD];
@@ -295,7 +280,6 @@ static void test_a_silent_crowd_does_not_keep_ranks_out(void **state)
 
 static void test_more_ranks_than_files(void **state)
 {
-    (void)state;
     struct rank ranks[1];
     prepare(ranks, 1, "127.0.0.1");
     ranks[0].place.size = 100000000;
@@ -317,7 +301,6 @@ static void *answer_nonsense(void *context)
 
 static void test_what_is_there_is_not_rank_0(void **state)
 {
-    (void)state;
     struct rank ranks[2];
     int other;
     pthread_t thread;
@@ -335,7 +318,6 @@ static void test_what_is_there_is_not_rank_0(void **state)
  */
 static void test_strays_do_not_disturb(void **state)
 {
-    (void)state;
     struct rank ranks[2], foreign;
     char why[EL_TCP_WHY_BYTES];
     int strays[3];

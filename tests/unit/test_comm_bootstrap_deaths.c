@@ -82,14 +82,12 @@ static void expect_one_death(el_scene scene, int least, bool first)
 
 static void test_a_dead_rank_is_named_by_all(void **state)
 {
-    (void)state;
     expect_one_death(last_dies, 2, false);
     expect_one_death(first_dies, 2, true);
 }
 
 static void test_a_death_reaches_ranks_that_wait_for_a_busy_one(void **state)
 {
-    (void)state;
     expect_one_death(last_dies_while_rank_0_works, 4, false);
 }
 
@@ -103,7 +101,6 @@ static enum el_status one_ends_all(struct el_bootstrap *bootstrap)
 
 static void test_abort_ends_all(void **state)
 {
-    (void)state;
     int statuses[TCP_PROCESSES_MAX];
     int64_t begin_ns = el_clock_ns();
     tcp_processes(4, play, &(el_scene){one_ends_all}, statuses);
@@ -123,7 +120,6 @@ static enum el_status some_leave_early(struct el_bootstrap *bootstrap)
 
 static void test_a_farewell_is_no_death(void **state)
 {
-    (void)state;
     int statuses[TCP_PROCESSES_MAX];
     tcp_processes(3, play, &(el_scene){some_leave_early}, statuses);
     for (int i = 0; i < 3; i++) assert_int_equal(statuses[i], 0);
@@ -153,7 +149,6 @@ static enum el_status one_stops(struct el_bootstrap *bootstrap)
 
 static void test_a_stopped_rank_does_not_answer(void **state)
 {
-    (void)state;
     int statuses[TCP_PROCESSES_MAX];
     tcp_processes(4, play, &(el_scene){one_stops}, statuses);
     for (int i = 0; i < 4; i++) assert_int_equal(statuses[i], 0);
@@ -203,7 +198,6 @@ static int play_stranger(const struct el_rendezvous *place, const void *context)
 
 static void test_a_peer_that_ends_the_job_with_success(void **state)
 {
-    (void)state;
     int statuses[TCP_PROCESSES_MAX];
     for (uint64_t said = 0; said <= 256; said += 256) { /* 256: 0 to a parent */
         const struct stranger stranger = {
@@ -215,7 +209,6 @@ static void test_a_peer_that_ends_the_job_with_success(void **state)
 
 static void test_a_peer_that_announces_too_much(void **state)
 {
-    (void)state;
     int statuses[TCP_PROCESSES_MAX];
     const struct stranger stranger = {.channel = EL_TCP_DATA,
                                       .words = {1, UINT64_C(1) << 36}, /* a gather's text of 64 GiB */

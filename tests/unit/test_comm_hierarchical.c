@@ -123,7 +123,6 @@ static enum el_status both_verbs(struct el_bootstrap *bootstrap, struct member *
 
 static void test_sums_and_broadcasts_of_nodes(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
         assert_int_equal(run_ranks(layouts[i], both_verbs), 0);
 }
@@ -150,7 +149,6 @@ static enum el_status sums_of_parts(struct el_bootstrap *bootstrap, struct membe
 
 static void test_parts_have_nodes_too(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
         assert_int_equal(run_ranks(layouts[i], sums_of_parts), 0);
 }
@@ -168,7 +166,6 @@ static enum el_status one_cannot(struct el_bootstrap *bootstrap, struct member *
 
 static void test_a_split_that_one_cannot_do_fails_for_all(void **state)
 {
-    (void)state;
     assert_int_equal(run_ranks("0011", one_cannot), 0);
 }
 
@@ -204,7 +201,6 @@ static enum el_status count_bytes(struct el_bootstrap *bootstrap, struct member 
 
 static void test_what_all_send_is_what_all_receive(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < 3; i++) assert_int_equal(run_ranks(layouts[i], count_bytes), 0);
 }
 
@@ -222,7 +218,6 @@ static enum el_status one_dies(struct el_bootstrap *bootstrap, struct member *m)
 
 static void test_a_rank_that_dies_fails_all_nodes(void **state)
 {
-    (void)state;
     assert_int_equal(run_ranks("0011", one_dies), 1);
 }
 
@@ -247,7 +242,6 @@ static int play_by_name(const struct el_rendezvous *place, const void *context)
 
 static void test_every_verb_on_one_host(void **state)
 {
-    (void)state;
     int wait_statuses[TCP_PROCESSES_MAX];
     tcp_processes(3, play_by_name, NULL, wait_statuses);
     for (int rank = 0; rank < 3; rank++) assert_int_equal(wait_statuses[rank], 0);

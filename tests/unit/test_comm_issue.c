@@ -21,7 +21,6 @@ static void expect_traffic(const struct el_comm *comm, const struct el_comm_op *
 
 static void test_bytes_of_an_all_reduce(void **state)
 {
-    (void)state;
     struct group group;
     struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE, .count = 1 << 20, .dtype = EL_F32};
     open_group(&group, 2, "null");
@@ -39,7 +38,6 @@ static void test_bytes_of_an_all_reduce(void **state)
 
 static void test_bytes_add_up(void **state)
 {
-    (void)state;
     static const size_t counts[] = {0, 1, 17, 1000, 100003};
     for (int n = 2; n <= MEMBERS_MAX; n++) {
         struct group group;
@@ -64,7 +62,6 @@ static void test_bytes_add_up(void **state)
 
 static void test_ops_carry_their_bytes(void **state)
 {
-    (void)state;
     struct group group;
     struct el_program *program;
     struct el_buffer *buffer;
@@ -101,7 +98,6 @@ struct refusal {
 /* Every mistake by the verb's name, and nothing is issued. Rank 0 of 2, memory of 1000 floats. */
 static void test_what_is_refused(void **state)
 {
-    (void)state;
     static const struct refusal refusals[] = {
         {{.verb = EL_COMM_BROADCAST, .root = 2}, true, false, "broadcast: root 2 of 2 members"},
         {{.verb = EL_COMM_ALL_REDUCE, .root = 1}, true, false, "all_reduce: has no root, and 1 was given"},
@@ -140,7 +136,6 @@ static void test_what_is_refused(void **state)
 /* Verbs that not every backend has are tried where all are: in a group of one. */
 static void test_where_data_and_result_may_lie(void **state)
 {
-    (void)state;
     struct el_device *device;
     struct el_comm *comm;
     struct el_program *program;
@@ -172,7 +167,6 @@ static void test_where_data_and_result_may_lie(void **state)
 /* Two communicators of one device, of whatever kind, never are taken for one: streams and groups are their own. */
 static void test_two_communicators_of_a_device(void **state)
 {
-    (void)state;
     struct el_bootstrap *bootstrap;
     struct el_comm *comms[4];
     struct el_device *device;
@@ -202,7 +196,6 @@ static void test_two_communicators_of_a_device(void **state)
 /* A collective is the same operation for the members of its group, and no other group's of the job. */
 static void test_names_tell_groups_apart(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         int index;
@@ -233,7 +226,6 @@ static void test_names_tell_groups_apart(void **state)
 /* There is an end to them, and what was given back is the next one's. */
 static void test_streams_of_communicators(void **state)
 {
-    (void)state;
     struct el_comm *comms[EL_DEVICE_STREAMS_MAX];
     struct el_device *device;
     struct el_program *program;

@@ -19,7 +19,6 @@
 
 static void test_operations(void **state)
 {
-    (void)state;
     struct group group;
     for (int i = 0; i < count_product_sizes(); i++) {
         open_group(&group, product_sizes[i], "cpu");
@@ -30,7 +29,6 @@ static void test_operations(void **state)
 
 static void test_self(void **state)
 {
-    (void)state;
     struct el_device_spec spec = {.backend = "cpu"};
     struct el_device *device;
     struct el_comm *comm;
@@ -72,7 +70,6 @@ static enum el_status check_order(struct el_comm *comm)
 
 static void test_sums_in_rank_order(void **state)
 {
-    (void)state;
     struct group group;
     for (int n = 2; n <= MEMBERS_MAX; n++) {
         open_group(&group, n, "cpu");
@@ -109,7 +106,6 @@ static enum el_status check_muted(struct el_comm *comm)
 
 static void test_muted(void **state)
 {
-    (void)state;
     struct group group;
     open_group(&group, 3, "cpu");
     all_do(&group, check_muted, EL_OK);
@@ -129,7 +125,6 @@ static enum el_status check_registered(struct el_comm *comm)
 
 static void test_registered_memory_is_counted(void **state)
 {
-    (void)state;
     static const char *const backends[] = {"cpu", "null", "sim"};
     struct group group;
     for (int b = 0; b < 3; b++)
@@ -142,7 +137,6 @@ static void test_registered_memory_is_counted(void **state)
 
 static void test_send_and_receive(void **state)
 {
-    (void)state;
     struct group group;
     for (int n = 2; n <= MEMBERS_MAX; n++) {
         open_group(&group, n, "cpu");
@@ -158,7 +152,6 @@ static void test_send_and_receive(void **state)
 /* Their mailboxes stand in the ledger, and nobody is waited for. */
 static void test_simulated_devices_have_links(void **state)
 {
-    (void)state;
     struct group group;
     open_group(&group, 3, "sim");
     assert_false(el_comm_has_verb(group.comms[0], EL_COMM_SEND));
@@ -170,7 +163,6 @@ static void test_simulated_devices_have_links(void **state)
 
 static void test_groups_split(void **state)
 {
-    (void)state;
     struct group group;
     for (int n = 1; n <= MEMBERS_MAX; n++) {
         open_group(&group, n, "cpu");
@@ -186,7 +178,6 @@ static enum el_status sequences(struct el_comm *comm)
 
 static void test_random_sequences_over_random_groups(void **state)
 {
-    (void)state;
     struct group group;
     open_group(&group, MEMBERS_MAX, "cpu");
     all_do(&group, sequences, EL_OK);
@@ -196,7 +187,6 @@ static void test_random_sequences_over_random_groups(void **state)
 /* One thread for several members would wait for itself. */
 static void test_members_of_one_thread_do_not_split(void **state)
 {
-    (void)state;
     struct group group;
     struct el_comm *part, *together[2];
     open_group(&group, 2, "null");
@@ -208,7 +198,6 @@ static void test_members_of_one_thread_do_not_split(void **state)
 
 static void test_what_cannot_be_opened(void **state)
 {
-    (void)state;
     struct el_bootstrap *bootstrap;
     struct el_comm *comm;
     struct el_device *device;

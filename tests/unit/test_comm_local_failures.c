@@ -40,7 +40,6 @@ static enum el_status last_never_comes(struct el_comm *comm)
 
 static void test_abort_frees_the_waiting(void **state)
 {
-    (void)state;
     struct group group;
     for (int n = 2; n <= MEMBERS_MAX; n++) {
         open_group(&group, n, "cpu");
@@ -56,7 +55,6 @@ static void test_abort_frees_the_waiting(void **state)
 /* Each check has three operations, the first of them an all-reduce. */
 static void test_a_failure_names_its_operation(void **state)
 {
-    (void)state;
     struct group group;
     open_group(&group, 2, "cpu");
     all_do(&group, large, EL_OK);
@@ -101,7 +99,6 @@ static enum el_status until_failure(struct el_comm *comm)
 /* An abort at any moment: each member may free its memory as soon as its operation has failed (it does). */
 static void test_abort_amid_operations(void **state)
 {
-    (void)state;
     for (int i = 0; i < 20; i++) {
         struct group group;
         pthread_t thread;
@@ -120,7 +117,6 @@ static enum el_status issue_different(struct el_comm *comm)
 
 static void test_different_operations_are_noticed(void **state)
 {
-    (void)state;
     struct group group;
     struct member members[2];
     open_group(&group, 2, "cpu");
@@ -148,7 +144,6 @@ static enum el_status receive_from_first(struct el_comm *comm)
 
 static void test_abort_frees_who_receives(void **state)
 {
-    (void)state;
     struct group group;
     open_group(&group, 3, "cpu");
     all_do(&group, open_small_mailboxes, EL_OK);
@@ -165,7 +160,6 @@ static enum el_status last_is_late(struct el_comm *comm)
 
 static void test_a_late_member_fails_all(void **state)
 {
-    (void)state;
     struct group group;
     open_group(&group, 3, "cpu");
     all_do(&group, last_is_late, EL_ERR_PEER);

@@ -82,7 +82,6 @@ static void issue_reduce(struct bench *bench)
 
 static void members_are_opened_in_a_group(void **state)
 {
-    (void)state;
     struct bench bench;
     open_bench(&bench);
     assert_int_equal(nccl.n_calls, 2 + MEMBERS);
@@ -100,7 +99,6 @@ static void members_are_opened_in_a_group(void **state)
 
 static void a_member_that_cannot_be_opened(void **state)
 {
-    (void)state;
     struct bench bench;
     reset(FAKE_LAZY);
     nccl.fail_open_rank = 1;
@@ -115,7 +113,6 @@ static void a_member_that_cannot_be_opened(void **state)
 /* CUDA's own wait for each kernel would be one for the other members', which are not queued yet. */
 static void launches_that_block_are_refused(void **state)
 {
-    (void)state;
     struct bench bench;
     void *one;
     struct el_comm_place place;
@@ -133,7 +130,6 @@ static void launches_that_block_are_refused(void **state)
 
 static void one_thread_calls_for_all_in_a_group(void **state)
 {
-    (void)state;
     struct bench bench;
     open_bench(&bench);
     issue_reduce(&bench);
@@ -159,7 +155,6 @@ static void one_thread_calls_for_all_in_a_group(void **state)
 
 static void a_thread_a_member_needs_no_group(void **state)
 {
-    (void)state;
     struct bench bench;
     void *stream;
     open_bench(&bench);
@@ -188,7 +183,6 @@ static void a_thread_a_member_needs_no_group(void **state)
 
 static void a_muted_member_calls_nothing(void **state)
 {
-    (void)state;
     struct bench bench;
     open_bench(&bench);
     issue_reduce(&bench);
@@ -200,7 +194,6 @@ static void a_muted_member_calls_nothing(void **state)
 
 static void every_verb_gives_what_it_is_to_give(void **state)
 {
-    (void)state;
     for (int policy = 0; policy < FAKE_POLICIES; policy++) {
         reset((enum fake_policy)policy);
         together_product(&backend);
@@ -230,7 +223,6 @@ static void groups_are_of_one_communicator(void)
 
 static void two_at_once_never_share_a_group(void **state)
 {
-    (void)state;
     for (int policy = 0; policy < FAKE_POLICIES; policy++) {
         reset((enum fake_policy)policy);
         fake.seed = 5;
@@ -241,7 +233,6 @@ static void two_at_once_never_share_a_group(void **state)
 
 static void reductions_that_nccl_does_not_have_are_refused(void **state)
 {
-    (void)state;
     struct bench bench;
     open_bench(&bench);
     const struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
@@ -273,7 +264,6 @@ static void check_aborted(struct bench *bench)
 
 static void a_call_that_fails_ends_its_group(void **state)
 {
-    (void)state;
     struct bench bench;
     open_bench(&bench);
     issue_reduce(&bench);
@@ -288,7 +278,6 @@ static void a_call_that_fails_ends_its_group(void **state)
 /* NCCL meets what a kernel before it left on the card. */
 static void what_failed_before_nccl_is_told_first(void **state)
 {
-    (void)state;
     struct bench bench;
     open_bench(&bench);
     issue_reduce(&bench);
@@ -302,7 +291,6 @@ static void what_failed_before_nccl_is_told_first(void **state)
 
 static void a_group_that_fails_at_its_end(void **state)
 {
-    (void)state;
     struct bench bench;
     open_bench(&bench);
     issue_reduce(&bench);
@@ -315,7 +303,6 @@ static void a_group_that_fails_at_its_end(void **state)
 /* The streams stand still, as behind a collective that never ends, until an abort. */
 static void an_error_that_no_call_returned(void **state)
 {
-    (void)state;
     struct bench bench;
     open_bench(&bench);
     issue_reduce(&bench);
@@ -328,7 +315,6 @@ static void an_error_that_no_call_returned(void **state)
 
 static void a_collective_that_never_ends(void **state)
 {
-    (void)state;
     struct bench bench;
     open_bench(&bench);
     issue_reduce(&bench);
@@ -345,7 +331,6 @@ static void a_collective_that_never_ends(void **state)
  * time passes, so that no load makes one late. */
 static void steps_that_do_end_are_not_late(void **state)
 {
-    (void)state;
     struct bench bench;
     open_bench(&bench);
     issue_reduce(&bench);
@@ -365,7 +350,6 @@ static void steps_that_do_end_are_not_late(void **state)
 
 static void a_ring_books_what_goes_round(void **state)
 {
-    (void)state;
     struct bench bench;
     open_bench(&bench);
     for (size_t count = 1; count < 100; count += 7) {

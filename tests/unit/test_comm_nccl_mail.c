@@ -19,7 +19,6 @@ static const struct el_comm_backend backend = {.name = "nccl", .ops = &el_nccl_o
 
 static void messages_wait_in_mailboxes(void **state)
 {
-    (void)state;
     check_device_mail(&backend, reset);
     assert_int_equal(nccl.n_open, 0);
     assert_int_equal(nccl.n_taken, 0);
@@ -45,7 +44,6 @@ static enum el_status open_to_next(struct el_comm *comm)
 /* A communicator for each way, and none for the pair that exchanges nothing. */
 static void only_partners_have_links(void **state)
 {
-    (void)state;
     struct group group;
     open_bench(&group);
     all_do(&group, open_to_next, EL_OK);
@@ -66,7 +64,6 @@ static enum el_status open_one_sided(struct el_comm *comm)
 
 static void a_partner_that_knows_nothing_of_it(void **state)
 {
-    (void)state;
     struct group group;
     open_bench(&group);
     all_do(&group, open_one_sided, EL_OK);
@@ -95,7 +92,6 @@ static enum el_status wait_for_nothing(struct el_comm *comm)
 
 static void a_message_that_never_comes(void **state)
 {
-    (void)state;
     struct group group;
     open_bench(&group);
     nccl.async_error = EL_NCCL_REMOTE;
@@ -109,7 +105,6 @@ static void a_message_that_never_comes(void **state)
 /* Counted as any other memory; without the library's, plain memory serves. */
 static void memory_is_the_librarys(void **state)
 {
-    (void)state;
     struct group group;
     struct el_buffer *buffers[2];
     open_bench(&group);
@@ -162,7 +157,6 @@ static enum el_status sum_in_parts(struct el_comm *comm)
 
 static void members_of_a_process_split(void **state)
 {
-    (void)state;
     struct group group;
     open_bench(&group);
     all_do(&group, sum_in_parts, EL_OK);
@@ -193,7 +187,6 @@ static enum el_status give_up_in_a_part(struct el_comm *comm)
 
 static void a_part_whose_member_gave_up(void **state)
 {
-    (void)state;
     struct group group;
     open_bench(&group);
     all_do(&group, give_up_in_a_part, EL_OK);

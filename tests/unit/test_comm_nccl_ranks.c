@@ -53,7 +53,6 @@ static int be_one_of_whom_one_fails(struct star *star, void *context)
 
 static void ranks_get_the_id_of_the_first(void **state)
 {
-    (void)state;
     for (int size = 2; size <= RANKS_MAX; size++) {
         assert_int_equal(star_ranks(size, be_opened, NULL), 0);
         assert_int_equal(star_ranks(size, be_one_of_whom_one_fails, NULL), 0);
@@ -118,7 +117,6 @@ static int be_split_without_room(struct star *star, void *context)
 
 static void ranks_split_as_nccl_does(void **state)
 {
-    (void)state;
     assert_int_equal(star_ranks(4, be_split, NULL), 0);
     assert_int_equal(star_ranks(2, be_split_by_an_old_library, NULL), 0);
     assert_int_equal(star_ranks(2, be_split_without_room, NULL), 0);
@@ -167,7 +165,6 @@ static int be_one_of_whom_one_stops(struct star *star, void *context)
 
 static void a_rank_that_dies_or_stops_is_noticed(void **state)
 {
-    (void)state;
     for (int size = 2; size <= RANKS_MAX; size++) {
         assert_int_equal(star_ranks(size, be_one_of_whom_one_dies, NULL), 1); /* the dead one */
         assert_int_equal(star_ranks(size, be_one_of_whom_one_stops, NULL), 0);
@@ -231,7 +228,6 @@ static int be_split_with_one_that_dies(struct star *star, void *context)
 
 static void a_call_that_waits_for_a_dead_rank_is_ended(void **state)
 {
-    (void)state;
     assert_int_equal(star_ranks(3, be_opened_with_one_that_dies, NULL), 1);
     /* Who sees first that it is gone says so to the others. */
     assert_int_equal(star_ranks(2, be_split_with_one_that_dies, NULL), 1);
@@ -257,7 +253,6 @@ static int be_one_of_whom_one_is_stopped(struct star *star, void *context)
 
 static void a_rank_that_is_stopped_is_named(void **state)
 {
-    (void)state;
     assert_int_equal(star_ranks(2, be_one_of_whom_one_is_stopped, NULL), 0);
 }
 
@@ -278,7 +273,6 @@ static int be_on_a_shared_card(struct star *star, void *context)
 
 static void ranks_that_share_a_card_are_told(void **state)
 {
-    (void)state;
     const char *host_ids[] = {"", "one", "two"};
     assert_int_equal(star_ranks(3, be_on_a_shared_card, NULL), 0);
     assert_int_equal(star_ranks(3, be_on_a_shared_card, (void *)host_ids), 0);
@@ -287,7 +281,6 @@ static void ranks_that_share_a_card_are_told(void **state)
 /* CPU devices never open the module. */
 static void cpu_devices_are_refused(void **state)
 {
-    (void)state;
     struct el_bootstrap bootstrap = {.ops = &star_ops, .size = 1};
     struct el_device_spec spec = {.backend = "cpu"};
     struct el_device *device;
@@ -302,7 +295,6 @@ static void cpu_devices_are_refused(void **state)
 /* Where the module is built it opens and tells its version, also without a GPU. */
 static void the_module_tells_its_version(void **state)
 {
-    (void)state;
     char version[32];
     if (el_nccl_version(version, sizeof version) != EL_OK) {
         print_message("# skip: %s\n", el_error_message());

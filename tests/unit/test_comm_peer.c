@@ -115,7 +115,6 @@ static void one_operation(enum el_comm_verb verb, int root, size_t count, enum f
 
 static void peer_sums_and_sends(void **state)
 {
-    (void)state;
     for (int policy = 0; policy < FAKE_POLICIES; policy++) {
         srand(1); /* NOLINT(cert-msc32-c,cert-msc51-cpp): the same orders in every run */
         one_operation(EL_COMM_ALL_REDUCE, 0, 1000, (enum fake_policy)policy);
@@ -129,7 +128,6 @@ static void peer_sums_and_sends(void **state)
 
 static void peer_books_what_it_moves(void **state)
 {
-    (void)state;
     struct group group;
     open_group(&group, &el_comm_peer_backend, 16, FAKE_LAZY);
     for (int verb = 0; verb <= EL_COMM_REDUCE; verb++) {
@@ -155,7 +153,6 @@ static void issue_alone(struct group *group, int m)
 
 static void peer_wants_all_members_in_one_program(void **state)
 {
-    (void)state;
     struct group group;
     open_group(&group, &el_comm_peer_backend, 16, FAKE_LAZY);
     issue_alone(&group, 1);
@@ -166,7 +163,6 @@ static void peer_wants_all_members_in_one_program(void **state)
 
 static void peer_wants_members_in_the_order_of_their_ranks(void **state)
 {
-    (void)state;
     struct group group;
     open_group(&group, &el_comm_peer_backend, 16, FAKE_LAZY);
     for (int m = MEMBERS - 1; m >= 0; m--) issue_alone(&group, m);
@@ -217,13 +213,11 @@ static void two_groups_on_the_same_devices(enum fake_policy policy)
 
 static void communicators_have_streams_of_their_own(void **state)
 {
-    (void)state;
     for (int policy = 0; policy < FAKE_POLICIES; policy++) two_groups_on_the_same_devices((enum fake_policy)policy);
 }
 
 static void peer_gives_what_each_verb_is_to_give(void **state)
 {
-    (void)state;
     for (int policy = 0; policy < FAKE_POLICIES; policy++) {
         fake_reset((enum fake_policy)policy);
         together_product(&el_comm_peer_backend);
@@ -235,7 +229,6 @@ static void peer_gives_what_each_verb_is_to_give(void **state)
 
 static void peer_refuses_what_its_devices_have_no_kernel_for(void **state)
 {
-    (void)state;
     struct group group;
     open_group(&group, &el_comm_peer_backend, 16, FAKE_LAZY);
     struct el_comm_op op = {

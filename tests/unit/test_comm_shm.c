@@ -34,7 +34,6 @@ static enum el_status splits(struct el_bootstrap *bootstrap, struct el_comm *com
 
 static void test_operations(void **state)
 {
-    (void)state;
     for (int i = 0; i < count_product_sizes(); i++) assert_int_equal(run_ranks(product_sizes[i], scene_everything), 0);
 }
 
@@ -67,7 +66,6 @@ static enum el_status sender_dies(struct el_bootstrap *bootstrap, struct el_comm
 
 static void test_send_and_receive(void **state)
 {
-    (void)state;
     for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, send_and_receive), 0);
     assert_int_equal(run_ranks(2, full_mailbox), 0);
     assert_int_equal(run_ranks(2, sender_dies), 1);
@@ -75,7 +73,6 @@ static void test_send_and_receive(void **state)
 
 static void test_groups_split(void **state)
 {
-    (void)state;
     for (int size = 1; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, splits), 0);
 }
 
@@ -87,7 +84,6 @@ static enum el_status sequences(struct el_bootstrap *bootstrap, struct el_comm *
 
 static void test_random_sequences_over_random_groups(void **state)
 {
-    (void)state;
     assert_int_equal(run_ranks(RANKS_MAX, sequences), 0);
 }
 
@@ -145,14 +141,12 @@ static enum el_status one_is_late(struct el_bootstrap *bootstrap, struct el_comm
 
 static void test_memory_of_the_communicator(void **state)
 {
-    (void)state;
     for (int size = 1; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, memory_outlives), 0);
     assert_int_equal(run_ranks(3, no_room_on_one), 0);
 }
 
 static void test_a_late_rank_fails_all(void **state)
 {
-    (void)state;
     assert_int_equal(run_ranks(2, one_is_late), 0);
     assert_int_equal(run_ranks(3, one_is_late), 0);
 }
@@ -165,19 +159,16 @@ static enum el_status last_rank_dies(struct el_bootstrap *bootstrap, struct el_c
 
 static void test_a_dead_rank_fails_the_others(void **state)
 {
-    (void)state;
     for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, last_rank_dies), 1);
 }
 
 static void test_an_abort_fails_all(void **state)
 {
-    (void)state;
     for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, scene_last_rank_aborts), 0);
 }
 
 static void test_different_operations_are_noticed(void **state)
 {
-    (void)state;
     assert_int_equal(run_ranks(2, scene_ranks_differ), 0);
     assert_int_equal(run_ranks(3, scene_ranks_differ), 0);
 }
@@ -202,7 +193,6 @@ static enum el_status agree(struct el_bootstrap *bootstrap, struct el_comm *comm
 
 static void test_bootstrap_agrees_and_chooses(void **state)
 {
-    (void)state;
     assert_int_equal(run_ranks(3, agree), 0);
     assert_int_equal(run_ranks(3, choose), 0);
 }

@@ -47,7 +47,6 @@ static const struct el_comm_backend inner_backend = {.name = "inner", .ops = &in
 
 static void staged_keeps_off_device_memory(void **state)
 {
-    (void)state;
     enum { COUNT = 100 };
     struct el_buffer *buffer, *result;
     float host[COUNT];
@@ -117,7 +116,6 @@ static enum el_status known_run(void *state, const struct el_comm_task *task)
 
 static void known_end(void *state)
 {
-    (void)state;
 }
 
 static const struct el_comm_ops known_ops = {
@@ -165,7 +163,6 @@ static void staged_case(enum fake_policy policy, enum el_comm_verb verb, int roo
 
 static void staged_moves_each_verbs_sides(void **state)
 {
-    (void)state;
     for (int policy = 0; policy < FAKE_POLICIES; policy++)
         for (int verb = 0; verb < EL_COMM_VERB_COUNT; verb++)
             for (int i = 0; i < 4 && !el_comm_verb_row(verb)->is_link; i++)
@@ -174,7 +171,6 @@ static void staged_moves_each_verbs_sides(void **state)
 
 static void staged_local_has_what_local_has(void **state)
 {
-    (void)state;
     const struct el_comm_ops *staged = el_comm_staged_local_backend.ops, *local = el_comm_local_backend.ops;
     assert_int_equal(staged->verbs, local->verbs);
     assert_int_equal(!staged->open_mailboxes, !local->open_mailboxes);
@@ -188,7 +184,6 @@ static void staged_local_has_what_local_has(void **state)
 /* From card to card. */
 static void members_of_a_process_exchange_messages(void **state)
 {
-    (void)state;
     check_device_mail(&el_comm_staged_local_backend, fake_reset);
 }
 
@@ -210,7 +205,6 @@ static int be_staged_rank(struct star *star, void *context)
 
 static void ranks_stage_through_shm(void **state)
 {
-    (void)state;
     for (int size = 1; size <= 3; size++) assert_int_equal(star_ranks(size, be_staged_rank, NULL), 0);
 }
 

@@ -49,7 +49,6 @@ static int run_ranks(int size, el_scene scene)
 
 static void test_operations(void **state)
 {
-    (void)state;
     for (int i = 0; i < count_product_sizes(); i++) assert_int_equal(run_ranks(product_sizes[i], scene_everything), 0);
 }
 
@@ -75,13 +74,11 @@ static enum el_status send_and_receive(struct el_bootstrap *bootstrap, struct el
 
 static void test_send_and_receive(void **state)
 {
-    (void)state;
     for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, send_and_receive), 0);
 }
 
 static void test_groups_split(void **state)
 {
-    (void)state;
     for (int size = 2; size <= 5; size++) assert_int_equal(run_ranks(size, splits), 0);
 }
 
@@ -93,13 +90,11 @@ static enum el_status sequences(struct el_bootstrap *bootstrap, struct el_comm *
 
 static void test_random_sequences_over_random_groups(void **state)
 {
-    (void)state;
     assert_int_equal(run_ranks(RANKS_MAX, sequences), 0);
 }
 
 static void test_many_mib(void **state)
 {
-    (void)state;
     assert_int_equal(run_ranks(3, large), 0);
 }
 
@@ -161,7 +156,6 @@ static enum el_status in_ring_order(struct el_bootstrap *bootstrap, struct el_co
 
 static void test_sums_have_the_order_of_the_ring(void **state)
 {
-    (void)state;
     for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, in_ring_order), 0);
 }
 
@@ -241,7 +235,6 @@ static enum el_status counted(struct el_bootstrap *bootstrap, struct el_comm *co
 
 static void test_what_is_booked_is_what_moves(void **state)
 {
-    (void)state;
     for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, counted), 0);
 }
 
@@ -264,13 +257,11 @@ static enum el_status last_rank_dies(struct el_bootstrap *bootstrap, struct el_c
 
 static void test_a_dead_rank_fails_the_others(void **state)
 {
-    (void)state;
     for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, last_rank_dies), 1);
 }
 
 static void test_an_abort_fails_all(void **state)
 {
-    (void)state;
     for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, scene_last_rank_aborts), 0);
 }
 
@@ -296,13 +287,11 @@ static enum el_status a_thread_aborts(struct el_bootstrap *bootstrap, struct el_
 
 static void test_any_thread_may_abort(void **state)
 {
-    (void)state;
     assert_int_equal(run_ranks(3, a_thread_aborts), 0);
 }
 
 static void test_different_operations_are_noticed(void **state)
 {
-    (void)state;
     assert_int_equal(run_ranks(2, scene_ranks_differ), 0);
     assert_int_equal(run_ranks(3, scene_ranks_differ), 0);
 }
@@ -323,13 +312,11 @@ static enum el_status wait_for_the_last(struct el_bootstrap *bootstrap, struct e
 
 static void test_waiting_sleeps(void **state)
 {
-    (void)state;
     assert_int_equal(run_ranks(3, wait_for_the_last), 0);
 }
 
 static void test_the_algorithm_follows_ranks_and_bytes(void **state)
 {
-    (void)state;
     static const struct {
         enum el_comm_verb verb;
         int size;

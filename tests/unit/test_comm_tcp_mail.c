@@ -97,7 +97,6 @@ static enum el_status any_order(struct el_bootstrap *bootstrap, struct el_tcp_gr
 
 static void test_a_message_waits_for_who_asks_for_its_tag(void **state)
 {
-    (void)state;
     run_ranks(2, any_order);
 }
 
@@ -119,7 +118,6 @@ static enum el_status empty_ones(struct el_bootstrap *bootstrap, struct el_tcp_g
 
 static void test_an_empty_message_comes(void **state)
 {
-    (void)state;
     run_ranks(2, empty_ones);
 }
 
@@ -171,14 +169,12 @@ static enum el_status sent_nothing(struct el_bootstrap *bootstrap, struct el_tcp
 
 static void test_no_message_is_waited_for_of_one_that_left(void **state)
 {
-    (void)state;
     run_ranks(2, never_sent);
     run_ranks(2, sent_nothing);
 }
 
 static void test_a_sender_may_end_before_all_is_taken(void **state)
 {
-    (void)state;
     run_ranks(2, sender_ends);
 }
 
@@ -207,7 +203,6 @@ static enum el_status all_send_first(struct el_bootstrap *bootstrap, struct el_t
 
 static void test_no_order_of_sends_dead_locks(void **state)
 {
-    (void)state;
     run_ranks(3, all_send_first);
 }
 
@@ -225,7 +220,6 @@ static enum el_status many(struct el_bootstrap *bootstrap, struct el_tcp_group *
 
 static void test_a_sender_goes_on_when_there_is_room_again(void **state)
 {
-    (void)state;
     run_ranks(2, many);
 }
 
@@ -245,7 +239,6 @@ static enum el_status nobody_takes_it(struct el_bootstrap *bootstrap, struct el_
 
 static void test_a_full_mailbox_ends_with_the_time(void **state)
 {
-    (void)state;
     run_ranks(2, nobody_takes_it);
 }
 
@@ -260,7 +253,6 @@ static enum el_status other_size(struct el_bootstrap *bootstrap, struct el_tcp_g
 
 static void test_a_message_of_another_size_is_refused(void **state)
 {
-    (void)state;
     run_ranks(2, other_size);
 }
 
@@ -279,7 +271,6 @@ static enum el_status one_is_late(struct el_bootstrap *bootstrap, struct el_tcp_
 
 static void test_a_late_rank_is_waited_for_so_long(void **state)
 {
-    (void)state;
     run_ranks(3, one_is_late);
 }
 
@@ -296,7 +287,6 @@ static enum el_status they_differ(struct el_bootstrap *bootstrap, struct el_tcp_
 
 static void test_different_operations_are_named_on_both(void **state)
 {
-    (void)state;
     run_ranks(2, they_differ);
 }
 
@@ -314,7 +304,6 @@ static enum el_status computes_for_long(struct el_bootstrap *bootstrap, struct e
 
 static void test_a_slow_rank_is_not_gone(void **state)
 {
-    (void)state;
     if (!getenv("EVENLOAD_LONG")) {
         print_message("# long: a rank that computes for 16 s\n");
         skip();

@@ -56,7 +56,6 @@ static struct el_train_config linear(void)
 /* Of 1, 2 and 4 ms: each draw is one of them, and together they are all. */
 static void draws_are_launches(void **state)
 {
-    (void)state;
     static const char *const files[LAUNCHES] = {"repeats/ab-0.json", "repeats/ab-1.json", "repeats/ab-2.json"};
     static const char *const ops[LAUNCHES] = {OPS("1"), OPS("2"), OPS("4")};
     struct el_train_config config = linear();
@@ -97,7 +96,6 @@ static void draws_are_launches(void **state)
 /* The time is 10 us; calls of 8, 10 and 15 us are drawn again, the slowest rank's each. */
 static void draws_of_the_wire_are_medians_of_calls(void **state)
 {
-    (void)state;
     struct el_cost_set set;
     int other = 0;
     write_file("comm.json",
@@ -122,13 +120,11 @@ static void draws_of_the_wire_are_medians_of_calls(void **state)
 
 static int make_folder(void **state)
 {
-    (void)state;
     return mkdtemp(folder) ? 0 : -1;
 }
 
 static int remove_folder(void **state)
 {
-    (void)state;
     return rmdir(folder);
 }
 

@@ -78,7 +78,6 @@ static const struct {
 
 static void rounds_of_messages_have_measured_times(void **state)
 {
-    (void)state;
     struct el_costs *costs;
     write_record(record, 2);
     assert_int_equal(el_costs_read(folder, NULL, &costs), EL_OK);
@@ -105,7 +104,6 @@ static void rounds_of_messages_have_measured_times(void **state)
 /* Two ranks' curve, whose smaller messages fit into a cache, would have a ring of 64 faster than one of 4. */
 static void more_ranks_have_the_closed_form(void **state)
 {
-    (void)state;
     static const int ranks[] = {3, 4, 8, 16, 64};
     struct el_costs *costs;
     double before_ns = 0;
@@ -132,7 +130,6 @@ static void more_ranks_have_the_closed_form(void **state)
 /* What a time rests on is told with it. */
 static void what_lies_outside_is_told(void **state)
 {
-    (void)state;
     static const struct {
         enum el_comm_algorithm algorithm;
         double mib;
@@ -172,7 +169,6 @@ static enum el_status never(const struct el_call_args *args)
 /* Without costs an op has the constants, whatever its messages are. */
 static void simulated_devices_take_them(void **state)
 {
-    (void)state;
     struct el_costs *costs;
     write_record(record, 2);
     assert_int_equal(el_costs_read(folder, NULL, &costs), EL_OK);
@@ -200,7 +196,6 @@ static void simulated_devices_take_them(void **state)
 
 static void other_folders_are_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         int ranks;
@@ -281,7 +276,6 @@ static void wire_is_asked_for(const struct el_costs *costs)
 
 static void ops_have_measured_times(void **state)
 {
-    (void)state;
     static const struct {
         const char *label;
         enum el_phase phase;
@@ -338,7 +332,6 @@ static void ops_have_measured_times(void **state)
 /* Alone, and beside another device. What was measured in one way only stands for both. */
 static void ops_beside_others_are_apart(void **state)
 {
-    (void)state;
     static const char text[] = "{'schema': 2, 'trials': [" TRIAL("", "1000", "1") ", " TRIAL(
         "'beside': 1}, 'beside_step_ratio': [1.25], 'x': {'n': 1", "1000",
         "3") ", " TRIAL("'beside': 1, 'n': 2}, 'beside_step_ratio': [1.75], 'x': {'n': 1", "3000", "9") "]}";
@@ -369,7 +362,6 @@ static void ops_beside_others_are_apart(void **state)
 /* Three host calls of 500 us, and behind the first a ring of 140 us. */
 static void communication_takes_its_core(void **state)
 {
-    (void)state;
     struct el_train_config config = linear();
     char both[160];
     snprintf(both, sizeof both, "%s,%s", run_folder, folder);
@@ -406,7 +398,6 @@ static void communication_takes_its_core(void **state)
 
 static void other_runs_are_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *was, *is, *words;
     } bad[] = {
@@ -428,7 +419,6 @@ static void other_runs_are_refused(void **state)
 
 static int make_folder(void **state)
 {
-    (void)state;
     if (!mkdtemp(folder) || !mkdtemp(run_folder)) return -1;
     snprintf(path, sizeof path, "%s/comm.json", folder);
     snprintf(run_path, sizeof run_path, "%s/results.json", run_folder);
@@ -437,7 +427,6 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-    (void)state;
     remove(path);
     remove(run_path);
     return remove(run_folder) | remove(folder);

@@ -16,7 +16,6 @@ static struct el_cuda_cache cache;
 
 static int open_cache(void **state)
 {
-    (void)state;
     cuda_reset();
     el_cuda_cache_open(&cache, &fake_api, "cuda:0");
     return 0;
@@ -24,7 +23,6 @@ static int open_cache(void **state)
 
 static int close_cache(void **state)
 {
-    (void)state;
     el_cuda_cache_close(&cache);
     assert_int_equal(cuda_n_allocations(), 0);
     assert_int_equal(cuda.n_wrong, 0);
@@ -41,7 +39,6 @@ static uintptr_t take(size_t bytes)
 
 static void freed_memory_is_taken_again(void **state)
 {
-    (void)state;
     uintptr_t a = take(10 * MIB), b = take(100);
     assert_int_equal(cache.n_live, 2);
     assert_int_equal(cache.live_bytes, 10 * MIB + 512);
@@ -58,7 +55,6 @@ static void freed_memory_is_taken_again(void **state)
 
 static void neighbours_become_one_again(void **state)
 {
-    (void)state;
     static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {2, 1, 0}, {1, 2, 0}, {2, 0, 1}};
     for (size_t o = 0; o < sizeof orders / sizeof orders[0]; o++) {
         uintptr_t parts[3];
@@ -75,7 +71,6 @@ static void neighbours_become_one_again(void **state)
 /* Segments that happen to lie side by side are not one: each goes back by itself. */
 static void segments_are_never_joined(void **state)
 {
-    (void)state;
     uintptr_t parts[8];
     for (int i = 0; i < 8; i++) parts[i] = take(2 * MIB);
     for (int i = 0; i < 8; i++) el_cuda_cache_give(&cache, parts[i]);
@@ -86,7 +81,6 @@ static void segments_are_never_joined(void **state)
 
 static void what_is_free_goes_back_before_memory_runs_out(void **state)
 {
-    (void)state;
     uintptr_t small = take(100 * MIB), other = take(100 * MIB);
     el_cuda_cache_give(&cache, small);
     el_cuda_cache_give(&cache, other);
@@ -105,7 +99,6 @@ static void what_is_free_goes_back_before_memory_runs_out(void **state)
 
 static void odd_requests(void **state)
 {
-    (void)state;
     uintptr_t none = take(0), one = take(1);
     assert_true(none != 0 && none != one);
     el_cuda_cache_give(&cache, none + 1); /* not a block: nothing happens */
@@ -126,7 +119,6 @@ static size_t draw(void)
 /* Sizes from bytes to many MiB, thousands of times; each block keeps what was written to it. */
 static void a_long_random_life(void **state)
 {
-    (void)state;
     enum { BLOCKS = 64, ROUNDS = 20000 };
     static struct {
         unsigned char *at;

@@ -49,7 +49,6 @@ static void expect_absent(const char *words)
 
 static void what_is_missing_is_said(void **state)
 {
-    (void)state;
     struct el_device *device;
     cuda_reset();
     cuda.count_code = EL_CUDA_ERROR_OLD_DRIVER;
@@ -72,7 +71,6 @@ static void what_is_missing_is_said(void **state)
 /* No driver or no card is no failure: CPU devices are taken then. A driver that fails is one, and says how. */
 static void a_driver_that_fails_is_not_an_absent_one(void **state)
 {
-    (void)state;
     static const struct {
         int code;
         const char *words;
@@ -106,7 +104,6 @@ static void a_driver_that_fails_is_not_an_absent_one(void **state)
 
 static void a_card_that_is_too_old_is_refused_when_it_is_opened(void **state)
 {
-    (void)state;
     struct el_device *device;
     cuda_reset();
     cuda.capability = 70;
@@ -122,7 +119,6 @@ static void a_card_that_is_too_old_is_refused_when_it_is_opened(void **state)
 
 static void errors_name_the_call(void **state)
 {
-    (void)state;
     cuda_reset();
     assert_int_equal(el_cuda_status(&fake_api, "cuda:0", "MemcpyAsync", 700), EL_ERR_INTERNAL);
     assert_string_equal(el_error_message(), "cuda:0: cudaMemcpyAsync: a planted error (cudaErrorFake)");
@@ -135,7 +131,6 @@ static void errors_name_the_call(void **state)
 
 static void memory_is_told_apart(void **state)
 {
-    (void)state;
     cuda_reset();
     cuda.used[0] = 7 * MIB; /* another process's */
     fake_api.InitContext(); /* a context of this process is there already: none is made */
@@ -172,7 +167,6 @@ static void memory_is_told_apart(void **state)
 
 static void a_card_without_nvml_has_no_context_figure(void **state)
 {
-    (void)state;
     cuda_reset();
     cuda.no_nvml = true;
     struct el_device *device = open_one(0);
@@ -187,7 +181,6 @@ static void a_card_without_nvml_has_no_context_figure(void **state)
 
 static void blocking_copies(void **state)
 {
-    (void)state;
     cuda_reset();
     struct el_device *device = open_one(0);
     struct el_buffer *buffer = alloc(device, 100);
@@ -212,7 +205,6 @@ static enum el_status scribble(const struct el_call_args *args)
 /* The loader's buffer is filled anew while the copies of before may still be under way; large ones go in pieces. */
 static void host_copies_are_staged(void **state)
 {
-    (void)state;
     cuda_reset();
     struct el_device *device = open_one(0);
     struct el_buffer *first = alloc(device, LARGE), *second = alloc(device, 100);
@@ -247,7 +239,6 @@ static void host_copies_are_staged(void **state)
 /* More copies in flight than pieces: the oldest are waited for. */
 static void stages_are_bounded(void **state)
 {
-    (void)state;
     cuda_reset();
     struct el_device *device = open_one(0);
     enum { COPIES = 200 };
@@ -290,7 +281,6 @@ static void copy_across(struct el_device *to, struct el_device *from)
 
 static void cards_reach_each_other_once(void **state)
 {
-    (void)state;
     static const struct {
         bool reach;
         int enable_code, n_enabled;
@@ -313,7 +303,6 @@ static void cards_reach_each_other_once(void **state)
 /* Two devices on one card: plain copies, and memory of each its own. */
 static void devices_may_share_a_card(void **state)
 {
-    (void)state;
     cuda_reset();
     struct el_device *first = open_one(0), *second = open_one(0);
     copy_across(first, second);
@@ -331,7 +320,6 @@ static void keep_spans(void *context, const struct el_step_event *event)
 
 static void events_are_pooled_and_timed(void **state)
 {
-    (void)state;
     cuda_reset();
     struct el_device *device = open_one(0);
     struct el_buffer *a = alloc(device, 8), *b = alloc(device, 8);
@@ -408,7 +396,6 @@ static void every_second_step_is_recorded(const struct told *cpu, const struct t
  * events and buffers that come and go, gives the bits of CPU devices with the same kernels. */
 static void a_model_trains(void **state)
 {
-    (void)state;
     static const char *const modes[] = {"single", "dp", "ddp"};
     for (int m = 0; m < 3; m++) {
         struct el_device *cpus[3], *cards[3];

@@ -17,7 +17,6 @@
 /* CUDA refuses an empty grid and one beyond 2^31 - 1 blocks; every item must have a thread or be strided to. */
 static void test_blocks(void **state)
 {
-    (void)state;
     const int64_t sizes[] = {1, 255, 256, 257, 1 << 20, ((int64_t)1 << 31) - 1, (int64_t)1 << 31, (int64_t)1 << 40};
     assert_int_equal(el_cuda_blocks(0, 256), 0);
     assert_int_equal(el_cuda_blocks(-1, 256), 0);
@@ -38,7 +37,6 @@ static void test_blocks(void **state)
 /* In any order of candidates the first of the largest wins; "none yet" loses to everything. */
 static void test_first_maximum_in_any_order(void **state)
 {
-    (void)state;
     const double x[] = {-3, 2, -1, 2, 2};
     struct random random = random_seeded(5);
     for (int trial = 0; trial < 200; trial++) {
@@ -58,7 +56,6 @@ static void test_first_maximum_in_any_order(void **state)
 
 static void test_stretches(void **state)
 {
-    (void)state;
     const int64_t rows[] = {0, 1, 63, 64, 65, 100, 128, 4095, 4096, 4097, 1000003};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int64_t stretches = el_cuda_stretches(rows[i]);
@@ -73,7 +70,6 @@ static void test_stretches(void **state)
 /* Columns of 64 MiB at most, but for one sample's. */
 static void test_columns(void **state)
 {
-    (void)state;
     struct el_cuda_conv conv = {.b = 32, .c = 3, .kh = 7, .kw = 7, .oh = 112, .ow = 112}; /* 7,375,872 bytes a sample */
     assert_int_equal(el_cuda_columns_samples(&conv, EL_F32), 9);
     assert_int_equal(el_cuda_columns_samples(&conv, EL_F64), 4);
@@ -87,7 +83,6 @@ static void test_columns(void **state)
 
 static void test_embedding_layout(void **state)
 {
-    (void)state;
     struct el_embedding_layout one = el_embedding_layout(3, 5, 7, 1), two = el_embedding_layout(3, 5, 7, 2);
     assert_int_equal(one.sums, 0);
     assert_int_equal(one.peaks, 3 * 7 * 8);
@@ -144,7 +139,6 @@ static void check_sum(double scale, double spread, double offset)
 
 static void test_exact_sums(void **state)
 {
-    (void)state;
     check_sum(1, 0, 0);
     check_sum(1, 0, 5);
     check_sum(1, 40, 0);
@@ -156,7 +150,6 @@ static void test_exact_sums(void **state)
 /* One term comes back as it was; none has a sum of 0; the largest that may come still fits. */
 static void test_exact_sum_ends(void **state)
 {
-    (void)state;
     const double terms[] = {1, -1, 0x1.fffffep-1, -0x1p-149, 3.4e38, 1e-300, 0x1.fffffffffffffp1023};
     for (size_t i = 0; i < sizeof terms / sizeof terms[0]; i++) {
         for (int log2_n = 0; log2_n <= 30; log2_n += 15) {

@@ -24,7 +24,6 @@ static char train_path[64], test_path[64];
 
 static int make_folder(void **state)
 {
-    (void)state;
     if (!mkdtemp(folder)) return -1;
     snprintf(train_path, sizeof train_path, "%s/train.txt", folder);
     snprintf(test_path, sizeof test_path, "%s/test.txt", folder);
@@ -33,7 +32,6 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-    (void)state;
     unlink(train_path);
     unlink(test_path);
     return rmdir(folder);
@@ -92,7 +90,6 @@ static const struct {
 
 static void refuses_malformed_lines(void **state)
 {
-    (void)state;
     const struct el_dataset_spec spec = {.source = train_path};
     for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
         put_file(folder, train_path, malformed[i].bytes, malformed[i].length);
@@ -110,7 +107,6 @@ static void refuses_malformed_lines(void **state)
 
 static void refuses_what_is_no_file(void **state)
 {
-    (void)state;
     char pipe_path[80], long_path[600];
     snprintf(pipe_path, sizeof pipe_path, "%s/pipe", folder);
     assert_int_equal(mkfifo(pipe_path, 0600), 0);
@@ -134,7 +130,6 @@ static void refuses_what_is_no_file(void **state)
 
 static void refuses_sizes_that_cannot_be(void **state)
 {
-    (void)state;
     put(train_path, "0 a\n3 b\n");
     put(test_path, "0 a\n4 b\n");
     expect_refusal(&(struct el_dataset_spec){.source = train_path, .classes = 3}, EL_ERR_INVALID,
@@ -161,7 +156,6 @@ static void read_split(const struct el_dataset *set, enum el_data_split split, i
 
 static void tolerates_other_habits(void **state)
 {
-    (void)state;
     const char *const same[] = {"0 a b\n2 b c\n",           "0 a b\r\n2 b c\r\n",         "0 a b\n2 b c",
                                 "0\ta  b \n 2 b\tc\n\n \n", "\357\273\2770 a b\n2 b c\n", "00 a b\n002 b c\n"};
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
@@ -181,7 +175,6 @@ static void tolerates_other_habits(void **state)
  */
 static void numbers_words(void **state)
 {
-    (void)state;
     int32_t ids[3 * (SEQ + 1)], labels[3];
     put(train_path, "0 na\xC3\xAFve caf\xC3\xA9 na\xC3\xAFve\n1 x y z na\xC3\xAFve x\n");
     put(test_path, "1 x w\n0 caf\xC3\xA9\n1 y y y z x\n");
@@ -226,7 +219,6 @@ static void numbers_words(void **state)
  * other scripts stay whole. Where most do, words are what spaces make of them, and the others are counted. */
 static void unspaced_characters_are_words(void **state)
 {
-    (void)state;
     int32_t ids[3 * 6], labels[3];
     const struct el_dataset_spec spec = {.source = train_path, .test_path = test_path, .seq = 6},
                                  in_files = {.source = train_path, .test_path = test_path, .seq = 6, .in_files = true};
@@ -253,7 +245,6 @@ static void unspaced_characters_are_words(void **state)
 /* More words than the table begins with: every one keeps its number. */
 static void numbers_many_words(void **state)
 {
-    (void)state;
     enum { WORDS = 20000 };
     char *text = malloc(WORDS * 20), *at = text;
     int32_t *ids = malloc(2 * WORDS * sizeof *ids), *labels = malloc(2 * WORDS * sizeof *labels);
@@ -273,7 +264,6 @@ static void numbers_many_words(void **state)
 /* Held out are samples k-1, 2k-1, ...; the two parts together are the file. */
 static void holds_out_every_kth(void **state)
 {
-    (void)state;
     const struct {
         double share;
         int every;

@@ -44,7 +44,6 @@ static void wanted(const char *name, int i, int rgb[3])
 
 static void every_format_is_read(void **state)
 {
-    (void)state;
     static const char *const names[] = {"rgb.png",     "interlaced.png", "alpha-16-bit.png", "grey.png", "palette.png",
                                         "one-bit.png", "rgb.jpg",        "progressive.jpg",  "grey.jpg", "cmyk.jpg"};
     int absent = 0;
@@ -73,7 +72,6 @@ static void every_format_is_read(void **state)
 
 static void ppm_is_read(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         size_t length;
@@ -96,7 +94,6 @@ static void ppm_is_read(void **state)
 
 static void bad_images_are_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *words;
     } bad[] = {{"P6 2 1 255\n\1\2\3\4\5", "x.ppm|1 bytes of pixels are missing"},
@@ -122,7 +119,6 @@ static void bad_images_are_refused(void **state)
 /* Cut off anywhere; with a byte changed it may be an image or not, and nothing else. */
 static void damaged_images_are_refused(void **state)
 {
-    (void)state;
     static const char *const names[] = {"palette.png", "interlaced.png", "rgb.jpg", "progressive.jpg", "cmyk.jpg"};
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
         uint8_t bytes[2048];
@@ -146,7 +142,6 @@ static void damaged_images_are_refused(void **state)
 
 static void sizes_are_believed_to_a_limit(void **state)
 {
-    (void)state;
     uint8_t bytes[2048];
     size_t length;
     struct el_bitmap bitmap = read_sample("rgb.png", bytes, sizeof bytes, &length);
@@ -169,7 +164,6 @@ static void sizes_are_believed_to_a_limit(void **state)
 /* What Pillow's resize with BILINEAR gives for the same numbers. */
 static void images_are_scaled_and_cut(void **state)
 {
-    (void)state;
     uint8_t line[4 * 3], wide[4 * 2 * 3], out[PIXELS_MAX], plain[100 * 80 * 3];
     uint8_t square[4 * 4 * 3];
     for (int i = 0; i < 4 * 4; i++) memset(square + 3 * i, i % 4 < 2 ? 0 : 255, 3);

@@ -22,7 +22,6 @@ static char folder[] = "/tmp/el-test-images-XXXXXX";
 
 static int make_folder(void **state)
 {
-    (void)state;
     return mkdtemp(folder) ? 0 : -1;
 }
 
@@ -35,7 +34,6 @@ static void empty_folder(void)
 
 static int remove_folder(void **state)
 {
-    (void)state;
     empty_folder();
     return rmdir(folder);
 }
@@ -111,7 +109,6 @@ static void put_cifar(const char *name, int n, int first)
 
 static void cifar_is_read(void **state)
 {
-    (void)state;
     static uint8_t bytes[10 * PIXELS_MAX];
     int32_t labels[10];
     empty_folder();
@@ -143,7 +140,6 @@ static void cifar_is_read(void **state)
 
 static void bad_cifar_is_refused(void **state)
 {
-    (void)state;
     static const uint8_t zeros[2 * RECORD + 2];
     empty_folder();
     put("cut.bin", zeros, 2 * RECORD - 1);
@@ -181,7 +177,6 @@ static void count_images(void *context, int64_t done, int64_t total)
 
 static void reading_is_told_image_by_image(void **state)
 {
-    (void)state;
     int64_t n = 0;
     empty_folder();
     put_plain("train/cat/a.ppm", 10, 8, 20);
@@ -194,7 +189,6 @@ static void reading_is_told_image_by_image(void **state)
 
 static void folders_are_read(void **state)
 {
-    (void)state;
     static uint8_t bytes[10 * PIXELS_MAX];
     int32_t labels[10];
     empty_folder();
@@ -226,7 +220,6 @@ static void folders_are_read(void **state)
 
 static void bad_folders_are_refused(void **state)
 {
-    (void)state;
     const struct el_dataset_spec spec = {.source = folder, .image = 8};
     empty_folder();
     refuses(spec, EL_ERR_INVALID, "no folders of classes|DIR/CLASS");
@@ -267,7 +260,6 @@ static void bad_folders_are_refused(void **state)
 /* Made in memory, and read back from what was written for others to read. */
 static void synthetic_images_are_files(void **state)
 {
-    (void)state;
     char train[256], test[256];
     empty_folder();
     assert_int_equal(el_synthetic_write(folder, EL_INPUT_IMAGES, 1, train, test, sizeof train), EL_OK);

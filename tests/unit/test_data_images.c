@@ -37,7 +37,6 @@ static void fill(const struct el_dataset *set, struct el_loader_spec spec, uint6
 /* Noise: uniform bytes, after (x / 255 - mean) / deviation of each colour. */
 static void dummy_images_are_normalised_noise(void **state)
 {
-    (void)state;
     const double mean[] = {0.485, 0.456, 0.406}, deviation[] = {0.229, 0.224, 0.225};
     static double images[BATCH][ROW], others[BATCH][ROW];
     static float singles[BATCH][ROW];
@@ -65,7 +64,6 @@ static void dummy_images_are_normalised_noise(void **state)
 /* Of one class: 0 where the mean is below one half. */
 static void one_class_is_labelled_by_the_mean(void **state)
 {
-    (void)state;
     struct el_dataset *set = NULL;
     const struct el_dataset_spec spec = {
         .source = "dummy", .input = EL_INPUT_IMAGES, .image = SIDE, .classes = 1, .seed = SEED};
@@ -85,7 +83,6 @@ static void one_class_is_labelled_by_the_mean(void **state)
 
 static void ranks_make_up_the_batch(void **state)
 {
-    (void)state;
     static float whole[BATCH][ROW], part[BATCH][ROW];
     int32_t whole_labels[BATCH], labels[BATCH];
     struct el_dataset *set = open_dummy(SIDE, SEED);
@@ -107,7 +104,6 @@ static void ranks_make_up_the_batch(void **state)
 /* Beyond the split's end there are zeros, label -1. */
 static void evaluation_is_filled_up(void **state)
 {
-    (void)state;
     struct el_dataset *set = open_dummy(1, SEED);
     int64_t size = el_dataset_size(set, EL_SPLIT_HELD_OUT), last = (size - 1) / BATCH, left = size - last * BATCH;
     float images[BATCH][EL_COLOURS];
@@ -125,7 +121,6 @@ static void evaluation_is_filled_up(void **state)
 /* Every place of an image has a colour of its own: where each went says how the image was moved. */
 static void images_are_moved_and_mirrored(void **state)
 {
-    (void)state;
     enum { TIMES = 2000, MOVES = 3 }; /* -1, 0, 1: an eighth of 12 */
     uint8_t image[ROW], moved[ROW], again[ROW];
     int seen[2 * MOVES * MOVES] = {0};
@@ -152,7 +147,6 @@ static void images_are_moved_and_mirrored(void **state)
 
 static void augmented_epochs_differ(void **state)
 {
-    (void)state;
     static float first[BATCH][ROW], second[BATCH][ROW];
     int32_t labels[BATCH];
     struct el_dataset *set = open_dummy(SIDE, SEED);
@@ -170,7 +164,6 @@ static void augmented_epochs_differ(void **state)
 
 static void refuses_what_cannot_be(void **state)
 {
-    (void)state;
     struct el_dataset *set = open_dummy(SIDE, SEED), *none = NULL;
     struct el_loader *loader = NULL;
     struct el_loader_spec spec = {.global_batch = 2, .ranks = 1, .input = EL_INPUT_IMAGES, .image = SIDE + 1};

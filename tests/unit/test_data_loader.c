@@ -44,7 +44,6 @@ static struct el_loader *open_good(const struct el_dataset *set, struct el_loade
 
 static void shares_differ_by_one(void **state)
 {
-    (void)state;
     for (int batch = 0; batch <= BATCH_MAX; batch++) {
         for (int ranks = 1; ranks <= 9; ranks++) {
             int64_t sum = 0;

@@ -27,7 +27,6 @@ static char cache[64]; /* two levels below: both must be made */
 
 static int make_folder(void **state)
 {
-    (void)state;
     if (!mkdtemp(folder)) return -1;
     snprintf(cache, sizeof cache, "%s/a/b", folder);
     return 0;
@@ -49,7 +48,6 @@ static int count_files(bool and_remove)
 
 static int remove_folder(void **state)
 {
-    (void)state;
     char middle[64];
     snprintf(middle, sizeof middle, "%s/a", folder);
     count_files(true);
@@ -58,7 +56,6 @@ static int remove_folder(void **state)
 
 static void is_a_function_of_the_seed(void **state)
 {
-    (void)state;
     char train[PATH_MAX], test[PATH_MAX], other[PATH_MAX];
     size_t lengths[4];
     char *bytes[4];
@@ -83,7 +80,6 @@ static void is_a_function_of_the_seed(void **state)
 /* Reused when intact, whole again when damaged. */
 static void is_written_once_and_mended(void **state)
 {
-    (void)state;
     char train[PATH_MAX], test[PATH_MAX];
     struct stat first, second;
     size_t before, after;
@@ -103,7 +99,6 @@ static void is_written_once_and_mended(void **state)
 
 static void several_may_write_at_once(void **state)
 {
-    (void)state;
     count_files(true);
     for (int i = 0; i < 4; i++) {
         if (fork() != 0) continue;
@@ -128,7 +123,6 @@ static void expect_no_writing(const char *dir, const char *named, const char *wo
 /* A limit on the size of files stands for a full disk: a write comes back short and the next one fails. */
 static void leaves_nothing_half_written(void **state)
 {
-    (void)state;
     struct rlimit old, low;
     getrlimit(RLIMIT_FSIZE, &old);
     low = old, low.rlim_cur = 100000;
@@ -142,7 +136,6 @@ static void leaves_nothing_half_written(void **state)
 
 static void names_the_folder_it_cannot_write(void **state)
 {
-    (void)state;
     char train[PATH_MAX], test[PATH_MAX];
     expect_no_writing("/proc/absent/data", "/proc/absent", "cannot make this folder: No such file");
     expect_no_writing("/dev/null/data", "/dev/null/data", "Not a directory");
@@ -172,7 +165,6 @@ static void add_rows(const struct el_dataset *set, enum el_data_split split, flo
 /* One pass of a perceptron a class over bags of words: well above chance (1/6), well below what there is to learn. */
 static void can_be_learned(void **state)
 {
-    (void)state;
     struct el_dataset *set = NULL;
     count_files(true);
     assert_int_equal(el_dataset_open(&(struct el_dataset_spec){.source = "synthetic", .seed = 1}, &set), EL_OK);
@@ -211,7 +203,6 @@ static void can_be_learned(void **state)
 
 static void dummy_has_random_samples(void **state)
 {
-    (void)state;
     enum { BATCH = 1000, SEQ = 5, VOCAB = 9, KINDS = 3 };
     int32_t ids[2][BATCH * SEQ], labels[2][BATCH], words[VOCAB] = {0}, classes[KINDS] = {0};
     for (int seed = 0; seed < 2; seed++) {

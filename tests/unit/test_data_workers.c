@@ -34,7 +34,6 @@ static void image_path(int i, char path[96])
 
 static int make_sets(void **state)
 {
-    (void)state;
     char path[96];
     if (!mkdtemp(dir)) return -1;
     snprintf(text, sizeof text, "%s/text.txt", dir);
@@ -66,7 +65,6 @@ static int make_sets(void **state)
 
 static int drop_sets(void **state)
 {
-    (void)state;
     char *command;
     if (asprintf(&command, "rm -r '%s'", dir) < 0) return -1;
     int status = system(command);
@@ -133,7 +131,6 @@ enum { N_SOURCES = sizeof sources / sizeof sources[0] };
 
 static void the_same_bits_whatever_loads(void **state)
 {
-    (void)state;
     static const struct el_loading ways[] = {{.workers = 0},
                                              {.workers = 0, .cold = true},
                                              {.workers = 1, .prefetch = 1},
@@ -161,7 +158,6 @@ static void the_same_bits_whatever_loads(void **state)
 /* The injected time of a read is a lower limit of what was measured, on any machine. */
 static void times_what_it_does(void **state)
 {
-    (void)state;
     struct batch batch;
     struct el_load_account account;
     for (int s = 0; s < N_SOURCES; s++) {
@@ -220,14 +216,12 @@ static uint64_t fails_at(const char *path, enum el_input_kind input, struct el_l
 
 static void a_dead_worker_is_named_at_its_batch(void **state)
 {
-    (void)state;
     const struct el_loading loading = {.workers = 2, .dies_at = 5};
     assert_int_equal(fails_at(text, EL_INPUT_IDS, loading, "loader worker 1 ended before batch 5 was ready"), 5);
 }
 
 static void a_file_that_is_gone_is_named(void **state)
 {
-    (void)state;
     char path[96];
     for (int workers = 0; workers < 3; workers++) {
         struct el_dataset *set = open_set(images, EL_INPUT_IMAGES, true);
@@ -248,7 +242,6 @@ static void a_file_that_is_gone_is_named(void **state)
 
 static void refuses_what_cannot_be(void **state)
 {
-    (void)state;
     struct el_dataset *set = NULL;
     const char *const made[] = {"synthetic", "dummy"};
     for (int i = 0; i < 2; i++) {

@@ -12,7 +12,6 @@
 
 static void test_drift_with_interval(void **state)
 {
-    (void)state;
     /* Logarithms of the ratios: 0.06 .. 0.14, mean 0.1, standard error 0.0316228/sqrt(5). */
     const double first[] = {10, 20, 5, 40, 10}, logs[] = {0.06, 0.08, 0.1, 0.12, 0.14};
     double second[5];
@@ -35,7 +34,6 @@ static void test_drift_with_interval(void **state)
 
 static void test_drift_of_few(void **state)
 {
-    (void)state;
     const double first[] = {10, 10, 10, 10};
     struct el_drift d = el_stats_drift(first, (double[]){11.5, 12, 11, 12}, 4);
     assert_true(d.found && isnan(d.low) && isnan(d.high));
@@ -55,7 +53,6 @@ static void test_drift_of_few(void **state)
 
 static void test_trend_known(void **state)
 {
-    (void)state;
     /* A factor 1.1 a repeat, one of them hit by a neighbour: the slope stays. */
     double x[11] = {1};
     for (int i = 1; i < 11; i++) x[i] = x[i - 1] * 1.1;
@@ -104,7 +101,6 @@ static double p_of_score(size_t n, long score)
 /* Kaarsemaker and van Wijngaarden's table of P(S >= s), three digits, doubled. */
 static void test_kendall_table(void **state)
 {
-    (void)state;
     static const struct {
         size_t n;
         long score;
@@ -162,7 +158,6 @@ static struct found simulate(struct random *random, const struct trial *trial)
 /* As few steps as pass without a warning. At most 1 %, and three standard errors of this simulation. */
 static void test_false_alarms(void **state)
 {
-    (void)state;
     static const int repeats[] = {1, 3, 5, 7, 10, 20};
     static const double cvs[] = {0.01, 0.05, 0.1};
     const double alarms_max = ROUNDS * 0.01 + 3 * sqrt(ROUNDS * 0.01 * 0.99);
@@ -179,7 +174,6 @@ static void test_false_alarms(void **state)
 
 static void test_real_drift_is_found(void **state)
 {
-    (void)state;
     struct random random = random_seeded(2);
     assert_true(simulate(&random, &(struct trial){0.02, 1.15, 1, 5}).drifts > 0.95 * ROUNDS);
     assert_true(simulate(&random, &(struct trial){0.02, 0.8, 1, 3}).drifts > 0.95 * ROUNDS);

@@ -98,7 +98,6 @@ static float chain(enum fake_policy policy, unsigned seed, bool with_waits)
 
 static void waits_are_kept_and_a_missing_one_is_found(void **state)
 {
-    (void)state;
     int n_wrong = 0;
     for (int policy = 0; policy < FAKE_POLICIES; policy++) {
         for (unsigned seed = 1; seed < SEEDS; seed++) {
@@ -112,7 +111,6 @@ static void waits_are_kept_and_a_missing_one_is_found(void **state)
 /* Texts of a choice: with the op from the program's end on, the recorder's own when the program has gone. */
 static void what_was_chosen_is_told_with_the_op(void **state)
 {
-    (void)state;
     struct bench bench;
     struct el_recorder *recorder = NULL;
     struct el_op_figures *figures;
@@ -198,7 +196,6 @@ static void add_random(struct bench *bench, struct random_op *ops, int n, float 
 
 static void random_programs_equal_their_order_of_issue(void **state)
 {
-    (void)state;
     enum { OPS = 60 };
     for (unsigned seed = 1; seed < SEEDS; seed++) {
         struct bench bench;
@@ -226,7 +223,6 @@ static enum el_status fill_host(const struct el_call_args *args)
 
 static void host_buffers_can_be_filled_again_at_once(void **state)
 {
-    (void)state;
     struct bench bench;
     float first = 1, second = 2;
     open_bench(&bench, FAKE_LAZY, 1);
@@ -251,7 +247,6 @@ static void host_buffers_can_be_filled_again_at_once(void **state)
  * the stream comes to it, from any other what lay there before, and also from pinned memory if the host waits. */
 static void the_host_waits_where_a_copy_says_so(void **state)
 {
-    (void)state;
     static const struct {
         unsigned how;
         float read;
@@ -308,7 +303,6 @@ static enum el_status join_group(const struct el_call_args *args)
 
 static void groups_are_called_together(void **state)
 {
-    (void)state;
     for (int policy = 0; policy < FAKE_POLICIES; policy++) {
         struct bench bench;
         struct group group = {0};
@@ -350,7 +344,6 @@ static void check_spans(void *context, const struct el_step_event *event)
 
 static void spans_follow_the_waits(void **state)
 {
-    (void)state;
     struct bench bench;
     int n_events = 0, id = -1;
     open_bench(&bench, FAKE_RANDOM, 3);
@@ -385,7 +378,6 @@ static void expect_failure(struct bench *bench, enum el_status expected, const c
 
 static void a_refused_op_ends_the_step(void **state)
 {
-    (void)state;
     struct bench bench;
     open_bench(&bench, FAKE_LAZY, 1);
     struct el_kernel_op op = {.op = EL_OP_FILL, .dtype = EL_F32, .args = {.d = {N}}};
@@ -402,7 +394,6 @@ static void a_refused_op_ends_the_step(void **state)
 
 static void a_failed_device_is_noticed_at_the_end(void **state)
 {
-    (void)state;
     struct bench bench;
     open_bench(&bench, FAKE_LAZY, 1);
     fake.broken = true;
@@ -418,7 +409,6 @@ static enum el_status peer_is_gone(void *context)
 /* The streams stand still, as a collective without its peer does: the hook ends the run. */
 static void a_hook_ends_a_wait_that_would_not(void **state)
 {
-    (void)state;
     struct bench bench;
     int n_asked = 0;
     open_bench(&bench, FAKE_LAZY, 1);
@@ -432,7 +422,6 @@ static void a_hook_ends_a_wait_that_would_not(void **state)
 
 static void the_ledger_is_that_of_the_marks(void **state)
 {
-    (void)state;
     struct bench bench;
     struct el_buffer *a, *b, *c;
     open_bench(&bench, FAKE_LAZY, 1);

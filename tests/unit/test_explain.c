@@ -62,7 +62,6 @@ static void near(const json_t *document, const char *path, double wanted)
 
 static void parts_are_differences_that_add_up(void **state)
 {
-    (void)state;
     json_t *document = document_of(LAUNCHES);
     static const double in_turn[EL_DP_FIXES] = {1, 1, 2, 3, 5, 0.5};
     double sum = el_json_number(document, "rest.ms");
@@ -80,7 +79,6 @@ static void parts_are_differences_that_add_up(void **state)
 
 static void alone_is_against_dp_as_it_is(void **state)
 {
-    (void)state;
     json_t *document = document_of(LAUNCHES);
     near(document, "causes.1.alone_ms", 1);     /* the model's copies come to light */
     near(document, "causes.3.alone_ms", 1 + 5); /* with outputs and update: nothing is left to hide behind */
@@ -93,7 +91,6 @@ static void alone_is_against_dp_as_it_is(void **state)
 /* A drift from launch to launch is in both sides of a difference; t of 4 degrees of freedom is 2.776. */
 static void intervals_are_over_launches(void **state)
 {
-    (void)state;
     json_t *document = document_of(LAUNCHES), *few = document_of(LAUNCHES - 1);
     assert_true(json_is_null(el_json_at(document, "causes.4.ci95"))); /* 5 in each launch: no scatter, no interval */
     double half = 2.7764451 * 0.2 * sqrt(1.2) / sqrt(LAUNCHES);       /* of 0.2, -0.2, 0.2, -0.2, 0.2 */
@@ -105,7 +102,6 @@ static void intervals_are_over_launches(void **state)
 
 static void excess_is_charged_to_its_cause(void **state)
 {
-    (void)state;
     json_t *document = document_of(LAUNCHES);
     near(document, "steps.0.excess_bytes", 200);
     near(document, "causes.2.excess_bytes", 200); /* update: the others hold as much then */
@@ -116,7 +112,6 @@ static void excess_is_charged_to_its_cause(void **state)
 
 static void every_fix_alone_is_measured_once(void **state)
 {
-    (void)state;
     struct el_explain_variant list[EL_EXPLAIN_VARIANTS_MAX];
     int n = el_explain_variants(list);
     assert_true(list[EL_EXPLAIN_DDP].is_ddp && list[EL_DP_FIXES].fixes == EL_DP_FIX_ALL && list[0].fixes == 0);
@@ -131,7 +126,6 @@ static void every_fix_alone_is_measured_once(void **state)
 
 static void the_table_says_what_is_not_known(void **state)
 {
-    (void)state;
     char *text = NULL;
     size_t length;
     json_t *document = document_of(2);

@@ -27,7 +27,6 @@ static void key_of(const json_t *run, char key[EL_FINGERPRINT_BYTES])
 /* If this key changes, every stored baseline is lost to its machine: FNV-1a of the 21 lines, computed apart. */
 static void the_key_is_kept_for_good(void **state)
 {
-    (void)state;
     char key[EL_FINGERPRINT_BYTES];
     json_t *run = version_1();
     key_of(run, key);
@@ -37,7 +36,6 @@ static void the_key_is_kept_for_good(void **state)
 
 static void each_field_makes_another_machine(void **state)
 {
-    (void)state;
     static const char *const paths[] = {
         "environment.cpu_model", "environment.cpu_microcode",  "environment.governor",  "environment.mpi",
         "environment.compiler",  "environment.compiler_flags", "environment.gpu_driver"};
@@ -62,7 +60,6 @@ static void each_field_makes_another_machine(void **state)
 
 static void what_changes_by_itself_does_not(void **state)
 {
-    (void)state;
     char before[EL_FINGERPRINT_BYTES], after[EL_FINGERPRINT_BYTES];
     json_t *run = version_1();
     key_of(run, before);
@@ -81,7 +78,6 @@ static void what_changes_by_itself_does_not(void **state)
 
 static void cards_and_cores_in_short(void **state)
 {
-    (void)state;
     struct el_fingerprint print;
     json_t *run = version_1();
     set(run, "environment.affinity", json_pack("[i, i, i, i, i]", 0, 1, 2, 5, 7));
@@ -111,7 +107,6 @@ static void cards_and_cores_in_short(void **state)
 
 static void this_machine_says_all_it_can(void **state)
 {
-    (void)state;
     struct el_fingerprint print;
     json_t *run = el_record_run(el_environment(), json_array());
     assert_int_equal(el_fingerprint_of(run, &print), EL_OK);
@@ -128,7 +123,6 @@ static void this_machine_says_all_it_can(void **state)
 
 static void a_workload_is_what_is_trained(void **state)
 {
-    (void)state;
     json_t *run = version_1(), *trial = json_array_get(json_object_get(run, "trials"), 2);
     json_t *before = el_workload_of(trial), *after;
     json_object_set_new(trial, "id", json_string("another build"));

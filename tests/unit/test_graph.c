@@ -46,7 +46,6 @@ static struct el_graph *diamond(void)
 
 static void gradients_accumulate_over_consumers_and_uses(void **state)
 {
-    (void)state;
     struct setting s;
     prepare(&s, diamond());
     n_hooks = 0;
@@ -58,7 +57,6 @@ static void gradients_accumulate_over_consumers_and_uses(void **state)
 
 static void a_hook_fires_once_after_the_last_use(void **state)
 {
-    (void)state;
     /* out; shared only when `left`, its first use, is through; h; of a linear node the bias first */
     static const int wanted[] = {5, 4, 3, 2, 1, 0};
     struct setting s;
@@ -73,7 +71,6 @@ static void a_hook_fires_once_after_the_last_use(void **state)
 /* What was there counts for nothing, and the second use of a parameter adds to the first one's. */
 static void gradients_are_written_over_what_was_there(void **state)
 {
-    (void)state;
     struct setting s;
     double wanted[256], got[256];
     prepare(&s, diamond());
@@ -91,7 +88,6 @@ static void gradients_are_written_over_what_was_there(void **state)
 
 static void parts_compute_what_the_model_does(void **state)
 {
-    (void)state;
     enum { BETWEEN_USES = 1 << 2, BEFORE_LAST = 1 << 5 };
     struct setting s;
     struct part parts[STEP_PARTS_MAX];
@@ -120,7 +116,6 @@ static void parts_compute_what_the_model_does(void **state)
 /* Of h, both uses of the shared weight with their dropout and concat, and out: the first and the last. */
 static void parts_on_one_device_have_their_parameters_together(void **state)
 {
-    (void)state;
     static const char *const params[] = {"w0", "b0", "w1", "b1"}, *const nodes[] = {"h", "out"};
     struct el_graph *model = diamond(), *both;
     struct part parts[STEP_PARTS_MAX];
@@ -145,7 +140,6 @@ static void parts_on_one_device_have_their_parameters_together(void **state)
 /* 300 layers, 600 parameters: by a whole pass, and by three parts. */
 static void a_graph_has_as_many_layers_as_are_put_in(void **state)
 {
-    (void)state;
     enum { LAYERS = 300, VALUES = LAYERS * (WIDTH + 1) * WIDTH };
     static struct setting s;
     static struct part parts[STEP_PARTS_MAX];
@@ -174,7 +168,6 @@ static void a_graph_has_as_many_layers_as_are_put_in(void **state)
 
 static void a_cut_that_cannot_be_is_named(void **state)
 {
-    (void)state;
     struct el_graph *model = diamond(), *part;
     assert_int_equal(el_graph_part(model, 0, 2, &part), EL_ERR_INVALID);
     assert_string_equal(el_error_message(), "a cut separates two uses of 'shared'");

@@ -55,7 +55,6 @@ static bool has_option(const char *help, const char *name)
 
 static void help_of_every_command(void **state)
 {
-    (void)state;
     for (const struct el_command_row *command = el_command_rows(); command->bit; command++) {
         char usage[64];
         char *brief = help_of(command, false), *all = help_of(command, true);
@@ -82,7 +81,6 @@ static void help_of_every_command(void **state)
 
 static void all_follows_help(void **state)
 {
-    (void)state;
     for (const struct el_command_row *command = el_command_rows(); command->bit; command++) {
         assert_int_equal(parse(command->bit, "--help all"), EL_OK);
         assert_true(options.help && options.help_all && !options.dir[0] && !options.command_at);
@@ -96,7 +94,6 @@ static void all_follows_help(void **state)
 
 static void environment_variables(void **state)
 {
-    (void)state;
     char *help = help_of(NULL, true);
     check_width(help);
     for (const struct el_variable_row *row = el_variable_rows(); row->name; row++)
@@ -132,7 +129,6 @@ static bool suggests(const char *message, const char *mark, const char *ours)
 /* Each name is an option's, a choice's, a mode's or a backend's, and is suggested in its place. */
 static void names_of_other_programs(void **state)
 {
-    (void)state;
     for (const struct el_foreign_name *name = el_foreign_names(); name->theirs; name++) {
         bool found = el_mode_find(name->ours) && suggests(refusal(EL_CMD_RUN, "mode", name->theirs), "", name->ours);
         found =
@@ -150,7 +146,6 @@ static void names_of_other_programs(void **state)
 
 static void options_of_other_programs(void **state)
 {
-    (void)state;
     for (const struct el_foreign_name *name = el_foreign_options(); name->theirs; name++) {
         char underscored[64];
         snprintf(underscored, sizeof underscored, "%s", name->theirs);
@@ -166,7 +161,6 @@ static void options_of_other_programs(void **state)
 
 static void whatever_the_case(void **state)
 {
-    (void)state;
     assert_true(suggests(refusal(EL_CMD_RUN, "mode", "DDP"), "", "ddp'"));
     assert_true(suggests(refusal(EL_CMD_RUN, "optimizer", "SGD"), "", "sgd'"));
     assert_true(suggests(refusal(EL_CMD_RUN, "schedule", "1F1B"), "", "1f1b'"));
@@ -179,7 +173,6 @@ static void whatever_the_case(void **state)
 /* In a list for run 1 might be a core, a GPU or a number of devices. */
 static void a_list_names_its_devices(void **state)
 {
-    (void)state;
     assert_non_null(strstr(refusal(EL_CMD_RUN, "devices", "1,2"), "write cpu:1 or cuda:1"));
     assert_non_null(strstr(refusal(EL_CMD_COMPARE, "devices", "cuda:0,1"), "write cpu:1 or cuda:1"));
     assert_int_equal(parse(EL_CMD_SCALE, "--devices 1,2"), EL_OK);

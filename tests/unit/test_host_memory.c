@@ -29,7 +29,6 @@ static void put_text(const char *root, const char *path, const char *text)
 
 static void memory_that_is_free(void **state)
 {
-    (void)state;
     char root[] = "/tmp/el-memory-XXXXXX", command[64];
     assert_non_null(mkdtemp(root));
     assert_true(isnan(el_host_free_bytes(root)));

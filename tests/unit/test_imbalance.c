@@ -23,7 +23,6 @@ static void print_plain(const json_t *run, FILE *out)
 
 static void a_difference_is_against_the_mean_of_the_others(void **state)
 {
-    (void)state;
     json_t *cards = json_pack("[o, o, o]", card_of("cpu:0", "param", 10, 20, 0, 0, 0),
                               card_of("cpu:1", "replica", 10, 0, 0, 2, 0), card_of("cpu:2", "replica", 10, 0, 0, 4, 0));
     double bytes[EL_TAG_COUNT];
@@ -39,7 +38,6 @@ static void a_difference_is_against_the_mean_of_the_others(void **state)
 
 static void highs_leave_scratch_out(void **state)
 {
-    (void)state;
     json_t *card = card_of("cpu:0", "param", 10, 20, 4, 5, 100), *bare = json_object();
     assert_near(el_imbalance_highs(card), 39 * (double)MIB);
     assert_true(isnan(el_imbalance_highs(bare)));
@@ -50,7 +48,6 @@ static void highs_leave_scratch_out(void **state)
 /* Below 1 MiB all have two digits, so that what stands beside each other adds up. */
 static void small_figures_have_two_digits(void **state)
 {
-    (void)state;
     static const struct {
         double mib;
         const char *text;
@@ -64,7 +61,6 @@ static void small_figures_have_two_digits(void **state)
 
 static void cards_have_names(void **state)
 {
-    (void)state;
     char text[16];
     assert_string_equal(el_imbalance_card(0, text), "main");
     assert_string_equal(el_imbalance_card(7, text), "eighth");
@@ -73,7 +69,6 @@ static void cards_have_names(void **state)
 
 static void the_sentences_word_for_word(void **state)
 {
-    (void)state;
     json_t *run = made_run();
     char *text = printed(el_imbalance_explain, json_object_get(run, "trials"));
     assert_string_equal(
@@ -90,7 +85,6 @@ static void the_sentences_word_for_word(void **state)
 /* dp on two cards and on three at the same batch, and ddp on both: nothing is said of one that holds of the other. */
 static void sentences_name_the_devices_where_they_differ(void **state)
 {
-    (void)state;
     json_t *trials = json_pack(
         "[o, o, o, o]", dp_on_two(8, 4), ddp_on_two(8, 2),
         trial_of("dp", 16,
@@ -120,7 +114,6 @@ static void say_first(const json_t *trials, FILE *out)
 
 static void a_first_card_that_holds_less(void **state)
 {
-    (void)state;
     json_t *trial =
         trial_of("dp", 8,
                  json_pack("[o, o, o]", card_of("cpu:0", "param", 10, 0, 1, 0, 0),
@@ -137,7 +130,6 @@ static void a_first_card_that_holds_less(void **state)
 /* Lines fit the width, a card a line up to the eighth, and what failed or has one device is not among the cards. */
 static void the_table_keeps_its_width(void **state)
 {
-    (void)state;
     json_t *many = json_array(), *run = made_run(), *trials = json_object_get(run, "trials");
     for (int i = 0; i < 12; i++) {
         char name[24];
@@ -165,7 +157,6 @@ static void the_table_keeps_its_width(void **state)
  * blank before them. */
 static void cells_never_touch(void **state)
 {
-    (void)state;
     json_t *cards = json_pack("[o, o, o]", card_of("cpu:0", "param", 10, 20, 4, 3, 1),
                               card_of("cpu:1", "param", 10, 20, 4, 3, 1), card_of("cpu:2", "param", 10, 20, 4, 3, 1));
     json_t *run = json_pack("{s:[o]}", "trials", trial_of("ddp", 24, cards)), *main = json_array_get(cards, 0);
@@ -211,7 +202,6 @@ static void read_block(const char *path, const char *name, const char *tag, doub
 
 static void the_figure_has_the_same_sums(void **state)
 {
-    (void)state;
     char dir[] = "/tmp/test-imbalance-XXXXXX", path[64];
     double sum, top;
     bool drawn = false;

@@ -56,7 +56,6 @@ static double growth_of(int words)
 /* No other whole number of words comes nearer to what was published: least squares through its three batches. */
 static void the_length_is_the_fitted_one(void **state)
 {
-    (void)state;
     const double published = 0.9598, at = fabs(growth_of(280) - published);
     assert_true(at < fabs(growth_of(279) - published) && at < fabs(growth_of(281) - published));
 }
@@ -65,7 +64,6 @@ static void the_length_is_the_fitted_one(void **state)
  * published ones do. */
 static void two_cards_differ_by_four_copies(void **state)
 {
-    (void)state;
     struct el_options options;
     json_t *run = predicted("two-cards", "", &options);
     double params = el_json_number(run, "trials.0.per_device.0.memory.at_peak_by_tag.param");
@@ -81,7 +79,6 @@ static void two_cards_differ_by_four_copies(void **state)
 
 static void the_presets_differ_by_what_they_say(void **state)
 {
-    (void)state;
     struct el_options options;
     json_t *momentum = predicted("momentum", "--modes dp --devices cpu:2", &options);
     json_t *adam = predicted("adam", "--modes dp --devices cpu:2", &options);
@@ -102,7 +99,6 @@ static void the_presets_differ_by_what_they_say(void **state)
 
 static void every_preset_is_named_in_the_help(void **state)
 {
-    (void)state;
     const struct el_option_row *row = el_option_rows();
     const struct el_command_row *command = el_command_rows();
     struct el_options options;
@@ -119,7 +115,6 @@ static void every_preset_is_named_in_the_help(void **state)
 
 static void a_forecast_is_a_record_without_times(void **state)
 {
-    (void)state;
     struct el_options options;
     json_t *run = predicted("adam", "--devices cpu:4 --batch 66", &options);
     json_t *dp = el_json_at(run, "trials.0"), *document = el_imbalance_document(run, "adam", NULL);

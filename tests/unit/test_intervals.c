@@ -31,7 +31,6 @@ static void check_union(struct el_intervals t, size_t n, int64_t measure)
 
 static void test_union(void **state)
 {
-    (void)state;
     check_union(UNITED({10, 40}, {20, 30}), 1, 30);                       /* nested */
     check_union(UNITED({20, 30}, {0, 10}, {10, 20}), 1, 30);              /* touching, out of order */
     check_union(UNITED({5, 5}, {7, 3}, {1, 2}), 1, 1);                    /* empty and reversed */
@@ -53,7 +52,6 @@ static int64_t common(struct el_intervals a, struct el_intervals b)
 
 static void test_common(void **state)
 {
-    (void)state;
     assert_int_equal(common(UNITED({0, 10}), UNITED({10, 20})), 0); /* touching share nothing */
     assert_int_equal(common(UNITED({0, 100}), UNITED({10, 20}, {30, 40}, {95, 120})), 25);
     assert_int_equal(common(UNITED({0, 10}, {20, 30}), UNITED({5, 25})), 10);
@@ -64,7 +62,6 @@ static void test_common(void **state)
 /* Many intervals against a plain count of ticks. */
 static void test_against_ticks(void **state)
 {
-    (void)state;
     uint32_t seed = 7;
     for (int round = 0; round < 50; round++) {
         struct el_intervals t[2] = {{0}, {0}};
@@ -162,7 +159,6 @@ static void check_first(const struct el_device_summary *s, double by)
 
 static void test_recorder_step(void **state)
 {
-    (void)state;
     struct el_recorder *recorder = NULL;
     struct el_device_summary s;
     assert_int_equal(el_recorder_create(0, 2, &recorder), EL_OK);
@@ -185,7 +181,6 @@ static void test_recorder_step(void **state)
 
 static void test_recorder_mean_and_begin(void **state)
 {
-    (void)state;
     struct el_recorder *recorder = NULL;
     struct el_device_summary s;
     assert_int_equal(el_recorder_create(0, 2, &recorder), EL_OK);

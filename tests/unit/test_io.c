@@ -42,7 +42,6 @@ static void holds(const char *path, const char *wanted)
 /* Only a regular file is replaced: not a link, not a device, not a folder. All of them are made here. */
 static void test_what_a_writer_replaces(void **state)
 {
-    (void)state;
     char folder[] = "/tmp/test_io.XXXXXX", path[5][64];
     static const char *const names[] = {"file", "link", "dangling", "folder", "pipe"};
     struct stat info;
@@ -81,7 +80,6 @@ static void test_what_a_writer_replaces(void **state)
 /* Whoever may write into the folder could lay links where a temporary file will be, if its name could be known. */
 static void test_links_at_temporary_names(void **state)
 {
-    (void)state;
     char folder[] = "/tmp/test_io.XXXXXX", path[64], link[96], victim[64];
     struct stat info;
     int failed;
@@ -103,7 +101,6 @@ static void test_links_at_temporary_names(void **state)
 /* Killed while it wrote: only what was there is there. */
 static void test_a_writer_that_is_killed_leaves_nothing(void **state)
 {
-    (void)state;
     char folder[] = "/tmp/test_io.XXXXXX", path[64];
     int failed, ended;
     assert_non_null(mkdtemp(folder));
@@ -129,7 +126,6 @@ static void test_a_writer_that_is_killed_leaves_nothing(void **state)
 /* Said when it is begun, not when all has been written. */
 static void test_a_name_that_is_too_long(void **state)
 {
-    (void)state;
     char name[300] = "/tmp/", temporary[EL_PATH_BYTES + 64];
     memset(name + 5, 'x', 250);
     assert_null(el_file_begin(name, temporary, sizeof temporary));
@@ -138,7 +134,6 @@ static void test_a_name_that_is_too_long(void **state)
 
 static void test_sizes_in_words(void **state)
 {
-    (void)state;
     static const struct {
         size_t bytes;
         const char *text;
@@ -157,7 +152,6 @@ static void test_sizes_in_words(void **state)
 /* What arithmetic leaves in the last bits is not written; every other double reads back as it is. */
 static void test_numbers_without_noise(void **state)
 {
-    (void)state;
     static const struct {
         double value;
         const char *text;
@@ -188,7 +182,6 @@ static void test_an_object_of_its_keys(void **state)
     bool yes = true;
     size_t bytes = 7;
     int64_t ns = -1;
-    (void)state;
     json_t *object = el_json_of(EL_KEY("text", text), EL_KEY("word", "b"), EL_KEY("none", none), EL_KEY("yes", yes),
                                 EL_KEY("bytes", bytes), EL_KEY("ns", ns), EL_KEY("n", 3), EL_KEY("half", 0.5),
                                 EL_KEY("unknown", NAN + 0.0), EL_KEY("list", json_array()));
@@ -203,7 +196,6 @@ static void test_an_object_of_its_keys(void **state)
 
 static void test_the_reason_is_that_of_the_call_that_failed(void **state)
 {
-    (void)state;
     FILE *file = fopencookie(NULL, "w", (cookie_io_functions_t){.close = refuse_to_close});
     assert_non_null(file);
     errno = ENOENT; /* of some earlier call */

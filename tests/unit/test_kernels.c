@@ -15,21 +15,18 @@ static int check_table(const struct el_kernel_table *table)
 
 static void test_reference(void **state)
 {
-    (void)state;
     /* It is slow, and its loops are the same at any size. */
     assert_true(check_rows(el_kernels_reference(), EL_F32, run_here, 0x1p-24, 1e6) > CASES / 2);
 }
 
 static void test_cpu(void **state)
 {
-    (void)state;
     print_message("cpu: %s\n", el_kernels_cpu_missing() ? el_kernels_cpu_missing() : el_kernels_cpu_library());
     assert_int_equal(check_table(el_kernels_cpu()), CASES);
 }
 
 static void test_batch_norm_far_from_zero(void **state)
 {
-    (void)state;
     check_batch_norm_far_from_zero(el_kernels_reference(), run_here);
     check_batch_norm_far_from_zero(el_kernels_cpu(), run_here);
 }
@@ -46,7 +43,6 @@ static const struct el_kernel *find_in_module(enum el_op_kind op, enum el_dtype 
 /* Where the vector loops do an op, the cpu table hides oneDNN's row; another machine uses it. */
 static void test_dnnl(void **state)
 {
-    (void)state;
     void *symbol;
     if (el_module_open("dnnl", EL_DNNL_SYMBOL, &symbol) != EL_OK) {
         print_message("%s\n", el_error_message());
@@ -60,7 +56,6 @@ static void test_dnnl(void **state)
 /* The shapes that observers are told against what the tests know of each op's operands. */
 static void test_shapes(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < CASES; i++) {
         const struct test_case *c = &cases[i];
         struct operand known[EL_ARGS_POINTERS] = {0};
@@ -82,7 +77,6 @@ static void test_shapes(void **state)
 /* The library's own names of what it does a product by, in a record's words. */
 static void test_dnnl_says_what_it_chose(void **state)
 {
-    (void)state;
     void *symbol, *plan = NULL;
     if (el_module_open("dnnl", EL_DNNL_SYMBOL, &symbol) != EL_OK) skip();
     const struct el_kernel *row = ((const struct el_dnnl_module *)symbol)->find(EL_OP_LINEAR_FORWARD);
@@ -103,7 +97,6 @@ static void test_dnnl_says_what_it_chose(void **state)
 
 static void test_every_op_has_a_case(void **state)
 {
-    (void)state;
     for (int op = 0; op < EL_OP_COUNT; op++) {
         int found = 0;
         for (int i = 0; i < CASES; i++) found |= cases[i].op == (enum el_op_kind)op;
@@ -113,7 +106,6 @@ static void test_every_op_has_a_case(void **state)
 
 static void test_f64_rows_are_the_references(void **state)
 {
-    (void)state;
     for (int op = 0; op < EL_OP_COUNT; op++)
         assert_ptr_equal(el_kernels_cpu()->find((enum el_op_kind)op, EL_F64),
                          el_kernels_reference()->find((enum el_op_kind)op, EL_F64));
@@ -134,7 +126,6 @@ static void *work(void *argument)
 
 static void test_threads_agree(void **state)
 {
-    (void)state;
     enum { WORKERS = 2 };
     struct worker *workers = calloc(WORKERS, sizeof *workers);
     assert_non_null(workers);

@@ -15,7 +15,6 @@ static const struct el_dnnl_module *dnnl;
 
 static int open_library(void **state)
 {
-    (void)state;
     void *symbol;
     if (el_module_open("dnnl", EL_DNNL_SYMBOL, &symbol) == EL_OK) dnnl = symbol;
     return 0;
@@ -31,7 +30,6 @@ static float *floats(int64_t n, int salt)
 
 static void test_layout(void **state)
 {
-    (void)state;
     const int64_t shape[4] = {32, 3, 3, 48}, odd[4] = {64, 7, 7, 3}, n = 32 * 9 * 48;
     const struct el_weights_layout *layout = el_kernels_cpu()->weights(EL_F32, shape);
     assert_non_null(layout);
@@ -104,7 +102,6 @@ static void check_stored(const struct el_kernel *row, enum el_op_kind op, const 
 
 static void test_stored_gives_the_same(void **state)
 {
-    (void)state;
     /* b h w c f k stride pad: few pixels and many, windows that hang over two sides, images that are no squares */
     static const int64_t shapes[][8] = {{4, 2, 2, 32, 48, 3, 1, 1},   {3, 4, 4, 48, 32, 3, 2, 1},
                                         {5, 3, 2, 32, 64, 1, 1, 0},   {2, 5, 4, 16, 32, 1, 2, 0},
@@ -156,7 +153,6 @@ static int64_t check_stage(bool deep, int stage, int64_t side, int64_t *channels
 
 static void test_library_has_no_reference_for_resnets(void **state)
 {
-    (void)state;
     if (!dnnl) skip();
     for (int deep = 0; deep < 2; deep++)
         for (int64_t image = 32; image <= 64; image *= 2) {

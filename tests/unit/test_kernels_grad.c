@@ -148,14 +148,12 @@ static void check_pair(const struct pair *pair)
 
 static void test_pairs(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) check_pair(&pairs[i]);
 }
 
 /* The fused ReLU: its gradient is relu_backward on the stored output, then the plain backward. */
 static void test_linear_with_relu(void **state)
 {
-    (void)state;
     struct pair pair = {EL_OP_LINEAR_FORWARD, EL_OP_LINEAR_BACKWARD_DATA, {6, 9, 7}, {1}, 0, {DY, 1}, 2, 2, 0};
     static struct forward f;
     double masked[6 * 7], dx[6 * 9];
@@ -177,7 +175,6 @@ static void test_linear_with_relu(void **state)
 /* The losses give loss and gradient at once. */
 static void test_losses(void **state)
 {
-    (void)state;
     static const enum el_op_kind losses[] = {EL_OP_CROSS_ENTROPY, EL_OP_MSE};
     enum { BATCH = 4, CLASSES = 5, N = BATCH * CLASSES };
     const double h = 1e-5;

@@ -5,7 +5,6 @@
 
 static void test_embedding_backward_repeated_ids(void **state)
 {
-    (void)state;
     int32_t ids[] = {2, 0, 2};
     double dy[] = {1, 2, 10, 20, 100, 200}, dtable[8] = {9, 9, 9, 9, 9, 9, 9, 9};
     struct el_kernel_args args = {.p = {ids, dy, dtable}, .d = {3, 4, 2}, .s = {0}};
@@ -18,7 +17,6 @@ static void test_embedding_backward_repeated_ids(void **state)
 
 static void test_ids_out_of_range(void **state)
 {
-    (void)state;
     int32_t ids[] = {0, 4};
     float table[8] = {0}, y[4];
     struct el_kernel_args args = {.p = {ids, table, y}, .d = {2, 4, 2}};
@@ -34,7 +32,6 @@ static void test_ids_out_of_range(void **state)
 /* One sample, three steps of two channels; two filters over two steps. */
 static void test_conv1d(void **state)
 {
-    (void)state;
     double x[] = {1, 2, 3, 4, 5, 6}, w[] = {1, 0, 0, 1, 1, -1, 2, -2}, bias[] = {10, -1}, y[4];
     struct el_kernel_args args = {.p = {x, w, bias, y}, .d = {1, 3, 2, 2, 2}, .s = {0}};
     run_f64(EL_OP_CONV1D_FORWARD, &args); /* y[t,0] = 10 + x[t,0] + x[t+1,1]; y[t,1] = -1 + (-1) + 2 * (-1) */
@@ -54,7 +51,6 @@ static void test_conv1d(void **state)
 
 static void test_max_time_first_wins(void **state)
 {
-    (void)state;
     double x[] = {1, 5, 3, 5, 3, -1}, y[2], dx[6], dy[] = {7, 8}; /* [3 steps, 2 channels] */
     int32_t at[2];
     struct el_kernel_args args = {.p = {x, y, at}, .d = {1, 3, 2}};
@@ -71,7 +67,6 @@ static void test_max_time_first_wins(void **state)
  */
 static void test_cross_entropy(void **state)
 {
-    (void)state;
     double logits[] = {2, 2, 2, 2}, loss, dlogits[4];
     int32_t label[] = {1, 0};
     struct el_kernel_args args = {.p = {logits, label, &loss, dlogits}, .d = {1, 4}};
@@ -88,7 +83,6 @@ static void test_cross_entropy(void **state)
 
 static void test_mse_and_count(void **state)
 {
-    (void)state;
     double y[] = {1, 0, 0.5, 0.5}, loss, dy[4];
     int32_t labels[] = {0, 1}, correct = 3;
     struct el_kernel_args args = {.p = {y, labels, &loss, dy}, .d = {2, 2}};
@@ -108,7 +102,6 @@ static void test_mse_and_count(void **state)
 /* At the first step m/(1-b1) = g and v/(1-b2) = g^2, so that w moves by lr * g/(|g| + eps). */
 static void test_adam(void **state)
 {
-    (void)state;
     double g[] = {0.5, -2}, w[] = {1, 1}, m[2] = {0}, v[2] = {0}, denominator[2], root[2];
     struct el_kernel_args args = {.p = {g, w, m, v}, .d = {2}, .s = {0.1, 0.9, 0.999, 1e-8}, .step = 0};
     run_f64(EL_OP_ADAM, &args);
@@ -128,7 +121,6 @@ static void test_adam(void **state)
 
 static void test_sgd_momentum_max_norm(void **state)
 {
-    (void)state;
     double g[] = {1, -2}, w[] = {1, 1}, m[] = {10, 0};
     struct el_kernel_args args = {.p = {g, w, m}, .d = {2}, .s = {0.1, 0.9}};
     run_f64(EL_OP_SGD, &args);
@@ -145,7 +137,6 @@ static void test_sgd_momentum_max_norm(void **state)
 /* 8 samples at once, as two halves, and strided over three ranks: the same elements fall. */
 static void test_dropout_does_not_see_the_split(void **state)
 {
-    (void)state;
     enum { ROWS = 8, N = 40 };
     const struct el_kernel_table *tables[] = {el_kernels_reference(), el_kernels_cpu()};
     float x[ROWS * N], whole[ROWS * N], part[ROWS * N];
@@ -174,7 +165,6 @@ static void test_dropout_does_not_see_the_split(void **state)
 
 static void test_names_and_costs(void **state)
 {
-    (void)state;
     assert_string_equal(el_op_name(EL_OP_CONV1D_BACKWARD_WEIGHTS), "conv1d_backward_weights");
     assert_string_equal(el_op_name(EL_OP_MAX_NORM), "max_norm");
     assert_string_equal(el_dtype_name(EL_F64), "f64");

@@ -7,7 +7,6 @@
  * each with a corner of the image: y[0,0] = 1*5 + 2*6 + 4*8 + 5*9. */
 static void test_conv2d(void **state)
 {
-    (void)state;
     double x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, w[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, y[4];
     struct el_kernel_args args = {.p = {x, w, y}, .d = {1, 3, 3, 1, 1, 3, 2, 1}};
     run_f64(EL_OP_CONV2D_FORWARD, &args);
@@ -30,7 +29,6 @@ static void test_conv2d(void **state)
 /* A window of one pixel is a product at each of them; two samples of 1 x 1, two channels, two filters. */
 static void test_conv2d_channels(void **state)
 {
-    (void)state;
     double x[] = {1, 2, 3, 4}, w[] = {1, 10, 100, 1000}, y[4];
     struct el_kernel_args args = {.p = {x, w, y}, .d = {2, 1, 1, 2, 2, 1, 1, 0}};
     run_f64(EL_OP_CONV2D_FORWARD, &args);
@@ -42,7 +40,6 @@ static double norm_x[] = {1, 1, 3, 7, 1, 7, 3, 5}, norm_scale[] = {2, 3}, norm_s
 
 static void test_batch_norm_forward(void **state)
 {
-    (void)state;
     double residual[] = {1, 5, 2, -2, 3, 0, 4, 1}, mean[] = {0, 10}, variance[] = {1, 1}, y[8], saved[4];
     struct el_kernel_args args = {
         .p = {norm_x, norm_scale, norm_shift, NULL, mean, variance, y, saved}, .d = {4, 2}, .s = {3, 0.1, 0}};
@@ -64,7 +61,6 @@ static void test_batch_norm_forward(void **state)
 
 static void test_batch_norm_inference(void **state)
 {
-    (void)state;
     double residual[] = {1, 1, 1, 1, 1, 1, 1, 1}, mean[] = {1, 1}, variance[] = {1, 6}, y[8];
     struct el_kernel_args args = {
         .p = {norm_x, norm_scale, norm_shift, NULL, mean, variance, y}, .d = {4, 2}, .s = {3, 1}};
@@ -80,7 +76,6 @@ static void test_batch_norm_inference(void **state)
  * is g - 1/4 + x^/8, and g - 3/4 - x^/2, of normalised x^: -1/2, 1/2, ... and -4/3, 2/3, 2/3, 0. */
 static void test_batch_norm_backward(void **state)
 {
-    (void)state;
     double dy[] = {1, 0, 0, 3, 0, 0, 0, 0}, saved[] = {2, 5, 1.0 / 2, 1.0 / 3}, dx[8], dscale[2], dshift[2];
     struct el_kernel_args args = {.p = {dy, norm_x, NULL, norm_scale, saved, dx, dscale, dshift, NULL}, .d = {4, 2}};
     run_f64(EL_OP_BATCH_NORM_BACKWARD, &args);
@@ -103,7 +98,6 @@ static void test_batch_norm_backward(void **state)
 
 static void test_batch_norm_of_one_value_is_refused(void **state)
 {
-    (void)state;
     double one[2] = {1, 1};
     const struct el_kernel_table *tables[] = {el_kernels_reference(), el_kernels_cpu()};
     struct el_kernel_args args = {.p = {one, one, one, NULL, one, one, one, one}, .d = {1, 1}, .s = {1e-5, 0.1}};
@@ -116,7 +110,6 @@ static void test_batch_norm_of_one_value_is_refused(void **state)
 /* Windows of 3 x 3, stride 2, padding 1 on 3 x 3: the first 5 wins, for two windows at once. */
 static void test_max_pool(void **state)
 {
-    (void)state;
     double x[] = {1, 5, 5, 2, 0, 5, -1, -2, -3}, y[4], dy[] = {1, 10, 100, 1000}, dx[9];
     int32_t at[4];
     struct el_kernel_args args = {.p = {x, y, at}, .d = {1, 3, 3, 1, 3, 2, 1}};
@@ -135,7 +128,6 @@ static void test_max_pool(void **state)
 
 static void test_mean_pool(void **state)
 {
-    (void)state;
     double x[] = {1, 10, 2, 20, 3, 30, 6, 40}, y[2], dy[] = {4, 8}, dx[8];
     struct el_kernel_args args = {.p = {x, y}, .d = {1, 4, 2}};
     run_f64(EL_OP_MEAN_POOL_FORWARD, &args);
@@ -151,7 +143,6 @@ static void test_mean_pool(void **state)
 /* Values far from 0: their squares have little in f32 that is not the mean's. 600 rows, uniform round 1000. */
 static void test_batch_norm_far_from_zero(void **state)
 {
-    (void)state;
     enum { N = 600, C = 20 };
     static float x[N * C], y[N * C];
     float scale[C], shift[C] = {0}, mean[C], variance[C], saved[2 * C], wanted[2 * C];

@@ -37,7 +37,6 @@ static void assert_us(double seconds, double us)
  * beside them what must not count: the host's ops, annotations, metadata, an instant. */
 static void test_device(void **state)
 {
-    (void)state;
     struct el_kineto_figures f;
     struct el_kineto_trace trace = read_trace(
         "{\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": 3, \"world_size\": 4}, \"schemaVersion\": 1, "
@@ -81,7 +80,6 @@ static void test_device(void **state)
 /* No device: the CPU's ops, in an array without a document round it, at a time since 1970. */
 static void test_cpu_only(void **state)
 {
-    (void)state;
     struct el_kineto_figures f;
     struct el_kineto_trace trace = read_trace(
         " [{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"ts\":1790857026000000,\"dur\":10},"
@@ -114,7 +112,6 @@ static void test_cpu_only(void **state)
  * host. Without a second step all count. */
 static void test_steps(void **state)
 {
-    (void)state;
     struct el_kineto_figures f;
     static const char *const texts[] = {
         "[" LAUNCHED("9", "100", "10") "," LAUNCHED("1", "120", "10") "," LAUNCHED("2", "300", "10") "," KERNEL(
@@ -135,7 +132,6 @@ static void test_steps(void **state)
 
 static void test_damaged(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *words;
     } cases[] = {
@@ -163,7 +159,6 @@ static void test_damaged(void **state)
 
 static void test_many_devices(void **state)
 {
-    (void)state;
     static char text[1 << 16];
     struct el_kineto_trace trace;
     size_t n = 0;
@@ -199,7 +194,6 @@ static ptrdiff_t read_piece(void *context, char *to, size_t most)
 /* Numbers end where the next character is read, and events are longer than a piece. */
 static void any_pieces_make_the_same_figures(void **state)
 {
-    (void)state;
     enum { EVENTS = 3000 };
     size_t capacity = (size_t)EVENTS * 200, n = 0;
     char *text = malloc(capacity);
@@ -227,7 +221,6 @@ static void any_pieces_make_the_same_figures(void **state)
 
 static void a_value_of_gigabytes_is_refused_before_it_is_in_memory(void **state)
 {
-    (void)state;
     struct el_kineto_trace trace;
     size_t n = (size_t)9 << 20;
     char *text = malloc(n);

@@ -11,7 +11,6 @@
 
 static void test_one_process_ends_well(void **state)
 {
-    (void)state;
     char text[256];
     struct el_launch_result result = launch("echo one; echo two >&2; echo three", 1, 20);
     assert_true(result.ok);
@@ -24,7 +23,6 @@ static void test_one_process_ends_well(void **state)
 
 static void test_one_process_fails(void **state)
 {
-    (void)state;
     struct el_launch_result result = launch("exit 3", 1, 20);
     assert_false(result.ok);
     assert_int_equal(result.exit_status, 3);
@@ -37,7 +35,6 @@ static void test_one_process_fails(void **state)
 
 static void test_time_out_kills_the_group(void **state)
 {
-    (void)state;
     int64_t begin_ns = el_clock_ns();
     /* A child that ignores SIGTERM, and one that left the group. */
     struct el_launch_result result =
@@ -64,7 +61,6 @@ static void open_pipe(const void *path)
 
 static void test_a_child_that_never_becomes_the_program_is_ended(void **state)
 {
-    (void)state;
     char path[96];
     int wait_status;
     snprintf(path, sizeof path, "%s/pipe", folder);
@@ -79,7 +75,6 @@ static void test_a_child_that_never_becomes_the_program_is_ended(void **state)
 
 static void test_progress_can_end_the_job(void **state)
 {
-    (void)state;
     int calls = 0;
     char *argv[] = {"sleep", "98765432", NULL};
     struct el_launch_spec spec = {
@@ -93,7 +88,6 @@ static void test_progress_can_end_the_job(void **state)
 
 static void test_what_cannot_start(void **state)
 {
-    (void)state;
     char *absent[] = {"/no/such/program", NULL};
     struct el_launch_result result;
     struct el_launch_spec spec = {.argv = absent, .procs = 1, .log_dir = folder};
@@ -107,7 +101,6 @@ static void test_what_cannot_start(void **state)
 
 static void test_no_mpirun(void **state)
 {
-    (void)state;
     const char *before = getenv("PATH");
     char *argv[] = {"/bin/sh", "-c", "true", NULL}, *path = strdup(before ? before : "");
     struct el_launch_spec spec = {.argv = argv, .procs = 2, .log_dir = folder};
@@ -159,7 +152,6 @@ static struct el_launch_result launch_by_endless_mpirun(const char *words, const
 
 static void test_an_mpirun_that_outlives_its_ranks_is_ended(void **state)
 {
-    (void)state;
     struct el_launch_result result = launch_by_endless_mpirun("", RANKS("exit $r"), 0.1);
     assert_non_null(strstr(result.reason, "mpirun did not end within 0.5 s after all its ranks had"));
     assert_true(result.wall_s >= 0.5);
@@ -167,7 +159,6 @@ static void test_an_mpirun_that_outlives_its_ranks_is_ended(void **state)
 
 static void test_an_mpirun_that_has_named_a_rank_is_ended_sooner(void **state)
 {
-    (void)state;
     struct el_launch_result result = launch_by_endless_mpirun(
         "mpirun noticed that process rank 1 with PID 4711 on node n exited on signal 9 (Killed).", RANKS("exit $r"), 1);
     assert_string_equal(result.reason, "rank 1 was killed by signal 9 (Killed)");
@@ -177,7 +168,6 @@ static void test_an_mpirun_that_has_named_a_rank_is_ended_sooner(void **state)
 /* What mpirun does not say the ranks' logs may. */
 static void test_a_rank_that_others_miss_is_named(void **state)
 {
-    (void)state;
     struct el_launch_result result = launch_by_endless_mpirun(
         "", RANKS("test $r = 1 || echo 'evenload: rank 0 of 2: mpi: rank 1 (process 4711) is gone, so'; exit 1"), 0.5);
     assert_string_equal(result.reason, "rank 1 is gone, and mpirun did not say how it ended");
@@ -187,7 +177,6 @@ static void test_a_rank_that_others_miss_is_named(void **state)
 
 static void test_a_folder_has_the_room_that_is_asked_for(void **state)
 {
-    (void)state;
     char path[EL_SCRATCH_BYTES];
     assert_int_equal(el_scratch_make(path, UINT64_C(1) << 60), -1);
     assert_string_equal(path, "");
@@ -201,7 +190,6 @@ static void test_a_folder_has_the_room_that_is_asked_for(void **state)
 /* A process that is killed cannot remove its folder: the next one does, and leaves those of the living alone. */
 static void test_what_the_killed_left_is_removed(void **state)
 {
-    (void)state;
     char living[EL_SCRATCH_BYTES], dead[EL_SCRATCH_BYTES], next[EL_SCRATCH_BYTES], file[64];
     int lock = el_scratch_make(living, 4096), told[2], status;
     assert_int_equal(pipe(told), 0);

@@ -81,35 +81,30 @@ static void expect_time_out(enum el_launch_by by)
 
 static void test_mpirun_ranks_write_their_own_logs(void **state)
 {
-    (void)state;
     skip_without_mpirun();
     expect_own_logs(EL_LAUNCH_BY_MPIRUN);
 }
 
 static void test_mpirun_a_killed_rank_is_named(void **state)
 {
-    (void)state;
     skip_without_mpirun();
     expect_killed_rank(EL_LAUNCH_BY_MPIRUN);
 }
 
 static void test_mpirun_a_failing_rank_is_named(void **state)
 {
-    (void)state;
     skip_without_mpirun();
     expect_failing_rank(EL_LAUNCH_BY_MPIRUN);
 }
 
 static void test_mpirun_ranks_time_out(void **state)
 {
-    (void)state;
     skip_without_mpirun();
     expect_time_out(EL_LAUNCH_BY_MPIRUN);
 }
 
 static void test_own_ranks(void **state)
 {
-    (void)state;
     expect_own_logs(EL_LAUNCH_BY_OWN);
     expect_killed_rank(EL_LAUNCH_BY_OWN);
     grace_s = 5;
@@ -122,7 +117,6 @@ static void test_own_ranks(void **state)
 /* A rank that fails leaves the others the time to say what they know. */
 static void test_own_ranks_may_end_by_themselves(void **state)
 {
-    (void)state;
     char text[256];
     grace_s = 5;
     struct el_launch_result result =
@@ -136,7 +130,6 @@ static void test_own_ranks_may_end_by_themselves(void **state)
 /* Rank 0 alone inherits the socket that listens at the port that all are told of. */
 static void test_own_ranks_are_told_where_to_meet(void **state)
 {
-    (void)state;
     char first[256], second[256], words[64];
     int ports[2], listener = -1, found = -1;
     struct el_launch_result result =
@@ -163,7 +156,6 @@ static void read_secrets(char secrets[2][64])
 
 static void test_own_ranks_share_a_secret_of_their_own(void **state)
 {
-    (void)state;
     char first[2][64], second[2][64];
     setenv("EVENLOAD_SECRET", "a user's", 1);
     read_secrets(first);
@@ -177,7 +169,6 @@ static void test_own_ranks_share_a_secret_of_their_own(void **state)
 
 static void test_nothing_outlives_mpirun(void **state)
 {
-    (void)state;
     skip_without_mpirun();
     struct el_launch_result result =
         launch("test $OMPI_COMM_WORLD_RANK = 0 && { sleep 0.1; kill -9 $PPID; }; exec sleep 98765435", 2, 30);
@@ -189,7 +180,6 @@ static void test_nothing_outlives_mpirun(void **state)
 /* Shared memory of a job is gone with its launcher, however that ended: mpirun removes only what it knows of. */
 static void test_a_killed_launcher_leaves_no_folder(void **state)
 {
-    (void)state;
     skip_without_mpirun();
     char scratch[64] = "";
     pid_t launcher = fork();

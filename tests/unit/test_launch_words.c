@@ -35,7 +35,6 @@ static void expect_place(const char *const *variables, bool is_rank, int rank, i
 
 static void test_environments_tell_the_place(void **state)
 {
-    (void)state;
     expect_place((const char *[]){NULL}, false, -1, -1, -1, "");
     expect_place((const char *[]){"OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_LOCAL_RANK=1",
                                   "PMIX_RANK=3", NULL},
@@ -54,7 +53,6 @@ static void test_environments_tell_the_place(void **state)
 
 static void test_torchrun_tells_where_to_meet(void **state)
 {
-    (void)state;
     struct el_launch_place place;
     const char *plain[] = {TORCHRUN, NULL}, *real[] = {TORCHRUN, "PMI_RANK=0", "TORCHELASTIC_RUN_ID=job", NULL},
                *agent[] = {TORCHRUN, "TORCHELASTIC_USE_AGENT_STORE=True", NULL},
@@ -81,7 +79,6 @@ static void test_torchrun_tells_where_to_meet(void **state)
 
 static void test_environments_that_make_no_sense(void **state)
 {
-    (void)state;
     const char *const *bad[] = {
         (const char *[]){"OMPI_COMM_WORLD_RANK=one", NULL},
         (const char *[]){"PMI_RANK=-1", NULL},
@@ -99,7 +96,6 @@ static void test_environments_that_make_no_sense(void **state)
 
 static void test_ports_that_make_no_sense(void **state)
 {
-    (void)state;
     static const char *const ports[] = {"0", "65536", "-1", "abc", "29500x", "99999999999999999999"};
     struct el_launch_place place;
     for (size_t i = 0; i < sizeof ports / sizeof ports[0]; i++) {
@@ -115,7 +111,6 @@ static void test_ports_that_make_no_sense(void **state)
 /* Every part of torchrun's variables that speaks of a rank is refused, and what is missing is named. */
 static void test_a_part_of_torchruns_variables(void **state)
 {
-    (void)state;
     static const char *const all[] = {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=n", "MASTER_PORT=1", "LOCAL_RANK=0"},
                              *const names[] = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
     enum { N = 5, NEEDED = 15, OF_RANKS = 1 | 2 | 16 };
@@ -146,7 +141,6 @@ static void test_a_part_of_torchruns_variables(void **state)
 /* The kernel's count is all that is known of a SIGKILL. */
 static void test_a_kill_for_lack_of_memory(void **state)
 {
-    (void)state;
     static const struct {
         int64_t before, after;
         const char *words;
@@ -167,7 +161,6 @@ static void test_a_kill_for_lack_of_memory(void **state)
 
 static void test_a_job_does_not_inherit_a_job(void **state)
 {
-    (void)state;
     char *from[] = {"HOME=/root",
                     "OMPI_COMM_WORLD_RANK=1",
                     "PMIX_RANK=1",
@@ -201,7 +194,6 @@ static void test_a_job_does_not_inherit_a_job(void **state)
 
 static void test_messages_of_mpirun(void **state)
 {
-    (void)state;
     struct el_launch_result result = {.failed_rank = -1};
     el_mpirun_explain("prterun noticed that process rank 12 with PID 4 on node a exited on\nsignal 11", &result);
     assert_int_equal(result.failed_rank, -1);
@@ -220,7 +212,6 @@ static void test_messages_of_mpirun(void **state)
 
 static void test_what_mpirun_said(void **state)
 {
-    (void)state;
     char words[256];
     el_mpirun_said("[n:1] ORTE_ERROR_LOG: Out of resource\n" DASHES
                    "A requested component was not found, or was\nunable to be opened.  This\nmeans more.\n\n"

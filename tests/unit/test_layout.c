@@ -74,7 +74,6 @@ static void check_samples(const struct el_layout *layout, int64_t batch)
 
 static void every_mode_has_a_whole_layout(void **state)
 {
-    (void)state;
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++)
         for (int n = 1; n <= 9; n++)
             for (int procs = 0; procs <= n; procs++)
@@ -91,7 +90,6 @@ static void every_mode_has_a_whole_layout(void **state)
 /* Two copies of two stages: a group of two for each place along the other axis, and none of all four. */
 static void groups_differ_along_one_axis(void **state)
 {
-    (void)state;
     struct el_train_config config = {
         .mode = "pipeline", .n_devices = 4, .global_batch = 8, .mesh = {[EL_AXIS_DATA] = 2}};
     struct el_layout layout;
@@ -113,7 +111,6 @@ static void groups_differ_along_one_axis(void **state)
 /* tensor.chunk's pieces: the last ones are smaller, or there are fewer than devices. */
 static void one_worker_has_chunks(void **state)
 {
-    (void)state;
     static const int64_t sizes[][5] = {{2, 2, 2, 2, 0}, {3, 3, 3, 3, 1}};
     for (int i = 0; i < 2; i++) {
         struct el_layout layout = layout_of("dp", 5, i ? 13 : 8, 5);
@@ -129,7 +126,6 @@ static void one_worker_has_chunks(void **state)
 
 static void a_worker_each_is_threads_or_processes(void **state)
 {
-    (void)state;
     static const struct {
         int asked, n_processes;
     } cases[] = {{0, 3}, {1, 1}, {2, 3}, {3, 3}}; /* two processes for three devices: as it would have them */
@@ -148,7 +144,6 @@ static void a_worker_each_is_threads_or_processes(void **state)
 /* Ranks of several devices: shares as ddp's ranks have them, cut as dp cuts a batch. */
 static void workers_of_several_devices_cut_their_shares(void **state)
 {
-    (void)state;
     static const int64_t sizes[] = {2, 2, 1, 2, 2, 1}; /* 11 in shares of 6 and 5: of three devices each */
     static const struct {
         int asked, n_ranks, n_processes, n_workers;
@@ -181,7 +176,6 @@ static void *list_all(void *unused)
 /* The thread sanitizer sees a list that is made anew at each call. */
 static void lists_are_for_any_thread(void **state)
 {
-    (void)state;
     pthread_t other;
     assert_int_equal(pthread_create(&other, NULL, list_all, NULL), 0);
     list_all(NULL);
@@ -190,7 +184,6 @@ static void lists_are_for_any_thread(void **state)
 
 static void an_unknown_mode_has_no_devices(void **state)
 {
-    (void)state;
     assert_int_equal(el_mode_devices("nomode", 2), 0);
 }
 

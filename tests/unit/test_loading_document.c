@@ -34,7 +34,6 @@ static int make_campaign(void **state)
 {
     static const int workers[TRIALS] = {0, 1, 2, 4};
     static const double exposed[TRIALS][LAUNCHES] = {{40, 44, 42}, {1, 9, 8}, {1.5, 0.75, 0.25}, {0.25, 0.25, 0.25}};
-    (void)state;
     options.repeats = LAUNCHES;
     campaign.trials = json_array();
     for (int t = 0; t < TRIALS; t++) {
@@ -50,7 +49,6 @@ static int make_campaign(void **state)
 
 static int drop_campaign(void **state)
 {
-    (void)state;
     for (int i = 0; i < TRIALS * LAUNCHES; i++) json_decref(repeats[i]);
     json_decref(campaign.trials);
     el_dataset_close(campaign.set.dataset);
@@ -66,7 +64,6 @@ static json_t *document(void)
 
 static void rows_are_medians_of_the_most_exposed(void **state)
 {
-    (void)state;
     json_t *made = document();
     assert_float_equal(el_json_number(made, "rows.0.exposed_pct"), 42.25, 1e-9);
     assert_float_equal(el_json_number(made, "rows.0.read_ms"), 61, 1e-9);
@@ -82,7 +79,6 @@ static void rows_are_medians_of_the_most_exposed(void **state)
 /* Of the trial's own headline: the step of 125 ms that 80 samples/s are with a batch of 10, not the members' 100. */
 static void a_row_contradicts_neither_itself_nor_the_sentence(void **state)
 {
-    (void)state;
     json_t *made = document();
     for (size_t i = 0; i < TRIALS; i++) {
         const json_t *row = json_array_get(json_object_get(made, "rows"), i);
@@ -101,7 +97,6 @@ static void a_row_contradicts_neither_itself_nor_the_sentence(void **state)
 
 static void a_lucky_launch_does_not_vouch_for_itself(void **state)
 {
-    (void)state;
     json_t *made = document();
     assert_int_equal(json_array_size(json_object_get(made, "recommended")), 1);
     assert_int_equal(el_json_whole(made, "recommended.0.workers"), 2);
@@ -116,7 +111,6 @@ static void a_lucky_launch_does_not_vouch_for_itself(void **state)
 /* On GPUs of pinned memory alone, where both were measured; what is taken out of a queue is put into pinned memory. */
 static void pinned_memory_is_told_apart(void **state)
 {
-    (void)state;
     options.pin_memory = EL_PIN_BOTH;
     for (int t = 0; t < TRIALS; t++) {
         trials[t].devices[0] = (struct el_device_name){"cuda", 0};
@@ -140,7 +134,6 @@ static void pinned_memory_is_told_apart(void **state)
 
 static void none_that_hides_is_none(void **state)
 {
-    (void)state;
     campaign.set.n = 2; /* 0 and 1 */
     json_t *made = document();
     campaign.set.n = TRIALS;
@@ -150,7 +143,6 @@ static void none_that_hides_is_none(void **state)
 
 static void a_launch_that_failed_is_no_figure(void **state)
 {
-    (void)state;
     json_t *kept = repeats[3 * LAUNCHES];
     repeats[3 * LAUNCHES] = NULL;
     json_t *made = document();

@@ -37,7 +37,6 @@ static void is_near(double ns, double wanted)
 
 static void ops_go_by_rates(void **state)
 {
-    (void)state;
     struct el_op_info kernel = {.op_class = EL_CLASS_COMPUTE, .flops = 1e6, .bytes = 1e5, .kernel = {.dtype = "f32"}};
     is_near(el_machine_op_ns(&machine, &kernel, 0, 1), 100 + 1000 + 1000);
     kernel.kernel.dtype = "f64";
@@ -56,7 +55,6 @@ static void ops_go_by_rates(void **state)
 /* Members of a group are neighbours, but for data ranks of models in stages. */
 static void groups_of_several_hosts_use_the_network(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         int position, rank, size, stride;
@@ -93,7 +91,6 @@ static void groups_of_several_hosts_use_the_network(void **state)
 /* As it was before machines could be named: figures that rest on it stay. */
 static void the_default_is_as_ever(void **state)
 {
-    (void)state;
     struct el_machine machine_of_none;
     assert_int_equal(el_machine_read("", &machine_of_none), EL_OK);
     struct el_op_info kernel = {.op_class = EL_CLASS_COMPUTE, .flops = 3e6, .bytes = 5e5};
@@ -107,7 +104,6 @@ static void the_default_is_as_ever(void **state)
 
 static void files_are_read_as_they_are_written(void **state)
 {
-    (void)state;
     static const char *const names[] = {"h100-sxm", "a100-sxm", "v100-sxm2", "v100-pcie"};
     for (int i = 0; i < 4; i++) {
         struct el_machine read;

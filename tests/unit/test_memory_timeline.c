@@ -94,7 +94,6 @@ static struct el_recorder *recorder_of_two(void)
 
 static void points_are_on_the_mean_steps_clock(void **state)
 {
-    (void)state;
     struct el_recorder *recorder = recorder_of_two();
     struct el_memory_timeline timeline;
     assert_int_equal(el_memory_timeline_make(recorder, 0, base, &timeline), EL_ERR_INVALID);
@@ -129,7 +128,6 @@ static void check_boxes(const struct el_memory_timeline *timeline, const struct 
 /* Two kernels of backward without a gap are one box; the collective's wait is apart as soon as it is known. */
 static void lanes_are_compute_and_communication(void **state)
 {
-    (void)state;
     static const struct wanted_box whole[] = {{EL_LANE_COMPUTE, EL_PHASE_DATA, 0, 10},
                                               {EL_LANE_COMPUTE, EL_PHASE_FORWARD, 10, 30},
                                               {EL_LANE_COMM, EL_PHASE_COMM, 33, 38},
@@ -160,7 +158,6 @@ static void lanes_are_compute_and_communication(void **state)
 
 static void another_device_has_its_own(void **state)
 {
-    (void)state;
     struct el_recorder *recorder = recorder_of_two();
     struct el_memory_timeline timeline;
     tell(recorder, 1, N_MARKS);
@@ -175,7 +172,6 @@ static void another_device_has_its_own(void **state)
 /* Steps of other lists do not blur the one that peaks, however many they are. */
 static void the_list_that_peaks_is_shown(void **state)
 {
-    (void)state;
     struct el_recorder *recorder = recorder_of_two();
     struct el_memory_timeline timeline;
     for (int i = 0; i < 5; i++) tell(recorder, 7, 2);
@@ -189,7 +185,6 @@ static void the_list_that_peaks_is_shown(void **state)
 
 static void a_record_has_columns(void **state)
 {
-    (void)state;
     struct el_recorder *recorder = recorder_of_two();
     struct el_memory_timeline timeline;
     tell(recorder, 1, N_MARKS);

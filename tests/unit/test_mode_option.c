@@ -21,7 +21,6 @@ static struct el_train_config config_of(const char *mode)
 /* What every row's first value reads back as, and each choice of it. */
 static void values_are_shown_as_they_were_given(void **state)
 {
-    (void)state;
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++)
         for (const struct el_mode_option *const *row = mode->options; row && *row; row++) {
             struct el_train_config config = config_of(mode->name);
@@ -40,7 +39,6 @@ static void values_are_shown_as_they_were_given(void **state)
 
 static void lists_of_words_are_bits(void **state)
 {
-    (void)state;
     struct el_train_config config = config_of("dp");
     const struct el_mode_option *row = el_mode_option_of("dp", "dp-fix");
     char shown[EL_MODE_TEXT_BYTES];
@@ -65,7 +63,6 @@ static void lists_of_words_are_bits(void **state)
 
 static void what_is_no_value_is_refused(void **state)
 {
-    (void)state;
     struct el_train_config dp = config_of("dp"), ddp = config_of("ddp");
     assert_int_equal(el_mode_option_set(&dp, "output-device", "two"), EL_ERR_INVALID);
     assert_string_equal(el_error_message(), "--output-device: 'two' is not a whole number");
@@ -82,7 +79,6 @@ static void what_is_no_value_is_refused(void **state)
 /* Two modes' settings lie in one place: another mode does not find them. */
 static void settings_end_with_their_mode(void **state)
 {
-    (void)state;
     struct el_train_config config = config_of("ddp");
     char text[EL_MODE_TEXT_BYTES];
     assert_int_equal(el_mode_option_set(&config, "static-graph", "on"), EL_OK);
@@ -99,7 +95,6 @@ static void settings_end_with_their_mode(void **state)
 
 static void what_a_mode_has_not_is_as_without_it(void **state)
 {
-    (void)state;
     struct el_train_config config = config_of("single");
     config.overlap = config.sync_params = config.find_unused = config.broadcast_buffers = true;
     config.n_micro = 5;

@@ -22,7 +22,6 @@
 
 static void test_skipped(void **state)
 {
-    (void)state;
     skip();
 }
 
@@ -155,7 +154,6 @@ static enum el_status forecast(void)
 /* oneDNN throws in C++ then, which C cannot catch: the process ends, with a line and a status, and not by a signal. */
 static void test_the_kernels_library_without_memory(void **state)
 {
-    (void)state;
     enum { STEP = 41, MOST = 200, LINE_BYTES = 200 };
     int n_ended = 0, ended = 1;
     if (!el_kernels_cpu_library()) skip();
@@ -199,13 +197,11 @@ static void on_devices(enum el_status (*scene)(struct el_device *const *devices)
 
 static void test_opening_staged_communicators(void **state)
 {
-    (void)state;
     on_devices(open_staged);
 }
 
 static void test_building_a_program(void **state)
 {
-    (void)state;
     on_devices(build_program);
 }
 

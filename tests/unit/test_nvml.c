@@ -175,7 +175,6 @@ static struct el_nvml_figures measure(const char *uuid, int milliseconds)
 
 static void a_window_with_all_functions(void **state)
 {
-    (void)state;
     reset();
     fake.bits = 0x04 | 0x01; /* the power cap, and idling, which counts for nothing */
     struct el_nvml_figures f = measure("GPU-a", 2200);
@@ -197,7 +196,6 @@ static void a_window_with_all_functions(void **state)
 
 static void a_short_window(void **state)
 {
-    (void)state;
     reset();
     struct el_nvml_figures f = measure("GPU-a", 100);
     assert_true(isnan(f.utilization_pct) && isnan(f.energy_j));
@@ -208,7 +206,6 @@ static void a_short_window(void **state)
 
 static void looks_outside_a_window_do_not_count(void **state)
 {
-    (void)state;
     struct el_nvml_api api;
     struct el_nvml *nvml;
     const char *uuids[] = {"GPU-a", "GPU-b"};
@@ -235,7 +232,6 @@ static void looks_outside_a_window_do_not_count(void **state)
 
 static void an_optional_function_costs_its_figure(void **state)
 {
-    (void)state;
     reset();
     fake.missing[0] = "nvmlDeviceGetUtilizationRates";
     fake.missing[1] = "nvmlDeviceGetTotalEnergyConsumption";
@@ -250,7 +246,6 @@ static void an_optional_function_costs_its_figure(void **state)
 
 static void a_required_function_costs_all(void **state)
 {
-    (void)state;
     struct el_nvml_api api;
     reset();
     fake.missing[0] = "nvmlDeviceGetHandleByUUID";
@@ -260,7 +255,6 @@ static void a_required_function_costs_all(void **state)
 
 static void nvml_that_does_not_start(void **state)
 {
-    (void)state;
     struct el_nvml_api api;
     struct el_nvml *nvml;
     const char *uuid = "GPU-a";
@@ -274,7 +268,6 @@ static void nvml_that_does_not_start(void **state)
 
 static void a_device_that_is_not_found(void **state)
 {
-    (void)state;
     reset();
     struct el_nvml_figures f = measure("GPU-z", 10);
     assert_string_equal(f.reason, "NVML does not find GPU-z: Not Found");
@@ -287,7 +280,6 @@ static void a_device_that_is_not_found(void **state)
 
 static void calls_that_fail(void **state)
 {
-    (void)state;
     reset();
     fake.other_result = 999;
     struct el_nvml_figures f = measure("GPU-a", 1100);
@@ -299,7 +291,6 @@ static void calls_that_fail(void **state)
 
 static void a_mig_instance(void **state)
 {
-    (void)state;
     reset();
     fake.utilization_result = EL_NVML_NOT_SUPPORTED;
     struct el_nvml_figures f = measure("GPU-a", 2100);
@@ -311,7 +302,6 @@ static void a_mig_instance(void **state)
 /* In a container the driver tells process numbers of the host: ours is not among them. */
 static void processes_without_a_figure(void **state)
 {
-    (void)state;
     reset();
     fake.own_pid = 2;
     struct el_nvml_figures f = measure("GPU-a", 10);
@@ -325,7 +315,6 @@ static void processes_without_a_figure(void **state)
 
 static void the_library_itself(void **state)
 {
-    (void)state;
     struct el_nvml_api api;
     if (el_nvml_load(&api) != EL_OK) assert_non_null(strstr(el_error_message(), "NVML"));
 }

@@ -21,7 +21,6 @@ static const char *given(const char *name)
 
 static void defaults_of_compare(void **state)
 {
-    (void)state;
     assert_int_equal(parse(EL_CMD_COMPARE, ""), EL_OK);
     assert_int_equal(options.n_modes, 3);
     assert_string_equal(options.modes[2], "ddp");
@@ -40,7 +39,6 @@ static void defaults_of_compare(void **state)
 
 static void defaults_of_run(void **state)
 {
-    (void)state;
     assert_int_equal(parse(EL_CMD_RUN, ""), EL_OK);
     assert_int_equal(options.n_devices, 0);
     assert_int_equal(options.repeats, 1);
@@ -51,7 +49,6 @@ static void defaults_of_run(void **state)
 /* It takes fewer options, and what it trains is as usual all the same. */
 static void defaults_of_explain(void **state)
 {
-    (void)state;
     assert_int_equal(parse(EL_CMD_EXPLAIN, ""), EL_OK);
     assert_string_equal(given("accumulate"), "1");
     assert_int_equal(options.train.steps, 10);
@@ -63,7 +60,6 @@ static void defaults_of_explain(void **state)
 /* What is given is told from what has its default. */
 static void what_was_given(void **state)
 {
-    (void)state;
     assert_int_equal(parse(EL_CMD_RUN, "--batch 64 --seed=1"), EL_OK);
     assert_true(el_option_given(&options, "batch") && el_option_given(&options, "seed"));
     assert_false(el_option_given(&options, "steps") || el_option_given(&options, "no-such"));
@@ -73,7 +69,6 @@ static void what_was_given(void **state)
 
 static void each_kind_is_read(void **state)
 {
-    (void)state;
     assert_int_equal(parse(EL_CMD_RUN,
                            "--mode ddp --devices null:3 --procs 1 --batch-per-device 7 --optimizer adam "
                            "--lr 0.5 --zero-grad keep --dtype f64 --overlap off --seed 18446744073709551615 "
@@ -101,7 +96,6 @@ static void each_kind_is_read(void **state)
 
 static void sizes_with_suffixes(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         int64_t bytes;
@@ -117,7 +111,6 @@ static void sizes_with_suffixes(void **state)
 
 static void devices_by_name(void **state)
 {
-    (void)state;
     static const char *const texts[] = {"2",
                                         "64",
                                         "null:3",
@@ -145,7 +138,6 @@ static void devices_by_name(void **state)
 
 static void suggestions(void **state)
 {
-    (void)state;
     static const char *const names[] = {"single", "dp", "ddp", NULL};
     assert_string_equal(el_suggest("dpp", names), "dp");
     assert_string_equal(el_suggest("dddp", names), "ddp");
@@ -156,7 +148,6 @@ static void suggestions(void **state)
 
 static void batch_is_global_or_local(void **state)
 {
-    (void)state;
     assert_int_equal(parse(EL_CMD_COMPARE, "--batch 64 --batch-per-device 32"), EL_ERR_INVALID);
     assert_int_equal(parse(EL_CMD_COMPARE, "--batch-per-device 32,64"), EL_OK);
     assert_true(options.batch_is_per_device);
@@ -165,7 +156,6 @@ static void batch_is_global_or_local(void **state)
 
 static void every_default_is_shown_as_it_is_read(void **state)
 {
-    (void)state;
     assert_int_equal(parse(EL_CMD_COMPARE, ""), EL_OK);
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
         char text[256];
@@ -205,7 +195,6 @@ static bool takes(unsigned command, const char *name)
 
 static void who_makes_trials_takes_every_row_of_them(void **state)
 {
-    (void)state;
     static const char *const groups[] = {"Training", "Sizes of the model", "Data and weights", "Measuring"};
     static const unsigned commands[] = {EL_CMD_RUN, EL_CMD_COMPARE, EL_CMD_SCALE, EL_CMD_IMBALANCE, EL_CMD_DATA};
     const unsigned theirs = EL_CMD_OF_TRIALS;
@@ -228,7 +217,6 @@ static void who_makes_trials_takes_every_row_of_them(void **state)
 /* A row says by bits which commands take it. */
 static void each_command_has_a_bit_of_its_own(void **state)
 {
-    (void)state;
     unsigned all = 0;
     for (const struct el_command_row *row = el_command_rows(); row->bit; row++) {
         assert_true(row->bit && !(row->bit & (row->bit - 1)) && !(row->bit & all));
@@ -239,7 +227,6 @@ static void each_command_has_a_bit_of_its_own(void **state)
 
 static void every_communicator_that_is_listed_is_taken(void **state)
 {
-    (void)state;
     assert_int_equal(parse(EL_CMD_RUN, "--comm hierarchical"), EL_OK);
     assert_string_equal(options.comm, "hierarchical");
     assert_int_equal(parse(EL_CMD_COMM, "--comm hierarchical"), EL_OK);

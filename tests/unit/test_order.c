@@ -71,7 +71,6 @@ static void order(struct step *step)
 
 static void test_as_issued(void **state)
 {
-    (void)state;
     struct step step;
     open_step(&step);
     int a = add(&step, 0, 0, 0, -1), b = add(&step, 1, 0, 0, a);
@@ -85,7 +84,6 @@ static void test_as_issued(void **state)
 /* As dp issues: each member flattens, reduces on its communication stream, and lets its compute stream wait. */
 static void test_groups_stand_together(void **state)
 {
-    (void)state;
     struct step step;
     open_step(&step);
     int calls[4][MEMBERS];
@@ -108,7 +106,6 @@ static void test_groups_stand_together(void **state)
 /* Two collectives that members issued in different orders can never meet. */
 static void test_crossed_groups(void **state)
 {
-    (void)state;
     struct step step;
     open_step(&step);
     add(&step, 0, EL_STREAM_COMM, 7, -1);
@@ -128,7 +125,6 @@ static int draw(uint32_t *seed, int below)
 /* Many programs at random: groups of all members between plain ops and waits. */
 static void test_random(void **state)
 {
-    (void)state;
     int n_ordered = 0;
     uint32_t seed = 1;
     for (int round = 0; round < 50; round++) {

@@ -43,7 +43,6 @@ static const char *cuts_of(const char *cut, const int64_t hidden[3], int n)
 
 static void the_heaviest_part_is_as_light_as_can_be(void **state)
 {
-    (void)state;
     /* Weights: 8x8, 8x8, 8x64, 64x2, with biases. */
     static const int64_t late[] = {8, 8, 64}, even[] = {8, 8, 8};
     assert_string_equal(cuts_of("nodes", even, 2), "hidden1 hidden3");
@@ -59,7 +58,6 @@ static void the_heaviest_part_is_as_light_as_can_be(void **state)
 
 static void names_say_where_to_cut(void **state)
 {
-    (void)state;
     static const int64_t even[] = {8, 8, 8};
     assert_string_equal(cuts_of("out", even, 2), "hidden1 out");
     assert_string_equal(cuts_of("hidden2,out", even, 3), "hidden1 hidden2 out");
@@ -67,7 +65,6 @@ static void names_say_where_to_cut(void **state)
 
 static void what_cannot_be_cut_is_said(void **state)
 {
-    (void)state;
     static const int64_t even[] = {8, 8, 8};
     static const struct {
         const char *cut, *why;

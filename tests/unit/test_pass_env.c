@@ -265,13 +265,11 @@ static void sum_on(int n)
 
 static void a_node_sums_over_its_group(void **state)
 {
-    (void)state;
     for (int n = 1; n <= RANKS_MAX; n *= 2) sum_on(n);
 }
 
 static void a_node_has_two_outputs(void **state)
 {
-    (void)state;
     struct el_graph *graph = linear_and(&(struct el_shape){1, {IN}}, &halves);
     double x[BATCH * IN];
     for (int i = 0; i < BATCH * IN; i++) x[i] = cos(2.0 * i);
@@ -295,7 +293,6 @@ static void a_node_has_two_outputs(void **state)
 /* [batch, labels, features]: each label's features go through the layer, and gradients are summed over labels too. */
 static void linear_keeps_leading_dimensions(void **state)
 {
-    (void)state;
     enum { LABELS = 5 };
     struct el_graph *graph = linear_and(&(struct el_shape){2, {LABELS, IN}}, NULL);
     const struct el_shape *shape = &graph->tensors[graph->outputs[0]].shape;
@@ -321,7 +318,6 @@ static void linear_keeps_leading_dimensions(void **state)
 
 static void embedding_keeps_leading_dimensions(void **state)
 {
-    (void)state;
     enum { A = 2, B = 3, WORDS = 5, EMBED = 4 };
     static const int32_t ids[BATCH * A * B] = {0, 4, 2, 2, 1, 3, 4, 4, 0, 1, 2, 3};
     struct el_graph *graph;
@@ -348,7 +344,6 @@ static void embedding_keeps_leading_dimensions(void **state)
 
 static void types_that_no_kernel_has_together_are_refused(void **state)
 {
-    (void)state;
     struct el_graph *graph = linear_and(&(struct el_shape){1, {IN}}, NULL);
     double x[BATCH * IN] = {0};
     struct run run = {.graph = graph,

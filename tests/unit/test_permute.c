@@ -12,7 +12,6 @@ enum { LENGTH = 40 };
 
 static void each_sample_comes_once(void **state)
 {
-    (void)state;
     for (int length = 0; length <= LENGTH; length++) {
         int64_t order[LENGTH];
         int seen[LENGTH] = {0};
@@ -26,7 +25,6 @@ static void each_sample_comes_once(void **state)
 
 static void orders_go_by_seed_and_epoch(void **state)
 {
-    (void)state;
     int64_t first[LENGTH], again[LENGTH], other[LENGTH];
     const struct {
         uint64_t seed;
@@ -44,7 +42,6 @@ static void orders_go_by_seed_and_epoch(void **state)
 /* 24,000 epochs of 4 samples: each of the 24 orders about 1,000 times (standard deviation 31). */
 static void orders_are_equally_likely(void **state)
 {
-    (void)state;
     int times[256] = {0}, orders = 0;
     for (int epoch = 0; epoch < 24000; epoch++) {
         int64_t order[4];

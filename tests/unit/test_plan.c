@@ -25,7 +25,6 @@ enum { TRIALS = 9, REPEATS = 5 };
 
 static void each_trial_once_a_round(void **state)
 {
-    (void)state;
     struct el_plan_entry plan[TRIALS * REPEATS];
     el_plan_make(TRIALS, REPEATS, 7, plan);
     for (int r = 0; r < REPEATS; r++) {
@@ -48,7 +47,6 @@ static bool same_order(const struct el_plan_entry *a, const struct el_plan_entry
 
 static void the_order_is_of_the_seed(void **state)
 {
-    (void)state;
     struct el_plan_entry a[TRIALS * REPEATS], b[TRIALS * REPEATS], c[TRIALS * REPEATS];
     el_plan_make(TRIALS, REPEATS, 7, a);
     el_plan_make(TRIALS, REPEATS, 7, b);
@@ -61,7 +59,6 @@ static void the_order_is_of_the_seed(void **state)
 /* No place of a round may belong to a trial: over many rounds each is first about equally often. */
 static void no_trial_is_always_first(void **state)
 {
-    (void)state;
     enum { ROUNDS = 900 };
     static struct el_plan_entry plan[TRIALS * ROUNDS];
     int first[TRIALS] = {0};
@@ -88,7 +85,6 @@ static json_t *judge(double loss, double reference, double worst)
 /* GPUs are held against other kernels: what rounding explains is more there, what an error makes is not. */
 static void the_gate_knows_gpus(void **state)
 {
-    (void)state;
     static const double cases[][4] = {{1.7, 1.7008, 0.03, 1}, {1.7, 1.7, 0.5, 0}, {1.7, 3.4, 0, 0}, {1.7, 1.7, NAN, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         json_t *row = judge_on(true, cases[i][0], cases[i][1], cases[i][2]);
@@ -99,7 +95,6 @@ static void the_gate_knows_gpus(void **state)
 
 static void the_gate_agrees(void **state)
 {
-    (void)state;
     json_t *row = judge(1.7, 1.7000005, 9e-5);
     assert_true(json_is_true(json_object_get(row, "agrees")));
     assert_null(el_json_text(row, "reason", NULL));
@@ -108,7 +103,6 @@ static void the_gate_agrees(void **state)
 
 static void the_gate_refuses(void **state)
 {
-    (void)state;
     static const double cases[][3] = {
         {1.7, 1.7, 2e-4}, {0.7, 0.700002, 0}, {NAN, 1.7, 0}, {1.7, 1.7, NAN}, {1.7, 1.7, INFINITY}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -125,7 +119,6 @@ static void the_gate_refuses(void **state)
 /* What could not be compared is not timed either, with the status that says why; what agreed is. */
 static void a_gate_that_did_not_run_is_a_refusal(void **state)
 {
-    (void)state;
     static const char *const statuses[] = {"oom", "failed", "timeout", "absent"};
     struct el_trial trial = {.train.mode = "dp"};
     const char *status = NULL;
@@ -151,14 +144,12 @@ static char root[64];
 
 static int make_root(void **state)
 {
-    (void)state;
     snprintf(root, sizeof root, "/tmp/el-test-plan-XXXXXX");
     return mkdtemp(root) ? 0 : -1;
 }
 
 static int remove_root(void **state)
 {
-    (void)state;
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", root);
     return system(command);
@@ -183,7 +174,6 @@ static int first_allowed(void)
 
 static void siblings_count_once(void **state)
 {
-    (void)state;
     struct el_cores cores;
     int first = first_allowed();
     char path[128], text[32];
@@ -199,7 +189,6 @@ static void siblings_count_once(void **state)
 
 static void the_quota_limits(void **state)
 {
-    (void)state;
     static const struct {
         const char *path, *text;
         double quota;
@@ -223,7 +212,6 @@ static void the_quota_limits(void **state)
 /* cgroup v1: the group of `cpu`, wherever that stands in its list and whatever comes after; cpuset is another. */
 static void the_quota_is_of_the_cpu_controller(void **state)
 {
-    (void)state;
     static const char *const lists[] = {"5:cpu,cpuacct:/job\n3:cpuset:/other", "3:cpuset:/other\n5:cpu,cpuacct:/job",
                                         "5:cpuacct,cpu:/job\n3:cpuset:/other", "5:cpu:/job\n3:name=cpu:/other",
                                         "3:cpuset,cpu:/job\n5:cpuacct:/other"};
@@ -246,7 +234,6 @@ static void the_quota_is_of_the_cpu_controller(void **state)
 /* Threads with cards of their own, whose collectives wait for each other; nobody else, and not against the user. */
 static void kernels_are_loaded_at_once_where_threads_wait_for_each_other(void **state)
 {
-    (void)state;
     struct el_trial trial = {.procs = 1, .n_devices = 2, .train = {.mode = "ddp", .n_devices = 2}};
     for (int i = 0; i < 2; i++) trial.devices[i] = (struct el_device_name){.backend = "cuda", .index = i};
     assert_string_equal(el_runner_environment(&trial, NULL)[0], "CUDA_MODULE_LOADING=EAGER");

@@ -41,7 +41,6 @@ static char *text_of(const struct el_figure *figure, json_t *run)
 
 static void a_suspect_trial_has_a_mark_and_a_note(void **state)
 {
-    (void)state;
     json_t *run =
         json_pack("{s:[o,o]}", "trials", trial_of("dp", "suspect", 8, 2, 10), trial_of("ddp", "simulated", 8, 2, 10));
     char *text = text_of(&el_figure_memory, run);
@@ -65,7 +64,6 @@ static void a_suspect_trial_has_a_mark_and_a_note(void **state)
 
 static void whiskers_are_named_where_they_are(void **state)
 {
-    (void)state;
     json_t *run = json_pack("{s:[o]}", "trials", trial_of("ddp", "valid", 8, 1, 10));
     json_t *throughput = json_object_get(json_array_get(json_object_get(run, "trials"), 0), "throughput");
     char *text = text_of(&el_figure_throughput, run);
@@ -85,7 +83,6 @@ static void whiskers_are_named_where_they_are(void **state)
 
 static void what_the_first_device_holds_more_is_drawn(void **state)
 {
-    (void)state;
     json_t *run =
         json_pack("{s:[o,o]}", "trials", trial_of("dp", "valid", 8, 3, 26), trial_of("ddp", "valid", 8, 3, 10));
     char *text = text_of(&el_figure_memory, run);
@@ -136,7 +133,6 @@ static void check_figure(const struct el_figure *figure, json_t *run)
 /* One trial, and twelve with long names on 1, 2, 4, 8 and 16 devices. */
 static void every_label_has_room(void **state)
 {
-    (void)state;
     for (int n = 1; n <= 16; n *= 2) {
         json_t *one = json_pack("{s:[o]}", "trials", trial_of("pipeline", "valid", 8, n, 10));
         json_t *trials = json_array(), *twelve = json_pack("{s:o}", "trials", trials);
@@ -157,7 +153,6 @@ static void every_label_has_room(void **state)
 
 static void accuracy_of_a_suspect_trial_has_a_mark(void **state)
 {
-    (void)state;
     json_t *run =
         json_pack("{s:[o,o]}", "trials", trial_of("dp", "suspect", 8, 1, 10), trial_of("ddp", "valid", 8, 1, 10));
     for (size_t i = 0; i < 2; i++)

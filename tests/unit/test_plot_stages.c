@@ -34,7 +34,6 @@ static json_t *trial(const char *status, json_t *of_device)
 
 static void a_lane_has_boxes_numbers_and_bubbles(void **state)
 {
-    (void)state;
     bool drawn = false;
     json_t *run = json_pack("{s:[o,o]}", "trials", trial("failed", lane()), trial("ok", lane()));
     char *text = data_of(&el_figure_stages, run, &drawn);
@@ -58,7 +57,6 @@ static void a_lane_has_boxes_numbers_and_bubbles(void **state)
 /* The second trial takes twice as long: both panels have its axis. It is suspect. */
 static void panels_share_the_axis_of_time(void **state)
 {
-    (void)state;
     bool drawn = false;
     json_t *slow = lane(), *run = json_pack("{s:[o,o]}", "trials", trial("ok", lane()), trial("ok", slow));
     json_t *suspect = json_array_get(json_object_get(run, "trials"), 1);
@@ -76,7 +74,6 @@ static void panels_share_the_axis_of_time(void **state)
 /* Sixteen micro-batches whose boxes have room for one digit only: no number of one, instead of nine of sixteen. */
 static void a_lane_has_all_numbers_or_none(void **state)
 {
-    (void)state;
     bool drawn = false;
     json_t *own = lane(), *run = json_pack("{s:[o]}", "trials", trial("ok", own));
     static const char *const columns[] = {"what", "part", "micro", "from_ms", "to_ms"};
@@ -102,7 +99,6 @@ static void a_lane_has_all_numbers_or_none(void **state)
 
 static void without_lanes_there_is_no_file(void **state)
 {
-    (void)state;
     bool drawn = false;
     json_t *run = json_pack("{s:[o,{s:s, s:s, s:[{s:s}]}]}", "trials", trial("ok", json_null()), "mode", "ddp",
                             "status", "ok", "per_device", "device", "cpu:0");

@@ -47,7 +47,6 @@ static json_t *run_of(void)
 
 static void the_largest_batch_that_finished_is_drawn(void **state)
 {
-    (void)state;
     bool drawn = false;
     json_t *run = run_of();
     char *text = data_of(&el_figure_timeline, run, &drawn);
@@ -68,7 +67,6 @@ static void the_largest_batch_that_finished_is_drawn(void **state)
 /* ddp sends while it goes backward, after it has waited; its step is the longest and ends the axis of all panels. */
 static void communication_has_a_lane_of_its_own(void **state)
 {
-    (void)state;
     bool drawn = false;
     json_t *run = run_of(), *ddp = json_array_get(json_object_get(run, "trials"), 4);
     json_t *device = json_array_get(json_object_get(ddp, "per_device"), 0);
@@ -92,7 +90,6 @@ static void communication_has_a_lane_of_its_own(void **state)
 
 static void a_panel_has_steps_lanes_and_a_peak(void **state)
 {
-    (void)state;
     bool drawn = false;
     json_t *run = run_of();
     char *text = data_of(&el_figure_timeline, run, &drawn);
@@ -111,7 +108,6 @@ static void a_panel_has_steps_lanes_and_a_peak(void **state)
 
 static void without_timelines_there_is_no_file(void **state)
 {
-    (void)state;
     bool drawn = false;
     size_t i;
     json_t *run = run_of(), *trial;
@@ -127,7 +123,6 @@ static void without_timelines_there_is_no_file(void **state)
 
 static void the_sentence_says_where_the_peak_lies(void **state)
 {
-    (void)state;
     char *text = NULL;
     size_t bytes = 0;
     json_t *run = run_of();

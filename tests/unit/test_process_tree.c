@@ -13,7 +13,6 @@
 
 static void one_process(void **state)
 {
-    (void)state;
     struct el_process process;
     struct el_process_look look;
     struct el_process_identity identity;
@@ -50,7 +49,6 @@ static void one_process(void **state)
 
 static void what_is_no_process(void **state)
 {
-    (void)state;
     struct el_process process;
     struct el_process_look look;
     put_process((struct fake){.pid = 102, .parent = 7, .group = 101, .name = "thread", .resident_kib = 1});
@@ -68,7 +66,6 @@ static void what_is_no_process(void **state)
 /* A user of many groups, a machine of many CPUs: both stand before or among what is looked for. */
 static void a_long_status(void **state)
 {
-    (void)state;
     static char text[65536];
     struct el_process process;
     struct el_process_look look;
@@ -95,7 +92,6 @@ static void a_long_status(void **state)
 
 static void who_belongs_to_a_tree(void **state)
 {
-    (void)state;
     put_process((struct fake){.pid = 90, .parent = ANCESTOR, .name = "older"}); /* of before: not of the command */
     struct el_process_tree *tree = open_tree();
     put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "command", .resident_kib = 10});
@@ -126,7 +122,6 @@ static void who_belongs_to_a_tree(void **state)
 
 static void numbers_that_begin_anew(void **state)
 {
-    (void)state;
     put_last(30000);
     struct el_process_tree *tree = open_tree();
     put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "command", .resident_kib = 10});
@@ -138,7 +133,6 @@ static void numbers_that_begin_anew(void **state)
 
 static void a_last_number_of_another_system(void **state)
 {
-    (void)state;
     struct el_process_tree *tree = open_tree();
     put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "command", .resident_kib = 10});
     put_last(31000);
@@ -153,7 +147,6 @@ static void a_last_number_of_another_system(void **state)
 
 static void figures_of_a_process(void **state)
 {
-    (void)state;
     struct el_process_tree *tree = open_tree();
     /* Between fork and exec: it shows its parent's gigabyte. */
     put_process((struct fake){
@@ -214,7 +207,6 @@ static bool look_at_age(struct el_process_tree *tree, int64_t age_ns)
 /* Another look each time that it has doubled its age, up to a tenth of a second: then it is one of all. */
 static void the_young_are_looked_at_more_often(void **state)
 {
-    (void)state;
     const int64_t ms = 1000000;
     struct el_process_tree *tree = open_tree();
     put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "command", .resident_kib = 10, .peak_kib = 10});
@@ -249,7 +241,6 @@ static int64_t pss_kib(const struct el_process_tree *tree, int i)
 /* Each once; then the one that grew most, at once; one that stays as it is only after a while. */
 static void pss_is_read_of_who_grew(void **state)
 {
-    (void)state;
     struct el_process_tree *tree = open_tree();
     put_sharer(tree, 101, 400000, 200000);
     put_sharer(tree, 102, 5000, 2500);

@@ -23,7 +23,6 @@ static void assert_steps(const char *text, const char *cycles)
 
 static void test_schedule(void **state)
 {
-    (void)state;
     struct el_profile_schedule schedule;
     assert_steps("wait=1,warmup=1,active=2,repeat=1", "..00........");
     assert_steps("wait=1,warmup=1,active=2,repeat=2", "..00..11....");
@@ -38,7 +37,6 @@ static void test_schedule(void **state)
 
 static void test_no_schedule(void **state)
 {
-    (void)state;
     static const char *const texts[] = {"",          "wait=1",         "active=0",        "active",
                                         "active=1,", ",active=1",      "active=1,rest=2", "active=1;repeat=2",
                                         "active=-1", "active=1000001", "active=1,,wait=1"};
@@ -93,7 +91,6 @@ static void assert_row(const struct el_op_table *table, const char *name, int64_
 
 static void test_table(void **state)
 {
-    (void)state;
     struct el_recorder *recorder;
     struct el_profile_schedule schedule;
     struct el_op_table table;

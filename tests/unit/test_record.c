@@ -31,7 +31,6 @@ static bool warned(const json_t *record, const char *words)
 
 static void test_trial(void **state)
 {
-    (void)state;
     struct el_trial trial = trial_of("ddp", 2);
     json_t *repeats = repeats_of(5, 2), *t = el_record_trial(&trial, "evenload run --mode ddp", repeats);
     assert_string_equal(el_json_text(t, "status", ""), "ok");
@@ -84,7 +83,6 @@ static void put_collectives(json_t *repeat, double transfer_ms)
 /* In 2 ms each on two devices: 2 GB/s. The first launch was ten times slower, which a median passes over. */
 static void test_bus_bandwidth(void **state)
 {
-    (void)state;
     struct el_trial trial = trial_of("ddp", 2);
     json_t *repeats = repeats_of(5, 2), *t = el_record_trial(&trial, "evenload run --mode ddp", repeats);
     assert_true(is_null(t, "comm.busbw_gb_per_s"));
@@ -99,7 +97,6 @@ static void test_bus_bandwidth(void **state)
 /* Two copies of a model in two stages: each all-reduce is among two of the four devices. */
 static void test_bus_bandwidth_of_stages(void **state)
 {
-    (void)state;
     struct el_trial trial = trial_of("pipeline", 4);
     json_t *repeats = repeats_of(1, 4), *members = json_object_get(json_array_get(repeats, 0), "members");
     for (size_t d = 0; d < 4; d++)
@@ -115,7 +112,6 @@ static void test_bus_bandwidth_of_stages(void **state)
  * Off: 8 ms with 6 of compute. So 6.4 ms by which communication lengthens the step: 1 + 2 + 3.4. */
 static void test_breakdown(void **state)
 {
-    (void)state;
     struct el_trial trial = trial_of("ddp", 2);
     json_t *repeats = repeats_of(5, 2), *t = el_record_trial(&trial, "", repeats);
     near(t, "breakdown.step_ms", 14.4);
@@ -146,7 +142,6 @@ static void test_breakdown(void **state)
 /* What is not known is a dash in every cell, and never what another row had there. */
 static void test_steps_table(void **state)
 {
-    (void)state;
     struct el_trial trial = trial_of("ddp", 2);
     json_t *repeats = repeats_of(5, 2), *whole = el_record_trial(&trial, "", repeats);
     json_t *bare = json_deep_copy(whole);
@@ -175,7 +170,6 @@ static void test_steps_table(void **state)
 
 static void test_one_device_few_repeats(void **state)
 {
-    (void)state;
     struct el_trial trial = trial_of("single", 1);
     json_t *repeats = repeats_of(3, 1), *t = el_record_trial(&trial, "", repeats);
     assert_true(is_null(t, "imbalance") && is_null(t, "throughput.ci95"));
@@ -188,7 +182,6 @@ static void test_one_device_few_repeats(void **state)
 
 static void test_warnings(void **state)
 {
-    (void)state;
     struct el_trial trial = trial_of("dp", 2);
     json_t *repeats = repeats_of(5, 2);
     json_t *third = json_array_get(repeats, 2);
@@ -206,7 +199,6 @@ static void test_warnings(void **state)
 
 static void test_failed(void **state)
 {
-    (void)state;
     struct el_trial trial = trial_of("dp", 2);
     json_t *repeats = repeats_of(4, 2);
     json_array_append_new(repeats, el_record_failed_repeat(&trial, 4, 14, "oom", "cpu:0 refused grad"));
@@ -232,7 +224,6 @@ static void test_failed(void **state)
 /* The first repeat's window was too short for the system's figure, the others' were not. */
 static void test_system_reason(void **state)
 {
-    (void)state;
     struct el_trial trial = trial_of("dp", 2);
     json_t *repeats = repeats_of(3, 2);
     for (size_t k = 0; k < 3; k++) {
@@ -253,7 +244,6 @@ static void test_system_reason(void **state)
  * would be 0. */
 static void imbalance_is_a_median_over_launches(void **state)
 {
-    (void)state;
     static const double busy_ms[3][2] = {{8, 8}, {8, 4}, {2, 8}};
     struct el_trial trial = trial_of("dp", 2);
     json_t *repeats = repeats_of(3, 2);
@@ -275,7 +265,6 @@ static void imbalance_is_a_median_over_launches(void **state)
 /* Five launches of which the last but one is the slowest: the timeline is that of the median one, not of the first. */
 static void test_median_timeline(void **state)
 {
-    (void)state;
     static const double step_ms[] = {5, 9, 7, 12, 6};
     struct el_trial trial = trial_of("dp", 2);
     json_t *repeats = json_array();

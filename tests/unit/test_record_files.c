@@ -28,7 +28,6 @@ static const char V1[] = "tests/unit/data/record-v1.json";
 /* A reader of schema 1 must find every one of these in every record, for good. */
 static void test_v1_names(void **state)
 {
-    (void)state;
     static const char *const names[] = {
         "id",
         "mode",
@@ -126,7 +125,6 @@ static void test_v1_names(void **state)
 /* Every name of schema 1 that changed (docs/record.md), read by its name of today. */
 static void a_record_of_schema_1_has_the_names_of_schema_2(void **state)
 {
-    (void)state;
     static const char v1[] = "{\"schema\": 1, \"environment\": {\"cpu_library_lack\": \"L\"}, \"trials\": [{"
                              "\"warning_rules\": [\"own\", \"planted\", \"unlike_cores\", \"unlike_memory\", "
                              "\"unlike_machines\", \"drift\"],"
@@ -216,7 +214,6 @@ static void holds_csv(const json_t *run, const char *dir)
 
 static void test_v1_readers(void **state)
 {
-    (void)state;
     char dir[] = "/tmp/el-record-XXXXXX", path[256];
     json_t *first = NULL, *run = NULL, *again = NULL;
     int n_files = 0;
@@ -253,7 +250,6 @@ static void test_v1_readers(void **state)
 /* What did not finish is said; of modes that nobody asked for nothing is. */
 static void test_report_of_little(void **state)
 {
-    (void)state;
     json_t *trials = json_array(), *run = el_record_run(json_object(), trials);
     char *report = report_of(run);
     assert_null(strstr(report, "No statement about"));
@@ -272,7 +268,6 @@ static void test_report_of_little(void **state)
 
 static void test_names_and_texts_of_others(void **state)
 {
-    (void)state;
     static const char text[] = "{\"schema\": 2, \"trials\": [{\"a\\u001b[31m\": {\"b\\n::error::\": \"c\\u009b\"}}],"
                                " \"d\": 1}";
     char path[] = "/tmp/el-record-XXXXXX";
@@ -291,7 +286,6 @@ static void test_names_and_texts_of_others(void **state)
 
 static void test_bad_files(void **state)
 {
-    (void)state;
     char path[] = "/tmp/el-record-XXXXXX";
     json_t *run = NULL;
     int fd = mkstemp(path);
@@ -317,7 +311,6 @@ static void test_bad_files(void **state)
  * made. */
 static void test_metrics_page(void **state)
 {
-    (void)state;
     char *page = read_whole("docs/metrics.md", NULL), row[256], words[2][256];
     for (const struct el_metric *m = el_metric_list(); m->name != NULL; m++) {
         snprintf(row, sizeof row, "\n| `%s` | %s | %s | ", m->name, m->unit, el_better_text(m->better));
@@ -331,7 +324,6 @@ static void test_metrics_page(void **state)
 
 static void test_environment(void **state)
 {
-    (void)state;
     json_t *e = el_environment();
     assert_true(el_json_number(e, "cores_online") >= 1 && el_json_number(e, "memory_bytes") > 1e6);
     assert_true(json_array_size(json_object_get(e, "affinity")) >= 1);
@@ -355,7 +347,6 @@ static void unwrap(char *text)
  * run's trials, each as a run of its own. */
 static void test_activations_a_sample(void **state)
 {
-    (void)state;
     json_t *run = NULL, *trial;
     size_t i;
     assert_int_equal(el_record_read("results/reference/cpu-2-cores/results.json", &run), EL_OK);

@@ -16,7 +16,6 @@
 /* --no-record: nulls, no noughts. */
 static void test_without_spans(void **state)
 {
-    (void)state;
     struct el_ledger ledger = {.peak_bytes = 5};
     json_t *m = el_record_member(&(struct el_member_account){.device = "cpu:0", .host = "h", .ledger = &ledger});
     near(m, "memory.peak_bytes", 5);
@@ -36,7 +35,6 @@ static double metric_of(const json_t *member, const char *name)
 /* A GPU's utilization is the driver's, and what the driver does not tell is null. */
 static void test_gpu(void **state)
 {
-    (void)state;
     struct el_ledger ledger = {.peak_bytes = 5};
     struct el_nvml_figures gpu;
     el_nvml_unknown("", &gpu);
@@ -83,7 +81,6 @@ static json_t *on_card(const char *uuid, int rank)
 /* Two members of one process on a card, two processes on another, and one with a card and one with a CPU to itself. */
 static void test_shared_cards(void **state)
 {
-    (void)state;
     json_t *members = json_pack("[o, o, o, o, o, o]", on_card("GPU-a", 0), on_card("GPU-a", 0), on_card("GPU-b", 1),
                                 on_card("GPU-b", 2), on_card("GPU-c", 3), on_card(NULL, 4));
     json_t *processes = json_pack("[{s:[i, i, i, i, i, i]}]", "per_device_bytes", 9, 9, 9, 9, 9, 9);
@@ -106,7 +103,6 @@ static void test_shared_cards(void **state)
 /* What only a repeat's process could know stands in the run's environment, once one has told it. */
 static void test_learn(void **state)
 {
-    (void)state;
     json_t *environment = json_object();
     json_t *repeat = json_pack("{s:{s:s, s:n, s:{s:s}, s:s}}", "environment", "gpu_driver", "580.1, CUDA 13.0",
                                "gpu_libraries", "nccl", "version", "2.28.9", "hostname", "another");

@@ -51,7 +51,6 @@ static void near_text(const char *text, double wanted)
 /* The record's integers end at 2^63 - 1: above it a seed is a text, in JSON and CSV the same digits. */
 static void a_seed_is_recorded_as_itself(void **state)
 {
-    (void)state;
     char dir[] = "/tmp/el-record-XXXXXX";
     struct el_trial trial = trial_of("dp", 2);
     trial.train.seed = UINT64_MAX;
@@ -103,7 +102,6 @@ static double highest(const char *data)
  * median 26. */
 static void all_outputs_give_the_same_step(void **state)
 {
-    (void)state;
     char dir[] = "/tmp/el-record-XXXXXX", wanted[64], figure[EL_FIGURE_BYTES], *table = NULL;
     size_t bytes;
     const double step = pow(60.0 * 26 * 65 * 61 * 15, 0.2), rate = 64e3 / step;

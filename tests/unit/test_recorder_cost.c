@@ -25,7 +25,6 @@
 /* A list on two streams of one device and one of another: 7 ops, 3 streams, 2 waits, a copy and a collective. */
 static void counts_a_list(void **state)
 {
-    (void)state;
     const struct el_op_info ops[] = {
         {.op_class = EL_CLASS_HOST},
         {.op_class = EL_CLASS_COPY},
@@ -58,7 +57,6 @@ static void counts_a_list(void **state)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 static void counts_what_a_step_reads(void **state)
 {
-    (void)state;
     skip();
 }
 #else
@@ -91,7 +89,6 @@ static void run_and_compare(struct el_program *program, const struct el_probe *p
 /* One stream, so that no wait spins by the clock. Without the recorder there is no reading at all. */
 static void counts_what_a_step_reads(void **state)
 {
-    (void)state;
     enum { OPS = 9 };
     struct el_device *device;
     struct el_program *program;
@@ -121,7 +118,6 @@ static void counts_what_a_step_reads(void **state)
 /* An op that waits says so: its begin is a reading more. */
 static void an_op_that_waits_says_so(void **state)
 {
-    (void)state;
     struct el_device *device;
     struct el_program *program;
     const struct el_op_head head = {.label = "copy", .phase = EL_PHASE_H2D};
@@ -183,7 +179,6 @@ static void train_with_blocks(struct el_train_config *config, struct told *told,
 /* In blocks without the recorder no step is told of; in those with it every one, and none is left out. */
 static void blocks_switch_the_recorder(void **state)
 {
-    (void)state;
     enum { PAIRS = 5 };
     struct el_train_config config = {.mode = "single", .model = {.name = "toy"}, .capture = true};
     config.global_batch = 4, config.n_devices = 1, config.warmup = 1, config.steps = 2, config.min_time_s = 1e-4;
@@ -202,7 +197,6 @@ static void blocks_switch_the_recorder(void **state)
 
 static void prices_are_measured(void **state)
 {
-    (void)state;
     const struct el_op_info ops[] = {{.label = "a"}, {.label = "b"}};
     const struct el_span spans[2] = {{0, 1}, {1, 2}};
     const struct el_step_event event = {.n_ops = 2, .ops = ops, .spans = spans, .whole = {0, 2}};
@@ -220,7 +214,6 @@ static void prices_are_measured(void **state)
 
 static void shift_of_pairs(void **state)
 {
-    (void)state;
     const double three[] = {1, 2, 9}; /* means 1, 1.5, 5, 2, 5.5, 9 */
     assert_true(fabs(el_stats_hodges_lehmann(three, 3) - 3.5) < 1e-12);
     double shifted[40];
@@ -255,7 +248,6 @@ static json_t *recorder_of(int n, const char *kind)
 /* Shifts of 0, 0.1 .. 0.4 ms in 20: 200 us or 1 %, and 2.776 * 158 / sqrt(5) us to either side. */
 static void a_trial_says_both(void **state)
 {
-    (void)state;
     json_t *recorder = recorder_of(5, "record");
     double half_us = 2.7764451051977987 * 1e5 * sqrt(2.5) / sqrt(5) * 1e-3;
     near(recorder, "events.cpu_clock_reads", 4);

@@ -67,7 +67,6 @@ static void check_medians(const int64_t *ns, size_t n, double mean_ns, double me
 
 static void a_burst_moves_the_mean_and_not_the_median(void **state)
 {
-    (void)state;
     check_medians((const int64_t[]){12, 10, 900, 11, 7}, 5, 188, 11);
     check_medians((const int64_t[]){13, 10, 900, 11}, 4, 233.5, 12);
     check_medians((const int64_t[]){10}, 1, 10, 10);
@@ -75,7 +74,6 @@ static void a_burst_moves_the_mean_and_not_the_median(void **state)
 
 static void without_measured_steps_there_are_no_ops(void **state)
 {
-    (void)state;
     struct el_recorder *recorder = NULL;
     struct el_op_figures *figures;
     size_t n = 1;

@@ -105,7 +105,6 @@ static int64_t check_gradient(const struct job *job, int m, int p, double diviso
 
 static void every_member_has_what_the_end_says(void **state)
 {
-    (void)state;
     static const struct {
         enum el_reducer_end end;
         int copies; /* of each sum, over all members */

@@ -57,7 +57,6 @@ static enum el_regress_exit judged(struct el_regress_set *set, enum el_cell_verd
 
 static void test_levels(void **state)
 {
-    (void)state;
     near(el_regress_level(0, false) + el_regress_level(1, false) + el_regress_level(2, true), 0.005, 1e-15);
     near(el_regress_level(0, true), 0.005, 1e-15); /* one look has it all */
     near(el_regress_level(1, true), 0.003, 1e-15);
@@ -71,7 +70,6 @@ static void test_levels(void **state)
 
 static void test_paired(void **state)
 {
-    (void)state;
     static const struct {
         enum el_better better;
         int blocks;
@@ -104,7 +102,6 @@ static void test_paired(void **state)
 
 static void test_paired_figures(void **state)
 {
-    (void)state;
     struct el_regress_set set = {.last_analysis = true};
     const double logs[] = {0.04, 0.05, 0.06, 0.07, 0.08, 0.045, 0.055, 0.065, 0.075, 0.06};
     struct el_regress_cell *cell = add(&set, EL_CELL_PAIRED, EL_BETTER_LOWER);
@@ -129,7 +126,6 @@ static void test_paired_figures(void **state)
 
 static void test_noisy(void **state)
 {
-    (void)state;
     struct el_regress_set set = {0};
     add_paired(&set, EL_BETTER_LOWER, 14, 0.2, 1);
     el_regress_judge(&set);
@@ -146,7 +142,6 @@ static void test_noisy(void **state)
 /* 14 blocks tell one cell, not 33: 2^-14 * 33 is above the first look's 0.002. */
 static void test_holm_over_cells(void **state)
 {
-    (void)state;
     struct el_regress_set set = {0};
     for (int c = 0; c < 33; c++) add_paired(&set, EL_BETTER_LOWER, 14, 0.01, c == 0 ? 1.5 : 1);
     el_regress_judge(&set);
@@ -163,7 +158,6 @@ static void test_holm_over_cells(void **state)
 /* Improvements are a family too: of 33 cells 14 blocks tell none at the first look, however large. */
 static void test_holm_over_improvements(void **state)
 {
-    (void)state;
     for (int cells = 32; cells <= 33; cells++) {
         struct el_regress_set set = {0};
         for (int c = 0; c < cells; c++) add_paired(&set, EL_BETTER_LOWER, 14, 0.01, c == 0 ? 0.5 : 1);
@@ -189,7 +183,6 @@ static enum el_cell_verdict exact(enum el_better better, double base, double hea
 
 static void test_exact(void **state)
 {
-    (void)state;
     assert_int_equal(exact(EL_BETTER_LOWER, 4096, 4096, 4096), EL_CELL_SAME);
     assert_int_equal(exact(EL_BETTER_LOWER, 4096, 4097, 4097), EL_CELL_REGRESSION);
     assert_int_equal(exact(EL_BETTER_LOWER, 4096, 4095, 4095), EL_CELL_IMPROVEMENT);
@@ -217,7 +210,6 @@ static enum el_regress_exit history(int sessions, double spread, double effect, 
 
 static void test_history(void **state)
 {
-    (void)state;
     enum el_cell_verdict verdict;
     assert_int_equal(history(7, 0.01, 1.5, &verdict), EL_REGRESS_NO_BASELINE);
     assert_int_equal(verdict, EL_CELL_NO_BASELINE);
@@ -234,7 +226,6 @@ static void test_history(void **state)
 /* Who asks for large effects only can pass with sessions that are as unlike. */
 static void test_history_of_large_effects(void **state)
 {
-    (void)state;
     static const struct {
         double least, spread;
         enum el_regress_exit outcome;
@@ -259,7 +250,6 @@ static void test_history_of_large_effects(void **state)
 /* Only the last 30 count: a jump before them is forgotten. */
 static void test_history_forgets(void **state)
 {
-    (void)state;
     struct el_regress_set set = {0};
     struct el_regress_cell *cell = add(&set, EL_CELL_HISTORY, EL_BETTER_LOWER);
     for (int i = 0; i < 40; i++)
@@ -273,7 +263,6 @@ static void test_history_forgets(void **state)
 /* Wide figures push the others on; none touch, and what is exact has all its digits. */
 static void test_table(void **state)
 {
-    (void)state;
     char *text = NULL;
     size_t bytes = 0;
     struct el_regress_set set = {.last_analysis = true};
@@ -319,7 +308,6 @@ static enum el_cell_verdict bursty(struct random *random, int blocks, int *more_
  * given up. 40 blocks find this slowdown in 76 of 100 sessions, 70 in 94. */
 static void test_more_blocks_decide(void **state)
 {
-    (void)state;
     int open = 0, hopeless = 0, sum = 0, found = 0, more, ignored;
     for (uint64_t seed = 1; seed <= 400; seed++) {
         struct random random = random_seeded(seed);
@@ -340,7 +328,6 @@ static void test_more_blocks_decide(void **state)
 /* Two medians may differ the other way than pairs do: the table's figures go with the effect. */
 static void test_figures_agree(void **state)
 {
-    (void)state;
     static const double base[] = {10, 20, 30, 10.1, 20.1, 30.1, 10.2, 20.2, 30.2, 30.3, 10.3};
     for (int higher = 0; higher < 2; higher++) {
         struct el_regress_set set = {.last_analysis = true};
@@ -358,7 +345,6 @@ static void test_figures_agree(void **state)
 
 static void test_unreadable(void **state)
 {
-    (void)state;
     static const double bad[] = {NAN, INFINITY, 0, -1};
     enum el_cell_verdict verdict;
     for (int i = 0; i < 4; i++)
@@ -384,7 +370,6 @@ static void test_unreadable(void **state)
 
 static void test_faults(void **state)
 {
-    (void)state;
     struct el_regress_set set = {0};
     enum el_cell_verdict verdict;
     struct el_regress_cell *cell = add_paired(&set, EL_BETTER_LOWER, 14, 0.01, 1);
@@ -405,7 +390,6 @@ static void test_faults(void **state)
 /* A step that is compared exactly is of simulated devices: the sentence says so. */
 static void test_simulated(void **state)
 {
-    (void)state;
     struct el_regress_set set = {.last_analysis = true};
     struct el_regress_cell *cell;
     char text[512];

@@ -28,7 +28,6 @@ static enum el_status run(const char *command, double timeout_s, struct el_shell
 
 static void test_shell(void **state)
 {
-    (void)state;
     struct el_shell_output output;
     assert_int_equal(run("echo a 1; echo noise >&2; printf 'b 2'; cat", 10, &output),
                      EL_OK); /* standard input is empty */
@@ -44,7 +43,6 @@ static void test_shell(void **state)
 
 static void test_shell_failures(void **state)
 {
-    (void)state;
     struct el_shell_output output;
     assert_int_equal(run("seq 100 >&2; exit 3", 10, &output), EL_ERR_INVALID);
     assert_string_equal(el_error_message(), "ended with exit status 3; its last lines: 98 | 99 | 100");
@@ -61,7 +59,6 @@ static void test_shell_failures(void **state)
 /* What a command leaves behind ends with it, at its time limit too; and nobody waits for its pipes. */
 static void test_shell_leaves_nothing(void **state)
 {
-    (void)state;
     struct el_shell_output output;
     char command[256];
     int64_t begin_ns = el_clock_ns();
@@ -87,7 +84,6 @@ static void test_shell_leaves_nothing(void **state)
  * a zero byte counts, and an exit status is known though the caller ignores SIGCHLD. */
 static void test_shell_adopts(void **state)
 {
-    (void)state;
     struct el_shell_output output;
     char command[512], path[64];
     signal(SIGCHLD, SIG_IGN);
@@ -122,7 +118,6 @@ static bool read_pids(const char *path, long pids[2])
 /* The one who launches is killed, and can end nothing itself: a child of the shell, and one that has left its group. */
 static void test_nothing_outlives_a_killed_launcher(void **state)
 {
-    (void)state;
     char command[512], path[64];
     long pids[2];
     struct el_shell_output output;
@@ -181,7 +176,6 @@ static struct el_regress_launching asking(const char *base, const char *head)
 
 static void test_session(void **state)
 {
-    (void)state;
     char base[512], head[512];
     struct el_regress_set set = {0};
     struct el_regress_launching ask =
@@ -202,7 +196,6 @@ static void test_session(void **state)
 /* Bytes that differ among launches of one side, whichever, are judged as what has noise; only a name insists. */
 static void test_bytes_with_noise(void **state)
 {
-    (void)state;
     char base[512], head[512];
     for (int side = 0; side < 3; side++) {
         struct el_regress_set set = {0};
@@ -223,7 +216,6 @@ static void test_bytes_with_noise(void **state)
 /* Off a terminal a line a minute, also within a launch; and the budget that ends too early, at once. */
 static void test_progress(void **state)
 {
-    (void)state;
     static const int64_t MINUTE_NS = 60000000000;
     char *text = NULL;
     size_t bytes = 0;
@@ -256,7 +248,6 @@ static void test_progress(void **state)
  * it. */
 static void test_order(void **state)
 {
-    (void)state;
     char command[2][512], orders[2][512] = {"", ""};
     for (int seed = 0; seed < 2; seed++) {
         struct el_regress_set set = {0};
@@ -291,7 +282,6 @@ static void test_order(void **state)
 
 static void test_ends(void **state)
 {
-    (void)state;
     char base[512], head[512];
     struct el_regress_set set = {0};
     struct el_regress_launching ask = asking(program(base, "base", 1, ""), program(head, "head", 1.5, ""));
@@ -327,7 +317,6 @@ static enum el_regress_exit outcome_of(const char *head, const char *metrics, co
 
 static void test_bad_programs(void **state)
 {
-    (void)state;
     static const struct {
         const char *head, *metrics, *exact;
         enum el_regress_exit outcome;
@@ -379,7 +368,6 @@ static bool go_on_for_a_while(void)
 /* Interrupted within a block: whole blocks only are kept. */
 static void test_interrupted(void **state)
 {
-    (void)state;
     struct el_regress_set set = {0};
     struct el_regress_launching ask = asking("echo step 5 ms; sleep 0.02", "echo step 5 ms; sleep 0.02");
     ask.go_on = go_on_for_a_while;
@@ -394,13 +382,11 @@ static void test_interrupted(void **state)
 
 static int make_folder(void **state)
 {
-    (void)state;
     return mkdtemp(folder) == NULL;
 }
 
 static int remove_folder(void **state)
 {
-    (void)state;
     struct el_shell_output output;
     char command[64];
     snprintf(command, sizeof command, "rm -r %s", folder);
@@ -413,7 +399,6 @@ static int remove_folder(void **state)
  * process adopt orphans afterwards. */
 static void test_other_children_are_left_alone(void **state)
 {
-    (void)state;
     struct el_shell_output output;
     int adopts = -1, status;
     pid_t other = fork();

@@ -190,7 +190,6 @@ static void at_least(const char *name, int found, int trials, double rate)
 
 static void test_false_alarms(void **state)
 {
-    (void)state;
     int trials = trials_of(FALSE_ALARM_TRIALS);
     for (int f = 0; f < NOISES_COUNT; f++) {
         const struct ask noisy = {.noise = &NOISES[f], .cv = 0.05, .effect = 1, .cells = 1};
@@ -211,7 +210,6 @@ enum { PROMISES_COUNT = sizeof PROMISES / sizeof PROMISES[0] };
 
 static void test_power(void **state)
 {
-    (void)state;
     int trials = trials_of(POWER_TRIALS);
     for (int f = 0; f < NOISES_COUNT; f++) {
         for (int k = 0; k < PROMISES_COUNT; k++) {
@@ -226,7 +224,6 @@ static void test_power(void **state)
 /* Better is not worse: a program that got faster is never said to be slower, and is said to be faster. */
 static void test_improvement(void **state)
 {
-    (void)state;
     const struct ask ask = {.noise = &NOISES[0], .cv = 0.01, .effect = 1 / 1.05, .cells = 1};
     struct counts counts = count(&ask, 200, 4000000);
     assert_int_equal(counts.found, 0);
@@ -235,7 +232,6 @@ static void test_improvement(void **state)
 
 static void test_detectable(void **state)
 {
-    (void)state;
     int trials = trials_of(DETECTABLE_TRIALS);
     for (int f = 0; f < NOISES_COUNT; f++) {
         double mean, low = strcmp(NOISES[f].name, "quantised") == 0 ? 0.80 : 0.85;
@@ -248,7 +244,6 @@ static void test_detectable(void **state)
 
 static void test_sessions(void **state)
 {
-    (void)state;
     int trials = trials_of(UNPAIRED_TRIALS);
     static const int pasts[] = {8, 30};
     for (int k = 0; k < 2; k++)

@@ -40,14 +40,12 @@ static void is(const char *name, double value, const char *unit, enum el_better 
 
 static int tear_down(void **state)
 {
-    (void)state;
     el_readings_free(&readings);
     return 0;
 }
 
 static void test_lines(void **state)
 {
-    (void)state;
     read_text("step_ms 12.5 ms\nloss: 0.25\nrate=31.5 images/s\r\n  peak 4096 B\n\ttime 3.5ms\nvalid/throughput -1e3\n"
               "top1_accuracy 71 %\nstep_mean_ms 3\nbad nan\n",
               9);
@@ -65,7 +63,6 @@ static void test_lines(void **state)
 /* A unit says which way is better, or nobody does: a name never does. */
 static void test_better(void **state)
 {
-    (void)state;
     static const struct {
         const char *unit;
         enum el_better better;
@@ -112,7 +109,6 @@ static void test_better(void **state)
 /* Bytes that are no character, in a unit and in a record's name: what is written must still be JSON. */
 static void test_names_are_utf8(void **state)
 {
-    (void)state;
     char text[600];
     read_text("a 1 x/\xE9y", 1);
     assert_string_equal(readings.rows[0].unit, "x/?y");
@@ -137,7 +133,6 @@ static void test_names_are_utf8(void **state)
 /* There is room for 255 bytes of a name; a longer one could become another's. */
 static void test_names_that_are_too_long(void **state)
 {
-    (void)state;
     char name[EL_CELL_NAME_BYTES + 1], text[1024];
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = 0;
@@ -153,7 +148,6 @@ static void test_names_that_are_too_long(void **state)
 
 static void test_units_in_one_launch(void **state)
 {
-    (void)state;
     char text[32];
     read_text("lat 5 ms\nlat 6000 us\nother 5\nlat 6000 us\nother 6\n", 2);
     assert_string_equal(find("lat")->unit, "ms");
@@ -166,7 +160,6 @@ static void test_units_in_one_launch(void **state)
 
 static void test_many_are_read_at_once(void **state)
 {
-    (void)state;
     enum { N = 4000 };
     char *text = malloc(N * 16);
     size_t used = 0;
@@ -180,7 +173,6 @@ static void test_many_are_read_at_once(void **state)
 
 static void test_prose_is_no_metric(void **state)
 {
-    (void)state;
     static const char *const lines[] = {"Loaded 5 files",
                                         "Epoch 3 of 10",
                                         "2026 11 ms",
@@ -206,7 +198,6 @@ static void test_prose_is_no_metric(void **state)
 
 static void test_several_are_their_median(void **state)
 {
-    (void)state;
     read_text("step 3 ms\nstep 1 ms\nother 5\nstep 100 ms\n", 2);
     is("step", 3, "ms", EL_BETTER_LOWER, false);
     read_text("step nan ms\nstep 3 ms\nstep 4 ms\n", 1); /* one that is none is not passed over */
@@ -216,7 +207,6 @@ static void test_several_are_their_median(void **state)
 /* JSON that is no record of ours is none of ours to read. */
 static void test_other_json(void **state)
 {
-    (void)state;
     static const char *const texts[] = {"{\"step_ms\": 12.5}", "[{\"name\": \"a\", \"value\": 1}]", "{not json",
                                         "{\"trials\": []}"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -234,7 +224,6 @@ static const char TRIAL[] =
 
 static void test_our_records(void **state)
 {
-    (void)state;
     read_text(TRIAL, 10);
     is("step_median_ms", 5.5, "ms", EL_BETTER_LOWER, false);
     is("comm_bytes", 8400, "B", EL_BETTER_LOWER, true);

@@ -76,7 +76,6 @@ static struct el_graph *pooled(void)
 
 static void gradients_are_those_of_differences(void **state)
 {
-    (void)state;
     struct el_graph *graphs[] = {block(true), block(false), pooled()};
     for (int g = 0; g < 3; g++) {
         struct setting s;
@@ -94,7 +93,6 @@ static void gradients_are_those_of_differences(void **state)
  * without a copy, and that of its input; and mean and deviation of three norms. */
 static void memory_is_as_counted_by_hand(void **state)
 {
-    (void)state;
     struct setting s;
     prepare(&s, block(true));
     loss_of(&s, true);
@@ -107,7 +105,6 @@ static void memory_is_as_counted_by_hand(void **state)
  * they stay. */
 static void training_moves_the_running_statistics(void **state)
 {
-    (void)state;
     struct setting s;
     double mean[CHANNELS], variance[CHANNELS], again[CHANNELS];
     prepare(&s, block(true));
@@ -143,7 +140,6 @@ static void set_statistics(const struct setting *s)
  * inside the block two values cross each cut, of which one passes through. */
 static void parts_cut_inside_the_block_compute_the_same(void **state)
 {
-    (void)state;
     enum { CONV_A = 2, NORM_B = 5 };
     struct setting s;
     struct part parts[STEP_PARTS_MAX];
@@ -174,7 +170,6 @@ static void parts_cut_inside_the_block_compute_the_same(void **state)
 
 static void parts_on_one_device_have_their_buffers_together(void **state)
 {
-    (void)state;
     struct el_graph *model = block(true), *both;
     struct part parts[STEP_PARTS_MAX];
     assert_int_equal(cut(model, 1u << 2 | 1u << 4, parts), 3); /* stem; a; b and the rest */

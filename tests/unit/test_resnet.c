@@ -30,7 +30,6 @@ static struct el_graph *build(const char *name, int64_t image, int64_t width, in
  * num_batches_tracked. */
 static void they_have_as_many_parameters(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         int64_t count;
@@ -68,7 +67,6 @@ static void check_shape(const struct el_graph *graph, const char *param, int64_t
 /* Those of a block in the order of state_dict(), its downsampling last. */
 static void names_and_their_order_are_torchvisions(void **state)
 {
-    (void)state;
     static const char *const block[] = {
         "layer1.0.conv1.weight",        "layer1.0.bn1.weight",          "layer1.0.bn1.bias",
         "layer1.0.conv2.weight",        "layer1.0.bn2.weight",          "layer1.0.bn2.bias",
@@ -104,7 +102,6 @@ static const struct el_tensor *output_of(const struct el_graph *graph, const cha
  * place left. */
 static void images_shrink_where_torchvisions_do(void **state)
 {
-    (void)state;
     struct el_graph *graph = build("resnet50", 224, 64, 1000);
     assert_int_equal(output_of(graph, "maxpool")->shape.d[0], 56);
     assert_int_equal(output_of(graph, "layer2.0.conv1")->shape.d[0], 56);
@@ -165,7 +162,6 @@ static void issue_pass(const struct el_graph *graph, int64_t batch, bool backwar
  * downsampling, which here need that norm's kernel. */
 static void gradients_become_ready_in_pytorchs_order(void **state)
 {
-    (void)state;
     static const char *const wanted[] = {"fc.bias",
                                          "fc.weight",
                                          "layer4.1.bn2.weight",
@@ -196,7 +192,6 @@ static void gradients_become_ready_in_pytorchs_order(void **state)
  * storage once, without parameters, buffers and images), and the places of maxima, which are int64 there. */
 static void forward_leaves_what_torchvisions_leaves(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         size_t saved, places;
@@ -261,7 +256,6 @@ static void check_initial(const struct el_shard *shard, double **params)
 
 static void initial_values_are_torchvisions_and_the_same_in_both_types(void **state)
 {
-    (void)state;
     struct el_graph *graph = build("resnet18", 16, 8, 10);
     double **params[2];
     for (int t = 0; t < 2; t++) {

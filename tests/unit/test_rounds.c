@@ -246,7 +246,6 @@ static void over_all(check one)
 
 static void test_carried_as_said_they_do_what_the_verb_promises(void **state)
 {
-    (void)state;
     over_all(check_game);
 }
 
@@ -277,7 +276,6 @@ static void check_bytes(struct game *game)
 
 static void test_sums_of_sent_and_received_are_equal(void **state)
 {
-    (void)state;
     over_all(check_bytes);
 }
 
@@ -292,7 +290,6 @@ static struct el_comm_traffic traffic_of(enum el_comm_verb verb, enum el_comm_al
  * from each rank and to each. Of a parameter server rank 0 has it all. */
 static void test_bytes_of_a_rank(void **state)
 {
-    (void)state;
     const uint64_t all = 16 * 3 * 4 * 7 * 4;
     for (int s = 1; s < N_SIZES; s++)
         for (int rank = 0; rank < sizes[s]; rank++) {
@@ -323,7 +320,6 @@ static void expect_message(struct el_comm_message message, int peer, int part)
 /* As textbooks draw it. */
 static void test_the_ring_step_by_step(void **state)
 {
-    (void)state;
     static const int leaves[] = {2, 1, 0, 3, 2, 1}; /* chunks that rank 2 of 4 sends */
     struct el_comm_shape shape = {
         .verb = EL_COMM_ALL_REDUCE, .algorithm = EL_COMM_RING, .rank = 2, .size = 4, .count = 4096, .element_bytes = 4};
@@ -358,7 +354,6 @@ static void check_last(struct game *game)
 
 static void test_each_element_is_complete_once(void **state)
 {
-    (void)state;
     over_all(check_last);
 }
 

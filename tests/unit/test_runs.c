@@ -32,7 +32,6 @@ static void write_run(const json_t *run, const char *dir)
 
 static int setup(void **state)
 {
-    (void)state;
     snprintf(base_dir, sizeof base_dir, "/tmp/evenload-runs-a-XXXXXX");
     snprintf(head_dir, sizeof head_dir, "/tmp/evenload-runs-b-XXXXXX");
     return !mkdtemp(base_dir) || !mkdtemp(head_dir);
@@ -55,7 +54,6 @@ static void remove_run(const char *dir)
 
 static int teardown(void **state)
 {
-    (void)state;
     empty_store();
     remove_run(base_dir);
     remove_run(head_dir);
@@ -99,7 +97,6 @@ static const struct el_regress_cell *cell_of(const struct outcome *o, const char
 
 static void a_run_and_itself(void **state)
 {
-    (void)state;
     struct outcome o;
     json_t *run = finished_run(), *head = finished_run();
     compare(run, head, "", &o);
@@ -126,7 +123,6 @@ static void a_run_and_itself(void **state)
 
 static void a_list_of_metrics(void **state)
 {
-    (void)state;
     struct outcome o;
     json_t *run = finished_run(), *head = finished_run();
     compare(run, head, "samples_per_s,device_peak_bytes", &o);
@@ -152,7 +148,6 @@ struct change {
 
 static void exact_figures_are_compared_exactly(void **state)
 {
-    (void)state;
     static const struct change changes[] = {
         {"trials.1.per_device.1.memory.peak_bytes", 56905889, EL_REGRESS_FOUND, EL_CELL_REGRESSION,
          "dp 2 devices textcnn batch 64 device_peak_bytes[1]"},
@@ -198,7 +193,6 @@ static json_t *with_buckets(void)
 /* A store from before sizes of buckets were in the name: lines are found by the workload, as ever. */
 static void stores_with_shorter_names_go_on(void **state)
 {
-    (void)state;
     struct outcome o;
     char command[256];
     json_t *run = with_buckets(), *head = with_buckets();
@@ -243,7 +237,6 @@ static void unreadable(json_t *run, json_t *head, const char *cell, const char *
 
 static void what_cannot_be_read(void **state)
 {
-    (void)state;
     static const char step[] = "single 1 device textcnn batch 64 step_median_ms";
     json_t *run = finished_run(), *head;
     set(head = finished_run(), "trials.0.repeats.3.step_ms.4", json_null());
@@ -263,7 +256,6 @@ static void what_cannot_be_read(void **state)
 
 static void doubts_are_carried_along(void **state)
 {
-    (void)state;
     struct outcome o;
     json_t *run = finished_run(), *head = finished_run();
     set(head, "trials.2.comm.bytes", json_integer(99999999));
@@ -282,7 +274,6 @@ static void doubts_are_carried_along(void **state)
 
 static void folders_without_a_run(void **state)
 {
-    (void)state;
     struct el_regress_set cells = {0};
     json_t *empty = version_1();
     remove_run(head_dir);

@@ -21,7 +21,6 @@ static char path[64];
 
 static int make_folder(void **state)
 {
-    (void)state;
     if (!mkdtemp(folder)) return -1;
     snprintf(path, sizeof path, "%s/w.safetensors", folder);
     return 0;
@@ -29,7 +28,6 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-    (void)state;
     unlink(path);
     return rmdir(folder); /* nothing else was left in it */
 }
@@ -63,7 +61,6 @@ static void check_values(const struct el_safetensors *file, const char *name, co
 /* binary16: 1, -2, the largest, the least, infinity, no number, -0, 1/3 rounded. */
 static void test_types(void **state)
 {
-    (void)state;
     struct __attribute__((packed)) {
         uint16_t f16[8], bf16[2];
         int64_t i64;
@@ -102,7 +99,6 @@ static void test_types(void **state)
 
 static void test_refused(void **state)
 {
-    (void)state;
     static const struct {
         const char *header;
         uint64_t claimed;
@@ -150,7 +146,6 @@ static void refuse_file(const char *name, const char *words)
 
 static void test_no_such_format(void **state)
 {
-    (void)state;
     char shards[96];
     put_file(folder, path, "", 0);
     refuse_file(path, "fewer than 8 bytes");
@@ -172,7 +167,6 @@ enum { MANY = 10000 };
 
 static void test_round_trip(void **state)
 {
-    (void)state;
     static double many[MANY], read[MANY];
     const struct el_stored_array arrays[] = {{.name = "count", .type = EL_STORED_I64},
                                              {.name = "a.b", .type = EL_STORED_F64, .n_dims = 2, .dims = {MANY / 4, 4}},
@@ -207,7 +201,6 @@ static void test_round_trip(void **state)
 /* A file that becomes shorter while it is open is a failure, and nothing else. */
 static void test_cut_off(void **state)
 {
-    (void)state;
     struct el_safetensors *file;
     double value;
     put("{" ENTRY("a", "F64", "1", "0", "8") "}", 0, NULL, 8);

@@ -19,7 +19,6 @@ static const double WOBBLE[REPEATS] = {1.01, 1 / 1.01, 1, 1, 1};
 /* The machine's ups and downs are in both: a paired ratio has none of them. */
 static void ratios_are_of_repeats_side_by_side(void **state)
 {
-    (void)state;
     double wrapped[REPEATS], two[REPEATS];
     times(0.8, NULL, wrapped);
     times(1.2, WOBBLE, two);
@@ -46,7 +45,6 @@ static void ratios_are_of_repeats_side_by_side(void **state)
 
 static void strong_shares_the_ideal_step(void **state)
 {
-    (void)state;
     double two[REPEATS];
     times(1.5, NULL, two);
     json_t *document = document_of(
@@ -63,7 +61,6 @@ static void strong_shares_the_ideal_step(void **state)
 /* On a machine with other work the next study is one under another load: no interval is promised for it. */
 static void no_repeat_is_predicted_beside_other_work(void **state)
 {
-    (void)state;
     static const char *const rules[] = {"others", "stolen", "gpu_others", "drift"};
     double two[REPEATS];
     times(1.7, WOBBLE, two);
@@ -87,7 +84,6 @@ static void no_repeat_is_predicted_beside_other_work(void **state)
 /* A repeat that failed in one of both pairs with nothing; four pairs give no interval. */
 static void a_missing_repeat_leaves_its_partner_out(void **state)
 {
-    (void)state;
     double two[REPEATS];
     times(1.7, NULL, two);
     two[1] = NAN;
@@ -101,7 +97,6 @@ static void a_missing_repeat_leaves_its_partner_out(void **state)
 
 static void the_parts_of_the_loss_add_up(void **state)
 {
-    (void)state;
     double two[REPEATS];
     times(1.6, NULL, two);
     json_t *trial = make_trial("ddp", 2, true, two, 25);
@@ -134,7 +129,6 @@ static void the_parts_of_the_loss_add_up(void **state)
 /* What a record of another's making may hold. */
 static void odd_words_are_skipped(void **state)
 {
-    (void)state;
     double two[REPEATS];
     times(1.7, NULL, two);
     json_t *odd = make_trial("ddp", 2, true, two, 25), *document = NULL;
@@ -148,7 +142,6 @@ static void odd_words_are_skipped(void **state)
 
 static void runs_without_a_baseline_are_refused(void **state)
 {
-    (void)state;
     json_t *document = NULL;
     json_t *run = make_run(json_pack("[o]", make_trial("ddp", 2, true, PLAIN, 25)));
     assert_int_equal(el_scale_document(run, "dir", &document), EL_ERR_INVALID);
@@ -183,7 +176,6 @@ static struct el_interval study(struct el_rng_key *key, uint64_t *at)
  * sqrt(2) it holds that in 95. */
 static void the_repeat_interval_holds_a_repeat(void **state)
 {
-    (void)state;
     enum { STUDIES = 4000 };
     struct el_rng_key key = {.seed = 11, .use = EL_RNG_ORDER};
     uint64_t at = 0;

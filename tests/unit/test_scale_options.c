@@ -29,7 +29,6 @@ static enum el_status choose(const char *words, int gpus)
 
 static void counts_are_chosen_and_one_is_among_them(void **state)
 {
-    (void)state;
     static const struct {
         const char *words;
         int gpus;
@@ -50,7 +49,6 @@ static void counts_are_chosen_and_one_is_among_them(void **state)
 
 static void a_batch_belongs_to_weak_or_strong(void **state)
 {
-    (void)state;
     assert_int_equal(choose("", 0), EL_OK);
     assert_true(options.weak && !options.strong && options.batch_is_per_device && options.batches[0] == 64);
     assert_int_equal(choose("--batch-per-device 7", 0), EL_OK);
@@ -69,7 +67,6 @@ static void a_batch_belongs_to_weak_or_strong(void **state)
 /* single once, every mode at every count. */
 static void trials_are_counts_times_modes(void **state)
 {
-    (void)state;
     struct el_trial_set set = {0};
     assert_int_equal(choose("--data dummy --devices null:1,2,4 --procs 1", 0), EL_OK);
     assert_int_equal(el_trials_resolve(EL_CMD_SCALE, &options, &set), EL_OK);

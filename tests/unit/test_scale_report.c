@@ -15,7 +15,6 @@
 /* Of four devices on two cores nothing is said but that they share them. */
 static void shared_counts_make_no_claim(void **state)
 {
-    (void)state;
     double two[REPEATS], four[REPEATS];
     times(1.7, NULL, two);
     times(3.9, NULL, four);
@@ -57,7 +56,6 @@ static json_t *suspect(json_t *trial)
 /* Of rows in doubt, its own or the baseline's, no ratio is stated without the word, and none without an interval. */
 static void doubtful_rows_say_so(void **state)
 {
-    (void)state;
     const double wobble[REPEATS] = {1.01, 1 / 1.01, 1, 1, 1};
     double two[REPEATS], four[REPEATS];
     times(1.7, wobble, two);
@@ -79,7 +77,6 @@ static void doubtful_rows_say_so(void **state)
 
 static void doubtful_modes_say_so(void **state)
 {
-    (void)state;
     const double wobble[REPEATS] = {1.01, 1 / 1.01, 1, 1, 1};
     double two[REPEATS], four[REPEATS];
     times(1.7, wobble, two);
@@ -115,7 +112,6 @@ static int words_of_row(char *text)
 /* Steps of minutes: figures that are wider than their columns still stand apart. */
 static void wide_figures_stand_apart(void **state)
 {
-    (void)state;
     static const char *const names[] = {"step_ms",    "lost_ms", "compute_ms",   "contention_ms",
                                         "exposed_ms", "idle_ms", "comm_costs_ms"};
     double two[REPEATS];
@@ -135,7 +131,6 @@ static void wide_figures_stand_apart(void **state)
 /* Points of devices that share are hollow, and lose nothing where an interval is missing. Modes stand side by side. */
 static void the_figure_marks_shared_counts(void **state)
 {
-    (void)state;
     char dir[] = "/tmp/test_scale_XXXXXX", path[64], line[256];
     double two[REPEATS];
     bool drawn;

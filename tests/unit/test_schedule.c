@@ -51,7 +51,6 @@ static const char *row(const struct el_schedule *schedule, int device)
 
 static void rows_are_those_of_the_papers(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         int devices, micro, parts, device;
@@ -78,7 +77,6 @@ static void rows_are_those_of_the_papers(void **state)
 /* Where the names mean the same. */
 static void rows_are_those_of_pytorch(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *file;
         int devices, micro, parts;
@@ -104,7 +102,6 @@ static void rows_are_those_of_pytorch(void **state)
 
 static void a_device_holds_as_many_as_its_closed_form(void **state)
 {
-    (void)state;
     for
         EACH(p, device_counts)
         for
@@ -176,7 +173,6 @@ static int makespan_of(const char *name, int n_devices, int n_micro, int parts, 
 /* Of one part a device (p - 1) / (m + p - 1) of the time is idle: the whole takes 2 (m + p - 1). */
 static void the_bubble_is_the_papers(void **state)
 {
-    (void)state;
     for
         EACH(p, device_counts)
         for
@@ -191,7 +187,6 @@ static void the_bubble_is_the_papers(void **state)
 /* With v parts a device the bubble is a v-th of that; with its weights apart, in thirds of a step, a third. */
 static void several_parts_and_parted_backwards_wait_less(void **state)
 {
-    (void)state;
     for (int p = 2; p <= DEVICES; p *= 2)
         for (int rounds = 1; rounds < 4; rounds++) {
             int m = p * rounds;
@@ -205,7 +200,6 @@ static void several_parts_and_parted_backwards_wait_less(void **state)
 
 static void every_table_of_pytorch_can_be_run(void **state)
 {
-    (void)state;
     static const struct {
         const char *file;
         int devices, micro, in_flight;
@@ -231,7 +225,6 @@ static void every_table_of_pytorch_can_be_run(void **state)
 /* An action that PyTorch overlaps with another stands beside it. */
 static void overlapped_actions_come_in_their_order(void **state)
 {
-    (void)state;
     struct el_schedule schedule = opened(TABLES "DualPipeV-2x2-6.csv", 2, 6, 0);
     assert_non_null(strstr(row(&schedule, 0), "3F1 0F3 3B1 3F2 0B0 0F4 3B2"));
     el_schedule_close(&schedule);
@@ -240,7 +233,6 @@ static void overlapped_actions_come_in_their_order(void **state)
 /* Where device 1 waits for device 2, which waits for device 0, whose messages to device 1 come before. */
 static void a_mailbox_has_the_room_that_is_needed(void **state)
 {
-    (void)state;
     char path[] = "/tmp/evenload-schedule-XXXXXX.csv";
     assert_true(mkstemps(path, 4) >= 0);
     FILE *file = fopen(path, "w");
@@ -258,7 +250,6 @@ static void a_mailbox_has_the_room_that_is_needed(void **state)
 
 static void what_is_wrong_with_a_file_is_said(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *why;
         int devices;
@@ -312,7 +303,6 @@ static void what_is_wrong_with_a_file_is_said(void **state)
 
 static void options_that_do_not_fit_are_said(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *why;
         int devices, micro, parts;

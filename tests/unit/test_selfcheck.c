@@ -63,7 +63,6 @@ static json_t *arrivals(double late_ms, double later_ms)
 
 static void a_delay_is_the_lateness_beyond_the_twins(void **state)
 {
-    (void)state;
     assert_found(look("delay", arrivals(20.5, 0.1), arrivals(0.5, 0)), 20, "cpu:1 late by 20.00 ms");
     assert_found(look("delay", arrivals(18.5, 0.1), arrivals(-0.5, 0)), 19, "cpu:1");
     assert_missed(look("delay", arrivals(17.9, 0), arrivals(0, 0)), "cpu:1 late by 17.90 ms");
@@ -75,7 +74,6 @@ static void a_delay_is_the_lateness_beyond_the_twins(void **state)
 
 static void a_delay_without_arrivals_is_missed(void **state)
 {
-    (void)state;
     json_t *none = json_pack("{s:s, s:[], s:[]}", "status", "ok", "collectives", "per_device");
     assert_missed(look("delay", none, arrivals(0, 0)), "no arrivals were recorded");
 }
@@ -94,7 +92,6 @@ static json_t *ops(double forward_ms, double backward_ms, double update_ms, doub
 
 static void a_slow_op_is_the_one_that_rose_most(void **state)
 {
-    (void)state;
     assert_found(look("slow op", ops(0.6, 0.3, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)), 3, "linear_forward hidden2");
     assert_found(look("slow op", ops(0.46, 0.3, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)), 2.3, "2.30 times");
     assert_missed(look("slow op", ops(0.44, 0.3, 0.1, 0.003), ops(0.2, 0.3, 0.1, 0.003)), "2.20 times");
@@ -107,7 +104,6 @@ static void a_slow_op_is_the_one_that_rose_most(void **state)
 /* The machine at half its speed while the injected trial ran; and a small op whose ratio is the clock's. */
 static void a_slower_machine_is_no_slow_op(void **state)
 {
-    (void)state;
     assert_found(look("slow op", ops(1.2, 0.6, 0.2, 0.006), ops(0.2, 0.3, 0.1, 0.003)), 3, "linear_forward hidden2");
     assert_missed(look("slow op", ops(0.4, 0.6, 0.2, 0.006), ops(0.2, 0.3, 0.1, 0.003)), "no op took longer");
     assert_found(look("slow op", ops(0.6, 0.3, 0.1, 0.03), ops(0.2, 0.3, 0.1, 0.003)), 3, "linear_forward hidden2");
@@ -115,7 +111,6 @@ static void a_slower_machine_is_no_slow_op(void **state)
 
 static void a_slow_op_without_spans_is_missed(void **state)
 {
-    (void)state;
     json_t *none = json_pack("{s:s, s:[{s:s, s:[]}]}", "status", "ok", "per_device", "device", "cpu:0", "ops");
     assert_missed(look("slow op", json_deep_copy(none), none), "no op took longer");
 }
@@ -134,7 +129,6 @@ static json_t *growth(int64_t first_bytes, int64_t second_bytes)
 
 static void a_leak_is_growth_a_step_on_its_device_alone(void **state)
 {
-    (void)state;
     const int64_t mib = 1 << 20;
     assert_found(look("leak", growth(0, STEPS * mib), NULL), (double)mib, "cpu:1 loses 1.000 MiB, cpu:0 0.000");
     assert_found(look("leak", growth(4096, STEPS * mib), NULL), (double)mib, "cpu:1");
@@ -147,7 +141,6 @@ static void a_leak_is_growth_a_step_on_its_device_alone(void **state)
 
 static void a_leak_that_the_system_does_not_tell_is_missed(void **state)
 {
-    (void)state;
     json_t *trial = growth(0, 0), *memory = el_json_at(trial, "per_device.1.memory");
     json_object_set_new(memory, "grown_bytes", json_null());
     json_object_set_new(memory, "driver_reason", json_string("no smaps here"));
@@ -173,7 +166,6 @@ static json_t *pair(double first_ms, double second_ms, double first_wait_ms, dou
 
 static void a_straggler_computes_longer_and_the_other_waits(void **state)
 {
-    (void)state;
     assert_found(look("straggler", pair(2, 3, 1, 0.1), pair(2, 2, 0, 0)), 1.5, "cpu:1 at 1.50 times; cpu:0 waits 1.00");
     assert_found(look("straggler", pair(2, 3.5, 1.5, 0), pair(2, 2, 0, 0)), 1.75, "1.75");
     assert_missed(look("straggler", pair(2, 3.7, 1.7, 0), pair(2, 2, 0, 0)), "1.85");
@@ -186,14 +178,12 @@ static void a_straggler_computes_longer_and_the_other_waits(void **state)
 /* One core is 1.2 times slower than the other: the twin takes it out. */
 static void unlike_cores_are_no_straggler(void **state)
 {
-    (void)state;
     assert_found(look("straggler", pair(2, 3.6, 1.6, 0), pair(2, 2.4, 0.4, 0)), 1.5, "cpu:1 at 1.50");
     assert_missed(look("straggler", pair(2, 3, 1, 0), pair(2, 3, 1, 0)), "at 1.00 times");
 }
 
 static void a_straggler_without_waits_is_missed(void **state)
 {
-    (void)state;
     json_t *trial = pair(2, 3, 1, 0);
     json_object_set_new(el_json_at(trial, "per_device.0.comm"), "wait_ms", json_null());
     assert_missed(look("straggler", trial, pair(2, 2, 0, 0)), "no compute times or waits were recorded");
@@ -209,7 +199,6 @@ static json_t *causes(double outputs_ms, double replicas_ms)
 
 static void a_cause_costs_what_was_put_there_and_no_other_does(void **state)
 {
-    (void)state;
     assert_found(look("cause", causes(0.5, 20.4), NULL), 20.4, "replicas costs 20.40 ms, then outputs 0.50");
     assert_missed(look("cause", causes(0.5, 26), NULL), "replicas costs 26.00 ms");
     assert_missed(look("cause", causes(20, 0.5), NULL), "outputs costs 20.00 ms, then replicas 0.50");
@@ -221,7 +210,6 @@ static void a_cause_costs_what_was_put_there_and_no_other_does(void **state)
 
 static void a_trial_that_failed_is_missed_with_its_reason(void **state)
 {
-    (void)state;
     for (int i = 0; i < EL_SELFCHECK_ROWS; i++) {
         const struct el_selfcheck_row *row = &el_selfcheck_rows()[i];
         json_t *failed = json_pack("{s:s, s:s}", "status", "timeout", "reason", "took more than 60 s");
@@ -244,7 +232,6 @@ static double injected_in(const struct el_selfcheck_row *row, const struct el_in
 /* The value that is looked for is the one that --inject plants, and `run` takes the trial's words. */
 static void a_row_plants_what_it_looks_for(void **state)
 {
-    (void)state;
     for (int i = 0; i < EL_SELFCHECK_ROWS; i++) {
         const struct el_selfcheck_row *row = &el_selfcheck_rows()[i];
         struct el_inject injects[2];
@@ -282,7 +269,6 @@ static void assert_holds(const char *text, const char *words)
 
 static void the_report_tells_found_missed_and_skipped(void **state)
 {
-    (void)state;
     struct el_selfcheck check = {.seconds = 9.4, .others_pct = 34, .dir = "results/x"};
     check.results[0] = (struct el_selfcheck_result){
         EL_SELFCHECK_FOUND, 2, {.ok = true, .value = 20.2, .text = "cpu:1 late by 20.20 ms"}};
@@ -309,7 +295,6 @@ static void the_report_tells_found_missed_and_skipped(void **state)
 
 static void a_quiet_miss_is_not_put_down_to_others(void **state)
 {
-    (void)state;
     struct el_selfcheck check = {.others_pct = NAN};
     for (int i = 0; i < EL_SELFCHECK_ROWS; i++)
         check.results[i] = (struct el_selfcheck_result){EL_SELFCHECK_FOUND, 1, {.ok = true, .value = 1, .text = "x"}};
@@ -327,7 +312,6 @@ static void a_quiet_miss_is_not_put_down_to_others(void **state)
 /* Launches without a phase before them, as here, once had hours left: the machine's whole life was counted. */
 static void time_left_is_counted_from_the_first_launch(void **state)
 {
-    (void)state;
     char text[256] = "";
     struct el_progress progress;
     FILE *said = tmpfile();

@@ -27,7 +27,6 @@ static double p_of_sum(int n, int sum)
  */
 static void test_published_table(void **state)
 {
-    (void)state;
     static const struct {
         int n, at_025, at_005;
     } table[] = {{6, 0, -1},   {7, 2, -1},   {8, 3, 0},    {9, 5, 1},    {10, 8, 3},     {12, 13, 7},
@@ -70,7 +69,6 @@ static void brute_force(const double *x, int n, double *above, double *below)
 
 static void test_brute_force(void **state)
 {
-    (void)state;
     struct random random = random_seeded(5);
     for (int t = 0; t < 200; t++) {
         double x[11], above, below;
@@ -86,7 +84,6 @@ static void test_brute_force(void **state)
 
 static void test_ties_by_hand(void **state)
 {
-    (void)state;
     /* Sizes 0, 1, 1, 2: ranks 1, 2.5, 2.5, 4, the zero's dropped. Sums of signs: 9, 6.5, 6.5, 5, 4, 2.5, 2.5, 0. */
     struct el_signed_rank test = el_stats_signed_rank((double[]){0, 1, -1, 2}, 4);
     near(test.sum, 6.5, 0);
@@ -111,7 +108,6 @@ static int ascending(const void *a, const void *b)
 /* The interval's ends are Walsh averages; which ones, by the table: 3 of 36 sums are refused at n = 8, so the 4th. */
 static void test_interval(void **state)
 {
-    (void)state;
     static const struct {
         size_t n, end;
     } ends[] = {{6, 1}, {8, 4}, {10, 9}, {14, 22}, {24, 82}, {40, 265}};
@@ -137,7 +133,6 @@ static void test_interval(void **state)
 /* The promise of 95 %, by simulation: the truth is 0. */
 static void test_interval_holds(void **state)
 {
-    (void)state;
     struct random random = random_seeded(7);
     int holds = 0;
     for (int t = 0; t < 4000; t++) {
@@ -151,7 +146,6 @@ static void test_interval_holds(void **state)
 
 static void test_holm(void **state)
 {
-    (void)state;
     double p[] = {0.01, NAN, 0.04, 0.03, 0.005, 0.9}, adjusted[6];
     const double wanted[] = {0.04, NAN, 0.09, 0.09, 0.025, 0.9};
     el_stats_holm(p, 6, adjusted);

@@ -26,7 +26,6 @@ static int work(struct el_program *program, struct el_device *device, int64_t n)
 
 static void ops_follow_waits_and_groups(void **state)
 {
-    (void)state;
     struct el_device *devices[2];
     struct el_program *program;
     struct seen seen;
@@ -57,7 +56,6 @@ static void ops_follow_waits_and_groups(void **state)
 
 static void kernels_are_stretched_and_paused(void **state)
 {
-    (void)state;
     struct seen plain, disturbed;
     for (int i = 0; i < 2; i++) {
         struct el_device *device;
@@ -77,7 +75,6 @@ static void kernels_are_stretched_and_paused(void **state)
 
 static void crossed_collectives(void **state)
 {
-    (void)state;
     struct el_device *devices[2];
     struct el_program *program;
     open_devices(devices, 2, NULL);
@@ -194,7 +191,6 @@ static void show_and_hold(const char *what, double (*measure)(int n, int rounds)
 /* Nothing is quadratic: seventeen times the ops take seventeen times the time, not 289 times. */
 static void many_ops_take_their_share_of_time(void **state)
 {
-    (void)state;
     show_and_hold("one program", plan_and_resolve);
     show_and_hold("a program a member", plan_and_resolve_jointly);
 }

@@ -103,7 +103,6 @@ static void run_members(struct member *members, const struct el_inject *injects)
  * later, and the others wait for it there. From then on all have one step time, as in life. */
 static void members_wait_for_the_last(void **state)
 {
-    (void)state;
     for (int capture = 0; capture < 2; capture++) {
         struct member members[MEMBERS] = {0};
         for (int m = 0; m < MEMBERS; m++)
@@ -127,7 +126,6 @@ static void members_wait_for_the_last(void **state)
 /* Every disturbance has its known answer; a delay of one member is exactly the wait of the others. */
 static void what_is_injected_is_seen(void **state)
 {
-    (void)state;
     static const struct {
         struct el_inject inject; /* of member 1 */
         int64_t late_ns, longer_ns;
@@ -155,7 +153,6 @@ static void what_is_injected_is_seen(void **state)
 /* What is received ends when it has been sent, in order; who sends waits for nobody. */
 static void messages_come_when_they_were_sent(void **state)
 {
-    (void)state;
     static const int calls[][2] = {
         {3, 1}, {1, 9}, {2, 2}}; /* before the first message: of the sender, of the receiver */
     for (size_t c = 0; c < sizeof calls / sizeof calls[0]; c++) {
@@ -191,7 +188,6 @@ static void expect_failure(struct member *members, enum el_status expected, cons
 
 static void a_member_that_differs(void **state)
 {
-    (void)state;
     struct member members[MEMBERS] = {0};
     for (int m = 0; m < MEMBERS; m++) members[m] = (struct member){.steps = 1, .collectives = m == 2 ? 1 : 2};
     expect_failure(members, EL_ERR_INTERNAL, "collective: issued by 2 of 3 members");
@@ -199,7 +195,6 @@ static void a_member_that_differs(void **state)
 
 static void a_message_that_nobody_sends(void **state)
 {
-    (void)state;
     struct member members[MEMBERS] = {0};
     for (int m = 0; m < MEMBERS; m++) members[m] = (struct member){.steps = 1, .messages = m == 1};
     expect_failure(members, EL_ERR_INTERNAL, "call: nobody sends what member 1 receives");
@@ -216,7 +211,6 @@ static void *give_up(void *joint)
 /* One member gives up without a step; nobody waits for it, now or later. */
 static void a_member_that_never_comes(void **state)
 {
-    (void)state;
     struct el_device *device;
     struct el_joint *joint;
     struct el_program *program;

@@ -18,14 +18,12 @@ static struct el_device *device;
 
 static int open_device(void **state)
 {
-    (void)state;
     struct el_device_spec spec = {.backend = "cpu", .kernels = el_kernels_reference()};
     return el_device_open(&spec, &device) == EL_OK ? 0 : -1;
 }
 
 static int close_device(void **state)
 {
-    (void)state;
     el_device_close(device);
     return 0;
 }
@@ -40,7 +38,6 @@ static const struct el_shape whole_shape = {2, {ROWS, COLUMNS}};
 
 static void a_slice_begins_with_its_origins_values(void **state)
 {
-    (void)state;
     static const struct el_initial initials[] = {
         {EL_INITIAL_CONSTANT, 3}, {EL_INITIAL_UNIFORM, 0.25}, {EL_INITIAL_NORMAL, 1}};
     struct el_train_config config = {.seed = 5};
@@ -72,7 +69,6 @@ static void a_slice_begins_with_its_origins_values(void **state)
 /* What both kinds of kernels drop of a slice is what they drop of it in the whole. */
 static void a_slice_drops_its_origins_elements(void **state)
 {
-    (void)state;
     enum { SAMPLES = 3 };
     const struct el_kernel_table *tables[] = {el_kernels_reference(), el_kernels_cpu()};
     for (int t = 0; t < 2; t++)
@@ -142,7 +138,6 @@ static void step_by_ranges(const struct el_train_config *config, const struct el
 
 static void ranges_together_are_the_whole(void **state)
 {
-    (void)state;
     static const enum el_optimizer_kind optimizers[] = {EL_OPT_SGD, EL_OPT_MOMENTUM, EL_OPT_ADAM};
     for (int o = 0; o < 3; o++) {
         struct el_train_config config = config_of(optimizers[o]);
@@ -167,7 +162,6 @@ static void ranges_together_are_the_whole(void **state)
 
 static void ranges_are_equal_and_keep_units_together(void **state)
 {
-    (void)state;
     static const struct {
         int64_t n, unit;
         int pieces;
@@ -187,7 +181,6 @@ static void ranges_are_equal_and_keep_units_together(void **state)
 
 static void slots_have_pytorchs_names(void **state)
 {
-    (void)state;
     static const char *const names[][EL_SLOTS_MAX] = {
         [EL_OPT_SGD] = {NULL}, [EL_OPT_MOMENTUM] = {"momentum_buffer"}, [EL_OPT_ADAM] = {"exp_avg", "exp_avg_sq"}};
     for (enum el_optimizer_kind optimizer = EL_OPT_SGD; optimizer <= EL_OPT_ADAM; optimizer++)

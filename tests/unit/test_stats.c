@@ -13,7 +13,6 @@
 
 static void test_moments(void **state)
 {
-    (void)state;
     const double x[] = {2, 4, 4, 4, 5, 5, 7, 9};
     near(el_stats_mean(x, 8), 5, 1e-15);
     near(el_stats_stddev(x, 8), 2.138089935299395, 1e-14);
@@ -26,7 +25,6 @@ static void test_moments(void **state)
 
 static void test_nearest_rank(void **state)
 {
-    (void)state;
     double x[100];
     for (int i = 0; i < 100; i++) x[i] = 100 - i;
     near(el_stats_quantile(x, 100, 0.95), 95, 0);
@@ -38,7 +36,6 @@ static void test_nearest_rank(void **state)
 
 static void test_student(void **state)
 {
-    (void)state;
     static const struct {
         double p, df, t;
     } table[] = {
@@ -57,7 +54,6 @@ static void test_student(void **state)
 
 static void test_intervals(void **state)
 {
-    (void)state;
     /* logs -2..2: mean 0, standard error sqrt(2.5/5), times t(4) */
     const double x[] = {exp(-2), exp(-1), 1, exp(1), exp(2)};
     struct el_interval i = el_stats_interval(x, 5);
@@ -77,7 +73,6 @@ static void test_intervals(void **state)
 
 static void test_ratios(void **state)
 {
-    (void)state;
     /* Drift of a factor 4 over the run that both share, and a true ratio of 1.1: only pairs can tell. */
     const double b[] = {1, 1.5, 2, 3, 4}, noise[] = {1.01, 0.99, 1, 1.02, 0.98};
     double a[5];
@@ -89,7 +84,6 @@ static void test_ratios(void **state)
 
 static void test_difference(void **state)
 {
-    (void)state;
     const double x[] = {-3, -1, 0, 1, 5.5, 7}; /* the first five: mean 0.5, variance 10 */
     struct el_interval i = el_stats_difference(x, 5);
     assert_true(i.valid && i.reason == NULL);
@@ -114,7 +108,6 @@ static void test_difference(void **state)
 /* What rounding leaves is no difference. */
 static void test_rounding(void **state)
 {
-    (void)state;
     struct el_imbalance m;
     assert_true(el_stats_minus(0.1 + 0.2, 0.3) == 0 && el_stats_minus(-0.3, -0.1 - 0.2) == 0);
     assert_true(el_stats_minus(5, 3) == 2 && el_stats_minus(1e-9, 0) == 1e-9 && el_stats_minus(0, 0) == 0);
@@ -125,7 +118,6 @@ static void test_rounding(void **state)
 
 static void test_imbalance(void **state)
 {
-    (void)state;
     struct el_imbalance m;
     assert_true(el_stats_imbalance((double[]){2, 1, 1, 1}, 4, &m)); /* dp on four devices: the same fact five times */
     near(m.max_over_mean_minus_1, 0.6, 1e-14);
@@ -145,7 +137,6 @@ static void test_imbalance(void **state)
 /* One more launch lies in the interval of draws, with replacement, from so few launches. */
 static void test_prediction(void **state)
 {
-    (void)state;
     enum { TRIALS = 4000, DRAWS = 20 };
     static const size_t launches[] = {3, 5, 10};
     struct random random = {.state = 7};
@@ -171,7 +162,6 @@ static void test_prediction(void **state)
 
 static void test_line(void **state)
 {
-    (void)state;
     double at_zero = -1, slope = -1;
     assert_true(el_stats_line((double[]){1, 10, 100}, (double[]){7, 25, 205}, 3, &at_zero, &slope));
     near(at_zero, 5, 1e-9);

@@ -42,7 +42,6 @@ static void near(double got, double wanted)
 
 static void recorded_readings(void **state)
 {
-    (void)state;
     struct readings *r = read_recorded(2.0);
     const struct el_system_figures *f = &r->figures;
     near(f->window_s, 2);
@@ -68,7 +67,6 @@ static void recorded_readings(void **state)
  */
 static void a_short_window_says_how_long_threads_waited(void **state)
 {
-    (void)state;
     struct readings *r = read_recorded(0.3);
     assert_true(isnan(el_system_busy_pct(&r->figures, DEVICES, 2)));
     assert_int_equal(r->begin.n_threads, 3);
@@ -89,7 +87,6 @@ static void a_short_window_says_how_long_threads_waited(void **state)
 
 static void what_is_not_there_is_not_known(void **state)
 {
-    (void)state;
     struct readings *r = calloc(1, sizeof *r);
     assert_non_null(r);
     el_system_read("/nonexistent", DEVICES, 2, &r->begin);
@@ -105,7 +102,6 @@ static void what_is_not_there_is_not_known(void **state)
 
 static void cores_have_sizes(void **state)
 {
-    (void)state;
     json_t *cores = el_record_cores(BEGIN, (const int[]){0, 2, 9}, 3);
     near(el_json_number(cores, "0.capacity"), 1024);
     near(el_json_number(cores, "1.capacity"), 512);
@@ -117,7 +113,6 @@ static void cores_have_sizes(void **state)
 /* Half a second of this thread's work is in the process's own time, and no CPU is busy beyond its window. */
 static void this_machine(void **state)
 {
-    (void)state;
     struct readings *r = calloc(1, sizeof *r);
     assert_non_null(r);
     volatile double sink = 0;
@@ -155,7 +150,6 @@ static json_t *job_of(json_t *first, json_t *second)
 
 static void processes_of_one_host(void **state)
 {
-    (void)state;
     json_t *s = job_of(part_of("a", 0, 0.7, 90, 80, 3), part_of("a", 1, 0.6, 90, 80, 3));
     near(el_json_number(s, "others_pct"), 20); /* (0.9 + 0.8 - 0.7 - 0.6) of 2 CPUs */
     near(el_json_number(s, "others_on_devices_pct"), 20);
@@ -169,7 +163,6 @@ static void processes_of_one_host(void **state)
 
 static void processes_of_two_hosts(void **state)
 {
-    (void)state;
     json_t *slow = part_of("b", 1, 0.5, 10, 90, 0);
     json_object_set_new(json_object_get(slow, "machine"), "cpu_model", json_string("B"));
     json_object_set_new(json_object_get(slow, "machine"), "memory_bytes", json_integer(1040)); /* alike */
@@ -186,7 +179,6 @@ static void processes_of_two_hosts(void **state)
 
 static void unknown_figures_stay_null(void **state)
 {
-    (void)state;
     struct el_system_figures *f = calloc(1, sizeof *f);
     assert_non_null(f);
     el_system_unknown("simulated", f);

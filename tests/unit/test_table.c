@@ -44,7 +44,6 @@ static void expect(json_t *object, const char *row)
 
 static void cells_end_where_columns_do(void **state)
 {
-    (void)state;
     expect(json_pack("{s:s, s:{s:f}, s:i, s:i, s:f, s:[f, f]}", "name", "ddp", "deep", "figure", 1234.5, "bytes",
                      3 << 19, "n", 21, "change", -3.14, "ci", 1.5, 2.0),
            "ddp      1,234   1.5  21   -3.1 %   1.50 - 2.00  42!");
@@ -52,14 +51,12 @@ static void cells_end_where_columns_do(void **state)
 
 static void what_is_missing_says_so(void **state)
 {
-    (void)state;
     expect(json_object(), "?            -     -   -        -          none  0!");
 }
 
 /* A name of UTF-8 counts by its characters; what is pushed by a wide cell falls back into its column. */
 static void a_wide_cell_pushes_its_neighbours(void **state)
 {
-    (void)state;
     expect(json_pack("{s:s, s:{s:f}, s:i}", "name", "dépêcheé", "deep", "figure", 1e9, "n", 7),
            "dépêcheé 1,000,000,000 - 7      -          none  14!");
 }
@@ -67,7 +64,6 @@ static void a_wide_cell_pushes_its_neighbours(void **state)
 /* No control character of a foreign name reaches the terminal, and none ends the line. */
 static void foreign_text_stays_in_its_line(void **state)
 {
-    (void)state;
     json_t *object = json_pack("{s:s}", "name", "a\n\033[2Jb");
     char *text = printed(print, object);
     size_t lines = 0;
@@ -91,7 +87,6 @@ static void print_coloured(const json_t *object, FILE *out)
 
 static void a_style_ends_with_its_line(void **state)
 {
-    (void)state;
     json_t *object = json_pack("{s:i}", "n", 4);
     char *text = printed(print_coloured, object);
     assert_string_equal(text, "\033[31m 40!\033[0m\n");

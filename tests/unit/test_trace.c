@@ -88,7 +88,6 @@ static void make_file(char *path)
 
 static void launches_lead_to_kernels(void **state)
 {
-    (void)state;
     fake_reset(FAKE_LAZY);
     struct el_recorder *recorder = record();
     char path[] = "/tmp/el-test-trace-XXXXXX";

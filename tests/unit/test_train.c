@@ -18,14 +18,12 @@ static struct el_dataset *dataset;
 
 static int open_data(void **state)
 {
-    (void)state;
     struct el_dataset_spec spec = {.source = "dummy", .vocab = 60, .seq = 9, .classes = 4, .seed = 7, .held_out = 0.2};
     return el_dataset_open(&spec, &dataset) == EL_OK ? 0 : -1;
 }
 
 static int close_data(void **state)
 {
-    (void)state;
     el_dataset_close(dataset);
     return 0;
 }
@@ -79,7 +77,6 @@ static void look_at_order(void *context, const struct el_step_event *event)
 /* Collectives of one order on all ranks, launched while backward goes on; without overlap all after it. */
 static void buckets_are_launched_in_order(void **state)
 {
-    (void)state;
     for (int overlap = 0; overlap < 2; overlap++) {
         struct el_train_config config;
         struct el_train_result result;
@@ -126,7 +123,6 @@ static void look_at_times(void *context, const struct el_step_event *event)
  * delay of one is exactly what the other waits longer. */
 static void simulated_members_have_one_step_time(void **state)
 {
-    (void)state;
     enum { DELAY_NS = 5000000 };
     struct virtual seen[2][DEVICES];
     for (int late = 0; late < 2; late++) {
@@ -194,7 +190,6 @@ static void twice_is_refused(struct el_reducer *reducer, const struct el_shard *
 
 static void a_reducer_groups_by_any_limits(void **state)
 {
-    (void)state;
     const size_t each[] = {0}, all[] = {SIZE_MAX};
     struct el_train_config config;
     struct el_graph *graph;
@@ -248,7 +243,6 @@ static int64_t more_of(const int64_t *step_ns, double min_time_s, bool *settled_
 
 static void warm_up_ends_when_steps_have_settled(void **state)
 {
-    (void)state;
     static const struct {
         int64_t step_ns[8];
         bool settled;
@@ -266,7 +260,6 @@ static void warm_up_ends_when_steps_have_settled(void **state)
 
 static void the_best_epoch_has_the_highest_accuracy(void **state)
 {
-    (void)state;
     struct el_train_config config;
     struct el_train_result result;
     int best = 0;

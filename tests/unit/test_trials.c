@@ -22,7 +22,6 @@ static struct el_trial_set resolve(unsigned command, const char *words)
 
 static void trials_are_modes_times_batches(void **state)
 {
-    (void)state;
     struct el_trial_set set = resolve(EL_CMD_COMPARE, "--data dummy --batch-per-device 8,16 --devices 3 --procs 1");
     assert_int_equal(set.n, 6);
     assert_int_equal(set.trials[0].n_devices, 1); /* single */
@@ -36,7 +35,6 @@ static void trials_are_modes_times_batches(void **state)
 
 static void processes_follow_the_mode(void **state)
 {
-    (void)state;
     static const struct {
         const char *words;
         int procs;
@@ -58,7 +56,6 @@ static void processes_follow_the_mode(void **state)
 
 static void a_command_line_resolves_to_the_same_trial(void **state)
 {
-    (void)state;
     static const char *const words[] = {
         "--data dummy",
         "--data dummy --mode ddp --devices cpu:1,cpu:0 --batch-per-device 9 --lr 0.1234567890123 --timeout 7",
@@ -94,7 +91,6 @@ static void a_command_line_resolves_to_the_same_trial(void **state)
 /* torch.optim's learning rate for Adam; torch's buckets, whose given cap is the first one's limit too. */
 static void what_is_not_given_is_as_in_pytorch(void **state)
 {
-    (void)state;
     static const struct {
         const char *words;
         double lr, first_mib, cap_mib;
@@ -118,7 +114,6 @@ static void what_is_not_given_is_as_in_pytorch(void **state)
 /* torch.optim's default is on for parameters on GPUs, off for those on the CPU. */
 static void foreach_follows_the_device(void **state)
 {
-    (void)state;
     static const struct {
         const char *words;
         enum el_foreach foreach;
@@ -138,7 +133,6 @@ static void foreach_follows_the_device(void **state)
 /* In compare a list of sizes is a trial each of a mode that has buckets, and one of any other. */
 static void sizes_of_buckets_are_trials(void **state)
 {
-    (void)state;
     static const size_t caps_mib[] = {1, 1, 3, 25};
     struct el_trial_set set =
         resolve(EL_CMD_COMPARE, "--data dummy --devices null:2 --batch 8 --modes single,ddp --bucket-mb 1,3,25");
@@ -155,7 +149,6 @@ static void sizes_of_buckets_are_trials(void **state)
 /* In compare both ways of a mode that has buckets; alone only where there are buckets. */
 static void views_of_buckets_are_a_trial_of_their_own(void **state)
 {
-    (void)state;
     struct el_trial_set set = resolve(EL_CMD_COMPARE, "--data dummy --devices null:2 --batch 8,16 --bucket-view both");
     bool views[] = {false, false, false, true}; /* single, dp, ddp, ddp */
     assert_int_equal(set.n, 8);
@@ -171,7 +164,6 @@ static void views_of_buckets_are_a_trial_of_their_own(void **state)
 /* What no mode of the command takes would change nothing; with one that does, the others do without. */
 static void what_no_mode_takes_is_refused(void **state)
 {
-    (void)state;
     static const char *const none[] = {"--mode single --micro 4",       "--mode dp --cut x",
                                        "--mode mp --schedule gpipe",    "--mode single --bucket-mb 5",
                                        "--mode dp --first-bucket-mb 5", "--mode manual --overlap off",
@@ -210,7 +202,6 @@ static void what_no_mode_takes_is_refused(void **state)
 
 static void the_id_is_of_what_is_measured(void **state)
 {
-    (void)state;
     static const struct {
         const char *words;
         bool same;

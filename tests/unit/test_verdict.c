@@ -234,7 +234,6 @@ static void plant(size_t i, json_t *repeats)
 
 static void a_clean_trial_is_valid(void **state)
 {
-    (void)state;
     json_t *trial = judge(clean());
     assert_string_equal(el_json_text(trial, "verdict", ""), "valid");
     assert_int_equal(json_array_size(json_object_get(trial, "warnings")), 0);
@@ -243,7 +242,6 @@ static void a_clean_trial_is_valid(void **state)
 
 static void each_defect_is_found_alone(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < N_PLANTED; i++) {
         json_t *repeats = clean();
         plant(i, repeats);
@@ -267,7 +265,6 @@ static bool is_planted(const char *rule)
 
 static void every_rule_has_its_defect(void **state)
 {
-    (void)state;
     for (const struct el_verdict_rule *rule = el_verdict_rules(); rule->name != NULL; rule++)
         if (!rule->note && !rule->gap && !is_planted(rule->name))
             fail_msg("no defect is planted for the rule %s", rule->name);
@@ -293,7 +290,6 @@ static void is_verdict(json_t *repeats, const char *verdict, const char *rules, 
 /* NCCL's sums may round otherwise in each run: a note, but not where they differ by more, or before any sum. */
 static void sums_that_round_otherwise_are_no_ground_for_suspicion(void **state)
 {
-    (void)state;
     json_t *repeats = clean();
     for (size_t k = 0; k < REPEATS; k++)
         json_object_set_new(json_array_get(repeats, k), "communicator", json_string("nccl"));
@@ -308,7 +304,6 @@ static void sums_that_round_otherwise_are_no_ground_for_suspicion(void **state)
 
 static void what_grows_in_steps_without_a_warm_up_is_no_leak(void **state)
 {
-    (void)state;
     json_t *repeats = clean();
     set(repeats, 4, "members.1.memory", "grown_bytes", json_integer(32 << 20));
     json_object_set_new(json_array_get(repeats, 0), "warmup_step_ms", json_pack("[f]", 9.5));
@@ -320,7 +315,6 @@ static void what_grows_in_steps_without_a_warm_up_is_no_leak(void **state)
 /* What could not be checked is not valid; a frequency that the machine does not tell is. */
 static void what_was_not_checked_is_a_verdict(void **state)
 {
-    (void)state;
     json_t *repeats = clean();
     set(repeats, 2, "system", "others_pct", json_null());
     is_verdict(json_deep_copy(repeats), "valid", "[]", ""); /* the threads' waiting says it */
@@ -348,7 +342,6 @@ static void what_was_not_checked_is_a_verdict(void **state)
 /* Five windows of 0.2 s are one of 1 s: a tick in one of them is no finding, and a share in all of them is. */
 static void short_windows_are_taken_together(void **state)
 {
-    (void)state;
     json_t *repeats = clean();
     set_all(repeats, "window_s", 0.2);
     set_all(repeats, "waited_pct", NAN);
@@ -365,7 +358,6 @@ static void short_windows_are_taken_together(void **state)
 /* Ranks that share a core wait for each other. */
 static void waiting_for_ones_own_ranks_is_not_others(void **state)
 {
-    (void)state;
     json_t *repeats = clean();
     set_all(repeats, "waited_pct", 50);
     for (size_t k = 0; k < REPEATS; k++)
@@ -376,7 +368,6 @@ static void waiting_for_ones_own_ranks_is_not_others(void **state)
 /* A simulated trial is never valid; it is doubtful where more than that it is simulated was found. */
 static void simulated_is_a_verdict(void **state)
 {
-    (void)state;
     char line[512];
     json_t *repeats = clean(), *trials = json_array(), *run = json_pack("{s:o}", "trials", trials);
     for (size_t k = REPEATS - 1; k > 0; k--) json_array_remove(repeats, k);
@@ -400,7 +391,6 @@ static void simulated_is_a_verdict(void **state)
 
 static void the_line_names_number_and_commonest_reason(void **state)
 {
-    (void)state;
     char line[512];
     static const size_t shown[] = {7, 11, 7}; /* others, frequency, others */
     json_t *trials = json_array(), *run = json_pack("{s:o}", "trials", trials);
@@ -428,7 +418,6 @@ static void the_line_names_number_and_commonest_reason(void **state)
 
 static void the_page_has_the_rules(void **state)
 {
-    (void)state;
     char *page = read_whole("docs/metrics.md", NULL), row[512], limit[32];
     for (const struct el_verdict_rule *rule = el_verdict_rules(); rule->name != NULL; rule++) {
         snprintf(limit, sizeof limit, isnan(rule->limit) ? "-" : "%g%s", rule->limit, rule->unit);

@@ -28,7 +28,6 @@ static json_t *document_of(struct el_process_tree *tree, int64_t begin_ns, int64
 /* What was looked at after the command's end does not lengthen its life; shares that mean nothing are left out. */
 static void a_short_life(void **state)
 {
-    (void)state;
     struct el_process_tree *tree = open_tree();
     put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "short", .ticks = 1, .resident_kib = 10});
     put_process((struct fake){.pid = 102, .parent = 101, .name = "late", .resident_kib = 10});
@@ -56,7 +55,6 @@ static void a_short_life(void **state)
  */
 static void what_no_row_shows_is_said_beside_the_comparison(void **state)
 {
-    (void)state;
     for (int unseen = 0; unseen < 2; unseen++) {
         struct el_process_tree *tree = open_tree();
         for (int rank = 0; rank < 2; rank++) {
@@ -78,7 +76,6 @@ static void what_no_row_shows_is_said_beside_the_comparison(void **state)
 /* Figures as wide as machines have them, and names of any alphabet: columns stay apart and in their places. */
 static void columns_stay_apart(void **state)
 {
-    (void)state;
     struct el_process_tree *tree = open_tree();
     static const char name[] = "./\xc3\xa9t\xc3\xa9\xc3\xa9t\xc3\xa9\xc3\xa9t\xc3\xa9\xc3\xa9t\xc3\xa9\xc3\xa9t\xc3\xa9"
                                "\xc3\xa9t\xc3\xa9\xc3\xa9t\xc3\xa9\xc3\xa9t\xc3\xa9\xc3\xa9t\xc3\xa9";
@@ -104,7 +101,6 @@ static void columns_stay_apart(void **state)
  * out. */
 static void programs_go_by_their_names(void **state)
 {
-    (void)state;
     static const struct {
         const char *command, *shown;
     } rows[] = {
@@ -129,7 +125,6 @@ static void programs_go_by_their_names(void **state)
 /* A reading of Pss stands as a lower bound once the process has grown beyond it. */
 static void an_old_pss_is_marked(void **state)
 {
-    (void)state;
     for (int grown = 0; grown < 2; grown++) {
         struct el_process_tree *tree = open_tree();
         static const char rollup[] = "[rollup]\nRss: 2048 kB\nPss: 1536 kB\n";
@@ -155,7 +150,6 @@ static void an_old_pss_is_marked(void **state)
 /* Many and unreadable ones: the table stays short and narrow. */
 static void a_table_of_many(void **state)
 {
-    (void)state;
     struct el_process_tree *tree = open_tree();
     char command[200];
     memset(command, 'x', sizeof command);

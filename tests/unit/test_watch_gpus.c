@@ -111,7 +111,6 @@ static const struct el_nvml_api fake_api = {.init = fake_init,
 
 static void gpus_and_their_processes(void **state)
 {
-    (void)state;
     struct el_gpu_processes *gpus;
     memset(&fake, 0, sizeof fake);
     assert_int_equal(el_gpu_processes_open(&fake_api, &gpus), EL_OK);
@@ -139,7 +138,6 @@ static void gpus_and_their_processes(void **state)
 
 static void ranks_on_gpus(void **state)
 {
-    (void)state;
     struct el_process_tree *tree = open_tree();
     put_rank(102, 0);
     put_rank(103, 1);
@@ -189,7 +187,6 @@ static void look_after(struct el_watching *watch, int64_t ns)
 /* The driver has samples of processes that worked; one that did nothing meanwhile is not as busy as when it did. */
 static void idle_time_counts(void **state)
 {
-    (void)state;
     struct el_process_tree *tree = open_tree();
     put_process((struct fake){.pid = 102, .parent = ANCESTOR, .name = "python", .resident_kib = 10});
     discover(tree, 102);

@@ -23,7 +23,6 @@ static int pid_of(const struct el_watching *watch, const struct el_watch_peers *
 
 static void peers_are_ranks(void **state)
 {
-    (void)state;
     struct el_process_tree *tree = open_tree();
     static const struct {
         int pid, parent, rank, kib;
@@ -55,7 +54,6 @@ static void peers_are_ranks(void **state)
 
 static void peers_are_siblings(void **state)
 {
-    (void)state;
     struct el_process_tree *tree = open_tree();
     put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "main", .resident_kib = 99999});
     put_process((struct fake){.pid = 102, .parent = 101, .name = "worker", .ticks = 40, .resident_kib = 800});
@@ -82,7 +80,6 @@ static void peers_are_siblings(void **state)
 
 static void nothing_to_compare(void **state)
 {
-    (void)state;
     struct el_process_tree *tree = open_tree();
     put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "alone", .resident_kib = 1});
     discover(tree, 101);

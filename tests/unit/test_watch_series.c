@@ -11,7 +11,6 @@
 
 static void figures_over_time(void **state)
 {
-    (void)state;
     static struct el_frames frames;
     struct el_series whole = {0}, late = {0};
     memset(&frames, 0, sizeof frames);
@@ -47,7 +46,6 @@ static void figures_over_time(void **state)
 /* What is not seen for a while, as GPU memory is when the driver fails once, is there again afterwards. */
 static void a_gap_over_time(void **state)
 {
-    (void)state;
     static struct el_frames frames;
     struct el_series series = {0};
     memset(&frames, 0, sizeof frames);

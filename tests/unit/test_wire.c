@@ -25,7 +25,6 @@ static const struct el_wire_options usual = {.min_bytes = 1024,
 /* The factors of nccl-tests' doc/PERFORMANCE.md. */
 static void bandwidths_are_those_of_nccl_tests(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         double of_2, of_8;
@@ -49,7 +48,6 @@ static void bandwidths_are_those_of_nccl_tests(void **state)
 /* Of operations with a part a rank whole 16 bytes a part; the size is of all parts. */
 static void sizes_are_those_of_nccl_tests(void **state)
 {
-    (void)state;
     assert_int_equal(el_wire_count(EL_COMM_ALL_REDUCE, 1030, 4, 3), 257);
     assert_int_equal(el_wire_bytes(EL_COMM_ALL_REDUCE, 257, 4, 3), 1028);
     assert_int_equal(el_wire_count(EL_COMM_ALL_GATHER, 1024, 4, 3), 84);
@@ -60,7 +58,6 @@ static void sizes_are_those_of_nccl_tests(void **state)
 
 static void the_line_is_found(void **state)
 {
-    (void)state;
     double bytes[24], seconds[24];
     for (int i = 0; i < 24; i++) {
         bytes[i] = 8.0 * (1 << i);
@@ -119,7 +116,6 @@ static char *memory(int i)
 
 static int open_device(void **state)
 {
-    (void)state;
     const struct el_device_spec spec = {.backend = "null"};
     assert_int_equal(el_device_open(&spec, &device), EL_OK);
     for (int i = 0; i <= RANKS; i++)
@@ -130,7 +126,6 @@ static int open_device(void **state)
 
 static int close_device(void **state)
 {
-    (void)state;
     for (int i = 0; i <= RANKS; i++) el_device_free(buffers[i]);
     el_device_close(device);
     return 0;
@@ -163,7 +158,6 @@ static void check_reduction(enum el_comm_reduction reduction, enum el_dtype dtyp
 
 static void data_are_checked(void **state)
 {
-    (void)state;
     for (int r = 0; r < EL_COMM_REDUCTION_COUNT; r++)
         for (int t = 0; t < EL_DTYPE_COUNT; t++)
             if (el_comm_reduces(r, t)) check_reduction(r, t);
@@ -172,7 +166,6 @@ static void data_are_checked(void **state)
 /* Parts in the wrong order are wrong. */
 static void parts_have_their_places(void **state)
 {
-    (void)state;
     static const enum el_comm_verb verbs[] = {EL_COMM_ALL_GATHER, EL_COMM_ALL_TO_ALL};
     for (size_t v = 0; v < 2; v++) {
         struct el_wire_data data = {verbs[v], EL_COMM_SUM, EL_F32, RANKS, 0, COUNT};
@@ -205,7 +198,6 @@ static json_t *hand_made_members(void)
 
 static void samples_become_figures(void **state)
 {
-    (void)state;
     static const double median_us[] = {2, 3, 2, 4}; /* of (1, 2, 9) and (3, 4, 5), by -a */
     for (int average = 0; average < 4; average++) {
         struct el_wire_options options = usual;
@@ -244,7 +236,6 @@ static json_t *document_of(const char *backend, double busbw, bool shared)
 /* Against what a backend's copies allow; not where devices share a core, nor of links that no copy tells of. */
 static void a_figure_is_judged(void **state)
 {
-    (void)state;
     static const struct {
         const char *backend;
         double busbw;
@@ -264,7 +255,6 @@ static void a_figure_is_judged(void **state)
 /* mpirun binds each rank to a core of its own; hosts have cores of their own; containers of one host share them. */
 static void shared_cores_are_seen_over_the_whole_job(void **state)
 {
-    (void)state;
     static const struct {
         const char *parts;
         bool shared;
@@ -293,7 +283,6 @@ static void shared_cores_are_seen_over_the_whole_job(void **state)
 /* What other programs did is no fault of the wire. */
 static void a_busy_machine_is_not_judged(void **state)
 {
-    (void)state;
     json_t *document = document_of("shm", 3, false);
     json_object_set_new(document, "others_waited_pct", json_real(20));
     el_wire_judge(document);
@@ -311,7 +300,6 @@ static void refuse(const char *operation, const struct el_wire_options *options,
 
 static void plans_are_made(void **state)
 {
-    (void)state;
     struct el_wire_options options = usual;
     struct el_wire_plan plan;
     assert_int_equal(el_wire_plan_make("all", &options, 2, &plan), EL_OK);
@@ -343,7 +331,6 @@ static void add_curve(json_t *curves, const char *operation, const char *algorit
 /* A colour an operation and a dash an algorithm: by their numbers. 25 sizes have seven labels at most. */
 static void curves_have_numbers_and_labels_have_room(void **state)
 {
-    (void)state;
     bool drawn = false;
     int n_labels = 0;
     json_t *curves = json_array(), *copy = json_array();
@@ -367,7 +354,6 @@ static void curves_have_numbers_and_labels_have_room(void **state)
 /* Cells of eight ranks have room for five letters. */
 static void a_pair_has_a_short_label(void **state)
 {
-    (void)state;
     bool drawn = false;
     json_t *document = json_pack("{s:i, s:s, s:[{s:i, s:i, s:f, s:f}]}", "ranks", 2, "backend", "shm", "pairs", "a", 0,
                                  "b", 1, "latency_us", 3434.56, "gb_per_s", 0.022345);
