@@ -48,7 +48,7 @@ static enum el_status add(const struct el_options *options, bool accept, int *ex
     el_regress_free(&set);
     bool interrupted = from && el_runner_interrupted();
     if (status == EL_OK && !interrupted)
-        status = el_baseline_add(options->store, from ? store.dir : options->dir, accept, options->force, stderr);
+        status = el_baseline_add(options->store, from ? store.dir : options->dir, accept, options->force);
     if (from) el_store_discard(&store);
     if (interrupted) fprintf(stderr, "evenload: interrupted: nothing was added\n");
     if (interrupted && status == EL_OK) *exit_status_p = EL_EXIT_INTERRUPTED;
@@ -56,10 +56,10 @@ static enum el_status add(const struct el_options *options, bool accept, int *ex
     return status;
 }
 
-static enum el_status show(const struct el_options *options, FILE *notes)
+static enum el_status show(const struct el_options *options)
 {
     json_t *document = NULL;
-    EL_TRY(el_baseline_describe(options->store, notes, &document));
+    EL_TRY(el_baseline_describe(options->store, &document));
     enum el_status status = EL_OK;
     if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the store's document");
     if (options->json)
@@ -76,7 +76,7 @@ enum el_status el_cmd_baseline(struct el_options *options, int *exit_status_p)
     EL_TRY(find_action(options, &action));
     bool adds = action != ACTION_SHOW;
     if (adds) EL_TRY(add(options, action == ACTION_ACCEPT, exit_status_p));
-    enum el_status status = *exit_status_p ? EL_OK : show(options, adds ? NULL : stderr);
+    enum el_status status = *exit_status_p ? EL_OK : show(options);
     if (status == EL_ERR_ABSENT) *exit_status_p = EL_REGRESS_NO_BASELINE;
     return status;
 }

@@ -141,7 +141,7 @@ static enum el_status add_to_store(const struct el_options *options, const struc
     *added_p = false;
     if (!options->regress.add || outcome == EL_REGRESS_FOUND || outcome == EL_REGRESS_USE || set->new_trials == 0)
         return EL_OK;
-    EL_TRY(el_baseline_add(options->regress.baseline, dir, false, false, stderr));
+    EL_TRY(el_baseline_add(options->regress.baseline, dir, false, false));
     *added_p = true;
     return EL_OK;
 }

@@ -1,11 +1,9 @@
 /* Which trial belongs to which, on which machine: sessions of the past beside the session that is judged. */
 #include "bench/regress/compare.h"
 
-#include <dirent.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/options/options.h"
@@ -16,9 +14,8 @@
 
 struct comparison {
     const char *store, *dir; /* dir: of the run that is judged */
-    json_t *run;
+    json_t *run, *machines;  /* machines: what the store holds */
     struct el_fingerprint print;
-    char folder[EL_PATH_BYTES]; /* the machine's, of the store */
     const char *metrics;
     FILE *notes;
     struct el_regress_set *set;
@@ -63,21 +60,6 @@ static const json_t *last_of(const struct comparison *c, const struct el_compare
     return last;
 }
 
-/* What the store has of a trial: sessions, or NULL, after a cell that says why. */
-static enum el_status find_past(const struct comparison *c, const json_t *trial, const char *name, json_t **past_p)
-{
-    char path[EL_PATH_BYTES];
-    bool exists = false;
-    json_t *workload = el_workload_of(trial);
-    enum el_status status = el_sessions_path(c->folder, workload, path, sizeof path, &exists);
-    json_decref(workload);
-    if (status == EL_OK && exists) status = el_sessions_read(path, c->notes, NULL, past_p, NULL);
-    if (status != EL_OK || exists) return status;
-    c->set->new_trials++, c->set->other_trials++;
-    need(c->set, EL_LEVEL_SESSIONS_MIN);
-    return add_fault(c, name, EL_CELL_NO_BASELINE, "no session of this trial yet: 'evenload baseline add'", "");
-}
-
 static enum el_status add_figures(const struct comparison *c, struct el_compared *t)
 {
     const char *run = el_json_text(t->head, "run", "");
@@ -89,62 +71,54 @@ static enum el_status add_figures(const struct comparison *c, struct el_compared
     return add_fault(c, t->name, EL_CELL_NO_BASELINE, "no other session of this trial: 'evenload baseline add'", "");
 }
 
+/* A trial of which the store has nothing. */
+static enum el_status add_unknown(const struct comparison *c, const char *name)
+{
+    c->set->new_trials++, c->set->other_trials++;
+    need(c->set, EL_LEVEL_SESSIONS_MIN);
+    return add_fault(c, name, EL_CELL_NO_BASELINE, "no session of this trial yet: 'evenload baseline add'", "");
+}
+
 static enum el_status add_trial(const struct comparison *c, const json_t *trial)
 {
     char name[EL_CELL_NAME_BYTES], reason[EL_CELL_REASON_BYTES];
-    json_t *past = NULL;
     el_workload_name(trial, name, sizeof name);
     if (!el_json_is(trial, "status", "ok")) {
         snprintf(reason, sizeof reason, "%.40s in the current run: ", el_json_text(trial, "status", "failed"));
         return add_fault(c, name, EL_CELL_UNREADABLE, reason,
                          el_json_text(trial, "reason", "no reason is in its record"));
     }
-    enum el_status status = find_past(c, trial, name, &past);
-    if (status == EL_OK && past) {
-        json_t *head = el_session_of(c->run, trial, c->dir);
-        status = add_figures(c, &(struct el_compared){.name = name, .past = past, .head = head});
-        json_decref(head);
-    }
-    json_decref(past);
+    json_t *workload = el_workload_of(trial);
+    const json_t *past = el_store_sessions(c->machines, c->print.key, workload);
+    json_decref(workload);
+    if (!past) return add_unknown(c, name);
+    json_t *head = el_session_of(c->run, trial, c->dir);
+    enum el_status status = add_figures(c, &(struct el_compared){.name = name, .past = past, .head = head});
+    json_decref(head);
     return status;
 }
 
 /* ---- machines ---- */
 
-/* The machine of the store that differs in the fewest fields, in words. */
-static void find_nearest(const struct comparison *c, char *text, size_t bytes)
+/* Where the store does not know this machine, all cells have no baseline. The nearest differs in the fewest fields. */
+static void find_machine(const struct comparison *c)
 {
+    char words[320] = "it holds none at all", differences[256];
     int fewest = 0;
-    DIR *entries = opendir(c->store);
-    for (struct dirent *entry; entries && (entry = readdir(entries));) {
-        char path[EL_PATH_BYTES * 2], differences[256];
-        snprintf(path, sizeof path, "%s/%s/machine.json", c->store, entry->d_name);
-        json_t *machine;
-        if (el_read_json(path, &machine) != EL_OK) continue;
+    if (access(c->store, F_OK) != 0) snprintf(words, sizeof words, "there is no such folder yet");
+    EL_EACH(machine, c->machines) {
         const json_t *fields = json_object_get(machine, "fields");
         int n = el_fingerprint_differences(fields, c->print.fields, differences, sizeof differences);
-        if (fields && (fewest == 0 || n < fewest)) {
-            fewest = n;
-            snprintf(text, bytes, "the nearest, %.16s, differs in %s", entry->d_name, differences);
-        }
-        json_decref(machine);
+        if (n == 0) return;
+        if (fewest > 0 && n >= fewest) continue;
+        fewest = n;
+        snprintf(words, sizeof words, "the nearest, %.16s, differs in %s", el_json_text(machine, "fingerprint", "?"),
+                 differences);
     }
-    if (entries) closedir(entries);
-}
-
-/* Where the store does not know this machine, all cells have no baseline. */
-static enum el_status find_machine(struct comparison *c)
-{
-    char words[320] = "it holds none at all";
-    EL_TRY(el_store_machine(c->store, &c->print, c->folder));
-    if (access(c->folder, F_OK) == 0) return EL_OK;
-    if (access(c->store, F_OK) != 0) snprintf(words, sizeof words, "there is no such folder yet");
-    find_nearest(c, words, sizeof words);
     NOTE(c,
          "no baseline that fits: %.200s has no sessions of this machine (%s); %s: --add fills it from this run "
          "on, and 'evenload regress --ab BASE HEAD' needs none",
          c->store, c->print.key, words);
-    return EL_OK;
 }
 
 /* By the figures of all trials: one on more devices has more. */
@@ -180,7 +154,8 @@ static enum el_status compare(struct comparison *c)
 {
     EL_TRY(el_run_load(c->dir, &c->run));
     EL_TRY(el_fingerprint_of(c->run, &c->print));
-    EL_TRY(find_machine(c));
+    EL_TRY(el_store_read(c->store, &c->machines));
+    find_machine(c);
     const json_t *trials = json_object_get(c->run, "trials"), *trial;
     size_t i;
     EL_TRY(check_metrics(c, trials));
@@ -196,6 +171,7 @@ enum el_status el_regress_dirs(const char *store_dir, const char *run_dir, const
     el_regress_name_sides(set, store_dir, run_dir);
     enum el_status status = compare(&c);
     json_decref(c.run);
+    json_decref(c.machines);
     el_fingerprint_free(&c.print);
     return status;
 }

@@ -11,7 +11,7 @@
  * so that above 1 is always worse.
  *
  * The room: programs that are launched, and what they print (launches, progress, shell, readings); a run's folder and
- * the figures of a session (run_folder, session); the store (store, sessions_file, level, fingerprint; describe and
+ * the figures of a session (run_folder, session); the store (store, sessions, level, fingerprint; describe and
  * show print it); two sides into cells (compare, compare_figures); verdicts (rule, paired, unpaired); what is said of
  * them (answer, answer_table, answer_ci, advice).
  */

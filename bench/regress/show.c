@@ -46,8 +46,7 @@ static const char *time_of(const char *utc, char text[32])
 static void put_notes(const json_t *workload, const json_t *figure, FILE *out)
 {
     char time[32], last[48] = "";
-    double far = el_json_number(figure, "outliers"), skipped = el_json_number(workload, "skipped");
-    double since = el_json_number(workload, "since_accepted");
+    double far = el_json_number(figure, "outliers"), since = el_json_number(workload, "since_accepted");
     const char *accepted = el_json_text(workload, "accepted", NULL);
     if (since > EL_LEVEL_SESSIONS_MAX) snprintf(last, sizeof last, "; the last %d count", EL_LEVEL_SESSIONS_MAX);
     if (accepted)
@@ -57,7 +56,6 @@ static void put_notes(const json_t *workload, const json_t *figure, FILE *out)
         snprintf(last, sizeof last, "; the last session is one (%+.1f %%)",
                  100 * (el_json_number(figure, "last") / el_json_number(figure, "level") - 1));
     if (far > 0) NOTE(out, "%.0f outlier%s, kept and not counted%s", far, far == 1 ? "" : "s", last);
-    if (skipped > 0) NOTE(out, "%.0f invalid line%s (truncated?), skipped", skipped, skipped == 1 ? "" : "s");
 }
 
 static const char *one_digit(double value, char text[EL_FIGURE_BYTES])

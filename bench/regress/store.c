@@ -2,7 +2,7 @@
 #include "bench/regress/store.h"
 
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
@@ -11,35 +11,14 @@
 #include "bench/regress/session.h"
 #include "runtime/base/files.h"
 
-/* A run beside its machine's folder. */
+/* A run beside the store. */
 struct visit {
     const char *store, *dir;
-    json_t *run;
+    json_t *run, *machines;
     struct el_fingerprint print;
-    char folder[EL_PATH_BYTES];
-    FILE *notes;
     bool accept, force;
-    size_t there; /* trials that are in the store already */
+    json_t *kept; /* sessions that are new to the store */
 };
-
-enum el_status el_store_machine(const char *store_dir, const struct el_fingerprint *print, char folder[EL_PATH_BYTES])
-{
-    if ((size_t)snprintf(folder, EL_PATH_BYTES, "%s/%s", store_dir, print->key) < EL_PATH_BYTES - 128) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "%.60s...: the store's name is too long", store_dir);
-}
-
-static enum el_status make_machine(const struct visit *v)
-{
-    char path[EL_PATH_BYTES + 32];
-    EL_TRY(el_folder_make(v->folder, "give another --store"));
-    snprintf(path, sizeof path, "%s/machine.json", v->folder);
-    if (access(path, F_OK) == 0) return EL_OK;
-    json_t *machine =
-        json_pack("{s:i, s:s, s:O}", "schema", EL_SCHEMA, "fingerprint", v->print.key, "fields", v->print.fields);
-    enum el_status status = machine ? el_write_json(machine, path) : el_fail_errno("a machine's document");
-    json_decref(machine);
-    return status;
-}
 
 /* Exact figures have no noise: where one is worse than in the last session, somebody has to say that it is right. */
 static enum el_status check_exact(const char *name, const json_t *last, const json_t *session)
@@ -76,47 +55,65 @@ static enum el_status check(const struct visit *v, const json_t *trial, const js
     return v->accept ? EL_OK : check_exact(name, json_array_get(sessions, n ? n - 1 : 0), session);
 }
 
-/* Checks one trial, or appends it; what is in the store already is only counted. */
-static enum el_status keep(struct visit *v, const json_t *trial, bool append)
+/* Checks one trial, which goes to what is kept unless the store has it. */
+static enum el_status keep(struct visit *v, const json_t *trial)
 {
-    char path[EL_PATH_BYTES];
-    json_t *workload = el_workload_of(trial), *session = el_session_of(v->run, trial, v->dir), *sessions = NULL;
-    bool exists = false;
-    enum el_status status = el_sessions_path(v->folder, workload, path, sizeof path, &exists);
-    if (status == EL_OK && exists) status = el_sessions_read(path, append ? NULL : v->notes, NULL, &sessions, NULL);
-    bool there = el_sessions_have(sessions, el_json_text(session, "run", ""), v->accept);
+    json_t *workload = el_workload_of(trial), *session = el_session_of(v->run, trial, v->dir);
+    const json_t *past = el_store_sessions(v->machines, v->print.key, workload);
+    bool there = el_sessions_have(past, el_json_text(session, "run", ""), v->accept);
+    enum el_status status = there ? EL_OK : check(v, trial, past, session);
+    json_object_update(session, workload);
     if (v->accept) json_object_set_new(session, "accepted", json_true());
-    if (status == EL_OK && !there)
-        status = append ? el_sessions_append(path, workload, session) : check(v, trial, sessions, session);
-    if (!append) v->there += there;
+    if (!there) json_array_append(v->kept, session);
     json_decref(workload);
     json_decref(session);
-    json_decref(sessions);
+    return status;
+}
+
+/* Its name has the run too: no two writers choose the same one. */
+static enum el_status write_record(const struct visit *v)
+{
+    char path[EL_PATH_BYTES], at[32];
+    struct timespec now;
+    struct tm utc;
+    json_t *record = el_record_run(json_deep_copy(json_object_get(v->run, "environment")), json_incref(v->kept));
+    json_t *machine = json_pack("{s:s, s:O}", "fingerprint", v->print.key, "fields", v->print.fields);
+    json_object_set_new(record, "machine", machine);
+    clock_gettime(CLOCK_REALTIME, &now);
+    strftime(at, sizeof at, "%Y%m%dT%H%M%S", gmtime_r(&now.tv_sec, &utc));
+    enum el_status status = el_folder_make(v->store, "give another --store");
+    if ((size_t)snprintf(path, sizeof path, "%s/%s-%s.%09ld-%.16s.json", v->store, v->print.key, at, now.tv_nsec,
+                         el_json_text(v->kept, "0.run", "")) >= sizeof path)
+        status = el_fail(EL_ERR_INVALID, "%.60s...: the store's name is too long", v->store);
+    if (status == EL_OK && !machine) status = el_fail(EL_ERR_HOST_MEMORY, "no memory for a session");
+    if (status == EL_OK) status = el_write_json(record, path);
+    json_decref(record);
     return status;
 }
 
 static enum el_status keep_all(struct visit *v)
 {
     const json_t *trials = json_object_get(v->run, "trials"), *trial;
-    size_t i, n = json_array_size(trials);
-    json_array_foreach(trials, i, trial) EL_TRY(keep(v, trial, false));
-    if (n == 0) return el_fail(EL_ERR_INVALID, "%s has no trials: there is nothing to keep", v->dir);
-    if (v->there == n)
+    size_t i;
+    json_array_foreach(trials, i, trial) EL_TRY(keep(v, trial));
+    if (json_array_size(trials) == 0)
+        return el_fail(EL_ERR_INVALID, "%s has no trials: there is nothing to keep", v->dir);
+    if (json_array_size(v->kept) == 0)
         return el_fail(EL_ERR_INVALID, "%s is %s in %s already: measure again for another session", v->dir,
                        v->accept ? "the accepted level" : "a session", v->store);
-    EL_TRY(make_machine(v));
-    json_array_foreach(trials, i, trial) EL_TRY(keep(v, trial, true));
-    return EL_OK;
+    return write_record(v);
 }
 
-enum el_status el_baseline_add(const char *store_dir, const char *run_dir, bool accept, bool force, FILE *notes)
+enum el_status el_baseline_add(const char *store_dir, const char *run_dir, bool accept, bool force)
 {
-    struct visit v = {.store = store_dir, .dir = run_dir, .notes = notes, .accept = accept, .force = force};
+    struct visit v = {.store = store_dir, .dir = run_dir, .accept = accept, .force = force, .kept = json_array()};
     enum el_status status = el_run_load(run_dir, &v.run);
     if (status == EL_OK) status = el_fingerprint_of(v.run, &v.print);
-    if (status == EL_OK) status = el_store_machine(store_dir, &v.print, v.folder);
+    if (status == EL_OK) status = el_store_read(store_dir, &v.machines);
     if (status == EL_OK) status = keep_all(&v);
     json_decref(v.run);
+    json_decref(v.machines);
+    json_decref(v.kept);
     el_fingerprint_free(&v.print);
     return status;
 }

@@ -90,9 +90,6 @@ def torn(folder):
                     rows = list(csv.reader(file))
                 if not rows or any(len(row) != len(rows[0]) for row in rows):
                     raise ValueError('rows of unequal length')
-            elif path.endswith('.jsonl'):  # a line that was cut off is passed over by its reader, and is always the last
-                with open(path) as file:
-                    [json.loads(line) for line in file.read().split('\n')[:-1]]
             else:
                 continue
             n += 1

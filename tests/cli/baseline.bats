@@ -101,12 +101,12 @@ as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each 
     [[ ${lines[-1]} == "Next: "*"regress --baseline results/baseline --current DIR" ]] || show
     narrow
     "$EVENLOAD" baseline show --json >b.json
-    [[ $(json b.json '[(w["sessions"], w["accepted"], w["skipped"]) for m in d["machines"] for w in m["workloads"]]') == "[(9, None, 0)]" ]]
+    [[ $(json b.json '[(w["sessions"], w["accepted"]) for m in d["machines"] for w in m["workloads"]]') == "[(9, None)]" ]]
     [[ $(json b.json '(lambda f: (f["counted"], f["sessions_needed"], f["outliers"], 2 <= f["detectable_pct"] < 5, f["sd_pct"] < 1))(d["machines"][0]["workloads"][0]["figures"]["step_median_ms"])') \
         == "(9, 0, 0, True, True)" ]]
-    # The folder is the machine's, the file the workload's: a header and a line a session.
-    [[ $(wc -l <"$(echo results/baseline/*/single-1-mlp-b8-*.jsonl)") == 10 ]]
-    [[ $(json "$(echo results/baseline/*/machine.json)" 'd["fingerprint"]') == "$(basename "$(echo results/baseline/*)")" ]]
+    # A record a run, its name beginning with the machine's fingerprint.
+    local records=(results/baseline/*.json)
+    [[ ${#records[@]} -eq 9 && $(json "${records[0]}" 'd["machine"]["fingerprint"], len(d["trials"])') == "('$(basename "${records[0]%%-*}")', 1)" ]]
 }
 
 @test "a session that is far is kept, said, and does not count; accepted it is the level" {
@@ -127,16 +127,17 @@ as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each 
         == "(1, 0, 0, True)" ]]
 }
 
-sessions_after() { # sessions_after N STATEMENT: N sessions more in the only file, each the last one changed by STATEMENT on `s`
-    python3 - "$(echo results/baseline/*/*.jsonl)" "$@" <<'END'
+sessions_after() { # sessions_after N STATEMENT: N sessions more than the only one, each the last one changed by STATEMENT on `s`
+    python3 - "$(echo results/baseline/*.json)" "$@" <<'END'
 import json, sys
-lines = open(sys.argv[1]).readlines()
-with open(sys.argv[1], "a") as file:
-    for i in range(int(sys.argv[2])):
-        s = json.loads(lines[-1])
-        s["run"] = "%d-%d" % (len(lines), i)
-        exec(sys.argv[3])
-        file.write(json.dumps(s, separators=(",", ":")) + "\n")
+key, time, _ = sys.argv[1].split("-")
+second, ns = time.split(".")
+for i in range(int(sys.argv[2])):
+    record = json.load(open(sys.argv[1]))
+    s = record["trials"][0]
+    s["run"] = "%016x" % i
+    exec(sys.argv[3])
+    json.dump(record, open("%s-%s.%09d-%s.json" % (key, second, int(ns) + 1 + i, s["run"]), "w"))
 END
 }
 
@@ -188,23 +189,21 @@ END
     refuses "empty has no trials" "$EVENLOAD" baseline add empty
     measured planted --inject compute=1.5
     refuses "was disturbed on purpose (--inject): --force takes it all the same" "$EVENLOAD" baseline add planted
-    [[ $(wc -l <"$(echo results/baseline/*/*.jsonl)") == 2 ]]
+    [[ $(find results/baseline -name '*.json' | wc -l) == 1 ]]
     run "$EVENLOAD" baseline add planted --force
-    [[ $status -eq 0 && $(wc -l <"$(echo results/baseline/*/*.jsonl)") == 3 ]] || show
+    [[ $status -eq 0 && $(find results/baseline -name '*.json' | wc -l) == 2 ]] || show
 }
 
-@test "a file with a line that was cut off, and one that is none" {
+@test "a store with a record that was cut off, and one of an older form" {
     once run measured r
-    copy r one 1 1 two 2 1 three 3 1
-    "$EVENLOAD" baseline add one >out.txt && "$EVENLOAD" baseline add two >out.txt
+    "$EVENLOAD" baseline add r >out.txt
     local file
-    file=$(echo results/baseline/*/*.jsonl)
+    file=$(echo results/baseline/*.json)
     truncate -s -30 "$file"
-    run --separate-stderr "$EVENLOAD" baseline add three
-    [[ $status -eq 0 && $stderr == "note: $file, line 3: invalid entry (truncated?), skipped" ]] || show
-    [[ $output == *"1 invalid line (truncated?), skipped"* && $output == *"batch 8, ms "*" 2 "* ]] || show
-    echo 'no sessions' >"$file"
-    refuses "line 1: not the header of a file of sessions" "$EVENLOAD" baseline show
+    refuses "$file is no JSON: line " "$EVENLOAD" baseline show
+    mkdir -p old/0123456789abcdef
+    refuses "old/0123456789abcdef: sessions in the form of an older version: move old away, or give another folder" \
+        "$EVENLOAD" regress --baseline old --current r
 }
 
 @test "folders that are none, and words that are no action" {
@@ -252,7 +251,7 @@ END
     judge 4 "differs in governor" other
     altered r wider "${first}['config'].update(lr=9)"
     judge 4 "no session of this trial yet" wider
-    sed -i 's/"unit":"ms"/"unit":"s"/g' results/baseline/*/*.jsonl
+    sed -i 's/"unit": "ms"/"unit": "s"/g' results/baseline/*.json
     judge 2 "step_median_ms: the unit is ms, and was s" now
 }
 
@@ -281,7 +280,7 @@ recipe() { # recipe STATUS WORDS OPTION...: the manual's one command, with its o
     [[ $output == *"Added to results/baseline."* && $(json gate/regress.json 'd["outcome"], d["added"]') == "('none', True)" ]] || show
     SCALE=110 recipe 1 "step_us: worse by 10."
     [[ $output == *"Regression in 1 of 3 cells."* && $output != *Added* && ${lines[-1]} == "Next: "*"baseline accept gate    (if"* ]] || show
-    [[ $(wc -l <"$(echo results/baseline/*/program-sh_train_sh-*.jsonl)") == 10 ]] || ls -R results
+    [[ $(find results/baseline -name '*.json' | wc -l) == 9 ]] || ls -R results
     # Another name is another program; without --add a store that is too small is exit status 4.
     run "$EVENLOAD" regress --baseline results/baseline --from 'sh train.sh' --launches 2 --name other --quiet
     [[ $status -eq 4 && $output == *"no session of this trial yet"* ]] || show
@@ -296,7 +295,7 @@ recipe() { # recipe STATUS WORDS OPTION...: the manual's one command, with its o
         pids+=($!)
     done
     for i in 0 1 2; do wait "${pids[i]}" || { cat "out$((i + 1))" && false; }; done
-    [[ $(grep -c '"run":' s/*/*.jsonl) -eq 3 ]] || { cat s/*/*.jsonl && false; }
+    [[ $(cat s/*.json | grep -c '"run":') -eq 3 ]] || { cat s/*.json && false; }
     "$EVENLOAD" regress --baseline s --from 'echo "step 5 ms"' --launches 1 --quiet --out kept >/dev/null 2>&1 || true
     "$EVENLOAD" baseline add kept --store s >/dev/null
     refuses "kept is a session in s already" "$EVENLOAD" baseline add kept --store s

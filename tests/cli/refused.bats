@@ -51,15 +51,15 @@ leaves_nothing() {
 }
 
 @test "a pipe or a device where a file is read is refused, not waited for" {
-    local folder=r store=s/0123456789abcdef
-    mkdir -p r x c $store st
-    mkfifo r/results.json x/explain.json c/comm.json $store/a.jsonl p p.csv p.json p.json.gz
+    local folder=r record=s/0123456789abcdef-1.json
+    mkdir -p r x c s st
+    mkfifo r/results.json x/explain.json c/comm.json $record p p.csv p.json p.json.gz
     ln -s /dev/zero z.csv && ln -s /dev/zero z.json && ln -s /dev/zero z
     is() { refuses "$1: is not a regular file" timeout 20 "$EVENLOAD" "${@:2}"; }
     for command in plot report imbalance scale explain; do is r/results.json $command $folder; done
     is x/explain.json report x
     is c/comm.json plot c
-    is $store/a.jsonl baseline show --store s
+    is $record baseline show --store s
     is r/results.json baseline add r --store st
     for file in p.json p.json.gz z.json; do is $file trace-stats $file; done
     for file in p.csv z.csv; do is $file run --mode pipeline --devices sim:2 --schedule $file; done

@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         remember(run);
         json_decref(run);
     }
-    fuzz_status(el_baseline_add(store, fuzz_folder(), true, true, notes));
+    fuzz_status(el_baseline_add(store, fuzz_folder(), true, true));
     bool read = fuzz_status(el_regress_dirs(store, fuzz_folder(), "", notes, &set));
     fuzz_print_end(notes);
     el_scratch_remove(store);

@@ -1,4 +1,4 @@
-/* A file of a baseline store: a header line, then a session a line; read, its levels made, and the store shown. */
+/* A record of a baseline store: read, its levels made, and the store shown. */
 #include <stdlib.h>
 
 #include "bench/base/jvalue.h"
@@ -19,16 +19,16 @@ static void take_levels(const json_t *sessions)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    json_t *workload, *sessions, *document;
-    size_t skipped;
-    const char *path = fuzz_file("0123456789abcdef/ddp-2-textcnn-b128-0123456789abcdef.jsonl", data, size);
-    FILE *out = fuzz_print_begin();
-    if (fuzz_status(el_sessions_read(path, out, &workload, &sessions, &skipped))) {
-        take_levels(sessions);
-        json_decref(workload);
-        json_decref(sessions);
+    json_t *machines, *document;
+    fuzz_file("0123456789abcdef-1.json", data, size);
+    if (fuzz_status(el_store_read(fuzz_folder(), &machines))) {
+        EL_EACH(machine, machines) {
+            EL_EACH(sessions, json_object_get(machine, "workloads")) take_levels(sessions);
+        }
+        json_decref(machines);
     }
-    if (fuzz_status(el_baseline_describe(fuzz_folder(), out, &document))) {
+    FILE *out = fuzz_print_begin();
+    if (fuzz_status(el_baseline_describe(fuzz_folder(), &document))) {
         el_baseline_print(document, out);
         json_decref(document);
     }
