@@ -60,13 +60,14 @@ void el_answer_print_document(const json_t *document, FILE *out)
 {
     struct el_regress_set set = {.blocks = (int)el_json_whole(document, "blocks"),
                                  .last_analysis = json_is_true(json_object_get(document, "last_analysis"))};
-    const json_t *cells = json_object_get(document, "cells"), *cell;
     enum el_status status = EL_OK;
-    size_t i;
     snprintf(set.environment, sizeof set.environment, "%s", el_json_text(document, "environment", ""));
-    json_array_foreach(cells, i, cell) if (status == EL_OK) status = add_cell(cell, &set);
-    json_array_foreach(json_object_get(document, "not_judged"), i, cell) if (status == EL_OK && json_is_string(cell))
-        status = el_regress_leave_out(&set, json_string_value(cell));
+    EL_EACH(cell, json_object_get(document, "cells")) {
+        if (status == EL_OK) status = add_cell(cell, &set);
+    }
+    EL_EACH(name, json_object_get(document, "not_judged")) {
+        if (status == EL_OK && json_is_string(name)) status = el_regress_leave_out(&set, json_string_value(name));
+    }
     if (status == EL_OK) el_answer_print(&set, out);
     el_regress_free(&set);
 }

@@ -125,19 +125,17 @@ static void find_machine(const struct comparison *c)
 static enum el_status check_metrics(const struct comparison *c, const json_t *trials)
 {
     enum { NAMES_MAX = 512 };
-    const char *names[NAMES_MAX + 1] = {NULL}, *key;
+    const char *names[NAMES_MAX + 1] = {NULL};
     char list[EL_PATH_BYTES], *rest = NULL;
-    size_t i = 0, n = 0;
+    size_t n = 0;
     enum el_status status = EL_OK;
-    json_t *figures = json_object(), *trial, *figure;
-    json_array_foreach((json_t *)(uintptr_t)trials, i, trial)
-    {
+    json_t *figures = json_object();
+    EL_EACH(trial, trials) {
         json_t *own = el_json_is(trial, "status", "ok") ? el_session_figures(trial) : NULL;
         if (own) json_object_update(figures, own);
         json_decref(own);
     }
-    json_object_foreach(figures, key, figure)
-    {
+    EL_EACH_KEY(key, figure, figures) {
         if (n < NAMES_MAX) names[n++] = key;
     }
     snprintf(list, sizeof list, "%s", c->metrics);
@@ -156,10 +154,9 @@ static enum el_status compare(struct comparison *c)
     EL_TRY(el_fingerprint_of(c->run, &c->print));
     EL_TRY(el_store_read(c->store, &c->machines));
     find_machine(c);
-    const json_t *trials = json_object_get(c->run, "trials"), *trial;
-    size_t i;
+    const json_t *trials = json_object_get(c->run, "trials");
     EL_TRY(check_metrics(c, trials));
-    json_array_foreach(trials, i, trial) EL_TRY(add_trial(c, trial));
+    EL_EACH(trial, trials) EL_TRY(add_trial(c, trial));
     return c->set->n ? EL_OK
                      : el_fail(EL_ERR_INVALID, "%s has no figure that is asked for: nothing to compare", c->dir);
 }

@@ -35,12 +35,9 @@ static void find_faults(const json_t *base, const json_t *head, struct el_regres
 
 static void put_rules(const json_t *session, char *text, size_t bytes)
 {
-    const json_t *rules = json_object_get(session, "suspect"), *rule;
-    size_t i;
-    json_array_foreach(rules, i, rule)
-    {
+    EL_EACH(rule, json_object_get(session, "suspect")) {
         const char *its = json_string_value(rule);
-        el_text_append(text, bytes, "%s%s", i ? ", " : "current is suspect: ", its ? its : "?");
+        el_text_append(text, bytes, "%s%s", rule_at.i ? ", " : "current is suspect: ", its ? its : "?");
     }
 }
 
@@ -96,10 +93,7 @@ static enum el_status add_figure(const struct el_compared *t, const char *name, 
 
 enum el_status el_compare_figures(const struct el_compared *trial, const char *metrics, struct el_regress_set *set)
 {
-    json_t *figures = json_object_get(trial->last, "figures"), *figure;
-    const char *name;
-    json_object_foreach(figures, name, figure)
-    {
+    EL_EACH_KEY(name, figure, json_object_get(trial->last, "figures")) {
         bool asked = *metrics ? el_regress_listed(metrics, name) : el_session_gates(trial->last, name, figure);
         bool nothing = el_figure_is_exact(figure) && el_json_number(figure, "value") == 0 &&
                        el_json_number(figure_of(trial->head, name), "value") == 0;

@@ -151,14 +151,11 @@ static enum el_status take_line(struct reader *reader, char *line)
 static enum el_status take_trial(struct reader *reader, const json_t *trial, const char *trial_name)
 {
     enum el_status status = EL_OK;
-    const char *name;
-    json_t *figures, *figure;
     if (!el_json_is(trial, "status", "ok"))
         return el_fail(EL_ERR_INVALID, "printed a trial that did not finish: %s",
                        el_json_text(trial, "reason", "no reason"));
-    figures = el_session_figures(trial);
-    json_object_foreach(figures, name, figure)
-    {
+    json_t *figures = el_session_figures(trial);
+    EL_EACH_KEY(name, figure, figures) {
         char full[EL_CELL_NAME_BYTES];
         struct el_reading *row;
         double value = el_json_number(figure, "value");
@@ -178,11 +175,8 @@ static enum el_status take_trial(struct reader *reader, const json_t *trial, con
 /* A run's document, or the one trial that `run --json` prints. */
 static enum el_status take_record(struct reader *reader, const json_t *record)
 {
-    const json_t *trials = json_object_get(record, "trials"), *trial;
-    size_t i;
     if (json_is_object(json_object_get(record, "step_ms"))) return take_trial(reader, record, "");
-    json_array_foreach(trials, i, trial)
-    {
+    EL_EACH(trial, json_object_get(record, "trials")) {
         char name[EL_CELL_NAME_BYTES / 2];
         el_workload_name(trial, name, sizeof name);
         EL_TRY(take_trial(reader, trial, name));

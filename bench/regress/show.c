@@ -88,10 +88,7 @@ static void put_row(const json_t *workload, const char *name, const json_t *figu
 
 static void put_workload(const json_t *workload, struct shown *shown, const struct el_table *table)
 {
-    const char *name;
-    json_t *figure;
-    json_object_foreach(json_object_get(workload, "figures"), name, figure)
-    {
+    EL_EACH_KEY(name, figure, json_object_get(workload, "figures")) {
         if (!el_session_leads(workload, name)) continue;
         put_row(workload, name, figure, table);
         shown->scatters = shown->scatters || el_json_number(figure, "detectable_pct") > DETECTABLE_MAX_PCT;
@@ -124,16 +121,13 @@ static void put_next(const char *store, const struct shown *shown, FILE *out)
 void el_baseline_print(const json_t *document, FILE *out)
 {
     const struct el_table table = {.columns = columns, .out = out};
-    const json_t *machine, *workload;
     struct shown shown = {.needs = 0};
-    size_t m, w;
-    json_array_foreach(json_object_get(document, "machines"), m, machine)
-    {
+    EL_EACH(machine, json_object_get(document, "machines")) {
         char words[320];
         el_fingerprint_words(json_object_get(machine, "fields"), words, sizeof words);
-        fprintf(out, "%smachine %s: %s\n", m ? "\n" : "", el_json_text(machine, "fingerprint", "?"), words);
+        fprintf(out, "%smachine %s: %s\n", machine_at.i ? "\n" : "", el_json_text(machine, "fingerprint", "?"), words);
         el_table_heads(&table, EL_TABLE_PLAIN);
-        json_array_foreach(json_object_get(machine, "workloads"), w, workload) put_workload(workload, &shown, &table);
+        EL_EACH(workload, json_object_get(machine, "workloads")) put_workload(workload, &shown, &table);
         if (shown.scatters) fputc('\n', out);
         if (shown.scatters)
             el_text_say("", "", COLUMNS, out,

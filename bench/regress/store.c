@@ -24,10 +24,7 @@ struct visit {
 static enum el_status check_exact(const char *name, const json_t *last, const json_t *session)
 {
     char text[2][32];
-    const char *figure;
-    json_t *now;
-    json_object_foreach(json_object_get(session, "figures"), figure, now)
-    {
+    EL_EACH_KEY(figure, now, json_object_get(session, "figures")) {
         const json_t *before = json_object_get(json_object_get(last, "figures"), figure);
         double value = el_json_number(now, "value"), earlier = el_json_number(before, "value");
         enum el_better better = el_figure_better(now);
@@ -93,9 +90,8 @@ static enum el_status write_record(const struct visit *v)
 
 static enum el_status keep_all(struct visit *v)
 {
-    const json_t *trials = json_object_get(v->run, "trials"), *trial;
-    size_t i;
-    json_array_foreach(trials, i, trial) EL_TRY(keep(v, trial));
+    const json_t *trials = json_object_get(v->run, "trials");
+    EL_EACH(trial, trials) EL_TRY(keep(v, trial));
     if (json_array_size(trials) == 0)
         return el_fail(EL_ERR_INVALID, "%s has no trials: there is nothing to keep", v->dir);
     if (json_array_size(v->kept) == 0)
