@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/base/text.h"
 #include "bench/options/options.h"
 #include "bench/regress/answer.h"
 #include "bench/regress/store.h"
@@ -17,16 +16,11 @@ static const int MIN_EFFECT_MAX_PCT = 10;
  * run helps. */
 static void print_of_store(const char *store, bool found, bool in_store, const char *run, FILE *out)
 {
-    bool elsewhere = strcmp(store, EL_BASELINE_STORE) != 0;
-    char folder[EL_WORD_BYTES], word[EL_WORD_BYTES];
     if (in_store)
         fprintf(out, "Next: measure again for another session: this run is %s\n",
                 found ? "the accepted level already" : "in the store already");
     else
-        el_text_line(out, "Next: %s baseline %s %s%s%s%s", el_program_word(), found ? "accept" : "add",
-                     el_shell_word(run, folder, sizeof folder), elsewhere ? " --store " : "",
-                     elsewhere ? el_shell_word(store, word, sizeof word) : "",
-                     found ? "    (if the new level is right)" : "");
+        el_baseline_print_next(store, run, found, out);
 }
 
 /* Whether nothing would be left open, were only effects above so many per cent to count. */

@@ -98,24 +98,30 @@ static void put_workload(const json_t *workload, struct shown *shown, const stru
     }
 }
 
+void el_baseline_print_next(const char *store, const char *run, bool accept, FILE *out)
+{
+    bool elsewhere = strcmp(store, EL_BASELINE_STORE) != 0;
+    char folder[EL_WORD_BYTES], word[EL_WORD_BYTES];
+    el_text_line(out, "Next: %s baseline %s %s%s%s%s", el_program_word(), accept ? "accept" : "add",
+                 el_shell_word(run, folder, sizeof folder), elsewhere ? " --store " : "",
+                 elsewhere ? el_shell_word(store, word, sizeof word) : "",
+                 accept ? "    (if the new level is right)" : "");
+}
+
 /* What there is to do next: first what is odd, then what is missing. */
 static void put_next(const char *store, const struct shown *shown, FILE *out)
 {
-    const char *program = el_program_word();
-    const bool elsewhere = strcmp(store, EL_BASELINE_STORE) != 0;
-    char run[EL_WORD_BYTES], word[EL_WORD_BYTES], more[96] = "";
-    el_shell_word(store, word, sizeof word);
+    char word[EL_WORD_BYTES], more[96] = "";
     fputc('\n', out);
     if (shown->outlier) {
-        el_text_line(out, "Next: %s baseline accept %s%s%s    (if the new level is right)", program,
-                     el_shell_word(shown->outlier, run, sizeof run), elsewhere ? " --store " : "",
-                     elsewhere ? word : "");
+        el_baseline_print_next(store, shown->outlier, true, out);
         return;
     }
     if (shown->needs > 0)
         snprintf(more, sizeof more, " --add    (%.0f more session%s before it can judge)", shown->needs,
                  shown->needs == 1 ? "" : "s");
-    el_text_line(out, "Next: %s regress --baseline %s --current DIR%s", program, word, more);
+    el_text_line(out, "Next: %s regress --baseline %s --current DIR%s", el_program_word(),
+                 el_shell_word(store, word, sizeof word), more);
 }
 
 void el_baseline_print(const json_t *document, FILE *out)

@@ -29,6 +29,8 @@ enum el_status el_baseline_add(const char *store_dir, const char *run_dir, bool 
 enum el_status el_baseline_describe(const char *store_dir, json_t **document_p);
 /* A table a machine, and what to do next. */
 void el_baseline_print(const json_t *document, FILE *out);
+/* "Next: evenload baseline accept RUN --store STORE", or add. */
+void el_baseline_print_next(const char *store, const char *run, bool accept, FILE *out);
 
 /* ---- what is in a store (sessions.c) ---- */
 

@@ -1,4 +1,4 @@
-# `baseline add|show|accept`: what is kept, what is refused, and what is said. The rules are tests/unit/test_baseline's; here a
+# `baseline add|show|accept`: what is kept, what is refused, and what is said. The rules are tests/unit/test_baseline_levels'; here a
 # run is measured once, and its copies stand for other days.
 # shellcheck disable=SC2030,SC2031 # each test is a subshell, and functions use what `run` set in it
 PICTURES=no
@@ -125,6 +125,11 @@ as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each 
     [[ $(json b.json '[w["since_accepted"] for m in d["machines"] for w in m["workloads"]]') == "[1]" ]]
     [[ $(json b.json '(lambda f: (f["of_level"], f["outliers"], f["sessions_needed"], abs(f["level"] / f["last"] - 1) < 1e-6))(d["machines"][0]["workloads"][0]["figures"]["step_median_ms"])') \
         == "(1, 0, 0, True)" ]]
+    # The level is the accepted one: neither the sessions before it are, nor the others that are like them.
+    copy r again 11 1.305 back 12 1 slower 13 1.6
+    judge 0 "No regression" again
+    judge 0 "better by 23." back
+    judge 1 "worse by 2" slower
 }
 
 sessions_after() { # sessions_after N STATEMENT: N sessions more than the only one, each the last one changed by STATEMENT on `s`
@@ -183,8 +188,8 @@ END
     refuses "moved is a session in results/baseline already" "$EVENLOAD" baseline add moved
     altered r failed 'd["trials"][0].update(status="oom", reason="cpu:0 is full")'
     refuses "single 1 device mlp batch 8 did not finish (cpu:0 is full)" "$EVENLOAD" baseline add failed
-    altered r more 'd["trials"][0]["per_device"][0]["memory"]["peak_bytes"] += 8'
-    refuses "device_peak_bytes[0] is " "$EVENLOAD" baseline add more
+    altered r more 'd["trials"][0]["per_device"][0]["memory"]["peak_bytes"] = 12345678901' # more digits than a float has
+    refuses "device_peak_bytes[0] is 12345678901 B, and was " "$EVENLOAD" baseline add more
     altered r empty 'd["trials"].clear()'
     refuses "empty has no trials" "$EVENLOAD" baseline add empty
     measured planted --inject compute=1.5
@@ -234,6 +239,9 @@ END
     keep_nine
     judge 0 "No regression" now
     [[ ${lines[-1]} == "Next: "*"baseline add now" ]] || show
+    # A run that is in the store is held against the others: it would else be its own excuse.
+    judge 0 "this run is in the store already" day3
+    [[ $(json gate-day3-0/regress.json '[len(c["base"]) for c in d["cells"] if c["kind"] == "history"]') == "[8]" ]]
     copy r slow 28 1.3
     judge 1 "worse by 30." slow
     [[ ${lines[-1]} == "Next: "*"baseline accept slow    (if the new level is right)" ]] || show
@@ -251,8 +259,18 @@ END
     judge 4 "differs in governor" other
     altered r wider "${first}['config'].update(lr=9)"
     judge 4 "no session of this trial yet" wider
+    # What is worse without noise is right once it is accepted.
+    "$EVENLOAD" baseline accept more >out.txt
+    altered more next 'd["environment"]["time_utc"] = "2026-01-29T12:00:00Z"'
+    judge 0 "No regression" next
     sed -i 's/"unit": "ms"/"unit": "s"/g' results/baseline/*.json
     judge 2 "step_median_ms: the unit is ms, and was s" now
+    sed -i 's/"unit": "s"/"unit": "ms"/g; /"step_median_ms"/,/}/ s/"value": [^,]*/"value": 0/' results/baseline/*.json
+    rm -r gate-now-2
+    judge 2 "step_median_ms: the baseline's figure is 0, and must be above 0" now
+    sed -i '/"step_median_ms"/,/}/ s/"value": 0/"value": null/' results/baseline/*.json
+    rm -r gate-now-2
+    judge 2 "step_median_ms: the baseline's figure is no number" now
 }
 
 own_program() { # a program of one's own, whose launch n takes (100000 + 7919 n mod 601) us times $SCALE / 100

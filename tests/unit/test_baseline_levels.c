@@ -249,7 +249,7 @@ static void false_alarms_and_power(void **state)
         {{{30, 1}, true}, 0.035, 0.3},
     };
     char text[64];
-    if (getenv("EVENLOAD_SANITIZER")) skip(); /* arithmetic on arrays, which test_baseline goes through too */
+    if (getenv("EVENLOAD_SANITIZER")) skip(); /* arithmetic on arrays, which test_runs goes through too */
     int trials = getenv("EVENLOAD_LONG") ? 100000 : 5000;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct history *h = &rows[i].history;
