@@ -83,13 +83,6 @@ static void an_acceptance_is_not_forgotten(void **state)
     json_decref(sessions);
 }
 
-static void of_a_long_history_the_last_count(void **state)
-{
-    json_t *sessions = alike(150);
-    assert_int_equal(level_of(sessions, NULL).n, EL_LEVEL_SESSIONS_MAX);
-    json_decref(sessions);
-}
-
 /* ---- records ---- */
 
 /* Adds launches of a program, which printed `value`, to the store; `run` tells them from others. */
@@ -202,7 +195,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_counts_once),
         cmocka_unit_test(an_acceptance_is_not_forgotten),
-        cmocka_unit_test(of_a_long_history_the_last_count),
         cmocka_unit_test(writers_at_once_lose_nothing),
         cmocka_unit_test(what_cannot_be_written_whole_is_not_written),
         cmocka_unit_test(what_is_no_record),
