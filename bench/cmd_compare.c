@@ -95,7 +95,7 @@ static enum el_status compare(const struct el_options *options, int *exit_status
     json_decref(peer);
     el_runner_catch_signals();
     EL_TRY(el_campaign_begin(&campaign, EL_CMD_COMPARE, options));
-    enum el_status status = el_campaign_measure(&campaign, true, el_dataset_describe(campaign.set.dataset));
+    enum el_status status = el_campaign_measure(&campaign, true, el_dataset_info(campaign.set.dataset)->description);
     return el_end_campaign(&campaign, status, "the same command and --out", show, exit_status_p);
 }
 

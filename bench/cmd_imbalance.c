@@ -152,7 +152,8 @@ static enum el_status measure(const struct el_options *options, int *exit_status
     for (int i = 0; i < campaign.set.n * options->repeats; i++) complete = complete && campaign.repeats[i];
     if (!complete) status = el_imbalance_check_memory(&campaign.set);
     if (status == EL_OK)
-        status = el_campaign_measure(&campaign, false, complete ? NULL : el_dataset_describe(campaign.set.dataset));
+        status =
+            el_campaign_measure(&campaign, false, complete ? NULL : el_dataset_info(campaign.set.dataset)->description);
     return el_end_campaign(&campaign, status, "the same command and --out", show_campaign, exit_status_p);
 }
 

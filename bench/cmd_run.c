@@ -52,8 +52,8 @@ static enum el_status run_self(const struct el_options *options, int *exit_statu
         el_campaign_undo(&campaign);
         return status;
     }
-    if (el_dataset_unspaced(campaign.set.dataset) && !options->quiet)
-        fprintf(stderr, "%s\n", el_dataset_describe(campaign.set.dataset));
+    if (el_dataset_info(campaign.set.dataset)->unspaced && !options->quiet)
+        fprintf(stderr, "%s\n", el_dataset_info(campaign.set.dataset)->description);
     status = el_campaign_measure(&campaign, false, NULL);
     bool interrupted = status == EL_OK && el_runner_interrupted();
     if (el_json_at(campaign.run, "trials.0")) {

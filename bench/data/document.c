@@ -195,9 +195,10 @@ static void put_about(json_t *document, const struct el_campaign *c)
     const struct el_trial *trial = &c->set.trials[0];
     const struct el_loading *loading = &trial->train.loading;
     el_json_put_all(document, EL_KEY("dir", c->store.dir), EL_KEY("mode", trial->train.mode),
-                    EL_KEY("model", trial->train.model.name), EL_KEY("data", el_dataset_describe(c->set.dataset)),
+                    EL_KEY("model", trial->train.model.name),
+                    EL_KEY("data", el_dataset_info(c->set.dataset)->description),
                     EL_KEY("data_in", trial->in_files ? "disk" : "memory"),
-                    EL_KEY("decodes", el_dataset_image(c->set.dataset) ? "pixels" : "words"),
+                    EL_KEY("decodes", el_dataset_info(c->set.dataset)->image ? "pixels" : "words"),
                     EL_KEY("devices", trial->n_devices), EL_KEY("global_batch", trial->train.global_batch),
                     EL_KEY("launches", c->options->repeats), EL_KEY("injected", el_json_filled(trial->inject)));
     static const char *const transfers[] = {"on", "off", "ahead"};

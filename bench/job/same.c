@@ -86,6 +86,6 @@ enum el_status el_job_compare_options(struct el_bootstrap *bootstrap, unsigned c
 enum el_status el_job_compare_data(struct el_bootstrap *bootstrap, const struct el_dataset *dataset)
 {
     json_t *phrases = json_array();
-    add(phrases, "%s", el_dataset_describe(dataset));
+    add(phrases, "%s", el_dataset_info(dataset)->description);
     return compare(bootstrap, phrases, "reads", "give all ranks the same data");
 }

@@ -92,7 +92,8 @@ enum el_status el_sizes_resolve(const struct el_options *options, struct el_mode
                                    .held_out = options->train.epochs ? 0.1 : 0,
                                    .in_files = options->in_files};
     EL_TRY(open_data(options, &spec, &dataset));
-    const int64_t seq = el_dataset_seq(dataset), vocab = el_dataset_vocab(dataset), image = el_dataset_image(dataset);
+    const int64_t seq = el_dataset_info(dataset)->seq, vocab = el_dataset_info(dataset)->vocab,
+                  image = el_dataset_info(dataset)->image;
     if (image) el_model_set(&model, "image", &image, 1);
     if (info->input == EL_INPUT_IDS) el_model_set(&model, "seq", &seq, 1);
     /* A set that we made has fewer words than a published vocabulary: there the model's own default stands. */
@@ -100,7 +101,7 @@ enum el_status el_sizes_resolve(const struct el_options *options, struct el_mode
     if (info->input == EL_INPUT_IDS && (spec.vocab || !made)) el_model_set(&model, "vocab", &vocab, 1);
     enum el_status status = EL_OK;
     if (!info->classes) {
-        model.classes = el_dataset_classes(dataset);
+        model.classes = el_dataset_info(dataset)->classes;
         /* What a file says by itself must not be reported as an option that nobody gave. */
         if (!given->classes && model.classes <= 1)
             status = el_fail(EL_ERR_INVALID, "%s: %s: a classifier needs two classes; %s, or give --classes",

@@ -89,7 +89,7 @@ static enum el_status add_trial(unsigned command, const struct el_options *optio
     set->trials = trials;
     memset(trial, 0, sizeof *trial);
     EL_TRY(el_trial_resolve(command, options, choice, trial));
-    trial->characters = el_dataset_splits_characters(set->dataset);
+    trial->characters = el_dataset_info(set->dataset)->characters;
     int64_t samples = el_dataset_size(set->dataset, EL_SPLIT_TRAIN);
     if (trial->train.global_batch <= samples) return EL_OK;
     return el_fail(EL_ERR_INVALID, "a global batch of %" PRId64 " is more than the %" PRId64 " training samples of %s",

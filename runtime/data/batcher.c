@@ -7,21 +7,21 @@
 #include <string.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/rng.h"
 #include "runtime/data/stored.h"
 
 struct el_batcher {
     const struct el_dataset *dataset;
     struct el_loader_spec spec;
-    int64_t size;               /* samples of the split */
-    int64_t share;              /* rows a step */
-    int64_t steps;              /* an epoch */
-    int64_t *order;             /* [size] the epoch's permutation; NULL when not shuffled */
-    int64_t order_epoch;        /* the one it is in, whose permutation that is; -1: none yet */
-    size_t row_bytes;           /* of a sample's input */
-    const struct el_bags *bags; /* EL_INPUT_FEATURES of a set in memory; the set's */
-    int32_t *bins, *counts;     /* EL_INPUT_FEATURES of a set in files: [seq], [features] zeros */
-    struct el_tones tones;      /* EL_INPUT_IMAGES */
-    uint8_t *moved;             /* augmented: an image, where it is moved to */
+    int64_t size;           /* samples of the split */
+    int64_t share;          /* rows a step */
+    int64_t steps;          /* an epoch */
+    int64_t *order;         /* [size] the epoch's permutation; NULL when not shuffled */
+    int64_t order_epoch;    /* the one it is in, whose permutation that is; -1: none yet */
+    size_t row_bytes;       /* of a sample's input */
+    int32_t *bins, *counts; /* EL_INPUT_FEATURES: [seq], [features] zeros */
+    struct el_tones tones;  /* EL_INPUT_IMAGES */
+    uint8_t *moved;         /* augmented: an image, where it is moved to */
     struct el_reader reader;
 };
 
@@ -42,16 +42,16 @@ static enum el_status check_spec(const struct el_loader_spec *spec)
 /* Of sentences or of images, as the model wants them: another kind would be read beyond its end. */
 static enum el_status check_kind(const struct el_dataset *dataset, const struct el_loader_spec *spec)
 {
-    int64_t has = el_dataset_image(dataset), wanted = spec->input == EL_INPUT_IMAGES ? spec->image : 0;
+    int64_t has = el_dataset_info(dataset)->image, wanted = spec->input == EL_INPUT_IMAGES ? spec->image : 0;
     if (has == wanted) return EL_OK;
     return el_fail(EL_ERR_INVALID, "%s: images of side %lld, not %lld (0: sentences)",
-                   el_path_tail(el_dataset_source(dataset)), (long long)has, (long long)wanted);
+                   el_path_tail(el_dataset_info(dataset)->source), (long long)has, (long long)wanted);
 }
 
 static enum el_status check_size(const struct el_dataset *dataset, const struct el_loader_spec *spec, int64_t size)
 {
     static const char *const name[] = {"training", "held-out", "test"};
-    const char *source = el_path_tail(el_dataset_source(dataset));
+    const char *source = el_path_tail(el_dataset_info(dataset)->source);
     if (size == 0) return el_fail(EL_ERR_INVALID, "%s: no %s samples", source, name[spec->split]);
     if (spec->shuffle && size < spec->global_batch)
         return el_fail(EL_ERR_INVALID,
@@ -63,7 +63,7 @@ static enum el_status check_size(const struct el_dataset *dataset, const struct 
 
 static enum el_status make_bins(struct el_batcher *batcher)
 {
-    batcher->bins = malloc((size_t)el_dataset_seq(batcher->dataset) * sizeof *batcher->bins);
+    batcher->bins = malloc((size_t)el_dataset_info(batcher->dataset)->seq * sizeof *batcher->bins);
     batcher->counts = calloc((size_t)batcher->spec.features, sizeof *batcher->counts);
     if (batcher->bins && batcher->counts) return EL_OK;
     return el_fail(EL_ERR_HOST_MEMORY, "no memory for bags of words in %lld bins", (long long)batcher->spec.features);
@@ -76,12 +76,11 @@ static enum el_status prepare(struct el_batcher *batcher)
     const size_t type_bytes = spec->dtype == EL_F64 ? sizeof(double) : sizeof(float);
     switch (spec->input) {
     case EL_INPUT_IDS:
-        batcher->row_bytes = (size_t)el_dataset_seq(batcher->dataset) * sizeof(int32_t);
+        batcher->row_bytes = (size_t)el_dataset_info(batcher->dataset)->seq * sizeof(int32_t);
         return EL_OK;
     case EL_INPUT_FEATURES:
         batcher->row_bytes = (size_t)spec->features * type_bytes;
-        if (el_dataset_is_stored(batcher->dataset)) return make_bins(batcher);
-        return el_bags_find(batcher->dataset, spec->split, spec->features, &batcher->bags);
+        return make_bins(batcher);
     case EL_INPUT_IMAGES:
         batcher->row_bytes = (size_t)el_image_bytes(spec->image) * type_bytes;
         el_tones_make(&batcher->tones);
@@ -144,6 +143,20 @@ size_t el_batcher_input_bytes(const struct el_batcher *batcher)
     return (size_t)batcher->share * batcher->row_bytes;
 }
 
+/* Fisher-Yates. The bias of % is below length / 2^64. */
+void el_permute(int64_t length, uint64_t seed, int64_t epoch, int64_t *order)
+{
+    const struct el_rng_key key = {.seed = seed, .use = EL_RNG_SHUFFLE, .id = (uint32_t)epoch};
+    const uint64_t high = (uint64_t)epoch >> 32;
+    for (int64_t i = 0; i < length; i++) order[i] = i;
+    for (int64_t i = length - 1; i > 0; i--) {
+        int64_t other = (int64_t)(el_rng_u64(&key, (uint64_t)i, high) % (uint64_t)(i + 1));
+        int64_t kept = order[i];
+        order[i] = order[other];
+        order[other] = kept;
+    }
+}
+
 static void enter_epoch(struct el_batcher *batcher, int64_t epoch)
 {
     if (batcher->order_epoch == epoch) return;
@@ -156,17 +169,7 @@ static void put_ids(const struct el_batcher *batcher, const struct el_sample *sa
 {
     memcpy(row, sample->tokens, (size_t)sample->length * sizeof *row);
     memset(row + sample->length, EL_ID_PADDING,
-           (size_t)(el_dataset_seq(batcher->dataset) - sample->length) * sizeof *row);
-}
-
-/* row: [features] */
-static void put_features(const struct el_batcher *batcher, const struct el_sample *sample, int64_t position, void *row)
-{
-    if (batcher->bags)
-        el_bags_row(batcher->bags, position, batcher->spec.dtype, row);
-    else
-        el_bag_row_of(sample->tokens, sample->length, batcher->spec.features, batcher->bins, batcher->counts,
-                      batcher->spec.dtype, row);
+           (size_t)(el_dataset_info(batcher->dataset)->seq - sample->length) * sizeof *row);
 }
 
 /* row: [image, image, 3] */
@@ -195,7 +198,8 @@ static enum el_status fill_row(struct el_batcher *batcher, int64_t position, voi
         put_ids(batcher, &sample, row);
         break;
     case EL_INPUT_FEATURES:
-        put_features(batcher, &sample, position, row);
+        el_features_row(sample.tokens, sample.length, batcher->spec.features, batcher->bins, batcher->counts,
+                        batcher->spec.dtype, row);
         break;
     case EL_INPUT_IMAGES:
         put_image(batcher, &sample, position, row);

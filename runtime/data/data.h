@@ -68,16 +68,18 @@ enum el_status el_dataset_open(const struct el_dataset_spec *spec, struct el_dat
 void el_dataset_close(struct el_dataset *dataset); /* NULL is legal */
 
 int64_t el_dataset_size(const struct el_dataset *dataset, enum el_data_split split);
-int64_t el_dataset_vocab(const struct el_dataset *dataset); /* ids are below this (padding and unknown counted) */
-int64_t el_dataset_seq(const struct el_dataset *dataset);   /* ids a sample */
-/* Training sentences of one word in a script without spaces (Chinese, kana), and whether they are most: then each such
- * character is a word. */
-int64_t el_dataset_unspaced(const struct el_dataset *dataset);
-bool el_dataset_splits_characters(const struct el_dataset *dataset);
-int64_t el_dataset_image(const struct el_dataset *dataset);   /* side of its images; 0: it has sentences */
-int64_t el_dataset_classes(const struct el_dataset *dataset); /* labels are below this */
-/* "trec/train.txt: 5452 samples, 6 classes, 8700 words, longest 37". Ownership: the set's. */
-const char *el_dataset_describe(const struct el_dataset *dataset);
+/* What was found when it was opened. Ownership: the set's. */
+struct el_dataset_info {
+    char *source;
+    char *description; /* "trec/train.txt: 5452 samples, 6 classes, 8700 words, longest 37" */
+    int64_t vocab;     /* ids are below this (padding and unknown counted) */
+    int64_t seq;       /* ids a sample */
+    int64_t image;     /* side of its images; 0: it has sentences */
+    int64_t classes;   /* labels are below this */
+    int64_t unspaced;  /* training sentences of one word in a script without spaces (Chinese, kana) */
+    bool characters;   /* they are most: each such character is a word */
+};
+const struct el_dataset_info *el_dataset_info(const struct el_dataset *dataset);
 /* Writes the synthetic set's files into `dir`, in the text format or in CIFAR-10's, where they are not there yet, for
  * whoever wants to read them; gives their paths. el_dataset_open needs none of it. */
 enum el_status el_synthetic_write(const char *dir, enum el_input_kind input, uint64_t seed, char *train_path,

@@ -9,18 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DUMMY_VOCAB = 20000, DUMMY_CLASSES = 2, DEFAULT_SEQ = 64, SEQ_MAX = 1 << 20 };
+#include "runtime/base/rng.h"
+
+enum {
+    DUMMY_VOCAB = 20000,
+    DUMMY_CLASSES = 2,
+    DUMMY_SAMPLES = 16384,
+    DEFAULT_SEQ = 64,
+    SEQ_MAX = 1 << 20,
+    WORDS_A_DRAW = 4
+};
 
 struct el_dataset {
-    char *source, *description;
-    struct el_samples train, test; /* train: with the held-out part */
-    int64_t vocab, seq, image, classes;
-    int64_t words;    /* distinct ones in the training file */
-    int64_t unspaced; /* training sentences of one word, in a script without spaces */
-    bool characters;  /* they are most: each such character is a word */
-    bool folded;      /* labels are taken modulo the number of classes */
-    int64_t every;    /* each `every`-th training sample is held out; 0: none */
-    struct el_bag_store *bags;
+    struct el_dataset_info info;
+    struct el_samples train, test;   /* train: with the held-out part */
+    int64_t words;                   /* distinct ones in the training file */
+    bool folded;                     /* labels are taken modulo the number of classes */
+    int64_t every;                   /* each `every`-th training sample is held out; 0: none */
     struct el_vocabulary vocabulary; /* of samples in files; else of none */
     char *words_text;                /* which its words are in */
 };
@@ -87,9 +92,9 @@ static enum el_status read_test(const char *path, const struct el_text *text, st
                                 struct el_dataset *set)
 {
     EL_TRY(el_text_parse(path, text, vocabulary, false, &set->test));
-    if (set->folded) fold_labels(&set->test, set->classes);
-    EL_TRY(check_labels(path, &set->test, set->classes, "as in training, or as set by classes"));
-    cap_words(&set->test, set->vocab);
+    if (set->folded) fold_labels(&set->test, set->info.classes);
+    EL_TRY(check_labels(path, &set->test, set->info.classes, "as in training, or as set by classes"));
+    cap_words(&set->test, set->info.vocab);
     return EL_OK;
 }
 
@@ -116,24 +121,24 @@ static enum el_status read_texts(const struct el_dataset_spec *spec, const struc
                                  const struct el_text *test, struct el_dataset *set)
 {
     int64_t lines;
-    set->unspaced = el_text_unspaced(train, &lines);
-    set->characters = 2 * set->unspaced > lines;
-    struct el_vocabulary vocabulary = {.characters = set->characters};
+    set->info.unspaced = el_text_unspaced(train, &lines);
+    set->info.characters = 2 * set->info.unspaced > lines;
+    struct el_vocabulary vocabulary = {.characters = set->info.characters};
     enum el_status status;
     EL_TRY_GOTO(el_text_parse(spec->source, train, &vocabulary, true, &set->train), done);
     set->words = vocabulary.count;
-    set->vocab = spec->vocab ? spec->vocab : vocabulary.count + EL_ID_FIRST_WORD;
-    set->seq = spec->seq ? spec->seq : larger(set->train.longest, spec->seq_min);
-    set->classes = spec->classes ? spec->classes : highest_label(&set->train) + 1;
-    if (set->seq > SEQ_MAX) {
+    set->info.vocab = spec->vocab ? spec->vocab : vocabulary.count + EL_ID_FIRST_WORD;
+    set->info.seq = spec->seq ? spec->seq : larger(set->train.longest, spec->seq_min);
+    set->info.classes = spec->classes ? spec->classes : highest_label(&set->train) + 1;
+    if (set->info.seq > SEQ_MAX) {
         status = el_fail(EL_ERR_INVALID, "%s: a sentence of %lld words; set seq to at most %d",
-                         el_path_tail(spec->source), (long long)set->seq, SEQ_MAX);
+                         el_path_tail(spec->source), (long long)set->info.seq, SEQ_MAX);
         goto done;
     }
     set->folded = is_named(spec, "synthetic");
-    if (set->folded) fold_labels(&set->train, set->classes);
-    EL_TRY_GOTO(check_labels(spec->source, &set->train, set->classes, "as set by classes"), done);
-    cap_words(&set->train, set->vocab);
+    if (set->folded) fold_labels(&set->train, set->info.classes);
+    EL_TRY_GOTO(check_labels(spec->source, &set->train, set->info.classes, "as set by classes"), done);
+    cap_words(&set->train, set->info.vocab);
     if (test->bytes)
         EL_TRY_GOTO(read_test(spec->test_path ? spec->test_path : spec->source, test, &vocabulary, set), done);
     if (spec->in_files) status = leave_in_files(spec, train, test, &vocabulary, set);
@@ -165,13 +170,37 @@ static enum el_status open_synthetic(const struct el_dataset_spec *spec, struct 
     return status;
 }
 
+/* A number below `bound` out of 32 random bits, without division. */
+static int32_t below(uint32_t bits, int64_t bound)
+{
+    return (int32_t)((uint64_t)bits * (uint64_t)bound >> 32);
+}
+
+/* Random ids and labels made in memory, so that neither a disk nor a parser can be the bottleneck. There is nothing to
+ * learn in them. 16,384 samples: a global batch of 256 on each of 64 devices still is one step. */
 static enum el_status open_dummy(const struct el_dataset_spec *spec, struct el_dataset *set)
 {
-    set->vocab = spec->vocab ? spec->vocab : DUMMY_VOCAB;
-    set->seq = spec->seq ? spec->seq : DEFAULT_SEQ;
-    set->classes = spec->classes ? spec->classes : DUMMY_CLASSES;
-    set->words = set->vocab - EL_ID_FIRST_WORD;
-    return el_dummy_make(set->vocab, set->seq, set->classes, spec->seed, &set->train);
+    const struct el_rng_key ids = {.seed = spec->seed, .use = EL_RNG_DATA, .id = 0};
+    const struct el_rng_key labels = {.seed = spec->seed, .use = EL_RNG_DATA, .id = 1};
+    struct el_samples samples = {0};
+    const int64_t seq = set->info.seq = spec->seq ? spec->seq : DEFAULT_SEQ;
+    set->info.vocab = spec->vocab ? spec->vocab : DUMMY_VOCAB;
+    set->info.classes = spec->classes ? spec->classes : DUMMY_CLASSES;
+    set->words = set->info.vocab - EL_ID_FIRST_WORD;
+    EL_TRY(el_samples_alloc(DUMMY_SAMPLES, DUMMY_SAMPLES * seq, &samples));
+    samples.longest = seq;
+    uint32_t bits[WORDS_A_DRAW];
+    for (int64_t i = 0; i < DUMMY_SAMPLES; i++) {
+        el_rng_draw4(&labels, (uint64_t)i, 0, bits);
+        samples.labels[i] = below(bits[0], set->info.classes);
+        samples.starts[i + 1] = (i + 1) * seq;
+    }
+    for (int64_t t = 0; t < DUMMY_SAMPLES * seq; t++) {
+        if (t % WORDS_A_DRAW == 0) el_rng_draw4(&ids, (uint64_t)t, 0, bits);
+        samples.tokens[t] = EL_ID_FIRST_WORD + below(bits[t % WORDS_A_DRAW], set->info.vocab - EL_ID_FIRST_WORD);
+    }
+    set->train = samples;
+    return EL_OK;
 }
 
 static enum el_status open_sentences(const struct el_dataset_spec *spec, struct el_dataset *set)
@@ -185,7 +214,7 @@ static enum el_status open_images(const struct el_dataset_spec *spec, struct el_
     struct el_images images = {0};
     enum el_status status = el_images_open(spec, &images);
     set->train = images.train, set->test = images.test;
-    set->image = images.image, set->classes = images.classes;
+    set->info.image = images.image, set->info.classes = images.classes;
     return status;
 }
 
@@ -195,34 +224,30 @@ static enum el_status describe(const struct el_dataset_spec *spec, struct el_dat
     long long apart = el_dataset_size(set, EL_SPLIT_HELD_OUT);
     if (apart) snprintf(held_out, sizeof held_out, ", %lld of them held out", apart);
     if (set->test.count) snprintf(test, sizeof test, "; test: %lld samples", (long long)set->test.count);
-    if (set->image)
-        snprintf(what, sizeof what, "images of %lld x %lld", (long long)set->image, (long long)set->image);
+    if (set->info.image)
+        snprintf(what, sizeof what, "images of %lld x %lld", (long long)set->info.image, (long long)set->info.image);
     else
         snprintf(what, sizeof what, "%lld words, longest %lld", (long long)set->words, (long long)set->train.longest);
-    if (set->characters)
+    if (set->info.characters)
         snprintf(unspaced, sizeof unspaced, " (few spaces: each Chinese or kana character is a word)");
-    else if (set->unspaced)
+    else if (set->info.unspaced)
         snprintf(unspaced, sizeof unspaced,
-                 set->unspaced == 1 ? " (1 sentence without spaces is one word: segment it)"
-                                    : " (%lld sentences without spaces are one word each: segment them)",
-                 (long long)set->unspaced);
-    set->source = strdup(spec->source);
-    int written = asprintf(&set->description, "%s: %lld samples, %lld classes, %s%s%s%s", spec->source,
-                           (long long)set->train.count, (long long)set->classes, what, unspaced, held_out, test);
-    if (written < 0) set->description = NULL;
-    return set->source && set->description ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for a data set");
+                 set->info.unspaced == 1 ? " (1 sentence without spaces is one word: segment it)"
+                                         : " (%lld sentences without spaces are one word each: segment them)",
+                 (long long)set->info.unspaced);
+    char *description;
+    int written = asprintf(&description, "%s: %lld samples, %lld classes, %s%s%s%s", spec->source,
+                           (long long)set->train.count, (long long)set->info.classes, what, unspaced, held_out, test);
+    set->info.source = strdup(spec->source);
+    set->info.description = written < 0 ? NULL : description;
+    return set->info.source && set->info.description ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for a data set");
 }
 
 enum el_status el_dataset_open(const struct el_dataset_spec *spec, struct el_dataset **dataset_p)
 {
     EL_TRY(check_spec(spec));
     struct el_dataset *set = calloc(1, sizeof *set);
-    if (set) set->bags = calloc(1, sizeof *set->bags);
-    if (!set || !set->bags) {
-        free(set);
-        return el_fail(EL_ERR_HOST_MEMORY, "no memory for a data set");
-    }
-    pthread_mutex_init(&set->bags->lock, NULL);
+    if (!set) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a data set");
     if (spec->held_out > 0) set->every = spec->held_out < 1e-9 ? 0 : llround(1 / spec->held_out);
     enum el_status status = spec->input == EL_INPUT_IMAGES ? open_images(spec, set) : open_sentences(spec, set);
     if (status == EL_OK) status = describe(spec, set);
@@ -236,15 +261,12 @@ enum el_status el_dataset_open(const struct el_dataset_spec *spec, struct el_dat
 void el_dataset_close(struct el_dataset *dataset)
 {
     if (!dataset) return;
-    el_bag_store_clear(dataset->bags);
-    pthread_mutex_destroy(&dataset->bags->lock);
-    free(dataset->bags);
     el_samples_free(&dataset->train);
     el_samples_free(&dataset->test);
     el_vocabulary_free(&dataset->vocabulary);
     free(dataset->words_text);
-    free(dataset->source);
-    free(dataset->description);
+    free(dataset->info.source);
+    free(dataset->info.description);
     free(dataset);
 }
 
@@ -267,22 +289,17 @@ static const struct el_samples *samples_of(const struct el_dataset *dataset, enu
     return split == EL_SPLIT_TEST ? &dataset->test : &dataset->train;
 }
 
-bool el_dataset_is_stored(const struct el_dataset *dataset)
-{
-    return dataset->train.stored != NULL;
-}
-
 enum el_status el_dataset_read(const struct el_dataset *dataset, enum el_data_split split, int64_t position,
                                struct el_reader *reader, struct el_sample *sample_p)
 {
     const struct el_samples *samples = samples_of(dataset, split);
-    const struct el_words words = {&dataset->vocabulary, dataset->vocab, dataset->seq};
+    const struct el_words words = {&dataset->vocabulary, dataset->info.vocab, dataset->info.seq};
     const int64_t at = place_of(dataset, split, position);
     *sample_p = el_dataset_sample(dataset, split, position);
     if (!samples->stored) return EL_OK;
     sample_p->tokens = reader->tokens;
     sample_p->pixels = reader->pixels;
-    if (dataset->image) return el_stored_image(samples->stored, at, dataset->image, reader);
+    if (dataset->info.image) return el_stored_image(samples->stored, at, dataset->info.image, reader);
     return el_stored_line(samples->stored, at, &words, reader, &sample_p->length);
 }
 
@@ -295,51 +312,11 @@ struct el_sample el_dataset_sample(const struct el_dataset *dataset, enum el_dat
         return (struct el_sample){.pixels = samples->pixels + samples->starts[at], .label = samples->labels[at]};
     int64_t length = samples->starts[at + 1] - samples->starts[at];
     return (struct el_sample){.tokens = samples->tokens + samples->starts[at],
-                              .length = length < dataset->seq ? length : dataset->seq,
+                              .length = length < dataset->info.seq ? length : dataset->info.seq,
                               .label = samples->labels[at]};
 }
 
-int64_t el_dataset_vocab(const struct el_dataset *dataset)
+const struct el_dataset_info *el_dataset_info(const struct el_dataset *dataset)
 {
-    return dataset->vocab;
-}
-
-int64_t el_dataset_unspaced(const struct el_dataset *dataset)
-{
-    return dataset->unspaced;
-}
-
-bool el_dataset_splits_characters(const struct el_dataset *dataset)
-{
-    return dataset->characters;
-}
-
-int64_t el_dataset_seq(const struct el_dataset *dataset)
-{
-    return dataset->seq;
-}
-
-int64_t el_dataset_image(const struct el_dataset *dataset)
-{
-    return dataset->image;
-}
-
-int64_t el_dataset_classes(const struct el_dataset *dataset)
-{
-    return dataset->classes;
-}
-
-struct el_bag_store *el_dataset_bag_store(const struct el_dataset *dataset)
-{
-    return dataset->bags;
-}
-
-const char *el_dataset_source(const struct el_dataset *dataset)
-{
-    return dataset->source;
-}
-
-const char *el_dataset_describe(const struct el_dataset *dataset)
-{
-    return dataset->description;
+    return &dataset->info;
 }

@@ -175,18 +175,6 @@ static enum el_status list_images(const char *root, const struct listing *known,
     return EL_OK;
 }
 
-static enum el_status read_image(const char *path, int64_t side, uint8_t *pixels)
-{
-    struct el_text file;
-    struct el_bitmap bitmap = {0};
-    EL_TRY(el_bytes_load(path, &file));
-    enum el_status status = el_bitmap_decode(el_path_tail(path), (const uint8_t *)file.bytes, file.length, &bitmap);
-    if (status == EL_OK) status = el_image_fit(bitmap.rgb, bitmap.width, bitmap.height, side, pixels);
-    free(bitmap.rgb);
-    free(file.bytes);
-    return status;
-}
-
 /* Only what they are called is kept, and where they are. */
 static enum el_status take_over(struct listing *listing, struct el_samples *samples_p)
 {
@@ -213,10 +201,14 @@ static enum el_status read_images(const struct el_dataset_spec *spec, struct lis
                                   struct el_samples *samples_p)
 {
     if (spec->in_files) return take_over(listing, samples_p);
+    struct el_loading loading = {0};
+    struct el_load_times times = {0};
+    struct el_reader reader = {.loading = &loading, .times = &times};
     EL_TRY(el_images_alloc(listing->count, side, listing->count * el_image_bytes(side), samples_p));
     for (int64_t i = 0; i < listing->count; i++) {
         samples_p->labels[i] = listing->images[i].label;
-        EL_TRY(read_image(listing->images[i].path, side, samples_p->pixels + samples_p->starts[i]));
+        reader.pixels = samples_p->pixels + samples_p->starts[i];
+        EL_TRY(el_stored_read_image(listing->images[i].path, side, &reader));
         if (spec->progress) spec->progress(spec->context, i + 1, listing->count);
     }
     return EL_OK;

@@ -5,8 +5,6 @@
 #ifndef EL_DATA_SAMPLES_H
 #define EL_DATA_SAMPLES_H
 
-#include <pthread.h>
-
 #include "runtime/base/files.h"
 #include "runtime/data/codec/codec.h"
 #include "runtime/data/data.h"
@@ -77,8 +75,6 @@ int64_t el_text_unspaced(const struct el_text *text, int64_t *lines_p);
  * how many. */
 int64_t el_text_ids(const char *line, size_t length, const struct el_vocabulary *vocabulary, int64_t vocab,
                     int64_t most, int32_t *ids);
-/* Random labels and ids, every sentence `seq` long. */
-enum el_status el_dummy_make(int64_t vocab, int64_t seq, int64_t classes, uint64_t seed, struct el_samples *samples_p);
 
 /* Images: what a set of them is made of. */
 enum { EL_COLOURS = 3 };
@@ -135,7 +131,7 @@ struct el_tones {
     double f64[EL_COLOURS][256];
 };
 void el_tones_make(struct el_tones *tones);
-/* row: [side, side, 3] of f32 or f64; pixels NULL writes zeros. */
+/* row: [side, side, 3] of f32 or f64. */
 void el_tones_row(const struct el_tones *tones, const uint8_t *pixels, int64_t side, enum el_dtype dtype, void *row);
 /* An image of the same side, moved and mirrored as drawn for (seed, epoch, position). */
 void el_image_augment(const uint8_t *pixels, int64_t side, uint64_t seed, int64_t epoch, int64_t position,
@@ -152,32 +148,10 @@ struct el_sample {
     int32_t label;
 };
 struct el_sample el_dataset_sample(const struct el_dataset *dataset, enum el_data_split split, int64_t position);
-const char *el_dataset_source(const struct el_dataset *dataset);
 
-/* Hashed bags of words of one split: what fill needs to write a row without thinking. */
-struct el_bags {
-    enum el_data_split split;
-    int64_t features;
-    int64_t *starts; /* [count + 1] */
-    int32_t *bins;   /* [starts[count]] one a token */
-    double *scales;  /* [count] what each token adds to its bin: 1 / the norm of the counts */
-    struct el_bags *next;
-};
-/* A set's bags, made when a loader first asks for them. */
-struct el_bag_store {
-    pthread_mutex_t lock;
-    struct el_bags *first;
-};
-struct el_bag_store *el_dataset_bag_store(const struct el_dataset *dataset);
-/* The same for all loaders of the set, whatever their threads. Ownership: the set's. */
-enum el_status el_bags_find(const struct el_dataset *dataset, enum el_data_split split, int64_t features,
-                            const struct el_bags **bags_p);
-void el_bag_store_clear(struct el_bag_store *store);
-/* row: [features] of f32 or f64; position < 0 writes zeros. */
-void el_bags_row(const struct el_bags *bags, int64_t position, enum el_dtype dtype, void *row);
-/* The same row of a sentence that is in no bags; `bins` [length] is scratch, `counts` [features] zeros before and
- * after. */
-void el_bag_row_of(const int32_t *tokens, int64_t length, int64_t features, int32_t *bins, int32_t *counts,
-                   enum el_dtype dtype, void *row);
+/* A sentence's bag of words, hashed into row[features] of f32 or f64 and scaled to unit L2 norm. `bins` [length] is
+ * scratch, `counts` [features] zeros before and after. */
+void el_features_row(const int32_t *tokens, int64_t length, int64_t features, int32_t *bins, int32_t *counts,
+                     enum el_dtype dtype, void *row);
 
 #endif

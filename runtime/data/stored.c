@@ -119,11 +119,11 @@ enum el_status el_stored_images(char **paths, struct el_samples *samples)
 enum el_status el_reader_open(const struct el_dataset *dataset, const struct el_loading *loading,
                               struct el_reader *reader)
 {
-    const int64_t side = el_dataset_image(dataset);
+    const struct el_dataset_info *info = el_dataset_info(dataset);
+    const int64_t side = info->image;
     *reader = (struct el_reader){.loading = loading, .line_bytes = side ? EL_CIFAR_RECORD_BYTES : LINE_BYTES};
-    if (!el_dataset_is_stored(dataset)) return EL_OK;
     reader->line = malloc(reader->line_bytes);
-    reader->tokens = side ? NULL : malloc((size_t)el_dataset_seq(dataset) * sizeof *reader->tokens);
+    reader->tokens = side ? NULL : malloc((size_t)info->seq * sizeof *reader->tokens);
     reader->pixels = side ? malloc((size_t)el_image_bytes(side)) : NULL;
     return reader->line && (reader->tokens || reader->pixels) ? EL_OK
                                                               : el_fail(EL_ERR_HOST_MEMORY, "no memory to read");
@@ -207,7 +207,7 @@ static void make_file_cold(const struct el_reader *reader, const char *path)
     close(file);
 }
 
-static enum el_status read_file(const char *path, int64_t side, struct el_reader *reader)
+enum el_status el_stored_read_image(const char *path, int64_t side, struct el_reader *reader)
 {
     struct el_text file;
     struct el_bitmap bitmap = {0};
@@ -227,5 +227,5 @@ static enum el_status read_file(const char *path, int64_t side, struct el_reader
 enum el_status el_stored_image(const struct el_stored *stored, int64_t at, int64_t side, struct el_reader *reader)
 {
     if (stored->kind == EL_STORED_RECORDS) return read_record(stored, at, side, reader);
-    return read_file(stored->paths[at], side, reader);
+    return el_stored_read_image(stored->paths[at], side, reader);
 }

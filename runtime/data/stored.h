@@ -46,9 +46,11 @@ enum el_status el_stored_line(const struct el_stored *stored, int64_t at, const 
                               struct el_reader *reader, int64_t *length_p);
 enum el_status el_stored_image(const struct el_stored *stored, int64_t at, int64_t side, struct el_reader *reader);
 
+/* An image's file, into reader->pixels. */
+enum el_status el_stored_read_image(const char *path, int64_t side, struct el_reader *reader);
+
 /* As el_dataset_sample, of a set in memory or in files; then tokens or pixels are the reader's, until its next one. */
 enum el_status el_dataset_read(const struct el_dataset *dataset, enum el_data_split split, int64_t position,
                                struct el_reader *reader, struct el_sample *sample_p);
-bool el_dataset_is_stored(const struct el_dataset *dataset);
 
 #endif

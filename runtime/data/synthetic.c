@@ -8,12 +8,9 @@
 #include "runtime/data/samples.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "runtime/base/files.h"
 #include "runtime/base/rng.h"
@@ -143,39 +140,16 @@ static bool holds(const char *path, const char *bytes, size_t length)
     return same;
 }
 
-static bool write_to(int descriptor, const char *bytes, size_t length)
-{
-    bool ok = fchmod(descriptor, 0644) == 0;
-    for (size_t done = 0; ok && done < length;) {
-        ssize_t written = write(descriptor, bytes + done, length - done);
-        if (written >= 0)
-            done += (size_t)written;
-        else
-            ok = errno == EINTR;
-    }
-    return ok;
-}
-
 /* Ranks may do this at the same time: each has its own temporary name, and all write the same bytes. */
 static enum el_status keep(const char *path, const char *bytes, size_t length)
 {
+    char temporary[EL_PATH_BYTES + 64];
     if (holds(path, bytes, length)) return EL_OK;
-    char *temporary = NULL;
-    if (asprintf(&temporary, "%s.XXXXXX", path) < 0) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a path");
-    int descriptor = mkstemp(temporary), failed = errno;
-    if (descriptor >= 0) {
-        bool ok = write_to(descriptor, bytes, length);
-        failed = errno;
-        if (close(descriptor) != 0 && ok) ok = false, failed = errno;
-        if (ok && rename(temporary, path) != 0) ok = false, failed = errno;
-        if (ok)
-            failed = 0;
-        else
-            unlink(temporary);
-    }
-    free(temporary);
-    errno = failed;
-    return failed ? el_fail_errno("cannot write the synthetic set to %s", el_path_tail(path)) : EL_OK;
+    FILE *file = el_file_begin(path, temporary, sizeof temporary);
+    if (file && fwrite(bytes, 1, length, file) == length) return el_file_end(file, temporary, path);
+    enum el_status status = el_fail_errno("cannot write the synthetic set to %s", el_path_tail(path));
+    el_file_drop(file, temporary);
+    return status;
 }
 
 static enum el_status name_one(const char *dir, enum el_input_kind input, uint64_t seed, uint32_t test, char *path,

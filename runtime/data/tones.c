@@ -20,9 +20,7 @@ void el_tones_make(struct el_tones *tones)
 void el_tones_row(const struct el_tones *tones, const uint8_t *pixels, int64_t side, enum el_dtype dtype, void *row)
 {
     const int64_t n = el_image_bytes(side);
-    if (!pixels) {
-        memset(row, 0, (size_t)n * (dtype == EL_F64 ? sizeof(double) : sizeof(float)));
-    } else if (dtype == EL_F64) {
+    if (dtype == EL_F64) {
         double *out = row;
         for (int64_t i = 0; i < n; i += EL_COLOURS)
             for (int c = 0; c < EL_COLOURS; c++) out[i + c] = tones->f64[c][pixels[i + c]];

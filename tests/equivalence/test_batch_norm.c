@@ -143,8 +143,8 @@ static void evaluation_takes_rank_zeros(void **state)
     assert_int_equal(el_dataset_open(&learnable, &images), EL_OK);
     for (int i = 0; i < 3; i++) {
         struct el_train_config config;
-        el_case_images_config(modes[i], 2, 100, el_dataset_image(images), &config);
-        config.model.classes = el_dataset_classes(images);
+        el_case_images_config(modes[i], 2, 100, el_dataset_info(images)->image, &config);
+        config.model.classes = el_dataset_info(images)->classes;
         config.broadcast_buffers = i == 0;
         config.epochs = 1;
         config.dtype = EL_F32;

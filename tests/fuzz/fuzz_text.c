@@ -14,12 +14,13 @@ static void fill(const struct el_dataset *set)
     const struct el_loader_spec spec = {
         .split = EL_SPLIT_TEST, .global_batch = BATCH, .ranks = 1, .input = EL_INPUT_IDS};
     struct el_loader *loader;
-    if (el_dataset_seq(set) > SEQ_MAX || !fuzz_status(el_loader_open(set, &spec, &loader))) return;
+    if (el_dataset_info(set)->seq > SEQ_MAX || !fuzz_status(el_loader_open(set, &spec, &loader))) return;
     fuzz_status(el_loader_fill(loader, 0, ids, labels));
-    for (int64_t i = 0; i < BATCH * el_dataset_seq(set); i++)
-        fuzz_expect(ids[i] >= 0 && ids[i] < el_dataset_vocab(set), "ids are below the vocabulary's size");
+    for (int64_t i = 0; i < BATCH * el_dataset_info(set)->seq; i++)
+        fuzz_expect(ids[i] >= 0 && ids[i] < el_dataset_info(set)->vocab, "ids are below the vocabulary's size");
     for (int i = 0; i < BATCH; i++)
-        fuzz_expect(labels[i] >= -1 && labels[i] < el_dataset_classes(set), "labels are below the number of classes");
+        fuzz_expect(labels[i] >= -1 && labels[i] < el_dataset_info(set)->classes,
+                    "labels are below the number of classes");
     el_loader_close(loader);
 }
 

@@ -163,7 +163,7 @@ static void tolerates_other_habits(void **state)
         put(train_path, same[i]);
         struct el_dataset *set = open_good(&(struct el_dataset_spec){.source = train_path});
         assert_int_equal(el_dataset_size(set, EL_SPLIT_TRAIN), 2);
-        assert_int_equal(el_dataset_classes(set), 3);
+        assert_int_equal(el_dataset_info(set)->classes, 3);
         read_split(set, EL_SPLIT_TRAIN, ids, labels);
         assert_memory_equal(ids, ((int32_t[]){2, 3, 3, 4}), sizeof ids);
         assert_memory_equal(labels, ((int32_t[]){0, 2}), sizeof labels);
@@ -180,8 +180,8 @@ static void numbers_words(void **state)
     put(test_path, "1 x w\n0 caf\xC3\xA9\n1 y y y z x\n");
     struct el_dataset *set =
         open_good(&(struct el_dataset_spec){.source = train_path, .test_path = test_path, .seq = SEQ});
-    assert_int_equal(el_dataset_vocab(set), 7);
-    assert_non_null(strstr(el_dataset_describe(set), "train.txt: 2 samples, 2 classes, 5 words, longest 5"));
+    assert_int_equal(el_dataset_info(set)->vocab, 7);
+    assert_non_null(strstr(el_dataset_info(set)->description, "train.txt: 2 samples, 2 classes, 5 words, longest 5"));
     read_split(set, EL_SPLIT_TRAIN, ids, labels);
     assert_memory_equal(ids, ((int32_t[]){2, 3, 2, 0, 4, 5, 6, 2}), 2 * SEQ * sizeof *ids);
     read_split(set, EL_SPLIT_TEST, ids, labels);
@@ -191,14 +191,14 @@ static void numbers_words(void **state)
 
     /* A set's own length is at least what is asked for; a length that is given stands. */
     set = open_good(&(struct el_dataset_spec){.source = train_path, .seq_min = 9});
-    assert_int_equal(el_dataset_seq(set), 9);
+    assert_int_equal(el_dataset_info(set)->seq, 9);
     el_dataset_close(set);
     set = open_good(&(struct el_dataset_spec){.source = train_path, .seq = SEQ, .seq_min = 9});
-    assert_int_equal(el_dataset_seq(set), SEQ);
+    assert_int_equal(el_dataset_info(set)->seq, SEQ);
     el_dataset_close(set);
 
     set = open_good(&(struct el_dataset_spec){.source = train_path, .test_path = test_path, .vocab = 5, .seq = SEQ});
-    assert_int_equal(el_dataset_vocab(set), 5); /* 2, 3 and 4 are words; later ones are unknown */
+    assert_int_equal(el_dataset_info(set)->vocab, 5); /* 2, 3 and 4 are words; later ones are unknown */
     read_split(set, EL_SPLIT_TRAIN, ids, labels);
     assert_memory_equal(ids, ((int32_t[]){2, 3, 2, 0, 4, 1, 1, 2}), 2 * SEQ * sizeof *ids);
     read_split(set, EL_SPLIT_TEST, ids, labels);
@@ -209,9 +209,9 @@ static void numbers_words(void **state)
         open_good(&(struct el_dataset_spec){.source = train_path, .test_path = test_path, .vocab = 900, .classes = 9});
     read_split(set, EL_SPLIT_TEST, ids, labels);
     assert_int_equal(ids[1], 1); /* a word of the test file alone stays unknown, though there is room */
-    assert_int_equal(el_dataset_vocab(set), 900);
-    assert_int_equal(el_dataset_classes(set), 9);
-    assert_int_equal(el_dataset_seq(set), 5);
+    assert_int_equal(el_dataset_info(set)->vocab, 900);
+    assert_int_equal(el_dataset_info(set)->classes, 9);
+    assert_int_equal(el_dataset_info(set)->seq, 5);
     el_dataset_close(set);
 }
 
@@ -226,8 +226,8 @@ static void unspaced_characters_are_words(void **state)
     put(test_path, "0 \u4EACGPU\u5F90 na\u00EFve\n");
     for (int i = 0; i < 2; i++) {
         struct el_dataset *set = open_good(i ? &in_files : &spec);
-        assert_true(el_dataset_splits_characters(set));
-        assert_non_null(strstr(el_dataset_describe(set), "7 words, longest 5 (few spaces: "));
+        assert_true(el_dataset_info(set)->characters);
+        assert_non_null(strstr(el_dataset_info(set)->description, "7 words, longest 5 (few spaces: "));
         read_split(set, EL_SPLIT_TRAIN, ids, labels);
         assert_memory_equal(ids, ((int32_t[]){2, 3, 4, 5, 6, 0, 3, 7, 0, 0, 0, 0, 5, 6, 8, 4, 0, 0}), sizeof ids);
         read_split(set, EL_SPLIT_TEST, ids, labels);
@@ -236,9 +236,9 @@ static void unspaced_characters_are_words(void **state)
     }
     put(train_path, "0 \u6211 \u559C\u6B22\n1 \u5317\u4EAC\n1 na\u00EFve\n");
     struct el_dataset *set = open_good(&spec);
-    assert_false(el_dataset_splits_characters(set));
-    assert_non_null(
-        strstr(el_dataset_describe(set), "4 words, longest 2 (1 sentence without spaces is one word: segment it)"));
+    assert_false(el_dataset_info(set)->characters);
+    assert_non_null(strstr(el_dataset_info(set)->description,
+                           "4 words, longest 2 (1 sentence without spaces is one word: segment it)"));
     el_dataset_close(set);
 }
 
@@ -251,7 +251,7 @@ static void numbers_many_words(void **state)
     for (int i = 0; i < 2 * WORDS; i++) at += sprintf(at, "1 w%d\n", i < WORDS ? i : 2 * WORDS - 1 - i);
     put(train_path, text);
     struct el_dataset *set = open_good(&(struct el_dataset_spec){.source = train_path});
-    assert_int_equal(el_dataset_vocab(set), WORDS + 2);
+    assert_int_equal(el_dataset_info(set)->vocab, WORDS + 2);
     read_split(set, EL_SPLIT_TRAIN, ids, labels);
     for (int i = 0; i < WORDS; i++) {
         assert_int_equal(ids[i], i + 2);

@@ -81,7 +81,7 @@ static struct el_dataset *open_good(struct el_dataset_spec spec)
 static void read_split(const struct el_dataset *set, enum el_data_split split, uint8_t *bytes, int32_t *labels)
 {
     static const double mean[] = {0.485, 0.456, 0.406}, deviation[] = {0.229, 0.224, 0.225};
-    int64_t n = el_dataset_size(set, split), side = el_dataset_image(set), count = n * side * side * 3;
+    int64_t n = el_dataset_size(set, split), side = el_dataset_info(set)->image, count = n * side * side * 3;
     struct el_loader *loader = NULL;
     struct el_loader_spec spec = {
         .split = split, .global_batch = n, .ranks = 1, .input = EL_INPUT_IMAGES, .image = side, .dtype = EL_F64};
@@ -119,9 +119,10 @@ static void cifar_is_read(void **state)
     struct el_dataset *set = open_good((struct el_dataset_spec){.source = folder});
     assert_int_equal(el_dataset_size(set, EL_SPLIT_TRAIN), 5);
     assert_int_equal(el_dataset_size(set, EL_SPLIT_TEST), 1);
-    assert_int_equal(el_dataset_classes(set), 10);
-    assert_int_equal(el_dataset_image(set), 32);
-    assert_non_null(strstr(el_dataset_describe(set), "5 samples, 10 classes, images of 32 x 32; test: 1 samples"));
+    assert_int_equal(el_dataset_info(set)->classes, 10);
+    assert_int_equal(el_dataset_info(set)->image, 32);
+    assert_non_null(
+        strstr(el_dataset_info(set)->description, "5 samples, 10 classes, images of 32 x 32; test: 1 samples"));
     read_split(set, EL_SPLIT_TRAIN, bytes, labels);
     assert_memory_equal(labels, ((int32_t[]){3, 4, 7, 8, 9}), sizeof(int32_t) * 5);
     assert_memory_equal(bytes + PIXELS_MAX, "\13\2\3\13\2\3", 6);
@@ -132,7 +133,7 @@ static void cifar_is_read(void **state)
     set = open_good((struct el_dataset_spec){
         .source = in("data_batch_2.bin"), .test_path = in("data_batch_1.bin"), .image = 8, .classes = 12});
     assert_int_equal(el_dataset_size(set, EL_SPLIT_TRAIN) * 10 + el_dataset_size(set, EL_SPLIT_TEST), 32);
-    assert_int_equal(el_dataset_classes(set), 12);
+    assert_int_equal(el_dataset_info(set)->classes, 12);
     read_split(set, EL_SPLIT_TRAIN, bytes, labels);
     assert_memory_equal(bytes + 8 * 8 * 3, "\13\2\3\13\2\3", 6);
     el_dataset_close(set);
@@ -202,7 +203,7 @@ static void folders_are_read(void **state)
     put_plain("other/ant/e.ppm", 3, 2, 50);
     struct el_dataset *set = open_good((struct el_dataset_spec){.source = folder, .image = 8});
     assert_int_equal(el_dataset_size(set, EL_SPLIT_TRAIN), 3);
-    assert_int_equal(el_dataset_classes(set), 2);
+    assert_int_equal(el_dataset_info(set)->classes, 2);
     read_split(set, EL_SPLIT_TRAIN, bytes, labels);
     assert_memory_equal(labels, ((int32_t[]){0, 1, 1}), sizeof(int32_t) * 3); /* ant, cat, cat */
     const int reds[] = {30, 10, 20};
@@ -213,8 +214,8 @@ static void folders_are_read(void **state)
     el_dataset_close(set);
     set = open_good((struct el_dataset_spec){.source = in("train"), .test_path = in("other"), .classes = 5});
     assert_int_equal(el_dataset_size(set, EL_SPLIT_TEST), 1);
-    assert_int_equal(el_dataset_classes(set), 5);
-    assert_int_equal(el_dataset_image(set), 224);
+    assert_int_equal(el_dataset_info(set)->classes, 5);
+    assert_int_equal(el_dataset_info(set)->image, 224);
     el_dataset_close(set);
 }
 

@@ -28,7 +28,7 @@ static void fill(const struct el_dataset *set, struct el_loader_spec spec, uint6
     struct el_loader *loader = NULL;
     spec.input = EL_INPUT_IMAGES;
     if (!spec.ranks) spec.ranks = 1;
-    if (!spec.image) spec.image = el_dataset_image(set);
+    if (!spec.image) spec.image = el_dataset_info(set)->image;
     if (el_loader_open(set, &spec, &loader) != EL_OK) fail_msg("%s", el_error_message());
     assert_int_equal(el_loader_fill(loader, step, images, labels), EL_OK);
     el_loader_close(loader);
@@ -69,7 +69,7 @@ static void one_class_is_labelled_by_the_mean(void **state)
         .source = "dummy", .input = EL_INPUT_IMAGES, .image = SIDE, .classes = 1, .seed = SEED};
     int ones = 0;
     assert_int_equal(el_dataset_open(&spec, &set), EL_OK);
-    assert_int_equal(el_dataset_classes(set), 1);
+    assert_int_equal(el_dataset_info(set)->classes, 1);
     for (int i = 0; i < 1000; i++) {
         struct el_sample sample = el_dataset_sample(set, EL_SPLIT_TRAIN, i);
         double mean = 0;

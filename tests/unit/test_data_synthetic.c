@@ -171,9 +171,9 @@ static void can_be_learned(void **state)
     assert_int_equal(count_files(false), 0);
     assert_int_equal(el_dataset_size(set, EL_SPLIT_TRAIN), TRAIN);
     assert_int_equal(el_dataset_size(set, EL_SPLIT_TEST), TEST);
-    assert_int_equal(el_dataset_classes(set), CLASSES);
-    assert_int_equal(el_dataset_seq(set), 64);
-    assert_in_range(el_dataset_vocab(set), 3000, 5000);
+    assert_int_equal(el_dataset_info(set)->classes, CLASSES);
+    assert_int_equal(el_dataset_info(set)->seq, 64);
+    assert_in_range(el_dataset_info(set)->vocab, 3000, 5000);
     float *rows = malloc(sizeof *rows * TRAIN * FEATURES), *weights = calloc(CLASSES * FEATURES, sizeof *weights);
     int32_t *labels = malloc(sizeof *labels * TRAIN), right = 0;
     for (int pass = 0; pass < 2; pass++) { /* train, then test */
@@ -212,7 +212,8 @@ static void dummy_has_random_samples(void **state)
             .source = "dummy", .vocab = VOCAB, .seq = SEQ, .classes = KINDS, .seed = (uint64_t)seed};
         assert_int_equal(el_dataset_open(&spec, &set), EL_OK);
         assert_true(el_dataset_size(set, EL_SPLIT_TRAIN) >= 4096);
-        assert_int_equal(el_dataset_vocab(set) + el_dataset_seq(set) + el_dataset_classes(set), VOCAB + SEQ + KINDS);
+        assert_int_equal(el_dataset_info(set)->vocab + el_dataset_info(set)->seq + el_dataset_info(set)->classes,
+                         VOCAB + SEQ + KINDS);
         assert_int_equal(el_loader_open(set, &(struct el_loader_spec){.global_batch = BATCH, .ranks = 1}, &loader), 0);
         assert_int_equal(el_loader_fill(loader, 0, ids[seed], labels[seed]), EL_OK);
         el_loader_close(loader);

@@ -140,7 +140,7 @@ static void the_same_bits_whatever_loads(void **state)
         struct el_dataset *memory = open_set(sources[s].path, sources[s].input, false),
                           *files = open_set(sources[s].path, sources[s].input, true);
         struct el_loader *plain = open_loader(memory, sources[s].input, ways[0]);
-        assert_string_equal(el_dataset_describe(memory), el_dataset_describe(files));
+        assert_string_equal(el_dataset_info(memory)->description, el_dataset_info(files)->description);
         for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
             const struct el_dataset *sets[] = {memory, files};
             for (int k = 0; k < 2; k++) {
