@@ -20,8 +20,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/files.h"
 #include "runtime/launch/children.h"
-#include "runtime/launch/guard.h"
-#include "runtime/launch/process_set.h"
 
 #define TOKEN    "EL_SHELL_TOKEN"
 #define CHILDREN "/proc/thread-self/children"

@@ -1,15 +1,56 @@
-/* Fork, exec and wait. What the processes are to each other is launch.c's. */
+/* Processes: a program is found, started by fork and exec and waited for; all that carry a job's token are found
+ * through /proc/PID/environ (one that has ended keeps no environment and is not counted; one that cleared its
+ * environment is not found: nothing of ours does); and a guard outlives this process. What they are to each other is
+ * launch.c's. */
 #include "runtime/launch/children.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "runtime/base/process.h"
+#include "runtime/base/scratch.h"
+#include "runtime/launch/launch.h"
+
+static bool is_program(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
+}
+
+enum el_status el_launch_find_program(const char *name, char **path_p)
+{
+    char path[PATH_MAX];
+    if (strchr(name, '/')) {
+        if (!is_program(name)) return el_fail(EL_ERR_ABSENT, "%s: no such program", name);
+        *path_p = strdup(name);
+        return *path_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", name);
+    }
+    const char *folders = getenv("PATH");
+    for (const char *at = folders ? folders : ""; *at;) {
+        size_t length = strcspn(at, ":");
+        int written = snprintf(path, sizeof path, "%.*s/%s", (int)length, at, name);
+        if (length > 0 && written > 0 && (size_t)written < sizeof path && is_program(path)) {
+            *path_p = strdup(path);
+            return *path_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", name);
+        }
+        at += length + (at[length] == ':');
+    }
+    return el_fail(EL_ERR_ABSENT, "%s: not found on PATH", name);
+}
+
+/* ---- children ---- */
 
 enum { CHILDREN_MAX = 256, OLD_KERNEL_NS = 20000000, EXEC_MS = 5000 };
 
@@ -94,7 +135,7 @@ static void wait_for_end(const struct el_child *children, int n, int64_t patienc
     int n_polls = 0;
     bool old = false;
     for (int i = 0; i < n && n_polls < CHILDREN_MAX; i++) {
-        int file = children[i].ended ? -1 : (int)syscall(SYS_pidfd_open, children[i].pid, 0);
+        int file = children[i].ended ? -1 : el_process_file(children[i].pid);
         if (!children[i].ended && file < 0) old = true;
         if (file >= 0) polls[n_polls++] = (struct pollfd){.fd = file, .events = POLLIN};
     }
@@ -134,4 +175,102 @@ int el_children_failed(const struct el_child *children, int n)
     for (int i = n - 1; i >= 0; i--)
         if (children[i].ended && WIFSIGNALED(children[i].wait_status)) first = i;
     return first;
+}
+
+/* ---- all processes of a job ---- */
+
+enum { CHUNK_BYTES = 65536, FOUND_MAX = 1024, ROUNDS = 20, KILL_NS = 500000000 };
+
+/* The token is one of the last variables or one of the first; environments may be larger than one read. */
+static bool has_token(int pid, const char *token)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/environ", pid);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    char *text = malloc(CHUNK_BYTES);
+    size_t length = strlen(token), kept = 0;
+    bool found = false;
+    while (text && !found) {
+        ssize_t got = read(file, text + kept, CHUNK_BYTES - kept);
+        if (got <= 0) break;
+        size_t have = kept + (size_t)got;
+        found = memmem(text, have, token, length) != NULL;
+        kept = have < length ? have : length;
+        memmove(text, text + have - kept, kept);
+    }
+    free(text);
+    close(file);
+    return found;
+}
+
+static int find(const char *token, pid_t *pids, int capacity)
+{
+    int n = 0;
+    DIR *folder = opendir("/proc");
+    if (!folder) return 0;
+    for (struct dirent *entry; n < capacity && (entry = readdir(folder));) {
+        int pid = atoi(entry->d_name);
+        if (pid > 1 && pid != getpid() && has_token(pid, token)) pids[n++] = pid;
+    }
+    closedir(folder);
+    return n;
+}
+
+int el_process_set_kill(const char *token)
+{
+    pid_t pids[FOUND_MAX];
+    int n_killed = 0;
+    for (int round = 0; round < ROUNDS; round++) { /* a process may be making another one just now */
+        int n = find(token, pids, FOUND_MAX);
+        if (n == 0) break;
+        for (int i = 0; i < n; i++) kill(pids[i], SIGKILL);
+        for (int i = 0; i < n; i++) el_children_wait(&(struct el_child){.pid = pids[i]}, 1, KILL_NS);
+        n_killed += n;
+    }
+    return n_killed;
+}
+
+/* ---- the guard ---- */
+
+/* In a group of its own: what is sent to this process's group, from a terminal say, is not for it. */
+static void keep_guard(int life, const char *token, const char *folder)
+{
+    char byte;
+    ssize_t got;
+    setpgid(0, 0);
+    do got = read(life, &byte, 1);
+    while (got < 0 && errno == EINTR);
+    if (got == 0) el_process_set_kill(token);
+    if (got == 0) el_scratch_remove(folder);
+    _exit(0);
+}
+
+enum el_status el_guard_start(const char *token, const char *folder, struct el_guard *guard_p)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return el_fail_errno("launch: a pipe");
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[1]);
+        keep_guard(ends[0], token, folder);
+    }
+    int number = errno;
+    close(ends[0]);
+    if (pid < 0) {
+        close(ends[1]);
+        errno = number;
+        return el_fail_errno("launch: fork");
+    }
+    *guard_p = (struct el_guard){.pid = pid, .life = ends[1]};
+    return EL_OK;
+}
+
+void el_guard_stop(struct el_guard *guard)
+{
+    if (!guard->pid) return;
+    kill(guard->pid, SIGKILL);
+    while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR) continue;
+    close(guard->life);
+    *guard = (struct el_guard){0};
 }

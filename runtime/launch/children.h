@@ -1,4 +1,5 @@
-/* Processes that this one starts itself, and waits for: one program, mpirun, or the ranks of our own launcher. */
+/* Processes that this one starts itself, and waits for: one program, mpirun, or the ranks of our own launcher; and what
+ * such processes start in their turn. Linux: reads /proc. */
 #ifndef EL_LAUNCH_CHILDREN_H
 #define EL_LAUNCH_CHILDREN_H
 
@@ -40,5 +41,32 @@ void el_children_signal(const struct el_child *children, int n, int signal);
 /* Which child failed: of those that ended otherwise than with status 0 one that a signal killed, else the first; -1:
  * none. */
 int el_children_failed(const struct el_child *children, int n);
+
+/* By which all processes of a job are found, whoever their parents are: mpirun gives each rank a process group of its
+ * own, so no signal to a group reaches a whole job. */
+#define EL_LAUNCH_TOKEN    "EL_LAUNCH_TOKEN"
+/* For rank 0 of our own launcher: the number of the socket that it takes over. */
+#define EL_LAUNCH_LISTENER "EL_LAUNCH_LISTENER"
+
+/* Kills (SIGKILL) each process whose environment has `token` ("EL_LAUNCH_TOKEN=...") until there is none, and reaps
+ * those that became children of this process. Returns how many were killed. */
+int el_process_set_kill(const char *token);
+
+/* A process that outlives this one for a moment: when this one is gone, however it ended, it kills all that carry a
+ * token in their environment, and removes a folder. What this process starts by PR_SET_PDEATHSIG dies with it by
+ * itself, but not the children of that.
+ *
+ *     el_guard_start("EL_SHELL_TOKEN=17-4711.", "", &guard);     before what it guards is started with that variable
+ *     el_guard_stop(&guard);                                     nothing is killed, nothing removed
+ */
+struct el_guard {
+    pid_t pid;
+    int life; /* a pipe's end that only this process has: it closes when this process ends */
+};
+
+/* `folder`: with all that is in it; "": none. Errors: EL_ERR_IO. */
+enum el_status el_guard_start(const char *token, const char *folder, struct el_guard *guard_p);
+/* A guard of zeros is legal. */
+void el_guard_stop(struct el_guard *guard);
 
 #endif

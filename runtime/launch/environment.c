@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/launch/children.h"
 #include "runtime/launch/launch.h"
-#include "runtime/launch/process_set.h"
 
 const char *el_launch_getenv(void *context, const char *name)
 {
@@ -159,65 +159,29 @@ enum el_status el_launch_environment(const char *(*get)(void *context, const cha
     return EL_OK;
 }
 
-static bool begins_with(const char *text, const char *beginning)
+/* Whether a variable ("NAME=value") begins with one of the words of a list. */
+static bool is_listed(const char *words, const char *variable)
 {
-    return strncmp(text, beginning, strlen(beginning)) == 0;
-}
-
-/* What mpirun itself tells its ranks as settings; a user never sets these. */
-static bool is_identity_setting(const char *variable)
-{
-    static const char *const beginnings[] = {"OMPI_MCA_ess=",
-                                             "OMPI_MCA_ess_",
-                                             "OMPI_MCA_orte_",
-                                             "OMPI_MCA_initial_wdir=",
-                                             "OMPI_MCA_mpi_oversubscribe=",
-                                             "OMPI_MCA_pmix=",
-                                             "OMPI_MCA_plm=",
-                                             "OMPI_MCA_shmem_RUNTIME_QUERY_hint=",
-                                             "PRTE_MCA_ess_",
-                                             "PRTE_MCA_prte_ess_",
-                                             "PRTE_MCA_prte_",
-                                             "PMIX_MCA_mca_base_component_show_load_errors="};
-    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
-        if (begins_with(variable, beginnings[i])) return true;
+    for (size_t n; (n = strcspn(words, " ")) > 0; words += n + (words[n] == ' '))
+        if (strncmp(variable, words, n) == 0) return true;
     return false;
 }
 
 /* Whether a variable ties its process to the job it is in, of MPI, Slurm or torchrun. Settings (MCA) are the user's,
- * unless mpirun made them. */
+ * unless they are what mpirun itself tells its ranks, which a user never sets. */
 static bool is_identity(const char *variable)
 {
-    static const char *const settings[] = {"OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "OMPI_ALLOW_RUN_AS_ROOT",
-                                           "PRTE_ALLOW_RUN_AS_ROOT"};
-    static const char *const beginnings[] = {"OMPI_",
-                                             "PMIX_",
-                                             "PMI_",
-                                             "PMI2_",
-                                             "PRTE_",
-                                             "SLURM_",
-                                             "SLURMD_",
-                                             "OPAL_JOB",
-                                             "MPI_LOCAL",
-                                             "HYDRA_",
-                                             "EL_LAUNCH_",
-                                             "RANK=",
-                                             "WORLD_SIZE=",
-                                             "LOCAL_RANK=",
-                                             "LOCAL_WORLD_SIZE=",
-                                             "GROUP_RANK=",
-                                             "GROUP_WORLD_SIZE=",
-                                             "ROLE_RANK=",
-                                             "ROLE_WORLD_SIZE=",
-                                             "ROLE_NAME=",
-                                             "MASTER_ADDR=",
-                                             "MASTER_PORT=",
-                                             "TORCHELASTIC_"};
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
-        if (begins_with(variable, settings[i])) return is_identity_setting(variable);
-    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
-        if (begins_with(variable, beginnings[i])) return true;
-    return false;
+    static const char settings[] = "OMPI_MCA_ PRTE_MCA_ PMIX_MCA_ OMPI_ALLOW_RUN_AS_ROOT PRTE_ALLOW_RUN_AS_ROOT";
+    static const char of_mpirun[] =
+        "OMPI_MCA_ess= OMPI_MCA_ess_ OMPI_MCA_orte_ OMPI_MCA_initial_wdir= OMPI_MCA_mpi_oversubscribe= OMPI_MCA_pmix= "
+        "OMPI_MCA_plm= OMPI_MCA_shmem_RUNTIME_QUERY_hint= PRTE_MCA_ess_ PRTE_MCA_prte_ess_ PRTE_MCA_prte_ "
+        "PMIX_MCA_mca_base_component_show_load_errors=";
+    static const char of_jobs[] =
+        "OMPI_ PMIX_ PMI_ PMI2_ PRTE_ SLURM_ SLURMD_ OPAL_JOB MPI_LOCAL HYDRA_ EL_LAUNCH_ RANK= WORLD_SIZE= "
+        "LOCAL_RANK= "
+        "LOCAL_WORLD_SIZE= GROUP_RANK= GROUP_WORLD_SIZE= ROLE_RANK= ROLE_WORLD_SIZE= ROLE_NAME= MASTER_ADDR= "
+        "MASTER_PORT= TORCHELASTIC_";
+    return is_listed(is_listed(settings, variable) ? of_mpirun : of_jobs, variable);
 }
 
 /* Why each: root in a container; our own waits sleep, and a library that yields inside MPI_Test loses a whole time

@@ -1,6 +1,5 @@
 /* Starts a job and sees it to its end: time-out, cancellation, clearing up, the verdict. What mpirun wants and says is
- * in mpirun.c, where our own ranks meet in own.c, environments in environment.c, single processes in children.c,
- * finding programs in find_program.c and a job's processes in process_set.c. */
+ * in mpirun.c, where our own ranks meet in own.c, environments in environment.c, processes in children.c. */
 #include "runtime/launch/launch.h"
 
 #include <errno.h>
@@ -20,11 +19,9 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scratch.h"
 #include "runtime/launch/children.h"
-#include "runtime/launch/guard.h"
 #include "runtime/launch/mpirun.h"
 #include "runtime/launch/oom.h"
 #include "runtime/launch/own.h"
-#include "runtime/launch/process_set.h"
 
 extern char **environ;
 

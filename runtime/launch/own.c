@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/launch/children.h"
 #include "runtime/launch/launch.h"
-#include "runtime/launch/process_set.h"
 
 enum { BACKLOG = 128 };
 
