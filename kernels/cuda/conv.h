@@ -1,6 +1,5 @@
-/* What the convolutions share: in f32 cuDNN does them where it is there and has an algorithm that fits; else, and in
- * f64, they are products by cuBLAS, each family in a plain way of its own. Which of the two is chosen once an op, in
- * prepare(). */
+/* Convolutions, over time and over images. In f32 cuDNN does them where it is there and has an algorithm that fits;
+ * else, and in f64, they are products by cuBLAS. Which of the two is chosen once an op, in prepare() (conv.c). */
 #ifndef EL_KERNELS_CUDA_CONV_H
 #define EL_KERNELS_CUDA_CONV_H
 
@@ -18,32 +17,10 @@ struct el_cuda_conv {
     bool acc;
 };
 
-/* The way without cuDNN. `bytes` is the scratch that run() uses. */
-struct el_cuda_conv_plain {
-    const char *text; /* "a product a tap" */
-    size_t (*bytes)(const struct el_cuda_conv *conv, enum el_dtype dtype);
-    enum el_status (*run)(const struct el_kernel_args *args, const struct el_cuda_conv *conv, enum el_dtype dtype,
-                          void *scratch);
-};
-extern const struct el_cuda_conv_plain el_cuda_conv_taps;    /* over time */
-extern const struct el_cuda_conv_plain el_cuda_conv_columns; /* over images */
-
-/* As a row's workspace(), behind `own_bytes` of its own. It is enough for either way: cuDNN may still refuse when it
- * runs. Used is what the way that was chosen asks for; the rest is an allowance. Where there is no cuDNN to be asked,
- * because there is no device, it has the room that it may ask for at most. */
-void el_cuda_conv_workspace(const struct el_cuda_conv_plain *plain, const struct el_kernel_args *args,
-                            const struct el_cuda_conv *conv, enum el_dtype dtype, size_t own_bytes,
-                            struct el_workspace *workspace_p);
-
-/* As a row's prepare(), run(), release() and describe(). `scratch` is args->workspace, or lies behind it; it has
- * `scratch_bytes`. */
-enum el_status el_cuda_conv_prepare(const struct el_cuda_conv_plain *plain, const struct el_kernel_args *args,
-                                    const struct el_cuda_conv *conv, enum el_dtype dtype, size_t scratch_bytes,
-                                    void **plan_p);
-enum el_status el_cuda_conv_run(const struct el_cuda_conv_plain *plain, const struct el_kernel_args *args,
-                                const struct el_cuda_conv *conv, enum el_dtype dtype, void *scratch);
-void el_cuda_conv_release(void *plan);
-const char *el_cuda_conv_describe(const void *plan);
+/* The way without cuDNN, a product over columns (conv_columns.c), and the scratch that it uses. */
+size_t el_cuda_conv_columns_bytes(const struct el_cuda_conv *conv, enum el_dtype dtype);
+enum el_status el_cuda_conv_columns_run(const struct el_kernel_args *args, const struct el_cuda_conv *conv,
+                                        enum el_dtype dtype, void *scratch);
 
 /* What cuDNN may use as scratch: as much as one copy of each operand in a layout of its own, and a MiB. An algorithm
  * that wants more is not taken. */
@@ -87,43 +64,5 @@ static inline int64_t el_cuda_columns_samples(const struct el_cuda_conv *s, enum
     if (samples < 1) return 1;
     return samples < s->b ? samples : s->b;
 }
-
-/* A family's rows, el_cuda_<family>_rows[way][type], of its workspace(way, args, dtype, workspace_p), prepare(way,
- * args, dtype, plan_p) and run(way, args, dtype). */
-#define EL_CUDA_CONV_ROW(way, name, type, dtype)                                                                       \
-    static enum el_status name##_workspace_##type(const struct el_kernel_args *args, struct el_workspace *workspace_p) \
-    {                                                                                                                  \
-        return workspace(way, args, dtype, workspace_p);                                                               \
-    }                                                                                                                  \
-    static enum el_status name##_prepare_##type(const struct el_kernel_args *args, void **plan_p)                      \
-    {                                                                                                                  \
-        return prepare(way, args, dtype, plan_p);                                                                      \
-    }                                                                                                                  \
-    static enum el_status name##_##type(const struct el_kernel_args *args)                                             \
-    {                                                                                                                  \
-        return run(way, args, dtype);                                                                                  \
-    }
-#define EL_CUDA_CONV_KERNEL(name, type)                                                                                \
-    {                                                                                                                  \
-        .run = name##_##type, .workspace = name##_workspace_##type, .prepare = name##_prepare_##type,                  \
-        .release = el_cuda_conv_release, .describe = el_cuda_conv_describe                                             \
-    }
-#define EL_CUDA_CONV_ROWS(op, family)                                                                                  \
-    EL_CUDA_CONV_ROW(EL_CONV_FORWARD, forward, f32, EL_F32)                                                            \
-    EL_CUDA_CONV_ROW(EL_CONV_FORWARD, forward, f64, EL_F64)                                                            \
-    EL_CUDA_CONV_ROW(EL_CONV_DATA, data, f32, EL_F32)                                                                  \
-    EL_CUDA_CONV_ROW(EL_CONV_DATA, data, f64, EL_F64)                                                                  \
-    EL_CUDA_CONV_ROW(EL_CONV_WEIGHTS, weights, f32, EL_F32)                                                            \
-    EL_CUDA_CONV_ROW(EL_CONV_WEIGHTS, weights, f64, EL_F64)                                                            \
-    _Static_assert(op##_BACKWARD_DATA - op##_FORWARD == EL_CONV_DATA &&                                                \
-                       op##_BACKWARD_WEIGHTS - op##_FORWARD == EL_CONV_WEIGHTS,                                        \
-                   "the table finds a row by its op's place");                                                         \
-    const struct el_kernel el_cuda_##family##_rows[3][2] = {                                                           \
-        [EL_CONV_FORWARD] =                                                                                            \
-            {[EL_F32] = EL_CUDA_CONV_KERNEL(forward, f32), [EL_F64] = EL_CUDA_CONV_KERNEL(forward, f64)},              \
-        [EL_CONV_DATA] = {[EL_F32] = EL_CUDA_CONV_KERNEL(data, f32), [EL_F64] = EL_CUDA_CONV_KERNEL(data, f64)},       \
-        [EL_CONV_WEIGHTS] =                                                                                            \
-            {[EL_F32] = EL_CUDA_CONV_KERNEL(weights, f32), [EL_F64] = EL_CUDA_CONV_KERNEL(weights, f64)},              \
-    };
 
 #endif

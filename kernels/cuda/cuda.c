@@ -23,10 +23,8 @@ static const struct el_kernel rows[EL_OP_COUNT][2] = {
 static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
 {
     if ((unsigned)op >= EL_OP_COUNT || (dtype != EL_F32 && dtype != EL_F64)) return NULL;
-    if (op >= EL_OP_CONV1D_FORWARD && op <= EL_OP_CONV1D_BACKWARD_WEIGHTS)
-        return &el_cuda_conv1d_rows[op - EL_OP_CONV1D_FORWARD][dtype];
-    if (op >= EL_OP_CONV2D_FORWARD && op <= EL_OP_CONV2D_BACKWARD_WEIGHTS)
-        return &el_cuda_conv2d_rows[op - EL_OP_CONV2D_FORWARD][dtype];
+    if (op >= EL_OP_CONV1D_FORWARD && op <= EL_OP_CONV2D_BACKWARD_WEIGHTS)
+        return &el_cuda_conv_rows[op - EL_OP_CONV1D_FORWARD][dtype];
     return rows[op][dtype].run ? &rows[op][dtype] : NULL;
 }
 

@@ -63,7 +63,8 @@ EL_CUDA_STEP_LIST(EL_CUDA_DECLARE_STEP)
 EL_CUDA_WORKSPACE_LIST(EL_CUDA_DECLARE_WORKSPACE)
 #undef EL_CUDA_DECLARE_WORKSPACE
 
-/* The convolutions' rows, which have plans: forward, backward data, backward weights, in f32 and f64. */
-extern const struct el_kernel el_cuda_conv1d_rows[3][2], el_cuda_conv2d_rows[3][2];
+/* The convolutions' rows, which have plans: in the order of their ops, in f32 and f64. */
+enum { EL_CUDA_CONV_OPS = EL_OP_CONV2D_BACKWARD_WEIGHTS - EL_OP_CONV1D_FORWARD + 1 };
+extern const struct el_kernel el_cuda_conv_rows[EL_CUDA_CONV_OPS][2];
 
 #endif

@@ -1,4 +1,4 @@
-/* The small kernels round matrix products: bias and ReLU, the sum of rows, time padded with zeros. */
+/* The small kernels round matrix products: bias and ReLU, the sum of rows. */
 #include "kernels/cuda/common.cuh"
 
 extern "C" {
@@ -84,31 +84,4 @@ enum el_status el_cuda_sum_rows(const struct el_kernel_args *args, enum el_dtype
 {
     return dtype == EL_F64 ? sum_rows<double>(args, x, rows, n, acc, part, y)
                            : sum_rows<float>(args, x, rows, n, acc, part, y);
-}
-
-template <typename REAL>
-__global__ void pad_time_kernel(const REAL *__restrict__ x, int64_t items, int64_t length, int64_t windows, int64_t f,
-                                REAL *__restrict__ y)
-{
-    EL_CUDA_EACH(i, items)
-    {
-        int64_t row = i / f, t = row % length, b = row / length;
-        y[i] = t < windows ? x[(b * windows + t) * f + i % f] : 0;
-    }
-}
-
-template <typename REAL>
-static enum el_status pad_time(const struct el_kernel_args *args, const void *x, int64_t batch, int64_t length,
-                               int64_t windows, int64_t f, void *y)
-{
-    int64_t items = batch * length * f;
-    return launch(args, "padding of time", items, pad_time_kernel<REAL>, static_cast<const REAL *>(x), items, length,
-                  windows, f, static_cast<REAL *>(y));
-}
-
-enum el_status el_cuda_pad_time(const struct el_kernel_args *args, enum el_dtype dtype, const void *x, int64_t batch,
-                                int64_t length, int64_t windows, int64_t f, void *y)
-{
-    return dtype == EL_F64 ? pad_time<double>(args, x, batch, length, windows, f, y)
-                           : pad_time<float>(args, x, batch, length, windows, f, y);
 }

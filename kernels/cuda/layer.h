@@ -38,10 +38,6 @@ enum el_status el_cuda_bias(const struct el_kernel_args *args, enum el_dtype dty
 enum el_status el_cuda_sum_rows(const struct el_kernel_args *args, enum el_dtype dtype, const void *x, int64_t rows,
                                 int64_t n, bool acc, void *part, void *y);
 
-/* y[b, length, f] = x[b, windows, f] followed by length - windows steps of 0. */
-enum el_status el_cuda_pad_time(const struct el_kernel_args *args, enum el_dtype dtype, const void *x, int64_t batch,
-                                int64_t length, int64_t windows, int64_t f, void *y);
-
 /* sum_rows takes up to 64 stretches of rows side by side, each of 64 rows at least, then their sums in order: sizes
  * alone decide the order. */
 enum { EL_CUDA_STRETCHES_MAX = 64, EL_CUDA_STRETCH_ROWS = 64 };

@@ -175,7 +175,7 @@ static void assert_way(enum el_op_kind op, bool cudnn, const char *text)
 
 static void test_a_convolution_says_how_it_is_done(void **state)
 {
-    assert_way(EL_OP_CONV1D_FORWARD, false, "cuBLAS, a product a tap (no cuDNN)");
+    assert_way(EL_OP_CONV1D_FORWARD, false, "cuBLAS, a product over columns (no cuDNN)");
     assert_way(EL_OP_CONV2D_FORWARD, false, "cuBLAS, a product over columns (no cuDNN)");
     assert_way(EL_OP_CONV1D_BACKWARD_DATA, true, "cuDNN data algorithm 1, f32, 4096 bytes of scratch");
     assert_way(EL_OP_CONV2D_BACKWARD_WEIGHTS, true, "cuDNN weights algorithm 1, f32, 4096 bytes of scratch");
@@ -213,7 +213,8 @@ static void test_a_convolution_that_cudnn_gives_up(void **state)
         w[0] = w[1] = 7;
         assert_int_equal(row->run(&args), EL_OK);
         assert_true(w[0] == 1 + 4 + 9 + 16 && w[1] == 2 + 6 + 12 + 20);
-        assert_non_null(strstr(row->describe(args.plan), "cuBLAS, a product a tap (cudnnConvolutionBackwardFilter: "));
+        assert_non_null(
+            strstr(row->describe(args.plan), "cuBLAS, a product over columns (cudnnConvolutionBackwardFilter: "));
         assert_int_equal(cards_cudnn_descriptors(), 0);
         cards_cudnn_set_refusal(0);
     }

@@ -1,4 +1,4 @@
-/* The convolution over images as one matrix product: the windows' values are copied into rows of kh*kw*c values, a
+/* A convolution as one matrix product: the windows' values are copied into rows of kh*kw*c values, a
  * stretch of samples at a time.
  *     forward  y       =   columns of x  times  weights'
  *     data     columns =   dy            times  weights,  then what stands for the same pixel is summed
@@ -17,7 +17,7 @@ static bool is_own_columns(const struct el_cuda_conv *s)
     return s->kh == 1 && s->kw == 1 && s->stride == 1 && s->pad == 0;
 }
 
-static size_t bytes(const struct el_cuda_conv *s, enum el_dtype dtype)
+size_t el_cuda_conv_columns_bytes(const struct el_cuda_conv *s, enum el_dtype dtype)
 {
     if (is_own_columns(s)) return 0;
     int64_t values = s->oh * s->ow * s->kh * s->kw * s->c;
@@ -57,8 +57,8 @@ static enum el_status multiply(const struct el_kernel_args *args, const struct e
     return el_cuda_multiply(args, dtype, &product);
 }
 
-static enum el_status run(const struct el_kernel_args *args, const struct el_cuda_conv *s, enum el_dtype dtype,
-                          void *scratch)
+enum el_status el_cuda_conv_columns_run(const struct el_kernel_args *args, const struct el_cuda_conv *s,
+                                        enum el_dtype dtype, void *scratch)
 {
     int64_t first = 0;
     do { /* without samples too: then gradients of weights are 0 */
@@ -71,5 +71,3 @@ static enum el_status run(const struct el_kernel_args *args, const struct el_cud
     } while (first < s->b);
     return EL_OK;
 }
-
-const struct el_cuda_conv_plain el_cuda_conv_columns = {.text = "a product over columns", .bytes = bytes, .run = run};
