@@ -1,6 +1,30 @@
-/* The linear layer by cuBLAS on the plain layouts; bias, ReLU and the bias' gradient by kernels of ours. */
+/* The linear layer by cuBLAS on the plain layouts; bias, ReLU and the bias' gradient by kernels of ours. cuBLAS counts
+ * columns first, and a row-major matrix read so is its transpose: of c = a b it is asked for c' = b' a'. */
+#include "kernels/cuda/check.h"
+#include "kernels/cuda/cuda.h"
 #include "kernels/cuda/layer.h"
-#include "kernels/cuda/typed.h"
+#include "kernels/cuda/native.h"
+
+enum el_status el_cuda_multiply(const struct el_kernel_args *args, enum el_dtype dtype, const struct el_cuda_product *p)
+{
+    const struct el_cuda_native *native = args->native;
+    const struct el_cuda_matrix *a = &p->a, *b = &p->b, *c = &p->c;
+    cublasOperation_t op_a = a->transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                      op_b = b->transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    if (p->m == 0 || p->n == 0 || p->batch == 0) return EL_OK;
+    if (dtype == EL_F64) {
+        const double alpha = 1, beta = p->acc;
+        EL_CUBLAS_TRY(cublasDgemmStridedBatched_64(native->cublas, op_b, op_a, p->n, p->m, p->k, &alpha, b->data, b->ld,
+                                                   b->stride, a->data, a->ld, a->stride, &beta, (double *)c->data,
+                                                   c->ld, c->stride, p->batch));
+        return EL_OK;
+    }
+    const float alpha = 1, beta = p->acc;
+    EL_CUBLAS_TRY(cublasSgemmStridedBatched_64(native->cublas, op_b, op_a, p->n, p->m, p->k, &alpha, b->data, b->ld,
+                                               b->stride, a->data, a->ld, a->stride, &beta, (float *)c->data, c->ld,
+                                               c->stride, p->batch));
+    return EL_OK;
+}
 
 /* y[b,o] = x[b,i] w'[i,o] + bias */
 static enum el_status linear_forward(const struct el_kernel_args *args, enum el_dtype dtype)
@@ -49,13 +73,29 @@ static enum el_status linear_backward_weights(const struct el_kernel_args *args,
     return el_cuda_sum_rows(args, dtype, args->p[1], b, o, acc, args->workspace, args->p[3]);
 }
 
-static size_t backward_weights_bytes(const struct el_kernel_args *args, enum el_dtype dtype)
+/* A row's functions do not know their type. */
+#define BOTH_TYPES(name)                                                                                               \
+    enum el_status el_cuda_##name##_f32(const struct el_kernel_args *args)                                             \
+    {                                                                                                                  \
+        return name(args, EL_F32);                                                                                     \
+    }                                                                                                                  \
+    enum el_status el_cuda_##name##_f64(const struct el_kernel_args *args)                                             \
+    {                                                                                                                  \
+        return name(args, EL_F64);                                                                                     \
+    }
+BOTH_TYPES(linear_forward)
+BOTH_TYPES(linear_backward_data)
+BOTH_TYPES(linear_backward_weights)
+
+enum el_status el_cuda_linear_backward_weights_workspace_f32(const struct el_kernel_args *args,
+                                                             struct el_workspace *workspace_p)
 {
-    (void)dtype;
-    return el_cuda_sum_rows_bytes(args->d[0], args->d[2]);
+    *workspace_p = (struct el_workspace){.bytes = el_cuda_sum_rows_bytes(args->d[0], args->d[2])};
+    return EL_OK;
 }
 
-EL_CUDA_TYPED_RUN(linear_forward)
-EL_CUDA_TYPED_RUN(linear_backward_data)
-EL_CUDA_TYPED_RUN(linear_backward_weights)
-EL_CUDA_TYPED_WORKSPACE(linear_backward_weights, backward_weights_bytes)
+enum el_status el_cuda_linear_backward_weights_workspace_f64(const struct el_kernel_args *args,
+                                                             struct el_workspace *workspace_p)
+{
+    return el_cuda_linear_backward_weights_workspace_f32(args, workspace_p);
+}
