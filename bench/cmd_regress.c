@@ -11,9 +11,7 @@
 #include "bench/commands.h"
 #include "bench/record/record.h"
 #include "bench/regress/answer.h"
-#include "bench/regress/compare.h"
 #include "bench/regress/launches.h"
-#include "bench/regress/run_folder.h"
 #include "bench/regress/store.h"
 
 /* What there is to compare. */

@@ -1,21 +1,124 @@
-/* Which trial belongs to which, on which machine: sessions of the past beside the session that is judged. */
-#include "bench/regress/compare.h"
-
+/* A run against a store: which trial belongs to which, on which machine, and their figures as cells. */
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/options/options.h"
-#include "bench/regress/fingerprint.h"
-#include "bench/regress/run_folder.h"
 #include "bench/regress/session.h"
 #include "bench/regress/store.h"
+#include "runtime/base/utf8.h"
+
+/* A trial of the run, and what there is of it in the store. */
+struct compared {
+    const char *name;
+    const json_t *past; /* sessions, oldest first */
+    const json_t *last; /* the one of them whose figures are asked for */
+    const json_t *head; /* the session that is judged */
+};
+
+/* ---- figures: which are judged, and what makes a side of one unreadable ---- */
+
+static const json_t *figure_of(const json_t *session, const char *name)
+{
+    return json_object_get(json_object_get(session, "figures"), name);
+}
+
+/* Sees that the head's figure can be put beside the base's. */
+static void find_faults(const json_t *base, const json_t *head, struct el_regress_cell *cell)
+{
+    const enum el_cell_verdict bad = EL_CELL_UNREADABLE;
+    const char *before = el_json_text(base, "unit", ""), *now = el_json_text(head, "unit", "");
+    double earlier = el_json_number(base, "value"), value = el_json_number(head, "value");
+    bool exact = cell->kind == EL_CELL_EXACT;
+    if (!head)
+        el_regress_fault(cell, bad, "the current run has no such figure, the baseline has");
+    else if (strcmp(before, now))
+        el_regress_fault(cell, bad, "the unit is %s, and was %s", *now ? now : "none", *before ? before : "none");
+    if (isnan(earlier)) el_regress_fault(cell, bad, "the baseline's figure is no number, or not above 0");
+    if (isnan(value)) el_regress_fault(cell, bad, "the current figure is no number, or not above 0");
+    if (!exact && value <= 0) el_regress_fault(cell, bad, "the current figure is %g, and must be above 0", value);
+    if (!exact && earlier <= 0)
+        el_regress_fault(cell, bad, "the baseline's figure is %g, and must be above 0", earlier);
+}
+
+static void put_rules(const json_t *session, char *text, size_t bytes)
+{
+    EL_EACH(rule, json_object_get(session, "suspect")) {
+        const char *its = json_string_value(rule);
+        el_text_append(text, bytes, "%s%s", rule_at.i ? ", " : "current is suspect: ", its ? its : "?");
+    }
+}
+
+/* Of one level as many are needed as there are to be; each level that was accepted takes one more. */
+static void say_needs(const struct el_level *level, struct el_regress_cell *cell)
+{
+    if (level->n_eras > 1)
+        el_regress_fault(cell, EL_CELL_NO_BASELINE,
+                         "%zu levels, each of too few sessions to estimate their scatter: %zu more by "
+                         "'evenload baseline add'",
+                         level->n_eras, level->needs);
+    else
+        el_regress_fault(
+            cell, EL_CELL_NO_BASELINE,
+            "%zu session%s, and %d are needed to know how far they scatter: %zu more by 'evenload baseline add'",
+            level->n, level->n == 1 ? "" : "s", EL_LEVEL_SESSIONS_MIN, level->needs);
+}
+
+/* The base of a history: the level that the sessions make, without this run's own. */
+static enum el_status put_level(const struct compared *t, const char *name, struct el_regress_set *set,
+                                struct el_regress_cell *cell)
+{
+    struct el_level level;
+    const char *run = el_json_text(t->head, "run", "");
+    cell->is_level = el_sessions_standing(t->past, run).is_level;
+    EL_TRY(el_sessions_level(t->past, name, cell->unit, cell->is_level ? NULL : run, &level));
+    for (size_t i = 0; i < level.n; i++) EL_TRY(el_regress_append(&cell->base, &cell->n_base, level.values[i]));
+    cell->base_df = level.df;
+    if (level.needs > set->sessions_needed) set->sessions_needed = level.needs;
+    if (level.needs) say_needs(&level, cell);
+    return EL_OK;
+}
+
+static enum el_status add_figure(const struct compared *t, const char *name, struct el_regress_set *set)
+{
+    const json_t *before = figure_of(t->last, name), *now = figure_of(t->head, name);
+    char full[EL_CELL_NAME_BYTES] = "";
+    struct el_regress_cell *cell;
+    bool exact = el_figure_is_exact(before) && (!now || el_figure_is_exact(now));
+    if (!el_program_is(t->last)) el_text_append(full, sizeof full, "%s ", t->name);
+    el_text_append(full, sizeof full, "%s", name);
+    EL_TRY(el_regress_add(set, full, &cell));
+    snprintf(cell->unit, sizeof cell->unit, "%s", el_json_text(before, "unit", ""));
+    el_utf8_printable(cell->unit);
+    cell->better = el_figure_better(before);
+    cell->kind = exact ? EL_CELL_EXACT : EL_CELL_HISTORY;
+    put_rules(t->head, cell->doubt, sizeof cell->doubt);
+    find_faults(before, now, cell);
+    if (cell->fault != EL_CELL_SAME) return EL_OK;
+    EL_TRY(el_regress_append(&cell->head, &cell->n_head, el_json_number(now, "value")));
+    if (cell->kind == EL_CELL_HISTORY) return put_level(t, name, set, cell);
+    return el_regress_append(&cell->base, &cell->n_base, el_json_number(before, "value"));
+}
+
+/* A cell for each figure that is asked for. */
+static enum el_status compare_figures(const struct compared *trial, const char *metrics, struct el_regress_set *set)
+{
+    EL_EACH_KEY(name, figure, json_object_get(trial->last, "figures")) {
+        bool asked = *metrics ? el_regress_listed(metrics, name) : el_session_gates(trial->last, name, figure);
+        bool nothing = el_figure_is_exact(figure) && el_json_number(figure, "value") == 0 &&
+                       el_json_number(figure_of(trial->head, name), "value") == 0;
+        if (asked && !nothing) EL_TRY(add_figure(trial, name, set));
+    }
+    return EL_OK;
+}
+
+/* ---- trials ---- */
 
 struct comparison {
-    const char *store, *dir; /* dir: of the run that is judged */
-    json_t *run, *machines;  /* machines: what the store holds */
-    struct el_fingerprint print;
+    const char *store, *dir;          /* dir: of the run that is judged */
+    json_t *run, *machine, *machines; /* machine: the run's; machines: what the store holds */
     const char *metrics;
     FILE *notes;
     struct el_regress_set *set;
@@ -41,12 +144,12 @@ static enum el_status add_fault(const struct comparison *c, const char *name, en
 }
 
 /* The newest that is not this run itself, unless that alone is the level. */
-static const json_t *last_of(const struct comparison *c, const struct el_compared *t)
+static const json_t *last_of(const struct comparison *c, const struct compared *t, bool is_level)
 {
     const char *run = el_json_text(t->head, "run", "");
     const json_t *last = NULL;
     size_t n = json_array_size(t->past);
-    if (el_sessions_is_level(t->past, run)) {
+    if (is_level) {
         NOTE(c, "%s: this run is the accepted level, and the only session of it so far", t->name);
         return json_array_get(t->past, n - 1);
     }
@@ -60,13 +163,13 @@ static const json_t *last_of(const struct comparison *c, const struct el_compare
     return last;
 }
 
-static enum el_status add_figures(const struct comparison *c, struct el_compared *t)
+static enum el_status add_figures(const struct comparison *c, struct compared *t)
 {
-    const char *run = el_json_text(t->head, "run", "");
-    c->set->new_trials += !el_sessions_have(t->past, run, false);
-    c->set->other_trials += !el_sessions_have(t->past, run, true);
-    t->last = last_of(c, t);
-    if (t->last) return el_compare_figures(t, c->metrics, c->set);
+    struct el_standing standing = el_sessions_standing(t->past, el_json_text(t->head, "run", ""));
+    c->set->new_trials += !standing.there;
+    c->set->other_trials += !standing.accepted;
+    t->last = last_of(c, t, standing.is_level);
+    if (t->last) return compare_figures(t, c->metrics, c->set);
     need(c->set, EL_LEVEL_SESSIONS_MIN);
     return add_fault(c, t->name, EL_CELL_NO_BASELINE, "no other session of this trial: 'evenload baseline add'", "");
 }
@@ -89,11 +192,11 @@ static enum el_status add_trial(const struct comparison *c, const json_t *trial)
                          el_json_text(trial, "reason", "no reason is in its record"));
     }
     json_t *workload = el_workload_of(trial);
-    const json_t *past = el_store_sessions(c->machines, c->print.key, workload);
+    const json_t *past = el_store_sessions(c->machines, c->machine, workload);
     json_decref(workload);
     if (!past) return add_unknown(c, name);
     json_t *head = el_session_of(c->run, trial, c->dir);
-    enum el_status status = add_figures(c, &(struct el_compared){.name = name, .past = past, .head = head});
+    enum el_status status = add_figures(c, &(struct compared){.name = name, .past = past, .head = head});
     json_decref(head);
     return status;
 }
@@ -104,11 +207,12 @@ static enum el_status add_trial(const struct comparison *c, const json_t *trial)
 static void find_machine(const struct comparison *c)
 {
     char words[320] = "it holds none at all", differences[256];
+    const json_t *own = json_object_get(c->machine, "fields");
     int fewest = 0;
     if (access(c->store, F_OK) != 0) snprintf(words, sizeof words, "there is no such folder yet");
     EL_EACH(machine, c->machines) {
         const json_t *fields = json_object_get(machine, "fields");
-        int n = el_fingerprint_differences(fields, c->print.fields, differences, sizeof differences);
+        int n = el_fingerprint_differences(fields, own, differences, sizeof differences);
         if (n == 0) return;
         if (fewest > 0 && n >= fewest) continue;
         fewest = n;
@@ -118,7 +222,7 @@ static void find_machine(const struct comparison *c)
     NOTE(c,
          "no baseline that fits: %.200s has no sessions of this machine (%s); %s: --add fills it from this run "
          "on, and 'evenload regress --ab BASE HEAD' needs none",
-         c->store, c->print.key, words);
+         c->store, el_json_text(c->machine, "fingerprint", "?"), words);
 }
 
 /* By the figures of all trials: one on more devices has more. */
@@ -151,7 +255,7 @@ static enum el_status check_metrics(const struct comparison *c, const json_t *tr
 static enum el_status compare(struct comparison *c)
 {
     EL_TRY(el_run_load(c->dir, &c->run));
-    EL_TRY(el_fingerprint_of(c->run, &c->print));
+    c->machine = el_fingerprint_of(c->run);
     EL_TRY(el_store_read(c->store, &c->machines));
     find_machine(c);
     const json_t *trials = json_object_get(c->run, "trials");
@@ -168,7 +272,7 @@ enum el_status el_regress_dirs(const char *store_dir, const char *run_dir, const
     el_regress_name_sides(set, store_dir, run_dir);
     enum el_status status = compare(&c);
     json_decref(c.run);
+    json_decref(c.machine);
     json_decref(c.machines);
-    el_fingerprint_free(&c.print);
     return status;
 }

@@ -1,7 +1,5 @@
 /* The fields of a fingerprint, as rows, and the key made of them. How many cards a trial takes is its configuration's,
  * so only their names are here. */
-#include "bench/regress/fingerprint.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +7,7 @@
 #include "bench/base/hash.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
+#include "bench/regress/store.h"
 
 enum { VALUE_BYTES = 512, DIFFERENCES_SHOWN = 3 };
 
@@ -108,9 +107,9 @@ static void put_gpus(const json_t *run, char *text, size_t bytes)
     for (size_t i = 0; i < n; i++) el_text_append(text, bytes, "%s%s", i ? ", " : "", names[i]);
 }
 
-enum el_status el_fingerprint_of(const json_t *run, struct el_fingerprint *print_p)
+json_t *el_fingerprint_of(const json_t *run)
 {
-    struct el_fingerprint print = {.fields = json_object()};
+    json_t *all = json_object();
     uint64_t hash = EL_HASH_BEGIN;
     for (int i = 0; i < N_FIELDS; i++) {
         char value[VALUE_BYTES] = "", line[VALUE_BYTES + 64];
@@ -122,23 +121,11 @@ enum el_status el_fingerprint_of(const json_t *run, struct el_fingerprint *print
         if (dot) dot[1 + strspn(dot + 1, "0123456789")] = 0; /* "Linux 6.18.44-generic" as "Linux 6.18" */
         if (!strcmp(fields[i].name, "schema") && !strcmp(value, "2"))
             strcpy(value, "1"); /* a store's figures are the same */
-        json_object_set_new(print.fields, fields[i].name, el_json_string(value));
+        el_json_put_text(all, fields[i].name, value);
         snprintf(line, sizeof line, "%s=%s\n", fields[i].name, value);
         hash = el_hash(hash, line, strlen(line));
     }
-    if (json_object_size(print.fields) != N_FIELDS) {
-        json_decref(print.fields);
-        return el_fail(EL_ERR_HOST_MEMORY, "no memory for a machine's fingerprint");
-    }
-    snprintf(print.key, sizeof print.key, "%016" PRIx64, hash);
-    *print_p = print;
-    return EL_OK;
-}
-
-void el_fingerprint_free(struct el_fingerprint *print)
-{
-    json_decref(print->fields);
-    print->fields = NULL;
+    return el_json_of(EL_KEY("fingerprint", json_sprintf("%016" PRIx64, hash)), EL_KEY("fields", all));
 }
 
 int el_fingerprint_differences(const json_t *base, const json_t *head, char *text, size_t bytes)

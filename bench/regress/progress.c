@@ -1,11 +1,19 @@
 /* Launches as the command line asks for them: what is said meanwhile, and what is kept of them. */
+#include <inttypes.h>
 #include <math.h>
+#include <sys/random.h>
 #include <unistd.h>
 
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
 #include "bench/campaign/runner.h"
+#include "bench/machine/environment.h"
+#include "bench/record/record.h"
 #include "bench/regress/launches.h"
 #include "bench/regress/rule.h"
-#include "bench/regress/run_folder.h"
+#include "bench/regress/session.h"
+#include "bench/stats/stats.h"
+#include "profiles/gpu_processes.h"
 #include "runtime/base/clock.h"
 
 static const int64_t MINUTE_NS = 60000000000;
@@ -28,11 +36,59 @@ static struct el_regress_launching begin(const struct el_options *options, struc
     return (struct el_regress_launching){.options = options, .go_on = go_on, .progress = waiting};
 }
 
+/* ---- what is kept ---- */
+
+/* The models of this host's GPUs, as the driver names them; none without one. */
+static json_t *gpu_models(void)
+{
+    json_t *models = json_array();
+    struct el_nvml_api api;
+    struct el_gpu_processes *gpus = NULL;
+    if (el_nvml_load(&api) == EL_OK && el_gpu_processes_open(&api, &gpus) == EL_OK)
+        for (int i = 0; i < el_gpu_processes_count(gpus); i++)
+            json_array_append_new(models, el_json_string(el_gpu_processes_gpu(gpus, i)->name));
+    el_gpu_processes_close(gpus);
+    return models;
+}
+
+/* The head's cells that can be read. */
+static json_t *figures_of(const struct el_regress_set *set)
+{
+    json_t *figures = json_object();
+    for (size_t i = 0; i < set->n; i++) {
+        const struct el_regress_cell *cell = &set->cells[i];
+        if (cell->fault != EL_CELL_SAME || cell->n_head == 0) continue;
+        el_json_put(figures, cell->name,
+                    el_figure_new(cell->unit, cell->better, el_stats_median(cell->head, cell->n_head),
+                                  el_json_reals(cell->head, cell->n_head), cell->kind == EL_CELL_EXACT));
+    }
+    return figures;
+}
+
+/* The head's launches as a run's document. What depends on the build of evenload is null in its environment: it does
+ * not change what somebody else's program measures. */
 static enum el_status save(const struct el_options *options, const char *dir, const struct el_regress_set *set)
 {
+    static const char *const of_build[] = {"commit", "compiler", "compiler_flags", "mpi", "cpu_library", "nccl"};
     const struct el_regress_options *r = &options->regress;
     const char *name = r->name[0] ? r->name : r->ab[0] ? options->dir : r->from;
-    return el_program_save(set, name, dir);
+    char path[EL_PATH_BYTES + 32];
+    uint64_t id; /* drawn for each run: two in one second may have equal figures, and are two sessions */
+    json_t *environment = el_environment();
+    for (size_t i = 0; i < sizeof of_build / sizeof of_build[0]; i++)
+        json_object_set_new(environment, of_build[i], json_null());
+    json_t *trial = el_json_of(EL_KEY("program", name), EL_KEY("status", "ok"), EL_KEY("gpus", gpu_models()),
+                               EL_KEY("figures", figures_of(set)));
+    json_t *document = el_record_run(environment, json_pack("[o]", trial));
+    if (!document || getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id) {
+        json_decref(document);
+        return el_fail(EL_ERR_HOST_MEMORY, "no memory for what was launched");
+    }
+    el_json_put(document, "run_id", json_sprintf("%016" PRIx64, id));
+    snprintf(path, sizeof path, "%s/program.json", dir);
+    enum el_status status = el_write_json(document, path);
+    json_decref(document);
+    return status;
 }
 
 enum el_status el_launching_ab(const struct el_options *options, const char *dir, struct el_regress_set *set)

@@ -1,5 +1,6 @@
-/* A store's document as a person reads it: a table a machine, a row a workload, and below a row what is odd about it.
- * The figure shown is a gate's own; the others are in the document. */
+/* What a store holds, as a document: each workload's sessions, and for each figure the level they make. And that as a
+ * person reads it: a table a machine, a row a workload, and below a row what is odd about it. The figure shown is a
+ * gate's own; the others are in the document. */
 #include <math.h>
 #include <string.h>
 
@@ -7,9 +8,104 @@
 #include "bench/base/table.h"
 #include "bench/base/text.h"
 #include "bench/options/options.h"
+#include "bench/regress/rule.h"
 #include "bench/regress/session.h"
 #include "bench/regress/store.h"
 #include "runtime/base/utf8.h"
+
+/* ---- the document ---- */
+
+static json_t *figure_of(const char *name, const json_t *last, const json_t *sessions, size_t cells)
+{
+    bool exact = el_figure_is_exact(last);
+    const char *unit = el_json_text(last, "unit", "");
+    struct el_level level;
+    json_t *figure =
+        el_json_of(EL_KEY("unit", unit), EL_KEY("exact", exact), EL_KEY("last", el_json_number(last, "value")));
+    if (exact || el_sessions_level(sessions, name, unit, NULL, &level) != EL_OK) return figure;
+    el_json_put_all(figure, EL_KEY("level", level.centre), EL_KEY("counted", level.n), EL_KEY("of_level", level.n_era),
+                    EL_KEY("outliers", level.n_far), EL_KEY("last_is_outlier", level.last_far),
+                    EL_KEY("sd_pct", 100 * level.sd_ratio),
+                    EL_KEY("detectable_pct", 100 * (el_regress_history_detects(&level, cells) - 1)),
+                    EL_KEY("sessions_needed", level.needs));
+    return figure;
+}
+
+/* When, and of what, a session was. */
+static json_t *event_of(const json_t *session)
+{
+    static const char *const keys[] = {"time_utc", "commit", "dir", "suspect", NULL};
+    json_t *event = json_object();
+    el_json_copy(event, session, keys);
+    return event;
+}
+
+/* Still without its figures. */
+static json_t *workload_of(const json_t *sessions)
+{
+    /* Where the last accepted session stands, counted from 1; 0: none is. */
+    size_t n = json_array_size(sessions), at = n;
+    while (at > 0 && !json_is_true(json_object_get(json_array_get(sessions, at - 1), "accepted"))) at--;
+    const json_t *last = json_array_get(sessions, n - 1), *accepted = at ? json_array_get(sessions, at - 1) : NULL;
+    json_t *workload =
+        el_json_of(EL_KEY("name", el_json_text(last, "name", "?")), EL_KEY("sessions", n),
+                   EL_KEY("first", event_of(json_array_get(sessions, 0))), EL_KEY("last", event_of(last)),
+                   EL_KEY("accepted", el_json_text(accepted, "time_utc", NULL)),
+                   /* all of them, whether they count or not */
+                   EL_KEY("since_accepted", accepted ? json_integer((json_int_t)(n - at + 1)) : json_null()));
+    if (el_program_is(last)) json_object_set(workload, "program", json_object_get(last, "program"));
+    return workload;
+}
+
+static const json_t *last_of(const json_t *sessions)
+{
+    return json_array_get(sessions, json_array_size(sessions) - 1);
+}
+
+/* How many timed figures a gate of all these trials has: one each, but for those in virtual time; a program's all. */
+static size_t count_timed(const json_t *workloads)
+{
+    size_t cells = 0;
+    EL_EACH(sessions, workloads) {
+        EL_EACH_KEY(name, figure, json_object_get(last_of(sessions), "figures")) {
+            cells += el_session_leads(last_of(sessions), name) && !el_figure_is_exact(figure);
+        }
+    }
+    return cells ? cells : 1;
+}
+
+/* A machine as it was read, its workloads' sessions replaced by what they come to. */
+static void describe_machine(json_t *machine)
+{
+    json_t *all = json_object_get(machine, "workloads"), *workloads = json_array();
+    size_t cells = count_timed(all);
+    EL_EACH(sessions, all) {
+        json_t *workload = workload_of(sessions), *figures = json_object();
+        EL_EACH_KEY(name, figure, json_object_get(last_of(sessions), "figures")) {
+            el_json_put(figures, name, figure_of(name, figure, sessions, cells));
+        }
+        el_json_put(workload, "figures", figures);
+        json_array_append_new(workloads, workload);
+    }
+    el_json_put(machine, "workloads", workloads);
+}
+
+enum el_status el_baseline_describe(const char *store_dir, json_t **document_p)
+{
+    json_t *machines = NULL;
+    EL_TRY(el_store_read(store_dir, &machines));
+    enum el_status status = EL_OK;
+    if (json_array_size(machines) == 0)
+        status = el_fail(EL_ERR_ABSENT,
+                         "%s holds no sessions: add some by 'evenload baseline add DIR', DIR being a run's", store_dir);
+    EL_EACH(machine, machines) describe_machine(machine);
+    if (status == EL_OK)
+        *document_p = json_pack("{s:o, s:O}", "store", el_json_string(store_dir), "machines", machines);
+    json_decref(machines);
+    return status;
+}
+
+/* ---- the tables ---- */
 
 enum { COLUMNS = EL_REPORT_COLUMNS, NAME_COLUMNS = 35 };
 

@@ -1,21 +1,206 @@
-/* A run's trials into the store: all are checked before the first is written. */
+/* A store's records, read and put by machine and workload, and what the sessions of one workload come to; and a run's
+ * trials into a record, all checked before it is written. */
 #include "bench/regress/store.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/record/record.h"
-#include "bench/regress/run_folder.h"
 #include "bench/regress/session.h"
 #include "runtime/base/files.h"
+
+enum { KEY_LETTERS = 16 };
+
+/* ---- a run's folder ---- */
+
+static const char *const files[] = {"results.json", "program.json"};
+
+static bool find_record(const char *dir, char path[EL_PATH_BYTES])
+{
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        if ((size_t)snprintf(path, EL_PATH_BYTES, "%s/%s", dir, files[i]) < EL_PATH_BYTES && access(path, F_OK) == 0)
+            return true;
+    return false;
+}
+
+bool el_regress_is_run(const char *dir)
+{
+    char path[EL_PATH_BYTES];
+    return find_record(dir, path);
+}
+
+enum el_status el_run_load(const char *dir, json_t **run_p)
+{
+    char path[EL_PATH_BYTES];
+    json_t *run = NULL;
+    if (!find_record(dir, path))
+        return el_fail(EL_ERR_IO, "%.200s: there is no run in it (no %s, no %s): give the folder of a run", dir,
+                       files[0], files[1]);
+    EL_TRY(el_record_read(path, &run));
+    if (json_object_get(run, "watch")) {
+        json_decref(run);
+        return el_fail(EL_ERR_INVALID,
+                       "%s is a watch of one launch: 'baseline add --from' launches a program several "
+                       "times",
+                       path);
+    }
+    *run_p = run;
+    return EL_OK;
+}
+
+/* ---- reading ---- */
+
+/* The one of the same fingerprint. */
+static const json_t *find_machine(const json_t *machines, const json_t *like)
+{
+    EL_EACH(machine, machines) {
+        if (el_json_is(machine, "fingerprint", el_json_text(like, "fingerprint", ""))) return machine;
+    }
+    return NULL;
+}
+
+static json_t *sessions_of(const json_t *machine, const json_t *workload)
+{
+    EL_EACH(sessions, json_object_get(machine, "workloads")) {
+        if (el_workload_same(json_array_get(sessions, 0), workload)) return sessions;
+    }
+    return NULL;
+}
+
+const json_t *el_store_sessions(const json_t *machines, const json_t *machine, const json_t *workload)
+{
+    return sessions_of(find_machine(machines, machine), workload);
+}
+
+/* The trials of a record are sessions: each goes to those of its workload. */
+static enum el_status put_record(const json_t *record, const char *path, json_t *machines)
+{
+    const json_t *its = json_object_get(record, "machine"), *trials = json_object_get(record, "trials");
+    bool good = el_json_text(its, "fingerprint", NULL);
+    EL_EACH(trial, trials) {
+        good = good && json_is_object(json_object_get(trial, "figures")) && el_json_text(trial, "run", NULL);
+    }
+    if (!good) return el_fail(EL_ERR_INVALID, "%s is no record of a baseline: move the file away", path);
+    const json_t *machine = find_machine(machines, its);
+    if (!machine) {
+        json_array_append_new(machines, json_deep_copy(its));
+        machine = json_array_get(machines, json_array_size(machines) - 1);
+        json_object_set_new((json_t *)(uintptr_t)machine, "workloads", json_array());
+    }
+    EL_EACH(trial, trials) {
+        json_t *workload = el_workload_of(trial), *sessions = sessions_of(machine, workload);
+        if (!sessions) json_array_append_new(json_object_get(machine, "workloads"), sessions = json_array());
+        json_array_append(sessions, trial);
+        json_decref(workload);
+    }
+    return EL_OK;
+}
+
+static int of_store(const struct dirent *entry)
+{
+    return strspn(entry->d_name, "0123456789abcdef") == KEY_LETTERS;
+}
+
+/* A copy that somebody made of a record ("x.json.bak") is none. */
+static enum el_status read_entry(const char *store_dir, const char *name, json_t *machines)
+{
+    static const char ending[] = ".json";
+    char path[EL_PATH_BYTES * 2];
+    json_t *record = NULL;
+    size_t length = strlen(name), its = sizeof ending - 1;
+    snprintf(path, sizeof path, "%s/%s", store_dir, name);
+    if (length == KEY_LETTERS)
+        return el_fail(EL_ERR_INVALID,
+                       "%s: sessions in the form of an older version: move %s away, or give another folder", path,
+                       store_dir);
+    if (name[KEY_LETTERS] != '-' || strcmp(name + length - its, ending) != 0) return EL_OK;
+    EL_TRY(el_record_read(path, &record));
+    enum el_status status = put_record(record, path, machines);
+    json_decref(record);
+    return status;
+}
+
+enum el_status el_store_read(const char *store_dir, json_t **machines_p)
+{
+    struct dirent **entries = NULL;
+    json_t *machines = json_array();
+    enum el_status status = EL_OK;
+    int n = scandir(store_dir, &entries, of_store, alphasort);
+    if (n < 0 && errno != ENOENT) status = el_fail_errno("%s could not be read", store_dir);
+    for (int i = 0; i < n; i++) {
+        if (status == EL_OK) status = read_entry(store_dir, entries[i]->d_name, machines);
+        free(entries[i]);
+    }
+    free(entries);
+    if (status == EL_OK) *machines_p = json_incref(machines);
+    json_decref(machines);
+    return status;
+}
+
+/* ---- the sessions of one workload ---- */
+
+struct el_standing el_sessions_standing(const json_t *sessions, const char *run)
+{
+    struct el_standing standing = {false, false, false};
+    bool others = false, found = false; /* since the last accepted one, which is found */
+    for (size_t i = json_array_size(sessions); i > 0; i--) {
+        const json_t *session = json_array_get(sessions, i - 1);
+        bool same = el_json_is(session, "run", run);
+        standing.there |= same;
+        others |= !same;
+        if (found || !json_is_true(json_object_get(session, "accepted"))) continue;
+        found = true;
+        standing.accepted = same;
+        standing.is_level = !others;
+    }
+    return standing;
+}
+
+enum el_status el_sessions_level(const json_t *sessions, const char *figure, const char *unit, const char *except,
+                                 struct el_level *level_p)
+{
+    size_t n = json_array_size(sessions), counted = 0;
+    double *values = calloc(n + 1, sizeof *values);
+    bool *accepted = calloc(n + 1, sizeof *accepted), begins = false;
+    /* The last of each run: one that was added and accepted later is there twice, and counts once, as the later one. */
+    json_t *last = json_object();
+    bool made = values && accepted && last;
+    for (size_t i = 0; i < n && made; i++)
+        json_object_set(last, el_json_text(json_array_get(sessions, i), "run", ""), json_array_get(sessions, i));
+    for (size_t i = 0; i < n && made; i++) {
+        const json_t *session = json_array_get(sessions, i);
+        const json_t *its = json_object_get(json_object_get(session, "figures"), figure);
+        const char *run = el_json_text(session, "run", "");
+        double value = el_json_number(its, "value");
+        /* Also of a session that does not count here: the era is that of those after it. */
+        begins |= json_is_true(json_object_get(session, "accepted"));
+        if (json_object_get(last, run) != session || (except && !strcmp(run, except))) continue;
+        if (!(value > 0) || !isfinite(value) || !el_json_is(its, "unit", unit)) continue;
+        accepted[counted] = begins;
+        values[counted++] = value;
+        begins = false;
+    }
+    if (begins) counted = 0; /* of the level that was accepted last there is none */
+    if (made) el_level_of(values, accepted, counted, level_p);
+    json_decref(last);
+    free(values);
+    free(accepted);
+    return made ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for %zu sessions", n);
+}
+
+/* ---- a run into the store ---- */
 
 /* A run beside the store. */
 struct visit {
     const char *store, *dir;
-    json_t *run, *machines;
-    struct el_fingerprint print;
+    json_t *run, *machines, *machine; /* machine: the run's */
     bool accept, force;
     json_t *kept; /* sessions that are new to the store */
 };
@@ -56,8 +241,9 @@ static enum el_status check(const struct visit *v, const json_t *trial, const js
 static enum el_status keep(struct visit *v, const json_t *trial)
 {
     json_t *workload = el_workload_of(trial), *session = el_session_of(v->run, trial, v->dir);
-    const json_t *past = el_store_sessions(v->machines, v->print.key, workload);
-    bool there = el_sessions_have(past, el_json_text(session, "run", ""), v->accept);
+    const json_t *past = el_store_sessions(v->machines, v->machine, workload);
+    struct el_standing standing = el_sessions_standing(past, el_json_text(session, "run", ""));
+    bool there = v->accept ? standing.accepted : standing.there;
     enum el_status status = there ? EL_OK : check(v, trial, past, session);
     json_object_update(session, workload);
     if (v->accept) json_object_set_new(session, "accepted", json_true());
@@ -74,15 +260,14 @@ static enum el_status write_record(const struct visit *v)
     struct timespec now;
     struct tm utc;
     json_t *record = el_record_run(json_deep_copy(json_object_get(v->run, "environment")), json_incref(v->kept));
-    json_t *machine = json_pack("{s:s, s:O}", "fingerprint", v->print.key, "fields", v->print.fields);
-    json_object_set_new(record, "machine", machine);
+    json_object_set(record, "machine", v->machine);
     clock_gettime(CLOCK_REALTIME, &now);
     strftime(at, sizeof at, "%Y%m%dT%H%M%S", gmtime_r(&now.tv_sec, &utc));
     enum el_status status = el_folder_make(v->store, "give another --store");
-    if ((size_t)snprintf(path, sizeof path, "%s/%s-%s.%09ld-%.16s.json", v->store, v->print.key, at, now.tv_nsec,
+    if ((size_t)snprintf(path, sizeof path, "%s/%s-%s.%09ld-%.16s.json", v->store,
+                         el_json_text(v->machine, "fingerprint", ""), at, now.tv_nsec,
                          el_json_text(v->kept, "0.run", "")) >= sizeof path)
         status = el_fail(EL_ERR_INVALID, "%.60s...: the store's name is too long", v->store);
-    if (status == EL_OK && !machine) status = el_fail(EL_ERR_HOST_MEMORY, "no memory for a session");
     if (status == EL_OK) status = el_write_json(record, path);
     json_decref(record);
     return status;
@@ -104,12 +289,12 @@ enum el_status el_baseline_add(const char *store_dir, const char *run_dir, bool 
 {
     struct visit v = {.store = store_dir, .dir = run_dir, .accept = accept, .force = force, .kept = json_array()};
     enum el_status status = el_run_load(run_dir, &v.run);
-    if (status == EL_OK) status = el_fingerprint_of(v.run, &v.print);
     if (status == EL_OK) status = el_store_read(store_dir, &v.machines);
+    v.machine = status == EL_OK ? el_fingerprint_of(v.run) : NULL;
     if (status == EL_OK) status = keep_all(&v);
     json_decref(v.run);
     json_decref(v.machines);
+    json_decref(v.machine);
     json_decref(v.kept);
-    el_fingerprint_free(&v.print);
     return status;
 }

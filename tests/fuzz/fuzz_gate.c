@@ -2,9 +2,6 @@
  * The base is the input, and the head is it too. */
 #include "bench/record/record.h"
 #include "bench/regress/answer.h"
-#include "bench/regress/compare.h"
-#include "bench/regress/fingerprint.h"
-#include "bench/regress/run_folder.h"
 #include "bench/regress/session.h"
 #include "bench/regress/store.h"
 #include "runtime/base/scratch.h"
@@ -27,16 +24,15 @@ static void answer(const struct el_regress_set *set)
 
 static void remember(const json_t *run)
 {
-    struct el_fingerprint print;
     const json_t *trials = json_object_get(run, "trials");
     for (size_t t = 0; t < json_array_size(trials); t++) {
         json_decref(el_session_of(run, json_array_get(trials, t), "dir"));
         json_decref(el_workload_of(json_array_get(trials, t)));
     }
-    if (!fuzz_status(el_fingerprint_of(run, &print))) return;
+    json_t *machine = el_fingerprint_of(run);
     char words[256];
-    el_fingerprint_words(print.fields, words, sizeof words);
-    el_fingerprint_free(&print);
+    el_fingerprint_words(json_object_get(machine, "fields"), words, sizeof words);
+    json_decref(machine);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -13,8 +13,7 @@ static void take_levels(const json_t *sessions)
     struct el_level level;
     json_object_foreach(figures, name, figure)
         fuzz_status(el_sessions_level(sessions, name, el_json_text(figure, "unit", ""), run, &level));
-    el_sessions_have(sessions, run, true);
-    el_sessions_is_level(sessions, run);
+    el_sessions_standing(sessions, run);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

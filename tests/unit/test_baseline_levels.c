@@ -10,7 +10,7 @@
 
 #include "bench/regress/level.h"
 #include "bench/regress/regress.h"
-#include "tests/unit/test_baseline_common.h"
+#include "tests/unit/near.h"
 #include "tests/unit/test_random_common.h"
 
 static void a_level_of_one_era(void **state)

@@ -17,7 +17,6 @@
 #include "bench/base/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/regress/answer.h"
-#include "bench/regress/compare.h"
 #include "bench/regress/store.h"
 #include "tests/unit/record_v1.h"
 
