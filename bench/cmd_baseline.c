@@ -44,7 +44,7 @@ static enum el_status add(const struct el_options *options, bool accept, int *ex
     bool from = options->regress.from[0];
     enum el_status status = from ? el_store_create(options->out, "program", &store) : EL_OK;
     if (status == EL_OK && from) status = el_launching_from(options, store.dir, &set); /* makes a run's folder */
-    el_answer_unjudged(&set, stderr);
+    el_answer_unjudged(set.unjudged, stderr);
     el_regress_free(&set);
     bool interrupted = from && el_runner_interrupted();
     if (status == EL_OK && !interrupted)

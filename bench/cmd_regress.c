@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "bench/base/io.h"
+#include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"
@@ -110,25 +111,18 @@ static enum el_status read_runs(const struct el_options *options, struct el_regr
 }
 
 /* Every form that was asked for, and the record. */
-static enum el_status write_files(const struct el_options *options, const struct el_regress_set *set,
-                                  const struct el_store *store, bool added, int exit_status)
+static enum el_status write_files(const struct el_options *options, const struct el_store *store,
+                                  const json_t *document)
 {
     const struct el_regress_options *r = &options->regress;
     char path[EL_PATH_BYTES];
-    json_t *document = el_answer_json(set);
-    if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what was compared");
-    json_object_set_new(document, "exit_status", json_integer(exit_status));
-    json_object_set_new(document, "added", json_boolean(added));
-    json_object_set_new(document, "interrupted", json_boolean(el_runner_interrupted()));
-    json_object_set_new(document, "options", el_options_echo(EL_CMD_REGRESS, options));
     el_store_path(store, path, "regress.json");
-    enum el_status status = el_write_json(document, path);
-    if (status == EL_OK && options->json) status = el_print_json(document, stdout);
-    json_decref(document);
-    if (status == EL_OK && r->junit[0]) status = el_answer_write_junit(set, r->junit);
-    if (status == EL_OK && r->markdown[0]) status = el_answer_write_markdown(set, r->markdown);
-    if (status == EL_OK && r->github) el_answer_print_github(set, stderr);
-    return status;
+    EL_TRY(el_write_json(document, path));
+    if (options->json) EL_TRY(el_print_json(document, stdout));
+    if (r->junit[0]) EL_TRY(el_answer_write_junit(document, r->junit));
+    if (r->markdown[0]) EL_TRY(el_answer_write_markdown(document, r->markdown));
+    if (r->github) el_answer_print_github(document, stderr);
+    return EL_OK;
 }
 
 /* Keeps the run that was judged, unless it is worse or cannot be read: so a store fills from the first run on. */
@@ -178,14 +172,19 @@ static enum el_status show(const struct el_options *options, const struct el_reg
     bool interrupted = el_runner_interrupted(), added = false;
     if (!interrupted) EL_TRY(add_to_store(options, set, run, &added));
     int exit_status = interrupted ? EL_EXIT_INTERRUPTED : exit_status_of(options, set, added);
-    EL_TRY(write_files(options, set, store, added, exit_status));
-    if (!options->json) {
-        el_answer_print(set, stdout);
+    json_t *document = el_answer_json(set);
+    el_json_put_all(document, EL_KEY("exit_status", exit_status), EL_KEY("added", added),
+                    EL_KEY("interrupted", interrupted), EL_KEY("options", el_options_echo(EL_CMD_REGRESS, options)));
+    enum el_status status = write_files(options, store, document);
+    if (status == EL_OK && !options->json) {
+        el_answer_print(document, stdout);
         print_outcome(options, set, added, stdout);
         el_text_line(stdout, "%s/regress.json", store->dir);
         printf("\n");
         el_answer_print_next(options, set, run, added, stdout);
     }
+    json_decref(document);
+    if (status != EL_OK) return status;
     *exit_status_p = el_exit_flush(exit_status);
     if (interrupted)
         fprintf(stderr, "evenload: interrupted after %d block%s\n", set->blocks, set->blocks == 1 ? "" : "s");

@@ -129,7 +129,7 @@ static const struct el_printed_kind kinds[] = {
      el_answer_read,
      regress_title,
      regress_verdict,
-     el_answer_print_document},
+     el_answer_print},
     {"verify",
      "verify.json",
      "Every mode and model",

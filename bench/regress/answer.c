@@ -1,10 +1,11 @@
-/* What all forms of the answer share: words of verdicts, rows, the sentence. The answer as a person reads it; and the
- * record. */
+/* The record of a judged set, and as a person reads it: words of verdicts, rows, the sentence. */
 #include "bench/regress/answer.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/machine/environment.h"
@@ -22,34 +23,6 @@ static const struct el_answer_verdict verdicts[] = {
     [EL_CELL_NO_BASELINE] = {"no baseline", "no baseline", "error", "warning"},
 };
 
-const struct el_answer_verdict *el_answer_verdict(enum el_cell_verdict verdict)
-{
-    return &verdicts[verdict];
-}
-
-/* ---- rows ---- */
-
-void el_answer_figures(const struct el_regress_cell *cell, double *base_p, double *head_p)
-{
-    double ratio = cell->better == EL_BETTER_HIGHER ? 1 / cell->effect : cell->effect;
-    *base_p = el_stats_median(cell->base, cell->n_base);
-    *head_p = el_stats_median(cell->head, cell->n_head);
-    if (cell->kind == EL_CELL_EXACT || isnan(ratio)) return;
-    if (cell->kind == EL_CELL_HISTORY)
-        *base_p = *head_p / ratio;
-    else
-        *head_p = *base_p * ratio;
-}
-
-/* An exact one with all its digits, and of others no more than a column has room for. */
-static const char *figure_text(const struct el_regress_cell *cell, double value, char text[EL_FIGURE_BYTES])
-{
-    bool exact = cell->kind == EL_CELL_EXACT;
-    if (isnan(value) || fabs(value) < (exact ? 1e12 : 1e9)) return el_text_figure(value, text);
-    snprintf(text, EL_FIGURE_BYTES, exact && fabs(value) < 0x1p53 ? "%.0f" : "%.4g", value);
-    return text;
-}
-
 /* "+9.8" of 1.098, "+130" of 2.3, "+3e+04" of 280: as many digits as mean something, and a column has room for. */
 static const char *pct_text(double ratio, bool with_sign, const char *unit, char text[EL_FIGURE_BYTES])
 {
@@ -61,83 +34,6 @@ static const char *pct_text(double ratio, bool with_sign, const char *unit, char
     else
         snprintf(text, EL_FIGURE_BYTES, with_sign ? "%+.0e%s" : "%.0e%s", pct, unit + strspn(unit, " "));
     return text;
-}
-
-const struct el_column el_answer_columns[] = {EL_NAME("cell", 22, "cell"),
-                                              EL_TEXT("base", 10, "base"),
-                                              EL_TEXT("head", 10, "head"),
-                                              EL_TEXT("slowdown", 9, "slowdown"),
-                                              EL_TEXT("95 %", 15, "interval"),
-                                              EL_TEXT("p", 7, "p"),
-                                              EL_TEXT("floor", 6, "floor"),
-                                              EL_TEXT("detects", 7, "detects"),
-                                              {.head = "verdict", .gap = 2, .width = -12, .path = "verdict"},
-                                              EL_NO_MORE};
-
-json_t *el_answer_row(const struct el_regress_cell *cell)
-{
-    char t[6][EL_FIGURE_BYTES], interval[2 * EL_FIGURE_BYTES + 4] = "-", p[EL_FIGURE_BYTES] = "-";
-    double base, head;
-    el_answer_figures(cell, &base, &head);
-    if (!isnan(cell->low))
-        snprintf(interval, sizeof interval, "%s .. %s", pct_text(cell->low, true, "", t[0]),
-                 pct_text(cell->high, true, "", t[1]));
-    if (!isnan(cell->p_adjusted)) snprintf(p, sizeof p, cell->p_adjusted < 0.001 ? "%.0e" : "%.3f", cell->p_adjusted);
-    return json_pack("{s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "cell", el_json_string(cell->name), "base",
-                     figure_text(cell, base, t[0]), "head", figure_text(cell, head, t[1]), "slowdown",
-                     pct_text(cell->effect, true, " %", t[2]), "interval", interval, "p", p, "floor",
-                     cell->kind == EL_CELL_EXACT ? "exact" : pct_text(cell->floor, false, " %", t[4]), "detects",
-                     pct_text(cell->detectable, false, " %", t[5]), "verdict", verdicts[cell->verdict].table);
-}
-
-/* With what its first cell needs beside the name. */
-static void put_row(const struct el_table *table, const struct el_regress_cell *cell)
-{
-    json_t *row = el_answer_row(cell);
-    el_json_put(row, "cell",
-                json_sprintf("%s%s%s%s", cell->name, *cell->unit ? ", " : "", cell->unit,
-                             cell->better == EL_BETTER_HIGHER ? " (more is better)" : ""));
-    el_table_row(table, EL_TABLE_PLAIN, row);
-    json_decref(row);
-}
-
-static bool same_and_exact(const struct el_regress_cell *cell)
-{
-    return cell->kind == EL_CELL_EXACT && cell->verdict == EL_CELL_SAME;
-}
-
-void el_answer_print(const struct el_regress_set *set, FILE *out)
-{
-    const struct el_table table = {.columns = el_answer_columns, .out = out};
-    char sentence[512];
-    size_t n_same = 0;
-    for (size_t i = 0; i < set->n; i++) n_same += same_and_exact(&set->cells[i]);
-    bool folded = n_same > EXACT_ROWS_MAX;
-    el_table_heads(&table, EL_TABLE_PLAIN);
-    for (size_t i = 0; i < set->n; i++)
-        if (!folded || !same_and_exact(&set->cells[i])) put_row(&table, &set->cells[i]);
-    if (folded) fprintf(out, "and %zu exact cells (bytes, memory by tag, operations), all the same\n", n_same);
-    fputc('\n', out);
-    for (size_t i = 0; i < set->n; i++)
-        if (set->cells[i].reason[0])
-            el_text_say("", "  ", COLUMNS, out, "%s: %s", set->cells[i].name, set->cells[i].reason);
-    el_answer_unjudged(set, out);
-    el_answer_sentence(set, sentence, sizeof sentence);
-    el_text_wrap(sentence, "", "", COLUMNS, out);
-}
-
-void el_answer_unjudged(const struct el_regress_set *set, FILE *out)
-{
-    char names[256] = "";
-    size_t shown = 0;
-    for (; shown < set->n_unjudged && strlen(names) + strlen(set->unjudged[shown]) + 2 < sizeof names - 1; shown++)
-        el_text_append(names, sizeof names, "%s%s", shown ? ", " : "", set->unjudged[shown]);
-    if (set->n_unjudged == 0) return;
-    if (shown < set->n_unjudged)
-        el_text_append(names, sizeof names, "%s%zu more", shown ? " and " : "", set->n_unjudged - shown);
-    el_text_say("", "  ", COLUMNS, out,
-                "Not judged: %s, because no unit says which way is better (--higher NAME and --lower NAME say it).",
-                names);
 }
 
 /* ---- the sentence ---- */
@@ -162,7 +58,8 @@ static bool has_simulated_times(const struct el_regress_set *set)
     return false;
 }
 
-void el_answer_sentence(const struct el_regress_set *set, char *text, size_t bytes)
+/* "No regression in 3 cells, after 14 blocks." */
+static void put_sentence(const struct el_regress_set *set, char *text, size_t bytes)
 {
     static const struct {
         const char *begin;
@@ -200,14 +97,14 @@ static json_t *cell_json(const struct el_regress_cell *cell)
 {
     static const char *const kinds[] = {
         [EL_CELL_EXACT] = "exact", [EL_CELL_PAIRED] = "paired", [EL_CELL_HISTORY] = "history"};
-    return json_pack("{s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o}", "name",
-                     el_json_string(cell->name), "unit", el_json_string(cell->unit), "better",
-                     el_better_text(cell->better), "kind", kinds[cell->kind], "verdict", verdicts[cell->verdict].record,
-                     "effect", el_json_real(cell->effect), "ci95", el_json_interval(cell->low, cell->high), "p",
-                     el_json_real(cell->p), "p_adjusted", el_json_real(cell->p_adjusted), "floor",
-                     el_json_real(cell->floor), "detectable", el_json_real(cell->detectable), "more_blocks", cell->more,
-                     "reason", el_json_string(cell->reason), "base", el_json_reals(cell->base, cell->n_base), "head",
-                     el_json_reals(cell->head, cell->n_head));
+    return el_json_of(EL_KEY("name", cell->name), EL_KEY("unit", cell->unit),
+                      EL_KEY("better", el_better_text(cell->better)), EL_KEY("kind", kinds[cell->kind]),
+                      EL_KEY("verdict", verdicts[cell->verdict].record), EL_KEY("effect", cell->effect),
+                      EL_KEY("ci95", el_json_interval(cell->low, cell->high)), EL_KEY("p", cell->p),
+                      EL_KEY("p_adjusted", cell->p_adjusted), EL_KEY("floor", cell->floor),
+                      EL_KEY("detectable", cell->detectable), EL_KEY("more_blocks", cell->more),
+                      EL_KEY("reason", cell->reason), EL_KEY("base", el_json_reals(cell->base, cell->n_base)),
+                      EL_KEY("head", el_json_reals(cell->head, cell->n_head)));
 }
 
 json_t *el_answer_json(const struct el_regress_set *set)
@@ -218,16 +115,156 @@ json_t *el_answer_json(const struct el_regress_set *set)
                                            [EL_REGRESS_INCONCLUSIVE] = "inconclusive",
                                            [EL_REGRESS_NO_BASELINE] = "no baseline"};
     char sentence[512];
-    json_t *cells = json_array(), *unjudged = json_array();
+    json_t *cells = json_array();
     enum el_regress_exit outcome = el_regress_outcome(set);
     for (size_t i = 0; i < set->n; i++) json_array_append_new(cells, cell_json(&set->cells[i]));
-    for (size_t i = 0; i < set->n_unjudged; i++) json_array_append_new(unjudged, el_json_string(set->unjudged[i]));
-    el_answer_sentence(set, sentence, sizeof sentence);
-    return json_pack("{s:i, s:s, s:i, s:o, s:o, s:o, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o}", "schema", EL_SCHEMA,
-                     "outcome", outcomes[outcome], "exit_status", (int)outcome, "sentence", el_json_string(sentence),
-                     "base", el_json_string(set->base_name), "head", el_json_string(set->head_name), "blocks",
-                     set->blocks, "analyses", set->blocks > 0 ? set->stage + 1 : 0, "last_analysis",
-                     (int)set->last_analysis, "level", el_json_real(el_regress_level(set->stage, set->last_analysis)),
-                     "environment", el_json_string(set->environment), "machine", el_machine(), "cells", cells,
-                     "not_judged", unjudged);
+    put_sentence(set, sentence, sizeof sentence);
+    return el_json_of(
+        EL_KEY("schema", EL_SCHEMA), EL_KEY("outcome", outcomes[outcome]), EL_KEY("exit_status", (int)outcome),
+        EL_KEY("sentence", sentence), EL_KEY("base", set->base_name), EL_KEY("head", set->head_name),
+        EL_KEY("blocks", set->blocks), EL_KEY("analyses", set->blocks > 0 ? set->stage + 1 : 0),
+        EL_KEY("last_analysis", set->last_analysis), EL_KEY("level", el_regress_level(set->stage, set->last_analysis)),
+        EL_KEY("environment", set->environment), EL_KEY("machine", el_machine()), EL_KEY("cells", cells),
+        EL_KEY("not_judged", set->unjudged ? json_incref(set->unjudged) : json_array()));
+}
+
+enum el_status el_answer_read(const char *path, json_t **document_p)
+{
+    json_t *document;
+    EL_TRY(el_read_json(path, &document));
+    if (json_is_array(json_object_get(document, "cells")) && el_json_text(document, "outcome", NULL) &&
+        el_json_whole(document, "schema") == EL_SCHEMA) {
+        el_json_printable(document);
+        *document_p = document;
+        return EL_OK;
+    }
+    json_decref(document);
+    return el_fail(EL_ERR_INVALID, "%s is nothing that 'evenload regress' of this version wrote", path);
+}
+
+/* ---- rows ---- */
+
+const struct el_answer_verdict *el_answer_verdict(const json_t *cell)
+{
+    const struct el_answer_verdict *verdict = verdicts;
+    while (verdict < &verdicts[EL_CELL_NO_BASELINE] && !el_json_is(cell, "verdict", verdict->record)) verdict++;
+    return verdict;
+}
+
+static double median_at(const json_t *cell, const char *side)
+{
+    double *x, median;
+    size_t n = el_json_numbers(json_object_get(cell, side), &x);
+    median = el_stats_median(x, n);
+    free(x);
+    return median;
+}
+
+static bool is_exact(const json_t *cell)
+{
+    return el_json_is(cell, "kind", "exact");
+}
+
+void el_answer_figures(const json_t *cell, double *base_p, double *head_p)
+{
+    double effect = el_json_number(cell, "effect"), ratio = el_json_is(cell, "better", "higher") ? 1 / effect : effect;
+    *base_p = median_at(cell, "base");
+    *head_p = median_at(cell, "head");
+    if (is_exact(cell) || isnan(ratio)) return;
+    if (el_json_is(cell, "kind", "history"))
+        *base_p = *head_p / ratio;
+    else
+        *head_p = *base_p * ratio;
+}
+
+/* An exact one with all its digits, and of others no more than a column has room for. */
+static const char *figure_text(bool exact, double value, char text[EL_FIGURE_BYTES])
+{
+    if (isnan(value) || fabs(value) < (exact ? 1e12 : 1e9)) return el_text_figure(value, text);
+    snprintf(text, EL_FIGURE_BYTES, exact && fabs(value) < 0x1p53 ? "%.0f" : "%.4g", value);
+    return text;
+}
+
+const struct el_column el_answer_columns[] = {EL_NAME("cell", 22, "cell"),
+                                              EL_TEXT("base", 10, "base"),
+                                              EL_TEXT("head", 10, "head"),
+                                              EL_TEXT("slowdown", 9, "slowdown"),
+                                              EL_TEXT("95 %", 15, "interval"),
+                                              EL_TEXT("p", 7, "p"),
+                                              EL_TEXT("floor", 6, "floor"),
+                                              EL_TEXT("detects", 7, "detects"),
+                                              {.head = "verdict", .gap = 2, .width = -12, .path = "verdict"},
+                                              EL_NO_MORE};
+
+json_t *el_answer_row(const json_t *cell)
+{
+    char t[7][EL_FIGURE_BYTES], interval[2 * EL_FIGURE_BYTES + 4] = "-", p[EL_FIGURE_BYTES] = "-";
+    double base, head, low = el_json_number(cell, "ci95.0"), adjusted = el_json_number(cell, "p_adjusted");
+    el_answer_figures(cell, &base, &head);
+    if (!isnan(low))
+        snprintf(interval, sizeof interval, "%s .. %s", pct_text(low, true, "", t[0]),
+                 pct_text(el_json_number(cell, "ci95.1"), true, "", t[1]));
+    if (!isnan(adjusted)) snprintf(p, sizeof p, adjusted < 0.001 ? "%.0e" : "%.3f", adjusted);
+    return el_json_of(
+        EL_KEY("cell", el_json_text(cell, "name", "?")), EL_KEY("base", figure_text(is_exact(cell), base, t[2])),
+        EL_KEY("head", figure_text(is_exact(cell), head, t[3])),
+        EL_KEY("slowdown", pct_text(el_json_number(cell, "effect"), true, " %", t[4])), EL_KEY("interval", interval),
+        EL_KEY("p", p),
+        EL_KEY("floor", is_exact(cell) ? "exact" : pct_text(el_json_number(cell, "floor"), false, " %", t[5])),
+        EL_KEY("detects", pct_text(el_json_number(cell, "detectable"), false, " %", t[6])),
+        EL_KEY("verdict", el_answer_verdict(cell)->table));
+}
+
+/* With what its first cell needs beside the name. */
+static void put_row(const struct el_table *table, const json_t *cell)
+{
+    json_t *row = el_answer_row(cell);
+    const char *unit = el_json_text(cell, "unit", "");
+    el_json_put(row, "cell",
+                json_sprintf("%s%s%s%s", el_json_text(cell, "name", "?"), *unit ? ", " : "", unit,
+                             el_json_is(cell, "better", "higher") ? " (more is better)" : ""));
+    el_table_row(table, EL_TABLE_PLAIN, row);
+    json_decref(row);
+}
+
+static bool same_and_exact(const json_t *cell)
+{
+    return is_exact(cell) && el_json_is(cell, "verdict", "same");
+}
+
+void el_answer_print(const json_t *document, FILE *out)
+{
+    const struct el_table table = {.columns = el_answer_columns, .out = out};
+    const json_t *cells = json_object_get(document, "cells");
+    size_t n_same = 0;
+    EL_EACH(cell, cells) n_same += same_and_exact(cell);
+    bool folded = n_same > EXACT_ROWS_MAX;
+    el_table_heads(&table, EL_TABLE_PLAIN);
+    EL_EACH(cell, cells) {
+        if (!folded || !same_and_exact(cell)) put_row(&table, cell);
+    }
+    if (folded) fprintf(out, "and %zu exact cells (bytes, memory by tag, operations), all the same\n", n_same);
+    fputc('\n', out);
+    EL_EACH(cell, cells) {
+        const char *reason = el_json_text(cell, "reason", "");
+        if (*reason) el_text_say("", "  ", COLUMNS, out, "%s: %s", el_json_text(cell, "name", "?"), reason);
+    }
+    el_answer_unjudged(json_object_get(document, "not_judged"), out);
+    el_text_wrap(el_json_text(document, "sentence", ""), "", "", COLUMNS, out);
+}
+
+void el_answer_unjudged(const json_t *names, FILE *out)
+{
+    char list[256] = "";
+    size_t shown = 0, n = json_array_size(names);
+    EL_EACH(name, names) {
+        const char *text = json_is_string(name) ? json_string_value(name) : "?";
+        if (strlen(list) + strlen(text) + 2 >= sizeof list - 1) break;
+        el_text_append(list, sizeof list, "%s%s", shown++ ? ", " : "", text);
+    }
+    if (shown < n) el_text_append(list, sizeof list, "%s%zu more", shown ? " and " : "", n - shown);
+    if (n > 0)
+        el_text_say("", "  ", COLUMNS, out,
+                    "Not judged: %s, because no unit says which way is better (--higher NAME and --lower NAME say it).",
+                    list);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/regress/readings.h"
 #include "bench/regress/rule.h"
 #include "bench/regress/shell.h"
@@ -75,12 +76,19 @@ static enum el_status add_cell(struct session *s, const struct el_reading *readi
     return EL_OK;
 }
 
+static enum el_status leave_out(struct el_regress_set *set, const char *name)
+{
+    if (!set->unjudged) set->unjudged = json_array();
+    if (json_array_size(set->unjudged) < CELLS_MAX && !el_json_has(set->unjudged, name))
+        json_array_append_new(set->unjudged, json_string(name));
+    return set->unjudged ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for what a program printed");
+}
+
 static enum el_status take_reading(struct session *s, const struct el_reading *reading, int side, int block)
 {
     if (*s->asked->metrics ? !el_regress_listed(s->asked->metrics, reading->name) : reading->extra) return EL_OK;
     struct el_regress_cell *cell = find(s->set, reading->name);
-    if (cell == NULL && is_unjudged(s, reading))
-        return s->set->n_unjudged < CELLS_MAX ? el_regress_leave_out(s->set, reading->name) : EL_OK;
+    if (cell == NULL && is_unjudged(s, reading)) return leave_out(s->set, reading->name);
     if (cell == NULL) EL_TRY(add_cell(s, reading, block, &cell));
     if (strcmp(cell->unit, reading->unit) != 0)
         el_regress_fault(cell, EL_CELL_UNREADABLE, "its unit is '%s', but '%s' in the %s of %s %d", cell->unit,
@@ -184,10 +192,12 @@ static enum el_status run_block(struct session *s, int next)
     s->set->blocks = block;
     find_missing(s, block);
     if (block == 1) EL_TRY(find_unprinted(s));
-    if (s->set->n == 0)
+    if (s->set->n == 0) {
+        const char *name = json_string_value(json_array_get(s->set->unjudged, 0));
         return el_fail(EL_ERR_INVALID,
                        "nothing can be judged: of '%s'%s no unit says which way is better: give --higher or --lower %s",
-                       s->set->unjudged[0], s->set->n_unjudged > 1 ? " and the others" : "", s->set->unjudged[0]);
+                       name, json_array_size(s->set->unjudged) > 1 ? " and the others" : "", name);
+    }
     /* What a unit says to be without noise is compared exactly only while it has shown none. */
     for (size_t i = 0; i < s->set->n; i++) {
         struct el_regress_cell *cell = &s->set->cells[i];

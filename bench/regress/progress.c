@@ -106,8 +106,7 @@ enum el_status el_launching_from(const struct el_options *options, const char *d
     const struct el_regress_launching launching = begin(options, &progress);
     enum el_status status = el_regress_launches(&launching, &launched);
     if (status == EL_OK && !el_runner_interrupted()) status = save(options, dir, &launched);
-    for (size_t i = 0; i < launched.n_unjudged && status == EL_OK; i++)
-        status = el_regress_leave_out(set, launched.unjudged[i]);
+    set->unjudged = json_incref(launched.unjudged);
     el_regress_free(&launched);
     return status;
 }

@@ -18,6 +18,7 @@
 #ifndef EL_BENCH_REGRESS_H
 #define EL_BENCH_REGRESS_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -73,8 +74,7 @@ struct el_regress_cell {
 struct el_regress_set {
     struct el_regress_cell *cells; /* owned */
     size_t n;
-    char (*unjudged)[EL_CELL_NAME_BYTES]; /* owned: printed metrics, but nothing says which way is better */
-    size_t n_unjudged;
+    json_t *unjudged;   /* owned: names of printed metrics of which nothing says which way is better; NULL: none */
     int stage, blocks;  /* of a paired set: which analysis, 0, 1 or 2, and how many blocks were run */
     bool last_analysis; /* no more samples will come: what is not decided stays inconclusive */
     char base_name[EL_SIDE_NAME_BYTES], head_name[EL_SIDE_NAME_BYTES]; /* the commands, or the folders */
@@ -109,8 +109,6 @@ void el_regress_name_sides(struct el_regress_set *set, const char *base, const c
 /* A cell at the end of the set, zeroed, its name copied (too long: cut; not UTF-8: replaced). Valid until the next
  * call. Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_regress_add(struct el_regress_set *set, const char *name, struct el_regress_cell **cell_p);
-/* Notes a metric that is not judged, once. Errors: EL_ERR_HOST_MEMORY. */
-enum el_status el_regress_leave_out(struct el_regress_set *set, const char *name);
 /* A sample of one side. Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_regress_append(double **values, size_t *n, double value);
 /* Marks the cell with what is wrong; the first such reason stays. */

@@ -182,17 +182,6 @@ bool el_regress_listed(const char *list, const char *name)
     return false;
 }
 
-enum el_status el_regress_leave_out(struct el_regress_set *set, const char *name)
-{
-    for (size_t i = 0; i < set->n_unjudged; i++)
-        if (!strcmp(set->unjudged[i], name)) return EL_OK;
-    void *more = realloc(set->unjudged, (set->n_unjudged + 1) * sizeof *set->unjudged);
-    if (!more) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what a program printed");
-    set->unjudged = more;
-    snprintf(set->unjudged[set->n_unjudged++], sizeof *set->unjudged, "%s", name);
-    return EL_OK;
-}
-
 void el_regress_free(struct el_regress_set *set)
 {
     for (size_t i = 0; i < set->n; i++) {
@@ -200,6 +189,6 @@ void el_regress_free(struct el_regress_set *set)
         free(set->cells[i].head);
     }
     free(set->cells);
-    free(set->unjudged);
+    json_decref(set->unjudged);
     *set = (struct el_regress_set){0};
 }

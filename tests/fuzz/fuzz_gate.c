@@ -10,16 +10,17 @@
 static void answer(const struct el_regress_set *set)
 {
     char path[512];
+    json_t *document = el_answer_json(set);
     snprintf(path, sizeof path, "%s/out", fuzz_folder());
     FILE *out = fuzz_print_begin();
-    el_answer_print(set, out);
+    el_answer_print(document, out);
     fuzz_print_end(out);
     out = fuzz_print_begin();
-    el_answer_print_github(set, out);
+    el_answer_print_github(document, out);
     fuzz_print_end_commands(out);
-    json_decref(el_answer_json(set));
-    fuzz_status(el_answer_write_junit(set, path));
-    fuzz_status(el_answer_write_markdown(set, path));
+    fuzz_status(el_answer_write_junit(document, path));
+    fuzz_status(el_answer_write_markdown(document, path));
+    json_decref(document);
 }
 
 static void remember(const json_t *run)
