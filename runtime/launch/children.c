@@ -140,7 +140,7 @@ static void wait_for_end(const struct el_child *children, int n, int64_t patienc
         if (file >= 0) polls[n_polls++] = (struct pollfd){.fd = file, .events = POLLIN};
     }
     if (old && patience_ns > OLD_KERNEL_NS) patience = (struct timespec){.tv_nsec = OLD_KERNEL_NS};
-    ppoll(polls, (nfds_t)n_polls, &patience, NULL);
+    if (n_polls > 0 || old) ppoll(polls, (nfds_t)n_polls, &patience, NULL); /* else all have ended */
     for (int i = 0; i < n_polls; i++) close(polls[i].fd);
 }
 

@@ -46,6 +46,15 @@ static void test_time_out_kills_the_group(void **state)
     assert_false(runs("98765431"));
 }
 
+/* They once cost every launch a tenth of a second. */
+static void test_nobody_waits_for_children_that_have_ended(void **state)
+{
+    struct el_child ended = {.ended = true};
+    int64_t begin_ns = el_clock_ns();
+    assert_true(el_children_wait(&ended, 1, INT64_C(20000000000)));
+    assert_true(el_clock_ns() - begin_ns < INT64_C(10000000000));
+}
+
 static bool stop_after_three(void *context, double elapsed_s)
 {
     int *calls = context;
@@ -225,6 +234,7 @@ int main(void)
         cmocka_unit_test(test_one_process_ends_well),
         cmocka_unit_test(test_one_process_fails),
         cmocka_unit_test(test_time_out_kills_the_group),
+        cmocka_unit_test(test_nobody_waits_for_children_that_have_ended),
         cmocka_unit_test(test_a_child_that_never_becomes_the_program_is_ended),
         cmocka_unit_test(test_progress_can_end_the_job),
         cmocka_unit_test(test_what_cannot_start),
