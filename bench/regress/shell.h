@@ -1,11 +1,10 @@
-/* One launch of somebody's program: a command for the shell, in a process group of its own.
+/* One launch of somebody's program: a command for the shell, as a job of one process (runtime/launch).
  *
  *     spec = (struct el_shell_spec){.command = "python train.py", .timeout_s = 300, .go_on = go_on};
  *     el_shell_run(&spec, &output);         output.text is what it printed; free(output.text)
  *
- * When the command has ended, or has to end, its whole group is ended, and what has left the group too: this process
- * becomes the parent of all that lose theirs (a subreaper), and has no other children meanwhile. Should this process
- * be killed, all of them end too. SIGCHLD is set to its default. Standard input is empty.
+ * When the command has ended, or has to end, everything that it started is ended too, also where this process is
+ * killed. SIGCHLD is set to its default. Standard input is empty.
  */
 #ifndef EL_BENCH_REGRESS_SHELL_H
 #define EL_BENCH_REGRESS_SHELL_H

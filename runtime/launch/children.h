@@ -44,7 +44,9 @@ int el_children_failed(const struct el_child *children, int n);
 
 /* By which all processes of a job are found, whoever their parents are: mpirun gives each rank a process group of its
  * own, so no signal to a group reaches a whole job. */
-#define EL_LAUNCH_TOKEN    "EL_LAUNCH_TOKEN"
+#define EL_LAUNCH_TOKEN         "EL_LAUNCH_TOKEN"
+/* Of a job that is somebody else's program. */
+#define EL_LAUNCH_COMMAND_TOKEN "EL_SHELL_TOKEN"
 /* For rank 0 of our own launcher: the number of the socket that it takes over. */
 #define EL_LAUNCH_LISTENER "EL_LAUNCH_LISTENER"
 

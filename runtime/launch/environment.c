@@ -217,7 +217,7 @@ static int count(const char *const *list)
     return n;
 }
 
-char **el_launch_make_environment(char *const *from, const char *const *extra, bool with_mpi)
+char **el_launch_make_environment(char *const *from, const char *const *extra, bool with_mpi, bool is_ours)
 {
     size_t most = (size_t)(count((const char *const *)from) + count(extra) + count(mpi_settings) + 1);
     char **list = malloc(most * sizeof *list);
@@ -225,7 +225,7 @@ char **el_launch_make_environment(char *const *from, const char *const *extra, b
     int n = 0;
     for (int i = 0; extra && extra[i]; i++) list[n++] = (char *)extra[i];
     for (int i = 0; from[i]; i++)
-        if (!is_identity(from[i]) && !has_name(list, n, from[i])) list[n++] = from[i];
+        if (!(is_ours && is_identity(from[i])) && !has_name(list, n, from[i])) list[n++] = from[i];
     for (int i = 0; with_mpi && mpi_settings[i]; i++)
         if (!has_name(list, n, mpi_settings[i])) list[n++] = (char *)mpi_settings[i];
     list[n] = NULL;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/files.h"
 #include "runtime/base/scratch.h"
 #include "runtime/launch/children.h"
 #include "runtime/launch/mpirun.h"
@@ -73,6 +74,7 @@ static void destroy(struct launch *launch)
 static enum el_status make_log_dir(struct launch *launch)
 {
     const char *name = launch->spec.log_dir;
+    if (launch->spec.out) return EL_OK;
     if (mkdir(name, 0777) != 0 && errno != EEXIST) return el_fail_errno("%s: cannot make the log folder", name);
     if (!realpath(name, launch->log_dir)) return el_fail_errno("%s: log folder", name);
     if (access(launch->log_dir, W_OK | X_OK) != 0) return el_fail_errno("%s: cannot write into it", name);
@@ -96,8 +98,11 @@ static enum el_status make_settings(struct launch *launch)
     static const char *const names[] = {"OMPI_MCA_orte_tmpdir_base", "OMPI_MCA_btl_vader_backing_directory",
                                         "PRTE_MCA_prte_tmpdir_base"};
     static _Atomic unsigned serial;
-    snprintf(launch->token, sizeof launch->token, EL_LAUNCH_TOKEN "=%d-%lld-%u.", (int)getpid(),
-             (long long)el_clock_ns(), atomic_fetch_add(&serial, 1));
+    /* A name of its own: what is started may launch jobs itself. */
+    snprintf(launch->token, sizeof launch->token, "%s=%d-%lld-%u.",
+             launch->spec.out ? EL_LAUNCH_COMMAND_TOKEN : EL_LAUNCH_TOKEN, (int)getpid(), (long long)el_clock_ns(),
+             atomic_fetch_add(&serial, 1));
+    if (launch->spec.out) return el_guard_start(launch->token, "", &launch->guard);
     if (!by_mpirun(launch)) return EL_OK;
     /* Where mpirun keeps sockets and shared memory: ours, so that nothing stays behind when it is killed. */
     uint64_t bytes = SHARED_BYTES + (uint64_t)RANK_BYTES * (uint64_t)launch->spec.procs;
@@ -125,7 +130,7 @@ static enum el_status make_environment(const struct launch *launch, const char *
     for (int i = 0; launch->scratch[0] && i < 3; i++) extra[n++] = launch->settings[i];
     for (int i = 0; more[i]; i++) extra[n++] = more[i];
     if (n_given) memcpy(extra + n, given, n_given * sizeof *extra);
-    *environment_p = el_launch_make_environment(environ, extra, by_mpirun(launch));
+    *environment_p = el_launch_make_environment(environ, extra, by_mpirun(launch), !launch->spec.out);
     free(extra);
     return *environment_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "launch: no memory");
 }
@@ -162,7 +167,9 @@ static enum el_status start_child(struct launch *launch, const char *log, const 
     const struct el_child_spec spec = {.program = launch->program,
                                        .command = launch->command,
                                        .environment = environment,
-                                       .log = log,
+                                       .log = launch->spec.out ? NULL : log,
+                                       .out = launch->spec.out,
+                                       .err = launch->spec.err,
                                        /* mpirun takes its ranks down at SIGTERM. */
                                        .death_signal = by_mpirun(launch) ? SIGTERM : SIGKILL,
                                        .kept_file = kept_file};
@@ -310,6 +317,13 @@ static bool is_stuck(struct launch *launch)
     return launch->stuck;
 }
 
+static bool is_stopped(const struct launch *launch)
+{
+    char path[48], state[16];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)launch->children[0].pid);
+    return launch->spec.procs == 1 && el_file_line(path, "State:\t", state, sizeof state) && *state == 'T';
+}
+
 /* Returns when all children have ended (then true), one has failed, the time is up, or `progress` says no. */
 static bool watch(struct launch *launch, struct el_launch_result *result)
 {
@@ -325,6 +339,7 @@ static bool watch(struct launch *launch, struct el_launch_result *result)
         if (ended) return true;
         if (is_beyond_hope(launch) || is_stuck(launch)) return false;
         result->timed_out = spec->timeout_s > 0 && elapsed_s(launch) >= spec->timeout_s;
+        result->stopped = result->timed_out && is_stopped(launch);
         if (result->timed_out) return false;
         result->cancelled = spec->progress && !spec->progress(spec->context, elapsed_s(launch));
         if (result->cancelled) return false;

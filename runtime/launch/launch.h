@@ -34,10 +34,12 @@
 enum el_launch_by { EL_LAUNCH_BY_MPIRUN, EL_LAUNCH_BY_OWN };
 
 struct el_launch_spec {
-    char *const *argv;              /* program and its arguments, NULL at the end; the program is looked up on PATH */
-    int procs;                      /* 1: started directly; above: ranks, all on this host */
-    enum el_launch_by by;           /* of several */
-    const char *log_dir;            /* made if it does not exist (its parent must) */
+    char *const *argv;    /* program and its arguments, NULL at the end; the program is looked up on PATH */
+    int procs;            /* 1: started directly; above: ranks, all on this host */
+    enum el_launch_by by; /* of several */
+    const char *log_dir;  /* made if it does not exist (its parent must) */
+    int out, err; /* of one process that is somebody else's: files for what it prints, in place of a log and of log_dir;
+                     its environment stays as it is, and nothing outlives this process. 0: none */
     const char *const *environment; /* "NAME=value" added for the job, NULL at the end; may be NULL */
     double timeout_s;               /* 0: none */
     double grace_s;                 /* between SIGTERM and SIGKILL; 0: 2 seconds */
@@ -52,6 +54,7 @@ struct el_launch_result {
     int signal;      /* that ended it; 0 if none */
     int failed_rank; /* the first that failed; -1: none, or not known */
     bool timed_out;
+    bool stopped;       /* when its time was over: by SIGSTOP, the one process */
     bool cancelled;     /* by `progress` */
     bool out_of_memory; /* killed while the kernel ended a process of this host because memory ran out */
     double wall_s;
@@ -95,8 +98,9 @@ enum el_status el_launch_environment(const char *(*get)(void *context, const cha
 /* The real one. */
 const char *el_launch_getenv(void *context, const char *name);
 
-/* The environment of a job: `from` without what ties a process to the MPI or Slurm job it is in, then `extra`, then our
- * settings for mpirun (when `with_mpi`) where neither names them. One block of memory for free(). NULL: no memory. */
-char **el_launch_make_environment(char *const *from, const char *const *extra, bool with_mpi);
+/* The environment of a job: `from`, of ranks of ours without what ties a process to the MPI or Slurm job it is in, then
+ * `extra`, then our settings for mpirun (when `with_mpi`) where neither names them. One block of memory for free().
+ * NULL: no memory. */
+char **el_launch_make_environment(char *const *from, const char *const *extra, bool with_mpi, bool is_ours);
 
 #endif

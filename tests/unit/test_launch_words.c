@@ -180,15 +180,19 @@ static void test_a_job_does_not_inherit_a_job(void **state)
     const char *extra[] = {"HOME=/elsewhere", NULL};
     const char *expected[] = {"HOME=/elsewhere", "OMPI_MCA_btl=self,tcp", "OMPI_MCA_mpi_yield_when_idle=1",
                               "SLURMISH=kept", NULL};
-    char **made = el_launch_make_environment(from, extra, false);
+    char **made = el_launch_make_environment(from, extra, false, true);
     for (int i = 0; expected[i]; i++) assert_string_equal(made[i], expected[i]);
     assert_null(made[4]);
     free(made);
-    made = el_launch_make_environment(from, extra, true);
+    made = el_launch_make_environment(from, extra, true, true);
     assert_string_equal(fake(made, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"), "1");
     assert_string_equal(fake(made, "OMPI_MCA_mpi_yield_when_idle"), "1"); /* the user's settings win */
     assert_string_equal(fake(made, "OMPI_MCA_btl"), "self,tcp");
     assert_null(fake(made, "OMPI_COMM_WORLD_RANK"));
+    free(made);
+    made = el_launch_make_environment(from, extra, false, false); /* somebody else's program stays in its job */
+    assert_string_equal(fake(made, "OMPI_COMM_WORLD_RANK"), "1");
+    assert_string_equal(fake(made, "HOME"), "/elsewhere");
     free(made);
 }
 
