@@ -5,27 +5,26 @@
 #include "bench/record/record.h"
 #include "bench/selfcheck/selfcheck.h"
 
-static enum el_status show(const struct el_options *options, const struct el_selfcheck *check)
+static enum el_status show(const struct el_options *options, const json_t *document)
 {
-    if (!options->json) {
-        el_selfcheck_print(check, stdout);
-        printf("\nNext: %s %s\n", el_program_word(),
-               el_selfcheck_count(check, EL_SELFCHECK_MISSED) ? "selfcheck    (on a quiet machine)" : "compare");
-        return EL_OK;
-    }
-    json_t *document = el_selfcheck_json(check);
-    enum el_status status = document ? el_print_json(document, stdout) : el_fail_errno("the self-check's document");
-    json_decref(document);
-    return status;
+    if (options->json) return el_print_json(document, stdout);
+    el_selfcheck_print(document, stdout);
+    printf("\nNext: %s %s\n", el_program_word(),
+           el_selfcheck_missed(document) ? "selfcheck    (on a quiet machine)" : "compare");
+    return EL_OK;
 }
 
 enum el_status el_cmd_selfcheck(struct el_options *options, int *exit_status_p)
 {
     struct el_selfcheck check;
     EL_TRY(el_selfcheck_run(options, &check));
-    if (el_runner_interrupted())
+    if (el_runner_interrupted()) {
         *exit_status_p = el_exit_interrupted();
-    else if (el_selfcheck_count(&check, EL_SELFCHECK_MISSED))
-        *exit_status_p = EL_EXIT_TRIAL;
-    return el_runner_interrupted() ? EL_OK : show(options, &check);
+        return EL_OK;
+    }
+    json_t *document = el_selfcheck_json(&check);
+    if (el_selfcheck_missed(document)) *exit_status_p = EL_EXIT_TRIAL;
+    enum el_status status = show(options, document);
+    json_decref(document);
+    return status;
 }

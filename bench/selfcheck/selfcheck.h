@@ -3,7 +3,7 @@
  *     const struct el_selfcheck_row *row = &el_selfcheck_rows()[i];      what is injected, and in which trial
  *     el_selfcheck_look(row, injected, clean, &finding);                  what was found, from trials' records alone
  *     el_selfcheck_run(&options, &check);                                all of them, launched in fresh processes
- *     el_selfcheck_print(&check, stdout); el_selfcheck_json(&check);
+ *     document = el_selfcheck_json(&check); el_selfcheck_print(document, stdout);
  *
  * A row's trial is disturbed by --inject; where only a difference tells, its twin runs beside it without. Looking is a
  * pure function of what `evenload run` would have recorded: a check holds options, runtime, recorder and record to a
@@ -68,10 +68,10 @@ struct el_selfcheck {
  * EL_ERR_IO: nothing can be written. A trial that fails is no error: what it should have shown is missed. */
 enum el_status el_selfcheck_run(const struct el_options *options, struct el_selfcheck *check_p);
 
-/* A line a check, the sum, and where something was missed what to make of it. */
-void el_selfcheck_print(const struct el_selfcheck *check, FILE *out);
-/* New reference. */
+/* docs/selfcheck.md has the fields. New reference. */
 json_t *el_selfcheck_json(const struct el_selfcheck *check);
-int el_selfcheck_count(const struct el_selfcheck *check, enum el_selfcheck_state state);
+bool el_selfcheck_missed(const json_t *document);
+/* A line a check, the sum, and where something was missed what to make of it. */
+void el_selfcheck_print(const json_t *document, FILE *out);
 
 #endif

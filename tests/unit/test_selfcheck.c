@@ -257,7 +257,9 @@ static char *printed(const struct el_selfcheck *check)
     char *text = NULL;
     size_t length;
     FILE *out = open_memstream(&text, &length);
-    el_selfcheck_print(check, out);
+    json_t *document = el_selfcheck_json(check);
+    el_selfcheck_print(document, out);
+    json_decref(document);
     fclose(out);
     return text;
 }
