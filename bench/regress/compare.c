@@ -43,27 +43,24 @@ static void find_faults(const json_t *base, const json_t *head, struct el_regres
         el_regress_fault(cell, bad, "the baseline's figure is %g, and must be above 0", earlier);
 }
 
-static void put_rules(const json_t *session, char *text, size_t bytes)
+/* For who says how far the store is from a verdict. */
+static void need(struct el_regress_set *set, size_t sessions)
 {
-    EL_EACH(rule, json_object_get(session, "suspect")) {
-        const char *its = json_string_value(rule);
-        el_text_append(text, bytes, "%s%s", rule_at.i ? ", " : "current is suspect: ", its ? its : "?");
-    }
+    if (sessions > set->sessions_needed) set->sessions_needed = sessions;
 }
 
 /* Of one level as many are needed as there are to be; each level that was accepted takes one more. */
 static void say_needs(const struct el_level *level, struct el_regress_cell *cell)
 {
+    const char *add = "more by 'evenload baseline add'";
     if (level->n_eras > 1)
         el_regress_fault(cell, EL_CELL_NO_BASELINE,
-                         "%zu levels, each of too few sessions to estimate their scatter: %zu more by "
-                         "'evenload baseline add'",
-                         level->n_eras, level->needs);
+                         "%zu levels, each of too few sessions to estimate their scatter: %zu %s", level->n_eras,
+                         level->needs, add);
     else
-        el_regress_fault(
-            cell, EL_CELL_NO_BASELINE,
-            "%zu session%s, and %d are needed to know how far they scatter: %zu more by 'evenload baseline add'",
-            level->n, level->n == 1 ? "" : "s", EL_LEVEL_SESSIONS_MIN, level->needs);
+        el_regress_fault(cell, EL_CELL_NO_BASELINE,
+                         "%zu session%s, and %d are needed to know how far they scatter: %zu %s", level->n,
+                         level->n == 1 ? "" : "s", EL_LEVEL_SESSIONS_MIN, level->needs, add);
 }
 
 /* The base of a history: the level that the sessions make, without this run's own. */
@@ -76,7 +73,7 @@ static enum el_status put_level(const struct compared *t, const char *name, stru
     EL_TRY(el_sessions_level(t->past, name, cell->unit, cell->is_level ? NULL : run, &level));
     for (size_t i = 0; i < level.n; i++) EL_TRY(el_regress_append(&cell->base, &cell->n_base, level.values[i]));
     cell->base_df = level.df;
-    if (level.needs > set->sessions_needed) set->sessions_needed = level.needs;
+    need(set, level.needs);
     if (level.needs) say_needs(&level, cell);
     return EL_OK;
 }
@@ -94,7 +91,11 @@ static enum el_status add_figure(const struct compared *t, const char *name, str
     el_utf8_printable(cell->unit);
     cell->better = el_figure_better(before);
     cell->kind = exact ? EL_CELL_EXACT : EL_CELL_HISTORY;
-    put_rules(t->head, cell->doubt, sizeof cell->doubt);
+    EL_EACH(rule, json_object_get(t->head, "suspect")) {
+        const char *its = json_string_value(rule);
+        el_text_append(cell->doubt, sizeof cell->doubt, "%s%s",
+                       rule_at.i ? ", " : "current is suspect: ", its ? its : "?");
+    }
     find_faults(before, now, cell);
     if (cell->fault != EL_CELL_SAME) return EL_OK;
     EL_TRY(el_regress_append(&cell->head, &cell->n_head, el_json_number(now, "value")));
@@ -125,12 +126,6 @@ struct comparison {
 };
 
 #define NOTE(c, ...) ((c)->notes ? el_text_line((c)->notes, "note: " __VA_ARGS__) : (void)0)
-
-/* For who says how far the store is from a verdict. */
-static void need(struct el_regress_set *set, size_t sessions)
-{
-    if (sessions > set->sessions_needed) set->sessions_needed = sessions;
-}
 
 /* A cell for a whole trial that cannot be compared. */
 static enum el_status add_fault(const struct comparison *c, const char *name, enum el_cell_verdict fault,
@@ -163,42 +158,37 @@ static const json_t *last_of(const struct comparison *c, const struct compared *
     return last;
 }
 
-static enum el_status add_figures(const struct comparison *c, struct compared *t)
+/* A trial that finished. */
+static enum el_status compare_trial(const struct comparison *c, const json_t *trial, const char *name)
 {
-    struct el_standing standing = el_sessions_standing(t->past, el_json_text(t->head, "run", ""));
+    json_t *workload = el_workload_of(trial), *head = el_session_of(c->run, trial, c->dir);
+    struct compared t = {.name = name, .past = el_store_sessions(c->machines, c->machine, workload), .head = head};
+    struct el_standing standing = el_sessions_standing(t.past, el_json_text(head, "run", ""));
+    enum el_status status;
     c->set->new_trials += !standing.there;
     c->set->other_trials += !standing.accepted;
-    t->last = last_of(c, t, standing.is_level);
-    if (t->last) return compare_figures(t, c->metrics, c->set);
-    need(c->set, EL_LEVEL_SESSIONS_MIN);
-    return add_fault(c, t->name, EL_CELL_NO_BASELINE, "no other session of this trial: 'evenload baseline add'", "");
-}
-
-/* A trial of which the store has nothing. */
-static enum el_status add_unknown(const struct comparison *c, const char *name)
-{
-    c->set->new_trials++, c->set->other_trials++;
-    need(c->set, EL_LEVEL_SESSIONS_MIN);
-    return add_fault(c, name, EL_CELL_NO_BASELINE, "no session of this trial yet: 'evenload baseline add'", "");
+    t.last = last_of(c, &t, standing.is_level);
+    if (t.last) {
+        status = compare_figures(&t, c->metrics, c->set);
+    } else {
+        need(c->set, EL_LEVEL_SESSIONS_MIN);
+        status = add_fault(c, name, EL_CELL_NO_BASELINE,
+                           t.past ? "no other session of this trial: 'evenload baseline add'"
+                                  : "no session of this trial yet: 'evenload baseline add'",
+                           "");
+    }
+    json_decref(workload);
+    json_decref(head);
+    return status;
 }
 
 static enum el_status add_trial(const struct comparison *c, const json_t *trial)
 {
     char name[EL_CELL_NAME_BYTES], reason[EL_CELL_REASON_BYTES];
     el_workload_name(trial, name, sizeof name);
-    if (!el_json_is(trial, "status", "ok")) {
-        snprintf(reason, sizeof reason, "%.40s in the current run: ", el_json_text(trial, "status", "failed"));
-        return add_fault(c, name, EL_CELL_UNREADABLE, reason,
-                         el_json_text(trial, "reason", "no reason is in its record"));
-    }
-    json_t *workload = el_workload_of(trial);
-    const json_t *past = el_store_sessions(c->machines, c->machine, workload);
-    json_decref(workload);
-    if (!past) return add_unknown(c, name);
-    json_t *head = el_session_of(c->run, trial, c->dir);
-    enum el_status status = add_figures(c, &(struct compared){.name = name, .past = past, .head = head});
-    json_decref(head);
-    return status;
+    if (el_json_is(trial, "status", "ok")) return compare_trial(c, trial, name);
+    snprintf(reason, sizeof reason, "%.40s in the current run: ", el_json_text(trial, "status", "failed"));
+    return add_fault(c, name, EL_CELL_UNREADABLE, reason, el_json_text(trial, "reason", "no reason is in its record"));
 }
 
 /* ---- machines ---- */

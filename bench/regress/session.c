@@ -37,18 +37,16 @@ json_t *el_workload_of(const json_t *trial)
     return workload;
 }
 
-/* " buckets of 1 MiB" where they are not the usual ones; "" also of a mode that has none. */
-static void put_buckets(const json_t *trial, char *text, size_t bytes)
+/* " buckets of 1 MiB" where they are not the usual ones; nothing of a mode that has none. */
+static void put_buckets(const json_t *trial, const char *mode, char *text, size_t bytes)
 {
     static const double MIB = 1 << 20;
     double cap = el_json_number(trial, "config.bucket_cap_bytes");
     double first = el_json_number(trial, "config.bucket_first_bytes");
     bool usual = cap == EL_BUCKET_CAP_BYTES && (isnan(first) || first == EL_BUCKET_FIRST_BYTES);
-    text[0] = 0;
-    if (isnan(cap) || usual || !el_mode_option_of(el_json_text(trial, "mode", "?"), "bucket-mb"))
-        return; /* older records have none */
-    int used = snprintf(text, bytes, " buckets of %g MiB", cap / MIB);
-    if (!isnan(first) && first != cap) snprintf(text + used, bytes - (size_t)used, ", the first %g", first / MIB);
+    if (isnan(cap) || usual || !el_mode_option_of(mode, "bucket-mb")) return; /* older records have none */
+    el_text_append(text, bytes, " buckets of %g MiB", cap / MIB);
+    if (!isnan(first) && first != cap) el_text_append(text, bytes, ", the first %g", first / MIB);
 }
 
 /* " ranks 2" where the record's value is not the usual one; an older record may have none. */
@@ -66,9 +64,8 @@ static void put_option(const json_t *trial, const char *key, const char *word, c
 }
 
 /* " accumulate 4 sync param": what the mode has and is not as usual. */
-static void put_options(const json_t *trial, char *text, size_t bytes)
+static void put_options(const json_t *trial, const char *mode, char *text, size_t bytes)
 {
-    const char *mode = el_json_text(trial, "mode", "?");
     if (el_mode_option_of(mode, "mesh")) put_option(trial, "ranks", "mesh", "1", text, bytes);
     if (el_mode_option_of(mode, "beside")) put_option(trial, "beside", "beside", "0", text, bytes);
     for (const struct el_mode_option *const *rows = el_mode_options(); *rows; rows++) {
@@ -81,30 +78,23 @@ static void put_options(const json_t *trial, char *text, size_t bytes)
 
 void el_workload_name(const json_t *trial, char *text, size_t bytes)
 {
-    const char *dtype = el_json_text(trial, "dtype", "f32");
-    char buckets[64];
+    const char *dtype = el_json_text(trial, "dtype", "f32"), *mode = el_json_text(trial, "mode", "?");
     double n = el_json_number(trial, "devices");
-    if (el_program_is(trial)) {
-        snprintf(text, bytes, "%s", el_json_text(trial, "program", "?"));
-        el_utf8_printable(text);
-        return;
-    }
-    put_buckets(trial, buckets, sizeof buckets);
-    bool view = !strcmp(el_json_text(trial, "config.bucket_view", "off"), "on");
-    snprintf(text, bytes, "%s %.0f device%s %s%s%s batch %.0f%s%s", el_json_text(trial, "mode", "?"), n,
-             n == 1 ? "" : "s", el_json_text(trial, "model", "?"), strcmp(dtype, "f32") ? " " : "",
-             strcmp(dtype, "f32") ? dtype : "", el_json_number(trial, "global_batch"), buckets,
-             view ? " views of buckets" : "");
-    put_options(trial, text, bytes);
+    snprintf(text, bytes, "%s", el_json_text(trial, "program", ""));
+    el_utf8_printable(text);
+    if (el_program_is(trial)) return;
+    el_text_append(text, bytes, "%s %.0f device%s %s", mode, n, n == 1 ? "" : "s", el_json_text(trial, "model", "?"));
+    if (strcmp(dtype, "f32")) el_text_append(text, bytes, " %s", dtype);
+    el_text_append(text, bytes, " batch %.0f", el_json_number(trial, "global_batch"));
+    put_buckets(trial, mode, text, bytes);
+    if (el_json_is(trial, "config.bucket_view", "on")) el_text_append(text, bytes, " views of buckets");
+    put_options(trial, mode, text, bytes);
 }
 
 /* By the keys that both have. */
 static bool same_fields(const json_t *base, const json_t *head)
 {
-    const char *key;
-    json_t *earlier;
-    json_object_foreach((json_t *)(uintptr_t)base, key, earlier)
-    {
+    EL_EACH_KEY(key, earlier, base) {
         const json_t *later = json_object_get(head, key);
         if (later && strcmp(key, "config") && !json_equal(earlier, later)) return false;
     }
@@ -130,8 +120,7 @@ static bool is_exact(const struct el_metric *metric)
 
 json_t *el_figure_new(const char *unit, enum el_better better, double value, json_t *launches, bool exact)
 {
-    json_t *figure = json_pack("{s:o, s:s, s:o}", "unit", el_json_string(unit), "better", el_better_text(better),
-                               "value", el_json_real(value));
+    json_t *figure = el_json_of(EL_KEY("unit", unit), EL_KEY("better", el_better_text(better)), EL_KEY("value", value));
     if (launches) json_object_set_new(figure, "launches", launches);
     if (exact) json_object_set_new(figure, "exact", json_true());
     return figure;
@@ -237,20 +226,17 @@ json_t *el_session_figures(const json_t *trial)
 static void put_run(const json_t *run, const json_t *trial, json_t *session)
 {
     static const char *const keys[] = {"environment.time_utc", "environment.hostname", "environment.boot_id"};
-    char text[32];
     uint64_t hash = EL_HASH_BEGIN;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const char *value = el_json_text(run, keys[i], "");
         hash = el_hash(hash, value, strlen(value) + 1);
     }
-    const char *id = el_json_text(run, "run_id", NULL); /* of a program's launches */
-    if (id) hash = el_hash(hash, id, strlen(id));
-    const char *measured = el_program_is(trial) ? "figures" : "repeats.0.step_ms";
-    char *steps = json_dumps(el_json_at(trial, measured), JSON_COMPACT);
+    const char *id = el_json_text(run, "run_id", ""); /* of a program's launches */
+    hash = el_hash(hash, id, strlen(id));
+    char *steps = json_dumps(el_json_at(trial, el_program_is(trial) ? "figures" : "repeats.0.step_ms"), JSON_COMPACT);
     if (steps) hash = el_hash(hash, steps, strlen(steps));
     free(steps);
-    snprintf(text, sizeof text, "%016" PRIx64, hash);
-    json_object_set_new(session, "run", json_string(text));
+    el_json_put(session, "run", json_sprintf("%016" PRIx64, hash));
 }
 
 json_t *el_session_of(const json_t *run, const json_t *trial, const char *dir)
@@ -261,11 +247,11 @@ json_t *el_session_of(const json_t *run, const json_t *trial, const char *dir)
     char name[NAME_BYTES];
     el_workload_name(trial, name, sizeof name);
     el_json_copy(session, run, copied);
-    json_object_set_new(session, "dir", el_json_string(dir));
+    el_json_put_text(session, "dir", dir);
     put_run(run, trial, session);
-    json_object_set_new(session, "name", el_json_string(name));
-    json_object_set_new(session, "suspect", json_is_array(rules) ? json_deep_copy(rules) : json_array());
+    el_json_put_all(session, EL_KEY("name", name),
+                    EL_KEY("suspect", json_is_array(rules) ? json_deep_copy(rules) : json_array()),
+                    EL_KEY("figures", el_session_figures(trial)));
     if (el_program_is(trial)) json_object_set(session, "program", json_object_get(trial, "program"));
-    json_object_set_new(session, "figures", el_session_figures(trial));
     return session;
 }
