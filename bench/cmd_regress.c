@@ -55,22 +55,22 @@ static enum el_status check(const struct el_options *options)
 {
     const struct el_regress_options *r = &options->regress;
     bool ab = r->ab[0], runs = r->baseline[0] || r->current[0] || r->from[0];
-    if (ab && runs)
-        return el_fail(EL_ERR_INVALID, "--ab launches two programs, --baseline reads a store of sessions: give one");
-    if (ab && !options->dir[0])
-        return el_fail(EL_ERR_INVALID, "--ab takes two commands: regress --ab 'BASE COMMAND' 'HEAD COMMAND'");
-    if (!ab && !runs)
-        return el_fail(EL_ERR_INVALID,
-                       "nothing to compare: give --ab 'BASE COMMAND' 'HEAD COMMAND', or --baseline DIR and "
-                       "--current DIR or --from 'COMMAND'");
-    if (r->current[0] && r->from[0])
-        return el_fail(EL_ERR_INVALID, "--current is a run that was measured, --from a command to launch: give one");
-    if (runs && !r->baseline[0])
-        return el_fail(EL_ERR_INVALID, "--%s needs --baseline DIR to be compared with",
-                       r->from[0] ? "from" : "current");
-    if (runs && !r->current[0] && !r->from[0])
-        return el_fail(EL_ERR_INVALID,
-                       "--baseline DIR needs --current DIR, the run that is judged, or --from 'COMMAND'");
+    const struct {
+        bool wrong;
+        const char *words;
+    } rules[] = {
+        {ab && runs, "--ab launches two programs, --baseline reads a store of sessions: give one"},
+        {ab && !options->dir[0], "--ab takes two commands: regress --ab 'BASE COMMAND' 'HEAD COMMAND'"},
+        {!ab && !runs, "nothing to compare: give --ab 'BASE COMMAND' 'HEAD COMMAND', or --baseline DIR and "
+                       "--current DIR or --from 'COMMAND'"},
+        {r->current[0] && r->from[0], "--current is a run that was measured, --from a command to launch: give one"},
+        {r->from[0] && !r->baseline[0], "--from needs --baseline DIR to be compared with"},
+        {r->current[0] && !r->baseline[0], "--current needs --baseline DIR to be compared with"},
+        {runs && !r->current[0] && !r->from[0],
+         "--baseline DIR needs --current DIR, the run that is judged, or --from 'COMMAND'"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (rules[i].wrong) return el_fail(EL_ERR_INVALID, "%s", rules[i].words);
     if (runs && el_regress_is_run(r->baseline))
         return el_fail(
             EL_ERR_INVALID,
@@ -84,15 +84,14 @@ static enum el_status check(const struct el_options *options)
 static enum el_status check_file(const char *option, const char *path)
 {
     char folder[EL_PATH_BYTES];
-    struct stat info;
-    if (*path && stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        return el_fail(EL_ERR_INVALID, "--%s: %s is a folder: give the name of a file", option, path);
-    if (*path && stat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return access(path, W_OK) == 0 ? EL_OK : el_fail_errno("--%s: %s cannot be written", option, path);
-    const char *slash = strrchr(path, '/');
+    struct stat info = {.st_mode = S_IFREG}; /* of one that is not there */
     if (!*path) return EL_OK;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return el_fail(EL_ERR_INVALID, "--%s: %s is a folder: give the name of a file", option, path);
+    const char *slash = strrchr(path, '/');
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-    if (access(folder, W_OK | X_OK) == 0) return EL_OK;
+    /* A file is made beside the one that it replaces; a pipe or a device is written to. */
+    if (S_ISREG(info.st_mode) ? access(folder, W_OK | X_OK) == 0 : access(path, W_OK) == 0) return EL_OK;
     return el_fail_errno("--%s: %s cannot be written", option, path);
 }
 

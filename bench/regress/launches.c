@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/regress/readings.h"
 #include "bench/regress/rule.h"
-#include "bench/regress/shell.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/rng.h"
 
@@ -34,13 +32,6 @@ static double elapsed_s(const struct session *s)
 }
 
 /* ---- what a launch printed ---- */
-
-static struct el_regress_cell *find(const struct el_regress_set *set, const char *name)
-{
-    for (size_t i = 0; i < set->n; i++)
-        if (!strcmp(set->cells[i].name, name)) return &set->cells[i];
-    return NULL;
-}
 
 /* Nothing says which way is better, and nobody asked for it by name: one of the many lines that programs print. */
 static bool is_unjudged(const struct session *s, const struct el_reading *reading)
@@ -87,7 +78,9 @@ static enum el_status leave_out(struct el_regress_set *set, const char *name)
 static enum el_status take_reading(struct session *s, const struct el_reading *reading, int side, int block)
 {
     if (*s->asked->metrics ? !el_regress_listed(s->asked->metrics, reading->name) : reading->extra) return EL_OK;
-    struct el_regress_cell *cell = find(s->set, reading->name);
+    struct el_regress_cell *cell = NULL;
+    for (size_t i = 0; i < s->set->n && !cell; i++)
+        if (!strcmp(s->set->cells[i].name, reading->name)) cell = &s->set->cells[i];
     if (cell == NULL && is_unjudged(s, reading)) return leave_out(s->set, reading->name);
     if (cell == NULL) EL_TRY(add_cell(s, reading, block, &cell));
     if (strcmp(cell->unit, reading->unit) != 0)
@@ -100,14 +93,17 @@ static enum el_status take_reading(struct session *s, const struct el_reading *r
     return el_regress_append(&cell->head, &cell->n_head, reading->value);
 }
 
-static void find_missing(const struct session *s, int block)
+/* What is missing; and what a unit says to be without noise is compared exactly only while it has shown none. */
+static void conclude(const struct session *s, int block)
 {
-    for (size_t i = 0; i < s->set->n; i++) {
-        struct el_regress_cell *cell = &s->set->cells[i];
+    for (struct el_regress_cell *cell = s->set->cells; cell < s->set->cells + s->set->n; cell++) {
         for (int side = s->ab ? BASE : HEAD; side <= HEAD; side++)
             if ((side == BASE ? cell->n_base : cell->n_head) < (size_t)block)
                 el_regress_fault(cell, EL_CELL_UNREADABLE, "the %s did not print it in %s %d", s->sides[side], s->block,
                                  block);
+        bool still = el_regress_constant(cell->base, cell->n_base) && el_regress_constant(cell->head, cell->n_head);
+        bool exact = cell->claim == EL_CELL_EXACT_BY_NAME || (cell->claim == EL_CELL_EXACT_BY_UNIT && still);
+        cell->kind = exact ? EL_CELL_EXACT : EL_CELL_PAIRED;
     }
 }
 
@@ -190,20 +186,13 @@ static enum el_status run_block(struct session *s, int next)
     if (status != EL_OK || s->cancelled) return status;
     s->longest_s = fmax(s->longest_s, elapsed_s(s) - begin_s);
     s->set->blocks = block;
-    find_missing(s, block);
+    conclude(s, block);
     if (block == 1) EL_TRY(find_unprinted(s));
     if (s->set->n == 0) {
         const char *name = json_string_value(json_array_get(s->set->unjudged, 0));
         return el_fail(EL_ERR_INVALID,
                        "nothing can be judged: of '%s'%s no unit says which way is better: give --higher or --lower %s",
                        name, json_array_size(s->set->unjudged) > 1 ? " and the others" : "", name);
-    }
-    /* What a unit says to be without noise is compared exactly only while it has shown none. */
-    for (size_t i = 0; i < s->set->n; i++) {
-        struct el_regress_cell *cell = &s->set->cells[i];
-        bool still = el_regress_constant(cell->base, cell->n_base) && el_regress_constant(cell->head, cell->n_head);
-        bool exact = cell->claim == EL_CELL_EXACT_BY_NAME || (cell->claim == EL_CELL_EXACT_BY_UNIT && still);
-        cell->kind = exact ? EL_CELL_EXACT : EL_CELL_PAIRED;
     }
     if (s->launching->progress) el_regress_progress_block(s->launching->progress, s->set, next, elapsed_s(s));
     return EL_OK;

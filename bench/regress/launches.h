@@ -55,4 +55,59 @@ void el_regress_progress_block(struct el_regress_progress *progress, const struc
                                double elapsed_s);
 void el_regress_progress_wait(struct el_regress_progress *progress);
 
+/* ---- one launch: a command for the shell, as a job of one process (shell.c) ----
+ *
+ *     spec = (struct el_shell_spec){.command = "python train.py", .timeout_s = 300, .go_on = go_on};
+ *     el_shell_run(&spec, &output);         output.text is what it printed; free(output.text)
+ *
+ * When the command has ended, or has to end, everything that it started is ended too, also where this process is
+ * killed. SIGCHLD is set to its default. Standard input is empty. */
+
+struct el_shell_spec {
+    const char *command;
+    double timeout_s;
+    bool (*go_on)(void); /* asked about ten times a second; false ends the program */
+};
+
+struct el_shell_output {
+    char *text;     /* owned; of standard output, ended by 0; a 0 within it is a blank */
+    bool cancelled; /* by go_on: text is what there was */
+};
+
+/* Blocking. Errors: EL_ERR_INVALID (it ended with another status than 0, or by a signal, or printed more than 16 MiB:
+ * with its last lines), EL_ERR_TIMEOUT, EL_ERR_IO (it could not be started). Then text is NULL. */
+enum el_status el_shell_run(const struct el_shell_spec *spec, struct el_shell_output *output_p);
+
+/* ---- what it said of itself: metrics read from what it printed (readings.c) ----
+ *
+ *     el_readings_parse(text, &readings);       lines 'metric value unit', or the JSON of `evenload run` and `compare`
+ *     el_readings_free(&readings);
+ *
+ * A metric that was printed several times is one reading, the median; in several units it is none, and `other_unit`
+ * says so. Which way is better, and whether a figure has no noise, is said by its unit (a table in readings.c); where
+ * that does not say it, the user has to. Of JSON of ours the figures that a gate is for are taken, and others only
+ * where they are asked for by name (`extra`). */
+
+struct el_reading {
+    char name[EL_CELL_NAME_BYTES], unit[EL_CELL_UNIT_BYTES];
+    char other_unit[EL_CELL_UNIT_BYTES]; /* of a later one of this name; the same as `unit`: there is none */
+    double value;                        /* NAN: it was said to be none */
+    double *values;                      /* owned; all of this name */
+    size_t n_values;
+    enum el_better better;
+    bool directed; /* its unit says which way is better */
+    bool exact;    /* its unit says that it has no noise */
+    bool extra;
+};
+
+struct el_readings {
+    struct el_reading *rows; /* owned */
+    size_t n;
+};
+
+/* Errors: EL_ERR_INVALID: nothing in it is a metric, or a name is too long; EL_ERR_HOST_MEMORY. `readings` is to be
+ * freed in either case. */
+enum el_status el_readings_parse(const char *text, struct el_readings *readings);
+void el_readings_free(struct el_readings *readings);
+
 #endif

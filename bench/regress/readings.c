@@ -1,6 +1,6 @@
 /* What a program printed, into metrics. A line of prose must not become one: a metric is two words, or three of which
  * the last is a unit; the first begins with a letter, and the second is a number and nothing else. */
-#include "bench/regress/readings.h"
+#include "bench/regress/launches.h"
 
 #include <ctype.h>
 #include <jansson.h>

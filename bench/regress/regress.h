@@ -1,7 +1,7 @@
 /* Did training get slower? Cells, each judged by itself, and what is said of them.
  *
  *     el_regress_ab(&ask, &set);                                two programs interleaved (launches.h)
- *     el_regress_dirs(store_dir, run_dir, "", stderr, &set);    or a run and a store of sessions (compare.h)
+ *     el_regress_dirs(store_dir, run_dir, "", stderr, &set);    or a run and a store of sessions (store.h)
  *     el_regress_judge(&set);                                   verdicts (rule.c); pure
  *     el_answer_print(&set, stdout); ...                        one answer, several forms (answer.h)
  *     el_regress_free(&set);
@@ -10,10 +10,9 @@
  * so an effect of 1.05 is 5 % slower whatever the unit; of what is better when higher (samples/s) the inverse is taken,
  * so that above 1 is always worse.
  *
- * The room: programs that are launched, and what they print (launches, progress, shell, readings); a run's folder and
- * the figures of a session (run_folder, session); the store (store, sessions, level, fingerprint; describe and
- * show print it); two sides into cells (compare, compare_figures); verdicts (rule, paired, unpaired); what is said of
- * them (answer, answer_table, answer_ci, advice).
+ * The room: programs that are launched, what they print, and what is kept (launches, progress, shell, readings); the
+ * figures of a session (session); the store, what it holds and a run beside it (store, level, fingerprint, show,
+ * compare); verdicts (rule, paired, unpaired); what is said of them (answer, answer_ci, advice).
  */
 #ifndef EL_BENCH_REGRESS_H
 #define EL_BENCH_REGRESS_H

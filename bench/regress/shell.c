@@ -1,6 +1,6 @@
 /* A shell as a job of one process, and a thread that reads what it prints, while it runs. Of standard error, in a file
  * that has no name, only the end is of interest. */
-#include "bench/regress/shell.h"
+#include "bench/regress/launches.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/regress/readings.h"
+#include "bench/regress/launches.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

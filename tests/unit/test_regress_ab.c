@@ -15,7 +15,6 @@
 
 #include "bench/options/options.h"
 #include "bench/regress/launches.h"
-#include "bench/regress/shell.h"
 #include "runtime/base/clock.h"
 
 static char folder[] = "/tmp/test_regress_ab.XXXXXX";

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/regress/readings.h"
+#include "bench/regress/launches.h"
 #include "runtime/base/utf8.h"
 
 static struct el_readings readings;
