@@ -11,7 +11,7 @@
 
 #include "runtime/base/clock.h"
 
-enum { PATH_BYTES = 512, RANGE_MAX = 2000, MISSING_MAX = 256 };
+enum { PATH_BYTES = 512, RANGE_MAX = 2000 };
 /* A new process is sampled again at this age, and then each time its age has doubled: so one that ends early is sampled
  * near its peak, and an early exec is noticed. */
 static const int64_t YOUNG_NS = 10000000, GROWN_NS = 100000000;
@@ -19,18 +19,6 @@ static const int64_t PSS_AGE_NS = 300000000; /* younger processes: no Pss */
 static const int64_t PSS_AGAIN_NS =
     2000000000;                              /* read again after this time without growth: sharing may have changed */
 static const double PSS_GROWTH_RATIO = 1.05; /* read again after this growth */
-
-struct el_process_tree {
-    const char *root;
-    pid_t ancestor;
-    int loadavg;                /* open file; -1: none, or wrong */
-    pid_t last;                 /* the last number given out; 0: unknown */
-    pid_t missing[MISSING_MAX]; /* numbers that had no process yet: tried once more */
-    int n_missing;
-    struct el_tree_process **list;
-    int n, capacity, n_not_followed;
-    int *alive, n_alive; /* places in `list`, oldest first */
-};
 
 /* "0.12 0.20 0.30 2/345 6789": the last is the number that was given out last. 0: unknown. */
 static pid_t last_number(const struct el_process_tree *tree)
@@ -68,21 +56,6 @@ void el_process_tree_close(struct el_process_tree *tree)
     free(tree->list);
     free(tree->alive);
     free(tree);
-}
-
-int el_process_tree_count(const struct el_process_tree *tree)
-{
-    return tree->n;
-}
-
-const struct el_tree_process *el_process_tree_at(const struct el_process_tree *tree, int i)
-{
-    return tree->list[i];
-}
-
-int el_process_tree_not_followed(const struct el_process_tree *tree)
-{
-    return tree->n_not_followed;
 }
 
 int el_process_tree_find(const struct el_process_tree *tree, pid_t pid)
@@ -319,7 +292,7 @@ void el_process_tree_expect(struct el_process_tree *tree, pid_t pid)
 
 enum el_status el_process_tree_discover(struct el_process_tree *tree)
 {
-    pid_t last = last_number(tree), from = tree->last, again[MISSING_MAX];
+    pid_t last = last_number(tree), from = tree->last, again[EL_TREE_MISSING_MAX];
     int n_again = tree->n_missing;
     tree->last = last;
     if (last == 0 || from == 0 || last < from || last - from > RANGE_MAX) return consider_all(tree);
@@ -331,7 +304,7 @@ enum el_status el_process_tree_discover(struct el_process_tree *tree)
         enum finding finding = consider(tree, pid);
         if (finding == NO_MEMORY) return no_memory();
         /* A number is given out a moment before its process appears: it is tried once more. */
-        if (finding == MISSING && tree->n_missing < MISSING_MAX) tree->missing[tree->n_missing++] = pid;
+        if (finding == MISSING && tree->n_missing < EL_TREE_MISSING_MAX) tree->missing[tree->n_missing++] = pid;
     }
     if (n_again > 0 || last != from) forget_ended(tree);
     return EL_OK;

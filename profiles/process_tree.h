@@ -4,7 +4,7 @@
  *     el_process_tree_discover(tree);               often (it is cheap): finds new ones
  *     el_process_tree_look(tree);                   a sample: CPU time and memory of all
  *     el_process_tree_look_shared(tree);            seldom: the Pss of one process
- *     el_process_tree_at(tree, i);  0 <= i < el_process_tree_count(tree)
+ *     tree->list[i];                                0 <= i < tree->n
  *     el_process_tree_close(tree);
  *
  * How they are found: the kernel numbers processes in sequence, and /proc/loadavg has the last number (0.5 us to read).
@@ -23,7 +23,7 @@
 #include "runtime/base/status.h"
 
 /* Further ones are counted and not followed. */
-enum { EL_TREE_PROCESSES_MAX = 4096 };
+enum { EL_TREE_PROCESSES_MAX = 4096, EL_TREE_MISSING_MAX = 256 };
 
 struct el_tree_process {
     struct el_process process;
@@ -45,7 +45,18 @@ struct el_tree_process {
     int n_threads;              /* the highest */
 };
 
-struct el_process_tree;
+struct el_process_tree {
+    struct el_tree_process **list; /* [n], as they were found: a child after its parent */
+    int n, n_not_followed;         /* not followed: found when the tree was full */
+    /* process_tree.c's own */
+    const char *root;
+    pid_t ancestor;
+    int loadavg;                        /* open file; -1: none, or wrong */
+    pid_t last;                         /* the last number given out; 0: unknown */
+    pid_t missing[EL_TREE_MISSING_MAX]; /* numbers that had no process yet: tried once more */
+    int n_missing, capacity;
+    int *alive, n_alive; /* places in `list`, oldest first */
+};
 
 /* `root` must outlive the tree. */
 enum el_status el_process_tree_open(const char *root, pid_t ancestor, struct el_process_tree **tree_p);
@@ -66,11 +77,7 @@ void el_process_tree_look_at(struct el_process_tree *tree, pid_t pid);
  * nothing where none grew by 5 % and all were read within 2 s. */
 void el_process_tree_look_shared(struct el_process_tree *tree);
 
-int el_process_tree_count(const struct el_process_tree *tree);
-const struct el_tree_process *el_process_tree_at(const struct el_process_tree *tree, int i);
 /* The index of the running process with this number; -1: none. */
 int el_process_tree_find(const struct el_process_tree *tree, pid_t pid);
-/* How many were found and not followed: the tree was full. */
-int el_process_tree_not_followed(const struct el_process_tree *tree);
 
 #endif

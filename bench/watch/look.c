@@ -10,7 +10,7 @@ static const int64_t SAMPLE_HOLDS_NS = 1000000000;
 
 static enum el_status make_series(struct el_watching *watch)
 {
-    int n = el_process_tree_count(watch->tree);
+    int n = watch->tree->n;
     if (n <= watch->n_series) return EL_OK;
     struct el_series *series = realloc(watch->series, (size_t)n * sizeof *series);
     if (!series) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what %d processes held", n);
@@ -31,8 +31,8 @@ static void halve(struct el_watching *watch)
 static void sum_resident(struct el_watching *watch)
 {
     int64_t sum_bytes = 0;
-    for (int i = 0; i < el_process_tree_count(watch->tree); i++) {
-        const struct el_tree_process *p = el_process_tree_at(watch->tree, i);
+    for (int i = 0; i < watch->tree->n; i++) {
+        const struct el_tree_process *p = watch->tree->list[i];
         if (p->alive && p->look.resident_bytes > 0) sum_bytes += p->look.resident_bytes;
     }
     if (sum_bytes > watch->resident_peak_bytes) watch->resident_peak_bytes = sum_bytes;
@@ -45,7 +45,7 @@ static enum el_status look(struct el_watching *watch)
     if (el_frames_are_many(&watch->frames)) halve(watch);
     el_frames_begin(&watch->frames, el_clock_ns());
     for (int i = 0; i < watch->n_series; i++) {
-        const struct el_tree_process *p = el_process_tree_at(watch->tree, i);
+        const struct el_tree_process *p = watch->tree->list[i];
         if (!p->alive || p->look.resident_bytes <= 0) continue;
         el_series_put(&watch->frames, &watch->series[i], p->look.resident_bytes, p->look.cpu_ns);
     }

@@ -25,7 +25,7 @@ struct subtree {
 
 static bool heavier(const struct el_watching *watch, int i, int k)
 {
-    const struct el_tree_process *a = el_process_tree_at(watch->tree, i), *b = el_process_tree_at(watch->tree, k);
+    const struct el_tree_process *a = watch->tree->list[i], *b = watch->tree->list[k];
     return a->peak_bytes != b->peak_bytes ? a->peak_bytes > b->peak_bytes : a->look.cpu_ns > b->look.cpu_ns;
 }
 
@@ -55,7 +55,7 @@ static double own_peak_bytes(const struct el_tree_process *p)
 
 static struct el_watch_peer peer_of(const struct el_watching *watch, int i)
 {
-    const struct el_tree_process *p = el_process_tree_at(watch->tree, i);
+    const struct el_tree_process *p = watch->tree->list[i];
     return (struct el_watch_peer){
         .process = i, .gpu = -1, .memory_bytes = own_peak_bytes(p), .busy_pct = el_watch_cpu_pct(watch, p)};
 }
@@ -97,12 +97,12 @@ static void add_gpus(const struct el_watching *watch, struct el_watch_peers *pee
 /* One of each rank, in their order. */
 static void add_ranks(const struct el_watching *watch, struct el_watch_peers *peers)
 {
-    for (int i = 0; i < el_process_tree_count(watch->tree); i++) {
-        int rank = el_process_tree_at(watch->tree, i)->identity.rank, k = peers->n;
+    for (int i = 0; i < watch->tree->n; i++) {
+        int rank = watch->tree->list[i]->identity.rank, k = peers->n;
         if (rank < 0) continue;
-        while (k > 0 && el_process_tree_at(watch->tree, peers->list[k - 1].process)->identity.rank > rank) k--;
+        while (k > 0 && watch->tree->list[peers->list[k - 1].process]->identity.rank > rank) k--;
         struct el_watch_peer *before = k > 0 ? &peers->list[k - 1] : NULL;
-        if (before && el_process_tree_at(watch->tree, before->process)->identity.rank == rank) {
+        if (before && watch->tree->list[before->process]->identity.rank == rank) {
             if (heavier(watch, i, before->process)) *before = peer_of(watch, i);
             continue;
         }
@@ -126,15 +126,14 @@ static bool is_family(const struct el_tree_process *a, const struct el_tree_proc
 /* A child is found after its parent: sums go from the end to the start. */
 static struct subtree *sum_subtrees(const struct el_watching *watch)
 {
-    int n = el_process_tree_count(watch->tree);
+    int n = watch->tree->n;
     struct subtree *trees = calloc((size_t)n + 1, sizeof *trees);
     for (int i = 0; i < n && trees; i++) {
-        trees[i] = (struct subtree){el_process_tree_at(watch->tree, i)->look.cpu_ns, i, 0};
-        while (!is_family(el_process_tree_at(watch->tree, trees[i].family), el_process_tree_at(watch->tree, i)))
-            trees[i].family++;
+        trees[i] = (struct subtree){watch->tree->list[i]->look.cpu_ns, i, 0};
+        while (!is_family(watch->tree->list[trees[i].family], watch->tree->list[i])) trees[i].family++;
     }
     for (int i = n - 1; i >= 0 && trees; i--) {
-        int above = el_process_tree_at(watch->tree, i)->above;
+        int above = watch->tree->list[i]->above;
         if (above < 0) continue;
         trees[above].cpu_ns += trees[i].cpu_ns;
         if (heavier(watch, trees[i].heaviest, trees[above].heaviest)) trees[above].heaviest = trees[i].heaviest;
@@ -152,26 +151,24 @@ static int64_t life_ns(const struct el_tree_process *p)
 static double add_family(const struct el_watching *watch, const struct subtree *trees, int family,
                          struct el_watch_peers *peers)
 {
-    int n = el_process_tree_count(watch->tree);
+    int n = watch->tree->n;
     int64_t most_bytes = 0, most_ns = 0;
     double cpu_ns = 0;
-    const struct el_tree_process *longest = el_process_tree_at(watch->tree, family);
+    const struct el_tree_process *longest = watch->tree->list[family];
     for (int i = family; i < n; i++) {
         if (trees[i].family != family) continue;
-        int64_t bytes = el_process_tree_at(watch->tree, trees[i].heaviest)->peak_bytes;
+        int64_t bytes = watch->tree->list[trees[i].heaviest]->peak_bytes;
         if (bytes > most_bytes) most_bytes = bytes;
         if (trees[i].cpu_ns > most_ns) most_ns = trees[i].cpu_ns;
-        if (life_ns(el_process_tree_at(watch->tree, i)) > life_ns(longest))
-            longest = el_process_tree_at(watch->tree, i);
+        if (life_ns(watch->tree->list[i]) > life_ns(longest)) longest = watch->tree->list[i];
     }
     for (int i = family; i < n; i++) {
-        const struct el_tree_process *p = el_process_tree_at(watch->tree, i);
+        const struct el_tree_process *p = watch->tree->list[i];
         int64_t from_ns = p->begin_ns > longest->begin_ns ? p->begin_ns : longest->begin_ns;
         int64_t to_ns = p->end_ns < longest->end_ns ? p->end_ns : longest->end_ns;
         if (trees[i].family != family) continue;
         if (to_ns <= from_ns || (double)(to_ns - from_ns) < SIDE_BY_SIDE_RATIO * (double)life_ns(longest)) continue;
-        if ((double)el_process_tree_at(watch->tree, trees[i].heaviest)->peak_bytes < SMALL_RATIO * (double)most_bytes)
-            continue;
+        if ((double)watch->tree->list[trees[i].heaviest]->peak_bytes < SMALL_RATIO * (double)most_bytes) continue;
         if ((double)trees[i].cpu_ns < SMALL_RATIO * (double)most_ns) continue;
         peers->list[peers->n++] = peer_of(watch, trees[i].heaviest);
         cpu_ns += (double)trees[i].cpu_ns;
@@ -183,7 +180,7 @@ static void add_siblings(const struct el_watching *watch, const struct subtree *
 {
     int best = -1;
     double best_ns = -1;
-    for (int i = 0; i < el_process_tree_count(watch->tree); i++) {
+    for (int i = 0; i < watch->tree->n; i++) {
         if (trees[i].family != i) continue;
         double cpu_ns = add_family(watch, trees, i, peers);
         if (peers->n >= 2 && cpu_ns > best_ns) {
@@ -199,7 +196,7 @@ static void add_siblings(const struct el_watching *watch, const struct subtree *
 
 enum el_status el_watch_peers(const struct el_watching *watch, struct el_watch_peers *peers_p)
 {
-    int n = el_process_tree_count(watch->tree) + watch->n_uses + EL_GPUS_MAX;
+    int n = watch->tree->n + watch->n_uses + EL_GPUS_MAX;
     struct el_watch_peers peers = {.list = calloc((size_t)n, sizeof *peers.list)};
     struct subtree *trees = sum_subtrees(watch);
     if (!peers.list || !trees) {

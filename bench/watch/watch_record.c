@@ -49,8 +49,8 @@ static json_t *series_of(const struct el_series *series, bool cpu)
 static bool is_heavy(const struct el_watching *watch, int i)
 {
     int n = 0;
-    for (int k = 0; k < el_process_tree_count(watch->tree); k++) {
-        int64_t a = el_process_tree_at(watch->tree, k)->peak_bytes, b = el_process_tree_at(watch->tree, i)->peak_bytes;
+    for (int k = 0; k < watch->tree->n; k++) {
+        int64_t a = watch->tree->list[k]->peak_bytes, b = watch->tree->list[i]->peak_bytes;
         n += a > b || (a == b && k < i);
     }
     return n < SERIES_MAX;
@@ -68,7 +68,7 @@ static bool is_peer(const struct el_watching *watch, const struct el_watch_peers
 
 static json_t *process_of(const struct el_watching *watch, const struct el_watch_peers *peers, int i)
 {
-    const struct el_tree_process *p = el_process_tree_at(watch->tree, i);
+    const struct el_tree_process *p = watch->tree->list[i];
     json_t *process = json_object();
     double cpu_pct = el_watch_cpu_pct(watch, p);
     int64_t end_ns = el_watch_end_of(watch, p), begin_ns = p->begin_ns < end_ns ? p->begin_ns : end_ns;
@@ -113,7 +113,7 @@ static json_t *uses_of(const struct el_watching *watch)
     json_t *uses = json_array();
     for (int k = 0; k < watch->n_uses; k++) {
         const struct el_watch_use *use = &watch->uses[k];
-        const struct el_tree_process *p = el_process_tree_at(watch->tree, use->process);
+        const struct el_tree_process *p = watch->tree->list[use->process];
         json_array_append_new(
             uses, el_json_of(EL_KEY("gpu", use->gpu), EL_KEY("process", use->process), EL_KEY("pid", p->process.pid),
                              EL_KEY("rank", el_json_count(p->identity.rank)), EL_KEY("peak_bytes", use->peak_bytes),
@@ -147,9 +147,8 @@ static json_t *sampler_of(const struct el_watching *watch)
 static double unseen_cpu_s(const struct el_watching *watch)
 {
     double seen_s = 0;
-    for (int i = 0; i < el_process_tree_count(watch->tree); i++)
-        if (!el_process_tree_at(watch->tree, i)->alive)
-            seen_s += 1e-9 * (double)el_process_tree_at(watch->tree, i)->look.cpu_ns;
+    for (int i = 0; i < watch->tree->n; i++)
+        if (!watch->tree->list[i]->alive) seen_s += 1e-9 * (double)watch->tree->list[i]->look.cpu_ns;
     return fmax(0, watch->children_cpu_s - seen_s);
 }
 
@@ -157,8 +156,7 @@ static json_t *watch_of(const struct el_watching *watch, const struct el_watch_p
 {
     json_t *object = json_object(), *command = json_array(), *processes = json_array(), *frames_s = json_array();
     for (char *const *word = watch->command; *word; word++) json_array_append_new(command, el_json_string(*word));
-    for (int i = 0; i < el_process_tree_count(watch->tree); i++)
-        json_array_append_new(processes, process_of(watch, peers, i));
+    for (int i = 0; i < watch->tree->n; i++) json_array_append_new(processes, process_of(watch, peers, i));
     for (int i = 0; i < watch->frames.n; i++)
         json_array_append_new(frames_s, el_json_real(seconds(watch->begin_ns, watch->frames.ns[i])));
     bool killed = WIFSIGNALED(watch->wait_status);
@@ -168,9 +166,8 @@ static json_t *watch_of(const struct el_watching *watch, const struct el_watch_p
                     EL_KEY("seconds", seconds(watch->begin_ns, watch->end_ns)), EL_KEY("cpu_s", watch->children_cpu_s),
                     EL_KEY("unseen_cpu_s", unseen_cpu_s(watch)), EL_KEY("largest_bytes", watch->largest_bytes),
                     EL_KEY("resident_peak_bytes", watch->resident_peak_bytes),
-                    EL_KEY("not_followed", el_process_tree_not_followed(watch->tree)),
-                    EL_KEY("wait_all", watch->waited_for_all), EL_KEY("waiting_ended", watch->waiting_ended),
-                    EL_KEY("compared", compared));
+                    EL_KEY("not_followed", watch->tree->n_not_followed), EL_KEY("wait_all", watch->waited_for_all),
+                    EL_KEY("waiting_ended", watch->waiting_ended), EL_KEY("compared", compared));
     el_json_put_all(object, EL_KEY("sampler", sampler_of(watch)), EL_KEY("frames_s", frames_s),
                     EL_KEY("processes", processes), EL_KEY("gpus", gpus_of(watch)),
                     EL_KEY("gpu_reason", el_json_filled(watch->gpu_reason)), EL_KEY("gpu_processes", uses_of(watch)));
@@ -180,7 +177,7 @@ static json_t *watch_of(const struct el_watching *watch, const struct el_watch_p
 static json_t *device_of(const struct el_watching *watch, const struct el_watch_peer *peer, const char *host)
 {
     char name[32] = "cpu";
-    const struct el_tree_process *p = peer->process < 0 ? NULL : el_process_tree_at(watch->tree, peer->process);
+    const struct el_tree_process *p = peer->process < 0 ? NULL : watch->tree->list[peer->process];
     if (peer->gpu >= 0) snprintf(name, sizeof name, "gpu:%d", peer->gpu);
     const char *source = peer->gpu >= 0 ? "the driver's samples" : "CPU time of the process, of one core";
     json_t *memory = el_json_of(EL_KEY("peak_bytes", peer->memory_bytes), EL_KEY("at_peak_by_tag", json_object()),
@@ -215,10 +212,10 @@ static json_t *trial_of(const struct el_watching *watch, const struct el_watch_p
     gethostname(host, sizeof host - 1);
     for (int i = 0; i < peers->n; i++) json_array_append_new(per_device, device_of(watch, &peers->list[i], host));
     el_json_put_all(trial, EL_KEY("id", id), EL_KEY("mode", "watch"), EL_KEY("model", watch->command[0]),
-                    EL_KEY("devices", peers->n), EL_KEY("procs", el_process_tree_count(watch->tree)),
-                    EL_KEY("command", words), EL_KEY("status", exit_status == 0 ? "ok" : "failed"),
-                    EL_KEY("reason", el_json_filled(reason)), EL_KEY("warnings", json_array()),
-                    EL_KEY("warning_rules", json_array()), EL_KEY("simulated", json_false()));
+                    EL_KEY("devices", peers->n), EL_KEY("procs", watch->tree->n), EL_KEY("command", words),
+                    EL_KEY("status", exit_status == 0 ? "ok" : "failed"), EL_KEY("reason", el_json_filled(reason)),
+                    EL_KEY("warnings", json_array()), EL_KEY("warning_rules", json_array()),
+                    EL_KEY("simulated", json_false()));
     json_t *launch = json_pack("[{s:O}]", "members", per_device);
     el_json_put(trial, "imbalance",
                 peers->n < 2 ? json_null()

@@ -207,8 +207,8 @@ static bool take_signal(struct el_watching *watch, int number, const siginfo_t *
 
 static bool any_alive(const struct el_watching *watch)
 {
-    for (int i = 0; i < el_process_tree_count(watch->tree); i++)
-        if (el_process_tree_at(watch->tree, i)->alive) return true;
+    for (int i = 0; i < watch->tree->n; i++)
+        if (watch->tree->list[i]->alive) return true;
     return false;
 }
 

@@ -11,6 +11,7 @@
 
 #include "bench/watch/watch.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/scratch.h"
 
 enum { ANCESTOR = 100 };
 
@@ -75,18 +76,6 @@ static inline void put_last(int pid)
     fclose(file);
 }
 
-static inline void remove_process(int pid)
-{
-    static const char *const names[] = {"stat", "status", "cmdline", "environ", "smaps_rollup", "exe"};
-    char path[160];
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        snprintf(path, sizeof path, "%s/proc/%d/%s", root, pid, names[i]);
-        unlink(path);
-    }
-    snprintf(path, sizeof path, "%s/proc/%d", root, pid);
-    rmdir(path);
-}
-
 static inline int make_root(void **state)
 {
     char path[96];
@@ -100,13 +89,8 @@ static inline int make_root(void **state)
 
 static inline int remove_root(void **state)
 {
-    char path[96];
-    for (int pid = 1; pid < 400; pid++) remove_process(pid);
-    snprintf(path, sizeof path, "%s/proc/loadavg", root);
-    unlink(path);
-    snprintf(path, sizeof path, "%s/proc", root);
-    rmdir(path);
-    return rmdir(root);
+    el_scratch_remove(root);
+    return 0;
 }
 
 static inline struct el_process_tree *open_tree(void)
@@ -125,8 +109,7 @@ static inline void discover(struct el_process_tree *tree, int last)
 /* Lives are set by hand: the machine's load has no say. */
 static inline void set_life(struct el_process_tree *tree, int pid, int64_t begin_ns, int64_t end_ns)
 {
-    struct el_tree_process *p =
-        (struct el_tree_process *)(uintptr_t)el_process_tree_at(tree, el_process_tree_find(tree, pid));
+    struct el_tree_process *p = tree->list[el_process_tree_find(tree, pid)];
     p->begin_ns = begin_ns;
     p->end_ns = end_ns;
 }

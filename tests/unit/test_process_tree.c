@@ -101,12 +101,12 @@ static void who_belongs_to_a_tree(void **state)
     put_process((struct fake){.pid = 105, .parent = 104, .name = "strangers", .resident_kib = 10});
     put_process((struct fake){.pid = 106, .parent = 103, .name = "grandchild", .resident_kib = 10});
     discover(tree, 106);
-    assert_int_equal(el_process_tree_count(tree), 3);
-    assert_int_equal(el_process_tree_at(tree, 2)->process.pid, 106);
-    assert_int_equal(el_process_tree_at(tree, 2)->above, 1);
+    assert_int_equal(tree->n, 3);
+    assert_int_equal(tree->list[2]->process.pid, 106);
+    assert_int_equal(tree->list[2]->above, 1);
     /* A number that is given out before its process can be seen. */
     discover(tree, 107);
-    assert_int_equal(el_process_tree_count(tree), 3);
+    assert_int_equal(tree->n, 3);
     put_process((struct fake){.pid = 107, .parent = 106, .name = "late", .resident_kib = 10});
     discover(tree, 107);
     assert_int_equal(el_process_tree_find(tree, 107), 3);
@@ -116,7 +116,7 @@ static void who_belongs_to_a_tree(void **state)
     assert_int_equal(el_process_tree_find(tree, 103), 0 - 1);
     put_process((struct fake){.pid = 108, .parent = 106, .name = "more", .resident_kib = 10});
     discover(tree, 108);
-    assert_int_equal(el_process_tree_count(tree), 5);
+    assert_int_equal(tree->n, 5);
     el_process_tree_close(tree);
 }
 
@@ -127,7 +127,7 @@ static void numbers_that_begin_anew(void **state)
     put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "command", .resident_kib = 10});
     put_process((struct fake){.pid = 50, .parent = 101, .name = "child", .resident_kib = 10});
     discover(tree, 102); /* lower than before: everyone is gone through, a child may stand before its parent */
-    assert_int_equal(el_process_tree_count(tree), 2);
+    assert_int_equal(tree->n, 2);
     el_process_tree_close(tree);
 }
 
@@ -138,10 +138,10 @@ static void a_last_number_of_another_system(void **state)
     put_last(31000);
     el_process_tree_expect(tree, 101); /* does not agree: believed no more */
     assert_int_equal(el_process_tree_discover(tree), EL_OK);
-    assert_int_equal(el_process_tree_count(tree), 1);
+    assert_int_equal(tree->n, 1);
     put_process((struct fake){.pid = 102, .parent = 101, .name = "child", .resident_kib = 10});
     assert_int_equal(el_process_tree_discover(tree), EL_OK);
-    assert_int_equal(el_process_tree_count(tree), 2);
+    assert_int_equal(tree->n, 2);
     el_process_tree_close(tree);
 }
 
@@ -152,7 +152,7 @@ static void figures_of_a_process(void **state)
     put_process((struct fake){
         .pid = 101, .parent = ANCESTOR, .name = "sh", .resident_kib = 1 << 20, .peak_kib = 1 << 20, .program = 5});
     discover(tree, 101);
-    const struct el_tree_process *p = el_process_tree_at(tree, 0);
+    const struct el_tree_process *p = tree->list[0];
     assert_int_equal(p->peak_bytes, 1 << 30);
     put(101, "cmdline", "tool\0x", 6);
     put_process((struct fake){
@@ -197,7 +197,7 @@ static void figures_of_a_process(void **state)
 /* Looks at a process of that age, if it is time. */
 static bool look_at_age(struct el_process_tree *tree, int64_t age_ns)
 {
-    struct el_tree_process *p = (struct el_tree_process *)(uintptr_t)el_process_tree_at(tree, 0);
+    struct el_tree_process *p = tree->list[0];
     int64_t begin_ns = el_clock_ns() - age_ns;
     if (p->again_ns != INT64_MAX) p->again_ns += begin_ns - p->begin_ns;
     p->begin_ns = begin_ns;
@@ -213,10 +213,10 @@ static void the_young_are_looked_at_more_often(void **state)
     discover(tree, 101);
     put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "command", .resident_kib = 10, .peak_kib = 99});
     assert_false(look_at_age(tree, 0));
-    assert_int_equal(el_process_tree_at(tree, 0)->peak_bytes, 10 * 1024);
+    assert_int_equal(tree->list[0]->peak_bytes, 10 * 1024);
     static const int ages_ms[] = {15, 35, 75, 155};
     for (size_t i = 0; i < sizeof ages_ms / sizeof ages_ms[0]; i++) assert_true(look_at_age(tree, ages_ms[i] * ms));
-    assert_int_equal(el_process_tree_at(tree, 0)->peak_bytes, 99 * 1024);
+    assert_int_equal(tree->list[0]->peak_bytes, 99 * 1024);
     assert_false(look_at_age(tree, 190 * ms));
     el_process_tree_close(tree);
 }
@@ -235,7 +235,7 @@ static void put_sharer(struct el_process_tree *tree, int pid, int kib, int pss_k
 
 static int64_t pss_kib(const struct el_process_tree *tree, int i)
 {
-    return el_process_tree_at(tree, i)->pss_bytes / 1024;
+    return tree->list[i]->pss_bytes / 1024;
 }
 
 /* Each once; then the one that grew most, at once; one that stays as it is only after a while. */
@@ -249,9 +249,9 @@ static void pss_is_read_of_who_grew(void **state)
     for (int i = 0; i < 4; i++) el_process_tree_look_shared(tree);
     assert_int_equal(pss_kib(tree, 0), 200000);
     assert_int_equal(pss_kib(tree, 1), 2500);
-    assert_int_equal(el_process_tree_at(tree, 2)->pss_bytes, -1);
+    assert_int_equal(tree->list[2]->pss_bytes, -1);
     assert_int_equal(pss_kib(tree, 3), 3500);
-    assert_int_equal(el_process_tree_at(tree, 0)->pss_resident_bytes, 400000 * 1024);
+    assert_int_equal(tree->list[0]->pss_resident_bytes, 400000 * 1024);
     put_sharer(tree, 104, 8000, 4000);
     put_sharer(tree, 101, 685000, 342500);
     el_process_tree_look_shared(tree);
@@ -262,7 +262,7 @@ static void pss_is_read_of_who_grew(void **state)
     put_sharer(tree, 102, 5000, 5000); /* who shared with it has ended */
     el_process_tree_look_shared(tree);
     assert_int_equal(pss_kib(tree, 1), 2500);
-    ((struct el_tree_process *)(uintptr_t)el_process_tree_at(tree, 1))->pss_ns -= 3000000000;
+    (tree->list[1])->pss_ns -= 3000000000;
     el_process_tree_look_shared(tree);
     assert_int_equal(pss_kib(tree, 1), 5000);
     el_process_tree_close(tree);

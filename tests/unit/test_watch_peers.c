@@ -18,7 +18,7 @@ static struct el_watch_peers peers_of(const struct el_watching *watch)
 
 static int pid_of(const struct el_watching *watch, const struct el_watch_peers *peers, int i)
 {
-    return el_process_tree_at(watch->tree, peers->list[i].process)->process.pid;
+    return watch->tree->list[peers->list[i].process]->process.pid;
 }
 
 static void peers_are_ranks(void **state)
