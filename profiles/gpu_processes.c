@@ -6,33 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLES_MAX = 1024 };
-
-struct gpu {
-    void *handle;
-    unsigned long long since_us; /* the last sample that was counted */
-    struct el_gpu_state state;
-};
-
-struct el_gpu_processes {
-    struct el_nvml_api api;
-    int n, n_uses;
-    struct gpu gpus[EL_GPUS_MAX];
-    struct el_gpu_use uses[EL_GPU_USES_MAX];
-    struct el_nvml_process processes[EL_GPU_USES_MAX];
-    struct el_nvml_process_sample samples[SAMPLES_MAX];
-};
-
 /* One that cannot be opened is left out: it may be another user's. */
 static void find_gpus(struct el_gpu_processes *gpus, unsigned n)
 {
     const struct el_nvml_api *api = &gpus->api;
     for (unsigned i = 0; i < n && gpus->n < EL_GPUS_MAX; i++) {
-        struct gpu *gpu = &gpus->gpus[gpus->n];
+        struct el_gpu_state *gpu = &gpus->gpus[gpus->n];
+        *gpu = (struct el_gpu_state){.used_bytes = -1, .total_bytes = -1, .busy_pct = NAN};
         if (api->handle_by_index(i, &gpu->handle) != 0) continue;
-        gpu->state = (struct el_gpu_state){.used_bytes = -1, .total_bytes = -1, .busy_pct = NAN};
-        if (!api->uuid || api->uuid(gpu->handle, gpu->state.uuid, EL_GPU_TEXT_BYTES) != 0) gpu->state.uuid[0] = '\0';
-        if (!api->name || api->name(gpu->handle, gpu->state.name, EL_GPU_TEXT_BYTES) != 0) gpu->state.name[0] = '\0';
+        if (!api->uuid || api->uuid(gpu->handle, gpu->uuid, EL_GPU_TEXT_BYTES) != 0) gpu->uuid[0] = '\0';
+        if (!api->name || api->name(gpu->handle, gpu->name, EL_GPU_TEXT_BYTES) != 0) gpu->name[0] = '\0';
         gpus->n++;
     }
 }
@@ -68,17 +51,17 @@ void el_gpu_processes_close(struct el_gpu_processes *gpus)
     free(gpus);
 }
 
-static void look_at_state(const struct el_nvml_api *api, struct gpu *gpu)
+static void look_at_state(const struct el_nvml_api *api, struct el_gpu_state *gpu)
 {
     struct el_nvml_memory memory;
     struct el_nvml_utilization utilization;
-    gpu->state.used_bytes = gpu->state.total_bytes = -1;
-    gpu->state.busy_pct = NAN;
+    gpu->used_bytes = gpu->total_bytes = -1;
+    gpu->busy_pct = NAN;
     if (api->memory && api->memory(gpu->handle, &memory) == 0) {
-        gpu->state.used_bytes = (int64_t)memory.used_bytes;
-        gpu->state.total_bytes = (int64_t)memory.total_bytes;
+        gpu->used_bytes = (int64_t)memory.used_bytes;
+        gpu->total_bytes = (int64_t)memory.total_bytes;
     }
-    if (api->utilization && api->utilization(gpu->handle, &utilization) == 0) gpu->state.busy_pct = utilization.gpu_pct;
+    if (api->utilization && api->utilization(gpu->handle, &utilization) == 0) gpu->busy_pct = utilization.gpu_pct;
 }
 
 /* The mean of a process's samples among the `n` newest; NAN for none. */
@@ -95,15 +78,15 @@ static double mean_busy(const struct el_gpu_processes *gpus, unsigned n, unsigne
 }
 
 /* Samples that were not yet seen. Returns how many. */
-static unsigned take_samples(struct el_gpu_processes *gpus, struct gpu *gpu)
+static unsigned take_samples(struct el_gpu_processes *gpus, struct el_gpu_state *gpu)
 {
-    unsigned n = SAMPLES_MAX;
+    unsigned n = EL_GPU_SAMPLES_MAX;
     unsigned long long since_us = gpu->since_us;
-    gpu->state.tells_processes = false;
+    gpu->tells_processes = false;
     if (!gpus->api.process_utilization) return 0;
     int result = gpus->api.process_utilization(gpu->handle, gpus->samples, &n, since_us);
-    gpu->state.tells_processes = result == EL_NVML_NOT_FOUND || (result == 0 && n <= SAMPLES_MAX);
-    if (result != 0 || n > SAMPLES_MAX) return 0;
+    gpu->tells_processes = result == EL_NVML_NOT_FOUND || (result == 0 && n <= EL_GPU_SAMPLES_MAX);
+    if (result != 0 || n > EL_GPU_SAMPLES_MAX) return 0;
     for (unsigned i = 0; i < n; i++)
         if (gpus->samples[i].time_us > gpu->since_us) gpu->since_us = gpus->samples[i].time_us;
     return n;
@@ -112,7 +95,7 @@ static unsigned take_samples(struct el_gpu_processes *gpus, struct gpu *gpu)
 static void look_at_processes(struct el_gpu_processes *gpus, int i)
 {
     unsigned n = EL_GPU_USES_MAX;
-    struct gpu *gpu = &gpus->gpus[i];
+    struct el_gpu_state *gpu = &gpus->gpus[i];
     if (gpus->api.processes(gpu->handle, &n, gpus->processes) != 0 || n > EL_GPU_USES_MAX) return;
     unsigned n_samples = n > 0 ? take_samples(gpus, gpu) : 0;
     for (unsigned k = 0; k < n && gpus->n_uses < EL_GPU_USES_MAX; k++) {
@@ -133,24 +116,4 @@ void el_gpu_processes_look(struct el_gpu_processes *gpus)
         look_at_state(&gpus->api, &gpus->gpus[i]);
         look_at_processes(gpus, i);
     }
-}
-
-int el_gpu_processes_count(const struct el_gpu_processes *gpus)
-{
-    return gpus ? gpus->n : 0;
-}
-
-const struct el_gpu_state *el_gpu_processes_gpu(const struct el_gpu_processes *gpus, int i)
-{
-    return &gpus->gpus[i].state;
-}
-
-int el_gpu_processes_uses(const struct el_gpu_processes *gpus)
-{
-    return gpus ? gpus->n_uses : 0;
-}
-
-const struct el_gpu_use *el_gpu_processes_use(const struct el_gpu_processes *gpus, int k)
-{
-    return &gpus->uses[k];
 }

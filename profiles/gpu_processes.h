@@ -3,8 +3,8 @@
  *     el_nvml_load(&api);
  *     el_gpu_processes_open(&api, &gpus);
  *     el_gpu_processes_look(gpus);                 a sample: takes the driver about a millisecond a GPU
- *     el_gpu_processes_gpu(gpus, i);               0 <= i < el_gpu_processes_count(gpus): its state at the last sample
- *     el_gpu_processes_use(gpus, k);               0 <= k < el_gpu_processes_uses(gpus): a process on a GPU each
+ *     gpus->gpus[i];                               0 <= i < gpus->n: its state at the last sample
+ *     gpus->uses[k];                               0 <= k < gpus->n_uses: a process on a GPU each
  *     el_gpu_processes_close(gpus);
  *
  * GPUs are counted as NVML does, by their place on the bus; CUDA may count otherwise: the UUID joins them. In a
@@ -19,13 +19,15 @@
 
 #include "profiles/nvml_api.h"
 
-enum { EL_GPUS_MAX = 64, EL_GPU_USES_MAX = 1024, EL_GPU_TEXT_BYTES = 96 };
+enum { EL_GPUS_MAX = 64, EL_GPU_USES_MAX = 1024, EL_GPU_SAMPLES_MAX = 1024, EL_GPU_TEXT_BYTES = 96 };
 
 struct el_gpu_state {
     char uuid[EL_GPU_TEXT_BYTES], name[EL_GPU_TEXT_BYTES];
     int64_t used_bytes, total_bytes; /* by any process; -1: unknown */
     double busy_pct;                 /* of the driver's last sampling period; NAN */
     bool tells_processes; /* whether it tells what processes do: who has no sample did nothing, or is not due */
+    void *handle;
+    unsigned long long since_us; /* the last sample that was counted */
 };
 
 struct el_gpu_use {
@@ -35,16 +37,19 @@ struct el_gpu_use {
     double busy_pct;    /* of this process: mean of the driver's samples since our last sample; NAN: none */
 };
 
-struct el_gpu_processes;
+struct el_gpu_processes {
+    int n, n_uses;
+    struct el_gpu_state gpus[EL_GPUS_MAX];
+    struct el_gpu_use uses[EL_GPU_USES_MAX];
+    /* gpu_processes.c's own */
+    struct el_nvml_api api;
+    struct el_nvml_process processes[EL_GPU_USES_MAX];
+    struct el_nvml_process_sample samples[EL_GPU_SAMPLES_MAX];
+};
 
 /* Errors: EL_ERR_ABSENT (NVML does not start, counts no GPU, or cannot tell of processes), EL_ERR_HOST_MEMORY. */
 enum el_status el_gpu_processes_open(const struct el_nvml_api *api, struct el_gpu_processes **gpus_p);
 void el_gpu_processes_close(struct el_gpu_processes *gpus); /* NULL is legal */
 void el_gpu_processes_look(struct el_gpu_processes *gpus);
-
-int el_gpu_processes_count(const struct el_gpu_processes *gpus); /* 0 for NULL */
-const struct el_gpu_state *el_gpu_processes_gpu(const struct el_gpu_processes *gpus, int i);
-int el_gpu_processes_uses(const struct el_gpu_processes *gpus);
-const struct el_gpu_use *el_gpu_processes_use(const struct el_gpu_processes *gpus, int k);
 
 #endif

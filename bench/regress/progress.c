@@ -45,8 +45,7 @@ static json_t *gpu_models(void)
     struct el_nvml_api api;
     struct el_gpu_processes *gpus = NULL;
     if (el_nvml_load(&api) == EL_OK && el_gpu_processes_open(&api, &gpus) == EL_OK)
-        for (int i = 0; i < el_gpu_processes_count(gpus); i++)
-            json_array_append_new(models, el_json_string(el_gpu_processes_gpu(gpus, i)->name));
+        for (int i = 0; i < gpus->n; i++) json_array_append_new(models, el_json_string(gpus->gpus[i].name));
     el_gpu_processes_close(gpus);
     return models;
 }

@@ -95,8 +95,8 @@ static void raise_to(int64_t *highest, int64_t value)
 
 static void take_gpus(struct el_watching *watch, const int64_t *ours_bytes, const int64_t *others_bytes)
 {
-    for (int i = 0; i < el_gpu_processes_count(watch->gpus); i++) {
-        const struct el_gpu_state *state = el_gpu_processes_gpu(watch->gpus, i);
+    for (int i = 0; i < watch->gpus->n; i++) {
+        const struct el_gpu_state *state = &watch->gpus->gpus[i];
         struct el_watch_gpu *gpu = &watch->gpu[i];
         raise_to(&gpu->ours_peak_bytes, ours_bytes[i]);
         raise_to(&gpu->others_peak_bytes, others_bytes[i]);
@@ -115,13 +115,12 @@ static void look_at_gpus(struct el_watching *watch)
     el_gpu_processes_look(watch->gpus);
     watch->gpu_look_ns = now_ns;
     for (int k = 0; k < watch->n_uses; k++) watch->uses[k].there = false;
-    for (int k = 0; k < el_gpu_processes_uses(watch->gpus); k++) {
-        const struct el_gpu_use *seen = el_gpu_processes_use(watch->gpus, k);
+    for (int k = 0; k < watch->gpus->n_uses; k++) {
+        const struct el_gpu_use *seen = &watch->gpus->uses[k];
         int process = el_process_tree_find(watch->tree, seen->pid);
         struct el_watch_use *use = process < 0 ? NULL : find_use(watch, process, seen->gpu);
         if (use) take_use(use, seen, seconds);
-        if (use && el_gpu_processes_gpu(watch->gpus, seen->gpu)->tells_processes)
-            take_busy(use, seen->busy_pct, seconds, now_ns);
+        if (use && watch->gpus->gpus[seen->gpu].tells_processes) take_busy(use, seen->busy_pct, seconds, now_ns);
         if (seen->used_bytes > 0) (use ? ours_bytes : others_bytes)[seen->gpu] += seen->used_bytes;
     }
     take_gpus(watch, ours_bytes, others_bytes);

@@ -82,7 +82,7 @@ static bool is_used(const struct el_watching *watch, int gpu)
 
 static void add_gpus(const struct el_watching *watch, struct el_watch_peers *peers)
 {
-    for (int g = 0; g < el_gpu_processes_count(watch->gpus); g++) {
+    for (int g = 0; watch->gpus && g < watch->gpus->n; g++) {
         const struct el_watch_gpu *gpu = &watch->gpu[g];
         if (!is_used(watch, g)) continue;
         peers->list[peers->n++] = (struct el_watch_peer){.process = -1,

@@ -94,8 +94,8 @@ static json_t *process_of(const struct el_watching *watch, const struct el_watch
 static json_t *gpus_of(const struct el_watching *watch)
 {
     json_t *gpus = json_array();
-    for (int g = 0; g < el_gpu_processes_count(watch->gpus); g++) {
-        const struct el_gpu_state *state = el_gpu_processes_gpu(watch->gpus, g);
+    for (int g = 0; watch->gpus && g < watch->gpus->n; g++) {
+        const struct el_gpu_state *state = &watch->gpus->gpus[g];
         const struct el_watch_gpu *figures = &watch->gpu[g];
         double busy_pct = figures->n_busy ? figures->busy_sum / figures->n_busy : NAN;
         json_array_append_new(gpus, el_json_of(EL_KEY("gpu", g), EL_KEY("uuid", state->uuid),
