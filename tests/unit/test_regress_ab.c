@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "bench/options/options.h"
 #include "bench/regress/launches.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/scratch.h"
 
 static char folder[] = "/tmp/test_regress_ab.XXXXXX";
 
@@ -25,16 +25,28 @@ static enum el_status run(const char *command, double timeout_s, struct el_shell
     return el_shell_run(&spec, output_p);
 }
 
+static void assert_prints(const char *command, const char *text)
+{
+    struct el_shell_output output;
+    assert_int_equal(run(command, 30, &output), EL_OK);
+    assert_string_equal(output.text, text);
+    free(output.text);
+}
+
+static void assert_fails(const char *command, double timeout_s, enum el_status status, const char *words)
+{
+    struct el_shell_output output;
+    assert_int_equal(run(command, timeout_s, &output), status);
+    assert_null(output.text);
+    if (!strstr(el_error_message(), words)) fail_msg("no '%s' in '%s'", words, el_error_message());
+}
+
 static void test_shell(void **state)
 {
     struct el_shell_output output;
-    assert_int_equal(run("echo a 1; echo noise >&2; printf 'b 2'; cat", 10, &output),
-                     EL_OK); /* standard input is empty */
-    assert_string_equal(output.text, "a 1\nb 2");
-    free(output.text);
-    assert_int_equal(run("true", 10, &output), EL_OK);
-    assert_string_equal(output.text, "");
-    free(output.text);
+    assert_prints("echo a 1; echo noise >&2; printf 'b 2'; cat", "a 1\nb 2"); /* standard input is empty */
+    assert_prints("true", "");
+    assert_prints("printf 'a 1\\000\\nb 2'", "a 1 \nb 2");   /* what is printed behind a zero byte counts */
     assert_int_equal(run("seq 200000", 10, &output), EL_OK); /* more than a pipe holds */
     assert_int_equal(strlen(output.text), 1288895);
     free(output.text);
@@ -42,94 +54,60 @@ static void test_shell(void **state)
 
 static void test_shell_failures(void **state)
 {
-    struct el_shell_output output;
-    assert_int_equal(run("seq 100 >&2; exit 3", 10, &output), EL_ERR_INVALID);
-    assert_string_equal(el_error_message(), "ended with exit status 3; its last lines: 98 | 99 | 100");
-    assert_null(output.text);
-    assert_int_equal(run("echo why; kill -9 $$", 10, &output), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "was ended by signal 9"));
-    assert_non_null(strstr(el_error_message(), "its last lines: why"));
-    assert_int_equal(run("no-such-program-here", 10, &output), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "exit status 127"));
-    assert_int_equal(run("yes 0123456789012345678901234567890123456789", 20, &output), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "16 MiB"));
+    assert_fails("seq 100 >&2; exit 3", 10, EL_ERR_INVALID, "ended with exit status 3; its last lines: 98 | 99 | 100");
+    assert_fails("echo why; kill -9 $$", 10, EL_ERR_INVALID, "was ended by signal 9 (Killed); its last lines: why");
+    assert_fails("no-such-program-here", 10, EL_ERR_INVALID, "exit status 127");
+    assert_fails("yes 0123456789012345678901234567890123456789", 20, EL_ERR_INVALID, "16 MiB");
+    signal(SIGCHLD, SIG_IGN); /* it is known all the same */
+    assert_fails("exit 3", 10, EL_ERR_INVALID, "exit status 3");
 }
 
-/* What a command leaves behind ends with it, at its time limit too; and nobody waits for its pipes. */
+/* The numbers that are in the folder's file, when they are all there. */
+static bool read_pids(const char *name, int n, long *pids)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "r");
+    bool all = file != NULL;
+    for (int i = 0; i < n && all; i++) all = fscanf(file, "%ld", &pids[i]) == 1; /* NOLINT(cert-err34-c): our own */
+    if (file) fclose(file);
+    return all;
+}
+
+/* What a command leaves behind ends with it, at its time limit too, in its group and out of it, for it would disturb
+ * every later launch; and nobody waits for its pipes. */
 static void test_shell_leaves_nothing(void **state)
 {
-    struct el_shell_output output;
-    char command[256];
+    char command[512];
     int64_t begin_ns = el_clock_ns();
-    snprintf(command, sizeof command, "sleep 60 & echo $! >%s/pid; echo a 1", folder);
-    assert_int_equal(run(command, 30, &output), EL_OK);
-    assert_string_equal(output.text, "a 1\n");
-    free(output.text);
-    assert_int_equal(run("sleep 60; echo a 1", 0.2, &output), EL_ERR_TIMEOUT);
-    assert_int_equal(run("trap '' TERM; sleep 60 & wait; sleep 60", 0.2, &output), EL_ERR_TIMEOUT);
-    assert_true(el_clock_ns() - begin_ns < 20 * 1000000000LL);
-    long pid = 0;
-    snprintf(command, sizeof command, "%s/pid", folder);
-    FILE *file = fopen(command, "r");
-    assert_non_null(file);
-    assert_int_equal(fscanf(file, "%ld", &pid), 1); /* NOLINT(cert-err34-c): written by the line above */
-    fclose(file);
-    for (int i = 0; i < 100 && kill((pid_t)pid, 0) == 0; i++) usleep(20000);
-    snprintf(command, sizeof command, "grep -qs '^State:[^Z]*$' /proc/%ld/status", pid);
-    assert_int_not_equal(run(command, 10, &output), EL_OK); /* gone, or a zombie of somebody else's */
-}
-
-/* What has left the group too, and its own children: they would disturb every later launch. And what is printed behind
- * a zero byte counts, and an exit status is known though the caller ignores SIGCHLD. */
-static void test_shell_adopts(void **state)
-{
-    struct el_shell_output output;
-    char command[512], path[64];
-    signal(SIGCHLD, SIG_IGN);
+    long pids[2];
     snprintf(command, sizeof command,
-             "setsid sh -c 'sleep 60 & echo $! >%s/left; wait' & while [ ! -s %s/left ]; do :; done; printf 'a "
-             "1\\000\\nb 2'",
-             folder, folder);
-    assert_int_equal(run(command, 30, &output), EL_OK);
-    assert_string_equal(output.text, "a 1 \nb 2");
-    free(output.text);
-    long pid = 0;
-    snprintf(path, sizeof path, "%s/left", folder);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    assert_int_equal(fscanf(file, "%ld", &pid), 1); /* NOLINT(cert-err34-c): written by the line above */
-    fclose(file);
-    assert_int_equal(kill((pid_t)pid, 0), -1);
-    signal(SIGCHLD, SIG_IGN);
-    assert_int_equal(run("exit 3", 10, &output), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "exit status 3"));
-}
-
-/* Numbers of two processes, when they are all there. */
-static bool read_pids(const char *path, long pids[2])
-{
-    FILE *file = fopen(path, "r");
-    bool both = file && fscanf(file, "%ld %ld", &pids[0], &pids[1]) == 2; /* NOLINT(cert-err34-c): a test's own */
-    if (file) fclose(file);
-    return both;
+             "sleep 60 & echo $! >%s/left; setsid sh -c 'sleep 60 & echo $! >>%s/left; wait' & "
+             "while [ $(wc -l <%s/left) -lt 2 ]; do :; done; echo a 1",
+             folder, folder, folder);
+    assert_prints(command, "a 1\n");
+    assert_fails("sleep 60; echo a 1", 0.2, EL_ERR_TIMEOUT, "did not end within 0.2 s");
+    assert_fails("trap '' TERM; sleep 60 & wait; sleep 60", 0.2, EL_ERR_TIMEOUT, "did not end within 0.2 s");
+    assert_true(el_clock_ns() - begin_ns < 20 * 1000000000LL);
+    assert_true(read_pids("left", 2, pids));
+    for (int i = 0; i < 2; i++) assert_int_equal(kill((pid_t)pids[i], 0), -1);
 }
 
 /* The one who launches is killed, and can end nothing itself: a child of the shell, and one that has left its group. */
 static void test_nothing_outlives_a_killed_launcher(void **state)
 {
-    char command[512], path[64];
+    char command[512];
     long pids[2];
     struct el_shell_output output;
-    snprintf(path, sizeof path, "%s/two", folder);
     snprintf(command, sizeof command,
              "sleep 60 & echo $! >%s/one; setsid sh -c 'echo $$ >>%s/one; exec sleep 60' & "
-             "while [ $(wc -l <%s/one) -lt 2 ]; do :; done; mv %s/one %s; wait",
-             folder, folder, folder, folder, path);
+             "while [ $(wc -l <%s/one) -lt 2 ]; do :; done; mv %s/one %s/two; wait",
+             folder, folder, folder, folder, folder);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     pid_t launcher = fork();
     if (launcher == 0) _exit(run(command, 30, &output) == EL_OK ? 0 : 1);
-    for (int i = 0; i < 1000 && !read_pids(path, pids); i++) usleep(10000);
-    assert_true(read_pids(path, pids));
+    for (int i = 0; i < 1000 && !read_pids("two", 2, pids); i++) usleep(10000);
+    assert_true(read_pids("two", 2, pids));
     kill(launcher, SIGKILL);
     bool gone = false;
     for (int i = 0; i < 1000 && !gone; i++) {
@@ -138,6 +116,25 @@ static void test_nothing_outlives_a_killed_launcher(void **state)
         usleep(10000);
     }
     assert_true(gone);
+}
+
+/* What a shell leaves behind is ended; children of this process that have nothing to do with it are not, nor does this
+ * process adopt orphans afterwards. */
+static void test_other_children_are_left_alone(void **state)
+{
+    int adopts = -1, status;
+    pid_t other = fork();
+    if (other == 0) {
+        pause();
+        _exit(0);
+    }
+    assert_prints("setsid sh -c 'exec sleep 30' >/dev/null 2>&1 & echo a 1", "a 1\n");
+    assert_int_equal(waitpid(other, &status, WNOHANG), 0);
+    assert_int_equal(prctl(PR_GET_CHILD_SUBREAPER, &adopts), 0);
+    assert_int_equal(adopts, 0);
+    kill(other, SIGKILL);
+    assert_int_equal(waitpid(-1, &status, 0), other);
+    assert_int_equal(waitpid(-1, &status, WNOHANG), -1);
 }
 
 /* Launch n prints 100 + (7 n mod 11) / 10, times `scale`; and what else is given. */
@@ -161,6 +158,7 @@ static void forget(void)
 
 static struct el_options options;
 #define ASKED options.regress
+static struct el_regress_set set; /* of the last session */
 
 /* Two commands interleaved; what else is asked for is set in `options` behind it. */
 static struct el_regress_launching asking(const char *base, const char *head)
@@ -173,15 +171,19 @@ static struct el_regress_launching asking(const char *base, const char *head)
     return (struct el_regress_launching){.options = &options};
 }
 
+static void run_ab(struct el_regress_launching ask, int blocks)
+{
+    el_regress_free(&set);
+    assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
+    assert_int_equal(set.blocks, blocks);
+}
+
 static void test_session(void **state)
 {
     char base[512], head[512];
-    struct el_regress_set set = {0};
-    struct el_regress_launching ask =
-        asking(program(base, "base", 1, "echo peak 64 B"), program(head, "head", 1.1, "echo peak 64 B"));
-    assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
+    /* 14 blocks: at the first analysis it stands. */
+    run_ab(asking(program(base, "base", 1, "echo peak 64 B"), program(head, "head", 1.1, "echo peak 64 B")), 14);
     assert_int_equal(el_regress_outcome(&set), EL_REGRESS_FOUND);
-    assert_int_equal(set.blocks, 14); /* at the first analysis: it stands */
     assert_int_equal(set.n, 2);
     assert_int_equal(set.cells[0].n_base, 14);
     assert_int_equal(set.cells[0].n_head, 14);
@@ -189,7 +191,6 @@ static void test_session(void **state)
     assert_true(fabs(set.cells[0].effect - 1.1) < 1e-3);
     assert_int_equal(set.cells[1].kind, EL_CELL_EXACT);
     assert_int_equal(set.cells[1].verdict, EL_CELL_SAME);
-    el_regress_free(&set);
 }
 
 /* Bytes that differ among launches of one side, whichever, are judged as what has noise; only a name insists. */
@@ -197,18 +198,15 @@ static void test_bytes_with_noise(void **state)
 {
     char base[512], head[512];
     for (int side = 0; side < 3; side++) {
-        struct el_regress_set set = {0};
         struct el_regress_launching ask =
             asking(program(base, "base", 1, side == 0 ? "echo sent $v B" : "echo sent 1000000 B"),
                    program(head, "head", 1, side == 0 ? "echo sent 1000000 B" : "echo sent $v B"));
         strcpy(ASKED.metrics, "sent");
         snprintf(ASKED.exact, sizeof ASKED.exact, "%s", side == 2 ? "sent" : "");
         ASKED.blocks = 3;
-        assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
+        run_ab(ask, side == 2 ? 2 : 3); /* the second launch shows it */
         assert_int_equal(set.cells[0].kind, side == 2 ? EL_CELL_EXACT : EL_CELL_PAIRED);
-        assert_int_equal(set.blocks, side == 2 ? 2 : 3); /* the second launch shows it */
         assert_true((el_regress_outcome(&set) == EL_REGRESS_USE) == (side == 2));
-        el_regress_free(&set);
     }
 }
 
@@ -218,7 +216,6 @@ static void test_progress(void **state)
     static const int64_t MINUTE_NS = 60000000000;
     char *text = NULL;
     size_t bytes = 0;
-    struct el_regress_set set = {0};
     struct el_regress_launching ask = asking("echo t 5 ms", "echo t 5 ms");
     struct el_regress_progress progress = {
         .out = open_memstream(&text, &bytes), .period_ns = MINUTE_NS, .options = &options};
@@ -226,8 +223,7 @@ static void test_progress(void **state)
     ask.progress = &progress;
     ASKED.blocks = 10;
     ASKED.budget_s = 0;
-    assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
-    assert_int_equal(set.blocks, 1);
+    run_ab(ask, 1);
     el_regress_progress_wait(&progress); /* the minute has not passed again */
     progress.line_ns -= MINUTE_NS;
     el_regress_progress_wait(&progress);
@@ -240,7 +236,6 @@ static void test_progress(void **state)
     assert_non_null(strstr(line + 1, "\nblock 1 of 10, 120 s\n"));
     assert_null(strstr(strstr(line + 1, "\nblock ") + 1, "\nblock "));
     free(text);
-    el_regress_free(&set);
 }
 
 /* The order is drawn: over 30 blocks either goes first sometimes, another seed is another order, and launches follow
@@ -249,15 +244,12 @@ static void test_order(void **state)
 {
     char command[2][512], orders[2][512] = {"", ""};
     for (int seed = 0; seed < 2; seed++) {
-        struct el_regress_set set = {0};
         for (int side = 0; side < 2; side++)
             snprintf(command[side], sizeof command[side], "printf %d >>%s/order%d; echo t 5 ms", side, folder, seed);
         struct el_regress_launching ask = asking(command[0], command[1]);
         ASKED.blocks = 5;
         options.train.seed = (uint64_t)seed;
-        assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
-        assert_int_equal(set.blocks, 5);
-        el_regress_free(&set);
+        run_ab(ask, 5);
         char path[64];
         snprintf(path, sizeof path, "%s/order%d", folder, seed);
         FILE *file = fopen(path, "r");
@@ -282,35 +274,29 @@ static void test_order(void **state)
 static void test_ends(void **state)
 {
     char base[512], head[512];
-    struct el_regress_set set = {0};
     struct el_regress_launching ask = asking(program(base, "base", 1, ""), program(head, "head", 1.5, ""));
     ASKED.max_samples = 7; /* too few to tell anything */
-    assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
-    assert_int_equal(set.blocks, 7);
+    run_ab(ask, 7);
     assert_true(set.last_analysis && el_regress_outcome(&set) == EL_REGRESS_INCONCLUSIVE);
     assert_int_equal(set.cells[0].more, 1);
-    el_regress_free(&set);
     ask = asking(base, head);
     ASKED.budget_s = 0; /* one block, and no more */
-    assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
-    assert_int_equal(set.blocks, 1);
+    run_ab(ask, 1);
     assert_int_equal(el_regress_outcome(&set), EL_REGRESS_INCONCLUSIVE);
-    el_regress_free(&set);
 }
 
 static enum el_regress_exit outcome_of(const char *head, const char *metrics, const char *exact, char reason[200])
 {
-    struct el_regress_set set = {0};
     struct el_regress_launching ask = asking("echo step 5 ms; echo peak 64 B", head);
     snprintf(ASKED.metrics, sizeof ASKED.metrics, "%s", metrics);
     snprintf(ASKED.exact, sizeof ASKED.exact, "%s", exact);
     ASKED.blocks = 8; /* the least that can be significant */
+    el_regress_free(&set);
     enum el_status status = el_regress_ab(&ask, &set);
     enum el_regress_exit outcome = status == EL_OK ? el_regress_outcome(&set) : EL_REGRESS_USE;
     snprintf(reason, 200, "%s", status == EL_OK ? "" : el_error_message());
     for (size_t i = 0; i < set.n && status == EL_OK; i++)
         if (set.cells[i].verdict == EL_CELL_UNREADABLE || !*reason) snprintf(reason, 200, "%s", set.cells[i].reason);
-    el_regress_free(&set);
     return outcome;
 }
 
@@ -367,16 +353,15 @@ static bool go_on_for_a_while(void)
 /* Interrupted within a block: whole blocks only are kept. */
 static void test_interrupted(void **state)
 {
-    struct el_regress_set set = {0};
     struct el_regress_launching ask = asking("echo step 5 ms; sleep 0.02", "echo step 5 ms; sleep 0.02");
     ask.go_on = go_on_for_a_while;
     launches_left = 15;
+    el_regress_free(&set);
     assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
     assert_in_range(set.blocks, 1, 13);
     assert_true(set.last_analysis);
     assert_int_equal(set.cells[0].n_base, set.blocks);
     assert_int_equal(set.cells[0].n_head, set.blocks);
-    el_regress_free(&set);
 }
 
 static int make_folder(void **state)
@@ -386,33 +371,9 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-    struct el_shell_output output;
-    char command[64];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    if (run(command, 10, &output) != EL_OK) return 1;
-    free(output.text);
+    el_regress_free(&set);
+    el_scratch_remove(folder);
     return 0;
-}
-
-/* What a shell leaves behind is ended; children of this process that have nothing to do with it are not, nor does this
- * process adopt orphans afterwards. */
-static void test_other_children_are_left_alone(void **state)
-{
-    struct el_shell_output output;
-    int adopts = -1, status;
-    pid_t other = fork();
-    if (other == 0) {
-        pause();
-        _exit(0);
-    }
-    assert_int_equal(run("setsid sh -c 'exec sleep 30' >/dev/null 2>&1 & echo a 1", 10, &output), EL_OK);
-    free(output.text);
-    assert_int_equal(waitpid(other, &status, WNOHANG), 0);
-    assert_int_equal(prctl(PR_GET_CHILD_SUBREAPER, &adopts), 0);
-    assert_int_equal(adopts, 0);
-    kill(other, SIGKILL);
-    assert_int_equal(waitpid(-1, &status, 0), other);
-    assert_int_equal(waitpid(-1, &status, WNOHANG), -1);
 }
 
 int main(void)
@@ -422,7 +383,6 @@ int main(void)
         cmocka_unit_test(test_shell),
         cmocka_unit_test(test_shell_failures),
         cmocka_unit_test(test_shell_leaves_nothing),
-        cmocka_unit_test(test_shell_adopts),
         cmocka_unit_test(test_nothing_outlives_a_killed_launcher),
         cmocka_unit_test(test_session),
         cmocka_unit_test(test_bytes_with_noise),
