@@ -30,8 +30,8 @@ static inline void put(int pid, const char *name, const char *text, size_t bytes
 }
 
 struct fake {
-    int pid, parent, group; /* group: the process that it is a thread of; 0: itself */
-    const char *name;
+    int pid, parent, group; /* parent: 0: the ancestor; group: the process that it is a thread of; 0: itself */
+    const char *name;       /* NULL: "p" */
     char state;
     int ticks, threads, resident_kib, peak_kib;
     unsigned program;
@@ -41,6 +41,8 @@ struct fake {
 static inline void put_process(struct fake f)
 {
     char text[1024];
+    if (!f.parent) f.parent = ANCESTOR;
+    if (!f.name) f.name = "p";
     int n = snprintf(text, sizeof text,
                      "%d (%s) %c %d 1 1 0 -1 4194304 5 0 0 0 %d %d 7 8 20 0 %d 0 999 1000000 50 18446744073709551615 "
                      "4096 8192 %u 0 0 0 0 0\n",
@@ -58,6 +60,8 @@ static inline void put_process(struct fake f)
     n += snprintf(text + n, sizeof text - (size_t)n, "Threads:\t1\nCpus_allowed_list:\t0-3,8\n");
     put(f.pid, "status", text, (size_t)n);
 }
+
+#define PUT(...) put_process((struct fake){__VA_ARGS__})
 
 static inline void put_rank(int pid, int rank)
 {

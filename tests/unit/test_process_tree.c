@@ -17,15 +17,8 @@ static void one_process(void **state)
     struct el_process_look look;
     struct el_process_identity identity;
     static const char environment[] = "HOME=/\0RANK=3\0WORLD_SIZE=4\0MASTER_ADDR=a\0MASTER_PORT=29500";
-    put_process((struct fake){.pid = 101,
-                              .parent = 7,
-                              .name = "a (b) c)",
-                              .ticks = 50,
-                              .threads = 9,
-                              .resident_kib = 2000,
-                              .peak_kib = 3000,
-                              .private_kib = 900,
-                              .shared_kib = 80});
+    PUT(.pid = 101, .parent = 7, .name = "a (b) c)", .ticks = 50, .threads = 9, .resident_kib = 2000, .peak_kib = 3000,
+        .private_kib = 900, .shared_kib = 80);
     put(101, "cmdline", "python\0-c\0x\ny", 14);
     put(101, "environ", environment, sizeof environment);
     put(101, "smaps_rollup", "0-1 ---p 0 0 0 [rollup]\nRss: 2000 kB\nPss:   1500 kB\nPss_Anon: 9 kB\n", 68);
@@ -51,11 +44,11 @@ static void what_is_no_process(void **state)
 {
     struct el_process process;
     struct el_process_look look;
-    put_process((struct fake){.pid = 102, .parent = 7, .group = 101, .name = "thread", .resident_kib = 1});
+    PUT(.pid = 102, .parent = 7, .group = 101, .name = "thread", .resident_kib = 1);
     assert_false(el_process_open(root, 102, &process));
     assert_false(el_process_open(root, 399, &process));
     assert_int_equal(el_process_parent(root, 399), -1);
-    put_process((struct fake){.pid = 103, .parent = 7, .name = "x"});
+    PUT(.pid = 103, .parent = 7, .name = "x");
     put(103, "stat", "103 (x", 6); /* cut off */
     assert_true(el_process_open(root, 103, &process));
     assert_false(el_process_look(&process, &look));
@@ -70,7 +63,7 @@ static void a_long_status(void **state)
     struct el_process process;
     struct el_process_look look;
     struct el_process_identity identity;
-    put_process((struct fake){.pid = 101, .parent = 7, .name = "many", .resident_kib = 2000, .peak_kib = 3000});
+    PUT(.pid = 101, .parent = 7, .name = "many", .resident_kib = 2000, .peak_kib = 3000);
     size_t n = (size_t)snprintf(text, sizeof text, "Name:\tmany\nTgid:\t101\nGroups:\t");
     for (int group = 0; group < 2000; group++) n += (size_t)snprintf(text + n, sizeof text - n, "%d ", 100000 + group);
     n += (size_t)snprintf(text + n, sizeof text - n, "\nVmHWM:\t3000 kB\nVmRSS:\t2000 kB\nCpus_allowed_list:\t");
@@ -92,14 +85,14 @@ static void a_long_status(void **state)
 
 static void who_belongs_to_a_tree(void **state)
 {
-    put_process((struct fake){.pid = 90, .parent = ANCESTOR, .name = "older"}); /* of before: not of the command */
+    PUT(.pid = 90, .name = "older"); /* of before: not of the command */
     struct el_process_tree *tree = open_tree();
-    put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "command", .resident_kib = 10});
-    put_process((struct fake){.pid = 102, .parent = 101, .group = 101, .name = "thread", .resident_kib = 10});
-    put_process((struct fake){.pid = 103, .parent = 101, .name = "child", .resident_kib = 10});
-    put_process((struct fake){.pid = 104, .parent = 1, .name = "stranger", .resident_kib = 10});
-    put_process((struct fake){.pid = 105, .parent = 104, .name = "strangers", .resident_kib = 10});
-    put_process((struct fake){.pid = 106, .parent = 103, .name = "grandchild", .resident_kib = 10});
+    PUT(.pid = 101, .name = "command", .resident_kib = 10);
+    PUT(.pid = 102, .parent = 101, .group = 101, .name = "thread", .resident_kib = 10);
+    PUT(.pid = 103, .parent = 101, .name = "child", .resident_kib = 10);
+    PUT(.pid = 104, .parent = 1, .name = "stranger", .resident_kib = 10);
+    PUT(.pid = 105, .parent = 104, .name = "strangers", .resident_kib = 10);
+    PUT(.pid = 106, .parent = 103, .name = "grandchild", .resident_kib = 10);
     discover(tree, 106);
     assert_int_equal(tree->n, 3);
     assert_int_equal(tree->list[2]->process.pid, 106);
@@ -107,14 +100,14 @@ static void who_belongs_to_a_tree(void **state)
     /* A number that is given out before its process can be seen. */
     discover(tree, 107);
     assert_int_equal(tree->n, 3);
-    put_process((struct fake){.pid = 107, .parent = 106, .name = "late", .resident_kib = 10});
+    PUT(.pid = 107, .parent = 106, .name = "late", .resident_kib = 10);
     discover(tree, 107);
     assert_int_equal(el_process_tree_find(tree, 107), 3);
     /* The child ends; what it started comes to the ancestor, and stays of the tree. */
-    put_process((struct fake){.pid = 103, .parent = 101, .state = 'Z', .ticks = 5, .name = "child"});
+    PUT(.pid = 103, .parent = 101, .state = 'Z', .ticks = 5, .name = "child");
     el_process_tree_look(tree);
     assert_int_equal(el_process_tree_find(tree, 103), 0 - 1);
-    put_process((struct fake){.pid = 108, .parent = 106, .name = "more", .resident_kib = 10});
+    PUT(.pid = 108, .parent = 106, .name = "more", .resident_kib = 10);
     discover(tree, 108);
     assert_int_equal(tree->n, 5);
     el_process_tree_close(tree);
@@ -124,8 +117,8 @@ static void numbers_that_begin_anew(void **state)
 {
     put_last(30000);
     struct el_process_tree *tree = open_tree();
-    put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "command", .resident_kib = 10});
-    put_process((struct fake){.pid = 50, .parent = 101, .name = "child", .resident_kib = 10});
+    PUT(.pid = 101, .name = "command", .resident_kib = 10);
+    PUT(.pid = 50, .parent = 101, .name = "child", .resident_kib = 10);
     discover(tree, 102); /* lower than before: everyone is gone through, a child may stand before its parent */
     assert_int_equal(tree->n, 2);
     el_process_tree_close(tree);
@@ -134,12 +127,12 @@ static void numbers_that_begin_anew(void **state)
 static void a_last_number_of_another_system(void **state)
 {
     struct el_process_tree *tree = open_tree();
-    put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "command", .resident_kib = 10});
+    PUT(.pid = 101, .name = "command", .resident_kib = 10);
     put_last(31000);
     el_process_tree_expect(tree, 101); /* does not agree: believed no more */
     assert_int_equal(el_process_tree_discover(tree), EL_OK);
     assert_int_equal(tree->n, 1);
-    put_process((struct fake){.pid = 102, .parent = 101, .name = "child", .resident_kib = 10});
+    PUT(.pid = 102, .parent = 101, .name = "child", .resident_kib = 10);
     assert_int_equal(el_process_tree_discover(tree), EL_OK);
     assert_int_equal(tree->n, 2);
     el_process_tree_close(tree);
@@ -149,42 +142,27 @@ static void figures_of_a_process(void **state)
 {
     struct el_process_tree *tree = open_tree();
     /* Between fork and exec: it shows its parent's gigabyte. */
-    put_process((struct fake){
-        .pid = 101, .parent = ANCESTOR, .name = "sh", .resident_kib = 1 << 20, .peak_kib = 1 << 20, .program = 5});
+    PUT(.pid = 101, .name = "sh", .resident_kib = 1 << 20, .peak_kib = 1 << 20, .program = 5);
     discover(tree, 101);
     const struct el_tree_process *p = tree->list[0];
     assert_int_equal(p->peak_bytes, 1 << 30);
     put(101, "cmdline", "tool\0x", 6);
-    put_process((struct fake){
-        .pid = 101, .parent = ANCESTOR, .name = "sh", .resident_kib = 100, .peak_kib = 200, .ticks = 1, .program = 6});
+    PUT(.pid = 101, .name = "sh", .resident_kib = 100, .peak_kib = 200, .ticks = 1, .program = 6);
     el_process_tree_look(tree);
     assert_int_equal(p->peak_bytes, 200 * 1024);
     assert_string_equal(p->identity.command, "tool x");
-    put_process((struct fake){.pid = 101,
-                              .parent = ANCESTOR,
-                              .name = "sh",
-                              .resident_kib = 300,
-                              .peak_kib = 300,
-                              .ticks = 2,
-                              .threads = 4,
-                              .program = 6});
+    PUT(.pid = 101, .name = "sh", .resident_kib = 300, .peak_kib = 300, .ticks = 2, .threads = 4, .program = 6);
     set_life(tree, 101, p->begin_ns, p->end_ns - 20000000);
     el_process_tree_look(tree);
     assert_int_equal(p->peak_bytes, 300 * 1024);
     assert_true(p->resident_byte_s / p->looked_s > 200 * 1024 && p->resident_byte_s / p->looked_s <= 300 * 1024);
     assert_int_equal(p->own_peak_bytes, -1);
-    put_process((struct fake){.pid = 101,
-                              .parent = ANCESTOR,
-                              .name = "sh",
-                              .resident_kib = 290,
-                              .peak_kib = 300,
-                              .program = 6,
-                              .private_kib = 100,
-                              .shared_kib = 20});
+    PUT(.pid = 101, .name = "sh", .resident_kib = 290, .peak_kib = 300, .program = 6, .private_kib = 100,
+        .shared_kib = 20);
     el_process_tree_look(tree);
     assert_int_equal(p->own_peak_bytes, 120 * 1024);
     /* On its way out: no memory, no program, and its last CPU time. */
-    put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "sh", .state = 'Z', .ticks = 9});
+    PUT(.pid = 101, .name = "sh", .state = 'Z', .ticks = 9);
     el_process_tree_look_at(tree, 101);
     assert_false(p->alive);
     assert_int_equal(p->peak_bytes, 300 * 1024);
@@ -209,9 +187,9 @@ static void the_young_are_looked_at_more_often(void **state)
 {
     const int64_t ms = 1000000;
     struct el_process_tree *tree = open_tree();
-    put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "command", .resident_kib = 10, .peak_kib = 10});
+    PUT(.pid = 101, .name = "command", .resident_kib = 10, .peak_kib = 10);
     discover(tree, 101);
-    put_process((struct fake){.pid = 101, .parent = ANCESTOR, .name = "command", .resident_kib = 10, .peak_kib = 99});
+    PUT(.pid = 101, .name = "command", .resident_kib = 10, .peak_kib = 99);
     assert_false(look_at_age(tree, 0));
     assert_int_equal(tree->list[0]->peak_bytes, 10 * 1024);
     static const int ages_ms[] = {15, 35, 75, 155};
@@ -226,7 +204,7 @@ static void put_sharer(struct el_process_tree *tree, int pid, int kib, int pss_k
 {
     char text[64];
     int n = snprintf(text, sizeof text, "[rollup]\nRss: %d kB\nPss: %d kB\n", kib, pss_kib);
-    put_process((struct fake){.pid = pid, .parent = ANCESTOR, .name = "p", .resident_kib = kib, .peak_kib = kib});
+    PUT(.pid = pid, .resident_kib = kib, .peak_kib = kib);
     if (pss_kib) put(pid, "smaps_rollup", text, (size_t)n);
     if (el_process_tree_find(tree, pid) < 0) discover(tree, pid);
     set_life(tree, pid, el_clock_ns() - 1000000000, el_clock_ns());

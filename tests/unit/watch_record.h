@@ -12,15 +12,10 @@ static inline double number(const json_t *document, const char *path)
     return el_json_number(document, path);
 }
 
-static inline void print_watch(const json_t *document, FILE *out)
-{
-    el_watch_print(document, out);
-}
-
 /* The tables, in the width they have to keep; to be freed. */
 static inline char *tables_of(const json_t *document)
 {
-    char *text = printed(print_watch, document);
+    char *text = printed(el_watch_print, document);
     int columns = 0; /* of characters, not bytes */
     for (const char *at = text; *at; at++) {
         columns = *at == '\n' ? 0 : columns + (((unsigned char)*at & 0xc0) != 0x80);
