@@ -73,27 +73,16 @@ END
     [[ $status -eq 0 && $(json passed/regress.json 'd["outcome"], d["exit_status"]') == "('inconclusive', 0)" ]] || show
     run "$EVENLOAD" regress "${ab[@]}" --inconclusive fail
     [[ $status -eq 1 ]] || show
-    # Sequences of their own, not process numbers: the same verdict in every run.
-    local noisy='n=$(($(cat N 2>/dev/null || echo 7) * 7919 % 104729)); echo $n >N; echo t $((100 + n % 180)) ms'
-    run --separate-stderr "$EVENLOAD" regress --ab "${noisy//N/a}" "${noisy//N/b}" --quiet --blocks 14
-    [[ $status -eq 3 && $output == *"too noisy"* ]] || show
 }
 
-@test "regress: a budget ends it early, with whole blocks" {
-    run --separate-stderr "$EVENLOAD" regress --ab 'sleep 0.1; echo t 5 ms' 'sleep 0.1; echo t 5 ms' --budget 1s --quiet --json
-    [[ $status -eq 3 ]] || show
-    printf '%s' "$output" >r.json
-    [[ $(json r.json '1 <= d["blocks"] <= 5 and d["last_analysis"] and len(d["cells"][0]["base"]) == d["blocks"]') == True ]] || show
-}
-
-@test "regress: a budget that ends before the first analysis is said after the first block" {
-    run --separate-stderr "$EVENLOAD" regress --ab 'sleep 0.2; echo t 5 ms' 'echo t 5 ms' --budget 1s
-    [[ $stderr == *"note: --budget of 1 s ends after about "?" blocks, before the first analysis: this run will be inconclusive: 8 blocks, about "* ]] || show
-    [[ $status -eq 3 ]] || show
+@test "regress: a budget ends it early, with whole blocks, and is said after the first where it ends before the first analysis" {
+    run --separate-stderr "$EVENLOAD" regress --ab 'sleep 0.2; echo t 5 ms' 'echo t 5 ms' --budget 1s --out r
+    [[ $status -eq 3 && $stderr == *"note: --budget of 1 s ends after about "?" blocks, before the first analysis: this run will be inconclusive: 8 blocks, about "* ]] || show
+    [[ $(json r/regress.json '1 <= d["blocks"] <= 5 and d["last_analysis"] and len(d["cells"][0]["base"]) == d["blocks"]') == True ]] || show
 }
 
 @test "regress: advice can help, and an inconclusive run that passes says so" {
-    # Both differ from themselves by a quarter: no --min-effect that anybody would take decides that, nor 200 blocks.
+    # Sequences of their own, not process numbers: the same verdict in every run. Both differ from themselves by a quarter: no --min-effect that anybody would take decides that, nor 200 blocks.
     local noisy='n=$(cat N 2>/dev/null || echo 7); n=$((n * 7919 % 104729)); echo $n >N; echo t $((100 + n % 180)) ms'
     run --separate-stderr "$EVENLOAD" regress --ab "${noisy//N/a}" "${noisy//N/b}" --quiet --blocks 14 --inconclusive pass --markdown m.md
     [[ $status -eq 0 && $output == *"too noisy"* && $output == *"INCONCLUSIVE, and exit status 0 only because of --inconclusive pass."* ]] || show
@@ -119,20 +108,12 @@ unreadable() {
     [[ $status -eq 2 && "$output$stderr" == *"$words"* ]] || show
 }
 
-@test "regress: each way of being unreadable is exit status 2, at the first block" {
-    unreadable "step: the head did not print it in block 1" 'echo peak 64 B'
-    unreadable "step: its unit is" 'echo step 5 s; echo peak 64 B'
-    unreadable "step: the head prints it in 'ms' and in 'us' in one launch, of block 1" 'echo step 5 ms; echo step 6000 us; echo peak 64 B'
-    unreadable "step: in the head it is not a number" 'echo step nan ms; echo peak 64 B'
+@test "regress: what is unreadable is exit status 2, at the first block" { # each way of it: tests/unit/test_regress_ab
     unreadable "step: in the head it is 0" 'echo step 0 ms; echo peak 64 B'
     [[ $output == *"after 1 block."* ]] || show
     unreadable "head, block 1: ended with exit status 7; its last lines: no data" 'echo no data >&2; exit 7'
-    unreadable "head, block 1: printed no metric" 'echo hello'
     unreadable "head, block 1: did not end within 0.2 s" 'sleep 30' --timeout 0.2
-    unreadable "neither program prints 'setp'" 'echo step 5 ms; echo peak 64 B' --metric setp
     unreadable "--exact: neither program prints 'q'" 'echo step 5 ms; echo peak 64 B' --exact q
-    unreadable "accuracy: its unit '%' does not say which way is better: give --higher or --lower accuracy" \
-        'echo step 5 ms; echo peak 64 B; echo accuracy 71 %' --metric step,accuracy
     unreadable "declared deterministic, but varies" 'echo step $$ ms; echo peak 64 B' --exact step
 }
 
