@@ -48,7 +48,7 @@ int el_children_failed(const struct el_child *children, int n);
 /* Of a job that is somebody else's program. */
 #define EL_LAUNCH_COMMAND_TOKEN "EL_SHELL_TOKEN"
 /* For rank 0 of our own launcher: the number of the socket that it takes over. */
-#define EL_LAUNCH_LISTENER "EL_LAUNCH_LISTENER"
+#define EL_LAUNCH_LISTENER      "EL_LAUNCH_LISTENER"
 
 /* Kills (SIGKILL) each process whose environment has `token` ("EL_LAUNCH_TOKEN=...") until there is none, and reaps
  * those that became children of this process. Returns how many were killed. */
