@@ -10,8 +10,9 @@
 
 #include "runtime/launch/launch.h"
 
-enum { PATH_BYTES = 512, STAT_BYTES = 1024, STATUS_BYTES = 4096, ENVIRONMENT_BYTES = 131072 };
-enum { LONG_STATUS_BYTES = 1 << 20 }; /* a user may have 65,536 groups, all in one line of it */
+/* STATUS: whole, for a part of it that is read later may be of another moment; a user may have 65,536 groups, all in
+ * one line of it. Pages that are not touched cost nothing. */
+enum { PATH_BYTES = 512, STAT_BYTES = 1024, STATUS_BYTES = 1 << 20, ENVIRONMENT_BYTES = 131072, ROLLUP_BYTES = 4096 };
 
 static int open_file(const char *root, pid_t pid, const char *name)
 {
@@ -38,23 +39,6 @@ static size_t read_file(const struct el_process *process, const char *name, char
     if (file >= 0) close(file);
     text[got] = '\0';
     return got;
-}
-
-/* `status`, whole: a part of it that is read later may be of another moment. */
-struct status {
-    char few[STATUS_BYTES];
-    char *many; /* NULL where it fits above */
-};
-
-static const char *read_status(const struct el_process *process, struct status *status)
-{
-    status->many = NULL;
-    size_t got = read_open(process->status, status->few, sizeof status->few);
-    if (got + 1 < sizeof status->few) return status->few;
-    status->many = malloc(LONG_STATUS_BYTES);
-    if (!status->many) return "";
-    read_open(process->status, status->many, LONG_STATUS_BYTES);
-    return status->many;
 }
 
 static int64_t tick_ns(void)
@@ -98,17 +82,15 @@ static int64_t number_after(const char *text, const char *name)
 
 bool el_process_look(const struct el_process *process, struct el_process_look *look_p)
 {
-    char stat[STAT_BYTES];
-    struct status text;
+    char stat[STAT_BYTES], status[STATUS_BYTES];
     struct el_process_look look = {.resident_bytes = -1, .own_bytes = -1, .peak_bytes = -1};
     if (!read_open(process->stat, stat, sizeof stat) || !parse_stat(stat, &look)) return false;
-    const char *status = read_status(process, &text);
+    read_open(process->status, status, sizeof status);
     int64_t resident_kib = number_after(status, "\nVmRSS:"), peak_kib = number_after(status, "\nVmHWM:");
     int64_t private_kib = number_after(status, "\nRssAnon:"), shared_kib = number_after(status, "\nRssShmem:");
     if (private_kib >= 0 && shared_kib >= 0) look.own_bytes = (private_kib + shared_kib) * 1024;
     if (resident_kib > 0) look.resident_bytes = resident_kib * 1024;
     if (peak_kib > 0) look.peak_bytes = peak_kib * 1024;
-    free(text.many);
     *look_p = look;
     return true;
 }
@@ -193,20 +175,16 @@ static int count_cpus(const char *list)
 static void read_cpus(const struct el_process *process, struct el_process_identity *identity)
 {
     static const char name[] = "\nCpus_allowed_list:";
-    struct status text;
-    const char *at = strstr(read_status(process, &text), name);
-    if (at) {
-        at += strlen(name);
-        at += strspn(at, " \t");
-        size_t length = strcspn(at, "\n"), room = sizeof identity->cpus - 1;
-        identity->n_cpus = count_cpus(at);
-        if (length <= room) {
-            memcpy(identity->cpus, at, length); /* the rest of it is 0 */
-        } else {
-            snprintf(identity->cpus, sizeof identity->cpus, "%.*s...", (int)room - 3, at);
-        }
-    }
-    free(text.many);
+    char status[STATUS_BYTES];
+    read_open(process->status, status, sizeof status);
+    const char *at = strstr(status, name);
+    if (!at) return;
+    at += strlen(name);
+    at += strspn(at, " \t");
+    size_t length = strcspn(at, "\n"), room = sizeof identity->cpus - 1;
+    identity->n_cpus = count_cpus(at);
+    snprintf(identity->cpus, sizeof identity->cpus, "%.*s%s", (int)(length <= room ? length : room - 3), at,
+             length <= room ? "" : "...");
 }
 
 static void read_executable(const struct el_process *process, struct el_process_identity *identity)
@@ -235,7 +213,7 @@ void el_process_identify(const struct el_process *process, struct el_process_ide
 
 int64_t el_process_pss_bytes(const struct el_process *process)
 {
-    char text[STATUS_BYTES];
+    char text[ROLLUP_BYTES];
     read_file(process, "smaps_rollup", text, sizeof text);
     int64_t kib = number_after(text, "\nPss:");
     return kib < 0 ? -1 : kib * 1024;

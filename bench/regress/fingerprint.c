@@ -11,32 +11,11 @@
 
 enum { VALUE_BYTES = 512, DIFFERENCES_SHOWN = 3 };
 
-struct field {
-    const char *name, *path; /* path: in the run's document; NULL: made by a function of its own */
-};
-
-static const struct field fields[] = {
-    {"machine", "environment.machine"},
-    {"cpu_model", "environment.cpu_model"},
-    {"cpu_stepping", "environment.cpu_stepping"},
-    {"cpu_microcode", "environment.cpu_microcode"},
-    {"cores_online", "environment.cores_online"},
-    {"smt", "environment.smt"},
-    {"numa_nodes", "environment.numa_nodes"},
-    {"governor", "environment.governor"},
-    {"turbo", "environment.turbo"},
-    {"cgroup_cores", "environment.cgroup_cores"},
-    {"affinity", "environment.affinity"},
-    {"gpus", NULL},
-    {"gpu_driver", "environment.gpu_driver"},
-    {"gpu_libraries", "environment.gpu_libraries"},
-    {"nccl", "environment.nccl.version"},
-    {"mpi", "environment.mpi"},
-    {"cpu_library", "environment.cpu_library"},
-    {"compiler", "environment.compiler"},
-    {"compiler_flags", "environment.compiler_flags"},
-    {"kernel", "environment.kernel"},
-    {"schema", "schema"},
+/* Of the environment, but for the last. If one is put in or moved, every stored baseline is lost to its machine. */
+static const char *const fields[] = {
+    "machine",  "cpu_model", "cpu_stepping", "cpu_microcode", "cores_online",   "smt",        "numa_nodes",
+    "governor", "turbo",     "cgroup_cores", "affinity",      "gpus",           "gpu_driver", "gpu_libraries",
+    "nccl",     "mpi",       "cpu_library",  "compiler",      "compiler_flags", "kernel",     "schema",
 };
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 
@@ -65,9 +44,11 @@ static const char *absent(const json_t *run, const char *path)
     return dot && json_is_null(el_json_at(run, parent)) ? "none" : "unknown";
 }
 
-static void put_value(const json_t *run, const char *path, char *text, size_t bytes)
+static void put_value(const json_t *run, const char *field, char *text, size_t bytes)
 {
-    char number[32];
+    char number[32], path[64];
+    snprintf(path, sizeof path, "%s%s%s", strcmp(field, "schema") ? "environment." : "", field,
+             strcmp(field, "nccl") ? "" : ".version");
     const json_t *value = el_json_at(run, path);
     if (json_is_array(value))
         put_list(value, text, bytes);
@@ -90,12 +71,9 @@ static void put_gpus(const json_t *run, char *text, size_t bytes)
 {
     const char *names[64];
     size_t n = 0, most = sizeof names / sizeof names[0];
-    const json_t *trials = json_object_get(run, "trials");
-    for (size_t t = 0; t < json_array_size(trials); t++) {
-        const json_t *trial = json_array_get(trials, t), *gpus = json_object_get(trial, "gpus");
-        const json_t *devices = gpus ? gpus : json_object_get(trial, "per_device");
-        for (size_t d = 0; d < json_array_size(devices); d++) {
-            const json_t *device = json_array_get(devices, d);
+    EL_EACH(trial, json_object_get(run, "trials")) {
+        const json_t *gpus = json_object_get(trial, "gpus");
+        EL_EACH(device, gpus ? gpus : json_object_get(trial, "per_device")) {
             const char *name = gpus ? json_string_value(device) : el_json_text(device, "model", NULL);
             for (size_t i = 0; name && i < n; i++)
                 if (!strcmp(names[i], name)) name = NULL;
@@ -113,16 +91,16 @@ json_t *el_fingerprint_of(const json_t *run)
     uint64_t hash = EL_HASH_BEGIN;
     for (int i = 0; i < N_FIELDS; i++) {
         char value[VALUE_BYTES] = "", line[VALUE_BYTES + 64];
-        if (fields[i].path)
-            put_value(run, fields[i].path, value, sizeof value);
+        if (strcmp(fields[i], "gpus"))
+            put_value(run, fields[i], value, sizeof value);
         else
             put_gpus(run, value, sizeof value);
-        char *dot = strcmp(fields[i].name, "kernel") ? NULL : strchr(value, '.');
+        char *dot = strcmp(fields[i], "kernel") ? NULL : strchr(value, '.');
         if (dot) dot[1 + strspn(dot + 1, "0123456789")] = 0; /* "Linux 6.18.44-generic" as "Linux 6.18" */
-        if (!strcmp(fields[i].name, "schema") && !strcmp(value, "2"))
+        if (!strcmp(fields[i], "schema") && !strcmp(value, "2"))
             strcpy(value, "1"); /* a store's figures are the same */
-        el_json_put_text(all, fields[i].name, value);
-        snprintf(line, sizeof line, "%s=%s\n", fields[i].name, value);
+        el_json_put_text(all, fields[i], value);
+        snprintf(line, sizeof line, "%s=%s\n", fields[i], value);
         hash = el_hash(hash, line, strlen(line));
     }
     return el_json_of(EL_KEY("fingerprint", json_sprintf("%016" PRIx64, hash)), EL_KEY("fields", all));
@@ -133,7 +111,7 @@ int el_fingerprint_differences(const json_t *base, const json_t *head, char *tex
     int n = 0;
     text[0] = 0;
     for (int i = 0; i < N_FIELDS; i++) {
-        const char *name = fields[i].name;
+        const char *name = fields[i];
         const char *before = el_json_text(base, name, "unknown"), *now = el_json_text(head, name, "unknown");
         if (!strcmp(before, now) || n++ >= DIFFERENCES_SHOWN) continue;
         el_text_append(text, bytes, "%s%s %.60s, then %.60s", n > 1 ? "; " : "", name, before, now);

@@ -120,13 +120,13 @@ struct shown {
 };
 
 static const struct el_column columns[] = {EL_NAME("trial", NAME_COLUMNS, "trial"),
-                                           EL_TEXT("sessions", 8, "sessions"),
-                                           EL_TEXT("counted", 8, "counted"),
-                                           EL_TEXT("level", 8, "level"),
-                                           EL_TEXT("sd %", 6, "sd"),
+                                           EL_COUNT("sessions", 8, "sessions"),
+                                           EL_COUNT("counted", 8, "counted"),
+                                           EL_FIGURE("level", 8, "level"),
+                                           EL_PERCENT("sd %", 6, "sd_pct"),
                                            EL_TEXT("detects %", 10, "detects"),
-                                           EL_TEXT("needs", 6, "needs"),
-                                           {.head = "last session, UTC", .gap = 2, .width = -16, .path = "last"},
+                                           EL_COUNT("needs", 6, "sessions_needed"),
+                                           {.head = "last session, UTC", .gap = 2, .width = -16, .path = "at"},
                                            EL_NO_MORE};
 
 /* "2026-01-31T14:25:01Z" as "2026-01-31 14:25". */
@@ -154,29 +154,24 @@ static void put_notes(const json_t *workload, const json_t *figure, FILE *out)
     if (far > 0) NOTE(out, "%.0f outlier%s, kept and not counted%s", far, far == 1 ? "" : "s", last);
 }
 
-static const char *one_digit(double value, char text[EL_FIGURE_BYTES])
-{
-    snprintf(text, EL_FIGURE_BYTES, isnan(value) ? "-" : value >= 99.95 ? "%.0f" : "%.1f", value);
-    return text;
-}
-
 /* A run's row is named by its trial, a program's by its name and the figure. In virtual time a figure has no noise: one
  * session suffices, and any change is found. */
 static void put_row(const json_t *workload, const char *name, const json_t *figure, const struct el_table *table)
 {
-    char level[EL_FIGURE_BYTES], t[5][32], time[32];
+    char time[32];
     const char *unit = el_json_text(figure, "unit", "");
-    bool program = el_program_is(workload), exact = el_figure_is_exact(figure);
-    json_t *label = json_sprintf("%s%s%s%s%s", el_json_text(workload, "name", "?"), program ? ": " : "",
-                                 program ? name : "", *unit ? ", " : "", unit);
-    json_t *row = json_pack("{s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "trial", label, "sessions",
-                            el_json_shortest(el_json_number(workload, "sessions"), t[0]), "counted",
-                            exact ? "-" : el_json_shortest(el_json_number(figure, "counted"), t[1]), "level",
-                            el_text_figure(el_json_number(figure, exact ? "last" : "level"), level), "sd",
-                            one_digit(exact ? 0 : el_json_number(figure, "sd_pct"), t[2]), "detects",
-                            exact ? "any" : one_digit(el_json_number(figure, "detectable_pct"), t[3]), "needs",
-                            exact ? "0" : el_json_shortest(el_json_number(figure, "sessions_needed"), t[4]), "last",
-                            time_of(el_json_text(workload, "last.time_utc", "?"), time));
+    bool program = el_program_is(workload);
+    double detects = el_json_number(figure, "detectable_pct");
+    json_t *row = json_copy((json_t *)(uintptr_t)figure);
+    el_json_put_all(row,
+                    EL_KEY("trial", json_sprintf("%s%s%s%s%s", el_json_text(workload, "name", "?"), program ? ": " : "",
+                                                 program ? name : "", *unit ? ", " : "", unit)),
+                    EL_KEY("sessions", json_incref(json_object_get(workload, "sessions"))),
+                    EL_KEY("detects", isnan(detects) ? json_string("-") : json_sprintf("%.1f", detects)),
+                    EL_KEY("at", time_of(el_json_text(workload, "last.time_utc", "?"), time)));
+    if (el_figure_is_exact(figure))
+        el_json_put_all(row, EL_KEY("level", el_json_number(figure, "last")), EL_KEY("sd_pct", 0),
+                        EL_KEY("detects", "any"), EL_KEY("sessions_needed", 0));
     el_table_row(table, EL_TABLE_PLAIN, row);
     json_decref(row);
     put_notes(workload, figure, table->out);
