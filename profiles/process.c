@@ -1,5 +1,5 @@
 /* /proc/PID by plain reads. Which processes matter, and what the figures come to, is for others to say. */
-#include "profiles/process.h"
+#include "profiles/process_tree.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
