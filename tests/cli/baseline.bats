@@ -19,33 +19,24 @@ once() {
     [[ -z ${BATS_FILE_TMPDIR:-} ]] || { mkdir "$kept" && cp -r . "$kept"; }
 }
 
-# copy FROM TO DAY [RATIO] [TO DAY RATIO]...: the same run, measured on another day, each step RATIO times as long.
-copy() {
-    (($# > 3)) || set -- "$@" 1
-    python3 - "$@" <<'END'
-import json, os, sys
-base, rest = sys.argv[1], sys.argv[2:]
-text = open(base + "/results.json").read()
-for to, day, ratio in zip(rest[::3], rest[1::3], rest[2::3]):
-    d = json.loads(text)
-    d["environment"]["time_utc"] = "2026-01-%02dT12:00:00Z" % int(day)
-    for t in d["trials"]:
-        for r in t["repeats"]:
-            r["step_ms"] = [float(ratio) * x for x in r["step_ms"]]
-    os.makedirs(to, exist_ok=True)
-    json.dump(d, open(to + "/results.json", "w"))
-END
-}
-
 altered() { # altered FROM TO STATEMENT: a copy of another day, with something else in its document `d`
     mkdir -p "$2"
     python3 - "$@" <<'END'
 import json, sys
 d = json.load(open(sys.argv[1] + "/results.json"))
+def measured(day, ratio=1): # each step `ratio` times as long
+    d["environment"]["time_utc"] = "2026-01-%02dT12:00:00Z" % day
+    for r in (r for t in d["trials"] for r in t["repeats"]): r["step_ms"] = [ratio * x for x in r["step_ms"]]
 d["environment"]["time_utc"] = "2026-01-28T12:00:00Z"
 exec(sys.argv[3])
 json.dump(d, open(sys.argv[2] + "/results.json", "w"))
 END
+}
+
+copy() { # copy FROM TO DAY [RATIO] [TO DAY RATIO]...: the same run, measured on another day, each step RATIO times as long
+    local from=$1
+    (($# > 3)) || set -- "$@" 1
+    while (($# > 1)); do altered "$from" "$2" "measured($3, $4)" && shift 3; done
 }
 
 keep_nine() { once nine nine_sessions; }
