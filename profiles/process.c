@@ -41,19 +41,13 @@ static size_t read_file(const struct el_process *process, const char *name, char
     return got;
 }
 
-static int64_t tick_ns(void)
-{
-    long ticks_per_s = sysconf(_SC_CLK_TCK);
-    return 1000000000 / (ticks_per_s > 0 ? ticks_per_s : 100);
-}
-
 /* "pid (name) state ppid ...": a name may hold blanks and brackets. Field 3 is the state; the numbers are man proc's.
  */
 static bool parse_stat(const char *text, struct el_process_look *look)
 {
     const char *from = strchr(text, '('), *to = strrchr(text, ')');
     uint64_t user, system, program;
-    long threads;
+    long threads, ticks_per_s = sysconf(_SC_CLK_TCK);
     int parent;
     if (!from || !to || to < from) return false;
     if (sscanf(to + 1,
@@ -64,7 +58,7 @@ static bool parse_stat(const char *text, struct el_process_look *look)
     snprintf(look->name, sizeof look->name, "%.*s", (int)(to - from - 1), from + 1);
     look->parent = parent;
     look->n_threads = (int)threads;
-    look->cpu_ns = (int64_t)((user + system) * (uint64_t)tick_ns());
+    look->cpu_ns = (int64_t)((user + system) * (1000000000 / (uint64_t)(ticks_per_s > 0 ? ticks_per_s : 100)));
     look->program = program;
     return true;
 }

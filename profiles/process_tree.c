@@ -65,12 +65,6 @@ int el_process_tree_find(const struct el_process_tree *tree, pid_t pid)
     return -1;
 }
 
-/* With all its threads: the first may end before the others. */
-static bool has_ended(const struct el_process_look *look)
-{
-    return look->state == 'X' || (look->state == 'Z' && look->n_threads <= 1);
-}
-
 /* Between fork and exec a process shows the memory of its parent, so exec resets the figures. */
 static void forget_memory(struct el_tree_process *p)
 {
@@ -79,17 +73,12 @@ static void forget_memory(struct el_tree_process *p)
     p->resident_byte_s = p->looked_s = 0;
 }
 
-/* A process that is ending, and one of another user, show no program. */
-static bool is_other_program(const struct el_process_look *before, const struct el_process_look *now)
-{
-    return before->program != 0 && now->program != 0 && before->program != now->program;
-}
-
 /* The figures of one sample. In the mean, its memory counts for the time since the last one. */
 static void take(struct el_tree_process *p, const struct el_process_look *look, int64_t now_ns)
 {
     double seconds = 1e-9 * (double)(now_ns - p->end_ns);
-    bool other = p->looked && is_other_program(&p->look, look);
+    /* A process that is ending, and one of another user, show no program. */
+    bool other = p->looked && p->look.program && look->program && p->look.program != look->program;
     bool renamed = p->looked && look->resident_bytes > 0 && strcmp(look->name, p->look.name) != 0;
     if (other) forget_memory(p);
     if (other || renamed) el_process_identify(&p->process, &p->identity);
@@ -120,7 +109,8 @@ static void look_at(struct el_tree_process *p, int64_t now_ns)
     struct el_process_look look;
     bool known = el_process_look(&p->process, &look);
     if (known) take(p, &look, now_ns);
-    if (!known || has_ended(&look)) end(p);
+    /* With all its threads: the first may end before the others. */
+    if (!known || look.state == 'X' || (look.state == 'Z' && look.n_threads <= 1)) end(p);
 }
 
 static void forget_ended(struct el_process_tree *tree)

@@ -13,11 +13,6 @@
 
 #include "bench/stats/stats.h"
 
-/* An era's part of the logarithms. */
-struct era {
-    size_t begin, end;
-};
-
 /* Of sorted values, between neighbours in proportion. */
 static double quartile(const double *sorted, size_t n, double q)
 {
@@ -37,14 +32,6 @@ void el_level_far(const double *values, size_t n, bool *far)
     double reach = fmax(3 * (high - low), log(EL_LEVEL_FLOOR_RATIO));
     for (size_t i = 0; i < n; i++) far[i] = log(values[i]) > high + reach || log(values[i]) < low - reach;
     free(sorted);
-}
-
-/* The last sessions, at most `most`, of the era that ends before `end`; an accepted session is an era's first. */
-static struct era era_before(const bool *accepted, size_t end, size_t most)
-{
-    struct era era = {.begin = end, .end = end};
-    while (era.begin > 0 && end - era.begin < most && !(era.begin < end && accepted[era.begin])) era.begin--;
-    return era;
 }
 
 /* What counts, newest first: each session's distance from its own era's level. */
@@ -72,9 +59,11 @@ static void gather(const double *values, const bool *accepted, size_t n, struct 
 {
     bool far[EL_LEVEL_SESSIONS_MAX];
     for (size_t end = n; end > 0 && g->n + 1 < EL_LEVEL_SESSIONS_MAX && level->n_era < EL_LEVEL_SESSIONS_MIN;) {
-        struct era era = era_before(accepted, end, EL_LEVEL_SESSIONS_MAX - g->n);
-        const double *part = values + era.begin;
-        size_t length = era.end - era.begin;
+        /* As many as there is room for; an accepted session is an era's first. */
+        size_t begin = end - 1, most = EL_LEVEL_SESSIONS_MAX - g->n;
+        while (begin > 0 && end - begin < most && !accepted[begin]) begin--;
+        const double *part = values + begin;
+        size_t length = end - begin;
         level->n_eras++;
         if (end == n || length > 1) {
             el_level_far(part, length, far);
@@ -85,7 +74,7 @@ static void gather(const double *values, const bool *accepted, size_t n, struct 
             level->n_far = length - g->n;
             level->last_far = far[length - 1];
         }
-        end = era.begin;
+        end = begin;
     }
 }
 

@@ -35,12 +35,6 @@ enum el_status el_verify_write_data(const char *path)
     return status;
 }
 
-/* There are no images of sentences. */
-static bool takes_images(const struct el_model_info *model)
-{
-    return model->input == EL_INPUT_IMAGES;
-}
-
 /* The words of a variant, as on a command line. */
 static enum el_status take_variant(const char *variant, struct el_options *options)
 {
@@ -84,7 +78,8 @@ enum el_status el_verify_resolve(const struct el_options *options, const char *b
     take_sizes(cell->model, &o.train.model);
     EL_TRY(take_devices(backend, cell->n_devices, &o));
     memcpy(o.comm, options->comm, sizeof o.comm);
-    snprintf(o.data, sizeof o.data, "%s", takes_images(cell->model) ? "dummy" : options->data);
+    /* There are no images of sentences. */
+    snprintf(o.data, sizeof o.data, "%s", cell->model->input == EL_INPUT_IMAGES ? "dummy" : options->data);
     snprintf(o.inject, sizeof o.inject, "%s", options->inject);
     o.procs = procs;
     o.launcher = options->launcher;

@@ -112,20 +112,13 @@ static json_t *make_row(const json_t *cells, const char *backend, const char *mo
     return row;
 }
 
-/* Why the mode, as it is, cannot serve the model. */
-static void print_reason(const char *mode, const char *model, const char *reason, FILE *out)
-{
-    char first[32];
-    snprintf(first, sizeof first, "%-10s%-9s", mode, model);
-    el_text_say(first, "                   ", EL_REPORT_COLUMNS, out, "cannot: %s", reason);
-}
-
 static void print_backend(const json_t *cells, const char *backend, FILE *out)
 {
     const struct el_table table = {.columns = columns, .out = out};
     bool begun = false;
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
         for (const struct el_model_info *model = el_model_list(); model->name; model++) {
+            char first[32];
             json_t *row = make_row(cells, backend, mode->name, model->name);
             if (row && !begun) {
                 el_text_line(out, "On %s devices", backend);
@@ -133,8 +126,10 @@ static void print_backend(const json_t *cells, const char *backend, FILE *out)
                 begun = true;
             }
             if (row && json_object_get(row, "devices")) el_table_row(&table, EL_TABLE_PLAIN, row);
+            snprintf(first, sizeof first, "%-10s%-9s", mode->name, model->name);
             if (row && !json_object_get(row, "as it is"))
-                print_reason(mode->name, model->name, el_json_text(row, "reason", "?"), out);
+                el_text_say(first, "                   ", EL_REPORT_COLUMNS, out, "cannot: %s",
+                            el_json_text(row, "reason", "?"));
             json_decref(row);
         }
     }

@@ -20,13 +20,6 @@ static enum el_status make_series(struct el_watching *watch)
     return EL_OK;
 }
 
-static void halve(struct el_watching *watch)
-{
-    el_frames_halve(&watch->frames);
-    for (int i = 0; i < watch->n_series; i++) el_series_halve(&watch->series[i]);
-    for (int k = 0; k < watch->n_uses; k++) el_series_halve(&watch->uses[k].series);
-}
-
 /* Of every process by its last sample. */
 static void sum_resident(struct el_watching *watch)
 {
@@ -42,7 +35,11 @@ static enum el_status look(struct el_watching *watch)
 {
     el_process_tree_look(watch->tree);
     EL_TRY(make_series(watch));
-    if (el_frames_are_many(&watch->frames)) halve(watch);
+    if (el_frames_are_many(&watch->frames)) {
+        el_frames_halve(&watch->frames);
+        for (int i = 0; i < watch->n_series; i++) el_series_halve(&watch->series[i]);
+        for (int k = 0; k < watch->n_uses; k++) el_series_halve(&watch->uses[k].series);
+    }
     el_frames_begin(&watch->frames, el_clock_ns());
     for (int i = 0; i < watch->n_series; i++) {
         const struct el_tree_process *p = watch->tree->list[i];

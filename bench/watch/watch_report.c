@@ -186,13 +186,6 @@ static void peer_text(const json_t *device, char *text, size_t bytes)
         snprintf(text, bytes, "rank %.0f (process %.0f%s%s)", rank, pid, gpu ? " on " : "", gpu ? name : "");
 }
 
-/* Whether some process grew beyond every sample, as one that lives for an instant: then no row shows its peak. */
-static bool is_largest_unseen(const json_t *watch)
-{
-    double most = fmax(0, el_json_highest(json_object_get(watch, "processes"), "peak_bytes"));
-    return el_json_number(watch, "largest_bytes") > UNSEEN_RATIO * most;
-}
-
 static void say_uneven(const json_t *trial, const json_t *watch, FILE *out)
 {
     const json_t *devices = json_object_get(trial, "per_device");
@@ -226,11 +219,12 @@ static void say_unseen(const json_t *watch, FILE *out)
     if (unseen_s > 0.05 + 0.02 * (double)n && unseen_s > 0.01 * el_json_number(watch, "cpu_s"))
         SAY(out, "Unattributed CPU time: %s s, of processes that lived between samples, and after last samples.",
             el_text_figure(unseen_s, figure));
-    if (is_largest_unseen(watch))
+    /* Some process grew beyond every sample, as one that lives for an instant: no row shows its peak. */
+    double most = fmax(0, el_json_highest(json_object_get(watch, "processes"), "peak_bytes"));
+    if (el_json_number(watch, "largest_bytes") > UNSEEN_RATIO * most)
         SAY(out,
             "Left out: a process reached %s MiB between samples, and no row shows which. If it is one of those "
-            "compared, "
-            "it held more than its row says.",
+            "compared, it held more than its row says.",
             mib_at(watch, "largest_bytes", figure));
     if (lost > 0) SAY(out, "%.0f processes were not followed: the limit is %d.", lost, EL_TREE_PROCESSES_MAX);
 }
