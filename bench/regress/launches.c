@@ -15,7 +15,7 @@ static const int ANALYSES[] = {14, 24, 40};
 enum { N_ANALYSES = sizeof ANALYSES / sizeof ANALYSES[0], BASE = 0, HEAD = 1, CELLS_MAX = 1000 };
 
 struct session {
-    const struct el_regress_launching *launching;
+    struct el_regress_launching *launching;
     const struct el_regress_options *asked;
     bool ab;
     struct el_regress_set *set;
@@ -194,7 +194,7 @@ static enum el_status run_block(struct session *s, int next)
                        "nothing can be judged: of '%s'%s no unit says which way is better: give --higher or --lower %s",
                        name, json_array_size(s->set->unjudged) > 1 ? " and the others" : "", name);
     }
-    if (s->launching->progress) el_regress_progress_block(s->launching->progress, s->set, next, elapsed_s(s));
+    if (s->launching->out) el_regress_progress_block(s->launching, s->set, next, elapsed_s(s));
     return EL_OK;
 }
 
@@ -209,7 +209,7 @@ static int analysis_at(const struct el_regress_options *asked, int stage, bool *
     return *last_p ? most : at;
 }
 
-static struct session begin(const struct el_regress_launching *launching, struct el_regress_set *set)
+static struct session begin(struct el_regress_launching *launching, struct el_regress_set *set)
 {
     const struct el_options *options = launching->options;
     const struct el_regress_options *asked = &options->regress;
@@ -226,7 +226,7 @@ static struct session begin(const struct el_regress_launching *launching, struct
     return s;
 }
 
-enum el_status el_regress_ab(const struct el_regress_launching *launching, struct el_regress_set *set)
+enum el_status el_regress_ab(struct el_regress_launching *launching, struct el_regress_set *set)
 {
     struct session s = begin(launching, set);
     for (bool last = false; !last && !s.cancelled;) {
@@ -251,7 +251,7 @@ enum el_status el_regress_ab(const struct el_regress_launching *launching, struc
 }
 
 /* What makes a figure of a pair unreadable is an error here: nothing is judged that could say so. */
-enum el_status el_regress_launches(const struct el_regress_launching *launching, struct el_regress_set *set)
+enum el_status el_regress_launches(struct el_regress_launching *launching, struct el_regress_set *set)
 {
     struct session s = begin(launching, set);
     while (set->blocks < s.asked->launches && !s.cancelled) {

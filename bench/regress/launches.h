@@ -16,29 +16,24 @@
 #include "bench/options/config.h"
 #include "bench/regress/regress.h"
 
-/* What has been said so far. */
-struct el_regress_progress {
-    FILE *out;
+struct el_regress_launching {
+    const struct el_options *options; /* the commands, what of them is judged, and when it ends */
+    bool (*go_on)(void);              /* asked about ten times a second; false: interrupted. NULL: always true */
+    FILE *out;                        /* for progress; NULL: quiet */
     bool terminal;
     int64_t period_ns; /* between two lines where it is no terminal */
-    const struct el_options *options;
+    /* What has been said so far. */
     int64_t begin_ns, line_ns; /* 0: nothing was launched yet */
     int blocks, next;          /* next: the analysis, or the last launch */
-};
-
-struct el_regress_launching {
-    const struct el_options *options;     /* the commands, what of them is judged, and when it ends */
-    bool (*go_on)(void);                  /* asked about ten times a second; false: interrupted. NULL: always true */
-    struct el_regress_progress *progress; /* NULL: quiet */
 };
 
 /* --ab: until the gate's answer stands, no more samples may come, or it is interrupted. The set's least_effect is the
  * caller's to give. Interrupted (`go_on` false): EL_OK, with whole blocks only and judged as a last analysis. Errors:
  * EL_ERR_INVALID, EL_ERR_TIMEOUT: a launch that failed, by side and block. */
-enum el_status el_regress_ab(const struct el_regress_launching *launching, struct el_regress_set *set);
+enum el_status el_regress_ab(struct el_regress_launching *launching, struct el_regress_set *set);
 /* --from: launches it --launches times and judges nothing: cells without base. Interrupted: those that there
  * are. Errors: as above; EL_ERR_INVALID also where a metric is missing in a launch or changes its unit. */
-enum el_status el_regress_launches(const struct el_regress_launching *launching, struct el_regress_set *set);
+enum el_status el_regress_launches(struct el_regress_launching *launching, struct el_regress_set *set);
 /* Which side a block launches first: 0 base, 1 head. */
 int el_regress_first_side(uint64_t seed, int block);
 
@@ -51,9 +46,9 @@ enum el_status el_launching_ab(const struct el_options *options, const char *dir
 enum el_status el_launching_from(const struct el_options *options, const char *dir, struct el_regress_set *set);
 
 /* After a block; and what go_on does about ten times a second. */
-void el_regress_progress_block(struct el_regress_progress *progress, const struct el_regress_set *set, int next,
+void el_regress_progress_block(struct el_regress_launching *launching, const struct el_regress_set *set, int next,
                                double elapsed_s);
-void el_regress_progress_wait(struct el_regress_progress *progress);
+void el_regress_progress_wait(struct el_regress_launching *launching);
 
 /* ---- one launch: a command for the shell, as a job of one process (shell.c) ----
  *

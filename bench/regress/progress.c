@@ -18,22 +18,24 @@
 
 static const int64_t MINUTE_NS = 60000000000;
 
-static struct el_regress_progress *waiting; /* a go_on has no context; NULL: quiet */
+static struct el_regress_launching *waiting; /* a go_on has no context */
 
 static bool go_on(void)
 {
-    if (waiting) el_regress_progress_wait(waiting);
+    if (waiting->out) el_regress_progress_wait(waiting);
     return !el_runner_interrupted();
 }
 
-static struct el_regress_launching begin(const struct el_options *options, struct el_regress_progress *progress)
+static void begin(const struct el_options *options, struct el_regress_launching *launching)
 {
-    *progress = (struct el_regress_progress){
-        .out = stderr, .terminal = isatty(STDERR_FILENO), .period_ns = MINUTE_NS, .options = options};
-    progress->begin_ns = progress->line_ns = el_clock_ns();
-    waiting = options->quiet ? NULL : progress;
+    *launching = (struct el_regress_launching){.options = options,
+                                               .go_on = go_on,
+                                               .out = options->quiet ? NULL : stderr,
+                                               .terminal = isatty(STDERR_FILENO),
+                                               .period_ns = MINUTE_NS};
+    launching->begin_ns = launching->line_ns = el_clock_ns();
+    waiting = launching;
     el_runner_catch_signals();
-    return (struct el_regress_launching){.options = options, .go_on = go_on, .progress = waiting};
 }
 
 /* ---- what is kept ---- */
@@ -92,8 +94,8 @@ static enum el_status save(const struct el_options *options, const char *dir, co
 
 enum el_status el_launching_ab(const struct el_options *options, const char *dir, struct el_regress_set *set)
 {
-    struct el_regress_progress progress;
-    const struct el_regress_launching launching = begin(options, &progress);
+    struct el_regress_launching launching;
+    begin(options, &launching);
     EL_TRY(el_regress_ab(&launching, set));
     return set->blocks ? save(options, dir, set) : EL_OK;
 }
@@ -101,8 +103,8 @@ enum el_status el_launching_ab(const struct el_options *options, const char *dir
 enum el_status el_launching_from(const struct el_options *options, const char *dir, struct el_regress_set *set)
 {
     struct el_regress_set launched = {0};
-    struct el_regress_progress progress;
-    const struct el_regress_launching launching = begin(options, &progress);
+    struct el_regress_launching launching;
+    begin(options, &launching);
     enum el_status status = el_regress_launches(&launching, &launched);
     if (status == EL_OK && !el_runner_interrupted()) status = save(options, dir, &launched);
     set->unjudged = json_incref(launched.unjudged);
@@ -113,7 +115,7 @@ enum el_status el_launching_from(const struct el_options *options, const char *d
 /* ---- progress ---- */
 
 /* A budget that is known to end before the first analysis, as soon as it is known. */
-static void say_budget(const struct el_regress_progress *p, size_t timed, int next, double block_s)
+static void say_budget(const struct el_regress_launching *p, size_t timed, int next, double block_s)
 {
     int needed = el_regress_blocks_needed(timed, el_regress_level(0, true));
     double fit = p->options->regress.budget_s < 0 ? INFINITY : fmax(1, floor(p->options->regress.budget_s / block_s));
@@ -126,7 +128,7 @@ static void say_budget(const struct el_regress_progress *p, size_t timed, int ne
             ceil(needed * block_s));
 }
 
-static void say_begin(const struct el_regress_progress *p, const struct el_regress_set *set, int next, double block_s)
+static void say_begin(const struct el_regress_launching *p, const struct el_regress_set *set, int next, double block_s)
 {
     size_t timed = 0;
     for (size_t i = 0; i < set->n; i++) timed += set->cells[i].kind != EL_CELL_EXACT;
@@ -145,7 +147,7 @@ static void say_begin(const struct el_regress_progress *p, const struct el_regre
                 needed);
 }
 
-static void say_line(struct el_regress_progress *p)
+static void say_line(struct el_regress_launching *p)
 {
     double elapsed_s = (double)(el_clock_ns() - p->begin_ns) / 1e9;
     const char *what = p->options->regress.ab[0] ? "block" : "launch";
@@ -155,12 +157,12 @@ static void say_line(struct el_regress_progress *p)
     p->line_ns = el_clock_ns();
 }
 
-void el_regress_progress_wait(struct el_regress_progress *p)
+void el_regress_progress_wait(struct el_regress_launching *p)
 {
     if (!p->terminal && p->blocks > 0 && el_clock_ns() - p->line_ns >= p->period_ns) say_line(p);
 }
 
-void el_regress_progress_block(struct el_regress_progress *p, const struct el_regress_set *set, int next,
+void el_regress_progress_block(struct el_regress_launching *p, const struct el_regress_set *set, int next,
                                double elapsed_s)
 {
     p->blocks = set->blocks;

@@ -171,10 +171,10 @@ static struct el_regress_launching asking(const char *base, const char *head)
     return (struct el_regress_launching){.options = &options};
 }
 
-static void run_ab(struct el_regress_launching ask, int blocks)
+static void run_ab(struct el_regress_launching *ask, int blocks)
 {
     el_regress_free(&set);
-    assert_int_equal(el_regress_ab(&ask, &set), EL_OK);
+    assert_int_equal(el_regress_ab(ask, &set), EL_OK);
     assert_int_equal(set.blocks, blocks);
 }
 
@@ -182,7 +182,9 @@ static void test_session(void **state)
 {
     char base[512], head[512];
     /* 14 blocks: at the first analysis it stands. */
-    run_ab(asking(program(base, "base", 1, "echo peak 64 B"), program(head, "head", 1.1, "echo peak 64 B")), 14);
+    struct el_regress_launching ask =
+        asking(program(base, "base", 1, "echo peak 64 B"), program(head, "head", 1.1, "echo peak 64 B"));
+    run_ab(&ask, 14);
     assert_int_equal(el_regress_outcome(&set), EL_REGRESS_FOUND);
     assert_int_equal(set.n, 2);
     assert_int_equal(set.cells[0].n_base, 14);
@@ -204,7 +206,7 @@ static void test_bytes_with_noise(void **state)
         strcpy(ASKED.metrics, "sent");
         snprintf(ASKED.exact, sizeof ASKED.exact, "%s", side == 2 ? "sent" : "");
         ASKED.blocks = 3;
-        run_ab(ask, side == 2 ? 2 : 3); /* the second launch shows it */
+        run_ab(&ask, side == 2 ? 2 : 3); /* the second launch shows it */
         assert_int_equal(set.cells[0].kind, side == 2 ? EL_CELL_EXACT : EL_CELL_PAIRED);
         assert_true((el_regress_outcome(&set) == EL_REGRESS_USE) == (side == 2));
     }
@@ -217,17 +219,16 @@ static void test_progress(void **state)
     char *text = NULL;
     size_t bytes = 0;
     struct el_regress_launching ask = asking("echo t 5 ms", "echo t 5 ms");
-    struct el_regress_progress progress = {
-        .out = open_memstream(&text, &bytes), .period_ns = MINUTE_NS, .options = &options};
-    progress.begin_ns = progress.line_ns = el_clock_ns() - 2 * MINUTE_NS;
-    ask.progress = &progress;
+    ask.out = open_memstream(&text, &bytes);
+    ask.period_ns = MINUTE_NS;
+    ask.begin_ns = ask.line_ns = el_clock_ns() - 2 * MINUTE_NS;
     ASKED.blocks = 10;
     ASKED.budget_s = 0;
-    run_ab(ask, 1);
-    el_regress_progress_wait(&progress); /* the minute has not passed again */
-    progress.line_ns -= MINUTE_NS;
-    el_regress_progress_wait(&progress);
-    fclose(progress.out);
+    run_ab(&ask, 1);
+    el_regress_progress_wait(&ask); /* the minute has not passed again */
+    ask.line_ns -= MINUTE_NS;
+    el_regress_progress_wait(&ask);
+    fclose(ask.out);
     assert_non_null(strstr(text, "1 cell; a block takes "));
     assert_non_null(strstr(text, "note: --budget of 0 s ends after about 1 block, before the first analysis: this run "
                                  "will be inconclusive: 8 blocks, "));
@@ -249,7 +250,7 @@ static void test_order(void **state)
         struct el_regress_launching ask = asking(command[0], command[1]);
         ASKED.blocks = 5;
         options.train.seed = (uint64_t)seed;
-        run_ab(ask, 5);
+        run_ab(&ask, 5);
         char path[64];
         snprintf(path, sizeof path, "%s/order%d", folder, seed);
         FILE *file = fopen(path, "r");
@@ -276,12 +277,12 @@ static void test_ends(void **state)
     char base[512], head[512];
     struct el_regress_launching ask = asking(program(base, "base", 1, ""), program(head, "head", 1.5, ""));
     ASKED.max_samples = 7; /* too few to tell anything */
-    run_ab(ask, 7);
+    run_ab(&ask, 7);
     assert_true(set.last_analysis && el_regress_outcome(&set) == EL_REGRESS_INCONCLUSIVE);
     assert_int_equal(set.cells[0].more, 1);
     ask = asking(base, head);
     ASKED.budget_s = 0; /* one block, and no more */
-    run_ab(ask, 1);
+    run_ab(&ask, 1);
     assert_int_equal(el_regress_outcome(&set), EL_REGRESS_INCONCLUSIVE);
 }
 
