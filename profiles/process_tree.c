@@ -53,8 +53,6 @@ void el_process_tree_close(struct el_process_tree *tree)
         free(tree->list[i]);
     }
     if (tree->loadavg >= 0) close(tree->loadavg);
-    free(tree->list);
-    free(tree->alive);
     free(tree);
 }
 
@@ -186,18 +184,6 @@ void el_process_tree_look_shared(struct el_process_tree *tree)
     if (resident_bytes > most->pss_resident_bytes) most->pss_resident_bytes = resident_bytes;
 }
 
-static bool make_room(struct el_process_tree *tree)
-{
-    if (tree->n < tree->capacity) return true;
-    int capacity = tree->capacity * 2 + 64;
-    struct el_tree_process **list = realloc(tree->list, (size_t)capacity * sizeof(*list));
-    if (list) tree->list = list;
-    int *alive = realloc(tree->alive, (size_t)capacity * sizeof *alive);
-    if (alive) tree->alive = alive;
-    if (list && alive) tree->capacity = capacity;
-    return list && alive;
-}
-
 /* What came of a number. */
 enum finding {
     MISSING, /* it has no process yet, or its parent has none */
@@ -213,8 +199,7 @@ static enum finding add(struct el_process_tree *tree, pid_t pid, pid_t parent)
     bool full = tree->n >= EL_TREE_PROCESSES_MAX;
     struct el_tree_process *p = full ? NULL : calloc(1, sizeof *p);
     tree->n_not_followed += full;
-    if (!p || !make_room(tree)) {
-        free(p);
+    if (!p) {
         el_process_close(&process);
         return full ? STRANGER : NO_MEMORY;
     }

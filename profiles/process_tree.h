@@ -112,16 +112,16 @@ struct el_tree_process {
 };
 
 struct el_process_tree {
-    struct el_tree_process **list; /* [n], as they were found: a child after its parent */
-    int n, n_not_followed;         /* not followed: found when the tree was full */
+    struct el_tree_process *list[EL_TREE_PROCESSES_MAX]; /* [n], as they were found: a child after its parent */
+    int n, n_not_followed;                               /* not followed: found when the tree was full */
     /* process_tree.c's own */
     const char *root;
     pid_t ancestor;
     int loadavg;                        /* open file; -1: none, or wrong */
     pid_t last;                         /* the last number given out; 0: unknown */
     pid_t missing[EL_TREE_MISSING_MAX]; /* numbers that had no process yet: tried once more */
-    int n_missing, capacity;
-    int *alive, n_alive; /* places in `list`, oldest first */
+    int n_missing;
+    int alive[EL_TREE_PROCESSES_MAX], n_alive; /* places in `list`, oldest first */
 };
 
 /* `root` must outlive the tree. */

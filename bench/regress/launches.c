@@ -96,7 +96,8 @@ static enum el_status take_reading(struct session *s, const struct el_reading *r
 /* What is missing; and what a unit says to be without noise is compared exactly only while it has shown none. */
 static void conclude(const struct session *s, int block)
 {
-    for (struct el_regress_cell *cell = s->set->cells; cell < s->set->cells + s->set->n; cell++) {
+    for (size_t i = 0; i < s->set->n; i++) {
+        struct el_regress_cell *cell = &s->set->cells[i];
         for (int side = s->ab ? BASE : HEAD; side <= HEAD; side++)
             if ((side == BASE ? cell->n_base : cell->n_head) < (size_t)block)
                 el_regress_fault(cell, EL_CELL_UNREADABLE, "the %s did not print it in %s %d", s->sides[side], s->block,

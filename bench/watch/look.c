@@ -8,18 +8,6 @@
 
 static const int64_t SAMPLE_HOLDS_NS = 1000000000;
 
-static enum el_status make_series(struct el_watching *watch)
-{
-    int n = watch->tree->n;
-    if (n <= watch->n_series) return EL_OK;
-    struct el_series *series = realloc(watch->series, (size_t)n * sizeof *series);
-    if (!series) return el_fail(EL_ERR_HOST_MEMORY, "no memory for what %d processes held", n);
-    memset(series + watch->n_series, 0, (size_t)(n - watch->n_series) * sizeof *series);
-    watch->series = series;
-    watch->n_series = n;
-    return EL_OK;
-}
-
 /* Of every process by its last sample. */
 static void sum_resident(struct el_watching *watch)
 {
@@ -31,17 +19,16 @@ static void sum_resident(struct el_watching *watch)
     if (sum_bytes > watch->resident_peak_bytes) watch->resident_peak_bytes = sum_bytes;
 }
 
-static enum el_status look(struct el_watching *watch)
+static void look(struct el_watching *watch)
 {
     el_process_tree_look(watch->tree);
-    EL_TRY(make_series(watch));
     if (el_frames_are_many(&watch->frames)) {
         el_frames_halve(&watch->frames);
-        for (int i = 0; i < watch->n_series; i++) el_series_halve(&watch->series[i]);
+        for (int i = 0; i < watch->tree->n; i++) el_series_halve(&watch->series[i]);
         for (int k = 0; k < watch->n_uses; k++) el_series_halve(&watch->uses[k].series);
     }
     el_frames_begin(&watch->frames, el_clock_ns());
-    for (int i = 0; i < watch->n_series; i++) {
+    for (int i = 0; i < watch->tree->n; i++) {
         const struct el_tree_process *p = watch->tree->list[i];
         if (!p->alive || p->look.resident_bytes <= 0) continue;
         el_series_put(&watch->frames, &watch->series[i], p->look.resident_bytes, p->look.cpu_ns);
@@ -49,7 +36,6 @@ static enum el_status look(struct el_watching *watch)
     for (int k = 0; k < watch->n_uses; k++)
         if (watch->uses[k].there) el_series_put(&watch->frames, &watch->uses[k].series, watch->uses[k].bytes, 0);
     sum_resident(watch);
-    return EL_OK;
 }
 
 static struct el_watch_use *find_use(struct el_watching *watch, int process, int gpu)
@@ -125,18 +111,15 @@ static void look_at_gpus(struct el_watching *watch)
 
 enum el_status el_watch_do(struct el_watching *watch, enum el_watch_activity activity)
 {
-    switch (activity) {
-    case EL_WATCH_DISCOVER:
+    if (activity == EL_WATCH_DISCOVER) {
         EL_TRY(el_process_tree_discover(watch->tree));
         if (el_process_tree_look_young(watch->tree)) sum_resident(watch);
-        return make_series(watch);
-    case EL_WATCH_LOOK:
-        return look(watch);
-    case EL_WATCH_SHARED:
+    } else if (activity == EL_WATCH_LOOK) {
+        look(watch);
+    } else if (activity == EL_WATCH_SHARED) {
         el_process_tree_look_shared(watch->tree);
-        return EL_OK;
-    default:
-        if (watch->gpus) look_at_gpus(watch);
-        return EL_OK;
+    } else if (watch->gpus) {
+        look_at_gpus(watch);
     }
+    return EL_OK;
 }

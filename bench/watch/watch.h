@@ -67,8 +67,7 @@ struct el_watching {
     double interval_s;
     struct el_process_tree *tree;
     struct el_frames frames;
-    struct el_series *series; /* by place in the tree */
-    int n_series;
+    struct el_series series[EL_TREE_PROCESSES_MAX]; /* by place in the tree */
     struct el_watch_pace paces[EL_WATCH_ACTIVITIES];
     int64_t resident_peak_bytes;            /* the highest sum over all processes at one time */
     struct el_gpu_processes *gpus;          /* NULL: none */

@@ -72,7 +72,7 @@ static json_t *process_of(const struct el_watching *watch, const struct el_watch
     json_t *process = json_object();
     double cpu_pct = el_watch_cpu_pct(watch, p);
     int64_t end_ns = el_watch_end_of(watch, p), begin_ns = p->begin_ns < end_ns ? p->begin_ns : end_ns;
-    bool peer = is_peer(watch, peers, i), heavy = i < watch->n_series && (peer || is_heavy(watch, i));
+    bool peer = is_peer(watch, peers, i), heavy = peer || is_heavy(watch, i);
     el_json_put_all(process, EL_KEY("pid", p->process.pid), EL_KEY("parent", p->parent),
                     EL_KEY("rank", el_json_count(p->identity.rank)),
                     EL_KEY("launcher", p->identity.rank >= 0 ? p->identity.launcher : NULL),

@@ -111,9 +111,8 @@ enum el_status el_watch_begin(char *const *command, double interval_s, struct el
 void el_watch_end(struct el_watching *watch)
 {
     if (!watch) return;
-    for (int i = 0; i < watch->n_series; i++) el_series_free(&watch->series[i]);
+    for (int i = 0; i < EL_TREE_PROCESSES_MAX; i++) el_series_free(&watch->series[i]);
     for (int k = 0; k < watch->n_uses; k++) el_series_free(&watch->uses[k].series);
-    free(watch->series);
     el_process_tree_close(watch->tree);
     el_gpu_processes_close(watch->gpus);
     free(watch);
