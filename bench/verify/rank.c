@@ -190,14 +190,12 @@ static void put_judgement(const struct judgement *j, const struct numbers *numbe
     if (j->gradient_limit > 0)
         el_text_append(reason, sizeof reason, ", gradients by %.2g (limit %g)", j->gradient, j->gradient_limit);
     el_text_append(reason, sizeof reason, ", most in %s", j->where);
-    json_t *found =
-        json_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:o}", "status", ok ? "ok" : "failed", "difference",
-                  el_json_real(j->loss), "limit", el_json_real(j->loss_limit), "gradient_difference",
-                  el_json_real(j->gradient_limit > 0 ? j->gradient : NAN), "gradient_limit",
-                  el_json_real(j->gradient_limit > 0 ? j->gradient_limit : NAN), "where", j->where, "bits",
-                  json_sprintf("%016llx", (unsigned long long)bits), "reason", el_json_string(ok ? NULL : reason));
-    json_object_update(line, found);
-    json_decref(found);
+    bool gradients = j->gradient_limit > 0;
+    el_json_put_all(line, EL_KEY("status", ok ? "ok" : "failed"), EL_KEY("difference", j->loss),
+                    EL_KEY("limit", j->loss_limit), EL_KEY("gradient_difference", gradients ? j->gradient : NAN),
+                    EL_KEY("gradient_limit", gradients ? j->gradient_limit : NAN), EL_KEY("where", j->where),
+                    EL_KEY("bits", json_sprintf("%016llx", (unsigned long long)bits)),
+                    EL_KEY("reason", ok ? NULL : (const char *)reason));
 }
 
 static enum el_status judge(struct rank *rank, const struct el_job *job, const struct el_verify_cell *cell,

@@ -103,10 +103,10 @@ static json_t *make_row(const json_t *cells, const char *backend, const char *mo
         if (!el_json_is(cell, "backend", backend) || !el_json_is(cell, "mode", mode) ||
             !el_json_is(cell, "model", model))
             continue;
-        if (!row)
-            row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i}", "mode", mode, "model", model, "sgd", "-",
-                            "momentum", "-", "adam", "-", "f32", "-", "gradient", "-", "processes", "-",
-                            "bits of devices", 0);
+        if (!row) {
+            row = el_json_of(EL_KEY("mode", mode), EL_KEY("model", model), EL_KEY("bits of devices", 0));
+            for (const struct el_column *c = columns + 3; c->head; c++) el_json_put_text(row, c->path, "-");
+        }
         add_cell(row, cell);
     }
     return row;
