@@ -13,7 +13,6 @@
 #include <stdio.h>
 
 #include "bench/base/table.h"
-#include "bench/options/config.h"
 #include "bench/regress/regress.h"
 
 /* All of it, with every sample. New reference. */
@@ -42,11 +41,6 @@ void el_answer_figures(const json_t *cell, double *base_p, double *head_p);
 void el_answer_print(const json_t *document, FILE *out);
 /* A sentence on what was printed and is not judged (names); nothing where there is none. el_answer_print has it too. */
 void el_answer_unjudged(const json_t *names, FILE *out);
-/* What to do next, and never what cannot help: "Next: ...". `run`: the folder of the run that was judged, "" with --ab.
- * `added`: it was kept in the store. */
-void el_answer_print_next(const struct el_options *options, const struct el_regress_set *set, const char *run,
-                          bool added, FILE *out);
-
 /* JUnit: a case a cell; a regression fails, an inconclusive one is skipped, what cannot be read is an error. */
 enum el_status el_answer_write_junit(const json_t *document, const char *path);
 /* A table of GitHub's and GitLab's Markdown: appended where the path is $GITHUB_STEP_SUMMARY's, which others write to.

@@ -12,7 +12,7 @@
  *
  * The room: programs that are launched, what they print, and what is kept (launches, progress, shell, readings); the
  * figures of a session (session); the store, what it holds and a run beside it (store, level, fingerprint, show,
- * compare); verdicts (rule, paired, unpaired); what is said of them (answer, answer_ci, advice).
+ * compare); verdicts (rule, paired, unpaired); what is said of them (answer, answer_ci).
  */
 #ifndef EL_BENCH_REGRESS_H
 #define EL_BENCH_REGRESS_H
