@@ -5,7 +5,7 @@
  * K - E instead of K - 1: values are therefore stretched about the level by sqrt((1 + 1/n) / (1 + 1/K) * (K - 1) / (K -
  * E)), and t is to be that of K - E degrees of freedom. An era of one session has no scatter: its residual is 0 by
  * construction, and it would only fill a place. */
-#include "bench/regress/level.h"
+#include "bench/regress/store.h"
 
 #include <math.h>
 #include <stdlib.h>

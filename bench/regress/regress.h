@@ -55,7 +55,7 @@ struct el_regress_cell {
     enum el_cell_verdict fault; /* UNREADABLE, NO_BASELINE: found by who fills it in, who gives the reason too */
     double *base, *head;        /* owned; [n_base], [n_head] */
     size_t n_base, n_head;
-    size_t base_df; /* of a history: degrees of freedom of base[]'s scatter (level.h); 0: n_base - 1 */
+    size_t base_df; /* of a history: degrees of freedom of base[]'s scatter (store.h); 0: n_base - 1 */
     bool is_level;  /* of a history: the head is what base[]'s level was accepted by, and is the same as it */
     char doubt[EL_CELL_REASON_BYTES]; /* why a side is doubtful ("current is suspect: drift"), said with the verdict */
 

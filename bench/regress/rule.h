@@ -5,8 +5,7 @@
 #ifndef EL_BENCH_REGRESS_RULE_H
 #define EL_BENCH_REGRESS_RULE_H
 
-#include "bench/regress/level.h"
-#include "bench/regress/regress.h"
+#include "bench/regress/store.h"
 
 /* A session in which a program differs from itself by more than this can show nothing that would be of use. */
 #define EL_REGRESS_NOISY      1.05

@@ -8,7 +8,7 @@
  *
  * A record is written whole or not at all, and never changed: writers at once lose nothing. A name's order is that of
  * time. A session (session.h) with "accepted": true begins an era: what came before is kept and no longer counts for
- * the level (level.h).
+ * the level (struct el_level).
  *
  * A run's folder has the results.json of `run` and `compare`, or the program.json of a program that was launched. Both
  * are read as a run's document of trials.
@@ -20,7 +20,6 @@
 #include <stdio.h>
 
 #include "bench/options/config.h"
-#include "bench/regress/level.h"
 #include "bench/regress/regress.h"
 
 #define EL_BASELINE_STORE "results/baseline"
@@ -55,6 +54,43 @@ void el_baseline_print_next(const char *store, const char *run, bool accept, FIL
  * EL_ERR_IO, EL_ERR_INVALID: a document that cannot be read, a metric that is none, nothing to compare. */
 enum el_status el_regress_dirs(const char *store_dir, const char *run_dir, const char *metrics, FILE *notes,
                                struct el_regress_set *set);
+
+/* ---- the level that past sessions of one figure make, and how far they scatter; pure functions of arrays (level.c)
+ * ----
+ *
+ * Sessions stand in order of time; an accepted one begins an era. Where EL_LEVEL_SESSIONS_MIN or more came since the
+ * last one, only they count. With fewer, the level is theirs, and the scatter that of earlier eras too, each about its
+ * own level; an earlier era of one session has none and is skipped. E levels are then estimated from K sessions:
+ * the scatter has K - E degrees of freedom (`df`), fewer than EL_LEVEL_DF_MIN decide nothing, and a rule has to use
+ * as many. One session gives a level less precisely than many: the values are then given that much further apart, so
+ * that a rule that takes them for sessions of one level, but for `df`, errs no more often than it should (level.c has
+ * the factor).
+ *
+ * Of eight or more sessions of an era, what lies more than three interquartile ranges outside the quartiles, and more
+ * than 2 %, is an outlier ("far"): it is kept in the store and reported, but it does not count.
+ */
+enum { EL_LEVEL_SESSIONS_MIN = 8, EL_LEVEL_SESSIONS_MAX = 30, EL_LEVEL_DF_MIN = EL_LEVEL_SESSIONS_MIN - 1 };
+
+/* What lies nearer than this is never far. */
+#define EL_LEVEL_FLOOR_RATIO 1.02
+
+struct el_level {
+    double values[EL_LEVEL_SESSIONS_MAX]; /* what a rule compares with, oldest first */
+    size_t n;                             /* that count */
+    size_t df;                            /* degrees of freedom of their scatter; nothing is judged below the least */
+    size_t n_eras;                        /* that were used */
+    size_t n_era;                         /* of the n, since the last accepted one */
+    size_t n_far;                         /* since the last accepted one, left out as far */
+    bool last_far;                        /* the newest is one of those */
+    double centre;                        /* geometric mean; NAN for none */
+    double sd_ratio;                      /* standard deviation of the logarithms, as seen; NAN for df 0 */
+    size_t needs;                         /* more sessions of this level until anything can be judged */
+};
+
+/* [n] positive values, oldest first; accepted[i]: this one begins an era. */
+void el_level_of(const double *values, const bool *accepted, size_t n, struct el_level *level_p);
+/* Marks what is far among n values of one era. */
+void el_level_far(const double *values, size_t n, bool *far);
 
 /* ---- what is in a store ---- */
 

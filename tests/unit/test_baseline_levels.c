@@ -8,8 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "bench/regress/level.h"
-#include "bench/regress/regress.h"
+#include "bench/regress/store.h"
 #include "tests/unit/near.h"
 #include "tests/unit/test_random_common.h"
 
