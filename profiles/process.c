@@ -12,7 +12,7 @@
 
 /* STATUS: whole, for a part of it that is read later may be of another moment; a user may have 65,536 groups, all in
  * one line of it. Pages that are not touched cost nothing. */
-enum { PATH_BYTES = 512, STAT_BYTES = 1024, STATUS_BYTES = 1 << 20, ENVIRONMENT_BYTES = 131072, ROLLUP_BYTES = 4096 };
+enum { PATH_BYTES = 512, STAT_BYTES = 1024, STATUS_BYTES = 1 << 20, ENVIRONMENT_BYTES = 131072, FEW_BYTES = 4096 };
 
 static int open_file(const char *root, pid_t pid, const char *name)
 {
@@ -39,6 +39,14 @@ static size_t read_file(const struct el_process *process, const char *name, char
     if (file >= 0) close(file);
     text[got] = '\0';
     return got;
+}
+
+/* NULL: no memory. */
+static char *read_status(const struct el_process *process)
+{
+    char *text = malloc(STATUS_BYTES);
+    if (text) read_open(process->status, text, STATUS_BYTES);
+    return text;
 }
 
 /* "pid (name) state ppid ...": a name may hold blanks and brackets. Field 3 is the state; the numbers are man proc's.
@@ -69,22 +77,23 @@ static bool parse_stat(const char *text, struct el_process_look *look)
 /* The number after "\n<name>:", or -1. */
 static int64_t number_after(const char *text, const char *name)
 {
-    const char *at = strstr(text, name);
+    const char *at = text ? strstr(text, name) : NULL;
     int64_t number = -1;
     return at && sscanf(at + strlen(name), "%" SCNd64, &number) == 1 && number <= KIB_MAX ? number : -1;
 }
 
 bool el_process_look(const struct el_process *process, struct el_process_look *look_p)
 {
-    char stat[STAT_BYTES], status[STATUS_BYTES];
+    char stat[STAT_BYTES];
     struct el_process_look look = {.resident_bytes = -1, .own_bytes = -1, .peak_bytes = -1};
     if (!read_open(process->stat, stat, sizeof stat) || !parse_stat(stat, &look)) return false;
-    read_open(process->status, status, sizeof status);
+    char *status = read_status(process);
     int64_t resident_kib = number_after(status, "\nVmRSS:"), peak_kib = number_after(status, "\nVmHWM:");
     int64_t private_kib = number_after(status, "\nRssAnon:"), shared_kib = number_after(status, "\nRssShmem:");
     if (private_kib >= 0 && shared_kib >= 0) look.own_bytes = (private_kib + shared_kib) * 1024;
     if (resident_kib > 0) look.resident_bytes = resident_kib * 1024;
     if (peak_kib > 0) look.peak_bytes = peak_kib * 1024;
+    free(status);
     *look_p = look;
     return true;
 }
@@ -101,7 +110,7 @@ pid_t el_process_parent(const char *root, pid_t pid)
 
 bool el_process_open(const char *root, pid_t pid, struct el_process *process_p)
 {
-    char status[STATUS_BYTES];
+    char status[FEW_BYTES];
     struct el_process process = {.pid = pid, .root = root};
     process.stat = open_file(root, pid, "stat");
     process.status = open_file(root, pid, "status");
@@ -169,16 +178,17 @@ static int count_cpus(const char *list)
 static void read_cpus(const struct el_process *process, struct el_process_identity *identity)
 {
     static const char name[] = "\nCpus_allowed_list:";
-    char status[STATUS_BYTES];
-    read_open(process->status, status, sizeof status);
-    const char *at = strstr(status, name);
-    if (!at) return;
-    at += strlen(name);
-    at += strspn(at, " \t");
-    size_t length = strcspn(at, "\n"), room = sizeof identity->cpus - 1;
-    identity->n_cpus = count_cpus(at);
-    snprintf(identity->cpus, sizeof identity->cpus, "%.*s%s", (int)(length <= room ? length : room - 3), at,
-             length <= room ? "" : "...");
+    char *status = read_status(process);
+    const char *at = status ? strstr(status, name) : NULL;
+    if (at) {
+        at += strlen(name);
+        at += strspn(at, " \t");
+        size_t length = strcspn(at, "\n"), room = sizeof identity->cpus - 1;
+        identity->n_cpus = count_cpus(at);
+        snprintf(identity->cpus, sizeof identity->cpus, "%.*s%s", (int)(length <= room ? length : room - 3), at,
+                 length <= room ? "" : "...");
+    }
+    free(status);
 }
 
 static void read_executable(const struct el_process *process, struct el_process_identity *identity)
@@ -207,7 +217,7 @@ void el_process_identify(const struct el_process *process, struct el_process_ide
 
 int64_t el_process_pss_bytes(const struct el_process *process)
 {
-    char text[ROLLUP_BYTES];
+    char text[FEW_BYTES];
     read_file(process, "smaps_rollup", text, sizeof text);
     int64_t kib = number_after(text, "\nPss:");
     return kib < 0 ? -1 : kib * 1024;
