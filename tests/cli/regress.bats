@@ -272,26 +272,6 @@ END
     [[ $(json results/ab/regress.json '[(c["name"], len(c["head"])) for c in d["cells"]]') == *"('step_p10_ms', 3)"* ]]
 }
 
-@test "regress: figures without noise, against a store of one run" {
-    for name in before after; do
-        "$EVENLOAD" compare --modes single,dp --devices null:2 --model mlp --features 16 --hidden 8 --data dummy --batch 8 --warmup 1 \
-            --steps 20 --repeats 1 --min-time 0 --control none --quiet --out results/$name >/dev/null
-    done
-    "$EVENLOAD" baseline add results/before --store one >out.txt
-    run "$EVENLOAD" regress --baseline one --current results/after --metric device_peak_bytes --out r
-    [[ $status -eq 0 && $output == *"No regression in 3 cells."* ]] || show
-    run "$EVENLOAD" regress --baseline one --current results/after --metric 'device_peak_bytes[1]' --out r1 # the first trial has one device
-    [[ $status -eq 0 && $output == *"No regression in 1 cell."* ]] || show
-    sed -i 's/"peak_bytes": [0-9]*/"peak_bytes": 99999/' results/after/results.json
-    run "$EVENLOAD" regress --baseline one --current results/after --metric device_peak_bytes --out r2
-    [[ $status -eq 1 && $output == *"B, is 99999"* ]] || show
-    sed -i 's/"cpu_model": "[^"]*"/"cpu_model": "another"/' results/after/results.json
-    run --separate-stderr "$EVENLOAD" regress --baseline one --current results/after
-    [[ $status -eq 4 && $stderr == *"cpu_model"* && $stderr == *"--ab"* ]] || show
-    run --separate-stderr "$EVENLOAD" regress --baseline nowhere --current results/after
-    [[ $status -eq 4 && $stderr == *"no baseline that fits"* ]] || show
-}
-
 @test "regress: the files for GitHub and GitLab are YAML, and give options that there are" {
     "$EVENLOAD" help regress all >regress.txt
     "$EVENLOAD" help run all >run.txt

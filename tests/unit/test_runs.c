@@ -107,6 +107,8 @@ static void a_list_of_metrics(void **state)
     assert_int_equal(compare("samples_per_s,device_peak_bytes"), EL_OK);
     assert_int_equal(compared.n, 3 + 1 + 2 + 2);
     assert_int_equal(cell_of("single 1 device textcnn batch 64 samples_per_s")->better, EL_BETTER_HIGHER);
+    assert_int_equal(compare("device_peak_bytes[1]"), EL_OK);
+    assert_int_equal(compared.n, 2); /* the first trial has one device */
     assert_int_equal(compare("step_medium_ms"), EL_ERR_INVALID);
     assert_non_null(strstr(el_error_message(), "did you mean 'step_median_ms'?"));
     assert_int_equal(compared.n, 0);
