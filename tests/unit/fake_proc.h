@@ -9,9 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/watch/watch.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/scratch.h"
+#include "tests/unit/printed.h"
 
 enum { ANCESTOR = 100 };
 
@@ -129,6 +131,24 @@ static inline struct el_watching *watch_tree(struct el_process_tree *tree)
     watch->begin_ns = el_clock_ns();
     watch->end_ns = INT64_MAX; /* set where it matters */
     return watch;
+}
+
+/* What a document says, by a path in it. */
+static inline double number(const json_t *document, const char *path)
+{
+    return el_json_number(document, path);
+}
+
+/* The tables, in the width they have to keep; to be freed. */
+static inline char *tables_of(const json_t *document)
+{
+    char *text = printed(el_watch_print, document);
+    int columns = 0; /* of characters, not bytes */
+    for (const char *at = text; *at; at++) {
+        columns = *at == '\n' ? 0 : columns + (((unsigned char)*at & 0xc0) != 0x80);
+        if (columns > 110) fail_msg("too wide: %s", text);
+    }
+    return text;
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_root, remove_root)

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "tests/unit/fake_proc.h"
-#include "tests/unit/watch_record.h"
 
 static json_t *document_of(struct el_process_tree *tree, int64_t begin_ns, int64_t end_ns, int64_t largest_bytes)
 {

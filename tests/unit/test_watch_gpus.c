@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "tests/unit/fake_proc.h"
-#include "tests/unit/watch_record.h"
 
 static struct {
     int n_init, n_shutdown, processes_result, samples_result;
@@ -169,9 +168,6 @@ static void ranks_on_gpus(void **state)
     char *text = tables_of(document);
     assert_non_null(strstr(text, "gpu:0 holds 200.0 MiB more than the other, 1.67 times"));
     assert_non_null(strstr(text, "gpu:1, Fake 100: busy 30.0 %"));
-    const char *save = getenv("EL_WATCH_SAVE"); /* to look at the table and the figure by eye */
-    if (save) json_dump_file(document, save, 0);
-    if (save) fputs(text, stderr);
     free(text);
     json_decref(document);
     el_watch_end(watch);
