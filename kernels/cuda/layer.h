@@ -1,5 +1,5 @@
-/* What the layers (linear, convolutions) share: matrix products by cuBLAS on row-major matrices, and the small kernels round
- * them. `dtype` is EL_F32 or EL_F64; everything is enqueued on the stream of args->native. */
+/* What the layers (linear, convolutions) share: matrix products by cuBLAS on row-major matrices, and the small kernels
+ * round them. `dtype` is EL_F32 or EL_F64; everything is enqueued on the stream of args->native. */
 #ifndef EL_KERNELS_CUDA_LAYER_H
 #define EL_KERNELS_CUDA_LAYER_H
 
