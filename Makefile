@@ -291,7 +291,7 @@ $(EMULATED_KERNELS) $(call emulated,tests/cards/cublas.c tests/cards/cudnn.c tes
 endif
 # The sanitizer sees of these what they tell it, and not their locks (tests/cards/machine.h).
 ifeq ($(SAN),thread)
-CARDS_UNSEEN  := $(call emulated,$(addprefix tests/cards/,sync.c machine.c failures.c streams.c events.c capture.c memory.c copies.c report.c nvml.c nccl_world.c nccl_item.c \
+CARDS_UNSEEN  := $(call emulated,$(addprefix tests/cards/,sync.c machine.c failures.c streams.c turns.c events.c capture.c memory.c copies.c report.c nvml.c nccl_world.c nccl_item.c \
                    nccl_group.c nccl_comm.c) tests/gpu/emulator/emulator.cc)
 $(CARDS_UNSEEN): EXTRA += -fno-sanitize=thread -DCARDS_THREAD_SANITIZER
 endif

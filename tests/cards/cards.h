@@ -63,6 +63,12 @@ int cards_break_capture(cudaStream_t stream, int code);
  * few milliseconds. */
 bool cards_is_ending(cudaStream_t stream);
 
+/* For items that wait for those of other streams, under a policy: while it waits; what it waits for, that a stream has
+ * finished so many items; how many it was given so far. */
+void cards_turn_block(cudaStream_t stream, bool blocked);
+void cards_want(cudaStream_t stream, int number);
+int cards_stream_items(cudaStream_t stream);
+
 /* The calling thread's current device, and the one of a stream; -1 for NULL. Numbers as this process counts. */
 int cards_thread_device(void);
 int cards_stream_device(cudaStream_t stream);
@@ -103,6 +109,10 @@ void cards_forget_most(void);
 void cards_set_seed(uint64_t seed);
 void cards_set_failures(const char *rules);
 void cards_set_peer(bool peer);
+/* Streams stand still until somebody waits for them, and then the one that is waited for goes on, every other first, or
+ * any, by the seed (turns.c). */
+enum cards_policy { CARDS_FREE, CARDS_LAZY, CARDS_OTHERS_FIRST, CARDS_RANDOM, CARDS_POLICIES };
+void cards_set_policy(enum cards_policy policy, uint64_t seed);
 
 /* For the kernels' own test: cuDNN's descriptors not yet destroyed, convolutions done; and whether its heuristics name
  * only algorithms that may not be taken. */

@@ -55,6 +55,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     if (code != cudaSuccess) return cards_error(code);
     if (stream->capture) return (cudaError_t)cards_note_record(event, stream);
     struct cards_mark *mark = cards_mark_new();
+    mark->stream = stream;
+    mark->number = cards_stream_items(stream) + 1;
     cards_lock(&event->lock);
     event->mark = mark;
     event->captured = 0;
@@ -64,6 +66,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 
 static void wait_for(struct cards_mark *mark, struct CUstream_st *stream)
 {
+    if (!atomic_load(&mark->done)) cards_want(mark->stream, mark->number);
     while (!atomic_load(&mark->done) && !(stream && cards_is_ending(stream))) cards_sleep(&mark->done, 0);
     if (atomic_load(&mark->done)) cards_acquire(&mark->done);
 }
@@ -71,7 +74,9 @@ static void wait_for(struct cards_mark *mark, struct CUstream_st *stream)
 static int wait_in_stream(void *argument)
 {
     struct wait *wait = argument;
+    cards_turn_block(wait->stream, true);
     wait_for(wait->mark, wait->stream);
+    cards_turn_block(wait->stream, false);
     return cudaSuccess;
 }
 
@@ -113,6 +118,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     struct cards_mark *mark = mark_of(event);
     bool done = !mark || atomic_load(&mark->done);
     if (mark && done) cards_acquire(&mark->done);
+    if (!done) cards_want(mark->stream, mark->number);
     if (!done) code = cudaErrorNotReady;
     return cards_error(code);
 }

@@ -22,6 +22,8 @@ void cards_wake(atomic_int *word);
 struct cards_mark {
     atomic_int done;
     int64_t at_ns;
+    struct CUstream_st *stream; /* it is there when this one has finished so many items */
+    int number;
 };
 struct cards_mark *cards_mark_new(void);
 
@@ -46,7 +48,8 @@ struct CUstream_st {
     struct cards_item *first, **last;
     atomic_int enqueued, finished, gone;
     uint64_t random;
-    bool slow;
+    bool slow, blocked;            /* ..., an item of its waits for others */
+    int wanted;                    /* how many items somebody waits for */
     struct cards_capture *capture; /* NULL: what it is given is done */
     struct cards_tips tips;        /* in a capture: what its next node comes behind */
     struct CUstream_st *next;      /* of the card */
@@ -128,6 +131,11 @@ void cards_open_memory(unsigned devices);
 bool cards_is_pinned(const void *address);
 /* What this process has taken of it, with contexts and libraries. */
 size_t cards_held_bytes(const struct cards_card *card);
+
+/* turns.c. A stream was given an item; it may begin one; it has ended one. */
+void cards_turn_enqueued(struct CUstream_st *stream);
+void cards_turn_begin(struct CUstream_st *stream);
+void cards_turn_end(struct CUstream_st *stream);
 
 int64_t cards_now_ns(void);
 uint64_t cards_random(uint64_t *state);

@@ -77,6 +77,8 @@ struct ncclComm {
     _Atomic int error;       /* what ncclCommGetAsyncError says */
     _Atomic unsigned turn;   /* of the next item that may run */
     unsigned n_items;        /* issued */
+    cudaStream_t stream;     /* of the last one, */
+    int number;              /* and its number there */
     _Atomic unsigned n_left; /* issued, and not ended */
     int n_registered;
     bool connected, to[NCCL_RANKS_MAX], from[NCCL_RANKS_MAX];
@@ -120,6 +122,8 @@ size_t nccl_type_bytes(int type);
 /* At the end of the group, or at once: opens of one group wait for one another. */
 ncclResult_t nccl_group_open(struct ncclComm *comm, ncclComm_t *comm_p, const ncclUniqueId *id);
 int nccl_group_depth(void);
+/* The members of this process shall go on to what they were asked for last: somebody waits for them. */
+void nccl_comm_want(const struct nccl_world *world);
 
 /* ---- nccl_comm.c ---- */
 

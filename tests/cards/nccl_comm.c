@@ -25,6 +25,14 @@ void nccl_comm_leave(struct ncclComm *comm)
     nccl_world_changed(comm->world);
 }
 
+void nccl_comm_want(const struct nccl_world *world)
+{
+    pthread_mutex_lock(&lock);
+    for (struct ncclComm *comm = comms; comm; comm = comm->next)
+        if (comm->world == world && comm->stream && !atomic_load(&comm->gone)) cards_want(comm->stream, comm->number);
+    pthread_mutex_unlock(&lock);
+}
+
 /* ---- opening ---- */
 
 /* NCCL tells hosts apart by their name, or by NCCL_HOSTID. */

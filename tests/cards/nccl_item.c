@@ -273,6 +273,9 @@ ncclResult_t nccl_item_issue(const struct nccl_call *calls, int n)
     cudaSetDevice(comm->device);
     int failed = cards_enqueue(calls->stream, run, item);
     cudaSetDevice(device);
+    comm->stream = calls->stream;
+    comm->number = cards_stream_items(calls->stream);
+    nccl_world_changed(comm->world);
     if (!failed) return ncclSuccess;
     atomic_fetch_sub(&comm->n_left, 1);
     free(item);

@@ -97,13 +97,18 @@ bool nccl_world_wait(struct nccl_world *world, bool (*is_so)(const void *), cons
                      const struct ncclComm *comm, cudaStream_t stream)
 {
     const struct timespec pause = {.tv_nsec = LOOK_AGAIN_NS};
+    bool so = false;
+    cards_turn_block(stream, true);
     for (;;) {
         unsigned seen = atomic_load(&world->changes);
-        if (comm && atomic_load(&comm->aborted)) return false;
-        if (is_so(what)) return true;
-        if (stream && cards_is_ending(stream)) return false;
+        if (comm && atomic_load(&comm->aborted)) break;
+        if ((so = is_so(what))) break;
+        if (stream && cards_is_ending(stream)) break;
+        if (stream) nccl_comm_want(world);
         syscall(SYS_futex, &world->changes, FUTEX_WAIT, seen, &pause, NULL, 0);
     }
+    cards_turn_block(stream, false);
+    return so;
 }
 
 /* ---- words ---- */

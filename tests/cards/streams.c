@@ -55,6 +55,7 @@ static void run_item(struct CUstream_st *stream, struct cards_item *item)
     free(item);
     cards_release(&stream->finished);
     atomic_fetch_add(&stream->finished, 1);
+    cards_turn_end(stream);
     cards_wake(&stream->finished);
 }
 
@@ -74,6 +75,7 @@ static void serve(struct CUstream_st *stream)
 {
     for (;;) {
         int seen = atomic_load(&stream->enqueued);
+        if (seen != atomic_load(&stream->finished)) cards_turn_begin(stream);
         struct cards_item *item = next_item(stream);
         if (item)
             run_item(stream, item);
@@ -174,6 +176,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     int refused = cards_not_captured(stream, NULL);
     if (refused) return (cudaError_t)refused;
     atomic_fetch_sub(&cards_machine()->cards[stream->device].n_streams, 1);
+    cards_want(stream, cards_stream_items(stream));
     atomic_store(&stream->gone, 1);
     cards_wake(&stream->enqueued);
     return cudaSuccess;
@@ -192,6 +195,7 @@ int cards_enqueue_item(cudaStream_t stream, bool kernel, int (*run)(void *argume
     stream->last = &item->next;
     atomic_fetch_add(&stream->enqueued, 1);
     cards_unlock(&stream->lock);
+    cards_turn_enqueued(stream);
     cards_wake(&stream->enqueued);
     if (cards_machine()->blocking) cards_wait_stream(stream);
     return cudaSuccess;
@@ -254,7 +258,8 @@ int cards_launch(cudaStream_t stream, const void *code, int capability, int (*ru
 /* Does not count what comes meanwhile. The counters wrap. */
 void cards_wait_stream(struct CUstream_st *stream)
 {
-    int wanted = atomic_load(&stream->enqueued);
+    int wanted = cards_stream_items(stream);
+    cards_want(stream, wanted);
     for (int done; (done = atomic_load(&stream->finished)), (int)((unsigned)wanted - (unsigned)done) > 0;)
         cards_sleep(&stream->finished, done);
 }
@@ -288,11 +293,15 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
+    enum { ITEMS_A_QUERY = 32 };
     if (!stream) return cards_error(cudaErrorInvalidResourceHandle);
     int code = cards_begin("cudaStreamQuery", stream->device);
     if (code == cudaSuccess) code = cards_not_captured(stream, NULL);
     if (code != cudaSuccess) return cards_error(code);
-    if (atomic_load(&stream->finished) != atomic_load(&stream->enqueued)) return cards_error(cudaErrorNotReady);
+    if (atomic_load(&stream->finished) != atomic_load(&stream->enqueued)) {
+        cards_want(stream, atomic_load(&stream->finished) + ITEMS_A_QUERY);
+        return cards_error(cudaErrorNotReady);
+    }
     cards_acquire(&stream->finished);
     return cudaSuccess;
 }

@@ -1,31 +1,42 @@
-/* The caching allocator of device memory, over a run time that is a fake: what it gives never overlaps, is used again,
+/* The caching allocator of device memory, on a card: what it gives never overlaps, is used again,
  * becomes whole again, and goes back to the driver when that has no more. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "runtime/device/internal.h"
-#include "tests/unit/fake_cuda.h"
+#include "runtime/device/cuda.h"
+#include "tests/cards/cards_cases.h"
 
 enum { MIB = 1 << 20 };
 
 static struct el_cuda_cache cache;
+static struct el_cuda_api api;
+static int n_mallocs;
+
+static int count_malloc(void **address_p, size_t bytes)
+{
+    n_mallocs++;
+    return cudaMalloc(address_p, bytes);
+}
 
 static int open_cache(void **state)
 {
-    cuda_reset();
-    el_cuda_cache_open(&cache, &fake_api, "cuda:0");
+    const struct el_cuda_module *module;
+    if (el_cuda_module_load(&module) != EL_OK) fail_msg("%s", el_error_message());
+    api = *module->api;
+    api.Malloc = count_malloc;
+    n_mallocs = 0;
+    el_cuda_cache_open(&cache, &api, "cuda:0");
     return 0;
+}
+
+static int64_t taken(void)
+{
+    struct cards_counts counts;
+    cards_count(0, &counts);
+    return (int64_t)counts.left_bytes;
 }
 
 static int close_cache(void **state)
 {
     el_cuda_cache_close(&cache);
-    assert_int_equal(cuda_n_allocations(), 0);
-    assert_int_equal(cuda.n_wrong, 0);
+    assert_int_equal(taken(), 0);
     return 0;
 }
 
@@ -47,9 +58,9 @@ static void freed_memory_is_taken_again(void **state)
     assert_int_equal(cache.live_bytes, 512);
     assert_int_equal(cache.reserved_bytes, 12 * MIB);
     assert_int_equal(take(10 * MIB), a);
-    assert_int_equal(cuda.n_mallocs, 2);
+    assert_int_equal(n_mallocs, 2);
     uintptr_t c = take(1 * MIB); /* beside b, in its segment */
-    assert_int_equal(cuda.n_mallocs, 2);
+    assert_int_equal(n_mallocs, 2);
     assert_true(c >= b + 512 && c + MIB <= b + 2 * MIB);
 }
 
@@ -61,7 +72,7 @@ static void neighbours_become_one_again(void **state)
         for (int i = 0; i < 3; i++) parts[i] = take(512 * 1024);
         for (int i = 0; i < 3; i++) el_cuda_cache_give(&cache, parts[orders[o][i]]);
         el_cuda_cache_give(&cache, take(2 * MIB));
-        assert_int_equal(cuda.n_mallocs, 1);
+        assert_int_equal(n_mallocs, 1);
     }
     el_cuda_cache_trim(&cache);
     assert_int_equal(cache.reserved_bytes, 0);
@@ -76,7 +87,7 @@ static void segments_are_never_joined(void **state)
     for (int i = 0; i < 8; i++) el_cuda_cache_give(&cache, parts[i]);
     assert_int_equal(cache.n_segments, 8);
     el_cuda_cache_trim(&cache);
-    assert_int_equal(cuda_n_allocations(), 0);
+    assert_int_equal(taken(), 0);
 }
 
 static void what_is_free_goes_back_before_memory_runs_out(void **state)
@@ -91,8 +102,8 @@ static void what_is_free_goes_back_before_memory_runs_out(void **state)
     assert_int_equal(never, 1);
     const char *words = el_error_message();
     assert_non_null(strstr(words, "cuda:0 is out of memory: 100.00 MiB do not fit"));
-    assert_non_null(strstr(words, "holds 200.00 MiB, 56.00 MiB of 256.00 MiB are free"));
-    assert_int_equal(cuda.last_error, 0); /* else the next kernel would be blamed */
+    assert_non_null(strstr(words, "holds 200.00 MiB, 56.00 MiB of 259.00 MiB are free"));
+    assert_int_equal(cudaPeekAtLastError(), cudaSuccess); /* else the next kernel would be blamed */
     assert_int_equal(el_cuda_cache_take(&cache, SIZE_MAX, &never), EL_ERR_OOM);
     take(50 * MIB);
 }
@@ -116,14 +127,13 @@ static size_t draw(void)
     return (size_t)(seed >> 33);
 }
 
-/* Sizes from bytes to many MiB, thousands of times; each block keeps what was written to it. */
+/* Sizes from bytes to many MiB, thousands of times; no block reaches into another. */
 static void a_long_random_life(void **state)
 {
     enum { BLOCKS = 64, ROUNDS = 20000 };
     static struct {
-        unsigned char *at;
-        size_t bytes, asked;
-        unsigned char pattern;
+        uintptr_t at;
+        size_t bytes;
     } held[BLOCKS];
     int n_refused = 0;
     int64_t sum = 0;
@@ -131,11 +141,9 @@ static void a_long_random_life(void **state)
     for (int round = 0; round < ROUNDS; round++) {
         int i = (int)(draw() % BLOCKS);
         if (held[i].at) {
-            assert_int_equal(held[i].at[0], held[i].pattern);
-            assert_int_equal(held[i].at[held[i].asked - 1], held[i].pattern);
-            el_cuda_cache_give(&cache, (uintptr_t)held[i].at);
+            el_cuda_cache_give(&cache, held[i].at);
             sum -= (int64_t)held[i].bytes;
-            held[i].at = NULL;
+            held[i].at = 0;
         } else {
             size_t asked = draw() % (draw() % 8 ? 100000 : 12 * MIB) + 1;
             uintptr_t address;
@@ -143,18 +151,18 @@ static void a_long_random_life(void **state)
                 n_refused++;
                 continue;
             }
-            held[i].at = (unsigned char *)address;
-            held[i].asked = asked;
             held[i].bytes = (asked + 511) / 512 * 512;
-            held[i].pattern = (unsigned char)draw();
-            held[i].at[0] = held[i].at[asked - 1] = held[i].pattern;
+            for (int j = 0; j < BLOCKS; j++)
+                assert_true(!held[j].at || address + held[i].bytes <= held[j].at ||
+                            held[j].at + held[j].bytes <= address);
+            held[i].at = address;
             sum += (int64_t)held[i].bytes;
         }
         assert_int_equal(cache.live_bytes, sum);
-        assert_true(cache.reserved_bytes >= sum && cache.reserved_bytes == (int64_t)cuda.used[0]);
+        assert_true(cache.reserved_bytes >= sum && cache.reserved_bytes == taken());
     }
     for (int i = 0; i < BLOCKS; i++)
-        if (held[i].at) el_cuda_cache_give(&cache, (uintptr_t)held[i].at);
+        if (held[i].at) el_cuda_cache_give(&cache, held[i].at);
     assert_int_equal(cache.live_bytes, 0);
     el_cuda_cache_trim(&cache);
     assert_int_equal(cache.reserved_bytes, 0); /* all segments had become whole */
@@ -163,6 +171,9 @@ static void a_long_random_life(void **state)
 
 int main(void)
 {
+    set_up_cards();
+    setenv("FAKE_CARDS_BYTES", "271581184", 1); /* 256 MiB and a context */
+    (void)open_all, (void)close_all;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(freed_memory_is_taken_again, open_cache, close_cache),
         cmocka_unit_test_setup_teardown(neighbours_become_one_again, open_cache, close_cache),
@@ -171,6 +182,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(odd_requests, open_cache, close_cache),
         cmocka_unit_test_setup_teardown(a_long_random_life, open_cache, close_cache),
     };
-    (void)cuda_device;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("the cache of a card's memory", tests, NULL, NULL);
 }
