@@ -373,8 +373,8 @@ $(BUILD)/cards/evenload: $(BUILD)/bench/main.o $(LIBRARY) $(CARDS_MODULES)
 	$(Q)$(CC) $(LDFLAGS) -rdynamic -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib' -o $@ $< $(WHOLE) $(LIBS)
 
 # What NVTX loads in its test.
-$(BUILD)/tests/unit/test_nvtx: | $(BUILD)/tests/unit/nvtx_injection.so
-$(BUILD)/tests/unit/nvtx_injection.so: $(BUILD)/tests/injection/nvtx.o
+$(BUILD)/tests/cards/test_nvtx: | $(BUILD)/tests/cards/nvtx_injection.so
+$(BUILD)/tests/cards/nvtx_injection.so: $(BUILD)/tests/injection/nvtx.o
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $<
 
 # What the card can do at most, by CUDA's own calls: scripts/gpu-check runs it.

@@ -122,6 +122,8 @@ size_t nccl_type_bytes(int type);
 /* At the end of the group, or at once: opens of one group wait for one another. */
 ncclResult_t nccl_group_open(struct ncclComm *comm, ncclComm_t *comm_p, const ncclUniqueId *id);
 int nccl_group_depth(void);
+/* Of a call that fails, so that its group does: returns `result`. */
+ncclResult_t nccl_group_fail(ncclResult_t result);
 /* The members of this process shall go on to what they were asked for last: somebody waits for them. */
 void nccl_comm_want(const struct nccl_world *world);
 

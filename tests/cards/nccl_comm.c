@@ -142,7 +142,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm_p, int n, ncclUniqueId id, 
     ncclResult_t result = nccl_planned(__func__, device);
     if (result == ncclSuccess) result = nccl_world_open(&id, &world);
     if (result == ncclSuccess) result = make(world, n, rank, device, &comm);
-    return result == ncclSuccess ? nccl_group_open(comm, comm_p, &id) : result;
+    return result == ncclSuccess ? nccl_group_open(comm, comm_p, &id) : nccl_group_fail(result);
 }
 
 /* ---- splitting ---- */

@@ -33,6 +33,12 @@ int nccl_group_depth(void)
     return group.depth;
 }
 
+ncclResult_t nccl_group_fail(ncclResult_t result)
+{
+    if (result != ncclSuccess && group.depth > 0) group.failure = result;
+    return result;
+}
+
 /* ---- connecting ---- */
 
 static bool all_connect(const void *context)
@@ -93,9 +99,21 @@ static ncclResult_t issue_messages(int i)
     return result;
 }
 
+/* NCCL could do it, at the price of one that holds up the other. */
+static void check_one_communicator(void)
+{
+    const struct nccl_world *world = NULL;
+    for (int i = 0; i < group.n_calls; i++) {
+        if (group.calls[i].asked.verb >= NCCL_SEND) continue;
+        if (world && group.calls[i].comm->world != world) nccl_breach("collectives of two communicators in a group");
+        world = group.calls[i].comm->world;
+    }
+}
+
 static ncclResult_t issue_all(void)
 {
     ncclResult_t result = ncclSuccess;
+    check_one_communicator();
     for (int i = 0; i < group.n_calls; i++) begin_to_connect(&group.calls[i]);
     for (int i = 0; i < group.n_calls; i++)
         if (!connect_all(&group.calls[i])) return nccl_fail(ncclInternalError, "aborted while members connected");
@@ -117,11 +135,15 @@ static ncclResult_t open_all(void)
         result = nccl_comm_meet(group.opens[i].comm, &group.opens[i].id);
         if (result == ncclSuccess) *group.opens[i].comm_p = group.opens[i].comm;
     }
-    for (int i = 0; i < group.n_opens && result != ncclSuccess; i++) {
+    return result;
+}
+
+static void give_up_opens(void)
+{
+    for (int i = 0; i < group.n_opens; i++) {
         nccl_comm_end(group.opens[i].comm);
         *group.opens[i].comm_p = NULL;
     }
-    return result;
 }
 
 /* Enters or leaves each communicator of the group. */
@@ -139,6 +161,7 @@ static ncclResult_t flush(void)
     ncclResult_t result = group.failure;
     each_comm(nccl_comm_enter);
     if (result == ncclSuccess) result = open_all();
+    if (result != ncclSuccess) give_up_opens();
     if (result == ncclSuccess) result = issue_all();
     each_comm(nccl_comm_leave);
     free(group.calls);
@@ -206,9 +229,8 @@ static ncclResult_t take(const char *name, const struct nccl_call *call)
 {
     if (!call->comm) return nccl_fail(ncclInvalidArgument, "comm argument is NULL");
     nccl_comm_enter(call->comm);
-    ncclResult_t result = check(name, call);
+    ncclResult_t result = nccl_group_fail(check(name, call));
     nccl_comm_leave(call->comm);
-    if (result != ncclSuccess && group.depth > 0) group.failure = result;
     if (result != ncclSuccess || call->asked.count == 0) return result; /* NCCL moves no nothing */
     group.calls = grow(group.calls, ++group.n_calls, sizeof *group.calls);
     group.issued = grow(group.issued, group.n_calls, sizeof *group.issued);

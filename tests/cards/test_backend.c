@@ -312,7 +312,6 @@ static void cards_reach_each_other_once(void **state)
 int main(void)
 {
     set_up_cards();
-    (void)open_all, (void)close_all;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_driver_that_fails_is_not_an_absent_one, load_module),
         cmocka_unit_test_setup(a_card_that_is_not_there_or_too_old_is_refused, load_module),

@@ -173,7 +173,6 @@ int main(void)
 {
     set_up_cards();
     setenv("FAKE_CARDS_BYTES", "271581184", 1); /* 256 MiB and a context */
-    (void)open_all, (void)close_all;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(freed_memory_is_taken_again, open_cache, close_cache),
         cmocka_unit_test_setup_teardown(neighbours_become_one_again, open_cache, close_cache),

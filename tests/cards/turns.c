@@ -21,6 +21,11 @@ void cards_set_policy(enum cards_policy wanted, uint64_t seed)
     chance = seed;
 }
 
+static bool has_work(const struct CUstream_st *stream)
+{
+    return atomic_load(&stream->finished) != atomic_load(&stream->enqueued);
+}
+
 static bool is_wanted(const struct CUstream_st *stream)
 {
     return stream->wanted - atomic_load(&stream->finished) > 0;
@@ -57,7 +62,7 @@ void cards_turn_enqueued(struct CUstream_st *stream)
     cards_lock(&lock);
     while (at < n_busy && busy[at] != stream) at++;
     if (at == BUSY_MAX) abort();
-    if (at == n_busy) busy[n_busy++] = stream;
+    if (at == n_busy && has_work(stream)) busy[n_busy++] = stream; /* else it was quicker */
     choose();
     cards_unlock(&lock);
 }
@@ -80,8 +85,7 @@ void cards_turn_end(struct CUstream_st *stream)
     cards_lock(&lock);
     if (chosen == stream) chosen = NULL;
     for (int i = 0; i < n_busy; i++)
-        if (busy[i] == stream && atomic_load(&stream->finished) == atomic_load(&stream->enqueued))
-            busy[i] = busy[--n_busy];
+        if (busy[i] == stream && !has_work(stream)) busy[i] = busy[--n_busy];
     choose();
     cards_unlock(&lock);
 }

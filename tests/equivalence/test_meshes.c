@@ -1,6 +1,6 @@
 /* Ranks that have several devices each: spmg with every number of ranks that its devices can be shared among, and both
  * ways of reducing, and copies of a model in stages, have the losses that its semantics define: the mean over ranks of
- * each one's mean, computed on one device. Ranks in threads and in processes, CPU devices and the fake asynchronous one
+ * each one's mean, computed on one device. Ranks in threads and in processes
  * give the same bits. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,6 @@
 #include "runtime/train/forecast.h"
 #include "tests/equivalence/case_dataset.h"
 #include "tests/equivalence/cases.h"
-#include "tests/unit/fake_async.h"
 
 enum { DEVICES = 4, STEPS = 12, LIMIT_S = 60 };
 
@@ -53,7 +52,7 @@ static enum el_status configure(const struct mesh *mesh, struct el_train_config 
 
 /* On `n` devices of this process. */
 static enum el_status train(const struct el_train_config *config, struct el_bootstrap *bootstrap, const char *kind,
-                            int n, bool on_fake, struct el_train_result *result)
+                            int n, struct el_train_result *result)
 {
     struct el_device *devices[DEVICES];
     enum el_status status = EL_OK;
@@ -61,10 +60,7 @@ static enum el_status train(const struct el_train_config *config, struct el_boot
     for (; opened < n && status == EL_OK; opened++) {
         struct el_device_spec spec = {
             .backend = "cpu", .index = opened, .position = opened, .kernels = el_kernels_reference()};
-        if (on_fake)
-            devices[opened] = fake_device(opened);
-        else
-            status = el_device_open(&spec, &devices[opened]);
+        status = el_device_open(&spec, &devices[opened]);
     }
     struct el_train_place place = {
         .devices = devices, .n_devices = n, .bootstrap = bootstrap, .comm_kind = kind, .dataset = dataset};
@@ -73,13 +69,13 @@ static enum el_status train(const struct el_train_config *config, struct el_boot
     return status;
 }
 
-static void train_here(const struct mesh *mesh, bool on_fake, struct el_train_result *result)
+static void train_here(const struct mesh *mesh, struct el_train_result *result)
 {
     struct el_train_config config;
     struct el_bootstrap *self;
     assert_int_equal(configure(mesh, &config), EL_OK);
     assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
-    if (train(&config, self, NULL, mesh->n_devices, on_fake, result) != EL_OK)
+    if (train(&config, self, NULL, mesh->n_devices, result) != EL_OK)
         fail_msg("%s, %d ranks on %d: %s", mesh->mode, mesh->n_ranks, mesh->n_devices, el_error_message());
     el_bootstrap_close(self);
 }
@@ -96,9 +92,9 @@ static void losses_are_the_means_over_ranks(void **state)
         assert_int_equal(configure(&means, &config), EL_OK);
         config.keep_grads = true;
         assert_int_equal(el_bootstrap_open("self", &self), EL_OK);
-        assert_int_equal(train(&config, self, NULL, 1, false, &wanted), EL_OK);
+        assert_int_equal(train(&config, self, NULL, 1, &wanted), EL_OK);
         el_bootstrap_close(self);
-        train_here(&meshes[i], false, &result);
+        train_here(&meshes[i], &result);
         double difference = el_case_difference(&result, &wanted);
         if (!(difference <= CASE_TOLERANCE)) fail_msg("mesh %d: losses differ by %g", i, difference);
         assert_true(result.loss[0] != result.loss[STEPS - 1]);
@@ -115,7 +111,7 @@ static void forecasts_are_the_ledgers(void **state)
         struct el_memory_forecast forecasts[DEVICES];
         assert_int_equal(configure(&meshes[i], &config), EL_OK);
         assert_int_equal(el_train_forecast(&config, el_kernels_reference(), forecasts), EL_OK);
-        train_here(&meshes[i], false, &result);
+        train_here(&meshes[i], &result);
         for (int d = 0; d < meshes[i].n_devices; d++) {
             assert_int_equal(result.ledgers[d].peak_bytes, forecasts[d].ledger.peak_bytes);
             assert_memory_equal(result.ledgers[d].at_peak_by_tag, forecasts[d].ledger.at_peak_by_tag,
@@ -134,31 +130,11 @@ static void ranks_are_not_devices(void **state)
     struct el_train_result ranks, devices;
     one.n_ranks = 2;
     all.n_ranks = 4;
-    train_here(&one, false, &ranks);
-    train_here(&all, false, &devices);
+    train_here(&one, &ranks);
+    train_here(&all, &devices);
     assert_true(el_case_difference(&ranks, &devices) > 1e-5);
     el_train_result_free(&ranks);
     el_train_result_free(&devices);
-}
-
-static void assert_same(const struct el_train_result *a, const struct el_train_result *b, int mesh)
-{
-    for (int s = 0; s < STEPS; s++)
-        if (a->loss[s] != b->loss[s]) fail_msg("mesh %d, step %d: %.17g and %.17g", mesh, s, a->loss[s], b->loss[s]);
-}
-
-static void asynchronous_devices_give_the_same_bits(void **state)
-{
-    for (int i = 0; i < N_MESHES; i++) {
-        struct el_train_result wanted, result;
-        train_here(&meshes[i], false, &wanted);
-        fake_reset((enum fake_policy)(i % FAKE_POLICIES));
-        train_here(&meshes[i], true, &result);
-        assert_same(&result, &wanted, i);
-        assert_int_equal(fake.n_wrong, 0);
-        el_train_result_free(&result);
-        el_train_result_free(&wanted);
-    }
 }
 
 /* ---- ranks in processes: this program starts itself, with 'rank' as its argument ---- */
@@ -173,10 +149,10 @@ static enum el_status run_mesh(int i, const char *kind, struct el_bootstrap *wor
     EL_TRY(configure(mesh, &config));
     el_layout_of(&config, el_bootstrap_size(world), &layout);
     if (layout.n_processes != el_bootstrap_size(world)) return EL_OK;
-    EL_TRY(train(&config, world, kind, mesh->n_devices / el_bootstrap_size(world), false, &result));
+    EL_TRY(train(&config, world, kind, mesh->n_devices / el_bootstrap_size(world), &result));
     enum el_status status = EL_OK;
     if (el_bootstrap_rank(world) == 0) {
-        status = train(&config, self, NULL, mesh->n_devices, false, &wanted);
+        status = train(&config, self, NULL, mesh->n_devices, &wanted);
         if (status == EL_OK && memcmp(result.loss, wanted.loss, STEPS * sizeof *result.loss) != 0 &&
             !(el_case_difference(&result, &wanted) <= (strcmp(kind, "shm") ? CASE_TOLERANCE : 0)))
             status = el_fail(EL_ERR_INTERNAL, "mesh %d over %s: losses differ by %g", i, kind,
@@ -238,9 +214,11 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "rank") == 0) return run_rank() == EL_OK ? 0 : 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(losses_are_the_means_over_ranks), cmocka_unit_test(forecasts_are_the_ledgers),
-        cmocka_unit_test(ranks_are_not_devices),           cmocka_unit_test(asynchronous_devices_give_the_same_bits),
-        cmocka_unit_test(processes_give_the_same_bits),    cmocka_unit_test(mpi_processes_give_the_same_losses),
+        cmocka_unit_test(losses_are_the_means_over_ranks),
+        cmocka_unit_test(forecasts_are_the_ledgers),
+        cmocka_unit_test(ranks_are_not_devices),
+        cmocka_unit_test(processes_give_the_same_bits),
+        cmocka_unit_test(mpi_processes_give_the_same_losses),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

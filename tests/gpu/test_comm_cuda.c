@@ -14,6 +14,7 @@
 #include "runtime/comm/nccl/comm_nccl.h"
 #include "tests/conformance/comm_checks.h"
 #include "tests/conformance/comm_product.h"
+#include "tests/conformance/comm_splits.h"
 #include "tests/unit/star_bootstrap.h"
 
 enum { MEMBERS = 2, NO_GPU = 77 };
@@ -66,6 +67,7 @@ static enum el_status join(struct star *star, const struct part *part, struct el
     struct el_comm *comm = NULL;
     EL_TRY(el_comm_open_ranks(part->kind, &star->base, device, &comm));
     enum el_status status = check_product(comm);
+    if (status == EL_OK) status = check_splits(comm);
     if (status == EL_OK) status = el_bootstrap_barrier(&star->base);
     el_comm_close(comm);
     return status;

@@ -1,4 +1,4 @@
-/* A trace of devices that work by themselves, on a fake: what the host queued, and arrows from there to what its
+/* A trace of devices that work by themselves, on fake cards: what the host queued, and arrows from there to what its
  * devices did. What is written of CPU devices is tests/cli/traces.bats's. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include <jansson.h>
 
 #include "profiles/trace.h"
-#include "tests/unit/fake_async.h"
+#include "tests/cards/cards_cases.h"
 
 enum { N = 16, STEPS = 4 };
 
@@ -38,7 +38,7 @@ static double number(const json_t *event, const char *key)
 /* x doubled twice on device 0, in four steps of which two are written. */
 static struct el_recorder *record(void)
 {
-    struct el_device *device = fake_device(0);
+    struct el_device *device = open_card(0);
     struct el_buffer *x;
     struct el_program *program;
     struct el_recorder *recorder;
@@ -66,7 +66,7 @@ static struct el_recorder *record(void)
 
 static const size_t resident[EL_TAG_COUNT] = {[EL_TAG_PARAM] = N * sizeof(float)};
 static const struct el_layout layout = {.n_devices = 1, .n_processes = 1, .n_workers = 1, .n = {1, 1, 1, 1}};
-static const struct el_trace_device device = {"fake:0", resident};
+static const struct el_trace_device device = {"cuda:0", resident};
 
 static struct el_trace_rank rank_of(const struct el_recorder *recorder)
 {
@@ -88,7 +88,6 @@ static void make_file(char *path)
 
 static void launches_lead_to_kernels(void **state)
 {
-    fake_reset(FAKE_LAZY);
     struct el_recorder *recorder = record();
     char path[] = "/tmp/el-test-trace-XXXXXX";
     const struct el_trace_rank rank = rank_of(recorder);
@@ -121,6 +120,7 @@ static void launches_lead_to_kernels(void **state)
 
 int main(void)
 {
+    set_up_cards();
     const struct CMUnitTest tests[] = {cmocka_unit_test(launches_lead_to_kernels)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("traces of fake cards", tests, NULL, NULL);
 }

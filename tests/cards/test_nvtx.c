@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "profiles/nvtx.h"
-#include "tests/unit/fake_async.h"
+#include "tests/cards/cards_cases.h"
 
 enum { EVENTS_MAX = 256, CALLBACKS = 1, CORE2 = 5, PUSH = 4, POP = 5, CREATE = 12 };
 
@@ -170,8 +170,7 @@ static void one_thread_issues_within_the_step(void **state)
     char text[1024] = "";
     if (!*state) skip();
     struct el_probe probe = {.watch = *state};
-    fake_reset(FAKE_LAZY);
-    struct el_device *device = fake_device(0);
+    struct el_device *device = open_card(0);
     assert_int_equal(el_program_create(&program), EL_OK);
     add(program, device, EL_PHASE_BACKWARD, EL_CLASS_HOST, "a");
     add(program, device, EL_PHASE_COMM, EL_CLASS_COMM, "bucket_0");
@@ -194,6 +193,7 @@ static void the_domain_is_ours(void **state)
 
 int main(void)
 {
+    set_up_cards();
     struct el_watch *watch = open_watch();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(ranges_nest_as_the_step_does, watch),

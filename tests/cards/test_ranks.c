@@ -1,17 +1,25 @@
-/* The communicator `nccl` with one rank a GPU, on a table of functions that is not NCCL: how ranks open it, peers that
- * die or stop, a card that two ranks share; and what stands where NCCL cannot be. */
-#include <setjmp.h>
-#include <stdarg.h>
+/* Ranks with a card each, in processes of their own: `nccl`, how they open it and split it, peers that die or stop, a
+ * card that two of them share; and the whole check of communicators staged through shared memory, on streams that run
+ * out of step. */
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/choose.h"
-#include "tests/unit/fake_nccl.h"
+#include "runtime/comm/nccl/comm_nccl.h"
+#include "tests/cards/cards_cases.h"
+#include "tests/conformance/comm_product.h"
+#include "tests/conformance/comm_splits.h"
 #include "tests/unit/star_bootstrap.h"
+
+static struct el_nccl_api api; /* the library's own, with what a test puts in its place */
+
+static void load_api(void)
+{
+    const struct el_nccl_api *library;
+    with_nccl = true;
+    if (el_nccl_api_open(&library) != EL_OK) fail_msg("%s", el_error_message());
+    api = *library;
+}
 
 static int done(const struct star *star, enum el_status status)
 {
@@ -19,71 +27,26 @@ static int done(const struct star *star, enum el_status status)
     return status == EL_OK ? 0 : 1;
 }
 
+/* For a rank's own process, whose device ends with it. */
 static enum el_status open_rank(struct star *star, void **state_p)
 {
     char uuid[32];
     snprintf(uuid, sizeof uuid, "GPU-%d", star->base.rank);
-    return el_nccl_open_rank(&api, &star->base, uuid, fake_device(0), state_p);
-}
-
-static int be_opened(struct star *star, void *context)
-{
-    (void)context;
-    void *state;
-    char id[sizeof nccl.last_id.bytes] = "";
-    reset(FAKE_LAZY);
-    if (done(star, open_rank(star, &state))) return 1;
-    if (star->base.rank == 0) memcpy(id, nccl.last_id.bytes, sizeof id);
-    if (el_bootstrap_broadcast(&star->base, id, sizeof id) != EL_OK) return 1;
-    bool right = memcmp(id, nccl.last_id.bytes, sizeof id) == 0 && strstr(id, "id of process") && nccl.n_calls == 1 &&
-                 nccl.calls[0].comm->rank == star->base.rank && nccl.calls[0].comm->n == star->base.size;
-    el_nccl_ops.close(state);
-    return right && nccl.n_open == 0 ? 0 : 1;
+    return el_nccl_open_rank(&api, &star->base, uuid, open_card(star->base.rank), state_p);
 }
 
 static int be_one_of_whom_one_fails(struct star *star, void *context)
 {
     (void)context;
     void *state;
-    reset(FAKE_LAZY);
-    nccl.fail_open_rank = 1;
+    if (star->base.rank == 1) cards_set_failures("ncclCommInitRankConfig:*:1=5");
     enum el_status status = open_rank(star, &state);
-    return status == (star->base.rank == 1 ? EL_ERR_INVALID : EL_ERR_PEER) && nccl.n_open == 0 ? 0 : 1;
+    return status == (star->base.rank == 1 ? EL_ERR_INVALID : EL_ERR_PEER) ? 0 : 1;
 }
 
-static void ranks_get_the_id_of_the_first(void **state)
+static void a_rank_that_cannot_open_it_ends_the_others(void **state)
 {
-    for (int size = 2; size <= RANKS_MAX; size++) {
-        assert_int_equal(star_ranks(size, be_opened, NULL), 0);
-        assert_int_equal(star_ranks(size, be_one_of_whom_one_fails, NULL), 0);
-    }
-}
-
-/* Ranks 0 and 1 in one group, in reverse; rank 2 alone; rank 3 in none. */
-static int be_split(struct star *star, void *context)
-{
-    (void)context;
-    int rank = star->base.rank;
-    void *state;
-    struct el_comm_split split = {.color = rank == 3 ? -1 : rank / 2, .key = 10 - rank};
-    reset(FAKE_LAZY);
-    if (done(star, open_rank(star, &state))) return 1;
-    split.place.device = ((struct el_nccl_member *)state)->device;
-    nccl.split_rank = rank == 0 ? 1 : 0;
-    nccl.split_size = rank < 2 ? 2 : 1;
-    if (done(star, el_nccl_ops.split(state, EL_OK, &split))) return 1;
-    bool right = nccl.split_color == split.color && nccl.split_key == 10 - rank;
-    if (rank < 2) {
-        struct el_nccl_member *part = split.state;
-        right &= part->rank == 1 - rank && part->group->size == 2 && split.rank == 1 - rank && split.size == 2;
-        right &= nccl.n_open == 2 && el_nccl_ops.poll(part) == EL_OK;
-        el_nccl_ops.close(part);
-    } else
-        right &= !split.state && nccl.n_open == 1 && split.size == (rank == 2 ? 1 : 0);
-    right &= el_nccl_ops.poll(state) == EL_OK; /* a part takes nothing of the whole along */
-    el_bootstrap_barrier(&star->base);
-    el_nccl_ops.close(state);
-    return right && nccl.n_open == 0 ? 0 : 1;
+    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(star_ranks(size, be_one_of_whom_one_fails, NULL), 0);
 }
 
 static int be_split_by_an_old_library(struct star *star, void *context)
@@ -93,8 +56,7 @@ static int be_split_by_an_old_library(struct star *star, void *context)
     struct el_nccl_api old = api;
     struct el_comm_split split = {.color = 0};
     old.comm_split = NULL;
-    reset(FAKE_LAZY);
-    if (done(star, el_nccl_open_rank(&old, &star->base, "", fake_device(0), &state))) return 1;
+    if (done(star, el_nccl_open_rank(&old, &star->base, "", open_card(star->base.rank), &state))) return 1;
     bool right = el_nccl_ops.split(state, EL_OK, &split) == EL_ERR_ABSENT && strstr(el_error_message(), "2.18");
     el_nccl_ops.close(state);
     return right ? 0 : 1;
@@ -106,18 +68,16 @@ static int be_split_without_room(struct star *star, void *context)
     (void)context;
     void *state;
     struct el_comm_split split = {.color = 0};
-    reset(FAKE_LAZY);
     if (done(star, open_rank(star, &state))) return 1;
     enum el_status mine = el_fail(EL_ERR_INVALID, "no stream is free");
-    bool right = el_nccl_ops.split(state, mine, &split) == EL_ERR_INVALID && nccl.n_aborted == 1;
+    bool right = el_nccl_ops.split(state, mine, &split) == EL_ERR_INVALID;
     right &= strcmp(el_error_message(), "no stream is free") == 0;
     el_nccl_ops.close(state);
     return right ? 0 : 1;
 }
 
-static void ranks_split_as_nccl_does(void **state)
+static void ranks_that_cannot_split_say_so(void **state)
 {
-    assert_int_equal(star_ranks(4, be_split, NULL), 0);
     assert_int_equal(star_ranks(2, be_split_by_an_old_library, NULL), 0);
     assert_int_equal(star_ranks(2, be_split_without_room, NULL), 0);
 }
@@ -136,7 +96,6 @@ static int be_one_of_whom_one_dies(struct star *star, void *context)
 {
     (void)context;
     void *state;
-    reset(FAKE_LAZY);
     if (done(star, open_rank(star, &state))) return 1;
     if (star->base.rank == star->base.size - 1) raise(SIGKILL);
     enum el_status status = wait_for_trouble(state);
@@ -151,7 +110,6 @@ static int be_one_of_whom_one_stops(struct star *star, void *context)
     (void)context;
     void *state;
     bool right = true;
-    reset(FAKE_LAZY);
     if (done(star, open_rank(star, &state))) return 1;
     if (star->base.rank == star->base.size - 1)
         usleep(30000);
@@ -160,7 +118,7 @@ static int be_one_of_whom_one_stops(struct star *star, void *context)
     el_nccl_ops.abort(state);
     el_bootstrap_barrier(&star->base);
     el_nccl_ops.close(state);
-    return right && nccl.n_aborted == 1 ? 0 : 1;
+    return right ? 0 : 1;
 }
 
 static void a_rank_that_dies_or_stops_is_noticed(void **state)
@@ -186,9 +144,8 @@ static int be_opened_with_one_that_dies(struct star *star, void *context)
     void *state;
     struct el_nccl_api waiting = api;
     waiting.comm_open = open_until_killed;
-    reset(FAKE_LAZY);
     int64_t begin_ns = el_clock_ns();
-    enum el_status status = el_nccl_open_rank(&waiting, &star->base, "", fake_device(0), &state);
+    enum el_status status = el_nccl_open_rank(&waiting, &star->base, "", open_card(star->base.rank), &state);
     bool right = status == EL_ERR_PEER && strstr(el_error_message(), "is gone");
     return right && el_clock_ns() - begin_ns < 2000000000 ? 0 : 1;
 }
@@ -202,9 +159,11 @@ static int split_until_aborted(void *comm, int color, int key, void **comm_p)
     return EL_NCCL_REMOTE;
 }
 
+static int (*library_abort)(void *comm);
+
 static int abort_and_end(void *comm)
 {
-    int result = nccl_comm_abort(comm);
+    int result = library_abort(comm);
     atomic_store(&ended, true);
     return result;
 }
@@ -216,12 +175,12 @@ static int be_split_with_one_that_dies(struct star *star, void *context)
     struct el_nccl_api waiting = api;
     struct el_comm_split split = {.color = 0};
     waiting.comm_split = split_until_aborted;
+    library_abort = api.comm_abort;
     waiting.comm_abort = abort_and_end;
-    reset(FAKE_LAZY);
-    if (done(star, el_nccl_open_rank(&waiting, &star->base, "", fake_device(0), &state))) return 1;
+    if (done(star, el_nccl_open_rank(&waiting, &star->base, "", open_card(star->base.rank), &state))) return 1;
     if (star->base.rank == star->base.size - 1) raise(SIGKILL);
     enum el_status status = el_nccl_ops.split(state, EL_OK, &split);
-    bool right = status == EL_ERR_PEER && strstr(el_error_message(), "is gone") && nccl.n_aborted == 1;
+    bool right = status == EL_ERR_PEER && strstr(el_error_message(), "is gone");
     el_nccl_ops.close(state);
     return right ? 0 : 1;
 }
@@ -238,7 +197,6 @@ static int be_one_of_whom_one_is_stopped(struct star *star, void *context)
 {
     (void)context;
     void *state;
-    reset(FAKE_LAZY);
     if (done(star, open_rank(star, &state))) return 1;
     el_nccl_ops.set_timeout(state, 300000000);
     if (star->base.rank == 1) raise(SIGSTOP);
@@ -261,14 +219,13 @@ static int be_on_a_shared_card(struct star *star, void *context)
 {
     void *state;
     const char *const *host_ids = context;
-    reset(FAKE_LAZY);
-    nccl.host_id = host_ids ? host_ids[star->base.rank] : NULL;
-    enum el_status status =
-        el_nccl_open_rank(&api, &star->base, star->base.rank == 0 ? "GPU-a" : "GPU-b", fake_device(0), &state);
+    setenv("NCCL_HOSTID", host_ids ? host_ids[star->base.rank] : "", 1);
+    enum el_status status = el_nccl_open_rank(&api, &star->base, star->base.rank == 0 ? "GPU-a" : "GPU-b",
+                                              open_card(star->base.rank), &state);
     if (status == EL_OK) el_nccl_ops.close(state);
     bool said =
         strstr(el_error_message(), "ranks 1 and 2 share one GPU (GPU-b)") && strstr(el_error_message(), "NCCL_HOSTID");
-    return host_ids ? status != EL_OK : status != EL_ERR_INVALID || !said || nccl.n_calls != 0;
+    return host_ids ? status != EL_OK : status != EL_ERR_INVALID || !said;
 }
 
 static void ranks_that_share_a_card_are_told(void **state)
@@ -292,30 +249,39 @@ static void cpu_devices_are_refused(void **state)
     el_device_close(device);
 }
 
-/* Where the module is built it opens and tells its version, also without a GPU. */
-static void the_module_tells_its_version(void **state)
+/* Ranks of one host, each on streams with a policy of its own. */
+static int be_staged_rank(struct star *star, void *context)
 {
-    char version[32];
-    if (el_nccl_version(version, sizeof version) != EL_OK) {
-        print_message("# skip: %s\n", el_error_message());
-        skip();
-    }
-    int major, minor, patch;
-    assert_int_equal(sscanf(version, "%d.%d.%d", &major, &minor, &patch), 3);
-    assert_int_equal(major, 2);
+    (void)context;
+    struct el_comm *comm = NULL;
+    cards_set_policy((enum cards_policy)(CARDS_LAZY + star->base.rank % 3), 5);
+    struct el_device *device = open_card(star->base.rank);
+    enum el_status status = el_comm_open_ranks("shm", &star->base, device, &comm);
+    if (status == EL_OK) status = check_product(comm);
+    if (status == EL_OK && el_comm_size(comm) > 1) status = check_splits(comm);
+    el_comm_close(comm);
+    el_device_close(device);
+    return done(star, status);
+}
+
+static void ranks_stage_through_shm(void **state)
+{
+    for (int size = 1; size <= 3; size++) assert_int_equal(star_ranks(size, be_staged_rank, NULL), 0);
 }
 
 int main(void)
 {
+    set_up_cards();
+    load_api();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_get_the_id_of_the_first),
+        cmocka_unit_test(a_rank_that_cannot_open_it_ends_the_others),
         cmocka_unit_test(a_rank_that_dies_or_stops_is_noticed),
         cmocka_unit_test(ranks_that_share_a_card_are_told),
         cmocka_unit_test(cpu_devices_are_refused),
-        cmocka_unit_test(the_module_tells_its_version),
-        cmocka_unit_test(ranks_split_as_nccl_does),
+        cmocka_unit_test(ranks_that_cannot_split_say_so),
         cmocka_unit_test(a_rank_that_is_stopped_is_named),
         cmocka_unit_test(a_call_that_waits_for_a_dead_rank_is_ended),
+        cmocka_unit_test(ranks_stage_through_shm),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("ranks on fake cards", tests, NULL, NULL);
 }
