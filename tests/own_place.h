@@ -31,4 +31,32 @@ static inline void close_place(struct own_place *own)
     el_bootstrap_close(own->self);
 }
 
+/* Trains on fresh devices of this process; `step`, which may be NULL, sees each device's steps. */
+static inline enum el_status try_to_train(const struct el_train_config *config, const char *backend,
+                                          const struct el_kernel_table *kernels, const struct el_dataset *data,
+                                          void (*step)(void *context, const struct el_step_event *event), void *context,
+                                          struct el_train_result *result_p)
+{
+    struct own_place own;
+    struct el_probe probes[EL_MEMBERS_MAX];
+    struct el_layout layout;
+    el_layout_of(config, 1, &layout);
+    open_place(backend, layout.n_devices, kernels, data, &own);
+    for (int d = 0; d < own.n; d++) probes[d] = (struct el_probe){.context = context, .step = step};
+    struct el_train_hooks hooks = {.probes = probes};
+    enum el_status status = el_train(config, &own.place, &hooks, result_p);
+    close_place(&own);
+    return status;
+}
+
+/* With the plain kernels, and it has to succeed. */
+static inline void train_watched(const struct el_train_config *config, const char *backend,
+                                 const struct el_dataset *data,
+                                 void (*step)(void *context, const struct el_step_event *event), void *context,
+                                 struct el_train_result *result_p)
+{
+    if (try_to_train(config, backend, el_kernels_reference(), data, step, context, result_p) != EL_OK)
+        fail_msg("%s: %s", config->mode, el_error_message());
+}
+
 #endif

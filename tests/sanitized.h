@@ -5,10 +5,18 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 static inline bool is_sanitized(void)
 {
     return getenv("EVENLOAD_SANITIZER") != NULL;
+}
+
+/* Where what is wrong on purpose would be told as a race. */
+static inline bool is_thread_sanitized(void)
+{
+    const char *sanitizer = getenv("EVENLOAD_SANITIZER");
+    return sanitizer && strcmp(sanitizer, "thread") == 0;
 }
 
 #endif

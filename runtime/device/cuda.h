@@ -35,8 +35,9 @@ struct el_cuda_device {
     struct el_cuda_event *pool[2]; /* by `timed` */
     int n_stages;
     struct el_cuda_stage stages[EL_CUDA_STAGES_MAX];
-    signed char reaches[EL_CUDA_CARDS_MAX]; /* by card: 1 its memory directly, -1 through the host, 0 not checked */
-    int64_t used_before_bytes;              /* of the card, before this device took anything; negative: unknown */
+    /* By card: 1 its memory directly, -1 through the host, 0 not checked; two threads may find out at the same time. */
+    _Atomic signed char reaches[EL_CUDA_CARDS_MAX];
+    int64_t used_before_bytes; /* of the card, before this device took anything; negative: unknown */
     int n_libraries;
     struct el_library_memory libraries[EL_LIBRARIES_MAX];
 };

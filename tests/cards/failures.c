@@ -44,6 +44,7 @@ static void read_rule(const char *text, struct rule *rule)
 static void take_rules(const char *text)
 {
     char copy[1024], *rest = copy;
+    cards_acquire(rules); /* who read the last ones has done so */
     n_rules = 0;
     if (!text || !*text) return;
     memset(rules, 0, sizeof rules);
@@ -78,5 +79,6 @@ bool cards_fails(const char *what, int device, int *code_p)
         if (rule->has_code) *code_p = rule->code;
         fails = true;
     }
+    cards_release(rules);
     return fails;
 }

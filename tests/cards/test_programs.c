@@ -104,9 +104,9 @@ static void waits_are_kept_and_a_missing_one_is_found(void **state)
         int n_wrong = 0; /* a lazy stream misses what is queued before it: see the_host_waits_where_a_copy_says_so */
         for (uint64_t seed = 1; seed <= (policy == CARDS_RANDOM ? SEEDS : 1); seed++) {
             assert_true(chain((enum cards_policy)policy, seed, true));
-            n_wrong += !chain((enum cards_policy)policy, seed, false);
+            if (!is_thread_sanitized()) n_wrong += !chain((enum cards_policy)policy, seed, false);
         }
-        assert_true(n_wrong > 0 || policy == CARDS_LAZY);
+        assert_true(n_wrong > 0 || policy == CARDS_LAZY || is_thread_sanitized());
     }
 }
 
@@ -212,6 +212,7 @@ static void the_host_waits_where_a_copy_says_so(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct bench bench;
         bool pinned = cases[i].how & EL_COPY_PINNED;
+        if (cases[i].read == 2 && is_thread_sanitized()) continue;
         float values[] = {1, 2}, *pairs[2][2];
         void *host;
         int id = -1;
@@ -321,6 +322,8 @@ static void a_call_that_fails_is_named(void **state)
         {"cudaStreamWaitEvent", 1}, {"cudaMemcpyAsync", 2}, {"cudaStreamSynchronize", 1},   {"launch", 1}};
     for (size_t c = 0; c < sizeof calls / sizeof calls[0]; c++) {
         int n_failed = 0;
+        bool races = strcmp(calls[c].call, "cudaStreamSynchronize") == 0; /* as nothing is waited for then */
+        if (races && is_thread_sanitized()) continue;
         for (int call = 1; call <= 4; call++) {
             struct el_device *device = NULL;
             struct el_program *program = NULL;

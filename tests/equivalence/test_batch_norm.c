@@ -42,15 +42,10 @@ static void count_talk(void *context, const struct el_step_event *event)
 static void train(struct el_train_config *config, const char *backend, struct el_train_result *result_p,
                   struct talk *talks)
 {
-    struct own_place own;
-    struct el_probe probes[DEVICES];
     struct el_train_result result;
     if (el_train_check(config) != EL_OK) fail_msg("%s", el_error_message());
-    open_place(backend, config->n_devices, NULL, images, &own);
-    for (int d = 0; d < own.n; d++) probes[d] = (struct el_probe){.context = talks, .step = talks ? count_talk : NULL};
-    struct el_train_hooks hooks = {.probes = probes};
-    if (el_train(config, &own.place, &hooks, &result) != EL_OK) fail_msg("%s: %s", config->mode, el_error_message());
-    close_place(&own);
+    if (try_to_train(config, backend, NULL, images, talks ? count_talk : NULL, talks, &result) != EL_OK)
+        fail_msg("%s: %s", config->mode, el_error_message());
     if (result_p)
         *result_p = result;
     else

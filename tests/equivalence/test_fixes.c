@@ -48,24 +48,14 @@ static void take_ops(void *context, const struct el_step_event *event)
     for (int i = 0; i < event->n_ops; i++) note(&outcome->lists[event->ops[i].device], &event->ops[i]);
 }
 
-/* On fresh devices of this process; what is learned of a device is told by the thread that issues for it. */
 static void train(const struct el_train_config *config, const char *backend, struct outcome *outcome)
 {
-    struct own_place own;
-    struct el_probe probes[DEVICES];
-    struct el_layout layout;
     *outcome = (struct outcome){0};
-    el_layout_of(config, 1, &layout);
-    open_place(backend, layout.n_devices, el_kernels_reference(), dataset, &own);
-    for (int d = 0; d < layout.n_devices; d++) {
+    for (int d = 0; d < DEVICES; d++) {
         outcome->lists[d].lines = calloc(OPS_MAX, LINE_BYTES);
         assert_non_null(outcome->lists[d].lines);
-        probes[d] = (struct el_probe){.context = outcome, .step = take_ops};
     }
-    struct el_train_hooks hooks = {.probes = probes};
-    if (el_train(config, &own.place, &hooks, &outcome->result) != EL_OK)
-        fail_msg("%s: %s", config->mode, el_error_message());
-    close_place(&own);
+    train_watched(config, backend, dataset, take_ops, outcome, &outcome->result);
 }
 
 static void forget(struct outcome *outcome)
@@ -113,50 +103,37 @@ static void hold(const struct el_train_config *config)
     forget(&wanted);
 }
 
+/* Where the batch is even and where it is not; where a device has no chunk of it, and takes no part but for loading for
+ * itself; and with running statistics. */
 static void every_set_trains_as_one_device(void **state)
 {
     static const struct el_case cases[] = {
         {"textcnn", EL_OPT_MOMENTUM, 0.5, 24}, {"mlp", EL_OPT_ADAM, 0, 22}, {"textcnn", EL_OPT_SGD, 0.5, 23}};
-    int i = 0;
-    for (unsigned fixes = 0;; fixes = next_set(fixes)) {
-        for (int n = 2; n <= DEVICES; n++) {
-            struct el_train_config config;
-            fixed(&cases[i++ % 3], n, fixes, &config);
-            config.keep_grads = i % 2;
-            hold(&config);
-        }
-        if (fixes == EL_DP_FIX_ALL) break;
-    }
-    assert_int_equal(i, 2 * 32);
-}
-
-static void every_set_has_its_running_statistics(void **state)
-{
-    struct el_dataset *sentences = dataset;
-    assert_int_equal(el_case_images(&dataset), EL_OK);
+    static const struct el_case four = {"mlp", EL_OPT_MOMENTUM, 0, 4}; /* on three devices: 2, 2, 0 */
+    struct el_dataset *sentences = dataset, *images;
+    int n_sets = 0;
+    assert_int_equal(el_case_images(&images), EL_OK);
     for (unsigned fixes = 0;; fixes = next_set(fixes)) {
         struct el_train_config config;
+        for (int n = 2; n <= DEVICES; n++) {
+            fixed(&cases[(2 * n_sets + n) % 3], n, fixes, &config);
+            config.keep_grads = n % 2;
+            hold(&config);
+        }
+        fixed(&four, 3, fixes, &config);
+        hold(&config);
         el_case_images_config("dp", 2 + (int)(fixes % 2), 12, IMAGE_SIDE, &config);
         config.dp_fix = fixes;
         config.steps = 2;
         assert_int_equal(el_train_check(&config), EL_OK);
+        dataset = images;
         hold(&config);
+        dataset = sentences;
+        n_sets++;
         if (fixes == EL_DP_FIX_ALL) break;
     }
-    el_dataset_close(dataset);
-    dataset = sentences;
-}
-
-/* More devices than chunks of the batch: those without one take no part, but for those that load for themselves. */
-static void a_device_without_a_chunk(void **state)
-{
-    const struct el_case four = {"mlp", EL_OPT_MOMENTUM, 0, 4}; /* on three devices: 2, 2, 0 */
-    for (unsigned fixes = 0;; fixes = next_set(fixes)) {
-        struct el_train_config config;
-        fixed(&four, 3, fixes, &config);
-        hold(&config);
-        if (fixes == EL_DP_FIX_ALL) break;
-    }
+    assert_int_equal(n_sets, 32);
+    el_dataset_close(images);
 }
 
 static void same_lists(const struct outcome *dp, const struct outcome *ddp, int n)
@@ -170,45 +147,33 @@ static void same_lists(const struct outcome *dp, const struct outcome *ddp, int 
     }
 }
 
-/* By every device's ops, in their order and to the byte, by its ledger and by each step's loss. */
+/* By every device's ops, in their order and to the byte, by its ledger and by each step's loss; buffers too. */
 static void with_all_fixes_dp_is_ddp(void **state)
 {
-    for (int i = 0; i < 2 * 3; i++) {
-        const struct el_case c = {i % 3 ? "textcnn" : "mlp", (enum el_optimizer_kind)(i % 3), i % 3 ? 0.5 : 0, 23};
-        struct el_train_config config, ddp;
-        struct outcome outcome, wanted;
-        int n = 2 + i / 3;
-        fixed(&c, n, EL_DP_FIX_ALL, &config);
-        config.keep_grads = i % 2;
-        assert_int_equal(el_case_config(&c, "ddp", n, &ddp), EL_OK);
-        ddp.steps = STEPS;
-        ddp.keep_grads = i % 2;
-        train(&config, "cpu", &outcome);
-        train(&ddp, "cpu", &wanted);
-        same_lists(&outcome, &wanted, n);
-        assert_true(el_case_difference(&outcome.result, &wanted.result) <= 1e-12);
-        forget(&outcome);
-        forget(&wanted);
-    }
-}
-
-static void with_all_fixes_buffers_go_as_ddps(void **state)
-{
     struct el_dataset *sentences = dataset;
-    struct el_train_config config, ddp;
-    struct outcome outcome, wanted;
-    assert_int_equal(el_case_images(&dataset), EL_OK);
-    el_case_images_config("dp", 2, 12, IMAGE_SIDE, &config);
-    el_case_images_config("ddp", 2, 12, IMAGE_SIDE, &ddp);
-    config.dp_fix = EL_DP_FIX_ALL;
-    config.steps = ddp.steps = 2;
-    assert_int_equal(el_train_check(&config), EL_OK);
-    assert_int_equal(el_train_check(&ddp), EL_OK);
-    train(&config, "cpu", &outcome);
-    train(&ddp, "cpu", &wanted);
-    same_lists(&outcome, &wanted, 2);
-    forget(&outcome);
-    forget(&wanted);
+    for (int i = 0; i <= 2 * 3; i++) {
+        const struct el_case c = {i % 3 ? "textcnn" : "mlp", (enum el_optimizer_kind)(i % 3), i % 3 ? 0.5 : 0, 23};
+        struct el_train_config configs[2]; /* dp, ddp */
+        struct outcome outcomes[2];
+        int n = 2 + i / 3 % 2;
+        bool of_images = i == 2 * 3;
+        if (of_images) assert_int_equal(el_case_images(&dataset), EL_OK);
+        for (int k = 0; k < 2; k++) {
+            const char *mode = k ? "ddp" : "dp";
+            if (of_images)
+                el_case_images_config(mode, n, 12, IMAGE_SIDE, &configs[k]);
+            else
+                assert_int_equal(el_case_config(&c, mode, n, &configs[k]), EL_OK);
+            configs[k].dp_fix = k ? 0 : EL_DP_FIX_ALL;
+            configs[k].keep_grads = i % 2;
+            configs[k].steps = of_images ? 2 : STEPS;
+            assert_int_equal(el_train_check(&configs[k]), EL_OK);
+            train(&configs[k], "cpu", &outcomes[k]);
+        }
+        same_lists(&outcomes[0], &outcomes[1], n);
+        assert_true(el_case_difference(&outcomes[0].result, &outcomes[1].result) <= 1e-12);
+        for (int k = 0; k < 2; k++) forget(&outcomes[k]);
+    }
     el_dataset_close(dataset);
     dataset = sentences;
 }
@@ -265,9 +230,9 @@ static void a_fix_brings_what_it_needs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_set_trains_as_one_device),    cmocka_unit_test(every_set_has_its_running_statistics),
-        cmocka_unit_test(a_device_without_a_chunk),          cmocka_unit_test(with_all_fixes_dp_is_ddp),
-        cmocka_unit_test(with_all_fixes_buffers_go_as_ddps), cmocka_unit_test(memory_is_in_copies_of_the_parameters),
+        cmocka_unit_test(every_set_trains_as_one_device),
+        cmocka_unit_test(with_all_fixes_dp_is_ddp),
+        cmocka_unit_test(memory_is_in_copies_of_the_parameters),
         cmocka_unit_test(a_fix_brings_what_it_needs),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);

@@ -50,23 +50,17 @@ static void look(void *context, const struct el_step_event *event)
     }
 }
 
-static void open_for(const struct el_train_config *config, const char *backend, struct own_place *own)
+static struct el_dataset *data_of(const struct el_train_config *config)
 {
-    bool of_images = el_model_find(config->model.name)->input == EL_INPUT_IMAGES;
-    open_place(backend, config->n_devices, el_kernels_reference(), of_images ? images : dataset, own);
+    return el_model_find(config->model.name)->input == EL_INPUT_IMAGES ? images : dataset;
 }
 
+/* `seen` may be NULL. */
 static void train(struct el_train_config *config, const char *backend, struct el_train_result *result,
                   struct seen *seen)
 {
-    struct own_place p;
-    struct el_probe probes[DEVICES];
     if (el_train_check(config) != EL_OK) fail_msg("%s: %s", config->mode, el_error_message());
-    open_for(config, backend, &p);
-    for (int d = 0; d < DEVICES; d++) probes[d] = (struct el_probe){.context = seen, .step = seen ? look : NULL};
-    struct el_train_hooks hooks = {.probes = probes};
-    if (el_train(config, &p.place, &hooks, result) != EL_OK) fail_msg("%s: %s", config->mode, el_error_message());
-    close_place(&p);
+    train_watched(config, backend, data_of(config), seen ? look : NULL, seen, result);
 }
 
 static double *gradients(struct el_train_config *config, double *loss_p)
@@ -74,7 +68,7 @@ static double *gradients(struct el_train_config *config, double *loss_p)
     struct own_place p;
     double *grads;
     if (el_train_check(config) != EL_OK) fail_msg("%s: %s", config->mode, el_error_message());
-    open_for(config, "cpu", &p);
+    open_place("cpu", config->n_devices, el_kernels_reference(), data_of(config), &p);
     if (el_gate_gradients(config, &p.place, loss_p, &grads) != EL_OK)
         fail_msg("%s: %s", config->mode, el_error_message());
     close_place(&p);
@@ -248,7 +242,7 @@ static void residual_networks_pass_the_gate(void **state)
             configure("resnet18", mode->name, n, &config);
             freeze(&config, frozen[i][1]);
             double *grads = gradients(&config, &loss);
-            open_for(&config, "cpu", &p);
+            open_place("cpu", 1, el_kernels_reference(), images, &p);
             assert_int_equal(el_gate_reference(&config, p.devices[0], images, &reference_loss, &reference), EL_OK);
             assert_int_equal(el_gate_compare(&config, grads, reference, &worst, name, sizeof name), EL_OK);
             close_place(&p);

@@ -39,25 +39,10 @@ static void count_talk(void *context, const struct el_step_event *event)
     }
 }
 
-/* On fresh devices of this process. */
-static enum el_status try_training(const struct el_train_config *config, const char *backend, struct outcome *outcome)
-{
-    struct own_place own;
-    struct el_probe probes[DEVICES];
-    struct el_layout layout;
-    *outcome = (struct outcome){0};
-    el_layout_of(config, 1, &layout);
-    open_place(backend, layout.n_devices, el_kernels_reference(), dataset, &own);
-    for (int d = 0; d < own.n; d++) probes[d] = (struct el_probe){.context = outcome, .step = count_talk};
-    struct el_train_hooks hooks = {.probes = probes};
-    enum el_status status = el_train(config, &own.place, &hooks, &outcome->result);
-    close_place(&own);
-    return status;
-}
-
 static void train(const struct el_train_config *config, const char *backend, struct outcome *outcome)
 {
-    if (try_training(config, backend, outcome) != EL_OK) fail_msg("%s: %s", config->mode, el_error_message());
+    *outcome = (struct outcome){0};
+    train_watched(config, backend, dataset, count_talk, outcome, &outcome->result);
 }
 
 /* The losses of the mean over `n` shares' means, computed on one device. */
@@ -332,7 +317,8 @@ static void unused_parameters_fail_by_name(void **state)
         train(&config, "cpu", &outcome);
         el_train_result_free(&outcome.result);
         config.steps = 2;
-        assert_int_equal(try_training(&config, "cpu", &outcome), EL_ERR_INVALID);
+        assert_int_equal(try_to_train(&config, "cpu", el_kernels_reference(), dataset, NULL, NULL, &outcome.result),
+                         EL_ERR_INVALID);
         assert_non_null(strstr(el_error_message(), "ddp: expected to have finished reduction in the prior iteration "
                                                    "before starting a new one: rank "));
         assert_non_null(

@@ -64,14 +64,6 @@ static struct el_train_config config_of(const struct el_case *c, const struct ro
     return config;
 }
 
-static void train(const struct el_train_config *config, const char *backend, struct el_train_result *result)
-{
-    struct own_place own;
-    open_place(backend, config->n_devices, el_kernels_reference(), dataset, &own);
-    if (el_train(config, &own.place, NULL, result) != EL_OK) fail_msg("%s: %s", config->schedule, el_error_message());
-    close_place(&own);
-}
-
 static void hold_ledgers(const char *name, const struct el_ledger *ledger, const struct el_ledger *wanted, int device)
 {
     for (int t = 0; t < EL_TAG_COUNT; t++)
@@ -85,17 +77,17 @@ static void every_schedule_gives_singles_losses_in_the_predicted_memory(void **s
 {
     struct el_train_result single, result, simulated;
     struct el_train_config config = config_of(&textcnn, NULL);
-    train(&config, "cpu", &single);
+    train_watched(&config, "cpu", dataset, NULL, NULL, &single);
     for (int i = 0; i < N_ROWS; i++) {
         struct el_memory_forecast forecasts[DEVICES];
         config = config_of(&textcnn, &rows[i]);
-        train(&config, "cpu", &result);
+        train_watched(&config, "cpu", dataset, NULL, NULL, &result);
         double difference = el_case_difference(&result, &single);
         if (!(difference <= CASE_TOLERANCE))
             fail_msg("%s on %d: losses differ by %g", rows[i].schedule, rows[i].devices, difference);
         assert_int_equal(el_train_forecast(&config, el_kernels_reference(), forecasts), EL_OK);
         config.steps = 2;
-        train(&config, "sim", &simulated);
+        train_watched(&config, "sim", dataset, NULL, NULL, &simulated);
         for (int d = 0; d < config.n_devices; d++) {
             hold_ledgers(rows[i].schedule, &result.ledgers[d], &forecasts[d].ledger, d);
             hold_ledgers(rows[i].schedule, &simulated.ledgers[d], &forecasts[d].ledger, d);

@@ -216,12 +216,9 @@ static void halves_of_everything_give_singles_losses(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct el_train_config config;
         struct el_train_result single;
-        struct own_place own;
         assert_int_equal(el_case_config(&cases[i], "single", 1, &config), EL_OK);
         config.steps = is_sanitized() ? STEPS_SANITIZED : STEPS;
-        open_place("cpu", 1, el_kernels_reference(), dataset, &own);
-        assert_int_equal(el_train(&config, &own.place, NULL, &single), EL_OK);
-        close_place(&own);
+        train_watched(&config, "cpu", dataset, NULL, NULL, &single);
         train_in_halves(&cases[i], &single);
         el_train_result_free(&single);
     }
