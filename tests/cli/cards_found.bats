@@ -103,6 +103,26 @@ ranks() {
     [[ $status -eq 2 && $output == *"--graph on and --pin-memory off"* && ! -e both ]] || show
 }
 
+@test "a trace has what the host queued, and arrows from there to what its card did" {
+    need_cards
+    "$CARDS" run --mode single --devices cuda:1 "${TINY[@]}" --trace t --profile wait=1,active=2,repeat=1 --out out >/dev/null
+    python3 - <<'END'
+import json
+events = json.load(open("t/rank-0.json"))["traceEvents"]
+of = lambda ph, *cats: [e for e in events if e["ph"] == ph and e.get("cat") in cats]
+launches, works = of("X", "cuda_runtime"), of("X", "kernel", "gpu_memcpy")
+assert len(launches) == len(works) > 20 and len(of("X", "kernel")) > 10
+assert not any("correlation" in e.get("args", {}) for e in of("X", "cpu_op"))
+work, begin, end = ({k(e): e for e in group} for k, group in ((lambda e: e["args"]["correlation"], works), (lambda e: e["id"], of("s", "ac2g")), (lambda e: e["id"], of("f", "ac2g"))))
+before = 0
+for launch in launches:
+    number = launch["args"]["correlation"]
+    assert begin[number]["ts"] == launch["ts"] > before and end[number]["ts"] == work[number]["ts"] and launch["dur"] >= 0
+    assert launch["tid"] == launch["pid"] and work[number]["pid"] == 0
+    before = launch["ts"]
+END
+}
+
 @test "a disturbance that a GPU cannot have is refused, not left out" {
     need_cards
     run "$CARDS" run --mode single --devices cuda:1 "${TINY[@]}" --inject pause=momentum:5 --out out

@@ -159,71 +159,32 @@ static void one_rank_by_nccl(void **state)
     assert_int_equal(star_ranks(1, be_alone, &part), 0);
 }
 
-/* As dp does: one program, broadcast and reduce of all members in it. `peer` where they share a card, else NCCL. */
-struct bench {
-    struct el_device *devices[MEMBERS];
-    struct el_comm *comms[MEMBERS];
-    struct el_buffer *data[MEMBERS], *result;
-    float *host;
-};
-
-enum { COUNT = 3000000 };
-
-static enum el_status open_bench(struct bench *bench, int cards)
-{
-    bench->host = calloc(COUNT, sizeof *bench->host);
-    for (int m = 0; m < MEMBERS; m++) {
-        EL_TRY(open_device(m, cards, &bench->devices[m]));
-        EL_TRY(el_device_alloc(bench->devices[m], EL_TAG_GRAD, COUNT * sizeof(float), "x", &bench->data[m]));
-        for (size_t i = 0; i < COUNT; i++) bench->host[i] = (float)check_value(m, i);
-        EL_TRY(el_device_write(el_view_of(bench->data[m], 0), bench->host, COUNT * sizeof(float)));
-    }
-    EL_TRY(el_device_alloc(bench->devices[0], EL_TAG_GRAD, COUNT * sizeof(float), "sum", &bench->result));
-    return el_comm_open_together(bench->devices, MEMBERS, bench->comms);
-}
-
-static enum el_status issue(struct bench *bench, struct el_program *program)
+/* As dp does: one program, with a reduce or a broadcast of all members. `peer` where they share a card, else NCCL. */
+static enum el_status play_together(const struct part *part)
 {
     static const enum el_comm_verb verbs[] = {EL_COMM_REDUCE, EL_COMM_BROADCAST};
-    for (int v = 0; v < 2; v++)
-        for (int m = 0; m < MEMBERS; m++) {
-            struct el_comm_op op = {.verb = verbs[v],
-                                    .dtype = EL_F32,
-                                    .count = COUNT,
-                                    .data = el_view_of(bench->data[m], 0),
-                                    .phase = EL_PHASE_REDUCE};
-            if (verbs[v] == EL_COMM_REDUCE) op.result = el_view_of(bench->result, 0); /* the root's; else in place */
-            EL_TRY(el_comm_issue(bench->comms[m], program, &op, NULL));
-        }
-    return el_program_end(program);
-}
-
-static enum el_status compare(struct bench *bench, struct el_buffer *buffer, bool sum)
-{
-    EL_TRY(el_device_read(el_view_of(buffer, 0), bench->host, COUNT * sizeof(float)));
-    for (size_t i = 0; i < COUNT; i++)
-        if (bench->host[i] != (float)(sum ? check_sum(MEMBERS, i) : check_value(0, i)))
-            return el_fail(EL_ERR_INTERNAL, "%s: [%zu] is %g", sum ? "reduce" : "broadcast", i, (double)bench->host[i]);
-    return EL_OK;
+    struct el_device *devices[MEMBERS];
+    struct el_comm *comms[MEMBERS];
+    enum el_status status = EL_OK;
+    for (int m = 0; m < MEMBERS; m++) EL_TRY(open_device(m, part->cards, &devices[m]));
+    EL_TRY(el_comm_open_together(devices, MEMBERS, comms));
+    if (strcmp(el_comm_backend(comms[0]), part->kind) != 0)
+        return el_fail(EL_ERR_INTERNAL, "members of one thread: %s", el_comm_backend(comms[0]));
+    for (int i = 0; i < 4 && status == EL_OK; i++) {
+        struct case_play plays[MEMBERS];
+        for (int m = 0; m < MEMBERS; m++)
+            plays[m] = (struct case_play){
+                .c = {.verb = verbs[i / 2], .dtype = EL_F32, .count = 3000000, .in_place = i % 2}, .comm = comms[m]};
+        status = case_check_all(plays, MEMBERS);
+    }
+    for (int m = 0; m < MEMBERS; m++) el_comm_close(comms[m]);
+    for (int m = 0; m < MEMBERS; m++) el_device_close(devices[m]);
+    return status;
 }
 
 static int issue_for_all(struct star *star, void *context)
 {
-    struct bench bench = {.host = NULL};
-    struct el_program *program = NULL;
-    enum el_status status = open_bench(&bench, ((struct part *)context)->cards);
-    if (status == EL_OK) status = el_program_create(&program);
-    if (status == EL_OK) status = issue(&bench, program);
-    if (status == EL_OK) status = el_program_run(program, 0, NULL);
-    if (status == EL_OK) fprintf(stderr, "# members of one thread: %s\n", el_comm_backend(bench.comms[0]));
-    if (status == EL_OK) status = compare(&bench, bench.result, true);
-    for (int m = 0; m < MEMBERS && status == EL_OK; m++) status = compare(&bench, bench.data[m], false);
-    int failed = done(star->base.rank, status);
-    el_program_destroy(program);
-    for (int m = 0; m < MEMBERS; m++) el_comm_close(bench.comms[m]);
-    for (int m = 0; m < MEMBERS; m++) el_device_close(bench.devices[m]);
-    free(bench.host);
-    return failed;
+    return done(star->base.rank, play_together(context));
 }
 
 static void one_thread_for_members_on_one_card(void **state)
