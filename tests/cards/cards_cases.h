@@ -99,6 +99,18 @@ static inline void train_on(const char *backend, bool shared, const struct el_tr
     el_bootstrap_close(self);
 }
 
+static inline bool is_long(void)
+{
+    return getenv("EVENLOAD_LONG") != NULL;
+}
+
+/* The same numbers on every machine, below n. */
+static inline int draw(uint64_t *random, int n)
+{
+    *random = *random * 6364136223846793005u + 1442695040888963407u;
+    return (int)((*random >> 33) % (uint64_t)n);
+}
+
 /* What was made was unmade. */
 static inline void assert_nothing_left(void)
 {

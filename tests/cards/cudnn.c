@@ -216,7 +216,8 @@ struct work {
     const float *a, *b;
     float *to;
     char *scratch;
-    double alpha, beta;
+    const float *alpha, *beta; /* the host's, at the call */
+    double factor[2];
 };
 
 /* How many elements an operand has. */
@@ -284,8 +285,8 @@ static void compute(const struct work *work)
     memset(work->scratch, 0x5a, SCRATCH_BYTES);
     for (int64_t place = 0; place < (int64_t)work->y.n * work->y.h * work->y.w; place++) add_place(work, place, all);
     for (int64_t i = 0; i < count(work, work->which); i++) { /* what is not added to is not read */
-        double before = work->beta == 0 ? 0 : work->beta * (double)work->to[i];
-        work->to[i] = (float)(work->alpha * all[work->which][i] + before);
+        double before = work->factor[1] == 0 ? 0 : work->factor[1] * (double)work->to[i];
+        work->to[i] = (float)(work->factor[0] * all[work->which][i] + before);
     }
     for (int i = 0; i < 3; i++) free(all[i]);
 }
@@ -320,6 +321,7 @@ static cudnnStatus_t convolve(cudnnHandle_t handle, struct op op, int algorithm,
     *work = *wanted;
     work->x = *op.x, work->y = *op.y, work->w = *op.w, work->conv = *op.conv;
     work->stream = handle->stream;
+    work->factor[0] = (double)*wanted->alpha, work->factor[1] = (double)*wanted->beta;
     code = cards_launch(work->stream, &names[work->which], 0, run, free, work);
     if (code != cudaSuccess) free(work);
     atomic_fetch_add(&convolutions, 1);
@@ -385,14 +387,9 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, c
                                       cudnnConvolutionDescriptor_t conv, cudnnConvolutionFwdAlgo_t algo, void *scratch,
                                       size_t scratch_bytes, const void *beta, cudnnTensorDescriptor_t y_of, void *y)
 {
-    return convolve(handle, (struct op){x_of, y_of, w_of, conv}, algo, scratch_bytes,
-                    &(struct work){.which = 2,
-                                   .a = x,
-                                   .b = w,
-                                   .to = y,
-                                   .scratch = scratch,
-                                   .alpha = (double)*(const float *)alpha,
-                                   .beta = (double)*(const float *)beta});
+    return convolve(
+        handle, (struct op){x_of, y_of, w_of, conv}, algo, scratch_bytes,
+        &(struct work){.which = 2, .a = x, .b = w, .to = y, .scratch = scratch, .alpha = alpha, .beta = beta});
 }
 
 cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha, cudnnFilterDescriptor_t w_of,
@@ -401,14 +398,9 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alp
                                            void *scratch, size_t scratch_bytes, const void *beta,
                                            cudnnTensorDescriptor_t dx_of, void *dx)
 {
-    return convolve(handle, (struct op){dx_of, dy_of, w_of, conv}, algo, scratch_bytes,
-                    &(struct work){.which = 0,
-                                   .a = w,
-                                   .b = dy,
-                                   .to = dx,
-                                   .scratch = scratch,
-                                   .alpha = (double)*(const float *)alpha,
-                                   .beta = (double)*(const float *)beta});
+    return convolve(
+        handle, (struct op){dx_of, dy_of, w_of, conv}, algo, scratch_bytes,
+        &(struct work){.which = 0, .a = w, .b = dy, .to = dx, .scratch = scratch, .alpha = alpha, .beta = beta});
 }
 
 cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *alpha, cudnnTensorDescriptor_t x_of,
@@ -417,12 +409,7 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *a
                                              void *scratch, size_t scratch_bytes, const void *beta,
                                              cudnnFilterDescriptor_t dw_of, void *dw)
 {
-    return convolve(handle, (struct op){x_of, dy_of, dw_of, conv}, algo, scratch_bytes,
-                    &(struct work){.which = 1,
-                                   .a = x,
-                                   .b = dy,
-                                   .to = dw,
-                                   .scratch = scratch,
-                                   .alpha = (double)*(const float *)alpha,
-                                   .beta = (double)*(const float *)beta});
+    return convolve(
+        handle, (struct op){x_of, dy_of, dw_of, conv}, algo, scratch_bytes,
+        &(struct work){.which = 1, .a = x, .b = dy, .to = dw, .scratch = scratch, .alpha = alpha, .beta = beta});
 }

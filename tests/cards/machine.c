@@ -24,17 +24,22 @@ static int64_t number_of(const char *name, int64_t otherwise)
     return text && *text ? strtoll(text, NULL, 10) : otherwise;
 }
 
+size_t cards_name(int number, char name[48])
+{
+    unsigned char bytes[16];
+    size_t used = (size_t)snprintf(name, 48, machine.mig ? "MIG" : "GPU");
+    cards_uuid(number, bytes);
+    for (int i = 0; i < 16; i++)
+        used += (size_t)snprintf(name + used, 48 - used, "%s%02x",
+                                 i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", bytes[i]);
+    return used;
+}
+
 /* Whether a word of so many letters is a card's name, or its beginning: "GPU-fa0b". */
 static bool is_name_of(int number, const char *word, size_t length)
 {
-    unsigned char bytes[16];
     char name[48];
-    size_t used = (size_t)snprintf(name, sizeof name, machine.mig ? "MIG" : "GPU");
-    cards_uuid(number, bytes);
-    for (int i = 0; i < 16; i++)
-        used += (size_t)snprintf(name + used, sizeof name - used, "%s%02x",
-                                 i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", bytes[i]);
-    return length > 4 && length <= used && strncmp(name, word, length) == 0;
+    return length > 4 && length <= cards_name(number, name) && strncmp(name, word, length) == 0;
 }
 
 /* The card that one word names; -1: none, or several. Parts of cards (MIG) have no numbers. */

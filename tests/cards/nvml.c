@@ -78,13 +78,8 @@ static int number_of(const void *device)
 
 int nvmlDeviceGetUUID(void *device, char *text, unsigned capacity)
 {
-    unsigned char bytes[16];
-    char all[64];
-    size_t used = (size_t)snprintf(all, sizeof all, "%s", cards_machine()->mig ? "MIG" : "GPU");
-    cards_uuid(number_of(device), bytes);
-    for (int i = 0; i < 16; i++)
-        used += (size_t)snprintf(all + used, sizeof all - used, "%s%02x",
-                                 i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", bytes[i]);
+    char all[48];
+    size_t used = cards_name(number_of(device), all);
     if (used >= capacity) return TOO_SMALL;
     memcpy(text, all, used + 1);
     return OK;

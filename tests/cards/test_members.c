@@ -173,12 +173,6 @@ static void every_verb_gives_what_it_is_to_give(void **state)
             check_verbs(backends[b], (enum cards_policy)policy);
 }
 
-static int draw(uint64_t *random, int n)
-{
-    *random = *random * 6364136223846793005u + 1442695040888963407u;
-    return (int)((*random >> 33) % (uint64_t)n);
-}
-
 /* Two communicators over the same devices, what they do drawn at random: each on a stream of its own, and neither
  * counts on what only the other's orders. */
 static void two_at_once(void **state)

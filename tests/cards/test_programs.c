@@ -115,12 +115,6 @@ struct random_op {
     int x, y, stream, id;
 };
 
-static int draw(uint64_t *random, int n)
-{
-    *random = *random * 6364136223846793005u + 1442695040888963407u;
-    return (int)((*random >> 33) % (uint64_t)n);
-}
-
 static void add_random(struct bench *bench, struct random_op *ops, int n, float *truth, uint64_t *random)
 {
     struct random_op *op = &ops[n];

@@ -1,18 +1,12 @@
 /* A wait that is missing is found: one wait of each step is left out by the fake run time, as if the program had not
- * asked for it, and within three seeds of delays a loss is wrong. Others may imply
- * a wait: a test names how many have to be found.
+ * asked for it, and within three seeds of delays a loss is wrong. Others may imply a wait: a test names how many have
+ * to be found.
  *
  * Under the thread sanitizer a race would be told as what it is, and the program would fail: it has only what is well.
  */
 #include "tests/cards/cards_cases.h"
 
 enum { SEEDS = 3, STEPS = 5 };
-
-static bool is_long(void)
-{
-    const char *text = getenv("EVENLOAD_LONG");
-    return text && strcmp(text, "1") == 0;
-}
 
 /* How batches come to the cards. */
 static struct el_loading copies;
@@ -120,31 +114,6 @@ static void missing_before_the_next_batch(void **state)
     assert_true(found > 0);
 }
 
-/* Of pageable memory or pinned, waited for or not, or a step ahead: the same bits, whatever dawdles. */
-static void every_copy_of_a_batch_brings_it(void **state)
-{
-    static const struct el_loading ways[] = {{.pageable = true},
-                                             {.pageable = true, .transfer = EL_TRANSFER_BLOCKING},
-                                             {.transfer = EL_TRANSFER_BLOCKING},
-                                             {.transfer = EL_TRANSFER_AHEAD},
-                                             {.transfer = EL_TRANSFER_AHEAD, .workers = 2}};
-    static const char *const modes[] = {"single", "dp", "ddp", "pipeline"};
-    for (int m = 0; m < (is_sanitized() ? 1 : 4); m++) {
-        struct trained wanted, trained;
-        train_mlp(modes[m], NULL, 0, &wanted);
-        for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
-            copies = ways[w];
-            train_mlp(modes[m], NULL, 1 + w, &trained);
-            copies = (struct el_loading){0};
-            if (trained.status != EL_OK) fail_msg("%s, way %zu: %s", modes[m], w, el_error_message());
-            if (el_case_difference(&trained.result, &wanted.result) != 0)
-                fail_msg("%s: way %zu changes the losses", modes[m], w);
-            el_train_result_free(&trained.result);
-        }
-        el_train_result_free(&wanted.result);
-    }
-}
-
 int main(void)
 {
     set_up_cards();
@@ -153,7 +122,6 @@ int main(void)
         cmocka_unit_test(missing_in_ddp),
         cmocka_unit_test(missing_in_a_pipeline),
         cmocka_unit_test(missing_before_the_next_batch),
-        cmocka_unit_test(every_copy_of_a_batch_brings_it),
     };
     return cmocka_run_group_tests_name("waits between streams of fake cards", tests, open_all, close_all);
 }
