@@ -10,7 +10,6 @@
  *                            given, in the caller's thread: for tests of kernels alone)
  *     FAKE_CARDS_SEED=S      streams dawdle, some more than others, as S says; 0 or nothing: none does
  *     FAKE_CARDS_BYTES=B     memory of a card (default 1 GiB)
- *     FAKE_CARDS_PEER=0      cards do not reach each other's memory (default 1)
  *     FAKE_CARDS_MODEL=M     T4, V100, A100, H100 or H200 (default)
  *     FAKE_CARDS_MIG=1       NVML knows the cards by names with "MIG-" alone
  *     FAKE_CARDS_GUEST=B     bytes that another process holds on each card, as NVML and cudaMemGetInfo tell
@@ -72,8 +71,6 @@ int cards_stream_items(cudaStream_t stream);
 /* The calling thread's current device, and the one of a stream; -1 for NULL. Numbers as this process counts. */
 int cards_thread_device(void);
 int cards_stream_device(cudaStream_t stream);
-/* The machine's number of a device of this process (they differ under CUDA_VISIBLE_DEVICES). */
-int cards_machine_number(int device);
 
 /* The device whose memory `address` is in, with the bytes left behind it in its allocation; -1: none. */
 int cards_device_of(const void *address, size_t *left_p);
@@ -105,7 +102,7 @@ struct cards_counts {
 void cards_count(int device, struct cards_counts *counts_p);
 void cards_forget_most(void);
 /* In the place of FAKE_CARDS_SEED, for streams made from now on; of FAKE_CARDS_FAIL, with calls counted from 1 again;
- * of FAKE_CARDS_PEER. While no stream is there. */
+ * and whether cards reach each other's memory. While no stream is there. */
 void cards_set_seed(uint64_t seed);
 void cards_set_failures(const char *rules);
 void cards_set_peer(bool peer);

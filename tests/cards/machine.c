@@ -24,11 +24,16 @@ static int64_t number_of(const char *name, int64_t otherwise)
     return text && *text ? strtoll(text, NULL, 10) : otherwise;
 }
 
+static void uuid_of(int number, unsigned char bytes[16])
+{
+    for (int i = 0; i < 16; i++) bytes[i] = (unsigned char)(0xfa + 17 * i + number);
+}
+
 size_t cards_name(int number, char name[48])
 {
     unsigned char bytes[16];
     size_t used = (size_t)snprintf(name, 48, machine.mig ? "MIG" : "GPU");
-    cards_uuid(number, bytes);
+    uuid_of(number, bytes);
     for (int i = 0; i < 16; i++)
         used += (size_t)snprintf(name + used, 48 - used, "%s%02x",
                                  i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", bytes[i]);
@@ -84,7 +89,7 @@ static void read_settings(void)
     machine.n_machine = n > CARDS_MAX ? CARDS_MAX : (int)n;
     machine.bytes = (size_t)number_of("FAKE_CARDS_BYTES", (int64_t)1 << 30);
     machine.guest_bytes = (size_t)number_of("FAKE_CARDS_GUEST", 0);
-    machine.peer = number_of("FAKE_CARDS_PEER", 1) != 0;
+    machine.peer = true;
     machine.mig = number_of("FAKE_CARDS_MIG", 0) != 0;
     choose_visible(machine.n_machine);
     machine.seed = (uint64_t)number_of("FAKE_CARDS_SEED", 0);
@@ -122,19 +127,9 @@ void cards_set_peer(bool peer)
     for (int i = 0; i < machine.n_cards; i++) atomic_store(&machine.cards[i].peers, 0);
 }
 
-int cards_machine_number(int device)
-{
-    return cards_machine()->cards[device].number;
-}
-
 int cards_thread_device(void)
 {
     return current;
-}
-
-void cards_uuid(int number, unsigned char bytes[16])
-{
-    for (int i = 0; i < 16; i++) bytes[i] = (unsigned char)(0xfa + 17 * i + number);
 }
 
 cudaError_t cards_error(int code)
@@ -200,7 +195,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties_p, int dev
     *properties_p = (struct cudaDeviceProp){
         .totalGlobalMem = machine.bytes, .major = model->major, .minor = model->minor, .multiProcessorCount = 4};
     snprintf(properties_p->name, sizeof properties_p->name, "%s", model->name);
-    cards_uuid(machine.cards[device].number, (unsigned char *)properties_p->uuid.bytes);
+    uuid_of(machine.cards[device].number, (unsigned char *)properties_p->uuid.bytes);
     return cudaSuccess;
 }
 

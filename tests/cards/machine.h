@@ -139,7 +139,6 @@ void cards_turn_end(struct CUstream_st *stream);
 
 int64_t cards_now_ns(void);
 uint64_t cards_random(uint64_t *state);
-void cards_uuid(int number, unsigned char bytes[16]);
 /* "GPU-fa0b...", as CUDA and NVML name it. Returns its length. */
 size_t cards_name(int number, char name[48]);
 

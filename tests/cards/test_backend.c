@@ -5,7 +5,7 @@
 #include "runtime/device/internal.h"
 #include "tests/cards/cards_cases.h"
 
-enum { MIB = 1 << 20, LARGE = 40 * MIB };
+enum { MIB = 1 << 20, LARGE = 40 * MIB, GUEST_BYTES = 7 * MIB };
 
 static struct el_cuda_module module;
 static struct el_cuda_api api;
@@ -171,7 +171,7 @@ static void memory_is_told_apart(void **state)
     assert_int_equal(libraries, counts.library_bytes);
     struct el_buffer *buffer = alloc(device, 3 * MIB);
     assert_int_equal(el_device_resident(device, &bytes), EL_OK);
-    assert_int_equal(bytes, 4 * MIB + libraries); /* a segment is whole granules */
+    assert_int_equal(bytes, 4 * MIB + libraries); /* a segment is whole granules; nothing of another process's */
     assert_int_equal(el_device_reserved(device), 4 * MIB);
     assert_int_equal(el_device_ledger(device)->live_bytes, 3 * MIB);
     el_device_free(buffer);
@@ -182,6 +182,8 @@ static void memory_is_told_apart(void **state)
     module.used_bytes = no_nvml; /* then nobody knows of the context */
     device = open_one(0);
     assert_int_equal(el_device_library_memory(device, list), 0);
+    assert_int_equal(el_device_resident(device, &bytes), EL_OK);
+    assert_int_equal(bytes, CONTEXT_BYTES + GUEST_BYTES); /* all that is in use on the card */
     close_one(device);
 }
 
@@ -312,6 +314,7 @@ static void cards_reach_each_other_once(void **state)
 int main(void)
 {
     set_up_cards();
+    setenv("FAKE_CARDS_GUEST", "7340032", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_driver_that_fails_is_not_an_absent_one, load_module),
         cmocka_unit_test_setup(a_card_that_is_not_there_or_too_old_is_refused, load_module),

@@ -119,14 +119,6 @@ static void odd_requests(void **state)
     assert_int_equal(cache.live_bytes, 512);
 }
 
-/* The same numbers on every machine, 31 bits each. */
-static size_t draw(void)
-{
-    static uint64_t seed = 7;
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (size_t)(seed >> 33);
-}
-
 /* Sizes from bytes to many MiB, thousands of times; no block reaches into another. */
 static void a_long_random_life(void **state)
 {
@@ -135,17 +127,18 @@ static void a_long_random_life(void **state)
         uintptr_t at;
         size_t bytes;
     } held[BLOCKS];
+    uint64_t random = 7;
     int n_refused = 0;
     int64_t sum = 0;
     memset(held, 0, sizeof held);
     for (int round = 0; round < ROUNDS; round++) {
-        int i = (int)(draw() % BLOCKS);
+        int i = draw(&random, BLOCKS);
         if (held[i].at) {
             el_cuda_cache_give(&cache, held[i].at);
             sum -= (int64_t)held[i].bytes;
             held[i].at = 0;
         } else {
-            size_t asked = draw() % (draw() % 8 ? 100000 : 12 * MIB) + 1;
+            size_t asked = (size_t)draw(&random, draw(&random, 8) ? 100000 : 12 * MIB) + 1;
             uintptr_t address;
             if (el_cuda_cache_take(&cache, asked, &address) != EL_OK) {
                 n_refused++;

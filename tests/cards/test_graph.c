@@ -1,6 +1,6 @@
 /* Steps as graphs, on fake cards: a program's results are those of its ops queued one by one, whatever its streams and
- * cards, and training has the same bits; what the host does in a step is counted. A graph runs its nodes in any order
- * that its edges leave, by the seed. */
+ * cards; what the host does in a step is counted. A graph runs its nodes in any order that its edges leave, by the
+ * seed. That training has the same bits is said in test_modes.c. */
 #include "tests/cards/cards_cases.h"
 
 enum { N = 100, RUNS = 6 };
@@ -173,35 +173,6 @@ static void train(struct el_train_config *config, bool graph, struct trained *tr
     assert_nothing_left();
 }
 
-static void check_losses(const char *model, enum el_dtype dtype, int64_t n_accumulate)
-{
-    struct el_train_config config;
-    struct trained plain, graph;
-    configure_graph(model, dtype, is_sanitized() ? 3 : 6, &config);
-    config.n_accumulate = n_accumulate;
-    train(&config, false, &plain);
-    for (uint64_t seed = 1; seed <= (is_sanitized() ? 1 : 2); seed++) {
-        cards_set_seed(seed);
-        train(&config, true, &graph);
-        assert_int_equal(graph.result.n_graph_steps, config.steps - 1);
-        if (el_case_difference(&plain.result, &graph.result) != 0) fail_msg("%s: other losses as a graph", model);
-        el_train_result_free(&graph.result);
-    }
-    cards_set_seed(0);
-    assert_int_equal(plain.result.n_graph_steps, 0);
-    assert_true(plain.result.loss[0] != plain.result.loss[config.steps - 1]);
-    el_train_result_free(&plain.result);
-}
-
-static void training_has_the_same_bits(void **state)
-{
-    check_losses("textcnn", EL_F32, 1);
-    check_losses("textcnn", EL_F64, 2);
-    if (is_sanitized()) return;
-    check_losses("mlp", EL_F64, 1);
-    check_losses("resnet18", EL_F32, 1);
-}
-
 /* What one step more makes. */
 static struct cards_counts count_step(bool graph)
 {
@@ -282,7 +253,6 @@ int main(void)
         cmocka_unit_test(a_program_over_streams_and_cards),
         cmocka_unit_test(a_wait_that_is_missing_in_a_graph_is_found),
         cmocka_unit_test(what_a_graph_cannot_have_is_named),
-        cmocka_unit_test(training_has_the_same_bits),
         cmocka_unit_test(a_step_is_one_launch_and_one_wait),
         cmocka_unit_test(a_card_that_makes_no_graph_says_so),
         cmocka_unit_test(threads_make_none),

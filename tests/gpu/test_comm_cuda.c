@@ -174,7 +174,7 @@ static enum el_status play_together(const struct part *part)
         struct case_play plays[MEMBERS];
         for (int m = 0; m < MEMBERS; m++)
             plays[m] = (struct case_play){
-                .c = {.verb = verbs[i / 2], .dtype = EL_F32, .count = 3000000, .in_place = i % 2}, .comm = comms[m]};
+                .c = {.verb = verbs[i / 2], .dtype = EL_F32, .count = 1100000, .in_place = i % 2}, .comm = comms[m]};
         status = case_check_all(plays, MEMBERS);
     }
     for (int m = 0; m < MEMBERS; m++) el_comm_close(comms[m]);
