@@ -13,12 +13,15 @@
  *     FAKE_CARDS_MODEL=M     T4, V100, A100, H100 or H200 (default)
  *     FAKE_CARDS_MIG=1       NVML knows the cards by names with "MIG-" alone
  *     FAKE_CARDS_GUEST=B     bytes that another process holds on each card, as NVML and cudaMemGetInfo tell
- *     FAKE_CARDS_FAIL=RULES  what fails: WHAT:CARD:CALL[=CODE], separated by commas. WHAT is a call's name
- * (cudaMalloc), `kernel` (one that is running: CODE is sticky from then on; 700 if none is given) or `wait` (a
- * cudaStreamWaitEvent that does nothing, in a capture too), `stuck` (a kernel that never ends). CARD is a number or
- * `*`. CALL counts from 1; N/M means the calls N, N+M, N+2M, ... FAKE_CARDS_REPORT=F    at the end a line a card is
- * appended to F: the most memory that was taken, what was not given back, how many kernels, copies and waits there were
- * (report.c) CUDA_VISIBLE_DEVICES, CUDA_LAUNCH_BLOCKING, CUDA_MODULE_LOADING  as CUDA takes them
+ *     FAKE_CARDS_FAIL=RULES  what fails: WHAT:CARD:CALL[=CODE], separated by commas
+ *     FAKE_CARDS_REPORT=F    at the end a line a card is appended to F: the most memory that was taken, what was not
+ *                            given back, how many kernels, copies and waits there were (report.c)
+ *     CUDA_VISIBLE_DEVICES, CUDA_LAUNCH_BLOCKING, CUDA_MODULE_LOADING   as CUDA takes them
+ *
+ * Of a rule WHAT is a call's name (cudaMalloc), `kernel` (one that is running: CODE is sticky from then on; 700 if none
+ * is given), `wait` (a cudaStreamWaitEvent that does nothing, in a capture too) or `stuck` (a kernel that never ends).
+ * CARD is a number or `*`. CALL counts from 1; N/M means the calls N, N+M, N+2M, ... Tests in the same process can also
+ * let streams take turns (cards_set_policy).
  *
  * What a card would do to a wrong program is an error here, or an end with a line that begins with "fakecards:": device
  * memory that the host touches, or a kernel of another card without peer access (by protection keys, where the machine

@@ -72,10 +72,7 @@ static void issue(struct place *place, bool pinned)
 static void open_place(struct place *place)
 {
     void *loaded;
-    for (int i = 0; i < 2; i++) {
-        struct el_device_spec spec = {.backend = "cuda", .index = i, .position = i};
-        if (el_device_open(&spec, &place->cards[i]) != EL_OK) fail_msg("%s", el_error_message());
-    }
+    for (int i = 0; i < 2; i++) place->cards[i] = open_card(i);
     assert_int_equal(el_device_alloc(place->cards[0], EL_TAG_OUTPUT, N * sizeof(float), "out", &place->out), EL_OK);
     assert_int_equal(el_device_host_alloc(place->cards[0], true, N * sizeof(float), &loaded), EL_OK);
     place->loaded = loaded;
