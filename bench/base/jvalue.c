@@ -178,6 +178,16 @@ size_t el_json_numbers(const json_t *array, double **values_p)
     return el_json_numbers_at(array, "", values_p);
 }
 
+json_t *el_json_with(const json_t *array, const char *path)
+{
+    json_t *found = json_array();
+    EL_EACH(item, array) {
+        const json_t *value = el_json_at(item, path);
+        if (value && !json_is_null(value)) json_array_append(found, item);
+    }
+    return found;
+}
+
 void el_json_range(const json_t *array, const char *path, double *low_p, double *high_p)
 {
     *low_p = *high_p = NAN;

@@ -83,6 +83,8 @@ void el_json_copy(json_t *object, const json_t *from, const char *const *paths);
 size_t el_json_numbers(const json_t *array, double **values_p);
 /* The same of the numbers at `path` in its elements. */
 size_t el_json_numbers_at(const json_t *array, const char *path, double **values_p);
+/* Its elements that have something other than null at `path`. New reference. */
+json_t *el_json_with(const json_t *array, const char *path);
 /* The lowest and the highest of those numbers; NAN: there is none. */
 void el_json_range(const json_t *array, const char *path, double *low_p, double *high_p);
 double el_json_highest(const json_t *array, const char *path);

@@ -128,3 +128,13 @@ void el_table_row(const struct el_table *table, enum el_table_style style, const
     }
     el_table_line(table->out, style, table->colour, line.text);
 }
+
+void el_table_list(const struct el_table *table, const char *title, json_t *rows)
+{
+    if (json_array_size(rows) > 0) {
+        fputs(title, table->out);
+        el_table_heads(table, EL_TABLE_BOLD);
+    }
+    EL_EACH(row, rows) el_table_row(table, EL_TABLE_PLAIN, row);
+    json_decref(rows);
+}

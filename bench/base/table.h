@@ -77,6 +77,9 @@ struct el_table {
 void el_table_heads(const struct el_table *table, enum el_table_style style);
 void el_table_row(const struct el_table *table, enum el_table_style style, const json_t *object);
 
+/* A title, the heads and a row for each object; nothing where there is none. Takes `rows`. */
+void el_table_list(const struct el_table *table, const char *title, json_t *rows);
+
 /* One cell of the object's row. */
 void el_table_cell(const struct el_column *column, const json_t *object, const json_t *context,
                    char text[EL_CELL_BYTES]);

@@ -7,7 +7,7 @@
 #include "bench/base/table.h"
 #include "bench/base/text.h"
 #include "bench/explain/difference.h"
-#include "bench/report/excess.h"
+#include "bench/report/report.h"
 
 enum { TAGS_SHOWN = 4, TAGS_WIDTH = 57 };
 

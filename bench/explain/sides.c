@@ -10,7 +10,6 @@
 #include "bench/explain/difference.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
-#include "bench/report/row_names.h"
 
 /* ---- which trial ---- */
 

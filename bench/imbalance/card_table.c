@@ -9,7 +9,6 @@
 #include "bench/imbalance/imbalance.h"
 #include "bench/plot/data_file.h"
 #include "bench/report/report.h"
-#include "bench/report/row_names.h"
 
 enum { COLUMNS = EL_REPORT_COLUMNS, NAME_WIDTH = 14, WIDE = 8, WIDTH = 7, CARDS_SHOWN = 8, CELLS_MAX = 18 };
 

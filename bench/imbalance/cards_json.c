@@ -4,7 +4,6 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/imbalance/imbalance.h"
-#include "bench/report/excess.h"
 #include "bench/report/report.h"
 
 /* Memory by tag is the ledger's alone: what was watched from outside (bench/watch) has none. */

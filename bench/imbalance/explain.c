@@ -6,7 +6,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/imbalance/imbalance.h"
-#include "bench/report/excess.h"
+#include "bench/report/report.h"
 
 /* Below this part of the first card's peak a difference, or a change of one, is none. */
 #define EVEN_RATIO 0.01

@@ -7,7 +7,7 @@
 #include "bench/base/text.h"
 #include "bench/imbalance/imbalance.h"
 #include "bench/plot/bars.h"
-#include "bench/report/excess.h"
+#include "bench/report/report.h"
 
 static const double THIN_RATIO = 0.02; /* of its bar: no place in the legend */
 static const double MODE_GAP = 0.5, MIB = 1048576;

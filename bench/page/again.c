@@ -1,5 +1,5 @@
 /* A command's words as el_options_command_line quotes them, its options, and a command of those. */
-#include "bench/page/again.h"
+#include "bench/page/page.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-#include "bench/page/meanings.h"
+/* What a table's head and a picture mean. */
+#include "bench/page/page.h"
 
 #include <stddef.h>
 #include <string.h>

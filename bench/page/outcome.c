@@ -1,4 +1,5 @@
-#include "bench/page/outcome.h"
+/* How a run's trials ended, its sentences, what failed, warnings: as texts. */
+#include "bench/page/page.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,18 +7,15 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/page/html.h"
-#include "bench/page/printed.h"
 #include "bench/report/report.h"
-#include "bench/report/row_names.h"
 
-/* What `write` prints, as a text of its own; to be freed. */
-static char *printed(const json_t *run, void (*write)(const json_t *run, FILE *out))
+char *el_page_text(const json_t *of, void (*write)(const json_t *of, FILE *out))
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     if (!out) return NULL;
-    write(run, out);
+    write(of, out);
     fclose(out);
     return text;
 }
@@ -72,8 +70,8 @@ static void write_verdict(const json_t *run, FILE *out)
 
 enum el_status el_outcome_of(const json_t *run, struct el_outcome *outcome_p)
 {
-    *outcome_p = (struct el_outcome){printed(run, write_verdict), printed(run, write_sentences),
-                                     printed(run, write_failed), printed(run, write_warnings)};
+    *outcome_p = (struct el_outcome){el_page_text(run, write_verdict), el_page_text(run, write_sentences),
+                                     el_page_text(run, write_failed), el_page_text(run, write_warnings)};
     bool whole = outcome_p->verdict && outcome_p->sentences && outcome_p->failed && outcome_p->warnings;
     return whole ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for the page's text");
 }

@@ -1,7 +1,6 @@
 /* The page's parts, as rows: a title, pictures, a table. What the figures mean is meanings.c's. */
 #include "bench/page/page.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +9,9 @@
 #include "bench/base/escape.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
-#include "bench/page/again.h"
 #include "bench/page/html.h"
-#include "bench/page/meanings.h"
-#include "bench/page/outcome.h"
-#include "bench/page/printed.h"
 #include "bench/plot/plot.h"
 #include "bench/report/report.h"
-#include "bench/report/row_names.h"
 #include "bench/scale/scale.h"
 
 enum { PICTURES_MAX = 4, ROOM_FOR_TEXT = 256 << 10 };
@@ -34,19 +28,13 @@ struct page {
 /* Trials that have a throughput. New reference. */
 static json_t *measured(const struct page *page)
 {
-    json_t *rows = json_array();
-    EL_EACH(trial, page->trials)
-        if (!isnan(el_json_number(trial, "throughput.samples_per_s"))) json_array_append(rows, trial);
-    return rows;
+    return el_json_with(page->trials, "throughput.samples_per_s");
 }
 
 /* Trials whose control blocks say where a step goes. */
 static json_t *controlled(const struct page *page)
 {
-    json_t *rows = json_array();
-    EL_EACH(trial, page->trials)
-        if (json_is_object(json_object_get(trial, "breakdown"))) json_array_append(rows, trial);
-    return rows;
+    return el_json_with(page->trials, "breakdown");
 }
 
 /* Their devices, and the sums of cards that several share, each with its trial's mode and batch. */
@@ -208,9 +196,9 @@ static void put_section(struct page *page, const struct section *section)
 /* What the command printed, and its figures. */
 static void put_printed(struct page *page, const struct el_printed_kind *kind)
 {
-    char *text = el_printed_text(page->run), *rest = text, *line;
+    char *text = el_page_text(json_object_get(page->run, "printed"), kind->print), *rest = text, *line;
     fprintf(page->out, "<section id=\"printed\">\n<h2>%s</h2>\n", kind->heading);
-    for (int i = 0; kind->pictures[i]; i++) put_picture(page, kind->pictures[i]);
+    for (int i = 0; kind->figures[i]; i++) put_picture(page, kind->figures[i]->name);
     fputs("<pre>", page->out);
     while ((line = strsep(&rest, "\n")) != NULL) {
         el_html_text(page->out, line);
@@ -271,7 +259,7 @@ static void put_body(struct page *page, const char *title, const struct el_outco
     if (kind) put_printed(page, kind);
     put_environment(page->out, json_object_get(page->run, "environment"));
     fputs("<footer>", page->out);
-    if (!kind || kind->pictures[0]) {
+    if (!kind || kind->figures[0]) {
         fputs("The plots again: <code>evenload plot ", page->out);
         el_html_text(page->out, page->dir);
         fputs("</code>. ", page->out);
@@ -328,7 +316,8 @@ enum el_status el_page_markdown(const json_t *run, FILE *out)
     json_t *rows = measured(&page);
     enum el_status status = el_outcome_of(run, &outcome);
     if (status == EL_OK) {
-        char *text = el_printed_kind(run) ? el_printed_text(run) : NULL;
+        const struct el_printed_kind *kind = el_printed_kind(run);
+        char *text = kind ? el_page_text(json_object_get(run, "printed"), kind->print) : NULL;
         page_title(&page, title);
         fputs("### evenload: ", out);
         el_escape_markdown(title, out);

@@ -1,4 +1,8 @@
-/* A run as one page: what `evenload report` writes. Made from the run's folder alone, results.json and plots/.
+/* A run as one page: what `evenload report` writes. Made from the run's folder alone, results.json and plots/; or, of
+ * commands that make no trials, from their document: what the command prints of it, and its figures.
+ *
+ *     el_printed_read(dir, &run);            NULL: the folder has trials, or nothing that is known here
+ *     kind = el_printed_kind(run);           NULL: a run with trials
  *
  * The HTML needs nothing beside it: pictures, style and sorting are inside, and it loads nothing. Every text of the
  * record is escaped. The Markdown is the short form, for a pull request: what it comes to, the rows, the warnings.
@@ -9,7 +13,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "runtime/base/status.h"
+#include "bench/plot/data_file.h"
 
 /* More than this a page never has: a picture that does not fit is left out, and named. */
 enum { EL_PAGE_BYTES_MAX = 2 << 20 };
@@ -18,5 +22,52 @@ enum { EL_PAGE_BYTES_MAX = 2 << 20 };
  * EL_ERR_HOST_MEMORY. What cannot be written is for the caller of `out` to see. */
 enum el_status el_page_html(const json_t *run, const char *dir, FILE *out);
 enum el_status el_page_markdown(const json_t *run, FILE *out);
+
+enum { EL_PRINTED_FIGURES_MAX = 2 };
+
+/* A command whose folder has a document of its own. */
+struct el_printed_kind {
+    const char *command;
+    const char *file, *heading;
+    const struct el_figure *figures[EL_PRINTED_FIGURES_MAX + 1]; /* ended by NULL */
+    /* Errors: EL_ERR_IO; EL_ERR_INVALID: not this command's document, or of another version. */
+    enum el_status (*read)(const char *path, json_t **document_p);
+    void (*title)(const json_t *document, char title[EL_TITLE_BYTES]);
+    void (*verdict)(const json_t *document, FILE *out); /* a line, without its end */
+    void (*print)(const json_t *document, FILE *out);
+};
+
+/* The kind whose document lies in the folder; NULL: there is none. */
+const struct el_printed_kind *el_printed_in(const char *dir);
+/* A document for el_page_html: {"printed": the command's own, "command", "environment", "trials": []}. New reference,
+ * or NULL. */
+enum el_status el_printed_read(const char *dir, json_t **run_p);
+const struct el_printed_kind *el_printed_kind(const json_t *run);
+
+/* ---- parts of the page ---- */
+
+/* What `write` prints, as a text of its own; to be freed; NULL without memory. */
+char *el_page_text(const json_t *of, void (*write)(const json_t *of, FILE *out));
+
+/* What a run comes to, as a report's lines. */
+struct el_outcome {
+    char *verdict;   /* "9 trials: 6 valid, 3 suspect" */
+    char *sentences; /* each begins with "* " */
+    char *failed;    /* each begins with "! " */
+    char *warnings;
+};
+/* Errors: EL_ERR_HOST_MEMORY. To be ended by el_outcome_end, also then. */
+enum el_status el_outcome_of(const json_t *run, struct el_outcome *outcome_p);
+void el_outcome_end(struct el_outcome *outcome);
+void el_outcome_html(const struct el_outcome *outcome, FILE *out);
+
+/* What a column's head or a picture's name means, in a sentence (docs/metrics.md has the definitions in full); NULL: it
+ * says it itself. */
+const char *el_page_meaning(const char *head);
+
+/* The command that measures a trial again; a cell of EL_CELL_BYTES. What a record has as a command may be anything, and
+ * whoever reads a page copies it into a shell: its options are read, and a command of `run` is made of them, quoted.
+ * Where they are none of run's, or say where to write, the cell says so instead. */
+void el_page_command(const json_t *trial, const json_t *context, char *text);
 
 #endif

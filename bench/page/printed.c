@@ -1,5 +1,5 @@
 /* A row for each command whose folder has a document of its own instead of trials. */
-#include "bench/page/printed.h"
+#include "bench/page/page.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "bench/comm/wire.h"
 #include "bench/explain/difference.h"
 #include "bench/explain/explain.h"
+#include "bench/plot/plot.h"
 #include "bench/record/record.h"
 #include "bench/regress/answer.h"
 #include "bench/verify/verify.h"
@@ -116,12 +117,19 @@ static const struct el_printed_kind kinds[] = {
     {"explain",
      "explain.json",
      "From one step to the other",
-     {"explain"},
+     {&el_figure_explain},
      el_explain_read,
      explain_title,
      explain_verdict,
      explain_print},
-    {"comm", "comm.json", "Communication", {"comm", "p2p"}, el_wire_read, comm_title, comm_verdict, el_wire_print},
+    {"comm",
+     "comm.json",
+     "Communication",
+     {&el_figure_wire, &el_figure_pairs},
+     el_wire_read,
+     comm_title,
+     comm_verdict,
+     el_wire_print},
     {"regress",
      "regress.json",
      "Cell by cell",
@@ -138,43 +146,47 @@ static const struct el_printed_kind kinds[] = {
      verify_title,
      el_verify_say,
      verify_print},
-    {"watch", "results.json", "Process by process", {"watch"}, watch_read, watch_title, watch_verdict, el_watch_print},
+    {"watch",
+     "results.json",
+     "Process by process",
+     {&el_figure_watch},
+     watch_read,
+     watch_title,
+     watch_verdict,
+     el_watch_print},
 };
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
 const struct el_printed_kind *el_printed_kind(const json_t *run)
 {
-    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+    for (size_t k = 0; k < N_KINDS; k++)
         if (json_object_get(run, "printed") && el_json_is(run, "command", kinds[k].command)) return &kinds[k];
+    return NULL;
+}
+
+const struct el_printed_kind *el_printed_in(const char *dir)
+{
+    char path[EL_PATH_BYTES + 16];
+    for (size_t k = 0; k < N_KINDS; k++) {
+        snprintf(path, sizeof path, "%s/%s", dir, kinds[k].file);
+        if (access(path, F_OK) == 0) return &kinds[k];
+    }
     return NULL;
 }
 
 enum el_status el_printed_read(const char *dir, json_t **run_p)
 {
     char path[EL_PATH_BYTES + 16];
+    const struct el_printed_kind *kind = el_printed_in(dir);
     json_t *document = NULL;
-    size_t k = 0;
     *run_p = NULL;
-    for (; k < sizeof kinds / sizeof kinds[0]; k++) {
-        snprintf(path, sizeof path, "%s/%s", dir, kinds[k].file);
-        if (access(path, F_OK) == 0) break;
-    }
-    if (k == sizeof kinds / sizeof kinds[0]) return EL_OK;
-    EL_TRY(kinds[k].read(path, &document));
+    if (!kind) return EL_OK;
+    snprintf(path, sizeof path, "%s/%s", dir, kind->file);
+    EL_TRY(kind->read(path, &document));
     if (!document) return EL_OK;
     const json_t *environment = json_object_get(document, "environment"),
                  *machine = json_object_get(document, "machine");
-    *run_p = json_pack("{s:o, s:s, s:O?, s:[]}", "printed", document, "command", kinds[k].command, "environment",
+    *run_p = json_pack("{s:o, s:s, s:O?, s:[]}", "printed", document, "command", kind->command, "environment",
                        json_is_object(environment) ? environment : machine, "trials");
     return *run_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for the page's document");
-}
-
-char *el_printed_text(const json_t *run)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *memory = open_memstream(&text, &bytes);
-    if (!memory) return NULL;
-    el_printed_kind(run)->print(json_object_get(run, "printed"), memory);
-    fclose(memory);
-    return text;
 }

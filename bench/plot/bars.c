@@ -7,8 +7,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
-#include "bench/report/excess.h"
-#include "bench/report/row_names.h"
+#include "bench/report/report.h"
 
 static const double BATCH_GAP = 1.2;
 /* On the canvas; WIDEST_PIXELS are all bars in the widest figure. */

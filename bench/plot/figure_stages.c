@@ -8,7 +8,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/plot/plot.h"
-#include "bench/report/row_names.h"
+#include "bench/report/report.h"
 
 enum { WIDTH_BARS = 14, PANELS_MAX = 6, PARTS_MAX = 64, AREA_PIXELS = 700 };
 enum { HEAD_PIXELS = 34, TITLE_PIXELS = 24, GAP_PIXELS = 10, AXIS_PIXELS = 48, LEGEND_PIXELS = 20 };

@@ -10,7 +10,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/plot/plot.h"
-#include "bench/report/row_names.h"
+#include "bench/report/report.h"
 #include "runtime/train/train.h"
 
 #define IDLE "idle" /* the phase in which nothing runs */

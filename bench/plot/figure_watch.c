@@ -6,7 +6,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/plot/plot.h"
-#include "bench/report/row_names.h"
+#include "bench/report/report.h"
 
 enum { LINES_MAX = 8, WIDTH_BARS = 10, CPU_STEPS = 150, RESIDENT = 0, CPU = 1, GPUS = 2 };
 static const double MIB = 1048576, CPU_STEP_S = 0.5; /* the system's ticks of 10 ms make shorter steps rough */

@@ -5,7 +5,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/record/parts.h"
-#include "bench/stats/signed_rank.h"
+#include "bench/stats/stats.h"
 #include "bench/verdict/verdict.h"
 
 enum { FIGURES_MAX = 8 };

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "bench/regress/rule.h"
-#include "bench/stats/signed_rank.h"
+#include "bench/stats/stats.h"
 
 /* The 90th percentile of the normal distribution: what is to be found in 90 of 100 lies so far above the bound. */
 static const double NINETY = 1.2816;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "bench/base/text.h"
-#include "bench/stats/signed_rank.h"
+#include "bench/stats/stats.h"
 #include "runtime/base/utf8.h"
 
 double el_regress_sign(const struct el_regress_cell *cell)

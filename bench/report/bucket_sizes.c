@@ -8,7 +8,6 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/report/report.h"
-#include "bench/report/row_names.h"
 #include "runtime/base/probe.h"
 
 enum { SIZES_MAX = 16, TEXT_BYTES = 1024, NAME_BYTES = 64 };

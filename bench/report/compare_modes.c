@@ -9,7 +9,6 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
-#include "bench/report/excess.h"
 #include "bench/report/report.h"
 #include "runtime/modes/mode_info.h"
 

@@ -4,11 +4,17 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/base/text.h"
 #include "bench/report/report.h"
-#include "bench/report/row_names.h"
 
-enum { DEVICES_SHOWN = 6 };
+enum { DEVICES_SHOWN = 6, HEADS = 2, PATH_BYTES = 32 };
+
+/* A trial's columns: what a row is of, its devices, the host. */
+struct columns {
+    struct el_column list[HEADS + DEVICES_SHOWN + 2];
+    char paths[DEVICES_SHOWN][PATH_BYTES];
+    size_t n; /* devices */
+    struct el_table table;
+};
 
 static bool has_reading(const json_t *trial)
 {
@@ -35,63 +41,66 @@ static size_t shown(const json_t *trial)
     return n < DEVICES_SHOWN ? n : DEVICES_SHOWN;
 }
 
-/* A line: what it is of, then a figure a device in MiB (NAN: none), and one more. */
-static void put_line(const char *head, const char *what, const double *bytes, size_t n, double last,
-                     enum el_table_style style, FILE *out, bool colour)
+static void lay_out(const json_t *trial, FILE *out, bool colour, struct columns *columns)
 {
-    char line[EL_TABLE_LINE_BYTES], mib[EL_FIGURE_BYTES];
-    snprintf(line, sizeof line, "%-14s%-26s", head, what);
-    for (size_t d = 0; d < n; d++)
-        el_text_append(line, sizeof line, "%9s", isnan(bytes[d]) ? "-" : el_text_mib(bytes[d], mib));
-    if (!isnan(last)) el_text_append(line, sizeof line, "%16s", el_text_mib(last, mib));
-    el_table_line(out, style, colour, line);
+    struct el_column *next = columns->list;
+    columns->n = shown(trial);
+    columns->table = (struct el_table){.columns = columns->list, .out = out, .colour = colour};
+    *next++ = (struct el_column)EL_TEXT("mode, batch", -14, "head");
+    *next++ = (struct el_column)EL_TEXT("resident MiB", -26, "what");
+    for (size_t d = 0; d < columns->n; d++) {
+        const json_t *device = json_array_get(json_object_get(trial, "per_device"), d);
+        snprintf(columns->paths[d], PATH_BYTES, "bytes.%zu", d);
+        *next++ = (struct el_column)EL_MIB(el_json_text(device, "device", "?"), 9, columns->paths[d]);
+    }
+    *next++ = (struct el_column)EL_MIB("host", 16, "host");
+    *next = (struct el_column)EL_NO_MORE;
 }
 
-static void put_heads(const json_t *trial, FILE *out, bool colour)
+/* A row with the bytes at `path` in each device's item; `host` NAN: without that cell. */
+static void put_row(struct columns *columns, enum el_table_style style, const char *head, const char *what,
+                    const json_t *items, const char *path, double host)
 {
-    char line[EL_TABLE_LINE_BYTES];
-    snprintf(line, sizeof line, "%-14s%-26s", "mode, batch", "resident MiB");
-    for (size_t d = 0; d < shown(trial); d++) {
-        const json_t *device = json_array_get(json_object_get(trial, "per_device"), d);
-        el_text_append(line, sizeof line, "%9s", el_json_text(device, "device", "?"));
-    }
-    el_text_append(line, sizeof line, "%16s", "host");
-    el_table_line(out, EL_TABLE_BOLD, colour, line);
+    json_t *bytes = json_array();
+    for (size_t d = 0; d < columns->n; d++)
+        json_array_append_new(bytes, el_json_real(el_json_number(json_array_get(items, d), path)));
+    json_t *row = el_json_of(EL_KEY("head", head), EL_KEY("what", what), EL_KEY("bytes", bytes), EL_KEY("host", host));
+    columns->table.first = isnan(host) ? HEADS + (int)columns->n : 0;
+    el_table_row(&columns->table, style, row);
+    json_decref(row);
 }
 
 static void put_trial(const json_t *trial, FILE *out, bool colour)
 {
-    const json_t *processes = json_object_get(trial, "processes"), *devices = json_object_get(trial, "per_device");
+    const json_t *devices = json_object_get(trial, "per_device");
+    struct columns columns;
     char head[64], what[64];
-    double bytes[DEVICES_SHOWN];
-    size_t n = shown(trial);
+    lay_out(trial, out, colour, &columns);
     snprintf(head, sizeof head, "%s %.0f", el_json_text(trial, "mode", "?"), el_json_number(trial, "global_batch"));
-    EL_EACH(process, processes) {
-        const json_t *own = json_object_get(process, "per_device_bytes");
+    EL_EACH(process, json_object_get(trial, "processes")) {
+        json_t *own = json_deep_copy(json_object_get(process, "per_device_bytes"));
+        EL_EACH(value, own)
+            if (!(json_number_value(value) > 0)) json_array_set_new(own, value_at.i, json_null());
         snprintf(what, sizeof what, "rank %.0f, process %.0f", el_json_number(process, "rank"),
                  el_json_number(process, "pid"));
-        for (size_t d = 0; d < n; d++) {
-            const json_t *value = json_array_get(own, d);
-            bytes[d] = json_is_number(value) && json_number_value(value) > 0 ? json_number_value(value) : NAN;
-        }
-        put_line(process_at.i == 0 ? head : "", what, bytes, n, el_json_number(process, "process_bytes"),
-                 EL_TABLE_PLAIN, out, colour);
+        put_row(&columns, EL_TABLE_PLAIN, process_at.i == 0 ? head : "", what, own, "",
+                el_json_number(process, "process_bytes"));
+        json_decref(own);
     }
-    for (size_t d = 0; d < n; d++) bytes[d] = el_json_number(json_array_get(devices, d), "memory.peak_bytes");
-    put_line("", "the ledger's peak in it", bytes, n, NAN, EL_TABLE_DIM, out, colour);
-    for (size_t d = 0; d < n; d++) bytes[d] = el_json_number(json_array_get(devices, d), "memory.unattributed_bytes");
-    put_line("", "unattributed", bytes, n, NAN, EL_TABLE_DIM, out, colour);
+    put_row(&columns, EL_TABLE_DIM, "", "the ledger's peak in it", devices, "memory.peak_bytes", NAN);
+    put_row(&columns, EL_TABLE_DIM, "", "unattributed", devices, "memory.unattributed_bytes", NAN);
 }
 
 void el_report_processes(const json_t *run, FILE *out, bool colour)
 {
     const json_t *trials = json_object_get(run, "trials"), *widest = NULL;
+    struct columns columns;
     EL_EACH(trial, trials)
         if (has_reading(trial) && (!widest || shown(trial) > shown(widest))) widest = trial;
     if (!widest) return;
     fputs("\nMemory as the system sees it, when the measured steps had ended\n", out);
-    put_heads(widest, out, colour);
-    for (size_t i = 0; i < json_array_size(trials); i++)
-        if (has_reading(json_array_get(trials, i)) && !is_outdone(trials, i))
-            put_trial(json_array_get(trials, i), out, colour);
+    lay_out(widest, out, colour, &columns);
+    el_table_heads(&columns.table, EL_TABLE_BOLD);
+    EL_EACH(trial, trials)
+        if (has_reading(trial) && !is_outdone(trials, trial_at.i)) put_trial(trial, out, colour);
 }

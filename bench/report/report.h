@@ -12,6 +12,7 @@
 
 #include "bench/base/table.h"
 #include "bench/stats/stats.h"
+#include "runtime/base/probe.h"
 
 /* All tables below but that by op. */
 void el_report_tables(const json_t *run, FILE *out, bool colour);
@@ -82,5 +83,41 @@ void el_report_buckets(const json_t *run, FILE *out);
 
 /* Whether colour belongs on this stream: a terminal that is not dumb. `no_colour` is the user's wish (NO_COLOR). */
 bool el_report_colour(FILE *out, bool no_colour);
+
+/* ---- what rows are called ---- */
+
+/* "ddp"; "ddp view" where gradients are views of the buckets; "ddp 25M" where all of those are closed at 25 MiB,
+ * "ddp 1/5M" where the first one is at 1 MiB, nothing for PyTorch's 1 and 25; "dp -replicas" without that cause
+ * (--dp-fix), "dp loss" with the loss in the replicas (--loss-in); "dp w2" with two loader workers a device, "dp cold"
+ * with a cold page cache. */
+void el_table_mode(const json_t *trial, char *text, size_t bytes);
+
+/* A column's `show`: "256 (2 x 128)"; uneven shares "65 (33..32)". */
+void el_table_batch(const json_t *trial, const json_t *context, char *text);
+
+/* A process's command line as people know it: words without folders, a Python script that is a program of its own
+ * (torchrun) without "python3", nothing that a terminal would obey. */
+void el_table_command(const char *command, char *text, size_t bytes);
+
+/* ---- what the first device holds more than the others, and what that is made of, in one sentence's words ----
+ *
+ * `per_device` is a trial's, of two devices or more. A replica stands against the first device's parameters: both are a
+ * copy of the model, and count as one. */
+
+/* The first one's figure at `path` minus the mean of the others'; NAN where one has none. Of any array of objects. */
+double el_excess_of(const json_t *per_device, const char *path);
+/* Of each tag at the devices' own peaks, replicas among the parameters; what is not recorded is 0. */
+void el_excess_by_tag(const json_t *per_device, double bytes_p[EL_TAG_COUNT]);
+struct el_tag_bytes {
+    enum el_tag tag;
+    double bytes;
+};
+/* All tags with their bytes, the largest first. */
+void el_tags_by_size(const double bytes[EL_TAG_COUNT], struct el_tag_bytes parts_p[EL_TAG_COUNT]);
+/* A tag as a sentence calls it: "buckets" of bucket. Static text. */
+const char *el_excess_word(enum el_tag tag);
+/* "10.4 MiB of optimizer state and 9.9 of gradients, and less 17.1 MiB of activations": tags that make up more than a
+ * fiftieth of the whole. Returns `text`. */
+const char *el_excess_text(const json_t *per_device, char *text, size_t bytes);
 
 #endif

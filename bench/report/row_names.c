@@ -1,5 +1,5 @@
 /* Short names for the rows of tables. */
-#include "bench/report/row_names.h"
+#include "bench/report/report.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* Where a step goes: a line a device, from the spans of the measured steps; what communication costs: a row a trial,
- * from its control blocks; and what recording costs, of trials whose control blocks switched that. All from the record.
+ * from its control blocks; what recording costs, of trials whose control blocks switched that; and of training whole
+ * epochs, what accuracy was reached after how many seconds. All from the record.
  *
  * Each table has one method, which its head names: the control blocks are other steps than the measured ones. */
 #include <math.h>
@@ -8,7 +9,6 @@
 #include "bench/base/table.h"
 #include "bench/base/text.h"
 #include "bench/report/report.h"
-#include "bench/report/row_names.h"
 
 static const double BLOCKS_RATIO = 0.1; /* by so much their steps may differ without a word */
 
@@ -124,19 +124,12 @@ static void say_blocks(const json_t *trial, FILE *out)
 static void put_blocks(const json_t *trials, FILE *out, bool colour)
 {
     const struct el_table table = {.columns = el_report_step_columns, .out = out, .colour = colour};
-    bool begun = false;
-    for (int say = 0; say < 2; say++) {
-        EL_EACH(trial, trials) {
-            if (!json_is_object(json_object_get(trial, "breakdown"))) continue;
-            if (!begun)
-                fputs("\nWhat communication costs, ms: A/B blocks of further steps with it on and off, the slowest "
-                      "device\n",
-                      out);
-            if (!begun) el_table_heads(&table, EL_TABLE_BOLD);
-            begun = true;
-            say ? say_blocks(trial, out) : el_table_row(&table, EL_TABLE_PLAIN, trial);
-        }
-    }
+    json_t *rows = el_json_with(trials, "breakdown");
+    el_table_list(
+        &table, "\nWhat communication costs, ms: A/B blocks of further steps with it on and off, the slowest device\n",
+        json_incref(rows));
+    EL_EACH(trial, rows) say_blocks(trial, out);
+    json_decref(rows);
 }
 
 void el_report_steps(const json_t *run, FILE *out, bool colour)
@@ -158,15 +151,49 @@ static const struct el_column cost_columns[] = {EL_SHOWN("mode", -9, el_report_m
 
 void el_report_recorder(const json_t *run, FILE *out, bool colour)
 {
-    const json_t *trials = json_object_get(run, "trials");
     const struct el_table table = {.columns = cost_columns, .out = out, .colour = colour};
-    bool begun = false;
-    EL_EACH(trial, trials) {
-        if (isnan(el_json_number(trial, "recorder.toggled_us"))) continue;
-        if (!begun)
-            fputs("\nWhat recording costs: its events by the price of each, and A/B blocks with and without\n", out);
-        if (!begun) el_table_heads(&table, EL_TABLE_BOLD);
-        begun = true;
-        el_table_row(&table, EL_TABLE_PLAIN, trial);
+    el_table_list(&table, "\nWhat recording costs: its events by the price of each, and A/B blocks with and without\n",
+                  el_json_with(json_object_get(run, "trials"), "recorder.toggled_us"));
+}
+
+static const struct el_column epoch_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
+                                                 EL_SHOWN("global batch", -14, el_table_batch),
+                                                 EL_COUNT("epochs", 7, "reached.epochs"),
+                                                 EL_FIGURE("s per epoch", 13, "reached.epoch_s"),
+                                                 EL_PERCENT("held-out %", 12, "reached.best_pct"),
+                                                 EL_FIGURE("after s", 9, "reached.after_s"),
+                                                 EL_PERCENT("test %", 8, "reached.test_pct"),
+                                                 EL_NO_MORE};
+
+/* The best epoch by held-out accuracy, and the training until its end. */
+static json_t *reached(const json_t *trial)
+{
+    const json_t *epochs = json_object_get(trial, "epochs");
+    double seconds = 0, best = NAN, after = NAN;
+    size_t n = json_array_size(epochs);
+    EL_EACH(epoch, epochs) {
+        double accuracy = el_json_number(epoch, "held_out_accuracy");
+        seconds += el_json_number(epoch, "seconds");
+        if (!(accuracy > best) && !isnan(best)) continue;
+        best = accuracy;
+        after = seconds;
     }
+    return json_pack("{s:i, s:o, s:o, s:o, s:o}", "epochs", (int)n, "epoch_s", el_json_real(seconds / (double)n),
+                     "best_pct", el_json_real(100 * best), "after_s", el_json_real(after), "test_pct",
+                     el_json_real(100 * el_json_number(trial, "accuracy")));
+}
+
+void el_report_epochs(const json_t *run, FILE *out, bool colour)
+{
+    const struct el_table table = {.columns = epoch_columns, .out = out, .colour = colour};
+    json_t *trials = el_json_with(json_object_get(run, "trials"), "epochs.0"), *rows = json_array();
+    EL_EACH(trial, trials) {
+        json_t *row = json_copy(trial);
+        json_object_set_new(row, "reached", reached(trial));
+        json_array_append_new(rows, row);
+    }
+    el_table_list(&table,
+                  "\nAccuracy in the first launch: best epoch by held-out samples, and the training until its end\n",
+                  rows);
+    json_decref(trials);
 }

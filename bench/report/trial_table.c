@@ -7,9 +7,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/table.h"
 #include "bench/base/text.h"
-#include "bench/report/excess.h"
 #include "bench/report/report.h"
-#include "bench/report/row_names.h"
 #include "runtime/base/probe.h"
 #include "runtime/modes/mode_info.h"
 

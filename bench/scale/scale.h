@@ -30,11 +30,9 @@ enum el_status el_scale_document(const json_t *run, const char *dir, json_t **do
 /* Whether other work was on the machine: then a ratio is another one under the next load, and no scatter within these
  * trials tells by how much (docs/scale.md has what was measured). */
 bool el_scale_disturbed(const json_t *trial);
-/* What it comes to in sentences, and what made rows doubtful: a part of what el_scale_print prints (conclude.c). */
-void el_scale_say(const json_t *document, FILE *out);
 /* The columns of the first of its tables, a row for each of the document's `rows`. */
 extern const struct el_column el_scale_columns[];
-/* Two tables, and el_scale_say; 110 columns. */
+/* Two tables, what it comes to in sentences, and what made rows doubtful; 110 columns. */
 void el_scale_print(const json_t *document, FILE *out);
 /* Speed-up and efficiency (figure_scale.c). */
 extern const struct el_figure el_figure_scale;

@@ -2,7 +2,7 @@
  * mid-ranks are whole numbers; as probabilities, so that nothing overflows.
  *
  * Not here: the normal approximation, which is wrong by a factor at the small probabilities a gate works with. */
-#include "bench/stats/signed_rank.h"
+#include "bench/stats/stats.h"
 
 #include <math.h>
 #include <stdlib.h>

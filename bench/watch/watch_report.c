@@ -7,7 +7,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/table.h"
 #include "bench/base/text.h"
-#include "bench/report/row_names.h"
+#include "bench/report/report.h"
 #include "bench/watch/watch.h"
 
 enum { ROWS_MAX = 16, NAME_COLUMNS = 23 };

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "bench/report/report.h"
-#include "bench/report/row_names.h"
 #include "tests/unit/printed.h"
 #include "tests/unit/scale_trials.h"
 

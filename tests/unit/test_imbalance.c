@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "bench/base/text.h"
-#include "bench/report/excess.h"
+#include "bench/report/report.h"
 #include "tests/unit/imbalance_cards.h"
 #include "tests/unit/printed.h"
 

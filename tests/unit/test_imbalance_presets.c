@@ -11,7 +11,7 @@
 
 #include "bench/commands.h"
 #include "bench/options/options.h"
-#include "bench/report/excess.h"
+#include "bench/report/report.h"
 #include "tests/unit/imbalance_cards.h"
 #include "tests/unit/words.h"
 

@@ -15,7 +15,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/record/parts.h"
-#include "bench/stats/signed_rank.h"
+#include "bench/stats/stats.h"
 #include "profiles/cost.h"
 #include "runtime/comm/bootstrap.h"
 #include "runtime/device/program.h"

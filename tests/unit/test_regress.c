@@ -11,7 +11,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/regress/answer.h"
-#include "bench/stats/signed_rank.h"
+#include "bench/stats/stats.h"
 #include "tests/unit/near.h"
 #include "tests/unit/test_random_common.h"
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "bench/stats/signed_rank.h"
+#include "bench/stats/stats.h"
 #include "tests/unit/near.h"
 #include "tests/unit/test_random_common.h"
 

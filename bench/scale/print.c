@@ -1,16 +1,18 @@
-/* What scaling comes to, in sentences; and whatever makes a row doubtful, once. Of counts that share cores or cards no
- * sentence makes a claim: they are said to be shared, and that is all. */
+/* Scaling as a person reads it: two tables, sentences on what it comes to, and whatever makes a row doubtful, once. Of
+ * counts that share cores or cards no sentence makes a claim: they are said to be shared, and that is all. From the
+ * document alone. */
 #include <math.h>
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/base/table.h"
 #include "bench/base/text.h"
 #include "bench/report/report.h"
 #include "bench/scale/scale.h"
 
-enum { COLUMNS = EL_REPORT_COLUMNS, TEXT_BYTES = 320 };
+enum { TEXT_BYTES = 320 };
 
-#define SAY(out, ...) el_text_say("* ", "  ", COLUMNS, out, __VA_ARGS__)
+#define SAY(out, ...) el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, __VA_ARGS__)
 
 static bool is_shared(const json_t *row)
 {
@@ -21,6 +23,97 @@ static bool is_finished(const json_t *row)
 {
     return !isnan(el_json_number(row, "samples_per_s"));
 }
+
+/* ---- tables ---- */
+
+/* "4*" where devices share. */
+static void show_count(const json_t *row, const json_t *context, char *text)
+{
+    (void)context;
+    snprintf(text, EL_CELL_BYTES, "%.0f%s", el_json_number(row, "devices"), is_shared(row) ? "*" : "");
+}
+
+static void show_verdict(const json_t *row, const json_t *context, char *text)
+{
+    (void)context;
+    snprintf(text, EL_CELL_BYTES, "%s", is_shared(row) ? "shared" : el_json_text(row, "verdict", "?"));
+}
+
+static void print_failed(const json_t *row, FILE *out)
+{
+    char count[EL_CELL_BYTES], head[EL_CELL_BYTES + 32];
+    show_count(row, NULL, count);
+    snprintf(head, sizeof head, "%-6s%8s  ", el_json_text(row, "mode", "?"), count);
+    el_report_failed(row, head, "                ", EL_REPORT_COLUMNS, out);
+}
+
+/* Three columns, four against plain single, four against the mode on one device: none of a row that is this itself. */
+const struct el_column el_scale_columns[] = {
+    EL_TEXT("mode", -6, "mode"),
+    EL_SHOWN("dev.", 4, show_count),
+    EL_FIGURE("samples/s", 10, "samples_per_s"),
+    EL_FIGURE("speed-up", 9, "plain.speedup"),
+    EL_INTERVAL("95 %", 13, "plain.speedup_ci95"),
+    {.head = "eff. %", .width = 7, .kind = EL_CELL_FIGURE, .path = "plain.efficiency", .scale = 100},
+    {.head = "95 %", .width = 11, .kind = EL_CELL_INTERVAL, .path = "plain.efficiency_ci95", .scale = 100},
+    EL_FIGURE("speed-up", 9, "wrapped.speedup"),
+    EL_INTERVAL("95 %", 13, "wrapped.speedup_ci95"),
+    {.head = "eff. %", .width = 7, .kind = EL_CELL_FIGURE, .path = "wrapped.efficiency", .scale = 100},
+    {.head = "95 %", .width = 11, .kind = EL_CELL_INTERVAL, .path = "wrapped.efficiency_ci95", .scale = 100},
+    EL_NO_MORE};
+
+static void print_speedups(const json_t *rows, FILE *out)
+{
+    fprintf(out, "%-20s%40s%40s\n", "", "against plain single", "against the same mode on 1");
+    struct el_table table = {.columns = el_scale_columns, .out = out};
+    el_table_heads(&table, EL_TABLE_PLAIN);
+    EL_EACH(row, rows) {
+        table.first = !json_is_object(json_object_get(row, "plain"))     ? 3
+                      : !json_is_object(json_object_get(row, "wrapped")) ? 7
+                                                                         : 11;
+        if (!el_report_is_ok(row)) print_failed(row, out);
+        if (is_finished(row)) el_table_row(&table, EL_TABLE_PLAIN, row);
+    }
+}
+
+/* What is lost of a step is what it is longer than the ideal one. */
+static const struct el_column loss_columns[] = {EL_TEXT("mode", -6, "mode"),
+                                                EL_SHOWN("dev.", 4, show_count),
+                                                EL_FIGURE("step", 7, "step.step_ms"),
+                                                EL_FIGURE("lost", 7, "step.lost_ms"),
+                                                EL_FIGURE("= compute", 10, "step.compute_ms"),
+                                                EL_FIGURE("+ contention", 13, "step.contention_ms"),
+                                                EL_FIGURE("+ exposed", 10, "step.exposed_ms"),
+                                                EL_FIGURE("+ idle", 7, "step.idle_ms"),
+                                                EL_FIGURE("costs", 7, "step.comm_costs_ms"),
+                                                EL_INTERVAL("95 %", 12, "step.comm_costs_ci95"),
+                                                EL_MIB("MiB", 7, "peak_bytes"),
+                                                {.head = "verdict", .gap = 1, .width = -9, .show = show_verdict},
+                                                EL_NO_MORE};
+
+static void print_losses(const json_t *rows, FILE *out)
+{
+    const struct el_table table = {.columns = loss_columns, .out = out};
+    fputs("\nWhere the time goes, ms per step: lost = step - ideal step; costs: by communication; MiB: peak\n", out);
+    el_table_heads(&table, EL_TABLE_PLAIN);
+    EL_EACH(row, rows)
+        if (is_finished(row)) el_table_row(&table, EL_TABLE_PLAIN, row);
+}
+
+static void print_heading(const json_t *document, FILE *out)
+{
+    bool weak = strcmp(el_json_text(document, "scaling", ""), "weak") == 0;
+    el_text_say("", "", EL_REPORT_COLUMNS, out, "%s scaling%s: %.0f samples per step on %s; %s, %s, %s. Efficiency is %s.",
+                weak ? "Weak" : "Strong", json_is_true(json_object_get(document, "simulated")) ? " (simulated)" : "",
+                el_json_number(document, "batch"), weak ? "each device" : "all devices together",
+                el_json_text(document, "model", "?"), el_json_text(document, "dtype", "?"),
+                el_json_text(document, "optimizer", "?"),
+                weak ? "samples per second over n times those of one device"
+                     : "one device's step over n times that of n");
+    fputc('\n', out);
+}
+
+/* ---- sentences ---- */
 
 /* The row with the most devices of their own, of the mode of row `of`; NULL: none has more than one. */
 static const json_t *largest_own(const json_t *rows, size_t of)
@@ -161,7 +254,7 @@ static void say_blocks(const json_t *rows, FILE *out)
     }
 }
 
-void el_scale_say(const json_t *document, FILE *out)
+static void say_all(const json_t *document, FILE *out)
 {
     const json_t *rows = json_object_get(document, "rows");
     say_modes(rows, out);
@@ -175,4 +268,14 @@ void el_scale_say(const json_t *document, FILE *out)
     if (disturbed && intervals) SAY(out, "Other programs were running; a rerun may fall outside these intervals.");
     say_blocks(rows, out);
     el_report_warnings(rows, "shared_", out, false);
+}
+
+void el_scale_print(const json_t *document, FILE *out)
+{
+    const json_t *rows = json_object_get(document, "rows");
+    print_heading(document, out);
+    print_speedups(rows, out);
+    print_losses(rows, out);
+    fputc('\n', out);
+    say_all(document, out);
 }
