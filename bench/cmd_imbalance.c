@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench/base/io.h"
+#include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
@@ -50,11 +51,24 @@ static void say_next(const struct el_options *options)
                el_program_word());
 }
 
+/* Of a folder of records; `measured`: just now. */
+static enum el_status present(const json_t *run, const struct el_options *options, const char *dir, bool measured)
+{
+    EL_TRY(show(run, options, dir));
+    if (!options->json) {
+        printf("\n");
+        el_text_line(stdout, "%s/results.json", dir);
+        if (measured) el_text_line(stdout, "%s/trials.csv", dir);
+    }
+    draw(run, dir, options->json);
+    say_next(options);
+    return EL_OK;
+}
+
 static enum el_status check_cards(const json_t *run, const char *dir)
 {
-    const json_t *trials = json_object_get(run, "trials");
-    for (size_t i = 0; i < json_array_size(trials); i++)
-        if (el_imbalance_has_cards(json_array_get(trials, i))) return EL_OK;
+    EL_EACH(trial, json_object_get(run, "trials"))
+        if (el_imbalance_has_cards(trial)) return EL_OK;
     return el_fail(EL_ERR_INVALID,
                    "%s has no finished trial on two devices or more, and nothing that could be uneven: 'evenload "
                    "imbalance' without a folder runs dp and ddp",
@@ -78,13 +92,7 @@ static enum el_status from_records(const struct el_options *options)
     json_t *run;
     EL_TRY(el_read_records("imbalance", options, &run));
     enum el_status status = check_cards(run, options->dir);
-    if (status == EL_OK) status = show(run, options, options->dir);
-    if (status == EL_OK) {
-        if (!options->json) printf("\n");
-        if (!options->json) el_text_line(stdout, "%s/results.json", options->dir);
-        draw(run, options->dir, options->json);
-        say_next(options);
-    }
+    if (status == EL_OK) status = present(run, options, options->dir, false);
     json_decref(run);
     return status;
 }
@@ -118,15 +126,7 @@ static enum el_status predict(const struct el_options *options)
 
 static enum el_status show_campaign(struct el_campaign *c)
 {
-    EL_TRY(show(c->run, c->options, c->store.dir));
-    if (!c->options->json) {
-        printf("\n");
-        el_text_line(stdout, "%s/results.json", c->store.dir);
-        el_text_line(stdout, "%s/trials.csv", c->store.dir);
-    }
-    draw(c->run, c->store.dir, c->options->json);
-    say_next(c->options);
-    return EL_OK;
+    return present(c->run, c->options, c->store.dir, true);
 }
 
 /* Before a folder is made; one that is there may be complete. */

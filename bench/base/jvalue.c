@@ -67,8 +67,8 @@ bool el_json_is(const json_t *object, const char *path, const char *word)
 
 bool el_json_has(const json_t *array, const char *word)
 {
-    for (size_t i = 0; i < json_array_size(array); i++)
-        if (el_json_is(json_array_get(array, i), "", word)) return true;
+    EL_EACH(item, array)
+        if (el_json_is(item, "", word)) return true;
     return false;
 }
 
@@ -121,16 +121,6 @@ void el_json_put(json_t *object, const char *key, json_t *value)
     json_object_set_new(object, key, value);
 }
 
-void el_json_put_real(json_t *object, const char *key, double value)
-{
-    json_object_set_new(object, key, el_json_real(value));
-}
-
-void el_json_put_text(json_t *object, const char *key, const char *text)
-{
-    json_object_set_new(object, key, el_json_string(text));
-}
-
 json_t *el_json_put_keys(json_t *object, const struct el_json_key *keys)
 {
     for (; keys->key; keys++) json_object_set_new(object, keys->key, keys->value);
@@ -140,11 +130,6 @@ json_t *el_json_put_keys(json_t *object, const struct el_json_key *keys)
 json_t *el_json_bool(bool value)
 {
     return json_boolean(value);
-}
-
-json_t *el_json_integer(json_int_t value)
-{
-    return json_integer(value);
 }
 
 json_t *el_json_itself(json_t *value)
@@ -165,9 +150,9 @@ size_t el_json_numbers_at(const json_t *array, const char *path, double **values
 {
     size_t n = json_array_size(array), kept = 0;
     double *values = n == 0 ? NULL : malloc(n * sizeof *values);
-    for (size_t i = 0; i < n && values != NULL; i++) {
-        const json_t *value = el_json_at(json_array_get(array, i), path);
-        if (json_is_number(value)) values[kept++] = json_number_value(value);
+    EL_EACH(item, array) {
+        const json_t *value = el_json_at(item, path);
+        if (values && json_is_number(value)) values[kept++] = json_number_value(value);
     }
     *values_p = values;
     return kept;
@@ -191,8 +176,8 @@ json_t *el_json_with(const json_t *array, const char *path)
 void el_json_range(const json_t *array, const char *path, double *low_p, double *high_p)
 {
     *low_p = *high_p = NAN;
-    for (size_t i = 0; i < json_array_size(array); i++) {
-        double number = el_json_number(json_array_get(array, i), path);
+    EL_EACH(item, array) {
+        double number = el_json_number(item, path);
         *low_p = fmin(*low_p, number); /* of a NAN and a number: the number */
         *high_p = fmax(*high_p, number);
     }

@@ -55,8 +55,8 @@ json_t *el_json_reals(const double *values, size_t n);
 json_t *el_json_interval(double low, double high);
 /* Into an object, in place of what had that key. Steals `value`. */
 void el_json_put(json_t *object, const char *key, json_t *value);
-void el_json_put_real(json_t *object, const char *key, double value);
-void el_json_put_text(json_t *object, const char *key, const char *text);
+#define el_json_put_real(object, key, value) el_json_put(object, key, el_json_real(value))
+#define el_json_put_text(object, key, text)  el_json_put(object, key, el_json_string(text))
 /* Several keys, in their order: el_json_put_all(o, EL_KEY("pid", p->pid), EL_KEY("step_ms", 1e3 * s)); el_json_of makes
  * an object of them (new reference). The type of a value decides: a double is a real or null, a text a string or null,
  * an integer and a bool themselves; a json_t * is stolen. A comparison is an int in C: json_boolean(a < b). */
@@ -66,15 +66,14 @@ struct el_json_key {
 };
 /* clang-format off */
 #define EL_KEY(key, value) {key, _Generic((value), double: el_json_real, char *: el_json_string, \
-    const char *: el_json_string, bool: el_json_bool, int: el_json_integer, int64_t: el_json_integer, \
-    uint64_t: el_json_integer, json_t *: el_json_itself)(value)}
+    const char *: el_json_string, bool: el_json_bool, int: json_integer, int64_t: json_integer, \
+    uint64_t: json_integer, json_t *: el_json_itself)(value)}
 /* clang-format on */
 #define el_json_put_all(object, ...)                                                                                   \
     ((void)el_json_put_keys(object, (const struct el_json_key[]){__VA_ARGS__, {NULL, NULL}}))
 #define el_json_of(...) el_json_put_keys(json_object(), (const struct el_json_key[]){__VA_ARGS__, {NULL, NULL}})
 json_t *el_json_put_keys(json_t *object, const struct el_json_key *keys /* ended by a key of NULL */);
 json_t *el_json_bool(bool value);
-json_t *el_json_integer(json_int_t value);
 json_t *el_json_itself(json_t *value);
 /* A copy of what lies in `from` at each of `paths` (ended by NULL), under the path's last name; null where there is
  * nothing. */

@@ -10,7 +10,7 @@
 #include "bench/plot/data_file.h"
 #include "bench/report/report.h"
 
-enum { COLUMNS = EL_REPORT_COLUMNS, NAME_WIDTH = 14, WIDE = 8, WIDTH = 7, CARDS_SHOWN = 8, CELLS_MAX = 18 };
+enum { NAME_WIDTH = 14, WIDE = 8, WIDTH = 7, CARDS_SHOWN = 8, CELLS_MAX = 18 };
 
 /* A tag below this part of the largest goes among the others. */
 #define COLUMN_RATIO 0.003
@@ -54,8 +54,8 @@ static void show_name(const json_t *card, const json_t *context, char *text)
 static void choose_tags(const json_t *trials, int room, bool chosen[N_TAGS])
 {
     double sizes[N_TAGS] = {0}, least = 0;
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const json_t *cards = json_object_get(json_array_get(trials, i), "cards");
+    EL_EACH(trial, trials) {
+        const json_t *cards = json_object_get(trial, "cards");
         for (int t = 0; t < N_TAGS && json_array_size(cards) > 1; t++)
             sizes[t] = fmax(sizes[t], el_json_highest(cards, tag_columns[t].path));
     }
@@ -76,7 +76,8 @@ static void choose_columns(const json_t *trials, bool chosen[N_TAGS], struct el_
     bool ran = has_figure(trials, "difference.sent_bytes"),
          has_rest = has_figure(trials, "difference.unattributed_bytes");
     struct el_column *next = columns;
-    choose_tags(trials, (COLUMNS - NAME_WIDTH - WIDE * (1 + has_rest) - 2 * WIDTH - 3 * WIDTH * ran) / WIDTH, chosen);
+    choose_tags(trials, (EL_REPORT_COLUMNS - NAME_WIDTH - WIDE * (1 + has_rest) - 2 * WIDTH - 3 * WIDTH * ran) / WIDTH,
+                chosen);
     *next++ = (struct el_column)EL_SHOWN("card", -NAME_WIDTH, show_name);
     *next++ = (struct el_column)EL_MIB("memory", WIDE, "peak_bytes");
     for (int t = 0; t < N_TAGS; t++)
@@ -102,20 +103,12 @@ static void put_card(const struct el_table *table, json_t *card, const bool chos
     el_table_row(table, EL_TABLE_PLAIN, card);
 }
 
-/* Replicas are copies of the parameters: one column. */
-static void fold_replicas(json_t *trial, const char *of)
+/* Replicas are copies of the parameters: one column. Of cards, or of a difference. */
+static void fold_replicas(json_t *item)
 {
-    EL_EACH(card, json_object_get(trial, of)) {
-        json_t *tags = json_object_get(card, "at_peak_by_tag");
-        el_json_put_real(tags, "param", bytes_at(tags, "param") + bytes_at(tags, "replica"));
-    }
-}
-
-static void fold_difference(json_t *trial)
-{
-    json_t *difference = el_json_at(trial, "difference.at_peak_by_tag");
-    if (difference)
-        el_json_put_real(difference, "param", bytes_at(difference, "param") + bytes_at(difference, "replica"));
+    json_t *tags = json_object_get(item, "at_peak_by_tag");
+    EL_EACH(card, item) fold_replicas(card);
+    if (tags) el_json_put_real(tags, "param", bytes_at(tags, "param") + bytes_at(tags, "replica"));
 }
 
 static void round_small(json_t *figures)
@@ -130,14 +123,12 @@ static void put_cards(const struct el_table *table, json_t *trial, const bool ch
     double low = INFINITY, high = 0;
     char from[EL_FIGURE_BYTES], to[EL_FIGURE_BYTES];
     size_t n = json_array_size(cards);
-    for (size_t k = 0; k < n; k++) {
-        json_t *card = json_array_get(cards, k);
-        if (k < CARDS_SHOWN) {
-            put_card(table, card, chosen);
-            continue;
-        }
-        low = fmin(low, el_json_number(card, "peak_bytes"));
-        high = fmax(high, el_json_number(card, "peak_bytes"));
+    EL_EACH(card, cards) {
+        double bytes = el_json_number(card, "peak_bytes");
+        if (card_at.i < CARDS_SHOWN) put_card(table, card, chosen);
+        if (card_at.i < CARDS_SHOWN) continue;
+        low = fmin(low, bytes);
+        high = fmax(high, bytes);
     }
     if (n > CARDS_SHOWN)
         fprintf(table->out, "  and %zu more cards, %s to %s MiB each (--json has them all)\n", n - CARDS_SHOWN,
@@ -165,7 +156,7 @@ static void put_trial(const struct el_table *table, json_t *trial, const bool ch
     name_trial(trial, name, sizeof name);
     if (!el_report_is_ok(trial)) {
         snprintf(line, sizeof line, "%s: ", name);
-        el_report_failed(trial, line, "  ", COLUMNS, table->out);
+        el_report_failed(trial, line, "  ", EL_REPORT_COLUMNS, table->out);
     } else if (has_cards) {
         snprintf(line, sizeof line, "%s: %s%s", name, verdict, doubtful ? " times" : "");
         el_table_line(table->out, doubtful ? EL_TABLE_YELLOW : EL_TABLE_BOLD, table->colour, line);
@@ -215,18 +206,18 @@ void el_imbalance_print(const json_t *run, FILE *out, bool colour)
     bool chosen[N_TAGS] = {false};
     char title[EL_TITLE_BYTES];
     json_t *document = el_imbalance_document(run, NULL, NULL), *trials = json_object_get(document, "trials");
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        fold_replicas(json_array_get(trials, i), "cards");
-        fold_replicas(json_array_get(trials, i), "shared_cards");
-        fold_difference(json_array_get(trials, i));
+    EL_EACH(trial, trials) {
+        fold_replicas(json_object_get(trial, "cards"));
+        fold_replicas(json_object_get(trial, "shared_cards"));
+        fold_replicas(json_object_get(trial, "difference"));
     }
     choose_columns(trials, chosen, columns);
     el_data_title(json_object_get(run, "trials"), title);
     fprintf(out, "Card by card: %s\n\n", title);
     el_table_heads(&table, EL_TABLE_BOLD);
-    for (size_t i = 0; i < json_array_size(trials); i++) put_trial(&table, json_array_get(trials, i), chosen);
+    EL_EACH(trial, trials) put_trial(&table, trial, chosen);
     fputc('\n', out);
-    el_text_say("", "", COLUMNS, out,
+    el_text_say("", "", EL_REPORT_COLUMNS, out,
                 "MiB of the ledger at each card's own peak. model: the parameters, or a replica of them. peaks: sum of "
                 "each tag's own peak, without workspace: what nvidia-smi shows for a caching allocator.%s%s",
                 has_figure(trials, "difference.unattributed_bytes")

@@ -1,6 +1,5 @@
 /* The table as JSON: the record's figures under the cards' names, and the differences. */
 #include <math.h>
-#include <string.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/imbalance/imbalance.h"
@@ -63,9 +62,8 @@ static json_t *difference_of(const json_t *cards, const char *sentence)
     static const char *const figures[] = {"peak_bytes", "sum_of_tag_peaks_bytes", "unattributed_bytes", "busy_pct",
                                           "sent_bytes", "received_bytes"};
     json_t *tags = json_object();
-    json_t *difference =
-        json_pack("{s:s, s:o, s:o}", "against", json_array_size(cards) == 2 ? "second" : "mean of the others",
-                  "at_peak_by_tag", tags, "sentence", el_json_string(sentence));
+    json_t *difference = el_json_of(EL_KEY("against", json_array_size(cards) == 2 ? "second" : "mean of the others"),
+                                    EL_KEY("at_peak_by_tag", tags), EL_KEY("sentence", sentence));
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
         el_json_put_real(difference, figures[i], el_excess_of(cards, figures[i]));
     for (int t = 0; t < EL_TAG_COUNT; t++) {
@@ -83,26 +81,23 @@ static json_t *trial_of(const json_t *trials, const json_t *trial)
         "id",     "mode",   "model",   "dtype",    "optimizer", "global_batch", "batch_per_device",
         "status", "reason", "verdict", "warnings", "simulated", "imbalance",    NULL};
     const json_t *devices = json_object_get(trial, "per_device");
+    bool several = el_imbalance_has_cards(trial);
     json_t *document = json_object(), *cards = json_array();
     char sentence[EL_SENTENCE_BYTES];
     el_json_copy(document, trial, copied);
-    for (size_t i = 0; i < json_array_size(devices); i++)
-        json_array_append_new(cards, card_of(json_array_get(devices, i), i));
-    json_object_set_new(document, "cards", cards);
-    json_object_set_new(document, "shared_cards", el_report_shared_cards(cards));
-    bool several = el_imbalance_has_cards(trial);
+    EL_EACH(device, devices) json_array_append_new(cards, card_of(device, device_at.i));
     if (several) el_imbalance_sentence(trials, trial, sentence);
-    json_object_set_new(document, "difference", several ? difference_of(cards, sentence) : json_null());
+    el_json_put_all(document, EL_KEY("cards", cards), EL_KEY("shared_cards", el_report_shared_cards(cards)),
+                    EL_KEY("difference", several ? difference_of(cards, sentence) : json_null()));
     return document;
 }
 
 json_t *el_imbalance_document(const json_t *run, const char *preset, const char *dir)
 {
     const json_t *trials = json_object_get(run, "trials");
-    bool predicted = !strcmp(el_json_text(trials, "0.verdict", ""), "predicted");
+    bool predicted = el_json_is(trials, "0.verdict", "predicted");
     json_t *list = json_array();
-    for (size_t i = 0; i < json_array_size(trials); i++)
-        json_array_append_new(list, trial_of(trials, json_array_get(trials, i)));
-    return json_pack("{s:o, s:o, s:b, s:o, s:o}", "preset", el_json_string(preset), "dir", el_json_string(dir),
-                     "predicted", (int)predicted, "trials", list, "published", el_imbalance_published(run, preset));
+    EL_EACH(trial, trials) json_array_append_new(list, trial_of(trials, trial));
+    return el_json_of(EL_KEY("preset", preset), EL_KEY("dir", dir), EL_KEY("predicted", predicted),
+                      EL_KEY("trials", list), EL_KEY("published", el_imbalance_published(run, preset)));
 }

@@ -11,7 +11,7 @@
 /* Below this part of the first card's peak a difference, or a change of one, is none. */
 #define EVEN_RATIO 0.01
 
-enum { COLUMNS = EL_REPORT_COLUMNS, MODE_BYTES = 96, LIST_BYTES = 512 };
+enum { MODE_BYTES = 96, LIST_BYTES = 512 };
 
 /* What is told of a trial. */
 struct told {
@@ -40,9 +40,9 @@ static struct told told_of(const json_t *trial)
 static const char *mode_text(const json_t *trials, const struct told *of, char text[MODE_BYTES])
 {
     bool differ = false;
-    for (size_t i = 0; i < json_array_size(trials) && !differ; i++) {
-        struct told other = told_of(json_array_get(trials, i));
-        differ = other.can_tell && other.n != of->n;
+    EL_EACH(trial, trials) {
+        struct told other = told_of(trial);
+        differ |= other.can_tell && other.n != of->n;
     }
     int used = snprintf(text, MODE_BYTES, "%.60s", of->mode);
     if (differ) snprintf(text + used, MODE_BYTES - (size_t)used, " on %zu devices", of->n);
@@ -81,13 +81,14 @@ static void say_even(const json_t *trials, size_t at, FILE *out)
 {
     char batches[LIST_BYTES] = "", mode[MODE_BYTES];
     struct told like = told_of(json_array_get(trials, at));
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        struct told told = told_of(json_array_get(trials, i));
+    EL_EACH(trial, trials) {
+        struct told told = told_of(trial);
         if (!is_of_group(&told, &like) || !told.even) continue;
-        if (i < at) return;
+        if (trial_at.i < at) return;
         el_text_append(batches, sizeof batches, "%s%.0f", *batches ? ", " : "", told.batch);
     }
-    el_text_say("* ", "  ", COLUMNS, out, "%s, batch %s: the first device holds as much as the others, within 1 %%.",
+    el_text_say("* ", "  ", EL_REPORT_COLUMNS, out,
+                "%s, batch %s: the first device holds as much as the others, within 1 %%.",
                 mode_text(trials, &like, mode), batches);
 }
 
@@ -98,10 +99,10 @@ static void say_growth(const json_t *trials, size_t at, FILE *out)
     double before[EL_TAG_COUNT], after[EL_TAG_COUNT];
     char from[EL_FIGURE_BYTES], to[EL_FIGURE_BYTES], by[EL_FIGURE_BYTES], mode[MODE_BYTES];
     int most = 0;
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        struct told told = told_of(json_array_get(trials, i));
+    EL_EACH(trial, trials) {
+        struct told told = told_of(trial);
         if (!is_of_group(&told, &like)) continue;
-        if (i < at) return;
+        if (trial_at.i < at) return;
         if (told.batch < few.batch) few = told;
         if (told.batch > many.batch) many = told;
     }
@@ -110,7 +111,7 @@ static void say_growth(const json_t *trials, size_t at, FILE *out)
     el_excess_by_tag(many.devices, after);
     for (int t = 1; t < EL_TAG_COUNT; t++)
         if (fabs(after[t] - before[t]) > fabs(after[most] - before[most])) most = t;
-    el_text_say("* ", "  ", COLUMNS, out,
+    el_text_say("* ", "  ", EL_REPORT_COLUMNS, out,
                 "%s: from batch %.0f to %.0f the difference goes from %s to %s MiB, mostly by %s (%s%s MiB).",
                 mode_text(trials, &like, mode), few.batch, many.batch, el_text_mib(few.difference, from),
                 el_text_mib(many.difference, to), el_excess_word((enum el_tag)most),
@@ -120,13 +121,13 @@ static void say_growth(const json_t *trials, size_t at, FILE *out)
 void el_imbalance_explain(const json_t *trials, FILE *out)
 {
     char text[EL_SENTENCE_BYTES];
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        struct told told = told_of(json_array_get(trials, i));
-        if (told.can_tell && told.even) say_even(trials, i, out);
+    EL_EACH(trial, trials) {
+        struct told told = told_of(trial);
+        if (told.can_tell && told.even) say_even(trials, trial_at.i, out);
         if (!told.can_tell || told.even) continue;
-        el_imbalance_sentence(trials, json_array_get(trials, i), text);
-        el_text_wrap(text, "* ", "  ", COLUMNS, out);
+        el_imbalance_sentence(trials, trial, text);
+        el_text_wrap(text, "* ", "  ", EL_REPORT_COLUMNS, out);
     }
-    for (size_t i = 0; i < json_array_size(trials); i++)
-        if (told_of(json_array_get(trials, i)).can_tell) say_growth(trials, i, out);
+    EL_EACH(trial, trials)
+        if (told_of(trial).can_tell) say_growth(trials, trial_at.i, out);
 }

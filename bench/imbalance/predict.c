@@ -48,9 +48,8 @@ static json_t *trial_of(const struct el_trial *trial, const struct el_memory_for
 {
     json_t *repeats = json_pack("[o]", repeat_of(trial, forecasts));
     json_t *record = el_record_trial(trial, "", repeats);
-    json_object_set_new(record, "verdict", json_string("predicted"));
-    json_object_set_new(record, "warnings", json_array());
-    json_object_set_new(record, "warning_rules", json_array());
+    el_json_put_all(record, EL_KEY("verdict", "predicted"), EL_KEY("warnings", json_array()),
+                    EL_KEY("warning_rules", json_array()));
     json_decref(repeats);
     return record;
 }
@@ -77,11 +76,9 @@ enum el_status el_imbalance_check_memory(const struct el_trial_set *set)
     json_t *run;
     EL_TRY(el_imbalance_predict(set, &run));
     for (int t = 0; t < set->n; t++) {
-        const json_t *devices =
-            json_object_get(json_array_get(json_object_get(run, "trials"), (size_t)t), "per_device");
+        const json_t *trial = json_array_get(json_object_get(run, "trials"), (size_t)t);
         double bytes = 0;
-        for (size_t i = 0; i < json_array_size(devices); i++)
-            bytes += el_json_number(json_array_get(devices, i), "memory.peak_bytes");
+        EL_EACH(device, json_object_get(trial, "per_device")) bytes += el_json_number(device, "memory.peak_bytes");
         if (el_trial_backend(&set->trials[t]).on_host) most_bytes = fmax(most_bytes, bytes);
     }
     json_decref(run);

@@ -137,12 +137,17 @@ static const struct section {
 };
 enum { N_SECTIONS = sizeof sections / sizeof sections[0] };
 
+/* Whether the folder has the picture, and its path. */
+static bool has_picture(const struct page *page, const char *name, char path[EL_PATH_BYTES + 64])
+{
+    snprintf(path, EL_PATH_BYTES + 64, "%s/plots/%s.svg", page->dir, name);
+    return access(path, R_OK) == 0;
+}
+
 static void put_picture(struct page *page, const char *name)
 {
-    char path[EL_PATH_BYTES + 64], file[32];
-    snprintf(file, sizeof file, "%s.svg", name);
-    snprintf(path, sizeof path, "%s/plots/%s", page->dir, file);
-    if (access(path, R_OK) != 0) return;
+    char path[EL_PATH_BYTES + 64];
+    if (!has_picture(page, name, path)) return;
     fputs("<figure>\n", page->out);
     const char *why = el_html_picture(page->out, path, name, &page->room);
     fputs("<figcaption>", page->out);
@@ -150,16 +155,6 @@ static void put_picture(struct page *page, const char *name)
     const char *means = el_page_meaning(name);
     if (means) el_html_text(page->out, means);
     fputs("</figcaption>\n</figure>\n", page->out);
-}
-
-static bool has_picture(const struct page *page, const struct section *section)
-{
-    char path[EL_PATH_BYTES + 64];
-    for (int i = 0; i < PICTURES_MAX && section->pictures[i]; i++) {
-        snprintf(path, sizeof path, "%s/plots/%s.svg", page->dir, section->pictures[i]);
-        if (access(path, R_OK) == 0) return true;
-    }
-    return false;
 }
 
 /* The meanings of a table's heads, for those who have no pointer to rest on them. */
@@ -182,8 +177,10 @@ static void put_meanings(FILE *out, const struct el_column *const *lists)
 static void put_section(struct page *page, const struct section *section)
 {
     json_t *rows = section->rows ? section->rows(page) : NULL;
-    bool table = json_array_size(rows) > 0;
-    if (table || has_picture(page, section)) {
+    char path[EL_PATH_BYTES + 64];
+    bool table = json_array_size(rows) > 0, any = table;
+    for (int i = 0; i < PICTURES_MAX && section->pictures[i]; i++) any |= has_picture(page, section->pictures[i], path);
+    if (any) {
         fprintf(page->out, "<section id=\"%s\">\n<h2>%s</h2>\n<p>%s</p>\n", section->id, section->title, section->lead);
         for (int i = 0; i < PICTURES_MAX && section->pictures[i]; i++) put_picture(page, section->pictures[i]);
         if (table) el_html_table(page->out, section->columns, rows, page->trials, el_page_meaning);

@@ -22,16 +22,11 @@ static int list_figures(const json_t *run, const struct el_figure *const **list_
     return watched ? 1 : N_RUNS;
 }
 
-enum el_status el_plot_data(const json_t *run, const char *plots_dir, int *n_files_p)
+enum el_status el_plot_data(const json_t *run, const char *plots_dir)
 {
     const struct el_figure *const *list;
-    int n = list_figures(run, &list), n_files = 0;
     bool drawn;
-    for (int i = 0; i < n; i++) {
-        EL_TRY(el_data_save(list[i], run, plots_dir, &drawn));
-        n_files += drawn;
-    }
-    if (n_files_p != NULL) *n_files_p = n_files;
+    for (int i = 0, n = list_figures(run, &list); i < n; i++) EL_TRY(el_data_save(list[i], run, plots_dir, &drawn));
     return EL_OK;
 }
 
@@ -67,22 +62,21 @@ enum el_status el_plot_run(const char *dir, bool term, FILE *messages)
 {
     const struct el_figure *const *list;
     const char *names[N_RUNS + N_SUBCOMMANDS];
-    char path[EL_PATH_BYTES], plots[EL_PATH_BYTES], data[EL_PATH_BYTES + 32];
+    char path[EL_PATH_BYTES], plots[EL_PATH_BYTES];
     json_t *run = NULL;
+    bool drawn;
     if ((size_t)snprintf(path, sizeof path, "%s/results.json", dir) >= sizeof path)
         return el_fail(EL_ERR_INVALID, "%s: the path is too long", dir);
     snprintf(plots, sizeof plots, "%s/plots", dir);
     int n = access(path, F_OK) != 0 ? add_subcommands(plots, names, 0) : 0;
     if (n > 0) return el_plot_draw(plots, names, n, term, messages); /* explain and data have no trials */
     EL_TRY(el_record_read(path, &run));
-    enum el_status status = el_plot_data(run, plots, NULL);
-    int n_own = list_figures(run, &list);
-    json_decref(run);
-    for (int i = 0; i < n_own; i++) {
-        bool there = (size_t)snprintf(data, sizeof data, "%s/%s.dat", plots, list[i]->name) < sizeof data &&
-                     access(data, R_OK) == 0;
-        if (there || !list[i]->optional) names[n++] = list[i]->name;
+    enum el_status status = EL_OK;
+    for (int i = 0, n_own = list_figures(run, &list); i < n_own && status == EL_OK; i++) {
+        status = el_data_save(list[i], run, plots, &drawn);
+        if (drawn || !list[i]->optional) names[n++] = list[i]->name;
     }
+    json_decref(run);
     if (list == of_runs) n = add_subcommands(plots, names, n);
     return status == EL_OK ? el_plot_draw(plots, names, n, term, messages) : status;
 }

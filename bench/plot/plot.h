@@ -30,8 +30,8 @@ extern const struct el_figure el_figure_stages;   /* trials of models in stages 
 extern const struct el_figure el_figure_accuracy; /* trials of whole epochs */
 extern const struct el_figure el_figure_watch;    /* a run of `evenload watch` */
 
-/* Only the data files. `n_files_p` may be NULL. */
-enum el_status el_plot_data(const json_t *run, const char *plots_dir, int *n_files_p);
+/* Only the data files. */
+enum el_status el_plot_data(const json_t *run, const char *plots_dir);
 /* Only draws, from data files that are there; a figure without one is a line on `messages`. */
 enum el_status el_plot_draw(const char *plots_dir, const char *const *figures, int n, bool term, FILE *messages);
 

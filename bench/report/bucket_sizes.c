@@ -26,25 +26,31 @@ static bool has_times(const json_t *trial)
     return el_report_is_ok(trial) && el_json_number(trial, "throughput.samples_per_s") > 0;
 }
 
-static bool is_equal(const json_t *a, const json_t *b)
+/* Takes both. */
+static bool are_equal(json_t *a, json_t *b)
 {
-    return a == b || json_equal(a, b); /* both may be missing */
+    bool equal = json_equal(a, b);
+    json_decref(a);
+    json_decref(b);
+    return equal;
+}
+
+/* What makes a trial, but the sizes of its buckets. New reference. */
+static json_t *rest_of(const json_t *trial)
+{
+    static const char *const fields[] = {"mode",      "model", "global_batch", "devices", "dtype",
+                                         "optimizer", "seed",  "config",       NULL};
+    json_t *rest = json_object();
+    el_json_copy(rest, trial, fields);
+    json_object_del(json_object_get(rest, "config"), "bucket_first_bytes");
+    json_object_del(json_object_get(rest, "config"), "bucket_cap_bytes");
+    return rest;
 }
 
 /* Whether nothing differs but the buckets. */
 static bool is_like(const json_t *a, const json_t *b)
 {
-    static const char *const fields[] = {"mode", "model", "global_batch", "devices", "dtype", "optimizer", "seed"};
-    json_t *of_a = json_copy(json_object_get(a, "config")), *of_b = json_copy(json_object_get(b, "config"));
-    static const char *const sizes[] = {"bucket_first_bytes", "bucket_cap_bytes"};
-    for (size_t i = 0; i < 2; i++) json_object_del(of_a, sizes[i]);
-    for (size_t i = 0; i < 2; i++) json_object_del(of_b, sizes[i]);
-    bool like = of_a && of_b && json_equal(of_a, of_b);
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-        like = like && is_equal(json_object_get(a, fields[i]), json_object_get(b, fields[i]));
-    json_decref(of_a);
-    json_decref(of_b);
-    return like;
+    return json_object_get(a, "config") && are_equal(rest_of(a), rest_of(b));
 }
 
 /* The payloads of the step's all-reduces, in their order. New reference; empty: not recorded. */
@@ -59,11 +65,9 @@ static json_t *buckets_of(const json_t *trial)
 
 static bool same_buckets(const json_t *a, const json_t *b)
 {
-    json_t *of_a = buckets_of(a), *of_b = buckets_of(b);
-    bool same = json_array_size(of_a) > 0 && json_equal(of_a, of_b);
-    json_decref(of_a);
-    json_decref(of_b);
-    return same;
+    json_t *of_a = buckets_of(a);
+    bool known = json_array_size(of_a) > 0;
+    return are_equal(of_a, buckets_of(b)) && known;
 }
 
 static void take(struct sizes *sizes, const json_t *trial)
@@ -117,7 +121,7 @@ static void say_same(const struct sizes *sizes, FILE *out)
         if (n < 2) continue;
         json_t *list = buckets_of(sizes->trial[k]);
         size_t n_buckets = json_array_size(list);
-        for (size_t i = 0; i < n_buckets; i++) bytes += json_number_value(json_array_get(list, i));
+        EL_EACH(bucket, list) bytes += json_number_value(bucket);
         SAY(out, "%s make the same buckets (%zu all-reduce%s a step, %s MiB): tensors are not split%s.", names,
             n_buckets, n_buckets == 1 ? "" : "s", el_text_mib(bytes, mib),
             sizes->n_different == 1 ? ", so the size makes no difference here" : "");
@@ -200,10 +204,10 @@ void el_report_buckets(const json_t *run, FILE *out)
 {
     const json_t *trials = json_object_get(run, "trials");
     double first_batch = NAN;
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        if (!has_times(json_array_get(trials, i))) continue;
-        struct sizes sizes = sizes_of(trials, i);
-        double batch = el_json_number(json_array_get(trials, i), "global_batch");
+    EL_EACH(trial, trials) {
+        if (!has_times(trial)) continue;
+        struct sizes sizes = sizes_of(trials, trial_at.i);
+        double batch = el_json_number(trial, "global_batch");
         if (sizes.n < 2) continue;
         if (isnan(first_batch)) first_batch = batch;
         if (batch == first_batch) say_same(&sizes, out); /* they do not depend on the batch */

@@ -41,8 +41,8 @@ static const json_t *largest(const json_t *trials, const char *mode, double devi
 /* Of a mode that nobody asked for nobody wants to hear. */
 static bool was_asked_for(const json_t *trials, const char *mode)
 {
-    for (size_t i = 0; i < json_array_size(trials); i++)
-        if (is_mode(json_array_get(trials, i), mode)) return true;
+    EL_EACH(trial, trials)
+        if (is_mode(trial, mode)) return true;
     return false;
 }
 
@@ -123,14 +123,12 @@ struct el_interval el_report_ratio(const json_t *a, const json_t *b, size_t *n_p
     const json_t *repeats = json_object_get(a, "repeats"), *others = json_object_get(b, "repeats");
     size_t room = json_array_size(repeats) + 1, n = 0;
     double *x = calloc(room, sizeof *x), *y = calloc(room, sizeof *y);
-    for (size_t i = 0; x && y && i < json_array_size(repeats); i++) {
-        const json_t *repeat = json_array_get(repeats, i);
+    EL_EACH(repeat, x && y ? repeats : NULL) {
         x[n] = rate_of(repeat);
         y[n] = NAN;
-        for (size_t k = 0; k < json_array_size(others) && isnan(y[n]); k++) {
-            const json_t *other = json_array_get(others, k);
-            if (el_json_number(other, "repeat") == el_json_number(repeat, "repeat")) y[n] = rate_of(other);
-        }
+        EL_EACH(other, others)
+            if (isnan(y[n]) && el_json_number(other, "repeat") == el_json_number(repeat, "repeat"))
+                y[n] = rate_of(other);
         n += x[n] > 0 && y[n] > 0;
     }
     struct el_interval interval = el_stats_ratio_paired(x, y, n);

@@ -42,11 +42,10 @@ static void show_other(const json_t *device, const json_t *context, char *text)
 /* As wide as its head and its widest cell. */
 static void add(struct layout *l, const json_t *devices, const json_t *context, struct el_column column)
 {
-    struct el_column cell[] = {column, EL_NO_MORE};
     size_t width = strlen(column.head);
-    for (size_t i = 0; i < json_array_size(devices); i++) {
+    EL_EACH(device, devices) {
         char text[EL_CELL_BYTES];
-        el_table_cell(&cell[0], json_array_get(devices, i), context, text);
+        el_table_cell(&column, device, context, text);
         if (strlen(text) > width) width = strlen(text);
     }
     column.width = column.width < 0 ? -(int)width : (int)width + 2;
@@ -103,8 +102,7 @@ static void print_memory(const json_t *devices, FILE *out)
     }
     const struct el_table table = {.columns = l.columns, .context = context, .out = out};
     el_table_heads(&table, EL_TABLE_PLAIN);
-    for (size_t i = 0; i < json_array_size(devices); i++)
-        el_table_row(&table, EL_TABLE_PLAIN, json_array_get(devices, i));
+    EL_EACH(device, devices) el_table_row(&table, EL_TABLE_PLAIN, device);
     if (most_of(devices, "activation_sets") > 0) fputs("sets: of activations that the device holds at once\n", out);
     if (most_of(devices, "at_peak_by_tag.allowance") > 0)
         SAY(out,

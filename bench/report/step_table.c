@@ -100,8 +100,7 @@ static void put_measured(const json_t *trials, FILE *out, bool colour)
         begun = true;
         el_table_row(&of_trials, EL_TABLE_BOLD, trial);
         json_t *rows = el_report_comm_rows(trial);
-        for (size_t k = 0; k < json_array_size(rows); k++)
-            el_table_row(&of_devices, EL_TABLE_DIM, json_array_get(rows, k));
+        EL_EACH(row, rows) el_table_row(&of_devices, EL_TABLE_DIM, row);
         json_decref(rows);
     }
 }
@@ -178,9 +177,8 @@ static json_t *reached(const json_t *trial)
         best = accuracy;
         after = seconds;
     }
-    return json_pack("{s:i, s:o, s:o, s:o, s:o}", "epochs", (int)n, "epoch_s", el_json_real(seconds / (double)n),
-                     "best_pct", el_json_real(100 * best), "after_s", el_json_real(after), "test_pct",
-                     el_json_real(100 * el_json_number(trial, "accuracy")));
+    return el_json_of(EL_KEY("epochs", (int)n), EL_KEY("epoch_s", seconds / (double)n), EL_KEY("best_pct", 100 * best),
+                      EL_KEY("after_s", after), EL_KEY("test_pct", 100 * el_json_number(trial, "accuracy")));
 }
 
 void el_report_epochs(const json_t *run, FILE *out, bool colour)

@@ -48,12 +48,10 @@ static void show_ratio(const json_t *trial, const json_t *trials, char *text)
 {
     double rate = el_json_number(trial, "throughput.samples_per_s"), single_rate = NAN;
     char ratio[EL_FIGURE_BYTES];
-    for (size_t i = 0; i < json_array_size(trials) && isnan(single_rate); i++) {
-        const json_t *other = json_array_get(trials, i);
-        if (el_json_is(other, "mode", el_mode_plain()->name) &&
+    EL_EACH(other, trials)
+        if (isnan(single_rate) && el_json_is(other, "mode", el_mode_plain()->name) &&
             el_json_number(other, "global_batch") == el_json_number(trial, "global_batch"))
             single_rate = el_json_number(other, "throughput.samples_per_s");
-    }
     snprintf(text, EL_CELL_BYTES, "%s", el_text_figure(rate / single_rate, ratio));
 }
 
@@ -128,7 +126,7 @@ const struct el_column el_report_device_columns[] = {
 
 static void put_devices(const struct el_table *table, const json_t *devices)
 {
-    for (size_t k = 0; k < json_array_size(devices); k++) el_table_row(table, EL_TABLE_DIM, json_array_get(devices, k));
+    EL_EACH(device, devices) el_table_row(table, EL_TABLE_DIM, device);
 }
 
 static void put_failed(const json_t *trial, FILE *out, bool colour)

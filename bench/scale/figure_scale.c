@@ -51,9 +51,9 @@ static double place_of(const json_t *rows, const json_t *row)
 {
     const json_t *mode = json_object_get(row, "mode");
     int n = 0, own = 0;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        if (el_data_seen(rows, i, "mode")) continue;
-        if (json_equal(json_object_get(json_array_get(rows, i), "mode"), mode)) own = n;
+    EL_EACH(other, rows) {
+        if (el_data_seen(rows, other_at.i, "mode")) continue;
+        if (json_equal(json_object_get(other, "mode"), mode)) own = n;
         n++;
     }
     double devices = el_json_number(row, "devices");
@@ -70,16 +70,13 @@ static void put_points(const json_t *rows, FILE *file)
     EL_EACH(row, rows) {
         const json_t *plain = json_object_get(row, "plain");
         if (isnan(el_json_number(row, "samples_per_s"))) continue;
+        bool held = json_is_object(plain); /* the others are what is held against */
         fprintf(file, "%g", place_of(rows, row));
-        if (json_is_object(plain)) {
-            put_point(el_json_number(plain, "speedup"), el_json_number(plain, "speedup_ci95.0"),
-                      el_json_number(plain, "speedup_ci95.1"), file);
-            put_point(100 * el_json_number(plain, "efficiency"), 100 * el_json_number(plain, "efficiency_ci95.0"),
-                      100 * el_json_number(plain, "efficiency_ci95.1"), file);
-        } else {
-            put_point(1, NAN, NAN, file);
-            put_point(100, NAN, NAN, file);
-        }
+        put_point(held ? el_json_number(plain, "speedup") : 1, el_json_number(plain, "speedup_ci95.0"),
+                  el_json_number(plain, "speedup_ci95.1"), file);
+        put_point(held ? 100 * el_json_number(plain, "efficiency") : 100,
+                  100 * el_json_number(plain, "efficiency_ci95.0"), 100 * el_json_number(plain, "efficiency_ci95.1"),
+                  file);
         fprintf(file, "\t%s\t%d\t%d\n", el_data_word(el_json_text(row, "mode", "?")).text,
                 json_is_string(json_object_get(row, "shared")), !el_data_has_mark(row));
     }
@@ -103,9 +100,8 @@ static bool shares(const json_t *rows, size_t of)
 {
     const json_t *mode = json_object_get(json_array_get(rows, of), "mode");
     bool shared = false;
-    for (size_t i = 0; i < json_array_size(rows); i++)
-        shared |= json_equal(json_object_get(json_array_get(rows, i), "mode"), mode) &&
-                  json_is_string(json_object_get(json_array_get(rows, i), "shared"));
+    EL_EACH(row, rows)
+        shared |= json_equal(json_object_get(row, "mode"), mode) && json_is_string(json_object_get(row, "shared"));
     return shared;
 }
 
@@ -118,11 +114,11 @@ static enum el_status write_scale(const struct el_figure *figure, const json_t *
     char title[EL_TITLE_BYTES], foot[EL_TITLE_BYTES], words[EL_TITLE_BYTES];
     struct el_data_names modes = {"", ""}; /* `thin`: with devices that share */
     double low, high;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const char *mode = el_json_text(json_array_get(rows, i), "mode", "?");
-        if (el_data_seen(rows, i, "mode")) continue;
+    EL_EACH(row, rows) {
+        const char *mode = el_json_text(row, "mode", "?");
+        if (el_data_seen(rows, row_at.i, "mode")) continue;
         el_data_add_name(modes.present, mode);
-        if (shares(rows, i)) el_data_add_name(modes.thin, mode);
+        if (shares(rows, row_at.i)) el_data_add_name(modes.thin, mode);
     }
     snprintf(title, sizeof title, "%s scaling: %.0f samples per step on %s; %s, %s%s", weak ? "Weak" : "Strong",
              el_json_number(document, "batch"), weak ? "each device" : "all devices",

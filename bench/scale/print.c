@@ -103,22 +103,22 @@ static void print_losses(const json_t *rows, FILE *out)
 static void print_heading(const json_t *document, FILE *out)
 {
     bool weak = strcmp(el_json_text(document, "scaling", ""), "weak") == 0;
-    el_text_say("", "", EL_REPORT_COLUMNS, out, "%s scaling%s: %.0f samples per step on %s; %s, %s, %s. Efficiency is %s.",
-                weak ? "Weak" : "Strong", json_is_true(json_object_get(document, "simulated")) ? " (simulated)" : "",
-                el_json_number(document, "batch"), weak ? "each device" : "all devices together",
-                el_json_text(document, "model", "?"), el_json_text(document, "dtype", "?"),
-                el_json_text(document, "optimizer", "?"),
-                weak ? "samples per second over n times those of one device"
-                     : "one device's step over n times that of n");
+    el_text_say(
+        "", "", EL_REPORT_COLUMNS, out, "%s scaling%s: %.0f samples per step on %s; %s, %s, %s. Efficiency is %s.",
+        weak ? "Weak" : "Strong", json_is_true(json_object_get(document, "simulated")) ? " (simulated)" : "",
+        el_json_number(document, "batch"), weak ? "each device" : "all devices together",
+        el_json_text(document, "model", "?"), el_json_text(document, "dtype", "?"),
+        el_json_text(document, "optimizer", "?"),
+        weak ? "samples per second over n times those of one device" : "one device's step over n times that of n");
     fputc('\n', out);
 }
 
 /* ---- sentences ---- */
 
-/* The row with the most devices of their own, of the mode of row `of`; NULL: none has more than one. */
-static const json_t *largest_own(const json_t *rows, size_t of)
+/* The row with the most devices of their own, of the mode of the row `of`; NULL: none has more than one. */
+static const json_t *largest_own(const json_t *rows, const json_t *of)
 {
-    const json_t *found = NULL, *mode = json_object_get(json_array_get(rows, of), "mode");
+    const json_t *found = NULL, *mode = json_object_get(of, "mode");
     double most = 1;
     EL_EACH(row, rows) {
         double n = el_json_number(row, "devices");
@@ -219,8 +219,8 @@ static void say_modes(const json_t *rows, FILE *out)
         SAY(out, "Null devices compute nothing: these times are the harness's own and say nothing about scaling.");
         return;
     }
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = el_data_seen(rows, i, "mode") ? NULL : largest_own(rows, i);
+    EL_EACH(of, rows) {
+        const json_t *row = el_data_seen(rows, of_at.i, "mode") ? NULL : largest_own(rows, of);
         if (row) say_of_mode(rows, row, out, &reason);
         own = own || row;
     }
@@ -261,9 +261,9 @@ static void say_all(const json_t *document, FILE *out)
     say_shared(rows, out);
     /* What others do to one device and to two differs, and so does a speed-up from one load to the next. */
     bool disturbed = false, intervals = false;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        disturbed |= el_scale_disturbed(json_array_get(rows, i));
-        intervals |= json_is_array(el_json_at(json_array_get(rows, i), "plain.speedup_ci95"));
+    EL_EACH(row, rows) {
+        disturbed |= el_scale_disturbed(row);
+        intervals |= json_is_array(el_json_at(row, "plain.speedup_ci95"));
     }
     if (disturbed && intervals) SAY(out, "Other programs were running; a rerun may fall outside these intervals.");
     say_blocks(rows, out);

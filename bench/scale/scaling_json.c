@@ -26,6 +26,12 @@ bool el_scale_disturbed(const json_t *trial)
            el_report_warned(trial, "stolen");
 }
 
+/* New reference; null where it is no array. */
+static json_t *copy_of_array(const json_t *array)
+{
+    return json_is_array(array) ? json_deep_copy(array) : json_null();
+}
+
 /* Of a trial against one on a single device. */
 static json_t *ratio_of(const json_t *trial, const json_t *base)
 {
@@ -34,13 +40,14 @@ static json_t *ratio_of(const json_t *trial, const json_t *base)
     struct el_interval ratio = el_report_ratio(trial, base, &n), repeat = el_stats_interval_stretch(ratio, sqrt(2));
     bool disturbed = el_scale_disturbed(trial) || el_scale_disturbed(base);
     if (disturbed) repeat.low = NAN; /* and there is none */
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "speedup", el_json_real(ratio.centre), "speedup_ci95",
-                     el_json_interval(ratio.low, ratio.high), "speedup_repeat95",
-                     el_json_interval(repeat.low, repeat.high), "efficiency", el_json_real(ratio.centre / devices),
-                     "efficiency_ci95", el_json_interval(ratio.low / devices, ratio.high / devices),
-                     "efficiency_repeat95", el_json_interval(repeat.low / devices, repeat.high / devices), "reason",
-                     el_json_string(n == 0 ? "no repeat of both was finished" : ratio.reason), "repeat_reason",
-                     el_json_string(ratio.valid && disturbed ? "other work was on the machine" : ratio.reason));
+    return el_json_of(
+        EL_KEY("speedup", ratio.centre), EL_KEY("speedup_ci95", el_json_interval(ratio.low, ratio.high)),
+        EL_KEY("speedup_repeat95", el_json_interval(repeat.low, repeat.high)),
+        EL_KEY("efficiency", ratio.centre / devices),
+        EL_KEY("efficiency_ci95", el_json_interval(ratio.low / devices, ratio.high / devices)),
+        EL_KEY("efficiency_repeat95", el_json_interval(repeat.low / devices, repeat.high / devices)),
+        EL_KEY("reason", n == 0 ? "no repeat of both was finished" : ratio.reason),
+        EL_KEY("repeat_reason", ratio.valid && disturbed ? "other work was on the machine" : ratio.reason));
 }
 
 /* ms a step, from samples a second. */
@@ -54,7 +61,7 @@ static double step_ms(const json_t *trial)
  * blocks, and of older records, which have no compute: ideal + lost = step. */
 static json_t *step_of(const json_t *trial, const struct baselines *base)
 {
-    const json_t *b = json_object_get(trial, "breakdown"), *costs = json_object_get(b, "exposed_step_ci95");
+    const json_t *b = json_object_get(trial, "breakdown");
     int64_t slowest = el_json_whole(trial, "slowest_member");
     const json_t *device =
         json_array_get(json_object_get(trial, "per_device"), slowest < 0 ? SIZE_MAX : (size_t)slowest);
@@ -64,12 +71,11 @@ static json_t *step_of(const json_t *trial, const struct baselines *base)
     double compute = el_stats_minus(el_json_number(device, "compute_ms") - contention, ideal);
     double exposed = isnan(compute) ? NAN : el_json_number(trial, "comm.exposed_ms");
     double idle = el_stats_minus(lost, compute + contention + exposed);
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "ideal_ms", el_json_real(ideal), "step_ms",
-                     el_json_real(step), "lost_ms", el_json_real(lost), "compute_ms", el_json_real(compute),
-                     "contention_ms", el_json_real(isnan(compute) ? NAN : contention), "exposed_ms",
-                     el_json_real(exposed), "idle_ms", el_json_real(idle), "blocks_step_ms", el_json_real(blocks),
-                     "comm_costs_ms", el_json_real(el_json_number(b, "exposed_step_ms")), "comm_costs_ci95",
-                     json_is_array(costs) ? json_deep_copy(costs) : json_null());
+    return el_json_of(EL_KEY("ideal_ms", ideal), EL_KEY("step_ms", step), EL_KEY("lost_ms", lost),
+                      EL_KEY("compute_ms", compute), EL_KEY("contention_ms", isnan(compute) ? NAN : contention),
+                      EL_KEY("exposed_ms", exposed), EL_KEY("idle_ms", idle), EL_KEY("blocks_step_ms", blocks),
+                      EL_KEY("comm_costs_ms", el_json_number(b, "exposed_step_ms")),
+                      EL_KEY("comm_costs_ci95", copy_of_array(json_object_get(b, "exposed_step_ci95"))));
 }
 
 static bool has_other_buckets(const json_t *trial, const struct baselines *base)
@@ -81,7 +87,7 @@ static bool has_other_buckets(const json_t *trial, const struct baselines *base)
 static const json_t *wrapped_one(const json_t *trials, const json_t *trial, const struct baselines *base)
 {
     EL_EACH(other, trials) {
-        bool same = strcmp(el_json_text(other, "mode", ""), el_json_text(trial, "mode", "?")) == 0;
+        bool same = el_json_is(other, "mode", el_json_text(trial, "mode", "?"));
         if (same && el_json_number(other, "devices") == 1 && !has_other_buckets(other, base)) return other;
     }
     return NULL;
@@ -92,18 +98,18 @@ static json_t *row_of(const json_t *trials, const json_t *trial, const struct ba
     static const char *const copied[] = {"mode",   "devices", "device_names", "procs",    "global_batch",
                                          "status", "reason",  "verdict",      "warnings", "warning_rules",
                                          NULL};
-    const json_t *one = wrapped_one(trials, trial, base), *ci = el_json_at(trial, "throughput.ci95");
+    const json_t *one = wrapped_one(trials, trial, base);
     bool held = one && one != trial && one != base->plain;
+    double peak_bytes = el_json_highest(json_object_get(trial, "per_device"), "memory.peak_bytes");
     json_t *row = json_object();
     el_json_copy(row, trial, copied);
-    el_json_put_text(row, "shared", shared_words(trial));
-    el_json_put_real(row, "samples_per_s", el_json_number(trial, "throughput.samples_per_s"));
-    json_object_set_new(row, "ci95", json_is_array(ci) ? json_deep_copy(ci) : json_null());
-    json_object_set_new(row, "plain", trial == base->plain ? json_null() : ratio_of(trial, base->plain));
-    json_object_set_new(row, "wrapped", held ? ratio_of(trial, one) : json_null());
-    double peak_bytes = el_json_highest(json_object_get(trial, "per_device"), "memory.peak_bytes");
-    json_object_set_new(row, "peak_bytes", el_json_count(peak_bytes >= 0 ? (int64_t)peak_bytes : -1));
-    json_object_set_new(row, "step", step_of(trial, base));
+    el_json_put_all(row, EL_KEY("shared", shared_words(trial)),
+                    EL_KEY("samples_per_s", el_json_number(trial, "throughput.samples_per_s")),
+                    EL_KEY("ci95", copy_of_array(el_json_at(trial, "throughput.ci95"))),
+                    EL_KEY("plain", trial == base->plain ? json_null() : ratio_of(trial, base->plain)),
+                    EL_KEY("wrapped", held ? ratio_of(trial, one) : json_null()),
+                    EL_KEY("peak_bytes", el_json_count(peak_bytes >= 0 ? (int64_t)peak_bytes : -1)),
+                    EL_KEY("step", step_of(trial, base)));
     return row;
 }
 
@@ -116,16 +122,15 @@ static double batch_of(const json_t *trial, bool weak)
 static enum el_status find_baselines(const json_t *trials, const char *dir, struct baselines *base_p)
 {
     const json_t *plain = NULL;
-    for (size_t i = 0; i < json_array_size(trials) && !plain; i++)
-        if (!strcmp(el_json_text(json_array_get(trials, i), "mode", ""), el_mode_plain()->name))
-            plain = json_array_get(trials, i);
+    EL_EACH(trial, trials)
+        if (!plain && el_json_is(trial, "mode", el_mode_plain()->name)) plain = trial;
     if (!plain)
         return el_fail(EL_ERR_INVALID,
                        "%s: baseline `%s` is missing: 'evenload scale --out' another folder measures it", dir,
                        el_mode_plain()->name);
     bool weak = !strcmp(el_json_text(plain, "config.batch_given", "global"), "per_device");
-    for (size_t i = 0; i < json_array_size(trials); i++)
-        if (batch_of(json_array_get(trials, i), weak) != batch_of(plain, weak))
+    EL_EACH(trial, trials)
+        if (batch_of(trial, weak) != batch_of(plain, weak))
             return el_fail(
                 EL_ERR_INVALID,
                 "%s: its trials have several batches, and scaling needs one: 'evenload scale --batch-per-device N "
@@ -145,11 +150,13 @@ enum el_status el_scale_document(const json_t *run, const char *dir, json_t **do
     EL_EACH(trial, trials)
         if (!has_other_buckets(trial, &base)) json_array_append_new(rows, row_of(trials, trial, &base));
     json_t *document =
-        json_pack("{s:s, s:o, s:o, s:s, s:s, s:s, s:o, s:o}", "scaling", base.weak ? "weak" : "strong", "dir",
-                  el_json_string(dir), "batch", el_json_count((int64_t)batch_of(base.plain, base.weak)), "model",
-                  el_json_text(base.plain, "model", "?"), "dtype", el_json_text(base.plain, "dtype", "?"), "optimizer",
-                  el_json_text(base.plain, "optimizer", "?"), "simulated",
-                  json_boolean(json_is_true(json_object_get(base.plain, "simulated"))), "rows", rows);
+        el_json_of(EL_KEY("scaling", base.weak ? "weak" : "strong"), EL_KEY("dir", dir),
+                   EL_KEY("batch", el_json_count((int64_t)batch_of(base.plain, base.weak))),
+                   EL_KEY("model", el_json_text(base.plain, "model", "?")),
+                   EL_KEY("dtype", el_json_text(base.plain, "dtype", "?")),
+                   EL_KEY("optimizer", el_json_text(base.plain, "optimizer", "?")),
+                   EL_KEY("simulated", json_boolean(json_is_true(json_object_get(base.plain, "simulated")))),
+                   EL_KEY("rows", rows));
     if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the scaling document");
     *document_p = document;
     return EL_OK;

@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_status(el_page_html(run, fuzz_folder(), out));
     fuzz_print_end(out);
     fuzz_status(el_write_csv(run, csv));
-    fuzz_status(el_plot_data(run, plots, NULL));
+    fuzz_status(el_plot_data(run, plots));
     json_decref(run);
     return 0;
 }

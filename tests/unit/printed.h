@@ -3,7 +3,9 @@
 #define EL_TESTS_PRINTED_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 /* To be freed. */
 static inline char *printed(void (*print)(const json_t *, FILE *), const json_t *of)
@@ -14,6 +16,19 @@ static inline char *printed(void (*print)(const json_t *, FILE *), const json_t 
     assert_non_null(memory);
     print(of, memory);
     fclose(memory);
+    return text;
+}
+
+/* The same, with each sentence on one line. */
+static inline char *said(void (*print)(const json_t *, FILE *), const json_t *of)
+{
+    char *text = printed(print, of), *to = text;
+    for (const char *from = text; *from; to++) {
+        bool wrapped = !strncmp(from, "\n  ", 3);
+        *to = wrapped ? ' ' : *from;
+        from += wrapped ? 3 : 1;
+    }
+    *to = 0;
     return text;
 }
 

@@ -29,8 +29,7 @@ static json_t *sized(double first_mib, double cap_mib, double factor, const doub
 static void says(json_t *trials, const char *wanted, const char *unwanted)
 {
     json_t *run = make_run(trials);
-    char *text = printed(el_report_buckets, run);
-    for (char *at = text; (at = strstr(at, "\n  ")) != NULL;) memmove(at + 1, at + 3, strlen(at + 3) + 1), *at = ' ';
+    char *text = said(el_report_buckets, run);
     if (!strstr(text, wanted) || strstr(text, unwanted)) fail_msg("'%s', not '%s'", text, wanted);
     free(text);
     json_decref(run);

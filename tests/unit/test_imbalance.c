@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench/base/text.h"
 #include "bench/report/report.h"
+#include "tests/unit/figure_data.h"
 #include "tests/unit/imbalance_cards.h"
 #include "tests/unit/printed.h"
 
@@ -178,57 +178,35 @@ static void cells_never_touch(void **state)
     json_decref(run);
 }
 
-/* A tag's rows in a block, of five numbers and the tag: sums of (to - from), and the highest `to`. */
-static void read_block(const char *path, const char *name, const char *tag, double *sum_p, double *top_p)
+/* A tag's rows in a block, of five numbers and the tag: the sum of (to - from), or the highest `to`. */
+static double of_block(const char *text, const char *name, const char *tag, bool sum)
 {
-    char line[512], head[80];
-    bool inside = false;
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
+    char head[80], row_tag[32];
+    double result = 0, v[5];
     snprintf(head, sizeof head, "# %s\n", name);
-    *sum_p = *top_p = 0;
-    while (fgets(line, sizeof line, file)) {
-        double v[5];
-        char row_tag[32];
-        if (line[0] == '#' && strncmp(line, "# columns", 9) != 0) inside = strcmp(line, head) == 0;
-        if (!inside || sscanf(line, "%lf %lf %lf %lf %lf %31s", &v[0], &v[1], &v[2], &v[3], &v[4], row_tag) != 6 ||
-            strcmp(row_tag, tag) != 0)
-            continue;
-        *sum_p += v[4] - v[3];
-        *top_p = fmax(*top_p, v[4]);
-    }
-    fclose(file);
+    const char *line = strstr(text, head);
+    assert_non_null(line);
+    for (line += strlen(head); *line && *line != '\n'; line += strcspn(line, "\n") + 1)
+        if (sscanf(line, "%lf %lf %lf %lf %lf %31s", &v[0], &v[1], &v[2], &v[3], &v[4], row_tag) == 6 &&
+            strcmp(row_tag, tag) == 0)
+            result = sum ? result + v[4] - v[3] : fmax(result, v[4]);
+    return result;
 }
 
 static void the_figure_has_the_same_sums(void **state)
 {
-    char dir[] = "/tmp/test-imbalance-XXXXXX", path[64];
-    double sum, top;
-    bool drawn = false;
     json_t *run = made_run();
-    assert_non_null(mkdtemp(dir));
-    assert_int_equal(el_data_save(&el_figure_imbalance, run, dir, &drawn), EL_OK);
-    assert_true(drawn);
-    snprintf(path, sizeof path, "%s/imbalance.dat", dir);
-    read_block(path, "bars", "optimizer", &sum, &top);
-    assert_near(sum, 6 * 20); /* dp's masters, and all of ddp's */
-    read_block(path, "bars", "workspace", &sum, &top);
-    assert_near(top, 71); /* the highest stack is its card's peak */
-    read_block(path, "more", "optimizer", &sum, &top);
-    assert_near(sum, 40);
-    read_block(path, "more", "output", &sum, &top);
-    assert_near(sum, 22);
-    assert_near(top, 40); /* upon the optimizer's 20 */
-    read_block(path, "more", "activation", &sum, &top);
-    assert_near(sum, -6);
-    read_block(path, "more", "replica", &sum, &top);
-    assert_near(sum, 0);
-    unlink(path);
+    char *text = data_of(&el_figure_imbalance, run);
+    assert_near(of_block(text, "bars", "optimizer", true), 6 * 20); /* dp's masters, and all of ddp's */
+    assert_near(of_block(text, "bars", "workspace", false), 71);    /* the highest stack is its card's peak */
+    assert_near(of_block(text, "more", "optimizer", true), 40);
+    assert_near(of_block(text, "more", "output", true), 22);
+    assert_near(of_block(text, "more", "output", false), 40); /* upon the optimizer's 20 */
+    assert_near(of_block(text, "more", "activation", true), -6);
+    assert_near(of_block(text, "more", "replica", true), 0);
+    free(text);
     json_array_clear(json_object_get(run, "trials"));
-    assert_int_equal(el_data_save(&el_figure_imbalance, run, dir, &drawn), EL_OK);
-    assert_false(drawn);
-    assert_int_not_equal(access(path, F_OK), 0);
-    rmdir(dir);
+    assert_null(data_of(&el_figure_imbalance, run));
     json_decref(run);
 }
 

@@ -31,34 +31,17 @@ static json_t *trial_of(const char *mode, const char *verdict, int batch, int n_
                      "samples_per_s", 100.0, "ci95", "per_device", devices);
 }
 
-static char *text_of(const struct el_figure *figure, json_t *run)
-{
-    bool drawn = false;
-    char *text = data_of(figure, run, &drawn);
-    assert_true(drawn && text);
-    return text;
-}
-
 static void a_suspect_trial_has_a_mark_and_a_note(void **state)
 {
     json_t *run =
         json_pack("{s:[o,o]}", "trials", trial_of("dp", "suspect", 8, 2, 10), trial_of("ddp", "simulated", 8, 2, 10));
-    char *text = text_of(&el_figure_memory, run);
-    holds(text, "# marks\n# columns: x, verdict of a trial with a mark\n0\t \n1\tsuspect\n2\tsuspect\n\n");
-    holds(text, "\n1\tsuspect, see the warnings; bytes are counted, and exact all the same\n");
-    holds(text, "\n1.5\tdp\n4\tddp\n");
-    assert_null(
-        strstr(text, "# excess\n# columns: from x, to x, top, MiB, where the words stand in lines\n0\t0\t0\t \t0\n1"));
-    free(text);
-    text = text_of(&el_figure_utilization, run);
-    holds(text, "\n2\tsuspect\n\n");
-    holds(text, "\n1\tsuspect, see the warnings\n");
-    free(text);
+    DRAWS(&el_figure_memory, run,
+          "# marks\n# columns: x, verdict of a trial with a mark\n0\t \n1\tsuspect\n2\tsuspect\n\n",
+          "\n1\tsuspect, see the warnings; bytes are counted, and exact all the same\n", "\n1.5\tdp\n4\tddp\n",
+          "# excess\n# columns: from x, to x, top, MiB, where the words stand in lines\n0\t0\t0\t \t0\n\n");
+    DRAWS(&el_figure_utilization, run, "\n2\tsuspect\n\n", "\n1\tsuspect, see the warnings\n");
     json_object_set_new(json_array_get(json_object_get(run, "trials"), 0), "status", json_string("oom"));
-    text = text_of(&el_figure_memory, run); /* a trial that failed has no figures to doubt */
-    holds(text, "with a mark, and why\n0\tnone\n");
-    holds(text, "\n0\t \n1\toom\n");
-    free(text);
+    DRAWS(&el_figure_memory, run, "with a mark, and why\n0\tnone\n", "\n0\t \n1\toom\n"); /* no figures to doubt */
     json_decref(run);
 }
 
@@ -66,18 +49,11 @@ static void whiskers_are_named_where_they_are(void **state)
 {
     json_t *run = json_pack("{s:[o]}", "trials", trial_of("ddp", "valid", 8, 1, 10));
     json_t *throughput = json_object_get(json_array_get(json_object_get(run, "trials"), 0), "throughput");
-    char *text = text_of(&el_figure_throughput, run);
-    assert_null(strstr(text, "whiskers: "));
-    free(text);
+    DRAWS(&el_figure_throughput, run, "!whiskers: ");
     json_object_set_new(throughput, "ci95", json_pack("[f, f]", 100.0, 100.0)); /* in virtual time */
-    text = text_of(&el_figure_throughput, run);
-    assert_null(strstr(text, "whiskers: "));
-    free(text);
+    DRAWS(&el_figure_throughput, run, "!whiskers: ");
     json_object_set_new(throughput, "ci95", json_pack("[f, f]", 90.0, 110.0));
-    text = text_of(&el_figure_throughput, run);
-    holds(text, "\twhiskers: 95 % interval over launches\t");
-    holds(text, "\n1\t90\t110\n");
-    free(text);
+    DRAWS(&el_figure_throughput, run, "\twhiskers: 95 % interval over launches\t", "\n1\t90\t110\n");
     json_decref(run);
 }
 
@@ -85,11 +61,10 @@ static void what_the_first_device_holds_more_is_drawn(void **state)
 {
     json_t *run =
         json_pack("{s:[o,o]}", "trials", trial_of("dp", "valid", 8, 3, 26), trial_of("ddp", "valid", 8, 3, 10));
-    char *text = text_of(&el_figure_memory, run);
-    holds(text, "# excess\n# columns: from x, to x, top, MiB, where the words stand in lines\n0\t0\t0\t \t0\n"
-                "1.42\t3.42\t26\t+16.0\t-0.65\n\n");
-    holds(text, "# tops\n# columns: x, top, MiB\n0\t0\t \n1\t26\t26.0\n2\t10\t10.0\n3\t10\t10.0\n4.5\t10\t10.0\n");
-    free(text);
+    DRAWS(&el_figure_memory, run,
+          "# excess\n# columns: from x, to x, top, MiB, where the words stand in lines\n0\t0\t0\t \t0\n"
+          "1.42\t3.42\t26\t+16.0\t-0.65\n\n",
+          "# tops\n# columns: x, top, MiB\n0\t0\t \n1\t26\t26.0\n2\t10\t10.0\n3\t10\t10.0\n4.5\t10\t10.0\n");
     json_decref(run);
 }
 
@@ -115,7 +90,7 @@ static void check_room(const char *text, const char *block, double pixels_per_ba
 
 static void check_figure(const struct el_figure *figure, json_t *run)
 {
-    char *text = text_of(figure, run);
+    char *text = data_of(figure, run);
     double cells[7] = {0};
     const char *row = strchr(strchr(text, '\n') + 1, '\n') + 1;
     for (int i = 0; i < 7; i++) {
@@ -158,10 +133,8 @@ static void accuracy_of_a_suspect_trial_has_a_mark(void **state)
     for (size_t i = 0; i < 2; i++)
         json_object_set_new(json_array_get(json_object_get(run, "trials"), i), "epochs",
                             json_pack("[{s:f, s:f}]", "seconds", 2.0, "held_out_accuracy", 0.75));
-    char *text = text_of(&el_figure_accuracy, run);
-    holds(text, "\n2\t75\tdp\tline0\t8\t1\n2\t75\tddp\tline1\t8\t0\n");
-    holds(text, "\n1\tsuspect, see the warnings\n");
-    free(text);
+    DRAWS(&el_figure_accuracy, run, "\n2\t75\tdp\tline0\t8\t1\n2\t75\tddp\tline1\t8\t0\n",
+          "\n1\tsuspect, see the warnings\n");
     json_decref(run);
 }
 

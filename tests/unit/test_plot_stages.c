@@ -34,47 +34,36 @@ static json_t *trial(const char *status, json_t *of_device)
 
 static void a_lane_has_boxes_numbers_and_bubbles(void **state)
 {
-    bool drawn = false;
     json_t *run = json_pack("{s:[o,o]}", "trials", trial("failed", lane()), trial("ok", lane()));
-    char *text = data_of(&el_figure_stages, run, &drawn);
-    assert_true(drawn && text);
-    holds(text, "\tforward forward_2 backward_inputs_2 backward_weights_2 load transfer bubble\t");
-    holds(text, "\npipeline, batch 8 (2 stages), 1f1b, 4 micro-batches: bubble 12.3 %\t-4\t80\t-2\t58\t68\t0\n");
-    holds(text, "# 0 bubble\n# columns: from ms, to ms, low, high\n0\t80\t-0.78\t-0.06\n0\t80\t-1.78\t-1.06\n\n");
-    holds(
-        text,
-        "# 0 forward\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n0\t20\t-0.78\t-0.06\n0\t20\t-1.78\t-1.06\n\n");
-    holds(text, "# 0 forward_2\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n20\t40\t-0.78\t-0.06\n");
-    holds(text, "# 0 backward_inputs_2\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n60\t70\t-0.78\t-0.06\n");
-    holds(text, "# 0 transfer\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n20\t24\t-0.96\t-0.84\n");
-    holds(text, "# 0 under\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n20\t24\t-0.78\t-0.06\n");
-    holds(text, "\n65\t-0.42\t0\tI\n70.25\t-0.42\t \tW\n"); /* the last box is too narrow for a number */
-    assert_null(strstr(text, "# 1 about"));
-    free(text);
+    DRAWS(&el_figure_stages, run, "\tforward forward_2 backward_inputs_2 backward_weights_2 load transfer bubble\t",
+          "\npipeline, batch 8 (2 stages), 1f1b, 4 micro-batches: bubble 12.3 %\t-4\t80\t-2\t58\t68\t0\n",
+          "# 0 bubble\n# columns: from ms, to ms, low, high\n0\t80\t-0.78\t-0.06\n0\t80\t-1.78\t-1.06\n\n",
+          "# 0 forward\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n0\t20\t-0.78\t-0.06\n0\t20\t-1.78\t-1.06\n\n",
+          "# 0 forward_2\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n20\t40\t-0.78\t-0.06\n",
+          "# 0 backward_inputs_2\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n60\t70\t-0.78\t-0.06\n",
+          "# 0 transfer\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n20\t24\t-0.96\t-0.84\n",
+          "# 0 under\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n20\t24\t-0.78\t-0.06\n",
+          "\n65\t-0.42\t0\tI\n70.25\t-0.42\t \tW\n", "!# 1 about");
     json_decref(run);
 }
 
 /* The second trial takes twice as long: both panels have its axis. It is suspect. */
 static void panels_share_the_axis_of_time(void **state)
 {
-    bool drawn = false;
     json_t *slow = lane(), *run = json_pack("{s:[o,o]}", "trials", trial("ok", lane()), trial("ok", slow));
     json_t *suspect = json_array_get(json_object_get(run, "trials"), 1);
     json_object_set_new(slow, "window_ms", json_real(160));
     json_array_set_new(json_object_get(slow, "to_ms"), 5, json_real(160));
     json_object_set_new(suspect, "verdict", json_string("suspect"));
-    char *text = data_of(&el_figure_stages, run, &drawn);
-    holds(text, ": bubble 12.3 %\t-5\t160\t-2\t58\t68\t0\n");
-    holds(text, ": bubble 12.3 %\t-5\t160\t-2\t160\t68\t1\n");
-    holds(text, "# warning\n# columns: trials with a mark, and why\n1\tsuspect, see the warnings\n");
-    free(text);
+    DRAWS(&el_figure_stages, run, ": bubble 12.3 %\t-5\t160\t-2\t58\t68\t0\n",
+          ": bubble 12.3 %\t-5\t160\t-2\t160\t68\t1\n",
+          "# warning\n# columns: trials with a mark, and why\n1\tsuspect, see the warnings\n");
     json_decref(run);
 }
 
 /* Sixteen micro-batches whose boxes have room for one digit only: no number of one, instead of nine of sixteen. */
 static void a_lane_has_all_numbers_or_none(void **state)
 {
-    bool drawn = false;
     json_t *own = lane(), *run = json_pack("{s:[o]}", "trials", trial("ok", own));
     static const char *const columns[] = {"what", "part", "micro", "from_ms", "to_ms"};
     for (size_t k = 0; k < sizeof columns / sizeof columns[0]; k++) json_array_clear(json_object_get(own, columns[k]));
@@ -85,25 +74,17 @@ static void a_lane_has_all_numbers_or_none(void **state)
         json_array_append_new(json_object_get(own, "from_ms"), json_real(5 * i));
         json_array_append_new(json_object_get(own, "to_ms"), json_real(5 * i + 1.2));
     }
-    char *text = data_of(&el_figure_stages, run, &drawn);
-    holds(text, "\n0.6\t-0.42\t \tF\n");
-    holds(text, "\n75.6\t-0.42\t \tF\n");
-    free(text);
+    DRAWS(&el_figure_stages, run, "\n0.6\t-0.42\t \tF\n", "\n75.6\t-0.42\t \tF\n");
     for (size_t i = 0; i < 16; i++) json_array_set_new(json_object_get(own, "to_ms"), i, json_real(5 * (double)i + 3));
-    text = data_of(&el_figure_stages, run, &drawn);
-    holds(text, "\n1.5\t-0.42\t0\tF\n");
-    holds(text, "\n76.5\t-0.42\t15\tF\n");
-    free(text);
+    DRAWS(&el_figure_stages, run, "\n1.5\t-0.42\t0\tF\n", "\n76.5\t-0.42\t15\tF\n");
     json_decref(run);
 }
 
 static void without_lanes_there_is_no_file(void **state)
 {
-    bool drawn = false;
     json_t *run = json_pack("{s:[o,{s:s, s:s, s:[{s:s}]}]}", "trials", trial("ok", json_null()), "mode", "ddp",
                             "status", "ok", "per_device", "device", "cpu:0");
-    assert_null(data_of(&el_figure_stages, run, &drawn));
-    assert_false(drawn);
+    assert_null(data_of(&el_figure_stages, run));
     json_decref(run);
 }
 

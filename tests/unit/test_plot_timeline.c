@@ -12,6 +12,7 @@
 #include "bench/plot/plot.h"
 #include "bench/report/report.h"
 #include "tests/unit/figure_data.h"
+#include "tests/unit/printed.h"
 
 enum { MIB = 1 << 20 };
 
@@ -47,27 +48,19 @@ static json_t *run_of(void)
 
 static void the_largest_batch_that_finished_is_drawn(void **state)
 {
-    bool drawn = false;
     json_t *run = run_of();
-    char *text = data_of(&el_figure_timeline, run, &drawn);
-    assert_non_null(text);
-    assert_true(drawn);
-    holds(
-        text,
+    DRAWS(
+        &el_figure_timeline, run,
         "toy, _, _, 2 CPU devices\tparam activation\t \t8\t12\tmean step of the launch; of comm what compute does not "
-        "hide, with waits\t4\tdata forward backward idle\t \t6\t2\n"); /* four panels, of 6 MiB */
-    holds(text, "\nsingle, batch 64: cpu:0\t8\t0\n");
-    holds(text, "\ndp, batch 128 (2 x 64): cpu:0\t8\t0\n");
-    holds(text, "\ndp, batch 128 (2 x 64): cpu:1\t8\t0\n");
-    holds(text, "\nddp, batch 128 (2 x 64): cpu:0\t8\t0\n");
-    free(text);
+        "hide, with waits\t4\tdata forward backward idle\t \t6\t2\n",
+        "\nsingle, batch 64: cpu:0\t8\t0\n", "\ndp, batch 128 (2 x 64): cpu:0\t8\t0\n",
+        "\ndp, batch 128 (2 x 64): cpu:1\t8\t0\n", "\nddp, batch 128 (2 x 64): cpu:0\t8\t0\n");
     json_decref(run);
 }
 
 /* ddp sends while it goes backward, after it has waited; its step is the longest and ends the axis of all panels. */
 static void communication_has_a_lane_of_its_own(void **state)
 {
-    bool drawn = false;
     json_t *run = run_of(), *ddp = json_array_get(json_object_get(run, "trials"), 4);
     json_t *device = json_array_get(json_object_get(ddp, "per_device"), 0);
     json_t *timeline = json_object_get(json_object_get(device, "memory"), "timeline");
@@ -77,38 +70,32 @@ static void communication_has_a_lane_of_its_own(void **state)
                                   "phase", "backward", "wait", "comm", "from_ms", 3.0, 4.0, 4.5, "to_ms", 6.0, 4.5,
                                   5.5));
     json_object_set_new(ddp, "verdict", json_string("suspect"));
-    char *text = data_of(&el_figure_timeline, run, &drawn);
-    holds(text, "toy, _, _, 2 CPU devices\tparam activation\t \t20\t12\t");
-    holds(text, "# 3 phase backward\n# columns: from ms, to ms, low, high\n3\t6\t0.56\t1\n");
-    holds(text, "# 3 phase comm\n# columns: from ms, to ms, low, high\n4.5\t5.5\t0\t0.44\n");
-    holds(text, "# 3 phase wait\n# columns: from ms, to ms, low, high\n4\t4.5\t0\t0.44\n");
-    holds(text, "\nddp, batch 128 (2 x 64): cpu:0\t20\t1\n");
-    holds(text, "\n1\tsuspect, see the warnings; bytes are counted, and exact all the same\n");
-    free(text);
+    DRAWS(&el_figure_timeline, run, "toy, _, _, 2 CPU devices\tparam activation\t \t20\t12\t",
+          "# 3 phase backward\n# columns: from ms, to ms, low, high\n3\t6\t0.56\t1\n",
+          "# 3 phase comm\n# columns: from ms, to ms, low, high\n4.5\t5.5\t0\t0.44\n",
+          "# 3 phase wait\n# columns: from ms, to ms, low, high\n4\t4.5\t0\t0.44\n",
+          "\nddp, batch 128 (2 x 64): cpu:0\t20\t1\n",
+          "\n1\tsuspect, see the warnings; bytes are counted, and exact all the same\n");
     json_decref(run);
 }
 
 static void a_panel_has_steps_lanes_and_a_peak(void **state)
 {
-    bool drawn = false;
     json_t *run = run_of();
-    char *text = data_of(&el_figure_timeline, run, &drawn);
-    assert_non_null(text);
-    holds(text, "# 1 activation\n# columns: ms, MiB of the outline\n"
-                "0\t1\n3\t1\n3\t5\n6\t5\n6\t1\n8\t1\n8\t1\n0\t1\n\n");
-    holds(text, "# 1 total\n# columns: ms, MiB\n0\t1\n3\t1\n3\t5\n6\t5\n6\t1\n8\t1\n\n");
-    holds(text, "# 1 note right\n# columns: ms, MiB, label\n3\t5.52\tpeak 5.0 MiB, in backward\n\n");
-    holds(text, "# 1 note left\n# columns: ms, MiB, label\n3\t5.52\t \n\n");
-    holds(text, "# 1 lanes\n# columns: y, lane\n0.78\tcompute\n0.22\tcomm\n");
-    holds(text, "# 1 phase backward\n# columns: from ms, to ms, low, high\n3\t6\t0.56\t1\n");
-    holds(text, "# 1 phase idle\n# columns: from ms, to ms, low, high\n0\t8\t0\t0.44\n0\t8\t0.56\t1\n");
-    free(text);
+    DRAWS(&el_figure_timeline, run,
+          "# 1 activation\n# columns: ms, MiB of the outline\n"
+          "0\t1\n3\t1\n3\t5\n6\t5\n6\t1\n8\t1\n8\t1\n0\t1\n\n",
+          "# 1 total\n# columns: ms, MiB\n0\t1\n3\t1\n3\t5\n6\t5\n6\t1\n8\t1\n\n",
+          "# 1 note right\n# columns: ms, MiB, label\n3\t5.52\tpeak 5.0 MiB, in backward\n\n",
+          "# 1 note left\n# columns: ms, MiB, label\n3\t5.52\t \n\n",
+          "# 1 lanes\n# columns: y, lane\n0.78\tcompute\n0.22\tcomm\n",
+          "# 1 phase backward\n# columns: from ms, to ms, low, high\n3\t6\t0.56\t1\n",
+          "# 1 phase idle\n# columns: from ms, to ms, low, high\n0\t8\t0\t0.44\n0\t8\t0.56\t1\n");
     json_decref(run);
 }
 
 static void without_timelines_there_is_no_file(void **state)
 {
-    bool drawn = false;
     size_t i;
     json_t *run = run_of(), *trial;
     json_array_foreach(json_object_get(run, "trials"), i, trial)
@@ -116,19 +103,14 @@ static void without_timelines_there_is_no_file(void **state)
         json_t *memory = json_object_get(json_array_get(json_object_get(trial, "per_device"), 0), "memory");
         json_object_set_new(memory, "timeline", json_null());
     }
-    assert_null(data_of(&el_figure_timeline, run, &drawn));
-    assert_false(drawn);
+    assert_null(data_of(&el_figure_timeline, run));
     json_decref(run);
 }
 
 static void the_sentence_says_where_the_peak_lies(void **state)
 {
-    char *text = NULL;
-    size_t bytes = 0;
     json_t *run = run_of();
-    FILE *out = open_memstream(&text, &bytes);
-    el_report_sentences(run, out);
-    fclose(out);
+    char *text = printed(el_report_sentences, run);
     holds(text, "(cpu:0) peaks at 5.0 MiB (in backward, at 38 % of the step), ");
     free(text);
     json_decref(run);

@@ -133,7 +133,7 @@ static void all_outputs_give_the_same_step(void **state)
     free(file_of(dir, "devices.csv"));
     free(csv);
     free(lines);
-    assert_int_equal(el_plot_data(run, dir, NULL), EL_OK);
+    assert_int_equal(el_plot_data(run, dir), EL_OK);
     char *data = file_of(dir, "step.dat");
     assert_true(fabs(highest(data) - step) < 1e-4 * step);
     static const char *const rest[] = {"memory.dat", "throughput.dat", "utilization.dat"};

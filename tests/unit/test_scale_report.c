@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench/report/report.h"
+#include "tests/unit/figure_data.h"
 #include "tests/unit/printed.h"
 #include "tests/unit/scale_trials.h"
 
@@ -30,19 +30,6 @@ static void shared_counts_make_no_claim(void **state)
     assert_non_null(strstr(text, "  4*"));
     free(text);
     json_decref(document);
-}
-
-/* As `printed`, with each sentence on one line. */
-static char *said(void (*print)(const json_t *, FILE *), const json_t *of)
-{
-    char *text = printed(print, of), *to = text;
-    for (const char *from = text; *from; to++) {
-        bool wrapped = !strncmp(from, "\n  ", 3);
-        *to = wrapped ? ' ' : *from;
-        from += wrapped ? 3 : 1;
-    }
-    *to = 0;
-    return text;
 }
 
 static json_t *suspect(json_t *trial)
@@ -131,30 +118,15 @@ static void wide_figures_stand_apart(void **state)
 /* Points of devices that share are hollow, and lose nothing where an interval is missing. Modes stand side by side. */
 static void the_figure_marks_shared_counts(void **state)
 {
-    char dir[] = "/tmp/test_scale_XXXXXX", path[64], line[256];
     double two[REPEATS];
-    bool drawn;
     times(1.7, NULL, two);
     json_t *shared = make_trial("ddp", 4, true, two, 25);
     mark_shared(shared);
     json_t *document = document_of(
         json_pack("[o, o, o]", make_trial("single", 1, true, PLAIN, 25), make_trial("ddp", 2, true, two, 25), shared));
-    assert_non_null(mkdtemp(dir));
-    assert_int_equal(el_data_save(&el_figure_scale, document, dir, &drawn), EL_OK);
-    snprintf(path, sizeof path, "%s/scale.dat", dir);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    assert_true(drawn);
-    bool found_own = false, found_hollow = false;
-    while (fgets(line, sizeof line, file)) {
-        found_own = found_own || (!strncmp(line, "2.04939\t1.7\t1.7\t1.7\t85\t", 23) && strstr(line, "\tddp\t0\t1\n"));
-        found_hollow = found_hollow || (!strncmp(line, "4.09878\t1.7\t", 12) && strstr(line, "\tddp\t1\t1\n"));
-    }
-    fclose(file);
-    unlink(path);
-    rmdir(dir);
+    DRAWS(&el_figure_scale, document, "\n2.04939\t1.7\t1.7\t1.7\t85\t85\t85\tddp\t0\t1\n",
+          "\n4.09878\t1.7\t1.7\t1.7\t42.5\t42.5\t42.5\tddp\t1\t1\n");
     json_decref(document);
-    assert_true(found_own && found_hollow);
 }
 
 int main(void)

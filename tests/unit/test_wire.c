@@ -331,7 +331,6 @@ static void add_curve(json_t *curves, const char *operation, const char *algorit
 /* A colour an operation and a dash an algorithm: by their numbers. 25 sizes have seven labels at most. */
 static void curves_have_numbers_and_labels_have_room(void **state)
 {
-    bool drawn = false;
     int n_labels = 0;
     json_t *curves = json_array(), *copy = json_array();
     json_t *document = json_pack("{s:o, s:o, s:i, s:s, s:s}", "curves", curves, "copy", copy, "ranks", 2, "backend",
@@ -342,7 +341,7 @@ static void curves_have_numbers_and_labels_have_room(void **state)
     add_curve(curves, "broadcast", "ring");
     for (int i = 0; i < 25; i++)
         json_array_append_new(copy, json_pack("{s:I, s:f}", "bytes", (json_int_t)8 << i, "gb_per_s", 10.0));
-    char *text = data_of(&el_figure_wire, document, &drawn);
+    char *text = data_of(&el_figure_wire, document);
     holds(text, "\nall_reduce/direct\t0\t0\nall_reduce/ring\t0\t1\nbroadcast/direct\t1\t0\nbroadcast/ring\t1\t1\n");
     const char *at = strchr(strstr(text, "# sizes\n# columns: ") + strlen("# sizes\n"), '\n') + 1;
     for (; *at != '\n'; at = strchr(at, '\n') + 1) n_labels++;
@@ -354,10 +353,9 @@ static void curves_have_numbers_and_labels_have_room(void **state)
 /* Cells of eight ranks have room for five letters. */
 static void a_pair_has_a_short_label(void **state)
 {
-    bool drawn = false;
     json_t *document = json_pack("{s:i, s:s, s:[{s:i, s:i, s:f, s:f}]}", "ranks", 2, "backend", "shm", "pairs", "a", 0,
                                  "b", 1, "latency_us", 3434.56, "gb_per_s", 0.022345);
-    char *text = data_of(&el_figure_pairs, document, &drawn);
+    char *text = data_of(&el_figure_pairs, document);
     holds(text, "\n1\t0\t3434.56\t3435\t0.022345\t0.022\n");
     free(text);
     json_decref(document);
