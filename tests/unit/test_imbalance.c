@@ -59,14 +59,6 @@ static void small_figures_have_two_digits(void **state)
     }
 }
 
-static void cards_have_names(void **state)
-{
-    char text[16];
-    assert_string_equal(el_imbalance_card(0, text), "main");
-    assert_string_equal(el_imbalance_card(7, text), "eighth");
-    assert_string_equal(el_imbalance_card(63, text), "card 64");
-}
-
 static void the_sentences_word_for_word(void **state)
 {
     json_t *run = made_run();
@@ -216,7 +208,6 @@ int main(void)
         cmocka_unit_test(a_difference_is_against_the_mean_of_the_others),
         cmocka_unit_test(highs_leave_scratch_out),
         cmocka_unit_test(small_figures_have_two_digits),
-        cmocka_unit_test(cards_have_names),
         cmocka_unit_test(the_sentences_word_for_word),
         cmocka_unit_test(sentences_name_the_devices_where_they_differ),
         cmocka_unit_test(a_first_card_that_holds_less),

@@ -216,7 +216,6 @@ static void test_v1_readers(void **state)
 {
     char dir[] = "/tmp/el-record-XXXXXX", path[256];
     json_t *first = NULL, *run = NULL, *again = NULL;
-    int n_files = 0;
     assert_non_null(mkdtemp(dir));
     assert_int_equal(el_record_read(V1, &first), EL_OK);
     snprintf(path, sizeof path, "%s/results.json", dir);
@@ -235,8 +234,7 @@ static void test_v1_readers(void **state)
     assert_non_null(strstr(report, "oom: cpu:0 refused"));
     free(report);
     holds_csv(run, dir);
-    assert_int_equal(el_plot_data(run, dir, &n_files), EL_OK);
-    assert_int_equal(n_files, 4);
+    assert_int_equal(el_plot_data(run, dir), EL_OK);
     static const char *const files[] = {"memory", "throughput", "step", "utilization"};
     for (size_t i = 0; i < 4; i++) {
         snprintf(path, sizeof path, "%s/%s.dat", dir, files[i]);
