@@ -12,16 +12,6 @@ bool el_imbalance_has_cards(const json_t *trial)
     return json_array_size(devices) > 1 && json_object_size(el_json_at(devices, "0.memory.at_peak_by_tag")) > 0;
 }
 
-const char *el_imbalance_card(size_t position, char *text)
-{
-    static const char *const names[] = {"main", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"};
-    if (position < sizeof names / sizeof names[0])
-        snprintf(text, 16, "%s", names[position]);
-    else
-        snprintf(text, 16, "card %zu", position + 1);
-    return text;
-}
-
 /* Tags that are younger than the record count nothing. */
 double el_imbalance_highs(const json_t *device)
 {
@@ -49,8 +39,10 @@ static json_t *card_of(const json_t *device, size_t position)
                                          "sent_bytes",
                                          "received_bytes",
                                          NULL};
-    char name[16];
-    json_t *card = json_pack("{s:s}", "card", el_imbalance_card(position, name));
+    static const char *const names[] = {"main", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"};
+    char number[32];
+    snprintf(number, sizeof number, "card %zu", position + 1);
+    json_t *card = el_json_of(EL_KEY("card", position < sizeof names / sizeof names[0] ? names[position] : number));
     el_json_copy(card, device, copied);
     el_json_put_real(card, "sum_of_tag_peaks_bytes", el_imbalance_highs(device));
     return card;

@@ -69,14 +69,13 @@ static enum el_status write_imbalance(const struct el_figure *figure, const json
     char title[EL_TITLE_BYTES];
     const json_t *all = json_object_get(run, "trials");
     json_t *trials = json_array(); /* whose cards are drawn */
-    for (size_t i = 0; i < json_array_size(all); i++)
-        if (el_imbalance_has_cards(json_array_get(all, i))) json_array_append(trials, json_array_get(all, i));
+    EL_EACH(trial, all)
+        if (el_imbalance_has_cards(trial)) json_array_append(trials, trial);
     enum el_status status = el_bars_place(trials, true, MODE_GAP, &bars);
     if (status == EL_OK) {
         name_tags(&bars, &names);
         el_data_title(trials, title);
-        if (!strcmp(el_json_text(trials, "0.verdict", ""), "predicted"))
-            strncat(title, ", predicted", sizeof title - strlen(title) - 1);
+        if (el_json_is(trials, "0.verdict", "predicted")) el_text_append(title, sizeof title, ", predicted");
         el_bars_labels(&bars, trials, &(struct el_bars_words){title, &names, NULL, EL_DATA_BYTES_EXACT}, file);
         el_bars_parts(&bars, tags, true, file);
         put_more(&bars, file);

@@ -45,8 +45,6 @@ enum el_status el_imbalance_check_memory(const struct el_trial_set *set);
 
 /* Whether a trial has what is shown here: several devices, and their memory by tag. */
 bool el_imbalance_has_cards(const json_t *trial);
-/* "main", "second", ... "card 12". `text` has at least 16 bytes. */
-const char *el_imbalance_card(size_t position, char *text);
 /* What an allocator that gives nothing back ends up with: each tag's own highest, without the kernels' scratch. NAN:
  * not recorded. */
 double el_imbalance_highs(const json_t *device);

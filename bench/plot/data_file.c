@@ -142,9 +142,8 @@ bool el_data_has_mark(const json_t *trial)
 void el_data_foot(const json_t *trials, const char *words, char foot[EL_TITLE_BYTES])
 {
     bool simulated = false;
-    for (size_t i = 0; i < json_array_size(trials); i++)
-        simulated |= json_is_true(json_object_get(json_array_get(trials, i), "simulated")) ||
-                     el_json_is(json_array_get(trials, i), "verdict", "simulated");
+    EL_EACH(trial, trials)
+        simulated |= json_is_true(json_object_get(trial, "simulated")) || el_json_is(trial, "verdict", "simulated");
     snprintf(foot, EL_TITLE_BYTES, "%s%s%s", words ? words : "", words && simulated ? "; " : "",
              simulated ? "simulated: computed, not measured" : "");
 }
@@ -176,8 +175,7 @@ static const json_t *devices_of(const json_t *trial)
 static const json_t *widest(const json_t *trials)
 {
     const json_t *found = json_array_get(trials, 0);
-    for (size_t i = 1; i < json_array_size(trials); i++) {
-        const json_t *trial = json_array_get(trials, i);
+    EL_EACH(trial, trials) {
         size_t here = json_array_size(devices_of(trial)), there = json_array_size(devices_of(found));
         if (here != there ? here > there : el_json_number(trial, "devices") > el_json_number(found, "devices"))
             found = trial;

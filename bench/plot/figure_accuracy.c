@@ -28,8 +28,8 @@ static void put_about(const json_t *trials, const struct el_data_names *modes, F
 {
     char title[EL_TITLE_BYTES];
     double longest = 0, seconds, accuracy;
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        put_points(json_array_get(trials, i), NULL, &seconds, &accuracy);
+    EL_EACH(trial, trials) {
+        put_points(trial, NULL, &seconds, &accuracy);
         longest = fmax(longest, seconds);
     }
     el_data_title(trials, title);

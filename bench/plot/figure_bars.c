@@ -114,9 +114,9 @@ static bool find_whisker(const json_t *trial, double *low_p, double *high_p)
 static bool has_whiskers(const struct el_bars *bars)
 {
     double low, high;
-    size_t i = 0;
-    while (i < bars->n && !find_whisker(bars->list[i].trial, &low, &high)) i++;
-    return i < bars->n;
+    for (size_t i = 0; i < bars->n; i++)
+        if (find_whisker(bars->list[i].trial, &low, &high)) return true;
+    return false;
 }
 
 static void put_whiskers(const struct el_bars *bars, FILE *file)

@@ -56,9 +56,9 @@ static const json_t *largest(const json_t *trials, const char *mode)
 static void choose_panels(const json_t *trials, struct panels *panels)
 {
     panels->n = 0;
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        const char *mode = el_json_text(json_array_get(trials, i), "mode", "?");
-        const json_t *trial = el_data_seen(trials, i, "mode") ? NULL : largest(trials, mode), *timeline;
+    EL_EACH(of_mode, trials) {
+        const char *mode = el_json_text(of_mode, "mode", "?");
+        const json_t *trial = el_data_seen(trials, of_mode_at.i, "mode") ? NULL : largest(trials, mode), *timeline;
         const struct el_mode_info *info = el_mode_find(mode);
         size_t wanted = info != NULL ? (size_t)info->n_shown : 1;
         for (size_t k = 0; k < wanted && panels->n < PANELS_MAX && (timeline = timeline_of(trial, k)) != NULL; k++)

@@ -34,11 +34,10 @@ enum el_status el_plot_figures(const struct el_figure *const *figures, int n, co
                                FILE *messages)
 {
     const char *names[N_SUBCOMMANDS];
-    char plots[EL_PATH_BYTES];
+    char plots[EL_PATH_BYTES + 16];
     int n_drawn = 0;
     bool drawn;
-    if ((size_t)snprintf(plots, sizeof plots, "%s/plots", dir) >= sizeof plots)
-        return el_fail(EL_ERR_INVALID, "%s: the path is too long", dir);
+    snprintf(plots, sizeof plots, "%s/plots", dir);
     for (int i = 0; i < n; i++) {
         EL_TRY(el_data_save(figures[i], document, plots, &drawn));
         if (drawn) names[n_drawn++] = figures[i]->name;
@@ -62,11 +61,10 @@ enum el_status el_plot_run(const char *dir, bool term, FILE *messages)
 {
     const struct el_figure *const *list;
     const char *names[N_RUNS + N_SUBCOMMANDS];
-    char path[EL_PATH_BYTES], plots[EL_PATH_BYTES];
+    char path[EL_PATH_BYTES + 16], plots[EL_PATH_BYTES + 16];
     json_t *run = NULL;
     bool drawn;
-    if ((size_t)snprintf(path, sizeof path, "%s/results.json", dir) >= sizeof path)
-        return el_fail(EL_ERR_INVALID, "%s: the path is too long", dir);
+    snprintf(path, sizeof path, "%s/results.json", dir);
     snprintf(plots, sizeof plots, "%s/plots", dir);
     int n = access(path, F_OK) != 0 ? add_subcommands(plots, names, 0) : 0;
     if (n > 0) return el_plot_draw(plots, names, n, term, messages); /* explain and data have no trials */

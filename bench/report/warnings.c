@@ -14,10 +14,8 @@ static const char *text_at(const json_t *trial, const char *list, size_t k)
 
 const char *el_report_warned(const json_t *trial, const char *rule)
 {
-    for (size_t k = 0; k < json_array_size(json_object_get(trial, "warning_rules")); k++) {
-        const char *name = text_at(trial, "warning_rules", k);
-        if (name && strcmp(name, rule) == 0) return text_at(trial, "warnings", k);
-    }
+    EL_EACH(name, json_object_get(trial, "warning_rules"))
+        if (el_json_is(name, "", rule)) return text_at(trial, "warnings", name_at.i);
     return NULL;
 }
 
@@ -70,18 +68,15 @@ static size_t count_warned(const json_t *trials, size_t first, size_t k, bool *a
 
 void el_report_warnings(const json_t *trials, const char *but, FILE *out, bool colour)
 {
-    size_t n = json_array_size(trials);
-    for (size_t i = 0; i < n; i++) {
-        const json_t *trial = json_array_get(trials, i);
-        for (size_t k = 0; k < json_array_size(json_object_get(trial, "warnings")); k++) {
-            const char *text = text_at(trial, "warnings", k), *rule = text_at(trial, "warning_rules", k);
+    EL_EACH(trial, trials)
+        EL_EACH(warning, json_object_get(trial, "warnings")) {
+            const char *text = json_string_value(warning), *rule = text_at(trial, "warning_rules", warning_at.i);
             bool alike, left_out = *but && rule && strncmp(rule, but, strlen(but)) == 0;
-            size_t count = text == NULL || left_out ? 0 : count_warned(trials, i, k, &alike);
+            size_t count = text == NULL || left_out ? 0 : count_warned(trials, trial_at.i, warning_at.i, &alike);
             if (count == 0) continue;
             el_table_begin(out, EL_TABLE_YELLOW, colour);
-            el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "%s (%zu of %zu trials%s)", text, count, n,
-                        alike ? "" : ", with figures of their own");
+            el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "%s (%zu of %zu trials%s)", text, count,
+                        json_array_size(trials), alike ? "" : ", with figures of their own");
             el_table_end(out, colour);
         }
-    }
 }

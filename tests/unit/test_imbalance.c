@@ -132,6 +132,9 @@ static void the_table_keeps_its_width(void **state)
     json_array_append_new(trials, trial_of("single", 8, json_pack("[o]", card_of("cpu:0", "param", 10, 20, 4, 3, 1))));
     json_array_append_new(trials, json_pack("{s:s, s:i, s:s, s:s, s:[]}", "mode", "ddp", "global_batch", 99, "status",
                                             "oom", "reason", "the memory of cpu:1 is full", "per_device"));
+    json_t *document = el_imbalance_document(run, NULL, NULL);
+    assert_string_equal(el_json_text(document, "trials.4.cards.11.card", ""), "card 12");
+    json_decref(document);
     char *text = printed(print_plain, run), *rest = NULL;
     assert_non_null(strstr(text, "  eighth  cuda:7"));
     assert_null(strstr(text, "cuda:8"));
