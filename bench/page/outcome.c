@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/base/escape.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/page/html.h"
@@ -68,30 +69,31 @@ static void write_verdict(const json_t *run, FILE *out)
     }
 }
 
-enum el_status el_outcome_of(const json_t *run, struct el_outcome *outcome_p)
-{
-    *outcome_p = (struct el_outcome){el_page_text(run, write_verdict), el_page_text(run, write_sentences),
-                                     el_page_text(run, write_failed), el_page_text(run, write_warnings)};
-    bool whole = outcome_p->verdict && outcome_p->sentences && outcome_p->failed && outcome_p->warnings;
-    return whole ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for the page's text");
-}
+static const struct {
+    void (*write)(const json_t *run, FILE *out);
+    const char *style, *heading; /* NULL: none */
+    char mark;                   /* that begins each item of a list */
+} parts[EL_OUTCOMES] = {[EL_OUTCOME_VERDICT] = {write_verdict, "verdict", NULL, '\0'},
+                        [EL_OUTCOME_SENTENCES] = {write_sentences, "said", NULL, '*'},
+                        [EL_OUTCOME_FAILED] = {write_failed, "failed", "Failed", '!'},
+                        [EL_OUTCOME_WARNINGS] = {write_warnings, "warned", "Warnings", '!'}};
 
-void el_outcome_end(struct el_outcome *outcome)
+enum el_status el_outcome_put(const json_t *run, enum el_outcome part, bool html, FILE *out)
 {
-    free(outcome->verdict);
-    free(outcome->sentences);
-    free(outcome->failed);
-    free(outcome->warnings);
-}
-
-void el_outcome_html(const struct el_outcome *outcome, FILE *out)
-{
-    fputs("<p class=\"verdict\">", out);
-    el_html_text(out, outcome->verdict);
-    fputs("</p>\n", out);
-    el_html_list(out, "said", outcome->sentences, '*');
-    if (*outcome->failed) fputs("<p class=\"failed\">Failed</p>\n", out);
-    el_html_list(out, "failed", outcome->failed, '!');
-    if (*outcome->warnings) fputs("<p class=\"warned\">Warnings</p>\n", out);
-    el_html_list(out, "warned", outcome->warnings, '!');
+    char *text = el_page_text(run, parts[part].write);
+    const char *style = parts[part].style, *heading = parts[part].heading;
+    if (!text) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the page's text");
+    if (html && (heading ? *text : !parts[part].mark)) {
+        fprintf(out, "<p class=\"%s\">", style);
+        el_html_text(out, heading ? heading : text);
+        fputs("</p>\n", out);
+    }
+    if (html && parts[part].mark) el_html_list(out, style, text, parts[part].mark);
+    if (!html && parts[part].mark) el_markdown_list(out, text, parts[part].mark);
+    if (!html && !parts[part].mark) {
+        el_escape_markdown(text, out);
+        fputs("\n\n", out);
+    }
+    free(text);
+    return EL_OK;
 }

@@ -235,7 +235,7 @@ static void put_head(struct page *page, const char *title)
     fputs("</title>\n<style>\n", page->out);
 }
 
-static void put_body(struct page *page, const char *title, const struct el_outcome *outcome)
+static enum el_status put_body(struct page *page, const char *title)
 {
     static const char *const when[] = {"environment.time_utc", "environment.hostname", "environment.commit"};
     fputs("</style>\n</head>\n<body>\n<main>\n<h1>", page->out);
@@ -250,7 +250,7 @@ static void put_body(struct page *page, const char *title, const struct el_outco
         between = ", ";
     }
     fputs("</p>\n", page->out);
-    el_outcome_html(outcome, page->out);
+    for (int i = 0; i < EL_OUTCOMES; i++) EL_TRY(el_outcome_put(page->run, (enum el_outcome)i, true, page->out));
     const struct el_printed_kind *kind = el_printed_kind(page->run);
     for (int i = 0; i < N_SECTIONS && !kind; i++) put_section(page, &sections[i]);
     if (kind) put_printed(page, kind);
@@ -263,6 +263,7 @@ static void put_body(struct page *page, const char *title, const struct el_outco
     }
     fprintf(page->out, "The figures lie beside this page, in %s.</footer>\n</main>\n<script>\n",
             kind ? kind->file : "results.json, trials.csv and devices.csv");
+    return EL_OK;
 }
 
 static void page_title(const struct page *page, char title[EL_TITLE_BYTES])
@@ -274,14 +275,14 @@ static void page_title(const struct page *page, char title[EL_TITLE_BYTES])
         el_data_title(page->trials, title);
 }
 
-static enum el_status put_page(struct page *page, const char *scripts, const struct el_outcome *outcome)
+static enum el_status put_page(struct page *page, const char *scripts)
 {
     char path[EL_PATH_BYTES + 32], title[EL_TITLE_BYTES];
     page_title(page, title);
     put_head(page, title);
     snprintf(path, sizeof path, "%s/report.css", scripts);
     EL_TRY(el_html_file(page->out, path));
-    put_body(page, title, outcome);
+    EL_TRY(put_body(page, title));
     snprintf(path, sizeof path, "%s/report.js", scripts);
     EL_TRY(el_html_file(page->out, path));
     fputs("</script>\n</body>\n</html>\n", page->out);
@@ -296,40 +297,31 @@ enum el_status el_page_html(const json_t *run, const char *dir, FILE *out)
                         .room = EL_PAGE_BYTES_MAX - ROOM_FOR_TEXT,
                         .out = out};
     char scripts[EL_PATH_BYTES];
-    struct el_outcome outcome;
     if (!el_plot_scripts(scripts))
         return el_fail(EL_ERR_ABSENT, "the folder plots/ with the page's style was not found beside the program");
-    enum el_status status = el_outcome_of(run, &outcome);
-    if (status == EL_OK) status = put_page(&page, scripts, &outcome);
-    el_outcome_end(&outcome);
-    return status;
+    return put_page(&page, scripts);
 }
 
 enum el_status el_page_markdown(const json_t *run, FILE *out)
 {
     const struct page page = {.run = run, .trials = json_object_get(run, "trials")};
+    const struct el_printed_kind *kind = el_printed_kind(run);
     char title[EL_TITLE_BYTES];
-    struct el_outcome outcome;
+    page_title(&page, title);
+    fputs("### evenload: ", out);
+    el_escape_markdown(title, out);
+    fputs("\n\n", out);
+    EL_TRY(el_outcome_put(run, EL_OUTCOME_VERDICT, false, out));
+    EL_TRY(el_outcome_put(run, EL_OUTCOME_SENTENCES, false, out));
+    char *text = kind ? el_page_text(json_object_get(run, "printed"), kind->print) : NULL;
     json_t *rows = measured(&page);
-    enum el_status status = el_outcome_of(run, &outcome);
-    if (status == EL_OK) {
-        const struct el_printed_kind *kind = el_printed_kind(run);
-        char *text = kind ? el_page_text(json_object_get(run, "printed"), kind->print) : NULL;
-        page_title(&page, title);
-        fputs("### evenload: ", out);
-        el_escape_markdown(title, out);
-        fputs("\n\n", out);
-        el_escape_markdown(outcome.verdict, out);
-        fputs("\n\n", out);
-        el_markdown_list(out, outcome.sentences, '*');
-        if (text) el_markdown_block(out, text);
-        if (!text) el_markdown_table(out, el_report_trial_columns, rows, page.trials);
-        free(text);
-        fputc('\n', out);
-        el_markdown_list(out, outcome.failed, '!');
-        el_markdown_list(out, outcome.warnings, '!');
-    }
-    el_outcome_end(&outcome);
+    if (text)
+        el_markdown_block(out, text);
+    else
+        el_markdown_table(out, el_report_trial_columns, rows, page.trials);
+    free(text);
     json_decref(rows);
-    return status;
+    fputc('\n', out);
+    EL_TRY(el_outcome_put(run, EL_OUTCOME_FAILED, false, out));
+    return el_outcome_put(run, EL_OUTCOME_WARNINGS, false, out);
 }

@@ -11,6 +11,7 @@
 #define EL_BENCH_PAGE_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "bench/plot/data_file.h"
@@ -49,17 +50,9 @@ const struct el_printed_kind *el_printed_kind(const json_t *run);
 /* What `write` prints, as a text of its own; to be freed; NULL without memory. */
 char *el_page_text(const json_t *of, void (*write)(const json_t *of, FILE *out));
 
-/* What a run comes to, as a report's lines. */
-struct el_outcome {
-    char *verdict;   /* "9 trials: 6 valid, 3 suspect" */
-    char *sentences; /* each begins with "* " */
-    char *failed;    /* each begins with "! " */
-    char *warnings;
-};
-/* Errors: EL_ERR_HOST_MEMORY. To be ended by el_outcome_end, also then. */
-enum el_status el_outcome_of(const json_t *run, struct el_outcome *outcome_p);
-void el_outcome_end(struct el_outcome *outcome);
-void el_outcome_html(const struct el_outcome *outcome, FILE *out);
+/* What a run comes to: "9 trials: 6 valid, 3 suspect", then lists. As HTML or Markdown. Errors: EL_ERR_HOST_MEMORY. */
+enum el_outcome { EL_OUTCOME_VERDICT, EL_OUTCOME_SENTENCES, EL_OUTCOME_FAILED, EL_OUTCOME_WARNINGS, EL_OUTCOMES };
+enum el_status el_outcome_put(const json_t *run, enum el_outcome part, bool html, FILE *out);
 
 /* What a column's head or a picture's name means, in a sentence (docs/metrics.md has the definitions in full); NULL: it
  * says it itself. */

@@ -12,32 +12,37 @@
 enum { REPEATS = 5, MIB = 1 << 20 };
 
 static const double PLAIN[REPEATS] = {100, 104, 97, 101, 99};
+/* About a mean of 1, so that ratios have an interval. */
+static const double WOBBLE[REPEATS] = {1.01, 1 / 1.01, 1, 1, 1};
 
 #define assert_near(a, b) assert_true(fabs((double)(a) - (double)(b)) < 1e-9 * fmax(1, fabs((double)(b))))
 
-static inline void times(double factor, const double *noise, double rates[REPEATS])
-{
-    for (int r = 0; r < REPEATS; r++) rates[r] = PLAIN[r] * factor * (noise ? noise[r] : 1);
-}
-
-/* A trial as a record has it: repeat r ran at rate[r]; NAN: it failed. */
-static inline json_t *make_trial(const char *mode, int devices, bool weak, const double *rates, double cap_mib)
+/* A trial as a record has it: `factor` times as fast as PLAIN, and times noise[r] (NULL: 1) in repeat r; NAN: it
+ * failed.
+ */
+static inline json_t *make_trial(const char *mode, int devices, bool weak, double factor, const double *noise)
 {
     json_t *repeats = json_array();
     double logs = 0;
     int n = 0;
     for (int r = 0; r < REPEATS; r++) {
-        bool ok = !isnan(rates[r]);
+        double rate = PLAIN[r] * factor * (noise ? noise[r] : 1);
+        bool ok = !isnan(rate);
         json_array_append_new(repeats, json_pack("{s:i, s:s, s:o}", "repeat", r, "status", ok ? "ok" : "failed",
-                                                 "samples_per_s", el_json_real(rates[r])));
-        if (ok) logs += log(rates[r]), n++;
+                                                 "samples_per_s", el_json_real(rate)));
+        if (ok) logs += log(rate), n++;
     }
     int batch = weak ? 8 * devices : 8;
     return json_pack("{s:s, s:i, s:i, s:s, s:s, s:[], s:[], s:{s:s, s:f}, s:{s:f}, s:o, s:[{s:{s:i}}, {s:{s:i}}]}",
                      "mode", mode, "devices", devices, "global_batch", batch, "status", "ok", "verdict", "valid",
                      "warnings", "warning_rules", "config", "batch_given", weak ? "per_device" : "global",
-                     "bucket_cap_bytes", cap_mib * MIB, "throughput", "samples_per_s", exp(logs / n), "repeats",
-                     repeats, "per_device", "memory", "peak_bytes", 100, "memory", "peak_bytes", 300);
+                     "bucket_cap_bytes", 25.0 * MIB, "throughput", "samples_per_s", exp(logs / n), "repeats", repeats,
+                     "per_device", "memory", "peak_bytes", 100, "memory", "peak_bytes", 300);
+}
+
+static inline json_t *make_single(bool weak)
+{
+    return make_trial("single", 1, weak, 1, NULL);
 }
 
 static inline void mark_shared(json_t *trial)

@@ -11,15 +11,12 @@
 #include "tests/unit/printed.h"
 #include "tests/unit/scale_trials.h"
 
-static const double WOBBLE[REPEATS] = {1.01, 1 / 1.01, 1, 1, 1};
-
 /* ddp at `factor` times PLAIN's rates, with these limits and two all-reduces, the first of `bytes`. */
 static json_t *sized(double first_mib, double cap_mib, double factor, const double *noise, int bytes)
 {
-    double rates[REPEATS];
-    times(factor, noise, rates);
-    json_t *trial = make_trial("ddp", 2, false, rates, cap_mib);
+    json_t *trial = make_trial("ddp", 2, false, factor, noise);
     json_object_set_new(json_object_get(trial, "config"), "bucket_first_bytes", json_real(first_mib * MIB));
+    json_object_set_new(json_object_get(trial, "config"), "bucket_cap_bytes", json_real(cap_mib * MIB));
     json_object_set_new(trial, "collectives",
                         json_pack("[{s:s, s:i}, {s:s, s:i}, {s:s, s:i}]", "phase", "comm", "bytes", bytes, "phase",
                                   "replicate", "bytes", cap_mib > 4 ? 7 : 8, "phase", "comm", "bytes", 2 * MIB));

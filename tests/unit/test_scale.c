@@ -12,18 +12,14 @@
 #include "runtime/base/rng.h"
 #include "tests/unit/scale_trials.h"
 
-/* About a mean of 1, so that ratios have an interval: its half width, on logarithms. */
-static const double WOBBLE[REPEATS] = {1.01, 1 / 1.01, 1, 1, 1};
+/* Half the width of an interval with WOBBLE, on logarithms. */
 #define HALF (2.7764451051977987 * log(1.01) * sqrt(2.0 / 4 / REPEATS))
 
 /* The machine's ups and downs are in both: a paired ratio has none of them. */
 static void ratios_are_of_repeats_side_by_side(void **state)
 {
-    double wrapped[REPEATS], two[REPEATS];
-    times(0.8, NULL, wrapped);
-    times(1.2, WOBBLE, two);
-    json_t *trials = json_pack("[o, o, o]", make_trial("single", 1, true, PLAIN, 25),
-                               make_trial("ddp", 1, true, wrapped, 25), make_trial("ddp", 2, true, two, 25));
+    json_t *trials = json_pack("[o, o, o]", make_single(true), make_trial("ddp", 1, true, 0.8, NULL),
+                               make_trial("ddp", 2, true, 1.2, WOBBLE));
     json_t *document = document_of(trials);
     assert_string_equal(el_json_text(document, "scaling", ""), "weak");
     assert_near(el_json_number(document, "batch"), 8);
@@ -45,10 +41,7 @@ static void ratios_are_of_repeats_side_by_side(void **state)
 
 static void strong_shares_the_ideal_step(void **state)
 {
-    double two[REPEATS];
-    times(1.5, NULL, two);
-    json_t *document = document_of(
-        json_pack("[o, o]", make_trial("single", 1, false, PLAIN, 25), make_trial("dp", 2, false, two, 25)));
+    json_t *document = document_of(json_pack("[o, o]", make_single(false), make_trial("dp", 2, false, 1.5, NULL)));
     assert_string_equal(el_json_text(document, "scaling", ""), "strong");
     double ideal = el_json_number(document, "rows.1.step.ideal_ms"),
            one = el_json_number(document, "rows.0.step.step_ms");
@@ -62,11 +55,9 @@ static void strong_shares_the_ideal_step(void **state)
 static void no_repeat_is_predicted_beside_other_work(void **state)
 {
     static const char *const rules[] = {"others", "stolen", "gpu_others", "drift"};
-    double two[REPEATS];
-    times(1.7, WOBBLE, two);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         for (int side = 0; side < 2; side++) {
-            json_t *trials[] = {make_trial("single", 1, true, PLAIN, 25), make_trial("ddp", 2, true, two, 25)};
+            json_t *trials[] = {make_single(true), make_trial("ddp", 2, true, 1.7, WOBBLE)};
             json_object_set_new(trials[side], "warning_rules", json_pack("[s]", rules[i]));
             json_object_set_new(trials[side], "warnings", json_pack("[s]", "words"));
             json_t *document = document_of(json_pack("[o, o]", trials[0], trials[1]));
@@ -84,11 +75,8 @@ static void no_repeat_is_predicted_beside_other_work(void **state)
 /* A repeat that failed in one of both pairs with nothing; four pairs give no interval. */
 static void a_missing_repeat_leaves_its_partner_out(void **state)
 {
-    double two[REPEATS];
-    times(1.7, NULL, two);
-    two[1] = NAN;
-    json_t *document =
-        document_of(json_pack("[o, o]", make_trial("single", 1, true, PLAIN, 25), make_trial("ddp", 2, true, two, 25)));
+    static const double fails[REPEATS] = {1, NAN, 1, 1, 1};
+    json_t *document = document_of(json_pack("[o, o]", make_single(true), make_trial("ddp", 2, true, 1.7, fails)));
     assert_near(el_json_number(document, "rows.1.plain.speedup"), 1.7);
     assert_true(json_is_null(el_json_at(document, "rows.1.plain.speedup_ci95")));
     assert_string_equal(el_json_text(document, "rows.1.plain.reason", ""), "fewer than 5 repeats");
@@ -97,9 +85,7 @@ static void a_missing_repeat_leaves_its_partner_out(void **state)
 
 static void the_parts_of_the_loss_add_up(void **state)
 {
-    double two[REPEATS];
-    times(1.6, NULL, two);
-    json_t *trial = make_trial("ddp", 2, true, two, 25);
+    json_t *trial = make_trial("ddp", 2, true, 1.6, NULL);
     json_object_set_new(trial, "breakdown",
                         json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:[f, f]}", "step_ms", 100.0, "compute_alone_ms",
                                   82.0, "contention_ms", 3.0, "exposed_ms", 9.0, "other_ms", 2.0, "idle_ms", 4.0,
@@ -107,7 +93,7 @@ static void the_parts_of_the_loss_add_up(void **state)
     json_object_set_new(trial, "slowest_member", json_integer(1));
     json_object_set_new(trial, "comm", json_pack("{s:f}", "exposed_ms", 10.0));
     json_object_set_new(el_json_at(trial, "per_device.1"), "compute_ms", json_real(84.0));
-    json_t *document = document_of(json_pack("[o, o]", make_trial("single", 1, true, PLAIN, 25), trial));
+    json_t *document = document_of(json_pack("[o, o]", make_single(true), trial));
     const json_t *step = el_json_at(document, "rows.1.step");
     double parts = el_json_number(step, "compute_ms") + el_json_number(step, "contention_ms") +
                    el_json_number(step, "exposed_ms") + el_json_number(step, "idle_ms");
@@ -129,11 +115,9 @@ static void the_parts_of_the_loss_add_up(void **state)
 /* What a record of another's making may hold. */
 static void odd_words_are_skipped(void **state)
 {
-    double two[REPEATS];
-    times(1.7, NULL, two);
-    json_t *odd = make_trial("ddp", 2, true, two, 25), *document = NULL;
+    json_t *odd = make_trial("ddp", 2, true, 1.7, NULL), *document = NULL;
     json_object_set_new(odd, "warning_rules", json_pack("[n, s]", "shared_core"));
-    json_t *run = make_run(json_pack("[o, o]", make_trial("single", 1, true, PLAIN, 25), odd));
+    json_t *run = make_run(json_pack("[o, o]", make_single(true), odd));
     assert_int_equal(el_scale_document(run, "a folder\xff", &document), EL_OK);
     assert_string_equal(el_json_text(document, "dir", ""), "a folder?");
     json_decref(document);
@@ -143,12 +127,12 @@ static void odd_words_are_skipped(void **state)
 static void runs_without_a_baseline_are_refused(void **state)
 {
     json_t *document = NULL;
-    json_t *run = make_run(json_pack("[o]", make_trial("ddp", 2, true, PLAIN, 25)));
+    json_t *run = make_run(json_pack("[o]", make_trial("ddp", 2, true, 1, NULL)));
     assert_int_equal(el_scale_document(run, "dir", &document), EL_ERR_INVALID);
     json_decref(run);
-    json_t *other = make_trial("dp", 2, true, PLAIN, 25);
+    json_t *other = make_trial("dp", 2, true, 1, NULL);
     json_object_set_new(other, "global_batch", json_integer(48));
-    run = make_run(json_pack("[o, o]", make_trial("single", 1, true, PLAIN, 25), other));
+    run = make_run(json_pack("[o, o]", make_single(true), other));
     assert_int_equal(el_scale_document(run, "dir", &document), EL_ERR_INVALID);
     json_decref(run);
     assert_null(document);

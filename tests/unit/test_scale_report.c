@@ -15,13 +15,10 @@
 /* Of four devices on two cores nothing is said but that they share them. */
 static void shared_counts_make_no_claim(void **state)
 {
-    double two[REPEATS], four[REPEATS];
-    times(1.7, NULL, two);
-    times(3.9, NULL, four);
-    json_t *shared = make_trial("ddp", 4, true, four, 25);
+    json_t *shared = make_trial("ddp", 4, true, 3.9, NULL);
     mark_shared(shared);
-    json_t *document = document_of(
-        json_pack("[o, o, o]", make_trial("single", 1, true, PLAIN, 25), make_trial("ddp", 2, true, two, 25), shared));
+    json_t *document =
+        document_of(json_pack("[o, o, o]", make_single(true), make_trial("ddp", 2, true, 1.7, NULL), shared));
     assert_string_equal(el_json_text(document, "rows.2.shared", ""), "devices share a core (a and b)");
     char *text = printed(el_scale_print, document);
     assert_non_null(strstr(text, "ddp on 2 devices: 1.70 times plain single"));
@@ -31,6 +28,9 @@ static void shared_counts_make_no_claim(void **state)
     free(text);
     json_decref(document);
 }
+
+/* A launch failed. */
+static const double FAILS[REPEATS] = {NAN, 1, 1, 1, 1};
 
 static json_t *suspect(json_t *trial)
 {
@@ -43,14 +43,8 @@ static json_t *suspect(json_t *trial)
 /* Of rows in doubt, its own or the baseline's, no ratio is stated without the word, and none without an interval. */
 static void doubtful_rows_say_so(void **state)
 {
-    const double wobble[REPEATS] = {1.01, 1 / 1.01, 1, 1, 1};
-    double two[REPEATS], four[REPEATS];
-    times(1.7, wobble, two);
-    times(1.7, NULL, four);
-    four[0] = NAN;
     for (int i = 0; i < 4; i++) {
-        json_t *one = make_trial("single", 1, false, PLAIN, 25),
-               *ddp = make_trial("ddp", 2, false, i & 1 ? four : two, 25);
+        json_t *one = make_single(false), *ddp = make_trial("ddp", 2, false, 1.7, i & 1 ? FAILS : WOBBLE);
         json_t *document = document_of(json_pack("[o, o]", i & 2 ? suspect(one) : one, i & 2 ? ddp : suspect(ddp)));
         char *text = said(el_scale_print, document);
         assert_non_null(strstr(text, i & 1
@@ -64,14 +58,9 @@ static void doubtful_rows_say_so(void **state)
 
 static void doubtful_modes_say_so(void **state)
 {
-    const double wobble[REPEATS] = {1.01, 1 / 1.01, 1, 1, 1};
-    double two[REPEATS], four[REPEATS];
-    times(1.7, wobble, two);
-    times(1.7, NULL, four);
-    four[0] = NAN;
     for (int i = 0; i < 3; i++) {
-        json_t *ddp = make_trial("ddp", 2, false, i == 1 ? four : two, 25);
-        json_t *run = make_run(json_pack("[o, o]", make_trial("dp", 2, false, PLAIN, 25), i < 2 ? suspect(ddp) : ddp));
+        json_t *ddp = make_trial("ddp", 2, false, 1.7, i == 1 ? FAILS : WOBBLE);
+        json_t *run = make_run(json_pack("[o, o]", make_trial("dp", 2, false, 1, NULL), i < 2 ? suspect(ddp) : ddp));
         char *text = said(el_report_sentences, run);
         assert_non_null(strstr(text, "ddp against dp on 2 devices, samples/s: "));
         assert_non_null(strstr(text, i == 0   ? "1.70 times at batch 8 (1.685 to 1.715, suspect); 95 %"
@@ -101,10 +90,7 @@ static void wide_figures_stand_apart(void **state)
 {
     static const char *const names[] = {"step_ms",    "lost_ms", "compute_ms",   "contention_ms",
                                         "exposed_ms", "idle_ms", "comm_costs_ms"};
-    double two[REPEATS];
-    times(1.7, NULL, two);
-    json_t *document =
-        document_of(json_pack("[o, o]", make_trial("single", 1, true, PLAIN, 25), make_trial("ddp", 2, true, two, 25)));
+    json_t *document = document_of(json_pack("[o, o]", make_single(true), make_trial("ddp", 2, true, 1.7, NULL)));
     json_t *step = el_json_at(document, "rows.1.step");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) el_json_put_real(step, names[i], 1234567890123);
     el_json_put(step, "comm_costs_ci95", json_pack("[f, f]", 1234567890123.0, 2345678901234.0));
@@ -118,12 +104,10 @@ static void wide_figures_stand_apart(void **state)
 /* Points of devices that share are hollow, and lose nothing where an interval is missing. Modes stand side by side. */
 static void the_figure_marks_shared_counts(void **state)
 {
-    double two[REPEATS];
-    times(1.7, NULL, two);
-    json_t *shared = make_trial("ddp", 4, true, two, 25);
+    json_t *shared = make_trial("ddp", 4, true, 1.7, NULL);
     mark_shared(shared);
-    json_t *document = document_of(
-        json_pack("[o, o, o]", make_trial("single", 1, true, PLAIN, 25), make_trial("ddp", 2, true, two, 25), shared));
+    json_t *document =
+        document_of(json_pack("[o, o, o]", make_single(true), make_trial("ddp", 2, true, 1.7, NULL), shared));
     DRAWS(&el_figure_scale, document, "\n2.04939\t1.7\t1.7\t1.7\t85\t85\t85\tddp\t0\t1\n",
           "\n4.09878\t1.7\t1.7\t1.7\t42.5\t42.5\t42.5\tddp\t1\t1\n");
     json_decref(document);
