@@ -243,7 +243,7 @@ $(COMMIT_OBJECTS): EXTRA += -DEL_BUILD_COMMIT='"$(COMMIT)"'
 # What else the record says of a build, for a comparison of two.
 $(BUILD)/bench/machine/environment.o: EXTRA += -DEL_BUILD_FLAGS='"$(subst ",\",$(strip $(CFLAGS)))"' -DEL_BUILD_MPI='"$(HAVE_MPI)"'
 # Where the program's own files are looked for last, for a build outside the tree.
-$(BUILD)/bench/base/shared.o: EXTRA += -DEL_SOURCE_DIR='"$(CURDIR)"'
+$(BUILD)/bench/base/program.o: EXTRA += -DEL_SOURCE_DIR='"$(CURDIR)"'
 
 # The reference kernels are the truth: no contraction, no fast-math. The fast ones choose their instruction set at run time.
 # Under the address sanitizer, which forbids most of it, -O3 takes three times as long to compile.

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/base/exit.h"
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/commands.h"

@@ -2,7 +2,6 @@
 #ifndef EL_BENCH_COMMANDS_H
 #define EL_BENCH_COMMANDS_H
 
-#include "bench/base/exit.h"
 #include "bench/campaign/campaign.h"
 #include "bench/options/options.h"
 

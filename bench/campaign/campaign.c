@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/base/exit.h"
 #include "bench/base/jvalue.h"
 #include "bench/machine/environment.h"
 #include "bench/options/options.h"

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench/base/shared.h"
+#include "bench/base/program.h"
 #include "bench/base/text.h"
 #include "bench/options/config.h"
 #include "bench/plot/plot.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/base/hash.h"
 #include "bench/base/jvalue.h"
+#include "bench/base/program.h"
 #include "bench/base/text.h"
 #include "bench/regress/store.h"
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/base/hash.h"
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
+#include "bench/base/program.h"
 #include "bench/stats/stats.h"
 #include "runtime/comm/rounds.h"
 

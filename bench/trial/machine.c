@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/base/shared.h"
+#include "bench/base/program.h"
 #include "bench/base/text.h"
 #include "runtime/base/files.h"
 

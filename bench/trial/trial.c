@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/base/hash.h"
+#include "bench/base/program.h"
 #include "bench/base/text.h"
 #include "bench/options/mesh.h"
 #include "bench/options/options.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/base/hash.h"
 #include "bench/base/jvalue.h"
+#include "bench/base/program.h"
 #include "bench/base/text.h"
 #include "bench/campaign/gate.h"
 #include "bench/job/worker.h"

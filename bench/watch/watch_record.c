@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench/base/hash.h"
 #include "bench/base/jvalue.h"
+#include "bench/base/program.h"
 #include "bench/machine/environment.h"
 #include "bench/record/parts.h"
 #include "bench/record/record.h"
