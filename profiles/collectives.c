@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "profiles/median.h"
+#include "profiles/intervals.h"
 
 void el_collectives_free(struct el_collectives *collectives)
 {

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "profiles/median.h"
+#include "profiles/intervals.h"
 #include "runtime/base/clock.h"
 
 enum { LOOPS = 15, CLOCK_READS = 1000, CPU_CLOCK_READS = 150, KEPT_STEPS = 64, KEPT_OPS_MAX = 1 << 14 };

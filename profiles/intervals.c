@@ -3,25 +3,14 @@
 
 #include <stdlib.h>
 
-static bool grow(struct el_intervals *set)
-{
-    size_t capacity = set->capacity == 0 ? 64 : set->capacity * 2;
-    struct el_span *spans = realloc(set->spans, capacity * sizeof *spans);
-    if (spans == NULL) {
-        set->failed = true;
-        return false;
-    }
-    set->spans = spans;
-    set->capacity = capacity;
-    return true;
-}
+#include "runtime/base/grow.h"
 
 /* An empty interval has no length and joins nothing, so it is not kept. */
 void el_intervals_add(struct el_intervals *set, struct el_span span)
 {
     if (span.end_ns <= span.begin_ns) return;
-    if (set->n == set->capacity && !grow(set)) return;
-    set->spans[set->n++] = span;
+    set->failed |= !EL_GROW(set->spans, set->room, set->n + 1);
+    if (!set->failed) set->spans[set->n++] = span;
 }
 
 static int by_begin(const void *a, const void *b)
@@ -62,11 +51,10 @@ int64_t el_intervals_common(const struct el_intervals *a, const struct el_interv
         int64_t begin = x->begin_ns > y->begin_ns ? x->begin_ns : y->begin_ns;
         int64_t end = x->end_ns < y->end_ns ? x->end_ns : y->end_ns;
         if (end > begin) sum += end - begin;
-        if (x->end_ns < y->end_ns) {
+        if (x->end_ns < y->end_ns)
             i++;
-        } else {
+        else
             j++;
-        }
     }
     return sum;
 }
@@ -80,4 +68,17 @@ void el_intervals_free(struct el_intervals *set)
 {
     free(set->spans);
     *set = (struct el_intervals){0};
+}
+
+/* By sorting: there are some thousands of values at most. */
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double el_median(double *values, size_t n)
+{
+    qsort(values, n, sizeof *values, ascending);
+    return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }

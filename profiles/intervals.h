@@ -1,4 +1,5 @@
-/* Sets of time intervals: union, intersection, measure.
+/* Sets of time intervals: union, intersection, measure; and the median of what single steps say (one that was
+ * disturbed does not count; bench/stats has what is asked of trials).
  *
  *     struct el_intervals t = {0};
  *     el_intervals_add(&t, span); ...          in any order; nested, touching and empty ones are legal
@@ -21,7 +22,7 @@
 
 struct el_intervals {
     struct el_span *spans;
-    size_t n, capacity;
+    size_t n, room;
     bool failed; /* out of memory: what was added since is lost */
 };
 
@@ -34,5 +35,8 @@ int64_t el_intervals_measure(const struct el_intervals *set);
 int64_t el_intervals_common(const struct el_intervals *a, const struct el_intervals *b);
 void el_intervals_clear(struct el_intervals *set);
 void el_intervals_free(struct el_intervals *set);
+
+/* Sorts `values`; the mean of the middle two of an even number. n > 0. */
+double el_median(double *values, size_t n);
 
 #endif

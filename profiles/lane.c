@@ -29,21 +29,6 @@ static bool is_shown(const struct el_op_info *op, int position)
     return op->device == position && (op->stream == 0 || op->op_class == EL_CLASS_COMM);
 }
 
-static size_t count_collectives(const struct op_list *list, int position)
-{
-    size_t n = 0;
-    for (int i = 0; i < list->n_ops; i++)
-        n += list->ops[i].device == position && list->ops[i].op_class == EL_CLASS_COMM;
-    return n;
-}
-
-/* When a member's op began to do something, if a message was waited for until `latest_ns`. */
-static struct el_span without_wait(struct el_span span, int64_t latest_ns)
-{
-    if (latest_ns > span.begin_ns) span.begin_ns = latest_ns < span.end_ns ? latest_ns : span.end_ns;
-    return span;
-}
-
 /* Returns how many boxes were filled. */
 static size_t fill_boxes(const struct op_list *list, int position, const struct el_span *spans, const int64_t *latest,
                          struct el_lane_box *boxes)
@@ -53,7 +38,7 @@ static size_t fill_boxes(const struct op_list *list, int position, const struct 
     for (int i = 0; i < list->n_ops; i++) {
         const struct el_op_info *op = &list->ops[i];
         struct el_span span = spans[i];
-        if (op->device == position && op->op_class == EL_CLASS_COMM) span = without_wait(span, *latest++);
+        if (el_recorder_is_comm(op, position)) span.begin_ns = el_recorder_arrival(span, *latest++);
         if (!is_shown(op, position)) continue;
         if (last && goes_on(last, op)) {
             last->span.end_ns = span.end_ns;
@@ -72,13 +57,12 @@ enum el_status el_recorder_lane(const struct el_recorder *recorder, int position
     const struct told *told = el_recorder_told(recorder, position, EL_RECORDER_MEASURED);
     *lane_p = (struct el_lane){0};
     if (step >= told->n_windows || step >= el_recorder_step_count(recorder)) return EL_OK;
-    const struct op_list *list = &recorder->lists[recorder->steps[step].list];
-    size_t n_latest = count_collectives(list, position), n;
-    if ((step + 1) * n_latest > told->n_latest) return EL_OK;
+    const struct op_list *list = el_recorder_list(recorder, &recorder->steps[step]);
+    const int64_t *latest = el_recorder_latest(recorder, list, position, step);
+    if (!latest) return EL_OK;
     struct el_lane_box *boxes = calloc((size_t)list->n_ops + 1, sizeof *boxes);
     if (!boxes) return el_fail(EL_ERR_HOST_MEMORY, "recorder: no memory for boxes");
-    n = fill_boxes(list, position, el_recorder_spans(recorder, &recorder->steps[step]),
-                   told->latest_ns + step * n_latest, boxes);
+    size_t n = fill_boxes(list, position, el_recorder_spans(recorder, &recorder->steps[step]), latest, boxes);
     for (size_t i = 0; i < n; i++) {
         boxes[i].span.begin_ns -= told->windows[step].begin_ns;
         boxes[i].span.end_ns -= told->windows[step].begin_ns;

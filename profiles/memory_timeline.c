@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "profiles/recorder_internal.h"
+#include "runtime/base/grow.h"
 
 enum { IDLE = EL_PHASE_COUNT, WAIT = EL_PHASE_COUNT, COMPUTE_STREAM = 0 };
 enum { GAP_PARTS = 100, SEEN_PARTS = 500 }; /* of a step: a gap that has a point, and one that a picture shows */
@@ -62,21 +63,6 @@ static enum el_status choose_list(const struct el_recorder *recorder, int positi
     return mean->n_steps > 0 ? EL_OK : el_fail(EL_ERR_INVALID, "memory timeline: no step was recorded");
 }
 
-static bool is_own(const struct el_op_info *op, int position, enum el_op_class op_class)
-{
-    return op->device == position && op->op_class == op_class;
-}
-
-/* When the last member came to each collective of the device, step by step; NULL: it is not known of all steps. */
-static const int64_t *told_latest(const struct el_recorder *recorder, int position, const struct mean_step *mean,
-                                  size_t *n_p)
-{
-    const struct told *told = el_recorder_told(recorder, position, EL_RECORDER_MEASURED);
-    *n_p = 0;
-    for (int op = 0; op < mean->list.n_ops; op++) *n_p += is_own(&mean->list.ops[op], position, EL_CLASS_COMM);
-    return *n_p && told->n_latest == *n_p * el_recorder_step_count(recorder) ? told->latest_ns : NULL;
-}
-
 /* Adds a step to the sums. `latest`: of its collectives, NULL: not known. */
 static void add_step(struct mean_step *mean, const struct el_step_event *step, int position, const int64_t *latest)
 {
@@ -84,25 +70,24 @@ static void add_step(struct mean_step *mean, const struct el_step_event *step, i
     mean->whole_ns += step->whole.end_ns - from_ns;
     for (int op = 0; op < step->n_ops; op++) {
         struct el_span span = step->spans[op];
-        int64_t came_ns = latest && is_own(&step->ops[op], position, EL_CLASS_COMM) ? *latest++ : span.begin_ns;
-        came_ns = came_ns < span.begin_ns ? span.begin_ns : came_ns > span.end_ns ? span.end_ns : came_ns;
+        int64_t came_ns = latest && el_recorder_is_comm(&step->ops[op], position) ? *latest++ : span.begin_ns;
         mean->spans[op].begin_ns += span.begin_ns - from_ns;
         mean->spans[op].end_ns += span.end_ns - from_ns;
-        mean->latest_ns[op] += came_ns - from_ns;
+        mean->latest_ns[op] += el_recorder_arrival(span, came_ns) - from_ns;
     }
 }
 
 static enum el_status make_mean(const struct el_recorder *recorder, int position, struct mean_step *mean)
 {
-    size_t n_latest;
     EL_TRY(choose_list(recorder, position, mean));
     mean->spans = calloc((size_t)mean->list.n_ops + 1, sizeof *mean->spans);
     mean->latest_ns = calloc((size_t)mean->list.n_ops + 1, sizeof *mean->latest_ns);
     if (!mean->spans || !mean->latest_ns) return el_fail_errno("a memory timeline of %d ops", mean->list.n_ops);
-    const int64_t *latest = told_latest(recorder, position, mean, &n_latest);
     for (size_t i = 0, n = el_recorder_step_count(recorder); i < n; i++) {
         struct el_step_event step = el_recorder_step(recorder, i);
-        if (step.ops == mean->list.ops) add_step(mean, &step, position, latest ? latest + i * n_latest : NULL);
+        const struct op_list *list = el_recorder_list(recorder, &recorder->steps[i]);
+        if (step.ops == mean->list.ops)
+            add_step(mean, &step, position, el_recorder_latest(recorder, list, position, i));
     }
     mean->whole_ns /= mean->n_steps;
     for (int op = 0; op < mean->list.n_ops; op++) {
@@ -123,14 +108,8 @@ static void free_mean(struct mean_step *mean)
 static void add_point(struct maker *maker, int64_t at_ns, int phase, const char *label)
 {
     struct el_memory_timeline *timeline = maker->timeline;
-    if (timeline->n == timeline->capacity) {
-        int capacity = 2 * timeline->capacity + 64;
-        struct el_memory_point *points = realloc(timeline->points, (size_t)capacity * sizeof *points);
-        maker->failed |= points == NULL;
-        if (points == NULL) return;
-        timeline->points = points;
-        timeline->capacity = capacity;
-    }
+    maker->failed |= !EL_GROW(timeline->points, timeline->room, (size_t)timeline->n + 1);
+    if (maker->failed) return;
     maker->now.at_ns = at_ns;
     maker->now.phase = phase;
     maker->now.label = label;

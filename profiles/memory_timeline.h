@@ -42,7 +42,8 @@ struct el_timeline_box {
 
 struct el_memory_timeline {
     struct el_memory_point *points; /* the first at 0, the last at the step's end */
-    int n, capacity;
+    int n;
+    size_t room;
     int peak;                      /* index of the first point with the largest sum */
     struct el_timeline_box *boxes; /* of both lanes, each in the order of its ops */
     int n_boxes;

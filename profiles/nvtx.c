@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "profiles/nvtx/module.h"
 #include "runtime/base/module.h"
 
 enum el_status el_nvtx_open(struct el_watch *watch_p)

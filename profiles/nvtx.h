@@ -15,4 +15,8 @@
  * programs and threads. Errors: EL_ERR_ABSENT (the module was not built). */
 enum el_status el_nvtx_open(struct el_watch *watch_p);
 
+/* The module's one symbol (profiles/nvtx/module.c; NVTX is headers alone, but not everyone's): fills the watch. false:
+ * it was built without NVTX's headers. */
+bool el_nvtx_module(struct el_watch *watch_p);
+
 #endif

@@ -10,6 +10,7 @@
 
 #include "profiles/recorder_internal.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/grow.h"
 
 enum el_status el_recorder_create(int first_position, int n_positions, struct el_recorder **recorder_p)
 {
@@ -56,21 +57,6 @@ void el_recorder_destroy(struct el_recorder *recorder)
     free(recorder->launches);
     free(recorder->queued);
     free(recorder);
-}
-
-/* Makes room for `wanted` elements, at least doubling. `array_p`: to a pointer of any type, which is not a void *:
- * hence the copies. */
-static bool reserve(void *array_p, size_t *capacity_p, size_t wanted, size_t element_bytes)
-{
-    void *array;
-    if (wanted <= *capacity_p) return true;
-    size_t capacity = *capacity_p * 2 > wanted ? *capacity_p * 2 : wanted + 64;
-    memcpy(&array, array_p, sizeof array);
-    array = realloc(array, capacity * element_bytes);
-    if (array == NULL) return false;
-    memcpy(array_p, &array, sizeof array);
-    *capacity_p = capacity;
-    return true;
 }
 
 static bool same_op(const struct el_op_info *kept, const struct el_op_info *op)
@@ -132,14 +118,11 @@ static int find_list(struct el_recorder *recorder, const struct el_step_event *e
     for (int i = recorder->n_lists - 1; i >= 0; i--) {
         if (same_list(&recorder->lists[i], event, recorder->segment)) return i;
     }
-    size_t capacity = (size_t)recorder->lists_capacity;
     struct op_list list = {.segment = recorder->segment};
-    if (!copy_list(event, &list) ||
-        !reserve(&recorder->lists, &capacity, (size_t)recorder->n_lists + 1, sizeof recorder->lists[0])) {
+    if (!copy_list(event, &list) || !EL_GROW(recorder->lists, recorder->lists_room, (size_t)recorder->n_lists + 1)) {
         free_list(&list);
         return -1;
     }
-    recorder->lists_capacity = (int)capacity;
     recorder->lists[recorder->n_lists] = list;
     return recorder->n_lists++;
 }
@@ -163,8 +146,7 @@ static void begin_launch(void *context, const struct el_op_info *op, const struc
 {
     struct el_recorder *recorder = context;
     (void)previous;
-    if (!reserve(&recorder->queued, &recorder->queued_capacity, recorder->n_queued + 1, sizeof *recorder->queued))
-        return;
+    if (!EL_GROW(recorder->queued, recorder->queued_room, recorder->n_queued + 1)) return;
     recorder->queued[recorder->n_queued++] = (struct launch){.op = op, .span.begin_ns = el_clock_ns()};
 }
 
@@ -196,8 +178,7 @@ static bool keep_launches(struct el_recorder *recorder, const struct el_step_eve
 {
     size_t n = (size_t)event->n_ops;
     if (!recorder->keeps_launches) return true;
-    if (!reserve(&recorder->launches, &recorder->launches_capacity, recorder->n_spans + n, sizeof *recorder->launches))
-        return false;
+    if (!EL_GROW(recorder->launches, recorder->launches_room, recorder->n_spans + n)) return false;
     memset(recorder->launches + recorder->n_spans, 0, n * sizeof *recorder->launches);
     for (size_t i = 0; i < recorder->n_queued; i++)
         recorder->launches[recorder->n_spans + (size_t)(recorder->queued[i].op - event->ops)] =
@@ -216,10 +197,8 @@ static void record_step(void *context, const struct el_step_event *event)
         return;
     }
     int list = find_list(recorder, event);
-    if (list < 0 ||
-        !reserve(&recorder->spans, &recorder->spans_capacity, recorder->n_spans + n, sizeof(struct el_span)) ||
-        !reserve(&recorder->steps, &recorder->steps_capacity, recorder->n_steps + 1, sizeof(struct step)) ||
-        !keep_launches(recorder, event)) {
+    if (list < 0 || !EL_GROW(recorder->spans, recorder->spans_room, recorder->n_spans + n) ||
+        !EL_GROW(recorder->steps, recorder->steps_room, recorder->n_steps + 1) || !keep_launches(recorder, event)) {
         recorder->failed = true;
         return;
     }

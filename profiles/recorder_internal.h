@@ -39,15 +39,16 @@ struct told {
 struct el_recorder {
     int first_position, n_positions;
     struct op_list *lists;
-    int n_lists, lists_capacity;
+    int n_lists;
+    size_t lists_room;
     struct step *steps;
-    size_t n_steps, steps_capacity;
+    size_t n_steps, steps_room;
     struct el_span *spans;
-    size_t n_spans, spans_capacity;
+    size_t n_spans, spans_room;
     bool keeps_launches;
     struct el_span *launches; /* as spans */
     struct launch *queued;    /* of the step that runs */
-    size_t launches_capacity, n_queued, queued_capacity;
+    size_t launches_room, n_queued, queued_room;
     int64_t n_dropped;
     bool simulated, failed;
     int segment;       /* of the steps that come; negative: they are not kept */
@@ -63,6 +64,28 @@ static inline const struct el_span *el_recorder_spans(const struct el_recorder *
 {
     return recorder->spans + step->first_span;
 }
+
+static inline const struct op_list *el_recorder_list(const struct el_recorder *recorder, const struct step *step)
+{
+    return &recorder->lists[step->list];
+}
+
+/* A collective or a message of the device. */
+static inline bool el_recorder_is_comm(const struct el_op_info *op, int position)
+{
+    return op->device == position && op->op_class == EL_CLASS_COMM;
+}
+
+/* A time within the span: when the last member came to a collective. */
+static inline int64_t el_recorder_arrival(struct el_span span, int64_t latest_ns)
+{
+    return latest_ns < span.begin_ns ? span.begin_ns : latest_ns < span.end_ns ? latest_ns : span.end_ns;
+}
+
+size_t el_recorder_count(const struct op_list *list, int position);
+/* When the last members came to each of those, in step `number` of the list's segment; NULL: not known. */
+const int64_t *el_recorder_latest(const struct el_recorder *recorder, const struct op_list *list, int position,
+                                  size_t number);
 
 /* Errors: EL_ERR_INVALID (a position that is not this recorder's), EL_ERR_HOST_MEMORY (spans were lost). */
 enum el_status el_recorder_check(const struct el_recorder *recorder, int position);

@@ -3,17 +3,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profiles/median.h"
+#include "profiles/intervals.h"
 #include "profiles/recorder_internal.h"
 
-static const struct op_list *list_of(const struct el_recorder *recorder, const struct step *step)
+size_t el_recorder_count(const struct op_list *list, int position)
 {
-    return &recorder->lists[step->list];
+    size_t n = 0;
+    for (int i = 0; i < list->n_ops; i++) n += el_recorder_is_comm(&list->ops[i], position);
+    return n;
 }
 
-static bool is_collective(const struct el_op_info *op, int position)
+const int64_t *el_recorder_latest(const struct el_recorder *recorder, const struct op_list *list, int position,
+                                  size_t number)
 {
-    return op->device == position && op->op_class == EL_CLASS_COMM;
+    const struct told *told = el_recorder_told(recorder, position, list->segment);
+    size_t n = el_recorder_count(list, position);
+    return told->latest_ns && (number + 1) * n <= told->n_latest ? told->latest_ns + number * n : NULL;
 }
 
 /* How many there are a step and how many steps; 0 where steps differ. */
@@ -22,10 +27,9 @@ static size_t count(const struct el_recorder *recorder, int position, int segmen
     size_t n = 0;
     *n_steps_p = 0;
     for (size_t s = 0; s < recorder->n_steps; s++) {
-        const struct op_list *list = list_of(recorder, &recorder->steps[s]);
-        size_t found = 0;
+        const struct op_list *list = el_recorder_list(recorder, &recorder->steps[s]);
+        size_t found = el_recorder_count(list, position);
         if (list->segment != segment) continue;
-        for (int i = 0; i < list->n_ops; i++) found += is_collective(&list->ops[i], position);
         if (*n_steps_p > 0 && found != n) return 0;
         n = found;
         ++*n_steps_p;
@@ -50,13 +54,13 @@ static void fill(const struct el_recorder *recorder, int position, int segment, 
 {
     size_t at = 0, step = 0;
     for (size_t s = 0; s < recorder->n_steps; s++) {
-        const struct op_list *list = list_of(recorder, &recorder->steps[s]);
+        const struct op_list *list = el_recorder_list(recorder, &recorder->steps[s]);
         const struct el_span *spans = el_recorder_spans(recorder, &recorder->steps[s]);
         if (list->segment != segment) continue;
         c->passes[step++] = pass_of(list, spans, position);
         for (int i = 0; i < list->n_ops; i++) {
             const struct el_op_info *op = &list->ops[i];
-            if (!is_collective(op, position)) continue;
+            if (!el_recorder_is_comm(op, position)) continue;
             c->phases[at % c->n] = op->phase;
             c->bytes[at % c->n] = op->bytes;
             c->operations[at % c->n] = op->operation;
@@ -165,7 +169,7 @@ static void add_steps(const struct el_recorder *recorder, struct found *found, d
 {
     size_t at = 0;
     for (size_t s = 0; s < recorder->n_steps; s++) {
-        const struct op_list *list = list_of(recorder, &recorder->steps[s]);
+        const struct op_list *list = el_recorder_list(recorder, &recorder->steps[s]);
         const struct el_span *spans = el_recorder_spans(recorder, &recorder->steps[s]);
         const size_t *rows = found->rows[recorder->steps[s].list];
         if (list->segment != EL_RECORDER_MEASURED) continue;

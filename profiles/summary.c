@@ -41,17 +41,12 @@ static struct el_comm_figures *group_of(struct el_device_summary *sum, const str
     return &sum->groups[g];
 }
 
-static int64_t arrival(struct el_span span, int64_t latest_ns)
-{
-    return latest_ns < span.begin_ns ? span.begin_ns : latest_ns < span.end_ns ? latest_ns : span.end_ns;
-}
-
 /* As add_op has it. Operations of one communicator follow one another. */
 static void add_to_group(struct el_device_summary *sum, const struct el_op_info *op, struct el_span span,
                          int64_t latest_ns)
 {
     struct el_comm_figures *group = group_of(sum, op);
-    int64_t arrived_ns = arrival(span, latest_ns);
+    int64_t arrived_ns = el_recorder_arrival(span, latest_ns);
     if (!group) return;
     if (op->link == EL_LINK_RECEIVE) span.begin_ns = arrived_ns;
     group->total_s += (double)(span.end_ns - span.begin_ns) * 1e-9;
@@ -65,7 +60,7 @@ static void add_to_group(struct el_device_summary *sum, const struct el_op_info 
 static void add_op(struct step_sets *sets, const struct el_op_info *op, struct el_span span, int64_t latest_ns)
 {
     bool compute = op->op_class == EL_CLASS_COMPUTE, copy = op->op_class == EL_CLASS_COPY;
-    int64_t arrived_ns = arrival(span, latest_ns);
+    int64_t arrived_ns = el_recorder_arrival(span, latest_ns);
     if (op->link == EL_LINK_RECEIVE) span.begin_ns = arrived_ns;
     if (!is_outside(op->phase)) el_intervals_add(&sets->stage, span);
     el_intervals_add(&sets->phase[op->phase], (struct el_span){arrived_ns, span.end_ns});
@@ -134,28 +129,14 @@ static void add_counts(struct el_device_summary *sum, const struct el_op_info *o
     sum->flops += op->flops;
 }
 
-/* Arrivals of the step's collectives on the device: [n], or NULL. */
-static const int64_t *latest_of(const struct told *told, size_t number, size_t n)
-{
-    return !told->latest_ns || (number + 1) * n > told->n_latest ? NULL : told->latest_ns + number * n;
-}
-
-static size_t count_collectives(const struct op_list *list, int position)
-{
-    size_t n = 0;
-    for (int i = 0; i < list->n_ops; i++)
-        n += list->ops[i].device == position && list->ops[i].op_class == EL_CLASS_COMM;
-    return n;
-}
-
 /* `number`: its place among the steps of its segment. */
 static bool add_step(struct el_device_summary *sum, struct step_sets *sets, const struct el_recorder *recorder,
                      const struct step *step, int position, size_t number)
 {
-    const struct op_list *list = &recorder->lists[step->list];
+    const struct op_list *list = el_recorder_list(recorder, step);
     const struct el_span *spans = el_recorder_spans(recorder, step);
     const struct told *told = el_recorder_told(recorder, position, list->segment);
-    const int64_t *latest = latest_of(told, number, count_collectives(list, position));
+    const int64_t *latest = el_recorder_latest(recorder, list, position, number);
     each_set(sets, el_intervals_clear);
     if (number < told->n_windows) el_intervals_add(&sets->window, told->windows[number]);
     for (int i = 0; i < list->n_ops; i++) {

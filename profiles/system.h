@@ -70,12 +70,6 @@ double el_system_waited_pct(const struct el_system_reading *begin);
 /* No figures at all, for this reason. */
 void el_system_unknown(const char *reason, struct el_system_figures *figures_p);
 
-/* Of the above what threads say (profiles/waiting.c). A reading's threads are this process's; of a tree of files, those
- * of the process that was recorded. */
-void el_system_read_threads(const char *root, struct el_system_reading *reading);
-void el_system_compare_threads(const struct el_system_reading *begin, const struct el_system_reading *end,
-                               struct el_system_figures *figures);
-
 /* The mean busy share of some CPUs, in per cent; NAN unless it is known of all, and where the window says too little.
  */
 double el_system_busy_pct(const struct el_system_figures *figures, const int *cpus, int n_cpus);

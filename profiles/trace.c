@@ -23,6 +23,14 @@ void el_trace_text(struct el_trace *trace, const char *text)
     fputc('"', trace->file);
 }
 
+/* A time of the rank's clock on rank 0's; a virtual one from the first step on. */
+static int64_t common_ns(const struct el_trace *trace, int64_t own_ns)
+{
+    const struct el_trace_rank *rank = trace->rank;
+    if (!rank->recorder->simulated) return el_clock_common(&rank->begin, &rank->end, own_ns);
+    return rank->shifts_ns ? rank->shifts_ns[trace->step] + own_ns : own_ns;
+}
+
 static void put_us(struct el_trace *trace, const char *key, int64_t ns)
 {
     fprintf(trace->file, ", \"%s\": %" PRId64 ".%03d", key, ns / 1000, (int)(ns % 1000));
@@ -35,15 +43,13 @@ void el_trace_begin(struct el_trace *trace, char ph, const char *cat, const char
     fputs("\"name\": ", trace->file);
     el_trace_text(trace, name);
     fprintf(trace->file, ", \"pid\": %d, \"tid\": %d", pid, tid);
-    put_us(trace, "ts", ph == 'M' ? 0 : el_trace_common_ns(trace->rank, trace->step, at_ns));
+    put_us(trace, "ts", ph == 'M' ? 0 : common_ns(trace, at_ns));
     trace->comma = true;
 }
 
 void el_trace_duration(struct el_trace *trace, struct el_span span)
 {
-    put_us(trace, "dur",
-           el_trace_common_ns(trace->rank, trace->step, span.end_ns) -
-               el_trace_common_ns(trace->rank, trace->step, span.begin_ns));
+    put_us(trace, "dur", common_ns(trace, span.end_ns) - common_ns(trace, span.begin_ns));
     fputs(", \"args\": {", trace->file);
 }
 
@@ -199,12 +205,37 @@ static void put_waits(struct el_trace *trace, const struct el_step_event *step, 
 
 /* ---- steps ---- */
 
+/* Where the last member had arrived, for the device's collectives in order. */
+static void fill_arrivals(const struct el_recorder *recorder, size_t number, int device, struct el_trace_op *ops)
+{
+    const struct op_list *list = el_recorder_list(recorder, &recorder->steps[number]);
+    const int64_t *latest = el_recorder_latest(recorder, list, device, number);
+    for (int i = 0; i < list->n_ops && latest; i++)
+        if (el_recorder_is_comm(&list->ops[i], device)) ops[i].arrived_ns = el_recorder_arrival(ops[i].span, *latest++);
+}
+
+/* The step's ops with their times: [step->n_ops], to be freed; NULL: no memory. */
+static struct el_trace_op *list_ops(const struct el_trace *trace, int n_devices, const struct el_step_event *step)
+{
+    struct el_trace_op *ops = calloc((size_t)step->n_ops + 1, sizeof *ops);
+    const struct el_span *launches = el_recorder_launches(trace->rank->recorder, (size_t)trace->step);
+    for (int i = 0; ops && i < step->n_ops; i++)
+        ops[i] = (struct el_trace_op){.info = &step->ops[i],
+                                      .span = step->spans[i],
+                                      .launch = launches ? launches[i] : (struct el_span){0},
+                                      .arrived_ns = step->spans[i].begin_ns,
+                                      .id = trace->next_id + i};
+    for (int d = trace->first; ops && d < trace->first + n_devices; d++)
+        fill_arrivals(trace->rank->recorder, (size_t)trace->step, d, ops);
+    return ops;
+}
+
 static enum el_status put_step(struct el_trace *trace, int n_devices, size_t number)
 {
     struct el_step_event step = el_recorder_step(trace->rank->recorder, number);
-    struct el_trace_op *ops = el_trace_ops(trace->rank, number, &step, trace->next_id);
     char name[48];
     trace->step = (int64_t)number;
+    struct el_trace_op *ops = list_ops(trace, n_devices, &step);
     if (!ops) return el_fail(EL_ERR_HOST_MEMORY, "trace: no memory for a step");
     snprintf(name, sizeof name, "ProfilerStep#%zu", number);
     el_trace_begin(trace, 'X', "user_annotation", name, trace->pid, trace->pid, step.whole.begin_ns);
@@ -233,7 +264,33 @@ static void put_head(struct el_trace *trace)
     el_trace_text(trace, host);
     fprintf(trace->file,
             ",\n\"simulated\": %s,\n\"record_shapes\": 1,\n\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [",
-            trace->simulated ? "true" : "false");
+            trace->rank->recorder->simulated ? "true" : "false");
+}
+
+int64_t el_trace_cycles(const struct el_trace_rank *rank)
+{
+    int64_t last = -1;
+    for (size_t s = 0; s < el_recorder_step_count(rank->recorder); s++) {
+        int64_t cycle = el_profile_cycle(&rank->schedule, (int64_t)s);
+        if (cycle > last) last = cycle;
+    }
+    return last + 1;
+}
+
+int64_t *el_trace_shifts(struct el_recorder *const *recorders, int n_recorders)
+{
+    size_t n = n_recorders > 0 && recorders[0]->simulated ? el_recorder_step_count(recorders[0]) : 0;
+    int64_t *shifts_ns = n ? calloc(n, sizeof *shifts_ns) : NULL;
+    for (size_t s = 1; shifts_ns && s < n; s++) {
+        int64_t longest_ns = 0;
+        for (int i = 0; i < n_recorders; i++) {
+            bool has = s - 1 < el_recorder_step_count(recorders[i]);
+            int64_t end_ns = has ? el_recorder_step(recorders[i], s - 1).whole.end_ns : 0;
+            if (end_ns > longest_ns) longest_ns = end_ns;
+        }
+        shifts_ns[s] = shifts_ns[s - 1] + longest_ns;
+    }
+    return shifts_ns;
 }
 
 enum el_status el_trace_write(const struct el_trace_rank *rank, int64_t cycle, const char *path)
@@ -244,7 +301,6 @@ enum el_status el_trace_write(const struct el_trace_rank *rank, int64_t cycle, c
     int n_devices = el_layout_of_worker(rank->layout, rank->rank, &trace.first);
     char temporary[EL_PATH_BYTES + 64];
     enum el_status status = EL_OK;
-    trace.simulated = rank->recorder->simulated;
     trace.file = el_file_begin(path, temporary, sizeof temporary);
     if (!trace.file) return el_fail_errno("%s", path);
     put_head(&trace);

@@ -1,5 +1,5 @@
-/* What the files that write traces share: trace_step.c has the ops of a step, trace.c writes the file, its lanes
- * and steps, trace_op.c single ops there. Nobody else includes it. */
+/* What the files that write traces share: trace.c writes the file, its lanes and steps, trace_op.c single ops there.
+ * Nobody else includes it. */
 #ifndef EL_TRACE_INTERNAL_H
 #define EL_TRACE_INTERNAL_H
 
@@ -12,7 +12,7 @@ struct el_trace {
     FILE *file;
     int pid, first;        /* of this process; position of its first device */
     int64_t next_id, step; /* the step whose events are written */
-    bool simulated, comma;
+    bool comma;
 };
 
 /* One op of a step: what its events are made of. */
@@ -21,20 +21,8 @@ struct el_trace_op {
     struct el_span span;
     struct el_span launch; /* when the host queued it; empty: it was computed by its stream's own thread */
     int64_t arrived_ns;    /* when the last member had come, in the span; its begin where nobody is waited for */
-    int64_t step;
-    int64_t id; /* what ties its events together */
+    int64_t id;            /* what ties its events together */
 };
-
-/* trace_step.c: the ops of the recorded step `number`, [step->n_ops], with ids from `first_id` on. To be freed; NULL:
- * no memory. */
-struct el_trace_op *el_trace_ops(const struct el_trace_rank *rank, size_t number, const struct el_step_event *step,
-                                 int64_t first_id);
-/* A time of the rank's clock on rank 0's; a virtual one, of a step, from the first step on. */
-int64_t el_trace_common_ns(const struct el_trace_rank *rank, int64_t step, int64_t own_ns);
-/* Who is in a collective's group, by rank in it, as far as its name and size say it: ranks of the job (all, or the
- * copies of one stage), or positions of devices where one rank's devices are among themselves. Returns how many. */
-int el_trace_group(const struct el_layout *layout, const struct el_op_info *op, int members[EL_MEMBERS_MAX]);
-bool el_trace_is_local(const struct el_op_info *op); /* the latter */
 
 /* Begins an event: "{"ph": "X", "cat": .., "name": .., "pid": .., "tid": .., "ts": .." and leaves it open. */
 void el_trace_begin(struct el_trace *trace, char ph, const char *cat, const char *name, int pid, int tid,

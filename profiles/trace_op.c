@@ -101,9 +101,30 @@ static const char *collective_name(const char *verb)
     return verb;
 }
 
+static bool is_local(const struct el_op_info *op)
+{
+    return op->communicator && !strcmp(op->communicator, "local");
+}
+
+/* Who is in a collective's group, by rank in it, as far as its name and size say it: ranks of the job (all, or the
+ * copies of one stage), or positions of devices where one rank's devices are among themselves. Returns how many. */
+static int find_group(const struct el_layout *layout, const struct el_op_info *op, int members[EL_MEMBERS_MAX])
+{
+    const struct el_spot *own = &layout->devices[op->device];
+    bool local = is_local(op);
+    int n = 0;
+    for (int d = 0; d < layout->n_devices; d++) {
+        const struct el_spot *spot = &layout->devices[d];
+        bool first = d == 0 || layout->devices[d - 1].worker != spot->worker;
+        bool same_stage = op->messages.size == layout->n_workers || spot->at[EL_AXIS_STAGE] == own->at[EL_AXIS_STAGE];
+        if (local ? spot->worker == own->worker : first && same_stage) members[n++] = local ? d : spot->worker;
+    }
+    return n;
+}
+
 static void put_group(struct el_trace *trace, const struct el_op_info *op)
 {
-    int members[EL_MEMBERS_MAX], n = el_trace_group(trace->rank->layout, op, members);
+    int members[EL_MEMBERS_MAX], n = find_group(trace->rank->layout, op, members);
     fputs("\"[", trace->file);
     for (int i = 0; i < n; i++) fprintf(trace->file, "%s%d", i ? ", " : "", members[i]);
     fputs("]\"", trace->file);
@@ -170,7 +191,7 @@ static void put_on_thread(struct el_trace *trace, const struct el_trace_op *op)
     const struct el_op_info *info = op->info;
     char name[128], stack[96];
     name_of(info, false, name, sizeof name);
-    snprintf(stack, sizeof stack, "ProfilerStep#%" PRId64, op->step);
+    snprintf(stack, sizeof stack, "ProfilerStep#%" PRId64, trace->step);
     el_trace_begin(trace, 'X', "cpu_op", name, trace->pid, is_queued(op) ? trace->pid : el_trace_thread(info),
                    is_queued(op) ? op->launch.begin_ns : op->span.begin_ns);
     el_trace_duration(trace, is_queued(op) ? op->launch : op->span);

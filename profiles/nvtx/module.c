@@ -1,6 +1,6 @@
 /* Steps, phases and collectives as NVTX ranges. Nothing is kept here: which phase is open follows from the op before
  * and the op after, so that every thread's ranges are its own. */
-#include "profiles/nvtx/module.h"
+#include "profiles/nvtx.h"
 
 #if __has_include(<nvtx3/nvToolsExt.h>)
 

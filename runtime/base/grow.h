@@ -1,0 +1,31 @@
+/* Arrays that grow as they are filled.
+ *
+ *     struct el_span *spans = NULL;  size_t n = 0, room = 0;
+ *     if (!EL_GROW(spans, room, n + 1)) return el_fail_errno("spans");      as it was, and ENOMEM
+ *     spans[n++] = span;                                                    to be freed
+ */
+#ifndef EL_BASE_GROW_H
+#define EL_BASE_GROW_H
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Room for `wanted` elements, at least doubling. false: no memory. */
+#define EL_GROW(array, room, wanted) el_grow(&(array), &(room), (wanted), sizeof *(array))
+
+/* `array_p` is to a pointer of any type, which is no void *: hence the copies. */
+static inline bool el_grow(void *array_p, size_t *room_p, size_t wanted, size_t element_bytes)
+{
+    void *array;
+    if (wanted <= *room_p) return true;
+    size_t room = *room_p * 2 > wanted ? *room_p * 2 : wanted + 63;
+    memcpy(&array, array_p, sizeof array);
+    array = realloc(array, room * element_bytes);
+    if (!array) return false;
+    memcpy(array_p, &array, sizeof array);
+    *room_p = room;
+    return true;
+}
+
+#endif
