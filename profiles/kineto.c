@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/grow.h"
+
 /* A device's event that may count, and a host's event that tells of one. */
 struct work {
     int64_t device, correlation; /* -1: it has none */
@@ -18,23 +20,20 @@ struct launch {
     int64_t correlation, begin_ns;
 };
 
-/* The window holds what was read and not taken. jansson reads ahead, by GIVEN_BYTES and a character: more than that
- * stays in front of `at` when the window is filled again. */
-enum { WINDOW_BYTES = 1 << 16, GIVEN_BYTES = 1024, BEHIND_BYTES = GIVEN_BYTES + 64, VALUE_BYTES_MAX = 8 << 20 };
+enum { VALUE_BYTES_MAX = 8 << 20 };
 
 struct reader {
-    const struct el_kineto_source *source;
+    FILE *file;
     const char *name;
-    char *window;
-    size_t at, end;    /* in the window */
-    uint64_t position; /* of the window's first byte in the trace */
-    size_t given;      /* bytes of the value that is being taken */
-    bool failed;       /* the source did, and has left its message */
+    uint64_t position, most; /* bytes that were taken, and that may be */
+    size_t given;            /* bytes of the value that is being taken */
+    int last;                /* of them */
+    bool failed;             /* reading did, and has left its message */
     struct el_kineto_trace *trace;
     bool found; /* an array of events */
     struct work *works;
     struct launch *launches;
-    size_t n_works, works_capacity, n_launches, launches_capacity;
+    size_t n_works, works_room, n_launches, launches_room;
     char step[64]; /* the name of one of the profiler's steps */
     bool steps;    /* there are others */
     int64_t steps_end_ns;
@@ -51,66 +50,74 @@ static enum el_status fail_at(const struct reader *reader, uint64_t position, co
 
 static enum el_status fail_here(const struct reader *reader, const char *what)
 {
-    return fail_at(reader, reader->position + reader->at, what);
+    return fail_at(reader, reader->position, what);
 }
 
-/* Whether there is a byte at `at`. */
-static bool fill(struct reader *reader)
+/* EOF: the end, or what was read cannot be gone on with. */
+static int next_byte(struct reader *reader)
 {
-    if (reader->at < reader->end) return true;
-    if (reader->failed) return false;
-    size_t kept = reader->at < BEHIND_BYTES ? reader->at : BEHIND_BYTES, begin = reader->at - kept;
-    memmove(reader->window, reader->window + begin, kept);
-    reader->position += begin;
-    reader->at = reader->end = kept;
-    ptrdiff_t n = reader->source->read(reader->source->context, reader->window + kept, WINDOW_BYTES - kept);
-    reader->failed = n < 0;
-    if (n > 0) reader->end += (size_t)n;
-    return n > 0;
+    int next = reader->failed ? EOF : getc(reader->file);
+    if (next == EOF && !reader->failed && ferror(reader->file)) {
+        el_fail_errno("%s could not be read", reader->name);
+        reader->failed = true;
+    } else if (next != EOF && reader->position == reader->most) {
+        el_fail(EL_ERR_INVALID,
+                "%s: unpacks to more than %d times its size, or 4 GiB, which no profiler's trace does: unpack it first "
+                "if you trust it",
+                reader->name, EL_KINETO_UNPACKED_RATIO);
+        reader->failed = true;
+        return EOF;
+    }
+    reader->position += next != EOF;
+    return next;
+}
+
+static void put_back(struct reader *reader, int byte)
+{
+    if (byte == EOF) return;
+    ungetc(byte, reader->file);
+    reader->position--;
 }
 
 /* The next character that is no blank; 0 at the end. */
 static char look(struct reader *reader)
 {
-    while (fill(reader)) {
-        char next = reader->window[reader->at];
-        if (next == 0 || !strchr(" \t\r\n", next)) return next;
-        reader->at++;
-    }
-    return 0;
+    int next;
+    do next = next_byte(reader);
+    while (next > 0 && strchr(" \t\r\n", next));
+    put_back(reader, next);
+    return next == EOF ? 0 : (char)next;
 }
 
 /* The same, and beyond it. */
 static char take(struct reader *reader)
 {
     char next = look(reader);
-    reader->at += next != 0;
+    if (next) next_byte(reader);
     return next;
 }
 
-/* For jansson; a value that is too large ends as a file that is cut off does. */
+/* For jansson, byte by byte, so that none is taken beyond the value but the one that ends a number; a value that is too
+ * large ends as a file that is cut off does. */
 static size_t give(void *to, size_t most, void *context)
 {
     struct reader *reader = context;
-    if (reader->given >= VALUE_BYTES_MAX || !fill(reader)) return 0;
-    size_t n = reader->end - reader->at;
-    if (n > most) n = most;
-    if (n > GIVEN_BYTES) n = GIVEN_BYTES;
-    memcpy(to, reader->window + reader->at, n);
-    reader->at += n;
-    reader->given += n;
-    return n;
+    (void)most;
+    reader->last = reader->given < VALUE_BYTES_MAX ? next_byte(reader) : EOF;
+    if (reader->last == EOF) return 0;
+    *(char *)to = (char)reader->last;
+    reader->given++;
+    return 1;
 }
 
 static enum el_status take_value(struct reader *reader, json_t **value_p)
 {
     json_error_t error;
     look(reader);
-    uint64_t begin = reader->position + reader->at;
+    uint64_t begin = reader->position;
     reader->given = 0;
     *value_p = json_load_callback(give, reader, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &error);
-    size_t ahead = reader->given - (size_t)error.position; /* read beyond the value */
-    reader->at -= ahead < reader->at ? ahead : reader->at;
+    if (*value_p && reader->given > (size_t)error.position) put_back(reader, reader->last);
     if (*value_p) return EL_OK;
     return fail_at(reader, begin, reader->given < VALUE_BYTES_MAX ? "no JSON" : "a value of more than 8 MiB");
 }
@@ -182,39 +189,9 @@ static int64_t device_of(const json_t *event)
     return json_is_integer(device) && json_integer_value(device) >= 0 ? json_integer_value(device) : 0;
 }
 
-static bool reserve(void **array_p, size_t *capacity_p, size_t n, size_t element_bytes)
-{
-    if (n < *capacity_p) return true;
-    size_t capacity = *capacity_p ? *capacity_p * 2 : 256;
-    void *array = realloc(*array_p, capacity * element_bytes);
-    if (!array) return false;
-    *array_p = array;
-    *capacity_p = capacity;
-    return true;
-}
-
 static enum el_status fail_memory(const struct reader *reader)
 {
     return el_fail(EL_ERR_HOST_MEMORY, "%s: no memory for its events", reader->name);
-}
-
-static enum el_status keep_work(struct reader *reader, const struct work *work)
-{
-    void *array = reader->works;
-    if (!reserve(&array, &reader->works_capacity, reader->n_works, sizeof *reader->works)) return fail_memory(reader);
-    reader->works = array;
-    reader->works[reader->n_works++] = *work;
-    return EL_OK;
-}
-
-static enum el_status keep_launch(struct reader *reader, struct launch launch)
-{
-    void *array = reader->launches;
-    if (!reserve(&array, &reader->launches_capacity, reader->n_launches, sizeof *reader->launches))
-        return fail_memory(reader);
-    reader->launches = array;
-    reader->launches[reader->n_launches++] = launch;
-    return EL_OK;
 }
 
 static void note_step(struct reader *reader, const char *name, struct el_span span)
@@ -240,9 +217,13 @@ static enum el_status take_event(struct reader *reader, const json_t *event)
     work.class = on_device < 0 ? on_host : on_device;
     work.device = on_device < 0 ? -1 : device_of(event);
     if (on_device < 0) note_step(reader, name, work.span);
+    if (!EL_GROW(reader->works, reader->works_room, reader->n_works + 1) ||
+        !EL_GROW(reader->launches, reader->launches_room, reader->n_launches + 1))
+        return fail_memory(reader);
     if (on_device < 0 && work.correlation >= 0)
-        EL_TRY(keep_launch(reader, (struct launch){work.correlation, work.span.begin_ns}));
-    return work.class < 0 ? EL_OK : keep_work(reader, &work);
+        reader->launches[reader->n_launches++] = (struct launch){work.correlation, work.span.begin_ns};
+    if (work.class >= 0) reader->works[reader->n_works++] = work;
+    return EL_OK;
 }
 
 /* ---- what of them counts ---- */
@@ -349,16 +330,14 @@ static void free_lane(struct el_kineto_lane *lane)
     for (int c = 0; c < EL_KINETO_CLASSES; c++) el_intervals_free(&lane->sets[c]);
 }
 
-enum el_status el_kineto_read_from(const struct el_kineto_source *source, const char *name,
-                                   struct el_kineto_trace *trace_p)
+enum el_status el_kineto_read(FILE *file, uint64_t most_bytes, const char *name, struct el_kineto_trace *trace_p)
 {
     struct el_kineto_trace trace = {.rank = -1, .lanes = calloc(EL_KINETO_LANES_MAX, sizeof *trace.lanes)};
-    struct reader reader = {
-        .source = source, .name = name, .window = malloc(WINDOW_BYTES), .trace = &trace, .steps_end_ns = INT64_MIN};
-    bool room = trace.lanes && reader.window;
-    enum el_status status = room ? take_document(&reader) : el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", name);
+    struct reader reader = {.file = file, .name = name, .most = most_bytes, .trace = &trace, .steps_end_ns = INT64_MIN};
+    enum el_status status = trace.lanes ? take_document(&reader) : el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", name);
+    while (status == EL_OK && next_byte(&reader) != EOF) continue; /* what is packed is found damaged at its end */
+    if (status == EL_OK && reader.failed) status = EL_ERR_INVALID;
     if (status == EL_OK) status = count_works(&reader);
-    free(reader.window);
     free(reader.works);
     free(reader.launches);
     if (status == EL_OK && trace.n_lanes == 0)
@@ -375,28 +354,6 @@ enum el_status el_kineto_read_from(const struct el_kineto_source *source, const 
     }
     *trace_p = trace;
     return EL_OK;
-}
-
-/* What is left of a text. */
-struct text {
-    const char *at;
-    size_t left;
-};
-
-static ptrdiff_t read_text(void *context, char *to, size_t most)
-{
-    struct text *text = context;
-    size_t n = text->left < most ? text->left : most;
-    memcpy(to, text->at, n);
-    text->at += n;
-    text->left -= n;
-    return (ptrdiff_t)n;
-}
-
-enum el_status el_kineto_read(const char *text, size_t bytes, const char *name, struct el_kineto_trace *trace_p)
-{
-    struct text rest = {text, bytes};
-    return el_kineto_read_from(&(struct el_kineto_source){read_text, &rest}, name, trace_p);
 }
 
 void el_kineto_free(struct el_kineto_trace *trace)

@@ -1,7 +1,7 @@
 /* What any trace of PyTorch's profiler says of communication: exposed, overlapped, and idle time, by the definitions of
  * docs/metrics.md, as of our own records.
  *
- *     el_kineto_read(text, bytes, name, &trace);       of one rank
+ *     el_kineto_read_file(path, &trace);               of one rank
  *     el_kineto_figures(&trace.lanes[i], &figures);    of one device
  *     el_kineto_free(&trace);
  *
@@ -20,11 +20,13 @@
 #define EL_KINETO_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "profiles/intervals.h"
 #include "runtime/base/status.h"
 
-enum { EL_KINETO_LANES_MAX = 256 };
+/* A file that unpacks to more was made to fill the memory: profilers' traces come to 10 to 30 times their size. */
+enum { EL_KINETO_UNPACKED_RATIO = 50, EL_KINETO_LANES_MAX = 256 };
 enum el_kineto_class { EL_KINETO_COMPUTE, EL_KINETO_COMM, EL_KINETO_COPY, EL_KINETO_CLASSES };
 
 struct el_kineto_lane {
@@ -47,16 +49,8 @@ struct el_kineto_figures {
     double idle_s;
 };
 
-/* Where a trace comes from, piece by piece: `read` gives at most `most` bytes, 0 at the end, less where it failed and
- * has left its message. A value of the trace may have 8 MiB. */
-struct el_kineto_source {
-    ptrdiff_t (*read)(void *context, char *to, size_t most);
-    void *context;
-};
-
-enum el_status el_kineto_read(const char *text, size_t bytes, const char *name, struct el_kineto_trace *trace_p);
-enum el_status el_kineto_read_from(const struct el_kineto_source *source, const char *name,
-                                   struct el_kineto_trace *trace_p);
+/* All of the stream. A value of the trace may have 8 MiB, all of it `most_bytes`. */
+enum el_status el_kineto_read(FILE *file, uint64_t most_bytes, const char *name, struct el_kineto_trace *trace_p);
 void el_kineto_free(struct el_kineto_trace *trace);
 /* Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_kineto_figures(struct el_kineto_lane *lane, struct el_kineto_figures *figures_p);
