@@ -6,7 +6,6 @@
 #include "bench/base/text.h"
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"
-#include "bench/explain/difference.h"
 #include "bench/explain/explain.h"
 #include "bench/plot/plot.h"
 
@@ -126,7 +125,7 @@ static enum el_status show_difference(const struct el_options *options, struct e
 
 static enum el_status explain_records(const struct el_options *options)
 {
-    struct el_side a = {.run = NULL}, b = {.run = NULL};
+    struct el_side a, b;
     if (!options->other[0] && el_side_open(options->dir, &a) == EL_ERR_IO) return EL_ERR_IO;
     el_side_close(&a);
     if (!options->other[0])

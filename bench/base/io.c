@@ -28,6 +28,20 @@ enum el_status el_read_json(const char *path, json_t **document_p)
     return EL_OK;
 }
 
+enum el_status el_read_document(const char *path, bool (*is_one)(const json_t *document), const char *command,
+                                json_t **document_p)
+{
+    json_t *document;
+    EL_TRY(el_read_json(path, &document));
+    if (!is_one(document)) {
+        json_decref(document);
+        return el_fail(EL_ERR_INVALID, "%s is nothing that 'evenload %s' of this version wrote", path, command);
+    }
+    el_json_printable(document);
+    *document_p = document;
+    return EL_OK;
+}
+
 /* The same string in ASCII, without two # side by side: what would turn text or command a CI system in its log is a
  * letter like any other to who reads JSON. */
 static void write_escaped(const json_t *value, FILE *out)

@@ -4,6 +4,7 @@
 #define EL_BENCH_IO_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "runtime/base/files.h"
@@ -11,6 +12,9 @@
 /* A document that anyone may have written, of 256 MiB at most. Errors: EL_ERR_IO; EL_ERR_INVALID with line and column.
  */
 enum el_status el_read_json(const char *path, json_t **document_p);
+/* What `command` of this version wrote, if `is_one` says that it did: all its text can be printed. Errors: as above. */
+enum el_status el_read_document(const char *path, bool (*is_one)(const json_t *document), const char *command,
+                                json_t **document_p);
 /* A document, indented, by a temporary name and rename. Errors: EL_ERR_IO with the path. */
 enum el_status el_write_json(const json_t *document, const char *path);
 /* The same form on an open stream: `run --json`. */

@@ -271,15 +271,12 @@ int64_t el_wire_wrong(const json_t *document)
     return wrong;
 }
 
+static bool is_record(const json_t *document)
+{
+    return el_json_is(document, "kind", "comm") && el_json_whole(document, "schema") == EL_WIRE_SCHEMA;
+}
+
 enum el_status el_wire_read(const char *path, json_t **document_p)
 {
-    json_t *document;
-    EL_TRY(el_read_json(path, &document));
-    if (!strcmp(el_json_text(document, "kind", ""), "comm") && el_json_whole(document, "schema") == EL_WIRE_SCHEMA) {
-        el_json_printable(document);
-        *document_p = document;
-        return EL_OK;
-    }
-    json_decref(document);
-    return el_fail(EL_ERR_INVALID, "%s: not a record of 'evenload comm' that this version reads", path);
+    return el_read_document(path, is_record, "comm", document_p);
 }

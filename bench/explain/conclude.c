@@ -1,4 +1,4 @@
-/* From samples to causes. */
+/* Which schedules are measured to tell dp's causes apart; and from their samples to the causes. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -6,23 +6,49 @@
 #include "bench/base/jvalue.h"
 #include "bench/explain/explain.h"
 #include "bench/record/record.h"
-#include "bench/stats/stats.h"
 #include "bench/verdict/verdict.h"
 
-struct steps {
-    size_t n;                            /* launches */
-    double *ms[EL_EXPLAIN_VARIANTS_MAX]; /* [n]: a launch's step */
-    struct el_explain_variant variants[EL_EXPLAIN_VARIANTS_MAX];
-    int n_variants;
-};
-
-static void name_variant(const struct el_explain_variant *variant, char name[EL_DP_FIX_TEXT_BYTES])
+/* dp without the first `n` causes. */
+static unsigned without(int n)
 {
-    if (variant->is_ddp)
-        snprintf(name, EL_DP_FIX_TEXT_BYTES, "ddp");
-    else
-        el_dp_fix_text(variant->fixes, name, EL_DP_FIX_TEXT_BYTES);
+    unsigned fixes = 0;
+    for (int i = 0; i < n; i++) fixes |= el_dp_fix_rows()[i].fix;
+    return fixes;
 }
+
+static int find(const struct el_explain_variant *list, int n, unsigned fixes)
+{
+    for (int v = 0; v < n; v++)
+        if (!list[v].is_ddp && list[v].fixes == fixes) return v;
+    return -1;
+}
+
+int el_explain_variants(struct el_explain_variant *list)
+{
+    int n = 0;
+    for (int k = 0; k <= EL_DP_FIXES; k++) list[n++] = (struct el_explain_variant){.fixes = without(k)};
+    list[n++] = (struct el_explain_variant){.is_ddp = true};
+    for (int i = 0; i < EL_DP_FIXES; i++) {
+        unsigned fixes = el_dp_fix_close(el_dp_fix_rows()[i].fix);
+        if (find(list, n, fixes) < 0) list[n++] = (struct el_explain_variant){.fixes = fixes};
+    }
+    return n;
+}
+
+int el_explain_alone(int cause)
+{
+    struct el_explain_variant list[EL_EXPLAIN_VARIANTS_MAX];
+    int n = el_explain_variants(list);
+    return find(list, n, el_dp_fix_close(el_dp_fix_rows()[cause].fix));
+}
+
+/* ---- causes ---- */
+
+struct steps {
+    size_t n;                                           /* launches */
+    double ms[EL_EXPLAIN_VARIANTS_MAX][EL_REPEATS_MAX]; /* a launch's step */
+    struct el_explain_variant variants[EL_EXPLAIN_VARIANTS_MAX];
+};
 
 static double launch_ms(const json_t *launch, int variant)
 {
@@ -34,17 +60,19 @@ static double launch_ms(const json_t *launch, int variant)
     return median;
 }
 
+void el_explain_put(json_t *row, const char *key, const char *interval_key, struct el_interval interval)
+{
+    el_json_put_real(row, key, interval.centre);
+    el_json_put(row, interval_key, el_json_interval(interval.low, interval.high));
+}
+
 /* A step less another, launch by launch. */
 static void put_difference(json_t *row, const char *key, const char *interval_key, const struct steps *steps, int from,
                            int to)
 {
-    double *differences = calloc(steps->n + 1, sizeof *differences);
-    for (size_t i = 0; differences && i < steps->n; i++)
-        differences[i] = el_stats_minus(steps->ms[from][i], steps->ms[to][i]);
-    struct el_interval interval = el_stats_difference(differences, differences ? steps->n : 0);
-    el_json_put_real(row, key, interval.centre);
-    el_json_put(row, interval_key, el_json_interval(interval.low, interval.high));
-    free(differences);
+    double differences[EL_REPEATS_MAX];
+    for (size_t i = 0; i < steps->n; i++) differences[i] = el_stats_minus(steps->ms[from][i], steps->ms[to][i]);
+    el_explain_put(row, key, interval_key, el_stats_difference(differences, steps->n));
 }
 
 /* What the master holds more than the mean of the others. */
@@ -58,15 +86,14 @@ static double excess_of(const json_t *memory)
 
 static json_t *step_json(const struct steps *steps, const json_t *launch, int v)
 {
-    char name[EL_DP_FIX_TEXT_BYTES];
-    name_variant(&steps->variants[v], name);
-    json_t *memory = el_json_at(json_array_get(json_object_get(launch, "variants"), (size_t)v), "memory");
-    json_t *row = json_pack("{s:s, s:s, s:o, s:O}", "mode", steps->variants[v].is_ddp ? "ddp" : "dp", "dp_fix",
-                            steps->variants[v].is_ddp ? "none" : name, "samples_ms",
-                            el_json_reals(steps->ms[v], steps->n), "memory", memory);
-    struct el_interval interval = el_stats_difference(steps->ms[v], steps->n);
-    el_json_put_real(row, "step_ms", interval.centre);
-    el_json_put(row, "step_ci95", el_json_interval(interval.low, interval.high));
+    const struct el_explain_variant *variant = &steps->variants[v];
+    char fixes[EL_DP_FIX_TEXT_BYTES];
+    el_dp_fix_text(variant->fixes, fixes, sizeof fixes);
+    json_t *memory = json_object_get(json_array_get(json_object_get(launch, "variants"), (size_t)v), "memory");
+    json_t *row =
+        el_json_of(EL_KEY("mode", variant->is_ddp ? "ddp" : "dp"), EL_KEY("dp_fix", fixes),
+                   EL_KEY("samples_ms", el_json_reals(steps->ms[v], steps->n)), EL_KEY("memory", json_incref(memory)));
+    el_explain_put(row, "step_ms", "step_ci95", el_stats_difference(steps->ms[v], steps->n));
     el_json_put_real(row, "excess_bytes", excess_of(memory));
     return row;
 }
@@ -77,7 +104,7 @@ static json_t *cause_json(const struct steps *steps, const json_t *rows, int cau
     int alone = el_explain_alone(cause);
     char with[EL_DP_FIX_TEXT_BYTES];
     el_dp_fix_text(steps->variants[alone].fixes, with, sizeof with);
-    json_t *row = json_pack("{s:s, s:s, s:s}", "cause", fix->name, "what", fix->cause, "alone_is", with);
+    json_t *row = el_json_of(EL_KEY("cause", fix->name), EL_KEY("what", fix->cause), EL_KEY("alone_is", with));
     put_difference(row, "ms", "ci95", steps, cause, cause + 1);
     put_difference(row, "alone_ms", "alone_ci95", steps, 0, alone);
     el_json_put_real(row, "excess_bytes",
@@ -109,51 +136,38 @@ static void put_prediction(json_t *document, const json_t *sample)
     json_decref(rules);
 }
 
-static json_t *conclude(const struct steps *steps, const struct el_trial *trial, const json_t *samples)
-{
-    json_t *rows = json_array(), *causes = json_array();
-    char command[2 * EL_PATH_BYTES] = "";
-    for (int v = 0; v < steps->n_variants; v++)
-        json_array_append_new(rows, step_json(steps, json_array_get(samples, 0), v));
-    for (int c = 0; c < EL_DP_FIXES; c++) json_array_append_new(causes, cause_json(steps, rows, c));
-    if (el_trial_command(trial, command, sizeof command) != EL_OK) command[0] = 0;
-    json_t *document = json_pack(
-        "{s:i, s:s, s:O, s:s, s:s, s:I, s:o, s:s, s:I, s:i, s:o, s:o, s:o, s:o}", "schema", EL_EXPLAIN_SCHEMA, "kind",
-        "explain", "environment", json_object_get(json_array_get(samples, 0), "environment"), "dp", command, "model",
-        trial->train.model.name, "global_batch", (json_int_t)trial->train.global_batch, "devices",
-        el_trial_device_names(trial), "inject", trial->inject, "launches", (json_int_t)steps->n, "blocks_per_launch",
-        EL_EXPLAIN_BLOCKS, "causes", causes, "rest", part_json(steps, EL_DP_FIXES, EL_EXPLAIN_DDP), "whole",
-        part_json(steps, 0, EL_EXPLAIN_DDP), "steps", rows);
-    if (document) el_json_put_real(document, "others_waited_pct", el_json_highest(samples, "others_waited_pct"));
-    if (document) put_prediction(document, json_array_get(samples, 0));
-    return document;
-}
-
 json_t *el_explain_document(const struct el_trial *trial, const json_t *samples)
 {
     struct steps steps = {.n = json_array_size(samples)};
-    bool room = true;
-    steps.n_variants = el_explain_variants(steps.variants);
-    for (int v = 0; v < steps.n_variants; v++) {
-        steps.ms[v] = calloc(steps.n + 1, sizeof *steps.ms[v]);
-        room = room && steps.ms[v];
-        for (size_t i = 0; steps.ms[v] && i < steps.n; i++) steps.ms[v][i] = launch_ms(json_array_get(samples, i), v);
+    const json_t *first = json_array_get(samples, 0);
+    json_t *rows = json_array(), *causes = json_array();
+    char command[2 * EL_PATH_BYTES] = "";
+    for (int v = 0, n = el_explain_variants(steps.variants); v < n; v++) {
+        EL_EACH(sample, samples) steps.ms[v][sample_at.i] = launch_ms(sample, v);
+        json_array_append_new(rows, step_json(&steps, first, v));
     }
-    json_t *document = room && steps.n > 0 ? conclude(&steps, trial, samples) : NULL;
-    for (int v = 0; v < steps.n_variants; v++) free(steps.ms[v]);
+    for (int c = 0; c < EL_DP_FIXES; c++) json_array_append_new(causes, cause_json(&steps, rows, c));
+    if (el_trial_command(trial, command, sizeof command) != EL_OK) command[0] = 0;
+    json_t *document =
+        el_json_of(EL_KEY("schema", EL_EXPLAIN_SCHEMA), EL_KEY("kind", "explain"),
+                   EL_KEY("environment", json_incref(json_object_get(first, "environment"))), EL_KEY("dp", command),
+                   EL_KEY("model", trial->train.model.name), EL_KEY("global_batch", trial->train.global_batch),
+                   EL_KEY("devices", el_trial_device_names(trial)), EL_KEY("inject", trial->inject),
+                   EL_KEY("launches", steps.n), EL_KEY("blocks_per_launch", EL_EXPLAIN_BLOCKS),
+                   EL_KEY("causes", causes), EL_KEY("rest", part_json(&steps, EL_DP_FIXES, EL_EXPLAIN_DDP)),
+                   EL_KEY("whole", part_json(&steps, 0, EL_EXPLAIN_DDP)), EL_KEY("steps", rows),
+                   EL_KEY("others_waited_pct", el_json_highest(samples, "others_waited_pct")));
+    put_prediction(document, first);
     return document;
+}
+
+static bool is_ours(const json_t *document)
+{
+    bool known = el_json_is(document, "kind", "explain") || el_json_is(document, "kind", "difference");
+    return known && el_json_whole(document, "schema") == EL_EXPLAIN_SCHEMA;
 }
 
 enum el_status el_explain_read(const char *path, json_t **document_p)
 {
-    json_t *document;
-    EL_TRY(el_read_json(path, &document));
-    bool known = el_json_is(document, "kind", "explain") || el_json_is(document, "kind", "difference");
-    if (known && el_json_whole(document, "schema") == EL_EXPLAIN_SCHEMA) {
-        el_json_printable(document);
-        *document_p = document;
-        return EL_OK;
-    }
-    json_decref(document);
-    return el_fail(EL_ERR_INVALID, "%s is nothing that 'evenload explain' of this version wrote", path);
+    return el_read_document(path, is_ours, "explain", document_p);
 }

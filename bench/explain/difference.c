@@ -1,14 +1,10 @@
 /* From two sides to the difference between them: the parts of a step, and memory by device and tag. */
-#include "bench/explain/difference.h"
-
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/explain/explain.h"
 #include "bench/report/report.h"
-#include "bench/stats/stats.h"
 #include "runtime/base/probe.h"
 
 static const struct {
@@ -35,9 +31,9 @@ static bool knows(const struct el_side *side, int part)
 static void split(struct el_side *side, int whole, int part, bool both)
 {
     for (size_t i = 0; i <= side->n; i++) {
-        struct el_parts *of = i == side->n ? &side->mean : side->launches ? &side->launches[i] : NULL;
-        if (of && both) of->ms[whole] -= of->ms[part];
-        if (of && !both) of->ms[part] = NAN;
+        struct el_parts *of = i == side->n ? &side->mean : &side->launches[i];
+        if (both) of->ms[whole] -= of->ms[part];
+        if (!both) of->ms[part] = NAN;
     }
 }
 
@@ -72,19 +68,15 @@ static struct el_interval between(const struct el_side *a, const struct el_side 
                                   const double *of_b)
 {
     if (!are_paired(a, b)) return el_stats_difference_unpaired(of_a, a->n, of_b, b->n);
-    double *differences = calloc(a->n + 1, sizeof *differences);
-    for (size_t i = 0; differences && i < a->n; i++) differences[i] = el_stats_minus(of_b[i], of_a[i]);
-    struct el_interval interval = el_stats_difference(differences, differences ? a->n : 0);
-    free(differences);
-    return interval;
+    double differences[EL_REPEATS_MAX];
+    for (size_t i = 0; i < a->n; i++) differences[i] = el_stats_minus(of_b[i], of_a[i]);
+    return el_stats_difference(differences, a->n);
 }
 
 static json_t *difference_json(const struct el_side *a, const struct el_side *b, const double *of_a, const double *of_b)
 {
-    struct el_interval interval = between(a, b, of_a, of_b);
     json_t *row = json_object();
-    el_json_put_real(row, "ms", interval.centre);
-    el_json_put(row, "ci95", el_json_interval(interval.low, interval.high));
+    el_explain_put(row, "ms", "ci95", between(a, b, of_a, of_b));
     return row;
 }
 
@@ -92,7 +84,7 @@ static json_t *difference_json(const struct el_side *a, const struct el_side *b,
  * alone left it. */
 static double figure(const struct el_side *side, size_t launch, int part, const bool *counted)
 {
-    const struct el_parts *of = side->launches ? &side->launches[launch] : &side->mean;
+    const struct el_parts *of = side->knows_launches ? &side->launches[launch] : &side->mean;
     double step = side->step_ms[launch], rest = step;
     if (part >= 0) rest = isnan(of->ms[part]) && part == EL_PART_HOST ? 0 : of->ms[part];
     for (int p = 0; p < EL_PARTS && part < 0; p++)
@@ -103,16 +95,15 @@ static double figure(const struct el_side *side, size_t launch, int part, const 
 /* `part` negative: what those that are counted leave. */
 static json_t *row_json(const struct el_side *a, const struct el_side *b, int part, const bool *counted)
 {
-    double *of_a = calloc(a->n + 1, sizeof *of_a), *of_b = calloc(b->n + 1, sizeof *of_b);
-    for (size_t i = 0; of_a && of_b && i < a->n; i++) of_a[i] = figure(a, i, part, counted);
-    for (size_t i = 0; of_a && of_b && i < b->n; i++) of_b[i] = figure(b, i, part, counted);
-    json_t *row = of_a && of_b ? difference_json(a, b, of_a, of_b) : json_object();
-    if (!a->launches || !b->launches) el_json_put(row, "ci95", json_null()); /* the same mean for every launch */
+    double of_a[EL_REPEATS_MAX], of_b[EL_REPEATS_MAX];
+    for (size_t i = 0; i < a->n; i++) of_a[i] = figure(a, i, part, counted);
+    for (size_t i = 0; i < b->n; i++) of_b[i] = figure(b, i, part, counted);
+    json_t *row = difference_json(a, b, of_a, of_b);
+    if (!a->knows_launches || !b->knows_launches)
+        el_json_put(row, "ci95", json_null()); /* the same mean for every launch */
     bool ours = part == EL_PART_HOST;
-    el_json_put_real(row, "a_ms", ours && !knows(a, part) ? NAN : of_a ? el_stats_mean(of_a, a->n) : NAN);
-    el_json_put_real(row, "b_ms", ours && !knows(b, part) ? NAN : of_b ? el_stats_mean(of_b, b->n) : NAN);
-    free(of_a);
-    free(of_b);
+    el_json_put_real(row, "a_ms", ours && !knows(a, part) ? NAN : el_stats_mean(of_a, a->n));
+    el_json_put_real(row, "b_ms", ours && !knows(b, part) ? NAN : el_stats_mean(of_b, b->n));
     return row;
 }
 
@@ -173,14 +164,12 @@ static json_t *side_json(const struct el_side *side)
     const json_t *device =
         json_array_get(json_object_get(side->trial, "per_device"), slowest < 0 ? 0 : (size_t)slowest);
     json_t *json = json_pack("{s:o, s:I}", "record", el_json_string(side->record), "launches", (json_int_t)side->n);
-    struct el_interval interval = el_stats_difference(side->step_ms, side->n);
     el_json_copy(json, side->trial, copied);
     el_json_put_text(json, "device", el_json_text(device, "device", NULL));
     el_json_put_text(json, "framework", el_side_framework(side));
     const char *doubt = el_report_doubt(side->trial); /* before what is informational */
     el_json_put_text(json, "warning", doubt ? doubt : el_json_text(side->trial, "warnings.0", NULL));
-    el_json_put_real(json, "step_ms", interval.centre);
-    el_json_put(json, "step_ci95", el_json_interval(interval.low, interval.high));
+    el_explain_put(json, "step_ms", "step_ci95", el_stats_difference(side->step_ms, side->n));
     return json;
 }
 
@@ -191,7 +180,7 @@ static const char *reason_of(const struct el_side *a, const struct el_side *b)
         return "in virtual time launches do not scatter";
     if (a->n < EL_REPEATS_MIN || b->n < EL_REPEATS_MIN)
         return "one of them has fewer than 5 launches; measure it again with --repeats 5";
-    if (!a->launches || !b->launches)
+    if (!a->knows_launches || !b->knows_launches)
         return "parts need each launch's own figures, and a record has no folder repeats/ beside it; keep that folder, "
                "or measure again";
     return between(a, b, a->step_ms, b->step_ms).reason;
@@ -202,12 +191,12 @@ json_t *el_difference_document(struct el_side *a, struct el_side *b)
     bool counted[EL_PARTS];
     split_both(a, b);
     for (int p = 0; p < EL_PARTS; p++) counted[p] = counts(a, b, p);
-    json_t *document = json_pack("{s:i, s:s, s:O, s:O, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "schema",
-                                 EL_EXPLAIN_SCHEMA, "kind", "difference", "model", json_object_get(a->trial, "model"),
-                                 "global_batch", json_object_get(a->trial, "global_batch"), "a", side_json(a), "b",
-                                 side_json(b), "whole", difference_json(a, b, a->step_ms, b->step_ms), "parts",
-                                 parts_json(a, b, counted), "rest", row_json(a, b, -1, counted), "paired",
-                                 are_paired(a, b), "differs", el_sides_differences(a, b), "memory", memory_json(a, b));
-    el_json_put_text(document, "ci_reason", reason_of(a, b));
-    return document;
+    return el_json_of(EL_KEY("schema", EL_EXPLAIN_SCHEMA), EL_KEY("kind", "difference"),
+                      EL_KEY("model", json_incref(json_object_get(a->trial, "model"))),
+                      EL_KEY("global_batch", json_incref(json_object_get(a->trial, "global_batch"))),
+                      EL_KEY("a", side_json(a)), EL_KEY("b", side_json(b)),
+                      EL_KEY("whole", difference_json(a, b, a->step_ms, b->step_ms)),
+                      EL_KEY("parts", parts_json(a, b, counted)), EL_KEY("rest", row_json(a, b, -1, counted)),
+                      EL_KEY("paired", are_paired(a, b)), EL_KEY("differs", el_sides_differences(a, b)),
+                      EL_KEY("memory", memory_json(a, b)), EL_KEY("ci_reason", reason_of(a, b)));
 }

@@ -1,4 +1,5 @@
-/* Reading a side of `explain A B`: which trial of which record, and the parts of its step in each launch. */
+/* Reading a side of `explain A B`: which trial of which record, the parts of its step in each launch, and what else is
+ * not alike between two of them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
-#include "bench/explain/difference.h"
+#include "bench/explain/explain.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
 
@@ -44,11 +45,11 @@ static enum el_status choose(const char *path, const char *choice, struct el_sid
     int n = 0;
     bool any = false;
     for (size_t i = 0; i < json_array_size(trials); i++) any = any || is_chosen(trials, i, choice);
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        if (any && !is_chosen(trials, i, choice)) continue;
-        name_trial(trials, i, name, sizeof name);
+    EL_EACH(trial, trials) {
+        if (any && !is_chosen(trials, trial_at.i, choice)) continue;
+        name_trial(trials, trial_at.i, name, sizeof name);
         el_text_append(names, sizeof names, "%s%s", *names ? ", " : "", name);
-        side->trial = json_array_get(trials, i);
+        side->trial = trial;
         n++;
     }
     if (n == 0) return el_fail(EL_ERR_INVALID, "%s has no trials", path);
@@ -135,51 +136,39 @@ static json_t *load_launch(const struct el_side *side, double number)
     return el_read_json(path, &launch) == EL_OK ? launch : NULL;
 }
 
+/* What PyTorch's own record says of each launch is its host's time alone. */
 static void read_parts(struct el_side *side)
 {
     int64_t slowest = el_json_whole(side->trial, "slowest_member");
-    bool alone = el_json_number(side->trial, "devices") == 1, known = side->launches && slowest >= 0;
-    const json_t *repeats = json_object_get(side->trial, "repeats");
-    size_t at = slowest < 0 ? SIZE_MAX : (size_t)slowest, k = 0;
+    bool alone = el_json_number(side->trial, "devices") == 1, known = slowest >= 0;
+    size_t at = slowest < 0 ? SIZE_MAX : (size_t)slowest;
     side->mean = parts_of(json_array_get(json_object_get(side->trial, "per_device"), at), alone);
     for (size_t i = 0; i < side->n && known; i++) {
         json_t *launch = load_launch(side, side->repeat[i]);
         const json_t *member = json_array_get(json_object_get(launch, "members"), at);
+        double host_ms = side->launches[i].ms[EL_PART_HOST];
         known = member != NULL;
         side->launches[i] = parts_of(member, alone);
+        side->launches[i].ms[EL_PART_HOST] = host_ms;
         json_decref(launch);
     }
-    for (size_t i = 0; i < json_array_size(repeats) && el_side_framework(side); i++) {
-        const json_t *repeat = json_array_get(repeats, i);
-        if (el_report_is_ok(repeat) && k < side->n)
-            side->launches[k++].ms[EL_PART_HOST] = el_json_number(repeat, "host_ms");
-        known = true;
-    }
-    for (int p = 0; p < EL_PARTS && known; p++) {
+    side->knows_launches = known || el_side_framework(side);
+    for (int p = 0; p < EL_PARTS && side->knows_launches; p++) {
         double sum = 0;
         for (size_t i = 0; i < side->n; i++) sum += side->launches[i].ms[p];
         side->mean.ms[p] = sum / (double)side->n;
     }
-    if (known) return;
-    free(side->launches);
-    side->launches = NULL;
 }
 
 static enum el_status read_launches(struct el_side *side)
 {
-    const json_t *repeats = json_object_get(side->trial, "repeats");
-    size_t room = json_array_size(repeats) + 1;
-    side->step_ms = calloc(room, sizeof *side->step_ms);
-    side->repeat = calloc(room, sizeof *side->repeat);
-    side->launches = calloc(room, sizeof *side->launches);
-    if (!side->step_ms || !side->repeat || !side->launches)
-        return el_fail(EL_ERR_HOST_MEMORY, "no memory for a record");
-    for (size_t i = 0; i + 1 < room; i++) {
-        const json_t *repeat = json_array_get(repeats, i);
+    EL_EACH(repeat, json_object_get(side->trial, "repeats")) {
         double ms = mean_step_ms(repeat);
-        if (!el_report_is_ok(repeat) || !(ms > 0)) continue;
+        if (!el_report_is_ok(repeat) || !(ms > 0) || side->n == EL_REPEATS_MAX) continue;
+        struct el_parts *parts = &side->launches[side->n];
+        for (int p = 0; p < EL_PARTS; p++) parts->ms[p] = NAN;
+        if (el_side_framework(side)) parts->ms[EL_PART_HOST] = el_json_number(repeat, "host_ms");
         side->step_ms[side->n] = ms;
-        for (int p = 0; p < EL_PARTS; p++) side->launches[side->n].ms[p] = NAN;
         side->repeat[side->n++] = el_json_number(repeat, "repeat");
     }
     if (side->n == 0) return el_fail(EL_ERR_INVALID, "%s: the trial has no steps", side->record);
@@ -192,27 +181,115 @@ const char *el_side_framework(const struct el_side *side)
     return el_json_text(side->run, "environment.framework", NULL);
 }
 
-enum el_status el_side_open(const char *word, struct el_side *side_p)
+enum el_status el_side_open(const char *word, struct el_side *side)
 {
-    struct el_side side = {.run = NULL};
     char path[EL_PATH_BYTES];
     const char *choice = "";
-    EL_TRY(find_record(word, path, &choice, side.record));
-    EL_TRY(el_record_read(side.record, &side.run));
-    enum el_status status = choose(path, choice, &side);
-    if (status == EL_OK) status = read_launches(&side);
-    if (status == EL_OK)
-        *side_p = side;
-    else
-        el_side_close(&side);
+    *side = (struct el_side){.run = NULL};
+    EL_TRY(find_record(word, path, &choice, side->record));
+    EL_TRY(el_record_read(side->record, &side->run));
+    enum el_status status = choose(path, choice, side);
+    if (status == EL_OK) status = read_launches(side);
+    if (status != EL_OK) el_side_close(side);
     return status;
 }
 
 void el_side_close(struct el_side *side)
 {
     json_decref(side->run);
-    free(side->step_ms);
-    free(side->repeat);
-    free(side->launches);
-    *side = (struct el_side){.run = NULL};
+    side->run = NULL;
+}
+
+/* ---- what is not alike ---- */
+
+enum { VALUE_BYTES = 48 };
+
+/* A value in words, "?" where there is none. */
+static void show(const json_t *value, char text[VALUE_BYTES])
+{
+    char *dumped = json_is_string(value) ? strdup(json_string_value(value))
+                                         : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
+    snprintf(text, VALUE_BYTES, "%s", dumped && *dumped ? dumped : json_is_string(value) ? "none" : "?");
+    free(dumped);
+}
+
+static bool is_whole_zero(const json_t *value)
+{
+    return json_is_integer(value) && json_integer_value(value) == 0;
+}
+
+/* Where one record does not know the field, nothing can be said. */
+static bool unlike(const json_t *a, const json_t *b)
+{
+    if (!a || !b || json_is_null(a) || json_is_null(b)) return false;
+    if (json_is_number(a) && json_is_number(b)) return json_number_value(a) != json_number_value(b);
+    return !json_equal(a, b);
+}
+
+/* Sizes that belong to other models are 0, or not there. */
+static void append_sizes(const json_t *a, const json_t *b, char *text, size_t bytes)
+{
+    EL_EACH_KEY(key, value, json_object_get(a, "model_sizes")) {
+        const json_t *other = json_object_get(json_object_get(b, "model_sizes"), key);
+        char one[VALUE_BYTES], two[VALUE_BYTES];
+        if (!unlike(value, other) || is_whole_zero(value) || is_whole_zero(other)) continue;
+        show(value, one);
+        show(other, two);
+        el_text_append(text, bytes, "%s%s %s and %s", *text ? ", " : "", key, one, two);
+    }
+}
+
+enum el_status el_sides_check(const struct el_side *a, const struct el_side *b)
+{
+    static const char *const same[][2] = {
+        {"model", "model"}, {"config.data", "data"}, {"global_batch", "global batch"}};
+    char text[512] = "";
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+        const json_t *x = el_json_at(a->trial, same[i][0]), *y = el_json_at(b->trial, same[i][0]);
+        char one[VALUE_BYTES], two[VALUE_BYTES];
+        if (!unlike(x, y)) continue;
+        show(x, one);
+        show(y, two);
+        el_text_append(text, sizeof text, "%s%s %s and %s", *text ? ", " : "", same[i][1], one, two);
+    }
+    append_sizes(json_object_get(a->trial, "config"), json_object_get(b->trial, "config"), text, sizeof text);
+    if (!*text) return EL_OK;
+    return el_fail(EL_ERR_INVALID,
+                   "explain: these two records are not of the same work, so their steps cannot be compared: %s", text);
+}
+
+static void add(json_t *list, const char *field, const json_t *a, const json_t *b)
+{
+    char one[VALUE_BYTES], two[VALUE_BYTES];
+    if (!unlike(a, b)) return;
+    show(a, one);
+    show(b, two);
+    json_array_append_new(
+        list, json_pack("{s:s, s:o, s:o}", "field", field, "a", el_json_string(one), "b", el_json_string(two)));
+}
+
+static void add_fields(json_t *list, const json_t *a, const json_t *b, const char *const *fields)
+{
+    for (; *fields; fields++) add(list, *fields, json_object_get(a, *fields), json_object_get(b, *fields));
+}
+
+json_t *el_sides_differences(const struct el_side *a, const struct el_side *b)
+{
+    static const char *const of_trial[] = {"mode", "devices",      "procs",     "dtype", "optimizer",
+                                           "seed", "communicator", "simulated", NULL};
+    static const char *const of_machine[] = {"hostname", "cpu_model",      "cores_online", "affinity",   "governor",
+                                             "commit",   "compiler_flags", "cpu_library",  "gpu_driver", "framework",
+                                             NULL};
+    /* How long was measured, and what has been said already. */
+    static const char *const left_out[] = {"model_sizes", "data",        "steps",          "warmup",       "min_time_s",
+                                           "timeout_s",   "batch_given", "comm_timeout_s", "control_pairs"};
+    json_t *list = json_array();
+    add_fields(list, a->trial, b->trial, of_trial);
+    EL_EACH_KEY(key, value, json_object_get(a->trial, "config")) {
+        bool out = false;
+        for (size_t i = 0; i < sizeof left_out / sizeof left_out[0]; i++) out = out || !strcmp(key, left_out[i]);
+        if (!out) add(list, key, value, json_object_get(json_object_get(b->trial, "config"), key));
+    }
+    add_fields(list, json_object_get(a->run, "environment"), json_object_get(b->run, "environment"), of_machine);
+    return list;
 }

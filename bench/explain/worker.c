@@ -1,13 +1,17 @@
-/* One launch: every variant of dp, and ddp, trains in short blocks on the same devices of one process, in turns of
- * random order, so that neither the machine's drift nor a process's own luck with memory and cores becomes a
- * difference. Each block is a training of its own: it begins with the same weights, and memory of its own. */
+/* Launches of `explain`, in fresh processes one after another. In each, every variant of dp, and ddp, trains in short
+ * blocks on the same devices, in turns of random order, so that neither the machine's drift nor a process's own luck
+ * with memory and cores becomes a difference. Each block is a training of its own: it begins with the same weights, and
+ * memory of its own. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
+#include "bench/campaign/follow.h"
 #include "bench/campaign/gate.h"
+#include "bench/campaign/runner.h"
 #include "bench/explain/explain.h"
 #include "bench/job/worker.h"
 #include "bench/machine/environment.h"
@@ -190,4 +194,61 @@ int el_explain_worker(int argc, char **argv)
     el_trials_free(&set);
     el_bootstrap_close(self);
     return exit_status;
+}
+
+/* ---- their parent ---- */
+
+enum el_status el_explain_resolve(const struct el_options *options, struct el_trial_set *set_p)
+{
+    struct el_options dp = *options;
+    dp.n_modes = 1;
+    snprintf(dp.modes[0], sizeof dp.modes[0], "dp");
+    EL_TRY(el_trials_resolve(EL_CMD_EXPLAIN, &dp, set_p));
+    const struct el_trial *trial = &set_p->trials[0];
+    enum el_status status = EL_OK;
+    if (set_p->n != 1) status = el_fail(EL_ERR_INVALID, "--batch: explain takes one trial apart: give one batch");
+    if (trial->n_devices < 2 || trial->train.global_batch < trial->n_devices)
+        status = el_fail(EL_ERR_INVALID, "explain: on one device dp and ddp are the same: give --devices 2 or more");
+    if (status != EL_OK) el_trials_free(set_p);
+    return status;
+}
+
+static enum el_status read_part(const char *path, json_t *samples)
+{
+    json_t *part;
+    EL_TRY(el_read_json(path, &part));
+    unlink(path);
+    json_array_append_new(samples, part);
+    return EL_OK;
+}
+
+/* As the ddp among them is launched, by threads of one process. */
+static enum el_status launch(const struct el_store *store, const struct el_options *options, const struct el_trial *dp,
+                             int number, json_t *samples)
+{
+    struct el_trial trial = *dp;
+    char path[EL_PATH_BYTES], text[16];
+    struct el_follow follow = {.gap_s = 5};
+    EL_TRY(el_trial_use_mode(dp, "ddp", &trial.train));
+    snprintf(text, sizeof text, "%d", number);
+    el_store_path(store, path, "launch-%d.json", number);
+    el_store_path(store, follow.logs, "logs/explain-%d", number);
+    EL_TRY(el_follow_launch(&follow, store, &trial, (const char *const[]){"worker", "explain", path, text, NULL},
+                            EL_CMD_EXPLAIN, options));
+    return el_runner_interrupted() ? EL_OK : read_part(path, samples);
+}
+
+enum el_status el_explain_measure(const struct el_options *options, const struct el_trial_set *set,
+                                  const struct el_store *store, json_t **samples_p)
+{
+    json_t *samples = json_array();
+    enum el_status status = EL_OK;
+    for (int i = 0; i < options->repeats && status == EL_OK && !el_runner_interrupted(); i++)
+        status = launch(store, options, &set->trials[0], i, samples);
+    *samples_p = NULL;
+    if (status == EL_OK && !el_runner_interrupted())
+        *samples_p = samples;
+    else
+        json_decref(samples);
+    return status;
 }

@@ -8,7 +8,6 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/comm/wire.h"
-#include "bench/explain/difference.h"
 #include "bench/explain/explain.h"
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"

@@ -128,18 +128,15 @@ json_t *el_answer_json(const struct el_regress_set *set)
         EL_KEY("not_judged", set->unjudged ? json_incref(set->unjudged) : json_array()));
 }
 
+static bool is_answer(const json_t *document)
+{
+    return json_is_array(json_object_get(document, "cells")) && el_json_text(document, "outcome", NULL) &&
+           el_json_whole(document, "schema") == EL_SCHEMA;
+}
+
 enum el_status el_answer_read(const char *path, json_t **document_p)
 {
-    json_t *document;
-    EL_TRY(el_read_json(path, &document));
-    if (json_is_array(json_object_get(document, "cells")) && el_json_text(document, "outcome", NULL) &&
-        el_json_whole(document, "schema") == EL_SCHEMA) {
-        el_json_printable(document);
-        *document_p = document;
-        return EL_OK;
-    }
-    json_decref(document);
-    return el_fail(EL_ERR_INVALID, "%s is nothing that 'evenload regress' of this version wrote", path);
+    return el_read_document(path, is_answer, "regress", document_p);
 }
 
 /* ---- rows ---- */

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 /* Fewer repeats give no interval: at four the t quantile is so wide and the coverage so unsure that it misleads. */
-enum { EL_REPEATS_MIN = 5 };
+enum { EL_REPEATS_MIN = 5, EL_REPEATS_MAX = 1000 /* of --repeats; more of a record are not read */ };
 
 /* In ascending order, in place. NaNs have no place in one. */
 void el_stats_sort(double *x, size_t n);

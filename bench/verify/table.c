@@ -164,15 +164,12 @@ void el_verify_say(const json_t *document, FILE *out)
         fprintf(out, "All %.0f checks passed, in %.0f s", checks, seconds);
 }
 
+static bool is_verification(const json_t *document)
+{
+    return json_is_array(json_object_get(document, "cells")) && json_is_integer(json_object_get(document, "checks"));
+}
+
 enum el_status el_verify_read(const char *path, json_t **document_p)
 {
-    json_t *document;
-    EL_TRY(el_read_json(path, &document));
-    if (json_is_array(json_object_get(document, "cells")) && json_is_integer(json_object_get(document, "checks"))) {
-        el_json_printable(document);
-        *document_p = document;
-        return EL_OK;
-    }
-    json_decref(document);
-    return el_fail(EL_ERR_INVALID, "%s is nothing that 'evenload verify' wrote", path);
+    return el_read_document(path, is_verification, "verify", document_p);
 }

@@ -123,7 +123,7 @@ END
     mkdir taken && touch taken/command.json
     refuses "taken holds a run already" "$EVENLOAD" comm --out taken
     mkdir other && echo '{"kind": "comm", "schema": 99}' >other/comm.json
-    refuses "not a record of 'evenload comm' that this version reads" "$EVENLOAD" plot other
+    refuses "is nothing that 'evenload comm' of this version wrote" "$EVENLOAD" plot other
 }
 
 @test "the page's examples run, and a folder is drawn again" {

@@ -153,7 +153,7 @@ PYTHON
     mkdir empty
     refuses "empty/results.json: No such file" "$EVENLOAD" report empty
     echo '{}' >empty/comm.json
-    refuses "empty/comm.json: not a record of 'evenload comm' that this version reads" "$EVENLOAD" report empty
+    refuses "empty/comm.json is nothing that 'evenload comm' of this version wrote" "$EVENLOAD" report empty
     cp -r "$REFERENCE" r
     mkdir r/report.html
     refuses "r/report.html could not be written: Is a directory" "$EVENLOAD" report r
