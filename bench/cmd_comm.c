@@ -69,22 +69,13 @@ static enum el_status check_memory(const struct el_trial *trial, const struct el
                    trial->n_devices, wanted / 1048576, free_bytes / 1048576);
 }
 
-static enum el_status write_csv(const json_t *document, const char *path)
-{
-    char temporary[EL_PATH_BYTES + 64];
-    FILE *file = el_file_begin(path, temporary, sizeof temporary);
-    if (!file) return el_fail_errno("%s could not be written", path);
-    el_wire_csv(document, file);
-    return el_file_end(file, temporary, path);
-}
-
 static enum el_status save(const struct el_store *store, const json_t *document)
 {
     char path[EL_PATH_BYTES];
     el_store_path(store, path, "comm.json");
     EL_TRY(el_write_json(document, path));
     el_store_path(store, path, "comm.csv");
-    return write_csv(document, path);
+    return el_write_file(path, el_wire_csv, document);
 }
 
 static void say_next(const struct el_options *options, const json_t *document)
@@ -99,14 +90,16 @@ static void say_next(const struct el_options *options, const json_t *document)
         el_say_next(EL_CMD_COMM, &next, "    (compare the algorithms)");
 }
 
-/* Prints and draws. Returns the exit status. */
-static int show(const struct el_options *options, const struct el_store *store, const json_t *document, bool draw)
+/* Writes, prints and draws. Returns the exit status. */
+static int show(const struct el_options *options, const struct el_store *store, const json_t *document)
 {
+    enum el_status status = save(store, document);
+    if (status != EL_OK) return el_exit_failed(status);
     static const struct el_figure *const figures[] = {&el_figure_wire, &el_figure_pairs};
     const json_t *curves = json_object_get(document, "curves");
     size_t n = json_array_size(curves), absent = 0;
     FILE *messages = options->json || options->wire.csv ? NULL : stdout;
-    for (size_t c = 0; c < n; c++) absent += strcmp(el_json_text(json_array_get(curves, c), "status", ""), "ok") != 0;
+    EL_EACH(curve, curves) absent += !el_json_is(curve, "status", "ok");
     if (options->json) {
         el_print_json(document, stdout);
     } else if (options->wire.csv) {
@@ -117,7 +110,7 @@ static int show(const struct el_options *options, const struct el_store *store, 
         el_text_line(stdout, "%s/comm.json", store->dir);
         el_text_line(stdout, "%s/comm.csv", store->dir);
     }
-    if (draw) el_say_not_drawn(el_plot_figures(figures, 2, document, store->dir, messages), messages);
+    el_say_not_drawn(el_plot_figures(figures, 2, document, store->dir, messages), messages);
     if (messages && absent < n) say_next(options, document);
     if (absent == n) fprintf(stderr, "evenload: %s\n", el_json_text(json_array_get(curves, 0), "reason", "absent"));
     return el_exit_flush(absent == n ? EL_EXIT_USE : el_wire_wrong(document) ? EL_EXIT_TRIAL : 0);
@@ -199,8 +192,7 @@ static int run_rank(struct el_options *options, const struct el_launch_place *pl
         exit_status = el_exit_failed(status);
     else if (status != EL_OK)
         exit_status = same ? EL_EXIT_TRIAL : EL_EXIT_USE;
-    if (document) status = save(&store, document);
-    if (document) exit_status = status == EL_OK ? show(options, &store, document, true) : el_exit_failed(status);
+    if (document) exit_status = show(options, &store, document);
     json_decref(document);
     el_bootstrap_close(bootstrap);
     return exit_status;
@@ -242,8 +234,7 @@ static int run_self(struct el_options *options)
         fprintf(stderr, "evenload: interrupted\n");
         return EL_EXIT_INTERRUPTED;
     }
-    if (status == EL_OK) status = save(&store, document);
-    int exit_status = status == EL_OK ? show(options, &store, document, true) : el_exit_failed(status);
+    int exit_status = status == EL_OK ? show(options, &store, document) : el_exit_failed(status);
     json_decref(document);
     return exit_status;
 }

@@ -175,13 +175,14 @@ static json_t *begin_document(const struct session *s, bool shared_cores)
 {
     const struct el_wire_options *options = s->plan.options;
     const struct el_trial *trial = s->job->trial;
-    return json_pack("{s:i, s:s, s:o, s:s, s:o, s:i, s:i, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:[]}", "schema",
-                     EL_WIRE_SCHEMA, "kind", "comm", "environment", el_environment(), "backend",
-                     el_comm_backend(s->comms[0]), "devices", el_trial_device_names(trial), "ranks", s->plan.n,
-                     "processes", el_bootstrap_size(s->job->bootstrap), "datatype", el_wire_dtype(options->dtype),
-                     "redop", el_wire_redop(options->reduction), "root", options->root, "average", options->average,
-                     "iters", options->iters, "warmup", options->warmup, "check", options->check, "shared_cores",
-                     shared_cores, "curves");
+    return el_json_of(EL_KEY("schema", EL_WIRE_SCHEMA), EL_KEY("kind", "comm"), EL_KEY("environment", el_environment()),
+                      EL_KEY("backend", el_comm_backend(s->comms[0])), EL_KEY("devices", el_trial_device_names(trial)),
+                      EL_KEY("ranks", s->plan.n), EL_KEY("processes", el_bootstrap_size(s->job->bootstrap)),
+                      EL_KEY("datatype", el_wire_dtype(options->dtype)),
+                      EL_KEY("redop", el_wire_redop(options->reduction)), EL_KEY("root", options->root),
+                      EL_KEY("average", options->average), EL_KEY("iters", options->iters),
+                      EL_KEY("warmup", options->warmup), EL_KEY("check", options->check),
+                      EL_KEY("shared_cores", shared_cores), EL_KEY("curves", json_array()));
 }
 
 /* Rank 0 gets the document, and knows of all ranks whether two share a core. */

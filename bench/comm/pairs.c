@@ -30,25 +30,6 @@ size_t el_wire_pair_count(const struct el_wire_plan *plan, int place)
     return count ? count : 1;
 }
 
-/* This rank's half: the lower one sends first and gets it back, the higher one answers. */
-enum el_status el_wire_issue_pair(const struct el_wire_member *member, struct el_program *program, size_t count,
-                                  int *begin, int *end)
-{
-    struct el_comm_op op = {.dtype = member->plan->options->dtype, .count = count, .phase = EL_PHASE_COMM};
-    int rank = el_comm_rank(member->comm), a, b;
-    ranks_of(member->pair, member->plan->n, &a, &b);
-    if (rank != a && rank != b) return EL_OK;
-    for (int i = 0; i < 2; i++) {
-        bool sends = (rank == a) == (i == 0);
-        op.verb = sends ? EL_COMM_SEND : EL_COMM_RECV;
-        op.root = rank == a ? b : a;
-        op.data = sends ? el_view_of(member->data, 0) : (struct el_view){0};
-        op.result = sends ? (struct el_view){0} : el_view_of(member->result, 0);
-        EL_TRY(el_comm_issue(member->comm, program, &op, i ? end : begin));
-    }
-    return EL_OK;
-}
-
 int el_wire_partner(const struct el_wire_member *member)
 {
     int rank = el_comm_rank(member->comm), a, b;
@@ -59,7 +40,7 @@ int el_wire_partner(const struct el_wire_member *member)
 static double median_us(const struct el_wire_plan *plan, const json_t *members, int a, int k, size_t place)
 {
     const json_t *rows = json_object_get(json_array_get(members, (size_t)a), "samples_us");
-    double *us = NULL;
+    double *us;
     size_t n = el_json_numbers(json_array_get(json_array_get(rows, (size_t)k), place), &us);
     double median = n == (size_t)plan->options->iters ? el_stats_median(us, n) : NAN;
     free(us);
@@ -73,11 +54,11 @@ json_t *el_wire_pairs_json(const struct el_wire_plan *plan, const json_t *member
         int a, b;
         ranks_of(k, plan->n, &a, &b);
         double large = (double)(el_wire_pair_count(plan, 1) * el_dtype_bytes(plan->options->dtype));
-        const json_t *rows = json_object_get(json_array_get(members, (size_t)a), "samples_us");
-        json_array_append_new(pairs, json_pack("{s:i, s:i, s:o, s:o, s:O}", "a", a, "b", b, "latency_us",
-                                               el_json_real(median_us(plan, members, a, k, 0)), "gb_per_s",
-                                               el_json_real(large / median_us(plan, members, a, k, 1) * 1e-3),
-                                               "there_and_back_us", json_array_get(rows, (size_t)k)));
+        json_t *rows = json_object_get(json_array_get(members, (size_t)a), "samples_us");
+        json_array_append_new(
+            pairs, el_json_of(EL_KEY("a", a), EL_KEY("b", b), EL_KEY("latency_us", median_us(plan, members, a, k, 0)),
+                              EL_KEY("gb_per_s", large / median_us(plan, members, a, k, 1) * 1e-3),
+                              EL_KEY("there_and_back_us", json_incref(json_array_get(rows, (size_t)k)))));
     }
     return pairs;
 }
@@ -111,9 +92,8 @@ static void say_slowest(const json_t *document, FILE *out)
     size_t n = el_json_numbers_at(pairs, "gb_per_s", &all);
     middle = el_stats_median(all, n);
     free(all);
-    for (size_t k = 0; k < json_array_size(pairs); k++)
-        if (el_json_number(json_array_get(pairs, k), "gb_per_s") < el_json_number(slowest, "gb_per_s"))
-            slowest = json_array_get(pairs, k);
+    EL_EACH(pair, pairs)
+        if (el_json_number(pair, "gb_per_s") < el_json_number(slowest, "gb_per_s")) slowest = pair;
     fprintf(out, "Slowest pair: ranks %.0f and %.0f, %s GB/s; the median pair has %s.\n", el_json_number(slowest, "a"),
             el_json_number(slowest, "b"), el_text_figure(el_json_number(slowest, "gb_per_s"), text[0]),
             el_text_figure(middle, text[1]));

@@ -76,10 +76,9 @@ static void name_algorithms(const json_t *curve, char *text, size_t bytes)
     snprintf(text, bytes, "%s", el_json_text(curve, "algorithm", "?"));
     if (strcmp(text, "auto") || !json_array_size(points)) return;
     text[0] = 0;
-    for (size_t i = 0; i < json_array_size(points); i++)
-        if (!el_data_seen(points, i, "algorithm"))
-            el_text_append(text, bytes, "%s%s", *text ? ", then " : "",
-                           el_json_text(json_array_get(points, i), "algorithm", "?"));
+    EL_EACH(point, points)
+        if (!el_data_seen(points, point_at.i, "algorithm"))
+            el_text_append(text, bytes, "%s%s", *text ? ", then " : "", el_json_text(point, "algorithm", "?"));
     if (!strcmp(text, "auto")) snprintf(text, bytes, "the library's choice");
 }
 
@@ -105,16 +104,15 @@ static void print_curve(const json_t *document, const json_t *curve, FILE *out)
     fprintf(out, "# Avg bus bandwidth    : %.4g\n#\n", n > 0 ? sum / n : 0);
 }
 
-static const char *judgement(const json_t *reached)
+static const char *judgement(const json_t *reached, const char *low)
 {
     const json_t *normal = json_object_get(reached, "normal");
-    return json_is_true(normal) ? "normal" : json_is_false(normal) ? "low" : "not judged";
+    return json_is_true(normal) ? "normal" : json_is_false(normal) ? low : "not judged";
 }
 
 /* "Is this number normal?", in a sentence: of all curves, that at the largest share of what was judged. */
 static void say_reached(const json_t *document, const json_t *reached, FILE *out)
 {
-    const json_t *normal = json_object_get(reached, "normal");
     const char *why = json_is_true(json_object_get(document, "shared_cores")) ? "devices share a core here"
                                                                               : el_json_text(reached, "why", "?");
     char mib[EL_FIGURE_BYTES];
@@ -122,10 +120,7 @@ static void say_reached(const json_t *document, const json_t *reached, FILE *out
     el_text_say("Is this normal? ", "  ", EL_REPORT_COLUMNS, out,
                 "At %s MiB each rank copies memory at %.2f GB/s while all ranks do. The busbw is %s (%s).",
                 el_text_mib(number(reached, "bytes"), mib), number(reached, "copy_gb_per_s"),
-                json_is_true(normal)    ? "normal"
-                : json_is_false(normal) ? "lower than expected"
-                                        : "not judged",
-                why);
+                judgement(reached, "lower than expected"), why);
     if (json_is_number(json_object_get(reached, "expected_share")))
         fprintf(out, "  Normal is at least %.0f %% of that rate.\n", 100 * number(reached, "expected_share"));
 }
@@ -155,7 +150,7 @@ static void show_judgement(const json_t *curve, const json_t *context, char *tex
 {
     (void)context;
     bool reached = isfinite(number(curve, "reached.share"));
-    snprintf(text, EL_CELL_BYTES, "%s", reached ? judgement(json_object_get(curve, "reached")) : "");
+    snprintf(text, EL_CELL_BYTES, "%s", reached ? judgement(json_object_get(curve, "reached"), "low") : "");
 }
 
 static const struct el_column fit_columns[] = {
@@ -194,9 +189,9 @@ static void print_rows(const json_t *document, FILE *out)
     const json_t *curves = json_object_get(document, "curves");
     int64_t wrong = el_wire_wrong(document);
     size_t n = 0;
-    for (size_t c = 0; c < json_array_size(curves); c++) {
-        print_curve(document, json_array_get(curves, c), out);
-        n += json_array_size(json_object_get(json_array_get(curves, c), "points"));
+    EL_EACH(curve, curves) {
+        print_curve(document, curve, out);
+        n += json_array_size(json_object_get(curve, "points"));
     }
     if (n > 0 && number(document, "check") > 0)
         fprintf(out, "# Out of bounds values : %lld %s\n", (long long)wrong, wrong ? "FAILED" : "OK");
@@ -224,34 +219,35 @@ static void put_pairs(const json_t *pairs, FILE *out)
     }
 }
 
-void el_wire_csv(const json_t *document, FILE *out)
+static void put_place(const json_t *document, const json_t *curve, const json_t *point, const char *name, FILE *out)
 {
     static const char *const figures[] = {"time_us", "mean_us",        "min_us",         "p50_us",
                                           "p99_us",  "algbw_gb_per_s", "busbw_gb_per_s", "wrong"};
-    const json_t *curves = json_object_get(document, "curves");
+    const json_t *place = json_object_get(point, name);
+    if (!json_is_object(place)) return;
+    fprintf(out, "%s,%s,%s,%.0f,%.0f,%s,%s", el_json_text(curve, "operation", ""), el_json_text(curve, "algorithm", ""),
+            el_json_text(point, "algorithm", ""), number(point, "bytes"), number(point, "count"),
+            el_json_text(document, "datatype", ""), name);
+    for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++) {
+        char text[32];
+        fprintf(out, ",%s",
+                isfinite(number(place, figures[f])) ? el_json_written(number(place, figures[f]), text) : "");
+    }
+    fputc('\n', out);
+}
+
+enum el_status el_wire_csv(const void *context, FILE *out)
+{
+    const json_t *document = context;
     if (json_object_get(document, "pairs")) {
         put_pairs(json_object_get(document, "pairs"), out);
-        return;
+        return EL_OK;
     }
-    fputs("operation,algorithm,used,size,count,type,place", out);
-    for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++) fprintf(out, ",%s", figures[f]);
-    fputc('\n', out);
-    EL_EACH(curve, curves) {
-        const json_t *points = json_object_get(curve, "points");
-        for (size_t i = 0; i < json_array_size(points) * EL_WIRE_PLACES; i++) {
-            const json_t *point = json_array_get(points, i / EL_WIRE_PLACES);
-            const char *place = el_wire_places[i % EL_WIRE_PLACES];
-            if (!json_is_object(json_object_get(point, place))) continue;
-            fprintf(out, "%s,%s,%s,%.0f,%.0f,%s,%s", el_json_text(curve, "operation", ""),
-                    el_json_text(curve, "algorithm", ""), el_json_text(point, "algorithm", ""),
-                    el_json_number(point, "bytes"), el_json_number(point, "count"),
-                    el_json_text(document, "datatype", ""), place);
-            for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++) {
-                char text[32];
-                double value = el_json_number(json_object_get(point, place), figures[f]);
-                fprintf(out, ",%s", isfinite(value) ? el_json_written(value, text) : "");
-            }
-            fputc('\n', out);
-        }
-    }
+    fputs("operation,algorithm,used,size,count,type,place,time_us,mean_us,min_us,p50_us,p99_us,algbw_gb_per_s,"
+          "busbw_gb_per_s,wrong\n",
+          out);
+    EL_EACH(curve, json_object_get(document, "curves"))
+        EL_EACH(point, json_object_get(curve, "points"))
+            for (int p = 0; p < EL_WIRE_PLACES; p++) put_place(document, curve, point, el_wire_places[p], out);
+    return EL_OK;
 }

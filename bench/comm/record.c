@@ -1,9 +1,7 @@
 /* From the samples of all ranks to the document's curves: times, bandwidths, the fitted line, and what share of the
  * machine's own copying was reached. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
@@ -68,36 +66,28 @@ static int64_t wrong_of(const json_t *members, size_t s, size_t p)
     return wrong;
 }
 
-/* Times of the calls of one size and place, over all ranks; [iters], for free(). */
-static double *times_us(const struct el_wire_plan *plan, const json_t *members, size_t s, size_t p)
+/* Times of the calls of one size and place, over all ranks. */
+static size_t list_times(const struct el_wire_plan *plan, const json_t *members, size_t s, size_t p,
+                         double us[EL_WIRE_ITERS_MAX])
 {
     size_t n = (size_t)plan->options->iters;
-    double *us = calloc(n, sizeof *us);
-    for (size_t i = 0; us && i < n; i++) us[i] = of_ranks(members, s, p, i, plan->options->average);
-    return us;
+    for (size_t i = 0; i < n; i++) us[i] = of_ranks(members, s, p, i, plan->options->average);
+    return n;
 }
 
 static json_t *place_json(const struct el_wire_plan *plan, enum el_comm_verb verb, uint64_t bytes,
                           const json_t *members, size_t s, size_t p)
 {
-    size_t n = (size_t)plan->options->iters;
-    double *us = times_us(plan, members, s, p);
+    double us[EL_WIRE_ITERS_MAX];
+    size_t n = list_times(plan, members, s, p, us);
     bool checked = plan->options->check && p != EL_WIRE_COLD;
-    json_t *place = json_object();
-    if (us) {
-        double median = el_stats_median(us, n), algbw = (double)bytes / median * 1e-3;
-        el_json_put_real(place, "time_us", median);
-        el_json_put_real(place, "mean_us", el_stats_mean(us, n));
-        el_json_put_real(place, "min_us", el_stats_quantile(us, n, 1e-9));
-        el_json_put_real(place, "p50_us", el_stats_quantile(us, n, 0.5));
-        el_json_put_real(place, "p99_us", el_stats_quantile(us, n, 0.99));
-        el_json_put_real(place, "algbw_gb_per_s", algbw);
-        el_json_put_real(place, "busbw_gb_per_s", algbw * el_wire_bus_factor(verb, plan->n));
-    }
-    el_json_put(place, "wrong", checked ? json_integer(wrong_of(members, s, p)) : json_null());
-    json_object_set_new(place, "samples_us", samples_of(members, s, p));
-    free(us);
-    return place;
+    double median = el_stats_median(us, n), algbw = (double)bytes / median * 1e-3;
+    return el_json_of(EL_KEY("time_us", median), EL_KEY("mean_us", el_stats_mean(us, n)),
+                      EL_KEY("min_us", el_stats_quantile(us, n, 1e-9)), EL_KEY("p50_us", el_stats_quantile(us, n, 0.5)),
+                      EL_KEY("p99_us", el_stats_quantile(us, n, 0.99)), EL_KEY("algbw_gb_per_s", algbw),
+                      EL_KEY("busbw_gb_per_s", algbw * el_wire_bus_factor(verb, plan->n)),
+                      EL_KEY("wrong", checked ? json_integer(wrong_of(members, s, p)) : json_null()),
+                      EL_KEY("samples_us", samples_of(members, s, p)));
 }
 
 /* Through the points' times at `place`. */
@@ -105,10 +95,9 @@ static json_t *fit_json(const json_t *points, const char *place)
 {
     double bytes[EL_WIRE_SIZES_MAX], seconds[EL_WIRE_SIZES_MAX];
     int n = 0;
-    for (size_t i = 0; i < json_array_size(points) && n < EL_WIRE_SIZES_MAX; i++) {
-        const json_t *point = json_array_get(points, i);
+    EL_EACH(point, points) {
         double us = el_json_number(json_object_get(point, place), "time_us");
-        if (!(us > 0)) continue;
+        if (!(us > 0) || n == EL_WIRE_SIZES_MAX) continue;
         bytes[n] = el_json_number(point, "bytes");
         seconds[n++] = us * 1e-6;
     }
@@ -119,38 +108,36 @@ static json_t *fit_json(const json_t *points, const char *place)
 json_t *el_wire_curve_json(const struct el_wire_plan *plan, const struct el_wire_curve *curve, const json_t *members)
 {
     enum el_comm_verb verb = curve->operation->verb;
+    const struct el_comm_verb_row *row = el_comm_verb_row(verb);
     size_t width = el_dtype_bytes(plan->options->dtype);
     json_t *points = json_array(), *fit = json_object();
-    const json_t *used = json_object_get(json_array_get(members, 0), "used");
+    json_t *used = json_object_get(json_array_get(members, 0), "used");
     for (size_t s = 0; s < (size_t)plan->n_sizes && json_array_size(members) && !plan->pairs; s++) {
         size_t count = el_wire_count(verb, plan->sizes[s], width, plan->n);
         uint64_t bytes = el_wire_bytes(verb, count, width, plan->n);
         if (count == 0) continue;
-        json_t *point = json_pack("{s:I, s:I}", "bytes", (json_int_t)bytes, "count", (json_int_t)count);
-        json_object_set(point, "algorithm", json_array_get(used, s));
+        json_t *point = el_json_of(EL_KEY("bytes", bytes), EL_KEY("count", count),
+                                   EL_KEY("algorithm", json_incref(json_array_get(used, s))));
         for (size_t p = 0; p < EL_WIRE_PLACES; p++)
-            json_object_set_new(point, el_wire_places[p],
-                                el_wire_has_place(verb, (int)p, plan->sizes[s])
-                                    ? place_json(plan, verb, bytes, members, s, p)
-                                    : json_null());
+            el_json_put(point, el_wire_places[p],
+                        el_wire_has_place(verb, (int)p, plan->sizes[s]) ? place_json(plan, verb, bytes, members, s, p)
+                                                                        : json_null());
         json_array_append_new(points, point);
     }
     int64_t of_pairs = plan->pairs ? wrong_of(members, 0, 0) + wrong_of(members, 0, 1) : 0;
     for (size_t p = 0; p < EL_WIRE_PLACES; p++)
-        json_object_set_new(fit, el_wire_places[p], fit_json(points, el_wire_places[p]));
-    return json_pack("{s:s, s:s, s:s, s:n, s:b, s:b, s:o, s:o, s:I}", "operation", curve->operation->name, "algorithm",
-                     el_comm_algorithm_name(curve->algorithm), "status", "ok", "reason", "reduces",
-                     el_comm_verb_row(verb)->reduces, "rooted",
-                     el_comm_verb_row(verb)->has_root && !el_comm_verb_row(verb)->is_link, "points", points, "fit", fit,
-                     "wrong", (json_int_t)of_pairs);
+        el_json_put(fit, el_wire_places[p], fit_json(points, el_wire_places[p]));
+    return el_json_of(EL_KEY("operation", curve->operation->name),
+                      EL_KEY("algorithm", el_comm_algorithm_name(curve->algorithm)), EL_KEY("status", "ok"),
+                      EL_KEY("reason", json_null()), EL_KEY("reduces", row->reduces),
+                      EL_KEY("rooted", json_boolean(row->has_root && !row->is_link)), EL_KEY("points", points),
+                      EL_KEY("fit", fit), EL_KEY("wrong", of_pairs));
 }
 
 /* Copies of size `s`, the same again and again or cold. */
 static json_t *copies_json(const struct el_wire_plan *plan, const json_t *members, size_t s, uint64_t bytes, size_t p)
 {
-    double *us = times_us(plan, members, s, p);
-    double median = us ? el_stats_median(us, (size_t)plan->options->iters) : NAN;
-    free(us);
+    double us[EL_WIRE_ITERS_MAX], median = el_stats_median(us, list_times(plan, members, s, p, us));
     return el_json_of(EL_KEY("time_us", median), EL_KEY("gb_per_s", (double)bytes / median * 1e-3),
                       EL_KEY("samples_us", samples_of(members, s, p)));
 }
@@ -174,11 +161,11 @@ json_t *el_wire_copy_json(const struct el_wire_plan *plan, const json_t *members
 static double copy_at(const json_t *copy, double bytes)
 {
     double gb_per_s = NAN, nearest = INFINITY;
-    for (size_t i = 0; i < json_array_size(copy); i++) {
-        double off = fabs(log(el_json_number(json_array_get(copy, i), "bytes") / bytes));
+    EL_EACH(row, copy) {
+        double off = fabs(log(el_json_number(row, "bytes") / bytes));
         if (!(off < nearest)) continue;
         nearest = off;
-        gb_per_s = el_json_number(json_array_get(copy, i), "gb_per_s");
+        gb_per_s = el_json_number(row, "gb_per_s");
     }
     return gb_per_s;
 }
@@ -195,11 +182,10 @@ static bool share_machine(const json_t *a, const json_t *b)
     return strcmp(el_json_text(a, "boot", ""), el_json_text(b, "boot", "")) == 0;
 }
 
-static bool has_core(const json_t *rank, json_int_t core, size_t except)
+static bool has_core(const json_t *rank, const json_t *wanted, size_t except)
 {
-    const json_t *cores = json_object_get(rank, "cores");
-    for (size_t i = 0; i < json_array_size(cores); i++)
-        if (i != except && json_integer_value(json_array_get(cores, i)) == core) return true;
+    EL_EACH(core, json_object_get(rank, "cores"))
+        if (core_at.i != except && json_equal(core, wanted)) return true;
     return false;
 }
 
@@ -211,10 +197,8 @@ bool el_wire_share_cores(const json_t *parts)
         EL_EACH(other, parts) {
             if (!share_machine(rank, other)) continue;
             devices += (double)json_array_size(json_object_get(other, "cores"));
-            for (size_t i = 0; i < json_array_size(cores); i++)
-                if (has_core(other, json_integer_value(json_array_get(cores, i)),
-                             rank_at.i == other_at.i ? i : SIZE_MAX))
-                    return true;
+            EL_EACH(core, cores)
+                if (has_core(other, core, rank_at.i == other_at.i ? core_at.i : SIZE_MAX)) return true;
         }
         if (quota > 0 && devices > quota) return true;
     }
@@ -262,11 +246,10 @@ int64_t el_wire_wrong(const json_t *document)
     const json_t *curves = json_object_get(document, "curves");
     int64_t wrong = 0;
     EL_EACH(curve, curves) {
-        const json_t *points = json_object_get(curve, "points");
         add_wrong(curve, &wrong);
-        for (size_t i = 0; i < json_array_size(points); i++)
+        EL_EACH(point, json_object_get(curve, "points"))
             for (size_t p = 0; p < EL_WIRE_WARM_PLACES; p++)
-                add_wrong(json_object_get(json_array_get(points, i), el_wire_places[p]), &wrong);
+                add_wrong(json_object_get(point, el_wire_places[p]), &wrong);
     }
     return wrong;
 }

@@ -103,6 +103,32 @@ static enum el_status issue_copy(const struct el_wire_member *member, struct el_
     return el_program_copy(program, el_comm_device(member->comm), EL_STREAM_COMPUTE, &head, to, from, bytes, id);
 }
 
+/* To `partner`, or from it. */
+static enum el_status issue_message(const struct el_wire_member *member, struct el_program *program, size_t count,
+                                    bool sends, int partner, struct el_view at, int *id)
+{
+    struct el_comm_op op = {.verb = sends ? EL_COMM_SEND : EL_COMM_RECV,
+                            .dtype = member->plan->options->dtype,
+                            .count = count,
+                            .root = partner,
+                            .phase = EL_PHASE_COMM};
+    *(sends ? &op.data : &op.result) = at;
+    return el_comm_issue(member->comm, program, &op, id);
+}
+
+/* The lower rank sends first and gets it back, the higher one answers. */
+static enum el_status issue_pair(const struct el_wire_member *member, struct el_program *program, size_t count,
+                                 int *begin, int *end)
+{
+    int partner = el_wire_partner(member);
+    for (int i = 0; i < 2 && partner >= 0; i++) {
+        bool sends = (el_comm_rank(member->comm) < partner) == (i == 0);
+        EL_TRY(issue_message(member, program, count, sends, partner,
+                             el_view_of(sends ? member->data : member->result, 0), i ? end : begin));
+    }
+    return EL_OK;
+}
+
 static enum el_status issue(const struct el_wire_member *member, struct el_program *program,
                             const struct el_wire_data *data, int place, int i, int *begin, int *end)
 {
@@ -117,19 +143,13 @@ static enum el_status issue(const struct el_wire_member *member, struct el_progr
                             .result = at.result,
                             .phase = EL_PHASE_COMM};
     if (place != EL_WIRE_APART && at.data_count == at.result_count) op.result = (struct el_view){0};
-    if (data->verb != EL_COMM_SEND) {
-        EL_TRY(el_comm_issue(member->comm, program, &op, begin));
-        *end = *begin;
-        return EL_OK;
+    if (data->verb == EL_COMM_SEND) {
+        EL_TRY(issue_message(member, program, data->count, true, (rank + 1) % data->n, at.data, begin));
+        return issue_message(member, program, data->count, false, (rank + data->n - 1) % data->n, at.result, end);
     }
-    op.root = (rank + 1) % data->n;
-    op.result = (struct el_view){0};
     EL_TRY(el_comm_issue(member->comm, program, &op, begin));
-    op.verb = EL_COMM_RECV;
-    op.root = (rank + data->n - 1) % data->n;
-    op.data = (struct el_view){0};
-    op.result = at.result;
-    return el_comm_issue(member->comm, program, &op, end);
+    *end = *begin;
+    return EL_OK;
 }
 
 static void keep(void *context, const struct el_step_event *event)
@@ -153,7 +173,7 @@ static enum el_status call(const struct el_wire_member *member, const struct el_
         EL_TRY_GOTO(meet(member, calls.program), done);
         calls.begins[i] = calls.ends[i] = el_program_op_count(calls.program) - 1; /* of ranks that only wait */
         if (member->curve && member->plan->pairs)
-            status = el_wire_issue_pair(member, calls.program, data->count, &calls.begins[i], &calls.ends[i]);
+            status = issue_pair(member, calls.program, data->count, &calls.begins[i], &calls.ends[i]);
         else if (member->curve)
             status = issue(member, calls.program, data, place, i, &calls.begins[i], &calls.ends[i]);
         else

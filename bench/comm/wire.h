@@ -27,7 +27,7 @@
 #include "bench/plot/data_file.h"
 #include "bench/trial/costs.h"
 
-enum { EL_WIRE_SIZES_MAX = 64, EL_WIRE_OPERATIONS = 9, EL_WIRE_CURVES_MAX = 40 };
+enum { EL_WIRE_SIZES_MAX = 64, EL_WIRE_OPERATIONS = 9, EL_WIRE_CURVES_MAX = 40, EL_WIRE_ITERS_MAX = 10000 };
 
 /* Out of place, in place: the order of nccl-tests' columns. Both repeat one call on the same memory. Cold: in place,
  * but each call on memory that was last touched before as much other memory as the largest cache holds: so it is in a
@@ -146,19 +146,18 @@ int64_t el_wire_wrong(const json_t *document);
 /* Errors: EL_ERR_IO; EL_ERR_INVALID: no document of ours, or of another schema. */
 enum el_status el_wire_read(const char *path, json_t **document_p);
 
-/* Of `comm p2p` (pairs.c): how many pairs; elements of its smaller (0) and larger (1) message; this rank's ops of
- * member->pair, none where it is in none; and the other rank of that, or -1. */
+/* Of `comm p2p` (pairs.c): how many pairs; elements of its smaller (0) and larger (1) message; the other rank of
+ * member->pair, or -1: this rank is in none. */
 int el_wire_pairs(int n);
 size_t el_wire_pair_count(const struct el_wire_plan *plan, int place);
-enum el_status el_wire_issue_pair(const struct el_wire_member *member, struct el_program *program, size_t count,
-                                  int *begin, int *end);
 int el_wire_partner(const struct el_wire_member *member);
 /* [{"a", "b", "latency_us", "gb_per_s", "there_and_back_us": [[a call] small, [a call] large]}]. New reference. */
 json_t *el_wire_pairs_json(const struct el_wire_plan *plan, const json_t *members);
 void el_wire_print_pairs(const json_t *document, FILE *out);
 
 void el_wire_print(const json_t *document, FILE *out);
-void el_wire_csv(const json_t *document, FILE *out);
+/* Of a document, for el_write_file. */
+enum el_status el_wire_csv(const void *document, FILE *out);
 extern const struct el_figure el_figure_wire, el_figure_pairs;
 
 #endif
