@@ -1,72 +1,34 @@
 # Bad data files and bad folders: exit status 2, the file's name, the line, the reason.
 load common
 
-@test "a data file that does not exist" {
+# refuses_text WORDS TEXT OPTION...: of a data file of that text.
+refuses_text() {
+    printf '%b' "$2" >bad.txt
+    refuses "$1" "$EVENLOAD" run --data bad.txt "${@:3}"
+}
+
+@test "data files that cannot be trained on, each with its line" {
     refuses "nowhere.txt: No such file" "$EVENLOAD" run --data nowhere.txt
-}
-
-@test "an empty data file" {
-    : >empty.txt
-    refuses "empty.txt" "$EVENLOAD" run --data empty.txt
-}
-
-@test "a line without a label" {
-    printf '1 a b c\n0 d e f\nhello world\n' >bad.txt
-    refuses "bad.txt, line 3" "$EVENLOAD" run --data bad.txt
-}
-
-@test "a line without a sentence" {
-    printf '1 a b c\n0\n' >bad.txt
-    refuses "bad.txt, line 2" "$EVENLOAD" run --data bad.txt
-}
-
-@test "a negative label" {
-    printf -- '-1 a b c\n' >bad.txt
-    refuses "bad.txt, line 1" "$EVENLOAD" run --data bad.txt
-}
-
-@test "a binary data file" {
-    printf '1 a b\n0 \001\002\003\n' >binary.txt
-    refuses "is this a binary file?" "$EVENLOAD" run --data binary.txt
-}
-
-@test "a program as data" {
+    refuses_text "bad.txt" ''
+    refuses_text "bad.txt, line 3" '1 a b c\n0 d e f\nhello world\n'
+    refuses_text "bad.txt, line 2" '1 a b c\n0\n'
+    refuses_text "bad.txt, line 1" '-1 a b c\n'
+    refuses_text "is this a binary file?" '1 a b\n0 \001\002\003\n'
     refuses "evenload" "$EVENLOAD" run --data "$EVENLOAD"
-}
-
-@test "a folder as data" {
     mkdir folder
     refuses "is a directory" "$EVENLOAD" run --data folder
+    refuses_text "bad.txt, line 2: label 5" '1 a b c\n5 d e f\n' --classes 3
+    refuses_text "bad.txt: all labels are 0" '0 a b c d e\n0 d e f\n'
+    refuses_text "nowhere.txt" '1 a b c d e\n0 d e f g h\n' --test nowhere.txt --batch 2
+    refuses "a test file goes with a training file" "$EVENLOAD" run --test bad.txt
 }
 
-@test "a label beyond --classes" {
-    printf '1 a b c\n5 d e f\n' >three.txt
-    refuses "three.txt, line 2: label 5" "$EVENLOAD" run --data three.txt --classes 3
-}
-
-@test "a test file that does not exist" {
-    printf '1 a b c d e\n0 d e f g h\n' >train.txt
-    refuses "nowhere.txt" "$EVENLOAD" run --data train.txt --test nowhere.txt --batch 2
-}
-
-@test "a test file for synthetic data" {
-    printf '1 a b c\n' >test.txt
-    refuses "a test file goes with a training file" "$EVENLOAD" run --test test.txt
-}
-
-@test "the folder of the run is a file" {
+@test "folders of a run that cannot be made or written" {
     : >file
     refuses "file" "$EVENLOAD" run --out file "${QUICK[@]}"
-}
-
-@test "the folder of the run cannot be made" {
     refuses "/proc/evenload" "$EVENLOAD" run --out /proc/evenload "${QUICK[@]}"
-}
-
-@test "a folder that may not be written" {
-    [[ $(id -u) -ne 0 ]] || skip "root may write everywhere"
-    mkdir -m 555 locked
-    refuses "locked" "$EVENLOAD" run --out locked "${QUICK[@]}"
+    mkdir -m 555 locked # where root may write too
+    [[ $(id -u) -eq 0 ]] || refuses "locked" "$EVENLOAD" run --out locked "${QUICK[@]}"
 }
 
 @test "a folder that holds a run already is left alone" {
@@ -81,11 +43,6 @@ load common
     run --separate-stderr "$EVENLOAD" run --data short.txt --batch 4 --steps 2 --warmup 1 --min-time 0 --repeats 1 --quiet --out r
     [[ $status -eq 0 && $(json r/results.json 'd["trials"][0]["config"]["model_sizes"]["seq"]') == 5 ]] || show
     refuses "--seq 2: must be between 5 and" "$EVENLOAD" run --data short.txt --seq 2
-}
-
-@test "a data file of one class" {
-    printf '0 a b c d e\n0 d e f\n' >one.txt
-    refuses "one.txt: all labels are 0" "$EVENLOAD" run --data one.txt
 }
 
 TINY_RESNET=(--model resnet18 --width 2 --batch 4 --steps 1 --warmup 1 --min-time 0 --control none --repeats 1 --quiet)

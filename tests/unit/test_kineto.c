@@ -36,36 +36,30 @@ static void assert_us(double seconds, double us)
     if (fabs(seconds * 1e6 - us) > 1e-6) fail_msg("%.3f us, not %.3f", seconds * 1e6, us);
 }
 
-#define KERNEL(name, device, stream, ts, dur)                                                                          \
-    "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"" name "\", \"pid\": " device ", \"tid\": 7, \"ts\": " ts        \
-    ", \"dur\": " dur ", \"args\": {\"device\": " device ", \"stream\": " stream "}}"
-#define COPY(name, ts, dur)                                                                                            \
-    "{\"ph\": \"X\", \"cat\": \"gpu_memcpy\", \"name\": \"Memcpy " name "\", \"pid\": 0, \"tid\": 7, \"ts\": " ts      \
-    ", \"dur\": " dur ", \"args\": {\"device\": 0, \"stream\": 7}}"
+#define EVENT(cat, name, ts, dur)                                                                                      \
+    "{\"ph\": \"X\", \"cat\": \"" cat "\", \"name\": \"" name "\", \"pid\": 0, \"ts\": " ts ", \"dur\": " dur "}"
+#define KERNEL(name, device, ts, dur)                                                                                  \
+    "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"" name "\", \"pid\": 5, \"ts\": " ts ", \"dur\": " dur           \
+    ", \"args\": {\"device\": " device "}}"
 
 /* Computation 0-10 and 20-40 (two streams, overlapping), communication 5-25 and 50-60, a copy 55-70 and one before all;
  * beside them what must not count: the host's ops, annotations, metadata, an instant. */
 static void test_device(void **state)
 {
     struct el_kineto_figures f;
-    struct el_kineto_trace trace = read_trace(
+    static const char text[] =
         "{\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": 3, \"world_size\": 4}, \"schemaVersion\": 1, "
-        "\"traceEvents\": ["
-        "{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": 0, \"args\": {\"name\": \"python\"}},"
-        "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::mm\", \"pid\": 9, \"tid\": 9, \"ts\": 0, \"dur\": 500},"
-        "{\"ph\": \"X\", \"cat\": \"gpu_user_annotation\", \"name\": \"nccl:all_reduce\", \"pid\": 0, \"ts\": 0, "
-        "\"dur\": 500},"
-        "{\"ph\": \"i\", \"cat\": \"kernel\", \"name\": \"x\", \"ts\": 900}," KERNEL("gemm", "0", "7", "1000.000", "10.0") "," KERNEL(
-            "conv", "0", "7", "1020",
-            "12") "," KERNEL("relu", "0", "9", "1030",
-                             "10") "," KERNEL("ncclDevKernel_AllReduce", "0", "20", "1005",
-                                              "20") "," COPY("PtoP (Device -> Device)", "1050",
-                                                             "10") "," COPY("HtoD (Pinned -> Device)", "1055",
-                                                                            "15") "," COPY("DtoH (Device -> Pageable)",
-                                                                                           "990",
-                                                                                           "5") "," KERNEL("gemm", "1",
-                                                                                                           "7", "1000",
-                                                                                                           "30") "]}");
+        "\"traceEvents\": [{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": 0, \"args\": {\"name\": \"python\"}},"
+        "{\"ph\": \"i\", \"cat\": \"kernel\", \"name\": \"x\", \"ts\": 900},"
+        /* clang-format off */
+        EVENT("cpu_op", "aten::mm", "0", "500") "," EVENT("gpu_user_annotation", "nccl:all_reduce", "0", "500") ","
+        KERNEL("gemm", "0", "1000.000", "10.0") "," KERNEL("conv", "0", "1020", "12") ","
+        KERNEL("relu", "0", "1030", "10") "," KERNEL("ncclDevKernel_AllReduce", "0", "1005", "20") ","
+        EVENT("gpu_memcpy", "Memcpy PtoP (Device -> Device)", "1050", "10") ","
+        EVENT("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", "1055", "15") ","
+        EVENT("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", "990", "5") "," KERNEL("gemm", "1", "1000", "30") "]}";
+    /* clang-format on */
+    struct el_kineto_trace trace = read_trace(text);
     assert_int_equal(trace.rank, 3);
     assert_false(trace.cpu_only);
     assert_int_equal(trace.n_lanes, 2);
@@ -91,12 +85,14 @@ static void test_device(void **state)
 static void test_cpu_only(void **state)
 {
     struct el_kineto_figures f;
+    /* clang-format off */
     struct el_kineto_trace trace = read_trace(
-        " [{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"ts\":1790857026000000,\"dur\":10},"
-        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"c10d::allreduce_\",\"ts\":1790857026000000,\"dur\":900},"
-        "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"gloo:all_reduce\",\"ts\":1790857026000005,\"dur\":15},"
-        "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#2\",\"ts\":1790857026000000,\"dur\":900},"
-        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::add\",\"ts\":1790857026000030,\"dur\":10}]");
+        " [" EVENT("cpu_op", "aten::mm", "1790857026000000", "10") ","
+        EVENT("cpu_op", "c10d::allreduce_", "1790857026000000", "900") ","
+        EVENT("user_annotation", "gloo:all_reduce", "1790857026000005", "15") ","
+        EVENT("user_annotation", "ProfilerStep#2", "1790857026000000", "900") ","
+        EVENT("cpu_op", "aten::add", "1790857026000030", "10") "]");
+    /* clang-format on */
     assert_true(trace.cpu_only);
     assert_int_equal(trace.rank, -1);
     assert_int_equal(el_kineto_figures(&trace.lanes[0], &f), EL_OK);
@@ -108,28 +104,25 @@ static void test_cpu_only(void **state)
     el_kineto_free(&trace);
 }
 
-#define LAUNCH(correlation, ts)                                                                                        \
-    "{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"cudaLaunchKernel\", \"ts\": " ts                           \
-    ", \"dur\": 1, \"args\": {\"correlation\": " correlation "}}"
-#define LAUNCHED(correlation, ts, dur)                                                                                 \
-    "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"gemm\", \"ts\": " ts ", \"dur\": " dur                           \
-    ", \"args\": {\"device\": 0, \"stream\": 7, \"correlation\": " correlation "}}"
-#define STEP(name, ts, dur)                                                                                            \
-    "{\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"ProfilerStep#" name "\", \"ts\": " ts ", \"dur\": " dur \
-    "}"
+#define LINKED(cat, name, correlation, ts, dur)                                                                        \
+    "{\"ph\": \"X\", \"cat\": \"" cat "\", \"name\": \"" name "\", \"ts\": " ts ", \"dur\": " dur                      \
+    ", \"args\": {\"device\": 0, \"correlation\": " correlation "}}"
+#define LAUNCH(correlation, ts)        LINKED("cuda_runtime", "cudaLaunchKernel", correlation, ts, "1")
+#define LAUNCHED(correlation, ts, dur) LINKED("kernel", "gemm", correlation, ts, dur)
+#define STEP(name, ts)                 EVENT("user_annotation", "ProfilerStep#" name, ts, "50")
 
 /* Of four kernels the first was queued before the trace began, and the last one after its last step; one knows of no
  * host. Without a second step all count. */
 static void test_steps(void **state)
 {
     struct el_kineto_figures f;
+    /* clang-format off */
     static const char *const texts[] = {
-        "[" LAUNCHED("9", "100", "10") "," LAUNCHED("1", "120", "10") "," LAUNCHED("2", "300", "10") "," KERNEL(
-            "relu", "0", "7", "140", "5") "," STEP("4", "100", "50") "," LAUNCH("1", "110") "," LAUNCH("2", "210") "]",
-        "[" STEP("4", "100", "50") "," LAUNCHED("9", "100", "10") "," LAUNCHED("1", "120", "10") "," LAUNCH(
-            "2", "210") "," LAUNCHED("2", "300", "10") "," KERNEL("relu", "0", "7", "140",
-                                                                  "5") "," LAUNCH("1", "110") "," STEP("5", "150",
-                                                                                                       "50") "]"};
+        "[" LAUNCHED("9", "100", "10") "," LAUNCHED("1", "120", "10") "," LAUNCHED("2", "300", "10") ","
+        KERNEL("relu", "0", "140", "5") "," STEP("4", "100") "," LAUNCH("1", "110") "," LAUNCH("2", "210") "]",
+        "[" STEP("4", "100") "," LAUNCHED("9", "100", "10") "," LAUNCHED("1", "120", "10") "," LAUNCH("2", "210") ","
+        LAUNCHED("2", "300", "10") "," KERNEL("relu", "0", "140", "5") "," LAUNCH("1", "110") "," STEP("5", "150") "]"};
+    /* clang-format on */
     for (int several = 0; several < 2; several++) {
         struct el_kineto_trace trace = read_trace(texts[several]);
         assert_int_equal(trace.lanes[0].counts[EL_KINETO_COMPUTE], several ? 2 : 4);
@@ -194,8 +187,10 @@ static ssize_t read_broken(void *cookie, char *to, size_t most)
 /* Numbers end where the next character is read. */
 static void a_trace_that_ends_is_read_and_one_that_breaks_or_is_too_long_is_not(void **state)
 {
-    static const char text[] = "{\"a\":1,\"b\" : 2.5 ,\"traceEvents\":[ 17," KERNEL(
-        "k\xC3\xA9", "0", "7", "1", "3") " ,\n" KERNEL("relu", "0", "7", "5", "3") ",9],\"z\":3} ";
+    /* clang-format off */
+    static const char text[] = "{\"a\":1,\"b\" : 2.5 ,\"traceEvents\":[ 17," KERNEL("k\xC3\xA9", "0", "1", "3") " ,\n"
+        KERNEL("relu", "0", "5", "3") ",9],\"z\":3} ";
+    /* clang-format on */
     struct el_kineto_trace trace = read_trace(text);
     assert_int_equal(trace.lanes[0].counts[EL_KINETO_COMPUTE], 2);
     el_kineto_free(&trace);

@@ -58,39 +58,25 @@ static int fake_utilization(void *device, struct el_nvml_utilization *utilizatio
     return fake.utilization_result;
 }
 
-static int fake_memory(void *device, struct el_nvml_memory *memory_p)
-{
-    (void)device;
-    *memory_p = (struct el_nvml_memory){.total_bytes = 1000, .used_bytes = 600, .free_bytes = 400};
-    return fake.other_result;
-}
+/* A function of a device's that tells one thing. */
+#define FAKE(name, type, told)                                                                                         \
+    static int fake_##name(void *device, type *value_p)                                                                \
+    {                                                                                                                  \
+        (void)device;                                                                                                  \
+        *value_p = (told);                                                                                             \
+        return fake.other_result;                                                                                      \
+    }
+FAKE(memory, struct el_nvml_memory,
+     ((struct el_nvml_memory){.total_bytes = 1000, .used_bytes = 600, .free_bytes = 400}))
+FAKE(power, unsigned, 250500)
+FAKE(energy, unsigned long long, fake.millijoule)
+FAKE(throttle, unsigned long long, fake.bits)
 
 static int fake_clock(void *device, int type, unsigned *mhz_p)
 {
     (void)device;
     fake.n_looks++;
     *mhz_p = type == EL_NVML_CLOCK_SM ? fake.clock_mhz : 1;
-    return fake.other_result;
-}
-
-static int fake_power(void *device, unsigned *milliwatt_p)
-{
-    (void)device;
-    *milliwatt_p = 250500;
-    return fake.other_result;
-}
-
-static int fake_energy(void *device, unsigned long long *millijoule_p)
-{
-    (void)device;
-    *millijoule_p = fake.millijoule;
-    return fake.other_result;
-}
-
-static int fake_throttle(void *device, unsigned long long *bits_p)
-{
-    (void)device;
-    *bits_p = fake.bits;
     return fake.other_result;
 }
 

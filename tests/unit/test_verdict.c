@@ -64,11 +64,6 @@ static void set(json_t *repeats, size_t k, const char *object, const char *key, 
     assert_int_equal(json_object_set_new(el_json_at(json_array_get(repeats, k), object), key, value), 0);
 }
 
-static void plant_own(json_t *r)
-{
-    json_array_append_new(el_json_at(r, "3.warnings"), json_string("recorder full"));
-}
-
 static void plant_unfinished(json_t *r)
 {
     json_array_append_new(r, json_pack("{s:s, s:s}", "status", "oom", "reason", "no room"));
@@ -95,32 +90,6 @@ static void plant_short(json_t *r)
     for (size_t i = 0; i < json_array_size(steps); i++) json_array_set_new(steps, i, json_real(5));
 }
 
-static void plant_shared_gpu(json_t *r)
-{
-    set(r, 1, "members.0", "uuid", json_string("GPU-1"));
-    set(r, 1, "members.1", "uuid", json_string("GPU-1"));
-}
-
-static void plant_slow_host(json_t *r)
-{
-    set(r, 2, "members.1", "queue_ms", json_real(9.6));
-    set(r, 2, "members.1", "step_ms", json_real(10));
-}
-
-/* Each member has its card; on one of them three processes compute. */
-static void plant_gpu_others(json_t *r)
-{
-    for (int i = 0; i < 2; i++) {
-        set(r, 1, i ? "members.1" : "members.0", "uuid", json_string(i ? "GPU-2" : "GPU-1"));
-        set(r, 1, i ? "members.1" : "members.0", "gpu", json_pack("{s:i}", "processes", i ? 1 : 3));
-    }
-}
-
-static void plant_machine(json_t *r)
-{
-    json_array_append_new(el_json_at(r, "2.system.machine_differences"), json_string("cpu_model: A and B"));
-}
-
 static void scale_steps(json_t *repeat, size_t first, size_t last, double factor)
 {
     json_t *steps = json_object_get(repeat, "step_ms");
@@ -140,96 +109,88 @@ static void plant_trend(json_t *r)
     for (size_t k = 0; k <= REPEATS; k++) scale_steps(json_array_get(r, k), 0, STEPS, 1 + 0.05 * (double)k);
 }
 
-static void plant_loss(json_t *r)
-{
-    json_array_set_new(el_json_at(r, "2.loss"), 1, json_real(nextafter(0.6, 1)));
-}
-
-static void plant_infinite(json_t *r)
-{
-    for (size_t k = 0; k < REPEATS; k++) json_array_set_new(el_json_at(json_array_get(r, k), "loss"), 1, json_null());
-}
-
-static void plant_untagged(json_t *r)
-{
-    set(r, 1, "members.0.memory", "peak_bytes", json_integer(40 << 20));
-    set(r, 1, "members.0.memory", "unattributed_bytes", json_integer(8 << 20));
-    for (size_t k = 0; k < REPEATS; k++) set(r, k, "members.0.memory", "peak_bytes", json_integer(40 << 20));
-}
-
-static void plant_restless(json_t *r)
-{
-    for (size_t k = 1; k < 4; k++) json_object_set_new(json_array_get(r, k), "settled", json_false());
-}
-
 static const struct {
     const char *rule, *words;
     void (*plant)(json_t *repeats);
-    const char *path, *value; /* in its place: what the repeats have there, as JSON */
+    const char *patch; /* in its place: {path: what is put into the object there}, ' for " */
 } planted[] = {
-    {"reported", "recorder full", .plant = plant_own},
+    {"reported", "recorder full", .patch = "{'3': {'warnings': ['recorder full']}}"},
     {"finished", "1 of 6 repeats did not finish", .plant = plant_unfinished},
     {"repeats", "fewer than 5 repeats", .plant = plant_few_repeats},
     {"steps", "9 measured steps", .plant = plant_few_steps},
     {"time", "0.15 s measured", .plant = plant_short},
-    {"shared_core", "devices share a core (cpu:0 and cpu:1)", .path = "0.members.1.cores.0.cpu", .value = "0"},
-    {"shared_gpu", "devices share a GPU (cpu:0 and cpu:1)", .plant = plant_shared_gpu},
-    {"others", "other processes took up to 23 % of the cores", .path = "3.system.others_pct", .value = "23.4"},
-    {"others", "31 % of the devices' cores", .path = "3.system.others_on_devices_pct", .value = "31.0"},
-    {"others", "had a device's core for up to 47 % of the time", .path = "3.system.waited_pct", .value = "47.0"},
-    {"stolen", "3 % of the cores' time", .path = "2.system.steal_pct", .value = "2.6"},
-    {"frequency", "fell by 12 %", .path = "2.system.frequency_change_pct", .value = "-12.0"},
-    {"throttled", "throttled 3 times", .path = "4.system.throttled", .value = "3"},
-    {"gpu_throttled", "cpu:1 was held down in up to 38 % of the samples (power brake)", .path = "2.members.1.gpu",
-     .value = "{\"throttled_pct\": {\"power cap\": 4.0, \"power brake\": 37.5, \"heat (driver)\": null}}"},
-    {"host_bound", "cpu:1 waits for the host, which takes 96 % of a step", .plant = plant_slow_host},
-    {"gpu_others", "2 other processes computed on cpu:0", .plant = plant_gpu_others},
-    {"heterogeneous_cores", "capacity 512 and 1024", .path = "0.members.1.cores.0.capacity", .value = "512"},
-    {"heterogeneous_cores", "highest MHz 2000 and 3000", .path = "0.members.0.cores.0.max_mhz", .value = "2000.0"},
-    {"heterogeneous_machines", "cpu_model: A and B", .plant = plant_machine},
+    {"shared_core", "devices share a core (cpu:0 and cpu:1)", .patch = "{'0.members.1.cores.0': {'cpu': 0}}"},
+    {"shared_gpu", "devices share a GPU (cpu:0 and cpu:1)",
+     .patch = "{'1.members.0': {'uuid': 'GPU-1'}, '1.members.1': {'uuid': 'GPU-1'}}"},
+    {"others", "other processes took up to 23 % of the cores", .patch = "{'3.system': {'others_pct': 23.4}}"},
+    {"others", "31 % of the devices' cores", .patch = "{'3.system': {'others_on_devices_pct': 31.0}}"},
+    {"others", "had a device's core for up to 47 % of the time", .patch = "{'3.system': {'waited_pct': 47.0}}"},
+    {"stolen", "3 % of the cores' time", .patch = "{'2.system': {'steal_pct': 2.6}}"},
+    {"frequency", "fell by 12 %", .patch = "{'2.system': {'frequency_change_pct': -12.0}}"},
+    {"throttled", "throttled 3 times", .patch = "{'4.system': {'throttled': 3}}"},
+    {"gpu_throttled", "cpu:1 was held down in up to 38 % of the samples (power brake)",
+     .patch = "{'2.members.1': {'gpu': {'throttled_pct': {'power cap': 4.0, 'power brake': 37.5, 'heat': null}}}}"},
+    {"host_bound", "cpu:1 waits for the host, which takes 96 % of a step",
+     .patch = "{'2.members.1': {'queue_ms': 9.6, 'step_ms': 10.0}}"},
+    {"gpu_others", "2 other processes computed on cpu:0", /* each member has its card; on one of them three compute */
+     .patch = "{'1.members.0': {'uuid': 'GPU-1', 'gpu': {'processes': 3}},"
+              " '1.members.1': {'uuid': 'GPU-2', 'gpu': {'processes': 1}}}"},
+    {"heterogeneous_cores", "capacity 512 and 1024", .patch = "{'0.members.1.cores.0': {'capacity': 512}}"},
+    {"heterogeneous_cores", "highest MHz 2000 and 3000", .patch = "{'0.members.0.cores.0': {'max_mhz': 2000.0}}"},
+    {"heterogeneous_machines", "cpu_model: A and B",
+     .patch = "{'2.system': {'machine_differences': ['cpu_model: A and B']}}"},
     {"drift", "20 % slower within", .plant = plant_drift},
     {"trend", "% slower from the first repeat", .plant = plant_trend},
-    {"loss", "not deterministic", .plant = plant_loss},
-    {"diverged", "not a finite number from step 2 on", .plant = plant_infinite},
-    {"memory", "memory differs", .path = "3.members.1.memory.peak_bytes", .value = "101"},
-    {"grown", "of cpu:1 grew by 12.0 MiB", .path = "4.members.1.memory.grown_bytes", .value = "12582912"},
-    {"unattributed", "cpu:0 holds 8.0 MiB that no tag accounts for, 20 %", .plant = plant_untagged},
-    {"injected", "--inject delay=1:20", .path = "0.injected", .value = "\"delay=1:20\""},
-    {"unsettled", "in 3 of 5 repeats", .plant = plant_restless},
-    {"costs_suspect", "1 record of --costs is suspect; s64: devices share a core", .path = "0.prediction",
-     .value = "{\"records\": [{\"dir\": \"wire\", \"verdict\": null}, {\"dir\": \"s64\", \"verdict\": "
-              "\"suspect\", \"reason\": \"devices share a core\"}]}"},
-    {"costs_others", "--costs wire was measured beside other work, which had up to 41 %", .path = "0.prediction",
-     .value = "{\"records\": [{\"dir\": \"wire\", \"others_pct\": 41.2}]}"},
+    {"loss", "not deterministic", .patch = "{'2': {'loss': [0.7, 0.6000000000000001]}}"},
+    {"diverged", "not a finite number from step 2 on",
+     .patch = "{'0': {'loss': [0.7, null]}, '1': {'loss': [0.7, null]}, '2': {'loss': [0.7, null]},"
+              " '3': {'loss': [0.7, null]}, '4': {'loss': [0.7, null]}}"},
+    {"memory", "memory differs", .patch = "{'3.members.1.memory': {'peak_bytes': 101}}"},
+    {"grown", "of cpu:1 grew by 12.0 MiB", .patch = "{'4.members.1.memory': {'grown_bytes': 12582912}}"},
+    {"unattributed", "cpu:0 holds 8.0 MiB that no tag accounts for, 20 %",
+     .patch = "{'0.members.0.memory': {'peak_bytes': 41943040},"
+              " '1.members.0.memory': {'peak_bytes': 41943040, 'unattributed_bytes': 8388608},"
+              " '2.members.0.memory': {'peak_bytes': 41943040},"
+              " '3.members.0.memory': {'peak_bytes': 41943040},"
+              " '4.members.0.memory': {'peak_bytes': 41943040}}"},
+    {"injected", "--inject delay=1:20", .patch = "{'0': {'injected': 'delay=1:20'}}"},
+    {"unsettled", "in 3 of 5 repeats",
+     .patch = "{'1': {'settled': false}, '2': {'settled': false}, '3': {'settled': false}}"},
+    {"costs_suspect", "1 record of --costs is suspect; s64: devices share a core",
+     .patch = "{'0': {'prediction': {'records': [{'dir': 'wire', 'verdict': null},"
+              " {'dir': 's64', 'verdict': 'suspect', 'reason': 'devices share a core'}]}}}"},
+    {"costs_others", "--costs wire was measured beside other work, which had up to 41 %",
+     .patch = "{'0': {'prediction': {'records': [{'dir': 'wire', 'others_pct': 41.2}]}}}"},
     {"costs_beside", "b64 was measured beside 1 device, and here 4 devices work: record single with --beside 3",
-     .path = "0.prediction",
-     .value = "{\"devices\": 4, \"records\": [{\"dir\": \"s64\", \"beside\": 0}, {\"dir\": \"b64\", \"beside\": 1}]}"},
-    {"costs_sizes", "25 % of the predicted time is of sizes outside those of --costs", .path = "0.prediction",
-     .value = "{\"all_ms\": 8.0, \"outside\": {\"ms\": 2.0, \"op\": \"copy\", \"bytes\": 512, \"low_bytes\": 1024, "
-              "\"high_bytes\": 2048}}"},
+     .patch = "{'0': {'prediction': {'devices': 4, 'records': [{'dir': 's64', 'beside': 0},"
+              " {'dir': 'b64', 'beside': 1}]}}}"},
+    {"costs_sizes", "25 % of the predicted time is of sizes outside those of --costs",
+     .patch = "{'0': {'prediction': {'all_ms': 8.0, 'outside': {'ms': 2.0, 'op': 'copy', 'bytes': 512,"
+              " 'low_bytes': 1024, 'high_bytes': 2048}}}}"},
     {"costs_ranks", "'all_reduce' of 64 ranks was measured with 2: its time follows the algorithm's closed form",
-     .path = "0.prediction",
-     .value = "{\"all_ms\": 8.0, \"other_ranks\": {\"ms\": 0.01, \"op\": \"all_reduce\", \"ranks\": 64, "
-              "\"measured_ranks\": 2}}"},
-    {"costs_borrowed", "by others' times: 'broadcast'", .path = "0.prediction",
-     .value = "{\"all_ms\": 8.0, \"borrowed\": {\"ms\": 0.1, \"op\": \"broadcast\"}}"},
+     .patch = "{'0': {'prediction': {'all_ms': 8.0, 'other_ranks': {'ms': 0.01, 'op': 'all_reduce', 'ranks': 64,"
+              " 'measured_ranks': 2}}}}"},
+    {"costs_borrowed", "by others' times: 'broadcast'",
+     .patch = "{'0': {'prediction': {'all_ms': 8.0, 'borrowed': {'ms': 0.1, 'op': 'broadcast'}}}}"},
     {"costs_rates", "12 % of the predicted time was not measured, and has the machine's rates: 'load'",
-     .path = "0.prediction",
-     .value = "{\"costs\": \"wire\", \"all_ms\": 8.0, \"by_rates\": {\"ms\": 1.0, \"op\": \"load\"}}"},
+     .patch = "{'0': {'prediction': {'costs': 'wire', 'all_ms': 8.0, 'by_rates': {'ms': 1.0, 'op': 'load'}}}}"},
 };
 enum { N_PLANTED = sizeof planted / sizeof planted[0] };
 
 static void plant(size_t i, json_t *repeats)
 {
+    char text[400];
     if (planted[i].plant) {
         planted[i].plant(repeats);
         return;
     }
-    char object[64];
-    const char *dot = strrchr(planted[i].path, '.');
-    snprintf(object, sizeof object, "%.*s", (int)(dot - planted[i].path), planted[i].path);
-    json_t *value = json_loads(planted[i].value, JSON_DECODE_ANY, NULL);
-    assert_int_equal(json_object_set_new(el_json_at(repeats, object), dot + 1, value), 0);
+    snprintf(text, sizeof text, "%s", planted[i].patch);
+    for (char *at = text; *at; at++)
+        if (*at == '\'') *at = '"';
+    json_t *patch = json_loads(text, 0, NULL);
+    assert_non_null(patch);
+    EL_EACH_KEY(path, more, patch) assert_int_equal(json_object_update(el_json_at(repeats, path), more), 0);
+    json_decref(patch);
 }
 
 static void a_clean_trial_is_valid(void **state)
