@@ -1,63 +1,49 @@
 /* What launches with several numbers of workers come to: a row each, and the smallest number that hides loading. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/data/data.h"
 #include "bench/report/report.h"
 #include "bench/stats/stats.h"
 
-/* One launch: the member whose loading is exposed most. NAN: not known. */
-struct launch {
-    const json_t *member; /* NULL: it came to nothing */
-    double exposed_pct;   /* of its step */
-};
-
-static struct launch read_launch(const json_t *repeat)
+/* Of the member whose loading is exposed most: what it says, and "exposed_pct" of its step. New reference; null: the
+ * launch came to nothing. */
+static json_t *read_launch(const json_t *repeat)
 {
-    struct launch most = {.exposed_pct = -1};
-    const json_t *members = json_object_get(repeat, "members");
-    EL_EACH(member, members) {
+    const json_t *most = NULL;
+    double most_pct = -1;
+    EL_EACH(member, json_object_get(repeat, "members")) {
         double pct = 100 * el_json_number(member, "loading.exposed_ms") / el_json_number(member, "step_ms");
-        if (json_is_object(json_object_get(member, "loading")) && pct > most.exposed_pct)
-            most = (struct launch){member, pct};
+        if (!json_is_object(json_object_get(member, "loading")) || !(pct > most_pct)) continue;
+        most = member;
+        most_pct = pct;
     }
-    return most;
+    json_t *launch = most ? json_copy((json_t *)(uintptr_t)most) : json_null();
+    if (most) el_json_put_real(launch, "exposed_pct", most_pct);
+    return launch;
 }
 
-static double median_of(const struct launch *launches, int n, double (*value)(const struct launch *, const char *),
-                        const char *path)
+static double median_of(const json_t *launches, const char *path)
 {
-    double values[1000];
-    size_t known = 0;
-    for (int i = 0; i < n && known < sizeof values / sizeof values[0]; i++)
-        if (launches[i].member) values[known++] = value(&launches[i], path);
-    return el_stats_median(values, known);
-}
-
-static double at(const struct launch *launch, const char *path)
-{
-    return el_json_number(launch->member, path);
-}
-
-static double exposed_pct(const struct launch *launch, const char *path)
-{
-    (void)path;
-    return launch->exposed_pct;
+    double *values;
+    size_t n = el_json_numbers_at(launches, path, &values);
+    double median = el_stats_median(values, n);
+    free(values);
+    return median;
 }
 
 /* Medians of what the members say of a batch. */
-static void put_batch(json_t *row, const struct launch *launches, int n)
+static void put_batch(json_t *row, const json_t *launches)
 {
     static const char *const names[] = {"samples",    "reads",   "read_bytes", "read_ms",    "decode_ms",
                                         "collate_ms", "wait_ms", "take_ms",    "queue_bytes"};
     char path[64];
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         snprintf(path, sizeof path, "loading.%s", names[i]);
-        el_json_put_real(row, names[i], median_of(launches, n, at, path));
+        el_json_put_real(row, names[i], median_of(launches, path));
     }
-    el_json_put_real(row, "h2d_ms", median_of(launches, n, at, "busy_ms.h2d"));
+    el_json_put_real(row, "h2d_ms", median_of(launches, "busy_ms.h2d"));
     el_json_put_real(row, "load_ms",
                      el_json_number(row, "read_ms") + el_json_number(row, "decode_ms") +
                          el_json_number(row, "collate_ms"));
@@ -65,12 +51,11 @@ static void put_batch(json_t *row, const struct launch *launches, int n)
 
 /* The step and the rate are the trial's own, as every other table has them. Of that step the launches' median share is
  * exposed, so that rate, step, exposed time and share are one figure in four forms. */
-static void put_step(json_t *row, const json_t *trial, const struct launch *launches, int n)
+static void put_step(json_t *row, const json_t *trial, const json_t *launches)
 {
-    double step_ms = el_json_number(trial, "step_ms.mean"), pct = median_of(launches, n, exposed_pct, NULL);
+    double step_ms = el_json_number(trial, "step_ms.mean"), pct = median_of(launches, "exposed_pct");
     json_t *each = json_array();
-    for (int i = 0; i < n; i++)
-        json_array_append_new(each, launches[i].member ? el_json_real(launches[i].exposed_pct) : json_null());
+    EL_EACH(launch, launches) json_array_append_new(each, el_json_real(el_json_number(launch, "exposed_pct")));
     el_json_put_all(row, EL_KEY("step_ms", step_ms),
                     EL_KEY("samples_per_s", el_json_number(trial, "throughput.samples_per_s")),
                     EL_KEY("exposed_ms", pct / 100 * step_ms), EL_KEY("exposed_pct", pct), EL_KEY("launches_pct", each),
@@ -107,44 +92,41 @@ static json_t *row_of(const struct el_campaign *c, int t)
 {
     const struct el_loading *loading = &c->set.trials[t].train.loading;
     const json_t *trial = json_array_get(c->trials, (size_t)t);
-    struct launch *launches = calloc((size_t)c->options->repeats, sizeof *launches);
     static const char *const copied[] = {"status", "reason", "verdict", NULL};
-    json_t *row = json_object();
-    if (!launches) return row;
-    for (int r = 0; r < c->options->repeats; r++) launches[r] = read_launch(*el_campaign_repeat(c, t, r));
-    el_json_put(row, "workers", json_integer(loading->workers));
-    el_json_put(row, "prefetch", loading->workers ? json_integer(loading->prefetch) : json_null());
-    el_json_put_text(row, "page_cache", loading->cold ? "cold" : "warm");
+    json_t *launches = json_array();
+    for (int r = 0; r < c->options->repeats; r++)
+        json_array_append_new(launches, read_launch(*el_campaign_repeat(c, t, r)));
+    json_t *row = el_json_of(EL_KEY("workers", loading->workers),
+                             EL_KEY("prefetch", loading->workers ? json_integer(loading->prefetch) : json_null()),
+                             EL_KEY("page_cache", loading->cold ? "cold" : "warm"));
     el_json_copy(row, trial, copied);
-    el_json_put_text(row, "warning", el_report_doubt(trial));
-    el_json_put(row, "command", el_json_string(el_json_text(trial, "command", NULL)));
-    el_json_put_real(row, "process_bytes", el_json_number(trial, "processes.0.process_bytes"));
-    put_step(row, trial, launches, c->options->repeats);
-    put_batch(row, launches, c->options->repeats);
+    el_json_put_all(row, EL_KEY("warning", el_report_doubt(trial)),
+                    EL_KEY("command", el_json_text(trial, "command", NULL)),
+                    EL_KEY("process_bytes", el_json_number(trial, "processes.0.process_bytes")));
+    put_step(row, trial, launches);
+    put_batch(row, launches);
     put_pinned(row, &c->set.trials[t]);
     el_json_put_text(row, "waits", who_waits(row));
-    if (launches[0].member) el_json_put(row, "spans", json_deep_copy(el_json_at(launches[0].member, "loading.spans")));
-    free(launches);
+    json_t *spans = el_json_at(launches, "0.loading.spans");
+    if (json_is_object(json_array_get(launches, 0))) el_json_put(row, "spans", json_deep_copy(spans));
+    json_decref(launches);
     return row;
 }
 
 /* ---- the recommendation ---- */
 
-static double launch_pct(const json_t *row, size_t launch)
-{
-    const json_t *pct = json_array_get(json_object_get(row, "launches_pct"), launch);
-    return json_is_number(pct) ? json_number_value(pct) : NAN;
-}
-
 /* The median of the launches after the first. The first launch chooses and these confirm it, so that a lucky launch
  * does not vouch for itself. Where both are below a limit, so is the row's median over all launches. */
 static double confirmed_pct(const json_t *row)
 {
-    double values[1000];
-    size_t n = json_array_size(json_object_get(row, "launches_pct")), known = 0;
-    for (size_t i = n > 1 ? 1 : 0; i < n && known < sizeof values / sizeof values[0]; i++)
-        values[known++] = launch_pct(row, i);
-    return el_stats_median(values, known);
+    json_t *pct = json_copy(json_object_get(row, "launches_pct"));
+    double *values;
+    if (json_array_size(pct) > 1) json_array_remove(pct, 0);
+    size_t n = el_json_numbers(pct, &values);
+    double median = el_stats_median(values, n);
+    json_decref(pct);
+    free(values);
+    return median;
 }
 
 /* Without workers: the first one, of pinned memory where there is a choice. */
@@ -170,11 +152,11 @@ static json_t *recommend(const json_t *rows, const char *page_cache)
 {
     const json_t *none = row_without(rows, page_cache), *found = NULL;
     if (!none) return NULL;
-    for (size_t i = 0; i < json_array_size(rows) && !found; i++) {
-        const json_t *row = json_array_get(rows, i);
-        if (!el_json_is(row, "page_cache", page_cache) || !el_json_is(row, "status", "ok")) continue;
+    EL_EACH(row, rows) {
+        if (found || !el_json_is(row, "page_cache", page_cache) || !el_json_is(row, "status", "ok")) continue;
         if (!json_equal(json_object_get(row, "pinned"), json_object_get(none, "pinned"))) continue;
-        if (launch_pct(row, 0) < EL_LOADING_HIDDEN_PCT && confirmed_pct(row) < EL_LOADING_HIDDEN_PCT) found = row;
+        if (!(el_json_number(row, "launches_pct.0") < EL_LOADING_HIDDEN_PCT)) continue;
+        if (confirmed_pct(row) < EL_LOADING_HIDDEN_PCT) found = row;
     }
     static const char *const copied[] = {"workers", "prefetch", "exposed_pct", NULL};
     const char *doubt = el_json_text(found, "warning", el_json_text(none, "warning", NULL));
@@ -210,16 +192,15 @@ static void put_about(json_t *document, const struct el_campaign *c)
 
 enum el_status el_loading_document(const struct el_campaign *campaign, json_t **document_p)
 {
+    static const char *const caches[] = {"warm", "cold"};
     json_t *document = json_object(), *rows = json_array(), *recommended = json_array();
     put_about(document, campaign);
     for (int t = 0; t < campaign->set.n; t++) json_array_append_new(rows, row_of(campaign, t));
-    static const char *const caches[] = {"warm", "cold"};
     for (int i = 0; i < 2; i++) {
         json_t *answer = recommend(rows, caches[i]);
         if (answer) json_array_append_new(recommended, answer);
     }
-    el_json_put(document, "rows", rows);
-    el_json_put(document, "recommended", recommended);
+    el_json_put_all(document, EL_KEY("rows", rows), EL_KEY("recommended", recommended));
     if (!json_object_get(document, "recommended"))
         return el_fail(EL_ERR_HOST_MEMORY, "no memory for what was measured");
     *document_p = document;

@@ -11,23 +11,27 @@ enum { COLUMNS = 100 };
 
 /* ---- stages ---- */
 
+static const struct el_column stage_columns[] = {{.head = "stages", .gap = 2, .width = -26, .path = "stage"},
+                                                 EL_FIGURE("ms", 10, "ms"),
+                                                 EL_FIGURE("samples/s", 12, "samples_per_s"),
+                                                 {.head = "", .gap = 2, .width = -50, .path = "note"},
+                                                 EL_NO_MORE};
+
 static void print_stage(const json_t *row, const char *name, double ms, const char *note, FILE *out)
 {
-    char time[EL_FIGURE_BYTES], rate[EL_FIGURE_BYTES];
-    el_text_figure(ms, time);
-    el_text_figure(ms > 0 ? 1e3 * el_json_number(row, "samples") / ms : NAN, rate);
-    el_text_line(out, "  %-26s%10s%12s%s%s", name, time, rate, *note ? "  " : "", note);
+    json_t *stage = el_json_of(EL_KEY("stage", name), EL_KEY("ms", ms), EL_KEY("note", note),
+                               EL_KEY("samples_per_s", ms > 0 ? 1e3 * el_json_number(row, "samples") / ms : NAN));
+    el_table_row(&(struct el_table){.columns = stage_columns, .out = out}, EL_TABLE_PLAIN, stage);
+    json_decref(stage);
 }
 
 /* What a batch out of workers' queue takes into pinned memory: NAN where no row tells. */
 static double pin_ms(const json_t *document, const json_t *row)
 {
-    const json_t *rows = json_object_get(document, "rows");
     double ms = NAN;
-    for (size_t i = 0; i < json_array_size(rows) && isnan(ms); i++) {
-        const json_t *other = json_array_get(rows, i);
-        if (el_json_is(other, "page_cache", el_json_text(row, "page_cache", "?"))) ms = el_json_number(other, "pin_ms");
-    }
+    EL_EACH(other, json_object_get(document, "rows"))
+        if (isnan(ms) && el_json_is(other, "page_cache", el_json_text(row, "page_cache", "?")))
+            ms = el_json_number(other, "pin_ms");
     return ms;
 }
 
@@ -203,5 +207,5 @@ void el_loading_print(const json_t *document, FILE *out)
     }
     print_rows(rows, out);
     fputc('\n', out);
-    for (size_t i = 0; i < json_array_size(answers); i++) say_answer(json_array_get(answers, i), document, out);
+    EL_EACH(answer, answers) say_answer(answer, document, out);
 }

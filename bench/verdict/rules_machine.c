@@ -1,5 +1,5 @@
-/* Doubts that the machine raises: who else computed, how fast the cores were, and whether devices are alike. Each looks
- * at all finished repeats and tells of the worst one. */
+/* Doubts that the machine raises: who else computed, how fast the cores were, whether devices are alike, and what the
+ * driver said of GPUs (el_record_gpu). Each looks at all finished repeats and tells of the worst one. */
 #include <math.h>
 #include <string.h>
 
@@ -11,8 +11,8 @@
 static double worst_at(const struct el_verdict_case *c, const char *path)
 {
     double worst = NAN;
-    for (size_t i = 0; i < json_array_size(c->ok); i++) {
-        double value = el_json_number(json_array_get(c->ok, i), path);
+    EL_EACH(repeat, c->ok) {
+        double value = el_json_number(repeat, path);
         if (!isnan(value) && (isnan(worst) || fabs(value) > fabs(worst))) worst = value;
     }
     return worst;
@@ -35,8 +35,23 @@ static double ticks_at(const struct el_verdict_case *c, const char *path)
     return together_s < EL_SYSTEM_WINDOW_MIN_S ? NAN : fmax(worst, sum / together_s);
 }
 
-static bool share_a_core(const json_t *a, const json_t *b);
-static bool any_shared(const json_t *members, bool (*share)(const json_t *, const json_t *), size_t *a, size_t *b);
+static bool share_a_core(const json_t *a, const json_t *b)
+{
+    if (!el_json_is(a, "host", el_json_text(b, "host", ""))) return false;
+    EL_EACH(core, json_object_get(a, "cores"))
+        EL_EACH(other, json_object_get(b, "cores"))
+            if (el_json_number(core, "cpu") == el_json_number(other, "cpu")) return true;
+    return false;
+}
+
+/* Whether any two do, and the positions of the first pair. */
+static bool any_shared(const json_t *members, bool (*share)(const json_t *, const json_t *), size_t *a, size_t *b)
+{
+    for (*b = 1; *b < json_array_size(members); ++*b)
+        for (*a = 0; *a < *b; ++*a)
+            if (share(json_array_get(members, *a), json_array_get(members, *b))) return true;
+    return false;
+}
 
 /* The longest that a thread of the job waited for a core that others had. Ranks that share a core wait for each other:
  * then it is not known. */
@@ -81,8 +96,7 @@ void el_verdict_stolen(struct el_verdict_case *c)
 void el_verdict_unchecked(struct el_verdict_case *c)
 {
     const char *reason = "the system did not say";
-    for (size_t i = 0; i < json_array_size(c->ok); i++)
-        reason = el_json_text(json_array_get(c->ok, i), "system.reason", reason);
+    EL_EACH(repeat, c->ok) reason = el_json_text(repeat, "system.reason", reason);
     if (c->suspect || !json_array_size(c->ok)) return;
     if (isnan(ticks_at(c, "system.others_pct")) && isnan(waited_pct(c)))
         el_verdict_say(c, "not checked: whether other processes took the cores (%s)", reason);
@@ -109,18 +123,6 @@ void el_verdict_throttled(struct el_verdict_case *c)
                        count, count == 1 ? "" : "s");
 }
 
-static bool share_a_core(const json_t *a, const json_t *b)
-{
-    const json_t *cores_a = json_object_get(a, "cores"), *cores_b = json_object_get(b, "cores");
-    if (!el_json_is(a, "host", el_json_text(b, "host", ""))) return false;
-    for (size_t i = 0; i < json_array_size(cores_a); i++) {
-        double cpu = el_json_number(json_array_get(cores_a, i), "cpu");
-        for (size_t k = 0; k < json_array_size(cores_b); k++)
-            if (cpu == el_json_number(json_array_get(cores_b, k), "cpu")) return true;
-    }
-    return false;
-}
-
 /* A GPU has its UUID everywhere: whatever its number is in each process, and on whichever host. */
 static bool share_a_gpu(const json_t *a, const json_t *b)
 {
@@ -128,22 +130,13 @@ static bool share_a_gpu(const json_t *a, const json_t *b)
     return uuid && !strcmp(uuid, el_json_text(b, "uuid", ""));
 }
 
-/* Whether any two do, and the positions of the first pair. */
-static bool any_shared(const json_t *members, bool (*share)(const json_t *, const json_t *), size_t *a, size_t *b)
-{
-    for (*b = 1; *b < json_array_size(members); ++*b)
-        for (*a = 0; *a < *b; ++*a)
-            if (share(json_array_get(members, *a), json_array_get(members, *b))) return true;
-    return false;
-}
-
 /* Says the first pair of each repeat that shares. */
 static void look_for_shared(struct el_verdict_case *c, bool (*share)(const json_t *, const json_t *), const char *what,
                             const char *remedy)
 {
     size_t a, b;
-    for (size_t r = 0; r < json_array_size(c->ok); r++) {
-        const json_t *members = json_object_get(json_array_get(c->ok, r), "members");
+    EL_EACH(repeat, c->ok) {
+        const json_t *members = json_object_get(repeat, "members");
         if (any_shared(members, share, &a, &b))
             el_verdict_say(c, "devices share a %s (%s and %s): %s", what,
                            el_json_text(json_array_get(members, a), "device", "?"),
@@ -168,11 +161,10 @@ void el_verdict_heterogeneous_cores(struct el_verdict_case *c)
     const json_t *members = el_json_at(c->ok, "0.members");
     for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++) {
         double least = NAN, most = NAN; /* fmin and fmax pass over a NAN */
-        for (size_t i = 0; i < json_array_size(members); i++) {
-            const json_t *cores = json_object_get(json_array_get(members, i), "cores");
-            for (size_t k = 0; k < json_array_size(cores); k++) {
-                least = fmin(least, el_json_number(json_array_get(cores, k), figures[f]));
-                most = fmax(most, el_json_number(json_array_get(cores, k), figures[f]));
+        EL_EACH(member, members) {
+            EL_EACH(core, json_object_get(member, "cores")) {
+                least = fmin(least, el_json_number(core, figures[f]));
+                most = fmax(most, el_json_number(core, figures[f]));
             }
         }
         if (!(least / most < c->rule->limit)) continue;
@@ -184,10 +176,96 @@ void el_verdict_heterogeneous_cores(struct el_verdict_case *c)
 
 void el_verdict_heterogeneous_machines(struct el_verdict_case *c)
 {
-    for (size_t i = 0; i < json_array_size(c->ok); i++) {
-        const char *text = el_json_text(json_array_get(c->ok, i), "system.machine_differences.0", NULL);
+    EL_EACH(repeat, c->ok) {
+        const char *text = el_json_text(repeat, "system.machine_differences.0", NULL);
         if (text == NULL) continue;
         el_verdict_say(c, "ranks ran on heterogeneous machines (%s): take machines of one kind", text);
         return;
     }
+}
+
+/* ---- GPUs ---- */
+
+/* The highest share of the samples, and the reason of it. */
+static double throttled_pct(const json_t *member, const char **reason_p)
+{
+    double worst = NAN;
+    EL_EACH_KEY(reason, share, el_json_at(member, "gpu.throttled_pct")) {
+        if (!json_is_number(share) || json_number_value(share) <= worst) continue;
+        worst = json_number_value(share);
+        *reason_p = reason;
+    }
+    return worst;
+}
+
+static double most_throttled_pct(const json_t *member)
+{
+    const char *reason;
+    return throttled_pct(member, &reason);
+}
+
+void el_verdict_gpu_throttled(struct el_verdict_case *c)
+{
+    double pct;
+    const char *reason = "";
+    const json_t *worst = el_verdict_worst_member(c, most_throttled_pct, c->rule->limit, &pct);
+    if (!worst) return;
+    throttled_pct(worst, &reason);
+    el_verdict_say(c,
+                   "the clock of %s was held down in up to %.0f %% of the samples (%s): cool the card or lock a lower "
+                   "clock (nvidia-smi -lgc), measure again",
+                   el_json_text(worst, "device", "?"), pct, reason);
+}
+
+static double queueing_pct(const json_t *member)
+{
+    return 100 * el_json_number(member, "queue_ms") / el_json_number(member, "step_ms");
+}
+
+/* An op's span begins when its stream is through with the one before, and the card then waits for the launch. */
+void el_verdict_host_bound(struct el_verdict_case *c)
+{
+    double pct;
+    const json_t *worst = el_verdict_worst_member(c, queueing_pct, c->rule->limit, &pct);
+    if (worst)
+        el_verdict_say(c,
+                       "%s waits for the host, which takes %.0f %% of a step to load and queue it: spans of its ops "
+                       "contain the time between launches; take a larger batch or model",
+                       el_json_text(worst, "device", "?"), pct);
+}
+
+/* A GPU has its UUID in every process: how many of the job's are on it. A process counts once, however many devices it
+ * has there. */
+static double job_processes_on(const json_t *members, const char *uuid)
+{
+    double n = 0;
+    EL_EACH(member, members) {
+        bool counted = !el_json_is(member, "uuid", uuid);
+        for (size_t k = 0; k < member_at.i && !counted; k++) {
+            const json_t *other = json_array_get(members, k);
+            counted =
+                el_json_number(other, "rank") == el_json_number(member, "rank") && el_json_is(other, "uuid", uuid);
+        }
+        n += !counted;
+    }
+    return n;
+}
+
+void el_verdict_gpu_others(struct el_verdict_case *c)
+{
+    double worst = 0;
+    const char *device = NULL;
+    EL_EACH(repeat, c->ok) {
+        const json_t *members = json_object_get(repeat, "members");
+        EL_EACH(member, members) {
+            const char *uuid = el_json_text(member, "uuid", NULL);
+            double others = el_json_number(member, "gpu.processes") - (uuid ? job_processes_on(members, uuid) : NAN);
+            if (!(others > worst)) continue;
+            worst = others;
+            device = el_json_text(member, "device", "?");
+        }
+    }
+    if (device)
+        el_verdict_say(c, "%.0f other process%s computed on %s: stop %s or take another card", worst,
+                       worst == 1 ? "" : "es", device, worst == 1 ? "it" : "them");
 }

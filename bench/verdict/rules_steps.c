@@ -1,4 +1,6 @@
-/* Doubts that a trial's own samples raise: too few, too short, or not alike where they must be. */
+/* Doubts that a trial's own samples raise: too few, too short, or not alike where they must be; memory that grows, or
+ * that no tag accounts for. And what was said of a repeat before it ran: an injected disturbance, a warm-up that did
+ * not settle, a stream that shares a core. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,13 +12,9 @@
 
 void el_verdict_reported(struct el_verdict_case *c)
 {
-    for (size_t i = 0; i < json_array_size(c->repeats); i++) {
-        const json_t *own = json_object_get(json_array_get(c->repeats, i), "warnings");
-        for (size_t k = 0; k < json_array_size(own); k++) {
-            const char *text = json_string_value(json_array_get(own, k));
-            if (text != NULL) el_verdict_say(c, "%s", text);
-        }
-    }
+    EL_EACH(repeat, c->repeats)
+        EL_EACH(text, json_object_get(repeat, "warnings"))
+            if (json_is_string(text)) el_verdict_say(c, "%s", json_string_value(text));
 }
 
 void el_verdict_finished(struct el_verdict_case *c)
@@ -35,8 +33,8 @@ void el_verdict_repeats(struct el_verdict_case *c)
 void el_verdict_steps(struct el_verdict_case *c)
 {
     size_t fewest = SIZE_MAX;
-    for (size_t i = 0; i < json_array_size(c->ok); i++) {
-        size_t steps = json_array_size(json_object_get(json_array_get(c->ok, i), "step_ms"));
+    EL_EACH(repeat, c->ok) {
+        size_t steps = json_array_size(json_object_get(repeat, "step_ms"));
         if (steps < fewest) fewest = steps;
     }
     if ((double)fewest < c->rule->limit)
@@ -46,16 +44,15 @@ void el_verdict_steps(struct el_verdict_case *c)
 
 static double measured_s(const json_t *repeat)
 {
-    const json_t *steps = json_object_get(repeat, "step_ms");
     double sum_ms = 0;
-    for (size_t i = 0; i < json_array_size(steps); i++) sum_ms += json_number_value(json_array_get(steps, i));
+    EL_EACH(step, json_object_get(repeat, "step_ms")) sum_ms += json_number_value(step);
     return sum_ms / 1e3;
 }
 
 void el_verdict_time(struct el_verdict_case *c)
 {
     double least = INFINITY;
-    for (size_t i = 0; i < json_array_size(c->ok); i++) least = fmin(least, measured_s(json_array_get(c->ok, i)));
+    EL_EACH(repeat, c->ok) least = fmin(least, measured_s(repeat));
     if (least < c->rule->limit)
         el_verdict_say(c, "too short: %.2g s measured in a repeat, at least %g s wanted; raise --min-time", least,
                        c->rule->limit);
@@ -79,37 +76,29 @@ static bool halves_of(const json_t *repeat, double *first_ms, double *second_ms)
 
 void el_verdict_drift(struct el_verdict_case *c)
 {
-    size_t n = json_array_size(c->ok), kept = 0;
-    double *first = malloc((n + 1) * sizeof *first), *second = malloc((n + 1) * sizeof *second);
-    for (size_t i = 0; i < n && first && second; i++)
-        kept += halves_of(json_array_get(c->ok, i), &first[kept], &second[kept]);
-    if (kept > 0) {
-        struct el_drift drift = el_stats_drift(first, second, kept);
-        if (drift.found)
-            el_verdict_say(c, "steps got %.0f %% %s within the repeats: warm up longer (--warmup)",
-                           change_pct(drift.ratio), drift.ratio > 1 ? "slower" : "faster");
-    }
-    free(first);
-    free(second);
+    double first[EL_REPEATS_MAX], second[EL_REPEATS_MAX];
+    size_t n = 0;
+    EL_EACH(repeat, c->ok)
+        if (n < EL_REPEATS_MAX) n += halves_of(repeat, &first[n], &second[n]);
+    struct el_drift drift = el_stats_drift(first, second, n);
+    if (n > 0 && drift.found)
+        el_verdict_say(c, "steps got %.0f %% %s within the repeats: warm up longer (--warmup)", change_pct(drift.ratio),
+                       drift.ratio > 1 ? "slower" : "faster");
 }
 
 void el_verdict_trend(struct el_verdict_case *c)
 {
-    size_t n = json_array_size(c->ok), kept = 0;
-    double *mean_ms = malloc((n + 1) * sizeof *mean_ms);
-    for (size_t i = 0; i < n && mean_ms; i++) {
-        const json_t *repeat = json_array_get(c->ok, i);
+    double mean_ms[EL_REPEATS_MAX];
+    size_t n = 0;
+    EL_EACH(repeat, c->ok) {
         size_t steps = json_array_size(json_object_get(repeat, "step_ms"));
-        if (steps > 0) mean_ms[kept++] = 1e3 * measured_s(repeat) / (double)steps;
+        if (steps > 0 && n < EL_REPEATS_MAX) mean_ms[n++] = 1e3 * measured_s(repeat) / (double)steps;
     }
-    if (kept > 0) {
-        struct el_trend trend = el_stats_trend(mean_ms, kept);
-        if (trend.found)
-            el_verdict_say(
-                c, "steps got %.0f %% %s from the first repeat to the last: let the machine settle, measure again",
-                change_pct(trend.ratio), trend.ratio > 1 ? "slower" : "faster");
-    }
-    free(mean_ms);
+    struct el_trend trend = el_stats_trend(mean_ms, n);
+    if (n > 0 && trend.found)
+        el_verdict_say(c,
+                       "steps got %.0f %% %s from the first repeat to the last: let the machine settle, measure again",
+                       change_pct(trend.ratio), trend.ratio > 1 ? "slower" : "faster");
 }
 
 /* NCCL's sums within NVLink's switches (NVLS) come in an order of their own in each run. Then losses may differ, but
@@ -198,6 +187,81 @@ void el_verdict_memory(struct el_verdict_case *c)
         }
         if (!differs) continue;
         el_verdict_say(c, "the repeats' memory differs: the ledger should be the same in every run");
+        return;
+    }
+}
+
+static const double MIB = 1 << 20;
+
+static double grown_mib(const json_t *member)
+{
+    return el_json_number(member, "memory.grown_bytes") / MIB;
+}
+
+/* Without a warm-up the first measured step takes what all later ones keep. */
+void el_verdict_grown(struct el_verdict_case *c)
+{
+    double mib;
+    const json_t *warmup = json_object_get(json_array_get(c->repeats, 0), "warmup_step_ms");
+    if (json_is_array(warmup) && json_array_size(warmup) == 0) return;
+    const json_t *member = el_verdict_worst_member(c, grown_mib, c->rule->limit, &mib);
+    if (member)
+        el_verdict_say(c, "memory of %s grew by %.1f MiB while it was measured, and no tag accounts for it: a leak",
+                       el_json_text(member, "device", "?"), mib);
+}
+
+/* Beyond the ledger's peak and the gaps that the planner is known to leave. */
+static double untagged_bytes(const json_t *member)
+{
+    double gaps = el_json_number(member, "memory.reserved_bytes") - el_json_number(member, "memory.peak_bytes");
+    double bytes = el_json_number(member, "memory.unattributed_bytes");
+    return gaps > 0 ? bytes - gaps : bytes;
+}
+
+/* In per cent of the ledger's peak; less than a MiB is pages and tables. A GPU's libraries load kernels at their first
+ * use and keep workspaces of their own: there nothing is to be expected of the rest. */
+static double unattributed_pct(const json_t *member)
+{
+    if (el_json_text(member, "uuid", NULL)) return NAN;
+    double bytes = untagged_bytes(member);
+    return bytes > MIB ? 100 * bytes / el_json_number(member, "memory.peak_bytes") : NAN;
+}
+
+void el_verdict_unattributed(struct el_verdict_case *c)
+{
+    double pct;
+    const json_t *member = el_verdict_worst_member(c, unattributed_pct, c->rule->limit, &pct);
+    if (member)
+        el_verdict_say(c, "%s holds %.1f MiB that no tag accounts for, %.0f %% of the ledger's peak",
+                       el_json_text(member, "device", "?"), untagged_bytes(member) / MIB, pct);
+}
+
+void el_verdict_injected(struct el_verdict_case *c)
+{
+    const char *injected = el_json_text(json_array_get(c->repeats, 0), "injected", NULL);
+    if (injected) el_verdict_say(c, "disturbances were injected: --inject %s", injected);
+}
+
+void el_verdict_unsettled(struct el_verdict_case *c)
+{
+    size_t n = 0, all = json_array_size(c->ok);
+    EL_EACH(repeat, c->ok) n += json_is_false(json_object_get(repeat, "settled"));
+    if (all > 0 && 2 * n > all)
+        el_verdict_say(c,
+                       "steps had not settled when warm-up ended in %zu of %zu repeats: raise --warmup, or measure "
+                       "when the machine is quiet",
+                       n, all);
+}
+
+void el_verdict_time_sliced(struct el_verdict_case *c)
+{
+    const json_t *members = json_object_get(json_array_get(c->ok, 0), "members");
+    EL_EACH(member, members) {
+        if (!json_is_true(el_json_at(member, "comm.time_sliced")) ||
+            !(el_json_number(member, "comm.overlapped_ms") > 0))
+            continue;
+        el_verdict_say(c, "overlap is time-sliced: communication has no core of its own, so what is hidden takes "
+                          "compute's time; see contention");
         return;
     }
 }

@@ -74,9 +74,7 @@ void el_verdict_say(struct el_verdict_case *c, const char *format, ...)
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    for (size_t i = 0; i < json_array_size(c->warnings); i++) {
-        if (strcmp(json_string_value(json_array_get(c->warnings, i)), text) == 0) return;
-    }
+    if (el_json_has(c->warnings, text)) return;
     json_t *string = json_string(text);
     json_array_append_new(c->warnings, string != NULL ? string : json_string("a warning that is not UTF-8"));
     json_array_append_new(c->rules, json_string(c->rule->name));
@@ -88,13 +86,12 @@ const json_t *el_verdict_worst_member(const struct el_verdict_case *c, double (*
                                       double least, double *worst_p)
 {
     const json_t *found = NULL;
-    for (size_t i = 0; i < json_array_size(c->ok); i++) {
-        const json_t *members = json_object_get(json_array_get(c->ok, i), "members");
-        for (size_t k = 0; k < json_array_size(members); k++) {
-            double own = value(json_array_get(members, k));
+    EL_EACH(repeat, c->ok) {
+        EL_EACH(member, json_object_get(repeat, "members")) {
+            double own = value(member);
             if (!(own > least)) continue;
             least = *worst_p = own;
-            found = json_array_get(members, k);
+            found = member;
         }
     }
     return found;
@@ -119,12 +116,9 @@ static bool is_informational(const char *name)
 
 static bool is_doubtful(const json_t *trial)
 {
-    const json_t *names = json_object_get(trial, "warning_rules");
-    bool doubtful = !el_json_is(trial, "verdict", "valid");
-    if (!el_json_is(trial, "verdict", "simulated")) return doubtful;
-    doubtful = false;
-    for (size_t k = 0; k < json_array_size(names); k++)
-        doubtful |= !is_informational(json_string_value(json_array_get(names, k)));
+    bool doubtful = false;
+    if (!el_json_is(trial, "verdict", "simulated")) return !el_json_is(trial, "verdict", "valid");
+    EL_EACH(name, json_object_get(trial, "warning_rules")) doubtful |= !is_informational(json_string_value(name));
     return doubtful;
 }
 
@@ -134,11 +128,11 @@ static size_t count_rule(const json_t *trials, const struct el_verdict_rule *rul
     size_t count = 0;
     EL_EACH(trial, trials) {
         const json_t *names = json_object_get(trial, "warning_rules");
-        for (size_t k = 0; k < json_array_size(names) && is_doubtful(trial); k++) {
-            const char *name = json_string_value(json_array_get(names, k));
-            if (name == NULL || strcmp(name, rule->name) != 0) continue;
-            if (count == 0) *text_p = json_string_value(json_array_get(json_object_get(trial, "warnings"), k));
-            count++;
+        if (!is_doubtful(trial)) continue;
+        EL_EACH(name, names) {
+            if (!el_json_is(name, "", rule->name)) continue;
+            if (count++ == 0)
+                *text_p = json_string_value(json_array_get(json_object_get(trial, "warnings"), name_at.i));
             break;
         }
     }
@@ -150,8 +144,7 @@ size_t el_verdict_doubtful(const json_t *run, char *line, size_t bytes)
     const json_t *trials = json_object_get(run, "trials");
     size_t n = json_array_size(trials), doubtful = 0, unchecked = 0, simulated = 0, most = 0;
     const char *reason = "a trial did not finish", *word = "suspect";
-    for (size_t i = 0; i < n; i++) {
-        const json_t *trial = json_array_get(trials, i);
+    EL_EACH(trial, trials) {
         doubtful += is_doubtful(trial);
         unchecked += el_json_is(trial, "verdict", "unchecked");
         simulated += is_doubtful(trial) && el_json_is(trial, "verdict", "simulated");
