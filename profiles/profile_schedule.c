@@ -1,19 +1,20 @@
 /* torch.profiler.schedule's arithmetic, and its words. */
 #include "profiles/profile_schedule.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { NUMBER_MAX = 1000000 };
 
-static int64_t *place_of(struct el_profile_schedule *schedule, const char *word, size_t length)
+static int64_t *place_of(struct el_profile_schedule *schedule, const char *word)
 {
-    static const char *const words[] = {"wait", "warmup", "active", "repeat", "skip_first"};
-    int64_t *const places[] = {&schedule->wait, &schedule->warmup, &schedule->active, &schedule->repeat,
-                               &schedule->skip_first};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strlen(words[i]) == length && strncmp(words[i], word, length) == 0) return places[i];
-    return NULL;
+    return !strcmp(word, "wait")         ? &schedule->wait
+           : !strcmp(word, "warmup")     ? &schedule->warmup
+           : !strcmp(word, "active")     ? &schedule->active
+           : !strcmp(word, "repeat")     ? &schedule->repeat
+           : !strcmp(word, "skip_first") ? &schedule->skip_first
+                                         : NULL;
 }
 
 static enum el_status refuse(const char *text)
@@ -28,14 +29,13 @@ enum el_status el_profile_schedule_read(const char *text, struct el_profile_sche
 {
     struct el_profile_schedule schedule = {0};
     for (const char *at = text; *at || at == text;) {
-        size_t length = strcspn(at, "=,");
-        int64_t *place = at[length] == '=' ? place_of(&schedule, at, length) : NULL;
-        const char *digits = at + length + 1;
-        char *end;
-        if (!place || *digits < '0' || *digits > '9') return refuse(text);
-        *place = strtoll(digits, &end, 10);
-        if (*place > NUMBER_MAX || (*end && *end != ',') || (*end == ',' && !end[1])) return refuse(text);
-        at = end + (*end == ',');
+        char word[11], digits[8];
+        int n = 0;
+        if (sscanf(at, "%10[a-z_]=%7[0-9]%n", word, digits, &n) != 2) return refuse(text);
+        int64_t *place = place_of(&schedule, word);
+        if (!place || (*place = atoll(digits)) > NUMBER_MAX) return refuse(text);
+        at += n;
+        if (*at && (*at++ != ',' || !*at)) return refuse(text);
     }
     if (schedule.active < 1) return refuse(text);
     *schedule_p = schedule;

@@ -90,24 +90,18 @@ static bool copy_list(const struct el_step_event *event, struct op_list *list)
     size_t n = (size_t)event->n_ops;
     list->ops = calloc(n + 1, sizeof *list->ops);
     list->cpu_ns = calloc(n + 1, sizeof *list->cpu_ns);
-    list->marks = malloc(((size_t)event->n_marks + 1) * sizeof *list->marks);
-    list->waits = malloc(((size_t)event->n_waits + 1) * sizeof *list->waits);
+    list->marks = el_recorder_copy(event->marks, (size_t)event->n_marks, sizeof *list->marks);
+    list->waits = el_recorder_copy(event->waits, (size_t)event->n_waits, sizeof *list->waits);
     if (list->ops == NULL || list->cpu_ns == NULL || list->marks == NULL || list->waits == NULL) return false;
     list->n_waits = event->n_waits;
-    if (event->n_waits > 0) memcpy(list->waits, event->waits, (size_t)event->n_waits * sizeof *list->waits);
     list->n_marks = event->n_marks;
-    if (event->n_marks > 0) memcpy(list->marks, event->marks, (size_t)event->n_marks * sizeof *list->marks);
-    for (; list->n_ops < event->n_ops; list->n_ops++) {
-        struct el_op_info *op = &list->ops[list->n_ops];
-        *op = event->ops[list->n_ops];
-        const char *how = op->how;
-        op->how = NULL;
-        op->label = strdup(op->label != NULL ? op->label : "");
-        if (op->label == NULL) return false;
-        if (how != NULL && (op->how = strdup(how)) == NULL) {
-            list->n_ops++; /* its label is to be freed */
-            return false;
-        }
+    while (list->n_ops < event->n_ops) {
+        const struct el_op_info *from = &event->ops[list->n_ops];
+        struct el_op_info *op = &list->ops[list->n_ops++];
+        *op = *from;
+        op->label = strdup(from->label != NULL ? from->label : "");
+        op->how = from->how != NULL ? strdup(from->how) : NULL;
+        if (op->label == NULL || (op->how == NULL && from->how != NULL)) return false;
     }
     return true;
 }

@@ -3,6 +3,9 @@
 #ifndef EL_RECORDER_INTERNAL_H
 #define EL_RECORDER_INTERNAL_H
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "profiles/recorder.h"
 
 /* Of one segment, so that its sums are, too. */
@@ -86,6 +89,14 @@ size_t el_recorder_count(const struct op_list *list, int position);
 /* When the last members came to each of those, in step `number` of the list's segment; NULL: not known. */
 const int64_t *el_recorder_latest(const struct el_recorder *recorder, const struct op_list *list, int position,
                                   size_t number);
+
+/* For free(); NULL: no memory. */
+static inline void *el_recorder_copy(const void *array, size_t n, size_t element_bytes)
+{
+    void *copy = malloc(n * element_bytes + 1);
+    if (copy && n > 0) memcpy(copy, array, n * element_bytes);
+    return copy;
+}
 
 /* Errors: EL_ERR_INVALID (a position that is not this recorder's), EL_ERR_HOST_MEMORY (spans were lost). */
 enum el_status el_recorder_check(const struct el_recorder *recorder, int position);

@@ -5,17 +5,17 @@
 #include "profiles/intervals.h"
 #include "profiles/recorder_internal.h"
 
-/* The interval sets of one device in one step. */
-struct step_sets {
-    struct el_intervals phase[EL_PHASE_COUNT];
-    struct el_intervals all;     /* every op */
-    struct el_intervals compute; /* C: kernels, on any stream */
-    struct el_intervals comm;    /* K: collectives, and copies between devices */
-    struct el_intervals wait;    /* W: the part of collectives before the last member had arrived */
-    struct el_intervals loading; /* making the batch, and its copies from the host */
-    struct el_intervals busy;    /* kernels and copies on the compute stream */
-    struct el_intervals stage;   /* what is no bubble: all but what prepares a pass and comes after it */
-    struct el_intervals window;  /* of the step */
+/* The interval sets of one device in one step: of each phase, and of what follows. */
+enum {
+    ALL = EL_PHASE_COUNT, /* every op */
+    COMPUTE,              /* C: kernels, on any stream */
+    COMM,                 /* K: collectives, and copies between devices */
+    WAIT,                 /* W: the part of collectives before the last member had arrived */
+    LOADING,              /* making the batch, and its copies from the host */
+    BUSY,                 /* kernels and copies on the compute stream */
+    STAGE,                /* what is no bubble: all but what prepares a pass and comes after it */
+    WINDOW,               /* of the step */
+    SETS
 };
 
 /* Collectives, and copies that come from another device. */
@@ -57,34 +57,28 @@ static void add_to_group(struct el_device_summary *sum, const struct el_op_info 
 
 /* `latest_ns`: when the last member arrived at this collective; span.begin_ns for all other ops. What receives has
  * nothing to do before it is sent to: that is idle time. */
-static void add_op(struct step_sets *sets, const struct el_op_info *op, struct el_span span, int64_t latest_ns)
+static void add_op(struct el_intervals *sets, const struct el_op_info *op, struct el_span span, int64_t latest_ns)
 {
     bool compute = op->op_class == EL_CLASS_COMPUTE, copy = op->op_class == EL_CLASS_COPY;
     int64_t arrived_ns = el_recorder_arrival(span, latest_ns);
     if (op->link == EL_LINK_RECEIVE) span.begin_ns = arrived_ns;
-    if (!is_outside(op->phase)) el_intervals_add(&sets->stage, span);
-    el_intervals_add(&sets->phase[op->phase], (struct el_span){arrived_ns, span.end_ns});
-    el_intervals_add(&sets->wait, (struct el_span){span.begin_ns, arrived_ns});
-    el_intervals_add(&sets->all, span);
-    if (op->phase == EL_PHASE_DATA || op->phase == EL_PHASE_H2D) el_intervals_add(&sets->loading, span);
-    if (compute) el_intervals_add(&sets->compute, span);
-    if (op_is_comm(op)) el_intervals_add(&sets->comm, span);
-    if ((compute || copy) && op->stream == 0) el_intervals_add(&sets->busy, span);
+    if (!is_outside(op->phase)) el_intervals_add(&sets[STAGE], span);
+    el_intervals_add(&sets[op->phase], (struct el_span){arrived_ns, span.end_ns});
+    el_intervals_add(&sets[WAIT], (struct el_span){span.begin_ns, arrived_ns});
+    el_intervals_add(&sets[ALL], span);
+    if (op->phase == EL_PHASE_DATA || op->phase == EL_PHASE_H2D) el_intervals_add(&sets[LOADING], span);
+    if (compute) el_intervals_add(&sets[COMPUTE], span);
+    if (op_is_comm(op)) el_intervals_add(&sets[COMM], span);
+    if ((compute || copy) && op->stream == 0) el_intervals_add(&sets[BUSY], span);
 }
 
 /* Calls `act` on every set of the step. */
-static bool each_set(struct step_sets *sets, void (*act)(struct el_intervals *))
+static bool each_set(struct el_intervals *sets, void (*act)(struct el_intervals *))
 {
-    struct el_intervals *rest[] = {&sets->all,     &sets->compute, &sets->comm,  &sets->wait,
-                                   &sets->loading, &sets->busy,    &sets->stage, &sets->window};
     bool failed = false;
-    for (int p = 0; p < EL_PHASE_COUNT; p++) {
-        act(&sets->phase[p]);
-        failed |= sets->phase[p].failed;
-    }
-    for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) {
-        act(rest[i]);
-        failed |= rest[i]->failed;
+    for (int i = 0; i < SETS; i++) {
+        act(&sets[i]);
+        failed |= sets[i].failed;
     }
     return !failed;
 }
@@ -94,24 +88,24 @@ static double seconds(int64_t ns)
     return (double)ns * 1e-9;
 }
 
-static void add_times(struct el_device_summary *sum, struct step_sets *sets, struct el_span whole)
+static void add_times(struct el_device_summary *sum, struct el_intervals *sets, struct el_span whole)
 {
-    int64_t total = el_intervals_measure(&sets->comm), hidden = el_intervals_common(&sets->comm, &sets->compute);
-    int64_t step = whole.end_ns - whole.begin_ns, active = el_intervals_measure(&sets->all);
-    int64_t compute = el_intervals_measure(&sets->compute), wait = el_intervals_measure(&sets->wait);
-    for (int p = 0; p < EL_PHASE_COUNT; p++) sum->phase_s[p] += seconds(el_intervals_measure(&sets->phase[p]));
-    int64_t window = el_intervals_measure(&sets->window);
+    int64_t total = el_intervals_measure(&sets[COMM]), hidden = el_intervals_common(&sets[COMM], &sets[COMPUTE]);
+    int64_t step = whole.end_ns - whole.begin_ns, active = el_intervals_measure(&sets[ALL]);
+    int64_t compute = el_intervals_measure(&sets[COMPUTE]), wait = el_intervals_measure(&sets[WAIT]);
+    for (int p = 0; p < EL_PHASE_COUNT; p++) sum->phase_s[p] += seconds(el_intervals_measure(&sets[p]));
+    int64_t window = el_intervals_measure(&sets[WINDOW]);
     sum->step_s += seconds(step);
     sum->window_s += seconds(window);
-    sum->bubble_s += seconds(window - el_intervals_common(&sets->window, &sets->stage));
-    sum->busy_s += seconds(el_intervals_measure(&sets->busy));
+    sum->bubble_s += seconds(window - el_intervals_common(&sets[WINDOW], &sets[STAGE]));
+    sum->busy_s += seconds(el_intervals_measure(&sets[BUSY]));
     sum->idle_s += seconds(step > active ? step - active : 0);
     sum->other_s += seconds(active - compute - total + hidden);
     sum->loading_exposed_s +=
-        seconds(el_intervals_measure(&sets->loading) - el_intervals_common(&sets->loading, &sets->compute));
+        seconds(el_intervals_measure(&sets[LOADING]) - el_intervals_common(&sets[LOADING], &sets[COMPUTE]));
     sum->compute_s += seconds(compute);
     sum->wait_s += seconds(wait);
-    sum->wait_exposed_s += seconds(wait - el_intervals_common(&sets->wait, &sets->compute));
+    sum->wait_exposed_s += seconds(wait - el_intervals_common(&sets[WAIT], &sets[COMPUTE]));
     sum->comm_total_s += seconds(total);
     sum->comm_overlapped_s += seconds(hidden);
     sum->comm_exposed_s += seconds(total - hidden);
@@ -130,7 +124,7 @@ static void add_counts(struct el_device_summary *sum, const struct el_op_info *o
 }
 
 /* `number`: its place among the steps of its segment. */
-static bool add_step(struct el_device_summary *sum, struct step_sets *sets, const struct el_recorder *recorder,
+static bool add_step(struct el_device_summary *sum, struct el_intervals *sets, const struct el_recorder *recorder,
                      const struct step *step, int position, size_t number)
 {
     const struct op_list *list = el_recorder_list(recorder, step);
@@ -138,7 +132,7 @@ static bool add_step(struct el_device_summary *sum, struct step_sets *sets, cons
     const struct told *told = el_recorder_told(recorder, position, list->segment);
     const int64_t *latest = el_recorder_latest(recorder, list, position, number);
     each_set(sets, el_intervals_clear);
-    if (number < told->n_windows) el_intervals_add(&sets->window, told->windows[number]);
+    if (number < told->n_windows) el_intervals_add(&sets[WINDOW], told->windows[number]);
     for (int i = 0; i < list->n_ops; i++) {
         const struct el_op_info *op = &list->ops[i];
         add_counts(sum, op, position);
@@ -200,14 +194,14 @@ enum el_status el_recorder_summarize(const struct el_recorder *recorder, int pos
                                     .simulated = recorder->simulated,
                                     .arrivals_known = told->latest_ns != NULL,
                                     .bubble_known = told->latest_ns && told->windows};
-    struct step_sets sets = {0};
+    struct el_intervals sets[SETS] = {{0}};
     bool enough = true;
     for (size_t i = 0; i < recorder->n_steps && enough; i++) {
         const struct step *step = &recorder->steps[i];
         if (recorder->lists[step->list].segment != segment) continue;
-        enough = add_step(&sum, &sets, recorder, step, position, (size_t)sum.n_steps++);
+        enough = add_step(&sum, sets, recorder, step, position, (size_t)sum.n_steps++);
     }
-    each_set(&sets, el_intervals_free);
+    each_set(sets, el_intervals_free);
     if (!enough) return el_fail(EL_ERR_HOST_MEMORY, "recorder: out of memory in the summary");
     if (sum.n_steps == 0) return el_fail(EL_ERR_INVALID, "recorder: no step was recorded");
     add_cpu(&sum, recorder, position, segment);

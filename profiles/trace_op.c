@@ -55,24 +55,22 @@ static const char *node_of(const struct el_op_info *op)
     return op->label[n] == ' ' ? op->label + n + 1 : op->label + n;
 }
 
-static void put_shapes(struct el_trace *trace, const struct el_op_info *op, const char *key, bool written)
+/* Of the operands that are read, or written: their dimensions or types. */
+static void put_operands(struct el_trace *trace, const struct el_op_info *op, const char *key, bool written, bool types)
 {
     struct el_op_operand operands[EL_ARGS_POINTERS];
     int n = el_op_operands(op->kernel.name, op->kernel.dtype, op->kernel.d, operands);
     const char *comma = "";
-    fprintf(trace->file, ", \"%s Dims\": [", key);
+    fprintf(trace->file, ", \"%s %s\": [", key, types ? "type" : "Dims");
     for (int i = 0; i < n; i++) {
         if (operands[i].written != written || !(op->kernel.operands >> i & 1)) continue;
-        fprintf(trace->file, "%s[", comma);
-        for (int k = 0; k < operands[i].n; k++) fprintf(trace->file, "%s%" PRId64, k ? ", " : "", operands[i].d[k]);
-        fputc(']', trace->file);
-        comma = ", ";
-    }
-    fprintf(trace->file, "], \"%s type\": [", key);
-    comma = "";
-    for (int i = 0; i < n; i++) {
-        if (operands[i].written != written || !(op->kernel.operands >> i & 1)) continue;
-        fprintf(trace->file, "%s\"%s\"", comma, operands[i].dtype);
+        if (types)
+            fprintf(trace->file, "%s\"%s\"", comma, operands[i].dtype);
+        else
+            fprintf(trace->file, "%s[", comma);
+        for (int k = 0; k < operands[i].n && !types; k++)
+            fprintf(trace->file, "%s%" PRId64, k ? ", " : "", operands[i].d[k]);
+        if (!types) fputc(']', trace->file);
         comma = ", ";
     }
     fputc(']', trace->file);
@@ -196,8 +194,8 @@ static void put_on_thread(struct el_trace *trace, const struct el_trace_op *op)
                    is_queued(op) ? op->launch.begin_ns : op->span.begin_ns);
     el_trace_duration(trace, is_queued(op) ? op->launch : op->span);
     put_arguments(trace, op, !is_queued(op));
-    if (info->kernel.name) put_shapes(trace, info, "Input", false);
-    if (info->kernel.name) put_shapes(trace, info, "Output", true);
+    for (int i = 0; i < 4 && info->kernel.name; i++)
+        put_operands(trace, info, i < 2 ? "Input" : "Output", i >= 2, i % 2 == 1);
     if (info->how) fputs(", \"implementation\": ", trace->file);
     if (info->how) el_trace_text(trace, info->how);
     fprintf(trace->file, ", \"Call stack\": \"%s;%s;", stack, el_phase_name(info->phase));
