@@ -135,8 +135,7 @@ enum el_status el_cmd_trace_stats(struct el_options *options, int *exit_status_p
     json_t *lanes = json_array();
     enum el_status status = S_ISDIR(info.st_mode) ? add_folder(options->dir, lanes) : add_file(options->dir, lanes);
     bool cpu_only = true;
-    for (size_t i = 0; i < json_array_size(lanes); i++)
-        cpu_only = cpu_only && el_json_whole(json_array_get(lanes, i), "device") < 0;
+    EL_EACH(lane, lanes) cpu_only = cpu_only && el_json_whole(lane, "device") < 0;
     if (status == EL_OK && options->json) {
         json_t *document = json_pack("{s:b, s:O}", "cpu_only", cpu_only, "devices", lanes);
         status = el_print_json(document, stdout);

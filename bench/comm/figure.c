@@ -38,14 +38,24 @@ static void put_size(FILE *file, double bytes)
 
 static void put_axes(const json_t *copy, FILE *file)
 {
+    size_t apart = (json_array_size(copy) + LABELS_MAX - 1) / LABELS_MAX;
     el_data_block(file, "bytes, GB/s at which each rank copies while all do", "copy");
-    for (size_t i = 0; i < json_array_size(copy); i++)
-        fprintf(file, "%.0f\t%.6g\n", el_json_number(json_array_get(copy, i), "bytes"),
-                el_json_number(json_array_get(copy, i), "gb_per_s"));
+    EL_EACH(row, copy) fprintf(file, "%.0f\t%.6g\n", el_json_number(row, "bytes"), el_json_number(row, "gb_per_s"));
     el_data_block(file, "bytes, label", "sizes");
-    for (size_t i = 0; i < json_array_size(copy); i++)
-        if (i % ((json_array_size(copy) + LABELS_MAX - 1) / LABELS_MAX) == 0)
-            put_size(file, el_json_number(json_array_get(copy, i), "bytes"));
+    EL_EACH(row, copy)
+        if (row_at.i % apart == 0) put_size(file, el_json_number(row, "bytes"));
+}
+
+static void put_points(const json_t *curve, FILE *file)
+{
+    char name[EL_NAME_BYTES];
+    name_curve(curve, name);
+    EL_EACH(point, json_object_get(curve, "points")) {
+        fprintf(file, "%.0f", el_json_number(point, "bytes"));
+        el_data_number(file, el_wire_best_place(point));
+        el_data_number(file, el_json_number(point, "out_of_place.busbw_gb_per_s"));
+        fprintf(file, "\t%s\n", el_data_word(name).text);
+    }
 }
 
 static enum el_status write_wire(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)
@@ -54,12 +64,11 @@ static enum el_status write_wire(const struct el_figure *figure, const json_t *d
     const json_t *curves = json_object_get(document, "curves"), *copy = json_object_get(document, "copy");
     struct el_data_names names = {"", ""};
     char title[EL_TITLE_BYTES], name[EL_NAME_BYTES];
-    double first = el_json_number(json_array_get(copy, 0), "bytes");
-    double last = el_json_number(json_array_get(copy, json_array_size(copy) - 1), "bytes");
-    for (size_t c = 0; c < json_array_size(curves); c++) {
-        name_curve(json_array_get(curves, c), name);
-        if (json_array_size(json_object_get(json_array_get(curves, c), "points")))
-            el_data_add_name(names.present, name);
+    double first, last;
+    el_json_range(copy, "bytes", &first, &last);
+    EL_EACH(curve, curves) {
+        name_curve(curve, name);
+        if (json_array_size(json_object_get(curve, "points"))) el_data_add_name(names.present, name);
     }
     if (!*names.present || !(first > 0)) return EL_OK;
     snprintf(title, sizeof title, "Bus bandwidth in place: %.0f ranks, communicator %s, %s",
@@ -69,23 +78,14 @@ static enum el_status write_wire(const struct el_figure *figure, const json_t *d
     fprintf(file, "\t%.6g\n", first / MARGIN);
     put_axes(copy, file);
     el_data_block(file, "curve, number of its operation, of its algorithm", "curves");
-    for (size_t c = 0; c < json_array_size(curves); c++) {
-        name_curve(json_array_get(curves, c), name);
-        if (json_array_size(json_object_get(json_array_get(curves, c), "points")))
-            fprintf(file, "%s\t%zu\t%zu\n", el_data_word(name).text, number_of(curves, c, "operation"),
-                    number_of(curves, c, "algorithm"));
+    EL_EACH(curve, curves) {
+        name_curve(curve, name);
+        if (json_array_size(json_object_get(curve, "points")))
+            fprintf(file, "%s\t%zu\t%zu\n", el_data_word(name).text, number_of(curves, curve_at.i, "operation"),
+                    number_of(curves, curve_at.i, "algorithm"));
     }
     el_data_block(file, "bytes, busbw in GB/s in place, out of place, curve", "points");
-    for (size_t c = 0; c < json_array_size(curves); c++) {
-        const json_t *points = json_object_get(json_array_get(curves, c), "points");
-        name_curve(json_array_get(curves, c), name);
-        EL_EACH(point, points) {
-            fprintf(file, "%.0f", el_json_number(point, "bytes"));
-            el_data_number(file, el_wire_best_place(point));
-            el_data_number(file, el_json_number(point, "out_of_place.busbw_gb_per_s"));
-            fprintf(file, "\t%s\n", el_data_word(name).text);
-        }
-    }
+    EL_EACH(curve, curves) put_points(curve, file);
     *any_p = true;
     return EL_OK;
 }

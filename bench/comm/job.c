@@ -20,7 +20,7 @@ struct session {
     struct el_comm *comms[EL_MEMBERS_MAX];
     struct el_wire_member members[EL_MEMBERS_MAX];
     int n_members;    /* that are open */
-    json_t *document; /* rank 0 */
+    json_t *document; /* of rank 0; else NULL */
     struct el_system_reading begin;
     int64_t deadline_ns; /* of calls that wait for other ranks; 0: none */
 };
@@ -156,8 +156,9 @@ static enum el_status measure_curve(struct session *s, const struct el_wire_curv
     return el_bootstrap_agree(s->job->bootstrap, error.status == EL_OK ? EL_OK : el_error_give(&error));
 }
 
-/* The cores on which this process's devices compute; those of GPUs do not. */
-static json_t *list_cores(const struct session *s)
+/* The cores on which this process's devices compute (those of GPUs do not), and what other programs took of the core of
+ * one of its threads, the most of any. */
+static json_t *machine_json(const struct session *s)
 {
     const struct el_trial *trial = s->job->trial;
     bool on_cores = !el_trial_backend(trial).gpu;
@@ -168,10 +169,11 @@ static json_t *list_cores(const struct session *s)
     el_file_line("/proc/sys/kernel/random/boot_id", "", boot, sizeof boot);
     for (int i = 0; i < s->open.n && on_cores; i++)
         json_array_append_new(list, json_integer(cores.firsts[trial->devices[s->open.first + i].index % cores.n]));
-    return json_pack("{s:s, s:f, s:o}", "boot", boot, "quota", cores.quota, "cores", list);
+    return el_json_of(EL_KEY("boot", boot), EL_KEY("quota", cores.quota), EL_KEY("cores", list),
+                      EL_KEY("waited_pct", el_system_waited_pct(&s->begin)));
 }
 
-static json_t *begin_document(const struct session *s, bool shared_cores)
+static json_t *begin_document(const struct session *s)
 {
     const struct el_wire_options *options = s->plan.options;
     const struct el_trial *trial = s->job->trial;
@@ -181,28 +183,19 @@ static json_t *begin_document(const struct session *s, bool shared_cores)
                       EL_KEY("datatype", el_wire_dtype(options->dtype)),
                       EL_KEY("redop", el_wire_redop(options->reduction)), EL_KEY("root", options->root),
                       EL_KEY("average", options->average), EL_KEY("iters", options->iters),
-                      EL_KEY("warmup", options->warmup), EL_KEY("check", options->check),
-                      EL_KEY("shared_cores", shared_cores), EL_KEY("curves", json_array()));
+                      EL_KEY("warmup", options->warmup), EL_KEY("check", options->check), EL_KEY("shared_cores", false),
+                      EL_KEY("curves", json_array()));
 }
 
-/* Rank 0 gets the document, and knows of all ranks whether two share a core. */
-static enum el_status begin(struct session *s)
+/* Of all ranks: whether two share a core, and the most that others took. */
+static enum el_status join_machines(struct session *s)
 {
     struct el_error error;
     json_t *parts = NULL;
-    EL_TRY(el_job_gather(s->job, EL_OK, list_cores(s), &parts, &error));
-    if (parts) s->document = begin_document(s, el_wire_share_cores(parts));
-    json_decref(parts);
-    return error.status == EL_OK ? EL_OK : el_error_give(&error);
-}
-
-/* What other programs took of the core of one of a rank's threads, the most of any rank. */
-static enum el_status measure_others(struct session *s)
-{
-    struct el_error error;
-    json_t *parts = NULL, *part = json_pack("{s:o}", "waited_pct", el_json_real(el_system_waited_pct(&s->begin)));
-    EL_TRY(el_job_gather(s->job, EL_OK, part, &parts, &error));
-    if (s->document) el_json_put_real(s->document, "others_waited_pct", el_json_highest(parts, "waited_pct"));
+    EL_TRY(el_job_gather(s->job, EL_OK, machine_json(s), &parts, &error));
+    if (s->document)
+        el_json_put_all(s->document, EL_KEY("shared_cores", el_wire_share_cores(parts)),
+                        EL_KEY("others_waited_pct", el_json_highest(parts, "waited_pct")));
     json_decref(parts);
     return error.status == EL_OK ? EL_OK : el_error_give(&error);
 }
@@ -221,7 +214,7 @@ static enum el_status measure_all(struct session *s, bool say)
                     curve ? el_comm_algorithm_name(curve->algorithm) : "", s->plan.n_sizes);
         EL_TRY(measure_curve(s, curve));
     }
-    return measure_others(s);
+    return join_machines(s);
 }
 
 enum el_status el_wire_measure(const struct el_wire_plan *plan, const struct el_job *job, bool say, json_t **document_p)
@@ -238,7 +231,7 @@ enum el_status el_wire_measure(const struct el_wire_plan *plan, const struct el_
     s->job = job;
     s->deadline_ns = find_deadline(job->trial);
     status = open_session(s);
-    if (status == EL_OK) status = begin(s);
+    if (status == EL_OK && first) s->document = begin_document(s);
     if (status == EL_OK) status = measure_all(s, say && first);
     close_session(s);
     if (status == EL_OK && first) el_wire_judge(s->document);

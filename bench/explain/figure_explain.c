@@ -35,48 +35,34 @@ static double half_of(const json_t *interval)
     return width > 0 ? width / 2 : 0;
 }
 
-static void add_step(struct waterfall *fall, const char *name, const char *mode, double ms, const json_t *interval)
+static void add_step(struct waterfall *fall, const char *name, const char *mode, const json_t *step)
 {
-    fall->bars[fall->n++] = (struct bar){name, mode, 0, ms, half_of(interval), true};
-    fall->at = ms;
+    fall->at = el_json_number(step, "step_ms");
+    fall->bars[fall->n++] = (struct bar){name, mode, 0, fall->at, half_of(json_object_get(step, "step_ci95")), true};
 }
 
 /* `sign` of what the document calls a part: by how much it changes the step. */
 static void add_part(struct waterfall *fall, const char *name, const json_t *part, int sign)
 {
     const json_t *interval = json_object_get(part, "ci95");
-    double to = fall->at + sign * el_json_number(part, "ms"), low = el_json_number(interval, "0"),
-           high = el_json_number(interval, "1");
+    double to = fall->at + sign * el_json_number(part, "ms");
+    bool shown = fall->virtual || el_json_number(interval, "0") > 0 || el_json_number(interval, "1") < 0;
     if (fall->n + 2 > BARS_MAX) return; /* the last place is the last step's */
-    fall->bars[fall->n++] =
-        (struct bar){name, NULL, fall->at, to, half_of(interval), fall->virtual || low > 0 || high < 0};
+    fall->bars[fall->n++] = (struct bar){name, NULL, fall->at, to, half_of(interval), shown};
     fall->at = to;
 }
 
-static void add_parts(struct waterfall *fall, const json_t *document, const char *key, const char *name, int sign)
+/* From dp to ddp by the causes that are taken away, or from A to B. */
+static void take_bars(const json_t *document, bool is_dp, struct waterfall *fall)
 {
-    const json_t *parts = json_object_get(document, key);
-    for (size_t i = 0; i < json_array_size(parts); i++)
-        add_part(fall, el_json_text(json_array_get(parts, i), name, "?"), json_array_get(parts, i), sign);
-    add_part(fall, "rest", json_object_get(document, "rest"), sign);
-}
-
-static void take_causes(const json_t *document, struct waterfall *fall)
-{
-    const json_t *steps = json_object_get(document, "steps"), *dp = json_array_get(steps, 0),
-                 *ddp = json_array_get(steps, EL_EXPLAIN_DDP);
-    add_step(fall, "dp", "dp", el_json_number(dp, "step_ms"), json_object_get(dp, "step_ci95"));
-    add_parts(fall, document, "causes", "cause", -1);
-    add_step(fall, "ddp", "ddp", el_json_number(ddp, "step_ms"), json_object_get(ddp, "step_ci95"));
-}
-
-static void take_difference(const json_t *document, struct waterfall *fall)
-{
-    add_step(fall, "A", el_json_text(document, "a.mode", "?"), el_json_number(document, "a.step_ms"),
-             el_json_at(document, "a.step_ci95"));
-    add_parts(fall, document, "parts", "part", 1);
-    add_step(fall, "B", el_json_text(document, "b.mode", "?"), el_json_number(document, "b.step_ms"),
-             el_json_at(document, "b.step_ci95"));
+    const json_t *first = el_json_at(document, is_dp ? "steps.0" : "a"),
+                 *last = is_dp ? json_array_get(json_object_get(document, "steps"), EL_EXPLAIN_DDP)
+                               : json_object_get(document, "b");
+    add_step(fall, is_dp ? "dp" : "A", el_json_text(first, "mode", "?"), first);
+    EL_EACH(part, json_object_get(document, is_dp ? "causes" : "parts"))
+        add_part(fall, el_json_text(part, is_dp ? "cause" : "part", "?"), part, is_dp ? -1 : 1);
+    add_part(fall, "rest", json_object_get(document, "rest"), is_dp ? -1 : 1);
+    add_step(fall, is_dp ? "ddp" : "B", el_json_text(last, "mode", "?"), last);
 }
 
 static double top(const struct bar *bar)
@@ -181,7 +167,7 @@ static enum el_status write_explain(const struct el_figure *figure, const json_t
     struct el_data_names kinds = {"", ""};
     char title[EL_TITLE_BYTES];
     bool is_dp = !el_json_is(document, "kind", "difference");
-    is_dp ? take_causes(document, &fall) : take_difference(document, &fall);
+    take_bars(document, is_dp, &fall);
     if (!(fall.bars[0].to > 0)) return EL_OK;
     find_extent(&fall, &low, &high);
     make_title(document, is_dp, title);

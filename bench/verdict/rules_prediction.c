@@ -9,10 +9,8 @@
 
 const json_t *el_verdict_prediction(const json_t *ok)
 {
-    for (size_t i = 0; i < json_array_size(ok); i++) {
-        const json_t *prediction = json_object_get(json_array_get(ok, i), "prediction");
-        if (json_is_object(prediction)) return prediction;
-    }
+    EL_EACH(repeat, ok)
+        if (json_is_object(json_object_get(repeat, "prediction"))) return json_object_get(repeat, "prediction");
     return NULL;
 }
 
