@@ -52,7 +52,6 @@ static enum el_status resolve(struct el_options *options, struct el_trial *trial
     snprintf(trial.inject, sizeof trial.inject, "%s", options->inject);
     EL_TRY(check_given(&trial));
     EL_TRY(el_wire_plan_make(options->action, &options->wire, trial.n_devices, plan_p));
-    snprintf(plan_p->comm, sizeof plan_p->comm, "%s", options->comm);
     *trial_p = trial;
     return EL_OK;
 }
@@ -225,9 +224,7 @@ static int run_self(struct el_options *options)
     el_runner_catch_signals();
     status = el_store_create(options->out, "comm", &store);
     if (status != EL_OK) return el_exit_failed(status);
-    json_t *echo = el_options_echo(EL_CMD_COMM, options);
-    status = el_store_save_command(&store, "comm", echo);
-    json_decref(echo);
+    status = el_store_save_command(&store, EL_CMD_COMM, options);
     if (status == EL_OK) status = launch(&store, options, &trial, &document);
     if (!document) el_store_forget(&store);
     if (status == EL_OK && el_runner_interrupted()) {

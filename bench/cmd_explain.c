@@ -59,11 +59,10 @@ static void say_compare(const struct el_options *options)
 static enum el_status measure(const struct el_options *options, const struct el_trial_set *set, int *exit_status_p)
 {
     struct el_store store = {.locked = false};
-    json_t *samples = NULL, *echo = el_options_echo(EL_CMD_EXPLAIN, options);
+    json_t *samples = NULL;
     el_runner_catch_signals();
     enum el_status status = el_store_create(options->out, "explain", &store);
-    if (status == EL_OK) status = el_store_save_command(&store, "explain", echo);
-    json_decref(echo);
+    if (status == EL_OK) status = el_store_save_command(&store, EL_CMD_EXPLAIN, options);
     if (status == EL_OK) status = el_explain_measure(options, set, &store, &samples);
     if (!samples) el_store_forget(&store); /* nothing can go on with the rest */
     if (status == EL_OK && !samples) *exit_status_p = el_exit_interrupted();

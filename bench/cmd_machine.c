@@ -106,7 +106,6 @@ static enum el_status exchange(const struct el_device_name devices[2], json_t **
     trial.train = options.train;
     snprintf(trial.train.mode, sizeof trial.train.mode, "ddp");
     snprintf(trial.comm, sizeof trial.comm, "local");
-    snprintf(plan.comm, sizeof plan.comm, "local");
     trial.train.n_devices = 2;
     trial.train.global_batch = 2;
     memcpy(trial.devices, devices, 2 * sizeof *devices);

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "profiles/nvml_api.h"
+#include "profiles/nvml.h"
 
 enum { EL_GPUS_MAX = 64, EL_GPU_USES_MAX = 1024, EL_GPU_SAMPLES_MAX = 1024, EL_GPU_TEXT_BYTES = 96 };
 

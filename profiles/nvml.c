@@ -218,19 +218,9 @@ static void find(struct el_nvml *nvml, const char *uuid, struct device *device)
                  el_nvml_text(&nvml->api, result));
 }
 
-static void set_up(struct el_nvml *nvml, const char *const *uuids)
-{
-    pthread_condattr_t attributes;
-    pthread_mutex_init(&nvml->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&nvml->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-    for (int i = 0; i < nvml->n; i++) find(nvml, uuids[i], &nvml->devices[i]);
-}
-
 enum el_status el_nvml_open(const struct el_nvml_api *api, const char *const *uuids, int n, struct el_nvml **nvml_p)
 {
+    pthread_condattr_t attributes;
     struct el_nvml *nvml = calloc(1, sizeof *nvml + (size_t)n * sizeof *nvml->devices);
     if (!nvml) return el_fail(EL_ERR_HOST_MEMORY, "NVML: no memory for %d devices", n);
     nvml->api = *api;
@@ -241,7 +231,12 @@ enum el_status el_nvml_open(const struct el_nvml_api *api, const char *const *uu
         free(nvml);
         return status;
     }
-    set_up(nvml, uuids);
+    pthread_mutex_init(&nvml->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&nvml->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    for (int i = 0; i < nvml->n; i++) find(nvml, uuids[i], &nvml->devices[i]);
     nvml->threaded = pthread_create(&nvml->thread, NULL, watch, nvml) == 0;
     if (!nvml->threaded) {
         el_nvml_close(nvml);

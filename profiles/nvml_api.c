@@ -1,5 +1,5 @@
 /* The rows of the table: a function's names, newest first, as later drivers give the same function a new name. */
-#include "profiles/nvml_api.h"
+#include "profiles/nvml.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>

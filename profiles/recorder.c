@@ -130,12 +130,6 @@ static void queue_step(void *context, uint64_t step)
     recorder->n_queued = 0;
 }
 
-static void end_step(void *context, uint64_t step)
-{
-    (void)context;
-    (void)step;
-}
-
 static void begin_launch(void *context, const struct el_op_info *op, const struct el_op_info *previous)
 {
     struct el_recorder *recorder = context;
@@ -156,11 +150,8 @@ static void end_launch(void *context, const struct el_op_info *op, const struct 
 void el_recorder_watch_launches(struct el_recorder *recorder, struct el_watch *watch_p)
 {
     recorder->keeps_launches = true;
-    *watch_p = (struct el_watch){.context = recorder,
-                                 .step_begin = queue_step,
-                                 .step_end = end_step,
-                                 .op_begin = begin_launch,
-                                 .op_end = end_launch};
+    *watch_p = (struct el_watch){
+        .context = recorder, .step_begin = queue_step, .op_begin = begin_launch, .op_end = end_launch};
 }
 
 const struct el_span *el_recorder_launches(const struct el_recorder *recorder, size_t index)

@@ -40,7 +40,7 @@ struct el_comm_figures {
 struct el_device_summary {
     struct el_comm_figures groups[EL_COMM_GROUPS_MAX]; /* by communicator, those that have operations */
     int n_groups;
-    int64_t n_steps, n_dropped;
+    int64_t n_steps;
     bool simulated;
     double step_s;                     /* mean whole step */
     double phase_s[EL_PHASE_COUNT];    /* union a phase */

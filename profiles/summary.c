@@ -190,8 +190,7 @@ enum el_status el_recorder_summarize(const struct el_recorder *recorder, int pos
 {
     EL_TRY(el_recorder_check(recorder, position));
     const struct told *told = el_recorder_told(recorder, position, segment);
-    struct el_device_summary sum = {.n_dropped = recorder->n_dropped,
-                                    .simulated = recorder->simulated,
+    struct el_device_summary sum = {.simulated = recorder->simulated,
                                     .arrivals_known = told->latest_ns != NULL,
                                     .bubble_known = told->latest_ns && told->windows};
     struct el_intervals sets[SETS] = {{0}};

@@ -98,10 +98,7 @@ static enum el_status prepare(struct el_campaign *c, bool again)
     if (!c->repeats || !c->environment || json_array_size(c->trials) < (size_t)c->set.n)
         return el_fail(EL_ERR_HOST_MEMORY, "no memory for %d trials", c->set.n);
     if (again) return load(c);
-    json_t *echo = el_options_echo(c->command, c->options);
-    enum el_status status = el_store_save_command(&c->store, el_command_name(c->command), echo);
-    json_decref(echo);
-    return status;
+    return el_store_save_command(&c->store, c->command, c->options);
 }
 
 enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options)

@@ -14,6 +14,7 @@
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
+#include "bench/options/options.h"
 #include "bench/record/record.h"
 
 enum { NAME_ROOM = 96 }; /* for the longest name below DIR */
@@ -212,12 +213,13 @@ void el_store_log_path(const struct el_store *store, const struct el_trial *tria
     launch_path(store, "logs", trial, repeat, "", path);
 }
 
-enum el_status el_store_save_command(const struct el_store *store, const char *command, json_t *echo)
+enum el_status el_store_save_command(const struct el_store *store, unsigned command, const struct el_options *options)
 {
     char path[EL_PATH_BYTES];
-    json_t *document = json_pack("{s:i, s:s, s:O}", "schema", EL_SCHEMA, "command", command, "options", echo);
+    json_t *document = el_json_of(EL_KEY("schema", EL_SCHEMA), EL_KEY("command", el_command_name(command)),
+                                  EL_KEY("options", el_options_echo(command, options)));
     el_store_path(store, path, "command.json");
-    enum el_status status = document ? el_write_json(document, path) : el_fail_errno("%s", path);
+    enum el_status status = el_write_json(document, path);
     json_decref(document);
     return status;
 }

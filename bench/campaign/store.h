@@ -51,7 +51,7 @@ void el_store_repeat_path(const struct el_store *store, const struct el_trial *t
 void el_store_log_path(const struct el_store *store, const struct el_trial *trial, int repeat, char *path);
 
 /* What was asked for, as {option: text}. */
-enum el_status el_store_save_command(const struct el_store *store, const char *command, json_t *echo);
+enum el_status el_store_save_command(const struct el_store *store, unsigned command, const struct el_options *options);
 /* A repeat that was written: new reference, or NULL where there is none that can be read. */
 json_t *el_store_load_repeat(const struct el_store *store, const struct el_trial *trial, int repeat);
 enum el_status el_store_save_repeat(const struct el_store *store, const struct el_trial *trial, int repeat,

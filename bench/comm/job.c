@@ -28,7 +28,7 @@ struct session {
 static enum el_status open_comms(struct session *s)
 {
     struct el_bootstrap *bootstrap = s->job->bootstrap;
-    const char *kind = s->plan.comm;
+    const char *kind = s->job->trial->comm;
     if (el_bootstrap_size(bootstrap) == 1) return el_comm_open_local(s->open.devices, s->open.n, s->comms);
     if (!strcmp(kind, "auto")) kind = el_comm_choose(bootstrap, s->open.devices[0]);
     return el_comm_open_ranks(kind, bootstrap, s->open.devices[0], &s->comms[0]);

@@ -55,8 +55,7 @@ struct el_wire_plan {
     int n_sizes;
     struct el_wire_curve curves[EL_WIRE_CURVES_MAX];
     int n_curves;
-    char comm[16]; /* asked for */
-    bool pairs;    /* p2p: each two ranks instead, with the first and the last size; its curve is of no operation */
+    bool pairs; /* p2p: each two ranks instead, with the first and the last size; its curve is of no operation */
 };
 
 /* `operation`: a name, "all", or "" for all_reduce. Errors: EL_ERR_INVALID naming the word or option to change. */

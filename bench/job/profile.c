@@ -8,7 +8,6 @@
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/job/measurement.h"
-#include "bench/trial/profile.h"
 #include "profiles/op_table.h"
 #include "profiles/trace.h"
 

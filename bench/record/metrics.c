@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
-#include "profiles/nvml_api.h"
+#include "profiles/nvml.h"
 #include "runtime/base/probe.h"
 
 #define TRIAL_ROW(name, unit, better, path)  {name, unit, EL_BETTER_##better, EL_METRIC_OF_TRIAL, path},

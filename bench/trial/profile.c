@@ -1,5 +1,5 @@
 /* --profile and --trace: which steps, and what does not go together with them. */
-#include "bench/trial/profile.h"
+#include "bench/trial/trial.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -14,7 +14,6 @@
 #include "bench/trial/default_devices.h"
 #include "bench/trial/inject.h"
 #include "bench/trial/machine.h"
-#include "bench/trial/profile.h"
 #include "bench/trial/weights.h"
 #include "profiles/nvml.h"
 #include "runtime/train/forecast.h"

@@ -11,6 +11,7 @@
 #define EL_BENCH_TRIAL_H
 
 #include "bench/options/config.h"
+#include "profiles/profile_schedule.h"
 #include "runtime/train/forecast.h"
 
 enum { EL_TRIAL_ID_BYTES = 17 };
@@ -28,7 +29,7 @@ struct el_trial {
     int64_t device_mem_bytes;
     double timeout_s;
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES], load[EL_PATH_BYTES], save[EL_PATH_BYTES];
-    char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES]; /* which steps (bench/trial/profile.h), and a folder; "": none */
+    char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES]; /* which steps (bench/trial/profile.c), and a folder; "": none */
     bool record, tf32;
     bool in_files;   /* samples stay in their files */
     bool characters; /* resolved: el_dataset_splits_characters */
@@ -84,5 +85,12 @@ struct el_trial_choice {
 /* Errors: EL_ERR_INVALID naming the option to change. */
 enum el_status el_trial_resolve(unsigned command, const struct el_options *options,
                                 const struct el_trial_choice *choice, struct el_trial *trial);
+
+/* What is asked for with --profile and --trace (profile.c). Whether one of them was given; then the steps that are
+ * wanted. The trial has been checked. */
+bool el_trial_profile(const struct el_trial *trial, struct el_profile_schedule *schedule_p);
+/* Errors: EL_ERR_INVALID naming the option: no schedule, more steps than are measured, no spans, no
+ * folder. */
+enum el_status el_trial_check_profile(const struct el_trial *trial);
 
 #endif

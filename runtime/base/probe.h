@@ -164,7 +164,7 @@ struct el_step_event {
  * enqueues, elsewhere the stream's own. For marks in another profiler's record; nothing may wait in it. */
 struct el_watch {
     void *context;
-    /* Required, each. By the thread that runs the program. */
+    /* By the thread that runs the program. The latter is optional. */
     void (*step_begin)(void *context, uint64_t step);
     void (*step_end)(void *context, uint64_t step);
     /* Required, each. `previous` and `next`: the thread's ops of this step before and after this one, or NULL. */

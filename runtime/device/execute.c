@@ -187,7 +187,7 @@ enum el_status el_program_run(struct el_program *program, uint64_t step, const s
     atomic_fetch_add(&program->run, 1);
     if (program->watch) program->watch->step_begin(program->watch->context, step);
     enum el_status status = run_once(program);
-    if (program->watch) program->watch->step_end(program->watch->context, step);
+    if (program->watch && program->watch->step_end) program->watch->step_end(program->watch->context, step);
     EL_TRY(status);
     for (int d = 0; d < program->n_devices; d++) {
         el_ledger_merge_step(&program->memory[d].device->ledger, &program->memory[d].ledger);

@@ -178,8 +178,7 @@ enum { N_OPS = sizeof ops / sizeof ops[0] };
 static void tell(struct el_recorder *recorder, int64_t ns)
 {
     struct el_span at[N_OPS];
-    for (int i = 0; i < N_OPS; i++)
-        at[i] = (struct el_span){.begin_ns = 1000 * i, .end_ns = 1000 * i + ns * (i + 1)};
+    for (int i = 0; i < N_OPS; i++) at[i] = (struct el_span){.begin_ns = 1000 * i, .end_ns = 1000 * i + ns * (i + 1)};
     struct el_step_event event = {.whole = {0, 1000000}, .n_ops = N_OPS, .ops = ops, .spans = at};
     struct el_probe probe = el_recorder_probe(recorder);
     assert_true(probe.spans);
