@@ -9,10 +9,7 @@
 void el_collectives_free(struct el_collectives *collectives)
 {
     free(collectives->spans);
-    free(collectives->phases);
-    free(collectives->bytes);
-    free(collectives->operations);
-    free(collectives->links);
+    free(collectives->ops);
     free(collectives->passes);
     *collectives = (struct el_collectives){0};
 }
@@ -32,7 +29,7 @@ static int by_operation(const void *a, const void *b)
 static struct entry *sorted(const struct el_collectives *member)
 {
     struct entry *entries = calloc(member->n + 1, sizeof *entries);
-    for (size_t k = 0; entries && k < member->n; k++) entries[k] = (struct entry){member->operations[k], k};
+    for (size_t k = 0; entries && k < member->n; k++) entries[k] = (struct entry){member->ops[k].operation, k};
     if (entries) qsort(entries, member->n, sizeof *entries, by_operation);
     return entries;
 }
@@ -86,7 +83,7 @@ void el_collectives_latest(const struct el_collectives *members, int n_members, 
     const struct el_collectives *own = &members[m];
     for (size_t step = 0; step < own->n_steps; step++) {
         for (size_t k = 0; k < own->n; k++)
-            latest_ns[step * own->n + k] = own->links[k] == EL_LINK_SEND
+            latest_ns[step * own->n + k] = own->ops[k].link == EL_LINK_SEND
                                                ? own->spans[step * own->n + k].begin_ns
                                                : latest_of(members, n_members, matches + k * (size_t)n_members, step);
     }

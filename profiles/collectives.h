@@ -18,15 +18,19 @@
 
 enum { EL_COLLECTIVES_MEMBERS_MAX = 64 };
 
-/* One member's: `spans` is [n_steps][n], all else but `passes` [n]. */
+struct el_collective {
+    uint64_t operation;   /* el_op_info.operation: which members' are one operation */
+    enum el_op_link link; /* whether it is a message */
+    enum el_phase phase;  /* not looked at below, */
+    double bytes;         /* and neither is the payload */
+};
+
+/* One member's. */
 struct el_collectives {
     size_t n_steps, n;
-    struct el_span *spans;
-    uint64_t *operations;   /* el_op_info.operation: which members' are one operation */
-    enum el_op_link *links; /* what of them are messages */
-    enum el_phase *phases;  /* may be NULL for the functions below, */
-    double *bytes;          /* and so may the payload */
-    struct el_span *passes; /* [n_steps]: from the first kernel of forward to the last of backward; empty: none */
+    struct el_span *spans;     /* [n_steps][n] */
+    struct el_collective *ops; /* [n] */
+    struct el_span *passes;    /* [n_steps]: from the first kernel of forward to the last of backward; empty: none */
 };
 
 void el_collectives_free(struct el_collectives *collectives);

@@ -43,24 +43,24 @@ static int64_t marks_peak(const struct el_step_event *list, int position)
 }
 
 /* The list with the highest peak; of several, the one that most steps ran, and of those the first. */
-static enum el_status choose_list(const struct el_recorder *recorder, int position, struct mean_step *mean)
+static void choose_list(const struct el_recorder *recorder, int position, struct mean_step *mean)
 {
-    int64_t highest = -1, *n_steps = calloc((size_t)recorder->n_lists + 1, sizeof *n_steps);
-    size_t n = el_recorder_step_count(recorder);
-    if (n_steps == NULL) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a memory timeline");
-    for (size_t i = 0; i < n; i++) n_steps[recorder->steps[i].list]++;
-    for (size_t i = 0; i < n; i++) {
-        int list = recorder->steps[i].list;
-        struct el_step_event step = el_recorder_step(recorder, i);
-        int64_t count = n_steps[list], peak = count > 0 ? marks_peak(&step, position) : -1;
-        n_steps[list] = 0; /* it has been looked at */
-        if (count == 0 || peak < highest || (peak == highest && count <= mean->n_steps)) continue;
+    int64_t highest = -1;
+    for (int l = 0; l < recorder->n_lists; l++) {
+        int64_t count = 0;
+        size_t last = 0;
+        for (size_t i = 0, n = el_recorder_step_count(recorder); i < n; i++) {
+            if (recorder->steps[i].list != l) continue;
+            last = i;
+            count++;
+        }
+        struct el_step_event step = count ? el_recorder_step(recorder, last) : (struct el_step_event){0};
+        int64_t peak = count ? marks_peak(&step, position) : -1;
+        if (peak < highest || (peak == highest && count <= mean->n_steps)) continue;
         highest = peak;
         mean->n_steps = count;
         mean->list = step;
     }
-    free(n_steps);
-    return mean->n_steps > 0 ? EL_OK : el_fail(EL_ERR_INVALID, "memory timeline: no step was recorded");
 }
 
 /* Adds a step to the sums. `latest`: of its collectives, NULL: not known. */
@@ -79,7 +79,8 @@ static void add_step(struct mean_step *mean, const struct el_step_event *step, i
 
 static enum el_status make_mean(const struct el_recorder *recorder, int position, struct mean_step *mean)
 {
-    EL_TRY(choose_list(recorder, position, mean));
+    choose_list(recorder, position, mean);
+    if (mean->n_steps == 0) return el_fail(EL_ERR_INVALID, "memory timeline: no step was recorded");
     mean->spans = calloc((size_t)mean->list.n_ops + 1, sizeof *mean->spans);
     mean->latest_ns = calloc((size_t)mean->list.n_ops + 1, sizeof *mean->latest_ns);
     if (!mean->spans || !mean->latest_ns) return el_fail_errno("a memory timeline of %d ops", mean->list.n_ops);

@@ -62,10 +62,7 @@ static void fill(const struct el_recorder *recorder, int position, int segment, 
         for (int i = 0; i < list->n_ops; i++) {
             const struct el_op_info *op = &list->ops[i];
             if (!el_recorder_is_comm(op, position)) continue;
-            c->phases[at % c->n] = op->phase;
-            c->bytes[at % c->n] = op->bytes;
-            c->operations[at % c->n] = op->operation;
-            c->links[at % c->n] = op->link;
+            c->ops[at % c->n] = (struct el_collective){op->operation, op->link, op->phase, op->bytes};
             c->spans[at++] = spans[i];
         }
     }
@@ -79,12 +76,9 @@ enum el_status el_recorder_collectives(const struct el_recorder *recorder, int p
     c.n = count(recorder, position, segment, &c.n_steps);
     if (c.n > 0) {
         c.spans = calloc(c.n_steps * c.n, sizeof *c.spans);
-        c.operations = calloc(c.n, sizeof *c.operations);
-        c.links = calloc(c.n, sizeof *c.links);
-        c.phases = calloc(c.n, sizeof *c.phases);
-        c.bytes = calloc(c.n, sizeof *c.bytes);
+        c.ops = calloc(c.n, sizeof *c.ops);
         c.passes = calloc(c.n_steps, sizeof *c.passes);
-        if (!c.spans || !c.operations || !c.links || !c.phases || !c.bytes || !c.passes) {
+        if (!c.spans || !c.ops || !c.passes) {
             el_collectives_free(&c);
             return el_fail(EL_ERR_HOST_MEMORY, "recorder: no memory for collectives");
         }

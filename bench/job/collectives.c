@@ -54,8 +54,8 @@ static json_t *member_json(const struct el_job_measurement *m, int position, con
 {
     json_t *operations = json_array(), *links = json_array();
     for (size_t k = 0; k < c->n; k++) {
-        json_array_append_new(operations, json_sprintf("%llx", (unsigned long long)c->operations[k]));
-        json_array_append_new(links, json_integer(c->links[k]));
+        json_array_append_new(operations, json_sprintf("%llx", (unsigned long long)c->ops[k].operation));
+        json_array_append_new(links, json_integer(c->ops[k].link));
     }
     return json_pack("{s:i, s:I, s:I, s:o, s:o, s:o, s:o}", "position", position, "n", (json_int_t)c->n, "steps",
                      (json_int_t)c->n_steps, "times", spans_json(m, c->spans, c->n_steps * c->n), "operations",
@@ -96,14 +96,12 @@ static enum el_status read_member(const json_t *part, struct members *members)
     members->positions[members->n++] = (int)json_integer_value(json_object_get(part, "position"));
     c->spans = read_spans(times, c->n * c->n_steps);
     c->passes = read_spans(json_object_get(part, "passes"), c->n_steps);
-    c->operations = calloc(c->n + 1, sizeof *c->operations);
-    c->links = calloc(c->n + 1, sizeof *c->links);
-    if (!c->spans || !c->passes || !c->operations || !c->links)
-        return el_fail(EL_ERR_HOST_MEMORY, "collectives: no memory");
+    c->ops = calloc(c->n + 1, sizeof *c->ops);
+    if (!c->spans || !c->passes || !c->ops) return el_fail(EL_ERR_HOST_MEMORY, "collectives: no memory");
     for (size_t k = 0; k < c->n; k++) {
         const char *text = json_string_value(json_array_get(operations, k));
-        c->operations[k] = text ? strtoull(text, NULL, 16) : 0;
-        c->links[k] = (enum el_op_link)json_integer_value(json_array_get(json_object_get(part, "links"), k));
+        c->ops[k].operation = text ? strtoull(text, NULL, 16) : 0;
+        c->ops[k].link = (enum el_op_link)json_integer_value(json_array_get(json_object_get(part, "links"), k));
     }
     return EL_OK;
 }
@@ -116,17 +114,17 @@ static enum el_status put_figures(const struct members *members, const struct el
         struct el_collective_figures f;
         const int *match = matches + k * (size_t)members->n;
         json_t *late;
-        if (own->links[k] != EL_LINK_NONE) continue;
+        if (own->ops[k].link != EL_LINK_NONE) continue;
         EL_TRY(el_collectives_figures(members->list, members->n, match, &f));
         late = json_array();
         for (int p = 0; p < n_positions; p++) json_array_append_new(late, json_null());
         for (int i = 0; i < members->n; i++)
             if (match[i] >= 0) json_array_set_new(late, (size_t)members->positions[i], el_json_real(f.late_s[i] * 1e3));
-        json_array_append_new(figures,
-                              json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "phase", el_phase_name(own->phases[k]),
-                                        "bytes", el_json_real(own->bytes[k]), "skew_ms", el_json_real(f.skew_s * 1e3),
-                                        "skew_median_ms", el_json_real(f.skew_median_s * 1e3), "transfer_ms",
-                                        el_json_real(f.transfer_s * 1e3), "late_ms", late));
+        json_array_append_new(
+            figures, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "phase", el_phase_name(own->ops[k].phase), "bytes",
+                               el_json_real(own->ops[k].bytes), "skew_ms", el_json_real(f.skew_s * 1e3),
+                               "skew_median_ms", el_json_real(f.skew_median_s * 1e3), "transfer_ms",
+                               el_json_real(f.transfer_s * 1e3), "late_ms", late));
     }
     return EL_OK;
 }

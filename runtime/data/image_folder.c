@@ -10,6 +10,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "runtime/base/grow.h"
 #include "runtime/data/stored.h"
 
 /* What is found, before anything is read. */
@@ -20,7 +21,8 @@ struct listing {
         char *path;
         int32_t label;
     } * images;
-    int64_t count, capacity;
+    int64_t count;
+    size_t room;
 };
 
 static void listing_free(struct listing *listing)
@@ -97,13 +99,7 @@ static enum el_status list_classes(const char *root, struct listing *listing)
 
 static enum el_status take_image(const FTSENT *entry, int32_t label, struct listing *listing)
 {
-    if (listing->count == listing->capacity) {
-        int64_t capacity = listing->capacity ? 2 * listing->capacity : 256;
-        struct image *more = realloc(listing->images, (size_t)capacity * sizeof *more);
-        if (!more) return no_memory();
-        listing->images = more;
-        listing->capacity = capacity;
-    }
+    if (!EL_GROW(listing->images, listing->room, (size_t)listing->count + 1)) return no_memory();
     char *path = strdup(entry->fts_path);
     if (!path) return no_memory();
     listing->images[listing->count++] = (struct image){path, label};

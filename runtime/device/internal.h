@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "runtime/base/grow.h"
 #include "runtime/device/device_ops.h"
 #include "runtime/device/joint.h"
 
@@ -100,7 +101,8 @@ struct el_queue {
     struct el_device *device;
     int stream;
     int index; /* in program->queues */
-    int n_tasks, capacity;
+    int n_tasks;
+    size_t room;
     int *tasks;      /* ids */
     int64_t free_ns; /* simulated devices: the end of the last op that was resolved */
     /* Waits given since the queue's last op: they become the next op's. */
@@ -157,23 +159,27 @@ struct el_program {
     struct el_error error;
     bool ended;
     bool wants_graph;
-    int n_tasks, task_capacity;
+    int n_tasks;
+    size_t task_room, info_room, label_room;
     struct el_task *tasks;
     struct el_op_info *infos;
     char **labels; /* owned copies, one a task */
-    int n_waits, wait_capacity;
+    int n_waits;
+    size_t wait_room;
     int *waits;
     int n_queues;
     struct el_queue *queues[EL_MEMBERS_QUEUES_MAX];
     int n_devices;
     struct el_step_memory memory[EL_PROGRAM_DEVICES_MAX];
-    int n_buffers, buffer_capacity;
+    int n_buffers;
+    size_t buffer_room;
     struct el_step_buffer **buffers; /* in order of allocation */
     void (*on_failure)(void *context);
     void *failure_context;
     struct el_op_piece piece; /* of the ops that come */
     int mark_clock;           /* counts allocations and frees: their order */
-    int n_marks, mark_capacity;
+    int n_marks;
+    size_t mark_room;
     struct el_mark *marks; /* the same as an observer sees them */
     struct el_span *spans;
     int64_t *cpu_ns; /* of the thread, in each collective and copy; 0 for other ops */
@@ -194,7 +200,8 @@ struct el_program {
     struct el_joint *joint;     /* NULL: resolved by itself */
     int joint_member;
     int64_t span_error_ns;
-    int n_wait_hooks, wait_hook_capacity;
+    int n_wait_hooks;
+    size_t wait_hook_room;
     struct el_wait_hook *wait_hooks;
 };
 
@@ -214,9 +221,9 @@ void el_ledger_remove(struct el_ledger *ledger, enum el_tag tag, size_t bytes);
 /* The peak of `base`'s live bytes together with a step's. */
 void el_ledger_merge_step(struct el_ledger *base, const struct el_ledger *step);
 
-/* program.c: grows an array of `size`-byte elements so that one more fits. `array_p`: to a pointer of any type, which
- * is not a void *: hence the copies. */
-enum el_status el_program_grow(void *array_p, int n, int *capacity, size_t size);
+/* So that one more fits. */
+#define EL_PROGRAM_GROW(array, n, room)                                                                                \
+    (EL_GROW(array, room, (size_t)(n) + 1) ? EL_OK : el_fail_errno("a program of %d ops", (n) + 1))
 
 /* plan.c: gives each step buffer an offset in its device's arena; writes arena_bytes. */
 enum el_status el_program_plan(struct el_program *program);

@@ -55,7 +55,7 @@ static enum el_status memory_of(struct el_program *program, struct el_device *de
 /* Writes down what the ledger is told, for observers. */
 static enum el_status note(struct el_program *program, const struct el_device *device, enum el_tag tag, int64_t bytes)
 {
-    EL_TRY(el_program_grow(&program->marks, program->n_marks, &program->mark_capacity, sizeof *program->marks));
+    EL_TRY(EL_PROGRAM_GROW(program->marks, program->n_marks, program->mark_room));
     program->marks[program->n_marks++] =
         (struct el_mark){.op = program->n_tasks, .device = device->spec.position, .tag = tag, .bytes = bytes};
     return EL_OK;
@@ -81,8 +81,7 @@ static enum el_status allocate(struct el_program *program, struct el_device *dev
     struct el_step_memory *memory = NULL;
     EL_TRY(memory_of(program, device, &memory));
     EL_TRY(el_device_check_limit(device, memory->ledger.live_bytes, bytes, tag, name));
-    EL_TRY(el_program_grow(&program->buffers, program->n_buffers, &program->buffer_capacity,
-                           sizeof(struct el_step_buffer *)));
+    EL_TRY(EL_PROGRAM_GROW(program->buffers, program->n_buffers, program->buffer_room));
     struct el_step_buffer *made = calloc(1, sizeof *made);
     if (!made) return el_fail_errno("%s: '%s'", device->name, name);
     made->buffer = (struct el_buffer){.device = device, .tag = tag, .bytes = bytes, .name = name};
@@ -131,16 +130,15 @@ static enum el_status append(struct el_program *program, struct el_device *devic
 {
     struct el_queue *queue;
     EL_TRY(queue_of(program, device, stream, &queue));
-    int id = program->n_tasks, capacity = program->task_capacity;
-    EL_TRY(el_program_grow(&program->tasks, id, &capacity, sizeof(struct el_task)));
-    capacity = program->task_capacity;
-    EL_TRY(el_program_grow(&program->infos, id, &capacity, sizeof(struct el_op_info)));
-    EL_TRY(el_program_grow(&program->labels, id, &program->task_capacity, sizeof(char *)));
-    EL_TRY(el_program_grow(&queue->tasks, queue->n_tasks, &queue->capacity, sizeof(int)));
+    int id = program->n_tasks;
+    EL_TRY(EL_PROGRAM_GROW(program->tasks, id, program->task_room));
+    EL_TRY(EL_PROGRAM_GROW(program->infos, id, program->info_room));
+    EL_TRY(EL_PROGRAM_GROW(program->labels, id, program->label_room));
+    EL_TRY(EL_PROGRAM_GROW(queue->tasks, queue->n_tasks, queue->room));
     struct el_task *task = &program->tasks[id];
     *task = (struct el_task){.queue = queue->index, .first_wait = program->n_waits};
     for (int i = 0; i < queue->n_pending; i++) {
-        EL_TRY(el_program_grow(&program->waits, program->n_waits, &program->wait_capacity, sizeof(int)));
+        EL_TRY(EL_PROGRAM_GROW(program->waits, program->n_waits, program->wait_room));
         program->waits[program->n_waits++] = queue->pending[i];
         program->tasks[queue->pending[i]].awaited = true;
     }

@@ -4,19 +4,6 @@
 
 #include "runtime/device/internal.h"
 
-enum el_status el_program_grow(void *array_p, int n, int *capacity, size_t size)
-{
-    void *array;
-    if (n < *capacity) return EL_OK;
-    int wanted = *capacity ? 2 * *capacity : 64;
-    memcpy(&array, array_p, sizeof array);
-    void *larger = realloc(array, (size_t)wanted * size);
-    if (!larger) return el_fail_errno("a program of %d ops", wanted);
-    memcpy(array_p, &larger, sizeof larger);
-    *capacity = wanted;
-    return EL_OK;
-}
-
 enum el_status el_program_create(struct el_program **program_p)
 {
     struct el_program *program = calloc(1, sizeof *program);
@@ -157,8 +144,7 @@ enum el_status el_program_on_wait(struct el_program *program, enum el_status (*h
     for (int i = 0; i < program->n_wait_hooks; i++) {
         if (program->wait_hooks[i].hook == hook && program->wait_hooks[i].context == context) return EL_OK;
     }
-    EL_TRY(el_program_grow(&program->wait_hooks, program->n_wait_hooks, &program->wait_hook_capacity,
-                           sizeof *program->wait_hooks));
+    EL_TRY(EL_PROGRAM_GROW(program->wait_hooks, program->n_wait_hooks, program->wait_hook_room));
     program->wait_hooks[program->n_wait_hooks++] = (struct el_wait_hook){.hook = hook, .context = context};
     return EL_OK;
 }

@@ -22,10 +22,7 @@ static const int64_t ms[MEMBERS][STEPS][OPS][2] = {
 };
 
 static struct el_span spans[MEMBERS][STEPS * OPS];
-static enum el_phase phases[OPS] = {EL_PHASE_COMM, EL_PHASE_REDUCE};
-static double bytes[OPS] = {1000, 10};
-static uint64_t operations[OPS] = {UINT64_C(0xffffffffffffff01), 7};
-static enum el_op_link links[OPS];
+static struct el_collective collectives[OPS] = {{.operation = UINT64_C(0xffffffffffffff01)}, {.operation = 7}};
 static struct el_collectives members[MEMBERS];
 
 static void fill(void)
@@ -35,13 +32,7 @@ static void fill(void)
             const int64_t *span = ms[m][i / OPS][i % OPS];
             spans[m][i] = (struct el_span){span[0] * MS, span[1] * MS};
         }
-        members[m] = (struct el_collectives){.n_steps = STEPS,
-                                             .n = OPS,
-                                             .spans = spans[m],
-                                             .operations = operations,
-                                             .links = links,
-                                             .phases = phases,
-                                             .bytes = bytes};
+        members[m] = (struct el_collectives){.n_steps = STEPS, .n = OPS, .spans = spans[m], .ops = collectives};
     }
 }
 
@@ -89,9 +80,10 @@ static void test_figures(void **state)
 static void test_match(void **state)
 {
     enum { ALL = 5, A_TO_B = 90, B_TO_A = 91, OF_B_AND_C = 1 };
-    static uint64_t of[MEMBERS][4] = {{A_TO_B, ALL, B_TO_A, 0}, {OF_B_AND_C, A_TO_B, B_TO_A, ALL}, {ALL, OF_B_AND_C}};
-    static enum el_op_link kinds[MEMBERS][4] = {{EL_LINK_SEND, EL_LINK_NONE, EL_LINK_RECEIVE},
-                                                {EL_LINK_NONE, EL_LINK_RECEIVE, EL_LINK_SEND, EL_LINK_NONE}};
+    static struct el_collective of[MEMBERS][4] = {
+        {{A_TO_B, EL_LINK_SEND}, {ALL}, {B_TO_A, EL_LINK_RECEIVE}},
+        {{OF_B_AND_C}, {A_TO_B, EL_LINK_RECEIVE}, {B_TO_A, EL_LINK_SEND}, {ALL}},
+        {{ALL}, {OF_B_AND_C}}};
     static struct el_span at[MEMBERS][4] = {
         {{10, 20}, {30, 99}, {40, 70}}, {{1, 9}, {5, 25}, {60, 65}, {70, 99}}, {{50, 99}, {3, 9}}};
     static const size_t n[MEMBERS] = {3, 4, 2};
@@ -100,8 +92,7 @@ static void test_match(void **state)
     struct el_collectives list[MEMBERS];
     int64_t latest[4];
     for (int m = 0; m < MEMBERS; m++)
-        list[m] =
-            (struct el_collectives){.n_steps = 1, .n = n[m], .spans = at[m], .operations = of[m], .links = kinds[m]};
+        list[m] = (struct el_collectives){.n_steps = 1, .n = n[m], .spans = at[m], .ops = of[m]};
     int *a = el_collectives_match(list, MEMBERS, 0), *b = el_collectives_match(list, MEMBERS, 1);
     assert_memory_equal(a, wanted, sizeof wanted);
     el_collectives_latest(list, MEMBERS, 0, a, latest);
