@@ -118,6 +118,13 @@ static bool same_box(const struct el_op_info *a, const struct el_op_info *b)
            a->piece.micro == b->piece.micro;
 }
 
+static void put_annotation(struct el_trace *trace, const char *name, int thread, struct el_span span)
+{
+    el_trace_begin(trace, 'X', "user_annotation", name, trace->pid, thread, span.begin_ns);
+    el_trace_duration(trace, span);
+    fputs("}}", trace->file);
+}
+
 static void put_box(struct el_trace *trace, const struct el_op_info *op, struct el_span span)
 {
     char name[64];
@@ -125,9 +132,7 @@ static void put_box(struct el_trace *trace, const struct el_op_info *op, struct 
     if (op->piece.kind)
         snprintf(name, sizeof name, "%s (%c, part %d, micro-batch %d)", el_phase_name(op->phase), op->piece.kind,
                  op->piece.part, op->piece.micro);
-    el_trace_begin(trace, 'X', "user_annotation", name, trace->pid, el_trace_thread(op), span.begin_ns);
-    el_trace_duration(trace, span);
-    fputs("}}", trace->file);
+    put_annotation(trace, name, el_trace_thread(op), span);
 }
 
 /* Ops of one phase and box that follow one another on the compute stream stand in an annotation of that name. */
@@ -238,9 +243,7 @@ static enum el_status put_step(struct el_trace *trace, int n_devices, size_t num
     struct el_trace_op *ops = list_ops(trace, n_devices, &step);
     if (!ops) return el_fail(EL_ERR_HOST_MEMORY, "trace: no memory for a step");
     snprintf(name, sizeof name, "ProfilerStep#%zu", number);
-    el_trace_begin(trace, 'X', "user_annotation", name, trace->pid, trace->pid, step.whole.begin_ns);
-    el_trace_duration(trace, step.whole);
-    fputs("}}", trace->file);
+    put_annotation(trace, name, trace->pid, step.whole);
     trace->next_id += step.n_ops;
     for (int d = trace->first; d < trace->first + n_devices; d++) {
         put_boxes(trace, &step, d);

@@ -1,11 +1,9 @@
-/* Operations, sizes and bandwidths as nccl-tests defines them, and the line that is fitted through the times. */
-#include <math.h>
+/* Operations, sizes and bandwidths as nccl-tests defines them. */
 #include <string.h>
 #include <unistd.h>
 
 #include "bench/comm/wire.h"
 #include "bench/options/options.h"
-#include "bench/stats/stats.h"
 #include "runtime/comm/rounds.h"
 
 const struct el_wire_operation el_wire_operations[EL_WIRE_OPERATIONS] = {{"all_reduce", EL_COMM_ALL_REDUCE},
@@ -74,13 +72,6 @@ double el_wire_bus_factor(enum el_comm_verb verb, int n)
 {
     double others = (double)(n - 1) / n;
     return verb == EL_COMM_ALL_REDUCE ? 2 * others : has_parts(verb) ? others : 1;
-}
-
-struct el_wire_fit el_wire_fit(const double *bytes, const double *seconds, int n)
-{
-    double latency_s, slope;
-    if (!el_stats_line(bytes, seconds, (size_t)n, &latency_s, &slope)) return (struct el_wire_fit){NAN, NAN};
-    return (struct el_wire_fit){latency_s, slope > 0 ? 1 / slope : INFINITY};
 }
 
 /* Bits of the algorithms in a list by comma. */

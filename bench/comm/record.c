@@ -90,19 +90,19 @@ static json_t *place_json(const struct el_wire_plan *plan, enum el_comm_verb ver
                       EL_KEY("samples_us", samples_of(members, s, p)));
 }
 
-/* Through the points' times at `place`. */
+/* time = latency + size / bandwidth, through the points' times at `place`; null where they are fewer than two. */
 static json_t *fit_json(const json_t *points, const char *place)
 {
-    double bytes[EL_WIRE_SIZES_MAX], seconds[EL_WIRE_SIZES_MAX];
-    int n = 0;
+    double bytes[EL_WIRE_SIZES_MAX], seconds[EL_WIRE_SIZES_MAX], latency_s, slope;
+    size_t n = 0;
     EL_EACH(point, points) {
         double us = el_json_number(json_object_get(point, place), "time_us");
         if (!(us > 0) || n == EL_WIRE_SIZES_MAX) continue;
         bytes[n] = el_json_number(point, "bytes");
         seconds[n++] = us * 1e-6;
     }
-    struct el_wire_fit fit = el_wire_fit(bytes, seconds, n);
-    return el_json_of(EL_KEY("latency_us", fit.latency_s * 1e6), EL_KEY("gb_per_s", fit.bytes_per_s * 1e-9));
+    if (!el_stats_line(bytes, seconds, n, &latency_s, &slope)) latency_s = slope = NAN;
+    return el_json_of(EL_KEY("latency_us", latency_s * 1e6), EL_KEY("gb_per_s", slope > 0 ? 1e-9 / slope : NAN));
 }
 
 json_t *el_wire_curve_json(const struct el_wire_plan *plan, const struct el_wire_curve *curve, const json_t *members)

@@ -83,13 +83,6 @@ uint64_t el_wire_bytes(enum el_comm_verb verb, size_t count, size_t element_byte
 /* busbw / algbw: what has to cross the bottleneck, as a share of the size (doc/PERFORMANCE.md of nccl-tests). */
 double el_wire_bus_factor(enum el_comm_verb verb, int n);
 
-/* time = latency + size / bandwidth. NAN where it is not known (fewer than two sizes). */
-struct el_wire_fit {
-    double latency_s, bytes_per_s;
-};
-/* Least squares of the relative errors, so that small sizes weigh as much as large ones; no latency below 0. */
-struct el_wire_fit el_wire_fit(const double *bytes, const double *seconds, int n);
-
 /* Data whose result is known exactly, in every type and order of sums (data.c). */
 struct el_wire_data {
     enum el_comm_verb verb;

@@ -39,26 +39,22 @@ static enum el_status add_table(const struct el_job_measurement *m, int i, const
     return status;
 }
 
-enum { FOLDER_BYTES = EL_PATH_BYTES + 32, FILE_BYTES = FOLDER_BYTES + 32 };
+enum { FILE_BYTES = EL_PATH_BYTES + 64 };
 
-/* The first cycle's files stand in the folder of --trace itself, where tools look for them. */
-static void name_folder(const char *trace, int64_t cycle, char name[FOLDER_BYTES])
-{
-    snprintf(name, FOLDER_BYTES, "%s", trace);
-    if (cycle > 0) snprintf(name, FOLDER_BYTES, "%s/cycle-%" PRId64, trace, cycle + 1);
-}
-
+/* The file of a rank, or (negative) the folder. The first cycle's files stand in the folder of --trace itself, where
+ * tools look for them. */
 static void name_file(const char *trace, int64_t cycle, int rank, char path[FILE_BYTES])
 {
-    char folder[FOLDER_BYTES];
-    name_folder(trace, cycle, folder);
-    snprintf(path, FILE_BYTES, "%s/rank-%d.json", folder, rank);
+    char of_cycle[32] = "", of_rank[32] = "";
+    if (cycle > 0) snprintf(of_cycle, sizeof of_cycle, "/cycle-%" PRId64, cycle + 1);
+    if (rank >= 0) snprintf(of_rank, sizeof of_rank, "/rank-%d.json", rank);
+    snprintf(path, FILE_BYTES, "%s%s%s", trace, of_cycle, of_rank);
 }
 
 static enum el_status write_cycle(const struct el_trace_rank *rank, const char *trace, int64_t cycle)
 {
-    char folder[FOLDER_BYTES], path[FILE_BYTES];
-    name_folder(trace, cycle, folder);
+    char folder[FILE_BYTES], path[FILE_BYTES];
+    name_file(trace, cycle, -1, folder);
     name_file(trace, cycle, rank->rank, path);
     EL_TRY(el_folder_make(folder, "give another --trace"));
     return el_trace_write(rank, cycle, path);
@@ -74,10 +70,10 @@ static void remove_ranks(const char *trace, int64_t cycle, int first)
 /* What a job of more ranks, or of more cycles, left in the folder before: tools take all files there for one job's. */
 static void remove_older(const char *trace, int n_ranks, int64_t n_cycles)
 {
-    char folder[FOLDER_BYTES];
+    char folder[FILE_BYTES];
     for (int64_t cycle = 0; cycle < n_cycles; cycle++) remove_ranks(trace, cycle, n_ranks);
     do {
-        name_folder(trace, n_cycles, folder);
+        name_file(trace, n_cycles, -1, folder);
         remove_ranks(trace, n_cycles++, 0);
     } while (rmdir(folder) == 0);
 }
@@ -107,13 +103,6 @@ static enum el_status write_rank(const struct el_job_measurement *m, int first,
     return EL_OK;
 }
 
-static json_t *schedule_json(const struct el_profile_schedule *s)
-{
-    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "wait", (json_int_t)s->wait, "warmup", (json_int_t)s->warmup,
-                     "active", (json_int_t)s->active, "repeat", (json_int_t)s->repeat, "skip_first",
-                     (json_int_t)s->skip_first);
-}
-
 static json_t *steps_json(const struct el_job_measurement *m, const struct el_profile_schedule *schedule)
 {
     json_t *steps = json_array();
@@ -137,8 +126,12 @@ enum el_status el_job_profile(const struct el_job_measurement *m, json_t **profi
         if (status == EL_OK && first) status = write_rank(m, i, &schedule, shifts_ns);
     }
     if (status == EL_OK)
-        *profile_p = json_pack("{s:o, s:o, s:o, s:O}", "schedule", schedule_json(&schedule), "steps",
-                               steps_json(m, &schedule), "trace", el_json_filled(trial->trace), "devices", tables);
+        *profile_p = el_json_of(
+            EL_KEY("schedule", el_json_of(EL_KEY("wait", schedule.wait), EL_KEY("warmup", schedule.warmup),
+                                          EL_KEY("active", schedule.active), EL_KEY("repeat", schedule.repeat),
+                                          EL_KEY("skip_first", schedule.skip_first))),
+            EL_KEY("steps", steps_json(m, &schedule)), EL_KEY("trace", el_json_filled(trial->trace)),
+            EL_KEY("devices", json_incref(tables)));
     json_decref(tables);
     free(shifts_ns);
     return status;

@@ -12,6 +12,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/explain/explain.h"
+#include "tests/unit/record_checks.h"
 
 enum { LAUNCHES = 5 };
 
@@ -54,12 +55,6 @@ static json_t *document_of(int n_launches)
     return document;
 }
 
-static void near(const json_t *document, const char *path, double wanted)
-{
-    double value = el_json_number(document, path);
-    if (!(fabs(value - wanted) < 1e-9)) fail_msg("%s is %g, not %g", path, value, wanted);
-}
-
 static void parts_are_differences_that_add_up(void **state)
 {
     json_t *document = document_of(LAUNCHES);
@@ -92,10 +87,10 @@ static void alone_is_against_dp_as_it_is(void **state)
 static void intervals_are_over_launches(void **state)
 {
     json_t *document = document_of(LAUNCHES), *few = document_of(LAUNCHES - 1);
-    assert_true(json_is_null(el_json_at(document, "causes.4.ci95"))); /* 5 in each launch: no scatter, no interval */
-    double half = 2.7764451 * 0.2 * sqrt(1.2) / sqrt(LAUNCHES);       /* of 0.2, -0.2, 0.2, -0.2, 0.2 */
+    assert_true(is_null(document, "causes.4.ci95"));            /* 5 in each launch: no scatter, no interval */
+    double half = 2.7764451 * 0.2 * sqrt(1.2) / sqrt(LAUNCHES); /* of 0.2, -0.2, 0.2, -0.2, 0.2 */
     assert_true(fabs(el_json_number(document, "rest.ci95.1") - (0.29 + half)) < 1e-6);
-    assert_true(json_is_null(el_json_at(few, "causes.4.ci95")));
+    assert_true(is_null(few, "causes.4.ci95"));
     json_decref(document);
     json_decref(few);
 }

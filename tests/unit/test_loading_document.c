@@ -11,6 +11,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/data/data.h"
+#include "tests/unit/record_checks.h"
 
 enum { TRIALS = 4, LAUNCHES = 3, BATCH = 10 };
 static struct el_options options;
@@ -65,10 +66,10 @@ static json_t *document(void)
 static void rows_are_medians_of_the_most_exposed(void **state)
 {
     json_t *made = document();
-    assert_float_equal(el_json_number(made, "rows.0.exposed_pct"), 42.25, 1e-9);
-    assert_float_equal(el_json_number(made, "rows.0.read_ms"), 61, 1e-9);
-    assert_float_equal(el_json_number(made, "rows.0.load_ms"), 67, 1e-9);
-    assert_float_equal(el_json_number(made, "rows.1.launches_pct.1"), 9.25, 1e-9);
+    near(made, "rows.0.exposed_pct", 42.25);
+    near(made, "rows.0.read_ms", 61);
+    near(made, "rows.0.load_ms", 67);
+    near(made, "rows.1.launches_pct.1", 9.25);
     assert_string_equal(el_json_text(made, "rows.0.waits", ""), "compute");
     assert_string_equal(el_json_text(made, "rows.1.waits", ""), "compute");
     assert_string_equal(el_json_text(made, "rows.2.waits", ""), "loader");
@@ -80,18 +81,15 @@ static void rows_are_medians_of_the_most_exposed(void **state)
 static void a_row_contradicts_neither_itself_nor_the_sentence(void **state)
 {
     json_t *made = document();
-    for (size_t i = 0; i < TRIALS; i++) {
-        const json_t *row = json_array_get(json_object_get(made, "rows"), i);
+    EL_EACH(row, json_object_get(made, "rows")) {
         double step_ms = el_json_number(row, "step_ms"), exposed_ms = el_json_number(row, "exposed_ms");
         assert_float_equal(step_ms * el_json_number(row, "samples_per_s"), BATCH * 1e3, 1e-9);
         assert_float_equal(100 * exposed_ms / step_ms, el_json_number(row, "exposed_pct"), 1e-9);
         assert_float_equal(exposed_ms + el_json_number(row, "compute_ms"), step_ms, 1e-9);
     }
-    assert_float_equal(el_json_number(made, "recommended.0.exposed_pct"), el_json_number(made, "rows.2.exposed_pct"),
-                       0);
-    assert_float_equal(el_json_number(made, "recommended.0.step_ms"), el_json_number(made, "rows.2.step_ms"), 0);
-    assert_float_equal(el_json_number(made, "recommended.0.without_pct"), el_json_number(made, "rows.0.exposed_pct"),
-                       0);
+    near(made, "recommended.0.exposed_pct", el_json_number(made, "rows.2.exposed_pct"));
+    near(made, "recommended.0.step_ms", el_json_number(made, "rows.2.step_ms"));
+    near(made, "recommended.0.without_pct", el_json_number(made, "rows.0.exposed_pct"));
     json_decref(made);
 }
 
@@ -100,11 +98,11 @@ static void a_lucky_launch_does_not_vouch_for_itself(void **state)
     json_t *made = document();
     assert_int_equal(json_array_size(json_object_get(made, "recommended")), 1);
     assert_int_equal(el_json_whole(made, "recommended.0.workers"), 2);
-    assert_float_equal(el_json_number(made, "recommended.0.exposed_pct"), 1, 1e-9); /* of 1.75, 1 and 0.5 */
-    assert_float_equal(el_json_number(made, "recommended.0.without_pct"), 42.25, 1e-9);
+    near(made, "recommended.0.exposed_pct", 1); /* of 1.75, 1 and 0.5 */
+    near(made, "recommended.0.without_pct", 42.25);
     assert_int_equal(el_json_whole(made, "recommended.0.estimate"), 1); /* 67 ms of loading, and 57.75 % of 125 */
     assert_string_equal(el_json_text(made, "recommended.0.slowest_stage", ""), "read");
-    assert_float_equal(el_json_number(made, "recommended.0.ms_per_read"), 61.0 / 8, 1e-9);
+    near(made, "recommended.0.ms_per_read", 61.0 / 8);
     json_decref(made);
 }
 
@@ -119,10 +117,10 @@ static void pinned_memory_is_told_apart(void **state)
     json_t *made = document();
     assert_string_equal(el_json_text(made, "pinned", ""), "both");
     assert_string_equal(el_json_text(made, "non_blocking", ""), "on");
-    assert_true(json_is_null(el_json_at(made, "rows.0.pin_ms")));
-    assert_float_equal(el_json_number(made, "rows.1.pin_ms"), 0.5, 1e-9);
+    assert_true(is_null(made, "rows.0.pin_ms"));
+    near(made, "rows.1.pin_ms", 0.5);
     assert_string_equal(el_json_text(made, "rows.2.pinned", ""), "off");
-    assert_true(json_is_null(el_json_at(made, "rows.2.pin_ms")));
+    assert_true(is_null(made, "rows.2.pin_ms"));
     assert_int_equal(el_json_whole(made, "recommended.0.workers"), 4);
     json_decref(made);
     options.pin_memory = EL_PIN_ON;
@@ -137,7 +135,7 @@ static void none_that_hides_is_none(void **state)
     campaign.set.n = 2; /* 0 and 1 */
     json_t *made = document();
     campaign.set.n = TRIALS;
-    assert_true(json_is_null(el_json_at(made, "recommended.0.workers")));
+    assert_true(is_null(made, "recommended.0.workers"));
     json_decref(made);
 }
 
@@ -147,8 +145,8 @@ static void a_launch_that_failed_is_no_figure(void **state)
     repeats[3 * LAUNCHES] = NULL;
     json_t *made = document();
     repeats[3 * LAUNCHES] = kept;
-    assert_true(json_is_null(el_json_at(made, "rows.3.launches_pct.0")));
-    assert_float_equal(el_json_number(made, "rows.3.exposed_pct"), 0.5, 1e-9);
+    assert_true(is_null(made, "rows.3.launches_pct.0"));
+    near(made, "rows.3.exposed_pct", 0.5);
     json_decref(made);
 }
 

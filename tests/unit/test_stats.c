@@ -169,6 +169,11 @@ static void test_line(void **state)
     assert_true(el_stats_line((double[]){1, 2}, (double[]){1, 3}, 2, &at_zero, &slope)); /* never below 0 */
     near(at_zero, 0, 0);
     assert_false(el_stats_line((double[]){4, 4}, (double[]){1, 3}, 2, &at_zero, &slope));
+    double x[24], y[24];
+    for (int i = 0; i < 24; i++) x[i] = 8.0 * (1 << i), y[i] = 5e-6 + x[i] * 1e-10;
+    y[23] *= 1.3; /* one that is off: relative errors keep it from deciding over the small ones */
+    assert_true(el_stats_line(x, y, 24, &at_zero, &slope));
+    assert_true(fabs(at_zero - 5e-6) < 0.2e-6 && slope > 1e-10 && slope < 1.25e-10);
 }
 
 int main(void)

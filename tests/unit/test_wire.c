@@ -57,24 +57,6 @@ static void sizes_are_those_of_nccl_tests(void **state)
     assert_int_equal(el_wire_count(EL_COMM_SEND, 8, 8, 2), 1);
 }
 
-static void the_line_is_found(void **state)
-{
-    double bytes[24], seconds[24];
-    for (int i = 0; i < 24; i++) {
-        bytes[i] = 8.0 * (1 << i);
-        seconds[i] = 5e-6 + bytes[i] / 10e9;
-    }
-    struct el_wire_fit fit = el_wire_fit(bytes, seconds, 24);
-    assert_true(fabs(fit.latency_s - 5e-6) < 1e-12 && fabs(fit.bytes_per_s - 10e9) < 1);
-    seconds[23] *= 1.3; /* one that is off: relative errors keep it from deciding over the latency */
-    fit = el_wire_fit(bytes, seconds, 24);
-    assert_true(fabs(fit.latency_s - 5e-6) < 0.2e-6 && fit.bytes_per_s < 10e9 && fit.bytes_per_s > 8e9);
-    /* Faster than in proportion at the small end: no time below none. */
-    fit = el_wire_fit((double[]){1e3, 1e6}, (double[]){1e-8, 1e-3}, 2);
-    assert_true(fit.latency_s >= 0 && fit.bytes_per_s > 0);
-    assert_true(isnan(el_wire_fit(bytes, seconds, 1).latency_s));
-}
-
 enum { RANKS = 3, COUNT = 100 };
 
 /* Memory of a device that the host can read: of each rank, and for a result. */
@@ -189,6 +171,8 @@ static void samples_become_figures(void **state)
         assert_true(fabs(el_json_number(curve, "points.1.cold.time_us") - 800) < 1e-9);
         assert_true(json_is_null(el_json_at(curve, "points.1.cold.wrong")));
         assert_true(json_is_null(el_json_at(curve, "points.0.cold")));
+        assert_true(el_json_number(curve, "fit.out_of_place.latency_us") > 0);
+        assert_true(json_is_null(el_json_at(curve, "fit.cold.latency_us"))); /* of one size */
         json_decref(curve);
         json_decref(members);
     }
@@ -336,7 +320,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bandwidths_are_those_of_nccl_tests),
         cmocka_unit_test(sizes_are_those_of_nccl_tests),
-        cmocka_unit_test(the_line_is_found),
         cmocka_unit_test(data_are_checked),
         cmocka_unit_test(parts_have_their_places),
         cmocka_unit_test(samples_become_figures),
