@@ -149,12 +149,6 @@ static void add_gap(struct maker *maker, int64_t from_ns, int64_t to_ns)
     if (to_ns - from_ns > gap_ns) add_point(maker, from_ns, IDLE, "");
 }
 
-/* The phase that the device is in when the step begins is known from the second point on. */
-static void set_first(struct el_memory_timeline *timeline, int phase)
-{
-    if (timeline->n == 1) timeline->points[0].phase = phase;
-}
-
 static void add_all(struct maker *maker)
 {
     const struct mean_step *mean = maker->mean;
@@ -166,7 +160,7 @@ static void add_all(struct maker *maker)
         if (op->device != maker->position || op->stream != COMPUTE_STREAM) continue;
         phase = (int)op->phase;
         add_gap(maker, free_ns, mean->spans[i].begin_ns);
-        set_first(maker->timeline, phase);
+        if (maker->timeline->n == 1) maker->timeline->points[0].phase = phase; /* not known before */
         add_marks(maker, i, mean->spans[i].begin_ns, phase, op->label);
         add_point(maker, mean->spans[i].begin_ns, phase, op->label);
         free_ns = mean->spans[i].end_ns;
@@ -182,11 +176,6 @@ static bool same_bytes(const struct el_memory_point *a, const struct el_memory_p
     return memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
 }
 
-static bool says_nothing_new(const struct el_memory_point *last, const struct el_memory_point *point)
-{
-    return last->phase == point->phase && same_bytes(last, point);
-}
-
 /* Merges points at one time and drops those that say nothing new. */
 static void merge(struct el_memory_timeline *timeline)
 {
@@ -200,7 +189,8 @@ static void merge(struct el_memory_timeline *timeline)
         struct el_memory_point highest = points[top], last = points[end - 1];
         bool higher = kept == 0 || highest.total_bytes > points[kept - 1].total_bytes;
         if (higher && !same_bytes(&highest, &last)) points[kept++] = highest;
-        if (kept == 0 || end == timeline->n || !says_nothing_new(&points[kept - 1], &last)) points[kept++] = last;
+        bool news = kept == 0 || points[kept - 1].phase != last.phase || !same_bytes(&points[kept - 1], &last);
+        if (news || end == timeline->n) points[kept++] = last;
     }
     timeline->n = kept;
 }

@@ -68,11 +68,6 @@ static bool same_op(const struct el_op_info *kept, const struct el_op_info *op)
            kept->piece.micro == op->piece.micro;
 }
 
-static bool same_mark(const struct el_mark *kept, const struct el_mark *mark)
-{
-    return kept->op == mark->op && kept->device == mark->device && kept->tag == mark->tag && kept->bytes == mark->bytes;
-}
-
 static bool same_list(const struct op_list *list, const struct el_step_event *event, int segment)
 {
     if (list->n_ops != event->n_ops || list->n_marks != event->n_marks || list->segment != segment) return false;
@@ -80,7 +75,8 @@ static bool same_list(const struct op_list *list, const struct el_step_event *ev
         if (!same_op(&list->ops[i], &event->ops[i])) return false;
     }
     for (int i = 0; i < list->n_marks; i++) {
-        if (!same_mark(&list->marks[i], &event->marks[i])) return false;
+        const struct el_mark *a = &list->marks[i], *b = &event->marks[i];
+        if (a->op != b->op || a->device != b->device || a->tag != b->tag || a->bytes != b->bytes) return false;
     }
     return true;
 }

@@ -119,11 +119,6 @@ struct found {
 
 static const size_t OTHERS = SIZE_MAX;
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
 /* The figure of an op, a new one if need be; NULL when out of memory. */
 static struct el_op_figures *find(struct found *found, const struct el_op_info *op)
 {
@@ -131,7 +126,9 @@ static struct el_op_figures *find(struct found *found, const struct el_op_info *
     *next = (struct el_op_figures){.label = op->label, .phase = op->phase, .how = op->how};
     struct el_op_figures **node = tsearch(next, &found->tree, by_phase_and_label);
     if (node == NULL) return NULL;
-    if (!same_text((*node)->how, op->how)) (*node)->how = "not the same in all of them";
+    const char *how = (*node)->how;
+    bool same = how && op->how ? strcmp(how, op->how) == 0 : how == op->how;
+    if (!same) (*node)->how = "not the same in all of them";
     found->n += *node == next;
     return *node;
 }
@@ -243,13 +240,7 @@ static int by_begin(const void *a, const void *b)
     return (x->span.begin_ns > y->span.begin_ns) - (x->span.begin_ns < y->span.begin_ns);
 }
 
-/* What the compute stream does, and communication. */
-static bool is_shown(const struct el_op_info *op, int position)
-{
-    return op->device == position && (op->stream == 0 || op->op_class == EL_CLASS_COMM);
-}
-
-/* Returns how many boxes were filled. */
+/* Of what the compute stream does, and of communication. Returns how many boxes were filled. */
 static size_t fill_boxes(const struct op_list *list, int position, const struct el_span *spans, const int64_t *latest,
                          struct el_lane_box *boxes)
 {
@@ -259,7 +250,7 @@ static size_t fill_boxes(const struct op_list *list, int position, const struct 
         const struct el_op_info *op = &list->ops[i];
         struct el_span span = spans[i];
         if (el_recorder_is_comm(op, position)) span.begin_ns = el_recorder_arrival(span, *latest++);
-        if (!is_shown(op, position)) continue;
+        if (op->device != position || (op->stream != 0 && op->op_class != EL_CLASS_COMM)) continue;
         if (last && goes_on(last, op)) {
             last->span.end_ns = span.end_ns;
             continue;

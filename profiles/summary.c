@@ -24,12 +24,6 @@ static bool op_is_comm(const struct el_op_info *op)
     return op->op_class == EL_CLASS_COMM || (op->op_class == EL_CLASS_COPY && op->peer >= 0);
 }
 
-/* Bubbles hide what may be done before a pass and after it, they are not filled by it. */
-static bool is_outside(enum el_phase phase)
-{
-    return phase == EL_PHASE_DATA || phase == EL_PHASE_H2D || phase == EL_PHASE_OPTIMIZER;
-}
-
 /* NULL: it is in no communicator, or in one more than there is room for. */
 static struct el_comm_figures *group_of(struct el_device_summary *sum, const struct el_op_info *op)
 {
@@ -62,11 +56,13 @@ static void add_op(struct el_intervals *sets, const struct el_op_info *op, struc
     bool compute = op->op_class == EL_CLASS_COMPUTE, copy = op->op_class == EL_CLASS_COPY;
     int64_t arrived_ns = el_recorder_arrival(span, latest_ns);
     if (op->link == EL_LINK_RECEIVE) span.begin_ns = arrived_ns;
-    if (!is_outside(op->phase)) el_intervals_add(&sets[STAGE], span);
+    bool loads = op->phase == EL_PHASE_DATA || op->phase == EL_PHASE_H2D;
+    /* Bubbles hide what may be done before a pass and after it, they are not filled by it. */
+    if (!loads && op->phase != EL_PHASE_OPTIMIZER) el_intervals_add(&sets[STAGE], span);
     el_intervals_add(&sets[op->phase], (struct el_span){arrived_ns, span.end_ns});
     el_intervals_add(&sets[WAIT], (struct el_span){span.begin_ns, arrived_ns});
     el_intervals_add(&sets[ALL], span);
-    if (op->phase == EL_PHASE_DATA || op->phase == EL_PHASE_H2D) el_intervals_add(&sets[LOADING], span);
+    if (loads) el_intervals_add(&sets[LOADING], span);
     if (compute) el_intervals_add(&sets[COMPUTE], span);
     if (op_is_comm(op)) el_intervals_add(&sets[COMM], span);
     if ((compute || copy) && op->stream == 0) el_intervals_add(&sets[BUSY], span);

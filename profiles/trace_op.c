@@ -99,17 +99,12 @@ static const char *collective_name(const char *verb)
     return verb;
 }
 
-static bool is_local(const struct el_op_info *op)
-{
-    return op->communicator && !strcmp(op->communicator, "local");
-}
-
 /* Who is in a collective's group, by rank in it, as far as its name and size say it: ranks of the job (all, or the
  * copies of one stage), or positions of devices where one rank's devices are among themselves. Returns how many. */
 static int find_group(const struct el_layout *layout, const struct el_op_info *op, int members[EL_MEMBERS_MAX])
 {
     const struct el_spot *own = &layout->devices[op->device];
-    bool local = is_local(op);
+    bool local = op->communicator && !strcmp(op->communicator, "local");
     int n = 0;
     for (int d = 0; d < layout->n_devices; d++) {
         const struct el_spot *spot = &layout->devices[d];

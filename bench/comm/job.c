@@ -43,20 +43,6 @@ static enum el_status open_members(struct session *s)
     return EL_OK;
 }
 
-static enum el_status open_session(struct session *s)
-{
-    EL_TRY(el_bootstrap_agree(s->job->bootstrap, el_job_open_devices(s->job, &s->open)));
-    EL_TRY(el_bootstrap_agree(s->job->bootstrap, open_comms(s)));
-    return el_bootstrap_agree(s->job->bootstrap, open_members(s));
-}
-
-static void close_session(struct session *s)
-{
-    for (int m = 0; m < s->n_members; m++) el_wire_member_close(&s->members[m]);
-    for (int m = 0; m < s->open.n; m++) el_comm_close(s->comms[m]);
-    el_job_close_devices(&s->open);
-}
-
 static void *run_member(void *argument)
 {
     struct el_wire_member *member = argument;
@@ -111,22 +97,6 @@ static json_t *member_json(const struct el_wire_member *member)
     return json_pack("{s:o, s:o, s:o}", "samples_us", samples, "wrong", wrong, "used", used);
 }
 
-/* [member of the job], of all ranks' parts. */
-static json_t *join_parts(json_t *parts)
-{
-    json_t *members = json_array();
-    for (size_t r = 0; r < json_array_size(parts); r++) json_array_extend(members, json_array_get(parts, r));
-    json_decref(parts);
-    return members;
-}
-
-/* Early enough before --timeout that a rank can say for whom it waited. */
-static int64_t find_deadline(const struct el_trial *trial)
-{
-    double before_s = fmin(2, trial->timeout_s / 4);
-    return trial->timeout_s > 0 ? el_clock_ns() + (int64_t)((trial->timeout_s - before_s) * 1e9) : 0;
-}
-
 /* Measures a curve, and on rank 0 puts it into the document. What a communicator has not is a curve that says so. */
 static enum el_status measure_curve(struct session *s, const struct el_wire_curve *curve)
 {
@@ -143,16 +113,16 @@ static enum el_status measure_curve(struct session *s, const struct el_wire_curv
     for (int m = 0; m < s->n_members && status == EL_OK; m++) json_array_append_new(part, member_json(&s->members[m]));
     EL_TRY(el_job_gather(s->job, absent ? EL_OK : status, part, &parts, &error));
     if (parts && error.status == EL_OK) {
-        json_t *members = join_parts(parts), *row = NULL;
+        json_t *members = json_array(), *row = NULL; /* [member of the job] */
+        EL_EACH(of_rank, parts) json_array_extend(members, of_rank);
         if (!curve) json_object_set_new(s->document, "copy", el_wire_copy_json(&s->plan, members));
         if (curve) row = el_wire_curve_json(&s->plan, curve, members);
         if (curve && s->plan.pairs) json_object_set_new(s->document, "pairs", el_wire_pairs_json(&s->plan, members));
         if (absent) el_json_put_text(row, "status", "absent"), el_json_put_text(row, "reason", reason);
         if (curve) json_array_append_new(json_object_get(s->document, "curves"), row);
         json_decref(members);
-    } else {
-        json_decref(parts);
     }
+    json_decref(parts);
     return el_bootstrap_agree(s->job->bootstrap, error.status == EL_OK ? EL_OK : el_error_give(&error));
 }
 
@@ -229,11 +199,18 @@ enum el_status el_wire_measure(const struct el_wire_plan *plan, const struct el_
     }
     s->plan = *plan;
     s->job = job;
-    s->deadline_ns = find_deadline(job->trial);
-    status = open_session(s);
+    if (job->trial->timeout_s > 0) { /* early enough before it that a rank can say for whom it waited */
+        double before_s = fmin(2, job->trial->timeout_s / 4);
+        s->deadline_ns = el_clock_ns() + (int64_t)((job->trial->timeout_s - before_s) * 1e9);
+    }
+    status = el_bootstrap_agree(job->bootstrap, el_job_open_devices(job, &s->open));
+    if (status == EL_OK) status = el_bootstrap_agree(job->bootstrap, open_comms(s));
+    if (status == EL_OK) status = el_bootstrap_agree(job->bootstrap, open_members(s));
     if (status == EL_OK && first) s->document = begin_document(s);
     if (status == EL_OK) status = measure_all(s, say && first);
-    close_session(s);
+    for (int m = 0; m < s->n_members; m++) el_wire_member_close(&s->members[m]);
+    for (int m = 0; m < s->open.n; m++) el_comm_close(s->comms[m]);
+    el_job_close_devices(&s->open);
     if (status == EL_OK && first) el_wire_judge(s->document);
     if (status == EL_OK)
         *document_p = s->document;

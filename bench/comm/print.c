@@ -40,12 +40,6 @@ static void print_columns(FILE *out)
     fputc('\n', out);
 }
 
-/* Seven columns whatever the size. */
-static void print_time(double us, FILE *out)
-{
-    fprintf(out, us < 100 ? "  %7.2f" : us < 10000 ? "  %7.1f" : "  %7.0f", us);
-}
-
 static void print_point(const json_t *document, const json_t *curve, const json_t *point, FILE *out)
 {
     bool reduces = json_is_true(json_object_get(curve, "reduces"));
@@ -59,7 +53,8 @@ static void print_point(const json_t *document, const json_t *curve, const json_
             fprintf(out, "  %7s  %6s  %6s %6s", "N/A", "N/A", "N/A", "N/A");
             continue;
         }
-        print_time(number(place, "time_us"), out);
+        double us = number(place, "time_us"); /* seven columns whatever the size */
+        fprintf(out, us < 100 ? "  %7.2f" : us < 10000 ? "  %7.1f" : "  %7.0f", us);
         fprintf(out, "  %6.2f  %6.2f", number(place, "algbw_gb_per_s"), number(place, "busbw_gb_per_s"));
         if (json_is_integer(wrong))
             fprintf(out, " %6lld", (long long)json_integer_value(wrong));

@@ -176,12 +176,6 @@ double el_wire_best_place(const json_t *point)
     return isnan(in_place) ? el_json_number(point, "out_of_place.busbw_gb_per_s") : in_place;
 }
 
-/* One kernel's: containers of a host have other names, and the same cores. */
-static bool share_machine(const json_t *a, const json_t *b)
-{
-    return strcmp(el_json_text(a, "boot", ""), el_json_text(b, "boot", "")) == 0;
-}
-
 static bool has_core(const json_t *rank, const json_t *wanted, size_t except)
 {
     EL_EACH(core, json_object_get(rank, "cores"))
@@ -195,7 +189,8 @@ bool el_wire_share_cores(const json_t *parts)
         const json_t *cores = json_object_get(rank, "cores");
         double quota = el_json_number(rank, "quota"), devices = 0;
         EL_EACH(other, parts) {
-            if (!share_machine(rank, other)) continue;
+            /* One kernel's: containers of a host have other names, and the same cores. */
+            if (!el_json_is(other, "boot", el_json_text(rank, "boot", ""))) continue;
             devices += (double)json_array_size(json_object_get(other, "cores"));
             EL_EACH(core, cores)
                 if (has_core(other, core, rank_at.i == other_at.i ? core_at.i : SIZE_MAX)) return true;

@@ -138,15 +138,6 @@ static void say_slowest(const json_t *answer, FILE *out)
             !strcmp(stage, "decode") ? "decoding" : "putting batches together");
 }
 
-/* The most workers that were measured with this page cache. */
-static double most_workers(const json_t *rows, const char *cache)
-{
-    double most = 0;
-    EL_EACH(row, rows)
-        if (el_json_is(row, "page_cache", cache)) most = fmax(most, el_json_number(row, "workers"));
-    return most;
-}
-
 static const char SLOWER[] = " That is no gain: workers and the device share cores, or something else was running.";
 
 static void say_none_hides(const json_t *answer, const json_t *document, FILE *out)
@@ -154,7 +145,10 @@ static void say_none_hides(const json_t *answer, const json_t *document, FILE *o
     char without[EL_FIGURE_BYTES];
     const char *cache = el_json_text(answer, "page_cache", "?");
     double estimate = el_json_number(answer, "estimate");
-    bool more = !(estimate <= most_workers(json_object_get(document, "rows"), cache));
+    double most = 0; /* workers that were measured with this page cache */
+    EL_EACH(row, json_object_get(document, "rows"))
+        if (el_json_is(row, "page_cache", cache)) most = fmax(most, el_json_number(row, "workers"));
+    bool more = !(estimate <= most);
     el_text_say("", "  ", COLUMNS, out,
                 "With a %s page cache no measured number of workers hides loading (below %g %% of the step; without "
                 "workers it is %s %%). The stage times say that %.0f would be enough, on as many free cores: %s.",

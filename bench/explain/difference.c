@@ -48,12 +48,6 @@ static void split_both(struct el_side *a, struct el_side *b)
     }
 }
 
-static bool counts(const struct el_side *a, const struct el_side *b, int part)
-{
-    if (part == EL_PART_HOST) return knows(a, part) || knows(b, part);
-    return knows(a, part) && knows(b, part) && (a->mean.ms[part] != 0 || b->mean.ms[part] != 0);
-}
-
 /* ---- differences ---- */
 
 /* Launches of one run took turns: those of one number belong together. */
@@ -190,7 +184,9 @@ json_t *el_difference_document(struct el_side *a, struct el_side *b)
 {
     bool counted[EL_PARTS];
     split_both(a, b);
-    for (int p = 0; p < EL_PARTS; p++) counted[p] = counts(a, b, p);
+    for (int p = 0; p < EL_PARTS; p++)
+        counted[p] = p == EL_PART_HOST ? knows(a, p) || knows(b, p)
+                                       : knows(a, p) && knows(b, p) && (a->mean.ms[p] != 0 || b->mean.ms[p] != 0);
     return el_json_of(EL_KEY("schema", EL_EXPLAIN_SCHEMA), EL_KEY("kind", "difference"),
                       EL_KEY("model", json_incref(json_object_get(a->trial, "model"))),
                       EL_KEY("global_batch", json_incref(json_object_get(a->trial, "global_batch"))),

@@ -20,16 +20,10 @@ bool el_trial_profile(const struct el_trial *trial, struct el_profile_schedule *
     return el_profile_schedule_read(*trial->profile ? trial->profile : USUAL, schedule_p) == EL_OK;
 }
 
-static enum el_status check_folder(const char *folder)
-{
-    struct stat info;
-    if (!*folder || stat(folder, &info) != 0 || S_ISDIR(info.st_mode)) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "--trace %s: is a file; give a folder", folder);
-}
-
 enum el_status el_trial_check_profile(const struct el_trial *trial)
 {
     struct el_profile_schedule schedule;
+    struct stat info;
     const char *option = asked_by(trial);
     if (!option) return EL_OK;
     EL_TRY(el_profile_schedule_read(*trial->profile ? trial->profile : USUAL, &schedule));
@@ -41,5 +35,7 @@ enum el_status el_trial_check_profile(const struct el_trial *trial)
                        "%s needs %" PRId64 " measured steps, and at least %" PRId64
                        " are measured: give --steps %" PRId64,
                        option, needed, trial->train.steps, needed);
-    return check_folder(trial->trace);
+    if (*trial->trace && stat(trial->trace, &info) == 0 && !S_ISDIR(info.st_mode))
+        return el_fail(EL_ERR_INVALID, "--trace %s: is a file; give a folder", trial->trace);
+    return EL_OK;
 }
