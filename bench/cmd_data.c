@@ -19,16 +19,17 @@ static enum el_status show(struct el_campaign *c)
     el_store_path(&c->store, path, "data.json");
     enum el_status status = el_write_json(document, path);
     if (status == EL_OK && c->options->json) status = el_print_json(document, stdout);
-    if (status == EL_OK && !c->options->json) {
-        el_loading_print(document, stdout);
-        el_report_warnings(c->trials, "", stdout, false);
-        fputc('\n', stdout);
-        el_text_line(stdout, "%s", path);
+    if (status == EL_OK && messages) {
+        el_loading_print(document, messages);
+        el_report_warnings(c->trials, "", messages, false);
+        fputc('\n', messages);
+        el_text_line(messages, "%s", path);
     }
     if (status == EL_OK) el_say_not_drawn(el_plot_figures(&figure, 1, document, c->store.dir, messages), messages);
-    if (status == EL_OK && !c->options->json) fputc('\n', stdout);
-    if (status == EL_OK && !c->options->json)
-        el_text_line(stdout, "Next: %s report %s", el_program_word(), el_shell_word(c->store.dir, word, sizeof word));
+    if (status == EL_OK && messages) {
+        fputc('\n', messages);
+        el_text_line(messages, "Next: %s report %s", el_program_word(), el_shell_word(c->store.dir, word, sizeof word));
+    }
     json_decref(document);
     return status;
 }
@@ -74,14 +75,6 @@ static enum el_status check_cache(struct el_options *options)
     return EL_OK;
 }
 
-static enum el_status begin(struct el_options *options, struct el_campaign *campaign)
-{
-    EL_TRY(check_cache(options));
-    add_none(options);
-    el_runner_catch_signals();
-    return el_campaign_begin(campaign, EL_CMD_DATA, options);
-}
-
 enum el_status el_cmd_data(struct el_options *options, int *exit_status_p)
 {
     struct el_campaign campaign;
@@ -90,7 +83,12 @@ enum el_status el_cmd_data(struct el_options *options, int *exit_status_p)
     if (options->n_devices && el_backend_facts(options->devices[0].backend).simulated)
         return el_fail(EL_ERR_INVALID, "data: simulated devices load nothing: give cpu, null or cuda devices");
     EL_TRY(use_files(options, &files));
-    enum el_status status = begin(options, &campaign);
+    enum el_status status = check_cache(options);
+    if (status == EL_OK) {
+        add_none(options);
+        el_runner_catch_signals();
+        status = el_campaign_begin(&campaign, EL_CMD_DATA, options);
+    }
     if (status != EL_OK) {
         el_data_files_take_back(&files);
         return status;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <time.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/files.h"
@@ -46,14 +46,6 @@ static void read_ticks(const char *root, struct el_system_reading *reading)
     FILE *file = fopen(path, "r");
     while (file && fgets(line, sizeof line, file) && !strncmp(line, "cpu", 3)) take_line(line, reading);
     if (file) fclose(file);
-}
-
-static double own_cpu_s(void)
-{
-    struct rusage usage;
-    if (getrusage(RUSAGE_SELF, &usage) != 0) return NAN;
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
 static void read_frequency(const char *root, int cpu, struct el_system_reading *reading)
@@ -162,6 +154,7 @@ static void compare_threads(const struct el_system_reading *begin, const struct 
 
 void el_system_read(const char *root, const int *cpus, int n_cpus, struct el_system_reading *reading_p)
 {
+    struct timespec own;
     memset(reading_p, 0, sizeof *reading_p);
     reading_p->frequency_min_hz = reading_p->frequency_max_hz = NAN;
     reading_p->throttle_count = -1;
@@ -171,7 +164,9 @@ void el_system_read(const char *root, const int *cpus, int n_cpus, struct el_sys
     }
     read_ticks(root, reading_p);
     read_threads(root, reading_p);
-    reading_p->own_cpu_s = own_cpu_s();
+    reading_p->own_cpu_s = NAN;
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own) == 0)
+        reading_p->own_cpu_s = (double)own.tv_sec + 1e-9 * (double)own.tv_nsec;
     reading_p->clock_ns = el_clock_ns();
 }
 

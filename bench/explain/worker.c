@@ -182,10 +182,11 @@ int el_explain_worker(int argc, char **argv)
     }
     bool measured = status == EL_OK;
     if (measured) {
-        json_t *document = json_pack("{s:O, s:o, s:o, s:O?}", "variants", launch.parts, "others_waited_pct",
-                                     el_json_real(launch.waited_pct), "environment", el_environment(), "prediction",
-                                     launch.prediction);
-        status = document ? el_write_json(document, argv[RESULT]) : el_fail_errno("a launch's document");
+        json_t *document =
+            el_json_of(EL_KEY("variants", json_incref(launch.parts)), EL_KEY("others_waited_pct", launch.waited_pct),
+                       EL_KEY("environment", el_environment()));
+        if (launch.prediction) el_json_put(document, "prediction", json_incref(launch.prediction));
+        status = el_write_json(document, argv[RESULT]);
         json_decref(document);
     }
     int exit_status = el_worker_end(status, measured);
@@ -213,15 +214,6 @@ enum el_status el_explain_resolve(const struct el_options *options, struct el_tr
     return status;
 }
 
-static enum el_status read_part(const char *path, json_t *samples)
-{
-    json_t *part;
-    EL_TRY(el_read_json(path, &part));
-    unlink(path);
-    json_array_append_new(samples, part);
-    return EL_OK;
-}
-
 /* As the ddp among them is launched, by threads of one process. */
 static enum el_status launch(const struct el_store *store, const struct el_options *options, const struct el_trial *dp,
                              int number, json_t *samples)
@@ -229,13 +221,18 @@ static enum el_status launch(const struct el_store *store, const struct el_optio
     struct el_trial trial = *dp;
     char path[EL_PATH_BYTES], text[16];
     struct el_follow follow = {.gap_s = 5};
+    json_t *part;
     EL_TRY(el_trial_use_mode(dp, "ddp", &trial.train));
     snprintf(text, sizeof text, "%d", number);
     el_store_path(store, path, "launch-%d.json", number);
     el_store_path(store, follow.logs, "logs/explain-%d", number);
     EL_TRY(el_follow_launch(&follow, store, &trial, (const char *const[]){"worker", "explain", path, text, NULL},
                             EL_CMD_EXPLAIN, options));
-    return el_runner_interrupted() ? EL_OK : read_part(path, samples);
+    if (el_runner_interrupted()) return EL_OK;
+    EL_TRY(el_read_json(path, &part));
+    unlink(path);
+    json_array_append_new(samples, part);
+    return EL_OK;
 }
 
 enum el_status el_explain_measure(const struct el_options *options, const struct el_trial_set *set,

@@ -144,23 +144,18 @@ void el_verdict_loss(struct el_verdict_case *c)
     if (losses_differ(c->ok, &by_more) && by_more) el_verdict_say(c, "not deterministic: the repeats' losses differ");
 }
 
-/* Whether its kernels compute: else it has no losses. */
-static bool computes(const json_t *repeat)
-{
-    return !json_is_true(json_object_get(repeat, "simulated")) &&
-           strncmp(el_json_text(repeat, "members.0.device", ""), "null:", 5) != 0;
-}
-
+/* Where kernels do not compute there are no losses. */
 void el_verdict_diverged(struct el_verdict_case *c)
 {
     EL_EACH(repeat, c->ok) {
-        const json_t *loss = json_object_get(repeat, "loss");
-        for (size_t k = 0; computes(repeat) && k < json_array_size(loss); k++) {
-            if (json_is_number(json_array_get(loss, k))) continue;
+        if (json_is_true(json_object_get(repeat, "simulated"))) continue;
+        if (!strncmp(el_json_text(repeat, "members.0.device", ""), "null:", 5)) continue;
+        EL_EACH(loss, json_object_get(repeat, "loss")) {
+            if (json_is_number(loss)) continue;
             el_verdict_say(c,
                            "the loss is not a finite number from step %zu on: lower --lr, or check the values that "
                            "--load gave",
-                           k + 1);
+                           loss_at.i + 1);
             return;
         }
     }
