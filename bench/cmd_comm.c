@@ -68,15 +68,6 @@ static enum el_status check_memory(const struct el_trial *trial, const struct el
                    trial->n_devices, wanted / 1048576, free_bytes / 1048576);
 }
 
-static enum el_status save(const struct el_store *store, const json_t *document)
-{
-    char path[EL_PATH_BYTES];
-    el_store_path(store, path, "comm.json");
-    EL_TRY(el_write_json(document, path));
-    el_store_path(store, path, "comm.csv");
-    return el_write_file(path, el_wire_csv, document);
-}
-
 static void say_next(const struct el_options *options, const json_t *document)
 {
     struct el_options next = *options;
@@ -92,7 +83,11 @@ static void say_next(const struct el_options *options, const json_t *document)
 /* Writes, prints and draws. Returns the exit status. */
 static int show(const struct el_options *options, const struct el_store *store, const json_t *document)
 {
-    enum el_status status = save(store, document);
+    char path[EL_PATH_BYTES];
+    el_store_path(store, path, "comm.json");
+    enum el_status status = el_write_json(document, path);
+    el_store_path(store, path, "comm.csv");
+    if (status == EL_OK) status = el_write_file(path, el_wire_csv, document);
     if (status != EL_OK) return el_exit_failed(status);
     static const struct el_figure *const figures[] = {&el_figure_wire, &el_figure_pairs};
     const json_t *curves = json_object_get(document, "curves");

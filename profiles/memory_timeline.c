@@ -228,15 +228,6 @@ static enum el_status add_lanes(const struct mean_step *mean, int position, stru
     return EL_OK;
 }
 
-static int find_peak(const struct el_memory_timeline *timeline)
-{
-    int peak = 0;
-    for (int i = 1; i < timeline->n; i++) {
-        if (timeline->points[i].total_bytes > timeline->points[peak].total_bytes) peak = i;
-    }
-    return peak;
-}
-
 enum el_status el_memory_timeline_make(const struct el_recorder *recorder, int position,
                                        const size_t base[EL_TAG_COUNT], struct el_memory_timeline *timeline_p)
 {
@@ -260,7 +251,8 @@ enum el_status el_memory_timeline_make(const struct el_recorder *recorder, int p
         return el_fail(EL_ERR_HOST_MEMORY, "no memory for a memory timeline");
     }
     merge(&timeline);
-    timeline.peak = find_peak(&timeline);
+    for (int i = 1; i < timeline.n; i++)
+        if (timeline.points[i].total_bytes > timeline.points[timeline.peak].total_bytes) timeline.peak = i;
     *timeline_p = timeline;
     return EL_OK;
 }

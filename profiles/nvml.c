@@ -113,14 +113,6 @@ static void look_at_memory(struct el_nvml *nvml, struct device *device)
             raise_to(&figures->process_bytes, nvml->processes[i].used_bytes);
 }
 
-/* Newer cards tell the mean of the last second, older ones the moment: what was before the window never counts. */
-static void look_at_power(const struct el_nvml *nvml, struct device *device, int64_t now_ns)
-{
-    unsigned milliwatt;
-    if (now_ns - device->begin_ns < SETTLE_NS) return;
-    if (nvml->api.power && nvml->api.power(device->handle, &milliwatt) == 0) count(&device->power_w, 1e-3 * milliwatt);
-}
-
 static void look_at_clocks(const struct el_nvml *nvml, struct device *device)
 {
     unsigned value;
@@ -134,10 +126,14 @@ static void look_at_clocks(const struct el_nvml *nvml, struct device *device)
 
 static void look(struct el_nvml *nvml, struct device *device)
 {
+    unsigned milliwatt;
     device->figures.n_looks++;
     look_at_clocks(nvml, device);
     look_at_memory(nvml, device);
-    look_at_power(nvml, device, now_ns(nvml));
+    /* Newer cards tell the mean of the last second, older ones the moment: what was before the window never counts. */
+    bool settled = now_ns(nvml) - device->begin_ns >= SETTLE_NS;
+    if (settled && nvml->api.power && nvml->api.power(device->handle, &milliwatt) == 0)
+        count(&device->power_w, 1e-3 * milliwatt);
     look_at_utilization(nvml, device, now_ns(nvml));
 }
 
@@ -146,18 +142,6 @@ static double read_energy_j(const struct el_nvml *nvml, const struct device *dev
     unsigned long long millijoule;
     if (!nvml->api.energy || nvml->api.energy(device->handle, &millijoule) != 0) return NAN;
     return 1e-3 * (double)millijoule;
-}
-
-/* Returns whether any window is open. */
-static bool look_at_all(struct el_nvml *nvml)
-{
-    bool any = false;
-    for (int i = 0; i < nvml->n; i++) {
-        if (!nvml->devices[i].open) continue;
-        look(nvml, &nvml->devices[i]);
-        any = true;
-    }
-    return any;
 }
 
 static void *watch(void *argument)
@@ -172,7 +156,13 @@ static void *watch(void *argument)
             next.tv_nsec -= 1000000000;
             next.tv_sec++;
         }
-        if (look_at_all(nvml))
+        bool any = false; /* window is open */
+        for (int i = 0; i < nvml->n; i++) {
+            if (!nvml->devices[i].open) continue;
+            look(nvml, &nvml->devices[i]);
+            any = true;
+        }
+        if (any)
             pthread_cond_timedwait(&nvml->changed, &nvml->lock, &next);
         else
             pthread_cond_wait(&nvml->changed, &nvml->lock);

@@ -25,26 +25,24 @@ static int64_t read_number(const char *root, int cpu, const char *name)
     return sscanf(line, "%" SCNd64, &value) == 1 && value >= 0 ? value : -1;
 }
 
-/* "cpu3 user nice system idle iowait irq softirq steal ...": guests' time is in user's already. */
-static void take_line(const char *line, struct el_system_reading *reading)
-{
-    uint64_t user, nice, system, idle, iowait, irq, softirq, steal = 0;
-    int cpu;
-    int n = sscanf(line,
-                   "cpu%d %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
-                   &cpu, &user, &nice, &system, &idle, &iowait, &irq, &softirq, &steal);
-    if (n < 8 || cpu < 0 || cpu >= EL_SYSTEM_CPUS_MAX) return;
-    reading->cpus[cpu] = (struct el_system_ticks){
-        .present = true, .busy = user + nice + system + irq + softirq, .idle = idle + iowait, .steal = steal};
-}
-
-/* The lines of the CPUs stand first; the one of interrupts after them is long. */
+/* "cpu3 user nice system idle iowait irq softirq steal ...": guests' time is in user's already. The lines of the CPUs
+ * stand first; the one of interrupts after them is long. */
 static void read_ticks(const char *root, struct el_system_reading *reading)
 {
     char path[PATH_BYTES], line[LINE_BYTES];
+    uint64_t user, nice, system, idle, iowait, irq, softirq, steal;
+    int cpu;
     snprintf(path, sizeof path, "%s/proc/stat", root);
     FILE *file = fopen(path, "r");
-    while (file && fgets(line, sizeof line, file) && !strncmp(line, "cpu", 3)) take_line(line, reading);
+    while (file && fgets(line, sizeof line, file) && !strncmp(line, "cpu", 3)) {
+        steal = 0;
+        int n = sscanf(
+            line, "cpu%d %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
+            &cpu, &user, &nice, &system, &idle, &iowait, &irq, &softirq, &steal);
+        if (n < 8 || cpu < 0 || cpu >= EL_SYSTEM_CPUS_MAX) continue;
+        reading->cpus[cpu] = (struct el_system_ticks){
+            .present = true, .busy = user + nice + system + irq + softirq, .idle = idle + iowait, .steal = steal};
+    }
     if (file) fclose(file);
 }
 

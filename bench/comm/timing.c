@@ -282,22 +282,18 @@ static enum el_status time_pair(struct el_wire_member *member, int place, double
     return EL_OK;
 }
 
-static enum el_status time_pairs(struct el_wire_member *member)
-{
-    size_t row = (size_t)member->plan->options->iters;
-    for (member->pair = 0; member->pair < el_wire_pairs(member->plan->n); member->pair++)
-        for (int place = 0; place < EL_WIRE_WARM_PLACES; place++)
-            EL_TRY(time_pair(member, place,
-                             member->samples_s + ((size_t)member->pair * EL_WIRE_PLACES + (size_t)place) * row));
-    return EL_OK;
-}
-
 enum el_status el_wire_time(struct el_wire_member *member)
 {
     bool sends = member->curve && member->curve->operation->verb == EL_COMM_SEND;
     if (sends && !el_comm_has_verb(member->comm, EL_COMM_SEND))
         EL_TRY(el_comm_open_mailboxes(member->comm, NULL, member->data->bytes));
-    if (member->curve && member->plan->pairs) return time_pairs(member);
+    if (member->curve && member->plan->pairs) {
+        double *samples_s = member->samples_s;
+        for (member->pair = 0; member->pair < el_wire_pairs(member->plan->n); member->pair++)
+            for (int place = 0; place < EL_WIRE_PLACES; place++, samples_s += member->plan->options->iters)
+                if (place != EL_WIRE_COLD) EL_TRY(time_pair(member, place, samples_s));
+        return EL_OK;
+    }
     EL_TRY(el_comm_set_algorithm(member->comm, member->curve ? member->curve->algorithm : EL_COMM_AUTO));
     for (int s = 0; s < member->plan->n_sizes; s++) EL_TRY(time_size(member, s));
     return EL_OK;

@@ -130,6 +130,7 @@ static json_t *tags_json(const json_t *a, const json_t *b)
     return by_tag;
 }
 
+/* Of two devices at one place. */
 static json_t *device_json(const json_t *a, const json_t *b)
 {
     double of_a = el_json_number(a, "memory.peak_bytes"), of_b = el_json_number(b, "memory.peak_bytes");

@@ -116,15 +116,6 @@ static struct el_parts parts_of(const json_t *member, bool alone)
     return parts;
 }
 
-static double mean_step_ms(const json_t *repeat)
-{
-    double *steps;
-    size_t n = el_json_numbers(json_object_get(repeat, "step_ms"), &steps);
-    double mean = el_stats_mean(steps, n);
-    free(steps);
-    return mean;
-}
-
 /* The launch's own file, beside the record. New reference, or NULL. */
 static json_t *load_launch(const struct el_side *side, double number)
 {
@@ -163,7 +154,10 @@ static void read_parts(struct el_side *side)
 static enum el_status read_launches(struct el_side *side)
 {
     EL_EACH(repeat, json_object_get(side->trial, "repeats")) {
-        double ms = mean_step_ms(repeat);
+        double *steps;
+        size_t n = el_json_numbers(json_object_get(repeat, "step_ms"), &steps);
+        double ms = el_stats_mean(steps, n);
+        free(steps);
         if (!el_report_is_ok(repeat) || !(ms > 0) || side->n == EL_REPEATS_MAX) continue;
         struct el_parts *parts = &side->launches[side->n];
         for (int p = 0; p < EL_PARTS; p++) parts->ms[p] = NAN;

@@ -229,17 +229,6 @@ static void print_differs(const json_t *document, FILE *out)
     if (*text) el_text_say("They differ in ", "   ", EL_REPORT_COLUMNS, out, "%s", text);
 }
 
-/* The first and the last row: both steps, and what lies between them. */
-static void print_whole(const struct el_table *table, const json_t *document)
-{
-    json_t *row = json_copy(json_object_get(document, "whole"));
-    json_object_set_new(row, "part", json_string("step"));
-    json_object_set(row, "a_ms", el_json_at(document, "a.step_ms"));
-    json_object_set(row, "b_ms", el_json_at(document, "b.step_ms"));
-    el_table_row(table, EL_TABLE_PLAIN, row);
-    json_decref(row);
-}
-
 /* Contention is a difference of two measurements, so it may come out below 0. */
 static void print_negative(const json_t *parts, FILE *out)
 {
@@ -256,14 +245,17 @@ static void print_parts(const json_t *document, FILE *out)
 {
     const struct el_table table = {.columns = part_columns, .out = out};
     const json_t *parts = json_object_get(document, "parts");
-    json_t *rest = json_copy(json_object_get(document, "rest"));
-    json_object_set_new(rest, "part", json_string("rest"));
+    json_t *rest = json_copy(json_object_get(document, "rest")), *whole = json_copy(json_object_get(document, "whole"));
+    el_json_put_text(rest, "part", "rest");
+    el_json_put_all(whole, EL_KEY("part", "step"), EL_KEY("a_ms", el_json_number(document, "a.step_ms")),
+                    EL_KEY("b_ms", el_json_number(document, "b.step_ms")));
     fputc('\n', out);
     el_table_heads(&table, EL_TABLE_PLAIN);
     EL_EACH(part, parts) el_table_row(&table, EL_TABLE_PLAIN, part);
     el_table_row(&table, EL_TABLE_PLAIN, rest);
-    print_whole(&table, document);
+    el_table_row(&table, EL_TABLE_PLAIN, whole);
     json_decref(rest);
+    json_decref(whole);
     fputc('\n', out);
     EL_EACH(part, parts) fprintf(out, "%-12s%s\n", el_json_text(part, "part", "?"), el_json_text(part, "what", "?"));
     fprintf(out, "%-12s%s\n", "rest",

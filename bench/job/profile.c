@@ -51,15 +51,6 @@ static void name_file(const char *trace, int64_t cycle, int rank, char path[FILE
     snprintf(path, FILE_BYTES, "%s%s%s", trace, of_cycle, of_rank);
 }
 
-static enum el_status write_cycle(const struct el_trace_rank *rank, const char *trace, int64_t cycle)
-{
-    char folder[FILE_BYTES], path[FILE_BYTES];
-    name_file(trace, cycle, -1, folder);
-    name_file(trace, cycle, rank->rank, path);
-    EL_TRY(el_folder_make(folder, "give another --trace"));
-    return el_trace_write(rank, cycle, path);
-}
-
 static void remove_ranks(const char *trace, int64_t cycle, int first)
 {
     char path[FILE_BYTES];
@@ -98,7 +89,13 @@ static enum el_status write_rank(const struct el_job_measurement *m, int first,
     int64_t n_cycles = el_trace_cycles(&rank);
     if (n_cycles > CYCLES_MAX) n_cycles = CYCLES_MAX;
     if (!*trace || n_cycles == 0) return EL_OK;
-    for (int64_t cycle = 0; cycle < n_cycles; cycle++) EL_TRY(write_cycle(&rank, trace, cycle));
+    for (int64_t cycle = 0; cycle < n_cycles; cycle++) {
+        char folder[FILE_BYTES], path[FILE_BYTES];
+        name_file(trace, cycle, -1, folder);
+        name_file(trace, cycle, rank.rank, path);
+        EL_TRY(el_folder_make(folder, "give another --trace"));
+        EL_TRY(el_trace_write(&rank, cycle, path));
+    }
     if (rank.rank == 0) remove_older(trace, m->open.layout.n_workers, n_cycles);
     return EL_OK;
 }

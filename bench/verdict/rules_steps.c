@@ -64,22 +64,19 @@ static double change_pct(double ratio)
 }
 
 /* With an odd number of steps the middle one belongs to neither half. Halves of too few steps say nothing of drift. */
-static bool halves_of(const json_t *repeat, double *first_ms, double *second_ms)
-{
-    double *steps;
-    size_t n = el_json_numbers(json_object_get(repeat, "step_ms"), &steps);
-    *first_ms = el_stats_median(steps, n / 2);
-    *second_ms = el_stats_median(steps == NULL ? NULL : steps + (n - n / 2), n / 2);
-    free(steps);
-    return n >= EL_VERDICT_STEPS_MIN && *first_ms > 0 && *second_ms > 0;
-}
-
 void el_verdict_drift(struct el_verdict_case *c)
 {
     double first[EL_REPEATS_MAX], second[EL_REPEATS_MAX];
     size_t n = 0;
-    EL_EACH(repeat, c->ok)
-        if (n < EL_REPEATS_MAX) n += halves_of(repeat, &first[n], &second[n]);
+    EL_EACH(repeat, c->ok) {
+        double *ms;
+        size_t steps = el_json_numbers(json_object_get(repeat, "step_ms"), &ms), half = steps / 2;
+        if (steps < EL_VERDICT_STEPS_MIN || n == EL_REPEATS_MAX) half = 0;
+        if (half) first[n] = el_stats_median(ms, half);
+        if (half) second[n] = el_stats_median(ms + (steps - half), half);
+        n += half && first[n] > 0 && second[n] > 0;
+        free(ms);
+    }
     struct el_drift drift = el_stats_drift(first, second, n);
     if (n > 0 && drift.found)
         el_verdict_say(c, "steps got %.0f %% %s within the repeats: warm up longer (--warmup)", change_pct(drift.ratio),
