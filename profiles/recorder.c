@@ -14,9 +14,8 @@
 
 enum el_status el_recorder_create(int first_position, int n_positions, struct el_recorder **recorder_p)
 {
-    if (first_position < 0 || n_positions < 1) {
+    if (first_position < 0 || n_positions < 1)
         return el_fail(EL_ERR_INVALID, "recorder: positions %d..%d", first_position, first_position + n_positions - 1);
-    }
     struct el_recorder *recorder = calloc(1, sizeof *recorder);
     if (recorder == NULL) return el_fail_errno("recorder");
     recorder->first_position = first_position;

@@ -174,9 +174,8 @@ void el_verdict_memory(struct el_verdict_case *c)
     for (size_t i = 1; i < json_array_size(c->ok); i++) {
         const json_t *members = json_object_get(json_array_get(c->ok, i), "members");
         bool differs = json_array_size(members) != json_array_size(first);
-        for (size_t k = 0; k < json_array_size(first) && !differs; k++) {
+        for (size_t k = 0; k < json_array_size(first) && !differs; k++)
             differs = memory_differs(json_array_get(first, k), json_array_get(members, k));
-        }
         if (!differs) continue;
         el_verdict_say(c, "the repeats' memory differs: the ledger should be the same in every run");
         return;
