@@ -1,7 +1,13 @@
-/* The steps of a profile as a table by op, as torch.profiler's key_averages() gives it.
+/* Which steps a profile holds (torch.profiler.schedule), and these as a table by op, as its key_averages() gives it.
  *
+ *     el_profile_schedule_read("wait=1,warmup=1,active=2,repeat=3", &schedule);
+ *     el_profile_cycle(&schedule, step) >= 0                       whether a step is in it
  *     el_op_table_make(recorder, position, &schedule, &table);     offline, after training
  *     el_op_table_free(&table);
+ *
+ * After `skip_first` steps come cycles of `wait` steps that are ignored, `warmup` steps whose figures are thrown
+ * away, and `active` steps; `repeat` cycles, or with 0 as many as there are. Step 0 is the first measured step: what
+ * warms the launch up lies before it. Pure arithmetic. Threads: any.
  *
  * Rows: ProfilerStep*, the whole steps; each phase, as the runs of its ops on the compute stream
  * and its single ops on others; each op by its kernel's or its
@@ -14,8 +20,18 @@
 #ifndef EL_OP_TABLE_H
 #define EL_OP_TABLE_H
 
-#include "profiles/profile_schedule.h"
 #include "profiles/recorder.h"
+
+struct el_profile_schedule {
+    int64_t wait, warmup, active, repeat, skip_first;
+};
+
+/* Errors: EL_ERR_INVALID: a word that is none of the five, a number below 0, no `active`. */
+enum el_status el_profile_schedule_read(const char *text, struct el_profile_schedule *schedule_p);
+/* The cycle whose active part a step (from 0) is in, from 0; -1: it is in none. */
+int64_t el_profile_cycle(const struct el_profile_schedule *schedule, int64_t step);
+/* How many steps there must be for all cycles; of endless ones for the first. */
+int64_t el_profile_schedule_steps(const struct el_profile_schedule *schedule);
 
 enum el_op_row_kind { EL_ROW_STEP, EL_ROW_PHASE, EL_ROW_OP };
 

@@ -15,7 +15,7 @@
 #ifndef EL_TRACE_H
 #define EL_TRACE_H
 
-#include "profiles/profile_schedule.h"
+#include "profiles/op_table.h"
 #include "profiles/recorder.h"
 #include "runtime/comm/clock_relation.h"
 #include "runtime/layout/layout.h"

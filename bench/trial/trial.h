@@ -11,7 +11,7 @@
 #define EL_BENCH_TRIAL_H
 
 #include "bench/options/config.h"
-#include "profiles/profile_schedule.h"
+#include "profiles/op_table.h"
 #include "runtime/train/forecast.h"
 
 enum { EL_TRIAL_ID_BYTES = 17 };
