@@ -5,6 +5,7 @@
 
 #include "bench/watch/watch.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/grow.h"
 
 /* ---- frames, and the points in them ---- */
 
@@ -27,17 +28,6 @@ void el_frames_halve(struct el_frames *frames)
     frames->looks_each *= 2;
 }
 
-static bool make_room(struct el_series *series)
-{
-    if (series->n < series->capacity) return true;
-    int capacity = series->capacity * 2 + 16;
-    struct el_series_point *points = realloc(series->points, (size_t)capacity * sizeof *points);
-    if (!points) return false;
-    series->points = points;
-    series->capacity = capacity;
-    return true;
-}
-
 static void merge(struct el_series_point *into, struct el_series_point later)
 {
     if (later.bytes > into->bytes) into->bytes = later.bytes;
@@ -54,11 +44,11 @@ void el_series_put(const struct el_frames *frames, struct el_series *series, int
         return;
     }
     while (series->first + series->n < frame) {
-        if (!make_room(series)) return;
+        if (!EL_GROW(series->points, series->room, (size_t)series->n + 1)) return;
         series->points[series->n] = series->points[series->n - 1];
         series->n++;
     }
-    if (make_room(series)) series->points[series->n++] = point;
+    if (EL_GROW(series->points, series->room, (size_t)series->n + 1)) series->points[series->n++] = point;
 }
 
 void el_series_halve(struct el_series *series)

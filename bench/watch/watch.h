@@ -48,7 +48,8 @@ struct el_series_point {
 };
 
 struct el_series {
-    int first, n, capacity;
+    int first, n;
+    size_t room;
     struct el_series_point *points;
 };
 
