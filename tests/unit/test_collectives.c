@@ -1,12 +1,13 @@
 /* Hand-made timelines with known answers: collectives, the split of a recorder's spans by them, and ops by name. */
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
 
 #include "profiles/collectives.h"
 #include "profiles/recorder.h"
@@ -75,15 +76,19 @@ static void test_figures(void **state)
     near(f.late_s[1], 0);
 }
 
+/* clang-format off */
+#define OP(number, link_) {.operation = (number), .link = EL_LINK_##link_}
+/* clang-format on */
+
 /* Members of different groups and messages between two: who has a part in what goes by its number, not by its place.
  * Who sends has not waited for anybody. */
 static void test_match(void **state)
 {
     enum { ALL = 5, A_TO_B = 90, B_TO_A = 91, OF_B_AND_C = 1 };
     static struct el_collective of[MEMBERS][4] = {
-        {{A_TO_B, EL_LINK_SEND}, {ALL}, {B_TO_A, EL_LINK_RECEIVE}},
-        {{OF_B_AND_C}, {A_TO_B, EL_LINK_RECEIVE}, {B_TO_A, EL_LINK_SEND}, {ALL}},
-        {{ALL}, {OF_B_AND_C}}};
+        {OP(A_TO_B, SEND), OP(ALL, NONE), OP(B_TO_A, RECEIVE)},
+        {OP(OF_B_AND_C, NONE), OP(A_TO_B, RECEIVE), OP(B_TO_A, SEND), OP(ALL, NONE)},
+        {OP(ALL, NONE), OP(OF_B_AND_C, NONE)}};
     static struct el_span at[MEMBERS][4] = {
         {{10, 20}, {30, 99}, {40, 70}}, {{1, 9}, {5, 25}, {60, 65}, {70, 99}}, {{50, 99}, {3, 9}}};
     static const size_t n[MEMBERS] = {3, 4, 2};
