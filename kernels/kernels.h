@@ -41,91 +41,91 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
  * `acc` (a scalar, 0 or 1): 1 adds to the output, 0 overwrites it. */
 #define EL_OP_LIST(X)                                                                                                  \
     /* ids[n] i32, table[v,e] -> y[n,e]                     d: n v e                                                */ \
-    X(EL_OP_EMBEDDING_FORWARD, "embedding_forward")                                                                    \
+    X(EL_OP_EMBEDDING_FORWARD, embedding_forward)                                                                      \
     /* ids[n] i32, dy[n,e] -> dtable[v,e]                   d: n v e   s: acc   (dense: rows not named become 0)    */ \
-    X(EL_OP_EMBEDDING_BACKWARD, "embedding_backward")                                                                  \
+    X(EL_OP_EMBEDDING_BACKWARD, embedding_backward)                                                                    \
     /* x[b,l,c], w[f,k,c], bias[f] -> y[b,l-k+1,f]          d: b l c f k   s: relu (1: y = max(y,0))                */ \
-    X(EL_OP_CONV1D_FORWARD, "conv1d_forward")                                                                          \
+    X(EL_OP_CONV1D_FORWARD, conv1d_forward)                                                                            \
     /* dy[b,l-k+1,f], w[f,k,c] -> dx[b,l,c]                 d: b l c f k   s: acc                                   */ \
-    X(EL_OP_CONV1D_BACKWARD_DATA, "conv1d_backward_data")                                                              \
+    X(EL_OP_CONV1D_BACKWARD_DATA, conv1d_backward_data)                                                                \
     /* x[b,l,c], dy[b,l-k+1,f] -> dw[f,k,c], dbias[f]       d: b l c f k   s: acc                                   */ \
-    X(EL_OP_CONV1D_BACKWARD_WEIGHTS, "conv1d_backward_weights")                                                        \
+    X(EL_OP_CONV1D_BACKWARD_WEIGHTS, conv1d_backward_weights)                                                          \
     /* x[b,h,w,c], w[f,k,k,c] -> y[b,oh,ow,f]               d: b h w c f k stride pad   (oh, ow: kernels/window.h)  */ \
     /* k of all three: 1 where w, or dw, is in the table's stored layout (el_weights_layout), 0: plain              */ \
-    X(EL_OP_CONV2D_FORWARD, "conv2d_forward")                                                                          \
+    X(EL_OP_CONV2D_FORWARD, conv2d_forward)                                                                            \
     /* dy[b,oh,ow,f], w[f,k,k,c] -> dx[b,h,w,c]             d: b h w c f k stride pad   s: acc                      */ \
-    X(EL_OP_CONV2D_BACKWARD_DATA, "conv2d_backward_data")                                                              \
+    X(EL_OP_CONV2D_BACKWARD_DATA, conv2d_backward_data)                                                                \
     /* x[b,h,w,c], dy[b,oh,ow,f] -> dw[f,k,k,c]             d: b h w c f k stride pad   s: acc                      */ \
-    X(EL_OP_CONV2D_BACKWARD_WEIGHTS, "conv2d_backward_weights")                                                        \
+    X(EL_OP_CONV2D_BACKWARD_WEIGHTS, conv2d_backward_weights)                                                          \
     /* x[b,i], w[o,i], bias[o] -> y[b,o]                    d: b i o   s: relu                                      */ \
-    X(EL_OP_LINEAR_FORWARD, "linear_forward")                                                                          \
+    X(EL_OP_LINEAR_FORWARD, linear_forward)                                                                            \
     /* dy[b,o], w[o,i] -> dx[b,i]                           d: b i o   s: acc                                       */ \
-    X(EL_OP_LINEAR_BACKWARD_DATA, "linear_backward_data")                                                              \
+    X(EL_OP_LINEAR_BACKWARD_DATA, linear_backward_data)                                                                \
     /* x[b,i], dy[b,o] -> dw[o,i], dbias[o]                 d: b i o   s: acc                                       */ \
-    X(EL_OP_LINEAR_BACKWARD_WEIGHTS, "linear_backward_weights")                                                        \
+    X(EL_OP_LINEAR_BACKWARD_WEIGHTS, linear_backward_weights)                                                          \
     /* x[n,c], scale[c], shift[c], residual[n,c] or NULL                                                            */ \
     /* -> running_mean[c], running_var[c], y[n,c], saved[2,c]    d: n c   s: eps momentum relu   (n > 1)            */ \
     /* y = relu?(scale*(x - mean)*rstd + shift + residual); saved: mean, rstd = 1/sqrt(biased variance + eps);      */ \
     /* running = (1-momentum)*running + momentum*(mean; unbiased variance)                                          */ \
-    X(EL_OP_BATCH_NORM_FORWARD, "batch_norm_forward")                                                                  \
+    X(EL_OP_BATCH_NORM_FORWARD, batch_norm_forward)                                                                    \
     /* x, scale, shift, residual or NULL, running_mean, running_var -> y   d: n c   s: eps relu                     */ \
-    X(EL_OP_BATCH_NORM_INFERENCE, "batch_norm_inference")                                                              \
+    X(EL_OP_BATCH_NORM_INFERENCE, batch_norm_inference)                                                                \
     /* dy[n,c], x[n,c], y[n,c] or NULL (no relu), scale[c], saved[2,c]                                              */ \
     /* -> dx[n,c], dscale[c], dshift[c], dresidual[n,c] or NULL   d: n c   s: acc of dscale and dshift, of dresidual*/ \
     /* dy counts where y > 0. (dx is overwritten; dresidual may be dy)                                              */ \
-    X(EL_OP_BATCH_NORM_BACKWARD, "batch_norm_backward")                                                                \
+    X(EL_OP_BATCH_NORM_BACKWARD, batch_norm_backward)                                                                  \
     /* dy[n], y[n] -> dx[n] = y > 0 ? dy : 0                d: n   (dx may be dy)                                   */ \
-    X(EL_OP_RELU_BACKWARD, "relu_backward")                                                                            \
+    X(EL_OP_RELU_BACKWARD, relu_backward)                                                                              \
     /* x[b,t,f] -> y[b,f], at[b,f] i32                      d: b t f   (the first maximum wins)                     */ \
-    X(EL_OP_MAX_TIME_FORWARD, "max_time_forward")                                                                      \
+    X(EL_OP_MAX_TIME_FORWARD, max_time_forward)                                                                        \
     /* dy[b,f], at[b,f] i32 -> dx[b,t,f]                    d: b t f   (0 where not the maximum)                    */ \
-    X(EL_OP_MAX_TIME_BACKWARD, "max_time_backward")                                                                    \
+    X(EL_OP_MAX_TIME_BACKWARD, max_time_backward)                                                                      \
     /* x[b,h,w,c] -> y[b,oh,ow,c], at[b,oh,ow,c] i32        d: b h w c k stride pad   (pad < k; the first maximum   */ \
     /* wins, padding never; at: its place in the window, row * k + column)                                          */ \
-    X(EL_OP_MAX_POOL_FORWARD, "max_pool_forward")                                                                      \
+    X(EL_OP_MAX_POOL_FORWARD, max_pool_forward)                                                                        \
     /* dy[b,oh,ow,c], at[b,oh,ow,c] i32 -> dx[b,h,w,c]       d: b h w c k stride pad                                */ \
-    X(EL_OP_MAX_POOL_BACKWARD, "max_pool_backward")                                                                    \
+    X(EL_OP_MAX_POOL_BACKWARD, max_pool_backward)                                                                      \
     /* x[b,hw,c] -> y[b,c]                                  d: b hw c                                               */ \
-    X(EL_OP_MEAN_POOL_FORWARD, "mean_pool_forward")                                                                    \
+    X(EL_OP_MEAN_POOL_FORWARD, mean_pool_forward)                                                                      \
     /* dy[b,c] -> dx[b,hw,c] = dy / hw                      d: b hw c   s: acc                                      */ \
-    X(EL_OP_MEAN_POOL_BACKWARD, "mean_pool_backward")                                                                  \
+    X(EL_OP_MEAN_POOL_BACKWARD, mean_pool_backward)                                                                    \
     /* x[r,n] -> y[r,n]   d: r n first stride run apart from   s: rate     k: seed node                            */  \
     /* y = keep ? x/(1-rate) : 0; keep iff uniform(key(seed, DROPOUT, node), step << 32 | (first + r*stride), e)    */ \
     /* e = n; of a slice, where run is not 0: from + n / run * apart + n % run                                      */ \
     /* >= rate: by global sample, so that all ways of splitting a batch drop the same elements. The same op on dy   */ \
     /* is its own backward. (y may be x)                                                                            */ \
-    X(EL_OP_DROPOUT, "dropout")                                                                                        \
+    X(EL_OP_DROPOUT, dropout)                                                                                          \
     /* x[r,ldx] -> y[r,ldy]: the first c columns of each row    d: r c ldx ldy   s: acc  (p are at the first column)   \
      */                                                                                                                \
-    X(EL_OP_COPY_COLUMNS, "copy_columns")                                                                              \
+    X(EL_OP_COPY_COLUMNS, copy_columns)                                                                                \
     /* logits[b,c], labels[b] i32 -> loss[1], dlogits[b,c]  d: b c   loss = mean of -log softmax; dlogits its       */ \
     /* gradient                                                                                                     */ \
-    X(EL_OP_CROSS_ENTROPY, "cross_entropy")                                                                            \
+    X(EL_OP_CROSS_ENTROPY, cross_entropy)                                                                              \
     /* y[b,c], labels[b] i32 -> loss[1], dy[b,c]            d: b c   loss = mean over b*c of (y - onehot)^2         */ \
     /* (c = 1: onehot is 1 for label 0 and 0 for label 1)                                                           */ \
-    X(EL_OP_MSE, "mse")                                                                                                \
+    X(EL_OP_MSE, mse)                                                                                                  \
     /* logits[b,c], labels[b] i32 -> correct[1] i32 (added to)  d: b c                                              */ \
-    X(EL_OP_COUNT_CORRECT, "count_correct")                                                                            \
+    X(EL_OP_COUNT_CORRECT, count_correct)                                                                              \
     /* x[n] -> y[n] = s * x                                 d: n   s: s   (y may be x)                              */ \
-    X(EL_OP_SCALE, "scale")                                                                                            \
+    X(EL_OP_SCALE, scale)                                                                                              \
     /* x[n] -> y[n] += x                                    d: n                                                    */ \
-    X(EL_OP_ADD, "add")                                                                                                \
+    X(EL_OP_ADD, add)                                                                                                  \
     /* -> y[n] = s                                          d: n   s: s                                             */ \
-    X(EL_OP_FILL, "fill")                                                                                              \
+    X(EL_OP_FILL, fill)                                                                                                \
     /* g[n] -> w[n] -= lr*g                                 d: n   s: lr                                            */ \
-    X(EL_OP_SGD, "sgd")                                                                                                \
+    X(EL_OP_SGD, sgd)                                                                                                  \
     /* g[n] -> w[n], m[n]:  m = mu*m + g; w -= lr*m         d: n   s: lr mu                                         */ \
-    X(EL_OP_MOMENTUM, "momentum")                                                                                      \
+    X(EL_OP_MOMENTUM, momentum)                                                                                        \
     /* g[n] -> w[n], m[n], v[n]                             d: n   s: lr beta1 beta2 eps   (torch.optim.Adam)       */ \
     /* m = b1*m + (1-b1)*g; v = b2*v + (1-b2)*g*g; t = step + 1;                                                    */ \
     /* w -= lr/(1-b1^t) * m / (sqrt(v)/sqrt(1-b2^t) + eps)                                                          */ \
     /* -> denominator[n], root[n], optional: sqrt(v)/sqrt(1-b2^t) + eps and sqrt(v), which PyTorch keeps as tensors */ \
-    X(EL_OP_ADAM, "adam")                                                                                              \
+    X(EL_OP_ADAM, adam)                                                                                                \
     /* -> w[r,n]: a row whose L2 norm exceeds s is scaled to s   d: r n   s: s                                      */ \
-    X(EL_OP_MAX_NORM, "max_norm")
+    X(EL_OP_MAX_NORM, max_norm)
 
 enum el_op_kind {
-#define EL_OP_ENUM(name, text) name,
+#define EL_OP_ENUM(op, name) op,
     EL_OP_LIST(EL_OP_ENUM)
 #undef EL_OP_ENUM
         EL_OP_COUNT

@@ -24,7 +24,7 @@ const char *el_dtype_name(enum el_dtype dtype)
 const char *el_op_name(enum el_op_kind op)
 {
     static const char *const names[EL_OP_COUNT] = {
-#define EL_OP_NAME(name, text) [name] = (text),
+#define EL_OP_NAME(op, name) [op] = #name,
         EL_OP_LIST(EL_OP_NAME)
 #undef EL_OP_NAME
     };

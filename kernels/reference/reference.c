@@ -4,7 +4,7 @@
 static const struct el_kernel rows[EL_OP_COUNT][2] = {
 #define EL_REFERENCE_ROW(op, name)                                                                                     \
     [op] = {[EL_F32] = {.run = el_reference_##name##_f32}, [EL_F64] = {.run = el_reference_##name##_f64}},
-    EL_REFERENCE_LIST(EL_REFERENCE_ROW)
+    EL_OP_LIST(EL_REFERENCE_ROW)
 #undef EL_REFERENCE_ROW
 };
 

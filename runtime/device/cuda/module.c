@@ -25,21 +25,6 @@ _Static_assert((int)EL_CUDA_ERROR_DRIVER_MISMATCH == (int)cudaErrorSystemDriverM
 _Static_assert((int)EL_CUDA_ERROR_COMPATIBILITY == (int)cudaErrorCompatNotSupportedOnDevice, "CUDA's codes");
 _Static_assert((int)EL_CUDA_ERROR_UNKNOWN == (int)cudaErrorUnknown, "CUDA's codes");
 
-static int driver_version(int *version_p)
-{
-    return (int)cudaDriverGetVersion(version_p);
-}
-
-static int runtime_version(int *version_p)
-{
-    return (int)cudaRuntimeGetVersion(version_p);
-}
-
-static int device_count(int *n_p)
-{
-    return (int)cudaGetDeviceCount(n_p);
-}
-
 /* NVML's own declaration of what it fills in. */
 struct nvml_memory {
     unsigned long long total, free, used;
@@ -126,151 +111,52 @@ static int device_properties(struct el_device_identity *identity_p, int device)
     return 0;
 }
 
-static int set_device(int device)
-{
-    return (int)cudaSetDevice(device);
-}
+/* The calls that need no more than another spelling. Pinned memory is usable by every card of the process. */
+#define EL_CUDART_LIST(X)                                                                                              \
+    X(DriverGetVersion, (int *version_p), cudaDriverGetVersion(version_p))                                             \
+    X(RuntimeGetVersion, (int *version_p), cudaRuntimeGetVersion(version_p))                                           \
+    X(GetDeviceCount, (int *n_p), cudaGetDeviceCount(n_p))                                                             \
+    X(SetDevice, (int device), cudaSetDevice(device))                                                                  \
+    X(InitContext, (void), cudaFree(NULL))                                                                             \
+    X(MemGetInfo, (size_t * free_p, size_t * total_p), cudaMemGetInfo(free_p, total_p))                                \
+    X(Malloc, (void **address_p, size_t bytes), cudaMalloc(address_p, bytes))                                          \
+    X(Free, (void *address), cudaFree(address))                                                                        \
+    X(HostAlloc, (void **address_p, size_t bytes), cudaHostAlloc(address_p, bytes, cudaHostAllocPortable))             \
+    X(FreeHost, (void *address), cudaFreeHost(address))                                                                \
+    X(MemcpyAsync, (void *destination, const void *source, size_t bytes, void *stream),                                \
+      cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDefault, stream))                                          \
+    X(MemcpyPeerAsync, (void *destination, int to, const void *source, int from, size_t bytes, void *stream),          \
+      cudaMemcpyPeerAsync(destination, to, source, from, bytes, stream))                                               \
+    X(DeviceCanAccessPeer, (int *can_p, int device, int peer), cudaDeviceCanAccessPeer(can_p, device, peer))           \
+    X(DeviceEnablePeerAccess, (int peer), cudaDeviceEnablePeerAccess(peer, 0))                                         \
+    X(StreamCreate, (void **stream_p), cudaStreamCreateWithFlags((cudaStream_t *)stream_p, cudaStreamNonBlocking))     \
+    X(StreamDestroy, (void *stream), cudaStreamDestroy(stream))                                                        \
+    X(StreamSynchronize, (void *stream), cudaStreamSynchronize(stream))                                                \
+    X(StreamQuery, (void *stream), cudaStreamQuery(stream))                                                            \
+    X(StreamWaitEvent, (void *stream, void *event), cudaStreamWaitEvent(stream, event, 0))                             \
+    X(EventCreate, (void **event_p, bool timed),                                                                       \
+      cudaEventCreateWithFlags((cudaEvent_t *)event_p, timed ? cudaEventDefault : cudaEventDisableTiming))             \
+    X(EventDestroy, (void *event), cudaEventDestroy(event))                                                            \
+    X(EventRecord, (void *event, void *stream), cudaEventRecord(event, stream))                                        \
+    X(EventQuery, (void *event), cudaEventQuery(event))                                                                \
+    X(EventSynchronize, (void *event), cudaEventSynchronize(event))                                                    \
+    X(EventElapsedTime, (float *ms_p, void *from, void *to), cudaEventElapsedTime(ms_p, from, to))                     \
+    X(StreamBeginCapture, (void *stream), cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal))            \
+    X(StreamEndCapture, (void *stream, void **graph_p), cudaStreamEndCapture(stream, (cudaGraph_t *)graph_p))          \
+    X(GraphInstantiate, (void **exec_p, void *graph),                                                                  \
+      cudaGraphInstantiateWithFlags((cudaGraphExec_t *)exec_p, graph, 0))                                              \
+    X(GraphLaunch, (void *exec, void *stream), cudaGraphLaunch(exec, stream))                                          \
+    X(GraphDestroy, (void *graph), cudaGraphDestroy(graph))                                                            \
+    X(GraphExecDestroy, (void *exec), cudaGraphExecDestroy(exec))                                                      \
+    X(GetLastError, (void), cudaGetLastError())
 
-static int init_context(void)
-{
-    return (int)cudaFree(NULL);
-}
-
-static int mem_info(size_t *free_p, size_t *total_p)
-{
-    return (int)cudaMemGetInfo(free_p, total_p);
-}
-
-static int device_malloc(void **address_p, size_t bytes)
-{
-    return (int)cudaMalloc(address_p, bytes);
-}
-
-static int device_free(void *address)
-{
-    return (int)cudaFree(address);
-}
-
-/* Usable by every card of the process. */
-static int host_alloc(void **address_p, size_t bytes)
-{
-    return (int)cudaHostAlloc(address_p, bytes, cudaHostAllocPortable);
-}
-
-static int host_free(void *address)
-{
-    return (int)cudaFreeHost(address);
-}
-
-static int copy_async(void *destination, const void *source, size_t bytes, void *stream)
-{
-    return (int)cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDefault, (cudaStream_t)stream);
-}
-
-static int copy_peer_async(void *destination, int to, const void *source, int from, size_t bytes, void *stream)
-{
-    return (int)cudaMemcpyPeerAsync(destination, to, source, from, bytes, (cudaStream_t)stream);
-}
-
-static int can_access_peer(int *can_p, int device, int peer)
-{
-    return (int)cudaDeviceCanAccessPeer(can_p, device, peer);
-}
-
-static int enable_peer_access(int peer)
-{
-    return (int)cudaDeviceEnablePeerAccess(peer, 0);
-}
-
-static int stream_create(void **stream_p)
-{
-    return (int)cudaStreamCreateWithFlags((cudaStream_t *)stream_p, cudaStreamNonBlocking);
-}
-
-static int stream_destroy(void *stream)
-{
-    return (int)cudaStreamDestroy((cudaStream_t)stream);
-}
-
-static int stream_synchronize(void *stream)
-{
-    return (int)cudaStreamSynchronize((cudaStream_t)stream);
-}
-
-static int stream_query(void *stream)
-{
-    return (int)cudaStreamQuery((cudaStream_t)stream);
-}
-
-static int stream_wait_event(void *stream, void *event)
-{
-    return (int)cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0);
-}
-
-static int event_create(void **event_p, bool timed)
-{
-    return (int)cudaEventCreateWithFlags((cudaEvent_t *)event_p, timed ? cudaEventDefault : cudaEventDisableTiming);
-}
-
-static int event_destroy(void *event)
-{
-    return (int)cudaEventDestroy((cudaEvent_t)event);
-}
-
-static int event_record(void *event, void *stream)
-{
-    return (int)cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream);
-}
-
-static int event_query(void *event)
-{
-    return (int)cudaEventQuery((cudaEvent_t)event);
-}
-
-static int event_synchronize(void *event)
-{
-    return (int)cudaEventSynchronize((cudaEvent_t)event);
-}
-
-static int event_elapsed(float *ms_p, void *from, void *to)
-{
-    return (int)cudaEventElapsedTime(ms_p, (cudaEvent_t)from, (cudaEvent_t)to);
-}
-
-static int begin_capture(void *stream)
-{
-    return (int)cudaStreamBeginCapture((cudaStream_t)stream, cudaStreamCaptureModeThreadLocal);
-}
-
-static int end_capture(void *stream, void **graph_p)
-{
-    return (int)cudaStreamEndCapture((cudaStream_t)stream, (cudaGraph_t *)graph_p);
-}
-
-static int graph_instantiate(void **exec_p, void *graph)
-{
-    return (int)cudaGraphInstantiateWithFlags((cudaGraphExec_t *)exec_p, (cudaGraph_t)graph, 0);
-}
-
-static int graph_launch(void *exec, void *stream)
-{
-    return (int)cudaGraphLaunch((cudaGraphExec_t)exec, (cudaStream_t)stream);
-}
-
-static int graph_destroy(void *graph)
-{
-    return (int)cudaGraphDestroy((cudaGraph_t)graph);
-}
-
-static int graph_exec_destroy(void *exec)
-{
-    return (int)cudaGraphExecDestroy((cudaGraphExec_t)exec);
-}
-
-static int last_error(void)
-{
-    return (int)cudaGetLastError();
-}
+#define EL_CUDART_DEFINE(name, parameters, call)                                                                       \
+    static int call_##name parameters                                                                                  \
+    {                                                                                                                  \
+        return (int)call;                                                                                              \
+    }
+EL_CUDART_LIST(EL_CUDART_DEFINE)
+#undef EL_CUDART_DEFINE
 
 static const char *error_name(int code)
 {
@@ -282,41 +168,13 @@ static const char *error_string(int code)
     return cudaGetErrorString((cudaError_t)code);
 }
 
-static const struct el_cuda_api api = {.DriverGetVersion = driver_version,
-                                       .RuntimeGetVersion = runtime_version,
-                                       .GetDeviceCount = device_count,
-                                       .GetDeviceProperties = device_properties,
-                                       .SetDevice = set_device,
-                                       .InitContext = init_context,
-                                       .MemGetInfo = mem_info,
-                                       .Malloc = device_malloc,
-                                       .Free = device_free,
-                                       .HostAlloc = host_alloc,
-                                       .FreeHost = host_free,
-                                       .MemcpyAsync = copy_async,
-                                       .MemcpyPeerAsync = copy_peer_async,
-                                       .DeviceCanAccessPeer = can_access_peer,
-                                       .DeviceEnablePeerAccess = enable_peer_access,
-                                       .StreamCreate = stream_create,
-                                       .StreamDestroy = stream_destroy,
-                                       .StreamSynchronize = stream_synchronize,
-                                       .StreamQuery = stream_query,
-                                       .StreamWaitEvent = stream_wait_event,
-                                       .EventCreate = event_create,
-                                       .EventDestroy = event_destroy,
-                                       .EventRecord = event_record,
-                                       .EventQuery = event_query,
-                                       .EventSynchronize = event_synchronize,
-                                       .EventElapsedTime = event_elapsed,
-                                       .StreamBeginCapture = begin_capture,
-                                       .StreamEndCapture = end_capture,
-                                       .GraphInstantiate = graph_instantiate,
-                                       .GraphLaunch = graph_launch,
-                                       .GraphDestroy = graph_destroy,
-                                       .GraphExecDestroy = graph_exec_destroy,
-                                       .GetLastError = last_error,
+static const struct el_cuda_api api = {.GetDeviceProperties = device_properties,
                                        .GetErrorName = error_name,
-                                       .GetErrorString = error_string};
+                                       .GetErrorString = error_string,
+#define EL_CUDART_ROW(name, parameters, call) .name = call_##name,
+                                       EL_CUDART_LIST(EL_CUDART_ROW)
+#undef EL_CUDART_ROW
+};
 
 const struct el_cuda_module *el_cuda_module(void)
 {
