@@ -62,11 +62,6 @@ enum el_status el_dnnl_tagged(struct el_dnnl_recipe *recipe, int n_dims, const d
     return EL_OK;
 }
 
-enum el_status el_dnnl_any(struct el_dnnl_recipe *recipe, int n_dims, const dnnl_dims_t dims, el_dnnl_view *view_p)
-{
-    return el_dnnl_tagged(recipe, n_dims, dims, dnnl_format_tag_any, view_p);
-}
-
 const char *el_dnnl_implementation(const_dnnl_primitive_desc_t pd)
 {
     const char *name = NULL;
@@ -151,45 +146,37 @@ enum el_status el_dnnl_conv_forward(struct el_dnnl_recipe *recipe, const struct 
     return keep(recipe, attr, status, "convolution forward", pd, pd_p);
 }
 
-enum el_status el_dnnl_conv_backward_data(struct el_dnnl_recipe *recipe, const struct el_dnnl_conv *conv,
-                                          const_dnnl_primitive_desc_t hint, const_dnnl_primitive_desc_t *pd_p)
+enum el_status el_dnnl_conv_backward(struct el_dnnl_recipe *recipe, enum el_dnnl_backward way,
+                                     const struct el_dnnl_conv *conv, const_dnnl_primitive_desc_t hint,
+                                     const_dnnl_primitive_desc_t *pd_p)
 {
     dnnl_primitive_attr_t attr;
     dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t status;
     struct steps steps = steps_of(conv);
     EL_TRY(attributes((struct el_dnnl_after){0, 0}, &attr));
 #if DNNL_VERSION_MAJOR >= 3
-    dnnl_status_t status = dnnl_convolution_backward_data_primitive_desc_create(
-        &pd, engine, dnnl_convolution_direct, conv->x, conv->w, conv->y, steps.strides, steps.dilation, steps.padding,
-        steps.padding, hint, attr);
+    if (way == EL_DNNL_DATA)
+        status = dnnl_convolution_backward_data_primitive_desc_create(&pd, engine, dnnl_convolution_direct, conv->x,
+                                                                      conv->w, conv->y, steps.strides, steps.dilation,
+                                                                      steps.padding, steps.padding, hint, attr);
+    else
+        status = dnnl_convolution_backward_weights_primitive_desc_create(
+            &pd, engine, dnnl_convolution_direct, conv->x, conv->w, conv->bias, conv->y, steps.strides, steps.dilation,
+            steps.padding, steps.padding, hint, attr);
 #else
     dnnl_convolution_desc_t desc;
-    dnnl_status_t status = dnnl_convolution_backward_data_desc_init(
-        &desc, dnnl_convolution_direct, conv->x, conv->w, conv->y, steps.strides, steps.padding, steps.padding);
+    if (way == EL_DNNL_DATA)
+        status = dnnl_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, conv->x, conv->w, conv->y,
+                                                          steps.strides, steps.padding, steps.padding);
+    else
+        status =
+            dnnl_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, conv->x, conv->w, conv->bias,
+                                                        conv->y, steps.strides, steps.padding, steps.padding);
     if (status == dnnl_success) status = dnnl_primitive_desc_create(&pd, &desc, attr, engine, hint);
 #endif
-    return keep(recipe, attr, status, "convolution backward data", pd, pd_p);
-}
-
-enum el_status el_dnnl_conv_backward_weights(struct el_dnnl_recipe *recipe, const struct el_dnnl_conv *conv,
-                                             const_dnnl_primitive_desc_t hint, const_dnnl_primitive_desc_t *pd_p)
-{
-    dnnl_primitive_attr_t attr;
-    dnnl_primitive_desc_t pd = NULL;
-    struct steps steps = steps_of(conv);
-    EL_TRY(attributes((struct el_dnnl_after){0, 0}, &attr));
-#if DNNL_VERSION_MAJOR >= 3
-    dnnl_status_t status = dnnl_convolution_backward_weights_primitive_desc_create(
-        &pd, engine, dnnl_convolution_direct, conv->x, conv->w, conv->bias, conv->y, steps.strides, steps.dilation,
-        steps.padding, steps.padding, hint, attr);
-#else
-    dnnl_convolution_desc_t desc;
-    dnnl_status_t status =
-        dnnl_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, conv->x, conv->w, conv->bias,
-                                                    conv->y, steps.strides, steps.padding, steps.padding);
-    if (status == dnnl_success) status = dnnl_primitive_desc_create(&pd, &desc, attr, engine, hint);
-#endif
-    return keep(recipe, attr, status, "convolution backward weights", pd, pd_p);
+    return keep(recipe, attr, status,
+                way == EL_DNNL_DATA ? "convolution backward data" : "convolution backward weights", pd, pd_p);
 }
 
 enum el_status el_dnnl_matmul(struct el_dnnl_recipe *recipe, el_dnnl_view a, el_dnnl_view b, el_dnnl_view bias,

@@ -80,13 +80,12 @@ void el_dnnl_release(void *plan);
 /* The implementations that the library chose for the plan's stages. */
 const char *el_dnnl_describe(const void *plan);
 
-/* Descriptors, kept in the recipe: with these strides, in a layout that the library names, or in whatever layout the
- * primitive likes best. */
+/* Descriptors, kept in the recipe: with these strides, or in a layout that the library names (dnnl_format_tag_any: in
+ * whatever layout the primitive likes best). */
 enum el_status el_dnnl_strided(struct el_dnnl_recipe *recipe, int n_dims, const dnnl_dims_t dims,
                                const dnnl_dims_t strides, el_dnnl_view *view_p);
 enum el_status el_dnnl_tagged(struct el_dnnl_recipe *recipe, int n_dims, const dnnl_dims_t dims, dnnl_format_tag_t tag,
                               el_dnnl_view *view_p);
-enum el_status el_dnnl_any(struct el_dnnl_recipe *recipe, int n_dims, const dnnl_dims_t dims, el_dnnl_view *view_p);
 
 /* A region of the workspace. */
 struct el_dnnl_place el_dnnl_region(struct el_dnnl_recipe *recipe, size_t bytes);
@@ -118,31 +117,10 @@ struct el_dnnl_conv {
 };
 enum el_status el_dnnl_conv_forward(struct el_dnnl_recipe *recipe, const struct el_dnnl_conv *conv,
                                     struct el_dnnl_after after, const_dnnl_primitive_desc_t *pd_p);
-enum el_status el_dnnl_conv_backward_data(struct el_dnnl_recipe *recipe, const struct el_dnnl_conv *conv,
-                                          const_dnnl_primitive_desc_t hint, const_dnnl_primitive_desc_t *pd_p);
-enum el_status el_dnnl_conv_backward_weights(struct el_dnnl_recipe *recipe, const struct el_dnnl_conv *conv,
-                                             const_dnnl_primitive_desc_t hint, const_dnnl_primitive_desc_t *pd_p);
-/* The weights of a convolution as its op has them. */
-struct el_dnnl_weights {
-    el_dnnl_view own;
-    size_t bytes;
-};
-/* A region for them in layout `view`; what they hold there beyond their own bytes is padding. */
-struct el_dnnl_place el_dnnl_weights_region(struct el_dnnl_recipe *recipe, const struct el_dnnl_weights *weights,
-                                            el_dnnl_view view);
-/* Where the next stage finds them in layout `view`: at `data`, or in a copy that a stage before it makes. */
-enum el_status el_dnnl_weights_add(struct el_dnnl_recipe *recipe, const struct el_dnnl_weights *weights, void *data,
-                                   el_dnnl_view view, struct el_dnnl_place *place_p);
-/* Appends x, w, bias (of convolutions that have one: conv->bias) -> y, by `pd`. */
-struct el_dnnl_forward {
-    void *x, *w, *bias, *y;
-};
-enum el_status el_dnnl_forward_add(struct el_dnnl_recipe *recipe, const_dnnl_primitive_desc_t pd,
-                                   const struct el_dnnl_conv *conv, const struct el_dnnl_weights *weights,
-                                   const struct el_dnnl_forward *data);
-/* Appends dy, w -> dx. With `acc` the first region is dx, still to be added. */
-enum el_status el_dnnl_backward_data_add(struct el_dnnl_recipe *recipe, const struct el_kernel_args *args,
-                                         const struct el_dnnl_conv *conv, const struct el_dnnl_weights *weights);
+enum el_dnnl_backward { EL_DNNL_DATA, EL_DNNL_WEIGHTS };
+enum el_status el_dnnl_conv_backward(struct el_dnnl_recipe *recipe, enum el_dnnl_backward way,
+                                     const struct el_dnnl_conv *conv, const_dnnl_primitive_desc_t hint,
+                                     const_dnnl_primitive_desc_t *pd_p);
 
 /* a x b (+ bias, NULL for none) -> c. */
 enum el_status el_dnnl_matmul(struct el_dnnl_recipe *recipe, el_dnnl_view a, el_dnnl_view b, el_dnnl_view bias,
@@ -177,7 +155,7 @@ enum el_status el_dnnl_check(dnnl_status_t status, const char *call);
                                      .describe = el_dnnl_describe}
 
 extern const struct el_kernel el_dnnl_linear_forward, el_dnnl_linear_backward_data, el_dnnl_linear_backward_weights;
-extern const struct el_kernel el_dnnl_conv1d_forward, el_dnnl_conv1d_backward_data, el_dnnl_conv1d_backward_weights;
-extern const struct el_kernel el_dnnl_conv2d_forward, el_dnnl_conv2d_backward_data, el_dnnl_conv2d_backward_weights;
+/* Over time and over images alike. */
+extern const struct el_kernel el_dnnl_forward, el_dnnl_backward_data, el_dnnl_backward_weights;
 
 #endif

@@ -34,12 +34,12 @@ static const struct el_kernel *find(enum el_op_kind op)
         [EL_OP_LINEAR_FORWARD] = &el_dnnl_linear_forward,
         [EL_OP_LINEAR_BACKWARD_DATA] = &el_dnnl_linear_backward_data,
         [EL_OP_LINEAR_BACKWARD_WEIGHTS] = &el_dnnl_linear_backward_weights,
-        [EL_OP_CONV1D_FORWARD] = &el_dnnl_conv1d_forward,
-        [EL_OP_CONV1D_BACKWARD_DATA] = &el_dnnl_conv1d_backward_data,
-        [EL_OP_CONV1D_BACKWARD_WEIGHTS] = &el_dnnl_conv1d_backward_weights,
-        [EL_OP_CONV2D_FORWARD] = &el_dnnl_conv2d_forward,
-        [EL_OP_CONV2D_BACKWARD_DATA] = &el_dnnl_conv2d_backward_data,
-        [EL_OP_CONV2D_BACKWARD_WEIGHTS] = &el_dnnl_conv2d_backward_weights,
+        [EL_OP_CONV1D_FORWARD] = &el_dnnl_forward,
+        [EL_OP_CONV1D_BACKWARD_DATA] = &el_dnnl_backward_data,
+        [EL_OP_CONV1D_BACKWARD_WEIGHTS] = &el_dnnl_backward_weights,
+        [EL_OP_CONV2D_FORWARD] = &el_dnnl_forward,
+        [EL_OP_CONV2D_BACKWARD_DATA] = &el_dnnl_backward_data,
+        [EL_OP_CONV2D_BACKWARD_WEIGHTS] = &el_dnnl_backward_weights,
     };
     make_globals();
     return (unsigned)op < EL_OP_COUNT ? rows[op] : NULL;
