@@ -7,7 +7,6 @@
 #include "bench/job/measurement.h"
 #include "bench/record/record.h"
 #include "profiles/cost.h"
-#include "runtime/device/event_cost.h"
 #include "runtime/layout/parts.h"
 
 /* What the recorder says of a member. */

@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "kernels/cpu/conv1d.h"
 #include "kernels/cpu/conv2d.h"
 #include "kernels/cpu/dnnl/dnnl_module.h"
 #include "runtime/base/module.h"

@@ -36,6 +36,9 @@
 EL_CPU_LIST(EL_CPU_DECLARE)
 #undef EL_CPU_DECLARE
 
+/* The convolution's weight gradient by AVX-512; NULL without it. */
+const struct el_kernel *el_cpu_conv1d_backward_weights(void);
+
 /* oneDNN's row; NULL where it has none or is not there. */
 const struct el_kernel *el_cpu_dnnl(enum el_op_kind op);
 

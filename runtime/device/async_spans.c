@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/device/event_cost.h"
 #include "runtime/device/internal.h"
 
 /* An anchor that a busy host made wide is set again. */

@@ -53,13 +53,6 @@ enum el_status el_cuda_stream_open(void *state, int index, void **stream_p);
 void el_cuda_stream_close(void *stream);
 void el_cuda_pool_close(struct el_cuda_device *device);
 
-/* cuda_graph.c: hooks of el_cuda_async. */
-enum el_status el_cuda_graph_prepare(void *stream);
-enum el_status el_cuda_capture_begin(void *stream);
-enum el_status el_cuda_capture_end(void *stream, void **graph_p);
-enum el_status el_cuda_graph_launch(void *graph, void *stream);
-void el_cuda_graph_close(void *graph);
-
 /* cuda_copy.c */
 enum el_status el_cuda_copy(void *stream, const struct el_copy *copy);
 enum el_status el_cuda_prepare_copies(void *state, const size_t *bytes, int n);

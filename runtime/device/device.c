@@ -217,19 +217,21 @@ enum el_status el_device_stream_check(struct el_device *device, int stream)
     return async->stream_query(device->streams[stream], &idle);
 }
 
+/* An asynchronous device's stream, opened if need be; the calling thread's calls go to the device. */
+static enum el_status turn_to(struct el_device *device, int stream, void **opened_p)
+{
+    if (!device->ops->async) return el_fail(EL_ERR_INTERNAL, "%s: nothing can be queued on a thread", device->name);
+    EL_TRY(el_device_stream(device, stream, opened_p));
+    return device->ops->async->activate(device->state);
+}
+
 /* One event a stream is enough: a wait holds on to the record that was the latest when it was queued. */
 enum el_status el_device_enqueue_wait(struct el_device *device, int stream, struct el_device *other, int other_stream)
 {
-    const struct el_async_ops *async = device->ops->async;
-    void *opened, *other_opened;
-    if (!async) return el_fail(EL_ERR_INTERNAL, "%s: nothing can be queued on a thread", device->name);
-    EL_TRY(el_device_stream(device, stream, &opened));
-    EL_TRY(el_device_stream(other, other_stream, &other_opened));
-    EL_TRY(async->activate(other->state));
-    if (!other->marks[other_stream]) EL_TRY(async->event_open(other->state, false, &other->marks[other_stream]));
-    EL_TRY(async->event_record(other->marks[other_stream], other_opened));
-    EL_TRY(async->activate(device->state));
-    return async->stream_wait(opened, other->marks[other_stream]);
+    void **mark = &other->marks[other_stream];
+    if (device->ops->async && !*mark) EL_TRY(el_device_event_open(other, mark));
+    EL_TRY(el_device_enqueue_record(other, other_stream, *mark));
+    return el_device_enqueue_wait_event(device, stream, *mark);
 }
 
 enum el_status el_device_event_open(struct el_device *device, void **event_p)
@@ -248,32 +250,27 @@ void el_device_event_close(struct el_device *device, void *event)
 enum el_status el_device_enqueue_record(struct el_device *device, int stream, void *event)
 {
     void *opened;
-    EL_TRY(el_device_stream(device, stream, &opened));
-    EL_TRY(device->ops->async->activate(device->state));
+    EL_TRY(turn_to(device, stream, &opened));
     return device->ops->async->event_record(event, opened);
 }
 
 enum el_status el_device_enqueue_wait_event(struct el_device *device, int stream, void *event)
 {
     void *opened;
-    EL_TRY(el_device_stream(device, stream, &opened));
-    EL_TRY(device->ops->async->activate(device->state));
+    EL_TRY(turn_to(device, stream, &opened));
     return device->ops->async->stream_wait(opened, event);
 }
 
 enum el_status el_device_enqueue_kernel(struct el_device *device, int stream, enum el_op_kind op, enum el_dtype dtype,
                                         struct el_kernel_args *args)
 {
-    const struct el_async_ops *async = device->ops->async;
     const struct el_kernel *kernel = device->spec.kernels->find(op, dtype);
     void *opened;
-    if (!async) return el_fail(EL_ERR_INTERNAL, "%s: nothing can be queued on a thread", device->name);
     if (!kernel || kernel->prepare || kernel->workspace)
         return el_fail(EL_ERR_ABSENT, "%s: the %s kernels have no plain %s for %s", device->name,
                        device->spec.kernels->name, el_op_name(op), el_dtype_name(dtype));
-    EL_TRY(el_device_stream(device, stream, &opened));
-    EL_TRY(async->activate(device->state));
-    args->native = async->stream_native(opened);
+    EL_TRY(turn_to(device, stream, &opened));
+    args->native = device->ops->async->stream_native(opened);
     return device->ops->computes ? kernel->run(args) : EL_OK;
 }
 
@@ -302,17 +299,14 @@ enum el_status el_device_enqueue_copy(struct el_device *device, int stream, void
                                       struct el_device *destination_device, const void *source,
                                       struct el_device *source_device, size_t bytes)
 {
-    const struct el_async_ops *async = device->ops->async;
     struct el_copy copy = {.destination = destination,
                            .to = destination_device ? destination_device->state : NULL,
                            .source = source,
                            .from = source_device ? source_device->state : NULL,
                            .bytes = bytes};
     void *opened;
-    if (!async) return el_fail(EL_ERR_INTERNAL, "%s: nothing can be queued on a thread", device->name);
-    EL_TRY(el_device_stream(device, stream, &opened));
-    EL_TRY(async->activate(device->state));
-    return async->copy(opened, &copy);
+    EL_TRY(turn_to(device, stream, &opened));
+    return device->ops->async->copy(opened, &copy);
 }
 
 enum el_status el_device_stream(struct el_device *device, int index, void **stream_p)

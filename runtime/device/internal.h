@@ -215,7 +215,7 @@ static inline enum el_status el_program_keep(struct el_program *program, enum el
     return status;
 }
 
-/* ledger.c */
+/* memory.c */
 void el_ledger_add(struct el_ledger *ledger, enum el_tag tag, size_t bytes);
 void el_ledger_remove(struct el_ledger *ledger, enum el_tag tag, size_t bytes);
 /* The peak of `base`'s live bytes together with a step's. */
