@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "kernels/cpu/conv2d.h"
-#include "kernels/cpu/dnnl/dnnl_module.h"
 #include "runtime/base/module.h"
 
 static const struct el_kernel loops[EL_OP_COUNT] = {

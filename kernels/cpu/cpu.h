@@ -1,11 +1,13 @@
-/* The list of the fast kernels. Each has its twin of the same name in reference/, which says what it computes; here
- * stands only how it is made fast.
- */
+/* The list of the fast kernels, and what they share. Each has its twin of the same name in reference/, which says what
+ * it computes; here stands only how it is made fast.
+ *
+ * Sums are taken in an order that the compiler may not change (no fast-math): the same inputs give the same bits at
+ * each run on one machine, though not on two machines that contract products differently. */
 #ifndef EL_KERNELS_CPU_H
 #define EL_KERNELS_CPU_H
 
-#include "kernels/cpu/vector.h"
 #include "kernels/kernels.h"
+#include "runtime/base/vector.h"
 
 /* The ops done by vector loops in f32. The others are oneDNN's, or the reference's. */
 #define EL_CPU_LIST(X)                                                                                                 \
@@ -41,5 +43,28 @@ const struct el_kernel *el_cpu_conv1d_backward_weights(void);
 
 /* oneDNN's row; NULL where it has none or is not there. */
 const struct el_kernel *el_cpu_dnnl(enum el_op_kind op);
+
+/* The loops that more than one kernel needs. */
+
+/* y[n] += x[n]. */
+void el_vector_add(const float *restrict x, int64_t n, float *restrict y);
+
+/* y[n] (+)= the sum of the rows of x[rows, n], from first to last. */
+void el_vector_sum_rows(const float *x, int64_t rows, int64_t n, int acc, float *y);
+
+/* y[rows, n] = the transpose of x[n, rows] + bias[n], and max(., 0) of it with `relu`. */
+void el_vector_transpose_bias(const float *x, const float *bias, int64_t rows, int64_t n, int relu, float *y);
+
+/* What the module el_dnnl.so offers: rows of the op table in f32, made by oneDNN. It names nothing of oneDNN, so that
+ * who opens the module need not have its headers. */
+struct el_dnnl_module {
+    /* Required. NULL where the module has no such row. */
+    const struct el_kernel *(*find)(enum el_op_kind op);
+    /* Required. "oneDNN 2.6.3": the library found at run time. */
+    const char *(*library)(void);
+};
+
+/* The module's one symbol, a struct el_dnnl_module. */
+#define EL_DNNL_SYMBOL "el_dnnl_module"
 
 #endif

@@ -1,5 +1,5 @@
 /* The loops that more than one kernel needs. The modules use them too, out of the program that opened them. */
-#include "kernels/cpu/vector.h"
+#include "kernels/cpu/cpu.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "kernels/cpu/dnnl/dnnl_module.h"
+#include "kernels/cpu/cpu.h"
 #include "runtime/base/module.h"
 
 /* Checks the cases whose rows the table has; returns how many. */

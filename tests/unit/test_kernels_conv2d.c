@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "kernels/cpu/conv2d.h"
-#include "kernels/cpu/dnnl/dnnl_module.h"
+#include "kernels/cpu/cpu.h"
 #include "kernels/window.h"
 #include "runtime/base/module.h"
 #include "tests/unit/test_kernels_common.h"

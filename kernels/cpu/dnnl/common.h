@@ -20,7 +20,7 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
-#include "kernels/cpu/dnnl/dnnl_module.h"
+#include "kernels/cpu/cpu.h"
 
 /* A descriptor is a struct in version 2 and a handle in version 3; a view is what the API's functions take. */
 #if DNNL_VERSION_MAJOR >= 3

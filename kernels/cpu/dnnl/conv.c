@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "kernels/cpu/dnnl/common.h"
-#include "kernels/cpu/vector.h"
 #include "kernels/window.h"
 
 /* Above so many pixels a filter element is used often enough to be worth a copy of the weights. */

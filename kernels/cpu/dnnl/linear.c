@@ -8,7 +8,6 @@
  * change every step, and their reorder costs 0.37 ms.
  */
 #include "kernels/cpu/dnnl/common.h"
-#include "kernels/cpu/vector.h"
 
 /* A matrix [rows, columns] with the given strides. */
 static enum el_status matrix(struct el_dnnl_recipe *recipe, int64_t rows, int64_t columns, int64_t row_stride,
