@@ -81,9 +81,9 @@ static json_t *devices_json(const struct el_trial *trial, const struct el_memory
         const struct el_ledger *ledger = &forecasts[i].ledger;
         json_array_append_new(
             devices, json_pack("{s:o, s:I, s:s, s:o, s:o, s:o}", "device",
-                               json_sprintf("%s:%d", trial->devices[i].backend, trial->devices[i].index), "peak_bytes",
-                               (json_int_t)ledger->peak_bytes, "moment", forecasts[i].moment, "at_peak_by_tag",
-                               el_record_tags(ledger->at_peak_by_tag), "peak_by_tag",
+                               json_sprintf("%s:%d", trial->devices[0].backend, el_nth_device(trial->devices, i).index),
+                               "peak_bytes", (json_int_t)ledger->peak_bytes, "moment", forecasts[i].moment,
+                               "at_peak_by_tag", el_record_tags(ledger->at_peak_by_tag), "peak_by_tag",
                                el_record_tags(ledger->peak_by_tag), "activation_sets",
                                el_json_count(forecasts[i].activation_sets ? forecasts[i].activation_sets : -1)));
     }
@@ -109,7 +109,7 @@ static json_t *document_of(const struct el_options *options, const struct el_tri
 
 static enum el_status dry_run(const struct el_options *options, const struct el_trial_set *set, int *exit_status_p)
 {
-    struct el_memory_forecast *forecasts = calloc(EL_MEMBERS_MAX, sizeof *forecasts);
+    struct el_memory_forecast *forecasts = calloc(EL_SIMULATED_MAX, sizeof *forecasts);
     json_t *record = NULL, *document = NULL;
     if (!forecasts) return el_fail(EL_ERR_HOST_MEMORY, "forecast: no memory");
     enum el_status status = el_trial_forecast(set->trials, forecasts);

@@ -119,7 +119,7 @@ static double look_at_step(const struct el_collectives *members, int n_members, 
 }
 
 enum el_status el_collectives_figures(const struct el_collectives *members, int n_members, const int *match,
-                                      struct el_collective_figures *figures_p)
+                                      struct el_collective_figures *figures_p, double *late_s)
 {
     size_t n_steps = members->n_steps;
     struct el_collective_figures figures = {0};
@@ -131,10 +131,11 @@ enum el_status el_collectives_figures(const struct el_collectives *members, int 
         skew_ns += values[step];
     }
     if (n_steps) figures.skew_median_s = el_median(values, n_steps) * 1e-9;
-    for (int m = 0; m < n_members && n_steps; m++) {
-        if (match[m] < 0) continue;
+    for (int m = 0; m < n_members; m++) {
+        late_s[m] = 0;
+        if (match[m] < 0 || n_steps == 0) continue;
         for (size_t step = 0; step < n_steps; step++) values[step] = late_ns(members, n_members, match, m, step);
-        figures.late_s[m] = el_median(values, n_steps) * 1e-9;
+        late_s[m] = el_median(values, n_steps) * 1e-9;
     }
     free(values);
     if (n_steps) {

@@ -16,8 +16,6 @@
 #include "runtime/base/probe.h"
 #include "runtime/base/status.h"
 
-enum { EL_COLLECTIVES_MEMBERS_MAX = 64 };
-
 struct el_collective {
     uint64_t operation;   /* el_op_info.operation: which members' are one operation */
     enum el_op_link link; /* whether it is a message */
@@ -39,7 +37,6 @@ void el_collectives_free(struct el_collectives *collectives);
 struct el_collective_figures {
     double skew_s, transfer_s; /* means */
     double skew_median_s;
-    double late_s[EL_COLLECTIVES_MEMBERS_MAX]; /* medians: one step that was disturbed does not count */
 };
 
 /* Which operation of each member each of member m's is: [n of m][n_members], -1: that member has no part in it. All
@@ -48,9 +45,9 @@ int *el_collectives_match(const struct el_collectives *members, int n_members, i
 /* With member m's matches: when the last one that it waits for arrived, latest_ns[n_steps][n of m]. */
 void el_collectives_latest(const struct el_collectives *members, int n_members, int m, const int *matches,
                            int64_t *latest_ns);
-/* Of one operation of each step: `match` is a row of the matches. late_s of who has no part in it is 0. Errors:
- * EL_ERR_HOST_MEMORY. */
+/* Of one operation of each step: `match` is a row of the matches. late_s[n_members]: medians, as one step that was
+ * disturbed does not count; 0 of who has no part in it. Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_collectives_figures(const struct el_collectives *members, int n_members, const int *match,
-                                      struct el_collective_figures *figures_p);
+                                      struct el_collective_figures *figures_p, double *late_s);
 
 #endif

@@ -300,7 +300,7 @@ enum el_status el_trace_write(const struct el_trace_rank *rank, int64_t cycle, c
 {
     /* Devices' lanes have their positions for a process number. */
     int pid = getpid();
-    struct el_trace trace = {.rank = rank, .pid = pid < EL_MEMBERS_MAX ? pid + 1000000 : pid, .next_id = 1};
+    struct el_trace trace = {.rank = rank, .pid = pid < EL_SIMULATED_MAX ? pid + 1000000 : pid, .next_id = 1};
     int n_devices = el_layout_of_worker(rank->layout, rank->rank, &trace.first);
     char temporary[EL_PATH_BYTES + 64];
     enum el_status status = EL_OK;

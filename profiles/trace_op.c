@@ -101,23 +101,23 @@ static const char *collective_name(const char *verb)
 
 /* Who is in a collective's group, by rank in it, as far as its name and size say it: ranks of the job (all, or the
  * copies of one stage), or positions of devices where one rank's devices are among themselves. Returns how many. */
-static int find_group(const struct el_layout *layout, const struct el_op_info *op, int members[EL_MEMBERS_MAX])
+static int find_group(const struct el_layout *layout, const struct el_op_info *op, int members[EL_SIMULATED_MAX])
 {
-    const struct el_spot *own = &layout->devices[op->device];
+    const struct el_spot own = el_layout_spot(layout, op->device);
     bool local = op->communicator && !strcmp(op->communicator, "local");
     int n = 0;
     for (int d = 0; d < layout->n_devices; d++) {
-        const struct el_spot *spot = &layout->devices[d];
-        bool first = d == 0 || layout->devices[d - 1].worker != spot->worker;
-        bool same_stage = op->messages.size == layout->n_workers || spot->at[EL_AXIS_STAGE] == own->at[EL_AXIS_STAGE];
-        if (local ? spot->worker == own->worker : first && same_stage) members[n++] = local ? d : spot->worker;
+        const struct el_spot spot = el_layout_spot(layout, d);
+        bool first = d == 0 || el_layout_spot(layout, d - 1).worker != spot.worker;
+        bool same_stage = op->messages.size == layout->n_workers || spot.at[EL_AXIS_STAGE] == own.at[EL_AXIS_STAGE];
+        if (local ? spot.worker == own.worker : first && same_stage) members[n++] = local ? d : spot.worker;
     }
     return n;
 }
 
 static void put_group(struct el_trace *trace, const struct el_op_info *op)
 {
-    int members[EL_MEMBERS_MAX], n = find_group(trace->rank->layout, op, members);
+    int members[EL_SIMULATED_MAX], n = find_group(trace->rank->layout, op, members);
     fputs("\"[", trace->file);
     for (int i = 0; i < n; i++) fprintf(trace->file, "%s%d", i ? ", " : "", members[i]);
     fputs("]\"", trace->file);

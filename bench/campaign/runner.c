@@ -101,10 +101,11 @@ enum el_status el_runner_init(struct el_runner *runner, const struct el_store *s
 
 static bool have_cards_of_their_own(const struct el_trial *trial)
 {
+    if (!el_trial_backend(trial).gpu) return false;
     for (int i = 1; i < trial->n_devices; i++)
         for (int k = 0; k < i; k++)
             if (trial->devices[i].index == trial->devices[k].index) return false;
-    return el_trial_backend(trial).gpu;
+    return true;
 }
 
 const char *const *el_runner_environment(const struct el_trial *trial, const char *given)

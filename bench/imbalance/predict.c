@@ -18,11 +18,12 @@ static json_t *member_of(const struct el_trial *trial, int position, const struc
                          const struct el_memory_forecast *forecast)
 {
     char name[64];
-    snprintf(name, sizeof name, "%s:%d", trial->devices[position].backend, trial->devices[position].index);
+    const struct el_device_name device = el_nth_device(trial->devices, position);
+    snprintf(name, sizeof name, "%s:%d", device.backend, device.index);
     struct el_member_account account = {.device = name,
-                                        .rank = layout->devices[position].process,
+                                        .rank = el_layout_spot(layout, position).process,
                                         .layout = layout,
-                                        .spot = &layout->devices[position],
+                                        .spot = el_layout_spot(layout, position),
                                         .ledger = &forecast->ledger,
                                         .reserved_bytes = -1,
                                         .driver_bytes = -1,
@@ -38,7 +39,7 @@ static json_t *repeat_of(const struct el_trial *trial, const struct el_memory_fo
     el_layout_of(&trial->train, trial->procs, &layout);
     for (int i = 0; i < trial->n_devices; i++) {
         json_array_append_new(members, member_of(trial, i, &layout, &forecasts[i]));
-        json_array_append_new(batches, json_integer(layout.devices[i].samples));
+        json_array_append_new(batches, json_integer(el_layout_spot(&layout, i).samples));
     }
     return json_pack("{s:i, s:s, s:s, s:o, s:o}", "schema", EL_SCHEMA, "trial", trial->id, "status", "ok",
                      "batch_per_device", batches, "members", members);
@@ -56,7 +57,7 @@ static json_t *trial_of(const struct el_trial *trial, const struct el_memory_for
 
 enum el_status el_imbalance_predict(const struct el_trial_set *set, json_t **run_p)
 {
-    struct el_memory_forecast *forecasts = calloc(EL_MEMBERS_MAX, sizeof *forecasts);
+    struct el_memory_forecast *forecasts = calloc(EL_SIMULATED_MAX, sizeof *forecasts);
     json_t *trials = json_array();
     enum el_status status = forecasts && trials ? EL_OK : el_fail_errno("forecasts");
     for (int t = 0; t < set->n && status == EL_OK; t++) {

@@ -30,7 +30,7 @@ static enum el_status ask_recorder(const struct el_job_measurement *m, int i, st
 static enum el_status add_member(const struct el_job_measurement *m, int i, const char *host,
                                  const struct el_system_figures *system, const struct el_parts *parts, json_t *members)
 {
-    const struct el_spot *spot = &m->open.layout.devices[m->open.first + i];
+    const struct el_spot spot = el_layout_spot(&m->open.layout, m->open.first + i);
     const struct el_device *device = m->open.devices[i];
     const struct el_job_reading *reading = &m->window.memory[i];
     struct el_device_identity identity;
@@ -46,7 +46,7 @@ static enum el_status add_member(const struct el_job_measurement *m, int i, cons
                                         .pid = getpid(),
                                         .layout = &m->open.layout,
                                         .spot = spot,
-                                        .part = parts->stage[spot->at[EL_AXIS_STAGE]],
+                                        .part = parts->stage[spot.at[EL_AXIS_STAGE]],
                                         .ledger = &m->result.ledgers[i],
                                         .loading = &m->result.loading[i],
                                         .reserved_bytes = reading->reserved_bytes,
@@ -133,17 +133,18 @@ static enum el_status add_members(const struct el_job_measurement *m, const stru
 
 enum el_status el_job_account(const struct el_job_measurement *m, json_t **account_p)
 {
-    int64_t bytes[EL_MEMBERS_MAX] = {0}, own = m->window.resident_bytes;
+    int64_t *bytes = calloc((size_t)m->job->trial->n_devices, sizeof *bytes), own = m->window.resident_bytes;
     json_t *members = json_array(), *cost = NULL, *profile = NULL;
     struct el_system_figures system;
     el_job_window_compare(&m->window, &system);
-    enum el_status status = add_members(m, &system, members);
+    enum el_status status = bytes ? add_members(m, &system, members) : el_fail_errno("an account");
     if (status == EL_OK) status = busiest_cost(m->recorders, m->n_recorders, m->open.devices[0], &cost);
     if (status == EL_OK) status = el_job_profile(m, &profile);
     if (status != EL_OK) {
         json_decref(profile);
         json_decref(cost);
         json_decref(members);
+        free(bytes);
         return status;
     }
     for (int i = 0; i < m->open.n; i++) {
@@ -153,6 +154,7 @@ enum el_status el_job_account(const struct el_job_measurement *m, json_t **accou
     }
     json_t *process =
         el_record_process(getpid(), el_bootstrap_rank(m->job->bootstrap), bytes, m->job->trial->n_devices, own);
+    free(bytes);
     *account_p = json_pack("{s:o, s:o, s:o, s:o, s:o}", "members", members, "process", process, "system",
                            el_job_window_account(&m->window, &system), "recorder_cost", cost, "profile", profile);
     return *account_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for an account");

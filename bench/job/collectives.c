@@ -9,32 +9,41 @@
 
 enum { TIMES_MAX = 1 << 17 }; /* of one member: beyond, waits are not separated */
 
-/* What rank 0 tells all; behind it the members' times, one after the other. */
+struct place {
+    int position;
+    size_t n; /* operations a step */
+};
+
+/* What rank 0 tells all; behind it the members' places, and their times, one after the other. */
 struct header {
     int n_members; /* 0: nothing is known */
     bool in_stages;
     size_t n_steps, shown_step;
-    int positions[EL_MEMBERS_MAX];
-    size_t n[EL_MEMBERS_MAX]; /* operations a step */
+};
+
+struct told {
+    struct header header;
+    struct place *places; /* [n_members] */
+    int64_t *times;
 };
 
 /* Of one member: when the last one arrived [n_steps][n], then [n_steps] windows where the model is in stages. */
-static size_t times_of_member(const struct header *header, int i)
+static size_t times_of_member(const struct told *told, int i)
 {
-    return header->n_steps * (header->n[i] + (header->in_stages ? 2 : 0));
+    return told->header.n_steps * (told->places[i].n + (told->header.in_stages ? 2 : 0));
 }
 
-static size_t times_of_all(const struct header *header)
+static size_t times_of_all(const struct told *told)
 {
     size_t n = 0;
-    for (int i = 0; i < header->n_members; i++) n += times_of_member(header, i);
+    for (int i = 0; i < told->header.n_members; i++) n += times_of_member(told, i);
     return n;
 }
 
 struct members {
-    struct el_collectives list[EL_MEMBERS_MAX];
-    int positions[EL_MEMBERS_MAX];
     int n;
+    struct el_collectives *list; /* [n] */
+    int *positions;              /* [n] */
 };
 
 /* ---- what a rank gives ---- */
@@ -108,18 +117,18 @@ static enum el_status read_member(const json_t *part, struct members *members)
 
 /* Of rank 0's first member, whose phases and bytes are `own`'s. Messages are no collectives. */
 static enum el_status put_figures(const struct members *members, const struct el_collectives *own, const int *matches,
-                                  int n_positions, json_t *figures)
+                                  int n_positions, double *late_s, json_t *figures)
 {
     for (size_t k = 0; k < own->n; k++) {
         struct el_collective_figures f;
         const int *match = matches + k * (size_t)members->n;
         json_t *late;
         if (own->ops[k].link != EL_LINK_NONE) continue;
-        EL_TRY(el_collectives_figures(members->list, members->n, match, &f));
+        EL_TRY(el_collectives_figures(members->list, members->n, match, &f, late_s));
         late = json_array();
         for (int p = 0; p < n_positions; p++) json_array_append_new(late, json_null());
         for (int i = 0; i < members->n; i++)
-            if (match[i] >= 0) json_array_set_new(late, (size_t)members->positions[i], el_json_real(f.late_s[i] * 1e3));
+            if (match[i] >= 0) json_array_set_new(late, (size_t)members->positions[i], el_json_real(late_s[i] * 1e3));
         json_array_append_new(
             figures, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "phase", el_phase_name(own->ops[k].phase), "bytes",
                                el_json_real(own->ops[k].bytes), "skew_ms", el_json_real(f.skew_s * 1e3),
@@ -135,8 +144,8 @@ static struct el_span window_of(const struct el_layout *layout, const struct mem
     struct el_span window = {INT64_MAX, INT64_MIN};
     for (int i = 0; i < members->n; i++) {
         struct el_span pass = members->list[i].passes[step];
-        if (layout->devices[members->positions[i]].at[EL_AXIS_DATA] !=
-            layout->devices[members->positions[m]].at[EL_AXIS_DATA])
+        if (el_layout_spot(layout, members->positions[i]).at[EL_AXIS_DATA] !=
+            el_layout_spot(layout, members->positions[m]).at[EL_AXIS_DATA])
             continue;
         if (pass.end_ns <= pass.begin_ns) continue;
         if (pass.begin_ns < window.begin_ns) window.begin_ns = pass.begin_ns;
@@ -160,14 +169,30 @@ static size_t median_step(const int64_t *windows, size_t n_steps)
     return 0;
 }
 
-static enum el_status fill_times(struct el_job_measurement *m, int segment, const struct members *members,
-                                 struct header *header, int64_t *times)
+/* The figures are those of rank 0's first member. */
+static enum el_status fill_figures(struct el_job_measurement *m, int segment, const struct members *members,
+                                   const int *matches, size_t n)
 {
     struct el_collectives own = {0};
+    double *late_s = calloc((size_t)members->n, sizeof *late_s);
+    if (!late_s) return el_fail(EL_ERR_HOST_MEMORY, "collectives: no memory");
+    enum el_status status = el_recorder_collectives(el_job_recorder(m, 0), m->open.first, segment, &own);
+    if (status == EL_OK && own.n == n)
+        status = put_figures(members, &own, matches, m->job->trial->n_devices, late_s, m->collectives);
+    el_collectives_free(&own);
+    free(late_s);
+    return status;
+}
+
+static enum el_status fill_times(struct el_job_measurement *m, int segment, const struct members *members,
+                                 struct told *told)
+{
+    struct header *header = &told->header;
+    int64_t *times = told->times;
     enum el_status status = EL_OK;
     for (int i = 0; i < members->n && status == EL_OK; i++) {
         int *matches = el_collectives_match(members->list, members->n, i);
-        int64_t *windows = times + header->n_steps * header->n[i];
+        int64_t *windows = times + header->n_steps * told->places[i].n;
         if (!matches) return el_fail(EL_ERR_HOST_MEMORY, "collectives: no memory");
         el_collectives_latest(members->list, members->n, i, matches, times);
         for (size_t s = 0; s < header->n_steps && header->in_stages; s++) {
@@ -176,110 +201,114 @@ static enum el_status fill_times(struct el_job_measurement *m, int segment, cons
             windows[2 * s + 1] = window.end_ns;
         }
         if (i == 0 && header->in_stages) header->shown_step = median_step(windows, header->n_steps);
-        if (segment == EL_RECORDER_MEASURED && members->positions[i] == m->open.first) {
-            status = el_recorder_collectives(el_job_recorder(m, 0), m->open.first, segment, &own);
-            if (status == EL_OK && own.n == header->n[i])
-                status = put_figures(members, &own, matches, m->job->trial->n_devices, m->collectives);
-            el_collectives_free(&own);
-        }
+        if (segment == EL_RECORDER_MEASURED && members->positions[i] == m->open.first)
+            status = fill_figures(m, segment, members, matches, told->places[i].n);
         free(matches);
-        times += times_of_member(header, i);
+        times += times_of_member(told, i);
     }
     return status;
 }
 
 /* On rank 0: what the ranks gave, into the times of last arrivals and the figures. */
 static enum el_status relate(struct el_job_measurement *m, int segment, const struct members *members,
-                             struct header *header, int64_t **times_p)
+                             struct told *told)
 {
     bool agree = members->n > 1; /* members have as many steps */
     for (int i = 1; i < members->n; i++) agree = agree && members->list[i].n_steps == members->list[0].n_steps;
     if (!agree) return EL_OK;
-    struct header found = {
+    told->header = (struct header){
         .n_members = members->n, .in_stages = m->open.layout.n[EL_AXIS_STAGE] > 1, .n_steps = members->list[0].n_steps};
-    for (int i = 0; i < members->n; i++) {
-        found.positions[i] = members->positions[i];
-        found.n[i] = members->list[i].n;
-    }
-    *times_p = calloc(times_of_all(&found) + 1, sizeof **times_p);
-    if (!*times_p) return el_fail(EL_ERR_HOST_MEMORY, "collectives: no memory");
-    EL_TRY(fill_times(m, segment, members, &found, *times_p));
-    *header = found;
-    return EL_OK;
+    told->places = calloc((size_t)members->n, sizeof *told->places);
+    if (!told->places) return el_fail(EL_ERR_HOST_MEMORY, "collectives: no memory");
+    for (int i = 0; i < members->n; i++)
+        told->places[i] = (struct place){.position = members->positions[i], .n = members->list[i].n};
+    told->times = calloc(times_of_all(told) + 1, sizeof *told->times);
+    if (!told->times) return el_fail(EL_ERR_HOST_MEMORY, "collectives: no memory");
+    return fill_times(m, segment, members, told);
 }
 
-static enum el_status analyse(struct el_job_measurement *m, int segment, const json_t *accounts, struct header *header,
-                              int64_t **times_p)
+static enum el_status analyse(struct el_job_measurement *m, int segment, const json_t *accounts, struct told *told)
 {
-    struct members *members = calloc(1, sizeof *members);
-    if (!members) return el_fail(EL_ERR_HOST_MEMORY, "collectives: no memory");
-    enum el_status status = EL_OK;
+    size_t n = (size_t)m->job->trial->n_devices;
+    struct members members = {.list = calloc(n, sizeof *members.list), .positions = calloc(n, sizeof(int))};
+    enum el_status status =
+        members.list && members.positions ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "collectives: no memory");
     EL_EACH(parts, accounts)
-        for (size_t i = 0; i < json_array_size(parts) && members->n < EL_MEMBERS_MAX && status == EL_OK; i++)
-            status = read_member(json_array_get(parts, i), members);
-    if (status == EL_OK) status = relate(m, segment, members, header, times_p);
-    for (int i = 0; i < members->n; i++) el_collectives_free(&members->list[i]);
-    free(members);
+        for (size_t i = 0; i < json_array_size(parts) && (size_t)members.n < n && status == EL_OK; i++)
+            status = read_member(json_array_get(parts, i), &members);
+    if (status == EL_OK) status = relate(m, segment, &members, told);
+    for (int i = 0; i < members.n; i++) el_collectives_free(&members.list[i]);
+    free(members.list);
+    free(members.positions);
     return status;
 }
 
 /* ---- what all ranks are told ---- */
 
 /* The member's times on this rank's own clock. */
-static enum el_status tell_recorder(const struct el_job_measurement *m, int segment, const struct header *header, int k,
+static enum el_status tell_recorder(const struct el_job_measurement *m, int segment, const struct told *told, int k,
                                     int64_t *times)
 {
-    int i = header->positions[k] - m->open.first;
-    size_t n_latest = header->n_steps * header->n[k], n_windows = header->in_stages ? header->n_steps : 0;
+    const struct header *header = &told->header;
+    const struct place *place = &told->places[k];
+    int i = place->position - m->open.first;
+    size_t n_latest = header->n_steps * place->n, n_windows = header->in_stages ? header->n_steps : 0;
     struct el_collectives c = {0};
     if (i < 0 || i >= m->open.n || !el_job_recorder(m, i)) return EL_OK;
-    for (size_t t = 0; t < times_of_member(header, k); t++) times[t] = el_clock_own(&m->begin, &m->end, times[t]);
-    EL_TRY(el_recorder_collectives(el_job_recorder(m, i), header->positions[k], segment, &c));
-    bool takes_part = c.n == header->n[k] && c.n_steps == header->n_steps;
+    for (size_t t = 0; t < times_of_member(told, k); t++) times[t] = el_clock_own(&m->begin, &m->end, times[t]);
+    EL_TRY(el_recorder_collectives(el_job_recorder(m, i), place->position, segment, &c));
+    bool takes_part = c.n == place->n && c.n_steps == header->n_steps;
     el_collectives_free(&c);
     if (!takes_part) return EL_OK;
     struct el_span *windows = calloc(n_windows + 1, sizeof *windows);
     if (!windows) return el_fail(EL_ERR_HOST_MEMORY, "collectives: no memory");
     for (size_t s = 0; s < n_windows; s++)
         windows[s] = (struct el_span){times[n_latest + 2 * s], times[n_latest + 2 * s + 1]};
-    enum el_status status = el_recorder_tell(el_job_recorder(m, i), header->positions[k], segment, times, n_latest,
+    enum el_status status = el_recorder_tell(el_job_recorder(m, i), place->position, segment, times, n_latest,
                                              header->in_stages ? windows : NULL, n_windows);
     free(windows);
     return status;
 }
 
-static enum el_status tell_recorders(struct el_job_measurement *m, int segment, const struct header *header,
-                                     int64_t *times)
+static enum el_status tell_recorders(struct el_job_measurement *m, int segment, const struct told *told)
 {
-    for (int k = 0; k < header->n_members && m->n_recorders; k++) {
-        EL_TRY(tell_recorder(m, segment, header, k, times));
-        times += times_of_member(header, k);
+    int64_t *times = told->times;
+    for (int k = 0; k < told->header.n_members && m->n_recorders; k++) {
+        EL_TRY(tell_recorder(m, segment, told, k, times));
+        times += times_of_member(told, k);
     }
-    if (segment == EL_RECORDER_MEASURED) m->shown_step = header->shown_step;
+    if (segment == EL_RECORDER_MEASURED) m->shown_step = told->header.shown_step;
     return EL_OK;
 }
 
-/* Rank 0's times reach all; a rank without memory says so before anybody waits. */
-static enum el_status share(const struct el_job *job, struct header *header, int64_t **times_p)
+/* Rank 0's reaches all; a rank without memory says so before anybody waits. NULL: there is none yet. */
+static enum el_status share_array(const struct el_job *job, void *array_p, size_t n, size_t size)
 {
-    EL_TRY(el_bootstrap_broadcast(job->bootstrap, header, sizeof *header));
-    size_t n = times_of_all(header);
-    if (!*times_p) *times_p = calloc(n + 1, sizeof **times_p);
-    EL_TRY(
-        el_bootstrap_agree(job->bootstrap, *times_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "collectives: no memory")));
-    return n ? el_bootstrap_broadcast(job->bootstrap, *times_p, n * sizeof **times_p) : EL_OK;
+    void *array;
+    memcpy(&array, array_p, sizeof array);
+    if (!array) array = calloc(n + 1, size);
+    memcpy(array_p, &array, sizeof array);
+    EL_TRY(el_bootstrap_agree(job->bootstrap, array ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "collectives: no memory")));
+    return n ? el_bootstrap_broadcast(job->bootstrap, array, n * size) : EL_OK;
+}
+
+static enum el_status share(const struct el_job *job, struct told *told)
+{
+    EL_TRY(el_bootstrap_broadcast(job->bootstrap, &told->header, sizeof told->header));
+    EL_TRY(share_array(job, &told->places, (size_t)told->header.n_members, sizeof *told->places));
+    return share_array(job, &told->times, times_of_all(told), sizeof *told->times);
 }
 
 static enum el_status tell_all(struct el_job_measurement *m, int segment, const json_t *accounts, enum el_status status)
 {
     const struct el_job *job = m->job;
-    struct header header = {0};
-    int64_t *times = NULL;
-    if (accounts && status == EL_OK) status = analyse(m, segment, accounts, &header, &times);
+    struct told told = {.places = NULL};
+    if (accounts && status == EL_OK) status = analyse(m, segment, accounts, &told);
     status = el_bootstrap_agree(job->bootstrap, status);
-    if (status == EL_OK) status = share(job, &header, &times);
-    if (status == EL_OK) status = tell_recorders(m, segment, &header, times);
-    free(times);
+    if (status == EL_OK) status = share(job, &told);
+    if (status == EL_OK) status = tell_recorders(m, segment, &told);
+    free(told.places);
+    free(told.times);
     return status;
 }
 

@@ -31,13 +31,17 @@ static struct el_device_spec spec_of(const struct el_trial *trial, const struct 
     return spec;
 }
 
-/* Reads what simulated devices need; all else is left as it is. */
-static enum el_status open_sources(const struct el_job *job, const struct el_cores *cores, struct el_job_devices *open)
+/* What simulated devices need, `n` of them: NULL for others. */
+static enum el_status open_sources(const struct el_job *job, const struct el_cores *cores, int n,
+                                   struct el_job_devices *open)
 {
     const struct el_trial *trial = job->trial;
     int spare[EL_MEMBERS_MAX];
+    if (!el_trial_backend(trial).simulated) return EL_OK;
     open->sources = calloc(1, sizeof *open->sources);
-    if (!open->sources) return el_fail(EL_ERR_HOST_MEMORY, "no memory for simulated devices");
+    if (open->sources) open->sources->uses = calloc((size_t)n, sizeof *open->sources->uses);
+    if (!open->sources || !open->sources->uses)
+        return el_fail(EL_ERR_HOST_MEMORY, "no memory for %d simulated devices", n);
     EL_TRY(el_machine_read(trial->machine, &open->sources->machine));
     if (!open->costs) return EL_OK;
     open->costs->shares_core = open->costs->on_cores && open->costs->n_ops > 0 &&
@@ -45,32 +49,46 @@ static enum el_status open_sources(const struct el_job *job, const struct el_cor
     return EL_OK;
 }
 
-static enum el_status open_all(const struct el_job *job, const struct el_cores *cores, struct el_job_devices *open)
+/* injects[] of the whole job. */
+static enum el_status open_each(const struct el_job *job, const struct el_cores *cores, int wanted,
+                                const struct el_inject *injects, struct el_job_devices *open)
 {
     const struct el_trial *trial = job->trial;
-    struct el_inject injects[EL_MEMBERS_MAX];
     int spare[EL_MEMBERS_MAX];
-    bool on_cores = is_on_cores(&trial->devices[0]), simulated = el_trial_backend(trial).simulated;
+    bool on_cores = is_on_cores(&trial->devices[0]);
     bool apart = on_cores && el_cores_spare(cores, trial->devices, trial->n_devices, spare);
     double most_bytes = el_host_free_bytes("") / 2 / trial->n_devices; /* that a disturbance may take */
-    EL_TRY(el_inject_parse(trial->inject, trial->n_devices, injects));
-    if (simulated) EL_TRY(open_sources(job, cores, open));
-    el_layout_of(&trial->train, el_bootstrap_size(job->bootstrap), &open->layout);
-    int wanted = el_layout_of_process(&open->layout, el_bootstrap_rank(job->bootstrap), &open->first);
     open->time_sliced = on_cores && trial->n_devices > 1 && !apart;
     for (; open->n < wanted; open->n++) {
         int position = open->first + open->n;
-        struct el_device_spec spec = spec_of(trial, cores, &trial->devices[position], position);
+        struct el_device_name name = el_nth_device(trial->devices, position);
+        struct el_device_spec spec = spec_of(trial, cores, &name, position);
         if (apart) spec.comm_core = spare[position] + 1;
         spec.costs = open->costs;
-        spec.cost_use = simulated ? &open->sources->uses[open->n] : NULL;
-        spec.machine = simulated ? &open->sources->machine : NULL;
+        spec.cost_use = open->sources ? &open->sources->uses[open->n] : NULL;
+        spec.machine = open->sources ? &open->sources->machine : NULL;
         spec.data_stride = open->layout.n[EL_AXIS_STAGE];
         spec.inject = injects[position];
         spec.inject.most_bytes = isnan(most_bytes) ? INT64_MAX : (int64_t)most_bytes;
         EL_TRY(el_device_open(&spec, &open->devices[open->n]));
     }
     return EL_OK;
+}
+
+static enum el_status open_all(const struct el_job *job, const struct el_cores *cores, struct el_job_devices *open)
+{
+    const struct el_trial *trial = job->trial;
+    el_layout_of(&trial->train, el_bootstrap_size(job->bootstrap), &open->layout);
+    int wanted = el_layout_of_process(&open->layout, el_bootstrap_rank(job->bootstrap), &open->first);
+    struct el_inject *injects = calloc((size_t)trial->n_devices, sizeof *injects);
+    open->devices = calloc((size_t)wanted + 1, sizeof(struct el_device *));
+    enum el_status status = injects && open->devices
+                                ? el_inject_parse(trial->inject, trial->n_devices, injects)
+                                : el_fail(EL_ERR_HOST_MEMORY, "no memory for %d devices", trial->n_devices);
+    if (status == EL_OK) status = open_sources(job, cores, wanted, open);
+    if (status == EL_OK) status = open_each(job, cores, wanted, injects, open);
+    free(injects);
+    return status;
 }
 
 static enum el_status open_or_close(const struct el_job *job, struct el_job_devices *open,
@@ -140,9 +158,9 @@ struct el_train_place el_job_place(const struct el_job *job, struct el_job_devic
 void el_job_close_devices(struct el_job_devices *devices)
 {
     for (int i = 0; i < devices->n; i++) el_device_close(devices->devices[i]);
-    devices->n = 0;
+    free(devices->devices);
     free(devices->costs);
+    if (devices->sources) free(devices->sources->uses);
     free(devices->sources);
-    devices->costs = NULL;
-    devices->sources = NULL;
+    *devices = (struct el_job_devices){.n = 0};
 }

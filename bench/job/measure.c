@@ -9,16 +9,15 @@
 
 static enum el_status open_recorders(struct el_job_measurement *m)
 {
-    for (int i = 0; i < m->open.n && m->job->trial->record; i++) {
-        int worker = m->open.layout.devices[m->open.first + i].worker, first,
-            n = el_layout_of_worker(&m->open.layout, worker, &first);
-        if (first == m->open.first + i) {
-            EL_TRY(el_recorder_create(first, n, &m->recorders[m->n_recorders]));
-            m->n_recorders++;
-        }
-        m->of_member[i] = m->recorders[m->n_recorders - 1];
-        m->probes[i] = el_recorder_probe(m->of_member[i]);
-    }
+    int n_each = m->open.layout.n_devices / m->open.layout.n_workers, n = m->open.n / n_each;
+    m->n_workers = n;
+    m->recorders = calloc((size_t)n, sizeof(struct el_recorder *));
+    m->launches = calloc((size_t)n, sizeof *m->launches);
+    m->probes = calloc((size_t)m->open.n, sizeof *m->probes);
+    if (!m->recorders || !m->launches || !m->probes) return el_fail_errno("recorders of %d workers", n);
+    for (; m->n_recorders < n && m->job->trial->record; m->n_recorders++)
+        EL_TRY(el_recorder_create(m->open.first + m->n_recorders * n_each, n_each, &m->recorders[m->n_recorders]));
+    for (int i = 0; i < m->open.n && m->n_recorders; i++) m->probes[i] = el_recorder_probe(el_job_recorder(m, i));
     return EL_OK;
 }
 
@@ -38,8 +37,7 @@ static void watch_launches(struct el_job_measurement *m)
         return;
     for (int i = 0; i < m->n_recorders; i++) el_recorder_watch_launches(m->recorders[i], &m->launches[i]);
     for (int i = 0; i < m->open.n; i++)
-        for (int r = 0; r < m->n_recorders; r++)
-            if (m->of_member[i] == m->recorders[r]) m->probes[i].watch = &m->launches[r];
+        if (m->n_recorders) m->probes[i].watch = &m->launches[i / (m->open.n / m->n_workers)];
 }
 
 static void measure_begin(void *context, int member)
@@ -130,7 +128,7 @@ const char *el_job_status(enum el_status status)
 static enum el_status open_measurement(struct el_job_measurement *m)
 {
     EL_TRY(el_job_open_devices(m->job, &m->open));
-    el_job_window_open(&m->open, &m->window);
+    EL_TRY(el_job_window_open(&m->open, &m->window));
     EL_TRY(open_recorders(m));
     mark_for_profiler(m);
     watch_launches(m);
@@ -160,6 +158,9 @@ enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)
             el_record_failed_repeat(job->trial, job->repeat, job->order, el_job_status(error.status), error.text);
     json_decref(accounts);
     for (int i = 0; i < m->n_recorders; i++) el_recorder_destroy(m->recorders[i]);
+    free(m->recorders);
+    free(m->launches);
+    free(m->probes);
     el_job_beside_close(m->beside);
     el_job_window_close(&m->window);
     el_job_close_devices(&m->open);

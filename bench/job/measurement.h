@@ -13,6 +13,7 @@
 
 /* What the system says of a member's memory; negative: it does not. */
 struct el_job_reading {
+    bool is_gpu;
     int64_t begin_bytes, end_bytes; /* of the measured steps */
     int64_t reserved_bytes;
     char reason[EL_ERROR_TEXT_BYTES];
@@ -25,15 +26,14 @@ struct el_job_window {
     int cpus[EL_SYSTEM_CPUS_MAX], n_cpus; /* of this process's devices, each once */
     bool simulated, begun, ended;
     struct el_system_reading begin, end;
-    bool is_gpu[EL_MEMBERS_MAX];
     struct el_nvml *nvml;           /* NULL: no GPU, or not to be had */
     struct el_nvml_figures no_nvml; /* then: why */
-    struct el_job_reading memory[EL_MEMBERS_MAX];
+    struct el_job_reading *memory;  /* [devices of this process] */
     _Atomic int64_t resident_bytes; /* of this process, when its members' measured steps ended */
 };
 
-/* `devices` must stay. A driver without NVML is no error: the figures have its reason. */
-void el_job_window_open(const struct el_job_devices *devices, struct el_job_window *window);
+/* `devices` must stay. A driver without NVML is no error: the figures have its reason. Errors: EL_ERR_HOST_MEMORY. */
+enum el_status el_job_window_open(const struct el_job_devices *devices, struct el_job_window *window);
 void el_job_window_close(struct el_job_window *window);
 /* A member each, from its own thread; its memory is read first. */
 void el_job_window_read_memory(struct el_job_window *window, int member);
@@ -50,14 +50,13 @@ struct el_job_measurement {
     const struct el_job *job;
     struct el_job_devices open;
     struct el_job_window window;
-    struct el_recorder *recorders[EL_MEMBERS_MAX]; /* one a worker of this process */
-    int n_recorders;
-    struct el_recorder *of_member[EL_MEMBERS_MAX]; /* each member's of them; NULL: nothing is recorded */
-    struct el_probe probes[EL_MEMBERS_MAX];
-    struct el_watch watch; /* for a profiler that is attached */
+    int n_workers, n_recorders;     /* of this process: one a worker, or 0: nothing is recorded */
+    struct el_recorder **recorders; /* [n_workers] */
+    struct el_watch *launches;      /* [n_workers], of a trace of asynchronous devices */
+    struct el_probe *probes;        /* [devices of this process] */
+    struct el_watch watch;          /* for a profiler that is attached */
     bool watched;
-    struct el_watch launches[EL_MEMBERS_MAX]; /* [n_recorders], of a trace of asynchronous devices */
-    struct el_job_beside *beside;             /* NULL: nobody */
+    struct el_job_beside *beside; /* NULL: nobody */
     struct el_train_result result;
     bool trained;
     bool alone;                        /* a rank is stopped: nothing more is said to the others */
@@ -68,9 +67,10 @@ struct el_job_measurement {
     json_t *prediction;                /* simulated: what times are worth; NULL: unknown */
 };
 
+/* Each member's; NULL: nothing is recorded. */
 static inline struct el_recorder *el_job_recorder(const struct el_job_measurement *m, int member)
 {
-    return m->of_member[member];
+    return m->n_recorders ? m->recorders[member / (m->open.n / m->n_workers)] : NULL;
 }
 
 /* The recorder's number of a segment of training; negative: not kept. */

@@ -31,8 +31,8 @@ static enum el_status add_table(const struct el_job_measurement *m, int i, const
     if (status == EL_OK) {
         for (size_t r = 0; r < table.n; r++) json_array_append_new(rows, row_json(&table.rows[r]));
         json_array_append_new(tables, json_pack("{s:s, s:i, s:I, s:O}", "device", el_device_name(m->open.devices[i]),
-                                                "rank", m->open.layout.devices[m->open.first + i].worker, "steps",
-                                                (json_int_t)table.n_steps, "rows", rows));
+                                                "rank", el_layout_spot(&m->open.layout, m->open.first + i).worker,
+                                                "steps", (json_int_t)table.n_steps, "rows", rows));
         el_op_table_free(&table);
     }
     json_decref(rows);
@@ -72,11 +72,11 @@ static void remove_older(const char *trace, int n_ranks, int64_t n_cycles)
 static enum el_status write_rank(const struct el_job_measurement *m, int first,
                                  const struct el_profile_schedule *schedule, const int64_t *shifts_ns)
 {
-    struct el_trace_device devices[EL_MEMBERS_MAX];
+    struct el_trace_device devices[EL_SIMULATED_MAX];
     int n = 0;
     for (int i = first; i < m->open.n && el_job_recorder(m, i) == el_job_recorder(m, first); i++)
         devices[n++] = (struct el_trace_device){el_device_name(m->open.devices[i]), m->result.ledgers[i].live_by_tag};
-    const struct el_trace_rank rank = {.rank = m->open.layout.devices[m->open.first + first].worker,
+    const struct el_trace_rank rank = {.rank = el_layout_spot(&m->open.layout, m->open.first + first).worker,
                                        .layout = &m->open.layout,
                                        .recorder = el_job_recorder(m, first),
                                        .devices = devices,

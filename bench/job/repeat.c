@@ -85,7 +85,7 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
     int64_t clock_error_ns = m->begin.worst_ns > m->end.worst_ns ? m->begin.worst_ns : m->end.worst_ns;
     json_t *shares = json_array(), *loss = json_array();
     for (int i = 0; i < trial->n_devices; i++)
-        json_array_append_new(shares, json_integer(m->open.layout.devices[i].samples));
+        json_array_append_new(shares, json_integer(el_layout_spot(&m->open.layout, i).samples));
     for (int64_t s = 0; s < result->n_warmup + result->n_steps; s++)
         json_array_append_new(loss, result->loss_valid ? el_json_real(result->loss[s]) : json_null());
     el_json_put_all(

@@ -14,11 +14,11 @@ static void open_driver(struct el_job_window *window)
     const char *uuids[EL_MEMBERS_MAX];
     struct el_nvml_api api;
     bool any = false;
-    for (int i = 0; i < window->devices->n; i++) {
+    for (int i = 0; i < window->devices->n && !window->simulated; i++) {
         el_device_identify(window->devices->devices[i], &identities[i]);
         uuids[i] = identities[i].uuid;
-        window->is_gpu[i] = *uuids[i] != '\0';
-        any |= window->is_gpu[i];
+        window->memory[i].is_gpu = *uuids[i] != '\0';
+        any |= window->memory[i].is_gpu;
     }
     if (!any) return;
     enum el_status status = el_nvml_load(&api);
@@ -26,8 +26,10 @@ static void open_driver(struct el_job_window *window)
     if (status != EL_OK) el_nvml_unknown(el_error_message(), &window->no_nvml);
 }
 
-void el_job_window_open(const struct el_job_devices *devices, struct el_job_window *window)
+enum el_status el_job_window_open(const struct el_job_devices *devices, struct el_job_window *window)
 {
+    window->memory = calloc((size_t)devices->n, sizeof *window->memory);
+    if (!window->memory) return el_fail_errno("memory of %d devices", devices->n);
     window->devices = devices;
     pthread_mutex_init(&window->lock, NULL);
     for (int i = 0; i < devices->n; i++) {
@@ -41,12 +43,14 @@ void el_job_window_open(const struct el_job_devices *devices, struct el_job_wind
         window->simulated |= el_device_is_simulated(devices->devices[i]);
     }
     open_driver(window);
+    return EL_OK;
 }
 
 void el_job_window_close(struct el_job_window *window)
 {
     if (!window->devices) return;
     el_nvml_close(window->nvml);
+    free(window->memory);
     pthread_mutex_destroy(&window->lock);
 }
 
@@ -100,7 +104,7 @@ void el_job_window_compare(const struct el_job_window *window, struct el_system_
 
 const struct el_nvml_figures *el_job_window_gpu(const struct el_job_window *window, int member)
 {
-    if (!window->is_gpu[member]) return NULL;
+    if (!window->memory[member].is_gpu) return NULL;
     return window->nvml ? el_nvml_figures(window->nvml, member) : &window->no_nvml;
 }
 

@@ -26,7 +26,7 @@ struct el_job_sources;
 
 /* The devices of this process: all of a trial of one process, else the rank's own. */
 struct el_job_devices {
-    struct el_device *devices[EL_MEMBERS_MAX];
+    struct el_device **devices;
     int n, first;            /* position of devices[0] in the job */
     struct el_layout layout; /* of the whole job */
     bool time_sliced;        /* a device's communication stream has no core of its own */
@@ -38,7 +38,7 @@ struct el_job_devices {
 /* What times of simulated devices come from where none was measured, and what they rest on, device by device. */
 struct el_job_sources {
     struct el_machine machine;
-    struct el_cost_use uses[EL_MEMBERS_MAX];
+    struct el_cost_use *uses; /* [n] */
 };
 enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devices *devices_p);
 /* The same with these costs instead of those that the trial names; they are kept until the devices are closed. */

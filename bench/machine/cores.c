@@ -140,7 +140,7 @@ bool el_cores_spare(const struct el_cores *cores, const struct el_device_name *d
     int found = 0;
     for (int c = 0; c < cores->n && found < n_devices; c++) {
         bool used = false;
-        for (int i = 0; i < n_devices; i++) used = used || devices[i].index % cores->n == c;
+        for (int i = 0; i < n_devices; i++) used = used || el_nth_device(devices, i).index % cores->n == c;
         if (!used) cpus[found++] = cores->cpus[c];
     }
     return found == n_devices;

@@ -18,11 +18,17 @@ enum el_launcher { EL_LAUNCHER_AUTO, EL_LAUNCHER_MPIRUN, EL_LAUNCHER_OWN };
 enum el_launching { EL_LAUNCH_AUTO, EL_LAUNCH_SELF, EL_LAUNCH_RANK };
 
 /* A device as named on the command line: "2" is cpu:0,cpu:1; "null:3" three null devices; "cpu:0,cpu:0" a list by
- * index. */
+ * index. Lists have room for EL_MEMBERS_MAX: simulated ones behind these are counted on. */
 struct el_device_name {
     char backend[16];
     int index;
 };
+static inline struct el_device_name el_nth_device(const struct el_device_name *list, int i)
+{
+    struct el_device_name name = list[i < EL_MEMBERS_MAX ? i : 0];
+    if (i >= EL_MEMBERS_MAX) name.index = i;
+    return name;
+}
 
 /* What only `regress` takes, and `baseline add` where it launches a program. */
 struct el_regress_options {

@@ -34,7 +34,7 @@ static bool read_item(const char *item, const struct el_mode_info *mode, int mes
         if (strncmp(item, el_axis_row(axis)->word, n) != 0 || item[n] != '=') continue;
         char *end;
         long number = strtol(item + n + 1, &end, 10);
-        if (mesh[axis] || end == item + n + 1 || *end || number < 1 || number > EL_MEMBERS_MAX) return false;
+        if (mesh[axis] || end == item + n + 1 || *end || number < 1 || number > EL_SIMULATED_MAX) return false;
         mesh[axis] = (int)number;
         return number == 1 || (mode->axes & 1U << axis);
     }

@@ -77,10 +77,15 @@ static enum el_status check_backend(const char *backend, const char *number)
                    number);
 }
 
+/* How many of them there may be. */
+static int most(const char *backend)
+{
+    return el_backend_facts(backend).simulated ? EL_SIMULATED_MAX : EL_MEMBERS_MAX;
+}
+
 /* "null:3" or "3" into backend and number. */
 static enum el_status split_device(const char *text, double min, struct el_device_name *device_p)
 {
-    const struct el_option_row row = {.name = "devices", .min = min, .max = min > 0 ? EL_MEMBERS_MAX : 1023};
     const char *colon = strchr(text, ':'), *number = colon ? colon + 1 : text;
     size_t length = colon ? (size_t)(colon - text) : 3;
     int64_t whole;
@@ -92,6 +97,7 @@ static enum el_status split_device(const char *text, double min, struct el_devic
         return el_fail(EL_ERR_INVALID, "--devices: how many of %s? give %s:2", text, text);
     }
     EL_TRY(check_backend(device_p->backend, number));
+    const struct el_option_row row = {.name = "devices", .min = min, .max = min > 0 ? most(device_p->backend) : 1023};
     EL_TRY(el_option_whole(&row, number, &whole));
     device_p->index = (int)whole;
     return EL_OK;
@@ -126,12 +132,12 @@ enum el_status el_devices_parse(const char *text, struct el_device_name *devices
     } else {
         EL_TRY(split_device(text, 1, &list[0]));
         n = list[0].index;
-        for (int i = n - 1; i >= 0; i--) {
+        for (int i = 0; i < n && i < EL_MEMBERS_MAX; i++) {
             list[i] = list[0];
             list[i].index = i;
         }
     }
-    memcpy(devices, list, (size_t)n * sizeof list[0]);
+    memcpy(devices, list, (size_t)(n < EL_MEMBERS_MAX ? n : EL_MEMBERS_MAX) * sizeof list[0]);
     *n_devices_p = n;
     return EL_OK;
 }
@@ -141,7 +147,8 @@ void el_devices_show(const struct el_device_name *devices, int n_devices, char *
     bool counted = true;
     text[0] = 0;
     for (int i = 0; i < n_devices; i++)
-        counted = counted && devices[i].index == i && !strcmp(devices[i].backend, devices[0].backend);
+        counted = counted && el_nth_device(devices, i).index == i &&
+                  !strcmp(el_nth_device(devices, i).backend, devices[0].backend);
     if (n_devices && counted) {
         bool cpu = !strcmp(devices[0].backend, "cpu");
         snprintf(text, bytes, cpu ? "%.0s%d" : "%s:%d", devices[0].backend, n_devices);
@@ -155,11 +162,9 @@ void el_devices_show(const struct el_device_name *devices, int n_devices, char *
 /* Counts rise, whatever their order was. */
 static enum el_status take_count(const struct el_option_row *row, const char *item, int n, void *into)
 {
-    const struct el_option_row devices = {.name = row->name, .min = 1, .max = EL_MEMBERS_MAX},
-                               *ranged = row->kind == EL_OPTION_COUNTS ? &devices : row;
     int *counts = into, at = n;
     int64_t whole;
-    EL_TRY(el_option_whole(ranged, item, &whole));
+    EL_TRY(el_option_whole(row, item, &whole));
     for (int i = 0; i < n; i++)
         if (counts[i] == whole) return el_fail(EL_ERR_INVALID, "--%s: %s is there twice", row->name, item);
     for (; at > 0 && counts[at - 1] > whole; at--) counts[at] = counts[at - 1];
@@ -179,7 +184,8 @@ static enum el_status set_counts(const struct el_option_row *row, const char *te
     if (colon && strchr(colon + 1, ':'))
         return el_fail(EL_ERR_INVALID, "--%s: '%s' names devices: scale takes how many, like %s:1,2,4", row->name, text,
                        backend);
-    EL_TRY(each_item(row, colon ? colon + 1 : text, EL_LIST_MAX, take_count, options->counts, &options->n_counts));
+    const struct el_option_row ranged = {.name = row->name, .min = 1, .max = most(backend)};
+    EL_TRY(each_item(&ranged, colon ? colon + 1 : text, EL_LIST_MAX, take_count, options->counts, &options->n_counts));
     memcpy(options->counts_backend, backend, sizeof backend);
     return EL_OK;
 }

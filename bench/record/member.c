@@ -228,7 +228,7 @@ static json_t *ops_part(const struct el_member_account *account)
 
 static json_t *layout_part(const struct el_member_account *account)
 {
-    const struct el_spot *spot = account->spot;
+    const struct el_spot *spot = &account->spot;
     json_t *nodes = json_array();
     for (int n = 0; account->part && n < account->part->n_nodes; n++)
         json_array_append_new(nodes, json_string(account->part->nodes[n].name));

@@ -25,7 +25,7 @@ struct el_member_account {
     int rank;
     long pid;
     const struct el_layout *layout;            /* of the job; NULL: not known */
-    const struct el_spot *spot;                /* where it stands in it */
+    struct el_spot spot;                       /* where it stands in it */
     const struct el_graph *part;               /* what it trains; NULL: not known */
     const struct el_device_identity *identity; /* NULL: none to tell */
     const struct el_library_memory *libraries; /* [n_libraries] of the device's memory, by library */

@@ -130,10 +130,8 @@ static enum el_status take_item(const char *item, int n_devices, struct el_injec
     return EL_OK;
 }
 
-enum el_status el_inject_parse(const char *text, int n_devices, struct el_inject *injects)
+static enum el_status take_items(const char *text, int n_devices, struct el_inject *injects, unsigned *taken)
 {
-    struct el_inject read[EL_MEMBERS_MAX] = {0};
-    unsigned taken[EL_MEMBERS_MAX] = {0};
     for (const char *at = text; *at;) {
         char item[ITEM_BYTES];
         size_t length = strcspn(at, ",");
@@ -143,10 +141,19 @@ enum el_status el_inject_parse(const char *text, int n_devices, struct el_inject
                            "wire=2,delay=1:20",
                            text);
         snprintf(item, sizeof item, "%.*s", (int)length, at);
-        EL_TRY(take_item(item, n_devices, read, taken));
+        EL_TRY(take_item(item, n_devices, injects, taken));
         at += length;
         if (*at == ',' && !*++at) return el_fail(EL_ERR_INVALID, "--inject: '%s' ends with a comma", text);
     }
-    memcpy(injects, read, (size_t)n_devices * sizeof *injects);
     return EL_OK;
+}
+
+enum el_status el_inject_parse(const char *text, int n_devices, struct el_inject *injects)
+{
+    unsigned *taken = calloc((size_t)n_devices, sizeof *taken);
+    if (!taken) return el_fail(EL_ERR_HOST_MEMORY, "--inject: no memory");
+    memset(injects, 0, (size_t)n_devices * sizeof *injects);
+    enum el_status status = take_items(text, n_devices, injects, taken);
+    free(taken);
+    return status;
 }

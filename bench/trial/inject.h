@@ -7,7 +7,7 @@
 
 #include "bench/options/config.h"
 
-/* `injects` is [n_devices], written only on success; "" injects nothing. Errors: EL_ERR_INVALID naming the item. */
+/* `injects` is [n_devices]; "" injects nothing. Errors: EL_ERR_INVALID naming the item. */
 enum el_status el_inject_parse(const char *text, int n_devices, struct el_inject *injects);
 
 #endif

@@ -63,9 +63,8 @@ static void resolve_batch(const struct el_options *options, int64_t batch, struc
 }
 
 /* A list of trials may have one on fewer devices, where a disturbance has no place: there it is left out. */
-static enum el_status check_inject(unsigned command, struct el_trial *trial)
+static enum el_status check_injects(unsigned command, struct el_trial *trial, struct el_inject *injects)
 {
-    struct el_inject injects[EL_MEMBERS_MAX];
     int n = trial->n_devices;
     if (command != EL_CMD_RUN && n == 1 && el_inject_parse(trial->inject, EL_MEMBERS_MAX, injects) == EL_OK &&
         el_inject_parse(trial->inject, n, injects) != EL_OK) {
@@ -82,6 +81,15 @@ static enum el_status check_inject(unsigned command, struct el_trial *trial)
     if (injects[0].worker_dies_at > 0 && !trial->train.loading.workers)
         return el_fail(EL_ERR_INVALID, "--inject worker: there are no loader workers: add --workers 1");
     return EL_OK;
+}
+
+static enum el_status check_inject(unsigned command, struct el_trial *trial)
+{
+    struct el_inject *injects = calloc(EL_SIMULATED_MAX, sizeof *injects);
+    if (!injects) return el_fail_errno("--inject");
+    enum el_status status = check_injects(command, trial, injects);
+    free(injects);
+    return status;
 }
 
 static enum el_status check_loading(const struct el_trial *trial)
@@ -134,7 +142,7 @@ static enum el_status check_comm(const struct el_trial *trial)
 static enum el_status choose_devices(const struct el_options *options, int count, struct el_device_name *devices,
                                      int *n_p)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count && i < EL_MEMBERS_MAX; i++) {
         devices[i] = (struct el_device_name){.index = i};
         memcpy(devices[i].backend, options->counts_backend, sizeof devices[i].backend);
     }
@@ -217,8 +225,7 @@ enum el_status el_trial_resolve(unsigned command, const struct el_options *optio
         EL_TRY(el_mesh_read(options->mesh, el_mode_find(trial->train.mode), trial->train.n_devices, trial->train.mesh));
     el_layout_of(&trial->train, 0, &layout);
     trial->n_devices = trial->train.n_devices = layout.n_devices;
-    memset(&trial->devices[trial->n_devices], 0,
-           sizeof trial->devices[0] * (size_t)(EL_MEMBERS_MAX - trial->n_devices));
+    for (int i = trial->n_devices; i < EL_MEMBERS_MAX; i++) trial->devices[i] = (struct el_device_name){.index = 0};
     EL_TRY(check_of_gpus(trial));
     EL_TRY(resolve_procs(command, options, trial));
     resolve_batch(options, choice->batch, trial);
@@ -254,7 +261,7 @@ static bool has_effect(const struct el_train_config *train, const char *name)
 }
 
 /* A GPU's kernels have other workspaces than a CPU's. */
-enum el_status el_trial_forecast(const struct el_trial *trial, struct el_memory_forecast forecasts_p[EL_MEMBERS_MAX])
+enum el_status el_trial_forecast(const struct el_trial *trial, struct el_memory_forecast *forecasts_p)
 {
     const struct el_kernel_table *kernels = el_kernels_cpu();
     if (el_trial_backend(trial).gpu) EL_TRY(el_device_gpu_kernels(&kernels));
@@ -316,6 +323,7 @@ json_t *el_trial_device_names(const struct el_trial *trial)
 {
     json_t *names = json_array();
     for (int i = 0; i < trial->n_devices; i++)
-        json_array_append_new(names, json_sprintf("%s:%d", trial->devices[i].backend, trial->devices[i].index));
+        json_array_append_new(names,
+                              json_sprintf("%s:%d", trial->devices[0].backend, el_nth_device(trial->devices, i).index));
     return names;
 }

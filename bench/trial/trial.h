@@ -21,7 +21,7 @@ struct el_trial {
     char id[EL_TRIAL_ID_BYTES]; /* hash of the resolved configuration and of the build: 16 hex digits */
     struct el_train_config train;
     struct el_model_config given; /* the sizes as the user gave them; 0: the model's or the data's own */
-    struct el_device_name devices[EL_MEMBERS_MAX];
+    struct el_device_name devices[EL_MEMBERS_MAX]; /* read by el_nth_device */
     int n_devices;
     int procs;  /* resolved: 1, or as many as devices */
     int beside; /* further devices that train the same at the same time, unmeasured */
@@ -50,9 +50,9 @@ struct el_trial_set {
 enum el_status el_trials_resolve(unsigned command, const struct el_options *options, struct el_trial_set *set_p);
 void el_trials_free(struct el_trial_set *set);
 
-/* Memory of each device by the schedule that would run, with the kernels of the trial's backend: no step is run, no
- * memory taken. Errors: EL_ERR_INVALID, EL_ERR_ABSENT (GPUs' kernels were not built). */
-enum el_status el_trial_forecast(const struct el_trial *trial, struct el_memory_forecast forecasts_p[EL_MEMBERS_MAX]);
+/* Memory of each device [n_devices] by the schedule that would run, with the kernels of the trial's backend: no step is
+ * run, no memory taken. Errors: EL_ERR_INVALID, EL_ERR_ABSENT (GPUs' kernels were not built). */
+enum el_status el_trial_forecast(const struct el_trial *trial, struct el_memory_forecast *forecasts_p);
 
 /* The trial's configuration in a mode, with what was given of its options. Errors: EL_ERR_INVALID. */
 enum el_status el_trial_use_mode(const struct el_trial *trial, const char *mode, struct el_train_config *config);

@@ -135,13 +135,14 @@ static void prepare_queue(void *argument)
 /* Hands every queue to its stream and waits until all are through. */
 static enum el_status on_all_queues(struct el_program *program, void (*work)(void *))
 {
-    void *streams[EL_MEMBERS_QUEUES_MAX];
-    for (int q = 0; q < program->n_queues; q++) {
-        EL_TRY(el_device_stream(program->queues[q]->device, program->queues[q]->stream, &streams[q]));
-    }
+    void *stream;
+    for (int q = 0; q < program->n_queues; q++) /* opens it */
+        EL_TRY(el_device_stream(program->queues[q]->device, program->queues[q]->stream, &stream));
     atomic_store(&program->pending, (uint32_t)program->n_queues);
     for (int q = 0; q < program->n_queues; q++) {
-        program->queues[q]->device->ops->submit(streams[q], work, program->queues[q]);
+        struct el_queue *queue = program->queues[q];
+        EL_TRY(el_device_stream(queue->device, queue->stream, &stream));
+        queue->device->ops->submit(stream, work, queue);
     }
     wait_for(&program->pending, 0);
     return atomic_load(&program->failed) ? el_error_give(&program->run_error) : EL_OK;

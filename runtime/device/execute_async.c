@@ -45,8 +45,6 @@ static enum el_status open_streams(struct el_program *program)
         int d = 0;
         while (d < run->n_devices && run->devices[d].device != queue->device) d++;
         if (d < run->n_devices) continue;
-        if (d == EL_PROGRAM_DEVICES_MAX)
-            return el_fail(EL_ERR_INTERNAL, "a program over more than %d devices", EL_PROGRAM_DEVICES_MAX);
         run->devices[run->n_devices++] = (struct el_async_device){.device = queue->device, .stream = run->streams[q]};
     }
     return EL_OK;
@@ -92,7 +90,9 @@ enum el_status el_async_prepare(struct el_program *program)
     run->order = calloc(n, sizeof *run->order);
     run->done = calloc(n, sizeof *run->done);
     run->streams = calloc((size_t)program->n_queues + 1, sizeof *run->streams);
-    if (!run->order || !run->done || !run->streams) return el_fail_errno("a program of %d ops", program->n_tasks);
+    run->devices = calloc((size_t)program->n_queues + 1, sizeof *run->devices);
+    if (!run->order || !run->done || !run->streams || !run->devices)
+        return el_fail_errno("a program of %d ops", program->n_tasks);
     EL_TRY(el_program_order(program, run->order));
     EL_TRY(open_streams(program));
     for (int id = 0; id < program->n_tasks; id++) EL_TRY(prepare_task(program, id));
@@ -111,6 +111,7 @@ void el_async_destroy(struct el_program *program)
     free(run->order);
     free(run->done);
     free(run->streams);
+    free(run->devices);
     free(run);
     program->async = NULL;
 }

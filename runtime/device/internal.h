@@ -8,8 +8,6 @@
 #include "runtime/device/device_ops.h"
 #include "runtime/device/joint.h"
 
-enum { EL_PROGRAM_DEVICES_MAX = 64, EL_MEMBERS_QUEUES_MAX = 256 };
-
 struct el_device {
     const struct el_device_ops *ops;
     void *state; /* the backend's */
@@ -133,10 +131,10 @@ struct el_async_run {
     void **begin, **end; /* [n_tasks] timed events; NULL before the first timed run, and for host calls */
     bool *follows;       /* [n_tasks] its begin is the end of the op before, on the same stream */
     int n_devices;
-    struct el_async_device devices[EL_PROGRAM_DEVICES_MAX];
-    const struct el_device *active; /* whose hooks were called last */
-    int64_t queue_ns;               /* of the last run: the host's time to queue it, without waiting */
-    struct el_async_graph *graph;   /* NULL: none is wanted (async_graph.c) */
+    struct el_async_device *devices; /* [n_devices] */
+    const struct el_device *active;  /* whose hooks were called last */
+    int64_t queue_ns;                /* of the last run: the host's time to queue it, without waiting */
+    struct el_async_graph *graph;    /* NULL: none is wanted (async_graph.c) */
 };
 
 struct el_op_at {
@@ -168,9 +166,11 @@ struct el_program {
     size_t wait_room;
     int *waits;
     int n_queues;
-    struct el_queue *queues[EL_MEMBERS_QUEUES_MAX];
+    size_t queue_room;
+    struct el_queue **queues;
     int n_devices;
-    struct el_step_memory memory[EL_PROGRAM_DEVICES_MAX];
+    size_t device_room;
+    struct el_step_memory *memory; /* [n_devices] */
     int n_buffers;
     size_t buffer_room;
     struct el_step_buffer **buffers; /* in order of allocation */

@@ -25,9 +25,10 @@ static enum el_status queue_of(struct el_program *program, struct el_device *dev
 {
     struct el_queue *queue = find_queue(program, device, stream);
     if (!queue) {
-        if (stream < 0 || stream >= EL_DEVICE_STREAMS_MAX || program->n_queues == EL_MEMBERS_QUEUES_MAX) {
+        if (stream < 0 || stream >= EL_DEVICE_STREAMS_MAX) {
             return el_fail(EL_ERR_INTERNAL, "%s: stream %d does not exist", device->name, stream);
         }
+        EL_TRY(EL_PROGRAM_GROW(program->queues, program->n_queues, program->queue_room));
         queue = calloc(1, sizeof *queue);
         if (!queue) return el_fail_errno("%s: a queue", device->name);
         *queue = (struct el_queue){.program = program, .device = device, .stream = stream, .index = program->n_queues};
@@ -40,13 +41,13 @@ static enum el_status queue_of(struct el_program *program, struct el_device *dev
 
 static enum el_status memory_of(struct el_program *program, struct el_device *device, struct el_step_memory **memory_p)
 {
-    int d = device->memory_hint < program->n_devices ? device->memory_hint : 0;
-    if (program->memory[d].device != device)
+    int d = device->memory_hint;
+    if (d >= program->n_devices || program->memory[d].device != device)
         for (d = 0; d < program->n_devices && program->memory[d].device != device;) d++;
-    if (d == EL_PROGRAM_DEVICES_MAX)
-        return el_fail(EL_ERR_INTERNAL, "a program over more than %d devices", EL_PROGRAM_DEVICES_MAX);
-    if (d == program->n_devices) program->n_devices++;
-    program->memory[d].device = device;
+    if (d == program->n_devices) {
+        EL_TRY(EL_PROGRAM_GROW(program->memory, d, program->device_room));
+        program->memory[program->n_devices++] = (struct el_step_memory){.device = device};
+    }
     device->memory_hint = d;
     *memory_p = &program->memory[d];
     return EL_OK;

@@ -22,6 +22,7 @@ static void release_memory(struct el_program *program)
     }
     for (int i = 0; i < program->n_buffers; i++) free(program->buffers[i]);
     free(program->buffers);
+    free(program->memory);
 }
 
 void el_program_destroy(struct el_program *program)
@@ -42,6 +43,7 @@ void el_program_destroy(struct el_program *program)
         free(program->queues[q]->tasks);
         free(program->queues[q]);
     }
+    free(program->queues);
     free(program->tasks);
     free(program->infos);
     free(program->labels);

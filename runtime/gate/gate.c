@@ -17,7 +17,7 @@ void el_gate_reference_config(const struct el_train_config *config, struct el_tr
     bool has_buffers = el_buffers_are_in(&config->model);
     el_layout_of(config, 0, &layout);
     el_mode_change(&reference, el_mode_reference.info.name);
-    reference.n_devices = layout.devices[0].n_feeds; /* shares whose means count alike */
+    reference.n_devices = layout.n_feeds; /* shares whose means count alike */
     reference.n_pieces = config->loss_in_replica || has_buffers ? el_layout_pieces(config, &layout) : 1;
     reference.pieces_in_order = config->n_micro > 1;
     reference.broadcast_buffers =

@@ -3,44 +3,55 @@
 
 #include "runtime/layout/config.h"
 
-/* They are neighbours. */
-static int devices_of(const struct el_layout *layout, bool of_process, int number, int *first_p)
-{
-    int n = 0;
-    for (int d = layout->n_devices - 1; d >= 0; d--) {
-        const struct el_spot *spot = &layout->devices[d];
-        if ((of_process ? spot->process : spot->worker) != number) continue;
-        *first_p = d;
-        n++;
-    }
-    return n;
-}
-
+/* Neighbours, as all workers have as many; of several processes each has one. */
 int el_layout_of_worker(const struct el_layout *layout, int worker, int *first_p)
 {
-    return devices_of(layout, false, worker, first_p);
+    int n = layout->n_devices / layout->n_workers;
+    *first_p = worker * n;
+    return worker < layout->n_workers ? n : 0;
 }
 
 int el_layout_of_process(const struct el_layout *layout, int process, int *first_p)
 {
-    return devices_of(layout, true, process, first_p);
+    int n = layout->n_devices / layout->n_processes;
+    *first_p = process * n;
+    return process < layout->n_processes ? n : 0;
 }
 
-/* Whether two devices differ along no other axis. */
-static bool same_but(const struct el_spot *a, const struct el_spot *b, enum el_axis axis)
+/* Samples as tensor.chunk cuts a worker's share of each micro-step among its devices. */
+static int64_t samples_of(const struct el_layout *layout, int worker, int place, int n)
 {
-    for (enum el_axis other = 0; other < EL_AXIS_COUNT; other++)
-        if (other != axis && a->at[other] != b->at[other]) return false;
-    return true;
+    int64_t samples = 0;
+    for (int k = 0; k < layout->n_micro_steps; k++) {
+        int share = worker + k * layout->n_workers;
+        samples += el_layout_chunk(
+            el_share_size(layout->global_batch, layout->n_workers * layout->n_micro_steps, share), n, place);
+    }
+    return samples;
+}
+
+struct el_spot el_layout_spot(const struct el_layout *layout, int device)
+{
+    int stages = layout->n[EL_AXIS_STAGE], n = layout->n_devices / layout->n_workers, worker = device / n;
+    bool first = device % n == 0, loads = first || layout->each_loads;
+    struct el_spot spot = {.process = layout->n_processes == 1 ? 0 : worker,
+                           .worker = worker,
+                           .at[EL_AXIS_DATA] = device / stages,
+                           .at[EL_AXIS_STAGE] = device % stages,
+                           .n_feeds = loads ? layout->n_feeds : 0};
+    if (layout->n[EL_AXIS_DATA] == 1) spot.at[EL_AXIS_DATA] = 0;
+    if (loads) spot.feed = layout->each_loads ? device : worker / stages % layout->n_feeds;
+    if (n == 1 || layout->each_loads)
+        spot.samples = el_share_size(layout->global_batch, layout->n_feeds, spot.feed);
+    else
+        spot.samples = samples_of(layout, worker, device % n, n);
+    spot.owns = first || (layout->each_owns && spot.samples > 0);
+    return spot;
 }
 
 bool el_layout_differs(const struct el_layout *layout, enum el_axis axis)
 {
-    for (int d = 1; d < layout->n_devices; d++)
-        if (layout->devices[d].worker != layout->devices[0].worker &&
-            layout->devices[d].at[axis] != layout->devices[0].at[axis])
-            return true;
-    return false;
+    return layout->n_workers > 1 && layout->n[axis] > 1;
 }
 
 bool el_layout_is_whole(const struct el_layout *layout, enum el_axis axis)
@@ -59,65 +70,33 @@ bool el_layout_is_cut(const struct el_layout *layout)
 
 int el_layout_group(const struct el_layout *layout, enum el_axis axis, int device)
 {
+    struct el_spot spot = el_layout_spot(layout, device);
     int number = 0;
     for (enum el_axis other = 0; other < EL_AXIS_COUNT; other++)
-        if (other != axis) number = number * layout->n[other] + layout->devices[device].at[other];
+        if (other != axis) number = number * layout->n[other] + spot.at[other];
     return number;
 }
 
+/* Copies of the model follow one another, and the first one's devices are owners. */
 int el_layout_source(const struct el_layout *layout, int device)
 {
-    const struct el_spot *of = &layout->devices[device];
-    for (int d = 0; d < layout->n_devices; d++) {
-        const struct el_spot *spot = &layout->devices[d];
-        if (spot->owns && same_but(spot, of, EL_AXIS_DATA)) return d;
-    }
-    return device;
+    return device % layout->n[EL_AXIS_STAGE];
 }
 
 int el_layout_pieces(const struct el_train_config *config, const struct el_layout *layout)
 {
-    int n_feeds = layout->devices[0].n_feeds, n_shares = n_feeds > layout->n_workers ? n_feeds : layout->n_workers;
+    int n_shares = layout->n_feeds > layout->n_workers ? layout->n_feeds : layout->n_workers;
     return config->n_micro > 1 ? (int)config->n_micro : layout->n_devices / n_shares;
 }
 
 int el_layout_copies(const struct el_layout *layout)
 {
-    int n = 0;
-    for (int d = 0; d < layout->n_devices; d++) {
-        const struct el_spot *spot = &layout->devices[d];
-        if (spot->owns && spot->feed >= n) n = spot->feed + 1;
-    }
-    return n;
+    return layout->each_loads && !layout->each_owns ? 1 : layout->n_feeds;
 }
 
 int el_layout_losses(const struct el_layout *layout)
 {
-    int n = 0, last = -1;
-    for (int d = 0; d < layout->n_devices; d++) {
-        const struct el_spot *spot = &layout->devices[d];
-        if (spot->at[EL_AXIS_STAGE] != layout->n[EL_AXIS_STAGE] - 1 || spot->worker == last) continue;
-        last = spot->worker;
-        n++;
-    }
-    return n;
-}
-
-/* One copy of the whole model a data rank. */
-static struct el_layout uncut(int n_devices, int n_data)
-{
-    return (struct el_layout){
-        .n_devices = n_devices,
-        .n_processes = 1,
-        .n_workers = 1,
-        .n = {[EL_AXIS_DATA] = n_data, [EL_AXIS_STAGE] = 1, [EL_AXIS_TENSOR] = 1, [EL_AXIS_SHARD] = 1}};
-}
-
-void el_layout_one_device(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
-{
-    (void)n_processes;
-    *layout_p = uncut(1, 1);
-    layout_p->devices[0] = (struct el_spot){.samples = config->global_batch, .n_feeds = 1, .owns = true};
+    return layout->n_workers / layout->n[EL_AXIS_STAGE];
 }
 
 int64_t el_layout_chunk(int64_t samples, int n, int m)
@@ -126,78 +105,53 @@ int64_t el_layout_chunk(int64_t samples, int n, int m)
     return left < 0 ? 0 : left < chunk ? left : chunk;
 }
 
-/* Worker `w` of `n_workers`: its devices are the next `n`, and share its part of the batch as tensor.chunk cuts it. */
-static void place_worker(const struct el_train_config *config, int w, int n_workers, int n, struct el_layout *layout)
+/* `n` devices of as many workers, in one process or each in its own. */
+static struct el_layout uncut(const struct el_train_config *config, int n, int n_workers, int n_processes)
 {
-    int n_micro = config->n_accumulate > 0 ? (int)config->n_accumulate : 1;
-    for (int d = w * n; d < (w + 1) * n; d++) {
-        bool first = d == w * n;
-        struct el_spot *spot = &layout->devices[d];
-        *spot = (struct el_spot){.process = layout->n_processes == 1 ? 0 : w,
-                                 .worker = w,
-                                 .at[EL_AXIS_DATA] = d,
-                                 .feed = first ? w : 0,
-                                 .n_feeds = first ? n_workers : 0,
-                                 .owns = first};
-        for (int k = 0; k < n_micro; k++) {
-            int64_t batch = el_share_size(config->global_batch, n_workers * n_micro, w + k * n_workers);
-            spot->samples += el_layout_chunk(batch, n, d - w * n);
-        }
-        layout->n[EL_AXIS_DATA] += spot->samples > 0;
-    }
+    return (struct el_layout){.n_devices = n,
+                              .n_processes = n_processes == 1 ? 1 : n_workers,
+                              .n_workers = n_workers,
+                              .n = {[EL_AXIS_DATA] = n, [EL_AXIS_STAGE] = 1, [EL_AXIS_TENSOR] = 1, [EL_AXIS_SHARD] = 1},
+                              .global_batch = config->global_batch,
+                              .n_micro_steps = config->n_accumulate > 0 ? (int)config->n_accumulate : 1,
+                              .n_feeds = n_workers};
+}
+
+void el_layout_one_device(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
+{
+    *layout_p = uncut(config, 1, 1, n_processes);
+}
+
+/* Along data stand those that have samples. */
+static void share_out(const struct el_train_config *config, int n_workers, int n_processes, struct el_layout *layout_p)
+{
+    *layout_p = uncut(config, config->n_devices, n_workers, n_processes);
+    layout_p->n[EL_AXIS_DATA] = 0;
+    for (int d = 0; d < layout_p->n_devices; d++) layout_p->n[EL_AXIS_DATA] += el_layout_spot(layout_p, d).samples > 0;
 }
 
 void el_layout_one_worker(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
 {
-    (void)n_processes;
-    *layout_p = uncut(config->n_devices, 0);
-    place_worker(config, 0, 1, config->n_devices, layout_p);
+    share_out(config, 1, n_processes, layout_p);
 }
 
 void el_layout_worker_several(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
 {
     int n = config->n_devices, ranks = config->mesh[EL_AXIS_DATA];
     int asked = ranks ? ranks : n_processes > 1 ? n_processes : 1;
-    int n_workers = asked <= n && n % asked == 0 ? asked : 1;
-    *layout_p = uncut(n, 0);
-    layout_p->n_workers = n_workers;
-    layout_p->n_processes = n_processes == 1 ? 1 : n_workers;
-    for (int w = 0; w < n_workers; w++) place_worker(config, w, n_workers, n / n_workers, layout_p);
+    share_out(config, asked <= n && n % asked == 0 ? asked : 1, n_processes, layout_p);
 }
 
 void el_layout_worker_each(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
 {
-    int n = config->n_devices;
-    *layout_p = uncut(n, n);
-    layout_p->n_workers = n;
-    layout_p->n_processes = n_processes == 1 ? 1 : n;
-    for (int d = 0; d < n; d++)
-        layout_p->devices[d] = (struct el_spot){.process = layout_p->n_processes == 1 ? 0 : d,
-                                                .worker = d,
-                                                .at[EL_AXIS_DATA] = d,
-                                                .samples = el_share_size(config->global_batch, n, d),
-                                                .feed = d,
-                                                .n_feeds = n,
-                                                .owns = true};
+    *layout_p = uncut(config, config->n_devices, config->n_devices, n_processes);
 }
 
 void el_layout_stages(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
 {
     int n = config->n_devices, asked = config->mesh[EL_AXIS_DATA], n_data = asked && n % asked == 0 ? asked : 1;
-    *layout_p = uncut(n, n_data);
-    layout_p->n_workers = n;
+    *layout_p = uncut(config, n, n, n_processes > 1 ? n_processes : 1);
     layout_p->cuts = true;
+    layout_p->n_feeds = layout_p->n[EL_AXIS_DATA] = n_data;
     layout_p->n[EL_AXIS_STAGE] = n / n_data;
-    layout_p->n_processes = n_processes > 1 ? n : 1;
-    for (int d = 0; d < n; d++) {
-        int stages = layout_p->n[EL_AXIS_STAGE], data_rank = d / stages;
-        layout_p->devices[d] = (struct el_spot){.process = layout_p->n_processes == 1 ? 0 : d,
-                                                .worker = d,
-                                                .at[EL_AXIS_DATA] = data_rank,
-                                                .at[EL_AXIS_STAGE] = d % stages,
-                                                .samples = el_share_size(config->global_batch, n_data, data_rank),
-                                                .feed = data_rank,
-                                                .n_feeds = n_data,
-                                                .owns = true};
-    }
 }

@@ -4,7 +4,7 @@
  *
  *     el_layout_of(&config, 2, &layout);              as 2 processes; 0: as the mode itself would have it
  *     if (layout.n_processes != 2) ...                the mode cannot be split so: it says how it would be
- *     layout.devices[d].samples
+ *     el_layout_spot(&layout, d).samples
  *
  * A host thread that issues steps is a worker. Which worker issues for a device is part of the layout, not of a
  * schedule: one worker has one program, one recorder and one place in the world's communicator, and those who open
@@ -14,9 +14,9 @@
  * Today nothing cuts a layer, or what is stored: along tensor and shard there is 1. Of several processes each has one
  * worker. All workers have as many devices.
  *
- * Units: samples. Ownership: a plain value; nothing points out of it. Threads: any; nothing is kept.
- * Errors: none: config has gone through el_train_check, and a number of processes that the mode cannot have is answered
- * with one that it can.
+ * Units: samples. Ownership: a plain value of a few numbers, whatever the number of devices. Threads: any; nothing is
+ * kept. Errors: none: config has gone through el_train_check, and a number of processes that the mode cannot have is
+ * answered with one that it can.
  */
 #ifndef EL_LAYOUT_H
 #define EL_LAYOUT_H
@@ -26,7 +26,8 @@
 
 #include "runtime/graph/axis.h"
 
-enum { EL_MEMBERS_MAX = 64 };
+/* Of a job: on real devices, which may be named one by one; and simulated ones. */
+enum { EL_MEMBERS_MAX = 64, EL_SIMULATED_MAX = 4096 };
 
 struct el_train_config;
 
@@ -47,8 +48,16 @@ struct el_layout {
     int n_processes, n_workers;
     int n[EL_AXIS_COUNT]; /* along each axis; along data: those that have samples */
     bool cuts;            /* the mode has parts of the model, by a schedule; also where there is one stage */
-    struct el_spot devices[EL_MEMBERS_MAX]; /* [n_devices], by position in the job */
+    int64_t global_batch;
+    int n_micro_steps;
+    int n_feeds; /* parts in which each batch is loaded: by the first device of a worker, or, of a cut model, by a copy
+                  */
+    bool each_loads; /* every device loads a part of its own */
+    bool each_owns;  /* every device that has samples owns the model; else the first one of each worker does */
 };
+
+/* Where a device stands, by its position in the job. */
+struct el_spot el_layout_spot(const struct el_layout *layout, int device);
 
 /* The devices [*first_p, *first_p + n) of a worker; returns n. */
 int el_layout_of_worker(const struct el_layout *layout, int worker, int *first_p);

@@ -174,9 +174,10 @@ static enum el_status fill_stages(struct el_parts *parts)
 enum el_status el_parts_open(const struct el_train_config *config, const struct el_layout *layout,
                              struct el_parts *parts)
 {
-    *parts = (struct el_parts){.n_stages = layout->n[EL_AXIS_STAGE]};
+    *parts = (struct el_parts){0};
     EL_TRY(el_model_build(&config->model, &parts->model));
-    if (layout->cuts) EL_TRY(el_schedule_open(config, parts->n_stages, &parts->schedule));
+    if (layout->cuts) EL_TRY(el_schedule_open(config, layout->n[EL_AXIS_STAGE], &parts->schedule));
+    parts->n_stages = layout->n[EL_AXIS_STAGE];
     if (parts->schedule.n_parts > 1 || (layout->cuts && !is_balance(config->cut)))
         EL_TRY(cut_up(config, parts, parts->schedule.n_parts));
     else

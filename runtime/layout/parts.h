@@ -23,9 +23,9 @@
 struct el_parts {
     struct el_graph *model;
     int n, n_stages;
-    struct el_graph *part[EL_PARTS_MAX];    /* [n] */
-    struct el_graph *stage[EL_MEMBERS_MAX]; /* [n_stages]: its part, or all of them together */
-    struct el_schedule schedule;            /* of a mode that cuts; else zeros: one part, on stage 0 */
+    struct el_graph *part[EL_PARTS_MAX];  /* [n] */
+    struct el_graph *stage[EL_PARTS_MAX]; /* [n_stages]: its part, or all of them together */
+    struct el_schedule schedule;          /* of a mode that cuts; else zeros: one part, on stage 0 */
 };
 
 /* Errors: EL_ERR_INVALID naming --cut: a node that there is not, more parts than nodes, a cut that the model does not

@@ -153,7 +153,11 @@ static enum el_status open_kind(const struct el_train_config *config, int n_devi
 
 enum el_status el_schedule_open(const struct el_train_config *config, int n_devices, struct el_schedule *schedule)
 {
-    *schedule = (struct el_schedule){.n_devices = n_devices};
+    *schedule = (struct el_schedule){0};
+    if (n_devices > EL_PARTS_MAX)
+        return el_fail(EL_ERR_INVALID, "--devices: %d of them in a row would make more than %d parts: give --mesh dp=N",
+                       n_devices, EL_PARTS_MAX);
+    schedule->n_devices = n_devices;
     EL_TRY(check_numbers(config));
     EL_TRY((el_schedule_is_file(config->schedule) ? open_file : open_kind)(config, n_devices, schedule));
     return el_schedule_check(schedule, config->schedule);

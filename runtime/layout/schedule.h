@@ -44,8 +44,8 @@ struct el_action {
 struct el_schedule {
     int n_devices, n_parts, n_micro;
     int device[EL_PARTS_MAX]; /* which one holds the part */
-    int n_actions[EL_MEMBERS_MAX];
-    struct el_action *actions[EL_MEMBERS_MAX]; /* a row a device */
+    int n_actions[EL_PARTS_MAX];
+    struct el_action *actions[EL_PARTS_MAX]; /* a row a device, each of which has a part */
     /* How many edges' worth of messages a mailbox between two devices has to take, so that nobody waits for ever. */
     int room;
 };

@@ -83,11 +83,11 @@ struct link {
 struct run {
     const struct el_schedule *schedule;
     int room; /* 0: without limit */
-    int next[EL_MEMBERS_MAX];
-    bool computed[EL_MEMBERS_MAX]; /* of the next action only its message is still to be sent */
+    int next[EL_PARTS_MAX];
+    bool computed[EL_PARTS_MAX]; /* of the next action only its message is still to be sent */
     bool done[EL_PARTS_MAX][EL_MICRO_MAX][WAYS], sent[EL_PARTS_MAX][EL_MICRO_MAX][WAYS];
     int number[EL_PARTS_MAX][EL_MICRO_MAX][WAYS]; /* of the message among those of its link */
-    struct link links[EL_MEMBERS_MAX][EL_MEMBERS_MAX];
+    struct link links[EL_PARTS_MAX][EL_PARTS_MAX];
 };
 
 /* The part that an action waits for; -1: none. */

@@ -23,12 +23,15 @@
 /* DistributedDataParallel's broadcast_bucket_size. */
 enum { CHUNK_BYTES = 250 << 20 };
 
+/* What a replica keeps from step to step; all NULL of member 0. */
+struct kept {
+    struct el_view *params, *grads; /* [n_params] */
+    struct el_buffer *buffers;
+};
+
 struct spmg {
     struct el_dp dp;
-    struct el_reducer *reducers[EL_MEMBERS_MAX];
-    struct el_view *params[EL_MEMBERS_MAX]; /* [n_params], the replicas': persistent; NULL of member 0 */
-    struct el_view *grads[EL_MEMBERS_MAX];
-    struct el_buffer *buffers[EL_MEMBERS_MAX]; /* the replicas' */
+    struct kept *kept; /* [n_members] */
 };
 
 /* ---- what lives across steps ---- */
@@ -63,22 +66,22 @@ static enum el_status open_member(struct el_worker *worker, int m)
     const struct settings *settings = el_mode_settings(config);
     struct spmg *spmg = worker->state;
     struct el_reducer_spec spec = {.shard = &worker->members[m].shard,
-                                   .comm = spmg->dp.comms[m],
+                                   .comm = spmg->dp.replica[m].comm,
                                    .across = worker->worlds[m],
                                    .end = settings->hierarchical ? EL_REDUCER_FIRST : EL_REDUCER_ALL,
                                    .average = true,
                                    .unused = config->find_unused ? EL_UNUSED_FIND : EL_UNUSED_FAIL,
                                    .finds = true,
                                    .overlap = config->overlap};
-    EL_TRY(el_reducer_open(&spec, &spmg->reducers[m]));
-    spmg->dp.contexts[m] = spmg->reducers[m];
+    EL_TRY(el_reducer_open(&spec, &spmg->dp.replica[m].reducer));
+    spmg->dp.replica[m].context = spmg->dp.replica[m].reducer;
     if (m == 0) return EL_OK;
-    EL_TRY(hold(spec.shard, EL_TAG_REPLICA, &spmg->params[m]));
-    EL_TRY(hold(spec.shard, EL_TAG_GRAD, &spmg->grads[m]));
+    EL_TRY(hold(spec.shard, EL_TAG_REPLICA, &spmg->kept[m].params));
+    EL_TRY(hold(spec.shard, EL_TAG_GRAD, &spmg->kept[m].grads));
     if (worker->graph->n_buffers == 0) return EL_OK;
     EL_TRY(el_device_alloc(spec.shard->device, EL_TAG_REPLICA, el_buffers_bytes(worker->graph, config->dtype),
-                           "replica's buffers", &spmg->buffers[m]));
-    el_buffers_view(worker->graph, config->dtype, el_view_of(spmg->buffers[m], 0), spmg->dp.buffers[m]);
+                           "replica's buffers", &spmg->kept[m].buffers));
+    el_buffers_view(worker->graph, config->dtype, el_view_of(spmg->kept[m].buffers, 0), spmg->dp.replica[m].buffers);
     return EL_OK;
 }
 
@@ -96,7 +99,8 @@ static enum el_status send_first_buffers(struct el_dp *dp)
 static enum el_status setup(struct el_worker *worker)
 {
     struct spmg *spmg = worker->state = calloc(1, sizeof *spmg);
-    if (!spmg) return el_fail_errno("spmg");
+    if (spmg) spmg->kept = calloc((size_t)worker->n_members, sizeof *spmg->kept);
+    if (!spmg || !spmg->kept) return el_fail_errno("spmg");
     EL_TRY(el_dp_open(&spmg->dp, worker, worker->n_members, CHUNK_BYTES));
     spmg->dp.grad_ready = el_reducer_ready;
     for (int m = 0; m < worker->n_members; m++) EL_TRY(open_member(worker, m));
@@ -108,7 +112,7 @@ static enum el_status setup(struct el_worker *worker)
 static enum el_status begin_round(struct el_worker *worker, int round)
 {
     struct spmg *spmg = worker->state;
-    for (int m = 0; m < worker->n_members; m++) EL_TRY(el_reducer_group_round(spmg->reducers[m], round));
+    for (int m = 0; m < worker->n_members; m++) EL_TRY(el_reducer_group_round(spmg->dp.replica[m].reducer, round));
     return EL_OK;
 }
 
@@ -116,13 +120,13 @@ static void teardown(struct el_worker *worker)
 {
     struct spmg *spmg = worker->state;
     if (!spmg) return;
-    for (int m = 0; m < worker->n_members; m++) {
-        el_reducer_close(spmg->reducers[m]);
-        el_device_free(spmg->buffers[m]);
-        release(worker->graph, spmg->params[m]);
-        release(worker->graph, spmg->grads[m]);
+    for (int m = 0; m < worker->n_members && spmg->kept; m++) {
+        el_device_free(spmg->kept[m].buffers);
+        release(worker->graph, spmg->kept[m].params);
+        release(worker->graph, spmg->kept[m].grads);
     }
     el_dp_close(&spmg->dp);
+    free(spmg->kept);
     free(spmg);
 }
 
@@ -137,14 +141,15 @@ static void take_params(struct spmg *spmg, int m)
         struct el_kernel_op zero = {.head = {.label = "zero_grad", .phase = EL_PHASE_REPLICATE},
                                     .op = EL_OP_FILL,
                                     .dtype = shard->config->dtype,
-                                    .views = {spmg->grads[m][p]},
+                                    .views = {spmg->kept[m].grads[p]},
                                     .args = {.d = {el_param_count(shard->graph, p)}, .s = {0}}};
         el_program_copy(dp->program, shard->device, EL_STREAM_COMPUTE,
                         &(struct el_op_head){.label = "copy parameter", .phase = EL_PHASE_REPLICATE},
-                        spmg->params[m][p], dp->params[m][p], el_shard_param_bytes(shard, p), NULL);
-        if (spmg->grads[m][p].buffer) el_program_kernel(dp->program, shard->device, EL_STREAM_COMPUTE, &zero, NULL);
-        dp->params[m][p] = spmg->params[m][p];
-        dp->grads[m][p] = spmg->grads[m][p];
+                        spmg->kept[m].params[p], dp->replica[m].params[p], el_shard_param_bytes(shard, p), NULL);
+        if (spmg->kept[m].grads[p].buffer)
+            el_program_kernel(dp->program, shard->device, EL_STREAM_COMPUTE, &zero, NULL);
+        dp->replica[m].params[p] = spmg->kept[m].params[p];
+        dp->replica[m].grads[p] = spmg->kept[m].grads[p];
     }
 }
 
@@ -155,7 +160,7 @@ static void sync_params(struct spmg *spmg)
     el_dp_replicate(dp);
     for (int m = 1; m < dp->n; m++) take_params(spmg, m);
     el_dp_free_params(dp);
-    for (int p = 0; p < first->graph->n_params; p++) dp->grads[0][p] = first->grads[p];
+    for (int p = 0; p < first->graph->n_params; p++) dp->replica[0].grads[p] = first->grads[p];
     if (!dp->worker->config->broadcast_buffers) return;
     el_buffers_issue_broadcast(dp->worker->world, first, dp->program);
     el_dp_send_buffers(dp);
@@ -164,7 +169,7 @@ static void sync_params(struct spmg *spmg)
 static void abort_all(void *context)
 {
     struct spmg *spmg = context;
-    el_comm_abort(spmg->dp.comms[0]);
+    el_comm_abort(spmg->dp.replica[0].comm);
     el_worker_abort(spmg->dp.worker);
 }
 
@@ -176,17 +181,17 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     const struct el_shard *first = el_dp_master(dp);
     dp->program = program;
     el_program_on_failure(program, abort_all, spmg);
-    for (int m = 0; m < dp->n; m++) el_reducer_begin(spmg->reducers[m], program, dp->grads[m]);
+    for (int m = 0; m < dp->n; m++) el_reducer_begin(spmg->dp.replica[m].reducer, program, dp->replica[m].grads);
     el_shard_issue_zero_grad(first, program);
     sync_params(spmg);
     el_dp_feed(dp);
     EL_TRY(el_dp_forward(dp));
     el_dp_loss(dp);
     el_dp_backward(dp);
-    for (int m = 0; m < dp->n; m++) el_reducer_finish(spmg->reducers[m]);
+    for (int m = 0; m < dp->n; m++) el_reducer_finish(spmg->dp.replica[m].reducer);
     el_dp_end(dp);
-    el_shard_issue_optimizer(first, program, dp->grads[0]);
-    el_shard_free_grads(first, program, dp->grads[0]);
+    el_shard_issue_optimizer(first, program, dp->replica[0].grads);
+    el_shard_free_grads(first, program, dp->replica[0].grads);
     el_dp_free_batch(dp);
     return EL_OK;
 }
@@ -194,7 +199,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
 static enum el_status read_loss(struct el_worker *worker, double *loss_p)
 {
     const struct spmg *spmg = worker->state;
-    for (int m = 0; m < worker->n_members; m++) EL_TRY(el_reducer_check(spmg->reducers[m]));
+    for (int m = 0; m < worker->n_members; m++) EL_TRY(el_reducer_check(spmg->dp.replica[m].reducer));
     return el_shard_read_loss(&worker->members[0].shard, loss_p);
 }
 

@@ -61,7 +61,7 @@ static enum el_status check_chunks(const struct el_train_config *config, const s
 {
     if (el_mode_ops_find(config->mode)->info.loss == EL_LOSS_OF_BATCH) return EL_OK;
     for (int d = 0; d < layout->n_devices; d++)
-        if (layout->devices[d].samples == 0)
+        if (el_layout_spot(layout, d).samples == 0)
             return el_fail(EL_ERR_INVALID,
                            "--batch %lld: cut evenly among the devices of a process, it leaves device %d without "
                            "samples: change --batch",
@@ -77,7 +77,7 @@ static enum el_status check_accumulate(const struct el_train_config *config, con
         return el_fail(EL_ERR_INVALID,
                        "--accumulate %d: a batch of %lld is smaller than the number of micro-steps on all devices (%d)",
                        n, (long long)config->global_batch, n_shares * n);
-    for (int k = 0; k < n && layout->n_workers == 1 && layout->devices[0].n_feeds == 1; k++) {
+    for (int k = 0; k < n && layout->n_workers == 1 && layout->n_feeds == 1; k++) {
         int64_t batch = el_share_size(config->global_batch, n, k);
         if (el_layout_chunk(batch, layout->n_devices, layout->n[EL_AXIS_DATA] - 1) > 0) continue;
         return el_fail(
@@ -105,7 +105,7 @@ static int find_single_pixel(const struct el_graph *model)
 static void find_single_sample(const struct el_train_config *config, const struct el_layout *layout, char *text,
                                size_t bytes)
 {
-    int n_ranks = layout->devices[0].n_feeds, n_micro = (int)config->n_accumulate;
+    int n_ranks = layout->n_feeds, n_micro = (int)config->n_accumulate;
     int n_pieces = el_layout_pieces(config, layout);
     *text = 0;
     for (int i = n_ranks * n_micro - 1; i >= 0; i--) {
@@ -147,8 +147,8 @@ enum el_status el_train_check(struct el_train_config *config)
 {
     const struct el_mode_ops *mode = el_mode_ops_find(config->mode);
     if (!mode) return el_fail(EL_ERR_INVALID, "--mode %s: no such mode", config->mode);
-    if (config->n_devices < 1 || config->n_devices > EL_MEMBERS_MAX) {
-        return el_fail(EL_ERR_INVALID, "--devices %d: must be between 1 and %d", config->n_devices, EL_MEMBERS_MAX);
+    if (config->n_devices < 1 || config->n_devices > EL_SIMULATED_MAX) {
+        return el_fail(EL_ERR_INVALID, "--devices %d: must be between 1 and %d", config->n_devices, EL_SIMULATED_MAX);
     }
     if (config->global_batch < 1)
         return el_fail(EL_ERR_INVALID, "--batch %lld: must be at least 1", (long long)config->global_batch);

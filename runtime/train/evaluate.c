@@ -113,15 +113,15 @@ static void spec_feed(const struct el_run *run, int position, struct el_feed_spe
     const struct el_train_config *config = run->session->config;
     if (layout->n[EL_AXIS_STAGE] > 1) {
         spec->batch = config->global_batch / config->n_micro;
-        spec->part = layout->devices[position].feed;
+        spec->part = el_layout_spot(layout, position).feed;
         spec->n_parts = layout->n[EL_AXIS_DATA];
-        spec->what = el_worker_feeds(&run->session->parts, layout->devices[position].at[EL_AXIS_STAGE]);
+        spec->what = el_worker_feeds(&run->session->parts, el_layout_spot(layout, position).at[EL_AXIS_STAGE]);
         return;
     }
     for (int d = 0; d < layout->n_devices; d++) {
-        if (!layout->devices[d].owns) continue;
+        if (!el_layout_spot(layout, d).owns) continue;
         if (d == position) spec->part = spec->n_parts;
-        spec->batch += (layout->devices[d].samples + config->n_accumulate - 1) / config->n_accumulate;
+        spec->batch += (el_layout_spot(layout, d).samples + config->n_accumulate - 1) / config->n_accumulate;
         spec->n_parts++;
     }
 }

@@ -33,7 +33,7 @@ static enum el_status issue_step(struct el_worker *worker, const struct el_mode_
         forecasts[m] = (struct el_memory_forecast){.ledger = *el_device_ledger(device), .moment = el_phase_name(phase)};
         if (schedule->n_parts > 0)
             forecasts[m].activation_sets =
-                el_schedule_in_flight(schedule, worker->layout->devices[worker->first + m].at[EL_AXIS_STAGE]);
+                el_schedule_in_flight(schedule, el_layout_spot(worker->layout, worker->first + m).at[EL_AXIS_STAGE]);
     }
 done:
     el_program_destroy(program);
@@ -75,9 +75,10 @@ enum el_status el_train_forecast(const struct el_train_config *config, const str
 {
     struct el_layout layout;
     int opened = 0;
-    struct el_device *devices[EL_MEMBERS_MAX] = {NULL};
     struct el_parts parts;
     el_layout_of(config, 1, &layout);
+    struct el_device **devices = calloc((size_t)layout.n_devices, sizeof *devices);
+    if (!devices) return el_fail_errno("%d devices", layout.n_devices);
     enum el_status status = el_parts_open(config, &layout, &parts);
     for (; opened < layout.n_devices && status == EL_OK; opened++) {
         struct el_device_spec spec = {.backend = "sim", .index = opened, .position = opened, .kernels = kernels};
@@ -85,6 +86,7 @@ enum el_status el_train_forecast(const struct el_train_config *config, const str
     }
     if (status == EL_OK) status = forecast_all(config, &layout, &parts, devices, forecasts);
     for (int d = 0; d < layout.n_devices; d++) el_device_close(devices[d]);
+    free(devices);
     el_parts_close(&parts);
     return status;
 }

@@ -2,10 +2,13 @@
 #ifndef EL_SESSION_H
 #define EL_SESSION_H
 
+#include <pthread.h>
+
 #include "runtime/device/joint.h"
 #include "runtime/modes/mode.h"
 #include "runtime/train/meeting.h"
 #include "runtime/train/train.h"
+#include "runtime/train/worlds.h"
 
 struct el_session {
     const struct el_train_config *config;
@@ -24,6 +27,8 @@ struct el_session {
 /* One host thread: its members and what it measured. */
 struct el_run {
     struct el_session *session;
+    pthread_t thread; /* of several workers */
+    const struct el_worlds *worlds;
     struct el_worker worker;
     int index; /* of the job's workers */
     int first; /* position of its first member among this process's devices */

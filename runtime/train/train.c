@@ -2,13 +2,11 @@
  * each; one runs in the caller's. */
 #include "runtime/train/train.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/train/session.h"
-#include "runtime/train/worlds.h"
 #include "runtime/worker/copies.h"
 #include "runtime/worker/gather.h"
 
@@ -24,8 +22,9 @@ static enum el_status read_grads(struct el_run *run)
     return EL_OK;
 }
 
-static void run_worker(struct el_run *run, const struct el_worlds *worlds)
+static void run_worker(struct el_run *run)
 {
+    const struct el_worlds *worlds = run->worlds;
     const struct el_session *session = run->session;
     const struct el_train_place *place = session->place;
     struct el_worker_spec spec = {.config = session->config,
@@ -53,25 +52,17 @@ static void run_worker(struct el_run *run, const struct el_worlds *worlds)
     el_worker_close(&run->worker);
 }
 
-struct thread {
-    pthread_t thread;
-    struct el_run *run;
-    const struct el_worlds *worlds;
-};
-
 static void *run_thread(void *argument)
 {
-    struct thread *thread = argument;
-    run_worker(thread->run, thread->worlds);
+    run_worker(argument);
     return NULL;
 }
 
 /* One thread a worker. */
-static enum el_status run_threads(struct el_run **runs, int n)
+static enum el_status run_threads(struct el_run *runs, int n)
 {
-    struct el_session *session = runs[0]->session;
+    struct el_session *session = runs->session;
     struct el_worlds worlds;
-    struct thread threads[EL_MEMBERS_MAX];
     int started = 0;
     enum el_status status = el_worlds_open_threads(&worlds, &session->layout, session->place->devices);
     if (status == EL_OK && el_device_is_simulated(session->place->devices[0]))
@@ -79,8 +70,8 @@ static enum el_status run_threads(struct el_run **runs, int n)
     else if (status == EL_OK)
         status = el_meeting_create(n, &session->meeting);
     for (; status == EL_OK && started < n; started++) {
-        threads[started] = (struct thread){.run = runs[started], .worlds = &worlds};
-        if (pthread_create(&threads[started].thread, NULL, run_thread, &threads[started]) != 0) {
+        runs[started].worlds = &worlds;
+        if (pthread_create(&runs[started].thread, NULL, run_thread, &runs[started]) != 0) {
             status = el_fail(EL_ERR_HOST_MEMORY, "a thread for worker %d of %d could not be made", started, n);
             el_worlds_abort(&worlds);
             el_joint_abort(session->joint);
@@ -88,7 +79,7 @@ static enum el_status run_threads(struct el_run **runs, int n)
             break;
         }
     }
-    for (int i = 0; i < started; i++) pthread_join(threads[i].thread, NULL);
+    for (int i = 0; i < started; i++) pthread_join(runs[i].thread, NULL);
     el_worlds_close(&worlds);
     el_joint_destroy(session->joint);
     el_meeting_destroy(session->meeting);
@@ -104,17 +95,18 @@ static enum el_status run_here(struct el_run *run)
     struct el_worlds worlds;
     enum el_status status =
         el_worlds_open_rank(&worlds, &run->session->layout, place->devices, place->bootstrap, place->comm_kind);
-    if (status == EL_OK) run_worker(run, &worlds);
+    run->worlds = &worlds;
+    if (status == EL_OK) run_worker(run);
     el_worlds_close(&worlds);
     return status;
 }
 
 /* The failure that explains the others: a peer that lost its partner is not it, and of several the first lost it. */
-static enum el_status first_failure(struct el_run *const *runs, int n)
+static enum el_status first_failure(const struct el_run *runs, int n)
 {
     const struct el_run *found = NULL;
     for (int i = 0; i < n; i++) {
-        const struct el_run *run = runs[i];
+        const struct el_run *run = &runs[i];
         if (run->error.status == EL_OK) continue;
         bool explains = !found || (found->error.status == EL_ERR_PEER &&
                                    (run->error.status != EL_ERR_PEER || run->failed_ns < found->failed_ns));
@@ -146,39 +138,40 @@ static void hand_over(struct el_run *run, const struct el_session *session, stru
     run->step_ns = NULL;
 }
 
-/* Workers of this process; fills runs[]. */
-static enum el_status make_runs(struct el_session *session, struct el_run **runs, int *n_p)
+/* Workers of this process. */
+static enum el_status make_runs(struct el_session *session, struct el_run **runs_p, int *n_p)
 {
-    int begin, n = el_layout_of_process(&session->layout, el_bootstrap_rank(session->place->bootstrap), &begin);
-    for (int d = begin; d < begin + n; d++) {
-        int worker = session->layout.devices[d].worker;
-        if (*n_p > 0 && runs[*n_p - 1]->index == worker) continue;
-        struct el_run *run = calloc(1, sizeof *run);
-        if (!run) return el_fail_errno("worker %d", worker);
-        run->session = session;
-        run->index = worker;
-        run->first = d - begin;
-        runs[(*n_p)++] = run;
+    const struct el_layout *layout = &session->layout;
+    int begin, n = el_layout_of_process(layout, el_bootstrap_rank(session->place->bootstrap), &begin);
+    int n_each = layout->n_devices / layout->n_workers, n_runs = n / n_each;
+    if (n_runs == 0) return el_fail(EL_ERR_INVALID, "%s has no work for this process", session->config->mode);
+    struct el_run *runs = *runs_p = calloc((size_t)n_runs, sizeof *runs);
+    if (!runs) return el_fail_errno("%d workers", n_runs);
+    *n_p = n_runs;
+    for (int i = 0; i < n_runs; i++) {
+        runs[i].session = session;
+        runs[i].index = begin / n_each + i;
+        runs[i].first = i * n_each;
     }
-    if (*n_p == 0) return el_fail(EL_ERR_INVALID, "%s has no work for this process", session->config->mode);
-    session->result = &runs[0]->result;
-    session->result->loading = calloc((size_t)session->place->n_devices, sizeof *session->result->loading);
-    return session->result->loading ? EL_OK : el_fail_errno("loading");
+    struct el_train_result *result = session->result = &runs->result;
+    result->loading = calloc((size_t)session->place->n_devices, sizeof *result->loading);
+    result->ledgers = calloc((size_t)session->place->n_devices, sizeof *result->ledgers);
+    return result->loading && result->ledgers ? EL_OK : el_fail_errno("figures of %d devices", n);
 }
 
 static enum el_status run_all(struct el_session *session, struct el_train_result *result_p)
 {
-    struct el_run *runs[EL_MEMBERS_MAX] = {NULL};
+    struct el_run *runs = NULL;
     int n = 0;
-    enum el_status status = make_runs(session, runs, &n);
-    if (status == EL_OK) status = n > 1 ? run_threads(runs, n) : run_here(runs[0]);
+    enum el_status status = make_runs(session, &runs, &n);
+    if (status == EL_OK) status = n > 1 ? run_threads(runs, n) : run_here(runs);
     if (status == EL_OK) status = first_failure(runs, n);
-    if (status == EL_OK && result_p) hand_over(runs[0], session, result_p);
+    if (status == EL_OK && result_p) hand_over(runs, session, result_p);
     for (int i = 0; i < n; i++) {
-        free(runs[i]->step_ns);
-        el_train_result_free(&runs[i]->result);
-        free(runs[i]);
+        free(runs[i].step_ns);
+        el_train_result_free(&runs[i].result);
     }
+    free(runs);
     return status;
 }
 
@@ -247,5 +240,6 @@ void el_train_result_free(struct el_train_result *result)
     free(result->epochs);
     free(result->buffers);
     free(result->loading);
+    free(result->ledgers);
     *result = (struct el_train_result){0};
 }

@@ -86,10 +86,10 @@ struct el_train_result {
     uint64_t param_bytes;   /* P, logical */
     uint64_t trained_bytes; /* of them those that are not frozen */
     bool simulated;
-    const char *comm;         /* the communicator, "nccl"; NULL: none */
-    char comm_algorithms[32]; /* of the step's collectives: "direct", "direct,ring"; "": there are none */
-    struct el_ledger ledgers[EL_MEMBERS_MAX]; /* of this process's devices, over the measured steps alone */
-    struct el_load_account *loading;          /* [devices of this process] likewise; no batches: it loads nothing */
+    const char *comm;                /* the communicator, "nccl"; NULL: none */
+    char comm_algorithms[32];        /* of the step's collectives: "direct", "direct,ring"; "": there are none */
+    struct el_ledger *ledgers;       /* [devices of this process]: over the measured steps alone */
+    struct el_load_account *loading; /* likewise; no batches: it loads nothing */
 };
 
 enum { EL_OWN_LOSSES = 4 };

@@ -1,24 +1,41 @@
 /* Communicators of workers; see worlds.h. */
 #include "runtime/train/worlds.h"
 
+#include <stdlib.h>
+
 /* A group of those workers that have the number `group` along `axis` (EL_AXIS_COUNT: all of them), by the devices at
  * place `member`; each gets its own in worlds. */
 static enum el_status open_group(struct el_worlds *worlds, const struct el_layout *layout,
                                  struct el_device *const *devices, enum el_axis axis, int group, int member)
 {
-    struct el_device *of_group[EL_MEMBERS_MAX] = {NULL};
-    struct el_comm *made[EL_MEMBERS_MAX];
-    int position[EL_MEMBERS_MAX], n = 0;
-    for (int w = 0; w < layout->n_workers; w++) {
+    size_t n_workers = (size_t)layout->n_workers;
+    struct el_device **of_group = calloc(n_workers, sizeof *of_group);
+    struct el_comm **made = calloc(n_workers, sizeof *made);
+    int *position = calloc(n_workers, sizeof *position), n = 0;
+    enum el_status status =
+        of_group && made && position ? EL_OK : el_fail_errno("communicators of %zu workers", n_workers);
+    for (int w = 0; w < layout->n_workers && status == EL_OK; w++) {
         int first;
         el_layout_of_worker(layout, w, &first);
         if (axis != EL_AXIS_COUNT && el_layout_group(layout, axis, first) != group) continue;
         position[n] = first + member;
         of_group[n++] = devices[first + member];
     }
-    if (n > 0) EL_TRY(el_comm_open_local(of_group, n, made));
-    for (int i = 0; i < n; i++)
+    if (n > 0) status = el_comm_open_local(of_group, n, made);
+    for (int i = 0; i < n && status == EL_OK; i++)
         *(axis == EL_AXIS_COUNT ? &worlds->world[position[i]] : &worlds->group[position[i]][axis]) = made[i];
+    free(of_group);
+    free(made);
+    free(position);
+    return status;
+}
+
+static enum el_status make_room(struct el_worlds *worlds, int n)
+{
+    *worlds = (struct el_worlds){.world = calloc((size_t)n, sizeof *worlds->world),
+                                 .group = calloc((size_t)n, sizeof *worlds->group)};
+    if (!worlds->world || !worlds->group) return el_fail_errno("communicators of %d devices", n);
+    worlds->n = n;
     return EL_OK;
 }
 
@@ -31,8 +48,8 @@ static bool is_apart(const struct el_layout *layout, enum el_axis axis)
 static void name(struct el_worlds *worlds, const struct el_layout *layout, int position)
 {
     for (int d = 0; d < worlds->n; d++) {
-        int first;
-        el_layout_of_worker(layout, layout->devices[position + d].worker, &first);
+        int worker = el_layout_spot(layout, position + d).worker, first;
+        el_layout_of_worker(layout, worker, &first);
         el_comm_name(worlds->world[d], layout->n[EL_AXIS_STAGE] > 1 ? "pipeline" : "world", position + d - first);
         for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
             if (worlds->group[d][axis])
@@ -44,7 +61,7 @@ static void name(struct el_worlds *worlds, const struct el_layout *layout, int p
 enum el_status el_worlds_open_threads(struct el_worlds *worlds, const struct el_layout *layout,
                                       struct el_device *const *devices)
 {
-    *worlds = (struct el_worlds){.n = layout->n_devices};
+    EL_TRY(make_room(worlds, layout->n_devices));
     for (int m = 0; m < layout->n_devices / layout->n_workers; m++)
         EL_TRY(open_group(worlds, layout, devices, EL_AXIS_COUNT, 0, m));
     for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
@@ -58,14 +75,14 @@ enum el_status el_worlds_open_rank(struct el_worlds *worlds, const struct el_lay
                                    struct el_device *const *devices, struct el_bootstrap *bootstrap, const char *kind)
 {
     int position, n = el_layout_of_process(layout, el_bootstrap_rank(bootstrap), &position);
-    *worlds = (struct el_worlds){.n = n};
+    EL_TRY(make_room(worlds, n));
     for (int m = 0; m < n; m++)
         EL_TRY(el_bootstrap_size(bootstrap) > 1 ? el_comm_open_ranks(kind, bootstrap, devices[m], &worlds->world[m])
                                                 : el_comm_open_self(devices[m], &worlds->world[m]));
     for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
         if (is_apart(layout, axis))
             EL_TRY(el_comm_split(worlds->world[0], el_layout_group(layout, axis, position),
-                                 layout->devices[position].at[axis], &worlds->group[0][axis]));
+                                 el_layout_spot(layout, position).at[axis], &worlds->group[0][axis]));
     name(worlds, layout, position);
     return EL_OK;
 }
@@ -92,5 +109,7 @@ void el_worlds_close(struct el_worlds *worlds)
 {
     struct el_comm *comm;
     for (int at = 0; (comm = comm_at(worlds, &at)); at++) el_comm_close(comm);
-    worlds->n = 0;
+    free(worlds->world);
+    free(worlds->group);
+    *worlds = (struct el_worlds){0};
 }

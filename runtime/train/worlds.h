@@ -16,7 +16,7 @@
 
 struct el_worlds {
     int n; /* devices */
-    struct el_comm *world[EL_MEMBERS_MAX], *group[EL_MEMBERS_MAX][EL_AXIS_COUNT];
+    struct el_comm **world, *(*group)[EL_AXIS_COUNT];
 };
 
 /* All workers are in this process. */

@@ -55,12 +55,12 @@ static enum el_status read_copy(const struct el_shard *shard, const struct el_vi
 /* Copies that are fed alike are one. */
 static bool is_copys_first(const struct el_layout *layout, int position)
 {
-    const struct el_spot *spot = &layout->devices[position];
+    const struct el_spot spot = el_layout_spot(layout, position);
     for (int d = 0; d < position; d++)
-        if (layout->devices[d].owns && layout->devices[d].at[EL_AXIS_STAGE] == spot->at[EL_AXIS_STAGE] &&
-            layout->devices[d].feed == spot->feed)
+        if (el_layout_spot(layout, d).owns && el_layout_spot(layout, d).at[EL_AXIS_STAGE] == spot.at[EL_AXIS_STAGE] &&
+            el_layout_spot(layout, d).feed == spot.feed)
             return false;
-    return spot->owns;
+    return spot.owns;
 }
 
 /* Where a mode computes copies on one device they are all this worker's. */
@@ -73,7 +73,8 @@ static enum el_status read_own(struct el_worker *worker, el_copies_views *comput
         int position = worker->first + m;
         const struct el_shard *shard = &worker->members[m].shard;
         if (!is_copys_first(worker->layout, position)) continue;
-        EL_TRY(read_copy(shard, shard->buffers, worker->graph, values + worker->layout->devices[position].feed * n));
+        EL_TRY(read_copy(shard, shard->buffers, worker->graph,
+                         values + el_layout_spot(worker->layout, position).feed * n));
     }
     return EL_OK;
 }

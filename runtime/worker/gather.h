@@ -11,7 +11,7 @@
 
 static inline bool el_worker_is_first(const struct el_worker *worker)
 {
-    return worker->layout->devices[worker->first].worker == 0;
+    return el_layout_spot(worker->layout, worker->first).worker == 0;
 }
 
 /* The elements of parameter (or buffer) `origin` of the model, as doubles in the order of its shape; of a gradient that

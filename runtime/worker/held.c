@@ -3,19 +3,14 @@
 
 #include <stdlib.h>
 
-/* Who has that part, for the device at `position`: a worker of the same copy of the model. */
+/* Who has that part, for the device at `position`: a worker of the same copy of the model, which are neighbours. */
 static int owner_of(const struct el_worker *worker, int position, int part)
 {
-    const struct el_layout *layout = worker->layout;
-    const struct el_spot *own = &layout->devices[position];
+    const struct el_spot own = el_layout_spot(worker->layout, position);
     if (part < 0 || part >= worker->parts->n) return EL_HELD_NOBODY;
     int stage = worker->parts->schedule.device[part];
-    if (stage == own->at[EL_AXIS_STAGE]) return EL_HELD_HERE;
-    for (int d = 0; d < layout->n_devices; d++)
-        if (layout->devices[d].at[EL_AXIS_STAGE] == stage &&
-            layout->devices[d].at[EL_AXIS_DATA] == own->at[EL_AXIS_DATA])
-            return layout->devices[d].worker;
-    return EL_HELD_NOBODY;
+    if (stage == own.at[EL_AXIS_STAGE]) return EL_HELD_HERE;
+    return own.worker - own.at[EL_AXIS_STAGE] + stage;
 }
 
 static enum el_status find_arrays(const struct el_shard *shard, struct el_held_part *part)
@@ -42,7 +37,7 @@ static enum el_status find_arrays(const struct el_shard *shard, struct el_held_p
 enum el_status el_held_open(const struct el_worker *worker, int member, struct el_held *held)
 {
     const struct el_parts *parts = worker->parts;
-    int position = worker->first + member, stage = worker->layout->devices[position].at[EL_AXIS_STAGE];
+    int position = worker->first + member, stage = el_layout_spot(worker->layout, position).at[EL_AXIS_STAGE];
     *held = (struct el_held){.parts = calloc((size_t)parts->n, sizeof *held->parts)};
     if (!held->parts) return el_fail_errno("%d parts of the model", parts->n);
     for (int k = 0; k < parts->n; k++) {

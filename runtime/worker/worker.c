@@ -13,7 +13,7 @@ enum el_feed_what el_worker_feeds(const struct el_parts *parts, int stage)
 
 static enum el_status open_feeds(struct el_worker *worker, const struct el_worker_spec *spec, int m)
 {
-    const struct el_spot *spot = &worker->layout->devices[worker->first + m];
+    const struct el_spot spot = el_layout_spot(worker->layout, worker->first + m);
     int n_steps = (int)worker->config->n_accumulate;
     struct el_feed_spec feed = {.config = worker->config,
                                 .graph = worker->graph,
@@ -21,12 +21,12 @@ static enum el_status open_feeds(struct el_worker *worker, const struct el_worke
                                 .dataset = spec->dataset,
                                 .split = EL_SPLIT_TRAIN,
                                 .batch = worker->config->global_batch,
-                                .n_parts = n_steps * spot->n_feeds,
-                                .what = el_worker_feeds(worker->parts, spot->at[EL_AXIS_STAGE])};
+                                .n_parts = n_steps * spot.n_feeds,
+                                .what = el_worker_feeds(worker->parts, spot.at[EL_AXIS_STAGE])};
     worker->members[m].feeds = calloc((size_t)n_steps, sizeof *worker->members[m].feeds);
     if (!worker->members[m].feeds) return el_fail_errno("feeds of %d micro-steps", n_steps);
     for (int k = 0; k < n_steps; k++) {
-        feed.part = spot->feed + k * spot->n_feeds;
+        feed.part = spot.feed + k * spot.n_feeds;
         EL_TRY(el_feed_open(&worker->members[m].feeds[k], &feed));
     }
     return EL_OK;
@@ -35,10 +35,10 @@ static enum el_status open_feeds(struct el_worker *worker, const struct el_worke
 static enum el_status open_members(struct el_worker *worker, const struct el_worker_spec *spec)
 {
     for (int m = 0; m < worker->n_members; m++) {
-        const struct el_spot *spot = &worker->layout->devices[worker->first + m];
-        const struct el_graph *part = spec->parts->stage[spot->at[EL_AXIS_STAGE]];
+        const struct el_spot spot = el_layout_spot(worker->layout, worker->first + m);
+        const struct el_graph *part = spec->parts->stage[spot.at[EL_AXIS_STAGE]];
         struct el_shard_spec shard = {
-            .config = worker->config, .graph = part, .device = spec->devices[m], .owns = spot->owns};
+            .config = worker->config, .graph = part, .device = spec->devices[m], .owns = spot.owns};
         EL_TRY(el_shard_open(&worker->members[m].shard, &shard));
         EL_TRY(open_feeds(worker, spec, m));
     }

@@ -91,7 +91,7 @@ static inline int el_case_shares(const struct el_case *c, const char *mode, int 
     struct el_layout layout;
     if (el_case_config(c, mode, n_devices, &config) != EL_OK) return 0;
     el_layout_of(&config, 0, &layout);
-    return layout.devices[0].n_feeds;
+    return layout.n_feeds;
 }
 
 static inline enum el_status el_case_dataset(struct el_dataset **dataset_p)

@@ -82,8 +82,9 @@ static void memory_of_buffers(void **state)
         for (int d = 0; d < n; d++) {
             const size_t *peak = result.ledgers[d].peak_by_tag;
             sum += peak[EL_TAG_BUFFER];
-            if (layout.n[EL_AXIS_STAGE] == 1) assert_int_equal(peak[EL_TAG_BUFFER], layout.devices[d].owns ? b : 0);
-            if (!layout.devices[d].owns)
+            if (layout.n[EL_AXIS_STAGE] == 1)
+                assert_int_equal(peak[EL_TAG_BUFFER], el_layout_spot(&layout, d).owns ? b : 0);
+            if (!el_layout_spot(&layout, d).owns)
                 assert_int_equal(peak[EL_TAG_REPLICA], (mode->memory.others - 2) / 2 * p + p + b);
             assert_memory_equal(forecasts[d].ledger.peak_by_tag, peak, sizeof result.ledgers[d].peak_by_tag);
         }

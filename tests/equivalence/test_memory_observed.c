@@ -103,14 +103,14 @@ static void an_observer_finds_the_ledgers_peak(void **state)
         config.epochs = anew;
         el_layout_of(&config, 1, &layout);
         for (int d = 0; d < n; d++) {
-            int members = el_layout_of_worker(&layout, layout.devices[d].worker, &first);
+            int members = el_layout_of_worker(&layout, el_layout_spot(&layout, d).worker, &first);
             if (first == d) assert_int_equal(el_recorder_create(d, members, &recorders[d]), EL_OK);
             probes[d] = el_recorder_probe(recorders[first]);
         }
         struct el_train_hooks hooks = {.probes = probes, .context = recorders, .measure_begin = forget_warm_up};
         measure_with(&config, anew ? "null" : "sim", &hooks, ledgers);
         for (int d = 0; d < n; d++) {
-            el_layout_of_worker(&layout, layout.devices[d].worker, &first);
+            el_layout_of_worker(&layout, el_layout_spot(&layout, d).worker, &first);
             check_timeline(recorders[first], d, &ledgers[d]);
         }
         for (int d = 0; d < n; d++) el_recorder_destroy(recorders[d]);

@@ -27,7 +27,8 @@ static void check_groups(const struct el_layout *layout)
     for (int w = 0; w < layout->n_workers; w++) {
         int n = el_layout_of_worker(layout, w, &first);
         assert_true(n >= 1 && first == at);
-        for (int d = at; d < at + n; d++) assert_int_equal(layout->devices[d].process, layout->devices[at].process);
+        for (int d = at; d < at + n; d++)
+            assert_int_equal(el_layout_spot(layout, d).process, el_layout_spot(layout, at).process);
         at += n;
     }
     assert_int_equal(at, layout->n_devices);
@@ -39,10 +40,10 @@ static void check_groups(const struct el_layout *layout)
     }
     assert_int_equal(at, layout->n_devices);
     for (int d = 0; d < layout->n_devices; d++) {
-        const struct el_spot *source = &layout->devices[el_layout_source(layout, d)];
-        assert_true(source->owns && (layout->n[EL_AXIS_STAGE] > 1 || source->process == 0));
-        assert_int_equal(source->at[EL_AXIS_STAGE], layout->devices[d].at[EL_AXIS_STAGE]);
-        assert_int_equal(source->at[EL_AXIS_SHARD], layout->devices[d].at[EL_AXIS_SHARD]);
+        const struct el_spot source = el_layout_spot(layout, el_layout_source(layout, d));
+        assert_true(source.owns && (layout->n[EL_AXIS_STAGE] > 1 || source.process == 0));
+        assert_int_equal(source.at[EL_AXIS_STAGE], el_layout_spot(layout, d).at[EL_AXIS_STAGE]);
+        assert_int_equal(source.at[EL_AXIS_SHARD], el_layout_spot(layout, d).at[EL_AXIS_SHARD]);
     }
 }
 
@@ -50,7 +51,7 @@ static void check_groups(const struct el_layout *layout)
 static bool is_copy(const struct el_layout *layout, int device)
 {
     for (int d = 0; d < device; d++)
-        if (layout->devices[d].at[EL_AXIS_DATA] == layout->devices[device].at[EL_AXIS_DATA]) return true;
+        if (el_layout_spot(layout, d).at[EL_AXIS_DATA] == el_layout_spot(layout, device).at[EL_AXIS_DATA]) return true;
     return false;
 }
 
@@ -60,12 +61,12 @@ static void check_samples(const struct el_layout *layout, int64_t batch)
     int64_t computed = 0, loaded = 0;
     int data_ranks = 0;
     for (int d = 0; d < layout->n_devices; d++) {
-        const struct el_spot *spot = &layout->devices[d];
-        assert_in_range(spot->samples, 0, batch);
+        const struct el_spot spot = el_layout_spot(layout, d);
+        assert_in_range(spot.samples, 0, batch);
         if (is_copy(layout, d)) continue;
-        computed += spot->samples;
-        data_ranks += spot->samples > 0;
-        if (spot->n_feeds > 0) loaded += el_share_size(batch, spot->n_feeds, spot->feed);
+        computed += spot.samples;
+        data_ranks += spot.samples > 0;
+        if (spot.n_feeds > 0) loaded += el_share_size(batch, spot.n_feeds, spot.feed);
     }
     assert_int_equal(computed, batch);
     assert_int_equal(loaded, batch);
@@ -118,8 +119,8 @@ static void one_worker_has_chunks(void **state)
         assert_int_equal(layout.n_processes, 1);
         assert_int_equal(layout.n[EL_AXIS_DATA], i ? 5 : 4);
         for (int d = 0; d < 5; d++) {
-            assert_int_equal(layout.devices[d].samples, sizes[i][d]);
-            assert_int_equal(layout.devices[d].owns, d == 0);
+            assert_int_equal(el_layout_spot(&layout, d).samples, sizes[i][d]);
+            assert_int_equal(el_layout_spot(&layout, d).owns, d == 0);
         }
     }
 }
@@ -134,8 +135,8 @@ static void a_worker_each_is_threads_or_processes(void **state)
         assert_int_equal(layout.n_processes, cases[i].n_processes);
         assert_int_equal(layout.n_workers, 3);
         for (int d = 0; d < 3; d++) {
-            assert_int_equal(layout.devices[d].samples, d == 2 ? 2 : 3);
-            assert_int_equal(layout.devices[d].feed, d);
+            assert_int_equal(el_layout_spot(&layout, d).samples, d == 2 ? 2 : 3);
+            assert_int_equal(el_layout_spot(&layout, d).feed, d);
             assert_int_equal(el_layout_source(&layout, d), 0);
         }
     }
@@ -158,9 +159,9 @@ static void workers_of_several_devices_cut_their_shares(void **state)
         assert_int_equal(layout.n_processes, cases[i].n_processes);
         assert_int_equal(layout.n_workers, cases[i].n_workers);
         for (int d = 0; d < 6 && cases[i].n_workers == 2; d++) {
-            assert_int_equal(layout.devices[d].samples, d == 2 ? 2 : sizes[d]);
-            assert_int_equal(layout.devices[d].owns, d % 3 == 0);
-            assert_int_equal(layout.devices[d].n_feeds, d % 3 ? 0 : 2);
+            assert_int_equal(el_layout_spot(&layout, d).samples, d == 2 ? 2 : sizes[d]);
+            assert_int_equal(el_layout_spot(&layout, d).owns, d % 3 == 0);
+            assert_int_equal(el_layout_spot(&layout, d).n_feeds, d % 3 ? 0 : 2);
         }
     }
 }

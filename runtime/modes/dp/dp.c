@@ -13,23 +13,19 @@
 /* What is there by parameter, or by chunk, of which there are at most as many. */
 static enum el_status make_arrays(struct el_dp *dp)
 {
-    size_t n = (size_t)dp->worker->graph->n_params;
+    size_t n = (size_t)dp->worker->graph->n_params, n_buffers = (size_t)dp->worker->graph->n_buffers;
     dp->chunk_of = calloc(n + 1, sizeof *dp->chunk_of);
     dp->place = calloc(n + 1, sizeof *dp->place);
     if (!dp->chunk_of || !dp->place) return el_fail_errno("%zu parameters", n);
     for (int m = 0; m < dp->n; m++) {
-        dp->params[m] = calloc(2 * n + 1, sizeof *dp->params[m]);
-        dp->replicas[m] = calloc(n + 1, sizeof(struct el_buffer *));
-        dp->results[m] = calloc(2 * n + 1, sizeof(struct el_buffer *));
-        if (!dp->params[m] || !dp->replicas[m] || !dp->results[m])
-            return el_fail_errno("%zu parameters of a replica", n);
-        dp->grads[m] = dp->params[m] + n;
-        dp->sums[m] = dp->results[m] + n;
-    }
-    for (int m = 0; m < el_dp_owners(dp); m++) dp->buffers[m] = dp->worker->members[m].shard.buffers;
-    for (int m = el_dp_owners(dp); m < dp->n; m++) {
-        dp->buffers[m] = calloc((size_t)dp->worker->graph->n_buffers + 1, sizeof *dp->buffers[m]);
-        if (!dp->buffers[m]) return el_fail_errno("%d buffers of a replica", dp->worker->graph->n_buffers);
+        struct el_dp_replica *replica = &dp->replica[m];
+        replica->params = calloc(2 * n + n_buffers + 1, sizeof *replica->params);
+        replica->chunks = calloc(3 * n + 1, sizeof(struct el_buffer *));
+        if (!replica->params || !replica->chunks) return el_fail_errno("%zu parameters of a replica", n);
+        replica->grads = replica->params + n;
+        replica->buffers = m < el_dp_owners(dp) ? dp->worker->members[m].shard.buffers : replica->grads + n;
+        replica->results = replica->chunks + n;
+        replica->sums = replica->results + n;
     }
     return EL_OK;
 }
@@ -50,39 +46,51 @@ static void make_chunks(struct el_dp *dp, size_t chunk_bytes)
     }
 }
 
+static enum el_status open_group(struct el_dp *dp)
+{
+    struct el_device **devices = calloc((size_t)dp->n, sizeof *devices);
+    struct el_comm **comms = calloc((size_t)dp->n, sizeof *comms);
+    enum el_status status = devices && comms ? EL_OK : el_fail_errno("a group of %d devices", dp->n);
+    for (int m = 0; m < dp->n && status == EL_OK; m++) devices[m] = el_dp_device(dp, m);
+    if (status == EL_OK) status = el_comm_open_together(devices, dp->n, comms);
+    for (int m = 0; m < dp->n && status == EL_OK; m++) dp->replica[m].comm = comms[m];
+    free(devices);
+    free(comms);
+    return status;
+}
+
 enum el_status el_dp_open(struct el_dp *dp, struct el_worker *worker, int n, size_t chunk_bytes)
 {
-    struct el_device *devices[EL_MEMBERS_MAX];
     dp->worker = worker;
+    dp->replica = calloc((size_t)n, sizeof *dp->replica);
+    if (!dp->replica) return el_fail_errno("%d replicas", n);
     dp->n = n;
     dp->fix = n > 1 ? worker->config->dp_fix : 0;
     dp->feed = worker->members[0].feeds;
     for (int m = 0; m < n; m++) {
-        dp->sizes[m] = worker->layout->devices[worker->first + m].samples;
-        dp->batch += dp->sizes[m];
+        dp->replica[m].samples = el_layout_spot(worker->layout, worker->first + m).samples;
+        dp->batch += dp->replica[m].samples;
     }
     EL_TRY(make_arrays(dp));
     make_chunks(dp, chunk_bytes);
-    for (int m = 0; m < n; m++) devices[m] = worker->members[m].shard.device;
-    EL_TRY(el_comm_open_together(devices, n, dp->comms));
-    worker->comm = el_comm_backend(dp->comms[0]);
+    EL_TRY(open_group(dp));
+    worker->comm = el_comm_backend(dp->replica[0].comm);
     for (int m = 0; m < n; m++) {
-        el_comm_name(dp->comms[m], "local", worker->first);
-        EL_TRY(el_worker_set_comm(worker->config, dp->comms[m]));
+        el_comm_name(dp->replica[m].comm, "local", worker->first);
+        EL_TRY(el_worker_set_comm(worker->config, dp->replica[m].comm));
     }
     return EL_OK;
 }
 
 void el_dp_close(struct el_dp *dp)
 {
-    for (int m = 0; m < dp->n; m++) el_comm_close(dp->comms[m]);
-    for (int m = el_dp_owners(dp); m < dp->n; m++) free(dp->buffers[m]);
+    for (int m = 0; m < dp->n; m++) el_comm_close(dp->replica[m].comm);
     for (int m = 0; m < dp->n; m++) {
-        el_reducer_close(dp->reducers[m]);
-        free(dp->params[m]);
-        free(dp->replicas[m]);
-        free(dp->results[m]);
+        el_reducer_close(dp->replica[m].reducer);
+        free(dp->replica[m].params);
+        free(dp->replica[m].chunks);
     }
+    free(dp->replica);
     free(dp->chunk_of);
     free(dp->place);
     el_device_free(dp->losses);
@@ -94,13 +102,13 @@ static enum el_status open_reducers(struct el_dp *dp)
     bool to_all = el_dp_fixed(dp, EL_DP_FIX_UPDATE);
     for (int m = 0; m < dp->n && el_dp_fixed(dp, EL_DP_FIX_OVERLAP); m++) {
         struct el_reducer_spec spec = {.shard = &dp->worker->members[m].shard,
-                                       .comm = dp->comms[m],
+                                       .comm = dp->replica[m].comm,
                                        .across = to_all ? NULL : dp->worker->worlds[m],
                                        .end = to_all ? EL_REDUCER_ALL : EL_REDUCER_FIRST,
                                        .average = to_all,
                                        .overlap = true};
-        EL_TRY(el_reducer_open(&spec, &dp->reducers[m]));
-        dp->contexts[m] = dp->reducers[m];
+        EL_TRY(el_reducer_open(&spec, &dp->replica[m].reducer));
+        dp->replica[m].context = dp->replica[m].reducer;
         dp->grad_ready = el_reducer_ready;
     }
     return EL_OK;
@@ -119,7 +127,7 @@ static enum el_status begin_round(struct el_worker *worker, int round)
 {
     const struct el_dp *dp = worker->state;
     for (int m = 0; m < dp->n; m++)
-        if (dp->reducers[m]) EL_TRY(el_reducer_group_round(dp->reducers[m], round));
+        if (dp->replica[m].reducer) EL_TRY(el_reducer_group_round(dp->replica[m].reducer, round));
     return EL_OK;
 }
 
@@ -154,8 +162,8 @@ void el_dp_copy(struct el_dp *dp, enum el_phase phase, const char *label, int to
 static void close_passes(struct el_dp *dp)
 {
     for (int m = 0; m < dp->n; m++) {
-        el_pass_close(dp->passes[m]);
-        dp->passes[m] = NULL;
+        el_pass_close(dp->replica[m].pass);
+        dp->replica[m].pass = NULL;
     }
 }
 
@@ -169,27 +177,27 @@ enum el_status el_dp_forward(struct el_dp *dp)
                                     .device = el_dp_device(dp, m),
                                     .stream = EL_STREAM_COMPUTE,
                                     .dtype = config->dtype,
-                                    .batch = dp->sizes[m],
+                                    .batch = dp->replica[m].samples,
                                     .sample_first = feed->part + before * feed->n_parts,
                                     .sample_stride = feed->n_parts,
                                     .seed = config->seed,
                                     .training = true,
-                                    .params = dp->params[m],
-                                    .buffers = dp->buffers[m],
-                                    .grads = dp->grads[m],
+                                    .params = dp->replica[m].params,
+                                    .buffers = dp->replica[m].buffers,
+                                    .grads = dp->replica[m].grads,
                                     .grad_ready = dp->grad_ready,
-                                    .context = dp->contexts[m]};
+                                    .context = dp->replica[m].context};
         struct el_call_op thread = {
             .head = {.label = "thread", .phase = EL_PHASE_FORWARD}, .op_class = EL_CLASS_HOST, .run = make_thread};
         if (dp->n > 1 && !el_dp_fixed(dp, EL_DP_FIX_THREADS))
             el_program_call(dp->program, el_dp_device(dp, m), EL_STREAM_COMPUTE, &thread, NULL);
-        enum el_status status = el_pass_open(dp->program, &spec, &dp->passes[m]);
+        enum el_status status = el_pass_open(dp->program, &spec, &dp->replica[m].pass);
         if (status != EL_OK) {
             close_passes(dp);
             return status;
         }
-        el_pass_forward(dp->passes[m], &dp->inputs[m], &dp->outputs[m]);
-        if (!el_dp_fixed(dp, EL_DP_FIX_INPUTS)) before += dp->sizes[m];
+        el_pass_forward(dp->replica[m].pass, &dp->replica[m].inputs, &dp->replica[m].outputs);
+        if (!el_dp_fixed(dp, EL_DP_FIX_INPUTS)) before += dp->replica[m].samples;
     }
     return EL_OK;
 }
@@ -197,10 +205,10 @@ enum el_status el_dp_forward(struct el_dp *dp)
 void el_dp_backward(struct el_dp *dp)
 {
     for (int m = 0; m < dp->n; m++) {
-        el_pass_backward(dp->passes[m], &dp->doutputs[m], NULL);
+        el_pass_backward(dp->replica[m].pass, &dp->replica[m].doutputs, NULL);
         if (!el_dp_fixed(dp, EL_DP_FIX_UPDATE)) continue;
-        el_program_free(dp->program, dp->doutputs[m].buffer);
-        dp->doutputs[m] = (struct el_view){0};
+        el_program_free(dp->program, dp->replica[m].doutputs.buffer);
+        dp->replica[m].doutputs = (struct el_view){0};
     }
 }
 
@@ -208,14 +216,14 @@ void el_dp_end(struct el_dp *dp)
 {
     close_passes(dp);
     el_dp_free_loss(dp);
-    for (int m = 1; m < dp->n; m++) el_program_free(dp->program, dp->inputs[m].buffer);
+    for (int m = 1; m < dp->n; m++) el_program_free(dp->program, dp->replica[m].inputs.buffer);
 }
 
 /* A failed device must not leave the others waiting for its part of a collective. */
 static void abort_group(void *context)
 {
     struct el_dp *dp = context;
-    el_comm_abort(dp->comms[0]);
+    el_comm_abort(dp->replica[0].comm);
 }
 
 static void begin_micro_step(struct el_dp *dp, int k)
@@ -224,7 +232,8 @@ static void begin_micro_step(struct el_dp *dp, int k)
     dp->feed = &dp->worker->members[0].feeds[k];
     if (el_dp_fixed(dp, EL_DP_FIX_INPUTS)) return; /* one micro-step: as in the layout */
     dp->batch = dp->feed->samples;
-    for (int m = 0; m < dp->n; m++) dp->sizes[m] = el_layout_chunk(dp->batch, dp->worker->layout->n_devices, m);
+    for (int m = 0; m < dp->n; m++)
+        dp->replica[m].samples = el_layout_chunk(dp->batch, dp->worker->layout->n_devices, m);
 }
 
 /* All but the optimizer. The batch stays, as a training loop's variables do. */
@@ -234,7 +243,7 @@ static enum el_status micro_step(struct el_dp *dp)
     el_dp_replicate(dp);
     el_dp_replicate_buffers(dp);
     for (int m = 0; m < dp->n; m++)
-        if (dp->reducers[m]) el_reducer_begin(dp->reducers[m], dp->program, dp->grads[m]);
+        if (dp->replica[m].reducer) el_reducer_begin(dp->replica[m].reducer, dp->program, dp->replica[m].grads);
     EL_TRY(el_dp_forward(dp));
     el_dp_loss(dp);
     el_dp_backward(dp);
@@ -251,7 +260,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     dp->program = program;
     el_program_on_failure(program, abort_group, dp);
     for (int m = 0; m < dp->n && el_dp_fixed(dp, EL_DP_FIX_REPLICAS); m++)
-        el_buffers_issue_broadcast(dp->comms[m], &worker->members[m].shard, program);
+        el_buffers_issue_broadcast(dp->replica[m].comm, &worker->members[m].shard, program);
     for (int m = 0; m < el_dp_owners(dp); m++) el_shard_issue_zero_grad(&worker->members[m].shard, program);
     for (int k = 0; k < worker->config->n_accumulate; k++) {
         if (k > 0) el_dp_free_batch(dp);
@@ -270,7 +279,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
 /* The copies of inputs and outputs go on: without them there would be nothing to compute. */
 void el_dp_mute(struct el_dp *dp, bool muted)
 {
-    for (int m = 0; m < dp->n; m++) el_comm_mute(dp->comms[m], muted);
+    for (int m = 0; m < dp->n; m++) el_comm_mute(dp->replica[m].comm, muted);
 }
 
 static void mute(struct el_worker *worker, bool muted)

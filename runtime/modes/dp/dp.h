@@ -19,37 +19,40 @@ enum el_status el_dp_check(struct el_train_config *config, const struct el_layou
 /* Position of the one that has the outputs, and their loss. */
 int el_dp_output_device(const struct el_train_config *config);
 
+/* A device of the step. The master's arrays are the originals, the others' its copies. */
+struct el_dp_replica {
+    int64_t samples;
+    struct el_comm *comm; /* among the devices used */
+    struct el_pass *pass;
+    struct el_view inputs, labels, outputs, doutputs;
+    struct el_view *params, *grads;     /* [n_params] */
+    struct el_view *buffers;            /* [n_buffers] */
+    struct el_buffer **chunks;          /* flat storage of the parameters */
+    struct el_buffer *own_buffers;      /* those of a step; NULL on an owner */
+    struct el_buffer **results, **sums; /* an owner's, by chunk: a micro-step's sums, and those of all so far */
+    struct el_buffer *loss, *flat;      /* while they are issued: its own loss; a chunk's gradients */
+    struct el_reducer *reducer;         /* with the fix `overlap`; else NULL */
+    void *context;                      /* of grad_ready */
+};
+
 struct el_dp {
     struct el_worker *worker;
-    struct el_program *program;            /* of the step being issued */
-    int n;                                 /* devices used: there may be fewer chunks of the batch than devices */
-    unsigned fix;                          /* of enum el_dp_fix; on one device there is nothing to fix */
-    struct el_feed *feed;                  /* the master's, of the micro-step being issued */
-    int micro;                             /* its number */
-    int64_t batch;                         /* samples of the worker's */
-    int64_t sizes[EL_MEMBERS_MAX];         /* samples of each */
-    struct el_comm *comms[EL_MEMBERS_MAX]; /* among the devices used */
-    int n_chunks;                          /* of the parameters */
-    int *chunk_of;                         /* [n_params] */
-    size_t *place;                         /* [n_params]: in its chunk, in bytes */
-    int output;                            /* the one that has the outputs, or the losses */
-    bool in_replica;                       /* each replica has a loss */
-    struct el_buffer *losses;              /* on that one, from step to step; NULL: the master's own */
-    struct el_view labels[EL_MEMBERS_MAX];
-    struct el_view inputs[EL_MEMBERS_MAX], outputs[EL_MEMBERS_MAX], doutputs[EL_MEMBERS_MAX];
-    struct el_pass *passes[EL_MEMBERS_MAX];
-    struct el_view *params[EL_MEMBERS_MAX];            /* [n_params]; the master's are the originals */
-    struct el_view *grads[EL_MEMBERS_MAX];             /* [n_params] */
-    struct el_buffer **replicas[EL_MEMBERS_MAX];       /* by chunk: flat storage of the parameters */
-    struct el_view *buffers[EL_MEMBERS_MAX];           /* [n_buffers]; the master's are the originals */
-    struct el_buffer *replica_buffers[EL_MEMBERS_MAX]; /* the others' memory, of a step */
-    struct el_buffer **results[EL_MEMBERS_MAX];        /* an owner's, by chunk: a micro-step's sums */
-    struct el_buffer **sums[EL_MEMBERS_MAX];           /* those of all its micro-steps so far */
-    struct el_reducer *reducers[EL_MEMBERS_MAX];       /* with the fix `overlap`; else NULL */
-    struct el_buffer *loaded_inputs, *loaded_labels;   /* by the master; NULL: it has none */
-    struct el_buffer *gathered;                        /* outputs, or the losses' gradients */
-    void (*grad_ready)(void *context, int param);      /* of a replica, as in el_pass_spec; NULL: nobody asks */
-    void *contexts[EL_MEMBERS_MAX];                    /* by replica */
+    struct el_program *program;                      /* of the step being issued */
+    int n;                                           /* devices used: there may be fewer chunks of the batch */
+    struct el_dp_replica *replica;                   /* [n] */
+    unsigned fix;                                    /* of enum el_dp_fix; on one device there is nothing to fix */
+    struct el_feed *feed;                            /* the master's, of the micro-step being issued */
+    int micro;                                       /* its number */
+    int64_t batch;                                   /* samples of the worker's */
+    int n_chunks;                                    /* of the parameters */
+    int *chunk_of;                                   /* [n_params] */
+    size_t *place;                                   /* [n_params]: in its chunk, in bytes */
+    int output;                                      /* the one that has the outputs, or the losses */
+    bool in_replica;                                 /* each replica has a loss */
+    struct el_buffer *losses;                        /* on that one, from step to step; NULL: the master's own */
+    struct el_buffer *loaded_inputs, *loaded_labels; /* by the master; NULL: it has none */
+    struct el_buffer *gathered;                      /* outputs, or the losses' gradients */
+    void (*grad_ready)(void *context, int param);    /* of a replica, as in el_pass_spec; NULL: nobody asks */
 };
 
 /* The only one that holds anything between steps, but for the fix `update`. */

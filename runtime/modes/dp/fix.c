@@ -32,16 +32,8 @@ void el_dp_fix_text(unsigned fixes, char *text, size_t bytes)
 /* One worker for all devices all the same: whose threads issue is no op of a step. */
 void el_dp_layout(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
 {
-    int n = config->n_devices;
     el_layout_one_worker(config, n_processes, layout_p);
-    for (int d = 0; d < n && n > 1; d++) {
-        struct el_spot *spot = &layout_p->devices[d];
-        if (config->dp_fix & EL_DP_FIX_INPUTS) {
-            spot->samples = el_share_size(config->global_batch, n, d);
-            spot->feed = d;
-            spot->n_feeds = n;
-        }
-        if (config->dp_fix & EL_DP_FIX_UPDATE) spot->owns = spot->samples > 0;
-    }
-    if (config->dp_fix & EL_DP_FIX_INPUTS) layout_p->n[EL_AXIS_DATA] = n;
+    layout_p->each_loads = config->dp_fix & EL_DP_FIX_INPUTS;
+    layout_p->each_owns = config->dp_fix & EL_DP_FIX_UPDATE;
+    if (layout_p->each_loads) layout_p->n_feeds = layout_p->n[EL_AXIS_DATA] = config->n_devices;
 }

@@ -43,8 +43,8 @@ static struct el_view loss_view(const struct el_dp *dp)
 static void divide(const struct el_dp *dp, int m, int64_t samples, int n_losses)
 {
     if (n_losses == 1) return;
-    el_shard_issue_scale(&dp->worker->members[m].shard, dp->program, EL_PHASE_LOSS, "divide", dp->doutputs[m],
-                         dp->doutputs[m], samples * el_graph_output_count(dp->worker->graph), 1.0 / n_losses);
+    el_shard_issue_scale(&dp->worker->members[m].shard, dp->program, EL_PHASE_LOSS, "divide", dp->replica[m].doutputs,
+                         dp->replica[m].doutputs, samples * el_graph_output_count(dp->worker->graph), 1.0 / n_losses);
 }
 
 bool el_dp_brings_labels(const struct el_dp *dp)
@@ -85,17 +85,18 @@ static struct el_view gather(struct el_dp *dp)
 {
     int out = dp->output;
     size_t at = 0;
-    if (dp->n == 1) return dp->outputs[0];
+    if (dp->n == 1) return dp->replica[0].outputs;
     dp->gathered = make(dp, out, EL_TAG_OUTPUT, output_bytes(dp, dp->batch), "gathered outputs");
     for (int m = 0; m < dp->n; m++) {
-        size_t bytes = output_bytes(dp, dp->sizes[m]);
-        el_dp_copy(dp, EL_PHASE_GATHER, "gather outputs", out, el_view_of(dp->gathered, at), m, dp->outputs[m], bytes);
+        size_t bytes = output_bytes(dp, dp->replica[m].samples);
+        el_dp_copy(dp, EL_PHASE_GATHER, "gather outputs", out, el_view_of(dp->gathered, at), m, dp->replica[m].outputs,
+                   bytes);
         at += bytes;
     }
     for (int m = 0; m < dp->n; m++) {
         el_program_wait(dp->program, el_dp_device(dp, m), EL_STREAM_COMPUTE,
                         el_program_last(dp->program, el_dp_device(dp, out), EL_STREAM_COMPUTE));
-        el_pass_release_outputs(dp->passes[m]);
+        el_pass_release_outputs(dp->replica[m].pass);
     }
     return el_view_of(dp->gathered, 0);
 }
@@ -106,19 +107,19 @@ static void gathered_loss(struct el_dp *dp)
     int out = dp->output;
     struct el_view logits = gather(dp);
     struct el_buffer *gradient = make(dp, out, EL_TAG_OUTPUT, output_bytes(dp, dp->batch), "gradient of the outputs");
-    el_share_issue_loss(&dp->worker->members[out].shard, dp->program, logits, dp->labels[0], el_view_of(gradient, 0),
-                        dp->batch, loss_view(dp));
+    el_share_issue_loss(&dp->worker->members[out].shard, dp->program, logits, dp->replica[0].labels,
+                        el_view_of(gradient, 0), dp->batch, loss_view(dp));
     size_t at = 0;
-    dp->doutputs[out] = el_view_of(gradient, 0);
+    dp->replica[out].doutputs = el_view_of(gradient, 0);
     divide(dp, out, dp->batch, n_micro(dp));
     for (int m = 0; m < dp->n; m++) {
-        size_t bytes = output_bytes(dp, dp->sizes[m]);
-        dp->doutputs[m] = el_view_of(gradient, at);
+        size_t bytes = output_bytes(dp, dp->replica[m].samples);
+        dp->replica[m].doutputs = el_view_of(gradient, at);
         at += bytes;
         if (m == out) continue;
         struct el_view chunk = el_view_of(make(dp, m, EL_TAG_OUTPUT, bytes, "gradient of the outputs"), 0);
-        el_dp_copy(dp, EL_PHASE_SCATTER, "scatter gradient", m, chunk, out, dp->doutputs[m], bytes);
-        dp->doutputs[m] = chunk;
+        el_dp_copy(dp, EL_PHASE_SCATTER, "scatter gradient", m, chunk, out, dp->replica[m].doutputs, bytes);
+        dp->replica[m].doutputs = chunk;
     }
 }
 
@@ -126,11 +127,11 @@ static void gathered_loss(struct el_dp *dp)
 
 static void own_loss(struct el_dp *dp, int m, struct el_view loss)
 {
-    size_t bytes = output_bytes(dp, dp->sizes[m]);
-    dp->doutputs[m] = el_view_of(make(dp, m, EL_TAG_OUTPUT, bytes, "gradient of the outputs"), 0);
-    el_share_issue_loss(&dp->worker->members[m].shard, dp->program, dp->outputs[m], dp->labels[m], dp->doutputs[m],
-                        dp->sizes[m], loss);
-    if (!el_dp_fixed(dp, EL_DP_FIX_UPDATE)) el_pass_release_outputs(dp->passes[m]);
+    size_t bytes = output_bytes(dp, dp->replica[m].samples);
+    dp->replica[m].doutputs = el_view_of(make(dp, m, EL_TAG_OUTPUT, bytes, "gradient of the outputs"), 0);
+    el_share_issue_loss(&dp->worker->members[m].shard, dp->program, dp->replica[m].outputs, dp->replica[m].labels,
+                        dp->replica[m].doutputs, dp->replica[m].samples, loss);
+    if (!el_dp_fixed(dp, EL_DP_FIX_UPDATE)) el_pass_release_outputs(dp->replica[m].pass);
 }
 
 /* Of each loss in their mean it is 1/n. Backward waits until it has come; as its value is known, it is multiplied in as
@@ -145,14 +146,13 @@ static void return_gradients(struct el_dp *dp)
         const char *label = m == dp->output ? "own gradient" : "scatter gradient";
         el_dp_copy(dp, EL_PHASE_SCATTER, label, m, el_view_of(own, 0), dp->output,
                    el_view_of(dp->gathered, loss_bytes(dp, m)), loss_bytes(dp, 1));
-        divide(dp, m, dp->sizes[m], dp->n * n_micro(dp));
+        divide(dp, m, dp->replica[m].samples, dp->n * n_micro(dp));
         el_program_free(dp->program, own);
     }
 }
 
 static void losses_in_replicas(struct el_dp *dp)
 {
-    struct el_buffer *own[EL_MEMBERS_MAX];
     int out = dp->output;
     for (int m = 0; m < dp->n && el_dp_fixed(dp, EL_DP_FIX_UPDATE); m++)
         own_loss(dp, m, el_view_of(dp->worker->members[m].shard.loss, 0));
@@ -163,17 +163,17 @@ static void losses_in_replicas(struct el_dp *dp)
         return;
     }
     for (int m = 0; m < dp->n; m++) {
-        own[m] = make(dp, m, EL_TAG_OUTPUT, loss_bytes(dp, 1), "loss");
-        own_loss(dp, m, el_view_of(own[m], 0));
+        dp->replica[m].loss = make(dp, m, EL_TAG_OUTPUT, loss_bytes(dp, 1), "loss");
+        own_loss(dp, m, el_view_of(dp->replica[m].loss, 0));
     }
     for (int m = 0; m < dp->n; m++)
         el_dp_copy(dp, EL_PHASE_GATHER, "gather losses", out,
-                   el_view_of(dp->losses, loss_bytes(dp, dp->micro * dp->n + m)), m, el_view_of(own[m], 0),
+                   el_view_of(dp->losses, loss_bytes(dp, dp->micro * dp->n + m)), m, el_view_of(dp->replica[m].loss, 0),
                    loss_bytes(dp, 1));
     for (int m = 0; m < dp->n; m++) {
         el_program_wait(dp->program, el_dp_device(dp, m), EL_STREAM_COMPUTE,
                         el_program_last(dp->program, el_dp_device(dp, out), EL_STREAM_COMPUTE));
-        el_program_free(dp->program, own[m]);
+        el_program_free(dp->program, dp->replica[m].loss);
     }
     return_gradients(dp);
 }
@@ -191,8 +191,8 @@ void el_dp_free_loss(struct el_dp *dp)
 {
     for (int m = 0; m < dp->n; m++) {
         bool own = m > 0 || el_dp_brings_labels(dp);
-        if (own) el_program_free(dp->program, dp->labels[m].buffer);
-        el_program_free(dp->program, dp->doutputs[m].buffer);
-        dp->labels[m] = (struct el_view){0};
+        if (own) el_program_free(dp->program, dp->replica[m].labels.buffer);
+        el_program_free(dp->program, dp->replica[m].doutputs.buffer);
+        dp->replica[m].labels = (struct el_view){0};
     }
 }

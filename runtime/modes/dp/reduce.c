@@ -21,8 +21,8 @@ static void add_missing_grads(struct el_dp *dp)
             struct el_buffer *zeros;
             el_program_alloc(dp->program, shard->device, EL_TAG_GRAD, el_shard_param_bytes(el_dp_master(dp), p),
                              dp->worker->graph->params[p].name, &zeros);
-            dp->grads[m][p] = el_view_of(zeros, 0);
-            el_shard_issue_fill(shard, dp->program, EL_PHASE_REDUCE, "no gradient", dp->grads[m][p],
+            dp->replica[m].grads[p] = el_view_of(zeros, 0);
+            el_shard_issue_fill(shard, dp->program, EL_PHASE_REDUCE, "no gradient", dp->replica[m].grads[p],
                                 el_param_count(dp->worker->graph, p), 0);
         }
     }
@@ -37,33 +37,34 @@ static void reduce_chunk(struct el_dp *dp, int c)
     while (dp->chunk_of[only] != c) only++;
     for (int m = 0; m < el_dp_owners(dp); m++)
         el_program_alloc_padded(dp->program, members[m].shard.device, EL_TAG_BUCKET, chunk.bytes, chunk.padding_bytes,
-                                "reduce result", &dp->results[m][c]);
-    struct el_buffer *flat[EL_MEMBERS_MAX] = {NULL};
+                                "reduce result", &dp->replica[m].results[c]);
     for (int m = 0; m < dp->n; m++) {
-        struct el_view data = dp->grads[m][only];
+        struct el_dp_replica *replica = &dp->replica[m];
+        struct el_view data = replica->grads[only];
+        replica->flat = NULL;
         if (chunk.n_tensors > 1) {
             el_program_alloc_padded(dp->program, members[m].shard.device, EL_TAG_WORKSPACE, chunk.bytes,
-                                    chunk.padding_bytes, "flat gradients", &flat[m]);
-            el_dp_flatten(dp, m, c, EL_PHASE_REDUCE, dp->grads[m], flat[m]);
-            data = el_view_of(flat[m], 0);
+                                    chunk.padding_bytes, "flat gradients", &replica->flat);
+            el_dp_flatten(dp, m, c, EL_PHASE_REDUCE, replica->grads, replica->flat);
+            data = el_view_of(replica->flat, 0);
         }
         struct el_comm_op op = {.verb = to_all ? EL_COMM_ALL_REDUCE : EL_COMM_REDUCE,
                                 .reduction = to_all ? EL_COMM_AVERAGE : EL_COMM_SUM,
                                 .dtype = dp->worker->config->dtype,
                                 .count = (size_t)chunk.count,
                                 .data = data,
-                                .result = el_view_of(dp->results[to_all ? m : 0][c], 0),
+                                .result = el_view_of(dp->replica[to_all ? m : 0].results[c], 0),
                                 .label = "reduce gradients",
                                 .phase = EL_PHASE_REDUCE,
                                 .join = true};
-        el_comm_issue(dp->comms[m], dp->program, &op, NULL);
+        el_comm_issue(replica->comm, dp->program, &op, NULL);
     }
-    for (int m = 0; m < dp->n; m++) el_program_free(dp->program, flat[m]);
+    for (int m = 0; m < dp->n; m++) el_program_free(dp->program, dp->replica[m].flat);
 }
 
 static void free_replica_grads(struct el_dp *dp, int m)
 {
-    for (int p = 0; p < dp->worker->graph->n_params; p++) el_program_free(dp->program, dp->grads[m][p].buffer);
+    for (int p = 0; p < dp->worker->graph->n_params; p++) el_program_free(dp->program, dp->replica[m].grads[p].buffer);
 }
 
 /* Views of them by parameter; none of what is frozen or not used. */
@@ -83,8 +84,8 @@ static void free_frozen(struct el_dp *dp, int m)
         for (int p = 0; p < dp->worker->graph->n_params; p++)
             if (dp->chunk_of[p] == c) all &= dp->worker->graph->params[p].frozen;
         if (!all) continue;
-        el_program_free(dp->program, dp->results[m][c]);
-        dp->results[m][c] = NULL;
+        el_program_free(dp->program, dp->replica[m].results[c]);
+        dp->replica[m].results[c] = NULL;
     }
 }
 
@@ -109,19 +110,19 @@ static void free_chunks(const struct el_dp *dp, struct el_buffer **chunks)
 static void add_to_kept(struct el_dp *dp, int m)
 {
     const struct el_shard *owner = &dp->worker->members[m].shard;
-    take_views(dp, dp->results[m], owner->issued);
+    take_views(dp, dp->replica[m].results, owner->issued);
     for (int p = 0; p < dp->worker->graph->n_params; p++) {
         if (owner->issued[p].buffer)
             add(dp, m, owner->issued[p], owner->grads[p], el_param_count(dp->worker->graph, p));
         owner->issued[p] = owner->grads[p];
     }
-    free_chunks(dp, dp->results[m]);
+    free_chunks(dp, dp->replica[m].results);
 }
 
 /* The first micro-step's become the gradients. */
 static void add_to_sums(struct el_dp *dp, int m)
 {
-    struct el_buffer **results = dp->results[m], **sums = dp->sums[m];
+    struct el_buffer **results = dp->replica[m].results, **sums = dp->replica[m].sums;
     for (int c = 0; c < dp->n_chunks; c++) {
         if (!results[c]) continue;
         if (dp->micro > 0) {
@@ -152,19 +153,19 @@ static void reduce_chunks(struct el_dp *dp)
 /* Most of them were summed in backward; an owner's gradients are its own. */
 static void finish_buckets(struct el_dp *dp)
 {
-    for (int m = 0; m < dp->n; m++) el_reducer_finish(dp->reducers[m]);
+    for (int m = 0; m < dp->n; m++) el_reducer_finish(dp->replica[m].reducer);
     for (int m = el_dp_owners(dp); m < dp->n; m++) free_replica_grads(dp, m);
 }
 
 void el_dp_reduce(struct el_dp *dp)
 {
-    size_t bytes = (size_t)dp->worker->graph->n_params * sizeof *dp->grads[0];
+    size_t bytes = (size_t)dp->worker->graph->n_params * sizeof(struct el_view);
     if (dp->n > 1 && el_dp_fixed(dp, EL_DP_FIX_OVERLAP)) finish_buckets(dp);
     if (dp->n > 1 && !el_dp_fixed(dp, EL_DP_FIX_OVERLAP)) {
         reduce_chunks(dp);
         return;
     }
-    for (int m = 0; m < el_dp_owners(dp); m++) memcpy(dp->worker->members[m].shard.issued, dp->grads[m], bytes);
+    for (int m = 0; m < el_dp_owners(dp); m++) memcpy(dp->worker->members[m].shard.issued, dp->replica[m].grads, bytes);
 }
 
 void el_dp_free_grads(struct el_dp *dp)
@@ -174,6 +175,6 @@ void el_dp_free_grads(struct el_dp *dp)
         if (dp->n == 1 || el_dp_fixed(dp, EL_DP_FIX_OVERLAP))
             el_shard_free_grads(owner, dp->program, owner->issued);
         else
-            free_chunks(dp, dp->sums[m]);
+            free_chunks(dp, dp->replica[m].sums);
     }
 }

@@ -35,7 +35,7 @@ void el_dp_flatten(struct el_dp *dp, int m, int c, enum el_phase phase, const st
 static void take_views(struct el_dp *dp, int m, int c)
 {
     for (int p = 0; p < dp->worker->graph->n_params; p++)
-        if (dp->chunk_of[p] == c) dp->params[m][p] = el_view_of(dp->replicas[m][c], dp->place[p]);
+        if (dp->chunk_of[p] == c) dp->replica[m].params[p] = el_view_of(dp->replica[m].chunks[c], dp->place[p]);
 }
 
 static struct el_view only_tensor(const struct el_dp *dp, int c)
@@ -60,17 +60,17 @@ static void broadcast_chunk(struct el_dp *dp, int c)
     for (int m = 0; m < dp->n; m++) {
         if (m > 0) {
             el_program_alloc_padded(dp->program, members[m].shard.device, EL_TAG_REPLICA, chunk.bytes,
-                                    chunk.padding_bytes, "replica", &dp->replicas[m][c]);
+                                    chunk.padding_bytes, "replica", &dp->replica[m].chunks[c]);
             take_views(dp, m, c);
         }
         struct el_comm_op op = {.verb = EL_COMM_BROADCAST,
                                 .dtype = dp->worker->config->dtype,
                                 .count = (size_t)chunk.count,
-                                .data = m ? el_view_of(dp->replicas[m][c], 0) : source,
+                                .data = m ? el_view_of(dp->replica[m].chunks[c], 0) : source,
                                 .label = "broadcast parameters",
                                 .phase = EL_PHASE_REPLICATE,
                                 .join = true};
-        el_comm_issue(dp->comms[m], dp->program, &op, NULL);
+        el_comm_issue(dp->replica[m].comm, dp->program, &op, NULL);
     }
     el_program_free(dp->program, flat);
 }
@@ -82,9 +82,9 @@ static void take_own(struct el_dp *dp, int m)
     const struct el_shard *shard = &dp->worker->members[m].shard;
     bool own_grads = m < el_dp_owners(dp) && (dp->n == 1 || el_dp_fixed(dp, EL_DP_FIX_OVERLAP));
     for (int p = 0; p < dp->worker->graph->n_params; p++) {
-        if (m < el_dp_owners(dp)) dp->params[m][p] = shard->params[p];
+        if (m < el_dp_owners(dp)) dp->replica[m].params[p] = shard->params[p];
         if (dp->n == 1 && dp->micro > 0) continue;
-        dp->grads[m][p] = own_grads ? shard->grads[p] : (struct el_view){0};
+        dp->replica[m].grads[p] = own_grads ? shard->grads[p] : (struct el_view){0};
     }
 }
 
@@ -103,11 +103,11 @@ void el_dp_send_buffers(struct el_dp *dp)
         struct el_comm_op op = {.verb = EL_COMM_BROADCAST,
                                 .dtype = dp->worker->config->dtype,
                                 .count = (size_t)el_buffers_count(graph),
-                                .data = dp->buffers[m][0],
+                                .data = dp->replica[m].buffers[0],
                                 .label = "broadcast buffers",
                                 .phase = EL_PHASE_REPLICATE,
                                 .join = true};
-        el_comm_issue(dp->comms[m], dp->program, &op, NULL);
+        el_comm_issue(dp->replica[m].comm, dp->program, &op, NULL);
     }
 }
 
@@ -117,10 +117,10 @@ void el_dp_replicate_buffers(struct el_dp *dp)
     enum el_dtype dtype = dp->worker->config->dtype;
     if (el_dp_fixed(dp, EL_DP_FIX_REPLICAS)) return; /* they have been sent at the step's start, as ddp's */
     for (int m = el_dp_owners(dp); m < dp->n && graph->n_buffers > 0; m++) {
-        struct el_buffer **storage = &dp->replica_buffers[m];
+        struct el_buffer **storage = &dp->replica[m].own_buffers;
         el_program_alloc(dp->program, el_dp_device(dp, m), EL_TAG_REPLICA, el_buffers_bytes(graph, dtype),
                          "replica's buffers", storage);
-        el_buffers_view(graph, dtype, el_view_of(*storage, 0), dp->buffers[m]);
+        el_buffers_view(graph, dtype, el_view_of(*storage, 0), dp->replica[m].buffers);
     }
     el_dp_send_buffers(dp);
 }
@@ -128,7 +128,7 @@ void el_dp_replicate_buffers(struct el_dp *dp)
 void el_dp_free_params(struct el_dp *dp)
 {
     for (int m = 1; m < dp->n; m++) {
-        el_program_free(dp->program, dp->replica_buffers[m]);
-        for (int c = 0; c < dp->n_chunks; c++) el_program_free(dp->program, dp->replicas[m][c]);
+        el_program_free(dp->program, dp->replica[m].own_buffers);
+        for (int c = 0; c < dp->n_chunks; c++) el_program_free(dp->program, dp->replica[m].chunks[c]);
     }
 }

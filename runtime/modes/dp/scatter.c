@@ -26,8 +26,8 @@ static void bring_labels(struct el_dp *dp)
 {
     struct el_device *device = el_dp_device(dp, dp->output);
     int n_loaded = el_dp_fixed(dp, EL_DP_FIX_INPUTS) ? dp->n : 1;
-    dp->labels[0] = make_input(dp, dp->output, label_bytes(dp, dp->batch), "labels");
-    struct el_view to = dp->labels[0];
+    dp->replica[0].labels = make_input(dp, dp->output, label_bytes(dp, dp->batch), "labels");
+    struct el_view to = dp->replica[0].labels;
     for (int m = 0; m < n_loaded; m++) {
         const struct el_feed *feed = el_dp_feed_of(dp, m);
         size_t bytes = label_bytes(dp, feed->samples);
@@ -44,12 +44,12 @@ static void scatter_labels(struct el_dp *dp)
 {
     size_t at = 0;
     for (int m = 0; m < dp->n; m++) {
-        size_t bytes = label_bytes(dp, dp->sizes[m]);
+        size_t bytes = label_bytes(dp, dp->replica[m].samples);
         struct el_view chunk = el_view_of(dp->loaded_labels, at);
         at += bytes;
         if (m == 0) continue;
-        dp->labels[m] = make_input(dp, m, bytes, "labels");
-        el_dp_copy(dp, EL_PHASE_SCATTER, "scatter labels", m, dp->labels[m], 0, chunk, bytes);
+        dp->replica[m].labels = make_input(dp, m, bytes, "labels");
+        el_dp_copy(dp, EL_PHASE_SCATTER, "scatter labels", m, dp->replica[m].labels, 0, chunk, bytes);
     }
 }
 
@@ -58,26 +58,26 @@ static void scatter_inputs(struct el_dp *dp)
 {
     size_t sample = el_feed_sample_bytes(dp->feed), at = 0;
     for (int m = 0; m < dp->n; m++) {
-        size_t bytes = (size_t)dp->sizes[m] * sample;
-        dp->inputs[m] = el_view_of(dp->loaded_inputs, at);
+        size_t bytes = (size_t)dp->replica[m].samples * sample;
+        dp->replica[m].inputs = el_view_of(dp->loaded_inputs, at);
         at += bytes;
         if (m == 0) continue;
         struct el_view chunk = make_input(dp, m, bytes, "inputs");
-        el_dp_copy(dp, EL_PHASE_SCATTER, "scatter inputs", m, chunk, 0, dp->inputs[m], bytes);
-        dp->inputs[m] = chunk;
+        el_dp_copy(dp, EL_PHASE_SCATTER, "scatter inputs", m, chunk, 0, dp->replica[m].inputs, bytes);
+        dp->replica[m].inputs = chunk;
     }
 }
 
 void el_dp_feed(struct el_dp *dp)
 {
     el_feed_issue(el_dp_feed_of(dp, 0), dp->program, &dp->loaded_inputs, &dp->loaded_labels);
-    dp->inputs[0] = el_view_of(dp->loaded_inputs, 0);
-    dp->labels[0] = el_view_of(dp->loaded_labels, 0);
+    dp->replica[0].inputs = el_view_of(dp->loaded_inputs, 0);
+    dp->replica[0].labels = el_view_of(dp->loaded_labels, 0);
     for (int m = 1; m < dp->n && el_dp_fixed(dp, EL_DP_FIX_INPUTS); m++) {
         struct el_buffer *inputs, *labels;
         el_feed_issue(el_dp_feed_of(dp, m), dp->program, &inputs, &labels);
-        dp->inputs[m] = el_view_of(inputs, 0);
-        dp->labels[m] = el_view_of(labels, 0);
+        dp->replica[m].inputs = el_view_of(inputs, 0);
+        dp->replica[m].labels = el_view_of(labels, 0);
     }
     if (el_dp_brings_labels(dp)) bring_labels(dp);
     if (el_dp_fixed(dp, EL_DP_FIX_INPUTS)) return;

@@ -1,6 +1,8 @@
 /* Messages between the stages of a model; see edge.h. */
 #include "runtime/modes/pipeline/edge.h"
 
+#include <stdlib.h>
+
 size_t el_edge_bytes(const struct el_worker *worker, int64_t batch, int tensor)
 {
     const struct el_tensor *t = &worker->graph->tensors[tensor];
@@ -55,12 +57,15 @@ static size_t widest(const struct el_worker *worker, int64_t batch)
 
 enum el_status el_edge_open(struct el_worker *worker, const struct el_held *held, int64_t batch)
 {
-    bool partners[EL_MEMBERS_MAX] = {false};
     if (worker->parts->n_stages == 1) return EL_OK;
+    bool *partners = calloc((size_t)el_comm_size(worker->world), sizeof *partners);
+    if (!partners) return el_fail_errno("mailboxes");
     for (int i = 0; i < held->n; i++) {
         if (held->parts[i].before >= 0) partners[held->parts[i].before] = true;
         if (held->parts[i].behind >= 0) partners[held->parts[i].behind] = true;
     }
-    return el_comm_open_mailboxes(worker->world, partners,
-                                  (size_t)worker->parts->schedule.room * widest(worker, batch));
+    enum el_status status =
+        el_comm_open_mailboxes(worker->world, partners, (size_t)worker->parts->schedule.room * widest(worker, batch));
+    free(partners);
+    return status;
 }

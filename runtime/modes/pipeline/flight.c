@@ -262,7 +262,7 @@ static void find_last(struct el_line *line)
 {
     const struct el_worker *worker = line->worker;
     const struct el_schedule *schedule = &worker->parts->schedule;
-    int stage = worker->layout->devices[worker->first].at[EL_AXIS_STAGE];
+    int stage = el_layout_spot(worker->layout, worker->first).at[EL_AXIS_STAGE];
     for (int i = 0; i < schedule->n_actions[stage]; i++) {
         struct el_action action = schedule->actions[stage][i];
         if (action.kind == EL_ACTION_FORWARD || action.kind == EL_ACTION_BACKWARD_INPUTS) continue;

@@ -53,7 +53,7 @@ struct el_line {
     /* The step being issued. */
     struct el_program *program;
     struct el_buffer *inputs, *labels; /* of the data rank's share: where the first part is, where the last one is */
-    int n_looked[EL_MEMBERS_MAX];      /* by stage: how many of its actions' messages to this one have been received */
+    int n_looked[EL_PARTS_MAX];        /* by stage: how many of its actions' messages to this one have been received */
 };
 
 /* After a failure too it is to be closed. */

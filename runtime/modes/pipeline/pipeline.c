@@ -50,7 +50,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     struct el_line *line = &pipeline->line;
     const struct el_shard *shard = &worker->members[0].shard;
     const struct el_schedule *schedule = &worker->parts->schedule;
-    int stage = worker->layout->devices[worker->first].at[EL_AXIS_STAGE];
+    int stage = el_layout_spot(worker->layout, worker->first).at[EL_AXIS_STAGE];
     struct el_buffer *inputs, *labels;
     if (pipeline->reducer && worker->config->broadcast_buffers)
         el_buffers_issue_broadcast(worker->group[EL_AXIS_DATA], shard, program);
