@@ -119,3 +119,40 @@ END
     accuracy='d["trials"][0]["epochs"][-1]["held_out_accuracy"]'
     [[ $(json epochs/results.json "$accuracy") == "$(json single-epochs/results.json "$accuracy")" ]]
 }
+
+@test "simulated jobs of hundreds of members send and hold what the closed forms say; others have up to 64" {
+    local sizes=256
+    [[ ${EVENLOAD_LONG:-} == 1 ]] && sizes="256 1024"
+    [[ ${EVENLOAD_LONG:-} == 1 ]] || echo "# long: 1024 members too, a minute" >&3
+    for n in $sizes; do
+        "$EVENLOAD" run --mode ddp --devices "sim:$n" "${MODEL[@]}" --batch "$n" --out "ddp-$n"
+        "$EVENLOAD" run --mode dp --devices "sim:$n" "${MODEL[@]}" --batch "$n" --out "dp-$n"
+        "$EVENLOAD" run --mode pipeline --devices "sim:$n" --mesh "dp=$((n / 2)),pp=2" "${MODEL[@]}" --batch "$n" \
+            --micro 1 --out "pipeline-$n"
+    done
+    python3 - $sizes <<'END'
+import json, sys
+def members(mode, n):
+    trial = json.load(open(f"{mode}-{n}/results.json"))["trials"][0]
+    assert len(trial["per_device"]) == n, (mode, n, len(trial["per_device"]))
+    return trial["param_bytes"], trial["per_device"]
+for n in map(int, sys.argv[1:]):
+    p, devices = members("ddp", n)
+    assert abs(sum(d["sent_bytes"] for d in devices) - 2 * (n - 1) * p) < 1, (n, p)
+    for d in devices:
+        assert d["memory"]["peak_by_tag"]["param"] == d["memory"]["peak_by_tag"]["bucket"] == p, (n, d["memory"])
+    p, devices = members("dp", n) # to each replica and back
+    assert devices[0]["memory"]["peak_by_tag"]["param"] == p and devices[0]["layout"]["data_rank"] == 0
+    assert all(d["memory"]["peak_by_tag"]["replica"] == p for d in devices[1:]), n
+    p, devices = members("pipeline", n)
+    parts = [devices[s]["memory"]["peak_by_tag"]["param"] for s in (0, 1)]
+    assert sum(parts) == p, (parts, p)
+    for i, d in enumerate(devices):
+        assert (d["layout"]["data_rank"], d["layout"]["stage"]) == divmod(i, 2), (i, d["layout"])
+        assert d["memory"]["peak_by_tag"]["param"] == parts[i % 2], (i, d["memory"])
+END
+    run -2 "$EVENLOAD" run --mode ddp --devices sim:4097 "${MODEL[@]}"
+    [[ $output == *"--devices: 4097 is out of range: give 1 to 4096"* ]] || { echo "$output"; false; }
+    run -2 "$EVENLOAD" run --mode ddp --devices 65 "${MODEL[@]}"
+    [[ $output == *"--devices: 65 is out of range: give 1 to 64"* ]] || { echo "$output"; false; }
+}
