@@ -94,5 +94,4 @@ const struct el_node_type el_node_batch_norm = {.name = "batch_norm",
                                                 .forward = forward,
                                                 .backward_inputs = backward_inputs,
                                                 .keeps = keeps,
-                                                .kept = kept,
-                                                .params_as_stored = 3}; /* as PyTorch's autocast has it */
+                                                .kept = kept};
