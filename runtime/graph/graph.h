@@ -109,8 +109,7 @@ struct el_node_type {
     void (*backward_inputs)(struct el_pass *pass, const struct el_node *node);
     /* Optional: default is that it has no parameters, or that backward_inputs gives their gradients. */
     void (*backward_weights)(struct el_pass *pass, const struct el_node *node);
-    /* Optional: default 0. EL_KEEPS_... for backward. */
-    unsigned (*keeps)(const struct el_node *node);
+    unsigned keeps; /* EL_KEEPS_... for backward; of a node that rectifies its output too */
     /* Optional: default is nothing. Values that forward leaves for backward beside tensors (where a maximum was). */
     struct el_kept (*kept)(const struct el_graph *graph, const struct el_node *node);
     /* Optional: default false. Gradients become ready in the reverse order of parameters. PyTorch's Linear: the bias's,

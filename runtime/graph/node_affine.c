@@ -91,18 +91,13 @@ static void backward_inputs(struct el_pass *pass, const struct el_node *node)
     emit(pass, node, EL_OP_LINEAR_BACKWARD_DATA, EL_OP_CONV1D_BACKWARD_DATA, &op);
 }
 
-static unsigned keeps(const struct el_node *node)
-{
-    return node->attributes.relu ? EL_KEEPS_INPUT_FOR_WEIGHTS | EL_KEEPS_OUTPUT : EL_KEEPS_INPUT_FOR_WEIGHTS;
-}
-
 const struct el_node_type el_node_linear = {.name = "linear",
                                             .shape = shape_linear,
                                             .forward = forward,
                                             .backward_begin = backward_begin,
                                             .backward_inputs = backward_inputs,
                                             .backward_weights = backward_weights,
-                                            .keeps = keeps,
+                                            .keeps = EL_KEEPS_INPUT_FOR_WEIGHTS,
                                             .last_param_first = true};
 const struct el_node_type el_node_conv1d = {.name = "conv1d",
                                             .shape = shape_conv1d,
@@ -110,4 +105,4 @@ const struct el_node_type el_node_conv1d = {.name = "conv1d",
                                             .backward_begin = backward_begin,
                                             .backward_inputs = backward_inputs,
                                             .backward_weights = backward_weights,
-                                            .keeps = keeps};
+                                            .keeps = EL_KEEPS_INPUT_FOR_WEIGHTS};

@@ -78,11 +78,6 @@ static void backward_inputs(struct el_pass *pass, const struct el_node *node)
     el_pass_input_grad_done(pass, node, 0, op.views[5]);
 }
 
-static unsigned keeps(const struct el_node *node)
-{
-    return node->attributes.relu ? EL_KEEPS_INPUT | EL_KEEPS_OUTPUT : EL_KEEPS_INPUT;
-}
-
 /* Mean and 1 / deviation of each channel. */
 static struct el_kept kept(const struct el_graph *graph, const struct el_node *node)
 {
@@ -93,5 +88,5 @@ const struct el_node_type el_node_batch_norm = {.name = "batch_norm",
                                                 .shape = shape,
                                                 .forward = forward,
                                                 .backward_inputs = backward_inputs,
-                                                .keeps = keeps,
+                                                .keeps = EL_KEEPS_INPUT,
                                                 .kept = kept};

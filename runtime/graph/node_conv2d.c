@@ -47,15 +47,9 @@ static void backward_inputs(struct el_pass *pass, const struct el_node *node)
     emit(pass, node, &op);
 }
 
-static unsigned keeps(const struct el_node *node)
-{
-    (void)node;
-    return EL_KEEPS_INPUT_FOR_WEIGHTS;
-}
-
 const struct el_node_type el_node_conv2d = {.name = "conv2d",
                                             .shape = shape,
                                             .forward = forward,
                                             .backward_inputs = backward_inputs,
                                             .backward_weights = backward_weights,
-                                            .keeps = keeps};
+                                            .keeps = EL_KEEPS_INPUT_FOR_WEIGHTS};

@@ -38,11 +38,8 @@ static void backward_weights(struct el_pass *pass, const struct el_node *node)
     el_pass_emit(pass, node, &op);
 }
 
-static unsigned keeps(const struct el_node *node)
-{
-    (void)node;
-    return EL_KEEPS_INPUT_FOR_WEIGHTS;
-}
-
-const struct el_node_type el_node_embedding = {
-    .name = "embedding", .shape = shape, .forward = forward, .backward_weights = backward_weights, .keeps = keeps};
+const struct el_node_type el_node_embedding = {.name = "embedding",
+                                               .shape = shape,
+                                               .forward = forward,
+                                               .backward_weights = backward_weights,
+                                               .keeps = EL_KEEPS_INPUT_FOR_WEIGHTS};

@@ -18,7 +18,8 @@ static bool trains_weights(const struct el_pass *pass, const struct el_node *nod
 
 static unsigned keeps(const struct el_pass *pass, const struct el_node *node)
 {
-    unsigned keeps = node->type->keeps && has_backward(pass, node) ? node->type->keeps(node) : 0;
+    unsigned keeps = node->type->keeps | (node->attributes.relu ? EL_KEEPS_OUTPUT : 0);
+    if (!has_backward(pass, node)) return 0;
     return trains_weights(pass, node) ? keeps : keeps & ~(unsigned)EL_KEEPS_INPUT_FOR_WEIGHTS;
 }
 

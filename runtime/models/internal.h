@@ -15,8 +15,4 @@ struct el_model {
 /* A fully connected layer with torch's default initial weights, uniform within 1/sqrt(inputs). Returns its output. */
 int el_layer_linear(struct el_graph *graph, const char *name, int input, int64_t inputs, int64_t outputs, bool relu);
 
-/* The input "features", and after it the configuration's hidden layers with ReLU. Returns the last output; *width_p is
- * its size. */
-int el_layers_hidden(struct el_graph *graph, const struct el_model_config *config, int64_t *width_p);
-
 #endif

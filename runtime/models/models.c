@@ -109,20 +109,6 @@ int el_layer_linear(struct el_graph *graph, const char *name, int input, int64_t
                          &(struct el_node_attributes){.relu = relu});
 }
 
-int el_layers_hidden(struct el_graph *graph, const struct el_model_config *config, int64_t *width_p)
-{
-    const struct el_model_values *hidden = el_model_values(config, "hidden");
-    *width_p = el_model_size(config, "features");
-    int y = el_graph_input(graph, "features", EL_F32, &(struct el_shape){.n = 1, .d = {*width_p}});
-    for (int i = 0; i < hidden->n; i++) {
-        char name[EL_GRAPH_NAME_BYTES];
-        snprintf(name, sizeof name, "hidden%d", i + 1);
-        y = el_layer_linear(graph, name, y, *width_p, hidden->v[i], true);
-        *width_p = hidden->v[i];
-    }
-    return y;
-}
-
 static enum el_status in_range(const char *option, int64_t value, int64_t low, int64_t high)
 {
     if (value >= low && value <= high) return EL_OK;
