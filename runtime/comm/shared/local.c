@@ -6,10 +6,13 @@
 
 #include "runtime/comm/shared/engine.h"
 
+enum { ALIGNMENT = 64 };
+
 struct local_group {
     _Atomic int open;
     struct el_shared_care care;
-    char *links; /* of all members' mailboxes; NULL: none */
+    void *links_memory; /* of all members' mailboxes; NULL: none */
+    char *links;        /* the same, aligned */
     struct el_shared_face faces[];
 };
 
@@ -62,18 +65,17 @@ static enum el_status run(void *state, const struct el_comm_task *task)
     return el_shared_run(shared, task);
 }
 
-/* The first member makes the links, and the group keeps them: a member may be aborted when another is closed. */
+/* The first member makes the links, and the group keeps them: a member may be aborted when another is closed. Of many
+ * members few are partners: memory of the others' links is never touched. */
 static enum el_status open_mailboxes(void *state, enum el_status mine, const bool *partners, void *boxes, size_t bytes)
 {
     struct local_member *member = state;
     struct el_shared *shared = &member->shared;
     size_t own = el_shared_links_bytes(shared->size);
     if (mine == EL_OK && shared->rank == 0) {
-        member->group->links = aligned_alloc(64, own * (size_t)shared->size);
-        if (member->group->links)
-            memset(member->group->links, 0, own * (size_t)shared->size);
-        else
-            mine = el_fail(EL_ERR_HOST_MEMORY, "local communicator: no memory for mailboxes");
+        void *memory = member->group->links_memory = calloc(own * (size_t)shared->size + ALIGNMENT, 1);
+        member->group->links = (char *)(((uintptr_t)memory + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+        if (!memory) mine = el_fail(EL_ERR_HOST_MEMORY, "local communicator: no memory for mailboxes");
     }
     EL_TRY(el_shared_agree(shared, mine, 0, NULL));
     return el_shared_open_mail(shared, EL_OK, partners, member->group->links + own * (size_t)shared->rank, boxes,
@@ -95,7 +97,7 @@ static void abort_group(void *state)
 static void leave_group(struct local_group *group)
 {
     if (atomic_fetch_sub(&group->open, 1) != 1) return;
-    free(group->links);
+    free(group->links_memory);
     free(group);
 }
 
