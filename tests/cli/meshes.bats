@@ -121,16 +121,16 @@ END
 }
 
 @test "simulated jobs of hundreds of members send and hold what the closed forms say; others have up to 64" {
-    local sizes=256
-    [[ ${EVENLOAD_LONG:-} == 1 ]] && sizes="256 1024"
+    local sizes=(256)
+    [[ ${EVENLOAD_LONG:-} == 1 ]] && sizes+=(1024)
     [[ ${EVENLOAD_LONG:-} == 1 ]] || echo "# long: 1024 members too, a minute" >&3
-    for n in $sizes; do
+    for n in "${sizes[@]}"; do
         "$EVENLOAD" run --mode ddp --devices "sim:$n" "${MODEL[@]}" --batch "$n" --out "ddp-$n"
         "$EVENLOAD" run --mode dp --devices "sim:$n" "${MODEL[@]}" --batch "$n" --out "dp-$n"
         "$EVENLOAD" run --mode pipeline --devices "sim:$n" --mesh "dp=$((n / 2)),pp=2" "${MODEL[@]}" --batch "$n" \
             --micro 1 --out "pipeline-$n"
     done
-    python3 - $sizes <<'END'
+    python3 - "${sizes[@]}" <<'END'
 import json, sys
 def members(mode, n):
     trial = json.load(open(f"{mode}-{n}/results.json"))["trials"][0]
