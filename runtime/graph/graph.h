@@ -115,6 +115,9 @@ struct el_node_type {
     /* Optional: default false. Gradients become ready in the reverse order of parameters. PyTorch's Linear: the bias's,
      * then the weight's, which goes through a transposition first; Conv1d: the weight's, then the bias's. */
     bool last_param_first;
+    /* Optional: default 0. Parameters, as bits, that are computed with as they are stored, where a pass computes in a
+     * smaller type than it stores (pass.h). */
+    unsigned params_as_stored;
 };
 
 struct el_node {

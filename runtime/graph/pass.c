@@ -66,11 +66,25 @@ const struct el_weights_layout *el_param_layout(const struct el_param *array, co
     return el_device_weights_layout(device, dtype, array->shape.d);
 }
 
+/* Kernels have one type for all operands of floating point, and there is none that casts. */
+static enum el_status check_dtypes(const struct el_pass_spec *spec)
+{
+    const struct el_pass_env *env = &spec->env;
+    enum el_dtype stored = env->mixed ? env->stored : spec->dtype, reduced = env->mixed ? env->reduced : spec->dtype;
+    for (int n = 0; n < spec->graph->n_nodes; n++)
+        for (int i = 0; i < spec->graph->nodes[n].n_params; i++)
+            if (stored != el_pass_param_dtype(spec, &spec->graph->nodes[n], i) || reduced != spec->dtype)
+                return el_fail(EL_ERR_ABSENT, "'%s': no kernel takes parameters of %s and computes in %s",
+                               spec->graph->nodes[n].name, el_dtype_name(stored), el_dtype_name(spec->dtype));
+    return EL_OK;
+}
+
 enum el_status el_pass_open(struct el_program *program, const struct el_pass_spec *spec, struct el_pass **pass_p)
 {
     const struct el_graph *graph = spec->graph;
     if (graph->n_buffers && !spec->buffers)
         return el_fail(EL_ERR_INTERNAL, "a pass through '%s' without its buffers", graph->nodes[0].name);
+    EL_TRY(check_dtypes(spec));
     struct el_pass *pass = calloc(1, sizeof *pass);
     if (!pass) return el_fail_errno("%s: a pass", el_device_name(spec->device));
     pass->spec = *spec;

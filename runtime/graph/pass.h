@@ -35,6 +35,10 @@ struct el_pass_env {
     struct el_comm *const *group; /* [EL_AXIS_COUNT], for nodes that communicate; NULL: nobody is beside it */
     el_pass_node_hook *before_node, *after_node; /* optional */
     void *context;
+    /* Parameters are stored in one type, the pass computes in spec.dtype, and gradients are summed in a third one;
+     * mixed false: all are the same. A node says which parameters it takes as they are stored. */
+    bool mixed;
+    enum el_dtype stored, reduced;
 };
 
 struct el_pass_spec {
@@ -64,7 +68,7 @@ struct el_pass_spec {
 const struct el_weights_layout *el_param_layout(const struct el_param *array, const struct el_device *device,
                                                 enum el_dtype dtype);
 
-/* Errors: EL_ERR_HOST_MEMORY. */
+/* Errors: EL_ERR_HOST_MEMORY; EL_ERR_ABSENT for types that no kernel has together. */
 enum el_status el_pass_open(struct el_program *program, const struct el_pass_spec *spec, struct el_pass **pass_p);
 /* inputs[n_inputs of the graph], each [batch, its shape], the caller's until close. Fills outputs[n_outputs], whose
  * memory is the pass's until close; one that only passes through is the input itself. */
@@ -115,6 +119,8 @@ struct el_comm *el_pass_group(const struct el_pass *pass, enum el_axis axis);
 /* Issues a collective among them, which the node's next op waits for: dtype, label and phase are filled in. Nothing
  * where nobody is there. */
 void el_pass_communicate(struct el_pass *pass, const struct el_node *node, enum el_axis axis, struct el_comm_op *op);
+/* The type in which the node computes with its parameter i. */
+enum el_dtype el_pass_param_dtype(const struct el_pass_spec *spec, const struct el_node *node, int i);
 /* Issues a kernel: dtype, label and phase are filled in. */
 void el_pass_emit(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op);
 

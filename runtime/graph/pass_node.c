@@ -135,6 +135,11 @@ struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *no
     return *grad;
 }
 
+enum el_dtype el_pass_param_dtype(const struct el_pass_spec *spec, const struct el_node *node, int i)
+{
+    return spec->env.mixed && node->type->params_as_stored & 1U << i ? spec->env.stored : spec->dtype;
+}
+
 struct el_comm *el_pass_group(const struct el_pass *pass, enum el_axis axis)
 {
     struct el_comm *const *group = pass->spec.env.group;
