@@ -19,7 +19,6 @@ static const struct backend_row {
     {"shm", 1, "ranks read and write memory that they share"},
     {"mpi", 2, "the library copies into and out of shared memory"},
     {"tcp", 4, "the kernel copies into and out of sockets at both ends"},
-    {"hierarchical", 0, "the network between hosts is the limit: compare with its rate"},
     {"nccl", 0, "the links between GPUs are the limit, not their memory: compare with the rate of the links"},
     {NULL, 2, "each byte is copied at least twice"}};
 

@@ -31,26 +31,11 @@ bool el_comm_on_one_host(struct el_bootstrap *bootstrap)
     return el_bootstrap_agree(bootstrap, same ? EL_OK : el_fail(EL_ERR_ABSENT, "another host")) == EL_OK;
 }
 
-/* Whether a host has more than one of the ranks. Collective. */
-static bool share_hosts(struct el_bootstrap *bootstrap)
-{
-    size_t size = (size_t)el_bootstrap_size(bootstrap), n_same = 0;
-    char mine[EL_HOST_IDENTITY_BYTES], *all = calloc(size, sizeof mine);
-    enum el_status status = el_bootstrap_agree(bootstrap, all ? EL_OK : EL_ERR_HOST_MEMORY);
-    el_share_host(mine);
-    if (status == EL_OK) status = el_share_texts(bootstrap, mine, sizeof mine, all);
-    for (size_t i = 0; status == EL_OK && i < size * size; i++)
-        n_same += strcmp(all + i / size * sizeof mine, all + i % size * sizeof mine) == 0;
-    free(all);
-    return n_same > size;
-}
-
 const char *el_comm_choose(struct el_bootstrap *bootstrap, struct el_device *device)
 {
     if (nccl_serves(bootstrap, device)) return "nccl";
     if (el_comm_on_one_host(bootstrap)) return "shm";
-    if (strcmp(el_bootstrap_kind(bootstrap), "mpi") == 0) return "mpi";
-    return share_hosts(bootstrap) ? "hierarchical" : "tcp";
+    return strcmp(el_bootstrap_kind(bootstrap), "mpi") == 0 ? "mpi" : "tcp";
 }
 
 static bool have_cards_of_their_own(struct el_device *const *devices, int n)

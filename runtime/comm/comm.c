@@ -11,7 +11,7 @@ static const struct el_comm_backend self_backend = {.name = "self"};
 static const struct el_comm_backend mpi_backend = {.name = "mpi"};
 
 static const struct el_comm_backend *const between_ranks[] = {&mpi_backend, &el_comm_shm_backend, &el_comm_tcp_backend,
-                                                              &el_comm_hierarchical_backend, &el_comm_nccl_backend};
+                                                              &el_comm_nccl_backend};
 
 static void release(struct el_comm *comm)
 {
@@ -122,8 +122,7 @@ enum el_status el_comm_open_ranks(const char *kind, struct el_bootstrap *bootstr
     for (size_t i = 0; i < sizeof between_ranks / sizeof between_ranks[0]; i++)
         if (strcmp(kind, between_ranks[i]->name) == 0) backend = between_ranks[i];
     if (!backend)
-        return el_fail(EL_ERR_ABSENT,
-                       "communicator %s: not available between ranks (these are: mpi, shm, tcp, hierarchical, nccl)",
+        return el_fail(EL_ERR_ABSENT, "communicator %s: not available between ranks (these are: mpi, shm, tcp, nccl)",
                        kind);
     int rank = el_bootstrap_rank(bootstrap), size = el_bootstrap_size(bootstrap);
     struct el_comm *comm;

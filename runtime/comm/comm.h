@@ -12,11 +12,11 @@
  *
  * Backends: `self` (one member, nothing moves), `local` (members of one process; real copies between their memories),
  * `mpi` (one member a process), `shm` (one member a process, one host), `tcp` (one member a process, any hosts),
- * `hierarchical` (the same, where hosts have several: shm within, tcp between), `nccl` (GPUs, in one process or one a
- * process), `peer` (GPUs for which one thread issues, by copies between them and sums on the root). Sums are taken in a
- * fixed order: the same inputs give the same bits, on every member. NCCL's order is its own: the same bits on every
- * member, and in every run on the same machines with the same settings, not beyond. A communicator that needs the host
- * to read the memory stages it where the host cannot: device, host, collective, host, device, while the host waits.
+ * `nccl` (GPUs, in one process or one a process), `peer` (GPUs for which one thread issues, by copies between them and
+ * sums on the root). Sums are taken in a fixed order: the same inputs give the same bits, on every member. NCCL's order
+ * is its own: the same bits on every member, and in every run on the same machines with the same settings, not beyond.
+ * A communicator that needs the host to read the memory stages it where the host cannot: device, host, collective,
+ * host, device, while the host waits.
  *
  * Bytes: an op is booked on each member with what it sends and receives under the algorithm used; see
  * el_comm_traffic(). Errors: building errors are the program's; while running EL_ERR_PEER when a member is gone or
@@ -126,16 +126,15 @@ enum el_status el_comm_open_local(struct el_device *const *devices, int n, struc
 /* The same for members that one host thread issues for, by rank and into one program. `peer` where GPUs have no NCCL,
  * or share a card. */
 enum el_status el_comm_open_together(struct el_device *const *devices, int n, struct el_comm **comms);
-/* One member a process, over the bootstrap's ranks. `kind`: "mpi" (of the bootstrap mpi), "shm", "tcp", "hierarchical",
- * "nccl". Ownership: the bootstrap is borrowed, and closed after it. Blocking. Collective. Errors: EL_ERR_ABSENT (no
- * such kind, or its library is missing), EL_ERR_INVALID, EL_ERR_IO (sockets), EL_ERR_HOST_MEMORY, EL_ERR_PEER where
- * another rank failed. */
+/* One member a process, over the bootstrap's ranks. `kind`: "mpi" (of the bootstrap mpi), "shm", "tcp", "nccl".
+ * Ownership: the bootstrap is borrowed, and closed after it. Blocking. Collective. Errors: EL_ERR_ABSENT (no such kind,
+ * or its library is missing), EL_ERR_INVALID, EL_ERR_IO (sockets), EL_ERR_HOST_MEMORY, EL_ERR_PEER where another rank
+ * failed. */
 enum el_status el_comm_open_ranks(const char *kind, struct el_bootstrap *bootstrap, struct el_device *device,
                                   struct el_comm **comm_p);
 /* The fastest way for these ranks: "nccl" where every rank has a GPU and NCCL, "shm" when all are on one host (one
- * boot, one process namespace), else "mpi" where that is what they met by, else "hierarchical" where a host has
- * several, else "tcp". `device`: this rank's; NULL: any but a GPU. Blocking. Collective. Errors: of the bootstrap; then
- * it is one of the last two. */
+ * boot, one process namespace), else "mpi" where that is what they met by, else "tcp". `device`: this rank's; NULL: any
+ * but a GPU. Blocking. Collective. Errors: of the bootstrap; then it is one of the last two. */
 const char *el_comm_choose(struct el_bootstrap *bootstrap, struct el_device *device);
 /* NULL is legal. Collective among ranks only in that all must have ended their operations. */
 void el_comm_close(struct el_comm *comm);

@@ -170,7 +170,7 @@ struct el_comm_backend {
 };
 
 extern const struct el_comm_backend el_comm_local_backend, el_comm_shm_backend, el_comm_tcp_backend,
-    el_comm_hierarchical_backend, el_comm_nccl_backend, el_comm_peer_backend, el_comm_staged_local_backend;
+    el_comm_nccl_backend, el_comm_peer_backend, el_comm_staged_local_backend;
 
 /* choose.c: the best backend for members of one process; `one_thread` issues for all of them. */
 const struct el_comm_backend *el_comm_choose_members(struct el_device *const *devices, int n, bool one_thread);

@@ -99,7 +99,7 @@ long() { # long WHAT
     communicator_is r tcp
 }
 
-@test "two ranks on each of two hosts sum within their host first" {
+@test "two ranks on each of two hosts train over sockets" {
     local n others=()
     long "two ranks on each of two hosts"
     for n in 1 2 3; do
@@ -110,7 +110,7 @@ long() { # long WHAT
     at "$A" env RANK=0 WORLD_SIZE=4 LOCAL_RANK=0 MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 timeout 90 \
         "$EVENLOAD" run --mode ddp "${QUICK[@]}" --out r --quiet || show_file 1.txt
     wait "${others[@]}"
-    communicator_is r hierarchical
+    communicator_is r tcp
     losses_are_those_of_single r
 }
 

@@ -225,13 +225,6 @@ static void each_command_has_a_bit_of_its_own(void **state)
     assert_int_equal(all, EL_CMD_ALL);
 }
 
-static void every_communicator_that_is_listed_is_taken(void **state)
-{
-    assert_int_equal(parse(EL_CMD_RUN, "--comm hierarchical"), EL_OK);
-    assert_string_equal(options.comm, "hierarchical");
-    assert_int_equal(parse(EL_CMD_COMM, "--comm hierarchical"), EL_OK);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,7 +240,6 @@ int main(void)
         cmocka_unit_test(every_default_is_shown_as_it_is_read),
         cmocka_unit_test(who_makes_trials_takes_every_row_of_them),
         cmocka_unit_test(each_command_has_a_bit_of_its_own),
-        cmocka_unit_test(every_communicator_that_is_listed_is_taken),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
