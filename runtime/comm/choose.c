@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/comm/choose.h"
 #include "runtime/comm/comm_ops.h"
 #include "runtime/comm/nccl/comm_nccl.h"
 #include "runtime/comm/share.h"
@@ -19,16 +18,6 @@ static bool nccl_serves(struct el_bootstrap *bootstrap, struct el_device *device
     if (el_bootstrap_agree(bootstrap, status) != EL_OK) return false;
     el_device_identify(device, &identity);
     return el_nccl_check_cards(api, bootstrap, identity.uuid) == EL_OK;
-}
-
-bool el_comm_on_one_host(struct el_bootstrap *bootstrap)
-{
-    char mine[EL_HOST_IDENTITY_BYTES], first[EL_HOST_IDENTITY_BYTES];
-    el_share_host(mine);
-    memcpy(first, mine, sizeof first);
-    if (el_bootstrap_broadcast(bootstrap, first, sizeof first) != EL_OK) return false;
-    bool same = memcmp(first, mine, sizeof first) == 0;
-    return el_bootstrap_agree(bootstrap, same ? EL_OK : el_fail(EL_ERR_ABSENT, "another host")) == EL_OK;
 }
 
 const char *el_comm_choose(struct el_bootstrap *bootstrap, struct el_device *device)

@@ -175,12 +175,12 @@ extern const struct el_comm_backend el_comm_local_backend, el_comm_shm_backend, 
 /* choose.c: the best backend for members of one process; `one_thread` issues for all of them. */
 const struct el_comm_backend *el_comm_choose_members(struct el_device *const *devices, int n, bool one_thread);
 
-/* split.c: who is with rank `rank` in a new group, when rank r of n said words[r] (el_comm_split_word): fills in the
+/* exchange.c: who is with rank `rank` in a new group, when rank r of n said words[r] (el_comm_split_word): fills in the
  * split's rank and size, and members[0..size) with the ranks, now, of those in it. */
 uint64_t el_comm_split_word(const struct el_comm_split *split);
 void el_comm_split_plan(const uint64_t *words, int n, int rank, struct el_comm_split *split, int *members);
 
-/* partners.c: for open_mailboxes() of members that share no memory: whether all have room (`mine`) and name each other,
+/* exchange.c: for open_mailboxes() of members that share no memory: whether all have room (`mine`) and name each other,
  * by an all-gather of the backend's own. What comes in mail may come before this returns. Errors: as open_mailboxes().
  */
 enum el_status el_comm_meet_partners(const struct el_comm_ops *ops, void *state, int rank, int size,

@@ -1,5 +1,5 @@
 /* A communicator as its own files see it: comm.c opens, sets and closes it, check.c says which operations it takes,
- * operation.c makes them, checking.c compares them among members. */
+ * operation.c makes them, exchange.c compares them among members. */
 #ifndef EL_COMM_MEMBER_H
 #define EL_COMM_MEMBER_H
 

@@ -2,6 +2,7 @@
  * messages; in all of them round i's distance or step is i, so that both halves of a message fall into one round. */
 #include "runtime/comm/rounds.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* A chain's segments: long enough that a message's own cost is small beside its bytes, few enough to be counted. */
@@ -319,6 +320,19 @@ size_t el_comm_scratch(const struct el_comm_shape *s)
     if (s->verb == EL_COMM_REDUCE_SCATTER) return (s->size > 3 ? 2 : s->size > 2 ? 1 : 0) * s->count;
     if (s->verb == EL_COMM_REDUCE && place > 1) return (n_segments(s) > 1 ? 2 : 1) * segment_most(s);
     return 0;
+}
+
+enum el_status el_comm_reserve_scratch(const char *backend, const struct el_comm_shape *shape, char **scratch_p,
+                                       size_t *bytes_p)
+{
+    size_t bytes = el_comm_scratch(shape) * shape->element_bytes;
+    if (bytes <= *bytes_p) return EL_OK;
+    char *larger = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (!larger) return el_fail_errno("%s communicator: %zu bytes of workspace", backend, bytes);
+    free(*scratch_p);
+    *scratch_p = larger;
+    *bytes_p = bytes;
+    return EL_OK;
 }
 
 struct el_op_messages el_comm_messages(const struct el_comm_shape *s)

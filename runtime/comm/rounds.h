@@ -9,7 +9,7 @@
  * round before. The peer's round has the other half: what rank a sends to b in round i, b receives from a in round i,
  * as many elements. A message may be empty. In place or not is not asked: data and result may be one place, as comm.h
  * says, and where they are not, `data` is never written.
- * Units: elements. Threads: any; nothing is allocated. Errors: none.
+ * Units: elements. Threads: any; nothing is allocated but scratch. Errors: none but its.
  *
  * direct: each rank's part goes straight to who needs it; of an all-reduce each rank combines its own chunk
  *     (el_comm_chunk) over all, its own first, then by rank downwards and round, and gives it to the others.
@@ -81,6 +81,9 @@ int el_comm_rounds(const struct el_comm_shape *shape);
 struct el_comm_round el_comm_round(const struct el_comm_shape *shape, int round);
 /* What a rank needs beside data and result. */
 size_t el_comm_scratch(const struct el_comm_shape *shape);
+/* Memory for that, which only grows; the caller frees it. Between steps. Errors: EL_ERR_HOST_MEMORY. */
+enum el_status el_comm_reserve_scratch(const char *backend, const struct el_comm_shape *shape, char **scratch_p,
+                                       size_t *bytes_p);
 /* The same as an op's, which is to be known before it runs: a link's is one message. */
 struct el_op_messages el_comm_messages(const struct el_comm_shape *shape);
 /* Bytes of all its messages; of a link's one. */

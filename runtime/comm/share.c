@@ -42,3 +42,13 @@ void el_share_host(char identity[EL_HOST_IDENTITY_BYTES])
     memset(identity, 0, EL_HOST_IDENTITY_BYTES);
     snprintf(identity, EL_HOST_IDENTITY_BYTES, "%s %s", host, boot);
 }
+
+bool el_comm_on_one_host(struct el_bootstrap *bootstrap)
+{
+    char mine[EL_HOST_IDENTITY_BYTES], first[EL_HOST_IDENTITY_BYTES];
+    el_share_host(mine);
+    memcpy(first, mine, sizeof first);
+    if (el_bootstrap_broadcast(bootstrap, first, sizeof first) != EL_OK) return false;
+    bool same = memcmp(first, mine, sizeof first) == 0;
+    return el_bootstrap_agree(bootstrap, same ? EL_OK : el_fail(EL_ERR_ABSENT, "another host")) == EL_OK;
+}

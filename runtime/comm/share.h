@@ -20,4 +20,8 @@ bool el_share_boot(const char *name_space, char name[EL_BOOT_NAME_BYTES]);
 /* The same text in processes that share memory and see each other's process numbers, another one elsewhere. Local. */
 void el_share_host(char identity[EL_HOST_IDENTITY_BYTES]);
 
+/* Whether all ranks share memory and see each other's processes. Blocking. Collective. False where the bootstrap fails,
+ * too. */
+bool el_comm_on_one_host(struct el_bootstrap *bootstrap);
+
 #endif

@@ -64,7 +64,7 @@ int el_mpirun_rank_pid(const char *log_dir, int rank)
     return read && pid > 1 ? pid : 0;
 }
 
-/* "evenload: mpi: rank 1 (process 4711) is gone" (runtime/comm/mpi/module/lookout.c). */
+/* "evenload: mpi: rank 1 (process 4711) is gone" (runtime/comm/mpi/module/calls.c). */
 int el_mpirun_missed_rank(const char *log_dir, int procs)
 {
     enum { LINES = 3, TEXT_BYTES = 2048 };

@@ -4,8 +4,8 @@
 #include <stdatomic.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/comm/choose.h"
 #include "runtime/comm/nccl/comm_nccl.h"
+#include "runtime/comm/share.h"
 #include "tests/cards/cards_cases.h"
 #include "tests/conformance/comm_product.h"
 #include "tests/conformance/comm_splits.h"

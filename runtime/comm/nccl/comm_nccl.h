@@ -124,14 +124,14 @@ enum el_status el_nccl_each_comm(struct el_nccl_member *member,
 /* The word of barriers and of empty messages, in the device's memory. */
 enum el_status el_nccl_reserve_word(struct el_nccl_member *member);
 
-/* memory.c: the hook of comm_ops.h, and the end of what it gave, before its communicator's. */
+/* open.c: the hook of comm_ops.h, and the end of what it gave, before its communicator's. */
 enum el_status el_nccl_alloc(void *state, size_t bytes, enum el_status mine, struct el_lent_memory *memory_p);
 void el_nccl_memory_close(struct el_nccl_member *member);
 
-/* parts.c: the hook of comm_ops.h. */
+/* open.c: the hook of comm_ops.h. */
 enum el_status el_nccl_split(void *state, enum el_status mine, struct el_comm_split *split);
 
-/* cards.c: NCCL takes one member a card on what it takes for one host. EL_ERR_INVALID with what to do where two
+/* open.c: NCCL takes one member a card on what it takes for one host. EL_ERR_INVALID with what to do where two
  * ranks share one. Collective. */
 enum el_status el_nccl_check_cards(const struct el_nccl_api *api, struct el_bootstrap *bootstrap, const char *uuid);
 

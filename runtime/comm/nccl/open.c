@@ -1,8 +1,51 @@
-/* Opening the communicator `nccl`: the module, NCCL's id on its way to all members, one communicator a GPU. */
+/* Opening the communicator `nccl`: the module, NCCL's id on its way to all members, one communicator a GPU; groups of
+ * some members; memory that NCCL gives and knows. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "runtime/base/module.h"
 #include "runtime/comm/nccl/comm_nccl.h"
+#include "runtime/comm/share.h"
+
+/* ---- cards ---- */
+
+/* NCCL refuses two members that it finds on one card. It tells hosts apart by their name and boot, or by NCCL_HOSTID
+ * where that is set: ranks that give it different ones count as being on different hosts, and reach each other through
+ * the network even when they share a card. */
+
+/* "uuid host-id": without a UUID nothing is known. */
+enum { TEXT_BYTES = 192 };
+
+static enum el_status compare(const char *texts, int size)
+{
+    for (int r = 0; r < size; r++) {
+        for (int other = 0; other < r; other++) {
+            const char *one = texts + (size_t)other * TEXT_BYTES, *two = texts + (size_t)r * TEXT_BYTES;
+            if (*two == ' ' || strcmp(one, two) != 0) continue;
+            return el_fail(EL_ERR_INVALID,
+                           "nccl communicator: ranks %d and %d share one GPU (%.*s), and NCCL takes one rank a GPU: "
+                           "give each of them an NCCL_HOSTID of its own, or choose another --comm",
+                           other, r, (int)strcspn(two, " "), two);
+        }
+    }
+    return EL_OK;
+}
+
+enum el_status el_nccl_check_cards(const struct el_nccl_api *api, struct el_bootstrap *bootstrap, const char *uuid)
+{
+    int size = el_bootstrap_size(bootstrap);
+    char mine[TEXT_BYTES], *texts = calloc((size_t)size, TEXT_BYTES);
+    enum el_status made = texts ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "nccl communicator: no memory");
+    enum el_status status = el_bootstrap_agree(bootstrap, made);
+    snprintf(mine, sizeof mine, "%.60s %.100s", uuid, api->host_id());
+    if (status == EL_OK) status = el_share_texts(bootstrap, mine, TEXT_BYTES, texts);
+    if (status == EL_OK) status = compare(texts, size);
+    free(texts);
+    return status;
+}
+
+/* ---- opening ---- */
 
 enum { MEMBERS_MAX = 64 };
 
@@ -124,6 +167,113 @@ static enum el_status open_on(struct el_bootstrap *bootstrap, const struct el_co
     EL_TRY(el_nccl_open_rank(api, bootstrap, identity.uuid, device, state_p));
     ((struct el_nccl_member *)*state_p)->stream = place->stream;
     return EL_OK;
+}
+
+/* ---- groups of some members, by NCCL's own split, which older libraries do not have: each member splits in its own
+ * thread or process, and is a group of one member here, whoever else is of it ---- */
+
+/* A member that cannot take part ends the group: the others would wait for it in NCCL. */
+static enum el_status cannot(void *state, enum el_status mine)
+{
+    struct el_error cause;
+    el_error_take(mine, &cause);
+    el_nccl_ops.abort(state);
+    return el_error_give(&cause);
+}
+
+static void join_whole(struct el_nccl_group *whole, struct el_nccl_group *part)
+{
+    part->whole = whole;
+    pthread_mutex_lock(&whole->lock);
+    part->part = whole->part;
+    whole->part = part;
+    pthread_mutex_unlock(&whole->lock);
+}
+
+static enum el_status take_place(struct el_nccl_member *member, struct el_comm_split *split, void *comm)
+{
+    struct el_nccl_group *whole = member->group, *part;
+    enum el_status status =
+        el_nccl_check(whole->api, whole->api->comm_place(comm, &split->rank, &split->size), "nccl comm_place");
+    if (status == EL_OK && split->size > 1)
+        status = el_nccl_group_create(whole->api, 1, split->rank, split->size, &part);
+    if (status != EL_OK || split->size <= 1) {
+        whole->api->comm_destroy(comm);
+        return status;
+    }
+    part->presence = whole->presence;
+    part->patience_ns = whole->patience_ns;
+    part->members[0].device = split->place.device;
+    part->members[0].stream = split->place.stream;
+    part->members[0].comm = comm;
+    join_whole(whole->whole, part);
+    split->state = &part->members[0];
+    return EL_OK;
+}
+
+enum el_status el_nccl_split(void *state, enum el_status mine, struct el_comm_split *split)
+{
+    struct el_nccl_member *member = state;
+    const struct el_nccl_api *api = member->group->api;
+    void *comm = NULL;
+    split->state = NULL;
+    split->rank = split->size = 0;
+    if (!api->comm_split) return el_fail(EL_ERR_ABSENT, "nccl communicator: a split needs NCCL 2.18 or newer");
+    if (mine != EL_OK) return cannot(state, mine);
+    EL_TRY(el_nccl_enter(member->group));
+    int result = api->comm_split(el_nccl_comm(member), split->color, split->key, &comm);
+    el_nccl_leave(member->group);
+    if (result != EL_NCCL_OK && el_nccl_is_aborted(member->group)) return el_nccl_say_aborted(member->group);
+    EL_TRY(el_nccl_check(api, result, "nccl comm_split"));
+    return split->color < 0 ? EL_OK : take_place(member, split, comm);
+}
+
+/* ---- memory of NCCL's: worked on in place, without a copy through its own buffers. Libraries before 2.19 have none,
+ * and plain memory serves ---- */
+
+/* Memory may outlive its communicator, which has forgotten it then. */
+static void release(void *owner)
+{
+    struct el_nccl_memory *gone = owner;
+    struct el_nccl_memory **link = gone->member ? &gone->member->memories : NULL;
+    while (link && *link != gone) link = &(*link)->next;
+    if (link) *link = gone->next;
+    if (gone->member && gone->member->comm && gone->handle)
+        gone->api->memory_deregister(gone->member->comm, gone->handle);
+    gone->api->memory_free(gone->memory, gone->device);
+    free(gone);
+}
+
+enum el_status el_nccl_alloc(void *state, size_t bytes, enum el_status mine, struct el_lent_memory *memory_p)
+{
+    struct el_nccl_member *member = state;
+    const struct el_nccl_api *api = member->group->api;
+    if (mine != EL_OK) return mine;
+    if (!api->memory_take)
+        return el_fail(EL_ERR_ABSENT, "nccl communicator: memory of its own needs NCCL 2.19 or newer");
+    struct el_nccl_memory *made = calloc(1, sizeof *made);
+    if (!made) return el_fail(EL_ERR_HOST_MEMORY, "nccl communicator: no memory");
+    *made = (struct el_nccl_memory){.api = api, .device = el_device_index(member->device)};
+    if (api->memory_take(&made->memory, bytes, made->device) != 0) {
+        free(made);
+        return el_fail(EL_ERR_ABSENT, "nccl communicator: no memory of its own: %s", api->last_error());
+    }
+    made->member = member;
+    made->next = member->memories;
+    member->memories = made;
+    /* It serves as plain memory where NCCL cannot make more of it. */
+    if (api->memory_register(member->comm, made->memory, bytes, &made->handle) != 0) made->handle = NULL;
+    *memory_p = (struct el_lent_memory){.address = (uintptr_t)made->memory, .release = release, .owner = made};
+    return EL_OK;
+}
+
+void el_nccl_memory_close(struct el_nccl_member *member)
+{
+    for (struct el_nccl_memory *one = member->memories; one; one = one->next) {
+        if (member->comm && one->handle) one->api->memory_deregister(member->comm, one->handle);
+        one->member = NULL;
+    }
+    member->memories = NULL;
 }
 
 const struct el_comm_backend el_comm_nccl_backend = {

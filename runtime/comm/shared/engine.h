@@ -11,10 +11,10 @@
  * posts, raises its counter and waits for all others' to be as high. Where all members' memory can be reached by all
  * they work there in place:
  *
- * - direct (direct.c): each takes what it needs from the others; of an all-reduce each combines its own chunk
+ * - direct (in_place.c): each takes what it needs from the others; of an all-reduce each combines its own chunk
  *   over all members and writes it into all of them while it is in the cache. Then they meet again: nobody touches
  *   another's memory any more.
- * - ring, ps (pull.c): the messages of rounds.h, each pulled by its receiver from the sender's memory.
+ * - ring, ps (in_place.c): the messages of rounds.h, each pulled by its receiver from the sender's memory.
  *
  * Where not, they go by pieces through a staging area of each member (pieces.c).
  *

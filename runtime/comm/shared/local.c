@@ -43,16 +43,8 @@ static const struct el_shared_ways ways = {.place = place, .address = address};
 static enum el_status reserve(void *state, const struct el_comm_task *task)
 {
     struct el_shared *shared = &((struct local_member *)state)->shared;
-    struct el_comm_shape shape = el_comm_task_shape(task, shared->rank, shared->size);
-    size_t bytes = el_comm_scratch(&shape) * shape.element_bytes;
-    if (bytes <= shared->scratch_bytes) return EL_OK;
-    char *larger = malloc(bytes);
-    if (!larger)
-        return el_fail_errno("local communicator: %zu bytes for %s", bytes, el_comm_verb_row(task->verb)->name);
-    free(shared->scratch);
-    shared->scratch = larger;
-    shared->scratch_bytes = bytes;
-    return EL_OK;
+    const struct el_comm_shape shape = el_comm_task_shape(task, shared->rank, shared->size);
+    return el_comm_reserve_scratch("local", &shape, &shared->scratch, &shared->scratch_bytes);
 }
 
 /* ---- operations ---- */

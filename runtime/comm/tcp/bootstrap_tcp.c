@@ -13,7 +13,6 @@
 #include "runtime/comm/bootstrap_ops.h"
 #include "runtime/comm/tcp/meeting.h"
 #include "runtime/comm/tcp/socket.h"
-#include "runtime/comm/tcp/watch.h"
 
 /* TEXT_MAX: no rank's text comes near; a length beyond it is not one of ours. OTHER_FILES: what a process has open
  * beside its connections. */

@@ -1,9 +1,9 @@
 /* What the files of the communicator `tcp` share: a rank's state, its connections, and how its operation waits.
  *
- *     comm_tcp.c    opening, aborting, closing; the choice of algorithms
+ *     comm_tcp.c    opening, aborting, closing, splitting; the choice of algorithms
  *     mesh.c        connections: to whom, made when first needed, taken from whoever comes
  *     attendant.c   a thread a rank: takes connections, hears of ranks that are gone, receives mail
- *     transfer.c    collectives          mailbox.c    send, recv          subgroup.c   sub-groups
+ *     transfer.c    collectives          mailbox.c    send, recv
  *
  * A connection carries bytes one way, from the rank that made it; only mail's has answers. Threads: two of a rank, the
  * attendant and the one that runs operations, beside whoever aborts. The attendant alone takes connections and reads
@@ -16,13 +16,39 @@
 #include <stdatomic.h>
 
 #include "runtime/comm/comm_ops.h"
-#include "runtime/comm/tcp/mailbox.h"
 #include "runtime/comm/tcp/socket.h"
 
 /* INBOX: what comes to be combined, a piece at a time, small enough to be still in a cache then. */
 enum { EL_TCP_INBOX_BYTES = 256 * 1024, EL_TCP_HOST_BYTES = 64, EL_TCP_REASON_BYTES = 240 };
 
 enum el_tcp_lane { EL_TCP_LANE_DATA, EL_TCP_LANE_ALARM, EL_TCP_LANE_MAIL, EL_TCP_LANES };
+
+/* Mail: messages from one rank to another that wait at the receiver until it asks for them, so that no order of sends
+ * and receives can deadlock as long as the mailboxes are not full.
+ *
+ * A mailbox is a stretch of memory at the receiver, in which messages stand one behind the other and go on at its
+ * beginning. A sender knows how many bytes it has sent whose room is not free again, and waits while the next message
+ * would not fit. The attendant puts there what comes off the connection, at once; the receiving operation copies it,
+ * and tells the sender of the room that is free: in the order in which messages came.
+ */
+struct el_tcp_letter {
+    struct el_tcp_letter *next;
+    int32_t tag;
+    uint64_t bytes;
+    size_t begin; /* in the box */
+    bool taken;
+};
+
+/* What comes from one sender; queue and letters under the group's mutex, the rest the attendant's. */
+struct el_tcp_post {
+    char *box;                          /* [the group's mailbox_bytes]; NULL: none from there */
+    size_t next;                        /* where the next message begins in it */
+    struct el_tcp_letter *first, *last; /* whole ones whose room is not free, oldest first */
+    struct el_tcp_letter *coming;       /* NULL: its head is coming */
+    size_t done;                        /* bytes of the one, or of the other */
+    char head[16];
+    _Atomic bool ended; /* nothing more will come */
+};
 
 struct el_tcp_peer {
     char address[EL_TCP_ADDRESS_BYTES], host[EL_TCP_HOST_BYTES];
@@ -108,11 +134,23 @@ struct pollfd;
  * filled here. Errors: EL_ERR_PEER when the communicator was aborted, or the time is over. */
 enum el_status el_tcp_wait(struct el_tcp_group *group, struct pollfd *polls, int n, int rank);
 
-/* ---- transfer.c, subgroup.c ---- */
+/* ---- mailbox.c ---- */
 
-/* Contracts: comm_ops.h, run, reserve, split. */
+enum el_status el_tcp_send(struct el_tcp_group *group, const struct el_comm_task *task);
+enum el_status el_tcp_receive(struct el_tcp_group *group, const struct el_comm_task *task);
+/* The attendant's: takes what has come from `rank`; false: nothing more will. */
+bool el_tcp_mail_take(struct el_tcp_group *group, int rank);
+/* What `rank` has taken of our mail; false: nothing more will be said. */
+bool el_tcp_mail_hear(struct el_tcp_group *group, int rank);
+/* The hook of comm_ops.h. */
+enum el_status el_tcp_open_mailboxes(void *state, enum el_status mine, const bool *partners, void *boxes, size_t bytes);
+/* Frees what was not taken. */
+void el_tcp_mail_clear(struct el_tcp_post *post);
+
+/* ---- transfer.c ---- */
+
+/* Contracts: comm_ops.h, run, reserve. */
 enum el_status el_tcp_run(void *state, const struct el_comm_task *task);
 enum el_status el_tcp_reserve(void *state, const struct el_comm_task *task);
-enum el_status el_tcp_split(void *state, enum el_status mine, struct el_comm_split *split);
 
 #endif

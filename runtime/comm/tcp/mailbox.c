@@ -1,6 +1,6 @@
 /* Sending into a rank's mailbox, and taking out of one's own. What crosses: a head and a message's bytes one way; the
  * other way how many bytes were taken. */
-#include "runtime/comm/tcp/mailbox.h"
+#include "runtime/comm/tcp/comm_tcp.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -8,8 +8,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-
-#include "runtime/comm/tcp/comm_tcp.h"
 
 struct head {
     int32_t tag;

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/comm/choose.h"
 #include "runtime/comm/share.h"
 #include "runtime/comm/tcp/comm_tcp.h"
 

@@ -281,14 +281,7 @@ enum el_status el_tcp_reserve(void *state, const struct el_comm_task *task)
 {
     struct el_tcp_group *group = state;
     const struct el_comm_shape shape = el_comm_task_shape(task, group->rank, group->size);
-    size_t bytes = el_comm_scratch(&shape) * shape.element_bytes;
-    if (bytes <= group->scratch_bytes) return EL_OK;
-    char *larger = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    if (!larger) return el_fail(EL_ERR_HOST_MEMORY, "tcp communicator: %zu bytes between two ranks: no memory", bytes);
-    free(group->scratch);
-    group->scratch = larger;
-    group->scratch_bytes = bytes;
-    return EL_OK;
+    return el_comm_reserve_scratch("tcp", &shape, &group->scratch, &group->scratch_bytes);
 }
 
 static enum el_status collect(struct el_tcp_group *group, const struct el_comm_task *task)

@@ -1,5 +1,5 @@
 /* The thread at the alarm connections, and what is said there: messages of one size. */
-#include "runtime/comm/tcp/watch.h"
+#include "runtime/comm/tcp/meeting.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,8 +1,10 @@
-/* Turns, and the way a thread waits. The state is global because MPI's is: one world a process. */
-#include "runtime/comm/mpi/module/calls.h"
+/* Turns, and the way a thread waits; stopping together; one thread, which looks whether the other processes are there.
+ * The state is global because MPI's is: one world a process. */
+#include "runtime/comm/mpi/module/comm_mpi.h"
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -10,7 +12,154 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/comm/mpi/module/lookout.h"
+
+/* ---- the lookout ---- */
+
+/* Together under 5 s, with what the launcher then takes. */
+enum { LOOK_EVERY_MS = 200, MPIRUN_MS = 1500, LAST_CHANCE_MS = 2000 };
+
+static struct {
+    pthread_t thread;
+    bool running;
+    pthread_mutex_t lock;
+    pthread_cond_t news;
+    bool ends; /* under the lock */
+    struct el_presence *presence;
+    char reason[128];
+    _Atomic bool lost;
+} watch;
+
+/* Whether the watch ends before so much time has passed. */
+static bool ends_within(int ms)
+{
+    int64_t until_ns = el_clock_ns() + (int64_t)ms * 1000000;
+    pthread_mutex_lock(&watch.lock);
+    while (!watch.ends && el_clock_cond_wait(&watch.news, &watch.lock, until_ns)) continue;
+    bool ends = watch.ends;
+    pthread_mutex_unlock(&watch.lock);
+    return ends;
+}
+
+static void *look(void *unused)
+{
+    (void)unused;
+    prctl(PR_SET_NAME, "el-mpi-watch");
+    do {
+        if (ends_within(LOOK_EVERY_MS)) return NULL;
+    } while (el_presence_check(watch.presence) == EL_OK);
+    snprintf(watch.reason, sizeof watch.reason, "%s", el_error_message());
+    if (ends_within(MPIRUN_MS)) return NULL;
+    atomic_store(&watch.lost, true);
+    if (ends_within(LAST_CHANCE_MS)) return NULL;
+    fprintf(stderr, "evenload: %s, so this rank ends too\n", watch.reason);
+    _exit(1);
+}
+
+enum el_status el_mpi_watch_begin(struct el_presence *presence)
+{
+    watch.presence = presence;
+    pthread_mutex_init(&watch.lock, NULL);
+    el_clock_cond_init(&watch.news);
+    watch.ends = false;
+    watch.running = pthread_create(&watch.thread, NULL, look, NULL) == 0;
+    return watch.running ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no thread to watch the other ranks");
+}
+
+bool el_mpi_watch_end(void)
+{
+    if (!watch.running) return false;
+    pthread_mutex_lock(&watch.lock);
+    watch.ends = true;
+    pthread_cond_signal(&watch.news);
+    pthread_mutex_unlock(&watch.lock);
+    pthread_join(watch.thread, NULL);
+    watch.running = false;
+    return atomic_load(&watch.lost);
+}
+
+enum el_status el_mpi_watch_check(void)
+{
+    if (!atomic_load(&watch.lost)) return EL_OK;
+    return el_fail(EL_ERR_PEER, "mpi: %s", watch.reason);
+}
+
+/* ---- stopping together: errors of MPI are not looked at; all that could be done is being done ---- */
+
+enum { TAG_STOPPED = 2, LAST_CHANCE_NS = 1000000000, LOST_CHANCE_NS = 100000000 };
+
+static void listen_again(struct el_mpi_alarm *alarm)
+{
+    MPI_Irecv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, TAG_STOPPED, alarm->comm, &alarm->message);
+}
+
+void el_mpi_alarm_open(struct el_mpi_alarm *alarm, MPI_Comm comm, int rank, int size)
+{
+    alarm->comm = comm;
+    alarm->rank = rank;
+    alarm->size = size;
+    listen_again(alarm);
+}
+
+void el_mpi_alarm_close(struct el_mpi_alarm *alarm)
+{
+    if (alarm->message == MPI_REQUEST_NULL) return;
+    MPI_Cancel(&alarm->message);
+    MPI_Wait(&alarm->message, MPI_STATUS_IGNORE);
+}
+
+bool el_mpi_alarm_check(struct el_mpi_alarm *alarm)
+{
+    if (!alarm) return false;
+    for (int arrived = 1; arrived && alarm->message != MPI_REQUEST_NULL;) {
+        MPI_Test(&alarm->message, &arrived, MPI_STATUS_IGNORE);
+        if (!arrived) break;
+        atomic_store(&alarm->raised, 1);
+        if (++alarm->n_stopped < alarm->size - 1) listen_again(alarm);
+    }
+    return atomic_load(&alarm->raised);
+}
+
+void el_mpi_alarm_raise(struct el_mpi_alarm *alarm)
+{
+    atomic_store(&alarm->raised, 1);
+}
+
+/* Empty messages leave at once: nobody waits for the requests. */
+void el_mpi_alarm_tell(struct el_mpi_alarm *alarm)
+{
+    if (alarm->told) return;
+    alarm->told = true;
+    for (int i = 0; i < alarm->size; i++) {
+        MPI_Request request;
+        if (i == alarm->rank) continue;
+        if (MPI_Isend(NULL, 0, MPI_BYTE, i, TAG_STOPPED, alarm->comm, &request) == MPI_SUCCESS)
+            MPI_Request_free(&request);
+    }
+}
+
+/* Receives first: those that nothing has matched are cancelled, the others end, as their senders go on too. Then the
+ * sends, until they have ended or every other rank has said that it will ask for nothing more. */
+void el_mpi_alarm_give_up(struct el_mpi_alarm *alarm, MPI_Request receives[2], MPI_Request sends[2])
+{
+    int64_t deadline_ns = el_clock_ns() + (atomic_load(&watch.lost) ? LOST_CHANCE_NS : LAST_CHANCE_NS);
+    int received = 0, sent = 0;
+    for (int i = 0; i < 2; i++)
+        if (receives[i] != MPI_REQUEST_NULL) MPI_Cancel(&receives[i]);
+    while (!(received && (sent || alarm->n_stopped >= alarm->size - 1)) && el_clock_ns() < deadline_ns) {
+        MPI_Testall(2, receives, &received, MPI_STATUSES_IGNORE);
+        MPI_Testall(2, sends, &sent, MPI_STATUSES_IGNORE);
+        if (received) el_mpi_alarm_tell(alarm);
+        el_mpi_alarm_check(alarm);
+        el_mpi_nap();
+    }
+    el_mpi_alarm_tell(alarm);
+    for (int i = 0; i < 2; i++) {
+        if (receives[i] != MPI_REQUEST_NULL) MPI_Request_free(&receives[i]);
+        if (sends[i] != MPI_REQUEST_NULL) MPI_Request_free(&sends[i]);
+    }
+}
+
+/* ---- turns ---- */
 
 /* How long a wait polls before it naps between polls: as long as a nap costs that somebody needs to be woken from.
  * Where every rank has a core (own), 256 KiB take 83 us so, 230 with the times for cores that ranks share; where four

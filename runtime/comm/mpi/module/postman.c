@@ -1,12 +1,11 @@
 /* Letters, and the postman who keeps MPI going for them. */
-#include "runtime/comm/mpi/module/postman.h"
+#include "runtime/comm/mpi/module/comm_mpi.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/comm/mpi/module/comm_mpi.h"
 
 /* MPI promises tags up to 32767. */
 enum { TAG_MAIL = 16, TAG_MAX = 32767 - TAG_MAIL, LAST_CHANCE_NS = 1000000000, MESSAGE_MAX = 1 << 30 };

@@ -6,9 +6,7 @@
 #include <string.h>
 
 #include "runtime/comm/mpi/module.h"
-#include "runtime/comm/mpi/module/calls.h"
 #include "runtime/comm/mpi/module/comm_mpi.h"
-#include "runtime/comm/mpi/module/lookout.h"
 
 enum { COUNT_MAX = 1 << 30 };
 

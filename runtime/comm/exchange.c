@@ -1,8 +1,86 @@
-/* The checking mode: before each collective all members tell one another which one they are about to begin. It costs a
- * small all-gather each time, and needs nothing of a backend but that. */
+/* What members tell one another, for backends that only have an all-gather: whose mailboxes they open, and, in the
+ * checking mode, which collective they are about to begin. And who is with whom when a group splits: arithmetic of
+ * colors and keys. */
 #include <stdlib.h>
 
+#include "runtime/comm/comm_ops.h"
 #include "runtime/comm/member.h"
+
+/* Numbers in the order of their keys, whatever the sign. */
+static uint32_t ordered(int value)
+{
+    return (uint32_t)value ^ UINT32_C(0x80000000);
+}
+
+uint64_t el_comm_split_word(const struct el_comm_split *split)
+{
+    return (uint64_t)ordered(split->color) << 32 | ordered(split->key);
+}
+
+/* Ranks of one color by key; equal keys by rank. */
+void el_comm_split_plan(const uint64_t *words, int n, int rank, struct el_comm_split *split, int *members)
+{
+    int size = 0;
+    split->rank = split->size = 0;
+    if (split->color < 0) return;
+    for (int r = 0; r < n; r++) {
+        if (words[r] >> 32 != words[rank] >> 32) continue;
+        int at = size++;
+        for (; at > 0 && words[members[at - 1]] > words[r]; at--) members[at] = members[at - 1];
+        members[at] = r;
+    }
+    while (members[split->rank] != rank) split->rank++;
+    split->size = size;
+}
+
+/* ---- mailboxes: each tells all others whom it names ---- */
+
+/* What member r says: [1 + size]. */
+enum { CANNOT, CAN };
+
+/* NULL: no two disagree. */
+static enum el_status compare(const uint8_t *rows, int rank, int size)
+{
+    size_t row = (size_t)size + 1;
+    for (size_t a = 0; a < (size_t)size; a++)
+        if (rows[a * row] == CANNOT) return el_fail(EL_ERR_PEER, "mailboxes: rank %zu has no room for them", a);
+    for (size_t a = 0; a < (size_t)size; a++)
+        for (size_t b = 0; b < (size_t)size; b++)
+            if (rows[a * row + 1 + b] && !rows[b * row + 1 + a])
+                return el_fail((int)a == rank ? EL_ERR_INVALID : EL_ERR_PEER,
+                               "mailboxes: rank %zu names rank %zu, which does not name it", a, b);
+    return EL_OK;
+}
+
+enum el_status el_comm_meet_partners(const struct el_comm_ops *ops, void *state, int rank, int size,
+                                     enum el_status mine, const bool *partners)
+{
+    size_t row = (size_t)size + 1;
+    uint8_t *rows = calloc((size_t)size, row);
+    struct el_error own;
+    if (!rows) { /* the others would wait */
+        ops->abort(state);
+        return el_fail(EL_ERR_HOST_MEMORY, "mailboxes: no memory");
+    }
+    uint8_t *said = rows + (size_t)rank * row;
+    el_error_take(mine, &own);
+    said[0] = mine == EL_OK ? CAN : CANNOT;
+    for (int r = 0; r < size && mine == EL_OK; r++) said[1 + r] = partners[r];
+    const struct el_comm_task task = {.verb = EL_COMM_ALL_GATHER,
+                                      .dtype = EL_U8,
+                                      .algorithm = EL_COMM_DIRECT,
+                                      .count = row,
+                                      .data = said,
+                                      .result = rows};
+    enum el_status status = ops->reserve ? ops->reserve(state, &task) : EL_OK;
+    if (status == EL_OK) status = ops->run(state, &task);
+    if (status == EL_OK && mine == EL_OK) status = compare(rows, rank, size);
+    free(rows);
+    return mine != EL_OK ? el_error_give(&own) : status;
+}
+
+/* ---- the checking mode: before each collective all members tell one another which one they are about to begin. It
+ * costs a small all-gather each time, and needs nothing of a backend but that ---- */
 
 /* What has to be the same, and the number to name it by; without holes, as it crosses hosts. */
 struct el_comm_header {
