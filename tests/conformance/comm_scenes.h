@@ -8,8 +8,9 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/bootstrap.h"
-#include "tests/conformance/comm_checks.h"
-#include "tests/conformance/comm_product.h"
+#include "tests/conformance/comm_mail.h"
+#include "tests/conformance/comm_sequences.h"
+#include "tests/conformance/comm_splits.h"
 
 /* One rank's part. All scenes are collective. */
 typedef enum el_status (*el_scene)(struct el_bootstrap *bootstrap, struct el_comm *comm);
@@ -34,6 +35,25 @@ static inline enum el_status scene_everything(struct el_bootstrap *bootstrap, st
 {
     (void)bootstrap;
     return check_product(comm);
+}
+
+static inline enum el_status scene_splits(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    EL_TRY(check_splits(comm));
+    return el_bootstrap_barrier(bootstrap);
+}
+
+static inline enum el_status scene_mail(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    EL_TRY(check_mail(comm));
+    EL_TRY(check_partners(comm));
+    return el_bootstrap_barrier(bootstrap);
+}
+
+static inline enum el_status scene_sequences(struct el_bootstrap *bootstrap, struct el_comm *comm)
+{
+    EL_TRY(check_sequences(comm, 40));
+    return el_bootstrap_barrier(bootstrap);
 }
 
 /* Late is far beyond what a failure takes, also on a slow machine under a sanitizer; what hangs does not end at all. */

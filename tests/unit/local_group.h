@@ -61,6 +61,15 @@ static inline void all_do(struct group *group, enum el_status (*act)(struct el_c
     }
 }
 
+/* In a group of CPU devices of its own. */
+static inline void group_does(int n, enum el_status (*act)(struct el_comm *comm), enum el_status expected)
+{
+    struct group group;
+    open_group(&group, n, "cpu");
+    all_do(&group, act, expected);
+    close_group(&group);
+}
+
 static inline enum el_status all_reduce(struct el_comm *comm, struct el_program *program, struct el_buffer *buffer,
                                         size_t count)
 {

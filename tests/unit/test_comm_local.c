@@ -19,12 +19,7 @@
 
 static void test_operations(void **state)
 {
-    struct group group;
-    for (int i = 0; i < count_product_sizes(); i++) {
-        open_group(&group, product_sizes[i], "cpu");
-        all_do(&group, check_product, EL_OK);
-        close_group(&group);
-    }
+    for (int i = 0; i < count_product_sizes(); i++) group_does(product_sizes[i], check_product, EL_OK);
 }
 
 static void test_self(void **state)
@@ -45,37 +40,22 @@ static enum el_status check_order(struct el_comm *comm)
 {
     static const float parts[] = {1e8f, 1.25f, -1e8f, 0.3f};
     enum { COUNT = 10000 };
-    struct el_buffer *buffer;
-    struct el_program *program;
-    float *host = malloc(COUNT * sizeof *host), expected = parts[0];
+    float host[COUNT], expected = parts[0];
     for (int i = 0; i < COUNT; i++) host[i] = parts[el_comm_rank(comm)];
     for (int r = 1; r < el_comm_size(comm); r++) {
         volatile float sum = expected + parts[r];
         expected = sum;
     }
-    EL_TRY(el_device_alloc(el_comm_device(comm), EL_TAG_GRAD, COUNT * sizeof *host, "g", &buffer));
-    EL_TRY(el_device_write(el_view_of(buffer, 0), host, COUNT * sizeof *host));
-    EL_TRY(el_program_create(&program));
-    EL_TRY(all_reduce(comm, program, buffer, COUNT));
-    EL_TRY(el_program_end(program));
-    EL_TRY(el_program_run(program, 0, NULL));
-    el_program_destroy(program);
-    EL_TRY(el_device_read(el_view_of(buffer, 0), host, COUNT * sizeof *host));
-    el_device_free(buffer);
-    bool same = true;
-    for (int i = 0; i < COUNT; i++) same = same && memcmp(&host[i], &expected, sizeof expected) == 0;
-    free(host);
-    return same ? EL_OK : el_fail(EL_ERR_INTERNAL, "not summed in rank order");
+    EL_TRY(bits_all_reduce(comm, EL_COMM_SUM, EL_F32, host, COUNT));
+    for (int i = 0; i < COUNT; i++)
+        if (memcmp(&host[i], &expected, sizeof expected) != 0)
+            return el_fail(EL_ERR_INTERNAL, "not summed in rank order");
+    return EL_OK;
 }
 
 static void test_sums_in_rank_order(void **state)
 {
-    struct group group;
-    for (int n = 2; n <= MEMBERS_MAX; n++) {
-        open_group(&group, n, "cpu");
-        all_do(&group, check_order, EL_OK);
-        close_group(&group);
-    }
+    for (int n = 2; n <= MEMBERS_MAX; n++) group_does(n, check_order, EL_OK);
 }
 
 /* Muted, the same program leaves each member's numbers alone; unmuted it sums them. */
@@ -106,10 +86,7 @@ static enum el_status check_muted(struct el_comm *comm)
 
 static void test_muted(void **state)
 {
-    struct group group;
-    open_group(&group, 3, "cpu");
-    all_do(&group, check_muted, EL_OK);
-    close_group(&group);
+    group_does(3, check_muted, EL_OK);
 }
 
 /* Memory from a communicator, in place and out of it, counted as any. */
@@ -143,9 +120,7 @@ static void test_send_and_receive(void **state)
         all_do(&group, check_mail, EL_OK);
         all_do(&group, check_partners, EL_OK);
         close_group(&group);
-        open_group(&group, n, "cpu");
-        all_do(&group, check_full_mailbox, EL_OK);
-        close_group(&group);
+        group_does(n, check_full_mailbox, EL_OK);
     }
 }
 
@@ -163,12 +138,7 @@ static void test_simulated_devices_have_links(void **state)
 
 static void test_groups_split(void **state)
 {
-    struct group group;
-    for (int n = 1; n <= MEMBERS_MAX; n++) {
-        open_group(&group, n, "cpu");
-        all_do(&group, check_splits, EL_OK);
-        close_group(&group);
-    }
+    for (int n = 1; n <= MEMBERS_MAX; n++) group_does(n, check_splits, EL_OK);
 }
 
 static enum el_status sequences(struct el_comm *comm)
@@ -178,10 +148,7 @@ static enum el_status sequences(struct el_comm *comm)
 
 static void test_random_sequences_over_random_groups(void **state)
 {
-    struct group group;
-    open_group(&group, MEMBERS_MAX, "cpu");
-    all_do(&group, sequences, EL_OK);
-    close_group(&group);
+    group_does(MEMBERS_MAX, sequences, EL_OK);
 }
 
 /* One thread for several members would wait for itself. */

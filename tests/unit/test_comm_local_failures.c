@@ -46,9 +46,7 @@ static void test_abort_frees_the_waiting(void **state)
         all_do(&group, last_never_comes, EL_ERR_PEER);
         all_do(&group, large, EL_ERR_PEER); /* and for good */
         close_group(&group);
-        open_group(&group, n, "cpu");
-        all_do(&group, last_aborts, EL_ERR_PEER);
-        close_group(&group);
+        group_does(n, last_aborts, EL_ERR_PEER);
     }
 }
 
@@ -160,10 +158,7 @@ static enum el_status last_is_late(struct el_comm *comm)
 
 static void test_a_late_member_fails_all(void **state)
 {
-    struct group group;
-    open_group(&group, 3, "cpu");
-    all_do(&group, last_is_late, EL_ERR_PEER);
-    close_group(&group);
+    group_does(3, last_is_late, EL_ERR_PEER);
 }
 
 int main(void)

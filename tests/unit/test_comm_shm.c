@@ -8,10 +8,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "tests/conformance/comm_mail.h"
 #include "tests/conformance/comm_scenes.h"
-#include "tests/conformance/comm_sequences.h"
-#include "tests/conformance/comm_splits.h"
 #include "tests/unit/star_bootstrap.h"
 
 static int play(struct star *star, void *context)
@@ -26,22 +23,9 @@ static int run_ranks(int size, el_scene scene)
     return star_ranks(size, play, &scene);
 }
 
-static enum el_status splits(struct el_bootstrap *bootstrap, struct el_comm *comm)
-{
-    (void)bootstrap;
-    return check_splits(comm);
-}
-
 static void test_operations(void **state)
 {
     for (int i = 0; i < count_product_sizes(); i++) assert_int_equal(run_ranks(product_sizes[i], scene_everything), 0);
-}
-
-static enum el_status send_and_receive(struct el_bootstrap *bootstrap, struct el_comm *comm)
-{
-    (void)bootstrap;
-    EL_TRY(check_mail(comm));
-    return check_partners(comm);
 }
 
 static enum el_status full_mailbox(struct el_bootstrap *bootstrap, struct el_comm *comm)
@@ -66,25 +50,19 @@ static enum el_status sender_dies(struct el_bootstrap *bootstrap, struct el_comm
 
 static void test_send_and_receive(void **state)
 {
-    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, send_and_receive), 0);
+    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, scene_mail), 0);
     assert_int_equal(run_ranks(2, full_mailbox), 0);
     assert_int_equal(run_ranks(2, sender_dies), 1);
 }
 
 static void test_groups_split(void **state)
 {
-    for (int size = 1; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, splits), 0);
-}
-
-static enum el_status sequences(struct el_bootstrap *bootstrap, struct el_comm *comm)
-{
-    (void)bootstrap;
-    return check_sequences(comm, 60);
+    for (int size = 1; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, scene_splits), 0);
 }
 
 static void test_random_sequences_over_random_groups(void **state)
 {
-    assert_int_equal(run_ranks(RANKS_MAX, sequences), 0);
+    assert_int_equal(run_ranks(RANKS_MAX, scene_sequences), 0);
 }
 
 /* Memory outlives its communicator, and is the ranks' own: what one leaves there the next finds. */
@@ -180,20 +158,8 @@ static enum el_status choose(struct el_bootstrap *bootstrap, struct el_comm *com
     return strcmp(kind, "shm") == 0 ? EL_OK : el_fail(EL_ERR_INTERNAL, "chose %s", kind);
 }
 
-static enum el_status agree(struct el_bootstrap *bootstrap, struct el_comm *comm)
+static void test_one_host_shares_memory(void **state)
 {
-    (void)comm;
-    EL_TRY(el_bootstrap_agree(bootstrap, EL_OK));
-    enum el_status mine = bootstrap->rank == 0 ? EL_OK : el_fail(EL_ERR_OOM, "reason %d", bootstrap->rank);
-    enum el_status status = el_bootstrap_agree(bootstrap, mine);
-    if (status != (bootstrap->rank == 0 ? EL_ERR_PEER : EL_ERR_OOM)) return el_fail(EL_ERR_INTERNAL, "wrong status");
-    if (bootstrap->rank == 0 && strcmp(el_error_message(), "rank 1: reason 1") != 0) return EL_ERR_INTERNAL;
-    return el_bootstrap_barrier(bootstrap);
-}
-
-static void test_bootstrap_agrees_and_chooses(void **state)
-{
-    assert_int_equal(run_ranks(3, agree), 0);
     assert_int_equal(run_ranks(3, choose), 0);
 }
 
@@ -209,7 +175,7 @@ int main(void)
         cmocka_unit_test(test_a_dead_rank_fails_the_others),
         cmocka_unit_test(test_an_abort_fails_all),
         cmocka_unit_test(test_different_operations_are_noticed),
-        cmocka_unit_test(test_bootstrap_agrees_and_chooses),
+        cmocka_unit_test(test_one_host_shares_memory),
     };
     product_announce();
     return cmocka_run_group_tests(tests, NULL, NULL);

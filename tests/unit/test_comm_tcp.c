@@ -16,10 +16,7 @@
 
 #include "runtime/comm/rounds.h"
 #include "runtime/comm/tcp/comm_tcp.h"
-#include "tests/conformance/comm_mail.h"
 #include "tests/conformance/comm_scenes.h"
-#include "tests/conformance/comm_sequences.h"
-#include "tests/conformance/comm_splits.h"
 #include "tests/unit/tcp_processes.h"
 
 enum { RANKS_MAX = 4 };
@@ -59,38 +56,19 @@ static enum el_status large(struct el_bootstrap *bootstrap, struct el_comm *comm
     return check_operations(comm, (mib << 20) / 4 + 3, EL_F32, el_comm_size(comm) - 1);
 }
 
-static enum el_status splits(struct el_bootstrap *bootstrap, struct el_comm *comm)
-{
-    EL_TRY(check_splits(comm));
-    return el_bootstrap_barrier(bootstrap);
-}
-
-static enum el_status send_and_receive(struct el_bootstrap *bootstrap, struct el_comm *comm)
-{
-    EL_TRY(check_mail(comm));
-    EL_TRY(check_partners(comm));
-    return el_bootstrap_barrier(bootstrap);
-}
-
 static void test_send_and_receive(void **state)
 {
-    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, send_and_receive), 0);
+    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, scene_mail), 0);
 }
 
 static void test_groups_split(void **state)
 {
-    for (int size = 2; size <= 5; size++) assert_int_equal(run_ranks(size, splits), 0);
-}
-
-static enum el_status sequences(struct el_bootstrap *bootstrap, struct el_comm *comm)
-{
-    EL_TRY(check_sequences(comm, 20));
-    return el_bootstrap_barrier(bootstrap);
+    for (int size = 2; size <= 5; size++) assert_int_equal(run_ranks(size, scene_splits), 0);
 }
 
 static void test_random_sequences_over_random_groups(void **state)
 {
-    assert_int_equal(run_ranks(RANKS_MAX, sequences), 0);
+    assert_int_equal(run_ranks(RANKS_MAX, scene_sequences), 0);
 }
 
 static void test_many_mib(void **state)
@@ -104,28 +82,6 @@ static void test_many_mib(void **state)
 static double awkward(int rank, size_t i)
 {
     return (rank % 2 ? -1 : 1) * (1.0 / (double)(i % 1013 + 1) + rank * 1e-3) * (i % 7 == 0 ? 1e6 : 1);
-}
-
-static enum el_status all_reduce_awkward(struct el_comm *comm, float *data, size_t count)
-{
-    struct el_buffer *buffer;
-    struct el_program *program;
-    for (size_t i = 0; i < count; i++) data[i] = (float)awkward(el_comm_rank(comm), i);
-    EL_TRY(el_device_alloc(el_comm_device(comm), EL_TAG_GRAD, count * sizeof *data, "data", &buffer));
-    EL_TRY(el_device_write(el_view_of(buffer, 0), data, count * sizeof *data));
-    EL_TRY(el_program_create(&program));
-    struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
-                            .dtype = EL_F32,
-                            .count = count,
-                            .data = el_view_of(buffer, 0),
-                            .phase = EL_PHASE_COMM};
-    EL_TRY(el_comm_issue(comm, program, &op, NULL));
-    EL_TRY(el_program_end(program));
-    enum el_status status = el_program_run(program, 0, NULL);
-    el_program_destroy(program);
-    if (status == EL_OK) status = el_device_read(el_view_of(buffer, 0), data, count * sizeof *data);
-    el_device_free(buffer);
-    return status;
 }
 
 /* As rounds.h says: chunk c is combined from rank c upwards. */
@@ -144,7 +100,8 @@ static enum el_status in_ring_order(struct el_bootstrap *bootstrap, struct el_co
     enum { COUNT = 300007 }; /* the chunks of four ranks are more than an inbox */
     float *data = malloc(COUNT * sizeof *data);
     EL_TRY(el_comm_set_algorithm(comm, EL_COMM_RING));
-    enum el_status status = data ? all_reduce_awkward(comm, data, COUNT) : el_fail_errno("test");
+    for (size_t i = 0; data && i < COUNT; i++) data[i] = (float)awkward(el_comm_rank(comm), i);
+    enum el_status status = data ? bits_all_reduce(comm, EL_COMM_SUM, EL_F32, data, COUNT) : el_fail_errno("test");
     for (size_t i = 0; status == EL_OK && i < COUNT; i++) {
         float expected = expected_sum(el_comm_size(comm), COUNT, i);
         if (memcmp(&data[i], &expected, sizeof expected) != 0)

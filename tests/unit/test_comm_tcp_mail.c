@@ -1,4 +1,5 @@
-/* Mailboxes, time-outs and what failures are called in the communicator `tcp`, between processes made by fork. */
+/* Large mailboxes, senders that leave, time-outs and what failures are called in the communicator `tcp`, between
+ * processes made by fork. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,52 +75,6 @@ static enum el_status expect(enum el_status status, const char *words)
 }
 
 /* ---- mail ---- */
-
-static enum el_status any_order(struct el_bootstrap *bootstrap, struct el_tcp_group *group)
-{
-    (void)bootstrap;
-    unsigned char byte;
-    if (group->rank == 0) {
-        for (int i = 0; i < 2 * TAGS; i++) {
-            byte = (unsigned char)(i + 1);
-            EL_TRY(run(group, EL_COMM_SEND, 1, i % TAGS, &byte, 1));
-        }
-        return EL_OK;
-    }
-    for (int tag = TAGS - 1; tag >= 0; tag--)
-        for (int turn = 0; turn < 2; turn++) { /* of one tag the oldest comes first */
-            EL_TRY(run(group, EL_COMM_RECV, 0, tag, &byte, 1));
-            if (byte != tag + 1 + turn * TAGS)
-                return el_fail(EL_ERR_INTERNAL, "tag %d, turn %d: got %d", tag, turn, byte);
-        }
-    return EL_OK;
-}
-
-static void test_a_message_waits_for_who_asks_for_its_tag(void **state)
-{
-    run_ranks(2, any_order);
-}
-
-/* Empty ones, alone and between others, of two tags: each must come, and as often as it was sent. */
-static enum el_status empty_ones(struct el_bootstrap *bootstrap, struct el_tcp_group *group)
-{
-    static const struct {
-        int tag;
-        size_t bytes;
-    } sent[] = {{0, 0}, {1, 3}, {0, 0}, {1, 0}, {0, 2}}, taken[] = {{1, 3}, {1, 0}, {0, 0}, {0, 0}, {0, 2}};
-    unsigned char data[4] = {0};
-    enum el_status status = EL_OK;
-    el_comm_tcp_backend.ops->set_timeout(group, 20000000000); /* a message that is missing ends the test */
-    for (int i = 0; i < 5 && status == EL_OK; i++)
-        status = group->rank == 0 ? run(group, EL_COMM_SEND, 1, sent[i].tag, data, sent[i].bytes)
-                                  : run(group, EL_COMM_RECV, 0, taken[i].tag, data, taken[i].bytes);
-    return el_bootstrap_agree(bootstrap, status);
-}
-
-static void test_an_empty_message_comes(void **state)
-{
-    run_ranks(2, empty_ones);
-}
 
 /* Returns when the other end of `socket` has been closed; with no events: and has refused what was written to it. */
 static enum el_status wait_for_end(int socket, short events)
@@ -204,23 +159,6 @@ static enum el_status all_send_first(struct el_bootstrap *bootstrap, struct el_t
 static void test_no_order_of_sends_dead_locks(void **state)
 {
     run_ranks(3, all_send_first);
-}
-
-/* More than twice what the mailbox holds, one message as large as all of it. */
-static enum el_status many(struct el_bootstrap *bootstrap, struct el_tcp_group *group)
-{
-    static const size_t sizes[] = {7 * MIB, 7 * MIB, 16 * MIB, 1, 7 * MIB, 7 * MIB};
-    unsigned char *data = calloc(1, 16 * MIB);
-    enum el_status status = data ? EL_OK : el_fail_errno("test");
-    for (int i = 0; i < 6 && status == EL_OK; i++)
-        status = run(group, group->rank == 0 ? EL_COMM_SEND : EL_COMM_RECV, 1 - group->rank, 0, data, sizes[i]);
-    free(data);
-    return el_bootstrap_agree(bootstrap, status);
-}
-
-static void test_a_sender_goes_on_when_there_is_room_again(void **state)
-{
-    run_ranks(2, many);
 }
 
 static enum el_status nobody_takes_it(struct el_bootstrap *bootstrap, struct el_tcp_group *group)
@@ -314,12 +252,9 @@ static void test_a_slow_rank_is_not_gone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_message_waits_for_who_asks_for_its_tag),
-        cmocka_unit_test(test_an_empty_message_comes),
         cmocka_unit_test(test_a_sender_may_end_before_all_is_taken),
         cmocka_unit_test(test_no_message_is_waited_for_of_one_that_left),
         cmocka_unit_test(test_no_order_of_sends_dead_locks),
-        cmocka_unit_test(test_a_sender_goes_on_when_there_is_room_again),
         cmocka_unit_test(test_a_full_mailbox_ends_with_the_time),
         cmocka_unit_test(test_a_message_of_another_size_is_refused),
         cmocka_unit_test(test_a_late_rank_is_waited_for_so_long),
