@@ -45,6 +45,21 @@ static inline bool el_comm_same_task(const struct el_comm_task *a, const struct 
            a->reduction == b->reduction && a->algorithm == b->algorithm;
 }
 
+/* How many parts member `rank` of `size` gives to such an operation, and how many it gets: 0, 1, or one for each. */
+static inline size_t el_comm_parts_given(enum el_comm_verb verb, int rank, int root, int size)
+{
+    const struct el_comm_verb_row *row = el_comm_verb_row(verb);
+    if (verb == EL_COMM_RECV || verb == EL_COMM_BARRIER || (row->data_on_root && rank != root)) return 0;
+    return row->all_data ? (size_t)size : 1;
+}
+
+static inline size_t el_comm_parts_got(enum el_comm_verb verb, int rank, int root, int size)
+{
+    const struct el_comm_verb_row *row = el_comm_verb_row(verb);
+    if (verb == EL_COMM_SEND || verb == EL_COMM_BARRIER || (row->result_on_root && rank != root)) return 0;
+    return row->all_result ? (size_t)size : 1;
+}
+
 /* Whether anything of member `from`'s data goes to member `to` (or stays with it). */
 static inline bool el_comm_goes(const struct el_comm_task *task, int from, int to)
 {
@@ -180,6 +195,9 @@ const struct el_comm_backend *el_comm_choose_members(struct el_device *const *de
 uint64_t el_comm_split_word(const struct el_comm_split *split);
 void el_comm_split_plan(const uint64_t *words, int n, int rank, struct el_comm_split *split, int *members);
 
+/* exchange.c: each member's `bytes` to all, all[size][bytes], by a backend's own all-gather. */
+struct el_comm_task el_comm_tell_task(const struct el_comm_ops *ops, const void *mine, void *all, size_t bytes);
+
 /* exchange.c: for open_mailboxes() of members that share no memory: whether all have room (`mine`) and name each other,
  * by an all-gather of the backend's own. What comes in mail may come before this returns. Errors: as open_mailboxes().
  */
@@ -194,6 +212,19 @@ enum el_status el_comm_open_with(const struct el_comm_backend *backend, struct e
  * over, and closes it if it fails. */
 enum el_status el_staged_wrap(const struct el_comm_place *place, int rank, int size,
                               const struct el_comm_backend **backend, void **state_p);
+
+/* What members must have in common of a task, and its number to name it by: without holes, as it crosses hosts. */
+struct el_comm_header {
+    uint16_t verb, reduction, dtype, algorithm;
+    int32_t root;
+    uint32_t zero;
+    uint64_t count, number;
+};
+_Static_assert(sizeof(struct el_comm_header) == 32, "no holes");
+
+/* verbs.c: there and back; what comes may be anything. */
+struct el_comm_header el_comm_task_header(const struct el_comm_task *task);
+struct el_comm_task el_comm_header_task(const struct el_comm_header *header);
 
 /* verbs.c: what failures call an operation, "reduce number 17 (1000 f32, sum, root 1)". */
 enum { EL_COMM_WORDS_BYTES = 128 };

@@ -33,6 +33,16 @@ void el_comm_split_plan(const uint64_t *words, int n, int rank, struct el_comm_s
     split->size = size;
 }
 
+struct el_comm_task el_comm_tell_task(const struct el_comm_ops *ops, const void *mine, void *all, size_t bytes)
+{
+    return (struct el_comm_task){.verb = EL_COMM_ALL_GATHER,
+                                 .dtype = EL_U8,
+                                 .algorithm = ops->choose ? EL_COMM_DIRECT : EL_COMM_AUTO,
+                                 .count = bytes,
+                                 .data = (void *)mine,
+                                 .result = all};
+}
+
 /* ---- mailboxes: each tells all others whom it names ---- */
 
 /* What member r says: [1 + size]. */
@@ -66,12 +76,7 @@ enum el_status el_comm_meet_partners(const struct el_comm_ops *ops, void *state,
     el_error_take(mine, &own);
     said[0] = mine == EL_OK ? CAN : CANNOT;
     for (int r = 0; r < size && mine == EL_OK; r++) said[1 + r] = partners[r];
-    const struct el_comm_task task = {.verb = EL_COMM_ALL_GATHER,
-                                      .dtype = EL_U8,
-                                      .algorithm = EL_COMM_DIRECT,
-                                      .count = row,
-                                      .data = said,
-                                      .result = rows};
+    const struct el_comm_task task = el_comm_tell_task(ops, said, rows, row);
     enum el_status status = ops->reserve ? ops->reserve(state, &task) : EL_OK;
     if (status == EL_OK) status = ops->run(state, &task);
     if (status == EL_OK && mine == EL_OK) status = compare(rows, rank, size);
@@ -82,22 +87,10 @@ enum el_status el_comm_meet_partners(const struct el_comm_ops *ops, void *state,
 /* ---- the checking mode: before each collective all members tell one another which one they are about to begin. It
  * costs a small all-gather each time, and needs nothing of a backend but that ---- */
 
-/* What has to be the same, and the number to name it by; without holes, as it crosses hosts. */
-struct el_comm_header {
-    uint64_t count, number;
-    int32_t verb, reduction, dtype, algorithm, root, zero;
-};
-_Static_assert(sizeof(struct el_comm_header) == 40, "no holes");
-
 /* Member `rank`'s header has its place among those of all. */
 static struct el_comm_task exchange_of(const struct el_comm *comm)
 {
-    return (struct el_comm_task){.verb = EL_COMM_ALL_GATHER,
-                                 .dtype = EL_U8,
-                                 .algorithm = comm->backend->ops->choose ? EL_COMM_DIRECT : EL_COMM_AUTO,
-                                 .count = sizeof *comm->headers,
-                                 .data = comm->headers ? &comm->headers[comm->rank] : NULL,
-                                 .result = comm->headers};
+    return el_comm_tell_task(comm->backend->ops, &comm->headers[comm->rank], comm->headers, sizeof *comm->headers);
 }
 
 enum el_status el_comm_set_checking(struct el_comm *comm, bool checking)
@@ -128,23 +121,10 @@ enum el_status el_comm_check_others(struct el_comm *comm, const struct el_comm_t
 {
     if (!comm->headers || el_comm_verb_row(task->verb)->is_link) return EL_OK;
     struct el_comm_task exchange = exchange_of(comm);
-    comm->headers[comm->rank] = (struct el_comm_header){.count = task->count,
-                                                        .number = task->number,
-                                                        .verb = (int32_t)task->verb,
-                                                        .reduction = (int32_t)task->reduction,
-                                                        .dtype = (int32_t)task->dtype,
-                                                        .algorithm = (int32_t)task->algorithm,
-                                                        .root = task->root};
+    comm->headers[comm->rank] = el_comm_task_header(task);
     EL_TRY(comm->backend->ops->run(comm->state, &exchange));
     for (int r = 0; r < comm->size; r++) {
-        const struct el_comm_header *header = &comm->headers[r];
-        struct el_comm_task other = {.verb = (enum el_comm_verb)header->verb,
-                                     .reduction = (enum el_comm_reduction)header->reduction,
-                                     .dtype = (enum el_dtype)header->dtype,
-                                     .algorithm = (enum el_comm_algorithm)header->algorithm,
-                                     .root = header->root,
-                                     .number = header->number,
-                                     .count = header->count};
+        const struct el_comm_task other = el_comm_header_task(&comm->headers[r]);
         if (el_comm_same_task(task, &other)) continue;
         wait_until_all_know(comm);
         return el_comm_fail_different(comm->backend->name, comm->rank, task, r, &other);

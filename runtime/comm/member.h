@@ -32,17 +32,15 @@ struct el_comm {
 /* What a group of one has before its first operation: many of them never have one. */
 enum { EL_COMM_NO_STREAM = EL_STREAM_COMPUTE };
 
-/* Whether the member gives data to such an operation, and whether it gets a result. */
-static inline bool el_comm_gives(const struct el_comm *comm, enum el_comm_verb verb, int root)
+/* What the member gives to such an operation, and what it gets, in parts. */
+static inline size_t el_comm_gives(const struct el_comm *comm, enum el_comm_verb verb, int root)
 {
-    return verb != EL_COMM_RECV && verb != EL_COMM_BARRIER &&
-           (!el_comm_verb_row(verb)->data_on_root || comm->rank == root);
+    return el_comm_parts_given(verb, comm->rank, root, comm->size);
 }
 
-static inline bool el_comm_gets(const struct el_comm *comm, enum el_comm_verb verb, int root)
+static inline size_t el_comm_gets(const struct el_comm *comm, enum el_comm_verb verb, int root)
 {
-    return verb != EL_COMM_SEND && verb != EL_COMM_BARRIER &&
-           (!el_comm_verb_row(verb)->result_on_root || comm->rank == root);
+    return el_comm_parts_got(verb, comm->rank, root, comm->size);
 }
 
 /* Left out, it is all zeros. */

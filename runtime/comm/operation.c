@@ -206,14 +206,12 @@ static enum el_status announce(struct el_comm *comm, struct el_program *program,
 /* Elements that a member gives and gets, and with whom: what no algorithm changes. */
 static struct el_op_messages describe(const struct el_comm *comm, const struct el_comm_op *op)
 {
-    const struct el_comm_verb_row *row = el_comm_verb_row(op->verb);
     struct el_comm_shape shape = shape_of(comm, op);
     struct el_op_messages messages = el_comm_messages(&shape);
-    size_t all = op->count * (size_t)comm->size;
     messages.dtype = el_dtype_name(op->dtype);
-    messages.given = !el_comm_gives(comm, op->verb, op->root) ? 0 : row->all_data ? all : op->count;
-    messages.got = !el_comm_gets(comm, op->verb, op->root) ? 0 : row->all_result ? all : op->count;
-    messages.partner = row->has_root ? op->root : -1;
+    messages.given = op->count * el_comm_gives(comm, op->verb, op->root);
+    messages.got = op->count * el_comm_gets(comm, op->verb, op->root);
+    messages.partner = el_comm_verb_row(op->verb)->has_root ? op->root : -1;
     messages.tag = op->tag;
     return messages;
 }

@@ -1,4 +1,4 @@
-/* Verbs, reductions and algorithms as rows, and what failures call an operation. */
+/* Verbs, reductions and algorithms as rows, a task as it crosses hosts, and what failures call an operation. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -44,6 +44,28 @@ const char *el_comm_algorithm_name(enum el_comm_algorithm algorithm)
 bool el_comm_reduces(enum el_comm_reduction reduction, enum el_dtype dtype)
 {
     return reduction < EL_COMM_AND || dtype == EL_I32 || dtype == EL_U8;
+}
+
+struct el_comm_header el_comm_task_header(const struct el_comm_task *task)
+{
+    return (struct el_comm_header){.verb = (uint16_t)task->verb,
+                                   .reduction = (uint16_t)task->reduction,
+                                   .dtype = (uint16_t)task->dtype,
+                                   .algorithm = (uint16_t)task->algorithm,
+                                   .root = task->root,
+                                   .count = task->count,
+                                   .number = task->number};
+}
+
+struct el_comm_task el_comm_header_task(const struct el_comm_header *header)
+{
+    return (struct el_comm_task){.verb = header->verb < EL_COMM_VERB_COUNT ? header->verb : EL_COMM_BARRIER,
+                                 .reduction = header->reduction % EL_COMM_REDUCTION_COUNT,
+                                 .dtype = header->dtype % EL_DTYPE_COUNT,
+                                 .algorithm = header->algorithm % EL_COMM_ALGORITHM_COUNT,
+                                 .root = header->root,
+                                 .count = header->count,
+                                 .number = header->number};
 }
 
 void el_comm_task_words(const struct el_comm_task *task, char words[EL_COMM_WORDS_BYTES])

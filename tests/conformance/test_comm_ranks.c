@@ -1,10 +1,6 @@
 /* The communicators between ranks as users start them: this program starts itself, under mpirun and by our own
  * launcher, with up to 4 ranks, and lets every rank check its bootstrap and each communicator. Prints lines of the Test
- * Anything Protocol; exit status 1 on a failure.
- *
- *     test_comm_ranks                          all of it (what needs MPI is skipped where there is none)
- *     test_comm_ranks busbw KIND [BYTES]       a measurement instead: all-reduce between two ranks, not a test
- */
+ * Anything Protocol; exit status 1 on a failure. What needs MPI is skipped where there is none. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +8,6 @@
 #include <unistd.h>
 
 #include "bench/job/worker.h"
-#include "runtime/base/clock.h"
 #include "runtime/comm/clock_relation.h"
 #include "runtime/launch/mpirun.h"
 #include "tests/conformance/bootstrap_checks.h"
@@ -199,51 +194,6 @@ static enum el_status check_kind(struct el_bootstrap *bootstrap, struct el_devic
     return status;
 }
 
-/* All-reduces back to back, as nccl-tests time them: 2(n-1)/n of the bytes over the mean time. */
-static enum el_status measure(struct el_comm *comm, struct el_program *program, size_t bytes)
-{
-    struct el_buffer *buffer;
-    int per_step = 10, n = el_comm_size(comm), steps = (int)(400000000 / (bytes * (size_t)per_step)) + 3;
-    EL_TRY(el_device_alloc(el_comm_device(comm), EL_TAG_GRAD, bytes, "data", &buffer));
-    char *zeros = calloc(1, bytes);
-    enum el_status written = el_device_write(el_view_of(buffer, 0), zeros, bytes);
-    free(zeros);
-    EL_TRY(written);
-    struct el_comm_op op = {
-        .verb = EL_COMM_ALL_REDUCE, .dtype = EL_F32, .count = bytes / 4, .data = el_view_of(buffer, 0)};
-    for (int i = 0; i < per_step; i++) EL_TRY(el_comm_issue(comm, program, &op, NULL));
-    EL_TRY(el_program_end(program));
-    for (int i = 0; i < 3; i++) EL_TRY(el_program_run(program, 0, NULL));
-    int64_t best_ns = INT64_MAX, begin_ns = el_clock_ns(), at_ns = begin_ns;
-    for (int i = 0; i < steps; i++) {
-        EL_TRY(el_program_run(program, 0, NULL));
-        int64_t now_ns = el_clock_ns();
-        if (now_ns - at_ns < best_ns) best_ns = now_ns - at_ns;
-        at_ns = now_ns;
-    }
-    double mean_s = (double)(at_ns - begin_ns) * 1e-9 / steps / per_step, best_s = (double)best_ns * 1e-9 / per_step;
-    double moved = 2.0 * (n - 1) / n * (double)bytes * 1e-9;
-    printf("%-4s %10zu bytes  mean %8.1f us  busbw %6.2f GB/s (best step %6.2f)\n", el_comm_backend(comm), bytes,
-           mean_s * 1e6, moved / mean_s, moved / best_s);
-    return EL_OK;
-}
-
-static enum el_status measure_kind(struct el_bootstrap *bootstrap, struct el_device *device, const char *kind,
-                                   const char *bytes)
-{
-    const size_t sizes[] = {4096, 65536, 1 << 20, 10700000, 64 << 20};
-    struct el_comm *comm = NULL;
-    enum el_status status = el_comm_open_ranks(kind, bootstrap, device, &comm);
-    for (size_t i = 0; status == EL_OK && i < (bytes ? 1 : sizeof sizes / sizeof sizes[0]); i++) {
-        struct el_program *program;
-        EL_TRY(el_program_create(&program));
-        status = measure(comm, program, bytes ? strtoull(bytes, NULL, 10) : sizes[i]);
-        el_program_destroy(program);
-    }
-    el_comm_close(comm);
-    return status;
-}
-
 /* The last rank is killed while the others are in an all-reduce: they are to end, whatever they wait for. */
 static enum el_status die_in_the_middle(struct el_bootstrap *bootstrap, struct el_device *device, const char *kind)
 {
@@ -260,7 +210,6 @@ static enum el_status die_in_the_middle(struct el_bootstrap *bootstrap, struct e
 
 static enum el_status act(struct el_bootstrap *bootstrap, struct el_device *device, char **argv)
 {
-    if (strcmp(argv[2], "busbw") == 0) return measure_kind(bootstrap, device, argv[3], argv[4]);
     if (el_bootstrap_size(bootstrap) != atoi(argv[3]))
         return el_fail(EL_ERR_INTERNAL, "%d ranks, not %s", el_bootstrap_size(bootstrap), argv[3]);
     EL_TRY(el_bootstrap_agree(bootstrap, check_bootstrap(bootstrap)));
@@ -366,20 +315,6 @@ static int test_death(int number, const char *kind, const char *folder)
     return 1;
 }
 
-static int measure_all(const char *folder, char **argv)
-{
-    char text[TAIL_BYTES];
-    struct el_launch_result result;
-    enum el_launch_by by = strcmp(argv[2], "mpi") == 0 ? EL_LAUNCH_BY_MPIRUN : EL_LAUNCH_BY_OWN;
-    enum el_status status = start(by, 2, folder, (char *[]){"busbw", argv[2], argv[3], NULL}, &result);
-    for (int rank = -1; rank < 2; rank++) {
-        el_launch_log_tail(folder, rank, 20, text, sizeof text);
-        if (rank != 1 || !result.ok) printf("%s", text);
-    }
-    if (status != EL_OK || !result.ok) printf("%s\n", status != EL_OK ? el_error_message() : result.reason);
-    return status == EL_OK && result.ok ? 0 : 1;
-}
-
 static int test_all(const char *folder)
 {
     char *mpirun = NULL;
@@ -409,8 +344,7 @@ int main(int argc, char **argv)
     char folder[] = "/tmp/el-test-comm-XXXXXX", command[64];
     if (argc > 2 && strcmp(argv[1], "rank") == 0) return be_rank(argv);
     if (!mkdtemp(folder)) return 1;
-    bool busbw = argc > 2 && strcmp(argv[1], "busbw") == 0;
-    int n_failed = busbw ? measure_all(folder, argv) : test_all(folder);
+    int n_failed = test_all(folder);
     snprintf(command, sizeof command, "rm -rf %s", folder);
     if (system(command) != 0) n_failed++;
     return n_failed ? 1 : 0;

@@ -49,18 +49,6 @@ static struct layout layout_of(const struct staged *staged, const struct el_comm
     return layout;
 }
 
-static bool gives(const struct staged *staged, const struct el_comm_task *task)
-{
-    bool everybody = !el_comm_verb_row(task->verb)->data_on_root;
-    return task->data && task->verb != EL_COMM_RECV && (everybody || staged->rank == task->root);
-}
-
-static bool gets(const struct staged *staged, const struct el_comm_task *task)
-{
-    bool everybody = !el_comm_verb_row(task->verb)->result_on_root;
-    return task->result && task->verb != EL_COMM_SEND && (everybody || staged->rank == task->root);
-}
-
 static bool goes_directly(const struct staged *staged, const struct el_comm_task *task)
 {
     return staged->devices && el_comm_verb_row(task->verb)->is_link;
@@ -94,9 +82,11 @@ static enum el_status run(void *state, const struct el_comm_task *task)
         return el_fail(EL_ERR_INTERNAL, "communicator %s: %zu bytes were not reserved", staged->backend.name,
                        layout.bytes);
     inner.data = (char *)staged->host + layout.data_begin;
-    inner.result = gets(staged, task) ? (char *)staged->host + layout.result_begin : NULL;
+    bool gives = task->data && el_comm_parts_given(task->verb, staged->rank, task->root, staged->size);
+    bool gets = task->result && el_comm_parts_got(task->verb, staged->rank, task->root, staged->size);
+    inner.result = gets ? (char *)staged->host + layout.result_begin : NULL;
     inner.stream = NULL;
-    if (gives(staged, task) && layout.data_bytes > 0)
+    if (gives && layout.data_bytes > 0)
         EL_TRY(el_device_enqueue_copy(device, staged->place.stream, inner.data, NULL, task->data, device,
                                       layout.data_bytes));
     EL_TRY(staged->inner->ops->run(staged->inner_state, &inner));

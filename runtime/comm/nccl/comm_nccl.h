@@ -90,6 +90,8 @@ enum el_status el_nccl_check(const struct el_nccl_api *api, int result, const ch
  * be made, and enter has no leave. */
 enum el_status el_nccl_enter(struct el_nccl_group *group);
 void el_nccl_leave(struct el_nccl_group *group);
+/* With the result of the one call that was made: its failure in words, or the abort's. */
+enum el_status el_nccl_leave_with(struct el_nccl_group *group, int result, const char *call);
 /* The member's communicator, in such a call; NULL: aborted meanwhile. */
 void *el_nccl_comm(struct el_nccl_member *member);
 bool el_nccl_is_aborted(struct el_nccl_group *group);

@@ -59,6 +59,13 @@ void el_nccl_leave(struct el_nccl_group *group)
     pthread_mutex_unlock(&whole->lock);
 }
 
+enum el_status el_nccl_leave_with(struct el_nccl_group *group, int result, const char *call)
+{
+    el_nccl_leave(group);
+    if (result != EL_NCCL_OK && el_nccl_is_aborted(group)) return el_nccl_say_aborted(group);
+    return el_nccl_check(group->api, result, call);
+}
+
 /* ---- the others ---- */
 
 enum el_status el_nccl_check_others(struct el_nccl_group *group, int64_t since_ns, int64_t patience_ns,

@@ -222,9 +222,7 @@ enum el_status el_nccl_split(void *state, enum el_status mine, struct el_comm_sp
     if (mine != EL_OK) return cannot(state, mine);
     EL_TRY(el_nccl_enter(member->group));
     int result = api->comm_split(el_nccl_comm(member), split->color, split->key, &comm);
-    el_nccl_leave(member->group);
-    if (result != EL_NCCL_OK && el_nccl_is_aborted(member->group)) return el_nccl_say_aborted(member->group);
-    EL_TRY(el_nccl_check(api, result, "nccl comm_split"));
+    EL_TRY(el_nccl_leave_with(member->group, result, "nccl comm_split"));
     return split->color < 0 ? EL_OK : take_place(member, split, comm);
 }
 

@@ -161,9 +161,7 @@ static enum el_status connect(struct el_nccl_member *member, const struct el_ncc
     EL_TRY(el_nccl_enter(member->group));
     int result = sends ? api->send(token_of(member), TOKEN_BYTES, EL_U8, 1, link->comm, native)
                        : api->receive(word, TOKEN_BYTES, EL_U8, 0, link->comm, native);
-    el_nccl_leave(member->group);
-    if (result != EL_NCCL_OK && el_nccl_is_aborted(member->group)) return el_nccl_say_aborted(member->group);
-    return el_nccl_check(api, result, sends ? "nccl send" : "nccl receive");
+    return el_nccl_leave_with(member->group, result, sends ? "nccl send" : "nccl receive");
 }
 
 /* One of the two ways between this member and `peer`, or neither; all members of the group split at the same time. A
@@ -176,9 +174,7 @@ static enum el_status open_way(struct el_nccl_member *member, int peer, bool sen
     void *comm = NULL;
     EL_TRY(el_nccl_enter(member->group));
     int result = api->comm_split(el_nccl_comm(member), !open ? -1 : rank < peer ? rank : peer, sends ? 0 : 1, &comm);
-    el_nccl_leave(member->group);
-    if (result != EL_NCCL_OK && el_nccl_is_aborted(member->group)) return el_nccl_say_aborted(member->group);
-    EL_TRY(el_nccl_check(api, result, "nccl comm_split"));
+    EL_TRY(el_nccl_leave_with(member->group, result, "nccl comm_split"));
     if (!open) return EL_OK;
     pthread_mutex_lock(&member->group->whole->lock);
     struct el_nccl_link *link = sends ? &member->mail->to[peer] : &member->mail->from[peer];

@@ -30,8 +30,14 @@ void el_shared_close(struct el_shared *shared)
 
 /* ---- waiting ---- */
 
-void el_shared_abort(struct el_shared *shared)
+void el_shared_set_timeout(void *state, int64_t timeout_ns)
 {
+    ((struct el_shared *)state)->timeout_ns = timeout_ns;
+}
+
+void el_shared_abort(void *state)
+{
+    struct el_shared *shared = state;
     if (shared->care) atomic_store(&shared->care->aborted, 1);
     for (int i = 0; i < shared->size; i++) el_flag_abort(&shared->faces[i].steps);
     el_shared_abort_mail(shared);
@@ -116,20 +122,6 @@ enum el_status el_shared_meet(struct el_shared *shared)
 
 /* ---- posts ---- */
 
-size_t el_shared_given(const struct el_shared *shared, const struct el_comm_task *task)
-{
-    const struct el_comm_verb_row *row = el_comm_verb_row(task->verb);
-    if (task->verb == EL_COMM_BARRIER || (row->data_on_root && shared->rank != task->root)) return 0;
-    return task->count * (row->all_data ? (size_t)shared->size : 1);
-}
-
-size_t el_shared_got(const struct el_shared *shared, const struct el_comm_task *task)
-{
-    const struct el_comm_verb_row *row = el_comm_verb_row(task->verb);
-    if (task->verb == EL_COMM_BARRIER || (row->result_on_root && shared->rank != task->root)) return 0;
-    return task->count * (row->all_result ? (size_t)shared->size : 1);
-}
-
 static bool find_place(const struct el_shared *shared, const void *address, size_t bytes,
                        struct el_shared_place *place_p)
 {
@@ -168,10 +160,12 @@ static struct el_shared_post *begin(struct el_shared *shared)
 static bool show(struct el_shared *shared, const struct el_comm_task *task)
 {
     struct el_shared_post *post = begin(shared);
-    size_t width = el_dtype_bytes(task->dtype);
+    size_t part = task->count * el_dtype_bytes(task->dtype);
+    size_t given = part * el_comm_parts_given(task->verb, shared->rank, task->root, shared->size);
+    size_t got = part * el_comm_parts_got(task->verb, shared->rank, task->root, shared->size);
     post->task = *task;
-    post->reachable = find_place(shared, task->data, el_shared_given(shared, task) * width, &post->data);
-    if (!find_place(shared, task->result, el_shared_got(shared, task) * width, &post->result)) post->reachable = false;
+    post->reachable = find_place(shared, task->data, given, &post->data);
+    if (!find_place(shared, task->result, got, &post->result)) post->reachable = false;
     if (!find_scratch(shared, task, &post->scratch)) post->reachable = false;
     return post->reachable;
 }
@@ -213,8 +207,10 @@ static enum el_status find_addresses(struct el_shared *shared)
     return EL_OK;
 }
 
-enum el_status el_shared_run(struct el_shared *shared, const struct el_comm_task *task)
+enum el_status el_shared_run(void *state, const struct el_comm_task *task)
 {
+    struct el_shared *shared = state;
+    if (el_comm_verb_row(task->verb)->is_link) return el_shared_run_link(shared, task);
     if (!show(shared, task)) el_shared_stage_first(shared, task);
     EL_TRY(el_shared_meet(shared));
     EL_TRY(check_same(shared, task));

@@ -103,14 +103,16 @@ enum el_status el_shared_open(struct el_shared *shared, const char *kind, int ra
                               struct el_shared_face *faces);
 /* Legal on what was never opened, all zeros. */
 void el_shared_close(struct el_shared *shared);
-/* Any operation but send and receive. Errors: EL_ERR_PEER (a member is gone, late, or aborted),
- * EL_ERR_INTERNAL where members are in different operations. */
-enum el_status el_shared_run(struct el_shared *shared, const struct el_comm_task *task);
+/* Contracts: comm_ops.h, run, set_timeout, abort; the state is an el_shared, or begins with one. Errors: EL_ERR_PEER (a
+ * member is gone, late, or aborted), EL_ERR_INTERNAL where members are in different operations, or a message has
+ * another length. */
+enum el_status el_shared_run(void *state, const struct el_comm_task *task);
+void el_shared_set_timeout(void *state, int64_t timeout_ns);
+void el_shared_abort(void *state);
 /* All members tell each other an outcome and a number, of which each then finds all in numbers[size] (NULL: not asked
  * for). Returns `mine` where it is none; else EL_ERR_PEER, with the words of the lowest rank that failed; else EL_OK.
  */
 enum el_status el_shared_agree(struct el_shared *shared, enum el_status mine, uint64_t number, uint64_t *numbers);
-void el_shared_abort(struct el_shared *shared);
 
 /* Mailboxes of `bytes`, one for each member that partners[size] names at this one: `boxes` [number of partners][bytes]
  * and `links` [size] (zeroed, el_shared_links_bytes) are this member's, in reach of all, and stay the caller's.
@@ -118,8 +120,6 @@ void el_shared_abort(struct el_shared *shared);
 enum el_status el_shared_open_mail(struct el_shared *shared, enum el_status mine, const bool *partners, void *links,
                                    void *boxes, size_t bytes);
 size_t el_shared_links_bytes(int size);
-/* A send or a receive. Errors: as el_shared_run; EL_ERR_INTERNAL for a message of another length. */
-enum el_status el_shared_run_link(struct el_shared *shared, const struct el_comm_task *task);
 /* el_comm_ops.choose: measured, see there. */
 enum el_comm_algorithm el_shared_choose(const struct el_comm_shape *shape);
 
@@ -145,12 +145,10 @@ void el_shared_untouch(struct el_shared *shared);
 /* After an abort: until nobody touches others' memory. Always EL_ERR_PEER. */
 enum el_status el_shared_leave(struct el_shared *shared);
 
+/* A send or a receive. */
+enum el_status el_shared_run_link(struct el_shared *shared, const struct el_comm_task *task);
 void el_shared_close_mail(struct el_shared *shared);
 void el_shared_abort_mail(struct el_shared *shared);
-
-/* What a member gives and what it gets of a task: elements, and 0 where nothing. */
-size_t el_shared_given(const struct el_shared *shared, const struct el_comm_task *task);
-size_t el_shared_got(const struct el_shared *shared, const struct el_comm_task *task);
 
 /* A piece of a direct operation: what a member takes from all others' data into its own result. */
 struct el_shared_pull {

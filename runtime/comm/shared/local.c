@@ -51,10 +51,8 @@ static enum el_status reserve(void *state, const struct el_comm_task *task)
 
 static enum el_status run(void *state, const struct el_comm_task *task)
 {
-    struct el_shared *shared = &((struct local_member *)state)->shared;
-    if (el_comm_verb_row(task->verb)->is_link) return el_shared_run_link(shared, task);
     EL_TRY(reserve(state, task)); /* nothing to do but for exchanges between steps */
-    return el_shared_run(shared, task);
+    return el_shared_run(state, task);
 }
 
 /* The first member makes the links, and the group keeps them: a member may be aborted when another is closed. Of many
@@ -72,16 +70,6 @@ static enum el_status open_mailboxes(void *state, enum el_status mine, const boo
     EL_TRY(el_shared_agree(shared, mine, 0, NULL));
     return el_shared_open_mail(shared, EL_OK, partners, member->group->links + own * (size_t)shared->rank, boxes,
                                bytes);
-}
-
-static void set_timeout(void *state, int64_t timeout_ns)
-{
-    ((struct local_member *)state)->shared.timeout_ns = timeout_ns;
-}
-
-static void abort_group(void *state)
-{
-    el_shared_abort(&((struct local_member *)state)->shared);
 }
 
 /* ---- life ---- */
@@ -182,9 +170,9 @@ static const struct el_comm_ops local_ops = {
     .reserve = reserve,
     .choose = el_shared_choose,
     .open_mailboxes = open_mailboxes,
-    .set_timeout = set_timeout,
+    .set_timeout = el_shared_set_timeout,
     .split = split,
-    .abort = abort_group,
+    .abort = el_shared_abort,
     .close = close_member,
 };
 

@@ -58,14 +58,14 @@ static void stage(const struct el_shared *shared, const struct el_comm_task *tas
     size_t width = el_dtype_bytes(task->dtype), most = piece_most(shared, task), begin = i * most;
     size_t count = task->count - begin < most ? task->count - begin : most;
     copy_rows(slot_of(shared, shared->rank, step), count * width, at(task->data, begin * width), task->count * width,
-              count * width, el_shared_given(shared, task) / task->count);
+              count * width, el_comm_parts_given(task->verb, shared->rank, task->root, shared->size));
 }
 
 static void take(struct el_shared *shared, const struct el_comm_task *task, size_t i, uint32_t step)
 {
     size_t width = el_dtype_bytes(task->dtype), most = piece_most(shared, task), begin = i * most;
     size_t count = task->count - begin < most ? task->count - begin : most;
-    bool gets = el_shared_got(shared, task) > 0;
+    bool gets = el_comm_parts_got(task->verb, shared->rank, task->root, shared->size) > 0;
     bool gives_parts = el_comm_verb_row(task->verb)->all_data;
     for (int r = 0; r < shared->size; r++) shared->data[r] = slot_of(shared, r, step);
     if (!gives_parts) shared->data[shared->rank] = at(task->data, begin * width); /* has it all: no need to stage */
@@ -126,7 +126,8 @@ static enum el_status work(struct el_shared *shared, const struct el_comm_task *
 static enum el_status through(struct el_shared *shared, const struct el_comm_task *task)
 {
     size_t width = el_dtype_bytes(task->dtype), most = through_most(shared, task);
-    size_t n_given = el_shared_given(shared, task) / task->count, n_got = el_shared_got(shared, task) / task->count;
+    size_t n_given = el_comm_parts_given(task->verb, shared->rank, task->root, shared->size);
+    size_t n_got = el_comm_parts_got(task->verb, shared->rank, task->root, shared->size);
     for (size_t begin = 0; begin < task->count; begin += most) {
         struct el_comm_task piece = *task;
         piece.count = task->count - begin < most ? task->count - begin : most;

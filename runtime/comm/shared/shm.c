@@ -45,12 +45,6 @@ static enum el_status check_alive(void *owner, int rank)
 static const struct el_shared_ways ways = {
     .place = el_shm_place, .address = el_shm_address, .check_alive = check_alive};
 
-static enum el_status run(void *state, const struct el_comm_task *task)
-{
-    struct el_shared *shared = &((struct el_shm_group *)state)->shared;
-    return el_comm_verb_row(task->verb)->is_link ? el_shared_run_link(shared, task) : el_shared_run(shared, task);
-}
-
 static enum el_status open_mailboxes(void *state, enum el_status mine, const bool *partners, void *boxes, size_t bytes)
 {
     struct el_shm_group *group = state;
@@ -58,16 +52,6 @@ static enum el_status open_mailboxes(void *state, enum el_status mine, const boo
     EL_TRY(el_shm_alloc(state, el_shared_links_bytes(group->shared.size), mine, &links));
     group->links = links.owner;
     return el_shared_open_mail(&group->shared, EL_OK, partners, (void *)links.address, boxes, bytes);
-}
-
-static void set_timeout(void *state, int64_t timeout_ns)
-{
-    ((struct el_shm_group *)state)->shared.timeout_ns = timeout_ns;
-}
-
-static void abort_group(void *state)
-{
-    el_shared_abort(&((struct el_shm_group *)state)->shared);
 }
 
 /* ---- life ---- */
@@ -213,13 +197,13 @@ static enum el_status split(void *state, enum el_status mine, struct el_comm_spl
 
 static const struct el_comm_ops shm_ops = {
     .verbs = EL_SHARED_VERBS,
-    .run = run,
+    .run = el_shared_run,
     .choose = el_shared_choose,
     .alloc = el_shm_alloc,
     .open_mailboxes = open_mailboxes,
-    .set_timeout = set_timeout,
+    .set_timeout = el_shared_set_timeout,
     .split = split,
-    .abort = abort_group,
+    .abort = el_shared_abort,
     .close = close_group,
 };
 

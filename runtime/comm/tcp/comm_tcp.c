@@ -121,17 +121,6 @@ struct card {
     char failure[128];          /* "": none */
 };
 
-static enum el_status all_gather(struct el_tcp_group *parent, const void *mine, void *all, size_t bytes)
-{
-    const struct el_comm_task task = {.verb = EL_COMM_ALL_GATHER,
-                                      .dtype = EL_U8,
-                                      .algorithm = EL_COMM_DIRECT,
-                                      .count = bytes,
-                                      .data = (void *)mine,
-                                      .result = all};
-    return el_tcp_run(parent, &task);
-}
-
 /* EL_OK where all are well; else this member's own failure, or the first one's. */
 static enum el_status agree(struct el_tcp_group *parent, enum el_status mine, struct card *card, struct card *cards)
 {
@@ -139,7 +128,8 @@ static enum el_status agree(struct el_tcp_group *parent, enum el_status mine, st
     el_error_take(mine, &own);
     snprintf(card->failure, sizeof card->failure, "%.*s", mine == EL_OK ? 0 : (int)sizeof card->failure - 1,
              own.text[0] ? own.text : el_status_text(mine));
-    EL_TRY(all_gather(parent, card, cards, sizeof *card));
+    const struct el_comm_task task = el_comm_tell_task(el_comm_tcp_backend.ops, card, cards, sizeof *card);
+    EL_TRY(el_tcp_run(parent, &task));
     if (mine != EL_OK) return el_error_give(&own);
     for (int i = 0; i < parent->size; i++) {
         cards[i].failure[sizeof cards[i].failure - 1] = cards[i].row[EL_TCP_ROW_BYTES - 1] = 0;

@@ -21,13 +21,6 @@
 /* One call of send takes so much at most: then what has come is looked at again. */
 enum { SEND_BYTES = 512 * 1024 };
 
-struct header {
-    uint16_t verb, reduction, dtype, algorithm;
-    int32_t root;
-    uint32_t zero;
-    uint64_t count, number;
-};
-
 /* A message on its way; peer < 0: none, or all of it has gone. */
 struct stream {
     int round, peer, socket;
@@ -47,7 +40,7 @@ struct transfer {
     int n_rounds;
     struct stream out, in;
     size_t pending; /* bytes in the inbox: of an element that has not all come */
-    struct header mine, theirs;
+    struct el_comm_header mine, theirs;
 };
 
 /* ---- rounds ---- */
@@ -87,7 +80,7 @@ static void set_stream(const struct transfer *t, struct stream *stream, const st
     stream->blocked = false;
     stream->socket = -1;
     if (message->peer < 0) return;
-    stream->head_done = *headed == t->group->collectives ? sizeof(struct header) : 0;
+    stream->head_done = *headed == t->group->collectives ? sizeof(struct el_comm_header) : 0;
     *headed = t->group->collectives;
     stream->at = el_comm_address(&t->sides, message->at);
     stream->own = el_comm_address(&t->sides, message->own);
@@ -97,7 +90,7 @@ static void set_stream(const struct transfer *t, struct stream *stream, const st
 
 static bool is_over(const struct stream *stream)
 {
-    return stream->peer < 0 || (stream->head_done == sizeof(struct header) && stream->done == stream->bytes);
+    return stream->peer < 0 || (stream->head_done == sizeof(struct el_comm_header) && stream->done == stream->bytes);
 }
 
 static enum el_status begin_out(struct transfer *t, int i)
@@ -174,14 +167,7 @@ static enum el_status push(struct transfer *t, bool *moved_p)
 
 static enum el_status check_header(const struct transfer *t)
 {
-    const struct header *theirs = &t->theirs;
-    const struct el_comm_task other = {.verb = theirs->verb < EL_COMM_VERB_COUNT ? theirs->verb : EL_COMM_BARRIER,
-                                       .reduction = theirs->reduction % EL_COMM_REDUCTION_COUNT,
-                                       .dtype = theirs->dtype % EL_DTYPE_COUNT,
-                                       .algorithm = theirs->algorithm % EL_COMM_ALGORITHM_COUNT,
-                                       .root = theirs->root,
-                                       .count = theirs->count,
-                                       .number = theirs->number};
+    const struct el_comm_task other = el_comm_header_task(&t->theirs);
     if (el_comm_same_task(t->task, &other)) return EL_OK;
     return el_comm_fail_different("tcp", t->group->rank, t->task, t->in.peer, &other);
 }
@@ -286,14 +272,10 @@ enum el_status el_tcp_reserve(void *state, const struct el_comm_task *task)
 
 static enum el_status collect(struct el_tcp_group *group, const struct el_comm_task *task)
 {
-    struct transfer t = {.group = group, .task = task, .shape = el_comm_task_shape(task, group->rank, group->size)};
-    t.mine = (struct header){.verb = (uint16_t)task->verb,
-                             .reduction = (uint16_t)task->reduction,
-                             .dtype = (uint16_t)task->dtype,
-                             .algorithm = (uint16_t)task->algorithm,
-                             .root = task->root,
-                             .count = task->count,
-                             .number = task->number};
+    struct transfer t = {.group = group,
+                         .task = task,
+                         .shape = el_comm_task_shape(task, group->rank, group->size),
+                         .mine = el_comm_task_header(task)};
     EL_TRY(el_tcp_reserve(group, task));
     group->collectives++;
     t.sides = (struct el_comm_sides){task->data, task->result, group->scratch, t.shape.element_bytes};
