@@ -76,11 +76,11 @@ struct el_tcp_watch {
     pthread_mutex_t mutex;
     pthread_cond_t news;
     struct pollfd *polls; /* [n_links + 1] */
-    bool *left;           /* [n_links] said farewell, or is gone */
-    bool *answered;       /* [n_links] what was asked last */
-    struct el_tcp_host {
-        char address[EL_TCP_ADDRESS_BYTES];
-    } * hosts; /* [n_links] where the other end is */
+    struct el_tcp_other {
+        bool left;                       /* said farewell, or is gone */
+        bool answered;                   /* what was asked last */
+        char host[EL_TCP_ADDRESS_BYTES]; /* where the other end is */
+    } * others;                          /* [n_links] */
     bool failed;
     char reason[64 + EL_TCP_ADDRESS_BYTES]; /* of the failure */
 };

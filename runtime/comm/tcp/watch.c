@@ -40,7 +40,7 @@ static void tell(struct el_tcp_watch *watch, const struct alarm_message *message
 static void tell_all(struct el_tcp_watch *watch, const struct alarm_message *message, int but)
 {
     for (int i = watch->first; i < watch->n_links; i++)
-        if (i != but && !watch->left[i]) tell(watch, message, i);
+        if (i != but && !watch->others[i].left) tell(watch, message, i);
 }
 
 /* Under the mutex. The first failure is the cause of all later ones. */
@@ -76,10 +76,10 @@ static void take(struct el_tcp_watch *watch, int link, const struct alarm_messag
         tell(watch, &answer, link);
         break;
     case ANSWER:
-        watch->answered[link] = true;
+        watch->others[link].answered = true;
         break;
     case FAREWELL:
-        watch->left[link] = true;
+        watch->others[link].left = true;
         break;
     case END_JOB:
         if (watch->rank == 0) tell_all(watch, message, link);
@@ -100,10 +100,10 @@ static void hear(struct el_tcp_watch *watch, int link)
         take(watch, link, &message);
     } else {
         struct alarm_message gone = {.kind = GONE, .rank = rank_of(watch, link)};
-        memcpy(gone.host, watch->hosts[link].address, sizeof gone.host);
+        memcpy(gone.host, watch->others[link].host, sizeof gone.host);
         if (watch->rank == 0) tell_all(watch, &gone, link);
         fail(watch, &gone);
-        watch->left[link] = true; /* nothing more is to be heard there */
+        watch->others[link].left = true; /* nothing more is to be heard there */
     }
     pthread_cond_broadcast(&watch->news);
     pthread_mutex_unlock(&watch->mutex);
@@ -116,7 +116,7 @@ static bool listen_once(struct el_tcp_watch *watch)
     polls[0] = (struct pollfd){.fd = watch->wake, .events = POLLIN};
     for (int i = watch->first; i < watch->n_links; i++) /* only this thread changes `left` */
         polls[1 + i] =
-            (struct pollfd){.fd = watch->left[i] ? -1 : watch->links[i].sockets[EL_TCP_ALARM], .events = POLLIN};
+            (struct pollfd){.fd = watch->others[i].left ? -1 : watch->links[i].sockets[EL_TCP_ALARM], .events = POLLIN};
     if (watch->first == 1) polls[1] = (struct pollfd){.fd = -1};
     if (poll(polls, (nfds_t)watch->n_links + 1, -1) < 0) return errno == EINTR;
     if (polls[0].revents) return false;
@@ -135,9 +135,7 @@ static void *live(void *context)
 static void release(struct el_tcp_watch *watch)
 {
     if (watch->wake >= 0) close(watch->wake);
-    free(watch->left);
-    free(watch->answered);
-    free(watch->hosts);
+    free(watch->others);
     free(watch->polls);
     pthread_cond_destroy(&watch->news);
     pthread_mutex_destroy(&watch->mutex);
@@ -147,7 +145,7 @@ static void release(struct el_tcp_watch *watch)
 static void look_at_hosts(struct el_tcp_watch *watch)
 {
     for (int i = watch->first; i < watch->n_links; i++) {
-        el_tcp_address(watch->links[i].sockets[EL_TCP_ALARM], true, watch->hosts[i].address);
+        el_tcp_address(watch->links[i].sockets[EL_TCP_ALARM], true, watch->others[i].host);
         el_tcp_expect_answers(watch->links[i].sockets[EL_TCP_ALARM]);
     }
 }
@@ -156,14 +154,11 @@ enum el_status el_tcp_watch_start(struct el_tcp_watch *watch)
 {
     el_clock_cond_init(&watch->news);
     pthread_mutex_init(&watch->mutex, NULL);
-    watch->left = calloc((size_t)watch->n_links, sizeof *watch->left);
-    watch->answered = calloc((size_t)watch->n_links, sizeof *watch->answered);
-    watch->hosts = calloc((size_t)watch->n_links, sizeof *watch->hosts);
+    watch->others = calloc((size_t)watch->n_links, sizeof *watch->others);
     watch->polls = calloc((size_t)watch->n_links + 1, sizeof *watch->polls);
     watch->wake = eventfd(0, EFD_CLOEXEC);
-    if (watch->hosts) look_at_hosts(watch);
-    if (watch->left && watch->answered && watch->hosts && watch->polls && watch->wake >= 0 &&
-        pthread_create(&watch->thread, NULL, live, watch) == 0)
+    if (watch->others) look_at_hosts(watch);
+    if (watch->others && watch->polls && watch->wake >= 0 && pthread_create(&watch->thread, NULL, live, watch) == 0)
         return EL_OK;
     release(watch);
     return el_fail(EL_ERR_HOST_MEMORY, "bootstrap tcp: no thread that watches the other ranks");
@@ -182,7 +177,7 @@ enum el_status el_tcp_watch_explain(struct el_tcp_watch *watch, int link)
 {
     const int64_t until_ns = el_clock_ns() + PATIENCE_NS;
     pthread_mutex_lock(&watch->mutex);
-    while (!watch->failed && !watch->left[link])
+    while (!watch->failed && !watch->others[link].left)
         if (!el_clock_cond_wait(&watch->news, &watch->mutex, until_ns)) break;
     enum el_status status = watch->failed
                                 ? el_fail(EL_ERR_PEER, "bootstrap tcp: %s", watch->reason)
@@ -194,7 +189,7 @@ enum el_status el_tcp_watch_explain(struct el_tcp_watch *watch, int link)
 /* Under the mutex. */
 static int next_silent(const struct el_tcp_watch *watch, int link)
 {
-    while (link < watch->n_links && watch->answered[link]) link++;
+    while (link < watch->n_links && watch->others[link].answered) link++;
     return link;
 }
 
@@ -204,7 +199,7 @@ void el_tcp_watch_silent(struct el_tcp_watch *watch, char *text, size_t bytes)
     const int64_t until_ns = el_clock_ns() + PATIENCE_NS;
     size_t used = 0;
     pthread_mutex_lock(&watch->mutex);
-    for (int i = watch->first; i < watch->n_links; i++) watch->answered[i] = false;
+    for (int i = watch->first; i < watch->n_links; i++) watch->others[i].answered = false;
     tell_all(watch, &ask, -1);
     while (next_silent(watch, watch->first) < watch->n_links)
         if (!el_clock_cond_wait(&watch->news, &watch->mutex, until_ns)) break;

@@ -206,7 +206,6 @@ static void destroy(struct el_mpi_group *group)
 {
     if (!group) return;
     free(group->inbox[0]);
-    free(group->inbox[1]);
     free(group->scratch);
     free(group);
 }
@@ -230,12 +229,12 @@ static enum el_status create(int rank, int size, struct el_mpi_group **group_p)
     group->rank = rank;
     group->size = size;
     group->alarm.message = MPI_REQUEST_NULL;
-    for (int i = 0; i < 2; i++) {
-        group->inbox[i] = aligned_alloc(64, SEGMENT_BYTES);
-        if (group->inbox[i]) continue;
-        destroy(group);
+    group->inbox[0] = aligned_alloc(64, 2 * (size_t)SEGMENT_BYTES);
+    if (!group->inbox[0]) {
+        free(group);
         return el_fail(EL_ERR_HOST_MEMORY, "mpi communicator: no memory");
     }
+    group->inbox[1] = group->inbox[0] + SEGMENT_BYTES;
     *group_p = group;
     return EL_OK;
 }
