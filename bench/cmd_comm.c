@@ -11,7 +11,7 @@
 #include "bench/campaign/follow.h"
 #include "bench/comm/wire.h"
 #include "bench/commands.h"
-#include "bench/machine/host_memory.h"
+#include "bench/machine/host.h"
 #include "bench/plot/plot.h"
 #include "bench/trial/default_devices.h"
 #include "bench/trial/inject.h"

@@ -8,7 +8,7 @@
 #include "bench/base/text.h"
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"
-#include "bench/machine/cores.h"
+#include "bench/machine/host.h"
 #include "runtime/base/module.h"
 #include "runtime/comm/nccl/api.h"
 #include "runtime/launch/mpirun.h"

@@ -8,7 +8,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/commands.h"
 #include "bench/job/worker.h"
-#include "bench/machine/host_memory.h"
+#include "bench/machine/host.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
 #include "runtime/train/forecast.h"

@@ -11,7 +11,7 @@
 #include "bench/comm/wire.h"
 #include "bench/commands.h"
 #include "bench/job/worker.h"
-#include "bench/machine/environment.h"
+#include "bench/machine/host.h"
 #include "bench/stats/stats.h"
 #include "bench/trial/default_devices.h"
 #include "bench/trial/machine.h"

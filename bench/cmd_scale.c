@@ -7,7 +7,7 @@
 #include "bench/base/text.h"
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
-#include "bench/machine/cores.h"
+#include "bench/machine/host.h"
 #include "bench/plot/plot.h"
 #include "bench/scale/scale.h"
 #include "bench/trial/default_devices.h"

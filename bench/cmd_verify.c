@@ -8,7 +8,7 @@
 #include "bench/base/text.h"
 #include "bench/campaign/follow.h"
 #include "bench/commands.h"
-#include "bench/machine/environment.h"
+#include "bench/machine/host.h"
 #include "bench/trial/inject.h"
 #include "bench/verify/verify.h"
 #include "runtime/base/clock.h"

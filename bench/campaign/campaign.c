@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/machine/environment.h"
+#include "bench/machine/host.h"
 #include "bench/options/options.h"
 #include "bench/record/record.h"
 #include "bench/verdict/verdict.h"

@@ -7,8 +7,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/comm/wire.h"
-#include "bench/machine/cores.h"
-#include "bench/machine/environment.h"
+#include "bench/machine/host.h"
 #include "profiles/system.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/files.h"

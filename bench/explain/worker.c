@@ -14,7 +14,7 @@
 #include "bench/campaign/runner.h"
 #include "bench/explain/explain.h"
 #include "bench/job/worker.h"
-#include "bench/machine/environment.h"
+#include "bench/machine/host.h"
 #include "bench/stats/stats.h"
 #include "profiles/system.h"
 #include "runtime/base/rng.h"

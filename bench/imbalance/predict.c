@@ -6,7 +6,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/imbalance/imbalance.h"
-#include "bench/machine/host_memory.h"
+#include "bench/machine/host.h"
 #include "bench/record/record.h"
 #include "runtime/train/forecast.h"
 

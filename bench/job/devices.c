@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bench/job/worker.h"
-#include "bench/machine/host_memory.h"
+#include "bench/machine/host.h"
 #include "bench/trial/costs.h"
 #include "bench/trial/inject.h"
 #include "bench/trial/machine.h"

@@ -5,7 +5,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/job/measurement.h"
-#include "bench/machine/environment.h"
+#include "bench/machine/host.h"
 #include "bench/record/record.h"
 #include "bench/record/system_load.h"
 

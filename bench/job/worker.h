@@ -8,7 +8,7 @@
 #ifndef EL_BENCH_WORKER_H
 #define EL_BENCH_WORKER_H
 
-#include "bench/machine/cores.h"
+#include "bench/machine/host.h"
 #include "bench/trial/trial.h"
 #include "runtime/comm/bootstrap.h"
 #include "runtime/device/costs.h"

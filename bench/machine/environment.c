@@ -2,7 +2,7 @@
  *
  * Read from /proc, /sys and uname by plain files; what cannot be read is null. It judges nothing: verdicts are the
  * record's. */
-#include "bench/machine/environment.h"
+#include "bench/machine/host.h"
 
 #include <glob.h>
 #include <math.h>
@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/machine/cores.h"
 #include "kernels/kernels.h"
 #include "runtime/base/files.h"
 #include "runtime/launch/launch.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/machine/environment.h"
+#include "bench/machine/host.h"
 #include "bench/record/record.h"
 
 static json_t *range_mhz(double min_hz, double max_hz)

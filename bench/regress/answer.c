@@ -8,7 +8,7 @@
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
-#include "bench/machine/environment.h"
+#include "bench/machine/host.h"
 #include "bench/record/record.h"
 #include "bench/stats/stats.h"
 

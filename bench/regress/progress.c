@@ -7,7 +7,7 @@
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/campaign/runner.h"
-#include "bench/machine/environment.h"
+#include "bench/machine/host.h"
 #include "bench/record/record.h"
 #include "bench/regress/launches.h"
 #include "bench/regress/rule.h"

@@ -4,8 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/machine/cores.h"
-#include "bench/machine/host_memory.h"
+#include "bench/machine/host.h"
 #include "profiles/process_tree.h"
 #include "profiles/system.h"
 #include "tests/fuzz/fuzz.h"

@@ -17,7 +17,7 @@
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
-#include "bench/machine/environment.h"
+#include "bench/machine/host.h"
 #include "bench/options/config.h"
 #include "bench/record/record.h"
 #include "bench/regress/session.h"

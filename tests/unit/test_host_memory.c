@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "bench/machine/host_memory.h"
+#include "bench/machine/host.h"
 #include "tests/unit/whole_files.h"
 
 static void assert_near(double value, double wanted, double within)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "bench/commands.h"
-#include "bench/machine/cores.h"
+#include "bench/machine/host.h"
 #include "tests/unit/options_parse.h"
 
 /* Of a mode's option, as it was given. */

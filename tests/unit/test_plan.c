@@ -17,7 +17,7 @@
 #include "bench/campaign/campaign.h"
 #include "bench/campaign/gate.h"
 #include "bench/campaign/runner.h"
-#include "bench/machine/cores.h"
+#include "bench/machine/host.h"
 #include "runtime/gate/gate.h"
 #include "tests/unit/whole_files.h"
 

@@ -16,7 +16,7 @@
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
-#include "bench/machine/environment.h"
+#include "bench/machine/host.h"
 #include "bench/plot/plot.h"
 #include "bench/record/metrics.h"
 #include "bench/record/record.h"

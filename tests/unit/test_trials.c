@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/machine/cores.h"
+#include "bench/machine/host.h"
 #include "bench/trial/trial.h"
 #include "tests/unit/options_parse.h"
 

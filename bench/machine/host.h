@@ -1,11 +1,13 @@
-/* Which cores devices compute on: the affinity mask, SMT siblings counted once, cut to the cgroup's quota.
+/* This host: which cores devices compute on (the affinity mask, SMT siblings counted once, cut to the cgroup's quota),
+ * how much memory is left, and what figures depend on and no command line says.
  *
  *     el_cores_find("", &cores);              "" is this machine; tests give the root of a recorded one
  *     cpu = cores.cpus[index % cores.n];      cpu:INDEX computes there
  */
-#ifndef EL_BENCH_CORES_H
-#define EL_BENCH_CORES_H
+#ifndef EL_BENCH_HOST_H
+#define EL_BENCH_HOST_H
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "bench/options/config.h"
@@ -32,5 +34,15 @@ double el_cores_quota(const char *root);
 void el_cores_describe(const struct el_cores *cores, char *text, size_t bytes);
 /* Whether there is a core for each device's communication beside those that compute; writes [n_devices] if so. */
 bool el_cores_spare(const struct el_cores *cores, const struct el_device_name *devices, int n_devices, int *cpus);
+
+/* Memory that this process may still take: MemAvailable, and less where a cgroup or `ulimit -v` grants less. NAN where
+ * nothing can be read. */
+double el_host_free_bytes(const char *root);
+
+/* The environment of this host and build: cpu, cores, memory, kernel, libraries, git commit, time, hostname. What
+ * cannot be read is null. New reference. */
+json_t *el_environment(void);
+/* What of it belongs to the machine, and the boot it runs since. New reference. */
+json_t *el_machine(void);
 
 #endif

@@ -1,20 +1,29 @@
-/* Cores for devices, from sched_getaffinity, /sys and the cgroup. It binds nothing: a device binds its own streams. */
-#include "bench/machine/cores.h"
+/* What a process may take of this host: cores for devices, from sched_getaffinity, /sys and the cgroup (it binds
+ * nothing: a device binds its own streams), and memory. Read from plain files below a root, which tests give; what
+ * cannot be read does not limit. */
+#include "bench/machine/host.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "bench/base/text.h"
 #include "runtime/base/files.h"
 
-/* First line of a file below root, "" if there is none. */
-static bool read_line(const char *root, const char *path, char *line, size_t bytes)
+/* What follows `key` in a file below root (its first line where that is ""); "" if there is none. */
+static bool read_after(const char *root, const char *path, const char *key, char *line, size_t bytes)
 {
     char whole[EL_PATH_BYTES * 2];
     snprintf(whole, sizeof whole, "%s%s", root, path);
-    return el_file_line(whole, "", line, bytes);
+    return el_file_line(whole, key, line, bytes);
+}
+
+static bool read_line(const char *root, const char *path, char *line, size_t bytes)
+{
+    return read_after(root, path, "", line, bytes);
 }
 
 static void lower(double *quota, double found)
@@ -144,4 +153,41 @@ bool el_cores_spare(const struct el_cores *cores, const struct el_device_name *d
         if (!used) cpus[found++] = cores->cpus[c];
     }
     return found == n_devices;
+}
+
+/* ---- memory ---- */
+
+/* NAN: there is no number ("max" too). */
+static double number_in(const char *root, const char *path, const char *key)
+{
+    char text[64], *end;
+    read_after(root, path, key, text, sizeof text);
+    double number = strtod(text, &end);
+    return end > text ? number : NAN;
+}
+
+/* Limit minus use, cached files not counted as use: they make way. */
+static double cgroup_bytes(const char *root, const char *limit, const char *use, const char *stat, const char *cached)
+{
+    double limit_bytes = number_in(root, limit, ""), use_bytes = number_in(root, use, "");
+    double cached_bytes = number_in(root, stat, cached);
+    return limit_bytes - use_bytes + (isnan(cached_bytes) ? 0 : cached_bytes);
+}
+
+/* What `ulimit -v` grants; NAN: no limit. */
+static double address_bytes(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? (double)limit.rlim_cur : NAN;
+}
+
+double el_host_free_bytes(const char *root)
+{
+    double free_bytes = number_in(root, "/proc/meminfo", "MemAvailable:") * 1024;
+    double v2_bytes = cgroup_bytes(root, "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current",
+                                   "/sys/fs/cgroup/memory.stat", "inactive_file ");
+    double v1_bytes =
+        cgroup_bytes(root, "/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+                     "/sys/fs/cgroup/memory/memory.stat", "total_inactive_file ");
+    return fmin(fmin(free_bytes, address_bytes()), fmin(v2_bytes, v1_bytes)); /* fmin leaves out what is NAN */
 }
