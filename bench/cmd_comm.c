@@ -13,8 +13,7 @@
 #include "bench/commands.h"
 #include "bench/machine/host.h"
 #include "bench/plot/plot.h"
-#include "bench/trial/default_devices.h"
-#include "bench/trial/inject.h"
+#include "bench/trial/trial.h"
 #include "runtime/launch/launch.h"
 
 enum { KIND = 0, RESULT, OPERATION, FIXED_ARGUMENTS, PAIR_BYTES = 4 << 20 };

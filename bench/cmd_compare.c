@@ -11,7 +11,7 @@
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
-#include "bench/trial/default_devices.h"
+#include "bench/trial/trial.h"
 #include "runtime/launch/launch.h"
 
 /* The same run device by device, where there are several to be told apart. */

@@ -11,7 +11,7 @@
 #include "bench/imbalance/imbalance.h"
 #include "bench/plot/plot.h"
 #include "bench/report/report.h"
-#include "bench/trial/default_devices.h"
+#include "bench/trial/trial.h"
 
 /* Paths are lines of standard output, but with --json. A folder that cannot be drawn into is no reason not to show what
  * is in it. */

@@ -13,8 +13,8 @@
 #include "bench/job/worker.h"
 #include "bench/machine/host.h"
 #include "bench/stats/stats.h"
-#include "bench/trial/default_devices.h"
 #include "bench/trial/machine.h"
+#include "bench/trial/trial.h"
 
 enum { OPS_MAX = 64, ARGUMENTS_MAX = 32, WIDTH = 1024, BATCH = 128, LEAST_BYTES = 8, MOST_BYTES = 16 << 20 };
 

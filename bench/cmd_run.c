@@ -11,7 +11,7 @@
 #include "bench/job/worker.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
-#include "bench/trial/default_devices.h"
+#include "bench/trial/trial.h"
 #include "runtime/launch/launch.h"
 
 /* `written`: the files are there; else (a full disk) the tables are all that there is. */

@@ -13,7 +13,7 @@
 #include "bench/job/worker.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
-#include "bench/trial/default_devices.h"
+#include "bench/trial/trial.h"
 #include "runtime/base/clock.h"
 
 /* MEETING_S: what rank 0 waits for others by default. OTHERS_S: by how much the others wait longer than rank 0, who

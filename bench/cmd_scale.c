@@ -10,7 +10,7 @@
 #include "bench/machine/host.h"
 #include "bench/plot/plot.h"
 #include "bench/scale/scale.h"
-#include "bench/trial/default_devices.h"
+#include "bench/trial/trial.h"
 
 static enum el_status show(const struct el_options *options, const json_t *run, const char *dir)
 {

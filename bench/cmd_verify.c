@@ -9,7 +9,7 @@
 #include "bench/campaign/follow.h"
 #include "bench/commands.h"
 #include "bench/machine/host.h"
-#include "bench/trial/inject.h"
+#include "bench/trial/trial.h"
 #include "bench/verify/verify.h"
 #include "runtime/base/clock.h"
 

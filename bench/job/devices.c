@@ -7,8 +7,8 @@
 #include "bench/job/worker.h"
 #include "bench/machine/host.h"
 #include "bench/trial/costs.h"
-#include "bench/trial/inject.h"
 #include "bench/trial/machine.h"
+#include "bench/trial/trial.h"
 #include "runtime/comm/comm.h"
 
 /* Whether its streams are threads, each with a core to compute on. */

@@ -8,6 +8,7 @@
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/job/measurement.h"
+#include "bench/trial/trial.h"
 #include "profiles/op_table.h"
 #include "profiles/trace.h"
 

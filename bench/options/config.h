@@ -106,7 +106,7 @@ struct el_options {
     char comm[16];               /* between processes: "auto", "mpi", "shm", "tcp"; of comm also "local", "nccl" */
     char costs[EL_PATH_BYTES];   /* folders of records of `comm` and `run`; "": none */
     char machine[EL_PATH_BYTES]; /* of simulated devices: a file or a name; "": the default */
-    char inject[EL_PATH_BYTES];  /* injected disturbances (bench/trial/inject.h); "": none */
+    char inject[EL_PATH_BYTES];  /* injected disturbances (el_inject_parse); "": none */
     struct el_regress_options regress;
     struct el_wire_options wire;
     char peer[EL_PATH_BYTES];   /* folder of another program's record; "": none */

@@ -1,5 +1,5 @@
 /* The choice of devices where nobody made one. Two CPU devices show every mode at work on any machine. */
-#include "bench/trial/default_devices.h"
+#include "bench/trial/trial.h"
 
 #include <stdio.h>
 #include <stdlib.h>

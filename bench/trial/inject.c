@@ -1,7 +1,8 @@
 /* The words of --inject. What a disturbance does is the device's business. */
-#include "bench/trial/inject.h"
+#include "bench/trial/trial.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,22 +10,30 @@
 
 enum { ITEM_BYTES = 96 };
 
+/* `offset`: of the value in an el_inject; `label`: of the text there that is given before it. */
 struct kind {
     const char *name, *form;
-    bool placed;     /* POS: before the value */
-    bool labelled;   /* LABEL: before the value */
-    double min, max; /* of the value */
+    enum { REAL, WHOLE, BYTES, FACTOR } type;
+    bool placed; /* POS: before the value */
+    double min, max;
+    size_t offset, label; /* 0: none */
 };
 
+#define INTO(field) offsetof(struct el_inject, field)
 static const struct kind kinds[] = {
-    {"wire", "MS", false, false, 0, 1e6},        {"delay", "POS:MS", true, false, 0, 1e6},
-    {"compute", "RATIO", false, false, 1, 1000}, {"straggler", "POS:RATIO", true, false, 1, 1000},
-    {"op", "LABEL:RATIO", false, true, 1, 1000}, {"pause", "LABEL:MS", false, true, 0, 1e6},
-    {"leak", "POS:BYTES", true, false, 1, 1e12}, {"oversize", "POS:BYTES", true, false, 1, 1e12},
-    {"wrong", "POS:X", true, false, -1e6, 1e6},  {"disk", "MS", false, false, 0, 1e6},
-    {"worker", "BATCH", false, false, 1, 1e9},
+    {"wire", "MS", REAL, false, 0, 1e6, INTO(wire_ms_per_mib), 0},
+    {"delay", "POS:MS", REAL, true, 0, 1e6, INTO(delay_ms), 0},
+    {"compute", "RATIO", FACTOR, false, 1, 1000, INTO(stretch), 0},
+    {"straggler", "POS:RATIO", FACTOR, true, 1, 1000, INTO(stretch), 0},
+    {"op", "LABEL:RATIO", REAL, false, 1, 1000, INTO(op_stretch), INTO(op)},
+    {"pause", "LABEL:MS", REAL, false, 0, 1e6, INTO(pause_ms), INTO(pause)},
+    {"leak", "POS:BYTES", BYTES, true, 1, 1e12, INTO(leak_bytes), 0},
+    {"oversize", "POS:BYTES", BYTES, true, 1, 1e12, INTO(oversize_bytes), 0},
+    {"wrong", "POS:X", REAL, true, -1e6, 1e6, INTO(wrong), 0},
+    {"disk", "MS", REAL, false, 0, 1e6, INTO(disk_ms), 0},
+    {"worker", "BATCH", WHOLE, false, 1, 1e9, INTO(worker_dies_at), 0},
 };
-enum { WIRE, DELAY, COMPUTE, STRAGGLER, OP, PAUSE, LEAK, OVERSIZE, WRONG, DISK, WORKER, N_KINDS };
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
 static enum el_status find_kind(const char *item, size_t length, const struct kind **kind_p)
 {
@@ -50,8 +59,7 @@ static bool read_value(const struct kind *kind, const char *text, double *value_
     } suffixes[] = {{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
     char *end;
     double value = strtod(text, &end);
-    bool size = kind == &kinds[LEAK] || kind == &kinds[OVERSIZE];
-    for (int i = 0; size && i < 3; i++) {
+    for (int i = 0; kind->type == BYTES && i < 3; i++) {
         if (strcmp(end, suffixes[i].text) != 0) continue;
         value *= suffixes[i].bytes;
         end += strlen(end);
@@ -60,28 +68,15 @@ static bool read_value(const struct kind *kind, const char *text, double *value_
     return end != text && *end == '\0' && isfinite(value) && value >= kind->min && value <= kind->max;
 }
 
-static void set_injected(const struct kind *kind, int first, int end, const char *label, double value,
-                         struct el_inject *injects)
+static void set_injected(const struct kind *kind, const char *label, double value, struct el_inject *inject)
 {
-    for (int i = first; i < end; i++) {
-        struct el_inject *inject = &injects[i];
-        if (kind == &kinds[WIRE]) inject->wire_ms_per_mib = value;
-        if (kind == &kinds[DISK]) inject->disk_ms = value;
-        if (kind == &kinds[WORKER]) inject->worker_dies_at = (int64_t)value;
-        if (kind == &kinds[DELAY]) inject->delay_ms = value;
-        if (kind == &kinds[COMPUTE] || kind == &kinds[STRAGGLER])
-            inject->stretch = (inject->stretch > 0 ? inject->stretch : 1) * value;
-        if (kind == &kinds[LEAK]) inject->leak_bytes = (int64_t)value;
-        if (kind == &kinds[OVERSIZE]) inject->oversize_bytes = (int64_t)value;
-        if (kind == &kinds[WRONG]) inject->wrong = value;
-        if (kind == &kinds[OP]) {
-            snprintf(inject->op, sizeof inject->op, "%s", label);
-            inject->op_stretch = value;
-        } else if (kind == &kinds[PAUSE]) {
-            snprintf(inject->pause, sizeof inject->pause, "%s", label);
-            inject->pause_ms = value;
-        }
-    }
+    char *field = (char *)inject + kind->offset;
+    double *real = (double *)(void *)field;
+    if (kind->type == WHOLE || kind->type == BYTES)
+        *(int64_t *)(void *)field = (int64_t)value;
+    else
+        *real = kind->type == FACTOR && *real > 0 ? *real * value : value;
+    if (kind->label) snprintf((char *)inject + kind->label, sizeof inject->op, "%s", label);
 }
 
 /* The second of a kind would replace the first. `taken`: the kinds that each device has so far. */
@@ -101,13 +96,13 @@ static enum el_status take_once(const char *item, const struct kind *kind, int f
 static enum el_status take_item(const char *item, int n_devices, struct el_inject *injects, unsigned *taken)
 {
     size_t length = strcspn(item, "=");
-    const struct kind *kind = &kinds[WIRE];
+    const struct kind *kind = kinds;
     char label[sizeof injects->op] = "";
     int first = 0, end = n_devices;
     double value;
     EL_TRY(find_kind(item, length, &kind));
     const char *rest = item[length] ? item + length + 1 : "", *number = rest, *colon = strrchr(rest, ':');
-    if (kind->labelled && colon && colon > rest) {
+    if (kind->label && colon && colon > rest) {
         snprintf(label, sizeof label, "%.*s", (int)(colon - rest), rest);
         number = colon + 1;
     } else if (kind->placed && colon) {
@@ -119,14 +114,14 @@ static enum el_status take_item(const char *item, int n_devices, struct el_injec
         first = (int)position;
         end = first + 1;
         number = colon + 1;
-    } else if (kind->placed || kind->labelled) {
+    } else if (kind->placed || kind->label) {
         number = "";
     }
     if (!read_value(kind, number, &value))
         return el_fail(EL_ERR_INVALID, "--inject %s: give %s=%s, the value from %g to %g", item, kind->name, kind->form,
                        kind->min, kind->max);
     EL_TRY(take_once(item, kind, first, end, taken));
-    set_injected(kind, first, end, label, value, injects);
+    for (int i = first; i < end; i++) set_injected(kind, label, value, &injects[i]);
     return EL_OK;
 }
 

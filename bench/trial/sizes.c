@@ -1,5 +1,4 @@
-/* A model's sizes; see sizes.h. */
-#include "bench/trial/sizes.h"
+/* A model's sizes: from its row, the data and the user. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,6 +6,8 @@
 #include <unistd.h>
 
 #include "bench/base/text.h"
+#include "bench/options/options.h"
+#include "bench/trial/trial.h"
 #include "runtime/base/clock.h"
 
 /* A size that the model does not have would change nothing, in silence; so would another than it always has. */

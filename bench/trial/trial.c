@@ -10,11 +10,6 @@
 #include "bench/base/text.h"
 #include "bench/options/mesh.h"
 #include "bench/options/options.h"
-#include "bench/trial/costs.h"
-#include "bench/trial/default_devices.h"
-#include "bench/trial/inject.h"
-#include "bench/trial/machine.h"
-#include "bench/trial/weights.h"
 #include "profiles/nvml.h"
 #include "runtime/train/forecast.h"
 
@@ -60,82 +55,6 @@ static void resolve_batch(const struct el_options *options, int64_t batch, struc
 {
     trial->batch_is_per_device = options->batch_is_per_device;
     trial->train.global_batch = options->batch_is_per_device ? batch * trial->n_devices : batch;
-}
-
-/* A list of trials may have one on fewer devices, where a disturbance has no place: there it is left out. */
-static enum el_status check_injects(unsigned command, struct el_trial *trial, struct el_inject *injects)
-{
-    int n = trial->n_devices;
-    if (command != EL_CMD_RUN && n == 1 && el_inject_parse(trial->inject, EL_MEMBERS_MAX, injects) == EL_OK &&
-        el_inject_parse(trial->inject, n, injects) != EL_OK) {
-        trial->inject[0] = 0;
-    }
-    EL_TRY(el_inject_parse(trial->inject, n, injects));
-    for (int i = 0; i < n && el_trial_backend(trial).simulated; i++) {
-        if (injects[i].leak_bytes > 0 || injects[i].oversize_bytes > 0 || injects[i].wrong != 0)
-            return el_fail(EL_ERR_INVALID, "--inject: simulated devices have no memory to leak or to hold, nor numbers "
-                                           "to be wrong: give cpu devices");
-    }
-    if (injects[0].disk_ms > 0 && !trial->in_files)
-        return el_fail(EL_ERR_INVALID, "--inject disk: with --data-in memory a step reads nothing: add --data-in disk");
-    if (injects[0].worker_dies_at > 0 && !trial->train.loading.workers)
-        return el_fail(EL_ERR_INVALID, "--inject worker: there are no loader workers: add --workers 1");
-    return EL_OK;
-}
-
-static enum el_status check_inject(unsigned command, struct el_trial *trial)
-{
-    struct el_inject *injects = calloc(EL_SIMULATED_MAX, sizeof *injects);
-    if (!injects) return el_fail_errno("--inject");
-    enum el_status status = check_injects(command, trial, injects);
-    free(injects);
-    return status;
-}
-
-static enum el_status check_loading(const struct el_trial *trial)
-{
-    const struct el_loading *loading = &trial->train.loading;
-    if ((loading->pageable || loading->transfer) && !el_trial_backend(trial).gpu)
-        return el_fail(EL_ERR_INVALID,
-                       "--%s is for GPUs, and the devices are %s, which copy from any memory of the host: leave it out",
-                       loading->pageable ? "pin-memory" : "non-blocking", trial->devices[0].backend);
-    if (!trial->train.loading.cold || trial->in_files) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "--page-cache cold: with --data-in memory a step reads nothing: add --data-in disk");
-}
-
-/* Of what stands in one machine. */
-static enum el_status check_beside(const struct el_trial *trial)
-{
-    if (!trial->beside || !el_trial_backend(trial).simulated) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "--beside %d: simulated devices cost each other what --costs says: leave it out",
-                   trial->beside);
-}
-
-/* Where simulated times come from. */
-static enum el_status check_sources(const struct el_trial *trial)
-{
-    const char *option = *trial->costs ? "costs" : *trial->machine ? "machine" : NULL;
-    struct el_machine machine;
-    struct el_costs *costs;
-    if (!option) return EL_OK;
-    if (!el_trial_backend(trial).simulated)
-        return el_fail(EL_ERR_INVALID, "--%s is for simulated devices, and these are %s: give --devices sim:%d", option,
-                       trial->devices[0].backend, trial->n_devices);
-    EL_TRY(el_machine_read(trial->machine, &machine));
-    if (!*trial->costs) return EL_OK;
-    EL_TRY(el_costs_read(trial->costs, &trial->train, &costs));
-    free(costs);
-    return EL_OK;
-}
-
-/* What communicators cannot do is said before anything is started. */
-static enum el_status check_comm(const struct el_trial *trial)
-{
-    if (trial->procs > 1 && !strcmp(trial->comm, "mpi") && trial->train.comm_algorithm != EL_COMM_AUTO)
-        return el_fail(EL_ERR_INVALID,
-                       "--comm-algorithm %s: with --comm mpi its library chooses: leave one of them out",
-                       el_comm_algorithm_name(trial->train.comm_algorithm));
-    return EL_OK;
 }
 
 /* Fills in the devices that there are for the trial. */
@@ -231,13 +150,7 @@ enum el_status el_trial_resolve(unsigned command, const struct el_options *optio
     resolve_batch(options, choice->batch, trial);
     if (trial->train.foreach == EL_FOREACH_AUTO) trial->train.foreach = usual_foreach(trial);
     EL_TRY(el_train_check(&trial->train));
-    EL_TRY(check_loading(trial));
-    EL_TRY(check_inject(command, trial));
-    EL_TRY(check_beside(trial));
-    EL_TRY(check_comm(trial));
-    EL_TRY(check_sources(trial));
-    EL_TRY(el_trial_check_save(trial));
-    EL_TRY(el_trial_check_profile(trial));
+    EL_TRY(el_trial_check(command, trial));
     identify(trial);
     return EL_OK;
 }

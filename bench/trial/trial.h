@@ -12,6 +12,7 @@
 
 #include "bench/options/config.h"
 #include "profiles/op_table.h"
+#include "runtime/comm/share.h"
 #include "runtime/train/forecast.h"
 
 enum { EL_TRIAL_ID_BYTES = 17 };
@@ -29,7 +30,7 @@ struct el_trial {
     int64_t device_mem_bytes;
     double timeout_s;
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES], load[EL_PATH_BYTES], save[EL_PATH_BYTES];
-    char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES]; /* which steps (bench/trial/profile.c), and a folder; "": none */
+    char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES]; /* which steps (el_trial_profile), and a folder; "": none */
     bool record, tf32;
     bool in_files;   /* samples stay in their files */
     bool characters; /* resolved: el_dataset_splits_characters */
@@ -66,7 +67,34 @@ json_t *el_trial_device_names(const struct el_trial *trial);
 /* "evenload run --mode ddp ...". */
 enum el_status el_trial_command(const struct el_trial *trial, char *text, size_t bytes);
 
-/* ---- between trial_set.c and trial.c ---- */
+/* Whether --profile or --trace was given; then the steps that are wanted. The trial has been checked. */
+bool el_trial_profile(const struct el_trial *trial, struct el_profile_schedule *schedule_p);
+/* `--inject wire=2,delay=1:20`, from the command line to devices; docs/selfcheck.md says what each disturbance does.
+ * `injects` is [n_devices], written only on success; "" injects nothing. Errors: EL_ERR_INVALID naming the item. */
+enum el_status el_inject_parse(const char *text, int n_devices, struct el_inject *injects);
+
+/* ---- which devices a run takes when none were named, and whether those that were named are there ---- */
+
+/* All GPUs that this process sees, in CUDA's order; where there are none, two CPU devices. `devices` has
+ * EL_MEMBERS_MAX entries. Errors: EL_ERR_ABSENT (there is a driver, and it fails). */
+enum el_status el_devices_default(struct el_device_name *devices, int *n_p);
+/* The same for a job's ranks, one device each: GPUs where any rank sees one, of each rank the one with its number on
+ * its host, or the only one where every rank of the host sees one of its own. Fills devices[0 .. size). Collective.
+ * Errors: EL_ERR_ABSENT (a rank's driver fails, or ranks see the same one card), the bootstrap's. */
+enum el_status el_devices_of_ranks(struct el_bootstrap *bootstrap, struct el_device_name *devices);
+/* What a rank sees, for the others, and the index of its card by it. `ranks`: of ranks 0 to `rank` at least. Errors:
+ * EL_ERR_ABSENT (an earlier rank sees the same one card). */
+struct el_devices_seen {
+    int gpus;
+    char only[EL_DEVICE_UUID_BYTES]; /* of the card, where it is the only one; "" or "-": not known */
+    char host[EL_HOST_IDENTITY_BYTES];
+};
+enum el_status el_devices_card(const struct el_devices_seen *ranks, int rank, int *index_p);
+/* Before anything is begun: the backend can be used here and has all these devices. n_devices 0 is legal.
+ * Errors: EL_ERR_ABSENT with what is missing. */
+enum el_status el_devices_check(const struct el_device_name *devices, int n_devices);
+
+/* ---- between the files of this room ---- */
 
 /* What of the options one trial takes. */
 struct el_trial_choice {
@@ -85,12 +113,14 @@ struct el_trial_choice {
 /* Errors: EL_ERR_INVALID naming the option to change. */
 enum el_status el_trial_resolve(unsigned command, const struct el_options *options,
                                 const struct el_trial_choice *choice, struct el_trial *trial);
+/* All that can be said of a resolved trial, but for its model, mode and batch. A disturbance that has no place in it
+ * may be left out. Errors: EL_ERR_INVALID or EL_ERR_IO naming the option. */
+enum el_status el_trial_check(unsigned command, struct el_trial *trial);
 
-/* What is asked for with --profile and --trace (profile.c). Whether one of them was given; then the steps that are
- * wanted. The trial has been checked. */
-bool el_trial_profile(const struct el_trial *trial, struct el_profile_schedule *schedule_p);
-/* Errors: EL_ERR_INVALID naming the option: no schedule, more steps than are measured, no spans, no
- * folder. */
-enum el_status el_trial_check_profile(const struct el_trial *trial);
+/* The sizes that a user gave go with the model; then all sizes, and the data, open, which the caller closes. After an
+ * error nothing is open. Errors: EL_ERR_INVALID names the option or the file. */
+enum el_status el_sizes_check(const struct el_model_config *given);
+enum el_status el_sizes_resolve(const struct el_options *options, struct el_model_config *model_p,
+                                struct el_dataset **dataset_p);
 
 #endif

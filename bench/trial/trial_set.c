@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "bench/options/options.h"
-#include "bench/trial/sizes.h"
 #include "bench/trial/trial.h"
-#include "bench/trial/weights.h"
+#include "runtime/state/weights.h"
 
 /* What there may be several values of, the outermost first. */
 enum axis { BATCH, MODE, BUCKET_VIEW, BUCKETS, COUNT, PAGE_CACHE, PIN_MEMORY, WORKERS, PREFETCH, AXES };
@@ -105,6 +104,26 @@ static enum el_status add_from(enum axis axis, unsigned command, const struct el
     return EL_OK;
 }
 
+/* Of a resolved model; NULL where no file is to be loaded. */
+static enum el_status open_weights(const char *load, const struct el_model_config *model,
+                                   struct el_safetensors **weights_p)
+{
+    struct el_safetensors *weights;
+    struct el_graph *graph;
+    if (!*load) return EL_OK;
+    EL_TRY(el_model_build(model, &graph));
+    enum el_status status = el_safetensors_open(load, &weights);
+    if (status == EL_OK) {
+        status = el_weights_check(weights, graph);
+        if (status == EL_OK)
+            *weights_p = weights;
+        else
+            el_safetensors_close(weights);
+    }
+    el_graph_destroy(graph);
+    return status;
+}
+
 enum el_status el_trials_resolve(unsigned command, const struct el_options *options, struct el_trial_set *set_p)
 {
     struct el_trial_set set = {0};
@@ -113,7 +132,7 @@ enum el_status el_trials_resolve(unsigned command, const struct el_options *opti
         return el_fail(EL_ERR_INVALID, "--batch: 'run' takes one batch; 'evenload compare' takes a list");
     EL_TRY(el_sizes_check(&options->train.model));
     EL_TRY(el_sizes_resolve(options, &model, &set.dataset));
-    enum el_status status = el_trial_open_weights(options->load, &model, &set.weights);
+    enum el_status status = open_weights(options->load, &model, &set.weights);
     const struct el_trial_choice choice = {.model = &model, .weights = set.weights};
     if (status == EL_OK) status = add_from(BATCH, command, options, choice, &set);
     if (status == EL_OK)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bench/options/options.h"
-#include "bench/trial/inject.h"
+#include "bench/trial/trial.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { SHOWN_BYTES = 4096, DEVICES = 4 };

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "bench/trial/default_devices.h"
+#include "bench/trial/trial.h"
 
 static int card_of(const struct el_devices_seen *ranks, int rank)
 {

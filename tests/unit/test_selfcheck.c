@@ -16,7 +16,7 @@
 #include "bench/campaign/progress.h"
 #include "bench/options/options.h"
 #include "bench/selfcheck/selfcheck.h"
-#include "bench/trial/inject.h"
+#include "bench/trial/trial.h"
 
 enum { STEPS = 50 };
 

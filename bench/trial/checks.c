@@ -1,0 +1,150 @@
+/* What of a trial does not go together, or is not here, said before anything is measured; and which steps --profile and
+ * --trace ask for. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bench/options/options.h"
+#include "bench/trial/costs.h"
+#include "bench/trial/machine.h"
+#include "bench/trial/trial.h"
+
+/* A list of trials may have one on fewer devices, where a disturbance has no place: there it is left out. */
+static enum el_status check_injects(unsigned command, struct el_trial *trial, struct el_inject *injects)
+{
+    int n = trial->n_devices;
+    if (command != EL_CMD_RUN && n == 1 && el_inject_parse(trial->inject, EL_MEMBERS_MAX, injects) == EL_OK &&
+        el_inject_parse(trial->inject, n, injects) != EL_OK) {
+        trial->inject[0] = 0;
+    }
+    EL_TRY(el_inject_parse(trial->inject, n, injects));
+    for (int i = 0; i < n && el_trial_backend(trial).simulated; i++) {
+        if (injects[i].leak_bytes > 0 || injects[i].oversize_bytes > 0 || injects[i].wrong != 0)
+            return el_fail(EL_ERR_INVALID, "--inject: simulated devices have no memory to leak or to hold, nor numbers "
+                                           "to be wrong: give cpu devices");
+    }
+    if (injects[0].disk_ms > 0 && !trial->in_files)
+        return el_fail(EL_ERR_INVALID, "--inject disk: with --data-in memory a step reads nothing: add --data-in disk");
+    if (injects[0].worker_dies_at > 0 && !trial->train.loading.workers)
+        return el_fail(EL_ERR_INVALID, "--inject worker: there are no loader workers: add --workers 1");
+    return EL_OK;
+}
+
+static enum el_status check_inject(unsigned command, struct el_trial *trial)
+{
+    struct el_inject *injects = calloc(EL_SIMULATED_MAX, sizeof *injects);
+    if (!injects) return el_fail_errno("--inject");
+    enum el_status status = check_injects(command, trial, injects);
+    free(injects);
+    return status;
+}
+
+/* What a backend or a communicator cannot do is said before anything is started. */
+static enum el_status check_together(const struct el_trial *trial)
+{
+    const struct el_loading *loading = &trial->train.loading;
+    const struct el_backend_facts facts = el_trial_backend(trial);
+    if ((loading->pageable || loading->transfer) && !facts.gpu)
+        return el_fail(EL_ERR_INVALID,
+                       "--%s is for GPUs, and the devices are %s, which copy from any memory of the host: leave it out",
+                       loading->pageable ? "pin-memory" : "non-blocking", trial->devices[0].backend);
+    if (loading->cold && !trial->in_files)
+        return el_fail(EL_ERR_INVALID,
+                       "--page-cache cold: with --data-in memory a step reads nothing: add --data-in disk");
+    if (trial->beside && facts.simulated)
+        return el_fail(EL_ERR_INVALID, "--beside %d: simulated devices cost each other what --costs says: leave it out",
+                       trial->beside);
+    if (trial->procs > 1 && !strcmp(trial->comm, "mpi") && trial->train.comm_algorithm != EL_COMM_AUTO)
+        return el_fail(EL_ERR_INVALID,
+                       "--comm-algorithm %s: with --comm mpi its library chooses: leave one of them out",
+                       el_comm_algorithm_name(trial->train.comm_algorithm));
+    return EL_OK;
+}
+
+/* Where simulated times come from. */
+static enum el_status check_sources(const struct el_trial *trial)
+{
+    const char *option = *trial->costs ? "costs" : *trial->machine ? "machine" : NULL;
+    struct el_machine machine;
+    struct el_costs *costs;
+    if (!option) return EL_OK;
+    if (!el_trial_backend(trial).simulated)
+        return el_fail(EL_ERR_INVALID, "--%s is for simulated devices, and these are %s: give --devices sim:%d", option,
+                       trial->devices[0].backend, trial->n_devices);
+    EL_TRY(el_machine_read(trial->machine, &machine));
+    if (!*trial->costs) return EL_OK;
+    EL_TRY(el_costs_read(trial->costs, &trial->train, &costs));
+    free(costs);
+    return EL_OK;
+}
+
+/* ---- what is written beside the record ---- */
+
+/* Whether the trial will have weights, and there is a folder for them. */
+static enum el_status check_save(const struct el_trial *trial)
+{
+    const char *backend = trial->devices[0].backend, *slash = strrchr(trial->save, '/');
+    char folder[EL_PATH_BYTES] = ".";
+    struct stat info;
+    if (!*trial->save) return EL_OK;
+    if (!el_trial_backend(trial).computes)
+        return el_fail(EL_ERR_INVALID, "--save: %s devices compute nothing, so there are no weights: leave it out",
+                       backend);
+    if (stat(trial->save, &info) == 0 && S_ISDIR(info.st_mode))
+        return el_fail(EL_ERR_INVALID, "--save %s: is a directory; give a file in it", trial->save);
+    if (slash) snprintf(folder, sizeof folder, "%.*s", (int)(slash - trial->save) + 1, trial->save);
+    const char *name = slash ? slash + 1 : trial->save;
+    long most = pathconf(folder, _PC_NAME_MAX) - EL_TEMPORARY_BYTES;
+    if (most > 0 && strlen(name) > (size_t)most)
+        return el_fail(EL_ERR_INVALID, "--save %.40s...: the name is longer than %ld characters: give a shorter one",
+                       name, most);
+    return access(folder, W_OK | X_OK) == 0 ? EL_OK : el_fail_errno("--save %s: the folder %s", trial->save, folder);
+}
+
+/* The option that asks for a profile; NULL: none does. */
+static const char *asked_by(const struct el_trial *trial)
+{
+    return *trial->profile ? "--profile" : *trial->trace ? "--trace" : NULL;
+}
+
+/* Without --profile as in PyTorch's examples, and one cycle. */
+static enum el_status read_schedule(const struct el_trial *trial, struct el_profile_schedule *schedule_p)
+{
+    return el_profile_schedule_read(*trial->profile ? trial->profile : "wait=1,warmup=1,active=2,repeat=1", schedule_p);
+}
+
+bool el_trial_profile(const struct el_trial *trial, struct el_profile_schedule *schedule_p)
+{
+    return asked_by(trial) && read_schedule(trial, schedule_p) == EL_OK;
+}
+
+static enum el_status check_profile(const struct el_trial *trial)
+{
+    struct el_profile_schedule schedule;
+    struct stat info;
+    const char *option = asked_by(trial);
+    if (!option) return EL_OK;
+    EL_TRY(read_schedule(trial, &schedule));
+    int64_t needed = el_profile_schedule_steps(&schedule);
+    if (!trial->record)
+        return el_fail(EL_ERR_INVALID, "%s needs spans, and --no-record keeps none: leave one of them out", option);
+    if (trial->train.epochs == 0 && needed > trial->train.steps)
+        return el_fail(EL_ERR_INVALID,
+                       "%s needs %" PRId64 " measured steps, and at least %" PRId64
+                       " are measured: give --steps %" PRId64,
+                       option, needed, trial->train.steps, needed);
+    if (*trial->trace && stat(trial->trace, &info) == 0 && !S_ISDIR(info.st_mode))
+        return el_fail(EL_ERR_INVALID, "--trace %s: is a file; give a folder", trial->trace);
+    return EL_OK;
+}
+
+enum el_status el_trial_check(unsigned command, struct el_trial *trial)
+{
+    EL_TRY(check_together(trial));
+    EL_TRY(check_inject(command, trial));
+    EL_TRY(check_sources(trial));
+    EL_TRY(check_save(trial));
+    return check_profile(trial);
+}
