@@ -1,4 +1,4 @@
-/* --help, from the rows: usage, options, examples; environment variables. It knows no option. */
+/* --help, from the rows: usage, options, examples. It knows no option; the environment variables are rows here. */
 #include <string.h>
 
 #include "bench/base/text.h"
@@ -29,56 +29,36 @@ static void print_row(FILE *file, const struct el_option_row *row, unsigned comm
     print_item(file, left, right);
 }
 
-static void print_modes(FILE *file)
-{
-    fprintf(file, "\nModes\n");
-    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++)
-        print_item(file, mode->name, mode->summary);
-}
-
-static void print_models(FILE *file)
-{
-    fprintf(file, "\nModels\n");
-    for (const struct el_model_info *model = el_model_list(); model->name; model++)
-        print_item(file, model->name, model->summary);
-}
-
-static void print_names(FILE *file, unsigned command)
+/* Modes and models: each with what it is, or their names alone. */
+static void print_names(FILE *file, unsigned command, bool all)
 {
     char modes[256] = "", models[512] = "";
-    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++)
+    if (all && (command & EL_CMD_OF_MODES)) fprintf(file, "\nModes\n");
+    for (const struct el_mode_info *mode = el_mode_list(); mode->name && (command & EL_CMD_OF_MODES); mode++) {
+        if (all) print_item(file, mode->name, mode->summary);
         el_text_append(modes, sizeof modes, "%s%s", *modes ? ", " : "", mode->name);
-    for (const struct el_model_info *model = el_model_list(); model->name; model++)
+    }
+    fprintf(file, all ? "\nModels\n" : "\n");
+    for (const struct el_model_info *model = el_model_list(); model->name; model++) {
+        if (all) print_item(file, model->name, model->summary);
         el_text_append(models, sizeof models, "%s%s", *models ? ", " : "", model->name);
-    fprintf(file, "\n");
-    if (command & EL_CMD_OF_MODES) el_text_wrap(modes, "Modes: ", "       ", WIDTH, file);
-    if (command & EL_CMD_OF_TRIALS) el_text_wrap(models, "Models: ", "        ", WIDTH, file);
+    }
+    if (all) return;
+    if (*modes) el_text_wrap(modes, "Modes: ", "       ", WIDTH, file);
+    el_text_wrap(models, "Models: ", "        ", WIDTH, file);
 }
 
-/* Every row of the command under its group's heading. */
-static void print_groups(FILE *file, unsigned command)
+/* Every row of the command under its group's heading, or the common ones. */
+static void print_rows(FILE *file, unsigned command, bool all)
 {
     const char *group = "";
+    if (!all) fprintf(file, "\nCommon options\n");
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
-        if (!(row->commands & command)) continue;
-        if (strcmp(group, row->group)) fprintf(file, "\n%s\n", row->group);
+        if (!(row->commands & command) || !(all || row->common)) continue;
+        if (all && strcmp(group, row->group)) fprintf(file, "\n%s\n", row->group);
         group = row->group;
         print_row(file, row, command);
     }
-}
-
-static void print_common(FILE *file, unsigned command)
-{
-    fprintf(file, "\nCommon options\n");
-    for (const struct el_option_row *row = el_option_rows(); row->name; row++)
-        if ((row->commands & command) && row->common) print_row(file, row, command);
-}
-
-static int count_rows(unsigned command)
-{
-    int n = 0;
-    for (const struct el_option_row *row = el_option_rows(); row->name; row++) n += (row->commands & command) != 0;
-    return n;
 }
 
 void el_options_help(FILE *file, const struct el_command_row *row, bool all)
@@ -86,23 +66,54 @@ void el_options_help(FILE *file, const struct el_command_row *row, bool all)
     enum { FEW = 12 }; /* so many need no choice among them */
     const unsigned command = row->bit;
     const char *name = el_command_name(command);
-    int n = count_rows(command);
+    int n = 0;
+    for (const struct el_option_row *option = el_option_rows(); option->name; option++)
+        n += (option->commands & command) != 0;
     fprintf(file, "usage: evenload %s %s\n\n", name, row->usage);
     el_text_wrap(row->summary, "", "", WIDTH, file);
-    if (all || n <= FEW)
-        print_groups(file, command);
-    else
-        print_common(file, command);
-    if (all && (command & EL_CMD_OF_MODES)) print_modes(file);
-    if (all && (command & EL_CMD_OF_TRIALS)) print_models(file);
-    if (!all && (command & EL_CMD_OF_TRIALS)) print_names(file, command);
+    print_rows(file, command, all || n <= FEW);
+    if (command & EL_CMD_OF_TRIALS) print_names(file, command, all);
     fprintf(file, "\nExamples\n%s", row->examples);
     if (!all && n > FEW) fprintf(file, "\nAll %d options: evenload %s --help all\n", n, name);
+}
+
+/* ---- the environment variables that the program reads: the man page and docs/install.md have them from here too.
+ * Those that it gives its own processes (EL_...) are nobody's to set ---- */
+
+static const struct el_variable_row variables[] = {
+    {"RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT",
+     "all four, as torchrun sets them: this process is a rank; rank 0 listens at MASTER_ADDR:MASTER_PORT"},
+    {"LOCAL_RANK, LOCAL_WORLD_SIZE", "the rank's place among the ranks of its host, which chooses its device; their "
+                                     "number"},
+    {"TORCHELASTIC_RUN_ID, TORCHELASTIC_USE_AGENT_STORE",
+     "torchrun's name of the job; True: its agent listens at MASTER_PORT, and rank 0 takes a port above it"},
+    {"OMPI_COMM_WORLD_*, PMIX_*, PMI_*, MPI_LOCALRANKID, MPI_LOCALNRANKS",
+     "what mpirun and srun tell a rank of MPI: its rank, its local rank, the number of ranks. SLURM_PROCID alone makes "
+     "no rank"},
+    {"OMPI_MCA_*, PRTE_MCA_*, PMIX_MCA_*", "settings of mpirun; where evenload starts it, they override its own"},
+    {"EVENLOAD_SECRET", "a word that all ranks of a job know; rank 0 turns away processes without it. evenload makes "
+                        "one for ranks that it "
+                        "starts"},
+    {"CUDA_VISIBLE_DEVICES", "chooses and orders the GPUs, as for every CUDA program; its first entry is cuda:0"},
+    {"CUDA_MODULE_LOADING",
+     "when CUDA loads the code of kernels; unset: EAGER where one process has threads for several GPUs"},
+    {"CUDA_LAUNCH_BLOCKING", "other than 0: several GPUs in one process are refused, as their collectives would hang"},
+    {"NCCL_*", "settings of NCCL; the record has those that are set. NCCL_COMM_BLOCKING is always set to 1"},
+    {"NCCL_HOSTID", "what NCCL takes for the host: ranks that share a GPU need different ones"},
+    {"NVTX_INJECTION64_PATH", "set by Nsight Systems: the phases of steps are marked for it by NVTX"},
+    {"PATH", "where mpirun, gnuplot and gzip are looked for"},
+    {"NO_COLOR, TERM", "no colours where NO_COLOR is set, or TERM is dumb or not set"},
+    {"GITHUB_STEP_SUMMARY", "a file that --markdown appends to instead of writing it anew"},
+    {.name = NULL},
+};
+
+const struct el_variable_row *el_variable_rows(void)
+{
+    return variables;
 }
 
 void el_variables_help(FILE *file)
 {
     fprintf(file, "Environment variables\n\n");
-    for (const struct el_variable_row *row = el_variable_rows(); row->name; row++)
-        print_item(file, row->name, row->help);
+    for (const struct el_variable_row *row = variables; row->name; row++) print_item(file, row->name, row->help);
 }

@@ -1,9 +1,9 @@
-/* The text of --mesh; see mesh.h. */
-#include "bench/options/mesh.h"
-
+/* The text of --mesh. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "bench/options/options.h"
 
 enum { WORDS_BYTES = 64, TEXT_BYTES = 1024 };
 

@@ -9,7 +9,6 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
-#include "bench/options/mesh.h"
 
 enum { VALUE_BYTES = 2048, FIRST_CODE = 256, LETTERS_BYTES = 64 };
 

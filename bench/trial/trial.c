@@ -8,7 +8,6 @@
 
 #include "bench/base/program.h"
 #include "bench/base/text.h"
-#include "bench/options/mesh.h"
 #include "bench/options/options.h"
 #include "profiles/nvml.h"
 #include "runtime/train/forecast.h"
