@@ -8,7 +8,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/campaign/campaign.h"
-#include "bench/campaign/follow.h"
+#include "bench/campaign/runner.h"
 #include "bench/comm/wire.h"
 #include "bench/commands.h"
 #include "bench/machine/host.h"

@@ -3,7 +3,7 @@
 
 #include "bench/base/io.h"
 #include "bench/base/text.h"
-#include "bench/campaign/data_files.h"
+#include "bench/campaign/store.h"
 #include "bench/commands.h"
 #include "bench/data/data.h"
 #include "bench/plot/plot.h"

@@ -6,7 +6,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
-#include "bench/campaign/follow.h"
+#include "bench/campaign/runner.h"
 #include "bench/commands.h"
 #include "bench/machine/host.h"
 #include "bench/trial/trial.h"

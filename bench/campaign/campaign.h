@@ -8,7 +8,6 @@
 #ifndef EL_BENCH_CAMPAIGN_H
 #define EL_BENCH_CAMPAIGN_H
 
-#include "bench/campaign/data_files.h"
 #include "bench/campaign/runner.h"
 #include "bench/trial/trial.h"
 

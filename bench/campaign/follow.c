@@ -1,10 +1,9 @@
-/* Following a launch; see follow.h. */
-#include "bench/campaign/follow.h"
-
+/* Following a launch that is one long job: what its rank 0 says, and why it failed. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/campaign/runner.h"
 #include "bench/job/worker.h"
 
 enum { TAIL_BYTES = 600 };

@@ -10,12 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/base/files.h"
-
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/options/options.h"
 #include "bench/record/record.h"
+#include "runtime/base/files.h"
 
 enum { NAME_ROOM = 96 }; /* for the longest name below DIR */
 
@@ -24,7 +23,8 @@ static const char *const folders[N_FOLDERS] = {"repeats", "logs"};
 
 static const char advice[] = "give another --out";
 
-size_t el_store_existing(const char *path)
+/* Letters of the longest folder of a/b/c that is there, from the end on. */
+static size_t letters_there(const char *path)
 {
     char part[EL_PATH_BYTES];
     snprintf(part, sizeof part, "%s", path);
@@ -51,7 +51,7 @@ static enum el_status make_named(const char *command, struct el_store *store)
     struct tm local;
     localtime_r(&now, &local);
     strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
-    store->existing = el_store_existing("results");
+    store->existing = letters_there("results");
     EL_TRY(el_folder_make("results", advice));
     for (int i = 1; i < 1000; i++) {
         snprintf(store->dir, sizeof store->dir, "results/%s-%s", stamp, command);
@@ -117,7 +117,7 @@ enum el_status el_store_create(const char *out, const char *command, struct el_s
 {
     struct el_store store;
     EL_TRY(name_folder(out, &store));
-    if (*out) store.existing = el_store_existing(store.dir);
+    if (*out) store.existing = letters_there(store.dir);
     EL_TRY(*out ? el_folder_make(store.dir, advice) : make_named(command, &store));
     if (*out) EL_TRY(check_folder(&store));
     enum el_status status = el_store_lock(&store);
@@ -155,7 +155,8 @@ enum el_status el_store_open(const char *dir, struct el_store *store_p)
     return EL_OK;
 }
 
-void el_store_unmake(const char *path, size_t existing)
+/* Takes back those folders behind `existing` letters that are empty. */
+static void unmake(const char *path, size_t existing)
 {
     char made[EL_PATH_BYTES];
     snprintf(made, sizeof made, "%s", path);
@@ -174,7 +175,7 @@ void el_store_discard(const struct el_store *store)
         el_store_path(store, path, "%s", folders[i]);
         rmdir(path); /* fails where something is in it, as it should */
     }
-    el_store_unmake(store->dir, store->existing);
+    unmake(store->dir, store->existing);
 }
 
 void el_store_forget(const struct el_store *store)
@@ -249,4 +250,29 @@ enum el_status el_store_save_run(const struct el_store *store, const json_t *run
     el_store_path(store, path, "results.json");
     EL_TRY(el_write_json(run, path));
     return el_write_csv(run, store->dir);
+}
+
+/* ---- the synthetic set ---- */
+
+enum el_status el_data_files_write(const struct el_options *options, bool images, struct el_data_files *files_p)
+{
+    struct el_data_files files = {.existing = 0};
+    const enum el_input_kind input = images ? EL_INPUT_IMAGES : EL_INPUT_IDS;
+    const uint64_t seed = options->train.seed;
+    snprintf(files.dir, sizeof files.dir, "%s/data", *options->out ? options->out : "results");
+    files.existing = letters_there(files.dir);
+    EL_TRY(el_synthetic_paths(files.dir, input, seed, files.train, files.test, sizeof files.train));
+    files.made_train = access(files.train, F_OK) != 0;
+    files.made_test = access(files.test, F_OK) != 0;
+    enum el_status status = el_synthetic_write(files.dir, input, seed, files.train, files.test, sizeof files.train);
+    if (status != EL_OK) el_data_files_take_back(&files);
+    if (status == EL_OK) *files_p = files;
+    return status;
+}
+
+void el_data_files_take_back(const struct el_data_files *files)
+{
+    if (files->made_train) unlink(files->train);
+    if (files->made_test) unlink(files->test);
+    if (files->made_train || files->made_test) unmake(files->dir, files->existing);
 }

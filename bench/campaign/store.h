@@ -10,7 +10,6 @@
 #ifndef EL_BENCH_STORE_H
 #define EL_BENCH_STORE_H
 
-#include "bench/options/config.h"
 #include "bench/trial/trial.h"
 
 struct el_store {
@@ -36,11 +35,6 @@ void el_store_discard(const struct el_store *store);
 /* The same of a folder of el_store_create's after a failure or an interruption that leaves no result: its command goes
  * too, so that the folder may be used again. Logs stay. */
 void el_store_forget(const struct el_store *store);
-/* Letters of the longest folder of a/b/c that is there, from the end on; and what takes back those behind it that are
- * empty. */
-size_t el_store_existing(const char *path);
-void el_store_unmake(const char *path, size_t existing);
-
 /* DIR/<format...>. Paths that are too long are cut: el_store_create refuses names that could come to that. */
 void el_store_path(const struct el_store *store, char *path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -58,5 +52,18 @@ enum el_status el_store_save_repeat(const struct el_store *store, const struct e
                                     const json_t *document);
 /* results.json and the .csv files. */
 enum el_status el_store_save_run(const struct el_store *store, const json_t *run);
+
+/* The synthetic set's files, in DIR/data: for whoever wants to see what was trained on, or reads it from there. */
+struct el_data_files {
+    char dir[EL_PATH_BYTES + 8], train[EL_PATH_BYTES], test[EL_PATH_BYTES];
+    size_t existing;            /* letters of `dir` that were a folder before */
+    bool made_train, made_test; /* by el_data_files_write */
+};
+
+/* Where they are not there yet. A command that is refused later takes them back. Errors: EL_ERR_IO, EL_ERR_INVALID;
+ * nothing is left then. */
+enum el_status el_data_files_write(const struct el_options *options, bool images, struct el_data_files *files_p);
+/* Removes what was made, with its folders where they are empty. Of zeros: nothing. */
+void el_data_files_take_back(const struct el_data_files *files);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
-#include "bench/campaign/follow.h"
+#include "bench/campaign/runner.h"
 #include "bench/campaign/gate.h"
 #include "bench/campaign/runner.h"
 #include "bench/explain/explain.h"
