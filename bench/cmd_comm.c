@@ -16,7 +16,7 @@
 #include "bench/trial/trial.h"
 #include "runtime/launch/launch.h"
 
-enum { KIND = 0, RESULT, OPERATION, FIXED_ARGUMENTS, PAIR_BYTES = 4 << 20 };
+enum { PAIR_BYTES = 4 << 20 };
 
 /* What a rank would refuse is said before any is started. */
 static enum el_status check_given(const struct el_trial *trial)
@@ -111,28 +111,14 @@ static int show(const struct el_options *options, const struct el_store *store, 
 
 /* ---- the ranks ---- */
 
-int el_cmd_comm_worker(int argc, char **argv)
+enum el_status el_cmd_comm_worker(struct el_worker *worker)
 {
-    struct el_options options;
-    struct el_bootstrap *bootstrap = NULL;
     struct el_trial trial;
     struct el_wire_plan plan;
-    json_t *document = NULL;
-    enum el_status status = EL_OK;
-    if (argc < FIXED_ARGUMENTS) status = el_fail(EL_ERR_INVALID, "worker: started by 'evenload comm' only");
-    el_launch_rank_init();
-    el_options_defaults(EL_CMD_COMM, &options);
-    if (status == EL_OK) status = el_options_parse(EL_CMD_COMM, argc - RESULT, argv + RESULT, &options);
-    if (status == EL_OK) status = resolve(&options, &trial, &plan);
-    if (status == EL_OK)
-        status = trial.procs > 1 ? el_join_environment(&bootstrap) : el_bootstrap_open("self", &bootstrap);
-    const struct el_job job = {.trial = &trial, .bootstrap = bootstrap};
-    if (status == EL_OK) status = el_wire_measure(&plan, &job, true, &document);
-    if (document) status = el_write_json(document, argv[RESULT]);
-    int exit_status = el_worker_end(status, document != NULL);
-    json_decref(document);
-    el_bootstrap_close(bootstrap);
-    return exit_status;
+    EL_TRY(resolve(&worker->options, &trial, &plan));
+    EL_TRY(el_worker_join(worker, trial.procs > 1));
+    const struct el_job job = {.trial = &trial, .bootstrap = worker->bootstrap};
+    return el_wire_measure(&plan, &job, true, &worker->document);
 }
 
 /* No process of ours watches a user's job: when the time has passed the rank ends itself, and its launcher the rest. */

@@ -17,7 +17,8 @@ int el_exit_failed(enum el_status status)
 {
     if (status == EL_OK) return 0;
     fprintf(stderr, "evenload: %s\n", el_error_message());
-    return status == EL_ERR_INVALID || status == EL_ERR_IO || status == EL_ERR_ABSENT ? EL_EXIT_USE : EL_EXIT_TRIAL;
+    bool use = status == EL_ERR_INVALID || status == EL_ERR_IO || status == EL_ERR_NO_ROOM || status == EL_ERR_ABSENT;
+    return use ? EL_EXIT_USE : EL_EXIT_TRIAL;
 }
 
 int el_exit_interrupted(void)
@@ -165,6 +166,12 @@ static void survive_file_limit(void)
     if (sigaction(SIGXFSZ, NULL, &now) == 0 && now.sa_handler == SIG_DFL) sigaction(SIGXFSZ, &handled, NULL);
 }
 
+/* Processes that commands start. */
+static const struct el_worker_row workers[] = {
+    {"measure", EL_CMD_RUN, 4, el_worker_measure},     {"gate", EL_CMD_RUN, 4, el_worker_gate},
+    {"comm", EL_CMD_COMM, 1, el_cmd_comm_worker},      {"verify", EL_CMD_VERIFY, 4, el_verify_worker},
+    {"explain", EL_CMD_EXPLAIN, 2, el_explain_worker}, {.kind = NULL}};
+
 int el_main(int argc, char **argv)
 {
     survive_file_limit();
@@ -172,11 +179,7 @@ int el_main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "help";
     bool help = !strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h");
     if (help && argc > 2) return end(print_help(argc, argv), 0);
-    if (!strcmp(name, "worker") && argc > 2 && !strcmp(argv[2], "comm")) return el_cmd_comm_worker(argc - 2, argv + 2);
-    if (!strcmp(name, "worker") && argc > 2 && !strcmp(argv[2], "verify")) return el_verify_worker(argc - 2, argv + 2);
-    if (!strcmp(name, "worker") && argc > 2 && !strcmp(argv[2], "explain"))
-        return el_explain_worker(argc - 2, argv + 2);
-    if (!strcmp(name, "worker")) return el_worker_main(argc - 1, argv + 1);
+    if (!strcmp(name, "worker")) return el_worker_main(workers, argc - 2, argv + 2);
     if (help)
         print_overview(stdout);
     else if (!strcmp(name, "--version") || !strcmp(name, "version"))

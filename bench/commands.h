@@ -31,7 +31,8 @@ struct el_launch_place;
 /* `run` of a process that a user's mpirun or torchrun started (cmd_run_rank.c), as its environment says. */
 enum el_status el_cmd_run_rank(struct el_options *options, const struct el_launch_place *place, int *exit_status_p);
 /* A rank that `comm` started: "comm RESULT OPERATION --option=value ..." (cmd_comm.c). */
-int el_cmd_comm_worker(int argc, char **argv);
+struct el_worker;
+enum el_status el_cmd_comm_worker(struct el_worker *worker);
 /* Whether this process is to take its place among a launcher's ranks, as --launch or its environment says. Errors:
  * EL_ERR_INVALID, also where --devices would give each of several ranks a job of its own (--launcher asks for that). */
 enum el_status el_takes_place(const struct el_options *options, struct el_launch_place *place_p, bool *rank_p);

@@ -49,7 +49,8 @@ enum el_status el_explain_resolve(const struct el_options *options, struct el_tr
 enum el_status el_explain_measure(const struct el_options *options, const struct el_trial_set *set,
                                   const struct el_store *store, json_t **samples_p);
 /* "explain RESULT LAUNCH --option=value ...": such a process. Returns its exit status. */
-int el_explain_worker(int argc, char **argv);
+struct el_worker;
+enum el_status el_explain_worker(struct el_worker *worker);
 
 /* New reference. `samples`: [launch], each {"variants": [{"block_ms": [], "memory": [{"peak_bytes", "peak_by_tag"}]}]}.
  */

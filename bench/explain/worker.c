@@ -9,7 +9,6 @@
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
-#include "bench/campaign/runner.h"
 #include "bench/campaign/gate.h"
 #include "bench/campaign/runner.h"
 #include "bench/explain/explain.h"
@@ -21,7 +20,6 @@
 #include "runtime/gate/gate.h"
 #include "runtime/launch/launch.h"
 
-enum { KIND = 0, RESULT, LAUNCH, FIXED_ARGUMENTS };
 /* The first step has buckets of its own, the second may find caches cold. A hundred steps have a median, however short
  * they are; five where nothing is computed, since time is virtual there, or no model's. */
 enum { WARMUP = 2, STEPS_MIN = 3, STEPS_MAX = 100, STEPS_UNCOMPUTED = 5 };
@@ -162,39 +160,24 @@ static enum el_status run_launch(struct launch *launch)
     return status;
 }
 
-int el_explain_worker(int argc, char **argv)
+enum el_status el_explain_worker(struct el_worker *worker)
 {
-    struct el_options options;
-    struct el_trial_set set = {0};
-    struct launch launch = {0};
-    struct el_bootstrap *self = NULL;
-    enum el_status status = EL_OK;
-    if (argc < FIXED_ARGUMENTS) status = el_fail(EL_ERR_INVALID, "worker: started by 'evenload explain' only");
-    el_launch_rank_init();
-    el_options_defaults(EL_CMD_EXPLAIN, &options);
-    if (status == EL_OK) status = el_options_parse(EL_CMD_EXPLAIN, argc - LAUNCH, argv + LAUNCH, &options);
-    if (status == EL_OK) status = el_bootstrap_open("self", &self);
-    if (status == EL_OK) status = el_explain_resolve(&options, &set);
+    struct el_trial_set set;
+    EL_TRY(el_worker_join(worker, false));
+    EL_TRY(el_explain_resolve(&worker->options, &set));
+    struct launch launch = {.job = {.trial = set.trials, .dataset = set.dataset, .bootstrap = worker->bootstrap},
+                            .number = atoi(worker->arguments[1])};
+    enum el_status status = run_launch(&launch);
     if (status == EL_OK) {
-        launch.job = (struct el_job){.trial = set.trials, .dataset = set.dataset, .bootstrap = self};
-        launch.number = atoi(argv[LAUNCH]);
-        status = run_launch(&launch);
-    }
-    bool measured = status == EL_OK;
-    if (measured) {
-        json_t *document =
+        worker->document =
             el_json_of(EL_KEY("variants", json_incref(launch.parts)), EL_KEY("others_waited_pct", launch.waited_pct),
                        EL_KEY("environment", el_environment()));
-        if (launch.prediction) el_json_put(document, "prediction", json_incref(launch.prediction));
-        status = el_write_json(document, argv[RESULT]);
-        json_decref(document);
+        if (launch.prediction) el_json_put(worker->document, "prediction", json_incref(launch.prediction));
     }
-    int exit_status = el_worker_end(status, measured);
     json_decref(launch.parts);
     json_decref(launch.prediction);
     el_trials_free(&set);
-    el_bootstrap_close(self);
-    return exit_status;
+    return status;
 }
 
 /* ---- their parent ---- */

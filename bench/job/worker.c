@@ -1,14 +1,12 @@
-/* The launched process: reads its trial from its arguments, joins the others, does its part, and on rank 0 writes the
- * document. Its standard output and error are the rank's log. */
+/* A launched process: its options from its arguments, its part, and on rank 0 the document that is written. Its
+ * standard output and error are the rank's log. */
 #include "bench/job/worker.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/base/io.h"
 #include "bench/options/options.h"
-#include "bench/record/record.h"
 #include "bench/trial/trial.h"
 #include "runtime/launch/launch.h"
 
@@ -36,70 +34,76 @@ enum el_status el_join_environment(struct el_bootstrap **bootstrap_p)
     return el_join(&place, 0, bootstrap_p);
 }
 
-enum { KIND = 1, RESULT, REPEAT, ORDER, ID, FIXED_ARGUMENTS };
-
-static enum el_status work(char **argv, const struct el_options *options, struct el_bootstrap *bootstrap,
-                           bool *written_p)
+enum el_status el_worker_join(struct el_worker *worker, bool several)
 {
+    return several ? el_join_environment(&worker->bootstrap) : el_bootstrap_open("self", &worker->bootstrap);
+}
+
+/* What is done of a trial's job: RESULT REPEAT ORDER ID. */
+static enum el_status work(struct el_worker *worker,
+                           enum el_status (*part)(const struct el_job *job, json_t **document_p))
+{
+    enum { REPEAT = 1, ORDER, ID };
     struct el_trial_set set;
-    json_t *document = NULL;
-    enum el_status status = el_trials_resolve(EL_CMD_RUN, options, &set);
+    char **argv = worker->arguments;
+    EL_TRY(el_worker_join(worker, worker->options.procs > 1));
+    enum el_status status = el_trials_resolve(EL_CMD_RUN, &worker->options, &set);
     if (status == EL_OK && strcmp(set.trials->id, argv[ID])) {
         status = el_fail(EL_ERR_INTERNAL, "worker: trial %s became %s: was evenload built anew meanwhile?", argv[ID],
                          set.trials->id);
         el_trials_free(&set);
     }
     /* Nobody may wait in the job for a rank that could not begin it. */
-    enum el_status agreed = el_bootstrap_agree(bootstrap, status);
-    if (agreed != EL_OK) {
-        if (status == EL_OK) el_trials_free(&set);
-        return agreed;
+    enum el_status agreed = el_bootstrap_agree(worker->bootstrap, status);
+    if (agreed == EL_OK) {
+        struct el_job job = {.trial = set.trials,
+                             .dataset = set.dataset,
+                             .bootstrap = worker->bootstrap,
+                             .repeat = atoi(argv[REPEAT]),
+                             .order = atoi(argv[ORDER])};
+        agreed = part(&job, &worker->document);
     }
-    struct el_job job = {.trial = set.trials,
-                         .dataset = set.dataset,
-                         .bootstrap = bootstrap,
-                         .repeat = atoi(argv[REPEAT]),
-                         .order = atoi(argv[ORDER])};
-    status = !strcmp(argv[KIND], "gate") ? el_job_gate(&job, &document) : el_job_measure(&job, &document);
-    if (document) {
-        enum el_status written = el_write_json(document, argv[RESULT]);
-        *written_p = written == EL_OK;
-        if (written != EL_OK) status = written;
-    }
-    json_decref(document);
-    el_trials_free(&set);
-    return status;
+    if (status == EL_OK) el_trials_free(&set);
+    return agreed;
 }
 
-/* By the message that the writing left. */
-int el_worker_end(enum el_status status, bool unwritten)
+enum el_status el_worker_measure(struct el_worker *worker)
 {
-    const char *message = el_error_message();
+    return work(worker, el_job_measure);
+}
+
+enum el_status el_worker_gate(struct el_worker *worker)
+{
+    return work(worker, el_job_gate);
+}
+
+static int end(struct el_worker *worker, enum el_status status)
+{
+    enum el_status written = worker->document ? el_write_json(worker->document, worker->arguments[0]) : EL_OK;
+    if (written != EL_OK) status = written;
     if (status == EL_OK) return 0;
-    fprintf(stderr, "evenload: %s\n", message);
-    if (!unwritten) return 1;
-    bool no_room = strstr(message, strerror(ENOSPC)) || strstr(message, strerror(EDQUOT));
-    return no_room ? EL_WORKER_NO_ROOM : EL_WORKER_CANNOT_WRITE;
+    fprintf(stderr, "evenload: %s\n", el_error_message());
+    if (written == EL_OK && !worker->unwritten) return 1;
+    return status == EL_ERR_NO_ROOM ? EL_WORKER_NO_ROOM : EL_WORKER_CANNOT_WRITE;
 }
 
-int el_worker_main(int argc, char **argv)
+int el_worker_main(const struct el_worker_row *row, int argc, char **argv)
 {
-    struct el_options *options = calloc(1, sizeof *options);
-    struct el_bootstrap *bootstrap = NULL;
-    enum el_status status = options ? EL_OK : el_fail_errno("worker");
-    bool written = true;
-    if (argc < FIXED_ARGUMENTS)
-        status = el_fail(EL_ERR_INVALID, "worker: started by 'evenload run' and 'compare' only");
+    struct el_worker *worker = calloc(1, sizeof *worker);
+    if (!worker) return 1;
+    while (row->kind && strcmp(row->kind, argc > 0 ? argv[0] : "")) row++;
+    bool ours = row->kind && argc > row->n_fixed;
+    enum el_status status = ours ? EL_OK : el_fail(EL_ERR_INVALID, "worker: started by evenload itself only");
     el_launch_rank_init();
+    worker->arguments = argv + 1;
     if (status == EL_OK) {
-        el_options_defaults(EL_CMD_RUN, options);
-        status = el_options_parse(EL_CMD_RUN, argc - ID, argv + ID, options); /* the id where a command's name is */
+        el_options_defaults(row->command, &worker->options);
+        status = el_options_parse(row->command, argc - row->n_fixed, argv + row->n_fixed, &worker->options);
     }
-    if (status == EL_OK)
-        status = options->procs > 1 ? el_join_environment(&bootstrap) : el_bootstrap_open("self", &bootstrap);
-    if (status == EL_OK) status = work(argv, options, bootstrap, &written);
-    int exit_status = el_worker_end(status, !written);
-    el_bootstrap_close(bootstrap);
-    free(options);
+    if (status == EL_OK) status = row->work(worker);
+    int exit_status = end(worker, status);
+    json_decref(worker->document);
+    el_bootstrap_close(worker->bootstrap);
+    free(worker);
     return exit_status;
 }

@@ -1,6 +1,7 @@
 /* What a launched process does: its part of one trial, and rank 0 the document that tells of it.
  *
  *     evenload worker measure|gate RESULT REPEAT ORDER ID --mode ... (options of `run`)
+ *     evenload worker comm|verify|explain RESULT ...                 (of theirs; the rows are in bench/commands.c)
  *
  * `run` started as a rank by a user's mpirun or torchrun goes the same way, without a RESULT.
  * Collective: all ranks of the job.
@@ -76,12 +77,33 @@ enum el_status el_job_predict(const struct el_job *job, const struct el_job_devi
 /* "oom", "failed", ... */
 const char *el_job_status(enum el_status status);
 
-/* The worker's exit status where it could not write its document: what the parent must not take for a failed trial. The
+/* A worker's exit status where it could not write its result: what the parent must not take for a failed trial. The
  * second where there is no room for it, so that the parent knows even if the log had no room either. */
 enum { EL_WORKER_CANNOT_WRITE = 74, EL_WORKER_NO_ROOM = 75 };
-/* What a worker of any command ends with; says what failed. `unwritten`: it was that its result could not be written.
- */
-int el_worker_end(enum el_status status, bool unwritten);
+
+/* A started process of any command: its arguments from RESULT on, and what it leaves. */
+struct el_worker {
+    char **arguments;
+    struct el_options options;
+    struct el_bootstrap *bootstrap;
+    json_t *document; /* rank 0's, to be written into RESULT */
+    bool unwritten;   /* what failed is that it could not write a result of its own */
+};
+
+/* "KIND RESULT ... --option=value ...": the first `n_fixed` words behind KIND are for `work`; the last of them stands
+ * where the name of `command` would, whose options follow. */
+struct el_worker_row {
+    const char *kind; /* NULL: the end of a list */
+    unsigned command;
+    int n_fixed;
+    enum el_status (*work)(struct el_worker *worker);
+};
+/* The subcommand that no user types: argv[0] is the kind. Returns the exit status, and says what failed. */
+int el_worker_main(const struct el_worker_row *rows, int argc, char **argv);
+/* Joins the other ranks, or a worker on its own itself. Errors: the bootstraps' own. */
+enum el_status el_worker_join(struct el_worker *worker, bool several);
+enum el_status el_worker_measure(struct el_worker *worker);
+enum el_status el_worker_gate(struct el_worker *worker);
 
 /* A started process among the others of its job. `place`: of this process. `tcp` where it says where to meet, waiting
  * `patience_s` at most (0: its default), else `mpi`. Blocking. Collective. Errors: the bootstraps' own. */
@@ -95,8 +117,5 @@ enum el_status el_join_environment(struct el_bootstrap **bootstrap_p);
 enum el_status el_job_compare_options(struct el_bootstrap *bootstrap, unsigned command,
                                       const struct el_options *options);
 enum el_status el_job_compare_data(struct el_bootstrap *bootstrap, const struct el_dataset *dataset);
-
-/* The subcommand that no user types. */
-int el_worker_main(int argc, char **argv);
 
 #endif

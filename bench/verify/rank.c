@@ -14,7 +14,7 @@
 #include "bench/verify/verify.h"
 #include "runtime/gate/gate.h"
 
-enum { KIND = 0, RESULT, DATA, BACKEND, PROCS, FIXED_ARGUMENTS, YARDSTICKS = 16 };
+enum { YARDSTICKS = 16 };
 
 static const char STATISTICS[] = "running statistics";
 
@@ -274,31 +274,26 @@ static enum el_status visit(void *context, const struct el_verify_cell *cell)
     return status;
 }
 
-int el_verify_worker(int argc, char **argv)
+enum el_status el_verify_worker(struct el_worker *worker)
 {
-    struct rank rank = {.kind = -1};
+    enum { RESULT, DATA, BACKEND, PROCS };
+    char **argv = worker->arguments;
+    struct rank rank = {.kind = -1, .options = worker->options, .backend = argv[BACKEND], .procs = atoi(argv[PROCS])};
+    snprintf(rank.options.data, sizeof rank.options.data, "%s", argv[DATA]);
+    EL_TRY(el_worker_join(worker, rank.procs > 1));
+    rank.bootstrap = worker->bootstrap;
     enum el_status status = EL_OK;
-    if (argc < FIXED_ARGUMENTS) status = el_fail(EL_ERR_INVALID, "worker: started by 'evenload verify' only");
-    el_launch_rank_init();
-    el_options_defaults(EL_CMD_VERIFY, &rank.options);
-    if (status == EL_OK) status = el_options_parse(EL_CMD_VERIFY, argc - PROCS, argv + PROCS, &rank.options);
-    if (status == EL_OK) snprintf(rank.options.data, sizeof rank.options.data, "%s", argv[DATA]);
-    rank.backend = status == EL_OK ? argv[BACKEND] : "";
-    rank.procs = status == EL_OK ? atoi(argv[PROCS]) : 1;
-    if (status == EL_OK)
-        status = rank.procs > 1 ? el_join_environment(&rank.bootstrap) : el_bootstrap_open("self", &rank.bootstrap);
-    if (status == EL_OK && el_bootstrap_rank(rank.bootstrap) == 0) {
+    if (el_bootstrap_rank(rank.bootstrap) == 0) {
         rank.out = fopen(argv[RESULT], "w");
         if (!rank.out) status = el_fail_errno("%s", argv[RESULT]);
     }
-    if (rank.bootstrap) status = el_bootstrap_agree(rank.bootstrap, status);
+    status = el_bootstrap_agree(rank.bootstrap, status);
     if (status == EL_OK) status = el_verify_each(&rank.options, rank.backend, visit, &rank);
-    bool checked = status == EL_OK, lost = rank.out && ferror(rank.out);
+    worker->unwritten = status == EL_OK; /* from here on */
+    bool lost = rank.out && ferror(rank.out);
     errno = EIO;
-    if (rank.out && (fclose(rank.out) != 0 || lost) && checked)
+    if (rank.out && (fclose(rank.out) != 0 || lost) && status == EL_OK)
         status = el_fail_errno("%s could not be written", argv[RESULT]);
-    int exit_status = el_worker_end(status, checked);
     forget(&rank);
-    el_bootstrap_close(rank.bootstrap);
-    return exit_status;
+    return status;
 }

@@ -4,7 +4,7 @@
  * and gradients in f32. What it must equal is computed on one CPU device, in f64, by the reference kernels.
  *
  *     el_verify_each(&options, backend, visit, context);      the cells, the same in every process
- *     el_verify_worker(argc, argv);                           a rank: its cells, a line of JSON each
+ *     el_verify_worker(worker);                               a rank: its cells, a line of JSON each
  *     el_verify_judge(lines);  el_verify_print(document, stdout);
  *
  * Each cell is computed in one process and, where the mode can be split so, in several, which have to come to the same
@@ -48,7 +48,8 @@ enum el_status el_verify_resolve(const struct el_options *options, const char *b
 const char *el_verify_kind(int kind);
 
 /* "verify RESULT DATA BACKEND PROCS --option=value ...": returns the exit status. RESULT gets an object a line. */
-int el_verify_worker(int argc, char **argv);
+struct el_worker;
+enum el_status el_verify_worker(struct el_worker *worker);
 
 /* Marks as failed what has other bits in several processes than in one. */
 void el_verify_judge(json_t *cells);

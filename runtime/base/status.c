@@ -30,6 +30,7 @@ enum el_status el_fail_errno(const char *format, ...)
     el_utf8_printable(message);
     size_t used = strlen(message);
     snprintf(message + used, sizeof message - used, ": %s", strerror(number));
+    if (number == ENOSPC || number == EDQUOT) return EL_ERR_NO_ROOM;
     return number == ENOMEM ? EL_ERR_HOST_MEMORY : EL_ERR_IO;
 }
 

@@ -16,6 +16,7 @@
     X(EL_ERR_OOM, "out of device memory")                                                                              \
     X(EL_ERR_HOST_MEMORY, "out of host memory")                                                                        \
     X(EL_ERR_IO, "input or output failed")                                                                             \
+    X(EL_ERR_NO_ROOM, "no room on the disk")                                                                           \
     X(EL_ERR_ABSENT, "not available here")                                                                             \
     X(EL_ERR_PEER, "a peer failed")                                                                                    \
     X(EL_ERR_TIMEOUT, "timed out")                                                                                     \
@@ -39,7 +40,8 @@ struct el_error {
  * one line: control characters of what it names become '?'. */
 enum el_status el_fail(enum el_status status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
-/* As el_fail with EL_ERR_IO (or EL_ERR_HOST_MEMORY for ENOMEM); appends ": " and the text of errno. */
+/* As el_fail with EL_ERR_IO (EL_ERR_HOST_MEMORY for ENOMEM, EL_ERR_NO_ROOM for ENOSPC and EDQUOT); appends ": " and the
+ * text of errno. */
 enum el_status el_fail_errno(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 
 /* The last message of this thread; "" if there was none. Ownership: the thread's, until its next failure. */

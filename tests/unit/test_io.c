@@ -199,7 +199,7 @@ static void test_the_reason_is_that_of_the_call_that_failed(void **state)
     FILE *file = fopencookie(NULL, "w", (cookie_io_functions_t){.close = refuse_to_close});
     assert_non_null(file);
     errno = ENOENT; /* of some earlier call */
-    assert_int_equal(el_file_end(file, "", "figures"), EL_ERR_IO);
+    assert_int_equal(el_file_end(file, "", "figures"), EL_ERR_NO_ROOM);
     assert_non_null(strstr(el_error_message(), "figures could not be written"));
     assert_non_null(strstr(el_error_message(), strerror(EDQUOT)));
 }

@@ -299,7 +299,7 @@ static void test_bad_files(void **state)
     assert_int_equal(el_print_json(document, stderr), EL_OK);
     FILE *full = fopen("/dev/full", "w");
     if (full != NULL) {
-        assert_int_equal(el_print_json(document, full), EL_ERR_IO);
+        assert_int_equal(el_print_json(document, full), EL_ERR_NO_ROOM);
         fclose(full);
     }
     json_decref(document);
