@@ -18,25 +18,21 @@ works_in() {
     done
 }
 
-@test "inside an Open MPI job" {
-    works_in OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_UNIVERSE_SIZE=4
-}
-
-@test "inside a PMIx job" {
-    works_in PMIX_RANK=0 PMIX_NAMESPACE=job.1 PMIX_SERVER_URI2=nowhere PMIX_ID=job.1.0
-}
-
-@test "inside a PMI job" {
-    works_in PMI_RANK=0 PMI_SIZE=2 PMI_FD=9
-}
-
-@test "inside a Slurm step" {
-    works_in SLURM_JOB_ID=17 SLURM_JOBID=17 SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_NODELIST=other1 SLURM_JOB_NODELIST=other1 \
-        SLURM_TASKS_PER_NODE=4 SLURM_STEP_ID=0
-}
-
-@test "inside torchrun" {
-    works_in RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500
+@test "inside jobs of Open MPI, PMIx, PMI, Slurm and torchrun" {
+    local name
+    while read -r name variables; do
+        echo "$name"
+        mkdir "$name" && cd "$name"
+        # shellcheck disable=SC2086 # several words
+        works_in $variables
+        cd ..
+    done <<'END'
+openmpi OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_UNIVERSE_SIZE=4
+pmix PMIX_RANK=0 PMIX_NAMESPACE=job.1 PMIX_SERVER_URI2=nowhere PMIX_ID=job.1.0
+pmi PMI_RANK=0 PMI_SIZE=2 PMI_FD=9
+slurm SLURM_JOB_ID=17 SLURM_JOBID=17 SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_NODELIST=other1 SLURM_JOB_NODELIST=other1 SLURM_TASKS_PER_NODE=4 SLURM_STEP_ID=0
+torchrun RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500
+END
 }
 
 @test "as root" {
@@ -199,10 +195,6 @@ END
         [[ $(listens_abroad "r $launcher") == 2 ]]
         wait $!
     done
-}
-
-@test "--comm mpi does not go with our own launcher" {
-    refuses "--comm mpi needs mpirun" "$EVENLOAD" run "${QUICK[@]}" --mode ddp --launcher own --comm mpi
 }
 
 @test "--launcher mpirun without mpirun: refused, with what to install" {

@@ -28,98 +28,51 @@ static const char V1[] = "tests/unit/data/record-v1.json";
 /* A reader of schema 1 must find every one of these in every record, for good. */
 static void test_v1_names(void **state)
 {
-    static const char *const names[] = {
-        "id",
-        "mode",
-        "model",
-        "devices",
-        "procs",
-        "dtype",
-        "global_batch",
-        "batch_per_device.0",
-        "seed",
-        "optimizer",
-        "order",
-        "command",
-        "status",
-        "reason",
-        "verdict",
-        "warnings",
-        "throughput.samples_per_s",
-        "throughput.ci95.1",
-        "throughput.ci_reason",
-        "step_ms.median",
-        "step_ms.mean",
-        "step_ms.p95",
-        "repeats.0.order",
-        "repeats.0.step_ms.0",
-        "repeats.0.warmup_step_ms.0",
-        "phases_ms.data",
-        "phases_ms.h2d",
-        "phases_ms.replicate",
-        "phases_ms.scatter",
-        "phases_ms.forward",
-        "phases_ms.gather",
-        "phases_ms.loss",
-        "phases_ms.backward",
-        "phases_ms.reduce",
-        "phases_ms.comm",
-        "phases_ms.optimizer",
-        "slowest_member",
-        "idle_ms",
-        "comm.bytes",
-        "comm.total_ms",
-        "comm.overlapped_ms",
-        "comm.exposed_ms",
-        "comm.overlap_pct",
-        "comm.exposed_step_ms",
-        "comm.contention_ms",
-        "per_device.0.device",
-        "per_device.0.host",
-        "per_device.0.rank",
-        "per_device.0.pid",
-        "per_device.0.uuid",
-        "per_device.0.memory.peak_bytes",
-        "per_device.0.memory.at_peak_by_tag.param",
-        "per_device.0.memory.peak_by_tag.param",
-        "per_device.0.memory.driver_bytes",
-        "per_device.0.memory.unattributed_bytes",
-        "per_device.0.utilization.busy_pct",
-        "per_device.0.utilization.system_pct",
-        "per_device.0.utilization.source",
-        "per_device.0.busy_ms.forward",
-        "per_device.0.sent_bytes",
-        "per_device.0.received_bytes",
-        "processes.0.pid",
-        "processes.0.rank",
-        "processes.0.per_device_bytes.0",
-        "processes.0.process_bytes",
-        "imbalance.memory.max_over_mean_minus_1",
-        "imbalance.memory.imbalance_pct",
-        "imbalance.memory.lb",
-        "imbalance.memory.cv",
-        "imbalance.memory.first_over_rest",
-        "imbalance.busy.lb",
-        "imbalance.bytes.lb",
-        "loss.0",
-        "epochs",
-        "accuracy",
-    };
+    static const char names[] =
+        "id mode model devices procs dtype global_batch batch_per_device.0 seed optimizer order command status reason "
+        "verdict warnings throughput.samples_per_s throughput.ci95.1 throughput.ci_reason step_ms.median step_ms.mean "
+        "step_ms.p95 repeats.0.order repeats.0.step_ms.0 repeats.0.warmup_step_ms.0 phases_ms.data phases_ms.h2d "
+        "phases_ms.replicate phases_ms.scatter phases_ms.forward phases_ms.gather phases_ms.loss phases_ms.backward "
+        "phases_ms.reduce phases_ms.comm phases_ms.optimizer slowest_member idle_ms comm.bytes comm.total_ms "
+        "comm.overlapped_ms comm.exposed_ms comm.overlap_pct comm.exposed_step_ms comm.contention_ms "
+        "per_device.0.device per_device.0.host per_device.0.rank per_device.0.pid per_device.0.uuid "
+        "per_device.0.memory.peak_bytes per_device.0.memory.at_peak_by_tag.param "
+        "per_device.0.memory.peak_by_tag.param per_device.0.memory.driver_bytes "
+        "per_device.0.memory.unattributed_bytes per_device.0.utilization.busy_pct per_device.0.utilization.system_pct "
+        "per_device.0.utilization.source per_device.0.busy_ms.forward per_device.0.sent_bytes "
+        "per_device.0.received_bytes processes.0.pid processes.0.rank processes.0.per_device_bytes.0 "
+        "processes.0.process_bytes imbalance.memory.max_over_mean_minus_1 imbalance.memory.imbalance_pct "
+        "imbalance.memory.lb imbalance.memory.cv imbalance.memory.first_over_rest imbalance.busy.lb "
+        "imbalance.bytes.lb loss.0 epochs accuracy";
     json_t *run = NULL;
     assert_int_equal(el_record_read(V1, &run), EL_OK);
     const json_t *ddp = el_json_at(run, "trials.2");
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (el_json_at(ddp, names[i]) == NULL) fail_msg("the record has no %s", names[i]);
+    for (const char *at = names; *at; at += strcspn(at, " "), at += *at == ' ') {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, " "), at);
+        if (el_json_at(ddp, name) == NULL) fail_msg("the record has no %s", name);
     }
     for (size_t d = 0; d < 2; d++) {
         const json_t *memory = el_json_at(el_json_at(ddp, d == 0 ? "per_device.0" : "per_device.1"), "memory");
         double sum = 0;
-        const char *key;
-        json_t *value;
-        json_object_foreach(json_object_get(memory, "at_peak_by_tag"), key, value) sum += json_number_value(value);
+        EL_EACH_KEY(key, value, json_object_get(memory, "at_peak_by_tag")) sum += json_number_value(value);
         assert_true(el_json_number(memory, "peak_bytes") == sum); /* whole bytes: exact */
     }
     json_decref(run);
+}
+
+/* The record that a file with this text is, or why it is none. */
+static json_t *read_text(const char *text, enum el_status wanted)
+{
+    char path[] = "/tmp/el-record-XXXXXX";
+    json_t *run = NULL;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    assert_int_equal(el_record_read(path, &run), wanted);
+    unlink(path);
+    return run;
 }
 
 /* Every name of schema 1 that changed (docs/record.md), read by its name of today. */
@@ -141,14 +94,7 @@ static void a_record_of_schema_1_has_the_names_of_schema_2(void **state)
                {"trials.0.warning_rules.5", "drift"},
                {"trials.0.per_device.0.ops.0.implementation", "H"},
                {"trials.0.repeats.0.system.machine_differences.0", "U"}};
-    char path[] = "/tmp/el-record-XXXXXX";
-    json_t *run = NULL;
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, v1, sizeof v1 - 1), sizeof v1 - 1);
-    close(fd);
-    assert_int_equal(el_record_read(path, &run), EL_OK);
-    unlink(path);
+    json_t *run = read_text(v1, EL_OK);
     for (size_t i = 0; i < sizeof now / sizeof now[0]; i++)
         assert_string_equal(el_json_text(run, now[i].path, "(none)"), now[i].text);
     assert_true(el_json_number(run, "trials.0.per_device.0.gpu.samples") == 7);
@@ -190,14 +136,11 @@ static void holds_csv(const json_t *run, const char *dir)
     static const char *const names[] = {"trials", "devices", "steps"}, *const figures[] = {",step_mean_ms,",
                                                                                            ",device_step_ms,", ""};
     int wanted[3] = {0};
-    size_t i, r;
-    json_t *trial, *repeat;
-    json_array_foreach(json_object_get(run, "trials"), i, trial)
-    {
+    EL_EACH(trial, json_object_get(run, "trials")) {
         wanted[0]++;
         wanted[1] += (int)json_array_size(json_object_get(trial, "per_device"));
-        json_array_foreach(json_object_get(trial, "repeats"), r, repeat) wanted[2] +=
-            (int)json_array_size(json_object_get(repeat, "step_ms"));
+        EL_EACH(repeat, json_object_get(trial, "repeats"))
+            wanted[2] += (int)json_array_size(json_object_get(repeat, "step_ms"));
     }
     assert_int_equal(el_write_csv(run, dir), EL_OK);
     for (int f = 0; f < 3; f++) {
@@ -268,32 +211,18 @@ static void test_names_and_texts_of_others(void **state)
 {
     static const char text[] = "{\"schema\": 2, \"trials\": [{\"a\\u001b[31m\": {\"b\\n::error::\": \"c\\u009b\"}}],"
                                " \"d\": 1}";
-    char path[] = "/tmp/el-record-XXXXXX";
-    json_t *run = NULL;
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    close(fd);
-    assert_int_equal(el_record_read(path, &run), EL_OK);
+    json_t *run = read_text(text, EL_OK);
     assert_string_equal(el_json_text(run, "trials.0.a?[31m.b?::error::", "none"), "c?");
     assert_int_equal(json_object_size(el_json_at(run, "trials.0")), 1);
     assert_int_equal(el_json_whole(run, "d"), 1);
     json_decref(run);
-    unlink(path);
 }
 
 static void test_bad_files(void **state)
 {
-    char path[] = "/tmp/el-record-XXXXXX";
-    json_t *run = NULL;
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, "{\"schema\": 1,\n oops", 19), 19);
-    close(fd);
-    assert_int_equal(el_record_read(path, &run), EL_ERR_INVALID);
+    json_t *run = read_text("{\"schema\": 1,\n oops", EL_ERR_INVALID);
     assert_non_null(strstr(el_error_message(), "line 2"));
-    unlink(path);
-    assert_int_equal(el_record_read(path, &run), EL_ERR_IO);
+    assert_int_equal(el_record_read("/tmp/no-such-record", &run), EL_ERR_IO);
     json_t *document = json_object();
     assert_int_equal(el_write_json(document, "/nonexistent/results.json"), EL_ERR_IO);
     assert_int_equal(el_print_json(document, stderr), EL_OK);
@@ -345,12 +274,10 @@ static void unwrap(char *text)
  * run's trials, each as a run of its own. */
 static void test_activations_a_sample(void **state)
 {
-    json_t *run = NULL, *trial;
-    size_t i;
+    json_t *run = NULL;
     assert_int_equal(el_record_read("results/reference/cpu-2-cores/results.json", &run), EL_OK);
     assert_true(json_array_size(json_object_get(run, "trials")) >= 9);
-    json_array_foreach(json_object_get(run, "trials"), i, trial)
-    {
+    EL_EACH(trial, json_object_get(run, "trials")) {
         json_t *alone = json_pack("{s:[O]}", "trials", trial);
         char *report = report_of(alone);
         unwrap(report);
