@@ -44,27 +44,26 @@ static json_t *mode_json(const struct el_mode_info *mode)
     const struct el_mode_memory *m = &mode->memory;
     char memory[64];
     describe_memory(mode, memory, sizeof memory);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f}}", "mode", mode->name,
-                     "does", mode->summary, "loss", losses[mode->loss], "statistics", mode->statistics, "memory",
-                     memory, "sends", mode->sends, "options", options_of(mode), "variants", variants_of(mode),
-                     "memory_copies", "backward", m->backward, "optimizer", m->optimizer, "kept", m->kept, "others",
-                     m->others, "view", m->view);
+    json_t *copies = el_json_of(EL_KEY("backward", m->backward), EL_KEY("optimizer", m->optimizer),
+                                EL_KEY("kept", m->kept), EL_KEY("others", m->others), EL_KEY("view", m->view));
+    return el_json_of(EL_KEY("mode", mode->name), EL_KEY("does", mode->summary), EL_KEY("loss", losses[mode->loss]),
+                      EL_KEY("statistics", mode->statistics), EL_KEY("memory", memory), EL_KEY("sends", mode->sends),
+                      EL_KEY("options", options_of(mode)), EL_KEY("variants", variants_of(mode)),
+                      EL_KEY("memory_copies", copies));
 }
 
 static void print_mode(const json_t *row)
 {
     static const char indent[] = "          ";
     char name[64], options[512] = "";
-    const json_t *option;
-    size_t i;
     snprintf(name, sizeof name, "%-10s", el_json_text(row, "mode", ""));
     el_text_wrap(el_json_text(row, "does", ""), name, indent, EL_REPORT_COLUMNS, stdout);
     printf("%sits loss is %s; memory %s\n", indent, el_json_text(row, "loss", ""), el_json_text(row, "memory", ""));
     el_text_say(indent, indent, EL_REPORT_COLUMNS, stdout, "statistics of batch norm: %s",
                 el_json_text(row, "statistics", ""));
     el_text_say(indent, indent, EL_REPORT_COLUMNS, stdout, "sends %s", el_json_text(row, "sends", ""));
-    json_array_foreach(json_object_get(row, "options"), i, option)
-        el_text_append(options, sizeof options, "%s%s", i ? " " : "takes ", json_string_value(option));
+    EL_EACH(option, json_object_get(row, "options"))
+        el_text_append(options, sizeof options, "%s%s", *options ? " " : "takes ", json_string_value(option));
     if (*options) el_text_wrap(options, indent, indent, EL_REPORT_COLUMNS, stdout);
 }
 

@@ -8,24 +8,9 @@
 /* A subcommand's own part; its options have been read, and are its own to change. *exit_status_p is 0 before: what it
  * ends with. Where it fails and leaves that 0, el_main has the error's. el_main prints what failed, and ends standard
  * output. */
-enum el_status el_cmd_compare(struct el_options *options, int *exit_status_p);
-enum el_status el_cmd_run(struct el_options *options, int *exit_status_p);
-enum el_status el_cmd_modes(struct el_options *options, int *exit_status_p);
-enum el_status el_cmd_verify(struct el_options *options, int *exit_status_p);
-enum el_status el_cmd_devices(struct el_options *options, int *exit_status_p);
-enum el_status el_cmd_plot(struct el_options *options, int *exit_status_p);
-enum el_status el_cmd_report(struct el_options *options, int *exit_status_p);
-enum el_status el_cmd_selfcheck(struct el_options *options, int *exit_status_p);
-enum el_status el_cmd_baseline(struct el_options *options, int *exit_status_p);
-enum el_status el_cmd_regress(struct el_options *options, int *exit_status_p);
-enum el_status el_cmd_scale(struct el_options *options, int *exit_status_p);
-enum el_status el_cmd_imbalance(struct el_options *options, int *exit_status_p);
-enum el_status el_cmd_explain(struct el_options *options, int *exit_status_p);
-enum el_status el_cmd_comm(struct el_options *options, int *exit_status_p);
-enum el_status el_cmd_data(struct el_options *options, int *exit_status_p);
-enum el_status el_cmd_trace_stats(struct el_options *options, int *exit_status_p);
-enum el_status el_cmd_machine(struct el_options *options, int *exit_status_p);
-enum el_status el_cmd_watch(struct el_options *options, int *exit_status_p);
+#define EL_COMMAND_FUNCTION(bit, function, name)                                                                       \
+    enum el_status el_cmd_##function(struct el_options *options, int *exit_status_p);
+EL_COMMANDS(EL_COMMAND_FUNCTION)
 
 struct el_launch_place;
 /* `run` of a process that a user's mpirun or torchrun started (cmd_run_rank.c), as its environment says. */

@@ -62,7 +62,7 @@ bool el_option_given(const struct el_options *options, const char *name)
 
 const char *el_command_name(unsigned bits)
 {
-#define NAME(bit, name) name,
+#define NAME(bit, function, name) name,
     static const char *const names[] = {EL_COMMANDS(NAME)};
     for (int i = 0; i < EL_CMD_COUNT; i++)
         if (bits & 1U << i) return names[i];
@@ -92,6 +92,13 @@ static enum el_status fail_option(unsigned command, const char *argument)
     return el_fail(EL_ERR_INVALID, "unknown option '%s': 'evenload %s --help all' lists them", argument, here);
 }
 
+/* Whose first word says what to do, and who takes a folder. */
+enum {
+    ACTIONS = EL_CMD_BASELINE | EL_CMD_COMM,
+    FOLDERS = EL_CMD_BASELINE | EL_CMD_PLOT | EL_CMD_TRACE_STATS | EL_CMD_IMBALANCE | EL_CMD_SCALE | EL_CMD_REPORT |
+              EL_CMD_EXPLAIN
+};
+
 static enum el_status take_rest(unsigned command, int argc, char **argv, struct el_options *options)
 {
     if (options->help && optind < argc && !strcmp(argv[argc - 1], "all")) {
@@ -102,21 +109,17 @@ static enum el_status take_rest(unsigned command, int argc, char **argv, struct 
         options->command_at = optind < argc ? optind : 0;
         return EL_OK;
     }
-    bool actions = command == EL_CMD_BASELINE || command == EL_CMD_COMM,
-         ab = command == EL_CMD_REGRESS && options->regress.ab[0];
-    bool taken = command == EL_CMD_BASELINE || ab || command == EL_CMD_PLOT || command == EL_CMD_TRACE_STATS ||
-                 command == EL_CMD_IMBALANCE || command == EL_CMD_SCALE || command == EL_CMD_REPORT ||
-                 command == EL_CMD_EXPLAIN;
+    bool ab = command == EL_CMD_REGRESS && options->regress.ab[0];
     const char *what = ab ? "head command" : "folder";
     for (int i = optind; i < argc; i++) {
-        if (actions && !options->action[0] && *argv[i]) { /* baseline's and comm's first word says what to do */
+        if ((command & ACTIONS) && !options->action[0] && *argv[i]) {
             if (strlen(argv[i]) >= sizeof options->action)
                 return el_fail(EL_ERR_INVALID, "'%.40s...' is no action", argv[i]);
             snprintf(options->action, sizeof options->action, "%s", argv[i]);
             continue;
         }
         char *into = options->dir[0] && command == EL_CMD_EXPLAIN ? options->other : options->dir;
-        if (!taken || *into)
+        if (!(ab || (command & FOLDERS)) || *into)
             return el_fail(EL_ERR_INVALID, "unexpected argument '%s': options begin with --; 'evenload %s --help'",
                            argv[i], el_command_name(command));
         if (strlen(argv[i]) >= sizeof options->dir) return el_fail(EL_ERR_INVALID, "the %s's name is too long", what);
@@ -286,9 +289,10 @@ enum el_status el_options_check_together(const struct el_options *options)
             return el_fail(EL_ERR_INVALID, "--%s: --epochs %lld trains whole epochs: leave one of them out", unused[i],
                            (long long)options->train.epochs);
     EL_TRY(check_modes_take(options));
+    char optimizer[EL_CHOICE_BYTES];
     if (el_option_given(options, "momentum") && options->train.optimizer != EL_OPT_MOMENTUM)
         return el_fail(EL_ERR_INVALID, "--momentum: --optimizer %s has none: leave one of them out",
-                       options->train.optimizer == EL_OPT_ADAM ? "adam" : "sgd");
+                       el_option_choice("optimizer", (int)options->train.optimizer, optimizer));
     return check_has_effect(options);
 }
 

@@ -15,32 +15,20 @@
 
 #include "bench/options/config.h"
 
-/* The subcommands, in the order of the overview. */
+/* The subcommands, in the order of the overview: what its bit, its function el_cmd_... and the user call it. */
 /* clang-format off */
 #define EL_COMMANDS(X) \
-    X(COMPARE, "compare") \
-    X(RUN, "run") \
-    X(DATA, "data") \
-    X(MODES, "modes") \
-    X(PLOT, "plot") \
-    X(REPORT, "report") \
-    X(IMBALANCE, "imbalance") \
-    X(SCALE, "scale") \
-    X(EXPLAIN, "explain") \
-    X(REGRESS, "regress") \
-    X(BASELINE, "baseline") \
-    X(WATCH, "watch") \
-    X(TRACE_STATS, "trace-stats") \
-    X(COMM, "comm") \
-    X(VERIFY, "verify") \
-    X(DEVICES, "devices") \
-    X(MACHINE, "machine") \
-    X(SELFCHECK, "selfcheck")
+    X(COMPARE, compare, "compare") X(RUN, run, "run") X(DATA, data, "data") X(MODES, modes, "modes") \
+    X(PLOT, plot, "plot") X(REPORT, report, "report") X(IMBALANCE, imbalance, "imbalance") X(SCALE, scale, "scale") \
+    X(EXPLAIN, explain, "explain") X(REGRESS, regress, "regress") X(BASELINE, baseline, "baseline") \
+    X(WATCH, watch, "watch") X(TRACE_STATS, trace_stats, "trace-stats") X(COMM, comm, "comm") \
+    X(VERIFY, verify, "verify") X(DEVICES, devices, "devices") X(MACHINE, machine, "machine") \
+    X(SELFCHECK, selfcheck, "selfcheck")
 /* clang-format on */
 
 /* Bits: a row of an option names the commands that take it. */
-#define EL_COMMAND_PLACE(bit, name) EL_CMD_PLACE_##bit,
-#define EL_COMMAND_BIT(bit, name)   EL_CMD_##bit = 1 << EL_CMD_PLACE_##bit,
+#define EL_COMMAND_PLACE(bit, function, name) EL_CMD_PLACE_##bit,
+#define EL_COMMAND_BIT(bit, function, name)   EL_CMD_##bit = 1 << EL_CMD_PLACE_##bit,
 enum el_command_place { EL_COMMANDS(EL_COMMAND_PLACE) EL_CMD_COUNT };
 enum el_command_bit {
     EL_COMMANDS(EL_COMMAND_BIT) EL_CMD_ALL = (1 << EL_CMD_COUNT) - 1,
@@ -108,6 +96,9 @@ const char *el_option_initial(const struct el_option_row *row, unsigned command)
 /* Reads `text` into the row's field / writes the field as text that el_option_set would read ("" where not given). */
 enum el_status el_option_set(const struct el_option_row *row, const char *text, struct el_options *options);
 void el_option_show(const struct el_option_row *row, const struct el_options *options, char *text, size_t bytes);
+/* The word of `run`'s option that has this place among its choices. */
+enum { EL_CHOICE_BYTES = 32 };
+const char *el_option_choice(const char *name, int place, char word[EL_CHOICE_BYTES]);
 
 /* A subcommand: what its help says, and what runs it. */
 struct el_command_row {
@@ -168,7 +159,7 @@ struct el_variable_row {
 const struct el_variable_row *el_variable_rows(void);
 void el_variables_help(FILE *file);
 
-/* A name that other programs have for one of ours: torchrun, accelerate, nccl-tests, PyTorch. */
+/* Names, with a blank between, that other programs have for one of ours: torchrun, accelerate, nccl-tests, PyTorch. */
 struct el_foreign_name {
     const char *theirs, *ours;
 };

@@ -9,49 +9,34 @@
 
 enum { WORD_MAX = 48 };
 
-/* Letters in lower case and - for _ : names of launchers and of Python have either. */
+/* Of Lightning and accelerate, nccl-tests, PyTorch, its examples and trainers. Letters in lower case and - for _ :
+ * names of launchers and of Python have either. */
 static const struct el_foreign_name foreign_names[] = {
-    /* Lightning, accelerate */
     {"strategy", "mode"},
     {"strategy", "modes"},
-    {"accumulate-grad-batches", "accumulate"},
-    {"gradient-accumulation-steps", "accumulate"},
-    {"max-epochs", "epochs"},
-    /* nccl-tests */
-    {"float32", "float"},
-    {"f32", "float"},
-    {"float64", "double"},
-    {"f64", "double"},
-    /* PyTorch, its examples and trainers */
-    {"learning-rate", "lr"},
-    {"per-device-train-batch-size", "batch-per-device"},
-    {"num-train-epochs", "epochs"},
-    {"num-epochs", "epochs"},
+    {"accumulate-grad-batches gradient-accumulation-steps", "accumulate"},
+    {"max-epochs num-train-epochs num-epochs", "epochs"},
     {"max-steps", "steps"},
     {"warmup-steps", "warmup"},
-    {"num-workers", "workers"},
-    {"dataloader-num-workers", "workers"},
+    {"learning-rate", "lr"},
+    {"per-device-train-batch-size", "batch-per-device"},
+    {"num-workers dataloader-num-workers", "workers"},
     {"prefetch-factor", "prefetch"},
     {"arch", "model"},
-    {"output-dir", "out"},
-    {"log-dir", "out"},
-    {"backend", "comm"},
-    {"dist-backend", "comm"},
+    {"output-dir log-dir", "out"},
+    {"backend dist-backend", "comm"},
     {"precision", "dtype"},
     {"bucket-cap-mb", "bucket-mb"},
     {"gradient-as-bucket-view", "bucket-view"},
     {"find-unused-parameters", "find-unused"},
-    {"n-microbatches", "micro"},
-    {"chunks", "micro"},
+    {"n-microbatches chunks", "micro"},
+    {"float32 f32", "float"},
+    {"float64 f64", "double"},
+    {"float32 fp32 float", "f32"},
+    {"float64 fp64 double", "f64"},
     {"dataparallel", "dp"},
     {"distributeddataparallel", "ddp"},
     {"gpu", "cuda"},
-    {"float32", "f32"},
-    {"fp32", "f32"},
-    {"float", "f32"},
-    {"float64", "f64"},
-    {"fp64", "f64"},
-    {"double", "f64"},
     {"gloo", "tcp"},
     {NULL, NULL},
 };
@@ -61,39 +46,16 @@ const struct el_foreign_name *el_foreign_names(void)
     return foreign_names;
 }
 
-#define DEVICES  "write --devices cuda:N for N GPUs, or --devices N for N CPU devices"
-#define TORCHRUN "it is the launcher's: torchrun --nnodes N ... --no_python evenload run ..."
-#define MPIRUN   "it is the launcher's: mpirun -np N evenload run ..., or --devices N for ranks of this host"
-#define PLACE                                                                                                          \
-    "leave it out: a rank takes its place from the variables of mpirun or torchrun ('evenload help environment')"
-
 /* What launchers, nccl-tests and training scripts take and we do not, and what to do. */
 static const struct el_foreign_name foreign_options[] = {
     {"batch-size", "--batch is of all devices together, --batch-per-device of each"},
-    {"nproc-per-node", DEVICES},
-    {"num-processes", DEVICES},
-    {"world-size", DEVICES},
-    {"num-gpus", DEVICES},
-    {"ngpus", DEVICES},
-    {"gpus", DEVICES},
-    {"gpu", DEVICES},
-    {"gpu-ids", DEVICES},
-    {"g", DEVICES},
-    {"nnodes", TORCHRUN},
-    {"num-nodes", TORCHRUN},
-    {"num-machines", TORCHRUN},
-    {"node-rank", TORCHRUN},
-    {"machine-rank", TORCHRUN},
-    {"standalone", TORCHRUN},
-    {"rdzv-backend", TORCHRUN},
-    {"rdzv-endpoint", TORCHRUN},
-    {"rdzv-id", TORCHRUN},
-    {"np", MPIRUN},
-    {"hostfile", MPIRUN},
-    {"local-rank", PLACE},
-    {"rank", PLACE},
-    {"master-addr", PLACE},
-    {"master-port", PLACE},
+    {"nproc-per-node num-processes world-size num-gpus ngpus gpus gpu gpu-ids g",
+     "write --devices cuda:N for N GPUs, or --devices N for N CPU devices"},
+    {"nnodes num-nodes num-machines node-rank machine-rank standalone rdzv-backend rdzv-endpoint rdzv-id",
+     "it is the launcher's: torchrun --nnodes N ... --no_python evenload run ..."},
+    {"np hostfile", "it is the launcher's: mpirun -np N evenload run ..., or --devices N for ranks of this host"},
+    {"local-rank rank master-addr master-port",
+     "leave it out: a rank takes its place from the variables of mpirun or torchrun ('evenload help environment')"},
     {NULL, NULL},
 };
 
@@ -107,16 +69,21 @@ static int fold(char c)
     return c == '_' ? '-' : tolower((unsigned char)c);
 }
 
-static bool alike(const char *a, const char *b)
+/* Whether it is one of theirs. */
+static bool is_among(const char *word, const char *theirs)
 {
-    while (*a && fold(*a) == fold(*b)) a++, b++;
-    return !*a && !*b;
+    for (const char *at = theirs; *at; at += strcspn(at, " "), at += *at == ' ') {
+        const char *a = word;
+        while (*a && fold(*a) == fold(*at)) a++, at++;
+        if (!*a && (!*at || *at == ' ')) return true;
+    }
+    return false;
 }
 
 static const char *translate(const char *word, const char *const *names)
 {
     for (const struct el_foreign_name *row = foreign_names; row->theirs; row++)
-        for (const char *const *name = names; *name && alike(word, row->theirs); name++)
+        for (const char *const *name = names; *name && is_among(word, row->theirs); name++)
             if (!strcmp(*name, row->ours)) return *name;
     return NULL;
 }
@@ -157,7 +124,7 @@ const char *el_suggest(const char *word, const char *const *names)
 const char *el_suggest_instead(const char *option)
 {
     const struct el_foreign_name *row = foreign_options;
-    while (row->theirs && !alike(option, row->theirs)) row++;
+    while (row->theirs && !is_among(option, row->theirs)) row++;
     return row->ours;
 }
 

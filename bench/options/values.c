@@ -156,12 +156,26 @@ enum el_status el_option_set(const struct el_option_row *row, const char *text, 
     }
 }
 
+static void show_choice(const struct el_option_row *row, int place, char *text, size_t bytes)
+{
+    const char *choice = row->choices;
+    while (place-- > 0) choice += strcspn(choice, "|") + 1;
+    snprintf(text, bytes, "%.*s", (int)strcspn(choice, "|"), choice);
+}
+
+const char *el_option_choice(const char *name, int place, char word[EL_CHOICE_BYTES])
+{
+    const struct el_option_row *row = el_option_rows();
+    while (!(row->commands & EL_CMD_RUN) || strcmp(row->name, name)) row++;
+    show_choice(row, place, word, EL_CHOICE_BYTES);
+    return word;
+}
+
 void el_option_show(const struct el_option_row *row, const struct el_options *options, char *text, size_t bytes)
 {
     const void *field = (const char *)options + row->offset;
     bool given = *row->initial;
     int64_t whole = row->kind == EL_OPTION_INT ? *(const int *)field : 0;
-    const char *choice = row->choices;
     char number[32];
     text[0] = 0;
     switch (row->kind) {
@@ -191,9 +205,7 @@ void el_option_show(const struct el_option_row *row, const struct el_options *op
         return;
     case EL_OPTION_SWITCH:
     case EL_OPTION_CHOICE:
-        for (int place = row->kind == EL_OPTION_SWITCH ? *(const bool *)field : *(const int *)field; place > 0; place--)
-            choice += strcspn(choice, "|") + 1;
-        snprintf(text, bytes, "%.*s", (int)strcspn(choice, "|"), choice);
+        show_choice(row, row->kind == EL_OPTION_SWITCH ? *(const bool *)field : *(const int *)field, text, bytes);
         return;
     default:
         el_option_show_list(row, options, text, bytes);

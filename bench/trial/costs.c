@@ -61,12 +61,12 @@ uint64_t el_cost_draw(int draw, const char *what, uint64_t number)
 /* The slowest rank's time of each call; returns how many there are, at most `room`. */
 static size_t calls_of(const json_t *place, double *us, size_t room)
 {
-    const json_t *ranks = json_object_get(place, "samples_us"), *samples;
-    size_t n = json_array_size(json_array_get(ranks, 0)), r;
+    const json_t *ranks = json_object_get(place, "samples_us");
+    size_t n = json_array_size(json_array_get(ranks, 0));
     if (n > room) n = room;
     for (size_t i = 0; i < n; i++) {
         us[i] = 0;
-        json_array_foreach(ranks, r, samples) us[i] = fmax(us[i], json_number_value(json_array_get(samples, i)));
+        EL_EACH(samples, ranks) us[i] = fmax(us[i], json_number_value(json_array_get(samples, i)));
     }
     return n;
 }
@@ -120,23 +120,17 @@ static void add(const struct reader *reader, enum el_comm_verb verb, const json_
 
 static void add_curves(const struct reader *reader, const json_t *document)
 {
-    const json_t *curves = json_object_get(document, "curves"), *curve, *point;
-    size_t c, i;
-    json_array_foreach(curves, c, curve)
-    {
+    EL_EACH(curve, json_object_get(document, "curves")) {
         enum el_comm_verb verb = verb_of(el_json_text(curve, "operation", ""));
         if (verb == EL_COMM_VERB_COUNT) continue;
-        json_array_foreach(json_object_get(curve, "points"), i, point) add(reader, verb, point);
+        EL_EACH(point, json_object_get(curve, "points")) add(reader, verb, point);
     }
 }
 
 /* How fast a rank's memory is copied while all others' is. */
 static void add_copies(const struct reader *reader, const json_t *document)
 {
-    const json_t *point;
-    size_t i;
-    json_array_foreach(json_object_get(document, "copy"), i, point)
-    {
+    EL_EACH(point, json_object_get(document, "copy")) {
         double bytes = el_json_number(point, "bytes"), us = step_us(reader, point, "");
         if (bytes > 0 && us > 0) add_point(&reader->costs->copy, bytes, us * 1e3);
     }
@@ -162,13 +156,12 @@ static void finish(struct el_costs *costs)
 static void note_wire(struct el_cost_set *set, const char *dir, const json_t *document)
 {
     bool shared = json_is_true(json_object_get(document, "shared_cores"));
-    json_array_append_new(set->records,
-                          json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:i}", "dir", el_json_string(dir), "kind",
-                                    "comm", "verdict", el_json_string(shared ? "suspect" : NULL), "reason",
-                                    el_json_string(shared ? "its ranks shared cores" : NULL), "ranks",
-                                    el_json_count(el_json_whole(document, "ranks")), "others_pct",
-                                    el_json_real(el_json_number(document, "others_waited_pct")), "beside", json_null(),
-                                    "launches", 1));
+    json_array_append_new(set->records, el_json_of(EL_KEY("dir", dir), EL_KEY("kind", "comm"),
+                                                   EL_KEY("verdict", shared ? "suspect" : NULL),
+                                                   EL_KEY("reason", shared ? "its ranks shared cores" : NULL),
+                                                   EL_KEY("ranks", el_json_count(el_json_whole(document, "ranks"))),
+                                                   EL_KEY("others_pct", el_json_number(document, "others_waited_pct")),
+                                                   EL_KEY("beside", json_null()), EL_KEY("launches", 1)));
 }
 
 static enum el_status add_wire(const char *dir, struct el_cost_set *set)

@@ -5,6 +5,7 @@
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
+#include "bench/options/options.h"
 #include "bench/trial/costs.h"
 
 enum { RUN_SCHEMA = 2 }; /* bench/record/record.h */
@@ -49,9 +50,9 @@ static void add_op(struct el_costs *costs, const json_t *op, bool beside)
 
 static enum el_status check(const char *dir, const json_t *trial, const struct el_train_config *train)
 {
-    static const char *const optimizers[] = {
-        [EL_OPT_SGD] = "sgd", [EL_OPT_MOMENTUM] = "momentum", [EL_OPT_ADAM] = "adam"};
+    char optimizer[EL_CHOICE_BYTES];
     struct el_graph *graph;
+    el_option_choice("optimizer", (int)train->optimizer, optimizer);
     EL_TRY(el_model_build(&train->model, &graph));
     double bytes = (double)el_graph_param_count(graph) * (double)el_dtype_bytes(train->dtype);
     el_graph_destroy(graph);
@@ -61,14 +62,13 @@ static enum el_status check(const char *dir, const json_t *trial, const struct e
                        "--costs %s: was measured with '%.60s' frozen, not '%.60s': --freeze must be the same", dir,
                        frozen, train->model.freeze);
     if (el_json_is(trial, "model", train->model.name) && el_json_is(trial, "dtype", el_dtype_name(train->dtype)) &&
-        el_json_is(trial, "optimizer", optimizers[train->optimizer]) && el_json_number(trial, "param_bytes") == bytes)
+        el_json_is(trial, "optimizer", optimizer) && el_json_number(trial, "param_bytes") == bytes)
         return EL_OK;
     return el_fail(
         EL_ERR_INVALID,
         "--costs %s: was measured with %s, %s, %s and %.0f bytes of parameters, not with %s, %s, %s and %.0f", dir,
         el_json_text(trial, "model", "?"), el_json_text(trial, "dtype", "?"), el_json_text(trial, "optimizer", "?"),
-        el_json_number(trial, "param_bytes"), train->model.name, el_dtype_name(train->dtype),
-        optimizers[train->optimizer], bytes);
+        el_json_number(trial, "param_bytes"), train->model.name, el_dtype_name(train->dtype), optimizer, bytes);
 }
 
 /* Whether it is one of plain training that was finished, on a device that works. */
@@ -106,20 +106,15 @@ static void add_pace(const json_t *trial, struct el_costs *costs)
 /* The ops of one document of a launch, or of the trial: `members` of the one, `per_device` of the other. */
 static void add_ops(const json_t *document, const char *path, bool beside, struct el_costs *costs)
 {
-    const json_t *op;
-    size_t i;
     if (beside) add_pace(document, costs);
-    json_array_foreach(el_json_at(document, path), i, op) add_op(costs, op, beside);
+    EL_EACH(op, el_json_at(document, path)) add_op(costs, op, beside);
 }
 
 /* The documents of its finished launches. To be released. */
 static json_t *launches_of(const char *dir, const json_t *trial)
 {
     json_t *launches = json_array();
-    const json_t *row;
-    size_t i;
-    json_array_foreach(json_object_get(trial, "repeats"), i, row)
-    {
+    EL_EACH(row, json_object_get(trial, "repeats")) {
         char path[2 * EL_PATH_BYTES];
         int64_t number = el_json_whole(row, "repeat");
         if (number < 0 || !el_json_is(row, "status", "ok")) continue;
@@ -140,10 +135,8 @@ static void draw_launches(const char *dir, const json_t *trial, bool beside, str
     size_t n = json_array_size(launches);
     for (int d = 1; d <= set->n_draws; d++) {
         uint64_t number = el_cost_draw(d, dir, (uint64_t)json_array_size(set->records));
-        if (n > 0)
-            add_ops(json_array_get(launches, number % n), "members.0.ops", beside, &set->costs[d]);
-        else
-            add_ops(trial, "per_device.0.ops", beside, &set->costs[d]);
+        add_ops(n ? json_array_get(launches, number % n) : trial, n ? "members.0.ops" : "per_device.0.ops", beside,
+                &set->costs[d]);
     }
     if (set->n_draws > 0 && (set->n_launches == 0 || (int)n < set->n_launches)) set->n_launches = n > 1 ? (int)n : 1;
     json_decref(launches);
@@ -165,12 +158,9 @@ static void note_run(const char *dir, const json_t *trial, struct el_cost_set *s
 static enum el_status add_trials(const char *dir, const json_t *run, const struct el_train_config *train,
                                  struct el_cost_set *set)
 {
-    const json_t *trials = json_object_get(run, "trials"), *trial;
-    size_t t;
     int before = set->costs[0].n_ops, n = 0;
     bool beside = false;
-    json_array_foreach(trials, t, trial)
-    {
+    EL_EACH(trial, json_object_get(run, "trials")) {
         if (!is_plain(trial)) continue;
         if (train) EL_TRY(check(dir, trial, train));
         for (int d = 0; d <= set->n_draws; d++) EL_TRY(note_beside(dir, trial, &set->costs[d], &beside));

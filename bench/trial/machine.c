@@ -62,10 +62,7 @@ static const char *in_our_unit(const char *key)
 
 static enum el_status check_keys(const char *path, json_t *object)
 {
-    const char *key;
-    json_t *value;
-    json_object_foreach(object, key, value)
-    {
+    EL_EACH_KEY(key, value, object) {
         if (is_known(key)) continue;
         const char *ours = in_our_unit(key);
         return ours ? el_fail(EL_ERR_INVALID,

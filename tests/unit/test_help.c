@@ -126,33 +126,44 @@ static bool suggests(const char *message, const char *mark, const char *ours)
     return strstr(message, words) != NULL;
 }
 
-/* Each name is an option's, a choice's, a mode's or a backend's, and is suggested in its place. */
-static void names_of_other_programs(void **state)
+/* Calls `check` with each of theirs, and ours. */
+static void each_name(const struct el_foreign_name *names, void (*check)(const char *theirs, const char *ours))
 {
-    for (const struct el_foreign_name *name = el_foreign_names(); name->theirs; name++) {
-        bool found = el_mode_find(name->ours) && suggests(refusal(EL_CMD_RUN, "mode", name->theirs), "", name->ours);
-        found =
-            found || (!strcmp(name->ours, "cuda") && suggests(refusal(EL_CMD_RUN, "devices", "gpu:2"), "", "cuda:2"));
-        for (const struct el_option_row *row = el_option_rows(); row->name && !found; row++) {
-            unsigned command = row->commands & (~row->commands + 1);
-            if (!strcmp(row->name, name->ours))
-                found = suggests(refusal(command, name->theirs, NULL), "--", name->ours);
-            else if (is_choice(row, name->ours) && !is_choice(row, name->theirs))
-                found = suggests(refusal(command, row->name, name->theirs), "", name->ours);
-        }
-        if (!found) fail_msg("nothing suggests '%s' for '%s'", name->ours, name->theirs);
+    for (; names->theirs; names++) {
+        char list[256], *rest = list, *theirs;
+        snprintf(list, sizeof list, "%s", names->theirs);
+        while ((theirs = strsep(&rest, " "))) check(theirs, names->ours);
     }
 }
 
-static void options_of_other_programs(void **state)
+/* It is an option's, a choice's, a mode's or a backend's, and is suggested in its place. */
+static void is_suggested(const char *theirs, const char *ours)
 {
-    for (const struct el_foreign_name *name = el_foreign_options(); name->theirs; name++) {
-        char underscored[64];
-        snprintf(underscored, sizeof underscored, "%s", name->theirs);
-        for (char *at = underscored; (at = strchr(at, '-'));) *at = '_';
-        assert_non_null(strstr(refusal(EL_CMD_RUN, name->theirs, NULL), name->ours));
-        assert_non_null(strstr(refusal(EL_CMD_RUN, underscored, NULL), name->ours));
+    bool found = el_mode_find(ours) && suggests(refusal(EL_CMD_RUN, "mode", theirs), "", ours);
+    found = found || (!strcmp(ours, "cuda") && suggests(refusal(EL_CMD_RUN, "devices", "gpu:2"), "", "cuda:2"));
+    for (const struct el_option_row *row = el_option_rows(); row->name && !found; row++) {
+        unsigned command = row->commands & (~row->commands + 1);
+        if (!strcmp(row->name, ours))
+            found = suggests(refusal(command, theirs, NULL), "--", ours);
+        else if (is_choice(row, ours) && !is_choice(row, theirs))
+            found = suggests(refusal(command, row->name, theirs), "", ours);
     }
+    if (!found) fail_msg("nothing suggests '%s' for '%s'", ours, theirs);
+}
+
+static void is_advised(const char *theirs, const char *ours)
+{
+    char underscored[64];
+    snprintf(underscored, sizeof underscored, "%s", theirs);
+    for (char *at = underscored; (at = strchr(at, '-'));) *at = '_';
+    assert_non_null(strstr(refusal(EL_CMD_RUN, theirs, NULL), ours));
+    assert_non_null(strstr(refusal(EL_CMD_RUN, underscored, NULL), ours));
+}
+
+static void names_of_other_programs(void **state)
+{
+    each_name(el_foreign_names(), is_suggested);
+    each_name(el_foreign_options(), is_advised);
     assert_int_equal(parse(EL_CMD_RUN, "-np 4"), EL_ERR_INVALID);
     assert_non_null(strstr(el_error_message(), "'-np': it is the launcher's: mpirun"));
     assert_int_equal(parse(EL_CMD_COMM, "-b 8 -g 2"), EL_ERR_INVALID);
@@ -182,10 +193,9 @@ static void a_list_names_its_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(help_of_every_command),     cmocka_unit_test(all_follows_help),
-        cmocka_unit_test(environment_variables),     cmocka_unit_test(names_of_other_programs),
-        cmocka_unit_test(options_of_other_programs), cmocka_unit_test(whatever_the_case),
-        cmocka_unit_test(a_list_names_its_devices),
+        cmocka_unit_test(help_of_every_command), cmocka_unit_test(all_follows_help),
+        cmocka_unit_test(environment_variables), cmocka_unit_test(names_of_other_programs),
+        cmocka_unit_test(whatever_the_case),     cmocka_unit_test(a_list_names_its_devices),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
