@@ -6,6 +6,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/job/measurement.h"
 #include "bench/machine/host.h"
+#include "bench/options/options.h"
 #include "bench/record/record.h"
 #include "bench/record/system_load.h"
 
@@ -30,7 +31,7 @@ static json_t *epochs_of(const struct el_train_result *result)
 
 static json_t *control_of(const struct el_job_measurement *m)
 {
-    static const char *const kinds[] = {[EL_CONTROL_COMM] = "comm", [EL_CONTROL_RECORD] = "record"};
+    char kind[EL_CHOICE_BYTES];
     const struct el_train_result *result = &m->result;
     if (result->n_control_pairs == 0) return json_null();
     json_t *on = json_array(), *off = json_array();
@@ -38,8 +39,9 @@ static json_t *control_of(const struct el_job_measurement *m)
         json_array_append_new(on, json_real(result->control_on_ns[p] / 1e6));
         json_array_append_new(off, json_real(result->control_off_ns[p] / 1e6));
     }
-    return json_pack("{s:s, s:i, s:o, s:o}", "kind", kinds[m->job->trial->train.control], "steps",
-                     result->control_steps, "on_ms", on, "off_ms", off);
+    el_option_choice("control", (int)m->job->trial->train.control, kind);
+    return el_json_of(EL_KEY("kind", kind), EL_KEY("steps", result->control_steps), EL_KEY("on_ms", on),
+                      EL_KEY("off_ms", off));
 }
 
 /* Of measured steps those that were recorded, or those that the headline is made of. */
@@ -58,7 +60,7 @@ static double mean_wall_ms(const struct el_train_result *result)
     double sum_ms = 0;
     json_t *walls = steps_of(result, result->wall_ns, false);
     size_t n = json_array_size(walls);
-    for (size_t i = 0; i < n; i++) sum_ms += json_number_value(json_array_get(walls, i));
+    EL_EACH(wall, walls) sum_ms += json_number_value(wall);
     json_decref(walls);
     return n > 0 && !result->simulated ? sum_ms / (double)n : NAN;
 }
@@ -96,8 +98,8 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
         EL_KEY("graph_steps",
                trial->train.device_graph ? json_integer((json_int_t)result->n_graph_steps) : json_null()),
         EL_KEY("wall_ms", mean_wall_ms(result)),
-        EL_KEY("warmup_step_ms", el_record_ms(result->warmup_step_ns, (size_t)result->n_warmup)), EL_KEY("loss", loss),
-        EL_KEY("rank_loss", rank_losses(result)),
+        EL_KEY("warmup_step_ms", el_record_ms(result->warmup_step_ns, sizeof(int64_t), 0, (size_t)result->n_warmup, 0)),
+        EL_KEY("loss", loss), EL_KEY("rank_loss", rank_losses(result)),
         EL_KEY("settled", settles ? json_boolean(result->settled) : json_null()),
         EL_KEY("prediction", m->prediction ? json_incref(m->prediction) : json_null()),
         EL_KEY("injected", el_json_filled(trial->inject)), EL_KEY("control", control_of(m)),
@@ -163,10 +165,9 @@ json_t *el_job_repeat(const struct el_job_measurement *m, const json_t *accounts
     const struct el_job *job = m->job;
     json_t *warnings = json_array();
     int64_t dropped = m->n_recorders ? el_recorder_dropped(m->recorders[0]) : 0;
-    if (dropped) {
+    if (dropped)
         json_array_append_new(warnings, json_sprintf("recorder full: the last %lld of %lld steps have no spans",
                                                      (long long)dropped, (long long)m->result.n_steps));
-    }
     if (m->too_many_collectives)
         json_array_append_new(warnings,
                               json_string("too many collectives to tell waiting from transfer, so phases hold "
@@ -175,9 +176,8 @@ json_t *el_job_repeat(const struct el_job_measurement *m, const json_t *accounts
         json_array_append_new(warnings, json_sprintf("--inject %s: no kernel matches, so nothing was injected "
                                                      "there; ops[] of the record has the names",
                                                      job->trial->inject));
-    json_t *repeat =
-        json_pack("{s:i, s:s, s:i, s:i, s:s, s:n, s:o}", "schema", EL_SCHEMA, "trial", job->trial->id, "repeat",
-                  job->repeat, "order", job->order, "status", "ok", "reason", "warnings", warnings);
+    json_t *repeat = el_record_failed_repeat(job->trial, job->repeat, job->order, "ok", NULL);
+    el_json_put(repeat, "warnings", warnings);
     put_result(repeat, m);
     put_accounts(repeat, accounts);
     put_profile(repeat, accounts);

@@ -11,21 +11,25 @@
 
 enum { SPANS_KEPT = 24 };
 
-static const char *phase_of(const struct el_memory_point *point)
+json_t *el_record_ms(const void *items, size_t stride, size_t offset, size_t n, int64_t zero_ns)
 {
-    return point->phase == EL_PHASE_COUNT ? "idle" : el_phase_name((enum el_phase)point->phase);
+    json_t *array = json_array();
+    for (size_t i = 0; i < n; i++) {
+        const int64_t *ns = (const void *)((const char *)items + i * stride + offset);
+        json_array_append_new(array, json_real((double)(*ns - zero_ns) / 1e6));
+    }
+    return array;
 }
 
-static json_t *time_ms(const struct el_memory_point *point)
+static json_t *phase_name(int phase, const char *without)
 {
-    return json_real((double)point->at_ns / 1e6);
+    return json_string(phase == EL_PHASE_COUNT ? without : el_phase_name((enum el_phase)phase));
 }
 
 static bool occurs(const struct el_memory_timeline *timeline, int tag)
 {
-    for (int i = 0; i < timeline->n; i++) {
+    for (int i = 0; i < timeline->n; i++)
         if (timeline->points[i].bytes[tag] != 0) return true;
-    }
     return false;
 }
 
@@ -43,16 +47,16 @@ static json_t *bytes_by_tag(const struct el_memory_timeline *timeline)
 
 static json_t *lanes_of(const struct el_memory_timeline *timeline)
 {
-    json_t *lane = json_array(), *phase = json_array(), *from = json_array(), *to = json_array();
-    for (int i = 0; i < timeline->n_boxes; i++) {
-        const struct el_timeline_box *box = &timeline->boxes[i];
-        json_array_append_new(lane, json_string(box->lane == EL_LANE_COMM ? "comm" : "compute"));
-        json_array_append_new(
-            phase, json_string(box->phase == EL_PHASE_COUNT ? "wait" : el_phase_name((enum el_phase)box->phase)));
-        json_array_append_new(from, json_real((double)box->span.begin_ns / 1e6));
-        json_array_append_new(to, json_real((double)box->span.end_ns / 1e6));
+    const struct el_timeline_box *boxes = timeline->boxes;
+    const size_t n = (size_t)timeline->n_boxes;
+    json_t *lane = json_array(), *phase = json_array();
+    for (size_t i = 0; i < n; i++) {
+        json_array_append_new(lane, json_string(boxes[i].lane == EL_LANE_COMM ? "comm" : "compute"));
+        json_array_append_new(phase, phase_name(boxes[i].phase, "wait"));
     }
-    return json_pack("{s:o, s:o, s:o, s:o}", "lane", lane, "phase", phase, "from_ms", from, "to_ms", to);
+    return el_json_of(EL_KEY("lane", lane), EL_KEY("phase", phase),
+                      EL_KEY("from_ms", EL_RECORD_MS(struct el_timeline_box, boxes, span.begin_ns, n, 0)),
+                      EL_KEY("to_ms", EL_RECORD_MS(struct el_timeline_box, boxes, span.end_ns, n, 0)));
 }
 
 /* A column a quantity, so that it stands on a few lines. Tags that never occur are left out: what is not listed is 0
@@ -60,24 +64,21 @@ static json_t *lanes_of(const struct el_memory_timeline *timeline)
 json_t *el_record_timeline(const struct el_memory_timeline *timeline)
 {
     if (timeline == NULL || timeline->n == 0) return json_null();
-    const struct el_memory_point *peak = &timeline->points[timeline->peak];
-    json_t *times = json_array(), *phases = json_array();
-    for (int i = 0; i < timeline->n; i++) {
-        json_array_append_new(times, time_ms(&timeline->points[i]));
-        json_array_append_new(phases, json_string(phase_of(&timeline->points[i])));
-    }
-    return el_json_of(EL_KEY("ms", times), EL_KEY("phase", phases), EL_KEY("bytes", bytes_by_tag(timeline)),
-                      EL_KEY("lanes", lanes_of(timeline)), EL_KEY("peak_ms", time_ms(peak)),
-                      EL_KEY("peak_phase", json_string(phase_of(peak))),
-                      EL_KEY("peak_label", peak->label[0] == '\0' ? NULL : peak->label));
+    const struct el_memory_point *points = timeline->points, *peak = &points[timeline->peak];
+    json_t *phases = json_array();
+    for (int i = 0; i < timeline->n; i++) json_array_append_new(phases, phase_name(points[i].phase, "idle"));
+    return el_json_of(EL_KEY("ms", EL_RECORD_MS(struct el_memory_point, points, at_ns, (size_t)timeline->n, 0)),
+                      EL_KEY("phase", phases), EL_KEY("bytes", bytes_by_tag(timeline)),
+                      EL_KEY("lanes", lanes_of(timeline)), EL_KEY("peak_ms", (double)peak->at_ns / 1e6),
+                      EL_KEY("peak_phase", phase_name(peak->phase, "idle")),
+                      EL_KEY("peak_label", el_json_filled(peak->label)));
 }
 
 json_t *el_record_tags(const size_t bytes[EL_TAG_COUNT])
 {
     json_t *tags = json_object();
-    for (int t = 0; t < EL_TAG_COUNT; t++) {
+    for (int t = 0; t < EL_TAG_COUNT; t++)
         el_json_put(tags, el_tag_name((enum el_tag)t), json_integer((json_int_t)bytes[t]));
-    }
     return tags;
 }
 
@@ -86,26 +87,22 @@ static json_t *memory_part(const struct el_member_account *account)
     const struct el_ledger *ledger = account->ledger;
     bool known = account->driver_bytes >= 0;
     int64_t library_bytes = 0;
-    json_t *memory = json_object(), *by_library = json_object();
+    json_t *by_library = json_object();
     for (int i = 0; i < account->n_libraries; i++) {
         const struct el_library_memory *library = &account->libraries[i];
         el_json_put(by_library, library->name, json_integer(library->bytes));
         library_bytes += library->bytes;
     }
-    el_json_put(memory, "peak_bytes", json_integer((json_int_t)ledger->peak_bytes));
-    el_json_put(memory, "at_peak_by_tag", el_record_tags(ledger->at_peak_by_tag));
-    el_json_put(memory, "peak_by_tag", el_record_tags(ledger->peak_by_tag));
-    el_json_put(memory, "reserved_bytes", json_integer(account->reserved_bytes));
-    el_json_put(memory, "driver_bytes", el_json_count(account->driver_bytes));
-    el_json_put_text(memory, "driver_reason", known ? NULL : account->driver_reason);
-    el_json_put(memory, "unattributed_bytes",
-                known ? json_integer(account->driver_bytes - (int64_t)ledger->peak_bytes - library_bytes)
-                      : json_null());
-    el_json_put(memory, "library_bytes", by_library);
-    el_json_put_text(memory, "module_loading", account->module_loading);
-    el_json_put(memory, "grown_bytes", known ? json_integer(account->grown_bytes) : json_null());
-    el_json_put(memory, "timeline", el_record_timeline(&account->timeline));
-    return memory;
+    int64_t unattributed_bytes = account->driver_bytes - (int64_t)ledger->peak_bytes - library_bytes;
+    return el_json_of(
+        EL_KEY("peak_bytes", ledger->peak_bytes), EL_KEY("at_peak_by_tag", el_record_tags(ledger->at_peak_by_tag)),
+        EL_KEY("peak_by_tag", el_record_tags(ledger->peak_by_tag)), EL_KEY("reserved_bytes", account->reserved_bytes),
+        EL_KEY("driver_bytes", el_json_count(account->driver_bytes)),
+        EL_KEY("driver_reason", known ? NULL : account->driver_reason),
+        EL_KEY("unattributed_bytes", known ? json_integer(unattributed_bytes) : json_null()),
+        EL_KEY("library_bytes", by_library), EL_KEY("module_loading", account->module_loading),
+        EL_KEY("grown_bytes", known ? json_integer(account->grown_bytes) : json_null()),
+        EL_KEY("timeline", el_record_timeline(&account->timeline)));
 }
 
 /* What its spans tell; NAN is what they do not, and with --no-record that is all. */
@@ -189,21 +186,19 @@ static json_t *box_name(const struct el_lane_box *box)
 /* What a stage did in one step; null where it has no boxes. */
 static json_t *lane_part(const struct el_lane *lane)
 {
-    json_t *what = json_array(), *part = json_array(), *micro = json_array(), *from = json_array(), *to = json_array();
+    if (!lane->boxes) return json_null();
+    json_t *what = json_array(), *part = json_array(), *micro = json_array();
     for (size_t i = 0; i < lane->n; i++) {
         const struct el_lane_box *box = &lane->boxes[i];
         bool boxed = box->piece.kind != 0;
         json_array_append_new(what, box_name(box));
         json_array_append_new(part, boxed ? json_integer(box->piece.part) : json_null());
         json_array_append_new(micro, boxed ? json_integer(box->piece.micro) : json_null());
-        json_array_append_new(from, json_real((double)box->span.begin_ns / 1e6));
-        json_array_append_new(to, json_real((double)box->span.end_ns / 1e6));
     }
-    json_t *record = json_pack("{s:f, s:o, s:o, s:o, s:o, s:o}", "window_ms", (double)lane->window_ns / 1e6, "what",
-                               what, "part", part, "micro", micro, "from_ms", from, "to_ms", to);
-    if (lane->boxes) return record;
-    json_decref(record);
-    return json_null();
+    return el_json_of(EL_KEY("window_ms", (double)lane->window_ns / 1e6), EL_KEY("what", what), EL_KEY("part", part),
+                      EL_KEY("micro", micro),
+                      EL_KEY("from_ms", EL_RECORD_MS(struct el_lane_box, lane->boxes, span.begin_ns, lane->n, 0)),
+                      EL_KEY("to_ms", EL_RECORD_MS(struct el_lane_box, lane->boxes, span.end_ns, lane->n, 0)));
 }
 
 static json_t *block_part(const struct el_device_summary *s)
@@ -229,15 +224,13 @@ static json_t *ops_part(const struct el_member_account *account)
 static json_t *layout_part(const struct el_member_account *account)
 {
     const struct el_spot *spot = &account->spot;
+    if (!account->layout) return json_null();
     json_t *nodes = json_array();
     for (int n = 0; account->part && n < account->part->n_nodes; n++)
         json_array_append_new(nodes, json_string(account->part->nodes[n].name));
-    if (account->layout)
-        return json_pack("{s:i, s:i, s:i, s:i, s:o}", "data_rank", spot->at[EL_AXIS_DATA], "stage",
-                         spot->at[EL_AXIS_STAGE], "tensor", spot->at[EL_AXIS_TENSOR], "shard", spot->at[EL_AXIS_SHARD],
-                         "nodes", nodes);
-    json_decref(nodes);
-    return json_null();
+    return el_json_of(EL_KEY("data_rank", spot->at[EL_AXIS_DATA]), EL_KEY("stage", spot->at[EL_AXIS_STAGE]),
+                      EL_KEY("tensor", spot->at[EL_AXIS_TENSOR]), EL_KEY("shard", spot->at[EL_AXIS_SHARD]),
+                      EL_KEY("nodes", nodes));
 }
 
 static double each_ms(int64_t sum_ns, int64_t n)
@@ -248,19 +241,17 @@ static double each_ms(int64_t sum_ns, int64_t n)
 /* When the last batches were made, asked for and there; from the first one's begin. */
 static json_t *load_spans(const struct el_load_account *account)
 {
-    json_t *worker = json_array(), *from = json_array(), *to = json_array(), *asked = json_array(), *got = json_array();
     const int first = account->n_spans > SPANS_KEPT ? account->n_spans - SPANS_KEPT : 0;
-    const int64_t zero_ns = account->spans[first].begin_ns;
-    for (int i = first; i < account->n_spans; i++) {
-        const struct el_load_span *span = &account->spans[i];
-        json_array_append_new(worker, span->worker < 0 ? json_null() : json_integer(span->worker));
-        json_array_append_new(from, json_real((double)(span->begin_ns - zero_ns) / 1e6));
-        json_array_append_new(to, json_real((double)(span->end_ns - zero_ns) / 1e6));
-        json_array_append_new(asked, json_real((double)(span->asked_ns - zero_ns) / 1e6));
-        json_array_append_new(got, json_real((double)(span->got_ns - zero_ns) / 1e6));
-    }
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "worker", worker, "from_ms", from, "to_ms", to, "asked_ms", asked,
-                     "got_ms", got);
+    const struct el_load_span *spans = account->spans + first;
+    const int64_t zero_ns = spans->begin_ns;
+    const size_t n = (size_t)(account->n_spans - first);
+    json_t *worker = json_array();
+    for (size_t i = 0; i < n; i++) json_array_append_new(worker, el_json_count(spans[i].worker));
+    return el_json_of(EL_KEY("worker", worker),
+                      EL_KEY("from_ms", EL_RECORD_MS(struct el_load_span, spans, begin_ns, n, zero_ns)),
+                      EL_KEY("to_ms", EL_RECORD_MS(struct el_load_span, spans, end_ns, n, zero_ns)),
+                      EL_KEY("asked_ms", EL_RECORD_MS(struct el_load_span, spans, asked_ns, n, zero_ns)),
+                      EL_KEY("got_ms", EL_RECORD_MS(struct el_load_span, spans, got_ns, n, zero_ns)));
 }
 
 /* What a batch cost, stage by stage; null where the member loads none. */
@@ -317,13 +308,6 @@ json_t *el_record_process(long pid, int rank, const int64_t *per_device_bytes, i
     for (int i = 0; i < n_devices; i++) json_array_append_new(bytes, el_json_count(per_device_bytes[i]));
     return el_json_of(EL_KEY("pid", pid), EL_KEY("rank", rank), EL_KEY("per_device_bytes", bytes),
                       EL_KEY("process_bytes", el_json_count(process_bytes)));
-}
-
-json_t *el_record_ms(const int64_t *ns, size_t n)
-{
-    json_t *array = json_array();
-    for (size_t i = 0; i < n; i++) json_array_append_new(array, json_real((double)ns[i] / 1e6));
-    return array;
 }
 
 json_t *el_record_failed_repeat(const struct el_trial *trial, int repeat, int order, const char *status,

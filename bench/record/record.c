@@ -1,5 +1,5 @@
-/* A trial's record from its repeats: the fields in the order of docs/record.md. Statistics are in throughput.c
- * and per_device.c; here they are put together. */
+/* A trial's record from its repeats: the fields in the order of docs/record.md. Statistics are in
+ * over_launches.c and per_device.c; here they are put together. */
 #include "bench/record/record.h"
 
 #include <inttypes.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/options/options.h"
 #include "bench/record/parts.h"
 #include "bench/verdict/verdict.h"
 
@@ -37,16 +38,12 @@ static json_t *from_first(const json_t *ok, const char *key, json_t *otherwise)
     return json_deep_copy(value);
 }
 
-static const char *on_off(bool on)
+/* In the option's words. */
+static json_t *choice(const char *option, int place)
 {
-    return on ? "on" : "off";
+    char word[EL_CHOICE_BYTES];
+    return json_string(el_option_choice(option, place, word));
 }
-
-static const char *const optimizers[] = {[EL_OPT_SGD] = "sgd", [EL_OPT_MOMENTUM] = "momentum", [EL_OPT_ADAM] = "adam"};
-static const char *const controls[] = {
-    [EL_CONTROL_NONE] = "none", [EL_CONTROL_COMM] = "comm", [EL_CONTROL_RECORD] = "record"};
-static const char *const transfers[] = {"on", "off", "ahead"};
-static const char *const launchers[] = {"auto", "mpirun", "own"}, *const losses[] = {"own", "cross-entropy", "mse"};
 
 /* Of all models: a size that this one has not is 0, or an empty list. */
 static json_t *model_sizes(const struct el_model_config *model)
@@ -93,15 +90,16 @@ static void put_training(json_t *config, const struct el_trial *trial)
     el_json_put_all(config, EL_KEY("data", trial->data), EL_KEY("test", trial->test), EL_KEY("load", trial->load),
                     EL_KEY("freeze", train->model.freeze), EL_KEY("model_sizes", model_sizes(&train->model)),
                     EL_KEY("lr", train->lr), EL_KEY("momentum", train->momentum),
-                    EL_KEY("loss_function", losses[train->model.loss]), EL_KEY("augment", on_off(train->augment)),
+                    EL_KEY("loss_function", choice("loss", (int)train->model.loss)),
+                    EL_KEY("augment", choice("augment", train->augment)),
                     EL_KEY("words", trial->characters ? "characters" : "spaces"),
-                    EL_KEY("data_in", trial->in_files ? "disk" : "memory"), EL_KEY("workers", train->loading.workers),
+                    EL_KEY("data_in", choice("data-in", trial->in_files)), EL_KEY("workers", train->loading.workers),
                     EL_KEY("prefetch", train->loading.prefetch),
-                    EL_KEY("page_cache", train->loading.cold ? "cold" : "warm"),
-                    EL_KEY("pin_memory", cards ? on_off(!train->loading.pageable) : NULL),
-                    EL_KEY("non_blocking", cards ? transfers[train->loading.transfer] : NULL),
-                    EL_KEY("zero_grad", train->keep_grads ? "keep" : "free"),
-                    EL_KEY("foreach", on_off(train->foreach == EL_FOREACH_ON)));
+                    EL_KEY("page_cache", choice("page-cache", train->loading.cold)),
+                    EL_KEY("pin_memory", cards ? choice("pin-memory", train->loading.pageable) : json_null()),
+                    EL_KEY("non_blocking", cards ? choice("non-blocking", (int)train->loading.transfer) : json_null()),
+                    EL_KEY("zero_grad", choice("zero-grad", train->keep_grads)),
+                    EL_KEY("foreach", choice("foreach", (int)train->foreach)));
 }
 
 /* The configuration as resolved, beyond what has a field of its own. */
@@ -121,10 +119,10 @@ static json_t *config(const struct el_trial *trial)
         EL_KEY("device_mem_bytes", trial->device_mem_bytes > 0 ? json_integer(trial->device_mem_bytes) : json_null()),
         EL_KEY("timeout_s", trial->timeout_s), EL_KEY("comm", trial->comm),
         EL_KEY("comm_algorithm", el_comm_algorithm_name(train->comm_algorithm)),
-        EL_KEY("comm_timeout_s", train->comm_timeout_s), EL_KEY("comm_check", on_off(train->comm_check)),
+        EL_KEY("comm_timeout_s", train->comm_timeout_s), EL_KEY("comm_check", choice("comm-check", train->comm_check)),
         EL_KEY("costs", trial->costs), EL_KEY("machine", trial->machine),
-        EL_KEY("launcher", launchers[trial->launcher]), EL_KEY("record", trial->record),
-        EL_KEY("control", controls[train->control]), EL_KEY("control_pairs", train->control_pairs),
+        EL_KEY("launcher", choice("launcher", (int)trial->launcher)), EL_KEY("record", trial->record),
+        EL_KEY("control", choice("control", (int)train->control)), EL_KEY("control_pairs", train->control_pairs),
         EL_KEY("inject", trial->inject));
     return config;
 }
@@ -139,7 +137,7 @@ static void put_configuration(json_t *record, const struct el_trial *trial, cons
                     EL_KEY("batch_per_device", from_first(ok, "batch_per_device", json_array())),
                     EL_KEY("seed", train->seed <= INT64_MAX ? json_integer((json_int_t)train->seed)
                                                             : json_sprintf("%" PRIu64, train->seed)),
-                    EL_KEY("optimizer", optimizers[train->optimizer]), EL_KEY("config", config(trial)));
+                    EL_KEY("optimizer", choice("optimizer", (int)train->optimizer)), EL_KEY("config", config(trial)));
 }
 
 static void put_outcome(json_t *record, const char *command, const json_t *repeats, const json_t *ok)

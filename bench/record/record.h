@@ -71,8 +71,10 @@ json_t *el_record_gpu(const struct el_nvml_figures *figures);
 void el_record_shared_cards(json_t *members, json_t *processes);
 /* {"version", "reason" (why that is null), "variables": {NCCL_...: text}}: opens the library. */
 json_t *el_record_nccl(void);
-/* Milliseconds from nanoseconds, an array. */
-json_t *el_record_ms(const int64_t *ns, size_t n);
+/* Milliseconds from nanoseconds since `zero_ns`, an array: a field of each of `n` items of a type. */
+#define EL_RECORD_MS(type, items, field, n, zero_ns)                                                                   \
+    el_record_ms(items, sizeof(type), offsetof(type, field), n, zero_ns)
+json_t *el_record_ms(const void *items, size_t stride, size_t offset, size_t n, int64_t zero_ns);
 /* A repeat that came to nothing: what the parent writes when rank 0 cannot. status: "oom|failed|timeout|absent". */
 json_t *el_record_failed_repeat(const struct el_trial *trial, int repeat, int order, const char *status,
                                 const char *reason);
