@@ -1,15 +1,10 @@
 /* Simulated devices that slow each other down: steps by hand whose times are known, from ops that were measured alone
  * and beside others. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime/device/costs.h"
+#include "tests/check.h"
 #include "tests/unit/sim_steps.h"
 
 enum { US = 1000, OPS = 2 };

@@ -1,12 +1,5 @@
 /* Draws of the launches that a record has: which of them, the same ones each time, and the median of calls drawn again;
  * and what the records have against them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +8,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/trial/costs.h"
+#include "tests/check.h"
 
 enum { DRAWS = 20, LAUNCHES = 3 };
 

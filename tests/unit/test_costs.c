@@ -1,12 +1,5 @@
 /* Costs from records, of `evenload comm` and of plain training: what was measured comes out again, between and beyond
  * its sizes and ranks what the rounds of the algorithm say; on simulated devices in virtual time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +8,7 @@
 #include "bench/trial/costs.h"
 #include "runtime/comm/rounds.h"
 #include "runtime/device/program.h"
+#include "tests/check.h"
 
 static const double MIB = 1 << 20;
 static char folder[] = "/tmp/evenload-costs-XXXXXX", path[64], run_folder[] = "/tmp/evenload-costs-XXXXXX",

@@ -1,13 +1,8 @@
 /* Which card a rank takes that was not told: of what all ranks see. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <string.h>
 
 #include "bench/trial/trial.h"
+#include "tests/check.h"
 
 static int card_of(const struct el_devices_seen *ranks, int rank)
 {

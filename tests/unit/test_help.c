@@ -1,14 +1,9 @@
 /* Help and suggestions over every row: commands, options, names of other programs, environment variables. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/commands.h"
+#include "tests/check.h"
 #include "tests/unit/options_parse.h"
 
 enum { COLUMNS = 100, SCREEN = 45, COMMON_MAX = 16 };
@@ -197,6 +192,5 @@ int main(void)
         cmocka_unit_test(environment_variables), cmocka_unit_test(names_of_other_programs),
         cmocka_unit_test(whatever_the_case),     cmocka_unit_test(a_list_names_its_devices),
     };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,4 @@
 /* How much memory the host has free, by its files and its limits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +7,7 @@
 #include <unistd.h>
 
 #include "bench/machine/host.h"
+#include "tests/check.h"
 #include "tests/unit/whole_files.h"
 
 static void assert_near(double value, double wanted, double within)
@@ -49,6 +44,5 @@ static void memory_that_is_free(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(memory_that_is_free)};
-    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,22 +2,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "runtime/base/probe.h"
+#include "tests/check.h"
 
 static void write_words(const char *path, int *failed_p)
 {

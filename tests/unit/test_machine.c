@@ -1,16 +1,10 @@
 /* The machine of simulated devices: ops by its rates, links within hosts and the network between them, and its file. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <string.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/trial/machine.h"
+#include "tests/check.h"
 
 /* Two devices a host. */
 static const struct el_machine machine = {.name = "m",

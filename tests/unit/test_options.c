@@ -1,16 +1,11 @@
 /* Options: the parser, defaults, suggestions, devices by name. What the program prints for a bad use is in tests/cli.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/commands.h"
 #include "bench/machine/host.h"
+#include "tests/check.h"
 #include "tests/unit/options_parse.h"
 
 /* Of a mode's option, as it was given. */
@@ -241,6 +236,5 @@ int main(void)
         cmocka_unit_test(who_makes_trials_takes_every_row_of_them),
         cmocka_unit_test(each_command_has_a_bit_of_its_own),
     };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,4 @@
 /* The plan (rounds, shuffled by the seed), the gate's judgement, and cores from recorded machines. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
@@ -19,6 +13,7 @@
 #include "bench/campaign/runner.h"
 #include "bench/machine/host.h"
 #include "runtime/gate/gate.h"
+#include "tests/check.h"
 #include "tests/unit/whole_files.h"
 
 enum { TRIALS = 9, REPEATS = 5 };
@@ -268,6 +263,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_quota_limits, make_root, remove_root),
         cmocka_unit_test_setup_teardown(the_quota_is_of_the_cpu_controller, make_root, remove_root),
     };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

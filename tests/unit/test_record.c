@@ -1,15 +1,9 @@
 /* Records: a trial from hand-made repeats with known answers. Members: test_record_member.c; files:
  * test_record_files.c. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
@@ -17,6 +11,7 @@
 #include "bench/record/record.h"
 #include "bench/regress/session.h"
 #include "bench/report/report.h"
+#include "tests/check.h"
 #include "tests/unit/record_checks.h"
 #include "tests/unit/record_trials.h"
 

@@ -3,16 +3,10 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
@@ -21,6 +15,7 @@
 #include "bench/record/metrics.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
+#include "tests/check.h"
 #include "tests/unit/whole_files.h"
 
 static const char V1[] = "tests/unit/data/record-v1.json";

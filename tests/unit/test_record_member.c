@@ -1,16 +1,11 @@
 /* Records: a member without spans, on a GPU, on a card that others share; and what a run learns from its repeats. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/record/metrics.h"
 #include "bench/record/record.h"
+#include "tests/check.h"
 #include "tests/unit/record_checks.h"
 
 /* --no-record: nulls, no noughts. */

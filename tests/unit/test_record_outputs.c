@@ -1,14 +1,8 @@
 /* One figure in every output: table, CSV, the data of plots and a session of the store say what the record says. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
@@ -16,6 +10,7 @@
 #include "bench/record/record.h"
 #include "bench/regress/session.h"
 #include "bench/report/report.h"
+#include "tests/check.h"
 #include "tests/unit/record_checks.h"
 #include "tests/unit/record_trials.h"
 

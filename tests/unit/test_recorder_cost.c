@@ -1,17 +1,11 @@
 /* What recording costs: events counted on a hand-made list and held against the readings that a real step makes; the
  * shift of paired blocks; what a trial's record says of both. No time is looked at. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/record/parts.h"
@@ -20,6 +14,7 @@
 #include "runtime/comm/bootstrap.h"
 #include "runtime/device/program.h"
 #include "runtime/train/train.h"
+#include "tests/check.h"
 #include "tests/unit/record_checks.h"
 
 /* A list on two streams of one device and one of another: 7 ops, 3 streams, 2 waits, a copy and a collective. */

@@ -1,18 +1,13 @@
 /* The system's counters: two recorded readings with known answers, this machine's own, and what processes of one or
  * several hosts come to together. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/record/system_load.h"
 #include "profiles/system.h"
 #include "runtime/base/clock.h"
+#include "tests/check.h"
 
 static const char BEGIN[] = "tests/unit/data/system/begin", END[] = "tests/unit/data/system/end";
 static const int DEVICES[] = {0, 2};
@@ -199,6 +194,5 @@ int main(void)
         cmocka_unit_test(this_machine),           cmocka_unit_test(processes_of_one_host),
         cmocka_unit_test(processes_of_two_hosts), cmocka_unit_test(unknown_figures_stay_null),
     };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

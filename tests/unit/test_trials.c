@@ -1,15 +1,10 @@
 /* Trials: from options to all that they ask for, from a trial to a command line and back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/machine/host.h"
 #include "bench/trial/trial.h"
+#include "tests/check.h"
 #include "tests/unit/options_parse.h"
 
 static struct el_trial_set resolve(unsigned command, const char *words)
@@ -236,6 +231,5 @@ int main(void)
         cmocka_unit_test(what_no_mode_takes_is_refused),
         cmocka_unit_test(the_id_is_of_what_is_measured),
     };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
