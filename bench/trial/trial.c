@@ -50,12 +50,6 @@ static enum el_status resolve_procs(unsigned command, const struct el_options *o
     return EL_OK;
 }
 
-static void resolve_batch(const struct el_options *options, int64_t batch, struct el_trial *trial)
-{
-    trial->batch_is_per_device = options->batch_is_per_device;
-    trial->train.global_batch = options->batch_is_per_device ? batch * trial->n_devices : batch;
-}
-
 /* Fills in the devices that there are for the trial. */
 static enum el_status choose_devices(const struct el_options *options, int count, struct el_device_name *devices,
                                      int *n_p)
@@ -120,23 +114,24 @@ static enum el_status check_of_gpus(const struct el_trial *trial)
 enum el_status el_trial_resolve(unsigned command, const struct el_options *options,
                                 const struct el_trial_choice *choice, struct el_trial *trial)
 {
+    const int *at = choice->at;
     struct el_layout layout;
     trial->train = options->train;
     trial->train.model = *choice->model;
     trial->train.weights = choice->weights;
     trial->given = options->train.model;
-    trial->train.loading.cold = choice->cold;
-    trial->train.loading.pageable = choice->pageable;
-    if (choice->prefetch > 0) trial->train.loading.prefetch = choice->prefetch;
-    if (choice->workers >= 0) trial->train.loading.workers = choice->workers;
+    trial->train.loading.cold = options->page_cache == EL_CACHE_COLD || at[EL_LIST_PAGE_CACHE] == 1;
+    trial->train.loading.pageable = options->pin_memory == EL_PIN_OFF || at[EL_LIST_PIN_MEMORY] == 1;
+    if (options->prefetch.n) trial->train.loading.prefetch = options->prefetch.v[at[EL_LIST_PREFETCH]];
+    if (options->workers.n) trial->train.loading.workers = options->workers.v[at[EL_LIST_WORKERS]];
     SAME_LIST(FROM_OPTIONS)
     memcpy(trial->of_modes, options->of_modes, sizeof trial->of_modes);
-    EL_TRY(choose_devices(options, choice->count, trial->devices, &trial->train.n_devices));
+    EL_TRY(choose_devices(options, options->counts[at[EL_LIST_COUNT]], trial->devices, &trial->train.n_devices));
     bool chosen = el_option_given(options, "min-time") || trial->train.min_time_s <= 0 || command == EL_CMD_EXPLAIN;
     if (!chosen && el_trial_backend(trial).gpu) trial->train.min_time_s = GPU_MIN_TIME_S;
-    EL_TRY(el_trial_use_mode(trial, choice->mode, &trial->train));
-    trial->train.bucket_cap_bytes = (size_t)(choice->bucket_mib * MIB + 0.5);
-    trial->train.bucket_view = choice->bucket_view;
+    EL_TRY(el_trial_use_mode(trial, options->modes[at[EL_LIST_MODE]], &trial->train));
+    trial->train.bucket_cap_bytes = (size_t)(options->bucket_mib[at[EL_LIST_BUCKETS]] * MIB + 0.5);
+    trial->train.bucket_view = options->bucket_view == EL_VIEW_ON || at[EL_LIST_BUCKET_VIEW] == 1;
     if (options->first_bucket_mib > 0)
         trial->train.bucket_first_bytes = (size_t)(options->first_bucket_mib * MIB + 0.5);
     if (el_mode_option_of(trial->train.mode, "mesh"))
@@ -146,7 +141,9 @@ enum el_status el_trial_resolve(unsigned command, const struct el_options *optio
     for (int i = trial->n_devices; i < EL_MEMBERS_MAX; i++) trial->devices[i] = (struct el_device_name){.index = 0};
     EL_TRY(check_of_gpus(trial));
     EL_TRY(resolve_procs(command, options, trial));
-    resolve_batch(options, choice->batch, trial);
+    trial->batch_is_per_device = options->batch_is_per_device;
+    trial->train.global_batch =
+        options->batches[at[EL_LIST_BATCH]] * (trial->batch_is_per_device ? trial->n_devices : 1);
     if (trial->train.foreach == EL_FOREACH_AUTO) trial->train.foreach = usual_foreach(trial);
     EL_TRY(el_train_check(&trial->train));
     EL_TRY(el_trial_check(command, trial));
@@ -183,9 +180,9 @@ enum el_status el_trial_forecast(const struct el_trial *trial, struct el_memory_
 /* What is the same without being given is left out, so that commands stay short. */
 static void set_as_given(const struct el_trial *trial, struct el_options *o)
 {
-    o->page_cache = trial->train.loading.cold ? EL_CACHE_COLD : EL_CACHE_WARM;
-    o->pin_memory = trial->train.loading.pageable ? EL_PIN_OFF : EL_PIN_ON;
     const struct el_train_config *train = &trial->train;
+    o->page_cache = train->loading.cold ? EL_CACHE_COLD : EL_CACHE_WARM;
+    o->pin_memory = train->loading.pageable ? EL_PIN_OFF : EL_PIN_ON;
     size_t cap = train->bucket_cap_bytes, first = train->bucket_first_bytes;
     bool buckets = has_effect(train, "bucket-mb");
     bool cap_given = buckets && (cap != EL_BUCKET_CAP_BYTES || first == cap);

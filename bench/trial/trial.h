@@ -96,19 +96,24 @@ enum el_status el_devices_check(const struct el_device_name *devices, int n_devi
 
 /* ---- between the files of this room ---- */
 
-/* What of the options one trial takes. */
+/* What there may be several values of, the outermost first; and which one of each a trial takes, by its place. A list
+ * that was not given has one, its default. */
+enum el_trial_list {
+    EL_LIST_BATCH,
+    EL_LIST_MODE,
+    EL_LIST_BUCKET_VIEW,
+    EL_LIST_BUCKETS,
+    EL_LIST_COUNT,
+    EL_LIST_PAGE_CACHE,
+    EL_LIST_PIN_MEMORY,
+    EL_LIST_WORKERS,
+    EL_LIST_PREFETCH,
+    EL_LISTS
+};
 struct el_trial_choice {
-    const char *mode;
+    int at[EL_LISTS];
     const struct el_model_config *model; /* resolved */
     const struct el_safetensors *weights;
-    int64_t batch;
-    int workers;       /* of loaders; negative: as given */
-    int prefetch;      /* of each worker; 0: as given */
-    bool cold;         /* what they read is dropped from the page cache before */
-    bool pageable;     /* batches lie in memory that is not pinned */
-    int count;         /* of devices; 0: those that were named */
-    double bucket_mib; /* 0: the usual sizes */
-    bool bucket_view;
 };
 /* Errors: EL_ERR_INVALID naming the option to change. */
 enum el_status el_trial_resolve(unsigned command, const struct el_options *options,

@@ -7,76 +7,41 @@
 #include "bench/trial/trial.h"
 #include "runtime/state/weights.h"
 
-/* What there may be several values of, the outermost first. */
-enum axis { BATCH, MODE, BUCKET_VIEW, BUCKETS, COUNT, PAGE_CACHE, PIN_MEMORY, WORKERS, PREFETCH, AXES };
-
-/* A list that was not given stands for one value, its default. */
-static int or_one(int n)
-{
-    return n ? n : 1;
-}
-
 /* How many values there are, after what was chosen before. */
-static int count_values(const struct el_options *o, enum axis axis, const struct el_trial_choice *choice)
+static int count_values(const struct el_options *o, enum el_trial_list list, const struct el_trial_choice *choice)
 {
-    switch (axis) {
-    case BATCH:
+    const char *mode = o->modes[choice->at[EL_LIST_MODE]];
+    bool reduces = el_mode_option_of(mode, "bucket-mb") && (!el_mode_cuts(mode) || *o->mesh);
+    int workers = o->workers.n ? o->workers.v[choice->at[EL_LIST_WORKERS]] : 0;
+    switch (list) {
+    case EL_LIST_BATCH:
         return o->n_batches;
-    case MODE:
+    case EL_LIST_MODE:
         return o->n_modes;
-    case BUCKET_VIEW:
-        return o->bucket_view == EL_VIEW_BOTH && el_mode_option_of(choice->mode, "bucket-view") ? 2 : 1;
-    case BUCKETS: {
-        bool reduces = el_mode_option_of(choice->mode, "bucket-mb") && (!el_mode_cuts(choice->mode) || *o->mesh);
-        return reduces ? or_one(o->n_buckets) : 1;
-    }
-    case COUNT:
-        return or_one(o->n_counts);
-    case PAGE_CACHE:
+    case EL_LIST_BUCKET_VIEW:
+        return o->bucket_view == EL_VIEW_BOTH && el_mode_option_of(mode, "bucket-view") ? 2 : 1;
+    case EL_LIST_BUCKETS:
+        return reduces ? o->n_buckets : 1;
+    case EL_LIST_COUNT:
+        return o->n_counts;
+    case EL_LIST_PAGE_CACHE:
         return o->page_cache == EL_CACHE_BOTH ? 2 : 1;
-    case PIN_MEMORY:
+    case EL_LIST_PIN_MEMORY:
         return o->pin_memory == EL_PIN_BOTH ? 2 : 1;
-    case WORKERS:
-        return or_one(o->workers.n);
+    case EL_LIST_WORKERS:
+        return o->workers.n;
     default:
-        return choice->workers > 0 ? or_one(o->prefetch.n) : 1;
+        return workers > 0 ? o->prefetch.n : 1;
     }
 }
 
-/* false: the mode makes of it what it made of the value before. */
-static bool choose(const struct el_options *o, enum axis axis, int i, struct el_trial_choice *choice)
+/* Whether the mode makes of it what it made of the value before. */
+static bool is_the_same(const struct el_options *o, enum el_trial_list list, int i,
+                        const struct el_trial_choice *choice)
 {
-    const char *mode = choice->mode;
-    switch (axis) {
-    case BATCH:
-        choice->batch = o->batches[i];
-        return true;
-    case MODE:
-        choice->mode = o->modes[i];
-        return true;
-    case BUCKET_VIEW:
-        choice->bucket_view = i == 1 || o->bucket_view == EL_VIEW_ON;
-        return true;
-    case BUCKETS:
-        choice->bucket_mib = o->bucket_mib[i];
-        return true;
-    case COUNT:
-        if (i > 0 && el_mode_devices(mode, o->counts[i]) == el_mode_devices(mode, choice->count)) return false;
-        choice->count = o->n_counts ? o->counts[i] : 0;
-        return true;
-    case PAGE_CACHE:
-        choice->cold = i == 1 || o->page_cache == EL_CACHE_COLD;
-        return true;
-    case PIN_MEMORY:
-        choice->pageable = i == 1 || o->pin_memory == EL_PIN_OFF;
-        return true;
-    case WORKERS:
-        choice->workers = o->workers.n ? o->workers.v[i] : -1;
-        return true;
-    default:
-        choice->prefetch = o->prefetch.n ? o->prefetch.v[i] : 0;
-        return true;
-    }
+    const char *mode = o->modes[choice->at[EL_LIST_MODE]];
+    return list == EL_LIST_COUNT && i > 0 &&
+           el_mode_devices(mode, o->counts[i]) == el_mode_devices(mode, o->counts[i - 1]);
 }
 
 static enum el_status add_trial(unsigned command, const struct el_options *options,
@@ -95,12 +60,16 @@ static enum el_status add_trial(unsigned command, const struct el_options *optio
                    trial->train.global_batch, samples, trial->data);
 }
 
-static enum el_status add_from(enum axis axis, unsigned command, const struct el_options *options,
+static enum el_status add_from(enum el_trial_list list, unsigned command, const struct el_options *options,
                                struct el_trial_choice choice, struct el_trial_set *set)
 {
-    if (axis == AXES) return add_trial(command, options, &choice, set);
-    for (int i = 0, n = count_values(options, axis, &choice); i < n; i++)
-        if (choose(options, axis, i, &choice)) EL_TRY(add_from(axis + 1, command, options, choice, set));
+    if (list == EL_LISTS) return add_trial(command, options, &choice, set);
+    int n = count_values(options, list, &choice);
+    for (int i = 0; i == 0 || i < n; i++) {
+        if (is_the_same(options, list, i, &choice)) continue;
+        choice.at[list] = i;
+        EL_TRY(add_from(list + 1, command, options, choice, set));
+    }
     return EL_OK;
 }
 
@@ -134,7 +103,7 @@ enum el_status el_trials_resolve(unsigned command, const struct el_options *opti
     EL_TRY(el_sizes_resolve(options, &model, &set.dataset));
     enum el_status status = open_weights(options->load, &model, &set.weights);
     const struct el_trial_choice choice = {.model = &model, .weights = set.weights};
-    if (status == EL_OK) status = add_from(BATCH, command, options, choice, &set);
+    if (status == EL_OK) status = add_from(EL_LIST_BATCH, command, options, choice, &set);
     if (status == EL_OK)
         *set_p = set;
     else
