@@ -91,33 +91,30 @@ static enum el_status open_all(const struct el_job *job, const struct el_cores *
     return status;
 }
 
-static enum el_status open_or_close(const struct el_job *job, struct el_job_devices *open,
-                                    struct el_job_devices *devices_p)
+enum el_status el_job_open_with_costs(const struct el_job *job, const struct el_costs *costs,
+                                      struct el_job_devices *devices_p)
 {
+    struct el_job_devices open = {0};
     struct el_cores cores;
     el_cores_find("", &cores);
-    enum el_status status = open_all(job, &cores, open);
+    if (costs) {
+        open.costs = malloc(sizeof *costs);
+        if (!open.costs) return el_fail(EL_ERR_HOST_MEMORY, "no memory for costs");
+        *open.costs = *costs;
+    } else if (*job->trial->costs) {
+        EL_TRY(el_costs_read(job->trial->costs, &job->trial->train, &open.costs));
+    }
+    enum el_status status = open_all(job, &cores, &open);
     if (status == EL_OK)
-        *devices_p = *open;
+        *devices_p = open;
     else
-        el_job_close_devices(open);
+        el_job_close_devices(&open);
     return status;
 }
 
 enum el_status el_job_open_devices(const struct el_job *job, struct el_job_devices *devices_p)
 {
-    struct el_job_devices open = {0};
-    if (*job->trial->costs) EL_TRY(el_costs_read(job->trial->costs, &job->trial->train, &open.costs));
-    return open_or_close(job, &open, devices_p);
-}
-
-enum el_status el_job_open_with_costs(const struct el_job *job, const struct el_costs *costs,
-                                      struct el_job_devices *devices_p)
-{
-    struct el_job_devices open = {.costs = malloc(sizeof *costs)};
-    if (!open.costs) return el_fail(EL_ERR_HOST_MEMORY, "no memory for costs");
-    *open.costs = *costs;
-    return open_or_close(job, &open, devices_p);
+    return el_job_open_with_costs(job, NULL, devices_p);
 }
 
 enum el_status el_job_check_beside(const struct el_device_name *first, int beside)

@@ -38,9 +38,8 @@ static enum el_status take_mode(const struct el_option_row *row, const char *ite
 {
     const char *names[EL_LIST_MAX + 1] = {NULL};
     char(*modes)[16] = into;
-    int count = 0;
-    for (const struct el_mode_info *info = el_mode_list(); info->name && count < EL_LIST_MAX; info++)
-        names[count++] = info->name;
+    const struct el_mode_info *info = el_mode_list();
+    for (int i = 0; info[i].name && i < EL_LIST_MAX; i++) names[i] = info[i].name;
     if (!el_mode_find(item)) return el_fail_unknown("mode", item, names);
     for (int i = 0; i < n; i++)
         if (!strcmp(modes[i], item)) return el_fail(EL_ERR_INVALID, "--%s: '%s' is there twice", row->name, item);
@@ -51,9 +50,8 @@ static enum el_status take_mode(const struct el_option_row *row, const char *ite
 static enum el_status set_model(const char *text, char *name)
 {
     const char *names[EL_LIST_MAX + 1] = {NULL};
-    int count = 0;
-    for (const struct el_model_info *info = el_model_list(); info->name && count < EL_LIST_MAX; info++)
-        names[count++] = info->name;
+    const struct el_model_info *info = el_model_list();
+    for (int i = 0; info[i].name && i < EL_LIST_MAX; i++) names[i] = info[i].name;
     if (!el_model_find(text)) return el_fail_unknown("model", text, names);
     snprintf(name, EL_MODEL_NAME_BYTES, "%s", text);
     return EL_OK;

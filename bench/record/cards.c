@@ -30,9 +30,8 @@ static bool is_shared(const json_t *members, size_t position, bool *apart_p)
     const char *uuid = el_json_text(member, "uuid", NULL);
     bool shared = false;
     *apart_p = false;
-    for (size_t i = 0; i < json_array_size(members) && uuid; i++) {
-        const json_t *other = json_array_get(members, i);
-        if (i == position || !el_json_is(other, "uuid", uuid)) continue;
+    EL_EACH(other, members) {
+        if (!uuid || other == member || !el_json_is(other, "uuid", uuid)) continue;
         shared = true;
         *apart_p |= el_json_number(other, "rank") != el_json_number(member, "rank");
     }
@@ -51,10 +50,7 @@ void el_record_shared_cards(json_t *members, json_t *processes)
                     json_string("several of the run's devices are on this card, and the driver tells the "
                                 "card's bytes, not a device's (gpu.used_bytes)"));
         if (apart) el_json_put(memory, "library_bytes", json_object());
-        for (size_t p = 0; p < json_array_size(processes); p++) {
-            json_t *bytes = json_object_get(json_array_get(processes, p), "per_device_bytes");
-            if (i < json_array_size(bytes)) json_array_set_new(bytes, i, json_null());
-        }
+        EL_EACH(process, processes) json_array_set_new(json_object_get(process, "per_device_bytes"), i, json_null());
     }
 }
 
@@ -76,9 +72,6 @@ json_t *el_record_nccl(void)
 {
     char version[32];
     bool known = el_nccl_version(version, sizeof version) == EL_OK;
-    json_t *nccl = json_object();
-    el_json_put_text(nccl, "version", known ? version : NULL);
-    el_json_put_text(nccl, "reason", known ? NULL : el_error_message());
-    el_json_put(nccl, "variables", variables());
-    return nccl;
+    return el_json_of(EL_KEY("version", known ? version : NULL), EL_KEY("reason", known ? NULL : el_error_message()),
+                      EL_KEY("variables", variables()));
 }

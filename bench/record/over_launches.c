@@ -34,6 +34,16 @@ static struct gathered gather(const json_t *launches,
     return g;
 }
 
+/* The median of the launches' first figures. */
+static double median_of(const json_t *launches,
+                        void (*tell)(const json_t *launch, const void *context, double *figures))
+{
+    struct gathered g = gather(launches, tell, NULL);
+    double median = el_stats_median(g.at[0], g.n[0]);
+    free(g.values);
+    return median;
+}
+
 /* ---- steps ---- */
 
 double el_repeat_samples_per_s(const json_t *repeat, double global_batch)
@@ -66,13 +76,12 @@ json_t *el_trial_throughput(const json_t *ok, double global_batch)
     struct gathered g = gather(ok, tell_rate, &global_batch);
     struct el_interval interval = el_stats_interval(g.at[0], g.n[0]);
     if (json_is_true(el_json_at(ok, "0.simulated"))) interval = predicted(ok, global_batch, interval.centre);
-    json_t *throughput = json_object();
-    el_json_put_real(throughput, "samples_per_s", interval.centre);
-    el_json_put(throughput, "ci95", el_json_interval(interval.low, interval.high));
-    el_json_put_text(throughput, "ci_reason", g.n[0] == 0 ? "no repeat was finished" : interval.reason);
-    el_json_put_real(throughput, "wall_samples_per_s", g.n[1] ? el_stats_interval(g.at[1], g.n[1]).centre : NAN);
+    double wall = g.n[1] ? el_stats_interval(g.at[1], g.n[1]).centre : NAN;
     free(g.values);
-    return throughput;
+    return el_json_of(EL_KEY("samples_per_s", interval.centre),
+                      EL_KEY("ci95", el_json_interval(interval.low, interval.high)),
+                      EL_KEY("ci_reason", g.n[0] == 0 ? "no repeat was finished" : interval.reason),
+                      EL_KEY("wall_samples_per_s", wall));
 }
 
 static void tell_steps(const json_t *repeat, const void *context, double *figures)
@@ -151,22 +160,18 @@ json_t *el_trial_breakdown(const json_t *ok, int slowest)
 
 static void tell_bubble(const json_t *repeat, const void *context, double *figures)
 {
-    const json_t *members = json_object_get(repeat, "members");
     double bubble_ms = 0, window_ms = 0;
     (void)context;
-    for (size_t i = 0; i < json_array_size(members); i++) {
-        bubble_ms += el_json_number(json_array_get(members, i), "bubble_ms");
-        window_ms += el_json_number(json_array_get(members, i), "window_ms");
+    EL_EACH(member, json_object_get(repeat, "members")) {
+        bubble_ms += el_json_number(member, "bubble_ms");
+        window_ms += el_json_number(member, "window_ms");
     }
     if (window_ms > 0) figures[0] = 100 * bubble_ms / window_ms;
 }
 
 double el_trial_bubble_pct(const json_t *ok)
 {
-    struct gathered g = gather(ok, tell_bubble, NULL);
-    double median = el_stats_median(g.at[0], g.n[0]);
-    free(g.values);
-    return median;
+    return median_of(ok, tell_bubble);
 }
 
 /* ---- bus bandwidth of the step's all-reduces (phase comm), as nccl-tests define it ---- */
@@ -194,10 +199,7 @@ static void tell_busbw(const json_t *repeat, const void *context, double *figure
 
 double el_trial_busbw(const json_t *ok)
 {
-    struct gathered g = gather(ok, tell_busbw, NULL);
-    double median = el_stats_median(g.at[0], g.n[0]);
-    free(g.values);
-    return median;
+    return median_of(ok, tell_busbw);
 }
 
 /* ---- what recording cost: counted in each launch, and where there are control blocks of the recorder, toggled ---- */

@@ -74,23 +74,16 @@ static size_t median_repeat(const json_t *ok, double global_batch)
     return found;
 }
 
-/* The memory timeline is one launch's, the median one's: `repeat` says which. */
-static void take_timeline(json_t *device, const json_t *repeat, size_t position)
+/* The memory timeline is one launch's, the median one's, and so is the step that is drawn: `repeat` says which. */
+static void take_drawn(json_t *device, const json_t *repeat, size_t position)
 {
+    json_t *memory = json_object_get(device, "memory");
     json_t *timeline = json_deep_copy(el_json_at(member_at(repeat, position), "memory.timeline"));
-    if (!json_is_object(timeline)) {
-        json_decref(timeline);
-        return;
-    }
-    json_object_set(timeline, "repeat", json_object_get(repeat, "repeat"));
-    el_json_put(json_object_get(device, "memory"), "timeline", timeline);
-}
-
-/* So is the step that is drawn. */
-static void take_lane(json_t *device, const json_t *repeat, size_t position)
-{
     json_t *lane = json_deep_copy(json_object_get(member_at(repeat, position), "lane"));
-    if (json_is_object(lane)) json_object_set(lane, "repeat", json_object_get(repeat, "repeat"));
+    json_object_set(timeline, "repeat", json_object_get(repeat, "repeat"));
+    json_object_set(lane, "repeat", json_object_get(repeat, "repeat"));
+    if (json_is_object(timeline)) json_object_set(memory, "timeline", timeline);
+    json_decref(timeline);
     el_json_put(device, "lane", lane ? lane : json_null());
 }
 
@@ -107,8 +100,7 @@ static json_t *device_over_repeats(const json_t *ok, size_t position, size_t med
         json_t *value = json_object_get(first, kept[i]);
         if (value != NULL) el_json_put(device, kept[i], json_deep_copy(value));
     }
-    take_timeline(device, json_array_get(ok, median), position);
-    take_lane(device, json_array_get(ok, median), position);
+    take_drawn(device, json_array_get(ok, median), position);
     /* The first repeat's reason for null is none where another repeat had the figure. */
     json_t *utilization = json_object_get(device, "utilization");
     if (json_is_number(json_object_get(utilization, "system_pct")))
@@ -140,12 +132,11 @@ int el_trial_slowest(const json_t *per_device)
 {
     int slowest = -1;
     double most = -1;
-    for (size_t i = 0; i < json_array_size(per_device); i++) {
-        double worked = worked_ms(json_array_get(per_device, i));
-        if (worked > most) {
-            most = worked;
-            slowest = (int)i;
-        }
+    EL_EACH(device, per_device) {
+        double worked = worked_ms(device);
+        if (!(worked > most)) continue;
+        most = worked;
+        slowest = (int)device_at.i;
     }
     return slowest;
 }
@@ -158,17 +149,14 @@ json_t *el_trial_comm(const json_t *per_device, int slowest, const json_t *break
     const json_t *from = slowest < 0 ? NULL : el_json_at(json_array_get(per_device, (size_t)slowest), "comm");
     json_t *comm = json_object();
     double bytes = json_array_size(per_device) == 0 ? NAN : 0;
-    for (size_t i = 0; i < json_array_size(per_device); i++) {
-        bytes += el_json_number(json_array_get(per_device, i), "comm.bytes");
-    }
+    EL_EACH(device, per_device) bytes += el_json_number(device, "comm.bytes");
     el_json_put(comm, "bytes", el_json_rounded(bytes));
-    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
         el_json_put_real(comm, times[i], el_json_number(from, times[i]));
-    }
     double total = el_json_number(from, "total_ms"), overlapped = el_json_number(from, "overlapped_ms");
-    el_json_put_real(comm, "overlap_pct", total > 0 ? 100 * overlapped / total : NAN);
-    el_json_put_real(comm, "exposed_step_ms", el_json_number(breakdown, "exposed_step_ms"));
-    el_json_put_real(comm, "contention_ms", el_json_number(breakdown, "contention_ms"));
+    el_json_put_all(comm, EL_KEY("overlap_pct", total > 0 ? 100 * overlapped / total : NAN),
+                    EL_KEY("exposed_step_ms", el_json_number(breakdown, "exposed_step_ms")),
+                    EL_KEY("contention_ms", el_json_number(breakdown, "contention_ms")));
     return comm;
 }
 

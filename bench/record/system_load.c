@@ -61,15 +61,14 @@ struct host {
 
 static void add_part(struct host *host, const json_t *part)
 {
-    const json_t *cpus = json_object_get(part, "cpus"), *devices = json_object_get(part, "device_cpus");
-    EL_EACH(row, cpus) {
+    EL_EACH(row, json_object_get(part, "cpus")) {
         double cpu = el_json_number(row, "cpu");
         if (!(cpu >= 0 && cpu < EL_SYSTEM_CPUS_MAX)) continue;
         host->busy[(int)cpu] = el_json_number(row, "busy_pct");
         host->steal[(int)cpu] = el_json_number(row, "steal_pct");
     }
-    for (size_t i = 0; i < json_array_size(devices); i++) {
-        json_int_t cpu = json_integer_value(json_array_get(devices, i));
+    EL_EACH(device, json_object_get(part, "device_cpus")) {
+        json_int_t cpu = json_integer_value(device);
         if (cpu >= 0 && cpu < EL_SYSTEM_CPUS_MAX) host->device[cpu] = true;
     }
     host->own += el_json_number(part, "own_cpu_s") / el_json_number(part, "window_s");
@@ -142,23 +141,10 @@ static double frequency_change_pct(const json_t *parts)
 /* The longest of the processes' figures by that name; NAN where one of them has none. */
 static double longest(const json_t *parts, const char *name)
 {
-    double most = NAN;
-    for (size_t i = 0; i < json_array_size(parts); i++) {
-        double value = el_json_number(json_array_get(parts, i), name);
-        if (isnan(value)) return NAN;
-        most = fmax(most, value);
-    }
-    return most;
-}
-
-static json_t *most_throttled(const json_t *parts)
-{
-    json_int_t most = -1;
-    for (size_t i = 0; i < json_array_size(parts); i++) {
-        const json_t *count = json_object_get(json_array_get(parts, i), "throttled");
-        if (json_is_integer(count) && json_integer_value(count) > most) most = json_integer_value(count);
-    }
-    return el_json_count(most);
+    double *values;
+    size_t n = el_json_numbers_at(parts, name, &values);
+    free(values);
+    return n == json_array_size(parts) ? el_json_highest(parts, name) : NAN;
 }
 
 static json_t *machine_differences(const json_t *parts)
@@ -184,13 +170,11 @@ static json_t *machine_differences(const json_t *parts)
 }
 
 /* Why shares are null or coarse: the first process that says so. */
-static json_t *reason_of(const json_t *parts)
+static const char *reason_of(const json_t *parts)
 {
-    for (size_t i = 0; i < json_array_size(parts); i++) {
-        const char *text = el_json_text(json_array_get(parts, i), "reason", NULL);
-        if (text != NULL) return el_json_string(text);
-    }
-    return json_null();
+    EL_EACH(part, parts)
+        if (el_json_text(part, "reason", NULL)) return el_json_text(part, "reason", NULL);
+    return NULL;
 }
 
 json_t *el_record_system_of_job(json_t *parts)
@@ -200,6 +184,7 @@ json_t *el_record_system_of_job(json_t *parts)
         EL_KEY("window_s", longest(parts, "window_s")), EL_KEY("waited_pct", longest(parts, "waited_pct")),
         EL_KEY("others_pct", shares.others_pct), EL_KEY("others_on_devices_pct", shares.others_on_devices_pct),
         EL_KEY("steal_pct", shares.steal_pct), EL_KEY("frequency_change_pct", frequency_change_pct(parts)),
-        EL_KEY("throttled", most_throttled(parts)), EL_KEY("machine_differences", machine_differences(parts)),
-        EL_KEY("reason", reason_of(parts)), EL_KEY("processes", parts));
+        EL_KEY("throttled", el_json_rounded(el_json_highest(parts, "throttled"))),
+        EL_KEY("machine_differences", machine_differences(parts)), EL_KEY("reason", reason_of(parts)),
+        EL_KEY("processes", parts));
 }
