@@ -35,11 +35,9 @@ static enum el_status keep_others(struct el_campaign *c)
     el_store_path(&c->store, path, "results.json");
     if (access(path, F_OK) != 0) return EL_OK;
     EL_TRY(el_record_read(path, &run));
-    const json_t *trials = json_object_get(run, "trials");
     enum el_status status = EL_OK;
-    for (size_t t = 0; t < json_array_size(trials) && status == EL_OK; t++) {
-        const json_t *trial = json_array_get(trials, t);
-        if (keeps(c, trial)) continue;
+    EL_EACH(trial, json_object_get(run, "trials")) {
+        if (status != EL_OK || keeps(c, trial)) continue;
         status = el_fail(EL_ERR_INVALID,
                          "%s holds a trial (%s, batch %.0f) of other options, more repeats or another build, which "
                          "this command would take out of its results.json: give another --out, or see what is there "
@@ -145,10 +143,8 @@ void el_campaign_undo(struct el_campaign *campaign)
 enum el_status el_campaign_write(struct el_campaign *c)
 {
     json_t *trials = json_array();
-    for (int t = 0; t < c->set.n; t++) {
-        json_t *trial = json_array_get(c->trials, (size_t)t);
+    EL_EACH(trial, c->trials)
         if (!json_is_null(trial)) json_array_append(trials, trial);
-    }
     json_t *run = el_record_run(json_incref(c->environment), trials);
     if (!run) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the run's document");
     json_object_set_new(run, "options", el_options_echo(c->command, c->options));
@@ -169,11 +165,10 @@ enum el_status el_campaign_take(struct el_campaign *campaign, int trial, int rep
 
 int el_campaign_exit_status(const struct el_campaign *campaign)
 {
-    const json_t *trials = json_object_get(campaign->run, "trials");
     char line[512];
     int worst = 0;
-    for (size_t t = 0; t < json_array_size(trials); t++) {
-        const char *status = el_json_text(json_array_get(trials, t), "status", "failed");
+    EL_EACH(trial, json_object_get(campaign->run, "trials")) {
+        const char *status = el_json_text(trial, "status", "failed");
         if (!strcmp(status, "absent"))
             worst = EL_EXIT_USE;
         else if (strcmp(status, "ok") && worst == 0)

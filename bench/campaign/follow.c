@@ -31,19 +31,15 @@ static void tick(void *context, double elapsed_s)
 static enum el_status fail(const struct el_follow *follow, const struct el_launch_result *result, int procs,
                            const char *dir)
 {
-    char tail[TAIL_BYTES] = "";
+    char tail[TAIL_BYTES];
     const char *said = NULL;
-    for (int r = -1; r < procs && !said && !result->signal; r++) {
-        if (r < 0 && result->failed_rank < 0) continue;
-        el_launch_log_tail(follow->logs, r < 0 ? result->failed_rank : r, 1, tail, sizeof tail);
-        tail[strcspn(tail, "\n")] = 0;
-        said = strstr(tail, "evenload: ");
-    }
+    for (int r = result->failed_rank < 0 ? 0 : -1; r < procs && !said && !result->signal; r++)
+        said = el_runner_words(follow->logs, r < 0 ? result->failed_rank : r, tail, sizeof tail);
     if (result->exit_status == EL_WORKER_NO_ROOM)
         return el_fail(EL_ERR_IO,
                        "%s: what was measured could not be written: the disk is full, or the quota is used up", dir);
     const bool unwritten = result->exit_status == EL_WORKER_CANNOT_WRITE;
-    return el_fail(unwritten ? EL_ERR_IO : EL_ERR_PEER, "%s%s", said ? said + strlen("evenload: ") : result->reason,
+    return el_fail(unwritten ? EL_ERR_IO : EL_ERR_PEER, "%s%s", said ? said : result->reason,
                    result->timed_out ? " (--timeout)" : "");
 }
 

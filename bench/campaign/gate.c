@@ -30,24 +30,19 @@ json_t *el_gate_judge(const char *mode, bool bucket_view, const json_t *verdict)
     bool gpu = json_is_true(json_object_get(verdict, "gpu"));
     double loss_limit = gpu ? EL_GATE_GPU_LOSS : EL_GATE_LOSS;
     double gradient_limit = gpu ? EL_GATE_GPU_GRADIENT : EL_GATE_GRADIENT;
-    json_t *row = json_pack("{s:s, s:b, s:s, s:n, s:n, s:o, s:o, s:o, s:s}", "mode", mode, "bucket_view", bucket_view,
-                            "status", status, "agrees", "reason", "loss", el_json_real(loss), "reference_loss",
-                            el_json_real(reference), "worst", el_json_real(worst), "parameter", parameter);
-    if (strcmp(status, "ok")) {
-        json_object_set_new(row, "reason",
-                            json_sprintf("its first steps could not be compared with the reference (%s): %s", status,
-                                         el_json_text(verdict, "reason", "no reason was given")));
-        return row;
-    }
+    bool compared = !strcmp(status, "ok");
     bool same_loss = difference <= loss_limit, same_gradients = worst <= gradient_limit; /* a NaN is neither */
-    json_object_set_new(row, "agrees", json_boolean(same_loss && same_gradients));
-    if (!same_gradients)
-        json_object_set_new(row, "reason",
-                            json_sprintf("the gradient of %s differs from the reference by %.2g (at most %g)",
-                                         parameter, worst, gradient_limit));
-    else if (!same_loss)
-        json_object_set_new(row, "reason", json_sprintf("the loss is %.9g, the reference's %.9g", loss, reference));
-    return row;
+    json_t *reason = !compared ? json_sprintf("its first steps could not be compared with the reference (%s): %s",
+                                              status, el_json_text(verdict, "reason", "no reason was given"))
+                     : !same_gradients
+                         ? json_sprintf("the gradient of %s differs from the reference by %.2g (at most %g)", parameter,
+                                        worst, gradient_limit)
+                     : !same_loss ? json_sprintf("the loss is %.9g, the reference's %.9g", loss, reference)
+                                  : json_null();
+    return el_json_of(EL_KEY("mode", mode), EL_KEY("bucket_view", bucket_view), EL_KEY("status", status),
+                      EL_KEY("agrees", compared ? json_boolean(same_loss && same_gradients) : json_null()),
+                      EL_KEY("reason", reason), EL_KEY("loss", loss), EL_KEY("reference_loss", reference),
+                      EL_KEY("worst", worst), EL_KEY("parameter", parameter));
 }
 
 /* What an earlier command found stands where the mode agreed: the name has configuration and build in it. All else is

@@ -129,6 +129,14 @@ static bool on_tick(void *context, double elapsed_s)
     return !interrupted;
 }
 
+const char *el_runner_words(const char *log_dir, int rank, char *text, size_t bytes)
+{
+    *text = 0;
+    el_launch_log_tail(log_dir, rank, 1, text, bytes);
+    text[strcspn(text, "\n")] = 0;
+    return !strncmp(text, "evenload: ", strlen("evenload: ")) ? text + strlen("evenload: ") : NULL;
+}
+
 /* Every option that has a value. `argv`: room for all and NULL; owned. */
 static enum el_status add_options(unsigned command, const struct el_options *options, char **argv)
 {
@@ -192,12 +200,11 @@ static int speaker(const struct el_launch_result *result)
 static void find_reason(const struct launch *launch, char reason[REASON_BYTES])
 {
     const struct el_launch_result *result = &launch->result;
-    char tail[TAIL_BYTES] = "";
-    if (!result->signal && !result->timed_out)
-        el_launch_log_tail(launch->log_dir, speaker(result), 1, tail, sizeof tail);
-    tail[strcspn(tail, "\n")] = 0;
-    const char *said = strstr(tail, "evenload: ") == tail ? tail + strlen("evenload: ") : "";
-    snprintf(reason, REASON_BYTES, "%.600s", *said ? said : result->ok ? "ended without a result" : result->reason);
+    char tail[TAIL_BYTES];
+    const char *said = result->signal || result->timed_out
+                           ? NULL
+                           : el_runner_words(launch->log_dir, speaker(result), tail, sizeof tail);
+    snprintf(reason, REASON_BYTES, "%.600s", said ? said : result->ok ? "ended without a result" : result->reason);
 }
 
 /* In the worker's words, which name the file and the system's reason; on a full disk they may be missing from its log.

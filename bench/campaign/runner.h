@@ -49,6 +49,8 @@ enum el_status el_runner_check_mpi(void);
 enum el_status el_runner_launch(const struct el_runner *runner, const struct el_trial *trial, const char *const *words,
                                 unsigned command, const struct el_options *options, const char *log_dir,
                                 struct el_launch_result *result_p);
+/* What a rank's log ends with where it says why it failed, without the program's name, in `text`; NULL: nothing. */
+const char *el_runner_words(const char *log_dir, int rank, char *text, size_t bytes);
 /* Whether a trial of several processes can be launched here, by the launcher it asks for. */
 enum el_status el_runner_check_launcher(const struct el_trial *trial);
 

@@ -73,14 +73,14 @@ static enum el_status add_member(const struct el_job_measurement *m, int i, cons
 
 static json_t *cost_of(const struct el_cost_events *events, const struct el_cost_prices *prices)
 {
-    json_t *counted = json_pack("{s:I, s:I, s:I, s:I}", "clock_reads", (json_int_t)events->clock_reads,
-                                "cpu_clock_reads", (json_int_t)events->cpu_clock_reads, "event_records",
-                                (json_int_t)events->event_records, "kept_bytes", (json_int_t)events->kept_bytes);
-    json_t *each = json_pack("{s:o, s:o, s:o, s:o}", "clock_read", el_json_real(prices->clock_read_ns),
-                             "cpu_clock_read", el_json_real(prices->cpu_clock_read_ns), "event_record",
-                             el_json_real(prices->event_record_ns), "kept_byte", el_json_real(prices->kept_byte_ns));
-    return json_pack("{s:o, s:o, s:o}", "events", counted, "cost_ns", each, "counted_us",
-                     el_json_real(el_cost_ns(events, prices) * 1e-3));
+    json_t *counted =
+        el_json_of(EL_KEY("clock_reads", events->clock_reads), EL_KEY("cpu_clock_reads", events->cpu_clock_reads),
+                   EL_KEY("event_records", events->event_records), EL_KEY("kept_bytes", events->kept_bytes));
+    json_t *each =
+        el_json_of(EL_KEY("clock_read", prices->clock_read_ns), EL_KEY("cpu_clock_read", prices->cpu_clock_read_ns),
+                   EL_KEY("event_record", prices->event_record_ns), EL_KEY("kept_byte", prices->kept_byte_ns));
+    return el_json_of(EL_KEY("events", counted), EL_KEY("cost_ns", each),
+                      EL_KEY("counted_us", el_cost_ns(events, prices) * 1e-3));
 }
 
 /* Of the recorder of this process that has most to do; null where there is none, or where it kept no step. */
@@ -111,8 +111,8 @@ static enum el_status busiest_cost(struct el_recorder *const *recorders, int n_r
 json_t *el_job_cost_of_ranks(const json_t *accounts)
 {
     json_t *most = NULL;
-    for (size_t r = 0; r < json_array_size(accounts); r++) {
-        json_t *cost = json_object_get(json_array_get(accounts, r), "recorder_cost");
+    EL_EACH(account, accounts) {
+        json_t *cost = json_object_get(account, "recorder_cost");
         if (!json_is_object(cost)) continue;
         if (!most || el_json_number(cost, "counted_us") > el_json_number(most, "counted_us")) most = cost;
     }

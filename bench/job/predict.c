@@ -23,11 +23,11 @@ static const double MODEL_ERROR = 0.08;
 static json_t *share_json(const struct el_cost_share *share)
 {
     if (share->ns <= 0) return json_null();
-    return json_pack("{s:f, s:o, s:o, s:o, s:o, s:o, s:o}", "ms", share->ns / 1e6, "op", el_json_string(share->label),
-                     "bytes", el_json_real(share->bytes), "low_bytes", el_json_real(share->basis.low_bytes),
-                     "high_bytes", el_json_real(share->basis.high_bytes), "ranks",
-                     share->ranks ? json_integer(share->ranks) : json_null(), "measured_ranks",
-                     share->basis.ranks ? json_integer(share->basis.ranks) : json_null());
+    const int ranks = share->ranks, measured = share->basis.ranks;
+    return el_json_of(EL_KEY("ms", share->ns / 1e6), EL_KEY("op", share->label), EL_KEY("bytes", share->bytes),
+                      EL_KEY("low_bytes", share->basis.low_bytes), EL_KEY("high_bytes", share->basis.high_bytes),
+                      EL_KEY("ranks", ranks ? json_integer(ranks) : json_null()),
+                      EL_KEY("measured_ranks", measured ? json_integer(measured) : json_null()));
 }
 
 static void put_uses(json_t *prediction, const struct el_job_devices *devices)
@@ -94,10 +94,9 @@ static json_t *steps_json(const struct el_cost_set *set, const double *step_ms)
     struct el_interval interval = {.low = NAN, .high = NAN};
     const char *reason = why_none(set);
     if (!reason) interval = el_stats_prediction(step_ms, (size_t)set->n_draws, (size_t)set->n_launches, MODEL_ERROR);
-    return json_pack("{s:o, s:o, s:f, s:o, s:o, s:o}", "draws",
-                     el_json_reals(step_ms, reason ? 0 : (size_t)set->n_draws), "launches",
-                     json_integer(set->n_launches), "model_error_pct", 100 * MODEL_ERROR, "low",
-                     el_json_real(interval.low), "high", el_json_real(interval.high), "reason", el_json_string(reason));
+    return el_json_of(EL_KEY("draws", el_json_reals(step_ms, reason ? 0 : (size_t)set->n_draws)),
+                      EL_KEY("launches", set->n_launches), EL_KEY("model_error_pct", 100 * MODEL_ERROR),
+                      EL_KEY("low", interval.low), EL_KEY("high", interval.high), EL_KEY("reason", reason));
 }
 
 enum el_status el_job_predict(const struct el_job *job, const struct el_job_devices *devices, bool draw,
@@ -109,14 +108,11 @@ enum el_status el_job_predict(const struct el_job *job, const struct el_job_devi
     if (*trial->costs) EL_TRY(el_cost_set_read(trial->costs, &trial->train, draw ? DRAWS : 0, &set));
     enum el_status status = why_none(&set) ? EL_OK : predict_draws(job, &set, step_ms);
     if (status == EL_OK) {
-        json_t *prediction = json_object();
-        el_json_put(prediction, "machine", el_machine_json(&devices->sources->machine));
-        el_json_put(prediction, "costs", el_json_filled(trial->costs));
-        el_json_put(prediction, "devices", json_integer(trial->n_devices));
-        el_json_put(prediction, "records", set.records ? json_incref(set.records) : json_array());
-        put_uses(prediction, devices);
-        el_json_put(prediction, "step_ms", steps_json(&set, step_ms));
-        *prediction_p = prediction;
+        *prediction_p = el_json_of(EL_KEY("machine", el_machine_json(&devices->sources->machine)),
+                                   EL_KEY("costs", el_json_filled(trial->costs)), EL_KEY("devices", trial->n_devices),
+                                   EL_KEY("records", set.records ? json_incref(set.records) : json_array()));
+        put_uses(*prediction_p, devices);
+        el_json_put(*prediction_p, "step_ms", steps_json(&set, step_ms));
     }
     el_cost_set_free(&set);
     return status;

@@ -17,10 +17,10 @@ enum { CYCLES_MAX = 32 }; /* that are written as files */
 static json_t *row_json(const struct el_op_row *row)
 {
     static const char *const kinds[] = {[EL_ROW_STEP] = "step", [EL_ROW_PHASE] = "phase", [EL_ROW_OP] = "op"};
-    return json_pack("{s:s, s:s, s:I, s:o, s:o, s:I, s:o, s:o}", "name", row->name, "kind", kinds[row->kind], "calls",
-                     (json_int_t)row->calls, "self_ms", el_json_real((double)row->self_ns * 1e-6), "total_ms",
-                     el_json_real((double)row->total_ns * 1e-6), "memory_bytes", (json_int_t)row->memory_bytes, "flops",
-                     el_json_real(row->flops), "bytes", el_json_real(row->bytes));
+    return el_json_of(EL_KEY("name", row->name), EL_KEY("kind", kinds[row->kind]), EL_KEY("calls", row->calls),
+                      EL_KEY("self_ms", (double)row->self_ns * 1e-6), EL_KEY("total_ms", (double)row->total_ns * 1e-6),
+                      EL_KEY("memory_bytes", row->memory_bytes), EL_KEY("flops", row->flops),
+                      EL_KEY("bytes", row->bytes));
 }
 
 static enum el_status add_table(const struct el_job_measurement *m, int i, const struct el_profile_schedule *schedule,

@@ -91,11 +91,17 @@ static json_t *configuration(const json_t *trial)
     return flat;
 }
 
+/* A trial's or a device's first cell; of no trial the head's. */
+static void put_id(const json_t *trial, FILE *file)
+{
+    fprintf(file, "%s%s", trial ? "t-" : "trial", el_json_text(trial, "id", ""));
+}
+
 /* Of no trial the header. */
 static void put_trial(const json_t *trial, json_t *columns, FILE *file)
 {
     json_t *config = trial ? configuration(trial) : NULL;
-    fprintf(file, "%s%s", trial ? "t-" : "trial", el_json_text(trial, "id", ""));
+    put_id(trial, file);
     put_fields(trial, of_trial, COUNT(of_trial), file);
     EL_EACH_KEY(key, column, columns) put_fields(config, &key, 1, file);
     put_metrics(EL_METRIC_OF_TRIAL, trial, NULL, file);
@@ -107,13 +113,13 @@ static void put_trial(const json_t *trial, json_t *columns, FILE *file)
 static void put_trials(const json_t *trials, FILE *file)
 {
     json_t *columns = json_object();
-    for (size_t i = 0; i < json_array_size(trials); i++) {
-        json_t *config = configuration(json_array_get(trials, i));
+    EL_EACH(trial, trials) {
+        json_t *config = configuration(trial);
         json_object_update_missing(columns, config);
         json_decref(config);
     }
     put_trial(NULL, columns, file);
-    for (size_t i = 0; i < json_array_size(trials); i++) put_trial(json_array_get(trials, i), columns, file);
+    EL_EACH(trial, trials) put_trial(trial, columns, file);
     json_decref(columns);
 }
 
@@ -121,7 +127,7 @@ static void put_trials(const json_t *trials, FILE *file)
 static void put_device(const json_t *trial, size_t position, FILE *file)
 {
     const json_t *device = json_array_get(json_object_get(trial, "per_device"), position);
-    fprintf(file, "%s%s", trial ? "t-" : "trial", el_json_text(trial, "id", ""));
+    put_id(trial, file);
     put_fields(trial, trial_of_device, COUNT(trial_of_device), file);
     if (trial)
         fprintf(file, ",%zu", position);
@@ -142,17 +148,14 @@ static void put_devices(const json_t *trials, FILE *file)
 static void put_steps(const json_t *trials, FILE *file)
 {
     fputs("trial,launch,step,ms\n", file);
-    EL_EACH(trial, trials) {
-        const json_t *repeats = json_object_get(trial, "repeats");
-        EL_EACH(repeat, repeats) {
-            const json_t *steps = json_object_get(repeat, "step_ms");
-            for (size_t s = 0; s < json_array_size(steps); s++) {
-                fprintf(file, "t-%s,%.0f,%zu,", el_json_text(trial, "id", ""), el_json_number(repeat, "repeat"), s);
-                put_number(json_number_value(json_array_get(steps, s)), file);
+    EL_EACH(trial, trials)
+        EL_EACH(repeat, json_object_get(trial, "repeats"))
+            EL_EACH(step, json_object_get(repeat, "step_ms")) {
+                put_id(trial, file);
+                fprintf(file, ",%.0f,%zu,", el_json_number(repeat, "repeat"), step_at.i);
+                put_number(json_number_value(step), file);
                 fputc('\n', file);
             }
-        }
-    }
 }
 
 enum el_status el_write_csv(const json_t *run, const char *dir)
