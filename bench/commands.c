@@ -1,4 +1,5 @@
-/* The way from the command line to a subcommand, and how it ends. */
+/* The way from the command line to a subcommand, how it ends, and what several do alike: read a folder's records, end a
+ * campaign, say which command comes next. */
 #include "bench/commands.h"
 
 #include <errno.h>
@@ -6,10 +7,15 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include "bench/base/io.h"
+#include "bench/base/text.h"
 #include "bench/explain/explain.h"
 #include "bench/job/worker.h"
+#include "bench/record/record.h"
 #include "bench/verify/verify.h"
+#include "runtime/launch/launch.h"
 
 #define EL_VERSION "0.1.0"
 
@@ -47,6 +53,95 @@ int el_exit_flush(int exit_status)
     if (!freopen("/dev/null", "w", stdout)) return EL_EXIT_USE; /* it has been said, once */
     return EL_EXIT_USE;
 }
+
+/* ---- what several subcommands do alike ---- */
+
+bool el_say_next(unsigned command, struct el_options *next, const char *note)
+{
+    char line[2 * EL_PATH_BYTES];
+    next->out[0] = 0;
+    next->quiet = next->json = false;
+    bool fits = el_options_command_line(command, next, line, sizeof line) == EL_OK;
+    if (fits) el_text_line(stdout, "Next: %s%s%s", el_program_word(), line + strlen("evenload"), note);
+    return fits;
+}
+
+enum el_status el_takes_place(const struct el_options *options, struct el_launch_place *place_p, bool *rank_p)
+{
+    enum el_status status = el_launch_environment(el_launch_getenv, NULL, place_p);
+    if (status != EL_OK && options->launch != EL_LAUNCH_SELF) return status;
+    if (options->launch == EL_LAUNCH_RANK && !place_p->is_rank)
+        return el_fail(EL_ERR_INVALID, "--launch rank: no launcher started this process; use mpirun -n N (or torchrun "
+                                       "--no_python --nproc_per_node N) evenload ..., or leave --launch out");
+    bool told = options->launch == EL_LAUNCH_AUTO && place_p->is_rank;
+    if (told && place_p->size > 1 && options->n_devices > 0 && !el_option_given(options, "launcher"))
+        return el_fail(EL_ERR_INVALID,
+                       "--devices is given, and %s started %d ranks, each of which would run a job of its own on these "
+                       "devices: leave --devices out, so that each rank takes one; or give --launch self",
+                       place_p->launcher, place_p->size);
+    bool alone = options->launch == EL_LAUNCH_AUTO && !place_p->is_rank;
+    if (alone && el_launch_getenv(NULL, "MASTER_ADDR") && !options->quiet)
+        fprintf(stderr, "evenload: MASTER_ADDR is set, but RANK and WORLD_SIZE are not: this process is no rank, and "
+                        "starts a job of its own\n");
+    *rank_p = options->launch == EL_LAUNCH_RANK || (told && options->n_devices == 0);
+    return EL_OK;
+}
+
+/* Folders of commands that make no trials say which one made them. */
+static enum el_status check_has_trials(const char *command, const char *dir)
+{
+    static const char *const others[] = {"comm", "explain", "data", "regress", "verify"};
+    char path[EL_PATH_BYTES + 16];
+    snprintf(path, sizeof path, "%s/results.json", dir);
+    bool is_run = access(path, F_OK) == 0;
+    for (size_t i = 0; i < sizeof others / sizeof others[0] && !is_run; i++) {
+        snprintf(path, sizeof path, "%s/%s.json", dir, others[i]);
+        if (access(path, F_OK) == 0)
+            return el_fail(EL_ERR_INVALID,
+                           "%s is a folder of 'evenload %s': %s reads those of run, compare, scale, imbalance and data",
+                           dir, others[i], command);
+    }
+    return EL_OK;
+}
+
+enum el_status el_read_records(const char *command, const struct el_options *options, json_t **run_p)
+{
+    char path[EL_PATH_BYTES + 16];
+    json_t *run;
+    EL_TRY(el_options_check_records_alone(command, options));
+    EL_TRY(check_has_trials(command, options->dir));
+    snprintf(path, sizeof path, "%s/results.json", options->dir);
+    EL_TRY(el_record_read(path, &run));
+    if (json_object_get(run, "watch")) {
+        json_decref(run);
+        return el_fail(EL_ERR_INVALID,
+                       "%s was watched from outside, where neither memory by tag nor counts of devices can be seen: "
+                       "'evenload plot %s' draws what there is",
+                       options->dir, options->dir);
+    }
+    *run_p = run;
+    return EL_OK;
+}
+
+enum el_status el_end_campaign(struct el_campaign *campaign, enum el_status status, const char *how,
+                               enum el_status (*show)(struct el_campaign *campaign), int *exit_status_p)
+{
+    if (el_runner_interrupted()) {
+        el_exit_failed(status);
+        if (how) el_campaign_say_interrupted(campaign, how);
+        *exit_status_p = how ? EL_EXIT_INTERRUPTED : el_exit_interrupted();
+        status = EL_OK;
+    } else if (status == EL_OK) {
+        campaign->exit_status = el_campaign_exit_status(campaign);
+        status = show(campaign);
+        *exit_status_p = campaign->exit_status;
+        if (campaign->no_launcher[0]) fprintf(stderr, "evenload: %s\n", campaign->no_launcher);
+    }
+    el_campaign_end(campaign);
+    return status;
+}
+
+/* ---- the way in ---- */
 
 static void print_overview(FILE *file)
 {
@@ -91,25 +186,12 @@ static const struct el_command_row *find_command(const char *name)
     return NULL;
 }
 
-/* Of any command that does something. With fewer, a worker, a module or a dataset would not open, and each says another
- * reason. More ranks need more, which is checked where their number is known. */
-static enum el_status check_open_files(void)
+static enum el_status check_limit(int resource, int needed, int unit, const char *what, const char *option)
 {
-    enum { NEEDED = 32 };
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= NEEDED) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "%d open files are needed, and %llu are allowed: raise the limit (ulimit -n)",
-                   NEEDED, (unsigned long long)limit.rlim_cur);
-}
-
-/* A thread's stack has this limit too. Without it SIGSEGV would end a process, which says nothing. */
-static enum el_status check_stack(void)
-{
-    enum { NEEDED_KIB = 1024 };
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= (rlim_t)NEEDED_KIB << 10) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "%d KiB of stack are needed, and %llu are allowed: raise the limit (ulimit -s)",
-                   NEEDED_KIB, (unsigned long long)limit.rlim_cur >> 10);
+    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur >= (rlim_t)needed * (rlim_t)unit) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "%d %s are needed, and %llu are allowed: raise the limit (ulimit %s)", needed, what,
+                   (unsigned long long)limit.rlim_cur / (unsigned)unit, option);
 }
 
 static int end(enum el_status status, int exit_status)
@@ -119,6 +201,8 @@ static int end(enum el_status status, int exit_status)
     return exit_status ? exit_status : failed;
 }
 
+/* With fewer open files a worker, a module or a dataset would not open, and each says another reason. More ranks need
+ * more, which is checked where their number is known. */
 static int run_command(const struct el_command_row *command, int argc, char **argv)
 {
     struct el_options options;
@@ -132,7 +216,7 @@ static int run_command(const struct el_command_row *command, int argc, char **ar
         el_options_help(stdout, command, options.help_all);
     else if (status == EL_OK && options.version)
         print_version();
-    else if (status == EL_OK && (status = check_open_files()) == EL_OK)
+    else if (status == EL_OK && (status = check_limit(RLIMIT_NOFILE, 32, 1, "open files", "-n")) == EL_OK)
         status = command->run(&options, &exit_status);
     return end(status, exit_status);
 }
@@ -175,7 +259,8 @@ static const struct el_worker_row workers[] = {
 int el_main(int argc, char **argv)
 {
     survive_file_limit();
-    if (check_stack() != EL_OK) return end(EL_ERR_INVALID, 0);
+    /* A thread's stack has this limit too. Without it SIGSEGV would end a process, which says nothing. */
+    if (check_limit(RLIMIT_STACK, 1024, 1024, "KiB of stack", "-s") != EL_OK) return end(EL_ERR_INVALID, 0);
     const char *name = argc > 1 ? argv[1] : "help";
     bool help = !strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h");
     if (help && argc > 2) return end(print_help(argc, argv), 0);

@@ -1,9 +1,97 @@
-/* One text a rank over the bootstrap. A rank that failed takes part too: so one failure gives one clear message, and
- * nobody waits in vain. */
-#include "bench/job/measurement.h"
-
+/* What ranks tell each other, a text each over the bootstrap: their parts of a document, where a rank that failed takes
+ * part too, so that one failure gives one clear message and nobody waits in vain; and, under a user's own launcher,
+ * what they were asked to do. One that was given other options would train another model, or wait in another
+ * collective, and the record would say rank 0's. Ranks that evenload starts share one command line. */
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/job/worker.h"
+#include "bench/options/options.h"
+
+#ifndef EL_BUILD_COMMIT
+#define EL_BUILD_COMMIT "unknown"
+#endif
+
+enum { VALUE_BYTES = 2048, SHOWN = 120 };
+
+static void add(json_t *phrases, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(json_t *phrases, const char *format, ...)
+{
+    char text[VALUE_BYTES + 128];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    json_array_append_new(phrases, el_json_string(text));
+}
+
+/* "with --optimizer adam": a phrase for each option, given or not, in the order of the rows. */
+static json_t *list_options(unsigned command, const struct el_options *options)
+{
+    json_t *phrases = json_array();
+    add(phrases, "from commit %s", EL_BUILD_COMMIT);
+    add(phrases, "as 'evenload %s%s%s'", el_command_name(command), *options->action ? " " : "", options->action);
+    for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
+        char value[VALUE_BYTES];
+        if (!(row->commands & command) || row->per_rank) continue;
+        el_option_show(row, options, value, sizeof value);
+        bool valued = *value && row->argument, initial = valued && !strcmp(value, el_option_initial(row, command));
+        add(phrases, "with%s --%s%s%s%s", *value ? "" : "out", row->name, valued ? " " : "", valued ? value : "",
+            initial ? " (the default)" : "");
+    }
+    return phrases;
+}
+
+/* The first phrase of `rank` that differs from rank 0's. */
+static enum el_status compare_phrases(const json_t *own, int rank, const char *text, const char *verb,
+                                      const char *advice)
+{
+    json_t *its = json_loads(text, 0, NULL);
+    enum el_status status = its ? EL_OK : el_fail(EL_ERR_INVALID, "rank %d: its options could not be read", rank);
+    for (size_t i = 0; status == EL_OK && i < json_array_size(own); i++) {
+        const char *theirs = json_string_value(json_array_get(its, i)),
+                   *mine = json_string_value(json_array_get(own, i));
+        if (!theirs) theirs = "as another program";
+        if (strcmp(theirs, mine))
+            status = el_fail(EL_ERR_INVALID, "rank %d %s %.*s, rank 0 %.*s: %s", rank, verb, SHOWN, theirs, SHOWN, mine,
+                             advice);
+    }
+    json_decref(its);
+    return status;
+}
+
+/* Steals `phrases`. Nobody may wait for a rank that has no memory for its text: what cannot be read says that. */
+static enum el_status compare(struct el_bootstrap *bootstrap, json_t *phrases, const char *verb, const char *advice)
+{
+    char *text = json_dumps(phrases, JSON_COMPACT), **texts = NULL;
+    enum el_status status = el_bootstrap_gather(bootstrap, text ? text : "", &texts), same = EL_OK;
+    for (int r = 0; texts && r < el_bootstrap_size(bootstrap); r++) {
+        if (same == EL_OK) same = compare_phrases(phrases, r, texts[r], verb, advice);
+        free(texts[r]);
+    }
+    free(texts);
+    free(text);
+    json_decref(phrases);
+    return status == EL_OK ? el_bootstrap_agree(bootstrap, same) : status;
+}
+
+enum el_status el_job_compare_options(struct el_bootstrap *bootstrap, unsigned command,
+                                      const struct el_options *options)
+{
+    return compare(bootstrap, list_options(command, options), "was started",
+                   "start all ranks with the same program and options");
+}
+
+enum el_status el_job_compare_data(struct el_bootstrap *bootstrap, const struct el_dataset *dataset)
+{
+    json_t *phrases = json_array();
+    add(phrases, "%s", el_dataset_info(dataset)->description);
+    return compare(bootstrap, phrases, "reads", "give all ranks the same data");
+}
+
+/* ---- parts of a document ---- */
 
 /* A peer that lost its partner is not the failure that explains the others. */
 static void take_error(const json_t *whole, struct el_error *error)

@@ -43,7 +43,7 @@ void el_job_window_end(struct el_job_window *window, int member);
 void el_job_window_compare(const struct el_job_window *window, struct el_system_figures *figures_p);
 /* NULL: the member's device is no GPU. Valid until close. */
 const struct el_nvml_figures *el_job_window_gpu(const struct el_job_window *window, int member);
-/* This process's part of the repeat's `system` (bench/record/system_load.h). New reference. */
+/* This process's part of the repeat's `system` (el_record_system). New reference. */
 json_t *el_job_window_account(const struct el_job_window *window, const struct el_system_figures *figures);
 
 struct el_job_measurement {

@@ -8,7 +8,6 @@
 #include "bench/machine/host.h"
 #include "bench/options/options.h"
 #include "bench/record/record.h"
-#include "bench/record/system_load.h"
 
 static json_t *accuracy(double value)
 {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "bench/job/measurement.h"
-#include "bench/record/system_load.h"
+#include "bench/record/record.h"
 #include "runtime/base/files.h"
 
 static void open_driver(struct el_job_window *window)

@@ -111,7 +111,7 @@ enum el_status el_join(const struct el_launch_place *place, double patience_s, s
 /* With the place that the environment says. */
 enum el_status el_join_environment(struct el_bootstrap **bootstrap_p);
 
-/* same.c. Of ranks of a user's own launcher, before they do anything else together: whether all were given the same
+/* gather.c. Of ranks of a user's own launcher, before they do anything else together: whether all were given the same
  * program, command and options (but for those of which the row says per_rank), and found the same data. Collective.
  * Errors: EL_ERR_INVALID on rank 0, naming the first rank that differs and in what; EL_ERR_PEER on the others. */
 enum el_status el_job_compare_options(struct el_bootstrap *bootstrap, unsigned command,

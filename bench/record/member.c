@@ -6,7 +6,6 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/record/record.h"
-#include "bench/record/system_load.h"
 #include "bench/stats/stats.h"
 
 enum { SPANS_KEPT = 24 };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/record/parts.h"
+#include "bench/record/record.h"
 #include "bench/stats/stats.h"
 #include "bench/verdict/verdict.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/record/parts.h"
+#include "bench/record/record.h"
 
 static json_t *member_at(const json_t *repeat, size_t position)
 {

@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 
+#include "bench/stats/stats.h"
 #include "bench/trial/trial.h"
 #include "profiles/memory_timeline.h"
 #include "profiles/nvml.h"
@@ -75,6 +76,15 @@ json_t *el_record_nccl(void);
 #define EL_RECORD_MS(type, items, field, n, zero_ns)                                                                   \
     el_record_ms(items, sizeof(type), offsetof(type, field), n, zero_ns)
 json_t *el_record_ms(const void *items, size_t stride, size_t offset, size_t n, int64_t zero_ns);
+/* The record's `system`: what each process read of its machine over the measured steps, and what the processes of a
+ * repeat come to together. The fields are in docs/record.md, the definitions in docs/metrics.md. A process's part:
+ * `allowed`: the CPUs this process may run on; `devices`: those its devices compute on. */
+json_t *el_record_system(const struct el_system_figures *figures, const int *allowed, int n_allowed, const int *devices,
+                         int n_devices);
+/* The repeat's, of its processes' parts. Steals `parts`. */
+json_t *el_record_system_of_job(json_t *parts);
+/* [{"cpu", "capacity", "max_mhz"}] of a device's cores. */
+json_t *el_record_cores(const char *root, const int *cpus, int n_cpus);
 /* A repeat that came to nothing: what the parent writes when rank 0 cannot. status: "oom|failed|timeout|absent". */
 json_t *el_record_failed_repeat(const struct el_trial *trial, int repeat, int order, const char *status,
                                 const char *reason);
@@ -94,5 +104,35 @@ void el_record_learn(json_t *environment, const json_t *repeat);
 
 /* trials.csv, devices.csv, and of all but a watch's record steps.csv, in that folder. */
 enum el_status el_write_csv(const json_t *run, const char *dir);
+
+/* ---- the parts of a trial's record that are statistics over its repeats. `ok` is an array of those repeats that were
+ * finished; it may be empty: then figures are null. All results are new references ---- */
+
+json_t *el_trial_throughput(const json_t *ok, double global_batch);
+/* {"median", "mean", "p95"}: each within a launch, then the geometric mean over those launches that have steps. */
+json_t *el_trial_step_ms(const json_t *repeats);
+/* One repeat's samples a second; NAN where it has no steps. */
+double el_repeat_samples_per_s(const json_t *repeat, double global_batch);
+
+/* Times are medians over repeats; memory, host and pid are the first finished repeat's, the memory's timeline that of
+ * the repeat with the median throughput. */
+json_t *el_trial_per_device(const json_t *ok, double global_batch);
+/* The position of the member that worked longest in a step, waiting in collectives left aside; -1: not known. */
+int el_trial_slowest(const json_t *per_device);
+json_t *el_trial_comm(const json_t *per_device, int slowest, const json_t *breakdown);
+/* Where the step goes, from the control blocks of the slowest member, means over the repeats (docs/metrics.md):
+ * step = compute_alone + contention + exposed + other + idle; exposed_step = contention + exposed + idle_change.
+ * null where there were none. */
+json_t *el_trial_breakdown(const json_t *ok, int slowest);
+/* The share of the stages' time that is bubble, in per cent: a launch's, then the median over launches. */
+double el_trial_bubble_pct(const json_t *ok);
+/* Bus bandwidth of a step's all-reduces, GB/s: a launch's, then the median over launches; NAN: there are none. */
+double el_trial_busbw(const json_t *ok);
+/* What recording costs: counted, and toggled where repeats have control blocks of the recorder (docs/metrics.md). */
+json_t *el_trial_recorder(const json_t *ok);
+/* Each measure of one value of each launch's "members", then the median over launches. */
+json_t *el_launches_imbalance(const json_t *ok, double (*value)(const json_t *member));
+/* Of memory, busy time and bytes moved; null for one device. */
+json_t *el_trial_imbalance(const json_t *ok);
 
 #endif

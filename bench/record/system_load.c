@@ -1,6 +1,5 @@
 /* `system` as JSON. Processes of one host see the same CPUs: each CPU is counted once, each process's own time is taken
  * off once. A host is known by its boot id, as containers may give one machine several names. */
-#include "bench/record/system_load.h"
 
 #include <math.h>
 #include <stdlib.h>

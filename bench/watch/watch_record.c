@@ -10,7 +10,6 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/program.h"
 #include "bench/machine/host.h"
-#include "bench/record/parts.h"
 #include "bench/record/record.h"
 #include "bench/trial/trial.h"
 #include "bench/watch/watch.h"

@@ -6,7 +6,6 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/imbalance/imbalance.h"
-#include "bench/record/parts.h"
 #include "bench/record/record.h"
 
 #define MIB 1048576LL

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/record/parts.h"
+#include "bench/record/record.h"
 #include "bench/stats/stats.h"
 #include "profiles/cost.h"
 #include "runtime/comm/bootstrap.h"

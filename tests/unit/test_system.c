@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "bench/base/jvalue.h"
-#include "bench/record/system_load.h"
+#include "bench/record/record.h"
 #include "profiles/system.h"
 #include "runtime/base/clock.h"
 #include "tests/check.h"
