@@ -34,17 +34,41 @@ static const char record[] =
     "291}}]},"
     " {'operation': 'a later one', 'points': [{'bytes': 8, 'count': 2, 'in_place': {'time_us': 1}}]}]}";
 
-static void write_record(const char *text, int ranks)
+/* The text with " for \', and `is` in place of the first `was` ("": as it is). */
+static void write_text(const char *name, const char *text, const char *was, const char *is)
 {
-    FILE *file = fopen(path, "w");
+    FILE *file = fopen(name, "w");
+    const char *at = *was ? strstr(text, was) : NULL;
     assert_non_null(file);
-    for (const char *at = text; *at; at++) {
-        if (*at == '%')
-            fprintf(file, "%d", ranks), at++;
-        else
-            fputc(*at == '\'' ? '"' : *at, file);
+    for (; *text; text++) {
+        if (text == at) {
+            fputs(is, file);
+            text += strlen(was) - 1;
+        } else
+            fputc(*text == '\'' ? '"' : *text, file);
     }
     fclose(file);
+}
+
+static void write_record(const char *text, int ranks)
+{
+    char number[8];
+    snprintf(number, sizeof number, "%d", ranks);
+    write_text(path, text, "%d", number);
+}
+
+static struct el_costs *read_costs(const char *folders, const struct el_train_config *config)
+{
+    struct el_costs *costs;
+    assert_int_equal(el_costs_read(folders, config, &costs), EL_OK);
+    return costs;
+}
+
+/* Of two ranks. */
+static struct el_costs *costs_of_wire(void)
+{
+    write_record(record, 2);
+    return read_costs(folder, NULL);
 }
 
 static struct el_op_messages all_reduce(enum el_comm_algorithm algorithm, double bytes, int ranks)
@@ -72,9 +96,7 @@ static const struct {
 
 static void rounds_of_messages_have_measured_times(void **state)
 {
-    struct el_costs *costs;
-    write_record(record, 2);
-    assert_int_equal(el_costs_read(folder, NULL, &costs), EL_OK);
+    struct el_costs *costs = costs_of_wire();
     assert_int_equal(costs->n, 3);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct el_op_messages messages = all_reduce(cases[i].algorithm, cases[i].mib * MIB, cases[i].ranks);
@@ -99,10 +121,8 @@ static void rounds_of_messages_have_measured_times(void **state)
 static void more_ranks_have_the_closed_form(void **state)
 {
     static const int ranks[] = {3, 4, 8, 16, 64};
-    struct el_costs *costs;
-    double before_ns = 0;
-    write_record(record, 2);
-    assert_int_equal(el_costs_read(folder, NULL, &costs), EL_OK);
+    struct el_costs *costs = costs_of_wire();
+    double before_ns;
     const struct el_cost_row *ring = &costs->rows[0];
     struct el_op_messages measured = all_reduce(EL_COMM_RING, 192 * MIB, 2);
     double latency = ring->latency_ns, slope = ring->ns_per_byte;
@@ -134,9 +154,7 @@ static void what_lies_outside_is_told(void **state)
                 {EL_COMM_RING, 112, 2, EL_COST_OUTSIDE},
                 {EL_COMM_DIRECT, 4, 2, EL_COST_BORROWED},
                 {EL_COMM_RING, 8, 4, EL_COST_OTHER_RANKS}};
-    struct el_costs *costs;
-    write_record(record, 2);
-    assert_int_equal(el_costs_read(folder, NULL, &costs), EL_OK);
+    struct el_costs *costs = costs_of_wire();
     for (size_t i = 0; i < sizeof told / sizeof told[0]; i++) {
         struct el_op_messages messages = all_reduce(told[i].algorithm, told[i].mib * MIB, told[i].ranks);
         struct el_cost_basis basis;
@@ -160,32 +178,49 @@ static enum el_status never(const struct el_call_args *args)
     return EL_OK;
 }
 
+static struct el_program *begin_program(const struct el_costs *costs, struct el_device **device_p)
+{
+    struct el_device_spec spec = {.backend = "sim", .costs = costs};
+    struct el_program *program;
+    assert_int_equal(el_device_open(&spec, device_p), EL_OK);
+    assert_int_equal(el_program_create(&program), EL_OK);
+    return program;
+}
+
+/* Runs it, which takes so long, and ends it. */
+static void takes(struct el_program *program, struct el_device *device, double wanted_us)
+{
+    assert_int_equal(el_program_end(program), EL_OK);
+    assert_int_equal(el_program_run(program, 0, NULL), EL_OK);
+    double us = (double)el_program_elapsed_ns(program) / 1e3;
+    if (!(us > wanted_us * 0.999 && us < wanted_us * 1.001)) fail_msg("%g us, not %g", us, wanted_us);
+    el_program_destroy(program);
+    el_device_close(device);
+}
+
 /* Without costs an op has the constants, whatever its messages are. */
 static void simulated_devices_take_them(void **state)
 {
-    struct el_costs *costs;
-    write_record(record, 2);
-    assert_int_equal(el_costs_read(folder, NULL, &costs), EL_OK);
+    struct el_costs *costs = costs_of_wire();
     for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
-        struct el_device_spec spec = {.backend = "sim", .costs = i % 2 ? costs : NULL};
         struct el_call_op op = {.head.phase = EL_PHASE_COMM,
                                 .op_class = EL_CLASS_COMM,
                                 .run = never,
                                 .messages =
                                     all_reduce(cases[i / 2].algorithm, cases[i / 2].mib * MIB, cases[i / 2].ranks)};
         struct el_device *device;
-        struct el_program *program;
-        assert_int_equal(el_device_open(&spec, &device), EL_OK);
-        assert_int_equal(el_program_create(&program), EL_OK);
+        struct el_program *program = begin_program(i % 2 ? costs : NULL, &device);
         assert_int_equal(el_program_call(program, device, EL_STREAM_COMM, &op, NULL), EL_OK);
-        assert_int_equal(el_program_end(program), EL_OK);
-        assert_int_equal(el_program_run(program, 0, NULL), EL_OK);
-        double us = (double)el_program_elapsed_ns(program) / 1e3, wanted = i % 2 ? cases[i / 2].us : 20;
-        assert_true(us > wanted * 0.999 && us < wanted * 1.001);
-        el_program_destroy(program);
-        el_device_close(device);
+        takes(program, device, i % 2 ? cases[i / 2].us : 20);
     }
     free(costs);
+}
+
+static void is_refused(const char *folders, const struct el_train_config *config, const char *words)
+{
+    struct el_costs *costs;
+    assert_int_equal(el_costs_read(folders, config, &costs), EL_ERR_INVALID);
+    if (!strstr(el_error_message(), words)) fail_msg("%s, not %s", el_error_message(), words);
 }
 
 static void other_folders_are_refused(void **state)
@@ -204,13 +239,10 @@ static void other_folders_are_refused(void **state)
          "'count': 1e300, 'in_place': {'time_us': 1}}, {'bytes': -8, 'count': 2, 'in_place': 3}]}]}",
          2, "has no figures"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        struct el_costs *costs;
         write_record(bad[i].text, bad[i].ranks);
-        assert_int_equal(el_costs_read(folder, NULL, &costs), EL_ERR_INVALID);
-        if (!strstr(el_error_message(), bad[i].words)) fail_msg("case %zu: %s", i, el_error_message());
+        is_refused(folder, NULL, bad[i].words);
     }
-    struct el_costs *costs;
-    assert_int_equal(el_costs_read("/nonexistent", NULL, &costs), EL_ERR_INVALID);
+    is_refused("/nonexistent", NULL, "");
 }
 
 /* ---- ops ---- */
@@ -232,17 +264,7 @@ static const char run_record[] =
 
 static void write_run(const char *text, const char *was, const char *is)
 {
-    FILE *file = fopen(run_path, "w");
-    const char *at = *was ? strstr(text, was) : NULL;
-    assert_non_null(file);
-    for (; *text; text++) {
-        if (text == at) {
-            fputs(is, file);
-            text += strlen(was) - 1;
-        } else
-            fputc(*text == '\'' ? '"' : *text, file);
-    }
-    fclose(file);
+    write_text(run_path, text, was, is);
 }
 
 static struct el_train_config linear(void)
@@ -256,11 +278,8 @@ static struct el_train_config linear(void)
 static void wire_is_asked_for(const struct el_costs *costs)
 {
     struct el_device *device;
-    struct el_program *program;
-    struct el_device_spec spec = {.backend = "sim", .costs = costs};
+    struct el_program *program = begin_program(costs, &device);
     struct el_call_op call = {.op_class = EL_CLASS_COMM, .run = never, .messages = all_reduce(EL_COMM_RING, 64, 2)};
-    assert_int_equal(el_device_open(&spec, &device), EL_OK);
-    assert_int_equal(el_program_create(&program), EL_OK);
     assert_int_equal(el_program_call(program, device, EL_STREAM_COMM, &call, NULL), EL_OK);
     assert_int_equal(el_program_end(program), EL_ERR_INVALID);
     assert_non_null(strstr(el_error_message(), "give one of 'evenload comm' too"));
@@ -292,15 +311,14 @@ static void ops_have_measured_times(void **state)
         {"divide", EL_PHASE_LOSS, EL_CLASS_COMPUTE, 2 << 20, 8, 185},
     };
     struct el_train_config config = linear();
-    struct el_costs *costs;
     char both[160];
     write_run(run_record, "", "");
-    assert_int_equal(el_costs_read(run_folder, &config, &costs), EL_OK);
+    struct el_costs *costs = read_costs(run_folder, &config);
     wire_is_asked_for(costs);
     free(costs);
     write_record(record, 2);
     snprintf(both, sizeof both, "%s,%s", run_folder, folder);
-    assert_int_equal(el_costs_read(both, &config, &costs), EL_OK);
+    costs = read_costs(both, &config);
     assert_true(costs->n == 3 && costs->n_ops == 3);
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
         struct el_op_info op = {.label = ops[i].label,
@@ -335,9 +353,8 @@ static void ops_beside_others_are_apart(void **state)
         double us;
     } known[] = {{1000, false, 1000}, {1000, true, 3000}, {2000, true, 6000}, {3000, false, 9000}};
     struct el_train_config config = linear();
-    struct el_costs *costs;
     write_run(text, "", "");
-    assert_int_equal(el_costs_read(run_folder, &config, &costs), EL_OK);
+    struct el_costs *costs = read_costs(run_folder, &config);
     assert_int_equal(costs->n_beside, 1);
     assert_true(costs->pace_ratio[0] == 0 && costs->pace_ratio[1] == 1.5); /* the mean of the records' */
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
@@ -349,8 +366,7 @@ static void ops_beside_others_are_apart(void **state)
     }
     free(costs);
     write_run(text, "'beside': 1, 'n': 2", "\"beside\": 2");
-    assert_int_equal(el_costs_read(run_folder, &config, &costs), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "with --beside 2, another record with --beside 1"));
+    is_refused(run_folder, &config, "with --beside 2, another record with --beside 1");
 }
 
 /* Three host calls of 500 us, and behind the first a ring of 140 us. */
@@ -362,30 +378,21 @@ static void communication_takes_its_core(void **state)
     write_run(run_record, "", "");
     write_record(record, 2);
     for (int shares = 0; shares < 2; shares++) {
-        struct el_costs *costs;
+        struct el_costs *costs = read_costs(both, &config);
         struct el_device *device;
-        struct el_program *program;
         struct el_call_op load = {
             .head = {.label = "load", .phase = EL_PHASE_DATA}, .op_class = EL_CLASS_HOST, .run = never, .bytes = 100};
         struct el_call_op sum = {.op_class = EL_CLASS_COMM, .run = never, .messages = all_reduce(EL_COMM_RING, MIB, 2)};
-        assert_int_equal(el_costs_read(both, &config, &costs), EL_OK);
         assert_true(costs->on_cores && !costs->shares_core);
         costs->shares_core = shares;
-        struct el_device_spec spec = {.backend = "sim", .costs = costs};
-        assert_int_equal(el_device_open(&spec, &device), EL_OK);
-        assert_int_equal(el_program_create(&program), EL_OK);
+        struct el_program *program = begin_program(costs, &device);
         for (int i = 0, id = -1; i < 3; i++) {
             el_program_call(program, device, EL_STREAM_COMPUTE, &load, &id);
             if (i > 0) continue;
             el_program_wait(program, device, EL_STREAM_COMM, id);
             el_program_call(program, device, EL_STREAM_COMM, &sum, NULL);
         }
-        assert_int_equal(el_program_end(program), EL_OK);
-        assert_int_equal(el_program_run(program, 0, NULL), EL_OK);
-        double us = (double)el_program_elapsed_ns(program) / 1e3, wanted = 1500 + (shares ? 140 : 0);
-        if (!(us > wanted * 0.999 && us < wanted * 1.001)) fail_msg("%g us, not %g", us, wanted);
-        el_program_destroy(program);
-        el_device_close(device);
+        takes(program, device, 1500 + (shares ? 140 : 0));
         free(costs);
     }
 }
@@ -404,10 +411,8 @@ static void other_runs_are_refused(void **state)
         {"'trials'", "\"none\"", "no finished trial of 'run --mode single'"}};
     struct el_train_config config = linear();
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        struct el_costs *costs;
         write_run(run_record, bad[i].was, bad[i].is);
-        assert_int_equal(el_costs_read(run_folder, &config, &costs), EL_ERR_INVALID);
-        if (!strstr(el_error_message(), bad[i].words)) fail_msg("case %zu: %s", i, el_error_message());
+        is_refused(run_folder, &config, bad[i].words);
     }
 }
 

@@ -163,18 +163,18 @@ static void every_default_is_shown_as_it_is_read(void **state)
 /* Why a command that makes trials does not take a row that says how they are trained or measured; NULL: no reason. */
 static const char *why_without(const char *name, unsigned command)
 {
+    enum { SHOWING = EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA, SEVERAL = SHOWING | EL_CMD_COMPARE };
     static const struct {
         const char *name, *why;
         unsigned commands;
-    } reasons[] = {
-        {"epochs", "learning is not what is looked at", EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA},
-        {"load", "learning is not what is looked at", EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA},
-        {"save", "of several trials each has its own", EL_CMD_COMPARE | EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA},
-        {"beside", "it is asked of one trial", EL_CMD_COMPARE | EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA},
-        {"profile", "it is asked of one trial", EL_CMD_COMPARE | EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA},
-        {"sort", "it is asked of one trial", EL_CMD_COMPARE | EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA},
-        {"no-record", "what is shown is what was recorded", EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA},
-        {"launch", "it starts its own processes", EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA}};
+    } reasons[] = {{"epochs", "learning is not what is looked at", SHOWING},
+                   {"load", "learning is not what is looked at", SHOWING},
+                   {"save", "of several trials each has its own", SEVERAL},
+                   {"beside", "it is asked of one trial", SEVERAL},
+                   {"profile", "it is asked of one trial", SEVERAL},
+                   {"sort", "it is asked of one trial", SEVERAL},
+                   {"no-record", "what is shown is what was recorded", SHOWING},
+                   {"launch", "it starts its own processes", SHOWING}};
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
         if (!strcmp(reasons[i].name, name) && (reasons[i].commands & command)) return reasons[i].why;
     return NULL;

@@ -62,7 +62,7 @@ static void no_trial_is_always_first(void **state)
     for (int t = 0; t < TRIALS; t++) assert_in_range(first[t], 60, 140); /* 100 expected, 4 standard deviations */
 }
 
-static json_t *judge_on(bool gpu, double loss, double reference, double worst)
+static json_t *judge(bool gpu, double loss, double reference, double worst)
 {
     json_t *verdict =
         json_pack("{s:s, s:b, s:o, s:o, s:o, s:s}", "status", "ok", "gpu", (int)gpu, "loss", el_json_real(loss),
@@ -72,43 +72,27 @@ static json_t *judge_on(bool gpu, double loss, double reference, double worst)
     return row;
 }
 
-static json_t *judge(double loss, double reference, double worst)
-{
-    return judge_on(false, loss, reference, worst);
-}
-
 /* GPUs are held against other kernels: what rounding explains is more there, what an error makes is not. */
-static void the_gate_knows_gpus(void **state)
+static void the_gate_judges(void **state)
 {
-    static const double cases[][4] = {{1.7, 1.7008, 0.03, 1}, {1.7, 1.7, 0.5, 0}, {1.7, 3.4, 0, 0}, {1.7, 1.7, NAN, 0}};
+    static const struct {
+        bool gpu, agrees;
+        double loss, reference, worst;
+        const char *reason; /* words of it */
+    } cases[] = {{false, true, 1.7, 1.7000005, 9e-5, NULL},     {false, false, 1.7, 1.7, 2e-4, "conv3.weight"},
+                 {false, false, 0.7, 0.700002, 0, "the loss"},  {false, false, NAN, 1.7, 0, "the loss"},
+                 {false, false, 1.7, 1.7, NAN, "conv3.weight"}, {false, false, 1.7, 1.7, INFINITY, "conv3.weight"},
+                 {true, true, 1.7, 1.7008, 0.03, NULL},         {true, false, 1.7, 1.7, 0.5, "conv3.weight"},
+                 {true, false, 1.7, 3.4, 0, "the loss"},        {true, false, 1.7, 1.7, NAN, "conv3.weight"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        json_t *row = judge_on(true, cases[i][0], cases[i][1], cases[i][2]);
-        assert_int_equal(json_is_true(json_object_get(row, "agrees")), (int)cases[i][3]);
+        json_t *row = judge(cases[i].gpu, cases[i].loss, cases[i].reference, cases[i].worst);
+        const char *reason = el_json_text(row, "reason", NULL);
+        bool agrees = json_is_true(json_object_get(row, "agrees"));
+        assert_true(agrees || json_is_false(json_object_get(row, "agrees")));
+        if (agrees != cases[i].agrees || !reason != agrees || (reason && !strstr(reason, cases[i].reason)))
+            fail_msg("case %zu: %d, %s", i, agrees, reason ? reason : "no reason");
         json_decref(row);
     }
-}
-
-static void the_gate_agrees(void **state)
-{
-    json_t *row = judge(1.7, 1.7000005, 9e-5);
-    assert_true(json_is_true(json_object_get(row, "agrees")));
-    assert_null(el_json_text(row, "reason", NULL));
-    json_decref(row);
-}
-
-static void the_gate_refuses(void **state)
-{
-    static const double cases[][3] = {
-        {1.7, 1.7, 2e-4}, {0.7, 0.700002, 0}, {NAN, 1.7, 0}, {1.7, 1.7, NAN}, {1.7, 1.7, INFINITY}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        json_t *row = judge(cases[i][0], cases[i][1], cases[i][2]);
-        assert_true(json_is_false(json_object_get(row, "agrees")));
-        assert_non_null(el_json_text(row, "reason", NULL));
-        json_decref(row);
-    }
-    json_t *row = judge(1.7, 1.7, 2e-4);
-    assert_non_null(strstr(el_json_text(row, "reason", ""), "conv3.weight"));
-    json_decref(row);
 }
 
 /* What could not be compared is not timed either, with the status that says why; what agreed is. */
@@ -126,11 +110,11 @@ static void a_gate_that_did_not_run_is_a_refusal(void **state)
         json_decref(verdict);
         json_decref(campaign.gate);
     }
-    struct el_campaign campaign = {.gate = json_pack("[o]", judge(1.7, 1.7, 2e-4))};
+    struct el_campaign campaign = {.gate = json_pack("[o]", judge(false, 1.7, 1.7, 2e-4))};
     assert_non_null(strstr(el_gate_refusal(&campaign, &trial, &status), "conv3.weight"));
     assert_string_equal(status, "failed");
     json_decref(campaign.gate);
-    campaign.gate = json_pack("[o]", judge(1.7, 1.7, 0));
+    campaign.gate = json_pack("[o]", judge(false, 1.7, 1.7, 0));
     assert_null(el_gate_refusal(&campaign, &trial, &status));
     json_decref(campaign.gate);
 }
@@ -254,9 +238,7 @@ int main(void)
         cmocka_unit_test(each_trial_once_a_round),
         cmocka_unit_test(the_order_is_of_the_seed),
         cmocka_unit_test(no_trial_is_always_first),
-        cmocka_unit_test(the_gate_agrees),
-        cmocka_unit_test(the_gate_refuses),
-        cmocka_unit_test(the_gate_knows_gpus),
+        cmocka_unit_test(the_gate_judges),
         cmocka_unit_test(kernels_are_loaded_at_once_where_threads_wait_for_each_other),
         cmocka_unit_test(a_gate_that_did_not_run_is_a_refusal),
         cmocka_unit_test_setup_teardown(siblings_count_once, make_root, remove_root),

@@ -15,24 +15,35 @@
 #include "tests/unit/record_checks.h"
 #include "tests/unit/record_trials.h"
 
+/* The record of a trial in this mode; takes the repeats. */
+static json_t *record_of(const char *mode, int n_devices, json_t *repeats)
+{
+    struct el_trial trial = trial_of(mode, n_devices);
+    json_t *record = el_record_trial(&trial, "evenload run", repeats);
+    json_decref(repeats);
+    return record;
+}
+
+static void is_text(const json_t *record, const char *path, const char *wanted)
+{
+    assert_string_equal(el_json_text(record, path, ""), wanted);
+}
+
 static bool warned(const json_t *record, const char *words)
 {
-    const json_t *warnings = json_object_get(record, "warnings");
-    for (size_t i = 0; i < json_array_size(warnings); i++) {
-        if (strstr(json_string_value(json_array_get(warnings, i)), words) != NULL) return true;
-    }
+    EL_EACH(warning, json_object_get(record, "warnings"))
+        if (strstr(json_string_value(warning), words)) return true;
     return false;
 }
 
 static void test_trial(void **state)
 {
-    struct el_trial trial = trial_of("ddp", 2);
-    json_t *repeats = repeats_of(5, 2), *t = el_record_trial(&trial, "evenload run --mode ddp", repeats);
-    assert_string_equal(el_json_text(t, "status", ""), "ok");
-    assert_string_equal(el_json_text(t, "verdict", ""), "valid");
+    json_t *t = record_of("ddp", 2, repeats_of(5, 2));
+    is_text(t, "status", "ok");
+    is_text(t, "verdict", "valid");
     near(t, "throughput.samples_per_s", 8000);
     assert_true(is_null(t, "throughput.ci95")); /* its repeats are alike */
-    assert_string_equal(el_json_text(t, "throughput.ci_reason", ""), "repeats do not scatter, as in virtual time");
+    is_text(t, "throughput.ci_reason", "repeats do not scatter, as in virtual time");
     near(t, "step_ms.median", 8);
     near(t, "step_ms.p95", 8.5);
     near(t, "order", 10);
@@ -53,7 +64,7 @@ static void test_trial(void **state)
     near(t, "per_device.0.memory.unattributed_bytes", 40);
     near(t, "per_device.0.memory.grown_bytes", 8);
     assert_true(is_null(t, "per_device.1.memory.driver_bytes") && is_null(t, "per_device.1.memory.unattributed_bytes"));
-    assert_string_equal(el_json_text(t, "per_device.1.memory.driver_reason", ""), "not reported");
+    is_text(t, "per_device.1.memory.driver_reason", "not reported");
     assert_true(is_null(t, "per_device.0.uuid"));
     near(t, "imbalance.memory.first_over_rest", 3);
     near(t, "imbalance.memory.max_over_mean_minus_1", 0.5);
@@ -63,7 +74,6 @@ static void test_trial(void **state)
     near(t, "repeats.4.step_ms.0", 8.5);
     near(t, "loss.2", 0.5);
     json_decref(t);
-    json_decref(repeats);
 }
 
 /* A launch's two all-reduces of 4 MB, and something that is none. */
@@ -78,37 +88,32 @@ static void put_collectives(json_t *repeat, double transfer_ms)
 /* In 2 ms each on two devices: 2 GB/s. The first launch was ten times slower, which a median passes over. */
 static void test_bus_bandwidth(void **state)
 {
-    struct el_trial trial = trial_of("ddp", 2);
-    json_t *repeats = repeats_of(5, 2), *t = el_record_trial(&trial, "evenload run --mode ddp", repeats);
-    assert_true(is_null(t, "comm.busbw_gb_per_s"));
-    json_decref(t);
+    json_t *repeats = repeats_of(5, 2), *without = record_of("ddp", 2, json_incref(repeats));
     for (size_t i = 0; i < 5; i++) put_collectives(json_array_get(repeats, i), i == 0 ? 20 : 2);
-    t = el_record_trial(&trial, "evenload run --mode ddp", repeats);
+    json_t *t = record_of("ddp", 2, repeats);
+    assert_true(is_null(without, "comm.busbw_gb_per_s"));
     near(t, "comm.busbw_gb_per_s", 2);
+    json_decref(without);
     json_decref(t);
-    json_decref(repeats);
 }
 
 /* Two copies of a model in two stages: each all-reduce is among two of the four devices. */
 static void test_bus_bandwidth_of_stages(void **state)
 {
-    struct el_trial trial = trial_of("pipeline", 4);
     json_t *repeats = repeats_of(1, 4), *members = json_object_get(json_array_get(repeats, 0), "members");
     for (size_t d = 0; d < 4; d++)
         json_object_set_new(json_array_get(members, d), "layout", json_pack("{s:i}", "stage", (int)d % 2));
     put_collectives(json_array_get(repeats, 0), 2);
-    json_t *t = el_record_trial(&trial, "", repeats);
+    json_t *t = record_of("pipeline", 4, repeats);
     near(t, "comm.busbw_gb_per_s", 2);
     json_decref(t);
-    json_decref(repeats);
 }
 
 /* On: steps of 12, 13.2, 14.4, 15.6, 16.8 ms (a mean of 14.4) with 7 of compute, 2 exposed, 1 other, the rest idle.
  * Off: 8 ms with 6 of compute. So 6.4 ms by which communication lengthens the step: 1 + 2 + 3.4. */
 static void test_breakdown(void **state)
 {
-    struct el_trial trial = trial_of("ddp", 2);
-    json_t *repeats = repeats_of(5, 2), *t = el_record_trial(&trial, "", repeats);
+    json_t *t = record_of("ddp", 2, repeats_of(5, 2));
     near(t, "breakdown.step_ms", 14.4);
     near(t, "breakdown.compute_alone_ms", 6);
     near(t, "breakdown.contention_ms", 1);
@@ -125,24 +130,18 @@ static void test_breakdown(void **state)
     near(t, "breakdown.exposed_step_ci95.0", 6.4 - half);
     near(t, "breakdown.exposed_step_ci95.1", 6.4 + half);
     json_decref(t);
-    json_decref(repeats);
-    repeats = repeats_of(3, 2);
-    t = el_record_trial(&trial, "", repeats);
+    t = record_of("ddp", 2, repeats_of(3, 2));
     assert_true(is_null(t, "breakdown.exposed_step_ci95"));
-    assert_string_equal(el_json_text(t, "breakdown.ci_reason", ""), "fewer than 5 repeats");
+    is_text(t, "breakdown.ci_reason", "fewer than 5 repeats");
     json_decref(t);
-    json_decref(repeats);
 }
 
 /* What is not known is a dash in every cell, and never what another row had there. */
 static void test_steps_table(void **state)
 {
-    struct el_trial trial = trial_of("ddp", 2);
-    json_t *repeats = repeats_of(5, 2), *whole = el_record_trial(&trial, "", repeats);
-    json_t *bare = json_deep_copy(whole);
+    json_t *whole = record_of("ddp", 2, repeats_of(5, 2)), *bare = json_deep_copy(whole);
     json_object_set_new(bare, "breakdown", json_null());
-    json_object_set_new(json_object_get(json_array_get(json_object_get(bare, "per_device"), 1), "comm"), "cpu_ms",
-                        json_null());
+    json_object_set_new(el_json_at(bare, "per_device.1.comm"), "cpu_ms", json_null());
     json_t *run = json_pack("{s:[o, o]}", "trials", whole, bare);
     char *text = NULL;
     size_t bytes = 0;
@@ -160,36 +159,30 @@ static void test_steps_table(void **state)
     for (size_t i = 0; i < bytes; i++) assert_true(text[i] == '\n' || (text[i] >= ' ' && text[i] <= '~'));
     free(text);
     json_decref(run);
-    json_decref(repeats);
 }
 
 static void test_one_device_few_repeats(void **state)
 {
-    struct el_trial trial = trial_of("single", 1);
-    json_t *repeats = repeats_of(3, 1), *t = el_record_trial(&trial, "", repeats);
+    json_t *t = record_of("single", 1, repeats_of(3, 1));
     assert_true(is_null(t, "imbalance") && is_null(t, "throughput.ci95"));
-    assert_string_equal(el_json_text(t, "throughput.ci_reason", ""), "fewer than 5 repeats");
-    assert_string_equal(el_json_text(t, "verdict", ""), "suspect");
+    is_text(t, "throughput.ci_reason", "fewer than 5 repeats");
+    is_text(t, "verdict", "suspect");
     assert_true(warned(t, "fewer than 5 repeats"));
     json_decref(t);
-    json_decref(repeats);
 }
 
 static void test_warnings(void **state)
 {
-    struct el_trial trial = trial_of("dp", 2);
-    json_t *repeats = repeats_of(5, 2);
-    json_t *third = json_array_get(repeats, 2);
+    json_t *repeats = repeats_of(5, 2), *third = json_array_get(repeats, 2);
     json_array_set_new(json_object_get(third, "loss"), 1, json_real(nextafter(0.6, 1)));
     json_object_set_new(el_json_at(third, "members.1.memory"), "peak_bytes", json_integer(101));
     json_object_set_new(third, "warnings", json_pack("[s]", "devices share a core"));
     json_array_append_new(repeats, repeat_of(5, 2, 8, 3));
-    json_t *t = el_record_trial(&trial, "", repeats);
+    json_t *t = record_of("dp", 2, repeats);
     assert_true(warned(t, "not deterministic") && warned(t, "memory differs") && warned(t, "share a core"));
     assert_true(warned(t, "too few samples"));
-    assert_string_equal(el_json_text(t, "verdict", ""), "suspect");
+    is_text(t, "verdict", "suspect");
     json_decref(t);
-    json_decref(repeats);
 }
 
 static void test_failed(void **state)
@@ -197,42 +190,37 @@ static void test_failed(void **state)
     struct el_trial trial = trial_of("dp", 2);
     json_t *repeats = repeats_of(4, 2);
     json_array_append_new(repeats, el_record_failed_repeat(&trial, 4, 14, "oom", "cpu:0 refused grad"));
-    json_t *t = el_record_trial(&trial, "", repeats);
-    assert_string_equal(el_json_text(t, "status", ""), "oom");
-    assert_string_equal(el_json_text(t, "reason", ""), "cpu:0 refused grad");
+    json_t *t = record_of("dp", 2, json_incref(repeats));
+    is_text(t, "status", "oom");
+    is_text(t, "reason", "cpu:0 refused grad");
     near(t, "throughput.samples_per_s", 8000);
     json_array_append_new(repeats, el_record_failed_repeat(&trial, 5, 15, "failed", "signal 9"));
-    json_t *worse = el_record_trial(&trial, "", repeats);
-    assert_string_equal(el_json_text(worse, "status", ""), "failed");
-    json_array_clear(repeats);
-    json_array_append_new(repeats, el_record_failed_repeat(&trial, 0, 0, "timeout", NULL));
-    json_t *nothing = el_record_trial(&trial, "", repeats);
-    assert_string_equal(el_json_text(nothing, "status", ""), "timeout");
+    json_t *worse = record_of("dp", 2, repeats);
+    is_text(worse, "status", "failed");
+    json_t *nothing = record_of("dp", 2, json_pack("[o]", el_record_failed_repeat(&trial, 0, 0, "timeout", NULL)));
+    is_text(nothing, "status", "timeout");
     assert_true(is_null(nothing, "throughput.samples_per_s") && is_null(nothing, "phases_ms.comm"));
     assert_true(is_null(nothing, "comm.bytes") && is_null(nothing, "slowest_member"));
     json_decref(t);
     json_decref(worse);
     json_decref(nothing);
-    json_decref(repeats);
 }
 
 /* The first repeat's window was too short for the system's figure, the others' were not. */
 static void test_system_reason(void **state)
 {
-    struct el_trial trial = trial_of("dp", 2);
     json_t *repeats = repeats_of(3, 2);
     for (size_t k = 0; k < 3; k++) {
         json_t *utilization = el_json_at(json_array_get(repeats, k), "members.0.utilization");
         json_object_set_new(utilization, "system_pct", k == 0 ? json_null() : json_real(60 + 10 * (double)k));
         json_object_set_new(utilization, "system_reason", k == 0 ? json_string("too short") : json_null());
     }
-    json_t *t = el_record_trial(&trial, "", repeats);
+    json_t *t = record_of("dp", 2, repeats);
     near(t, "per_device.0.utilization.system_pct", 75);
     assert_true(is_null(t, "per_device.0.utilization.system_reason"));
     assert_true(is_null(t, "per_device.1.utilization.system_pct"));
-    assert_string_equal(el_json_text(t, "per_device.1.utilization.system_reason", ""), "not measured");
+    is_text(t, "per_device.1.utilization.system_reason", "not measured");
     json_decref(t);
-    json_decref(repeats);
 }
 
 /* Busy for 8 and 8, 8 and 4, 2 and 8 ms: imbalances 0, 1/3 and 0.6, whose median is 1/3. Of the medians, 8 and 8 ms, it
@@ -240,40 +228,35 @@ static void test_system_reason(void **state)
 static void imbalance_is_a_median_over_launches(void **state)
 {
     static const double busy_ms[3][2] = {{8, 8}, {8, 4}, {2, 8}};
-    struct el_trial trial = trial_of("dp", 2);
     json_t *repeats = repeats_of(3, 2);
     for (size_t k = 0; k < 3; k++) {
-        json_t *members = json_object_get(json_array_get(repeats, k), "members");
-        for (size_t d = 0; d < 2; d++) {
-            json_t *member = json_array_get(members, d);
+        EL_EACH(member, json_object_get(json_array_get(repeats, k), "members")) {
             json_object_set_new(member, "step_ms", json_real(10));
-            json_object_set_new(json_object_get(member, "utilization"), "busy_pct", json_real(10 * busy_ms[k][d]));
+            json_object_set_new(json_object_get(member, "utilization"), "busy_pct",
+                                json_real(10 * busy_ms[k][member_at.i]));
         }
     }
-    json_t *t = el_record_trial(&trial, "", repeats);
+    json_t *t = record_of("dp", 2, repeats);
     near(t, "imbalance.busy.max_over_mean_minus_1", 1.0 / 3);
     near(t, "imbalance.busy.first_over_rest", 1);
     json_decref(t);
-    json_decref(repeats);
 }
 
 /* Five launches of which the last but one is the slowest: the timeline is that of the median one, not of the first. */
 static void test_median_timeline(void **state)
 {
     static const double step_ms[] = {5, 9, 7, 12, 6};
-    struct el_trial trial = trial_of("dp", 2);
     json_t *repeats = json_array();
     for (int k = 0; k < 5; k++) {
         json_t *repeat = repeat_of(k, 2, step_ms[k], 32);
         json_object_set_new(el_json_at(repeat, "members.1.memory"), "timeline", json_pack("{s:[f]}", "ms", step_ms[k]));
         json_array_append_new(repeats, repeat);
     }
-    json_t *t = el_record_trial(&trial, "", repeats);
+    json_t *t = record_of("dp", 2, repeats);
     near(t, "per_device.1.memory.timeline.ms.0", 7);
     near(t, "per_device.1.memory.timeline.repeat", 2);
     assert_true(is_null(t, "per_device.0.memory.timeline")); /* it had none */
     json_decref(t);
-    json_decref(repeats);
 }
 
 int main(void)
