@@ -129,7 +129,8 @@ static bool on_tick(void *context, double elapsed_s)
     return !interrupted;
 }
 
-const char *el_runner_words(const char *log_dir, int rank, char *text, size_t bytes)
+/* What a rank's log ends with where it says why it failed, without the program's name; NULL: nothing. */
+static const char *last_words(const char *log_dir, int rank, char *text, size_t bytes)
 {
     *text = 0;
     el_launch_log_tail(log_dir, rank, 1, text, bytes);
@@ -151,9 +152,11 @@ static enum el_status add_options(unsigned command, const struct el_options *opt
     return EL_OK;
 }
 
-enum el_status el_runner_launch(const struct el_runner *runner, const struct el_trial *trial, const char *const *words,
-                                unsigned command, const struct el_options *options, const char *log_dir,
-                                struct el_launch_result *result_p)
+/* Starts this program again, as the trial's processes: with `words` (ended by NULL, 7 at most) and every option of the
+ * command. Blocking; ends early where it is interrupted. Errors: EL_ERR_ABSENT (nobody can launch it), EL_ERR_IO. */
+static enum el_status start(const struct el_runner *runner, const struct el_trial *trial, const char *const *words,
+                            unsigned command, const struct el_options *options, const char *log_dir,
+                            struct el_launch_result *result_p)
 {
     char *argv[WORDS_MAX + EL_OPTIONS_MAX + 1] = {(char *)(uintptr_t)runner->program}, **first = argv + 1;
     enum el_launch_by by = EL_LAUNCH_BY_OWN;
@@ -187,7 +190,7 @@ static enum el_status run_launch(struct launch *launch)
     snprintf(repeat, sizeof repeat, "%d", launch->repeat);
     snprintf(order, sizeof order, "%d", launch->order);
     el_trial_options(trial, &options);
-    return el_runner_launch(launch->runner, trial, words, EL_CMD_RUN, &options, launch->log_dir, &launch->result);
+    return start(launch->runner, trial, words, EL_CMD_RUN, &options, launch->log_dir, &launch->result);
 }
 
 /* The rank whose log tells most. */
@@ -201,9 +204,8 @@ static void find_reason(const struct launch *launch, char reason[REASON_BYTES])
 {
     const struct el_launch_result *result = &launch->result;
     char tail[TAIL_BYTES];
-    const char *said = result->signal || result->timed_out
-                           ? NULL
-                           : el_runner_words(launch->log_dir, speaker(result), tail, sizeof tail);
+    const char *said =
+        result->signal || result->timed_out ? NULL : last_words(launch->log_dir, speaker(result), tail, sizeof tail);
     snprintf(reason, REASON_BYTES, "%.600s", said ? said : result->ok ? "ended without a result" : result->reason);
 }
 
@@ -336,7 +338,7 @@ static enum el_status fail_launch(const struct el_follow *follow, const struct e
     char tail[TAIL_BYTES];
     const char *said = NULL;
     for (int r = result->failed_rank < 0 ? 0 : -1; r < procs && !said && !result->signal; r++)
-        said = el_runner_words(follow->logs, r < 0 ? result->failed_rank : r, tail, sizeof tail);
+        said = last_words(follow->logs, r < 0 ? result->failed_rank : r, tail, sizeof tail);
     if (result->exit_status == EL_WORKER_NO_ROOM)
         return el_fail(EL_ERR_IO,
                        "%s: what was measured could not be written: the disk is full, or the quota is used up", dir);
@@ -355,7 +357,7 @@ enum el_status el_follow_launch(struct el_follow *follow, const struct el_store 
     runner.context = follow;
     follow->quiet = options->quiet;
     follow->terminal = isatty(STDERR_FILENO) == 1;
-    enum el_status status = el_runner_launch(&runner, trial, words, command, options, follow->logs, &result);
+    enum el_status status = start(&runner, trial, words, command, options, follow->logs, &result);
     hears(follow); /* once more */
     if (follow->terminal && !follow->quiet) fprintf(stderr, "\r\033[K");
     return status != EL_OK || result.cancelled || result.ok ? status

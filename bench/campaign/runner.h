@@ -44,13 +44,6 @@ const char *const *el_runner_environment(const struct el_trial *trial, const cha
 
 /* Whether ranks can be started through mpirun here: EL_ERR_ABSENT with what to install. */
 enum el_status el_runner_check_mpi(void);
-/* Starts this program again, as the trial's processes: with `words` (ended by NULL, 7 at most) and every option of the
- * command. Blocking; ends early where it is interrupted. Errors: EL_ERR_ABSENT (nobody can launch it), EL_ERR_IO. */
-enum el_status el_runner_launch(const struct el_runner *runner, const struct el_trial *trial, const char *const *words,
-                                unsigned command, const struct el_options *options, const char *log_dir,
-                                struct el_launch_result *result_p);
-/* What a rank's log ends with where it says why it failed, without the program's name, in `text`; NULL: nothing. */
-const char *el_runner_words(const char *log_dir, int rank, char *text, size_t bytes);
 /* Whether a trial of several processes can be launched here, by the launcher it asks for. */
 enum el_status el_runner_check_launcher(const struct el_trial *trial);
 
@@ -69,9 +62,9 @@ struct el_follow {
     char now[128]; /* the last such line */
 };
 
-/* Blocking, as el_runner_launch. Interrupted: EL_OK. Errors: EL_ERR_PEER: the job failed, in the failed rank's own
- * words where it has any, else in those of the first that has; EL_ERR_IO: its result could not be written; those of
- * el_runner_launch. */
+/* Blocking. Interrupted: EL_OK. Errors: EL_ERR_PEER: the job failed, in the failed rank's own
+ * words where it has any, else in those of the first that has; EL_ERR_IO: its result could not be written;
+ * EL_ERR_ABSENT: nobody can launch it. */
 enum el_status el_follow_launch(struct el_follow *follow, const struct el_store *store, const struct el_trial *trial,
                                 const char *const *words, unsigned command, const struct el_options *options);
 

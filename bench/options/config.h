@@ -61,7 +61,32 @@ struct el_number_list {
     int v[EL_LIST_MAX], n;
 };
 
+/* What a trial has as it was given: fields of el_options, and of el_trial. */
+#define EL_SETTINGS                                                                                                    \
+    int64_t device_mem_bytes; /* 0: no limit */                                                                        \
+    int beside;               /* single: further devices that train the same at the same time, unmeasured */           \
+    double timeout_s;                                                                                                  \
+    char data[EL_PATH_BYTES], test[EL_PATH_BYTES];                                                                     \
+    char load[EL_PATH_BYTES], save[EL_PATH_BYTES];     /* weights; "": none */                                         \
+    char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES]; /* which steps (el_trial_profile), and a folder; "": none */    \
+    bool record, tf32;                                                                                                 \
+    bool in_files; /* samples stay in their files */                                                                   \
+    enum el_launcher launcher;                                                                                         \
+    char comm[16];               /* between processes: "auto", "mpi", "shm", "tcp"; of comm also "local", "nccl" */    \
+    char costs[EL_PATH_BYTES];   /* folders of records of `comm` and `run`; "": none */                                \
+    char machine[EL_PATH_BYTES]; /* of simulated devices: a file or a name; "": the default */                         \
+    char inject[EL_PATH_BYTES];  /* injected disturbances (el_inject_parse); "": none */
+struct el_settings {
+    EL_SETTINGS
+};
+
 struct el_options {
+    union {
+        struct {
+            EL_SETTINGS
+        };
+        struct el_settings settings;
+    };
     char modes[EL_LIST_MAX][16];
     int n_modes;
     struct el_device_name devices[EL_MEMBERS_MAX];
@@ -79,34 +104,21 @@ struct el_options {
     double first_bucket_mib;        /* negative: not given */
     enum { EL_VIEW_OFF, EL_VIEW_ON, EL_VIEW_BOTH } bucket_view; /* both: a trial each */
     struct el_number_list workers, prefetch; /* data: of loaders, each a trial; n 0: trials take train.loading's */
-    bool in_files;                           /* samples stay in their files */
     enum { EL_CACHE_WARM, EL_CACHE_COLD, EL_CACHE_BOTH } page_cache; /* both: a trial each */
     enum { EL_PIN_ON, EL_PIN_OFF, EL_PIN_BOTH } pin_memory;          /* likewise */
     struct el_train_config train; /* everything that is the same for all trials; sizes of 0 are not yet resolved */
-    int64_t device_mem_bytes;     /* 0: no limit */
-    int beside;                   /* single: devices that train the same at the same time */
     int repeats;
-    double timeout_s;
     char mesh[EL_PATH_BYTES];                               /* "dp=2,pp=2"; "": not given */
     char of_modes[EL_MODE_OPTIONS_MAX][EL_MODE_TEXT_BYTES]; /* as given, by place among el_mode_options */
-    char data[EL_PATH_BYTES], test[EL_PATH_BYTES];
-    char load[EL_PATH_BYTES], save[EL_PATH_BYTES];     /* weights; "": none */
-    char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES]; /* as a trial has them */
-    int sort;                                          /* of the table by op: its column */
-    char out[EL_PATH_BYTES];                           /* "": results/<time>-<command> */
-    bool tf32;
-    double interval_ms; /* between two looks of watch */
+    int sort;                                               /* of the table by op: its column */
+    char out[EL_PATH_BYTES];                                /* "": results/<time>-<command> */
+    double interval_ms;                                     /* between two looks of watch */
     bool plot, wait_all;
     int command_at; /* place in argv of the command of watch; 0: none */
     bool quick;     /* verify: each mode, model and optimizer once */
-    bool record, json, quiet, term, dry_run, strict;
+    bool json, quiet, term, dry_run, strict;
     bool help, help_all, version;
     enum el_launching launch;
-    enum el_launcher launcher;
-    char comm[16];               /* between processes: "auto", "mpi", "shm", "tcp"; of comm also "local", "nccl" */
-    char costs[EL_PATH_BYTES];   /* folders of records of `comm` and `run`; "": none */
-    char machine[EL_PATH_BYTES]; /* of simulated devices: a file or a name; "": the default */
-    char inject[EL_PATH_BYTES];  /* injected disturbances (el_inject_parse); "": none */
     struct el_regress_options regress;
     struct el_wire_options wire;
     char peer[EL_PATH_BYTES];   /* folder of another program's record; "": none */

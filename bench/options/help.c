@@ -80,7 +80,10 @@ void el_options_help(FILE *file, const struct el_command_row *row, bool all)
 /* ---- the environment variables that the program reads: the man page and docs/install.md have them from here too.
  * Those that it gives its own processes (EL_...) are nobody's to set ---- */
 
-static const struct el_variable_row variables[] = {
+/* Names by comma, where * is any ending, and what they do. */
+static const struct variable {
+    const char *name, *help;
+} variables[] = {
     {"RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT",
      "all four, as torchrun sets them: this process is a rank; rank 0 listens at MASTER_ADDR:MASTER_PORT"},
     {"LOCAL_RANK, LOCAL_WORLD_SIZE", "the rank's place among the ranks of its host, which chooses its device; their "
@@ -107,13 +110,8 @@ static const struct el_variable_row variables[] = {
     {.name = NULL},
 };
 
-const struct el_variable_row *el_variable_rows(void)
-{
-    return variables;
-}
-
 void el_variables_help(FILE *file)
 {
     fprintf(file, "Environment variables\n\n");
-    for (const struct el_variable_row *row = variables; row->name; row++) print_item(file, row->name, row->help);
+    for (const struct variable *row = variables; row->name; row++) print_item(file, row->name, row->help);
 }

@@ -151,12 +151,7 @@ enum el_status el_mesh_read(const char *text, const struct el_mode_info *mode, i
 /* Of these bits the first one's. */
 const char *el_command_name(unsigned bits);
 
-/* Environment variables: names by comma, where * is any ending, and what they do. */
-struct el_variable_row {
-    const char *name, *help;
-};
-/* Ended by a row whose name is NULL. */
-const struct el_variable_row *el_variable_rows(void);
+/* The environment variables that the program reads. */
 void el_variables_help(FILE *file);
 
 /* Names, with a blank between, that other programs have for one of ours: torchrun, accelerate, nccl-tests, PyTorch. */

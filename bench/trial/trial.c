@@ -72,21 +72,6 @@ static enum el_foreach usual_foreach(const struct el_trial *trial)
     return el_trial_backend(trial).gpu ? EL_FOREACH_ON : EL_FOREACH_OFF;
 }
 
-/* What a trial has as the options have it: from one to the other and back. */
-#define SAME_LIST(SAME)                                                                                                \
-    SAME(device_mem_bytes)                                                                                             \
-    SAME(beside)                                                                                                       \
-    SAME(timeout_s)                                                                                                    \
-    SAME(record)                                                                                                       \
-    SAME(launcher)                                                                                                     \
-    SAME(profile)                                                                                                      \
-    SAME(trace)                                                                                                        \
-    SAME(tf32)                                                                                                         \
-    SAME(in_files)                                                                                                     \
-    SAME(data) SAME(test) SAME(load) SAME(save) SAME(comm) SAME(costs) SAME(machine) SAME(inject)
-#define FROM_OPTIONS(field) memcpy(&trial->field, &options->field, sizeof trial->field);
-#define TO_OPTIONS(field)   memcpy(&o->field, &trial->field, sizeof trial->field);
-
 /* Fills in `id`. */
 static void identify(struct el_trial *trial)
 {
@@ -124,7 +109,7 @@ enum el_status el_trial_resolve(unsigned command, const struct el_options *optio
     trial->train.loading.pageable = options->pin_memory == EL_PIN_OFF || at[EL_LIST_PIN_MEMORY] == 1;
     if (options->prefetch.n) trial->train.loading.prefetch = options->prefetch.v[at[EL_LIST_PREFETCH]];
     if (options->workers.n) trial->train.loading.workers = options->workers.v[at[EL_LIST_WORKERS]];
-    SAME_LIST(FROM_OPTIONS)
+    trial->settings = options->settings;
     memcpy(trial->of_modes, options->of_modes, sizeof trial->of_modes);
     EL_TRY(choose_devices(options, options->counts[at[EL_LIST_COUNT]], trial->devices, &trial->train.n_devices));
     bool chosen = el_option_given(options, "min-time") || trial->train.min_time_s <= 0 || command == EL_CMD_EXPLAIN;
@@ -211,9 +196,9 @@ void el_trial_options(const struct el_trial *trial, struct el_options *options_p
     o->batch_is_per_device = trial->batch_is_per_device;
     o->batches[0] = trial->train.global_batch / (trial->batch_is_per_device ? trial->n_devices : 1);
     o->train = trial->train;
+    o->settings = trial->settings;
     set_as_given(trial, o);
     o->train.model = trial->given;
-    SAME_LIST(TO_OPTIONS)
 }
 
 enum el_status el_trial_command(const struct el_trial *trial, char *text, size_t bytes)

@@ -24,20 +24,16 @@ struct el_trial {
     struct el_model_config given; /* the sizes as the user gave them; 0: the model's or the data's own */
     struct el_device_name devices[EL_MEMBERS_MAX]; /* read by el_nth_device */
     int n_devices;
-    int procs;  /* resolved: 1, or as many as devices */
-    int beside; /* further devices that train the same at the same time, unmeasured */
+    int procs; /* resolved: 1, or as many as devices */
     bool batch_is_per_device;
-    int64_t device_mem_bytes;
-    double timeout_s;
-    char data[EL_PATH_BYTES], test[EL_PATH_BYTES], load[EL_PATH_BYTES], save[EL_PATH_BYTES];
-    char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES]; /* which steps (el_trial_profile), and a folder; "": none */
-    bool record, tf32;
-    bool in_files;   /* samples stay in their files */
     bool characters; /* resolved: el_dataset_splits_characters */
-    enum el_launcher launcher;
+    union {
+        struct {
+            EL_SETTINGS
+        };
+        struct el_settings settings;
+    };
     char of_modes[EL_MODE_OPTIONS_MAX][EL_MODE_TEXT_BYTES]; /* as given; what the mode has of them is in `train` */
-    char comm[16];
-    char costs[EL_PATH_BYTES], machine[EL_PATH_BYTES], inject[EL_PATH_BYTES];
 };
 
 struct el_trial_set {
