@@ -140,9 +140,8 @@ static void name_machine(const struct el_device_name devices[2], struct el_machi
     snprintf(machine->name, sizeof machine->name, "%.60s", el_json_text(environment, "hostname", "this machine"));
     snprintf(machine->source, sizeof machine->source,
              "measured by 'evenload machine' on %s:%d and %s:%d of %.100s, %.40s: products of %d x %d by %d (f64: %d "
-             "by %d), an "
-             "optimizer's pass, exchanges of up to 16 MiB in one process; the launch of a collective is in the links' "
-             "latency",
+             "by %d), an optimizer's pass, exchanges of up to 16 MiB in one process; the launch of a collective is in "
+             "the links' latency",
              devices[0].backend, devices[0].index, devices[1].backend, devices[1].index,
              el_json_text(environment, "cpu_model", "an unknown processor"), el_json_text(environment, "time_utc", "?"),
              BATCH, WIDTH, WIDTH, WIDTH / 2, WIDTH / 2);

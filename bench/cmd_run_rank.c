@@ -57,9 +57,7 @@ static void *keep_time(void *context)
 {
     struct watched *w = context;
     pthread_mutex_lock(&w->lock);
-    while (!w->over && el_clock_ns() < w->end_ns) {
-        el_clock_cond_wait(&w->news, &w->lock, w->end_ns);
-    }
+    while (!w->over && el_clock_ns() < w->end_ns) el_clock_cond_wait(&w->news, &w->lock, w->end_ns);
     if (!w->over) expire(w);
     pthread_mutex_unlock(&w->lock);
     return NULL;

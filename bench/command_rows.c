@@ -7,8 +7,8 @@ static const char MEASURE[] = "Measure", JOBS[] = "Imbalance, scaling, regressio
 static const struct el_command_row commands[] = {
     {EL_CMD_COMPARE, MEASURE, "train one model in several modes: memory, time and communication of each, with plots",
      "[--modes LIST] [--model NAME] [--devices N|LIST] [--batch LIST] [options]",
-     "Train one model in several modes on the same data, interleaved, in fresh processes, and plot the "
-     "comparison: memory of each device, time, communication.",
+     "Train one model in several modes on the same data, interleaved, in fresh processes, and plot the comparison: "
+     "memory of each device, time, communication.",
      "  evenload compare                                      about two minutes on two cores\n"
      "  evenload compare --modes dp,ddp --batch-per-device 32  the same local batch\n"
      "  evenload compare --model mlp --data dummy --repeats 7 --out results/mlp\n"
@@ -17,8 +17,8 @@ static const struct el_command_row commands[] = {
      el_cmd_compare},
     {EL_CMD_RUN, MEASURE, "train one model in one mode, and write its record",
      "[--mode NAME] [--model NAME] [--devices N|LIST] [--batch N] [options]",
-     "Train one model in one mode and write the record. It starts its own processes; started by mpirun or "
-     "torchrun without --devices, it is one of their ranks.",
+     "Train one model in one mode and write the record. It starts its own processes; started by mpirun or torchrun "
+     "without --devices, it is one of their ranks.",
      "  evenload run --mode ddp --devices 4                  one process per device\n"
      "  evenload run --mode ddp --devices 4 --procs 1        one thread per device\n"
      "  evenload run --mode dp --devices 8 --batch 512 --dry-run\n"
@@ -35,23 +35,22 @@ static const struct el_command_row commands[] = {
      "  evenload data --inject disk=1 --batch 32                a disk that takes 1 ms more for each read\n",
      el_cmd_data},
     {EL_CMD_MODES, MEASURE, "the modes: what each does, holds and sends, and the options it takes", "[--json]",
-     "List the modes: what each does, which loss it equals, what a device holds and sends in a step, and "
-     "which options it takes.",
+     "List the modes: what each does, which loss it equals, what a device holds and sends in a step, and which options "
+     "it takes.",
      "  evenload modes\n", el_cmd_modes},
     {EL_CMD_PLOT, MEASURE, "draw a run's plots again, from its files", "DIR [--term]",
      "Draw a run's plots again, from its files.", "  evenload plot results/mlp --term\n", el_cmd_plot},
     {EL_CMD_REPORT, MEASURE, "a run as one page: tables and plots in one HTML file", "DIR [--markdown FILE]",
-     "Write a run as one HTML page, DIR/report.html: the results, warnings, plots, tables that sort, environment "
-     "and commands. The page needs no other file and no network. Folders of comm, data, explain, regress, verify and "
-     "watch have pages too.",
+     "Write a run as one HTML page, DIR/report.html: the results, warnings, plots, tables that sort, environment and "
+     "commands. The page needs no other file and no network. Folders of comm, data, explain, regress, verify and watch "
+     "have pages too.",
      "  evenload report results/mlp\n"
      "  evenload report results/mlp --markdown summary.md    and a short form for a pull request\n",
      el_cmd_report},
     {EL_CMD_IMBALANCE, JOBS, "which device holds more memory, and of what",
      "[DIR | --modes LIST --batch LIST | --preset NAME] [--dry-run] [options]",
      "Shows what each device holds, computes and sends, and how much more the first one holds. Uses the records in "
-     "DIR, or "
-     "runs the missing trials.",
+     "DIR, or runs the missing trials.",
      "  evenload imbalance results/mlp                     from its records: runs nothing\n"
      "  evenload imbalance --out results/two               dp and ddp; a second time it runs nothing\n"
      "  evenload imbalance --preset two-cards --dry-run    the published table, predicted\n"
@@ -61,8 +60,8 @@ static const struct el_command_row commands[] = {
      el_cmd_imbalance},
     {EL_CMD_SCALE, JOBS, "speed-up and efficiency at each number of devices, and where the rest is lost",
      "[DIR] [--devices LIST] [--weak | --strong] [options]",
-     "Show speed-up and efficiency of each mode at each number of devices, and where the rest is lost. With DIR: "
-     "from its records, runs nothing.",
+     "Show speed-up and efficiency of each mode at each number of devices, and where the rest is lost. With DIR: from "
+     "its records, runs nothing.",
      "  evenload scale                                  1, 2, 4 ... all GPUs, else all cores\n"
      "  evenload scale --devices 1,2 --strong --batch 128\n"
      "  evenload scale --devices cuda:1,2,4,8 --modes ddp\n"
@@ -125,8 +124,8 @@ static const struct el_command_row commands[] = {
     {EL_CMD_VERIFY, TRUST, "does this build compute right here? every mode, model and optimizer is checked",
      "[--quick] [--modes LIST] [--json] [--out DIR]",
      "Train every mode with every model and optimizer on two, three and four devices, in one process and in several, "
-     "and compare losses and gradients with the right ones: single's, or the mean of the ranks' means. On CPU "
-     "devices, and on GPUs if there are any.",
+     "and compare losses and gradients with the right ones: single's, or the mean of the ranks' means. On CPU devices, "
+     "and on GPUs if there are any.",
      "  evenload verify --quick                               some seconds\n"
      "  evenload verify                                       everything: under a minute on two cores\n"
      "  evenload verify --modes ddp --inject wrong=1:0.001    an injected error\n",

@@ -145,10 +145,8 @@ enum el_status el_end_campaign(struct el_campaign *campaign, enum el_status stat
 
 static void print_overview(FILE *file)
 {
-    fprintf(
-        file,
-        "usage: evenload COMMAND [options]\n\nMeasures how evenly, and how fast, several devices share the training "
-        "of one model.\n\n");
+    fprintf(file, "usage: evenload COMMAND [options]\n\nMeasures how evenly, and how fast, several devices share the "
+                  "training of one model.\n\n");
     const char *group = "";
     for (const struct el_command_row *row = el_command_rows(); row->bit; row++) {
         if (row->group != group) fprintf(file, "%s%s\n", *group ? "\n" : "", row->group);
@@ -178,8 +176,7 @@ static const struct el_command_row *find_command(const char *name)
         el_fail(EL_ERR_INVALID, "'%s' must follow the command: write 'evenload COMMAND %s'", name, name);
     else if (name[0] == '-')
         el_fail(EL_ERR_INVALID,
-                "unknown option '%s': 'evenload --version' says the version, 'evenload --help' lists "
-                "the commands",
+                "unknown option '%s': 'evenload --version' says the version, 'evenload --help' lists the commands",
                 name);
     else
         el_fail_unknown("command", name, names);

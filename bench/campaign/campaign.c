@@ -38,12 +38,12 @@ static enum el_status keep_others(struct el_campaign *c)
     enum el_status status = EL_OK;
     EL_EACH(trial, json_object_get(run, "trials")) {
         if (status != EL_OK || keeps(c, trial)) continue;
-        status = el_fail(EL_ERR_INVALID,
-                         "%s holds a trial (%s, batch %.0f) of other options, more repeats or another build, which "
-                         "this command would take out of its results.json: give another --out, or see what is there "
-                         "with 'evenload %s %s'",
-                         c->store.dir, el_json_text(trial, "mode", "?"), el_json_number(trial, "global_batch"),
-                         el_command_name(c->command), c->store.dir);
+        status = el_fail(
+            EL_ERR_INVALID,
+            "%s holds a trial (%s, batch %.0f) of other options, more repeats or another build, which this command "
+            "would take out of its results.json: give another --out, or see what is there with 'evenload %s %s'",
+            c->store.dir, el_json_text(trial, "mode", "?"), el_json_number(trial, "global_batch"),
+            el_command_name(c->command), c->store.dir);
     }
     if (json_is_array(json_object_get(run, "gate"))) c->gate = json_incref(json_object_get(run, "gate"));
     json_decref(run);

@@ -122,10 +122,10 @@ enum el_status el_job_check_beside(const struct el_device_name *first, int besid
     struct el_cores cores;
     el_cores_find("", &cores);
     if (!beside || !is_on_cores(first) || first->index + beside < cores.n) return EL_OK;
-    return el_fail(EL_ERR_INVALID,
-                   "--beside %d: each device needs a core of its own from %s:%d on, and there %s %d: give fewer, or "
-                   "leave it out",
-                   beside, first->backend, first->index, cores.n == 1 ? "is" : "are", cores.n);
+    return el_fail(
+        EL_ERR_INVALID,
+        "--beside %d: each device needs a core of its own from %s:%d on, and there %s %d: give fewer, or leave it out",
+        beside, first->backend, first->index, cores.n == 1 ? "is" : "are", cores.n);
 }
 
 enum el_status el_job_open_beside(const struct el_job *job, int k, struct el_device **device_p)

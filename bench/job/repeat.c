@@ -168,13 +168,14 @@ json_t *el_job_repeat(const struct el_job_measurement *m, const json_t *accounts
         json_array_append_new(warnings, json_sprintf("recorder full: the last %lld of %lld steps have no spans",
                                                      (long long)dropped, (long long)m->result.n_steps));
     if (m->too_many_collectives)
-        json_array_append_new(warnings,
-                              json_string("too many collectives to tell waiting from transfer, so phases hold "
-                                          "waits: give a shorter --min-time or fewer --steps"));
+        json_array_append_new(warnings, json_string("too many collectives to tell waiting from transfer, so phases "
+                                                    "hold waits: give a shorter --min-time or fewer --steps"));
     if (no_such_op(m))
-        json_array_append_new(warnings, json_sprintf("--inject %s: no kernel matches, so nothing was injected "
-                                                     "there; ops[] of the record has the names",
-                                                     job->trial->inject));
+        json_array_append_new(
+            warnings,
+            json_sprintf(
+                "--inject %s: no kernel matches, so nothing was injected there; ops[] of the record has the names",
+                job->trial->inject));
     json_t *repeat = el_record_failed_repeat(job->trial, job->repeat, job->order, "ok", NULL);
     el_json_put(repeat, "warnings", warnings);
     put_result(repeat, m);

@@ -86,8 +86,8 @@ static const struct variable {
 } variables[] = {
     {"RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT",
      "all four, as torchrun sets them: this process is a rank; rank 0 listens at MASTER_ADDR:MASTER_PORT"},
-    {"LOCAL_RANK, LOCAL_WORLD_SIZE", "the rank's place among the ranks of its host, which chooses its device; their "
-                                     "number"},
+    {"LOCAL_RANK, LOCAL_WORLD_SIZE",
+     "the rank's place among the ranks of its host, which chooses its device; their number"},
     {"TORCHELASTIC_RUN_ID, TORCHELASTIC_USE_AGENT_STORE",
      "torchrun's name of the job; True: its agent listens at MASTER_PORT, and rank 0 takes a port above it"},
     {"OMPI_COMM_WORLD_*, PMIX_*, PMI_*, MPI_LOCALRANKID, MPI_LOCALNRANKS",
@@ -95,8 +95,7 @@ static const struct variable {
      "no rank"},
     {"OMPI_MCA_*, PRTE_MCA_*, PMIX_MCA_*", "settings of mpirun; where evenload starts it, they override its own"},
     {"EVENLOAD_SECRET", "a word that all ranks of a job know; rank 0 turns away processes without it. evenload makes "
-                        "one for ranks that it "
-                        "starts"},
+                        "one for ranks that it starts"},
     {"CUDA_VISIBLE_DEVICES", "chooses and orders the GPUs, as for every CUDA program; its first entry is cuda:0"},
     {"CUDA_MODULE_LOADING",
      "when CUDA loads the code of kernels; unset: EAGER where one process has threads for several GPUs"},

@@ -261,10 +261,10 @@ static enum el_status check_modes_take(const struct el_options *options)
         if (taken || !strcmp(row->name, "procs")) continue; /* trial.c has its own words for that */
         const char *last = options->modes[options->n_modes - 1];
         if (el_mode_option_of(last, row->name))
-            return el_fail(EL_ERR_INVALID,
-                           "--%s: mode %s with one copy of the model has no use for it: leave it out, or give --mesh "
-                           "dp=2",
-                           row->name, last);
+            return el_fail(
+                EL_ERR_INVALID,
+                "--%s: mode %s with one copy of the model has no use for it: leave it out, or give --mesh dp=2",
+                row->name, last);
         return el_fail(EL_ERR_INVALID, "--%s: mode %s does not take it, %s does: leave it out, or train in that mode",
                        row->name, last, taker);
     }

@@ -201,8 +201,8 @@ static const struct el_option_row after_sizes[] = {
     {SET, "pin-memory", "HOW", AT(CHOICE, pin_memory), COMPARE | RUN | SCALE | IMBALANCE, PIN_MEMORY, CHOICES("on|off"),
      DEFAULT("on")},
     {SET, "non-blocking", "HOW", AT(CHOICE, train.loading.transfer), COMPARE | RUN | SCALE | IMBALANCE | DATA,
-     "GPUs: on: the host continues while a batch is copied (PyTorch's non_blocking); off: it waits; ahead: "
-     "the next batch is made and copied on a stream of its own while the device computes",
+     "GPUs: on: the host continues while a batch is copied (PyTorch's non_blocking); off: it waits; ahead: the next "
+     "batch is made and copied on a stream of its own while the device computes",
      CHOICES("on|off|ahead"), DEFAULT("on")},
     {SET, "augment", "HOW", AT(SWITCH, train.augment), OF_TRIALS,
      "models over images: move training images by up to an eighth of their side, and mirror them, at random",
@@ -237,8 +237,8 @@ static const struct el_option_row after_sizes[] = {
      COMPARE | RUN | REGRESS | BASELINE | SCALE | IMBALANCE | COMM | VERIFY | DATA | EXPLAIN,
      "time limit of each launch, in seconds", DEFAULT("300"), RANGE(0.1, 1e6)},
     {MEASURING, "profile", "SCHEDULE", AT(TEXT, profile), RUN,
-     "print a table by op of some measured steps, by torch.profiler's schedule: wait=1,warmup=1,active=2[,repeat=N]"
-     "[,skip_first=N]; without repeat, cycles go on to the end",
+     "print a table by op of some measured steps, by torch.profiler's schedule: "
+     "wait=1,warmup=1,active=2[,repeat=N][,skip_first=N]; without repeat, cycles go on to the end",
      COMMON},
     {MEASURING, "sort", "COLUMN", AT(CHOICE, sort), RUN, "--profile: what the table by op is sorted by",
      CHOICES("self|total|calls|memory|flops|bytes|name"), DEFAULT("self")},
@@ -326,8 +326,7 @@ static const struct el_option_row after_sizes[] = {
     {OUTPUT, "no-plot", NULL, AT(UNFLAG, plot), WATCH, "draw nothing now; 'evenload plot DIR' draws later"},
     {OUTPUT, "peer", "DIR", AT(TEXT, peer), COMPARE,
      "show the trials of this record in the tables too: PyTorch's, by scripts/peer-torch --record, of the same model "
-     "and "
-     "data"},
+     "and data"},
     {OUTPUT, "term", NULL, AT(FLAG, term), COMPARE | PLOT, "also draw the plots as text in the terminal"},
 
     {OTHER, "help", NULL, AT(FLAG, help), EL_CMD_ALL, "show this help; --help all: every option", COMMON},

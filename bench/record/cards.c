@@ -47,8 +47,8 @@ void el_record_shared_cards(json_t *members, json_t *processes)
         if (!is_shared(members, i, &apart)) continue;
         for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++) el_json_put(memory, figures[f], json_null());
         el_json_put(memory, "driver_reason",
-                    json_string("several of the run's devices are on this card, and the driver tells the "
-                                "card's bytes, not a device's (gpu.used_bytes)"));
+                    json_string("several of the run's devices are on this card, and the driver tells the card's bytes, "
+                                "not a device's (gpu.used_bytes)"));
         if (apart) el_json_put(memory, "library_bytes", json_object());
         EL_EACH(process, processes) json_array_set_new(json_object_get(process, "per_device_bytes"), i, json_null());
     }

@@ -98,11 +98,10 @@ enum el_status el_devices_check(const struct el_device_name *devices, int n_devi
     if (!el_backend_facts(devices[0].backend).gpu) return EL_OK; /* the others have as many as one likes */
     for (int i = 0; i < n_devices; i++) {
         if (devices[i].index < n) continue;
-        return el_fail(
-            EL_ERR_ABSENT,
-            "--devices: there is no cuda:%d: this process sees %d GPU%s, counted from cuda:0 in the order of "
-            "CUDA_VISIBLE_DEVICES; cuda:0,cuda:0 puts two devices on one",
-            devices[i].index, n, n == 1 ? "" : "s");
+        return el_fail(EL_ERR_ABSENT,
+                       "--devices: there is no cuda:%d: this process sees %d GPU%s, counted from cuda:0 in the order "
+                       "of CUDA_VISIBLE_DEVICES; cuda:0,cuda:0 puts two devices on one",
+                       devices[i].index, n, n == 1 ? "" : "s");
     }
     return EL_OK;
 }

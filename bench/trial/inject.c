@@ -132,9 +132,7 @@ static enum el_status take_items(const char *text, int n_devices, struct el_inje
         size_t length = strcspn(at, ",");
         if (length == 0 || length >= sizeof item)
             return el_fail(EL_ERR_INVALID,
-                           "--inject: '%s' has an empty or too long item: give a list like "
-                           "wire=2,delay=1:20",
-                           text);
+                           "--inject: '%s' has an empty or too long item: give a list like wire=2,delay=1:20", text);
         snprintf(item, sizeof item, "%.*s", (int)length, at);
         EL_TRY(take_item(item, n_devices, injects, taken));
         at += length;

@@ -66,9 +66,8 @@ static enum el_status check_keys(const char *path, json_t *object)
         if (is_known(key)) continue;
         const char *ours = in_our_unit(key);
         return ours ? el_fail(EL_ERR_INVALID,
-                              "--machine %s: unknown key '%.60s': did you mean '%s'? The unit is in the "
-                              "name",
-                              path, key, ours)
+                              "--machine %s: unknown key '%.60s': did you mean '%s'? The unit is in the name", path,
+                              key, ours)
                     : el_fail(EL_ERR_INVALID, "--machine %s: unknown key '%.60s': docs/comm.md lists the keys", path,
                               key);
     }
@@ -137,8 +136,8 @@ enum el_status el_machine_read(const char *name, struct el_machine *machine_p)
     if (!*name) return EL_OK;
     if (!find(name, path))
         return el_fail(EL_ERR_INVALID,
-                       "--machine %s: no such file, and no machine of that name: 'evenload machine' "
-                       "writes one, profiles/hardware has h100-sxm, a100-sxm, v100-sxm2 and v100-pcie",
+                       "--machine %s: no such file, and no machine of that name: 'evenload machine' writes one, "
+                       "profiles/hardware has h100-sxm, a100-sxm, v100-sxm2 and v100-pcie",
                        name);
     FILE *file;
     EL_TRY(el_file_stream("--machine ", path, MACHINE_BYTES_MAX, &file));

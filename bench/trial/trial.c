@@ -35,11 +35,10 @@ static enum el_status resolve_procs(unsigned command, const struct el_options *o
     el_layout_of(&trial->train, asked || !simulated ? asked : 1, &layout);
     if (asked && asked != layout.n_processes)
         return layout.n_processes == n
-                   ? el_fail(
-                         EL_ERR_INVALID,
-                         "--procs %d does not go with %d devices: give 1 (a thread per device) or %d (a process per "
-                         "device)",
-                         asked, n, n)
+                   ? el_fail(EL_ERR_INVALID,
+                             "--procs %d does not go with %d devices: give 1 (a thread per device) or %d (a process "
+                             "per device)",
+                             asked, n, n)
                    : el_fail(EL_ERR_INVALID, "--procs %d: %d devices%s%s cannot be divided evenly among that many",
                              asked, n, *options->mesh ? " with --mesh " : "", options->mesh);
     trial->procs = layout.n_processes;

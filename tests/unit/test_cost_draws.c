@@ -92,11 +92,10 @@ static void draws_of_the_wire_are_medians_of_calls(void **state)
 {
     struct el_cost_set set;
     int other = 0;
-    write_file("comm.json",
-               "{'schema': 1, 'kind': 'comm', 'ranks': 2, 'devices': ['cpu:0', 'cpu:1'], 'shared_cores': true, "
-               "'others_waited_pct': 12.5, 'copy': [], 'curves': [{'operation': 'sendrecv', 'algorithm': 'auto', "
-               "'points': [{'bytes': 4096, 'count': 1024, 'algorithm': 'auto', 'in_place': {'time_us': 10, "
-               "'samples_us': [[8, 3, 15], [1, 10, 2]]}}]}]}");
+    write_file("comm.json", "{'schema': 1, 'kind': 'comm', 'ranks': 2, 'devices': ['cpu:0', 'cpu:1'], 'shared_cores': "
+                            "true, 'others_waited_pct': 12.5, 'copy': [], 'curves': [{'operation': 'sendrecv', "
+                            "'algorithm': 'auto', 'points': [{'bytes': 4096, 'count': 1024, 'algorithm': 'auto', "
+                            "'in_place': {'time_us': 10, 'samples_us': [[8, 3, 15], [1, 10, 2]]}}]}]}");
     assert_int_equal(el_cost_set_read(folder, NULL, DRAWS, &set), EL_OK);
     assert_int_equal(set.n_launches, 0);
     assert_true(set.costs[0].rows[0].points[0].ns == 10e3 && set.costs[0].rows[0].ranks == 2);

@@ -19,20 +19,16 @@ static char folder[] = "/tmp/evenload-costs-XXXXXX", path[64], run_folder[] = "/
 static const char record[] =
     "{'schema': 1, 'kind': 'comm', 'ranks': %d, 'devices': ['cpu:0', 'cpu:1'], 'copy': [{'bytes': 65536, 'time_us': 5, "
     "'cold': null}, {'bytes': 1048576, 'time_us': 90, 'cold': {'time_us': 185}}, {'bytes': 16777216, 'time_us': 2880, "
-    "'cold': {'time_us': 3200}}], 'curves': ["
-    " {'operation': 'all_reduce', 'algorithm': 'ring', 'points': ["
-    "  {'bytes': 1048576, 'count': 262144, 'algorithm': 'ring', 'in_place': {'time_us': 140}},"
-    "  {'bytes': 16777216, 'count': 4194304, 'algorithm': 'ring', 'in_place': {'time_us': 1640}},"
-    "  {'bytes': 67108864, 'count': 16777216, 'algorithm': 'ring', 'in_place': {'time_us': 49640}}]},"
-    " {'operation': 'all_reduce', 'algorithm': 'ps', 'points': ["
-    "  {'bytes': 1048576, 'count': 262144, 'algorithm': 'ps', 'in_place': {'time_us': 300}},"
-    "  {'bytes': 16777216, 'count': 4194304, 'algorithm': 'ps', 'in_place': {'time_us': 4800}}]},"
-    " {'operation': 'all_reduce', 'algorithm': 'direct', 'status': 'absent', 'points': []},"
-    " {'operation': 'sendrecv', 'algorithm': 'auto', 'points': ["
-    "  {'bytes': 16384, 'count': 4096, 'algorithm': 'auto', 'in_place': {'time_us': 3}, 'cold': null},"
-    "  {'bytes': 1048576, 'count': 262144, 'algorithm': 'auto', 'in_place': {'time_us': 77}, 'cold': {'time_us': "
-    "291}}]},"
-    " {'operation': 'a later one', 'points': [{'bytes': 8, 'count': 2, 'in_place': {'time_us': 1}}]}]}";
+    "'cold': {'time_us': 3200}}], 'curves': [ {'operation': 'all_reduce', 'algorithm': 'ring', 'points': [  {'bytes': "
+    "1048576, 'count': 262144, 'algorithm': 'ring', 'in_place': {'time_us': 140}},  {'bytes': 16777216, 'count': "
+    "4194304, 'algorithm': 'ring', 'in_place': {'time_us': 1640}},  {'bytes': 67108864, 'count': 16777216, "
+    "'algorithm': 'ring', 'in_place': {'time_us': 49640}}]}, {'operation': 'all_reduce', 'algorithm': 'ps', 'points': "
+    "[  {'bytes': 1048576, 'count': 262144, 'algorithm': 'ps', 'in_place': {'time_us': 300}},  {'bytes': 16777216, "
+    "'count': 4194304, 'algorithm': 'ps', 'in_place': {'time_us': 4800}}]}, {'operation': 'all_reduce', 'algorithm': "
+    "'direct', 'status': 'absent', 'points': []}, {'operation': 'sendrecv', 'algorithm': 'auto', 'points': [  "
+    "{'bytes': 16384, 'count': 4096, 'algorithm': 'auto', 'in_place': {'time_us': 3}, 'cold': null},  {'bytes': "
+    "1048576, 'count': 262144, 'algorithm': 'auto', 'in_place': {'time_us': 77}, 'cold': {'time_us': 291}}]}, "
+    "{'operation': 'a later one', 'points': [{'bytes': 8, 'count': 2, 'in_place': {'time_us': 1}}]}]}";
 
 /* The text with " for \', and `is` in place of the first `was` ("": as it is). */
 static void write_text(const char *name, const char *text, const char *was, const char *is)
@@ -229,15 +225,14 @@ static void other_folders_are_refused(void **state)
         const char *text;
         int ranks;
         const char *words;
-    } bad[] = {
-        {"{'schema': 1, 'kind': 'comm', 'ranks': 2, 'curves': 7}", 2, "has no figures"},
-        {record, 1, "one rank"},
-        {"{'schema': 2, 'trials': []}", 2, "no record of 'evenload comm'"},
-        {"{'schema': 2, 'kind': 'comm', 'ranks': 2, 'curves': []}", 2, "of another version"},
-        {"{", 2, "no comm.json that can be read"},
-        {"{'schema': 1, 'kind': 'comm', 'ranks': 2, 'curves': [{'operation': 'all_reduce', 'points': [{'bytes': 1e300, "
-         "'count': 1e300, 'in_place': {'time_us': 1}}, {'bytes': -8, 'count': 2, 'in_place': 3}]}]}",
-         2, "has no figures"}};
+    } bad[] = {{"{'schema': 1, 'kind': 'comm', 'ranks': 2, 'curves': 7}", 2, "has no figures"},
+               {record, 1, "one rank"},
+               {"{'schema': 2, 'trials': []}", 2, "no record of 'evenload comm'"},
+               {"{'schema': 2, 'kind': 'comm', 'ranks': 2, 'curves': []}", 2, "of another version"},
+               {"{", 2, "no comm.json that can be read"},
+               {"{'schema': 1, 'kind': 'comm', 'ranks': 2, 'curves': [{'operation': 'all_reduce', 'points': [{'bytes': "
+                "1e300, 'count': 1e300, 'in_place': {'time_us': 1}}, {'bytes': -8, 'count': 2, 'in_place': 3}]}]}",
+                2, "has no figures"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         write_record(bad[i].text, bad[i].ranks);
         is_refused(folder, NULL, bad[i].words);
@@ -249,18 +244,14 @@ static void other_folders_are_refused(void **state)
 
 /* The model linear has 110 parameters. Two batches; one of ddp's is passed over. */
 static const char run_record[] =
-    "{'schema': 2, 'trials': ["
-    " {'mode': 'single', 'status': 'ok', 'model': 'linear', 'dtype': 'f32', 'optimizer': 'sgd', 'param_bytes': 440,"
-    "  'per_device': [{'ops': ["
-    "   {'op': 'linear_forward out', 'phase': 'forward', 'count': 1, 'bytes': 1000, 'ms': 1},"
-    "   {'op': 'add out', 'phase': 'backward', 'count': 2, 'bytes': 400, 'ms': 0.2},"
-    "   {'op': 'load', 'phase': 'data', 'count': 1, 'bytes': 100, 'ms': 0.5}]}]},"
-    " {'mode': 'single', 'status': 'ok', 'model': 'linear', 'dtype': 'f32', 'optimizer': 'sgd', 'param_bytes': 440,"
-    "  'per_device': [{'ops': [{'op': 'linear_forward out', 'phase': 'forward', 'count': 1, 'bytes': 3000, 'ms': "
-    "2}]}]},"
-    " {'mode': 'ddp', 'status': 'ok', 'per_device': [{'ops': [{'op': 'linear_forward out', 'phase': 'forward', "
-    "'count': "
-    "1, 'bytes': 5000, 'ms': 9}]}]}]}";
+    "{'schema': 2, 'trials': [ {'mode': 'single', 'status': 'ok', 'model': 'linear', 'dtype': 'f32', 'optimizer': "
+    "'sgd', 'param_bytes': 440,  'per_device': [{'ops': [   {'op': 'linear_forward out', 'phase': 'forward', 'count': "
+    "1, 'bytes': 1000, 'ms': 1},   {'op': 'add out', 'phase': 'backward', 'count': 2, 'bytes': 400, 'ms': 0.2},   "
+    "{'op': 'load', 'phase': 'data', 'count': 1, 'bytes': 100, 'ms': 0.5}]}]}, {'mode': 'single', 'status': 'ok', "
+    "'model': 'linear', 'dtype': 'f32', 'optimizer': 'sgd', 'param_bytes': 440,  'per_device': [{'ops': [{'op': "
+    "'linear_forward out', 'phase': 'forward', 'count': 1, 'bytes': 3000, 'ms': 2}]}]}, {'mode': 'ddp', 'status': "
+    "'ok', 'per_device': [{'ops': [{'op': 'linear_forward out', 'phase': 'forward', 'count': 1, 'bytes': 5000, 'ms': "
+    "9}]}]}]}";
 
 static void write_run(const char *text, const char *was, const char *is)
 {

@@ -65,9 +65,9 @@ static void what_was_given(void **state)
 static void each_kind_is_read(void **state)
 {
     assert_int_equal(parse(EL_CMD_RUN,
-                           "--mode ddp --devices null:3 --procs 1 --batch-per-device 7 --optimizer adam "
-                           "--lr 0.5 --zero-grad keep --dtype f64 --overlap off --seed 18446744073709551615 "
-                           "--device-mem 1.5MiB --hidden 4,5 --no-record --comm shm --launch self --json"),
+                           "--mode ddp --devices null:3 --procs 1 --batch-per-device 7 --optimizer adam --lr 0.5 "
+                           "--zero-grad keep --dtype f64 --overlap off --seed 18446744073709551615 --device-mem 1.5MiB "
+                           "--hidden 4,5 --no-record --comm shm --launch self --json"),
                      EL_OK);
     assert_int_equal(options.n_devices, 3);
     assert_string_equal(options.devices[2].backend, "null");

@@ -31,14 +31,13 @@ static void test_v1_names(void **state)
         "phases_ms.reduce phases_ms.comm phases_ms.optimizer slowest_member idle_ms comm.bytes comm.total_ms "
         "comm.overlapped_ms comm.exposed_ms comm.overlap_pct comm.exposed_step_ms comm.contention_ms "
         "per_device.0.device per_device.0.host per_device.0.rank per_device.0.pid per_device.0.uuid "
-        "per_device.0.memory.peak_bytes per_device.0.memory.at_peak_by_tag.param "
-        "per_device.0.memory.peak_by_tag.param per_device.0.memory.driver_bytes "
-        "per_device.0.memory.unattributed_bytes per_device.0.utilization.busy_pct per_device.0.utilization.system_pct "
-        "per_device.0.utilization.source per_device.0.busy_ms.forward per_device.0.sent_bytes "
-        "per_device.0.received_bytes processes.0.pid processes.0.rank processes.0.per_device_bytes.0 "
-        "processes.0.process_bytes imbalance.memory.max_over_mean_minus_1 imbalance.memory.imbalance_pct "
-        "imbalance.memory.lb imbalance.memory.cv imbalance.memory.first_over_rest imbalance.busy.lb "
-        "imbalance.bytes.lb loss.0 epochs accuracy";
+        "per_device.0.memory.peak_bytes per_device.0.memory.at_peak_by_tag.param per_device.0.memory.peak_by_tag.param "
+        "per_device.0.memory.driver_bytes per_device.0.memory.unattributed_bytes per_device.0.utilization.busy_pct "
+        "per_device.0.utilization.system_pct per_device.0.utilization.source per_device.0.busy_ms.forward "
+        "per_device.0.sent_bytes per_device.0.received_bytes processes.0.pid processes.0.rank "
+        "processes.0.per_device_bytes.0 processes.0.process_bytes imbalance.memory.max_over_mean_minus_1 "
+        "imbalance.memory.imbalance_pct imbalance.memory.lb imbalance.memory.cv imbalance.memory.first_over_rest "
+        "imbalance.busy.lb imbalance.bytes.lb loss.0 epochs accuracy";
     json_t *run = NULL;
     assert_int_equal(el_record_read(V1, &run), EL_OK);
     const json_t *ddp = el_json_at(run, "trials.2");
@@ -73,11 +72,11 @@ static json_t *read_text(const char *text, enum el_status wanted)
 /* Every name of schema 1 that changed (docs/record.md), read by its name of today. */
 static void a_record_of_schema_1_has_the_names_of_schema_2(void **state)
 {
-    static const char v1[] = "{\"schema\": 1, \"environment\": {\"cpu_library_lack\": \"L\"}, \"trials\": [{"
-                             "\"warning_rules\": [\"own\", \"planted\", \"unlike_cores\", \"unlike_memory\", "
-                             "\"unlike_machines\", \"drift\"],"
-                             "\"per_device\": [{\"gpu\": {\"looks\": 7}, \"ops\": [{\"op\": \"x\", \"how\": \"H\"}]}],"
-                             "\"repeats\": [{\"system\": {\"unlike_machines\": [\"U\"]}}]}]}";
+    static const char v1[] =
+        "{\"schema\": 1, \"environment\": {\"cpu_library_lack\": \"L\"}, \"trials\": [{\"warning_rules\": [\"own\", "
+        "\"planted\", \"unlike_cores\", \"unlike_memory\", \"unlike_machines\", \"drift\"],\"per_device\": [{\"gpu\": "
+        "{\"looks\": 7}, \"ops\": [{\"op\": \"x\", \"how\": \"H\"}]}],\"repeats\": [{\"system\": {\"unlike_machines\": "
+        "[\"U\"]}}]}]}";
     static const struct {
         const char *path, *text;
     } now[] = {{"environment.cpu_library_reason", "L"},
@@ -165,9 +164,8 @@ static void test_v1_readers(void **state)
     assert_true(json_equal(run, again)); /* every number survives */
     unlink(path);
     char *report = report_of(run);
-    for (const char *line = report; *line != '\0'; line += strcspn(line, "\n") + 1) {
+    for (const char *line = report; *line != '\0'; line += strcspn(line, "\n") + 1)
         assert_true(strcspn(line, "\n") <= 100);
-    }
     assert_non_null(strstr(report, "23.8 MiB of parameters and 23.8 of gradients"));
     assert_non_null(strstr(report, "oom: cpu:0 refused"));
     free(report);
@@ -204,8 +202,8 @@ static void test_report_of_little(void **state)
 
 static void test_names_and_texts_of_others(void **state)
 {
-    static const char text[] = "{\"schema\": 2, \"trials\": [{\"a\\u001b[31m\": {\"b\\n::error::\": \"c\\u009b\"}}],"
-                               " \"d\": 1}";
+    static const char text[] =
+        "{\"schema\": 2, \"trials\": [{\"a\\u001b[31m\": {\"b\\n::error::\": \"c\\u009b\"}}], \"d\": 1}";
     json_t *run = read_text(text, EL_OK);
     assert_string_equal(el_json_text(run, "trials.0.a?[31m.b?::error::", "none"), "c?");
     assert_int_equal(json_object_size(el_json_at(run, "trials.0")), 1);

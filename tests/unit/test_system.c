@@ -126,8 +126,8 @@ static void this_machine(void **state)
 /* A process that used `own` CPUs of its host, where two CPUs were busy and stolen as given. */
 static json_t *part_of(const char *boot, int device_cpu, double own, double busy0, double busy1, double steal)
 {
-    return json_pack("{s:f, s:f, s:f, s:[{s:i, s:f, s:f}, {s:i, s:f, s:f}], s:[i], s:{s:f}, s:{s:f}, s:n, s:n, "
-                     "s:{s:s, s:s, s:s, s:s, s:i, s:i}}",
+    return json_pack("{s:f, s:f, s:f, s:[{s:i, s:f, s:f}, {s:i, s:f, s:f}], s:[i], s:{s:f}, s:{s:f}, s:n, s:n, s:{s:s, "
+                     "s:s, s:s, s:s, s:i, s:i}}",
                      "window_s", 2.0, "own_cpu_s", 2 * own, "waited_pct", steal, "cpus", "cpu", 0, "busy_pct", busy0,
                      "steal_pct", steal, "cpu", 1, "busy_pct", busy1, "steal_pct", steal, "device_cpus", device_cpu,
                      "freq_mhz_begin", "max", 3000.0, "freq_mhz_end", "max", 2400.0, "throttled", "reason", "machine",
