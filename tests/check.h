@@ -1,4 +1,4 @@
-/* cmocka, and what it needs before it: the first thing that a C test includes. */
+/* cmocka, and what it needs before it: the first thing that a C test includes; and how one ends. */
 #ifndef EL_TESTS_CHECK_H
 #define EL_TESTS_CHECK_H
 
@@ -8,5 +8,15 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
+/* The program that runs these tests: CHECK_ALL(cmocka_unit_test(a), cmocka_unit_test(b)), with a set-up before all of
+ * them and an end after them, or NULL. */
+#define CHECK_ALL(...) CHECK_ALL_BETWEEN(NULL, NULL, __VA_ARGS__)
+#define CHECK_ALL_BETWEEN(setup, teardown, ...)                                                                        \
+    int main(void)                                                                                                     \
+    {                                                                                                                  \
+        const struct CMUnitTest tests[] = {__VA_ARGS__};                                                               \
+        return cmocka_run_group_tests(tests, setup, teardown);                                                         \
+    }
 
 #endif

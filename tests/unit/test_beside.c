@@ -101,8 +101,4 @@ static void busy_devices_slow_each_other_down(void **state)
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) check(c);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(busy_devices_slow_each_other_down)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CHECK_ALL(cmocka_unit_test(busy_devices_slow_each_other_down))

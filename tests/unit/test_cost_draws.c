@@ -121,9 +121,5 @@ static int remove_folder(void **state)
     return rmdir(folder);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(draws_are_launches),
-                                       cmocka_unit_test(draws_of_the_wire_are_medians_of_calls)};
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+CHECK_ALL_BETWEEN(make_folder, remove_folder, cmocka_unit_test(draws_are_launches),
+                  cmocka_unit_test(draws_of_the_wire_are_medians_of_calls))

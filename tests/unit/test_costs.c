@@ -422,18 +422,8 @@ static int remove_folder(void **state)
     return remove(run_folder) | remove(folder);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rounds_of_messages_have_measured_times),
-        cmocka_unit_test(more_ranks_have_the_closed_form),
-        cmocka_unit_test(what_lies_outside_is_told),
-        cmocka_unit_test(simulated_devices_take_them),
-        cmocka_unit_test(other_folders_are_refused),
-        cmocka_unit_test(ops_have_measured_times),
-        cmocka_unit_test(ops_beside_others_are_apart),
-        cmocka_unit_test(communication_takes_its_core),
-        cmocka_unit_test(other_runs_are_refused),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+CHECK_ALL_BETWEEN(make_folder, remove_folder, cmocka_unit_test(rounds_of_messages_have_measured_times),
+                  cmocka_unit_test(more_ranks_have_the_closed_form), cmocka_unit_test(what_lies_outside_is_told),
+                  cmocka_unit_test(simulated_devices_take_them), cmocka_unit_test(other_folders_are_refused),
+                  cmocka_unit_test(ops_have_measured_times), cmocka_unit_test(ops_beside_others_are_apart),
+                  cmocka_unit_test(communication_takes_its_core), cmocka_unit_test(other_runs_are_refused))

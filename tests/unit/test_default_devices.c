@@ -34,12 +34,6 @@ static void ranks_that_see_the_same_one_card_are_told(void **state)
     assert_non_null(strstr(el_error_message(), "ranks 0 and 2 see the same one card (GPU-1)"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_rank_takes_the_card_with_its_number_on_its_host),
-        cmocka_unit_test(a_rank_that_sees_one_card_takes_it),
-        cmocka_unit_test(ranks_that_see_the_same_one_card_are_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CHECK_ALL(cmocka_unit_test(each_rank_takes_the_card_with_its_number_on_its_host),
+          cmocka_unit_test(a_rank_that_sees_one_card_takes_it),
+          cmocka_unit_test(ranks_that_see_the_same_one_card_are_told))

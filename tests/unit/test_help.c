@@ -183,12 +183,6 @@ static void a_list_names_its_devices(void **state)
     assert_int_equal(options.n_counts, 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(help_of_every_command), cmocka_unit_test(all_follows_help),
-        cmocka_unit_test(environment_variables), cmocka_unit_test(names_of_other_programs),
-        cmocka_unit_test(whatever_the_case),     cmocka_unit_test(a_list_names_its_devices),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CHECK_ALL(cmocka_unit_test(help_of_every_command), cmocka_unit_test(all_follows_help),
+          cmocka_unit_test(environment_variables), cmocka_unit_test(names_of_other_programs),
+          cmocka_unit_test(whatever_the_case), cmocka_unit_test(a_list_names_its_devices))

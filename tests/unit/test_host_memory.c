@@ -41,8 +41,4 @@ static void memory_that_is_free(void **state)
     assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a folder of the test's own */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(memory_that_is_free)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CHECK_ALL(cmocka_unit_test(memory_that_is_free))

@@ -199,17 +199,8 @@ static void test_the_reason_is_that_of_the_call_that_failed(void **state)
     assert_non_null(strstr(el_error_message(), strerror(EDQUOT)));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_a_writer_replaces),
-        cmocka_unit_test(test_links_at_temporary_names),
-        cmocka_unit_test(test_a_writer_that_is_killed_leaves_nothing),
-        cmocka_unit_test(test_a_name_that_is_too_long),
-        cmocka_unit_test(test_sizes_in_words),
-        cmocka_unit_test(test_numbers_without_noise),
-        cmocka_unit_test(test_an_object_of_its_keys),
-        cmocka_unit_test(test_the_reason_is_that_of_the_call_that_failed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CHECK_ALL(cmocka_unit_test(test_what_a_writer_replaces), cmocka_unit_test(test_links_at_temporary_names),
+          cmocka_unit_test(test_a_writer_that_is_killed_leaves_nothing), cmocka_unit_test(test_a_name_that_is_too_long),
+          cmocka_unit_test(test_sizes_in_words), cmocka_unit_test(test_numbers_without_noise),
+          cmocka_unit_test(test_an_object_of_its_keys),
+          cmocka_unit_test(test_the_reason_is_that_of_the_call_that_failed))

@@ -112,13 +112,5 @@ static void files_are_read_as_they_are_written(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ops_go_by_rates),
-        cmocka_unit_test(groups_of_several_hosts_use_the_network),
-        cmocka_unit_test(the_default_is_as_ever),
-        cmocka_unit_test(files_are_read_as_they_are_written),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CHECK_ALL(cmocka_unit_test(ops_go_by_rates), cmocka_unit_test(groups_of_several_hosts_use_the_network),
+          cmocka_unit_test(the_default_is_as_ever), cmocka_unit_test(files_are_read_as_they_are_written))

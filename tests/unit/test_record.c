@@ -259,20 +259,8 @@ static void test_median_timeline(void **state)
     json_decref(t);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_median_timeline),
-        cmocka_unit_test(test_trial),
-        cmocka_unit_test(test_bus_bandwidth),
-        cmocka_unit_test(test_bus_bandwidth_of_stages),
-        cmocka_unit_test(test_breakdown),
-        cmocka_unit_test(test_steps_table),
-        cmocka_unit_test(test_one_device_few_repeats),
-        cmocka_unit_test(test_warnings),
-        cmocka_unit_test(test_failed),
-        cmocka_unit_test(test_system_reason),
-        cmocka_unit_test(imbalance_is_a_median_over_launches),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CHECK_ALL(cmocka_unit_test(test_median_timeline), cmocka_unit_test(test_trial), cmocka_unit_test(test_bus_bandwidth),
+          cmocka_unit_test(test_bus_bandwidth_of_stages), cmocka_unit_test(test_breakdown),
+          cmocka_unit_test(test_steps_table), cmocka_unit_test(test_one_device_few_repeats),
+          cmocka_unit_test(test_warnings), cmocka_unit_test(test_failed), cmocka_unit_test(test_system_reason),
+          cmocka_unit_test(imbalance_is_a_median_over_launches))

@@ -283,18 +283,8 @@ static void test_activations_a_sample(void **state)
     json_decref(run);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_v1_names),
-        cmocka_unit_test(a_record_of_schema_1_has_the_names_of_schema_2),
-        cmocka_unit_test(test_v1_readers),
-        cmocka_unit_test(test_report_of_little),
-        cmocka_unit_test(test_names_and_texts_of_others),
-        cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_metrics_page),
-        cmocka_unit_test(test_environment),
-        cmocka_unit_test(test_activations_a_sample),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CHECK_ALL(cmocka_unit_test(test_v1_names), cmocka_unit_test(a_record_of_schema_1_has_the_names_of_schema_2),
+          cmocka_unit_test(test_v1_readers), cmocka_unit_test(test_report_of_little),
+          cmocka_unit_test(test_names_and_texts_of_others), cmocka_unit_test(test_bad_files),
+          cmocka_unit_test(test_metrics_page), cmocka_unit_test(test_environment),
+          cmocka_unit_test(test_activations_a_sample))

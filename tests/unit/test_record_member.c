@@ -112,13 +112,5 @@ static void test_learn(void **state)
     json_decref(environment);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without_spans),
-        cmocka_unit_test(test_gpu),
-        cmocka_unit_test(test_learn),
-        cmocka_unit_test(test_shared_cards),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CHECK_ALL(cmocka_unit_test(test_without_spans), cmocka_unit_test(test_gpu), cmocka_unit_test(test_learn),
+          cmocka_unit_test(test_shared_cards))

@@ -142,11 +142,4 @@ static void all_outputs_give_the_same_step(void **state)
     json_decref(repeats);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_outputs_give_the_same_step),
-        cmocka_unit_test(a_seed_is_recorded_as_itself),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CHECK_ALL(cmocka_unit_test(all_outputs_give_the_same_step), cmocka_unit_test(a_seed_is_recorded_as_itself))

@@ -269,16 +269,6 @@ static void a_trial_says_both(void **state)
     json_decref(recorder);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_a_list),
-        cmocka_unit_test(counts_what_a_step_reads),
-        cmocka_unit_test(an_op_that_waits_says_so),
-        cmocka_unit_test(blocks_switch_the_recorder),
-        cmocka_unit_test(prices_are_measured),
-        cmocka_unit_test(shift_of_pairs),
-        cmocka_unit_test(a_trial_says_both),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CHECK_ALL(cmocka_unit_test(counts_a_list), cmocka_unit_test(counts_what_a_step_reads),
+          cmocka_unit_test(an_op_that_waits_says_so), cmocka_unit_test(blocks_switch_the_recorder),
+          cmocka_unit_test(prices_are_measured), cmocka_unit_test(shift_of_pairs), cmocka_unit_test(a_trial_says_both))

@@ -186,13 +186,7 @@ static void unknown_figures_stay_null(void **state)
     free(f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recorded_readings),      cmocka_unit_test(a_short_window_says_how_long_threads_waited),
-        cmocka_unit_test(cores_have_sizes),       cmocka_unit_test(what_is_not_there_is_not_known),
-        cmocka_unit_test(this_machine),           cmocka_unit_test(processes_of_one_host),
-        cmocka_unit_test(processes_of_two_hosts), cmocka_unit_test(unknown_figures_stay_null),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CHECK_ALL(cmocka_unit_test(recorded_readings), cmocka_unit_test(a_short_window_says_how_long_threads_waited),
+          cmocka_unit_test(cores_have_sizes), cmocka_unit_test(what_is_not_there_is_not_known),
+          cmocka_unit_test(this_machine), cmocka_unit_test(processes_of_one_host),
+          cmocka_unit_test(processes_of_two_hosts), cmocka_unit_test(unknown_figures_stay_null))

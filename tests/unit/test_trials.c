@@ -218,18 +218,8 @@ static void the_id_is_of_what_is_measured(void **state)
     el_trials_free(&plain);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trials_are_modes_times_batches),
-        cmocka_unit_test(processes_follow_the_mode),
-        cmocka_unit_test(a_command_line_resolves_to_the_same_trial),
-        cmocka_unit_test(what_is_not_given_is_as_in_pytorch),
-        cmocka_unit_test(foreach_follows_the_device),
-        cmocka_unit_test(sizes_of_buckets_are_trials),
-        cmocka_unit_test(views_of_buckets_are_a_trial_of_their_own),
-        cmocka_unit_test(what_no_mode_takes_is_refused),
-        cmocka_unit_test(the_id_is_of_what_is_measured),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CHECK_ALL(cmocka_unit_test(trials_are_modes_times_batches), cmocka_unit_test(processes_follow_the_mode),
+          cmocka_unit_test(a_command_line_resolves_to_the_same_trial),
+          cmocka_unit_test(what_is_not_given_is_as_in_pytorch), cmocka_unit_test(foreach_follows_the_device),
+          cmocka_unit_test(sizes_of_buckets_are_trials), cmocka_unit_test(views_of_buckets_are_a_trial_of_their_own),
+          cmocka_unit_test(what_no_mode_takes_is_refused), cmocka_unit_test(the_id_is_of_what_is_measured))
