@@ -1,6 +1,5 @@
 /* The subcommands, and what they share: messages of failures. */
-#ifndef EL_BENCH_COMMANDS_H
-#define EL_BENCH_COMMANDS_H
+#pragma once
 
 #include "bench/campaign/campaign.h"
 #include "bench/options/options.h"
@@ -51,5 +50,3 @@ int el_main(int argc, char **argv);
 
 /* The subcommands, ended by a row without a bit (command_rows.c). */
 const struct el_command_row *el_command_rows(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* cmocka, and what it needs before it: the first thing that a C test includes; and how one ends. */
-#ifndef EL_TESTS_CHECK_H
-#define EL_TESTS_CHECK_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,5 +17,3 @@
         const struct CMUnitTest tests[] = {__VA_ARGS__};                                                               \
         return cmocka_run_group_tests(tests, setup, teardown);                                                         \
     }
-
-#endif

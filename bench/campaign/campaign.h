@@ -5,8 +5,7 @@
  *     el_campaign_measure(&c, true, "TREC");                    launches what is not there yet (turns.c)
  *     el_campaign_end(&c);
  */
-#ifndef EL_BENCH_CAMPAIGN_H
-#define EL_BENCH_CAMPAIGN_H
+#pragma once
 
 #include "bench/campaign/runner.h"
 #include "bench/trial/trial.h"
@@ -66,5 +65,3 @@ enum el_status el_campaign_write(struct el_campaign *campaign);
 /* 0, or EL_EXIT_TRIAL where a trial's status is not ok, EL_EXIT_USE where one is absent. With --strict a suspect trial
  * is EL_EXIT_TRIAL too, and a line on standard error says so. */
 int el_campaign_exit_status(const struct el_campaign *campaign);
-
-#endif

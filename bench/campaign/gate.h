@@ -4,8 +4,7 @@
  * relative L2 norm. Each mode once, at its smallest batch, and once
  * more where gradients are views of buckets. A gate that crashes or times out is run a second time; where
  * that fails too, or memory does not suffice, the mode's trials are rows with that status and reason. */
-#ifndef EL_BENCH_GATE_H
-#define EL_BENCH_GATE_H
+#pragma once
 
 #include "bench/campaign/campaign.h"
 #include "bench/campaign/progress.h"
@@ -28,5 +27,3 @@ const char *el_gate_refusal(const struct el_campaign *campaign, const struct el_
 
 /* The judgement itself: completes a verdict's row (tests). New reference. */
 json_t *el_gate_judge(const char *mode, bool bucket_view, const json_t *verdict);
-
-#endif

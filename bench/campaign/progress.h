@@ -1,7 +1,6 @@
 /* Progress on standard error: one line that is written over on a terminal, a line now and then elsewhere, none when
  * quiet. */
-#ifndef EL_BENCH_PROGRESS_H
-#define EL_BENCH_PROGRESS_H
+#pragma once
 
 #include "bench/options/config.h"
 #include "bench/trial/trial.h"
@@ -25,5 +24,3 @@ void el_progress_tick(void *progress, double elapsed_s);
 void el_progress_end(struct el_progress *progress, const json_t *document);
 /* A line of its own, between: the gate, a warning. */
 void el_progress_say(struct el_progress *progress, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

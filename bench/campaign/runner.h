@@ -7,8 +7,7 @@
  * A launch that crashed is a document with status and reason, and its last lines of log on standard error. Interrupted
  * (el_runner_interrupted) nothing is written. Errors: EL_ERR_IO (disk full, folder not writable).
  */
-#ifndef EL_BENCH_RUNNER_H
-#define EL_BENCH_RUNNER_H
+#pragma once
 
 #include <limits.h>
 
@@ -67,5 +66,3 @@ struct el_follow {
  * EL_ERR_ABSENT: nobody can launch it. */
 enum el_status el_follow_launch(struct el_follow *follow, const struct el_store *store, const struct el_trial *trial,
                                 const char *const *words, unsigned command, const struct el_options *options);
-
-#endif

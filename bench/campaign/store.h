@@ -7,8 +7,7 @@
  *
  * Every file is written to a temporary name and renamed: whatever ends the program, a file is old or new, never half.
  */
-#ifndef EL_BENCH_STORE_H
-#define EL_BENCH_STORE_H
+#pragma once
 
 #include "bench/trial/trial.h"
 
@@ -65,5 +64,3 @@ struct el_data_files {
 enum el_status el_data_files_write(const struct el_options *options, bool images, struct el_data_files *files_p);
 /* Removes what was made, with its folders where they are empty. Of zeros: nothing. */
 void el_data_files_take_back(const struct el_data_files *files);
-
-#endif

@@ -1,7 +1,6 @@
 /* What the files of one launch share: measure.c trains, account.c makes a process's account of it, and repeat.c rank
  * 0's document of the accounts. Nobody else includes it. */
-#ifndef EL_BENCH_JOB_MEASUREMENT_H
-#define EL_BENCH_JOB_MEASUREMENT_H
+#pragma once
 
 #include <pthread.h>
 
@@ -105,5 +104,3 @@ enum el_status el_job_account(const struct el_job_measurement *m, json_t **accou
 json_t *el_job_cost_of_ranks(const json_t *accounts);
 /* The repeat's document from all ranks' accounts, in order of ranks. New reference. */
 json_t *el_job_repeat(const struct el_job_measurement *m, const json_t *accounts);
-
-#endif

@@ -6,8 +6,7 @@
  * `run` started as a rank by a user's mpirun or torchrun goes the same way, without a RESULT.
  * Collective: all ranks of the job.
  */
-#ifndef EL_BENCH_WORKER_H
-#define EL_BENCH_WORKER_H
+#pragma once
 
 #include "bench/machine/host.h"
 #include "bench/trial/trial.h"
@@ -117,5 +116,3 @@ enum el_status el_join_environment(struct el_bootstrap **bootstrap_p);
 enum el_status el_job_compare_options(struct el_bootstrap *bootstrap, unsigned command,
                                       const struct el_options *options);
 enum el_status el_job_compare_data(struct el_bootstrap *bootstrap, const struct el_dataset *dataset);
-
-#endif

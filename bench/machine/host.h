@@ -4,8 +4,7 @@
  *     el_cores_find("", &cores);              "" is this machine; tests give the root of a recorded one
  *     cpu = cores.cpus[index % cores.n];      cpu:INDEX computes there
  */
-#ifndef EL_BENCH_HOST_H
-#define EL_BENCH_HOST_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ double el_host_free_bytes(const char *root);
 json_t *el_environment(void);
 /* What of it belongs to the machine, and the boot it runs since. New reference. */
 json_t *el_machine(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* What the user asked for: the command line as parsed, lists and all. Rows in rows.c feed parser, defaults, help,
  * suggestion for a typo and the echo in the record. */
-#ifndef EL_BENCH_CONFIG_H
-#define EL_BENCH_CONFIG_H
+#pragma once
 
 #include <jansson.h>
 
@@ -132,5 +131,3 @@ struct el_options {
     int argc;                   /* the user's command line from the subcommand on */
     char **argv;
 };
-
-#endif

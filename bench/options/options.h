@@ -8,8 +8,7 @@
  * A row is name, kind, default, range, choices, help, group and the commands that take it; nothing about an option
  * stands anywhere else. Errors: EL_ERR_INVALID with one line: what, where, what to do.
  */
-#ifndef EL_BENCH_OPTIONS_H
-#define EL_BENCH_OPTIONS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -170,5 +169,3 @@ const char *el_suggest(const char *word, const char *const *names);
 const char *el_suggest_instead(const char *option);
 /* el_fail(EL_ERR_INVALID): "unknown mode 'dpp': did you mean 'dp'? (single, dp, ddp)". */
 enum el_status el_fail_unknown(const char *what, const char *word, const char *const *names);
-
-#endif

@@ -1,6 +1,5 @@
 /* Between values.c and values_lists.c only: numbers with their range, and the kinds that are lists. */
-#ifndef EL_BENCH_OPTION_VALUES_H
-#define EL_BENCH_OPTION_VALUES_H
+#pragma once
 
 #include "bench/options/options.h"
 
@@ -14,5 +13,3 @@ enum el_status el_option_text(const struct el_option_row *row, const char *text,
 
 enum el_status el_option_set_list(const struct el_option_row *row, const char *text, struct el_options *options);
 void el_option_show_list(const struct el_option_row *row, const struct el_options *options, char *text, size_t bytes);
-
-#endif

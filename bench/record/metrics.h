@@ -4,8 +4,7 @@
  * The CSV's header and a session's exact figures come from these rows. A row knows where its figure lies in the record;
  * it computes nothing.
  */
-#ifndef EL_BENCH_METRICS_H
-#define EL_BENCH_METRICS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -25,5 +24,3 @@ const struct el_metric *el_metric_list(void);
 /* NAN: not measured. `device` is an entry of the trial's per_device[], or NULL. */
 double el_metric_value(const struct el_metric *metric, const json_t *trial, const json_t *device);
 const char *el_better_text(enum el_better better); /* "higher", "lower", "-" */
-
-#endif

@@ -5,8 +5,7 @@
  * launch crashes, the parent writes the repeat itself: it has status and reason, and all else may be missing. All times
  * in JSON are milliseconds, memory in bytes. With --no-record figures from spans are null.
  */
-#ifndef EL_BENCH_RECORD_H
-#define EL_BENCH_RECORD_H
+#pragma once
 
 #include <jansson.h>
 
@@ -134,5 +133,3 @@ json_t *el_trial_recorder(const json_t *ok);
 json_t *el_launches_imbalance(const json_t *ok, double (*value)(const json_t *member));
 /* Of memory, busy time and bytes moved; null for one device. */
 json_t *el_trial_imbalance(const json_t *ok);
-
-#endif

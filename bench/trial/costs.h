@@ -1,6 +1,5 @@
 /* What ops cost on simulated devices, from records of this machine. */
-#ifndef EL_BENCH_COSTS_H
-#define EL_BENCH_COSTS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -38,5 +37,3 @@ enum el_status el_costs_add_run(const char *dir, const struct el_train_config *t
 
 /* A number that belongs to a draw, a record and a place in it. */
 uint64_t el_cost_draw(int draw, const char *what, uint64_t number);
-
-#endif

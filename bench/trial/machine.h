@@ -4,8 +4,7 @@
  *     el_machine_read("h100-sxm", &machine);      "" : the default; a file, or a name in profiles/hardware
  *     el_machine_text(&machine, text, sizeof text)
  */
-#ifndef EL_BENCH_MACHINE_H
-#define EL_BENCH_MACHINE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -21,5 +20,3 @@ enum el_status el_machine_read(const char *name, struct el_machine *machine_p);
 json_t *el_machine_json(const struct el_machine *machine);
 /* "machine default (f32 1.00 TFLOP/s, f64 1.00, memory 500 GB/s, links 20.0 GB/s)", of an object as above. */
 const char *el_machine_text(const json_t *machine, char text[EL_MACHINE_TEXT_BYTES]);
-
-#endif

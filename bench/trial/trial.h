@@ -7,8 +7,7 @@
  *
  * A worker is given such a command line and resolves it again: there is one way from words to a trial.
  */
-#ifndef EL_BENCH_TRIAL_H
-#define EL_BENCH_TRIAL_H
+#pragma once
 
 #include "bench/options/config.h"
 #include "profiles/op_table.h"
@@ -123,5 +122,3 @@ enum el_status el_trial_check(unsigned command, struct el_trial *trial);
 enum el_status el_sizes_check(const struct el_model_config *given);
 enum el_status el_sizes_resolve(const struct el_options *options, struct el_model_config *model_p,
                                 struct el_dataset **dataset_p);
-
-#endif

@@ -1,6 +1,5 @@
 /* A command line in one text, read into options. */
-#ifndef EL_TESTS_OPTIONS_PARSE_H
-#define EL_TESTS_OPTIONS_PARSE_H
+#pragma once
 
 #include "bench/options/options.h"
 #include "tests/unit/words.h"
@@ -17,5 +16,3 @@ static enum el_status parse(unsigned command, const char *words)
     el_options_defaults(command, &options);
     return el_options_parse(command, argc, argv, &options);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* What the tests of records ask of a document, by path. */
-#ifndef EL_TESTS_RECORD_CHECKS_H
-#define EL_TESTS_RECORD_CHECKS_H
+#pragma once
 
 #include <math.h>
 
@@ -17,5 +16,3 @@ static inline bool is_null(const json_t *record, const char *path)
 {
     return json_is_null(el_json_at(record, path));
 }
-
-#endif

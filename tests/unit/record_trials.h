@@ -1,7 +1,6 @@
 /* A trial of CPU devices and its repeats, as tests of records make them: two devices of which the first holds and does
  * more. */
-#ifndef EL_TESTS_RECORD_TRIALS_H
-#define EL_TESTS_RECORD_TRIALS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -77,5 +76,3 @@ static inline json_t *repeats_of(int n, int n_devices)
     for (int k = 0; k < n; k++) json_array_append_new(repeats, repeat_of(k, n_devices, 8.0, 32));
     return repeats;
 }
-
-#endif
