@@ -75,9 +75,31 @@ for path in sys.argv[1:]: # no number is 0.5541000000000001
     done
 }
 
-@test "ddp as threads of one process" {
-    "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices 3 --procs 1 --out r --quiet
-    [[ $(json r/results.json '[len(d["trials"][0][k]) for k in ("per_device", "processes", "batch_per_device")]') == "[3, 1, 3]" ]]
+# Options of `run`, an expression of the trial `t` of its record, and what that is.
+@test "what a record says of a run" {
+    local line words expression wanted
+    while read -r line; do
+        echo "$line"
+        wanted=${line##* :: } expression=${line#* :: }
+        read -ra words <<<"${line%% :: *}"
+        "$EVENLOAD" run "${QUICK_MODEL[@]}" --batch 8 "${words[@]}" --out r --quiet >/dev/null
+        # shellcheck disable=SC2053 # a pattern
+        [[ $(json r/results.json "[(${expression% :: *}) for t in d['trials']][0]") == $wanted ]] || show
+        rm -r r
+    done <<'END'
+--mode ddp --devices 3 --procs 1 :: [len(t[k]) for k in ("per_device", "processes", "batch_per_device")] :: [[]3, 1, 3]
+--mode dp --devices null:3 :: t["device_names"] :: [[]'null:0', 'null:1', 'null:2']
+--mode ddp --devices sim:4 :: t["status"], t["procs"] :: ('ok', 1)
+--mode dp --devices cpu:0,cpu:0 :: t["verdict"], [w for w in t["warnings"] if "devices share a core" in w] != [] :: ('suspect', True)
+--no-record :: t["status"], t["per_device"][0]["utilization"]["busy_pct"] :: ('ok', None)
+--mode single :: [t["per_device"][0]["utilization"][k] for k in ("system_pct", "system_reason")] :: [[]None, "window of *ticks say too little"]
+--devices sim:1 :: [t["per_device"][0]["utilization"][k] for k in ("system_pct", "system_reason")] :: [[]None, 'simulated']
+END
+}
+
+@test "the local batch is of each device" {
+    "$EVENLOAD" run "${QUICK_MODEL[@]}" --batch-per-device 5 --mode dp --devices 2 --out r --quiet
+    [[ $(json r/results.json 'd["trials"][0]["global_batch"], d["trials"][0]["batch_per_device"]') == "(10, [5, 5])" ]]
 }
 
 @test "ddp as a process a device" {
@@ -87,11 +109,6 @@ for path in sys.argv[1:]: # no number is 0.5541000000000001
     [[ $(json r/results.json 'len({p["pid"] for p in d["trials"][0]["processes"]})') == 3 ]]
     local logs=(r/logs/*/rank-2.log)
     [[ -e ${logs[0]} ]]
-}
-
-@test "the local batch is of each device" {
-    "$EVENLOAD" run "${QUICK_MODEL[@]}" --batch-per-device 5 --mode dp --devices 2 --out r --quiet
-    [[ $(json r/results.json 'd["trials"][0]["global_batch"], d["trials"][0]["batch_per_device"]') == "(10, [5, 5])" ]]
 }
 
 @test "gradients as views of buckets: a row of its own, the same losses, no memory for gradients" {
@@ -161,19 +178,6 @@ assert len(peaks[0]) == 1 and peaks[0] == peaks[1], peaks
     [[ ! -e many ]]
 }
 
-@test "devices of the null and the simulated backend" {
-    "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices null:3 --out n --quiet
-    [[ $(json n/results.json 'd["trials"][0]["device_names"]') == "['null:0', 'null:1', 'null:2']" ]]
-    "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices sim:4 --out s --quiet
-    [[ $(json s/results.json 'd["trials"][0]["status"], d["trials"][0]["procs"]') == "('ok', 1)" ]]
-}
-
-@test "devices that share a core make the verdict suspect" {
-    "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices cpu:0,cpu:0 --out r --quiet
-    [[ $(json r/results.json 'd["trials"][0]["verdict"]') == suspect ]]
-    [[ $(json r/results.json 'd["trials"][0]["warnings"]') == *"devices share a core"* ]]
-}
-
 @test "--strict makes a suspect trial's exit status 1, and nothing else of it" {
     local shared=(run "${QUICK[@]}" --mode dp --devices "cpu:0,cpu:0" --quiet)
     "$EVENLOAD" "${shared[@]}" --out a >/dev/null
@@ -187,15 +191,6 @@ assert len(peaks[0]) == 1 and peaks[0] == peaks[1], peaks
 @test "--strict of compare counts the suspect trials" {
     run --separate-stderr "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --repeats 1 --strict --quiet --out c
     [[ $status -eq 1 && $stderr == *"3 of 3 trials are suspect; the commonest reason: fewer than 5 repeats"* ]] || show
-}
-
-@test "too short a window, and a simulated one, say why they are null" {
-    "$EVENLOAD" run "${QUICK[@]}" --out q --quiet >/dev/null
-    [[ $(json q/results.json '[d["trials"][0]["per_device"][0]["utilization"][k] for k in ("system_pct", "system_reason")]') == \
-        "[None, \"window of "*"ticks say too little\"]" ]]
-    "$EVENLOAD" run "${QUICK[@]}" --devices sim:1 --out s --quiet >/dev/null
-    [[ $(json s/results.json '[d["trials"][0]["per_device"][0]["utilization"][k] for k in ("system_pct", "system_reason")]') == \
-        "[None, 'simulated']" ]]
 }
 
 @test "--dry-run prints memory by tag, launches nothing and writes no run" {
@@ -258,11 +253,6 @@ END
     "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices 2 --out r --quiet
     [[ $(json dry.json '[x["peak_bytes"] for x in d["devices"]]') == "$(json r/results.json \
         '[x["memory"]["peak_bytes"] for x in d["trials"][0]["per_device"]]')" ]]
-}
-
-@test "--no-record leaves null what spans would have told" {
-    "$EVENLOAD" run "${QUICK[@]}" --no-record --out r --quiet
-    [[ $(json r/results.json 'd["trials"][0]["status"], d["trials"][0]["per_device"][0]["utilization"]["busy_pct"]') == "('ok', None)" ]]
 }
 
 @test "the same trial twice has the same losses" {
