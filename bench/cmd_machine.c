@@ -24,22 +24,18 @@ enum { OPS_MAX = 64, ARGUMENTS_MAX = 32, WIDTH = 1024, BATCH = 128, LEAST_BYTES 
 static enum el_status train(const struct el_device_name *device, const char *dtype, int width, int batch,
                             json_t **repeat_p)
 {
-    char size[16], samples[16];
-    snprintf(size, sizeof size, "%d", width);
-    snprintf(samples, sizeof samples, "%d", batch);
-    const char *arguments[] = {"run",        "--mode",  "single",    "--model",  "mlp",      "--data",     "dummy",
-                               "--dtype",    dtype,     "--batch",   samples,    "--hidden", size,         "--classes",
-                               size,         "--steps", "5",         "--warmup", "2",        "--features", size,
-                               "--min-time", "0.2",     "--control", "none",     NULL};
-    char *copies[ARGUMENTS_MAX];
+    char text[256], *words[ARGUMENTS_MAX] = {text}, *rest = text;
     int n = 0;
-    for (; arguments[n]; n++) copies[n] = (char *)(uintptr_t)arguments[n];
-    copies[n] = NULL;
+    snprintf(text, sizeof text,
+             "run --mode single --model mlp --data dummy --dtype %s --batch %d --features %d --hidden %d --classes %d "
+             "--steps 5 --warmup 2 --min-time 0.2 --control none",
+             dtype, batch, width, width, width);
+    while ((words[n] = strsep(&rest, " "))) n++;
     struct el_options options;
     struct el_trial_set set;
     struct el_job job = {.repeat = 0};
     el_options_defaults(EL_CMD_RUN, &options);
-    EL_TRY(el_options_parse(EL_CMD_RUN, n, copies, &options));
+    EL_TRY(el_options_parse(EL_CMD_RUN, n, words, &options));
     options.devices[0] = *device;
     options.n_devices = 1;
     EL_TRY(el_trials_resolve(EL_CMD_RUN, &options, &set));

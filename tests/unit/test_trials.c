@@ -15,6 +15,14 @@ static struct el_trial_set resolve(unsigned command, const char *words)
     return set;
 }
 
+/* Of ddp, unless the words say another mode. */
+static struct el_trial_set resolve_ddp(const char *more)
+{
+    char words[160];
+    snprintf(words, sizeof words, "--data dummy --mode ddp %s", more);
+    return resolve(EL_CMD_RUN, words);
+}
+
 static void trials_are_modes_times_batches(void **state)
 {
     struct el_trial_set set = resolve(EL_CMD_COMPARE, "--data dummy --batch-per-device 8,16 --devices 3 --procs 1");
@@ -41,9 +49,7 @@ static void processes_follow_the_mode(void **state)
                  {"--mode ddp --devices sim:3", 1},
                  {"--mode ddp --devices null:2", 2}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char words[128];
-        snprintf(words, sizeof words, "--data dummy --mode ddp %s", cases[i].words);
-        struct el_trial_set set = resolve(EL_CMD_RUN, words);
+        struct el_trial_set set = resolve_ddp(cases[i].words);
         assert_int_equal(set.trials->procs, cases[i].procs);
         el_trials_free(&set);
     }
@@ -95,9 +101,7 @@ static void what_is_not_given_is_as_in_pytorch(void **state)
                  {"--bucket-mb 25", 0.01, 25, 25},      {"--bucket-mb 5 --first-bucket-mb 1", 0.01, 1, 5},
                  {"--first-bucket-mb 30", 0.01, 30, 25}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char words[128];
-        snprintf(words, sizeof words, "--data dummy --mode ddp %s", cases[i].words);
-        struct el_trial_set set = resolve(EL_CMD_RUN, words);
+        struct el_trial_set set = resolve_ddp(cases[i].words);
         const struct el_train_config *train = &set.trials->train;
         assert_true(train->lr == cases[i].lr);
         assert_true((double)train->bucket_first_bytes == cases[i].first_mib * (1 << 20));
@@ -117,9 +121,7 @@ static void foreach_follows_the_device(void **state)
                  {"--devices cpu:0, --foreach on", EL_FOREACH_ON},
                  {"--devices cuda:0, --foreach off", EL_FOREACH_OFF}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char words[128];
-        snprintf(words, sizeof words, "--data dummy --mode ddp %s", cases[i].words);
-        struct el_trial_set set = resolve(EL_CMD_RUN, words);
+        struct el_trial_set set = resolve_ddp(cases[i].words);
         assert_int_equal(set.trials->train.foreach, cases[i].foreach);
         el_trials_free(&set);
     }
@@ -209,9 +211,7 @@ static void the_id_is_of_what_is_measured(void **state)
                  {"--bucket-mb 25", false}, {"--first-bucket-mb 1", true}};
     struct el_trial_set plain = resolve(EL_CMD_RUN, "--data dummy --mode ddp");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char words[128];
-        snprintf(words, sizeof words, "--data dummy --mode ddp %s", cases[i].words);
-        struct el_trial_set other = resolve(EL_CMD_RUN, words);
+        struct el_trial_set other = resolve_ddp(cases[i].words);
         assert_int_equal(strcmp(plain.trials->id, other.trials->id) == 0 ? 1 : 0, cases[i].same ? 1 : 0);
         el_trials_free(&other);
     }
