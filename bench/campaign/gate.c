@@ -1,4 +1,4 @@
-/* The gate's judgement and its rows. The arithmetic is a worker's (job/first_steps.c). */
+/* The gate's judgement and its rows. The arithmetic is a worker's (job/measure.c). */
 #include "bench/campaign/gate.h"
 
 #include <math.h>

@@ -26,15 +26,6 @@ load common
     refuses "unexpected argument 'most': write 'evenload help run all'" "$EVENLOAD" help run most
 }
 
-@test "help of compare has every option of the issue's list" {
-    run "$EVENLOAD" compare --help all
-    for option in modes model devices procs batch batch-per-device steps warmup min-time repeats timeout optimizer lr \
-        momentum dropout max-norm zero-grad dtype overlap seed device-mem data test epochs vocab embed seq filters \
-        features hidden classes no-record out strict json quiet term launcher comm; do
-        [[ $output == *"--$option "* ]] || { echo "no --$option" && show; }
-    done
-}
-
 @test "no line of the overview is wider than 100 columns" {
     run "$EVENLOAD" help
     for line in "${lines[@]}"; do [[ ${#line} -le 100 ]] || { echo "$line" && show; }; done
