@@ -13,6 +13,7 @@
 #include "bench/base/jvalue.h"
 #include "runtime/base/probe.h"
 #include "tests/check.h"
+#include "tests/unit/whole_files.h"
 
 static void write_words(const char *path, int *failed_p)
 {
@@ -26,12 +27,9 @@ static void write_words(const char *path, int *failed_p)
 
 static void holds(const char *path, const char *wanted)
 {
-    char text[16] = "";
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    text[fread(text, 1, sizeof text - 1, file)] = 0;
-    fclose(file);
+    char *text = read_whole(path, NULL);
     assert_string_equal(text, wanted);
+    free(text);
 }
 
 /* Only a regular file is replaced: not a link, not a device, not a folder. All of them are made here. */

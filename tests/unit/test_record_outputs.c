@@ -13,14 +13,13 @@
 #include "tests/check.h"
 #include "tests/unit/record_checks.h"
 #include "tests/unit/record_trials.h"
+#include "tests/unit/whole_files.h"
 
 static char *file_of(const char *dir, const char *name)
 {
-    char path[256], *text = calloc(1, 65536);
+    char path[256];
     snprintf(path, sizeof path, "%s/%s", dir, name);
-    FILE *file = fopen(path, "r");
-    assert_true(text && file && fread(text, 1, 65535, file) > 0);
-    fclose(file);
+    char *text = read_whole(path, NULL);
     unlink(path);
     return text;
 }
