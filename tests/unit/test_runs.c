@@ -1,11 +1,5 @@
 /* A run of ours as cells, against a store of one session: on the record of version 1 and on changed copies of it,
  * judged by the gate's own rule. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +12,7 @@
 #include "bench/regress/answer.h"
 #include "bench/regress/store.h"
 #include "runtime/base/scratch.h"
+#include "tests/check.h"
 #include "tests/unit/record_v1.h"
 
 static char store[64], head_dir[64];
@@ -213,16 +208,6 @@ static void folders_without_a_run(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(trials_with_other_buckets_have_a_past_each),
-        TEST(a_run_and_itself),
-        TEST(a_list_of_metrics),
-        TEST(exact_figures_are_compared_exactly),
-        TEST(what_cannot_be_read),
-        TEST(doubts_are_carried_along),
-        TEST(folders_without_a_run),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+CHECK_ALL(TEST(trials_with_other_buckets_have_a_past_each), TEST(a_run_and_itself), TEST(a_list_of_metrics),
+          TEST(exact_figures_are_compared_exactly), TEST(what_cannot_be_read), TEST(doubts_are_carried_along),
+          TEST(folders_without_a_run))
