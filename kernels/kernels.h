@@ -22,8 +22,7 @@
  * Errors: EL_ERR_INTERNAL with the library's own word, and for an id or a label that is out of range; on GPUs such an
  * id's row is NaN and its gradient is left out. run() allocates nothing.
  */
-#ifndef EL_KERNELS_H
-#define EL_KERNELS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -234,5 +233,3 @@ struct el_op_cost {
     double bytes;
 };
 struct el_op_cost el_op_cost(enum el_op_kind op, enum el_dtype dtype, const struct el_kernel_args *args);
-
-#endif

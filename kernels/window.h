@@ -4,8 +4,7 @@
  * oh x ow places, `stride` apart. A window at place o begins at o * stride - pad, which may be outside the image; what
  * is outside is 0 to a convolution, and never the maximum of a pool.
  */
-#ifndef EL_KERNELS_WINDOW_H
-#define EL_KERNELS_WINDOW_H
+#pragma once
 
 #include <stdint.h>
 
@@ -62,5 +61,3 @@ EL_HOST_DEVICE static inline int64_t el_window_place_of(int64_t at, int64_t tap,
     if (begin < 0 || begin % stride != 0 || begin / stride >= places) return -1;
     return begin / stride;
 }
-
-#endif

@@ -10,8 +10,7 @@
  * Pure arithmetic. Units: nanoseconds in spans, seconds in results. Ownership: arrays are the struct's own, until
  * el_collectives_free. Threads: any.
  */
-#ifndef EL_PROFILES_COLLECTIVES_H
-#define EL_PROFILES_COLLECTIVES_H
+#pragma once
 
 #include "runtime/base/probe.h"
 #include "runtime/base/status.h"
@@ -49,5 +48,3 @@ void el_collectives_latest(const struct el_collectives *members, int n_members, 
  * disturbed does not count; 0 of who has no part in it. Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_collectives_figures(const struct el_collectives *members, int n_members, const int *match,
                                       struct el_collective_figures *figures_p, double *late_s);
-
-#endif

@@ -9,8 +9,7 @@
  * these events; what they disturb (caches, the scheduler) is not in it. That is what control blocks are for
  * (runtime/train/control.c). Units: nanoseconds, bytes. Threads: that of the recorder, when training has ended.
  */
-#ifndef EL_PROFILES_COST_H
-#define EL_PROFILES_COST_H
+#pragma once
 
 #include "profiles/recorder.h"
 
@@ -34,5 +33,3 @@ void el_cost_count(const struct el_op_info *ops, int n_ops, bool asynchronous, s
  * Errors: EL_ERR_INVALID (no step was recorded), EL_ERR_HOST_MEMORY. */
 enum el_status el_cost_measure(const struct el_recorder *recorder, struct el_cost_prices *prices_p);
 double el_cost_ns(const struct el_cost_events *events, const struct el_cost_prices *prices);
-
-#endif

@@ -11,8 +11,7 @@
  * container the driver may tell the host's numbers of processes, which nobody in it can join. Errors: what one function
  * cannot tell is -1 or NAN. Threads: one. (profiles/nvml.h measures devices that this process trains on.)
  */
-#ifndef EL_PROFILES_GPU_PROCESSES_H
-#define EL_PROFILES_GPU_PROCESSES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ struct el_gpu_processes {
 enum el_status el_gpu_processes_open(const struct el_nvml_api *api, struct el_gpu_processes **gpus_p);
 void el_gpu_processes_close(struct el_gpu_processes *gpus); /* NULL is legal */
 void el_gpu_processes_look(struct el_gpu_processes *gpus);
-
-#endif

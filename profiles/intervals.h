@@ -11,8 +11,7 @@
  * Pure arithmetic: it knows no device, phase or clock. Units: nanoseconds. Ownership: a set of zeros is empty; what was
  * added to is freed by el_intervals_free. Threads: a set is used by one at a time.
  */
-#ifndef EL_PROFILES_INTERVALS_H
-#define EL_PROFILES_INTERVALS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ void el_intervals_free(struct el_intervals *set);
 
 /* Sorts `values`; the mean of the middle two of an even number. n > 0. */
 double el_median(double *values, size_t n);
-
-#endif

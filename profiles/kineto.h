@@ -16,8 +16,7 @@
  * What is read is anyone's: it may be damaged or made to do harm. Units: nanoseconds inside, seconds in figures.
  * Errors: EL_ERR_INVALID with `name` and where, EL_ERR_HOST_MEMORY. Threads: any.
  */
-#ifndef EL_KINETO_H
-#define EL_KINETO_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -58,5 +57,3 @@ enum el_status el_kineto_figures(struct el_kineto_lane *lane, struct el_kineto_f
 /* kineto_file.c: of a regular file, with .gz through gzip, of which 64 MiB are taken, or 50 times the file's size, and
  * never more than 4 GiB. Blocking. Errors: EL_ERR_IO, EL_ERR_ABSENT (no gzip) too. */
 enum el_status el_kineto_read_file(const char *path, struct el_kineto_trace *trace_p);
-
-#endif

@@ -18,8 +18,7 @@
  * Where steps differ (an epoch's last batch is smaller), those that ran the list with the highest peak are the mean
  * step's. Units: nanoseconds and bytes. Threads: that of the recorder, when training has ended.
  */
-#ifndef EL_PROFILES_MEMORY_TIMELINE_H
-#define EL_PROFILES_MEMORY_TIMELINE_H
+#pragma once
 
 #include "profiles/recorder.h"
 
@@ -54,5 +53,3 @@ struct el_memory_timeline {
 enum el_status el_memory_timeline_make(const struct el_recorder *recorder, int position,
                                        const size_t base[EL_TAG_COUNT], struct el_memory_timeline *timeline_p);
 void el_memory_timeline_free(struct el_memory_timeline *timeline);
-
-#endif

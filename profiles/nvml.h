@@ -11,8 +11,7 @@
  * window's first second do not count for them. Errors: what one function cannot tell is NAN (or -1); only where nothing
  * can be told is there a reason for all. Threads: begin and end, any.
  */
-#ifndef EL_PROFILES_NVML_H
-#define EL_PROFILES_NVML_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -136,5 +135,3 @@ void el_nvml_begin(struct el_nvml *nvml, int device);
 void el_nvml_end(struct el_nvml *nvml, int device);
 /* Of the window that has ended. Valid until the next begin or close. */
 const struct el_nvml_figures *el_nvml_figures(const struct el_nvml *nvml, int device);
-
-#endif

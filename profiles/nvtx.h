@@ -4,8 +4,7 @@
  * They stand in the thread that issues the work: on GPUs a range covers the calls that enqueue, and the profiler knows
  * which kernels these became. Phases lie within steps, collectives ("all_reduce bucket 3") within phases.
  */
-#ifndef EL_PROFILES_NVTX_H
-#define EL_PROFILES_NVTX_H
+#pragma once
 
 #include "runtime/base/probe.h"
 #include "runtime/base/status.h"
@@ -18,5 +17,3 @@ enum el_status el_nvtx_open(struct el_watch *watch_p);
 /* The module's one symbol (profiles/nvtx/module.c; NVTX is headers alone, but not everyone's): fills the watch. false:
  * it was built without NVTX's headers. */
 bool el_nvtx_module(struct el_watch *watch_p);
-
-#endif

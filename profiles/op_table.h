@@ -17,8 +17,7 @@
  * of the device; of a step and a phase that of their ops. Units: nanoseconds, bytes. Ownership: free the table before
  * the recorder.
  */
-#ifndef EL_OP_TABLE_H
-#define EL_OP_TABLE_H
+#pragma once
 
 #include "profiles/recorder.h"
 
@@ -53,5 +52,3 @@ struct el_op_table {
 enum el_status el_op_table_make(const struct el_recorder *recorder, int position,
                                 const struct el_profile_schedule *schedule, struct el_op_table *table_p);
 void el_op_table_free(struct el_op_table *table);
-
-#endif

@@ -16,8 +16,7 @@
  * Units: nanoseconds of el_clock_ns, bytes. Threads: one. Errors: EL_ERR_HOST_MEMORY; a value that cannot be read is
  * unknown.
  */
-#ifndef EL_PROFILES_PROCESS_TREE_H
-#define EL_PROFILES_PROCESS_TREE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -145,5 +144,3 @@ void el_process_tree_look_shared(struct el_process_tree *tree);
 
 /* The index of the running process with this number; -1: none. */
 int el_process_tree_find(const struct el_process_tree *tree, pid_t pid);
-
-#endif

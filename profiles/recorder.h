@@ -14,8 +14,7 @@
  * the wait for the last one and the transfer after it are separate. Threads: the probe is called by the thread that
  * runs the program; summarize after it has ended.
  */
-#ifndef EL_RECORDER_H
-#define EL_RECORDER_H
+#pragma once
 
 #include "profiles/collectives.h"
 #include "runtime/base/probe.h"
@@ -134,5 +133,3 @@ enum el_status el_recorder_lane(const struct el_recorder *recorder, int position
 /* The most micro-batches, of all its parts, that the device has gone forward with and not yet all the way back: sets of
  * activations that it holds. In the last measured step; 0: it has no schedule. */
 int el_recorder_in_flight(const struct el_recorder *recorder, int position);
-
-#endif

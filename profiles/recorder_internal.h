@@ -1,7 +1,6 @@
 /* What a recorder keeps: shared by recorder.c, which fills it, and the files that do the arithmetic. Nobody else
  * includes it. */
-#ifndef EL_RECORDER_INTERNAL_H
-#define EL_RECORDER_INTERNAL_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -100,5 +99,3 @@ static inline void *el_recorder_copy(const void *array, size_t n, size_t element
 
 /* Errors: EL_ERR_INVALID (a position that is not this recorder's), EL_ERR_HOST_MEMORY (spans were lost). */
 enum el_status el_recorder_check(const struct el_recorder *recorder, int position);
-
-#endif

@@ -11,8 +11,7 @@
  * Units: in the names; shares in per cent of a CPU or of the window. Errors: none; what cannot be read is NAN (or -1),
  * with the reason in `reason`. Ownership: all is in the structs (a reading has some 50 KB). Threads: any.
  */
-#ifndef EL_PROFILES_SYSTEM_H
-#define EL_PROFILES_SYSTEM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -82,5 +81,3 @@ struct el_system_core {
     double max_hz;    /* NAN: not readable */
 };
 void el_system_core(const char *root, int cpu, struct el_system_core *core_p);
-
-#endif

@@ -12,8 +12,7 @@
  * Units: microseconds with three digits, of rank 0's clock; virtual ones where devices are simulated. Timing: blocking;
  * the file is there whole or not at all. Threads: that of the recorder, when training has ended.
  */
-#ifndef EL_TRACE_H
-#define EL_TRACE_H
+#pragma once
 
 #include "profiles/op_table.h"
 #include "profiles/recorder.h"
@@ -44,5 +43,3 @@ int64_t *el_trace_shifts(struct el_recorder *const *recorders, int n_recorders);
 int64_t el_trace_cycles(const struct el_trace_rank *rank);
 /* The steps of one cycle. Errors: EL_ERR_IO, EL_ERR_HOST_MEMORY. */
 enum el_status el_trace_write(const struct el_trace_rank *rank, int64_t cycle, const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* What the files that write traces share: trace.c writes the file, its lanes and steps, trace_op.c single ops there.
  * Nobody else includes it. */
-#ifndef EL_TRACE_INTERNAL_H
-#define EL_TRACE_INTERNAL_H
+#pragma once
 
 #include <stdio.h>
 
@@ -37,5 +36,3 @@ int el_trace_thread(const struct el_op_info *op);
 
 /* trace_op.c: the op on its thread, and on its device's stream where it is work of the device. */
 void el_trace_put_op(struct el_trace *trace, const struct el_trace_op *op);
-
-#endif

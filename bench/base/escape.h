@@ -1,7 +1,6 @@
 /* Foreign text in files of other forms: what a form cannot have as it is, and what stands for it. Control characters
  * are left out everywhere. */
-#ifndef EL_BENCH_ESCAPE_H
-#define EL_BENCH_ESCAPE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -17,5 +16,3 @@ extern const struct el_escape el_escape_title;      /* and its title */
  * no HTML, link, picture, mention, heading, list or code. */
 void el_escape_markdown(const char *text, FILE *out);
 void el_escape_put(const struct el_escape *form, const char *text, FILE *out);
-
-#endif

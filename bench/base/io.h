@@ -1,7 +1,6 @@
 /* Documents from files, and into files that are there whole or not at all (runtime/base/files.h). Timing: blocking;
  * what is written is on the disk. Threads: any. */
-#ifndef EL_BENCH_IO_H
-#define EL_BENCH_IO_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -24,5 +23,3 @@ enum el_status el_print_json(const json_t *document, FILE *out);
  * that of $GITHUB_STEP_SUMMARY, which several commands share. Errors: EL_ERR_IO with the path, what `write` gives. */
 enum el_status el_write_file(const char *path, enum el_status (*write)(const void *context, FILE *out),
                              const void *context);
-
-#endif

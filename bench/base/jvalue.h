@@ -1,6 +1,5 @@
 /* Small readers and makers of JSON values: dotted paths, numbers that may be null. Knows no record. */
-#ifndef EL_BENCH_JVALUE_H
-#define EL_BENCH_JVALUE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -96,5 +95,3 @@ const char *el_json_shortest(double value, char *text);
  * fewer is taken where its double is at most EL_JSON_ULPS steps away; all other values read back as they are. */
 enum { EL_JSON_ULPS = 8 };
 const char *el_json_written(double value, char *text);
-
-#endif

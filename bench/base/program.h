@@ -1,7 +1,6 @@
 /* The program itself: the files that it needs beside itself, in the source tree or where `make install` put them; and a
  * hash of what was built, so that a run that is gone on with never mixes two builds. */
-#ifndef EL_BENCH_PROGRAM_H
-#define EL_BENCH_PROGRAM_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@ bool el_shared_folder(const char *in_tree, const char *installed, const char *fi
 
 /* Over this program's file and its modules, once a process. Threads: the first call by one of them alone. */
 uint64_t el_build_hash(void);
-
-#endif

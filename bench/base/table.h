@@ -9,8 +9,7 @@
  * A cell ends where its column does; one that is too wide pushes the next, and a blank stays between them. Text of
  * others cannot end a line or reach a terminal's controls.
  */
-#ifndef EL_BENCH_TABLE_H
-#define EL_BENCH_TABLE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -89,5 +88,3 @@ void el_table_line(FILE *out, enum el_table_style style, bool colour, const char
 /* Turns the style on for what is printed until it is turned off: text of several lines. */
 void el_table_begin(FILE *out, enum el_table_style style, bool colour);
 void el_table_end(FILE *out, bool colour);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Text of others (folders, records, processes) is printed by el_text_line, el_text_wrap and el_table_line, or has been
  * through el_utf8_printable: then no control character of it reaches a terminal or a CI log. */
-#ifndef EL_BENCH_TEXT_H
-#define EL_BENCH_TEXT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -25,5 +24,3 @@ void el_text_wrap(const char *text, const char *first, const char *rest, int col
 /* The same of a text as by printf. */
 void el_text_say(const char *first, const char *rest, int columns, FILE *out, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-
-#endif

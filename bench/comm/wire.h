@@ -20,8 +20,7 @@
  * or null, "samples_us": [a rank: [a call]]}; null where the operation has none in place, and `cold` where the size is
  * less than EL_WIRE_COLD_BYTES.
  */
-#ifndef EL_BENCH_COMM_WIRE_H
-#define EL_BENCH_COMM_WIRE_H
+#pragma once
 
 #include "bench/job/worker.h"
 #include "bench/plot/data_file.h"
@@ -151,5 +150,3 @@ void el_wire_print(const json_t *document, FILE *out);
 /* Of a document, for el_write_file. */
 enum el_status el_wire_csv(const void *document, FILE *out);
 extern const struct el_figure el_figure_wire, el_figure_pairs;
-
-#endif

@@ -8,8 +8,7 @@
  * A row's step and rate are the trial's, as every table has them. The exposed share and the stages are each launch's
  * own, of the device with the most exposed loading, then the median over launches.
  */
-#ifndef EL_BENCH_DATA_H
-#define EL_BENCH_DATA_H
+#pragma once
 
 #include "bench/campaign/campaign.h"
 #include "bench/plot/data_file.h"
@@ -21,5 +20,3 @@
 enum el_status el_loading_document(const struct el_campaign *campaign, json_t **document_p);
 void el_loading_print(const json_t *document, FILE *out);
 extern const struct el_figure el_figure_loading;
-
-#endif

@@ -13,8 +13,7 @@
  *
  * The unit is a launch: of each variant the median of its blocks' median steps. Memory is the ledger's, exact.
  */
-#ifndef EL_BENCH_EXPLAIN_H
-#define EL_BENCH_EXPLAIN_H
+#pragma once
 
 #include <jansson.h>
 #include <stdio.h>
@@ -121,5 +120,3 @@ const char *el_side_framework(const struct el_side *side);
 /* New reference. Splits both sides: once. */
 json_t *el_difference_document(struct el_side *a, struct el_side *b);
 void el_difference_print(const json_t *document, FILE *out);
-
-#endif

@@ -7,8 +7,7 @@
  *     el_figure_imbalance                                 the figure, for el_plot_figures
  *
  * The record has the measures; nothing is computed here but differences and sums of its figures. Units: bytes. */
-#ifndef EL_BENCH_IMBALANCE_H
-#define EL_BENCH_IMBALANCE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -65,5 +64,3 @@ void el_imbalance_put_published(const json_t *run, const char *preset, FILE *out
 json_t *el_imbalance_document(const json_t *run, const char *preset, const char *dir);
 /* Bars of the cards, and of what the first holds more; figure_imbalance.c. The document is a run's. */
 extern const struct el_figure el_figure_imbalance;
-
-#endif

@@ -1,6 +1,5 @@
 /* HTML and Markdown from texts, tables and pictures. Texts may be anyone's: they are escaped. */
-#ifndef EL_BENCH_HTML_H
-#define EL_BENCH_HTML_H
+#pragma once
 
 #include <stddef.h>
 
@@ -26,5 +25,3 @@ void el_markdown_table(FILE *out, const struct el_column *columns, const json_t 
 const char *el_html_picture(FILE *out, const char *path, const char *name, size_t *room_p);
 /* A file's text as it is. Errors: EL_ERR_IO. */
 enum el_status el_html_file(FILE *out, const char *path);
-
-#endif

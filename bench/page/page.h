@@ -7,8 +7,7 @@
  * The HTML needs nothing beside it: pictures, style and sorting are inside, and it loads nothing. Every text of the
  * record is escaped. The Markdown is the short form, for a pull request: what it comes to, the rows, the warnings.
  */
-#ifndef EL_BENCH_PAGE_H
-#define EL_BENCH_PAGE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -62,5 +61,3 @@ const char *el_page_meaning(const char *head);
  * whoever reads a page copies it into a shell: its options are read, and a command of `run` is made of them, quoted.
  * Where they are none of run's, or say where to write, the cell says so instead. */
 void el_page_command(const json_t *trial, const json_t *context, char *text);
-
-#endif

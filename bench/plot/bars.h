@@ -1,7 +1,6 @@
 /* Figures with bars: where the bars stand, and the blocks that plots/bars.gnuplot reads. Batches from left to right, in
  * each its modes, in each of those its devices. */
-#ifndef EL_BENCH_PLOT_BARS_H
-#define EL_BENCH_PLOT_BARS_H
+#pragma once
 
 #include "bench/plot/data_file.h"
 
@@ -55,5 +54,3 @@ bool el_bars_has_excess(const struct el_bars *bars);
 void el_bars_tops(const struct el_bars *bars, const struct el_bar_part *parts, FILE *file);
 /* A row of such a block; `part` NULL: without that cell. */
 void el_bars_row(FILE *file, double x, double half, double from, double to, const char *part);
-
-#endif

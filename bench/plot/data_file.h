@@ -18,8 +18,7 @@
  *
  * gnuplot must never read foreign text as its own words, so every text of a record goes through el_data_word or
  * el_data_label: what is not a letter, a digit, a blank or one of "_.:/-" becomes '_', and it is cut to the room. */
-#ifndef EL_BENCH_PLOT_DATA_FILE_H
-#define EL_BENCH_PLOT_DATA_FILE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -88,5 +87,3 @@ void el_data_foot(const json_t *trials, const char *words, char foot[EL_TITLE_BY
 void el_data_warning(FILE *file, const json_t *trials, const char *more);
 /* "textcnn, f32, sgd, 2 CPU cores": what was measured, and on what. */
 void el_data_title(const json_t *trials, char title[EL_TITLE_BYTES]);
-
-#endif

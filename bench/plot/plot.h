@@ -4,8 +4,7 @@
  * SVG, PNG and PDF. The scripts compute nothing. Without gnuplot the data files stand, with the command that draws
  * them.
  */
-#ifndef EL_BENCH_PLOT_H
-#define EL_BENCH_PLOT_H
+#pragma once
 
 #include "bench/plot/data_file.h"
 #include "runtime/base/files.h"
@@ -38,5 +37,3 @@ enum el_status el_plot_draw(const char *plots_dir, const char *const *figures, i
 /* The folder of the scripts, and of what a page is made with: beside the program (build/evenload: ../plots), where it
  * is installed, or where it was built. false, and "": not found. */
 bool el_plot_scripts(char folder[EL_PATH_BYTES]);
-
-#endif

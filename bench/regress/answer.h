@@ -6,8 +6,7 @@
  *     el_answer_print(document, stdout); ...          also of one that el_answer_read has read
  *
  * Files are written to a temporary name and renamed. Errors: EL_ERR_IO with the path, EL_ERR_HOST_MEMORY. */
-#ifndef EL_BENCH_REGRESS_ANSWER_H
-#define EL_BENCH_REGRESS_ANSWER_H
+#pragma once
 
 #include <jansson.h>
 #include <stdio.h>
@@ -48,5 +47,3 @@ enum el_status el_answer_write_junit(const json_t *document, const char *path);
 enum el_status el_answer_write_markdown(const json_t *document, const char *path);
 /* "::error ...::" and "::warning ...::", which GitHub's runner makes annotations of. */
 void el_answer_print_github(const json_t *document, FILE *out);
-
-#endif

@@ -7,8 +7,7 @@
  * Progress: after the first block what it will take, and whether the budget ends it too early; then on a terminal a
  * line that is written over, elsewhere a line a minute, within a long launch too. Threads: one launching at a time.
  */
-#ifndef EL_BENCH_REGRESS_LAUNCHES_H
-#define EL_BENCH_REGRESS_LAUNCHES_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -104,5 +103,3 @@ struct el_readings {
  * freed in either case. */
 enum el_status el_readings_parse(const char *text, struct el_readings *readings);
 void el_readings_free(struct el_readings *readings);
-
-#endif

@@ -14,8 +14,7 @@
  * figures of a session (session); the store, what it holds and a run beside it (store, level, fingerprint, show,
  * compare); verdicts (rule, paired, unpaired); what is said of them (answer, answer_ci).
  */
-#ifndef EL_BENCH_REGRESS_H
-#define EL_BENCH_REGRESS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -117,5 +116,3 @@ void el_regress_free(struct el_regress_set *set);
 
 /* "peak", "peak[1]" and "peak cpu:0" are in the comma-separated list "step_ms,peak". */
 bool el_regress_listed(const char *list, const char *name);
-
-#endif

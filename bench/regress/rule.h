@@ -2,8 +2,7 @@
  *
  * A kind's function writes effect, low, high, p, floor, detectable of one cell; when Holm's adjustment is known, the
  * second one writes its verdict, how many more samples would decide, and the reason. */
-#ifndef EL_BENCH_REGRESS_RULE_H
-#define EL_BENCH_REGRESS_RULE_H
+#pragma once
 
 #include "bench/regress/store.h"
 
@@ -43,5 +42,3 @@ void el_regress_decide_exact(struct el_regress_cell *cell, double no_p, const st
 
 /* What a gate of so many histories like this one would detect in 90 of 100 runs, as a ratio; NAN: it judges none. */
 double el_regress_history_detects(const struct el_level *level, size_t cells);
-
-#endif

@@ -13,8 +13,7 @@
  * A workload is the resolved configuration without the build, and without what only says how long and how closely to
  * measure (steps, min_time_s, timeout_s, control, control_pairs) or what to disturb (inject).
  */
-#ifndef EL_BENCH_SESSION_H
-#define EL_BENCH_SESSION_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -47,5 +46,3 @@ bool el_session_leads(const json_t *session, const char *name);
 
 /* Whether a trial, a session or a workload is of somebody else's program. */
 bool el_program_is(const json_t *trial);
-
-#endif

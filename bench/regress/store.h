@@ -13,8 +13,7 @@
  * A run's folder has the results.json of `run` and `compare`, or the program.json of a program that was launched. Both
  * are read as a run's document of trials.
  */
-#ifndef EL_BENCH_REGRESS_STORE_H
-#define EL_BENCH_REGRESS_STORE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdio.h>
@@ -122,5 +121,3 @@ json_t *el_fingerprint_of(const json_t *run);
 int el_fingerprint_differences(const json_t *base, const json_t *head, char *text, size_t bytes);
 /* "Intel(R) Xeon(R) Processor, 2 cores, Linux 6.18, gcc 12.2.0": what a person knows a machine by. */
 void el_fingerprint_words(const json_t *fields, char *text, size_t bytes);
-
-#endif

@@ -3,8 +3,7 @@
  * Both are made from the run's document alone (results.json), so that what is printed can be printed again. They
  * compute nothing that is not in the record, except the ratio of two modes and its interval.
  */
-#ifndef EL_BENCH_REPORT_H
-#define EL_BENCH_REPORT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -119,5 +118,3 @@ const char *el_excess_word(enum el_tag tag);
 /* "10.4 MiB of optimizer state and 9.9 of gradients, and less 17.1 MiB of activations": tags that make up more than a
  * fiftieth of the whole. Returns `text`. */
 const char *el_excess_text(const json_t *per_device, char *text, size_t bytes);
-
-#endif

@@ -10,8 +10,7 @@
  * Ratios are of repeats with the same number, which ran in the same round; intervals are Student's t on their
  * logarithms. Counts whose devices share a core or a card are marked, and nothing is claimed of them.
  */
-#ifndef EL_BENCH_SCALE_H
-#define EL_BENCH_SCALE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -36,5 +35,3 @@ extern const struct el_column el_scale_columns[];
 void el_scale_print(const json_t *document, FILE *out);
 /* Speed-up and efficiency (figure_scale.c). */
 extern const struct el_figure el_figure_scale;
-
-#endif

@@ -9,8 +9,7 @@
  * pure function of what `evenload run` would have recorded: a check holds options, runtime, recorder and record to a
  * known answer all at once. What is held to closer bounds in the tests: docs/selfcheck.md.
  */
-#ifndef EL_BENCH_SELFCHECK_H
-#define EL_BENCH_SELFCHECK_H
+#pragma once
 
 #include <jansson.h>
 #include <stdio.h>
@@ -73,5 +72,3 @@ json_t *el_selfcheck_json(const struct el_selfcheck *check);
 bool el_selfcheck_missed(const json_t *document);
 /* A line a check, the sum, and where something was missed what to make of it. */
 void el_selfcheck_print(const json_t *document, FILE *out);
-
-#endif

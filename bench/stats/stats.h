@@ -4,8 +4,7 @@
  * and rates are skewed and positive, so intervals are by t on logarithms, and the middle they belong to is the
  * geometric mean. Errors: none; what is not known is NAN, or an interval that is not valid.
  */
-#ifndef EL_BENCH_STATS_H
-#define EL_BENCH_STATS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -119,5 +118,3 @@ struct el_interval el_stats_signed_rank_interval(const double *differences, size
 /* Holm's adjustment: below a level, adjusted, stands only what is wrong in fewer than that share of families by
  * chance, however the tests hang together. NAN stays NAN and does not count. `adjusted` may be `p`. */
 void el_stats_holm(const double *p, size_t n, double *adjusted);
-
-#endif

@@ -10,8 +10,7 @@
  * docs/metrics.md (a test compares them). Errors: none. What a machine never tells (a frequency, throttling) raises no
  * doubt.
  */
-#ifndef EL_BENCH_VERDICT_H
-#define EL_BENCH_VERDICT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -70,5 +69,3 @@ const json_t *el_verdict_worst_member(const struct el_verdict_case *c, double (*
 /* clang-format on */
 #define EL_VERDICT_DECLARE(name) void el_verdict_##name(struct el_verdict_case *c);
 EL_VERDICT_LIST(EL_VERDICT_DECLARE)
-
-#endif

@@ -10,8 +10,7 @@
  * Each cell is computed in one process and, where the mode can be split so, in several, which have to come to the same
  * bits.
  */
-#ifndef EL_BENCH_VERIFY_H
-#define EL_BENCH_VERIFY_H
+#pragma once
 
 #include <jansson.h>
 #include <stdio.h>
@@ -60,5 +59,3 @@ void el_verify_print(const json_t *cells, FILE *out);
 void el_verify_say(const json_t *document, FILE *out);
 /* Errors: EL_ERR_INVALID: not verify.json. New reference. */
 enum el_status el_verify_read(const char *path, json_t **document_p);
-
-#endif

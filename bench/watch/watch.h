@@ -14,8 +14,7 @@
  * to the command while it runs; the terminal's own reach it by its group. After its end, while its processes are waited
  * for, SIGUSR1 and SIGUSR2 are ignored and the others end the wait.
  */
-#ifndef EL_BENCH_WATCH_H
-#define EL_BENCH_WATCH_H
+#pragma once
 
 #include <jansson.h>
 #include <signal.h>
@@ -166,5 +165,3 @@ void el_watch_peers_free(struct el_watch_peers *peers);
 json_t *el_watch_record(const struct el_watching *watch, const char *words);
 /* Tables and sentences, from the document alone. */
 void el_watch_print(const json_t *document, FILE *out);
-
-#endif

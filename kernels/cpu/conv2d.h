@@ -5,8 +5,7 @@
  * write gradients in it as they are, where plain weights would be re-ordered in every step: for resnet50 in small
  * batches that is as much memory as the convolutions themselves move. What it is depends on the shape alone, neither on
  * the processor nor on whether oneDNN is there, so that gradients of any two hosts can be added. */
-#ifndef EL_KERNELS_CPU_CONV2D_H
-#define EL_KERNELS_CPU_CONV2D_H
+#pragma once
 
 #include "kernels/kernels.h"
 
@@ -22,5 +21,3 @@ const struct el_kernel *el_cpu_conv2d(enum el_op_kind op);
 /* The loops for few pixels, which need no plan; NULL where there are too many, where weights are not stored, and
  * without AVX-512. */
 const struct el_kernel *el_cpu_conv2d_few(enum el_op_kind op, const struct el_kernel_args *args);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Sums are taken in an order that the compiler may not change (no fast-math): the same inputs give the same bits at
  * each run on one machine, though not on two machines that contract products differently. */
-#ifndef EL_KERNELS_CPU_H
-#define EL_KERNELS_CPU_H
+#pragma once
 
 #include "kernels/kernels.h"
 #include "runtime/base/vector.h"
@@ -66,5 +65,3 @@ struct el_dnnl_module {
 
 /* The module's one symbol, a struct el_dnnl_module. */
 #define EL_DNNL_SYMBOL "el_dnnl_module"
-
-#endif

@@ -3,8 +3,7 @@
  *     EL_CUDA_TRY(cudaMemsetAsync(p, 0, bytes, stream));       returns EL_ERR_... from the function it stands in
  *     kernel<<<...>>>(...);  return el_cuda_launched("adam");
  */
-#ifndef EL_KERNELS_CUDA_CHECK_H
-#define EL_KERNELS_CUDA_CHECK_H
+#pragma once
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
@@ -39,6 +38,4 @@ extern "C"
     enum el_status
     el_cudnn_check(cudnnStatus_t status, const char *call);
 #define EL_CUDNN_TRY(call) EL_TRY(el_cudnn_check((call), #call))
-#endif
-
 #endif

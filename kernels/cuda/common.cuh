@@ -7,8 +7,7 @@
  *
  * Every sum of many terms is taken in double, in an order that depends on sizes alone: the same bits in every run.
  */
-#ifndef EL_KERNELS_CUDA_COMMON_CUH
-#define EL_KERNELS_CUDA_COMMON_CUH
+#pragma once
 
 #include <math.h>
 #include <stddef.h>
@@ -126,5 +125,3 @@ __device__ static inline double block_sum(double value)
         workspace_p->padding_bytes = 0;                                                                                \
         return EL_OK;                                                                                                  \
     }
-
-#endif

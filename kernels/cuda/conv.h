@@ -1,7 +1,6 @@
 /* Convolutions, over time and over images. In f32 cuDNN does them where it is there and has an algorithm that fits;
  * else, and in f64, they are products by cuBLAS. Which of the two is chosen once an op, in prepare() (conv.c). */
-#ifndef EL_KERNELS_CUDA_CONV_H
-#define EL_KERNELS_CUDA_CONV_H
+#pragma once
 
 #include "kernels/cuda/layer.h"
 #include "kernels/cuda/native.h"
@@ -64,5 +63,3 @@ static inline int64_t el_cuda_columns_samples(const struct el_cuda_conv *s, enum
     if (samples < 1) return 1;
     return samples < s->b ? samples : s->b;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* The list of the CUDA kernels. Each has its twin of the same name in reference/, which says what it computes; here
  * stands only how it is done on a GPU.
  */
-#ifndef EL_KERNELS_CUDA_CUDA_H
-#define EL_KERNELS_CUDA_CUDA_H
+#pragma once
 
 #include "kernels/kernels.h"
 
@@ -66,5 +65,3 @@ EL_CUDA_WORKSPACE_LIST(EL_CUDA_DECLARE_WORKSPACE)
 /* The convolutions' rows, which have plans: in the order of their ops, in f32 and f64. */
 enum { EL_CUDA_CONV_OPS = EL_OP_CONV2D_BACKWARD_WEIGHTS - EL_OP_CONV1D_FORWARD + 1 };
 extern const struct el_kernel el_cuda_conv_rows[EL_CUDA_CONV_OPS][2];
-
-#endif

@@ -1,6 +1,5 @@
 /* The workspace of embedding_backward. */
-#ifndef EL_KERNELS_CUDA_EMBEDDING_H
-#define EL_KERNELS_CUDA_EMBEDDING_H
+#pragma once
 
 #include "kernels/cuda/shape.h"
 
@@ -24,5 +23,3 @@ static inline struct el_embedding_layout el_embedding_layout(int64_t n, int64_t 
     layout.bytes = layout.heads + (size_t)v * sizeof(int32_t);
     return layout;
 }
-
-#endif

@@ -8,8 +8,7 @@
  *
  * A peak that is not finite has no unit; the sum is then NaN by the caller's hand.
  */
-#ifndef EL_KERNELS_CUDA_EXACT_SUM_H
-#define EL_KERNELS_CUDA_EXACT_SUM_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ EL_HOST_DEVICE static inline double el_exact_value(int64_t first, int64_t second
 {
     return ldexp((double)first + ldexp((double)second, -digits), -shift);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* What the layers (linear, convolutions) share: matrix products by cuBLAS on row-major matrices, and the small kernels
  * round them. `dtype` is EL_F32 or EL_F64; everything is enqueued on the stream of args->native. */
-#ifndef EL_KERNELS_CUDA_LAYER_H
-#define EL_KERNELS_CUDA_LAYER_H
+#pragma once
 
 #include "kernels/cuda/shape.h"
 #include "kernels/kernels.h"
@@ -53,5 +52,3 @@ static inline size_t el_cuda_sum_rows_bytes(int64_t rows, int64_t n)
 {
     return (size_t)(el_cuda_stretches(rows) * n) * sizeof(double);
 }
-
-#endif

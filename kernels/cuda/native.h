@@ -11,8 +11,7 @@
  * thread at a time, whose current device is native->device; cuBLAS promises the same bits in every run only while a
  * handle serves one stream.
  */
-#ifndef EL_KERNELS_CUDA_NATIVE_H
-#define EL_KERNELS_CUDA_NATIVE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -51,5 +50,3 @@ const char *el_cuda_libraries(void);
 
 /* Why cuDNN is missing, so that convolutions go without it; NULL where it is there. */
 const char *el_cuda_cudnn_missing(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* How much is launched for how much work, and where things lie in a workspace: the arithmetic that the kernels depend
  * on and that needs no GPU to be checked.
  */
-#ifndef EL_KERNELS_CUDA_SHAPE_H
-#define EL_KERNELS_CUDA_SHAPE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ EL_HOST_DEVICE static inline size_t el_cuda_align(size_t bytes)
 {
     return (bytes + EL_CUDA_ALIGN_BYTES - 1) / EL_CUDA_ALIGN_BYTES * EL_CUDA_ALIGN_BYTES;
 }
-
-#endif

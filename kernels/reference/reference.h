@@ -6,8 +6,7 @@
  * Every sum is taken in double, in the order of the definition, or in four interleaved parts of fixed order where the
  * comment says so: these kernels are the truth, not the speed. They never depend on the machine or on the thread.
  */
-#ifndef EL_KERNELS_REFERENCE_H
-#define EL_KERNELS_REFERENCE_H
+#pragma once
 
 #include "kernels/kernels.h"
 
@@ -22,5 +21,3 @@ enum el_status el_reference_check_index(const char *op, const int32_t *index, in
 
 /* Outputs computed together, so that the compiler can keep their sums in vector registers. */
 enum { EL_REFERENCE_BLOCK = 64 };
-
-#endif

@@ -1,7 +1,6 @@
 /* The host's monotonic clock: what every span and every step is timed by.
  * Units: nanoseconds since an arbitrary origin, the same for all processes of one host. Cost: about 20 ns. */
-#ifndef EL_BASE_CLOCK_H
-#define EL_BASE_CLOCK_H
+#pragma once
 
 #include <errno.h>
 #include <pthread.h>
@@ -48,5 +47,3 @@ static inline bool el_clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mut
     const struct timespec t = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
     return pthread_cond_timedwait(cond, mutex, &t) == 0;
 }
-
-#endif

@@ -7,8 +7,7 @@
  *     status = el_file_end(file, temporary, path);                   closes it, also where it fails
  *
  * Timing: blocking; what is ended is on the disk. Threads: any, each with files of its own. */
-#ifndef EL_BASE_FILES_H
-#define EL_BASE_FILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ FILE *el_file_begin(const char *path, char *temporary, size_t capacity);
 enum el_status el_file_end(FILE *file, const char *temporary, const char *path);
 /* Closes it, and what was there stays as it was. A NULL `file` is legal. */
 void el_file_drop(FILE *file, const char *temporary);
-
-#endif

@@ -1,8 +1,7 @@
 /* Sleeping until a word changes, and waking those who do: the kernel's futex, of which everything that waits for other
  * threads or processes is made. `shared`: others than this process's threads wait there, too (the word lies in shared
  * memory); a word is one or the other for good. Timing: wait blocks, also sometimes for no reason: look again. */
-#ifndef EL_BASE_FUTEX_H
-#define EL_BASE_FUTEX_H
+#pragma once
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -25,5 +24,3 @@ static inline void el_futex_wake(_Atomic uint32_t *word, bool shared)
 {
     syscall(SYS_futex, (uint32_t *)word, shared ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
-
-#endif

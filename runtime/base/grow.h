@@ -4,8 +4,7 @@
  *     if (!EL_GROW(spans, room, n + 1)) return el_fail_errno("spans");      as it was, and ENOMEM
  *     spans[n++] = span;                                                    to be freed
  */
-#ifndef EL_BASE_GROW_H
-#define EL_BASE_GROW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -27,5 +26,3 @@ static inline bool el_grow(void *array_p, size_t *room_p, size_t wanted, size_t 
     *room_p = room;
     return true;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* FNV-1a, 64 bits: quick, the same on every machine, and no protection from who wants two texts to be one. */
-#ifndef EL_BASE_HASH_H
-#define EL_BASE_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ static inline uint64_t el_hash(uint64_t hash, const void *bytes, size_t n)
     for (size_t i = 0; i < n; i++) hash = (hash ^ at[i]) * EL_HASH_PRIME;
     return hash;
 }
-
-#endif

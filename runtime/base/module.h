@@ -3,8 +3,7 @@
  *
  * A module is `el_<name>.so` in the folder of modules, and offers one symbol: its table, or a function that gives it.
  */
-#ifndef EL_BASE_MODULE_H
-#define EL_BASE_MODULE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ bool el_module_exists(const char *name);
 enum el_status el_module_open(const char *name, const char *symbol, void **symbol_p);
 /* The same where the symbol is a function without parameters that returns the table. */
 enum el_status el_module_table(const char *name, const char *symbol, const void **table_p);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Threads: step() is called by the thread that runs the program, between steps, never at the same time for one program.
  */
-#ifndef EL_BASE_PROBE_H
-#define EL_BASE_PROBE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -180,5 +179,3 @@ struct el_probe {
     /* Optional: default is to tell nobody. */
     void (*step)(void *context, const struct el_step_event *event);
 };
-
-#endif

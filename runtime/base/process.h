@@ -1,7 +1,6 @@
 /* Whether another process is still there. A file descriptor on it (a pidfd, Linux 5.3) tells at once, also of a process
  * that nobody has reaped or whose number is used again; without one its number has to do. */
-#ifndef EL_BASE_PROCESS_H
-#define EL_BASE_PROCESS_H
+#pragma once
 
 #include <errno.h>
 #include <poll.h>
@@ -26,5 +25,3 @@ static inline bool el_process_is_gone(pid_t pid, int file)
     struct pollfd one = {.fd = file, .events = POLLIN};
     return file >= 0 ? poll(&one, 1, 0) > 0 : kill(pid, 0) != 0 && errno == ESRCH;
 }
-
-#endif

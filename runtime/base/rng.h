@@ -7,8 +7,7 @@
  * Source: Philox4x32-10 of Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC'11).
  * Threads: pure functions.
  */
-#ifndef EL_BASE_RNG_H
-#define EL_BASE_RNG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -63,5 +62,3 @@ EL_HOST_DEVICE static inline double el_rng_uniform(const struct el_rng_key *key,
 {
     return (double)(el_rng_u64(key, a, b) >> 40) * 0x1p-24;
 }
-
-#endif

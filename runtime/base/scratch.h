@@ -1,8 +1,7 @@
 /* A folder for what must not stay: /dev/shm/evenload-job-XXXXXX, in memory, or else one in /tmp. Its maker holds a lock
  * on it (flock): who dies without a chance to remove it lets go of that, and the next one to make a folder removes it.
  */
-#ifndef EL_SCRATCH_H
-#define EL_SCRATCH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ enum { EL_SCRATCH_BYTES = 32 };
 int el_scratch_make(char path[EL_SCRATCH_BYTES], uint64_t free_bytes);
 /* With all that is in it; "": nothing. */
 void el_scratch_remove(const char *path);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Threads: the message is kept a thread; el_error_take()/el_error_give() carry it from one thread to another.
  */
-#ifndef EL_BASE_STATUS_H
-#define EL_BASE_STATUS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -66,5 +65,3 @@ enum el_status el_error_give(const struct el_error *error);
         status = (call);                                                                                               \
         if (status != EL_OK) goto label;                                                                               \
     } while (0)
-
-#endif

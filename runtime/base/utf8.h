@@ -1,6 +1,5 @@
 /* Texts of others (commands, names, units) as UTF-8, which JSON and XML must be. */
-#ifndef EL_UTF8_H
-#define EL_UTF8_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@ void el_utf8_mend(char *text);
 void el_utf8_printable(char *text);
 /* Whether that would leave it as it is. */
 bool el_utf8_is_printable(const char *text);
-
-#endif

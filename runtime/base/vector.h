@@ -1,7 +1,6 @@
 /* How a loop is compiled for several instruction sets. Some of them contract a product and a sum, others cannot: sums
  * of products differ in their last bits from one machine to another, sums alone do not. */
-#ifndef EL_BASE_VECTOR_H
-#define EL_BASE_VECTOR_H
+#pragma once
 
 /* A function marked EL_VECTOR is compiled for AVX-512, for AVX2 and for the plain machine, and the loader takes the one
  * that fits, so that a binary built anywhere runs anywhere, at full width. Off where the compiler does not have it, and
@@ -20,6 +19,4 @@
 #define EL_INDEPENDENT _Pragma("GCC ivdep")
 #else
 #define EL_INDEPENDENT
-#endif
-
 #endif

@@ -7,8 +7,7 @@
  * Errors: of collective calls EL_ERR_PEER where a rank is gone, naming it where the bootstrap knows;
  * EL_ERR_HOST_MEMORY.
  */
-#ifndef EL_COMM_BOOTSTRAP_H
-#define EL_COMM_BOOTSTRAP_H
+#pragma once
 
 #include <stddef.h>
 
@@ -69,5 +68,3 @@ enum el_status el_bootstrap_agree(struct el_bootstrap *bootstrap, enum el_status
 void el_bootstrap_silent(struct el_bootstrap *bootstrap, char *text, size_t bytes);
 /* Ends the whole job at once, with the status, which is not 0. Does not return for mpi and tcp. Threads: any. */
 void el_bootstrap_abort(struct el_bootstrap *bootstrap, int exit_status);
-
-#endif

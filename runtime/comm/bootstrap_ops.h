@@ -5,8 +5,7 @@
  * Hooks are called by one thread at a time but for silent and abort; gather, broadcast and barrier with a size above 1.
  * Errors: EL_ERR_PEER, naming the rank where that is known; EL_ERR_HOST_MEMORY.
  */
-#ifndef EL_BOOTSTRAP_OPS_H
-#define EL_BOOTSTRAP_OPS_H
+#pragma once
 
 #include "runtime/comm/bootstrap.h"
 
@@ -33,5 +32,3 @@ struct el_bootstrap {
     int rank, size;
     char library[96];
 };
-
-#endif

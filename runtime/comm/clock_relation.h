@@ -10,8 +10,7 @@
  * no assumption on the network is made. Two anchors, at both ends of what is measured, take a drift of the clocks into
  * account. Units: nanoseconds. Collective. Errors: the bootstrap's.
  */
-#ifndef EL_COMM_CLOCK_RELATION_H
-#define EL_COMM_CLOCK_RELATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ enum el_status el_clock_exchange(struct el_bootstrap *bootstrap, struct el_clock
 int64_t el_clock_common(const struct el_clock_anchor *begin, const struct el_clock_anchor *end, int64_t own_ns);
 /* And back. */
 int64_t el_clock_own(const struct el_clock_anchor *begin, const struct el_clock_anchor *end, int64_t common_ns);
-
-#endif

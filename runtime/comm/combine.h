@@ -3,8 +3,7 @@
  * vector width. Integers wrap; of floating-point numbers a NaN stays one, also in a minimum or a maximum.
  * Timing: bound by memory; block by block, so that each array goes through the caches once. Threads: any; it allocates
  * nothing. Errors: none. */
-#ifndef EL_COMM_COMBINE_H
-#define EL_COMM_COMBINE_H
+#pragma once
 
 #include "runtime/comm/comm.h"
 
@@ -13,5 +12,3 @@
  * now; 0: more is to come. el_comm_reduces() says which types go with which reduction. */
 void el_combine(enum el_comm_reduction reduction, enum el_dtype dtype, int members, void *const *outs, int n_outs,
                 const void *const *ins, int n_ins, size_t count);
-
-#endif

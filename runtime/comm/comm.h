@@ -22,8 +22,7 @@
  * el_comm_traffic(). Errors: building errors are the program's; while running EL_ERR_PEER when a member is gone or
  * failed. Threads: one at a time a communicator, but for el_comm_abort.
  */
-#ifndef EL_COMM_H
-#define EL_COMM_H
+#pragma once
 
 #include "runtime/comm/bootstrap.h"
 #include "runtime/device/program.h"
@@ -236,5 +235,3 @@ enum el_status el_comm_wait(struct el_comm *comm, struct el_program *program, in
  * devices, whose programs move nothing. Blocking. Collective. Errors: EL_ERR_PEER; EL_ERR_INVALID for a communicator
  * that works on device memory. */
 enum el_status el_comm_exchange(struct el_comm *comm, const struct el_comm_op *op);
-
-#endif

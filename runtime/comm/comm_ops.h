@@ -10,8 +10,7 @@
  * The wrappers in operation.c have checked the arguments, booked the bytes and dealt with what needs no transport (a
  * group of one, a count of 0) before a hook is called; they call abort() after a hook that failed.
  */
-#ifndef EL_COMM_OPS_H
-#define EL_COMM_OPS_H
+#pragma once
 
 #include "runtime/comm/comm.h"
 
@@ -242,5 +241,3 @@ static inline size_t el_comm_chunk(size_t count, int size, int i)
     size_t whole = (even + 15) / 16 * 16;
     return whole < count ? whole : count;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* A communicator as its own files see it: comm.c opens, sets and closes it, check.c says which operations it takes,
  * operation.c makes them, exchange.c compares them among members. */
-#ifndef EL_COMM_MEMBER_H
-#define EL_COMM_MEMBER_H
+#pragma once
 
 #include "runtime/comm/comm_ops.h"
 
@@ -54,5 +53,3 @@ enum el_status el_comm_check(const struct el_comm *comm, const struct el_comm_op
 /* In the checking mode: whether all members are about to begin this one. Collective, but for links. Errors:
  * EL_ERR_INTERNAL, naming both where they differ; EL_ERR_PEER. */
 enum el_status el_comm_check_others(struct el_comm *comm, const struct el_comm_task *task);
-
-#endif

@@ -19,8 +19,7 @@
  *     that follow one another.
  * ps: all to rank 0, which combines by rank, and back to all.
  */
-#ifndef EL_COMM_ROUNDS_H
-#define EL_COMM_ROUNDS_H
+#pragma once
 
 #include "runtime/comm/comm_ops.h"
 
@@ -88,5 +87,3 @@ enum el_status el_comm_reserve_scratch(const char *backend, const struct el_comm
 struct el_op_messages el_comm_messages(const struct el_comm_shape *shape);
 /* Bytes of all its messages; of a link's one. */
 struct el_comm_traffic el_comm_rounds_traffic(const struct el_comm_shape *shape);
-
-#endif

@@ -1,7 +1,6 @@
 /* Small facts that every rank of a job tells all others, once, while something is opened: who is on which host, which
  * card is whose. Collective, each. Errors: the bootstrap's. */
-#ifndef EL_COMM_SHARE_H
-#define EL_COMM_SHARE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -23,5 +22,3 @@ void el_share_host(char identity[EL_HOST_IDENTITY_BYTES]);
 /* Whether all ranks share memory and see each other's processes. Blocking. Collective. False where the bootstrap fails,
  * too. */
 bool el_comm_on_one_host(struct el_bootstrap *bootstrap);
-
-#endif

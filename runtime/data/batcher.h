@@ -3,8 +3,7 @@
  *
  * Private to runtime/data. Threads: one at a time; several batchers of a set may work side by side.
  */
-#ifndef EL_DATA_BATCHER_H
-#define EL_DATA_BATCHER_H
+#pragma once
 
 #include "runtime/data/data.h"
 
@@ -21,5 +20,3 @@ size_t el_batcher_input_bytes(const struct el_batcher *batcher);
 enum el_status el_batcher_fill(struct el_batcher *batcher, uint64_t step, void *inputs, int32_t *labels,
                                struct el_load_times *times);
 void el_load_times_add(const struct el_load_times *more, struct el_load_times *times);
-
-#endif

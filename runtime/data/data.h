@@ -29,8 +29,7 @@
  * set outlives its loaders, which share what is made of it.
  * Errors: EL_ERR_INVALID with file, line and reason for malformed input; EL_ERR_IO where a file cannot be read.
  */
-#ifndef EL_DATA_H
-#define EL_DATA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -167,5 +166,3 @@ void el_loader_account(const struct el_loader *loader, struct el_load_account *a
 void el_loader_reset(struct el_loader *loader);
 /* Adds up all but the spans. */
 void el_load_account_add(const struct el_load_account *more, struct el_load_account *account);
-
-#endif

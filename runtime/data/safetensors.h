@@ -23,8 +23,7 @@
  * cut off, two arrays of one name, offsets that overlap, leave a gap or lie outside, a list of shards; EL_ERR_IO where
  * it cannot be read or written.
  */
-#ifndef EL_DATA_SAFETENSORS_H
-#define EL_DATA_SAFETENSORS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -63,5 +62,3 @@ enum el_status el_safetensors_begin(const char *path, const struct el_stored_arr
 void el_safetensors_write(struct el_safetensors_writer *writer, const double *values);
 enum el_status el_safetensors_end(struct el_safetensors_writer *writer);
 void el_safetensors_drop(struct el_safetensors_writer *writer); /* NULL is legal */
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Private to runtime/data: users see data.h only. Nothing here knows of batches or ranks.
  */
-#ifndef EL_DATA_SAMPLES_H
-#define EL_DATA_SAMPLES_H
+#pragma once
 
 #include "runtime/base/files.h"
 #include "runtime/data/codec/codec.h"
@@ -153,5 +152,3 @@ struct el_sample el_dataset_sample(const struct el_dataset *dataset, enum el_dat
  * scratch, `counts` [features] zeros before and after. */
 void el_features_row(const int32_t *tokens, int64_t length, int64_t features, int32_t *bins, int32_t *counts,
                      enum el_dtype dtype, void *row);
-
-#endif

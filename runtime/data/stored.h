@@ -3,8 +3,7 @@
  * Private to runtime/data. Three kinds: lines of a text, records of CIFAR-10's files, a file an image. Files are opened
  * once and read by position, so that several readers use the same ones.
  */
-#ifndef EL_DATA_STORED_H
-#define EL_DATA_STORED_H
+#pragma once
 
 #include "runtime/data/samples.h"
 
@@ -52,5 +51,3 @@ enum el_status el_stored_read_image(const char *path, int64_t side, struct el_re
 /* As el_dataset_sample, of a set in memory or in files; then tokens or pixels are the reader's, until its next one. */
 enum el_status el_dataset_read(const struct el_dataset *dataset, enum el_data_split split, int64_t position,
                                struct el_reader *reader, struct el_sample *sample_p);
-
-#endif

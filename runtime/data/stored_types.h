@@ -1,6 +1,5 @@
 /* The types of numbers in a safetensors file, a row each by enum el_stored_type. Private to its reader and writer. */
-#ifndef EL_DATA_STORED_TYPES_H
-#define EL_DATA_STORED_TYPES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -14,5 +13,3 @@ struct el_stored_kind {
 
 enum { EL_STORED_TYPES = 5 };
 extern const struct el_stored_kind el_stored_types[EL_STORED_TYPES];
-
-#endif

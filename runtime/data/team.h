@@ -6,8 +6,7 @@
  *
  * Threads: one takes. Ownership: the batchers are the caller's, one a worker, and outlive the team.
  */
-#ifndef EL_DATA_TEAM_H
-#define EL_DATA_TEAM_H
+#pragma once
 
 #include "runtime/data/batcher.h"
 
@@ -22,5 +21,3 @@ void el_team_close(struct el_team *team); /* NULL is legal; ends the workers */
 enum el_status el_team_take(struct el_team *team, uint64_t step, void *inputs, int32_t *labels,
                             struct el_load_times *times, struct el_load_span *span);
 size_t el_team_bytes(const struct el_team *team); /* of all slots */
-
-#endif

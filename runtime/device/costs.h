@@ -32,8 +32,7 @@
  *
  * Units: bytes, nanoseconds. Ownership: a plain value, of a size for the heap. Threads: any; nothing is kept.
  */
-#ifndef EL_DEVICE_COSTS_H
-#define EL_DEVICE_COSTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -119,5 +118,3 @@ enum el_status el_costs_op_ns(const struct el_costs *costs, const struct el_op_i
 /* Adds a point in its place; of a size that is known already the new one stands. No room: it is left out. Returns the
  * new number of points. */
 int el_costs_add_point(struct el_cost_point *points, int n, int capacity, struct el_cost_point point);
-
-#endif

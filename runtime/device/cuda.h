@@ -1,6 +1,5 @@
 /* What the files of the backend `cuda` share. Nobody else includes it. */
-#ifndef EL_DEVICE_CUDA_H
-#define EL_DEVICE_CUDA_H
+#pragma once
 
 #include "runtime/device/cuda_cache.h"
 #include "runtime/device/device_ops.h"
@@ -69,5 +68,3 @@ int64_t el_cuda_free_bytes(const struct el_cuda_device *device);
 
 /* The backend over a module that need not be el_cuda.so: for tests. */
 enum el_status el_cuda_open_on(const struct el_cuda_module *module, const struct el_device_spec *spec, void **state_p);
-
-#endif

@@ -3,8 +3,7 @@
  * The backend `cuda` (cuda_backend.c, cuda_stream.c and what they use) is built everywhere, against this table alone;
  * el_cuda.so holds the real one beside the kernels, and tests hold a fake. The members are named as the run time names
  * them, without their `cuda`, so that a message can name the call. */
-#ifndef EL_DEVICE_CUDA_API_H
-#define EL_DEVICE_CUDA_API_H
+#pragma once
 
 #include "kernels/cuda/native.h"
 #include "runtime/device/device.h"
@@ -104,5 +103,3 @@ enum el_status el_cuda_cards(int *n_devices_p);
 enum el_status el_cuda_status(const struct el_cuda_api *api, const char *who, const char *call, int code);
 #define EL_CUDART_CALL(api, who, call, ...) el_cuda_status((api), (who), #call, (api)->call(__VA_ARGS__))
 #define EL_CUDART_TRY(api, who, call, ...)  EL_TRY(EL_CUDART_CALL(api, who, call, __VA_ARGS__))
-
-#endif

@@ -10,8 +10,7 @@
  * no more, whole free segments go back to it and it is asked once more. Only the ledger knows what memory is for.
  *
  * Threads: one at a time; the device is current. Units: bytes. */
-#ifndef EL_DEVICE_CUDA_CACHE_H
-#define EL_DEVICE_CUDA_CACHE_H
+#pragma once
 
 #include "runtime/device/cuda_api.h"
 
@@ -35,5 +34,3 @@ void el_cuda_cache_give(struct el_cuda_cache *cache, uintptr_t address);
 /* Gives whole free segments back to the driver. */
 void el_cuda_cache_trim(struct el_cuda_cache *cache);
 void el_cuda_cache_close(struct el_cuda_cache *cache);
-
-#endif

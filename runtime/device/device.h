@@ -11,8 +11,7 @@
  * buffers are borrowed. Threads: one thread at a time a device, except that its streams work by themselves; questions
  * without side effects (name, index, is_...) any.
  */
-#ifndef EL_DEVICE_H
-#define EL_DEVICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -261,5 +260,3 @@ enum el_status el_device_gpu_kernels(const struct el_kernel_table **kernels_p);
 enum el_status el_device_gpu_libraries(const char **libraries_p, const char **cudnn_missing_p);
 /* The backends in the order of the registry; returns how many. */
 int el_device_backends(struct el_backend_info *infos, int capacity);
-
-#endif

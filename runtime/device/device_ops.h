@@ -10,8 +10,7 @@
  *
  * A registry row is one backend; see el_backends in device.c.
  */
-#ifndef EL_DEVICE_OPS_H
-#define EL_DEVICE_OPS_H
+#pragma once
 
 #include "runtime/device/program.h"
 
@@ -127,5 +126,3 @@ struct el_device_ops {
 };
 
 extern const struct el_device_ops el_device_cpu, el_device_null, el_device_sim, el_device_cuda;
-
-#endif

@@ -1,6 +1,5 @@
 /* What the files of this folder share: the insides of a device and of a program. Nobody else includes it. */
-#ifndef EL_DEVICE_INTERNAL_H
-#define EL_DEVICE_INTERNAL_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -305,5 +304,3 @@ void el_device_leave(void);
 bool el_device_is_kept(const struct el_device *device);
 enum el_status el_device_check_limit(const struct el_device *device, size_t step_live_bytes, size_t bytes,
                                      enum el_tag tag, const char *name);
-
-#endif

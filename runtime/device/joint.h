@@ -14,8 +14,7 @@
  * Members join as many programs, in the same order. All devices are simulated, and all programs' lives are within the
  * joint's. Threads: one a member; el_joint_abort any.
  */
-#ifndef EL_DEVICE_JOINT_H
-#define EL_DEVICE_JOINT_H
+#pragma once
 
 #include "runtime/device/program.h"
 
@@ -29,5 +28,3 @@ void el_joint_destroy(struct el_joint *joint);
 void el_program_join(struct el_program *program, struct el_joint *joint, int member);
 /* Makes all members' runs, now and later, return EL_ERR_PEER: one of them will not come. NULL is legal. */
 void el_joint_abort(struct el_joint *joint);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Units: nanoseconds, bytes a second, FLOPs a second; a link's rate is one way. Ownership: a plain value. Errors: none.
  */
-#ifndef EL_DEVICE_MACHINE_H
-#define EL_DEVICE_MACHINE_H
+#pragma once
 
 #include "runtime/base/probe.h"
 
@@ -34,5 +33,3 @@ extern const struct el_machine el_machine_default;
 
 /* `position`: the device's in its job. `stride`: from one member of a group named "data" to the next. */
 double el_machine_op_ns(const struct el_machine *machine, const struct el_op_info *op, int position, int stride);
-
-#endif

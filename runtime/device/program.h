@@ -19,8 +19,7 @@
  * Errors: building calls keep the first failure, and el_program_end returns it, so that a schedule can be written
  * without a check in every line; each call also returns it. Threads: one at a time.
  */
-#ifndef EL_DEVICE_PROGRAM_H
-#define EL_DEVICE_PROGRAM_H
+#pragma once
 
 #include "runtime/device/device.h"
 
@@ -173,5 +172,3 @@ double el_program_model_flops(const struct el_program *program);
 /* The step's own bytes on a device, and the phase in which they peak; NULL if it has none. */
 const struct el_ledger *el_program_ledger(const struct el_program *program, const struct el_device *device,
                                           enum el_phase *peak_phase_p);
-
-#endif

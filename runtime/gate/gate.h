@@ -12,8 +12,7 @@
  *
  * Collective: el_gate_gradients, as el_train. Errors: theirs.
  */
-#ifndef EL_GATE_H
-#define EL_GATE_H
+#pragma once
 
 #include "runtime/train/train.h"
 
@@ -26,5 +25,3 @@ enum el_status el_gate_reference(const struct el_train_config *config, struct el
                                  const struct el_dataset *dataset, double *loss_p, double **grads_p);
 enum el_status el_gate_compare(const struct el_train_config *config, const double *grads, const double *reference,
                                double *worst_p, char *name, size_t name_bytes);
-
-#endif

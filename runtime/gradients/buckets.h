@@ -8,8 +8,7 @@
  * Source: torch/csrc/distributed/c10d/reducer.cpp, compute_bucket_assignment_by_size; torch/_utils.py, _take_tensors.
  * Known answer: ResNet-18 at a cap of 25 MiB (pytorch#48880), in tests/unit/test_buckets.c. Pure functions.
  */
-#ifndef EL_BUCKETS_H
-#define EL_BUCKETS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ int el_buckets_assign(const size_t *bytes, const int *order, int n, const size_t
 
 /* group[i] is the chunk of tensor i. Returns the number of chunks. */
 int el_chunks_take(const size_t *bytes, int n, size_t limit, int *group);
-
-#endif

@@ -28,8 +28,7 @@
  * step; with spec.unused a map beside them. Ownership: shard, communicator and grads are the caller's. Threads: the
  * worker's. Errors: building errors are the program's; EL_ERR_OOM, EL_ERR_HOST_MEMORY.
  */
-#ifndef EL_REDUCER_H
-#define EL_REDUCER_H
+#pragma once
 
 #include "runtime/comm/comm.h"
 #include "runtime/state/shard.h"
@@ -89,5 +88,3 @@ void el_reducer_ready(void *reducer, int param);
 void el_reducer_finish(struct el_reducer *reducer);
 /* After a step: whether what was taken to be unused is so for all members. Blocking. */
 enum el_status el_reducer_check(const struct el_reducer *reducer);
-
-#endif

@@ -12,8 +12,7 @@
  * Memory: 4 bytes a parameter, of the communicator's own (tag bucket). Ownership: shard and communicator are the
  * caller's. Threads: the worker's. Errors: EL_ERR_OOM, EL_ERR_HOST_MEMORY; of issue the program's.
  */
-#ifndef EL_USED_MAP_H
-#define EL_USED_MAP_H
+#pragma once
 
 #include "runtime/comm/comm.h"
 #include "runtime/state/shard.h"
@@ -33,5 +32,3 @@ enum el_status el_used_map_check(const struct el_used_map *map);
 /* The parameters that should have gradients and get none, for a message: "'side.weight' and 1 more"; "": there are
  * none. */
 void el_used_map_missing(const struct el_graph *graph, char *text, size_t bytes);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Ownership: constant. Threads: any.
  */
-#ifndef EL_AXIS_H
-#define EL_AXIS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ struct el_axis_row {
 };
 
 const struct el_axis_row *el_axis_row(enum el_axis axis);
-
-#endif

@@ -13,8 +13,7 @@
  * do not fit, EL_ERR_INTERNAL for an id that does not exist, or too many of something. Ownership: names, shapes and
  * attributes are copied. Units: elements. Threads: one while it is built; any after finish, as it is immutable then.
  */
-#ifndef EL_GRAPH_H
-#define EL_GRAPH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -200,5 +199,3 @@ bool el_graph_trains_param(const struct el_graph *graph, int param);
 /* Elements of all parameters together: P / size(dtype); and of those that are not frozen. */
 int64_t el_graph_param_count(const struct el_graph *graph);
 int64_t el_graph_trained_count(const struct el_graph *graph);
-
-#endif

@@ -1,6 +1,5 @@
 /* What nodes that slide a window over images share. */
-#ifndef EL_NODE_WINDOW_H
-#define EL_NODE_WINDOW_H
+#pragma once
 
 #include "kernels/window.h"
 #include "runtime/graph/graph.h"
@@ -17,5 +16,3 @@ static inline enum el_status el_node_window_shape(const struct el_node *node, co
         .n = 3, .d = {el_window_places(h, window, stride, pad), el_window_places(w, window, stride, pad), outputs}};
     return EL_OK;
 }
-
-#endif

@@ -11,8 +11,7 @@
  *
  * Ownership: the part is the caller's; it does not need the model any more. Threads: any.
  */
-#ifndef EL_GRAPH_PART_H
-#define EL_GRAPH_PART_H
+#pragma once
 
 #include "runtime/graph/graph.h"
 
@@ -23,5 +22,3 @@ enum el_status el_graph_part(const struct el_graph *model, int first, int n_node
 /* What a device holds that has several parts of a model, given in the model's order: their parameters and nodes, in
  * that order too, and their loss. It has no tensors: a pass goes through a single part. Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_graph_of_parts(const struct el_graph *const *parts, int n, struct el_graph **graph_p);
-
-#endif

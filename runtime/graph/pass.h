@@ -17,8 +17,7 @@
  * graph's. Ownership: a pass borrows what its spec points to until close; views that it gives are valid until then.
  * Threads: one. Errors: kept by the program (program.h).
  */
-#ifndef EL_PASS_H
-#define EL_PASS_H
+#pragma once
 
 #include "runtime/comm/comm.h"
 #include "runtime/device/program.h"
@@ -123,5 +122,3 @@ void el_pass_communicate(struct el_pass *pass, const struct el_node *node, enum 
 enum el_dtype el_pass_param_dtype(const struct el_pass_spec *spec, const struct el_node *node, int i);
 /* Issues a kernel: dtype, label and phase are filled in. */
 void el_pass_emit(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op);
-
-#endif

@@ -1,6 +1,5 @@
 /* What a pass keeps account of, shared by pass.c and pass_node.c. Nobody else includes it. */
-#ifndef EL_PASS_STATE_H
-#define EL_PASS_STATE_H
+#pragma once
 
 #include "runtime/graph/pass.h"
 
@@ -35,5 +34,3 @@ struct el_pass {
 size_t el_pass_tensor_bytes(const struct el_pass *pass, int tensor);
 /* A mark of the pass's program, on its device. */
 struct el_view el_pass_alloc(struct el_pass *pass, enum el_tag tag, size_t bytes, const char *name);
-
-#endif

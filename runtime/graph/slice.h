@@ -8,8 +8,7 @@
  *
  * Units: elements. Threads: any.
  */
-#ifndef EL_SLICE_H
-#define EL_SLICE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -40,5 +39,3 @@ struct el_shape el_slice_origin(const struct el_shape *shape, const struct el_sl
 /* Values of the origin to those of the slice; and back, where the others stay as they are. */
 void el_slice_take(const struct el_shape *shape, const struct el_slice *slice, const double *origin, double *values);
 void el_slice_put(const struct el_shape *shape, const struct el_slice *slice, const double *values, double *origin);
-
-#endif

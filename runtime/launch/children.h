@@ -1,7 +1,6 @@
 /* Processes that this one starts itself, and waits for: one program, mpirun, or the ranks of our own launcher; and what
  * such processes start in their turn. Linux: reads /proc. */
-#ifndef EL_LAUNCH_CHILDREN_H
-#define EL_LAUNCH_CHILDREN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -70,5 +69,3 @@ struct el_guard {
 enum el_status el_guard_start(const char *token, const char *folder, struct el_guard *guard_p);
 /* A guard of zeros is legal. */
 void el_guard_stop(struct el_guard *guard);
-
-#endif

@@ -22,8 +22,7 @@
  *
  * Threads: a job is started and waited for by one thread, which lives until the job has ended (the job ends with it).
  */
-#ifndef EL_LAUNCH_H
-#define EL_LAUNCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -102,5 +101,3 @@ const char *el_launch_getenv(void *context, const char *name);
  * `extra`, then our settings for mpirun (when `with_mpi`) where neither names them. One block of memory for free().
  * NULL: no memory. */
 char **el_launch_make_environment(char *const *from, const char *const *extra, bool with_mpi, bool is_ours);
-
-#endif

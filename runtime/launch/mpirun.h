@@ -1,6 +1,5 @@
 /* What the launcher knows of mpirun: where it is, how it is called, and what it says of a job that failed. */
-#ifndef EL_LAUNCH_MPIRUN_H
-#define EL_LAUNCH_MPIRUN_H
+#pragma once
 
 #include "runtime/launch/launch.h"
 
@@ -28,5 +27,3 @@ int el_mpirun_rank_pid(const char *log_dir, int rank);
 int el_mpirun_missed_rank(const char *log_dir, int procs);
 /* Whether all ranks have come and have ended. */
 bool el_mpirun_is_deserted(const char *log_dir, int procs);
-
-#endif

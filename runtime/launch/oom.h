@@ -4,8 +4,7 @@
  *     ... a process is killed ...
  *     el_oom_explain(before, el_oom_kills(""), words, sizeof words);
  */
-#ifndef EL_LAUNCH_OOM_H
-#define EL_LAUNCH_OOM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ int64_t el_oom_kills(const char *root);
 /* What follows "killed by signal 9", with the two counts before and after: "" where the kernel ended nothing. Returns
  * whether it ended something. */
 bool el_oom_explain(int64_t before, int64_t after, char *text, size_t bytes);
-
-#endif

@@ -1,8 +1,7 @@
 /* Our own launcher's part beside starting processes: where the ranks meet, and the variables that tell them, which are
  * torchrun's. The parent takes a free port and keeps it until rank 0 has inherited the socket: no other program can
  * come between. Nor can one join: it does not know the job's secret, random numbers that only the ranks are given. */
-#ifndef EL_LAUNCH_OWN_H
-#define EL_LAUNCH_OWN_H
+#pragma once
 
 #include "runtime/base/status.h"
 
@@ -21,5 +20,3 @@ void el_own_close(struct el_own_meeting *meeting);
 /* "RANK=1", ... of one rank, all on this host; the listener's only for rank 0. Returns how many. */
 int el_own_variables(const struct el_own_meeting *meeting, int rank, int size,
                      char variables[EL_OWN_VARIABLES][EL_OWN_VARIABLE_BYTES]);
-
-#endif

@@ -4,8 +4,7 @@
  * Units: samples, bytes, seconds. Ownership: a plain value; what it points to must outlive whoever reads it.
  * Threads: any, once it is checked.
  */
-#ifndef EL_CONFIG_H
-#define EL_CONFIG_H
+#pragma once
 
 #include "runtime/comm/comm.h"
 #include "runtime/data/data.h"
@@ -79,5 +78,3 @@ struct el_train_config {
     bool by_samples;                      /* shares count as their samples do, not all alike */
     const struct el_safetensors *weights; /* to begin with, checked (weights.h); NULL: drawn by the seed */
 };
-
-#endif

@@ -18,8 +18,7 @@
  * kept. Errors: none: config has gone through el_train_check, and a number of processes that the mode cannot have is
  * answered with one that it can.
  */
-#ifndef EL_LAYOUT_H
-#define EL_LAYOUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -106,5 +105,3 @@ void el_layout_worker_several(const struct el_train_config *config, int n_proces
  * There are as many copies of the model as config.mesh has along data (0: one), one after the other: a data rank's
  * share of the batch goes through all stages of its copy, and is loaded at both ends. */
 void el_layout_stages(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * Ownership: the graphs are the parts'; constant once open. Threads: one opens and closes; any reads.
  */
-#ifndef EL_PARTS_H
-#define EL_PARTS_H
+#pragma once
 
 #include "runtime/graph/part.h"
 #include "runtime/graph/pass.h"
@@ -34,5 +33,3 @@ enum el_status el_parts_open(const struct el_train_config *config, const struct 
                              struct el_parts *parts);
 /* Parts of zeros are legal. */
 void el_parts_close(struct el_parts *parts);
-
-#endif

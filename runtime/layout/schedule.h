@@ -21,8 +21,7 @@
  *
  * Ownership: a table is its opener's; constant once open. Threads: any reads.
  */
-#ifndef EL_SCHEDULE_H
-#define EL_SCHEDULE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -91,5 +90,3 @@ char el_action_letter(enum el_action_kind kind);
 /* schedule_csv.c: fills in devices, parts, micro-batches and rows. */
 enum el_status el_schedule_read(const char *path, int n_devices, struct el_schedule *schedule);
 bool el_schedule_is_file(const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the model files share. Nobody else includes it. */
-#ifndef EL_MODELS_INTERNAL_H
-#define EL_MODELS_INTERNAL_H
+#pragma once
 
 #include "runtime/models/models.h"
 
@@ -14,5 +13,3 @@ struct el_model {
 
 /* A fully connected layer with torch's default initial weights, uniform within 1/sqrt(inputs). Returns its output. */
 int el_layer_linear(struct el_graph *graph, const char *name, int input, int64_t inputs, int64_t outputs, bool relu);
-
-#endif

@@ -5,8 +5,7 @@
  *     el_model_resolve(&config);
  *     el_model_build(&config, &graph);
  */
-#ifndef EL_MODELS_H
-#define EL_MODELS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -87,5 +86,3 @@ enum el_status el_model_resolve(struct el_model_config *config);
 /* Builds the graph of a resolved configuration. Errors: EL_ERR_INVALID of --freeze: a name that the model has not, or
  * nothing left to train. */
 enum el_status el_model_build(const struct el_model_config *config, struct el_graph **graph_p);
-
-#endif

@@ -16,8 +16,7 @@
  * Memory: what lives across steps is allocated in setup and begin_round, what a step needs by marks in its program.
  * Errors: a hook's failure ends the job on all workers, and teardown follows it, also where setup failed half-way.
  */
-#ifndef EL_MODE_H
-#define EL_MODE_H
+#pragma once
 
 #include "runtime/modes/mode_info.h"
 #include "runtime/worker/copies.h"
@@ -60,5 +59,3 @@ const struct el_mode_ops *el_mode_ops_find(const char *name);
 
 /* What a mode must equal, computed on one device (reference.c). */
 extern const struct el_mode_ops el_mode_reference;
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Ownership: constant. Threads: any.
  */
-#ifndef EL_MODE_INFO_H
-#define EL_MODE_INFO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,5 +65,3 @@ bool el_mode_cuts(const char *mode);
 void el_layout_of(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
 /* How many of `n` devices a mode uses; 0: there is no such mode. */
 int el_mode_devices(const char *mode, int n);
-
-#endif

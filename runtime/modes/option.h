@@ -12,8 +12,7 @@
  *
  * Ownership: constant. Threads: any.
  */
-#ifndef EL_MODE_OPTION_H
-#define EL_MODE_OPTION_H
+#pragma once
 
 #include <stddef.h>
 
@@ -78,5 +77,3 @@ void el_mode_options_reset(struct el_train_config *config);
 const void *el_mode_settings(const struct el_train_config *config);
 /* To another mode, without the settings of the one before. */
 void el_mode_change(struct el_train_config *config, const char *mode);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * Threads: the worker's. Errors: what is called issue leaves them to the program.
  */
-#ifndef EL_BUFFERS_H
-#define EL_BUFFERS_H
+#pragma once
 
 #include "runtime/comm/comm.h"
 #include "runtime/state/shard.h"
@@ -30,5 +29,3 @@ int64_t el_buffers_place(const struct el_graph *graph, int b);
 struct el_comm_op el_buffers_broadcast(const struct el_shard *shard, struct el_view data);
 /* From the first member's to the others', in a collective of phase comm; nothing for a group of one. */
 void el_buffers_issue_broadcast(struct el_comm *comm, const struct el_shard *shard, struct el_program *program);
-
-#endif

@@ -14,8 +14,7 @@
  * Ownership: the shard owns its buffers; config, graph and device must outlive it. Threads: one at a time.
  * Errors: EL_ERR_OOM names device and tag; EL_ERR_HOST_MEMORY.
  */
-#ifndef EL_SHARD_H
-#define EL_SHARD_H
+#pragma once
 
 #include "runtime/graph/pass.h"
 #include "runtime/state/state.h"
@@ -98,5 +97,3 @@ void el_shard_issue_scale(const struct el_shard *shard, struct el_program *progr
                           const char *label, struct el_view x, struct el_view y, int64_t n, double scale);
 /* Frees those of grads[n_params] that were allocated in the step. */
 void el_shard_free_grads(const struct el_shard *shard, struct el_program *program, const struct el_view *grads);
-
-#endif

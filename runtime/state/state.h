@@ -5,8 +5,7 @@
  *
  * Ownership: plain values. Threads: any.
  */
-#ifndef EL_STATE_H
-#define EL_STATE_H
+#pragma once
 
 #include "runtime/graph/graph.h"
 #include "runtime/layout/config.h"
@@ -42,5 +41,3 @@ void el_state_range(int64_t n, int64_t unit, int piece, int n_pieces, int64_t *f
  * slice its own of them. values: [count] in the order of its shape. */
 enum el_status el_state_initial_values(const struct el_train_config *config, const struct el_graph *graph,
                                        const struct el_param *array, double *values);
-
-#endif

@@ -12,8 +12,7 @@
  * here (`bn1.num_batches_tracked`, I64). It may be missing, as in PyTorch's older files.
  * Units: elements. Threads: any. Errors: EL_ERR_INVALID in one line naming file and array.
  */
-#ifndef EL_WEIGHTS_H
-#define EL_WEIGHTS_H
+#pragma once
 
 #include "runtime/data/safetensors.h"
 #include "runtime/graph/graph.h"
@@ -31,5 +30,3 @@ struct el_stored_array el_weights_stored(const struct el_param *param, enum el_d
 void el_weights_reorder(const struct el_shape *shape, const double *from, double *to, bool to_file);
 /* "bn1.num_batches_tracked", into `name`, of "bn1.running_mean"; false: it is another buffer. */
 bool el_weights_count_name(const struct el_param *buffer, char name[EL_WEIGHTS_NAME_BYTES]);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Units: bytes. Threads: any; nothing is kept. Errors: those of opening parts and simulated devices.
  */
-#ifndef EL_FORECAST_H
-#define EL_FORECAST_H
+#pragma once
 
 #include "runtime/device/device.h"
 #include "runtime/layout/config.h"
@@ -17,5 +16,3 @@ struct el_memory_forecast {
 };
 enum el_status el_train_forecast(const struct el_train_config *config, const struct el_kernel_table *kernels,
                                  struct el_memory_forecast *forecasts /* [n_devices] */);
-
-#endif

@@ -1,7 +1,6 @@
 /* A place where the threads of a process wait for one another on the host, before they start what may hold one of them
  * for another: a thread that still asks for memory may have to wait until nothing runs on any card. */
-#ifndef EL_PARALLEL_MEETING_H
-#define EL_PARALLEL_MEETING_H
+#pragma once
 
 #include "runtime/base/status.h"
 
@@ -16,5 +15,3 @@ void el_meeting_destroy(struct el_meeting *meeting);
 enum el_status el_meeting_wait(struct el_meeting *meeting);
 /* Who waits there, now or later, fails. NULL is legal. */
 void el_meeting_abort(struct el_meeting *meeting);
-
-#endif

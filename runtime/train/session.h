@@ -1,6 +1,5 @@
 /* What the training files share: one call of el_train, and one host thread of it. Nobody else includes it. */
-#ifndef EL_SESSION_H
-#define EL_SESSION_H
+#pragma once
 
 #include <pthread.h>
 
@@ -61,5 +60,3 @@ enum el_status el_run_evaluate(struct el_run *run, enum el_data_split split, dou
  */
 enum el_status el_run_save_weights(struct el_run *run, void **weights_p);
 enum el_status el_run_restore_weights(struct el_run *run, const void *weights);
-
-#endif

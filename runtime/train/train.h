@@ -12,8 +12,7 @@
  * Errors: the first failure of any member; all members stop (a failed worker aborts the world's communicator), and no
  * result is written.
  */
-#ifndef EL_TRAIN_H
-#define EL_TRAIN_H
+#pragma once
 
 #include "runtime/device/device.h"
 #include "runtime/layout/config.h"
@@ -108,5 +107,3 @@ void el_train_result_free(struct el_train_result *result);
 enum el_status el_train_with_grads(const struct el_train_config *config, const struct el_train_place *place,
                                    const struct el_train_hooks *hooks, struct el_train_result *result_p,
                                    double **grads_p);
-
-#endif

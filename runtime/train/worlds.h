@@ -8,8 +8,7 @@
  * Devices are counted by their position among this process's. Threads: one opens and closes; a worker's are then its
  * thread's. Errors: the communicators' own; after a failure too it is to be closed.
  */
-#ifndef EL_WORLDS_H
-#define EL_WORLDS_H
+#pragma once
 
 #include "runtime/comm/comm.h"
 #include "runtime/layout/layout.h"
@@ -28,5 +27,3 @@ enum el_status el_worlds_open_rank(struct el_worlds *worlds, const struct el_lay
 /* Zeros are legal. */
 void el_worlds_close(struct el_worlds *worlds);
 void el_worlds_abort(struct el_worlds *worlds);
-
-#endif

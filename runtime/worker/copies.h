@@ -2,8 +2,7 @@
  *
  * Threads: the worker's.
  */
-#ifndef EL_COPIES_H
-#define EL_COPIES_H
+#pragma once
 
 #include "runtime/worker/held.h"
 
@@ -20,5 +19,3 @@ typedef const struct el_view *el_copies_views(const struct el_worker *worker, in
  * (elsewhere NULL), to be freed; 0 where the model has none, or kernels do not compute. `computed` NULL: each owner has
  * its own. Blocking. Collective: all workers, between steps. Errors: EL_ERR_HOST_MEMORY, EL_ERR_PEER. */
 enum el_status el_copies_read(struct el_worker *worker, el_copies_views *computed, double **values_p, int64_t *n_p);
-
-#endif

@@ -12,8 +12,7 @@
  * next step's batch is made and copied while the device computes, and a step begins with a copy within the device.
  * Ownership: the data set must outlive the feed. Threads: one at a time. Errors: EL_ERR_HOST_MEMORY, and the loader's.
  */
-#ifndef EL_FEED_H
-#define EL_FEED_H
+#pragma once
 
 #include "runtime/device/program.h"
 #include "runtime/layout/config.h"
@@ -65,5 +64,3 @@ void el_feed_issue(struct el_feed *feed, struct el_program *program, struct el_b
                    struct el_buffer **labels_p);
 /* At the end of the step's ops: where batches come a step ahead, the next one. */
 void el_feed_issue_next(struct el_feed *feed, struct el_program *program);
-
-#endif

@@ -4,8 +4,7 @@
  * Timing: blocking, between steps. Collective: where the model is cut all workers call it, for the same parameters in
  * the same order; else only the first one has anything to do. Errors: EL_ERR_PEER where another worker failed.
  */
-#ifndef EL_GATHER_H
-#define EL_GATHER_H
+#pragma once
 
 #include "runtime/worker/worker.h"
 
@@ -18,5 +17,3 @@ static inline bool el_worker_is_first(const struct el_worker *worker)
  * there is not zeros. A parameter that no part of a cut model has keeps its initial values. `values`: of the first
  * worker [count]; of the others NULL. */
 enum el_status el_gather(struct el_worker *worker, enum el_state what, int origin, double *values);
-
-#endif

@@ -11,8 +11,7 @@
  * Ownership: graphs and views are the job's and the shard's, which must outlive it. Threads: the worker's. Errors:
  * EL_ERR_HOST_MEMORY.
  */
-#ifndef EL_HELD_H
-#define EL_HELD_H
+#pragma once
 
 #include "runtime/worker/worker.h"
 
@@ -35,5 +34,3 @@ struct el_held {
 
 enum el_status el_held_open(const struct el_worker *worker, int member, struct el_held *held);
 void el_held_close(struct el_held *held);
-
-#endif

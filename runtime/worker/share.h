@@ -10,8 +10,7 @@
  *
  * Errors: the program's, but for el_share_issue's EL_ERR_HOST_MEMORY. Threads: the worker's.
  */
-#ifndef EL_SHARE_H
-#define EL_SHARE_H
+#pragma once
 
 #include "runtime/worker/worker.h"
 
@@ -58,5 +57,3 @@ enum el_status el_share_send_weights(struct el_worker *worker, struct el_comm *c
 /* loss [1] = mean over `batch` rows; dlogits [batch, classes] gets its gradient. */
 void el_share_issue_loss(const struct el_shard *shard, struct el_program *program, struct el_view logits,
                          struct el_view labels, struct el_view dlogits, int64_t batch, struct el_view loss);
-
-#endif

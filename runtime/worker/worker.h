@@ -3,8 +3,7 @@
  *
  * Ownership: what its spec points to must outlive it. Threads: the worker's, but for el_worker_abort.
  */
-#ifndef EL_WORKER_H
-#define EL_WORKER_H
+#pragma once
 
 #include "runtime/comm/comm.h"
 #include "runtime/layout/parts.h"
@@ -65,5 +64,3 @@ enum el_status el_worker_set_comm(const struct el_train_config *config, struct e
  * Blocking. Collective: all workers call it, between steps. Errors: EL_ERR_PEER where another worker failed. */
 enum el_status el_worker_sum(struct el_worker *worker, double *values, int64_t n);
 enum el_status el_worker_take_first(struct el_worker *worker, double *values, int64_t n);
-
-#endif

@@ -15,8 +15,7 @@
  * belongs to the thread that made the primitive.
  * Errors: EL_ERR_OOM; EL_ERR_INTERNAL with the name of the call and the library's status.
  */
-#ifndef EL_KERNELS_CPU_DNNL_COMMON_H
-#define EL_KERNELS_CPU_DNNL_COMMON_H
+#pragma once
 
 #include <oneapi/dnnl/dnnl.h>
 
@@ -157,5 +156,3 @@ enum el_status el_dnnl_check(dnnl_status_t status, const char *call);
 extern const struct el_kernel el_dnnl_linear_forward, el_dnnl_linear_backward_data, el_dnnl_linear_backward_weights;
 /* Over time and over images alike. */
 extern const struct el_kernel el_dnnl_forward, el_dnnl_backward_data, el_dnnl_backward_weights;
-
-#endif

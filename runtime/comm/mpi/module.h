@@ -1,7 +1,6 @@
 /* The table of the module el_mpi.so: all that the program knows of MPI. mpi/ fills it, bootstrap.c and comm.c use it.
  * The program itself is not linked to MPI and starts where there is none. */
-#ifndef EL_MPI_MODULE_H
-#define EL_MPI_MODULE_H
+#pragma once
 
 #include "runtime/comm/bootstrap_ops.h"
 #include "runtime/comm/comm_ops.h"
@@ -17,5 +16,3 @@ enum el_status el_mpi_module_open(const struct el_mpi_module **module_p);
 
 /* The module's one symbol. */
 const struct el_mpi_module *el_mpi_module(void);
-
-#endif

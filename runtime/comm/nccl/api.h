@@ -1,8 +1,7 @@
 /* The table of the module el_nccl.so: all that the program knows of NCCL. module/link.c fills it with the library's
  * functions, tests with their own; runtime/comm/nccl_*.c use it, and are built without NCCL. Functions return NCCL's
  * results: 0 is well. */
-#ifndef EL_NCCL_API_H
-#define EL_NCCL_API_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,5 +70,3 @@ enum el_status el_nccl_version(char *text, size_t bytes);
 
 /* The module's one symbol. */
 const struct el_nccl_api *el_nccl_module(void);
-
-#endif

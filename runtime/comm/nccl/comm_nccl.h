@@ -1,6 +1,5 @@
 /* What the files of the communicator `nccl` share. Users read comm.h; tests open groups on a table of their own. */
-#ifndef EL_COMM_NCCL_H
-#define EL_COMM_NCCL_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -136,5 +135,3 @@ enum el_status el_nccl_split(void *state, enum el_status mine, struct el_comm_sp
 /* open.c: NCCL takes one member a card on what it takes for one host. EL_ERR_INVALID with what to do where two
  * ranks share one. Collective. */
 enum el_status el_nccl_check_cards(const struct el_nccl_api *api, struct el_bootstrap *bootstrap, const char *uuid);
-
-#endif

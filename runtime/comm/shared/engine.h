@@ -21,8 +21,7 @@
  * The counter tells what may be used again. When a member has met the others in an operation, all of them have left the
  * one before: there are two posts, for odd and even operations. Threads: one a member; el_shared_abort any.
  */
-#ifndef EL_COMM_ENGINE_H
-#define EL_COMM_ENGINE_H
+#pragma once
 
 #include "runtime/comm/comm_ops.h"
 #include "runtime/comm/rounds.h"
@@ -173,5 +172,3 @@ enum el_status el_shared_rounds(struct el_shared *shared, const struct el_comm_t
 /* What this member stages before the first meeting, and the rest, after it. `restart`: some had staged nothing. */
 void el_shared_stage_first(struct el_shared *shared, const struct el_comm_task *task);
 enum el_status el_shared_staged(struct el_shared *shared, const struct el_comm_task *task, bool restart);
-
-#endif

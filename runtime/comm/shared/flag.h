@@ -9,8 +9,7 @@
  * All zeros is a flag at 0. What was written before a raise is seen by whoever saw the count (release, acquire).
  * Threads: one raises, any wait and abort. Units: nanoseconds. Errors: none.
  */
-#ifndef EL_COMM_FLAG_H
-#define EL_COMM_FLAG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ static inline uint32_t el_flag_next(uint32_t count)
 void el_flag_abort(struct el_flag *flag);
 /* Returns when the count has been reached, after an abort, or (LATE) after `patience_ns`; below 0 there is no limit. */
 enum el_flag_result el_flag_wait(struct el_flag *flag, uint32_t count, int64_t patience_ns);
-
-#endif

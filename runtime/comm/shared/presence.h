@@ -8,8 +8,7 @@
  *
  * It sees the ranks of its own host; of others it knows nothing. Threads: check and raise, any.
  */
-#ifndef EL_COMM_PRESENCE_H
-#define EL_COMM_PRESENCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ bool el_presence_find_stopped(const struct el_presence *presence, char *text, si
 bool el_presence_is_stopped(const struct el_presence *presence, int rank);
 /* Tells all ranks of this host, once. */
 void el_presence_raise(struct el_presence *presence);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the files of the communicator `shm` share: ranks of one host, and the memory that all of them map. */
-#ifndef EL_COMM_SHM_H
-#define EL_COMM_SHM_H
+#pragma once
 
 #include "runtime/comm/shared/engine.h"
 
@@ -39,5 +38,3 @@ bool el_shm_place(void *owner, const void *address, size_t bytes, struct el_shar
 void *el_shm_address(void *owner, const struct el_shared_place *place);
 /* el_comm_ops.alloc */
 enum el_status el_shm_alloc(void *state, size_t bytes, enum el_status mine, struct el_lent_memory *memory_p);
-
-#endif

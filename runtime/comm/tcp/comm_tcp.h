@@ -9,8 +9,7 @@
  * attendant and the one that runs operations, beside whoever aborts. The attendant alone takes connections and reads
  * alarms and mail; the operation's thread alone makes connections and moves data.
  */
-#ifndef EL_COMM_TCP_H
-#define EL_COMM_TCP_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -152,5 +151,3 @@ void el_tcp_mail_clear(struct el_tcp_post *post);
 /* Contracts: comm_ops.h, run, reserve. */
 enum el_status el_tcp_run(void *state, const struct el_comm_task *task);
 enum el_status el_tcp_reserve(void *state, const struct el_comm_task *task);
-
-#endif

@@ -11,8 +11,7 @@
  * one that contradicts rank 0 or those who are there (another number of ranks, a rank twice): the first to come keeps
  * its place. What such a one was told is part of rank 0's message if then not all come.
  */
-#ifndef EL_TCP_MEETING_H
-#define EL_TCP_MEETING_H
+#pragma once
 
 #include <poll.h>
 #include <pthread.h>
@@ -95,5 +94,3 @@ enum el_status el_tcp_watch_explain(struct el_tcp_watch *watch, int link);
 void el_tcp_watch_silent(struct el_tcp_watch *watch, char *text, size_t bytes);
 /* Ends all ranks, this one too. Threads: any. */
 void el_tcp_watch_end_job(struct el_tcp_watch *watch, int exit_status) __attribute__((noreturn));
-
-#endif

@@ -4,8 +4,7 @@
  * has ended. Deadlines are el_clock_ns() values; negative: none. Sockets are closed at exec and block unless said
  * otherwise.
  */
-#ifndef EL_TCP_SOCKET_H
-#define EL_TCP_SOCKET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ int el_tcp_write(int socket, const void *data, size_t bytes);
 
 /* The numeric address of this side or of the other; "?" where there is none. */
 void el_tcp_address(int socket, bool other_side, char text[EL_TCP_ADDRESS_BYTES]);
-
-#endif

@@ -4,8 +4,7 @@
  * Grey, palettes, 16 bits, CMYK and all else become 8-bit red, green and blue; transparency is left out, as Pillow's
  * convert("RGB") does. Errors: EL_ERR_INVALID with what is wrong, beginning with `name`. Threads: any.
  */
-#ifndef EL_DATA_CODEC_H
-#define EL_DATA_CODEC_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ typedef enum el_status el_codec_decode(const char *name, const uint8_t *bytes, s
 
 /* The symbols. */
 el_codec_decode el_png_decode, el_jpeg_decode;
-
-#endif

@@ -1,7 +1,6 @@
 /* A step's replicas while it is issued: what dp's files share, and spmg, whose workers do the same with the batch of
  * each. Nobody else includes it. */
-#ifndef EL_DP_H
-#define EL_DP_H
+#pragma once
 
 #include "runtime/gradients/buckets.h"
 #include "runtime/gradients/reducer.h"
@@ -134,5 +133,3 @@ struct el_dp_chunk el_dp_chunk(const struct el_dp *dp, int c);
 /* Copies between the tensors of chunk c and a flat buffer on member m's device, on its compute stream. */
 void el_dp_flatten(struct el_dp *dp, int m, int c, enum el_phase phase, const struct el_view *tensors,
                    struct el_buffer *flat);
-
-#endif

@@ -14,8 +14,7 @@
  *
  * Ownership: constant. Threads: any.
  */
-#ifndef EL_DP_FIX_H
-#define EL_DP_FIX_H
+#pragma once
 
 #include <stddef.h>
 
@@ -44,5 +43,3 @@ const struct el_dp_fix_row *el_dp_fix_rows(void);
 unsigned el_dp_fix_close(unsigned fixes);
 /* "inputs,outputs", "all", "none" for 0. */
 void el_dp_fix_text(unsigned fixes, char *text, size_t bytes);
-
-#endif

@@ -10,8 +10,7 @@
  * Units: batch in samples. Ownership: what is received is the caller's to free, by the program. Threads: the worker's.
  * Errors: the program's.
  */
-#ifndef EL_EDGE_H
-#define EL_EDGE_H
+#pragma once
 
 #include "runtime/worker/held.h"
 
@@ -29,5 +28,3 @@ struct el_view el_edge_receive(struct el_worker *worker, struct el_program *prog
                                int tensor, struct el_buffer **buffer_p);
 void el_edge_send(struct el_worker *worker, struct el_program *program, const struct el_edge *edge, int tensor,
                   struct el_view view, int *op_p);
-
-#endif

@@ -15,8 +15,7 @@
  * Memory: a flight holds activations until it ends; where backward is parted the first half frees what gradients of
  * weights do not need. Errors: the program's, and EL_ERR_HOST_MEMORY. Threads: the worker's.
  */
-#ifndef EL_FLIGHT_H
-#define EL_FLIGHT_H
+#pragma once
 
 #include "runtime/modes/pipeline/edge.h"
 
@@ -63,5 +62,3 @@ void el_line_close(struct el_line *line);
 void el_line_begin(struct el_line *line, struct el_program *program, struct el_buffer *inputs,
                    struct el_buffer *labels);
 enum el_status el_line_do(struct el_line *line, struct el_action action);
-
-#endif

@@ -4,8 +4,7 @@
  *     calls.c       turns and waits, the alarm, the lookout     postman.c     send, recv
  *     comm_mpi.c    the communicator and its collectives        world.c       the bootstrap `mpi`
  */
-#ifndef EL_COMM_MPI_H
-#define EL_COMM_MPI_H
+#pragma once
 
 #include <mpi.h>
 #include <pthread.h>
@@ -153,5 +152,3 @@ enum el_status el_mpi_receive(struct el_mpi_group *group, const struct el_comm_t
 void el_mpi_mail_close(struct el_mpi_group *group);
 
 extern const struct el_comm_backend el_mpi_comm_backend;
-
-#endif
