@@ -1,6 +1,5 @@
 /* A place to train at in this process alone: devices of one backend, and nobody to meet. */
-#ifndef EL_TEST_OWN_PLACE_H
-#define EL_TEST_OWN_PLACE_H
+#pragma once
 
 #include "runtime/train/train.h"
 
@@ -58,5 +57,3 @@ static inline void train_watched(const struct el_train_config *config, const cha
     if (try_to_train(config, backend, el_kernels_reference(), data, step, context, result_p) != EL_OK)
         fail_msg("%s: %s", config->mode, el_error_message());
 }
-
-#endif

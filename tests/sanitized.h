@@ -1,7 +1,6 @@
 /* Whether this program runs under a sanitizer (EVENLOAD_SANITIZER is set): what looks at memory and order there needs
  * each path once, while the plain job holds sizes and repetitions. */
-#ifndef EL_TESTS_SANITIZED_H
-#define EL_TESTS_SANITIZED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -18,5 +17,3 @@ static inline bool is_thread_sanitized(void)
     const char *sanitizer = getenv("EVENLOAD_SANITIZER");
     return sanitizer && strcmp(sanitizer, "thread") == 0;
 }
-
-#endif

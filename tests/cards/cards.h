@@ -29,8 +29,7 @@
  * NaN). The thread sanitizer is told of the orders that CUDA promises, and of no others: the fakes' own files are
  * compiled without it.
  */
-#ifndef EL_TESTS_CARDS_H
-#define EL_TESTS_CARDS_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
@@ -124,6 +123,4 @@ void cards_cudnn_set_refusal(int status);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

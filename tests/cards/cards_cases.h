@@ -1,14 +1,9 @@
 /* Training on fake cards and on CPU devices, in this process, for the tests of tests/cards. */
-#ifndef EL_TESTS_CARDS_CASES_H
-#define EL_TESTS_CARDS_CASES_H
+#pragma once
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
+
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "runtime/base/module.h"
 #include "runtime/comm/nccl/api.h"
@@ -134,5 +129,3 @@ static inline void set_up_cards(void)
     unsetenv("CUDA_VISIBLE_DEVICES");
     unsetenv("CUDA_LAUNCH_BLOCKING");
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * These files are compiled without the thread sanitizer: their locks and counters are atomics and futexes, which it
  * does not see, so that it knows only the orders that cards_release() and cards_acquire() tell it. */
-#ifndef EL_TESTS_CARDS_MACHINE_H
-#define EL_TESTS_CARDS_MACHINE_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -141,5 +140,3 @@ int64_t cards_now_ns(void);
 uint64_t cards_random(uint64_t *state);
 /* "GPU-fa0b...", as CUDA and NVML name it. Returns its length. */
 size_t cards_name(int number, char name[48]);
-
-#endif

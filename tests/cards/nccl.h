@@ -14,8 +14,7 @@
  * an operation that hangs, and of which ncclCommGetAsyncError tells.
  *
  * These files are compiled without the thread sanitizer; it sees what memcpy reads and writes. */
-#ifndef EL_TESTS_CARDS_NCCL_H
-#define EL_TESTS_CARDS_NCCL_H
+#pragma once
 
 #include <nccl.h>
 #include <stdatomic.h>
@@ -137,5 +136,3 @@ ncclResult_t nccl_comm_arrive(struct ncclComm *comm);
 ncclResult_t nccl_comm_meet(struct ncclComm *comm, const ncclUniqueId *id);
 /* No call may use it any more; its memory stays, so that one that does is seen. */
 void nccl_comm_end(struct ncclComm *comm);
-
-#endif

@@ -1,12 +1,8 @@
 /* That the fakes' captures are as hard as they say: what is given to a capturing stream is done by a launch and not
  * before, in an order that keeps what was asked for and no other; and what CUDA does not permit meanwhile fails with
  * CUDA's code, and the capture with it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>

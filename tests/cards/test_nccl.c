@@ -1,17 +1,12 @@
 /* That the fake NCCL is as hard as it says: what a card would do to a wrong program without a word is a deadlock here
  * too, or ends the process with a line. Two members in one process, in a child each time: a breach ends it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

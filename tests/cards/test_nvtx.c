@@ -1,15 +1,10 @@
 /* NVTX ranges as a profiler sees them: this program is the profiler, through a library that NVTX loads as it would load
  * a profiler's. Types are NVTX's own, as far as they are needed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "profiles/nvtx.h"

@@ -1,7 +1,6 @@
 /* What every bootstrap must do, as one rank of a job sees it. Included by the tests that start ranks, each in its own
  * way. */
-#ifndef EL_TESTS_BOOTSTRAP_CHECKS_H
-#define EL_TESTS_BOOTSTRAP_CHECKS_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,5 +30,3 @@ static inline enum el_status check_bootstrap(struct el_bootstrap *bootstrap)
     if (status != (rank == size - 1 ? EL_ERR_OOM : EL_ERR_PEER)) return el_fail(EL_ERR_INTERNAL, "agree: %d", status);
     return el_bootstrap_agree(bootstrap, EL_OK);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Sums that depend on their order: whatever the algorithm, every member gets the same bits, at every run. As one member
  * of a group sees it. */
-#ifndef EL_TESTS_COMM_BITS_H
-#define EL_TESTS_COMM_BITS_H
+#pragma once
 
 #include "runtime/comm/rounds.h"
 #include "tests/conformance/comm_case.h"
@@ -62,5 +61,3 @@ static inline enum el_status check_bits(struct el_comm *comm)
     if (status != EL_OK || (least == first && most == first)) return status;
     return el_fail(EL_ERR_INTERNAL, "%s: a sum's bits differ between members, or between runs", el_comm_backend(comm));
 }
-
-#endif

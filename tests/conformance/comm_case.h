@@ -1,7 +1,6 @@
 /* One operation of a communicator, of any verb, on data whose outcome is known exactly, as one member sees it: in place
  * or not, at any place of its buffers, which must stay as they are around it. Used by comm_product.h. */
-#ifndef EL_TESTS_COMM_CASE_H
-#define EL_TESTS_COMM_CASE_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -238,5 +237,3 @@ static inline enum el_status case_check(const struct comm_case *c, struct el_com
     struct case_play play = {.c = *c, .comm = comm};
     return case_check_all(&play, 1);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* What every communicator must do, as one rank of a group sees it: exact sums of data whose answer is known, on a real
  * device and through programs. Included by the tests that start ranks, each in its own way. */
-#ifndef EL_TESTS_COMM_CHECKS_H
-#define EL_TESTS_COMM_CHECKS_H
+#pragma once
 
 #include "tests/conformance/comm_case.h"
 
@@ -31,5 +30,3 @@ static inline enum el_status check_operations(struct el_comm *comm, size_t count
                                       .comm = comm};
     return case_check_all(plays, 3);
 }
-
-#endif

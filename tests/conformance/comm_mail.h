@@ -1,7 +1,6 @@
 /* Send and receive by mailboxes, as one member of a group sees it: order, tags, boxes that are full or used again and
  * again, and what is refused. Included by the tests that start members, each in its own way. */
-#ifndef EL_TESTS_COMM_MAIL_H
-#define EL_TESTS_COMM_MAIL_H
+#pragma once
 
 #include "tests/conformance/comm_checks.h"
 
@@ -208,5 +207,3 @@ static inline enum el_status check_full_mailbox(struct el_comm *comm)
         return el_fail(EL_ERR_INTERNAL, "not named: %s", el_error_message());
     return EL_OK;
 }
-
-#endif

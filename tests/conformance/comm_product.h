@@ -3,8 +3,7 @@
  * other; with EVENLOAD_LONG=1 the whole product follows. As one member of a group sees it: included by the tests that
  * start members, each in its own way.
  */
-#ifndef EL_TESTS_COMM_PRODUCT_H
-#define EL_TESTS_COMM_PRODUCT_H
+#pragma once
 
 #include "tests/conformance/comm_bits.h"
 #include "tests/conformance/comm_case.h"
@@ -131,5 +130,3 @@ static inline void product_announce(void)
         puts("# long: all of verb x type x reduction x length x algorithm x root x in place; 50 times as many "
              "sequences");
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* What ranks of any communicator play together, each a process with a bootstrap: everything that must work, and what
  * must fail at once and for all. Included by the tests that start ranks, each in its own way. */
-#ifndef EL_TESTS_COMM_SCENES_H
-#define EL_TESTS_COMM_SCENES_H
+#pragma once
 
 #include <stdio.h>
 #include <unistd.h>
@@ -82,5 +81,3 @@ static inline enum el_status scene_ranks_differ(struct el_bootstrap *bootstrap, 
     enum el_status status = check_operations(comm, el_bootstrap_rank(bootstrap) == 0 ? 1000 : 1001, EL_F32, 0);
     return status == EL_OK ? el_fail(EL_ERR_INTERNAL, "nobody noticed") : EL_OK;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* Random sequences of operations over random sub-groups: a group is split, a part of it once more, and then operations
  * of any verb are made on all three in one program, in any order. All members draw the same numbers. As one member of a
  * group sees it: included by the tests that start members, each in its own way. */
-#ifndef EL_TESTS_COMM_SEQUENCES_H
-#define EL_TESTS_COMM_SEQUENCES_H
+#pragma once
 
 #include "tests/conformance/comm_product.h"
 
@@ -107,5 +106,3 @@ static inline enum el_status check_sequences(struct el_comm *comm, int n)
         printf("# rank %d, seed %llu: %s\n", el_comm_rank(comm), (unsigned long long)number, el_error_message());
     return status;
 }
-
-#endif

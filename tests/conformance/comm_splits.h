@@ -1,7 +1,6 @@
 /* Groups that split: who is with whom, and that neither the parts nor the whole ever meet another. As one member of a
  * group sees it: included by the tests that start members, each in its own way. */
-#ifndef EL_TESTS_COMM_SPLITS_H
-#define EL_TESTS_COMM_SPLITS_H
+#pragma once
 
 #include "tests/conformance/comm_checks.h"
 
@@ -73,5 +72,3 @@ static inline enum el_status check_splits(struct el_comm *comm)
     el_comm_close(all);
     return check_operations(comm, 100000, EL_F32, el_comm_size(comm) - 1);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* What members give to an operation, and what each gets: values that are exact in every type and order, and repeat with
  * a prime period: a part in the wrong place shows, and long data are copies of the first stretch. */
-#ifndef EL_TESTS_COMM_VALUES_H
-#define EL_TESTS_COMM_VALUES_H
+#pragma once
 
 #include <string.h>
 
@@ -131,5 +130,3 @@ static inline void case_store_result(const struct comm_case *c, int size, int ra
         case_repeat(at + part * width, width, c->count);
     }
 }
-
-#endif

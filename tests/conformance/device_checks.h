@@ -1,7 +1,6 @@
 /* What the cases of device conformance share: a device of the backend under test, a program, calls that note their
  * order. */
-#ifndef EL_TESTS_DEVICE_CHECKS_H
-#define EL_TESTS_DEVICE_CHECKS_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -57,5 +56,3 @@ static int add_note(struct el_program *program, struct el_device *device, int st
     assert_int_equal(el_program_call(program, device, stream, &op, &id), EL_OK);
     return id;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Device conformance, what streams must do: order and waits, work at the same time, copies, and the times of spans.
  * Cases of test_device.c. */
-#ifndef EL_TESTS_DEVICE_STREAMS_H
-#define EL_TESTS_DEVICE_STREAMS_H
+#pragma once
 
 #include <sched.h>
 #include <stdlib.h>
@@ -236,5 +235,3 @@ static void spans_of_device_work(void **state)
     el_program_destroy(program);
     el_device_close(device);
 }
-
-#endif

@@ -4,8 +4,7 @@
  *     struct pairwise array = {.n_factors = 3, .levels = {2, 4, 5}, .valid = goes_together, .context = ...};
  *     pairwise_fill(&array);  ... array.rows[0 .. array.n_rows)[factor] ...  free(array.rows);
  */
-#ifndef EL_TESTS_PAIRWISE_H
-#define EL_TESTS_PAIRWISE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -106,5 +105,3 @@ static inline void pairwise_fill(struct pairwise *array)
     free(chosen);
     free(met);
 }
-
-#endif

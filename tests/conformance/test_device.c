@@ -1,15 +1,9 @@
 /* Device conformance: what every backend with real memory must do. `test_device BACKEND...` tests those; without
  * arguments all that can be used here, and says why another cannot. Allocation, ledger, errors, kernels; streams are
  * device_streams.h. Where there is one GPU, two devices are opened on it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "tests/conformance/device_checks.h"
 #include "tests/conformance/device_streams.h"

@@ -1,6 +1,5 @@
 /* The data of the cases, open while a group of tests runs: cmocka_run_group_tests(tests, open_all, close_all). */
-#ifndef EL_TEST_CASE_DATASET_H
-#define EL_TEST_CASE_DATASET_H
+#pragma once
 
 #include "tests/equivalence/cases.h"
 
@@ -16,5 +15,3 @@ static int close_all(void **state)
     el_dataset_close(dataset);
     return 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* A small residual network and its images, for what the tests of equivalence ask of batch norm. */
-#ifndef EL_TEST_CASE_IMAGES_H
-#define EL_TEST_CASE_IMAGES_H
+#pragma once
 
 #include <stdio.h>
 
@@ -37,5 +36,3 @@ static inline enum el_status el_case_images(struct el_dataset **dataset_p)
         .source = "dummy", .input = EL_INPUT_IMAGES, .image = IMAGE_SIDE, .classes = IMAGE_CLASSES, .seed = 3};
     return el_dataset_open(&spec, dataset_p);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Cases that the tests of equivalence share: models, optimizers,
  * devices, dropout and batches, in f64 by the reference kernels, over 50 steps. */
-#ifndef EL_TEST_CASES_H
-#define EL_TEST_CASES_H
+#pragma once
 
 #include <math.h>
 #include <stdio.h>
@@ -110,5 +109,3 @@ static inline double el_case_difference(const struct el_train_result *a, const s
     }
     return worst;
 }
-
-#endif

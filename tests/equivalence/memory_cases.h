@@ -1,6 +1,5 @@
 /* What the tests of memory train, and the ledgers that it leaves. */
-#ifndef EL_TEST_MEMORY_CASES_H
-#define EL_TEST_MEMORY_CASES_H
+#pragma once
 
 #include "tests/equivalence/cases.h"
 #include "tests/own_place.h"
@@ -73,5 +72,3 @@ static inline void measure(const struct el_train_config *config, const char *bac
 {
     measure_with(config, backend, NULL, ledgers);
 }
-
-#endif

@@ -1,14 +1,8 @@
 /* Batch norm's running statistics in the modes, beyond what `evenload verify` compares: their memory in closed forms,
  * the one collective that sends them, which of them evaluation takes, and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "runtime/state/buffers.h"
@@ -229,14 +223,5 @@ static int close_images(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_of_buffers),
-        cmocka_unit_test(buffers_are_sent_once_a_step),
-        cmocka_unit_test(evaluation_takes_rank_zeros),
-        cmocka_unit_test(one_value_per_channel_is_refused),
-        cmocka_unit_test(micro_batches_out_of_order_are_refused),
-    };
-    return cmocka_run_group_tests(tests, open_images, close_images);
-}
+RUN_TESTS(open_images, close_images, memory_of_buffers, buffers_are_sent_once_a_step, evaluation_takes_rank_zeros,
+          one_value_per_channel_is_refused, micro_batches_out_of_order_are_refused)

@@ -1,12 +1,8 @@
 /* dp without its causes of waiting, one by one and together: every set of fixes trains as one device does, and with all
  * of them a step has ddp's ops, bytes and memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
 
 #include "runtime/gate/gate.h"
 #include "runtime/modes/dp/fix.h"
@@ -227,13 +223,5 @@ static void a_fix_brings_what_it_needs(void **state)
     assert_string_equal(el_error_message(), "--dp-fix and --accumulate do not go together: leave one of them out");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_set_trains_as_one_device),
-        cmocka_unit_test(with_all_fixes_dp_is_ddp),
-        cmocka_unit_test(memory_is_in_copies_of_the_parameters),
-        cmocka_unit_test(a_fix_brings_what_it_needs),
-    };
-    return cmocka_run_group_tests(tests, open_all, close_all);
-}
+RUN_TESTS(open_all, close_all, every_set_trains_as_one_device, with_all_fixes_dp_is_ddp,
+          memory_is_in_copies_of_the_parameters, a_fix_brings_what_it_needs)

@@ -1,11 +1,6 @@
 /* Parameters that are frozen: those of the rest get the gradients that they get in the whole model, every mode trains
  * the rest as one device does, and what is frozen costs no gradient, no optimizer state, no bucket and no message. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <stdlib.h>
 
@@ -375,17 +370,6 @@ static void bad_names_are_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_rest_has_the_whole_models_gradients),
-        cmocka_unit_test(every_mode_trains_the_rest),
-        cmocka_unit_test(averaged_parameters_and_copies_in_stages),
-        cmocka_unit_test(residual_networks_pass_the_gate),
-        cmocka_unit_test(what_is_frozen_takes_weights_alone),
-        cmocka_unit_test(sums_of_what_is_frozen_end_with_the_reduction),
-        cmocka_unit_test(no_gradient_goes_to_a_frozen_stage),
-        cmocka_unit_test(bad_names_are_refused),
-    };
-    return cmocka_run_group_tests(tests, open_both, close_both);
-}
+RUN_TESTS(open_both, close_both, the_rest_has_the_whole_models_gradients, every_mode_trains_the_rest,
+          averaged_parameters_and_copies_in_stages, residual_networks_pass_the_gate, what_is_frozen_takes_weights_alone,
+          sums_of_what_is_frozen_end_with_the_reduction, no_gradient_goes_to_a_frozen_stage, bad_names_are_refused)

@@ -6,12 +6,7 @@
  *
  * which without scratch is (4 + S) P, or (3 + S) P with gradients freed, and 2 P. And the forecast equals what a real
  * step books. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <math.h>
 
@@ -322,21 +317,8 @@ static void too_small_a_device_names_the_tag(void **state)
     el_dataset_close(dataset);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dp_has_the_closed_forms_peak),
-        cmocka_unit_test(large_outputs_pile_up_on_the_master),
-        cmocka_unit_test(ddp_is_balanced_and_holds_buckets),
-        cmocka_unit_test(manual_has_no_buckets),
-        cmocka_unit_test(forecast_equals_the_ledger),
-        cmocka_unit_test(too_small_a_device_names_the_tag),
-        cmocka_unit_test(peaks_are_pytorchs_in_copies_of_p),
-        cmocka_unit_test(adams_temporaries_are_workspace),
-        cmocka_unit_test(views_of_buckets_take_one_p_less),
-        cmocka_unit_test(spmgs_replicas_hold_four_p),
-        cmocka_unit_test(gaps_for_kernels_are_padding_alone),
-        cmocka_unit_test(a_rectified_output_is_freed_as_by_pytorch),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, dp_has_the_closed_forms_peak, large_outputs_pile_up_on_the_master,
+          ddp_is_balanced_and_holds_buckets, manual_has_no_buckets, forecast_equals_the_ledger,
+          too_small_a_device_names_the_tag, peaks_are_pytorchs_in_copies_of_p, adams_temporaries_are_workspace,
+          views_of_buckets_take_one_p_less, spmgs_replicas_hold_four_p, gaps_for_kernels_are_padding_alone,
+          a_rectified_output_is_freed_as_by_pytorch)

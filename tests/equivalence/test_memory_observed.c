@@ -1,11 +1,6 @@
 /* The ledger against what is seen of it from outside: by an observer, mark by mark, and by a forecast where epochs are
  * evaluated. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "profiles/memory_timeline.h"
 #include "runtime/train/forecast.h"
@@ -117,11 +112,4 @@ static void an_observer_finds_the_ledgers_peak(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_evaluation_does_not_count),
-        cmocka_unit_test(an_observer_finds_the_ledgers_peak),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, an_evaluation_does_not_count, an_observer_finds_the_ledgers_peak)

@@ -2,12 +2,7 @@
  * ways of reducing, and copies of a model in stages, have the losses that its semantics define: the mean over ranks of
  * each one's mean, computed on one device. Ranks in threads and in processes
  * give the same bits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <stdlib.h>
 #include <unistd.h>

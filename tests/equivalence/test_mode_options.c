@@ -1,12 +1,7 @@
 /* Options of modes, each against what it must equal in f64 on one device, with its memory and its bytes: gradients that
  * accumulate over micro-steps, parameters averaged instead of gradients, dp's loss elsewhere, parameters without
  * gradients. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "tests/equivalence/case_dataset.h"
 #include "tests/equivalence/cases.h"
@@ -374,19 +369,7 @@ static void too_many_micro_steps_are_refused(void **state)
     assert_int_equal(el_train_check(&config), EL_ERR_INVALID);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(micro_steps_are_ranks_of_a_larger_job),
-        cmocka_unit_test(micro_steps_take_the_memory_of_one_and_talk_once),
-        cmocka_unit_test(too_many_micro_steps_are_refused),
-        cmocka_unit_test(averaged_parameters),
-        cmocka_unit_test(loss_of_dp_by_its_place),
-        cmocka_unit_test(memory_of_dp_by_the_place_of_its_loss),
-        cmocka_unit_test(a_device_without_a_chunk_has_no_outputs),
-        cmocka_unit_test(unused_parameters_are_found),
-        cmocka_unit_test(unused_parameters_fail_by_name),
-        cmocka_unit_test(what_is_done_about_unused_parameters),
-    };
-    return cmocka_run_group_tests(tests, open_all, close_all);
-}
+RUN_TESTS(open_all, close_all, micro_steps_are_ranks_of_a_larger_job, micro_steps_take_the_memory_of_one_and_talk_once,
+          too_many_micro_steps_are_refused, averaged_parameters, loss_of_dp_by_its_place,
+          memory_of_dp_by_the_place_of_its_loss, a_device_without_a_chunk_has_no_outputs, unused_parameters_are_found,
+          unused_parameters_fail_by_name, what_is_done_about_unused_parameters)

@@ -1,11 +1,6 @@
 /* Every mode saves the same weights: those that a step changed, and those of parameters that no node uses, which keep
  * the values that were drawn or loaded. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -138,11 +133,5 @@ static int close_folder(void **state)
     return close_all(state);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(drawn_values_of_unused_parameters_are_saved),
-        cmocka_unit_test(loaded_values_of_unused_parameters_are_saved),
-    };
-    return cmocka_run_group_tests(tests, open_folder, close_folder);
-}
+RUN_TESTS(open_folder, close_folder, drawn_values_of_unused_parameters_are_saved,
+          loaded_values_of_unused_parameters_are_saved)

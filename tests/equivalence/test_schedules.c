@@ -1,12 +1,7 @@
 /* Schedules of pipelines, by name and from PyTorch's tables, on 1 to 4 devices: single's losses, and as much memory as
  * is predicted, also with several copies of the stages; activation sets in the ledger as a schedule's table counts
  * them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "runtime/layout/schedule.h"
 #include "runtime/train/forecast.h"
@@ -139,11 +134,5 @@ static void the_ledger_has_as_many_sets_as_the_table(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_schedule_gives_singles_losses_in_the_predicted_memory),
-        cmocka_unit_test(the_ledger_has_as_many_sets_as_the_table),
-    };
-    return cmocka_run_group_tests(tests, open_all, close_all);
-}
+RUN_TESTS(open_all, close_all, every_schedule_gives_singles_losses_in_the_predicted_memory,
+          the_ledger_has_as_many_sets_as_the_table)

@@ -2,12 +2,7 @@
  * of two devices has a half of every array and a half of the batch. The hook before a node gathers its parameters, the
  * one after it frees them; a gradient is reduced and scattered, and each device updates its own range. Losses are
  * single's, and each device holds a half of the state. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -224,8 +219,4 @@ static void halves_of_everything_give_singles_losses(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(halves_of_everything_give_singles_losses)};
-    return cmocka_run_group_tests(tests, open_all, close_all);
-}
+RUN_TESTS(open_all, close_all, halves_of_everything_give_singles_losses)

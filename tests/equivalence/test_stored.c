@@ -1,11 +1,7 @@
 /* Weights in the fast kernels' own layout: what a device holds is another order, what is read from it is not. resnet18
  * begins with the same weights and gives the loss and the gradients that it gives on the plain reference's kernels. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -67,8 +63,4 @@ static void test_gradients_do_not_depend_on_the_layout(void **state)
     free(grads[1]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gradients_do_not_depend_on_the_layout)};
-    return cmocka_run_group_tests_name("stored", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_gradients_do_not_depend_on_the_layout)

@@ -1,12 +1,7 @@
 /* Modes within one process: on one device all are plain training; captured and issued steps, and the same trial twice,
  * give the same bits and the same ledger. That each gives the loss that its row promises is what `evenload verify`
  * checks (tests/cli/verify.bats). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "tests/equivalence/case_dataset.h"
 #include "tests/equivalence/cases.h"
@@ -97,13 +92,5 @@ static void variants_give_the_same_bits_in_f32(void **state)
     same_bits(EL_F32);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_mode_on_one_device_is_single),
-        cmocka_unit_test(an_uneven_mean_of_means_is_not_singles_loss),
-        cmocka_unit_test(variants_give_the_same_bits_in_f64),
-        cmocka_unit_test(variants_give_the_same_bits_in_f32),
-    };
-    return cmocka_run_group_tests(tests, open_all, close_all);
-}
+RUN_TESTS(open_all, close_all, every_mode_on_one_device_is_single, an_uneven_mean_of_means_is_not_singles_loss,
+          variants_give_the_same_bits_in_f64, variants_give_the_same_bits_in_f32)

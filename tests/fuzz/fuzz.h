@@ -6,8 +6,7 @@
  *     gcc:   linked to driver.c, which changes the seeds at random                scripts/test fuzz
  *
  * Both have the same seeds (tests/fuzz/corpus/NAME) and change an input in the same ways (mutate.c). */
-#ifndef EL_TESTS_FUZZ_H
-#define EL_TESTS_FUZZ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ FILE *fuzz_print_begin(void);
 void fuzz_print_end(FILE *out);
 /* Where commands are what is printed. */
 void fuzz_print_end_commands(FILE *out);
-
-#endif

@@ -4,12 +4,7 @@
  *
  * Ranks are forked before anything here opens CUDA, which does not survive a fork: so this process itself never does.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "runtime/comm/nccl/comm_nccl.h"
 #include "tests/conformance/comm_checks.h"
@@ -206,15 +201,5 @@ static void one_thread_for_members_on_their_cards(void **state)
     assert_int_equal(star_ranks(1, issue_for_all, &part), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_rank_by_nccl),
-        cmocka_unit_test(two_ranks_by_nccl),
-        cmocka_unit_test(two_ranks_on_one_card_without_host_ids),
-        cmocka_unit_test(two_ranks_staged_through_shm),
-        cmocka_unit_test(one_thread_for_members_on_one_card),
-        cmocka_unit_test(one_thread_for_members_on_their_cards),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, one_rank_by_nccl, two_ranks_by_nccl, two_ranks_on_one_card_without_host_ids,
+          two_ranks_staged_through_shm, one_thread_for_members_on_one_card, one_thread_for_members_on_their_cards)

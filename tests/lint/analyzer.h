@@ -1,8 +1,7 @@
 /* Read before every file by clang-tidy's analyzer, which sees one file at a time: tells it what status.h and
  * bootstrap.h promise, that a failure is never EL_OK and that a member who failed does not hear EL_OK from the others.
  * Without it each failed allocation seems to go on with a null pointer. */
-#ifndef EL_TESTS_LINT_ANALYZER_H
-#define EL_TESTS_LINT_ANALYZER_H
+#pragma once
 
 #include "runtime/base/status.h"
 #include "runtime/comm/bootstrap.h"
@@ -16,5 +15,3 @@ static inline enum el_status el_agreed(struct el_bootstrap *bootstrap, enum el_s
     return mine == EL_OK ? all : mine;
 }
 #define el_bootstrap_agree(bootstrap, mine) el_agreed(bootstrap, mine)
-
-#endif

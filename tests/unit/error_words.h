@@ -1,6 +1,5 @@
 /* What the last error says. */
-#ifndef EL_TEST_ERROR_WORDS_H
-#define EL_TEST_ERROR_WORDS_H
+#pragma once
 
 #include <stdio.h>
 #include <string.h>
@@ -16,5 +15,3 @@ static inline void expect_words(const char *words)
         if (!strstr(el_error_message(), word)) fail_msg("no '%s' in '%s'", word, el_error_message());
     assert_null(strchr(el_error_message(), '\n'));
 }
-
-#endif

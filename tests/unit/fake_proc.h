@@ -1,7 +1,6 @@
 /* A /proc in a folder of the test's, whose processes are put there one by one, and a watch of the tree that they make.
  */
-#ifndef EL_TESTS_FAKE_PROC_H
-#define EL_TESTS_FAKE_PROC_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,5 +151,3 @@ static inline char *tables_of(const json_t *document)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_root, remove_root)
-
-#endif

@@ -1,6 +1,5 @@
 /* The data file that a figure is drawn from. */
-#ifndef EL_TESTS_FIGURE_DATA_H
-#define EL_TESTS_FIGURE_DATA_H
+#pragma once
 
 #include <unistd.h>
 
@@ -41,5 +40,3 @@ static inline void check_drawn(const struct el_figure *figure, const json_t *run
     free(data);
 }
 #define DRAWS(figure, run, ...) check_drawn(figure, run, (const char *const[]){__VA_ARGS__, NULL})
-
-#endif

@@ -1,7 +1,6 @@
 /* A small model on a CPU device, in f64 by the reference kernels: a whole step, or one in parts, its loss and
  * gradients, and gradients by finite differences. */
-#ifndef EL_TEST_GRAPH_STEPS_H
-#define EL_TEST_GRAPH_STEPS_H
+#pragma once
 
 #include <math.h>
 #include <stdio.h>
@@ -273,5 +272,3 @@ static inline void check_gradients(struct setting *s, double tolerance)
                 fail_msg("%s[%d]: %.9g, by differences %.9g", s->graph->params[p].name, (int)i, gradient, wanted);
         }
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Cards whose figures are made up so that the difference between them is known, and runs of them. */
-#ifndef EL_TESTS_IMBALANCE_CARDS_H
-#define EL_TESTS_IMBALANCE_CARDS_H
+#pragma once
 
 #include <math.h>
 
@@ -63,5 +62,3 @@ static inline json_t *made_run(void)
     return json_pack("{s:[o, o, o, o]}", "trials", dp_on_two(8, 4), ddp_on_two(8, 2), dp_on_two(16, 40),
                      ddp_on_two(16, 20));
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Jobs of shell commands, launched into a folder of logs: cmocka_run_group_tests(tests, make_folder, remove_folder). */
-#ifndef EL_TESTS_LAUNCHING_H
-#define EL_TESTS_LAUNCHING_H
+#pragma once
 
 #include <dirent.h>
 #include <errno.h>
@@ -76,5 +75,3 @@ static inline bool runs(const char *text)
     if (proc) closedir(proc);
     return found;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Members of one process, for the tests of its communicators: a group of them, and what all of them do at the same
  * time, each in a thread of its own. */
-#ifndef EL_TESTS_LOCAL_GROUP_H
-#define EL_TESTS_LOCAL_GROUP_H
+#pragma once
 
 #include <pthread.h>
 
@@ -80,5 +79,3 @@ static inline enum el_status all_reduce(struct el_comm *comm, struct el_program 
                             .phase = EL_PHASE_COMM};
     return el_comm_issue(comm, program, &op, NULL);
 }
-
-#endif

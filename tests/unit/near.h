@@ -1,6 +1,5 @@
 /* Numbers that are as good as equal. */
-#ifndef EL_TESTS_NEAR_H
-#define EL_TESTS_NEAR_H
+#pragma once
 
 #include <math.h>
 
@@ -8,5 +7,3 @@ static inline void near(double got, double wanted, double tolerance)
 {
     if (!(fabs(got - wanted) <= tolerance)) fail_msg("got %.12g, wanted %.12g", got, wanted);
 }
-
-#endif

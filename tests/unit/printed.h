@@ -1,6 +1,5 @@
 /* What a function prints of a document, as text. */
-#ifndef EL_TESTS_PRINTED_H
-#define EL_TESTS_PRINTED_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -31,5 +30,3 @@ static inline char *said(void (*print)(const json_t *, FILE *), const json_t *of
     *to = 0;
     return text;
 }
-
-#endif

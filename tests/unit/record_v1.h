@@ -1,6 +1,5 @@
 /* The record of version 1, and copies of it that tests change. */
-#ifndef EL_TESTS_RECORD_V1_H
-#define EL_TESTS_RECORD_V1_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,5 +28,3 @@ static inline void set(json_t *run, const char *path, json_t *value)
     else
         assert_int_equal(json_object_set_new(object, dot + 1, value), 0);
 }
-
-#endif

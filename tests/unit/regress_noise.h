@@ -1,8 +1,7 @@
 /* What a machine does to launches of one program, of several kinds; each with a standard deviation of 1 (drift and
  * rounding come on top), to be scaled by the coefficient of variation. And the bounds of Clopper and Pearson on a rate.
  */
-#ifndef EL_TESTS_REGRESS_NOISE_H
-#define EL_TESTS_REGRESS_NOISE_H
+#pragma once
 
 #include "tests/unit/test_random_common.h"
 
@@ -104,5 +103,3 @@ static inline double rate_at_least(int hits, int n)
 {
     return 1 - rate_at_most(n - hits, n);
 }
-
-#endif

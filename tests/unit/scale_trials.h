@@ -1,6 +1,5 @@
 /* Trials of a scaling study as a record has them, made by hand so that what follows from them is known. */
-#ifndef EL_TESTS_SCALE_TRIALS_H
-#define EL_TESTS_SCALE_TRIALS_H
+#pragma once
 
 #include <math.h>
 #include <stdio.h>
@@ -63,5 +62,3 @@ static inline json_t *document_of(json_t *trials)
     json_decref(run);
     return document;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Steps of simulated devices, for the tests of them: ops of known costs, and what was seen of a step. Known costs
  * (sim.c): a host call 10 us, a collective 20 us and half its bytes at 20 a nanosecond. */
-#ifndef EL_TESTS_SIM_STEPS_H
-#define EL_TESTS_SIM_STEPS_H
+#pragma once
 
 #include <string.h>
 
@@ -58,5 +57,3 @@ static inline void close_devices(struct el_device **devices, int n)
 {
     for (int i = 0; i < n; i++) el_device_close(devices[i]);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Ranks made by fork, over a bootstrap of sockets between rank 0 and each other rank that exists only in tests: no MPI,
  * no ports. */
-#ifndef EL_TESTS_STAR_BOOTSTRAP_H
-#define EL_TESTS_STAR_BOOTSTRAP_H
+#pragma once
 
 #include <signal.h>
 #include <stdio.h>
@@ -78,5 +77,3 @@ static int star_ranks(int size, int (*play)(struct star *star, void *context), v
     }
     return n_failed;
 }
-
-#endif

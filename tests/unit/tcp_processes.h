@@ -1,6 +1,5 @@
 /* Ranks as processes made by fork, that meet over TCP at a port of this host: no launcher, no MPI. */
-#ifndef EL_TESTS_TCP_PROCESSES_H
-#define EL_TESTS_TCP_PROCESSES_H
+#pragma once
 
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -35,5 +34,3 @@ static void tcp_processes(int size, tcp_play play, const void *context, int *wai
     close(listener);
     for (int rank = 0; rank < size; rank++) waitpid(pids[rank], &wait_statuses[rank], 0);
 }
-
-#endif

@@ -1,11 +1,7 @@
 /* The planner of a step's memory: no two buffers that live at once share a byte, the arena is the peak itself where
  * lifetimes allow it, and many buffers take no quadratic time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -133,10 +129,5 @@ static void many_buffers_take_their_share_of_time(void **state)
     assert_true(is_sanitized() || many_s < 64 * few_s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(buffers_that_live_at_once_are_apart),
-                                       cmocka_unit_test(a_steps_arena_is_its_peak),
-                                       cmocka_unit_test(many_buffers_take_their_share_of_time)};
-    return cmocka_run_group_tests(tests, open_device, close_device);
-}
+RUN_TESTS(open_device, close_device, buffers_that_live_at_once_are_apart, a_steps_arena_is_its_peak,
+          many_buffers_take_their_share_of_time)

@@ -1,15 +1,10 @@
 /* The stored baseline: sessions that count; records that writers share, that cannot be written, or are none; what tells
  * one machine from another, and one workload, on the record of version 1 and on changed copies of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -341,20 +336,7 @@ static void a_workload_is_what_is_trained(void **state)
     json_decref(run);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_counts_once),
-        cmocka_unit_test(an_acceptance_is_not_forgotten),
-        cmocka_unit_test(writers_at_once_lose_nothing),
-        cmocka_unit_test(what_cannot_be_written_whole_is_not_written),
-        cmocka_unit_test(what_is_no_record),
-        cmocka_unit_test(the_key_is_kept_for_good),
-        cmocka_unit_test(each_field_makes_another_machine),
-        cmocka_unit_test(what_changes_by_itself_does_not),
-        cmocka_unit_test(cards_and_cores_in_short),
-        cmocka_unit_test(this_machine_says_all_it_can),
-        cmocka_unit_test(a_workload_is_what_is_trained),
-    };
-    return cmocka_run_group_tests(tests, make_dir, remove_dir);
-}
+RUN_TESTS(make_dir, remove_dir, a_run_counts_once, an_acceptance_is_not_forgotten, writers_at_once_lose_nothing,
+          what_cannot_be_written_whole_is_not_written, what_is_no_record, the_key_is_kept_for_good,
+          each_field_makes_another_machine, what_changes_by_itself_does_not, cards_and_cores_in_short,
+          this_machine_says_all_it_can, a_workload_is_what_is_trained)

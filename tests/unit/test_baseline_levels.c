@@ -1,10 +1,6 @@
 /* The stored baseline: the level that sessions make, and by simulation how often a gate by it errs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -256,16 +252,5 @@ static void false_alarms_and_power(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_level_of_one_era),
-        cmocka_unit_test(no_sessions),
-        cmocka_unit_test(only_the_last_thirty_count),
-        cmocka_unit_test(what_is_far_does_not_count),
-        cmocka_unit_test(an_accepted_session_begins_an_era),
-        cmocka_unit_test(levels_of_few_sessions),
-        cmocka_unit_test(false_alarms_and_power),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, a_level_of_one_era, no_sessions, only_the_last_thirty_count, what_is_far_does_not_count,
+          an_accepted_session_begins_an_era, levels_of_few_sessions, false_alarms_and_power)

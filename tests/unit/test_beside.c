@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "runtime/device/costs.h"
-#include "tests/check.h"
+#include "tests/test.h"
 #include "tests/unit/sim_steps.h"
 
 enum { US = 1000, OPS = 2 };
@@ -101,4 +101,4 @@ static void busy_devices_slow_each_other_down(void **state)
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) check(c);
 }
 
-CHECK_ALL(cmocka_unit_test(busy_devices_slow_each_other_down))
+RUN_TESTS(NULL, NULL, busy_devices_slow_each_other_down)

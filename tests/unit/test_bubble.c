@@ -1,14 +1,9 @@
 /* The bubble of a model in stages: of hand-made timelines with known answers, and of pipelines on simulated devices
  * with links that take no time and stages of equal time, where it is the papers' (p - 1) / (m + p - 1) exactly. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
 
 #include "profiles/recorder.h"
 #include "runtime/device/costs.h"
@@ -323,14 +318,5 @@ static void activation_sets_are_those_of_the_table(void **state)
     free(costs);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(waiting_for_a_message_is_a_bubble),
-        cmocka_unit_test(a_muted_bubble_is_no_communication),
-        cmocka_unit_test(a_lane_has_boxes),
-        cmocka_unit_test(the_bubble_of_a_pipeline_is_the_papers),
-        cmocka_unit_test(activation_sets_are_those_of_the_table),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, waiting_for_a_message_is_a_bubble, a_muted_bubble_is_no_communication, a_lane_has_boxes,
+          the_bubble_of_a_pipeline_is_the_papers, activation_sets_are_those_of_the_table)

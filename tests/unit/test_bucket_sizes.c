@@ -1,11 +1,5 @@
 /* Sizes of buckets: their names, those that make the same ones, and which is recommended. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <string.h>
+#include "tests/test.h"
 
 #include "bench/report/report.h"
 #include "tests/unit/printed.h"
@@ -78,13 +72,4 @@ static void the_best_is_recommended_beyond_chance(void **state)
     says(json_pack("[o, o]", suspect, sized(5, 5, 1.2, WOBBLE, 2)), "It is suspect: ", "none is");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_default_has_no_name),
-        cmocka_unit_test(same_buckets_are_named),
-        cmocka_unit_test(the_best_is_recommended_beyond_chance),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, the_default_has_no_name, same_buckets_are_named, the_best_is_recommended_beyond_chance)

@@ -1,10 +1,5 @@
 /* The two groupings against published and hand-worked answers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "runtime/gradients/buckets.h"
 
@@ -100,12 +95,5 @@ static void a_chunk_closes_before_the_tensor_that_overflows_it(void **state)
     assert_int_equal(el_chunks_take(bytes, 0, 10, group), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resnet18_buckets_are_the_published_ones),
-        cmocka_unit_test(a_bucket_closes_after_the_tensor_that_fills_it),
-        cmocka_unit_test(a_chunk_closes_before_the_tensor_that_overflows_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, resnet18_buckets_are_the_published_ones, a_bucket_closes_after_the_tensor_that_fills_it,
+          a_chunk_closes_before_the_tensor_that_overflows_it)

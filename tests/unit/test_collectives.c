@@ -1,10 +1,5 @@
 /* Hand-made timelines with known answers: collectives, the split of a recorder's spans by them, and ops by name. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -230,15 +225,5 @@ static void without_measured_steps_there_are_no_ops(void **state)
     el_recorder_destroy(recorder);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_latest),
-        cmocka_unit_test(test_figures),
-        cmocka_unit_test(test_match),
-        cmocka_unit_test(test_split),
-        cmocka_unit_test(a_burst_moves_the_mean_and_not_the_median),
-        cmocka_unit_test(without_measured_steps_there_are_no_ops),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_latest, test_figures, test_match, test_split, a_burst_moves_the_mean_and_not_the_median,
+          without_measured_steps_there_are_no_ops)

@@ -1,13 +1,8 @@
 /* The arithmetic of reductions (runtime/comm/combine.h) against one element after another: the same bits for every
  * reduction, type, number of arrays, length and place, and nothing beyond the end is written. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <math.h>
-#include <string.h>
 
 #include "runtime/base/rng.h"
 #include "runtime/comm/combine.h"
@@ -157,12 +152,4 @@ static void test_integers(void **state)
     assert_int_equal(byte, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_as_one_after_another),
-        cmocka_unit_test(test_what_is_no_number_stays_none),
-        cmocka_unit_test(test_integers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_same_as_one_after_another, test_what_is_no_number_stays_none, test_integers)

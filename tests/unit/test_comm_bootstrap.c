@@ -1,15 +1,10 @@
 /* The bootstrap `tcp` among threads: how ranks meet, and what keeps them from it. Processes that die are
  * test_comm_bootstrap_deaths.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -339,27 +334,10 @@ static void test_strays_do_not_disturb(void **state)
     for (int i = 0; i < 3; i++) close(strays[i]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranks_meet),
-        cmocka_unit_test(test_rank_0_may_come_late),
-        cmocka_unit_test(test_ipv6),
-        cmocka_unit_test(test_a_host_by_its_name),
-        cmocka_unit_test(test_a_listener_taken_over),
-        cmocka_unit_test(test_a_rank_that_does_not_come),
-        cmocka_unit_test(test_rank_0_is_not_there),
-        cmocka_unit_test(test_a_name_that_is_none),
-        cmocka_unit_test(test_a_place_that_is_none),
-        cmocka_unit_test(test_a_port_in_use),
-        cmocka_unit_test(test_the_next_port_where_the_first_is_taken),
-        cmocka_unit_test(test_who_contradicts_is_turned_away),
-        cmocka_unit_test(test_a_rank_that_was_told_wrong),
-        cmocka_unit_test(test_who_does_not_know_the_secret_is_turned_away),
-        cmocka_unit_test(test_a_silent_crowd_does_not_keep_ranks_out),
-        cmocka_unit_test(test_more_ranks_than_files),
-        cmocka_unit_test(test_what_is_there_is_not_rank_0),
-        cmocka_unit_test(test_strays_do_not_disturb),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_ranks_meet, test_rank_0_may_come_late, test_ipv6, test_a_host_by_its_name,
+          test_a_listener_taken_over, test_a_rank_that_does_not_come, test_rank_0_is_not_there,
+          test_a_name_that_is_none, test_a_place_that_is_none, test_a_port_in_use,
+          test_the_next_port_where_the_first_is_taken, test_who_contradicts_is_turned_away,
+          test_a_rank_that_was_told_wrong, test_who_does_not_know_the_secret_is_turned_away,
+          test_a_silent_crowd_does_not_keep_ranks_out, test_more_ranks_than_files, test_what_is_there_is_not_rank_0,
+          test_strays_do_not_disturb)

@@ -1,14 +1,9 @@
 /* The bootstrap `tcp` among processes, some of which die, leave, or end all: how every rank learns of it, whatever it
  * does. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/tcp/meeting.h"
@@ -218,16 +213,6 @@ static void test_a_peer_that_announces_too_much(void **state)
     assert_int_equal(statuses[0], 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_dead_rank_is_named_by_all),
-        cmocka_unit_test(test_a_death_reaches_ranks_that_wait_for_a_busy_one),
-        cmocka_unit_test(test_abort_ends_all),
-        cmocka_unit_test(test_a_farewell_is_no_death),
-        cmocka_unit_test(test_a_stopped_rank_does_not_answer),
-        cmocka_unit_test(test_a_peer_that_ends_the_job_with_success),
-        cmocka_unit_test(test_a_peer_that_announces_too_much),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_a_dead_rank_is_named_by_all, test_a_death_reaches_ranks_that_wait_for_a_busy_one,
+          test_abort_ends_all, test_a_farewell_is_no_death, test_a_stopped_rank_does_not_answer,
+          test_a_peer_that_ends_the_job_with_success, test_a_peer_that_announces_too_much)

@@ -1,12 +1,6 @@
 /* An operation before it runs: the bytes it books, what is refused, where its data may lie, and the streams it is
  * issued on. Most of it on devices without memory, in a local group. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <string.h>
+#include "tests/test.h"
 
 #include "runtime/comm/comm_ops.h"
 #include "runtime/device/internal.h"
@@ -225,16 +219,6 @@ static void test_streams_of_communicators(void **state)
     el_device_close(device);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes_of_an_all_reduce),
-        cmocka_unit_test(test_ops_carry_their_bytes),
-        cmocka_unit_test(test_what_is_refused),
-        cmocka_unit_test(test_where_data_and_result_may_lie),
-        cmocka_unit_test(test_two_communicators_of_a_device),
-        cmocka_unit_test(test_streams_of_communicators),
-        cmocka_unit_test(test_names_tell_groups_apart),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_bytes_of_an_all_reduce, test_ops_carry_their_bytes, test_what_is_refused,
+          test_where_data_and_result_may_lie, test_two_communicators_of_a_device, test_streams_of_communicators,
+          test_names_tell_groups_apart)

@@ -1,15 +1,10 @@
 /* The communicators within a process, self and local: exact sums on every member, messages, groups that split, and
  * memory that is counted. Each member issues and runs its own program in a thread of its own. Also meant for
  * ThreadSanitizer. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/comm/comm_ops.h"
 #include "tests/conformance/comm_mail.h"

@@ -1,14 +1,9 @@
 /* The local communicator when a member fails: nobody waits for one that gave up, is late or does something else, and
  * the operation is named. Each member issues and runs its own program in a thread of its own. Also meant for
  * ThreadSanitizer. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <pthread.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/conformance/comm_checks.h"
@@ -161,12 +156,5 @@ static void test_a_late_member_fails_all(void **state)
     group_does(3, last_is_late, EL_ERR_PEER);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_abort_frees_the_waiting),       cmocka_unit_test(test_abort_amid_operations),
-        cmocka_unit_test(test_a_failure_names_its_operation), cmocka_unit_test(test_different_operations_are_noticed),
-        cmocka_unit_test(test_abort_frees_who_receives),      cmocka_unit_test(test_a_late_member_fails_all),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_abort_frees_the_waiting, test_abort_amid_operations, test_a_failure_names_its_operation,
+          test_different_operations_are_noticed, test_abort_frees_who_receives, test_a_late_member_fails_all)

@@ -1,10 +1,6 @@
 /* The shm communicator between processes made by fork, over a bootstrap of pipes that exists only here: no MPI. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <signal.h>
 #include <unistd.h>
 

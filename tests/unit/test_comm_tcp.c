@@ -1,17 +1,12 @@
 /* The communicator `tcp` between processes made by fork, over the bootstrap `tcp`: no launcher, no MPI. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "runtime/comm/rounds.h"

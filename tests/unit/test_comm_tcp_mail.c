@@ -1,16 +1,11 @@
 /* Large mailboxes, senders that leave, time-outs and what failures are called in the communicator `tcp`, between
  * processes made by fork. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
@@ -249,17 +244,7 @@ static void test_a_slow_rank_is_not_gone(void **state)
     run_ranks(2, computes_for_long);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_sender_may_end_before_all_is_taken),
-        cmocka_unit_test(test_no_message_is_waited_for_of_one_that_left),
-        cmocka_unit_test(test_no_order_of_sends_dead_locks),
-        cmocka_unit_test(test_a_full_mailbox_ends_with_the_time),
-        cmocka_unit_test(test_a_message_of_another_size_is_refused),
-        cmocka_unit_test(test_a_late_rank_is_waited_for_so_long),
-        cmocka_unit_test(test_different_operations_are_named_on_both),
-        cmocka_unit_test(test_a_slow_rank_is_not_gone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_a_sender_may_end_before_all_is_taken, test_no_message_is_waited_for_of_one_that_left,
+          test_no_order_of_sends_dead_locks, test_a_full_mailbox_ends_with_the_time,
+          test_a_message_of_another_size_is_refused, test_a_late_rank_is_waited_for_so_long,
+          test_different_operations_are_named_on_both, test_a_slow_rank_is_not_gone)

@@ -8,7 +8,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/trial/costs.h"
-#include "tests/check.h"
+#include "tests/test.h"
 
 enum { DRAWS = 20, LAUNCHES = 3 };
 
@@ -121,5 +121,4 @@ static int remove_folder(void **state)
     return rmdir(folder);
 }
 
-CHECK_ALL_BETWEEN(make_folder, remove_folder, cmocka_unit_test(draws_are_launches),
-                  cmocka_unit_test(draws_of_the_wire_are_medians_of_calls))
+RUN_TESTS(make_folder, remove_folder, draws_are_launches, draws_of_the_wire_are_medians_of_calls)

@@ -8,7 +8,7 @@
 #include "bench/trial/costs.h"
 #include "runtime/comm/rounds.h"
 #include "runtime/device/program.h"
-#include "tests/check.h"
+#include "tests/test.h"
 
 static const double MIB = 1 << 20;
 static char folder[] = "/tmp/evenload-costs-XXXXXX", path[64], run_folder[] = "/tmp/evenload-costs-XXXXXX",
@@ -422,8 +422,6 @@ static int remove_folder(void **state)
     return remove(run_folder) | remove(folder);
 }
 
-CHECK_ALL_BETWEEN(make_folder, remove_folder, cmocka_unit_test(rounds_of_messages_have_measured_times),
-                  cmocka_unit_test(more_ranks_have_the_closed_form), cmocka_unit_test(what_lies_outside_is_told),
-                  cmocka_unit_test(simulated_devices_take_them), cmocka_unit_test(other_folders_are_refused),
-                  cmocka_unit_test(ops_have_measured_times), cmocka_unit_test(ops_beside_others_are_apart),
-                  cmocka_unit_test(communication_takes_its_core), cmocka_unit_test(other_runs_are_refused))
+RUN_TESTS(make_folder, remove_folder, rounds_of_messages_have_measured_times, more_ranks_have_the_closed_form,
+          what_lies_outside_is_told, simulated_devices_take_them, other_folders_are_refused, ops_have_measured_times,
+          ops_beside_others_are_apart, communication_takes_its_core, other_runs_are_refused)

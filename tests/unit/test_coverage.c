@@ -6,13 +6,10 @@
  * that could be launched, of a repeat's throughput over its STEPS steps. It comes from a simulation of its own.
  *
  * With -v it prints the table that docs/metrics.md holds. */
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "bench/stats/stats.h"
 #include "tests/unit/test_random_common.h"

@@ -1,12 +1,8 @@
 /* The arithmetic that the CUDA kernels depend on and that needs no GPU: how many blocks, where things lie in a
  * workspace, sums that no order changes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
 
 #include "kernels/cuda/conv.h"
 #include "kernels/cuda/embedding.h"

@@ -1,16 +1,10 @@
 /* Text files and the data set made of them: what is tolerated, what is refused and in which words, how words are
  * numbered and samples split. Batches are test_data_loader.c, the synthetic and dummy sets test_data_synthetic.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,16 +1,10 @@
 /* Files of images, each by itself: every format to the bytes it must give, scaled as it must be, and each bad one is a
  * line that names it. tests/unit/data/images were written by libpng and libjpeg-turbo: 24 x 16 pixels, red 10 times
  * the column, green 15 times the row, blue 77; the grey ones are their red. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/data/samples.h"
 #include "tests/unit/error_words.h"
@@ -188,12 +182,5 @@ static void images_are_scaled_and_cut(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_format_is_read),          cmocka_unit_test(ppm_is_read),
-        cmocka_unit_test(bad_images_are_refused),        cmocka_unit_test(damaged_images_are_refused),
-        cmocka_unit_test(sizes_are_believed_to_a_limit), cmocka_unit_test(images_are_scaled_and_cut),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, every_format_is_read, ppm_is_read, bad_images_are_refused, damaged_images_are_refused,
+          sizes_are_believed_to_a_limit, images_are_scaled_and_cut)

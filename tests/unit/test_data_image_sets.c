@@ -1,15 +1,9 @@
 /* Sets of images: CIFAR-10's files, folders a class and the synthetic set; and each bad one is a line that names it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -287,12 +281,5 @@ static void synthetic_images_are_files(void **state)
     el_dataset_close(made), el_dataset_close(read), el_dataset_close(other);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cifar_is_read),           cmocka_unit_test(bad_cifar_is_refused),
-        cmocka_unit_test(folders_are_read),        cmocka_unit_test(reading_is_told_image_by_image),
-        cmocka_unit_test(bad_folders_are_refused), cmocka_unit_test(synthetic_images_are_files),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS(make_folder, remove_folder, cifar_is_read, bad_cifar_is_refused, folders_are_read,
+          reading_is_told_image_by_image, bad_folders_are_refused, synthetic_images_are_files)

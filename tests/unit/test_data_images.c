@@ -1,14 +1,8 @@
 /* Images: what becomes of their bytes, the same on any number of ranks, moved or not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/data/samples.h"
 
@@ -178,16 +172,5 @@ static void refuses_what_cannot_be(void **state)
     assert_non_null(strstr(el_error_message(), "image 5000"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_class_is_labelled_by_the_mean),
-        cmocka_unit_test(dummy_images_are_normalised_noise),
-        cmocka_unit_test(ranks_make_up_the_batch),
-        cmocka_unit_test(evaluation_is_filled_up),
-        cmocka_unit_test(images_are_moved_and_mirrored),
-        cmocka_unit_test(augmented_epochs_differ),
-        cmocka_unit_test(refuses_what_cannot_be),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, one_class_is_labelled_by_the_mean, dummy_images_are_normalised_noise, ranks_make_up_the_batch,
+          evaluation_is_filled_up, images_are_moved_and_mirrored, augmented_epochs_differ, refuses_what_cannot_be)

@@ -1,16 +1,10 @@
 /* The loader: for any number of ranks, the ranks' rows of a step together are one device's batch of that step, in
  * whatever order steps are asked for; evaluation meets every sample once; features are unit vectors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "runtime/data/data.h"
@@ -235,13 +229,6 @@ static void refuses_what_cannot_be(void **state)
     el_loader_close(NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shares_differ_by_one),       cmocka_unit_test(ranks_make_up_the_batch),
-        cmocka_unit_test(an_epoch_repeats_no_sample), cmocka_unit_test(ranks_are_dealt_the_order_in_turns),
-        cmocka_unit_test(evaluation_meets_each_once), cmocka_unit_test(features_are_unit_vectors),
-        cmocka_unit_test(refuses_what_cannot_be),
-    };
-    return cmocka_run_group_tests(tests, make_set, drop_set);
-}
+RUN_TESTS(make_set, drop_set, shares_differ_by_one, ranks_make_up_the_batch, an_epoch_repeats_no_sample,
+          ranks_are_dealt_the_order_in_turns, evaluation_meets_each_once, features_are_unit_vectors,
+          refuses_what_cannot_be)

@@ -1,18 +1,12 @@
 /* The synthetic set (same bytes for a seed, written whole or not at all, mended when damaged, learnable but not at a
  * glance) and the dummy set. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <dirent.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -232,13 +226,5 @@ static void dummy_has_random_samples(void **state)
     assert_memory_not_equal(ids[0], ids[1], sizeof ids[0]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_a_function_of_the_seed),        cmocka_unit_test(is_written_once_and_mended),
-        cmocka_unit_test(several_may_write_at_once),        cmocka_unit_test(leaves_nothing_half_written),
-        cmocka_unit_test(names_the_folder_it_cannot_write), cmocka_unit_test(can_be_learned),
-        cmocka_unit_test(dummy_has_random_samples),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS(make_folder, remove_folder, is_a_function_of_the_seed, is_written_once_and_mended, several_may_write_at_once,
+          leaves_nothing_half_written, names_the_folder_it_cannot_write, can_be_learned, dummy_has_random_samples)

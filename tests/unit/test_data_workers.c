@@ -1,16 +1,10 @@
 /* Loading from files and by workers: whatever the source, the kind and number of workers and how far they are ahead, a
  * step's batch has the bits of a set in memory without workers. What is read is counted; a file that goes bad, and a
  * worker that ends, are said at their batch. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -251,12 +245,5 @@ static void refuses_what_cannot_be(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_bits_whatever_loads),        cmocka_unit_test(times_what_it_does),
-        cmocka_unit_test(a_dead_worker_is_named_at_its_batch), cmocka_unit_test(refuses_what_cannot_be),
-        cmocka_unit_test(a_file_that_is_gone_is_named),
-    };
-    return cmocka_run_group_tests(tests, make_sets, drop_sets);
-}
+RUN_TESTS(make_sets, drop_sets, the_same_bits_whatever_loads, times_what_it_does, a_dead_worker_is_named_at_its_batch,
+          refuses_what_cannot_be, a_file_that_is_gone_is_named)

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "bench/trial/trial.h"
-#include "tests/check.h"
+#include "tests/test.h"
 
 static int card_of(const struct el_devices_seen *ranks, int rank)
 {
@@ -34,6 +34,5 @@ static void ranks_that_see_the_same_one_card_are_told(void **state)
     assert_non_null(strstr(el_error_message(), "ranks 0 and 2 see the same one card (GPU-1)"));
 }
 
-CHECK_ALL(cmocka_unit_test(each_rank_takes_the_card_with_its_number_on_its_host),
-          cmocka_unit_test(a_rank_that_sees_one_card_takes_it),
-          cmocka_unit_test(ranks_that_see_the_same_one_card_are_told))
+RUN_TESTS(NULL, NULL, each_rank_takes_the_card_with_its_number_on_its_host, a_rank_that_sees_one_card_takes_it,
+          ranks_that_see_the_same_one_card_are_told)

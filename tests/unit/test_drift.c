@@ -1,10 +1,8 @@
 /* Drift within repeats and over them: numbers worked out by hand, p values from tables, and how often a drift is found
  * where there is none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
 
 #include "bench/stats/stats.h"
 #include "tests/unit/near.h"
@@ -181,12 +179,5 @@ static void test_real_drift_is_found(void **state)
     assert_true(simulate(&random, &(struct trial){0.03, 1, 0.7, 20}).trends > 0.95 * ROUNDS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_drift_with_interval), cmocka_unit_test(test_drift_of_few),
-        cmocka_unit_test(test_trend_known),         cmocka_unit_test(test_kendall_table),
-        cmocka_unit_test(test_false_alarms),        cmocka_unit_test(test_real_drift_is_found),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_drift_with_interval, test_drift_of_few, test_trend_known, test_kendall_table,
+          test_false_alarms, test_real_drift_is_found)

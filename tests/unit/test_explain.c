@@ -1,14 +1,9 @@
 /* What `explain` concludes from launches made by hand, whose answers are known: parts that add up, alone and in turn,
  * intervals over launches, and the first device's excess by cause. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/explain/explain.h"
@@ -137,12 +132,5 @@ static void the_table_says_what_is_not_known(void **state)
     json_decref(document);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_are_differences_that_add_up), cmocka_unit_test(alone_is_against_dp_as_it_is),
-        cmocka_unit_test(intervals_are_over_launches),       cmocka_unit_test(excess_is_charged_to_its_cause),
-        cmocka_unit_test(every_fix_alone_is_measured_once),  cmocka_unit_test(the_table_says_what_is_not_known),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, parts_are_differences_that_add_up, alone_is_against_dp_as_it_is, intervals_are_over_launches,
+          excess_is_charged_to_its_cause, every_fix_alone_is_measured_once, the_table_says_what_is_not_known)

@@ -1,12 +1,7 @@
 /* The graph's contract: a tensor with several consumers accumulates its gradient, a parameter used twice too, and its
  * hook fires once, after its last use; checked in f64 by finite differences through whole passes. And parts of a graph:
  * wherever it is cut, the same bits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "tests/unit/graph_steps.h"
 
@@ -176,16 +171,7 @@ static void a_cut_that_cannot_be_is_named(void **state)
     el_graph_destroy(model);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_accumulate_over_consumers_and_uses),
-        cmocka_unit_test(a_hook_fires_once_after_the_last_use),
-        cmocka_unit_test(gradients_are_written_over_what_was_there),
-        cmocka_unit_test(parts_compute_what_the_model_does),
-        cmocka_unit_test(parts_on_one_device_have_their_parameters_together),
-        cmocka_unit_test(a_graph_has_as_many_layers_as_are_put_in),
-        cmocka_unit_test(a_cut_that_cannot_be_is_named),
-    };
-    return cmocka_run_group_tests(tests, open_device, close_device);
-}
+RUN_TESTS(open_device, close_device, gradients_accumulate_over_consumers_and_uses, a_hook_fires_once_after_the_last_use,
+          gradients_are_written_over_what_was_there, parts_compute_what_the_model_does,
+          parts_on_one_device_have_their_parameters_together, a_graph_has_as_many_layers_as_are_put_in,
+          a_cut_that_cannot_be_is_named)

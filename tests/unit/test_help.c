@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "bench/commands.h"
-#include "tests/check.h"
+#include "tests/test.h"
 #include "tests/unit/options_parse.h"
 
 enum { COLUMNS = 100, SCREEN = 45, COMMON_MAX = 16 };
@@ -183,6 +183,5 @@ static void a_list_names_its_devices(void **state)
     assert_int_equal(options.n_counts, 2);
 }
 
-CHECK_ALL(cmocka_unit_test(help_of_every_command), cmocka_unit_test(all_follows_help),
-          cmocka_unit_test(environment_variables), cmocka_unit_test(names_of_other_programs),
-          cmocka_unit_test(whatever_the_case), cmocka_unit_test(a_list_names_its_devices))
+RUN_TESTS(NULL, NULL, help_of_every_command, all_follows_help, environment_variables, names_of_other_programs,
+          whatever_the_case, a_list_names_its_devices)

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "bench/machine/host.h"
-#include "tests/check.h"
+#include "tests/test.h"
 #include "tests/unit/whole_files.h"
 
 static void put_text(const char *root, const char *path, const char *text)
@@ -36,4 +36,4 @@ static void memory_that_is_free(void **state)
     assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a folder of the test's own */
 }
 
-CHECK_ALL(cmocka_unit_test(memory_that_is_free))
+RUN_TESTS(NULL, NULL, memory_that_is_free)

@@ -1,14 +1,9 @@
 /* Imbalance: differences that are known, sentences word for word, the table, and the figure's data. What is printed for
  * a bad use is in tests/cli/imbalance.bats. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "bench/base/text.h"
 #include "bench/report/report.h"
@@ -205,19 +200,6 @@ static void the_figure_has_the_same_sums(void **state)
     json_decref(run);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_difference_is_against_the_mean_of_the_others),
-        cmocka_unit_test(highs_leave_scratch_out),
-        cmocka_unit_test(small_figures_have_two_digits),
-        cmocka_unit_test(the_sentences_word_for_word),
-        cmocka_unit_test(sentences_name_the_devices_where_they_differ),
-        cmocka_unit_test(a_first_card_that_holds_less),
-        cmocka_unit_test(the_table_keeps_its_width),
-        cmocka_unit_test(cells_never_touch),
-        cmocka_unit_test(the_figure_has_the_same_sums),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, a_difference_is_against_the_mean_of_the_others, highs_leave_scratch_out,
+          small_figures_have_two_digits, the_sentences_word_for_word, sentences_name_the_devices_where_they_differ,
+          a_first_card_that_holds_less, the_table_keeps_its_width, cells_never_touch, the_figure_has_the_same_sums)

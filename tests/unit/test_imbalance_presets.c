@@ -1,13 +1,8 @@
 /* Imbalance: its presets, by forecast. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "bench/commands.h"
 #include "bench/options/options.h"
@@ -136,13 +131,5 @@ static void a_forecast_is_a_record_without_times(void **state)
     json_decref(run);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_length_is_the_fitted_one),         cmocka_unit_test(two_cards_differ_by_four_copies),
-        cmocka_unit_test(the_presets_differ_by_what_they_say),  cmocka_unit_test(every_preset_is_named_in_the_help),
-        cmocka_unit_test(a_forecast_is_a_record_without_times),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, the_length_is_the_fitted_one, two_cards_differ_by_four_copies,
+          the_presets_differ_by_what_they_say, every_preset_is_named_in_the_help, a_forecast_is_a_record_without_times)

@@ -1,11 +1,5 @@
 /* Hand-made timelines with known answers: interval sets, what the recorder makes of a step, and a profile's table. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "profiles/intervals.h"
 #include "profiles/op_table.h"
@@ -298,17 +292,5 @@ static void test_table(void **state)
     el_recorder_destroy(recorder);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_union),
-        cmocka_unit_test(test_common),
-        cmocka_unit_test(test_against_ticks),
-        cmocka_unit_test(test_recorder_step),
-        cmocka_unit_test(test_recorder_mean_and_begin),
-        cmocka_unit_test(test_schedule),
-        cmocka_unit_test(test_no_schedule),
-        cmocka_unit_test(test_table),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_union, test_common, test_against_ticks, test_recorder_step, test_recorder_mean_and_begin,
+          test_schedule, test_no_schedule, test_table)

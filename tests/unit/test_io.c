@@ -12,7 +12,7 @@
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "runtime/base/probe.h"
-#include "tests/check.h"
+#include "tests/test.h"
 #include "tests/unit/whole_files.h"
 
 static void write_words(const char *path, int *failed_p)
@@ -197,8 +197,6 @@ static void test_the_reason_is_that_of_the_call_that_failed(void **state)
     assert_non_null(strstr(el_error_message(), strerror(EDQUOT)));
 }
 
-CHECK_ALL(cmocka_unit_test(test_what_a_writer_replaces), cmocka_unit_test(test_links_at_temporary_names),
-          cmocka_unit_test(test_a_writer_that_is_killed_leaves_nothing), cmocka_unit_test(test_a_name_that_is_too_long),
-          cmocka_unit_test(test_sizes_in_words), cmocka_unit_test(test_numbers_without_noise),
-          cmocka_unit_test(test_an_object_of_its_keys),
-          cmocka_unit_test(test_the_reason_is_that_of_the_call_that_failed))
+RUN_TESTS(NULL, NULL, test_what_a_writer_replaces, test_links_at_temporary_names,
+          test_a_writer_that_is_killed_leaves_nothing, test_a_name_that_is_too_long, test_sizes_in_words,
+          test_numbers_without_noise, test_an_object_of_its_keys, test_the_reason_is_that_of_the_call_that_failed)

@@ -138,18 +138,5 @@ static void test_threads_agree(void **state)
     free(workers);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_op_has_a_case),
-        cmocka_unit_test(test_f64_rows_are_the_references),
-        cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_cpu),
-        cmocka_unit_test(test_batch_norm_far_from_zero),
-        cmocka_unit_test(test_dnnl),
-        cmocka_unit_test(test_dnnl_says_what_it_chose),
-        cmocka_unit_test(test_threads_agree),
-    };
-    return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_every_op_has_a_case, test_f64_rows_are_the_references, test_reference, test_shapes, test_cpu,
+          test_batch_norm_far_from_zero, test_dnnl, test_dnnl_says_what_it_chose, test_threads_agree)

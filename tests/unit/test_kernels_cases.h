@@ -6,8 +6,7 @@
  * largest element of its tensor: the factor 4 because the largest of millions of elements lies some 5 sigma out, the 8
  * for the few roundings that are not in a sum. A wrong term is off by 1/sqrt(K) of the largest element: ten
  * thousand times as much. */
-#ifndef EL_TESTS_KERNELS_CASES_H
-#define EL_TESTS_KERNELS_CASES_H
+#pragma once
 
 #include "tests/unit/test_kernels_common.h"
 
@@ -473,5 +472,3 @@ static inline void check_batch_norm_far_from_zero(const struct el_kernel_table *
                      rstd, variance);
     }
 }
-
-#endif

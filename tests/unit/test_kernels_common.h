@@ -1,18 +1,12 @@
 /* What the tests of the kernels share: tensors between guard words, each op's operands, and a row's life round one run.
  * It holds no expectations; those are in the tests. */
-#ifndef EL_TESTS_KERNELS_COMMON_H
-#define EL_TESTS_KERNELS_COMMON_H
+#pragma once
+
+#include "tests/test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "kernels/kernels.h"
 #include "kernels/window.h"
@@ -267,5 +261,3 @@ static inline void assert_all_near(const double *got, const double *want, int n)
 {
     for (int i = 0; i < n; i++) assert_near(got[i], want[i]);
 }
-
-#endif

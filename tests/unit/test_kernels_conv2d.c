@@ -162,12 +162,4 @@ static void test_library_has_no_reference_for_resnets(void **state)
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layout),
-        cmocka_unit_test(test_stored_gives_the_same),
-        cmocka_unit_test(test_library_has_no_reference_for_resnets),
-    };
-    return cmocka_run_group_tests_name("kernels_conv2d", tests, open_library, NULL);
-}
+RUN_TESTS(open_library, NULL, test_layout, test_stored_gives_the_same, test_library_has_no_reference_for_resnets)

@@ -1,16 +1,11 @@
 /* Traces of Kineto's form that were made by hand, with answers known beforehand; and damaged ones, each with its line.
  */
+#include "tests/test.h"
+
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "profiles/kineto.h"
 
@@ -217,16 +212,6 @@ static void a_value_of_gigabytes_is_refused_before_it_is_in_memory(void **state)
     free(text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_device),
-        cmocka_unit_test(test_cpu_only),
-        cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_many_devices),
-        cmocka_unit_test(a_trace_that_ends_is_read_and_one_that_breaks_or_is_too_long_is_not),
-        cmocka_unit_test(a_value_of_gigabytes_is_refused_before_it_is_in_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_device, test_cpu_only, test_steps, test_damaged, test_many_devices,
+          a_trace_that_ends_is_read_and_one_that_breaks_or_is_too_long_is_not,
+          a_value_of_gigabytes_is_refused_before_it_is_in_memory)

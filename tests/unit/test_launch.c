@@ -1,11 +1,6 @@
 /* The launcher: how jobs end: by themselves, by force, by time. Ranks are shell commands: no MPI library is needed,
  * only mpirun (cases that need it are skipped without). What launchers say is test_launch_words.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "tests/unit/launching.h"
 
@@ -228,22 +223,9 @@ static void test_what_the_killed_left_is_removed(void **state)
     close(told[1]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_process_ends_well),
-        cmocka_unit_test(test_one_process_fails),
-        cmocka_unit_test(test_time_out_kills_the_group),
-        cmocka_unit_test(test_nobody_waits_for_children_that_have_ended),
-        cmocka_unit_test(test_a_child_that_never_becomes_the_program_is_ended),
-        cmocka_unit_test(test_progress_can_end_the_job),
-        cmocka_unit_test(test_what_cannot_start),
-        cmocka_unit_test(test_no_mpirun),
-        cmocka_unit_test(test_an_mpirun_that_outlives_its_ranks_is_ended),
-        cmocka_unit_test(test_an_mpirun_that_has_named_a_rank_is_ended_sooner),
-        cmocka_unit_test(test_a_rank_that_others_miss_is_named),
-        cmocka_unit_test(test_a_folder_has_the_room_that_is_asked_for),
-        cmocka_unit_test(test_what_the_killed_left_is_removed),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS(make_folder, remove_folder, test_one_process_ends_well, test_one_process_fails, test_time_out_kills_the_group,
+          test_nobody_waits_for_children_that_have_ended, test_a_child_that_never_becomes_the_program_is_ended,
+          test_progress_can_end_the_job, test_what_cannot_start, test_no_mpirun,
+          test_an_mpirun_that_outlives_its_ranks_is_ended, test_an_mpirun_that_has_named_a_rank_is_ended_sooner,
+          test_a_rank_that_others_miss_is_named, test_a_folder_has_the_room_that_is_asked_for,
+          test_what_the_killed_left_is_removed)

@@ -1,11 +1,6 @@
 /* The launcher: several ranks, by mpirun and by ourselves: their logs, how they end, what they are told. Ranks are
  * shell commands; cases that need mpirun are skipped without. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "tests/unit/launching.h"
 
@@ -201,19 +196,8 @@ static void test_a_killed_launcher_leaves_no_folder(void **state)
     assert_false(runs("98765437"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mpirun_ranks_write_their_own_logs),
-        cmocka_unit_test(test_mpirun_a_killed_rank_is_named),
-        cmocka_unit_test(test_mpirun_a_failing_rank_is_named),
-        cmocka_unit_test(test_mpirun_ranks_time_out),
-        cmocka_unit_test(test_own_ranks),
-        cmocka_unit_test(test_own_ranks_may_end_by_themselves),
-        cmocka_unit_test(test_own_ranks_are_told_where_to_meet),
-        cmocka_unit_test(test_own_ranks_share_a_secret_of_their_own),
-        cmocka_unit_test(test_nothing_outlives_mpirun),
-        cmocka_unit_test(test_a_killed_launcher_leaves_no_folder),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS(make_folder, remove_folder, test_mpirun_ranks_write_their_own_logs, test_mpirun_a_killed_rank_is_named,
+          test_mpirun_a_failing_rank_is_named, test_mpirun_ranks_time_out, test_own_ranks,
+          test_own_ranks_may_end_by_themselves, test_own_ranks_are_told_where_to_meet,
+          test_own_ranks_share_a_secret_of_their_own, test_nothing_outlives_mpirun,
+          test_a_killed_launcher_leaves_no_folder)

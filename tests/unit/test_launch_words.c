@@ -1,14 +1,9 @@
 /* What launchers say: environments that tell a process its place, those that jobs are given, mpirun's messages. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "runtime/launch/launch.h"
 #include "runtime/launch/mpirun.h"
@@ -233,18 +228,7 @@ static void test_what_mpirun_said(void **state)
     assert_string_equal(words, "A long");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_environments_tell_the_place),
-        cmocka_unit_test(test_torchrun_tells_where_to_meet),
-        cmocka_unit_test(test_environments_that_make_no_sense),
-        cmocka_unit_test(test_ports_that_make_no_sense),
-        cmocka_unit_test(test_a_part_of_torchruns_variables),
-        cmocka_unit_test(test_a_kill_for_lack_of_memory),
-        cmocka_unit_test(test_a_job_does_not_inherit_a_job),
-        cmocka_unit_test(test_messages_of_mpirun),
-        cmocka_unit_test(test_what_mpirun_said),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_environments_tell_the_place, test_torchrun_tells_where_to_meet,
+          test_environments_that_make_no_sense, test_ports_that_make_no_sense, test_a_part_of_torchruns_variables,
+          test_a_kill_for_lack_of_memory, test_a_job_does_not_inherit_a_job, test_messages_of_mpirun,
+          test_what_mpirun_said)

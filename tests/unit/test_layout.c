@@ -1,10 +1,5 @@
 /* Layouts: what every mode's must hold, and the figures of each of the usual ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -188,16 +183,6 @@ static void an_unknown_mode_has_no_devices(void **state)
     assert_int_equal(el_mode_devices("nomode", 2), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_are_for_any_thread),
-        cmocka_unit_test(an_unknown_mode_has_no_devices),
-        cmocka_unit_test(every_mode_has_a_whole_layout),
-        cmocka_unit_test(groups_differ_along_one_axis),
-        cmocka_unit_test(one_worker_has_chunks),
-        cmocka_unit_test(a_worker_each_is_threads_or_processes),
-        cmocka_unit_test(workers_of_several_devices_cut_their_shares),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, lists_are_for_any_thread, an_unknown_mode_has_no_devices, every_mode_has_a_whole_layout,
+          groups_differ_along_one_axis, one_worker_has_chunks, a_worker_each_is_threads_or_processes,
+          workers_of_several_devices_cut_their_shares)

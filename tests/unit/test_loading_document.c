@@ -1,11 +1,6 @@
 /* What `evenload data` makes of launches, on launches made by hand: medians, shares, who waits, and which number of
  * workers is recommended: one that later launches vouch for, not the lucky one of the first. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <stdlib.h>
 
@@ -150,15 +145,6 @@ static void a_launch_that_failed_is_no_figure(void **state)
     json_decref(made);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_medians_of_the_most_exposed),
-        cmocka_unit_test(a_row_contradicts_neither_itself_nor_the_sentence),
-        cmocka_unit_test(a_lucky_launch_does_not_vouch_for_itself),
-        cmocka_unit_test(pinned_memory_is_told_apart),
-        cmocka_unit_test(none_that_hides_is_none),
-        cmocka_unit_test(a_launch_that_failed_is_no_figure),
-    };
-    return cmocka_run_group_tests(tests, make_campaign, drop_campaign);
-}
+RUN_TESTS(make_campaign, drop_campaign, rows_are_medians_of_the_most_exposed,
+          a_row_contradicts_neither_itself_nor_the_sentence, a_lucky_launch_does_not_vouch_for_itself,
+          pinned_memory_is_told_apart, none_that_hides_is_none, a_launch_that_failed_is_no_figure)

@@ -4,7 +4,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/trial/machine.h"
-#include "tests/check.h"
+#include "tests/test.h"
 
 /* Two devices a host. */
 static const struct el_machine machine = {.name = "m",
@@ -112,5 +112,5 @@ static void files_are_read_as_they_are_written(void **state)
     }
 }
 
-CHECK_ALL(cmocka_unit_test(ops_go_by_rates), cmocka_unit_test(groups_of_several_hosts_use_the_network),
-          cmocka_unit_test(the_default_is_as_ever), cmocka_unit_test(files_are_read_as_they_are_written))
+RUN_TESTS(NULL, NULL, ops_go_by_rates, groups_of_several_hosts_use_the_network, the_default_is_as_ever,
+          files_are_read_as_they_are_written)

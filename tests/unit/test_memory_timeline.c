@@ -1,11 +1,5 @@
 /* The memory timeline of hand-made steps: times, phases and bytes are known; and the form they have in a record. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "bench/base/jvalue.h"
 #include "bench/record/record.h"
@@ -207,14 +201,5 @@ static void a_record_has_columns(void **state)
     json_decref(record);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(points_are_on_the_mean_steps_clock),
-        cmocka_unit_test(lanes_are_compute_and_communication),
-        cmocka_unit_test(another_device_has_its_own),
-        cmocka_unit_test(the_list_that_peaks_is_shown),
-        cmocka_unit_test(a_record_has_columns),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, points_are_on_the_mean_steps_clock, lanes_are_compute_and_communication,
+          another_device_has_its_own, the_list_that_peaks_is_shown, a_record_has_columns)

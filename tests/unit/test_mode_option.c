@@ -1,11 +1,5 @@
 /* Modes' options: rows that the command line, the record and the modes read. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "runtime/modes/dp/fix.h"
 #include "runtime/modes/mode_info.h"
@@ -107,11 +101,5 @@ static void what_a_mode_has_not_is_as_without_it(void **state)
     assert_string_equal(config.schedule, "1f1b");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_shown_as_they_were_given), cmocka_unit_test(lists_of_words_are_bits),
-        cmocka_unit_test(what_is_no_value_is_refused), cmocka_unit_test(settings_end_with_their_mode),
-        cmocka_unit_test(what_a_mode_has_not_is_as_without_it)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, values_are_shown_as_they_were_given, lists_of_words_are_bits, what_is_no_value_is_refused,
+          settings_end_with_their_mode, what_a_mode_has_not_is_as_without_it)

@@ -1,15 +1,10 @@
 /* Memory that runs out: whichever allocation fails, the call fails with a status and nothing of it stays behind. The
  * program's own malloc stands in front of the C library's; sanitizers have one of their own, so there this skips. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,11 +20,7 @@ static void test_skipped(void **state)
     skip();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_skipped)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_skipped)
 
 #else
 
@@ -205,14 +196,7 @@ static void test_building_a_program(void **state)
     on_devices(build_program);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_opening_staged_communicators),
-        cmocka_unit_test(test_building_a_program),
-        cmocka_unit_test(test_the_kernels_library_without_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_opening_staged_communicators, test_building_a_program,
+          test_the_kernels_library_without_memory)
 
 #endif

@@ -1,15 +1,10 @@
 /* NVML's table and what is made of it, on a library that is not NVML: functions that are missing or fail, devices that
  * are not found or cannot tell, and figures of windows whose truth is known. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "profiles/nvml.h"
@@ -305,20 +300,6 @@ static void the_library_itself(void **state)
     if (el_nvml_load(&api) != EL_OK) assert_non_null(strstr(el_error_message(), "NVML"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_window_with_all_functions),
-        cmocka_unit_test(a_short_window),
-        cmocka_unit_test(looks_outside_a_window_do_not_count),
-        cmocka_unit_test(an_optional_function_costs_its_figure),
-        cmocka_unit_test(a_required_function_costs_all),
-        cmocka_unit_test(nvml_that_does_not_start),
-        cmocka_unit_test(a_device_that_is_not_found),
-        cmocka_unit_test(calls_that_fail),
-        cmocka_unit_test(a_mig_instance),
-        cmocka_unit_test(processes_without_a_figure),
-        cmocka_unit_test(the_library_itself),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, a_window_with_all_functions, a_short_window, looks_outside_a_window_do_not_count,
+          an_optional_function_costs_its_figure, a_required_function_costs_all, nvml_that_does_not_start,
+          a_device_that_is_not_found, calls_that_fail, a_mig_instance, processes_without_a_figure, the_library_itself)

@@ -5,7 +5,7 @@
 
 #include "bench/commands.h"
 #include "bench/machine/host.h"
-#include "tests/check.h"
+#include "tests/test.h"
 #include "tests/unit/options_parse.h"
 
 /* Of a mode's option, as it was given. */
@@ -220,9 +220,7 @@ static void each_command_has_a_bit_of_its_own(void **state)
     assert_int_equal(all, EL_CMD_ALL);
 }
 
-CHECK_ALL(cmocka_unit_test(defaults_of_compare), cmocka_unit_test(defaults_of_run),
-          cmocka_unit_test(defaults_of_explain), cmocka_unit_test(what_was_given), cmocka_unit_test(each_kind_is_read),
-          cmocka_unit_test(sizes_with_suffixes), cmocka_unit_test(devices_by_name), cmocka_unit_test(suggestions),
-          cmocka_unit_test(batch_is_global_or_local), cmocka_unit_test(every_default_is_shown_as_it_is_read),
-          cmocka_unit_test(who_makes_trials_takes_every_row_of_them),
-          cmocka_unit_test(each_command_has_a_bit_of_its_own))
+RUN_TESTS(NULL, NULL, defaults_of_compare, defaults_of_run, defaults_of_explain, what_was_given, each_kind_is_read,
+          sizes_with_suffixes, devices_by_name, suggestions, batch_is_global_or_local,
+          every_default_is_shown_as_it_is_read, who_makes_trials_takes_every_row_of_them,
+          each_command_has_a_bit_of_its_own)

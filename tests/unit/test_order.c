@@ -1,11 +1,7 @@
 /* The order in which one thread issues a program to streams that work by themselves: groups stand together, nothing
  * comes before what it waits for, and what needs no change keeps the order in which it was issued. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <stdlib.h>
 
 #include "runtime/device/internal.h"
@@ -155,13 +151,4 @@ static void test_random(void **state)
     assert_true(n_ordered > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_issued),
-        cmocka_unit_test(test_groups_stand_together),
-        cmocka_unit_test(test_crossed_groups),
-        cmocka_unit_test(test_random),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_as_issued, test_groups_stand_together, test_crossed_groups, test_random)

@@ -1,13 +1,7 @@
 /* Where a model is cut: balances with known answers, names, and every way in which a cut is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "runtime/layout/parts.h"
 
@@ -87,12 +81,4 @@ static void what_cannot_be_cut_is_said(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_heaviest_part_is_as_light_as_can_be),
-        cmocka_unit_test(names_say_where_to_cut),
-        cmocka_unit_test(what_cannot_be_cut_is_said),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, the_heaviest_part_is_as_light_as_can_be, names_say_where_to_cut, what_cannot_be_cut_is_said)

@@ -2,17 +2,11 @@
  * and embedding over more dimensions than one, and types that no kernel has together. Against values worked out here.
  *
  * docs/adding.md compiles this file with the node of the page: -DSUM_OVER=el_node_sum_over. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/graph/pass.h"
 
@@ -362,14 +356,5 @@ static void types_that_no_kernel_has_together_are_refused(void **state)
     el_graph_destroy(graph);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_node_sums_over_its_group),
-        cmocka_unit_test(a_node_has_two_outputs),
-        cmocka_unit_test(linear_keeps_leading_dimensions),
-        cmocka_unit_test(embedding_keeps_leading_dimensions),
-        cmocka_unit_test(types_that_no_kernel_has_together_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, a_node_sums_over_its_group, a_node_has_two_outputs, linear_keeps_leading_dimensions,
+          embedding_keeps_leading_dimensions, types_that_no_kernel_has_together_are_refused)

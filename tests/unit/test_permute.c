@@ -1,10 +1,5 @@
 /* The order of an epoch: each sample once, by seed and epoch, all orders equally likely. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "runtime/data/samples.h"
 
@@ -56,12 +51,4 @@ static void orders_are_equally_likely(void **state)
     assert_int_equal(orders, 24);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_sample_comes_once),
-        cmocka_unit_test(orders_go_by_seed_and_epoch),
-        cmocka_unit_test(orders_are_equally_likely),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, each_sample_comes_once, orders_go_by_seed_and_epoch, orders_are_equally_likely)

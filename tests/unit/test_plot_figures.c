@@ -1,15 +1,10 @@
 /* The data files of a run's bars and of its accuracy, from hand-made trials: marks of suspect trials, notes only of
  * what is drawn, room for every label, and what the first device holds more. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "bench/plot/plot.h"
 #include "tests/unit/figure_data.h"
@@ -138,14 +133,5 @@ static void accuracy_of_a_suspect_trial_has_a_mark(void **state)
     json_decref(run);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_suspect_trial_has_a_mark_and_a_note),
-        cmocka_unit_test(whiskers_are_named_where_they_are),
-        cmocka_unit_test(what_the_first_device_holds_more_is_drawn),
-        cmocka_unit_test(every_label_has_room),
-        cmocka_unit_test(accuracy_of_a_suspect_trial_has_a_mark),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, a_suspect_trial_has_a_mark_and_a_note, whiskers_are_named_where_they_are,
+          what_the_first_device_holds_more_is_drawn, every_label_has_room, accuracy_of_a_suspect_trial_has_a_mark)

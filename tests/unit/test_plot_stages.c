@@ -1,14 +1,9 @@
 /* The data file of a step of a model in stages, from a hand-made run: which trials are drawn, and the rows of a lane.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "bench/plot/plot.h"
 #include "tests/unit/figure_data.h"
@@ -88,13 +83,5 @@ static void without_lanes_there_is_no_file(void **state)
     json_decref(run);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lane_has_boxes_numbers_and_bubbles),
-        cmocka_unit_test(panels_share_the_axis_of_time),
-        cmocka_unit_test(a_lane_has_all_numbers_or_none),
-        cmocka_unit_test(without_lanes_there_is_no_file),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, a_lane_has_boxes_numbers_and_bubbles, panels_share_the_axis_of_time,
+          a_lane_has_all_numbers_or_none, without_lanes_there_is_no_file)

@@ -1,13 +1,8 @@
 /* The memory timeline's data file and sentence, from a hand-made run: which panels are drawn, and every row of one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "bench/plot/plot.h"
 #include "bench/report/report.h"
@@ -116,14 +111,5 @@ static void the_sentence_says_where_the_peak_lies(void **state)
     json_decref(run);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_largest_batch_that_finished_is_drawn),
-        cmocka_unit_test(communication_has_a_lane_of_its_own),
-        cmocka_unit_test(a_panel_has_steps_lanes_and_a_peak),
-        cmocka_unit_test(without_timelines_there_is_no_file),
-        cmocka_unit_test(the_sentence_says_where_the_peak_lies),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, the_largest_batch_that_finished_is_drawn, communication_has_a_lane_of_its_own,
+          a_panel_has_steps_lanes_and_a_peak, without_timelines_there_is_no_file, the_sentence_says_where_the_peak_lies)

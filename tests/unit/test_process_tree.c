@@ -1,13 +1,8 @@
 /* Processes seen from outside, on a made-up /proc whose truth is known: what is read of each, and who belongs to a
  * tree. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "tests/unit/fake_proc.h"
 

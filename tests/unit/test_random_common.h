@@ -1,7 +1,6 @@
 /* What tests that simulate whole trials share: seeded numbers, uniform and normal, fast enough for tens of millions a
  * second. (runtime/base/rng.h is for numbers with a meaning; it costs ten rounds each.) */
-#ifndef EL_TESTS_RANDOM_COMMON_H
-#define EL_TESTS_RANDOM_COMMON_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -52,5 +51,3 @@ static inline double random_normal(struct random *random)
     random->has_spare = true;
     return u * scale;
 }
-
-#endif

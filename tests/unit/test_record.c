@@ -11,7 +11,7 @@
 #include "bench/record/record.h"
 #include "bench/regress/session.h"
 #include "bench/report/report.h"
-#include "tests/check.h"
+#include "tests/test.h"
 #include "tests/unit/record_checks.h"
 #include "tests/unit/record_trials.h"
 
@@ -259,8 +259,6 @@ static void test_median_timeline(void **state)
     json_decref(t);
 }
 
-CHECK_ALL(cmocka_unit_test(test_median_timeline), cmocka_unit_test(test_trial), cmocka_unit_test(test_bus_bandwidth),
-          cmocka_unit_test(test_bus_bandwidth_of_stages), cmocka_unit_test(test_breakdown),
-          cmocka_unit_test(test_steps_table), cmocka_unit_test(test_one_device_few_repeats),
-          cmocka_unit_test(test_warnings), cmocka_unit_test(test_failed), cmocka_unit_test(test_system_reason),
-          cmocka_unit_test(imbalance_is_a_median_over_launches))
+RUN_TESTS(NULL, NULL, test_median_timeline, test_trial, test_bus_bandwidth, test_bus_bandwidth_of_stages,
+          test_breakdown, test_steps_table, test_one_device_few_repeats, test_warnings, test_failed, test_system_reason,
+          imbalance_is_a_median_over_launches)

@@ -15,7 +15,7 @@
 #include "bench/record/metrics.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
-#include "tests/check.h"
+#include "tests/test.h"
 #include "tests/unit/whole_files.h"
 
 static const char V1[] = "tests/unit/data/record-v1.json";
@@ -283,8 +283,6 @@ static void test_activations_a_sample(void **state)
     json_decref(run);
 }
 
-CHECK_ALL(cmocka_unit_test(test_v1_names), cmocka_unit_test(a_record_of_schema_1_has_the_names_of_schema_2),
-          cmocka_unit_test(test_v1_readers), cmocka_unit_test(test_report_of_little),
-          cmocka_unit_test(test_names_and_texts_of_others), cmocka_unit_test(test_bad_files),
-          cmocka_unit_test(test_metrics_page), cmocka_unit_test(test_environment),
-          cmocka_unit_test(test_activations_a_sample))
+RUN_TESTS(NULL, NULL, test_v1_names, a_record_of_schema_1_has_the_names_of_schema_2, test_v1_readers,
+          test_report_of_little, test_names_and_texts_of_others, test_bad_files, test_metrics_page, test_environment,
+          test_activations_a_sample)

@@ -5,7 +5,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/record/metrics.h"
 #include "bench/record/record.h"
-#include "tests/check.h"
+#include "tests/test.h"
 #include "tests/unit/record_checks.h"
 
 /* --no-record: nulls, no noughts. */
@@ -112,5 +112,4 @@ static void test_learn(void **state)
     json_decref(environment);
 }
 
-CHECK_ALL(cmocka_unit_test(test_without_spans), cmocka_unit_test(test_gpu), cmocka_unit_test(test_learn),
-          cmocka_unit_test(test_shared_cards))
+RUN_TESTS(NULL, NULL, test_without_spans, test_gpu, test_learn, test_shared_cards)

@@ -10,7 +10,7 @@
 #include "bench/record/record.h"
 #include "bench/regress/session.h"
 #include "bench/report/report.h"
-#include "tests/check.h"
+#include "tests/test.h"
 #include "tests/unit/record_checks.h"
 #include "tests/unit/record_trials.h"
 #include "tests/unit/whole_files.h"
@@ -141,4 +141,4 @@ static void all_outputs_give_the_same_step(void **state)
     json_decref(repeats);
 }
 
-CHECK_ALL(cmocka_unit_test(all_outputs_give_the_same_step), cmocka_unit_test(a_seed_is_recorded_as_itself))
+RUN_TESTS(NULL, NULL, all_outputs_give_the_same_step, a_seed_is_recorded_as_itself)

@@ -14,7 +14,7 @@
 #include "runtime/comm/bootstrap.h"
 #include "runtime/device/program.h"
 #include "runtime/train/train.h"
-#include "tests/check.h"
+#include "tests/test.h"
 #include "tests/unit/record_checks.h"
 
 /* A list on two streams of one device and one of another: 7 ops, 3 streams, 2 waits, a copy and a collective. */
@@ -269,6 +269,5 @@ static void a_trial_says_both(void **state)
     json_decref(recorder);
 }
 
-CHECK_ALL(cmocka_unit_test(counts_a_list), cmocka_unit_test(counts_what_a_step_reads),
-          cmocka_unit_test(an_op_that_waits_says_so), cmocka_unit_test(blocks_switch_the_recorder),
-          cmocka_unit_test(prices_are_measured), cmocka_unit_test(shift_of_pairs), cmocka_unit_test(a_trial_says_both))
+RUN_TESTS(NULL, NULL, counts_a_list, counts_what_a_step_reads, an_op_that_waits_says_so, blocks_switch_the_recorder,
+          prices_are_measured, shift_of_pairs, a_trial_says_both)

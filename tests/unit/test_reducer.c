@@ -1,12 +1,5 @@
 /* How a reducer ends: every member has all sums, a range of its own, or the first has all and the others none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <string.h>
+#include "tests/test.h"
 
 #include "runtime/gradients/reducer.h"
 
@@ -123,8 +116,4 @@ static void every_member_has_what_the_end_says(void **state)
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_member_has_what_the_end_says)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, every_member_has_what_the_end_says)

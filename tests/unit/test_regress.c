@@ -1,13 +1,10 @@
 /* The gate's rule on cells made by hand: each kind, each verdict, what cannot be read, and what a set comes to. How
  * often it is wrong is test_regress_rates'. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/regress/answer.h"
@@ -388,23 +385,6 @@ static void test_simulated(void **state)
     el_regress_free(&set);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_paired),
-        cmocka_unit_test(test_paired_figures),
-        cmocka_unit_test(test_noisy),
-        cmocka_unit_test(test_holm_over_cells),
-        cmocka_unit_test(test_exact),
-        cmocka_unit_test(test_history),
-        cmocka_unit_test(test_history_forgets),
-        cmocka_unit_test(test_unreadable),
-        cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_simulated),
-        cmocka_unit_test(test_more_blocks_decide),
-        cmocka_unit_test(test_figures_agree),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_levels, test_paired, test_paired_figures, test_noisy, test_holm_over_cells, test_exact,
+          test_history, test_history_forgets, test_unreadable, test_faults, test_table, test_simulated,
+          test_more_blocks_decide, test_figures_agree)

@@ -1,16 +1,13 @@
 /* Launching programs and a whole session of two, with shell commands whose figures are known: each program counts its
  * own launches in a file, and prints a row of scatter by that count. */
+#include "tests/test.h"
+
 #include <math.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "bench/options/options.h"
 #include "bench/regress/launches.h"
@@ -377,21 +374,6 @@ static int remove_folder(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_other_children_are_left_alone),
-        cmocka_unit_test(test_shell),
-        cmocka_unit_test(test_shell_failures),
-        cmocka_unit_test(test_shell_leaves_nothing),
-        cmocka_unit_test(test_nothing_outlives_a_killed_launcher),
-        cmocka_unit_test(test_session),
-        cmocka_unit_test(test_bytes_with_noise),
-        cmocka_unit_test(test_progress),
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_bad_programs),
-        cmocka_unit_test(test_interrupted),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS(make_folder, remove_folder, test_other_children_are_left_alone, test_shell, test_shell_failures,
+          test_shell_leaves_nothing, test_nothing_outlives_a_killed_launcher, test_session, test_bytes_with_noise,
+          test_progress, test_order, test_ends, test_bad_programs, test_interrupted)

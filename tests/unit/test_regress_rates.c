@@ -3,13 +3,10 @@
  *
  * With -v, and with EVENLOAD_LONG=1, it prints the tables that docs/regress.md holds (there: EVENLOAD_LONG=1 ... -v).
  */
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "bench/regress/regress.h"
 #include "bench/stats/stats.h"

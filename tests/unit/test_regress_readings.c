@@ -1,11 +1,8 @@
 /* What is taken for a metric of what a program prints, and what is not: lines, and records of ours. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/regress/launches.h"
@@ -267,19 +264,6 @@ static void test_our_records(void **state)
     assert_non_null(strstr(el_error_message(), "did not finish: no room"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_better),
-        cmocka_unit_test(test_names_are_utf8),
-        cmocka_unit_test(test_names_that_are_too_long),
-        cmocka_unit_test(test_units_in_one_launch),
-        cmocka_unit_test(test_many_are_read_at_once),
-        cmocka_unit_test(test_prose_is_no_metric),
-        cmocka_unit_test(test_several_are_their_median),
-        cmocka_unit_test(test_other_json),
-        cmocka_unit_test(test_our_records),
-    };
-    return cmocka_run_group_tests(tests, NULL, tear_down);
-}
+RUN_TESTS(NULL, tear_down, test_lines, test_better, test_names_are_utf8, test_names_that_are_too_long,
+          test_units_in_one_launch, test_many_are_read_at_once, test_prose_is_no_metric, test_several_are_their_median,
+          test_other_json, test_our_records)

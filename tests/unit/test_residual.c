@@ -1,11 +1,6 @@
 /* A residual block in small: two convolutions whose second batch norm adds what the block began with. Gradients by
  * finite differences, memory by hand, running statistics, and cuts inside the block, which two values cross. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "tests/unit/graph_steps.h"
 
@@ -185,14 +180,6 @@ static void parts_on_one_device_have_their_buffers_together(void **state)
     el_graph_destroy(model);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_are_those_of_differences),
-        cmocka_unit_test(memory_is_as_counted_by_hand),
-        cmocka_unit_test(training_moves_the_running_statistics),
-        cmocka_unit_test(parts_cut_inside_the_block_compute_the_same),
-        cmocka_unit_test(parts_on_one_device_have_their_buffers_together),
-    };
-    return cmocka_run_group_tests(tests, open_device, close_device);
-}
+RUN_TESTS(open_device, close_device, gradients_are_those_of_differences, memory_is_as_counted_by_hand,
+          training_moves_the_running_statistics, parts_cut_inside_the_block_compute_the_same,
+          parts_on_one_device_have_their_buffers_together)

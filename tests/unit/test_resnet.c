@@ -1,15 +1,9 @@
 /* The residual networks are torchvision's: numbers of parameters, names and their order, shapes, initial values. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/models/models.h"
 #include "runtime/state/shard.h"
@@ -282,15 +276,6 @@ static void initial_values_are_torchvisions_and_the_same_in_both_types(void **st
     el_graph_destroy(graph);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(they_have_as_many_parameters),
-        cmocka_unit_test(names_and_their_order_are_torchvisions),
-        cmocka_unit_test(images_shrink_where_torchvisions_do),
-        cmocka_unit_test(gradients_become_ready_in_pytorchs_order),
-        cmocka_unit_test(forward_leaves_what_torchvisions_leaves),
-        cmocka_unit_test(initial_values_are_torchvisions_and_the_same_in_both_types),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, they_have_as_many_parameters, names_and_their_order_are_torchvisions,
+          images_shrink_where_torchvisions_do, gradients_become_ready_in_pytorchs_order,
+          forward_leaves_what_torchvisions_leaves, initial_values_are_torchvisions_and_the_same_in_both_types)

@@ -1,14 +1,9 @@
 /* The messages of collectives (runtime/comm/rounds.h): both halves of each agree, and whoever carries them as they say
  * gets what the verb promises, for every verb, algorithm, size of the group, length and root, in place and out of
  * place. The carrier here is a loop over all members' memories. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/comm/rounds.h"
 
@@ -357,14 +352,5 @@ static void test_each_element_is_complete_once(void **state)
     over_all(check_last);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_carried_as_said_they_do_what_the_verb_promises),
-        cmocka_unit_test(test_sums_of_sent_and_received_are_equal),
-        cmocka_unit_test(test_bytes_of_a_rank),
-        cmocka_unit_test(test_the_ring_step_by_step),
-        cmocka_unit_test(test_each_element_is_complete_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_carried_as_said_they_do_what_the_verb_promises, test_sums_of_sent_and_received_are_equal,
+          test_bytes_of_a_rank, test_the_ring_step_by_step, test_each_element_is_complete_once)

@@ -12,7 +12,7 @@
 #include "bench/regress/answer.h"
 #include "bench/regress/store.h"
 #include "runtime/base/scratch.h"
-#include "tests/check.h"
+#include "tests/test.h"
 #include "tests/unit/record_v1.h"
 
 static char store[64], head_dir[64];
@@ -208,6 +208,14 @@ static void folders_without_a_run(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-CHECK_ALL(TEST(trials_with_other_buckets_have_a_past_each), TEST(a_run_and_itself), TEST(a_list_of_metrics),
-          TEST(exact_figures_are_compared_exactly), TEST(what_cannot_be_read), TEST(doubts_are_carried_along),
-          TEST(folders_without_a_run))
+int main(void)
+{
+    const struct CMUnitTest tests[] = {TEST(trials_with_other_buckets_have_a_past_each),
+                                       TEST(a_run_and_itself),
+                                       TEST(a_list_of_metrics),
+                                       TEST(exact_figures_are_compared_exactly),
+                                       TEST(what_cannot_be_read),
+                                       TEST(doubts_are_carried_along),
+                                       TEST(folders_without_a_run)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,16 +1,10 @@
 /* The safetensors reader and writer: files made by hand, byte by byte, in every type; what is refused, and in which
  * words; what is written reads back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "runtime/data/safetensors.h"
@@ -210,10 +204,4 @@ static void test_cut_off(void **state)
     el_safetensors_close(file);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_such_format), cmocka_unit_test(test_round_trip),
-                                       cmocka_unit_test(test_types), cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_cut_off)};
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS(make_folder, remove_folder, test_no_such_format, test_round_trip, test_types, test_refused, test_cut_off)

@@ -1,12 +1,6 @@
 /* Scaling: ratios and losses from hand-made records, and whether the interval for a repeat of the whole study holds
  * one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <string.h>
+#include "tests/test.h"
 
 #include "bench/stats/stats.h"
 #include "runtime/base/rng.h"
@@ -177,18 +171,7 @@ static void the_repeat_interval_holds_a_repeat(void **state)
     assert_true(stretched > 0.94 * STUDIES && stretched < 0.96 * STUDIES);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ratios_are_of_repeats_side_by_side),
-        cmocka_unit_test(strong_shares_the_ideal_step),
-        cmocka_unit_test(no_repeat_is_predicted_beside_other_work),
-        cmocka_unit_test(a_missing_repeat_leaves_its_partner_out),
-        cmocka_unit_test(the_parts_of_the_loss_add_up),
-        cmocka_unit_test(odd_words_are_skipped),
-        cmocka_unit_test(runs_without_a_baseline_are_refused),
-        cmocka_unit_test(the_repeat_interval_holds_a_repeat),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, ratios_are_of_repeats_side_by_side, strong_shares_the_ideal_step,
+          no_repeat_is_predicted_beside_other_work, a_missing_repeat_leaves_its_partner_out,
+          the_parts_of_the_loss_add_up, odd_words_are_skipped, runs_without_a_baseline_are_refused,
+          the_repeat_interval_holds_a_repeat)

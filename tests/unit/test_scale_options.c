@@ -1,12 +1,7 @@
 /* Scaling: what is asked for, and the trials that it takes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "bench/options/options.h"
 #include "bench/scale/scale.h"
@@ -85,13 +80,5 @@ static void trials_are_counts_times_modes(void **state)
     el_trials_free(&set);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_are_chosen_and_one_is_among_them),
-        cmocka_unit_test(a_batch_belongs_to_weak_or_strong),
-        cmocka_unit_test(trials_are_counts_times_modes),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, counts_are_chosen_and_one_is_among_them, a_batch_belongs_to_weak_or_strong,
+          trials_are_counts_times_modes)

@@ -1,11 +1,5 @@
 /* Scaling: its sentences, its table and its figure's data. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <string.h>
+#include "tests/test.h"
 
 #include "bench/report/report.h"
 #include "tests/unit/figure_data.h"
@@ -113,13 +107,5 @@ static void the_figure_marks_shared_counts(void **state)
     json_decref(document);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shared_counts_make_no_claim),    cmocka_unit_test(doubtful_rows_say_so),
-        cmocka_unit_test(doubtful_modes_say_so),          cmocka_unit_test(wide_figures_stand_apart),
-        cmocka_unit_test(the_figure_marks_shared_counts),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, shared_counts_make_no_claim, doubtful_rows_say_so, doubtful_modes_say_so,
+          wide_figures_stand_apart, the_figure_marks_shared_counts)

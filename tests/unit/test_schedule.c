@@ -1,15 +1,9 @@
 /* Schedules: their rows as papers print them and as PyTorch writes them, how many sets of activations they hold, how
  * long they take, and every way in which a file's is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "runtime/layout/schedule.h"
@@ -332,19 +326,8 @@ static void options_that_do_not_fit_are_said(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_those_of_the_papers),
-        cmocka_unit_test(rows_are_those_of_pytorch),
-        cmocka_unit_test(a_device_holds_as_many_as_its_closed_form),
-        cmocka_unit_test(the_bubble_is_the_papers),
-        cmocka_unit_test(several_parts_and_parted_backwards_wait_less),
-        cmocka_unit_test(every_table_of_pytorch_can_be_run),
-        cmocka_unit_test(overlapped_actions_come_in_their_order),
-        cmocka_unit_test(a_mailbox_has_the_room_that_is_needed),
-        cmocka_unit_test(what_is_wrong_with_a_file_is_said),
-        cmocka_unit_test(options_that_do_not_fit_are_said),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, rows_are_those_of_the_papers, rows_are_those_of_pytorch,
+          a_device_holds_as_many_as_its_closed_form, the_bubble_is_the_papers,
+          several_parts_and_parted_backwards_wait_less, every_table_of_pytorch_can_be_run,
+          overlapped_actions_come_in_their_order, a_mailbox_has_the_room_that_is_needed,
+          what_is_wrong_with_a_file_is_said, options_that_do_not_fit_are_said)

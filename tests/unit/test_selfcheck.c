@@ -1,16 +1,11 @@
 /* What a self-check finds in records made by hand: what was injected, in the right place; and what it must not take for
  * it. That the record tells the truth is tests/cli/injected.bats'; launching is tests/cli/selfcheck.bats'. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
+
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
-#include <math.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/campaign/progress.h"
@@ -313,21 +308,9 @@ static void time_left_is_counted_from_the_first_launch(void **state)
     assert_non_null(strstr(text, "[2/4] : failed, about 0 s left"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_delay_is_the_lateness_beyond_the_twins),
-        cmocka_unit_test(a_slow_op_is_the_one_that_rose_most),
-        cmocka_unit_test(a_slower_machine_is_no_slow_op),
-        cmocka_unit_test(a_leak_is_growth_a_step_on_its_device_alone),
-        cmocka_unit_test(a_straggler_computes_longer_and_the_other_waits),
-        cmocka_unit_test(unlike_cores_are_no_straggler),
-        cmocka_unit_test(a_cause_costs_what_was_put_there_and_no_other_does),
-        cmocka_unit_test(a_trial_that_failed_is_missed_with_its_reason),
-        cmocka_unit_test(a_row_plants_what_it_looks_for),
-        cmocka_unit_test(the_report_tells_found_missed_and_skipped),
-        cmocka_unit_test(a_quiet_miss_is_not_put_down_to_others),
-        cmocka_unit_test(time_left_is_counted_from_the_first_launch),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, a_delay_is_the_lateness_beyond_the_twins, a_slow_op_is_the_one_that_rose_most,
+          a_slower_machine_is_no_slow_op, a_leak_is_growth_a_step_on_its_device_alone,
+          a_straggler_computes_longer_and_the_other_waits, unlike_cores_are_no_straggler,
+          a_cause_costs_what_was_put_there_and_no_other_does, a_trial_that_failed_is_missed_with_its_reason,
+          a_row_plants_what_it_looks_for, the_report_tells_found_missed_and_skipped,
+          a_quiet_miss_is_not_put_down_to_others, time_left_is_counted_from_the_first_launch)

@@ -1,10 +1,8 @@
 /* Signed ranks: against tables, against all patterns of signs counted one by one, and by hand where there are ties. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
 
 #include "bench/stats/stats.h"
 #include "tests/unit/near.h"
@@ -160,12 +158,5 @@ static void test_holm(void **state)
     el_stats_holm(p, 0, p);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_published_table), cmocka_unit_test(test_brute_force),
-        cmocka_unit_test(test_ties_by_hand),    cmocka_unit_test(test_interval),
-        cmocka_unit_test(test_interval_holds),  cmocka_unit_test(test_holm),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_published_table, test_brute_force, test_ties_by_hand, test_interval, test_interval_holds,
+          test_holm)

@@ -1,13 +1,8 @@
 /* The simulated backend: virtual time from constant costs, the same every time, along the longest path of a program;
  * and the time that it takes itself for many ops. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <pthread.h>
-#include <string.h>
 #include <time.h>
 
 #include "runtime/device/joint.h"
@@ -195,13 +190,5 @@ static void many_ops_take_their_share_of_time(void **state)
     show_and_hold("a program a member", plan_and_resolve_jointly);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ops_follow_waits_and_groups),
-        cmocka_unit_test(kernels_are_stretched_and_paused),
-        cmocka_unit_test(crossed_collectives),
-        cmocka_unit_test(many_ops_take_their_share_of_time),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, ops_follow_waits_and_groups, kernels_are_stretched_and_paused, crossed_collectives,
+          many_ops_take_their_share_of_time)

@@ -1,14 +1,9 @@
 /* Members on simulated devices that are resolved together, each with a program in a thread of its own: who waits for
  * whom, and what cannot be resolved is said, to all and at once. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "runtime/device/joint.h"
@@ -230,15 +225,5 @@ static void a_member_that_never_comes(void **state)
     el_device_close(device);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(members_wait_for_the_last),
-        cmocka_unit_test(what_is_injected_is_seen),
-        cmocka_unit_test(messages_come_when_they_were_sent),
-        cmocka_unit_test(a_message_that_nobody_sends),
-        cmocka_unit_test(a_member_that_differs),
-        cmocka_unit_test(a_member_that_never_comes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, members_wait_for_the_last, what_is_injected_is_seen, messages_come_when_they_were_sent,
+          a_message_that_nobody_sends, a_member_that_differs, a_member_that_never_comes)

@@ -1,14 +1,8 @@
 /* Slices and ranges: however an array is cut, its numbers are its origin's. Initial values and dropout by slices, a
  * shard's memory and the optimizer's step by ranges, and the names of its rows. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/state/shard.h"
 
@@ -193,14 +187,5 @@ static void slots_have_pytorchs_names(void **state)
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_slice_begins_with_its_origins_values),
-        cmocka_unit_test(a_slice_drops_its_origins_elements),
-        cmocka_unit_test(ranges_together_are_the_whole),
-        cmocka_unit_test(ranges_are_equal_and_keep_units_together),
-        cmocka_unit_test(slots_have_pytorchs_names),
-    };
-    return cmocka_run_group_tests(tests, open_device, close_device);
-}
+RUN_TESTS(open_device, close_device, a_slice_begins_with_its_origins_values, a_slice_drops_its_origins_elements,
+          ranges_together_are_the_whole, ranges_are_equal_and_keep_units_together, slots_have_pytorchs_names)

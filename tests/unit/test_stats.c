@@ -1,11 +1,7 @@
 /* Statistics against values from tables and from other programs. How often intervals are right: test_coverage.c. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "bench/stats/stats.h"
 #include "tests/unit/near.h"
@@ -176,13 +172,5 @@ static void test_line(void **state)
     assert_true(fabs(at_zero - 5e-6) < 0.2e-6 && slope > 1e-10 && slope < 1.25e-10);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_moments),   cmocka_unit_test(test_nearest_rank), cmocka_unit_test(test_student),
-        cmocka_unit_test(test_intervals), cmocka_unit_test(test_ratios),       cmocka_unit_test(test_rounding),
-        cmocka_unit_test(test_imbalance), cmocka_unit_test(test_difference),   cmocka_unit_test(test_prediction),
-        cmocka_unit_test(test_line),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_moments, test_nearest_rank, test_student, test_intervals, test_ratios, test_rounding,
+          test_imbalance, test_difference, test_prediction, test_line)

@@ -7,7 +7,7 @@
 #include "bench/record/record.h"
 #include "profiles/system.h"
 #include "runtime/base/clock.h"
-#include "tests/check.h"
+#include "tests/test.h"
 
 static const char BEGIN[] = "tests/unit/data/system/begin", END[] = "tests/unit/data/system/end";
 static const int DEVICES[] = {0, 2};
@@ -186,7 +186,6 @@ static void unknown_figures_stay_null(void **state)
     free(f);
 }
 
-CHECK_ALL(cmocka_unit_test(recorded_readings), cmocka_unit_test(a_short_window_says_how_long_threads_waited),
-          cmocka_unit_test(cores_have_sizes), cmocka_unit_test(what_is_not_there_is_not_known),
-          cmocka_unit_test(this_machine), cmocka_unit_test(processes_of_one_host),
-          cmocka_unit_test(processes_of_two_hosts), cmocka_unit_test(unknown_figures_stay_null))
+RUN_TESTS(NULL, NULL, recorded_readings, a_short_window_says_how_long_threads_waited, cores_have_sizes,
+          what_is_not_there_is_not_known, this_machine, processes_of_one_host, processes_of_two_hosts,
+          unknown_figures_stay_null)

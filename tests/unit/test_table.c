@@ -1,10 +1,6 @@
 /* Tables: where cells end, what stands where there is no value, and what a wide cell does to its neighbours. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -94,13 +90,5 @@ static void a_style_ends_with_its_line(void **state)
     json_decref(object);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cells_end_where_columns_do),        cmocka_unit_test(what_is_missing_says_so),
-        cmocka_unit_test(a_wide_cell_pushes_its_neighbours), cmocka_unit_test(foreign_text_stays_in_its_line),
-        cmocka_unit_test(a_style_ends_with_its_line),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, cells_end_where_columns_do, what_is_missing_says_so, a_wide_cell_pushes_its_neighbours,
+          foreign_text_stays_in_its_line, a_style_ends_with_its_line)

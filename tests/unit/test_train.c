@@ -1,11 +1,7 @@
 /* What losses do not show of training: in which order ddp launches its buckets, how simulated members wait for one
  * another, when warm-up ends, which epoch is best. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <stdlib.h>
 
 #include "runtime/gradients/reducer.h"
@@ -274,14 +270,5 @@ static void the_best_epoch_has_the_highest_accuracy(void **state)
     el_train_result_free(&result);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(buckets_are_launched_in_order),
-        cmocka_unit_test(simulated_members_have_one_step_time),
-        cmocka_unit_test(a_reducer_groups_by_any_limits),
-        cmocka_unit_test(warm_up_ends_when_steps_have_settled),
-        cmocka_unit_test(the_best_epoch_has_the_highest_accuracy),
-    };
-    return cmocka_run_group_tests(tests, open_data, close_data);
-}
+RUN_TESTS(open_data, close_data, buckets_are_launched_in_order, simulated_members_have_one_step_time,
+          a_reducer_groups_by_any_limits, warm_up_ends_when_steps_have_settled, the_best_epoch_has_the_highest_accuracy)

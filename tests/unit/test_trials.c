@@ -4,7 +4,7 @@
 
 #include "bench/machine/host.h"
 #include "bench/trial/trial.h"
-#include "tests/check.h"
+#include "tests/test.h"
 #include "tests/unit/options_parse.h"
 
 static struct el_trial_set resolve(unsigned command, const char *words)
@@ -218,8 +218,7 @@ static void the_id_is_of_what_is_measured(void **state)
     el_trials_free(&plain);
 }
 
-CHECK_ALL(cmocka_unit_test(trials_are_modes_times_batches), cmocka_unit_test(processes_follow_the_mode),
-          cmocka_unit_test(a_command_line_resolves_to_the_same_trial),
-          cmocka_unit_test(what_is_not_given_is_as_in_pytorch), cmocka_unit_test(foreach_follows_the_device),
-          cmocka_unit_test(sizes_of_buckets_are_trials), cmocka_unit_test(views_of_buckets_are_a_trial_of_their_own),
-          cmocka_unit_test(what_no_mode_takes_is_refused), cmocka_unit_test(the_id_is_of_what_is_measured))
+RUN_TESTS(NULL, NULL, trials_are_modes_times_batches, processes_follow_the_mode,
+          a_command_line_resolves_to_the_same_trial, what_is_not_given_is_as_in_pytorch, foreach_follows_the_device,
+          sizes_of_buckets_are_trials, views_of_buckets_are_a_trial_of_their_own, what_no_mode_takes_is_refused,
+          the_id_is_of_what_is_measured)

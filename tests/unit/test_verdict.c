@@ -1,15 +1,10 @@
 /* The verdict: a clean trial is valid, and each rule speaks on a trial with its defect planted, alone; the page's
  * table; the line of --strict. */
+#include "tests/test.h"
+
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/verdict/verdict.h"
@@ -388,21 +383,8 @@ static void the_page_has_the_rules(void **state)
     free(page);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_clean_trial_is_valid),
-        cmocka_unit_test(each_defect_is_found_alone),
-        cmocka_unit_test(every_rule_has_its_defect),
-        cmocka_unit_test(what_grows_in_steps_without_a_warm_up_is_no_leak),
-        cmocka_unit_test(what_was_not_checked_is_a_verdict),
-        cmocka_unit_test(sums_that_round_otherwise_are_no_ground_for_suspicion),
-        cmocka_unit_test(short_windows_are_taken_together),
-        cmocka_unit_test(waiting_for_ones_own_ranks_is_not_others),
-        cmocka_unit_test(simulated_is_a_verdict),
-        cmocka_unit_test(the_line_names_number_and_commonest_reason),
-        cmocka_unit_test(the_page_has_the_rules),
-    };
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, a_clean_trial_is_valid, each_defect_is_found_alone, every_rule_has_its_defect,
+          what_grows_in_steps_without_a_warm_up_is_no_leak, what_was_not_checked_is_a_verdict,
+          sums_that_round_otherwise_are_no_ground_for_suspicion, short_windows_are_taken_together,
+          waiting_for_ones_own_ranks_is_not_others, simulated_is_a_verdict, the_line_names_number_and_commonest_reason,
+          the_page_has_the_rules)

@@ -1,13 +1,8 @@
 /* The record of a watch and its tables, of processes on a made-up /proc; figures over time in bounded room. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/fake_proc.h"
 

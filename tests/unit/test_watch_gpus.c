@@ -1,15 +1,10 @@
 /* Processes on GPUs, by a library that is not NVML, and the record of ranks on them; and who is compared with whom:
  * GPUs, ranks, siblings, or nobody. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/fake_proc.h"
 

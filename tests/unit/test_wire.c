@@ -1,14 +1,9 @@
 /* The arithmetic of `evenload comm`, on timelines made by hand whose answers are known: bandwidths, the fitted line,
  * data and their check, what becomes of samples, and the judgement. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/comm/wire.h"
@@ -315,19 +310,7 @@ static void a_pair_has_a_short_label(void **state)
     json_decref(document);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bandwidths_are_those_of_nccl_tests),
-        cmocka_unit_test(sizes_are_those_of_nccl_tests),
-        cmocka_unit_test(data_are_checked),
-        cmocka_unit_test(parts_have_their_places),
-        cmocka_unit_test(samples_become_figures),
-        cmocka_unit_test(a_figure_is_judged),
-        cmocka_unit_test(shared_cores_are_seen_over_the_whole_job),
-        cmocka_unit_test(plans_are_made),
-        cmocka_unit_test(curves_have_numbers_and_labels_have_room),
-        cmocka_unit_test(a_pair_has_a_short_label),
-    };
-    return cmocka_run_group_tests(tests, open_device, close_device);
-}
+RUN_TESTS(open_device, close_device, bandwidths_are_those_of_nccl_tests, sizes_are_those_of_nccl_tests,
+          data_are_checked, parts_have_their_places, samples_become_figures, a_figure_is_judged,
+          shared_cores_are_seen_over_the_whole_job, plans_are_made, curves_have_numbers_and_labels_have_room,
+          a_pair_has_a_short_label)

@@ -1,6 +1,5 @@
 /* Files, written and read whole. */
-#ifndef EL_TESTS_WHOLE_FILES_H
-#define EL_TESTS_WHOLE_FILES_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,5 +37,3 @@ static inline char *read_whole(const char *path, size_t *n_p)
     if (n_p) *n_p = n;
     return text;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* A command line in one text, taken apart at blanks. */
-#ifndef EL_TESTS_WORDS_H
-#define EL_TESTS_WORDS_H
+#pragma once
 
 #include <string.h>
 
@@ -15,5 +14,3 @@ static inline int words_of(char *command, char *text, char *argv[], int room)
     argv[argc] = NULL;
     return argc;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * so that a missing __syncthreads() or a warp that parts before a shuffle is found; memory is the host's, so that the
  * address sanitizer watches every access. What it cannot show: speed, races between blocks, and what the libraries do.
  */
-#ifndef EL_TESTS_GPU_EMULATOR_H
-#define EL_TESTS_GPU_EMULATOR_H
+#pragma once
 
 #include <functional>
 #include <math.h>
@@ -79,5 +78,3 @@ static inline double __longlong_as_double(long long bits)
     memcpy(&value, &bits, sizeof value);
     return value;
 }
-
-#endif

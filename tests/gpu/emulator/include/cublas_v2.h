@@ -1,7 +1,6 @@
 /* The few names of cuBLAS that kernels/cuda uses, for builds without a toolkit. Values and signatures are cuBLAS's;
  * what the calls do is in tests/cards/cublas.c. */
-#ifndef EL_TESTS_EMULATED_CUBLAS_V2_H
-#define EL_TESTS_EMULATED_CUBLAS_V2_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 #include <stdint.h>
@@ -44,6 +43,4 @@ cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t handle, cublasOperati
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* The names of CUDA's run time that we use, for builds without a toolkit. Values and signatures are CUDA's; what the
  * calls do is in tests/cards. */
-#ifndef EL_TESTS_EMULATED_CUDA_RUNTIME_API_H
-#define EL_TESTS_EMULATED_CUDA_RUNTIME_API_H
+#pragma once
 
 #include <stddef.h>
 
@@ -118,6 +117,4 @@ const char *cudaGetErrorName(cudaError_t error);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* The few names of cuDNN that kernels/cuda uses, for builds without a toolkit. Values and signatures are cuDNN 9's;
  * what the three directions have a type each for is one type here. */
-#ifndef EL_TESTS_EMULATED_CUDNN_H
-#define EL_TESTS_EMULATED_CUDNN_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 #include <stddef.h>
@@ -117,6 +116,4 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *a
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

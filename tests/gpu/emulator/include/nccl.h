@@ -1,7 +1,6 @@
 /* The few names of NCCL that runtime/comm/nccl uses, for the build on fake cards. Values and signatures are those of
  * NCCL 2.28. */
-#ifndef EL_TESTS_EMULATED_NCCL_H
-#define EL_TESTS_EMULATED_NCCL_H
+#pragma once
 
 #include <cuda_runtime_api.h>
 #include <limits.h>
@@ -73,5 +72,3 @@ ncclResult_t ncclAllGather(const void *data, void *result, size_t count, ncclDat
 ncclResult_t ncclSend(const void *data, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream);
 ncclResult_t ncclRecv(void *result, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream);
-
-#endif
