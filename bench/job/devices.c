@@ -20,7 +20,7 @@ static bool is_on_cores(const struct el_device_name *name)
 static struct el_device_spec spec_of(const struct el_trial *trial, const struct el_cores *cores,
                                      const struct el_device_name *name, int position)
 {
-    struct el_device_spec spec = {.backend = name->backend,
+    struct el_device_spec spec = {.backend = trial->devices[position < EL_MEMBERS_MAX ? position : 0].backend,
                                   .index = name->index,
                                   .position = position,
                                   .tf32 = trial->tf32,
