@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -16,17 +17,21 @@
 #define RUN_TESTS(set_up, tear_down, ...)                                                                              \
     int main(void)                                                                                                     \
     {                                                                                                                  \
-        static const CMUnitTestFunction functions[] = {__VA_ARGS__};                                                   \
-        static char names[] = #__VA_ARGS__;                                                                            \
-        return run_named_tests(names, functions, sizeof functions / sizeof *functions, set_up, tear_down);             \
+        return RUN(set_up, tear_down, __VA_ARGS__);                                                                    \
     }
+
+/* The same of a main that does more. */
+#define RUN(set_up, tear_down, ...)                                                                                    \
+    run_named_tests((char[]){#__VA_ARGS__}, (const CMUnitTestFunction[]){__VA_ARGS__},                                 \
+                    sizeof(const CMUnitTestFunction[]){__VA_ARGS__} / sizeof(CMUnitTestFunction), set_up, tear_down)
 
 /* `names` are as they stand between commas, and are cut there. */
 static inline int run_named_tests(char *names, const CMUnitTestFunction *functions, size_t n, CMFixtureFunction set_up,
                                   CMFixtureFunction tear_down)
 {
     struct CMUnitTest tests[64] = {{.name = NULL}};
-    for (size_t i = 0; i < n && i < sizeof tests / sizeof *tests; i++)
+    if (n > sizeof tests / sizeof *tests) return fprintf(stderr, "more tests in a program than it has room for\n"), 1;
+    for (size_t i = 0; i < n; i++)
         tests[i] = (struct CMUnitTest){.name = strtok(i ? NULL : names, ", "), .test_func = functions[i]};
     return _cmocka_run_group_tests("tests", tests, n, set_up, tear_down);
 }

@@ -320,14 +320,7 @@ int main(void)
     unsetenv("FAKE_CARDS_SEED");
     unsetenv("CUDA_VISIBLE_DEVICES");
     unsetenv("CUDA_MODULE_LOADING");
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_graph_is_done_when_it_is_launched),
-        cmocka_unit_test(only_what_was_asked_for_is_in_order),
-        cmocka_unit_test(what_is_not_permitted_fails_and_ends_the_capture),
-        cmocka_unit_test(relaxed_mode_permits_memory),
-        cmocka_unit_test(a_capture_is_ended_where_it_was_begun),
-        cmocka_unit_test(streams_are_joined_at_the_end),
-        cmocka_unit_test(cublas_wants_memory_of_the_users),
-    };
-    return cmocka_run_group_tests_name("captures of the fake cards", tests, open_card, close_card);
+    return RUN(open_card, close_card, a_graph_is_done_when_it_is_launched, only_what_was_asked_for_is_in_order,
+               what_is_not_permitted_fails_and_ends_the_capture, relaxed_mode_permits_memory,
+               a_capture_is_ended_where_it_was_begun, streams_are_joined_at_the_end, cublas_wants_memory_of_the_users);
 }

@@ -246,13 +246,7 @@ static void threads_make_none(void **state)
 int main(void)
 {
     set_up_cards();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_program_over_streams_and_cards),
-        cmocka_unit_test(a_wait_that_is_missing_in_a_graph_is_found),
-        cmocka_unit_test(what_a_graph_cannot_have_is_named),
-        cmocka_unit_test(a_step_is_one_launch_and_one_wait),
-        cmocka_unit_test(a_card_that_makes_no_graph_says_so),
-        cmocka_unit_test(threads_make_none),
-    };
-    return cmocka_run_group_tests_name("steps as graphs on fake cards", tests, open_all, close_all);
+    return RUN(open_all, close_all, a_program_over_streams_and_cards, a_wait_that_is_missing_in_a_graph_is_found,
+               what_a_graph_cannot_have_is_named, a_step_is_one_launch_and_one_wait, a_card_that_makes_no_graph_says_so,
+               threads_make_none);
 }

@@ -393,16 +393,7 @@ int main(void)
     set_up_cards();
     setenv("CUDA_MODULE_LOADING", "EAGER", 1); /* a first launch would wait for the card, and hide what does not */
     with_nccl = true;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_wait_in_mailboxes),
-        cmocka_unit_test(only_partners_have_links),
-        cmocka_unit_test(a_partner_that_knows_nothing_of_it),
-        cmocka_unit_test(a_message_that_never_comes),
-        cmocka_unit_test(memory_is_the_librarys),
-        cmocka_unit_test(members_of_a_process_split),
-        cmocka_unit_test(a_part_whose_member_gave_up),
-        cmocka_unit_test(a_collective_that_never_ends),
-        cmocka_unit_test(members_without_nccl_have_what_local_has),
-    };
-    return cmocka_run_group_tests_name("messages on fake cards", tests, NULL, NULL);
+    return RUN(NULL, NULL, messages_wait_in_mailboxes, only_partners_have_links, a_partner_that_knows_nothing_of_it,
+               a_message_that_never_comes, memory_is_the_librarys, members_of_a_process_split,
+               a_part_whose_member_gave_up, a_collective_that_never_ends, members_without_nccl_have_what_local_has);
 }

@@ -419,16 +419,8 @@ int main(void)
     set_up_cards();
     setenv("CUDA_MODULE_LOADING", "EAGER", 1); /* a first launch would wait for the card, and hide what does not */
     with_nccl = true;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_verb_gives_what_it_is_to_give),
-        cmocka_unit_test(two_at_once),
-        cmocka_unit_test(a_muted_member_calls_nothing),
-        cmocka_unit_test(what_a_backend_does_not_have_is_refused),
-        cmocka_unit_test(what_moves_is_booked),
-        cmocka_unit_test(peer_wants_all_members_in_the_order_of_their_ranks),
-        cmocka_unit_test(a_call_that_fails_ends_its_group),
-        cmocka_unit_test(members_that_cannot_be_opened),
-        cmocka_unit_test(steps_that_do_end_are_not_late),
-    };
-    return cmocka_run_group_tests_name("one thread for all members on fake cards", tests, NULL, NULL);
+    return RUN(NULL, NULL, every_verb_gives_what_it_is_to_give, two_at_once, a_muted_member_calls_nothing,
+               what_a_backend_does_not_have_is_refused, what_moves_is_booked,
+               peer_wants_all_members_in_the_order_of_their_ranks, a_call_that_fails_ends_its_group,
+               members_that_cannot_be_opened, steps_that_do_end_are_not_late);
 }

@@ -334,13 +334,6 @@ int main(void)
 {
     set_up_cards();
     setenv("CUDA_MODULE_LOADING", "EAGER", 1); /* a first launch would wait for the card, and hide what does not */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_mode),
-        cmocka_unit_test(every_way),
-        cmocka_unit_test(fixes_of_dp),
-        cmocka_unit_test(cards_may_not_reach_each_other),
-        cmocka_unit_test(memory_is_what_the_ledger_says),
-        cmocka_unit_test(workspace_is_what_was_asked_for),
-    };
-    return cmocka_run_group_tests_name("training on fake cards", tests, open_sets, close_all);
+    return RUN(open_sets, close_all, every_mode, every_way, fixes_of_dp, cards_may_not_reach_each_other,
+               memory_is_what_the_ledger_says, workspace_is_what_was_asked_for);
 }

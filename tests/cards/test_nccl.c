@@ -133,10 +133,6 @@ static void different_orders_are_a_deadlock_until_an_abort(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_wrong_is_said),
-        cmocka_unit_test(different_orders_are_a_deadlock_until_an_abort),
-    };
     setenv("FAKE_CARDS", "2", 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN(NULL, NULL, what_is_wrong_is_said, different_orders_are_a_deadlock_until_an_abort);
 }

@@ -342,13 +342,7 @@ int main(void)
 {
     set_up_cards();
     setenv("CUDA_MODULE_LOADING", "EAGER", 1); /* a first launch would wait for the card, and hide what does not */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(waits_are_kept_and_a_missing_one_is_found),
-        cmocka_unit_test(random_programs_equal_their_order_of_issue),
-        cmocka_unit_test(the_hosts_work_is_timed_without_waiting),
-        cmocka_unit_test(the_host_waits_where_a_copy_says_so),
-        cmocka_unit_test(spans_follow_the_waits),
-        cmocka_unit_test(a_call_that_fails_is_named),
-    };
-    return cmocka_run_group_tests_name("programs on fake cards", tests, NULL, NULL);
+    return RUN(NULL, NULL, waits_are_kept_and_a_missing_one_is_found, random_programs_equal_their_order_of_issue,
+               the_hosts_work_is_timed_without_waiting, the_host_waits_where_a_copy_says_so, spans_follow_the_waits,
+               a_call_that_fails_is_named);
 }

@@ -273,15 +273,7 @@ int main(void)
 {
     set_up_cards();
     load_api();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_rank_that_cannot_open_it_ends_the_others),
-        cmocka_unit_test(a_rank_that_dies_or_stops_is_noticed),
-        cmocka_unit_test(ranks_that_share_a_card_are_told),
-        cmocka_unit_test(cpu_devices_are_refused),
-        cmocka_unit_test(ranks_that_cannot_split_say_so),
-        cmocka_unit_test(a_rank_that_is_stopped_is_named),
-        cmocka_unit_test(a_call_that_waits_for_a_dead_rank_is_ended),
-        cmocka_unit_test(ranks_stage_through_shm),
-    };
-    return cmocka_run_group_tests_name("ranks on fake cards", tests, NULL, NULL);
+    return RUN(NULL, NULL, a_rank_that_cannot_open_it_ends_the_others, a_rank_that_dies_or_stops_is_noticed,
+               ranks_that_share_a_card_are_told, cpu_devices_are_refused, ranks_that_cannot_split_say_so,
+               a_rank_that_is_stopped_is_named, a_call_that_waits_for_a_dead_rank_is_ended, ranks_stage_through_shm);
 }

@@ -117,11 +117,6 @@ static void missing_before_the_next_batch(void **state)
 int main(void)
 {
     set_up_cards();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(missing_in_dp),
-        cmocka_unit_test(missing_in_ddp),
-        cmocka_unit_test(missing_in_a_pipeline),
-        cmocka_unit_test(missing_before_the_next_batch),
-    };
-    return cmocka_run_group_tests_name("waits between streams of fake cards", tests, open_all, close_all);
+    return RUN(open_all, close_all, missing_in_dp, missing_in_ddp, missing_in_a_pipeline,
+               missing_before_the_next_batch);
 }

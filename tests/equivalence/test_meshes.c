@@ -208,12 +208,6 @@ static void mpi_processes_give_the_same_losses(void **state)
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "rank") == 0) return run_rank() == EL_OK ? 0 : 1;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(losses_are_the_means_over_ranks),
-        cmocka_unit_test(forecasts_are_the_ledgers),
-        cmocka_unit_test(ranks_are_not_devices),
-        cmocka_unit_test(processes_give_the_same_bits),
-        cmocka_unit_test(mpi_processes_give_the_same_losses),
-    };
-    return cmocka_run_group_tests(tests, open_all, close_all);
+    return RUN(open_all, close_all, losses_are_the_means_over_ranks, forecasts_are_the_ledgers, ranks_are_not_devices,
+               processes_give_the_same_bits, mpi_processes_give_the_same_losses);
 }

@@ -207,15 +207,5 @@ static void test_tf32(void **state)
     outcome_free(&fine);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows_are_complete_and_sized_without_a_gpu),
-        cmocka_unit_test(test_errors_name_the_call),
-        cmocka_unit_test(test_f32),
-        cmocka_unit_test(test_f32_without_cudnn),
-        cmocka_unit_test(test_f64),
-        cmocka_unit_test(test_tf32),
-    };
-    return cmocka_run_group_tests_name("CUDA kernels", tests, set_up, NULL);
-}
+RUN_TESTS(set_up, NULL, test_rows_are_complete_and_sized_without_a_gpu, test_errors_name_the_call, test_f32,
+          test_f32_without_cudnn, test_f64, test_tf32)

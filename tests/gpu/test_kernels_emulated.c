@@ -222,21 +222,7 @@ static void test_a_convolution_that_cudnn_gives_up(void **state)
     el_cuda_native_close(&native);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table_is_complete),
-        cmocka_unit_test(test_f32),
-        cmocka_unit_test(test_f64),
-        cmocka_unit_test(test_convolutions_by_cudnn),
-        cmocka_unit_test(test_batch_norm_far_from_zero),
-        cmocka_unit_test(test_dropout_drops_what_the_cpu_drops),
-        cmocka_unit_test(test_ids_out_of_range),
-        cmocka_unit_test(test_a_gradient_that_is_not_finite_shows),
-        cmocka_unit_test(test_magnitudes_far_apart),
-        cmocka_unit_test(test_nothing_to_do),
-        cmocka_unit_test(test_a_convolution_says_how_it_is_done),
-        cmocka_unit_test(test_a_convolution_that_cudnn_gives_up),
-    };
-    return cmocka_run_group_tests_name("CUDA kernels on emulated threads", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_table_is_complete, test_f32, test_f64, test_convolutions_by_cudnn,
+          test_batch_norm_far_from_zero, test_dropout_drops_what_the_cpu_drops, test_ids_out_of_range,
+          test_a_gradient_that_is_not_finite_shows, test_magnitudes_far_apart, test_nothing_to_do,
+          test_a_convolution_says_how_it_is_done, test_a_convolution_that_cudnn_gives_up)

@@ -178,19 +178,9 @@ static void test_what_cannot_be_opened(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operations),
-        cmocka_unit_test(test_self),
-        cmocka_unit_test(test_sums_in_rank_order),
-        cmocka_unit_test(test_muted),
-        cmocka_unit_test(test_registered_memory_is_counted),
-        cmocka_unit_test(test_send_and_receive),
-        cmocka_unit_test(test_simulated_devices_have_links),
-        cmocka_unit_test(test_groups_split),
-        cmocka_unit_test(test_random_sequences_over_random_groups),
-        cmocka_unit_test(test_members_of_one_thread_do_not_split),
-        cmocka_unit_test(test_what_cannot_be_opened),
-    };
     product_announce();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN(NULL, NULL, test_operations, test_self, test_sums_in_rank_order, test_muted,
+               test_registered_memory_is_counted, test_send_and_receive, test_simulated_devices_have_links,
+               test_groups_split, test_random_sequences_over_random_groups, test_members_of_one_thread_do_not_split,
+               test_what_cannot_be_opened);
 }

@@ -161,18 +161,9 @@ static void test_one_host_shares_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operations),
-        cmocka_unit_test(test_send_and_receive),
-        cmocka_unit_test(test_groups_split),
-        cmocka_unit_test(test_random_sequences_over_random_groups),
-        cmocka_unit_test(test_memory_of_the_communicator),
-        cmocka_unit_test(test_a_late_rank_fails_all),
-        cmocka_unit_test(test_a_dead_rank_fails_the_others),
-        cmocka_unit_test(test_an_abort_fails_all),
-        cmocka_unit_test(test_different_operations_are_noticed),
-        cmocka_unit_test(test_one_host_shares_memory),
-    };
     product_announce();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN(NULL, NULL, test_operations, test_send_and_receive, test_groups_split,
+               test_random_sequences_over_random_groups, test_memory_of_the_communicator, test_a_late_rank_fails_all,
+               test_a_dead_rank_fails_the_others, test_an_abort_fails_all, test_different_operations_are_noticed,
+               test_one_host_shares_memory);
 }

@@ -289,21 +289,10 @@ static void test_the_algorithm_follows_ranks_and_bytes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_algorithm_follows_ranks_and_bytes),
-        cmocka_unit_test(test_operations),
-        cmocka_unit_test(test_send_and_receive),
-        cmocka_unit_test(test_groups_split),
-        cmocka_unit_test(test_random_sequences_over_random_groups),
-        cmocka_unit_test(test_many_mib),
-        cmocka_unit_test(test_sums_have_the_order_of_the_ring),
-        cmocka_unit_test(test_what_is_booked_is_what_moves),
-        cmocka_unit_test(test_a_dead_rank_fails_the_others),
-        cmocka_unit_test(test_an_abort_fails_all),
-        cmocka_unit_test(test_any_thread_may_abort),
-        cmocka_unit_test(test_different_operations_are_noticed),
-        cmocka_unit_test(test_waiting_sleeps),
-    };
     product_announce();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN(NULL, NULL, test_the_algorithm_follows_ranks_and_bytes, test_operations, test_send_and_receive,
+               test_groups_split, test_random_sequences_over_random_groups, test_many_mib,
+               test_sums_have_the_order_of_the_ring, test_what_is_booked_is_what_moves,
+               test_a_dead_rank_fails_the_others, test_an_abort_fails_all, test_any_thread_may_abort,
+               test_different_operations_are_noticed, test_waiting_sleeps);
 }

@@ -164,13 +164,5 @@ static void test_exact_sum_ends(void **state)
     assert_int_equal(el_exact_digits(3), 60);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks),           cmocka_unit_test(test_first_maximum_in_any_order),
-        cmocka_unit_test(test_stretches),        cmocka_unit_test(test_columns),
-        cmocka_unit_test(test_embedding_layout), cmocka_unit_test(test_exact_sums),
-        cmocka_unit_test(test_exact_sum_ends),
-    };
-    return cmocka_run_group_tests_name("shapes of CUDA kernels", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_blocks, test_first_maximum_in_any_order, test_stretches, test_columns, test_embedding_layout,
+          test_exact_sums, test_exact_sum_ends)

@@ -285,16 +285,8 @@ static void holds_out_every_kth(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses_malformed_lines),
-        cmocka_unit_test(refuses_what_is_no_file),
-        cmocka_unit_test(refuses_sizes_that_cannot_be),
-        cmocka_unit_test(tolerates_other_habits),
-        cmocka_unit_test(numbers_words),
-        cmocka_unit_test(unspaced_characters_are_words),
-        cmocka_unit_test(numbers_many_words),
-        cmocka_unit_test(holds_out_every_kth),
-    };
     el_dataset_close(NULL);
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return RUN(make_folder, remove_folder, refuses_malformed_lines, refuses_what_is_no_file,
+               refuses_sizes_that_cannot_be, tolerates_other_habits, numbers_words, unspaced_characters_are_words,
+               numbers_many_words, holds_out_every_kth);
 }

@@ -199,12 +199,4 @@ static void test_losses(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_linear_with_relu),
-        cmocka_unit_test(test_losses),
-    };
-    return cmocka_run_group_tests_name("kernels' gradients", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_pairs, test_linear_with_relu, test_losses)

@@ -195,19 +195,6 @@ static void test_names_and_costs(void **state)
     assert_near(el_op_cost(EL_OP_EMBEDDING_BACKWARD, EL_F32, &embedding).bytes, 4 * (10 + 40 + 400));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_embedding_backward_repeated_ids),
-        cmocka_unit_test(test_ids_out_of_range),
-        cmocka_unit_test(test_conv1d),
-        cmocka_unit_test(test_max_time_first_wins),
-        cmocka_unit_test(test_cross_entropy),
-        cmocka_unit_test(test_mse_and_count),
-        cmocka_unit_test(test_adam),
-        cmocka_unit_test(test_sgd_momentum_max_norm),
-        cmocka_unit_test(test_dropout_does_not_see_the_split),
-        cmocka_unit_test(test_names_and_costs),
-    };
-    return cmocka_run_group_tests_name("kernels' known answers", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_embedding_backward_repeated_ids, test_ids_out_of_range, test_conv1d,
+          test_max_time_first_wins, test_cross_entropy, test_mse_and_count, test_adam, test_sgd_momentum_max_norm,
+          test_dropout_does_not_see_the_split, test_names_and_costs)

@@ -159,18 +159,6 @@ static void test_batch_norm_far_from_zero(void **state)
                      (double)wanted[j]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conv2d),
-        cmocka_unit_test(test_conv2d_channels),
-        cmocka_unit_test(test_batch_norm_forward),
-        cmocka_unit_test(test_batch_norm_inference),
-        cmocka_unit_test(test_batch_norm_backward),
-        cmocka_unit_test(test_batch_norm_of_one_value_is_refused),
-        cmocka_unit_test(test_max_pool),
-        cmocka_unit_test(test_mean_pool),
-        cmocka_unit_test(test_batch_norm_far_from_zero),
-    };
-    return cmocka_run_group_tests_name("image kernels' known answers", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL, test_conv2d, test_conv2d_channels, test_batch_norm_forward, test_batch_norm_inference,
+          test_batch_norm_backward, test_batch_norm_of_one_value_is_refused, test_max_pool, test_mean_pool,
+          test_batch_norm_far_from_zero)

@@ -304,9 +304,5 @@ int main(int argc, char **argv)
     }
     if (trials_of(1000) <= 1000)
         puts("# long: twenty times as many sessions a kind of noise, and rates with 99 % confidence");
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_false_alarms), cmocka_unit_test(test_power),    cmocka_unit_test(test_improvement),
-        cmocka_unit_test(test_detectable),   cmocka_unit_test(test_sessions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN(NULL, NULL, test_false_alarms, test_power, test_improvement, test_detectable, test_sessions);
 }
