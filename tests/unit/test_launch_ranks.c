@@ -4,21 +4,19 @@
 
 #include "tests/unit/launching.h"
 
+/* As if started inside another job, with more ranks than this machine may have cores. */
 static void expect_own_logs(enum el_launch_by by)
 {
+    static const char *const outer[][2] = {{"OMPI_COMM_WORLD_RANK", "7"},
+                                           {"PMIX_RANK", "7"},
+                                           {"SLURM_JOB_ID", "1"},
+                                           {"SLURM_NODELIST", "nowhere"},
+                                           {"RANK", "7"}};
+    enum { N_OUTER = sizeof outer / sizeof outer[0] };
     char text[256], expected[64];
-    /* As if started inside another job, with more ranks than this machine may have cores. */
-    setenv("OMPI_COMM_WORLD_RANK", "7", 1);
-    setenv("PMIX_RANK", "7", 1);
-    setenv("SLURM_JOB_ID", "1", 1);
-    setenv("SLURM_NODELIST", "nowhere", 1);
-    setenv("RANK", "7", 1);
+    for (int i = 0; i < N_OUTER; i++) setenv(outer[i][0], outer[i][1], 1);
     struct el_launch_result result = launch_by(by, RANKS("echo I am $r of $n"), 4, 30);
-    unsetenv("OMPI_COMM_WORLD_RANK");
-    unsetenv("PMIX_RANK");
-    unsetenv("SLURM_JOB_ID");
-    unsetenv("SLURM_NODELIST");
-    unsetenv("RANK");
+    for (int i = 0; i < N_OUTER; i++) unsetenv(outer[i][0]);
     assert_string_equal(result.reason, "");
     assert_true(result.ok);
     for (int rank = 0; rank < 4; rank++) {
@@ -30,83 +28,53 @@ static void expect_own_logs(enum el_launch_by by)
     assert_string_equal(text, "");
 }
 
-static void expect_killed_rank(enum el_launch_by by)
+/* What becomes of three ranks, the others of which sleep; nobody waits for those, and none outlives the job. */
+static void expect_ends(enum el_launch_by by)
 {
-    struct el_launch_result result =
-        launch_by(by, RANKS("test $r = 1 && { sleep 0.1; kill -9 $$; }; exec sleep 98765433"), 3, 30);
-    assert_string_equal(result.reason, "rank 1 was killed by signal 9 (Killed)");
-    assert_int_equal(result.failed_rank, 1);
-    assert_int_equal(result.signal, 9);
-    assert_true(result.wall_s < 5);
-    assert_false(runs("98765433"));
+    static const struct {
+        const char *script, *reason, *last_line;
+        double timeout_s, grace_s;
+        int failed_rank, signal;
+        bool own_only;
+    } cases[] = {
+        {RANKS("test $r = 1 && { sleep 0.1; kill -9 $$; }; exec sleep 98765433"),
+         "rank 1 was killed by signal 9 (Killed)", "", 30, 0.3, 1, 9, false},
+        /* A killed rank has closed its connections before it can be waited for: another may fail of that, and be seen,
+         * first. */
+        {RANKS("test $r = 0 && exit 1; test $r = 1 && { sleep 0.1; kill -9 $$; }; exec sleep 98765433"),
+         "rank 1 was killed by signal 9 (Killed)", "", 30, 5, 1, 9, true},
+        {RANKS("test $r = 2 && { sleep 0.1; echo because >&2; exit 5; }; exec sleep 98765433"),
+         "rank 2 ended with exit status 5", "because\n", 30, 0.3, 2, 0, false},
+        {"exec sleep 98765433", "timed out after 0.5 s", "", 0.5, 0.3, -1, 0, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[256];
+        if (cases[i].own_only && by != EL_LAUNCH_BY_OWN) continue;
+        grace_s = cases[i].grace_s;
+        struct el_launch_result result = launch_by(by, cases[i].script, 3, cases[i].timeout_s);
+        grace_s = 0.3;
+        assert_string_equal(result.reason, cases[i].reason);
+        if (!result.timed_out) assert_int_equal(result.failed_rank, cases[i].failed_rank);
+        if (!result.timed_out) assert_int_equal(result.signal, cases[i].signal);
+        assert_int_equal(result.timed_out, cases[i].failed_rank < 0);
+        assert_true(result.wall_s < 5 || cases[i].grace_s == 5);
+        el_launch_log_tail(folder, result.failed_rank, 1, text, sizeof text);
+        assert_string_equal(text, cases[i].last_line);
+        assert_false(runs("98765433"));
+    }
 }
 
-/* A killed rank has closed its connections before it can be waited for: another may fail of that, and be seen, first.
- */
-static void expect_killed_rank_after_another_failed(void)
-{
-    struct el_launch_result result = launch_by(
-        EL_LAUNCH_BY_OWN,
-        RANKS("test $r = 0 && exit 1; test $r = 1 && { sleep 0.1; kill -9 $$; }; exec sleep 98765433"), 3, 30);
-    assert_string_equal(result.reason, "rank 1 was killed by signal 9 (Killed)");
-    assert_int_equal(result.failed_rank, 1);
-}
-
-static void expect_failing_rank(enum el_launch_by by)
-{
-    char text[256];
-    struct el_launch_result result =
-        launch_by(by, RANKS("test $r = 2 && { sleep 0.1; echo because >&2; exit 5; }; exec sleep 98765434"), 3, 30);
-    assert_string_equal(result.reason, "rank 2 ended with exit status 5");
-    assert_int_equal(result.failed_rank, 2);
-    assert_true(result.wall_s < 5);
-    el_launch_log_tail(folder, result.failed_rank, 1, text, sizeof text);
-    assert_string_equal(text, "because\n");
-    assert_false(runs("98765434"));
-}
-
-static void expect_time_out(enum el_launch_by by)
-{
-    struct el_launch_result result = launch_by(by, "exec sleep 98765436", 2, 0.5);
-    assert_true(result.timed_out);
-    assert_string_equal(result.reason, "timed out after 0.5 s");
-    assert_true(result.wall_s < 5);
-    assert_false(runs("98765436"));
-}
-
-static void test_mpirun_ranks_write_their_own_logs(void **state)
+static void test_ranks_by_mpirun(void **state)
 {
     skip_without_mpirun();
     expect_own_logs(EL_LAUNCH_BY_MPIRUN);
+    expect_ends(EL_LAUNCH_BY_MPIRUN);
 }
 
-static void test_mpirun_a_killed_rank_is_named(void **state)
-{
-    skip_without_mpirun();
-    expect_killed_rank(EL_LAUNCH_BY_MPIRUN);
-}
-
-static void test_mpirun_a_failing_rank_is_named(void **state)
-{
-    skip_without_mpirun();
-    expect_failing_rank(EL_LAUNCH_BY_MPIRUN);
-}
-
-static void test_mpirun_ranks_time_out(void **state)
-{
-    skip_without_mpirun();
-    expect_time_out(EL_LAUNCH_BY_MPIRUN);
-}
-
-static void test_own_ranks(void **state)
+static void test_ranks_by_ourselves(void **state)
 {
     expect_own_logs(EL_LAUNCH_BY_OWN);
-    expect_killed_rank(EL_LAUNCH_BY_OWN);
-    grace_s = 5;
-    expect_killed_rank_after_another_failed();
-    grace_s = 0.3;
-    expect_failing_rank(EL_LAUNCH_BY_OWN);
-    expect_time_out(EL_LAUNCH_BY_OWN);
+    expect_ends(EL_LAUNCH_BY_OWN);
 }
 
 /* A rank that fails leaves the others the time to say what they know. */
@@ -196,8 +164,7 @@ static void test_a_killed_launcher_leaves_no_folder(void **state)
     assert_false(runs("98765437"));
 }
 
-RUN_TESTS(make_folder, remove_folder, test_mpirun_ranks_write_their_own_logs, test_mpirun_a_killed_rank_is_named,
-          test_mpirun_a_failing_rank_is_named, test_mpirun_ranks_time_out, test_own_ranks,
+RUN_TESTS(make_folder, remove_folder, test_ranks_by_mpirun, test_ranks_by_ourselves,
           test_own_ranks_may_end_by_themselves, test_own_ranks_are_told_where_to_meet,
           test_own_ranks_share_a_secret_of_their_own, test_nothing_outlives_mpirun,
           test_a_killed_launcher_leaves_no_folder)
