@@ -134,7 +134,7 @@ static void make_endless_mpirun(const char *path, const char *words)
     assert_int_equal(chmod(path, 0755), 0);
 }
 
-static struct el_launch_result launch_by_endless_mpirun(const char *words, const char *script, double with_grace_s)
+static struct el_launch_result launch_by_endless_mpirun(const char *words, const char *script)
 {
     char path[96], search[4096], kept[4000];
     const char *before = getenv("PATH");
@@ -143,40 +143,38 @@ static struct el_launch_result launch_by_endless_mpirun(const char *words, const
     snprintf(search, sizeof search, "%s:%s", folder, kept);
     make_endless_mpirun(path, words);
     setenv("PATH", search, 1);
-    double grace_before_s = grace_s;
-    grace_s = with_grace_s;
     struct el_launch_result result = launch(script, 2, 40);
-    grace_s = grace_before_s;
     setenv("PATH", kept, 1);
     unlink(path);
-    assert_false(result.ok || result.timed_out);
-    assert_false(runs("98765439"));
     return result;
 }
 
+/* Ended once its ranks have, and sooner where it has named one; what it does not say the ranks' logs may. */
 static void test_an_mpirun_that_outlives_its_ranks_is_ended(void **state)
 {
-    struct el_launch_result result = launch_by_endless_mpirun("", RANKS("exit $r"), 0.1);
-    assert_non_null(strstr(result.reason, "mpirun did not end within 0.5 s after all its ranks had"));
-    assert_true(result.wall_s >= 0.5);
-}
-
-static void test_an_mpirun_that_has_named_a_rank_is_ended_sooner(void **state)
-{
-    struct el_launch_result result = launch_by_endless_mpirun(
-        "mpirun noticed that process rank 1 with PID 4711 on node n exited on signal 9 (Killed).", RANKS("exit $r"), 1);
-    assert_string_equal(result.reason, "rank 1 was killed by signal 9 (Killed)");
-    assert_true(result.wall_s < 4.5);
-}
-
-/* What mpirun does not say the ranks' logs may. */
-static void test_a_rank_that_others_miss_is_named(void **state)
-{
-    struct el_launch_result result = launch_by_endless_mpirun(
-        "", RANKS("test $r = 1 || echo 'evenload: rank 0 of 2: mpi: rank 1 (process 4711) is gone, so'; exit 1"), 0.5);
-    assert_string_equal(result.reason, "rank 1 is gone, and mpirun did not say how it ended");
-    assert_int_equal(result.failed_rank, 1);
-    assert_true(result.wall_s < 2.4);
+    static const struct {
+        const char *words, *script;
+        double grace_s, least_s, most_s;
+        const char *reason;
+        int failed_rank;
+    } cases[] = {
+        {"", RANKS("exit $r"), 0.1, 0.5, 40, "mpirun did not end within 0.5 s after all its ranks had", -1},
+        {"mpirun noticed that process rank 1 with PID 4711 on node n exited on signal 9 (Killed).", RANKS("exit $r"), 1,
+         0, 4.5, "rank 1 was killed by signal 9 (Killed)", 1},
+        {"", RANKS("test $r = 1 || echo 'evenload: rank 0 of 2: mpi: rank 1 (process 4711) is gone, so'; exit 1"), 0.5,
+         0, 2.4, "rank 1 is gone, and mpirun did not say how it ended", 1},
+    };
+    double grace_before_s = grace_s;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        grace_s = cases[i].grace_s;
+        struct el_launch_result result = launch_by_endless_mpirun(cases[i].words, cases[i].script);
+        grace_s = grace_before_s;
+        assert_false(result.ok || result.timed_out);
+        assert_false(runs("98765439"));
+        assert_memory_equal(result.reason, cases[i].reason, strlen(cases[i].reason) + (cases[i].failed_rank >= 0));
+        assert_int_equal(result.failed_rank, cases[i].failed_rank);
+        assert_true(result.wall_s >= cases[i].least_s && result.wall_s < cases[i].most_s);
+    }
 }
 
 static void test_a_folder_has_the_room_that_is_asked_for(void **state)
@@ -226,6 +224,5 @@ static void test_what_the_killed_left_is_removed(void **state)
 RUN_TESTS(make_folder, remove_folder, test_one_process_ends_well, test_one_process_fails, test_time_out_kills_the_group,
           test_nobody_waits_for_children_that_have_ended, test_a_child_that_never_becomes_the_program_is_ended,
           test_progress_can_end_the_job, test_what_cannot_start, test_no_mpirun,
-          test_an_mpirun_that_outlives_its_ranks_is_ended, test_an_mpirun_that_has_named_a_rank_is_ended_sooner,
-          test_a_rank_that_others_miss_is_named, test_a_folder_has_the_room_that_is_asked_for,
+          test_an_mpirun_that_outlives_its_ranks_is_ended, test_a_folder_has_the_room_that_is_asked_for,
           test_what_the_killed_left_is_removed)

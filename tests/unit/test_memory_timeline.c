@@ -29,8 +29,31 @@ static const struct el_mark marks[] = {
 enum { N_MARKS = sizeof marks / sizeof marks[0] };
 static const size_t base[EL_TAG_COUNT] = {[EL_TAG_PARAM] = 1000};
 
+static struct el_recorder *recorder; /* of two devices; each test begins one */
+static struct el_memory_timeline timeline;
+
+static int end(void **state)
+{
+    el_memory_timeline_free(&timeline);
+    el_recorder_destroy(recorder);
+    recorder = NULL;
+    return 0;
+}
+
+static void begin(void)
+{
+    end(NULL);
+    assert_int_equal(el_recorder_create(0, 2, &recorder), EL_OK);
+}
+
+static void make(int device)
+{
+    el_memory_timeline_free(&timeline);
+    assert_int_equal(el_memory_timeline_make(recorder, device, base, &timeline), EL_OK);
+}
+
 /* `stretch`: the step takes so many times as long. `n_marks`: only the first marks, as another list would have. */
-static void tell(struct el_recorder *recorder, int64_t stretch, int n_marks)
+static void tell(int64_t stretch, int n_marks)
 {
     struct el_span spans[N_OPS];
     int64_t at_ns = 5000000;
@@ -62,11 +85,11 @@ static const struct wanted wanted[] = {
 };
 enum { N_WANTED = sizeof wanted / sizeof wanted[0], PEAK = 5 };
 
-static void check(const struct el_memory_timeline *timeline, int64_t by)
+static void check(int64_t by)
 {
-    assert_int_equal(timeline->n, N_WANTED);
+    assert_int_equal(timeline.n, N_WANTED);
     for (int i = 0; i < N_WANTED; i++) {
-        const struct el_memory_point *point = &timeline->points[i];
+        const struct el_memory_point *point = &timeline.points[i];
         assert_int_equal(point->at_ns, wanted[i].at_us * 1000 * by);
         assert_int_equal(point->phase, wanted[i].phase);
         assert_int_equal(point->bytes[EL_TAG_PARAM], 1000);
@@ -75,31 +98,20 @@ static void check(const struct el_memory_timeline *timeline, int64_t by)
         assert_int_equal(point->bytes[EL_TAG_PADDING], wanted[i].padding);
         assert_int_equal(point->total_bytes, 1000 + wanted[i].activation + wanted[i].bucket + wanted[i].padding);
     }
-    assert_int_equal(timeline->peak, PEAK);
-    assert_string_equal(timeline->points[PEAK].label, "backward fc1");
-}
-
-static struct el_recorder *recorder_of_two(void)
-{
-    struct el_recorder *recorder;
-    assert_int_equal(el_recorder_create(0, 2, &recorder), EL_OK);
-    return recorder;
+    assert_int_equal(timeline.peak, PEAK);
+    assert_string_equal(timeline.points[PEAK].label, "backward fc1");
 }
 
 static void points_are_on_the_mean_steps_clock(void **state)
 {
-    struct el_recorder *recorder = recorder_of_two();
-    struct el_memory_timeline timeline;
+    begin();
     assert_int_equal(el_memory_timeline_make(recorder, 0, base, &timeline), EL_ERR_INVALID);
-    tell(recorder, 1, N_MARKS);
-    assert_int_equal(el_memory_timeline_make(recorder, 0, base, &timeline), EL_OK);
-    check(&timeline, 1);
-    el_memory_timeline_free(&timeline);
-    tell(recorder, 5, N_MARKS);
-    assert_int_equal(el_memory_timeline_make(recorder, 0, base, &timeline), EL_OK);
-    check(&timeline, 3);
-    el_memory_timeline_free(&timeline);
-    el_recorder_destroy(recorder);
+    tell(1, N_MARKS);
+    make(0);
+    check(1);
+    tell(5, N_MARKS);
+    make(0);
+    check(3);
 }
 
 struct wanted_box {
@@ -108,14 +120,14 @@ struct wanted_box {
     int64_t from_us, to_us;
 };
 
-static void check_boxes(const struct el_memory_timeline *timeline, const struct wanted_box *boxes, int n)
+static void check_boxes(const struct wanted_box *boxes, int n)
 {
-    assert_int_equal(timeline->n_boxes, n);
+    assert_int_equal(timeline.n_boxes, n);
     for (int i = 0; i < n; i++) {
-        assert_int_equal(timeline->boxes[i].lane, boxes[i].lane);
-        assert_int_equal(timeline->boxes[i].phase, boxes[i].phase);
-        assert_int_equal(timeline->boxes[i].span.begin_ns, boxes[i].from_us * 1000);
-        assert_int_equal(timeline->boxes[i].span.end_ns, boxes[i].to_us * 1000);
+        assert_int_equal(timeline.boxes[i].lane, boxes[i].lane);
+        assert_int_equal(timeline.boxes[i].phase, boxes[i].phase);
+        assert_int_equal(timeline.boxes[i].span.begin_ns, boxes[i].from_us * 1000);
+        assert_int_equal(timeline.boxes[i].span.end_ns, boxes[i].to_us * 1000);
     }
 }
 
@@ -132,60 +144,48 @@ static void lanes_are_compute_and_communication(void **state)
                                               {EL_LANE_COMM, EL_PHASE_COMM, 36, 38},
                                               {EL_LANE_COMPUTE, EL_PHASE_BACKWARD, 40, 90}};
     const int64_t latest_ns = 5000000 + 36000;
-    struct el_recorder *recorder = recorder_of_two();
-    struct el_memory_timeline timeline;
-    tell(recorder, 1, N_MARKS);
-    assert_int_equal(el_memory_timeline_make(recorder, 0, base, &timeline), EL_OK);
-    check_boxes(&timeline, whole, 4);
-    el_memory_timeline_free(&timeline);
+    begin();
+    tell(1, N_MARKS);
+    make(0);
+    check_boxes(whole, 4);
     assert_int_equal(el_recorder_tell(recorder, 0, EL_RECORDER_MEASURED, &latest_ns, 1, NULL, 0), EL_OK);
-    assert_int_equal(el_memory_timeline_make(recorder, 0, base, &timeline), EL_OK);
-    check_boxes(&timeline, apart, 5);
+    make(0);
+    check_boxes(apart, 5);
     json_t *record = el_record_timeline(&timeline);
     assert_string_equal(el_json_text(record, "lanes.lane.2", ""), "comm");
     assert_string_equal(el_json_text(record, "lanes.phase.2", ""), "wait");
     assert_true(el_json_number(record, "lanes.from_ms.2") == 0.033 && el_json_number(record, "lanes.to_ms.2") == 0.036);
     json_decref(record);
-    el_memory_timeline_free(&timeline);
-    el_recorder_destroy(recorder);
 }
 
 static void another_device_has_its_own(void **state)
 {
-    struct el_recorder *recorder = recorder_of_two();
-    struct el_memory_timeline timeline;
-    tell(recorder, 1, N_MARKS);
-    assert_int_equal(el_memory_timeline_make(recorder, 1, base, &timeline), EL_OK);
+    begin();
+    tell(1, N_MARKS);
+    make(1);
     assert_int_equal(timeline.points[timeline.peak].total_bytes, 1000 + 9999);
     assert_int_equal(timeline.points[timeline.peak].at_ns, 12000);
     assert_string_equal(timeline.points[timeline.peak].label, "elsewhere");
-    el_memory_timeline_free(&timeline);
-    el_recorder_destroy(recorder);
 }
 
 /* Steps of other lists do not blur the one that peaks, however many they are. */
 static void the_list_that_peaks_is_shown(void **state)
 {
-    struct el_recorder *recorder = recorder_of_two();
-    struct el_memory_timeline timeline;
-    for (int i = 0; i < 5; i++) tell(recorder, 7, 2);
-    tell(recorder, 2, N_MARKS);
-    for (int i = 0; i < 5; i++) tell(recorder, 7, 2);
-    assert_int_equal(el_memory_timeline_make(recorder, 0, base, &timeline), EL_OK);
-    check(&timeline, 2);
-    el_memory_timeline_free(&timeline);
-    el_recorder_destroy(recorder);
+    begin();
+    for (int i = 0; i < 5; i++) tell(7, 2);
+    tell(2, N_MARKS);
+    for (int i = 0; i < 5; i++) tell(7, 2);
+    make(0);
+    check(2);
 }
 
 static void a_record_has_columns(void **state)
 {
-    struct el_recorder *recorder = recorder_of_two();
-    struct el_memory_timeline timeline;
-    tell(recorder, 1, N_MARKS);
-    assert_int_equal(el_memory_timeline_make(recorder, 0, base, &timeline), EL_OK);
+    begin();
+    tell(1, N_MARKS);
+    make(0);
     json_t *record = el_record_timeline(&timeline);
-    el_memory_timeline_free(&timeline);
-    el_recorder_destroy(recorder); /* the record keeps no label of it */
+    end(NULL); /* the record keeps no label of it */
     assert_int_equal(json_array_size(json_object_get(record, "ms")), N_WANTED);
     assert_int_equal(json_array_size(json_object_get(record, "phase")), N_WANTED);
     assert_int_equal(json_object_size(json_object_get(record, "bytes")), 4); /* only tags that occur */
@@ -201,5 +201,5 @@ static void a_record_has_columns(void **state)
     json_decref(record);
 }
 
-RUN_TESTS(NULL, NULL, points_are_on_the_mean_steps_clock, lanes_are_compute_and_communication,
+RUN_TESTS(NULL, end, points_are_on_the_mean_steps_clock, lanes_are_compute_and_communication,
           another_device_has_its_own, the_list_that_peaks_is_shown, a_record_has_columns)
