@@ -16,3 +16,19 @@ static inline bool is_null(const json_t *record, const char *path)
 {
     return json_is_null(el_json_at(record, path));
 }
+
+/* A figure by its path; NAN: null. */
+struct figure {
+    const char *path;
+    double wanted;
+};
+
+static inline void near_all(const json_t *record, const struct figure *figures)
+{
+    for (const struct figure *f = figures; f->path; f++) {
+        if (!isnan(f->wanted)) near(record, f->path, f->wanted);
+        if (isnan(f->wanted) && !is_null(record, f->path)) fail_msg("%s is not null", f->path);
+    }
+}
+
+#define FIGURES(record, ...) near_all(record, (const struct figure[]){__VA_ARGS__, {NULL, 0}})

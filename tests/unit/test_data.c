@@ -126,16 +126,19 @@ static void refuses_sizes_that_cannot_be(void **state)
 {
     put(train_path, "0 a\n3 b\n");
     put(test_path, "0 a\n4 b\n");
-    expect_refusal(&(struct el_dataset_spec){.source = train_path, .classes = 3}, EL_ERR_INVALID,
-                   "train.txt, line 2|label 3|3 classes");
-    expect_refusal(&(struct el_dataset_spec){.source = train_path, .test_path = test_path}, EL_ERR_INVALID,
-                   "test.txt, line 2|label 4|4 classes");
-    expect_refusal(&(struct el_dataset_spec){.source = train_path, .vocab = 2}, EL_ERR_INVALID, "vocab 2");
-    expect_refusal(&(struct el_dataset_spec){.source = train_path, .seq = -1}, EL_ERR_INVALID, "seq -1");
-    expect_refusal(&(struct el_dataset_spec){.source = train_path, .classes = 10001}, EL_ERR_INVALID, "classes 10001");
-    expect_refusal(&(struct el_dataset_spec){.source = train_path, .held_out = 0.6}, EL_ERR_INVALID, "held-out");
-    expect_refusal(&(struct el_dataset_spec){.source = train_path, .held_out = NAN}, EL_ERR_INVALID, "held-out");
-    expect_refusal(&(struct el_dataset_spec){.source = "dummy", .test_path = test_path}, EL_ERR_INVALID, "test file");
+    const struct {
+        struct el_dataset_spec spec;
+        const char *words;
+    } cases[] = {{{.source = train_path, .classes = 3}, "train.txt, line 2|label 3|3 classes"},
+                 {{.source = train_path, .test_path = test_path}, "test.txt, line 2|label 4|4 classes"},
+                 {{.source = train_path, .vocab = 2}, "vocab 2"},
+                 {{.source = train_path, .seq = -1}, "seq -1"},
+                 {{.source = train_path, .classes = 10001}, "classes 10001"},
+                 {{.source = train_path, .held_out = 0.6}, "held-out"},
+                 {{.source = train_path, .held_out = NAN}, "held-out"},
+                 {{.source = "dummy", .test_path = test_path}, "test file"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        expect_refusal(&cases[i].spec, EL_ERR_INVALID, cases[i].words);
 }
 
 /* Reads a split's samples in order: ids [size, seq], labels [size]. */

@@ -102,14 +102,11 @@ static void all_outputs_give_the_same_step(void **state)
     struct el_trial trial = trial_of("ddp", 2);
     json_t *repeats = uneven_launches(), *t = el_record_trial(&trial, "", repeats);
     json_t *run = el_record_run(json_object(), json_pack("[O]", t));
-    near(t, "step_ms.mean", step);
-    near(t, "step_ms.median", step);
-    near(t, "step_ms.p95", step);
-    near(t, "throughput.samples_per_s", rate);
+    FIGURES(t, {"step_ms.mean", step}, {"step_ms.median", step}, {"step_ms.p95", step},
+            {"throughput.samples_per_s", rate});
     json_t *session = el_session_of(run, t, "here");
-    near(session, "figures.step_mean_ms.value", step);
-    near(session, "figures.step_median_ms.value", step);
-    near(session, "figures.samples_per_s.value", rate);
+    FIGURES(session, {"figures.step_mean_ms.value", step}, {"figures.step_median_ms.value", step},
+            {"figures.samples_per_s.value", rate});
     FILE *out = open_memstream(&table, &bytes);
     el_report_table(run, out, false);
     fclose(out);

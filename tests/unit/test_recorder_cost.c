@@ -245,14 +245,9 @@ static void a_trial_says_both(void **state)
 {
     json_t *recorder = recorder_of(5, "record");
     double half_us = 2.7764451051977987 * 1e5 * sqrt(2.5) / sqrt(5) * 1e-3;
-    near(recorder, "events.cpu_clock_reads", 4);
-    near(recorder, "cost_ns.kept_byte", 0.5);
-    near(recorder, "counted_us", 4);
-    near(recorder, "counted_pct", 0.02);
-    near(recorder, "toggled_us", 200);
-    near(recorder, "toggled_us_ci95.0", 200 - half_us);
-    near(recorder, "toggled_pct", 1);
-    near(recorder, "toggled_pct_ci95.1", 1 + half_us / 200);
+    FIGURES(recorder, {"events.cpu_clock_reads", 4}, {"cost_ns.kept_byte", 0.5}, {"counted_us", 4},
+            {"counted_pct", 0.02}, {"toggled_us", 200}, {"toggled_us_ci95.0", 200 - half_us}, {"toggled_pct", 1},
+            {"toggled_pct_ci95.1", 1 + half_us / 200});
     json_decref(recorder);
     recorder = recorder_of(5, "comm"); /* blocks without communication say nothing of the recorder */
     near(recorder, "counted_us", 4);

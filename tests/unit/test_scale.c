@@ -4,6 +4,7 @@
 
 #include "bench/stats/stats.h"
 #include "runtime/base/rng.h"
+#include "tests/unit/record_checks.h"
 #include "tests/unit/scale_trials.h"
 
 /* Half the width of an interval with WOBBLE, on logarithms. */
@@ -16,17 +17,12 @@ static void ratios_are_of_repeats_side_by_side(void **state)
                                make_trial("ddp", 2, true, 1.2, WOBBLE));
     json_t *document = document_of(trials);
     assert_string_equal(el_json_text(document, "scaling", ""), "weak");
-    assert_near(el_json_number(document, "batch"), 8);
-    assert_near(el_json_number(document, "rows.2.plain.speedup"), 1.2);
-    assert_near(el_json_number(document, "rows.2.plain.speedup_ci95.0"), 1.2 * exp(-HALF));
-    assert_near(el_json_number(document, "rows.2.plain.speedup_ci95.1"), 1.2 * exp(HALF));
-    assert_true(json_is_null(el_json_at(document, "rows.1.plain.speedup_ci95"))); /* 0.8 in each repeat */
-    assert_near(el_json_number(document, "rows.2.plain.efficiency"), 0.6);
-    assert_near(el_json_number(document, "rows.2.wrapped.speedup"), 1.5);
-    assert_near(el_json_number(document, "rows.2.wrapped.efficiency_ci95.1"), 0.75 * exp(HALF));
-    assert_true(json_is_null(el_json_at(document, "rows.0.plain")));
-    assert_true(json_is_null(el_json_at(document, "rows.1.wrapped")));
-    assert_near(el_json_number(document, "rows.2.peak_bytes"), 300);
+    FIGURES(document, {"batch", 8}, {"rows.2.plain.speedup", 1.2}, {"rows.2.plain.speedup_ci95.0", 1.2 * exp(-HALF)},
+            {"rows.2.plain.speedup_ci95.1", 1.2 * exp(HALF)},
+            {"rows.1.plain.speedup_ci95", NAN}, /* 0.8 in each repeat */
+            {"rows.2.plain.efficiency", 0.6}, {"rows.2.wrapped.speedup", 1.5},
+            {"rows.2.wrapped.efficiency_ci95.1", 0.75 * exp(HALF)}, {"rows.0.plain", NAN}, {"rows.1.wrapped", NAN},
+            {"rows.2.peak_bytes", 300});
     double one_ms = 8 / exp((log(100) + log(104) + log(97) + log(101) + log(99)) / 5) * 1e3;
     assert_near(el_json_number(document, "rows.2.step.ideal_ms"), one_ms);
     assert_near(el_json_number(document, "rows.2.step.step_ms"), one_ms * 2 / 1.2);
@@ -95,10 +91,9 @@ static void the_parts_of_the_loss_add_up(void **state)
         2 * 8 / el_json_number(document, "rows.1.samples_per_s") * 1e3; /* the measured one, not the blocks' */
     assert_near(parts, el_json_number(step, "lost_ms"));
     assert_near(el_json_number(step, "ideal_ms") + parts, step_ms);
-    assert_near(el_json_number(step, "step_ms"), step_ms);
-    assert_near(el_json_number(step, "blocks_step_ms"), 100);
-    assert_near(el_json_number(step, "exposed_ms"), 10); /* the trial's, as in every table: not the blocks' 9 */
-    assert_near(el_json_number(step, "contention_ms"), 3 * step_ms / 100);
+    FIGURES(step, {"step_ms", step_ms}, {"blocks_step_ms", 100},
+            {"exposed_ms", 10}, /* the trial's, as in every table: not the blocks' 9 */
+            {"contention_ms", 3 * step_ms / 100});
     assert_near(el_json_number(step, "compute_ms"),
                 84 - 3 * step_ms / 100 - el_json_number(step, "ideal_ms")); /* by the measured steps */
     assert_near(el_json_number(step, "comm_costs_ms"), 11);

@@ -8,6 +8,7 @@
 #include "profiles/system.h"
 #include "runtime/base/clock.h"
 #include "tests/test.h"
+#include "tests/unit/record_checks.h"
 
 static const char BEGIN[] = "tests/unit/data/system/begin", END[] = "tests/unit/data/system/end";
 static const int DEVICES[] = {0, 2};
@@ -30,7 +31,7 @@ static struct readings *read_recorded(double window_s)
     return r;
 }
 
-static void near(double got, double wanted)
+static void is_near(double got, double wanted)
 {
     if (!(fabs(got - wanted) < 1e-9 * fmax(1, fabs(wanted)))) fail_msg("got %.12g, wanted %.12g", got, wanted);
 }
@@ -39,19 +40,19 @@ static void recorded_readings(void **state)
 {
     struct readings *r = read_recorded(2.0);
     const struct el_system_figures *f = &r->figures;
-    near(f->window_s, 2);
-    near(f->own_cpu_s, 1.25);
-    near(f->busy_pct[0], 75); /* user, nice, system, irq and softirq of 200 ticks */
-    near(f->busy_pct[1], 0);
-    near(f->busy_pct[2], 30); /* its iowait went back: that is nothing */
-    near(f->steal_pct[2], 10);
-    near(f->steal_pct[0], 0);
+    is_near(f->window_s, 2);
+    is_near(f->own_cpu_s, 1.25);
+    is_near(f->busy_pct[0], 75); /* user, nice, system, irq and softirq of 200 ticks */
+    is_near(f->busy_pct[1], 0);
+    is_near(f->busy_pct[2], 30); /* its iowait went back: that is nothing */
+    is_near(f->steal_pct[2], 10);
+    is_near(f->steal_pct[0], 0);
     assert_true(isnan(f->busy_pct[3]) && isnan(f->busy_pct[4])); /* a line cut off; no such CPU */
-    near(el_system_busy_pct(f, DEVICES, 2), 52.5);
+    is_near(el_system_busy_pct(f, DEVICES, 2), 52.5);
     assert_true(isnan(el_system_busy_pct(f, (const int[]){0, 4}, 2)) && isnan(el_system_busy_pct(f, DEVICES, 0)));
-    near(f->frequency_begin.min_hz, 2.4e9);
-    near(f->frequency_begin.max_hz, 3.0e9);
-    near(f->frequency_end.max_hz, 2.5e9);
+    is_near(f->frequency_begin.min_hz, 2.4e9);
+    is_near(f->frequency_begin.max_hz, 3.0e9);
+    is_near(f->frequency_end.max_hz, 2.5e9);
     assert_int_equal(f->throttled, 4); /* 2 of the core, 1 of the package, which both CPUs count */
     assert_string_equal(f->reason, "");
     free(r);
@@ -66,17 +67,17 @@ static void a_short_window_says_how_long_threads_waited(void **state)
     assert_true(isnan(el_system_busy_pct(&r->figures, DEVICES, 2)));
     assert_int_equal(r->begin.n_threads, 3);
     assert_int_equal(r->end.n_threads, 4);
-    near(r->figures.waited_pct, 50);
-    near(el_system_ran_pct(&r->figures, DEVICES, 2), 100 * (0.15 + 0.2) / 2 / 0.3); /* CPU 0 and 2 */
+    is_near(r->figures.waited_pct, 50);
+    is_near(el_system_ran_pct(&r->figures, DEVICES, 2), 100 * (0.15 + 0.2) / 2 / 0.3); /* CPU 0 and 2 */
     for (int i = 0; i < 4; i++)
         if (r->end.threads[i].cpu == 0) r->end.threads[i].waited_ns = 0;
     el_system_compare(&r->begin, &r->end, &r->figures);
-    near(r->figures.waited_pct, 20);
+    is_near(r->figures.waited_pct, 20);
     r->end.n_threads = -1;
     el_system_compare(&r->begin, &r->end, &r->figures);
     assert_true(isnan(r->figures.waited_pct) && isnan(el_system_ran_pct(&r->figures, DEVICES, 2)));
     assert_string_equal(r->figures.reason, "window of 0.3 s: under 0.5 s the system's 10 ms ticks say too little");
-    near(r->figures.frequency_end.min_hz, 2.0e9);
+    is_near(r->figures.frequency_end.min_hz, 2.0e9);
     free(r);
 }
 
@@ -98,10 +99,8 @@ static void what_is_not_there_is_not_known(void **state)
 static void cores_have_sizes(void **state)
 {
     json_t *cores = el_record_cores(BEGIN, (const int[]){0, 2, 9}, 3);
-    near(el_json_number(cores, "0.capacity"), 1024);
-    near(el_json_number(cores, "1.capacity"), 512);
-    near(el_json_number(cores, "1.max_mhz"), 1800);
-    assert_true(json_is_null(el_json_at(cores, "2.capacity")) && json_is_null(el_json_at(cores, "2.max_mhz")));
+    FIGURES(cores, {"0.capacity", 1024}, {"1.capacity", 512}, {"1.max_mhz", 1800}, {"2.capacity", NAN},
+            {"2.max_mhz", NAN});
     json_decref(cores);
 }
 
@@ -146,11 +145,8 @@ static json_t *job_of(json_t *first, json_t *second)
 static void processes_of_one_host(void **state)
 {
     json_t *s = job_of(part_of("a", 0, 0.7, 90, 80, 3), part_of("a", 1, 0.6, 90, 80, 3));
-    near(el_json_number(s, "others_pct"), 20); /* (0.9 + 0.8 - 0.7 - 0.6) of 2 CPUs */
-    near(el_json_number(s, "others_on_devices_pct"), 20);
-    near(el_json_number(s, "steal_pct"), 3);
-    near(el_json_number(s, "frequency_change_pct"), -20);
-    assert_true(json_is_null(json_object_get(s, "throttled")));
+    FIGURES(s, {"others_pct", 20}, /* (0.9 + 0.8 - 0.7 - 0.6) of 2 CPUs */
+            {"others_on_devices_pct", 20}, {"steal_pct", 3}, {"frequency_change_pct", -20}, {"throttled", NAN});
     assert_int_equal(json_array_size(json_object_get(s, "machine_differences")), 0);
     assert_int_equal(json_array_size(json_object_get(s, "processes")), 2);
     json_decref(s);
@@ -162,11 +158,8 @@ static void processes_of_two_hosts(void **state)
     json_object_set_new(json_object_get(slow, "machine"), "cpu_model", json_string("B"));
     json_object_set_new(json_object_get(slow, "machine"), "memory_bytes", json_integer(1040)); /* alike */
     json_t *s = job_of(part_of("a", 0, 0.7, 75, 5, 1), slow);
-    near(el_json_number(s, "others_pct"), 25); /* of b: 1.0 - 0.5 of 2 CPUs; of a: 5 */
-    near(el_json_number(s, "others_on_devices_pct"), 40);
-    near(el_json_number(s, "steal_pct"), 1);
-    near(el_json_number(s, "waited_pct"), 1);
-    near(el_json_number(s, "window_s"), 2);
+    FIGURES(s, {"others_pct", 25}, /* of b: 1.0 - 0.5 of 2 CPUs; of a: 5 */
+            {"others_on_devices_pct", 40}, {"steal_pct", 1}, {"waited_pct", 1}, {"window_s", 2});
     assert_string_equal(el_json_text(s, "machine_differences.0", ""), "cpu_model: A and B");
     assert_int_equal(json_array_size(json_object_get(s, "machine_differences")), 1);
     json_decref(s);
@@ -180,7 +173,7 @@ static void unknown_figures_stay_null(void **state)
     json_t *parts = json_array();
     json_array_append_new(parts, el_record_system(f, DEVICES, 2, DEVICES, 0));
     json_t *s = el_record_system_of_job(parts);
-    assert_true(json_is_null(json_object_get(s, "others_pct")) && json_is_null(json_object_get(s, "steal_pct")));
+    FIGURES(s, {"others_pct", NAN}, {"steal_pct", NAN});
     assert_string_equal(el_json_text(s, "reason", ""), "simulated");
     json_decref(s);
     free(f);

@@ -143,6 +143,14 @@ static void sizes_of_buckets_are_trials(void **state)
     assert_int_equal(parse(EL_CMD_RUN, "--mode ddp --bucket-mb 1,5"), EL_ERR_INVALID);
 }
 
+/* Each option is right, and together they are not. */
+static void refuses_together(const char *words, const char *reason)
+{
+    assert_int_equal(parse(EL_CMD_RUN, words), EL_OK);
+    assert_int_equal(el_options_check_together(&options), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), reason));
+}
+
 /* In compare both ways of a mode that has buckets; alone only where there are buckets. */
 static void views_of_buckets_are_a_trial_of_their_own(void **state)
 {
@@ -152,9 +160,7 @@ static void views_of_buckets_are_a_trial_of_their_own(void **state)
     for (int t = 0; t < set.n; t++) assert_int_equal(set.trials[t].train.bucket_view, views[t % 4]);
     assert_string_not_equal(set.trials[2].id, set.trials[3].id);
     el_trials_free(&set);
-    assert_int_equal(parse(EL_CMD_RUN, "--mode dp --bucket-view on"), EL_OK);
-    assert_int_equal(el_options_check_together(&options), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "--bucket-view: mode dp does not take it, ddp does"));
+    refuses_together("--mode dp --bucket-view on", "--bucket-view: mode dp does not take it, ddp does");
     assert_int_equal(parse(EL_CMD_RUN, "--mode ddp --bucket-view both"), EL_ERR_INVALID);
 }
 
@@ -167,19 +173,12 @@ static void what_no_mode_takes_is_refused(void **state)
                                        "--mode mp --accumulate 2",      "--mode single --find-unused on",
                                        "--mode dp --static-graph on",   "--mode ddp --sync param",
                                        "--mode ddp --output-device 1",  "--mode single --loss-in replica"};
-    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
-        assert_int_equal(parse(EL_CMD_RUN, none[i]), EL_OK);
-        assert_int_equal(el_options_check_together(&options), EL_ERR_INVALID);
-        assert_non_null(strstr(el_error_message(), "does not take it, "));
-    }
     static const char *const of_one_copy[] = {"--mode mp --bucket-mb 5", "--mode pipeline --overlap off",
                                               "--mode mp --mesh dp=1,pp=2 --first-bucket-mb 1",
                                               "--mode pipeline --devices 2 --mesh pp=2 --broadcast-buffers off"};
-    for (size_t i = 0; i < sizeof of_one_copy / sizeof of_one_copy[0]; i++) {
-        assert_int_equal(parse(EL_CMD_RUN, of_one_copy[i]), EL_OK);
-        assert_int_equal(el_options_check_together(&options), EL_ERR_INVALID);
-        assert_non_null(strstr(el_error_message(), "with one copy of the model has no use for it: leave it out"));
-    }
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) refuses_together(none[i], "does not take it, ");
+    for (size_t i = 0; i < sizeof of_one_copy / sizeof of_one_copy[0]; i++)
+        refuses_together(of_one_copy[i], "with one copy of the model has no use for it: leave it out");
     assert_int_equal(parse(EL_CMD_RUN, "--mode pipeline --devices 4 --mesh pp=2 --overlap off"), EL_OK);
     assert_int_equal(el_options_check_together(&options), EL_OK);
     assert_int_equal(parse(EL_CMD_COMPARE, "--modes single,ddp,pipeline --micro 2 --bucket-mb 5 --overlap off"), EL_OK);
