@@ -43,11 +43,6 @@ static void train_on(const char *backend, const struct el_inject *injects, const
     el_bootstrap_close(self);
 }
 
-static void train(const struct el_train_config *config, struct el_probe *probes, struct el_train_result *result)
-{
-    train_on("cpu", NULL, config, probes, result);
-}
-
 /* Of one device's step, by the list of its ops. */
 struct order {
     int steps, buckets;
@@ -86,7 +81,7 @@ static void buckets_are_launched_in_order(void **state)
             orders[d] = (struct order){.in_order = true};
             probes[d] = (struct el_probe){.context = &orders[d], .spans = true, .step = look_at_order};
         }
-        train(&config, probes, &result);
+        train_on("cpu", NULL, &config, probes, &result);
         el_train_result_free(&result);
         for (int d = 0; d < DEVICES; d++) {
             assert_true(orders[d].in_order);
@@ -261,7 +256,7 @@ static void the_best_epoch_has_the_highest_accuracy(void **state)
     int best = 0;
     assert_int_equal(el_case_config(&el_cases[6], "single", 1, &config), EL_OK);
     config.epochs = EPOCHS;
-    train(&config, NULL, &result);
+    train_on("cpu", NULL, &config, NULL, &result);
     assert_int_equal(result.n_epochs, EPOCHS);
     for (int e = 1; e < EPOCHS; e++)
         if (result.epochs[e].held_out_accuracy > result.epochs[best].held_out_accuracy) best = e;
