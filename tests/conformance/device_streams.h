@@ -24,28 +24,22 @@ static size_t huge_bytes(const struct el_device *device)
 static void streams_keep_order_and_waits(void **state)
 {
     enum { EACH = 50 };
-    struct el_device *devices[] = {open_device(0, 0), open_device(1, 0)};
-    _Atomic int clock = 0;
     struct note notes[2 * EACH];
-    struct el_program *program = begin();
     int last = -1;
     for (int i = 0; i < 2 * EACH; i++) { /* a chain over two devices and two streams each */
         struct el_device *device = devices[i & 1];
-        notes[i].clock = &clock;
         el_program_wait(program, device, i / 2 & 1, last);
-        last = add_note(program, device, i / 2 & 1, &notes[i]);
+        last = add_note(device, i / 2 & 1, &notes[i]);
     }
     assert_int_equal(el_program_end(program), EL_OK);
     for (uint64_t step = 5; step < 25; step++) {
-        atomic_store(&clock, 0);
+        atomic_store(&clock_now, 0);
         assert_int_equal(el_program_run(program, step, NULL), EL_OK);
         for (int i = 0; i < 2 * EACH; i++) {
             assert_int_equal(notes[i].order, i);
             assert_int_equal(notes[i].step, step);
         }
     }
-    el_program_destroy(program);
-    for (int d = 0; d < 2; d++) el_device_close(devices[d]);
 }
 
 /* Work of the devices themselves: large blocks go round over two devices and three streams, each copy behind an event
@@ -53,15 +47,12 @@ static void streams_keep_order_and_waits(void **state)
 static void device_work_keeps_order_and_waits(void **state)
 {
     enum { HOPS = 12, STEPS = 5 };
-    struct el_device *devices[] = {open_device(0, 0), open_device(1, 0)};
     struct el_buffer *blocks[HOPS + 1];
     size_t bytes = large_bytes(devices[0]);
     unsigned char *host = malloc(bytes);
     assert_non_null(host);
-    struct el_program *program = begin();
     int last = -1;
-    for (int i = 0; i <= HOPS; i++)
-        assert_int_equal(el_device_alloc(devices[i & 1], EL_TAG_INPUT, bytes, "block", &blocks[i]), EL_OK);
+    for (int i = 0; i <= HOPS; i++) blocks[i] = alloc(devices[i & 1], bytes);
     for (int i = 0; i < HOPS; i++) {
         struct el_op_head head = {.label = "hop", .phase = EL_PHASE_SCATTER};
         struct el_device *device = devices[(i + 1) & 1];
@@ -69,16 +60,14 @@ static void device_work_keeps_order_and_waits(void **state)
         el_program_copy(program, device, i % 3, &head, el_view_of(blocks[i + 1], 0), el_view_of(blocks[i], 0), bytes,
                         &last);
     }
-    if (el_program_end(program) != EL_OK) fail_msg("%s", el_error_message());
+    must(el_program_end(program));
     for (int step = 0; step < STEPS; step++) {
         memset(host, step + 1, bytes);
         assert_int_equal(el_device_write(el_view_of(blocks[0], 0), host, bytes), EL_OK);
-        if (el_program_run(program, (uint64_t)step, NULL) != EL_OK) fail_msg("%s", el_error_message());
+        must(el_program_run(program, (uint64_t)step, NULL));
         assert_int_equal(el_device_read(el_view_of(blocks[HOPS], 0), host, bytes), EL_OK);
         for (size_t i = 0; i < bytes; i += 509) assert_int_equal(host[i], step + 1);
     }
-    el_program_destroy(program);
-    for (int d = 0; d < 2; d++) el_device_close(devices[d]);
     free(host);
 }
 
@@ -98,15 +87,13 @@ static enum el_status meet(const struct el_call_args *args)
 static void calls_meet(struct el_device *device)
 {
     struct meeting meetings[2] = {{.mine = 0}, {.mine = 0}};
-    struct el_program *program = begin();
     for (int s = 0; s < 2; s++) {
         meetings[s].other = &meetings[1 - s].mine;
         struct el_call_op op = {
             .head = {.label = "meet"}, .op_class = EL_CLASS_HOST, .run = meet, .context = &meetings[s]};
         el_program_call(program, device, s, &op, NULL);
     }
-    run(program, 0, NULL);
-    el_program_destroy(program);
+    run(0, NULL);
 }
 
 static void keep_spans(void *context, const struct el_step_event *event)
@@ -118,49 +105,40 @@ static void keep_spans(void *context, const struct el_step_event *event)
 static void copies_overlap(struct el_device *device)
 {
     enum { COPIES = 32 };
-    struct el_buffer *from, *to;
     struct el_span spans[COPIES + 1];
     size_t bytes = huge_bytes(device);
-    assert_int_equal(el_device_alloc(device, EL_TAG_INPUT, bytes, "from", &from), EL_OK);
-    assert_int_equal(el_device_alloc(device, EL_TAG_INPUT, bytes + 64, "to", &to), EL_OK);
-    struct el_program *program = begin();
+    struct el_buffer *from = alloc(device, bytes), *to = alloc(device, bytes + 64);
     struct el_op_head head = {.label = "copy", .phase = EL_PHASE_SCATTER};
     for (int i = 0; i < COPIES; i++)
         el_program_copy(program, device, 0, &head, el_view_of(to, 0), el_view_of(from, 0), bytes, NULL);
     el_program_copy(program, device, 1, &head, el_view_of(to, bytes), el_view_of(from, 0), 64, NULL);
     struct el_probe probe = {.context = spans, .spans = true, .step = keep_spans};
-    run(program, 0, NULL); /* what is made at the first use is made */
-    if (el_program_run(program, 1, &probe) != EL_OK) fail_msg("%s", el_error_message());
+    run(0, NULL); /* what is made at the first use is made */
+    must(el_program_run(program, 1, &probe));
     assert_true(spans[COPIES].begin_ns < spans[COPIES - 1].end_ns);
-    el_program_destroy(program);
 }
 
 static void streams_run_at_the_same_time(void **state)
 {
-    struct el_device *device = open_device(0, 0);
-    if (el_device_is_asynchronous(device))
-        copies_overlap(device);
+    if (el_device_is_asynchronous(devices[0]))
+        copies_overlap(devices[0]);
     else
-        calls_meet(device);
-    el_device_close(device);
+        calls_meet(devices[0]);
 }
 
 static void copies_move_bytes_and_are_booked(void **state)
 {
-    struct el_device *a = open_device(0, 0), *b = open_device(1, 0);
-    struct el_buffer *on_a, *on_b;
+    struct el_device *a = devices[0], *b = devices[1];
+    struct el_buffer *on_a = alloc(a, COPY_BYTES), *on_b = alloc(b, COPY_BYTES);
     char in[COPY_BYTES], out[COPY_BYTES];
     for (int i = 0; i < COPY_BYTES; i++) in[i] = (char)(i * 7);
-    assert_int_equal(el_device_alloc(a, EL_TAG_INPUT, COPY_BYTES, "a", &on_a), EL_OK);
-    assert_int_equal(el_device_alloc(b, EL_TAG_INPUT, COPY_BYTES, "b", &on_b), EL_OK);
-    struct el_program *program = begin();
     struct el_op_head head = {.label = "copy", .phase = EL_PHASE_H2D};
     int id;
     el_program_copy(program, a, 0, &head, el_view_of(on_a, 0), el_view_host(in), COPY_BYTES, &id);
     el_program_wait(program, b, 0, id);
     head.phase = EL_PHASE_SCATTER;
     el_program_copy(program, b, 0, &head, el_view_of(on_b, 0), el_view_of(on_a, 0), COPY_BYTES, NULL);
-    run(program, 0, NULL);
+    run(0, NULL);
     assert_int_equal(el_device_read(el_view_of(on_b, 0), out, COPY_BYTES), EL_OK);
     assert_memory_equal(in, out, COPY_BYTES);
     const struct el_op_info *ops = el_program_ops(program);
@@ -169,9 +147,6 @@ static void copies_move_bytes_and_are_booked(void **state)
     assert_int_equal(ops[1].received_bytes, COPY_BYTES);
     assert_int_equal(ops[1].device, 1);
     assert_int_equal(ops[1].peer, 0);
-    el_program_destroy(program);
-    el_device_close(a);
-    el_device_close(b);
 }
 
 static void keep_event(void *context, const struct el_step_event *event)
@@ -187,21 +162,16 @@ static void keep_event(void *context, const struct el_step_event *event)
 
 static void spans_follow_the_waits(void **state)
 {
-    struct el_device *device = open_device(0, 0);
-    struct el_program *program = begin();
-    _Atomic int clock = 0;
+    struct el_device *device = devices[0];
     struct note notes[4];
     struct el_span spans[4];
     for (int i = 0; i < 4; i++) {
-        notes[i].clock = &clock;
         el_program_wait(program, device, i & 1, i - 1);
-        add_note(program, device, i & 1, &notes[i]);
+        add_note(device, i & 1, &notes[i]);
     }
     struct el_probe probe = {.context = spans, .spans = true, .step = keep_event};
-    run(program, 0, &probe);
+    run(0, &probe);
     for (int i = 1; i < 4; i++) assert_true(spans[i].begin_ns >= spans[i - 1].end_ns);
-    el_program_destroy(program);
-    el_device_close(device);
 }
 
 /* Events carry times: a chain of copies has spans one behind the other, each longer than nothing, within what the host
@@ -209,13 +179,10 @@ static void spans_follow_the_waits(void **state)
 static void spans_of_device_work(void **state)
 {
     enum { HOPS = 6 };
-    struct el_device *device = open_device(0, 0);
-    struct el_buffer *a, *b;
+    struct el_device *device = devices[0];
     struct el_span spans[HOPS];
     size_t bytes = huge_bytes(device);
-    assert_int_equal(el_device_alloc(device, EL_TAG_INPUT, bytes, "a", &a), EL_OK);
-    assert_int_equal(el_device_alloc(device, EL_TAG_INPUT, bytes, "b", &b), EL_OK);
-    struct el_program *program = begin();
+    struct el_buffer *a = alloc(device, bytes), *b = alloc(device, bytes);
     int id = -1;
     for (int i = 0; i < HOPS; i++) {
         struct el_op_head head = {.label = "copy", .phase = EL_PHASE_SCATTER};
@@ -224,14 +191,12 @@ static void spans_of_device_work(void **state)
                         bytes, &id);
     }
     struct el_probe probe = {.context = spans, .spans = true, .step = keep_event};
-    run(program, 0, &probe);
+    run(0, &probe);
     for (uint64_t step = 1; step < 3; step++) {
-        if (el_program_run(program, step, &probe) != EL_OK) fail_msg("%s", el_error_message());
+        must(el_program_run(program, step, &probe));
         for (int i = 0; i < HOPS; i++) {
             assert_true(spans[i].end_ns > spans[i].begin_ns);
             if (i) assert_true(spans[i].begin_ns >= spans[i - 1].end_ns);
         }
     }
-    el_program_destroy(program);
-    el_device_close(device);
 }

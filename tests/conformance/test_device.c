@@ -12,7 +12,7 @@ enum { N = 1000 };
 
 static void memory_keeps_what_is_written(void **state)
 {
-    struct el_device *device = open_device(0, 0);
+    struct el_device *device = devices[0];
     struct el_buffer *a, *b;
     float out[N], in[N];
     for (int i = 0; i < N; i++) in[i] = (float)i;
@@ -31,28 +31,25 @@ static void memory_keeps_what_is_written(void **state)
     el_device_ledger_reset_peak(device);
     assert_int_equal(ledger->peak_bytes, sizeof in);
     assert_int_equal(ledger->peak_by_tag[EL_TAG_GRAD], 0);
-    el_device_close(device); /* frees a */
 }
 
 static void a_limit_refuses_and_names_the_tag(void **state)
 {
-    struct el_device *device = open_device(0, 1000);
+    el_device_close(devices[0]);
+    struct el_device *device = devices[0] = open_device(0, 1000);
     struct el_buffer *a, *b;
     assert_int_equal(el_device_alloc(device, EL_TAG_PARAM, 600, "weights", &a), EL_OK);
     assert_int_equal(el_device_alloc(device, EL_TAG_OPTIMIZER, 600, "slots", &b), EL_ERR_OOM);
     assert_non_null(strstr(el_error_message(), "optimizer"));
-    struct el_program *program = begin();
     assert_int_equal(el_program_alloc(program, device, EL_TAG_ACTIVATION, 300, "x", &b), EL_OK);
     assert_int_equal(el_program_alloc(program, device, EL_TAG_ACTIVATION, 101, "y", &b), EL_ERR_OOM);
     assert_int_equal(el_program_end(program), EL_ERR_OOM);
-    el_program_destroy(program);
-    el_device_close(device);
 }
 
 /* More than any device has: refused in words, and the device goes on. */
 static void what_does_not_fit_is_refused(void **state)
 {
-    struct el_device *device = open_device(0, 0);
+    struct el_device *device = devices[0];
     struct el_buffer *none = NULL, *some;
     char in[64] = "still here", out[64] = "";
     enum el_status status = el_device_alloc(device, EL_TAG_PARAM, (size_t)1 << 55, "monster", &none);
@@ -65,19 +62,17 @@ static void what_does_not_fit_is_refused(void **state)
     assert_int_equal(el_device_write(el_view_of(some, 0), in, sizeof in), EL_OK);
     assert_int_equal(el_device_read(el_view_of(some, 0), out, sizeof out), EL_OK);
     assert_string_equal(in, out);
-    el_device_close(device);
 }
 
 /* A GPU has its own; no two devices on different cards share one. */
 static void an_identity_is_told(void **state)
 {
-    struct el_device *device = open_device(0, 0);
+    struct el_device *device = devices[0];
     struct el_device_identity identity;
     el_device_identify(device, &identity);
     assert_true((*identity.uuid != 0) == el_device_is_asynchronous(device));
     if (*identity.uuid)
         print_message("# %s %s, driver %s, %s\n", identity.model, identity.uuid, identity.driver, identity.libraries);
-    el_device_close(device);
 }
 
 static enum el_status break_down(const struct el_call_args *args)
@@ -94,41 +89,34 @@ static void count_failure(void *context)
 /* The rest is skipped, nobody waits for ever, and the first failure's words come back. */
 static void a_failure_ends_the_step(void **state)
 {
-    struct el_device *device = open_device(0, 0);
-    struct el_program *program = begin();
-    _Atomic int clock = 0, failures = 0;
-    struct note after = {.clock = &clock, .order = -1};
+    struct el_device *device = devices[0];
+    _Atomic int failures = 0;
+    struct note after = {.order = -1};
     struct el_call_op op = {.head = {.label = "break"}, .op_class = EL_CLASS_HOST, .run = break_down};
     int id;
     el_program_on_failure(program, count_failure, &failures);
     el_program_call(program, device, 0, &op, &id);
     el_program_wait(program, device, 1, id);
-    add_note(program, device, 1, &after);
+    add_note(device, 1, &after);
     assert_int_equal(el_program_end(program), EL_OK);
     assert_int_equal(el_program_run(program, 0, NULL), EL_ERR_INTERNAL);
     assert_string_equal(el_error_message(), "planted failure");
     assert_int_equal(after.order, -1);
     assert_int_equal(failures, 1);
-    el_program_destroy(program);
-    el_device_close(device);
 }
 
 /* The step says what the plant said: out of memory, not some failure. */
 static void a_planted_leak_that_does_not_fit(void **state)
 {
     struct el_device_spec spec = {.backend = backend, .inject = {.leak_bytes = 64, .most_bytes = 100}};
-    struct el_device *device = NULL;
-    if (el_device_open(&spec, &device) != EL_OK) fail_msg("%s", el_error_message());
-    struct el_program *program = begin();
-    _Atomic int clock = 0;
-    struct note note = {.clock = &clock};
-    add_note(program, device, EL_STREAM_COMPUTE, &note);
-    run(program, 0, NULL);
+    struct note note;
+    el_device_close(devices[0]);
+    must(el_device_open(&spec, &devices[0]));
+    add_note(devices[0], EL_STREAM_COMPUTE, &note);
+    run(0, NULL);
     assert_int_equal(el_program_run(program, 1, NULL), EL_ERR_OOM);
     assert_non_null(strstr(el_error_message(), "injected"));
-    assert_int_equal(clock, 1);
-    el_program_destroy(program);
-    el_device_close(device);
+    assert_int_equal(clock_now, 1);
 }
 
 static void count_release(void *owner)
@@ -162,63 +150,58 @@ static void lent_memory_is_counted_and_given_back(void **state)
 /* Buffers that live together do not overlap; freed memory is used again; the ledger knows the peak and its make-up. */
 static void a_step_reuses_memory(void **state)
 {
-    struct el_device *device = open_device(0, 0);
-    struct el_program *program = begin();
+    struct el_device *device = devices[0];
     struct el_buffer *a, *b, *c;
     el_program_alloc(program, device, EL_TAG_ACTIVATION, 6400, "a", &a);
     el_program_alloc(program, device, EL_TAG_GRAD, 3200, "b", &b);
     el_program_free(program, a);
     el_program_alloc(program, device, EL_TAG_ACTIVATION, 6000, "c", &c);
-    _Atomic int clock = 0;
-    struct note note = {.clock = &clock};
-    add_note(program, device, 0, &note);
-    run(program, 0, NULL);
+    struct note note;
+    add_note(device, 0, &note);
+    run(0, NULL);
     assert_int_equal(a->address, c->address);
     assert_true(b->address >= a->address + 6400 || b->address + 3200 <= a->address);
     const struct el_ledger *ledger = el_device_ledger(device);
     assert_int_equal(ledger->peak_bytes, 9600);
     assert_int_equal(ledger->at_peak_by_tag[EL_TAG_ACTIVATION], 6400);
     assert_int_equal(ledger->live_bytes, 0);
-    el_program_destroy(program);
-    el_device_close(device);
 }
 
 static void kernels_run_only_where_they_compute(void **state)
 {
-    struct el_device *device = open_device(0, 0);
+    struct el_device *device = devices[0];
     struct el_buffer *x;
     float values[N] = {0};
     assert_int_equal(el_device_alloc(device, EL_TAG_PARAM, sizeof values, "x", &x), EL_OK);
     assert_int_equal(el_device_write(el_view_of(x, 0), values, sizeof values), EL_OK);
-    struct el_program *program = begin();
     struct el_kernel_op op = {
         .op = EL_OP_FILL, .dtype = EL_F32, .views = {el_view_of(x, 0)}, .args = {.d = {N}, .s = {3}}};
     el_program_kernel(program, device, 0, &op, NULL);
-    run(program, 0, NULL);
+    run(0, NULL);
     assert_int_equal(el_device_read(el_view_of(x, 0), values, sizeof values), EL_OK);
     assert_true(values[N - 1] == (el_device_computes(device) ? 3.0f : 0.0f));
-    el_program_destroy(program);
-    el_device_close(device);
 }
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 static int run_backend(const char *name)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lent_memory_is_counted_and_given_back),
-        cmocka_unit_test(memory_keeps_what_is_written),
-        cmocka_unit_test(a_limit_refuses_and_names_the_tag),
-        cmocka_unit_test(what_does_not_fit_is_refused),
-        cmocka_unit_test(an_identity_is_told),
-        cmocka_unit_test(streams_keep_order_and_waits),
-        cmocka_unit_test(device_work_keeps_order_and_waits),
-        cmocka_unit_test(streams_run_at_the_same_time),
-        cmocka_unit_test(copies_move_bytes_and_are_booked),
-        cmocka_unit_test(spans_follow_the_waits),
-        cmocka_unit_test(spans_of_device_work),
-        cmocka_unit_test(a_failure_ends_the_step),
-        cmocka_unit_test(a_planted_leak_that_does_not_fit),
-        cmocka_unit_test(a_step_reuses_memory),
-        cmocka_unit_test(kernels_run_only_where_they_compute),
+        CASE(lent_memory_is_counted_and_given_back),
+        CASE(memory_keeps_what_is_written),
+        CASE(a_limit_refuses_and_names_the_tag),
+        CASE(what_does_not_fit_is_refused),
+        CASE(an_identity_is_told),
+        CASE(streams_keep_order_and_waits),
+        CASE(device_work_keeps_order_and_waits),
+        CASE(streams_run_at_the_same_time),
+        CASE(copies_move_bytes_and_are_booked),
+        CASE(spans_follow_the_waits),
+        CASE(spans_of_device_work),
+        CASE(a_failure_ends_the_step),
+        CASE(a_planted_leak_that_does_not_fit),
+        CASE(a_step_reuses_memory),
+        CASE(kernels_run_only_where_they_compute),
     };
     backend = name;
     n_cards = 0;
