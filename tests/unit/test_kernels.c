@@ -4,9 +4,6 @@
 
 #include <pthread.h>
 
-#include "kernels/cpu/cpu.h"
-#include "runtime/base/module.h"
-
 /* Checks the cases whose rows the table has; returns how many. */
 static int check_table(const struct el_kernel_table *table)
 {
@@ -43,12 +40,8 @@ static const struct el_kernel *find_in_module(enum el_op_kind op, enum el_dtype 
 /* Where the vector loops do an op, the cpu table hides oneDNN's row; another machine uses it. */
 static void test_dnnl(void **state)
 {
-    void *symbol;
-    if (el_module_open("dnnl", EL_DNNL_SYMBOL, &symbol) != EL_OK) {
-        print_message("%s\n", el_error_message());
-        skip();
-    }
-    module = symbol;
+    module = find_dnnl();
+    if (!module) skip();
     const struct el_kernel_table table = {.name = "dnnl", .find = find_in_module};
     if (check_table(&table) == 0) print_message("the cpu table has all its rows\n");
 }
@@ -77,9 +70,10 @@ static void test_shapes(void **state)
 /* The library's own names of what it does a product by, in a record's words. */
 static void test_dnnl_says_what_it_chose(void **state)
 {
-    void *symbol, *plan = NULL;
-    if (el_module_open("dnnl", EL_DNNL_SYMBOL, &symbol) != EL_OK) skip();
-    const struct el_kernel *row = ((const struct el_dnnl_module *)symbol)->find(EL_OP_LINEAR_FORWARD);
+    void *plan = NULL;
+    const struct el_dnnl_module *dnnl = find_dnnl();
+    if (!dnnl) skip();
+    const struct el_kernel *row = dnnl->find(EL_OP_LINEAR_FORWARD);
     float x[4 * 8] = {0}, w[2 * 8] = {0}, bias[2] = {0}, y[4 * 2];
     struct el_kernel_args args = {.p = {x, w, bias, y}, .d = {4, 8, 2}};
     struct el_workspace workspace = {0};

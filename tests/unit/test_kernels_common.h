@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kernels/cpu/cpu.h"
 #include "kernels/kernels.h"
 #include "kernels/window.h"
+#include "runtime/base/module.h"
 
 /* A buffer with guard bytes on both sides. `skew` moves its begin off the 64-byte line, as a gradient's place in a
  * bucket does. */
@@ -242,6 +244,15 @@ static inline void row_run(const struct el_kernel *row, struct el_kernel_args *a
         fail_msg("%s: its choice has no words", what);
     if (row->release) row->release(args->plan);
     guarded_free(&scratch, what);
+}
+
+/* oneDNN's rows; NULL, and why is printed, where it is not there. */
+static inline const struct el_dnnl_module *find_dnnl(void)
+{
+    void *symbol;
+    if (el_module_open("dnnl", EL_DNNL_SYMBOL, &symbol) == EL_OK) return symbol;
+    print_message("%s\n", el_error_message());
+    return NULL;
 }
 
 /* For answers worked out by hand. */

@@ -140,25 +140,5 @@ static void test_mean_pool(void **state)
     assert_all_near(dx, (double[]){2, 4, 2, 4, 2, 4, 2, 4}, 8);
 }
 
-/* Values far from 0: their squares have little in f32 that is not the mean's. 600 rows, uniform round 1000. */
-static void test_batch_norm_far_from_zero(void **state)
-{
-    enum { N = 600, C = 20 };
-    static float x[N * C], y[N * C];
-    float scale[C], shift[C] = {0}, mean[C], variance[C], saved[2 * C], wanted[2 * C];
-    for (int i = 0; i < N * C; i++) x[i] = (float)(1000 + operand_value(IN, 0, i));
-    for (int j = 0; j < C; j++) scale[j] = 1, mean[j] = variance[j] = 0;
-    struct el_kernel_args args = {
-        .p = {x, scale, shift, NULL, mean, variance, y, wanted}, .d = {N, C}, .s = {1e-5, 0.1}};
-    assert_int_equal(el_kernels_reference()->find(EL_OP_BATCH_NORM_FORWARD, EL_F32)->run(&args), EL_OK);
-    args.p[7] = saved;
-    assert_int_equal(el_kernels_cpu()->find(EL_OP_BATCH_NORM_FORWARD, EL_F32)->run(&args), EL_OK);
-    for (int j = 0; j < 2 * C; j++)
-        if (!(fabsf(saved[j] - wanted[j]) <= (j < C ? 1e-6f : 1e-3f) * wanted[j]))
-            fail_msg("%s of channel %d is %g, should be %g", j < C ? "mean" : "rstd", j % C, (double)saved[j],
-                     (double)wanted[j]);
-}
-
 RUN_TESTS(NULL, NULL, test_conv2d, test_conv2d_channels, test_batch_norm_forward, test_batch_norm_inference,
-          test_batch_norm_backward, test_batch_norm_of_one_value_is_refused, test_max_pool, test_mean_pool,
-          test_batch_norm_far_from_zero)
+          test_batch_norm_backward, test_batch_norm_of_one_value_is_refused, test_max_pool, test_mean_pool)
