@@ -232,17 +232,7 @@ static void kernels_are_loaded_at_once_where_threads_wait_for_each_other(void **
     assert_null(el_runner_environment(&trial, NULL));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_trial_once_a_round),
-        cmocka_unit_test(the_order_is_of_the_seed),
-        cmocka_unit_test(no_trial_is_always_first),
-        cmocka_unit_test(the_gate_judges),
-        cmocka_unit_test(kernels_are_loaded_at_once_where_threads_wait_for_each_other),
-        cmocka_unit_test(a_gate_that_did_not_run_is_a_refusal),
-        cmocka_unit_test_setup_teardown(siblings_count_once, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(the_quota_limits, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(the_quota_is_of_the_cpu_controller, make_root, remove_root)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(make_root, remove_root, each_trial_once_a_round, the_order_is_of_the_seed, no_trial_is_always_first,
+          the_gate_judges, kernels_are_loaded_at_once_where_threads_wait_for_each_other,
+          a_gate_that_did_not_run_is_a_refusal, siblings_count_once, the_quota_limits,
+          the_quota_is_of_the_cpu_controller)

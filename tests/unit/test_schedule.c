@@ -11,9 +11,6 @@
 
 #define TABLES "tests/unit/data/schedules/" /* by tests/torch/schedules.py */
 
-static const int device_counts[] = {1, 2, 4, 8, 2}, micro_counts[] = {1, 2, 4, 5, 8};
-#define EACH(i, list) (size_t i = 0; (i) < sizeof(list) / sizeof(list)[0]; (i)++)
-
 static enum el_status open_schedule(const char *name, int n_devices, int n_micro, int parts,
                                     struct el_schedule *schedule)
 {
@@ -94,25 +91,6 @@ static void rows_are_those_of_pytorch(void **state)
     }
 }
 
-static void a_device_holds_as_many_as_its_closed_form(void **state)
-{
-    for
-        EACH(p, device_counts)
-        for
-            EACH(m, micro_counts)
-        for (int d = 0; d < device_counts[p]; d++) {
-            int left = device_counts[p] - d, micro = micro_counts[m];
-            static const char *const names[] = {"gpipe", "1f1b", "zero-bubble"};
-            const int wanted[] = {micro, left < micro ? left : micro,
-                                  device_counts[p] < micro ? device_counts[p] : micro};
-            for (int i = 0; i < 3; i++) {
-                struct el_schedule schedule = opened(names[i], device_counts[p], micro, 0);
-                assert_int_equal(el_schedule_in_flight(&schedule, d), wanted[i]);
-                el_schedule_close(&schedule);
-            }
-        }
-}
-
 /* ---- how long they take ---- */
 
 /* When an action of a part with a micro-batch ends: forward, back, weights. */
@@ -164,18 +142,22 @@ static int makespan_of(const char *name, int n_devices, int n_micro, int parts, 
     return time;
 }
 
-/* Of one part a device (p - 1) / (m + p - 1) of the time is idle: the whole takes 2 (m + p - 1). */
-static void the_bubble_is_the_papers(void **state)
+/* Of one part a device (p - 1) / (m + p - 1) of the time is idle: the whole takes 2 (m + p - 1). And how many sets of
+ * activations a device holds. */
+static void one_part_a_device_has_closed_forms(void **state)
 {
-    for
-        EACH(p, device_counts)
-        for
-            EACH(m, micro_counts)
-            {
-                int devices = device_counts[p], micro = micro_counts[m];
-                assert_int_equal(makespan_of("gpipe", devices, micro, 0, 1), 2 * (micro + devices - 1));
-                assert_int_equal(makespan_of("1f1b", devices, micro, 0, 1), 2 * (micro + devices - 1));
-            }
+    static const int device_counts[] = {1, 2, 4, 8}, micro_counts[] = {1, 2, 4, 5, 8};
+    static const char *const names[] = {"gpipe", "1f1b", "zero-bubble"};
+    for (int i = 0; i < 4 * 5 * 3; i++) {
+        int devices = device_counts[i / 15], micro = micro_counts[i / 3 % 5], kind = i % 3;
+        struct el_schedule schedule = opened(names[kind], devices, micro, 0);
+        if (kind < 2) assert_int_equal(makespan(&schedule, 1), 2 * (micro + devices - 1));
+        for (int d = 0; d < devices; d++) {
+            int most[] = {micro, devices - d, devices};
+            assert_int_equal(el_schedule_in_flight(&schedule, d), most[kind] < micro ? most[kind] : micro);
+        }
+        el_schedule_close(&schedule);
+    }
 }
 
 /* With v parts a device the bubble is a v-th of that; with its weights apart, in thirds of a step, a third. */
@@ -192,16 +174,18 @@ static void several_parts_and_parted_backwards_wait_less(void **state)
 
 /* ---- files ---- */
 
+/* An action that PyTorch overlaps with another stands beside it. */
 static void every_table_of_pytorch_can_be_run(void **state)
 {
     static const struct {
         const char *file;
         int devices, micro, in_flight;
+        const char *words; /* of device 0's row */
     } tables[] = {
-        {TABLES "ZBVZeroBubble-2x2-4.csv", 2, 4, 4},
-        {TABLES "ZBVZeroBubble-2x4-8.csv", 4, 8, 8},
-        {TABLES "DualPipeV-2x2-6.csv", 2, 6, 5},
-        {TABLES "LoopedBFS-2x2-4.csv", 2, 4, 8},
+        {TABLES "ZBVZeroBubble-2x2-4.csv", 2, 4, 4, ""},
+        {TABLES "ZBVZeroBubble-2x4-8.csv", 4, 8, 8, ""},
+        {TABLES "DualPipeV-2x2-6.csv", 2, 6, 5, "3F1 0F3 3B1 3F2 0B0 0F4 3B2"},
+        {TABLES "LoopedBFS-2x2-4.csv", 2, 4, 8, ""},
     };
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         int n = tables[i].devices;
@@ -212,34 +196,41 @@ static void every_table_of_pytorch_can_be_run(void **state)
         for (int k = 0; k < 2 * n; k++) assert_int_equal(schedule.device[k], k < n ? k : is_v ? 2 * n - 1 - k : k - n);
         assert_int_equal(el_schedule_in_flight(&schedule, 0), tables[i].in_flight);
         assert_int_equal(schedule.room, 2);
+        assert_non_null(strstr(row(&schedule, 0), tables[i].words));
         el_schedule_close(&schedule);
     }
 }
 
-/* An action that PyTorch overlaps with another stands beside it. */
-static void overlapped_actions_come_in_their_order(void **state)
+static char path[] = "/tmp/evenload-schedule-XXXXXX.csv";
+
+static int make_file(void **state)
 {
-    struct el_schedule schedule = opened(TABLES "DualPipeV-2x2-6.csv", 2, 6, 0);
-    assert_non_null(strstr(row(&schedule, 0), "3F1 0F3 3B1 3F2 0B0 0F4 3B2"));
-    el_schedule_close(&schedule);
+    int file = mkstemps(path, 4);
+    return file < 0 ? -1 : close(file);
+}
+
+static int remove_file(void **state)
+{
+    return unlink(path);
+}
+
+static void write_table(const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
 }
 
 /* Where device 1 waits for device 2, which waits for device 0, whose messages to device 1 come before. */
 static void a_mailbox_has_the_room_that_is_needed(void **state)
 {
-    char path[] = "/tmp/evenload-schedule-XXXXXX.csv";
-    assert_true(mkstemps(path, 4) >= 0);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs("0F0,0F1,0F2,0F3,2F0,2F1,2F2,2F3,2B0,2B1,2B2,2B3,0B0,0B1,0B2,0B3\n"
-          "1F0,4F0,1F1,4F1,1F2,4F2,1F3,4F3,4B0,4B1,4B2,4B3,1B0,1B1,1B2,1B3\n"
-          "3F0,3F1,3F2,3F3,3B0,3B1,3B2,3B3\n",
-          file);
-    fclose(file);
+    write_table("0F0,0F1,0F2,0F3,2F0,2F1,2F2,2F3,2B0,2B1,2B2,2B3,0B0,0B1,0B2,0B3\n"
+                "1F0,4F0,1F1,4F1,1F2,4F2,1F3,4F3,4B0,4B1,4B2,4B3,1B0,1B1,1B2,1B3\n"
+                "3F0,3F1,3F2,3F3,3B0,3B1,3B2,3B3\n");
     struct el_schedule schedule = opened(path, 3, 0, 0);
     assert_int_equal(schedule.room, 3);
     el_schedule_close(&schedule);
-    unlink(path);
 }
 
 static void what_is_wrong_with_a_file_is_said(void **state)
@@ -278,21 +269,15 @@ static void what_is_wrong_with_a_file_is_said(void **state)
         {"0F0,0B0\n1F0,1B0\n2F0,2B0\n", "has a row for each of 3 devices, and there are 2: change --devices", 2},
         {"", "has a row for each of 0 devices, and there are 1: change --devices", 1},
     };
-    char path[] = "/tmp/evenload-schedule-XXXXXX.csv";
-    assert_true(mkstemps(path, 4) >= 0);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char wanted[300];
         struct el_schedule schedule;
-        FILE *file = fopen(path, "w");
-        assert_non_null(file);
-        fputs(rows[i].text, file);
-        fclose(file);
+        write_table(rows[i].text);
         assert_int_equal(open_schedule(path, rows[i].devices, 0, 0, &schedule), EL_ERR_INVALID);
         snprintf(wanted, sizeof wanted, "--schedule %s: %s", path, rows[i].why);
         assert_string_equal(el_error_message(), wanted);
         el_schedule_close(&schedule);
     }
-    unlink(path);
 }
 
 static void options_that_do_not_fit_are_said(void **state)
@@ -326,8 +311,7 @@ static void options_that_do_not_fit_are_said(void **state)
     }
 }
 
-RUN_TESTS(NULL, NULL, rows_are_those_of_the_papers, rows_are_those_of_pytorch,
-          a_device_holds_as_many_as_its_closed_form, the_bubble_is_the_papers,
-          several_parts_and_parted_backwards_wait_less, every_table_of_pytorch_can_be_run,
-          overlapped_actions_come_in_their_order, a_mailbox_has_the_room_that_is_needed,
-          what_is_wrong_with_a_file_is_said, options_that_do_not_fit_are_said)
+RUN_TESTS(make_file, remove_file, rows_are_those_of_the_papers, rows_are_those_of_pytorch,
+          one_part_a_device_has_closed_forms, several_parts_and_parted_backwards_wait_less,
+          every_table_of_pytorch_can_be_run, a_mailbox_has_the_room_that_is_needed, what_is_wrong_with_a_file_is_said,
+          options_that_do_not_fit_are_said)
