@@ -52,50 +52,41 @@ static void near(double got_s, double wanted_ms)
  *     stage 1   load  0 to 4   receive 4 to 14, from 10     F0 14 to 40   B0 40 to 60   send 60 to 61   optimizer 60 to
  * 70 From 0 to 80 stage 0 is idle from 20 to 60; stage 1 from 0 to 10, and from 61 on, but for its optimizer, which is
  * outside. */
-#define KERNEL(of, in, letter, number)                                                                                 \
+#define OP(of, in, kind, ...)                                                                                          \
     {                                                                                                                  \
-        .device = (of), .phase = (in), .op_class = EL_CLASS_COMPUTE, .peer = -1, .piece = { letter, of, number }       \
+        .device = (of), .phase = (in), .op_class = (kind), .peer = -1, __VA_ARGS__                                     \
     }
+#define LOAD(of)                       OP(of, EL_PHASE_DATA, EL_CLASS_HOST, .stream = 0)
+#define KERNEL(of, in, letter, number) OP(of, in, EL_CLASS_COMPUTE, .piece = {letter, of, number})
 #define MESSAGE(of, number, direction)                                                                                 \
-    {                                                                                                                  \
-        .device = (of), .phase = EL_PHASE_COMM, .op_class = EL_CLASS_COMM, .stream = 1, .peer = -1,                    \
-        .operation = (number), .link = (direction), .piece = {                                                         \
-            'F',                                                                                                       \
-            of,                                                                                                        \
-            0                                                                                                          \
-        }                                                                                                              \
-    }
-#define LOAD(of)                                                                                                       \
-    {                                                                                                                  \
-        .device = (of), .phase = EL_PHASE_DATA, .op_class = EL_CLASS_HOST, .peer = -1                                  \
-    }
+    OP(of, EL_PHASE_COMM, EL_CLASS_COMM, .stream = 1, .operation = (number), .link = (direction), .piece = {'F', of, 0})
 
-static const struct el_op_info first_ops[] = {
-    LOAD(0),
-    KERNEL(0, EL_PHASE_FORWARD, 'F', 0),
-    MESSAGE(0, 5, EL_LINK_SEND),
-    KERNEL(0, EL_PHASE_FORWARD, 'F', 1),
-    MESSAGE(0, 6, EL_LINK_RECEIVE),
-    KERNEL(0, EL_PHASE_BACKWARD, 'B', 0),
-};
-static const struct el_span first_spans[] = {{-5 * MS, 0},       {0, 10 * MS},       {10 * MS, 13 * MS},
-                                             {10 * MS, 20 * MS}, {20 * MS, 62 * MS}, {62 * MS, 80 * MS}};
-static const struct el_op_info second_ops[] = {
-    LOAD(1),
-    MESSAGE(1, 5, EL_LINK_RECEIVE),
-    KERNEL(1, EL_PHASE_FORWARD, 'F', 0),
-    KERNEL(1, EL_PHASE_BACKWARD, 'B', 0),
-    MESSAGE(1, 6, EL_LINK_SEND),
-    KERNEL(1, EL_PHASE_OPTIMIZER, 0, 0),
-};
-static const struct el_span second_spans[] = {{0, 4 * MS},        {4 * MS, 14 * MS},  {14 * MS, 40 * MS},
-                                              {40 * MS, 60 * MS}, {60 * MS, 61 * MS}, {60 * MS, 70 * MS}};
+enum { OPS = 6 };
+static const struct el_op_info ops[2][OPS] = {
+    {LOAD(0), KERNEL(0, EL_PHASE_FORWARD, 'F', 0), MESSAGE(0, 5, EL_LINK_SEND), KERNEL(0, EL_PHASE_FORWARD, 'F', 1),
+     MESSAGE(0, 6, EL_LINK_RECEIVE), KERNEL(0, EL_PHASE_BACKWARD, 'B', 0)},
+    {LOAD(1), MESSAGE(1, 5, EL_LINK_RECEIVE), KERNEL(1, EL_PHASE_FORWARD, 'F', 0), KERNEL(1, EL_PHASE_BACKWARD, 'B', 0),
+     MESSAGE(1, 6, EL_LINK_SEND), KERNEL(1, EL_PHASE_OPTIMIZER, 0, 0)}};
+static const struct el_span spans[2][OPS] = {
+    {{-5 * MS, 0}, {0, 10 * MS}, {10 * MS, 13 * MS}, {10 * MS, 20 * MS}, {20 * MS, 62 * MS}, {62 * MS, 80 * MS}},
+    {{0, 4 * MS}, {4 * MS, 14 * MS}, {14 * MS, 40 * MS}, {40 * MS, 60 * MS}, {60 * MS, 61 * MS}, {60 * MS, 70 * MS}}};
 
-static void tell(struct el_recorder *recorder, const struct el_op_info *ops, const struct el_span *spans)
+static struct el_recorder *record(int stage, int segment, const struct el_span *times)
 {
-    struct el_step_event event = {.whole = {-5 * MS, 80 * MS}, .n_ops = 6, .ops = ops, .spans = spans};
+    struct el_step_event event = {.whole = {-5 * MS, 80 * MS}, .n_ops = OPS, .ops = ops[stage], .spans = times};
+    struct el_recorder *recorder;
+    assert_int_equal(el_recorder_create(stage, 1, &recorder), EL_OK);
+    el_recorder_segment(recorder, segment);
     struct el_probe probe = el_recorder_probe(recorder);
     probe.step(probe.context, &event);
+    return recorder;
+}
+
+static struct el_device_summary summary_of(struct el_recorder *recorder, int stage, int segment)
+{
+    struct el_device_summary summary;
+    assert_int_equal(el_recorder_summarize(recorder, stage, segment, &summary), EL_OK);
+    return summary;
 }
 
 static void waiting_for_a_message_is_a_bubble(void **state)
@@ -103,17 +94,17 @@ static void waiting_for_a_message_is_a_bubble(void **state)
     struct el_recorder *recorders[2];
     struct el_device_summary s[2];
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(el_recorder_create(i, 1, &recorders[i]), EL_OK);
-        tell(recorders[i], i ? second_ops : first_ops, i ? second_spans : first_spans);
-        assert_int_equal(el_recorder_summarize(recorders[i], i, EL_RECORDER_MEASURED, &s[i]), EL_OK);
-        assert_false(s[i].bubble_known);
+        recorders[i] = record(i, EL_RECORDER_MEASURED, spans[i]);
+        assert_false(summary_of(recorders[i], i, EL_RECORDER_MEASURED).bubble_known);
     }
     relate(recorders, 2, EL_RECORDER_MEASURED);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(el_recorder_summarize(recorders[i], i, EL_RECORDER_MEASURED, &s[i]), EL_OK);
-    assert_true(s[0].bubble_known && s[1].bubble_known);
-    near(s[0].window_s, 80);
-    near(s[1].window_s, 80);
+    for (int i = 0; i < 2; i++) {
+        s[i] = summary_of(recorders[i], i, EL_RECORDER_MEASURED);
+        assert_true(s[i].bubble_known);
+        near(s[i].window_s, 80);
+        assert_int_equal(el_recorder_in_flight(recorders[i], i), 2 - i);
+        el_recorder_destroy(recorders[i]);
+    }
     near(s[0].bubble_s, 40);
     near(s[1].bubble_s, 10 + 19);
     near(s[0].comm_total_s, 3 + 2); /* what moves data */
@@ -122,9 +113,6 @@ static void waiting_for_a_message_is_a_bubble(void **state)
     near(s[1].comm_total_s, 4 + 1);
     near(s[0].idle_s, 40);
     near(s[1].idle_s, 85 - 4 - 4 - 26 - 20 - 10);
-    assert_int_equal(el_recorder_in_flight(recorders[0], 0), 2);
-    assert_int_equal(el_recorder_in_flight(recorders[1], 1), 1);
-    for (int i = 0; i < 2; i++) el_recorder_destroy(recorders[i]);
 }
 
 /* With communication off messages are empty, but waited for: a control block has bubbles, and no communication. */
@@ -132,22 +120,17 @@ static void a_muted_bubble_is_no_communication(void **state)
 {
     enum { OFF = 2 };
     struct el_recorder *recorders[2];
-    struct el_span spans[2][6];
     for (int i = 0; i < 2; i++) {
-        struct el_device_summary s;
-        memcpy(spans[i], i ? second_spans : first_spans, sizeof spans[i]);
-        spans[i][i ? 4 : 2].end_ns = spans[i][i ? 4 : 2].begin_ns; /* sent at once */
-        spans[i][i ? 1 : 4].end_ns = i ? 10 * MS : 60 * MS;        /* received as soon as it was sent */
-        assert_int_equal(el_recorder_create(i, 1, &recorders[i]), EL_OK);
-        el_recorder_segment(recorders[i], OFF);
-        tell(recorders[i], i ? second_ops : first_ops, spans[i]);
-        assert_int_equal(el_recorder_summarize(recorders[i], i, OFF, &s), EL_OK);
-        near(s.comm_exposed_s, i ? 6 : 40); /* what it would be without the members' arrivals */
+        struct el_span times[OPS];
+        memcpy(times, spans[i], sizeof times);
+        times[i ? 4 : 2].end_ns = times[i ? 4 : 2].begin_ns; /* sent at once */
+        times[i ? 1 : 4].end_ns = i ? 10 * MS : 60 * MS;     /* received as soon as it was sent */
+        recorders[i] = record(i, OFF, times);
+        near(summary_of(recorders[i], i, OFF).comm_exposed_s, i ? 6 : 40); /* what it would be without arrivals */
     }
     relate(recorders, 2, OFF);
     for (int i = 0; i < 2; i++) {
-        struct el_device_summary s;
-        assert_int_equal(el_recorder_summarize(recorders[i], i, OFF, &s), EL_OK);
+        struct el_device_summary s = summary_of(recorders[i], i, OFF);
         near(s.comm_total_s, 0);
         near(s.comm_exposed_s, 0);
         near(s.bubble_s, i ? 80 - 46 : 80 - 38);
@@ -167,10 +150,7 @@ static void a_lane_has_boxes(void **state)
                   {'F', 1, EL_LINK_NONE, 10, 20}, {'F', 0, EL_LINK_RECEIVE, 60, 62}, {'B', 0, EL_LINK_NONE, 62, 80}};
     struct el_recorder *recorders[2];
     struct el_lane lane;
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(el_recorder_create(i, 1, &recorders[i]), EL_OK);
-        tell(recorders[i], i ? second_ops : first_ops, i ? second_spans : first_spans);
-    }
+    for (int i = 0; i < 2; i++) recorders[i] = record(i, EL_RECORDER_MEASURED, spans[i]);
     assert_int_equal(el_recorder_lane(recorders[0], 0, 0, &lane), EL_OK);
     assert_true(lane.n == 0 && !lane.boxes);
     relate(recorders, 2, EL_RECORDER_MEASURED);
@@ -258,65 +238,47 @@ static void run_pipeline(const struct el_costs *costs, struct el_dataset *datase
     el_bootstrap_close(self);
 }
 
-static void the_bubble_of_a_pipeline_is_the_papers(void **state)
+/* As many sets of activations as the table says, and, where a device has one part, the papers' bubble. */
+static void check_pipeline(const struct el_costs *costs, struct el_dataset *dataset, const char *name, int p, int m,
+                           bool papers)
 {
-    struct el_costs *costs = make_costs();
-    struct el_dataset *dataset;
-    assert_int_equal(el_case_dataset(&dataset), EL_OK);
-    static const char *const names[] = {"1f1b", "gpipe"};
-    for (int i = 0; i < 2; i++) {
-        for (int p = 2; p <= STAGES_MAX; p *= 2) {
-            for (int m = 1; m <= 16; m *= 4) {
-                struct el_recorder *recorders[STAGES_MAX];
-                struct el_schedule schedule;
-                double bubble_s = 0, window_s = 0;
-                run_pipeline(costs, dataset, names[i], p, m, recorders, &schedule);
-                relate(recorders, p, EL_RECORDER_MEASURED);
-                for (int d = 0; d < p; d++) {
-                    struct el_device_summary s;
-                    assert_int_equal(el_recorder_summarize(recorders[d], d, EL_RECORDER_MEASURED, &s), EL_OK);
-                    assert_true(s.bubble_known && s.simulated);
-                    near(s.window_s, 2.0 * (m + p - 1) * EACH_NS * STAGES_MAX / p * 1e-6);
-                    bubble_s += s.bubble_s;
-                    window_s += s.window_s;
-                    assert_int_equal(el_recorder_in_flight(recorders[d], d), el_schedule_in_flight(&schedule, d));
-                    el_recorder_destroy(recorders[d]);
-                }
-                el_schedule_close(&schedule);
-                double share = bubble_s / window_s, wanted = (p - 1.0) / (m + p - 1);
-                if (fabs(share - wanted) > 1e-12)
-                    fail_msg("%s, %d stages, %d micro-batches: %.15g, not %.15g", names[i], p, m, share, wanted);
-            }
-        }
+    struct el_recorder *recorders[STAGES_MAX];
+    struct el_schedule schedule;
+    double bubble_s = 0, window_s = 0, wanted = (p - 1.0) / (m + p - 1);
+    run_pipeline(costs, dataset, name, p, m, recorders, &schedule);
+    relate(recorders, p, EL_RECORDER_MEASURED);
+    for (int d = 0; d < p; d++) {
+        struct el_device_summary s = summary_of(recorders[d], d, EL_RECORDER_MEASURED);
+        assert_true(s.bubble_known && s.simulated);
+        if (papers) near(s.window_s, 2.0 * (m + p - 1) * EACH_NS * STAGES_MAX / p * 1e-6);
+        bubble_s += s.bubble_s;
+        window_s += s.window_s;
+        assert_int_equal(el_recorder_in_flight(recorders[d], d), el_schedule_in_flight(&schedule, d));
+        el_recorder_destroy(recorders[d]);
     }
-    el_dataset_close(dataset);
-    free(costs);
+    el_schedule_close(&schedule);
+    if (papers && fabs(bubble_s / window_s - wanted) > 1e-12)
+        fail_msg("%s, %d stages, %d micro-batches: %.15g, not %.15g", name, p, m, bubble_s / window_s, wanted);
 }
 
 /* Also of parts of which several are on a device, and where backward is in halves. */
-static void activation_sets_are_those_of_the_table(void **state)
+static void pipelines_are_the_papers_and_their_tables(void **state)
 {
-    static const struct {
-        const char *schedule;
-        int p, m;
-    } rows[] = {
-        {"interleaved", 2, 4}, {"zero-bubble", 4, 8}, {"tests/unit/data/schedules/ZBVZeroBubble-2x2-4.csv", 2, 4}};
     struct el_costs *costs = make_costs();
     struct el_dataset *dataset;
     assert_int_equal(el_case_dataset(&dataset), EL_OK);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct el_recorder *recorders[STAGES_MAX];
-        struct el_schedule schedule;
-        run_pipeline(costs, dataset, rows[i].schedule, rows[i].p, rows[i].m, recorders, &schedule);
-        for (int d = 0; d < rows[i].p; d++) {
-            assert_int_equal(el_recorder_in_flight(recorders[d], d), el_schedule_in_flight(&schedule, d));
-            el_recorder_destroy(recorders[d]);
+    for (int p = 2; p <= STAGES_MAX; p *= 2) {
+        for (int m = 1; m <= 16; m *= 4) {
+            check_pipeline(costs, dataset, "1f1b", p, m, true);
+            check_pipeline(costs, dataset, "gpipe", p, m, true);
         }
-        el_schedule_close(&schedule);
     }
+    check_pipeline(costs, dataset, "interleaved", 2, 4, false);
+    check_pipeline(costs, dataset, "zero-bubble", 4, 8, false);
+    check_pipeline(costs, dataset, "tests/unit/data/schedules/ZBVZeroBubble-2x2-4.csv", 2, 4, false);
     el_dataset_close(dataset);
     free(costs);
 }
 
 RUN_TESTS(NULL, NULL, waiting_for_a_message_is_a_bubble, a_muted_bubble_is_no_communication, a_lane_has_boxes,
-          the_bubble_of_a_pipeline_is_the_papers, activation_sets_are_those_of_the_table)
+          pipelines_are_the_papers_and_their_tables)
