@@ -57,3 +57,18 @@ static inline void close_devices(struct el_device **devices, int n)
 {
     for (int i = 0; i < n; i++) el_device_close(devices[i]);
 }
+
+/* A program on simulated devices, and the end of both. */
+static inline struct el_program *begin_program(struct el_device **devices, int n, const struct el_inject *injects)
+{
+    struct el_program *program;
+    open_devices(devices, n, injects);
+    assert_int_equal(el_program_create(&program), EL_OK);
+    return program;
+}
+
+static inline void end_program(struct el_program *program, struct el_device **devices, int n)
+{
+    el_program_destroy(program);
+    close_devices(devices, n);
+}

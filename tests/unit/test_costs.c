@@ -7,8 +7,8 @@
 
 #include "bench/trial/costs.h"
 #include "runtime/comm/rounds.h"
-#include "runtime/device/program.h"
 #include "tests/test.h"
+#include "tests/unit/sim_steps.h"
 
 static const double MIB = 1 << 20;
 static char folder[] = "/tmp/evenload-costs-XXXXXX", path[64], run_folder[] = "/tmp/evenload-costs-XXXXXX",
@@ -167,14 +167,7 @@ static void what_lies_outside_is_told(void **state)
     free(costs);
 }
 
-static enum el_status never(const struct el_call_args *args)
-{
-    (void)args;
-    fail_msg("a simulated device ran a call");
-    return EL_OK;
-}
-
-static struct el_program *begin_program(const struct el_costs *costs, struct el_device **device_p)
+static struct el_program *begin_with(const struct el_costs *costs, struct el_device **device_p)
 {
     struct el_device_spec spec = {.backend = "sim", .costs = costs};
     struct el_program *program;
@@ -190,8 +183,7 @@ static void takes(struct el_program *program, struct el_device *device, double w
     assert_int_equal(el_program_run(program, 0, NULL), EL_OK);
     double us = (double)el_program_elapsed_ns(program) / 1e3;
     if (!(us > wanted_us * 0.999 && us < wanted_us * 1.001)) fail_msg("%g us, not %g", us, wanted_us);
-    el_program_destroy(program);
-    el_device_close(device);
+    end_program(program, &device, 1);
 }
 
 /* Without costs an op has the constants, whatever its messages are. */
@@ -205,7 +197,7 @@ static void simulated_devices_take_them(void **state)
                                 .messages =
                                     all_reduce(cases[i / 2].algorithm, cases[i / 2].mib * MIB, cases[i / 2].ranks)};
         struct el_device *device;
-        struct el_program *program = begin_program(i % 2 ? costs : NULL, &device);
+        struct el_program *program = begin_with(i % 2 ? costs : NULL, &device);
         assert_int_equal(el_program_call(program, device, EL_STREAM_COMM, &op, NULL), EL_OK);
         takes(program, device, i % 2 ? cases[i / 2].us : 20);
     }
@@ -269,13 +261,12 @@ static struct el_train_config linear(void)
 static void wire_is_asked_for(const struct el_costs *costs)
 {
     struct el_device *device;
-    struct el_program *program = begin_program(costs, &device);
+    struct el_program *program = begin_with(costs, &device);
     struct el_call_op call = {.op_class = EL_CLASS_COMM, .run = never, .messages = all_reduce(EL_COMM_RING, 64, 2)};
     assert_int_equal(el_program_call(program, device, EL_STREAM_COMM, &call, NULL), EL_OK);
     assert_int_equal(el_program_end(program), EL_ERR_INVALID);
     assert_non_null(strstr(el_error_message(), "give one of 'evenload comm' too"));
-    el_program_destroy(program);
-    el_device_close(device);
+    end_program(program, &device, 1);
 }
 
 static void ops_have_measured_times(void **state)
@@ -376,7 +367,7 @@ static void communication_takes_its_core(void **state)
         struct el_call_op sum = {.op_class = EL_CLASS_COMM, .run = never, .messages = all_reduce(EL_COMM_RING, MIB, 2)};
         assert_true(costs->on_cores && !costs->shares_core);
         costs->shares_core = shares;
-        struct el_program *program = begin_program(costs, &device);
+        struct el_program *program = begin_with(costs, &device);
         for (int i = 0, id = -1; i < 3; i++) {
             el_program_call(program, device, EL_STREAM_COMPUTE, &load, &id);
             if (i > 0) continue;

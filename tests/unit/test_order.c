@@ -5,40 +5,30 @@
 #include <stdlib.h>
 
 #include "runtime/device/internal.h"
+#include "tests/unit/sim_steps.h"
 
-enum { MEMBERS = 3, OPS_MAX = 4096 };
+enum { PLACES = 4096 };
 
 struct step {
     struct el_device *devices[MEMBERS];
     struct el_program *program;
-    int order[OPS_MAX], place[OPS_MAX];
+    int order[PLACES], place[PLACES];
 };
-
-static enum el_status nothing(const struct el_call_args *args)
-{
-    (void)args;
-    return EL_OK;
-}
 
 static void open_step(struct step *step)
 {
-    for (int d = 0; d < MEMBERS; d++) {
-        struct el_device_spec spec = {.backend = "sim", .index = d, .position = d};
-        assert_int_equal(el_device_open(&spec, &step->devices[d]), EL_OK);
-    }
-    assert_int_equal(el_program_create(&step->program), EL_OK);
+    step->program = begin_program(step->devices, MEMBERS, NULL);
 }
 
 static void close_step(struct step *step)
 {
-    el_program_destroy(step->program);
-    for (int d = 0; d < MEMBERS; d++) el_device_close(step->devices[d]);
+    end_program(step->program, step->devices, MEMBERS);
 }
 
 static int add(struct step *step, int device, int stream, uint64_t group, int wait)
 {
     int id;
-    struct el_call_op op = {.head.phase = EL_PHASE_COMM, .op_class = EL_CLASS_COMM, .run = nothing};
+    struct el_call_op op = {.head.phase = EL_PHASE_COMM, .op_class = EL_CLASS_COMM, .run = never};
     if (group) op.group = (struct el_call_group){.of = step, .number = group};
     assert_int_equal(el_program_wait(step->program, step->devices[device], stream, wait), EL_OK);
     assert_int_equal(el_program_call(step->program, step->devices[device], stream, &op, &id), EL_OK);
@@ -49,7 +39,7 @@ static int add(struct step *step, int device, int stream, uint64_t group, int wa
 static void order(struct step *step)
 {
     int n = el_program_op_count(step->program);
-    assert_true(n <= OPS_MAX);
+    assert_true(n <= PLACES);
     assert_int_equal(el_program_order(step->program, step->order), EL_OK);
     for (int id = 0; id < n; id++) step->place[id] = -1;
     for (int i = 0; i < n; i++) {

@@ -22,10 +22,8 @@ static int work(struct el_program *program, struct el_device *device, int64_t n)
 static void ops_follow_waits_and_groups(void **state)
 {
     struct el_device *devices[2];
-    struct el_program *program;
+    struct el_program *program = begin_program(devices, 2, NULL);
     struct seen seen;
-    open_devices(devices, 2, NULL);
-    assert_int_equal(el_program_create(&program), EL_OK);
     int a = work(program, devices[0], 1000000), b = work(program, devices[1], 10);
     el_program_wait(program, devices[0], EL_STREAM_COMM, a);
     int first = collective(program, devices[0], program, 1, MEMBERS);
@@ -45,8 +43,7 @@ static void ops_follow_waits_and_groups(void **state)
         assert_int_equal(spans[beside].begin_ns, spans[b].end_ns); /* another stream does not wait */
         assert_int_equal(el_program_elapsed_ns(program), spans[second].end_ns);
     }
-    el_program_destroy(program);
-    close_devices(devices, 2);
+    end_program(program, devices, 2);
 }
 
 static void kernels_are_stretched_and_paused(void **state)
@@ -54,16 +51,13 @@ static void kernels_are_stretched_and_paused(void **state)
     struct seen plain, disturbed;
     for (int i = 0; i < 2; i++) {
         struct el_device *device;
-        struct el_program *program;
         struct el_inject inject = {.stretch = 3, .pause = "add", .pause_ms = 1};
-        open_devices(&device, 1, i ? &inject : NULL);
-        assert_int_equal(el_program_create(&program), EL_OK);
+        struct el_program *program = begin_program(&device, 1, i ? &inject : NULL);
         work(program, device, 1000);
         assert_int_equal(el_program_end(program), EL_OK);
         struct el_probe probe = {.context = i ? &disturbed : &plain, .spans = true, .step = keep};
         assert_int_equal(el_program_run(program, 0, &probe), EL_OK);
-        el_program_destroy(program);
-        el_device_close(device);
+        end_program(program, &device, 1);
     }
     assert_int_equal(disturbed.whole.end_ns, 3 * plain.whole.end_ns + 1000000);
 }
@@ -71,15 +65,12 @@ static void kernels_are_stretched_and_paused(void **state)
 static void crossed_collectives(void **state)
 {
     struct el_device *devices[2];
-    struct el_program *program;
-    open_devices(devices, 2, NULL);
-    assert_int_equal(el_program_create(&program), EL_OK);
+    struct el_program *program = begin_program(devices, 2, NULL);
     for (int d = 0; d < 2; d++)
         for (int i = 0; i < 2; i++) collective(program, devices[d], program, (uint64_t)(d ^ i), MEMBERS);
     assert_int_equal(el_program_end(program), EL_ERR_INTERNAL);
     assert_non_null(strstr(el_error_message(), "wait for one another"));
-    el_program_destroy(program);
-    close_devices(devices, 2);
+    end_program(program, devices, 2);
 }
 
 static double cpu_s(void)
@@ -109,10 +100,8 @@ static void issue_rounds(struct el_program *program, struct el_device *device, c
 static double plan_and_resolve(int n, int rounds)
 {
     struct el_device *devices[MANY];
-    struct el_program *program;
-    open_devices(devices, n, NULL);
+    struct el_program *program = begin_program(devices, n, NULL);
     double begin_s = cpu_s();
-    assert_int_equal(el_program_create(&program), EL_OK);
     for (int r = 0; r < rounds; r++)
         for (int m = 0; m < n; m++) issue_rounds(program, devices[m], program, r, r + 1);
     assert_int_equal(el_program_end(program), EL_OK);
