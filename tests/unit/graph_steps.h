@@ -154,6 +154,7 @@ static inline double loss_of(struct setting *s, bool backward)
     struct el_pass *pass;
     struct el_pass_spec spec = spec_of(s->graph, s->params, s->buffers, s->grads);
     struct el_view input = el_view_of(s->x, 0), dlogits = el_view_of(s->dlogits, 0), logits;
+    n_hooks = 0;
     spec.grad_ready = note_hook;
     spec.overwrite = s->overwrite;
     assert_int_equal(el_program_create(&program), EL_OK);

@@ -257,6 +257,15 @@ static struct el_train_config linear(void)
     return config;
 }
 
+static struct el_costs *costs_of_both(const struct el_train_config *config)
+{
+    char both[160];
+    snprintf(both, sizeof both, "%s,%s", run_folder, folder);
+    write_run(run_record, "", "");
+    write_record(record, 2);
+    return read_costs(both, config);
+}
+
 /* Of costs without a record of the wire. */
 static void wire_is_asked_for(const struct el_costs *costs)
 {
@@ -293,14 +302,11 @@ static void ops_have_measured_times(void **state)
         {"divide", EL_PHASE_LOSS, EL_CLASS_COMPUTE, 2 << 20, 8, 185},
     };
     struct el_train_config config = linear();
-    char both[160];
     write_run(run_record, "", "");
     struct el_costs *costs = read_costs(run_folder, &config);
     wire_is_asked_for(costs);
     free(costs);
-    write_record(record, 2);
-    snprintf(both, sizeof both, "%s,%s", run_folder, folder);
-    costs = read_costs(both, &config);
+    costs = costs_of_both(&config);
     assert_true(costs->n == 3 && costs->n_ops == 3);
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
         struct el_op_info op = {.label = ops[i].label,
@@ -355,12 +361,8 @@ static void ops_beside_others_are_apart(void **state)
 static void communication_takes_its_core(void **state)
 {
     struct el_train_config config = linear();
-    char both[160];
-    snprintf(both, sizeof both, "%s,%s", run_folder, folder);
-    write_run(run_record, "", "");
-    write_record(record, 2);
     for (int shares = 0; shares < 2; shares++) {
-        struct el_costs *costs = read_costs(both, &config);
+        struct el_costs *costs = costs_of_both(&config);
         struct el_device *device;
         struct el_call_op load = {
             .head = {.label = "load", .phase = EL_PHASE_DATA}, .op_class = EL_CLASS_HOST, .run = never, .bytes = 100};

@@ -45,8 +45,6 @@ static void gradients_accumulate_over_consumers_and_uses(void **state)
     static const int wanted[] = {5, 4, 3, 2, 1, 0};
     struct setting s;
     prepare(&s, diamond());
-    n_hooks = 0;
-    zero_grads(&s);
     loss_of(&s, true);
     assert_int_equal(n_hooks, 6);
     assert_memory_equal(hooks, wanted, sizeof wanted);
@@ -60,12 +58,9 @@ static void gradients_are_written_over_what_was_there(void **state)
     struct setting s;
     double wanted[256], got[256];
     prepare(&s, diamond());
-    zero_grads(&s);
-    n_hooks = 0;
     loss_of(&s, true);
     read_grads(&s, wanted);
     s.overwrite = true;
-    n_hooks = 0;
     for (int again = 0; again < 2; again++) loss_of(&s, true); /* the second time over the first one's */
     read_grads(&s, got);
     for (int64_t i = 0; i < el_graph_param_count(s.graph); i++) assert_true(fabs(got[i] - wanted[i]) < 1e-12);
@@ -80,7 +75,6 @@ static void parts_compute_what_the_model_does(void **state)
     double wanted[256], got[256];
     int n_cuts = 0;
     prepare(&s, diamond());
-    zero_grads(&s);
     double loss = loss_of(&s, true);
     read_grads(&s, wanted);
     for (unsigned mask = 0; mask <= BEFORE_LAST * 2 - 1; mask += 2) {
@@ -137,8 +131,6 @@ static void a_graph_has_as_many_layers_as_are_put_in(void **state)
         x = linear(graph, "layer", x, param(graph, "w", WIDTH, WIDTH), param(graph, "b", WIDTH, 0), i % 2);
     assert_int_equal(el_graph_finish(graph, x, EL_LOSS_MSE), EL_OK);
     prepare(&s, graph);
-    n_hooks = 0;
-    zero_grads(&s);
     double loss = loss_of(&s, true);
     assert_int_equal(n_hooks, 2 * LAYERS);
     read_grads(&s, wanted);

@@ -75,7 +75,6 @@ static void gradients_are_those_of_differences(void **state)
     for (int g = 0; g < 3; g++) {
         struct setting s;
         prepare(&s, graphs[g]);
-        n_hooks = 0;
         loss_of(&s, true);
         assert_int_equal(n_hooks, graphs[g]->n_params);
         check_gradients(&s, 1e-6);
@@ -140,7 +139,6 @@ static void parts_cut_inside_the_block_compute_the_same(void **state)
     struct part parts[STEP_PARTS_MAX];
     double wanted[256], got[256], mean[CHANNELS], got_mean[CHANNELS];
     prepare(&s, block(true));
-    zero_grads(&s);
     double loss = loss_of(&s, true);
     read_grads(&s, wanted);
     el_device_read(s.buffers[4], mean, sizeof mean);
