@@ -96,9 +96,15 @@ static void calls_meet(struct el_device *device)
     run(0, NULL);
 }
 
-static void keep_spans(void *context, const struct el_step_event *event)
+static void keep_event(void *context, const struct el_step_event *event)
 {
-    memcpy(context, event->spans, (size_t)event->n_ops * sizeof *event->spans);
+    struct el_span *spans = context;
+    assert_non_null(event->spans);
+    memcpy(spans, event->spans, (size_t)event->n_ops * sizeof *spans);
+    for (int i = 0; i < event->n_ops; i++) {
+        assert_true(spans[i].begin_ns >= event->whole.begin_ns && spans[i].end_ns <= event->whole.end_ns);
+        assert_true(spans[i].end_ns >= spans[i].begin_ns);
+    }
 }
 
 /* A long copy on one stream and a short one on another, issued behind it: it begins before the long one has ended. */
@@ -112,7 +118,7 @@ static void copies_overlap(struct el_device *device)
     for (int i = 0; i < COPIES; i++)
         el_program_copy(program, device, 0, &head, el_view_of(to, 0), el_view_of(from, 0), bytes, NULL);
     el_program_copy(program, device, 1, &head, el_view_of(to, bytes), el_view_of(from, 0), 64, NULL);
-    struct el_probe probe = {.context = spans, .spans = true, .step = keep_spans};
+    struct el_probe probe = {.context = spans, .spans = true, .step = keep_event};
     run(0, NULL); /* what is made at the first use is made */
     must(el_program_run(program, 1, &probe));
     assert_true(spans[COPIES].begin_ns < spans[COPIES - 1].end_ns);
@@ -147,17 +153,6 @@ static void copies_move_bytes_and_are_booked(void **state)
     assert_int_equal(ops[1].received_bytes, COPY_BYTES);
     assert_int_equal(ops[1].device, 1);
     assert_int_equal(ops[1].peer, 0);
-}
-
-static void keep_event(void *context, const struct el_step_event *event)
-{
-    struct el_span *spans = context;
-    assert_non_null(event->spans);
-    memcpy(spans, event->spans, (size_t)event->n_ops * sizeof *spans);
-    for (int i = 0; i < event->n_ops; i++) {
-        assert_true(spans[i].begin_ns >= event->whole.begin_ns && spans[i].end_ns <= event->whole.end_ns);
-        assert_true(spans[i].end_ns >= spans[i].begin_ns);
-    }
 }
 
 static void spans_follow_the_waits(void **state)

@@ -170,9 +170,8 @@ static void a_step_reuses_memory(void **state)
 static void kernels_run_only_where_they_compute(void **state)
 {
     struct el_device *device = devices[0];
-    struct el_buffer *x;
     float values[N] = {0};
-    assert_int_equal(el_device_alloc(device, EL_TAG_PARAM, sizeof values, "x", &x), EL_OK);
+    struct el_buffer *x = alloc(device, sizeof values);
     assert_int_equal(el_device_write(el_view_of(x, 0), values, sizeof values), EL_OK);
     struct el_kernel_op op = {
         .op = EL_OP_FILL, .dtype = EL_F32, .views = {el_view_of(x, 0)}, .args = {.d = {N}, .s = {3}}};

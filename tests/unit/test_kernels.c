@@ -4,12 +4,6 @@
 
 #include <pthread.h>
 
-/* Checks the cases whose rows the table has; returns how many. */
-static int check_table(const struct el_kernel_table *table)
-{
-    return check_rows(table, EL_F32, run_here, 0x1p-24, INFINITY);
-}
-
 static void test_reference(void **state)
 {
     /* It is slow, and its loops are the same at any size. */
@@ -19,7 +13,7 @@ static void test_reference(void **state)
 static void test_cpu(void **state)
 {
     print_message("cpu: %s\n", el_kernels_cpu_missing() ? el_kernels_cpu_missing() : el_kernels_cpu_library());
-    assert_int_equal(check_table(el_kernels_cpu()), CASES);
+    assert_int_equal(check_rows(el_kernels_cpu(), EL_F32, run_here, 0x1p-24, INFINITY), CASES);
 }
 
 static void test_batch_norm_far_from_zero(void **state)
@@ -43,7 +37,7 @@ static void test_dnnl(void **state)
     module = find_dnnl();
     if (!module) skip();
     const struct el_kernel_table table = {.name = "dnnl", .find = find_in_module};
-    if (check_table(&table) == 0) print_message("the cpu table has all its rows\n");
+    if (check_rows(&table, EL_F32, run_here, 0x1p-24, INFINITY) == 0) print_message("the cpu table has all its rows\n");
 }
 
 /* The shapes that observers are told against what the tests know of each op's operands. */

@@ -102,8 +102,11 @@ static inline int window_operands(enum el_op_kind op, const int64_t *d, struct o
         OPERANDS({IN, x}, {IN, y}, {OUT, w});
     case EL_OP_MAX_POOL_FORWARD:
         OPERANDS({IN_STEP, x}, {OUT, y}, {OUT_ID, y});
-    default: /* EL_OP_MAX_POOL_BACKWARD */
+    case EL_OP_MAX_POOL_BACKWARD:
         OPERANDS({IN, y}, {KEPT_ID, y}, {OUT, x});
+    default:
+        fail_msg("no operands known for op %s", el_op_name(op));
+        return 0;
     }
 }
 
@@ -111,12 +114,6 @@ static inline int image_operands(enum el_op_kind op, const int64_t *d, struct op
 {
     int64_t nc = d[0] * d[1], c = d[1], pixels = d[0] * d[1] * d[2], means = d[0] * d[2];
     switch (op) {
-    case EL_OP_CONV2D_FORWARD:
-    case EL_OP_CONV2D_BACKWARD_DATA:
-    case EL_OP_CONV2D_BACKWARD_WEIGHTS:
-    case EL_OP_MAX_POOL_FORWARD:
-    case EL_OP_MAX_POOL_BACKWARD:
-        return window_operands(op, d, o);
     case EL_OP_MEAN_POOL_FORWARD:
         OPERANDS({IN, pixels}, {OUT, means});
     case EL_OP_MEAN_POOL_BACKWARD:
@@ -128,8 +125,7 @@ static inline int image_operands(enum el_op_kind op, const int64_t *d, struct op
     case EL_OP_BATCH_NORM_BACKWARD:
         OPERANDS({IN, nc}, {IN, nc}, {IN_STEP, nc}, {IN, c}, {KEPT, 2 * c}, {OUT, nc}, {OUT, c}, {OUT, c}, {OUT, nc});
     default:
-        fail_msg("no operands known for op %s", el_op_name(op));
-        return 0;
+        return window_operands(op, d, o);
     }
 }
 
@@ -175,17 +171,15 @@ static inline int op_operands(enum el_op_kind op, const int64_t *d, struct opera
     case EL_OP_COPY_COLUMNS: /* INOUT: what lies between the columns must stay */
         OPERANDS({IN, (n - 1) * d[2] + d[1]}, {INOUT, (n - 1) * d[3] + d[1]});
     case EL_OP_CROSS_ENTROPY:
-        OPERANDS({IN, rn}, {IN_ID, n}, {OUT, 1}, {OUT, rn});
     case EL_OP_MSE:
         OPERANDS({IN, rn}, {IN_ID, n}, {OUT, 1}, {OUT, rn});
     case EL_OP_COUNT_CORRECT:
         OPERANDS({IN_STEP, rn}, {IN_ID, n}, {INOUT_ID, 1});
     case EL_OP_SCALE:
         OPERANDS({IN, n}, {OUT, n});
-    case EL_OP_ADD:
-        OPERANDS({IN, n}, {INOUT, n});
     case EL_OP_FILL:
         OPERANDS({OUT, n});
+    case EL_OP_ADD:
     case EL_OP_SGD:
         OPERANDS({IN, n}, {INOUT, n});
     case EL_OP_MOMENTUM:
