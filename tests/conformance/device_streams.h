@@ -10,15 +10,10 @@
 
 enum { COPY_BYTES = 1000 };
 
-/* Blocks whose copy takes a while: of a GPU 8 and 64 MiB. */
+/* A block whose copy takes a while, and of a GPU, eight times as large, a long one. */
 static size_t large_bytes(const struct el_device *device)
 {
     return (size_t)(el_device_is_asynchronous(device) ? 8 << 20 : 512 << 10);
-}
-
-static size_t huge_bytes(const struct el_device *device)
-{
-    return 8 * large_bytes(device);
 }
 
 static void streams_keep_order_and_waits(void **state)
@@ -112,7 +107,7 @@ static void copies_overlap(struct el_device *device)
 {
     enum { COPIES = 32 };
     struct el_span spans[COPIES + 1];
-    size_t bytes = huge_bytes(device);
+    size_t bytes = 8 * large_bytes(device);
     struct el_buffer *from = alloc(device, bytes), *to = alloc(device, bytes + 64);
     struct el_op_head head = {.label = "copy", .phase = EL_PHASE_SCATTER};
     for (int i = 0; i < COPIES; i++)
@@ -176,7 +171,7 @@ static void spans_of_device_work(void **state)
     enum { HOPS = 6 };
     struct el_device *device = devices[0];
     struct el_span spans[HOPS];
-    size_t bytes = huge_bytes(device);
+    size_t bytes = 8 * large_bytes(device);
     struct el_buffer *a = alloc(device, bytes), *b = alloc(device, bytes);
     int id = -1;
     for (int i = 0; i < HOPS; i++) {

@@ -38,7 +38,7 @@ struct setting {
     struct el_graph *graph;
     struct el_view params[STEP_ARRAYS_MAX], grads[STEP_ARRAYS_MAX], buffers[STEP_ARRAYS_MAX];
     struct el_buffer *x, *labels, *loss, *dlogits;
-    bool overwrite;
+    bool overwrite, evaluates;
     struct el_ledger ledger; /* of the last step */
 };
 
@@ -157,6 +157,7 @@ static inline double loss_of(struct setting *s, bool backward)
     n_hooks = 0;
     spec.grad_ready = note_hook;
     spec.overwrite = s->overwrite;
+    spec.training = !s->evaluates;
     assert_int_equal(el_program_create(&program), EL_OK);
     assert_int_equal(el_pass_open(program, &spec, &pass), EL_OK);
     el_pass_forward(pass, &input, &logits);

@@ -14,22 +14,20 @@ enum { DRAWS = 20, LAUNCHES = 3 };
 
 static char folder[] = "/tmp/evenload-draws-XXXXXX";
 
+static const char *path_of(const char *name)
+{
+    static char path[96];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
 /* With " for each '. */
 static void write_file(const char *name, const char *text)
 {
-    char path[96];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
+    FILE *file = fopen(path_of(name), "w");
     assert_non_null(file);
     for (; *text; text++) fputc(*text == '\'' ? '"' : *text, file);
     fclose(file);
-}
-
-static void remove_file(const char *name)
-{
-    char path[96];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    assert_int_equal(remove(path), 0);
 }
 
 #define OPS(ms) "{'ops': [{'op': 'linear_forward out', 'phase': 'forward', 'count': 1, 'bytes': 1000, 'ms': " ms "}]}"
@@ -54,10 +52,9 @@ static void draws_are_launches(void **state)
     static const char *const ops[LAUNCHES] = {OPS("1"), OPS("2"), OPS("4")};
     struct el_train_config config = linear();
     struct el_cost_set set, again;
-    char path[96], text[256];
+    char text[256];
     int seen[5] = {0};
-    snprintf(path, sizeof path, "%s/repeats", folder);
-    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(mkdir(path_of("repeats"), 0700), 0);
     write_file("results.json", run_record);
     for (int k = 0; k < LAUNCHES; k++) {
         snprintf(text, sizeof text, "{'members': [%s]}", ops[k]);
@@ -78,13 +75,13 @@ static void draws_are_launches(void **state)
     assert_true(seen[1] > 0 && seen[2] > 0 && seen[4] > 0);
     el_cost_set_free(&set);
     el_cost_set_free(&again);
-    for (int k = 0; k < LAUNCHES; k++) remove_file(files[k]);
+    for (int k = 0; k < LAUNCHES; k++) assert_int_equal(remove(path_of(files[k])), 0);
     assert_int_equal(el_cost_set_read(folder, &config, DRAWS, &set), EL_OK); /* its launches are not there */
     assert_int_equal(set.n_launches, 1);
     assert_true(set.costs[DRAWS].ops[0].points[0].ns == 2.33e6);
     el_cost_set_free(&set);
-    remove_file("repeats");
-    remove_file("results.json");
+    assert_int_equal(remove(path_of("repeats")), 0);
+    assert_int_equal(remove(path_of("results.json")), 0);
 }
 
 /* The time is 10 us; calls of 8, 10 and 15 us are drawn again, the slowest rank's each. */
@@ -108,7 +105,7 @@ static void draws_of_the_wire_are_medians_of_calls(void **state)
     assert_string_equal(el_json_text(json_array_get(set.records, 0), "reason", ""), "its ranks shared cores");
     assert_true(el_json_number(json_array_get(set.records, 0), "others_pct") == 12.5);
     el_cost_set_free(&set);
-    remove_file("comm.json");
+    assert_int_equal(remove(path_of("comm.json")), 0);
 }
 
 static int make_folder(void **state)

@@ -245,11 +245,6 @@ static const char run_record[] =
     "'ok', 'per_device': [{'ops': [{'op': 'linear_forward out', 'phase': 'forward', 'count': 1, 'bytes': 5000, 'ms': "
     "9}]}]}]}";
 
-static void write_run(const char *text, const char *was, const char *is)
-{
-    write_text(run_path, text, was, is);
-}
-
 static struct el_train_config linear(void)
 {
     struct el_train_config config = {.mode = "ddp", .model = {.name = "linear"}, .dtype = EL_F32};
@@ -261,7 +256,7 @@ static struct el_costs *costs_of_both(const struct el_train_config *config)
 {
     char both[160];
     snprintf(both, sizeof both, "%s,%s", run_folder, folder);
-    write_run(run_record, "", "");
+    write_text(run_path, run_record, "", "");
     write_record(record, 2);
     return read_costs(both, config);
 }
@@ -302,7 +297,7 @@ static void ops_have_measured_times(void **state)
         {"divide", EL_PHASE_LOSS, EL_CLASS_COMPUTE, 2 << 20, 8, 185},
     };
     struct el_train_config config = linear();
-    write_run(run_record, "", "");
+    write_text(run_path, run_record, "", "");
     struct el_costs *costs = read_costs(run_folder, &config);
     wire_is_asked_for(costs);
     free(costs);
@@ -341,7 +336,7 @@ static void ops_beside_others_are_apart(void **state)
         double us;
     } known[] = {{1000, false, 1000}, {1000, true, 3000}, {2000, true, 6000}, {3000, false, 9000}};
     struct el_train_config config = linear();
-    write_run(text, "", "");
+    write_text(run_path, text, "", "");
     struct el_costs *costs = read_costs(run_folder, &config);
     assert_int_equal(costs->n_beside, 1);
     assert_true(costs->pace_ratio[0] == 0 && costs->pace_ratio[1] == 1.5); /* the mean of the records' */
@@ -353,7 +348,7 @@ static void ops_beside_others_are_apart(void **state)
         if (!(ns > known[i].us * 999 && ns < known[i].us * 1001)) fail_msg("case %zu: %g us", i, ns / 1e3);
     }
     free(costs);
-    write_run(text, "'beside': 1, 'n': 2", "\"beside\": 2");
+    write_text(run_path, text, "'beside': 1, 'n': 2", "\"beside\": 2");
     is_refused(run_folder, &config, "with --beside 2, another record with --beside 1");
 }
 
@@ -395,7 +390,7 @@ static void other_runs_are_refused(void **state)
         {"'trials'", "\"none\"", "no finished trial of 'run --mode single'"}};
     struct el_train_config config = linear();
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        write_run(run_record, bad[i].was, bad[i].is);
+        write_text(run_path, run_record, bad[i].was, bad[i].is);
         is_refused(run_folder, &config, bad[i].words);
     }
 }

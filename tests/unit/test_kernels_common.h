@@ -219,8 +219,7 @@ static inline void operand_fill(const struct operand *o, int index, int64_t limi
     }
 }
 
-/* workspace, prepare, run, release of one row, with the workspace between guards and full of NaN. Runs `times` times;
- * between the runs the caller's `again` (or NULL) restores the operands. */
+/* workspace, prepare, run, release of one row, with the workspace between guards and full of NaN. */
 static inline void row_run(const struct el_kernel *row, struct el_kernel_args *args, const char *what)
 {
     struct el_workspace workspace = {0};

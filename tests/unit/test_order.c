@@ -15,16 +15,6 @@ struct step {
     int order[PLACES], place[PLACES];
 };
 
-static void open_step(struct step *step)
-{
-    step->program = begin_program(step->devices, MEMBERS, NULL);
-}
-
-static void close_step(struct step *step)
-{
-    end_program(step->program, step->devices, MEMBERS);
-}
-
 static int add(struct step *step, int device, int stream, uint64_t group, int wait)
 {
     int id;
@@ -58,20 +48,20 @@ static void order(struct step *step)
 static void test_as_issued(void **state)
 {
     struct step step;
-    open_step(&step);
+    step.program = begin_program(step.devices, MEMBERS, NULL);
     int a = add(&step, 0, 0, 0, -1), b = add(&step, 1, 0, 0, a);
     add(&step, 0, 1, 0, b);
     add(&step, 0, 0, 0, -1);
     order(&step);
     for (int i = 0; i < 4; i++) assert_int_equal(step.order[i], i);
-    close_step(&step);
+    end_program(step.program, step.devices, MEMBERS);
 }
 
 /* As dp issues: each member flattens, reduces on its communication stream, and lets its compute stream wait. */
 static void test_groups_stand_together(void **state)
 {
     struct step step;
-    open_step(&step);
+    step.program = begin_program(step.devices, MEMBERS, NULL);
     int calls[4][MEMBERS];
     for (int chunk = 0; chunk < 4; chunk++) {
         for (int m = 0; m < MEMBERS; m++) {
@@ -86,20 +76,20 @@ static void test_groups_stand_together(void **state)
             assert_int_equal(step.place[calls[chunk][m]], step.place[calls[chunk][0]] + m);
     /* Chunk 0's sums go back before chunk 1 is reduced: what was held is older. */
     assert_true(step.place[calls[0][0]] + 1 < step.place[calls[1][0]]);
-    close_step(&step);
+    end_program(step.program, step.devices, MEMBERS);
 }
 
 /* Two collectives that members issued in different orders can never meet. */
 static void test_crossed_groups(void **state)
 {
     struct step step;
-    open_step(&step);
+    step.program = begin_program(step.devices, MEMBERS, NULL);
     add(&step, 0, EL_STREAM_COMM, 7, -1);
     add(&step, 0, EL_STREAM_COMM, 8, -1);
     add(&step, 1, EL_STREAM_COMM, 8, -1);
     add(&step, 1, EL_STREAM_COMM, 7, -1);
     assert_int_equal(el_program_order(step.program, step.order), EL_ERR_INTERNAL);
-    close_step(&step);
+    end_program(step.program, step.devices, MEMBERS);
 }
 
 static int draw(uint32_t *seed, int below)
@@ -115,7 +105,7 @@ static void test_random(void **state)
     uint32_t seed = 1;
     for (int round = 0; round < 50; round++) {
         struct step step;
-        open_step(&step);
+        step.program = begin_program(step.devices, MEMBERS, NULL);
         int calls[16][MEMBERS];
         for (int g = 0; g < 16; g++) {
             for (int m = 0; m < MEMBERS; m++) {
@@ -136,7 +126,7 @@ static void test_random(void **state)
                 for (int m = 1; m < MEMBERS; m++)
                     assert_int_equal(step.place[calls[g][m]], step.place[calls[g][0]] + m);
         }
-        close_step(&step);
+        end_program(step.program, step.devices, MEMBERS);
     }
     assert_true(n_ordered > 0);
 }
