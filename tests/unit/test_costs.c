@@ -211,27 +211,6 @@ static void is_refused(const char *folders, const struct el_train_config *config
     if (!strstr(el_error_message(), words)) fail_msg("%s, not %s", el_error_message(), words);
 }
 
-static void other_folders_are_refused(void **state)
-{
-    static const struct {
-        const char *text;
-        int ranks;
-        const char *words;
-    } bad[] = {{"{'schema': 1, 'kind': 'comm', 'ranks': 2, 'curves': 7}", 2, "has no figures"},
-               {record, 1, "one rank"},
-               {"{'schema': 2, 'trials': []}", 2, "no record of 'evenload comm'"},
-               {"{'schema': 2, 'kind': 'comm', 'ranks': 2, 'curves': []}", 2, "of another version"},
-               {"{", 2, "no comm.json that can be read"},
-               {"{'schema': 1, 'kind': 'comm', 'ranks': 2, 'curves': [{'operation': 'all_reduce', 'points': [{'bytes': "
-                "1e300, 'count': 1e300, 'in_place': {'time_us': 1}}, {'bytes': -8, 'count': 2, 'in_place': 3}]}]}",
-                2, "has no figures"}};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        write_record(bad[i].text, bad[i].ranks);
-        is_refused(folder, NULL, bad[i].words);
-    }
-    is_refused("/nonexistent", NULL, "");
-}
-
 /* ---- ops ---- */
 
 /* The model linear has 110 parameters. Two batches; one of ddp's is passed over. */
@@ -376,23 +355,33 @@ static void communication_takes_its_core(void **state)
     }
 }
 
-static void other_runs_are_refused(void **state)
+static void other_folders_are_refused(void **state)
 {
     static const struct {
-        const char *was, *is, *words;
-    } bad[] = {
-        {"'schema': 2", "\"schema\": 1", "no record that can be read"},
-        {"'dtype': 'f32'", "\"dtype\": \"f64\"", "was measured with linear, f64"},
-        {"'model': 'linear'", "\"model\": \"mlp\"", "was measured with mlp, f32, sgd and 440"},
-        {"'param_bytes': 440", "\"param_bytes\": 64", "and 64 bytes of parameters, not with linear, f32, sgd and 440"},
-        {"'model': 'linear'", "\"config\": {\"freeze\": \"fc\"}, \"model\": \"linear\"",
-         "was measured with 'fc' frozen, not '': --freeze must be the same"},
-        {"'trials'", "\"none\"", "no finished trial of 'run --mode single'"}};
+        const char *text, *was, *is, *words;
+    } bad[] = {{"{'schema': 1, 'kind': 'comm', 'ranks': 2, 'curves': 7}", "", "", "has no figures"},
+               {record, "%d", "1", "one rank"},
+               {"{'schema': 2, 'trials': []}", "", "", "no record of 'evenload comm'"},
+               {"{'schema': 2, 'kind': 'comm', 'ranks': 2, 'curves': []}", "", "", "of another version"},
+               {"{", "", "", "no comm.json that can be read"},
+               {"{'schema': 1, 'kind': 'comm', 'ranks': 2, 'curves': [{'operation': 'all_reduce', 'points': [{'bytes': "
+                "1e300, 'count': 1e300, 'in_place': {'time_us': 1}}, {'bytes': -8, 'count': 2, 'in_place': 3}]}]}",
+                "", "", "has no figures"},
+               {run_record, "'schema': 2", "\"schema\": 1", "no record that can be read"},
+               {run_record, "'dtype': 'f32'", "\"dtype\": \"f64\"", "was measured with linear, f64"},
+               {run_record, "'model': 'linear'", "\"model\": \"mlp\"", "was measured with mlp, f32, sgd and 440"},
+               {run_record, "'param_bytes': 440", "\"param_bytes\": 64",
+                "and 64 bytes of parameters, not with linear, f32, sgd and 440"},
+               {run_record, "'model': 'linear'", "\"config\": {\"freeze\": \"fc\"}, \"model\": \"linear\"",
+                "was measured with 'fc' frozen, not '': --freeze must be the same"},
+               {run_record, "'trials'", "\"none\"", "no finished trial of 'run --mode single'"}};
     struct el_train_config config = linear();
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        write_text(run_path, run_record, bad[i].was, bad[i].is);
-        is_refused(run_folder, &config, bad[i].words);
+        bool run = bad[i].text == run_record;
+        write_text(run ? run_path : path, bad[i].text, bad[i].was, bad[i].is);
+        is_refused(run ? run_folder : folder, run ? &config : NULL, bad[i].words);
     }
+    is_refused("/nonexistent", NULL, "");
 }
 
 static int make_folder(void **state)
@@ -411,5 +400,5 @@ static int remove_folder(void **state)
 }
 
 RUN_TESTS(make_folder, remove_folder, rounds_of_messages_have_measured_times, more_ranks_have_the_closed_form,
-          what_lies_outside_is_told, simulated_devices_take_them, other_folders_are_refused, ops_have_measured_times,
-          ops_beside_others_are_apart, communication_takes_its_core, other_runs_are_refused)
+          what_lies_outside_is_told, simulated_devices_take_them, ops_have_measured_times, ops_beside_others_are_apart,
+          communication_takes_its_core, other_folders_are_refused)

@@ -168,17 +168,17 @@ static inline double terms(const struct test_case *c, enum el_dtype dtype)
     const int64_t *d = c->d;
     switch (c->op) {
     case EL_OP_LINEAR_FORWARD:
+    case EL_OP_MEAN_POOL_FORWARD:
         return (double)d[1];
     case EL_OP_LINEAR_BACKWARD_DATA:
         return (double)d[2];
-    case EL_OP_LINEAR_BACKWARD_WEIGHTS:
-        return (double)d[0];
     case EL_OP_CONV1D_FORWARD:
         return (double)(d[2] * d[4]);
     case EL_OP_CONV1D_BACKWARD_DATA:
         return (double)(d[3] * d[4]);
     case EL_OP_CONV1D_BACKWARD_WEIGHTS:
         return (double)(d[0] * (d[1] - d[4] + 1));
+    case EL_OP_LINEAR_BACKWARD_WEIGHTS:
     case EL_OP_EMBEDDING_BACKWARD:
     case EL_OP_BATCH_NORM_FORWARD:
     case EL_OP_BATCH_NORM_BACKWARD:
@@ -191,8 +191,6 @@ static inline double terms(const struct test_case *c, enum el_dtype dtype)
         return (double)(d[0] * el_window_of_conv2d(d).oh * el_window_of_conv2d(d).ow);
     case EL_OP_MAX_POOL_BACKWARD:
         return (double)(d[4] * d[4]);
-    case EL_OP_MEAN_POOL_FORWARD:
-        return (double)d[1];
     case EL_OP_CROSS_ENTROPY:
     case EL_OP_MSE:
         return dtype == EL_F64 ? (double)(d[0] * d[1]) : 1;
