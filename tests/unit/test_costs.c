@@ -46,13 +46,6 @@ static void write_text(const char *name, const char *text, const char *was, cons
     fclose(file);
 }
 
-static void write_record(const char *text, int ranks)
-{
-    char number[8];
-    snprintf(number, sizeof number, "%d", ranks);
-    write_text(path, text, "%d", number);
-}
-
 static struct el_costs *read_costs(const char *folders, const struct el_train_config *config)
 {
     struct el_costs *costs;
@@ -63,7 +56,7 @@ static struct el_costs *read_costs(const char *folders, const struct el_train_co
 /* Of two ranks. */
 static struct el_costs *costs_of_wire(void)
 {
-    write_record(record, 2);
+    write_text(path, record, "%d", "2");
     return read_costs(folder, NULL);
 }
 
@@ -118,12 +111,10 @@ static void more_ranks_have_the_closed_form(void **state)
 {
     static const int ranks[] = {3, 4, 8, 16, 64};
     struct el_costs *costs = costs_of_wire();
-    double before_ns;
     const struct el_cost_row *ring = &costs->rows[0];
     struct el_op_messages measured = all_reduce(EL_COMM_RING, 192 * MIB, 2);
     double latency = ring->latency_ns, slope = ring->ns_per_byte;
-    double scale = el_costs_ns(costs, &measured, NULL) / (2 * (latency + 96 * MIB * slope));
-    before_ns = el_costs_ns(costs, &measured, NULL);
+    double before_ns = el_costs_ns(costs, &measured, NULL), scale = before_ns / (2 * (latency + 96 * MIB * slope));
     assert_true(ring->ranks == 2 && ring->latency_ns > 0 && ring->ns_per_byte > 0);
     for (size_t i = 0; i < sizeof ranks / sizeof ranks[0]; i++) {
         struct el_op_messages messages = all_reduce(EL_COMM_RING, 192 * MIB, ranks[i]);
@@ -236,7 +227,7 @@ static struct el_costs *costs_of_both(const struct el_train_config *config)
     char both[160];
     snprintf(both, sizeof both, "%s,%s", run_folder, folder);
     write_text(run_path, run_record, "", "");
-    write_record(record, 2);
+    write_text(path, record, "%d", "2");
     return read_costs(both, config);
 }
 

@@ -58,8 +58,17 @@ static void check_shape(const struct el_graph *graph, const char *param, int64_t
     assert_int_equal(shape->d[3], c);
 }
 
-/* Those of a block in the order of state_dict(), its downsampling last. */
-static void names_and_their_order_are_torchvisions(void **state)
+static const struct el_tensor *output_of(const struct el_graph *graph, const char *node)
+{
+    for (int n = 0; n < graph->n_nodes; n++)
+        if (strcmp(graph->nodes[n].name, node) == 0) return &graph->tensors[graph->nodes[n].outputs[0]];
+    fail_msg("no node '%s'", node);
+    return NULL;
+}
+
+/* Names of a block in the order of state_dict(), its downsampling last. Sizes of version 1.5: a block's first
+ * convolution keeps the image, its 3 x 3 halves it. */
+static void names_order_and_shapes_are_torchvisions(void **state)
 {
     static const char *const block[] = {
         "layer1.0.conv1.weight",        "layer1.0.bn1.weight",          "layer1.0.bn1.bias",
@@ -81,28 +90,12 @@ static void names_and_their_order_are_torchvisions(void **state)
     check_shape(graph, "layer2.0.conv1.weight", 128, 1, 256);
     check_shape(graph, "layer2.0.conv2.weight", 128, 3, 128);
     check_shape(graph, "layer4.0.downsample.0.weight", 2048, 1, 1024);
-    el_graph_destroy(graph);
-}
-
-static const struct el_tensor *output_of(const struct el_graph *graph, const char *node)
-{
-    for (int n = 0; n < graph->n_nodes; n++)
-        if (strcmp(graph->nodes[n].name, node) == 0) return &graph->tensors[graph->nodes[n].outputs[0]];
-    fail_msg("no node '%s'", node);
-    return NULL;
-}
-
-/* Version 1.5: a block's first convolution keeps the size, its 3 x 3 halves it. And the smallest images still have a
- * place left. */
-static void images_shrink_where_torchvisions_do(void **state)
-{
-    struct el_graph *graph = build("resnet50", 224, 64, 1000);
     assert_int_equal(output_of(graph, "maxpool")->shape.d[0], 56);
     assert_int_equal(output_of(graph, "layer2.0.conv1")->shape.d[0], 56);
     assert_int_equal(output_of(graph, "layer2.0.conv2")->shape.d[0], 28);
     assert_int_equal(output_of(graph, "layer4.2.bn3")->shape.d[0], 7);
     el_graph_destroy(graph);
-    graph = build("resnet18", 8, 8, 10);
+    graph = build("resnet18", 8, 8, 10); /* the smallest images still have a place left */
     assert_int_equal(output_of(graph, "layer4.1.bn2")->shape.d[0], 1);
     assert_int_equal(output_of(graph, "layer4.1.bn2")->shape.d[2], 64);
     el_graph_destroy(graph);
@@ -276,6 +269,6 @@ static void initial_values_are_torchvisions_and_the_same_in_both_types(void **st
     el_graph_destroy(graph);
 }
 
-RUN_TESTS(NULL, NULL, they_have_as_many_parameters, names_and_their_order_are_torchvisions,
-          images_shrink_where_torchvisions_do, gradients_become_ready_in_pytorchs_order,
-          forward_leaves_what_torchvisions_leaves, initial_values_are_torchvisions_and_the_same_in_both_types)
+RUN_TESTS(NULL, NULL, they_have_as_many_parameters, names_order_and_shapes_are_torchvisions,
+          gradients_become_ready_in_pytorchs_order, forward_leaves_what_torchvisions_leaves,
+          initial_values_are_torchvisions_and_the_same_in_both_types)
