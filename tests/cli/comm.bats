@@ -70,8 +70,7 @@ END
 }
 
 @test "as ranks of mpirun, and by torchrun's variables" {
-    MASTER_ADDR=127.0.0.1 MASTER_PORT=0
-    MASTER_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    MASTER_ADDR=127.0.0.1 MASTER_PORT=$(free_port)
     export MASTER_ADDR MASTER_PORT WORLD_SIZE=2
     RANK=1 LOCAL_RANK=1 "$EVENLOAD" comm "${SHORT[@]}" --out t >one.txt &
     RANK=0 LOCAL_RANK=0 run --separate-stderr "$EVENLOAD" comm "${SHORT[@]}" --out t

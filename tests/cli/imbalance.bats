@@ -38,7 +38,7 @@ prints_block() {
     ! command -v gnuplot >/dev/null || [[ -s old/plots/imbalance.svg && -s old/plots/imbalance.pdf && ! -e old/plots/gnuplot.log ]]
     "$EVENLOAD" imbalance old --json >i.json 2>err.txt
     [[ ! -s err.txt ]]
-    cat >same.py <<'PYTHON'
+    python3 - <<'PYTHON'
 import json
 shown, record = json.load(open("i.json")), json.load(open("old/results.json"))
 assert len(shown["trials"]) == len(record["trials"]) > 1
@@ -57,7 +57,6 @@ for s, r in zip(shown["trials"], record["trials"]):
     assert s["difference"]["peak_bytes"] == devices[0]["memory"]["peak_bytes"] - mean
     assert abs(sum(s["difference"]["at_peak_by_tag"].values()) - s["difference"]["peak_bytes"]) < 1
 PYTHON
-    python3 same.py
 }
 
 repeats_of() { # name and time of each repeat's file
@@ -104,7 +103,7 @@ expect_new() {
 
 @test "two-cards stands beside the published figures, as near to them as docs/study-two-cards.md says" {
     "$EVENLOAD" imbalance --preset two-cards --dry-run --json >i.json
-    cat >held.py <<'PYTHON'
+    python3 - "$ROOT/docs/study-two-cards.md" <<'PYTHON'
 import json, re, sys
 document, MIB, page = json.load(open("i.json")), 2**20, open(sys.argv[1]).read()
 table = [list(map(int, row)) for row in re.findall(r"^\| (\d+) \(2 x \d+\) \| (\d+) \| (\d+) \|", page, re.M)]
@@ -115,7 +114,6 @@ for row, trial in zip(rows, document["trials"]):
     assert (row["first_bytes"], row["second_bytes"], row["difference_bytes"]) == (main, second, main - second)
 assert [abs(row["difference_off_pct"]) <= 3 for row in rows] == [True, True, False], rows
 PYTHON
-    python3 held.py "$ROOT/docs/study-two-cards.md"
     [[ ! -e results ]]
     # Another batch has no published row; the source is still named. A preset without a table has none.
     run "$EVENLOAD" imbalance --preset two-cards --dry-run --batch 32

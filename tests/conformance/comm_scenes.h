@@ -81,3 +81,24 @@ static inline enum el_status scene_ranks_differ(struct el_bootstrap *bootstrap, 
     enum el_status status = check_operations(comm, el_bootstrap_rank(bootstrap) == 0 ? 1000 : 1001, EL_F32, 0);
     return status == EL_OK ? el_fail(EL_ERR_INTERNAL, "nobody noticed") : EL_OK;
 }
+
+/* A scene, among how many ranks it is played, and how many of these fail. */
+struct scene_row {
+    const char *what;
+    el_scene scene;
+    int least, most, n_failed;
+};
+
+/* `run_ranks` returns how many ranks failed. Returns how often that was not the row's number, having said so. */
+static inline int scene_play_rows(const struct scene_row *rows, size_t n, int (*run_ranks)(int size, el_scene scene))
+{
+    int n_wrong = 0;
+    for (size_t i = 0; i < n; i++)
+        for (int size = rows[i].least; size <= rows[i].most; size++) {
+            int n_failed = run_ranks(size, rows[i].scene);
+            if (n_failed == rows[i].n_failed) continue;
+            fprintf(stderr, "%s: %d of %d ranks failed, not %d\n", rows[i].what, n_failed, size, rows[i].n_failed);
+            n_wrong++;
+        }
+    return n_wrong;
+}

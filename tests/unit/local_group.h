@@ -60,13 +60,19 @@ static inline void all_do(struct group *group, enum el_status (*act)(struct el_c
     }
 }
 
-/* In a group of CPU devices of its own. */
-static inline void group_does(int n, enum el_status (*act)(struct el_comm *comm), enum el_status expected)
+/* In a group of its own, of the backend's devices. */
+static inline void group_of_does(const char *backend, int n, enum el_status (*act)(struct el_comm *comm),
+                                 enum el_status expected)
 {
     struct group group;
-    open_group(&group, n, "cpu");
+    open_group(&group, n, backend);
     all_do(&group, act, expected);
     close_group(&group);
+}
+
+static inline void group_does(int n, enum el_status (*act)(struct el_comm *comm), enum el_status expected)
+{
+    group_of_does("cpu", n, act, expected);
 }
 
 static inline enum el_status all_reduce(struct el_comm *comm, struct el_program *program, struct el_buffer *buffer,

@@ -36,29 +36,28 @@ static enum el_status expect_death(struct el_bootstrap *bootstrap, int dead)
     return EL_OK;
 }
 
+/* Rank 0 computes for `work_us` and calls nothing meanwhile. */
+static enum el_status one_dies(struct el_bootstrap *bootstrap, int dead, useconds_t work_us)
+{
+    EL_TRY(el_bootstrap_barrier(bootstrap));
+    if (el_bootstrap_rank(bootstrap) == dead) raise(SIGKILL);
+    if (el_bootstrap_rank(bootstrap) == 0) usleep(work_us);
+    return expect_death(bootstrap, dead);
+}
+
 static enum el_status last_dies(struct el_bootstrap *bootstrap)
 {
-    int last = el_bootstrap_size(bootstrap) - 1;
-    EL_TRY(el_bootstrap_barrier(bootstrap));
-    if (el_bootstrap_rank(bootstrap) == last) raise(SIGKILL);
-    return expect_death(bootstrap, last);
+    return one_dies(bootstrap, el_bootstrap_size(bootstrap) - 1, 0);
 }
 
 static enum el_status first_dies(struct el_bootstrap *bootstrap)
 {
-    EL_TRY(el_bootstrap_barrier(bootstrap));
-    if (el_bootstrap_rank(bootstrap) == 0) raise(SIGKILL);
-    return expect_death(bootstrap, 0);
+    return one_dies(bootstrap, 0, 0);
 }
 
-/* Rank 0 computes and calls nothing: the others learn of the death all the same. */
 static enum el_status last_dies_while_rank_0_works(struct el_bootstrap *bootstrap)
 {
-    int last = el_bootstrap_size(bootstrap) - 1;
-    EL_TRY(el_bootstrap_barrier(bootstrap));
-    if (el_bootstrap_rank(bootstrap) == last) raise(SIGKILL);
-    if (el_bootstrap_rank(bootstrap) == 0) usleep(WORK_US);
-    return expect_death(bootstrap, last);
+    return one_dies(bootstrap, el_bootstrap_size(bootstrap) - 1, WORK_US);
 }
 
 static void expect_one_death(el_scene scene, int least, bool first)

@@ -98,13 +98,8 @@ static enum el_status check_registered(struct el_comm *comm)
 static void test_registered_memory_is_counted(void **state)
 {
     static const char *const backends[] = {"cpu", "null", "sim"};
-    struct group group;
     for (int b = 0; b < 3; b++)
-        for (int n = 1; n <= 2; n++) {
-            open_group(&group, n, backends[b]);
-            all_do(&group, check_registered, EL_OK);
-            close_group(&group);
-        }
+        for (int n = 1; n <= 2; n++) group_of_does(backends[b], n, check_registered, EL_OK);
 }
 
 static void test_send_and_receive(void **state)

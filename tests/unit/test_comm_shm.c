@@ -44,23 +44,6 @@ static enum el_status sender_dies(struct el_bootstrap *bootstrap, struct el_comm
     return EL_OK;
 }
 
-static void test_send_and_receive(void **state)
-{
-    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, scene_mail), 0);
-    assert_int_equal(run_ranks(2, full_mailbox), 0);
-    assert_int_equal(run_ranks(2, sender_dies), 1);
-}
-
-static void test_groups_split(void **state)
-{
-    for (int size = 1; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, scene_splits), 0);
-}
-
-static void test_random_sequences_over_random_groups(void **state)
-{
-    assert_int_equal(run_ranks(RANKS_MAX, scene_sequences), 0);
-}
-
 /* Memory outlives its communicator, and is the ranks' own: what one leaves there the next finds. */
 static enum el_status memory_outlives(struct el_bootstrap *bootstrap, struct el_comm *comm)
 {
@@ -113,38 +96,10 @@ static enum el_status one_is_late(struct el_bootstrap *bootstrap, struct el_comm
     return el_bootstrap_barrier(bootstrap);
 }
 
-static void test_memory_of_the_communicator(void **state)
-{
-    for (int size = 1; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, memory_outlives), 0);
-    assert_int_equal(run_ranks(3, no_room_on_one), 0);
-}
-
-static void test_a_late_rank_fails_all(void **state)
-{
-    assert_int_equal(run_ranks(2, one_is_late), 0);
-    assert_int_equal(run_ranks(3, one_is_late), 0);
-}
-
 static enum el_status last_rank_dies(struct el_bootstrap *bootstrap, struct el_comm *comm)
 {
     if (bootstrap->rank == bootstrap->size - 1) raise(SIGKILL);
     return scene_expect_peer_error(comm);
-}
-
-static void test_a_dead_rank_fails_the_others(void **state)
-{
-    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, last_rank_dies), 1);
-}
-
-static void test_an_abort_fails_all(void **state)
-{
-    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, scene_last_rank_aborts), 0);
-}
-
-static void test_different_operations_are_noticed(void **state)
-{
-    assert_int_equal(run_ranks(2, scene_ranks_differ), 0);
-    assert_int_equal(run_ranks(3, scene_ranks_differ), 0);
 }
 
 static enum el_status choose(struct el_bootstrap *bootstrap, struct el_comm *comm)
@@ -154,16 +109,27 @@ static enum el_status choose(struct el_bootstrap *bootstrap, struct el_comm *com
     return strcmp(kind, "shm") == 0 ? EL_OK : el_fail(EL_ERR_INTERNAL, "chose %s", kind);
 }
 
-static void test_one_host_shares_memory(void **state)
+static void test_scenes(void **state)
 {
-    assert_int_equal(run_ranks(3, choose), 0);
+    static const struct scene_row rows[] = {
+        {"ranks send and receive", scene_mail, 2, RANKS_MAX, 0},
+        {"a mailbox is full", full_mailbox, 2, 2, 0},
+        {"a sender dies", sender_dies, 2, 2, 1},
+        {"groups split", scene_splits, 1, RANKS_MAX, 0},
+        {"random sequences over random groups", scene_sequences, RANKS_MAX, RANKS_MAX, 0},
+        {"memory outlives its communicator", memory_outlives, 1, RANKS_MAX, 0},
+        {"no room on one rank", no_room_on_one, 3, 3, 0},
+        {"a late rank fails all", one_is_late, 2, 3, 0},
+        {"a dead rank fails the others", last_rank_dies, 2, RANKS_MAX, 1},
+        {"an abort fails all", scene_last_rank_aborts, 2, RANKS_MAX, 0},
+        {"different operations are noticed", scene_ranks_differ, 2, 3, 0},
+        {"one host shares memory", choose, 3, 3, 0},
+    };
+    assert_int_equal(scene_play_rows(rows, sizeof rows / sizeof *rows, run_ranks), 0);
 }
 
 int main(void)
 {
     product_announce();
-    return RUN(NULL, NULL, test_operations, test_send_and_receive, test_groups_split,
-               test_random_sequences_over_random_groups, test_memory_of_the_communicator, test_a_late_rank_fails_all,
-               test_a_dead_rank_fails_the_others, test_an_abort_fails_all, test_different_operations_are_noticed,
-               test_one_host_shares_memory);
+    return RUN(NULL, NULL, test_operations, test_scenes);
 }

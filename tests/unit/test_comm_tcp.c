@@ -51,26 +51,6 @@ static enum el_status large(struct el_bootstrap *bootstrap, struct el_comm *comm
     return check_operations(comm, (mib << 20) / 4 + 3, EL_F32, el_comm_size(comm) - 1);
 }
 
-static void test_send_and_receive(void **state)
-{
-    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, scene_mail), 0);
-}
-
-static void test_groups_split(void **state)
-{
-    for (int size = 2; size <= 5; size++) assert_int_equal(run_ranks(size, scene_splits), 0);
-}
-
-static void test_random_sequences_over_random_groups(void **state)
-{
-    assert_int_equal(run_ranks(RANKS_MAX, scene_sequences), 0);
-}
-
-static void test_many_mib(void **state)
-{
-    assert_int_equal(run_ranks(3, large), 0);
-}
-
 /* ---- the same bits ---- */
 
 /* Sums that depend on their order. */
@@ -104,11 +84,6 @@ static enum el_status in_ring_order(struct el_bootstrap *bootstrap, struct el_co
     }
     free(data);
     return status;
-}
-
-static void test_sums_have_the_order_of_the_ring(void **state)
-{
-    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, in_ring_order), 0);
 }
 
 /* ---- what is booked is what moves ---- */
@@ -185,11 +160,6 @@ static enum el_status counted(struct el_bootstrap *bootstrap, struct el_comm *co
     return status;
 }
 
-static void test_what_is_booked_is_what_moves(void **state)
-{
-    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, counted), 0);
-}
-
 /* ---- failures ---- */
 
 static enum el_status last_rank_dies(struct el_bootstrap *bootstrap, struct el_comm *comm)
@@ -205,16 +175,6 @@ static enum el_status last_rank_dies(struct el_bootstrap *bootstrap, struct el_c
     if (el_bootstrap_barrier(bootstrap) != EL_ERR_PEER) return el_fail(EL_ERR_INTERNAL, "the barrier did not fail");
     snprintf(expected, sizeof expected, "rank %d is gone", last);
     return strstr(el_error_message(), expected) ? EL_OK : EL_ERR_INTERNAL;
-}
-
-static void test_a_dead_rank_fails_the_others(void **state)
-{
-    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, last_rank_dies), 1);
-}
-
-static void test_an_abort_fails_all(void **state)
-{
-    for (int size = 2; size <= RANKS_MAX; size++) assert_int_equal(run_ranks(size, scene_last_rank_aborts), 0);
 }
 
 static void *abort_soon(void *comm)
@@ -237,17 +197,6 @@ static enum el_status a_thread_aborts(struct el_bootstrap *bootstrap, struct el_
     return el_bootstrap_agree(bootstrap, status);
 }
 
-static void test_any_thread_may_abort(void **state)
-{
-    assert_int_equal(run_ranks(3, a_thread_aborts), 0);
-}
-
-static void test_different_operations_are_noticed(void **state)
-{
-    assert_int_equal(run_ranks(2, scene_ranks_differ), 0);
-    assert_int_equal(run_ranks(3, scene_ranks_differ), 0);
-}
-
 /* Who waits sleeps: of the time that the others take, this process uses a small part. */
 static enum el_status wait_for_the_last(struct el_bootstrap *bootstrap, struct el_comm *comm)
 {
@@ -262,9 +211,22 @@ static enum el_status wait_for_the_last(struct el_bootstrap *bootstrap, struct e
     return last || used_s < 0.3 ? EL_OK : el_fail(EL_ERR_INTERNAL, "waiting used %g s of a core", used_s);
 }
 
-static void test_waiting_sleeps(void **state)
+static void test_scenes(void **state)
 {
-    assert_int_equal(run_ranks(3, wait_for_the_last), 0);
+    static const struct scene_row rows[] = {
+        {"ranks send and receive", scene_mail, 2, RANKS_MAX, 0},
+        {"groups split", scene_splits, 2, 5, 0},
+        {"random sequences over random groups", scene_sequences, RANKS_MAX, RANKS_MAX, 0},
+        {"many MiB", large, 3, 3, 0},
+        {"sums have the order of the ring", in_ring_order, 2, RANKS_MAX, 0},
+        {"what is booked is what moves", counted, 2, RANKS_MAX, 0},
+        {"a dead rank fails the others", last_rank_dies, 2, RANKS_MAX, 1},
+        {"an abort fails all", scene_last_rank_aborts, 2, RANKS_MAX, 0},
+        {"any thread may abort", a_thread_aborts, 3, 3, 0},
+        {"different operations are noticed", scene_ranks_differ, 2, 3, 0},
+        {"waiting sleeps", wait_for_the_last, 3, 3, 0},
+    };
+    assert_int_equal(scene_play_rows(rows, sizeof rows / sizeof *rows, run_ranks), 0);
 }
 
 static void test_the_algorithm_follows_ranks_and_bytes(void **state)
@@ -290,9 +252,5 @@ static void test_the_algorithm_follows_ranks_and_bytes(void **state)
 int main(void)
 {
     product_announce();
-    return RUN(NULL, NULL, test_the_algorithm_follows_ranks_and_bytes, test_operations, test_send_and_receive,
-               test_groups_split, test_random_sequences_over_random_groups, test_many_mib,
-               test_sums_have_the_order_of_the_ring, test_what_is_booked_is_what_moves,
-               test_a_dead_rank_fails_the_others, test_an_abort_fails_all, test_any_thread_may_abort,
-               test_different_operations_are_noticed, test_waiting_sleeps);
+    return RUN(NULL, NULL, test_the_algorithm_follows_ranks_and_bytes, test_operations, test_scenes);
 }
