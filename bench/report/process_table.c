@@ -8,7 +8,7 @@
 
 enum { DEVICES_SHOWN = 6, HEADS = 2, PATH_BYTES = 32 };
 
-/* A trial's columns: what a row is of, its devices, the host. */
+/* The columns of all trials: what a row is of, devices as the trial with most of them has them, the host. */
 struct columns {
     struct el_column list[HEADS + DEVICES_SHOWN + 2];
     char paths[DEVICES_SHOWN][PATH_BYTES];
@@ -70,12 +70,10 @@ static void put_row(struct columns *columns, enum el_table_style style, const ch
     json_decref(row);
 }
 
-static void put_trial(const json_t *trial, FILE *out, bool colour)
+static void put_trial(const json_t *trial, struct columns *columns)
 {
     const json_t *devices = json_object_get(trial, "per_device");
-    struct columns columns;
     char head[64], what[64];
-    lay_out(trial, out, colour, &columns);
     snprintf(head, sizeof head, "%s %.0f", el_json_text(trial, "mode", "?"), el_json_number(trial, "global_batch"));
     EL_EACH(process, json_object_get(trial, "processes")) {
         json_t *own = json_deep_copy(json_object_get(process, "per_device_bytes"));
@@ -83,12 +81,12 @@ static void put_trial(const json_t *trial, FILE *out, bool colour)
             if (!(json_number_value(value) > 0)) json_array_set_new(own, value_at.i, json_null());
         snprintf(what, sizeof what, "rank %.0f, process %.0f", el_json_number(process, "rank"),
                  el_json_number(process, "pid"));
-        put_row(&columns, EL_TABLE_PLAIN, process_at.i == 0 ? head : "", what, own, "",
+        put_row(columns, EL_TABLE_PLAIN, process_at.i == 0 ? head : "", what, own, "",
                 el_json_number(process, "process_bytes"));
         json_decref(own);
     }
-    put_row(&columns, EL_TABLE_DIM, "", "the ledger's peak in it", devices, "memory.peak_bytes", NAN);
-    put_row(&columns, EL_TABLE_DIM, "", "unattributed", devices, "memory.unattributed_bytes", NAN);
+    put_row(columns, EL_TABLE_DIM, "", "the ledger's peak in it", devices, "memory.peak_bytes", NAN);
+    put_row(columns, EL_TABLE_DIM, "", "unattributed", devices, "memory.unattributed_bytes", NAN);
 }
 
 void el_report_processes(const json_t *run, FILE *out, bool colour)
@@ -102,5 +100,5 @@ void el_report_processes(const json_t *run, FILE *out, bool colour)
     lay_out(widest, out, colour, &columns);
     el_table_heads(&columns.table, EL_TABLE_BOLD);
     EL_EACH(trial, trials)
-        if (has_reading(trial) && !is_outdone(trials, trial_at.i)) put_trial(trial, out, colour);
+        if (has_reading(trial) && !is_outdone(trials, trial_at.i)) put_trial(trial, &columns);
 }

@@ -11,6 +11,7 @@
 #include "bench/regress/session.h"
 #include "bench/report/report.h"
 #include "tests/test.h"
+#include "tests/unit/printed.h"
 #include "tests/unit/record_checks.h"
 #include "tests/unit/record_trials.h"
 #include "tests/unit/whole_files.h"
@@ -138,4 +139,39 @@ static void all_outputs_give_the_same_step(void **state)
     json_decref(repeats);
 }
 
-RUN_TESTS(NULL, NULL, all_outputs_give_the_same_step, a_seed_is_recorded_as_itself)
+static void print_processes(const json_t *run, FILE *out)
+{
+    el_report_processes(run, out, false);
+}
+
+/* Of the first line that begins so. */
+static size_t width_of(const char *text, const char *beginning)
+{
+    const char *line = strstr(text, beginning);
+    assert_non_null(line);
+    return strcspn(line, "\n");
+}
+
+/* A trial on one device beside one on two: what its host holds stands under the host's head. */
+static void figures_of_the_host_stand_in_one_column(void **state)
+{
+    static const char per_device[] = "{'device': 'cpu:0', 'memory': {'driver_bytes': 1048576, 'peak_bytes': 1048576}}";
+    char words[1024];
+    snprintf(
+        words, sizeof words,
+        "{'trials': [{'mode': 'single', 'global_batch': 8, 'per_device': [%s], 'processes': [{'rank': 0, 'pid': 7, "
+        "'per_device_bytes': [1048576], 'process_bytes': 5242880}]}, {'mode': 'dp', 'global_batch': 8, "
+        "'per_device': [%s, %s], 'processes': []}]}",
+        per_device, per_device, per_device);
+    for (char *c = words; *c; c++)
+        if (*c == '\'') *c = '"';
+    json_t *run = json_loads(words, 0, NULL);
+    assert_non_null(run);
+    char *text = printed(print_processes, run);
+    assert_int_equal(width_of(text, "mode, batch"), width_of(text, "single 8"));
+    free(text);
+    json_decref(run);
+}
+
+RUN_TESTS(NULL, NULL, all_outputs_give_the_same_step, a_seed_is_recorded_as_itself,
+          figures_of_the_host_stand_in_one_column)
