@@ -4,7 +4,7 @@
  * channels stay in registers while time passes, each step costing four loads, six broadcasts and 24 multiply-adds. No
  * packing, no workspace, no rounding up to blocks: for textcnn (windows 3, 4, 5) 7.4 ms where oneDNN 2.6, which
  * computes 112 filters for 100, takes 9.6, at 90 % of the core's peak. Forward and backward data are oneDNN's, which is
- * at the peak there.
+ * at the peak there. By oneDNN alone a step of textcnn (single, batch 64) takes 6.3 % longer (5.2 to 7.3).
  *
  * Without AVX-512 this file offers nothing, and oneDNN or the reference does the op. */
 #include "kernels/cpu/cpu.h"

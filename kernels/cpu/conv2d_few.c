@@ -9,7 +9,8 @@
  * Inputs and outputs are worked on as panels, [channels / 16, pixels, 16] in the workspace: a panel's block is one
  * piece of the first cache, where pixels as they are lie so that they drive each other out of it.
  *
- * Without AVX-512 this file offers nothing. */
+ * By oneDNN alone a step of resnet18 on images of 32 x 32 (single) takes 51 % longer with batch 16 (49 to 53) and 60 %
+ * with batch 64 (57 to 64). Without AVX-512 this file offers nothing. */
 #include "kernels/cpu/conv2d.h"
 
 #include <string.h>
