@@ -41,5 +41,5 @@ double el_host_free_bytes(const char *root);
 /* The environment of this host and build: cpu, cores, memory, kernel, libraries, git commit, time, hostname. What
  * cannot be read is null. New reference. */
 json_t *el_environment(void);
-/* What of it belongs to the machine, and the boot it runs since. New reference. */
+/* Its fields that belong to the machine, and the boot that it runs since. New reference. */
 json_t *el_machine(void);

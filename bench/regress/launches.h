@@ -16,7 +16,7 @@
 #include "bench/regress/regress.h"
 
 struct el_regress_launching {
-    const struct el_options *options; /* the commands, what of them is judged, and when it ends */
+    const struct el_options *options; /* the commands, which of their figures are judged, and when it ends */
     bool (*go_on)(void);              /* asked about ten times a second; false: interrupted. NULL: always true */
     FILE *out;                        /* for progress; NULL: quiet */
     bool terminal;

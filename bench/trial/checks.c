@@ -1,5 +1,5 @@
-/* What of a trial does not go together, or is not here, said before anything is measured; and which steps --profile and
- * --trace ask for. */
+/* Options that do not go together, and files that are not here, are refused before anything is measured; and the steps
+ * that --profile and --trace ask for. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
