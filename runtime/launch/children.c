@@ -1,7 +1,7 @@
 /* Processes: a program is found, started by fork and exec and waited for; all that carry a job's token are found
  * through /proc/PID/environ (one that has ended keeps no environment and is not counted; one that cleared its
- * environment is not found: nothing of ours does); and a guard outlives this process. What they are to each other is
- * launch.c's. */
+ * environment is not found there, but as an adopted child); and a guard outlives this process. What they are to each
+ * other is launch.c's. */
 #include "runtime/launch/children.h"
 
 #include <dirent.h>
@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/files.h"
 #include "runtime/base/process.h"
 #include "runtime/base/scratch.h"
 #include "runtime/launch/launch.h"
@@ -229,6 +230,38 @@ int el_process_set_kill(const char *token)
         n_killed += n;
     }
     return n_killed;
+}
+
+void el_children_list(char numbers[EL_NUMBERS_BYTES])
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    if (!el_file_line(path, "", numbers, EL_NUMBERS_BYTES)) *numbers = 0;
+}
+
+static bool has_number(const char *numbers, long wanted)
+{
+    char *at = (char *)(uintptr_t)numbers;
+    for (long number; (number = strtol(at, &at, 10)) > 0;)
+        if (number == wanted) return true;
+    return false;
+}
+
+void el_orphans_end(const char before[EL_NUMBERS_BYTES])
+{
+    char numbers[EL_NUMBERS_BYTES];
+    for (int round = 0, n = 1; round < ROUNDS && n > 0;
+         round++) { /* an orphan's own children come to us in their turn */
+        el_children_list(numbers);
+        char *at = numbers;
+        n = 0;
+        for (long pid; (pid = strtol(at, &at, 10)) > 0;) {
+            if (has_number(before, pid)) continue;
+            kill((pid_t)pid, SIGKILL);
+            el_children_wait(&(struct el_child){.pid = (pid_t)pid}, 1, KILL_NS);
+            n++;
+        }
+    }
 }
 
 /* ---- the guard ---- */

@@ -53,6 +53,14 @@ int el_children_failed(const struct el_child *children, int n);
  * those that became children of this process. Returns how many were killed. */
 int el_process_set_kill(const char *token);
 
+enum { EL_NUMBERS_BYTES = 4096 };
+
+/* The numbers of this process's children, as the kernel lists them ("17 4711"); "" where it does not. */
+void el_children_list(char numbers[EL_NUMBERS_BYTES]);
+/* Kills and reaps the children that are not in `before`: orphans that this process adopted, also those that cleared
+ * their environment or are between two programs and have none. */
+void el_orphans_end(const char before[EL_NUMBERS_BYTES]);
+
 /* A process that outlives this one for a moment: when this one is gone, however it ended, it kills all that carry a
  * token in their environment, and removes a folder. What this process starts by PR_SET_PDEATHSIG dies with it by
  * itself, but not the children of that.

@@ -58,6 +58,7 @@ struct launch {
     int64_t deserted_ns; /* since when mpirun has no ranks any more; 0: it has */
     bool stuck;          /* mpirun was ended for that */
     int was_subreaper;
+    char before[EL_NUMBERS_BYTES]; /* children that are others' business */
 };
 
 static void destroy(struct launch *launch)
@@ -236,6 +237,7 @@ static enum el_status start(const struct el_launch_spec *spec, struct launch **l
     EL_TRY_GOTO(make_settings(launch), fail);
     /* Ranks whose mpirun is gone become our children, so that they can be reaped. */
     prctl(PR_GET_CHILD_SUBREAPER, &launch->was_subreaper);
+    el_children_list(launch->before);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     EL_TRY_GOTO(start_children(launch), fail_reaper);
     *launch_p = launch;
@@ -407,6 +409,7 @@ static struct el_launch_result see_through(struct launch *launch)
     while (!el_children_wait(launch->children, launch->n_children, TICK_NS)) continue;
     result.wall_s = elapsed_s(launch);
     el_process_set_kill(launch->token);
+    if (launch->spec.out) el_orphans_end(launch->before);
     reap_ranks(launch);
     prctl(PR_SET_CHILD_SUBREAPER, launch->was_subreaper);
     explain(launch, launch->children[launch->failed < 0 ? 0 : launch->failed].wait_status, &result);

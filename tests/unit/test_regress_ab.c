@@ -126,6 +126,7 @@ static void test_other_children_are_left_alone(void **state)
         _exit(0);
     }
     assert_prints("setsid sh -c 'exec sleep 30' >/dev/null 2>&1 & echo a 1", "a 1\n");
+    assert_prints("setsid env -i sleep 30 >/dev/null 2>&1 & sleep 0.1; echo a 1", "a 1\n"); /* has no environment */
     assert_int_equal(waitpid(other, &status, WNOHANG), 0);
     assert_int_equal(prctl(PR_GET_CHILD_SUBREAPER, &adopts), 0);
     assert_int_equal(adopts, 0);
