@@ -37,6 +37,8 @@ static const struct el_verdict_rule rules[] = {
     ROW(gpu_throttled, 5, " %", ALWAYS),
     ROW(host_bound, 90, " %", OF_CLOCK),
     ROW(gpu_others, ANY, "", ALWAYS),
+    ROW(network_errors, 0.01, " %", ALWAYS),
+    ROW(gpu_links, 8, " a minute", ALWAYS),
     ROW(heterogeneous_cores, 0.75, "", ALWAYS),
     ROW(heterogeneous_machines, ANY, "", ALWAYS),
     ROW(drift, ANY, "", OF_CLOCK),
