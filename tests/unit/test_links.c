@@ -140,6 +140,7 @@ static void counters_grow(void **state)
  */
 
 static int cards[3], nvlinks_result, pci_result;
+static bool switched; /* links lead to switches: 3 of the first card, 2 of the second */
 
 static int fake_nothing(void)
 {
@@ -192,7 +193,7 @@ FAKE_PCIE(width, 8)
 
 static int fake_state(void *device, unsigned link, unsigned *active_p)
 {
-    *active_p = link < 2;
+    *active_p = (int)link < (switched ? 3 - index_of(device) : 2);
     if (index_of(device) == 2) return nvlinks_result;
     return link < 3 ? 0 : 2;
 }
@@ -200,7 +201,7 @@ static int fake_state(void *device, unsigned link, unsigned *active_p)
 static int fake_peer(void *device, unsigned link, unsigned *type_p)
 {
     (void)device, (void)link;
-    *type_p = 0;
+    *type_p = switched ? EL_NVML_PEER_SWITCH : 0;
     return 0;
 }
 
@@ -274,6 +275,14 @@ static void the_driver_tells(void **state)
     is_text(links, "gpus.2.to.1", "SYS");
     assert_true(is_null(links, "reason"));
     free(to);
+    json_decref(links);
+    switched = true;
+    links = el_links_gpus(root, &api);
+    switched = false;
+    is_text(links, "gpus.0.to.1", "NV2");
+    is_text(links, "gpus.1.to.0", "NV2");
+    is_text(links, "gpus.0.to.2", "PHB");
+    FIGURES(links, {"gpus.0.nvlinks.to.switch", 3});
     json_decref(links);
 }
 
