@@ -17,8 +17,8 @@ struct arrivals {
 struct ranks {
     const struct el_collectives *members;
     int n;
-    int **matches;    /* [n]: el_collectives_match */
-    double *late;     /* [n][n_steps] */
+    int **matches; /* [n]: el_collectives_match */
+    double *late;  /* [n][n_steps] */
     struct el_rank_row *rows;
 };
 

@@ -1,5 +1,5 @@
-/* Ranks beside one another: who comes late, who waits for whom, and what the waiting is to be blamed on. Pure arithmetic
- * over el_collectives of a record or of traces: both give the same rows for the same job.
+/* Ranks beside one another: who comes late, who waits for whom, and what the waiting is to be blamed on. Pure
+ * arithmetic over el_collectives of a record or of traces: both give the same rows for the same job.
  *
  *     el_ranks_arrivals(members, n, rows);             last_pct, late_s, late_low_s, caused_s
  *     rows[i].name = ...; .compute_s = ...;            the rest, from whoever measured it
@@ -11,8 +11,8 @@
  *     last_r             share of the steps in which no s is later than s_r there; several at once share it
  *     caused_r           a step: the waits of all others in those collectives that r comes last at. Their sum over the
  *                        ranks is the sum of all waits
- * One place a step: in all further collectives of a step the others are held up by the same lateness. Messages are in no
- * row: who receives waits for the schedule of a pipeline. Units: seconds, bytes, per cent. Threads: any.
+ * One place a step: in all further collectives of a step the others are held up by the same lateness. Messages are in
+ * no row: who receives waits for the schedule of a pipeline. Units: seconds, bytes, per cent. Threads: any.
  */
 #pragma once
 
@@ -49,7 +49,7 @@ const char *el_blame_name(enum el_blame_kind kind);
 /* Of a step: less is what two equal ranks on a quiet machine differ by (1 to 3 % of a step on two cores). */
 #define EL_RANKS_WORTH 0.05
 /* Of all waits: so many are one rank's. Even odds between two ranks give one of them so many of 20 steps in 1 of 80. */
-#define EL_RANKS_ONE 0.8
+#define EL_RANKS_ONE   0.8
 
 struct el_ranks_blame {
     enum el_blame_kind kind;

@@ -71,12 +71,10 @@ static void test_groups(void **state)
 /* ---- blame: rows of 100 ms steps ---- */
 
 #define ROW(last, late, low, caused, exposed, wait)                                                                    \
-    {.last_pct = (last),                                                                                               \
-     .late_s = (late)*1e-3,                                                                                            \
-     .late_low_s = (low)*1e-3,                                                                                         \
-     .caused_s = (caused)*1e-3,                                                                                        \
-     .exposed_s = (exposed)*1e-3,                                                                                      \
-     .wait_exposed_s = (wait)*1e-3}
+    {                                                                                                                  \
+        .last_pct = (last), .late_s = (late)*1e-3, .late_low_s = (low)*1e-3, .caused_s = (caused)*1e-3,                \
+        .exposed_s = (exposed)*1e-3, .wait_exposed_s = (wait)*1e-3                                                     \
+    }
 
 static const struct {
     const char *what;
@@ -89,18 +87,59 @@ static const struct {
     {"noise of 4 %", {ROW(60, 1, -2, 3, 3, 2), ROW(40, -1, -3, 2, 4, 2)}, 2, EL_BLAME_EVEN, -1, 0, 0, 4, 1.5},
     {"one of three, half of it hidden",
      {ROW(0, -15, -15, 0, 12, 10), ROW(100, 30, 28, 40, 2, 0), ROW(0, -15, -16, 0, 12, 10)},
-     3, EL_BLAME_STAYS, 1, 1, 100, 10, 2},
-    {"two of three", {ROW(0, -30, -31, 0, 30, 30), ROW(40, 14, 13, 14, 2, 2), ROW(60, 15, 14, 18, 0, 0)},
-     3, EL_BLAME_STAYS, 2, 2, 100 * 18 / 32.0, 16 * 18 / 32.0, 0},
-    {"one, and one step held up all", {ROW(10, -86, -41, 1, 90, 90), ROW(90, 86, 39, 86, 3, 1)},
-     2, EL_BLAME_STAYS, 1, 1, 100 * 86 / 87.0, 91 * 86 / 87.0, 1},
-    {"one in few steps", {ROW(45, -20, -1, 2, 20, 20), ROW(55, 20, -1, 20, 2, 2)},
-     2, EL_BLAME_AT_TIMES, 1, 0, 100 * 20 / 22.0, 20, 0},
-    {"now one, now the other", {ROW(55, 1, -20, 11, 9, 9), ROW(45, -1, -21, 9, 11, 11)},
-     2, EL_BLAME_WANDERS, 0, 0, 55, 20, 0},
+     3,
+     EL_BLAME_STAYS,
+     1,
+     1,
+     100,
+     10,
+     2},
+    {"two of three",
+     {ROW(0, -30, -31, 0, 30, 30), ROW(40, 14, 13, 14, 2, 2), ROW(60, 15, 14, 18, 0, 0)},
+     3,
+     EL_BLAME_STAYS,
+     2,
+     2,
+     100 * 18 / 32.0,
+     16 * 18 / 32.0,
+     0},
+    {"one, and one step held up all",
+     {ROW(10, -86, -41, 1, 90, 90), ROW(90, 86, 39, 86, 3, 1)},
+     2,
+     EL_BLAME_STAYS,
+     1,
+     1,
+     100 * 86 / 87.0,
+     91 * 86 / 87.0,
+     1},
+    {"one in few steps",
+     {ROW(45, -20, -1, 2, 20, 20), ROW(55, 20, -1, 20, 2, 2)},
+     2,
+     EL_BLAME_AT_TIMES,
+     1,
+     0,
+     100 * 20 / 22.0,
+     20,
+     0},
+    {"now one, now the other",
+     {ROW(55, 1, -20, 11, 9, 9), ROW(45, -1, -21, 9, 11, 11)},
+     2,
+     EL_BLAME_WANDERS,
+     0,
+     0,
+     55,
+     20,
+     0},
     {"the wire", {ROW(50, 0, 0, 0, 30, 0), ROW(50, 0, 0, 0, 30, 0)}, 2, EL_BLAME_WIRE, -1, 0, 0, 0, 30},
-    {"the wire, and one that is late", {ROW(0, -10, -9, 0, 40, 10), ROW(100, 10, 9, 10, 30, 0)},
-     2, EL_BLAME_WIRE, 1, 1, 100, 10, 30},
+    {"the wire, and one that is late",
+     {ROW(0, -20, -19, 0, 50, 20), ROW(100, 20, 19, 20, 30, 0)},
+     2,
+     EL_BLAME_WIRE,
+     1,
+     1,
+     100,
+     20,
+     30},
     {"alone", {ROW(0, 0, 0, 0, 50, 50)}, 1, EL_BLAME_EVEN, -1, 0, 0, 0, 0},
 };
 
