@@ -64,6 +64,7 @@ struct el_job_measurement {
     bool too_many_collectives;         /* more than are evaluated */
     size_t shown_step;                 /* the measured step that is drawn, of a model in stages */
     json_t *collectives;               /* rank 0 */
+    json_t *arrivals;                  /* rank 0: by position, null of who is in no collective */
     json_t *prediction;                /* simulated: what times are worth; NULL: unknown */
 };
 

@@ -109,13 +109,17 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
         EL_KEY("accuracy", accuracy(result->test_accuracy)));
 }
 
-static void put_accounts(json_t *repeat, const json_t *accounts)
+static void put_accounts(json_t *repeat, const struct el_job_measurement *m, const json_t *accounts)
 {
     json_t *members = json_array(), *processes = json_array(), *systems = json_array();
     EL_EACH(account, accounts) {
         json_array_extend(members, json_object_get(account, "members"));
         json_array_append(processes, json_object_get(account, "process"));
         json_array_append(systems, json_object_get(account, "system"));
+    }
+    EL_EACH(member, members) {
+        json_t *arrivals = json_array_get(m->arrivals, member_at.i);
+        el_json_put(member, "arrivals", arrivals ? json_incref(arrivals) : json_null());
     }
     el_record_shared_cards(members, processes);
     el_json_put(repeat, "members", members);
@@ -180,7 +184,7 @@ json_t *el_job_repeat(const struct el_job_measurement *m, const json_t *accounts
     json_t *repeat = el_record_failed_repeat(job->trial, job->repeat, job->order, "ok", NULL);
     el_json_put(repeat, "warnings", warnings);
     put_result(repeat, m);
-    put_accounts(repeat, accounts);
+    put_accounts(repeat, m, accounts);
     put_profile(repeat, accounts);
     el_json_put(repeat, "environment", environment_of(m->open.devices[0]));
     return repeat;

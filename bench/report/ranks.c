@@ -17,13 +17,13 @@ json_t *el_ranks_json(const struct el_rank_row *rows, int n)
     json_t *ranks = json_array();
     for (const struct el_rank_row *row = rows; row < rows + n; row++)
         json_array_append_new(
-            ranks, el_json_of(EL_KEY("rank", row->name), EL_KEY("compute_ms", 1e3 * row->compute_s),
-                              EL_KEY("last_pct", row->last_pct), EL_KEY("late_ms", 1e3 * row->late_s),
-                              EL_KEY("late_low_ms", 1e3 * row->late_low_s), EL_KEY("caused_ms", 1e3 * row->caused_s),
-                              EL_KEY("wait_ms", 1e3 * row->wait_s),
-                              EL_KEY("wait_exposed_ms", 1e3 * row->wait_exposed_s),
-                              EL_KEY("transfer_ms", 1e3 * row->transfer_s),
-                              EL_KEY("exposed_ms", 1e3 * row->exposed_s), EL_KEY("sent_bytes", row->sent_bytes)));
+            ranks,
+            el_json_of(EL_KEY("rank", row->name), EL_KEY("compute_ms", 1e3 * row->compute_s),
+                       EL_KEY("last_pct", row->last_pct), EL_KEY("late_ms", 1e3 * row->late_s),
+                       EL_KEY("late_low_ms", 1e3 * row->late_low_s), EL_KEY("caused_ms", 1e3 * row->caused_s),
+                       EL_KEY("wait_ms", 1e3 * row->wait_s), EL_KEY("wait_exposed_ms", 1e3 * row->wait_exposed_s),
+                       EL_KEY("transfer_ms", 1e3 * row->transfer_s), EL_KEY("exposed_ms", 1e3 * row->exposed_s),
+                       EL_KEY("sent_bytes", row->sent_bytes)));
     return ranks;
 }
 
@@ -96,8 +96,7 @@ static void say_wanders(const struct el_rank_row *rows, int n, const struct el_r
             el_text_append(text, EL_RANKS_SENTENCE_BYTES, "%s%s in %.0f%s", i ? ", " : "", rows[i].name,
                            rows[i].last_pct, i ? "" : " % of them");
     }
-    if (n > NAMED_MAX)
-        el_text_append(text, EL_RANKS_SENTENCE_BYTES, "each rank in %.0f to %.0f %% of them", low, high);
+    if (n > NAMED_MAX) el_text_append(text, EL_RANKS_SENTENCE_BYTES, "each rank in %.0f to %.0f %% of them", low, high);
     add_wait(rows, n, blame, text);
 }
 
@@ -167,8 +166,9 @@ void el_ranks_table(const json_t *ranks, FILE *out, bool colour)
 
 void el_ranks_explain(FILE *out)
 {
-    el_text_say("", "", EL_REPORT_COLUMNS, out,
-                "A step on average. last: steps in which it came last; late: its arrival after the mean of the others', "
-                "both at the collective of a step where arrivals lie furthest apart. caused: the others' waits for it. "
-                "exposed: waits and transfers that no computation hides.");
+    el_text_say(
+        "", "", EL_REPORT_COLUMNS, out,
+        "A step on average. last: steps in which it came last; late: its arrival after the mean of the others', "
+        "both at the collective of a step where arrivals lie furthest apart. caused: the others' waits for it. "
+        "exposed: waits and transfers that no computation hides.");
 }

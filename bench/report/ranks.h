@@ -1,5 +1,6 @@
-/* Ranks beside one another as a person reads them: one table and one sentence for a record's devices (imbalance) and for
- * the traces of a job (trace-stats). What is blamed is profiles/ranks.h's. Units: milliseconds and bytes in JSON. */
+/* Ranks beside one another as a person reads them: one table and one sentence for a record's devices (imbalance) and
+ * for the traces of a job (trace-stats). What is blamed is profiles/ranks.h's. Units: milliseconds and bytes in JSON.
+ */
 #pragma once
 
 #include <jansson.h>
