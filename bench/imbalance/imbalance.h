@@ -54,7 +54,14 @@ void el_imbalance_sentence(const json_t *trials, const json_t *trial, char text[
 /* Those of all trials, even ones of a mode on as many devices in one, and how the difference goes with the batch. */
 void el_imbalance_explain(const json_t *trials, FILE *out);
 
-/* The table, the measures, the sentences; 110 columns. */
+/* ---- ranks.c: time and bytes of the devices beside one another, with causes; fields: docs/imbalance.md ---- */
+
+/* {"ranks", "blame", "longest"}; null: nothing was recorded, or it is one device's. NULL: no memory. New reference. */
+json_t *el_imbalance_time(const json_t *trial);
+/* {"rank", "sent_ratio", "sentence", "cause"}; null where nothing is sent. New reference. */
+json_t *el_imbalance_bytes(const json_t *trial);
+
+/* The tables, the measures, the sentences; 110 columns. */
 void el_imbalance_print(const json_t *run, FILE *out, bool colour);
 /* The preset's source beside the trials of `run`: {source, says, rows[]}; null without a preset. New reference. */
 json_t *el_imbalance_published(const json_t *run, const char *preset);
