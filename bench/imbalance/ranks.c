@@ -1,5 +1,5 @@
-/* Time and bytes of a trial's devices beside one another, in a record's figures: who comes late or computes longest, and
- * its cause; who sends most, and why. */
+/* Time and bytes of a trial's devices beside one another, in a record's figures: who comes late or computes longest,
+ * and its cause; who sends most, and why. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,8 +86,8 @@ static json_t *largest_ratio(const struct devices *d, double own_ms, double othe
     char words[WORDS_BYTES], own[EL_FIGURE_BYTES], others[EL_FIGURE_BYTES];
     double own_samples, others_samples, samples = samples_ratio(d, &own_samples, &others_samples);
     double work = own_at(d, "flops") / others_at(d, "flops") / samples, speed = own_ms / others_ms / samples / work;
-    bool stages = el_json_number(d->list, "0.layout.stage") != el_json_number(json_array_get(d->list, (size_t)d->n - 1),
-                                                                              "layout.stage");
+    bool stages = el_json_number(d->list, "0.layout.stage") !=
+                  el_json_number(json_array_get(d->list, (size_t)d->n - 1), "layout.stage");
     if (!(samples > 0 && work > 0)) return json_null();
     if (samples >= fmax(work, speed)) {
         snprintf(words, sizeof words, "share: %s of the samples a step, %s %s", el_text_figure(own_samples, own),
@@ -95,13 +95,14 @@ static json_t *largest_ratio(const struct devices *d, double own_ms, double othe
         return cause_json("share", words);
     }
     if (work >= speed) {
-        snprintf(words, sizeof words, stages ? "cut: its stage does %s times the arithmetic of %s"
-                                             : "length: %s times the arithmetic a sample of %s",
+        snprintf(words, sizeof words,
+                 stages ? "cut: its stage does %s times the arithmetic of %s"
+                        : "length: %s times the arithmetic a sample of %s",
                  el_text_figure(work, own), d->others);
         return cause_json(stages ? "cut" : "length", words);
     }
-    snprintf(words, sizeof words, "speed: %s ms of computing a sample, %s %s", el_text_figure(own_ms / own_samples, own),
-             d->others, el_text_figure(others_ms / others_samples, others));
+    snprintf(words, sizeof words, "speed: %s ms of computing a sample, %s %s",
+             el_text_figure(own_ms / own_samples, own), d->others, el_text_figure(others_ms / others_samples, others));
     return cause_json("speed", words);
 }
 
@@ -151,7 +152,8 @@ static json_t *longest_of(const json_t *trial, const struct el_rank_row *rows, i
     double more_ms = own_at(&d, "compute_ms") - others_at(&d, "compute_ms");
     if (!(longer >= LONGER_RATIO && more_ms >= 1e3 * EL_RANKS_WORTH * step_s)) return json_null();
     snprintf(text, sizeof text, "%s computes %s times as long as %s, idle for %s of %s ms", rows[who].name,
-             el_text_figure(longer, ratio), d.others, el_text_figure(idle_ms, idle), el_text_figure(1e3 * step_s, step));
+             el_text_figure(longer, ratio), d.others, el_text_figure(idle_ms, idle),
+             el_text_figure(1e3 * step_s, step));
     return el_json_of(EL_KEY("rank", rows[who].name), EL_KEY("ratio", longer), EL_KEY("idle_ms", idle_ms),
                       EL_KEY("sentence", text), EL_KEY("cause", cause_of(&d, more_ms)));
 }
@@ -188,9 +190,9 @@ json_t *el_imbalance_time(const json_t *trial)
     if (known && arrivals) blame = blame_of(trial, rows, n, step_s);
     if (known && !el_json_is(blame, "kind", el_blame_name(EL_BLAME_STAYS)))
         longest = longest_of(trial, rows, n, step_s);
-    json_t *time = known ? el_json_of(EL_KEY("ranks", el_ranks_json(rows, n)), EL_KEY("blame", blame),
-                                      EL_KEY("longest", longest))
-                         : json_null();
+    json_t *time =
+        known ? el_json_of(EL_KEY("ranks", el_ranks_json(rows, n)), EL_KEY("blame", blame), EL_KEY("longest", longest))
+              : json_null();
     free(rows);
     return time;
 }

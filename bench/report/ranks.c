@@ -61,9 +61,10 @@ static void add_wait(const struct el_rank_row *rows, int n, const struct el_rank
 {
     char wait[EL_FIGURE_BYTES], step[EL_FIGURE_BYTES];
     bool one = n == 2 && blame->kind != EL_BLAME_WANDERS;
-    el_text_append(text, EL_RANKS_SENTENCE_BYTES, "; %s %s %s of %s ms for it",
+    el_text_append(text, EL_RANKS_SENTENCE_BYTES, "; %s %s %s of %s ms for %s",
                    one ? rows[1 - blame->who].name : "the others", one ? "waits" : "wait",
-                   el_text_figure(1e3 * blame->wait_s, wait), el_text_figure(1e3 * blame->step_s, step));
+                   el_text_figure(1e3 * blame->wait_s, wait), el_text_figure(1e3 * blame->step_s, step),
+                   blame->kind == EL_BLAME_WANDERS ? "that one" : "it");
 }
 
 /* It computes longer where that is at least half of what the others wait. */
