@@ -47,6 +47,13 @@ static double others_at(const struct devices *d, const char *path)
     return sum / (d->n - 1);
 }
 
+/* Devices have different parts of the model. */
+static bool in_stages(const struct devices *d)
+{
+    const char *path = "layout.stage";
+    return el_json_number(json_array_get(d->list, (size_t)d->n - 1), path) > el_json_number(d->list, "0.layout.stage");
+}
+
 static double samples_ratio(const struct devices *d, double *own_p, double *others_p)
 {
     const json_t *shares = json_object_get(d->trial, "batch_per_device");
@@ -86,12 +93,10 @@ static json_t *largest_ratio(const struct devices *d, double own_ms, double othe
     char words[WORDS_BYTES], own[EL_FIGURE_BYTES], others[EL_FIGURE_BYTES];
     double own_samples, others_samples, samples = samples_ratio(d, &own_samples, &others_samples);
     double work = own_at(d, "flops") / others_at(d, "flops") / samples, speed = own_ms / others_ms / samples / work;
-    bool stages = el_json_number(d->list, "0.layout.stage") !=
-                  el_json_number(json_array_get(d->list, (size_t)d->n - 1), "layout.stage");
+    bool stages = in_stages(d);
     if (!(samples > 0 && work > 0)) return json_null();
     if (samples >= fmax(work, speed)) {
-        snprintf(words, sizeof words, "share: %s of the samples a step, %s %s", el_text_figure(own_samples, own),
-                 d->others, el_text_figure(others_samples, others));
+        snprintf(words, sizeof words, "share: %.0f samples a step, %s %.0f", own_samples, d->others, others_samples);
         return cause_json("share", words);
     }
     if (work >= speed) {
@@ -204,9 +209,7 @@ static const char *cause_of_bytes(const struct devices *d, char words[WORDS_BYTE
 {
     const char *algorithms = el_json_text(d->trial, "comm_algorithms", "");
     const char *mode = el_json_text(d->trial, "mode", "?");
-    if (el_json_number(d->list, "0.layout.stage") !=
-        el_json_number(json_array_get(d->list, (size_t)d->n - 1), "layout.stage"))
-        return "cut: its neighbours among the stages";
+    if (in_stages(d)) return "cut: its neighbours among the stages";
     if (own_at(d, "comm.by_group.local.sent_bytes") > 0 || !*algorithms)
         snprintf(words, WORDS_BYTES, "algorithm: %s, whose first device holds the model and sends it to the others",
                  mode);
