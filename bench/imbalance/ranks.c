@@ -144,8 +144,8 @@ static void fill_row(const json_t *device, struct el_rank_row *row)
                                 .sent_bytes = el_json_number(device, "sent_bytes")};
 }
 
-/* Who computes longest where no collective waits for it (dp's first device, a stage), and what the others idle; null:
- * nobody does. */
+/* Who computes longest where no collective waits for it (dp's first device, a stage), and how long the others do
+ * nothing; null: nobody does. */
 static json_t *longest_of(const json_t *trial, const struct el_rank_row *rows, int n, double step_s)
 {
     char text[WORDS_BYTES], ratio[EL_FIGURE_BYTES], idle[EL_FIGURE_BYTES], step[EL_FIGURE_BYTES];
@@ -154,9 +154,11 @@ static json_t *longest_of(const json_t *trial, const struct el_rank_row *rows, i
         if (rows[i].compute_s > rows[who].compute_s) who = i;
     struct devices d = devices_of(trial, who);
     double longer = el_ranks_compute_ratio(rows, n, who), idle_ms = others_at(&d, "idle_ms");
+    double wait_ms = others_at(&d, "comm.wait_exposed_ms");
     double more_ms = own_at(&d, "compute_ms") - others_at(&d, "compute_ms");
     if (!(longer >= LONGER_RATIO && more_ms >= 1e3 * EL_RANKS_WORTH * step_s)) return json_null();
-    snprintf(text, sizeof text, "%s computes %s times as long as %s, idle for %s of %s ms", rows[who].name,
+    if (wait_ms > 0) idle_ms += wait_ms;
+    snprintf(text, sizeof text, "%s computes %s times as long as %s, idle or waiting for %s of %s ms", rows[who].name,
              el_text_figure(longer, ratio), d.others, el_text_figure(idle_ms, idle),
              el_text_figure(1e3 * step_s, step));
     return el_json_of(EL_KEY("rank", rows[who].name), EL_KEY("ratio", longer), EL_KEY("idle_ms", idle_ms),

@@ -272,6 +272,7 @@ evenload imbalance DIR
 evenload imbalance --out DIR
 evenload imbalance --preset two-cards --dry-run
 evenload imbalance results/reference/cpu-2-cores
+evenload imbalance --devices sim:4 --batch 64 --inject straggler=2:2 --repeats 1
 evenload imbalance --preset outputs --modes dp --dry-run
 evenload imbalance --preset adam --batch 64 --out results/adam
 COMMANDS
@@ -294,6 +295,7 @@ print(value)' "$@"
     run --separate-stderr "$EVENLOAD" imbalance --devices sim:4 --batch 64 --inject straggler=2:2 --repeats 1 --quiet --out i
     [[ $status -eq 0 && $output == *"caused ms"*"sent MiB"*"sim:2"* ]] || show
     fits
+    prints_block "evenload imbalance --devices sim:4 --batch 64 --inject straggler=2:2 --repeats 1" 13
     one=$(tr -s ' \n' '  ' <<<"$output")
     [[ $one == *"ddp, batch 64: sim:2 computes 2.00 times as long as the others do on average; the others wait "*" ms for it. Cause: speed: "* ]] || show
     [[ $one == *"dp, batch 64: sim:0 sends 3.00 times what the others do on average, 31.1 MiB a step against 10.4. Cause: algorithm: dp, "* ]] || show
