@@ -78,6 +78,13 @@ static json_t *rank_losses(const struct el_train_result *result)
     return rows;
 }
 
+/* What means of shares count in the loss; NULL: no shares were given, or there is one mean. */
+static const char *share_weights(const struct el_train_config *train)
+{
+    bool several = el_mode_find(train->mode)->loss == EL_LOSS_OF_RANKS || train->loss_in_replica;
+    return train->shares.n == 0 || !several ? NULL : train->by_samples ? "samples" : "equal";
+}
+
 static void put_result(json_t *repeat, const struct el_job_measurement *m)
 {
     const struct el_train_result *result = &m->result;
@@ -99,6 +106,7 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
         EL_KEY("wall_ms", mean_wall_ms(result)),
         EL_KEY("warmup_step_ms", el_record_ms(result->warmup_step_ns, sizeof(int64_t), 0, (size_t)result->n_warmup, 0)),
         EL_KEY("loss", loss), EL_KEY("rank_loss", rank_losses(result)),
+        EL_KEY("share_weights", share_weights(&trial->train)),
         EL_KEY("settled", settles ? json_boolean(result->settled) : json_null()),
         EL_KEY("prediction", m->prediction ? json_incref(m->prediction) : json_null()),
         EL_KEY("injected", el_json_filled(trial->inject)), EL_KEY("control", control_of(m)),

@@ -76,7 +76,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
 static enum el_status read_loss(struct el_worker *worker, double *loss_p)
 {
     EL_TRY(el_reducer_check(worker->state));
-    return el_shard_read_loss(&worker->members[0].shard, loss_p);
+    return el_share_read_loss(&worker->members[0], loss_p);
 }
 
 static void teardown(struct el_worker *worker)
@@ -100,8 +100,10 @@ static const struct el_mode_option static_graph = {
     .initial = "off"};
 
 static const struct el_mode_option *const options[] = {
-    &el_mode_procs,      &el_mode_overlap,     &el_mode_bucket_mb, &el_mode_first_bucket_mb,   &bucket_view,
-    &el_mode_accumulate, &el_mode_find_unused, &static_graph,      &el_mode_broadcast_buffers, NULL};
+    &el_mode_procs,           &el_mode_overlap,       &el_mode_bucket_mb,
+    &el_mode_first_bucket_mb, &bucket_view,           &el_mode_accumulate,
+    &el_mode_find_unused,     &static_graph,          &el_mode_broadcast_buffers,
+    &el_mode_shares,          &el_mode_share_weights, NULL};
 
 const struct el_mode_ops el_mode_ddp = {
     .info = {.name = "ddp",
@@ -110,7 +112,7 @@ const struct el_mode_ops el_mode_ddp = {
              .statistics = "of each rank's share; running ones are rank 0's, sent to all at a step's start",
              .sends = "gradients (P) by all-reduce, in buckets, during backward",
              .variants = "--overlap off|--bucket-view on|--accumulate 2|--find-unused on|--static-graph on|"
-                         "--broadcast-buffers off",
+                         "--broadcast-buffers off|--shares 3,1|--shares 3,1 --share-weights equal",
              .loss = EL_LOSS_OF_RANKS,
              .memory = {.backward = 3, .optimizer = 3, .view = 1},
              .n_shown = 1,

@@ -29,12 +29,14 @@ struct el_feed_spec {
     enum el_data_split split;         /* training's is shuffled */
     int64_t batch;                    /* samples, of all parts together */
     int part, n_parts;                /* it loads part `part` of `n_parts`: 0 of 1 is all */
+    struct el_shares shares;          /* of the parts */
     enum el_feed_what what;           /* goes to the device: the other half is loaded too, and left on the host */
 };
 
 struct el_feed {
     struct el_feed_spec spec;
-    int64_t samples; /* of a batch */
+    int64_t samples; /* of a batch: its number first, first + stride, ... */
+    int64_t first, stride;
     struct el_loader *loader;
     bool pinned;
     unsigned how; /* it is copied to the device, of enum el_copy_how */
