@@ -2,6 +2,7 @@
  * campaign that launches only what is missing from its folder. What is shown is bench/imbalance's. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
@@ -10,6 +11,8 @@
 #include "bench/commands.h"
 #include "bench/imbalance/imbalance.h"
 #include "bench/plot/plot.h"
+#include "bench/options/options.h"
+#include "bench/record/record.h"
 #include "bench/report/report.h"
 #include "bench/trial/trial.h"
 
@@ -26,13 +29,16 @@ static void draw(const json_t *run, const char *dir, bool json)
 static enum el_status show(const json_t *run, const struct el_options *options, const char *dir)
 {
     const char *preset = options->preset[0] ? options->preset : NULL;
+    json_t *solution = json_object_get(run, "solution");
     if (!options->json) {
         bool colour = el_report_colour(stdout, getenv("NO_COLOR") != NULL);
         el_imbalance_print(run, stdout, colour);
+        if (solution) el_text_wrap(el_json_text(solution, "sentence", ""), "* ", "  ", EL_REPORT_COLUMNS, stdout);
         el_imbalance_put_published(run, preset, stdout, colour);
         return EL_OK;
     }
     json_t *document = el_imbalance_document(run, preset, dir);
+    if (document) json_object_set(document, "solution", solution ? solution : json_null());
     enum el_status status = document ? el_print_json(document, stdout) : el_fail_errno("the table's document");
     json_decref(document);
     return status;
@@ -113,16 +119,81 @@ static enum el_status show_predicted(const json_t *run, const struct el_options 
     return status;
 }
 
+/* ---- --solve ---- */
+
+static void add_shares(struct el_options *options, const char *shares)
+{
+    char *list = el_given_of_modes(options->of_modes, "shares");
+    el_text_append(list, EL_MODE_TEXT_BYTES, "%s%s", *list ? "/" : "", shares);
+}
+
+/* Equal shares, and those that an earlier command has found in the folder. */
+static enum el_status begin_solution(const struct el_options *options, struct el_options *grown)
+{
+    char path[EL_PATH_BYTES + 16];
+    json_t *run;
+    *grown = *options;
+    if (options->solve == EL_SOLVE_NONE) return EL_OK;
+    add_shares(grown, "equal");
+    snprintf(path, sizeof path, "%s/results.json", options->out);
+    if (!options->out[0] || !el_store_holds(options->out) || access(path, F_OK)) return EL_OK;
+    EL_TRY(el_record_read(path, &run));
+    EL_EACH(trial, json_object_get(run, "trials")) {
+        const char *shares = el_json_text(trial, "config.shares", "");
+        if (*shares) add_shares(grown, shares);
+    }
+    json_decref(run);
+    return EL_OK;
+}
+
+static bool has_shares(struct el_options *options, const char *shares)
+{
+    char list[EL_MODE_TEXT_BYTES], *rest = list;
+    snprintf(list, sizeof list, "%s", el_given_of_modes(options->of_modes, "shares"));
+    for (const char *one; (one = strsep(&rest, "/"));)
+        if (!strcmp(one, shares)) return true;
+    return false;
+}
+
 static enum el_status predict(const struct el_options *options)
 {
+    struct el_options grown;
     struct el_trial_set set;
+    struct el_solution solution = {.memory = options->solve == EL_SOLVE_MEMORY};
     json_t *run = NULL;
-    EL_TRY(el_trials_resolve(EL_CMD_IMBALANCE, options, &set));
-    enum el_status status = el_imbalance_predict(&set, &run);
+    bool found = false;
+    EL_TRY(begin_solution(options, &grown));
+    EL_TRY(el_trials_resolve(EL_CMD_IMBALANCE, &grown, &set));
+    enum el_status status = solution.memory ? el_solution_check(&set.trials[0]) : EL_OK;
+    if (status == EL_OK && solution.memory) status = el_solution_next(&solution, &set.trials[0], NULL, &found);
+    if (found) {
+        add_shares(&grown, solution.shares[0]);
+        el_trials_free(&set);
+        EL_TRY(el_trials_resolve(EL_CMD_IMBALANCE, &grown, &set));
+    }
+    if (status == EL_OK) status = el_imbalance_predict(&set, &run);
+    if (status == EL_OK && solution.memory)
+        el_json_put(run, "solution", el_solution_document(&solution, json_object_get(run, "trials")));
     if (status == EL_OK) status = show_predicted(run, options);
     json_decref(run);
     el_trials_free(&set);
     return status;
+}
+
+/* Measures what is found until nothing better is, and puts the solution into the record. */
+static enum el_status solve(struct el_campaign *c, struct el_options *grown)
+{
+    struct el_solution solution = {.memory = grown->solve == EL_SOLVE_MEMORY};
+    for (bool found = true; found && !el_runner_interrupted();) {
+        EL_TRY(el_solution_next(&solution, &c->set.trials[0], json_object_get(c->run, "trials"), &found));
+        if (!found || has_shares(grown, solution.shares[solution.n - 1])) continue;
+        add_shares(grown, solution.shares[solution.n - 1]);
+        EL_TRY(el_campaign_extend(c, grown));
+        EL_TRY(el_campaign_measure(c, false, NULL));
+    }
+    if (el_runner_interrupted()) return EL_OK;
+    el_json_put(c->run, "solution", el_solution_document(&solution, json_object_get(c->run, "trials")));
+    return el_store_save_run(&c->store, c->run);
 }
 
 static enum el_status show_campaign(struct el_campaign *c)
@@ -136,15 +207,18 @@ static enum el_status check_fresh(const struct el_options *options)
     struct el_trial_set set;
     if (options->out[0] && el_store_holds(options->out)) return EL_OK;
     EL_TRY(el_trials_resolve(EL_CMD_IMBALANCE, options, &set));
-    enum el_status status = el_imbalance_check_memory(&set);
+    enum el_status status = options->solve ? el_solution_check(&set.trials[0]) : EL_OK;
+    if (status == EL_OK) status = el_imbalance_check_memory(&set);
     el_trials_free(&set);
     return status;
 }
 
-static enum el_status measure(const struct el_options *options, int *exit_status_p)
+static enum el_status measure(const struct el_options *given, int *exit_status_p)
 {
     struct el_campaign campaign;
+    struct el_options grown, *options = &grown;
     enum el_status status = EL_OK;
+    EL_TRY(begin_solution(given, &grown));
     EL_TRY(el_devices_check(options->devices, options->n_devices));
     el_runner_catch_signals();
     EL_TRY(check_fresh(options));
@@ -155,6 +229,7 @@ static enum el_status measure(const struct el_options *options, int *exit_status
     if (status == EL_OK)
         status =
             el_campaign_measure(&campaign, false, complete ? NULL : el_dataset_info(campaign.set.dataset)->description);
+    if (status == EL_OK && grown.solve && !el_runner_interrupted()) status = solve(&campaign, &grown);
     return el_end_campaign(&campaign, status, "the same command and --out", show_campaign, exit_status_p);
 }
 
@@ -169,10 +244,30 @@ static enum el_status read_over_preset(struct el_options *options)
     return el_options_check_together(options);
 }
 
+/* One mode, one batch: the one that shares matter most for, and the largest of the default. */
+static enum el_status prepare_solution(struct el_options *options)
+{
+    bool batch = el_option_given(options, "batch") || el_option_given(options, "batch-per-device");
+    if (options->solve == EL_SOLVE_NONE) return EL_OK;
+    if (el_option_given(options, "shares"))
+        return el_fail(EL_ERR_INVALID, "--solve finds the shares: leave --shares out");
+    if (options->dry_run && options->solve == EL_SOLVE_TIME)
+        return el_fail(EL_ERR_INVALID, "--solve time needs a measurement: leave --dry-run out, or give --solve memory");
+    if (!el_option_given(options, "modes"))
+        snprintf(options->modes[0], sizeof options->modes[0], options->solve == EL_SOLVE_TIME ? "ddp" : "dp");
+    if (!el_option_given(options, "modes")) options->n_modes = 1;
+    if (!batch) options->batches[0] = options->batches[options->n_batches - 1];
+    if (!batch) options->n_batches = 1;
+    if (options->n_modes == 1 && options->n_batches == 1) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--solve takes one mode and one batch: give --modes %s --batch %lld",
+                   options->modes[0], (long long)options->batches[0]);
+}
+
 enum el_status el_cmd_imbalance(struct el_options *options, int *exit_status_p)
 {
     if (options->dir[0]) return from_records(options);
     if (options->preset[0]) EL_TRY(read_over_preset(options));
+    EL_TRY(prepare_solution(options));
     EL_TRY(check_several(options));
     return options->dry_run ? predict(options) : measure(options, exit_status_p);
 }
