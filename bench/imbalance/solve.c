@@ -133,7 +133,7 @@ static enum el_status solve_memory(struct el_solution *s, const struct el_trial 
     const int n = equal->n_devices;
     for (int d = 0; d < n; d++) s->samples[d] = el_layout_chunk(equal->train.global_batch, n, d);
     EL_TRY(forecast(equal, s->samples, &peaks));
-    for (int64_t gift = equal->train.global_batch / n; gift > 0;) {
+    for (int64_t gift = equal->train.global_batch / (8 * n) + 1; gift > 0;) {
         struct peaks after;
         s->samples[peaks.highest] -= gift;
         s->samples[peaks.lowest] += gift;
