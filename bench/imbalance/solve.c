@@ -32,8 +32,7 @@ static double compute_ms(const json_t *trial, int device)
 {
     static const char *const phases[] = {"forward", "backward", "data", "h2d", "loss"};
     const bool all = el_mode_find(el_json_text(trial, "mode", "?"))->loss == EL_LOSS_OF_RANKS;
-    const json_t *busy =
-        el_json_at(json_array_get(json_object_get(trial, "per_device"), (size_t)device), "busy_ms");
+    const json_t *busy = el_json_at(json_array_get(json_object_get(trial, "per_device"), (size_t)device), "busy_ms");
     double sum = 0;
     for (size_t p = 0; p < (all ? 5 : 2); p++) sum += json_number_value(json_object_get(busy, phases[p]));
     return sum;
@@ -188,7 +187,8 @@ enum el_status el_solution_check(const struct el_trial *equal)
     return EL_OK;
 }
 
-enum el_status el_solution_next(struct el_solution *s, const struct el_trial *equal, const json_t *trials, bool *found_p)
+enum el_status el_solution_next(struct el_solution *s, const struct el_trial *equal, const json_t *trials,
+                                bool *found_p)
 {
     char shares[EL_MODE_TEXT_BYTES];
     const json_t *first = trial_of(trials, "");
@@ -200,8 +200,7 @@ enum el_status el_solution_next(struct el_solution *s, const struct el_trial *eq
         EL_TRY(solve_memory(s, equal));
     else
         solve_time(s, equal, trials);
-    for (int d = 0; d < equal->n_devices; d++)
-        known = known && s->samples[d] == equal_samples(equal, d);
+    for (int d = 0; d < equal->n_devices; d++) known = known && s->samples[d] == equal_samples(equal, d);
     write_shares(s->samples, equal->n_devices, shares);
     for (int i = 0; i < s->n; i++) known = known || !strcmp(shares, s->shares[i]);
     if (known) return EL_OK;
