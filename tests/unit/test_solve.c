@@ -26,14 +26,14 @@ static json_t *measured(const char *shares, int n, const int64_t *samples, const
     json_t *devices = json_array(), *batches = json_array();
     double slowest_ms = 0;
     for (int d = 0; d < n; d++) {
-        json_array_append_new(devices, json_pack("{s:o, s:{s:f, s:f, s:f}}", "device", json_sprintf("sim:%d", d),
-                                                 "busy_ms", "forward", ms[d] / 2, "backward", ms[d] / 2, "optimizer",
-                                                 5.0));
+        json_array_append_new(devices,
+                              json_pack("{s:o, s:{s:f, s:f, s:f}}", "device", json_sprintf("sim:%d", d), "busy_ms",
+                                        "forward", ms[d] / 2, "backward", ms[d] / 2, "optimizer", 5.0));
         json_array_append_new(batches, json_integer(samples[d]));
         slowest_ms = fmax(slowest_ms, ms[d]);
     }
-    return json_pack("{s:s, s:{s:s}, s:{s:f}, s:o, s:o}", "mode", "ddp", "config", "shares", shares, "step_ms", "median",
-                     slowest_ms + 7, "batch_per_device", batches, "per_device", devices);
+    return json_pack("{s:s, s:{s:s}, s:{s:f}, s:o, s:o}", "mode", "ddp", "config", "shares", shares, "step_ms",
+                     "median", slowest_ms + 7, "batch_per_device", batches, "per_device", devices);
 }
 
 static bool next(struct el_solution *s, const struct el_trial *equal, const json_t *trials)
@@ -144,7 +144,7 @@ static void no_shares_have_a_lower_highest_peak(void **state)
         char words[160];
         struct el_solution s = {.memory = true};
         snprintf(words, sizeof words,
-                 "--data dummy --mode dp --model resnet18 --image 64 --width 2 --devices cpu:%d --batch %d", n, SMALL);
+                 "--data dummy --mode dp --model resnet18 --image 96 --width 2 --devices cpu:%d --batch %d", n, SMALL);
         struct el_trial_set set = resolve(words);
         double least = INFINITY;
         assert_int_equal(el_solution_check(&set.trials[0]), EL_OK);
