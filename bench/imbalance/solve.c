@@ -13,6 +13,9 @@
 #include "bench/base/text.h"
 #include "bench/imbalance/imbalance.h"
 
+/* A measured step this close to the optimum is not worth another round. */
+#define CLOSE_RATIO 1.01
+
 /* ---- what was measured ---- */
 
 static const json_t *trial_of(const json_t *trials, const char *shares)
@@ -192,6 +195,7 @@ enum el_status el_solution_next(struct el_solution *s, const struct el_trial *eq
 {
     char shares[EL_MODE_TEXT_BYTES];
     const json_t *first = trial_of(trials, "");
+    const double last_ms = s->n > 0 && !s->memory ? step_ms(trial_of(trials, s->shares[s->n - 1])) : INFINITY;
     bool known = true;
     *found_p = false;
     if (s->n == (s->memory ? 1 : EL_SOLVE_ROUNDS)) return EL_OK;
@@ -200,6 +204,7 @@ enum el_status el_solution_next(struct el_solution *s, const struct el_trial *eq
         EL_TRY(solve_memory(s, equal));
     else
         solve_time(s, equal, trials);
+    if (last_ms <= CLOSE_RATIO * s->optimum) return EL_OK;
     for (int d = 0; d < equal->n_devices; d++) known = known && s->samples[d] == equal_samples(equal, d);
     write_shares(s->samples, equal->n_devices, shares);
     for (int i = 0; i < s->n; i++) known = known || !strcmp(shares, s->shares[i]);
