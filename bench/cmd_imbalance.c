@@ -33,7 +33,8 @@ static enum el_status show(const json_t *run, const struct el_options *options, 
     if (!options->json) {
         bool colour = el_report_colour(stdout, getenv("NO_COLOR") != NULL);
         el_imbalance_print(run, stdout, colour);
-        if (solution) el_text_wrap(el_json_text(solution, "sentence", ""), "* ", "  ", EL_REPORT_COLUMNS, stdout);
+        if (json_is_object(solution))
+            el_text_wrap(el_json_text(solution, "sentence", ""), "* ", "  ", EL_REPORT_COLUMNS, stdout);
         el_imbalance_put_published(run, preset, stdout, colour);
         return EL_OK;
     }
@@ -127,73 +128,78 @@ static void add_shares(struct el_options *options, const char *shares)
     el_text_append(list, EL_MODE_TEXT_BYTES, "%s%s", *list ? "/" : "", shares);
 }
 
-/* Equal shares, and those that an earlier command has found in the folder. */
-static enum el_status begin_solution(const struct el_options *options, struct el_options *grown)
+static bool has_shares(struct el_options *options, const char *shares)
+{
+    char list[EL_MODE_TEXT_BYTES + 2], one[EL_MODE_TEXT_BYTES + 2];
+    snprintf(list, sizeof list, "%s/", el_given_of_modes(options->of_modes, "shares"));
+    snprintf(one, sizeof one, "/%s/", shares);
+    return strstr(list, one);
+}
+
+/* Those that an earlier command has found in the folder. */
+static enum el_status add_earlier(const struct el_options *options, struct el_options *grown)
 {
     char path[EL_PATH_BYTES + 16];
     json_t *run;
-    *grown = *options;
-    if (options->solve == EL_SOLVE_NONE) return EL_OK;
-    add_shares(grown, "equal");
     snprintf(path, sizeof path, "%s/results.json", options->out);
     if (!options->out[0] || !el_store_holds(options->out) || access(path, F_OK)) return EL_OK;
     EL_TRY(el_record_read(path, &run));
     EL_EACH(trial, json_object_get(run, "trials")) {
         const char *shares = el_json_text(trial, "config.shares", "");
-        if (*shares) add_shares(grown, shares);
+        if (*shares && !has_shares(grown, shares)) add_shares(grown, shares);
     }
     json_decref(run);
     return EL_OK;
 }
 
-static bool has_shares(struct el_options *options, const char *shares)
+/* The options with all shares that are known before anything runs: equal ones, for memory also what is best. */
+static enum el_status begin_solution(const struct el_options *options, struct el_options *grown,
+                                     struct el_solution *solution)
 {
-    char list[EL_MODE_TEXT_BYTES], *rest = list;
-    snprintf(list, sizeof list, "%s", el_given_of_modes(options->of_modes, "shares"));
-    for (const char *one; (one = strsep(&rest, "/"));)
-        if (!strcmp(one, shares)) return true;
-    return false;
+    struct el_trial_set set;
+    bool found = false;
+    *grown = *options;
+    *solution = (struct el_solution){.memory = options->solve == EL_SOLVE_MEMORY};
+    if (options->solve == EL_SOLVE_NONE) return EL_OK;
+    add_shares(grown, "equal");
+    EL_TRY(el_trials_resolve(EL_CMD_IMBALANCE, grown, &set));
+    enum el_status status = el_solution_check(&set.trials[0]);
+    if (status == EL_OK && solution->memory) status = el_solution_next(solution, &set.trials[0], NULL, &found);
+    if (found) add_shares(grown, solution->shares[0]);
+    el_trials_free(&set);
+    return status == EL_OK ? add_earlier(options, grown) : status;
+}
+
+/* Measures what is found until nothing better is. */
+static enum el_status solve(struct el_campaign *c, struct el_options *grown, struct el_solution *solution)
+{
+    for (bool found = true; found && !el_runner_interrupted();) {
+        EL_TRY(el_solution_next(solution, &c->set.trials[0], json_object_get(c->run, "trials"), &found));
+        if (!found || has_shares(grown, solution->shares[solution->n - 1])) continue;
+        add_shares(grown, solution->shares[solution->n - 1]);
+        EL_TRY(el_campaign_extend(c, grown));
+        EL_TRY(el_campaign_measure(c, false, NULL));
+    }
+    if (el_runner_interrupted()) return EL_OK;
+    el_json_put(c->run, "solution", el_solution_document(solution, json_object_get(c->run, "trials")));
+    return el_store_save_run(&c->store, c->run);
 }
 
 static enum el_status predict(const struct el_options *options)
 {
     struct el_options grown;
     struct el_trial_set set;
-    struct el_solution solution = {.memory = options->solve == EL_SOLVE_MEMORY};
+    struct el_solution solution;
     json_t *run = NULL;
-    bool found = false;
-    EL_TRY(begin_solution(options, &grown));
+    EL_TRY(begin_solution(options, &grown, &solution));
     EL_TRY(el_trials_resolve(EL_CMD_IMBALANCE, &grown, &set));
-    enum el_status status = solution.memory ? el_solution_check(&set.trials[0]) : EL_OK;
-    if (status == EL_OK && solution.memory) status = el_solution_next(&solution, &set.trials[0], NULL, &found);
-    if (found) {
-        add_shares(&grown, solution.shares[0]);
-        el_trials_free(&set);
-        EL_TRY(el_trials_resolve(EL_CMD_IMBALANCE, &grown, &set));
-    }
-    if (status == EL_OK) status = el_imbalance_predict(&set, &run);
-    if (status == EL_OK && solution.memory)
+    enum el_status status = el_imbalance_predict(&set, &run);
+    if (status == EL_OK && options->solve)
         el_json_put(run, "solution", el_solution_document(&solution, json_object_get(run, "trials")));
     if (status == EL_OK) status = show_predicted(run, options);
     json_decref(run);
     el_trials_free(&set);
     return status;
-}
-
-/* Measures what is found until nothing better is, and puts the solution into the record. */
-static enum el_status solve(struct el_campaign *c, struct el_options *grown)
-{
-    struct el_solution solution = {.memory = grown->solve == EL_SOLVE_MEMORY};
-    for (bool found = true; found && !el_runner_interrupted();) {
-        EL_TRY(el_solution_next(&solution, &c->set.trials[0], json_object_get(c->run, "trials"), &found));
-        if (!found || has_shares(grown, solution.shares[solution.n - 1])) continue;
-        add_shares(grown, solution.shares[solution.n - 1]);
-        EL_TRY(el_campaign_extend(c, grown));
-        EL_TRY(el_campaign_measure(c, false, NULL));
-    }
-    if (el_runner_interrupted()) return EL_OK;
-    el_json_put(c->run, "solution", el_solution_document(&solution, json_object_get(c->run, "trials")));
-    return el_store_save_run(&c->store, c->run);
 }
 
 static enum el_status show_campaign(struct el_campaign *c)
@@ -207,8 +213,7 @@ static enum el_status check_fresh(const struct el_options *options)
     struct el_trial_set set;
     if (options->out[0] && el_store_holds(options->out)) return EL_OK;
     EL_TRY(el_trials_resolve(EL_CMD_IMBALANCE, options, &set));
-    enum el_status status = options->solve ? el_solution_check(&set.trials[0]) : EL_OK;
-    if (status == EL_OK) status = el_imbalance_check_memory(&set);
+    enum el_status status = el_imbalance_check_memory(&set);
     el_trials_free(&set);
     return status;
 }
@@ -217,8 +222,9 @@ static enum el_status measure(const struct el_options *given, int *exit_status_p
 {
     struct el_campaign campaign;
     struct el_options grown, *options = &grown;
+    struct el_solution solution;
     enum el_status status = EL_OK;
-    EL_TRY(begin_solution(given, &grown));
+    EL_TRY(begin_solution(given, &grown, &solution));
     EL_TRY(el_devices_check(options->devices, options->n_devices));
     el_runner_catch_signals();
     EL_TRY(check_fresh(options));
@@ -229,7 +235,7 @@ static enum el_status measure(const struct el_options *given, int *exit_status_p
     if (status == EL_OK)
         status =
             el_campaign_measure(&campaign, false, complete ? NULL : el_dataset_info(campaign.set.dataset)->description);
-    if (status == EL_OK && grown.solve && !el_runner_interrupted()) status = solve(&campaign, &grown);
+    if (status == EL_OK && grown.solve && !el_runner_interrupted()) status = solve(&campaign, &grown, &solution);
     return el_end_campaign(&campaign, status, "the same command and --out", show_campaign, exit_status_p);
 }
 

@@ -63,12 +63,12 @@ json_t *el_imbalance_bytes(const json_t *trial);
 
 /* ---- solve.c: shares that even out time or memory ---- */
 
-enum { EL_SOLVE_ROUNDS = 2 };
+enum { EL_SOLVE_ROUNDS = 2, EL_SOLVE_DEVICES = 16 };
 struct el_solution {
     bool memory; /* the highest device's peak; else the slowest device's time */
     int n;
     char shares[EL_SOLVE_ROUNDS][EL_MODE_TEXT_BYTES]; /* found so far, each from what the earlier ones measured */
-    int64_t samples[EL_SHARES_MAX];                   /* of the last */
+    int64_t samples[EL_SOLVE_DEVICES];                /* of the last */
     double optimum; /* ms of a step, or bytes of the highest peak, by the measured speeds or by forecast */
 };
 /* Whether there can be one for a trial with equal shares. Errors: EL_ERR_INVALID. */

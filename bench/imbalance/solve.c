@@ -90,7 +90,7 @@ static double deal(const struct line *lines, int n, int64_t batch, int64_t *samp
 static void solve_time(struct el_solution *s, const struct el_trial *equal, const json_t *trials)
 {
     const json_t *first = trial_of(trials, ""), *other = s->n > 0 ? trial_of(trials, s->shares[s->n - 1]) : NULL;
-    struct line lines[EL_SHARES_MAX];
+    struct line lines[EL_SOLVE_DEVICES];
     for (int d = 0; d < equal->n_devices; d++) lines[d] = line_of(first, other, d);
     s->optimum = step_ms(first) - slowest_ms(first, equal->n_devices) +
                  deal(lines, equal->n_devices, equal->train.global_batch, s->samples);
@@ -99,7 +99,7 @@ static void solve_time(struct el_solution *s, const struct el_trial *equal, cons
 /* ---- memory ---- */
 
 struct peaks {
-    double bytes[EL_SHARES_MAX];
+    double bytes[EL_SOLVE_DEVICES];
     int highest, lowest, n_highest;
 };
 
@@ -181,8 +181,8 @@ enum el_status el_solution_check(const struct el_trial *equal)
 {
     if (!el_mode_option_of(equal->train.mode, "shares"))
         return el_fail(EL_ERR_INVALID, "--solve: mode %s takes no --shares; dp, ddp and manual do", equal->train.mode);
-    if (equal->n_devices > EL_SHARES_MAX)
-        return el_fail(EL_ERR_INVALID, "--solve: at most %d devices have --shares", EL_SHARES_MAX);
+    if (equal->n_devices > EL_SOLVE_DEVICES)
+        return el_fail(EL_ERR_INVALID, "--solve: at most %d devices", EL_SOLVE_DEVICES);
     for (int d = 0; d < equal->n_devices; d++)
         if (equal_samples(equal, d) == 0)
             return el_fail(EL_ERR_INVALID, "--solve: with equal shares device %d has no samples: give a larger --batch",
@@ -249,8 +249,8 @@ static void conclude_time(const struct el_solution *s, const json_t *equal, cons
     int n = (int)json_array_size(devices), slow = 0, fast = 0;
     char times[EL_FIGURE_BYTES], before[EL_FIGURE_BYTES], after[EL_FIGURE_BYTES], gain[EL_FIGURE_BYTES],
         optimum[EL_FIGURE_BYTES], text[EL_SENTENCE_BYTES];
-    double ms[EL_SHARES_MAX];
-    for (int d = 0; d < n && d < EL_SHARES_MAX; d++) {
+    double ms[EL_SOLVE_DEVICES];
+    for (int d = 0; d < n && d < EL_SOLVE_DEVICES; d++) {
         ms[d] = compute_ms(equal, d) / samples_of(equal, d);
         json_array_append_new(per_sample, el_json_real(ms[d]));
         if (ms[d] > ms[slow]) slow = d;
@@ -298,6 +298,7 @@ json_t *el_solution_document(const struct el_solution *s, const json_t *trials)
     const char *shares = NULL;
     const json_t *equal = trial_of(trials, ""), *best = best_of(s, trials, &shares),
                  *samples = json_object_get(best, "batch_per_device");
+    if (!json_array_size(json_object_get(equal, "per_device"))) return json_null(); /* its row says why */
     json_t *document = el_json_of(EL_KEY("by", s->memory ? "memory" : "time"), EL_KEY("shares", shares),
                                   EL_KEY("samples", samples ? json_deep_copy(samples) : json_null()));
     if (s->memory)

@@ -41,7 +41,8 @@ static struct el_batch_part weighted(const struct el_shares *shares, int64_t sam
 
 struct el_batch_part el_batch_part(const struct el_shares *shares, int64_t batch, int parts, int part)
 {
-    if (shares->n < 2) return (struct el_batch_part){part, parts, el_share_size(batch, parts, part)};
+    if (shares->n < 2 || parts < shares->n)
+        return (struct el_batch_part){part, parts, el_share_size(batch, parts, part)};
     int64_t n = parts / shares->n, piece = part / shares->n;
     struct el_batch_part own = weighted(shares, el_share_size(batch, (int)n, (int)piece), part % shares->n);
     own.first += piece * (batch / n) + (piece < batch % n ? piece : batch % n);

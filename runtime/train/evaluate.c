@@ -124,6 +124,7 @@ static void spec_feed(const struct el_run *run, int position, struct el_feed_spe
         spec->batch += (el_layout_spot(layout, d).samples + config->n_accumulate - 1) / config->n_accumulate;
         spec->n_parts++;
     }
+    if (spec->n_parts == layout->n_feeds) spec->shares = el_layout_feed_shares(layout);
 }
 
 /* Correct answers that this member has counted. */

@@ -263,7 +263,7 @@ JSON
     [[ -z $same_scratch ]] || prints "dp, batch 64: cpu:0 holds 96.1 MiB more than cpu:1 (2.49 times)"
 }
 
-@test "every example of docs/imbalance.md is among those above" {
+@test "every example of docs/imbalance.md is among those above, or in shares.bats" {
     local command n=0
     while read -r command; do
         n=$((n + 1))
@@ -275,6 +275,9 @@ evenload imbalance results/reference/cpu-2-cores
 evenload imbalance --devices sim:4 --batch 64 --inject straggler=2:2 --repeats 1
 evenload imbalance --preset outputs --modes dp --dry-run
 evenload imbalance --preset adam --batch 64 --out results/adam
+evenload imbalance --solve time --devices 2
+evenload imbalance --solve memory --devices 2 --dry-run
+evenload imbalance --solve time --devices sim:2 --model mlp --hidden 2048 --batch 1024 --inject straggler=1:3
 COMMANDS
     done < <(sed -n 's/^    \(evenload imbalance.*\)/\1/p' "$ROOT/docs/imbalance.md" | sed 's/   .*//')
     [[ $n -ge 6 ]]

@@ -163,7 +163,7 @@ static void what_has_no_shares_is_refused(void **state)
     static const struct {
         const char *words, *says;
     } cases[] = {{"--mode pipeline --devices cpu:2 --batch 24", "mode pipeline takes no --shares"},
-                 {"--mode ddp --devices sim:65 --batch 130", "at most 64 devices"},
+                 {"--mode ddp --devices sim:17 --batch 130", "at most 16 devices"},
                  {"--mode dp --devices cpu:3 --batch 4", "device 2 has no samples"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char words[128];
