@@ -41,6 +41,21 @@ assert said["share_weights"] == "--share-weights equal: samples of the smallest 
     [[ $(json s.json '"share_weights" in str(d["warning_rules"] if "warning_rules" in d else d["trials"][0]["warning_rules"])') == False ]]
 }
 
+@test "epochs by shares end where one device's do: the epochs' losses, the accuracies" {
+    local options=(--model mlp --features 64 --hidden 32 --data synthetic --dtype f64 --batch 48 --epochs 2 --control none --quiet --json)
+    "$EVENLOAD" run --mode single "${options[@]}" --out a >a.json
+    "$EVENLOAD" run --mode ddp --devices cpu:2 --procs 1 --shares 5,1 "${options[@]}" --out b >b.json
+    "$EVENLOAD" run --mode manual --devices cpu:2 --procs 1 --shares 1,6 --accumulate 2 "${options[@]}" --out c >c.json
+    python3 - <<'.'
+import json
+one, *others = (json.load(open(f"{f}.json")) for f in "abc")
+for other in others:
+    assert other["accuracy"] == one["accuracy"] > 0
+    for a, b in zip(other["epochs"], one["epochs"], strict=True):
+        assert abs(a["train_loss"] - b["train_loss"]) < 1e-12 and a["held_out_accuracy"] == b["held_out_accuracy"], (a, b)
+.
+}
+
 @test "solve time: a straggler's step comes to the harmonic optimum, and again runs nothing" {
     local options=(--devices sim:2 --model mlp --hidden 2048 --batch 1024 --inject straggler=1:3)
     "$EVENLOAD" imbalance --solve time "${options[@]}" "${ONCE[@]}" --out r >out.txt
