@@ -46,7 +46,7 @@ static const struct el_option_row before_sizes[] = {
     {WHAT, "solve", "WHAT", AT(CHOICE, solve), IMBALANCE,
      "find the --shares that even out the devices' time (from a measurement) or memory (by forecast), then measure "
      "them; one mode, one batch",
-     CHOICES("none|time|memory"), DEFAULT("none"), COMMON},
+     CHOICES("none|time|memory"), DEFAULT("none")},
     {WHAT, "modes", "LIST", AT(MODES, modes), COMPARE | SCALE | IMBALANCE,
      "modes, comma-separated, of those listed below", DEFAULT("single,dp,ddp"),
      OTHERWISE({SCALE | IMBALANCE, "dp,ddp"}), COMMON},

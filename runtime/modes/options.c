@@ -11,7 +11,7 @@ const struct el_mode_option el_mode_shares = {
     .name = "shares",
     .argument = "W,W...",
     .help = "a weight for each device (dp) or rank: its part of the batch, by largest remainder; a list of trials: "
-            "1,1/3,1 (models in stages: --cut)",
+            "equal/3,1 (models in stages: --cut)",
     .kind = EL_MODE_SHARES,
     EL_MODE_FIELD(shares),
     .initial = ""};
