@@ -6,7 +6,6 @@
  * on, the device with the highest peak by forecast gives samples to the one with the lowest, ever fewer, until no gift
  * makes the highest lower. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/base/jvalue.h"
@@ -39,13 +38,6 @@ static double compute_ms(const json_t *trial, int device)
     double sum = 0;
     for (size_t p = 0; p < (all ? 5 : 2); p++) sum += json_number_value(json_object_get(busy, phases[p]));
     return sum;
-}
-
-static double slowest_ms(const json_t *trial, int n)
-{
-    double most = 0;
-    for (int d = 0; d < n; d++) most = fmax(most, compute_ms(trial, d));
-    return most;
 }
 
 static double step_ms(const json_t *trial)
@@ -91,9 +83,12 @@ static void solve_time(struct el_solution *s, const struct el_trial *equal, cons
 {
     const json_t *first = trial_of(trials, ""), *other = s->n > 0 ? trial_of(trials, s->shares[s->n - 1]) : NULL;
     struct line lines[EL_SOLVE_DEVICES];
-    for (int d = 0; d < equal->n_devices; d++) lines[d] = line_of(first, other, d);
-    s->optimum = step_ms(first) - slowest_ms(first, equal->n_devices) +
-                 deal(lines, equal->n_devices, equal->train.global_batch, s->samples);
+    double slowest_ms = 0;
+    for (int d = 0; d < equal->n_devices; d++) {
+        lines[d] = line_of(first, other, d);
+        slowest_ms = fmax(slowest_ms, compute_ms(first, d));
+    }
+    s->optimum = step_ms(first) - slowest_ms + deal(lines, equal->n_devices, equal->train.global_batch, s->samples);
 }
 
 /* ---- memory ---- */
@@ -105,22 +100,20 @@ struct peaks {
 
 static enum el_status forecast(const struct el_trial *equal, const int64_t *samples, struct peaks *peaks_p)
 {
-    struct el_memory_forecast *forecasts = calloc((size_t)equal->n_devices, sizeof *forecasts);
+    struct el_memory_forecast forecasts[EL_SOLVE_DEVICES];
     struct el_trial trial = *equal;
     struct peaks peaks = {.highest = 0};
-    if (!forecasts) return el_fail_errno("forecasts");
     trial.train.shares.n = equal->n_devices;
     for (int d = 0; d < equal->n_devices; d++) trial.train.shares.weight[d] = (int)samples[d];
-    enum el_status status = el_trial_forecast(&trial, forecasts);
+    EL_TRY(el_trial_forecast(&trial, forecasts));
     for (int d = 0; d < equal->n_devices; d++) {
         peaks.bytes[d] = (double)forecasts[d].ledger.peak_bytes;
         if (peaks.bytes[d] > peaks.bytes[peaks.highest]) peaks.highest = d;
         if (peaks.bytes[d] < peaks.bytes[peaks.lowest]) peaks.lowest = d;
     }
     for (int d = 0; d < equal->n_devices; d++) peaks.n_highest += peaks.bytes[d] == peaks.bytes[peaks.highest];
-    free(forecasts);
-    if (status == EL_OK) *peaks_p = peaks;
-    return status;
+    *peaks_p = peaks;
+    return EL_OK;
 }
 
 static bool is_lower(const struct peaks *a, const struct peaks *b)
@@ -228,19 +221,6 @@ static double peak_bytes(const json_t *trial, const char **device_p)
     return most;
 }
 
-/* The measured trial with the shortest step, or the only one; its shares. */
-static const json_t *best_of(const struct el_solution *s, const json_t *trials, const char **shares_p)
-{
-    const json_t *best = NULL;
-    for (int i = 0; i < s->n; i++) {
-        const json_t *trial = trial_of(trials, s->shares[i]);
-        if (best && !(step_ms(trial) < step_ms(best))) continue;
-        best = trial;
-        *shares_p = s->shares[i];
-    }
-    return best;
-}
-
 static void conclude_time(const struct el_solution *s, const json_t *equal, const json_t *best, const char *shares,
                           json_t *document)
 {
@@ -295,8 +275,8 @@ static void conclude_memory(const struct el_solution *s, const json_t *equal, co
 
 json_t *el_solution_document(const struct el_solution *s, const json_t *trials)
 {
-    const char *shares = NULL;
-    const json_t *equal = trial_of(trials, ""), *best = best_of(s, trials, &shares),
+    const char *shares = s->n > 0 ? s->shares[s->n - 1] : NULL;
+    const json_t *equal = trial_of(trials, ""), *best = shares ? trial_of(trials, shares) : NULL,
                  *samples = json_object_get(best, "batch_per_device");
     if (!json_array_size(json_object_get(equal, "per_device"))) return json_null(); /* its row says why */
     json_t *document = el_json_of(EL_KEY("by", s->memory ? "memory" : "time"), EL_KEY("shares", shares),
