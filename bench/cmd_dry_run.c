@@ -99,6 +99,8 @@ static json_t *document_of(const struct el_options *options, const struct el_tri
                                  "assumed", assumed(options, trial), "devices", devices_json(trial, forecasts));
     const json_t *step = el_json_at(record, "prediction.step_ms");
     put_fit(document, trial, forecasts);
+    const int64_t longest = el_model_size(&trial->train.model, "seq");
+    el_json_put(document, "longest", trial->train.length_by_batch ? json_integer(longest) : json_null());
     el_json_put_real(document, "step_ms", el_json_number(record, "step_ms.mean"));
     el_json_put(document, "step_ms_ci95", el_json_interval(el_json_number(step, "low"), el_json_number(step, "high")));
     el_json_put_real(document, "samples_per_s", el_json_number(record, "throughput.samples_per_s"));

@@ -63,8 +63,8 @@ static bool same_op(const struct el_op_info *kept, const struct el_op_info *op)
     return kept->phase == op->phase && kept->op_class == op->op_class && kept->device == op->device &&
            kept->stream == op->stream && kept->flops == op->flops && kept->sent_bytes == op->sent_bytes &&
            kept->received_bytes == op->received_bytes && kept->peer == op->peer && kept->link == op->link &&
-           kept->piece.kind == op->piece.kind && kept->piece.part == op->piece.part &&
-           kept->piece.micro == op->piece.micro;
+           kept->operation == op->operation && kept->piece.kind == op->piece.kind &&
+           kept->piece.part == op->piece.part && kept->piece.micro == op->piece.micro;
 }
 
 static bool same_list(const struct op_list *list, const struct el_step_event *event, int segment)
@@ -183,8 +183,11 @@ static void record_step(void *context, const struct el_step_event *event)
         return;
     }
     if (n > 0) memcpy(recorder->spans + recorder->n_spans, event->spans, n * sizeof(struct el_span));
-    recorder->steps[recorder->n_steps++] = (struct step){
-        .list = list, .first_span = recorder->n_spans, .whole = event->whole, .queue_ns = event->queue_ns};
+    recorder->steps[recorder->n_steps++] = (struct step){.list = list,
+                                                         .number = event->step,
+                                                         .first_span = recorder->n_spans,
+                                                         .whole = event->whole,
+                                                         .queue_ns = event->queue_ns};
     recorder->n_spans += n;
     for (size_t i = 0; event->cpu_ns != NULL && i < n; i++) recorder->lists[list].cpu_ns[i] += event->cpu_ns[i];
     recorder->simulated |= event->simulated;

@@ -81,6 +81,10 @@ size_t el_recorder_kept(const struct el_recorder *recorder, int segment);
 enum el_status el_recorder_summarize(const struct el_recorder *recorder, int position, int segment,
                                      struct el_device_summary *summary_p);
 
+/* The time of the device's kernels, added up, in measured step `index`; `*step_p`: its number among the job's steps,
+ * warm-up's too. */
+int64_t el_recorder_computed_ns(const struct el_recorder *recorder, int position, size_t index, uint64_t *step_p);
+
 /* Of asynchronous devices also when the host queued each op, from now on: for the probe, with nothing else in its place
  * (`*watch_p` must last as long). Costs two clock readings an op. */
 void el_recorder_watch_launches(struct el_recorder *recorder, struct el_watch *watch_p);

@@ -21,6 +21,7 @@ struct op_list {
 
 struct step {
     int list;
+    uint64_t number; /* of the job's steps */
     size_t first_span;
     struct el_span whole;
     int64_t queue_ns;

@@ -204,3 +204,16 @@ enum el_status el_recorder_summarize(const struct el_recorder *recorder, int pos
     *summary_p = sum;
     return EL_OK;
 }
+
+int64_t el_recorder_computed_ns(const struct el_recorder *recorder, int position, size_t index, uint64_t *step_p)
+{
+    const struct step *step = &recorder->steps[index];
+    const struct op_list *list = el_recorder_list(recorder, step);
+    const struct el_span *spans = el_recorder_spans(recorder, step);
+    int64_t sum_ns = 0;
+    for (int i = 0; i < list->n_ops; i++)
+        if (list->ops[i].device == position && list->ops[i].op_class == EL_CLASS_COMPUTE)
+            sum_ns += spans[i].end_ns - spans[i].begin_ns;
+    *step_p = step->number;
+    return sum_ns;
+}

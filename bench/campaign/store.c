@@ -257,14 +257,16 @@ enum el_status el_store_save_run(const struct el_store *store, const json_t *run
 enum el_status el_data_files_write(const struct el_options *options, bool images, struct el_data_files *files_p)
 {
     struct el_data_files files = {.existing = 0};
-    const enum el_input_kind input = images ? EL_INPUT_IMAGES : EL_INPUT_IDS;
-    const uint64_t seed = options->train.seed;
+    const struct el_synthetic_spec spec = {.input = images ? EL_INPUT_IMAGES : EL_INPUT_IDS,
+                                           .seed = options->train.seed,
+                                           .shortest = options->lengths.shortest,
+                                           .longest = options->lengths.longest};
     snprintf(files.dir, sizeof files.dir, "%s/data", *options->out ? options->out : "results");
     files.existing = letters_there(files.dir);
-    EL_TRY(el_synthetic_paths(files.dir, input, seed, files.train, files.test, sizeof files.train));
+    EL_TRY(el_synthetic_paths(files.dir, &spec, files.train, files.test, sizeof files.train));
     files.made_train = access(files.train, F_OK) != 0;
     files.made_test = access(files.test, F_OK) != 0;
-    enum el_status status = el_synthetic_write(files.dir, input, seed, files.train, files.test, sizeof files.train);
+    enum el_status status = el_synthetic_write(files.dir, &spec, files.train, files.test, sizeof files.train);
     if (status != EL_OK) el_data_files_take_back(&files);
     if (status == EL_OK) *files_p = files;
     return status;

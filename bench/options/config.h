@@ -60,6 +60,11 @@ struct el_number_list {
     int v[EL_LIST_MAX], n;
 };
 
+/* From one number to another; zeros: not given. */
+struct el_spread {
+    int64_t shortest, longest;
+};
+
 /* What a trial has as it was given: fields of el_options, and of el_trial. */
 #define EL_SETTINGS                                                                                                    \
     int64_t device_mem_bytes; /* 0: no limit */                                                                        \
@@ -69,7 +74,8 @@ struct el_number_list {
     char load[EL_PATH_BYTES], save[EL_PATH_BYTES];     /* weights; "": none */                                         \
     char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES]; /* which steps (el_trial_profile), and a folder; "": none */    \
     bool record, tf32;                                                                                                 \
-    bool in_files; /* samples stay in their files */                                                                   \
+    bool in_files;            /* samples stay in their files */                                                        \
+    struct el_spread lengths; /* of made-up sentences, in words */                                                     \
     enum el_launcher launcher;                                                                                         \
     char comm[16];               /* between processes: "auto", "mpi", "shm", "tcp"; of comm also "local", "nccl" */    \
     char costs[EL_PATH_BYTES];   /* folders of records of `comm` and `run`; "": none */                                \

@@ -55,6 +55,7 @@ enum el_option_kind {
     EL_OPTION_COUNTS,  /* numbers of devices of one backend */
     EL_OPTION_BUCKETS, /* MiB */
     EL_OPTION_NUMBERS, /* struct el_number_list */
+    EL_OPTION_SPREAD,  /* struct el_spread: A-B, or A */
     EL_OPTION_BATCH,   /* global batches */
     EL_OPTION_BATCH_PER_DEVICE,
     EL_OPTION_SIZE,   /* of the model: the row says which */

@@ -180,6 +180,18 @@ static const struct el_option_row after_sizes[] = {
      "(DIR/CLASS/*.png, jpg, ppm); synthetic (generated, learnable) or dummy (random batches in memory)",
      DEFAULT("synthetic"), COMMON},
     {SET, "test", "FILE", AT(TEXT, test), OF_TRIALS, "test set: a file or folder in the same format"},
+    {SET, "lengths", "A-B", AT(SPREAD, lengths), OF_TRIALS,
+     "made-up sentences (--data synthetic, dummy) have from A to B words, each number equally often (default: 8 to 40; "
+     "dummy: --seq)",
+     RANGE(1, 65536)},
+    {SET, "length-by", "WHAT", AT(SWITCH, train.length_by_batch), OF_TRIALS,
+     "textcnn: what sentences are padded to: model: its --seq; batch: the longest sentence of the batch, of each "
+     "rank's "
+     "own in ddp (as PyTorch's collate functions do), so that steps and ranks differ",
+     CHOICES("model|batch"), DEFAULT("model")},
+    {SET, "bucket-lengths", "HOW", AT(SWITCH, train.bucket_lengths), OF_TRIALS,
+     "textcnn: on: batches of sentences of similar length, in random order, so that --length-by batch pads less",
+     CHOICES("off|on"), DEFAULT("off")},
     {SET, "data-in", "WHERE", AT(SWITCH, in_files), OF_TRIALS,
      "memory: the set is read and decoded before training; disk: each batch reads and decodes its own samples",
      CHOICES("memory|disk"), DEFAULT("memory"), OTHERWISE({DATA, "disk"})},

@@ -247,6 +247,20 @@ static enum el_status set_of_mode(const struct el_option_row *row, const char *t
     return el_option_text(row, text, field, option->bytes ? option->bytes : EL_MODE_TEXT_BYTES);
 }
 
+/* "4-64"; "16" is "16-16". */
+static enum el_status set_spread(const struct el_option_row *row, const char *text, struct el_spread *spread)
+{
+    char first[32];
+    int64_t ends[2];
+    const char *dash = strchr(text, '-');
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(text, "-"), text);
+    EL_TRY(el_option_whole(row, first, &ends[0]));
+    EL_TRY(el_option_whole(row, dash ? dash + 1 : first, &ends[1]));
+    if (ends[1] < ends[0]) return el_fail(EL_ERR_INVALID, "--%s %s: the smaller number goes first", row->name, text);
+    *spread = (struct el_spread){ends[0], ends[1]};
+    return EL_OK;
+}
+
 enum el_status el_option_set_list(const struct el_option_row *row, const char *text, struct el_options *options)
 {
     struct el_number_list *numbers;
@@ -274,6 +288,8 @@ enum el_status el_option_set_list(const struct el_option_row *row, const char *t
     case EL_OPTION_NUMBERS:
         numbers = (struct el_number_list *)(void *)((char *)options + row->offset);
         return each_item(row, text, EL_LIST_MAX, take_count, numbers->v, &numbers->n);
+    case EL_OPTION_SPREAD:
+        return set_spread(row, text, (struct el_spread *)(void *)((char *)options + row->offset));
     default:
         return el_fail(EL_ERR_INTERNAL, "--%s: a kind of option nobody reads", row->name);
     }
@@ -287,6 +303,7 @@ static void show_numbers(const int64_t *numbers, int n, char *text, size_t bytes
 void el_option_show_list(const struct el_option_row *row, const struct el_options *options, char *text, size_t bytes)
 {
     const struct el_number_list *numbers;
+    const struct el_spread *spread;
     const struct el_model_values *values = NULL;
     char number[32];
     bool local = row->kind == EL_OPTION_BATCH_PER_DEVICE;
@@ -309,6 +326,11 @@ void el_option_show_list(const struct el_option_row *row, const struct el_option
     case EL_OPTION_NUMBERS:
         numbers = (const struct el_number_list *)(const void *)((const char *)options + row->offset);
         for (int i = 0; i < numbers->n; i++) el_text_append(text, bytes, "%s%d", i ? "," : "", numbers->v[i]);
+        return;
+    case EL_OPTION_SPREAD:
+        spread = (const struct el_spread *)(const void *)((const char *)options + row->offset);
+        if (spread->longest)
+            snprintf(text, bytes, "%lld-%lld", (long long)spread->shortest, (long long)spread->longest);
         return;
     case EL_OPTION_BUCKETS:
         for (int i = 0; i < options->n_buckets; i++)

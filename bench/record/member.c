@@ -253,6 +253,39 @@ static json_t *load_spans(const struct el_load_account *account)
                       EL_KEY("got_ms", EL_RECORD_MS(struct el_load_span, spans, got_ns, n, zero_ns)));
 }
 
+/* Words a row of the batch that a step took; negative: it loaded none, or is too long ago. */
+static int64_t length_of(const struct el_load_account *account, uint64_t step)
+{
+    for (int i = 0; account && i < account->n_spans; i++)
+        if (account->spans[i].step == step) return account->spans[i].length;
+    return -1;
+}
+
+/* The last measured steps, where their batches differ in length; else null. */
+static json_t *steps_part(const struct el_member_account *account)
+{
+    if (!account->by_step) return json_null();
+    json_t *step = json_array(), *length = json_array(), *compute = json_array();
+    const size_t n = el_recorder_step_count(account->by_step);
+    for (size_t i = n > EL_LOAD_SPANS ? n - EL_LOAD_SPANS : 0; i < n; i++) {
+        uint64_t number;
+        int64_t ns = el_recorder_computed_ns(account->by_step, account->position, i, &number);
+        json_array_append_new(compute, json_real((double)ns / 1e6));
+        json_array_append_new(step, json_integer((json_int_t)number));
+        json_array_append_new(length, el_json_count(length_of(account->loading, number)));
+    }
+    return el_json_of(EL_KEY("step", step), EL_KEY("length", length), EL_KEY("compute_ms", compute));
+}
+
+/* Of sentences as ids; else null. */
+static json_t *lengths_part(const struct el_load_times *times)
+{
+    const double rows = (double)times->samples, places = (double)times->places, words = (double)times->words;
+    if (times->places == 0) return json_null();
+    return el_json_of(EL_KEY("mean", places / rows), EL_KEY("max", times->longest), EL_KEY("words", words / rows),
+                      EL_KEY("padding_pct", 100 * (1 - words / places)));
+}
+
 /* What a batch cost, stage by stage; null where the member loads none. */
 static json_t *loading_part(const struct el_load_account *account, double exposed_s)
 {
@@ -265,7 +298,7 @@ static json_t *loading_part(const struct el_load_account *account, double expose
         EL_KEY("decode_ms", each_ms(times->decode_ns, n)), EL_KEY("collate_ms", each_ms(times->collate_ns, n)),
         EL_KEY("wait_ms", each_ms(times->wait_ns, n)), EL_KEY("take_ms", each_ms(times->take_ns, n)),
         EL_KEY("exposed_ms", 1e3 * exposed_s), EL_KEY("queue_bytes", account->queue_bytes),
-        EL_KEY("spans", load_spans(account)));
+        EL_KEY("length", lengths_part(times)), EL_KEY("spans", load_spans(account)));
 }
 
 json_t *el_record_member(const struct el_member_account *account)
@@ -285,9 +318,9 @@ json_t *el_record_member(const struct el_member_account *account)
     el_json_put_all(member, EL_KEY("memory", memory_part(account)),
                     EL_KEY("utilization", utilization_part(account, &s)), EL_KEY("gpu", el_record_gpu(account->gpu)),
                     EL_KEY("busy_ms", phases), EL_KEY("loading", loading_part(account->loading, s.loading_exposed_s)),
-                    EL_KEY("compute_ms", 1e3 * s.compute_s), EL_KEY("other_ms", 1e3 * s.other_s),
-                    EL_KEY("idle_ms", 1e3 * s.idle_s), EL_KEY("bubble_ms", 1e3 * s.bubble_s),
-                    EL_KEY("window_ms", 1e3 * s.window_s),
+                    EL_KEY("steps", steps_part(account)), EL_KEY("compute_ms", 1e3 * s.compute_s),
+                    EL_KEY("other_ms", 1e3 * s.other_s), EL_KEY("idle_ms", 1e3 * s.idle_s),
+                    EL_KEY("bubble_ms", 1e3 * s.bubble_s), EL_KEY("window_ms", 1e3 * s.window_s),
                     EL_KEY("activation_sets", el_json_count(account->in_flight > 0 ? account->in_flight : -1)),
                     EL_KEY("lane", lane_part(&account->lane)), EL_KEY("step_ms", 1e3 * s.step_s),
                     EL_KEY("queue_ms", 1e3 * (s.queue_s > 0 ? s.queue_s : NAN)));

@@ -39,7 +39,9 @@ struct el_member_account {
     struct el_lane lane;       /* of the step that is drawn */
     struct el_op_figures *ops; /* [n_ops] */
     size_t n_ops;
-    bool controlled; /* there were blocks with communication on, and off */
+    const struct el_recorder *by_step; /* to be asked for each step, where batches differ in length; NULL: not */
+    int position;                      /* in the job, for the recorder */
+    bool controlled;                   /* there were blocks with communication on, and off */
     struct el_device_summary on, off;
     int64_t reserved_bytes;            /* mapped for what the ledger counts */
     int64_t driver_bytes, grown_bytes; /* at the end of the measured steps, and since their begin; negative: unknown */

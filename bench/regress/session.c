@@ -126,9 +126,11 @@ json_t *el_figure_new(const char *unit, enum el_better better, double value, jso
     return figure;
 }
 
+/* Where batches have lengths of their own, what they take depends on how many steps were measured. */
 static void put_exact(const json_t *trial, json_t *figures)
 {
     const json_t *devices = json_object_get(trial, "per_device");
+    if (el_json_is(trial, "config.length_by", "batch")) return;
     for (const struct el_metric *m = el_metric_list(); m->name; m++) {
         bool of_trial = m->of == EL_METRIC_OF_TRIAL;
         size_t n = !is_exact(m) ? 0 : of_trial ? 1 : json_array_size(devices);

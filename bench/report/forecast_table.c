@@ -164,6 +164,11 @@ void el_report_forecast(const json_t *document, FILE *out)
             el_json_text(document, "model", "?"), el_json_text(document, "mode", "?"),
             el_json_number(document, "global_batch"));
     say_assumed(document, out);
+    double longest = el_json_number(document, "longest");
+    if (!isnan(longest))
+        SAY(out,
+            "Peaks are of a batch with a sentence of %.0f words, the longest there can be: shorter batches take less.",
+            longest);
     fputc('\n', out);
     print_memory(json_object_get(document, "devices"), out);
     say_fit(document, out);

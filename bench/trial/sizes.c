@@ -40,6 +40,8 @@ static enum el_status check_taken(const struct el_options *options, const struct
 {
     if (options->train.augment && info->input != EL_INPUT_IMAGES)
         return el_fail(EL_ERR_INVALID, "--augment on: model %s takes no images: leave it out", info->name);
+    if (options->lengths.longest && info->input == EL_INPUT_IMAGES)
+        return el_fail(EL_ERR_INVALID, "--lengths: model %s takes images, not sentences: leave it out", info->name);
     return EL_OK;
 }
 
@@ -92,6 +94,7 @@ enum el_status el_sizes_resolve(const struct el_options *options, struct el_mode
                                    .seed = options->train.seed,
                                    .held_out = options->train.epochs ? 0.1 : 0,
                                    .in_files = options->in_files};
+    spec.shortest = options->lengths.shortest, spec.longest = options->lengths.longest;
     EL_TRY(open_data(options, &spec, &dataset));
     const int64_t seq = el_dataset_info(dataset)->seq, vocab = el_dataset_info(dataset)->vocab,
                   image = el_dataset_info(dataset)->image;

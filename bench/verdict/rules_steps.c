@@ -168,9 +168,16 @@ static bool memory_differs(const json_t *a, const json_t *b)
     return false;
 }
 
+/* Then a repeat's peak is that of the longest batch among as many steps as it had. */
+static bool lengths_differ(const json_t *members)
+{
+    return el_json_number(members, "0.loading.length.mean") < el_json_number(members, "0.loading.length.max");
+}
+
 void el_verdict_memory(struct el_verdict_case *c)
 {
     const json_t *first = el_json_at(c->ok, "0.members");
+    if (lengths_differ(first)) return;
     for (size_t i = 1; i < json_array_size(c->ok); i++) {
         const json_t *members = json_object_get(json_array_get(c->ok, i), "members");
         bool differs = json_array_size(members) != json_array_size(first);

@@ -295,6 +295,20 @@ void el_comm_abort(struct el_comm *comm)
     if (comm->state) comm->backend->ops->abort(comm->state);
 }
 
+void el_comm_begin_program(struct el_comm *comm, bool again)
+{
+    comm->kept = comm->issued;
+    if (again)
+        comm->issued = comm->first_issued;
+    else
+        comm->first_issued = comm->issued;
+}
+
+void el_comm_end_program(struct el_comm *comm)
+{
+    if (comm->issued < comm->kept) comm->issued = comm->kept;
+}
+
 void el_comm_mute(struct el_comm *comm, bool muted)
 {
     comm->muted = muted;

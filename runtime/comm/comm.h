@@ -211,6 +211,12 @@ enum el_status el_comm_set_checking(struct el_comm *comm, bool checking);
  * for good. Waits for none of them. Threads: any, until el_comm_close. */
 void el_comm_abort(struct el_comm *comm);
 
+/* Around the issue of a program, where members issue theirs at different times, or not all of them: its collectives get
+ * the numbers, by which members know each other's, of the program that was issued last with `again` false. Between
+ * steps. */
+void el_comm_begin_program(struct el_comm *comm, bool again);
+void el_comm_end_program(struct el_comm *comm);
+
 /* While muted, the member's operations move nothing and wait for nobody (but for messages, which come empty, since who
  * receives waits for who sends): a step without communication, to measure what communication costs. What they were to
  * bring keeps whatever is in its memory. All members are muted and unmuted at the same place in their order of

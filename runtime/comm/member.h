@@ -22,6 +22,7 @@ struct el_comm {
     struct el_buffer *mailboxes; /* NULL: none, or the backend's own */
     size_t mailbox_bytes;        /* of each */
     uint64_t issued;             /* collectives: members issue the same ones in the same order */
+    uint64_t first_issued, kept; /* of el_comm_begin_program: from which on, and what is next besides */
     uint64_t run[2];             /* operations that have begun: collectives, and this member's of links */
     bool muted;
     enum el_comm_algorithm forced;  /* EL_COMM_AUTO: the backend's choice */

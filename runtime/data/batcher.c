@@ -18,7 +18,9 @@ struct el_batcher {
     int64_t steps;              /* an epoch */
     int64_t *order;             /* [size] the epoch's permutation; NULL when not shuffled */
     int64_t order_epoch;        /* the one it is in, whose permutation that is; -1: none yet */
-    size_t row_bytes;           /* of a sample's input */
+    int64_t *sorting;           /* scratch to sort the order with; NULL: batches are as shuffled */
+    size_t row_bytes;           /* of a sample's input, the longest */
+    int64_t length;             /* EL_INPUT_IDS: words a row of the batch in work */
     int32_t *bins, *counts;     /* EL_INPUT_FEATURES: [seq], [features] zeros */
     struct el_tones tones;      /* EL_INPUT_IMAGES */
     uint8_t *moved;             /* augmented: an image, where it is moved to */
@@ -108,6 +110,8 @@ enum el_status el_batcher_open(const struct el_dataset *dataset, const struct el
     enum el_status status = EL_OK;
     if (spec->shuffle && !(batcher->order = malloc((size_t)size * sizeof *batcher->order)))
         status = el_fail(EL_ERR_HOST_MEMORY, "no memory to shuffle %lld samples", (long long)size);
+    if (spec->bucket && !(batcher->sorting = malloc(el_sorting_bytes(dataset, spec, batcher->steps))))
+        status = el_fail(EL_ERR_HOST_MEMORY, "no memory to sort %lld samples", (long long)size);
     if (status == EL_OK) status = prepare(batcher);
     if (status == EL_OK) status = el_reader_open(dataset, &batcher->spec.loading, &batcher->reader);
     if (status == EL_OK)
@@ -121,6 +125,7 @@ void el_batcher_close(struct el_batcher *batcher)
 {
     if (!batcher) return;
     el_reader_close(&batcher->reader);
+    free(batcher->sorting);
     free(batcher->order);
     free(batcher->bins);
     free(batcher->counts);
@@ -161,6 +166,8 @@ static void enter_epoch(struct el_batcher *batcher, int64_t epoch)
 {
     if (batcher->order_epoch == epoch) return;
     if (batcher->order) el_permute(batcher->size, batcher->spec.seed, epoch, batcher->order);
+    if (batcher->sorting)
+        el_sort_batches(batcher->dataset, &batcher->spec, batcher->steps, epoch, batcher->sorting, batcher->order);
     batcher->order_epoch = epoch;
 }
 
@@ -168,8 +175,7 @@ static void enter_epoch(struct el_batcher *batcher, int64_t epoch)
 static void put_ids(const struct el_batcher *batcher, const struct el_sample *sample, int32_t *row)
 {
     memcpy(row, sample->tokens, (size_t)sample->length * sizeof *row);
-    memset(row + sample->length, EL_ID_PADDING,
-           (size_t)(el_dataset_info(batcher->dataset)->seq - sample->length) * sizeof *row);
+    memset(row + sample->length, EL_ID_PADDING, (size_t)(batcher->length - sample->length) * sizeof *row);
 }
 
 /* row: [image, image, 3] */
@@ -189,13 +195,16 @@ static enum el_status fill_row(struct el_batcher *batcher, int64_t position, voi
 {
     struct el_sample sample;
     *label_p = -1;
-    if (position < 0) memset(row, 0, batcher->row_bytes);
+    if (position < 0)
+        memset(row, 0,
+               batcher->spec.input == EL_INPUT_IDS ? (size_t)batcher->length * sizeof(int32_t) : batcher->row_bytes);
     if (position < 0) return EL_OK;
     EL_TRY(el_dataset_read(batcher->dataset, batcher->spec.split, position, &batcher->reader, &sample));
     *label_p = sample.label;
     switch (batcher->spec.input) {
     case EL_INPUT_IDS:
         put_ids(batcher, &sample, row);
+        batcher->reader.times->words += sample.length;
         break;
     case EL_INPUT_FEATURES:
         el_features_row(sample.tokens, sample.length, batcher->spec.features, batcher->bins, batcher->counts,
@@ -208,22 +217,47 @@ static enum el_status fill_row(struct el_batcher *batcher, int64_t position, voi
     return EL_OK;
 }
 
+/* Which sample a row of a step is, of an epoch that has been entered; -1: none. */
+static int64_t position_of(const struct el_batcher *batcher, uint64_t step, int64_t row)
+{
+    const struct el_loader_spec *spec = &batcher->spec;
+    const int64_t first = (int64_t)(step % (uint64_t)batcher->steps) * spec->global_batch,
+                  position = first + batcher->share.first + row * batcher->share.stride;
+    if (position >= batcher->size) return -1;
+    return batcher->order ? batcher->order[position] : position;
+}
+
+int64_t el_batcher_length(struct el_batcher *batcher, uint64_t step)
+{
+    const struct el_loader_spec *spec = &batcher->spec;
+    const int64_t seq = el_dataset_info(batcher->dataset)->seq;
+    int64_t length = spec->least;
+    if (spec->input != EL_INPUT_IDS) return 0;
+    if (!spec->least) return seq;
+    enter_epoch(batcher, (int64_t)(step / (uint64_t)batcher->steps));
+    for (int64_t row = 0; row < batcher->share.samples; row++) {
+        const int64_t position = position_of(batcher, step, row);
+        if (position < 0) continue;
+        const struct el_sample sample = el_dataset_sample(batcher->dataset, spec->split, position);
+        if (sample.length > length) length = sample.length;
+    }
+    return length < seq ? length : seq;
+}
+
 enum el_status el_batcher_fill(struct el_batcher *batcher, uint64_t step, void *inputs, int32_t *labels,
                                struct el_load_times *times)
 {
-    const struct el_loader_spec *spec = &batcher->spec;
-    const int64_t first = (int64_t)(step % (uint64_t)batcher->steps) * spec->global_batch, begin_ns = el_clock_ns(),
-                  before_ns = times->read_ns + times->decode_ns;
+    const int64_t begin_ns = el_clock_ns(), before_ns = times->read_ns + times->decode_ns;
+    size_t row_bytes = batcher->row_bytes;
     batcher->reader.times = times;
     enter_epoch(batcher, (int64_t)(step / (uint64_t)batcher->steps));
-    for (int64_t row = 0; row < batcher->share.samples; row++) {
-        int64_t position = first + batcher->share.first + row * batcher->share.stride;
-        if (position >= batcher->size)
-            position = -1;
-        else if (batcher->order)
-            position = batcher->order[position];
-        EL_TRY(fill_row(batcher, position, (char *)inputs + (size_t)row * batcher->row_bytes, &labels[row]));
-    }
+    batcher->length = el_batcher_length(batcher, step);
+    if (batcher->spec.input == EL_INPUT_IDS) row_bytes = (size_t)batcher->length * sizeof(int32_t);
+    for (int64_t row = 0; row < batcher->share.samples; row++)
+        EL_TRY(
+            fill_row(batcher, position_of(batcher, step, row), (char *)inputs + (size_t)row * row_bytes, &labels[row]));
+    times->places += batcher->share.samples * batcher->length;
+    if (batcher->length > times->longest) times->longest = batcher->length;
     times->batches++;
     times->samples += batcher->share.samples;
     times->collate_ns += el_clock_ns() - begin_ns - (times->read_ns + times->decode_ns - before_ns);
@@ -236,4 +270,6 @@ void el_load_times_add(const struct el_load_times *more, struct el_load_times *t
     times->reads += more->reads, times->read_bytes += more->read_bytes;
     times->read_ns += more->read_ns, times->decode_ns += more->decode_ns, times->collate_ns += more->collate_ns;
     times->wait_ns += more->wait_ns, times->take_ns += more->take_ns;
+    times->words += more->words, times->places += more->places;
+    if (more->longest > times->longest) times->longest = more->longest;
 }

@@ -48,8 +48,11 @@ struct el_dataset_spec {
     int64_t vocab;            /* 0: the set's own */
     int64_t seq;              /* 0: the set's own; dummy and synthetic: 64 */
     int64_t seq_min;          /* the set's own is at least this: shorter sentences are padded */
-    int64_t classes;          /* 0: the set's own (highest label + 1; images: all classes; dummy ones: 1000) */
-    uint64_t seed;            /* for synthetic and dummy */
+    /* Made-up sentences (dummy, synthetic) have from `shortest` to `longest` words, all numbers equally often; 0: as
+     * usual, `seq` words of dummy ones and 8 to 40 of synthetic ones. */
+    int64_t shortest, longest;
+    int64_t classes; /* 0: the set's own (highest label + 1; images: all classes; dummy ones: 1000) */
+    uint64_t seed;   /* for synthetic and dummy */
     /* Share of the training samples set apart for choosing an epoch, 0 to 0.5; by position: every k-th. */
     double held_out;
     /* Optional: called after each image that was read into memory. */
@@ -79,13 +82,19 @@ struct el_dataset_info {
     bool characters;   /* they are most: each such character is a word */
 };
 const struct el_dataset_info *el_dataset_info(const struct el_dataset *dataset);
+/* What the synthetic set is made by: as in struct el_dataset_spec. */
+struct el_synthetic_spec {
+    enum el_input_kind input;
+    uint64_t seed;
+    int64_t shortest, longest;
+};
 /* Writes the synthetic set's files into `dir`, in the text format or in CIFAR-10's, where they are not there yet, for
  * whoever wants to read them; gives their paths. el_dataset_open needs none of it. */
-enum el_status el_synthetic_write(const char *dir, enum el_input_kind input, uint64_t seed, char *train_path,
+enum el_status el_synthetic_write(const char *dir, const struct el_synthetic_spec *spec, char *train_path,
                                   char *test_path, size_t path_bytes);
 
 /* Their paths in `dir`, whether they are there or not. Errors: EL_ERR_INVALID: too long. */
-enum el_status el_synthetic_paths(const char *dir, enum el_input_kind input, uint64_t seed, char *train_path,
+enum el_status el_synthetic_paths(const char *dir, const struct el_synthetic_spec *spec, char *train_path,
                                   char *test_path, size_t path_bytes);
 
 /* Whether what is read of `path`, a file or a folder of files, can be dropped from the page cache: tried on one of
@@ -129,6 +138,12 @@ struct el_loader_spec {
     bool shuffle; /* training: yes; evaluation: no */
     uint64_t seed;
     enum el_input_kind input;
+    /* EL_INPUT_IDS: rows of a batch are as long as the longest sentence among them, and at least `least` words; 0: all
+     * have the set's `seq`. */
+    int64_t least;
+    /* Shuffled: sentences of an epoch are sorted by length, cut into global batches, and these are shuffled. The
+     * epoch has the same samples as without it. */
+    bool bucket;
     int64_t features;    /* EL_INPUT_FEATURES: bins a sample */
     int64_t image;       /* EL_INPUT_IMAGES: side of an image, which must be the set's */
     bool augment;        /* EL_INPUT_IMAGES: moved and mirrored */
@@ -145,11 +160,14 @@ struct el_load_times {
     int64_t batches, samples, reads, read_bytes;
     int64_t read_ns, decode_ns, collate_ns;
     int64_t wait_ns, take_ns;
+    /* EL_INPUT_IDS: words of its sentences, places in its rows (words and padding), and the longest row; else 0. */
+    int64_t words, places, longest;
 };
 /* When a batch was made, and when training asked for it and had it; on el_clock_ns. */
 struct el_load_span {
     uint64_t step;
-    int worker; /* -1: training itself */
+    int worker;     /* -1: training itself */
+    int64_t length; /* EL_INPUT_IDS: words a row, with padding; else 0 */
     int64_t begin_ns, end_ns, asked_ns, got_ns;
 };
 enum { EL_LOAD_SPANS = 256 };
@@ -173,8 +191,10 @@ struct el_batch_part el_batch_part(const struct el_shares *shares, int64_t batch
 /* Training: full global batches of an epoch (the rest of the epoch is dropped; the next shuffle takes others).
  * Evaluation: all samples, the last batch filled up with label -1. */
 int64_t el_loader_steps_per_epoch(const struct el_loader *loader);
-/* inputs: [share, seq] int32, or [share, features] or [share, image, image, 3] of dtype; labels: [share] int32. `step`
- * counts from 0 over epochs: epoch = step / steps_per_epoch. The first call of an epoch permutes. With
+/* Words a row of that step has, padding among them: known before the batch is made. */
+int64_t el_loader_length(struct el_loader *loader, uint64_t step);
+/* inputs: [share, el_loader_length] int32, or [share, features] or [share, image, image, 3] of dtype; labels: [share]
+ * int32. `step` counts from 0 over epochs: epoch = step / steps_per_epoch. The first call of an epoch permutes. With
  * workers, steps asked for one after another were made ahead; another step starts them anew. Errors: what a worker
  * failed with, at its batch; EL_ERR_IO: a worker ended without a word. */
 enum el_status el_loader_fill(struct el_loader *loader, uint64_t step, void *inputs, int32_t *labels);

@@ -52,6 +52,15 @@ static enum el_status check_spec(const struct el_dataset_spec *spec)
                        "--data-in disk: '%s' data are made in memory: give a file or a folder, or take "
                        "--data-in memory",
                        spec->source);
+    if (spec->shortest < 0 || spec->longest < spec->shortest || (spec->longest && spec->shortest < 1) ||
+        spec->longest > SEQ_MAX)
+        return el_fail(EL_ERR_INVALID, "lengths %lld-%lld: from 1 to %d words, the shortest first",
+                       (long long)spec->shortest, (long long)spec->longest, SEQ_MAX);
+    if (spec->longest && !is_named(spec, "synthetic") && !is_named(spec, "dummy"))
+        return el_fail(EL_ERR_INVALID,
+                       "--lengths %lld-%lld: the sentences of %s have their own lengths: leave it out, or take --data "
+                       "synthetic or dummy",
+                       (long long)spec->shortest, (long long)spec->longest, el_path_tail(spec->source));
     if (spec->test_path && (is_named(spec, "synthetic") || is_named(spec, "dummy")))
         return el_fail(EL_ERR_INVALID, "a test file goes with a training file, not with '%s' data", spec->source);
     return EL_OK;
@@ -158,12 +167,19 @@ static enum el_status open_files(const struct el_dataset_spec *spec, struct el_d
     return status;
 }
 
+/* Of made-up sentences. */
+static int64_t default_seq(const struct el_dataset_spec *spec)
+{
+    return spec->longest ? larger(spec->longest, spec->seq_min) : DEFAULT_SEQ;
+}
+
 static enum el_status open_synthetic(const struct el_dataset_spec *spec, struct el_dataset *set)
 {
     struct el_dataset_spec sized = *spec;
     struct el_text train = {0}, test = {0};
-    if (!sized.seq) sized.seq = DEFAULT_SEQ;
-    EL_TRY(el_synthetic_make(spec->input, spec->seed, &train, &test));
+    const struct el_synthetic_spec made = {spec->input, spec->seed, spec->shortest, spec->longest};
+    if (!sized.seq) sized.seq = default_seq(spec);
+    EL_TRY(el_synthetic_make(&made, &train, &test));
     enum el_status status = read_texts(&sized, &train, &test, set);
     free(train.bytes);
     free(test.bytes);
@@ -183,19 +199,20 @@ static enum el_status open_dummy(const struct el_dataset_spec *spec, struct el_d
     const struct el_rng_key ids = {.seed = spec->seed, .use = EL_RNG_DATA, .id = 0};
     const struct el_rng_key labels = {.seed = spec->seed, .use = EL_RNG_DATA, .id = 1};
     struct el_samples samples = {0};
-    const int64_t seq = set->info.seq = spec->seq ? spec->seq : DEFAULT_SEQ;
+    const int64_t seq = set->info.seq = spec->seq ? spec->seq : default_seq(spec);
+    const int64_t longest = spec->longest ? spec->longest : seq, shortest = spec->longest ? spec->shortest : seq;
     set->info.vocab = spec->vocab ? spec->vocab : DUMMY_VOCAB;
     set->info.classes = spec->classes ? spec->classes : DUMMY_CLASSES;
     set->words = set->info.vocab - EL_ID_FIRST_WORD;
-    EL_TRY(el_samples_alloc(DUMMY_SAMPLES, DUMMY_SAMPLES * seq, &samples));
-    samples.longest = seq;
+    EL_TRY(el_samples_alloc(DUMMY_SAMPLES, DUMMY_SAMPLES * longest, &samples));
+    samples.longest = longest;
     uint32_t bits[WORDS_A_DRAW];
     for (int64_t i = 0; i < DUMMY_SAMPLES; i++) {
         el_rng_draw4(&labels, (uint64_t)i, 0, bits);
         samples.labels[i] = below(bits[0], set->info.classes);
-        samples.starts[i + 1] = (i + 1) * seq;
+        samples.starts[i + 1] = samples.starts[i] + shortest + below(bits[1], longest - shortest + 1);
     }
-    for (int64_t t = 0; t < DUMMY_SAMPLES * seq; t++) {
+    for (int64_t t = 0; t < samples.starts[DUMMY_SAMPLES]; t++) {
         if (t % WORDS_A_DRAW == 0) el_rng_draw4(&ids, (uint64_t)t, 0, bits);
         samples.tokens[t] = EL_ID_FIRST_WORD + below(bits[t % WORDS_A_DRAW], set->info.vocab - EL_ID_FIRST_WORD);
     }
@@ -307,11 +324,11 @@ struct el_sample el_dataset_sample(const struct el_dataset *dataset, enum el_dat
 {
     const struct el_samples *samples = samples_of(dataset, split);
     const int64_t at = place_of(dataset, split, position);
-    if (samples->stored) return (struct el_sample){.label = samples->labels[at]};
+    if (samples->stored && !samples->starts) return (struct el_sample){.label = samples->labels[at]};
     if (samples->pixels)
         return (struct el_sample){.pixels = samples->pixels + samples->starts[at], .label = samples->labels[at]};
     int64_t length = samples->starts[at + 1] - samples->starts[at];
-    return (struct el_sample){.tokens = samples->tokens + samples->starts[at],
+    return (struct el_sample){.tokens = samples->stored ? NULL : samples->tokens + samples->starts[at],
                               .length = length < dataset->info.seq ? length : dataset->info.seq,
                               .label = samples->labels[at]};
 }

@@ -83,7 +83,8 @@ static enum el_status open_synthetic(const struct el_dataset_spec *spec, struct 
     set->image = spec->image ? spec->image : EL_CIFAR_SIDE;
     set->classes = spec->classes ? spec->classes : EL_CIFAR_CLASSES;
     const struct el_cifar_labels labels = {.classes = set->classes, .folded = true};
-    EL_TRY(el_synthetic_make(EL_INPUT_IMAGES, spec->seed, &train.text, &test.text));
+    const struct el_synthetic_spec made = {.input = EL_INPUT_IMAGES, .seed = spec->seed};
+    EL_TRY(el_synthetic_make(&made, &train.text, &test.text));
     enum el_status status = el_cifar_parse(&train, 1, &labels, set->image, &set->train);
     if (status == EL_OK) status = el_cifar_parse(&test, 1, &labels, set->image, &set->test);
     free(train.text.bytes);

@@ -8,8 +8,9 @@
 
 struct el_loader {
     struct el_loading loading;
-    struct el_batcher *batchers[EL_WORKERS_MAX]; /* one a worker; the first alone where there are none */
-    struct el_team *team;                        /* NULL: none */
+    /* One a worker, and behind them the loader's own where lengths differ; the first alone where there are none. */
+    struct el_batcher *batchers[EL_WORKERS_MAX + 1];
+    struct el_team *team; /* NULL: none */
     struct el_load_times times;
     struct el_load_span spans[EL_LOAD_SPANS]; /* a ring: batch i at i % EL_LOAD_SPANS */
     int64_t n_spans;
@@ -60,7 +61,7 @@ enum el_status el_loader_open(const struct el_dataset *dataset, const struct el_
     if (!loader) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a loader");
     loader->loading = spec->loading;
     enum el_status status = EL_OK;
-    for (int w = 0; (w == 0 || w < workers) && status == EL_OK; w++)
+    for (int w = 0; (w == 0 || w < workers + (spec->least > 0)) && status == EL_OK; w++)
         status = el_batcher_open(dataset, spec, &loader->batchers[w]);
     if (status == EL_OK && workers) status = el_team_open(&loader->loading, loader->batchers, &loader->team);
     if (status == EL_OK)
@@ -74,13 +75,19 @@ void el_loader_close(struct el_loader *loader)
 {
     if (!loader) return;
     el_team_close(loader->team);
-    for (int w = 0; w < EL_WORKERS_MAX; w++) el_batcher_close(loader->batchers[w]);
+    for (int w = 0; w <= EL_WORKERS_MAX; w++) el_batcher_close(loader->batchers[w]);
     free(loader);
 }
 
 int64_t el_loader_steps_per_epoch(const struct el_loader *loader)
 {
     return el_batcher_steps(loader->batchers[0]);
+}
+
+int64_t el_loader_length(struct el_loader *loader, uint64_t step)
+{
+    struct el_batcher *own = loader->batchers[loader->loading.workers];
+    return el_batcher_length(own ? own : loader->batchers[0], step);
 }
 
 enum el_status el_loader_fill(struct el_loader *loader, uint64_t step, void *inputs, int32_t *labels)
@@ -93,6 +100,7 @@ enum el_status el_loader_fill(struct el_loader *loader, uint64_t step, void *inp
         EL_TRY(el_batcher_fill(loader->batchers[0], step, inputs, labels, &loader->times));
         span.end_ns = span.got_ns = el_clock_ns();
     }
+    span.length = el_loader_length(loader, step);
     loader->spans[loader->n_spans++ % EL_LOAD_SPANS] = span;
     return EL_OK;
 }

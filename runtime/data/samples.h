@@ -12,7 +12,7 @@ enum { EL_ID_PADDING = 0, EL_ID_UNKNOWN = 1, EL_ID_FIRST_WORD = 2, EL_LABEL_MAX 
 
 /* Sentences of uneven length, one after the other: sample i is tokens[starts[i] .. starts[i + 1] - 1]; in a text file
  * it stands on line i + 1. Or images: sample i is the side * side * EL_COLOURS bytes from pixels[starts[i]] on. Or
- * either of them in files (stored.h): then there are labels only. */
+ * either of them in files (stored.h): then there are labels only, and `starts` of sentences. */
 struct el_stored;
 struct el_samples {
     int64_t count;
@@ -63,8 +63,7 @@ enum el_status el_bytes_load(const char *path, struct el_text *text_p);
 /* The same found to be text, without the blank space at its end. */
 enum el_status el_text_load(const char *path, struct el_text *text_p);
 /* The synthetic set's two files, in memory. Ownership: free(bytes). */
-enum el_status el_synthetic_make(enum el_input_kind input, uint64_t seed, struct el_text *train_p,
-                                 struct el_text *test_p);
+enum el_status el_synthetic_make(const struct el_synthetic_spec *spec, struct el_text *train_p, struct el_text *test_p);
 /* `grow`: new words get numbers; otherwise they are unknown. `path` is for messages. */
 enum el_status el_text_parse(const char *path, const struct el_text *text, struct el_vocabulary *vocabulary, bool grow,
                              struct el_samples *samples_p);
@@ -139,6 +138,12 @@ void el_image_augment(const uint8_t *pixels, int64_t side, uint64_t seed, int64_
 /* order[0 .. length - 1] = a permutation of 0 .. length - 1: a pure function of (length, seed, epoch). */
 void el_permute(int64_t length, uint64_t seed, int64_t epoch, int64_t *order);
 
+/* The first steps * global_batch of an epoch's `order`: by length, in batches, these shuffled. A pure function of
+ * (spec->seed, epoch, order); `scratch` has el_sorting_bytes. */
+size_t el_sorting_bytes(const struct el_dataset *dataset, const struct el_loader_spec *spec, int64_t steps);
+void el_sort_batches(const struct el_dataset *dataset, const struct el_loader_spec *spec, int64_t steps, int64_t epoch,
+                     int64_t *scratch, int64_t *order);
+
 /* One sample of a split, cut to the set's `seq`. Ownership: the set's. */
 struct el_sample {
     const int32_t *tokens;
@@ -146,6 +151,7 @@ struct el_sample {
     const uint8_t *pixels; /* of an image: then it has no tokens */
     int32_t label;
 };
+/* Of a set in files: label and, of a sentence, length alone. */
 struct el_sample el_dataset_sample(const struct el_dataset *dataset, enum el_data_split split, int64_t position);
 
 /* A sentence's bag of words, hashed into row[features] of f32 or f64 and scaled to unit L2 norm. `bins` [length] is

@@ -59,13 +59,16 @@ static enum el_status add_file(struct el_stored *stored, const char *path)
     return EL_OK;
 }
 
-/* What was decoded to see that it can be is not kept. */
+/* What was decoded to see that it can be is not kept, but for how long sentences are. */
 static void move_out(struct el_stored *stored, struct el_samples *samples)
 {
-    free(samples->starts);
+    if (stored->kind != EL_STORED_LINES) {
+        free(samples->starts);
+        samples->starts = NULL;
+    }
     free(samples->tokens);
     free(samples->pixels);
-    samples->starts = NULL, samples->tokens = NULL, samples->pixels = NULL;
+    samples->tokens = NULL, samples->pixels = NULL;
     samples->stored = stored;
 }
 

@@ -26,6 +26,7 @@ enum { CONSONANTS = sizeof consonants - 1, SYLLABLES = CONSONANTS * (sizeof vowe
 static_assert(FIRST_PHRASE_WORD + 2 * PHRASES <= SYLLABLES * SYLLABLES, "words have two syllables");
 
 struct draws {
+    const struct el_synthetic_spec *spec;
     struct el_rng_key key;
     uint64_t sample, next;
 };
@@ -68,11 +69,23 @@ static void put_phrase(FILE *out, struct draws *draws, int class)
     put_word(out, FIRST_PHRASE_WORD + 2 * phrase + !backward);
 }
 
+/* The numbers of plain words, and behind how many of them the phrase stands, -1: there is none. */
+static void choose_length(struct draws *draws, int *length_p, int *phrase_at_p)
+{
+    const int shortest = (int)draws->spec->shortest, longest = (int)draws->spec->longest;
+    int length = longest ? shortest + below(draws, longest - shortest + 1)
+                         : LENGTH_MIN + below(draws, LENGTH_MAX - LENGTH_MIN - 1);
+    bool phrase = uniform(draws) < PHRASE && (!longest || length > 2);
+    if (phrase && longest) length -= 2;
+    *phrase_at_p = phrase ? below(draws, length) : -1;
+    *length_p = length;
+}
+
 static void put_sample(FILE *out, struct draws *draws)
 {
     int class = below(draws, CLASSES), label = class;
-    int length = LENGTH_MIN + below(draws, LENGTH_MAX - LENGTH_MIN - 1);
-    int phrase_at = uniform(draws) < PHRASE ? below(draws, length) : -1;
+    int length, phrase_at;
+    choose_length(draws, &length, &phrase_at);
     if (uniform(draws) < WRONG_LABEL) label = below(draws, CLASSES);
     fprintf(out, "%d", label);
     for (int i = 0; i < length; i++) {
@@ -82,12 +95,13 @@ static void put_sample(FILE *out, struct draws *draws)
     putc('\n', out);
 }
 
-static enum el_status compose_sentences(uint64_t seed, uint32_t file, int samples, char **bytes_p, size_t *length_p)
+static enum el_status compose_sentences(const struct el_synthetic_spec *spec, uint32_t file, int samples,
+                                        char **bytes_p, size_t *length_p)
 {
     char *bytes = NULL;
     FILE *out = open_memstream(&bytes, length_p);
     if (!out) return el_fail_errno("the synthetic set");
-    struct draws draws = {.key = {.seed = seed, .use = EL_RNG_DATA, .id = file}};
+    struct draws draws = {.spec = spec, .key = {.seed = spec->seed, .use = EL_RNG_DATA, .id = file}};
     for (int i = 0; i < samples; i++, draws.sample++, draws.next = 0) put_sample(out, &draws);
     int failed = ferror(out);
     if (fclose(out) != 0 || failed) {
@@ -99,28 +113,27 @@ static enum el_status compose_sentences(uint64_t seed, uint32_t file, int sample
 }
 
 /* The bytes of one file, in memory; file 1 is the test set. Ownership: free(*bytes_p). */
-static enum el_status compose(enum el_input_kind input, uint64_t seed, uint32_t file, char **bytes_p, size_t *length_p)
+static enum el_status compose(const struct el_synthetic_spec *spec, uint32_t file, char **bytes_p, size_t *length_p)
 {
-    if (input == EL_INPUT_IMAGES)
-        return el_shapes_compose(seed, file, file ? TEST_IMAGES : TRAIN_IMAGES, bytes_p, length_p);
-    return compose_sentences(seed, file, file ? TEST_SAMPLES : TRAIN_SAMPLES, bytes_p, length_p);
+    if (spec->input == EL_INPUT_IMAGES)
+        return el_shapes_compose(spec->seed, file, file ? TEST_IMAGES : TRAIN_IMAGES, bytes_p, length_p);
+    return compose_sentences(spec, file, file ? TEST_SAMPLES : TRAIN_SAMPLES, bytes_p, length_p);
 }
 
-static enum el_status make_one(enum el_input_kind input, uint64_t seed, uint32_t file, struct el_text *text_p)
+static enum el_status make_one(const struct el_synthetic_spec *spec, uint32_t file, struct el_text *text_p)
 {
     struct el_text text;
-    EL_TRY(compose(input, seed, file, &text.bytes, &text.length));
-    if (input != EL_INPUT_IMAGES) text.bytes[--text.length] = 0; /* the line's end */
+    EL_TRY(compose(spec, file, &text.bytes, &text.length));
+    if (spec->input != EL_INPUT_IMAGES) text.bytes[--text.length] = 0; /* the line's end */
     *text_p = text;
     return EL_OK;
 }
 
-enum el_status el_synthetic_make(enum el_input_kind input, uint64_t seed, struct el_text *train_p,
-                                 struct el_text *test_p)
+enum el_status el_synthetic_make(const struct el_synthetic_spec *spec, struct el_text *train_p, struct el_text *test_p)
 {
     struct el_text train;
-    EL_TRY(make_one(input, seed, 0, &train));
-    enum el_status status = make_one(input, seed, 1, test_p);
+    EL_TRY(make_one(spec, 0, &train));
+    enum el_status status = make_one(spec, 1, test_p);
     if (status == EL_OK)
         *train_p = train;
     else
@@ -152,39 +165,43 @@ static enum el_status keep(const char *path, const char *bytes, size_t length)
     return status;
 }
 
-static enum el_status name_one(const char *dir, enum el_input_kind input, uint64_t seed, uint32_t test, char *path,
+static enum el_status name_one(const char *dir, const struct el_synthetic_spec *spec, uint32_t test, char *path,
                                size_t path_bytes)
 {
-    const bool images = input == EL_INPUT_IMAGES;
-    int written = snprintf(path, path_bytes, "%s/synthetic-%s%d-seed-%llu-%s.%s", dir, images ? "images-" : "", VERSION,
-                           (unsigned long long)seed, test ? "test" : "train", images ? "bin" : "txt");
+    const bool images = spec->input == EL_INPUT_IMAGES;
+    char lengths[48] = "";
+    if (spec->longest)
+        snprintf(lengths, sizeof lengths, "lengths-%lld-%lld-", (long long)spec->shortest, (long long)spec->longest);
+    int written =
+        snprintf(path, path_bytes, "%s/synthetic-%s%s%d-seed-%llu-%s.%s", dir, images ? "images-" : "", lengths,
+                 VERSION, (unsigned long long)spec->seed, test ? "test" : "train", images ? "bin" : "txt");
     if (written >= 0 && (size_t)written < path_bytes) return EL_OK;
     return el_fail(EL_ERR_INVALID, "the path of the synthetic set is too long: %s", el_path_tail(dir));
 }
 
-enum el_status el_synthetic_paths(const char *dir, enum el_input_kind input, uint64_t seed, char *train_path,
+enum el_status el_synthetic_paths(const char *dir, const struct el_synthetic_spec *spec, char *train_path,
                                   char *test_path, size_t path_bytes)
 {
-    EL_TRY(name_one(dir, input, seed, 0, train_path, path_bytes));
-    return name_one(dir, input, seed, 1, test_path, path_bytes);
+    EL_TRY(name_one(dir, spec, 0, train_path, path_bytes));
+    return name_one(dir, spec, 1, test_path, path_bytes);
 }
 
-static enum el_status write_one(enum el_input_kind input, uint64_t seed, uint32_t test, const char *path)
+static enum el_status write_one(const struct el_synthetic_spec *spec, uint32_t test, const char *path)
 {
     char *bytes = NULL;
     size_t length = 0;
-    EL_TRY(compose(input, seed, test, &bytes, &length));
+    EL_TRY(compose(spec, test, &bytes, &length));
     enum el_status status = keep(path, bytes, length);
     free(bytes);
     return status;
 }
 
-enum el_status el_synthetic_write(const char *dir, enum el_input_kind input, uint64_t seed, char *train_path,
+enum el_status el_synthetic_write(const char *dir, const struct el_synthetic_spec *spec, char *train_path,
                                   char *test_path, size_t path_bytes)
 {
     if (!dir || !*dir) return el_fail(EL_ERR_INVALID, "no folder given for the synthetic set");
-    EL_TRY(el_synthetic_paths(dir, input, seed, train_path, test_path, path_bytes));
+    EL_TRY(el_synthetic_paths(dir, spec, train_path, test_path, path_bytes));
     EL_TRY(el_folder_make(dir, NULL));
-    EL_TRY(write_one(input, seed, 0, train_path));
-    return write_one(input, seed, 1, test_path);
+    EL_TRY(write_one(spec, 0, train_path));
+    return write_one(spec, 1, test_path);
 }

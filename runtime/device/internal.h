@@ -156,6 +156,8 @@ struct el_program {
     struct el_error error;
     bool ended;
     bool wants_graph;
+    const struct el_program *lender; /* of memory; NULL: nobody */
+    bool has_borrowed;               /* all arenas are the lender's */
     int n_tasks;
     size_t task_room, info_room, label_room;
     struct el_task *tasks;

@@ -16,7 +16,7 @@ static void release_memory(struct el_program *program)
 {
     for (int d = 0; d < program->n_devices; d++) {
         struct el_step_memory *memory = &program->memory[d];
-        if (!memory->arena || el_device_is_kept(memory->device)) continue;
+        if (!memory->arena || program->has_borrowed || el_device_is_kept(memory->device)) continue;
         memory->device->ops->unmap(memory->device->state, memory->arena, memory->arena_bytes);
         memory->device->reserved_bytes -= (int64_t)memory->arena_bytes;
     }
@@ -72,14 +72,51 @@ static void resolve_tasks(struct el_program *program)
     }
 }
 
+static struct el_step_memory *memory_of(const struct el_program *program, const struct el_device *device)
+{
+    for (int d = 0; d < program->n_devices; d++)
+        if (program->memory[d].device == device) return &program->memory[d];
+    return NULL;
+}
+
+static size_t lent_bytes(const struct el_program *program, const struct el_step_memory *memory)
+{
+    const struct el_step_memory *lent = program->lender ? memory_of(program->lender, memory->device) : NULL;
+    return lent ? lent->arena_bytes : 0;
+}
+
+/* From all devices, or from none: then the lender may go, and the program has room for whoever borrowed there. */
+static void borrow(struct el_program *program)
+{
+    program->has_borrowed = program->lender != NULL;
+    for (int d = 0; d < program->n_devices; d++)
+        program->has_borrowed &= program->memory[d].arena_bytes <= lent_bytes(program, &program->memory[d]);
+    for (int d = 0; d < program->n_devices; d++) {
+        struct el_step_memory *memory = &program->memory[d];
+        if (memory->arena_bytes < lent_bytes(program, memory)) memory->arena_bytes = lent_bytes(program, memory);
+    }
+}
+
+static enum el_status take_arena(const struct el_program *program, struct el_step_memory *memory)
+{
+    struct el_device *device = memory->device;
+    if (program->has_borrowed) {
+        memory->arena = memory_of(program->lender, device)->arena;
+        return EL_OK;
+    }
+    EL_TRY(device->ops->map(device->state, memory->arena_bytes, &memory->arena));
+    device->reserved_bytes += (int64_t)memory->arena_bytes;
+    return EL_OK;
+}
+
 static enum el_status map_memory(struct el_program *program)
 {
+    borrow(program);
     for (int d = 0; d < program->n_devices; d++) {
         struct el_step_memory *memory = &program->memory[d];
         struct el_device *device = memory->device;
         if (device->ops->simulated || memory->arena_bytes == 0) continue;
-        EL_TRY(device->ops->map(device->state, memory->arena_bytes, &memory->arena));
-        device->reserved_bytes += (int64_t)memory->arena_bytes;
+        EL_TRY(take_arena(program, memory));
         for (int i = 0; i < program->n_buffers; i++) {
             struct el_step_buffer *buffer = program->buffers[i];
             if (buffer->buffer.device == device) buffer->buffer.address = memory->arena + buffer->offset;
@@ -123,6 +160,16 @@ void el_program_fail(struct el_program *program, enum el_status status)
     el_program_keep(program, status);
 }
 
+void el_program_borrow(struct el_program *program, const struct el_program *lender)
+{
+    program->lender = lender;
+}
+
+bool el_program_has_borrowed(const struct el_program *program)
+{
+    return program->has_borrowed;
+}
+
 void el_program_use_graph(struct el_program *program)
 {
     program->wants_graph = true;
@@ -164,14 +211,11 @@ const struct el_op_info *el_program_ops(const struct el_program *program)
 const struct el_ledger *el_program_ledger(const struct el_program *program, const struct el_device *device,
                                           enum el_phase *peak_phase_p)
 {
-    for (int d = 0; d < program->n_devices; d++) {
-        const struct el_step_memory *memory = &program->memory[d];
-        if (memory->device != device) continue;
-        int task = memory->peak_task < program->n_tasks ? memory->peak_task : program->n_tasks - 1;
-        if (peak_phase_p && task >= 0) *peak_phase_p = program->infos[task].phase;
-        return &memory->ledger;
-    }
-    return NULL;
+    const struct el_step_memory *memory = memory_of(program, device);
+    if (!memory) return NULL;
+    int task = memory->peak_task < program->n_tasks ? memory->peak_task : program->n_tasks - 1;
+    if (peak_phase_p && task >= 0) *peak_phase_p = program->infos[task].phase;
+    return &memory->ledger;
 }
 
 int64_t el_program_elapsed_ns(const struct el_program *program)

@@ -147,6 +147,13 @@ void el_program_use_graph(struct el_program *program);
 /* How many runs were a graph's launch. */
 int64_t el_program_graph_runs(const struct el_program *program);
 
+/* Before el_program_end: its buffers are to be where those of `lender` are, if that has as much room on every device;
+ * else it has memory of its own, of as much room as both need. A lender has ended, and is destroyed after those that
+ * borrowed; one runs at a time. */
+void el_program_borrow(struct el_program *program, const struct el_program *lender);
+/* Whether its memory is the lender's. Of simulated devices there is none. */
+bool el_program_has_borrowed(const struct el_program *program);
+
 /* Plans addresses and prepares every kernel on its computing thread. Errors: the first failure of building; EL_ERR_OOM.
  */
 enum el_status el_program_end(struct el_program *program);

@@ -48,7 +48,9 @@ struct el_train_config {
     bool capture;      /* run the captured step (default); false: issue every step anew (tests) */
     uint64_t seed;
     struct el_loading loading; /* how batches come to be; what is injected there is the devices' to say */
-    bool augment;              /* models over images: training images are moved and mirrored */
+    bool length_by_batch; /* training's batches are padded to their own longest sentence, not to the model's `seq` */
+    bool bucket_lengths;  /* they have sentences of similar length */
+    bool augment;         /* models over images: training images are moved and mirrored */
     int64_t global_batch;
     int n_devices;           /* of the job; what the mode makes of them is its layout */
     int mesh[EL_AXIS_COUNT]; /* devices along each axis, in modes that have `--mesh`; 0: not given */

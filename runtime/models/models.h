@@ -69,6 +69,7 @@ struct el_model_info {
     enum el_input_kind input;
     const struct el_model_size *sizes; /* ended by a row whose name is NULL */
     int64_t classes;                   /* it always has so many; 0: as many as the data */
+    bool any_length;                   /* over ids: parameters do not depend on `seq` */
     double dropout;                    /* rate where none is given; 0: the model has no dropout */
     struct el_model_check check;
 };

@@ -61,6 +61,7 @@ const struct el_model el_model_textcnn = {
              .summary = "Kim's sentence classifier: embedding, windows 3/4/5, maximum over time",
              .input = EL_INPUT_IDS,
              .sizes = sizes,
+             .any_length = true,
              .dropout = 0.5,
              .check = {.freeze = "embedding"}},
     .build = build};

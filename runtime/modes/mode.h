@@ -44,6 +44,8 @@ struct el_mode_ops {
     enum el_status (*begin_round)(struct el_worker *worker, int round);
     /* Required. Issues one training step. Failures may be left to the program. */
     enum el_status (*issue)(struct el_worker *worker, struct el_program *program, int round);
+    /* Optional: default is those of its members. Feed `i` of those that a step loads from; NULL: there are no more. */
+    struct el_feed *(*feed)(struct el_worker *worker, int i);
     /* Optional: default is the first member's loss. Between steps. */
     enum el_status (*read_loss)(struct el_worker *worker, double *loss_p);
     /* Optional: default is each owner's own. The buffers of the model's copy `rank` of n_devices, all of which are on

@@ -197,6 +197,12 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     return EL_OK;
 }
 
+static struct el_feed *feed_of(struct el_worker *worker, int i)
+{
+    const struct state *state = worker->state;
+    return i < n_shares(state) ? &state->feeds[i] : NULL;
+}
+
 static enum el_status read_loss(struct el_worker *worker, double *loss_p)
 {
     struct state *state = worker->state;
@@ -232,6 +238,7 @@ const struct el_mode_ops el_mode_reference = {
     .rounds = 1,
     .setup = setup,
     .issue = issue,
+    .feed = feed_of,
     .read_loss = read_loss,
     .buffers = buffers_of,
     .teardown = teardown};

@@ -51,6 +51,23 @@ static enum el_status check_numbers(const struct el_train_config *config)
     return EL_OK;
 }
 
+/* What sentences of other lengths than the model's `seq` go with. */
+static enum el_status check_lengths(const struct el_train_config *config)
+{
+    const struct el_model_info *model = el_model_find(config->model.name);
+    const char *reason = NULL;
+    if (!config->length_by_batch && !config->bucket_lengths) return EL_OK;
+    if (model->input != EL_INPUT_IDS || !model->any_length)
+        return el_fail(EL_ERR_INVALID, "--%s: model %s takes no sentences of any length (textcnn does): leave it out",
+                       config->length_by_batch ? "length-by batch" : "bucket-lengths on", model->name);
+    if (!config->length_by_batch) return EL_OK;
+    if (el_mode_cuts(config->mode)) reason = "its stages pass on values of one length: take another mode";
+    if (config->device_graph) reason = "a graph has one length: leave --graph on out";
+    if (config->loading.transfer == EL_TRANSFER_AHEAD)
+        reason = "a batch that comes a step ahead has another length: leave --non-blocking ahead out";
+    return reason ? el_fail(EL_ERR_INVALID, "--length-by batch: %s: %s", config->mode, reason) : EL_OK;
+}
+
 static enum el_status check_ranks(const struct el_train_config *config)
 {
     if (!el_mode_option_of(config->mode, "mesh") || config->mesh[EL_AXIS_DATA] == 0) return EL_OK;
@@ -177,6 +194,7 @@ enum el_status el_train_check(struct el_train_config *config)
         return el_fail(EL_ERR_INVALID, "--batch %lld: must be at least 1", (long long)config->global_batch);
     struct el_layout layout;
     fill_in(config, mode);
+    EL_TRY(check_lengths(config));
     EL_TRY(check_ranks(config));
     EL_TRY(check_shares(config));
     el_layout_of(config, 0, &layout);

@@ -42,12 +42,19 @@ static void mute(struct el_run *run, bool muted)
     for (int i = 0; (comm = el_worker_comm(worker, i)); i++) el_comm_mute(comm, muted);
 }
 
+static enum el_status run_step(struct el_run *run, const struct el_probe *probe, uint64_t *number_p)
+{
+    EL_TRY(el_run_choose(run, *number_p));
+    if (!run->program) EL_TRY(el_run_issue(run, false));
+    return el_program_run(run->program, (*number_p)++, probe);
+}
+
 /* The steps of one block but for those left out; `*number_p` is the next step's number. */
 static enum el_status run_steps(struct el_run *run, const struct el_probe *probe, uint64_t *number_p, double *sum_ns_p)
 {
     double sum_ns = 0;
     for (int i = 0; i < run->result.control_steps; i++) {
-        EL_TRY(el_program_run(run->program, (*number_p)++, probe));
+        EL_TRY(run_step(run, probe, number_p));
         sum_ns += (double)el_program_elapsed_ns(run->program);
     }
     *sum_ns_p = sum_ns;
@@ -61,7 +68,7 @@ static enum el_status run_block(struct el_run *run, enum el_segment segment, uin
     double sum_ns;
     if (record && off) probe = NULL;
     if (!record) mute(run, off);
-    if (!record) EL_TRY(el_program_run(run->program, (*number_p)++, probe));
+    if (!record) EL_TRY(run_step(run, probe, number_p));
     tell(run, segment);
     int64_t begin_ns = el_clock_ns();
     EL_TRY(run_steps(run, probe, number_p, &sum_ns));
@@ -94,9 +101,11 @@ enum el_status el_run_control(struct el_run *run)
     if (!is_wanted(run)) return EL_OK;
     EL_TRY(plan_blocks(run));
     for (int p = 0; p < pairs; p++) {
+        const uint64_t first = number;
         for (int half = 0; half < 2; half++) {
             /* on off off on on off ...: a drift does not become the difference */
             int off = half ^ (p & 1);
+            if (run->lengths) number = first; /* of the same batches */
             double *blocks_ns = off ? run->result.control_off_ns : run->result.control_on_ns;
             EL_TRY(run_block(run, off ? EL_SEGMENT_OFF : EL_SEGMENT_ON, &number, &blocks_ns[p]));
         }

@@ -13,50 +13,12 @@
 /* With fewer steps to measure each of them is recorded, and is the figure too; but a recorded step is no graph. */
 enum { STEPS_MAX = 1000000, ALTERNATE_STEPS_MIN = 4, ALTERNATE_GRAPHS_MIN = 2 };
 
-static void abort_worker(void *context)
-{
-    el_worker_abort(context);
-}
-
-/* Each algorithm once, in the order of their first collectives. */
-static void note_algorithms(struct el_run *run)
-{
-    const struct el_op_info *ops = el_program_ops(run->program);
-    char *text = run->result.comm_algorithms;
-    *text = 0;
-    for (int i = 0; i < el_program_op_count(run->program); i++) {
-        const struct el_op_messages *messages = &ops[i].messages;
-        size_t used = strlen(text);
-        if (!messages->verb || messages->rounds == 0 || strstr(text, messages->algorithm)) continue;
-        snprintf(text + used, sizeof run->result.comm_algorithms - used, "%s%s", used ? "," : "", messages->algorithm);
-    }
-}
-
-/* Builds the step's program. */
-static enum el_status issue(struct el_run *run)
-{
-    el_program_destroy(run->program);
-    run->program = NULL;
-    EL_TRY(el_program_create(&run->program));
-    if (run->session->joint) el_program_join(run->program, run->session->joint, run->index);
-    el_program_on_failure(run->program, abort_worker, &run->worker);
-    EL_TRY(run->session->mode->issue(&run->worker, run->program, run->round));
-    for (int m = 0; m < run->worker.n_members; m++)
-        el_feed_issue_next(run->worker.members[m].feeds, run->program); /* with micro-steps there is no next */
-    if (run->session->config->device_graph) el_program_use_graph(run->program);
-    EL_TRY(el_program_end(run->program));
-    run->result.flops_per_step = el_program_model_flops(run->program);
-    note_algorithms(run);
-    return EL_OK;
-}
-
 static enum el_status change_round(struct el_run *run, uint64_t step)
 {
     int last = run->session->mode->rounds - 1, round = step < (uint64_t)last ? (int)step : last;
     if (round == run->round) return EL_OK;
     run->round = round;
-    el_program_destroy(run->program);
-    run->program = NULL;
+    el_run_drop_programs(run);
     return run->session->mode->begin_round ? run->session->mode->begin_round(&run->worker, round) : EL_OK;
 }
 
@@ -82,15 +44,20 @@ static enum el_status step(struct el_run *run, uint64_t number)
     probe.spans = probe.spans && is_recorded(run, (int64_t)number);
     if (hooks->before_step) EL_TRY(hooks->before_step(hooks->context, run->first));
     int64_t begin = el_clock_ns();
+    const int round = run->round;
     EL_TRY(change_round(run, number));
+    EL_TRY(el_run_choose(run, number));
     for (int m = 0; m < run->worker.n_members; m++) EL_TRY(el_feed_begin(run->worker.members[m].feeds, number));
-    bool first = !run->program;
-    if (first || !run->session->config->capture) EL_TRY(issue(run));
+    bool first = run->round != round;
+    if (!run->program || !run->session->config->capture) EL_TRY(el_run_issue(run, first));
     if (first) EL_TRY(el_meeting_wait(run->session->meeting));
     int64_t issued_ns = run->session->config->capture ? 0 : el_clock_ns() - begin;
     int64_t graph_runs = el_program_graph_runs(run->program);
     EL_TRY(el_program_run(run->program, number, hooks->probes ? &probe : NULL));
-    if ((int64_t)number >= run->n_warmup) run->result.n_graph_steps += el_program_graph_runs(run->program) - graph_runs;
+    if ((int64_t)number >= run->n_warmup) {
+        run->result.n_graph_steps += el_program_graph_runs(run->program) - graph_runs;
+        if (run->lengths) run->flops += el_program_model_flops(run->program);
+    }
     run->step_ns[number] = issued_ns + el_program_elapsed_ns(run->program);
     EL_TRY(read_loss(run, &run->result.loss[number]));
     run->result.wall_ns[number] = el_clock_ns() - begin;
@@ -158,6 +125,8 @@ static enum el_status end_warmup(struct el_run *run)
 
 static void end_measuring(struct el_run *run)
 {
+    run->result.flops_per_step =
+        run->lengths ? run->flops / (double)run->n_steps : el_program_model_flops(run->program);
     const struct el_train_hooks *hooks = run->session->hooks;
     for (int m = 0; m < run->worker.n_members; m++) {
         el_feeds_account(run->worker.members[m].feeds, run->session->config->n_accumulate,

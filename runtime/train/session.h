@@ -23,6 +23,13 @@ struct el_session {
     struct el_train_result *result; /* the first run's: also has the figures of this process's devices */
 };
 
+/* A step's program, and the lengths that it is for, of each feed: NULL, where there is but one. */
+struct el_step_program {
+    struct el_program *program;
+    int64_t *lengths;
+};
+enum { EL_STEP_PROGRAMS_MAX = 64 };
+
 /* One host thread: its members and what it measured. */
 struct el_run {
     struct el_session *session;
@@ -32,7 +39,11 @@ struct el_run {
     int index; /* of the job's workers */
     int first; /* position of its first member among this process's devices */
     int round;
-    struct el_program *program;
+    struct el_program *program; /* of the step to come, one of these; NULL: it has not been issued */
+    struct el_step_program programs[EL_STEP_PROGRAMS_MAX];
+    int n_programs, n_lengths;
+    int64_t *lengths;              /* [n_lengths] of the step to come; NULL: batches have the model's */
+    double flops;                  /* of the measured steps together */
     struct el_train_result result; /* filled as it goes; wall_ns has the warm-up's steps too until the end */
     int64_t n_warmup, n_steps, n_done;
     int64_t *step_ns; /* n_warmup + n_steps */
@@ -43,6 +54,12 @@ struct el_run {
 
 /* loop.c: all steps, epochs and evaluations of one host thread; members are open. */
 enum el_status el_run_loop(struct el_run *run);
+
+/* programs.c: run->program becomes that of step `number`; NULL: there is none yet. */
+enum el_status el_run_choose(struct el_run *run, uint64_t number);
+/* Issues it. `first`: of the round, at which all workers are. */
+enum el_status el_run_issue(struct el_run *run, bool first);
+void el_run_drop_programs(struct el_run *run);
 
 /* warmup.c: adds steps to the warm-up until steps have settled; call when all steps asked for so far are done. Whether
  * there is more to do is seen by n_warmup > n_done. */

@@ -46,8 +46,7 @@ static void run_worker(struct el_run *run)
     if (status != EL_OK) el_meeting_abort(session->meeting);
     el_error_take(status, &run->error);
     run->failed_ns = el_clock_ns();
-    el_program_destroy(run->program);
-    run->program = NULL;
+    el_run_drop_programs(run);
     if (session->mode->teardown) session->mode->teardown(&run->worker);
     el_worker_close(&run->worker);
 }
@@ -169,6 +168,7 @@ static enum el_status run_all(struct el_session *session, struct el_train_result
     if (status == EL_OK && result_p) hand_over(runs, session, result_p);
     for (int i = 0; i < n; i++) {
         free(runs[i].step_ns);
+        free(runs[i].lengths);
         el_train_result_free(&runs[i].result);
     }
     free(runs);

@@ -81,7 +81,7 @@ struct el_train_result {
      * the model has none, or kernels do not compute. */
     double *buffers;
     int64_t n_buffers;      /* elements of all copies */
-    double flops_per_step;  /* all members together: model FLOPs, forward and backward */
+    double flops_per_step;  /* all members together: model FLOPs, forward and backward; mean of the measured steps */
     uint64_t param_bytes;   /* P, logical */
     uint64_t trained_bytes; /* of them those that are not frozen */
     bool simulated;

@@ -5,7 +5,7 @@
 
 size_t el_feed_sample_bytes(const struct el_feed *feed)
 {
-    const struct el_graph *graph = feed->spec.graph;
+    const struct el_graph *graph = feed->graph;
     const struct el_tensor *input = &graph->tensors[graph->inputs[0]];
     enum el_dtype dtype = input->is_float ? feed->spec.config->dtype : input->dtype;
     return (size_t)el_shape_count(&input->shape) * el_dtype_bytes(dtype);
@@ -52,16 +52,43 @@ static enum el_status open_host(struct el_feed *feed)
     return el_device_host_alloc(feed->spec.device, feed->pinned, label_bytes(feed) + 1, &feed->host_labels);
 }
 
+static bool is_by_batch(const struct el_feed *feed)
+{
+    return feed->spec.config->length_by_batch && feed->spec.split == EL_SPLIT_TRAIN && feed->spec.dataset;
+}
+
+static enum el_status open_graphs(struct el_feed *feed)
+{
+    const int64_t n = el_model_size(&feed->spec.config->model, "seq") + 1;
+    feed->graphs = calloc((size_t)n, sizeof(struct el_graph *));
+    if (!feed->graphs) return el_fail_errno("graphs of %lld lengths", (long long)n);
+    feed->n_graphs = n;
+    return EL_OK;
+}
+
+enum el_status el_feed_choose(struct el_feed *feed, uint64_t step, int64_t *length_p)
+{
+    struct el_model_config model = feed->spec.config->model;
+    *length_p = el_loader_length(feed->loader, step);
+    struct el_graph **graph = &feed->graphs[*length_p];
+    el_model_set(&model, "seq", length_p, 1);
+    if (!*graph) EL_TRY(el_model_build(&model, graph));
+    feed->graph = *graph;
+    return EL_OK;
+}
+
 enum el_status el_feed_open(struct el_feed *feed, const struct el_feed_spec *spec)
 {
     const struct el_train_config *config = spec->config;
-    *feed = (struct el_feed){.spec = *spec};
+    *feed = (struct el_feed){.spec = *spec, .graph = spec->graph};
     if (spec->n_parts == 0) return EL_OK;
+    const struct el_model_info *model = el_model_find(config->model.name);
     const struct el_batch_part own = el_batch_part(&spec->shares, spec->batch, spec->n_parts, spec->part);
     feed->samples = own.samples, feed->first = own.first, feed->stride = own.stride;
     choose_way(feed);
     if (feed->ahead) EL_TRY(open_ahead(feed));
     if (!spec->dataset) return EL_OK;
+    if (is_by_batch(feed)) EL_TRY(open_graphs(feed));
     struct el_loader_spec loader = {.split = spec->split,
                                     .global_batch = spec->batch,
                                     .ranks = spec->n_parts,
@@ -69,7 +96,9 @@ enum el_status el_feed_open(struct el_feed *feed, const struct el_feed_spec *spe
                                     .shares = spec->shares,
                                     .shuffle = spec->split == EL_SPLIT_TRAIN,
                                     .seed = config->seed,
-                                    .input = el_model_find(config->model.name)->input,
+                                    .input = model->input,
+                                    .least = feed->graphs ? el_model_size_row(model, "seq")->min : 0,
+                                    .bucket = config->bucket_lengths && spec->split == EL_SPLIT_TRAIN,
                                     .features = el_model_size(&config->model, "features"),
                                     .image = el_model_size(&config->model, "image"),
                                     .augment = config->augment && spec->split == EL_SPLIT_TRAIN,
@@ -91,6 +120,8 @@ void el_feed_close(struct el_feed *feed)
     }
     el_device_free(feed->next_inputs);
     el_device_free(feed->next_labels);
+    for (int64_t i = 0; i < feed->n_graphs; i++) el_graph_destroy(feed->graphs[i]);
+    free(feed->graphs);
     if (feed->stream) el_device_give_back_stream(feed->spec.device, feed->stream);
     *feed = (struct el_feed){0};
 }

@@ -7,6 +7,8 @@
  *     el_feed_close(&feed);
  *
  * Shapes: inputs [samples, input of the graph], labels [samples, labels of the graph] int32.
+ * Lengths: where batches are padded to their own longest sentence (config->length_by_batch), `graph` is the model for
+ * rows of the length that el_feed_choose was asked for: what is issued then is right for batches of that length alone.
  * Timing: loading is an op of the step, on the compute stream: making the batch, or taking it from the loader's workers
  * (config->loading) and waiting for them. With EL_TRANSFER_AHEAD it is the last op, on a stream of its own: there the
  * next step's batch is made and copied while the device computes, and a step begins with a copy within the device.
@@ -37,6 +39,9 @@ struct el_feed {
     struct el_feed_spec spec;
     int64_t samples; /* of a batch: its number first, first + stride, ... */
     int64_t first, stride;
+    const struct el_graph *graph; /* the model for rows of a batch: the spec's, or one of these */
+    struct el_graph **graphs;     /* [seq + 1] by length, made when it occurs; NULL: all rows have the model's */
+    int64_t n_graphs;
     struct el_loader *loader;
     bool pinned;
     unsigned how; /* it is copied to the device, of enum el_copy_how */
@@ -57,6 +62,9 @@ void el_feed_close(struct el_feed *feed);
 /* What the loaders of a member's `n` feeds (its micro-steps) did together; spans are the first one's. */
 void el_feeds_account(const struct el_feed *feeds, int64_t n, struct el_load_account *account_p);
 
+/* Rows of `step`: the graph becomes that of their length, which is given. Errors: EL_ERR_HOST_MEMORY. */
+enum el_status el_feed_choose(struct el_feed *feed, uint64_t step, int64_t *length_p);
+/* Of rows of the chosen length. */
 size_t el_feed_sample_bytes(const struct el_feed *feed);
 /* Before each step, between steps: where batches come a step ahead and this one is not there, it is brought. */
 enum el_status el_feed_begin(struct el_feed *feed, uint64_t step);

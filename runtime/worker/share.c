@@ -23,7 +23,7 @@ enum el_status el_share_issue(struct el_program *program, struct el_share_pass *
     int64_t samples = pass->samples ? pass->samples : feed->samples;
     struct el_buffer *buffer;
     el_feed_issue(pass->feed, program, &pass->inputs, &pass->labels);
-    struct el_pass_spec spec = {.graph = shard->graph,
+    struct el_pass_spec spec = {.graph = feed->graphs ? feed->graph : shard->graph,
                                 .device = shard->device,
                                 .stream = EL_STREAM_COMPUTE,
                                 .dtype = config->dtype,

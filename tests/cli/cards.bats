@@ -19,6 +19,23 @@ ends() {
     ! grep -rE 'fakecards|Sanitizer' run/logs || show
 }
 
+@test "batches of unlike length: cards train as CPU devices do, and a step's memory lies in one place" {
+    local wide=(--model textcnn --vocab 60 --embed 8 --filters 4 --dropout 0 --batch 16 --warmup 2 --steps 20 --min-time 0 --control none
+        --quiet --dtype f64 --data dummy --lengths 4-64 --length-by batch --json)
+    [[ -x $CARDS ]] || skip "no fake cards: they need a C++ compiler"
+    for mode in dp ddp; do
+        timeout 60 "$CARDS" run "${wide[@]}" --mode $mode --devices cuda:2 --procs 1 --out "c-$mode" >cards.json
+        "$EVENLOAD" run "${wide[@]}" --mode $mode --devices 2 --procs 1 --out "m-$mode" >cpu.json
+        python3 - <<'END'
+import json
+cards, cpu = (json.load(open(name)) for name in ("cards.json", "cpu.json"))
+assert max(abs(a - b) for a, b in zip(cards["loss"], cpu["loss"], strict=True)) < 1e-12
+for device in cpu["per_device"]:
+    assert device["memory"]["reserved_bytes"] < 1.05 * device["memory"]["peak_bytes"], device["memory"]
+END
+    done
+}
+
 @test "a card's memory in the record is the driver's and the cards', and nothing is left" {
     FAKE_CARDS_REPORT=$PWD/cards.txt ends 0 "" --mode single --devices cuda:1
     cat cards.txt

@@ -41,6 +41,15 @@ def rows_of(step, length, batch, seed):
     return permutation(length, seed, step // steps)[first : first + batch]
 
 
+def sorted_rows_of(step, lengths, batch, seed):
+    """The same with --bucket-lengths on: an epoch's samples by length, in the order of the shuffle where equal, and batches shuffled."""
+    steps = len(lengths) // batch
+    epoch = step // steps
+    order = sorted(permutation(len(lengths), seed, epoch)[: steps * batch], key=lambda i: lengths[i])
+    first = permutation(steps, ~seed & MASK64, epoch)[step % steps] * batch
+    return order[first : first + batch]
+
+
 class Sentences:
     """Random sentences: the file, and what the program makes of it."""
 
@@ -65,6 +74,9 @@ class Sentences:
 
     def ids(self):  # [samples, longest]
         return torch.tensor([line + [0] * (self.longest - len(line)) for line in self.tokens])
+
+    def cut(self, rows):  # [rows, their longest]
+        return self.ids()[rows][:, : max(len(self.tokens[i]) for i in rows)]
 
     def bags(self, features):  # [samples, features], each of unit length
         rows = torch.zeros(len(self), features, dtype=torch.float64)

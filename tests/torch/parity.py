@@ -27,7 +27,7 @@ import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 
 import weights
-from batches import DummyImages, Sentences, rows_of
+from batches import DummyImages, Sentences, rows_of, sorted_rows_of
 
 SEED, RATE = 7, 512
 LIMITS = {"gradients": 1e-9, "statistics": 1e-9, "f32 loss": 1e-4, "losses": 1e-9}
@@ -53,6 +53,11 @@ class Case:
         model = self.module().to(dtype)
         model.load_state_dict(self.state)
         return model
+
+    def rows(self, step):
+        if "--bucket-lengths" in self.options:
+            return sorted_rows_of(step, [len(line) for line in self.data.tokens], self.batch, SEED)
+        return rows_of(step, len(self.data), self.batch, SEED)
 
     def rate(self, optimizer):
         return OPTIMIZERS[optimizer][0] * (0.1 if self.drifts else 1)
@@ -96,7 +101,13 @@ def resnet(name, depth, width, frozen=(), **more):
     return Case(name, lambda: freeze(weights.ResNet(depth, width, 10), *frozen), options, data, data.images, drifts=True, **more)
 
 
-THREE, FIVE = Sentences(64, 3, 60, 12, SEED), Sentences(64, 5, 60, 12, SEED)
+def of_lengths(name, *options):
+    """Each rank's batches are padded to their own longest sentence, as a collate function does."""
+    options = ("--dropout", "0", "--embed", "16", "--filters", "8", "--length-by", "batch", *options, "--data", "data.txt")
+    return Case(name, lambda: weights.TextCNN(len(WIDE.number) + 2, 16, 8, 3), options, WIDE, WIDE.cut)
+
+
+THREE, FIVE, WIDE = Sentences(64, 3, 60, 12, SEED), Sentences(64, 5, 60, 12, SEED), Sentences(70, 3, 60, 40, SEED)
 WORDS = len(THREE.number) + 2
 CASES = {
     "textcnn": lambda name: of_sentences(
@@ -109,6 +120,8 @@ CASES = {
         THREE,
         THREE.ids(),
     ),
+    "textcnn-lengths": of_lengths,
+    "textcnn-sorted": lambda name: of_lengths(name, "--bucket-lengths", "on"),
     "mlp": lambda name: of_sentences(
         name, lambda: weights.MLP(32, (24, 16), 3), ("--features", "32", "--hidden", "24,16"), THREE, THREE.bags(32)
     ),
@@ -166,7 +179,7 @@ def worst_statistic(ours, theirs):
 
 def compare_step(case, program):
     """The worst parameter's difference, the worst statistic's, and the losses'."""
-    rows = rows_of(0, len(case.data), case.batch, SEED)
+    rows = case.rows(0)
     model = case.model()
     loss = case.batch_loss(model, rows)
     loss.backward()
@@ -199,7 +212,7 @@ def train(case, name, model, rank=0, ranks=1, shares=False):
     losses = []
     for step in range(case.steps):
         optimizer.zero_grad()
-        loss = case.batch_loss(model, part_of(rows_of(step, len(case.data), case.batch, SEED), rank, ranks, shares))
+        loss = case.batch_loss(model, part_of(case.rows(step), rank, ranks, shares))
         loss.backward()
         optimizer.step()
         mean = loss.detach().clone()
@@ -246,7 +259,7 @@ def compare_training(case, program, of_ranks, statistics, of_shares):
 def step_statistics(case, rank):
     """After a forward of this rank's share."""
     model = DistributedDataParallel(case.model())
-    case.batch_loss(model, rows_of(0, len(case.data), case.batch, SEED)[rank::2])
+    case.batch_loss(model, case.rows(0)[rank::2])
     return {n: b.tolist() for n, b in statistics_of(model).items()}
 
 

@@ -129,5 +129,59 @@ static void many_buffers_take_their_share_of_time(void **state)
     assert_true(is_sanitized() || many_s < 64 * few_s);
 }
 
-RUN_TESTS(open_device, close_device, buffers_that_live_at_once_are_apart, a_steps_arena_is_its_peak,
-          many_buffers_take_their_share_of_time)
+static struct el_program *ended(size_t bytes, const struct el_program *lender)
+{
+    struct el_program *program;
+    assert_int_equal(el_program_create(&program), EL_OK);
+    alloc(program, bytes);
+    el_program_borrow(program, lender);
+    assert_int_equal(el_program_end(program), EL_OK);
+    return program;
+}
+
+/* As much as the lender has, or less, lies in its arena; what needs more has room of its own for both. */
+static void a_program_borrows_where_there_is_room(void **state)
+{
+    const int64_t before = el_device_reserved(device);
+    struct el_program *lender = ended(4096, NULL), *equal = ended(4096, lender), *less = ended(64, lender);
+    assert_true(!el_program_has_borrowed(lender) && el_program_has_borrowed(equal) && el_program_has_borrowed(less));
+    assert_true(lender->memory[0].arena && less->memory[0].arena == lender->memory[0].arena);
+    assert_true(less->buffers[0]->buffer.address == lender->memory[0].arena);
+    assert_int_equal(el_device_reserved(device) - before, 4096);
+    assert_int_equal(less->memory[0].ledger.peak_bytes, 64);
+    el_program_destroy(less);
+    struct el_program *more = ended(8192, lender);
+    assert_false(el_program_has_borrowed(more));
+    assert_int_equal(el_device_reserved(device) - before, 4096 + 8192);
+    el_program_destroy(equal);
+    el_program_destroy(lender);
+    assert_int_equal(el_device_reserved(device) - before, 8192);
+    el_program_destroy(more);
+    assert_int_equal(el_device_reserved(device), before);
+}
+
+/* Of two devices: each program needs more on another one. The later has room for the earlier on both. */
+static void who_cannot_borrow_everywhere_has_room_for_both(void **state)
+{
+    struct el_device *const here = device;
+    struct el_device *there;
+    struct el_program *programs[3];
+    assert_int_equal(el_device_open(&(struct el_device_spec){.backend = "null", .index = 1}, &there), EL_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(el_program_create(&programs[i]), EL_OK);
+        device = here;
+        alloc(programs[i], i % 2 ? 64 : 4096);
+        device = there;
+        alloc(programs[i], i % 2 ? 4096 : 64);
+        device = here;
+        if (i) el_program_borrow(programs[i], programs[i - 1]);
+        assert_int_equal(el_program_end(programs[i]), EL_OK);
+    }
+    assert_true(!el_program_has_borrowed(programs[1]) && el_program_has_borrowed(programs[2]));
+    for (int i = 2; i >= 0; i--) el_program_destroy(programs[i]);
+    el_device_close(there);
+}
+
+RUN_TESTS(open_device, close_device, a_program_borrows_where_there_is_room,
+          who_cannot_borrow_everywhere_has_room_for_both, buffers_that_live_at_once_are_apart,
+          a_steps_arena_is_its_peak, many_buffers_take_their_share_of_time)

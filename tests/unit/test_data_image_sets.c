@@ -257,7 +257,9 @@ static void synthetic_images_are_files(void **state)
 {
     char train[256], test[256];
     empty_folder();
-    assert_int_equal(el_synthetic_write(folder, EL_INPUT_IMAGES, 1, train, test, sizeof train), EL_OK);
+    assert_int_equal(el_synthetic_write(folder, &(struct el_synthetic_spec){.input = EL_INPUT_IMAGES, .seed = 1}, train,
+                                        test, sizeof train),
+                     EL_OK);
     struct el_dataset *made = open_good((struct el_dataset_spec){.source = "synthetic", .seed = 1});
     struct el_dataset *read = open_good((struct el_dataset_spec){.source = train, .test_path = test});
     struct el_dataset *other = open_good((struct el_dataset_spec){.source = "synthetic", .seed = 2, .classes = 4});

@@ -54,13 +54,19 @@ static void is_a_function_of_the_seed(void **state)
     size_t lengths[4];
     char *bytes[4];
     count_files(true);
-    assert_int_equal(el_synthetic_write(cache, EL_INPUT_IDS, 1, train, test, sizeof train), EL_OK);
+    assert_int_equal(el_synthetic_write(cache, &(struct el_synthetic_spec){.input = EL_INPUT_IDS, .seed = 1}, train,
+                                        test, sizeof train),
+                     EL_OK);
     bytes[0] = read_whole(train, &lengths[0]);
     bytes[1] = read_whole(test, &lengths[1]);
     count_files(true);
-    assert_int_equal(el_synthetic_write(cache, EL_INPUT_IDS, 1, train, test, sizeof train), EL_OK);
+    assert_int_equal(el_synthetic_write(cache, &(struct el_synthetic_spec){.input = EL_INPUT_IDS, .seed = 1}, train,
+                                        test, sizeof train),
+                     EL_OK);
     bytes[2] = read_whole(train, &lengths[2]);
-    assert_int_equal(el_synthetic_write(cache, EL_INPUT_IDS, 2, other, test, sizeof train), EL_OK);
+    assert_int_equal(el_synthetic_write(cache, &(struct el_synthetic_spec){.input = EL_INPUT_IDS, .seed = 2}, other,
+                                        test, sizeof train),
+                     EL_OK);
     bytes[3] = read_whole(other, &lengths[3]);
     assert_int_equal(count_files(false), 4);
     assert_int_equal(lengths[0], lengths[2]);
@@ -68,7 +74,9 @@ static void is_a_function_of_the_seed(void **state)
     assert_true(lengths[0] != lengths[3] || memcmp(bytes[0], bytes[3], lengths[0]) != 0);
     assert_true(memcmp(bytes[0], bytes[1], 200) != 0);
     for (int i = 0; i < 4; i++) free(bytes[i]);
-    assert_int_equal(el_synthetic_write(cache, EL_INPUT_IDS, 1, train, test, 10), EL_ERR_INVALID);
+    assert_int_equal(
+        el_synthetic_write(cache, &(struct el_synthetic_spec){.input = EL_INPUT_IDS, .seed = 1}, train, test, 10),
+        EL_ERR_INVALID);
 }
 
 /* Reused when intact, whole again when damaged. */
@@ -77,14 +85,20 @@ static void is_written_once_and_mended(void **state)
     char train[PATH_MAX], test[PATH_MAX];
     struct stat first, second;
     size_t before, after;
-    assert_int_equal(el_synthetic_write(cache, EL_INPUT_IDS, 1, train, test, sizeof train), EL_OK);
+    assert_int_equal(el_synthetic_write(cache, &(struct el_synthetic_spec){.input = EL_INPUT_IDS, .seed = 1}, train,
+                                        test, sizeof train),
+                     EL_OK);
     stat(train, &first);
-    assert_int_equal(el_synthetic_write(cache, EL_INPUT_IDS, 1, train, test, sizeof train), EL_OK);
+    assert_int_equal(el_synthetic_write(cache, &(struct el_synthetic_spec){.input = EL_INPUT_IDS, .seed = 1}, train,
+                                        test, sizeof train),
+                     EL_OK);
     stat(train, &second);
     assert_int_equal(first.st_ino, second.st_ino);
     char *whole = read_whole(train, &before);
     assert_int_equal(truncate(train, (off_t)before / 2), 0);
-    assert_int_equal(el_synthetic_write(cache, EL_INPUT_IDS, 1, train, test, sizeof train), EL_OK);
+    assert_int_equal(el_synthetic_write(cache, &(struct el_synthetic_spec){.input = EL_INPUT_IDS, .seed = 1}, train,
+                                        test, sizeof train),
+                     EL_OK);
     char *mended = read_whole(train, &after);
     assert_int_equal(before, after);
     assert_memory_equal(whole, mended, before);
@@ -97,7 +111,10 @@ static void several_may_write_at_once(void **state)
     for (int i = 0; i < 4; i++) {
         if (fork() != 0) continue;
         char train[PATH_MAX], test[PATH_MAX];
-        _exit(el_synthetic_write(cache, EL_INPUT_IDS, 3, train, test, sizeof train) == EL_OK ? 0 : 1);
+        _exit(el_synthetic_write(cache, &(struct el_synthetic_spec){.input = EL_INPUT_IDS, .seed = 3}, train, test,
+                                 sizeof train) == EL_OK
+                  ? 0
+                  : 1);
     }
     for (int i = 0, how; i < 4; i++) {
         assert_true(wait(&how) > 0);
@@ -110,7 +127,9 @@ static void several_may_write_at_once(void **state)
 static void expect_no_writing(const char *dir, const char *named, const char *words)
 {
     char train[PATH_MAX], test[PATH_MAX];
-    assert_int_equal(el_synthetic_write(dir, EL_INPUT_IDS, 1, train, test, sizeof train), EL_ERR_IO);
+    assert_int_equal(el_synthetic_write(dir, &(struct el_synthetic_spec){.input = EL_INPUT_IDS, .seed = 1}, train, test,
+                                        sizeof train),
+                     EL_ERR_IO);
     if (!strstr(el_error_message(), named) || !strstr(el_error_message(), words)) fail_msg("%s", el_error_message());
 }
 
@@ -139,7 +158,9 @@ static void names_the_folder_it_cannot_write(void **state)
         expect_no_writing(cache, cache, "denied");
         chmod(cache, 0755);
     }
-    assert_int_equal(el_synthetic_write("", EL_INPUT_IDS, 1, train, test, sizeof train), EL_ERR_INVALID);
+    assert_int_equal(el_synthetic_write("", &(struct el_synthetic_spec){.input = EL_INPUT_IDS, .seed = 1}, train, test,
+                                        sizeof train),
+                     EL_ERR_INVALID);
 }
 
 static void add_rows(const struct el_dataset *set, enum el_data_split split, float *rows, int32_t *labels)

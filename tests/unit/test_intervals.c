@@ -111,7 +111,8 @@ static void tell(struct el_recorder *recorder, int64_t at_ms, double stretch, bo
         spans[i].begin_ns = at_ms * 1000000 + (int64_t)((double)step_ms[i][0] * 1e6 * stretch);
         spans[i].end_ns = at_ms * 1000000 + (int64_t)((double)step_ms[i][1] * 1e6 * stretch);
     }
-    struct el_step_event event = {.whole = {at_ms * 1000000, at_ms * 1000000 + (int64_t)(100e6 * stretch)},
+    struct el_step_event event = {.step = (uint64_t)at_ms,
+                                  .whole = {at_ms * 1000000, at_ms * 1000000 + (int64_t)(100e6 * stretch)},
                                   .n_ops = N_OPS,
                                   .ops = ops,
                                   .spans = with_spans ? spans : NULL};
@@ -161,6 +162,20 @@ static void test_recorder_step(void **state)
     el_recorder_destroy(recorder);
 }
 
+/* Step by step, of steps that take once and twice their time in turns. */
+static void check_computed(const struct el_recorder *recorder)
+{
+    static const int64_t wanted_ms[2] = {58, 40};
+    for (int position = 0; position < 2; position++) {
+        for (size_t i = 0; i < 400; i++) {
+            uint64_t step;
+            assert_int_equal(el_recorder_computed_ns(recorder, position, i, &step),
+                             wanted_ms[position] * 1000000 * (i % 2 == 0 ? 1 : 2));
+            assert_int_equal(step, 2000 + 300 * i);
+        }
+    }
+}
+
 static void test_recorder_mean_and_begin(void **state)
 {
     struct el_recorder *recorder = NULL;
@@ -176,6 +191,7 @@ static void test_recorder_mean_and_begin(void **state)
     check_first(&s, 1.5);
     assert_true(s.sent_bytes == 5596);
     assert_int_equal(el_recorder_summarize(recorder, 2, 0, &s), EL_ERR_INVALID);
+    check_computed(recorder);
     el_recorder_destroy(recorder);
     el_recorder_destroy(NULL);
 }

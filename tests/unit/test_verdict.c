@@ -272,6 +272,17 @@ static void sums_that_round_otherwise_are_no_ground_for_suspicion(void **state)
     is_verdict(repeats, "suspect", "[\"loss\"]", "not deterministic");
 }
 
+/* A launch's peak is that of the longest batch among its steps, where they differ in length, and only there. */
+static void batches_of_unlike_length_may_peak_apart(void **state)
+{
+    json_t *repeats = clean();
+    set(repeats, 3, "members.1.memory", "peak_bytes", json_integer(101));
+    set(repeats, 0, "members.0", "loading", json_pack("{s:{s:f, s:i}}", "length", "mean", 20.5, "max", 30));
+    is_verdict(json_deep_copy(repeats), "valid", "[]", "");
+    set(repeats, 0, "members.0", "loading", json_pack("{s:{s:f, s:i}}", "length", "mean", 30.0, "max", 30));
+    is_verdict(repeats, "suspect", "[\"memory\"]", "memory differs");
+}
+
 static void what_grows_in_steps_without_a_warm_up_is_no_leak(void **state)
 {
     json_t *repeats = clean();
@@ -429,7 +440,8 @@ static void the_page_has_the_rules(void **state)
 }
 
 RUN_TESTS(NULL, NULL, a_clean_trial_is_valid, each_defect_is_found_alone, every_rule_has_its_defect,
-          what_grows_in_steps_without_a_warm_up_is_no_leak, what_was_not_checked_is_a_verdict,
-          sums_that_round_otherwise_are_no_ground_for_suspicion, losses_that_are_not_the_jobs_are_no_doubt,
-          short_windows_are_taken_together, waiting_for_ones_own_ranks_is_not_others, simulated_is_a_verdict,
-          the_line_names_number_and_commonest_reason, the_page_has_the_rules)
+          batches_of_unlike_length_may_peak_apart, what_grows_in_steps_without_a_warm_up_is_no_leak,
+          what_was_not_checked_is_a_verdict, sums_that_round_otherwise_are_no_ground_for_suspicion,
+          losses_that_are_not_the_jobs_are_no_doubt, short_windows_are_taken_together,
+          waiting_for_ones_own_ranks_is_not_others, simulated_is_a_verdict, the_line_names_number_and_commonest_reason,
+          the_page_has_the_rules)

@@ -173,7 +173,7 @@ enum el_status el_dp_forward(struct el_dp *dp)
     int64_t before = 0;
     for (int m = 0; m < dp->n; m++) {
         const struct el_feed *feed = el_dp_feed_of(dp, m);
-        struct el_pass_spec spec = {.graph = dp->worker->graph,
+        struct el_pass_spec spec = {.graph = feed->graph,
                                     .device = el_dp_device(dp, m),
                                     .stream = EL_STREAM_COMPUTE,
                                     .dtype = config->dtype,
