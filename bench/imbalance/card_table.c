@@ -263,7 +263,7 @@ void el_imbalance_print(const json_t *run, FILE *out, bool colour)
     EL_EACH(trial, trials) {
         say(trial, "time.blame", out);
         say(trial, "time.longest", out);
-        if (el_json_text(trial, "bytes.rank", NULL)) say(trial, "bytes", out);
+        say(trial, "bytes", out);
     }
     json_decref(document);
 }

@@ -58,7 +58,8 @@ void el_imbalance_explain(const json_t *trials, FILE *out);
 
 /* {"ranks", "blame", "longest"}; null: nothing was recorded, or it is one device's. NULL: no memory. New reference. */
 json_t *el_imbalance_time(const json_t *trial);
-/* {"rank", "sent_ratio", "sentence", "cause"}; null where nothing is sent. New reference. */
+/* Of who sends most: {"rank", "sent_ratio", "sentence", "cause"}, null but for the ratio where all send as much; null
+ * where nothing is sent. New reference. */
 json_t *el_imbalance_bytes(const json_t *trial);
 
 /* ---- solve.c: shares that even out time or memory ---- */

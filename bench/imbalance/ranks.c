@@ -206,42 +206,39 @@ json_t *el_imbalance_time(const json_t *trial)
 
 /* ---- bytes ---- */
 
-/* Why a device sends most. */
-static const char *cause_of_bytes(const struct devices *d, char words[WORDS_BYTES])
+static json_t *cause_of_bytes(const struct devices *d)
 {
+    char words[WORDS_BYTES];
     const char *algorithms = el_json_text(d->trial, "comm_algorithms", "");
-    const char *mode = el_json_text(d->trial, "mode", "?");
-    if (in_stages(d)) return "cut: its neighbours among the stages";
+    if (in_stages(d)) return cause_json("cut", "cut: its neighbours among the stages");
     if (own_at(d, "comm.by_group.local.sent_bytes") > 0 || !*algorithms)
-        snprintf(words, WORDS_BYTES, "algorithm: %s, whose first device holds the model and sends it to the others",
-                 mode);
+        snprintf(words, sizeof words, "algorithm: %s, whose first device holds the model and sends it to the others",
+                 el_json_text(d->trial, "mode", "?"));
     else
-        snprintf(words, WORDS_BYTES, "algorithm: %s", algorithms);
-    return words;
+        snprintf(words, sizeof words, "algorithm: %s", algorithms);
+    return cause_json("algorithm", words);
 }
 
 json_t *el_imbalance_bytes(const json_t *trial)
 {
-    char text[WORDS_BYTES], cause[WORDS_BYTES], ratio[EL_FIGURE_BYTES], own_mib[EL_FIGURE_BYTES], mib[EL_FIGURE_BYTES];
-    struct devices d = devices_of(trial, 0);
+    char text[WORDS_BYTES], ratio[EL_FIGURE_BYTES], own_mib[EL_FIGURE_BYTES], mib[EL_FIGURE_BYTES];
+    const char *name = NULL;
+    double own = 0;
     int most = 0;
-    for (int i = 1; i < d.n; i++) {
-        const char *path = "sent_bytes";
-        if (el_json_number(json_array_get(d.list, (size_t)i), path) >
-            el_json_number(json_array_get(d.list, (size_t)most), path))
-            most = i;
+    EL_EACH(device, json_object_get(trial, "per_device")) {
+        double bytes = el_json_number(device, "sent_bytes");
+        if (!(bytes > own)) continue;
+        own = bytes;
+        most = (int)device_at.i;
+        name = name_of(device);
     }
-    d = devices_of(trial, most);
-    double own = own_at(&d, "sent_bytes"), others = d.n > 1 ? others_at(&d, "sent_bytes") : NAN;
-    if (isnan(own) || isnan(others) || own <= 0) return json_null();
+    struct devices d = devices_of(trial, most);
+    double others = d.n > 1 ? others_at(&d, "sent_bytes") : NAN;
+    if (!name || isnan(others)) return json_null();
     bool even = own < LONGER_RATIO * others;
-    const char *name = name_of(json_array_get(d.list, (size_t)most));
-    if (even)
-        snprintf(text, sizeof text, "no device sends more than the others worth speaking of");
-    else
-        snprintf(text, sizeof text, "%s sends %s times what %s, %s MiB a step against %s", name,
-                 el_text_figure(own / others, ratio), d.n == 2 ? "the other one does" : "the others do on average",
-                 el_text_mib(own, own_mib), el_text_mib(others, mib));
-    return el_json_of(EL_KEY("rank", even ? NULL : name), EL_KEY("sent_ratio", own / others), EL_KEY("sentence", text),
-                      EL_KEY("cause", even ? json_null() : cause_json("algorithm", cause_of_bytes(&d, cause))));
+    snprintf(text, sizeof text, "%s sends %s times what %s, %s MiB a step against %s", name,
+             el_text_figure(own / others, ratio), d.n == 2 ? "the other one does" : "the others do on average",
+             el_text_mib(own, own_mib), el_text_mib(others, mib));
+    return el_json_of(EL_KEY("rank", even ? NULL : name), EL_KEY("sent_ratio", own / others),
+                      EL_KEY("sentence", even ? NULL : text), EL_KEY("cause", even ? json_null() : cause_of_bytes(&d)));
 }
