@@ -12,7 +12,7 @@
 #define LONGER_RATIO 1.1 /* below it a device computes as long, or sends as much, as the others */
 #define ALONE_RATIO  0.1 /* a phase of which the others have less than this part is one device's alone */
 
-enum { WORDS_BYTES = 256 };
+enum { WORDS_BYTES = 256, NAMES_BYTES = 64 };
 
 /* The devices of a trial, and one of them against the mean of the others. */
 struct devices {
@@ -72,7 +72,7 @@ static json_t *cause_json(const char *cause, const char *words)
 }
 
 /* Phases that are this device's alone. */
-static double alone_ms(const struct devices *d, char names[WORDS_BYTES])
+static double alone_ms(const struct devices *d, char names[NAMES_BYTES])
 {
     static const char *const phases[] = {"loss", "reduce", "optimizer"};
     double sum = 0;
@@ -82,7 +82,7 @@ static double alone_ms(const struct devices *d, char names[WORDS_BYTES])
         double own = own_at(d, path), others = others_at(d, path);
         if (!(own > 0 && others < ALONE_RATIO * own)) continue;
         sum += own - others;
-        el_text_append(names, WORDS_BYTES, "%s%s", *names ? ", " : "", phases[i]);
+        el_text_append(names, NAMES_BYTES, "%s%s", *names ? ", " : "", phases[i]);
     }
     return sum;
 }
@@ -114,7 +114,7 @@ static json_t *largest_ratio(const struct devices *d, double own_ms, double othe
 /* Why it is late, or computes longest, by `wait_ms`; null: none of these. */
 static json_t *cause_of(const struct devices *d, double wait_ms)
 {
-    char words[WORDS_BYTES], names[WORDS_BYTES] = "", figure[EL_FIGURE_BYTES];
+    char words[WORDS_BYTES], names[NAMES_BYTES] = "", figure[EL_FIGURE_BYTES];
     double own = own_at(d, "compute_ms"), others = others_at(d, "compute_ms"), alone = alone_ms(d, names);
     double loading = own_at(d, "loading.exposed_ms") - others_at(d, "loading.exposed_ms");
     if (own - others < wait_ms / 2 && loading >= wait_ms / 2) {
