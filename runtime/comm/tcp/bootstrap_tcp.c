@@ -196,6 +196,7 @@ static enum el_status meet(const struct el_rendezvous *rendezvous, struct world 
     enum el_status status = links && world->group ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "bootstrap tcp: no memory");
     for (int i = 0; links && i < rendezvous->size; i++) links[i] = (struct el_tcp_link){.sockets = {-1, -1}};
     if (status == EL_OK) status = host ? el_tcp_host(rendezvous, links) : el_tcp_visit(rendezvous, &links[0]);
+    if (world->group) world->group->of_job = true;
     for (int i = host; status == EL_OK && i < (host ? rendezvous->size : 1); i++)
         take_link(&world->group->peers[i], links[i]);
     free(links);

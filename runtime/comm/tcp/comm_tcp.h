@@ -63,6 +63,7 @@ struct el_tcp_peer {
 
 struct el_tcp_group {
     const char *kind; /* "tcp communicator", "bootstrap tcp" */
+    bool of_job;      /* the bootstrap's */
     int rank, size;
     uint64_t key;              /* of this group: who comes without it is turned away */
     struct el_tcp_peer *peers; /* [size] */
