@@ -89,8 +89,7 @@ enum el_status el_tcp_fail_rank(struct el_tcp_group *group, int rank, int number
         late = !el_clock_cond_wait(&group->failure, &group->mutex, until_ns);
     pthread_mutex_unlock(&group->mutex);
     if (atomic_load(&group->aborted)) return el_tcp_fail_aborted(group);
-    if (!late)
-        return el_fail(EL_ERR_PEER, "%s: rank %d has left (host %s)", group->kind, rank, group->peers[rank].host);
+    if (!late && group->of_job) return el_fail(EL_ERR_PEER, "%s: rank %d has left the job", group->kind, rank);
     el_tcp_name(group, rank, name);
     return el_fail(EL_ERR_PEER, "%s: %s has ended (%s)", group->kind, name,
                    number ? strerror(number) : "it closed its connection");
