@@ -28,7 +28,7 @@ struct el_tcp_link {
 
 #define EL_TCP_HELLO_MAGIC  "elguest"
 #define EL_TCP_ANSWER_MAGIC "el-host"
-enum { EL_TCP_MAGIC_BYTES = 8, EL_TCP_VERSION = 3, EL_TCP_ANSWER_TEXT_BYTES = 304 };
+enum { EL_TCP_MAGIC_BYTES = 8, EL_TCP_VERSION = 4, EL_TCP_ANSWER_TEXT_BYTES = 304 };
 
 struct el_tcp_hello {
     char magic[EL_TCP_MAGIC_BYTES];
