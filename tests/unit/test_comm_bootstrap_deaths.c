@@ -152,7 +152,7 @@ static void test_a_stopped_rank_does_not_answer(void **state)
 
 struct stranger {
     enum el_tcp_channel channel; /* where it speaks */
-    uint64_t words[10];
+    uint64_t words[32];
     size_t bytes;
     const char *answer; /* of rank 0: what it fails with; NULL: it does not come so far */
 };
@@ -195,7 +195,7 @@ static void test_a_peer_that_ends_the_job_with_success(void **state)
     int statuses[TCP_PROCESSES_MAX];
     for (uint64_t said = 0; said <= 256; said += 256) { /* 256: 0 to a parent */
         const struct stranger stranger = {
-            .channel = EL_TCP_ALARM, .words = {3 | UINT64_C(1) << 32, said}, .bytes = 80}; /* END_JOB, of rank 1 */
+            .channel = EL_TCP_ALARM, .words = {3 | UINT64_C(1) << 32, said}, .bytes = 256}; /* END_JOB, of rank 1 */
         tcp_processes(2, play_stranger, &stranger, statuses);
         assert_true(WIFEXITED(statuses[0]) && WEXITSTATUS(statuses[0]) == 1);
     }

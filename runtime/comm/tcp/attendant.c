@@ -2,8 +2,9 @@
  *
  * Each rank keeps a connection to the next rank on which nothing is said but alarms: that a rank gave up, or is gone. A
  * rank that ended without a farewell is gone, and so is one whose host answers no more: the kernel asks there by itself
- * (el_tcp_expect_answers). Whoever notices tells both neighbours, and so it goes round the ring: all know who it was.
- * Data connections have no such patience of their own: a rank that computes for long is not gone. */
+ * (el_tcp_expect_answers). Whoever notices tells all its neighbours, and so it goes round the ring: all know who it
+ * was. The bootstrap's neighbours are rank 0 and each other rank. Data connections have no such patience of their own:
+ * a rank that computes for long is not gone. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -13,14 +14,17 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/tcp/comm_tcp.h"
 
-enum alarm_kind { FAREWELL = 1, GIVEN_UP };
+enum alarm_kind { FAREWELL = 1, GIVEN_UP, END_JOB, ASK, ANSWER };
 
 struct alarm_message {
-    uint32_t kind, zero;
+    uint32_t kind;
+    int32_t rank, exit_status; /* of END_JOB: who ends it, and how */
+    uint32_t zero;
     char reason[EL_TCP_REASON_BYTES];
 };
 
@@ -29,15 +33,14 @@ enum { HALF_MESSAGE_NS = 1000000000, PATIENCE_NS = 1000000000 };
 /* ---- giving up ---- */
 
 /* Under the mutex. What does not fit into a connection at once finds nobody there any more. */
-static void tell_neighbours(struct el_tcp_group *group, enum alarm_kind kind, const char *reason)
+static void tell(struct el_tcp_group *group, const struct alarm_message *message, int only, int but)
 {
-    struct alarm_message message = {.kind = kind};
-    snprintf(message.reason, sizeof message.reason, "%s", reason);
     for (int i = 0; i < group->size; i++) {
+        if (i == but || (only >= 0 && i != only)) continue;
         int sockets[] = {atomic_load(&group->peers[i].to[EL_TCP_LANE_ALARM]),
                          atomic_load(&group->peers[i].from[EL_TCP_LANE_ALARM])};
         for (int k = 0; k < 2; k++)
-            if (sockets[k] >= 0) send(sockets[k], &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
+            if (sockets[k] >= 0) send(sockets[k], message, sizeof *message, MSG_DONTWAIT | MSG_NOSIGNAL);
     }
 }
 
@@ -53,10 +56,12 @@ static void shut_all(struct el_tcp_group *group)
 
 void el_tcp_give_up(struct el_tcp_group *group, const char *reason)
 {
+    struct alarm_message message = {.kind = GIVEN_UP};
+    snprintf(message.reason, sizeof message.reason, "%s", reason);
     pthread_mutex_lock(&group->mutex);
     if (!atomic_load(&group->aborted)) {
-        snprintf(group->reason, sizeof group->reason, "%s", reason);
-        tell_neighbours(group, GIVEN_UP, reason);
+        memcpy(group->reason, message.reason, sizeof group->reason);
+        tell(group, &message, -1, -1);
         atomic_store(&group->aborted, 1);
         shut_all(group);
         eventfd_write(group->news, 1);
@@ -68,7 +73,7 @@ void el_tcp_give_up(struct el_tcp_group *group, const char *reason)
 enum el_status el_tcp_fail_aborted(struct el_tcp_group *group)
 {
     pthread_mutex_lock(&group->mutex);
-    enum el_status status = el_fail(EL_ERR_PEER, "tcp communicator: %s", group->reason);
+    enum el_status status = el_fail(EL_ERR_PEER, "%s: %s", group->kind, group->reason);
     pthread_mutex_unlock(&group->mutex);
     return status;
 }
@@ -84,8 +89,9 @@ enum el_status el_tcp_fail_rank(struct el_tcp_group *group, int rank, int number
         late = !el_clock_cond_wait(&group->failure, &group->mutex, until_ns);
     pthread_mutex_unlock(&group->mutex);
     if (atomic_load(&group->aborted)) return el_tcp_fail_aborted(group);
+    if (!late && group->of_job) return el_fail(EL_ERR_PEER, "%s: rank %d has left the job", group->kind, rank);
     el_tcp_name(group, rank, name);
-    return el_fail(EL_ERR_PEER, "tcp communicator: %s has ended (%s)", name,
+    return el_fail(EL_ERR_PEER, "%s: %s has ended (%s)", group->kind, name,
                    number ? strerror(number) : "it closed its connection");
 }
 
@@ -107,6 +113,60 @@ enum el_status el_tcp_wait(struct el_tcp_group *group, struct pollfd *polls, int
                    (double)group->timeout_ns * 1e-9, name);
 }
 
+/* ---- the job ---- */
+
+/* A job that was ended has not succeeded, whatever a peer says. */
+static int failing(int exit_status)
+{
+    return exit_status & 0xff ? exit_status : 1;
+}
+
+void el_tcp_end_job(struct el_tcp_group *group, int exit_status)
+{
+    const struct alarm_message message = {.kind = END_JOB, .rank = group->rank, .exit_status = failing(exit_status)};
+    pthread_mutex_lock(&group->mutex);
+    tell(group, &message, -1, -1);
+    _exit(message.exit_status);
+}
+
+static int next_silent(const struct el_tcp_group *group, int rank)
+{
+    while (rank < group->size &&
+           (group->peers[rank].answered || atomic_load(&group->peers[rank].to[EL_TCP_LANE_ALARM]) < 0))
+        rank++;
+    return rank;
+}
+
+void el_tcp_silent(struct el_tcp_group *group, char *text, size_t bytes)
+{
+    const struct alarm_message ask = {.kind = ASK};
+    const int64_t until_ns = el_clock_ns() + PATIENCE_NS;
+    size_t used = 0;
+    pthread_mutex_lock(&group->mutex);
+    for (int i = 0; i < group->size; i++) group->peers[i].answered = false;
+    tell(group, &ask, -1, -1);
+    while (next_silent(group, 0) < group->size)
+        if (!el_clock_cond_wait(&group->failure, &group->mutex, until_ns)) break;
+    for (int i = next_silent(group, 0); i < group->size && used + 16 < bytes; i = next_silent(group, i + 1))
+        used += (size_t)snprintf(text + used, bytes - used, "%s%d", used ? ", " : "", i);
+    pthread_mutex_unlock(&group->mutex);
+}
+
+/* Under the mutex: what is said while all is well. */
+static void take(struct el_tcp_group *group, int rank, const struct alarm_message *message)
+{
+    const struct alarm_message answer = {.kind = ANSWER};
+    struct el_tcp_peer *peer = &group->peers[rank];
+    peer->left |= message->kind == FAREWELL;
+    peer->answered |= message->kind == ANSWER;
+    if (message->kind == ASK) tell(group, &answer, rank, -1);
+    if (message->kind != END_JOB) return;
+    if (group->rank == 0) tell(group, message, -1, rank);
+    fprintf(stderr, "evenload: rank %d ends: rank %d ended the job with exit status %d\n", group->rank, message->rank,
+            failing(message->exit_status));
+    _exit(failing(message->exit_status));
+}
+
 /* ---- the thread ---- */
 
 /* A neighbour speaks, or is gone. Only the attendant reads there, and changes `left`. */
@@ -125,7 +185,10 @@ static void hear(struct el_tcp_group *group, int rank, int socket)
         el_tcp_give_up(group, reason);
     }
     pthread_mutex_lock(&group->mutex);
-    group->peers[rank].left = true;
+    if (number == 0)
+        take(group, rank, &message);
+    else
+        group->peers[rank].left = true;
     pthread_cond_broadcast(&group->failure);
     pthread_mutex_unlock(&group->mutex);
 }
@@ -218,16 +281,17 @@ enum el_status el_tcp_attend(struct el_tcp_group *group)
 {
     int number = pthread_create(&group->attendant, NULL, live, group);
     group->attended = number == 0;
-    return number == 0 ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "tcp communicator: no thread: %s", strerror(number));
+    return number == 0 ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "%s: no thread: %s", group->kind, strerror(number));
 }
 
 void el_tcp_dismiss(struct el_tcp_group *group)
 {
+    const struct alarm_message farewell = {.kind = FAREWELL};
     if (!group->attended) return;
     atomic_store(&group->dismissed, 1);
     eventfd_write(group->bell, 1);
     pthread_join(group->attendant, NULL);
     pthread_mutex_lock(&group->mutex);
-    if (!atomic_load(&group->aborted)) tell_neighbours(group, FAREWELL, "");
+    if (!atomic_load(&group->aborted)) tell(group, &farewell, -1, -1);
     pthread_mutex_unlock(&group->mutex);
 }

@@ -11,8 +11,8 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/hash.h"
 #include "runtime/comm/bootstrap_ops.h"
+#include "runtime/comm/tcp/comm_tcp.h"
 #include "runtime/comm/tcp/meeting.h"
-#include "runtime/comm/tcp/socket.h"
 
 /* TEXT_MAX: no rank's text comes near; a length beyond it is not one of ours. OTHER_FILES: what a process has open
  * beside its connections. */
@@ -27,9 +27,7 @@ struct message_head {
 
 struct world {
     struct el_bootstrap base;
-    struct el_tcp_link *links; /* [n_links]: all ranks' on rank 0, the first one unused; elsewhere one */
-    int n_links;
-    struct el_tcp_watch watch;
+    struct el_tcp_group *group; /* connections of rank 0 with each other one; NULL: alone */
 };
 
 /* ---- what meeting.h promises to both of its sides ---- */
@@ -66,44 +64,47 @@ void el_tcp_link_close(struct el_tcp_link *link)
 
 /* ---- collectives ---- */
 
-/* `link`: the other rank on rank 0, 0 elsewhere. */
-static enum el_status send_message(struct world *world, int link, enum message_kind kind, const void *data,
+static int socket_to(const struct world *world, int rank)
+{
+    return atomic_load(&world->group->peers[rank].to[EL_TCP_LANE_DATA]);
+}
+
+static enum el_status send_message(struct world *world, int rank, enum message_kind kind, const void *data,
                                    size_t bytes)
 {
     const struct message_head head = {.kind = kind, .bytes = bytes};
-    int socket = world->links[link].sockets[EL_TCP_DATA];
-    if (el_tcp_write(socket, &head, sizeof head) == 0 && el_tcp_write(socket, data, bytes) == 0) return EL_OK;
-    return el_tcp_watch_explain(&world->watch, link);
+    int socket = socket_to(world, rank), number = el_tcp_write(socket, &head, sizeof head);
+    if (number == 0) number = el_tcp_write(socket, data, bytes);
+    return number == 0 ? EL_OK : el_tcp_fail_rank(world->group, rank, number);
 }
 
-static enum el_status read_head(struct world *world, int link, enum message_kind kind, size_t *bytes_p)
+static enum el_status read_bytes(struct world *world, int rank, void *data, size_t bytes)
+{
+    int number = el_tcp_read(socket_to(world, rank), data, bytes, -1);
+    return number == 0 ? EL_OK : el_tcp_fail_rank(world->group, rank, number);
+}
+
+static enum el_status read_head(struct world *world, int rank, enum message_kind kind, size_t *bytes_p)
 {
     struct message_head head;
-    if (el_tcp_read(world->links[link].sockets[EL_TCP_DATA], &head, sizeof head, -1) != 0)
-        return el_tcp_watch_explain(&world->watch, link);
+    EL_TRY(read_bytes(world, rank, &head, sizeof head));
     if (head.kind != kind)
         return el_fail(EL_ERR_INTERNAL, "bootstrap tcp: ranks %d and %d called different collectives", world->base.rank,
-                       link);
+                       rank);
     *bytes_p = (size_t)head.bytes;
     return EL_OK;
 }
 
-static enum el_status read_bytes(struct world *world, int link, void *data, size_t bytes)
+static enum el_status read_text(struct world *world, int rank, char **text_p)
 {
-    if (el_tcp_read(world->links[link].sockets[EL_TCP_DATA], data, bytes, -1) == 0) return EL_OK;
-    return el_tcp_watch_explain(&world->watch, link);
-}
-
-static enum el_status read_text(struct world *world, int link, char **text_p)
-{
-    size_t bytes;
-    EL_TRY(read_head(world, link, MESSAGE_GATHER, &bytes));
+    size_t bytes = 0;
+    EL_TRY(read_head(world, rank, MESSAGE_GATHER, &bytes));
     if (bytes > TEXT_MAX)
-        return el_fail(EL_ERR_PEER, "bootstrap tcp: rank %d announces a text of %zu bytes: at most %d", link, bytes,
+        return el_fail(EL_ERR_PEER, "bootstrap tcp: rank %d announces a text of %zu bytes: at most %d", rank, bytes,
                        TEXT_MAX);
     char *text = malloc(bytes + 1);
-    if (!text) return el_fail(EL_ERR_HOST_MEMORY, "bootstrap tcp: %zu bytes from rank %d: no memory", bytes, link);
-    enum el_status status = read_bytes(world, link, text, bytes);
+    if (!text) return el_fail(EL_ERR_HOST_MEMORY, "bootstrap tcp: %zu bytes from rank %d: no memory", bytes, rank);
+    enum el_status status = read_bytes(world, rank, text, bytes);
     if (status != EL_OK) {
         free(text);
         return status;
@@ -126,7 +127,7 @@ static enum el_status gather(struct el_bootstrap *bootstrap, const char *text, c
 static enum el_status broadcast(struct el_bootstrap *bootstrap, void *data, size_t bytes)
 {
     struct world *world = (struct world *)bootstrap;
-    size_t coming;
+    size_t coming = 0;
     for (int rank = 1; bootstrap->rank == 0 && rank < bootstrap->size; rank++)
         EL_TRY(send_message(world, rank, MESSAGE_BROADCAST, data, bytes));
     if (bootstrap->rank == 0) return EL_OK;
@@ -143,7 +144,7 @@ static void address(const struct el_bootstrap *bootstrap, char *text, size_t byt
     const struct world *world = (const struct world *)bootstrap;
     char mine[EL_TCP_ADDRESS_BYTES];
     if (bootstrap->size == 1) return;
-    el_tcp_address(world->links[bootstrap->rank == 0 ? bootstrap->size - 1 : 0].sockets[EL_TCP_DATA], false, mine);
+    el_tcp_address(socket_to(world, bootstrap->rank == 0 ? bootstrap->size - 1 : 0), false, mine);
     snprintf(text, bytes, "%s", mine);
 }
 
@@ -153,26 +154,18 @@ static void end_job(struct el_bootstrap *bootstrap, int exit_status)
 {
     struct world *world = (struct world *)bootstrap;
     if (bootstrap->size == 1) _exit(exit_status);
-    el_tcp_watch_end_job(&world->watch, exit_status);
+    el_tcp_end_job(world->group, exit_status);
 }
 
 static void silent(struct el_bootstrap *bootstrap, char *text, size_t bytes)
 {
-    if (bootstrap->size > 1) el_tcp_watch_silent(&((struct world *)bootstrap)->watch, text, bytes);
-}
-
-static void destroy(struct world *world)
-{
-    for (int i = 0; i < world->n_links; i++) el_tcp_link_close(&world->links[i]);
-    free(world->links);
-    free(world);
+    if (bootstrap->size > 1) el_tcp_silent(((struct world *)bootstrap)->group, text, bytes);
 }
 
 static void close_world(struct el_bootstrap *bootstrap)
 {
-    struct world *world = (struct world *)bootstrap;
-    if (bootstrap->size > 1) el_tcp_watch_stop(&world->watch);
-    destroy(world);
+    el_tcp_close(((struct world *)bootstrap)->group);
+    free(bootstrap);
 }
 
 static const struct el_bootstrap_ops tcp_ops = {
@@ -185,14 +178,29 @@ static const struct el_bootstrap_ops tcp_ops = {
     .close = close_world,
 };
 
+/* Where the others are, as long as that can be asked; and that they are expected to answer. */
+static void take_link(struct el_tcp_peer *peer, struct el_tcp_link link)
+{
+    atomic_store(&peer->to[EL_TCP_LANE_DATA], link.sockets[EL_TCP_DATA]);
+    atomic_store(&peer->to[EL_TCP_LANE_ALARM], link.sockets[EL_TCP_ALARM]);
+    el_tcp_address(link.sockets[EL_TCP_ALARM], true, peer->host);
+    el_tcp_expect_answers(link.sockets[EL_TCP_ALARM]);
+}
+
 static enum el_status meet(const struct el_rendezvous *rendezvous, struct world *world)
 {
     bool host = rendezvous->rank == 0;
     if (rendezvous->size == 1) return EL_OK;
-    EL_TRY(host ? el_tcp_host(rendezvous, world->links) : el_tcp_visit(rendezvous, &world->links[0]));
-    world->watch = (struct el_tcp_watch){
-        .rank = rendezvous->rank, .first = host ? 1 : 0, .n_links = world->n_links, .links = world->links, .wake = -1};
-    return el_tcp_watch_start(&world->watch);
+    struct el_tcp_link *links = calloc((size_t)rendezvous->size, sizeof *links);
+    world->group = el_tcp_create("bootstrap tcp", rendezvous->rank, rendezvous->size);
+    enum el_status status = links && world->group ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "bootstrap tcp: no memory");
+    for (int i = 0; links && i < rendezvous->size; i++) links[i] = (struct el_tcp_link){.sockets = {-1, -1}};
+    if (status == EL_OK) status = host ? el_tcp_host(rendezvous, links) : el_tcp_visit(rendezvous, &links[0]);
+    if (world->group) world->group->of_job = true;
+    for (int i = host; status == EL_OK && i < (host ? rendezvous->size : 1); i++)
+        take_link(&world->group->peers[i], links[i]);
+    free(links);
+    return status == EL_OK ? el_tcp_attend(world->group) : status;
 }
 
 /* Rank 0 keeps its connections to all others open. */
@@ -218,32 +226,16 @@ static enum el_status check(const struct el_rendezvous *r)
     return r->rank == 0 ? el_bootstrap_check_files(r->size) : EL_OK;
 }
 
-static struct world *create(const struct el_rendezvous *rendezvous)
-{
-    int n_links = rendezvous->rank == 0 ? rendezvous->size : 1;
-    struct world *world = calloc(1, sizeof *world);
-    struct el_tcp_link *links = calloc((size_t)n_links, sizeof *links);
-    if (!world || !links) {
-        free(world);
-        free(links);
-        return NULL;
-    }
-    world->base = (struct el_bootstrap){.ops = &tcp_ops, .rank = rendezvous->rank, .size = rendezvous->size};
-    world->links = links;
-    world->n_links = n_links;
-    for (int i = 0; i < n_links; i++) links[i] = (struct el_tcp_link){.sockets = {-1, -1}};
-    return world;
-}
-
 enum el_status el_bootstrap_open_tcp(const struct el_rendezvous *rendezvous, struct el_bootstrap **bootstrap_p)
 {
     EL_TRY(check(rendezvous));
-    struct world *world = create(rendezvous);
+    struct world *world = calloc(1, sizeof *world);
     if (!world) return el_fail(EL_ERR_HOST_MEMORY, "bootstrap tcp: no memory");
+    world->base = (struct el_bootstrap){.ops = &tcp_ops, .rank = rendezvous->rank, .size = rendezvous->size};
     enum el_status status = meet(rendezvous, world);
     if (status == EL_OK)
         *bootstrap_p = &world->base;
     else
-        destroy(world);
+        close_world(&world->base);
     return status;
 }

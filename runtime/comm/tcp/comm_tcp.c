@@ -13,6 +13,7 @@
 
 /* NEIGHBOURS_S: all come to each other at about the same time. */
 enum { NEIGHBOURS_S = 30 };
+static const char KIND[] = "tcp communicator";
 
 /* ---- life ---- */
 
@@ -39,11 +40,12 @@ static void make_locks(struct el_tcp_group *group)
     pthread_mutex_init(&group->mutex, NULL);
 }
 
-struct el_tcp_group *el_tcp_create(int rank, int size)
+struct el_tcp_group *el_tcp_create(const char *kind, int rank, int size)
 {
     struct el_tcp_group *group = calloc(1, sizeof *group);
     if (!group) return NULL;
-    *group = (struct el_tcp_group){.rank = rank,
+    *group = (struct el_tcp_group){.kind = kind,
+                                   .rank = rank,
                                    .size = size,
                                    .listener = -1,
                                    .news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
@@ -84,7 +86,7 @@ enum el_status el_tcp_join(struct el_tcp_group *group)
 
 static enum el_status open_ranks(struct el_bootstrap *bootstrap, void **state_p)
 {
-    struct el_tcp_group *group = el_tcp_create(el_bootstrap_rank(bootstrap), el_bootstrap_size(bootstrap));
+    struct el_tcp_group *group = el_tcp_create(KIND, el_bootstrap_rank(bootstrap), el_bootstrap_size(bootstrap));
     enum el_status status =
         el_bootstrap_agree(bootstrap, group ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "tcp communicator: no memory"));
     if (!group) return status == EL_OK ? EL_ERR_HOST_MEMORY : status;
@@ -144,7 +146,7 @@ static enum el_status prepare(struct el_tcp_group *parent, const struct el_comm_
     card->word = el_comm_split_word(split);
     if (split->color < 0) return EL_OK;
     card->key = el_tcp_mesh_key();
-    *group_p = el_tcp_create(0, parent->size);
+    *group_p = el_tcp_create(KIND, 0, parent->size);
     if (!*group_p) return el_fail(EL_ERR_HOST_MEMORY, "tcp communicator: no memory");
     return el_tcp_mesh_listen(*group_p, parent->peers[parent->rank].address, card->row);
 }

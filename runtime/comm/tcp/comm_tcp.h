@@ -2,8 +2,8 @@
  *
  *     comm_tcp.c    opening, aborting, closing, splitting; the choice of algorithms
  *     mesh.c        connections: to whom, made when first needed, taken from whoever comes
- *     attendant.c   a thread a rank: takes connections, hears of ranks that are gone, receives mail
- *     transfer.c    collectives          mailbox.c    send, recv
+ *     attendant.c   a thread a rank: takes connections, hears of ranks that are gone, receives mail; the bootstrap's
+ * too transfer.c    collectives          mailbox.c    send, recv
  *
  * A connection carries bytes one way, from the rank that made it; only mail's has answers. Threads: two of a rank, the
  * attendant and the one that runs operations, beside whoever aborts. The attendant alone takes connections and reads
@@ -55,12 +55,15 @@ struct el_tcp_peer {
     _Atomic int to[EL_TCP_LANES];   /* sockets to it; -1: none yet */
     _Atomic int from[EL_TCP_LANES]; /* from it */
     bool left;                      /* said farewell: what ends there is no alarm */
+    bool answered;                  /* what was asked last */
     uint64_t headed_out, headed_in; /* collectives in which a header has gone there, or come from there */
     _Atomic uint64_t unread_bytes;  /* of mail sent there whose room is not free again */
     struct el_tcp_post post;        /* mail that came from there */
 };
 
 struct el_tcp_group {
+    const char *kind; /* "tcp communicator", "bootstrap tcp" */
+    bool of_job;      /* the bootstrap's */
     int rank, size;
     uint64_t key;              /* of this group: who comes without it is turned away */
     struct el_tcp_peer *peers; /* [size] */
@@ -86,7 +89,7 @@ struct el_tcp_group {
 /* ---- comm_tcp.c ---- */
 
 /* A rank without connections; NULL: no memory. `size` may be made smaller before it has any. */
-struct el_tcp_group *el_tcp_create(int rank, int size);
+struct el_tcp_group *el_tcp_create(const char *kind, int rank, int size);
 /* The ring of alarms: all come to each other at about the same time. */
 enum el_status el_tcp_join(struct el_tcp_group *group);
 void el_tcp_close(void *state);
@@ -116,6 +119,7 @@ void el_tcp_name(const struct el_tcp_group *group, int rank, char name[EL_TCP_NA
 
 /* ---- attendant.c ---- */
 
+/* Of the bootstrap too: then the alarms are a star round rank 0, which passes them on. */
 enum el_status el_tcp_attend(struct el_tcp_group *group);
 /* Says farewell and ends the thread. */
 void el_tcp_dismiss(struct el_tcp_group *group);
@@ -127,6 +131,11 @@ enum el_status el_tcp_fail_aborted(struct el_tcp_group *group);
 /* A connection with `rank` failed, by a number of errno (0: its end): EL_ERR_PEER with what is known of it, or will be
  * in a moment. */
 enum el_status el_tcp_fail_rank(struct el_tcp_group *group, int rank, int number);
+
+/* Contract: el_bootstrap_silent, of those to which there is an alarm connection: their threads answer by themselves. */
+void el_tcp_silent(struct el_tcp_group *group, char *text, size_t bytes);
+/* Ends all ranks of the job, this one too. Threads: any. */
+void el_tcp_end_job(struct el_tcp_group *group, int exit_status) __attribute__((noreturn));
 
 struct pollfd;
 /* The operation sleeps until one of polls[1..n) is ready or there is news. `rank`: for whom it waits. polls[0] is

@@ -1,6 +1,6 @@
 /* How ranks meet: rank 0 is the host, who listens; the others are guests, who come, say who they are, and are let in
  * when all have come. Every guest comes with two connections: `data` for the collectives and `alarm` for what may be
- * said at any time (el_tcp_watch).
+ * said at any time (attendant.c).
  *
  *     guest                     host
  *     hello (rank, size, token) ->
@@ -13,8 +13,6 @@
  */
 #pragma once
 
-#include <poll.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -30,7 +28,7 @@ struct el_tcp_link {
 
 #define EL_TCP_HELLO_MAGIC  "elguest"
 #define EL_TCP_ANSWER_MAGIC "el-host"
-enum { EL_TCP_MAGIC_BYTES = 8, EL_TCP_VERSION = 3, EL_TCP_ANSWER_TEXT_BYTES = 304 };
+enum { EL_TCP_MAGIC_BYTES = 8, EL_TCP_VERSION = 4, EL_TCP_ANSWER_TEXT_BYTES = 304 };
 
 struct el_tcp_hello {
     char magic[EL_TCP_MAGIC_BYTES];
@@ -57,40 +55,3 @@ uint64_t el_tcp_token(const struct el_rendezvous *rendezvous);
 int64_t el_tcp_deadline_ns(const struct el_rendezvous *rendezvous);
 double el_tcp_patience_s(const struct el_rendezvous *rendezvous);
 void el_tcp_link_close(struct el_tcp_link *link);
-
-/* ---- watch.c ---- */
-
-/* What a rank hears at any time, also while it computes: that another rank is gone, or ends the job. One thread a rank
- * sleeps at the alarm connections and uses no core otherwise.
- *
- * All alarms go through rank 0. A rank that ended without a farewell is gone, and so is one whose host has not answered
- * for 7 s: rank 0 tells the others, and every rank's data connections are shut, so that calls that wait there wake and
- * fail with the reason that is kept here.
- */
-struct el_tcp_watch {
-    int rank, n_links, first; /* links[first..n_links): by rank on rank 0; elsewhere one, to rank 0 */
-    struct el_tcp_link *links;
-    int wake; /* an eventfd: the thread is to end */
-    pthread_t thread;
-    pthread_mutex_t mutex;
-    pthread_cond_t news;
-    struct pollfd *polls; /* [n_links + 1] */
-    struct el_tcp_other {
-        bool left;                       /* said farewell, or is gone */
-        bool answered;                   /* what was asked last */
-        char host[EL_TCP_ADDRESS_BYTES]; /* where the other end is */
-    } * others;                          /* [n_links] */
-    bool failed;
-    char reason[64 + EL_TCP_ADDRESS_BYTES]; /* of the failure */
-};
-
-enum el_status el_tcp_watch_start(struct el_tcp_watch *watch);
-/* Says farewell to the others; nothing is an alarm any more. */
-void el_tcp_watch_stop(struct el_tcp_watch *watch);
-/* A data connection to `link` failed: EL_ERR_PEER with what the watch knows of it, or will know in a moment. */
-enum el_status el_tcp_watch_explain(struct el_tcp_watch *watch, int link);
-/* Contract: el_bootstrap_silent. The other ranks' threads answer by themselves: one that does not is stopped or gone.
- */
-void el_tcp_watch_silent(struct el_tcp_watch *watch, char *text, size_t bytes);
-/* Ends all ranks, this one too. Threads: any. */
-void el_tcp_watch_end_job(struct el_tcp_watch *watch, int exit_status) __attribute__((noreturn));
