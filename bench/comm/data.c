@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench/comm/wire.h"
+#include "runtime/base/half.h"
 
 enum { PERIOD = 61, BLOCK = PERIOD * 256, COMBINED = -1 };
 
@@ -55,6 +56,8 @@ static void store(enum el_dtype dtype, int64_t value, void *at)
 {
     if (dtype == EL_F32) memcpy(at, &(float){(float)value}, sizeof(float));
     if (dtype == EL_F64) memcpy(at, &(double){(double)value}, sizeof(double));
+    if (dtype == EL_F16) memcpy(at, &(uint16_t){el_f16_of_f32((float)value)}, sizeof(uint16_t));
+    if (dtype == EL_BF16) memcpy(at, &(uint16_t){el_bf16_of_f32((float)value)}, sizeof(uint16_t));
     if (dtype == EL_I32) memcpy(at, &(int32_t){(int32_t)value}, sizeof(int32_t));
     if (dtype == EL_U8) memcpy(at, &(uint8_t){(uint8_t)value}, sizeof(uint8_t));
 }

@@ -22,8 +22,8 @@ const char *const el_wire_places[EL_WIRE_PLACES] = {"out_of_place", "in_place", 
 
 const char *el_wire_dtype(enum el_dtype dtype)
 {
-    static const char *const names[EL_DTYPE_COUNT] = {
-        [EL_F32] = "float", [EL_F64] = "double", [EL_I32] = "int32", [EL_U8] = "uint8"};
+    static const char *const names[EL_DTYPE_COUNT] = {[EL_F32] = "float", [EL_F64] = "double", [EL_I32] = "int32",
+                                                      [EL_U8] = "uint8",  [EL_F16] = "half",   [EL_BF16] = "bfloat16"};
     return names[dtype];
 }
 
