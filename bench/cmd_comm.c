@@ -221,6 +221,7 @@ enum el_status el_cmd_comm(struct el_options *options, int *exit_status_p)
     struct el_launch_place place;
     bool rank;
     EL_TRY(el_takes_place(options, &place, &rank));
+    EL_TRY(el_wire_take_flags(options, rank));
     *exit_status_p = rank ? run_rank(options, &place) : run_self(options);
     return EL_OK;
 }

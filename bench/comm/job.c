@@ -150,10 +150,12 @@ static json_t *begin_document(const struct session *s)
                       EL_KEY("backend", el_comm_backend(s->comms[0])), EL_KEY("devices", el_trial_device_names(trial)),
                       EL_KEY("ranks", s->plan.n), EL_KEY("processes", el_bootstrap_size(s->job->bootstrap)),
                       EL_KEY("datatype", el_wire_dtype(options->dtype)),
-                      EL_KEY("redop", el_wire_redop(options->reduction)), EL_KEY("root", options->root),
-                      EL_KEY("average", options->average), EL_KEY("iters", options->iters),
-                      EL_KEY("warmup", options->warmup), EL_KEY("check", options->check), EL_KEY("shared_cores", false),
-                      EL_KEY("curves", json_array()));
+                      EL_KEY("redop", el_wire_redop(options->reduction)),
+                      EL_KEY("root", strcmp(options->root, "all") ? s->plan.curves[0].root : -1),
+                      EL_KEY("agg_iters", options->aggregate), EL_KEY("cycles", options->cycles),
+                      EL_KEY("blocking", options->blocking), EL_KEY("average", options->average),
+                      EL_KEY("iters", options->iters), EL_KEY("warmup", options->warmup),
+                      EL_KEY("check", options->check), EL_KEY("shared_cores", false), EL_KEY("curves", json_array()));
 }
 
 /* Of all ranks: whether two share a core, and the most that others took. */

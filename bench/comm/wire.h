@@ -10,9 +10,11 @@
  *
  * The document, DIR/comm.json: {"schema", "kind": "comm", "command", "environment", "backend", "devices": [name],
  * "ranks", "processes", "datatype", "redop", "root", "average", "iters", "warmup", "check",
+ * "agg_iters", "cycles", "blocking",
  * "shared_cores", "others_waited_pct", "copy": [{"bytes", "time_us", "gb_per_s", "samples_us", "cold": {"time_us",
  * "gb_per_s", "samples_us"} or null}], "curves": [curve]}. A curve is an operation by an algorithm: {"operation",
- * "algorithm", "status": "ok|absent", "reason", "wrong" (p2p: of all pairs), "points": [{"bytes", "count", "algorithm",
+ * "algorithm", "datatype", "redop", "root", "cycle" (from 0), "status": "ok|absent", "reason", "wrong" (p2p: of all
+ * pairs), "points": [{"bytes", "count", "algorithm",
  * "out_of_place": place, "in_place": place, "cold": place}], "fit":
  * {"out_of_place": {"latency_us", "gb_per_s"}, "in_place": ..., "cold": ...}, "reached": {"bytes", "busbw_gb_per_s",
  * "copy_gb_per_s", "share", "normal": bool|null, "why"}}. A place is
@@ -26,7 +28,7 @@
 #include "bench/plot/data_file.h"
 #include "bench/trial/costs.h"
 
-enum { EL_WIRE_SIZES_MAX = 64, EL_WIRE_OPERATIONS = 9, EL_WIRE_CURVES_MAX = 40, EL_WIRE_ITERS_MAX = 10000 };
+enum { EL_WIRE_SIZES_MAX = 256, EL_WIRE_OPERATIONS = 9, EL_WIRE_CURVES_MAX = 1024, EL_WIRE_ITERS_MAX = 10000 };
 
 /* Out of place, in place: the order of nccl-tests' columns. Both repeat one call on the same memory. Cold: in place,
  * but each call on memory that was last touched before as much other memory as the largest cache holds: so it is in a
@@ -45,6 +47,9 @@ extern const struct el_wire_operation el_wire_operations[EL_WIRE_OPERATIONS];
 struct el_wire_curve {
     const struct el_wire_operation *operation;
     enum el_comm_algorithm algorithm;
+    enum el_dtype dtype;
+    enum el_comm_reduction reduction;
+    int root, cycle;
 };
 
 struct el_wire_plan {
@@ -54,12 +59,17 @@ struct el_wire_plan {
     int n_sizes;
     struct el_wire_curve curves[EL_WIRE_CURVES_MAX];
     int n_curves;
+    enum el_dtype copied; /* of memory copies: any size is a whole number of it */
     bool pairs; /* p2p: each two ranks instead, with the first and the last size; its curve is of no operation */
 };
 
 /* `operation`: a name, "all", or "" for all_reduce. Errors: EL_ERR_INVALID naming the word or option to change. */
 enum el_status el_wire_plan_make(const char *operation, const struct el_wire_options *options, int n,
                                  struct el_wire_plan *plan_p);
+
+/* Of a user's own command line: nccl-tests' -g and -t into --devices and --comm, where they were given; `rank`: of a
+ * launcher's job, whose ranks have one device each. Errors: EL_ERR_INVALID, also of flags that exclude one another. */
+enum el_status el_wire_take_flags(struct el_options *options, bool rank);
 
 /* One curve of each operation, by the communicator's own choice. */
 void el_wire_plan_auto(struct el_wire_plan *plan);

@@ -1,9 +1,9 @@
 /* Numbers of 16 bits: half (IEEE 754 binary16, "f16") and bfloat16 (the upper half of an f32, "bf16"), as C has no type
- * for them. Widening is exact. Narrowing rounds to nearest, ties to even, beyond the largest number to infinity, through
- * subnormal numbers to zero; a NaN stays one and becomes quiet. A sum, product or quotient of two halves computed in f32
- * and narrowed is the correctly rounded one, as f32 has more than twice their digits (Figueroa, When is double rounding
- * innocuous?, 1995); so it is of bfloat16 but for subnormal products and quotients.
- * Without branches, so that loops over them become vectors. Threads: any. */
+ * for them. Widening is exact. Narrowing rounds to nearest, ties to even, beyond the largest number to infinity,
+ * through subnormal numbers to zero; a NaN stays one and becomes quiet. A sum, product or quotient of two halves
+ * computed in f32 and narrowed is the correctly rounded one, as f32 has more than twice their digits (Figueroa, When is
+ * double rounding innocuous?, 1995); so it is of bfloat16 but for subnormal products and quotients. Without branches,
+ * so that loops over them become vectors. Threads: any. */
 #pragma once
 
 #include <stdint.h>
