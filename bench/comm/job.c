@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/comm/wire.h"
@@ -131,15 +132,18 @@ static json_t *machine_json(const struct session *s)
 {
     const struct el_trial *trial = s->job->trial;
     bool on_cores = !el_trial_backend(trial).gpu;
-    char boot[64];
+    char boot[64], host[256] = "";
     struct el_cores cores;
-    json_t *list = json_array();
+    json_t *list = json_array(), *members = json_array();
+    gethostname(host, sizeof host - 1);
+    for (int i = 0; i < s->open.n; i++)
+        json_array_append_new(members, el_json_of(EL_KEY("host", (const char *)host), EL_KEY("pid", (int)getpid())));
     el_cores_find("", &cores);
     el_file_line("/proc/sys/kernel/random/boot_id", "", boot, sizeof boot);
     for (int i = 0; i < s->open.n && on_cores; i++)
         json_array_append_new(list, json_integer(cores.firsts[trial->devices[s->open.first + i].index % cores.n]));
     return el_json_of(EL_KEY("boot", boot), EL_KEY("quota", cores.quota), EL_KEY("cores", list),
-                      EL_KEY("waited_pct", el_system_waited_pct(&s->begin)));
+                      EL_KEY("members", members), EL_KEY("waited_pct", el_system_waited_pct(&s->begin)));
 }
 
 static json_t *begin_document(const struct session *s)
@@ -154,7 +158,9 @@ static json_t *begin_document(const struct session *s)
                       EL_KEY("root", strcmp(options->root, "all") ? s->plan.curves[0].root : -1),
                       EL_KEY("agg_iters", options->aggregate), EL_KEY("cycles", options->cycles),
                       EL_KEY("blocking", options->blocking), EL_KEY("average", options->average),
-                      EL_KEY("iters", options->iters), EL_KEY("warmup", options->warmup),
+                      EL_KEY("iters", options->iters), EL_KEY("minbytes", options->min_bytes),
+                      EL_KEY("maxbytes", options->max_bytes), EL_KEY("stepbytes", options->step_bytes),
+                      EL_KEY("stepfactor", options->factor), EL_KEY("warmup", options->warmup),
                       EL_KEY("check", options->check), EL_KEY("shared_cores", false), EL_KEY("curves", json_array()));
 }
 
@@ -162,12 +168,15 @@ static json_t *begin_document(const struct session *s)
 static enum el_status join_machines(struct session *s)
 {
     struct el_error error;
-    json_t *parts = NULL;
+    json_t *parts = NULL, *members = json_array();
     EL_TRY(el_job_gather(s->job, EL_OK, machine_json(s), &parts, &error));
+    EL_EACH(part, parts) json_array_extend(members, json_object_get(part, "members"));
     if (s->document)
-        el_json_put_all(s->document, EL_KEY("shared_cores", el_wire_share_cores(parts)),
+        el_json_put_all(s->document, EL_KEY("members", json_incref(members)),
+                        EL_KEY("shared_cores", el_wire_share_cores(parts)),
                         EL_KEY("others_waited_pct", el_json_highest(parts, "waited_pct")));
     json_decref(parts);
+    json_decref(members);
     return error.status == EL_OK ? EL_OK : el_error_give(&error);
 }
 

@@ -9,13 +9,13 @@
  * microseconds and GB/s (1e9 bytes), as nccl-tests prints them.
  *
  * The document, DIR/comm.json: {"schema", "kind": "comm", "command", "environment", "backend", "devices": [name],
- * "ranks", "processes", "datatype", "redop", "root", "average", "iters", "warmup", "check",
- * "agg_iters", "cycles", "blocking",
- * "shared_cores", "others_waited_pct", "copy": [{"bytes", "time_us", "gb_per_s", "samples_us", "cold": {"time_us",
- * "gb_per_s", "samples_us"} or null}], "curves": [curve]}. A curve is an operation by an algorithm: {"operation",
- * "algorithm", "datatype", "redop", "root", "cycle" (from 0), "status": "ok|absent", "reason", "wrong" (p2p: of all
- * pairs), "points": [{"bytes", "count", "algorithm",
- * "out_of_place": place, "in_place": place, "cold": place}], "fit":
+ * "ranks", "processes",
+ * "members": [a rank: {"host", "pid"}], "minbytes", "maxbytes", "stepbytes" (0: none), "stepfactor", "datatype",
+ * "redop", "root", "average", "iters", "warmup", "check", "agg_iters", "cycles", "blocking", "shared_cores",
+ * "others_waited_pct", "copy": [{"bytes", "time_us", "gb_per_s", "samples_us", "cold": {"time_us", "gb_per_s",
+ * "samples_us"} or null}], "curves": [curve]}. A curve is an operation by an algorithm: {"operation", "algorithm",
+ * "datatype", "redop", "root", "cycle" (from 0), "status": "ok|absent", "reason", "wrong" (p2p: of all pairs),
+ * "points": [{"bytes", "count", "algorithm", "out_of_place": place, "in_place": place, "cold": place}], "fit":
  * {"out_of_place": {"latency_us", "gb_per_s"}, "in_place": ..., "cold": ...}, "reached": {"bytes", "busbw_gb_per_s",
  * "copy_gb_per_s", "share", "normal": bool|null, "why"}}. A place is
  * {"time_us" (the median), "mean_us", "min_us", "p50_us", "p99_us", "algbw_gb_per_s", "busbw_gb_per_s", "wrong": count
@@ -159,4 +159,6 @@ void el_wire_print_pairs(const json_t *document, FILE *out);
 void el_wire_print(const json_t *document, FILE *out);
 /* Of a document, for el_write_file. */
 enum el_status el_wire_csv(const void *document, FILE *out);
+/* nccl-tests' JSON of it (nccl_json.c). New reference. */
+json_t *el_wire_nccl_json(const json_t *document);
 extern const struct el_figure el_figure_wire, el_figure_pairs;

@@ -6,7 +6,7 @@ load common
 SHORT=(-e 4K -f 16 -n 2 -w 1 --quiet)
 
 # rows FILE: nccl-tests' rows, without comments and what stands below them.
-rows() { grep -E '^ +[0-9]+ +[0-9]+ +(float|double|int32|uint8) ' "$1"; }
+rows() { grep -E '^ +[0-9]+ +[0-9]+ +(float|double|int32|uint8|half|bfloat16) ' "$1"; }
 
 @test "comm prints nccl-tests' columns, and writes its record" {
     run --separate-stderr "$EVENLOAD" comm "${SHORT[@]}" --comm local --out r
@@ -38,7 +38,7 @@ END
     [[ -z $stderr && $(json j.json 'd["processes"], d["backend"], d["curves"][0]["operation"], d["datatype"], d["root"]') == "(2, 'shm', 'broadcast', 'int32', 1)" ]] || show
     [[ $(json j.json '[p["in_place"]["wrong"] for p in d["curves"][0]["points"]]') == "[0, 0, 0]" ]] || show
     run --separate-stderr "$EVENLOAD" comm reduce "${SHORT[@]}" --comm tcp --launcher own -o max -c 0 --csv --out c
-    [[ ${lines[0]} == operation,algorithm,* && ${#lines[@]} -eq 7 && ${lines[1]} == reduce,auto,*,8,2,float,out_of_place,* && ${lines[1]} == *, ]] || show
+    [[ ${lines[0]} == operation,algorithm,* && ${#lines[@]} -eq 7 && ${lines[1]} == reduce,auto,*,8,2,float,out_of_place,* && ${lines[1]} == *,,max,0,0 ]] || show
 }
 
 @test "every operation by every algorithm: no element is wrong, and parts are counted as nccl-tests does" {
@@ -104,6 +104,64 @@ END
     run --separate-stderr "$EVENLOAD" comm -b 64K -e 64K -n 3 -w 0 --quiet --comm local --inject wire=640 --json --out w
     printf '%s' "$output" >w.json
     [[ $(json w.json 'all(min(s) >= 40000 for s in d["curves"][0]["points"][0]["in_place"]["samples_us"])') == True ]] || show
+}
+
+# All flags that nccl-tests' README and its -h have (July 2026): letter, name, a value, and whether comm takes it.
+NCCL_TESTS_FLAGS="t nthreads 1 yes:g ngpus 2 yes:b minbytes 8 yes:e maxbytes 1K yes:i stepbytes 1M yes:f stepfactor 2 yes:o op all yes:d datatype all yes"
+NCCL_TESTS_FLAGS+=":r root all yes:n iters 20 yes:w warmup_iters 1 yes:m agg_iters 2 yes:N run_cycles 2 yes:a average 1 yes:c check 1 yes:z blocking 1 yes"
+NCCL_TESTS_FLAGS+=":J output_file a.json yes:T timeout 9 yes:p parallel_init 1 no:G cudagraph 2 no:C report_cputime 1 no:R local_register 1 no:S report_timestamps 1 no"
+NCCL_TESTS_FLAGS+=":D device_implementation 1 no:V device_cta_count 16 no:M memory 1 no:u unalign 1 no:x cta_policy 1 no:y stream_null 1 no"
+NCCL_TESTS_FLAGS+=":I per_iter_timing 1 no:K per_iter_skip 1 no:"
+
+@test "each flag of nccl-tests is taken, or refused with a reason, and the page's table says so" {
+    page=$BATS_TEST_DIRNAME/../../docs/comm.md
+    n=0
+    while read -r -d: letter name value taken; do
+        says=$([[ $taken == yes ]] && echo taken || echo refused)
+        grep -q "^| \`-$letter\`, \`--$name\` | $says" "$page" || { echo "docs/comm.md does not say that $letter is $says" && false; }
+        for flag in "-$letter" "--$name"; do
+            if [[ $taken == yes ]]; then
+                run --separate-stderr "$EVENLOAD" comm "$flag" "$value" --help
+                [[ $status -eq 0 && -z $stderr ]] || show
+            else
+                refuses "unknown option '$flag': " "$EVENLOAD" comm "$flag" "$value"
+                [[ $stderr != *"lists them"* && $stderr != *"did you mean"* ]] || show
+            fi
+        done
+        n=$((n + 1))
+    done <<<"$NCCL_TESTS_FLAGS"
+    [[ $n -eq 31 && $(grep -cE '^\| `-[a-zA-Z]`, `--[a-z_]+` \| (taken|refused)' "$page") -eq 31 ]]
+}
+
+@test "nccl-tests' flags do what they say, and -J writes nccl-tests' JSON" {
+    run --separate-stderr "$EVENLOAD" comm reduce -t 1 -g 3 -b 48 -e 144 -i 48 -d half -o max -r all -n 3 -w 1 -m 2 -N 2 -z 1 -a 1 -T 60 -J n.json --quiet --out f
+    printf '%s\n' "$output" >out.txt
+    [[ $status -eq 0 && $output == *"# a call is 2 operations"* && $output == *"barrier behind each operation"* && $output == *"n.json"* ]] || show
+    [[ $(rows out.txt | awk '{print $1, $2, $3, $4, $5, $9, $13}' | sort -u | tr '\n' ,) == "144 72 half max 0 0 0,144 72 half max 1 0 0,144 72 half max 2 0 0,48 24 half max 0 0 0,48 24 half max 1 0 0,48 24 half max 2 0 0,96 48 half max 0 0 0,96 48 half max 1 0 0,96 48 half max 2 0 0," ]] || show
+    [[ $(json f/comm.json 'd["backend"], d["processes"], d["ranks"], d["agg_iters"], d["cycles"], d["blocking"], [c["cycle"] for c in d["curves"]]') == "('local', 1, 3, 2, 2, 1, [0, 1, 0, 1, 0, 1])" ]] || show
+    python3 - <<'END'
+import json
+n, d = json.load(open("n.json")), json.load(open("f/comm.json"))
+assert (n["version"], n["config"]["nthreads"], n["config"]["step_bytes"], n["config"]["aggregated_iterations"]) == (3, 3, 48, 2), n
+assert [x["rank"] for x in n["config"]["devices"]] == [0, 1, 2] and all(x["pid"] > 1 and x["hostname"] for x in n["config"]["devices"])
+points = [(c, p) for c in d["curves"] for p in c["points"]]
+assert len(points) == len(n["results"]) == 18
+for (c, p), r in zip(points, n["results"]):
+    assert (r["size"], r["count"], r["type"], r["redop"], int(r["root"])) == (p["bytes"], p["count"], "half", "max", c["root"]), r
+    for place in "out_of_place", "in_place":
+        assert (r[place]["time"], r[place]["bus_bw"], r[place]["nwrong"]) == (p[place]["time_us"], p[place]["busbw_gb_per_s"], 0), r
+        assert len(r[place + "_per_iter"]["times_us"]) == 3
+END
+    run --separate-stderr "$EVENLOAD" comm alltoall -d all -b 1K -e 1K -n 2 -w 1 -z 0 --comm local -J all.JSON --json --out a
+    printf '%s' "$output" >a.json
+    [[ $(json a.json '[c["datatype"] for c in d["curves"]], sum(p["out_of_place"]["wrong"] for c in d["curves"] for p in c["points"])') == "(['float', 'double', 'int32', 'uint8', 'half', 'bfloat16'], 0)" ]] || show
+    [[ $(json all.JSON '[(r["type"], r["in_place"]) for r in d["results"]][4]') == "('half', None)" ]] || show
+    refuses "sizes grow in one way" "$EVENLOAD" comm -i 8 -f 2
+    refuses "--devices says which devices" "$EVENLOAD" comm -g 2 --devices 2
+    refuses "at most 64" "$EVENLOAD" comm -g 64 -t 2
+    refuses "ends in .json" "$EVENLOAD" comm -J a.txt
+    refuses "--blocking 2: " "$EVENLOAD" comm -z 2
+    refuses "--dtype: 'bfloat16' is not one of" "$EVENLOAD" run --dtype bfloat16
 }
 
 @test "comm refuses in a line what it cannot do" {

@@ -16,6 +16,10 @@ static const struct el_wire_options usual = {.min_bytes = 1024,
                                              .iters = 3,
                                              .check = 1,
                                              .average = 3,
+                                             .aggregate = 1,
+                                             .cycles = 1,
+                                             .blocking = 3,
+                                             .root = "0",
                                              .algorithms = "auto"};
 
 /* The factors of nccl-tests' doc/PERFORMANCE.md. */
@@ -260,15 +264,81 @@ static void plans_are_made(void **state)
     assert_int_equal(el_wire_plan_make("all", &options, 2, &plan), EL_OK);
     el_wire_plan_auto(&plan);
     assert_int_equal(plan.n_curves, EL_WIRE_OPERATIONS);
+    options = usual, options.dtype = EL_DTYPE_COUNT, options.reduction = EL_COMM_REDUCTION_COUNT;
+    strcpy(options.root, "all");
+    assert_int_equal(el_wire_plan_make("all_reduce", &options, 3, &plan), EL_OK);
+    assert_int_equal(plan.n_curves, 4 * 5 + 2 * 8); /* types of numbers with a fraction have five reductions */
+    assert_int_equal(el_wire_plan_make("all_gather", &options, 3, &plan), EL_OK);
+    assert_int_equal(plan.n_curves, 6);
+    options.dtype = EL_BF16, options.cycles = 2;
+    assert_int_equal(el_wire_plan_make("reduce", &options, 3, &plan), EL_OK);
+    assert_int_equal(plan.n_curves, 5 * 3 * 2);
+    assert_int_equal(plan.curves[29].root, 2);
+    assert_int_equal(plan.curves[29].cycle, 1);
+    assert_int_equal(plan.curves[29].dtype, EL_BF16);
+    options = usual, options.min_bytes = 8, options.max_bytes = 40, options.step_bytes = 16;
+    assert_int_equal(el_wire_plan_make("all_reduce", &options, 2, &plan), EL_OK);
+    assert_int_equal(plan.n_sizes, 3);
+    assert_int_equal(plan.sizes[2], 40);
     refuse("allreduce", &usual, "did you mean 'all_reduce'");
     snprintf(options.algorithms, sizeof options.algorithms, "rign");
     refuse("all_reduce", &options, "did you mean 'ring'");
     options = usual, options.max_bytes = 512;
     refuse("all_reduce", &options, "less than --minbytes");
-    options = usual, options.root = 2;
+    options = usual, strcpy(options.root, "2");
     refuse("all_reduce", &options, "no rank 2 of 2");
+    options = usual, strcpy(options.root, "1x");
+    refuse("all_reduce", &options, "'1x' is no rank");
+    options = usual, strcpy(options.output_file, "a.csv");
+    refuse("all_reduce", &options, "ends in .json");
+    options = usual, options.blocking = 2;
+    refuse("all_reduce", &options, "--blocking 2: ");
+    options = usual, options.aggregate = 2;
+    refuse("p2p", &options, "leave --datatype all");
+    options = usual, options.step_bytes = 1;
+    refuse("all_reduce", &options, "more than 256 sizes");
+    options = usual, options.cycles = 1000, strcpy(options.root, "all");
+    refuse("reduce", &options, "ask for fewer");
     options = usual, options.reduction = EL_COMM_XOR;
     refuse("all_reduce", &options, "is for integers");
+}
+
+/* Of two ranks, two sizes, three calls: as two processes (a row each), and as one. */
+static void nccl_tests_json_is_written(void **state)
+{
+    struct el_wire_options options = usual;
+    struct el_wire_plan plan;
+    assert_int_equal(el_wire_plan_make("all_reduce", &options, 2, &plan), EL_OK);
+    for (int processes = 1; processes <= 2; processes++) {
+        json_t *members = hand_made_members(), *curve = el_wire_curve_json(&plan, &plan.curves[0], members);
+        json_t *document = json_pack("{s:{s:s, s:s}, s:[s, s], s:[{s:s, s:i}, {s:s, s:i}], s:i, s:i, s:i, s:[o]}",
+                                     "environment", "time_utc", "2026-01-02T03:04:05Z", "cpu_model", "a processor",
+                                     "devices", "cpu:0", "cpu:3", "members", "host", "a", "pid", 7, "host", "b", "pid",
+                                     8, "ranks", 2, "processes", processes, "blocking", 3, "curves", curve);
+        json_t *theirs = el_wire_nccl_json(document);
+        assert_int_equal(el_json_whole(theirs, "version"), 3);
+        assert_string_equal(el_json_text(theirs, "start_time", ""), "2026-01-02 03:04:05");
+        assert_int_equal(el_json_whole(theirs, "config.nthreads"), 2 / processes);
+        assert_int_equal(el_json_whole(theirs, "config.devices.1.device"), 3);
+        assert_int_equal(el_json_whole(theirs, "config.devices.1.pid"), 8);
+        assert_string_equal(el_json_text(theirs, "config.blocking_collectives", ""), "true");
+        assert_string_equal(el_json_text(theirs, "results.0.root", ""), "    -1");
+        assert_string_equal(el_json_text(theirs, "results.0.experiment_name", ""), "all_reduce");
+        assert_true(fabs(el_json_number(theirs, "results.0.out_of_place.time") - 4) < 1e-9);
+        assert_true(fabs(el_json_number(theirs, "results.0.out_of_place.bus_bw") - 0.256) < 1e-9);
+        assert_true(el_json_number(theirs, "results.1.in_place.nwrong") == 3);
+        const json_t *calls = el_json_at(theirs, "results.0.out_of_place_per_iter"); /* 3, 4, 9 */
+        assert_true(el_json_number(calls, "times_us.2") == 9 && el_json_number(calls, "min_us") == 3);
+        assert_true(el_json_number(calls, "p50_us") == 4 && el_json_number(calls, "p99_us") == 9);
+        assert_true(fabs(el_json_number(calls, "stdev_us") - sqrt(62.0 / 9)) < 1e-9); /* by n, as nccl-tests */
+        const json_t *rows = json_object_get(calls, "per_process_max_times_us");
+        assert_true(processes == 2 ? el_json_number(rows, "0.2") == 9 && el_json_number(rows, "1.2") == 5 : !rows);
+        assert_int_equal(el_json_whole(theirs, "out_of_bounds.count"), 3);
+        assert_string_equal(el_json_text(theirs, "out_of_bounds.okay", ""), "false");
+        json_decref(theirs);
+        json_decref(document);
+        json_decref(members);
+    }
 }
 
 static void add_curve(json_t *curves, const char *operation, const char *algorithm)
@@ -312,5 +382,5 @@ static void a_pair_has_a_short_label(void **state)
 
 RUN_TESTS(open_device, close_device, bandwidths_are_those_of_nccl_tests, sizes_are_those_of_nccl_tests,
           data_are_checked, parts_have_their_places, samples_become_figures, a_figure_is_judged,
-          shared_cores_are_seen_over_the_whole_job, plans_are_made, curves_have_numbers_and_labels_have_room,
-          a_pair_has_a_short_label)
+          shared_cores_are_seen_over_the_whole_job, plans_are_made, nccl_tests_json_is_written,
+          curves_have_numbers_and_labels_have_room, a_pair_has_a_short_label)
