@@ -49,7 +49,8 @@ static json_t *environment(void)
 {
     json_t *variables = json_array();
     for (char **at = environ; *at; at++)
-        if (!strncmp(*at, "NCCL_", 5) || !strncmp(*at, "CUDA_", 5)) json_array_append_new(variables, el_json_string(*at));
+        if (!strncmp(*at, "NCCL_", 5) || !strncmp(*at, "CUDA_", 5))
+            json_array_append_new(variables, el_json_string(*at));
     return variables;
 }
 
@@ -60,11 +61,11 @@ static json_t *devices_json(const json_t *document)
         const json_t *member = json_array_get(members, device_at.i);
         const char *name = json_string_value(device), *index = strchr(name ? name : "", ':');
         json_array_append_new(
-            rows, el_json_of(EL_KEY("rank", (int64_t)device_at.i), EL_KEY("group", 0), EL_KEY("pid", whole(member, "pid")),
-                             EL_KEY("hostname", el_json_text(member, "host", "")),
-                             EL_KEY("device", index ? (int64_t)strtoll(index + 1, NULL, 10) : 0),
-                             EL_KEY("device_hex", name),
-                             EL_KEY("device_info", el_json_text(document, "environment.cpu_model", ""))));
+            rows,
+            el_json_of(EL_KEY("rank", (int64_t)device_at.i), EL_KEY("group", 0), EL_KEY("pid", whole(member, "pid")),
+                       EL_KEY("hostname", el_json_text(member, "host", "")),
+                       EL_KEY("device", index ? (int64_t)strtoll(index + 1, NULL, 10) : 0), EL_KEY("device_hex", name),
+                       EL_KEY("device_info", el_json_text(document, "environment.cpu_model", ""))));
     }
     return rows;
 }
@@ -73,25 +74,25 @@ static json_t *config_json(const json_t *document)
 {
     bool steps = number(document, "stepbytes") > 0;
     int64_t processes = el_json_whole(document, "processes"), ranks = el_json_whole(document, "ranks");
-    return el_json_of(EL_KEY("nthreads", processes > 0 ? ranks / processes : ranks), EL_KEY("ngpus", 1),
-                      EL_KEY("minimum_bytes", whole(document, "minbytes")),
-                      EL_KEY("maximum_bytes", whole(document, "maxbytes")),
-                      EL_KEY(steps ? "step_bytes" : "step_factor", whole(document, steps ? "stepbytes" : "stepfactor")),
-                      EL_KEY("warmup_iters", whole(document, "warmup")), EL_KEY("iterations", whole(document, "iters")),
-                      EL_KEY("aggregated_iterations", whole(document, "agg_iters")),
-                      EL_KEY("validation", whole(document, "check")), EL_KEY("graph", 0),
-                      EL_KEY("blocking_collectives", truth(number(document, "blocking") != 0)),
-                      EL_KEY("per_iter_timing", truth(true)), EL_KEY("per_iter_skip", 0),
-                      EL_KEY("parallel_init", truth(true)), EL_KEY("devices", devices_json(document)));
+    return el_json_of(
+        EL_KEY("nthreads", processes > 0 ? ranks / processes : ranks), EL_KEY("ngpus", 1),
+        EL_KEY("minimum_bytes", whole(document, "minbytes")), EL_KEY("maximum_bytes", whole(document, "maxbytes")),
+        EL_KEY(steps ? "step_bytes" : "step_factor", whole(document, steps ? "stepbytes" : "stepfactor")),
+        EL_KEY("warmup_iters", whole(document, "warmup")), EL_KEY("iterations", whole(document, "iters")),
+        EL_KEY("aggregated_iterations", whole(document, "agg_iters")), EL_KEY("validation", whole(document, "check")),
+        EL_KEY("graph", 0), EL_KEY("blocking_collectives", truth(number(document, "blocking") != 0)),
+        EL_KEY("per_iter_timing", truth(true)), EL_KEY("per_iter_skip", 0), EL_KEY("parallel_init", truth(true)),
+        EL_KEY("devices", devices_json(document)));
 }
 
 static json_t *place_json(const json_t *place)
 {
     const json_t *wrong = json_object_get(place, "wrong");
     if (!json_is_object(place)) return json_null();
-    return el_json_of(EL_KEY("time", number(place, "time_us")), EL_KEY("alg_bw", number(place, "algbw_gb_per_s")),
-                      EL_KEY("bus_bw", number(place, "busbw_gb_per_s")),
-                      EL_KEY("nwrong", json_is_integer(wrong) ? json_real((double)json_integer_value(wrong)) : json_null()));
+    return el_json_of(
+        EL_KEY("time", number(place, "time_us")), EL_KEY("alg_bw", number(place, "algbw_gb_per_s")),
+        EL_KEY("bus_bw", number(place, "busbw_gb_per_s")),
+        EL_KEY("nwrong", json_is_integer(wrong) ? json_real((double)json_integer_value(wrong)) : json_null()));
 }
 
 /* Of nearest rank, as nccl-tests has them; `sorted` in ascending order. */
@@ -133,10 +134,10 @@ static json_t *per_iter_json(const json_t *document, const json_t *place)
     }
     double mean = el_stats_mean(us, n), spread = n > 1 ? el_stats_stddev(us, n) * sqrt((double)(n - 1) / (double)n) : 0;
     el_stats_sort(us, n);
-    json_t *row = el_json_of(EL_KEY("skipped_iterations", 0), EL_KEY("min_us", us[0]), EL_KEY("max_us", us[n - 1]),
-                             EL_KEY("avg_us", mean), EL_KEY("p50_us", us[n / 2]), EL_KEY("p95_us", percentile(us, n, 95)),
-                             EL_KEY("p99_us", percentile(us, n, 99)), EL_KEY("stdev_us", spread),
-                             EL_KEY("cv_pct", mean > 0 ? 100 * spread / mean : 0.0), EL_KEY("times_us", times));
+    json_t *row = el_json_of(
+        EL_KEY("skipped_iterations", 0), EL_KEY("min_us", us[0]), EL_KEY("max_us", us[n - 1]), EL_KEY("avg_us", mean),
+        EL_KEY("p50_us", us[n / 2]), EL_KEY("p95_us", percentile(us, n, 95)), EL_KEY("p99_us", percentile(us, n, 99)),
+        EL_KEY("stdev_us", spread), EL_KEY("cv_pct", mean > 0 ? 100 * spread / mean : 0.0), EL_KEY("times_us", times));
     double processes = number(document, "processes");
     if (processes > 1)
         el_json_put(row, "per_process_max_times_us", processes_json(samples, n_ranks / (size_t)processes, n));
@@ -192,11 +193,11 @@ json_t *el_wire_nccl_json(const json_t *document)
         }
     }
     int64_t wrong = el_wire_wrong(document);
-    return el_json_of(
-        EL_KEY("version", NCCL_TESTS_VERSION), EL_KEY("start_time", (const char *)begin), EL_KEY("args", arguments()),
-        EL_KEY("env", environment()), EL_KEY("nccl_version", 0), EL_KEY("config", config_json(document)),
-        EL_KEY("results", results),
-        EL_KEY("out_of_bounds", el_json_of(EL_KEY("count", wrong), EL_KEY("okay", truth(wrong == 0)))),
-        EL_KEY("average_bus_bandwidth", el_json_of(EL_KEY("bandwidth", n > 0 ? sum / n : 0.0), EL_KEY("okay", "unchecked"))),
-        EL_KEY("errors", errors), EL_KEY("end_time", (const char *)end));
+    return el_json_of(EL_KEY("version", NCCL_TESTS_VERSION), EL_KEY("start_time", (const char *)begin),
+                      EL_KEY("args", arguments()), EL_KEY("env", environment()), EL_KEY("nccl_version", 0),
+                      EL_KEY("config", config_json(document)), EL_KEY("results", results),
+                      EL_KEY("out_of_bounds", el_json_of(EL_KEY("count", wrong), EL_KEY("okay", truth(wrong == 0)))),
+                      EL_KEY("average_bus_bandwidth",
+                             el_json_of(EL_KEY("bandwidth", n > 0 ? sum / n : 0.0), EL_KEY("okay", "unchecked"))),
+                      EL_KEY("errors", errors), EL_KEY("end_time", (const char *)end));
 }
