@@ -58,7 +58,9 @@ static enum el_status resolve(struct el_options *options, struct el_trial *trial
 /* Data and result of each rank, on this host. */
 static enum el_status check_memory(const struct el_trial *trial, const struct el_wire_plan *plan)
 {
-    bool links = plan->curves[plan->n_curves - 1].operation->verb == EL_COMM_SEND; /* a mailbox of each partner's */
+    bool links = false; /* a mailbox of each partner's */
+    for (int c = 0; c < plan->n_curves; c++)
+        links |= plan->curves[c].operation->verb == EL_COMM_SEND || plan->curves[c].operation->uneven;
     double wanted = (1.0 + (links ? plan->n - 1 : 0)) * (double)plan->sizes[plan->n_sizes - 1],
            free_bytes = el_host_free_bytes("");
     wanted = trial->n_devices * (wanted + 2.0 * (double)el_wire_memory_bytes(plan));

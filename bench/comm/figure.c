@@ -28,7 +28,7 @@ static bool is_drawn(const json_t *curves, size_t c)
         if (el_json_is(json_array_get(curves, i), "operation", el_json_text(curve, "operation", "")) &&
             el_json_is(json_array_get(curves, i), "algorithm", el_json_text(curve, "algorithm", "")))
             return false;
-    return json_array_size(json_object_get(curve, "points")) > 0;
+    return el_json_number(curve, "points.0.bytes") > 0; /* a barrier has no size */
 }
 
 static void name_curve(const json_t *curve, char name[EL_NAME_BYTES])

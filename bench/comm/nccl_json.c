@@ -9,8 +9,6 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/comm/wire.h"
-#include "bench/stats/stats.h"
-#include "runtime/base/files.h"
 
 extern char **environ;
 
@@ -81,7 +79,7 @@ static json_t *config_json(const json_t *document)
         EL_KEY("warmup_iters", whole(document, "warmup")), EL_KEY("iterations", whole(document, "iters")),
         EL_KEY("aggregated_iterations", whole(document, "agg_iters")), EL_KEY("validation", whole(document, "check")),
         EL_KEY("graph", 0), EL_KEY("blocking_collectives", truth(number(document, "blocking") != 0)),
-        EL_KEY("per_iter_timing", truth(true)), EL_KEY("per_iter_skip", 0), EL_KEY("parallel_init", truth(true)),
+        EL_KEY("per_iter_timing", truth(false)), EL_KEY("per_iter_skip", 0), EL_KEY("parallel_init", truth(true)),
         EL_KEY("devices", devices_json(document)));
 }
 
@@ -95,74 +93,20 @@ static json_t *place_json(const json_t *place)
         EL_KEY("nwrong", json_is_integer(wrong) ? json_real((double)json_integer_value(wrong)) : json_null()));
 }
 
-/* Of nearest rank, as nccl-tests has them; `sorted` in ascending order. */
-static double percentile(const double *sorted, size_t n, size_t percent)
-{
-    size_t at = (n * percent + 99) / 100;
-    return sorted[at > n ? n - 1 : at - 1];
-}
-
-/* A row a process: the slowest of its ranks in each call. */
-static json_t *processes_json(const json_t *samples, size_t n_ranks, size_t n_calls)
-{
-    json_t *rows = json_array();
-    for (size_t r = 0; n_ranks > 0 && r < json_array_size(samples); r += n_ranks) {
-        json_t *row = json_array();
-        for (size_t i = 0; i < n_calls; i++) {
-            double us = 0;
-            for (size_t k = r; k < r + n_ranks; k++)
-                us = fmax(us, json_number_value(json_array_get(json_array_get(samples, k), i)));
-            json_array_append_new(row, el_json_real(us));
-        }
-        json_array_append_new(rows, row);
-    }
-    return rows;
-}
-
-static json_t *per_iter_json(const json_t *document, const json_t *place)
-{
-    const json_t *samples = json_object_get(place, "samples_us");
-    size_t n = json_array_size(json_array_get(samples, 0)), n_ranks = json_array_size(samples);
-    double *us = calloc(n + 1, sizeof *us);
-    json_t *slowest = processes_json(samples, n_ranks, n), *times = json_incref(json_array_get(slowest, 0));
-    json_decref(slowest);
-    for (size_t i = 0; us && i < n; i++) us[i] = json_number_value(json_array_get(times, i));
-    if (!us || n == 0) {
-        free(us);
-        json_decref(times);
-        return json_null();
-    }
-    double mean = el_stats_mean(us, n), spread = n > 1 ? el_stats_stddev(us, n) * sqrt((double)(n - 1) / (double)n) : 0;
-    el_stats_sort(us, n);
-    json_t *row = el_json_of(
-        EL_KEY("skipped_iterations", 0), EL_KEY("min_us", us[0]), EL_KEY("max_us", us[n - 1]), EL_KEY("avg_us", mean),
-        EL_KEY("p50_us", us[n / 2]), EL_KEY("p95_us", percentile(us, n, 95)), EL_KEY("p99_us", percentile(us, n, 99)),
-        EL_KEY("stdev_us", spread), EL_KEY("cv_pct", mean > 0 ? 100 * spread / mean : 0.0), EL_KEY("times_us", times));
-    double processes = number(document, "processes");
-    if (processes > 1)
-        el_json_put(row, "per_process_max_times_us", processes_json(samples, n_ranks / (size_t)processes, n));
-    free(us);
-    return row;
-}
-
-static json_t *row_json(const json_t *document, const json_t *curve, const json_t *point)
+static json_t *row_json(const json_t *curve, const json_t *point, int64_t iters)
 {
     char root[16], name[64];
     const char *algorithm = el_json_text(curve, "algorithm", "auto");
-    const json_t *apart = json_object_get(point, "out_of_place"), *in_place = json_object_get(point, "in_place");
+    bool chosen = strcmp(algorithm, "auto") != 0;
     snprintf(root, sizeof root, "%6.0f", number(curve, "root"));
-    snprintf(name, sizeof name, "%s%s%s", el_json_text(curve, "operation", ""), strcmp(algorithm, "auto") ? "/" : "",
-             strcmp(algorithm, "auto") ? algorithm : "");
-    json_t *row = el_json_of(EL_KEY("size", whole(point, "bytes")), EL_KEY("count", whole(point, "count")),
-                             EL_KEY("type", el_json_text(curve, "datatype", "")),
-                             EL_KEY("redop", el_json_text(curve, "redop", "none")), EL_KEY("root", (const char *)root),
-                             EL_KEY("out_of_place", place_json(apart)));
-    if (json_is_object(apart)) el_json_put(row, "out_of_place_per_iter", per_iter_json(document, apart));
-    el_json_put(row, "in_place", place_json(in_place));
-    if (json_is_object(in_place)) el_json_put(row, "in_place_per_iter", per_iter_json(document, in_place));
-    el_json_put_all(row, EL_KEY("actual_iterations", whole(document, "iters")),
-                    EL_KEY("experiment_name", (const char *)name));
-    return row;
+    snprintf(name, sizeof name, "%s%s%s", el_json_text(curve, "operation", ""), chosen ? "/" : "",
+             chosen ? algorithm : "");
+    return el_json_of(EL_KEY("size", whole(point, "bytes")), EL_KEY("count", whole(point, "count")),
+                      EL_KEY("type", el_json_text(curve, "datatype", "")),
+                      EL_KEY("redop", el_json_text(curve, "redop", "none")), EL_KEY("root", (const char *)root),
+                      EL_KEY("out_of_place", place_json(json_object_get(point, "out_of_place"))),
+                      EL_KEY("in_place", place_json(json_object_get(point, "in_place"))),
+                      EL_KEY("actual_iterations", iters), EL_KEY("experiment_name", (const char *)name));
 }
 
 /* "2026-07-09 16:03:21" of now, in UTC. */
@@ -185,7 +129,7 @@ json_t *el_wire_nccl_json(const json_t *document)
     EL_EACH(curve, json_object_get(document, "curves")) {
         if (!el_json_is(curve, "status", "ok")) json_array_append(errors, json_object_get(curve, "reason"));
         EL_EACH(point, json_object_get(curve, "points")) {
-            json_array_append_new(results, row_json(document, curve, point));
+            json_array_append_new(results, row_json(curve, point, el_json_whole(document, "iters")));
             for (int p = 0; p < EL_WIRE_WARM_PLACES; p++) {
                 double busbw = number(json_object_get(point, el_wire_places[p]), "busbw_gb_per_s");
                 if (isfinite(busbw)) sum += busbw, n++;

@@ -8,15 +8,18 @@
 #include "bench/options/options.h"
 #include "runtime/comm/rounds.h"
 
-const struct el_wire_operation el_wire_operations[EL_WIRE_OPERATIONS] = {{"all_reduce", EL_COMM_ALL_REDUCE},
-                                                                         {"broadcast", EL_COMM_BROADCAST},
-                                                                         {"reduce", EL_COMM_REDUCE},
-                                                                         {"all_gather", EL_COMM_ALL_GATHER},
-                                                                         {"reduce_scatter", EL_COMM_REDUCE_SCATTER},
-                                                                         {"alltoall", EL_COMM_ALL_TO_ALL},
-                                                                         {"scatter", EL_COMM_SCATTER},
-                                                                         {"gather", EL_COMM_GATHER},
-                                                                         {"sendrecv", EL_COMM_SEND}};
+const struct el_wire_operation el_wire_operations[EL_WIRE_OPERATIONS] = {
+    {.name = "all_reduce", .verb = EL_COMM_ALL_REDUCE},
+    {.name = "broadcast", .verb = EL_COMM_BROADCAST},
+    {.name = "reduce", .verb = EL_COMM_REDUCE},
+    {.name = "all_gather", .verb = EL_COMM_ALL_GATHER},
+    {.name = "reduce_scatter", .verb = EL_COMM_REDUCE_SCATTER},
+    {.name = "alltoall", .verb = EL_COMM_ALL_TO_ALL},
+    {.name = "alltoallv", .verb = EL_COMM_ALL_TO_ALL, .uneven = true},
+    {.name = "scatter", .verb = EL_COMM_SCATTER},
+    {.name = "gather", .verb = EL_COMM_GATHER},
+    {.name = "sendrecv", .verb = EL_COMM_SEND},
+    {.name = "barrier", .verb = EL_COMM_BARRIER}};
 
 enum { FEW_RANKS = 8 };
 
@@ -45,6 +48,7 @@ bool el_wire_has_place(enum el_comm_verb verb, int place, uint64_t bytes)
 {
     const struct el_comm_verb_row *row = el_comm_verb_row(verb);
     if (place == EL_WIRE_COLD && bytes < EL_WIRE_COLD_BYTES) return false;
+    if (verb == EL_COMM_BARRIER) return place == EL_WIRE_APART;
     return place == EL_WIRE_APART || !(row->all_data && row->all_result);
 }
 
@@ -69,6 +73,19 @@ size_t el_wire_count(enum el_comm_verb verb, uint64_t bytes, size_t element_byte
 uint64_t el_wire_bytes(enum el_comm_verb verb, size_t count, size_t element_bytes, int n)
 {
     return (uint64_t)count * element_bytes * (uint64_t)(has_parts(verb) ? n : 1);
+}
+
+bool el_wire_size(const struct el_wire_plan *plan, const struct el_wire_curve *curve, int s, size_t *count_p,
+                  uint64_t *bytes_p)
+{
+    enum el_comm_verb verb = curve->operation->verb;
+    struct el_wire_data data = {.verb = verb, .dtype = curve->dtype, .n = plan->n, .uneven = curve->operation->uneven};
+    size_t width = el_dtype_bytes(curve->dtype);
+    data.count = verb == EL_COMM_BARRIER ? 0 : el_wire_count(verb, plan->sizes[s], width, plan->n);
+    *count_p = data.count;
+    *bytes_p =
+        data.uneven ? el_wire_part_sent_at(&data, 0, plan->n) * width : el_wire_bytes(verb, data.count, width, plan->n);
+    return *bytes_p > 0 || (verb == EL_COMM_BARRIER && s == 0);
 }
 
 double el_wire_bus_factor(enum el_comm_verb verb, int n)
@@ -123,7 +140,8 @@ static enum el_status add_algorithms(struct el_wire_plan *plan, struct el_wire_c
         return el_fail(EL_ERR_INVALID, "comm: more than %d tables: ask for fewer types, reductions, roots or cycles",
                        EL_WIRE_CURVES_MAX - EL_COMM_ALGORITHM_COUNT);
     for (curve.algorithm = 0; curve.algorithm < EL_COMM_ALGORITHM_COUNT; curve.algorithm++) {
-        bool has = curve.algorithm == EL_COMM_AUTO || el_comm_has_algorithm(curve.operation->verb, curve.algorithm);
+        bool has = curve.algorithm == EL_COMM_AUTO ||
+                   (!curve.operation->uneven && el_comm_has_algorithm(curve.operation->verb, curve.algorithm));
         if (algorithms >> curve.algorithm & 1 && has) plan->curves[plan->n_curves++] = curve;
     }
     curve.algorithm = EL_COMM_AUTO;
@@ -243,7 +261,7 @@ enum el_status el_wire_take_flags(struct el_options *options, bool rank)
 enum el_status el_wire_plan_make(const char *operation, const struct el_wire_options *options, int n,
                                  struct el_wire_plan *plan_p)
 {
-    static const struct el_wire_operation pairs = {"p2p", EL_COMM_SEND};
+    static const struct el_wire_operation pairs = {.name = "p2p", .verb = EL_COMM_SEND};
     struct el_wire_plan plan = {.options = options, .n = n};
     const char *names[EL_WIRE_OPERATIONS + 3] = {NULL}, *asked = *operation ? operation : "all_reduce";
     struct asked given = {.first_root = 0};

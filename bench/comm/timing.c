@@ -131,6 +131,26 @@ static enum el_status issue_pair(const struct el_wire_member *member, struct el_
     return EL_OK;
 }
 
+/* alltoallv: a message to each other rank, then one from each; `*begin` is the first one's. */
+static enum el_status issue_uneven(const struct el_wire_member *member, struct el_program *program,
+                                   const struct el_wire_data *data, int *begin, int *end)
+{
+    int rank = el_comm_rank(member->comm), width = (int)el_dtype_bytes(data->dtype), first;
+    bool begun = false;
+    for (int k = 1; k < 2 * data->n; k++) {
+        bool sends = k < data->n;
+        int partner = (sends ? rank + k : rank + 2 * data->n - k) % data->n;
+        size_t count = sends ? el_wire_part(data, rank, partner) : el_wire_part(data, partner, rank);
+        size_t at = sends ? el_wire_part_sent_at(data, rank, partner) : el_wire_part_got_at(data, partner, rank);
+        struct el_view view = el_view_of(sends ? member->data : member->result, at * (size_t)width);
+        if (count == 0 || partner == rank) continue;
+        EL_TRY(issue_message(member, program, count, sends, partner, view, begun ? &first : begin));
+        begun = true;
+        *end = el_program_op_count(program) - 1;
+    }
+    return EL_OK;
+}
+
 static enum el_status issue(const struct el_wire_member *member, struct el_program *program,
                             const struct el_wire_data *data, int place, int i, int *begin, int *end)
 {
@@ -145,6 +165,7 @@ static enum el_status issue(const struct el_wire_member *member, struct el_progr
                             .result = at.result,
                             .phase = EL_PHASE_COMM};
     if (place != EL_WIRE_APART && at.data_count == at.result_count) op.result = (struct el_view){0};
+    if (data->uneven && data->n > 1) return issue_uneven(member, program, data, begin, end);
     if (data->verb == EL_COMM_SEND) {
         EL_TRY(issue_message(member, program, data->count, true, (rank + 1) % data->n, at.data, begin));
         return issue_message(member, program, data->count, false, (rank + data->n - 1) % data->n, at.result, end);
@@ -268,15 +289,17 @@ static enum el_status give_time(const struct el_wire_member *member)
 
 static enum el_status time_size(struct el_wire_member *member, int s)
 {
+    uint64_t bytes;
     EL_TRY(give_time(member));
     const struct el_wire_options *options = member->plan->options;
     enum el_comm_verb verb = member->curve ? member->curve->operation->verb : EL_COMM_BROADCAST;
     struct el_wire_data data = {.verb = verb, .dtype = member->plan->copied, .n = member->plan->n};
     if (member->curve) data.dtype = member->curve->dtype, data.root = member->curve->root;
-    if (member->curve) data.reduction = member->curve->reduction;
+    if (member->curve) data.reduction = member->curve->reduction, data.uneven = member->curve->operation->uneven;
     data.count = el_wire_count(verb, member->plan->sizes[s], el_dtype_bytes(data.dtype), data.n);
+    if (member->curve && !el_wire_size(member->plan, member->curve, s, &data.count, &bytes)) return EL_OK;
     const struct el_comm_op op = {.verb = verb, .dtype = data.dtype, .count = data.count};
-    if (data.count == 0) return EL_OK;
+    if (data.count == 0 && !member->curve) return EL_OK;
     member->used[s] = el_comm_algorithm(member->comm, &op);
     for (int place = 0; place < EL_WIRE_PLACES; place++) {
         bool copies_so = place != EL_WIRE_IN_PLACE; /* a copy is out of place, or cold */
@@ -296,8 +319,9 @@ static enum el_status time_pair(struct el_wire_member *member, int place, double
     const struct el_wire_options *options = member->plan->options;
     const struct el_view seen = el_view_of(member->result, 0);
     int rank = el_comm_rank(member->comm), partner = el_wire_partner(member);
-    struct el_wire_data data = {EL_COMM_BROADCAST, EL_COMM_SUM, member->curve->dtype, member->plan->n, partner, 0};
+    struct el_wire_data data = {.verb = EL_COMM_BROADCAST, .dtype = member->curve->dtype, .n = member->plan->n};
     int64_t wrong = 0;
+    data.root = partner;
     data.count = el_wire_pair_count(member->plan, place);
     EL_TRY(el_wire_fill(&data, rank, data.count, el_view_of(member->data, 0), false));
     EL_TRY(el_wire_fill(&data, 0, data.count, seen, true));
@@ -309,7 +333,7 @@ static enum el_status time_pair(struct el_wire_member *member, int place, double
 
 enum el_status el_wire_time(struct el_wire_member *member)
 {
-    bool sends = member->curve && member->curve->operation->verb == EL_COMM_SEND;
+    bool sends = member->curve && (member->curve->operation->verb == EL_COMM_SEND || member->curve->operation->uneven);
     if (sends && !el_comm_has_verb(member->comm, EL_COMM_SEND))
         EL_TRY(el_comm_open_mailboxes(member->comm, NULL, member->data->bytes));
     if (member->curve && member->plan->pairs) {

@@ -28,7 +28,7 @@
 #include "bench/plot/data_file.h"
 #include "bench/trial/costs.h"
 
-enum { EL_WIRE_SIZES_MAX = 256, EL_WIRE_OPERATIONS = 9, EL_WIRE_CURVES_MAX = 1024, EL_WIRE_ITERS_MAX = 10000 };
+enum { EL_WIRE_SIZES_MAX = 256, EL_WIRE_OPERATIONS = 11, EL_WIRE_CURVES_MAX = 1024, EL_WIRE_ITERS_MAX = 10000 };
 
 /* Out of place, in place: the order of nccl-tests' columns. Both repeat one call on the same memory. Cold: in place,
  * but each call on memory that was last touched before as much other memory as the largest cache holds: so it is in a
@@ -41,6 +41,7 @@ extern const char *const el_wire_places[EL_WIRE_PLACES];
 struct el_wire_operation {
     const char *name;
     enum el_comm_verb verb;
+    bool uneven; /* alltoallv: parts by nccl-tests' distances, sent as messages */
 };
 extern const struct el_wire_operation el_wire_operations[EL_WIRE_OPERATIONS];
 
@@ -89,6 +90,9 @@ int el_wire_rows(const struct el_wire_plan *plan);
 size_t el_wire_count(enum el_comm_verb verb, uint64_t bytes, size_t element_bytes, int n);
 /* nccl-tests' size: of the larger one of data and result. */
 uint64_t el_wire_bytes(enum el_comm_verb verb, size_t count, size_t element_bytes, int n);
+/* The same of a curve's size number `s`, and the count; false: the curve has no such size. A barrier has one, of 0. */
+bool el_wire_size(const struct el_wire_plan *plan, const struct el_wire_curve *curve, int s, size_t *count_p,
+                  uint64_t *bytes_p);
 /* busbw / algbw: what has to cross the bottleneck, as a share of the size (doc/PERFORMANCE.md of nccl-tests). */
 double el_wire_bus_factor(enum el_comm_verb verb, int n);
 
@@ -99,7 +103,13 @@ struct el_wire_data {
     enum el_dtype dtype;
     int n, root;
     size_t count; /* of a part */
+    bool uneven;
 };
+/* alltoallv, [n] ranks that give `count` elements n times together: what `from` sends to `to`; where that begins among
+ * the parts of `from`, and among those that `to` gets. Elements. */
+size_t el_wire_part(const struct el_wire_data *data, int from, int to);
+size_t el_wire_part_sent_at(const struct el_wire_data *data, int from, int to);
+size_t el_wire_part_got_at(const struct el_wire_data *data, int from, int to);
 /* What rank `rank` gives, `count` elements of it; or zeros. Errors: the device's. */
 enum el_status el_wire_fill(const struct el_wire_data *data, int rank, size_t count, struct el_view view, bool zeros);
 /* How many elements of the member's result are wrong. */

@@ -63,7 +63,7 @@ static const struct el_foreign_name foreign_options[] = {
 static const struct el_foreign_name nccl_tests_flags[] = {
     {"parallel-init p", "all ranks open their communicators at the same time: leave it out"},
     {"per-iter-timing I per-iter-skip K",
-     "each call is timed: comm.json and --output_file have all times, without those of --warmup_iters: leave it out"},
+     "each call is timed: comm.json has all times, without those of --warmup_iters: leave it out"},
     {"cudagraph G", "the calls of a size are one program, queued before the first begins: leave it out"},
     {"report-cputime C", "the time is that of the operation, by its stream, and not the host's: leave it out"},
     {"local-register R",
