@@ -60,8 +60,8 @@ static json_t *devices_json(const json_t *document)
         const char *name = json_string_value(device), *index = strchr(name ? name : "", ':');
         json_array_append_new(
             rows,
-            el_json_of(EL_KEY("rank", (int64_t)device_at.i), EL_KEY("group", 0), EL_KEY("pid", whole(member, "pid")),
-                       EL_KEY("hostname", el_json_text(member, "host", "")),
+            el_json_of(EL_KEY("rank", (int64_t)device_at.i), EL_KEY("group", el_json_whole(member, "group")),
+                       EL_KEY("pid", whole(member, "pid")), EL_KEY("hostname", el_json_text(member, "host", "")),
                        EL_KEY("device", index ? (int64_t)strtoll(index + 1, NULL, 10) : 0), EL_KEY("device_hex", name),
                        EL_KEY("device_info", el_json_text(document, "environment.cpu_model", ""))));
     }
@@ -71,7 +71,8 @@ static json_t *devices_json(const json_t *document)
 static json_t *config_json(const json_t *document)
 {
     bool steps = number(document, "stepbytes") > 0;
-    int64_t processes = el_json_whole(document, "processes"), ranks = el_json_whole(document, "ranks");
+    int64_t processes = el_json_whole(document, "processes"),
+            ranks = (int64_t)json_array_size(json_object_get(document, "devices"));
     return el_json_of(
         EL_KEY("nthreads", processes > 0 ? ranks / processes : ranks), EL_KEY("ngpus", 1),
         EL_KEY("minimum_bytes", whole(document, "minbytes")), EL_KEY("maximum_bytes", whole(document, "maxbytes")),

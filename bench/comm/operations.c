@@ -1,4 +1,5 @@
 /* Operations, sizes and bandwidths as nccl-tests defines them. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -226,6 +227,7 @@ static enum el_status check_flags(const struct el_wire_options *options, bool pa
     if (length && (length < 5 || strcasecmp(options->output_file + length - 5, ".json") != 0))
         return el_fail(EL_ERR_INVALID, "--output_file %s: only JSON is written: give a name that ends in .json",
                        options->output_file);
+    if (pairs && *options->group) return el_fail(EL_ERR_INVALID, "p2p: measures each pair: leave --group out");
     if (pairs && (options->dtype == EL_DTYPE_COUNT || length || options->aggregate > 1 || options->blocking != 3))
         return el_fail(EL_ERR_INVALID, "p2p: has no tables of sizes: leave --datatype all, --output_file, --agg_iters "
                                        "and --blocking out");
@@ -258,6 +260,54 @@ enum el_status el_wire_take_flags(struct el_options *options, bool rank)
     return EL_OK;
 }
 
+enum el_status el_wire_color(const char *text, int rank, int *color_p)
+{
+    static const char *const words[] = {"and", "&", "or", "|", "mod", "%", "div", "/"};
+    size_t word = 0;
+    while (word < 8 && strncasecmp(text, words[word], strlen(words[word])) != 0) word++;
+    bool listed = word == 8;
+    const char *at = listed ? text : text + strlen(words[word]);
+    at += strspn(at, " ");
+    bool binary = !listed && !strncasecmp(at, "0b", 2);
+    *color_p = -1;
+    for (bool more = true; more;) {
+        char *end;
+        long value = strtol(at + 2 * binary, &end, binary ? 2 : listed ? 10 : 0);
+        bool wrong = end == at || value < 0 || value > INT_MAX || (word >= 4 && !listed && value == 0);
+        if (wrong || (*end && !(listed && *end == ',')))
+            return el_fail(EL_ERR_INVALID, "--group: '%.40s' must be like 0,1 or 'mod 2' (and, or, mod, div)", text);
+        const int by = (int)value, div = by ? by : 1, colors[] = {rank & by, rank | by, rank % div, rank / div};
+        if (!listed) *color_p = colors[word / 2];
+        if (listed && value == rank) *color_p = 0;
+        more = *end == ',';
+        at = end + 1;
+    }
+    return EL_OK;
+}
+
+/* Of `n` ranks of the job; then plan->n is a group's. */
+static enum el_status add_groups(struct el_wire_plan *plan, int n)
+{
+    int sizes[EL_MEMBERS_MAX] = {0}, firsts[EL_MEMBERS_MAX];
+    for (int r = 0; r < n && *plan->options->group; r++) {
+        int g = 0;
+        EL_TRY(el_wire_color(plan->options->group, r, &plan->colors[r]));
+        while (g < plan->n_groups && firsts[g] != plan->colors[r]) g++;
+        if (plan->colors[r] < 0) continue;
+        firsts[g] = plan->colors[r];
+        sizes[g]++;
+        if (g == plan->n_groups) plan->n_groups++;
+    }
+    for (int g = 1; g < plan->n_groups; g++)
+        if (sizes[g] != sizes[0])
+            return el_fail(EL_ERR_INVALID, "--group %s: groups of %d and of %d ranks: all must have as many",
+                           plan->options->group, sizes[0], sizes[g]);
+    if (*plan->options->group && plan->n_groups == 0)
+        return el_fail(EL_ERR_INVALID, "--group %s: none of %d ranks is in it", plan->options->group, n);
+    if (plan->n_groups > 0) plan->n = sizes[0];
+    return EL_OK;
+}
+
 enum el_status el_wire_plan_make(const char *operation, const struct el_wire_options *options, int n,
                                  struct el_wire_plan *plan_p)
 {
@@ -267,8 +317,9 @@ enum el_status el_wire_plan_make(const char *operation, const struct el_wire_opt
     struct asked given = {.first_root = 0};
     plan.copied = options->dtype == EL_DTYPE_COUNT ? EL_U8 : options->dtype;
     EL_TRY(parse_algorithms(options->algorithms, &given.algorithms));
-    EL_TRY(parse_root(options->root, n, &given));
     EL_TRY(check_flags(options, !strcmp(asked, pairs.name)));
+    EL_TRY(add_groups(&plan, n));
+    EL_TRY(parse_root(options->root, plan.n, &given));
     for (int i = 0; i < EL_WIRE_OPERATIONS; i++) {
         names[i] = el_wire_operations[i].name;
         if (!strcmp(asked, "all") || !strcmp(asked, names[i]))

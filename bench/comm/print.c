@@ -21,6 +21,10 @@ static void print_head(const json_t *document, FILE *out)
             number(document, "processes"), number(document, "processes") > 1 ? "es" : "",
             el_json_text(document, "backend", "?"));
     double aggregate = number(document, "agg_iters"), blocking = number(document, "blocking");
+    if (json_is_string(json_object_get(document, "group")))
+        el_text_line(out, "# --group %s: %.0f group%s of that many ranks, at the same time; figures are of one group",
+                     el_json_text(document, "group", "?"), number(document, "groups"),
+                     number(document, "groups") > 1 ? "s" : "");
     fprintf(out, "# warmup iters: %.0f iters: %.0f validation: %.0f\n", number(document, "warmup"),
             number(document, "iters"), number(document, "check"));
     fprintf(out, "# time: median of the calls, %s; the time of a call is %s\n",

@@ -164,7 +164,8 @@ static enum el_status issue(const struct el_wire_member *member, struct el_progr
                             .data = at.data,
                             .result = at.result,
                             .phase = EL_PHASE_COMM};
-    if (place != EL_WIRE_APART && at.data_count == at.result_count) op.result = (struct el_view){0};
+    bool parts = el_comm_verb_row(data->verb)->all_data || el_comm_verb_row(data->verb)->all_result;
+    if (place != EL_WIRE_APART && !parts) op.result = (struct el_view){0};
     if (data->uneven && data->n > 1) return issue_uneven(member, program, data, begin, end);
     if (data->verb == EL_COMM_SEND) {
         EL_TRY(issue_message(member, program, data->count, true, (rank + 1) % data->n, at.data, begin));

@@ -9,13 +9,14 @@
  * microseconds and GB/s (1e9 bytes), as nccl-tests prints them.
  *
  * The document, DIR/comm.json: {"schema", "kind": "comm", "command", "environment", "backend", "devices": [name],
- * "ranks", "processes",
- * "members": [a rank: {"host", "pid"}], "minbytes", "maxbytes", "stepbytes" (0: none), "stepfactor", "datatype",
- * "redop", "root", "average", "iters", "warmup", "check", "agg_iters", "cycles", "blocking", "shared_cores",
- * "others_waited_pct", "copy": [{"bytes", "time_us", "gb_per_s", "samples_us", "cold": {"time_us", "gb_per_s",
- * "samples_us"} or null}], "curves": [curve]}. A curve is an operation by an algorithm: {"operation", "algorithm",
- * "datatype", "redop", "root", "cycle" (from 0), "status": "ok|absent", "reason", "wrong" (p2p: of all pairs),
- * "points": [{"bytes", "count", "algorithm", "out_of_place": place, "in_place": place, "cold": place}], "fit":
+ * "ranks" (of a group), "processes",
+ * "group" (as given, or null), "groups", "members": [a rank of the job: {"host", "pid", "group"}], "minbytes",
+ * "maxbytes", "stepbytes" (0: none), "stepfactor", "datatype", "redop", "root", "average", "iters", "warmup", "check",
+ * "agg_iters", "cycles", "blocking", "shared_cores", "others_waited_pct", "copy": [{"bytes", "time_us", "gb_per_s",
+ * "samples_us", "cold": {"time_us", "gb_per_s", "samples_us"} or null}], "curves": [curve]}. A curve is an operation by
+ * an algorithm: {"operation", "algorithm", "datatype", "redop", "root", "cycle" (from 0), "status": "ok|absent",
+ * "reason", "wrong" (p2p: of all pairs), "points": [{"bytes", "count", "algorithm", "out_of_place": place, "in_place":
+ * place, "cold": place}], "fit":
  * {"out_of_place": {"latency_us", "gb_per_s"}, "in_place": ..., "cold": ...}, "reached": {"bytes", "busbw_gb_per_s",
  * "copy_gb_per_s", "share", "normal": bool|null, "why"}}. A place is
  * {"time_us" (the median), "mean_us", "min_us", "p50_us", "p99_us", "algbw_gb_per_s", "busbw_gb_per_s", "wrong": count
@@ -55,7 +56,8 @@ struct el_wire_curve {
 
 struct el_wire_plan {
     const struct el_wire_options *options;
-    int n; /* ranks */
+    int n;                                /* ranks that communicate: of a group, all groups have as many */
+    int n_groups, colors[EL_MEMBERS_MAX]; /* of a rank of the job, -1: in no group; 0 groups: not split */
     uint64_t sizes[EL_WIRE_SIZES_MAX];
     int n_sizes;
     struct el_wire_curve curves[EL_WIRE_CURVES_MAX];
@@ -71,6 +73,10 @@ enum el_status el_wire_plan_make(const char *operation, const struct el_wire_opt
 /* Of a user's own command line: nccl-tests' -g and -t into --devices and --comm, where they were given; `rank`: of a
  * launcher's job, whose ranks have one device each. Errors: EL_ERR_INVALID, also of flags that exclude one another. */
 enum el_status el_wire_take_flags(struct el_options *options, bool rank);
+
+/* The group of rank `rank` by --group's text, "0,1" or "mod 2": as NCCL_TESTS_SPLIT has them; -1: in none. Errors:
+ * EL_ERR_INVALID. */
+enum el_status el_wire_color(const char *text, int rank, int *color_p);
 
 /* One curve of each operation, by the communicator's own choice. */
 void el_wire_plan_auto(struct el_wire_plan *plan);

@@ -84,6 +84,10 @@ static const struct el_option_row before_sizes[] = {
     {WHAT, "op", "NAME", AT(CHOICE, wire.reduction), COMM, "reduction operation",
      CHOICES("sum|prod|min|max|avg|and|or|xor|all"), DEFAULT("sum"), LETTER('o'), COMMON},
     {WHAT, "root", "RANK", AT(TEXT, wire.root), COMM, "root rank, or all", DEFAULT("0"), LETTER('r')},
+    {WHAT, "group", "RANKS", AT(TEXT, wire.group), COMM,
+     "ranks that communicate, comma-separated: 0,1; or groups of all ranks, each at the same time, as "
+     "NCCL_TESTS_SPLIT: "
+     "'mod 2', 'div 2', 'and 1', 'or 1' of a rank's number"},
     {WHAT, "comm-algorithm", "LIST", AT(TEXT, wire.algorithms), COMM,
      "auto, direct, ring, ps, all, or a list; auto: by size, the fastest measured", DEFAULT("auto"), COMMON},
     {WHAT, "procs", "P", AT(INT, procs), OF_TRIALS,

@@ -163,6 +163,20 @@ END
     refuses "--dtype: 'bfloat16' is not one of" "$EVENLOAD" run --dtype bfloat16
 }
 
+@test "--group: only its ranks communicate, or all in groups at the same time" {
+    for how in "--comm local" "--comm shm --launcher own"; do
+        # shellcheck disable=SC2086
+        run --separate-stderr "$EVENLOAD" comm all --devices 4 --group "mod 2" -b 1K -e 1K -n 2 -w 1 --quiet --json --out "g${#how}" -J g.json $how
+        printf '%s' "$output" >g-out.json
+        [[ $status -eq 0 && $(json g-out.json 'd["ranks"], d["group"], d["groups"], [m["group"] for m in d["members"]], {len(p["out_of_place"]["samples_us"]) for c in d["curves"] for p in c["points"]}') == "(2, 'mod 2', 2, [0, 1, 0, 1], {4})" ]] || show
+        [[ $(json g-out.json 'sum(p[k]["wrong"] for c in d["curves"] for p in c["points"] for k in ("out_of_place", "in_place") if p[k]), [p["count"] for p in d["curves"][3]["points"]]') == "(0, [128])" ]] || show
+        [[ $(json g.json '[r["group"] for r in d["config"]["devices"]]') == "[0, 1, 0, 1]" ]] || show
+    done
+    run --separate-stderr "$EVENLOAD" comm all_gather --devices 3 --group 2 -b 1K -e 1K -n 2 -w 1 --quiet --comm tcp --launcher own --out one
+    [[ $status -eq 0 && $output == *"--group 2: 1 group of that many ranks"* && $(json one/comm.json 'd["ranks"], [m["group"] for m in d["members"]]') == "(1, [-1, -1, 0])" ]] || show
+    refuses "groups of 2 and of 1 ranks" "$EVENLOAD" comm --devices 3 --group "mod 2"
+}
+
 @test "comm refuses in a line what it cannot do" {
     refuses "did you mean 'all_reduce'" "$EVENLOAD" comm allreduce
     refuses "there is no device 9 in a trial of 2" "$EVENLOAD" comm --devices 2 --inject straggler=9:2

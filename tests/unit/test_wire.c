@@ -359,6 +359,39 @@ static void nccl_tests_json_is_written(void **state)
     }
 }
 
+/* The colours of nccl-tests' NCCL_TESTS_SPLIT, and lists. */
+static void ranks_have_groups(void **state)
+{
+    static const struct {
+        const char *text;
+        int of_5;
+    } known[] = {{"mod 2", 1}, {"MOD 0x4", 1}, {"%3", 2},       {"div 2", 2}, {"/ 0b10", 2}, {"AND 0x4", 4},
+                 {"&1", 1},    {"or 2", 7},    {"|0b1000", 13}, {"5", 0},     {"1,5,2", 0},  {"0,1", -1}};
+    static const char *const wrong[] = {"",   "x",  "mod",     "mod 0", "div 0", "1,,2",
+                                        "1,", "-1", "mod 2,3", "mod2x", "0b1"};
+    struct el_wire_options options = usual;
+    struct el_wire_plan plan;
+    int color;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        assert_int_equal(el_wire_color(known[i].text, 5, &color), EL_OK);
+        assert_int_equal(color, known[i].of_5);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_int_equal(el_wire_color(wrong[i], 5, &color), EL_ERR_INVALID);
+    strcpy(options.group, "mod 2");
+    assert_int_equal(el_wire_plan_make("all_reduce", &options, 6, &plan), EL_OK);
+    assert_int_equal(plan.n, 3);
+    assert_int_equal(plan.n_groups, 2);
+    assert_int_equal(plan.colors[3], 1);
+    assert_int_equal(el_wire_plan_make("all_reduce", &options, 5, &plan), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "groups of 3 and of 2 ranks"));
+    strcpy(options.group, "4,7");
+    assert_int_equal(el_wire_plan_make("all_reduce", &options, 8, &plan), EL_OK);
+    assert_int_equal(plan.n, 2);
+    refuse("all_reduce", &options, "none of 2 ranks is in it");
+    refuse("p2p", &options, "leave --group out");
+}
+
 static void add_curve(json_t *curves, const char *operation, const char *algorithm)
 {
     json_array_append_new(curves, json_pack("{s:s, s:s, s:[{s:i}]}", "operation", operation, "algorithm", algorithm,
@@ -400,5 +433,5 @@ static void a_pair_has_a_short_label(void **state)
 
 RUN_TESTS(open_device, close_device, bandwidths_are_those_of_nccl_tests, sizes_are_those_of_nccl_tests,
           data_are_checked, parts_have_their_places, parts_are_uneven, samples_become_figures, a_figure_is_judged,
-          shared_cores_are_seen_over_the_whole_job, plans_are_made, nccl_tests_json_is_written,
+          shared_cores_are_seen_over_the_whole_job, plans_are_made, ranks_have_groups, nccl_tests_json_is_written,
           curves_have_numbers_and_labels_have_room, a_pair_has_a_short_label)
