@@ -151,6 +151,17 @@ for (c, p), r in zip(points, n["results"]):
     for place in "out_of_place", "in_place":
         assert (r[place]["time"], r[place]["bus_bw"], r[place]["nwrong"]) == (p[place]["time_us"], p[place]["busbw_gb_per_s"], 0), r
 END
+    if "$EVENLOAD" comm --help all | grep -q -e '--from '; then
+        "$EVENLOAD" comm all -g 2 -b 1K -e 4K -n 2 -w 1 -J own.json --quiet --json --out own >/dev/null
+        "$EVENLOAD" comm --from own.json --json >again.json
+        python3 - <<'END'
+import json
+own, again = ({(c["operation"], p["bytes"], p["count"], k): (p[k]["time_us"], p[k]["busbw_gb_per_s"]) for c in json.load(open(f))["curves"]
+               for p in c["points"] for k in ("out_of_place", "in_place") if p.get(k) and p["bytes"]} for f in ("own/comm.json", "again.json"))
+assert own.keys() == again.keys() and len(own) > 50, own.keys() ^ again.keys()
+assert all(abs(x - y) <= 1e-5 * x for k in own for x, y in zip(own[k], again[k])), (own, again)
+END
+    fi
     run --separate-stderr "$EVENLOAD" comm alltoall -d all -b 1K -e 1K -n 2 -w 1 -z 0 --comm local -J all.JSON --json --out a
     printf '%s' "$output" >a.json
     [[ $(json a.json '[c["datatype"] for c in d["curves"]], sum(p["out_of_place"]["wrong"] for c in d["curves"] for p in c["points"])') == "(['float', 'double', 'int32', 'uint8', 'half', 'bfloat16'], 0)" ]] || show
