@@ -131,7 +131,6 @@ json_t *el_wire_nccl_json(const json_t *document)
         if (!el_json_is(curve, "status", "ok")) json_array_append(errors, json_object_get(curve, "reason"));
         EL_EACH(point, json_object_get(curve, "points")) {
             if (!(number(point, "bytes") > 0)) continue; /* a barrier, which nccl-tests has not */
-            if (!(number(point, "bytes") > 0)) continue; /* a barrier, which nccl-tests has not */
             json_array_append_new(results, row_json(curve, point, el_json_whole(document, "iters")));
             for (int p = 0; p < EL_WIRE_WARM_PLACES; p++) {
                 double busbw = number(json_object_get(point, el_wire_places[p]), "busbw_gb_per_s");
