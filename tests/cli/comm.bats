@@ -104,6 +104,10 @@ END
     run --separate-stderr "$EVENLOAD" comm -b 64K -e 64K -n 3 -w 0 --quiet --comm local --inject wire=640 --json --out w
     printf '%s' "$output" >w.json
     [[ $(json w.json 'all(min(s) >= 40000 for s in d["curves"][0]["points"][0]["in_place"]["samples_us"])') == True ]] || show
+    # -m has two operations in a call, whose time is of one; with -z 0 a call lasts from the end of the one before.
+    run --separate-stderr "$EVENLOAD" comm -b 64K -e 64K -n 3 -w 0 -m 2 -z 0 --quiet --comm local --inject wire=640 --json --out m
+    printf '%s' "$output" >m.json
+    [[ $(json m.json '[40000 <= u < 70000 for s in d["curves"][0]["points"][0]["in_place"]["samples_us"] for u in s]') == "[True, True, True, True, True, True]" ]] || show
 }
 
 # All flags that nccl-tests' README and its -h have (July 2026): letter, name, a value, and whether comm takes it.
