@@ -58,7 +58,9 @@ static enum el_status resolve(struct el_options *options, struct el_trial *trial
 /* Data and result of each rank, on this host. */
 static enum el_status check_memory(const struct el_trial *trial, const struct el_wire_plan *plan)
 {
-    bool links = plan->curves[plan->n_curves - 1].operation->verb == EL_COMM_SEND; /* a mailbox of each partner's */
+    bool links = false; /* a mailbox of each partner's */
+    for (int c = 0; c < plan->n_curves; c++)
+        links |= plan->curves[c].operation->verb == EL_COMM_SEND || plan->curves[c].operation->uneven;
     double wanted = (1.0 + (links ? plan->n - 1 : 0)) * (double)plan->sizes[plan->n_sizes - 1],
            free_bytes = el_host_free_bytes("");
     wanted = trial->n_devices * (wanted + 2.0 * (double)el_wire_memory_bytes(plan));
@@ -72,6 +74,7 @@ static void say_next(const struct el_options *options, const json_t *document)
     struct el_options next = *options;
     bool several = json_array_size(json_object_get(document, "curves")) > 1 || json_object_get(document, "pairs");
     snprintf(next.wire.algorithms, sizeof next.wire.algorithms, "all");
+    next.wire.output_file[0] = 0;
     fputc('\n', stdout);
     if (several)
         printf("Next: %s run --mode ddp    (communication in a training step)\n", el_program_word());
@@ -87,6 +90,11 @@ static int show(const struct el_options *options, const struct el_store *store, 
     enum el_status status = el_write_json(document, path);
     el_store_path(store, path, "comm.csv");
     if (status == EL_OK) status = el_write_file(path, el_wire_csv, document);
+    if (status == EL_OK && *options->wire.output_file) {
+        json_t *theirs = el_wire_nccl_json(document);
+        status = el_write_json(theirs, options->wire.output_file);
+        json_decref(theirs);
+    }
     if (status != EL_OK) return el_exit_failed(status);
     static const struct el_figure *const figures[] = {&el_figure_wire, &el_figure_pairs};
     const json_t *curves = json_object_get(document, "curves");
@@ -102,6 +110,7 @@ static int show(const struct el_options *options, const struct el_store *store, 
         fputc('\n', stdout);
         el_text_line(stdout, "%s/comm.json", store->dir);
         el_text_line(stdout, "%s/comm.csv", store->dir);
+        if (*options->wire.output_file) el_text_line(stdout, "%s", options->wire.output_file);
     }
     el_say_not_drawn(el_plot_figures(figures, 2, document, store->dir, messages), messages);
     if (messages && absent < n) say_next(options, document);
@@ -221,6 +230,7 @@ enum el_status el_cmd_comm(struct el_options *options, int *exit_status_p)
     struct el_launch_place place;
     bool rank;
     EL_TRY(el_takes_place(options, &place, &rank));
+    EL_TRY(el_wire_take_flags(options, rank));
     *exit_status_p = rank ? run_rank(options, &place) : run_self(options);
     return EL_OK;
 }

@@ -30,7 +30,8 @@
 
 #include "runtime/base/status.h"
 
-enum el_dtype { EL_F32, EL_F64, EL_I32, EL_U8, EL_DTYPE_COUNT };
+/* Kernels have f32 and f64, with ids of i32; of the others there are only collectives (runtime/comm). */
+enum el_dtype { EL_F32, EL_F64, EL_I32, EL_U8, EL_F16, EL_BF16, EL_DTYPE_COUNT };
 
 /* Units: bytes. */
 size_t el_dtype_bytes(enum el_dtype dtype);

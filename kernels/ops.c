@@ -10,14 +10,15 @@
 
 size_t el_dtype_bytes(enum el_dtype dtype)
 {
-    static const size_t bytes[EL_DTYPE_COUNT] = {[EL_F32] = 4, [EL_F64] = 8, [EL_I32] = 4, [EL_U8] = 1};
+    static const size_t bytes[EL_DTYPE_COUNT] = {
+        [EL_F32] = 4, [EL_F64] = 8, [EL_I32] = 4, [EL_U8] = 1, [EL_F16] = 2, [EL_BF16] = 2};
     return (unsigned)dtype < EL_DTYPE_COUNT ? bytes[dtype] : 0;
 }
 
 const char *el_dtype_name(enum el_dtype dtype)
 {
     static const char *const names[EL_DTYPE_COUNT] = {
-        [EL_F32] = "f32", [EL_F64] = "f64", [EL_I32] = "i32", [EL_U8] = "u8"};
+        [EL_F32] = "f32", [EL_F64] = "f64", [EL_I32] = "i32", [EL_U8] = "u8", [EL_F16] = "f16", [EL_BF16] = "bf16"};
     return (unsigned)dtype < EL_DTYPE_COUNT ? names[dtype] : "unknown";
 }
 

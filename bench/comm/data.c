@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench/comm/wire.h"
+#include "runtime/base/half.h"
 
 enum { PERIOD = 61, BLOCK = PERIOD * 256, COMBINED = -1 };
 
@@ -55,6 +56,8 @@ static void store(enum el_dtype dtype, int64_t value, void *at)
 {
     if (dtype == EL_F32) memcpy(at, &(float){(float)value}, sizeof(float));
     if (dtype == EL_F64) memcpy(at, &(double){(double)value}, sizeof(double));
+    if (dtype == EL_F16) memcpy(at, &(uint16_t){el_f16_of_f32((float)value)}, sizeof(uint16_t));
+    if (dtype == EL_BF16) memcpy(at, &(uint16_t){el_bf16_of_f32((float)value)}, sizeof(uint16_t));
     if (dtype == EL_I32) memcpy(at, &(int32_t){(int32_t)value}, sizeof(int32_t));
     if (dtype == EL_U8) memcpy(at, &(uint8_t){(uint8_t)value}, sizeof(uint8_t));
 }
@@ -89,11 +92,33 @@ enum el_status el_wire_fill(const struct el_wire_data *data, int rank, size_t co
     return status;
 }
 
-/* Compares `count` elements with those of `rank` from `begin` on. */
-static enum el_status check_part(const struct el_wire_data *data, int rank, size_t begin, struct el_view view,
-                                 int64_t *wrong)
+/* As nccl-tests' alltoallv without settings: by the distance in rank, in whole 16 bytes; a rank alone has all. */
+size_t el_wire_part(const struct el_wire_data *data, int from, int to)
 {
-    size_t width = el_dtype_bytes(data->dtype), count = data->count;
+    size_t width = el_dtype_bytes(data->dtype), n = (size_t)data->n, all = data->count * n * width;
+    double distance = (to - from + data->n) % data->n, sum = (double)n * (double)(n - 1) / 2;
+    return (n == 1 ? all : (size_t)(distance * (double)all / sum) & ~(size_t)15) / width;
+}
+
+size_t el_wire_part_sent_at(const struct el_wire_data *data, int from, int to)
+{
+    size_t begin = 0;
+    for (int k = 0; k < to; k++) begin += el_wire_part(data, from, k);
+    return begin;
+}
+
+size_t el_wire_part_got_at(const struct el_wire_data *data, int from, int to)
+{
+    size_t begin = 0;
+    for (int k = 0; k < from; k++) begin += el_wire_part(data, k, to);
+    return begin;
+}
+
+/* Compares `count` elements with those of `rank` from `begin` on. */
+static enum el_status check_part(const struct el_wire_data *data, int rank, size_t begin, size_t count,
+                                 struct el_view view, int64_t *wrong)
+{
+    size_t width = el_dtype_bytes(data->dtype);
     char *block = make_block(data, rank, begin, false), *seen = malloc(BLOCK * width);
     enum el_status status = block && seen ? EL_OK : el_fail_errno("data of a check");
     for (size_t i = 0; i < count && status == EL_OK; i += BLOCK) {
@@ -111,12 +136,16 @@ enum el_status el_wire_check(const struct el_wire_data *data, int rank, struct e
 {
     const struct el_comm_verb_row *row = el_comm_verb_row(data->verb);
     int before = (rank + data->n - 1) % data->n;
-    size_t begin = row->all_data ? (size_t)rank * data->count : 0;
+    size_t begin = row->all_data ? (size_t)rank * data->count : 0, width = el_dtype_bytes(data->dtype);
     int64_t wrong = 0;
-    for (int p = 0; p < (row->all_result ? data->n : 1) && !(row->result_on_root && rank != data->root); p++) {
+    for (int p = 0; p < data->n && data->uneven; p++)
+        EL_TRY(check_part(data, p, el_wire_part_sent_at(data, p, rank), el_wire_part(data, p, rank),
+                          at_element(result, el_wire_part_got_at(data, p, rank) * width), &wrong));
+    for (int p = 0;
+         p < (row->all_result ? data->n : 1) && !data->uneven && !(row->result_on_root && rank != data->root); p++) {
         int source = row->reduces ? COMBINED : row->is_link ? before : row->all_result ? p : data->root;
-        struct el_view part = at_element(result, (size_t)p * data->count * el_dtype_bytes(data->dtype));
-        EL_TRY(check_part(data, source, begin, part, &wrong));
+        struct el_view part = at_element(result, (size_t)p * data->count * width);
+        EL_TRY(check_part(data, source, begin, data->count, part, &wrong));
     }
     *wrong_p = wrong;
     return EL_OK;

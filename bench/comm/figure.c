@@ -20,6 +20,17 @@ static size_t number_of(const json_t *curves, size_t c, const char *key)
     return number;
 }
 
+/* The first of its operation and algorithm: other types, reductions, roots and cycles are in comm.csv. */
+static bool is_drawn(const json_t *curves, size_t c)
+{
+    const json_t *curve = json_array_get(curves, c);
+    for (size_t i = 0; i < c; i++)
+        if (el_json_is(json_array_get(curves, i), "operation", el_json_text(curve, "operation", "")) &&
+            el_json_is(json_array_get(curves, i), "algorithm", el_json_text(curve, "algorithm", "")))
+            return false;
+    return el_json_number(curve, "points.0.bytes") > 0; /* a barrier has no size */
+}
+
 static void name_curve(const json_t *curve, char name[EL_NAME_BYTES])
 {
     snprintf(name, EL_NAME_BYTES, "%.18s/%.12s", el_json_text(curve, "operation", "?"),
@@ -68,24 +79,25 @@ static enum el_status write_wire(const struct el_figure *figure, const json_t *d
     el_json_range(copy, "bytes", &first, &last);
     EL_EACH(curve, curves) {
         name_curve(curve, name);
-        if (json_array_size(json_object_get(curve, "points"))) el_data_add_name(names.present, name);
+        if (is_drawn(curves, curve_at.i)) el_data_add_name(names.present, name);
     }
     if (!*names.present || !(first > 0)) return EL_OK;
     snprintf(title, sizeof title, "Bus bandwidth in place: %.0f ranks, communicator %s, %s",
              el_json_number(document, "ranks"), el_data_label(el_json_text(document, "backend", "?")).text,
-             el_data_label(el_json_text(document, "datatype", "?")).text);
+             el_data_label(el_json_text(curves, "0.datatype", el_json_text(document, "datatype", "?"))).text);
     el_data_about(file, &(struct el_data_about){title, &names, last * MARGIN, WIDTH_IN_BARS, NULL}, ", left end");
     fprintf(file, "\t%.6g\n", first / MARGIN);
     put_axes(copy, file);
     el_data_block(file, "curve, number of its operation, of its algorithm", "curves");
     EL_EACH(curve, curves) {
         name_curve(curve, name);
-        if (json_array_size(json_object_get(curve, "points")))
+        if (is_drawn(curves, curve_at.i))
             fprintf(file, "%s\t%zu\t%zu\n", el_data_word(name).text, number_of(curves, curve_at.i, "operation"),
                     number_of(curves, curve_at.i, "algorithm"));
     }
     el_data_block(file, "bytes, busbw in GB/s in place, out of place, curve", "points");
-    EL_EACH(curve, curves) put_points(curve, file);
+    EL_EACH(curve, curves)
+        if (is_drawn(curves, curve_at.i)) put_points(curve, file);
     *any_p = true;
     return EL_OK;
 }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/comm/wire.h"
@@ -16,7 +17,7 @@ struct session {
     struct el_wire_plan plan;
     const struct el_job *job;
     struct el_job_devices open;
-    struct el_comm *comms[EL_MEMBERS_MAX];
+    struct el_comm *comms[EL_MEMBERS_MAX], *groups[EL_MEMBERS_MAX]; /* of the device; NULL: in no group */
     struct el_wire_member members[EL_MEMBERS_MAX];
     int n_members;    /* that are open */
     json_t *document; /* of rank 0; else NULL */
@@ -35,9 +36,11 @@ static enum el_status open_comms(struct session *s)
 
 static enum el_status open_members(struct session *s)
 {
-    for (; s->n_members < s->open.n; s->n_members++) {
-        EL_TRY(el_wire_member_open(&s->plan, s->comms[s->n_members], &s->members[s->n_members]));
-        s->members[s->n_members].deadline_ns = s->deadline_ns;
+    for (int i = 0; i < s->open.n; i++) {
+        struct el_comm *comm = s->plan.n_groups ? s->groups[i] : s->comms[i];
+        if (!comm) continue;
+        EL_TRY(el_wire_member_open(&s->plan, comm, &s->members[s->n_members]));
+        s->members[s->n_members++].deadline_ns = s->deadline_ns;
     }
     return EL_OK;
 }
@@ -51,28 +54,57 @@ static void *run_member(void *argument)
     return NULL;
 }
 
-/* A curve (NULL: copies) by this process's members. The failure that explains the others: not a lost peer's. */
-static enum el_status run_curve(struct session *s, const struct el_wire_curve *curve)
+/* Before it is open: `comm` is the job's, and becomes its group's. */
+static void *split_member(void *argument)
+{
+    struct el_wire_member *member = argument;
+    int rank = el_comm_rank(member->comm);
+    enum el_status status = el_comm_split(member->comm, member->plan->colors[rank], rank, &member->comm);
+    if (status != EL_OK) el_comm_abort(member->comm);
+    el_error_take(status, &member->error);
+    return NULL;
+}
+
+/* By each of `n` members, in a thread each. The failure that explains the others: not a lost peer's. */
+static enum el_status run_all(struct session *s, int n, void *(*run)(void *member))
 {
     pthread_t threads[EL_MEMBERS_MAX];
     const struct el_error *found = NULL;
     int started = 0;
+    if (n == 1) run(&s->members[0]);
+    for (; n > 1 && started < n; started++)
+        if (pthread_create(&threads[started], NULL, run, &s->members[started]) != 0) break;
+    for (int m = 0; n > 1 && started < n && m < n; m++) el_comm_abort(s->members[m].comm);
+    for (int m = 0; m < started; m++) pthread_join(threads[m], NULL);
+    for (int m = 0; m < n; m++) {
+        const struct el_error *error = &s->members[m].error;
+        if (error->status != EL_OK && (!found || found->status == EL_ERR_PEER)) found = error;
+    }
+    if (n > 1 && started < n) return el_fail(EL_ERR_HOST_MEMORY, "no thread for a member");
+    return found ? el_error_give(found) : EL_OK;
+}
+
+/* --group. */
+static enum el_status split_comms(struct session *s)
+{
+    if (s->plan.n_groups == 0) return EL_OK;
+    for (int m = 0; m < s->open.n; m++) s->members[m] = (struct el_wire_member){.plan = &s->plan, .comm = s->comms[m]};
+    enum el_status status = run_all(s, s->open.n, split_member);
+    for (int m = 0; m < s->open.n; m++)
+        if (s->members[m].comm != s->comms[m]) s->groups[m] = s->members[m].comm;
+    memset(s->members, 0, sizeof s->members);
+    return status;
+}
+
+/* A curve (NULL: copies) by this process's members. */
+static enum el_status run_curve(struct session *s, const struct el_wire_curve *curve)
+{
     for (int m = 0; m < s->n_members; m++) {
         s->members[m].curve = curve;
         s->members[m].error = (struct el_error){.status = EL_OK};
         memset(s->members[m].wrong, 0, sizeof s->members[m].wrong);
     }
-    if (s->n_members == 1) run_member(&s->members[0]);
-    for (; s->n_members > 1 && started < s->n_members; started++)
-        if (pthread_create(&threads[started], NULL, run_member, &s->members[started]) != 0) break;
-    if (s->n_members > 1 && started < s->n_members) el_comm_abort(s->comms[0]);
-    for (int m = 0; m < started; m++) pthread_join(threads[m], NULL);
-    for (int m = 0; m < s->n_members; m++) {
-        const struct el_error *error = &s->members[m].error;
-        if (error->status != EL_OK && (!found || found->status == EL_ERR_PEER)) found = error;
-    }
-    if (s->n_members > 1 && started < s->n_members) return el_fail(EL_ERR_HOST_MEMORY, "no thread for a member");
-    return found ? el_error_give(found) : EL_OK;
+    return run_all(s, s->n_members, run_member);
 }
 
 static json_t *member_json(const struct el_wire_member *member)
@@ -114,6 +146,8 @@ static enum el_status measure_curve(struct session *s, const struct el_wire_curv
     if (parts && error.status == EL_OK) {
         json_t *members = json_array(), *row = NULL; /* [member of the job] */
         EL_EACH(of_rank, parts) json_array_extend(members, of_rank);
+        if (!json_array_size(members) && !absent) /* this rank is in no group, and was not told why */
+            absent = snprintf(reason, sizeof reason, "the ranks of the group have no such operation") > 0;
         if (!curve) json_object_set_new(s->document, "copy", el_wire_copy_json(&s->plan, members));
         if (curve) row = el_wire_curve_json(&s->plan, curve, members);
         if (curve && s->plan.pairs) json_object_set_new(s->document, "pairs", el_wire_pairs_json(&s->plan, members));
@@ -131,15 +165,19 @@ static json_t *machine_json(const struct session *s)
 {
     const struct el_trial *trial = s->job->trial;
     bool on_cores = !el_trial_backend(trial).gpu;
-    char boot[64];
+    char boot[64], host[256] = "";
     struct el_cores cores;
-    json_t *list = json_array();
+    json_t *list = json_array(), *members = json_array();
+    gethostname(host, sizeof host - 1);
+    for (int i = 0; i < s->open.n; i++)
+        json_array_append_new(members, el_json_of(EL_KEY("host", (const char *)host), EL_KEY("pid", (int)getpid()),
+                                                  EL_KEY("group", s->plan.colors[el_comm_rank(s->comms[i])])));
     el_cores_find("", &cores);
     el_file_line("/proc/sys/kernel/random/boot_id", "", boot, sizeof boot);
     for (int i = 0; i < s->open.n && on_cores; i++)
         json_array_append_new(list, json_integer(cores.firsts[trial->devices[s->open.first + i].index % cores.n]));
     return el_json_of(EL_KEY("boot", boot), EL_KEY("quota", cores.quota), EL_KEY("cores", list),
-                      EL_KEY("waited_pct", el_system_waited_pct(&s->begin)));
+                      EL_KEY("members", members), EL_KEY("waited_pct", el_system_waited_pct(&s->begin)));
 }
 
 static json_t *begin_document(const struct session *s)
@@ -149,23 +187,31 @@ static json_t *begin_document(const struct session *s)
     return el_json_of(EL_KEY("schema", EL_WIRE_SCHEMA), EL_KEY("kind", "comm"), EL_KEY("environment", el_environment()),
                       EL_KEY("backend", el_comm_backend(s->comms[0])), EL_KEY("devices", el_trial_device_names(trial)),
                       EL_KEY("ranks", s->plan.n), EL_KEY("processes", el_bootstrap_size(s->job->bootstrap)),
+                      EL_KEY("group", el_json_filled(options->group)), EL_KEY("groups", s->plan.n_groups),
                       EL_KEY("datatype", el_wire_dtype(options->dtype)),
-                      EL_KEY("redop", el_wire_redop(options->reduction)), EL_KEY("root", options->root),
-                      EL_KEY("average", options->average), EL_KEY("iters", options->iters),
-                      EL_KEY("warmup", options->warmup), EL_KEY("check", options->check), EL_KEY("shared_cores", false),
-                      EL_KEY("curves", json_array()));
+                      EL_KEY("redop", el_wire_redop(options->reduction)),
+                      EL_KEY("root", strcmp(options->root, "all") ? s->plan.curves[0].root : -1),
+                      EL_KEY("agg_iters", options->aggregate), EL_KEY("cycles", options->cycles),
+                      EL_KEY("blocking", options->blocking), EL_KEY("average", options->average),
+                      EL_KEY("iters", options->iters), EL_KEY("minbytes", options->min_bytes),
+                      EL_KEY("maxbytes", options->max_bytes), EL_KEY("stepbytes", options->step_bytes),
+                      EL_KEY("stepfactor", options->factor), EL_KEY("warmup", options->warmup),
+                      EL_KEY("check", options->check), EL_KEY("shared_cores", false), EL_KEY("curves", json_array()));
 }
 
 /* Of all ranks: whether two share a core, and the most that others took. */
 static enum el_status join_machines(struct session *s)
 {
     struct el_error error;
-    json_t *parts = NULL;
+    json_t *parts = NULL, *members = json_array();
     EL_TRY(el_job_gather(s->job, EL_OK, machine_json(s), &parts, &error));
+    EL_EACH(part, parts) json_array_extend(members, json_object_get(part, "members"));
     if (s->document)
-        el_json_put_all(s->document, EL_KEY("shared_cores", el_wire_share_cores(parts)),
+        el_json_put_all(s->document, EL_KEY("members", json_incref(members)),
+                        EL_KEY("shared_cores", el_wire_share_cores(parts)),
                         EL_KEY("others_waited_pct", el_json_highest(parts, "waited_pct")));
     json_decref(parts);
+    json_decref(members);
     return error.status == EL_OK ? EL_OK : el_error_give(&error);
 }
 
@@ -204,10 +250,12 @@ enum el_status el_wire_measure(const struct el_wire_plan *plan, const struct el_
     }
     status = el_bootstrap_agree(job->bootstrap, el_job_open_devices(job, &s->open));
     if (status == EL_OK) status = el_bootstrap_agree(job->bootstrap, open_comms(s));
+    if (status == EL_OK) status = el_bootstrap_agree(job->bootstrap, split_comms(s));
     if (status == EL_OK) status = el_bootstrap_agree(job->bootstrap, open_members(s));
     if (status == EL_OK && first) s->document = begin_document(s);
     if (status == EL_OK) status = measure_all(s, say && first);
     for (int m = 0; m < s->n_members; m++) el_wire_member_close(&s->members[m]);
+    for (int m = 0; m < s->open.n; m++) el_comm_close(s->groups[m]);
     for (int m = 0; m < s->open.n; m++) el_comm_close(s->comms[m]);
     el_job_close_devices(&s->open);
     if (status == EL_OK && first) el_wire_judge(s->document);

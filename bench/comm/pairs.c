@@ -26,7 +26,7 @@ static void ranks_of(int k, int n, int *a_p, int *b_p)
 
 size_t el_wire_pair_count(const struct el_wire_plan *plan, int place)
 {
-    size_t count = plan->sizes[place ? plan->n_sizes - 1 : 0] / el_dtype_bytes(plan->options->dtype);
+    size_t count = plan->sizes[place ? plan->n_sizes - 1 : 0] / el_dtype_bytes(plan->copied);
     return count ? count : 1;
 }
 
@@ -53,7 +53,7 @@ json_t *el_wire_pairs_json(const struct el_wire_plan *plan, const json_t *member
     for (int k = 0; k < el_wire_pairs(plan->n) && json_array_size(members); k++) {
         int a, b;
         ranks_of(k, plan->n, &a, &b);
-        double large = (double)(el_wire_pair_count(plan, 1) * el_dtype_bytes(plan->options->dtype));
+        double large = (double)(el_wire_pair_count(plan, 1) * el_dtype_bytes(plan->copied));
         json_t *rows = json_object_get(json_array_get(members, (size_t)a), "samples_us");
         json_array_append_new(
             pairs, el_json_of(EL_KEY("a", a), EL_KEY("b", b), EL_KEY("latency_us", median_us(plan, members, a, k, 0)),

@@ -20,10 +20,19 @@ static void print_head(const json_t *document, FILE *out)
     fprintf(out, "# evenload comm: %.0f ranks in %.0f process%s, communicator %s\n", number(document, "ranks"),
             number(document, "processes"), number(document, "processes") > 1 ? "es" : "",
             el_json_text(document, "backend", "?"));
+    double aggregate = number(document, "agg_iters"), blocking = number(document, "blocking");
+    if (json_is_string(json_object_get(document, "group")))
+        el_text_line(out, "# --group %s: %.0f group%s of that many ranks, at the same time; figures are of one group",
+                     el_json_text(document, "group", "?"), number(document, "groups"),
+                     number(document, "groups") > 1 ? "s" : "");
     fprintf(out, "# warmup iters: %.0f iters: %.0f validation: %.0f\n", number(document, "warmup"),
             number(document, "iters"), number(document, "check"));
-    fprintf(out, "# time: median of the calls, each after a barrier; the time of a call is %s\n",
+    fprintf(out, "# time: median of the calls, %s; the time of a call is %s\n",
+            blocking == 0   ? "one behind the other"
+            : blocking == 1 ? "with the barrier behind each operation"
+                            : "each after a barrier",
             average >= 0 && average < 4 ? averages[average] : "?");
+    if (aggregate > 1) fprintf(out, "# a call is %.0f operations; its time is divided by that\n", aggregate);
     if (!json_object_get(document, "pairs"))
         fputs("# in-place: in memory that the communicator allocated, registered if it supports that\n", out);
     fputs("#\n", out);
@@ -40,13 +49,19 @@ static void print_columns(FILE *out)
     fputc('\n', out);
 }
 
+/* In earlier records all curves have the document's. */
+static const char *of_curve(const json_t *document, const json_t *curve, const char *key)
+{
+    return el_json_text(curve, key, el_json_text(document, key, "?"));
+}
+
 static void print_point(const json_t *document, const json_t *curve, const json_t *point, FILE *out)
 {
     bool reduces = json_is_true(json_object_get(curve, "reduces"));
     bool rooted = json_is_true(json_object_get(curve, "rooted"));
     fprintf(out, "%12.0f  %12.0f  %8s  %6s  %6.0f", number(point, "bytes"), number(point, "count"),
-            el_json_text(document, "datatype", "?"), reduces ? el_json_text(document, "redop", "?") : "none",
-            rooted ? number(document, "root") : -1);
+            of_curve(document, curve, "datatype"), reduces ? of_curve(document, curve, "redop") : "none",
+            rooted ? number(json_object_get(curve, "root") ? curve : document, "root") : -1);
     for (int p = 0; p < EL_WIRE_WARM_PLACES; p++) {
         const json_t *place = json_object_get(point, el_wire_places[p]), *wrong = json_object_get(place, "wrong");
         if (!json_is_object(place)) {
@@ -148,8 +163,19 @@ static void show_judgement(const json_t *curve, const json_t *context, char *tex
     snprintf(text, EL_CELL_BYTES, "%s", reached ? judgement(json_object_get(curve, "reached"), "low") : "");
 }
 
+/* With what tells curves of one operation apart: "reduce, half, sum". */
+static void show_operation(const json_t *curve, const json_t *document, char *text)
+{
+    bool reduces = json_is_true(json_object_get(curve, "reduces"));
+    snprintf(text, EL_CELL_BYTES, "%s", el_json_text(curve, "operation", "?"));
+    if (el_json_is(document, "datatype", "all"))
+        el_text_append(text, EL_CELL_BYTES, ", %s", of_curve(document, curve, "datatype"));
+    if (el_json_is(document, "redop", "all") && reduces)
+        el_text_append(text, EL_CELL_BYTES, ", %s", of_curve(document, curve, "redop"));
+}
+
 static const struct el_column fit_columns[] = {
-    {.head = "operation", .gap = 2, .width = -15, .path = "operation"},
+    {.head = "operation", .gap = 2, .width = -15, .show = show_operation},
     EL_TEXT("algorithm", -9, "algorithm"),
     EL_FIGURE("latency us", 11, "fit.out_of_place.latency_us"),
     EL_FIGURE("GB/s", 8, "fit.out_of_place.gb_per_s"),
@@ -162,10 +188,14 @@ static const struct el_column fit_columns[] = {
 
 static void print_fits(const json_t *document, FILE *out)
 {
-    const struct el_table table = {.columns = fit_columns, .out = out};
+    bool several = el_json_is(document, "datatype", "all") || el_json_is(document, "redop", "all");
+    struct el_column columns[sizeof fit_columns / sizeof fit_columns[0]];
+    memcpy(columns, fit_columns, sizeof columns);
+    if (several) columns[0].width -= 15;
+    const struct el_table table = {.columns = columns, .context = document, .out = out};
     const json_t *curves = json_object_get(document, "curves"), *last = NULL;
     fputs("Fit of time = latency + size / bandwidth, and the largest size compared with copying memory:\n", out);
-    fprintf(out, "  %24s%19s%19s\n", "", "out-of-place", "in-place");
+    fprintf(out, "  %*s%19s%19s\n", several ? 39 : 24, "", "out-of-place", "in-place");
     el_table_heads(&table, EL_TABLE_PLAIN);
     EL_EACH(curve, curves) {
         if (!json_array_size(json_object_get(curve, "points"))) continue;
@@ -222,13 +252,13 @@ static void put_place(const json_t *document, const json_t *curve, const json_t 
     if (!json_is_object(place)) return;
     fprintf(out, "%s,%s,%s,%.0f,%.0f,%s,%s", el_json_text(curve, "operation", ""), el_json_text(curve, "algorithm", ""),
             el_json_text(point, "algorithm", ""), number(point, "bytes"), number(point, "count"),
-            el_json_text(document, "datatype", ""), name);
+            of_curve(document, curve, "datatype"), name);
     for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++) {
         char text[32];
         fprintf(out, ",%s",
                 isfinite(number(place, figures[f])) ? el_json_written(number(place, figures[f]), text) : "");
     }
-    fputc('\n', out);
+    fprintf(out, ",%s,%.0f,%.0f\n", of_curve(document, curve, "redop"), number(curve, "root"), number(curve, "cycle"));
 }
 
 enum el_status el_wire_csv(const void *context, FILE *out)
@@ -239,7 +269,7 @@ enum el_status el_wire_csv(const void *context, FILE *out)
         return EL_OK;
     }
     fputs("operation,algorithm,used,size,count,type,place,time_us,mean_us,min_us,p50_us,p99_us,algbw_gb_per_s,"
-          "busbw_gb_per_s,wrong\n",
+          "busbw_gb_per_s,wrong,redop,root,cycle\n",
           out);
     EL_EACH(curve, json_object_get(document, "curves"))
         EL_EACH(point, json_object_get(curve, "points"))

@@ -108,13 +108,13 @@ json_t *el_wire_curve_json(const struct el_wire_plan *plan, const struct el_wire
 {
     enum el_comm_verb verb = curve->operation->verb;
     const struct el_comm_verb_row *row = el_comm_verb_row(verb);
-    size_t width = el_dtype_bytes(plan->options->dtype);
     json_t *points = json_array(), *fit = json_object();
     json_t *used = json_object_get(json_array_get(members, 0), "used");
+    bool rooted = row->has_root && !row->is_link;
     for (size_t s = 0; s < (size_t)plan->n_sizes && json_array_size(members) && !plan->pairs; s++) {
-        size_t count = el_wire_count(verb, plan->sizes[s], width, plan->n);
-        uint64_t bytes = el_wire_bytes(verb, count, width, plan->n);
-        if (count == 0) continue;
+        size_t count;
+        uint64_t bytes;
+        if (!el_wire_size(plan, curve, (int)s, &count, &bytes)) continue;
         json_t *point = el_json_of(EL_KEY("bytes", bytes), EL_KEY("count", count),
                                    EL_KEY("algorithm", json_incref(json_array_get(used, s))));
         for (size_t p = 0; p < EL_WIRE_PLACES; p++)
@@ -127,10 +127,12 @@ json_t *el_wire_curve_json(const struct el_wire_plan *plan, const struct el_wire
     for (size_t p = 0; p < EL_WIRE_PLACES; p++)
         el_json_put(fit, el_wire_places[p], fit_json(points, el_wire_places[p]));
     return el_json_of(EL_KEY("operation", curve->operation->name),
-                      EL_KEY("algorithm", el_comm_algorithm_name(curve->algorithm)), EL_KEY("status", "ok"),
-                      EL_KEY("reason", json_null()), EL_KEY("reduces", row->reduces),
-                      EL_KEY("rooted", json_boolean(row->has_root && !row->is_link)), EL_KEY("points", points),
-                      EL_KEY("fit", fit), EL_KEY("wrong", of_pairs));
+                      EL_KEY("algorithm", el_comm_algorithm_name(curve->algorithm)),
+                      EL_KEY("datatype", el_wire_dtype(curve->dtype)),
+                      EL_KEY("redop", row->reduces ? el_wire_redop(curve->reduction) : "none"),
+                      EL_KEY("root", rooted ? curve->root : -1), EL_KEY("cycle", curve->cycle), EL_KEY("status", "ok"),
+                      EL_KEY("reason", json_null()), EL_KEY("reduces", row->reduces), EL_KEY("rooted", rooted),
+                      EL_KEY("points", points), EL_KEY("fit", fit), EL_KEY("wrong", of_pairs));
 }
 
 /* Copies of size `s`, the same again and again or cold. */
@@ -143,7 +145,7 @@ static json_t *copies_json(const struct el_wire_plan *plan, const json_t *member
 
 json_t *el_wire_copy_json(const struct el_wire_plan *plan, const json_t *members)
 {
-    size_t width = el_dtype_bytes(plan->options->dtype);
+    size_t width = el_dtype_bytes(plan->copied);
     json_t *rows = json_array();
     for (size_t s = 0; s < (size_t)plan->n_sizes; s++) {
         uint64_t bytes = plan->sizes[s] / width * width;
@@ -207,7 +209,7 @@ static json_t *reached_json(const json_t *document, const json_t *curve)
     const char *name = el_json_text(document, "backend", "");
     while (backend->name && strcmp(backend->name, name)) backend++;
     last = json_array_get(points, json_array_size(points) - 1);
-    if (!last || el_json_number(document, "ranks") < 2) return json_null();
+    if (!(el_json_number(last, "bytes") > 0) || el_json_number(document, "ranks") < 2) return json_null();
     double bytes = el_json_number(last, "bytes"), busbw = el_wire_best_place(last);
     double copy = copy_at(json_object_get(document, "copy"), bytes), share = busbw / copy;
     bool disturbed = el_json_number(document, "others_waited_pct") > DISTURBED_PCT;

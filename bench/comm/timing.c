@@ -19,6 +19,8 @@ struct calls {
     struct el_program *program;
     int n, *begins, *ends; /* [n] op ids */
     double *seconds;       /* [n], of the last run */
+    int aggregate;         /* operations of a call */
+    bool follow;           /* no barrier: a call begins where the one before ends */
 };
 
 enum el_status el_wire_member_open(const struct el_wire_plan *plan, struct el_comm *comm,
@@ -108,7 +110,7 @@ static enum el_status issue_message(const struct el_wire_member *member, struct 
                                     bool sends, int partner, struct el_view at, int *id)
 {
     struct el_comm_op op = {.verb = sends ? EL_COMM_SEND : EL_COMM_RECV,
-                            .dtype = member->plan->options->dtype,
+                            .dtype = member->curve->dtype,
                             .count = count,
                             .root = partner,
                             .phase = EL_PHASE_COMM};
@@ -129,6 +131,26 @@ static enum el_status issue_pair(const struct el_wire_member *member, struct el_
     return EL_OK;
 }
 
+/* alltoallv: a message to each other rank, then one from each; `*begin` is the first one's. */
+static enum el_status issue_uneven(const struct el_wire_member *member, struct el_program *program,
+                                   const struct el_wire_data *data, int *begin, int *end)
+{
+    int rank = el_comm_rank(member->comm), width = (int)el_dtype_bytes(data->dtype), first;
+    bool begun = false;
+    for (int k = 1; k < 2 * data->n; k++) {
+        bool sends = k < data->n;
+        int partner = (sends ? rank + k : rank + 2 * data->n - k) % data->n;
+        size_t count = sends ? el_wire_part(data, rank, partner) : el_wire_part(data, partner, rank);
+        size_t at = sends ? el_wire_part_sent_at(data, rank, partner) : el_wire_part_got_at(data, partner, rank);
+        struct el_view view = el_view_of(sends ? member->data : member->result, at * (size_t)width);
+        if (count == 0 || partner == rank) continue;
+        EL_TRY(issue_message(member, program, count, sends, partner, view, begun ? &first : begin));
+        begun = true;
+        *end = el_program_op_count(program) - 1;
+    }
+    return EL_OK;
+}
+
 static enum el_status issue(const struct el_wire_member *member, struct el_program *program,
                             const struct el_wire_data *data, int place, int i, int *begin, int *end)
 {
@@ -142,7 +164,9 @@ static enum el_status issue(const struct el_wire_member *member, struct el_progr
                             .data = at.data,
                             .result = at.result,
                             .phase = EL_PHASE_COMM};
-    if (place != EL_WIRE_APART && at.data_count == at.result_count) op.result = (struct el_view){0};
+    bool parts = el_comm_verb_row(data->verb)->all_data || el_comm_verb_row(data->verb)->all_result;
+    if (place != EL_WIRE_APART && !parts) op.result = (struct el_view){0};
+    if (data->uneven && data->n > 1) return issue_uneven(member, program, data, begin, end);
     if (data->verb == EL_COMM_SEND) {
         EL_TRY(issue_message(member, program, data->count, true, (rank + 1) % data->n, at.data, begin));
         return issue_message(member, program, data->count, false, (rank + data->n - 1) % data->n, at.result, end);
@@ -156,26 +180,47 @@ static void keep(void *context, const struct el_step_event *event)
 {
     struct calls *calls = context;
     for (int i = 0; i < calls->n; i++) {
-        int64_t ns = event->spans[calls->ends[i]].end_ns - event->spans[calls->begins[i]].begin_ns;
-        calls->seconds[i] = (double)ns * 1e-9;
+        int64_t begin_ns = event->spans[calls->begins[i]].begin_ns;
+        if (calls->follow && i > 0) begin_ns = event->spans[calls->ends[i - 1]].end_ns;
+        calls->seconds[i] = (double)(event->spans[calls->ends[i]].end_ns - begin_ns) * 1e-9 / calls->aggregate;
     }
 }
 
-/* Builds `n` calls and runs them; seconds[n] of each. */
-static enum el_status call(const struct el_wire_member *member, const struct el_wire_data *data, int place, int n,
-                           double *seconds)
+/* Operations of call `i`, of which the first begins the call; -m has several, and -z 1 a barrier behind each. */
+static enum el_status issue_several(const struct el_wire_member *member, struct el_program *program,
+                                    const struct el_wire_data *data, int place, int i, int aggregate, int *begin,
+                                    int *end)
 {
-    struct calls calls = {.n = n, .begins = calloc(2 * (size_t)n, sizeof(int)), .seconds = seconds};
+    for (int k = 0; k < aggregate; k++) {
+        int first;
+        EL_TRY(issue(member, program, data, place, i * aggregate + k, k ? &first : begin, end));
+        if (member->plan->options->blocking != 1) continue;
+        EL_TRY(meet(member, program));
+        *end = el_program_op_count(program) - 1;
+    }
+    return EL_OK;
+}
+
+/* Builds `n` calls of `aggregate` operations each and runs them; seconds[n] of an operation of each. */
+static enum el_status call(const struct el_wire_member *member, const struct el_wire_data *data, int place, int n,
+                           int aggregate, double *seconds)
+{
+    bool follow = member->curve && member->plan->options->blocking == 0;
+    struct calls calls = {.n = n,
+                          .begins = calloc(2 * (size_t)n, sizeof(int)),
+                          .seconds = seconds,
+                          .aggregate = aggregate,
+                          .follow = follow};
     enum el_status status = calls.begins ? EL_OK : el_fail_errno("%d calls", n);
     if (status == EL_OK) calls.ends = calls.begins + n;
     if (status == EL_OK) status = el_program_create(&calls.program);
     for (int i = 0; i < n && status == EL_OK; i++) {
-        EL_TRY_GOTO(meet(member, calls.program), done);
+        if (i == 0 || !calls.follow) EL_TRY_GOTO(meet(member, calls.program), done);
         calls.begins[i] = calls.ends[i] = el_program_op_count(calls.program) - 1; /* of ranks that only wait */
         if (member->curve && member->plan->pairs)
             status = issue_pair(member, calls.program, data->count, &calls.begins[i], &calls.ends[i]);
         else if (member->curve)
-            status = issue(member, calls.program, data, place, i, &calls.begins[i], &calls.ends[i]);
+            status = issue_several(member, calls.program, data, place, i, aggregate, &calls.begins[i], &calls.ends[i]);
         else
             status = issue_copy(member, calls.program, data->count * el_dtype_bytes(data->dtype), place, i,
                                 &calls.begins[i]);
@@ -201,7 +246,7 @@ static enum el_status check(struct el_wire_member *member, const struct el_wire_
         int64_t wrong = 0;
         EL_TRY(el_wire_fill(data, rank, at.result_count, at.result, true));
         EL_TRY(el_wire_fill(data, rank, at.data_count, at.data, false));
-        EL_TRY(call(member, data, place, 1, &seconds));
+        EL_TRY(call(member, data, place, 1, 1, &seconds));
         EL_TRY(el_wire_check(data, rank, at.result, &wrong));
         *wrong_p += wrong;
     }
@@ -225,9 +270,9 @@ static enum el_status time_calls(const struct el_wire_member *member, const stru
                                  double *samples_s)
 {
     const struct el_wire_options *options = member->plan->options;
-    int n = options->warmup + options->iters;
+    int n = options->warmup + options->iters, aggregate = member->curve ? options->aggregate : 1;
     double *seconds = calloc((size_t)n, sizeof *seconds);
-    enum el_status status = seconds ? call(member, data, place, n, seconds) : el_fail_errno("%d calls", n);
+    enum el_status status = seconds ? call(member, data, place, n, aggregate, seconds) : el_fail_errno("%d calls", n);
     for (int i = 0; i < options->iters && status == EL_OK; i++) samples_s[i] = seconds[options->warmup + i];
     free(seconds);
     return status;
@@ -245,13 +290,17 @@ static enum el_status give_time(const struct el_wire_member *member)
 
 static enum el_status time_size(struct el_wire_member *member, int s)
 {
+    uint64_t bytes;
     EL_TRY(give_time(member));
     const struct el_wire_options *options = member->plan->options;
     enum el_comm_verb verb = member->curve ? member->curve->operation->verb : EL_COMM_BROADCAST;
-    struct el_wire_data data = {verb, options->reduction, options->dtype, member->plan->n, options->root, 0};
+    struct el_wire_data data = {.verb = verb, .dtype = member->plan->copied, .n = member->plan->n};
+    if (member->curve) data.dtype = member->curve->dtype, data.root = member->curve->root;
+    if (member->curve) data.reduction = member->curve->reduction, data.uneven = member->curve->operation->uneven;
     data.count = el_wire_count(verb, member->plan->sizes[s], el_dtype_bytes(data.dtype), data.n);
+    if (member->curve && !el_wire_size(member->plan, member->curve, s, &data.count, &bytes)) return EL_OK;
     const struct el_comm_op op = {.verb = verb, .dtype = data.dtype, .count = data.count};
-    if (data.count == 0) return EL_OK;
+    if (data.count == 0 && !member->curve) return EL_OK;
     member->used[s] = el_comm_algorithm(member->comm, &op);
     for (int place = 0; place < EL_WIRE_PLACES; place++) {
         bool copies_so = place != EL_WIRE_IN_PLACE; /* a copy is out of place, or cold */
@@ -271,8 +320,9 @@ static enum el_status time_pair(struct el_wire_member *member, int place, double
     const struct el_wire_options *options = member->plan->options;
     const struct el_view seen = el_view_of(member->result, 0);
     int rank = el_comm_rank(member->comm), partner = el_wire_partner(member);
-    struct el_wire_data data = {EL_COMM_BROADCAST, EL_COMM_SUM, options->dtype, member->plan->n, partner, 0};
+    struct el_wire_data data = {.verb = EL_COMM_BROADCAST, .dtype = member->curve->dtype, .n = member->plan->n};
     int64_t wrong = 0;
+    data.root = partner;
     data.count = el_wire_pair_count(member->plan, place);
     EL_TRY(el_wire_fill(&data, rank, data.count, el_view_of(member->data, 0), false));
     EL_TRY(el_wire_fill(&data, 0, data.count, seen, true));
@@ -284,7 +334,7 @@ static enum el_status time_pair(struct el_wire_member *member, int place, double
 
 enum el_status el_wire_time(struct el_wire_member *member)
 {
-    bool sends = member->curve && member->curve->operation->verb == EL_COMM_SEND;
+    bool sends = member->curve && (member->curve->operation->verb == EL_COMM_SEND || member->curve->operation->uneven);
     if (sends && !el_comm_has_verb(member->comm, EL_COMM_SEND))
         EL_TRY(el_comm_open_mailboxes(member->comm, NULL, member->data->bytes));
     if (member->curve && member->plan->pairs) {

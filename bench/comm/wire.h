@@ -9,11 +9,14 @@
  * microseconds and GB/s (1e9 bytes), as nccl-tests prints them.
  *
  * The document, DIR/comm.json: {"schema", "kind": "comm", "command", "environment", "backend", "devices": [name],
- * "ranks", "processes", "datatype", "redop", "root", "average", "iters", "warmup", "check",
- * "shared_cores", "others_waited_pct", "copy": [{"bytes", "time_us", "gb_per_s", "samples_us", "cold": {"time_us",
- * "gb_per_s", "samples_us"} or null}], "curves": [curve]}. A curve is an operation by an algorithm: {"operation",
- * "algorithm", "status": "ok|absent", "reason", "wrong" (p2p: of all pairs), "points": [{"bytes", "count", "algorithm",
- * "out_of_place": place, "in_place": place, "cold": place}], "fit":
+ * "ranks" (of a group), "processes",
+ * "group" (as given, or null), "groups", "members": [a rank of the job: {"host", "pid", "group"}], "minbytes",
+ * "maxbytes", "stepbytes" (0: none), "stepfactor", "datatype", "redop", "root", "average", "iters", "warmup", "check",
+ * "agg_iters", "cycles", "blocking", "shared_cores", "others_waited_pct", "copy": [{"bytes", "time_us", "gb_per_s",
+ * "samples_us", "cold": {"time_us", "gb_per_s", "samples_us"} or null}], "curves": [curve]}. A curve is an operation by
+ * an algorithm: {"operation", "algorithm", "datatype", "redop", "root", "cycle" (from 0), "status": "ok|absent",
+ * "reason", "wrong" (p2p: of all pairs), "points": [{"bytes", "count", "algorithm", "out_of_place": place, "in_place":
+ * place, "cold": place}], "fit":
  * {"out_of_place": {"latency_us", "gb_per_s"}, "in_place": ..., "cold": ...}, "reached": {"bytes", "busbw_gb_per_s",
  * "copy_gb_per_s", "share", "normal": bool|null, "why"}}. A place is
  * {"time_us" (the median), "mean_us", "min_us", "p50_us", "p99_us", "algbw_gb_per_s", "busbw_gb_per_s", "wrong": count
@@ -26,7 +29,7 @@
 #include "bench/plot/data_file.h"
 #include "bench/trial/costs.h"
 
-enum { EL_WIRE_SIZES_MAX = 64, EL_WIRE_OPERATIONS = 9, EL_WIRE_CURVES_MAX = 40, EL_WIRE_ITERS_MAX = 10000 };
+enum { EL_WIRE_SIZES_MAX = 256, EL_WIRE_OPERATIONS = 11, EL_WIRE_CURVES_MAX = 1024, EL_WIRE_ITERS_MAX = 10000 };
 
 /* Out of place, in place: the order of nccl-tests' columns. Both repeat one call on the same memory. Cold: in place,
  * but each call on memory that was last touched before as much other memory as the largest cache holds: so it is in a
@@ -39,27 +42,41 @@ extern const char *const el_wire_places[EL_WIRE_PLACES];
 struct el_wire_operation {
     const char *name;
     enum el_comm_verb verb;
+    bool uneven; /* alltoallv: parts by nccl-tests' distances, sent as messages */
 };
 extern const struct el_wire_operation el_wire_operations[EL_WIRE_OPERATIONS];
 
 struct el_wire_curve {
     const struct el_wire_operation *operation;
     enum el_comm_algorithm algorithm;
+    enum el_dtype dtype;
+    enum el_comm_reduction reduction;
+    int root, cycle;
 };
 
 struct el_wire_plan {
     const struct el_wire_options *options;
-    int n; /* ranks */
+    int n;                                /* ranks that communicate: of a group, all groups have as many */
+    int n_groups, colors[EL_MEMBERS_MAX]; /* of a rank of the job, -1: in no group; 0 groups: not split */
     uint64_t sizes[EL_WIRE_SIZES_MAX];
     int n_sizes;
     struct el_wire_curve curves[EL_WIRE_CURVES_MAX];
     int n_curves;
+    enum el_dtype copied; /* of memory copies: any size is a whole number of it */
     bool pairs; /* p2p: each two ranks instead, with the first and the last size; its curve is of no operation */
 };
 
 /* `operation`: a name, "all", or "" for all_reduce. Errors: EL_ERR_INVALID naming the word or option to change. */
 enum el_status el_wire_plan_make(const char *operation, const struct el_wire_options *options, int n,
                                  struct el_wire_plan *plan_p);
+
+/* Of a user's own command line: nccl-tests' -g and -t into --devices and --comm, where they were given; `rank`: of a
+ * launcher's job, whose ranks have one device each. Errors: EL_ERR_INVALID, also of flags that exclude one another. */
+enum el_status el_wire_take_flags(struct el_options *options, bool rank);
+
+/* The group of rank `rank` by --group's text, "0,1" or "mod 2": as NCCL_TESTS_SPLIT has them; -1: in none. Errors:
+ * EL_ERR_INVALID. */
+enum el_status el_wire_color(const char *text, int rank, int *color_p);
 
 /* One curve of each operation, by the communicator's own choice. */
 void el_wire_plan_auto(struct el_wire_plan *plan);
@@ -79,6 +96,9 @@ int el_wire_rows(const struct el_wire_plan *plan);
 size_t el_wire_count(enum el_comm_verb verb, uint64_t bytes, size_t element_bytes, int n);
 /* nccl-tests' size: of the larger one of data and result. */
 uint64_t el_wire_bytes(enum el_comm_verb verb, size_t count, size_t element_bytes, int n);
+/* The same of a curve's size number `s`, and the count; false: the curve has no such size. A barrier has one, of 0. */
+bool el_wire_size(const struct el_wire_plan *plan, const struct el_wire_curve *curve, int s, size_t *count_p,
+                  uint64_t *bytes_p);
 /* busbw / algbw: what has to cross the bottleneck, as a share of the size (doc/PERFORMANCE.md of nccl-tests). */
 double el_wire_bus_factor(enum el_comm_verb verb, int n);
 
@@ -89,7 +109,13 @@ struct el_wire_data {
     enum el_dtype dtype;
     int n, root;
     size_t count; /* of a part */
+    bool uneven;
 };
+/* alltoallv, [n] ranks that give `count` elements n times together: what `from` sends to `to`; where that begins among
+ * the parts of `from`, and among those that `to` gets. Elements. */
+size_t el_wire_part(const struct el_wire_data *data, int from, int to);
+size_t el_wire_part_sent_at(const struct el_wire_data *data, int from, int to);
+size_t el_wire_part_got_at(const struct el_wire_data *data, int from, int to);
 /* What rank `rank` gives, `count` elements of it; or zeros. Errors: the device's. */
 enum el_status el_wire_fill(const struct el_wire_data *data, int rank, size_t count, struct el_view view, bool zeros);
 /* How many elements of the member's result are wrong. */
@@ -149,4 +175,6 @@ void el_wire_print_pairs(const json_t *document, FILE *out);
 void el_wire_print(const json_t *document, FILE *out);
 /* Of a document, for el_write_file. */
 enum el_status el_wire_csv(const void *document, FILE *out);
+/* nccl-tests' JSON of it (nccl_json.c). New reference. */
+json_t *el_wire_nccl_json(const json_t *document);
 extern const struct el_figure el_figure_wire, el_figure_pairs;

@@ -46,12 +46,17 @@ struct el_regress_options {
 
 /* What only `comm` takes; enums by place among their row's choices. */
 struct el_wire_options {
-    int64_t min_bytes, max_bytes;
-    int factor, iters, warmup, check, root;
-    enum el_dtype dtype;
-    enum el_comm_reduction reduction;
-    int average;                    /* of ranks: 0 the first one's, 1 mean, 2 least, 3 most */
-    char algorithms[EL_PATH_BYTES]; /* "auto", "all", or a list */
+    int64_t min_bytes, max_bytes, step_bytes; /* step 0: sizes grow by `factor` */
+    int factor, iters, warmup, check, aggregate, cycles;
+    int threads, gpus;                /* devices: both together, in one process; 1 and 1: --devices says */
+    enum el_dtype dtype;              /* EL_DTYPE_COUNT: each */
+    enum el_comm_reduction reduction; /* EL_COMM_REDUCTION_COUNT: each that the type has */
+    char root[EL_PATH_BYTES];         /* a rank's number, or "all" */
+    int blocking;                     /* nccl-tests' -z */
+    int average;                      /* of ranks: 0 the first one's, 1 mean, 2 least, 3 most */
+    char algorithms[EL_PATH_BYTES];   /* "auto", "all", or a list */
+    char group[EL_PATH_BYTES];        /* which ranks are together; "": all */
+    char output_file[EL_PATH_BYTES];  /* "": none */
     bool csv;
 };
 

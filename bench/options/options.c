@@ -77,6 +77,8 @@ static enum el_status fail_option(unsigned command, const char *argument)
     char word[64];
     snprintf(word, sizeof word, "%.*s", (int)length, name);
     const struct el_option_row *elsewhere = argument[1] == '-' ? el_option_find(name, length) : NULL;
+    const char *instead = command & (EL_CMD_OF_TRIALS | EL_CMD_COMM) ? el_suggest_instead(command, word) : NULL;
+    if (instead) return el_fail(EL_ERR_INVALID, "unknown option '%s': %s", argument, instead);
     if (elsewhere && command == EL_CMD_WATCH && !strcmp(word, "json"))
         return el_fail(EL_ERR_INVALID, "watch has no --json: standard output is the command's own; the record is in "
                                        "results.json of the folder (--out DIR)");
@@ -85,9 +87,7 @@ static enum el_status fail_option(unsigned command, const char *argument)
                        el_command_name(elsewhere->commands), here);
     for (const struct el_option_row *row = el_option_rows(); row->name; row++)
         if (row->commands & command) names[n++] = row->name;
-    const char *near = el_suggest(word, names), *instead = el_suggest_instead(word);
-    if (instead && (command & (EL_CMD_OF_TRIALS | EL_CMD_COMM)))
-        return el_fail(EL_ERR_INVALID, "unknown option '%s': %s", argument, instead);
+    const char *near = el_suggest(word, names);
     if (near) return el_fail(EL_ERR_INVALID, "unknown option '%s': did you mean '--%s'?", argument, near);
     return el_fail(EL_ERR_INVALID, "unknown option '%s': 'evenload %s --help all' lists them", argument, here);
 }

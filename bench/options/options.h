@@ -162,11 +162,13 @@ struct el_foreign_name {
 const struct el_foreign_name *el_foreign_names(void);
 /* The same of options that are none of ours under any name: `ours` says what to do. */
 const struct el_foreign_name *el_foreign_options(void);
+/* nccl-tests' flags that `comm` refuses; `ours` says why. */
+const struct el_foreign_name *el_nccl_tests_flags(void);
 
 /* The one of `names` (ended by NULL) that `word` means: another program's name for it, or the nearest, a slip of the
  * finger or two away, whatever the case and with _ for -. NULL: none. */
 const char *el_suggest(const char *word, const char *const *names);
-/* What to do in place of an option that another program takes; NULL: it is none of el_foreign_options. */
-const char *el_suggest_instead(const char *option);
+/* What to do in place of an option that another program takes; NULL: `command` has no word on it. */
+const char *el_suggest_instead(unsigned command, const char *option);
 /* el_fail(EL_ERR_INVALID): "unknown mode 'dpp': did you mean 'dp'? (single, dp, ddp)". */
 enum el_status el_fail_unknown(const char *what, const char *word, const char *const *names);

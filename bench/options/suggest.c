@@ -59,6 +59,30 @@ static const struct el_foreign_name foreign_options[] = {
     {NULL, NULL},
 };
 
+/* nccl-tests' flags that `comm` does not take, and why. */
+static const struct el_foreign_name nccl_tests_flags[] = {
+    {"parallel-init p", "all ranks open their communicators at the same time: leave it out"},
+    {"per-iter-timing I per-iter-skip K",
+     "each call is timed: comm.json has all times, without those of --warmup_iters: leave it out"},
+    {"cudagraph G", "the calls of a size are one program, queued before the first begins: leave it out"},
+    {"report-cputime C", "the time is that of the operation, by its stream, and not the host's: leave it out"},
+    {"local-register R",
+     "the in-place columns use memory that the communicator registered, where it can: leave it out"},
+    {"device-implementation D device-cta-count V",
+     "it chooses kernels that nccl-tests brings with it, and evenload has none of them: leave it out"},
+    {"cta-policy x", "it is a setting of NCCL: set NCCL_CTA_POLICY"},
+    {"stream-null y", "each communicator has a stream of its own: leave it out"},
+    {"report-timestamps S", "comm.json has the time of the run, and --output_file its begin and end: leave it out"},
+    {"memory M", "'evenload watch evenload comm ...' measures the memory of the processes"},
+    {"unalign u", "buffers begin at multiples of 256 bytes, as allocators of frameworks give them: leave it out"},
+    {NULL, NULL},
+};
+
+const struct el_foreign_name *el_nccl_tests_flags(void)
+{
+    return nccl_tests_flags;
+}
+
 const struct el_foreign_name *el_foreign_options(void)
 {
     return foreign_options;
@@ -69,12 +93,12 @@ static int fold(char c)
     return c == '_' ? '-' : tolower((unsigned char)c);
 }
 
-/* Whether it is one of theirs. */
+/* Whether it is one of theirs; a single letter has its case. */
 static bool is_among(const char *word, const char *theirs)
 {
     for (const char *at = theirs; *at; at += strcspn(at, " "), at += *at == ' ') {
         const char *a = word;
-        while (*a && fold(*a) == fold(*at)) a++, at++;
+        while (*a && (*a == *at || (word[1] && fold(*a) == fold(*at)))) a++, at++;
         if (!*a && (!*at || *at == ' ')) return true;
     }
     return false;
@@ -121,11 +145,16 @@ const char *el_suggest(const char *word, const char *const *names)
     return best;
 }
 
-const char *el_suggest_instead(const char *option)
+static const char *find_advice(const struct el_foreign_name *row, const char *option)
 {
-    const struct el_foreign_name *row = foreign_options;
     while (row->theirs && !is_among(option, row->theirs)) row++;
     return row->ours;
+}
+
+const char *el_suggest_instead(unsigned command, const char *option)
+{
+    const char *ours = command & EL_CMD_COMM ? find_advice(nccl_tests_flags, option) : NULL;
+    return ours ? ours : find_advice(foreign_options, option);
 }
 
 enum el_status el_fail_unknown(const char *what, const char *word, const char *const *names)

@@ -122,7 +122,10 @@ static void add_curves(const struct reader *reader, const json_t *document)
 {
     EL_EACH(curve, json_object_get(document, "curves")) {
         enum el_comm_verb verb = verb_of(el_json_text(curve, "operation", ""));
-        if (verb == EL_COMM_VERB_COUNT) continue;
+        bool others = el_json_is(document, "datatype", "all") && !el_json_is(curve, "datatype", "float");
+        if (el_json_is(document, "redop", "all") && json_is_true(json_object_get(curve, "reduces")))
+            others |= !el_json_is(curve, "redop", "sum");
+        if (verb == EL_COMM_VERB_COUNT || others) continue;
         EL_EACH(point, json_object_get(curve, "points")) add(reader, verb, point);
     }
 }

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "runtime/base/half.h"
 #include "runtime/base/vector.h"
 
 enum { BLOCK_BYTES = 4096 };
@@ -13,15 +14,16 @@ typedef void (*combine)(void *out, const void *a, const void *b, size_t n);
 /* Into two places at once: an all-reduce of two members, whose lines then go through the registers only. */
 typedef void (*combine_twice)(void *out, void *also, const void *a, const void *b, size_t n);
 
-#define EL_DEFINE(name, type, expression)                                                                              \
+/* `wide`: what it is computed in, read by `load` and written by `store`. */
+#define EL_DEFINE(name, type, wide, load, store, expression)                                                           \
     EL_VECTOR static void name(void *out, const void *a, const void *b, size_t n)                                      \
     {                                                                                                                  \
         type *o = out;                                                                                                 \
         const type *p = a, *q = b;                                                                                     \
         EL_INDEPENDENT                                                                                                 \
         for (size_t i = 0; i < n; i++) {                                                                               \
-            type x = p[i], y = q[i];                                                                                   \
-            o[i] = (type)(expression);                                                                                 \
+            wide x = load(p[i]), y = load(q[i]);                                                                       \
+            o[i] = store(expression);                                                                                  \
         }                                                                                                              \
     }                                                                                                                  \
     EL_VECTOR static void name##_twice(void *out, void *also, const void *a, const void *b, size_t n)                  \
@@ -30,74 +32,63 @@ typedef void (*combine_twice)(void *out, void *also, const void *a, const void *
         const type *p = a, *q = b;                                                                                     \
         EL_INDEPENDENT                                                                                                 \
         for (size_t i = 0; i < n; i++) {                                                                               \
-            type x = p[i], y = q[i];                                                                                   \
-            o[i] = o2[i] = (type)(expression);                                                                         \
+            wide x = load(p[i]), y = load(q[i]);                                                                       \
+            o[i] = o2[i] = store(expression);                                                                          \
         }                                                                                                              \
     }
-EL_DEFINE(add_f32, float, x + y)
-EL_DEFINE(add_f64, double, x + y)
-EL_DEFINE(add_i32, uint32_t, x + y)
-EL_DEFINE(add_u8, uint8_t, x + y)
-EL_DEFINE(multiply_f32, float, (x * y))
-EL_DEFINE(multiply_f64, double, (x * y))
-EL_DEFINE(multiply_i32, uint32_t, (x * y))
-EL_DEFINE(multiply_u8, uint8_t, (x * y))
-EL_DEFINE(least_f32, float, (x < y) | (x != x) ? x : y)
-EL_DEFINE(least_f64, double, (x < y) | (x != x) ? x : y)
-EL_DEFINE(least_i32, int32_t, (x < y) ? x : y)
-EL_DEFINE(least_u8, uint8_t, (x < y) ? x : y)
-EL_DEFINE(most_f32, float, (x > y) | (x != x) ? x : y)
-EL_DEFINE(most_f64, double, (x > y) | (x != x) ? x : y)
-EL_DEFINE(most_i32, int32_t, (x > y) ? x : y)
-EL_DEFINE(most_u8, uint8_t, (x > y) ? x : y)
-EL_DEFINE(and_i32, uint32_t, (x & y))
-EL_DEFINE(and_u8, uint8_t, (x & y))
-EL_DEFINE(or_i32, uint32_t, x | y)
-EL_DEFINE(or_u8, uint8_t, x | y)
-EL_DEFINE(xor_i32, uint32_t, x ^ y)
-EL_DEFINE(xor_u8, uint8_t, x ^ y)
+/* Of floating-point numbers a NaN stays one. */
+#define EL_DEFINE_FLOATS(suffix, type, wide, load, store)                                                              \
+    EL_DEFINE(add_##suffix, type, wide, load, store, x + y)                                                            \
+    EL_DEFINE(multiply_##suffix, type, wide, load, store, (x * y))                                                     \
+    EL_DEFINE(least_##suffix, type, wide, load, store, (x < y) | (x != x) ? x : y)                                     \
+    EL_DEFINE(most_##suffix, type, wide, load, store, (x > y) | (x != x) ? x : y)                                      \
+    EL_DEFINE_DIVIDE(divide_##suffix, type, wide, load, store)
+#define EL_DEFINE_INTEGERS(suffix, type, bits)                                                                         \
+    EL_DEFINE(add_##suffix, bits, bits, , (bits), x + y)                                                               \
+    EL_DEFINE(multiply_##suffix, bits, bits, , (bits), (x * y))                                                        \
+    EL_DEFINE(least_##suffix, type, type, , (type), (x < y) ? x : y)                                                   \
+    EL_DEFINE(most_##suffix, type, type, , (type), (x > y) ? x : y)                                                    \
+    EL_DEFINE(and_##suffix, bits, bits, , (bits), (x & y))                                                             \
+    EL_DEFINE(or_##suffix, bits, bits, , (bits), x | y)                                                                \
+    EL_DEFINE(xor_##suffix, bits, bits, , (bits), x ^ y)
+#define EL_DEFINE_DIVIDE(name, type, wide, load, store)                                                                \
+    EL_VECTOR static void name(void *data, int members, size_t n)                                                      \
+    {                                                                                                                  \
+        type *x = data;                                                                                                \
+        wide by = (wide)members;                                                                                       \
+        for (size_t i = 0; i < n; i++) x[i] = store(load(x[i]) / by);                                                  \
+    }
+EL_DEFINE_FLOATS(f32, float, float, , (float))
+EL_DEFINE_FLOATS(f64, double, double, , (double))
+EL_DEFINE_FLOATS(f16, uint16_t, float, el_f32_of_f16, el_f16_of_f32)
+EL_DEFINE_FLOATS(bf16, uint16_t, float, el_f32_of_bf16, el_bf16_of_f32)
+EL_DEFINE_INTEGERS(i32, int32_t, uint32_t)
+EL_DEFINE_INTEGERS(u8, uint8_t, uint8_t)
+EL_DEFINE_DIVIDE(divide_i32, int32_t, int32_t, , (int32_t))
+#undef EL_DEFINE_DIVIDE
+#undef EL_DEFINE_INTEGERS
+#undef EL_DEFINE_FLOATS
 #undef EL_DEFINE
 
 #define EL_ROW(name)                                                                                                   \
     {                                                                                                                  \
         name, name##_twice                                                                                             \
     }
+#define EL_INTEGERS(name) [EL_I32] = EL_ROW(name##_i32), [EL_U8] = EL_ROW(name##_u8)
+#define EL_ALL(name)                                                                                                   \
+    [EL_F32] = EL_ROW(name##_f32), [EL_F64] = EL_ROW(name##_f64), [EL_F16] = EL_ROW(name##_f16),                       \
+    [EL_BF16] = EL_ROW(name##_bf16), EL_INTEGERS(name)
 static const struct {
     combine once;
     combine_twice twice;
 } rows[EL_COMM_REDUCTION_COUNT][EL_DTYPE_COUNT] = {
-    [EL_COMM_SUM] =
-        {[EL_F32] = EL_ROW(add_f32), [EL_F64] = EL_ROW(add_f64), [EL_I32] = EL_ROW(add_i32), [EL_U8] = EL_ROW(add_u8)},
-    [EL_COMM_PRODUCT] = {[EL_F32] = EL_ROW(multiply_f32),
-                         [EL_F64] = EL_ROW(multiply_f64),
-                         [EL_I32] = EL_ROW(multiply_i32),
-                         [EL_U8] = EL_ROW(multiply_u8)},
-    [EL_COMM_MIN] = {[EL_F32] = EL_ROW(least_f32),
-                     [EL_F64] = EL_ROW(least_f64),
-                     [EL_I32] = EL_ROW(least_i32),
-                     [EL_U8] = EL_ROW(least_u8)},
-    [EL_COMM_MAX] = {[EL_F32] = EL_ROW(most_f32),
-                     [EL_F64] = EL_ROW(most_f64),
-                     [EL_I32] = EL_ROW(most_i32),
-                     [EL_U8] = EL_ROW(most_u8)},
-    [EL_COMM_AVERAGE] =
-        {[EL_F32] = EL_ROW(add_f32), [EL_F64] = EL_ROW(add_f64), [EL_I32] = EL_ROW(add_i32), [EL_U8] = EL_ROW(add_u8)},
-    [EL_COMM_AND] = {[EL_I32] = EL_ROW(and_i32), [EL_U8] = EL_ROW(and_u8)},
-    [EL_COMM_OR] = {[EL_I32] = EL_ROW(or_i32), [EL_U8] = EL_ROW(or_u8)},
-    [EL_COMM_XOR] = {[EL_I32] = EL_ROW(xor_i32), [EL_U8] = EL_ROW(xor_u8)},
+    [EL_COMM_SUM] = {EL_ALL(add)},    [EL_COMM_PRODUCT] = {EL_ALL(multiply)}, [EL_COMM_MIN] = {EL_ALL(least)},
+    [EL_COMM_MAX] = {EL_ALL(most)},   [EL_COMM_AVERAGE] = {EL_ALL(add)},      [EL_COMM_AND] = {EL_INTEGERS(and)},
+    [EL_COMM_OR] = {EL_INTEGERS(or)}, [EL_COMM_XOR] = {EL_INTEGERS(xor)},
 };
+#undef EL_ALL
+#undef EL_INTEGERS
 #undef EL_ROW
-
-#define EL_DEFINE_DIVIDE(name, type)                                                                                   \
-    EL_VECTOR static void name(void *data, int members, size_t n)                                                      \
-    {                                                                                                                  \
-        type *x = data, by = (type)members;                                                                            \
-        for (size_t i = 0; i < n; i++) x[i] = (type)(x[i] / by);                                                       \
-    }
-EL_DEFINE_DIVIDE(divide_f32, float)
-EL_DEFINE_DIVIDE(divide_f64, double)
-EL_DEFINE_DIVIDE(divide_i32, int32_t)
-#undef EL_DEFINE_DIVIDE
 
 /* The number of members need not be one of these. */
 static void divide_u8(void *data, int members, size_t n)
@@ -109,7 +100,8 @@ static void divide_u8(void *data, int members, size_t n)
 static void divide(enum el_dtype dtype, void *data, int members, size_t n)
 {
     static void (*const divisions[EL_DTYPE_COUNT])(void *, int, size_t) = {
-        [EL_F32] = divide_f32, [EL_F64] = divide_f64, [EL_I32] = divide_i32, [EL_U8] = divide_u8};
+        [EL_F32] = divide_f32, [EL_F64] = divide_f64, [EL_I32] = divide_i32,
+        [EL_U8] = divide_u8,   [EL_F16] = divide_f16, [EL_BF16] = divide_bf16};
     divisions[dtype](data, members, n);
 }
 

@@ -57,7 +57,8 @@ enum el_comm_verb {
 };
 
 /* How parts are combined. Sums, products and the like are taken in a fixed order. Average: the sum divided by the
- * number of members (integers: towards zero; their sums and products wrap). And, or, xor: bit by bit, integers only. */
+ * number of members (integers: towards zero; their sums and products wrap). Of f16 and bf16 the sum of each two is
+ * rounded. And, or, xor: bit by bit, integers only. */
 enum el_comm_reduction {
     EL_COMM_SUM,
     EL_COMM_PRODUCT,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/half.h"
 #include "tests/cards/cards.h"
 #include "tests/cards/nccl.h"
 
@@ -17,6 +18,7 @@ struct item {
 
 size_t nccl_type_bytes(int type)
 {
+    if (type == ncclFloat16 || type == ncclBfloat16) return 2;
     return type == ncclFloat64 ? 8 : type == ncclFloat32 || type == ncclInt32 ? 4 : type == ncclUint8 ? 1 : 0;
 }
 
@@ -41,16 +43,38 @@ COMBINE(combine_f64, double)
 COMBINE(combine_i32, int32_t)
 COMBINE(combine_u8, uint8_t)
 
+static float half_at(int type, const uint16_t *at)
+{
+    return type == ncclFloat16 ? el_f32_of_f16(*at) : el_f32_of_bf16(*at);
+}
+
+static void put_half(int type, uint16_t *at, float value)
+{
+    *at = type == ncclFloat16 ? el_f16_of_f32(value) : el_bf16_of_f32(value);
+}
+
+static void combine_halves(int type, uint16_t *to, const uint16_t *with, size_t n, int reduction)
+{
+    for (size_t i = 0; i < n; i++) {
+        float x = half_at(type, to + i), y = half_at(type, with + i);
+        combine_f32(&x, &y, 1, reduction);
+        put_half(type, to + i, x);
+    }
+}
+
 static void combine(int type, void *to, const void *with, size_t n, int reduction)
 {
     if (type == ncclFloat32) combine_f32(to, with, n, reduction);
     if (type == ncclFloat64) combine_f64(to, with, n, reduction);
     if (type == ncclInt32) combine_i32(to, with, n, reduction);
     if (type == ncclUint8) combine_u8(to, with, n, reduction);
+    if (type == ncclFloat16 || type == ncclBfloat16) combine_halves(type, to, with, n, reduction);
 }
 
 static void divide(int type, void *to, size_t n, int by)
 {
+    uint16_t *halves = type == ncclFloat16 || type == ncclBfloat16 ? to : NULL;
+    for (size_t i = 0; halves && i < n; i++) put_half(type, halves + i, half_at(type, halves + i) / (float)by);
     if (type == ncclFloat32) combine_f32_divide(to, n, by);
     if (type == ncclFloat64) combine_f64_divide(to, n, by);
     if (type == ncclInt32) combine_i32_divide(to, n, by);

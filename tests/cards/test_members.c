@@ -151,7 +151,7 @@ static void check_verbs(const struct el_comm_backend *backend, enum cards_policy
     must(el_comm_open_with(backend, devices, MEMBERS, lane.comms));
     for (int verb = 0; verb < EL_COMM_SEND; verb++)
         for (int reduction = 0; reduction < (el_comm_verb_row(verb)->reduces ? EL_COMM_AND : 1); reduction++)
-            for (int dtype = 0; dtype <= EL_U8; dtype++, number++) {
+            for (int dtype = 0; dtype < EL_DTYPE_COUNT; dtype++, number++) {
                 if (el_comm_verb_row(verb)->reduces && !backend->ops->reduces(reduction, dtype)) continue;
                 struct comm_case c = {.verb = verb,
                                       .reduction = reduction,

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "runtime/base/half.h"
 #include "runtime/comm/comm.h"
 
 enum { CASE_PERIOD = 4093 };
@@ -95,6 +96,8 @@ static inline void case_store(void *data, enum el_dtype dtype, size_t i, int64_t
 {
     if (dtype == EL_F32) ((float *)data)[i] = (float)value;
     if (dtype == EL_F64) ((double *)data)[i] = (double)value;
+    if (dtype == EL_F16) ((uint16_t *)data)[i] = el_f16_of_f32((float)value);
+    if (dtype == EL_BF16) ((uint16_t *)data)[i] = el_bf16_of_f32((float)value);
     if (dtype == EL_I32) ((int32_t *)data)[i] = (int32_t)value;
     if (dtype == EL_U8) ((uint8_t *)data)[i] = (uint8_t)value;
 }
@@ -103,6 +106,8 @@ static inline double case_load(const void *data, enum el_dtype dtype, size_t i)
 {
     if (dtype == EL_F32) return (double)((const float *)data)[i];
     if (dtype == EL_F64) return ((const double *)data)[i];
+    if (dtype == EL_F16) return (double)el_f32_of_f16(((const uint16_t *)data)[i]);
+    if (dtype == EL_BF16) return (double)el_f32_of_bf16(((const uint16_t *)data)[i]);
     return dtype == EL_I32 ? (double)((const int32_t *)data)[i] : (double)((const uint8_t *)data)[i];
 }
 

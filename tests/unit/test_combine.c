@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "runtime/base/half.h"
 #include "runtime/base/rng.h"
 #include "runtime/comm/combine.h"
 
@@ -39,6 +40,8 @@ static void fill_floats(const struct combination *c)
         for (size_t i = 0; i < COUNT_MAX + 16; i++) {
             double value = ((double)(ins_memory[k][i] % 64) - 31.7) * (1 + (double)k / 3);
             if (c->dtype == EL_F32) ((float *)(void *)ins_memory[k])[i] = (float)value;
+            if (c->dtype == EL_F16) ((uint16_t *)(void *)ins_memory[k])[i] = el_f16_of_f32((float)value);
+            if (c->dtype == EL_BF16) ((uint16_t *)(void *)ins_memory[k])[i] = el_bf16_of_f32((float)value);
             if (c->dtype == EL_F64) ((double *)(void *)ins_memory[k])[i] = value;
         }
 }
@@ -66,11 +69,51 @@ EL_DEFINE_EXPECTED(expected_i32, int32_t, uint64_t, uint32_t)
 EL_DEFINE_EXPECTED(expected_u8, uint8_t, uint32_t, uint8_t)
 #undef EL_DEFINE_EXPECTED
 
+/* Nearest to a number of `digits` binary digits, ties to even, whose smallest step is 2^least: apart from how half.h
+ * does it. `largest`: what is beyond that half a step is infinite. */
+static double narrow(double x, int digits, int least, double largest)
+{
+    int exponent;
+    if (isnan(x) || isinf(x) || x == 0) return x;
+    frexp(x, &exponent);
+    int step = exponent - digits < least ? least : exponent - digits;
+    double nearest = ldexp(nearbyint(ldexp(x, -step)), step);
+    return fabs(nearest) > largest ? copysign(INFINITY, x) : nearest;
+}
+
+static double f16(double x)
+{
+    return narrow(x, 11, -24, 65504);
+}
+
+static double bf16(double x)
+{
+    return narrow(x, 8, -133, 0x1.fep127);
+}
+
+static uint16_t expected_half(const struct combination *c, const uint16_t *const *ins, size_t i)
+{
+    bool is_half = c->dtype == EL_F16;
+    double sum = 0;
+    for (int k = 0; k < c->n_ins; k++) {
+        double x = (double)(is_half ? el_f32_of_f16(ins[k][i]) : el_f32_of_bf16(ins[k][i])), all = x;
+        if (c->reduction == EL_COMM_SUM || c->reduction == EL_COMM_AVERAGE) all = sum + x;
+        if (c->reduction == EL_COMM_PRODUCT) all = sum * x;
+        if (c->reduction == EL_COMM_MIN) all = fmin(sum, x);
+        if (c->reduction == EL_COMM_MAX) all = fmax(sum, x);
+        sum = k == 0 ? x : is_half ? f16(all) : bf16(all);
+    }
+    if (c->reduction == EL_COMM_AVERAGE && c->members) sum = is_half ? f16(sum / c->members) : bf16(sum / c->members);
+    return is_half ? el_f16_of_f32((float)sum) : el_bf16_of_f32((float)sum);
+}
+
 static void expect(const struct combination *c, const void *const *ins, unsigned char *all)
 {
     for (size_t i = 0; i < c->count; i++) {
         if (c->dtype == EL_F32) ((float *)(void *)all)[i] = expected_f32(c, (const float *const *)ins, i);
         if (c->dtype == EL_F64) ((double *)(void *)all)[i] = expected_f64(c, (const double *const *)ins, i);
+        if (c->dtype == EL_F16 || c->dtype == EL_BF16)
+            ((uint16_t *)(void *)all)[i] = expected_half(c, (const uint16_t *const *)ins, i);
         if (c->dtype == EL_I32) ((int32_t *)(void *)all)[i] = expected_i32(c, (const int32_t *const *)ins, i);
         if (c->dtype == EL_U8) all[i] = expected_u8(c, (const uint8_t *const *)ins, i);
     }
@@ -83,7 +126,7 @@ static void check(const struct combination *c)
     const void *ins[INS_MAX];
     void *outs[OUTS_MAX];
     fill(4711 + c->count);
-    if (c->dtype == EL_F32 || c->dtype == EL_F64) fill_floats(c);
+    if (c->dtype != EL_I32 && c->dtype != EL_U8) fill_floats(c);
     for (int k = 0; k < c->n_ins; k++) ins[k] = &ins_memory[k][at];
     for (int k = 0; k < c->n_outs; k++) outs[k] = &outs_memory[k][at];
     if (c->in_place) outs[0] = &ins_memory[c->n_ins - 1][at];
@@ -152,4 +195,59 @@ static void test_integers(void **state)
     assert_int_equal(byte, 0);
 }
 
-RUN_TESTS(NULL, NULL, test_same_as_one_after_another, test_what_is_no_number_stays_none, test_integers)
+/* Every number of 16 bits widens to what its bits say, and comes back. */
+static void test_halves_widen(void **state)
+{
+    for (uint32_t bits = 0; bits <= UINT16_MAX; bits++) {
+        double sign = bits & 0x8000 ? -1 : 1;
+        int exponent = (int)(bits >> 10 & 31), mantissa = (int)(bits & 0x3ff);
+        double value = sign * (exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24));
+        float half = el_f32_of_f16((uint16_t)bits), brain = el_f32_of_bf16((uint16_t)bits);
+        if (exponent == 31) assert_true(mantissa ? isnan(half) : isinf(half) && half * sign > 0);
+        if (exponent < 31) assert_true((double)half == value && !signbit(half) == (sign > 0));
+        if (!isnan(half)) assert_int_equal(el_f16_of_f32(half), bits);
+        if (!isnan(brain)) assert_int_equal(el_bf16_of_f32(brain), bits);
+        if (isnan(half)) assert_int_equal(el_f16_of_f32(half), bits | 0x200);
+        if (isnan(brain)) assert_int_equal(el_bf16_of_f32(brain), bits | 0x40);
+    }
+}
+
+/* Ties, subnormal numbers, the largest and what is beyond it; then f32 of any bits. */
+static void test_halves_narrow_to_the_nearest(void **state)
+{
+    static const struct {
+        double value;
+        uint16_t f16, bf16;
+    } known[] = {{1, 0x3c00, 0x3f80},
+                 {-2, 0xc000, 0xc000},
+                 {1 + 0x1p-11, 0x3c00, 0x3f80},     /* a tie of f16: to the even one below */
+                 {1 + 3 * 0x1p-11, 0x3c02, 0x3f80}, /* to the even one above */
+                 {1 + 0x1p-8, 0x3c04, 0x3f80},      /* a tie of bf16 */
+                 {1 + 3 * 0x1p-8, 0x3c0c, 0x3f82},
+                 {1 + 0x1p-8 + 0x1p-20, 0x3c04, 0x3f81}, /* just above it */
+                 {65504, 0x7bff, 0x4780},
+                 {65519, 0x7bff, 0x4780},
+                 {65520, 0x7c00, 0x4780}, /* half a step beyond the largest f16 */
+                 {0x1p-24, 0x0001, 0x3380},
+                 {0x1p-25, 0x0000, 0x3300}, /* a tie with zero */
+                 {-3 * 0x1p-25, 0x8002, 0xb3c0},
+                 {0x1.ffcp-15, 0x0400, 0x3880}, /* up to the smallest normal f16 */
+                 {0x1p-133, 0, 0x0001},
+                 {0x1p-134, 0, 0x0000},
+                 {0x1.ffp127, 0x7c00, 0x7f80}};
+    const struct el_rng_key key = {.seed = 3, .use = EL_RNG_TEST};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        assert_int_equal(el_f16_of_f32((float)known[i].value), known[i].f16);
+        assert_int_equal(el_bf16_of_f32((float)known[i].value), known[i].bf16);
+    }
+    for (uint64_t i = 0; i < 300000; i++) {
+        float x = el_f32_of_bits((uint32_t)el_rng_u64(&key, 0, i));
+        if (i % 2) x = ldexpf(x < 0 ? -1 : 1, (int)(i % 50) - 30) * (1 + (float)(i % 4099) / 4096); /* in f16's range */
+        if (isnan(x)) continue;
+        assert_true((double)el_f32_of_f16(el_f16_of_f32(x)) == f16((double)x));
+        assert_true((double)el_f32_of_bf16(el_bf16_of_f32(x)) == bf16((double)x));
+    }
+}
+
+RUN_TESTS(NULL, NULL, test_same_as_one_after_another, test_what_is_no_number_stays_none, test_integers,
+          test_halves_widen, test_halves_narrow_to_the_nearest)

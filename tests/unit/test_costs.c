@@ -106,6 +106,24 @@ static void rounds_of_messages_have_measured_times(void **state)
     free(costs);
 }
 
+/* `comm -d all -o all`: halves and maxima are measured too, and training sums floats. */
+static void sums_of_floats_are_taken_of_all_types(void **state)
+{
+    static const char all[] =
+        "{'schema': 1, 'kind': 'comm', 'ranks': 2, 'datatype': 'all', 'redop': 'all', 'devices': ['cpu:0', 'cpu:1'], "
+        "'curves': [{'operation': 'all_reduce', 'reduces': true, 'datatype': 'float', 'redop': 'sum', 'points': "
+        "[{'bytes': 1048576, 'count': 262144, 'algorithm': 'ring', 'in_place': {'time_us': 140}}]}, {'operation': "
+        "'all_reduce', 'reduces': true, 'datatype': 'float', 'redop': 'max', 'points': [{'bytes': 1048576, 'count': "
+        "262144, 'algorithm': 'ring', 'in_place': {'time_us': 9000}}]}, {'operation': 'all_reduce', 'reduces': true, "
+        "'datatype': 'half', 'redop': 'sum', 'points': [{'bytes': 1048576, 'count': 524288, 'algorithm': 'ring', "
+        "'in_place': {'time_us': 8000}}]}]}";
+    struct el_op_messages messages = all_reduce(EL_COMM_RING, MIB, 2);
+    write_text(path, all, "", "");
+    struct el_costs *costs = read_costs(folder, NULL);
+    assert_true(fabs(el_costs_ns(costs, &messages, NULL) - 140e3) < 140);
+    free(costs);
+}
+
 /* Two ranks' curve, whose smaller messages fit into a cache, would have a ring of 64 faster than one of 4. */
 static void more_ranks_have_the_closed_form(void **state)
 {
@@ -390,6 +408,6 @@ static int remove_folder(void **state)
     return remove(run_folder) | remove(folder);
 }
 
-RUN_TESTS(make_folder, remove_folder, rounds_of_messages_have_measured_times, more_ranks_have_the_closed_form,
-          what_lies_outside_is_told, simulated_devices_take_them, ops_have_measured_times, ops_beside_others_are_apart,
-          communication_takes_its_core, other_folders_are_refused)
+RUN_TESTS(make_folder, remove_folder, rounds_of_messages_have_measured_times, sums_of_floats_are_taken_of_all_types,
+          more_ranks_have_the_closed_form, what_lies_outside_is_told, simulated_devices_take_them,
+          ops_have_measured_times, ops_beside_others_are_apart, communication_takes_its_core, other_folders_are_refused)

@@ -153,14 +153,24 @@ static void is_advised(const char *theirs, const char *ours)
     assert_non_null(strstr(refusal(EL_CMD_RUN, underscored, NULL), ours));
 }
 
+/* By name or by letter. */
+static void is_refused(const char *theirs, const char *ours)
+{
+    char line[64];
+    snprintf(line, sizeof line, "%s%s 1", theirs[1] ? "--" : "-", theirs);
+    assert_int_equal(parse(EL_CMD_COMM, line), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), ours));
+}
+
 static void names_of_other_programs(void **state)
 {
     each_name(el_foreign_names(), is_suggested);
     each_name(el_foreign_options(), is_advised);
     assert_int_equal(parse(EL_CMD_RUN, "-np 4"), EL_ERR_INVALID);
     assert_non_null(strstr(el_error_message(), "'-np': it is the launcher's: mpirun"));
-    assert_int_equal(parse(EL_CMD_COMM, "-b 8 -g 2"), EL_ERR_INVALID);
+    assert_int_equal(parse(EL_CMD_RUN, "--batch 8 -g 2"), EL_ERR_INVALID);
     assert_non_null(strstr(el_error_message(), "'-g': write --devices cuda:N"));
+    each_name(el_nccl_tests_flags(), is_refused);
 }
 
 static void whatever_the_case(void **state)

@@ -16,6 +16,10 @@ static const struct el_wire_options usual = {.min_bytes = 1024,
                                              .iters = 3,
                                              .check = 1,
                                              .average = 3,
+                                             .aggregate = 1,
+                                             .cycles = 1,
+                                             .blocking = 3,
+                                             .root = "0",
                                              .algorithms = "auto"};
 
 /* The factors of nccl-tests' doc/PERFORMANCE.md. */
@@ -24,15 +28,10 @@ static void bandwidths_are_those_of_nccl_tests(void **state)
     static const struct {
         const char *name;
         double of_2, of_8;
-    } known[] = {{"all_reduce", 1, 1.75},
-                 {"broadcast", 1, 1},
-                 {"reduce", 1, 1},
-                 {"all_gather", 0.5, 0.875},
-                 {"reduce_scatter", 0.5, 0.875},
-                 {"alltoall", 0.5, 0.875},
-                 {"scatter", 0.5, 0.875},
-                 {"gather", 0.5, 0.875},
-                 {"sendrecv", 1, 1}};
+    } known[] = {
+        {"all_reduce", 1, 1.75},        {"broadcast", 1, 1},      {"reduce", 1, 1},          {"all_gather", 0.5, 0.875},
+        {"reduce_scatter", 0.5, 0.875}, {"alltoall", 0.5, 0.875}, {"alltoallv", 0.5, 0.875}, {"scatter", 0.5, 0.875},
+        {"gather", 0.5, 0.875},         {"sendrecv", 1, 1},       {"barrier", 1, 1}};
     for (int i = 0; i < EL_WIRE_OPERATIONS; i++) {
         const struct el_wire_operation *operation = &el_wire_operations[i];
         assert_string_equal(operation->name, known[i].name);
@@ -83,7 +82,7 @@ static int close_device(void **state)
 /* A reduce-scatter of known data is right, one element that is off is found, and so is another rank's part. */
 static void check_reduction(enum el_comm_reduction reduction, enum el_dtype dtype)
 {
-    struct el_wire_data data = {EL_COMM_REDUCE_SCATTER, reduction, dtype, RANKS, 0, COUNT};
+    struct el_wire_data data = {EL_COMM_REDUCE_SCATTER, reduction, dtype, RANKS, 0, COUNT, false};
     const struct el_view seen = el_view_of(buffers[RANKS], 0);
     char *result = memory(RANKS);
     int64_t wrong = -1;
@@ -117,7 +116,7 @@ static void parts_have_their_places(void **state)
 {
     static const enum el_comm_verb verbs[] = {EL_COMM_ALL_GATHER, EL_COMM_ALL_TO_ALL};
     for (size_t v = 0; v < 2; v++) {
-        struct el_wire_data data = {verbs[v], EL_COMM_SUM, EL_F32, RANKS, 0, COUNT};
+        struct el_wire_data data = {verbs[v], EL_COMM_SUM, EL_F32, RANKS, 0, COUNT, false};
         const struct el_view seen = el_view_of(buffers[RANKS], 0);
         const float *given = (const float *)buffers[0]->address;
         float *result = (float *)buffers[RANKS]->address;
@@ -133,6 +132,35 @@ static void parts_have_their_places(void **state)
         assert_int_equal(el_wire_check(&data, 2, seen, &wrong), EL_OK);
         assert_true(wrong > COUNT / 2);
     }
+}
+
+/* Of 4 ranks that give 1200 bytes each: 1, 2 and 3 sixths to the next ones, in whole 16 bytes, as nccl-tests. Of 3
+ * ranks what is got in the right order is right, and parts that changed places are wrong. */
+static void parts_are_uneven(void **state)
+{
+    struct el_wire_data of_4 = {EL_COMM_ALL_TO_ALL, EL_COMM_SUM, EL_F32, 4, 0, 75, true}, data = of_4;
+    static const size_t bytes[] = {0, 192, 400, 592};
+    const struct el_view seen = el_view_of(buffers[RANKS], 0);
+    int64_t wrong = -1;
+    for (int from = 0; from < 4; from++)
+        for (int to = 0; to < 4; to++) assert_int_equal(el_wire_part(&of_4, from, to), bytes[(to - from + 4) % 4] / 4);
+    assert_int_equal(el_wire_part_sent_at(&of_4, 1, 3), (592 + 0 + 192) / 4);
+    assert_int_equal(el_wire_part_got_at(&of_4, 3, 0), (0 + 592 + 400) / 4);
+    data.n = RANKS, data.count = COUNT;
+    float *result = (float *)buffers[RANKS]->address;
+    for (int from = 0; from < RANKS; from++) {
+        assert_int_equal(el_wire_fill(&data, from, (size_t)RANKS * COUNT, el_view_of(buffers[0], 0), false), EL_OK);
+        memcpy(result + el_wire_part_got_at(&data, from, 1),
+               (float *)buffers[0]->address + el_wire_part_sent_at(&data, from, 1),
+               el_wire_part(&data, from, 1) * sizeof *result);
+    }
+    assert_int_equal(el_wire_check(&data, 1, seen, &wrong), EL_OK);
+    assert_int_equal(wrong, 0);
+    result[el_wire_part_got_at(&data, RANKS, 1) - 1] += 1; /* the last that is got */
+    assert_int_equal(el_wire_check(&data, 1, seen, &wrong), EL_OK);
+    assert_int_equal(wrong, 1);
+    assert_int_equal(el_wire_check(&data, 2, seen, &wrong), EL_OK);
+    assert_true(wrong > 1);
 }
 
 /* Two ranks, two sizes, three calls; rank 1 is slower in two of three. The smaller size has no cold calls. */
@@ -260,15 +288,108 @@ static void plans_are_made(void **state)
     assert_int_equal(el_wire_plan_make("all", &options, 2, &plan), EL_OK);
     el_wire_plan_auto(&plan);
     assert_int_equal(plan.n_curves, EL_WIRE_OPERATIONS);
+    options = usual, options.dtype = EL_DTYPE_COUNT, options.reduction = EL_COMM_REDUCTION_COUNT;
+    strcpy(options.root, "all");
+    assert_int_equal(el_wire_plan_make("all_reduce", &options, 3, &plan), EL_OK);
+    assert_int_equal(plan.n_curves, 4 * 5 + 2 * 8); /* types of numbers with a fraction have five reductions */
+    assert_int_equal(el_wire_plan_make("all_gather", &options, 3, &plan), EL_OK);
+    assert_int_equal(plan.n_curves, 6);
+    options.dtype = EL_BF16, options.cycles = 2;
+    assert_int_equal(el_wire_plan_make("reduce", &options, 3, &plan), EL_OK);
+    assert_int_equal(plan.n_curves, 5 * 3 * 2);
+    assert_int_equal(plan.curves[29].root, 2);
+    assert_int_equal(plan.curves[29].cycle, 1);
+    assert_int_equal(plan.curves[29].dtype, EL_BF16);
+    options = usual, options.min_bytes = 8, options.max_bytes = 40, options.step_bytes = 16;
+    assert_int_equal(el_wire_plan_make("all_reduce", &options, 2, &plan), EL_OK);
+    assert_int_equal(plan.n_sizes, 3);
+    assert_int_equal(plan.sizes[2], 40);
     refuse("allreduce", &usual, "did you mean 'all_reduce'");
     snprintf(options.algorithms, sizeof options.algorithms, "rign");
     refuse("all_reduce", &options, "did you mean 'ring'");
     options = usual, options.max_bytes = 512;
     refuse("all_reduce", &options, "less than --minbytes");
-    options = usual, options.root = 2;
+    options = usual, strcpy(options.root, "2");
     refuse("all_reduce", &options, "no rank 2 of 2");
+    options = usual, strcpy(options.root, "1x");
+    refuse("all_reduce", &options, "'1x' is no rank");
+    options = usual, strcpy(options.output_file, "a.csv");
+    refuse("all_reduce", &options, "ends in .json");
+    options = usual, options.blocking = 2;
+    refuse("all_reduce", &options, "--blocking 2: ");
+    options = usual, options.aggregate = 2;
+    refuse("p2p", &options, "leave --datatype all");
+    options = usual, options.step_bytes = 1;
+    refuse("all_reduce", &options, "more than 256 sizes");
+    options = usual, options.cycles = 1000, strcpy(options.root, "all");
+    refuse("reduce", &options, "ask for fewer");
     options = usual, options.reduction = EL_COMM_XOR;
     refuse("all_reduce", &options, "is for integers");
+}
+
+/* Of two ranks, two sizes, three calls: as two processes, and as one. */
+static void nccl_tests_json_is_written(void **state)
+{
+    struct el_wire_options options = usual;
+    struct el_wire_plan plan;
+    assert_int_equal(el_wire_plan_make("all_reduce", &options, 2, &plan), EL_OK);
+    for (int processes = 1; processes <= 2; processes++) {
+        json_t *members = hand_made_members(), *curve = el_wire_curve_json(&plan, &plan.curves[0], members);
+        json_t *document = json_pack("{s:{s:s, s:s}, s:[s, s], s:[{s:s, s:i}, {s:s, s:i}], s:i, s:i, s:i, s:[o]}",
+                                     "environment", "time_utc", "2026-01-02T03:04:05Z", "cpu_model", "a processor",
+                                     "devices", "cpu:0", "cpu:3", "members", "host", "a", "pid", 7, "host", "b", "pid",
+                                     8, "ranks", 2, "processes", processes, "blocking", 3, "curves", curve);
+        json_t *theirs = el_wire_nccl_json(document);
+        assert_int_equal(el_json_whole(theirs, "version"), 3);
+        assert_string_equal(el_json_text(theirs, "start_time", ""), "2026-01-02 03:04:05");
+        assert_int_equal(el_json_whole(theirs, "config.nthreads"), 2 / processes);
+        assert_int_equal(el_json_whole(theirs, "config.devices.1.device"), 3);
+        assert_int_equal(el_json_whole(theirs, "config.devices.1.pid"), 8);
+        assert_string_equal(el_json_text(theirs, "config.blocking_collectives", ""), "true");
+        assert_string_equal(el_json_text(theirs, "results.0.root", ""), "    -1");
+        assert_string_equal(el_json_text(theirs, "results.0.experiment_name", ""), "all_reduce");
+        assert_true(fabs(el_json_number(theirs, "results.0.out_of_place.time") - 4) < 1e-9);
+        assert_true(fabs(el_json_number(theirs, "results.0.out_of_place.bus_bw") - 0.256) < 1e-9);
+        assert_true(el_json_number(theirs, "results.1.in_place.nwrong") == 3);
+        assert_int_equal(el_json_whole(theirs, "out_of_bounds.count"), 3);
+        assert_string_equal(el_json_text(theirs, "out_of_bounds.okay", ""), "false");
+        json_decref(theirs);
+        json_decref(document);
+        json_decref(members);
+    }
+}
+
+/* The colours of nccl-tests' NCCL_TESTS_SPLIT, and lists. */
+static void ranks_have_groups(void **state)
+{
+    static const struct {
+        const char *text;
+        int of_5;
+    } known[] = {{"mod 2", 1}, {"MOD 0x4", 1}, {"%3", 2},       {"div 2", 2}, {"/ 0b10", 2}, {"AND 0x4", 4},
+                 {"&1", 1},    {"or 2", 7},    {"|0b1000", 13}, {"5", 0},     {"1,5,2", 0},  {"0,1", -1}};
+    static const char *const wrong[] = {"",   "x",  "mod",     "mod 0", "div 0", "1,,2",
+                                        "1,", "-1", "mod 2,3", "mod2x", "0b1"};
+    struct el_wire_options options = usual;
+    struct el_wire_plan plan;
+    int color;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        assert_int_equal(el_wire_color(known[i].text, 5, &color), EL_OK);
+        assert_int_equal(color, known[i].of_5);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_int_equal(el_wire_color(wrong[i], 5, &color), EL_ERR_INVALID);
+    strcpy(options.group, "mod 2");
+    assert_int_equal(el_wire_plan_make("all_reduce", &options, 6, &plan), EL_OK);
+    assert_int_equal(plan.n, 3);
+    assert_int_equal(plan.n_groups, 2);
+    assert_int_equal(plan.colors[3], 1);
+    assert_int_equal(el_wire_plan_make("all_reduce", &options, 5, &plan), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "groups of 3 and of 2 ranks"));
+    strcpy(options.group, "4,7");
+    assert_int_equal(el_wire_plan_make("all_reduce", &options, 8, &plan), EL_OK);
+    assert_int_equal(plan.n, 2);
+    refuse("all_reduce", &options, "none of 2 ranks is in it");
+    refuse("p2p", &options, "leave --group out");
 }
 
 static void add_curve(json_t *curves, const char *operation, const char *algorithm)
@@ -311,6 +432,6 @@ static void a_pair_has_a_short_label(void **state)
 }
 
 RUN_TESTS(open_device, close_device, bandwidths_are_those_of_nccl_tests, sizes_are_those_of_nccl_tests,
-          data_are_checked, parts_have_their_places, samples_become_figures, a_figure_is_judged,
-          shared_cores_are_seen_over_the_whole_job, plans_are_made, curves_have_numbers_and_labels_have_room,
-          a_pair_has_a_short_label)
+          data_are_checked, parts_have_their_places, parts_are_uneven, samples_become_figures, a_figure_is_judged,
+          shared_cores_are_seen_over_the_whole_job, plans_are_made, ranks_have_groups, nccl_tests_json_is_written,
+          curves_have_numbers_and_labels_have_room, a_pair_has_a_short_label)

@@ -14,7 +14,8 @@ _Static_assert((int)EL_NCCL_REMOTE == (int)ncclRemoteError && (int)EL_NCCL_IN_PR
                "NCCL's results");
 
 static const ncclDataType_t types[EL_DTYPE_COUNT] = {
-    [EL_F32] = ncclFloat32, [EL_F64] = ncclFloat64, [EL_I32] = ncclInt32, [EL_U8] = ncclUint8};
+    [EL_F32] = ncclFloat32, [EL_F64] = ncclFloat64,       [EL_I32] = ncclInt32, [EL_U8] = ncclUint8,
+    [EL_F16] = ncclFloat16, [EL_BF16] = (ncclDataType_t)9 /* ncclBfloat16: hidden without cuda_bf16.h */};
 
 /* The others are refused before they come here (comm_nccl.c). */
 static const ncclRedOp_t reductions[EL_COMM_REDUCTION_COUNT] = {[EL_COMM_SUM] = ncclSum,
