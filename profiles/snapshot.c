@@ -1,0 +1,228 @@
+/* From the values of a snapshot to what each device held at its peak. */
+#include "profiles/snapshot.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "profiles/pickle.h"
+#include "profiles/snapshot_causes.h"
+#include "runtime/base/files.h"
+#include "runtime/base/grow.h"
+
+/* Of a file; and of all bytes that it tells of, so that sums of them are numbers. */
+static const int64_t FILE_MAX = (int64_t)1 << 30, BYTES_MAX = (int64_t)1 << 61;
+
+/* An allocation or a free of the trace, or a block that is there at its end. */
+struct event {
+    uint64_t address;
+    int64_t bytes;
+    size_t at; /* in the trace */
+    uint32_t frames;
+    enum { FREE, ALLOCATION, BLOCK } what;
+};
+
+struct reader {
+    struct el_pickle *pickle;
+    const char *name;
+    struct event *events;
+    size_t n, room;
+    int64_t told; /* bytes of all events and segments */
+};
+
+static enum el_status check_bytes(struct reader *r, int64_t bytes)
+{
+    if (bytes < 0 || bytes > BYTES_MAX - r->told)
+        return el_fail(EL_ERR_INVALID, "%s: something of %lld bytes is in it", r->name, (long long)bytes);
+    r->told += bytes;
+    return EL_OK;
+}
+
+static enum el_status add_event(struct reader *r, uint32_t dict, const char *address, int64_t bytes, size_t at,
+                                int what)
+{
+    struct el_pickle *p = r->pickle;
+    EL_TRY(check_bytes(r, bytes));
+    if (!EL_GROW(r->events, r->room, r->n + 1)) return el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", r->name);
+    r->events[r->n++] = (struct event){.address = (uint64_t)el_pickle_whole(p, dict, address, 0),
+                                       .bytes = bytes,
+                                       .at = at,
+                                       .frames = el_pickle_at(p, dict, "frames"),
+                                       .what = what};
+    return EL_OK;
+}
+
+/* Those of the device in its segments; the others are counted from there. */
+static enum el_status add_blocks(struct reader *r, struct el_snapshot_device *device)
+{
+    struct el_pickle *p = r->pickle;
+    struct el_pickle_walk segments = el_pickle_walk(p, el_pickle_at(p, p->root, "segments"));
+    for (uint32_t segment; el_pickle_next(p, &segments, &segment);) {
+        if (el_pickle_whole(p, segment, "device", -1) != device->number) continue;
+        struct el_pickle_walk blocks = el_pickle_walk(p, el_pickle_at(p, segment, "blocks"));
+        int64_t total = el_pickle_whole(p, segment, "total_size", 0);
+        EL_TRY(check_bytes(r, total));
+        device->reserved_bytes += total;
+        for (uint32_t block; el_pickle_next(p, &blocks, &block);) {
+            char state[32];
+            el_pickle_text(p, block, "state", state, sizeof state);
+            if (strncmp(state, "active", 6) != 0) continue; /* _allocated, _pending_free, _awaiting_free */
+            int64_t bytes = el_pickle_whole(p, block, "requested_size", el_pickle_whole(p, block, "size", 0));
+            EL_TRY(add_event(r, block, "address", bytes, SIZE_MAX, BLOCK));
+            device->now_bytes += bytes;
+        }
+    }
+    return EL_OK;
+}
+
+static enum el_status add_trace(struct reader *r, struct el_snapshot_device *device)
+{
+    struct el_pickle *p = r->pickle;
+    struct el_pickle_walk traces = el_pickle_walk(p, el_pickle_at(p, p->root, "device_traces"));
+    uint32_t trace = 0, entry;
+    for (int64_t i = 0; i <= device->number; i++)
+        if (!el_pickle_next(p, &traces, &trace)) return EL_OK;
+    struct el_pickle_walk entries = el_pickle_walk(p, trace);
+    while (el_pickle_next(p, &entries, &entry)) {
+        char action[32];
+        el_pickle_text(p, entry, "action", action, sizeof action);
+        bool alloc = !strcmp(action, "alloc");
+        if (alloc || !strcmp(action, "free_completed"))
+            EL_TRY(add_event(r, entry, "addr", el_pickle_whole(p, entry, "size", 0), device->n_events++,
+                             alloc ? ALLOCATION : FREE));
+    }
+    return EL_OK;
+}
+
+/* The device's events are the last `n_events` of all. Returns how many of them had happened at the first of the highest
+ * moments. */
+static size_t find_peak(const struct reader *r, struct el_snapshot_device *device)
+{
+    const struct event *events = r->events + r->n - device->n_events;
+    int64_t held = device->now_bytes;
+    size_t at = device->n_events;
+    device->peak_bytes = held;
+    for (size_t i = device->n_events; i-- > 0;) {
+        held += events[i].what == FREE ? events[i].bytes : -events[i].bytes;
+        if (held < device->peak_bytes) continue;
+        device->peak_bytes = held;
+        at = i;
+    }
+    return at;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct event *x = a, *y = b;
+    if (x->address != y->address) return x->address < y->address ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Of the events at one address: what lay there when `at` of the trace had happened; NULL: nothing, or nothing that the
+ * trace saw begin. */
+static const struct event *held_at(const struct event *events, size_t n, size_t at)
+{
+    const struct event *last = NULL;
+    for (size_t i = 0; i < n && events[i].at < at; i++) last = &events[i];
+    if (last) return last->what == ALLOCATION ? last : NULL;
+    return events[0].what == BLOCK ? events : NULL;
+}
+
+static void add_held(const struct event *event, struct el_snapshot_causes *causes, struct el_snapshot_device *device)
+{
+    struct el_snapshot_place *place = el_snapshot_place_of(causes, event->frames, device);
+    place->bytes += event->bytes;
+    device->at_peak[place->cause] += event->bytes;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct el_snapshot_place *x = a, *y = b;
+    return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
+static enum el_status read_device(struct reader *r, struct el_snapshot_causes *causes,
+                                  struct el_snapshot_device *device)
+{
+    r->n = 0;
+    r->told = 0;
+    EL_TRY(add_blocks(r, device));
+    EL_TRY(add_trace(r, device));
+    size_t at = find_peak(r, device);
+    int64_t known = 0;
+    if (r->n) qsort(r->events, r->n, sizeof *r->events, by_address);
+    for (size_t i = 0, n; i < r->n; i += n) {
+        for (n = 1; i + n < r->n && r->events[i + n].address == r->events[i].address;) n++;
+        const struct event *held = held_at(&r->events[i], n, at);
+        if (held) add_held(held, causes, device);
+        if (held) known += held->bytes;
+    }
+    if (r->pickle->exhausted) return el_fail(EL_ERR_INVALID, "%s: it holds the same values too many times", r->name);
+    if (known > device->peak_bytes) device->peak_bytes = known; /* blocks that are gone, and were not seen freed */
+    device->at_peak[EL_SNAPSHOT_BEFORE] += device->peak_bytes - known;
+    qsort(device->places, device->n_places, sizeof *device->places, by_bytes);
+    return EL_OK;
+}
+
+static enum el_status read_devices(struct reader *r, struct el_snapshot_causes *causes, struct el_snapshot *snapshot)
+{
+    for (int64_t number = 0; number < EL_SNAPSHOT_DEVICES_MAX; number++) {
+        struct el_snapshot_device *device = &snapshot->devices[snapshot->n];
+        *device = (struct el_snapshot_device){.number = number};
+        el_snapshot_causes_begin(causes);
+        EL_TRY(read_device(r, causes, device));
+        snapshot->n += device->peak_bytes > 0 || device->reserved_bytes > 0;
+    }
+    return snapshot->n ? EL_OK : el_fail(EL_ERR_INVALID, "%s: no device holds anything in it", r->name);
+}
+
+enum el_status el_snapshot_read(const uint8_t *data, size_t size, const char *name, struct el_snapshot *snapshot_p)
+{
+    struct el_pickle pickle;
+    if (size > 4 && !memcmp(data, "PK\3\4", 4))
+        return el_fail(EL_ERR_INVALID, "%s: a file of torch.save; what torch.cuda.memory._dump_snapshot writes is read",
+                       name);
+    EL_TRY(el_pickle_read(data, size, name, &pickle));
+    struct reader reader = {.pickle = &pickle, .name = name};
+    struct el_snapshot snapshot = {.devices = calloc(EL_SNAPSHOT_DEVICES_MAX + 1, sizeof *snapshot.devices)};
+    struct el_snapshot_causes causes = {.pickle = &pickle, .of = calloc(pickle.n_values, sizeof *causes.of)};
+    enum el_status status = EL_OK;
+    if (!el_pickle_at(&pickle, pickle.root, "segments"))
+        status = el_fail(EL_ERR_INVALID, "%s: a pickle, but no snapshot of torch.cuda.memory: it has no segments", name);
+    else if (!snapshot.devices || !causes.of)
+        status = el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", name);
+    else
+        status = read_devices(&reader, &causes, &snapshot);
+    free(reader.events);
+    free(causes.of);
+    el_pickle_free(&pickle);
+    if (status != EL_OK)
+        el_snapshot_free(&snapshot);
+    else
+        *snapshot_p = snapshot;
+    return status;
+}
+
+enum el_status el_snapshot_read_file(const char *path, struct el_snapshot *snapshot_p)
+{
+    FILE *file;
+    uint8_t *data = NULL;
+    size_t n = 0, room = 0, got = 1;
+    EL_TRY(el_file_stream("", path, FILE_MAX, &file));
+    enum el_status status = EL_OK;
+    for (; status == EL_OK && got > 0; n += got) {
+        if (n > (size_t)FILE_MAX || !EL_GROW(data, room, n + (1 << 16)))
+            status = el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", el_path_tail(path));
+        got = status == EL_OK ? fread(data + n, 1, room - n, file) : 0;
+    }
+    if (status == EL_OK && ferror(file)) status = el_fail_errno("%s", el_path_tail(path));
+    fclose(file);
+    if (status == EL_OK) status = el_snapshot_read(data, n, el_path_tail(path), snapshot_p);
+    free(data);
+    return status;
+}
+
+void el_snapshot_free(struct el_snapshot *snapshot)
+{
+    free(snapshot->devices);
+    *snapshot = (struct el_snapshot){.devices = NULL};
+}
