@@ -8,8 +8,29 @@
 
 enum { NOTHING, FALSE_VALUE, TRUE_VALUE, EMPTY_TUPLE, N_CONSTANTS };
 
-enum action { REFUSE, SKIP, STOP, MARK, POP, POP_MARK, DUP, CONSTANT, SIGNED, UNSIGNED, LONG, REAL, TEXT, EMPTY, COLLECT,
-              TUPLE, APPEND, APPENDS, PUT, MEMOIZE, GET };
+enum action {
+    REFUSE,
+    SKIP,
+    STOP,
+    MARK,
+    POP,
+    POP_MARK,
+    DUP,
+    CONSTANT,
+    SIGNED,
+    UNSIGNED,
+    LONG,
+    REAL,
+    TEXT,
+    EMPTY,
+    COLLECT,
+    TUPLE,
+    APPEND,
+    APPENDS,
+    PUT,
+    MEMOIZE,
+    GET
+};
 
 /* By its code: Python's name, bytes of its argument (of TEXT and LONG: of the length before it), what is done, and with
  * which kind, constant or number of values. Those with a name and no action are known for what they would do. */
@@ -118,7 +139,8 @@ static enum el_status fill(struct machine *m, uint32_t container, enum el_pickle
 {
     struct el_pickle *p = m->pickle;
     struct el_pickle_value *into = &p->values[container];
-    if (into->kind != kind || container < N_CONSTANTS) return fail_at(m, "values are put into what is no such container");
+    if (into->kind != kind || container < N_CONSTANTS)
+        return fail_at(m, "values are put into what is no such container");
     if (kind == EL_PICKLE_DICT && n % 2) return fail_at(m, "a key has no value");
     if (n == 0) return EL_OK;
     if (!EL_GROW(p->cells, p->cells_room, p->n_cells + n + 2)) return fail_memory(m);
@@ -210,7 +232,8 @@ static enum el_status do_stack(struct machine *m, const struct operation *o)
     if (into && to_mark && above(m) < n + 1) return fail_at(m, "the stack is empty");
     if (o->action == POP_MARK) m->n_stack -= n;
     if (into) return fill(m, m->stack[m->n_stack - n - 1], (enum el_pickle_kind)o->what, n);
-    return o->action == POP_MARK ? EL_OK : collect(m, o->action == TUPLE ? EL_PICKLE_LIST : (enum el_pickle_kind)o->what, n);
+    return o->action == POP_MARK ? EL_OK
+                                 : collect(m, o->action == TUPLE ? EL_PICKLE_LIST : (enum el_pickle_kind)o->what, n);
 }
 
 static enum el_status refuse(const struct machine *m, const struct operation *o, uint8_t code)

@@ -1,4 +1,5 @@
-/* Values out of a pickle of Python, without executing anything: dicts, lists, tuples, texts, numbers, True, False, None.
+/* Values out of a pickle of Python, without executing anything: dicts, lists, tuples, texts, numbers, True, False,
+ * None.
  *
  *     el_pickle_read(data, size, "a.pickle", &pickle);        `data` has to stay: texts lie in it
  *     uint32_t blocks = el_pickle_at(&pickle, segment, "blocks");

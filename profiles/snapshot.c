@@ -187,7 +187,8 @@ enum el_status el_snapshot_read(const uint8_t *data, size_t size, const char *na
     struct el_snapshot_causes causes = {.pickle = &pickle, .of = calloc(pickle.n_values, sizeof *causes.of)};
     enum el_status status = EL_OK;
     if (!el_pickle_at(&pickle, pickle.root, "segments"))
-        status = el_fail(EL_ERR_INVALID, "%s: a pickle, but no snapshot of torch.cuda.memory: it has no segments", name);
+        status =
+            el_fail(EL_ERR_INVALID, "%s: a pickle, but no snapshot of torch.cuda.memory: it has no segments", name);
     else if (!snapshot.devices || !causes.of)
         status = el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", name);
     else

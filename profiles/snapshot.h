@@ -44,9 +44,9 @@ struct el_snapshot_place {
 
 struct el_snapshot_device {
     int64_t number;
-    size_t n_events;                             /* allocations and frees in its trace; 0: the peak is not known */
+    size_t n_events;                               /* allocations and frees in its trace; 0: the peak is not known */
     int64_t peak_bytes, now_bytes, reserved_bytes; /* now: of blocks; reserved: of segments, now */
-    int64_t at_peak[EL_SNAPSHOT_N_CAUSES];       /* their sum is the peak */
+    int64_t at_peak[EL_SNAPSHOT_N_CAUSES];         /* their sum is the peak */
     struct el_snapshot_place places[EL_SNAPSHOT_PLACES_MAX]; /* the largest first */
     size_t n_places;
 };

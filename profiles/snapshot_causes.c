@@ -47,7 +47,8 @@ enum { N_RULES = sizeof rules / sizeof rules[0] };
 /* Files that are nobody's own: of a library, of Python itself, or of C. */
 static bool is_own(const char *file)
 {
-    static const char *const not_own[] = {"site-packages/", "dist-packages/", "/torch/", "<frozen", "/lib/python", NULL};
+    static const char *const not_own[] = {"site-packages/", "dist-packages/", "/torch/",
+                                          "<frozen",        "/lib/python",    NULL};
     size_t n = strlen(file);
     for (size_t i = 0; not_own[i]; i++)
         if (strstr(file, not_own[i])) return false;

@@ -97,9 +97,11 @@ static void put_parts(const json_t *causes, double sign, double least, const cha
         const char *where = el_json_text(cause, "where", "");
         if (!(more > least)) continue;
         el_text_append(text, SENTENCE_BYTES, "%s%s%s of %s%s%s%s",
-                       named == 0 ? before : named == n - 1 ? " and " : ", ", el_text_mib(more, mib),
-                       named == 0 ? " MiB" : "", el_json_text(cause, "cause", "?"), *where ? " (" : "", where,
-                       *where ? ")" : "");
+                       named == 0       ? before
+                       : named == n - 1 ? " and "
+                                        : ", ",
+                       el_text_mib(more, mib), named == 0 ? " MiB" : "", el_json_text(cause, "cause", "?"),
+                       *where ? " (" : "", where, *where ? ")" : "");
         named++;
     }
 }
@@ -189,10 +191,12 @@ static void show_trace(const json_t *device, const json_t *devices, char *text)
         snprintf(text, EL_CELL_BYTES, "%.0f events", events);
 }
 
-static const struct el_column device_columns[] = {
-    EL_SHOWN("device", -30, show_name),      EL_MIB("peak", 10, "peak_bytes"), EL_MIB("at the end", 12, "now_bytes"),
-    EL_MIB("reserved", 10, "reserved_bytes"), {.head = "trace", .gap = 2, .width = -22, .show = show_trace},
-    EL_NO_MORE};
+static const struct el_column device_columns[] = {EL_SHOWN("device", -30, show_name),
+                                                  EL_MIB("peak", 10, "peak_bytes"),
+                                                  EL_MIB("at the end", 12, "now_bytes"),
+                                                  EL_MIB("reserved", 10, "reserved_bytes"),
+                                                  {.head = "trace", .gap = 2, .width = -22, .show = show_trace},
+                                                  EL_NO_MORE};
 
 static const struct el_column cause_columns[] = {EL_TEXT("at the peak", -14, "cause"),
                                                  EL_MIB("first", 9, "first_bytes"),
@@ -222,8 +226,8 @@ void el_snapshots_print(const json_t *document, FILE *out, bool colour)
                 : n == 2 ? " others: the second device."
                          : " others: the mean of the other devices.");
     if (n < 2)
-        el_text_say("Next: ", "  ", EL_REPORT_COLUMNS, out, "%s imbalance A.pickle B.pickle    (two ranks, or two runs)",
-                    el_program_word());
+        el_text_say("Next: ", "  ", EL_REPORT_COLUMNS, out,
+                    "%s imbalance A.pickle B.pickle    (two ranks, or two runs)", el_program_word());
     else
         el_text_wrap(el_json_text(difference, "sentence", "?"), "* ", "  ", EL_REPORT_COLUMNS, out);
 }

@@ -1,13 +1,13 @@
-/* Memory snapshots of PyTorch (profiles/snapshot.h) as a table of devices: of one job's ranks, of DataParallel's devices
- * in one file, or of two runs.
+/* Memory snapshots of PyTorch (profiles/snapshot.h) as a table of devices: of one job's ranks, of DataParallel's
+ * devices in one file, or of two runs.
  *
- *     el_snapshots_read(paths, &document);        [path], in the order of the table: the first is the one that is told of
- *     el_snapshots_print(document, stdout, colour);
+ *     el_snapshots_read(paths, &document);        [path], in the order of the table: the first is the one that is told
+ * of el_snapshots_print(document, stdout, colour);
  *
- * The document: {"snapshots": true, "devices": [{"file", "device", "events", "peak_bytes", "now_bytes", "reserved_bytes",
- * "at_peak": {cause: bytes}, "places": [{"cause", "where", "bytes"}]}], "difference": null for one device, or {"against",
- * "peak_bytes", "now_bytes", "reserved_bytes", "first_over_rest", "sentence"}, "causes": [{"cause", "first_bytes",
- * "others_bytes", "more_bytes", "where"}]}. Units: bytes. */
+ * The document: {"snapshots": true, "devices": [{"file", "device", "events", "peak_bytes", "now_bytes",
+ * "reserved_bytes", "at_peak": {cause: bytes}, "places": [{"cause", "where", "bytes"}]}], "difference": null for one
+ * device, or {"against", "peak_bytes", "now_bytes", "reserved_bytes", "first_over_rest", "sentence"}, "causes":
+ * [{"cause", "first_bytes", "others_bytes", "more_bytes", "where"}]}. Units: bytes. */
 #pragma once
 
 #include <jansson.h>

@@ -303,7 +303,7 @@ enum el_status el_options_check_records_alone(const char *word, const struct el_
 {
     for (const struct el_option_row *row = el_option_rows(); row->name; row++)
         if (el_option_given(options, row->name) && strcmp(row->name, "json") && strcmp(row->name, "quiet") &&
-            strcmp(row->name, "markdown") &&
+            strcmp(row->name, "from") && strcmp(row->name, "csv") && strcmp(row->name, "markdown") &&
             (strcmp(row->name, "out") || !options->other[0] || strcmp(word, "explain")))
             return el_fail(EL_ERR_INVALID,
                            "%s %s reads records and measures nothing: leave out --%s, or leave out the folder", word,

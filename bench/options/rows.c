@@ -82,6 +82,10 @@ static const struct el_option_row before_sizes[] = {
      CHOICES("sum|prod|min|max|avg|and|or|xor"), DEFAULT("sum"), LETTER('o'), COMMON},
     {WHAT, "root", "RANK", AT(INT, wire.root), COMM, "root rank", DEFAULT("0"), RANGE(0, EL_MEMBERS_MAX - 1),
      LETTER('r')},
+    {WHAT, "from", "FILES", AT(TEXT, wire.from), COMM,
+     "measure nothing: read nccl-tests' output (text, or -J's JSON), NCCL Inspector's logs or a comm.json; a file, a "
+     "folder, or several, comma-separated",
+     COMMON},
     {WHAT, "comm-algorithm", "LIST", AT(TEXT, wire.algorithms), COMM,
      "auto, direct, ring, ps, all, or a list; auto: by size, the fastest measured", DEFAULT("auto"), COMMON},
     {WHAT, "procs", "P", AT(INT, procs), OF_TRIALS,

@@ -19,11 +19,12 @@ static void refuses(const char *bytes, size_t size, const char *words)
 /* {"a": [1, -2, 300, 70000, 2 ** 40, -1, True, None, 0.5], "b": ("x", "x", ())}, by all ways to say so. */
 static void values_are_read(void **state)
 {
-    static const char bytes[] = "\x80\x02}q\x00(X\x01\x00\x00\x00"
-                                "a]q\x01(K\x01J\xfe\xff\xff\xffM\x2c\x01J\x70\x11\x01\x00\x8a\x06\x00\x00\x00\x00\x00\x01"
-                                "\x8a\x01\xff\x88NG\x3f\xe0\x00\x00\x00\x00\x00\x00"
-                                "e\x8c\x01"
-                                "b\x8c\x01x\x94h\x02)\x87r\x03\x00\x00\x00u.";
+    static const char bytes[] =
+        "\x80\x02}q\x00(X\x01\x00\x00\x00"
+        "a]q\x01(K\x01J\xfe\xff\xff\xffM\x2c\x01J\x70\x11\x01\x00\x8a\x06\x00\x00\x00\x00\x00\x01"
+        "\x8a\x01\xff\x88NG\x3f\xe0\x00\x00\x00\x00\x00\x00"
+        "e\x8c\x01"
+        "b\x8c\x01x\x94h\x02)\x87r\x03\x00\x00\x00u.";
     static const int64_t known[] = {1, -2, 300, 70000, (int64_t)1 << 40, -1, 1};
     struct el_pickle p;
     uint32_t value = 0, i = 0;
@@ -55,8 +56,8 @@ static void nothing_is_executed(void **state)
     static const struct {
         char code;
         const char *name;
-    } others[] = {{'R', "REDUCE"},       {'b', "BUILD"},     {'i', "INST"}, {'o', "OBJ"},     {'\x81', "NEWOBJ"},
-                  {'\x92', "NEWOBJ_EX"}, {'P', "PERSID"},    {'Q', "BINPERSID"}, {'\x82', "EXT1"}, {'\x84', "EXT4"}};
+    } others[] = {{'R', "REDUCE"},       {'b', "BUILD"},  {'i', "INST"},      {'o', "OBJ"},     {'\x81', "NEWOBJ"},
+                  {'\x92', "NEWOBJ_EX"}, {'P', "PERSID"}, {'Q', "BINPERSID"}, {'\x82', "EXT1"}, {'\x84', "EXT4"}};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         const char bytes[] = {'\x80', 2, ']', others[i].code, '.'};
         refuses(bytes, sizeof bytes, others[i].name);
@@ -90,7 +91,10 @@ static void walks_are_counted(void **state)
 {
     struct el_pickle p;
     uint32_t value, n = 0;
-    assert_int_equal(READ("\x80\x02]q\x00h\x00" "a.", &p), EL_OK);
+    assert_int_equal(READ("\x80\x02]q\x00h\x00"
+                          "a.",
+                          &p),
+                     EL_OK);
     struct el_pickle_walk walk = el_pickle_walk(&p, p.root);
     while (el_pickle_next(&p, &walk, &value)) walk = el_pickle_walk(&p, value), n++;
     assert_true(p.exhausted && n > 1000 && n < 2000);
@@ -130,9 +134,16 @@ static void peaks_have_causes(void **state)
 /* The same with a trace that begins late: what it saw freed only was there, and nobody knows why. */
 static void what_was_before_the_trace_is_counted(void **state)
 {
-    static const char bytes[] = "\x80\x04}(\x8c\x08segments]\x8c\x0d" "device_traces]](}(\x8c\x06" "action\x8c\x0e"
-                                "free_completed\x8c\x04" "addrK\x10\x8c\x04sizeM\xe8\x03u}(\x8c\x06" "action\x8c\x05" "alloc"
-                                "\x8c\x04" "addrK\x20\x8c\x04sizeK\x64" "ueau.";
+    static const char bytes[] = "\x80\x04}(\x8c\x08segments]\x8c\x0d"
+                                "device_traces]](}(\x8c\x06"
+                                "action\x8c\x0e"
+                                "free_completed\x8c\x04"
+                                "addrK\x10\x8c\x04sizeM\xe8\x03u}(\x8c\x06"
+                                "action\x8c\x05"
+                                "alloc"
+                                "\x8c\x04"
+                                "addrK\x20\x8c\x04sizeK\x64"
+                                "ueau.";
     struct el_snapshot snapshot;
     if (el_snapshot_read((const uint8_t *)bytes, sizeof bytes - 1, "p", &snapshot) != EL_OK)
         fail_msg("%s", el_error_message());
