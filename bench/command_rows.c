@@ -48,7 +48,7 @@ static const struct el_command_row commands[] = {
      "  evenload report results/mlp --markdown summary.md    and a short form for a pull request\n",
      el_cmd_report},
     {EL_CMD_IMBALANCE, JOBS, "which device holds more memory, and of what",
-     "[DIR | SNAPSHOT [SNAPSHOT] | --modes LIST --batch LIST | --preset NAME] [--dry-run] [options]",
+     "[DIR | SNAPSHOT... | --modes LIST --batch LIST | --preset NAME] [options]",
      "Shows what each device holds, computes and sends, and how much more the first one holds. Uses the records in "
      "DIR, or memory snapshots of PyTorch (files, or a folder of them), or runs the missing trials.",
      "  evenload imbalance results/mlp                     from its records: runs nothing\n"

@@ -173,7 +173,7 @@ static enum el_status read_foreign(const char *path, json_t **document_p)
     if (el_input_paths(&path, 1, el_foreign_endings, &paths) != EL_OK) return EL_OK;
     enum el_status status = access(path, F_OK) == 0 ? el_foreign_read(paths, document_p) : EL_OK;
     json_decref(paths);
-    return status;
+    return status == EL_ERR_ABSENT ? EL_ERR_INVALID : status; /* ABSENT is of who looks further */
 }
 
 static enum el_status add_wire(const char *dir, struct el_cost_set *set)
@@ -182,7 +182,7 @@ static enum el_status add_wire(const char *dir, struct el_cost_set *set)
     json_t *document = NULL;
     snprintf(path, sizeof path, "%s/comm.json", dir);
     if (el_read_json(path, &document) != EL_OK) document = NULL;
-    if (!document) EL_TRY(read_foreign(dir, &document));
+    if (!document && access(path, F_OK) != 0) EL_TRY(read_foreign(dir, &document));
     bool ours = document && !strcmp(el_json_text(document, "kind", ""), "comm");
     bool known = ours && el_json_whole(document, "schema") == EL_WIRE_SCHEMA;
     double ranks = el_json_number(document, "ranks");

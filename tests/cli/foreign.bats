@@ -107,7 +107,7 @@ known='[round(c["fit"][p]["latency_us"] * 10) for c in d["curves"] for p in ("ou
     run --separate-stderr "$EVENLOAD" run --mode ddp --devices sim:8 --model mlp --hidden 512 --costs a.txt --dry-run --json
     [[ $status -eq 0 ]] || show
     cp a.txt b.txt
-    sed 's/  681.1 /  781.1 /' a.txt >slower.txt
+    sed 's/ 681.09 / 781.09 /' a.txt >slower.txt
     run --separate-stderr "$EVENLOAD" regress --ab 'cat a.txt' 'cat slower.txt' --blocks 16 --quiet --json --out r
     printf '%s' "$output" >d.json
     [[ $status -eq 1 && $(json d.json '[c["name"] for c in d["cells"] if c["verdict"] == "regression"]') == "['all_reduce_float_sum_134217728B_out_of_place']" ]] || show
