@@ -8,89 +8,35 @@
 
 enum { NOTHING, FALSE_VALUE, TRUE_VALUE, EMPTY_TUPLE, N_CONSTANTS };
 
-enum action {
-    REFUSE,
-    SKIP,
-    STOP,
-    MARK,
-    POP,
-    POP_MARK,
-    DUP,
-    CONSTANT,
-    SIGNED,
-    UNSIGNED,
-    LONG,
-    REAL,
-    TEXT,
-    EMPTY,
-    COLLECT,
-    TUPLE,
-    APPEND,
-    APPENDS,
-    PUT,
-    MEMOIZE,
-    GET
+/* clang-format off */
+enum action { REFUSE, SKIP, STOP, MARK, CONSTANT, SIGNED, UNSIGNED, LONG, REAL, TEXT, EMPTY, TUPLE, FILL, PUT, GET };
+
+/* By its code: bytes of its argument (of TEXT and LONG: of the length before it), what is done, and with which kind,
+ * constant, or number of values (0: those above the mark). As Python's pickletools names them: PROTO, FRAME, STOP, MARK;
+ * NONE, NEWTRUE, NEWFALSE, EMPTY_TUPLE; BININT, BININT1, BININT2, LONG1, BINFLOAT; BINUNICODE, SHORT_BINUNICODE,
+ * BINUNICODE8; EMPTY_LIST, EMPTY_DICT; TUPLE, TUPLE1, TUPLE2, TUPLE3; APPEND, APPENDS, SETITEM, SETITEMS; BINPUT,
+ * LONG_BINPUT, MEMOIZE, BINGET, LONG_BINGET. */
+static const struct operation {
+    uint8_t bytes, action, what, n;
+} operations[256] = {
+    [0x80] = {1, SKIP}, [0x95] = {8, SKIP}, ['.'] = {0, STOP}, ['('] = {0, MARK},
+    ['N'] = {0, CONSTANT, NOTHING}, [0x88] = {0, CONSTANT, TRUE_VALUE}, [0x89] = {0, CONSTANT, FALSE_VALUE},
+    [')'] = {0, CONSTANT, EMPTY_TUPLE}, ['J'] = {4, SIGNED}, ['K'] = {1, UNSIGNED}, ['M'] = {2, UNSIGNED},
+    [0x8a] = {1, LONG}, ['G'] = {8, REAL}, ['X'] = {4, TEXT}, [0x8c] = {1, TEXT}, [0x8d] = {8, TEXT},
+    [']'] = {0, EMPTY, EL_PICKLE_LIST}, ['}'] = {0, EMPTY, EL_PICKLE_DICT},
+    ['t'] = {0, TUPLE}, [0x85] = {0, TUPLE, .n = 1}, [0x86] = {0, TUPLE, .n = 2}, [0x87] = {0, TUPLE, .n = 3},
+    ['a'] = {0, FILL, EL_PICKLE_LIST, 1}, ['e'] = {0, FILL, EL_PICKLE_LIST},
+    ['s'] = {0, FILL, EL_PICKLE_DICT, 2}, ['u'] = {0, FILL, EL_PICKLE_DICT},
+    ['q'] = {1, PUT}, ['r'] = {4, PUT}, [0x94] = {0, PUT}, ['h'] = {1, GET}, ['j'] = {4, GET},
 };
 
-/* By its code: Python's name, bytes of its argument (of TEXT and LONG: of the length before it), what is done, and with
- * which kind, constant or number of values. Those with a name and no action are known for what they would do. */
-static const struct operation {
-    const char *name;
-    uint8_t bytes;
-    enum action action;
-    int what;
-} operations[256] = {
-    [0x80] = {"PROTO", 1, SKIP, 0},
-    [0x95] = {"FRAME", 8, SKIP, 0},
-    ['.'] = {"STOP", 0, STOP, 0},
-    ['('] = {"MARK", 0, MARK, 0},
-    ['0'] = {"POP", 0, POP, 0},
-    ['1'] = {"POP_MARK", 0, POP_MARK, 0},
-    ['2'] = {"DUP", 0, DUP, 0},
-    ['N'] = {"NONE", 0, CONSTANT, NOTHING},
-    [0x88] = {"NEWTRUE", 0, CONSTANT, TRUE_VALUE},
-    [0x89] = {"NEWFALSE", 0, CONSTANT, FALSE_VALUE},
-    [')'] = {"EMPTY_TUPLE", 0, CONSTANT, EMPTY_TUPLE},
-    ['J'] = {"BININT", 4, SIGNED, 0},
-    ['K'] = {"BININT1", 1, UNSIGNED, 0},
-    ['M'] = {"BININT2", 2, UNSIGNED, 0},
-    [0x8a] = {"LONG1", 1, LONG, 0},
-    [0x8b] = {"LONG4", 4, LONG, 0},
-    ['G'] = {"BINFLOAT", 8, REAL, 0},
-    ['X'] = {"BINUNICODE", 4, TEXT, 0},
-    [0x8c] = {"SHORT_BINUNICODE", 1, TEXT, 0},
-    [0x8d] = {"BINUNICODE8", 8, TEXT, 0},
-    [']'] = {"EMPTY_LIST", 0, EMPTY, EL_PICKLE_LIST},
-    ['}'] = {"EMPTY_DICT", 0, EMPTY, EL_PICKLE_DICT},
-    ['l'] = {"LIST", 0, COLLECT, EL_PICKLE_LIST},
-    ['d'] = {"DICT", 0, COLLECT, EL_PICKLE_DICT},
-    ['t'] = {"TUPLE", 0, COLLECT, EL_PICKLE_LIST},
-    [0x85] = {"TUPLE1", 0, TUPLE, 1},
-    [0x86] = {"TUPLE2", 0, TUPLE, 2},
-    [0x87] = {"TUPLE3", 0, TUPLE, 3},
-    ['a'] = {"APPEND", 0, APPEND, EL_PICKLE_LIST},
-    ['s'] = {"SETITEM", 0, APPEND, EL_PICKLE_DICT},
-    ['e'] = {"APPENDS", 0, APPENDS, EL_PICKLE_LIST},
-    ['u'] = {"SETITEMS", 0, APPENDS, EL_PICKLE_DICT},
-    ['q'] = {"BINPUT", 1, PUT, 0},
-    ['r'] = {"LONG_BINPUT", 4, PUT, 0},
-    [0x94] = {"MEMOIZE", 0, MEMOIZE, 0},
-    ['h'] = {"BINGET", 1, GET, 0},
-    ['j'] = {"LONG_BINGET", 4, GET, 0},
-    ['c'] = {.name = "GLOBAL"},
-    [0x93] = {.name = "STACK_GLOBAL"},
-    ['R'] = {.name = "REDUCE"},
-    ['b'] = {.name = "BUILD"},
-    ['i'] = {.name = "INST"},
-    ['o'] = {.name = "OBJ"},
-    [0x81] = {.name = "NEWOBJ"},
-    [0x92] = {.name = "NEWOBJ_EX"},
-    ['P'] = {.name = "PERSID"},
-    ['Q'] = {.name = "BINPERSID"},
-    [0x82] = {.name = "EXT1"},
-    [0x83] = {.name = "EXT2"},
-    [0x84] = {.name = "EXT4"},
+/* Of those that are refused: what would be executed. */
+static const char *const executed[256] = {
+    ['c'] = "GLOBAL", [0x93] = "STACK_GLOBAL", ['R'] = "REDUCE", ['b'] = "BUILD", ['i'] = "INST", ['o'] = "OBJ",
+    [0x81] = "NEWOBJ", [0x92] = "NEWOBJ_EX", ['P'] = "PERSID", ['Q'] = "BINPERSID", [0x82] = "EXT1", [0x83] = "EXT2",
+    [0x84] = "EXT4",
 };
+/* clang-format on */
 
 struct machine {
     struct el_pickle *pickle;
@@ -135,7 +81,7 @@ static enum el_status push_new(struct machine *m, struct el_pickle_value value)
 }
 
 /* Moves the topmost `n` values behind those of the container. */
-static enum el_status fill(struct machine *m, uint32_t container, enum el_pickle_kind kind, size_t n)
+static enum el_status fill(struct machine *m, uint32_t container, uint8_t kind, size_t n)
 {
     struct el_pickle *p = m->pickle;
     struct el_pickle_value *into = &p->values[container];
@@ -154,15 +100,6 @@ static enum el_status fill(struct machine *m, uint32_t container, enum el_pickle
     into->last = chunk;
     m->n_stack -= n;
     return EL_OK;
-}
-
-/* A new container of the topmost `n` values, in their place. */
-static enum el_status collect(struct machine *m, enum el_pickle_kind kind, size_t n)
-{
-    EL_TRY(push_new(m, (struct el_pickle_value){.kind = (uint8_t)kind}));
-    uint32_t container = m->stack[--m->n_stack];
-    EL_TRY(fill(m, container, kind, n));
-    return push(m, container);
 }
 
 /* `bytes` little-endian ones at the place of reading. */
@@ -189,8 +126,8 @@ static enum el_status push_long(struct machine *m, uint64_t n)
 static enum el_status do_value(struct machine *m, const struct operation *o, uint64_t argument)
 {
     struct el_pickle_value value = {.kind = EL_PICKLE_INT, .whole = (int64_t)argument};
-    if (o->action == CONSTANT) return push(m, (uint32_t)o->what);
-    if (o->action == EMPTY) return push_new(m, (struct el_pickle_value){.kind = (uint8_t)o->what});
+    if (o->action == CONSTANT) return push(m, o->what);
+    if (o->action == EMPTY) return push_new(m, (struct el_pickle_value){.kind = o->what});
     if (o->action == SIGNED) value.whole = (int32_t)(uint32_t)argument;
     if (o->action == REAL) {
         argument = __builtin_bswap64(argument);
@@ -206,70 +143,55 @@ static enum el_status do_value(struct machine *m, const struct operation *o, uin
     return push_new(m, value);
 }
 
+/* BINPUT and MEMOIZE count up: no memo is larger than the file. */
 static enum el_status do_memo(struct machine *m, const struct operation *o, uint64_t argument)
 {
-    uint64_t place = o->action == MEMOIZE ? m->n_memo : argument;
+    uint64_t place = o->bytes ? argument : m->n_memo;
     if (o->action == GET) return place < m->n_memo ? push(m, m->memo[place]) : fail_at(m, "it is not in the memo");
     if (above(m) == 0) return fail_at(m, "the stack is empty");
     if (place > m->n_memo) return fail_at(m, "the memo is filled out of its order");
     if (!EL_GROW(m->memo, m->memo_room, (size_t)place + 1)) return fail_memory(m);
     m->memo[place] = m->stack[m->n_stack - 1];
-    if (place == m->n_memo) m->n_memo++;
+    m->n_memo += place == m->n_memo;
     return EL_OK;
 }
 
-/* What takes values off the stack. */
-static enum el_status do_stack(struct machine *m, const struct operation *o)
+/* A tuple of the topmost values in their place, or those put into the container below them. */
+static enum el_status do_fill(struct machine *m, const struct operation *o)
 {
-    size_t n = o->action == TUPLE    ? (size_t)o->what
-               : o->action == APPEND ? (o->what == EL_PICKLE_DICT ? 2 : 1)
-                                     : above(m);
-    bool to_mark = o->action == POP_MARK || o->action == COLLECT || o->action == APPENDS;
-    bool into = o->action == APPEND || o->action == APPENDS;
-    if (to_mark && m->n_marks == 0) return fail_at(m, "there is no mark");
-    if (to_mark) m->n_marks--;
-    if (!to_mark && above(m) < n + into) return fail_at(m, "the stack is empty");
-    if (into && to_mark && above(m) < n + 1) return fail_at(m, "the stack is empty");
-    if (o->action == POP_MARK) m->n_stack -= n;
-    if (into) return fill(m, m->stack[m->n_stack - n - 1], (enum el_pickle_kind)o->what, n);
-    return o->action == POP_MARK ? EL_OK
-                                 : collect(m, o->action == TUPLE ? EL_PICKLE_LIST : (enum el_pickle_kind)o->what, n);
+    size_t n = o->n ? o->n : above(m), below = o->action == FILL;
+    if (!o->n && m->n_marks == 0) return fail_at(m, "there is no mark");
+    if (!o->n) m->n_marks--;
+    if (above(m) < n + below) return fail_at(m, "the stack is empty");
+    if (below) return fill(m, m->stack[m->n_stack - n - 1], o->what, n);
+    EL_TRY(push_new(m, (struct el_pickle_value){.kind = EL_PICKLE_LIST}));
+    uint32_t tuple = m->stack[--m->n_stack];
+    EL_TRY(fill(m, tuple, EL_PICKLE_LIST, n));
+    return push(m, tuple);
 }
 
-static enum el_status refuse(const struct machine *m, const struct operation *o, uint8_t code)
+static enum el_status do_operation(struct machine *m, uint8_t code, uint64_t argument)
 {
-    if (o->name)
-        return el_fail(EL_ERR_INVALID,
-                       "%s: byte %zu: opcode %s: it would make Python import or call something, which a snapshot never "
-                       "does: nothing of it was executed",
-                       m->name, m->opcode_at, o->name);
-    return el_fail(EL_ERR_INVALID, "%s: byte %zu: opcode 0x%02x is none that plain values take in a pickle", m->name,
-                   m->opcode_at, code);
-}
-
-static enum el_status do_operation(struct machine *m, const struct operation *o, uint64_t argument)
-{
+    const struct operation *o = &operations[code];
     switch (o->action) {
+    case REFUSE:
+        if (executed[code])
+            return el_fail(EL_ERR_INVALID,
+                           "%s: byte %zu: opcode %s: it would make Python import or call something, which a snapshot "
+                           "never does: nothing of it was executed",
+                           m->name, m->opcode_at, executed[code]);
+        return el_fail(EL_ERR_INVALID, "%s: byte %zu: opcode 0x%02x is none that plain values take in a pickle",
+                       m->name, m->opcode_at, code);
     case SKIP:
         return o->bytes == 1 && argument > 5 ? fail_at(m, "a pickle of a later protocol than 5") : EL_OK;
     case MARK:
         if (m->n_marks == EL_PICKLE_MARKS_MAX) return fail_at(m, "it is nested too deep");
         m->marks[m->n_marks++] = m->n_stack;
         return EL_OK;
-    case POP:
-    case DUP:
-        if (above(m) == 0) return fail_at(m, "the stack is empty");
-        if (o->action == DUP) return push(m, m->stack[m->n_stack - 1]);
-        m->n_stack--;
-        return EL_OK;
-    case POP_MARK:
-    case COLLECT:
     case TUPLE:
-    case APPEND:
-    case APPENDS:
-        return do_stack(m, o);
+    case FILL:
+        return do_fill(m, o);
     case PUT:
-    case MEMOIZE:
     case GET:
         return do_memo(m, o, argument);
     default:
@@ -279,19 +201,16 @@ static enum el_status do_operation(struct machine *m, const struct operation *o,
 
 static enum el_status run(struct machine *m)
 {
-    struct el_pickle *p = m->pickle;
     while (m->at < m->size) {
         m->opcode_at = m->at;
         uint8_t code = m->data[m->at++];
-        const struct operation *o = &operations[code];
-        if (o->action == REFUSE) return refuse(m, o, code);
-        if (o->bytes > m->size - m->at) break;
-        if (o->action == STOP) {
+        if (operations[code].bytes > m->size - m->at) break;
+        if (operations[code].action == STOP) {
             if (m->n_stack != 1 || m->n_marks) return fail_at(m, "it stops with other than one value");
-            p->root = m->stack[0];
+            m->pickle->root = m->stack[0];
             return EL_OK;
         }
-        EL_TRY(do_operation(m, o, take(m, o->bytes)));
+        EL_TRY(do_operation(m, code, take(m, operations[code].bytes)));
     }
     return el_fail(EL_ERR_INVALID, "%s: byte %zu: it ends within a value", m->name, m->at);
 }

@@ -5,12 +5,96 @@
 #include <string.h>
 
 #include "profiles/pickle.h"
-#include "profiles/snapshot_causes.h"
 #include "runtime/base/files.h"
 #include "runtime/base/grow.h"
+#include "runtime/base/utf8.h"
 
 /* Of a file; and of all bytes that it tells of, so that sums of them are numbers. */
 static const int64_t FILE_MAX = (int64_t)1 << 30, BYTES_MAX = (int64_t)1 << 61;
+
+/* ---- causes ---- */
+
+enum { FRAMES_MAX = 128, NAME_BYTES = 256 };
+
+/* A frame fits where its file and its function have these in them. Of a list the first row that one of its frames fits
+ * says the cause: what is particular comes first. Functions of C++ are there with stacks="all" only. */
+static const struct rule {
+    const char *file, *function;
+    enum el_snapshot_cause cause;
+} rules[] = {
+    {"torch/optim/", "", EL_SNAPSHOT_OPTIMIZER},
+    {"apex/optimizers/", "", EL_SNAPSHOT_OPTIMIZER},
+    {"bitsandbytes/optim/", "", EL_SNAPSHOT_OPTIMIZER},
+    {"nn/parallel/scatter_gather.py", "gather", EL_SNAPSHOT_GATHER},
+    {"nn/parallel/comm.py", "gather", EL_SNAPSHOT_GATHER},
+    {"nn/parallel/scatter_gather.py", "scatter", EL_SNAPSHOT_SCATTER},
+    {"nn/parallel/comm.py", "scatter", EL_SNAPSHOT_SCATTER},
+    {"nn/parallel/replicate.py", "", EL_SNAPSHOT_REPLICATE},
+    {"nn/parallel/comm.py", "broadcast", EL_SNAPSHOT_REPLICATE},
+    {"nn/parallel/comm.py", "reduce_add", EL_SNAPSHOT_BACKWARD},
+    {"", "c10d::Reducer", EL_SNAPSHOT_BUCKETS},
+    {"nn/parallel/distributed.py", "_ddp_init_helper", EL_SNAPSHOT_BUCKETS},
+    {"distributed/utils.py", "_to_kwargs", EL_SNAPSHOT_INPUTS},
+    {"nn/parallel/distributed.py", "_pre_forward", EL_SNAPSHOT_BUCKETS}, /* buckets are made anew after a step */
+    {"distributed/fsdp/", "", EL_SNAPSHOT_SHARDS},
+    {"distributed/_composable/fsdp/", "", EL_SNAPSHOT_SHARDS},
+    {"distributed/distributed_c10d.py", "", EL_SNAPSHOT_COLLECTIVE},
+    {"", "c10d::ProcessGroup", EL_SNAPSHOT_COLLECTIVE},
+    {"torch/autograd/", "backward", EL_SNAPSHOT_BACKWARD},
+    {"torch/_tensor.py", "backward", EL_SNAPSHOT_BACKWARD},
+    {"", "torch::autograd::Engine::", EL_SNAPSHOT_BACKWARD},
+    {"nn/modules/module.py", "_apply", EL_SNAPSHOT_MODEL},
+    {"torch/nn/modules/", "__init__", EL_SNAPSHOT_MODEL},
+    {"torch/utils/data/", "", EL_SNAPSHOT_INPUTS},
+    {"torch/nn/modules/loss.py", "", EL_SNAPSHOT_LOSS},
+    {"torch/nn/functional.py", "cross_entropy", EL_SNAPSHOT_LOSS},
+    {"nn/modules/module.py", "_call_impl", EL_SNAPSHOT_FORWARD},
+};
+enum { N_RULES = sizeof rules / sizeof rules[0] };
+
+/* Files that are nobody's own: of a library, of Python itself, or of C. */
+static bool is_own(const char *file)
+{
+    static const char *const not_own[] = {"site-packages/", "dist-packages/", "/torch/",
+                                          "<frozen",        "/lib/python",    NULL};
+    size_t n = strlen(file);
+    for (size_t i = 0; not_own[i]; i++)
+        if (strstr(file, not_own[i])) return false;
+    return n > 3 && !strcmp(file + n - 3, ".py");
+}
+
+const char *el_snapshot_cause_name(enum el_snapshot_cause cause)
+{
+#define NAME(id, name) name,
+    static const char *const names[] = {EL_SNAPSHOT_CAUSES(NAME)};
+    return names[cause];
+}
+
+/* The innermost frame of the user's own files stands; a library's innermost one until then. */
+static struct el_snapshot_place read_frames(struct el_pickle *p, uint32_t frames)
+{
+    struct el_snapshot_place place = {.cause = EL_SNAPSHOT_NO_FRAMES};
+    struct el_pickle_walk walk = el_pickle_walk(p, frames);
+    bool own = false;
+    int best = N_RULES, n = 0;
+    for (uint32_t frame; n < FRAMES_MAX && el_pickle_next(p, &walk, &frame); n++) {
+        char file[NAME_BYTES], function[NAME_BYTES];
+        el_pickle_text(p, frame, "filename", file, sizeof file);
+        el_pickle_text(p, frame, "name", function, sizeof function);
+        for (int i = 0; i < best; i++)
+            if (strstr(file, rules[i].file) && strstr(function, rules[i].function)) best = i;
+        if (own || (*place.where && !is_own(file))) continue;
+        own = is_own(file);
+        const char *slash = strrchr(file, '/');
+        snprintf(place.where, sizeof place.where, "%.48s:%lld %.30s", slash ? slash + 1 : file,
+                 (long long)el_pickle_whole(p, frame, "line", 0), function);
+    }
+    el_utf8_printable(place.where);
+    if (n > 0) place.cause = best < N_RULES ? rules[best].cause : EL_SNAPSHOT_OTHER;
+    return place;
+}
+
+/* ---- a device ---- */
 
 /* An allocation or a free of the trace, or a block that is there at its end. */
 struct event {
@@ -26,7 +110,8 @@ struct reader {
     const char *name;
     struct event *events;
     size_t n, room;
-    int64_t told; /* bytes of all events and segments */
+    int64_t told;       /* bytes of all events and segments */
+    uint32_t *place_of; /* [values]: of a list of frames 1 + its place, of the device that is being read; 0: not yet */
 };
 
 static enum el_status check_bytes(struct reader *r, int64_t bytes)
@@ -127,11 +212,23 @@ static const struct event *held_at(const struct event *events, size_t n, size_t 
     return events[0].what == BLOCK ? events : NULL;
 }
 
-static void add_held(const struct event *event, struct el_snapshot_causes *causes, struct el_snapshot_device *device)
+/* The device's place of these frames, a new one where there is none; the last ones are kept for causes that have none
+ * yet. Frames that allocations share are read once. */
+static struct el_snapshot_place *place_of(struct reader *r, uint32_t frames, struct el_snapshot_device *device)
 {
-    struct el_snapshot_place *place = el_snapshot_place_of(causes, event->frames, device);
-    place->bytes += event->bytes;
-    device->at_peak[place->cause] += event->bytes;
+    uint32_t *of = &r->place_of[frames];
+    if (*of) return &device->places[*of - 1];
+    struct el_snapshot_place place = read_frames(r->pickle, frames);
+    size_t i = 0, like = device->n_places;
+    for (; i < device->n_places; i++) {
+        if (device->places[i].cause != place.cause) continue;
+        if (!strcmp(device->places[i].where, place.where)) break;
+        like = i;
+    }
+    if (i == device->n_places && i >= EL_SNAPSHOT_PLACES_MAX - EL_SNAPSHOT_N_CAUSES) i = like;
+    if (i == device->n_places) device->places[device->n_places++] = place;
+    *of = (uint32_t)i + 1;
+    return &device->places[i];
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -140,21 +237,24 @@ static int by_bytes(const void *a, const void *b)
     return (x->bytes < y->bytes) - (x->bytes > y->bytes);
 }
 
-static enum el_status read_device(struct reader *r, struct el_snapshot_causes *causes,
-                                  struct el_snapshot_device *device)
+static enum el_status read_device(struct reader *r, struct el_snapshot_device *device)
 {
+    int64_t known = 0;
     r->n = 0;
     r->told = 0;
     EL_TRY(add_blocks(r, device));
     EL_TRY(add_trace(r, device));
     size_t at = find_peak(r, device);
-    int64_t known = 0;
+    if (r->n) memset(r->place_of, 0, r->pickle->n_values * sizeof *r->place_of);
     if (r->n) qsort(r->events, r->n, sizeof *r->events, by_address);
     for (size_t i = 0, n; i < r->n; i += n) {
         for (n = 1; i + n < r->n && r->events[i + n].address == r->events[i].address;) n++;
         const struct event *held = held_at(&r->events[i], n, at);
-        if (held) add_held(held, causes, device);
-        if (held) known += held->bytes;
+        if (!held) continue;
+        struct el_snapshot_place *place = place_of(r, held->frames, device);
+        place->bytes += held->bytes;
+        device->at_peak[place->cause] += held->bytes;
+        known += held->bytes;
     }
     if (r->pickle->exhausted) return el_fail(EL_ERR_INVALID, "%s: it holds the same values too many times", r->name);
     if (known > device->peak_bytes) device->peak_bytes = known; /* blocks that are gone, and were not seen freed */
@@ -163,13 +263,18 @@ static enum el_status read_device(struct reader *r, struct el_snapshot_causes *c
     return EL_OK;
 }
 
-static enum el_status read_devices(struct reader *r, struct el_snapshot_causes *causes, struct el_snapshot *snapshot)
+static enum el_status read_devices(struct reader *r, struct el_snapshot *snapshot)
 {
+    if (!el_pickle_at(r->pickle, r->pickle->root, "segments"))
+        return el_fail(EL_ERR_INVALID, "%s: a pickle, but no snapshot of torch.cuda.memory: it has no segments",
+                       r->name);
     for (int64_t number = 0; number < EL_SNAPSHOT_DEVICES_MAX; number++) {
+        void *more = realloc(snapshot->devices, (snapshot->n + 1) * sizeof *snapshot->devices);
+        if (more) snapshot->devices = more;
+        if (!r->place_of || !more) return el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", r->name);
         struct el_snapshot_device *device = &snapshot->devices[snapshot->n];
         *device = (struct el_snapshot_device){.number = number};
-        el_snapshot_causes_begin(causes);
-        EL_TRY(read_device(r, causes, device));
+        EL_TRY(read_device(r, device));
         snapshot->n += device->peak_bytes > 0 || device->reserved_bytes > 0;
     }
     return snapshot->n ? EL_OK : el_fail(EL_ERR_INVALID, "%s: no device holds anything in it", r->name);
@@ -182,19 +287,12 @@ enum el_status el_snapshot_read(const uint8_t *data, size_t size, const char *na
         return el_fail(EL_ERR_INVALID, "%s: a file of torch.save; what torch.cuda.memory._dump_snapshot writes is read",
                        name);
     EL_TRY(el_pickle_read(data, size, name, &pickle));
-    struct reader reader = {.pickle = &pickle, .name = name};
-    struct el_snapshot snapshot = {.devices = calloc(EL_SNAPSHOT_DEVICES_MAX + 1, sizeof *snapshot.devices)};
-    struct el_snapshot_causes causes = {.pickle = &pickle, .of = calloc(pickle.n_values, sizeof *causes.of)};
-    enum el_status status = EL_OK;
-    if (!el_pickle_at(&pickle, pickle.root, "segments"))
-        status =
-            el_fail(EL_ERR_INVALID, "%s: a pickle, but no snapshot of torch.cuda.memory: it has no segments", name);
-    else if (!snapshot.devices || !causes.of)
-        status = el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", name);
-    else
-        status = read_devices(&reader, &causes, &snapshot);
+    struct reader reader = {
+        .pickle = &pickle, .name = name, .place_of = calloc(pickle.n_values, sizeof *reader.place_of)};
+    struct el_snapshot snapshot = {.devices = NULL};
+    enum el_status status = read_devices(&reader, &snapshot);
     free(reader.events);
-    free(causes.of);
+    free(reader.place_of);
     el_pickle_free(&pickle);
     if (status != EL_OK)
         el_snapshot_free(&snapshot);

@@ -21,10 +21,10 @@ static const struct operation {
     const char *name;
     int factor;
     bool parts;
-} operations[] = {{"all_reduce", 2, false},    {"all_gather", 1, true}, {"reduce_scatter", 1, true},
-                  {"alltoallv", 1, true},      {"alltoall", 1, true},   {"broadcast", 0, false},
-                  {"sendrecv", 0, false},      {"gather", 1, true},     {"scatter", 1, true},
-                  {"reduce", 0, false},        {"send", 0, false},      {"recv", 0, false},
+} operations[] = {{"all_reduce", 2, false}, {"all_gather", 1, true}, {"reduce_scatter", 1, true},
+                  {"alltoallv", 1, true},   {"alltoall", 1, true},   {"broadcast", 0, false},
+                  {"sendrecv", 0, false},   {"gather", 1, true},     {"scatter", 1, true},
+                  {"reduce", 0, false},     {"send", 0, false},      {"recv", 0, false},
                   {"hypercube", 1, true}};
 enum { N_OPERATIONS = sizeof operations / sizeof operations[0] };
 
@@ -61,16 +61,15 @@ static json_t *curve_of(struct el_foreign *foreign, const struct el_foreign_row 
     const char *algorithm = *row->algorithm ? row->algorithm : "auto";
     EL_EACH(curve, foreign->curves)
         if (el_json_is(curve, "operation", row->operation) && el_json_is(curve, "datatype", row->type) &&
-            el_json_is(curve, "algorithm", algorithm) &&
-            el_json_is(curve, "redop", row->redop) && el_json_number(curve, "root") == row->root)
+            el_json_is(curve, "algorithm", algorithm) && el_json_is(curve, "redop", row->redop) &&
+            el_json_number(curve, "root") == row->root)
             return curve;
     if (json_array_size(foreign->curves) == EL_FOREIGN_CURVES_MAX) return NULL;
-    json_t *curve =
-        el_json_of(EL_KEY("operation", (const char *)row->operation), EL_KEY("algorithm", algorithm),
-                   EL_KEY("datatype", (const char *)row->type), EL_KEY("redop", (const char *)row->redop),
-                   EL_KEY("root", row->root), EL_KEY("status", "ok"), EL_KEY("reason", json_null()),
-                   EL_KEY("reduces", json_boolean(strcmp(row->redop, "none") != 0)),
-                   EL_KEY("rooted", json_boolean(row->root >= 0)), EL_KEY("points", json_array()));
+    json_t *curve = el_json_of(EL_KEY("operation", (const char *)row->operation), EL_KEY("algorithm", algorithm),
+                               EL_KEY("datatype", (const char *)row->type), EL_KEY("redop", (const char *)row->redop),
+                               EL_KEY("root", row->root), EL_KEY("status", "ok"), EL_KEY("reason", json_null()),
+                               EL_KEY("reduces", json_boolean(strcmp(row->redop, "none") != 0)),
+                               EL_KEY("rooted", json_boolean(row->root >= 0)), EL_KEY("points", json_array()));
     json_array_append_new(foreign->curves, curve);
     return curve;
 }
@@ -81,9 +80,10 @@ static json_t *point_of(json_t *curve, const struct el_foreign_row *row)
     for (size_t i = json_array_size(points); i-- > 0;)
         if (el_json_number(json_array_get(points, i), "bytes") == row->bytes) return json_array_get(points, i);
     if (json_array_size(points) == EL_FOREIGN_POINTS_MAX) return NULL;
-    json_t *point = el_json_of(EL_KEY("bytes", (int64_t)row->bytes), EL_KEY("count", (int64_t)row->count),
-                               EL_KEY("algorithm", *row->algorithm ? row->algorithm : "auto"), EL_KEY("out_of_place", json_null()),
-                               EL_KEY("in_place", json_null()), EL_KEY("cold", json_null()));
+    json_t *point =
+        el_json_of(EL_KEY("bytes", (int64_t)row->bytes), EL_KEY("count", (int64_t)row->count),
+                   EL_KEY("algorithm", *row->algorithm ? row->algorithm : "auto"), EL_KEY("out_of_place", json_null()),
+                   EL_KEY("in_place", json_null()), EL_KEY("cold", json_null()));
     json_array_append_new(points, point);
     return point;
 }
@@ -104,8 +104,9 @@ enum el_status el_foreign_add(struct el_foreign *foreign, struct el_foreign_row 
     }
     json_decref(row->samples);
     row->samples = NULL;
-    return point ? EL_OK : el_fail(EL_ERR_INVALID, "more than %d tables, or %d sizes in one", EL_FOREIGN_CURVES_MAX,
-                                   EL_FOREIGN_POINTS_MAX);
+    return point ? EL_OK
+                 : el_fail(EL_ERR_INVALID, "more than %d tables, or %d sizes in one", EL_FOREIGN_CURVES_MAX,
+                           EL_FOREIGN_POINTS_MAX);
 }
 
 /* A call's time is that of the slowest rank. */
@@ -131,7 +132,8 @@ static json_t *common(const json_t *curves, const char *key)
 {
     json_t *first = json_object_get(json_array_get(curves, 0), key);
     EL_EACH(curve, curves)
-        if (!json_equal(json_object_get(curve, key), first)) return json_is_string(first) ? json_string("all") : json_integer(-1);
+        if (!json_equal(json_object_get(curve, key), first))
+            return json_is_string(first) ? json_string("all") : json_integer(-1);
     return json_incref(first);
 }
 
@@ -148,8 +150,9 @@ static json_t *finish(const struct el_foreign *foreign)
                        json_is_integer(el_json_at(point, "in_place.wrong"));
         }
     json_t *document = el_json_of(
-        EL_KEY("schema", SCHEMA), EL_KEY("kind", "comm"), EL_KEY("source", foreign->source), EL_KEY("backend", gpus ? "nccl" : "?"),
-        EL_KEY("devices", json_incref(foreign->devices)), EL_KEY("device_names", json_incref(foreign->names)),
+        EL_KEY("schema", SCHEMA), EL_KEY("kind", "comm"), EL_KEY("source", foreign->source),
+        EL_KEY("backend", gpus ? "nccl" : "?"), EL_KEY("devices", json_incref(foreign->devices)),
+        EL_KEY("device_names", json_incref(foreign->names)),
         EL_KEY("hosts", (uint64_t)json_object_size(foreign->hosts)), EL_KEY("ranks", foreign->ranks),
         EL_KEY("datatype", common(foreign->curves, "datatype")), EL_KEY("redop", common(foreign->curves, "redop")),
         EL_KEY("root", common(foreign->curves, "root")), EL_KEY("check", checked > 0 ? 1 : 0),
@@ -171,10 +174,11 @@ static enum el_status add_text(const char *text, const char *name, struct el_for
     if (status == EL_ERR_ABSENT && !whole) status = el_foreign_nccl_text(text, name, foreign);
     json_decref(whole);
     if (status != EL_ERR_ABSENT) return status;
-    return el_fail(EL_ERR_ABSENT,
-                   "%s: tried as nccl-tests' text, as nccl-tests' JSON (-J) and as NCCL Inspector's lines: it is none of "
-                   "them",
-                   el_path_tail(name));
+    return el_fail(
+        EL_ERR_ABSENT,
+        "%s: tried as nccl-tests' text, as nccl-tests' JSON (-J) and as NCCL Inspector's lines: it is none of "
+        "them",
+        el_path_tail(name));
 }
 
 static void begin(struct el_foreign *foreign)
@@ -189,8 +193,9 @@ static enum el_status end(enum el_status status, const char *name, struct el_for
 {
     if (status == EL_OK && inspector) status = el_inspector_end(inspector, foreign);
     if (status == EL_OK && foreign->ranks < 1)
-        status = el_fail(EL_ERR_INVALID, "%s: it does not say of how many ranks it is: lines '#  Rank  0 ...' are missing",
-                         el_path_tail(name));
+        status =
+            el_fail(EL_ERR_INVALID, "%s: it does not say of how many ranks it is: lines '#  Rank  0 ...' are missing",
+                    el_path_tail(name));
     if (status == EL_OK) *document_p = finish(foreign);
     el_inspector_free(inspector);
     json_decref(foreign->curves);

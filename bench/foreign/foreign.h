@@ -7,8 +7,8 @@
  * The document has also "source": "nccl-tests" | "NCCL Inspector", "device_names", "hosts" (how many); its fits are not
  * made. Bandwidths are computed from times. Inspector's times of ranks are those of kernels, which wait for the last
  * rank: where all ranks of a call are there, its time is that of the rank that came last (the transfer), and "late" has
- * what the others waited: {"calls", "ranks": [{"rank", "last_pct", "caused_us", "waited_us"}], "sentence"} (means a call;
- * caused: by those calls to which it came last). null: nothing was matched.
+ * what the others waited: {"calls", "ranks": [{"rank", "last_pct", "caused_us", "waited_us"}], "sentence"} (means a
+ * call; caused: by those calls to which it came last). null: nothing was matched.
  *
  * Errors: EL_ERR_IO; EL_ERR_ABSENT: none of these forms, in one line that says which were tried; EL_ERR_INVALID: one of
  * them, but not complete. Threads: any. */
@@ -40,7 +40,7 @@ struct el_foreign_row {
 struct el_foreign {
     const char *source;
     json_t *curves, *devices, *names, *hosts, *late; /* names: kinds of devices, each once; hosts: {name: true} */
-    int ranks; /* 0: not known yet */
+    int ranks;                                       /* 0: not known yet */
 };
 /* Errors: EL_ERR_INVALID: too many. */
 enum el_status el_foreign_add(struct el_foreign *foreign, struct el_foreign_row *row);

@@ -16,11 +16,16 @@ static const double LATE_PCT = 50, LATE_RATIO = 0.05; /* of calls, and of their 
 static const struct {
     const char *theirs, *ours, *redop;
     int root;
-} collectives[] = {{"AllReduce", "all_reduce", "?", -1},     {"AllGather", "all_gather", "none", -1},
-                   {"ReduceScatter", "reduce_scatter", "?", -1}, {"Broadcast", "broadcast", "none", 0},
-                   {"Reduce", "reduce", "?", 0},             {"All2All", "alltoall", "none", -1},
-                   {"Send", "send", "none", -1},             {"Recv", "recv", "none", -1},
-                   {"SendRecv", "sendrecv", "none", -1},     {"AllGatherV", "all_gather", "none", -1}};
+} collectives[] = {{"AllReduce", "all_reduce", "?", -1},
+                   {"AllGather", "all_gather", "none", -1},
+                   {"ReduceScatter", "reduce_scatter", "?", -1},
+                   {"Broadcast", "broadcast", "none", 0},
+                   {"Reduce", "reduce", "?", 0},
+                   {"All2All", "alltoall", "none", -1},
+                   {"Send", "send", "none", -1},
+                   {"Recv", "recv", "none", -1},
+                   {"SendRecv", "sendrecv", "none", -1},
+                   {"AllGatherV", "all_gather", "none", -1}};
 enum { N_COLLECTIVES = sizeof collectives / sizeof collectives[0], FIRST_LINK = 6, RANKS_MAX = 4096 };
 
 struct call {
@@ -38,7 +43,8 @@ struct el_inspector {
 static bool read_call(const json_t *line, struct call *call_p)
 {
     bool link = json_is_object(json_object_get(line, "p2p_perf"));
-    const json_t *perf = json_object_get(line, link ? "p2p_perf" : "coll_perf"), *header = json_object_get(line, "header");
+    const json_t *perf = json_object_get(line, link ? "p2p_perf" : "coll_perf"),
+                 *header = json_object_get(line, "header");
     const char *name = el_json_text(perf, link ? "p2p" : "coll", "");
     const char *id = el_json_text(header, "id", "");
     struct call call = {
@@ -96,7 +102,7 @@ static int by_call(const void *a, const void *b)
 /* ---- who was late ---- */
 
 struct lateness {
-    double calls, us;       /* calls with all ranks, and their transfers */
+    double calls, us;               /* calls with all ranks, and their transfers */
     double *last, *caused, *waited; /* [ranks] */
     int ranks;
 };
@@ -127,20 +133,23 @@ static json_t *late_json(const struct lateness *late)
     if (!(late->calls > 0)) return json_decref(ranks), json_null();
     for (int i = 0; i < late->ranks; i++) {
         if (late->caused[i] > late->caused[most]) most = i;
-        json_array_append_new(ranks, el_json_of(EL_KEY("rank", i), EL_KEY("last_pct", 100 * late->last[i] / late->calls),
-                                                EL_KEY("caused_us", late->caused[i] / late->calls),
-                                                EL_KEY("waited_us", late->waited[i] / late->calls)));
+        json_array_append_new(ranks,
+                              el_json_of(EL_KEY("rank", i), EL_KEY("last_pct", 100 * late->last[i] / late->calls),
+                                         EL_KEY("caused_us", late->caused[i] / late->calls),
+                                         EL_KEY("waited_us", late->waited[i] / late->calls)));
     }
     double pct = 100 * late->last[most] / late->calls, caused = late->caused[most] / late->calls;
     if (pct > LATE_PCT && caused > LATE_RATIO * late->us / late->calls)
-        snprintf(sentence, sizeof sentence,
-                 "Rank %d is late: it comes last to %.0f %% of %.0f calls, and the first one then waits %.0f us, beside "
-                 "a transfer of %.0f us.",
-                 most, pct, late->calls, late->caused[most] / late->last[most], late->us / late->calls);
+        snprintf(
+            sentence, sizeof sentence,
+            "Rank %d is late: it comes last to %.0f %% of %.0f calls, and the first one then waits %.0f us, beside "
+            "a transfer of %.0f us.",
+            most, pct, late->calls, late->caused[most] / late->last[most], late->us / late->calls);
     else
-        snprintf(sentence, sizeof sentence,
-                 "No rank is late: the one that waits are charged to most, rank %d, comes last to %.0f %% of %.0f calls.",
-                 most, pct, late->calls);
+        snprintf(
+            sentence, sizeof sentence,
+            "No rank is late: the one that waits are charged to most, rank %d, comes last to %.0f %% of %.0f calls.",
+            most, pct, late->calls);
     return el_json_of(EL_KEY("calls", late->calls), EL_KEY("ranks", ranks), EL_KEY("sentence", (const char *)sentence));
 }
 
@@ -177,8 +186,11 @@ static enum el_status add_rows(struct el_inspector *all, struct lateness *late, 
         const struct call *call = &all->calls[i];
         const char *name = collectives[call->collective].ours;
         double parts = el_foreign_has_parts(name) ? call->ranks : 1;
-        struct el_foreign_row row = {.type = "bytes", .root = collectives[call->collective].root,
-                                     .bytes = call->bytes * parts, .count = call->bytes, .wrong = NAN,
+        struct el_foreign_row row = {.type = "bytes",
+                                     .root = collectives[call->collective].root,
+                                     .bytes = call->bytes * parts,
+                                     .count = call->bytes,
+                                     .wrong = NAN,
                                      .bus_ratio = el_foreign_bus_factor(name, call->ranks)};
         bool other = call->ranks != late->ranks; /* a group: its name says of how many */
         snprintf(row.operation, sizeof row.operation, other ? "%s of %d" : "%s", name, call->ranks);

@@ -39,9 +39,12 @@ static enum el_status set_ranks(struct el_foreign *foreign, const struct named *
     int64_t ranks = named->in_group * (named->apart > 0 ? named->apart : 1);
     if (named->n == 0) return EL_OK;
     if (named->again)
-        return el_fail(EL_ERR_INVALID, "%s: rank %d is in it twice: it is of several jobs of one process each; under mpirun "
-                       "nccl-tests needs MPI=1 when it is built", el_path_tail(name), named->first_rank);
-    if (ranks < 1 || ranks > RANKS_MAX) return el_fail(EL_ERR_INVALID, "%s: it is of %lld ranks", el_path_tail(name), (long long)ranks);
+        return el_fail(EL_ERR_INVALID,
+                       "%s: rank %d is in it twice: it is of several jobs of one process each; under mpirun "
+                       "nccl-tests needs MPI=1 when it is built",
+                       el_path_tail(name), named->first_rank);
+    if (ranks < 1 || ranks > RANKS_MAX)
+        return el_fail(EL_ERR_INVALID, "%s: it is of %lld ranks", el_path_tail(name), (long long)ranks);
     if (foreign->ranks && foreign->ranks != ranks)
         return el_fail(EL_ERR_INVALID, "%s: it is of %lld ranks, what was read before of %d: read them apart",
                        el_path_tail(name), (long long)ranks, foreign->ranks);
@@ -64,10 +67,11 @@ static enum el_status add_place(struct el_foreign *foreign, struct el_foreign_ro
 static enum el_status check_row(const struct el_foreign_row *row, const char *name)
 {
     if (!*row->operation)
-        return el_fail(EL_ERR_INVALID,
-                       "%s: it does not name its operation, as versions before 2.17 do not: name the file after it, "
-                       "all_reduce.txt",
-                       el_path_tail(name));
+        return el_fail(
+            EL_ERR_INVALID,
+            "%s: it does not name its operation, as versions before June 2025 do not: name the file after it, "
+            "all_reduce.txt",
+            el_path_tail(name));
     if (row->bytes >= 0 && row->bytes < 1e18 && row->count >= 0 && row->count < 1e18) return EL_OK;
     return el_fail(EL_ERR_INVALID, "%s: a row of %g bytes", el_path_tail(name), row->bytes);
 }
@@ -108,9 +112,11 @@ static enum el_status take_comment(struct text_reader *r, char *line)
     int rank, group = 0, device, used = 0;
     if (at) r->operation = el_foreign_operation(at + sizeof starts - 1);
     at = strstr(line, "Rank ");
-    bool grouped = at && sscanf(at, "Rank %d Group %d Pid %*d on %127s device %d [%*[^]]] %n", &rank, &group, host, &device, &used) == 4;
+    bool grouped = at && sscanf(at, "Rank %d Group %d Pid %*d on %127s device %d [%*[^]]] %n", &rank, &group, host,
+                                &device, &used) == 4;
     if (at && !grouped) used = 0;
-    if (grouped || (at && sscanf(at, "Rank %d Pid %*d on %127s device %d [%*[^]]] %n", &rank, host, &device, &used) == 3)) {
+    if (grouped ||
+        (at && sscanf(at, "Rank %d Pid %*d on %127s device %d [%*[^]]] %n", &rank, host, &device, &used) == 3)) {
         snprintf(card, sizeof card, "cuda:%d", device);
         add_device(r->foreign, &r->named, rank, group, card, host, used ? at + used : "");
         return EL_OK;
@@ -214,8 +220,10 @@ static enum el_status take_result(const json_t *result, const char *operation, c
     const char *told = el_json_text(result, "experiment_name", ""); /* of ours: "all_reduce/ring" */
     size_t length = strcspn(told, "/");
     snprintf(row.operation, sizeof row.operation, "%.*s", (int)(length < 31 ? length : 31), told);
-    if (isnan(el_foreign_bus_factor(row.operation, 2))) snprintf(row.operation, sizeof row.operation, "%s", operation);
-    else if (told[length]) snprintf(row.algorithm, sizeof row.algorithm, "%.31s", told + length + 1);
+    if (isnan(el_foreign_bus_factor(row.operation, 2)))
+        snprintf(row.operation, sizeof row.operation, "%s", operation);
+    else if (told[length])
+        snprintf(row.algorithm, sizeof row.algorithm, "%.31s", told + length + 1);
     snprintf(row.type, sizeof row.type, "%.31s", el_json_text(result, "type", "?"));
     snprintf(row.redop, sizeof row.redop, "%.31s", el_json_text(result, "redop", "none"));
     EL_TRY(check_row(&row, name));

@@ -1,4 +1,5 @@
-/* What other tools wrote of collectives: nccl-tests' text and JSON, NCCL Inspector's lines; as tables, costs, readings. */
+/* What other tools wrote of collectives: nccl-tests' text and JSON, NCCL Inspector's lines; as tables, costs, readings.
+ */
 #include <stdlib.h>
 
 #include "bench/base/jvalue.h"

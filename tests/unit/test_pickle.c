@@ -82,7 +82,7 @@ static void damaged_ones_are_refused(void **state)
     REFUSES("\x80\x02]r\x00\x00\x00\x40.", "out of its order");
     REFUSES("\x80\x02\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x00\x01.", "more than 64 bits");
     REFUSES("\x80\x02\x87.", "the stack is empty");
-    REFUSES("\x80\x02(0.", "the stack is empty");
+    REFUSES("\x80\x02(]0.", "opcode 0x30 is none");
     REFUSES("\x80\x02((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((.", "nested too deep");
 }
 
