@@ -81,9 +81,11 @@ static struct el_snapshot_place read_frames(struct el_pickle *p, uint32_t frames
         char file[NAME_BYTES], function[NAME_BYTES];
         el_pickle_text(p, frame, "filename", file, sizeof file);
         el_pickle_text(p, frame, "name", function, sizeof function);
+        bool known = strcmp(file, "none") != 0 && strcmp(file, "??") != 0;
+        if (!known) memcpy(file, function, sizeof file); /* as torch.cuda._memory_viz makes them of a profile */
         for (int i = 0; i < best; i++)
             if (strstr(file, rules[i].file) && strstr(function, rules[i].function)) best = i;
-        if (own || (*place.where && !is_own(file))) continue;
+        if (own || !known || (*place.where && !is_own(file))) continue;
         own = is_own(file);
         const char *slash = strrchr(file, '/');
         snprintf(place.where, sizeof place.where, "%.48s:%lld %.30s", slash ? slash + 1 : file,
@@ -122,21 +124,19 @@ static enum el_status check_bytes(struct reader *r, int64_t bytes)
     return EL_OK;
 }
 
-static enum el_status add_event(struct reader *r, uint32_t dict, const char *address, int64_t bytes, size_t at,
-                                int what)
+static enum el_status add_event(struct reader *r, uint32_t dict, int64_t address, int64_t bytes, size_t at, int what)
 {
-    struct el_pickle *p = r->pickle;
     EL_TRY(check_bytes(r, bytes));
     if (!EL_GROW(r->events, r->room, r->n + 1)) return el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", r->name);
-    r->events[r->n++] = (struct event){.address = (uint64_t)el_pickle_whole(p, dict, address, 0),
+    r->events[r->n++] = (struct event){.address = (uint64_t)address,
                                        .bytes = bytes,
                                        .at = at,
-                                       .frames = el_pickle_at(p, dict, "frames"),
+                                       .frames = el_pickle_at(r->pickle, dict, "frames"),
                                        .what = what};
     return EL_OK;
 }
 
-/* Those of the device in its segments; the others are counted from there. */
+/* Those of the device's segments. In earlier versions blocks have no address: they lie one behind the other. */
 static enum el_status add_blocks(struct reader *r, struct el_snapshot_device *device)
 {
     struct el_pickle *p = r->pickle;
@@ -147,12 +147,16 @@ static enum el_status add_blocks(struct reader *r, struct el_snapshot_device *de
         int64_t total = el_pickle_whole(p, segment, "total_size", 0);
         EL_TRY(check_bytes(r, total));
         device->reserved_bytes += total;
+        uint64_t next = (uint64_t)el_pickle_whole(p, segment, "address", 0);
         for (uint32_t block; el_pickle_next(p, &blocks, &block);) {
             char state[32];
+            int64_t size = el_pickle_whole(p, block, "size", 0),
+                    at = el_pickle_whole(p, block, "address", (int64_t)next);
+            next = (uint64_t)at + (uint64_t)size;
             el_pickle_text(p, block, "state", state, sizeof state);
             if (strncmp(state, "active", 6) != 0) continue; /* _allocated, _pending_free, _awaiting_free */
-            int64_t bytes = el_pickle_whole(p, block, "requested_size", el_pickle_whole(p, block, "size", 0));
-            EL_TRY(add_event(r, block, "address", bytes, SIZE_MAX, BLOCK));
+            int64_t bytes = el_pickle_whole(p, block, "requested_size", size);
+            EL_TRY(add_event(r, block, at, bytes, SIZE_MAX, BLOCK));
             device->now_bytes += bytes;
         }
     }
@@ -172,8 +176,8 @@ static enum el_status add_trace(struct reader *r, struct el_snapshot_device *dev
         el_pickle_text(p, entry, "action", action, sizeof action);
         bool alloc = !strcmp(action, "alloc");
         if (alloc || !strcmp(action, "free_completed"))
-            EL_TRY(add_event(r, entry, "addr", el_pickle_whole(p, entry, "size", 0), device->n_events++,
-                             alloc ? ALLOCATION : FREE));
+            EL_TRY(add_event(r, entry, el_pickle_whole(p, entry, "addr", 0), el_pickle_whole(p, entry, "size", 0),
+                             device->n_events++, alloc ? ALLOCATION : FREE));
     }
     return EL_OK;
 }

@@ -95,7 +95,9 @@ enum el_status el_foreign_add(struct el_foreign *foreign, struct el_foreign_row 
     json_t *curve = curve_of(foreign, row), *point = curve ? point_of(curve, row) : NULL;
     json_t *place = json_object_get(point, key), *samples = json_object_get(place, "samples_us");
     if (json_is_array(samples) && json_array_size(samples) == json_array_size(row->samples)) {
+        const double wrong = el_json_number(place, "wrong") + row->wrong;
         EL_EACH(rank, row->samples) json_array_extend(json_array_get(samples, rank_at.i), rank);
+        if (fabs(wrong) < 1e15) el_json_put(place, "wrong", json_integer((json_int_t)wrong));
     } else if (point) {
         bool checked = isfinite(row->wrong) && fabs(row->wrong) < 1e15;
         place = el_json_of(EL_KEY("wrong", checked ? json_integer((json_int_t)row->wrong) : json_null()),

@@ -12,26 +12,25 @@
 
 static const double LATE_PCT = 50, LATE_RATIO = 0.05; /* of calls, and of their time: from here on a rank is named */
 
-/* NCCL's names, and nccl-tests'. Sends and receives are not matched. */
+/* NCCL's names, and nccl-tests'. Which reduction, type and root it was no line says. */
 static const struct {
     const char *theirs, *ours, *redop;
-    int root;
-} collectives[] = {{"AllReduce", "all_reduce", "?", -1},
-                   {"AllGather", "all_gather", "none", -1},
-                   {"ReduceScatter", "reduce_scatter", "?", -1},
-                   {"Broadcast", "broadcast", "none", 0},
-                   {"Reduce", "reduce", "?", 0},
-                   {"All2All", "alltoall", "none", -1},
-                   {"Send", "send", "none", -1},
-                   {"Recv", "recv", "none", -1},
-                   {"SendRecv", "sendrecv", "none", -1},
-                   {"AllGatherV", "all_gather", "none", -1}};
-enum { N_COLLECTIVES = sizeof collectives / sizeof collectives[0], FIRST_LINK = 6, RANKS_MAX = 4096 };
+} collectives[] = {{"AllReduce", "all_reduce", "?"},
+                   {"AllGather", "all_gather", "none"},
+                   {"ReduceScatter", "reduce_scatter", "?"},
+                   {"Broadcast", "broadcast", "none"},
+                   {"Reduce", "reduce", "?"},
+                   {"All2All", "alltoall", "none"},
+                   {"Send", "send", "none"},
+                   {"Recv", "recv", "none"},
+                   {"SendRecv", "sendrecv", "none"}};
+enum { N_COLLECTIVES = sizeof collectives / sizeof collectives[0], RANKS_MAX = 4096 };
 
 struct call {
     uint64_t communicator, number;
     double bytes, us;
     int collective, rank, ranks;
+    bool matches; /* a collective, timed on the GPU: its kernel waits for the last rank */
 };
 
 struct el_inspector {
@@ -57,6 +56,7 @@ static bool read_call(const json_t *line, struct call *call_p)
     while (call.collective < N_COLLECTIVES && strcmp(collectives[call.collective].theirs, name)) call.collective++;
     if (call.collective == N_COLLECTIVES || rank < 0 || rank >= ranks || ranks > RANKS_MAX) return false;
     if (!(call.us > 0 && call.us < 1e12 && call.bytes >= 0 && call.bytes < 1e15)) return false;
+    call.matches = !link && strncmp(el_json_text(perf, "coll_timing_source", ""), "collective", 10) != 0;
     call.rank = (int)rank;
     call.ranks = (int)ranks;
     *call_p = call;
@@ -101,7 +101,9 @@ static int by_call(const void *a, const void *b)
 
 /* ---- who was late ---- */
 
+/* Of one communicator: in another the same number is another device's. */
 struct lateness {
+    uint64_t communicator;
     double calls, us;               /* calls with all ranks, and their transfers */
     double *last, *caused, *waited; /* [ranks] */
     int ranks;
@@ -116,7 +118,7 @@ static double match(const struct call *calls, struct lateness *late)
         if (calls[i].us > calls[first].us) first = i;
     }
     double transfer = calls[last].us;
-    if (calls->ranks != late->ranks || late->ranks < 2) return transfer;
+    if (calls->communicator != late->communicator || late->ranks < 2) return transfer;
     late->calls++;
     late->us += transfer;
     late->last[last]++;
@@ -155,6 +157,13 @@ static json_t *late_json(const struct lateness *late)
 
 /* ---- rows ---- */
 
+static bool all_match(const struct call *calls, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!calls[i].matches) return false;
+    return true;
+}
+
 /* Calls of one collective, as many ranks and one size: a row of the transfers; of calls whose ranks are not all there
  * each time as it is. Returns how many calls were taken. */
 static size_t take_row(const struct call *calls, size_t n, struct lateness *late, struct el_foreign_row *row)
@@ -168,7 +177,7 @@ static size_t take_row(const struct call *calls, size_t n, struct lateness *late
                calls[end + size].communicator == calls[end].communicator && calls[end + size].rank == (int)size &&
                calls[end + size].bytes == calls->bytes && calls[end + size].collective == calls->collective)
             size++;
-        if (size == (size_t)calls->ranks && calls[end].rank == 0 && calls->collective < FIRST_LINK) {
+        if (size == (size_t)calls->ranks && calls[end].rank == 0 && all_match(&calls[end], size)) {
             json_array_append_new(transfers, json_real(match(&calls[end], late)));
             whole++;
         }
@@ -187,7 +196,7 @@ static enum el_status add_rows(struct el_inspector *all, struct lateness *late, 
         const char *name = collectives[call->collective].ours;
         double parts = el_foreign_has_parts(name) ? call->ranks : 1;
         struct el_foreign_row row = {.type = "bytes",
-                                     .root = collectives[call->collective].root,
+                                     .root = -1,
                                      .bytes = call->bytes * parts,
                                      .count = call->bytes,
                                      .wrong = NAN,
@@ -207,7 +216,8 @@ enum el_status el_inspector_end(struct el_inspector *all, struct el_foreign *for
     if (json_array_size(foreign->curves))
         return el_fail(EL_ERR_INVALID, "files of nccl-tests and of NCCL Inspector are read apart");
     for (size_t i = 0; i < all->n; i++)
-        if (all->calls[i].ranks > late.ranks) late.ranks = all->calls[i].ranks;
+        if (all->calls[i].ranks > late.ranks)
+            late.ranks = all->calls[i].ranks, late.communicator = all->calls[i].communicator;
     double *sums = calloc(3 * (size_t)late.ranks + 1, sizeof *sums);
     if (!sums) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %d ranks", late.ranks);
     late.last = sums;

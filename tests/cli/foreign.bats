@@ -131,3 +131,31 @@ known='[round(c["fit"][p]["latency_us"] * 10) for c in d["curves"] for p in ("ou
     refuses "x.txt: No such file" "$EVENLOAD" comm --from x.txt
     refuses "measures nothing: leave out --minbytes" "$EVENLOAD" comm --from all_reduce.txt -b 8
 }
+
+# Made by PyTorch: its profiler's memory as a snapshot (torch.cuda._memory_viz), for devices without CUDA; Adam's state of two
+# layers of 512 x 512 and a bias is 4 MiB, its gradients 2.
+@test "a snapshot that PyTorch made has the peak that its own blocks and events come to" {
+    [[ -n ${EVENLOAD_TORCH-} ]] || skip "no PyTorch was asked for: scripts/test --with-torch"
+    "$EVENLOAD_TORCH" - >torch.txt 2>torch.err <<'PYTHON' || { tail torch.err && false; }
+import pickle, torch
+from torch.cuda import _memory_viz
+model = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 512))
+adam = torch.optim.Adam(model.parameters())
+with torch.profiler.profile(profile_memory=True, with_stack=True, record_shapes=True) as profile:
+    for _ in range(2):
+        model(torch.randn(64, 512)).sum().backward()
+        adam.step()
+snapshot = _memory_viz._profile_to_snapshot(profile)
+pickle.dump(snapshot, open("cpu.pickle", "wb"))
+held = now = sum(b["requested_size"] for s in snapshot["segments"] for b in s["blocks"] if b["state"].startswith("active"))
+peak = held
+for event in reversed(snapshot["device_traces"][0]):
+    held += {"alloc": -event["size"], "free_completed": event["size"]}.get(event["action"], 0)
+    peak = max(peak, held)
+print(peak, now)
+PYTHON
+    run --separate-stderr "$EVENLOAD" imbalance cpu.pickle --json
+    printf '%s' "$output" >d.json
+    [[ $status -eq 0 && $(json d.json 'd["devices"][0]["peak_bytes"], d["devices"][0]["now_bytes"]') == "($(tail -1 torch.txt | sed 's/ /, /'))" ]] || show
+    [[ $(json d.json 'd["devices"][0]["at_peak"]["optimizer"] >= 4 * 2 ** 20, d["devices"][0]["at_peak"]["backward"] >= 2 * 2 ** 20') == "(True, True)" ]] || show
+}
