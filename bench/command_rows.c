@@ -55,7 +55,6 @@ static const struct el_command_row commands[] = {
      "  evenload imbalance rank0.pickle rank1.pickle       PyTorch: torch.cuda.memory._dump_snapshot\n"
      "  evenload imbalance --out results/two               dp and ddp; a second time it runs nothing\n"
      "  evenload imbalance --preset two-cards --dry-run    the published table, predicted\n"
-     "  evenload imbalance --preset outputs --dry-run      outputs that grow with the batch\n"
      "  evenload imbalance --preset momentum --dry-run     SGD with momentum, --preset adam: Adam\n"
      "  evenload imbalance --devices 8 --modes dp --dry-run\n"
      "  evenload imbalance --solve time                    shares of the batch that even out time\n",
