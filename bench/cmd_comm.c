@@ -118,6 +118,23 @@ static int show(const struct el_options *options, const struct el_store *store, 
     return el_exit_flush(absent == n ? EL_EXIT_USE : el_wire_wrong(document) ? EL_EXIT_TRIAL : 0);
 }
 
+/* What was measured elsewhere, and is only shown. */
+static int show_read(const struct el_options *options)
+{
+    json_t *document;
+    enum el_status status = el_wire_from(options->wire.from, &document);
+    if (status != EL_OK) return el_exit_failed(status);
+    if (options->json)
+        el_print_json(document, stdout);
+    else if (options->wire.csv)
+        el_wire_csv(document, stdout);
+    else
+        el_wire_print(document, stdout);
+    int64_t wrong = el_wire_wrong(document);
+    json_decref(document);
+    return el_exit_flush(wrong ? EL_EXIT_TRIAL : 0);
+}
+
 /* ---- the ranks ---- */
 
 enum el_status el_cmd_comm_worker(struct el_worker *worker)
@@ -229,6 +246,12 @@ enum el_status el_cmd_comm(struct el_options *options, int *exit_status_p)
 {
     struct el_launch_place place;
     bool rank;
+    if (options->wire.from[0]) {
+        snprintf(options->dir, sizeof options->dir, "%s", options->wire.from);
+        EL_TRY(el_options_check_records_alone("comm --from", options));
+        *exit_status_p = show_read(options);
+        return EL_OK;
+    }
     EL_TRY(el_takes_place(options, &place, &rank));
     EL_TRY(el_wire_take_flags(options, rank));
     *exit_status_p = rank ? run_rank(options, &place) : run_self(options);

@@ -1,7 +1,9 @@
-/* `evenload imbalance`: the table card by card, of a folder's records (imbalance DIR), by forecast (--dry-run), or of a
- * campaign that launches only what is missing from its folder. What is shown is bench/imbalance's. */
+/* `evenload imbalance`: the table card by card, of a folder's records (imbalance DIR), of PyTorch's memory snapshots
+ * (imbalance FILE FILE), by forecast (--dry-run), or of a campaign that launches only what is missing from its folder.
+ * What is shown is bench/imbalance's. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bench/base/io.h"
@@ -10,6 +12,7 @@
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
 #include "bench/imbalance/imbalance.h"
+#include "bench/imbalance/snapshots.h"
 #include "bench/options/options.h"
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
@@ -102,6 +105,44 @@ static enum el_status from_records(const struct el_options *options)
     enum el_status status = check_cards(run, options->dir);
     if (status == EL_OK) status = present(run, options, options->dir, false);
     json_decref(run);
+    return status;
+}
+
+static enum el_status list_snapshots(const struct el_options *options, json_t **paths_p)
+{
+    static const char *const endings[] = {".pickle", ".pkl", NULL};
+    const char *const names[] = {options->dir, options->other};
+    return el_input_paths(names, options->other[0] ? 2 : 1, endings, paths_p);
+}
+
+/* Files are snapshots, and so is what a folder without a record has. */
+static bool names_snapshots(const struct el_options *options)
+{
+    struct stat info;
+    char record[EL_PATH_BYTES + 16];
+    json_t *paths = NULL;
+    snprintf(record, sizeof record, "%s/results.json", options->dir);
+    if (options->other[0]) return true;
+    if (stat(options->dir, &info) != 0) return false;
+    if (!S_ISDIR(info.st_mode)) return true;
+    bool any = access(record, F_OK) != 0 && list_snapshots(options, &paths) == EL_OK;
+    json_decref(paths);
+    return any;
+}
+
+static enum el_status from_snapshots(const struct el_options *options)
+{
+    json_t *paths, *document;
+    EL_TRY(el_options_check_records_alone("imbalance", options));
+    EL_TRY(list_snapshots(options, &paths));
+    enum el_status status = el_snapshots_read(paths, &document);
+    json_decref(paths);
+    EL_TRY(status);
+    if (options->json)
+        status = el_print_json(document, stdout);
+    else
+        el_snapshots_print(document, stdout, el_report_colour(stdout, getenv("NO_COLOR") != NULL));
+    json_decref(document);
     return status;
 }
 
@@ -271,6 +312,7 @@ static enum el_status prepare_solution(struct el_options *options)
 
 enum el_status el_cmd_imbalance(struct el_options *options, int *exit_status_p)
 {
+    if (names_snapshots(options)) return from_snapshots(options);
     if (options->dir[0]) return from_records(options);
     if (options->preset[0]) EL_TRY(read_over_preset(options));
     EL_TRY(prepare_solution(options));

@@ -48,13 +48,13 @@ static const struct el_command_row commands[] = {
      "  evenload report results/mlp --markdown summary.md    and a short form for a pull request\n",
      el_cmd_report},
     {EL_CMD_IMBALANCE, JOBS, "which device holds more memory, and of what",
-     "[DIR | --modes LIST --batch LIST | --preset NAME] [--dry-run] [options]",
+     "[DIR | SNAPSHOT... | --modes LIST --batch LIST | --preset NAME] [options]",
      "Shows what each device holds, computes and sends, and how much more the first one holds. Uses the records in "
-     "DIR, or runs the missing trials.",
+     "DIR, or memory snapshots of PyTorch (files, or a folder of them), or runs the missing trials.",
      "  evenload imbalance results/mlp                     from its records: runs nothing\n"
+     "  evenload imbalance rank0.pickle rank1.pickle       PyTorch: torch.cuda.memory._dump_snapshot\n"
      "  evenload imbalance --out results/two               dp and ddp; a second time it runs nothing\n"
      "  evenload imbalance --preset two-cards --dry-run    the published table, predicted\n"
-     "  evenload imbalance --preset outputs --dry-run      outputs that grow with the batch\n"
      "  evenload imbalance --preset momentum --dry-run     SGD with momentum, --preset adam: Adam\n"
      "  evenload imbalance --devices 8 --modes dp --dry-run\n"
      "  evenload imbalance --solve time                    shares of the batch that even out time\n",

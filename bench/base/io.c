@@ -3,10 +3,12 @@
  * Parsing is jansson's. */
 #include "bench/base/io.h"
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "bench/base/jvalue.h"
 #include "runtime/base/utf8.h"
@@ -141,4 +143,49 @@ enum el_status el_write_file(const char *path, enum el_status (*write)(const voi
     bool bad = fflush(out) != 0 || ferror(out);
     bad |= fclose(out) != 0;
     return status == EL_OK && bad ? el_fail_errno("%s could not be written", path) : status;
+}
+
+static bool ends_with_one(const char *name, const char *const *endings)
+{
+    size_t n = strlen(name);
+    for (; *endings; endings++) {
+        size_t m = strlen(*endings);
+        if (n > m && !strcmp(name + n - m, *endings)) return true;
+    }
+    return false;
+}
+
+static enum el_status add_folder(const char *folder, const char *const *endings, json_t *paths)
+{
+    struct dirent **entries;
+    char path[2 * EL_PATH_BYTES];
+    size_t before = json_array_size(paths);
+    int n = scandir(folder, &entries, NULL, versionsort);
+    if (n < 0) return el_fail_errno("%s", folder);
+    for (int i = 0; i < n; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        if (entries[i]->d_name[0] != '.' && ends_with_one(entries[i]->d_name, endings))
+            json_array_append_new(paths, el_json_string(path));
+        free(entries[i]);
+    }
+    free(entries);
+    if (json_array_size(paths) > before) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "%s: no file in it ends with %s", folder, *endings);
+}
+
+enum el_status el_input_paths(const char *const *names, size_t n, const char *const *endings, json_t **paths_p)
+{
+    struct stat info;
+    json_t *paths = json_array();
+    enum el_status status = EL_OK;
+    for (size_t i = 0; i < n && status == EL_OK; i++)
+        if (stat(names[i], &info) == 0 && S_ISDIR(info.st_mode))
+            status = add_folder(names[i], endings, paths);
+        else
+            json_array_append_new(paths, el_json_string(names[i]));
+    if (status == EL_OK)
+        *paths_p = paths;
+    else
+        json_decref(paths);
+    return status;
 }

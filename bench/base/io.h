@@ -23,3 +23,7 @@ enum el_status el_print_json(const json_t *document, FILE *out);
  * that of $GITHUB_STEP_SUMMARY, which several commands share. Errors: EL_ERR_IO with the path, what `write` gives. */
 enum el_status el_write_file(const char *path, enum el_status (*write)(const void *context, FILE *out),
                              const void *context);
+
+/* [path] of what the user named: files, and of a folder those of its files that end with one of `endings` (ended by
+ * NULL), by name and number. New reference. Errors: EL_ERR_IO; EL_ERR_INVALID: the folder has none. */
+enum el_status el_input_paths(const char *const *names, size_t n, const char *const *endings, json_t **paths_p);

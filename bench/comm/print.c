@@ -17,6 +17,16 @@ static void print_head(const json_t *document, FILE *out)
     static const char *const averages[] = {"that of rank 0", "the mean of the ranks", "that of the fastest rank",
                                            "that of the slowest rank"};
     int64_t average = el_json_whole(document, "average");
+    const char *source = el_json_text(document, "source", NULL);
+    if (source) {
+        fprintf(out, "# %s: %.0f ranks on %.0f host%s\n", source, number(document, "ranks"), number(document, "hosts"),
+                number(document, "hosts") > 1 ? "s" : "");
+        fputs(json_is_object(json_object_get(document, "late"))
+                  ? "# time: median of the calls, of each that of the rank that came last: the others wait for it\n#\n"
+                  : "# time: as it was measured; bandwidths from it\n#\n",
+              out);
+        return;
+    }
     fprintf(out, "# evenload comm: %.0f ranks in %.0f process%s, communicator %s\n", number(document, "ranks"),
             number(document, "processes"), number(document, "processes") > 1 ? "es" : "",
             el_json_text(document, "backend", "?"));
@@ -123,10 +133,24 @@ static const char *judgement(const json_t *reached, const char *low)
 /* "Is this number normal?", in a sentence: of all curves, that at the largest share of what was judged. */
 static void say_reached(const json_t *document, const json_t *reached, FILE *out)
 {
+    if (!json_is_object(reached)) return;
+    if (isfinite(number(reached, "link_gb_per_s"))) {
+        el_text_say("Is this normal? ", "  ", EL_REPORT_COLUMNS, out,
+                    "A card's links carry %.0f GB/s one way, by its data sheet. The busbw is %.0f %% of that: %s (%s). "
+                    "Normal is at least %.0f %%.",
+                    number(reached, "link_gb_per_s"), 100 * number(reached, "share"),
+                    judgement(reached, "lower than expected"), el_json_text(reached, "why", "?"),
+                    100 * number(reached, "expected_share"));
+        return;
+    }
+    if (!isfinite(number(reached, "copy_gb_per_s"))) {
+        el_text_say("Is this normal? ", "  ", EL_REPORT_COLUMNS, out, "Not judged: %s.",
+                    el_json_text(reached, "why", "?"));
+        return;
+    }
     const char *why = json_is_true(json_object_get(document, "shared_cores")) ? "devices share a core here"
                                                                               : el_json_text(reached, "why", "?");
     char mib[EL_FIGURE_BYTES];
-    if (!json_is_object(reached)) return;
     el_text_say("Is this normal? ", "  ", EL_REPORT_COLUMNS, out,
                 "At %s MiB each rank copies memory at %.2f GB/s while all ranks do. The busbw is %s (%s).",
                 el_text_mib(number(reached, "bytes"), mib), number(reached, "copy_gb_per_s"),
@@ -182,9 +206,20 @@ static const struct el_column fit_columns[] = {
     EL_FIGURE("latency us", 11, "fit.in_place.latency_us"),
     EL_FIGURE("GB/s", 8, "fit.in_place.gb_per_s"),
     EL_FIGURE("busbw GB/s", 12, "reached.busbw_gb_per_s"),
-    {.head = "% of copy", .width = 10, .kind = EL_CELL_COUNT, .path = "reached.share", .scale = 100},
+    {.head = "% of limit", .width = 10, .kind = EL_CELL_COUNT, .path = "reached.share", .scale = 100},
     {.head = "", .gap = 2, .width = -11, .show = show_judgement},
     EL_NO_MORE};
+
+static void say_late(const json_t *late, FILE *out)
+{
+    static const struct el_column columns[] = {EL_COUNT("rank", 6, "rank"), EL_PERCENT("came last %", 13, "last_pct"),
+                                               EL_FIGURE("caused us", 11, "caused_us"),
+                                               EL_FIGURE("waited us", 11, "waited_us"), EL_NO_MORE};
+    const struct el_table table = {.columns = columns, .out = out};
+    if (!json_is_object(late)) return;
+    el_table_list(&table, "Who waits for whom, means of a call:\n", json_incref(json_object_get(late, "ranks")));
+    el_text_wrap(el_json_text(late, "sentence", ""), "* ", "  ", EL_REPORT_COLUMNS, out);
+}
 
 static void print_fits(const json_t *document, FILE *out)
 {
@@ -194,7 +229,7 @@ static void print_fits(const json_t *document, FILE *out)
     if (several) columns[0].width -= 15;
     const struct el_table table = {.columns = columns, .context = document, .out = out};
     const json_t *curves = json_object_get(document, "curves"), *last = NULL;
-    fputs("Fit of time = latency + size / bandwidth, and the largest size compared with copying memory:\n", out);
+    fputs("Fit of time = latency + size / bandwidth, and the largest size compared with its limit:\n", out);
     fprintf(out, "  %*s%19s%19s\n", several ? 39 : 24, "", "out-of-place", "in-place");
     el_table_heads(&table, EL_TABLE_PLAIN);
     EL_EACH(curve, curves) {
@@ -205,6 +240,7 @@ static void print_fits(const json_t *document, FILE *out)
     }
     fputc('\n', out);
     say_reached(document, last, out);
+    say_late(json_object_get(document, "late"), out);
     say_cold(json_array_get(curves, 0), out);
 }
 

@@ -2,11 +2,14 @@
  * machine's own copying was reached. */
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/comm/wire.h"
+#include "bench/foreign/foreign.h"
 #include "bench/stats/stats.h"
+#include "bench/trial/machine.h"
 
 /* How often a backend moves each byte through memory at best, and why: what a share of the copy's rate is held
  * against. 0: the copy says nothing of its links. */
@@ -23,11 +26,14 @@ static const struct backend_row {
     {NULL, 2, "each byte is copied at least twice"}};
 
 /* Of smaller sizes the time is mostly latency, and a share of a bandwidth means little. */
-#define JUDGED_BYTES  1048576.0
+#define JUDGED_BYTES      1048576.0
 /* Of a thread's core by other programs: beyond, medians tell of these. */
-#define DISTURBED_PCT 5.0
+#define DISTURBED_PCT     5.0
 /* Less than this part of what those copies allow is not normal. */
-#define NORMAL_RATIO  0.4
+#define NORMAL_RATIO      0.4
+/* Of what a card's links carry one way: eight cards behind a switch reach about 0.8 with NCCL's rings. */
+#define LINK_NORMAL_RATIO 0.6
+#define LINK_JUDGED_BYTES 67108864.0
 
 /* What member `m` has of a size and a place: its calls' times, or how many elements were wrong. */
 static json_t *part_of(const json_t *members, size_t m, const char *key, size_t s, size_t p)
@@ -158,6 +164,17 @@ json_t *el_wire_copy_json(const struct el_wire_plan *plan, const json_t *members
     return rows;
 }
 
+void el_wire_complete(json_t *document)
+{
+    EL_EACH(curve, json_object_get(document, "curves")) {
+        json_t *fit = json_object();
+        for (size_t p = 0; p < EL_WIRE_PLACES; p++)
+            el_json_put(fit, el_wire_places[p], fit_json(json_object_get(curve, "points"), el_wire_places[p]));
+        json_object_set_new(curve, "fit", fit);
+    }
+    el_wire_judge(document);
+}
+
 /* Of the copy next in size. */
 static double copy_at(const json_t *copy, double bytes)
 {
@@ -201,6 +218,31 @@ bool el_wire_share_cores(const json_t *parts)
     return false;
 }
 
+/* GB/s from one card to the others, by its data sheet (profiles/hardware); NAN: not known, or of several hosts. */
+static double link_of(const json_t *document)
+{
+    static const struct {
+        const char *card, *machine;
+    } known[] = {{"H100 80GB HBM3", "h100-sxm"}, {"A100-SXM", "a100-sxm"}, {"V100-SXM2", "v100-sxm2"}};
+    struct el_machine machine;
+    const json_t *names = json_object_get(document, "device_names");
+    if (json_array_size(names) != 1 || el_json_whole(document, "hosts") != 1) return NAN;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strstr(el_json_text(names, "0", ""), known[i].card))
+            return el_machine_read(known[i].machine, &machine) == EL_OK ? machine.link_bytes_per_s * 1e-9 : NAN;
+    return NAN;
+}
+
+static json_t *reached_of_link(double link, double bytes, double busbw)
+{
+    bool judged = bytes >= LINK_JUDGED_BYTES;
+    return el_json_of(EL_KEY("bytes", bytes), EL_KEY("busbw_gb_per_s", busbw), EL_KEY("link_gb_per_s", link),
+                      EL_KEY("share", busbw / link), EL_KEY("expected_share", LINK_NORMAL_RATIO),
+                      EL_KEY("normal", judged ? json_boolean(busbw >= LINK_NORMAL_RATIO * link) : json_null()),
+                      EL_KEY("why", judged ? "the links between the cards are the limit"
+                                           : "below 64 MiB links are not filled: measure larger sizes"));
+}
+
 /* The largest size: there caches flatter least. */
 static json_t *reached_json(const json_t *document, const json_t *curve)
 {
@@ -211,6 +253,8 @@ static json_t *reached_json(const json_t *document, const json_t *curve)
     last = json_array_get(points, json_array_size(points) - 1);
     if (!(el_json_number(last, "bytes") > 0) || el_json_number(document, "ranks") < 2) return json_null();
     double bytes = el_json_number(last, "bytes"), busbw = el_wire_best_place(last);
+    double link = backend->copies > 0 ? NAN : link_of(document);
+    if (!isnan(link)) return reached_of_link(link, bytes, busbw);
     double copy = copy_at(json_object_get(document, "copy"), bytes), share = busbw / copy;
     bool disturbed = el_json_number(document, "others_waited_pct") > DISTURBED_PCT;
     bool judged = !disturbed && backend->copies > 0 && bytes >= JUDGED_BYTES &&
@@ -258,4 +302,21 @@ static bool is_record(const json_t *document)
 enum el_status el_wire_read(const char *path, json_t **document_p)
 {
     return el_read_document(path, is_record, "comm", document_p);
+}
+
+enum el_status el_wire_from(const char *list, json_t **document_p)
+{
+    char text[EL_PATH_BYTES], record[EL_PATH_BYTES + 16], *rest = NULL;
+    const char *names[64];
+    size_t n = 0;
+    json_t *paths;
+    snprintf(text, sizeof text, "%s", list);
+    for (char *name = strtok_r(text, ",", &rest); name && n < 64; name = strtok_r(NULL, ",", &rest)) names[n++] = name;
+    snprintf(record, sizeof record, "%s%s", list, access(list, F_OK) == 0 ? "/comm.json" : "");
+    if (n == 1 && el_wire_read(access(record, F_OK) == 0 ? record : list, document_p) == EL_OK) return EL_OK;
+    EL_TRY(el_input_paths(names, n, el_foreign_endings, &paths));
+    enum el_status status = el_foreign_read(paths, document_p);
+    json_decref(paths);
+    if (status == EL_OK) el_wire_complete(*document_p);
+    return status;
 }

@@ -155,6 +155,11 @@ json_t *el_wire_copy_json(const struct el_wire_plan *plan, const json_t *members
 bool el_wire_share_cores(const json_t *parts);
 /* Adds "reached" to the document's curves, by its "copy" and "backend". */
 void el_wire_judge(json_t *document);
+/* Adds fits and "reached" to a document that has points alone (bench/foreign). */
+void el_wire_complete(json_t *document);
+/* Of a folder, a file, or a list by comma: a record of ours, or what other tools wrote. New reference. Errors: those of
+ * el_foreign_read. */
+enum el_status el_wire_from(const char *list, json_t **document_p);
 /* busbw of a point in place, or out of place where it has none: what is judged and drawn. */
 double el_wire_best_place(const json_t *point);
 /* Elements that were wrong, of all curves. */

@@ -58,6 +58,7 @@ struct el_wire_options {
     char group[EL_PATH_BYTES];        /* which ranks are together; "": all */
     char output_file[EL_PATH_BYTES];  /* "": none */
     bool csv;
+    char from[EL_PATH_BYTES]; /* files to read in place of a measurement; "": none */
 };
 
 /* In ascending order, each once. */

@@ -96,7 +96,8 @@ static enum el_status fail_option(unsigned command, const char *argument)
 enum {
     ACTIONS = EL_CMD_BASELINE | EL_CMD_COMM,
     FOLDERS = EL_CMD_BASELINE | EL_CMD_PLOT | EL_CMD_TRACE_STATS | EL_CMD_IMBALANCE | EL_CMD_SCALE | EL_CMD_REPORT |
-              EL_CMD_EXPLAIN
+              EL_CMD_EXPLAIN,
+    TWO_FOLDERS = EL_CMD_EXPLAIN | EL_CMD_IMBALANCE
 };
 
 static enum el_status take_rest(unsigned command, int argc, char **argv, struct el_options *options)
@@ -118,7 +119,7 @@ static enum el_status take_rest(unsigned command, int argc, char **argv, struct 
             snprintf(options->action, sizeof options->action, "%s", argv[i]);
             continue;
         }
-        char *into = options->dir[0] && command == EL_CMD_EXPLAIN ? options->other : options->dir;
+        char *into = options->dir[0] && (command & TWO_FOLDERS) ? options->other : options->dir;
         if (!(ab || (command & FOLDERS)) || *into)
             return el_fail(EL_ERR_INVALID, "unexpected argument '%s': options begin with --; 'evenload %s --help'",
                            argv[i], el_command_name(command));
@@ -302,7 +303,8 @@ enum el_status el_options_check_records_alone(const char *word, const struct el_
 {
     for (const struct el_option_row *row = el_option_rows(); row->name; row++)
         if (el_option_given(options, row->name) && strcmp(row->name, "json") && strcmp(row->name, "quiet") &&
-            strcmp(row->name, "markdown") && (strcmp(row->name, "out") || !options->other[0]))
+            strcmp(row->name, "from") && strcmp(row->name, "csv") && strcmp(row->name, "markdown") &&
+            (strcmp(row->name, "out") || !options->other[0] || strcmp(word, "explain")))
             return el_fail(EL_ERR_INVALID,
                            "%s %s reads records and measures nothing: leave out --%s, or leave out the folder", word,
                            options->dir, row->name);

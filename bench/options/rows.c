@@ -92,6 +92,10 @@ static const struct el_option_row before_sizes[] = {
      "ranks that communicate, comma-separated: 0,1; or groups of all ranks, each at the same time, as "
      "NCCL_TESTS_SPLIT: "
      "'mod 2', 'div 2', 'and 1', 'or 1' of a rank's number"},
+    {WHAT, "from", "FILES", AT(TEXT, wire.from), COMM,
+     "measure nothing: read nccl-tests' output (text, or -J's JSON), NCCL Inspector's logs or a comm.json; a file, a "
+     "folder, or several, comma-separated",
+     COMMON},
     {WHAT, "comm-algorithm", "LIST", AT(TEXT, wire.algorithms), COMM,
      "auto, direct, ring, ps, all, or a list; auto: by size, the fastest measured", DEFAULT("auto"), COMMON},
     {WHAT, "procs", "P", AT(INT, procs), OF_TRIALS,

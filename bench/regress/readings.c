@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/foreign/foreign.h"
 #include "bench/regress/session.h"
 #include "bench/stats/stats.h"
 #include "runtime/base/utf8.h"
@@ -184,22 +185,47 @@ static enum el_status take_record(struct reader *reader, const json_t *record)
     return EL_OK;
 }
 
+/* Times of collectives, as `comm --json` prints them or another tool: "all_reduce_float_1048576B_in_place". */
+static enum el_status take_comm(struct reader *reader, const json_t *document)
+{
+    static const char *const places[] = {"out_of_place", "in_place"};
+    EL_EACH(curve, json_object_get(document, "curves"))
+        EL_EACH(point, json_object_get(curve, "points"))
+            for (int p = 0; p < 2; p++) {
+                char name[EL_CELL_NAME_BYTES], path[32];
+                snprintf(path, sizeof path, "%s.time_us", places[p]);
+                double us = el_json_number(point, path);
+                if (!(us > 0)) continue;
+                snprintf(name, sizeof name, "%.40s_%.16s_%.16s_%.0fB_%s", el_json_text(curve, "operation", "?"),
+                         el_json_text(curve, "datatype", el_json_text(document, "datatype", "?")),
+                         el_json_text(curve, "redop", "none"), el_json_number(point, "bytes"), places[p]);
+                EL_TRY(add(reader, name, "us", us, NULL));
+            }
+    return EL_OK;
+}
+
 enum el_status el_readings_parse(const char *text, struct el_readings *readings)
 {
     struct reader reader = {.readings = readings, .places = json_object()};
     *readings = (struct el_readings){0};
     json_t *record = text[strspn(text, " \t\r\n")] == '{' ? json_loads(text, 0, NULL) : NULL;
-    char *copy = strdup(text), *rest = NULL, *line = record || !copy ? NULL : strtok_r(copy, "\n", &rest);
+    json_t *comm = el_json_is(record, "kind", "comm") ? json_incref(record) : NULL;
+    if (!comm && !json_object_get(record, "trials") && el_foreign_parse(text, "", &comm) != EL_OK) comm = NULL;
+    char *copy = strdup(text), *rest = NULL, *line = record || comm || !copy ? NULL : strtok_r(copy, "\n", &rest);
     enum el_status status = copy ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for what a program printed");
-    if (record && copy) status = take_record(&reader, record);
+    if (comm && copy)
+        status = take_comm(&reader, comm);
+    else if (record && copy)
+        status = take_record(&reader, record);
     for (; line && status == EL_OK; line = strtok_r(NULL, "\n", &rest)) status = take_line(&reader, line);
     for (size_t i = 0; i < readings->n; i++) readings->rows[i].value = median_of(&readings->rows[i]);
     free(copy);
+    json_decref(comm);
     json_decref(record);
     json_decref(reader.places);
     if (status != EL_OK || readings->n > 0) return status;
-    return el_fail(EL_ERR_INVALID, "printed no metric: lines 'metric value unit' are read, and the JSON of 'evenload "
-                                   "run' and 'compare'");
+    return el_fail(EL_ERR_INVALID, "printed no metric: lines 'metric value unit' are read, the JSON of 'evenload run', "
+                                   "'compare' and 'comm', and nccl-tests' output");
 }
 
 void el_readings_free(struct el_readings *readings)

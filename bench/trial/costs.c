@@ -4,10 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/program.h"
+#include "bench/foreign/foreign.h"
 #include "bench/stats/stats.h"
 #include "runtime/comm/rounds.h"
 
@@ -167,12 +169,23 @@ static void note_wire(struct el_cost_set *set, const char *dir, const json_t *do
                                                    EL_KEY("beside", json_null()), EL_KEY("launches", 1)));
 }
 
+/* A file, or a folder of files, that another tool wrote; NULL: there is no such file. */
+static enum el_status read_foreign(const char *path, json_t **document_p)
+{
+    json_t *paths;
+    if (el_input_paths(&path, 1, el_foreign_endings, &paths) != EL_OK) return EL_OK;
+    enum el_status status = access(path, F_OK) == 0 ? el_foreign_read(paths, document_p) : EL_OK;
+    json_decref(paths);
+    return status == EL_ERR_ABSENT ? EL_ERR_INVALID : status; /* ABSENT is of who looks further */
+}
+
 static enum el_status add_wire(const char *dir, struct el_cost_set *set)
 {
     char path[EL_PATH_BYTES + 16];
     json_t *document = NULL;
     snprintf(path, sizeof path, "%s/comm.json", dir);
     if (el_read_json(path, &document) != EL_OK) document = NULL;
+    if (!document && access(path, F_OK) != 0) EL_TRY(read_foreign(dir, &document));
     bool ours = document && !strcmp(el_json_text(document, "kind", ""), "comm");
     bool known = ours && el_json_whole(document, "schema") == EL_WIRE_SCHEMA;
     double ranks = el_json_number(document, "ranks");

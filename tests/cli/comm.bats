@@ -219,7 +219,7 @@ END
         read -ra words <<<"${command#evenload }"
         "$EVENLOAD" "${words[@]}" -n 2 -w 1 --quiet -b 1K -e 4K >out.txt 2>err.txt || [[ $? -eq 1 ]] || { cat err.txt && false; }
         n=$((n + 1))
-    done < <(grep -E '^    evenload comm' "$page" | sed 's/ *#.*//')
+    done < <(grep -E '^    evenload comm' "$page" | grep -v -e --from | sed 's/ *#.*//')
     [[ $n -ge 3 ]]
     with_gnuplot
     command -v gnuplot >/dev/null || skip "gnuplot is not installed"

@@ -278,6 +278,9 @@ evenload imbalance --preset adam --batch 64 --out results/adam
 evenload imbalance --solve time --devices 2
 evenload imbalance --solve memory --devices 2 --dry-run
 evenload imbalance --solve time --devices sim:2 --model mlp --hidden 2048 --batch 1024 --inject straggler=1:3
+evenload imbalance rank0.pickle rank1.pickle
+evenload imbalance snapshots
+evenload imbalance dp.pickle
 COMMANDS
     done < <(sed -n 's/^    \(evenload imbalance.*\)/\1/p' "$ROOT/docs/imbalance.md" | sed 's/   .*//')
     [[ $n -ge 6 ]]

@@ -31,6 +31,7 @@ tests:             bench profiles runtime kernels'
 # higher one. What stands in bench/ itself, the subcommands, is the roof.
 ROOMS='
 base stats
+foreign
 options
 trial machine
 verdict

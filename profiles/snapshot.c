@@ -1,0 +1,331 @@
+/* From the values of a snapshot to what each device held at its peak. */
+#include "profiles/snapshot.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "profiles/pickle.h"
+#include "runtime/base/files.h"
+#include "runtime/base/grow.h"
+#include "runtime/base/utf8.h"
+
+/* Of a file; and of all bytes that it tells of, so that sums of them are numbers. */
+static const int64_t FILE_MAX = (int64_t)1 << 30, BYTES_MAX = (int64_t)1 << 61;
+
+/* ---- causes ---- */
+
+enum { FRAMES_MAX = 128, NAME_BYTES = 256 };
+
+/* A frame fits where its file and its function have these in them. Of a list the first row that one of its frames fits
+ * says the cause: what is particular comes first. Functions of C++ are there with stacks="all" only. */
+static const struct rule {
+    const char *file, *function;
+    enum el_snapshot_cause cause;
+} rules[] = {
+    {"torch/optim/", "", EL_SNAPSHOT_OPTIMIZER},
+    {"apex/optimizers/", "", EL_SNAPSHOT_OPTIMIZER},
+    {"bitsandbytes/optim/", "", EL_SNAPSHOT_OPTIMIZER},
+    {"nn/parallel/scatter_gather.py", "gather", EL_SNAPSHOT_GATHER},
+    {"nn/parallel/comm.py", "gather", EL_SNAPSHOT_GATHER},
+    {"nn/parallel/scatter_gather.py", "scatter", EL_SNAPSHOT_SCATTER},
+    {"nn/parallel/comm.py", "scatter", EL_SNAPSHOT_SCATTER},
+    {"nn/parallel/replicate.py", "", EL_SNAPSHOT_REPLICATE},
+    {"nn/parallel/comm.py", "broadcast", EL_SNAPSHOT_REPLICATE},
+    {"nn/parallel/comm.py", "reduce_add", EL_SNAPSHOT_BACKWARD},
+    {"", "c10d::Reducer", EL_SNAPSHOT_BUCKETS},
+    {"nn/parallel/distributed.py", "_ddp_init_helper", EL_SNAPSHOT_BUCKETS},
+    {"distributed/utils.py", "_to_kwargs", EL_SNAPSHOT_INPUTS},
+    {"nn/parallel/distributed.py", "_pre_forward", EL_SNAPSHOT_BUCKETS}, /* buckets are made anew after a step */
+    {"distributed/fsdp/", "", EL_SNAPSHOT_SHARDS},
+    {"distributed/_composable/fsdp/", "", EL_SNAPSHOT_SHARDS},
+    {"distributed/distributed_c10d.py", "", EL_SNAPSHOT_COLLECTIVE},
+    {"", "c10d::ProcessGroup", EL_SNAPSHOT_COLLECTIVE},
+    {"torch/autograd/", "backward", EL_SNAPSHOT_BACKWARD},
+    {"torch/_tensor.py", "backward", EL_SNAPSHOT_BACKWARD},
+    {"", "torch::autograd::Engine::", EL_SNAPSHOT_BACKWARD},
+    {"nn/modules/module.py", "_apply", EL_SNAPSHOT_MODEL},
+    {"torch/nn/modules/", "__init__", EL_SNAPSHOT_MODEL},
+    {"torch/utils/data/", "", EL_SNAPSHOT_INPUTS},
+    {"torch/nn/modules/loss.py", "", EL_SNAPSHOT_LOSS},
+    {"torch/nn/functional.py", "cross_entropy", EL_SNAPSHOT_LOSS},
+    {"nn/modules/module.py", "_call_impl", EL_SNAPSHOT_FORWARD},
+};
+enum { N_RULES = sizeof rules / sizeof rules[0] };
+
+/* Files that are nobody's own: of a library, of Python itself, or of C. */
+static bool is_own(const char *file)
+{
+    static const char *const not_own[] = {"site-packages/", "dist-packages/", "/torch/",
+                                          "<frozen",        "/lib/python",    NULL};
+    size_t n = strlen(file);
+    for (size_t i = 0; not_own[i]; i++)
+        if (strstr(file, not_own[i])) return false;
+    return n > 3 && !strcmp(file + n - 3, ".py");
+}
+
+const char *el_snapshot_cause_name(enum el_snapshot_cause cause)
+{
+#define NAME(id, name) name,
+    static const char *const names[] = {EL_SNAPSHOT_CAUSES(NAME)};
+    return names[cause];
+}
+
+/* The innermost frame of the user's own files stands; a library's innermost one until then. */
+static struct el_snapshot_place read_frames(struct el_pickle *p, uint32_t frames)
+{
+    struct el_snapshot_place place = {.cause = EL_SNAPSHOT_NO_FRAMES};
+    struct el_pickle_walk walk = el_pickle_walk(p, frames);
+    bool own = false;
+    int best = N_RULES, n = 0;
+    for (uint32_t frame; n < FRAMES_MAX && el_pickle_next(p, &walk, &frame); n++) {
+        char file[NAME_BYTES], function[NAME_BYTES];
+        el_pickle_text(p, frame, "filename", file, sizeof file);
+        el_pickle_text(p, frame, "name", function, sizeof function);
+        bool known = strcmp(file, "none") != 0 && strcmp(file, "??") != 0;
+        if (!known) memcpy(file, function, sizeof file); /* as torch.cuda._memory_viz makes them of a profile */
+        for (int i = 0; i < best; i++)
+            if (strstr(file, rules[i].file) && strstr(function, rules[i].function)) best = i;
+        if (own || !known || (*place.where && !is_own(file))) continue;
+        own = is_own(file);
+        const char *slash = strrchr(file, '/');
+        snprintf(place.where, sizeof place.where, "%.48s:%lld %.30s", slash ? slash + 1 : file,
+                 (long long)el_pickle_whole(p, frame, "line", 0), function);
+    }
+    el_utf8_printable(place.where);
+    if (n > 0) place.cause = best < N_RULES ? rules[best].cause : EL_SNAPSHOT_OTHER;
+    return place;
+}
+
+/* ---- a device ---- */
+
+/* An allocation or a free of the trace, or a block that is there at its end. */
+struct event {
+    uint64_t address;
+    int64_t bytes;
+    size_t at; /* in the trace */
+    uint32_t frames;
+    enum { FREE, ALLOCATION, BLOCK } what;
+};
+
+struct reader {
+    struct el_pickle *pickle;
+    const char *name;
+    struct event *events;
+    size_t n, room;
+    int64_t told;       /* bytes of all events and segments */
+    uint32_t *place_of; /* [values]: of a list of frames 1 + its place, of the device that is being read; 0: not yet */
+};
+
+static enum el_status check_bytes(struct reader *r, int64_t bytes)
+{
+    if (bytes < 0 || bytes > BYTES_MAX - r->told)
+        return el_fail(EL_ERR_INVALID, "%s: something of %lld bytes is in it", r->name, (long long)bytes);
+    r->told += bytes;
+    return EL_OK;
+}
+
+static enum el_status add_event(struct reader *r, uint32_t dict, int64_t address, int64_t bytes, size_t at, int what)
+{
+    EL_TRY(check_bytes(r, bytes));
+    if (!EL_GROW(r->events, r->room, r->n + 1)) return el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", r->name);
+    r->events[r->n++] = (struct event){.address = (uint64_t)address,
+                                       .bytes = bytes,
+                                       .at = at,
+                                       .frames = el_pickle_at(r->pickle, dict, "frames"),
+                                       .what = what};
+    return EL_OK;
+}
+
+/* Those of the device's segments. In earlier versions blocks have no address: they lie one behind the other. */
+static enum el_status add_blocks(struct reader *r, struct el_snapshot_device *device)
+{
+    struct el_pickle *p = r->pickle;
+    struct el_pickle_walk segments = el_pickle_walk(p, el_pickle_at(p, p->root, "segments"));
+    for (uint32_t segment; el_pickle_next(p, &segments, &segment);) {
+        if (el_pickle_whole(p, segment, "device", -1) != device->number) continue;
+        struct el_pickle_walk blocks = el_pickle_walk(p, el_pickle_at(p, segment, "blocks"));
+        int64_t total = el_pickle_whole(p, segment, "total_size", 0);
+        EL_TRY(check_bytes(r, total));
+        device->reserved_bytes += total;
+        uint64_t next = (uint64_t)el_pickle_whole(p, segment, "address", 0);
+        for (uint32_t block; el_pickle_next(p, &blocks, &block);) {
+            char state[32];
+            int64_t size = el_pickle_whole(p, block, "size", 0),
+                    at = el_pickle_whole(p, block, "address", (int64_t)next);
+            next = (uint64_t)at + (uint64_t)size;
+            el_pickle_text(p, block, "state", state, sizeof state);
+            if (strncmp(state, "active", 6) != 0) continue; /* _allocated, _pending_free, _awaiting_free */
+            int64_t bytes = el_pickle_whole(p, block, "requested_size", size);
+            EL_TRY(add_event(r, block, at, bytes, SIZE_MAX, BLOCK));
+            device->now_bytes += bytes;
+        }
+    }
+    return EL_OK;
+}
+
+static enum el_status add_trace(struct reader *r, struct el_snapshot_device *device)
+{
+    struct el_pickle *p = r->pickle;
+    struct el_pickle_walk traces = el_pickle_walk(p, el_pickle_at(p, p->root, "device_traces"));
+    uint32_t trace = 0, entry;
+    for (int64_t i = 0; i <= device->number; i++)
+        if (!el_pickle_next(p, &traces, &trace)) return EL_OK;
+    struct el_pickle_walk entries = el_pickle_walk(p, trace);
+    while (el_pickle_next(p, &entries, &entry)) {
+        char action[32];
+        el_pickle_text(p, entry, "action", action, sizeof action);
+        bool alloc = !strcmp(action, "alloc");
+        if (alloc || !strcmp(action, "free_completed"))
+            EL_TRY(add_event(r, entry, el_pickle_whole(p, entry, "addr", 0), el_pickle_whole(p, entry, "size", 0),
+                             device->n_events++, alloc ? ALLOCATION : FREE));
+    }
+    return EL_OK;
+}
+
+/* The device's events are the last `n_events` of all. Returns how many of them had happened at the first of the highest
+ * moments. */
+static size_t find_peak(const struct reader *r, struct el_snapshot_device *device)
+{
+    const struct event *events = r->events + r->n - device->n_events;
+    int64_t held = device->now_bytes;
+    size_t at = device->n_events;
+    device->peak_bytes = held;
+    for (size_t i = device->n_events; i-- > 0;) {
+        held += events[i].what == FREE ? events[i].bytes : -events[i].bytes;
+        if (held < device->peak_bytes) continue;
+        device->peak_bytes = held;
+        at = i;
+    }
+    return at;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct event *x = a, *y = b;
+    if (x->address != y->address) return x->address < y->address ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Of the events at one address: what lay there when `at` of the trace had happened; NULL: nothing, or nothing that the
+ * trace saw begin. */
+static const struct event *held_at(const struct event *events, size_t n, size_t at)
+{
+    const struct event *last = NULL;
+    for (size_t i = 0; i < n && events[i].at < at; i++) last = &events[i];
+    if (last) return last->what == ALLOCATION ? last : NULL;
+    return events[0].what == BLOCK ? events : NULL;
+}
+
+/* The device's place of these frames, a new one where there is none; the last ones are kept for causes that have none
+ * yet. Frames that allocations share are read once. */
+static struct el_snapshot_place *place_of(struct reader *r, uint32_t frames, struct el_snapshot_device *device)
+{
+    uint32_t *of = &r->place_of[frames];
+    if (*of) return &device->places[*of - 1];
+    struct el_snapshot_place place = read_frames(r->pickle, frames);
+    size_t i = 0, like = device->n_places;
+    for (; i < device->n_places; i++) {
+        if (device->places[i].cause != place.cause) continue;
+        if (!strcmp(device->places[i].where, place.where)) break;
+        like = i;
+    }
+    if (i == device->n_places && i >= EL_SNAPSHOT_PLACES_MAX - EL_SNAPSHOT_N_CAUSES) i = like;
+    if (i == device->n_places) device->places[device->n_places++] = place;
+    *of = (uint32_t)i + 1;
+    return &device->places[i];
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct el_snapshot_place *x = a, *y = b;
+    return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
+static enum el_status read_device(struct reader *r, struct el_snapshot_device *device)
+{
+    int64_t known = 0;
+    r->n = 0;
+    r->told = 0;
+    EL_TRY(add_blocks(r, device));
+    EL_TRY(add_trace(r, device));
+    size_t at = find_peak(r, device);
+    if (r->n) memset(r->place_of, 0, r->pickle->n_values * sizeof *r->place_of);
+    if (r->n) qsort(r->events, r->n, sizeof *r->events, by_address);
+    for (size_t i = 0, n; i < r->n; i += n) {
+        for (n = 1; i + n < r->n && r->events[i + n].address == r->events[i].address;) n++;
+        const struct event *held = held_at(&r->events[i], n, at);
+        if (!held) continue;
+        struct el_snapshot_place *place = place_of(r, held->frames, device);
+        place->bytes += held->bytes;
+        device->at_peak[place->cause] += held->bytes;
+        known += held->bytes;
+    }
+    if (r->pickle->exhausted) return el_fail(EL_ERR_INVALID, "%s: it holds the same values too many times", r->name);
+    if (known > device->peak_bytes) device->peak_bytes = known; /* blocks that are gone, and were not seen freed */
+    device->at_peak[EL_SNAPSHOT_BEFORE] += device->peak_bytes - known;
+    qsort(device->places, device->n_places, sizeof *device->places, by_bytes);
+    return EL_OK;
+}
+
+static enum el_status read_devices(struct reader *r, struct el_snapshot *snapshot)
+{
+    if (!el_pickle_at(r->pickle, r->pickle->root, "segments"))
+        return el_fail(EL_ERR_INVALID, "%s: a pickle, but no snapshot of torch.cuda.memory: it has no segments",
+                       r->name);
+    for (int64_t number = 0; number < EL_SNAPSHOT_DEVICES_MAX; number++) {
+        void *more = realloc(snapshot->devices, (snapshot->n + 1) * sizeof *snapshot->devices);
+        if (more) snapshot->devices = more;
+        if (!r->place_of || !more) return el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", r->name);
+        struct el_snapshot_device *device = &snapshot->devices[snapshot->n];
+        *device = (struct el_snapshot_device){.number = number};
+        EL_TRY(read_device(r, device));
+        snapshot->n += device->peak_bytes > 0 || device->reserved_bytes > 0;
+    }
+    return snapshot->n ? EL_OK : el_fail(EL_ERR_INVALID, "%s: no device holds anything in it", r->name);
+}
+
+enum el_status el_snapshot_read(const uint8_t *data, size_t size, const char *name, struct el_snapshot *snapshot_p)
+{
+    struct el_pickle pickle;
+    if (size > 4 && !memcmp(data, "PK\3\4", 4))
+        return el_fail(EL_ERR_INVALID, "%s: a file of torch.save; what torch.cuda.memory._dump_snapshot writes is read",
+                       name);
+    EL_TRY(el_pickle_read(data, size, name, &pickle));
+    struct reader reader = {
+        .pickle = &pickle, .name = name, .place_of = calloc(pickle.n_values, sizeof *reader.place_of)};
+    struct el_snapshot snapshot = {.devices = NULL};
+    enum el_status status = read_devices(&reader, &snapshot);
+    free(reader.events);
+    free(reader.place_of);
+    el_pickle_free(&pickle);
+    if (status != EL_OK)
+        el_snapshot_free(&snapshot);
+    else
+        *snapshot_p = snapshot;
+    return status;
+}
+
+enum el_status el_snapshot_read_file(const char *path, struct el_snapshot *snapshot_p)
+{
+    FILE *file;
+    uint8_t *data = NULL;
+    size_t n = 0, room = 0, got = 1;
+    EL_TRY(el_file_stream("", path, FILE_MAX, &file));
+    enum el_status status = EL_OK;
+    for (; status == EL_OK && got > 0; n += got) {
+        if (n > (size_t)FILE_MAX || !EL_GROW(data, room, n + (1 << 16)))
+            status = el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", el_path_tail(path));
+        got = status == EL_OK ? fread(data + n, 1, room - n, file) : 0;
+    }
+    if (status == EL_OK && ferror(file)) status = el_fail_errno("%s", el_path_tail(path));
+    fclose(file);
+    if (status == EL_OK) status = el_snapshot_read(data, n, el_path_tail(path), snapshot_p);
+    free(data);
+    return status;
+}
+
+void el_snapshot_free(struct el_snapshot *snapshot)
+{
+    free(snapshot->devices);
+    *snapshot = (struct el_snapshot){.devices = NULL};
+}

@@ -1,0 +1,161 @@
+# Files of other tools: PyTorch's memory snapshots, nccl-tests' output, NCCL Inspector's lines.
+load common
+
+ROOT=${BATS_TEST_DIRNAME%/tests/cli}
+
+snapshot() { python3 "$ROOT/tests/foreign/snapshot.py" "$@"; }
+
+@test "imbalance of PyTorch's snapshots: DataParallel's devices in one file, by every protocol" {
+    for protocol in 2 3 4 5; do
+        snapshot dp "p$protocol.pickle" "$protocol"
+        run --separate-stderr "$EVENLOAD" imbalance "p$protocol.pickle"
+        [[ $status -eq 0 && -z $stderr ]] || show
+        [[ ${lines[-2]} == "* cuda:0 holds 52.0 MiB more than cuda:1 at its peak (2.04 times): 40.0 MiB of optimizer" ]] || show
+        [[ ${lines[-1]} == "  (train.py:42 step) and 12.0 of gather (train.py:42 step)." ]] || show
+    done
+    cmp p4.pickle "$ROOT/tests/foreign/dp.pickle"
+}
+
+@test "imbalance of two ranks' snapshots, of a folder of them, and of one alone" {
+    mkdir s
+    snapshot rank s/rank0.pickle 0
+    snapshot rank s/rank1.pickle 1
+    run --separate-stderr "$EVENLOAD" imbalance s/rank0.pickle s/rank1.pickle
+    [[ $status -eq 0 && $output == *"* rank0.pickle cuda:0 holds 16.0 MiB more than rank1.pickle cuda:1"*"of other code (metrics.py:7 keep)."* ]] || show
+    two=$output
+    run --separate-stderr "$EVENLOAD" imbalance s
+    [[ $output == "$two" ]] || show
+    run --separate-stderr "$EVENLOAD" imbalance s/rank1.pickle --json
+    printf '%s' "$output" >one.json
+    [[ $(json one.json 'd["difference"], d["devices"][0]["peak_bytes"], d["devices"][0]["at_peak"]["optimizer"]') == "(None, 94371840, 41943040)" ]] || show
+    [[ $(json one.json 'sum(d["devices"][0]["at_peak"].values()) == 94371840, d["devices"][0]["places"][0]["where"]') == "(True, 'train.py:42 step')" ]] || show
+    cp s/rank0.pickle s/rank2.pickle
+    run --separate-stderr "$EVENLOAD" imbalance s
+    [[ $output == *"than the others' mean"* && $output == *"others: the mean of the other devices."* ]] || show
+}
+
+@test "a snapshot that is none is one line, and nothing of it is executed" {
+    printf 'import os, pickle\nclass Bad:\n    def __reduce__(self): return os.system, ("touch executed",)\npickle.dump({"segments": [Bad()]}, open("bad.pickle", "wb"), 4)\n' | python3 -
+    refuses "bad.pickle: byte " "$EVENLOAD" imbalance bad.pickle
+    [[ $stderr == *"opcode STACK_GLOBAL: it would make Python import or call something"* && ! -e executed ]] || show
+    printf 'import pickle\npickle.dump({"a": 1}, open("other.pickle", "wb"))\n' | python3 -
+    refuses "other.pickle: a pickle, but no snapshot of torch.cuda.memory: it has no segments" "$EVENLOAD" imbalance other.pickle
+    printf 'PK\003\004xxxx' >zip.pt
+    refuses "zip.pt: a file of torch.save" "$EVENLOAD" imbalance zip.pt
+    refuses "x.pickle: No such file" "$EVENLOAD" imbalance "$ROOT/tests/foreign/dp.pickle" x.pickle
+    refuses "README.md: no pickle of protocols 2 to 5" "$EVENLOAD" imbalance "$ROOT/README.md"
+    refuses "measures nothing: leave out --batch" "$EVENLOAD" imbalance bad.pickle --batch 8
+    refuses "measures nothing: leave out --out" "$EVENLOAD" imbalance bad.pickle bad.pickle --out x
+}
+
+nccl() { python3 "$ROOT/tests/foreign/nccl.py" "$@"; }
+
+# The figures that nccl.py has put in, of a document at $1: 10 us + bytes / 200 GB/s, 8 us in place; 8 ranks.
+known='[round(c["fit"][p]["latency_us"] * 10) for c in d["curves"] for p in ("out_of_place", "in_place")], [round(c["fit"]["in_place"]["gb_per_s"]) for c in d["curves"]], d["ranks"], len(d["curves"][0]["points"]), d["curves"][0]["operation"]'
+
+@test "comm --from: nccl-tests' text of several versions and its JSON come to the same table" {
+    nccl text a.txt
+    nccl text all_reduce-8.txt old
+    nccl text stamped.txt timestamps
+    nccl json a.json
+    sed 's/^/[1,0]<stdout>:/' a.txt >tagged.txt
+    for file in a.txt all_reduce-8.txt stamped.txt a.json tagged.txt; do
+        run --separate-stderr "$EVENLOAD" comm --from "$file" --json
+        printf '%s' "$output" >d.json
+        [[ $status -eq 0 && $(json d.json "$known") == "([100, 80], [200], 8, 13, 'all_reduce')" ]] || show
+        [[ $(json d.json '[round(p["in_place"]["busbw_gb_per_s"], 1) for p in d["curves"][0]["points"]][-1]') == 345.9 ]] || show
+    done
+    run --separate-stderr "$EVENLOAD" comm --from a.txt
+    [[ $output == *"nccl-tests: 8 ranks on 1 host"* && $output == *"Out of bounds values : 0 OK"* ]] || show
+    [[ $output == *"busbw is 77 % of that:"* && $output == *"normal (the links between the cards are the limit)"* ]] || show
+    sed 's/     0$/     7/' a.txt >wrong.txt
+    run --separate-stderr "$EVENLOAD" comm --from wrong.txt
+    [[ $status -eq 1 && $output == *"Out of bounds values : 91 FAILED"* ]] || show
+}
+
+@test "comm --from: several operations in one folder, and the times of processes (-I)" {
+    mkdir two
+    nccl text two/all_reduce.txt old
+    sed 's/sum/none/' two/all_reduce.txt >two/all_gather.txt
+    run --separate-stderr "$EVENLOAD" comm --from two --csv
+    [[ $status -eq 0 && $(printf '%s\n' "$output" | cut -d, -f1 | sort | uniq -c | xargs) == "26 all_gather 26 all_reduce 1 operation" ]] || show
+    nccl json slow.json ranks
+    run --separate-stderr "$EVENLOAD" comm --from slow.json --json
+    printf '%s' "$output" >d.json
+    [[ $(json d.json '(lambda p: (len(p["samples_us"]), p["time_us"] == max(r[2] for r in p["samples_us"])))(d["curves"][0]["points"][0]["in_place"])') == "(4, True)" ]] || show
+}
+
+@test "comm --from: NCCL Inspector's lines of four ranks say who is late, and what the transfer takes" {
+    nccl inspector late late
+    run --separate-stderr "$EVENLOAD" comm --from late
+    [[ $status -eq 0 && $output == *"Rank 2 is late: it comes last to 95 % of 120 calls, and the first one then waits 500 us"* ]] || show
+    run --separate-stderr "$EVENLOAD" comm --from late --json
+    printf '%s' "$output" >d.json
+    [[ $(json d.json '[[p["out_of_place"]["time_us"] for p in c["points"]] for c in d["curves"]]') == "[[21.0, 30.0, 188.0], [21.0, 30.0, 188.0]]" ]] || show
+    [[ $(json d.json '[(c["operation"], c["points"][0]["bytes"]) for c in d["curves"]]') == "[('all_reduce', 65536), ('all_gather', 262144)]" ]] || show
+    [[ $(json d.json '[round(r["waited_us"]) for r in d["late"]["ranks"]], round(sum(r["caused_us"] for r in d["late"]["ranks"]))') == "([475, 500, 25, 500], 500)" ]] || show
+    nccl inspector even
+    run --separate-stderr "$EVENLOAD" comm --from even
+    [[ $output == *"No rank is late"* ]] || show
+    run --separate-stderr "$EVENLOAD" comm --from late/node-1-pid102.log --json # of one rank alone nobody knows
+    printf '%s' "$output" >d.json
+    [[ $status -eq 0 && $(json d.json 'd["late"], d["ranks"], len(d["curves"][0]["points"][0]["out_of_place"]["samples_us"][0])') == "(None, 4, 20)" ]] || show
+}
+
+@test "what other tools measured is costs of simulated members, and readings for regress" {
+    nccl text a.txt
+    run --separate-stderr "$EVENLOAD" run --mode ddp --devices sim:8 --model mlp --hidden 512 --costs a.txt --dry-run --json
+    [[ $status -eq 0 ]] || show
+    cp a.txt b.txt
+    sed 's/ 681.09 / 781.09 /' a.txt >slower.txt
+    run --separate-stderr "$EVENLOAD" regress --ab 'cat a.txt' 'cat slower.txt' --blocks 16 --quiet --json --out r
+    printf '%s' "$output" >d.json
+    [[ $status -eq 1 && $(json d.json '[c["name"] for c in d["cells"] if c["verdict"] == "regression"]') == "['all_reduce_float_sum_134217728B_out_of_place']" ]] || show
+}
+
+@test "a file that no reader knows is one line that says what was tried" {
+    tried="tried as nccl-tests' text, as nccl-tests' JSON (-J) and as NCCL Inspector's lines: it is none of them"
+    refuses "README.md: $tried" "$EVENLOAD" comm --from "$ROOT/README.md"
+    echo '{"a": 1}' >a.json
+    refuses "a.json: $tried" "$EVENLOAD" comm --from a.json
+    refuses "a.json: $tried" "$EVENLOAD" run --mode ddp --devices sim:2 --costs a.json --dry-run
+    : >empty.txt
+    refuses "$tried" "$EVENLOAD" comm --from empty.txt
+    nccl text all_reduce.txt old
+    cp all_reduce.txt unnamed.txt
+    refuses "unnamed.txt: it does not name its operation" "$EVENLOAD" comm --from unnamed.txt
+    grep -v Rank all_reduce.txt >no_all_reduce.txt
+    refuses "it does not say of how many ranks it is" "$EVENLOAD" comm --from no_all_reduce.txt
+    sed 's/Rank  1/Rank  0/' all_reduce.txt >twice_all_reduce.txt
+    refuses "rank 0 is in it twice" "$EVENLOAD" comm --from twice_all_reduce.txt
+    refuses "x.txt: No such file" "$EVENLOAD" comm --from x.txt
+    refuses "measures nothing: leave out --minbytes" "$EVENLOAD" comm --from all_reduce.txt -b 8
+}
+
+# Made by PyTorch: its profiler's memory as a snapshot (torch.cuda._memory_viz), for devices without CUDA; Adam's state of two
+# layers of 512 x 512 and a bias is 4 MiB, its gradients 2.
+@test "a snapshot that PyTorch made has the peak that its own blocks and events come to" {
+    [[ -n ${EVENLOAD_TORCH-} ]] || skip "no PyTorch was asked for: scripts/test --with-torch"
+    "$EVENLOAD_TORCH" - >torch.txt 2>torch.err <<'PYTHON' || { tail torch.err && false; }
+import pickle, torch
+from torch.cuda import _memory_viz
+model = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 512))
+adam = torch.optim.Adam(model.parameters())
+with torch.profiler.profile(profile_memory=True, with_stack=True, record_shapes=True) as profile:
+    for _ in range(2):
+        model(torch.randn(64, 512)).sum().backward()
+        adam.step()
+snapshot = _memory_viz._profile_to_snapshot(profile)
+pickle.dump(snapshot, open("cpu.pickle", "wb"))
+held = now = sum(b["requested_size"] for s in snapshot["segments"] for b in s["blocks"] if b["state"].startswith("active"))
+peak = held
+for event in reversed(snapshot["device_traces"][0]):
+    held += {"alloc": -event["size"], "free_completed": event["size"]}.get(event["action"], 0)
+    peak = max(peak, held)
+print(peak, now)
+PYTHON
+    run --separate-stderr "$EVENLOAD" imbalance cpu.pickle --json
+    printf '%s' "$output" >d.json
+    [[ $status -eq 0 && $(json d.json 'd["devices"][0]["peak_bytes"], d["devices"][0]["now_bytes"]') == "($(tail -1 torch.txt | sed 's/ /, /'))" ]] || show
+    [[ $(json d.json 'd["devices"][0]["at_peak"]["optimizer"] >= 4 * 2 ** 20, d["devices"][0]["at_peak"]["backward"] >= 2 * 2 ** 20') == "(True, True)" ]] || show
+}
