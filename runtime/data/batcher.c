@@ -14,6 +14,7 @@ struct el_batcher {
     const struct el_dataset *dataset;
     struct el_loader_spec spec;
     int64_t size;           /* samples of the split */
+    int64_t n;              /* places of an epoch: `size`, or more where the split is padded */
     int64_t share;          /* rows a step */
     int64_t steps;          /* an epoch */
     int64_t *order;         /* [size] the epoch's permutation; NULL when not shuffled */
@@ -93,17 +94,19 @@ static enum el_status prepare(struct el_batcher *batcher)
 enum el_status el_batcher_open(const struct el_dataset *dataset, const struct el_loader_spec *spec,
                                struct el_batcher **batcher_p)
 {
-    int64_t size = el_dataset_size(dataset, spec->split), batch = spec->global_batch;
+    int64_t size = el_dataset_size(dataset, spec->split), batch = spec->global_batch, n = size;
     EL_TRY(check_spec(spec));
     EL_TRY(check_kind(dataset, spec));
     EL_TRY(check_size(dataset, spec, size));
     struct el_batcher *batcher = calloc(1, sizeof *batcher);
     if (!batcher) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a loader");
+    if (spec->pad) n = (size + spec->ranks - 1) / spec->ranks * spec->ranks;
     *batcher = (struct el_batcher){.dataset = dataset,
                                    .spec = *spec,
                                    .size = size,
+                                   .n = n,
                                    .share = el_share_size(batch, spec->ranks, spec->rank),
-                                   .steps = spec->shuffle ? size / batch : (size - 1) / batch + 1,
+                                   .steps = spec->shuffle ? size / batch : (n - 1) / batch + 1,
                                    .order_epoch = -1};
     enum el_status status = EL_OK;
     if (spec->shuffle && !(batcher->order = malloc((size_t)size * sizeof *batcher->order)))
@@ -218,10 +221,12 @@ enum el_status el_batcher_fill(struct el_batcher *batcher, uint64_t step, void *
     enter_epoch(batcher, (int64_t)(step / (uint64_t)batcher->steps));
     for (int64_t row = 0; row < batcher->share; row++) {
         int64_t position = first + spec->rank + row * spec->ranks;
-        if (position >= batcher->size)
+        if (position >= batcher->n)
             position = -1;
         else if (batcher->order)
             position = batcher->order[position];
+        else
+            position %= batcher->size;
         EL_TRY(fill_row(batcher, position, (char *)inputs + (size_t)row * batcher->row_bytes, &labels[row]));
     }
     times->batches++;

@@ -114,6 +114,7 @@ struct el_loader_spec {
     int ranks;
     int rank;
     bool shuffle; /* training: yes; evaluation: no */
+    bool pad;     /* evaluation: as DistributedSampler pads a set: by its first samples, to a multiple of `ranks` */
     uint64_t seed;
     enum el_input_kind input;
     int64_t features;    /* EL_INPUT_FEATURES: bins a sample */
@@ -154,7 +155,7 @@ void el_loader_close(struct el_loader *loader); /* NULL is legal */
 /* Global position i belongs to rank i % ranks: shares differ by at most one. */
 int64_t el_share_size(int64_t global_batch, int ranks, int rank);
 /* Training: full global batches of an epoch (the rest of the epoch is dropped; the next shuffle takes others).
- * Evaluation: all samples, the last batch filled up with label -1. */
+ * Evaluation: all samples (with `pad` and those that are repeated), the last batch filled up with label -1. */
 int64_t el_loader_steps_per_epoch(const struct el_loader *loader);
 /* inputs: [share, seq] int32, or [share, features] or [share, image, image, 3] of dtype; labels: [share] int32. `step`
  * counts from 0 over epochs: epoch = step / steps_per_epoch. The first call of an epoch permutes. With

@@ -28,6 +28,9 @@ enum el_control {
     EL_CONTROL_COMM,  /* communication: collectives move nothing and wait for nobody */
     EL_CONTROL_RECORD /* the recorder: no clock is read inside a step, no event is sent */
 };
+/* What a rank evaluates: its part of the split, each sample once; the same, but the split is padded, as PyTorch's
+ * DistributedSampler does; or all of it, with its own weights and buffers. */
+enum el_eval { EL_EVAL_EXACT, EL_EVAL_PADDED, EL_EVAL_EACH };
 enum { EL_CONTROL_PAIRS_MAX = 256, EL_MODE_SETTINGS_BYTES = 64 };
 
 struct el_train_config {
@@ -54,6 +57,7 @@ struct el_train_config {
     enum el_control control;
     int control_pairs; /* blocks on and blocks off; together they take about min_time_s */
     int64_t epochs;    /* 0: `steps` steps; else whole epochs, measured all, evaluated after each */
+    enum el_eval eval;
     /* ddp. 0: not given. PyTorch's rule: a given cap is the first bucket's limit too. */
     size_t bucket_first_bytes, bucket_cap_bytes;
     enum el_comm_algorithm comm_algorithm; /* EL_COMM_AUTO: each communicator's choice */

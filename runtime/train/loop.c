@@ -173,9 +173,9 @@ static enum el_status end_epoch(struct el_run *run, int64_t first, int64_t last,
     for (int64_t i = first; i < last; i++) result->train_loss += run->result.loss[i] / (double)(last - first);
     EL_TRY(el_worker_sum(&run->worker, &result->train_loss, 1));
     result->train_loss /= el_layout_losses(run->worker.layout);
-    EL_TRY(el_run_evaluate(run, EL_SPLIT_HELD_OUT, &result->held_out_accuracy));
-    if (result->held_out_accuracy < 0 || result->held_out_accuracy > run->best_accuracy) {
-        run->best_accuracy = result->held_out_accuracy;
+    EL_TRY(el_run_evaluate(run, EL_SPLIT_HELD_OUT, &result->held_out));
+    if (result->held_out.accuracy < 0 || result->held_out.accuracy > run->best_accuracy) {
+        run->best_accuracy = result->held_out.accuracy;
         run->result.best_epoch = run->result.n_epochs;
         EL_TRY(el_run_save_weights(run, best_p));
     }
@@ -213,7 +213,7 @@ static enum el_status train(struct el_run *run, int64_t epoch_steps, void **best
 static enum el_status final_test(struct el_run *run, const void *best)
 {
     if (best) EL_TRY(el_run_restore_weights(run, best));
-    return el_run_evaluate(run, EL_SPLIT_TEST, &run->result.test_accuracy);
+    return el_run_evaluate(run, EL_SPLIT_TEST, &run->result.test);
 }
 
 /* What each worker's share of the batch lost in the first steps, before the mean over workers is taken. */
@@ -238,7 +238,7 @@ enum el_status el_run_loop(struct el_run *run)
             total = config->epochs * epoch_steps;
     run->round = -1;
     result->best_epoch = -1;
-    run->best_accuracy = result->test_accuracy = -1;
+    run->best_accuracy = result->test.accuracy = -1;
     run->n_warmup = config->epochs && config->warmup >= total ? total - 1 : config->warmup;
     run->n_steps = config->epochs ? total - run->n_warmup : config->steps;
     result->epochs = calloc((size_t)config->epochs + 1, sizeof *result->epochs);

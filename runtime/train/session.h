@@ -53,9 +53,9 @@ enum el_status el_run_control(struct el_run *run);
 /* Room for `n` steps' times and losses. */
 enum el_status el_run_reserve(struct el_run *run, int64_t n);
 
-/* evaluate.c: correct answers of the current weights over a split, over all workers, as a share; negative: nothing
- * to evaluate. All workers call it. */
-enum el_status el_run_evaluate(struct el_run *run, enum el_data_split split, double *accuracy_p);
+/* evaluate.c: what the current weights answer over a split, by rank and in all. All workers call it. The caller frees
+ * evaluation_p->ranks; after a failure there is nothing to free. */
+enum el_status el_run_evaluate(struct el_run *run, enum el_data_split split, struct el_evaluation *evaluation_p);
 /* The owner's weights and buffers to and from host memory; save makes *weights_p where it is NULL: the caller frees it.
  */
 enum el_status el_run_save_weights(struct el_run *run, void **weights_p);

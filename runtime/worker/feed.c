@@ -66,6 +66,7 @@ enum el_status el_feed_open(struct el_feed *feed, const struct el_feed_spec *spe
                                     .ranks = spec->n_parts,
                                     .rank = spec->part,
                                     .shuffle = spec->split == EL_SPLIT_TRAIN,
+                                    .pad = spec->pad,
                                     .seed = config->seed,
                                     .input = el_model_find(config->model.name)->input,
                                     .features = el_model_size(&config->model, "features"),

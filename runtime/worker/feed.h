@@ -29,6 +29,7 @@ struct el_feed_spec {
     enum el_data_split split;         /* training's is shuffled */
     int64_t batch;                    /* samples, of all parts together */
     int part, n_parts;                /* it loads part `part` of `n_parts`: 0 of 1 is all */
+    bool pad;                         /* the split, to a multiple of n_parts (data.h) */
     enum el_feed_what what;           /* goes to the device: the other half is loaded too, and left on the host */
 };
 

@@ -139,8 +139,8 @@ static void evaluation_takes_rank_zeros(void **state)
         config.epochs = 1;
         config.dtype = EL_F32;
         train(&config, "cpu", &results[i], NULL);
-        assert_true(results[i].epochs[0].held_out_accuracy >= 0);
-        assert_true(results[i].epochs[0].held_out_accuracy == results[0].epochs[0].held_out_accuracy);
+        assert_true(results[i].epochs[0].held_out.accuracy >= 0);
+        assert_true(results[i].epochs[0].held_out.accuracy == results[0].epochs[0].held_out.accuracy);
         int64_t n = results[i].n_buffers / 2;
         assert_memory_equal(results[i].buffers, results[0].buffers, (size_t)n * sizeof(double));
         bool alike = !memcmp(results[i].buffers + n, results[0].buffers + n, (size_t)n * sizeof(double));
