@@ -27,8 +27,8 @@ static json_t *evaluation_of(const struct el_evaluation *evaluation)
     if (evaluation->n_ranks == 0) return json_null();
     json_t *all = score_of(&evaluation->all), *ranks = json_array();
     for (int r = 0; r < evaluation->n_ranks; r++) json_array_append_new(ranks, score_of(&evaluation->ranks[r]));
-    el_json_put_all(all, EL_KEY("samples", evaluation->samples),
-                    EL_KEY("own_statistics", evaluation->own_buffers), EL_KEY("ranks", ranks));
+    el_json_put_all(all, EL_KEY("samples", evaluation->samples), EL_KEY("own_statistics", evaluation->own_buffers),
+                    EL_KEY("ranks", ranks));
     return all;
 }
 
@@ -38,11 +38,11 @@ static json_t *epochs_of(const struct el_train_result *result)
     for (int e = 0; e < result->n_epochs; e++) {
         const struct el_epoch_result *epoch = &result->epochs[e];
         json_array_append_new(
-            epochs, el_json_of(EL_KEY("seconds", epoch->seconds), EL_KEY("train_loss", epoch->train_loss),
-                               EL_KEY("held_out_accuracy", accuracy(epoch->held_out.accuracy)),
-                               EL_KEY("test_accuracy",
-                                      e == result->best_epoch ? accuracy(result->test.accuracy) : json_null()),
-                               EL_KEY("held_out", evaluation_of(&epoch->held_out))));
+            epochs,
+            el_json_of(EL_KEY("seconds", epoch->seconds), EL_KEY("train_loss", epoch->train_loss),
+                       EL_KEY("held_out_accuracy", accuracy(epoch->held_out.accuracy)),
+                       EL_KEY("test_accuracy", e == result->best_epoch ? accuracy(result->test.accuracy) : json_null()),
+                       EL_KEY("held_out", evaluation_of(&epoch->held_out))));
     }
     return epochs;
 }

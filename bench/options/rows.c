@@ -214,7 +214,8 @@ static const struct el_option_row after_sizes[] = {
     {SET, "epochs", "N", AT(COUNT, train.epochs), COMPARE | RUN, "train whole epochs and evaluate, instead of --steps",
      RANGE(1, 1e6), COMMON},
     {SET, "eval", "HOW", AT(CHOICE, train.eval), COMPARE | RUN,
-     "with --epochs, what a rank evaluates. exact: its part, each sample once; padded: the same, but some samples twice, "
+     "with --epochs, what a rank evaluates. exact: its part, each sample once; padded: the same, but some samples "
+     "twice, "
      "as PyTorch's DistributedSampler; each: every rank evaluates all samples",
      CHOICES("exact|padded|each"), DEFAULT("exact")},
 

@@ -8,14 +8,11 @@
 
 enum { TEXT_BYTES = 256 };
 
-const struct el_column el_report_rank_columns[] = {EL_TEXT("mode", -9, "mode"),
-                                                   EL_TEXT("global batch", -14, "batch"),
-                                                   EL_COUNT("rank", 6, "rank"),
-                                                   EL_COUNT("answers", 9, "counted"),
-                                                   EL_COUNT("right", 8, "correct"),
-                                                   EL_PERCENT("accuracy %", 12, "accuracy_pct"),
-                                                   EL_FIGURE("mean loss", 11, "loss"),
-                                                   EL_NO_MORE};
+const struct el_column el_report_rank_columns[] = {
+    EL_TEXT("mode", -9, "mode"),        EL_TEXT("global batch", -14, "batch"),
+    EL_COUNT("rank", 6, "rank"),        EL_COUNT("answers", 9, "counted"),
+    EL_COUNT("right", 8, "correct"),    EL_PERCENT("accuracy %", 12, "accuracy_pct"),
+    EL_FIGURE("mean loss", 11, "loss"), EL_NO_MORE};
 
 /* On the test set; where there is none, on the held-out samples after the last epoch. NULL: by one rank, or none. */
 static const json_t *evaluation_of(const json_t *trial)
@@ -44,7 +41,8 @@ json_t *el_report_rank_rows(const json_t *trials)
     return rows;
 }
 
-/* "accuracies of 27.6 to 31.2 %"; where all have the same, "losses of 1.712 to 1.745". Empty: these are the same too. */
+/* "accuracies of 27.6 to 31.2 %"; where all have the same, "losses of 1.712 to 1.745". Empty: these are the same too.
+ */
 static void write_range(const json_t *ranks, char text[TEXT_BYTES])
 {
     double low, high;

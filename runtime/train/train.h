@@ -90,7 +90,7 @@ struct el_train_result {
     int n_own, n_own_workers;
     int n_epochs;
     struct el_epoch_result *epochs;
-    int best_epoch;       /* by held-out accuracy; -1 */
+    int best_epoch;            /* by held-out accuracy; -1 */
     struct el_evaluation test; /* of the best epoch's weights */
     /* Running statistics after the last step, of the whole model: each copy's, one after another, on rank 0; NULL where
      * the model has none, or kernels do not compute. */

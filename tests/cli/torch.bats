@@ -67,6 +67,13 @@ sys.exit(not abs(ours / theirs - 1) < 0.01)
     [[ $(wc -l <parity.txt) == 86 && $(cut -d' ' -f1 parity.txt | sort -u | wc -l) == 10 ]]
 }
 
+@test "--eval padded: each rank counts what PyTorch's DistributedSampler gives it, and the accuracy is PyTorch's" {
+    need_torch
+    "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/evaluation.py" "$EVENLOAD" "$PWD" >eval.txt 2>eval.err || { cat eval.txt && tail eval.err && false; }
+    cat eval.txt
+    [[ $(wc -l <eval.txt) == 6 ]]
+}
+
 @test "the package safetensors reads what we write, and we read what it writes" {
     need_torch
     "$EVENLOAD_TORCH" -c 'import safetensors' 2>/dev/null || skip "that Python has no package safetensors"

@@ -157,8 +157,8 @@ static void evaluation_takes_rank_zeros(void **state)
     images = dummy;
 }
 
-/* Weights are alike whatever becomes of the statistics. With DDP's broadcast the forward of an evaluation sends rank 0's
- * first; without, and by hand, each rank has its own, and says something else of the same samples. */
+/* Weights are alike whatever becomes of the statistics. With DDP's broadcast the forward of an evaluation sends rank
+ * 0's first; without, and by hand, each rank has its own, and says something else of the same samples. */
 static void each_rank_evaluates_by_its_own(void **state)
 {
     static const char *const modes[] = {"ddp", "ddp", "manual"};
@@ -254,5 +254,5 @@ static int close_images(void **state)
     return 0;
 }
 
-RUN_TESTS(open_images, close_images, memory_of_buffers, buffers_are_sent_once_a_step, evaluation_takes_rank_zeros, each_rank_evaluates_by_its_own,
-          one_value_per_channel_is_refused, micro_batches_out_of_order_are_refused)
+RUN_TESTS(open_images, close_images, memory_of_buffers, buffers_are_sent_once_a_step, evaluation_takes_rank_zeros,
+          each_rank_evaluates_by_its_own, one_value_per_channel_is_refused, micro_batches_out_of_order_are_refused)

@@ -263,5 +263,5 @@ static void refuses_what_cannot_be(void **state)
 }
 
 RUN_TESTS(make_set, drop_set, shares_differ_by_one, ranks_make_up_the_batch, an_epoch_repeats_no_sample,
-          ranks_are_dealt_the_order_in_turns, evaluation_meets_each_once, padding_repeats_the_first, features_are_unit_vectors,
-          refuses_what_cannot_be)
+          ranks_are_dealt_the_order_in_turns, evaluation_meets_each_once, padding_repeats_the_first,
+          features_are_unit_vectors, refuses_what_cannot_be)
