@@ -12,6 +12,7 @@
  * step, in however many micro-steps, and at its begin a broadcast of rank 0's buffers (batch norm's running
  * statistics). */
 #include "runtime/gradients/reducer.h"
+#include "runtime/layout/uneven.h"
 #include "runtime/modes/mode.h"
 #include "runtime/state/buffers.h"
 #include "runtime/worker/share.h"
@@ -19,6 +20,15 @@
 struct settings {
     bool static_graph; /* as PyTorch's, which wins over find_unused_parameters */
 };
+
+static enum el_status check(struct el_train_config *config, const struct el_layout *layout)
+{
+    (void)layout;
+    struct el_uneven uneven;
+    EL_TRY(el_uneven_read(config, &uneven));
+    if (uneven.how == EL_UNEVEN_HANG && config->comm_timeout_s == 0) config->comm_timeout_s = EL_UNEVEN_TIMEOUT_S;
+    return EL_OK;
+}
 
 static enum el_status setup(struct el_worker *worker)
 {
@@ -99,9 +109,28 @@ static const struct el_mode_option static_graph = {
     .choices = "off|on",
     .initial = "off"};
 
-static const struct el_mode_option *const options[] = {
-    &el_mode_procs,      &el_mode_overlap,     &el_mode_bucket_mb, &el_mode_first_bucket_mb,   &bucket_view,
-    &el_mode_accumulate, &el_mode_find_unused, &static_graph,      &el_mode_broadcast_buffers, NULL};
+static const struct el_mode_option uneven = {
+    .name = "uneven",
+    .argument = "HOW",
+    .help = "with --epochs: the last rank has one batch fewer. stop: ranks agree before each step, and end the epoch "
+            "with it; hang: the others wait until --comm-timeout (5 s unless given); which rank, and how many: "
+            "stop:rank=1,batches=3",
+    .kind = EL_MODE_TEXT,
+    EL_MODE_FIELD(uneven),
+    .bytes = sizeof((struct el_train_config *)0)->uneven,
+    .initial = "off"};
+
+static const struct el_mode_option *const options[] = {&el_mode_procs,
+                                                       &el_mode_overlap,
+                                                       &el_mode_bucket_mb,
+                                                       &el_mode_first_bucket_mb,
+                                                       &bucket_view,
+                                                       &el_mode_accumulate,
+                                                       &el_mode_find_unused,
+                                                       &static_graph,
+                                                       &el_mode_broadcast_buffers,
+                                                       &uneven,
+                                                       NULL};
 
 const struct el_mode_ops el_mode_ddp = {
     .info = {.name = "ddp",
@@ -115,6 +144,7 @@ const struct el_mode_ops el_mode_ddp = {
              .memory = {.backward = 3, .optimizer = 3, .view = 1},
              .n_shown = 1,
              .look = {.fill = 0x5b84c4, .ink = 0x5b84c4, .pattern = 3, .point = 7, .point_size = 1.6}},
+    .check = check,
     .layout = el_layout_worker_each,
     .rounds = 2,
     .setup = setup,

@@ -74,7 +74,8 @@ static bool is_recorded(const struct el_run *run, int64_t number)
     return !run->result.alternates || (number - run->n_warmup) % 2 == 1;
 }
 
-static enum el_status step(struct el_run *run, uint64_t number)
+/* `number`: of the run's steps; `data`: of the loader's, which has further ones where an epoch has ended early. */
+static enum el_status step(struct el_run *run, uint64_t number, uint64_t data)
 {
     const struct el_train_hooks *hooks = run->session->hooks;
     struct el_probe probe = hooks->probes ? hooks->probes[run->first] : (struct el_probe){.context = NULL};
@@ -82,13 +83,13 @@ static enum el_status step(struct el_run *run, uint64_t number)
     if (hooks->before_step) EL_TRY(hooks->before_step(hooks->context, run->first));
     int64_t begin = el_clock_ns();
     EL_TRY(change_round(run, number));
-    for (int m = 0; m < run->worker.n_members; m++) EL_TRY(el_feed_begin(run->worker.members[m].feeds, number));
+    for (int m = 0; m < run->worker.n_members; m++) EL_TRY(el_feed_begin(run->worker.members[m].feeds, data));
     bool first = !run->program;
     if (first || !run->session->config->capture) EL_TRY(issue(run));
     if (first) EL_TRY(el_meeting_wait(run->session->meeting));
     int64_t issued_ns = run->session->config->capture ? 0 : el_clock_ns() - begin;
     int64_t graph_runs = el_program_graph_runs(run->program);
-    EL_TRY(el_program_run(run->program, number, hooks->probes ? &probe : NULL));
+    EL_TRY(el_program_run(run->program, data, hooks->probes ? &probe : NULL));
     if ((int64_t)number >= run->n_warmup) run->result.n_graph_steps += el_program_graph_runs(run->program) - graph_runs;
     run->step_ns[number] = issued_ns + el_program_elapsed_ns(run->program);
     EL_TRY(read_loss(run, &run->result.loss[number]));
@@ -191,17 +192,30 @@ static void report(const struct el_run *run)
     }
 }
 
+/* Step i of the run, which is at this place of its epoch. */
+static enum el_status next_step(struct el_run *run, int64_t i, int64_t epoch_steps)
+{
+    const int64_t epoch = epoch_steps ? i / epoch_steps : 0, place = i - epoch * epoch_steps;
+    bool more;
+    EL_TRY(el_run_ask_all(run, place, &more));
+    if (!more) return el_fail(EL_ERR_INTERNAL, "a rank has no batch for step %lld", (long long)i);
+    enum el_status status = step(run, (uint64_t)i, (uint64_t)(epoch * run->result.epoch_batches + place));
+    return status == EL_OK ? EL_OK : el_run_explain_wait(run, status, place);
+}
+
 static enum el_status train(struct el_run *run, int64_t epoch_steps, void **best_p)
 {
     int64_t epoch_begin = el_clock_ns();
+    bool more;
     for (int64_t i = 0; i < run->n_warmup + run->n_steps; i++) {
         if (i == run->n_warmup) EL_TRY(el_run_settle(run));
         if (i == run->n_warmup) EL_TRY(end_warmup(run));
-        EL_TRY(step(run, (uint64_t)i));
+        EL_TRY(next_step(run, i, epoch_steps));
         run->n_done = i + 1;
         report(run);
         if (run->n_done == run->n_warmup + run->n_steps) EL_TRY(plan_steps(run));
         if (epoch_steps && (i + 1) % epoch_steps == 0) {
+            EL_TRY(el_run_ask_all(run, epoch_steps, &more)); /* no */
             EL_TRY(end_epoch(run, i + 1 - epoch_steps, i + 1, epoch_begin, best_p));
             epoch_begin = el_clock_ns();
         }
@@ -234,8 +248,12 @@ enum el_status el_run_loop(struct el_run *run)
 {
     const struct el_train_config *config = run->session->config;
     struct el_train_result *result = &run->result;
-    int64_t epoch_steps = config->epochs ? el_loader_steps_per_epoch(run->worker.members[0].feeds->loader) : 0,
-            total = config->epochs * epoch_steps;
+    EL_TRY(el_uneven_read(config, &run->uneven));
+    if (config->epochs) result->epoch_batches = el_loader_steps_per_epoch(run->worker.members[0].feeds->loader);
+    const int64_t epoch_steps = el_run_epoch_steps(run), total = config->epochs * epoch_steps;
+    if (config->epochs && epoch_steps < 1)
+        return el_fail(EL_ERR_INVALID, "--uneven %s: an epoch has %lld batches: leave rank %d at least one",
+                       config->uneven, (long long)result->epoch_batches, run->uneven.rank);
     run->round = -1;
     result->best_epoch = -1;
     run->best_accuracy = result->test.accuracy = -1;

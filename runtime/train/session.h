@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "runtime/device/joint.h"
+#include "runtime/layout/uneven.h"
 #include "runtime/modes/mode.h"
 #include "runtime/train/meeting.h"
 #include "runtime/train/train.h"
@@ -36,6 +37,7 @@ struct el_run {
     struct el_train_result result; /* filled as it goes; wall_ns has the warm-up's steps too until the end */
     int64_t n_warmup, n_steps, n_done;
     int64_t *step_ns; /* n_warmup + n_steps */
+    struct el_uneven uneven;
     double best_accuracy;
     struct el_error error; /* status EL_OK: it went well */
     int64_t failed_ns;
@@ -52,6 +54,14 @@ enum el_status el_run_control(struct el_run *run);
 
 /* Room for `n` steps' times and losses. */
 enum el_status el_run_reserve(struct el_run *run, int64_t n);
+
+/* uneven.c: before the step at this place of its epoch. Stop: all ranks say whether they have a batch; *more_p: all
+ * have. Hang: a rank that has none comes back when the others have given up. */
+enum el_status el_run_ask_all(struct el_run *run, int64_t place, bool *more_p);
+/* What a failed step at this place means, where a rank has run out: the status, with a message that says it. */
+enum el_status el_run_explain_wait(const struct el_run *run, enum el_status status, int64_t place);
+/* Steps of an epoch that all ranks make. */
+int64_t el_run_epoch_steps(const struct el_run *run);
 
 /* evaluate.c: what the current weights answer over a split, by rank and in all. All workers call it. The caller frees
  * evaluation_p->ranks; after a failure there is nothing to free. */

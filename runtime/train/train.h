@@ -88,6 +88,9 @@ struct el_train_result {
      * has a loss, or not all have. */
     double *own_loss;
     int n_own, n_own_workers;
+    int64_t epoch_batches; /* that an epoch's samples make; 0: no whole epochs */
+    int64_t n_agreements;  /* of ranks that end an epoch together (--uneven stop); 0: none */
+    int64_t agreement_ns;  /* of this process's first worker, of all of them together */
     int n_epochs;
     struct el_epoch_result *epochs;
     int best_epoch;            /* by held-out accuracy; -1 */
