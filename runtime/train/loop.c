@@ -74,8 +74,8 @@ static bool is_recorded(const struct el_run *run, int64_t number)
     return !run->result.alternates || (number - run->n_warmup) % 2 == 1;
 }
 
-/* `number`: of the run's steps; `data`: of the loader's, which has further ones where an epoch has ended early. */
-static enum el_status step(struct el_run *run, uint64_t number, uint64_t data)
+/* `skipped`: batches of the loader's before this step that nobody has taken. */
+static enum el_status step(struct el_run *run, uint64_t number, uint64_t skipped)
 {
     const struct el_train_hooks *hooks = run->session->hooks;
     struct el_probe probe = hooks->probes ? hooks->probes[run->first] : (struct el_probe){.context = NULL};
@@ -83,13 +83,17 @@ static enum el_status step(struct el_run *run, uint64_t number, uint64_t data)
     if (hooks->before_step) EL_TRY(hooks->before_step(hooks->context, run->first));
     int64_t begin = el_clock_ns();
     EL_TRY(change_round(run, number));
-    for (int m = 0; m < run->worker.n_members; m++) EL_TRY(el_feed_begin(run->worker.members[m].feeds, data));
+    for (int m = 0; m < run->worker.n_members; m++) {
+        for (int64_t k = 0; k < run->worker.config->n_accumulate; k++)
+            run->worker.members[m].feeds[k].skipped = skipped;
+        EL_TRY(el_feed_begin(run->worker.members[m].feeds, number));
+    }
     bool first = !run->program;
     if (first || !run->session->config->capture) EL_TRY(issue(run));
     if (first) EL_TRY(el_meeting_wait(run->session->meeting));
     int64_t issued_ns = run->session->config->capture ? 0 : el_clock_ns() - begin;
     int64_t graph_runs = el_program_graph_runs(run->program);
-    EL_TRY(el_program_run(run->program, data, hooks->probes ? &probe : NULL));
+    EL_TRY(el_program_run(run->program, number, hooks->probes ? &probe : NULL));
     if ((int64_t)number >= run->n_warmup) run->result.n_graph_steps += el_program_graph_runs(run->program) - graph_runs;
     run->step_ns[number] = issued_ns + el_program_elapsed_ns(run->program);
     EL_TRY(read_loss(run, &run->result.loss[number]));
@@ -199,7 +203,7 @@ static enum el_status next_step(struct el_run *run, int64_t i, int64_t epoch_ste
     bool more;
     EL_TRY(el_run_ask_all(run, place, &more));
     if (!more) return el_fail(EL_ERR_INTERNAL, "a rank has no batch for step %lld", (long long)i);
-    enum el_status status = step(run, (uint64_t)i, (uint64_t)(epoch * run->result.epoch_batches + place));
+    enum el_status status = step(run, (uint64_t)i, (uint64_t)(epoch * (run->result.epoch_batches - epoch_steps)));
     return status == EL_OK ? EL_OK : el_run_explain_wait(run, status, place);
 }
 

@@ -35,7 +35,8 @@ struct el_feed_spec {
 
 struct el_feed {
     struct el_feed_spec spec;
-    int64_t samples; /* of a batch */
+    int64_t samples;  /* of a batch */
+    uint64_t skipped; /* batches of the loader's that were left out before the step: set between steps */
     struct el_loader *loader;
     bool pinned;
     unsigned how; /* it is copied to the device, of enum el_copy_how */
