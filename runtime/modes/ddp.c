@@ -26,6 +26,12 @@ static enum el_status check(struct el_train_config *config, const struct el_layo
     (void)layout;
     struct el_uneven uneven;
     EL_TRY(el_uneven_read(config, &uneven));
+    const bool unused = config->find_unused || ((const struct settings *)el_mode_settings(config))->static_graph;
+    if (uneven.how == EL_UNEVEN_JOIN && (unused || config->optimizer == EL_OPT_ADAM))
+        return el_fail(EL_ERR_INVALID, "--uneven %s: leave %s out", config->uneven,
+                       config->optimizer == EL_OPT_ADAM ? "--optimizer adam, whose steps a joined rank would not count,"
+                       : config->find_unused            ? "--find-unused on"
+                                                        : "--static-graph on");
     if (uneven.how == EL_UNEVEN_HANG && config->comm_timeout_s == 0) config->comm_timeout_s = EL_UNEVEN_TIMEOUT_S;
     return EL_OK;
 }
@@ -46,7 +52,7 @@ static enum el_status setup(struct el_worker *worker)
     EL_TRY(el_reducer_open(&spec, &reducer));
     worker->state = reducer;
     worker->comm = el_comm_backend(worker->world);
-    return el_share_send_weights(worker, worker->world);
+    return el_share_send_weights(worker, worker->world, 0, true);
 }
 
 static enum el_status begin_round(struct el_worker *worker, int round)
@@ -79,7 +85,11 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
                                          .reduce = finish,
                                          .context = worker->state};
     if (worker->config->broadcast_buffers)
-        el_buffers_issue_broadcast(worker->world, &worker->members[0].shard, program);
+        el_buffers_issue_broadcast(worker->world, &worker->members[0].shard, worker->buffers_root, program);
+    if (worker->joined) {
+        el_reducer_shadow(worker->state, program);
+        return EL_OK;
+    }
     return el_share_step(worker, program, &hooks);
 }
 
@@ -113,7 +123,8 @@ static const struct el_mode_option uneven = {
     .name = "uneven",
     .argument = "HOW",
     .help = "with --epochs: the last rank has one batch fewer. stop: ranks agree before each step, and end the epoch "
-            "with it; hang: the others wait until --comm-timeout (5 s unless given); which rank, and how many: "
+            "with it; join: it shadows the others' all-reduces, as PyTorch's Join; hang: the others wait until "
+            "--comm-timeout (5 s unless given); which rank, and how many: "
             "stop:rank=1,batches=3",
     .kind = EL_MODE_TEXT,
     EL_MODE_FIELD(uneven),

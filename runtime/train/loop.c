@@ -40,11 +40,11 @@ static enum el_status issue(struct el_run *run)
     if (run->session->joint) el_program_join(run->program, run->session->joint, run->index);
     el_program_on_failure(run->program, abort_worker, &run->worker);
     EL_TRY(run->session->mode->issue(&run->worker, run->program, run->round));
-    for (int m = 0; m < run->worker.n_members; m++)
+    for (int m = 0; m < run->worker.n_members && !run->worker.joined; m++)
         el_feed_issue_next(run->worker.members[m].feeds, run->program); /* with micro-steps there is no next */
     if (run->session->config->device_graph) el_program_use_graph(run->program);
     EL_TRY(el_program_end(run->program));
-    run->result.flops_per_step = el_program_model_flops(run->program);
+    if (!run->worker.joined) run->result.flops_per_step = el_program_model_flops(run->program);
     note_algorithms(run);
     return EL_OK;
 }
@@ -96,7 +96,7 @@ static enum el_status step(struct el_run *run, uint64_t number, uint64_t skipped
     EL_TRY(el_program_run(run->program, number, hooks->probes ? &probe : NULL));
     if ((int64_t)number >= run->n_warmup) run->result.n_graph_steps += el_program_graph_runs(run->program) - graph_runs;
     run->step_ns[number] = issued_ns + el_program_elapsed_ns(run->program);
-    EL_TRY(read_loss(run, &run->result.loss[number]));
+    if (!run->worker.joined) EL_TRY(read_loss(run, &run->result.loss[number]));
     run->result.wall_ns[number] = el_clock_ns() - begin;
     return EL_OK;
 }
@@ -175,7 +175,8 @@ static enum el_status end_epoch(struct el_run *run, int64_t first, int64_t last,
 {
     struct el_epoch_result *result = &run->result.epochs[run->result.n_epochs];
     result->seconds = (double)(el_clock_ns() - begin_ns) * 1e-9;
-    for (int64_t i = first; i < last; i++) result->train_loss += run->result.loss[i] / (double)(last - first);
+    for (int64_t i = first; i < last; i++)
+        result->train_loss += el_run_loss_weight(run, i) * run->result.loss[i] / (double)(last - first);
     EL_TRY(el_worker_sum(&run->worker, &result->train_loss, 1));
     result->train_loss /= el_layout_losses(run->worker.layout);
     EL_TRY(el_run_evaluate(run, EL_SPLIT_HELD_OUT, &result->held_out));
@@ -220,6 +221,7 @@ static enum el_status train(struct el_run *run, int64_t epoch_steps, void **best
         if (run->n_done == run->n_warmup + run->n_steps) EL_TRY(plan_steps(run));
         if (epoch_steps && (i + 1) % epoch_steps == 0) {
             EL_TRY(el_run_ask_all(run, epoch_steps, &more)); /* no */
+            EL_TRY(el_run_end_join(run));
             EL_TRY(end_epoch(run, i + 1 - epoch_steps, i + 1, epoch_begin, best_p));
             epoch_begin = el_clock_ns();
         }
@@ -240,7 +242,9 @@ static enum el_status keep_own_losses(struct el_run *run)
     const struct el_layout *layout = run->worker.layout;
     struct el_train_result *result = &run->result;
     if (layout->n_workers == 1 || el_layout_losses(layout) != layout->n_workers) return EL_OK;
-    result->n_own = run->n_done < EL_OWN_LOSSES ? (int)run->n_done : EL_OWN_LOSSES;
+    int64_t n = run->n_done; /* that all workers have */
+    if (run->uneven.how == EL_UNEVEN_JOIN) n = el_uneven_batches(&run->uneven, run->uneven.rank, result->epoch_batches);
+    result->n_own = n < EL_OWN_LOSSES ? (int)n : EL_OWN_LOSSES;
     result->own_loss = calloc((size_t)layout->n_workers * (size_t)result->n_own, sizeof *result->own_loss);
     if (!result->own_loss) return el_fail_errno("losses of %d workers", layout->n_workers);
     memcpy(result->own_loss + (ptrdiff_t)run->index * result->n_own, result->loss,
@@ -280,6 +284,7 @@ enum el_status el_run_loop(struct el_run *run)
     EL_TRY(el_run_control(run)); /* last: without communication weights mean nothing */
     EL_TRY(keep_own_losses(run));
     EL_TRY(el_worker_sum(&run->worker, result->loss, run->n_done));
-    for (int64_t i = 0; i < run->n_done; i++) result->loss[i] /= el_layout_losses(run->worker.layout);
+    for (int64_t i = 0; i < run->n_done; i++)
+        result->loss[i] = el_run_loss_weight(run, i) * (result->loss[i] / el_layout_losses(run->worker.layout));
     return el_worker_sum(&run->worker, &result->flops_per_step, 1);
 }

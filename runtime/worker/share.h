@@ -50,9 +50,9 @@ enum el_status el_share_step(struct el_worker *worker, struct el_program *progra
 enum el_status el_share_issue(struct el_program *program, struct el_share_pass *pass);
 void el_share_end(struct el_program *program, struct el_share_pass *pass);
 
-/* Everybody of `comm` begins with its first member's weights and buffers: those of the worker's first shard, in a step
- * of its own. Blocking. Collective. */
-enum el_status el_share_send_weights(struct el_worker *worker, struct el_comm *comm);
+/* Everybody of `comm` gets member root's weights, and its buffers where `buffers` says so: those of the worker's first
+ * shard, in a step of its own. Blocking. Collective. */
+enum el_status el_share_send_weights(struct el_worker *worker, struct el_comm *comm, int root, bool buffers);
 
 /* loss [1] = mean over `batch` rows; dlogits [batch, classes] gets its gradient. */
 void el_share_issue_loss(const struct el_shard *shard, struct el_program *program, struct el_view logits,

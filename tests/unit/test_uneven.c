@@ -42,9 +42,19 @@ static void what_is_given_is_read(void **state)
                 {"stop:batches=3", {EL_UNEVEN_STOP, 2, 3}},
                 {"stop:rank=1,batches=12", {EL_UNEVEN_STOP, 1, 12}},
                 {"stop:batches=12,rank=1", {EL_UNEVEN_STOP, 1, 12}}};
-    static const char *const bad[] = {"halt",        "sto",          "stop:",         "stop:rank",      "stop:rank=",
-                                      "stop:rank=3", "stop:rank=-1", "stop:batches=0", "stop:rank=1,",  "stop,rank=1",
-                                      "off:rank=1",  "stop:rank=1x", "stop:rank=1,rank=2"};
+    static const char *const bad[] = {"halt",
+                                      "sto",
+                                      "stop:",
+                                      "stop:rank",
+                                      "stop:rank=",
+                                      "stop:rank=3",
+                                      "stop:rank=-1",
+                                      "stop:batches=0",
+                                      "stop:rank=1,",
+                                      "stop,rank=1",
+                                      "off:rank=1",
+                                      "stop:rank=1x",
+                                      "stop:rank=1,rank=2"};
     struct el_train_config config = {.n_devices = 3};
     struct el_uneven got;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
@@ -117,7 +127,8 @@ static void no_batch_at_all_is_refused(void **state)
     struct el_train_result result;
     struct el_train_config config = config_of("stop:batches=4");
     assert_int_equal(try_to_train(&config, "cpu", NULL, dataset, NULL, NULL, &result), EL_ERR_INVALID);
-    if (!strstr(el_error_message(), "an epoch has 4 batches: leave rank 2 at least one")) fail_msg("%s", el_error_message());
+    if (!strstr(el_error_message(), "an epoch has 4 batches: leave rank 2 at least one"))
+        fail_msg("%s", el_error_message());
 }
 
 static void who_hangs_is_named(void **state)
