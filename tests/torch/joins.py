@@ -20,9 +20,7 @@ from batches import rows_of
 BATCH, EPOCHS, RATE = 12, 3, 0.2
 # model, ranks, who has fewer batches, how many, momentum, more options
 CASES = (
-    ("mlp", 2, 1, 1, 0, ()),
     ("mlp", 2, 0, 3, 0, ()),
-    ("mlp", 2, 1, 2, 0.9, ()),
     ("mlp", 3, 1, 2, 0.9, ("--bucket-view", "on", "--zero-grad", "keep")),
     ("textcnn", 2, 0, 2, 0.9, ("--first-bucket-mb", "0.001", "--bucket-mb", "0.001")),
 )

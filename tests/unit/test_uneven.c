@@ -38,6 +38,7 @@ static void what_is_given_is_read(void **state)
     } good[] = {{"", {EL_UNEVEN_OFF, 2, 1}},
                 {"off", {EL_UNEVEN_OFF, 2, 1}},
                 {"stop", {EL_UNEVEN_STOP, 2, 1}},
+                {"join", {EL_UNEVEN_JOIN, 2, 1}},
                 {"hang:rank=0", {EL_UNEVEN_HANG, 0, 1}},
                 {"stop:batches=3", {EL_UNEVEN_STOP, 2, 3}},
                 {"stop:rank=1,batches=12", {EL_UNEVEN_STOP, 1, 12}},
@@ -122,6 +123,46 @@ static void an_epoch_that_stops_leaves_out_its_last(void **state)
     el_train_result_free(&full);
 }
 
+/* All batches of the others are trained on, a step's loss is the mean over those who had one, and the next epoch begins
+ * together. */
+static void who_joins_has_no_part_in_the_loss(void **state)
+{
+    struct el_train_result full, joined;
+    for (int rank = 0; rank < 3; rank++) {
+        char how[32];
+        snprintf(how, sizeof how, "join:rank=%d,batches=2", rank);
+        struct el_train_config config = config_of("off");
+        train_watched(&config, "cpu", dataset, NULL, NULL, &full);
+        assert_int_equal(full.n_own, BATCHES);
+        config = config_of(how);
+        train_watched(&config, "cpu", dataset, NULL, NULL, &joined);
+        assert_int_equal(joined.n_steps, full.n_steps);
+        assert_int_equal(joined.n_own, BATCHES - 2);
+        assert_int_equal(joined.n_agreements, (BATCHES + 1) * EPOCHS);
+        for (int i = 0; i < BATCHES * EPOCHS; i++) {
+            double wanted = full.loss[i];
+            for (int r = 0; r < 3 && i >= BATCHES - 2 && i < BATCHES; r++)
+                wanted += (r == rank ? -full.loss[i] : full.own_loss[r * BATCHES + i] / 2);
+            if (i % BATCHES < 2 || i < BATCHES) assert_true(fabs(joined.loss[i] - wanted) < 1e-14);
+        }
+        el_train_result_free(&full);
+        el_train_result_free(&joined);
+    }
+}
+
+/* What a joined rank could not do as PyTorch does. */
+static void joins_that_cannot_be_are_refused(void **state)
+{
+    struct el_train_config config = config_of("join");
+    config.optimizer = EL_OPT_ADAM;
+    assert_int_equal(el_train_check(&config), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "leave --optimizer adam"));
+    config = config_of("join");
+    config.find_unused = true;
+    assert_int_equal(el_train_check(&config), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "leave --find-unused on out"));
+}
+
 static void no_batch_at_all_is_refused(void **state)
 {
     struct el_train_result result;
@@ -144,4 +185,5 @@ static void who_hangs_is_named(void **state)
 }
 
 RUN_TESTS(open_data, close_data, what_is_given_is_read, an_epoch_that_stops_leaves_out_its_last,
-          no_batch_at_all_is_refused, who_hangs_is_named)
+          who_joins_has_no_part_in_the_loss, joins_that_cannot_be_are_refused, no_batch_at_all_is_refused,
+          who_hangs_is_named)
