@@ -79,6 +79,55 @@ static void print_rows(const char *heading, const json_t *rows)
     }
 }
 
+/* A number, or "?". */
+static const char *number(const json_t *object, const char *path, char text[EL_FIGURE_BYTES])
+{
+    double value = el_json_number(object, path);
+    snprintf(text, EL_FIGURE_BYTES, isnan(value) ? "?" : "%.0f", value);
+    return text;
+}
+
+/* Each on a line, and then how they are joined, as nvidia-smi topo -m has it. */
+static void print_gpus(const json_t *gpus)
+{
+    char f[4][EL_FIGURE_BYTES], text[TEXT_BYTES];
+    size_t n = json_array_size(gpus);
+    EL_EACH(gpu, gpus)
+        el_text_line(stdout, "  GPU%-7zu %s, PCIe %s x%s, NUMA %s, NVLinks %s", gpu_at.i,
+                     el_json_text(gpu, "name", "?"), number(gpu, "pcie.generation", f[0]),
+                     number(gpu, "pcie.width", f[1]), number(gpu, "numa_node", f[2]),
+                     number(gpu, "nvlinks.active", f[3]));
+    for (size_t row = 0; row <= n && n > 1; row++) {
+        *text = '\0';
+        for (size_t column = 0; column <= n; column++) {
+            const json_t *to = json_object_get(json_array_get(gpus, row - 1), "to");
+            const char *word = json_string_value(json_array_get(to, column - 1));
+            snprintf(f[0], sizeof f[0], row + column ? "GPU%zu" : "", row + column - 1);
+            el_text_append(text, sizeof text, column ? " %5s" : "  %-10s", !row || !column ? f[0] : word ? word : "?");
+        }
+        el_text_line(stdout, "%s", text);
+    }
+}
+
+/* Of interfaces those that are up. */
+static void print_links(const json_t *host, const json_t *gpus)
+{
+    static const char *const kinds[][3] = {{"interfaces", "speed_mbit_s", "Mbit/s"},
+                                           {"infiniband", "rate_gbit_s", "Gbit/s"}};
+    char text[EL_FIGURE_BYTES];
+    printf("Links\n");
+    EL_EACH(node, json_object_get(host, "numa"))
+        el_text_line(stdout, "  NUMA %-5s cores %s, %s MiB", el_json_text(node, "name", "?"),
+                     el_json_text(node, "cores", "?"), el_text_mib(el_json_number(node, "memory_bytes"), text));
+    for (int k = 0; k < 2; k++)
+        EL_EACH(row, json_object_get(host, kinds[k][0]))
+            if (!el_json_is(row, "state", "down") && !el_json_is(row, "name", "lo"))
+                el_text_line(stdout, "  %-10s %s, %s %s, driver %s", el_json_text(row, "name", "?"),
+                             el_json_text(row, "state", "?"), number(row, kinds[k][1], text), kinds[k][2],
+                             el_json_text(row, "driver", "none"));
+    print_gpus(gpus);
+}
+
 enum el_status el_cmd_devices(struct el_options *options, int *exit_status_p)
 {
     (void)exit_status_p;
@@ -89,8 +138,9 @@ enum el_status el_cmd_devices(struct el_options *options, int *exit_status_p)
     el_cores_find("", &cores);
     for (int i = 0; i < cores.n; i++) json_array_append_new(cpus, json_integer(cores.cpus[i]));
     json_t *document =
-        json_pack("{s:o, s:o, s:o, s:o, s:o}", "backends", backends(), "libraries", libraries(), "ranks", ranks(),
-                  "cores", cpus, "quota_cpus", el_json_real(cores.quota > 0 ? cores.quota : NAN));
+        el_json_of(EL_KEY("backends", backends()), EL_KEY("libraries", libraries()), EL_KEY("ranks", ranks()),
+                   EL_KEY("cores", cpus), EL_KEY("quota_cpus", cores.quota > 0 ? cores.quota : NAN),
+                   EL_KEY("links", el_links_host("")), EL_KEY("gpu_links", el_links_gpus_here()));
     if (options->json) {
         status = el_print_json(document, stdout);
     } else {
@@ -99,6 +149,7 @@ enum el_status el_cmd_devices(struct el_options *options, int *exit_status_p)
         print_rows("Ranks", json_object_get(document, "ranks"));
         el_cores_describe(&cores, text, sizeof text);
         printf("Cores\n  %s: %d cpu device%s without sharing\n", text, cores.n, cores.n == 1 ? "" : "s");
+        print_links(json_object_get(document, "links"), el_json_at(document, "gpu_links.gpus"));
     }
     json_decref(document);
     return status;

@@ -2,6 +2,7 @@
  * campaign that launches only what is missing from its folder. What is shown is bench/imbalance's. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
@@ -9,7 +10,9 @@
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
 #include "bench/imbalance/imbalance.h"
+#include "bench/options/options.h"
 #include "bench/plot/plot.h"
+#include "bench/record/record.h"
 #include "bench/report/report.h"
 #include "bench/trial/trial.h"
 
@@ -17,21 +20,26 @@
  * is in it. */
 static void draw(const json_t *run, const char *dir, bool json)
 {
-    static const struct el_figure *const figure = &el_figure_imbalance;
+    static const struct el_figure *const figures[] = {&el_figure_imbalance, &el_figure_device_steps,
+                                                      &el_figure_device_bytes};
     FILE *messages = json ? NULL : stdout;
-    el_say_not_drawn(el_plot_figures(&figure, 1, run, dir, messages), messages);
+    el_say_not_drawn(el_plot_figures(figures, 3, run, dir, messages), messages);
 }
 
 static enum el_status show(const json_t *run, const struct el_options *options, const char *dir)
 {
     const char *preset = options->preset[0] ? options->preset : NULL;
+    json_t *solution = json_object_get(run, "solution");
     if (!options->json) {
         bool colour = el_report_colour(stdout, getenv("NO_COLOR") != NULL);
         el_imbalance_print(run, stdout, colour);
+        if (json_is_object(solution))
+            el_text_wrap(el_json_text(solution, "sentence", ""), "* ", "  ", EL_REPORT_COLUMNS, stdout);
         el_imbalance_put_published(run, preset, stdout, colour);
         return EL_OK;
     }
     json_t *document = el_imbalance_document(run, preset, dir);
+    if (document) json_object_set(document, "solution", solution ? solution : json_null());
     enum el_status status = document ? el_print_json(document, stdout) : el_fail_errno("the table's document");
     json_decref(document);
     return status;
@@ -112,12 +120,82 @@ static enum el_status show_predicted(const json_t *run, const struct el_options 
     return status;
 }
 
-static enum el_status predict(const struct el_options *options)
+/* ---- --solve ---- */
+
+static void add_shares(struct el_options *options, const char *shares)
+{
+    char *list = el_given_of_modes(options->of_modes, "shares");
+    el_text_append(list, EL_MODE_TEXT_BYTES, "%s%s", *list ? "/" : "", shares);
+}
+
+static bool has_shares(struct el_options *options, const char *shares)
+{
+    char list[EL_MODE_TEXT_BYTES + 2], one[EL_MODE_TEXT_BYTES + 2];
+    snprintf(list, sizeof list, "%s/", el_given_of_modes(options->of_modes, "shares"));
+    snprintf(one, sizeof one, "/%s/", shares);
+    return strstr(list, one);
+}
+
+/* Those that an earlier command has found in the folder. */
+static enum el_status add_earlier(const struct el_options *options, struct el_options *grown)
+{
+    char path[EL_PATH_BYTES + 16];
+    json_t *run;
+    snprintf(path, sizeof path, "%s/results.json", options->out);
+    if (!options->out[0] || !el_store_holds(options->out) || access(path, F_OK)) return EL_OK;
+    EL_TRY(el_record_read(path, &run));
+    EL_EACH(trial, json_object_get(run, "trials")) {
+        const char *shares = el_json_text(trial, "config.shares", "");
+        if (*shares && !has_shares(grown, shares)) add_shares(grown, shares);
+    }
+    json_decref(run);
+    return EL_OK;
+}
+
+/* The options with all shares that are known before anything runs: equal ones, for memory also what is best. */
+static enum el_status begin_solution(const struct el_options *options, struct el_options *grown,
+                                     struct el_solution *solution)
 {
     struct el_trial_set set;
+    bool found = false;
+    *grown = *options;
+    *solution = (struct el_solution){.memory = options->solve == EL_SOLVE_MEMORY};
+    if (options->solve == EL_SOLVE_NONE) return EL_OK;
+    add_shares(grown, "equal");
+    EL_TRY(el_trials_resolve(EL_CMD_IMBALANCE, grown, &set));
+    enum el_status status = el_solution_check(&set.trials[0]);
+    if (status == EL_OK && solution->memory) status = el_solution_next(solution, &set.trials[0], NULL, &found);
+    if (found) add_shares(grown, solution->shares[0]);
+    el_trials_free(&set);
+    return status == EL_OK ? add_earlier(options, grown) : status;
+}
+
+/* Measures what is found until nothing better is. */
+static enum el_status solve(struct el_campaign *c, struct el_options *grown, struct el_solution *solution)
+{
+    for (bool found = true; found && !el_runner_interrupted();) {
+        EL_TRY(el_solution_next(solution, &c->set.trials[0], json_object_get(c->run, "trials"), &found));
+        if (!found || has_shares(grown, solution->shares[solution->n - 1])) continue;
+        add_shares(grown, solution->shares[solution->n - 1]);
+        EL_TRY(el_campaign_extend(c, grown));
+        EL_TRY(el_campaign_measure(c, false, NULL));
+    }
+    if (el_runner_interrupted()) return EL_OK;
+    el_json_put(c->run, "solution", el_solution_document(solution, json_object_get(c->run, "trials")));
+    return el_store_save_run(&c->store, c->run);
+}
+
+static enum el_status predict(const struct el_options *options)
+{
+    struct el_options grown;
+    struct el_trial_set set;
+    struct el_solution solution;
     json_t *run = NULL;
-    EL_TRY(el_trials_resolve(EL_CMD_IMBALANCE, options, &set));
+    EL_TRY(begin_solution(options, &grown, &solution));
+    EL_TRY(el_trials_resolve(EL_CMD_IMBALANCE, &grown, &set));
     enum el_status status = el_imbalance_predict(&set, &run);
+    if (status == EL_OK && options->solve)
+        el_json_put(run, "solution", el_solution_document(&solution, json_object_get(run, "trials")));
     if (status == EL_OK) status = show_predicted(run, options);
     json_decref(run);
     el_trials_free(&set);
@@ -140,10 +218,13 @@ static enum el_status check_fresh(const struct el_options *options)
     return status;
 }
 
-static enum el_status measure(const struct el_options *options, int *exit_status_p)
+static enum el_status measure(const struct el_options *given, int *exit_status_p)
 {
     struct el_campaign campaign;
+    struct el_options grown, *options = &grown;
+    struct el_solution solution;
     enum el_status status = EL_OK;
+    EL_TRY(begin_solution(given, &grown, &solution));
     EL_TRY(el_devices_check(options->devices, options->n_devices));
     el_runner_catch_signals();
     EL_TRY(check_fresh(options));
@@ -154,6 +235,7 @@ static enum el_status measure(const struct el_options *options, int *exit_status
     if (status == EL_OK)
         status =
             el_campaign_measure(&campaign, false, complete ? NULL : el_dataset_info(campaign.set.dataset)->description);
+    if (status == EL_OK && grown.solve && !el_runner_interrupted()) status = solve(&campaign, &grown, &solution);
     return el_end_campaign(&campaign, status, "the same command and --out", show_campaign, exit_status_p);
 }
 
@@ -168,10 +250,30 @@ static enum el_status read_over_preset(struct el_options *options)
     return el_options_check_together(options);
 }
 
+/* One mode, one batch: the one that shares matter most for, and the largest of the default. */
+static enum el_status prepare_solution(struct el_options *options)
+{
+    bool batch = el_option_given(options, "batch") || el_option_given(options, "batch-per-device");
+    if (options->solve == EL_SOLVE_NONE) return EL_OK;
+    if (el_option_given(options, "shares"))
+        return el_fail(EL_ERR_INVALID, "--solve finds the shares: leave --shares out");
+    if (options->dry_run && options->solve == EL_SOLVE_TIME)
+        return el_fail(EL_ERR_INVALID, "--solve time needs a measurement: leave --dry-run out, or give --solve memory");
+    if (!el_option_given(options, "modes"))
+        snprintf(options->modes[0], sizeof options->modes[0], options->solve == EL_SOLVE_TIME ? "ddp" : "dp");
+    if (!el_option_given(options, "modes")) options->n_modes = 1;
+    if (!batch) options->batches[0] = options->batches[options->n_batches - 1];
+    if (!batch) options->n_batches = 1;
+    if (options->n_modes == 1 && options->n_batches == 1) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--solve takes one mode and one batch: give --modes %s --batch %lld",
+                   options->modes[0], (long long)options->batches[0]);
+}
+
 enum el_status el_cmd_imbalance(struct el_options *options, int *exit_status_p)
 {
     if (options->dir[0]) return from_records(options);
     if (options->preset[0]) EL_TRY(read_over_preset(options));
+    EL_TRY(prepare_solution(options));
     EL_TRY(check_several(options));
     return options->dry_run ? predict(options) : measure(options, exit_status_p);
 }

@@ -56,7 +56,8 @@ static const struct el_command_row commands[] = {
      "  evenload imbalance --preset two-cards --dry-run    the published table, predicted\n"
      "  evenload imbalance --preset outputs --dry-run      outputs that grow with the batch\n"
      "  evenload imbalance --preset momentum --dry-run     SGD with momentum, --preset adam: Adam\n"
-     "  evenload imbalance --devices 8 --modes dp --dry-run\n",
+     "  evenload imbalance --devices 8 --modes dp --dry-run\n"
+     "  evenload imbalance --solve time                    shares of the batch that even out time\n",
      el_cmd_imbalance},
     {EL_CMD_SCALE, JOBS, "speed-up and efficiency at each number of devices, and where the rest is lost",
      "[DIR] [--devices LIST] [--weak | --strong] [options]",

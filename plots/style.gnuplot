@@ -60,6 +60,8 @@ color_loss       = 0x303030; pattern_loss       = 3
 color_backward   = 0x5aa77a; pattern_backward   = 3
 color_reduce     = 0x9c5a1a; pattern_reduce     = 3
 color_comm       = 0xd55e00; pattern_comm       = 3
+color_sent       = 0xd55e00; pattern_sent       = 3
+color_received   = 0xf0a878; pattern_received   = 3
 color_wait       = 0xc9c9c9; pattern_wait       = 3
 color_idle       = 0xffffff; pattern_idle       = 3
 # Time, in a pipeline: a device's second part is the darker one.

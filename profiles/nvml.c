@@ -24,6 +24,7 @@ struct device {
     bool open;    /* its window */
     int64_t begin_ns;
     double begin_energy_j;
+    int64_t begin_nvlink_errors, begin_pcie_replays;
     struct mean utilization, clock_hz, power_w;
     int n_throttle_looks, throttle_looks[EL_NVML_THROTTLE_COUNT];
     struct el_nvml_figures figures;
@@ -124,6 +125,21 @@ static void look_at_clocks(const struct el_nvml *nvml, struct device *device)
     for (int r = 0; r < EL_NVML_THROTTLE_COUNT; r++) device->throttle_looks[r] += (bits & throttles[r].bit) != 0;
 }
 
+/* What each kind of link counted so far; -1: it does not tell. */
+static void read_links(const struct el_nvml_api *api, void *handle, int64_t *nvlink_errors, int64_t *pcie_replays)
+{
+    unsigned active, replays;
+    unsigned long long errors;
+    *nvlink_errors = -1;
+    for (unsigned l = 0; api->nvlink_state && api->nvlink_errors && l < EL_NVML_LINKS_MAX; l++) {
+        if (api->nvlink_state(handle, l, &active) != 0) break;
+        for (int c = 0; active && c < EL_NVML_LINK_ERRORS; c++)
+            if (api->nvlink_errors(handle, l, c, &errors) == 0)
+                *nvlink_errors = (*nvlink_errors < 0 ? 0 : *nvlink_errors) + (int64_t)errors;
+    }
+    *pcie_replays = api->pcie_replays && api->pcie_replays(handle, &replays) == 0 ? (int64_t)replays : -1;
+}
+
 static void look(struct el_nvml *nvml, struct device *device)
 {
     unsigned milliwatt;
@@ -183,7 +199,9 @@ void el_nvml_unknown(const char *reason, struct el_nvml_figures *figures_p)
                                           .used_bytes = -1,
                                           .total_bytes = -1,
                                           .process_bytes = -1,
-                                          .n_processes = -1};
+                                          .n_processes = -1,
+                                          .nvlink_errors = -1,
+                                          .pcie_replays = -1};
     for (int r = 0; r < EL_NVML_THROTTLE_COUNT; r++) figures_p->throttled_pct[r] = NAN;
     snprintf(figures_p->reason, sizeof figures_p->reason, "%s", reason);
 }
@@ -256,6 +274,7 @@ void el_nvml_begin(struct el_nvml *nvml, int i)
     pthread_mutex_lock(&nvml->lock);
     forget(device);
     if (device->handle) {
+        read_links(&nvml->api, device->handle, &device->begin_nvlink_errors, &device->begin_pcie_replays);
         device->begin_energy_j = read_energy_j(nvml, device);
         device->begin_ns = now_ns(nvml);
         device->open = true;
@@ -282,6 +301,11 @@ static void conclude(struct device *device, double energy_j)
                  EL_NVML_UTILIZATION_MIN_S);
 }
 
+static void take_off(int64_t *count, int64_t before)
+{
+    *count = before >= 0 && *count >= before ? *count - before : -1;
+}
+
 void el_nvml_end(struct el_nvml *nvml, int i)
 {
     struct device *device = &nvml->devices[i];
@@ -292,6 +316,9 @@ void el_nvml_end(struct el_nvml *nvml, int i)
         look(nvml, device);
         device->open = false;
         conclude(device, energy_j);
+        read_links(&nvml->api, device->handle, &device->figures.nvlink_errors, &device->figures.pcie_replays);
+        take_off(&device->figures.nvlink_errors, device->begin_nvlink_errors);
+        take_off(&device->figures.pcie_replays, device->begin_pcie_replays);
     }
     pthread_mutex_unlock(&nvml->lock);
 }

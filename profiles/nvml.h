@@ -23,8 +23,12 @@
  * NVML's. Each function is required or optional: where an optional one is missing its pointer is NULL, and what it
  * would have told is missing from the figures, nothing else. Functions return NVML's results: 0 is well. ---- */
 
+enum { EL_NVML_MISSING = -1 /* ours: no such function */ };
 enum { EL_NVML_NOT_SUPPORTED = 3, EL_NVML_NOT_FOUND = 6, EL_NVML_TOO_SMALL = 7 };
 enum { EL_NVML_CLOCK_SM = 1 };
+enum { EL_NVML_PCIE_COUNT = 4 }; /* generation, its maximum with this card in this slot; width in lanes, its maximum */
+enum { EL_NVML_LINKS_MAX = 64, EL_NVML_LINK_ERRORS = 4 }; /* replays, recoveries, CRC errors of flits and of data */
+enum { EL_NVML_PEER_SWITCH = 2, EL_NVML_LINKS_SPEED = 90, EL_NVML_LINK_SPEED = 164 /* MB/s */, EL_NVML_UNSIGNED = 1 };
 
 /* Per cent of the driver's last sampling period, which is a sixth of a second to a second. */
 struct el_nvml_utilization {
@@ -47,6 +51,24 @@ struct el_nvml_process_sample {
     unsigned pid;
     unsigned long long time_us;
     unsigned sm_pct, memory_pct, encoder_pct, decoder_pct;
+};
+
+/* Layouts as NVML's. */
+struct el_nvml_pci {
+    char legacy_text[16];
+    unsigned domain, bus, device, id, subsystem_id;
+    char text[32];
+};
+
+struct el_nvml_field {
+    unsigned id, scope;
+    long long time_us, latency_us;
+    int type, result;
+    union {
+        double real;
+        unsigned whole;
+        unsigned long long wide;
+    } value;
 };
 
 /* What keeps the clocks down, as bits of a word; in words, and as part of a name. Those that the load itself causes;
@@ -86,6 +108,17 @@ struct el_nvml_api {
     int (*handle_by_index)(unsigned index, void **device_p);
     int (*uuid)(void *device, char *text, unsigned bytes);
     int (*name)(void *device, char *text, unsigned bytes);
+    int (*pci)(void *device, struct el_nvml_pci *pci_p);
+    int (*pcie[EL_NVML_PCIE_COUNT])(void *device, unsigned *value_p);
+    int (*pcie_replays)(void *device, unsigned *count_p); /* since the driver was loaded */
+    /* EL_NVML_NOT_SUPPORTED: no NVLinks; another error: no link of that number. */
+    int (*nvlink_state)(void *device, unsigned link, unsigned *active_p);
+    int (*nvlink_version)(void *device, unsigned link, unsigned *version_p);
+    int (*nvlink_peer)(void *device, unsigned link, unsigned *type_p); /* 0 a GPU, 2 a switch */
+    int (*nvlink_peer_pci)(void *device, unsigned link, struct el_nvml_pci *pci_p);
+    int (*nvlink_errors)(void *device, unsigned link, int counter, unsigned long long *count_p);
+    int (*fields)(void *device, int n, struct el_nvml_field *fields);
+    int (*ancestor)(void *a, void *b, int *level_p); /* 0 one board, 10, 20, ... 50 other sockets */
     int64_t (*now_ns)(void); /* none of NVML's: the clock that windows are measured with; NULL: el_clock_ns */
 };
 
@@ -119,6 +152,7 @@ struct el_nvml_figures {
     int64_t process_bytes;                            /* of this process: the highest; -1: unknown */
     int n_processes;                                  /* that compute on the device: the most */
     double throttled_pct[EL_NVML_THROTTLE_COUNT];     /* share of looks, in the order of the list */
+    int64_t nvlink_errors, pcie_replays;              /* more than at the window's begin; -1: unknown, or no NVLinks */
 };
 
 /* "power cap". */

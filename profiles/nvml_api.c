@@ -34,6 +34,19 @@ static const struct row rows[] = {
     ROW(handle_by_index, false, "nvmlDeviceGetHandleByIndex_v2"),
     ROW(uuid, false, "nvmlDeviceGetUUID"),
     ROW(name, false, "nvmlDeviceGetName"),
+    ROW(pci, false, "nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2"),
+    ROW(pcie[0], false, "nvmlDeviceGetCurrPcieLinkGeneration"),
+    ROW(pcie[1], false, "nvmlDeviceGetMaxPcieLinkGeneration"),
+    ROW(pcie[2], false, "nvmlDeviceGetCurrPcieLinkWidth"),
+    ROW(pcie[3], false, "nvmlDeviceGetMaxPcieLinkWidth"),
+    ROW(pcie_replays, false, "nvmlDeviceGetPcieReplayCounter"),
+    ROW(nvlink_state, false, "nvmlDeviceGetNvLinkState"),
+    ROW(nvlink_version, false, "nvmlDeviceGetNvLinkVersion"),
+    ROW(nvlink_peer, false, "nvmlDeviceGetNvLinkRemoteDeviceType"),
+    ROW(nvlink_peer_pci, false, "nvmlDeviceGetNvLinkRemotePciInfo_v2"),
+    ROW(nvlink_errors, false, "nvmlDeviceGetNvLinkErrorCounter"),
+    ROW(fields, false, "nvmlDeviceGetFieldValues"),
+    ROW(ancestor, false, "nvmlDeviceGetTopologyCommonAncestor"),
 };
 
 enum el_status el_nvml_bind(void *(*find)(void *context, const char *symbol), void *context, struct el_nvml_api *api_p)

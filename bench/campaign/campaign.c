@@ -120,6 +120,15 @@ enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command,
     return EL_OK;
 }
 
+enum el_status el_campaign_extend(struct el_campaign *campaign, const struct el_options *options)
+{
+    struct el_campaign next = {
+        .command = campaign->command, .options = options, .store = campaign->store, .files = campaign->files};
+    el_campaign_end(campaign);
+    *campaign = next;
+    return prepare(campaign, true);
+}
+
 void el_campaign_end(struct el_campaign *campaign)
 {
     int n = campaign->repeats ? campaign->set.n * campaign->options->repeats : 0;

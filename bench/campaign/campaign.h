@@ -36,6 +36,9 @@ struct el_campaign {
  * (also where that run has trials that this one has not, for results.json would lose them; the folder is left as it
  * was), EL_ERR_IO; an empty folder it made is gone again. */
 enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options);
+/* With these options, whose trials are the campaign's and more. What was measured stays. After a failure too it is to
+ * be ended. Errors: el_campaign_begin's. */
+enum el_status el_campaign_extend(struct el_campaign *campaign, const struct el_options *options);
 void el_campaign_end(struct el_campaign *campaign);
 /* The same of one that came to no result: what it made is gone again, but for logs. Not of one that goes on with an
  * earlier run. */

@@ -48,9 +48,9 @@ void el_progress_begin(struct el_progress *progress, const struct el_trial *tria
     if (trial->in_files)
         snprintf(buckets, sizeof buckets, ", %d workers%s", trial->train.loading.workers,
                  trial->train.loading.cold ? ", cold" : "");
-    snprintf(progress->now, sizeof progress->now, "%s%s on %d, batch %lld%s, repeat %d", trial->train.mode,
-             trial->train.bucket_view ? " view" : "", trial->n_devices, (long long)trial->train.global_batch, buckets,
-             repeat + 1);
+    snprintf(progress->now, sizeof progress->now, "%s%s%s on %d, batch %lld%s, repeat %d", trial->train.mode,
+             trial->train.bucket_view ? " view" : "", trial->train.shares.n ? " shares" : "", trial->n_devices,
+             (long long)trial->train.global_batch, buckets, repeat + 1);
     el_progress_tick(progress, 0);
 }
 

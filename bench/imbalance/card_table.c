@@ -8,6 +8,7 @@
 #include "bench/base/text.h"
 #include "bench/imbalance/imbalance.h"
 #include "bench/plot/data_file.h"
+#include "bench/report/ranks.h"
 #include "bench/report/report.h"
 
 enum { NAME_WIDTH = 14, WIDE = 8, WIDTH = 7, CARDS_SHOWN = 8, CELLS_MAX = 18 };
@@ -199,6 +200,35 @@ static void put_measures(const json_t *trials, FILE *out, bool colour)
     }
 }
 
+/* A trial's devices in the table of ranks. */
+static void put_times(const json_t *trials, FILE *out, bool colour)
+{
+    bool any = false;
+    EL_EACH(trial, trials) {
+        const json_t *ranks = el_json_at(trial, "time.ranks");
+        char name[EL_CELL_BYTES];
+        if (!ranks) continue;
+        if (!any) fputc('\n', out);
+        if (!any) el_ranks_heads(out, colour);
+        any = true;
+        name_trial(trial, name, sizeof name);
+        el_table_line(out, EL_TABLE_BOLD, colour, name);
+        el_ranks_table(ranks, out, colour);
+    }
+    if (any) el_ranks_explain(out);
+}
+
+/* "* ddp, batch 64: SENTENCE. Cause: CAUSE." */
+static void say(const json_t *trial, const char *path, FILE *out)
+{
+    const json_t *told = el_json_at(trial, path);
+    const char *cause = el_json_text(told, "cause.sentence", NULL);
+    if (el_json_text(told, "sentence", NULL))
+        el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, "%s, batch %.0f: %s.%s%s%s", el_json_text(trial, "mode", "?"),
+                    el_json_number(trial, "global_batch"), el_json_text(told, "sentence", ""), cause ? " Cause: " : "",
+                    cause ? cause : "", cause ? "." : "");
+}
+
 void el_imbalance_print(const json_t *run, FILE *out, bool colour)
 {
     struct el_column columns[CELLS_MAX];
@@ -226,8 +256,14 @@ void el_imbalance_print(const json_t *run, FILE *out, bool colour)
                 has_figure(trials, "difference.sent_bytes") ? " sent, recv: MiB per step." : "");
     fputc('\n', out);
     put_measures(trials, out, colour);
+    put_times(trials, out, colour);
     el_report_warnings(json_object_get(run, "trials"), "", out, colour);
     fputc('\n', out);
     el_imbalance_explain(json_object_get(run, "trials"), out);
+    EL_EACH(trial, trials) {
+        say(trial, "time.blame", out);
+        say(trial, "time.longest", out);
+        if (el_json_text(trial, "bytes.rank", NULL)) say(trial, "bytes", out);
+    }
     json_decref(document);
 }

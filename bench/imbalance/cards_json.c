@@ -80,7 +80,8 @@ static json_t *trial_of(const json_t *trials, const json_t *trial)
     EL_EACH(device, devices) json_array_append_new(cards, card_of(device, device_at.i));
     if (several) el_imbalance_sentence(trials, trial, sentence);
     el_json_put_all(document, EL_KEY("cards", cards), EL_KEY("shared_cards", el_report_shared_cards(cards)),
-                    EL_KEY("difference", several ? difference_of(cards, sentence) : json_null()));
+                    EL_KEY("difference", several ? difference_of(cards, sentence) : json_null()),
+                    EL_KEY("time", el_imbalance_time(trial)), EL_KEY("bytes", el_imbalance_bytes(trial)));
     return document;
 }
 

@@ -54,7 +54,33 @@ void el_imbalance_sentence(const json_t *trials, const json_t *trial, char text[
 /* Those of all trials, even ones of a mode on as many devices in one, and how the difference goes with the batch. */
 void el_imbalance_explain(const json_t *trials, FILE *out);
 
-/* The table, the measures, the sentences; 110 columns. */
+/* ---- ranks.c: time and bytes of the devices beside one another, with causes; fields: docs/imbalance.md ---- */
+
+/* {"ranks", "blame", "longest"}; null: nothing was recorded, or it is one device's. NULL: no memory. New reference. */
+json_t *el_imbalance_time(const json_t *trial);
+/* {"rank", "sent_ratio", "sentence", "cause"}; null where nothing is sent. New reference. */
+json_t *el_imbalance_bytes(const json_t *trial);
+
+/* ---- solve.c: shares that even out time or memory ---- */
+
+enum { EL_SOLVE_ROUNDS = 2, EL_SOLVE_DEVICES = 16 };
+struct el_solution {
+    bool memory; /* the highest device's peak; else the slowest device's time */
+    int n;
+    char shares[EL_SOLVE_ROUNDS][EL_MODE_TEXT_BYTES]; /* found so far, each from what the earlier ones measured */
+    int64_t samples[EL_SOLVE_DEVICES];                /* of the last */
+    double optimum; /* ms of a step, or bytes of the highest peak, by the measured speeds or by forecast */
+};
+/* Whether there can be one for a trial with equal shares. Errors: EL_ERR_INVALID. */
+enum el_status el_solution_check(const struct el_trial *equal);
+/* The next shares to measure, into `shares` and `n`; *found_p is false where none are better or these have been
+ * measured. `trials`: of the run's document, with equal shares and with those found so far. */
+enum el_status el_solution_next(struct el_solution *s, const struct el_trial *equal, const json_t *trials,
+                                bool *found_p);
+/* docs/imbalance.md has its fields. New reference. */
+json_t *el_solution_document(const struct el_solution *s, const json_t *trials);
+
+/* The tables, the measures, the sentences; 110 columns. */
 void el_imbalance_print(const json_t *run, FILE *out, bool colour);
 /* The preset's source beside the trials of `run`: {source, says, rows[]}; null without a preset. New reference. */
 json_t *el_imbalance_published(const json_t *run, const char *preset);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "profiles/ranks.h"
 
 enum { TIMES_MAX = 1 << 17 }; /* of one member: beyond, waits are not separated */
 
@@ -169,6 +170,31 @@ static size_t median_step(const int64_t *windows, size_t n_steps)
     return 0;
 }
 
+static bool has_collectives(const struct el_collectives *member)
+{
+    for (size_t k = 0; k < member->n; k++)
+        if (member->ops[k].link == EL_LINK_NONE) return true;
+    return false;
+}
+
+/* Who is late, and who is waited for: each member's, by position. */
+static enum el_status put_arrivals(const struct members *members, json_t *arrivals)
+{
+    struct el_rank_row *rows = calloc((size_t)members->n, sizeof *rows);
+    if (!rows) return el_fail(EL_ERR_HOST_MEMORY, "collectives: no memory");
+    enum el_status status = el_ranks_arrivals(members->list, members->n, rows);
+    for (int i = 0; i < members->n && status == EL_OK; i++) {
+        if (!has_collectives(&members->list[i])) continue;
+        while (json_array_size(arrivals) <= (size_t)members->positions[i]) json_array_append_new(arrivals, json_null());
+        json_array_set_new(arrivals, (size_t)members->positions[i],
+                           el_json_of(EL_KEY("last_pct", rows[i].last_pct), EL_KEY("late_ms", 1e3 * rows[i].late_s),
+                                      EL_KEY("late_low_ms", 1e3 * rows[i].late_low_s),
+                                      EL_KEY("caused_ms", 1e3 * rows[i].caused_s)));
+    }
+    free(rows);
+    return status;
+}
+
 /* The figures are those of rank 0's first member. */
 static enum el_status fill_figures(struct el_job_measurement *m, int segment, const struct members *members,
                                    const int *matches, size_t n)
@@ -224,6 +250,7 @@ static enum el_status relate(struct el_job_measurement *m, int segment, const st
         told->places[i] = (struct place){.position = members->positions[i], .n = members->list[i].n};
     told->times = calloc(times_of_all(told) + 1, sizeof *told->times);
     if (!told->times) return el_fail(EL_ERR_HOST_MEMORY, "collectives: no memory");
+    if (segment == EL_RECORDER_MEASURED) EL_TRY(put_arrivals(members, m->arrivals));
     return fill_times(m, segment, members, told);
 }
 
@@ -327,7 +354,10 @@ static enum el_status relate_segment(struct el_job_measurement *m, int segment)
 
 enum el_status el_job_relate_collectives(struct el_job_measurement *m)
 {
-    if (el_bootstrap_rank(m->job->bootstrap) == 0) m->collectives = json_array();
+    if (el_bootstrap_rank(m->job->bootstrap) == 0) {
+        m->collectives = json_array();
+        m->arrivals = json_array();
+    }
     EL_TRY(relate_segment(m, EL_RECORDER_MEASURED));
     /* A stage that waits to receive is idle, in blocks with communication off too. */
     if (m->open.layout.n[EL_AXIS_STAGE] == 1) return EL_OK;

@@ -168,6 +168,7 @@ enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)
     el_job_close_devices(&m->open);
     if (m->trained) el_train_result_free(&m->result);
     json_decref(m->collectives);
+    json_decref(m->arrivals);
     json_decref(m->prediction);
     free(m);
     return error.status != EL_OK ? el_error_give(&error) : status;

@@ -25,10 +25,11 @@ struct el_job_window {
     int cpus[EL_SYSTEM_CPUS_MAX], n_cpus; /* of this process's devices, each once */
     bool simulated, begun, ended;
     struct el_system_reading begin, end;
-    struct el_nvml *nvml;           /* NULL: no GPU, or not to be had */
-    struct el_nvml_figures no_nvml; /* then: why */
-    struct el_job_reading *memory;  /* [devices of this process] */
-    _Atomic int64_t resident_bytes; /* of this process, when its members' measured steps ended */
+    json_t *begin_links, *end_links; /* el_links_counters */
+    struct el_nvml *nvml;            /* NULL: no GPU, or not to be had */
+    struct el_nvml_figures no_nvml;  /* then: why */
+    struct el_job_reading *memory;   /* [devices of this process] */
+    _Atomic int64_t resident_bytes;  /* of this process, when its members' measured steps ended */
 };
 
 /* `devices` must stay. A driver without NVML is no error: the figures have its reason. Errors: EL_ERR_HOST_MEMORY. */
@@ -63,6 +64,7 @@ struct el_job_measurement {
     bool too_many_collectives;         /* more than are evaluated */
     size_t shown_step;                 /* the measured step that is drawn, of a model in stages */
     json_t *collectives;               /* rank 0 */
+    json_t *arrivals;                  /* rank 0: by position, null of who is in no collective */
     json_t *prediction;                /* simulated: what times are worth; NULL: unknown */
 };
 

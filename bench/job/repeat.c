@@ -111,6 +111,13 @@ static json_t *rank_losses(const struct el_train_result *result)
     return rows;
 }
 
+/* What means of shares count in the loss; NULL: no shares were given, or there is one mean. */
+static const char *share_weights(const struct el_train_config *train)
+{
+    bool several = el_mode_find(train->mode)->loss == EL_LOSS_OF_RANKS || train->loss_in_replica;
+    return train->shares.n == 0 || !several ? NULL : train->by_samples ? "samples" : "equal";
+}
+
 static void put_result(json_t *repeat, const struct el_job_measurement *m)
 {
     const struct el_train_result *result = &m->result;
@@ -132,6 +139,7 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
         EL_KEY("wall_ms", mean_wall_ms(result)),
         EL_KEY("warmup_step_ms", el_record_ms(result->warmup_step_ns, sizeof(int64_t), 0, (size_t)result->n_warmup, 0)),
         EL_KEY("loss", loss), EL_KEY("rank_loss", rank_losses(result)),
+        EL_KEY("share_weights", share_weights(&trial->train)),
         EL_KEY("settled", settles ? json_boolean(result->settled) : json_null()),
         EL_KEY("prediction", m->prediction ? json_incref(m->prediction) : json_null()),
         EL_KEY("injected", el_json_filled(trial->inject)), EL_KEY("control", control_of(m)),
@@ -143,13 +151,17 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
         EL_KEY("uneven", uneven_of(result, &trial->train)));
 }
 
-static void put_accounts(json_t *repeat, const json_t *accounts)
+static void put_accounts(json_t *repeat, const struct el_job_measurement *m, const json_t *accounts)
 {
     json_t *members = json_array(), *processes = json_array(), *systems = json_array();
     EL_EACH(account, accounts) {
         json_array_extend(members, json_object_get(account, "members"));
         json_array_append(processes, json_object_get(account, "process"));
         json_array_append(systems, json_object_get(account, "system"));
+    }
+    EL_EACH(member, members) {
+        json_t *arrivals = json_array_get(m->arrivals, member_at.i);
+        el_json_put(member, "arrivals", arrivals ? json_incref(arrivals) : json_null());
     }
     el_record_shared_cards(members, processes);
     el_json_put(repeat, "members", members);
@@ -189,7 +201,8 @@ static json_t *environment_of(const struct el_device *device)
     el_device_identify(device, &identity);
     el_json_put(environment, "gpu_driver", el_json_filled(identity.driver));
     el_json_put(environment, "gpu_libraries", el_json_filled(identity.libraries));
-    if (el_device_is_asynchronous(device)) el_json_put(environment, "nccl", el_record_nccl());
+    if (el_device_is_asynchronous(device))
+        el_json_put_all(environment, EL_KEY("nccl", el_record_nccl()), EL_KEY("gpu_links", el_links_gpus_here()));
     return environment;
 }
 
@@ -213,7 +226,7 @@ json_t *el_job_repeat(const struct el_job_measurement *m, const json_t *accounts
     json_t *repeat = el_record_failed_repeat(job->trial, job->repeat, job->order, "ok", NULL);
     el_json_put(repeat, "warnings", warnings);
     put_result(repeat, m);
-    put_accounts(repeat, accounts);
+    put_accounts(repeat, m, accounts);
     put_profile(repeat, accounts);
     el_json_put(repeat, "environment", environment_of(m->open.devices[0]));
     return repeat;

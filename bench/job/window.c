@@ -4,7 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/job/measurement.h"
+#include "bench/machine/host.h"
 #include "bench/record/record.h"
 #include "runtime/base/files.h"
 
@@ -51,6 +53,8 @@ void el_job_window_close(struct el_job_window *window)
     if (!window->devices) return;
     el_nvml_close(window->nvml);
     free(window->memory);
+    json_decref(window->begin_links);
+    json_decref(window->end_links);
     pthread_mutex_destroy(&window->lock);
 }
 
@@ -67,7 +71,10 @@ void el_job_window_begin(struct el_job_window *window, int member)
 {
     if (window->nvml) el_nvml_begin(window->nvml, member);
     pthread_mutex_lock(&window->lock);
-    if (!window->begun && !window->simulated) el_system_read("", window->cpus, window->n_cpus, &window->begin);
+    if (!window->begun && !window->simulated) {
+        window->begin_links = el_links_counters("");
+        el_system_read("", window->cpus, window->n_cpus, &window->begin);
+    }
     window->begun = true;
     pthread_mutex_unlock(&window->lock);
 }
@@ -84,7 +91,11 @@ void el_job_window_end(struct el_job_window *window, int member)
     long long pages;
     if (window->nvml) el_nvml_end(window->nvml, member);
     pthread_mutex_lock(&window->lock);
-    if (!window->simulated) el_system_read("", window->cpus, window->n_cpus, &window->end);
+    if (!window->simulated) {
+        el_system_read("", window->cpus, window->n_cpus, &window->end);
+        json_decref(window->end_links);
+        window->end_links = el_links_counters("");
+    }
     window->ended = true;
     pthread_mutex_unlock(&window->lock);
     reading->end_bytes = read_memory(window, member);
@@ -111,5 +122,7 @@ const struct el_nvml_figures *el_job_window_gpu(const struct el_job_window *wind
 json_t *el_job_window_account(const struct el_job_window *window, const struct el_system_figures *figures)
 {
     int allowed[EL_ALLOWED_MAX], n = el_cores_allowed(allowed);
-    return el_record_system(figures, allowed, n, window->cpus, window->n_cpus);
+    json_t *account = el_record_system(figures, allowed, n, window->cpus, window->n_cpus);
+    el_json_put(account, "interfaces", el_links_grown(window->begin_links, window->end_links));
+    return account;
 }

@@ -4,7 +4,6 @@
  * record's. */
 #include "bench/machine/host.h"
 
-#include <glob.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,15 +71,6 @@ static json_t *turbo(void)
     return json_is_null(on) ? read_switch("/sys/devices/system/cpu/cpufreq/boost", '1') : on;
 }
 
-static json_t *numa_nodes(void)
-{
-    glob_t nodes;
-    if (glob("/sys/devices/system/node/node[0-9]*", 0, NULL, &nodes) != 0) return json_null();
-    json_t *count = json_integer((json_int_t)nodes.gl_pathc);
-    globfree(&nodes);
-    return count;
-}
-
 static json_t *load_average(void)
 {
     double load[3];
@@ -122,7 +112,10 @@ static void put_state(json_t *e)
     el_json_put(e, "cpu_microcode", cpuinfo("microcode"));
     el_json_put(e, "smt", read_switch("/sys/devices/system/cpu/smt/active", '1'));
     el_json_put(e, "turbo", turbo());
-    el_json_put(e, "numa_nodes", numa_nodes());
+    json_t *links = el_links_host("");
+    size_t n_nodes = json_array_size(json_object_get(links, "numa"));
+    el_json_put_all(e, EL_KEY("numa_nodes", n_nodes ? json_integer((json_int_t)n_nodes) : json_null()),
+                    EL_KEY("links", links));
     el_json_put(e, "affinity", affinity());
     el_json_put_real(e, "cgroup_cores", quota > 0 ? quota : NAN); /* no limit, or not readable */
     el_json_put(e, "governor", first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "bench/options/config.h"
+#include "profiles/nvml.h"
 
 struct el_cores {
     int n; /* at least 1 */
@@ -43,3 +44,18 @@ double el_host_free_bytes(const char *root);
 json_t *el_environment(void);
 /* Its fields that belong to the machine, and the boot that it runs since. New reference. */
 json_t *el_machine(void);
+
+/* How this host's parts are joined (the fields: docs/record.md, "links", "gpu_links"): {numa, interfaces, infiniband}
+ * from /sys below `root`, and {gpus, reason} by a driver's table (el_nvml_load), which it starts and shuts down. What
+ * is not told is null, with a reason beside it. New references. */
+json_t *el_links_host(const char *root);
+json_t *el_links_gpus(const char *root, const struct el_nvml_api *api);
+/* Of this machine. */
+json_t *el_links_gpus_here(void);
+
+/* What went over each network interface and InfiniBand port ("mlx5_0/ports/1") of this process's network since the
+ * machine's start, and what was lost there: {name: {rx_packets, tx_packets, rx_errors, ...}}. Cost: some 50 us, and as
+ * much for each port. And how much each counter grew between two of them: [{"name", "rx_packets", ...}] of those over
+ * which something went. New references. */
+json_t *el_links_counters(const char *root);
+json_t *el_links_grown(const json_t *begin, const json_t *end);

@@ -120,12 +120,13 @@ struct el_options {
     enum el_launching launch;
     struct el_regress_options regress;
     struct el_wire_options wire;
-    char peer[EL_PATH_BYTES];   /* folder of another program's record; "": none */
-    char preset[EL_PATH_BYTES]; /* of imbalance; "": none */
-    char dir[EL_PATH_BYTES];    /* the argument that is no option: a run's folder */
-    char other[EL_PATH_BYTES];  /* the argument behind `dir`: explain's second record */
-    char action[16];            /* the one before it, of a command that has several: baseline's; comm's operation */
-    char store[EL_PATH_BYTES];  /* a stored baseline's folder */
+    char peer[EL_PATH_BYTES];                                     /* folder of another program's record; "": none */
+    char preset[EL_PATH_BYTES];                                   /* of imbalance; "": none */
+    enum { EL_SOLVE_NONE, EL_SOLVE_TIME, EL_SOLVE_MEMORY } solve; /* likewise: shares that even out what */
+    char dir[EL_PATH_BYTES];                                      /* the argument that is no option: a run's folder */
+    char other[EL_PATH_BYTES]; /* the argument behind `dir`: explain's second record */
+    char action[16];           /* the one before it, of a command that has several: baseline's; comm's operation */
+    char store[EL_PATH_BYTES]; /* a stored baseline's folder */
     bool force;
     bool given[EL_OPTIONS_MAX]; /* on the command line, by the row's place; ask el_option_given */
     int argc;                   /* the user's command line from the subcommand on */

@@ -43,6 +43,10 @@ static const char WHAT[] = "What is measured", TRAINING[] = "Training", SIZES[] 
 static const struct el_option_row before_sizes[] = {
     {WHAT, "preset", "NAME", AT(TEXT, preset), IMBALANCE, "a published or reported table; other options override it",
      CHOICES("two-cards|outputs|momentum|adam"), COMMON},
+    {WHAT, "solve", "WHAT", AT(CHOICE, solve), IMBALANCE,
+     "find the --shares that even out the devices' time (from a measurement) or memory (by forecast), then measure "
+     "them; one mode, one batch",
+     CHOICES("none|time|memory"), DEFAULT("none")},
     {WHAT, "modes", "LIST", AT(MODES, modes), COMPARE | SCALE | IMBALANCE,
      "modes, comma-separated, of those listed below", DEFAULT("single,dp,ddp"),
      OTHERWISE({SCALE | IMBALANCE, "dp,ddp"}), COMMON},

@@ -1,5 +1,5 @@
-/* The four figures of bars that every run has: memory, throughput, step, utilization. All arithmetic of a figure is
- * here (stacking, units, which part of comm is drawn). */
+/* The four figures of bars that every run has: memory, throughput, step, utilization; and each device's step and bytes,
+ * for `imbalance`. All arithmetic of a figure is here (stacking, units, which part of comm is drawn). */
 #include <math.h>
 #include <string.h>
 
@@ -27,17 +27,24 @@ static double unattributed_mib(const struct el_bar *bar, const char *name)
 }
 
 /* Of communication only what is not hidden behind compute lengthens the step, so only that is stacked; and where waits
- * for late members are known they are a part of their own. */
+ * for late members are known they are a part of their own. A bar is a device's, or its trial's. */
 static double phase_ms(const struct el_bar *bar, const char *phase)
 {
-    if (strcmp(phase, "idle") == 0) return el_json_number(bar->trial, "idle_ms");
-    if (strcmp(phase, "wait") == 0) return el_json_number(bar->trial, "comm.wait_exposed_ms");
-    double ms = el_json_number(el_json_at(bar->trial, "phases_ms"), phase);
+    const json_t *of = bar->device ? bar->device : bar->trial;
+    if (strcmp(phase, "idle") == 0) return el_json_number(of, "idle_ms");
+    if (strcmp(phase, "wait") == 0) return el_json_number(of, "comm.wait_exposed_ms");
+    double ms = el_json_number(el_json_at(of, bar->device ? "busy_ms" : "phases_ms"), phase);
     if (strcmp(phase, el_phase_name(EL_PHASE_COMM)) != 0 || !(ms > 0)) return ms;
-    double hidden = el_json_number(bar->trial, "comm.overlapped_ms");
-    double wait = el_json_number(bar->trial, "comm.wait_ms");
-    if (!isnan(wait)) hidden -= wait - el_json_number(bar->trial, "comm.wait_exposed_ms");
+    double hidden = el_json_number(of, "comm.overlapped_ms");
+    double wait = el_json_number(of, "comm.wait_ms");
+    if (!isnan(wait)) hidden -= wait - el_json_number(of, "comm.wait_exposed_ms");
     return hidden > 0 ? fmax(0, ms - hidden) : ms;
+}
+
+/* Sent or received. */
+static double moved_mib(const struct el_bar *bar, const char *name)
+{
+    return el_json_number(bar->device, strcmp(name, "sent") ? "received_bytes" : "sent_bytes") / 1048576;
 }
 
 #define PHASE_NAME(id, text) text,
@@ -53,7 +60,8 @@ static bool is_exposed(const char *phase)
  * reach beyond the step, all are. */
 static double step_part_ms(const struct el_bar *bar, const char *phase)
 {
-    double exposed = 0, others = 0, step = el_json_number(bar->trial, "step_ms.mean");
+    double exposed = 0, others = 0;
+    double step = bar->device ? el_json_number(bar->device, "step_ms") : el_json_number(bar->trial, "step_ms.mean");
     for (size_t i = 0; i < sizeof phase_names / sizeof phase_names[0]; i++) {
         double ms = phase_ms(bar, phase_names[i]);
         if (ms > 0) *(is_exposed(phase_names[i]) ? &exposed : &others) += ms;
@@ -165,12 +173,20 @@ static const struct el_bar_part tags[] = {EL_TAG_LIST(TAG_PART){"unattributed", 
 static const struct el_bar_part phases[] = {
     EL_PHASE_LIST(PHASE_PART){"wait", step_part_ms}, {"idle", step_part_ms}, {0}};
 
+static const struct el_bar_part moved[] = {{"sent", moved_mib}, {"received", moved_mib}, {0}};
+
 static const struct kind memory = {.per_device = true, .stacked = true, .memory = true, .mode_gap = 0.5, .parts = tags};
 static const struct kind rates = {.whiskers = true, .of_mode = throughput};
 static const struct kind step = {.stacked = true, .mode_gap = 0.45, .parts = phases};
 static const struct kind utilization = {.per_device = true, .mode_gap = 0.5, .of_mode = busy_pct};
+static const struct kind device_steps = {.per_device = true, .stacked = true, .mode_gap = 0.5, .parts = phases};
+static const struct kind device_bytes = {.per_device = true, .stacked = true, .mode_gap = 0.5, .parts = moved};
 
 const struct el_figure el_figure_memory = {.name = "memory", .write = write_bars, .rows = &memory};
 const struct el_figure el_figure_throughput = {.name = "throughput", .write = write_bars, .rows = &rates};
 const struct el_figure el_figure_step = {.name = "step", .write = write_bars, .rows = &step};
 const struct el_figure el_figure_utilization = {.name = "utilization", .write = write_bars, .rows = &utilization};
+const struct el_figure el_figure_device_steps = {
+    .name = "imbalance-time", .write = write_bars, .rows = &device_steps, .optional = true};
+const struct el_figure el_figure_device_bytes = {
+    .name = "imbalance-bytes", .write = write_bars, .rows = &device_bytes, .optional = true};

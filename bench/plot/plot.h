@@ -29,6 +29,9 @@ extern const struct el_figure el_figure_stages;   /* trials of models in stages 
 extern const struct el_figure el_figure_accuracy; /* trials of whole epochs */
 extern const struct el_figure el_figure_watch;    /* a run of `evenload watch` */
 
+/* Of `imbalance`: each device's step by phase, and what it sends and receives. */
+extern const struct el_figure el_figure_device_steps, el_figure_device_bytes;
+
 /* Only the data files. */
 enum el_status el_plot_data(const json_t *run, const char *plots_dir);
 /* Only draws, from data files that are there; a figure without one is a line on `messages`. */

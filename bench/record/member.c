@@ -110,7 +110,7 @@ static struct el_device_summary told_by_spans(const struct el_member_account *ac
     struct el_device_summary s = {0};
     s.step_s = s.busy_s = s.compute_s = s.other_s = s.idle_s = s.loading_exposed_s = s.bubble_s = s.window_s = NAN;
     s.comm_total_s = s.comm_overlapped_s = s.comm_exposed_s = s.comm_cpu_s = NAN;
-    s.sent_bytes = s.received_bytes = s.comm_bytes = NAN;
+    s.sent_bytes = s.received_bytes = s.comm_bytes = s.flops = NAN;
     for (int p = 0; p < EL_PHASE_COUNT; p++) s.phase_s[p] = NAN;
     if (account->recorded) s = account->summary;
     if (!s.arrivals_known) s.wait_s = s.wait_exposed_s = NAN;
@@ -294,7 +294,7 @@ json_t *el_record_member(const struct el_member_account *account)
     el_json_put_all(
         member, EL_KEY("comm", comm_part(account->layout, &s, account->time_sliced)),
         EL_KEY("sent_bytes", el_json_rounded(s.sent_bytes)),
-        EL_KEY("received_bytes", el_json_rounded(s.received_bytes)),
+        EL_KEY("received_bytes", el_json_rounded(s.received_bytes)), EL_KEY("flops", s.flops),
         EL_KEY("cores", el_record_cores("", account->cores, account->n_cores)),
         EL_KEY("memory_limit_bytes", el_json_count(account->memory_limit_bytes ? account->memory_limit_bytes : -1)),
         EL_KEY("control", control), EL_KEY("ops", ops_part(account)));

@@ -171,6 +171,23 @@ static json_t *machine_differences(const json_t *parts)
     return differences;
 }
 
+/* Of each host, by its name, those that its first process saw: containers have networks of their own. */
+static json_t *interfaces(const json_t *parts)
+{
+    json_t *rows = json_array(), *hosts = json_array();
+    EL_EACH(part, parts) {
+        const char *host = el_json_text(part, "machine.hostname", "");
+        if (el_json_has(hosts, host)) continue;
+        json_array_append_new(hosts, json_string(host));
+        EL_EACH(interface, json_object_get(part, "interfaces")) {
+            el_json_put_text(interface, "host", host);
+            json_array_append(rows, interface);
+        }
+    }
+    json_decref(hosts);
+    return rows;
+}
+
 /* Why shares are null or coarse: the first process that says so. */
 static const char *reason_of(const json_t *parts)
 {
@@ -187,8 +204,8 @@ json_t *el_record_system_of_job(json_t *parts)
         EL_KEY("others_pct", shares.others_pct), EL_KEY("others_on_devices_pct", shares.others_on_devices_pct),
         EL_KEY("steal_pct", shares.steal_pct), EL_KEY("frequency_change_pct", frequency_change_pct(parts)),
         EL_KEY("throttled", el_json_rounded(el_json_highest(parts, "throttled"))),
-        EL_KEY("machine_differences", machine_differences(parts)), EL_KEY("reason", reason_of(parts)),
-        EL_KEY("processes", parts));
+        EL_KEY("machine_differences", machine_differences(parts)), EL_KEY("interfaces", interfaces(parts)),
+        EL_KEY("reason", reason_of(parts)), EL_KEY("processes", parts));
 }
 
 /* ---- GPUs: what the driver said of each, and NCCL of itself ---- */
@@ -201,12 +218,13 @@ json_t *el_record_gpu(const struct el_nvml_figures *f)
         el_json_put_real(throttled, el_nvml_throttle_name(r), f->throttled_pct[r]);
     json_t *clock = el_json_of(EL_KEY("min", f->clock_min_hz / 1e6), EL_KEY("mean", f->clock_mean_hz / 1e6),
                                EL_KEY("max", f->clock_max_hz / 1e6));
-    return el_json_of(EL_KEY("clock_mhz", clock), EL_KEY("power_w", f->power_w), EL_KEY("energy_mj", f->energy_j * 1e3),
-                      EL_KEY("throttled_pct", throttled), EL_KEY("used_bytes", el_json_count(f->used_bytes)),
-                      EL_KEY("total_bytes", el_json_count(f->total_bytes)),
-                      EL_KEY("process_bytes", el_json_count(f->process_bytes)),
-                      EL_KEY("processes", el_json_count(f->n_processes)), EL_KEY("samples", f->n_looks),
-                      EL_KEY("window_s", f->window_s), EL_KEY("reason", el_json_filled(f->reason)));
+    return el_json_of(
+        EL_KEY("clock_mhz", clock), EL_KEY("power_w", f->power_w), EL_KEY("energy_mj", f->energy_j * 1e3),
+        EL_KEY("throttled_pct", throttled), EL_KEY("used_bytes", el_json_count(f->used_bytes)),
+        EL_KEY("total_bytes", el_json_count(f->total_bytes)), EL_KEY("process_bytes", el_json_count(f->process_bytes)),
+        EL_KEY("nvlink_errors", el_json_count(f->nvlink_errors)),
+        EL_KEY("pcie_replays", el_json_count(f->pcie_replays)), EL_KEY("processes", el_json_count(f->n_processes)),
+        EL_KEY("samples", f->n_looks), EL_KEY("window_s", f->window_s), EL_KEY("reason", el_json_filled(f->reason)));
 }
 
 /* Whether another member is on the same card; `apart_p`: one of another process is. */

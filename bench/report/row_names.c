@@ -58,6 +58,10 @@ void el_table_mode(const json_t *trial, char *text, size_t bytes)
     snprintf(text, bytes, "%s", mode);
     append_labels(trial, text, bytes);
     if (el_mode_option_of(mode, "bucket-mb")) append_buckets(trial, text, bytes);
+    const char *shares = el_json_text(trial, "config.shares", "");
+    if (*shares)
+        el_text_append(text, bytes, " %s%s", shares,
+                       el_json_is(trial, "config.share_weights", "equal") ? " equal" : "");
     const char *fixes = el_json_text(trial, "config.dp_fix", "none");
     if (strcmp(fixes, "none"))
         append_fixes(fixes, text, bytes);
@@ -74,20 +78,23 @@ void el_table_batch(const json_t *trial, const json_t *context, char *text)
 {
     const json_t *shares = json_object_get(trial, "batch_per_device");
     size_t n = json_array_size(shares), n_stages;
-    double all = el_json_number(trial, "global_batch"), sum = 0;
+    double all = el_json_number(trial, "global_batch"), sum = 0, low = INFINITY, high = 0;
     double first = json_number_value(json_array_get(shares, 0)), end = json_number_value(json_array_get(shares, n - 1));
     (void)context;
     snprintf(text, EL_CELL_BYTES, "%.0f", all);
     if (n < 2) return;
-    for (size_t i = 0; i < n; i++) sum += json_number_value(json_array_get(shares, i));
+    for (size_t i = 0; i < n; i++) {
+        double share = json_number_value(json_array_get(shares, i));
+        sum += share, low = fmin(low, share), high = fmax(high, share);
+    }
     bool cut = el_mode_cuts(el_json_text(trial, "mode", "?"));
     n_stages = cut && sum > all ? (size_t)(sum / all) : 1; /* through which each sample goes */
     if (cut && first == all)
         el_text_append(text, EL_CELL_BYTES, " (%zu stages)", n);
-    else if (first == end)
+    else if (low == high)
         el_text_append(text, EL_CELL_BYTES, " (%zu x %.0f)", n / n_stages, first);
     else
-        el_text_append(text, EL_CELL_BYTES, " (%.0f..%.0f)", first, end);
+        el_text_append(text, EL_CELL_BYTES, " (%.0f..%.0f)", first == end ? low : first, first == end ? high : end);
 }
 
 /* The word at `at`, without the folders of what is a path. Returns where it begins. */

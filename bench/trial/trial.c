@@ -95,6 +95,26 @@ static enum el_status check_of_gpus(const struct el_trial *trial)
                    trial->devices[0].backend);
 }
 
+char *el_given_of_modes(char of_modes[EL_MODE_OPTIONS_MAX][EL_MODE_TEXT_BYTES], const char *name)
+{
+    int i = 0;
+    while (strcmp(el_mode_options()[i]->name, name)) i++;
+    return of_modes[i];
+}
+
+/* The trial's of those that were given; equal ones are as if none were. */
+static enum el_status choose_shares(unsigned command, int place, struct el_trial *trial)
+{
+    char *text = el_given_of_modes(trial->of_modes, "shares"), *at = text;
+    if (command == EL_CMD_RUN && strchr(text, '/'))
+        return el_fail(EL_ERR_INVALID, "--shares: 'run' takes those of one trial; 'evenload compare' takes a list");
+    for (; place > 0; place--) at += strcspn(at, "/") + 1;
+    memmove(text, at, strlen(at) + 1);
+    text[strcspn(text, "/")] = 0;
+    if (!strcmp(text, "equal")) *text = 0;
+    return EL_OK;
+}
+
 enum el_status el_trial_resolve(unsigned command, const struct el_options *options,
                                 const struct el_trial_choice *choice, struct el_trial *trial)
 {
@@ -110,6 +130,8 @@ enum el_status el_trial_resolve(unsigned command, const struct el_options *optio
     if (options->workers.n) trial->train.loading.workers = options->workers.v[at[EL_LIST_WORKERS]];
     trial->settings = options->settings;
     memcpy(trial->of_modes, options->of_modes, sizeof trial->of_modes);
+    if (el_mode_option_of(options->modes[at[EL_LIST_MODE]], "shares"))
+        EL_TRY(choose_shares(command, at[EL_LIST_SHARES], trial));
     EL_TRY(choose_devices(options, options->counts[at[EL_LIST_COUNT]], trial->devices, &trial->train.n_devices));
     bool chosen = el_option_given(options, "min-time") || trial->train.min_time_s <= 0 || command == EL_CMD_EXPLAIN;
     if (!chosen && el_trial_backend(trial).gpu) trial->train.min_time_s = GPU_MIN_TIME_S;

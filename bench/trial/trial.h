@@ -98,6 +98,7 @@ enum el_trial_list {
     EL_LIST_MODE,
     EL_LIST_BUCKET_VIEW,
     EL_LIST_BUCKETS,
+    EL_LIST_SHARES,
     EL_LIST_COUNT,
     EL_LIST_PAGE_CACHE,
     EL_LIST_PIN_MEMORY,
@@ -105,6 +106,8 @@ enum el_trial_list {
     EL_LIST_PREFETCH,
     EL_LISTS
 };
+/* What was given of a mode's option. */
+char *el_given_of_modes(char of_modes[EL_MODE_OPTIONS_MAX][EL_MODE_TEXT_BYTES], const char *name);
 struct el_trial_choice {
     int at[EL_LISTS];
     const struct el_model_config *model; /* resolved */

@@ -184,6 +184,75 @@ void el_verdict_heterogeneous_machines(struct el_verdict_case *c)
     }
 }
 
+/* ---- links ---- */
+
+static double packets_of(const json_t *interface)
+{
+    return el_json_number(interface, "rx_packets") + el_json_number(interface, "tx_packets");
+}
+
+static double lost_at(const json_t *interface)
+{
+    static const char *const counters[] = {"rx_errors", "tx_errors", "rx_dropped", "tx_dropped", "collisions"};
+    double lost = 0;
+    for (int i = 0; i < 5; i++) lost += fmax(0, el_json_number(interface, counters[i])); /* fmax passes over a NAN */
+    return lost;
+}
+
+/* Ranks of several hosts talk over interfaces that carry a tenth of their host's packets or more. Those of one host
+ * talk over the loopback, and only by tcp: what others lose on eth0 is no doubt. */
+static bool is_in_use(const json_t *interface, const json_t *interfaces, bool apart)
+{
+    const char *host = el_json_text(interface, "host", "");
+    bool loopback = el_json_is(interface, "name", "lo");
+    double all = 0;
+    EL_EACH(other, interfaces)
+        if (el_json_is(other, "host", host) && !el_json_is(other, "name", "lo")) all += fmax(0, packets_of(other));
+    return apart ? !loopback && packets_of(interface) >= 0.1 * all : loopback;
+}
+
+/* Single packets are dropped on every network, those of protocols that nobody there speaks. */
+void el_verdict_network_errors(struct el_verdict_case *c)
+{
+    enum { FEWEST = 10 };
+    EL_EACH(repeat, c->ok) {
+        const json_t *interfaces = el_json_at(repeat, "system.interfaces");
+        bool apart = false;
+        EL_EACH(member, json_object_get(repeat, "members"))
+            apart |= !el_json_is(member, "host", el_json_text(repeat, "members.0.host", ""));
+        if (!apart && !el_json_is(repeat, "communicator", "tcp")) continue;
+        EL_EACH(interface, interfaces) {
+            double lost = lost_at(interface), pct = 100 * lost / packets_of(interface);
+            bool down = el_json_number(interface, "link_downed") > 0;
+            if (!is_in_use(interface, interfaces, apart) || (!down && !(lost >= FEWEST && pct > c->rule->limit)))
+                continue;
+            el_verdict_say(c, "%s of %s %s while it was measured (%.0f packets lost, %.2g %%): check cable and switch",
+                           el_json_text(interface, "name", "?"), el_json_text(interface, "host", "?"),
+                           down ? "went down" : "lost packets", lost, pct);
+        }
+    }
+}
+
+/* In the window, or a minute where that is longer. */
+static double link_errors(const json_t *member)
+{
+    double errors = fmax(0, el_json_number(member, "gpu.nvlink_errors")); /* NAN where it has no NVLinks */
+    errors += fmax(0, el_json_number(member, "gpu.pcie_replays"));
+    return errors / fmax(1, el_json_number(member, "gpu.window_s") / 60);
+}
+
+void el_verdict_gpu_links(struct el_verdict_case *c)
+{
+    double errors;
+    const json_t *worst = el_verdict_worst_member(c, link_errors, c->rule->limit, &errors);
+    if (worst)
+        el_verdict_say(
+            c,
+            "NVLinks and PCIe of %s had %.0f errors a minute, and sent those packets again: check the card's "
+            "seat (nvidia-smi nvlink -e, nvidia-smi -q)",
+            el_json_text(worst, "device", "?"), errors);
+}
+
 /* ---- GPUs ---- */
 
 /* The highest share of the samples, and the reason of it. */

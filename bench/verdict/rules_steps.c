@@ -233,6 +233,21 @@ void el_verdict_injected(struct el_verdict_case *c)
     if (injected) el_verdict_say(c, "disturbances were injected: --inject %s", injected);
 }
 
+void el_verdict_share_weights(struct el_verdict_case *c)
+{
+    const json_t *first = json_array_get(c->ok, 0);
+    double most = 0, least = INFINITY;
+    EL_EACH(share, json_object_get(first, "batch_per_device")) {
+        most = fmax(most, json_number_value(share));
+        least = fmin(least, json_number_value(share));
+    }
+    if (el_json_is(first, "share_weights", "equal") && most > least)
+        el_verdict_say(c,
+                       "--share-weights equal: samples of the smallest share (%.0f) count %.3g times as much as those "
+                       "of the largest (%.0f)",
+                       least, most / least, most);
+}
+
 void el_verdict_unsettled(struct el_verdict_case *c)
 {
     size_t n = 0, all = json_array_size(c->ok);

@@ -13,16 +13,16 @@
 struct el_batcher {
     const struct el_dataset *dataset;
     struct el_loader_spec spec;
-    int64_t size;           /* samples of the split */
-    int64_t n;              /* places of an epoch: `size`, or more where the split is padded */
-    int64_t share;          /* rows a step */
-    int64_t steps;          /* an epoch */
-    int64_t *order;         /* [size] the epoch's permutation; NULL when not shuffled */
-    int64_t order_epoch;    /* the one it is in, whose permutation that is; -1: none yet */
-    size_t row_bytes;       /* of a sample's input */
-    int32_t *bins, *counts; /* EL_INPUT_FEATURES: [seq], [features] zeros */
-    struct el_tones tones;  /* EL_INPUT_IMAGES */
-    uint8_t *moved;         /* augmented: an image, where it is moved to */
+    int64_t size;               /* samples of the split */
+    int64_t n;                  /* places of an epoch: `size`, or more where the split is padded */
+    struct el_batch_part share; /* of each batch: a row a sample */
+    int64_t steps;              /* an epoch */
+    int64_t *order;             /* [size] the epoch's permutation; NULL when not shuffled */
+    int64_t order_epoch;        /* the one it is in, whose permutation that is; -1: none yet */
+    size_t row_bytes;           /* of a sample's input */
+    int32_t *bins, *counts;     /* EL_INPUT_FEATURES: [seq], [features] zeros */
+    struct el_tones tones;      /* EL_INPUT_IMAGES */
+    uint8_t *moved;             /* augmented: an image, where it is moved to */
     struct el_reader reader;
 };
 
@@ -105,7 +105,7 @@ enum el_status el_batcher_open(const struct el_dataset *dataset, const struct el
                                    .spec = *spec,
                                    .size = size,
                                    .n = n,
-                                   .share = el_share_size(batch, spec->ranks, spec->rank),
+                                   .share = el_batch_part(&spec->shares, batch, spec->ranks, spec->rank),
                                    .steps = spec->shuffle ? size / batch : (n - 1) / batch + 1,
                                    .order_epoch = -1};
     enum el_status status = EL_OK;
@@ -138,12 +138,12 @@ int64_t el_batcher_steps(const struct el_batcher *batcher)
 
 int64_t el_batcher_rows(const struct el_batcher *batcher)
 {
-    return batcher->share;
+    return batcher->share.samples;
 }
 
 size_t el_batcher_input_bytes(const struct el_batcher *batcher)
 {
-    return (size_t)batcher->share * batcher->row_bytes;
+    return (size_t)batcher->share.samples * batcher->row_bytes;
 }
 
 /* Fisher-Yates. The bias of % is below length / 2^64. */
@@ -219,8 +219,8 @@ enum el_status el_batcher_fill(struct el_batcher *batcher, uint64_t step, void *
                   before_ns = times->read_ns + times->decode_ns;
     batcher->reader.times = times;
     enter_epoch(batcher, (int64_t)(step / (uint64_t)batcher->steps));
-    for (int64_t row = 0; row < batcher->share; row++) {
-        int64_t position = first + spec->rank + row * spec->ranks;
+    for (int64_t row = 0; row < batcher->share.samples; row++) {
+        int64_t position = first + batcher->share.first + row * batcher->share.stride;
         if (position >= batcher->n)
             position = -1;
         else if (batcher->order)
@@ -230,7 +230,7 @@ enum el_status el_batcher_fill(struct el_batcher *batcher, uint64_t step, void *
         EL_TRY(fill_row(batcher, position, (char *)inputs + (size_t)row * batcher->row_bytes, &labels[row]));
     }
     times->batches++;
-    times->samples += batcher->share;
+    times->samples += batcher->share.samples;
     times->collate_ns += el_clock_ns() - begin_ns - (times->read_ns + times->decode_ns - before_ns);
     return EL_OK;
 }

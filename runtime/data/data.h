@@ -107,12 +107,25 @@ struct el_loading {
     int64_t dies_at; /* injected: the worker that is to make this batch ends without a word; negative or 0: none */
 };
 
-/* A member's part of each global batch: positions rank, rank+ranks, ... of it. With ranks = 1 the whole batch. */
+/* Weights of the parts of a batch: how many samples one gets beside the others. */
+enum { EL_SHARES_MAX = 64, EL_SHARE_WEIGHT_MAX = 1000000 };
+struct el_shares {
+    int n; /* 0: all alike */
+    int weight[EL_SHARES_MAX];
+};
+
+/* Samples first, first + stride, ... of a batch. */
+struct el_batch_part {
+    int64_t first, stride, samples;
+};
+
+/* A member's part of each global batch, as el_batch_part deals it out. With ranks = 1 the whole batch. */
 struct el_loader_spec {
     enum el_data_split split;
     int64_t global_batch;
     int ranks;
     int rank;
+    struct el_shares shares;
     bool shuffle; /* training: yes; evaluation: no */
     bool pad;     /* evaluation: as DistributedSampler pads a set: by its first samples, to a multiple of `ranks` */
     uint64_t seed;
@@ -154,6 +167,10 @@ void el_loader_close(struct el_loader *loader); /* NULL is legal */
 
 /* Global position i belongs to rank i % ranks: shares differ by at most one. */
 int64_t el_share_size(int64_t global_batch, int ranks, int rank);
+/* Part `part` of `parts`. All alike: as above, every parts-th sample. By weights: neighbouring samples, as many as the
+ * weight says by largest remainder (the first of equal ones); with more parts than weights the batch is first cut into
+ * parts / weights pieces that are alike, and part p is that of weight p % weights in piece p / weights. */
+struct el_batch_part el_batch_part(const struct el_shares *shares, int64_t batch, int parts, int part);
 /* Training: full global batches of an epoch (the rest of the epoch is dropped; the next shuffle takes others).
  * Evaluation: all samples (with `pad` and those that are repeated), the last batch filled up with label -1. */
 int64_t el_loader_steps_per_epoch(const struct el_loader *loader);

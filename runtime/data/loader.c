@@ -20,6 +20,35 @@ int64_t el_share_size(int64_t global_batch, int ranks, int rank)
     return global_batch > rank ? (global_batch - rank + ranks - 1) / ranks : 0;
 }
 
+/* By largest remainder: what weight w gets of so many samples, and what those before it get. */
+static struct el_batch_part weighted(const struct el_shares *shares, int64_t samples, int w)
+{
+    struct el_batch_part part = {.stride = 1};
+    int64_t sum = 0, left = samples;
+    for (int i = 0; i < shares->n; i++) sum += shares->weight[i];
+    for (int i = 0; i < shares->n; i++) left -= samples * shares->weight[i] / sum;
+    for (int i = 0; i <= w; i++) {
+        int64_t rest = samples * shares->weight[i] % sum, before = 0;
+        for (int k = 0; k < shares->n; k++) {
+            int64_t other = samples * shares->weight[k] % sum;
+            before += other > rest || (other == rest && k < i);
+        }
+        part.first += part.samples;
+        part.samples = samples * shares->weight[i] / sum + (before < left);
+    }
+    return part;
+}
+
+struct el_batch_part el_batch_part(const struct el_shares *shares, int64_t batch, int parts, int part)
+{
+    if (shares->n < 2 || parts < shares->n)
+        return (struct el_batch_part){part, parts, el_share_size(batch, parts, part)};
+    int64_t n = parts / shares->n, piece = part / shares->n;
+    struct el_batch_part own = weighted(shares, el_share_size(batch, (int)n, (int)piece), part % shares->n);
+    own.first += piece * (batch / n) + (piece < batch % n ? piece : batch % n);
+    return own;
+}
+
 enum el_status el_loader_open(const struct el_dataset *dataset, const struct el_loader_spec *spec,
                               struct el_loader **loader_p)
 {

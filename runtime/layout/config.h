@@ -31,6 +31,9 @@ enum el_control {
 /* What a rank evaluates: its part of the split, each sample once; the same, but the split is padded, as PyTorch's
  * DistributedSampler does; or all of it, with its own weights and buffers. */
 enum el_eval { EL_EVAL_EXACT, EL_EVAL_PADDED, EL_EVAL_EACH };
+/* What a rank's mean counts in the step's: as its samples do, or as much as any other's, as with PyTorch's
+ * DistributedDataParallel. Auto: by samples where shares are given. */
+enum el_share_weights { EL_SHARE_WEIGHTS_AUTO, EL_SHARE_WEIGHTS_SAMPLES, EL_SHARE_WEIGHTS_EQUAL };
 enum { EL_CONTROL_PAIRS_MAX = 256, EL_MODE_SETTINGS_BYTES = 64 };
 
 struct el_train_config {
@@ -65,6 +68,9 @@ struct el_train_config {
     double comm_timeout_s;                 /* of a collective's wait for others; 0: none */
     bool comm_check;                       /* el_comm_set_checking */
     int64_t n_accumulate;                  /* micro-steps to one of the optimizer; 0: 1 */
+    struct el_shares shares;               /* of the batch: dp's devices', other modes' ranks' */
+    enum el_share_weights share_weights;
+    bool by_samples;        /* resolved: means of ranks, micro-steps and dp's replicas count as their samples do */
     bool sync_params;       /* manual: averages parameters after the optimizer's step, instead of gradients */
     bool find_unused;       /* ddp: as PyTorch's find_unused_parameters */
     bool broadcast_buffers; /* ddp and its kin: rank 0's to all before each step (buffers.h) */
@@ -80,6 +86,5 @@ struct el_train_config {
      * change the same running statistics, one after another, or the first one's alone last. */
     int n_pieces;
     bool pieces_in_order;
-    bool by_samples;                      /* shares count as their samples do, not all alike */
     const struct el_safetensors *weights; /* to begin with, checked (weights.h); NULL: drawn by the seed */
 };

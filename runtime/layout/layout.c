@@ -24,9 +24,22 @@ static int64_t samples_of(const struct el_layout *layout, int worker, int place,
     int64_t samples = 0;
     for (int k = 0; k < layout->n_micro_steps; k++) {
         int share = worker + k * layout->n_workers;
-        samples += el_layout_chunk(
-            el_share_size(layout->global_batch, layout->n_workers * layout->n_micro_steps, share), n, place);
+        samples += el_layout_piece(
+            &layout->shares, el_share_size(layout->global_batch, layout->n_workers * layout->n_micro_steps, share), n,
+            place);
     }
+    return samples;
+}
+
+/* A feed's, of all micro-steps. */
+static int64_t loaded_of(const struct el_layout *layout, int feed)
+{
+    int64_t samples = 0;
+    if (layout->shares.n != layout->n_feeds) return el_share_size(layout->global_batch, layout->n_feeds, feed);
+    for (int k = 0; k < layout->n_micro_steps; k++)
+        samples += el_batch_part(&layout->shares, layout->global_batch, layout->n_feeds * layout->n_micro_steps,
+                                 feed + k * layout->n_feeds)
+                       .samples;
     return samples;
 }
 
@@ -42,7 +55,7 @@ struct el_spot el_layout_spot(const struct el_layout *layout, int device)
     if (layout->n[EL_AXIS_DATA] == 1) spot.at[EL_AXIS_DATA] = 0;
     if (loads) spot.feed = layout->each_loads ? device : worker / stages % layout->n_feeds;
     if (n == 1 || layout->each_loads)
-        spot.samples = el_share_size(layout->global_batch, layout->n_feeds, spot.feed);
+        spot.samples = loaded_of(layout, spot.feed);
     else
         spot.samples = samples_of(layout, worker, device % n, n);
     spot.owns = first || (layout->each_owns && spot.samples > 0);
@@ -94,6 +107,11 @@ int el_layout_copies(const struct el_layout *layout)
     return layout->each_loads && !layout->each_owns ? 1 : layout->n_feeds;
 }
 
+struct el_shares el_layout_feed_shares(const struct el_layout *layout)
+{
+    return layout->shares.n == layout->n_feeds ? layout->shares : (struct el_shares){0};
+}
+
 int el_layout_losses(const struct el_layout *layout)
 {
     return layout->n_workers / layout->n[EL_AXIS_STAGE];
@@ -105,6 +123,11 @@ int64_t el_layout_chunk(int64_t samples, int n, int m)
     return left < 0 ? 0 : left < chunk ? left : chunk;
 }
 
+int64_t el_layout_piece(const struct el_shares *shares, int64_t samples, int n, int m)
+{
+    return shares->n == n ? el_batch_part(shares, samples, n, m).samples : el_layout_chunk(samples, n, m);
+}
+
 /* `n` devices of as many workers, in one process or each in its own. */
 static struct el_layout uncut(const struct el_train_config *config, int n, int n_workers, int n_processes)
 {
@@ -113,6 +136,7 @@ static struct el_layout uncut(const struct el_train_config *config, int n, int n
                               .n_workers = n_workers,
                               .n = {[EL_AXIS_DATA] = n, [EL_AXIS_STAGE] = 1, [EL_AXIS_TENSOR] = 1, [EL_AXIS_SHARD] = 1},
                               .global_batch = config->global_batch,
+                              .shares = config->shares,
                               .n_micro_steps = config->n_accumulate > 0 ? (int)config->n_accumulate : 1,
                               .n_feeds = n_workers};
 }

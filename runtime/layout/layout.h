@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/data/data.h"
 #include "runtime/graph/axis.h"
 
 /* Of a job: on real devices, which may be named one by one; and simulated ones. */
@@ -48,6 +49,7 @@ struct el_layout {
     int n[EL_AXIS_COUNT]; /* along each axis; along data: those that have samples */
     bool cuts;            /* the mode has parts of the model, by a schedule; also where there is one stage */
     int64_t global_batch;
+    struct el_shares shares; /* of the parts in which a batch is loaded, or is cut among a worker's devices */
     int n_micro_steps;
     int n_feeds; /* parts in which each batch is loaded: by the first device of a worker, or, of a cut model, by a copy
                   */
@@ -79,11 +81,17 @@ int el_layout_group(const struct el_layout *layout, enum el_axis axis, int devic
  * smaller or empty. */
 int64_t el_layout_chunk(int64_t samples, int n, int m);
 
+/* The same, or by shares where there are as many. */
+int64_t el_layout_piece(const struct el_shares *shares, int64_t samples, int n, int m);
+
 /* Pieces in which a worker's share goes forward, cut as above: its devices', or micro-batches. */
 int el_layout_pieces(const struct el_train_config *config, const struct el_layout *layout);
 
 /* Copies of the model that are fed apart, and are held from step to step: each has running statistics of its own. */
 int el_layout_copies(const struct el_layout *layout);
+
+/* Of the parts in which a batch is loaded: those of the layout, or none where it is cut among devices afterwards. */
+struct el_shares el_layout_feed_shares(const struct el_layout *layout);
 
 /* How many workers have a loss: those of the last stage. */
 int el_layout_losses(const struct el_layout *layout);

@@ -32,6 +32,8 @@ static enum el_status check(struct el_train_config *config, const struct el_layo
                        config->optimizer == EL_OPT_ADAM ? "--optimizer adam, whose steps a joined rank would not count,"
                        : config->find_unused            ? "--find-unused on"
                                                         : "--static-graph on");
+    if (uneven.how == EL_UNEVEN_JOIN && config->shares.n > 0)
+        return el_fail(EL_ERR_INVALID, "--uneven %s: ranks count alike in it: leave --shares out", config->uneven);
     if (uneven.how == EL_UNEVEN_HANG && config->comm_timeout_s == 0) config->comm_timeout_s = EL_UNEVEN_TIMEOUT_S;
     return EL_OK;
 }
@@ -96,7 +98,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
 static enum el_status read_loss(struct el_worker *worker, double *loss_p)
 {
     EL_TRY(el_reducer_check(worker->state));
-    return el_shard_read_loss(&worker->members[0].shard, loss_p);
+    return el_share_read_loss(&worker->members[0], loss_p);
 }
 
 static void teardown(struct el_worker *worker)
@@ -140,6 +142,8 @@ static const struct el_mode_option *const options[] = {&el_mode_procs,
                                                        &el_mode_find_unused,
                                                        &static_graph,
                                                        &el_mode_broadcast_buffers,
+                                                       &el_mode_shares,
+                                                       &el_mode_share_weights,
                                                        &uneven,
                                                        NULL};
 
@@ -150,7 +154,7 @@ const struct el_mode_ops el_mode_ddp = {
              .statistics = "of each rank's share; running ones are rank 0's, sent to all at a step's start",
              .sends = "gradients (P) by all-reduce, in buckets, during backward",
              .variants = "--overlap off|--bucket-view on|--accumulate 2|--find-unused on|--static-graph on|"
-                         "--broadcast-buffers off",
+                         "--broadcast-buffers off|--shares 3,1|--shares 3,1 --share-weights equal",
              .loss = EL_LOSS_OF_RANKS,
              .memory = {.backward = 3, .optimizer = 3, .view = 1},
              .n_shown = 1,

@@ -55,6 +55,15 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     return el_share_step(worker, program, &hooks);
 }
 
+/* A mean of parameters is no step by the mean of gradients, whatever the weights. */
+static enum el_status check(struct el_train_config *config, const struct el_layout *layout)
+{
+    (void)layout;
+    if (!config->sync_params || !config->by_samples) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--share-weights samples is of gradients, and --sync param averages parameters: "
+                                   "give --share-weights equal, or leave --sync out");
+}
+
 static const struct el_mode_option sync = {.name = "sync",
                                            .argument = "WHAT",
                                            .help = "average gradients before the optimizer's step, or parameters "
@@ -67,14 +76,16 @@ static const struct el_mode_option sync = {.name = "sync",
 const struct el_mode_ops el_mode_manual = {
     .info = {.name = "manual",
              .summary = "one all-reduce per parameter after backward, by hand: no buckets, no overlap",
-             .options = (const struct el_mode_option *const[]){&el_mode_procs, &el_mode_accumulate, &sync, NULL},
+             .options = (const struct el_mode_option *const[]){&el_mode_procs, &el_mode_accumulate, &sync,
+                                                               &el_mode_shares, &el_mode_share_weights, NULL},
              .statistics = "of each rank's share; each rank has running ones of its own",
              .sends = "gradients (P) by all-reduce, one for each parameter, after backward",
-             .variants = "--sync param",
+             .variants = "--sync param|--shares 3,1",
              .loss = EL_LOSS_OF_RANKS,
              .memory = {.backward = 2, .optimizer = 2},
              .n_shown = 1,
              .look = {.fill = 0x9c7ab8, .ink = 0x6a3d9a, .pattern = 3, .point = 13, .point_size = 1.6}},
+    .check = check,
     .layout = el_layout_worker_each,
     .rounds = 1,
     .setup = setup,

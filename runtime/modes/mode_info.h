@@ -15,7 +15,8 @@
  * forward, so that neither is single's: `statistics` of the row says which. */
 enum el_mode_loss {
     EL_LOSS_OF_BATCH, /* of the mean over the global batch, however it lies: single's for every batch */
-    EL_LOSS_OF_RANKS  /* the mean over data ranks of each one's mean: single's where their shares are equal */
+    EL_LOSS_OF_RANKS  /* the mean over data ranks of each one's mean: single's where their shares are equal, or count as
+                       their samples do (--shares) */
 };
 
 /* Memory that does not depend on the batch, in copies of the parameters (docs/semantics.md). On an owner the

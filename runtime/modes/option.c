@@ -110,6 +110,29 @@ static enum el_status read_text(const struct el_mode_option *row, const char *te
     return EL_OK;
 }
 
+/* "3,1"; "": none. */
+static enum el_status read_shares(const struct el_mode_option *row, const char *text, struct el_shares *shares_p)
+{
+    struct el_shares shares = {0};
+    for (const char *at = text; *text;) {
+        char *end;
+        long weight = strtol(at, &end, 10);
+        int length = (int)strcspn(at, ",");
+        if (shares.n == EL_SHARES_MAX)
+            return el_fail(EL_ERR_INVALID, "--%s: more than %d weights", row->name, EL_SHARES_MAX);
+        if (end == at || end != at + length || *at < '0' || *at > '9' || weight < 1 || weight > EL_SHARE_WEIGHT_MAX)
+            return el_fail(EL_ERR_INVALID,
+                           "--%s: weight %d, '%.*s', is not a whole number from 1 to %d: give one for "
+                           "each device, as in 3,1",
+                           row->name, shares.n + 1, length < 32 ? length : 32, at, EL_SHARE_WEIGHT_MAX);
+        shares.weight[shares.n++] = (int)weight;
+        if (!*end) break;
+        at = end + 1;
+    }
+    *shares_p = shares;
+    return EL_OK;
+}
+
 static enum el_status read(const struct el_mode_option *row, const char *text, struct el_train_config *config)
 {
     void *field = (char *)config + row->offset;
@@ -136,6 +159,8 @@ static enum el_status read(const struct el_mode_option *row, const char *text, s
     case EL_MODE_TEXT:
     case EL_MODE_FILE:
         return read_text(row, text, field);
+    case EL_MODE_SHARES:
+        return read_shares(row, text, field);
     default:
         return EL_OK;
     }
@@ -202,6 +227,12 @@ void el_mode_option_show(const struct el_mode_option *row, const struct el_train
     case EL_MODE_TEXT:
     case EL_MODE_FILE:
         snprintf(text, bytes, "%s", (const char *)field);
+        return;
+    case EL_MODE_SHARES:
+        *text = 0;
+        for (int i = 0, used = 0; i < ((const struct el_shares *)field)->n && (size_t)used < bytes; i++)
+            used += snprintf(text + used, bytes - (size_t)used, "%s%d", i ? "," : "",
+                             ((const struct el_shares *)field)->weight[i]);
         return;
     default:
         *text = 0;

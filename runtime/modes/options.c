@@ -7,6 +7,25 @@ const struct el_mode_option el_mode_procs = {ELSEWHERE("procs")}, el_mode_mesh =
                             el_mode_bucket_mb = {ELSEWHERE("bucket-mb"), .of_copies = true},
                             el_mode_first_bucket_mb = {ELSEWHERE("first-bucket-mb"), .of_copies = true};
 
+const struct el_mode_option el_mode_shares = {
+    .name = "shares",
+    .argument = "W,W...",
+    .help = "a weight for each device (dp) or rank: its part of the batch, by largest remainder; a list of trials: "
+            "equal/3,1 (models in stages: --cut)",
+    .kind = EL_MODE_SHARES,
+    EL_MODE_FIELD(shares),
+    .initial = ""};
+
+const struct el_mode_option el_mode_share_weights = {
+    .name = "share-weights",
+    .argument = "HOW",
+    .help = "what a rank's gradients count: samples: as its samples do, so that any shares train as one device; equal: "
+            "all alike, as in PyTorch's DDP; auto: samples with --shares, else equal (dp: with --loss-in replica)",
+    .kind = EL_MODE_CHOICE,
+    EL_MODE_FIELD(share_weights),
+    .choices = "auto|samples|equal",
+    .initial = "auto"};
+
 const struct el_mode_option el_mode_overlap = {.name = "overlap",
                                                .argument = "HOW",
                                                .help = "all-reduce during backward",

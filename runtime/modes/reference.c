@@ -86,6 +86,7 @@ static enum el_status setup(struct el_worker *worker)
     if (!state->feeds) return el_fail_errno("reference");
     struct el_feed_spec spec = worker->members[0].feeds->spec;
     spec.n_parts = n_shares(state);
+    if (state->n_ranks == config->shares.n) spec.shares = config->shares;
     for (spec.part = 0; spec.part < n_shares(state); spec.part++) EL_TRY(el_feed_open(&state->feeds[spec.part], &spec));
     if (config->sync_params) EL_TRY(open_shards(worker));
     EL_TRY(open_buffers(worker));
@@ -97,7 +98,8 @@ static enum el_status setup(struct el_worker *worker)
 
 static int64_t samples_of(const struct state *state, int share, int piece)
 {
-    return el_layout_chunk(state->feeds[share].samples, state->n_pieces, piece);
+    const struct el_feed *feed = &state->feeds[share];
+    return el_layout_piece(&feed->spec.config->shares, feed->samples, state->n_pieces, piece);
 }
 
 /* What a share's mean counts in the step's. */
@@ -113,7 +115,7 @@ static double weight_of(const struct el_worker *worker, int share, int piece)
 {
     const struct state *state = worker->state;
     int n = 0;
-    if (!worker->config->loss_in_replica)
+    if (!worker->config->loss_in_replica || worker->config->by_samples)
         return (double)samples_of(state, share, piece) / (double)state->feeds[share].samples;
     for (int i = 0; i < state->n_pieces; i++) n += samples_of(state, share, i) > 0;
     return 1.0 / n;

@@ -22,6 +22,9 @@ static void fill_in(struct el_train_config *config, const struct el_mode_ops *mo
     if (!config->n_accumulate) config->n_accumulate = 1;
     if (!*config->schedule) snprintf(config->schedule, sizeof config->schedule, "%s", el_schedule_list()->name);
     if (mode->resolve) mode->resolve(config);
+    if (config->share_weights == EL_SHARE_WEIGHTS_AUTO && config->shares.n > 0)
+        config->share_weights = EL_SHARE_WEIGHTS_SAMPLES;
+    config->by_samples = config->share_weights == EL_SHARE_WEIGHTS_SAMPLES;
 }
 
 static enum el_status check_numbers(const struct el_train_config *config)
@@ -56,6 +59,25 @@ static enum el_status check_ranks(const struct el_train_config *config)
                    config->mesh[EL_AXIS_DATA], config->n_devices, config->n_devices == 1 ? "" : "s");
 }
 
+/* One weight a device, of which none is left without samples in a micro-step. */
+static enum el_status check_shares(const struct el_train_config *config)
+{
+    const struct el_shares *shares = &config->shares;
+    if (shares->n == 0) return EL_OK;
+    if (shares->n != config->n_devices)
+        return el_fail(EL_ERR_INVALID, "--shares: %d weight%s for %d device%s: give one for each", shares->n,
+                       shares->n == 1 ? "" : "s", config->n_devices, config->n_devices == 1 ? "" : "s");
+    int n = (int)config->n_accumulate, parts = n * shares->n;
+    for (int i = 0; i < parts; i++)
+        if (el_batch_part(shares, config->global_batch, parts, i).samples == 0)
+            return el_fail(EL_ERR_INVALID,
+                           "--shares: of %s %lld samples device %d would get none: give a larger --batch, or weights "
+                           "that differ less",
+                           n > 1 ? "a micro-step's" : "the batch's",
+                           (long long)el_share_size(config->global_batch, n, i / shares->n), i % shares->n);
+    return EL_OK;
+}
+
 /* What dp leaves without work the others wait for. */
 static enum el_status check_chunks(const struct el_train_config *config, const struct el_layout *layout)
 {
@@ -79,7 +101,7 @@ static enum el_status check_accumulate(const struct el_train_config *config, con
                        n, (long long)config->global_batch, n_shares * n);
     for (int k = 0; k < n && layout->n_workers == 1 && layout->n_feeds == 1; k++) {
         int64_t batch = el_share_size(config->global_batch, n, k);
-        if (el_layout_chunk(batch, layout->n_devices, layout->n[EL_AXIS_DATA] - 1) > 0) continue;
+        if (el_layout_piece(&config->shares, batch, layout->n_devices, layout->n[EL_AXIS_DATA] - 1) > 0) continue;
         return el_fail(
             EL_ERR_INVALID,
             "--accumulate %d: a micro-step of %lld samples, cut evenly among %d devices, leaves the last one "
@@ -107,11 +129,12 @@ static void find_single_sample(const struct el_train_config *config, const struc
 {
     int n_ranks = layout->n_feeds, n_micro = (int)config->n_accumulate;
     int n_pieces = el_layout_pieces(config, layout);
+    const struct el_shares shares = el_layout_feed_shares(layout);
     *text = 0;
     for (int i = n_ranks * n_micro - 1; i >= 0; i--) {
-        int64_t share = el_share_size(config->global_batch, n_ranks * n_micro, i);
+        int64_t share = el_batch_part(&shares, config->global_batch, n_ranks * n_micro, i).samples;
         for (int c = 0; c < n_pieces; c++) {
-            if (el_layout_chunk(share, n_pieces, c) != 1) continue;
+            if (el_layout_piece(&config->shares, share, n_pieces, c) != 1) continue;
             if (config->n_micro > 1)
                 snprintf(text, bytes, "a micro-batch");
             else if (n_pieces > 1)
@@ -155,6 +178,7 @@ enum el_status el_train_check(struct el_train_config *config)
     struct el_layout layout;
     fill_in(config, mode);
     EL_TRY(check_ranks(config));
+    EL_TRY(check_shares(config));
     el_layout_of(config, 0, &layout);
     int n_shares = layout.n[EL_AXIS_STAGE] > 1 ? layout.n[EL_AXIS_DATA] : layout.n_devices;
     if (config->global_batch < n_shares)

@@ -179,6 +179,7 @@ static void spec_feed(const struct el_run *run, int position, struct el_feed_spe
     const int64_t largest = el_share_size(spec->batch, spec->n_parts, 0);
     spec->pad = config->eval == EL_EVAL_PADDED;
     if (spec->pad) spec->batch = largest * spec->n_parts; /* so that a rank's places are r, r + n, ... in every batch */
+    if (config->eval == EL_EVAL_EXACT && spec->n_parts == layout->n_feeds) spec->shares = el_layout_feed_shares(layout);
     if (config->eval != EL_EVAL_EACH) return;
     spec->batch = largest;
     spec->part = 0, spec->n_parts = 1;

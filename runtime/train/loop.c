@@ -8,6 +8,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/train/save.h"
 #include "runtime/train/session.h"
+#include "runtime/worker/share.h"
 
 /* With fewer steps to measure each of them is recorded, and is the figure too; but a recorded step is no graph. */
 enum { STEPS_MAX = 1000000, ALTERNATE_STEPS_MIN = 4, ALTERNATE_GRAPHS_MIN = 2 };
@@ -63,7 +64,7 @@ static enum el_status read_loss(struct el_run *run, double *loss_p)
 {
     if (!el_device_computes(run->worker.members[0].shard.device)) return EL_OK;
     if (run->session->mode->read_loss) return run->session->mode->read_loss(&run->worker, loss_p);
-    return el_shard_read_loss(&run->worker.members[0].shard, loss_p);
+    return el_share_read_loss(&run->worker.members[0], loss_p);
 }
 
 /* Of the warm-up on asynchronous devices the first step: that events are there. */
@@ -177,6 +178,7 @@ static enum el_status end_epoch(struct el_run *run, int64_t first, int64_t last,
     result->seconds = (double)(el_clock_ns() - begin_ns) * 1e-9;
     for (int64_t i = first; i < last; i++)
         result->train_loss += el_run_loss_weight(run, i) * run->result.loss[i] / (double)(last - first);
+    result->train_loss *= el_share_weight_of_worker(&run->worker);
     EL_TRY(el_worker_sum(&run->worker, &result->train_loss, 1));
     result->train_loss /= el_layout_losses(run->worker.layout);
     EL_TRY(el_run_evaluate(run, EL_SPLIT_HELD_OUT, &result->held_out));
@@ -283,6 +285,7 @@ enum el_status el_run_loop(struct el_run *run)
     }
     EL_TRY(el_run_control(run)); /* last: without communication weights mean nothing */
     EL_TRY(keep_own_losses(run));
+    for (int64_t i = 0; i < run->n_done; i++) result->loss[i] *= el_share_weight_of_worker(&run->worker);
     EL_TRY(el_worker_sum(&run->worker, result->loss, run->n_done));
     for (int64_t i = 0; i < run->n_done; i++)
         result->loss[i] = el_run_loss_weight(run, i) * (result->loss[i] / el_layout_losses(run->worker.layout));

@@ -57,7 +57,8 @@ enum el_status el_feed_open(struct el_feed *feed, const struct el_feed_spec *spe
     const struct el_train_config *config = spec->config;
     *feed = (struct el_feed){.spec = *spec};
     if (spec->n_parts == 0) return EL_OK;
-    feed->samples = el_share_size(spec->batch, spec->n_parts, spec->part);
+    const struct el_batch_part own = el_batch_part(&spec->shares, spec->batch, spec->n_parts, spec->part);
+    feed->samples = own.samples, feed->first = own.first, feed->stride = own.stride;
     choose_way(feed);
     if (feed->ahead) EL_TRY(open_ahead(feed));
     if (!spec->dataset) return EL_OK;
@@ -65,6 +66,7 @@ enum el_status el_feed_open(struct el_feed *feed, const struct el_feed_spec *spe
                                     .global_batch = spec->batch,
                                     .ranks = spec->n_parts,
                                     .rank = spec->part,
+                                    .shares = spec->shares,
                                     .shuffle = spec->split == EL_SPLIT_TRAIN,
                                     .pad = spec->pad,
                                     .seed = config->seed,

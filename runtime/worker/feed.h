@@ -30,12 +30,14 @@ struct el_feed_spec {
     int64_t batch;                    /* samples, of all parts together */
     int part, n_parts;                /* it loads part `part` of `n_parts`: 0 of 1 is all */
     bool pad;                         /* the split, to a multiple of n_parts (data.h) */
+    struct el_shares shares;          /* of the parts */
     enum el_feed_what what;           /* goes to the device: the other half is loaded too, and left on the host */
 };
 
 struct el_feed {
     struct el_feed_spec spec;
-    int64_t samples;  /* of a batch */
+    int64_t samples; /* of a batch: its number first, first + stride, ... */
+    int64_t first, stride;
     uint64_t skipped; /* batches of the loader's that were left out before the step: set between steps */
     struct el_loader *loader;
     bool pinned;

@@ -28,8 +28,8 @@ enum el_status el_share_issue(struct el_program *program, struct el_share_pass *
                                 .stream = EL_STREAM_COMPUTE,
                                 .dtype = config->dtype,
                                 .batch = samples,
-                                .sample_first = feed->spec.part + pass->first * feed->spec.n_parts,
-                                .sample_stride = feed->spec.n_parts,
+                                .sample_first = feed->first + pass->first * feed->stride,
+                                .sample_stride = feed->stride,
                                 .seed = config->seed,
                                 .training = true,
                                 .params = pass->params ? pass->params : shard->params,
@@ -62,15 +62,45 @@ void el_share_end(struct el_program *program, struct el_share_pass *pass)
     el_program_free(program, pass->labels);
 }
 
-static struct el_share_pass micro_step(struct el_member *member, const struct el_share_hooks *hooks,
-                                       struct el_view *grads, int k)
+double el_share_weight(const struct el_worker *worker, int k)
+{
+    const struct el_train_config *config = worker->config;
+    if (!config->by_samples) return 1.0 / (double)config->n_accumulate;
+    return (double)(worker->members[0].feeds[k].samples * worker->layout->n_workers) / (double)config->global_batch;
+}
+
+double el_share_weight_of_worker(const struct el_worker *worker)
+{
+    double weight = 0;
+    if (!worker->config->by_samples || worker->layout->n_workers == 1) return 1;
+    for (int k = 0; k < worker->config->n_accumulate; k++) weight += el_share_weight(worker, k);
+    return weight;
+}
+
+enum el_status el_share_read_loss(const struct el_member *member, double *loss_p)
 {
     const struct el_train_config *config = member->shard.config;
+    double sum = 0, samples = 0, one;
+    if (!config->by_samples) return el_shard_read_loss(&member->shard, loss_p);
+    for (int k = 0; k < config->n_accumulate; k++) {
+        EL_TRY(el_shard_read_value(&member->shard, member->shard.loss, k, &one));
+        sum += one * (double)member->feeds[k].samples;
+        samples += (double)member->feeds[k].samples;
+    }
+    *loss_p = sum / samples;
+    return EL_OK;
+}
+
+static struct el_share_pass micro_step(struct el_worker *worker, const struct el_share_hooks *hooks,
+                                       struct el_view *grads, int k)
+{
+    struct el_member *member = &worker->members[0];
+    const struct el_train_config *config = worker->config;
     return (struct el_share_pass){.shard = &member->shard,
                                   .feed = &member->feeds[k],
                                   .grads = grads,
                                   .overwrite = hooks->overwrite && k == 0,
-                                  .scale = 1.0 / (double)config->n_accumulate,
+                                  .scale = el_share_weight(worker, k),
                                   .loss = el_view_of(member->shard.loss, (size_t)k * el_dtype_bytes(config->dtype)),
                                   .grad_ready = k == config->n_accumulate - 1 ? hooks->grad_ready : NULL,
                                   .context = hooks->context};
@@ -88,7 +118,7 @@ enum el_status el_share_step(struct el_worker *worker, struct el_program *progra
     if (hooks->begin) hooks->begin(hooks->context, program, grads);
     el_shard_issue_zero_grad(shard, program);
     for (int k = 0; k <= last; k++) {
-        pass = micro_step(&worker->members[0], hooks, grads, k);
+        pass = micro_step(worker, hooks, grads, k);
         EL_TRY(el_share_issue(program, &pass));
         if (k < last) el_share_end(program, &pass);
     }

@@ -44,11 +44,19 @@ struct el_share_hooks {
 
 /* A whole step of a worker whose one member has the whole model: zeroes gradients, loads, goes forward and back, and
  * runs the optimizer. `hooks` NULL: plain training. Of several micro-steps (n_accumulate) each loads, goes forward and
- * back with its loss divided by their number, and adds to the gradients; the hook grad_ready is the last one's. */
+ * back with its loss weighted as el_share_weight says, and adds to the gradients; the hook grad_ready is the last
+ * one's. */
 enum el_status el_share_step(struct el_worker *worker, struct el_program *program, const struct el_share_hooks *hooks);
 
 enum el_status el_share_issue(struct el_program *program, struct el_share_pass *pass);
 void el_share_end(struct el_program *program, struct el_share_pass *pass);
+
+/* What micro-step k's mean counts in the mean over workers: 1 / n_accumulate, or as its samples do. */
+double el_share_weight(const struct el_worker *worker, int k);
+/* What the worker's mean loss counts there: 1, or as its samples do. */
+double el_share_weight_of_worker(const struct el_worker *worker);
+/* The mean over the micro-steps of a member. */
+enum el_status el_share_read_loss(const struct el_member *member, double *loss_p);
 
 /* Everybody of `comm` gets member root's weights, and its buffers where `buffers` says so: those of the worker's first
  * shard, in a step of its own. Blocking. Collective. */

@@ -22,6 +22,7 @@ static enum el_status open_feeds(struct el_worker *worker, const struct el_worke
                                 .split = EL_SPLIT_TRAIN,
                                 .batch = worker->config->global_batch,
                                 .n_parts = n_steps * spot.n_feeds,
+                                .shares = el_layout_feed_shares(worker->layout),
                                 .what = el_worker_feeds(worker->parts, spot.at[EL_AXIS_STAGE])};
     worker->members[m].feeds = calloc((size_t)n_steps, sizeof *worker->members[m].feeds);
     if (!worker->members[m].feeds) return el_fail_errno("feeds of %d micro-steps", n_steps);

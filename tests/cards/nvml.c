@@ -1,6 +1,7 @@
 /* NVML: the machine's cards by name and number, what is used of their memory and by whom. Loads, clocks and power are
  * fixed figures. What other processes on the same fake cards use is not known here, but for FAKE_CARDS_GUEST. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,6 +22,12 @@ struct utilization {
     unsigned gpu, memory;
 };
 
+struct pci {
+    char legacy[16];
+    unsigned domain, bus, device, id, subsystem;
+    char text[32];
+};
+
 int nvmlInit_v2(void);
 int nvmlShutdown(void);
 const char *nvmlErrorString(int code);
@@ -36,6 +43,17 @@ int nvmlDeviceGetClockInfo(void *device, int type, unsigned *mhz_p);
 int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatt_p);
 int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoule_p);
 int nvmlDeviceGetCurrentClocksEventReasons(void *device, unsigned long long *bits_p);
+
+int nvmlDeviceGetPciInfo_v3(void *device, struct pci *pci_p);
+int nvmlDeviceGetCurrPcieLinkGeneration(void *device, unsigned *value_p);
+int nvmlDeviceGetMaxPcieLinkGeneration(void *device, unsigned *value_p);
+int nvmlDeviceGetCurrPcieLinkWidth(void *device, unsigned *value_p);
+int nvmlDeviceGetPcieReplayCounter(void *device, unsigned *count_p);
+int nvmlDeviceGetNvLinkState(void *device, unsigned link, unsigned *active_p);
+int nvmlDeviceGetNvLinkVersion(void *device, unsigned link, unsigned *version_p);
+int nvmlDeviceGetNvLinkRemoteDeviceType(void *device, unsigned link, unsigned *type_p);
+int nvmlDeviceGetNvLinkErrorCounter(void *device, unsigned link, int counter, unsigned long long *count_p);
+int nvmlDeviceGetTopologyCommonAncestor(void *a, void *b, int *level_p);
 
 static atomic_int users;
 static char handles[CARDS_MAX]; /* a card's handle is its place here */
@@ -165,5 +183,82 @@ int nvmlDeviceGetCurrentClocksEventReasons(void *device, unsigned long long *bit
 {
     (void)device;
     *bits_p = 0;
+    return OK;
+}
+
+/* ---- links: cards of the newest kind hang on switches by NVLINKS links, of which the last is down; others have none.
+ * Two and two share a PCIe switch. Of the width's maximum this driver does not tell. ---- */
+
+enum { NVLINKS = 18, NVLINK_VERSION = 4, TO_SWITCH = 2, PCIE = 5, LANES = 16, ONE_SWITCH = 10, OTHER_SOCKET = 50 };
+
+int nvmlDeviceGetPciInfo_v3(void *device, struct pci *pci_p)
+{
+    *pci_p = (struct pci){.bus = 16 + (unsigned)number_of(device)};
+    return OK;
+}
+
+int nvmlDeviceGetCurrPcieLinkGeneration(void *device, unsigned *value_p)
+{
+    (void)device;
+    *value_p = PCIE - 1;
+    return OK;
+}
+
+int nvmlDeviceGetMaxPcieLinkGeneration(void *device, unsigned *value_p)
+{
+    (void)device;
+    *value_p = PCIE;
+    return OK;
+}
+
+int nvmlDeviceGetCurrPcieLinkWidth(void *device, unsigned *value_p)
+{
+    (void)device;
+    *value_p = LANES;
+    return OK;
+}
+
+/* Grows by FAKE_CARDS_REPLAYS whenever it is read. */
+int nvmlDeviceGetPcieReplayCounter(void *device, unsigned *count_p)
+{
+    static atomic_uint count;
+    const char *text = getenv("FAKE_CARDS_REPLAYS");
+    (void)device;
+    *count_p = atomic_fetch_add(&count, text ? (unsigned)strtoul(text, NULL, 10) : 0);
+    return OK;
+}
+
+int nvmlDeviceGetNvLinkState(void *device, unsigned link, unsigned *active_p)
+{
+    (void)device;
+    if (cards_machine()->model->major < 9) return NOT_SUPPORTED;
+    *active_p = link < NVLINKS - 1;
+    return link < NVLINKS ? OK : INVALID;
+}
+
+int nvmlDeviceGetNvLinkVersion(void *device, unsigned link, unsigned *version_p)
+{
+    (void)device, (void)link;
+    *version_p = NVLINK_VERSION;
+    return OK;
+}
+
+int nvmlDeviceGetNvLinkRemoteDeviceType(void *device, unsigned link, unsigned *type_p)
+{
+    (void)device, (void)link;
+    *type_p = TO_SWITCH;
+    return OK;
+}
+
+int nvmlDeviceGetNvLinkErrorCounter(void *device, unsigned link, int counter, unsigned long long *count_p)
+{
+    (void)device, (void)link, (void)counter;
+    *count_p = 7;
+    return OK;
+}
+
+int nvmlDeviceGetTopologyCommonAncestor(void *a, void *b, int *level_p)
+{
+    *level_p = number_of(a) / 2 == number_of(b) / 2 ? ONE_SWITCH : OTHER_SOCKET;
     return OK;
 }

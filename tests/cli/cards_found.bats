@@ -54,6 +54,28 @@ of_trial() { # of_trial EXPRESSION
     CUDA_VISIBLE_DEVICES=0,0 refuses "no GPU that this process may use" "$CARDS" run --mode single --devices cuda:0, --out none
 }
 
+@test "devices tells how cards are joined, and what it is not told; the record has it" {
+    need_cards
+    [[ $(FAKE_CARDS=3 FAKE_CARDS_MODEL=T4 "$CARDS" devices) == *"GPU0       Tesla T4, PCIe 4 x16, NUMA ?, NVLinks 0"*"
+  GPU1         PIX     X   SYS
+  GPU2         SYS   SYS     X" ]] || { FAKE_CARDS_MODEL=T4 FAKE_CARDS=3 "$CARDS" devices && show; }
+    "$CARDS" devices --json >devices.json
+    [[ $(json devices.json 'd["gpu_links"]["gpus"][1]["nvlinks"]["to"]') == "{'switch': 17}" ]]
+    FAKE_CARDS_REPLAYS=3 "$CARDS" run --mode single "${TINY[@]}" --out out >/dev/null
+    python3 - <<'END'
+import json
+run = json.load(open("out/results.json"))
+gpus, trial = run["environment"]["gpu_links"]["gpus"], run["trials"][0]
+assert [g["to"] for g in gpus] == [["X", "NV17"], ["NV17", "X"]], gpus
+assert all(g["pcie"]["max_width"] is None and "max_width: not told" in g["reason"] for g in gpus), gpus
+gpu = trial["per_device"][0]["gpu"]
+assert (gpu["nvlink_errors"], gpu["pcie_replays"]) == (0, 3), gpu
+assert "gpu_links" not in trial["warning_rules"], trial["warnings"]
+END
+    FAKE_CARDS_REPLAYS=9 "$CARDS" run --mode single "${TINY[@]}" --out more >/dev/null
+    [[ $(json more/results.json 'd["trials"][0]["warning_rules"]') == *gpu_links* ]] || show
+}
+
 # ranks COMMAND...: two ranks, each with what CUDA_VISIBLE_DEVICES of SEES[rank] shows it.
 ranks() {
     local rank port pids=() status=0

@@ -97,6 +97,14 @@ long() { # long WHAT
 @test "ranks of two hosts meet by torchrun's variables, train over sockets, and lose what one device loses" {
     trains_at 10.77.0.1
     communicator_is r tcp
+    # Each host's own network carried it, and lost nothing.
+    python3 - <<'END'
+import json
+repeat = json.load(open("r/results.json"))["trials"][0]["repeats"][0]
+rows = [r for r in repeat["system"]["interfaces"] if r["name"] == "eth0"]
+assert [r["host"] for r in rows] == ["node-a", "node-b"], rows
+assert all(r["tx_packets"] > 0 and r["rx_packets"] > 0 and r["rx_errors"] + r["tx_dropped"] == 0 for r in rows), rows
+END
 }
 
 @test "two ranks on each of two hosts train over sockets" {

@@ -64,7 +64,7 @@ sys.exit(not abs(ours / theirs - 1) < 0.01)
     need_torch
     "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/parity.py" "$EVENLOAD" "$PWD" >parity.txt 2>parity.err || { cat parity.txt && tail parity.err && false; }
     cat parity.txt
-    [[ $(wc -l <parity.txt) == 86 && $(cut -d' ' -f1 parity.txt | sort -u | wc -l) == 10 ]]
+    [[ $(wc -l <parity.txt) == 116 && $(cut -d' ' -f1 parity.txt | sort -u | wc -l) == 10 ]]
 }
 
 @test "--eval padded: each rank counts what PyTorch's DistributedSampler gives it, and the accuracy is PyTorch's" {

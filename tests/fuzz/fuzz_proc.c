@@ -20,6 +20,11 @@ static const char *const names[] = {"proc/stat",
                                     "proc/101/cmdline",
                                     "proc/101/environ",
                                     "proc/101/smaps_rollup",
+                                    "proc/self/net/dev",
+                                    "sys/class/net/eth0/speed",
+                                    "sys/devices/system/node/node0/meminfo",
+                                    "sys/class/infiniband/mlx5_0/ports/1/state",
+                                    "sys/class/infiniband/mlx5_0/ports/1/counters/link_downed",
                                     "sys/fs/cgroup/cpu.max",
                                     "sys/fs/cgroup/memory.max",
                                     "sys/fs/cgroup/memory.current",
@@ -87,6 +92,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_expect(cores.n >= 1 && cores.n <= EL_DEVICE_CORES_MAX, "there is a core");
     el_cores_describe(&cores, words, sizeof words);
     el_host_free_bytes(root);
+    json_t *links = el_links_host(root), *counters = el_links_counters(root);
+    json_decref(el_links_grown(counters, counters));
+    fuzz_expect(json_array_size(json_object_get(links, "interfaces")) == 1, "there is an interface");
+    json_decref(counters);
+    json_decref(links);
     identify(root);
     follow(root);
     return 0;

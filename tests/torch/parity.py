@@ -7,7 +7,8 @@ and of the weight. Three comparisons, each in f64:
 
   gradients  of one step, each parameter's relative L2 norm; running statistics likewise; and the loss in f32
   single     losses of 20 steps (resnets: 5) with sgd, momentum and adam
-  ddp        the same on two ranks, PyTorch's DistributedDataParallel by gloo
+  ddp        the same on two ranks, PyTorch's DistributedDataParallel by gloo; and with 3 and 1 quarters of each batch: alike as
+             DistributedDataParallel has it (--share-weights equal), by samples as one device trains
 
 A resnet's training in f64 takes rounding errors apart quickly: there losses may be 10 times as far off as those of PyTorch itself from weights
 that are disturbed in their last bit. Narrow ones are trained; of the real ones a step is compared.
@@ -187,7 +188,11 @@ def compare_step(case, program):
     yield "loss in f32", abs(ours - single) / abs(single), LIMITS["f32 loss"]
 
 
-def train(case, name, model, rank=0, ranks=1):
+def part_of(rows, rank, ranks, shares):
+    return rows[rank::ranks] if not shares else (rows[: len(rows) * 3 // 4], rows[len(rows) * 3 // 4 :])[rank]
+
+
+def train(case, name, model, rank=0, ranks=1, shares=False):
     """PyTorch's losses: the mean over ranks of each one's mean."""
     if ranks > 1:
         model = DistributedDataParallel(model)
@@ -195,7 +200,7 @@ def train(case, name, model, rank=0, ranks=1):
     losses = []
     for step in range(case.steps):
         optimizer.zero_grad()
-        loss = case.batch_loss(model, rows_of(step, len(case.data), case.batch, SEED)[rank::ranks])
+        loss = case.batch_loss(model, part_of(rows_of(step, len(case.data), case.batch, SEED), rank, ranks, shares))
         loss.backward()
         optimizer.step()
         mean = loss.detach().clone()
@@ -205,11 +210,11 @@ def train(case, name, model, rank=0, ranks=1):
     return losses
 
 
-def train_all(case, rank=0, ranks=1):
+def train_all(case, rank=0, ranks=1, shares=False):
     """By optimizer the losses, and the limit of how far off they may be."""
     found = {}
     for name in OPTIMIZERS:
-        losses, limit = train(case, name, case.model(), rank, ranks), LIMITS["losses"]
+        losses, limit = train(case, name, case.model(), rank, ranks, shares), LIMITS["losses"]
         if case.drifts:
             limit = max(DRIFT_TIMES * farthest(train(case, name, case.disturbed(), rank, ranks), losses), DRIFT_LEAST)
         found[name] = (losses, limit)
@@ -220,10 +225,14 @@ def farthest(losses, others):
     return max(abs(x - y) / abs(y) for x, y in zip(losses, others, strict=True))
 
 
-def compare_training(case, program, of_ranks, statistics):
-    for mode, theirs in (("single", train_all(case)), ("ddp", of_ranks)):
+def compare_training(case, program, of_ranks, statistics, of_shares):
+    ranks, alone = ("--mode", "ddp", "--devices", "2", "--procs", "1"), train_all(case)
+    runs = [("single", ("--mode", "single"), alone), ("ddp", ranks, of_ranks)]
+    if of_shares:
+        runs.append(("ddp, 3 to 1, equal", (*ranks, "--shares", "3,1", "--share-weights", "equal"), of_shares))
+        runs.append(("ddp, 3 to 1, samples", (*ranks, "--shares", "3,1"), alone))
+    for mode, more, theirs in runs:
         for name, (losses, limit) in theirs.items():
-            more = ("--mode", "ddp", "--devices", "2", "--procs", "1") if mode == "ddp" else ("--mode", "single")
             ours = program.run(case, "--optimizer", name, "--lr", str(case.rate(name)), *more, steps=case.steps)
             yield f"{mode}: {case.steps} losses with {name}", farthest(ours, losses), limit
     if statistics:
@@ -247,7 +256,11 @@ def train_as_rank(rank, port, names, path):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=2)
     chosen = [CASES[name](name) for name in names]
-    found = {case.name: (train_all(case, rank, 2), step_statistics(case, rank)) for case in chosen if case.steps}
+    found = {
+        case.name: (train_all(case, rank, 2), step_statistics(case, rank), None if case.drifts else train_all(case, rank, 2, shares=True))
+        for case in chosen
+        if case.steps
+    }
     dist.destroy_process_group()
     if rank == 0:
         with open(path, "w") as file:

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "runtime/base/rng.h"
 #include "runtime/data/data.h"
 #include "runtime/data/samples.h"
 
@@ -48,6 +49,59 @@ static void shares_differ_by_one(void **state)
             }
             assert_int_equal(sum, batch);
         }
+    }
+}
+
+/* By largest remainder: 17 and 5 of 22 are 16.5 and 5.5, of which the first is rounded up; 8 of 3 alike are 3, 3, 2. */
+static void weights_share_by_largest_remainder(void **state)
+{
+    static const struct {
+        struct el_shares shares;
+        int64_t batch, first[4], samples[4];
+    } cases[] = {{{2, {3, 1}}, 22, {0, 17}, {17, 5}},
+                 {{2, {1, 3}}, 22, {0, 6}, {6, 16}},
+                 {{3, {1, 1, 1}}, 8, {0, 3, 6}, {3, 3, 2}},
+                 {{3, {1, 2, 6}}, 10, {0, 1, 3}, {1, 2, 7}},
+                 {{4, {1000000, 1, 1, 1}}, 9, {0, 9, 9, 9}, {9, 0, 0, 0}},
+                 {{2, {17, 5}}, 22, {0, 17}, {17, 5}}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int p = 0; p < cases[i].shares.n; p++) {
+            struct el_batch_part part = el_batch_part(&cases[i].shares, cases[i].batch, cases[i].shares.n, p);
+            assert_int_equal(part.samples, cases[i].samples[p]);
+            if (part.samples) assert_int_equal(part.first, cases[i].first[p]);
+            assert_int_equal(part.stride, 1);
+        }
+}
+
+/* Pieces of 12 and 11 samples, each cut as 3 to 1. */
+static void with_more_parts_each_piece_is_shared(void **state)
+{
+    static const struct el_batch_part wanted[] = {{0, 1, 9}, {9, 1, 3}, {12, 1, 8}, {20, 1, 3}};
+    const struct el_shares shares = {2, {3, 1}}, none = {0};
+    for (int p = 0; p < 4; p++) {
+        struct el_batch_part part = el_batch_part(&shares, 23, 4, p), alike = el_batch_part(&none, 23, 4, p);
+        assert_memory_equal(&part, &wanted[p], sizeof part);
+        assert_int_equal(alike.first, p);
+        assert_int_equal(alike.stride, 4);
+        assert_int_equal(alike.samples, el_share_size(23, 4, p));
+    }
+}
+
+/* Each sample is one part's. */
+static void weighted_parts_make_up_the_batch(void **state)
+{
+    const struct el_rng_key key = {.seed = 5};
+    for (uint64_t i = 0; i < 2000; i++) {
+        struct el_shares shares = {.n = 2 + (int)(el_rng_u64(&key, i, 0) % 8)};
+        int64_t batch = 1 + (int64_t)(el_rng_u64(&key, i, 1) % 500), next = 0;
+        int parts = shares.n * (1 + (int)(el_rng_u64(&key, i, 2) % 3));
+        for (int w = 0; w < shares.n; w++) shares.weight[w] = 1 + (int)(el_rng_u64(&key, i, 3 + (uint64_t)w) % 1000);
+        for (int p = 0; p < parts; p++) {
+            struct el_batch_part part = el_batch_part(&shares, batch, parts, p);
+            assert_int_equal(part.first, next);
+            next += part.samples;
+        }
+        assert_int_equal(next, batch);
     }
 }
 
@@ -262,6 +316,7 @@ static void refuses_what_cannot_be(void **state)
     el_loader_close(NULL);
 }
 
-RUN_TESTS(make_set, drop_set, shares_differ_by_one, ranks_make_up_the_batch, an_epoch_repeats_no_sample,
-          ranks_are_dealt_the_order_in_turns, evaluation_meets_each_once, padding_repeats_the_first,
-          features_are_unit_vectors, refuses_what_cannot_be)
+RUN_TESTS(make_set, drop_set, shares_differ_by_one, weights_share_by_largest_remainder,
+          with_more_parts_each_piece_is_shared, weighted_parts_make_up_the_batch, ranks_make_up_the_batch,
+          an_epoch_repeats_no_sample, ranks_are_dealt_the_order_in_turns, evaluation_meets_each_once,
+          padding_repeats_the_first, features_are_unit_vectors, refuses_what_cannot_be)

@@ -17,7 +17,8 @@ static struct {
     _Atomic unsigned long long millijoule;
     _Atomic unsigned clock_mhz;
     _Atomic unsigned long long bits;
-    unsigned own_pid;
+    unsigned own_pid, replays;
+    unsigned long long link_errors; /* each of two links' of a counter each */
     bool many;
 } fake;
 
@@ -89,6 +90,21 @@ static int fake_processes(void *device, unsigned *n_p, struct el_nvml_process *l
     return fake.other_result;
 }
 
+static int fake_link(void *device, unsigned link, unsigned *active_p)
+{
+    *active_p = link != 1;
+    return device == &device_b ? EL_NVML_NOT_SUPPORTED : link < 3 ? 0 : 2;
+}
+
+static int fake_link_errors(void *device, unsigned link, int counter, unsigned long long *count_p)
+{
+    (void)device;
+    *count_p = fake.link_errors + link;
+    return counter < 3 ? 0 : 3;
+}
+
+FAKE(replays, unsigned, fake.replays)
+
 #define SYMBOL(name_, function_)                                                                                       \
     {                                                                                                                  \
         .name = name_, .function = (void (*)(void))function_                                                           \
@@ -108,6 +124,9 @@ static const struct {
     SYMBOL("nvmlDeviceGetTotalEnergyConsumption", fake_energy),
     SYMBOL("nvmlDeviceGetCurrentClocksThrottleReasons", fake_throttle), /* an older driver's name */
     SYMBOL("nvmlDeviceGetComputeRunningProcesses_v3", fake_processes),
+    SYMBOL("nvmlDeviceGetPcieReplayCounter", fake_replays),
+    SYMBOL("nvmlDeviceGetNvLinkState", fake_link),
+    SYMBOL("nvmlDeviceGetNvLinkErrorCounter", fake_link_errors),
 };
 
 static void *find(void *context, const char *name)
@@ -146,6 +165,8 @@ static struct el_nvml_figures measure(const char *uuid, int milliseconds)
     el_nvml_begin(nvml, 0);
     usleep((useconds_t)milliseconds * (fast ? 50 : 500));
     fake.millijoule += 4000;
+    fake.link_errors += 5;
+    fake.replays += 7;
     usleep((useconds_t)milliseconds * (fast ? 50 : 500));
     el_nvml_end(nvml, 0);
     struct el_nvml_figures figures = *el_nvml_figures(nvml, 0);
@@ -300,6 +321,25 @@ static void the_library_itself(void **state)
     if (el_nvml_load(&api) != EL_OK) assert_non_null(strstr(el_error_message(), "NVML"));
 }
 
-RUN_TESTS(NULL, NULL, a_window_with_all_functions, a_short_window, looks_outside_a_window_do_not_count,
-          an_optional_function_costs_its_figure, a_required_function_costs_all, nvml_that_does_not_start,
-          a_device_that_is_not_found, calls_that_fail, a_mig_instance, processes_without_a_figure, the_library_itself)
+/* Two of its three links are up, and tell of three kinds of errors each. */
+static void errors_of_links_are_those_of_the_window(void **state)
+{
+    reset();
+    fake.link_errors = fake.replays = 1000;
+    struct el_nvml_figures f = measure("GPU-a", 10);
+    assert_int_equal(f.nvlink_errors, 2 * 3 * 5);
+    assert_int_equal(f.pcie_replays, 7);
+    f = measure("GPU-b", 10); /* without NVLinks */
+    assert_int_equal(f.nvlink_errors, -1);
+    fake.replays = UINT32_MAX; /* begins again */
+    assert_int_equal(measure("GPU-b", 10).pcie_replays, -1);
+    fake.missing[0] = "nvmlDeviceGetNvLinkState";
+    fake.missing[1] = "nvmlDeviceGetPcieReplayCounter";
+    f = measure("GPU-a", 10);
+    assert_true(f.nvlink_errors == -1 && f.pcie_replays == -1);
+}
+
+RUN_TESTS(NULL, NULL, errors_of_links_are_those_of_the_window, a_window_with_all_functions, a_short_window,
+          looks_outside_a_window_do_not_count, an_optional_function_costs_its_figure, a_required_function_costs_all,
+          nvml_that_does_not_start, a_device_that_is_not_found, calls_that_fail, a_mig_instance,
+          processes_without_a_figure, the_library_itself)

@@ -130,6 +130,20 @@ static const struct {
     {"gpu_others", "2 other processes computed on cpu:0", /* each member has its card; on one of them three compute */
      .patch = "{'1.members.0': {'uuid': 'GPU-1', 'gpu': {'processes': 3}},"
               " '1.members.1': {'uuid': 'GPU-2', 'gpu': {'processes': 1}}}"},
+    {"network_errors", "eth0 of b lost packets while it was measured (12 packets lost, 0.06 %)",
+     .patch = "{'1.members.1': {'host': 'b'}, '1.system': {'interfaces': [{'name': 'eth0', 'host': 'b',"
+              " 'rx_packets': 10000, 'tx_packets': 10000, 'rx_dropped': 8, 'tx_errors': 4, 'rx_errors': null}]}}"},
+    {"network_errors", "mlx5_0/ports/1 of h went down",
+     .patch = "{'1.members.1': {'host': 'b'}, '1.system': {'interfaces': [{'name': 'mlx5_0/ports/1', 'host': 'h',"
+              " 'rx_packets': 10000, 'tx_packets': 10000, 'link_downed': 1}]}}"},
+    {"network_errors", "lo of h lost packets",
+     .patch = "{'1': {'communicator': 'tcp'}, '1.system': {'interfaces': [{'name': 'lo', 'host': 'h',"
+              " 'rx_packets': 1000, 'tx_packets': 1000, 'rx_dropped': 10}]}}"},
+    {"gpu_links", "NVLinks and PCIe of cpu:1 had 10 errors a minute",
+     .patch = "{'2.members.1': {'gpu': {'nvlink_errors': 4, 'pcie_replays': 6, 'window_s': 30.0}}}"},
+    {"gpu_links", "cpu:1 had 9 errors a minute",
+     .patch = "{'2.members.1': {'gpu': {'nvlink_errors': null, 'pcie_replays': 90, 'window_s': 600.0}},"
+              " '3.members.1': {'gpu': {'nvlink_errors': 80, 'pcie_replays': 0, 'window_s': 600.0}}}"},
     {"heterogeneous_cores", "capacity 512 and 1024", .patch = "{'0.members.1.cores.0': {'capacity': 512}}"},
     {"heterogeneous_cores", "highest MHz 2000 and 3000", .patch = "{'0.members.0.cores.0': {'max_mhz': 2000.0}}"},
     {"heterogeneous_machines", "cpu_model: A and B",
@@ -174,7 +188,7 @@ enum { N_PLANTED = sizeof planted / sizeof planted[0] };
 
 static void plant(size_t i, json_t *repeats)
 {
-    char text[400];
+    char text[512];
     if (planted[i].plant) {
         planted[i].plant(repeats);
         return;
@@ -295,6 +309,37 @@ static void what_was_not_checked_is_a_verdict(void **state)
     is_verdict(repeats, "valid", "[]", "");
 }
 
+/* Losses of others, of idle interfaces and of single packets are no doubt: the job did not go there, or is not slower
+ * by it. */
+static void losses_that_are_not_the_jobs_are_no_doubt(void **state)
+{
+    static const char *const interfaces[][3] = {
+        /* on one host by shm, tcp; and apart */
+        {"h", "shm", "{'name': 'eth0', 'rx_packets': 1000, 'tx_packets': 0, 'rx_dropped': 500}"},
+        {"h", "shm", "{'name': 'lo', 'rx_packets': 1000, 'tx_packets': 0, 'rx_dropped': 500}"},
+        {"h", "tcp", "{'name': 'eth0', 'rx_packets': 1000, 'tx_packets': 0, 'rx_dropped': 500}"},
+        {"b", "tcp", "{'name': 'lo', 'rx_packets': 1000, 'tx_packets': 0, 'rx_dropped': 500}"},
+        {"b", "tcp", "{'name': 'eth1', 'rx_packets': 90, 'tx_packets': 9, 'rx_dropped': 50}"}, /* under a tenth */
+        {"b", "tcp", "{'name': 'eth0', 'rx_packets': 1000, 'tx_packets': 0, 'rx_dropped': 9}"},
+        {"b", "tcp", "{'name': 'eth0', 'rx_packets': 200000, 'tx_packets': 0, 'rx_dropped': 20}"},
+        {"b", "tcp", "{'name': 'eth0', 'rx_packets': null, 'tx_packets': null, 'rx_dropped': 20}"},
+    };
+    for (size_t i = 0; i < sizeof interfaces / sizeof interfaces[0]; i++) {
+        json_t *repeats = clean(), *repeat = json_array_get(repeats, 3);
+        char text[256];
+        snprintf(text, sizeof text, "[%s, {'name': 'eth9', 'rx_packets': 900, 'tx_packets': 0}]", interfaces[i][2]);
+        for (char *at = text; *at; at++)
+            if (*at == '\'') *at = '"';
+        json_t *rows = json_loads(text, 0, NULL);
+        assert_non_null(rows);
+        EL_EACH(row, rows) el_json_put_text(row, "host", "h");
+        set(repeats, 3, "system", "interfaces", rows);
+        set(repeats, 3, "members.1", "host", json_string(interfaces[i][0]));
+        el_json_put_text(repeat, "communicator", interfaces[i][1]);
+        is_verdict(repeats, "valid", "[]", "");
+    }
+}
+
 /* Five windows of 0.2 s are one of 1 s: a tick in one of them is no finding, and a share in all of them is. */
 static void short_windows_are_taken_together(void **state)
 {
@@ -385,6 +430,6 @@ static void the_page_has_the_rules(void **state)
 
 RUN_TESTS(NULL, NULL, a_clean_trial_is_valid, each_defect_is_found_alone, every_rule_has_its_defect,
           what_grows_in_steps_without_a_warm_up_is_no_leak, what_was_not_checked_is_a_verdict,
-          sums_that_round_otherwise_are_no_ground_for_suspicion, short_windows_are_taken_together,
-          waiting_for_ones_own_ranks_is_not_others, simulated_is_a_verdict, the_line_names_number_and_commonest_reason,
-          the_page_has_the_rules)
+          sums_that_round_otherwise_are_no_ground_for_suspicion, losses_that_are_not_the_jobs_are_no_doubt,
+          short_windows_are_taken_together, waiting_for_ones_own_ranks_is_not_others, simulated_is_a_verdict,
+          the_line_names_number_and_commonest_reason, the_page_has_the_rules)

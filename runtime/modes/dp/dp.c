@@ -172,14 +172,14 @@ enum el_status el_dp_forward(struct el_dp *dp)
     const struct el_train_config *config = dp->worker->config;
     int64_t before = 0;
     for (int m = 0; m < dp->n; m++) {
-        const struct el_feed_spec *feed = &el_dp_feed_of(dp, m)->spec;
+        const struct el_feed *feed = el_dp_feed_of(dp, m);
         struct el_pass_spec spec = {.graph = dp->worker->graph,
                                     .device = el_dp_device(dp, m),
                                     .stream = EL_STREAM_COMPUTE,
                                     .dtype = config->dtype,
                                     .batch = dp->replica[m].samples,
-                                    .sample_first = feed->part + before * feed->n_parts,
-                                    .sample_stride = feed->n_parts,
+                                    .sample_first = feed->first + before * feed->stride,
+                                    .sample_stride = feed->stride,
                                     .seed = config->seed,
                                     .training = true,
                                     .params = dp->replica[m].params,
@@ -233,7 +233,8 @@ static void begin_micro_step(struct el_dp *dp, int k)
     if (el_dp_fixed(dp, EL_DP_FIX_INPUTS)) return; /* one micro-step: as in the layout */
     dp->batch = dp->feed->samples;
     for (int m = 0; m < dp->n; m++)
-        dp->replica[m].samples = el_layout_chunk(dp->batch, dp->worker->layout->n_devices, m);
+        dp->replica[m].samples =
+            el_layout_piece(&dp->worker->layout->shares, dp->batch, dp->worker->layout->n_devices, m);
 }
 
 /* All but the optimizer. The batch stays, as a training loop's variables do. */
@@ -305,7 +306,8 @@ const struct el_mode_ops el_mode_dp = {
              .options = el_dp_options,
              .statistics = "of each replica's chunk; running ones are replica 0's",
              .sends = "P to each replica and its gradients back, by chunks; inputs out, outputs back",
-             .variants = "--output-device 1|--loss-in replica|--dp-fix inputs,update,overlap|--dp-fix all",
+             .variants = "--output-device 1|--loss-in replica|--dp-fix inputs,update,overlap|--dp-fix all|"
+                         "--shares 3,1|--shares 3,1 --loss-in replica|--shares 3,1 --dp-fix all",
              .loss = EL_LOSS_OF_BATCH,
              .memory = {.backward = 3, .optimizer = 2, .kept = 1, .others = 2},
              .n_shown = 2,

@@ -39,12 +39,19 @@ static struct el_view loss_view(const struct el_dp *dp)
     return el_view_of(dp->losses ? dp->losses : el_dp_master(dp)->loss, loss_bytes(dp, first));
 }
 
-/* Each of several losses counts so much. */
-static void divide(const struct el_dp *dp, int m, int64_t samples, int n_losses)
+/* What a loss over so many samples counts among `n` of a step. */
+static double weight_of(const struct el_dp *dp, int64_t samples, int n)
 {
-    if (n_losses == 1) return;
+    const struct el_train_config *config = dp->worker->config;
+    return config->by_samples ? (double)samples / (double)config->global_batch : 1.0 / n;
+}
+
+/* Of member m's gradient of the outputs. */
+static void weigh(const struct el_dp *dp, int m, int64_t samples, double weight)
+{
+    if (weight == 1) return;
     el_shard_issue_scale(&dp->worker->members[m].shard, dp->program, EL_PHASE_LOSS, "divide", dp->replica[m].doutputs,
-                         dp->replica[m].doutputs, samples * el_graph_output_count(dp->worker->graph), 1.0 / n_losses);
+                         dp->replica[m].doutputs, samples * el_graph_output_count(dp->worker->graph), weight);
 }
 
 bool el_dp_brings_labels(const struct el_dp *dp)
@@ -63,6 +70,16 @@ enum el_status el_dp_open_loss(struct el_dp *dp, int output, bool in_replica)
                            loss_bytes(dp, n_micro(dp) * (in_replica ? dp->n : 1)), "losses", &dp->losses);
 }
 
+/* Of the i-th of those that are read: by micro-step, and where replicas have them by replica. */
+static int64_t samples_of_loss(const struct el_dp *dp, int i)
+{
+    const struct el_layout *layout = dp->worker->layout;
+    if (!dp->losses) return dp->replica[i].samples;
+    int64_t batch = dp->worker->members[0].feeds[dp->in_replica ? i / dp->n : i].samples;
+    if (layout->each_loads) batch = dp->batch;
+    return dp->in_replica ? el_layout_piece(&layout->shares, batch, layout->n_devices, i % dp->n) : batch;
+}
+
 enum el_status el_dp_read_loss(const struct el_dp *dp, double *loss_p)
 {
     double sum = 0, one;
@@ -71,7 +88,8 @@ enum el_status el_dp_read_loss(const struct el_dp *dp, double *loss_p)
         if (dp->losses)
             EL_TRY(el_shard_read_value(el_dp_master(dp), dp->losses, m, &one));
         else
-            EL_TRY(el_shard_read_loss(&dp->worker->members[m].shard, &one));
+            EL_TRY(el_share_read_loss(&dp->worker->members[m], &one));
+        if (dp->worker->config->by_samples && n > 1) one *= n * weight_of(dp, samples_of_loss(dp, m), n);
         sum += one;
     }
     *loss_p = sum / n;
@@ -111,7 +129,7 @@ static void gathered_loss(struct el_dp *dp)
                         el_view_of(gradient, 0), dp->batch, loss_view(dp));
     size_t at = 0;
     dp->replica[out].doutputs = el_view_of(gradient, 0);
-    divide(dp, out, dp->batch, n_micro(dp));
+    weigh(dp, out, dp->batch, weight_of(dp, dp->batch, n_micro(dp)));
     for (int m = 0; m < dp->n; m++) {
         size_t bytes = output_bytes(dp, dp->replica[m].samples);
         dp->replica[m].doutputs = el_view_of(gradient, at);
@@ -146,7 +164,7 @@ static void return_gradients(struct el_dp *dp)
         const char *label = m == dp->output ? "own gradient" : "scatter gradient";
         el_dp_copy(dp, EL_PHASE_SCATTER, label, m, el_view_of(own, 0), dp->output,
                    el_view_of(dp->gathered, loss_bytes(dp, m)), loss_bytes(dp, 1));
-        divide(dp, m, dp->replica[m].samples, dp->n * n_micro(dp));
+        weigh(dp, m, dp->replica[m].samples, weight_of(dp, dp->replica[m].samples, dp->n * n_micro(dp)));
         el_program_free(dp->program, own);
     }
 }
@@ -154,12 +172,14 @@ static void return_gradients(struct el_dp *dp)
 static void losses_in_replicas(struct el_dp *dp)
 {
     int out = dp->output;
-    for (int m = 0; m < dp->n && el_dp_fixed(dp, EL_DP_FIX_UPDATE); m++)
+    for (int m = 0; m < dp->n && el_dp_fixed(dp, EL_DP_FIX_UPDATE); m++) {
         own_loss(dp, m, el_view_of(dp->worker->members[m].shard.loss, 0));
+        weigh(dp, m, dp->replica[m].samples, dp->n * weight_of(dp, dp->replica[m].samples, dp->n));
+    }
     if (el_dp_fixed(dp, EL_DP_FIX_UPDATE)) return;
     if (dp->n == 1) { /* the module is called as it is */
         own_loss(dp, 0, loss_view(dp));
-        divide(dp, 0, dp->batch, n_micro(dp));
+        weigh(dp, 0, dp->batch, weight_of(dp, dp->batch, n_micro(dp)));
         return;
     }
     for (int m = 0; m < dp->n; m++) {

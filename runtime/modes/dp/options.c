@@ -34,7 +34,8 @@ static const struct el_mode_option dp_fix = {
     .choices = EL_DP_FIX_NAMES,
     .initial = "none"};
 
-const struct el_mode_option *const el_dp_options[] = {&output_device, &loss_in, &el_mode_accumulate, &dp_fix, NULL};
+const struct el_mode_option *const el_dp_options[] = {
+    &output_device, &loss_in, &el_mode_accumulate, &dp_fix, &el_mode_shares, &el_mode_share_weights, NULL};
 
 int el_dp_output_device(const struct el_train_config *config)
 {

@@ -1,0 +1,175 @@
+/* The table of ranks, and what is said of who waits for whom. */
+#include "bench/report/ranks.h"
+
+#include <math.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/table.h"
+#include "bench/base/text.h"
+
+/* Above it a rank computes longer than others do. */
+#define LONGER_RATIO 1.1
+
+enum { NAMED_MAX = 4 };
+
+json_t *el_ranks_json(const struct el_rank_row *rows, int n)
+{
+    json_t *ranks = json_array();
+    for (const struct el_rank_row *row = rows; row < rows + n; row++)
+        json_array_append_new(
+            ranks,
+            el_json_of(EL_KEY("rank", row->name), EL_KEY("compute_ms", 1e3 * row->compute_s),
+                       EL_KEY("last_pct", row->last_pct), EL_KEY("late_ms", 1e3 * row->late_s),
+                       EL_KEY("late_low_ms", 1e3 * row->late_low_s), EL_KEY("caused_ms", 1e3 * row->caused_s),
+                       EL_KEY("wait_ms", 1e3 * row->wait_s), EL_KEY("wait_exposed_ms", 1e3 * row->wait_exposed_s),
+                       EL_KEY("transfer_ms", 1e3 * row->transfer_s), EL_KEY("exposed_ms", 1e3 * row->exposed_s),
+                       EL_KEY("sent_bytes", row->sent_bytes)));
+    return ranks;
+}
+
+json_t *el_ranks_blame_json(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame)
+{
+    char sentence[EL_RANKS_SENTENCE_BYTES];
+    el_ranks_sentence(rows, n, blame, sentence);
+    return el_json_of(EL_KEY("kind", el_blame_name(blame->kind)),
+                      EL_KEY("rank", blame->who < 0 ? NULL : rows[blame->who].name), EL_KEY("stays", blame->stays),
+                      EL_KEY("late_ranks", blame->n_late), EL_KEY("late_ms", 1e3 * blame->late_s),
+                      EL_KEY("caused_pct", blame->caused_pct), EL_KEY("wait_ms", 1e3 * blame->wait_s),
+                      EL_KEY("transfer_ms", 1e3 * blame->transfer_s), EL_KEY("step_ms", 1e3 * blame->step_s),
+                      EL_KEY("sentence", sentence));
+}
+
+/* ---- the sentence ---- */
+
+/* Of all but one. */
+static double compute_of_others(const struct el_rank_row *rows, int n, int who)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        if (i != who) sum += rows[i].compute_s;
+    return sum / (n - 1);
+}
+
+double el_ranks_compute_ratio(const struct el_rank_row *rows, int n, int who)
+{
+    double others = compute_of_others(rows, n, who);
+    return others > 0 ? rows[who].compute_s / others : NAN;
+}
+
+/* "; cpu:0 waits 25.3 of 64.1 ms for it" */
+static void add_wait(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame, char *text)
+{
+    char wait[EL_FIGURE_BYTES], step[EL_FIGURE_BYTES];
+    bool one = n == 2 && blame->kind != EL_BLAME_WANDERS;
+    el_text_append(text, EL_RANKS_SENTENCE_BYTES, "; %s %s %s of %s ms for %s",
+                   one ? rows[1 - blame->who].name : "the others", one ? "waits" : "wait",
+                   el_text_figure(1e3 * blame->wait_s, wait), el_text_figure(1e3 * blame->step_s, step),
+                   blame->kind == EL_BLAME_WANDERS ? "that one" : "it");
+}
+
+/* It computes longer where that is at least half of what the others wait. */
+static void say_stays(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame, char *text)
+{
+    const struct el_rank_row *who = &rows[blame->who];
+    char figure[EL_FIGURE_BYTES];
+    double ratio = el_ranks_compute_ratio(rows, n, blame->who);
+    bool longer = ratio >= LONGER_RATIO && who->compute_s - compute_of_others(rows, n, blame->who) > blame->wait_s / 2;
+    if (longer)
+        el_text_append(text, EL_RANKS_SENTENCE_BYTES, "%s computes %s times as long as %s", who->name,
+                       el_text_figure(ratio, figure), n == 2 ? rows[1 - blame->who].name : "the others do on average");
+    else
+        el_text_append(text, EL_RANKS_SENTENCE_BYTES, "%s comes %s ms late, though it computes no longer", who->name,
+                       el_text_figure(1e3 * blame->late_s, figure));
+    if (blame->n_late > 1)
+        el_text_append(text, EL_RANKS_SENTENCE_BYTES, " (%d of %d ranks are as late)", blame->n_late, n);
+    add_wait(rows, n, blame, text);
+}
+
+/* "cpu:0 in 48 % of them, cpu:1 in 52"; of many the lowest and the highest. */
+static void say_wanders(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame, char *text)
+{
+    double low = INFINITY, high = 0;
+    el_text_append(text, EL_RANKS_SENTENCE_BYTES, "who comes last changes from step to step: ");
+    for (int i = 0; i < n; i++) {
+        low = fmin(low, rows[i].last_pct);
+        high = fmax(high, rows[i].last_pct);
+        if (n <= NAMED_MAX)
+            el_text_append(text, EL_RANKS_SENTENCE_BYTES, "%s%s in %.0f%s", i ? ", " : "", rows[i].name,
+                           rows[i].last_pct, i ? "" : " % of them");
+    }
+    if (n > NAMED_MAX) el_text_append(text, EL_RANKS_SENTENCE_BYTES, "each rank in %.0f to %.0f %% of them", low, high);
+    add_wait(rows, n, blame, text);
+}
+
+static void say_wire(const struct el_rank_row *rows, const struct el_ranks_blame *blame, char *text)
+{
+    char transfer[EL_FIGURE_BYTES], step[EL_FIGURE_BYTES], wait[EL_FIGURE_BYTES];
+    el_text_append(text, EL_RANKS_SENTENCE_BYTES,
+                   "the wire, not a rank: transfers that no computation hides take %s of %s ms, waits %s",
+                   el_text_figure(1e3 * blame->transfer_s, transfer), el_text_figure(1e3 * blame->step_s, step),
+                   el_text_figure(1e3 * blame->wait_s, wait));
+    if (blame->stays)
+        el_text_append(text, EL_RANKS_SENTENCE_BYTES, "; %s is late too, by %s ms", rows[blame->who].name,
+                       el_text_figure(1e3 * blame->late_s, wait));
+}
+
+void el_ranks_sentence(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame,
+                       char text[EL_RANKS_SENTENCE_BYTES])
+{
+    char wait[EL_FIGURE_BYTES], transfer[EL_FIGURE_BYTES], step[EL_FIGURE_BYTES];
+    text[0] = '\0';
+    switch (blame->kind) {
+    case EL_BLAME_STAYS:
+        say_stays(rows, n, blame, text);
+        break;
+    case EL_BLAME_AT_TIMES:
+        el_text_append(text, EL_RANKS_SENTENCE_BYTES, "%s is late at times, and causes %.0f %% of all waits",
+                       rows[blame->who].name, blame->caused_pct);
+        add_wait(rows, n, blame, text);
+        break;
+    case EL_BLAME_WANDERS:
+        say_wanders(rows, n, blame, text);
+        break;
+    case EL_BLAME_WIRE:
+        say_wire(rows, blame, text);
+        break;
+    default:
+        el_text_append(text, EL_RANKS_SENTENCE_BYTES,
+                       "no rank is late by what is worth speaking of: of %s ms waits take %s, transfers %s",
+                       el_text_figure(1e3 * blame->step_s, step), el_text_figure(1e3 * blame->wait_s, wait),
+                       el_text_figure(1e3 * blame->transfer_s, transfer));
+    }
+}
+
+/* ---- the table ---- */
+
+static const struct el_column columns[] = {EL_TEXT("rank", -14, "rank"),
+                                           EL_FIGURE("compute ms", 11, "compute_ms"),
+                                           EL_PERCENT("last %", 8, "last_pct"),
+                                           EL_FIGURE("late ms", 9, "late_ms"),
+                                           EL_FIGURE("caused ms", 11, "caused_ms"),
+                                           EL_FIGURE("wait ms", 9, "wait_ms"),
+                                           EL_FIGURE("transfer ms", 13, "transfer_ms"),
+                                           EL_FIGURE("exposed ms", 12, "exposed_ms"),
+                                           EL_MIB("sent MiB", 10, "sent_bytes"),
+                                           EL_NO_MORE};
+
+void el_ranks_heads(FILE *out, bool colour)
+{
+    el_table_heads(&(struct el_table){.columns = columns, .out = out, .colour = colour}, EL_TABLE_BOLD);
+}
+
+void el_ranks_table(const json_t *ranks, FILE *out, bool colour)
+{
+    const struct el_table table = {.columns = columns, .out = out, .colour = colour};
+    EL_EACH(rank, ranks) el_table_row(&table, EL_TABLE_PLAIN, rank);
+}
+
+void el_ranks_explain(FILE *out)
+{
+    el_text_say(
+        "", "", EL_REPORT_COLUMNS, out,
+        "A step on average. last: steps in which it came last; late: its arrival after the mean of the others', "
+        "both at the collective of a step where arrivals lie furthest apart. caused: the others' waits for it. "
+        "exposed: waits and transfers that no computation hides.");
+}

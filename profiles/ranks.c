@@ -1,0 +1,159 @@
+/* Lateness and blame of ranks. It knows no recorder, trace or clock. */
+#include "profiles/ranks.h"
+
+#include <stdlib.h>
+
+#include "profiles/intervals.h"
+
+/* ---- arrivals ---- */
+
+/* At one collective of one step. */
+struct arrivals {
+    int64_t first_ns, last_ns;
+    double sum_ns; /* from the first */
+    int n, n_last;
+};
+
+struct ranks {
+    const struct el_collectives *members;
+    int n;
+    int **matches; /* [n]: el_collectives_match */
+    double *late;  /* [n][n_steps] */
+    struct el_rank_row *rows;
+};
+
+static struct el_span span_of(const struct ranks *ranks, int m, size_t step, int k)
+{
+    return ranks->members[m].spans[step * ranks->members[m].n + (size_t)k];
+}
+
+static struct arrivals look(const struct ranks *ranks, const int *match, size_t step)
+{
+    struct arrivals a = {.first_ns = INT64_MAX, .last_ns = INT64_MIN};
+    for (int m = 0; m < ranks->n; m++) {
+        if (match[m] < 0) continue;
+        int64_t begin = span_of(ranks, m, step, match[m]).begin_ns;
+        if (begin < a.first_ns) a.first_ns = begin;
+        a.n_last = begin > a.last_ns ? 1 : a.n_last + (begin == a.last_ns);
+        if (begin > a.last_ns) a.last_ns = begin;
+        a.n++;
+    }
+    for (int m = 0; m < ranks->n; m++)
+        if (match[m] >= 0) a.sum_ns += (double)(span_of(ranks, m, step, match[m]).begin_ns - a.first_ns);
+    return a;
+}
+
+/* The waits at it, to those who came last. */
+static void charge(const struct ranks *ranks, const int *match, size_t step, const struct arrivals *a)
+{
+    double wait_ns = 0;
+    for (int m = 0; m < ranks->n; m++) {
+        if (match[m] < 0) continue;
+        struct el_span span = span_of(ranks, m, step, match[m]);
+        wait_ns += (double)((a->last_ns < span.end_ns ? a->last_ns : span.end_ns) - span.begin_ns);
+    }
+    for (int m = 0; m < ranks->n; m++)
+        if (match[m] >= 0 && span_of(ranks, m, step, match[m]).begin_ns == a->last_ns)
+            ranks->rows[m].caused_s += wait_ns * 1e-9 / a->n_last;
+}
+
+/* Each collective is charged once, with the first of its members. */
+static bool is_first(const int *match, int m)
+{
+    for (int q = 0; q < m; q++)
+        if (match[q] >= 0) return false;
+    return true;
+}
+
+static void look_at_step(const struct ranks *ranks, int m, size_t step)
+{
+    const struct el_collectives *own = &ranks->members[m];
+    struct arrivals widest = {0};
+    int64_t begin_ns = 0;
+    for (size_t k = 0; k < own->n; k++) {
+        const int *match = ranks->matches[m] + k * (size_t)ranks->n;
+        if (own->ops[k].link != EL_LINK_NONE) continue;
+        struct arrivals a = look(ranks, match, step);
+        if (is_first(match, m)) charge(ranks, match, step, &a);
+        if (a.last_ns - a.first_ns <= widest.last_ns - widest.first_ns) continue;
+        widest = a;
+        begin_ns = span_of(ranks, m, step, (int)k).begin_ns;
+    }
+    if (widest.n < 2) return;
+    double own_ns = (double)(begin_ns - widest.first_ns);
+    ranks->late[(size_t)m * own->n_steps + step] = (own_ns - (widest.sum_ns - own_ns) / (widest.n - 1)) * 1e-9;
+    if (begin_ns == widest.last_ns) ranks->rows[m].last_pct += 100.0 / widest.n_last;
+}
+
+static void finish(struct el_rank_row *row, double *late, size_t n_steps)
+{
+    double n = (double)n_steps;
+    for (size_t step = 0; step < n_steps; step++) row->late_s += late[step];
+    row->late_s /= n;
+    row->last_pct /= n;
+    row->caused_s /= n;
+    el_median(late, n_steps); /* sorts */
+    row->late_low_s = late[n_steps / 4];
+}
+
+enum el_status el_ranks_arrivals(const struct el_collectives *members, int n_members, struct el_rank_row *rows)
+{
+    size_t n = (size_t)n_members, n_steps = n > 0 ? members[0].n_steps : 0;
+    struct ranks ranks = {.members = members, .n = n_members, .rows = rows};
+    ranks.matches = calloc(n + 1, sizeof *ranks.matches);
+    ranks.late = calloc(n * n_steps + 1, sizeof *ranks.late);
+    bool enough = ranks.matches && ranks.late;
+    for (int m = 0; m < n_members; m++) {
+        rows[m].last_pct = rows[m].late_s = rows[m].late_low_s = rows[m].caused_s = 0;
+        if (enough) ranks.matches[m] = el_collectives_match(members, n_members, m);
+        enough = enough && ranks.matches[m];
+    }
+    for (int m = 0; m < n_members && enough; m++)
+        for (size_t step = 0; step < n_steps; step++) look_at_step(&ranks, m, step);
+    for (size_t m = 0; m < n && enough && n_steps > 0; m++) finish(&rows[m], ranks.late + m * n_steps, n_steps);
+    for (size_t m = 0; m < n && ranks.matches; m++) free(ranks.matches[m]);
+    free(ranks.matches);
+    free(ranks.late);
+    return enough ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for the arrivals of %d ranks", n_members);
+}
+
+/* ---- blame ---- */
+
+const char *el_blame_name(enum el_blame_kind kind)
+{
+#define TEXT(name, text) text,
+    static const char *const names[] = {EL_BLAMES(TEXT)};
+#undef TEXT
+    return names[kind];
+}
+
+static void find_late(const struct el_rank_row *rows, int n, double wait_s, struct el_ranks_blame *blame)
+{
+    double caused = 0;
+    for (int i = 0; i < n; i++) {
+        caused += rows[i].caused_s;
+        blame->n_late += rows[i].late_low_s >= blame->step_s * EL_RANKS_WORTH / 2;
+        if (blame->who < 0 || rows[i].caused_s > rows[blame->who].caused_s) blame->who = i;
+    }
+    const struct el_rank_row *who = &rows[blame->who];
+    double share = caused > 0 ? who->caused_s / caused : 0;
+    blame->caused_pct = 100 * share;
+    blame->late_s = who->late_s;
+    blame->stays = who->late_low_s >= blame->step_s * EL_RANKS_WORTH / 2;
+    blame->kind = blame->stays ? EL_BLAME_STAYS : share >= EL_RANKS_ONE ? EL_BLAME_AT_TIMES : EL_BLAME_WANDERS;
+    if (blame->kind != EL_BLAME_WANDERS) blame->wait_s = wait_s * share;
+}
+
+void el_ranks_blame(const struct el_rank_row *rows, int n, double step_s, struct el_ranks_blame *blame_p)
+{
+    struct el_ranks_blame blame = {.kind = EL_BLAME_EVEN, .who = -1, .step_s = step_s};
+    for (int i = 0; i < n && n > 1; i++) {
+        blame.wait_s += rows[i].wait_exposed_s / (n - 1); /* who comes last at a collective waits for nobody */
+        blame.transfer_s += (rows[i].exposed_s - rows[i].wait_exposed_s) / n;
+    }
+    double wait_s = blame.wait_s;
+    if (n > 1 && step_s > 0 && wait_s >= EL_RANKS_WORTH * step_s) find_late(rows, n, wait_s, &blame);
+    if (step_s > 0 && blame.transfer_s >= EL_RANKS_WORTH * step_s && blame.transfer_s > wait_s)
+        blame.kind = EL_BLAME_WIRE;
+    *blame_p = blame;
+}
