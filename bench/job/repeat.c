@@ -8,10 +8,29 @@
 #include "bench/machine/host.h"
 #include "bench/options/options.h"
 #include "bench/record/record.h"
+#include "runtime/layout/uneven.h"
 
 static json_t *accuracy(double value)
 {
     return value < 0 ? json_null() : json_real(value);
+}
+
+static json_t *score_of(const struct el_score *score)
+{
+    return el_json_of(EL_KEY("accuracy", el_json_real(score->correct / score->counted)),
+                      EL_KEY("loss", el_json_real(score->loss / score->counted)),
+                      EL_KEY("correct", (int64_t)score->correct), EL_KEY("counted", (int64_t)score->counted));
+}
+
+/* The score of all, and a row a rank. */
+static json_t *evaluation_of(const struct el_evaluation *evaluation)
+{
+    if (evaluation->n_ranks == 0) return json_null();
+    json_t *all = score_of(&evaluation->all), *ranks = json_array();
+    for (int r = 0; r < evaluation->n_ranks; r++) json_array_append_new(ranks, score_of(&evaluation->ranks[r]));
+    el_json_put_all(all, EL_KEY("samples", evaluation->samples), EL_KEY("own_statistics", evaluation->own_buffers),
+                    EL_KEY("ranks", ranks));
+    return all;
 }
 
 static json_t *epochs_of(const struct el_train_result *result)
@@ -20,12 +39,26 @@ static json_t *epochs_of(const struct el_train_result *result)
     for (int e = 0; e < result->n_epochs; e++) {
         const struct el_epoch_result *epoch = &result->epochs[e];
         json_array_append_new(
-            epochs, el_json_of(EL_KEY("seconds", epoch->seconds), EL_KEY("train_loss", epoch->train_loss),
-                               EL_KEY("held_out_accuracy", accuracy(epoch->held_out_accuracy)),
-                               EL_KEY("test_accuracy",
-                                      e == result->best_epoch ? accuracy(result->test_accuracy) : json_null())));
+            epochs,
+            el_json_of(EL_KEY("seconds", epoch->seconds), EL_KEY("train_loss", epoch->train_loss),
+                       EL_KEY("held_out_accuracy", accuracy(epoch->held_out.accuracy)),
+                       EL_KEY("test_accuracy", e == result->best_epoch ? accuracy(result->test.accuracy) : json_null()),
+                       EL_KEY("held_out", evaluation_of(&epoch->held_out))));
     }
     return epochs;
+}
+
+/* One rank had fewer batches of an epoch, and all ended with it. */
+static json_t *uneven_of(const struct el_train_result *result, const struct el_train_config *config)
+{
+    struct el_uneven uneven;
+    if (result->n_agreements == 0 || el_uneven_read(config, &uneven) != EL_OK) return json_null();
+    json_t *batches = json_array();
+    for (int r = 0; r < config->n_devices; r++)
+        json_array_append_new(batches, json_integer((json_int_t)el_uneven_batches(&uneven, r, result->epoch_batches)));
+    return el_json_of(EL_KEY("rank", uneven.rank), EL_KEY("batches", batches),
+                      EL_KEY("agreements", result->n_agreements),
+                      EL_KEY("agreement_ms", (double)result->agreement_ns / 1e6 / (double)result->n_agreements));
 }
 
 static json_t *control_of(const struct el_job_measurement *m)
@@ -114,7 +147,8 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
         EL_KEY("beside_step_ratio", el_job_beside_ratios(m->beside)), EL_KEY("communicator", result->comm),
         EL_KEY("comm_algorithms", el_json_filled(result->comm_algorithms)),
         EL_KEY("collectives", json_incref(m->collectives)), EL_KEY("epochs", epochs_of(result)),
-        EL_KEY("accuracy", accuracy(result->test_accuracy)));
+        EL_KEY("accuracy", accuracy(result->test.accuracy)), EL_KEY("evaluation", evaluation_of(&result->test)),
+        EL_KEY("uneven", uneven_of(result, &trial->train)));
 }
 
 static void put_accounts(json_t *repeat, const struct el_job_measurement *m, const json_t *accounts)

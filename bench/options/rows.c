@@ -243,6 +243,11 @@ static const struct el_option_row after_sizes[] = {
      "write the weights to a safetensors file: those after the last measured step, with --epochs of the best epoch"},
     {SET, "epochs", "N", AT(COUNT, train.epochs), COMPARE | RUN, "train whole epochs and evaluate, instead of --steps",
      RANGE(1, 1e6), COMMON},
+    {SET, "eval", "HOW", AT(CHOICE, train.eval), COMPARE | RUN,
+     "with --epochs, what a rank evaluates. exact: its part, each sample once; padded: the same, but some samples "
+     "twice, "
+     "as PyTorch's DistributedSampler; each: every rank evaluates all samples",
+     CHOICES("exact|padded|each"), DEFAULT("exact")},
 
     {MEASURING, "steps", "N", AT(COUNT, train.steps), OF_MODES, "minimum number of measured steps", DEFAULT("10"),
      RANGE(1, 1e9), COMMON},

@@ -43,6 +43,11 @@ static const struct {
     {"speed-up", "Throughput over that of single on one device, then over that of the same mode on one device."},
     {"eff. %", "Speed-up over the number of devices."},
     {"95 %", "95 % interval of the figure before it, over launches."},
+    /* evaluation by rank */
+    {"answers", "Samples that the rank has counted; with --eval padded some of them twice."},
+    {"right", "Right answers among them."},
+    {"accuracy %", "Right answers over answers."},
+    {"mean loss", "Mean cross-entropy over the rank's answers."},
     /* where a step goes */
     {"compute", "Kernels run, ms a step."},
     {"+ exposed", "Communication during which the device does not compute."},

@@ -25,6 +25,7 @@ static void write_sentences(const json_t *run, FILE *out)
 {
     if (el_printed_kind(run)) return; /* its text has them */
     el_report_sentences(run, out);
+    el_report_say_evaluations(json_object_get(run, "trials"), out);
 }
 
 static void write_warnings(const json_t *run, FILE *out)

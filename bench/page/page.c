@@ -74,6 +74,11 @@ static json_t *communicating(const struct page *page)
     return rows;
 }
 
+static json_t *evaluated(const struct page *page)
+{
+    return el_report_rank_rows(page->trials);
+}
+
 static json_t *all(const struct page *page)
 {
     return json_incref((json_t *)(uintptr_t)page->trials);
@@ -127,6 +132,12 @@ static const struct section {
      {el_report_step_columns}},
     {"loading", "Loading", "One worker's batches and the step's, in turn.", {"loading"}, NULL, {NULL}},
     {"accuracy", "Accuracy", "Accuracy against seconds of training.", {"accuracy"}, NULL, {NULL}},
+    {"evaluation",
+     "Evaluation by rank",
+     "What each rank has counted, by the weights of the best epoch.",
+     {NULL},
+     evaluated,
+     {el_report_rank_columns}},
     {"scaling", "Scaling", "Speed-up and efficiency at each number of devices.", {"scale"}, scaled, {el_scale_columns}},
     {"commands",
      "Commands",

@@ -114,6 +114,7 @@ static json_t *config(const struct el_trial *trial)
     el_json_put_all(config, EL_KEY("batch_given", trial->batch_is_per_device ? "per_device" : "global"),
                     EL_KEY("warmup", train->warmup), EL_KEY("steps", train->steps),
                     EL_KEY("min_time_s", train->min_time_s), EL_KEY("epochs", train->epochs),
+                    EL_KEY("eval", choice("eval", (int)train->eval)),
                     EL_KEY("bucket_first_bytes", train->bucket_first_bytes),
                     EL_KEY("bucket_cap_bytes", train->bucket_cap_bytes), EL_KEY("beside", trial->beside));
     put_mode_options(config, trial);
@@ -209,7 +210,8 @@ static void put_devices(json_t *record, const json_t *ok, double global_batch)
 json_t *el_record_trial(const struct el_trial *trial, const char *command, json_t *repeats)
 {
     json_t *record = json_object(), *rows = json_array(), *ok = json_array(); /* those that finished */
-    static const char *const training[] = {"accuracy", "flops_per_step", "param_bytes", "trained_bytes", NULL};
+    static const char *const training[] = {"accuracy",    "evaluation",    "uneven", "flops_per_step",
+                                           "param_bytes", "trained_bytes", NULL};
     double batch = (double)trial->train.global_batch;
     EL_EACH(repeat, repeats) {
         if (el_json_is(repeat, "status", "ok")) json_array_append(ok, repeat);

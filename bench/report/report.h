@@ -71,6 +71,13 @@ void el_report_profile(const json_t *run, int sort, FILE *out, bool colour);
 /* Epochs, and what accuracy they reached after how many seconds. Nothing where no whole epochs were trained. */
 void el_report_epochs(const json_t *run, FILE *out, bool colour);
 
+/* What each rank has counted in the evaluation: rows of el_report_rank_columns (new reference), none of trials where
+ * fewer than two have evaluated; and a sentence a trial why its ranks differ, where they do. The last: both. */
+extern const struct el_column el_report_rank_columns[];
+json_t *el_report_rank_rows(const json_t *trials);
+void el_report_say_evaluations(const json_t *trials, FILE *out);
+void el_report_evaluations(const json_t *run, FILE *out, bool colour);
+
 /* Memory as the system sees it, process x device, of each mode's largest batch. Nothing where it was not read. */
 void el_report_processes(const json_t *run, FILE *out, bool colour);
 

@@ -14,6 +14,7 @@ struct el_batcher {
     const struct el_dataset *dataset;
     struct el_loader_spec spec;
     int64_t size;               /* samples of the split */
+    int64_t n;                  /* places of an epoch: `size`, or more where the split is padded */
     struct el_batch_part share; /* of each batch: a row a sample */
     int64_t steps;              /* an epoch */
     int64_t *order;             /* [size] the epoch's permutation; NULL when not shuffled */
@@ -95,17 +96,19 @@ static enum el_status prepare(struct el_batcher *batcher)
 enum el_status el_batcher_open(const struct el_dataset *dataset, const struct el_loader_spec *spec,
                                struct el_batcher **batcher_p)
 {
-    int64_t size = el_dataset_size(dataset, spec->split), batch = spec->global_batch;
+    int64_t size = el_dataset_size(dataset, spec->split), batch = spec->global_batch, n = size;
     EL_TRY(check_spec(spec));
     EL_TRY(check_kind(dataset, spec));
     EL_TRY(check_size(dataset, spec, size));
     struct el_batcher *batcher = calloc(1, sizeof *batcher);
     if (!batcher) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a loader");
+    if (spec->pad) n = (size + spec->ranks - 1) / spec->ranks * spec->ranks;
     *batcher = (struct el_batcher){.dataset = dataset,
                                    .spec = *spec,
                                    .size = size,
+                                   .n = n,
                                    .share = el_batch_part(&spec->shares, batch, spec->ranks, spec->rank),
-                                   .steps = spec->shuffle ? size / batch : (size - 1) / batch + 1,
+                                   .steps = spec->shuffle ? size / batch : (n - 1) / batch + 1,
                                    .order_epoch = -1};
     enum el_status status = EL_OK;
     if (spec->shuffle && !(batcher->order = malloc((size_t)size * sizeof *batcher->order)))
@@ -223,8 +226,8 @@ static int64_t position_of(const struct el_batcher *batcher, uint64_t step, int6
     const struct el_loader_spec *spec = &batcher->spec;
     const int64_t first = (int64_t)(step % (uint64_t)batcher->steps) * spec->global_batch,
                   position = first + batcher->share.first + row * batcher->share.stride;
-    if (position >= batcher->size) return -1;
-    return batcher->order ? batcher->order[position] : position;
+    if (position >= batcher->n) return -1;
+    return batcher->order ? batcher->order[position] : position % batcher->size;
 }
 
 int64_t el_batcher_length(struct el_batcher *batcher, uint64_t step)

@@ -136,6 +136,7 @@ struct el_loader_spec {
     int rank;
     struct el_shares shares;
     bool shuffle; /* training: yes; evaluation: no */
+    bool pad;     /* evaluation: as DistributedSampler pads a set: by its first samples, to a multiple of `ranks` */
     uint64_t seed;
     enum el_input_kind input;
     /* EL_INPUT_IDS: rows of a batch are as long as the longest sentence among them, and at least `least` words; 0: all
@@ -189,7 +190,7 @@ int64_t el_share_size(int64_t global_batch, int ranks, int rank);
  * parts / weights pieces that are alike, and part p is that of weight p % weights in piece p / weights. */
 struct el_batch_part el_batch_part(const struct el_shares *shares, int64_t batch, int parts, int part);
 /* Training: full global batches of an epoch (the rest of the epoch is dropped; the next shuffle takes others).
- * Evaluation: all samples, the last batch filled up with label -1. */
+ * Evaluation: all samples (with `pad` and those that are repeated), the last batch filled up with label -1. */
 int64_t el_loader_steps_per_epoch(const struct el_loader *loader);
 /* Words a row of that step has, padding among them: known before the batch is made. */
 int64_t el_loader_length(struct el_loader *loader, uint64_t step);

@@ -28,6 +28,9 @@ enum el_control {
     EL_CONTROL_COMM,  /* communication: collectives move nothing and wait for nobody */
     EL_CONTROL_RECORD /* the recorder: no clock is read inside a step, no event is sent */
 };
+/* What a rank evaluates: its part of the split, each sample once; the same, but the split is padded, as PyTorch's
+ * DistributedSampler does; or all of it, with its own weights and buffers. */
+enum el_eval { EL_EVAL_EXACT, EL_EVAL_PADDED, EL_EVAL_EACH };
 /* What a rank's mean counts in the step's: as its samples do, or as much as any other's, as with PyTorch's
  * DistributedDataParallel. Auto: by samples where shares are given. */
 enum el_share_weights { EL_SHARE_WEIGHTS_AUTO, EL_SHARE_WEIGHTS_SAMPLES, EL_SHARE_WEIGHTS_EQUAL };
@@ -59,6 +62,8 @@ struct el_train_config {
     enum el_control control;
     int control_pairs; /* blocks on and blocks off; together they take about min_time_s */
     int64_t epochs;    /* 0: `steps` steps; else whole epochs, measured all, evaluated after each */
+    enum el_eval eval;
+    char uneven[48]; /* ddp, with epochs: which rank has fewer batches, and what then (uneven.h); empty: "off" */
     /* ddp. 0: not given. PyTorch's rule: a given cap is the first bucket's limit too. */
     size_t bucket_first_bytes, bucket_cap_bytes;
     enum el_comm_algorithm comm_algorithm; /* EL_COMM_AUTO: each communicator's choice */

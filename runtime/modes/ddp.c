@@ -12,6 +12,7 @@
  * step, in however many micro-steps, and at its begin a broadcast of rank 0's buffers (batch norm's running
  * statistics). */
 #include "runtime/gradients/reducer.h"
+#include "runtime/layout/uneven.h"
 #include "runtime/modes/mode.h"
 #include "runtime/state/buffers.h"
 #include "runtime/worker/share.h"
@@ -19,6 +20,23 @@
 struct settings {
     bool static_graph; /* as PyTorch's, which wins over find_unused_parameters */
 };
+
+static enum el_status check(struct el_train_config *config, const struct el_layout *layout)
+{
+    (void)layout;
+    struct el_uneven uneven;
+    EL_TRY(el_uneven_read(config, &uneven));
+    const bool unused = config->find_unused || ((const struct settings *)el_mode_settings(config))->static_graph;
+    if (uneven.how == EL_UNEVEN_JOIN && (unused || config->optimizer == EL_OPT_ADAM))
+        return el_fail(EL_ERR_INVALID, "--uneven %s: leave %s out", config->uneven,
+                       config->optimizer == EL_OPT_ADAM ? "--optimizer adam, whose steps a joined rank would not count,"
+                       : config->find_unused            ? "--find-unused on"
+                                                        : "--static-graph on");
+    if (uneven.how == EL_UNEVEN_JOIN && config->shares.n > 0)
+        return el_fail(EL_ERR_INVALID, "--uneven %s: ranks count alike in it: leave --shares out", config->uneven);
+    if (uneven.how == EL_UNEVEN_HANG && config->comm_timeout_s == 0) config->comm_timeout_s = EL_UNEVEN_TIMEOUT_S;
+    return EL_OK;
+}
 
 static enum el_status setup(struct el_worker *worker)
 {
@@ -36,7 +54,7 @@ static enum el_status setup(struct el_worker *worker)
     EL_TRY(el_reducer_open(&spec, &reducer));
     worker->state = reducer;
     worker->comm = el_comm_backend(worker->world);
-    return el_share_send_weights(worker, worker->world);
+    return el_share_send_weights(worker, worker->world, 0, true);
 }
 
 static enum el_status begin_round(struct el_worker *worker, int round)
@@ -69,7 +87,11 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
                                          .reduce = finish,
                                          .context = worker->state};
     if (worker->config->broadcast_buffers)
-        el_buffers_issue_broadcast(worker->world, &worker->members[0].shard, program);
+        el_buffers_issue_broadcast(worker->world, &worker->members[0].shard, worker->buffers_root, program);
+    if (worker->joined) {
+        el_reducer_shadow(worker->state, program);
+        return EL_OK;
+    }
     return el_share_step(worker, program, &hooks);
 }
 
@@ -99,11 +121,31 @@ static const struct el_mode_option static_graph = {
     .choices = "off|on",
     .initial = "off"};
 
-static const struct el_mode_option *const options[] = {
-    &el_mode_procs,           &el_mode_overlap,       &el_mode_bucket_mb,
-    &el_mode_first_bucket_mb, &bucket_view,           &el_mode_accumulate,
-    &el_mode_find_unused,     &static_graph,          &el_mode_broadcast_buffers,
-    &el_mode_shares,          &el_mode_share_weights, NULL};
+static const struct el_mode_option uneven = {
+    .name = "uneven",
+    .argument = "HOW",
+    .help = "with --epochs: the last rank has one batch fewer. stop: ranks agree before each step, and end the epoch "
+            "with it; join: it shadows the others' all-reduces, as PyTorch's Join; hang: the others wait until "
+            "--comm-timeout (5 s unless given); which rank, and how many: "
+            "stop:rank=1,batches=3",
+    .kind = EL_MODE_TEXT,
+    EL_MODE_FIELD(uneven),
+    .bytes = sizeof((struct el_train_config *)0)->uneven,
+    .initial = "off"};
+
+static const struct el_mode_option *const options[] = {&el_mode_procs,
+                                                       &el_mode_overlap,
+                                                       &el_mode_bucket_mb,
+                                                       &el_mode_first_bucket_mb,
+                                                       &bucket_view,
+                                                       &el_mode_accumulate,
+                                                       &el_mode_find_unused,
+                                                       &static_graph,
+                                                       &el_mode_broadcast_buffers,
+                                                       &el_mode_shares,
+                                                       &el_mode_share_weights,
+                                                       &uneven,
+                                                       NULL};
 
 const struct el_mode_ops el_mode_ddp = {
     .info = {.name = "ddp",
@@ -117,6 +159,7 @@ const struct el_mode_ops el_mode_ddp = {
              .memory = {.backward = 3, .optimizer = 3, .view = 1},
              .n_shown = 1,
              .look = {.fill = 0x5b84c4, .ink = 0x5b84c4, .pattern = 3, .point = 7, .point_size = 1.6}},
+    .check = check,
     .layout = el_layout_worker_each,
     .rounds = 2,
     .setup = setup,

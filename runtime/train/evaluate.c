@@ -1,5 +1,6 @@
-/* Evaluation: a forward-only program over a split, every sample once, over all owners; and the weights of the best
- * epoch kept in host memory until the end. */
+/* Evaluation: a forward-only program over a split, over all owners, as config->eval says; and the weights of the best
+ * epoch kept in host memory until the end. Answers are counted on the host, which sums losses in double. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,18 +15,48 @@ struct way {
     const struct el_shard *shard;
     struct el_feed *feed;
     struct el_held held;
-    struct el_buffer *correct; /* where the last part is, else NULL */
+    struct el_buffer *logits; /* of a batch, where the last part is, else NULL */
+    void *answers;            /* the same on the host: [samples, classes] */
 };
 
-static void issue_count(const struct way *way, struct el_program *program, struct el_view logits,
-                        struct el_buffer *labels)
+static size_t logits_bytes(const struct way *way)
 {
-    struct el_kernel_op op = {.head = {.label = "count_correct", .phase = EL_PHASE_LOSS},
-                              .op = EL_OP_COUNT_CORRECT,
-                              .dtype = way->shard->config->dtype,
-                              .views = {logits, el_view_of(labels, 0), el_view_of(way->correct, 0)},
-                              .args.d = {way->feed->samples * way->shard->graph->labels, way->shard->graph->classes}};
-    el_program_kernel(program, way->shard->device, EL_STREAM_COMPUTE, &op, NULL);
+    const struct el_graph *graph = way->worker->graph;
+    return (size_t)(way->feed->samples * el_graph_output_count(graph)) * el_dtype_bytes(way->shard->config->dtype);
+}
+
+/* Minus the log of the probability that softmax gives the label; *right_p: whether it is the first of the highest. */
+static double cross_entropy(const void *logits, enum el_dtype dtype, int64_t classes, int32_t label, bool *right_p)
+{
+    const float *narrow = logits;
+    const double *wide = logits;
+    int64_t best = 0;
+    double sum = 0;
+#define LOGIT(c) (dtype == EL_F64 ? wide[c] : (double)narrow[c])
+    for (int64_t c = 1; c < classes; c++)
+        if (LOGIT(c) > LOGIT(best)) best = c;
+    for (int64_t c = 0; c < classes; c++) sum += exp(LOGIT(c) - LOGIT(best));
+    *right_p = best == label;
+    return label < classes ? log(sum) + LOGIT(best) - LOGIT(label) : INFINITY;
+#undef LOGIT
+}
+
+/* The batch that has gone through. Rows of label -1 fill it up. */
+static enum el_status tally(const struct way *way, struct el_score *score)
+{
+    const struct el_graph *graph = way->worker->graph;
+    const enum el_dtype dtype = way->shard->config->dtype;
+    const int32_t *labels = way->feed->host_labels;
+    EL_TRY(el_device_read(el_view_of(way->logits, 0), way->answers, logits_bytes(way)));
+    for (int64_t i = 0; i < way->feed->samples * graph->labels; i++) {
+        const char *row = (const char *)way->answers + (size_t)(i * graph->classes) * el_dtype_bytes(dtype);
+        bool right;
+        if (labels[i] < 0) continue;
+        score->loss += cross_entropy(row, dtype, graph->classes, labels[i], &right);
+        score->correct += right;
+        score->counted++;
+    }
+    return EL_OK;
 }
 
 /* Where a batch is between two parts: inputs of the one that comes. */
@@ -82,27 +113,52 @@ static enum el_status issue(const struct way *way, struct el_program *program)
     el_feed_issue(way->feed, program, &place.fed, &place.labels);
     for (int i = 0; i < way->held.n && status == EL_OK; i++)
         status = go_through(way, &way->held.parts[i], &place, &passes[i]);
-    if (way->correct && status == EL_OK) issue_count(way, program, place.values[0], place.labels);
+    if (way->logits && status == EL_OK)
+        el_program_copy(program, way->shard->device, EL_STREAM_COMPUTE,
+                        &(struct el_op_head){.label = "keep logits", .phase = EL_PHASE_LOSS},
+                        el_view_of(way->logits, 0), place.values[0], logits_bytes(way), NULL);
     for (int i = 0; i < way->held.n; i++) el_pass_close(passes[i]);
     free(place.values);
     EL_TRY(status);
     return el_program_end(program);
 }
 
-static enum el_status count(const struct way *way, double *count_p)
+static enum el_status count(const struct way *way, struct el_score *score)
 {
-    int32_t n = 0;
     struct el_program *program;
-    if (way->correct) EL_TRY(el_device_write(el_view_of(way->correct, 0), &n, sizeof n));
     EL_TRY(el_program_create(&program));
     enum el_status status = issue(way, program);
     int64_t steps = el_loader_steps_per_epoch(way->feed->loader);
-    for (int64_t i = 0; status == EL_OK && i < steps; i++) status = el_program_run(program, (uint64_t)i, NULL);
+    for (int64_t i = 0; status == EL_OK && i < steps; i++) {
+        status = el_program_run(program, (uint64_t)i, NULL);
+        if (status == EL_OK && way->logits) status = tally(way, score);
+    }
     el_program_destroy(program);
-    EL_TRY(status);
-    if (way->correct) EL_TRY(el_device_read(el_view_of(way->correct, 0), &n, sizeof n));
-    *count_p = n;
-    return EL_OK;
+    return status;
+}
+
+static bool is_cut(const struct el_layout *layout)
+{
+    return layout->n[EL_AXIS_STAGE] > 1;
+}
+
+/* Owners of the whole model before this position: of all of them, where it is the end. */
+static int owners_before(const struct el_layout *layout, int position)
+{
+    int n = 0;
+    for (int d = 0; d < position; d++) n += el_layout_spot(layout, d).owns;
+    return n;
+}
+
+static int count_ranks(const struct el_layout *layout)
+{
+    return is_cut(layout) ? layout->n[EL_AXIS_DATA] : owners_before(layout, layout->n_devices);
+}
+
+/* Which part of the split a device evaluates, as one of the ranks. */
+static int rank_of(const struct el_layout *layout, int position)
+{
+    return is_cut(layout) ? el_layout_spot(layout, position).feed : owners_before(layout, position);
 }
 
 /* What a member is given of the split. Owners of the whole model share it evenly, and a batch is what they have room
@@ -111,24 +167,35 @@ static void spec_feed(const struct el_run *run, int position, struct el_feed_spe
 {
     const struct el_layout *layout = &run->session->layout;
     const struct el_train_config *config = run->session->config;
-    if (layout->n[EL_AXIS_STAGE] > 1) {
+    spec->n_parts = count_ranks(layout);
+    spec->part = rank_of(layout, position);
+    if (is_cut(layout)) {
         spec->batch = config->global_batch / config->n_micro;
-        spec->part = el_layout_spot(layout, position).feed;
-        spec->n_parts = layout->n[EL_AXIS_DATA];
         spec->what = el_worker_feeds(&run->session->parts, el_layout_spot(layout, position).at[EL_AXIS_STAGE]);
-        return;
     }
-    for (int d = 0; d < layout->n_devices; d++) {
-        if (!el_layout_spot(layout, d).owns) continue;
-        if (d == position) spec->part = spec->n_parts;
-        spec->batch += (el_layout_spot(layout, d).samples + config->n_accumulate - 1) / config->n_accumulate;
-        spec->n_parts++;
-    }
-    if (spec->n_parts == layout->n_feeds) spec->shares = el_layout_feed_shares(layout);
+    for (int d = 0; d < layout->n_devices && !is_cut(layout); d++)
+        if (el_layout_spot(layout, d).owns)
+            spec->batch += (el_layout_spot(layout, d).samples + config->n_accumulate - 1) / config->n_accumulate;
+    const int64_t largest = el_share_size(spec->batch, spec->n_parts, 0);
+    spec->pad = config->eval == EL_EVAL_PADDED;
+    if (spec->pad) spec->batch = largest * spec->n_parts; /* so that a rank's places are r, r + n, ... in every batch */
+    if (config->eval == EL_EVAL_EXACT && spec->n_parts == layout->n_feeds) spec->shares = el_layout_feed_shares(layout);
+    if (config->eval != EL_EVAL_EACH) return;
+    spec->batch = largest;
+    spec->part = 0, spec->n_parts = 1;
 }
 
-/* Correct answers that this member has counted. */
-static enum el_status count_share(struct el_run *run, int member, enum el_data_split split, double *count_p)
+static enum el_status open_logits(struct way *way)
+{
+    const size_t bytes = logits_bytes(way);
+    if (way->held.parts[way->held.n - 1].behind != EL_HELD_NOBODY) return EL_OK;
+    if (!(way->answers = malloc(bytes + 1))) return el_fail_errno("answers of an evaluation");
+    return el_device_alloc(way->shard->device, EL_TAG_OUTPUT, bytes, "logits", &way->logits);
+}
+
+/* What this member has counted. */
+static enum el_status count_share(struct el_run *run, int member, enum el_data_split split, bool own_buffers,
+                                  struct el_score *score)
 {
     const struct el_shard *owner = &run->worker.members[member].shard;
     struct el_feed feed;
@@ -143,11 +210,11 @@ static enum el_status count_share(struct el_run *run, int member, enum el_data_s
     struct el_ledger before = *el_device_ledger(owner->device);
     enum el_status status = el_feed_open(&feed, &spec);
     if (status == EL_OK) status = el_held_open(&run->worker, member, &way.held);
-    if (status == EL_OK) status = el_copies_take_first(&run->worker, member, &way.held, &buffers);
-    if (status == EL_OK && way.held.parts[way.held.n - 1].behind == EL_HELD_NOBODY)
-        status = el_device_alloc(owner->device, EL_TAG_OUTPUT, sizeof(int32_t), "correct", &way.correct);
-    if (status == EL_OK) status = count(&way, count_p);
-    el_device_free(way.correct);
+    if (status == EL_OK && !own_buffers) status = el_copies_take_first(&run->worker, member, &way.held, &buffers);
+    if (status == EL_OK) status = open_logits(&way);
+    if (status == EL_OK) status = count(&way, score);
+    free(way.answers);
+    el_device_free(way.logits);
     el_device_free(buffers);
     el_held_close(&way.held);
     el_feed_close(&feed);
@@ -155,23 +222,46 @@ static enum el_status count_share(struct el_run *run, int member, enum el_data_s
     return status;
 }
 
-enum el_status el_run_evaluate(struct el_run *run, enum el_data_split split, double *accuracy_p)
+/* Each rank's counts are another worker's: the others add zeros. */
+static enum el_status count_all(struct el_run *run, enum el_data_split split, struct el_evaluation *evaluation)
 {
     struct el_worker *worker = &run->worker;
-    int64_t size = el_dataset_size(run->session->place->dataset, split);
-    double sum = 0;
-    *accuracy_p = -1;
-    if (size == 0 || worker->graph->loss != EL_LOSS_CROSS_ENTROPY ||
+    const int64_t n = evaluation->n_ranks * (int64_t)(sizeof *evaluation->ranks / sizeof(double));
+    for (int m = 0; m < worker->n_members; m++)
+        if (worker->members[m].shard.params)
+            EL_TRY(count_share(run, m, split, evaluation->own_buffers,
+                               &evaluation->ranks[rank_of(worker->layout, worker->first + m)]));
+    EL_TRY(el_worker_sum(worker, (double *)evaluation->ranks, n));
+    const int n_parts = worker->config->eval == EL_EVAL_EACH ? 1 : evaluation->n_ranks;
+    for (int r = 0; r < n_parts; r++) {
+        evaluation->all.correct += evaluation->ranks[r].correct;
+        evaluation->all.counted += evaluation->ranks[r].counted;
+        evaluation->all.loss += evaluation->ranks[r].loss;
+    }
+    evaluation->accuracy = evaluation->all.correct / evaluation->all.counted;
+    return EL_OK;
+}
+
+enum el_status el_run_evaluate(struct el_run *run, enum el_data_split split, struct el_evaluation *evaluation_p)
+{
+    const struct el_worker *worker = &run->worker;
+    const struct el_train_config *config = worker->config;
+    struct el_evaluation evaluation = {.samples = el_dataset_size(run->session->place->dataset, split), .accuracy = -1};
+    *evaluation_p = evaluation;
+    if (evaluation.samples == 0 || worker->graph->loss != EL_LOSS_CROSS_ENTROPY ||
         !el_device_computes(worker->members[0].shard.device))
         return EL_OK;
-    for (int m = 0; m < worker->n_members; m++) {
-        double n = 0;
-        if (worker->members[m].shard.params) EL_TRY(count_share(run, m, split, &n));
-        sum += n;
-    }
-    EL_TRY(el_worker_sum(worker, &sum, 1));
-    *accuracy_p = sum / (double)size;
-    return EL_OK;
+    evaluation.n_ranks = count_ranks(worker->layout);
+    evaluation.own_buffers = config->eval != EL_EVAL_EXACT && !config->broadcast_buffers && evaluation.n_ranks > 1 &&
+                             worker->graph->n_buffers > 0;
+    evaluation.ranks = calloc((size_t)evaluation.n_ranks, sizeof *evaluation.ranks);
+    if (!evaluation.ranks) return el_fail_errno("an evaluation by %d ranks", evaluation.n_ranks);
+    enum el_status status = count_all(run, split, &evaluation);
+    if (status == EL_OK)
+        *evaluation_p = evaluation;
+    else
+        free(evaluation.ranks);
+    return status;
 }
 
 /* Weights and buffers, between the worker's owners and host memory; without memory it only counts the bytes. */

@@ -37,7 +37,8 @@ static bool is_recorded(const struct el_run *run, int64_t number)
     return !run->result.alternates || (number - run->n_warmup) % 2 == 1;
 }
 
-static enum el_status step(struct el_run *run, uint64_t number)
+/* `skipped`: batches of the loader's before this step that nobody has taken. */
+static enum el_status step(struct el_run *run, uint64_t number, uint64_t skipped)
 {
     const struct el_train_hooks *hooks = run->session->hooks;
     struct el_probe probe = hooks->probes ? hooks->probes[run->first] : (struct el_probe){.context = NULL};
@@ -47,7 +48,11 @@ static enum el_status step(struct el_run *run, uint64_t number)
     const int round = run->round;
     EL_TRY(change_round(run, number));
     EL_TRY(el_run_choose(run, number));
-    for (int m = 0; m < run->worker.n_members; m++) EL_TRY(el_feed_begin(run->worker.members[m].feeds, number));
+    for (int m = 0; m < run->worker.n_members; m++) {
+        for (int64_t k = 0; k < run->worker.config->n_accumulate; k++)
+            run->worker.members[m].feeds[k].skipped = skipped;
+        EL_TRY(el_feed_begin(run->worker.members[m].feeds, number));
+    }
     bool first = run->round != round;
     if (!run->program || !run->session->config->capture) EL_TRY(el_run_issue(run, first));
     if (first) EL_TRY(el_meeting_wait(run->session->meeting));
@@ -59,7 +64,7 @@ static enum el_status step(struct el_run *run, uint64_t number)
         if (run->lengths) run->flops += el_program_model_flops(run->program);
     }
     run->step_ns[number] = issued_ns + el_program_elapsed_ns(run->program);
-    EL_TRY(read_loss(run, &run->result.loss[number]));
+    if (!run->worker.joined) EL_TRY(read_loss(run, &run->result.loss[number]));
     run->result.wall_ns[number] = el_clock_ns() - begin;
     return EL_OK;
 }
@@ -125,8 +130,7 @@ static enum el_status end_warmup(struct el_run *run)
 
 static void end_measuring(struct el_run *run)
 {
-    run->result.flops_per_step =
-        run->lengths ? run->flops / (double)run->n_steps : el_program_model_flops(run->program);
+    if (run->lengths) run->result.flops_per_step = run->flops / (double)run->n_steps;
     const struct el_train_hooks *hooks = run->session->hooks;
     for (int m = 0; m < run->worker.n_members; m++) {
         el_feeds_account(run->worker.members[m].feeds, run->session->config->n_accumulate,
@@ -140,13 +144,14 @@ static enum el_status end_epoch(struct el_run *run, int64_t first, int64_t last,
 {
     struct el_epoch_result *result = &run->result.epochs[run->result.n_epochs];
     result->seconds = (double)(el_clock_ns() - begin_ns) * 1e-9;
-    for (int64_t i = first; i < last; i++) result->train_loss += run->result.loss[i] / (double)(last - first);
+    for (int64_t i = first; i < last; i++)
+        result->train_loss += el_run_loss_weight(run, i) * run->result.loss[i] / (double)(last - first);
     result->train_loss *= el_share_weight_of_worker(&run->worker);
     EL_TRY(el_worker_sum(&run->worker, &result->train_loss, 1));
     result->train_loss /= el_layout_losses(run->worker.layout);
-    EL_TRY(el_run_evaluate(run, EL_SPLIT_HELD_OUT, &result->held_out_accuracy));
-    if (result->held_out_accuracy < 0 || result->held_out_accuracy > run->best_accuracy) {
-        run->best_accuracy = result->held_out_accuracy;
+    EL_TRY(el_run_evaluate(run, EL_SPLIT_HELD_OUT, &result->held_out));
+    if (result->held_out.accuracy < 0 || result->held_out.accuracy > run->best_accuracy) {
+        run->best_accuracy = result->held_out.accuracy;
         run->result.best_epoch = run->result.n_epochs;
         EL_TRY(el_run_save_weights(run, best_p));
     }
@@ -162,17 +167,31 @@ static void report(const struct el_run *run)
     }
 }
 
+/* Step i of the run, which is at this place of its epoch. */
+static enum el_status next_step(struct el_run *run, int64_t i, int64_t epoch_steps)
+{
+    const int64_t epoch = epoch_steps ? i / epoch_steps : 0, place = i - epoch * epoch_steps;
+    bool more;
+    EL_TRY(el_run_ask_all(run, place, &more));
+    if (!more) return el_fail(EL_ERR_INTERNAL, "a rank has no batch for step %lld", (long long)i);
+    enum el_status status = step(run, (uint64_t)i, (uint64_t)(epoch * (run->result.epoch_batches - epoch_steps)));
+    return status == EL_OK ? EL_OK : el_run_explain_wait(run, status, place);
+}
+
 static enum el_status train(struct el_run *run, int64_t epoch_steps, void **best_p)
 {
     int64_t epoch_begin = el_clock_ns();
+    bool more;
     for (int64_t i = 0; i < run->n_warmup + run->n_steps; i++) {
         if (i == run->n_warmup) EL_TRY(el_run_settle(run));
         if (i == run->n_warmup) EL_TRY(end_warmup(run));
-        EL_TRY(step(run, (uint64_t)i));
+        EL_TRY(next_step(run, i, epoch_steps));
         run->n_done = i + 1;
         report(run);
         if (run->n_done == run->n_warmup + run->n_steps) EL_TRY(plan_steps(run));
         if (epoch_steps && (i + 1) % epoch_steps == 0) {
+            EL_TRY(el_run_ask_all(run, epoch_steps, &more)); /* no */
+            EL_TRY(el_run_end_join(run));
             EL_TRY(end_epoch(run, i + 1 - epoch_steps, i + 1, epoch_begin, best_p));
             epoch_begin = el_clock_ns();
         }
@@ -184,7 +203,7 @@ static enum el_status train(struct el_run *run, int64_t epoch_steps, void **best
 static enum el_status final_test(struct el_run *run, const void *best)
 {
     if (best) EL_TRY(el_run_restore_weights(run, best));
-    return el_run_evaluate(run, EL_SPLIT_TEST, &run->result.test_accuracy);
+    return el_run_evaluate(run, EL_SPLIT_TEST, &run->result.test);
 }
 
 /* What each worker's share of the batch lost in the first steps, before the mean over workers is taken. */
@@ -193,7 +212,9 @@ static enum el_status keep_own_losses(struct el_run *run)
     const struct el_layout *layout = run->worker.layout;
     struct el_train_result *result = &run->result;
     if (layout->n_workers == 1 || el_layout_losses(layout) != layout->n_workers) return EL_OK;
-    result->n_own = run->n_done < EL_OWN_LOSSES ? (int)run->n_done : EL_OWN_LOSSES;
+    int64_t n = run->n_done; /* that all workers have */
+    if (run->uneven.how == EL_UNEVEN_JOIN) n = el_uneven_batches(&run->uneven, run->uneven.rank, result->epoch_batches);
+    result->n_own = n < EL_OWN_LOSSES ? (int)n : EL_OWN_LOSSES;
     result->own_loss = calloc((size_t)layout->n_workers * (size_t)result->n_own, sizeof *result->own_loss);
     if (!result->own_loss) return el_fail_errno("losses of %d workers", layout->n_workers);
     memcpy(result->own_loss + (ptrdiff_t)run->index * result->n_own, result->loss,
@@ -205,11 +226,15 @@ enum el_status el_run_loop(struct el_run *run)
 {
     const struct el_train_config *config = run->session->config;
     struct el_train_result *result = &run->result;
-    int64_t epoch_steps = config->epochs ? el_loader_steps_per_epoch(run->worker.members[0].feeds->loader) : 0,
-            total = config->epochs * epoch_steps;
+    EL_TRY(el_uneven_read(config, &run->uneven));
+    if (config->epochs) result->epoch_batches = el_loader_steps_per_epoch(run->worker.members[0].feeds->loader);
+    const int64_t epoch_steps = el_run_epoch_steps(run), total = config->epochs * epoch_steps;
+    if (config->epochs && epoch_steps < 1)
+        return el_fail(EL_ERR_INVALID, "--uneven %s: an epoch has %lld batches: leave rank %d at least one",
+                       config->uneven, (long long)result->epoch_batches, run->uneven.rank);
     run->round = -1;
     result->best_epoch = -1;
-    run->best_accuracy = result->test_accuracy = -1;
+    run->best_accuracy = result->test.accuracy = -1;
     run->n_warmup = config->epochs && config->warmup >= total ? total - 1 : config->warmup;
     run->n_steps = config->epochs ? total - run->n_warmup : config->steps;
     result->epochs = calloc((size_t)config->epochs + 1, sizeof *result->epochs);
@@ -230,6 +255,7 @@ enum el_status el_run_loop(struct el_run *run)
     EL_TRY(keep_own_losses(run));
     for (int64_t i = 0; i < run->n_done; i++) result->loss[i] *= el_share_weight_of_worker(&run->worker);
     EL_TRY(el_worker_sum(&run->worker, result->loss, run->n_done));
-    for (int64_t i = 0; i < run->n_done; i++) result->loss[i] /= el_layout_losses(run->worker.layout);
+    for (int64_t i = 0; i < run->n_done; i++)
+        result->loss[i] = el_run_loss_weight(run, i) * (result->loss[i] / el_layout_losses(run->worker.layout));
     return el_worker_sum(&run->worker, &result->flops_per_step, 1);
 }

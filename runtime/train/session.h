@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "runtime/device/joint.h"
+#include "runtime/layout/uneven.h"
 #include "runtime/modes/mode.h"
 #include "runtime/train/meeting.h"
 #include "runtime/train/train.h"
@@ -47,6 +48,7 @@ struct el_run {
     struct el_train_result result; /* filled as it goes; wall_ns has the warm-up's steps too until the end */
     int64_t n_warmup, n_steps, n_done;
     int64_t *step_ns; /* n_warmup + n_steps */
+    struct el_uneven uneven;
     double best_accuracy;
     struct el_error error; /* status EL_OK: it went well */
     int64_t failed_ns;
@@ -70,9 +72,21 @@ enum el_status el_run_control(struct el_run *run);
 /* Room for `n` steps' times and losses. */
 enum el_status el_run_reserve(struct el_run *run, int64_t n);
 
-/* evaluate.c: correct answers of the current weights over a split, over all workers, as a share; negative: nothing
- * to evaluate. All workers call it. */
-enum el_status el_run_evaluate(struct el_run *run, enum el_data_split split, double *accuracy_p);
+/* uneven.c: before the step at this place of its epoch. Stop, join: all ranks say whether they have a batch; *more_p:
+ * all have. Hang: a rank that has none comes back when the others have given up. */
+enum el_status el_run_ask_all(struct el_run *run, int64_t place, bool *more_p);
+/* What a failed step at this place means, where a rank has run out: the status, with a message that says it. */
+enum el_status el_run_explain_wait(const struct el_run *run, enum el_status status, int64_t place);
+/* Join: behind an epoch's last step all ranks get the last ones' weights; and what a step's mean loss over all ranks is
+ * multiplied with, of which those that have joined had none. */
+enum el_status el_run_end_join(struct el_run *run);
+double el_run_loss_weight(const struct el_run *run, int64_t i);
+/* Steps of an epoch that all ranks make. */
+int64_t el_run_epoch_steps(const struct el_run *run);
+
+/* evaluate.c: what the current weights answer over a split, by rank and in all. All workers call it. The caller frees
+ * evaluation_p->ranks; after a failure there is nothing to free. */
+enum el_status el_run_evaluate(struct el_run *run, enum el_data_split split, struct el_evaluation *evaluation_p);
 /* The owner's weights and buffers to and from host memory; save makes *weights_p where it is NULL: the caller frees it.
  */
 enum el_status el_run_save_weights(struct el_run *run, void **weights_p);

@@ -237,6 +237,8 @@ void el_train_result_free(struct el_train_result *result)
     free(result->wall_ns);
     free(result->loss);
     free(result->own_loss);
+    for (int e = 0; e < result->n_epochs; e++) free(result->epochs[e].held_out.ranks);
+    free(result->test.ranks);
     free(result->epochs);
     free(result->buffers);
     free(result->loading);

@@ -51,9 +51,24 @@ struct el_train_hooks {
     enum el_status (*before_step)(void *context, int member);
 };
 
+/* What a rank has counted in an evaluation; its loss is the sum over them. */
+struct el_score {
+    double correct, counted, loss;
+};
+
+/* Of one split. Ranks: those who evaluate, in the order of their parts of it. */
+struct el_evaluation {
+    int64_t samples; /* of the split */
+    int n_ranks;     /* 0: not evaluated */
+    struct el_score *ranks;
+    struct el_score all; /* what counts: the sum over ranks, or, where each has evaluated the whole, the first one's */
+    double accuracy;     /* of them; negative: not evaluated */
+    bool own_buffers;    /* each rank normalized by its own running statistics */
+};
+
 struct el_epoch_result {
     double seconds, train_loss;
-    double held_out_accuracy; /* negative: no held-out part */
+    struct el_evaluation held_out;
 };
 
 struct el_train_result {
@@ -73,10 +88,13 @@ struct el_train_result {
      * has a loss, or not all have. */
     double *own_loss;
     int n_own, n_own_workers;
+    int64_t epoch_batches; /* that an epoch's samples make; 0: no whole epochs */
+    int64_t n_agreements;  /* of ranks that end an epoch together (--uneven stop); 0: none */
+    int64_t agreement_ns;  /* of this process's first worker, of all of them together */
     int n_epochs;
     struct el_epoch_result *epochs;
-    int best_epoch;       /* by held-out accuracy; -1 */
-    double test_accuracy; /* of the best epoch's weights, negative: not evaluated */
+    int best_epoch;            /* by held-out accuracy; -1 */
+    struct el_evaluation test; /* of the best epoch's weights */
     /* Running statistics after the last step, of the whole model: each copy's, one after another, on rank 0; NULL where
      * the model has none, or kernels do not compute. */
     double *buffers;

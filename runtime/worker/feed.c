@@ -95,6 +95,7 @@ enum el_status el_feed_open(struct el_feed *feed, const struct el_feed_spec *spe
                                     .rank = spec->part,
                                     .shares = spec->shares,
                                     .shuffle = spec->split == EL_SPLIT_TRAIN,
+                                    .pad = spec->pad,
                                     .seed = config->seed,
                                     .input = model->input,
                                     .least = feed->graphs ? el_model_size_row(model, "seq")->min : 0,
@@ -130,7 +131,7 @@ void el_feed_close(struct el_feed *feed)
 static enum el_status load(const struct el_call_args *args)
 {
     struct el_feed *feed = args->context;
-    return el_loader_fill(feed->loader, args->step, feed->host_inputs, feed->host_labels);
+    return el_loader_fill(feed->loader, args->step + feed->skipped, feed->host_inputs, feed->host_labels);
 }
 
 void el_feeds_account(const struct el_feed *feeds, int64_t n, struct el_load_account *account_p)
@@ -149,20 +150,20 @@ void el_feeds_account(const struct el_feed *feeds, int64_t n, struct el_load_acc
 static enum el_status load_next(const struct el_call_args *args)
 {
     struct el_feed *feed = args->context;
-    EL_TRY(el_loader_fill(feed->loader, args->step + 1, feed->host_inputs, feed->host_labels));
-    feed->next = args->step + 1;
-    return EL_OK;
+    feed->next = args->step + 1 + feed->skipped;
+    return el_loader_fill(feed->loader, feed->next, feed->host_inputs, feed->host_labels);
 }
 
 enum el_status el_feed_begin(struct el_feed *feed, uint64_t step)
 {
-    if (!feed->ahead || !feed->loader || feed->next == step) return EL_OK;
-    EL_TRY(el_loader_fill(feed->loader, step, feed->host_inputs, feed->host_labels));
+    const uint64_t batch = step + feed->skipped;
+    if (!feed->ahead || !feed->loader || feed->next == batch) return EL_OK;
+    EL_TRY(el_loader_fill(feed->loader, batch, feed->host_inputs, feed->host_labels));
     if (feed->next_inputs)
         EL_TRY(el_device_write(el_view_of(feed->next_inputs, 0), feed->host_inputs, input_bytes(feed)));
     if (feed->next_labels)
         EL_TRY(el_device_write(el_view_of(feed->next_labels, 0), feed->host_labels, label_bytes(feed)));
-    feed->next = step;
+    feed->next = batch;
     return EL_OK;
 }
 

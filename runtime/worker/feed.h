@@ -31,6 +31,7 @@ struct el_feed_spec {
     enum el_data_split split;         /* training's is shuffled */
     int64_t batch;                    /* samples, of all parts together */
     int part, n_parts;                /* it loads part `part` of `n_parts`: 0 of 1 is all */
+    bool pad;                         /* the split, to a multiple of n_parts (data.h) */
     struct el_shares shares;          /* of the parts */
     enum el_feed_what what;           /* goes to the device: the other half is loaded too, and left on the host */
 };
@@ -42,6 +43,7 @@ struct el_feed {
     const struct el_graph *graph; /* the model for rows of a batch: the spec's, or one of these */
     struct el_graph **graphs;     /* [seq + 1] by length, made when it occurs; NULL: all rows have the model's */
     int64_t n_graphs;
+    uint64_t skipped; /* batches of the loader's that were left out before the step: set between steps */
     struct el_loader *loader;
     bool pinned;
     unsigned how; /* it is copied to the device, of enum el_copy_how */

@@ -58,9 +58,9 @@ double el_share_weight_of_worker(const struct el_worker *worker);
 /* The mean over the micro-steps of a member. */
 enum el_status el_share_read_loss(const struct el_member *member, double *loss_p);
 
-/* Everybody of `comm` begins with its first member's weights and buffers: those of the worker's first shard, in a step
- * of its own. Blocking. Collective. */
-enum el_status el_share_send_weights(struct el_worker *worker, struct el_comm *comm);
+/* Everybody of `comm` gets member root's weights, and its buffers where `buffers` says so: those of the worker's first
+ * shard, in a step of its own. Blocking. Collective. */
+enum el_status el_share_send_weights(struct el_worker *worker, struct el_comm *comm, int root, bool buffers);
 
 /* loss [1] = mean over `batch` rows; dlogits [batch, classes] gets its gradient. */
 void el_share_issue_loss(const struct el_shard *shard, struct el_program *program, struct el_view logits,

@@ -159,8 +159,8 @@ static void compare_bits(const char *text, const struct trained *trained, const 
     if (a->n_buffers && memcmp(a->buffers, b->buffers, (size_t)a->n_buffers * sizeof(double)) != 0)
         fail_msg("%s: other running statistics", text);
     for (int e = 0; e < a->n_epochs; e++) {
-        assert_true(a->epochs[e].held_out_accuracy >= 0);
-        assert_true(a->epochs[e].held_out_accuracy == b->epochs[e].held_out_accuracy);
+        assert_true(a->epochs[e].held_out.accuracy >= 0);
+        assert_true(a->epochs[e].held_out.accuracy == b->epochs[e].held_out.accuracy);
     }
     for (int d = 0; d < way->n && !way->graph; d++)
         assert_memory_equal(trained->ledgers[d].peak_by_tag, wanted->ledgers[d].peak_by_tag,

@@ -70,3 +70,43 @@ END
     json mlp.json '[e["held_out_accuracy"] for e in d["epochs"]]'
     [[ $(json mlp.json 'all(a["held_out_accuracy"] < b["held_out_accuracy"] for a, b in zip(d["epochs"], d["epochs"][1:])) and d["accuracy"] > 0.7') == True ]]
 }
+
+# The three reasons for ranks that print different accuracies, each said of a run that has it.
+@test "--eval: accuracy by rank in record, table and page, and why ranks differ" {
+    local how=(--devices 2 --model resnet18 --width 4 --image 16 --batch 64 --epochs 1 --seed 1 --procs 1) e='d["trials"][0]["evaluation"]'
+    run --separate-stderr "$EVENLOAD" run --mode ddp "${how[@]}" --eval each --broadcast-buffers off --out each
+    [[ $status -eq 0 && $output == *"Evaluation by rank"* ]] || show
+    [[ ${output//$'\n'  / } == *"ranks show accuracies of "*" % of the same 500 samples because each normalizes by running statistics of its own (--broadcast-buffers off)."* ]] || show
+    [[ $(json each/results.json "[r['counted'] for r in $e['ranks']], $e['ranks'][0]['accuracy'] != $e['ranks'][1]['accuracy']") == "([500, 500], True)" ]]
+    [[ $(json each/results.json "$e['accuracy'] == $e['ranks'][0]['accuracy'] == d['trials'][0]['accuracy'], $e['own_statistics']") == "(True, True)" ]]
+    [[ $(json each/results.json "len(d['trials'][0]['epochs'][0]['held_out']['ranks']), d['trials'][0]['config']['eval']") == "(2, 'each')" ]]
+    "$EVENLOAD" report each >/dev/null
+    grep -q '<section id="evaluation">' each/report.html
+    grep -q 'ranks show accuracies of .* because each normalizes' each/report.html
+    run --separate-stderr "$EVENLOAD" run --mode ddp "${how[@]}" --eval each --out shared
+    [[ $status -eq 0 && $output == *"Evaluation by rank"* && $output != *"ranks show"* ]] || show
+    how[1]=3 how[7]=66
+    run --separate-stderr "$EVENLOAD" run --mode ddp "${how[@]}" --eval padded --out padded
+    [[ ${output//$'\n'  / } == *"because each has evaluated another part of the 500 samples; together "*" % of 501 answers, 1 of them repeats"* ]] || show
+    run --separate-stderr "$EVENLOAD" run --mode ddp "${how[@]}" --out exact
+    [[ ${output//$'\n'  / } == *"because each has evaluated another part of the 500 samples; together "*" %."* ]] || show
+    run --separate-stderr "$EVENLOAD" run --mode single "${how[@]}" --out single
+    [[ $status -eq 0 && $output != *"Evaluation by rank"* ]] || show
+    refuses "--eval: nothing is evaluated without epochs: add --epochs 2" "$EVENLOAD" run --mode ddp --eval each
+    refuses "--eval" "$EVENLOAD" run --mode ddp --epochs 1 --eval all
+}
+
+@test "--uneven: ranks that agree end an epoch together, those that do not hang until the time-out, and the error says why" {
+    local how=(--devices 2 --model mlp --features 16 --hidden 8 --data synthetic --batch 256 --epochs 2 --quiet)
+    "$EVENLOAD" run --mode ddp "${how[@]}" --uneven stop:rank=0,batches=3 --json --out stop >stop.json
+    [[ $(json stop.json 'd["uneven"]["rank"], d["uneven"]["batches"], d["uneven"]["agreements"], len(d["loss"])') == "(0, [11, 14], 24, 22)" ]]
+    [[ $(json stop.json 'd["uneven"]["agreement_ms"] > 0, d["config"]["uneven"], len(d["epochs"])') == "(True, 'stop:rank=0,batches=3', 2)" ]]
+    "$EVENLOAD" run --mode ddp "${how[@]}" --uneven join --json --out join >join.json
+    [[ $(json join.json 'd["uneven"]["batches"], d["uneven"]["agreements"], len(d["loss"]), d["status"]') == "([14, 13], 30, 28, 'ok')" ]]
+    run --separate-stderr "$EVENLOAD" run --mode ddp "${how[@]}" --uneven hang --comm-timeout 1s --out hang
+    [[ $status -eq 1 ]] || show
+    [[ $(json hang/results.json 'd["trials"][0]["reason"]') == "rank 1 ran out of batches: it has 13 in an epoch and the others 14, and they waited in the all-reduce of step 14 of the epoch for 1 s (--comm-timeout): use --uneven join or stop" ]]
+    refuses "--uneven: only whole epochs end unevenly" "$EVENLOAD" run --mode ddp --devices 2 --uneven stop
+    refuses "--uneven" "$EVENLOAD" run --mode dp "${how[@]}" --uneven stop
+    refuses "there is no rank 2: give 0 to 1" "$EVENLOAD" run --mode ddp "${how[@]}" --uneven stop:rank=2
+}

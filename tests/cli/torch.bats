@@ -67,6 +67,20 @@ sys.exit(not abs(ours / theirs - 1) < 0.01)
     [[ $(wc -l <parity.txt) == 140 && $(cut -d' ' -f1 parity.txt | sort -u | wc -l) == 12 ]]
 }
 
+@test "--eval padded: each rank counts what PyTorch's DistributedSampler gives it, and the accuracy is PyTorch's" {
+    need_torch
+    "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/evaluation.py" "$EVENLOAD" "$PWD" >eval.txt 2>eval.err || { cat eval.txt && tail eval.err && false; }
+    cat eval.txt
+    [[ $(wc -l <eval.txt) == 6 ]]
+}
+
+@test "--uneven join: losses of three epochs are those of PyTorch's DDP under its Join context manager" {
+    need_torch
+    "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/joins.py" "$EVENLOAD" "$PWD" >joins.txt 2>joins.err || { cat joins.txt && tail joins.err && false; }
+    cat joins.txt
+    [[ $(wc -l <joins.txt) == 3 ]]
+}
+
 @test "the package safetensors reads what we write, and we read what it writes" {
     need_torch
     "$EVENLOAD_TORCH" -c 'import safetensors' 2>/dev/null || skip "that Python has no package safetensors"

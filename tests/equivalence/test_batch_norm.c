@@ -139,8 +139,8 @@ static void evaluation_takes_rank_zeros(void **state)
         config.epochs = 1;
         config.dtype = EL_F32;
         train(&config, "cpu", &results[i], NULL);
-        assert_true(results[i].epochs[0].held_out_accuracy >= 0);
-        assert_true(results[i].epochs[0].held_out_accuracy == results[0].epochs[0].held_out_accuracy);
+        assert_true(results[i].epochs[0].held_out.accuracy >= 0);
+        assert_true(results[i].epochs[0].held_out.accuracy == results[0].epochs[0].held_out.accuracy);
         int64_t n = results[i].n_buffers / 2;
         assert_memory_equal(results[i].buffers, results[0].buffers, (size_t)n * sizeof(double));
         bool alike = !memcmp(results[i].buffers + n, results[0].buffers + n, (size_t)n * sizeof(double));
@@ -151,6 +151,37 @@ static void evaluation_takes_rank_zeros(void **state)
         train(&config, "cpu", &still, NULL);
         assert_memory_equal(still.buffers, results[i].buffers, (size_t)still.n_buffers * sizeof(double));
         el_train_result_free(&still);
+    }
+    for (int i = 0; i < 3; i++) el_train_result_free(&results[i]);
+    el_dataset_close(images);
+    images = dummy;
+}
+
+/* Weights are alike whatever becomes of the statistics. With DDP's broadcast the forward of an evaluation sends rank
+ * 0's first; without, and by hand, each rank has its own, and says something else of the same samples. */
+static void each_rank_evaluates_by_its_own(void **state)
+{
+    static const char *const modes[] = {"ddp", "ddp", "manual"};
+    struct el_train_result results[3];
+    struct el_dataset *dummy = images;
+    struct el_dataset_spec learnable = {.source = "synthetic", .input = EL_INPUT_IMAGES, .seed = 3, .held_out = 0.5};
+    assert_int_equal(el_dataset_open(&learnable, &images), EL_OK);
+    for (int i = 0; i < 3; i++) {
+        struct el_train_config config;
+        el_case_images_config(modes[i], 2, 50, el_dataset_info(images)->image, &config);
+        config.model.classes = el_dataset_info(images)->classes;
+        config.broadcast_buffers = i == 0;
+        config.epochs = 1;
+        config.eval = EL_EVAL_EACH;
+        config.dtype = EL_F32;
+        train(&config, "cpu", &results[i], NULL);
+        const struct el_evaluation *got = &results[i].epochs[0].held_out, *first = &results[0].epochs[0].held_out;
+        assert_int_equal(got->own_buffers, i > 0);
+        assert_int_equal(got->n_ranks, 2);
+        assert_memory_equal(&got->ranks[0], &first->ranks[0], sizeof got->ranks[0]);
+        assert_int_equal(got->ranks[1].loss == got->ranks[0].loss, i == 0);
+        assert_int_equal(got->ranks[1].correct == got->ranks[0].correct, i == 0);
+        assert_true(got->ranks[1].counted == (double)el_dataset_size(images, EL_SPLIT_HELD_OUT));
     }
     for (int i = 0; i < 3; i++) el_train_result_free(&results[i]);
     el_dataset_close(images);
@@ -224,4 +255,4 @@ static int close_images(void **state)
 }
 
 RUN_TESTS(open_images, close_images, memory_of_buffers, buffers_are_sent_once_a_step, evaluation_takes_rank_zeros,
-          one_value_per_channel_is_refused, micro_batches_out_of_order_are_refused)
+          each_rank_evaluates_by_its_own, one_value_per_channel_is_refused, micro_batches_out_of_order_are_refused)

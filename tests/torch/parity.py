@@ -143,14 +143,15 @@ class Program:
         return os.path.join(self.folder, name)
 
     def run(self, case, *options, dtype="f64", steps=1):
-        """Trains from the case's weights; returns the losses."""
+        """Trains from the case's weights; returns the losses. `steps` None: the options say how long."""
         state = {name: t.to(torch.float32) if dtype == "f32" and t.is_floating_point() else t for name, t in case.state.items()}
         weights.save(state, self.file("before.safetensors"))
         if "data.txt" in case.options:
             case.data.write(self.file("data.txt"))
         self.runs += 1
         command = [self.path, "run", "--model", case.name.split("-")[0], *case.options, "--batch", str(case.batch)]
-        command += ["--dtype", dtype, "--warmup", "0", "--steps", str(steps), "--min-time", "0", "--control", "none", "--no-record"]
+        command += ["--dtype", dtype, "--warmup", "0", "--control", "none", "--no-record"]
+        command += [] if steps is None else ["--steps", str(steps), "--min-time", "0"]
         command += ["--seed", str(SEED), "--load", "before.safetensors", "--save", "after.safetensors"]
         command += ["--out", f"run-{self.runs}", "--json", "--quiet", *options]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=self.folder)

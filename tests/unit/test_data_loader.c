@@ -227,6 +227,39 @@ static void evaluation_meets_each_once(void **state)
     }
 }
 
+/* DistributedSampler(set, n, r, shuffle=False), by its own lines: the set's indices, then its first ones again until
+ * they are a multiple of n; of these every n-th from r on. `labels` of a rank follow one another over its batches, and
+ * what fills up the last one is not counted. */
+static void padding_repeats_the_first(void **state)
+{
+    static const int sizes[] = {1, 2, 5, 8, 11}, worlds[] = {1, 2, 3, 4, 7}, rows[] = {1, 3};
+    for (int c = 0; c < 5 * 5 * 2; c++) {
+        char name[] = "/tmp/el-test-padding-XXXXXX";
+        const int n = sizes[c % 5], ranks = worlds[c / 5 % 5], batch = rows[c / 25] * ranks;
+        int descriptor = mkstemp(name), total = (n + ranks - 1) / ranks * ranks;
+        struct el_dataset *set;
+        for (int i = 0; i < n; i++) dprintf(descriptor, "%d w%d\n", i, i);
+        close(descriptor);
+        assert_int_equal(el_dataset_open(&(struct el_dataset_spec){.source = path, .test_path = name}, &set), EL_OK);
+        for (int rank = 0; rank < ranks; rank++) {
+            const struct el_loader_spec spec = {
+                .split = EL_SPLIT_TEST, .global_batch = batch, .ranks = ranks, .rank = rank, .pad = true};
+            struct el_loader *loader = open_good(set, spec);
+            int place = rank;
+            for (int64_t step = 0; step < el_loader_steps_per_epoch(loader); step++) {
+                int32_t ids[BATCH_MAX][SEQ], labels[BATCH_MAX];
+                assert_int_equal(el_loader_fill(loader, (uint64_t)step, ids, labels), EL_OK);
+                for (int j = 0; j < rows[c / 25]; j++, place += ranks)
+                    assert_int_equal(labels[j], place < total ? place % n : -1);
+            }
+            assert_true(place >= total);
+            el_loader_close(loader);
+        }
+        el_dataset_close(set);
+        unlink(name);
+    }
+}
+
 static void features_are_unit_vectors(void **state)
 {
     double rows[43][FEATURES];
@@ -286,4 +319,4 @@ static void refuses_what_cannot_be(void **state)
 RUN_TESTS(make_set, drop_set, shares_differ_by_one, weights_share_by_largest_remainder,
           with_more_parts_each_piece_is_shared, weighted_parts_make_up_the_batch, ranks_make_up_the_batch,
           an_epoch_repeats_no_sample, ranks_are_dealt_the_order_in_turns, evaluation_meets_each_once,
-          features_are_unit_vectors, refuses_what_cannot_be)
+          padding_repeats_the_first, features_are_unit_vectors, refuses_what_cannot_be)

@@ -168,6 +168,7 @@ static const char *why_without(const char *name, unsigned command)
         const char *name, *why;
         unsigned commands;
     } reasons[] = {{"epochs", "learning is not what is looked at", SHOWING},
+                   {"eval", "learning is not what is looked at", SHOWING},
                    {"load", "learning is not what is looked at", SHOWING},
                    {"save", "of several trials each has its own", SEVERAL},
                    {"beside", "it is asked of one trial", SEVERAL},

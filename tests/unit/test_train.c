@@ -259,7 +259,7 @@ static void the_best_epoch_has_the_highest_accuracy(void **state)
     train_on("cpu", NULL, &config, NULL, &result);
     assert_int_equal(result.n_epochs, EPOCHS);
     for (int e = 1; e < EPOCHS; e++)
-        if (result.epochs[e].held_out_accuracy > result.epochs[best].held_out_accuracy) best = e;
+        if (result.epochs[e].held_out.accuracy > result.epochs[best].held_out.accuracy) best = e;
     assert_in_range(best, 1, EPOCHS - 2); /* else the first or the last would do */
     assert_int_equal(result.best_epoch, best);
     el_train_result_free(&result);

@@ -52,7 +52,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     int stage = el_layout_spot(worker->layout, worker->first).at[EL_AXIS_STAGE];
     struct el_buffer *inputs, *labels;
     if (pipeline->reducer && worker->config->broadcast_buffers)
-        el_buffers_issue_broadcast(worker->group[EL_AXIS_DATA], shard, program);
+        el_buffers_issue_broadcast(worker->group[EL_AXIS_DATA], shard, 0, program);
     if (pipeline->reducer) el_reducer_begin(pipeline->reducer, program, shard->issued);
     el_shard_issue_zero_grad(shard, program);
     el_feed_issue(worker->members[0].feeds, program, &inputs, &labels);
