@@ -1,0 +1,20 @@
+/* What the files that read traces share: kineto.c reads events and counts them, kineto_call.c what they say of a
+ * communicator. Nobody else includes it. */
+#pragma once
+
+#include "profiles/json_scan.h"
+#include "profiles/kineto.h"
+
+#define EL_KINETO_ANNOUNCES "record_param_comms"
+
+struct el_kineto_call el_kineto_call_none(void);
+/* One argument of the call's event, or of what announces it. */
+void el_kineto_call_argument(struct el_kineto_call *call, struct el_scan_text key, struct el_scan_text value);
+/* The verb, where no argument has said it. */
+void el_kineto_call_name(struct el_kineto_call *call, struct el_scan_text name);
+
+/* Steps in order, each once. */
+void el_kineto_steps_finish(struct el_kineto_trace *trace);
+/* Calls in order of their begin, each with its step; those that do not say what they are from what announced them. Of a
+ * trace with devices only theirs are kept. */
+void el_kineto_calls_finish(struct el_kineto_trace *trace, struct el_kineto_call *announced, size_t n);
