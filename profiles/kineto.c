@@ -280,6 +280,7 @@ static void take_info(struct el_kineto_trace *trace, struct el_scan_text rest)
         if (!el_scan_whole(value, &whole) || whole < 0) continue;
         if (el_scan_is(key, "rank")) trace->rank = whole;
         if (el_scan_is(key, "world_size")) trace->world = whole;
+        if (el_scan_is(key, "pg_count")) trace->groups = whole;
     }
 }
 
@@ -344,7 +345,7 @@ static void finish_lanes(struct el_kineto_trace *trace)
 enum el_status el_kineto_read(FILE *file, uint64_t most_bytes, const char *name, struct el_kineto_trace *trace_p)
 {
     struct el_kineto_trace trace = {
-        .rank = -1, .world = -1, .lanes = calloc(EL_KINETO_LANES_MAX, sizeof *trace.lanes)};
+        .rank = -1, .world = -1, .groups = -1, .lanes = calloc(EL_KINETO_LANES_MAX, sizeof *trace.lanes)};
     struct reader reader = {.trace = &trace, .steps_end_ns = INT64_MIN};
     reader.scan.file = file;
     reader.scan.name = name;

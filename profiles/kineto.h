@@ -62,7 +62,7 @@ struct el_kineto_step {
 };
 
 struct el_kineto_trace {
-    int64_t rank, world; /* -1: it does not say */
+    int64_t rank, world, groups; /* -1: it does not say */
     int64_t base_ns;     /* of its times: since 1970 */
     bool cpu_only;
     bool common_clock; /* it says that its times are on the clock of the job's other traces */

@@ -280,6 +280,17 @@ static double within(const struct el_intervals *set, size_t *at, struct el_span 
     return (double)ns * 1e-9;
 }
 
+static struct el_span whole_of(const struct el_intervals *sets)
+{
+    struct el_span whole = {INT64_MAX, INT64_MIN};
+    for (int s = COMPUTE; s <= COPY; s++) {
+        if (sets[s].n == 0) continue;
+        if (sets[s].spans[0].begin_ns < whole.begin_ns) whole.begin_ns = sets[s].spans[0].begin_ns;
+        if (sets[s].spans[sets[s].n - 1].end_ns > whole.end_ns) whole.end_ns = sets[s].spans[sets[s].n - 1].end_ns;
+    }
+    return whole.end_ns > whole.begin_ns ? whole : (struct el_span){0, 0};
+}
+
 /* A step lasts until the next one begins, so that work which the host queued in it and leaves behind is in one, too. */
 static void put_parts(const struct work *w, struct el_relation_member *member, const struct el_intervals *sets)
 {
@@ -295,7 +306,7 @@ static void put_parts(const struct work *w, struct el_relation_member *member, c
         size_t step = trace->n_steps ? step_of(w, trace->steps[s].number) : 0;
         double *parts = member->parts_s + step * EL_RELATION_PARTS;
         for (int p = 0; p < EL_RELATION_STEP; p++) parts[p] += within(&sets[of[p]], &at[p], span);
-        struct el_span own = trace->n_steps ? trace->steps[s].span : (struct el_span){0, 0};
+        struct el_span own = trace->n_steps ? trace->steps[s].span : whole_of(sets);
         parts[EL_RELATION_STEP] = (double)(own.end_ns - own.begin_ns) * 1e-9;
     }
 }

@@ -1,0 +1,171 @@
+/* What is said of traces, as a document. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
+#include "bench/comm/wire.h"
+#include "bench/traces/traces.h"
+
+static json_t *lane_json(const char *file, const struct el_kineto_trace *trace, const struct el_kineto_lane *lane,
+                         const struct el_kineto_figures *f)
+{
+    double window_s = f->window_s > 0 ? f->window_s : 1;
+    const double covered_pct = f->comm_s > 0 ? 100 * f->overlapped_s / f->comm_s : NAN;
+    json_t *events = el_json_of(EL_KEY("compute", lane->counts[EL_KINETO_COMPUTE]),
+                                EL_KEY("communication", lane->counts[EL_KINETO_COMM]),
+                                EL_KEY("copies", lane->counts[EL_KINETO_COPY]));
+    return el_json_of(
+        EL_KEY("file", file), EL_KEY("rank", el_json_count(trace->rank)), EL_KEY("device", el_json_count(lane->device)),
+        EL_KEY("events", events), EL_KEY("window_ms", f->window_s * 1e3), EL_KEY("compute_ms", f->compute_s * 1e3),
+        EL_KEY("comm_ms", f->comm_s * 1e3), EL_KEY("overlapped_ms", f->overlapped_s * 1e3),
+        EL_KEY("exposed_ms", f->exposed_s * 1e3), EL_KEY("copies_ms", f->other_s * 1e3),
+        EL_KEY("idle_ms", f->idle_s * 1e3), EL_KEY("compute_pct", 100 * f->compute_s / window_s),
+        EL_KEY("exposed_pct", 100 * f->exposed_s / window_s), EL_KEY("copies_pct", 100 * f->other_s / window_s),
+        EL_KEY("idle_pct", 100 * f->idle_s / window_s), EL_KEY("overlap_pct", covered_pct));
+}
+
+static enum el_status add_lanes(const struct el_traces *traces, json_t *lanes)
+{
+    for (size_t t = 0; t < traces->n; t++) {
+        const struct el_kineto_trace *trace = &traces->list[t];
+        for (size_t i = 0; i < trace->n_lanes; i++) {
+            struct el_kineto_figures figures;
+            EL_TRY(el_kineto_figures(&trace->lanes[i], &figures));
+            json_array_append_new(lanes, lane_json(traces->files[t], trace, &trace->lanes[i], &figures));
+        }
+    }
+    return EL_OK;
+}
+
+/* ---- the job ---- */
+
+enum { NAME_BYTES = 64 };
+
+/* "rank 1"; with several devices in its trace "rank 0, device 1". */
+static void name_member(const struct el_traces *traces, const struct el_relation_member *member, char name[NAME_BYTES])
+{
+    bool several = traces->list[member->trace].n_lanes > 1;
+    name[0] = 0;
+    if (member->rank >= 0)
+        el_text_append(name, NAME_BYTES, "rank %" PRId64, member->rank);
+    else
+        el_text_append(name, NAME_BYTES, "%.40s", traces->files[member->trace]);
+    if (several) el_text_append(name, NAME_BYTES, ", device %" PRId64, member->device);
+}
+
+static json_t *row_json(const struct el_traces *traces, const struct el_relation_member *member)
+{
+    const struct el_rank_row *row = &member->row;
+    return el_json_of(EL_KEY("name", row->name), EL_KEY("file", (const char *)traces->files[member->trace]),
+                      EL_KEY("rank", el_json_count(member->rank)), EL_KEY("device", el_json_count(member->device)),
+                      EL_KEY("last_pct", row->last_pct), EL_KEY("late_ms", row->late_s * 1e3),
+                      EL_KEY("caused_ms", row->caused_s * 1e3), EL_KEY("compute_ms", row->compute_s * 1e3),
+                      EL_KEY("wait_ms", row->wait_s * 1e3), EL_KEY("transfer_ms", row->transfer_s * 1e3),
+                      EL_KEY("wait_exposed_ms", row->wait_exposed_s * 1e3),
+                      EL_KEY("transfer_exposed_ms", (row->exposed_s - row->wait_exposed_s) * 1e3),
+                      EL_KEY("calls", member->n_calls), EL_KEY("alone", member->n_alone));
+}
+
+static json_t *clocks_json(const struct el_traces *traces)
+{
+    json_t *list = json_array();
+    for (size_t t = 0; t < traces->n; t++) {
+        const struct el_relation_clock *clock = &traces->relation.clocks[t];
+        json_array_append_new(
+            list, el_json_of(EL_KEY("file", (const char *)traces->files[t]), EL_KEY("offset_ms", clock->offset_s * 1e3),
+                             EL_KEY("drift_ppm", clock->drift_ppm), EL_KEY("error_ms", clock->error_s * 1e3),
+                             EL_KEY("ends", clock->n_ends)));
+    }
+    return list;
+}
+
+static json_t *bandwidth_json(const struct el_relation *relation)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < relation->n_sizes; i++) {
+        const struct el_relation_size *size = &relation->sizes[i];
+        double factor = size->n_ranks > 1 ? el_wire_bus_factor(size->verb, size->n_ranks) : NAN;
+        double rate = size->transfer_s > 0 ? factor * size->bytes / size->transfer_s * 1e-9 : NAN;
+        json_array_append_new(
+            list, el_json_of(EL_KEY("operation", el_comm_verb_row(size->verb)->name), EL_KEY("ranks", size->n_ranks),
+                             EL_KEY("bytes", el_json_rounded(size->bytes)), EL_KEY("calls", size->n),
+                             EL_KEY("transfer_ms", size->transfer_s * 1e3), EL_KEY("busbw_gb_per_s", rate)));
+    }
+    return list;
+}
+
+/* Ranks of the job that no trace is of: [rank]. */
+static json_t *missing_json(const struct el_traces *traces)
+{
+    int64_t world = 0;
+    json_t *list = json_array();
+    for (size_t t = 0; t < traces->n; t++)
+        if (traces->list[t].world > world) world = traces->list[t].world;
+    for (int64_t rank = 0; rank < world && json_array_size(list) < 64; rank++) {
+        bool found = false;
+        for (size_t t = 0; t < traces->n; t++) found = found || traces->list[t].rank == rank;
+        if (!found) json_array_append_new(list, json_integer(rank));
+    }
+    return list;
+}
+
+static bool any_unnamed(const struct el_traces *traces)
+{
+    for (size_t t = 0; t < traces->n; t++)
+        for (size_t c = 0; c < traces->list[t].n_calls && traces->list[t].groups > 1; c++)
+            if (traces->list[t].calls[c].group == 0) return true;
+    return false;
+}
+
+static json_t *job_json(struct el_traces *traces)
+{
+    struct el_relation *relation = &traces->relation;
+    struct el_ranks_blame blame;
+    json_t *rows = json_array();
+    size_t alone = 0;
+    bool common = true;
+    char sentence[512];
+    struct el_rank_row *list = calloc(relation->n_members + 1, sizeof *list);
+    char(*names)[NAME_BYTES] = calloc(relation->n_members + 1, sizeof *names);
+    for (size_t m = 0; m < relation->n_members && list && names; m++) {
+        name_member(traces, &relation->members[m], names[m]);
+        relation->members[m].row.name = names[m];
+        list[m] = relation->members[m].row;
+        json_array_append_new(rows, row_json(traces, &relation->members[m]));
+        alone += relation->members[m].n_alone;
+        relation->members[m].row.name = NULL;
+    }
+    for (size_t t = 0; t < traces->n; t++) common = common && traces->list[t].common_clock;
+    el_ranks_blame(list, list ? (int)relation->n_members : 0, relation->step_s, &blame);
+    el_traces_sentence(list, &blame, sentence, sizeof sentence);
+    json_t *of_blame = el_json_of(EL_KEY("kind", el_blame_name(blame.kind)),
+                                  EL_KEY("rank", blame.who >= 0 && names ? (const char *)names[blame.who] : NULL),
+                                  EL_KEY("sentence", (const char *)sentence));
+    free(list);
+    free(names);
+    return el_json_of(EL_KEY("steps", relation->has_steps ? el_json_count((int64_t)relation->n_steps) : json_null()),
+                      EL_KEY("step_ms", relation->step_s * 1e3), EL_KEY("operations", relation->n_operations),
+                      EL_KEY("alone", alone), EL_KEY("ranks", rows), EL_KEY("clocks", clocks_json(traces)),
+                      EL_KEY("common_clock", common), EL_KEY("missing_ranks", missing_json(traces)),
+                      EL_KEY("groups_unnamed", any_unnamed(traces)), EL_KEY("bandwidth", bandwidth_json(relation)),
+                      EL_KEY("blame", of_blame));
+}
+
+enum el_status el_traces_document(struct el_traces *traces, json_t **document_p)
+{
+    json_t *lanes = json_array();
+    enum el_status status = add_lanes(traces, lanes);
+    bool cpu_only = true;
+    EL_EACH(lane, lanes) cpu_only = cpu_only && el_json_whole(lane, "device") < 0;
+    if (status == EL_OK)
+        *document_p =
+            el_json_of(EL_KEY("schema", EL_TRACES_SCHEMA), EL_KEY("kind", "trace-stats"),
+                       EL_KEY("folder", (const char *)traces->folder), EL_KEY("cpu_only", cpu_only),
+                       EL_KEY("devices", json_incref(lanes)), EL_KEY("left_out", json_incref(traces->left_out)),
+                       EL_KEY("job", traces->relation.n_operations ? job_json(traces) : json_null()));
+    json_decref(lanes);
+    return status;
+}

@@ -1,0 +1,43 @@
+/* `evenload trace-stats`: the traces of one job, a row a device by itself and, where there are several, ranks beside one
+ * another.
+ *
+ *     el_traces_read(path, &traces);               a file, or the files of a folder
+ *     el_traces_document(&traces, &document);      everything that is said of them
+ *     el_traces_print(document, stdout);
+ *     el_traces_free(&traces);
+ *
+ * The document: {"schema", "kind": "trace-stats", "folder", "cpu_only", "devices": [a device: docs/traces.md], "left_out":
+ * [file], "job": null where fewer than two of them share a collective, else {"steps", "step_ms", "operations", "alone",
+ * "ranks": [row], "clocks": [{"file", "offset_ms", "drift_ppm", "error_ms", "ends"}], "common_clock", "missing_ranks",
+ * "groups_unnamed", "bandwidth": [{"operation", "ranks", "bytes", "calls", "transfer_ms", "busbw_gb_per_s"}], "blame":
+ * {"kind", "rank", "sentence"}}}.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+
+#include "bench/base/io.h"
+#include "profiles/relate.h"
+
+enum { EL_TRACES_SCHEMA = 1 };
+
+struct el_traces {
+    char folder[EL_PATH_BYTES]; /* or the file */
+    struct el_kineto_trace *list;
+    char (*files)[NAME_MAX + 1];
+    size_t n, room;
+    json_t *left_out; /* older files of the same workers */
+    struct el_relation relation;
+};
+
+/* Of a folder the files *.json and *.json.gz; of several of one worker ("{worker}.{time}.pt.trace.json") the last one.
+ * Relates them. Errors: EL_ERR_INVALID, EL_ERR_IO, EL_ERR_ABSENT; nothing is to be freed then. */
+enum el_status el_traces_read(const char *path, struct el_traces *traces_p);
+void el_traces_free(struct el_traces *traces);
+
+/* New reference. Errors: EL_ERR_HOST_MEMORY. */
+enum el_status el_traces_document(struct el_traces *traces, json_t **document_p);
+void el_traces_sentence(const struct el_rank_row *rows, const struct el_ranks_blame *blame, char *text, size_t bytes);
+void el_traces_print(const json_t *document, FILE *out);
