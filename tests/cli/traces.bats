@@ -62,9 +62,9 @@ print(sorted({a["Collective name"] for a in comm}), len(flows) // 2)
 @test "run --trace: a file a rank, the schedule's steps in it, and the table by op of the same steps" {
     run --separate-stderr "$EVENLOAD" run "${SHORT[@]}" --mode ddp --devices 2 --procs 1 --trace t --profile wait=1,warmup=2,active=2,repeat=1 \
         --sort name --out o
-    [[ $status -eq 0 && $output == *$'\nProfilerStep* '*$'\n  all_reduce '*$'\n  linear_forward '*"t/rank-0.json"* ]] || show
-    [[ $(ls t) == $'rank-0.json\nrank-1.json' ]]
-    [[ $(check_trace t/rank-0.json 0 2 "3 4") == "['allreduce'] "[1-9]* && $(check_trace t/rank-1.json 1 2 "3 4") == "['allreduce'] "* ]]
+    [[ $status -eq 0 && $output == *$'\nProfilerStep* '*$'\n  all_reduce '*$'\n  linear_forward '*"t/rank-0.pt.trace.json"* ]] || show
+    [[ $(ls t) == $'rank-0.pt.trace.json\nrank-1.pt.trace.json' ]]
+    [[ $(check_trace t/rank-0.pt.trace.json 0 2 "3 4") == "['allreduce'] "[1-9]* && $(check_trace t/rank-1.pt.trace.json 1 2 "3 4") == "['allreduce'] "* ]]
     python3 - <<'.'
 import json
 p = json.load(open("o/results.json"))["trials"][0]["profile"]
@@ -72,7 +72,7 @@ assert p["steps"] == [3, 4] and p["schedule"]["warmup"] == 2 and p["trace"] == "
 for rank, device in enumerate(p["devices"]):
     assert device["rank"] == rank and device["steps"] == 2
     rows = {r["name"]: r for r in device["rows"]}
-    events = json.load(open(f"t/rank-{rank}.json"))["traceEvents"]
+    events = json.load(open(f"t/rank-{rank}.pt.trace.json"))["traceEvents"]
     of = lambda name: [e["dur"] / 1e3 for e in events if e["name"] == name]
     # Calls and total time of the table are those of the trace.
     for name in ("linear_forward", "linear_backward_weights", "cross_entropy"):
@@ -86,33 +86,33 @@ for rank, device in enumerate(p["devices"]):
 
 @test "run --trace of processes: their times are on one clock; stages send and receive; dp's devices are one rank's" {
     "$EVENLOAD" run "${SHORT[@]}" --mode pipeline --devices 2 --procs 2 --launcher own --micro 2 --trace t --profile active=3,repeat=1 --out o >/dev/null
-    [[ $(check_trace t/rank-0.json 0 2 "0 1 2") == "['recv', 'send'] "* && $(check_trace t/rank-1.json 1 2 "0 1 2") == "['recv', 'send'] "* ]]
+    [[ $(check_trace t/rank-0.pt.trace.json 0 2 "0 1 2") == "['recv', 'send'] "* && $(check_trace t/rank-1.pt.trace.json 1 2 "0 1 2") == "['recv', 'send'] "* ]]
     # What one sends the other has not got before.
     python3 - <<'.'
 import json
-a, b = ([e for e in json.load(open(f"t/rank-{r}.json"))["traceEvents"] if e.get("cat") == "kernel" and e["name"].startswith("nccl")] for r in (0, 1))
+a, b = ([e for e in json.load(open(f"t/rank-{r}.pt.trace.json"))["traceEvents"] if e.get("cat") == "kernel" and e["name"].startswith("nccl")] for r in (0, 1))
 pair = lambda xs, ys: zip([e for e in xs if e["name"].endswith("Send")], [e for e in ys if e["name"].endswith("Recv")])
 pairs = list(pair(a, b)) + list(pair(b, a))
 assert len(pairs) >= 12 and all(s["ts"] <= r["ts"] + r["dur"] for s, r in pairs), pairs[:1]
 assert {s["args"]["Peer"] for s, _ in pair(a, b)} == {1}
 .
     "$EVENLOAD" run "${SHORT[@]}" --mode dp --devices 2 --trace d --out p >/dev/null
-    [[ $(ls d) == rank-0.json ]]
-    [[ $(json d/rank-0.json 'sorted({e["pid"] for e in d["traceEvents"] if e.get("cat") == "kernel"})') == "[0, 1]" ]]
+    [[ $(ls d) == rank-0.pt.trace.json ]]
+    [[ $(json d/rank-0.pt.trace.json 'sorted({e["pid"] for e in d["traceEvents"] if e.get("cat") == "kernel"})') == "[0, 1]" ]]
     [[ $("$EVENLOAD" trace-stats d --json | python3 -c 'import json, sys; print([x["device"] for x in json.load(sys.stdin)["devices"]])') == "[0, 1]" ]]
 }
 
 @test "cycles after the first have folders of their own; without --profile and --trace a record has nothing of them" {
     "$EVENLOAD" run "${SHORT[@]}" --trace t --profile wait=2,active=1,repeat=3 --out o >/dev/null
-    [[ $(ls t) == $'cycle-2\ncycle-3\nrank-0.json' ]]
-    check_trace t/rank-0.json 0 1 2
-    check_trace t/cycle-3/rank-0.json 0 1 8
+    [[ $(ls t) == $'cycle-2\ncycle-3\nrank-0.pt.trace.json' ]]
+    check_trace t/rank-0.pt.trace.json 0 1 2
+    check_trace t/cycle-3/rank-0.pt.trace.json 0 1 8
     [[ $(json o/results.json 'd["trials"][0]["profile"]["steps"]') == "[2, 5, 8]" ]]
     "$EVENLOAD" run "${SHORT[@]}" --out p >/dev/null
     [[ $(json p/results.json '"profile" in d["trials"][0]') == False ]]
-    touch t/rank-1.json t/rank-2.json t/mine.json # as a job of three ranks leaves them
+    touch t/rank-1.pt.trace.json t/rank-2.pt.trace.json t/mine.json # as a job of three ranks leaves them
     "$EVENLOAD" run "${SHORT[@]}" --trace t --profile wait=2,active=1,repeat=2 --out q >/dev/null
-    [[ $(ls t) == $'cycle-2\nmine.json\nrank-0.json' ]]
+    [[ $(ls t) == $'cycle-2\nmine.json\nrank-0.pt.trace.json' ]]
 }
 
 @test "trace-stats: our own traces as the record has them, packed ones, PyTorch's, and clear words for what it cannot read" {
@@ -130,15 +130,15 @@ for s, r in zip(stats["devices"], record):
     parts = s["compute_ms"] + s["exposed_ms"] + s["copies_ms"] + s["idle_ms"]
     assert abs(parts - s["window_ms"]) < 1e-6 and s["events"]["communication"] > 0, s
 .
-    mkdir z e && gzip -c t/rank-1.json >z/rank-1.json.gz
+    mkdir z e && gzip -c t/rank-1.pt.trace.json >z/rank-1.pt.trace.json.gz
     run --separate-stderr "$EVENLOAD" trace-stats z
-    [[ $status -eq 0 && $output == *"rank-1.json.gz "*"Counted: "*" kernels as computation"* ]] || show
+    [[ $status -eq 0 && $output == *"rank-1.pt.trace.json.gz"*"Counted: "*" kernels as computation"* ]] || show
     printf '[{"ph":"X","cat":"cpu_op","name":"aten::mm","ts":1,"dur":3}]' >e/x.json
     run --separate-stderr "$EVENLOAD" trace-stats e/x.json
     [[ $status -eq 0 && $output == *" CPU "*"100.0"*"1 CPU ops (cat cpu_op)"*"have no device"* ]] || show
-    head -c 3000 t/rank-0.json >e/y.json
+    head -c 3000 t/rank-0.pt.trace.json >e/y.json
     refuses "the file is damaged, cut off, or no trace" "$EVENLOAD" trace-stats e
-    printf 'x' >z/rank-1.json.gz
+    printf 'x' >z/rank-1.pt.trace.json.gz
     refuses "gzip cannot unpack it" "$EVENLOAD" trace-stats z
     mkdir n
     refuses "no .json" "$EVENLOAD" trace-stats n
