@@ -27,6 +27,8 @@ struct reader {
     struct el_kineto_call *announced; /* by record_param_comms */
     size_t n_announced, announced_room;
     int64_t steps_end_ns;
+    struct el_kineto_lane *named; /* lanes that have nothing but a name */
+    size_t n_named, named_room;
 };
 
 /* Sets of a host are united from so many spans on. */
@@ -176,11 +178,26 @@ static enum el_status keep_work(struct reader *reader, struct work work)
     return EL_OK;
 }
 
+/* The process of a device of our own traces. */
+static enum el_status note_name(struct reader *reader, const struct event *event)
+{
+    struct el_scan_text rest = event->args, key, value;
+    struct el_kineto_lane lane = {.device = device_of(event)};
+    if (!reader->trace->common_clock || !el_scan_is(event->name, "process_name")) return EL_OK;
+    if (el_scan_member(&rest, &key, &value) <= 0) return EL_OK;
+    value = el_scan_string(value);
+    snprintf(lane.name, sizeof lane.name, "%.*s", (int)(value.n < sizeof lane.name ? value.n : 0), value.at);
+    if (!EL_GROW(reader->named, reader->named_room, reader->n_named + 1)) return fail_memory(reader);
+    reader->named[reader->n_named++] = lane;
+    return EL_OK;
+}
+
 static enum el_status take_event(struct reader *reader, struct el_scan_text text)
 {
     struct event event;
     struct el_kineto_call call = el_kineto_call_none();
     if (!take_fields(text, &event)) return el_scan_fail(&reader->scan, reader->scan.position, "an event that is no JSON");
+    if (el_scan_is(event.ph, "M")) return note_name(reader, &event);
     if (!el_scan_is(event.ph, "X")) return EL_OK;
     int on_device = class_on_device(event.cat, event.name);
     int on_host = on_device < 0 ? class_on_host(event.cat, event.name) : -1;
@@ -333,8 +350,13 @@ static void free_lane(struct el_kineto_lane *lane)
 }
 
 /* What a device has, its host only asked for. */
-static void finish_lanes(struct el_kineto_trace *trace)
+static void finish_lanes(const struct reader *reader)
 {
+    struct el_kineto_trace *trace = reader->trace;
+    for (size_t i = 0; i < reader->n_named; i++)
+        for (size_t l = 0; l < trace->n_lanes; l++)
+            if (trace->lanes[l].device == reader->named[i].device)
+                snprintf(trace->lanes[l].name, sizeof trace->lanes[l].name, "%s", reader->named[i].name);
     qsort(trace->lanes, trace->n_lanes, sizeof *trace->lanes, by_device);
     trace->cpu_only = trace->n_lanes == 1 && trace->lanes[0].device < 0;
     if (trace->cpu_only || trace->lanes[0].device >= 0) return;
@@ -359,13 +381,14 @@ enum el_status el_kineto_read(FILE *file, uint64_t most_bytes, const char *name,
     if (status == EL_OK && trace.n_lanes == 0)
         status = el_fail(EL_ERR_INVALID, "%s: none of its events is counted: no kernel, copy or cpu_op", name);
     if (status == EL_OK) {
-        finish_lanes(&trace);
+        finish_lanes(&reader);
         el_kineto_calls_finish(&trace, reader.announced, reader.n_announced);
         *trace_p = trace;
     } else {
         el_kineto_free(&trace);
     }
     free(reader.announced);
+    free(reader.named);
     return status;
 }
 

@@ -36,6 +36,7 @@ enum el_kineto_class { EL_KINETO_COMPUTE, EL_KINETO_COMM, EL_KINETO_COPY, EL_KIN
 
 struct el_kineto_lane {
     int64_t device; /* as the trace counts them; -1: what CPU threads did */
+    char name[32];  /* "cpu:0", of a trace that is ours; else "" */
     struct el_intervals sets[EL_KINETO_CLASSES];
     size_t counts[EL_KINETO_CLASSES]; /* events */
 };

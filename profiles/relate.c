@@ -1,6 +1,7 @@
 /* From matched operations on one clock to what each member did in a step. */
 #include "profiles/relate_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -331,7 +332,7 @@ static enum el_status measure(const struct work *w, size_t m)
     member->row.transfer_s = sums[EL_RELATION_TRANSFER];
     member->row.exposed_s = sums[EL_RELATION_EXPOSED];
     member->row.wait_exposed_s = sums[EL_RELATION_WAIT_EXPOSED];
-    member->row.sent_bytes /= n;
+    member->row.sent_bytes = member->row.sent_bytes > 0 ? member->row.sent_bytes / n : NAN; /* only ours say it */
     relation->step_s += sums[EL_RELATION_STEP] / (double)relation->n_members;
     return EL_OK;
 }

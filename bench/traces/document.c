@@ -7,6 +7,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/comm/wire.h"
+#include "bench/report/ranks.h"
 #include "bench/traces/traces.h"
 
 static json_t *lane_json(const char *file, const struct el_kineto_trace *trace, const struct el_kineto_lane *lane,
@@ -44,29 +45,20 @@ static enum el_status add_lanes(const struct el_traces *traces, json_t *lanes)
 
 enum { NAME_BYTES = 64 };
 
-/* "rank 1"; with several devices in its trace "rank 0, device 1". */
+/* As the trace calls the device, "cpu:1"; else "rank 1", with several devices in its trace "rank 0, device 1". */
 static void name_member(const struct el_traces *traces, const struct el_relation_member *member, char name[NAME_BYTES])
 {
-    bool several = traces->list[member->trace].n_lanes > 1;
+    const struct el_kineto_trace *trace = &traces->list[member->trace];
+    bool several = trace->n_lanes > 1;
     name[0] = 0;
+    for (size_t i = 0; i < trace->n_lanes; i++)
+        if (trace->lanes[i].device == member->device) el_text_append(name, NAME_BYTES, "%s", trace->lanes[i].name);
+    if (name[0]) return;
     if (member->rank >= 0)
         el_text_append(name, NAME_BYTES, "rank %" PRId64, member->rank);
     else
         el_text_append(name, NAME_BYTES, "%.40s", traces->files[member->trace]);
     if (several) el_text_append(name, NAME_BYTES, ", device %" PRId64, member->device);
-}
-
-static json_t *row_json(const struct el_traces *traces, const struct el_relation_member *member)
-{
-    const struct el_rank_row *row = &member->row;
-    return el_json_of(EL_KEY("name", row->name), EL_KEY("file", (const char *)traces->files[member->trace]),
-                      EL_KEY("rank", el_json_count(member->rank)), EL_KEY("device", el_json_count(member->device)),
-                      EL_KEY("last_pct", row->last_pct), EL_KEY("late_ms", row->late_s * 1e3),
-                      EL_KEY("caused_ms", row->caused_s * 1e3), EL_KEY("compute_ms", row->compute_s * 1e3),
-                      EL_KEY("wait_ms", row->wait_s * 1e3), EL_KEY("transfer_ms", row->transfer_s * 1e3),
-                      EL_KEY("wait_exposed_ms", row->wait_exposed_s * 1e3),
-                      EL_KEY("transfer_exposed_ms", (row->exposed_s - row->wait_exposed_s) * 1e3),
-                      EL_KEY("calls", member->n_calls), EL_KEY("alone", member->n_alone));
 }
 
 static json_t *clocks_json(const struct el_traces *traces)
@@ -112,6 +104,15 @@ static json_t *missing_json(const struct el_traces *traces)
     return list;
 }
 
+/* A rank that several traces are of; -1: none. */
+static int64_t rank_of_two(const struct el_traces *traces)
+{
+    for (size_t t = 1; t < traces->n; t++)
+        for (size_t u = 0; u < t && traces->list[t].rank >= 0; u++)
+            if (traces->list[u].rank == traces->list[t].rank) return traces->list[t].rank;
+    return -1;
+}
+
 static bool any_unnamed(const struct el_traces *traces)
 {
     for (size_t t = 0; t < traces->n; t++)
@@ -120,52 +121,65 @@ static bool any_unnamed(const struct el_traces *traces)
     return false;
 }
 
-static json_t *job_json(struct el_traces *traces)
+/* The rows, and what is to blame. */
+static void put_ranks(const struct el_traces *traces, json_t *job)
 {
-    struct el_relation *relation = &traces->relation;
+    const struct el_relation *relation = &traces->relation;
     struct el_ranks_blame blame;
-    json_t *rows = json_array();
-    size_t alone = 0;
-    bool common = true;
-    char sentence[512];
-    struct el_rank_row *list = calloc(relation->n_members + 1, sizeof *list);
+    int n = (int)relation->n_members;
+    struct el_rank_row *rows = calloc(relation->n_members + 1, sizeof *rows);
     char(*names)[NAME_BYTES] = calloc(relation->n_members + 1, sizeof *names);
-    for (size_t m = 0; m < relation->n_members && list && names; m++) {
+    for (int m = 0; m < n && rows && names; m++) {
         name_member(traces, &relation->members[m], names[m]);
-        relation->members[m].row.name = names[m];
-        list[m] = relation->members[m].row;
-        json_array_append_new(rows, row_json(traces, &relation->members[m]));
-        alone += relation->members[m].n_alone;
-        relation->members[m].row.name = NULL;
+        rows[m] = relation->members[m].row;
+        rows[m].name = names[m];
     }
-    for (size_t t = 0; t < traces->n; t++) common = common && traces->list[t].common_clock;
-    el_ranks_blame(list, list ? (int)relation->n_members : 0, relation->step_s, &blame);
-    el_traces_sentence(list, &blame, sentence, sizeof sentence);
-    json_t *of_blame = el_json_of(EL_KEY("kind", el_blame_name(blame.kind)),
-                                  EL_KEY("rank", blame.who >= 0 && names ? (const char *)names[blame.who] : NULL),
-                                  EL_KEY("sentence", (const char *)sentence));
-    free(list);
+    if (rows && names) {
+        json_t *list = el_ranks_json(rows, n);
+        EL_EACH(row, list) {
+            const struct el_relation_member *member = &relation->members[row_at.i];
+            el_json_put_all(row, EL_KEY("file", (const char *)traces->files[member->trace]),
+                            EL_KEY("device", el_json_count(member->device)), EL_KEY("calls", member->n_calls),
+                            EL_KEY("alone", member->n_alone));
+        }
+        el_ranks_blame(rows, n, relation->step_s, &blame);
+        el_json_put_all(job, EL_KEY("ranks", list), EL_KEY("blame", el_ranks_blame_json(rows, n, &blame)));
+    }
+    free(rows);
     free(names);
-    return el_json_of(EL_KEY("steps", relation->has_steps ? el_json_count((int64_t)relation->n_steps) : json_null()),
-                      EL_KEY("step_ms", relation->step_s * 1e3), EL_KEY("operations", relation->n_operations),
-                      EL_KEY("alone", alone), EL_KEY("ranks", rows), EL_KEY("clocks", clocks_json(traces)),
-                      EL_KEY("common_clock", common), EL_KEY("missing_ranks", missing_json(traces)),
-                      EL_KEY("groups_unnamed", any_unnamed(traces)), EL_KEY("bandwidth", bandwidth_json(relation)),
-                      EL_KEY("blame", of_blame));
 }
 
-enum el_status el_traces_document(struct el_traces *traces, json_t **document_p)
+static json_t *job_json(const struct el_traces *traces)
+{
+    const struct el_relation *relation = &traces->relation;
+    size_t alone = 0;
+    bool common = true;
+    for (size_t m = 0; m < relation->n_members; m++) alone += relation->members[m].n_alone;
+    for (size_t t = 0; t < traces->n; t++) common = common && traces->list[t].common_clock;
+    json_t *job =
+        el_json_of(EL_KEY("steps", relation->has_steps ? el_json_count((int64_t)relation->n_steps) : json_null()),
+                   EL_KEY("step_ms", relation->step_s * 1e3), EL_KEY("operations", relation->n_operations),
+                   EL_KEY("alone", alone), EL_KEY("clocks", clocks_json(traces)), EL_KEY("common_clock", common),
+                   EL_KEY("missing_ranks", missing_json(traces)), EL_KEY("groups_unnamed", any_unnamed(traces)),
+                   EL_KEY("bandwidth", bandwidth_json(relation)));
+    put_ranks(traces, job);
+    return job;
+}
+
+enum el_status el_traces_document(const struct el_traces *traces, json_t **document_p)
 {
     json_t *lanes = json_array();
     enum el_status status = add_lanes(traces, lanes);
-    bool cpu_only = true;
+    bool cpu_only = true, job = traces->relation.n_operations > 0;
+    const int64_t twice = rank_of_two(traces);
     EL_EACH(lane, lanes) cpu_only = cpu_only && el_json_whole(lane, "device") < 0;
     if (status == EL_OK)
         *document_p =
             el_json_of(EL_KEY("schema", EL_TRACES_SCHEMA), EL_KEY("kind", "trace-stats"),
                        EL_KEY("folder", (const char *)traces->folder), EL_KEY("cpu_only", cpu_only),
                        EL_KEY("devices", json_incref(lanes)), EL_KEY("left_out", json_incref(traces->left_out)),
-                       EL_KEY("job", traces->relation.n_operations ? job_json(traces) : json_null()));
+                       EL_KEY("rank_of_two", el_json_count(twice)),
+                       EL_KEY("job", job && twice < 0 ? job_json(traces) : json_null()));
     json_decref(lanes);
     return status;
 }

@@ -6,6 +6,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/table.h"
 #include "bench/base/text.h"
+#include "bench/report/ranks.h"
 #include "bench/traces/traces.h"
 
 static void show_device(const json_t *lane, const json_t *context, char *text)
@@ -24,15 +25,6 @@ static const struct el_column lane_columns[] = {EL_NAME("trace", 22, "file"),
                                                 EL_PERCENT("idle %", 8, "idle_pct"),
                                                 EL_FIGURE("comm. ms", 10, "comm_ms"),
                                                 EL_PERCENT("hidden %", 10, "overlap_pct"),
-                                                EL_NO_MORE};
-
-static const struct el_column rank_columns[] = {EL_NAME("rank", 18, "name"),
-                                                EL_PERCENT("last %", 8, "last_pct"),
-                                                EL_FIGURE("late ms", 10, "late_ms"),
-                                                EL_FIGURE("caused ms", 11, "caused_ms"),
-                                                EL_FIGURE("compute ms", 12, "compute_ms"),
-                                                EL_FIGURE("wait ms", 10, "wait_exposed_ms"),
-                                                EL_FIGURE("transfer ms", 13, "transfer_exposed_ms"),
                                                 EL_NO_MORE};
 
 static const struct el_column size_columns[] = {EL_TEXT("operation", -16, "operation"),
@@ -126,17 +118,17 @@ static void print_doubts(const json_t *document, const json_t *job, FILE *out)
 static void print_job(const json_t *document, FILE *out)
 {
     const json_t *job = json_object_get(document, "job");
-    double steps = el_json_number(job, "steps");
-    char title[160];
+    double steps = el_json_number(job, "steps"), operations = el_json_number(job, "operations");
     if (isnan(steps))
-        snprintf(title, sizeof title, "Ranks over the whole trace: %.0f collectives matched",
-                 el_json_number(job, "operations"));
+        fprintf(out, "\nRanks, over the whole traces; %.0f collectives are in several of them\n", operations);
     else
-        snprintf(title, sizeof title, "Ranks, mean of %.0f step%s of %.3g ms: %.0f collectives matched", steps,
-                 steps == 1 ? "" : "s", el_json_number(job, "step_ms"), el_json_number(job, "operations"));
-    print_table(title, rank_columns, json_object_get(job, "ranks"), out);
+        fprintf(out, "\nRanks, mean of %.0f step%s of %.3g ms; %.0f collectives are in several traces\n", steps,
+                steps == 1 ? "" : "s", el_json_number(job, "step_ms"), operations);
+    el_ranks_heads(out, false);
+    el_ranks_table(json_object_get(job, "ranks"), out, false);
     fprintf(out, "\n");
-    el_text_say("", "", EL_REPORT_COLUMNS, out, "%s", el_json_text(job, "blame.sentence", ""));
+    el_text_say("", "", EL_REPORT_COLUMNS, out, "%s.", el_json_text(job, "blame.sentence", ""));
+    el_ranks_explain(out);
     print_table("Bandwidth, from the transfer alone (medians)", size_columns, json_object_get(job, "bandwidth"), out);
     print_clocks(job, out);
     print_doubts(document, job, out);
@@ -148,6 +140,11 @@ void el_traces_print(const json_t *document, FILE *out)
     print_counts(document, out);
     if (json_is_object(json_object_get(document, "job")))
         print_job(document, out);
+    else if (el_json_whole(document, "rank_of_two") >= 0)
+        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,
+                    "Several traces are of rank %" PRId64 ", so these are files of several runs: give a folder for "
+                    "each run to see who waits for whom.",
+                    el_json_whole(document, "rank_of_two"));
     else if (json_array_size(json_object_get(document, "devices")) > 1)
         el_text_say("", "", EL_REPORT_COLUMNS, out,
                     "No collective is in two of these traces, so nothing can be said of who waits for whom.");

@@ -7,10 +7,10 @@
  *     el_traces_free(&traces);
  *
  * The document: {"schema", "kind": "trace-stats", "folder", "cpu_only", "devices": [a device: docs/traces.md], "left_out":
- * [file], "job": null where fewer than two of them share a collective, else {"steps", "step_ms", "operations", "alone",
- * "ranks": [row], "clocks": [{"file", "offset_ms", "drift_ppm", "error_ms", "ends"}], "common_clock", "missing_ranks",
- * "groups_unnamed", "bandwidth": [{"operation", "ranks", "bytes", "calls", "transfer_ms", "busbw_gb_per_s"}], "blame":
- * {"kind", "rank", "sentence"}}}.
+ * [file], "rank_of_two": a rank with several traces or null, "job": null where fewer than two of them share a collective, else {"steps", "step_ms", "operations", "alone",
+ * "ranks": [bench/report/ranks.h's, "file", "device",
+ * "calls", "alone"], "clocks": [{"file", "offset_ms", "drift_ppm", "error_ms", "ends"}], "common_clock", "missing_ranks",
+ * "groups_unnamed", "bandwidth": [{"operation", "ranks", "bytes", "calls", "transfer_ms", "busbw_gb_per_s"}], "blame": bench/report/ranks.h's}}.
  */
 #pragma once
 
@@ -38,6 +38,5 @@ enum el_status el_traces_read(const char *path, struct el_traces *traces_p);
 void el_traces_free(struct el_traces *traces);
 
 /* New reference. Errors: EL_ERR_HOST_MEMORY. */
-enum el_status el_traces_document(struct el_traces *traces, json_t **document_p);
-void el_traces_sentence(const struct el_rank_row *rows, const struct el_ranks_blame *blame, char *text, size_t bytes);
+enum el_status el_traces_document(const struct el_traces *traces, json_t **document_p);
 void el_traces_print(const json_t *document, FILE *out);
