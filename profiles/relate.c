@@ -210,7 +210,7 @@ static enum el_status find_arrivals(const struct work *w)
 
 enum { COMPUTE, COMM, COPY, WAIT, TRANSFER, OUTSIDE, EXPOSED, WAIT_EXPOSED, COPIES, REST, SETS };
 
-/* A call's part before the last one had come, the part behind, and what is no communication of a step: the waiting of
+/* A call's part before the last one had come; and what is no communication of a step: the waiting of
  * who receives a message, and calls without a partner. */
 static void add_calls(const struct work *w, size_t m, struct el_intervals *sets)
 {
@@ -228,7 +228,6 @@ static void add_calls(const struct work *w, size_t m, struct el_intervals *sets)
             bool sends = entry->link && call->verb == EL_COMM_SEND;
             int64_t arrived_ns = sends ? call->span.begin_ns : call->span.begin_ns + last_ns - entry->span.begin_ns;
             el_intervals_add(&sets[entry->link ? OUTSIDE : WAIT], (struct el_span){call->span.begin_ns, arrived_ns});
-            el_intervals_add(&sets[TRANSFER], (struct el_span){arrived_ns, call->span.end_ns});
             matched[entry->call] = true;
             member->row.sent_bytes += call->sent_bytes;
         }
@@ -261,6 +260,7 @@ static void make_sets(const struct work *w, size_t m, struct el_intervals *sets)
     add_calls(w, m, sets);
     for (int s = 0; s < SETS; s++) el_intervals_unite(&sets[s]);
     el_intervals_less(&sets[REST], &sets[OUTSIDE], &sets[COMM]);
+    el_intervals_less(&sets[COMM], &sets[WAIT], &sets[TRANSFER]);
     el_intervals_less(&sets[COMM], &sets[COMPUTE], &sets[EXPOSED]);
     el_intervals_less(&sets[WAIT], &sets[COMPUTE], &sets[WAIT_EXPOSED]);
     el_intervals_clear(&sets[REST]);

@@ -157,6 +157,78 @@ for s, r in zip(stats["devices"], record):
     refuses "--trace file: is a file" "$EVENLOAD" run "${SHORT[@]}" --trace file
 }
 
+# Kept traces of tests/torch/late.py (gloo, PyTorch 2.15), without what is not read of them.
+SAMPLES=${BATS_TEST_DIRNAME:-tests/cli}/traces
+
+@test "trace-stats of PyTorch's traces names the rank that is late, or the wire, on clocks that differ and drift too" {
+    run --separate-stderr "$EVENLOAD" trace-stats "$SAMPLES/late-1-20"
+    [[ $status -eq 0 && $output == *"mean of 10 steps of 24.3 ms; 10 collectives"*"rank 1 computes "*"; rank 0 waits 20.2 of 24.3 ms for it."* ]] || show
+    [[ $output == *"all_reduce            2         16384      10"*" comparable within "* ]] || show
+    run --separate-stderr "$EVENLOAD" trace-stats "$SAMPLES/wire"
+    [[ $status -eq 0 && $output == *"the wire, not a rank: transfers that no computation hides take 90.9 of 110 ms"*" 2000000       4 "*" 0.02"* ]] || show
+    # The second one's clock is 3.7 s ahead and 200 ppm fast, and its times begin at another moment; the first one is unpacked.
+    mkdir moved lone several
+    python3 - "$SAMPLES/late-0-50" <<'.'
+import glob, gzip, json, sys
+for rank, name in enumerate(sorted(glob.glob(sys.argv[1] + "/*.gz"))):
+    d = json.load(gzip.open(name))
+    for e in d["traceEvents"] if rank == 1 else []:
+        e["ts"] = round(3.7e6 + 2e9 + e["ts"] + (e["ts"] - d["traceEvents"][0]["ts"]) * 2e-4, 3)
+    if rank == 1: d["baseTimeNanoseconds"] -= 2 * 10**12
+    json.dump(d, open(f"moved/worker{rank}.{17 + rank}.pt.trace.json", "w"))
+.
+    "$EVENLOAD" trace-stats "$SAMPLES/late-0-50" --json >plain.json
+    "$EVENLOAD" trace-stats moved --json >moved.json
+    python3 - <<'.'
+import json
+plain, moved = (json.load(open(n + ".json"))["job"] for n in ("plain", "moved"))
+for job in plain, moved:
+    assert job["blame"]["kind"] == "stays" and job["blame"]["rank"] == "rank 0" and "the others wait" in job["blame"]["sentence"], job["blame"]
+    late = [r["late_ms"] for r in job["ranks"]]
+    assert abs(late[0] / 50.9 - 1) < 0.1 and all(-25 < l < 0 for l in late[1:]), late         # 50.9: when the ranks really came
+    assert [r["last_pct"] for r in job["ranks"]] == [100, 0, 0, 0] and abs(job["ranks"][0]["caused_ms"] / sum(r["wait_ms"] for r in job["ranks"]) - 1) < 1e-9
+clock = moved["clocks"][1]
+assert abs(clock["offset_ms"] + 3700) < 40 and abs(clock["drift_ppm"] + 200) < 100000, clock
+error = max(c["error_ms"] or 0 for c in moved["clocks"])
+for a, b in zip(plain["ranks"], moved["ranks"]):
+    assert abs(a["late_ms"] - b["late_ms"]) < error, (a["late_ms"], b["late_ms"], error)
+.
+    # One trace says nothing of others; several files of a worker are several times of it; two workers of one rank are two jobs.
+    cp moved/worker0.17.pt.trace.json lone
+    run --separate-stderr "$EVENLOAD" trace-stats lone
+    [[ $status -eq 0 && $output != *Ranks* ]] || show
+    cp moved/* several
+    cp moved/worker1.18.pt.trace.json several/worker1.7.pt.trace.json
+    rm several/worker3*
+    run --separate-stderr "$EVENLOAD" trace-stats several
+    [[ $status -eq 0 && $output == *"No trace is of rank 3: "*"the last of each is read, 1 older one"* ]] || show
+    cp moved/worker1.18.pt.trace.json several/another.18.pt.trace.json
+    run --separate-stderr "$EVENLOAD" trace-stats several
+    [[ $status -eq 0 && $output == *"Several traces are of rank 1, "* && $output != *"last %"* ]] || show
+}
+
+@test "trace-stats of our own traces has the record's wait and transfer for each rank: ddp, dp, and hybrid groups" {
+    local mode
+    for mode in "ddp --devices 2 --procs 2 --launcher own --inject straggler=1:3" "ddp --devices 3 --procs 1" "dp --devices 3" "spmg --devices 4"; do
+        # shellcheck disable=SC2086  # several words
+        "$EVENLOAD" run "${SHORT[@]}" --mode $mode --trace "t-${mode%% *}" --profile active=9,repeat=1 --out "o-${mode// /}" >/dev/null
+        "$EVENLOAD" trace-stats "t-${mode%% *}" --json >stats.json
+        python3 - "o-${mode// /}/results.json" <<'.'
+import json, sys
+job, record = json.load(open("stats.json"))["job"], json.load(open(sys.argv[1]))["trials"][0]["per_device"]
+assert job["common_clock"] and job["steps"] == 9 and job["operations"] > 0 and job["alone"] == 0 and len(job["ranks"]) == len(record), job
+for row, device in zip(job["ranks"], record):
+    comm = device["comm"]
+    assert row["rank"] == device["device"], row
+    for ours, theirs in (row["wait_ms"], comm["wait_ms"]), (row["wait_exposed_ms"], comm["wait_exposed_ms"]), (row["exposed_ms"], comm["exposed_ms"]), \
+            (row["transfer_ms"], comm["transfer_ms"]), (row["compute_ms"], device["compute_ms"]):
+        assert abs(ours - theirs) <= 0.02 * theirs + 1e-5, (row, comm)
+.
+    done
+    run --separate-stderr "$EVENLOAD" trace-stats t-ddp
+    [[ $status -eq 0 && $output == *"on one clock."* ]] || show
+}
+
 # Holistic Trace Analysis on our traces. It leaves out the last step unless told, and rounds times to microseconds unless told.
 @test "HTA's breakdown and overlap are within 1 point of ours: ddp and pipeline" {
     [[ -n ${EVENLOAD_LONG-} ]] || skip "long: HTA on traces of ddp and pipeline, 15 s"
