@@ -11,9 +11,9 @@
  *
  * Clocks: who takes part in a collective that needs everybody's data (all-reduce, all-gather, reduce-scatter, all-to-all,
  * barrier) leaves it when the last one has come and the data are through, so its ends are taken for one moment. A trace's
- * offset is the median of the differences between its ends and those of a trace whose clock is known; a drift is taken
- * into account where a line between the medians of both halves leaves less than 0.7 of the differences. `error_s` is what
- * 9 of 10 differences then stay under. Where the offset itself is under it, or traces say that they have a common clock,
+ * offset is the median of the differences between its ends and those of a trace whose clock is known. A drift is taken
+ * into account where the medians of both halves differ by more than twice what a line through them leaves, and that is
+ * less than 0.7 of what the median leaves. `error_s` is what 9 of 10 differences then stay under. Where the offset itself is under it, or traces say that they have a common clock,
  * times are left as they are.
  *
  * Figures are of a step: the time from a ProfilerStep's begin to the next one's. Of a message the receiver's wait is no

@@ -55,7 +55,7 @@ static double fit(const struct difference *d, size_t n, double *values, struct l
     const struct line tilted = {
         .base_ns = early, .slope = (late - early) / (double)(to_ns - from_ns), .from_ns = from_ns, .known = true};
     double of_tilted = spread(&tilted, d, n, values);
-    if (!(of_tilted < 0.7 * of_flat)) return of_flat;
+    if (!(of_tilted < 0.7 * of_flat && fabs(late - early) > 2 * of_tilted)) return of_flat;
     *line = tilted;
     return of_tilted;
 }

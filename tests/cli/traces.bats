@@ -172,8 +172,9 @@ SAMPLES=${BATS_TEST_DIRNAME:-tests/cli}/traces
 import glob, gzip, json, sys
 for rank, name in enumerate(sorted(glob.glob(sys.argv[1] + "/*.gz"))):
     d = json.load(gzip.open(name))
+    first = d["traceEvents"][0]["ts"]
     for e in d["traceEvents"] if rank == 1 else []:
-        e["ts"] = round(3.7e6 + 2e9 + e["ts"] + (e["ts"] - d["traceEvents"][0]["ts"]) * 2e-4, 3)
+        e["ts"] = round(3.7e6 + 2e9 + e["ts"] + (e["ts"] - first) * 2e-4, 3)
     if rank == 1: d["baseTimeNanoseconds"] -= 2 * 10**12
     json.dump(d, open(f"moved/worker{rank}.{17 + rank}.pt.trace.json", "w"))
 .
@@ -188,7 +189,7 @@ for job in plain, moved:
     assert abs(late[0] / 50.9 - 1) < 0.1 and all(-25 < l < 0 for l in late[1:]), late         # 50.9: when the ranks really came
     assert [r["last_pct"] for r in job["ranks"]] == [100, 0, 0, 0] and abs(job["ranks"][0]["caused_ms"] / sum(r["wait_ms"] for r in job["ranks"]) - 1) < 1e-9
 clock = moved["clocks"][1]
-assert abs(clock["offset_ms"] + 3700) < 40 and abs(clock["drift_ppm"] + 200) < 100000, clock
+assert abs(clock["offset_ms"] + 3700) < clock["error_ms"], clock
 error = max(c["error_ms"] or 0 for c in moved["clocks"])
 for a, b in zip(plain["ranks"], moved["ranks"]):
     assert abs(a["late_ms"] - b["late_ms"]) < error, (a["late_ms"], b["late_ms"], error)
