@@ -1,22 +1,56 @@
-/* `evenload trace-stats DIR`: traces of PyTorch's profiler, each by itself and all of a job beside one another. The
- * arithmetic is profiles/kineto.h's and profiles/relate.h's. */
+/* `evenload trace-stats DIR`: traces of PyTorch's profiler, each by itself and all of a job beside one another;
+ * `trace-stats A B`: what changed from one job to another. The arithmetic is profiles/kineto.h's, profiles/relate.h's
+ * and explain's. */
 #include "bench/commands.h"
 #include "bench/traces/traces.h"
+
+static enum el_status show_difference(const struct el_options *options, const json_t *document)
+{
+    struct el_store store = {.locked = false};
+    if (options->out[0]) {
+        EL_TRY(el_store_create(options->out, "explain", &store));
+        return el_explain_show(options, &store, document, el_difference_print);
+    }
+    if (options->json) return el_print_json(document, stdout);
+    el_difference_print(document, stdout);
+    return EL_OK;
+}
+
+static enum el_status compare(const struct el_options *options, const struct el_traces *a)
+{
+    struct el_traces b;
+    json_t *document = NULL;
+    EL_TRY(el_traces_read(options->other, &b));
+    enum el_status status = el_traces_difference(a, &b, &document);
+    el_traces_free(&b);
+    if (status == EL_OK) status = show_difference(options, document);
+    json_decref(document);
+    return status;
+}
+
+static enum el_status describe(const struct el_options *options, const struct el_traces *traces)
+{
+    json_t *document;
+    EL_TRY(el_traces_document(traces, &document));
+    enum el_status status = EL_OK;
+    if (options->json)
+        status = el_print_json(document, stdout);
+    else
+        el_traces_print(document, stdout);
+    json_decref(document);
+    return status;
+}
 
 enum el_status el_cmd_trace_stats(struct el_options *options, int *exit_status_p)
 {
     struct el_traces traces;
-    json_t *document = NULL;
     (void)exit_status_p;
     if (!options->dir[0])
         return el_fail(EL_ERR_INVALID, "trace-stats: which traces? give their folder: evenload trace-stats log/...");
+    if (options->out[0] && !options->other[0])
+        return el_fail(EL_ERR_INVALID, "trace-stats: --out is for what changed between two folders: give both");
     EL_TRY(el_traces_read(options->dir, &traces));
-    enum el_status status = el_traces_document(&traces, &document);
+    enum el_status status = options->other[0] ? compare(options, &traces) : describe(options, &traces);
     el_traces_free(&traces);
-    if (status == EL_OK && options->json)
-        status = el_print_json(document, stdout);
-    else if (status == EL_OK)
-        el_traces_print(document, stdout);
-    json_decref(document);
     return status;
 }

@@ -43,22 +43,20 @@ static enum el_status add_lanes(const struct el_traces *traces, json_t *lanes)
 
 /* ---- the job ---- */
 
-enum { NAME_BYTES = 64 };
-
-/* As the trace calls the device, "cpu:1"; else "rank 1", with several devices in its trace "rank 0, device 1". */
-static void name_member(const struct el_traces *traces, const struct el_relation_member *member, char name[NAME_BYTES])
+void el_traces_name(const struct el_traces *traces, const struct el_relation_member *member,
+                    char name[EL_TRACES_NAME_BYTES])
 {
     const struct el_kineto_trace *trace = &traces->list[member->trace];
     bool several = trace->n_lanes > 1;
     name[0] = 0;
     for (size_t i = 0; i < trace->n_lanes; i++)
-        if (trace->lanes[i].device == member->device) el_text_append(name, NAME_BYTES, "%s", trace->lanes[i].name);
+        if (trace->lanes[i].device == member->device) el_text_append(name, EL_TRACES_NAME_BYTES, "%s", trace->lanes[i].name);
     if (name[0]) return;
     if (member->rank >= 0)
-        el_text_append(name, NAME_BYTES, "rank %" PRId64, member->rank);
+        el_text_append(name, EL_TRACES_NAME_BYTES, "rank %" PRId64, member->rank);
     else
-        el_text_append(name, NAME_BYTES, "%.40s", traces->files[member->trace]);
-    if (several) el_text_append(name, NAME_BYTES, ", device %" PRId64, member->device);
+        el_text_append(name, EL_TRACES_NAME_BYTES, "%.40s", traces->files[member->trace]);
+    if (several) el_text_append(name, EL_TRACES_NAME_BYTES, ", device %" PRId64, member->device);
 }
 
 static json_t *clocks_json(const struct el_traces *traces)
@@ -128,9 +126,9 @@ static void put_ranks(const struct el_traces *traces, json_t *job)
     struct el_ranks_blame blame;
     int n = (int)relation->n_members;
     struct el_rank_row *rows = calloc(relation->n_members + 1, sizeof *rows);
-    char(*names)[NAME_BYTES] = calloc(relation->n_members + 1, sizeof *names);
+    char(*names)[EL_TRACES_NAME_BYTES] = calloc(relation->n_members + 1, sizeof *names);
     for (int m = 0; m < n && rows && names; m++) {
-        name_member(traces, &relation->members[m], names[m]);
+        el_traces_name(traces, &relation->members[m], names[m]);
         rows[m] = relation->members[m].row;
         rows[m].name = names[m];
     }
@@ -149,9 +147,10 @@ static void put_ranks(const struct el_traces *traces, json_t *job)
     free(names);
 }
 
-static json_t *job_json(const struct el_traces *traces)
+json_t *el_traces_job(const struct el_traces *traces)
 {
     const struct el_relation *relation = &traces->relation;
+    if (relation->n_operations == 0 || rank_of_two(traces) >= 0) return json_null();
     size_t alone = 0;
     bool common = true;
     for (size_t m = 0; m < relation->n_members; m++) alone += relation->members[m].n_alone;
@@ -170,16 +169,14 @@ enum el_status el_traces_document(const struct el_traces *traces, json_t **docum
 {
     json_t *lanes = json_array();
     enum el_status status = add_lanes(traces, lanes);
-    bool cpu_only = true, job = traces->relation.n_operations > 0;
-    const int64_t twice = rank_of_two(traces);
+    bool cpu_only = true;
     EL_EACH(lane, lanes) cpu_only = cpu_only && el_json_whole(lane, "device") < 0;
     if (status == EL_OK)
         *document_p =
             el_json_of(EL_KEY("schema", EL_TRACES_SCHEMA), EL_KEY("kind", "trace-stats"),
                        EL_KEY("folder", (const char *)traces->folder), EL_KEY("cpu_only", cpu_only),
                        EL_KEY("devices", json_incref(lanes)), EL_KEY("left_out", json_incref(traces->left_out)),
-                       EL_KEY("rank_of_two", el_json_count(twice)),
-                       EL_KEY("job", job && twice < 0 ? job_json(traces) : json_null()));
+                       EL_KEY("rank_of_two", el_json_count(rank_of_two(traces))), EL_KEY("job", el_traces_job(traces)));
     json_decref(lanes);
     return status;
 }

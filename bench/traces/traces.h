@@ -19,9 +19,10 @@
 #include <stdio.h>
 
 #include "bench/base/io.h"
+#include "bench/explain/explain.h"
 #include "profiles/relate.h"
 
-enum { EL_TRACES_SCHEMA = 1 };
+enum { EL_TRACES_SCHEMA = 1, EL_TRACES_NAME_BYTES = 64 };
 
 struct el_traces {
     char folder[EL_PATH_BYTES]; /* or the file */
@@ -40,3 +41,14 @@ void el_traces_free(struct el_traces *traces);
 /* New reference. Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_traces_document(const struct el_traces *traces, json_t **document_p);
 void el_traces_print(const json_t *document, FILE *out);
+
+/* As the trace calls the device, "cpu:1"; else "rank 1", with several devices in its trace "rank 0, device 1". */
+void el_traces_name(const struct el_traces *traces, const struct el_relation_member *member,
+                    char name[EL_TRACES_NAME_BYTES]);
+/* The document's "job", or null. New reference. */
+json_t *el_traces_job(const struct el_traces *traces);
+
+/* What changed from one job to another: a document of explain's kind "difference" (el_difference_print), whose launches
+ * are the profiler's steps on the member that waits least, and whose sides have "sentence". New reference. Errors:
+ * EL_ERR_INVALID: one of them has no steps. */
+enum el_status el_traces_difference(const struct el_traces *a, const struct el_traces *b, json_t **document_p);
