@@ -67,8 +67,8 @@ static enum el_status measure(const struct el_options *options, const struct el_
     if (status == EL_OK && !samples) *exit_status_p = el_exit_interrupted();
     if (status == EL_OK && samples) {
         json_t *document = el_explain_document(&set->trials[0], samples);
-        status =
-            document ? el_explain_show(options, &store, document, el_explain_print) : el_fail_errno("what explains dp's step");
+        status = document ? el_explain_show(options, &store, document, el_explain_print)
+                          : el_fail_errno("what explains dp's step");
         if (status == EL_OK && !options->json) say_compare(options);
         json_decref(document);
     }

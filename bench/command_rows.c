@@ -106,7 +106,8 @@ static const struct el_command_row commands[] = {
     {EL_CMD_TRACE_STATS, OTHERS, "which rank is late, and exposed communication, in traces of PyTorch's profiler",
      "DIR|FILE [DIR|FILE] [--out DIR] [--json]",
      "Read traces of PyTorch's profiler (Kineto), yours or those of 'run --trace': how much communication is exposed, "
-     "how much is hidden behind computation, and how long each device is idle; which rank is late and who waits for it, "
+     "how much is hidden behind computation, and how long each device is idle; which rank is late and who waits for "
+     "it, "
      "or that it is the wire. DIR: one file per rank, .json or .json.gz. With two: where the step's time went from one "
      "to the other.",
      "  evenload trace-stats log/my-job\n"

@@ -212,7 +212,8 @@ bool el_scan_thousandths(struct el_scan_text value, int64_t *thousandths_p)
     char *end;
     int64_t whole = 0;
     size_t i = 0;
-    while (i < value.n && i < 16 && value.at[i] >= '0' && value.at[i] <= '9') whole = whole * 10 + (value.at[i++] - '0');
+    while (i < value.n && i < 16 && value.at[i] >= '0' && value.at[i] <= '9')
+        whole = whole * 10 + (value.at[i++] - '0');
     bool plain = i > 0 && (i == value.n || (value.at[i] == '.' && value.n - i <= 4 && value.n - i > 1));
     plain = plain && whole < INT64_C(2200000000000000);
     for (size_t k = 1; k <= 3 && plain; k++) {

@@ -196,7 +196,8 @@ static enum el_status take_event(struct reader *reader, struct el_scan_text text
 {
     struct event event;
     struct el_kineto_call call = el_kineto_call_none();
-    if (!take_fields(text, &event)) return el_scan_fail(&reader->scan, reader->scan.position, "an event that is no JSON");
+    if (!take_fields(text, &event))
+        return el_scan_fail(&reader->scan, reader->scan.position, "an event that is no JSON");
     if (el_scan_is(event.ph, "M")) return note_name(reader, &event);
     if (!el_scan_is(event.ph, "X")) return EL_OK;
     int on_device = class_on_device(event.cat, event.name);
@@ -208,8 +209,7 @@ static enum el_status take_event(struct reader *reader, struct el_scan_text text
     if (!take_arguments(&event, calls ? &call : NULL))
         return el_scan_fail(&reader->scan, reader->scan.position, "an event whose args are no JSON");
     if (!el_scan_thousandths(event.ts, &work.span.begin_ns) || !el_scan_thousandths(event.dur, &length_ns))
-        return work.class < 0 ? EL_OK
-                              : el_scan_fail(&reader->scan, reader->scan.position, "an event without a time");
+        return work.class < 0 ? EL_OK : el_scan_fail(&reader->scan, reader->scan.position, "an event without a time");
     work.span.end_ns = work.span.begin_ns + length_ns;
     work.device = on_device < 0 ? -1 : device_of(&event);
     work.correlation = event.correlation;
@@ -264,7 +264,8 @@ static enum el_status count_works(struct reader *reader)
         if (is_of_steps(reader, reader->works[i].device, reader->works[i].correlation))
             EL_TRY(count(reader, &reader->works[i]));
     for (size_t i = 0; i < trace->n_calls; i++)
-        if (is_of_steps(reader, trace->calls[i].device, trace->calls[i].correlation)) trace->calls[n++] = trace->calls[i];
+        if (is_of_steps(reader, trace->calls[i].device, trace->calls[i].correlation))
+            trace->calls[n++] = trace->calls[i];
     trace->n_calls = n;
     return EL_OK;
 }
@@ -317,7 +318,8 @@ static enum el_status take_member(struct reader *reader)
     EL_TRY(el_scan_value(scan));
     const struct el_scan_text value = {scan->value, scan->n};
     if (what == INFO) take_info(trace, value);
-    if (what == BASE && (!el_scan_whole(value, &trace->base_ns) || llabs(trace->base_ns) > BASE_MAX)) trace->base_ns = 0;
+    if (what == BASE && (!el_scan_whole(value, &trace->base_ns) || llabs(trace->base_ns) > BASE_MAX))
+        trace->base_ns = 0;
     if (what == CLOCK) trace->common_clock = el_scan_is(value, "\"" EL_KINETO_COMMON_CLOCK "\"");
     return EL_OK;
 }

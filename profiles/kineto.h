@@ -14,8 +14,8 @@
  * begins before the last step's end: what was queued before the trace began is no part of its steps.
  *
  * Each operation that a trace has of a communicator is kept beside the lanes, for profiles/relate.h: kernels named
- * nccl...Kernel, with their arguments (Collective name, Process Group Name and Ranks, Seq, nelems, dtype) or those of the
- * record_param_comms of their External id; without a device the events named gloo:all_reduce and so on.
+ * nccl...Kernel, with their arguments (Collective name, Process Group Name and Ranks, Seq, nelems, dtype) or those of
+ * the record_param_comms of their External id; without a device the events named gloo:all_reduce and so on.
  *
  * What is read is anyone's: it may be damaged or made to do harm. Units: nanoseconds inside, seconds in figures.
  * Errors: EL_ERR_INVALID with `name` and where, EL_ERR_HOST_MEMORY. Threads: any.
@@ -50,9 +50,9 @@ struct el_kineto_call {
     int64_t sequence;             /* as the communicator counts */
     int64_t step;                 /* N of the ProfilerStep#N that it begins in; -1: in none */
     int64_t size, rank, src, dst; /* the group's, the caller's in it, a message's ends */
-    double bytes;                 /* nccl-tests' size, of the larger one of data and result; 0: the trace does not say */
-    double sent_bytes;            /* where the trace is ours; else 0 */
-    bool local;                   /* among devices of this trace */
+    double bytes;      /* nccl-tests' size, of the larger one of data and result; 0: the trace does not say */
+    double sent_bytes; /* where the trace is ours; else 0 */
+    bool local;        /* among devices of this trace */
     double elements, element_bytes; /* what bytes are made of, */
     bool is_part, peer_given;       /* and how */
 };
@@ -64,7 +64,7 @@ struct el_kineto_step {
 
 struct el_kineto_trace {
     int64_t rank, world, groups; /* -1: it does not say */
-    int64_t base_ns;     /* of its times: since 1970 */
+    int64_t base_ns;             /* of its times: since 1970 */
     bool cpu_only;
     bool common_clock; /* it says that its times are on the clock of the job's other traces */
     struct el_kineto_call *calls;

@@ -42,12 +42,18 @@ static enum el_comm_verb verb_of(struct el_scan_text name)
     static const struct {
         const char *word;
         enum el_comm_verb verb;
-    } words[] = {{"allreduce", EL_COMM_ALL_REDUCE}, {"reducescatter", EL_COMM_REDUCE_SCATTER},
-                 {"allgather", EL_COMM_ALL_GATHER}, {"alltoall", EL_COMM_ALL_TO_ALL},
-                 {"barrier", EL_COMM_BARRIER},      {"broadcast", EL_COMM_BROADCAST},
-                 {"sendrecv", EL_COMM_VERB_COUNT},  {"reduce", EL_COMM_REDUCE},
-                 {"gather", EL_COMM_GATHER},        {"scatter", EL_COMM_SCATTER},
-                 {"send", EL_COMM_SEND},            {"recv", EL_COMM_RECV}};
+    } words[] = {{"allreduce", EL_COMM_ALL_REDUCE},
+                 {"reducescatter", EL_COMM_REDUCE_SCATTER},
+                 {"allgather", EL_COMM_ALL_GATHER},
+                 {"alltoall", EL_COMM_ALL_TO_ALL},
+                 {"barrier", EL_COMM_BARRIER},
+                 {"broadcast", EL_COMM_BROADCAST},
+                 {"sendrecv", EL_COMM_VERB_COUNT},
+                 {"reduce", EL_COMM_REDUCE},
+                 {"gather", EL_COMM_GATHER},
+                 {"scatter", EL_COMM_SCATTER},
+                 {"send", EL_COMM_SEND},
+                 {"recv", EL_COMM_RECV}};
     char letters[64];
     size_t n = 0;
     for (size_t i = 0; i < name.n && n + 1 < sizeof letters; i++) {

@@ -9,7 +9,7 @@
 
 /* An operation that several members took part in. */
 struct run {
-    size_t first, n; /* its entries */
+    size_t first, n;    /* its entries */
     size_t step, place; /* which step, and which operation of the step it is */
     int64_t latest_ns, end_ns;
 };
@@ -256,7 +256,8 @@ static void copy_set(struct el_intervals *to, const struct el_intervals *from)
 static void make_sets(const struct work *w, size_t m, struct el_intervals *sets)
 {
     const struct el_kineto_lane *lane = lane_of(w, &w->relate.relation->members[m]);
-    for (int c = 0; c < EL_KINETO_CLASSES; c++) copy_set(&sets[c == EL_KINETO_COMPUTE ? COMPUTE : c == EL_KINETO_COMM ? REST : COPY], &lane->sets[c]);
+    for (int c = 0; c < EL_KINETO_CLASSES; c++)
+        copy_set(&sets[c == EL_KINETO_COMPUTE ? COMPUTE : c == EL_KINETO_COMM ? REST : COPY], &lane->sets[c]);
     add_calls(w, m, sets);
     for (int s = 0; s < SETS; s++) el_intervals_unite(&sets[s]);
     el_intervals_less(&sets[REST], &sets[OUTSIDE], &sets[COMM]);
@@ -284,7 +285,7 @@ static double within(const struct el_intervals *set, size_t *at, struct el_span 
 static struct el_span whole_of(const struct el_intervals *sets)
 {
     struct el_span whole = {INT64_MAX, INT64_MIN};
-    for (int s = COMPUTE; s <= COPY; s++) {
+    for (int s = COMPUTE; s <= OUTSIDE; s++) {
         if (sets[s].n == 0) continue;
         if (sets[s].spans[0].begin_ns < whole.begin_ns) whole.begin_ns = sets[s].spans[0].begin_ns;
         if (sets[s].spans[sets[s].n - 1].end_ns > whole.end_ns) whole.end_ns = sets[s].spans[sets[s].n - 1].end_ns;
@@ -295,9 +296,9 @@ static struct el_span whole_of(const struct el_intervals *sets)
 /* A step lasts until the next one begins, so that work which the host queued in it and leaves behind is in one, too. */
 static void put_parts(const struct work *w, struct el_relation_member *member, const struct el_intervals *sets)
 {
-    static const int of[] = {[EL_RELATION_COMPUTE] = COMPUTE,           [EL_RELATION_EXPOSED] = EXPOSED,
-                             [EL_RELATION_WAIT_EXPOSED] = WAIT_EXPOSED, [EL_RELATION_COPIES] = COPIES,
-                             [EL_RELATION_WAIT] = WAIT,                 [EL_RELATION_TRANSFER] = TRANSFER};
+    static const int of[] = {
+        [EL_RELATION_COMPUTE] = COMPUTE, [EL_RELATION_EXPOSED] = EXPOSED, [EL_RELATION_WAIT_EXPOSED] = WAIT_EXPOSED,
+        [EL_RELATION_COPIES] = COPIES,   [EL_RELATION_WAIT] = WAIT,       [EL_RELATION_TRANSFER] = TRANSFER};
     const struct el_kineto_trace *trace = &w->relate.traces[member->trace];
     size_t at[EL_RELATION_STEP] = {0}, n = trace->n_steps ? trace->n_steps : 1;
     for (size_t s = 0; s < n; s++) {
@@ -326,7 +327,8 @@ static enum el_status measure(const struct work *w, size_t m)
     if (!failed) put_parts(w, member, sets);
     for (int s = 0; s < SETS; s++) el_intervals_free(&sets[s]);
     if (failed) return fail_memory();
-    for (size_t i = 0; i < relation->n_steps * EL_RELATION_PARTS; i++) sums[i % EL_RELATION_PARTS] += member->parts_s[i] / n;
+    for (size_t i = 0; i < relation->n_steps * EL_RELATION_PARTS; i++)
+        sums[i % EL_RELATION_PARTS] += member->parts_s[i] / n;
     member->row.compute_s = sums[EL_RELATION_COMPUTE];
     member->row.wait_s = sums[EL_RELATION_WAIT];
     member->row.transfer_s = sums[EL_RELATION_TRANSFER];
@@ -357,11 +359,13 @@ static enum el_status list_sizes(const struct work *w)
     for (size_t r = 0; r < w->n_runs; r++) {
         const struct run *run = &w->runs[r];
         const struct el_relate_entry *entry = &w->relate.entries[run->first];
-        const struct el_kineto_call *call = &w->relate.traces[relation->members[entry->member].trace].calls[entry->call];
+        const struct el_kineto_call *call =
+            &w->relate.traces[relation->members[entry->member].trace].calls[entry->call];
         if (entry->link) continue;
         relation->n_operations++;
         double transfer_s = run->end_ns > run->latest_ns ? (double)(run->end_ns - run->latest_ns) * 1e-9 : 0;
-        if (call->bytes > 0) all[n++] = (struct el_relation_size){call->verb, (int)call->size, call->bytes, 1, transfer_s};
+        if (call->bytes > 0)
+            all[n++] = (struct el_relation_size){call->verb, (int)call->size, call->bytes, 1, transfer_s};
     }
     qsort(all, n, sizeof *all, by_size);
     for (size_t from = 0, to = 0; from < n; from = to) {

@@ -33,6 +33,11 @@ static double median_of(const struct difference *d, size_t n, double *values)
     return el_median(values, n);
 }
 
+static int64_t middle_of(const struct difference *d, size_t n)
+{
+    return d[(n - 1) / 2].at_ns + (d[n / 2].at_ns - d[(n - 1) / 2].at_ns) / 2;
+}
+
 /* What 9 of 10 differences from the line stay under. */
 static double spread(const struct line *line, const struct difference *d, size_t n, double *values)
 {
@@ -50,7 +55,7 @@ static double fit(const struct difference *d, size_t n, double *values, struct l
     *line = flat;
     if (n < 8) return of_flat;
     double early = median_of(d, half, values), late = median_of(d + half, n - half, values);
-    int64_t from_ns = d[half / 2].at_ns, to_ns = d[half + (n - half) / 2].at_ns;
+    int64_t from_ns = middle_of(d, half), to_ns = middle_of(d + half, n - half);
     if (to_ns <= from_ns) return of_flat;
     const struct line tilted = {
         .base_ns = early, .slope = (late - early) / (double)(to_ns - from_ns), .from_ns = from_ns, .known = true};

@@ -43,7 +43,8 @@ static bool is_known(const struct el_kineto_call *call)
     return !el_comm_verb_row(call->verb)->is_link || (call->src >= 0 && call->dst >= 0);
 }
 
-/* From the first trace's first call on: what is 30 years away is no part of the job, and sums of times stay in range. */
+/* From the first trace's first call on: what is 30 years away is no part of the job, and sums of times stay in range.
+ */
 static bool place(const struct el_relate *relate, size_t trace, const struct el_span *span, struct el_span *to)
 {
     const int64_t most = (int64_t)1e18, base = relate->traces[trace].base_ns - relate->traces[0].base_ns;

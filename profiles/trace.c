@@ -267,7 +267,8 @@ static void put_head(struct el_trace *trace)
             trace->rank->layout->n_workers);
     el_trace_text(trace, host);
     fprintf(trace->file,
-            ",\n\"clock\": \"" EL_KINETO_COMMON_CLOCK "\",\n\"simulated\": %s,\n\"record_shapes\": 1,\n\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [",
+            ",\n\"clock\": \"" EL_KINETO_COMMON_CLOCK
+            "\",\n\"simulated\": %s,\n\"record_shapes\": 1,\n\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [",
             trace->rank->recorder->simulated ? "true" : "false");
 }
 

@@ -118,7 +118,8 @@ static enum el_status take_rest(unsigned command, int argc, char **argv, struct 
             snprintf(options->action, sizeof options->action, "%s", argv[i]);
             continue;
         }
-        char *into = options->dir[0] && (command & (EL_CMD_EXPLAIN | EL_CMD_TRACE_STATS)) ? options->other : options->dir;
+        char *into =
+            options->dir[0] && (command & (EL_CMD_EXPLAIN | EL_CMD_TRACE_STATS)) ? options->other : options->dir;
         if (!(ab || (command & FOLDERS)) || *into)
             return el_fail(EL_ERR_INVALID, "unexpected argument '%s': options begin with --; 'evenload %s --help'",
                            argv[i], el_command_name(command));

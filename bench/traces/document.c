@@ -50,7 +50,8 @@ void el_traces_name(const struct el_traces *traces, const struct el_relation_mem
     bool several = trace->n_lanes > 1;
     name[0] = 0;
     for (size_t i = 0; i < trace->n_lanes; i++)
-        if (trace->lanes[i].device == member->device) el_text_append(name, EL_TRACES_NAME_BYTES, "%s", trace->lanes[i].name);
+        if (trace->lanes[i].device == member->device)
+            el_text_append(name, EL_TRACES_NAME_BYTES, "%s", trace->lanes[i].name);
     if (name[0]) return;
     if (member->rank >= 0)
         el_text_append(name, EL_TRACES_NAME_BYTES, "rank %" PRId64, member->rank);

@@ -1,16 +1,17 @@
-/* `evenload trace-stats`: the traces of one job, a row a device by itself and, where there are several, ranks beside one
- * another.
+/* `evenload trace-stats`: the traces of one job, a row a device by itself and, where there are several, ranks beside
+ * one another.
  *
  *     el_traces_read(path, &traces);               a file, or the files of a folder
  *     el_traces_document(&traces, &document);      everything that is said of them
  *     el_traces_print(document, stdout);
  *     el_traces_free(&traces);
  *
- * The document: {"schema", "kind": "trace-stats", "folder", "cpu_only", "devices": [a device: docs/traces.md], "left_out":
- * [file], "rank_of_two": a rank with several traces or null, "job": null where fewer than two of them share a collective, else {"steps", "step_ms", "operations", "alone",
- * "ranks": [bench/report/ranks.h's, "file", "device",
- * "calls", "alone"], "clocks": [{"file", "offset_ms", "drift_ppm", "error_ms", "ends"}], "common_clock", "missing_ranks",
- * "groups_unnamed", "bandwidth": [{"operation", "ranks", "bytes", "calls", "transfer_ms", "busbw_gb_per_s"}], "blame": bench/report/ranks.h's}}.
+ * The document: {"schema", "kind": "trace-stats", "folder", "cpu_only", "devices": [a device: docs/traces.md],
+ * "left_out": [file], "rank_of_two": a rank with several traces or null, "job": null where fewer than two of them share
+ * a collective, else {"steps", "step_ms", "operations", "alone", "ranks": [bench/report/ranks.h's, "file", "device",
+ * "calls", "alone"], "clocks": [{"file", "offset_ms", "drift_ppm", "error_ms", "ends"}], "common_clock",
+ * "missing_ranks", "groups_unnamed", "bandwidth": [{"operation", "ranks", "bytes", "calls", "transfer_ms",
+ * "busbw_gb_per_s"}], "blame": bench/report/ranks.h's}}.
  */
 #pragma once
 
