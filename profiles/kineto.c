@@ -35,40 +35,7 @@ struct reader {
 enum { UNITED_FROM = 4096 };
 #define BASE_MAX (INT64_C(1) << 61)
 
-/* What is read of an event. */
-struct event {
-    struct el_scan_text ph, cat, name, ts, dur, pid, args;
-    int64_t correlation, device, external_id; /* of its arguments; -1: none */
-};
-
 /* ---- events ---- */
-
-static bool is_one_of(struct el_scan_text text, const char *const *words)
-{
-    while (*words && !el_scan_is(text, *words)) words++;
-    return *words != NULL;
-}
-
-/* -1: the event is not counted. */
-static int class_on_device(struct el_scan_text cat, struct el_scan_text name)
-{
-    static const char *const kernels[] = {"kernel", "Kernel", NULL}, *const copies[] = {"gpu_memcpy", "gpu_memset",
-                                                                                        "Memcpy", "Memset", NULL};
-    if (is_one_of(cat, copies)) return el_scan_begins(name, "Memcpy PtoP") ? EL_KINETO_COMM : EL_KINETO_COPY;
-    if (!is_one_of(cat, kernels)) return -1;
-    if (el_scan_begins(name, "nccl") && memmem(name.at, name.n, "Kernel", 6)) return EL_KINETO_COMM;
-    return el_scan_begins(name, "Memcpy") || el_scan_begins(name, "Memset") ? EL_KINETO_COPY : EL_KINETO_COMPUTE;
-}
-
-static int class_on_host(struct el_scan_text cat, struct el_scan_text name)
-{
-    static const char *const movers[] = {"gloo:", "mpi:", "nccl:", "ucc:"};
-    bool op = el_scan_is(cat, "cpu_op");
-    if (!op && !el_scan_is(cat, "user_annotation")) return -1;
-    for (size_t i = 0; i < sizeof movers / sizeof movers[0]; i++)
-        if (el_scan_begins(name, movers[i])) return EL_KINETO_COMM;
-    return !op || el_scan_begins(name, "c10d::") || el_scan_begins(name, EL_KINETO_ANNOUNCES) ? -1 : EL_KINETO_COMPUTE;
-}
 
 static struct el_kineto_lane *lane_of(struct el_kineto_trace *trace, int64_t device)
 {
@@ -82,49 +49,6 @@ static struct el_kineto_lane *lane_of(struct el_kineto_trace *trace, int64_t dev
 static enum el_status fail_memory(const struct reader *reader)
 {
     return el_fail(EL_ERR_HOST_MEMORY, "%s: no memory for its events", reader->scan.name);
-}
-
-/* The event's own device, or the process that stands for it. */
-static int64_t device_of(const struct event *event)
-{
-    int64_t pid;
-    if (event->device >= 0) return event->device;
-    return el_scan_whole(event->pid, &pid) && pid >= 0 ? pid : 0;
-}
-
-/* false: the text is no object. */
-static bool take_fields(struct el_scan_text rest, struct event *event)
-{
-    struct el_scan_text key, value;
-    int more;
-    *event = (struct event){.correlation = -1, .device = -1, .external_id = -1};
-    while ((more = el_scan_member(&rest, &key, &value)) > 0) {
-        struct el_scan_text *to = el_scan_is(key, "ph")     ? &event->ph
-                                  : el_scan_is(key, "cat")  ? &event->cat
-                                  : el_scan_is(key, "name") ? &event->name
-                                                            : NULL;
-        if (to) *to = el_scan_string(value);
-        if (el_scan_is(key, "ts")) event->ts = value;
-        if (el_scan_is(key, "dur")) event->dur = value;
-        if (el_scan_is(key, "pid")) event->pid = value;
-        if (el_scan_is(key, "args")) event->args = value;
-    }
-    return more == 0;
-}
-
-/* `call`: where what the arguments say of a communicator goes; may be NULL. */
-static bool take_arguments(struct event *event, struct el_kineto_call *call)
-{
-    struct el_scan_text rest = event->args, key, value;
-    int more = 0;
-    if (rest.n == 0 || *rest.at != '{') return true;
-    while ((more = el_scan_member(&rest, &key, &value)) > 0) {
-        if (el_scan_is(key, "correlation")) el_scan_whole(value, &event->correlation);
-        if (el_scan_is(key, "device")) el_scan_whole(value, &event->device);
-        if (el_scan_is(key, "External id")) el_scan_whole(value, &event->external_id);
-        if (call) el_kineto_call_argument(call, key, value);
-    }
-    return more == 0;
 }
 
 static enum el_status note_step(struct reader *reader, struct el_scan_text name, struct el_span span)
@@ -179,10 +103,10 @@ static enum el_status keep_work(struct reader *reader, struct work work)
 }
 
 /* The process of a device of our own traces. */
-static enum el_status note_name(struct reader *reader, const struct event *event)
+static enum el_status note_name(struct reader *reader, const struct el_kineto_event *event)
 {
     struct el_scan_text rest = event->args, key, value;
-    struct el_kineto_lane lane = {.device = device_of(event)};
+    struct el_kineto_lane lane = {.device = el_kineto_event_device(event)};
     if (!reader->trace->common_clock || !el_scan_is(event->name, "process_name")) return EL_OK;
     if (el_scan_member(&rest, &key, &value) <= 0) return EL_OK;
     value = el_scan_string(value);
@@ -194,24 +118,24 @@ static enum el_status note_name(struct reader *reader, const struct event *event
 
 static enum el_status take_event(struct reader *reader, struct el_scan_text text)
 {
-    struct event event;
+    struct el_kineto_event event;
     struct el_kineto_call call = el_kineto_call_none();
-    if (!take_fields(text, &event))
+    if (!el_kineto_event_fields(text, &event))
         return el_scan_fail(&reader->scan, reader->scan.position, "an event that is no JSON");
     if (el_scan_is(event.ph, "M")) return note_name(reader, &event);
     if (!el_scan_is(event.ph, "X")) return EL_OK;
-    int on_device = class_on_device(event.cat, event.name);
-    int on_host = on_device < 0 ? class_on_host(event.cat, event.name) : -1;
+    int on_device = el_kineto_class_on_device(event.cat, event.name);
+    int on_host = on_device < 0 ? el_kineto_class_on_host(event.cat, event.name) : -1;
     struct work work = {.class = on_device < 0 ? on_host : on_device};
     bool announces = el_scan_begins(event.name, EL_KINETO_ANNOUNCES);
     bool calls = announces || (work.class == EL_KINETO_COMM && !el_scan_begins(event.name, "Memcpy"));
     int64_t length_ns;
-    if (!take_arguments(&event, calls ? &call : NULL))
+    if (!el_kineto_event_arguments(&event, calls ? &call : NULL))
         return el_scan_fail(&reader->scan, reader->scan.position, "an event whose args are no JSON");
     if (!el_scan_thousandths(event.ts, &work.span.begin_ns) || !el_scan_thousandths(event.dur, &length_ns))
         return work.class < 0 ? EL_OK : el_scan_fail(&reader->scan, reader->scan.position, "an event without a time");
     work.span.end_ns = work.span.begin_ns + length_ns;
-    work.device = on_device < 0 ? -1 : device_of(&event);
+    work.device = on_device < 0 ? -1 : el_kineto_event_device(&event);
     work.correlation = event.correlation;
     if (on_device < 0) EL_TRY(note_step(reader, event.name, work.span));
     if (on_device < 0 && work.correlation >= 0) {

@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!read_trace(data, size, &traces[0])) return 0;
     for (size_t i = 0; i < traces[0].n_lanes; i++) check_lane(&traces[0].lanes[i]);
     if (read_trace(data, size, &traces[1])) {
-        traces[1].n_calls -= traces[1].n_calls > 0 && data[size / 2] % 2; /* its trace ends earlier, */
+        traces[1].n_calls -= traces[1].n_calls > 0 && data[size / 2] % 2;      /* its trace ends earlier, */
         traces[1].base_ns += (int64_t)data[size / 3] << (data[size / 4] % 50); /* and its clock is another one */
         check_relation(traces);
         el_kineto_free(&traces[1]);

@@ -20,14 +20,15 @@ struct text {
 static void begin(struct text *t, int rank, int world)
 {
     t->n = 0;
-    ADD(t, "{\"distributedInfo\": {\"rank\": %d, \"world_size\": %d}, \"baseTimeNanoseconds\": %d, \"traceEvents\": [{}", rank,
-        world, rank == 1 ? 2000000 : 1000000); /* rank 1's times begin 1 ms later */
+    ADD(t,
+        "{\"distributedInfo\": {\"rank\": %d, \"world_size\": %d}, \"baseTimeNanoseconds\": %d, \"traceEvents\": [{}",
+        rank, world, rank == 1 ? 2000000 : 1000000); /* rank 1's times begin 1 ms later */
 }
 
 static void event(struct text *t, const char *cat, const char *name, double ts_us, double dur_us, const char *args)
 {
-    ADD(t, ",\n{\"ph\": \"X\", \"cat\": \"%s\", \"name\": \"%s\", \"ts\": %.3f, \"dur\": %.3f, \"args\": {%s}}", cat, name, ts_us,
-        dur_us, args);
+    ADD(t, ",\n{\"ph\": \"X\", \"cat\": \"%s\", \"name\": \"%s\", \"ts\": %.3f, \"dur\": %.3f, \"args\": {%s}}", cat,
+        name, ts_us, dur_us, args);
 }
 
 static struct el_kineto_trace read_trace(struct text *t)
@@ -142,7 +143,8 @@ static void test_steps_and_messages(void **state)
 {
     static struct text text;
     struct el_kineto_trace traces[2];
-    static const char message[] = "\"Collective name\": \"%s\", \"Process Group Name\": \"p\", \"Src Rank\": 0, \"Dst Rank\": 1";
+    static const char message[] =
+        "\"Collective name\": \"%s\", \"Process Group Name\": \"p\", \"Src Rank\": 0, \"Dst Rank\": 1";
     char args[160];
     for (int rank = 0; rank < 2; rank++) {
         double shift = rank == 1 ? -1000 : 0;
