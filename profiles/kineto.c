@@ -80,16 +80,14 @@ static enum el_status count(struct reader *reader, const struct work *work)
     return EL_OK;
 }
 
-static enum el_status keep_call(struct reader *reader, struct el_kineto_call call, bool announces)
+static enum el_status keep_call(struct reader *reader, const struct el_kineto_call *call, bool announces)
 {
     struct el_kineto_trace *trace = reader->trace;
-    bool enough = announces ? EL_GROW(reader->announced, reader->announced_room, reader->n_announced + 1)
-                            : EL_GROW(trace->calls, trace->calls_room, trace->n_calls + 1);
-    if (!enough) return fail_memory(reader);
-    if (announces)
-        reader->announced[reader->n_announced++] = call;
-    else
-        trace->calls[trace->n_calls++] = call;
+    struct el_kineto_call **list = announces ? &reader->announced : &trace->calls;
+    size_t *n = announces ? &reader->n_announced : &trace->n_calls;
+    if (!EL_GROW(*list, *(announces ? &reader->announced_room : &trace->calls_room), *n + 1))
+        return fail_memory(reader);
+    (*list)[(*n)++] = *call;
     return EL_OK;
 }
 
@@ -148,7 +146,7 @@ static enum el_status take_event(struct reader *reader, struct el_scan_text text
         call.span = work.span;
         call.external_id = event.external_id;
         call.correlation = event.correlation;
-        EL_TRY(keep_call(reader, call, announces));
+        EL_TRY(keep_call(reader, &call, announces));
     }
     return keep_work(reader, work);
 }

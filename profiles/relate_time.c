@@ -90,7 +90,8 @@ static struct el_span whole_of(const struct el_intervals *sets)
 }
 
 /* A step lasts until the next one begins, so that work which the host queued in it and leaves behind is in one, too. */
-static void put_parts(const struct el_relate_work *w, struct el_relation_member *member, const struct el_intervals *sets)
+static void put_parts(const struct el_relate_work *w, struct el_relation_member *member,
+                      const struct el_intervals *sets)
 {
     static const int of[] = {
         [EL_RELATION_COMPUTE] = COMPUTE, [EL_RELATION_EXPOSED] = EXPOSED, [EL_RELATION_WAIT_EXPOSED] = WAIT_EXPOSED,
@@ -134,4 +135,3 @@ enum el_status el_relate_measure(const struct el_relate_work *w, size_t m)
     relation->step_s += sums[EL_RELATION_STEP] / (double)relation->n_members;
     return EL_OK;
 }
-
