@@ -208,6 +208,16 @@ for a, b in zip(plain["ranks"], moved["ranks"]):
     [[ $status -eq 0 && $output == *"Several traces are of rank 1, "* && $output != *"last %"* ]] || show
 }
 
+@test "trace-stats and imbalance say the same sentence of one launch, by its traces and by its record" {
+    "$EVENLOAD" run --model mlp --hidden 512,512 --data dummy --batch 64 --steps 9 --min-time 0 --control none --quiet --mode ddp --devices 2 --procs 2 \
+        --launcher own --inject straggler=1:6 --profile active=9,repeat=1 --trace t --out o >/dev/null
+    local ours theirs
+    ours=$("$EVENLOAD" trace-stats t --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["job"]["blame"]["sentence"])')
+    theirs=$("$EVENLOAD" imbalance o --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["trials"][0]["time"]["blame"]["sentence"])')
+    echo "$ours / $theirs"
+    [[ $ours == *"cpu:1 "* && $ours == "$theirs" ]]
+}
+
 @test "trace-stats of our own traces has the record's wait and transfer for each rank: ddp, dp, and hybrid groups" {
     local mode
     for mode in "ddp --devices 2 --procs 2 --launcher own --inject straggler=1:3" "ddp --devices 3 --procs 1" "dp --devices 3" "spmg --devices 4"; do
@@ -228,6 +238,25 @@ for row, device in zip(job["ranks"], record):
     done
     run --separate-stderr "$EVENLOAD" trace-stats t-ddp
     [[ $status -eq 0 && $output == *"on one clock."* ]] || show
+}
+
+@test "trace-stats A B: parts that add up, both sentences, a waterfall's file; clear words where there are no steps" {
+    "$EVENLOAD" trace-stats "$SAMPLES/late-1-20" "$SAMPLES/late-0-50" --json --out changed >ab.json
+    python3 - <<'.'
+import json
+d = json.load(open("ab.json"))
+assert d == json.load(open("changed/explain.json")) and d["kind"] == "difference" and d["ci_reason"] is None
+assert (d["a"]["device"], d["b"]["device"]) == ("rank 1", "rank 0") and "rank 1 computes" in d["a"]["sentence"] and "rank 0 computes" in d["b"]["sentence"]
+parts = {p["part"]: p for p in d["parts"]}
+assert abs(sum(p["ms"] for p in d["parts"]) + d["rest"]["ms"] - d["whole"]["ms"]) < 1e-9
+assert 25 < parts["compute"]["ms"] < 35 and parts["compute"]["ci95"][0] > 0          # 20 ms late, then 50
+.
+    run --separate-stderr "$EVENLOAD" trace-stats "$SAMPLES/late-1-20" "$SAMPLES/wire"
+    [[ $status -eq 0 && $output == *"late-1-20: rank 1 of 2, 10 steps; rank 1 computes "*"the wire, not a rank"*$'\ncompute '*"fewer than 5 steps"* ]] || show
+    printf '[{"ph":"X","cat":"cpu_op","name":"aten::mm","ts":1,"dur":3}]' >x.json
+    refuses "no ProfilerStep annotations" "$EVENLOAD" trace-stats x.json "$SAMPLES/wire"
+    refuses "--out is for what changed between two folders" "$EVENLOAD" trace-stats x.json --out y
+    [[ ! -e y ]]
 }
 
 # Holistic Trace Analysis on our traces. It leaves out the last step unless told, and rounds times to microseconds unless told.
