@@ -9,9 +9,8 @@
 #include "bench/explain/explain.h"
 #include "bench/plot/plot.h"
 
-/* Writes and draws what `print` shows. */
-static enum el_status show(const struct el_options *options, const struct el_store *store, const json_t *document,
-                           void (*print)(const json_t *document, FILE *out))
+enum el_status el_explain_show(const struct el_options *options, const struct el_store *store, const json_t *document,
+                               void (*print)(const json_t *document, FILE *out))
 {
     static const struct el_figure *const figure = &el_figure_explain;
     char path[EL_PATH_BYTES];
@@ -68,8 +67,8 @@ static enum el_status measure(const struct el_options *options, const struct el_
     if (status == EL_OK && !samples) *exit_status_p = el_exit_interrupted();
     if (status == EL_OK && samples) {
         json_t *document = el_explain_document(&set->trials[0], samples);
-        status =
-            document ? show(options, &store, document, el_explain_print) : el_fail_errno("what explains dp's step");
+        status = document ? el_explain_show(options, &store, document, el_explain_print)
+                          : el_fail_errno("what explains dp's step");
         if (status == EL_OK && !options->json) say_compare(options);
         json_decref(document);
     }
@@ -114,7 +113,7 @@ static enum el_status show_difference(const struct el_options *options, struct e
     EL_TRY(el_sides_check(a, b));
     EL_TRY(el_store_create(options->out, "explain", &store));
     json_t *document = el_difference_document(a, b);
-    enum el_status status = document ? show(options, &store, document, el_difference_print)
+    enum el_status status = document ? el_explain_show(options, &store, document, el_difference_print)
                                      : el_fail_errno("the difference of two records");
     if (status == EL_OK && !options->json) say_next(document, b);
     if (status != EL_OK) el_store_discard(&store);

@@ -23,6 +23,10 @@ enum el_status el_takes_place(const struct el_options *options, struct el_launch
 /* `run --dry-run` (cmd_dry_run.c). */
 enum el_status el_cmd_dry_run(const struct el_options *options, int *exit_status_p);
 
+/* Writes explain.json into the store, prints the document, by `print` or as JSON, and draws it (cmd_explain.c). */
+enum el_status el_explain_show(const struct el_options *options, const struct el_store *store, const json_t *document,
+                               void (*print)(const json_t *document, FILE *out));
+
 /* Prints "evenload: <message>" on standard error and returns the exit status of this error. */
 int el_exit_failed(enum el_status status);
 /* "evenload: interrupted", and its exit status. */

@@ -59,6 +59,19 @@ int64_t el_intervals_common(const struct el_intervals *a, const struct el_interv
     return sum;
 }
 
+void el_intervals_less(const struct el_intervals *a, const struct el_intervals *b, struct el_intervals *rest)
+{
+    for (size_t i = 0, j = 0; i < a->n; i++) {
+        struct el_span left = a->spans[i];
+        while (j < b->n && b->spans[j].end_ns <= left.begin_ns) j++;
+        for (size_t k = j; k < b->n && b->spans[k].begin_ns < left.end_ns; k++) {
+            el_intervals_add(rest, (struct el_span){left.begin_ns, b->spans[k].begin_ns});
+            left.begin_ns = b->spans[k].end_ns;
+        }
+        el_intervals_add(rest, left);
+    }
+}
+
 void el_intervals_clear(struct el_intervals *set)
 {
     set->n = 0;

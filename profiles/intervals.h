@@ -32,6 +32,8 @@ void el_intervals_unite(struct el_intervals *set);
 int64_t el_intervals_measure(const struct el_intervals *set);
 /* Length of what two united sets have in common. */
 int64_t el_intervals_common(const struct el_intervals *a, const struct el_intervals *b);
+/* Adds to an empty set what of united `a` is not in united `b`. */
+void el_intervals_less(const struct el_intervals *a, const struct el_intervals *b, struct el_intervals *rest);
 void el_intervals_clear(struct el_intervals *set);
 void el_intervals_free(struct el_intervals *set);
 

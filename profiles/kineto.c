@@ -1,10 +1,7 @@
 /* Reading a trace event by event: a whole document of it would take ten times the file's size in memory. */
-#include "profiles/kineto.h"
+#include "profiles/kineto_internal.h"
 
-#include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,141 +17,25 @@ struct launch {
     int64_t correlation, begin_ns;
 };
 
-enum { VALUE_BYTES_MAX = 8 << 20 };
-
 struct reader {
-    FILE *file;
-    const char *name;
-    uint64_t position, most; /* bytes that were taken, and that may be */
-    size_t given;            /* bytes of the value that is being taken */
-    int last;                /* of them */
-    bool failed;             /* reading did, and has left its message */
+    struct el_scan scan;
     struct el_kineto_trace *trace;
     bool found; /* an array of events */
     struct work *works;
     struct launch *launches;
     size_t n_works, works_room, n_launches, launches_room;
-    char step[64]; /* the name of one of the profiler's steps */
-    bool steps;    /* there are others */
+    struct el_kineto_call *announced; /* by record_param_comms */
+    size_t n_announced, announced_room;
     int64_t steps_end_ns;
+    struct el_kineto_lane *named; /* lanes that have nothing but a name */
+    size_t n_named, named_room;
 };
 
-/* ---- pieces of JSON ---- */
-
-static enum el_status fail_at(const struct reader *reader, uint64_t position, const char *what)
-{
-    if (reader->failed) return EL_ERR_INVALID;
-    return el_fail(EL_ERR_INVALID, "%s: %s at byte %" PRIu64 ": the file is damaged, cut off, or no trace",
-                   reader->name, what, position);
-}
-
-static enum el_status fail_here(const struct reader *reader, const char *what)
-{
-    return fail_at(reader, reader->position, what);
-}
-
-/* EOF: the end, or what was read cannot be gone on with. */
-static int next_byte(struct reader *reader)
-{
-    int next = reader->failed ? EOF : getc(reader->file);
-    if (next == EOF && !reader->failed && ferror(reader->file)) {
-        el_fail_errno("%s could not be read", reader->name);
-        reader->failed = true;
-    } else if (next != EOF && reader->position == reader->most) {
-        el_fail(EL_ERR_INVALID,
-                "%s: unpacks to more than %d times its size, or 4 GiB, which no profiler's trace does: unpack it first "
-                "if you trust it",
-                reader->name, EL_KINETO_UNPACKED_RATIO);
-        reader->failed = true;
-        return EOF;
-    }
-    reader->position += next != EOF;
-    return next;
-}
-
-static void put_back(struct reader *reader, int byte)
-{
-    if (byte == EOF) return;
-    ungetc(byte, reader->file);
-    reader->position--;
-}
-
-/* The next character that is no blank; 0 at the end. */
-static char look(struct reader *reader)
-{
-    int next;
-    do next = next_byte(reader);
-    while (next > 0 && strchr(" \t\r\n", next));
-    put_back(reader, next);
-    return next == EOF ? 0 : (char)next;
-}
-
-/* The same, and beyond it. */
-static char take(struct reader *reader)
-{
-    char next = look(reader);
-    if (next) next_byte(reader);
-    return next;
-}
-
-/* For jansson, byte by byte, so that none is taken beyond the value but the one that ends a number; a value that is too
- * large ends as a file that is cut off does. */
-static size_t give(void *to, size_t most, void *context)
-{
-    struct reader *reader = context;
-    (void)most;
-    reader->last = reader->given < VALUE_BYTES_MAX ? next_byte(reader) : EOF;
-    if (reader->last == EOF) return 0;
-    *(char *)to = (char)reader->last;
-    reader->given++;
-    return 1;
-}
-
-static enum el_status take_value(struct reader *reader, json_t **value_p)
-{
-    json_error_t error;
-    look(reader);
-    uint64_t begin = reader->position;
-    reader->given = 0;
-    *value_p = json_load_callback(give, reader, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &error);
-    if (*value_p && reader->given > (size_t)error.position) put_back(reader, reader->last);
-    if (*value_p) return EL_OK;
-    return fail_at(reader, begin, reader->given < VALUE_BYTES_MAX ? "no JSON" : "a value of more than 8 MiB");
-}
+/* Sets of a host are united from so many spans on. */
+enum { UNITED_FROM = 4096 };
+#define BASE_MAX (INT64_C(1) << 61)
 
 /* ---- events ---- */
-
-static bool begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
-static bool is_one_of(const char *text, const char *const *words)
-{
-    while (*words && strcmp(text, *words) != 0) words++;
-    return *words != NULL;
-}
-
-/* -1: the event is not counted. */
-static int class_on_device(const char *cat, const char *name)
-{
-    static const char *const kernels[] = {"kernel", "Kernel", NULL}, *const copies[] = {"gpu_memcpy", "gpu_memset",
-                                                                                        "Memcpy", "Memset", NULL};
-    if (is_one_of(cat, copies)) return begins(name, "Memcpy PtoP") ? EL_KINETO_COMM : EL_KINETO_COPY;
-    if (!is_one_of(cat, kernels)) return -1;
-    if (begins(name, "nccl") && strstr(name, "Kernel")) return EL_KINETO_COMM;
-    return begins(name, "Memcpy") || begins(name, "Memset") ? EL_KINETO_COPY : EL_KINETO_COMPUTE;
-}
-
-static int class_on_host(const char *cat, const char *name)
-{
-    static const char *const movers[] = {"gloo:", "mpi:", "nccl:", "ucc:"};
-    bool op = !strcmp(cat, "cpu_op");
-    if (!op && strcmp(cat, "user_annotation") != 0) return -1;
-    for (size_t i = 0; i < sizeof movers / sizeof movers[0]; i++)
-        if (begins(name, movers[i])) return EL_KINETO_COMM;
-    return !op || begins(name, "c10d::") || begins(name, "record_param_comms") ? -1 : EL_KINETO_COMPUTE;
-}
 
 static struct el_kineto_lane *lane_of(struct el_kineto_trace *trace, int64_t device)
 {
@@ -165,65 +46,109 @@ static struct el_kineto_lane *lane_of(struct el_kineto_trace *trace, int64_t dev
     return &trace->lanes[i];
 }
 
-/* Microseconds of a trace: since 1970 they are 1.8e15, and differences of such times fit into 64 bits of nanoseconds.
- */
-static bool take_ns(const json_t *value, int64_t *ns_p)
-{
-    double us = json_number_value(value);
-    if (!json_is_number(value) || !(fabs(us) < 2.2e15)) return false;
-    *ns_p = json_is_integer(value) ? json_integer_value(value) * 1000 : llround(us * 1e3);
-    return true;
-}
-
-static const char *text_of(const json_t *event, const char *key)
-{
-    const char *text = json_string_value(json_object_get(event, key));
-    return text ? text : "";
-}
-
-/* The event's own device, or the process that stands for it. */
-static int64_t device_of(const json_t *event)
-{
-    const json_t *device = json_object_get(json_object_get(event, "args"), "device");
-    if (!json_is_integer(device)) device = json_object_get(event, "pid");
-    return json_is_integer(device) && json_integer_value(device) >= 0 ? json_integer_value(device) : 0;
-}
-
 static enum el_status fail_memory(const struct reader *reader)
 {
-    return el_fail(EL_ERR_HOST_MEMORY, "%s: no memory for its events", reader->name);
+    return el_fail(EL_ERR_HOST_MEMORY, "%s: no memory for its events", reader->scan.name);
 }
 
-static void note_step(struct reader *reader, const char *name, struct el_span span)
+static enum el_status note_step(struct reader *reader, struct el_scan_text name, struct el_span span)
 {
-    if (!begins(name, "ProfilerStep")) return;
-    if (*reader->step && strncmp(reader->step, name, sizeof reader->step - 1) != 0) reader->steps = true;
-    if (!*reader->step) snprintf(reader->step, sizeof reader->step, "%s", name);
+    static const char word[] = "ProfilerStep#";
+    struct el_kineto_trace *trace = reader->trace;
+    struct el_kineto_step step = {.span = span};
+    struct el_scan_text number = {name.at + sizeof word - 1, name.n - (sizeof word - 1)};
+    if (!el_scan_begins(name, word) || !el_scan_whole(number, &step.number)) return EL_OK;
     if (span.end_ns > reader->steps_end_ns) reader->steps_end_ns = span.end_ns;
+    if (!EL_GROW(trace->steps, trace->steps_room, trace->n_steps + 1)) return fail_memory(reader);
+    trace->steps[trace->n_steps++] = step;
+    return EL_OK;
 }
 
-static enum el_status take_event(struct reader *reader, const json_t *event)
+/* The lanes' sets are united now and then, so that a host's ops, which lie in one another, take little memory. */
+static enum el_status count(struct reader *reader, const struct work *work)
 {
-    const char *cat = text_of(event, "cat"), *name = text_of(event, "name");
-    const json_t *correlation = json_object_get(json_object_get(event, "args"), "correlation");
-    struct work work = {.correlation = json_is_integer(correlation) ? json_integer_value(correlation) : -1};
-    int on_device = class_on_device(cat, name), on_host = on_device < 0 ? class_on_host(cat, name) : -1;
-    int64_t length_ns;
-    if (strcmp(text_of(event, "ph"), "X") != 0) return EL_OK;
-    bool timed = take_ns(json_object_get(event, "ts"), &work.span.begin_ns) &&
-                 take_ns(json_object_get(event, "dur"), &length_ns);
-    if (!timed) return on_device < 0 && on_host < 0 ? EL_OK : fail_here(reader, "an event without a time");
-    work.span.end_ns = work.span.begin_ns + length_ns;
-    work.class = on_device < 0 ? on_host : on_device;
-    work.device = on_device < 0 ? -1 : device_of(event);
-    if (on_device < 0) note_step(reader, name, work.span);
-    if (!EL_GROW(reader->works, reader->works_room, reader->n_works + 1) ||
-        !EL_GROW(reader->launches, reader->launches_room, reader->n_launches + 1))
-        return fail_memory(reader);
-    if (on_device < 0 && work.correlation >= 0)
-        reader->launches[reader->n_launches++] = (struct launch){work.correlation, work.span.begin_ns};
-    if (work.class >= 0) reader->works[reader->n_works++] = work;
+    struct el_kineto_lane *lane = lane_of(reader->trace, work->device);
+    if (!lane) return el_fail(EL_ERR_INVALID, "%s: more than %d devices", reader->scan.name, EL_KINETO_LANES_MAX - 1);
+    struct el_intervals *set = &lane->sets[work->class];
+    lane->counts[work->class]++;
+    if (set->n >= UNITED_FROM && set->n == set->room) {
+        el_intervals_unite(set);
+        set->failed |= set->n > set->room / 2 && !EL_GROW(set->spans, set->room, set->room + 1);
+    }
+    el_intervals_add(set, work->span);
+    if (set->failed) return fail_memory(reader);
     return EL_OK;
+}
+
+static enum el_status keep_call(struct reader *reader, const struct el_kineto_call *call, bool announces)
+{
+    struct el_kineto_trace *trace = reader->trace;
+    struct el_kineto_call **list = announces ? &reader->announced : &trace->calls;
+    size_t *n = announces ? &reader->n_announced : &trace->n_calls;
+    if (!EL_GROW(*list, *(announces ? &reader->announced_room : &trace->calls_room), *n + 1))
+        return fail_memory(reader);
+    (*list)[(*n)++] = *call;
+    return EL_OK;
+}
+
+/* Of a device what counts is known when all is read. */
+static enum el_status keep_work(struct reader *reader, struct work work)
+{
+    if (work.device < 0) return work.class < 0 ? EL_OK : count(reader, &work);
+    if (!EL_GROW(reader->works, reader->works_room, reader->n_works + 1)) return fail_memory(reader);
+    reader->works[reader->n_works++] = work;
+    return EL_OK;
+}
+
+/* The process of a device of our own traces. */
+static enum el_status note_name(struct reader *reader, const struct el_kineto_event *event)
+{
+    struct el_scan_text rest = event->args, key, value;
+    struct el_kineto_lane lane = {.device = el_kineto_event_device(event)};
+    if (!reader->trace->common_clock || !el_scan_is(event->name, "process_name")) return EL_OK;
+    if (el_scan_member(&rest, &key, &value) <= 0) return EL_OK;
+    value = el_scan_string(value);
+    snprintf(lane.name, sizeof lane.name, "%.*s", (int)(value.n < sizeof lane.name ? value.n : 0), value.at);
+    if (!EL_GROW(reader->named, reader->named_room, reader->n_named + 1)) return fail_memory(reader);
+    reader->named[reader->n_named++] = lane;
+    return EL_OK;
+}
+
+static enum el_status take_event(struct reader *reader, struct el_scan_text text)
+{
+    struct el_kineto_event event;
+    struct el_kineto_call call = el_kineto_call_none();
+    if (!el_kineto_event_fields(text, &event))
+        return el_scan_fail(&reader->scan, reader->scan.position, "an event that is no JSON");
+    if (el_scan_is(event.ph, "M")) return note_name(reader, &event);
+    if (!el_scan_is(event.ph, "X")) return EL_OK;
+    int on_device = el_kineto_class_on_device(event.cat, event.name);
+    int on_host = on_device < 0 ? el_kineto_class_on_host(event.cat, event.name) : -1;
+    struct work work = {.class = on_device < 0 ? on_host : on_device};
+    bool announces = el_scan_begins(event.name, EL_KINETO_ANNOUNCES);
+    bool calls = announces || (work.class == EL_KINETO_COMM && !el_scan_begins(event.name, "Memcpy"));
+    int64_t length_ns;
+    if (!el_kineto_event_arguments(&event, calls ? &call : NULL))
+        return el_scan_fail(&reader->scan, reader->scan.position, "an event whose args are no JSON");
+    if (!el_scan_thousandths(event.ts, &work.span.begin_ns) || !el_scan_thousandths(event.dur, &length_ns))
+        return work.class < 0 ? EL_OK : el_scan_fail(&reader->scan, reader->scan.position, "an event without a time");
+    work.span.end_ns = work.span.begin_ns + length_ns;
+    work.device = on_device < 0 ? -1 : el_kineto_event_device(&event);
+    work.correlation = event.correlation;
+    if (on_device < 0) EL_TRY(note_step(reader, event.name, work.span));
+    if (on_device < 0 && work.correlation >= 0) {
+        if (!EL_GROW(reader->launches, reader->launches_room, reader->n_launches + 1)) return fail_memory(reader);
+        reader->launches[reader->n_launches++] = (struct launch){work.correlation, work.span.begin_ns};
+    }
+    if (calls) {
+        el_kineto_call_name(&call, event.name);
+        call.device = work.device;
+        call.span = work.span;
+        call.external_id = event.external_id;
+        call.correlation = event.correlation;
+        EL_TRY(keep_call(reader, &call, announces));
+    }
+    return keep_work(reader, work);
 }
 
 /* ---- what of them counts ---- */
@@ -236,87 +161,105 @@ static int by_correlation(const void *a, const void *b)
 }
 
 /* Of a trace of several steps what no host asked for, or only after the last one, is no part of them. */
-static bool is_of_steps(const struct reader *reader, const struct work *work)
+static bool is_of_steps(const struct reader *reader, int64_t device, int64_t correlation)
 {
     size_t low = 0, high = reader->n_launches;
-    if (!reader->steps || work->device < 0 || work->correlation < 0) return true;
+    if (reader->trace->n_steps < 2 || device < 0 || correlation < 0) return true;
     while (low < high) { /* the first of the correlation, which is its earliest */
         size_t middle = low + (high - low) / 2;
-        if (reader->launches[middle].correlation < work->correlation)
+        if (reader->launches[middle].correlation < correlation)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < reader->n_launches && reader->launches[low].correlation == work->correlation &&
+    return low < reader->n_launches && reader->launches[low].correlation == correlation &&
            reader->launches[low].begin_ns <= reader->steps_end_ns;
 }
 
 static enum el_status count_works(struct reader *reader)
 {
+    struct el_kineto_trace *trace = reader->trace;
+    size_t n = 0;
+    el_kineto_steps_finish(trace);
     if (reader->n_launches) qsort(reader->launches, reader->n_launches, sizeof *reader->launches, by_correlation);
-    for (size_t i = 0; i < reader->n_works; i++) {
-        const struct work *work = &reader->works[i];
-        if (!is_of_steps(reader, work)) continue;
-        struct el_kineto_lane *lane = lane_of(reader->trace, work->device);
-        if (!lane) return el_fail(EL_ERR_INVALID, "%s: more than %d devices", reader->name, EL_KINETO_LANES_MAX - 1);
-        lane->counts[work->class]++;
-        el_intervals_add(&lane->sets[work->class], work->span);
-        if (lane->sets[work->class].failed) return fail_memory(reader);
-    }
+    for (size_t i = 0; i < reader->n_works; i++)
+        if (is_of_steps(reader, reader->works[i].device, reader->works[i].correlation))
+            EL_TRY(count(reader, &reader->works[i]));
+    for (size_t i = 0; i < trace->n_calls; i++)
+        if (is_of_steps(reader, trace->calls[i].device, trace->calls[i].correlation))
+            trace->calls[n++] = trace->calls[i];
+    trace->n_calls = n;
     return EL_OK;
 }
 
 static enum el_status take_events(struct reader *reader)
 {
-    take(reader);
+    struct el_scan *scan = &reader->scan;
+    el_scan_take(scan);
     reader->found = true;
-    if (look(reader) == ']') {
-        take(reader);
+    if (el_scan_look(scan) == ']') {
+        el_scan_take(scan);
         return EL_OK;
     }
     for (;;) {
-        json_t *event;
-        EL_TRY(take_value(reader, &event));
-        enum el_status status = json_is_object(event) ? take_event(reader, event) : EL_OK;
-        json_decref(event);
-        EL_TRY(status);
-        char next = take(reader);
+        EL_TRY(el_scan_value(scan));
+        if (*scan->value == '{') EL_TRY(take_event(reader, (struct el_scan_text){scan->value, scan->n}));
+        char next = el_scan_take(scan);
         if (next == ']') return EL_OK;
-        if (next != ',') return fail_here(reader, "no , or ]");
+        if (next != ',') return el_scan_fail(scan, scan->position, "no , or ]");
     }
 }
 
 /* ---- the document: an object with traceEvents, or an array of events ---- */
 
+static void take_info(struct el_kineto_trace *trace, struct el_scan_text rest)
+{
+    struct el_scan_text key, value;
+    int64_t whole;
+    while (el_scan_member(&rest, &key, &value) > 0) {
+        if (!el_scan_whole(value, &whole) || whole < 0) continue;
+        if (el_scan_is(key, "rank")) trace->rank = whole;
+        if (el_scan_is(key, "world_size")) trace->world = whole;
+        if (el_scan_is(key, "pg_count")) trace->groups = whole;
+    }
+}
+
 static enum el_status take_member(struct reader *reader)
 {
-    json_t *key, *value = NULL;
-    EL_TRY(take_value(reader, &key));
-    bool is_text = json_is_string(key), events = is_text && !strcmp(json_string_value(key), "traceEvents");
-    bool info = is_text && !strcmp(json_string_value(key), "distributedInfo");
-    json_decref(key);
-    if (!is_text || take(reader) != ':') return fail_here(reader, "no name of a member");
-    if (events && look(reader) == '[') return take_events(reader);
-    EL_TRY(take_value(reader, &value));
-    const json_t *rank = info ? json_object_get(value, "rank") : NULL;
-    if (json_is_integer(rank) && json_integer_value(rank) >= 0) reader->trace->rank = json_integer_value(rank);
-    json_decref(value);
+    struct el_scan *scan = &reader->scan;
+    struct el_kineto_trace *trace = reader->trace;
+    enum { OTHER, EVENTS, INFO, BASE, CLOCK } what = OTHER;
+    static const char *const names[] = {"", "\"traceEvents\"", "\"distributedInfo\"", "\"baseTimeNanoseconds\"",
+                                        "\"clock\""};
+    EL_TRY(el_scan_value(scan));
+    for (int i = EVENTS; i <= CLOCK; i++)
+        if (el_scan_is((struct el_scan_text){scan->value, scan->n}, names[i])) what = i;
+    if (*scan->value != '"' || el_scan_take(scan) != ':')
+        return el_scan_fail(scan, scan->position, "no name of a member");
+    if (what == EVENTS && el_scan_look(scan) == '[') return take_events(reader);
+    EL_TRY(el_scan_value(scan));
+    const struct el_scan_text value = {scan->value, scan->n};
+    if (what == INFO) take_info(trace, value);
+    if (what == BASE && (!el_scan_whole(value, &trace->base_ns) || llabs(trace->base_ns) > BASE_MAX))
+        trace->base_ns = 0;
+    if (what == CLOCK) trace->common_clock = el_scan_is(value, "\"" EL_KINETO_COMMON_CLOCK "\"");
     return EL_OK;
 }
 
 static enum el_status take_document(struct reader *reader)
 {
-    char first = look(reader);
+    struct el_scan *scan = &reader->scan;
+    char first = el_scan_look(scan);
     if (first == '[') return take_events(reader);
-    if (first != '{') return fail_here(reader, "no { or [");
-    take(reader);
-    if (look(reader) == '}') return fail_here(reader, "no traceEvents");
+    if (first != '{') return el_scan_fail(scan, scan->position, "no { or [");
+    el_scan_take(scan);
+    if (el_scan_look(scan) == '}') return el_scan_fail(scan, scan->position, "no traceEvents");
     for (char next = ','; next == ',';) {
         EL_TRY(take_member(reader));
-        next = take(reader);
-        if (next != ',' && next != '}') return fail_here(reader, "no , or }");
+        next = el_scan_take(scan);
+        if (next != ',' && next != '}') return el_scan_fail(scan, scan->position, "no , or }");
     }
-    return reader->found ? EL_OK : fail_here(reader, "no traceEvents");
+    return reader->found ? EL_OK : el_scan_fail(scan, scan->position, "no traceEvents");
 }
 
 static int by_device(const void *a, const void *b)
@@ -330,36 +273,55 @@ static void free_lane(struct el_kineto_lane *lane)
     for (int c = 0; c < EL_KINETO_CLASSES; c++) el_intervals_free(&lane->sets[c]);
 }
 
+/* What a device has, its host only asked for. */
+static void finish_lanes(const struct reader *reader)
+{
+    struct el_kineto_trace *trace = reader->trace;
+    for (size_t i = 0; i < reader->n_named; i++)
+        for (size_t l = 0; l < trace->n_lanes; l++)
+            if (trace->lanes[l].device == reader->named[i].device)
+                snprintf(trace->lanes[l].name, sizeof trace->lanes[l].name, "%s", reader->named[i].name);
+    qsort(trace->lanes, trace->n_lanes, sizeof *trace->lanes, by_device);
+    trace->cpu_only = trace->n_lanes == 1 && trace->lanes[0].device < 0;
+    if (trace->cpu_only || trace->lanes[0].device >= 0) return;
+    free_lane(&trace->lanes[0]);
+    memmove(trace->lanes, trace->lanes + 1, --trace->n_lanes * sizeof *trace->lanes);
+}
+
 enum el_status el_kineto_read(FILE *file, uint64_t most_bytes, const char *name, struct el_kineto_trace *trace_p)
 {
-    struct el_kineto_trace trace = {.rank = -1, .lanes = calloc(EL_KINETO_LANES_MAX, sizeof *trace.lanes)};
-    struct reader reader = {.file = file, .name = name, .most = most_bytes, .trace = &trace, .steps_end_ns = INT64_MIN};
+    struct el_kineto_trace trace = {
+        .rank = -1, .world = -1, .groups = -1, .lanes = calloc(EL_KINETO_LANES_MAX, sizeof *trace.lanes)};
+    struct reader reader = {.trace = &trace, .steps_end_ns = INT64_MIN};
+    reader.scan.file = file;
+    reader.scan.name = name;
+    reader.scan.most = most_bytes;
     enum el_status status = trace.lanes ? take_document(&reader) : el_fail(EL_ERR_HOST_MEMORY, "%s: no memory", name);
-    while (status == EL_OK && next_byte(&reader) != EOF) continue; /* what is packed is found damaged at its end */
-    if (status == EL_OK && reader.failed) status = EL_ERR_INVALID;
+    if (status == EL_OK && !el_scan_rest(&reader.scan)) status = EL_ERR_INVALID; /* damage that shows at the end */
     if (status == EL_OK) status = count_works(&reader);
+    el_scan_free(&reader.scan);
     free(reader.works);
     free(reader.launches);
     if (status == EL_OK && trace.n_lanes == 0)
         status = el_fail(EL_ERR_INVALID, "%s: none of its events is counted: no kernel, copy or cpu_op", name);
-    if (status != EL_OK) {
+    if (status == EL_OK) {
+        finish_lanes(&reader);
+        el_kineto_calls_finish(&trace, reader.announced, reader.n_announced);
+        *trace_p = trace;
+    } else {
         el_kineto_free(&trace);
-        return status;
     }
-    qsort(trace.lanes, trace.n_lanes, sizeof *trace.lanes, by_device);
-    trace.cpu_only = trace.n_lanes == 1 && trace.lanes[0].device < 0;
-    if (!trace.cpu_only && trace.lanes[0].device < 0) { /* what a device has, its host only asked for */
-        free_lane(&trace.lanes[0]);
-        memmove(trace.lanes, trace.lanes + 1, --trace.n_lanes * sizeof *trace.lanes);
-    }
-    *trace_p = trace;
-    return EL_OK;
+    free(reader.announced);
+    free(reader.named);
+    return status;
 }
 
 void el_kineto_free(struct el_kineto_trace *trace)
 {
     for (size_t i = 0; i < trace->n_lanes; i++) free_lane(&trace->lanes[i]);
     free(trace->lanes);
+    free(trace->calls);
+    free(trace->steps);
     *trace = (struct el_kineto_trace){0};
 }
 

@@ -13,6 +13,10 @@
  * there are several ProfilerStep annotations, what has a correlation counts only if an event of the host has it too and
  * begins before the last step's end: what was queued before the trace began is no part of its steps.
  *
+ * Each operation that a trace has of a communicator is kept beside the lanes, for profiles/relate.h: kernels named
+ * nccl...Kernel, with their arguments (Collective name, Process Group Name and Ranks, Seq, nelems, dtype) or those of
+ * the record_param_comms of their External id; without a device the events named gloo:all_reduce and so on.
+ *
  * What is read is anyone's: it may be damaged or made to do harm. Units: nanoseconds inside, seconds in figures.
  * Errors: EL_ERR_INVALID with `name` and where, EL_ERR_HOST_MEMORY. Threads: any.
  */
@@ -23,20 +27,49 @@
 
 #include "profiles/intervals.h"
 #include "runtime/base/status.h"
+#include "runtime/comm/comm.h"
 
 /* A file that unpacks to more was made to fill the memory: profilers' traces come to 10 to 30 times their size. */
 enum { EL_KINETO_UNPACKED_RATIO = 50, EL_KINETO_LANES_MAX = 256 };
+#define EL_KINETO_COMMON_CLOCK "the job's" /* a trace's member "clock" */
 enum el_kineto_class { EL_KINETO_COMPUTE, EL_KINETO_COMM, EL_KINETO_COPY, EL_KINETO_CLASSES };
 
 struct el_kineto_lane {
     int64_t device; /* as the trace counts them; -1: what CPU threads did */
+    char name[32];  /* "cpu:0", of a trace that is ours; else "" */
     struct el_intervals sets[EL_KINETO_CLASSES];
     size_t counts[EL_KINETO_CLASSES]; /* events */
 };
 
+/* One device's part in a collective or a message. -1: the trace does not say. */
+struct el_kineto_call {
+    int64_t device, external_id, correlation; /* of its event */
+    struct el_span span;
+    enum el_comm_verb verb;       /* EL_COMM_VERB_COUNT: none that is known */
+    uint64_t group;               /* a hash of the group's name and ranks; 0: the trace names none */
+    int64_t sequence;             /* as the communicator counts */
+    int64_t step;                 /* N of the ProfilerStep#N that it begins in; -1: in none */
+    int64_t size, rank, src, dst; /* the group's, the caller's in it, a message's ends */
+    double bytes;      /* nccl-tests' size, of the larger one of data and result; 0: the trace does not say */
+    double sent_bytes; /* where the trace is ours; else 0 */
+    bool local;        /* among devices of this trace */
+    double elements, element_bytes; /* what bytes are made of, */
+    bool is_part, peer_given;       /* and how */
+};
+
+struct el_kineto_step {
+    int64_t number;
+    struct el_span span;
+};
+
 struct el_kineto_trace {
-    int64_t rank; /* -1: it does not say */
+    int64_t rank, world, groups; /* -1: it does not say */
+    int64_t base_ns;             /* of its times: since 1970 */
     bool cpu_only;
+    bool common_clock; /* it says that its times are on the clock of the job's other traces */
+    struct el_kineto_call *calls;
+    struct el_kineto_step *steps; /* in order */
+    size_t n_calls, calls_room, n_steps, steps_room;
     struct el_kineto_lane *lanes; /* by number of device */
     size_t n_lanes;
 };

@@ -1,5 +1,6 @@
 /* A rank's trace file: what the lanes are called, the steps in it, phases, memory, and who waits for whom. What one op
  * is written as is trace_op.c's. */
+#include "profiles/kineto.h"
 #include "profiles/trace_internal.h"
 
 #include <inttypes.h>
@@ -266,7 +267,8 @@ static void put_head(struct el_trace *trace)
             trace->rank->layout->n_workers);
     el_trace_text(trace, host);
     fprintf(trace->file,
-            ",\n\"simulated\": %s,\n\"record_shapes\": 1,\n\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [",
+            ",\n\"clock\": \"" EL_KINETO_COMMON_CLOCK
+            "\",\n\"simulated\": %s,\n\"record_shapes\": 1,\n\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [",
             trace->rank->recorder->simulated ? "true" : "false");
 }
 

@@ -174,7 +174,9 @@ static const char *reason_of(const struct el_side *a, const struct el_side *b)
     if (json_is_true(json_object_get(a->trial, "simulated")) && json_is_true(json_object_get(b->trial, "simulated")))
         return "in virtual time launches do not scatter";
     if (a->n < EL_REPEATS_MIN || b->n < EL_REPEATS_MIN)
-        return "one of them has fewer than 5 launches; measure it again with --repeats 5";
+        return el_json_is(a->trial, "mode", "traces")
+                   ? "one of them has fewer than 5 steps; profile more"
+                   : "one of them has fewer than 5 launches; measure it again with --repeats 5";
     if (!a->knows_launches || !b->knows_launches)
         return "parts need each launch's own figures, and a record has no folder repeats/ beside it; keep that folder, "
                "or measure again";

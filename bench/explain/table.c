@@ -208,6 +208,12 @@ static void print_side(const json_t *document, const char *name, FILE *out)
     const json_t *side = json_object_get(document, name);
     char head[4] = {(char)(*name - 'a' + 'A'), ' ', ' ', 0};
     double devices = el_json_number(side, "devices"), launches = el_json_number(side, "launches");
+    if (el_json_text(side, "sentence", NULL)) {
+        el_text_say(head, "   ", EL_REPORT_COLUMNS, out, "%s: %s of %.0f, %.0f steps; %s",
+                    el_json_text(side, "record", "?"), el_json_text(side, "device", "?"), devices, launches,
+                    el_json_text(side, "sentence", ""));
+        return;
+    }
     el_text_say(head, "   ", EL_REPORT_COLUMNS, out, "%s: %s on %.0f %sdevice%s (the slowest: %s), %.0f launch%s%s%s",
                 el_json_text(side, "record", "?"), el_json_text(side, "mode", "?"), devices,
                 json_is_true(json_object_get(side, "simulated")) ? "simulated " : "", devices == 1 ? "" : "s",
@@ -271,8 +277,11 @@ void el_difference_print(const json_t *document, FILE *out)
 {
     const json_t *memory = json_object_get(document, "memory");
     const struct el_table table = {.columns = device_columns, .out = out};
-    el_text_line(out, "From A to B: %s, batch %.0f", el_json_text(document, "model", "?"),
-                 el_json_number(document, "global_batch"));
+    if (el_json_text(document, "model", NULL))
+        el_text_line(out, "From A to B: %s, batch %.0f", el_json_text(document, "model", "?"),
+                     el_json_number(document, "global_batch"));
+    else
+        el_text_line(out, "From A to B: a step of the rank that waits least, for which the others wait");
     print_side(document, "a", out);
     print_side(document, "b", out);
     print_differs(document, out);

@@ -42,13 +42,14 @@ static enum el_status add_table(const struct el_job_measurement *m, int i, const
 
 enum { FILE_BYTES = EL_PATH_BYTES + 64 };
 
-/* The file of a rank, or (negative) the folder. The first cycle's files stand in the folder of --trace itself, where
+/* The file of a rank, called as torch's tensorboard_trace_handler calls those of a worker, so that TensorBoard finds
+ * it; or (negative) the folder. The first cycle's files stand in the folder of --trace itself, where
  * tools look for them. */
 static void name_file(const char *trace, int64_t cycle, int rank, char path[FILE_BYTES])
 {
     char of_cycle[32] = "", of_rank[32] = "";
     if (cycle > 0) snprintf(of_cycle, sizeof of_cycle, "/cycle-%" PRId64, cycle + 1);
-    if (rank >= 0) snprintf(of_rank, sizeof of_rank, "/rank-%d.json", rank);
+    if (rank >= 0) snprintf(of_rank, sizeof of_rank, "/rank-%d.pt.trace.json", rank);
     snprintf(path, FILE_BYTES, "%s%s%s", trace, of_cycle, of_rank);
 }
 

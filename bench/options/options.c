@@ -97,7 +97,7 @@ enum {
     ACTIONS = EL_CMD_BASELINE | EL_CMD_COMM,
     FOLDERS = EL_CMD_BASELINE | EL_CMD_PLOT | EL_CMD_TRACE_STATS | EL_CMD_IMBALANCE | EL_CMD_SCALE | EL_CMD_REPORT |
               EL_CMD_EXPLAIN,
-    TWO_FOLDERS = EL_CMD_EXPLAIN | EL_CMD_IMBALANCE
+    TWO_FOLDERS = EL_CMD_EXPLAIN | EL_CMD_TRACE_STATS | EL_CMD_IMBALANCE
 };
 
 static enum el_status take_rest(unsigned command, int argc, char **argv, struct el_options *options)

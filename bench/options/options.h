@@ -115,7 +115,7 @@ void el_options_defaults(unsigned command, struct el_options *options);
 /* Reads over what is there already. Of `watch` all from the first word on that is no option is its command: only its
  * place is taken; of `comm` one word, into `action`. One argument that is no option is taken into `dir`: a folder by
  * plot, by trace-stats, by imbalance, by scale and by baseline (after its action), the second command by regress
- * --ab; explain takes two, the second one into `other`. After --help the word `all` may follow. */
+ * --ab; explain and trace-stats take two, the second one into `other`. After --help the word `all` may follow. */
 enum el_status el_options_parse(unsigned command, int argc, char **argv, struct el_options *options);
 /* Whether it stood on a command line that was read into them, be it with its default. */
 bool el_option_given(const struct el_options *options, const char *name);

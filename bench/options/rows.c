@@ -341,6 +341,8 @@ static const struct el_option_row after_sizes[] = {
      COMPARE | RUN | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | DATA | EXPLAIN,
      "folder for the results (default: results/<time>-<command>); compare, scale, imbalance, data continue a run in it",
      PER_RANK, COMMON},
+    {OUTPUT, "out", "DIR", AT(TEXT, out), TRACE_STATS, "with A and B: folder for what changed, and its waterfall",
+     COMMON},
     {OUTPUT, "out", "FILE", AT(TEXT, out), MACHINE, "file to write (default: standard output)", COMMON},
     {OUTPUT, "trace", "DIR", AT(TEXT, trace), RUN,
      "write traces of the steps of --profile (default: wait=1,warmup=1,active=2,repeat=1), one file per rank, for "

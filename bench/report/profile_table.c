@@ -86,6 +86,6 @@ void el_report_profile(const json_t *run, int sort, FILE *out, bool colour)
     const char *folder = el_json_text(profile, "trace", "");
     if (*folder) fprintf(out, "\n");
     if (*folder)
-        el_text_line(out, "%s/rank-0.json ...    traces for ui.perfetto.dev, HTA, 'evenload trace-stats %s'", folder,
-                     folder);
+        el_text_line(out, "%s/rank-0.pt.trace.json ...    traces for ui.perfetto.dev, HTA, 'evenload trace-stats %s'",
+                     folder, folder);
 }

@@ -63,7 +63,8 @@ static enum el_status check_lengths(const struct el_train_config *config)
     if (!config->length_by_batch) return EL_OK;
     if (el_mode_cuts(config->mode)) reason = "its stages pass on values of one length: take another mode";
     if (config->device_graph) reason = "a graph has one length: leave --graph on out";
-    if (config->uneven[0]) reason = "its ranks have as many batches: leave --uneven out";
+    if (config->uneven[0] && strcmp(config->uneven, "off") != 0)
+        reason = "its ranks have as many batches: leave --uneven out";
     if (config->loading.transfer == EL_TRANSFER_AHEAD)
         reason = "a batch that comes a step ahead has another length: leave --non-blocking ahead out";
     return reason ? el_fail(EL_ERR_INVALID, "--length-by batch: %s: %s", config->mode, reason) : EL_OK;

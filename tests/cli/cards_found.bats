@@ -130,7 +130,7 @@ ranks() {
     "$CARDS" run --mode single --devices cuda:1 "${TINY[@]}" --trace t --profile wait=1,active=2,repeat=1 --out out >/dev/null
     python3 - <<'END'
 import json
-events = json.load(open("t/rank-0.json"))["traceEvents"]
+events = json.load(open("t/rank-0.pt.trace.json"))["traceEvents"]
 of = lambda ph, *cats: [e for e in events if e["ph"] == ph and e.get("cat") in cats]
 launches, works = of("X", "cuda_runtime"), of("X", "kernel", "gpu_memcpy")
 assert len(launches) == len(works) > 20 and len(of("X", "kernel")) > 10

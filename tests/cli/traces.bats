@@ -62,9 +62,9 @@ print(sorted({a["Collective name"] for a in comm}), len(flows) // 2)
 @test "run --trace: a file a rank, the schedule's steps in it, and the table by op of the same steps" {
     run --separate-stderr "$EVENLOAD" run "${SHORT[@]}" --mode ddp --devices 2 --procs 1 --trace t --profile wait=1,warmup=2,active=2,repeat=1 \
         --sort name --out o
-    [[ $status -eq 0 && $output == *$'\nProfilerStep* '*$'\n  all_reduce '*$'\n  linear_forward '*"t/rank-0.json"* ]] || show
-    [[ $(ls t) == $'rank-0.json\nrank-1.json' ]]
-    [[ $(check_trace t/rank-0.json 0 2 "3 4") == "['allreduce'] "[1-9]* && $(check_trace t/rank-1.json 1 2 "3 4") == "['allreduce'] "* ]]
+    [[ $status -eq 0 && $output == *$'\nProfilerStep* '*$'\n  all_reduce '*$'\n  linear_forward '*"t/rank-0.pt.trace.json"* ]] || show
+    [[ $(ls t) == $'rank-0.pt.trace.json\nrank-1.pt.trace.json' ]]
+    [[ $(check_trace t/rank-0.pt.trace.json 0 2 "3 4") == "['allreduce'] "[1-9]* && $(check_trace t/rank-1.pt.trace.json 1 2 "3 4") == "['allreduce'] "* ]]
     python3 - <<'.'
 import json
 p = json.load(open("o/results.json"))["trials"][0]["profile"]
@@ -72,7 +72,7 @@ assert p["steps"] == [3, 4] and p["schedule"]["warmup"] == 2 and p["trace"] == "
 for rank, device in enumerate(p["devices"]):
     assert device["rank"] == rank and device["steps"] == 2
     rows = {r["name"]: r for r in device["rows"]}
-    events = json.load(open(f"t/rank-{rank}.json"))["traceEvents"]
+    events = json.load(open(f"t/rank-{rank}.pt.trace.json"))["traceEvents"]
     of = lambda name: [e["dur"] / 1e3 for e in events if e["name"] == name]
     # Calls and total time of the table are those of the trace.
     for name in ("linear_forward", "linear_backward_weights", "cross_entropy"):
@@ -86,33 +86,33 @@ for rank, device in enumerate(p["devices"]):
 
 @test "run --trace of processes: their times are on one clock; stages send and receive; dp's devices are one rank's" {
     "$EVENLOAD" run "${SHORT[@]}" --mode pipeline --devices 2 --procs 2 --launcher own --micro 2 --trace t --profile active=3,repeat=1 --out o >/dev/null
-    [[ $(check_trace t/rank-0.json 0 2 "0 1 2") == "['recv', 'send'] "* && $(check_trace t/rank-1.json 1 2 "0 1 2") == "['recv', 'send'] "* ]]
+    [[ $(check_trace t/rank-0.pt.trace.json 0 2 "0 1 2") == "['recv', 'send'] "* && $(check_trace t/rank-1.pt.trace.json 1 2 "0 1 2") == "['recv', 'send'] "* ]]
     # What one sends the other has not got before.
     python3 - <<'.'
 import json
-a, b = ([e for e in json.load(open(f"t/rank-{r}.json"))["traceEvents"] if e.get("cat") == "kernel" and e["name"].startswith("nccl")] for r in (0, 1))
+a, b = ([e for e in json.load(open(f"t/rank-{r}.pt.trace.json"))["traceEvents"] if e.get("cat") == "kernel" and e["name"].startswith("nccl")] for r in (0, 1))
 pair = lambda xs, ys: zip([e for e in xs if e["name"].endswith("Send")], [e for e in ys if e["name"].endswith("Recv")])
 pairs = list(pair(a, b)) + list(pair(b, a))
 assert len(pairs) >= 12 and all(s["ts"] <= r["ts"] + r["dur"] for s, r in pairs), pairs[:1]
 assert {s["args"]["Peer"] for s, _ in pair(a, b)} == {1}
 .
     "$EVENLOAD" run "${SHORT[@]}" --mode dp --devices 2 --trace d --out p >/dev/null
-    [[ $(ls d) == rank-0.json ]]
-    [[ $(json d/rank-0.json 'sorted({e["pid"] for e in d["traceEvents"] if e.get("cat") == "kernel"})') == "[0, 1]" ]]
+    [[ $(ls d) == rank-0.pt.trace.json ]]
+    [[ $(json d/rank-0.pt.trace.json 'sorted({e["pid"] for e in d["traceEvents"] if e.get("cat") == "kernel"})') == "[0, 1]" ]]
     [[ $("$EVENLOAD" trace-stats d --json | python3 -c 'import json, sys; print([x["device"] for x in json.load(sys.stdin)["devices"]])') == "[0, 1]" ]]
 }
 
 @test "cycles after the first have folders of their own; without --profile and --trace a record has nothing of them" {
     "$EVENLOAD" run "${SHORT[@]}" --trace t --profile wait=2,active=1,repeat=3 --out o >/dev/null
-    [[ $(ls t) == $'cycle-2\ncycle-3\nrank-0.json' ]]
-    check_trace t/rank-0.json 0 1 2
-    check_trace t/cycle-3/rank-0.json 0 1 8
+    [[ $(ls t) == $'cycle-2\ncycle-3\nrank-0.pt.trace.json' ]]
+    check_trace t/rank-0.pt.trace.json 0 1 2
+    check_trace t/cycle-3/rank-0.pt.trace.json 0 1 8
     [[ $(json o/results.json 'd["trials"][0]["profile"]["steps"]') == "[2, 5, 8]" ]]
     "$EVENLOAD" run "${SHORT[@]}" --out p >/dev/null
     [[ $(json p/results.json '"profile" in d["trials"][0]') == False ]]
-    touch t/rank-1.json t/rank-2.json t/mine.json # as a job of three ranks leaves them
+    touch t/rank-1.pt.trace.json t/rank-2.pt.trace.json t/mine.json # as a job of three ranks leaves them
     "$EVENLOAD" run "${SHORT[@]}" --trace t --profile wait=2,active=1,repeat=2 --out q >/dev/null
-    [[ $(ls t) == $'cycle-2\nmine.json\nrank-0.json' ]]
+    [[ $(ls t) == $'cycle-2\nmine.json\nrank-0.pt.trace.json' ]]
 }
 
 @test "trace-stats: our own traces as the record has them, packed ones, PyTorch's, and clear words for what it cannot read" {
@@ -130,15 +130,15 @@ for s, r in zip(stats["devices"], record):
     parts = s["compute_ms"] + s["exposed_ms"] + s["copies_ms"] + s["idle_ms"]
     assert abs(parts - s["window_ms"]) < 1e-6 and s["events"]["communication"] > 0, s
 .
-    mkdir z e && gzip -c t/rank-1.json >z/rank-1.json.gz
+    mkdir z e && gzip -c t/rank-1.pt.trace.json >z/rank-1.pt.trace.json.gz
     run --separate-stderr "$EVENLOAD" trace-stats z
-    [[ $status -eq 0 && $output == *"rank-1.json.gz "*"Counted: "*" kernels as computation"* ]] || show
+    [[ $status -eq 0 && $output == *"rank-1.pt.trace.json.gz"*"Counted: "*" kernels as computation"* ]] || show
     printf '[{"ph":"X","cat":"cpu_op","name":"aten::mm","ts":1,"dur":3}]' >e/x.json
     run --separate-stderr "$EVENLOAD" trace-stats e/x.json
     [[ $status -eq 0 && $output == *" CPU "*"100.0"*"1 CPU ops (cat cpu_op)"*"have no device"* ]] || show
-    head -c 3000 t/rank-0.json >e/y.json
+    head -c 3000 t/rank-0.pt.trace.json >e/y.json
     refuses "the file is damaged, cut off, or no trace" "$EVENLOAD" trace-stats e
-    printf 'x' >z/rank-1.json.gz
+    printf 'x' >z/rank-1.pt.trace.json.gz
     refuses "gzip cannot unpack it" "$EVENLOAD" trace-stats z
     mkdir n
     refuses "no .json" "$EVENLOAD" trace-stats n
@@ -155,6 +155,108 @@ for s, r in zip(stats["devices"], record):
     refuses "--no-record keeps none" "$EVENLOAD" run "${SHORT[@]}" --trace t --no-record
     : >file
     refuses "--trace file: is a file" "$EVENLOAD" run "${SHORT[@]}" --trace file
+}
+
+# Kept traces of tests/torch/late.py (gloo, PyTorch 2.15), without what is not read of them.
+SAMPLES=${BATS_TEST_DIRNAME:-tests/cli}/traces
+
+@test "trace-stats of PyTorch's traces names the rank that is late, or the wire, on clocks that differ and drift too" {
+    run --separate-stderr "$EVENLOAD" trace-stats "$SAMPLES/late-1-20"
+    [[ $status -eq 0 && $output == *"mean of 10 steps of 24.3 ms; 10 collectives"*"rank 1 computes "*"; rank 0 waits 20.2 of 24.3 ms for it."* ]] || show
+    [[ $output == *"all_reduce            2         16384      10"*" comparable within "* ]] || show
+    run --separate-stderr "$EVENLOAD" trace-stats "$SAMPLES/wire"
+    [[ $status -eq 0 && $output == *"the wire, not a rank: transfers that no computation hides take 90.9 of 110 ms"*" 2000000       4 "*" 0.02"* ]] || show
+    # The second one's clock is 3.7 s ahead and 200 ppm fast, and its times begin at another moment; the first one is unpacked.
+    mkdir moved lone several
+    python3 - "$SAMPLES/late-0-50" <<'.'
+import glob, gzip, json, sys
+for rank, name in enumerate(sorted(glob.glob(sys.argv[1] + "/*.gz"))):
+    d = json.load(gzip.open(name))
+    first = d["traceEvents"][0]["ts"]
+    for e in d["traceEvents"] if rank == 1 else []:
+        e["ts"] = round(3.7e6 + 2e9 + e["ts"] + (e["ts"] - first) * 2e-4, 3)
+    if rank == 1: d["baseTimeNanoseconds"] -= 2 * 10**12
+    json.dump(d, open(f"moved/worker{rank}.{17 + rank}.pt.trace.json", "w"))
+.
+    "$EVENLOAD" trace-stats "$SAMPLES/late-0-50" --json >plain.json
+    "$EVENLOAD" trace-stats moved --json >moved.json
+    python3 - <<'.'
+import json
+plain, moved = (json.load(open(n + ".json"))["job"] for n in ("plain", "moved"))
+for job in plain, moved:
+    assert job["blame"]["kind"] == "stays" and job["blame"]["rank"] == "rank 0" and "the others wait" in job["blame"]["sentence"], job["blame"]
+    late = [r["late_ms"] for r in job["ranks"]]
+    assert abs(late[0] / 50.9 - 1) < 0.1 and all(-25 < l < 0 for l in late[1:]), late         # 50.9: when the ranks really came
+    assert [r["last_pct"] for r in job["ranks"]] == [100, 0, 0, 0] and abs(job["ranks"][0]["caused_ms"] / sum(r["wait_ms"] for r in job["ranks"]) - 1) < 1e-9
+clock = moved["clocks"][1]
+assert abs(clock["offset_ms"] + 3700) < clock["error_ms"], clock
+error = max(c["error_ms"] or 0 for c in moved["clocks"])
+for a, b in zip(plain["ranks"], moved["ranks"]):
+    assert abs(a["late_ms"] - b["late_ms"]) < error, (a["late_ms"], b["late_ms"], error)
+.
+    # One trace says nothing of others; several files of a worker are several times of it; two workers of one rank are two jobs.
+    cp moved/worker0.17.pt.trace.json lone
+    run --separate-stderr "$EVENLOAD" trace-stats lone
+    [[ $status -eq 0 && $output != *Ranks* ]] || show
+    cp moved/* several
+    cp moved/worker1.18.pt.trace.json several/worker1.7.pt.trace.json
+    rm several/worker3*
+    run --separate-stderr "$EVENLOAD" trace-stats several
+    [[ $status -eq 0 && $output == *"No trace is of rank 3: "*"the last of each is read, 1 older one"* ]] || show
+    cp moved/worker1.18.pt.trace.json several/another.18.pt.trace.json
+    run --separate-stderr "$EVENLOAD" trace-stats several
+    [[ $status -eq 0 && $output == *"Several traces are of rank 1, "* && $output != *"last %"* ]] || show
+}
+
+@test "trace-stats and imbalance say the same sentence of one launch, by its traces and by its record" {
+    "$EVENLOAD" run --model mlp --hidden 512,512 --data dummy --batch 64 --steps 9 --min-time 0 --control none --quiet --mode ddp --devices 2 --procs 2 \
+        --launcher own --inject straggler=1:6 --profile active=9,repeat=1 --trace t --out o >/dev/null
+    local ours theirs
+    ours=$("$EVENLOAD" trace-stats t --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["job"]["blame"]["sentence"])')
+    theirs=$("$EVENLOAD" imbalance o --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["trials"][0]["time"]["blame"]["sentence"])')
+    echo "$ours / $theirs"
+    [[ $ours == *"cpu:1 "* && $ours == "$theirs" ]]
+}
+
+@test "trace-stats of our own traces has the record's wait and transfer for each rank: ddp, dp, and hybrid groups" {
+    local mode
+    for mode in "ddp --devices 2 --procs 2 --launcher own --inject straggler=1:3" "ddp --devices 3 --procs 1" "dp --devices 3" "spmg --devices 4"; do
+        # shellcheck disable=SC2086  # several words
+        "$EVENLOAD" run "${SHORT[@]}" --mode $mode --trace "t-${mode%% *}" --profile active=9,repeat=1 --out "o-${mode// /}" >/dev/null
+        "$EVENLOAD" trace-stats "t-${mode%% *}" --json >stats.json
+        python3 - "o-${mode// /}/results.json" <<'.'
+import json, sys
+job, record = json.load(open("stats.json"))["job"], json.load(open(sys.argv[1]))["trials"][0]["per_device"]
+assert job["common_clock"] and job["steps"] == 9 and job["operations"] > 0 and job["alone"] == 0 and len(job["ranks"]) == len(record), job
+for row, device in zip(job["ranks"], record):
+    comm = device["comm"]
+    assert row["rank"] == device["device"], row
+    for ours, theirs in (row["wait_ms"], comm["wait_ms"]), (row["wait_exposed_ms"], comm["wait_exposed_ms"]), (row["exposed_ms"], comm["exposed_ms"]), \
+            (row["transfer_ms"], comm["transfer_ms"]), (row["compute_ms"], device["compute_ms"]):
+        assert abs(ours - theirs) <= 0.02 * theirs + 1e-5, (row, comm)
+.
+    done
+    run --separate-stderr "$EVENLOAD" trace-stats t-ddp
+    [[ $status -eq 0 && $output == *"on one clock."* ]] || show
+}
+
+@test "trace-stats A B: parts that add up, both sentences, a waterfall's file; clear words where there are no steps" {
+    "$EVENLOAD" trace-stats "$SAMPLES/late-1-20" "$SAMPLES/late-0-50" --json --out changed >ab.json
+    python3 - <<'.'
+import json
+d = json.load(open("ab.json"))
+assert d == json.load(open("changed/explain.json")) and d["kind"] == "difference" and d["ci_reason"] is None
+assert (d["a"]["device"], d["b"]["device"]) == ("rank 1", "rank 0") and "rank 1 computes" in d["a"]["sentence"] and "rank 0 computes" in d["b"]["sentence"]
+parts = {p["part"]: p for p in d["parts"]}
+assert abs(sum(p["ms"] for p in d["parts"]) + d["rest"]["ms"] - d["whole"]["ms"]) < 1e-9
+assert 25 < parts["compute"]["ms"] < 35 and parts["compute"]["ci95"][0] > 0          # 20 ms late, then 50
+.
+    run --separate-stderr "$EVENLOAD" trace-stats "$SAMPLES/late-1-20" "$SAMPLES/wire"
+    [[ $status -eq 0 && $output == *"late-1-20: rank 1 of 2, 10 steps; rank 1 computes "*"the wire, not a rank"*$'\ncompute '*"fewer than 5 steps"* ]] || show
+    printf '[{"ph":"X","cat":"cpu_op","name":"aten::mm","ts":1,"dur":3}]' >x.json
+    refuses "no ProfilerStep annotations" "$EVENLOAD" trace-stats x.json "$SAMPLES/wire"
+    refuses "--out is for what changed between two folders" "$EVENLOAD" trace-stats x.json --out y
+    [[ ! -e y ]]
 }
 
 # Holistic Trace Analysis on our traces. It leaves out the last step unless told, and rounds times to microseconds unless told.

@@ -42,7 +42,7 @@ report
 plot
 explain
 comm data imbalance regress scale selfcheck verify watch
-page'
+page traces'
 
 # header, as an extended regular expression: the only folder that may include it
 LIBRARIES='

@@ -1,0 +1,151 @@
+/* What `trace-stats` prints. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/table.h"
+#include "bench/base/text.h"
+#include "bench/report/ranks.h"
+#include "bench/traces/traces.h"
+
+static void show_device(const json_t *lane, const json_t *context, char *text)
+{
+    (void)context;
+    int64_t device = el_json_whole(lane, "device");
+    snprintf(text, EL_CELL_BYTES, device < 0 ? "CPU" : "%d", (int)device);
+}
+
+static const struct el_column lane_columns[] = {EL_NAME("trace", 22, "file"),
+                                                EL_SHOWN("device", 7, show_device),
+                                                EL_FIGURE("window ms", 11, "window_ms"),
+                                                EL_PERCENT("compute %", 11, "compute_pct"),
+                                                EL_PERCENT("exposed %", 11, "exposed_pct"),
+                                                EL_PERCENT("copies %", 10, "copies_pct"),
+                                                EL_PERCENT("idle %", 8, "idle_pct"),
+                                                EL_FIGURE("comm. ms", 10, "comm_ms"),
+                                                EL_PERCENT("hidden %", 10, "overlap_pct"),
+                                                EL_NO_MORE};
+
+static const struct el_column size_columns[] = {EL_TEXT("operation", -16, "operation"),
+                                                EL_COUNT("ranks", 7, "ranks"),
+                                                EL_COUNT("bytes", 14, "bytes"),
+                                                EL_COUNT("calls", 8, "calls"),
+                                                EL_FIGURE("transfer ms", 13, "transfer_ms"),
+                                                EL_FIGURE("busbw GB/s", 12, "busbw_gb_per_s"),
+                                                EL_NO_MORE};
+
+static const struct el_column clock_columns[] = {EL_NAME("clock of", 34, "file"),
+                                                 EL_FIGURE("moved by ms", 13, "offset_ms"),
+                                                 EL_FIGURE("drift ppm", 11, "drift_ppm"),
+                                                 EL_FIGURE("error ms", 10, "error_ms"),
+                                                 EL_COUNT("ends", 7, "ends"),
+                                                 EL_NO_MORE};
+
+static void print_table(const char *title, const struct el_column *columns, const json_t *rows, FILE *out)
+{
+    const struct el_table table = {.columns = columns, .out = out};
+    if (json_array_size(rows) == 0) return;
+    if (*title) fprintf(out, "\n%s\n", title);
+    el_table_heads(&table, EL_TABLE_PLAIN);
+    EL_EACH(row, rows) el_table_row(&table, EL_TABLE_PLAIN, row);
+}
+
+/* What the lanes' figures are made of. */
+static void print_counts(const json_t *document, FILE *out)
+{
+    bool cpu_only = json_is_true(json_object_get(document, "cpu_only"));
+    size_t counts[3] = {0};
+    EL_EACH(lane, json_object_get(document, "devices")) {
+        counts[0] += (size_t)el_json_whole(lane, "events.compute");
+        counts[1] += (size_t)el_json_whole(lane, "events.communication");
+        counts[2] += (size_t)el_json_whole(lane, "events.copies");
+    }
+    fprintf(out, "\n");
+    el_text_say("", "", EL_REPORT_COLUMNS, out, "Counted: %zu %s as computation, %zu %s as communication, %zu %s.",
+                counts[0], cpu_only ? "CPU ops (cat cpu_op)" : "kernels", counts[1],
+                cpu_only ? "ops (gloo:, mpi:, nccl:, ucc:)" : "(nccl...Kernel, Memcpy PtoP)", counts[2],
+                "other copies and memsets");
+    if (cpu_only)
+        el_text_say(
+            "", "", EL_REPORT_COLUMNS, out,
+            "These traces have no device: all CPU threads count together, and idle is the time in which none worked.");
+    el_text_say(
+        "", "", EL_REPORT_COLUMNS, out,
+        "Compute, exposed, copies and idle are parts of the window, from the first counted event to the end of the "
+        "last one; hidden is the part of communication beside computation.");
+}
+
+/* ---- the job ---- */
+
+static void print_clocks(const json_t *job, FILE *out)
+{
+    double error_ms = 0;
+    EL_EACH(clock, json_object_get(job, "clocks")) error_ms = fmax(error_ms, el_json_number(clock, "error_ms"));
+    if (json_is_true(json_object_get(job, "common_clock"))) {
+        el_text_say("", "", EL_REPORT_COLUMNS, out, "The traces say that their times are on one clock.");
+        return;
+    }
+    print_table("Clocks, by the ends of collectives that all ranks leave together", clock_columns,
+                json_object_get(job, "clocks"), out);
+    el_text_say("", "", EL_REPORT_COLUMNS, out,
+                "Arrivals of different ranks are comparable within %.3g ms: 9 of 10 ends are so near to one another.",
+                error_ms);
+}
+
+static void print_doubts(const json_t *document, const json_t *job, FILE *out)
+{
+    char ranks[256] = "";
+    EL_EACH(rank, json_object_get(job, "missing_ranks"))
+        el_text_append(ranks, sizeof ranks, "%s%" JSON_INTEGER_FORMAT, *ranks ? ", " : "", json_integer_value(rank));
+    if (*ranks)
+        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,
+                    "No trace is of rank %s: if one of them is late, waiting for it is shown as transfer.", ranks);
+    if (el_json_whole(job, "alone") > 0)
+        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,
+                    "%" PRId64 " calls have no partner in the other traces and are in no figure of the ranks.",
+                    el_json_whole(job, "alone"));
+    if (json_is_true(json_object_get(job, "groups_unnamed")))
+        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,
+                    "The job has several process groups, and these traces do not say which group an operation is of: "
+                    "all ranks are taken for one group.");
+    size_t left = json_array_size(json_object_get(document, "left_out"));
+    if (left)
+        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,
+                    "Workers have several files here: the last of each is read, %zu older ones are not.", left);
+}
+
+static void print_job(const json_t *document, FILE *out)
+{
+    const json_t *job = json_object_get(document, "job");
+    double steps = el_json_number(job, "steps"), operations = el_json_number(job, "operations");
+    if (isnan(steps))
+        fprintf(out, "\nRanks, over the whole traces; %.0f collectives are in several of them\n", operations);
+    else
+        fprintf(out, "\nRanks, mean of %.0f step%s of %.3g ms; %.0f collectives are in several traces\n", steps,
+                steps == 1 ? "" : "s", el_json_number(job, "step_ms"), operations);
+    el_ranks_heads(out, false);
+    el_ranks_table(json_object_get(job, "ranks"), out, false);
+    fprintf(out, "\n");
+    el_text_say("", "", EL_REPORT_COLUMNS, out, "%s.", el_json_text(job, "blame.sentence", ""));
+    el_ranks_explain(out);
+    print_table("Bandwidth, from the transfer alone (medians)", size_columns, json_object_get(job, "bandwidth"), out);
+    print_clocks(job, out);
+    print_doubts(document, job, out);
+}
+
+void el_traces_print(const json_t *document, FILE *out)
+{
+    print_table("", lane_columns, json_object_get(document, "devices"), out);
+    print_counts(document, out);
+    if (json_is_object(json_object_get(document, "job")))
+        print_job(document, out);
+    else if (el_json_whole(document, "rank_of_two") >= 0)
+        el_text_say("! ", "  ", EL_REPORT_COLUMNS, out,
+                    "Several traces are of rank %" PRId64 ", so these are files of several runs: give a folder for "
+                    "each run to see who waits for whom.",
+                    el_json_whole(document, "rank_of_two"));
+    else if (json_array_size(json_object_get(document, "devices")) > 1)
+        el_text_say("", "", EL_REPORT_COLUMNS, out,
+                    "No collective is in two of these traces, so nothing can be said of who waits for whom.");
+}

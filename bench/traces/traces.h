@@ -1,0 +1,55 @@
+/* `evenload trace-stats`: the traces of one job, a row a device by itself and, where there are several, ranks beside
+ * one another.
+ *
+ *     el_traces_read(path, &traces);               a file, or the files of a folder
+ *     el_traces_document(&traces, &document);      everything that is said of them
+ *     el_traces_print(document, stdout);
+ *     el_traces_free(&traces);
+ *
+ * The document: {"schema", "kind": "trace-stats", "folder", "cpu_only", "devices": [a device: docs/traces.md],
+ * "left_out": [file], "rank_of_two": a rank with several traces or null, "job": null where fewer than two of them share
+ * a collective, else {"steps", "step_ms", "operations", "alone", "ranks": [bench/report/ranks.h's, "file", "device",
+ * "calls", "alone"], "clocks": [{"file", "offset_ms", "drift_ppm", "error_ms", "ends"}], "common_clock",
+ * "missing_ranks", "groups_unnamed", "bandwidth": [{"operation", "ranks", "bytes", "calls", "transfer_ms",
+ * "busbw_gb_per_s"}], "blame": bench/report/ranks.h's}}.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+
+#include "bench/base/io.h"
+#include "bench/explain/explain.h"
+#include "profiles/relate.h"
+
+enum { EL_TRACES_SCHEMA = 1, EL_TRACES_NAME_BYTES = 64 };
+
+struct el_traces {
+    char folder[EL_PATH_BYTES]; /* or the file */
+    struct el_kineto_trace *list;
+    char (*files)[NAME_MAX + 1];
+    size_t n, room;
+    json_t *left_out; /* older files of the same workers */
+    struct el_relation relation;
+};
+
+/* Of a folder the files *.json and *.json.gz; of several of one worker ("{worker}.{time}.pt.trace.json") the last one.
+ * Relates them. Errors: EL_ERR_INVALID, EL_ERR_IO, EL_ERR_ABSENT; nothing is to be freed then. */
+enum el_status el_traces_read(const char *path, struct el_traces *traces_p);
+void el_traces_free(struct el_traces *traces);
+
+/* New reference. Errors: EL_ERR_HOST_MEMORY. */
+enum el_status el_traces_document(const struct el_traces *traces, json_t **document_p);
+void el_traces_print(const json_t *document, FILE *out);
+
+/* As the trace calls the device, "cpu:1"; else "rank 1", with several devices in its trace "rank 0, device 1". */
+void el_traces_name(const struct el_traces *traces, const struct el_relation_member *member,
+                    char name[EL_TRACES_NAME_BYTES]);
+/* The document's "job", or null. New reference. */
+json_t *el_traces_job(const struct el_traces *traces);
+
+/* What changed from one job to another: a document of explain's kind "difference" (el_difference_print), whose launches
+ * are the profiler's steps on the member that waits least, and whose sides have "sentence". New reference. Errors:
+ * EL_ERR_INVALID: one of them has no steps. */
+enum el_status el_traces_difference(const struct el_traces *a, const struct el_traces *b, json_t **document_p);
