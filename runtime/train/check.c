@@ -1,6 +1,7 @@
 /* Checks of a configuration that need no device, and what follows from it. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "runtime/modes/mode.h"
 #include "runtime/train/train.h"
