@@ -143,9 +143,10 @@ static void put_cards(const struct el_table *table, json_t *trial, const bool ch
 /* "dp, batch 256 (2 x 128)" */
 static void name_trial(const json_t *trial, char *text, size_t bytes)
 {
-    char batch[EL_CELL_BYTES];
+    char batch[EL_CELL_BYTES], mode[EL_CELL_BYTES];
     el_table_batch(trial, NULL, batch);
-    snprintf(text, bytes, "%s, batch %.64s", el_json_text(trial, "mode", "?"), batch);
+    el_table_mode(trial, mode, sizeof mode);
+    snprintf(text, bytes, "%.100s, batch %.64s", mode, batch);
 }
 
 static void put_trial(const struct el_table *table, json_t *trial, const bool chosen[N_TAGS])
@@ -223,8 +224,10 @@ static void say(const json_t *trial, const char *path, FILE *out)
 {
     const json_t *told = el_json_at(trial, path);
     const char *cause = el_json_text(told, "cause.sentence", NULL);
+    char mode[EL_CELL_BYTES];
+    el_table_mode(trial, mode, sizeof mode);
     if (el_json_text(told, "sentence", NULL))
-        el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, "%s, batch %.0f: %s.%s%s%s", el_json_text(trial, "mode", "?"),
+        el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, "%s, batch %.0f: %s.%s%s%s", mode,
                     el_json_number(trial, "global_batch"), el_json_text(told, "sentence", ""), cause ? " Cause: " : "",
                     cause ? cause : "", cause ? "." : "");
 }

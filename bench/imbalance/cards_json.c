@@ -71,7 +71,8 @@ static json_t *trial_of(const json_t *trials, const json_t *trial)
 {
     static const char *const copied[] = {
         "id",     "mode",   "model",   "dtype",    "optimizer", "global_batch", "batch_per_device",
-        "status", "reason", "verdict", "warnings", "simulated", "imbalance",    NULL};
+        "status", "reason", "verdict", "warnings", "simulated", "imbalance",    "config",
+        NULL};
     const json_t *devices = json_object_get(trial, "per_device");
     bool several = el_imbalance_has_cards(trial);
     json_t *document = json_object(), *cards = json_array();

@@ -16,7 +16,7 @@ enum { MODE_BYTES = 96, LIST_BYTES = 512 };
 /* What is told of a trial. */
 struct told {
     const json_t *devices;
-    const char *mode;
+    char mode[MODE_BYTES - 24]; /* and what sets it apart: "ddp 53,11" */
     size_t n;
     double batch, difference, peak; /* bytes: the first one's peak, and less the others' mean */
     bool can_tell, even;
@@ -26,11 +26,11 @@ static struct told told_of(const json_t *trial)
 {
     const json_t *devices = json_object_get(trial, "per_device");
     struct told told = {.devices = devices,
-                        .mode = el_json_text(trial, "mode", "?"),
                         .n = json_array_size(devices),
                         .batch = el_json_number(trial, "global_batch"),
                         .difference = el_excess_of(devices, "memory.peak_bytes"),
                         .peak = el_json_number(devices, "0.memory.peak_bytes")};
+    el_table_mode(trial, told.mode, sizeof told.mode);
     told.can_tell = el_imbalance_has_cards(trial) && !isnan(told.difference);
     told.even = fabs(told.difference) <= EVEN_RATIO * told.peak;
     return told;
