@@ -56,7 +56,7 @@ static const struct el_command_row commands[] = {
      "  evenload imbalance --out results/two               dp and ddp; a second time it runs nothing\n"
      "  evenload imbalance --preset two-cards --dry-run    the published table, predicted\n"
      "  evenload imbalance --preset momentum --dry-run     SGD with momentum, --preset adam: Adam\n"
-     "  evenload imbalance --devices 8 --modes dp --dry-run\n"
+     "  evenload imbalance --preset outputs --dry-run      outputs that grow with the batch\n"
      "  evenload imbalance --solve time                    shares of the batch that even out time\n",
      el_cmd_imbalance},
     {EL_CMD_SCALE, JOBS, "speed-up and efficiency at each number of devices, and where the rest is lost",

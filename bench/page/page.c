@@ -14,7 +14,7 @@
 #include "bench/report/report.h"
 #include "bench/scale/scale.h"
 
-enum { PICTURES_MAX = 4, ROOM_FOR_TEXT = 256 << 10 };
+enum { PICTURES_MAX = 5, ROOM_FOR_TEXT = 256 << 10 };
 
 struct page {
     const json_t *run, *trials;
@@ -115,13 +115,13 @@ static const struct section {
     {"memory",
      "Memory",
      "The peak of each device, and of what it is made up at that moment.",
-     {"memory", "imbalance"},
+     {"memory", "imbalance", "imbalance-bytes"},
      devices_of,
      {of_trial, el_report_device_columns}},
     {"time",
      "Where a step goes",
      "Milliseconds of each device in the measured steps. *: the slowest, whose exposed time is the trial's.",
-     {"step", "timeline", "utilization", "stages"},
+     {"step", "imbalance-time", "timeline", "utilization", "stages"},
      communicating,
      {of_trial, el_report_comm_columns}},
     {"communication",

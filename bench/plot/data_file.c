@@ -56,7 +56,7 @@ static struct el_data_text safe(const char *foreign, const char *allowed)
     return safe;
 }
 
-#define WORD "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/-"
+#define WORD "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,:/-"
 
 struct el_data_text el_data_word(const char *foreign)
 {

@@ -77,8 +77,8 @@ END
     run --separate-stderr "$EVENLOAD" run --mode ddp "${how[@]}" --eval each --broadcast-buffers off --out each
     [[ $status -eq 0 && $output == *"Evaluation by rank"* ]] || show
     [[ ${output//$'\n'  / } == *"ranks show accuracies of "*" % of the same 500 samples because each normalizes by running statistics of its own (--broadcast-buffers off)."* ]] || show
-    [[ $(json each/results.json "[r['counted'] for r in $e['ranks']], $e['ranks'][0]['accuracy'] != $e['ranks'][1]['accuracy']") == "([500, 500], True)" ]]
-    [[ $(json each/results.json "$e['accuracy'] == $e['ranks'][0]['accuracy'] == d['trials'][0]['accuracy'], $e['own_statistics']") == "(True, True)" ]]
+    [[ $(json each/results.json "[r['counted'] for r in ${e}['ranks']], ${e}['ranks'][0]['accuracy'] != ${e}['ranks'][1]['accuracy']") == "([500, 500], True)" ]]
+    [[ $(json each/results.json "${e}['accuracy'] == ${e}['ranks'][0]['accuracy'] == d['trials'][0]['accuracy'], ${e}['own_statistics']") == "(True, True)" ]]
     [[ $(json each/results.json "len(d['trials'][0]['epochs'][0]['held_out']['ranks']), d['trials'][0]['config']['eval']") == "(2, 'each')" ]]
     "$EVENLOAD" report each >/dev/null
     grep -q '<section id="evaluation">' each/report.html
