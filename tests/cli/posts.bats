@@ -13,10 +13,9 @@ small_evenload() {
 few=(--warmup 1 --steps 4 --min-time 0 --control none --quiet)
 case "$*" in
 comm* | imbalance* | trace-stats* | *--dry-run*) exec "$EVENLOAD" "$@" ;;
-*--eval*) exec "$EVENLOAD" "$@" --quiet ;;
 explain*) exec "$EVENLOAD" "$@" --repeats 1 --quiet ;;
 *resnet*) exec "$EVENLOAD" "${@/#128/16}" --width 4 --classes 10 --repeats 1 "${few[@]}" ;;
-*--eval*) exec "$EVENLOAD" "${@//2/1}" --devices 2 --procs 1 --batch 64 --vocab 300 --embed 8 --filters 4 --control none --quiet ;;
+*--epochs*) exec "$EVENLOAD" "${@//2/1}" --devices 2 --procs 1 --batch 64 --vocab 300 --embed 8 --filters 4 --control none --quiet ;;
 *--modes*mlp*) exec "$EVENLOAD" "$@" --procs 1 --features 16 --hidden 8 --repeats 1 "${few[@]}" ;;
 *mlp*) exec "$EVENLOAD" "$@" --features 16 --hidden 8 --repeats 1 "${few[@]}" ;;
 *'run --mode ddp'*) exec "$EVENLOAD" "$@" --launcher own --vocab 300 --embed 8 --filters 4 "${few[@]}" ;;
