@@ -105,7 +105,7 @@ static void close_member(void *state)
 static enum el_status abort_comm(const struct el_nccl_api *api, void **comm_p)
 {
     api->comm_abort(*comm_p);
-    *comm_p = NULL;
+    __atomic_store_n(comm_p, NULL, __ATOMIC_RELAXED); /* a call that waits in NCCL has read it */
     return EL_OK;
 }
 
@@ -157,7 +157,7 @@ static enum el_status enqueue_messages(const struct el_nccl_member *member, cons
 static enum el_status enqueue_part(const struct el_nccl_member *member, const struct el_comm_task *t)
 {
     const struct el_nccl_api *api = member->group->api;
-    void *comm = member->comm;
+    void *comm = __atomic_load_n(&member->comm, __ATOMIC_RELAXED);
     switch (t->verb) {
     case EL_COMM_ALL_REDUCE:
         EL_NCCL_TRY(api, all_reduce, t->data, t->result, t->count, t->dtype, t->reduction, comm, t->stream);
