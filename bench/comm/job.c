@@ -146,7 +146,7 @@ static enum el_status measure_curve(struct session *s, const struct el_wire_curv
     if (parts && error.status == EL_OK) {
         json_t *members = json_array(), *row = NULL; /* [member of the job] */
         EL_EACH(of_rank, parts) json_array_extend(members, of_rank);
-        if (!json_array_size(members) && !absent) /* this rank is in no group, and was not told why */
+        if (!json_array_size(members) && !absent) /* this rank is in no group, and has no reason for it */
             absent = snprintf(reason, sizeof reason, "the ranks of the group have no such operation") > 0;
         if (!curve) json_object_set_new(s->document, "copy", el_wire_copy_json(&s->plan, members));
         if (curve) row = el_wire_curve_json(&s->plan, curve, members);

@@ -140,7 +140,7 @@ static json_t *difference_json(const json_t *devices, const json_t *causes)
                       EL_KEY("first_over_rest", peak / (peak - more)), EL_KEY("sentence", sentence));
 }
 
-/* Files of the same name in several folders are told apart by the folder. */
+/* The folder distinguishes files of the same name. */
 static const char *file_name(const json_t *paths, size_t i)
 {
     const char *path = json_string_value(json_array_get(paths, i)), *slash = strrchr(path, '/');

@@ -59,7 +59,7 @@ static json_t *fact_of(const char *folder, const struct fact *fact, char *reason
     double value = strtod(at, &end) * (fact->kind == KIB ? 1024 : 1);
     if (found && (fact->kind == TEXT || fact->kind == LINK)) return el_json_string(at);
     if (found && end > at && value >= 0 && value < 1e18) return json_integer((json_int_t)value);
-    explain(reason, fact->key, found ? "unknown to the kernel" : "not told");
+    explain(reason, fact->key, found ? "unknown to the kernel" : "not reported");
     return json_null();
 }
 
@@ -72,7 +72,7 @@ static bool is_ours(const char *path)
     return strtoul(index, NULL, 10) == if_nametoindex(strrchr(path, '/') + 1);
 }
 
-/* The parts of a kind, in the order of names; a name is what of the path follows the pattern before its star. */
+/* The parts of a kind, in the order of names. A name is the part of the path where the pattern has its star. */
 static json_t *parts(const char *root, const char *pattern, const struct fact *facts)
 {
     char whole[EL_PATH_BYTES];
@@ -151,7 +151,7 @@ json_t *el_links_grown(const json_t *begin, const json_t *end)
 
 struct gpu {
     void *handle;
-    char bus[32];    /* as in /sys; "": not told */
+    char bus[32];    /* as in /sys; "": not reported */
     json_t *nvlinks; /* borrowed */
     char reason[REASON_BYTES];
 };
@@ -162,7 +162,7 @@ struct gpu {
 
 static bool told(const struct el_nvml_api *api, char *reason, const char *what, int result)
 {
-    if (result != 0) explain(reason, what, result == EL_NVML_MISSING ? "not told" : el_nvml_text(api, result));
+    if (result != 0) explain(reason, what, result == EL_NVML_MISSING ? "not reported" : el_nvml_text(api, result));
     return result == 0;
 }
 
@@ -196,7 +196,7 @@ static const char *peer_of(const struct el_nvml_api *api, struct gpu *gpu, unsig
                                                                                            : "unknown";
 }
 
-/* {"active", "inactive", "to": {peer: links}, "version", "mb_s" (of an active one)}; null: not told. */
+/* {"active", "inactive", "to": {peer: links}, "version", "mb_s" (of an active one)}; null: not reported. */
 static json_t *nvlinks_of(const struct el_nvml_api *api, struct gpu *gpu)
 {
     unsigned active, version, l = 0, n_active = 0, first = 0;

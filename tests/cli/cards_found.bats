@@ -54,7 +54,7 @@ of_trial() { # of_trial EXPRESSION
     CUDA_VISIBLE_DEVICES=0,0 refuses "no GPU that this process may use" "$CARDS" run --mode single --devices cuda:0, --out none
 }
 
-@test "devices tells how cards are joined, and what it is not told; the record has it" {
+@test "devices tells how cards are joined, and what is not reported; the record has it" {
     need_cards
     [[ $(FAKE_CARDS=3 FAKE_CARDS_MODEL=T4 "$CARDS" devices) == *"GPU0       Tesla T4, PCIe 4 x16, NUMA ?, NVLinks 0"*"
   GPU1         PIX     X   SYS
@@ -67,7 +67,7 @@ import json
 run = json.load(open("out/results.json"))
 gpus, trial = run["environment"]["gpu_links"]["gpus"], run["trials"][0]
 assert [g["to"] for g in gpus] == [["X", "NV17"], ["NV17", "X"]], gpus
-assert all(g["pcie"]["max_width"] is None and "max_width: not told" in g["reason"] for g in gpus), gpus
+assert all(g["pcie"]["max_width"] is None and "max_width: not reported" in g["reason"] for g in gpus), gpus
 gpu = trial["per_device"][0]["gpu"]
 assert (gpu["nvlink_errors"], gpu["pcie_replays"]) == (0, 3), gpu
 assert "gpu_links" not in trial["warning_rules"], trial["warnings"]

@@ -96,7 +96,8 @@ static void the_host_tells(void **state)
     is_text(links, "interfaces.0.driver", "mlx5_core");
     FIGURES(links, {"interfaces.0.speed_mbit_s", 1e5}, {"interfaces.0.numa_node", 1}, {"interfaces.0.reason", NAN});
     FIGURES(links, {"interfaces.1.speed_mbit_s", NAN}, {"interfaces.1.numa_node", NAN}, {"interfaces.1.driver", NAN});
-    is_text(links, "interfaces.1.reason", "speed_mbit_s: unknown to the kernel; driver: not told; numa_node: not told");
+    is_text(links, "interfaces.1.reason",
+            "speed_mbit_s: unknown to the kernel; driver: not reported; numa_node: not reported");
     is_text(links, "infiniband.0.name", "mlx5_0/ports/1");
     is_text(links, "infiniband.0.state", "ACTIVE");
     is_text(links, "infiniband.0.link_layer", "InfiniBand");
@@ -264,7 +265,7 @@ static void the_driver_tells(void **state)
     is_text(links, "gpus.0.bus_id", "0000:0f:00.0");
     FIGURES(links, {"gpus.0.numa_node", 0}, {"gpus.1.numa_node", NAN}, {"gpus.0.pcie.generation", 3},
             {"gpus.0.pcie.max_generation", 4}, {"gpus.0.pcie.width", 8}, {"gpus.0.pcie.max_width", NAN});
-    is_text(links, "gpus.1.reason", "uuid: not told; numa_node: unknown to the kernel; max_width: not told");
+    is_text(links, "gpus.1.reason", "uuid: not reported; numa_node: unknown to the kernel; max_width: not reported");
     FIGURES(links, {"gpus.0.nvlinks.active", 2}, {"gpus.0.nvlinks.inactive", 1}, {"gpus.0.nvlinks.version", 2},
             {"gpus.0.nvlinks.mb_s", 25781});
     const json_t *peers = el_json_at(links, "gpus.0.nvlinks.to");
@@ -298,12 +299,12 @@ static void what_the_driver_does_not_tell_is_null(void **state)
     FIGURES(links, {"gpus.2.nvlinks", NAN}, {"gpus.2.pcie.generation", NAN}, {"gpus.0.to.2", NAN},
             {"gpus.0.bus_id", NAN}, {"gpus.0.to.1", NAN}, {"gpus.0.nvlinks.to.unknown", 2});
     is_text(links, "gpus.2.reason",
-            "uuid: not told; bus_id, numa_node: GPU is lost; generation: GPU is lost; max_generation: GPU is lost; "
-            "width: GPU is lost; max_width: not told; nvlinks: Unknown Error; to: not told; to: not told");
+            "uuid: not reported; bus_id, numa_node: GPU is lost; generation: GPU is lost; max_generation: GPU is lost; "
+            "width: GPU is lost; max_width: not reported; nvlinks: Unknown Error; to: not reported; to: not reported");
     json_decref(links);
     api.count = NULL;
     links = el_links_gpus(root, &api);
-    is_text(links, "reason", "gpus: not told");
+    is_text(links, "reason", "gpus: not reported");
     json_decref(links);
 }
 
