@@ -57,11 +57,11 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     X(EL_OP_CONV2D_BACKWARD_DATA, conv2d_backward_data)                                                                \
     /* x[b,h,w,c], dy[b,oh,ow,f] -> dw[f,k,k,c]             d: b h w c f k stride pad   s: acc                      */ \
     X(EL_OP_CONV2D_BACKWARD_WEIGHTS, conv2d_backward_weights)                                                          \
-    /* x[b,i], w[o,i], bias[o] -> y[b,o]                    d: b i o   s: relu                                      */ \
+    /* x[b,i], w[o,i], bias[o] or NULL -> y[b,o]            d: b i o   s: relu                                      */ \
     X(EL_OP_LINEAR_FORWARD, linear_forward)                                                                            \
     /* dy[b,o], w[o,i] -> dx[b,i]                           d: b i o   s: acc                                       */ \
     X(EL_OP_LINEAR_BACKWARD_DATA, linear_backward_data)                                                                \
-    /* x[b,i], dy[b,o] -> dw[o,i], dbias[o]                 d: b i o   s: acc                                       */ \
+    /* x[b,i], dy[b,o] -> dw[o,i], dbias[o] or NULL         d: b i o   s: acc                                       */ \
     X(EL_OP_LINEAR_BACKWARD_WEIGHTS, linear_backward_weights)                                                          \
     /* x[n,c], scale[c], shift[c], residual[n,c] or NULL                                                            */ \
     /* -> running_mean[c], running_var[c], y[n,c], saved[2,c]    d: n c   s: eps momentum relu   (n > 1)            */ \
@@ -74,6 +74,26 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     /* -> dx[n,c], dscale[c], dshift[c], dresidual[n,c] or NULL   d: n c   s: acc of dscale and dshift, of dresidual*/ \
     /* dy counts where y > 0. (dx is overwritten; dresidual may be dy)                                              */ \
     X(EL_OP_BATCH_NORM_BACKWARD, batch_norm_backward)                                                                  \
+    /* x[n,c], scale[c], shift[c] -> y[n,c], saved[n,2]     d: n c   s: eps                                         */ \
+    /* y = scale*(x - mean)*rstd + shift of each row; saved: mean, rstd = 1/sqrt(biased variance + eps)             */ \
+    X(EL_OP_LAYER_NORM_FORWARD, layer_norm_forward)                                                                    \
+    /* dy[n,c], x[n,c], scale[c], saved[n,2]                                                                        */ \
+    /* -> dx[n,c], dscale[c], dshift[c]                     d: n c   s: acc of dx, acc of the other two             */ \
+    X(EL_OP_LAYER_NORM_BACKWARD, layer_norm_backward)                                                                  \
+    /* x[n] -> y[n] = x/2 * (1 + tanh(u)), u = sqrt(2/pi) * (x + 0.044715 x^3)   d: n   (torch's approximate="tanh") */\
+    X(EL_OP_GELU_FORWARD, gelu_forward)                                                                                \
+    /* dy[n], x[n] -> dx[n]                                 d: n   (dx may be dy)                                   */ \
+    X(EL_OP_GELU_BACKWARD, gelu_backward)                                                                              \
+    /* qkv[b,t,3*h,s] -> y[b,t,h,s], saved[b,h,t]           d: b t h s                                              */ \
+    /* of each sample and head: y = softmax(q k' / sqrt(s)) v, where a row sees no later one (causal); a row of qkv */ \
+    /* has h heads of q, then of k, then of v. saved: the log of the sum of exp, of which backward makes softmax    */ \
+    X(EL_OP_ATTENTION_FORWARD, attention_forward)                                                                      \
+    /* dy[b,t,h,s], qkv[b,t,3*h,s], saved[b,h,t] -> dqkv[b,t,3*h,s]   d: b t h s                                    */ \
+    X(EL_OP_ATTENTION_BACKWARD, attention_backward)                                                                    \
+    /* x[r,n], row[n] -> y[r,n] = x + row                   d: r n   (y may be x)                                   */ \
+    X(EL_OP_ADD_ROW, add_row)                                                                                          \
+    /* x[r,n] -> row[n], the sum of the rows                d: r n   s: acc                                         */ \
+    X(EL_OP_SUM_ROWS, sum_rows)                                                                                        \
     /* dy[n], y[n] -> dx[n] = y > 0 ? dy : 0                d: n   (dx may be dy)                                   */ \
     X(EL_OP_RELU_BACKWARD, relu_backward)                                                                              \
     /* x[b,t,f] -> y[b,f], at[b,f] i32                      d: b t f   (the first maximum wins)                     */ \

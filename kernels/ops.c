@@ -149,6 +149,31 @@ static struct work layer_work(enum el_op_kind op, const struct el_kernel_args *a
     }
 }
 
+/* Layer norm as batch norm's rows. GELU: 8 operations and a tanh, 9 more for its slope. Attention: the products of the
+ * pairs that see each other, t (t + 1) / 2 a head: two forward, and five backward, which makes the scores again. */
+static struct work sequence_work(enum el_op_kind op, const struct el_kernel_args *args)
+{
+    const int64_t *d = args->d;
+    double n = (double)d[0], nc = n * (double)d[1], acc = args->s[0] != 0, acc_params = args->s[1] != 0;
+    double values = nc * (double)(d[2] * d[3]), pairs = nc * (double)d[2] * (double)(d[1] + 1) / 2;
+    switch (op) {
+    case EL_OP_LAYER_NORM_FORWARD:
+        return (struct work){8 * nc, 2 * nc + 2 * (double)d[1] + 2 * n, 0};
+    case EL_OP_LAYER_NORM_BACKWARD:
+        return (struct work){(12 + acc) * nc, (3 + acc) * nc + (3 + 2 * acc_params) * (double)d[1] + 2 * n, 0};
+    case EL_OP_GELU_FORWARD:
+        return (struct work){9 * n, 2 * n, 0};
+    case EL_OP_GELU_BACKWARD:
+        return (struct work){18 * n, 3 * n, 0};
+    case EL_OP_ATTENTION_FORWARD:
+        return (struct work){pairs * (4 * (double)d[3] + 4), 4 * values + nc * (double)d[2], 0};
+    case EL_OP_ATTENTION_BACKWARD:
+        return (struct work){pairs * (10 * (double)d[3] + 6), 7 * values + nc * (double)d[2], 0};
+    default:
+        return layer_work(op, args);
+    }
+}
+
 static struct work element_work(enum el_op_kind op, const struct el_kernel_args *args)
 {
     double n = (double)args->d[0], rn = n * (double)args->d[1], acc = args->s[0] != 0;
@@ -157,6 +182,10 @@ static struct work element_work(enum el_op_kind op, const struct el_kernel_args 
         return (struct work){n, 3 * n, 0};
     case EL_OP_DROPOUT:
         return (struct work){rn, 2 * rn, 0};
+    case EL_OP_ADD_ROW:
+        return (struct work){rn, 2 * rn + (double)args->d[1], 0};
+    case EL_OP_SUM_ROWS:
+        return (struct work){rn, rn + (1 + acc) * (double)args->d[1], 0};
     case EL_OP_COPY_COLUMNS:
         return (struct work){acc * rn, (2 + acc) * rn, 0};
     case EL_OP_CROSS_ENTROPY:
@@ -180,7 +209,7 @@ static struct work element_work(enum el_op_kind op, const struct el_kernel_args 
     case EL_OP_MAX_NORM:
         return (struct work){3 * rn, 2 * rn, 0};
     default:
-        return layer_work(op, args);
+        return sequence_work(op, args);
     }
 }
 

@@ -1,7 +1,12 @@
-/* Element by element: ReLU's gradient, scale, add, fill, and the copy of a matrix's columns. */
+/* Element by element: ReLU's gradient, GELU, scale, add, fill, and the copy of a matrix's columns. */
 #ifndef REAL
 
 #include "kernels/reference/reference.h"
+
+#include <math.h>
+
+static const double GELU_ROOT = 0.7978845608028654; /* sqrt(2 / pi) */
+static const double GELU_CUBE = 0.044715;
 
 #define EL_BODY "kernels/reference/elementwise.c"
 #include "kernels/reference/twice.h"
@@ -13,6 +18,29 @@ enum el_status NAME(relu_backward)(const struct el_kernel_args *args)
     const REAL *dy = args->p[0], *y = args->p[1]; /* [n] */
     REAL *dx = args->p[2];                        /* [n] */
     for (int64_t i = 0; i < args->d[0]; i++) dx[i] = y[i] > 0 ? dy[i] : 0;
+    return EL_OK;
+}
+
+enum el_status NAME(gelu_forward)(const struct el_kernel_args *args)
+{
+    const REAL *x = args->p[0]; /* [n] */
+    REAL *y = args->p[1];       /* [n] */
+    for (int64_t i = 0; i < args->d[0]; i++) {
+        double v = (double)x[i];
+        y[i] = (REAL)(v / 2 * (1 + tanh(GELU_ROOT * (v + GELU_CUBE * v * v * v))));
+    }
+    return EL_OK;
+}
+
+enum el_status NAME(gelu_backward)(const struct el_kernel_args *args)
+{
+    const REAL *dy = args->p[0], *x = args->p[1]; /* [n] */
+    REAL *dx = args->p[2];                        /* [n] */
+    for (int64_t i = 0; i < args->d[0]; i++) {
+        double v = (double)x[i], t = tanh(GELU_ROOT * (v + GELU_CUBE * v * v * v));
+        double slope = (1 - t * t) * GELU_ROOT * (1 + 3 * GELU_CUBE * v * v);
+        dx[i] = (REAL)((double)dy[i] * (1 + t + v * slope) / 2);
+    }
     return EL_OK;
 }
 

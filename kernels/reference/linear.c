@@ -1,4 +1,5 @@
-/* The linear layer: y = x w' + bias, its optional ReLU, and both gradients. */
+/* The linear layer: y = x w' + bias, its optional ReLU, and both gradients; a row added to all rows, and its
+ * gradient. */
 #ifndef REAL
 
 #include "kernels/reference/reference.h"
@@ -14,13 +15,13 @@ enum el_status NAME(linear_forward)(const struct el_kernel_args *args)
 {
     const REAL *x = args->p[0];    /* [b, i] */
     const REAL *w = args->p[1];    /* [o, i] */
-    const REAL *bias = args->p[2]; /* [o] */
+    const REAL *bias = args->p[2]; /* [o] or NULL */
     REAL *y = args->p[3];          /* [b, o] */
     int64_t rows = args->d[0], in = args->d[1], out = args->d[2];
     int relu = args->s[0] != 0;
     for (int64_t b = 0; b < rows; b++)
         for (int64_t o = 0; o < out; o++) {
-            double sum = (double)bias[o] + LOCAL(dot)(x + b * in, w + o * in, in);
+            double sum = (bias ? (double)bias[o] : 0) + LOCAL(dot)(x + b * in, w + o * in, in);
             y[b * out + o] = (REAL)(relu && sum < 0 ? 0 : sum);
         }
     return EL_OK;
@@ -48,7 +49,7 @@ enum el_status NAME(linear_backward_weights)(const struct el_kernel_args *args)
     const REAL *x = args->p[0];  /* [b, i] */
     const REAL *dy = args->p[1]; /* [b, o] */
     REAL *dw = args->p[2];       /* [o, i] */
-    REAL *dbias = args->p[3];    /* [o] */
+    REAL *dbias = args->p[3];    /* [o] or NULL */
     int64_t rows = args->d[0], in = args->d[1], out = args->d[2];
     int acc = args->s[0] != 0;
     for (int64_t o = 0; o < out; o++)
@@ -59,7 +60,23 @@ enum el_status NAME(linear_backward_weights)(const struct el_kernel_args *args)
                 for (int64_t j = 0; j < n; j++) sum[j] += (double)dy[b * out + o] * (double)x[b * in + i0 + j];
             LOCAL(put)(sum, n, acc, dw + o * in + i0);
         }
-    LOCAL(bias_gradient)(dy, rows, out, acc, dbias);
+    if (dbias) LOCAL(bias_gradient)(dy, rows, out, acc, dbias);
+    return EL_OK;
+}
+
+enum el_status NAME(add_row)(const struct el_kernel_args *args)
+{
+    const REAL *x = args->p[0], *row = args->p[1]; /* [r, n], [n] */
+    REAL *y = args->p[2];                          /* [r, n] */
+    int64_t rows = args->d[0], n = args->d[1];
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = 0; i < n; i++) y[r * n + i] = x[r * n + i] + row[i];
+    return EL_OK;
+}
+
+enum el_status NAME(sum_rows)(const struct el_kernel_args *args)
+{
+    LOCAL(bias_gradient)(args->p[0], args->d[0], args->d[1], args->s[0] != 0, args->p[1]);
     return EL_OK;
 }
 

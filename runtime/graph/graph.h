@@ -75,6 +75,7 @@ struct el_node_attributes {
     double rate;         /* dropout */
     int64_t window;      /* max_pool: its height and width */
     int64_t stride, pad; /* conv2d, max_pool: both of height and width */
+    int64_t heads;       /* attention: that this node has */
 };
 
 struct el_pass;
@@ -151,7 +152,8 @@ struct el_graph {
 };
 
 extern const struct el_node_type el_node_embedding, el_node_conv1d, el_node_linear, el_node_max_time, el_node_concat,
-    el_node_dropout, el_node_conv2d, el_node_batch_norm, el_node_max_pool, el_node_mean_pool;
+    el_node_dropout, el_node_conv2d, el_node_batch_norm, el_node_max_pool, el_node_mean_pool, el_node_layer_norm,
+    el_node_gelu, el_node_attention, el_node_residual, el_node_shift;
 
 enum el_status el_graph_create(struct el_graph **graph_p);
 void el_graph_destroy(struct el_graph *graph); /* NULL is legal */

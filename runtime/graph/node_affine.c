@@ -1,6 +1,7 @@
 /* Layers with weights and a bias, rectified if asked:
  *
- *     linear: x[b, i], w[o, i], bias[o] -> y[b, o];  x[b, l, i] -> y[b, l, o], as PyTorch's, for any l
+ *     linear: x[b, i], w[o, i], bias[o] -> y[b, o];  x[b, l, i] -> y[b, l, o], as PyTorch's, for any l; the bias may
+ *             not be there, and several matrices of the same inputs may be one: w[3, o, i] -> y[b, l, 3 o]
  *     conv1d: x[b, l, c], w[f, k, c], bias[f] -> y[b, l-k+1, f]
  */
 #include "runtime/graph/pass.h"
@@ -18,16 +19,17 @@ static const struct el_shape *weights_shape(const struct el_graph *graph, const 
 static enum el_status shape_linear(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
 {
     const struct el_shape *x = input_shape(graph, node), *w = weights_shape(graph, node);
-    if (el_shape_count(x) != w->d[1] && x->d[x->n - 1] == w->d[1]) {
+    const int64_t inputs = w->d[w->n - 1], outputs = el_shape_count(w) / inputs;
+    if (el_shape_count(x) != inputs && x->d[x->n - 1] == inputs) {
         *shape_p = *x;
-        shape_p->d[x->n - 1] = w->d[0];
+        shape_p->d[x->n - 1] = outputs;
         return EL_OK;
     }
-    if (el_shape_count(x) != w->d[1]) {
+    if (el_shape_count(x) != inputs) {
         return el_fail(EL_ERR_INTERNAL, "%s: %lld inputs for weights of %lld", node->name, (long long)el_shape_count(x),
-                       (long long)w->d[1]);
+                       (long long)inputs);
     }
-    *shape_p = (struct el_shape){.n = 1, .d = {w->d[0]}};
+    *shape_p = (struct el_shape){.n = 1, .d = {outputs}};
     return EL_OK;
 }
 
@@ -50,8 +52,9 @@ static void emit(struct el_pass *pass, const struct el_node *node, enum el_op_ki
     const struct el_shape *x = input_shape(graph, node), *w = weights_shape(graph, node);
     const bool is_linear = node->type == &el_node_linear;
     const int64_t b = el_pass_get(pass)->batch;
-    const int64_t rows = b * el_shape_count(x) / w->d[1]; /* linear's */
-    const int64_t sizes[2][5] = {{b, x->d[0], x->d[1], w->d[0], w->d[1]}, {rows, w->d[1], w->d[0]}};
+    const int64_t inputs = w->d[w->n - 1], outputs = el_shape_count(w) / inputs; /* linear's */
+    const int64_t sizes[2][5] = {{b, x->d[0], x->d[1], w->d[0], w->d[1]},
+                                 {b * el_shape_count(x) / inputs, inputs, outputs}};
     op->op = is_linear ? linear : conv1d;
     for (int i = 0; i < 5; i++) op->args.d[i] = sizes[is_linear][i];
     el_pass_emit(pass, node, op);
@@ -59,9 +62,10 @@ static void emit(struct el_pass *pass, const struct el_node *node, enum el_op_ki
 
 static void forward(struct el_pass *pass, const struct el_node *node)
 {
-    struct el_kernel_op op = {.views = {el_pass_input(pass, node, 0), el_pass_param(pass, node, 0),
-                                        el_pass_param(pass, node, 1), el_pass_output(pass, node, 0)},
-                              .args.s = {node->attributes.relu}};
+    struct el_kernel_op op = {
+        .views = {el_pass_input(pass, node, 0), el_pass_param(pass, node, 0), {0}, el_pass_output(pass, node, 0)},
+        .args.s = {node->attributes.relu}};
+    if (node->n_params > 1) op.views[2] = el_pass_param(pass, node, 1);
     emit(pass, node, EL_OP_LINEAR_FORWARD, EL_OP_CONV1D_FORWARD, &op);
 }
 
@@ -80,7 +84,7 @@ static void backward_begin(struct el_pass *pass, const struct el_node *node)
 static void backward_weights(struct el_pass *pass, const struct el_node *node)
 {
     struct el_kernel_op op = {.views = {el_pass_input(pass, node, 0), el_pass_output_grad(pass, node, 0)}};
-    for (int i = 0; i < 2; i++) op.views[2 + i] = el_pass_param_grad(pass, node, i, &op.args.s[0]);
+    for (int i = 0; i < node->n_params; i++) op.views[2 + i] = el_pass_param_grad(pass, node, i, &op.args.s[0]);
     emit(pass, node, EL_OP_LINEAR_BACKWARD_WEIGHTS, EL_OP_CONV1D_BACKWARD_WEIGHTS, &op);
 }
 
