@@ -156,6 +156,11 @@ int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const
     return node->outputs[0];
 }
 
+void el_graph_store_transposed(struct el_graph *graph, int param)
+{
+    if (graph->failure == EL_OK) graph->params[param].transposed = true;
+}
+
 void el_graph_node_buffers(struct el_graph *graph, int output, const int *buffers, int n)
 {
     if (graph->failure != EL_OK || check_ids(graph, graph->tensors[output].name, buffers, n, graph->n_buffers) < 0)

@@ -7,8 +7,8 @@ static enum el_status shape(const struct el_graph *graph, const struct el_node *
     const struct el_shape *x = &graph->tensors[node->inputs[0]].shape;
     const int64_t heads = node->attributes.heads;
     if (x->n != 2 || heads < 1 || x->d[1] % (3 * heads))
-        return el_fail(EL_ERR_INVALID, "%s: %lld values do not divide into q, k and v of %lld heads", node->name,
-                       (long long)x->d[x->n - 1], (long long)heads);
+        return el_fail(EL_ERR_INVALID, "%s: %lld values do not divide evenly among %lld heads: give --heads that divide "
+                       "--embed", node->name, (long long)x->d[x->n - 1] / 3, (long long)heads);
     *shape_p = (struct el_shape){.n = 2, .d = {x->d[0], x->d[1] / 3}};
     return EL_OK;
 }
