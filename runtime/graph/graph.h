@@ -70,13 +70,18 @@ struct el_param {
     bool frozen;     /* of parameters: stays as it is and has no gradient, as with torch's requires_grad=False */
 };
 
+/* How the weights of a linear layer are cut across (el_axis tensor): a piece has some of its outputs, or some of its
+ * inputs. */
+enum el_across { EL_ACROSS_NOT, EL_ACROSS_OUTPUTS, EL_ACROSS_INPUTS };
+
 /* What the types need; each reads its own. */
 struct el_node_attributes {
-    bool relu;           /* linear, conv1d, batch_norm: the output is rectified */
-    double rate;         /* dropout */
-    int64_t window;      /* max_pool: its height and width */
-    int64_t stride, pad; /* conv2d, max_pool: both of height and width */
-    int64_t heads;       /* attention: that this node has */
+    bool relu;             /* linear, conv1d, batch_norm: the output is rectified */
+    double rate;           /* dropout */
+    int64_t window;        /* max_pool: its height and width */
+    int64_t stride, pad;   /* conv2d, max_pool: both of height and width */
+    int64_t heads;         /* attention: that this node has */
+    enum el_across across; /* linear */
 };
 
 struct el_pass;
@@ -148,6 +153,8 @@ struct el_graph {
     /* Of the model, in its parts too: its output is [batch, labels, classes], where a classifier has one label. */
     enum el_loss_kind loss;
     int64_t labels, classes;
+    /* Of a model that is cut across its layers: this is piece `piece` of n_pieces; 0: of one that is not. */
+    int piece, n_pieces;
     enum el_status failure; /* first failure of building */
     struct el_error error;
 };

@@ -1,9 +1,10 @@
 /* gpt: GPT-2's architecture (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019): tokens and
  * learned positions, blocks of causal self-attention and of two linear layers with GELU between them, each behind a
  * layer norm and added to what came in, a last layer norm, and a head that is the tokens' embedding again. Each token's
- * label is the next one. Names, their order and initial values are those of Hugging Face's GPT2LMHeadModel: normal with
- * a deviation of 0.02, divided by sqrt(2 layers) where a block's branch ends. Dropout, where it is asked for, is behind
- * the embedding and at the end of each branch; shares of attention are not dropped. */
+ * label is the next one. Cut across its layers, a piece has some of the heads and of the inner layers' outputs, and
+ * what stands between them whole. Names, their order and initial values are those of Hugging Face's GPT2LMHeadModel:
+ * normal with a deviation of 0.02, divided by sqrt(2 layers) where a block's branch ends. Dropout, where it is asked
+ * for, is behind the embedding and at the end of each branch; shares of attention are not dropped. */
 #include <math.h>
 #include <stdio.h>
 
@@ -55,16 +56,24 @@ static int add_norm(const struct gpt *gpt, const char *layer, int x)
     return node(gpt, &el_node_layer_norm, layer, x, (int[]){scale, shift}, 2, NULL);
 }
 
-/* w: [outputs, inputs], or several such matrices of the same inputs; a file has it transposed, as Hugging Face's
- * Conv1D. */
-static int add_linear(const struct gpt *gpt, const char *layer, int x, const struct el_shape *w, double deviation)
+/* w: the whole model's [outputs, inputs], or several such matrices of the same inputs; a file has it transposed, as
+ * Hugging Face's Conv1D. */
+static int add_linear(const struct gpt *gpt, const char *layer, int x, const struct el_shape *w, double deviation,
+                      enum el_across across)
 {
-    struct el_shape row = *w;
+    const int last = w->n - 1, dim = across == EL_ACROSS_INPUTS ? last : last - 1, n = gpt->graph->n_pieces;
+    struct el_shape own = *w, row;
+    if (n) own.d[dim] /= n;
+    const struct el_slice slice = {.dim = dim, .first = gpt->graph->piece * own.d[dim], .of = w->d[dim]};
+    row = across == EL_ACROSS_INPUTS ? *w : own;
     row.n--;
-    int weight = param(gpt, layer, "weight", w, el_normal(deviation));
+    int weight = param(gpt, layer, "weight", &own, el_normal(deviation));
     int bias = param(gpt, layer, "bias", &row, el_constant(0));
     el_graph_store_transposed(gpt->graph, weight);
-    return node(gpt, &el_node_linear, layer, x, (int[]){weight, bias}, 2, NULL);
+    if (n) el_graph_slice_param(gpt->graph, weight, slice);
+    if (n && across == EL_ACROSS_OUTPUTS) el_graph_slice_param(gpt->graph, bias, slice);
+    return node(gpt, &el_node_linear, layer, x, (int[]){weight, bias}, 2,
+                &(struct el_node_attributes){.across = n ? across : EL_ACROSS_NOT});
 }
 
 static int add_dropout(const struct gpt *gpt, const char *layer, int x)
@@ -87,14 +96,17 @@ static int add_block(const struct gpt *gpt, int x)
     const int64_t width = gpt->width, inner = WIDER * width;
     const double last = DEVIATION / sqrt(2.0 * (double)gpt->layers);
     int f = add_norm(gpt, "ln_1", x);
-    f = add_linear(gpt, "attn.c_attn", f, &(struct el_shape){.n = 3, .d = {3, width, width}}, DEVIATION);
-    f = node(gpt, &el_node_attention, "attn", f, NULL, 0, &(struct el_node_attributes){.heads = gpt->heads});
-    f = add_linear(gpt, "attn.c_proj", f, &(struct el_shape){.n = 2, .d = {width, width}}, last);
+    f = add_linear(gpt, "attn.c_attn", f, &(struct el_shape){.n = 3, .d = {3, width, width}}, DEVIATION,
+                   EL_ACROSS_OUTPUTS);
+    f = node(
+        gpt, &el_node_attention, "attn", f, NULL, 0,
+        &(struct el_node_attributes){.heads = gpt->graph->n_pieces ? gpt->heads / gpt->graph->n_pieces : gpt->heads});
+    f = add_linear(gpt, "attn.c_proj", f, &(struct el_shape){.n = 2, .d = {width, width}}, last, EL_ACROSS_INPUTS);
     x = add_residual(gpt, "attn.resid_dropout", "attn.add", x, f);
     f = add_norm(gpt, "ln_2", x);
-    f = add_linear(gpt, "mlp.c_fc", f, &(struct el_shape){.n = 2, .d = {inner, width}}, DEVIATION);
+    f = add_linear(gpt, "mlp.c_fc", f, &(struct el_shape){.n = 2, .d = {inner, width}}, DEVIATION, EL_ACROSS_OUTPUTS);
     f = node(gpt, &el_node_gelu, "mlp.act", f, NULL, 0, NULL);
-    f = add_linear(gpt, "mlp.c_proj", f, &(struct el_shape){.n = 2, .d = {width, inner}}, last);
+    f = add_linear(gpt, "mlp.c_proj", f, &(struct el_shape){.n = 2, .d = {width, inner}}, last, EL_ACROSS_INPUTS);
     return add_residual(gpt, "mlp.dropout", "mlp.add", x, f);
 }
 
@@ -127,5 +139,6 @@ static int build(const struct el_model_config *config, struct el_graph *graph, e
 const struct el_model el_model_gpt = {.info = {.name = "gpt",
                                                .summary = "GPT-2's transformer over tokens; the head is the embedding",
                                                .input = EL_INPUT_TOKENS,
-                                               .sizes = sizes},
+                                               .sizes = sizes,
+                                               .across = "heads"},
                                       .build = build};

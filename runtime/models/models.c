@@ -186,11 +186,12 @@ static enum el_status freeze(const struct el_model_config *config, struct el_gra
     return EL_OK;
 }
 
-enum el_status el_model_build(const struct el_model_config *config, struct el_graph **graph_p)
+static enum el_status build(const struct el_model_config *config, int piece, int n_pieces, struct el_graph **graph_p)
 {
     struct el_graph *graph;
     enum el_loss_kind loss;
     EL_TRY(el_graph_create(&graph));
+    graph->piece = piece, graph->n_pieces = n_pieces;
     int output = find(config->name)->build(config, graph, &loss);
     if (config->loss == EL_MODEL_LOSS_CROSS_ENTROPY) loss = EL_LOSS_CROSS_ENTROPY;
     if (config->loss == EL_MODEL_LOSS_MSE) loss = EL_LOSS_MSE;
@@ -204,4 +205,24 @@ enum el_status el_model_build(const struct el_model_config *config, struct el_gr
     }
     *graph_p = graph;
     return EL_OK;
+}
+
+enum el_status el_model_build(const struct el_model_config *config, struct el_graph **graph_p)
+{
+    return build(config, 0, 0, graph_p);
+}
+
+enum el_status el_model_build_piece(const struct el_model_config *config, int piece, int n_pieces,
+                                    struct el_graph **graph_p)
+{
+    const struct el_model_info *model = el_model_find(config->name);
+    if (!model->across)
+        return el_fail(EL_ERR_INVALID, "model %s cannot be cut across its layers (gpt can): take another mode",
+                       config->name);
+    const int64_t n = el_model_size(config, model->across);
+    if (n % n_pieces)
+        return el_fail(EL_ERR_INVALID,
+                       "--%s %lld: they do not divide evenly among %d devices: change them, or --devices",
+                       model->across, (long long)n, n_pieces);
+    return build(config, piece, n_pieces, graph_p);
 }

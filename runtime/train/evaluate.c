@@ -16,7 +16,8 @@ struct way {
     struct el_feed *feed;
     struct el_held held;
     struct el_buffer *logits; /* of a batch, where the last part is, else NULL */
-    void *answers;            /* the same on the host: [samples, classes] */
+    bool counts;   /* pieces of a model that is cut across its layers all have the logits: the first's count */
+    void *answers; /* the same on the host: [samples, classes] */
 };
 
 static size_t logits_bytes(const struct way *way)
@@ -92,7 +93,8 @@ static enum el_status go_through(const struct way *way, const struct el_held_par
                                 .batch = way->feed->samples,
                                 .sample_stride = 1,
                                 .params = part->params,
-                                .buffers = part->buffers};
+                                .buffers = part->buffers,
+                                .env = {.group = way->worker->group}};
     EL_TRY(el_pass_open(place->program, &spec, pass_p));
     receive_values(way, part, place);
     el_pass_forward(*pass_p, place->values, place->outputs);
@@ -131,7 +133,7 @@ static enum el_status count(const struct way *way, struct el_score *score)
     int64_t steps = el_loader_steps_per_epoch(way->feed->loader);
     for (int64_t i = 0; status == EL_OK && i < steps; i++) {
         status = el_program_run(program, (uint64_t)i, NULL);
-        if (status == EL_OK && way->logits) status = tally(way, score);
+        if (status == EL_OK && way->logits && way->counts) status = tally(way, score);
     }
     el_program_destroy(program);
     return status;
@@ -139,7 +141,7 @@ static enum el_status count(const struct way *way, struct el_score *score)
 
 static bool is_cut(const struct el_layout *layout)
 {
-    return layout->n[EL_AXIS_STAGE] > 1;
+    return el_layout_per_copy(layout) > 1;
 }
 
 /* Owners of the whole model before this position: of all of them, where it is the end. */
@@ -170,7 +172,7 @@ static void spec_feed(const struct el_run *run, int position, struct el_feed_spe
     spec->n_parts = count_ranks(layout);
     spec->part = rank_of(layout, position);
     if (is_cut(layout)) {
-        spec->batch = config->global_batch / config->n_micro;
+        spec->batch = config->global_batch / (config->n_micro ? config->n_micro : layout->n[EL_AXIS_DATA]);
         spec->what = el_worker_feeds(&run->session->parts, el_layout_spot(layout, position).at[EL_AXIS_STAGE]);
     }
     for (int d = 0; d < layout->n_devices && !is_cut(layout); d++)
@@ -193,6 +195,11 @@ static enum el_status open_logits(struct way *way)
     return el_device_alloc(way->shard->device, EL_TAG_OUTPUT, bytes, "logits", &way->logits);
 }
 
+static bool is_first_piece(const struct el_run *run, int member)
+{
+    return el_layout_spot(&run->session->layout, run->worker.first + member).at[EL_AXIS_TENSOR] == 0;
+}
+
 /* What this member has counted. */
 static enum el_status count_share(struct el_run *run, int member, enum el_data_split split, bool own_buffers,
                                   struct el_score *score)
@@ -200,7 +207,7 @@ static enum el_status count_share(struct el_run *run, int member, enum el_data_s
     const struct el_shard *owner = &run->worker.members[member].shard;
     struct el_feed feed;
     struct el_buffer *buffers = NULL;
-    struct way way = {.worker = &run->worker, .shard = owner, .feed = &feed};
+    struct way way = {.worker = &run->worker, .shard = owner, .feed = &feed, .counts = is_first_piece(run, member)};
     struct el_feed_spec spec = {.config = owner->config,
                                 .graph = run->worker.graph,
                                 .device = owner->device,

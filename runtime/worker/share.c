@@ -100,6 +100,7 @@ static struct el_share_pass micro_step(struct el_worker *worker, const struct el
                                   .feed = &member->feeds[k],
                                   .grads = grads,
                                   .overwrite = hooks->overwrite && k == 0,
+                                  .env = {.group = worker->group},
                                   .scale = el_share_weight(worker, k),
                                   .loss = el_view_of(member->shard.loss, (size_t)k * el_dtype_bytes(config->dtype)),
                                   .grad_ready = k == config->n_accumulate - 1 ? hooks->grad_ready : NULL,

@@ -19,13 +19,20 @@ static struct el_graph *small(double dropout)
 
 static void parameters_are_those_of_gpt2(void **state)
 {
-    static const char *const names[] = {"transformer.wte.weight", "transformer.wpe.weight",
-                                        "transformer.h.0.ln_1.weight", "transformer.h.0.ln_1.bias",
-                                        "transformer.h.0.attn.c_attn.weight", "transformer.h.0.attn.c_attn.bias",
-                                        "transformer.h.0.attn.c_proj.weight", "transformer.h.0.attn.c_proj.bias",
-                                        "transformer.h.0.ln_2.weight", "transformer.h.0.ln_2.bias",
-                                        "transformer.h.0.mlp.c_fc.weight", "transformer.h.0.mlp.c_fc.bias",
-                                        "transformer.h.0.mlp.c_proj.weight", "transformer.h.0.mlp.c_proj.bias"};
+    static const char *const names[] = {"transformer.wte.weight",
+                                        "transformer.wpe.weight",
+                                        "transformer.h.0.ln_1.weight",
+                                        "transformer.h.0.ln_1.bias",
+                                        "transformer.h.0.attn.c_attn.weight",
+                                        "transformer.h.0.attn.c_attn.bias",
+                                        "transformer.h.0.attn.c_proj.weight",
+                                        "transformer.h.0.attn.c_proj.bias",
+                                        "transformer.h.0.ln_2.weight",
+                                        "transformer.h.0.ln_2.bias",
+                                        "transformer.h.0.mlp.c_fc.weight",
+                                        "transformer.h.0.mlp.c_fc.bias",
+                                        "transformer.h.0.mlp.c_proj.weight",
+                                        "transformer.h.0.mlp.c_proj.bias"};
     struct el_graph *graph = small(0);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) assert_string_equal(graph->params[i].name, names[i]);
     assert_int_equal(graph->n_params, 2 + 2 * 12 + 2);
