@@ -20,6 +20,7 @@
     X(EL_OP_MEAN_POOL_BACKWARD, mean_pool_backward)                                                                    \
     X(EL_OP_COPY_COLUMNS, copy_columns)                                                                                \
     X(EL_OP_COUNT_CORRECT, count_correct)                                                                              \
+    X(EL_OP_CROSS_ENTROPY_PIECE, cross_entropy_piece)                                                                  \
     X(EL_OP_SCALE, scale)                                                                                              \
     X(EL_OP_ADD, add)                                                                                                  \
     X(EL_OP_FILL, fill)                                                                                                \
@@ -39,6 +40,7 @@
     X(EL_OP_BATCH_NORM_FORWARD, batch_norm_forward)                                                                    \
     X(EL_OP_BATCH_NORM_BACKWARD, batch_norm_backward)                                                                  \
     X(EL_OP_CROSS_ENTROPY, cross_entropy)                                                                              \
+    X(EL_OP_CROSS_ENTROPY_JOIN, cross_entropy_join)                                                                    \
     X(EL_OP_MSE, mse)
 
 #define EL_CUDA_DECLARE_RUN(op, name)                                                                                  \

@@ -221,6 +221,12 @@ enum el_status el_graph_finish(struct el_graph *graph, int output, enum el_loss_
     return EL_OK;
 }
 
+struct el_slice el_graph_class_slice(const struct el_graph *graph)
+{
+    const int producer = graph->n_outputs ? graph->tensors[graph->outputs[0]].producer : -1;
+    return producer < 0 ? (struct el_slice){0} : graph->nodes[producer].slice;
+}
+
 int64_t el_graph_param_count(const struct el_graph *graph)
 {
     int64_t count = 0;

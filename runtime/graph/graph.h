@@ -204,6 +204,8 @@ static inline size_t el_graph_label_bytes(const struct el_graph *graph)
 {
     return (size_t)graph->labels * sizeof(int32_t);
 }
+/* Which of the model's classes the output has; of 0: all. */
+struct el_slice el_graph_class_slice(const struct el_graph *graph);
 /* Whether a node reads it: else it gets no gradient. */
 bool el_graph_uses_param(const struct el_graph *graph, int param);
 /* Whether it gets a gradient: it is used, and not frozen. */

@@ -1,10 +1,10 @@
 /* gpt: GPT-2's architecture (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019): tokens and
  * learned positions, blocks of causal self-attention and of two linear layers with GELU between them, each behind a
  * layer norm and added to what came in, a last layer norm, and a head that is the tokens' embedding again. Each token's
- * label is the next one. Cut across its layers, a piece has some of the heads and of the inner layers' outputs, and
- * what stands between them whole. Names, their order and initial values are those of Hugging Face's GPT2LMHeadModel:
- * normal with a deviation of 0.02, divided by sqrt(2 layers) where a block's branch ends. Dropout, where it is asked
- * for, is behind the embedding and at the end of each branch; shares of attention are not dropped. */
+ * label is the next one. Cut across its layers, a piece has some of the heads, of the inner layers' outputs and of the
+ * vocabulary, and what stands between them whole. Names, their order and initial values are those of Hugging Face's
+ * GPT2LMHeadModel: normal with a deviation of 0.02, divided by sqrt(2 layers) where a block's branch ends. Dropout,
+ * where it is asked for, is behind the embedding and at the end of each branch; shares of attention are not dropped. */
 #include <math.h>
 #include <stdio.h>
 
@@ -119,9 +119,12 @@ static int build(const struct el_model_config *config, struct el_graph *graph, e
                       .seq = el_model_size(config, "seq"),
                       .vocab = el_model_size(config, "vocab"),
                       .dropout = config->dropout};
-    const struct el_shape table = {.n = 2, .d = {gpt.vocab, gpt.width}}, rows = {.n = 2, .d = {gpt.seq, gpt.width}};
+    const int n = graph->n_pieces;
+    const struct el_shape table = {.n = 2, .d = {n ? gpt.vocab / n : gpt.vocab, gpt.width}},
+                          rows = {.n = 2, .d = {gpt.seq, gpt.width}};
     int x = el_graph_input(graph, "tokens", EL_I32, &(struct el_shape){.n = 1, .d = {gpt.seq}});
     int tokens = param(&gpt, "wte", "weight", &table, el_normal(DEVIATION));
+    if (n) el_graph_slice_param(graph, tokens, (struct el_slice){.first = graph->piece * table.d[0], .of = gpt.vocab});
     int places = param(&gpt, "wpe", "weight", &rows, el_normal(DEVIATION));
     x = node(&gpt, &el_node_embedding, "wte", x, &tokens, 1, NULL);
     x = node(&gpt, &el_node_shift, "wpe", x, &places, 1, NULL);
@@ -133,12 +136,16 @@ static int build(const struct el_model_config *config, struct el_graph *graph, e
     gpt.block[0] = 0;
     x = add_norm(&gpt, "ln_f", x);
     *loss_p = EL_LOSS_CROSS_ENTROPY;
-    return node(&gpt, &el_node_linear, "lm_head", x, &tokens, 1, NULL);
+    x = node(&gpt, &el_node_linear, "lm_head", x, &tokens, 1,
+             &(struct el_node_attributes){.across = n ? EL_ACROSS_OUTPUTS : EL_ACROSS_NOT});
+    if (n)
+        el_graph_slice_node(graph, x, (struct el_slice){.dim = 1, .first = graph->piece * table.d[0], .of = gpt.vocab});
+    return x;
 }
 
 const struct el_model el_model_gpt = {.info = {.name = "gpt",
                                                .summary = "GPT-2's transformer over tokens; the head is the embedding",
                                                .input = EL_INPUT_TOKENS,
                                                .sizes = sizes,
-                                               .across = "heads"},
+                                               .across = {"heads", "vocab"}},
                                       .build = build};

@@ -216,13 +216,14 @@ enum el_status el_model_build_piece(const struct el_model_config *config, int pi
                                     struct el_graph **graph_p)
 {
     const struct el_model_info *model = el_model_find(config->name);
-    if (!model->across)
+    if (!model->across[0])
         return el_fail(EL_ERR_INVALID, "model %s cannot be cut across its layers (gpt can): take another mode",
                        config->name);
-    const int64_t n = el_model_size(config, model->across);
-    if (n % n_pieces)
-        return el_fail(EL_ERR_INVALID,
-                       "--%s %lld: they do not divide evenly among %d devices: change them, or --devices",
-                       model->across, (long long)n, n_pieces);
+    for (int i = 0; model->across[i]; i++) {
+        const int64_t n = el_model_size(config, model->across[i]);
+        if (n % n_pieces == 0) continue;
+        return el_fail(EL_ERR_INVALID, "--%s %lld: does not divide evenly among %d devices: change it, or --devices",
+                       model->across[i], (long long)n, n_pieces);
+    }
     return build(config, piece, n_pieces, graph_p);
 }

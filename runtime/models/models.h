@@ -70,7 +70,7 @@ struct el_model_info {
     const struct el_model_size *sizes; /* ended by a row whose name is NULL */
     int64_t classes;                   /* it always has so many; 0: as many as the data */
     bool any_length;                   /* over ids: parameters do not depend on `seq` */
-    const char *across;                /* size that may be cut across devices; NULL: the model cannot be */
+    const char *across[3];             /* sizes that are cut across devices, ended by NULL; none: it cannot be */
     double dropout;                    /* rate where none is given; 0: the model has no dropout */
     struct el_model_check check;
 };

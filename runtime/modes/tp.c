@@ -1,6 +1,6 @@
 /* tp: tensor parallelism (Shoeybi et al., "Megatron-LM", 2019). The model is cut across its layers: of a block each
- * device has some heads of the attention and some outputs of the inner layer, and all see the same batch. What comes out
- * of a branch is summed over the devices, forward; and backward the gradient of what went in: four all-reduces of
+ * device has some heads of the attention and some outputs of the inner layer, and all see the same batch. What comes
+ * out of a branch is summed over the devices, forward; and backward the gradient of what went in: four all-reduces of
  * [batch, tokens, width] a block. Layer norms, embeddings and the head are whole on each device. With --mesh dp=N there
  * are N copies of the model, each with a share of the batch, and each piece's gradients are averaged over the copies in
  * buckets, as ddp does.
@@ -65,9 +65,9 @@ static void teardown(struct el_worker *worker)
     el_reducer_close(worker->state);
 }
 
-static const struct el_mode_option *const options[] = {&el_mode_procs,     &el_mode_mesh,
-                                                       &el_mode_overlap,   &el_mode_bucket_mb,
-                                                       &el_mode_first_bucket_mb, &el_mode_accumulate, NULL};
+static const struct el_mode_option *const options[] = {
+    &el_mode_procs,      &el_mode_mesh, &el_mode_overlap, &el_mode_bucket_mb, &el_mode_first_bucket_mb,
+    &el_mode_accumulate, NULL};
 
 const struct el_mode_ops el_mode_tp = {
     .info = {.name = "tp",
