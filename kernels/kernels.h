@@ -80,7 +80,8 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     /* dy[n,c], x[n,c], scale[c], saved[n,2]                                                                        */ \
     /* -> dx[n,c], dscale[c], dshift[c]                     d: n c   s: acc of dx, acc of the other two             */ \
     X(EL_OP_LAYER_NORM_BACKWARD, layer_norm_backward)                                                                  \
-    /* x[n] -> y[n] = x/2 * (1 + tanh(u)), u = sqrt(2/pi) * (x + 0.044715 x^3)   d: n   (torch's approximate="tanh") */\
+    /* x[n] -> y[n] = x/2 * (1 + tanh(u)), u = sqrt(2/pi) * (x + 0.044715 x^3)   d: n   (torch's approximate="tanh")   \
+     */                                                                                                                \
     X(EL_OP_GELU_FORWARD, gelu_forward)                                                                                \
     /* dy[n], x[n] -> dx[n]                                 d: n   (dx may be dy)                                   */ \
     X(EL_OP_GELU_BACKWARD, gelu_backward)                                                                              \

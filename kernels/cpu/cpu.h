@@ -51,7 +51,7 @@ void el_vector_add(const float *restrict x, int64_t n, float *restrict y);
 /* y[n] (+)= the sum of the rows of x[rows, n], from first to last. */
 void el_vector_sum_rows(const float *x, int64_t rows, int64_t n, int acc, float *y);
 
-/* y[rows, n] = the transpose of x[n, rows] + bias[n], and max(., 0) of it with `relu`. */
+/* y[rows, n] = the transpose of x[n, rows] + bias[n] (NULL: none), and max(., 0) of it with `relu`. */
 void el_vector_transpose_bias(const float *x, const float *bias, int64_t rows, int64_t n, int relu, float *y);
 
 /* What the module el_dnnl.so offers: rows of the op table in f32, made by oneDNN. It names nothing of oneDNN, so that

@@ -63,13 +63,15 @@ static void transpose_part(const float *x, const float *bias, int64_t x_stride, 
 
 void el_vector_transpose_bias(const float *x, const float *bias, int64_t rows, int64_t n, int relu, float *y)
 {
-    float least = relu ? 0 : -INFINITY;
+    static const float none[SQUARE];
+    const float least = relu ? 0 : -INFINITY;
     for (int64_t j = 0; j < n; j += SQUARE)
         for (int64_t r = 0; r < rows; r += SQUARE) {
             int64_t columns = n - j < SQUARE ? n - j : SQUARE, height = rows - r < SQUARE ? rows - r : SQUARE;
+            const float *add = bias ? bias + j : none;
             if (columns == SQUARE && height == SQUARE)
-                transpose_square(x + j * rows + r, bias + j, rows, n, least, y + r * n + j);
+                transpose_square(x + j * rows + r, add, rows, n, least, y + r * n + j);
             else
-                transpose_part(x + j * rows + r, bias + j, rows, n, height, columns, least, y + r * n + j);
+                transpose_part(x + j * rows + r, add, rows, n, height, columns, least, y + r * n + j);
         }
 }

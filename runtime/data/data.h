@@ -40,7 +40,8 @@
 #include "kernels/kernels.h"
 #include "runtime/base/status.h"
 
-/* What a model takes: ids[seq] int32; tokens[seq] int32, whose labels are the next ones [seq]; features[features] or an image [image, image, 3] in the float type. */
+/* What a model takes: ids[seq] int32; tokens[seq] int32, whose labels are the next ones [seq]; features[features] or an
+ * image [image, image, 3] in the float type. */
 enum el_input_kind { EL_INPUT_IDS, EL_INPUT_FEATURES, EL_INPUT_IMAGES, EL_INPUT_TOKENS };
 
 struct el_dataset_spec {
@@ -199,9 +200,9 @@ int64_t el_loader_steps_per_epoch(const struct el_loader *loader);
 /* Words a row of that step has, padding among them: known before the batch is made. */
 int64_t el_loader_length(struct el_loader *loader, uint64_t step);
 /* inputs: [share, el_loader_length] int32, or [share, features] or [share, image, image, 3] of dtype; labels: [share]
- * int32, or [share, seq] of tokens. `step` counts from 0 over epochs: epoch = step / steps_per_epoch. The first call of an epoch permutes. With
- * workers, steps asked for one after another were made ahead; another step starts them anew. Errors: what a worker
- * failed with, at its batch; EL_ERR_IO: a worker ended without a word. */
+ * int32, or [share, seq] of tokens. `step` counts from 0 over epochs: epoch = step / steps_per_epoch. The first call of
+ * an epoch permutes. With workers, steps asked for one after another were made ahead; another step starts them anew.
+ * Errors: what a worker failed with, at its batch; EL_ERR_IO: a worker ended without a word. */
 enum el_status el_loader_fill(struct el_loader *loader, uint64_t step, void *inputs, int32_t *labels);
 /* Since it was opened, or since the last reset. */
 void el_loader_account(const struct el_loader *loader, struct el_load_account *account_p);

@@ -283,7 +283,9 @@ enum el_status el_dataset_open(const struct el_dataset_spec *spec, struct el_dat
     struct el_dataset *set = calloc(1, sizeof *set);
     if (!set) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a data set");
     if (spec->held_out > 0) set->every = spec->held_out < 1e-9 ? 0 : llround(1 / spec->held_out);
-    enum el_status status = spec->input == EL_INPUT_IMAGES ? open_images(spec, set) : spec->input == EL_INPUT_TOKENS ? open_stream(spec, set) : open_sentences(spec, set);
+    enum el_status status = spec->input == EL_INPUT_IMAGES   ? open_images(spec, set)
+                            : spec->input == EL_INPUT_TOKENS ? open_stream(spec, set)
+                                                             : open_sentences(spec, set);
     if (status == EL_OK) status = describe(spec, set);
     if (status == EL_OK)
         *dataset_p = set;

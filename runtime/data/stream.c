@@ -14,8 +14,8 @@ enum { BYTES = 256, DUMMY_SAMPLES = 16384, TRAIN_SENTENCES = 12000, TEST_SENTENC
 /* ---- made-up English ---- */
 
 /* Numbers agree, and what a subject does depends on it: more than frequencies of letters is there to be learned. */
-static const char *const subjects[] = {"the cat", "a small dog", "my old friend", "the green bird", "one child",
-                                       "the cats", "small dogs", "my old friends", "green birds", "two children"};
+static const char *const subjects[] = {"the cat",  "a small dog", "my old friend",  "the green bird", "one child",
+                                       "the cats", "small dogs",  "my old friends", "green birds",    "two children"};
 static const char *const verbs[][2] = {{"sees", "see"},   {"follows", "follow"},     {"likes", "like"},
                                        {"hears", "hear"}, {"remembers", "remember"}, {"draws", "draw"}};
 static const char *const places[] = {"in the garden", "near the river", "behind the house", "on the hill"};
@@ -68,8 +68,10 @@ static enum el_status cut_text(const char *path, const struct el_text *text, int
         return el_fail(EL_ERR_INVALID, "%s: %zu bytes: a text may have 1 GiB: give a part of it", el_path_tail(path),
                        text->length);
     if (count < 1)
-        return el_fail(EL_ERR_INVALID, "%s: %zu bytes are too few for one sequence of %lld and its next byte: give more "
-                       "text, or --seq less", el_path_tail(path), text->length, (long long)seq);
+        return el_fail(EL_ERR_INVALID,
+                       "%s: %zu bytes are too few for one sequence of %lld and its next byte: give more "
+                       "text, or --seq less",
+                       el_path_tail(path), text->length, (long long)seq);
     EL_TRY(alloc_samples(count, seq, seq, samples_p));
     for (int64_t i = 0; i <= count * seq; i++) samples_p->tokens[i] = (unsigned char)text->bytes[i];
     return EL_OK;

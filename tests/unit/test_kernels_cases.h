@@ -36,6 +36,10 @@ struct test_case {
 #define LINEAR(...)                                                                                                    \
     BOTH(LINEAR_FORWARD, (__VA_ARGS__)), BOTH(LINEAR_BACKWARD_DATA, (__VA_ARGS__)),                                    \
         BOTH(LINEAR_BACKWARD_WEIGHTS, (__VA_ARGS__))
+#define LINEAR_WITHOUT_BIAS(...)                                                                                       \
+    CASE_WITHOUT(1 << 2, LINEAR_FORWARD, (__VA_ARGS__), 0), CASE_WITHOUT(1 << 2, LINEAR_FORWARD, (__VA_ARGS__), 1),    \
+        CASE_WITHOUT(1 << 3, LINEAR_BACKWARD_WEIGHTS, (__VA_ARGS__), 0),                                               \
+        CASE_WITHOUT(1 << 3, LINEAR_BACKWARD_WEIGHTS, (__VA_ARGS__), 1)
 #define CONV1D(...)                                                                                                    \
     BOTH(CONV1D_FORWARD, (__VA_ARGS__)), BOTH(CONV1D_BACKWARD_DATA, (__VA_ARGS__)),                                    \
         BOTH(CONV1D_BACKWARD_WEIGHTS, (__VA_ARGS__))
@@ -125,6 +129,9 @@ static const struct test_case cases[] = {
     LINEAR(16, 3, 65),
     LINEAR(33, 200, 150),
     LINEAR(1, 130, 70),
+    LINEAR_WITHOUT_BIAS(1, 1, 1),
+    LINEAR_WITHOUT_BIAS(13, 33, 130),
+    LINEAR_WITHOUT_BIAS(17, 5, 150), /* much more weights than rows */
     CONV1D(1, 1, 1, 1, 1),
     CONV1D(1, 5, 1, 1, 5),
     CONV1D(2, 7, 3, 5, 2),
