@@ -52,8 +52,10 @@ struct test_case {
 #define ELEMENTS(n)                                                                                                    \
     CASE(RELU_BACKWARD, (n), 0), CASE_IN_PLACE(RELU_BACKWARD, (n), 0), CASE(SCALE, (n), 0.3),                          \
         CASE_IN_PLACE(SCALE, (n), 0.3), CASE(ADD, (n), 0), CASE(FILL, (n), 0.3), CASE(SGD, (n), 0.1),                  \
-        CASE(MOMENTUM, (n), 0.1, 0.9), CASE(ADAM, (n), 1e-3, 0.9, 0.999, 1e-8),                                        \
-        CASE_AT(1000, ADAM, (n), 1e-3, 0.9, 0.999, 1e-8)
+        CASE_AT(2, SGD, (n), 0.1, 0.01), CASE(MOMENTUM, (n), 0.1, 0, 0.9),                                             \
+        CASE_AT(30, MOMENTUM, (n), 0.1, 0.01, 0.9), CASE(ADAM, (n), 1e-3, 0, 0.9, 0.999, 1e-8),                        \
+        CASE_AT(1000, ADAM, (n), 1e-3, 1e-4, 0.9, 0.999, 1e-8, 0.1), CASE(SUM_SQUARES, (n), 0), CASE(CLIP, (n), 0.1),  \
+        CASE(CLIP, (n), 5)
 #define DROPOUT(...)                                                                                                   \
     CASE_AT(3, DROPOUT, (__VA_ARGS__), 0.5), CASE_IN_PLACE(DROPOUT, (__VA_ARGS__), 0.1), CASE(DROPOUT, (__VA_ARGS__), 0)
 /* Residual: operand 3 of forward, 8 of backward, there in place of dy too. ReLU: backward has y, its operand 2. */
@@ -194,6 +196,8 @@ static inline double terms(const struct test_case *c, enum el_dtype dtype)
     case EL_OP_CROSS_ENTROPY:
     case EL_OP_MSE:
         return dtype == EL_F64 ? (double)(d[0] * d[1]) : 1;
+    case EL_OP_SUM_SQUARES:
+        return dtype == EL_F64 ? (double)d[0] : 1;
     default:
         return 1;
     }
@@ -295,6 +299,7 @@ static inline void compute(const struct el_kernel_table *table, enum el_dtype dt
 {
     struct el_kernel_args args = {.step = c->step};
     if (c->op == EL_OP_DROPOUT) args.k[0] = 11, args.k[1] = 4;
+    if (c->op >= EL_OP_SGD && c->op <= EL_OP_ADAM && c->step) args.k[0] = 5, args.k[1] = 2000; /* rate.h */
     memcpy(args.d, c->d, sizeof args.d);
     memcpy(args.s, c->s, sizeof args.s);
     memset(out, 0, sizeof *out);
