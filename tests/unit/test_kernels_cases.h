@@ -52,10 +52,9 @@ struct test_case {
 #define ELEMENTS(n)                                                                                                    \
     CASE(RELU_BACKWARD, (n), 0), CASE_IN_PLACE(RELU_BACKWARD, (n), 0), CASE(SCALE, (n), 0.3),                          \
         CASE_IN_PLACE(SCALE, (n), 0.3), CASE(ADD, (n), 0), CASE(FILL, (n), 0.3), CASE(SGD, (n), 0.1),                  \
-        CASE_AT(2, SGD, (n), 0.1, 0.01), CASE(MOMENTUM, (n), 0.1, 0, 0.9),                                             \
-        CASE_AT(30, MOMENTUM, (n), 0.1, 0.01, 0.9), CASE(ADAM, (n), 1e-3, 0, 0.9, 0.999, 1e-8),                        \
-        CASE_AT(1000, ADAM, (n), 1e-3, 1e-4, 0.9, 0.999, 1e-8, 0.1), CASE(SUM_SQUARES, (n), 0), CASE(CLIP, (n), 0.1),  \
-        CASE(CLIP, (n), 5)
+        CASE_AT(2, SGD, (n), 0.1, 0.01), CASE(MOMENTUM, (n), 0.1, 0, 0.9), CASE_AT(30, MOMENTUM, (n), 0.1, 0.01, 0.9), \
+        CASE(ADAM, (n), 1e-3, 0, 0.9, 0.999, 1e-8), CASE_AT(1000, ADAM, (n), 1e-3, 1e-4, 0.9, 0.999, 1e-8, 0.1),       \
+        CASE(SUM_SQUARES, (n), 0), CASE(CLIP, (n), 0.1), CASE(CLIP, (n), 5)
 #define DROPOUT(...)                                                                                                   \
     CASE_AT(3, DROPOUT, (__VA_ARGS__), 0.5), CASE_IN_PLACE(DROPOUT, (__VA_ARGS__), 0.1), CASE(DROPOUT, (__VA_ARGS__), 0)
 /* Residual: operand 3 of forward, 8 of backward, there in place of dy too. ReLU: backward has y, its operand 2. */
