@@ -90,8 +90,10 @@ static void put_training(json_t *config, const struct el_trial *trial)
     if (!trial->lengths.longest) json_array_clear(lengths);
     el_json_put_all(config, EL_KEY("data", trial->data), EL_KEY("test", trial->test), EL_KEY("load", trial->load),
                     EL_KEY("freeze", train->model.freeze), EL_KEY("model_sizes", model_sizes(&train->model)),
-                    EL_KEY("lr", train->lr), EL_KEY("momentum", train->momentum),
-                    EL_KEY("loss_function", choice("loss", (int)train->model.loss)),
+                    EL_KEY("lr", train->lr), EL_KEY("lr_warmup", train->lr_warmup),
+                    EL_KEY("lr_cosine", train->lr_cosine), EL_KEY("lr_min", train->lr_min),
+                    EL_KEY("momentum", train->momentum), EL_KEY("weight_decay", train->weight_decay),
+                    EL_KEY("clip", train->clip), EL_KEY("loss_function", choice("loss", (int)train->model.loss)),
                     EL_KEY("augment", choice("augment", train->augment)),
                     EL_KEY("length_by", choice("length-by", train->length_by_batch)),
                     EL_KEY("bucket_lengths", choice("bucket-lengths", train->bucket_lengths)),

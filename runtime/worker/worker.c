@@ -41,6 +41,8 @@ static enum el_status open_members(struct el_worker *worker, const struct el_wor
         struct el_shard_spec shard = {
             .config = worker->config, .graph = part, .device = spec->devices[m], .owns = spot.owns};
         EL_TRY(el_shard_open(&worker->members[m].shard, &shard));
+        if (el_layout_per_copy(worker->layout) > 1) worker->members[m].shard.rest = spec->worlds[m];
+        worker->members[m].shard.n_copies = worker->layout->n[EL_AXIS_DATA];
         EL_TRY(open_feeds(worker, spec, m));
     }
     return EL_OK;

@@ -197,6 +197,10 @@ static inline int op_operands(enum el_op_kind op, const int64_t *d, struct opera
     case EL_OP_ADD:
     case EL_OP_SGD:
         OPERANDS({IN, n}, {INOUT, n});
+    case EL_OP_SUM_SQUARES:
+        OPERANDS({IN, n}, {INOUT, 1});
+    case EL_OP_CLIP:
+        OPERANDS({IN_POSITIVE, 1}, {INOUT, n});
     case EL_OP_MOMENTUM:
         OPERANDS({IN, n}, {INOUT, n}, {INOUT, n});
     case EL_OP_ADAM:
