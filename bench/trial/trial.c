@@ -205,6 +205,10 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
                     trial->procs == train->mesh[EL_AXIS_DATA]; /* stages are processes too */
     if (el_mode_option_of(train->mode, "mesh") && train->mesh[EL_AXIS_DATA] > 1 && !by_procs)
         snprintf(o->mesh, sizeof o->mesh, "dp=%d", train->mesh[EL_AXIS_DATA]);
+    const int copies = train->mesh[EL_AXIS_DATA] > 1 ? train->mesh[EL_AXIS_DATA] : 1,
+              pieces = train->mesh[EL_AXIS_TENSOR];
+    if (el_mode_cuts(train->mode) && pieces > 1)
+        snprintf(o->mesh, sizeof o->mesh, "dp=%d,pp=%d,tp=%d", copies, trial->n_devices / copies / pieces, pieces);
 }
 
 void el_trial_options(const struct el_trial *trial, struct el_options *options_p)

@@ -51,12 +51,13 @@ static enum el_status open_members(struct el_worker *worker, const struct el_wor
 enum el_status el_worker_open(struct el_worker *worker, const struct el_worker_spec *spec)
 {
     *worker = (struct el_worker){.config = spec->config,
-                                 .parts = spec->parts,
                                  .graph = spec->parts->model,
                                  .layout = spec->layout,
                                  .world = spec->worlds[0],
                                  .worlds = spec->worlds};
     worker->n_members = el_layout_of_worker(spec->layout, spec->index, &worker->first);
+    const struct el_spot spot = el_layout_spot(spec->layout, worker->first);
+    worker->parts = el_parts_piece(spec->parts, &spot);
     worker->members = calloc((size_t)worker->n_members, sizeof *worker->members);
     if (!worker->members) return el_fail_errno("worker %d", spec->index);
     for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
