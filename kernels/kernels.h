@@ -132,8 +132,6 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     /* y[b,c], labels[b] i32 -> loss[1], dy[b,c]            d: b c   loss = mean over b*c of (y - onehot)^2         */ \
     /* (c = 1: onehot is 1 for label 0 and 0 for label 1)                                                           */ \
     X(EL_OP_MSE, mse)                                                                                                  \
-    /* logits[b,c], labels[b] i32 -> correct[1] i32 (added to)  d: b c                                              */ \
-    X(EL_OP_COUNT_CORRECT, count_correct)                                                                              \
     /* x[n] -> y[n] = s * x                                 d: n   s: s   (y may be x)                              */ \
     X(EL_OP_SCALE, scale)                                                                                              \
     /* x[n] -> y[n] += x                                    d: n                                                    */ \

@@ -196,8 +196,6 @@ static struct work element_work(enum el_op_kind op, const struct el_kernel_args 
         return (struct work){3 * rn + 3 * n * (double)args->d[4], 2 * rn + 3 * n * (double)args->d[4] + 1, n};
     case EL_OP_MSE:
         return (struct work){4 * rn, 2 * rn + 1, n};
-    case EL_OP_COUNT_CORRECT:
-        return (struct work){rn, rn, n + 2};
     case EL_OP_SCALE:
         return (struct work){n, 2 * n, 0};
     case EL_OP_ADD:

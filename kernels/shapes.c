@@ -49,7 +49,6 @@ static const struct row rows[EL_OP_COUNT] = {
     [EL_OP_CROSS_ENTROPY_PIECE] = {"b c first of", "logits:b,c labels:b:i32 > part:b,3"},
     [EL_OP_CROSS_ENTROPY_JOIN] = {"b c first of m", "logits:b,c labels:b:i32 parts:m,b,3 > loss:1 dlogits:b,c"},
     [EL_OP_MSE] = {"b c", "y:b,c labels:b:i32 > loss:1 dy:b,c"},
-    [EL_OP_COUNT_CORRECT] = {"b c", "logits:b,c labels:b:i32 > correct:1:i32"},
     [EL_OP_SCALE] = {"n", "x:n > y:n"},
     [EL_OP_ADD] = {"n", "x:n > y:n"},
     [EL_OP_FILL] = {"n", "> y:n"},

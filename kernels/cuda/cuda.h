@@ -23,7 +23,6 @@
     X(EL_OP_MEAN_POOL_FORWARD, mean_pool_forward)                                                                      \
     X(EL_OP_MEAN_POOL_BACKWARD, mean_pool_backward)                                                                    \
     X(EL_OP_COPY_COLUMNS, copy_columns)                                                                                \
-    X(EL_OP_COUNT_CORRECT, count_correct)                                                                              \
     X(EL_OP_CROSS_ENTROPY_PIECE, cross_entropy_piece)                                                                  \
     X(EL_OP_SCALE, scale)                                                                                              \
     X(EL_OP_ADD, add)                                                                                                  \

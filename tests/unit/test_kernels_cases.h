@@ -51,8 +51,7 @@ struct test_case {
 #define MAX_POOL(...)  CASE(MAX_POOL_FORWARD, (__VA_ARGS__), 0), CASE(MAX_POOL_BACKWARD, (__VA_ARGS__), 0)
 #define MEAN_POOL(...) CASE(MEAN_POOL_FORWARD, (__VA_ARGS__), 0), BOTH(MEAN_POOL_BACKWARD, (__VA_ARGS__))
 #define COPY(...)      BOTH(COPY_COLUMNS, (__VA_ARGS__))
-#define LOSS(...)                                                                                                      \
-    CASE(CROSS_ENTROPY, (__VA_ARGS__), 0), CASE(MSE, (__VA_ARGS__), 0), CASE(COUNT_CORRECT, (__VA_ARGS__), 0)
+#define LOSS(...)      CASE(CROSS_ENTROPY, (__VA_ARGS__), 0), CASE(MSE, (__VA_ARGS__), 0)
 #define ELEMENTS(n)                                                                                                    \
     CASE(GELU_FORWARD, (n), 0), CASE(GELU_BACKWARD, (n), 0), CASE_IN_PLACE(GELU_BACKWARD, (n), 0),                     \
         CASE(RELU_BACKWARD, (n), 0), CASE_IN_PLACE(RELU_BACKWARD, (n), 0), CASE(SCALE, (n), 0.3),                      \
