@@ -286,6 +286,10 @@ static const struct el_option_row after_sizes[] = {
      "0: calls follow one another; 1: a barrier behind each operation, in its time; 3: a barrier before each call, not "
      "in its time",
      CHOICES("0|1|2|3"), DEFAULT("3"), LETTER('z')},
+    {MEASURING, "overlap", "HOW", AT(CHOICE, wire.overlap), COMM,
+     "on: time each operation also beside a computation that takes about as long, and print how much of the "
+     "communication that hides, as OSU's non-blocking tests (osu_iallreduce) do",
+     CHOICES("off|on"), DEFAULT("off"), COMMON},
     {MEASURING, "average", "HOW", AT(CHOICE, wire.average), COMM,
      "time of a call: 0: of rank 0; 1: mean of the ranks; 2: of the fastest rank; 3: of the slowest",
      CHOICES("0|1|2|3"), DEFAULT("3"), LETTER('a')},
