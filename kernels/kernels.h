@@ -40,9 +40,10 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
 /* The ops. p[] in the order written, inputs before the arrow, outputs after it; d[] and s[] in the order written.
  * `acc` (a scalar, 0 or 1): 1 adds to the output, 0 overwrites it. */
 #define EL_OP_LIST(X)                                                                                                  \
-    /* ids[n] i32, table[v,e] -> y[n,e]                     d: n v e                                                */ \
+    /* ids[n] i32, table[v,e] -> y[n,e]                     d: n v e first of */                                       \
+    /* of a piece of a table, where `of` is not 0: ids below `of`, its rows are first ...; others' y is 0        */    \
     X(EL_OP_EMBEDDING_FORWARD, embedding_forward)                                                                      \
-    /* ids[n] i32, dy[n,e] -> dtable[v,e]                   d: n v e   s: acc   (dense: rows not named become 0)    */ \
+    /* ids[n] i32, dy[n,e] -> dtable[v,e]                   d: n v e first of   s: acc   (rows not named become 0) */  \
     X(EL_OP_EMBEDDING_BACKWARD, embedding_backward)                                                                    \
     /* x[b,l,c], w[f,k,c], bias[f] -> y[b,l-k+1,f]          d: b l c f k   s: relu (1: y = max(y,0))                */ \
     X(EL_OP_CONV1D_FORWARD, conv1d_forward)                                                                            \
@@ -80,7 +81,8 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     /* dy[n,c], x[n,c], scale[c], saved[n,2]                                                                        */ \
     /* -> dx[n,c], dscale[c], dshift[c]                     d: n c   s: acc of dx, acc of the other two             */ \
     X(EL_OP_LAYER_NORM_BACKWARD, layer_norm_backward)                                                                  \
-    /* x[n] -> y[n] = x/2 * (1 + tanh(u)), u = sqrt(2/pi) * (x + 0.044715 x^3)   d: n   (torch's approximate="tanh") */\
+    /* x[n] -> y[n] = x/2 * (1 + tanh(u)), u = sqrt(2/pi) * (x + 0.044715 x^3)   d: n   (torch's approximate="tanh")   \
+     */                                                                                                                \
     X(EL_OP_GELU_FORWARD, gelu_forward)                                                                                \
     /* dy[n], x[n] -> dx[n]                                 d: n   (dx may be dy)                                   */ \
     X(EL_OP_GELU_BACKWARD, gelu_backward)                                                                              \
@@ -121,6 +123,12 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     /* logits[b,c], labels[b] i32 -> loss[1], dlogits[b,c]  d: b c   loss = mean of -log softmax; dlogits its       */ \
     /* gradient                                                                                                     */ \
     X(EL_OP_CROSS_ENTROPY, cross_entropy)                                                                              \
+    /* the same where each of several devices has c of all `of` classes, from `first` on: logits[b,c], labels[b] */    \
+    /* -> part[b,3]: the row's maximum, its sum of exp(x - maximum), the label's logit (0: another piece has it) */    \
+    /* d: b c first of                                                                                           */    \
+    X(EL_OP_CROSS_ENTROPY_PIECE, cross_entropy_piece)                                                                  \
+    /* logits[b,c], labels[b], parts[m,b,3] of all m pieces -> loss[1], dlogits[b,c]   d: b c first of m         */    \
+    X(EL_OP_CROSS_ENTROPY_JOIN, cross_entropy_join)                                                                    \
     /* y[b,c], labels[b] i32 -> loss[1], dy[b,c]            d: b c   loss = mean over b*c of (y - onehot)^2         */ \
     /* (c = 1: onehot is 1 for label 0 and 0 for label 1)                                                           */ \
     X(EL_OP_MSE, mse)                                                                                                  \

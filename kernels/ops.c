@@ -190,6 +190,10 @@ static struct work element_work(enum el_op_kind op, const struct el_kernel_args 
         return (struct work){acc * rn, (2 + acc) * rn, 0};
     case EL_OP_CROSS_ENTROPY:
         return (struct work){5 * rn + 3 * n, 2 * rn + 1, n};
+    case EL_OP_CROSS_ENTROPY_PIECE:
+        return (struct work){3 * rn, rn + 3 * n, n};
+    case EL_OP_CROSS_ENTROPY_JOIN:
+        return (struct work){3 * rn + 3 * n * (double)args->d[4], 2 * rn + 3 * n * (double)args->d[4] + 1, n};
     case EL_OP_MSE:
         return (struct work){4 * rn, 2 * rn + 1, n};
     case EL_OP_COUNT_CORRECT:

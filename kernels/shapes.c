@@ -13,8 +13,8 @@ struct row {
 };
 
 static const struct row rows[EL_OP_COUNT] = {
-    [EL_OP_EMBEDDING_FORWARD] = {"n v e", "ids:n:i32 table:v,e > y:n,e"},
-    [EL_OP_EMBEDDING_BACKWARD] = {"n v e", "ids:n:i32 dy:n,e > dtable:v,e"},
+    [EL_OP_EMBEDDING_FORWARD] = {"n v e first of", "ids:n:i32 table:v,e > y:n,e"},
+    [EL_OP_EMBEDDING_BACKWARD] = {"n v e first of", "ids:n:i32 dy:n,e > dtable:v,e"},
     [EL_OP_CONV1D_FORWARD] = {"b l c f k", "x:b,l,c w:f,k,c bias:f > y:b,l-k+1,f"},
     [EL_OP_CONV1D_BACKWARD_DATA] = {"b l c f k", "dy:b,l-k+1,f w:f,k,c > dx:b,l,c"},
     [EL_OP_CONV1D_BACKWARD_WEIGHTS] = {"b l c f k", "x:b,l,c dy:b,l-k+1,f > dw:f,k,c dbias:f"},
@@ -46,6 +46,8 @@ static const struct row rows[EL_OP_COUNT] = {
     [EL_OP_DROPOUT] = {"r n first stride run apart from", "x:r,n > y:r,n"},
     [EL_OP_COPY_COLUMNS] = {"r c ldx ldy", "x:r,c > y:r,c"},
     [EL_OP_CROSS_ENTROPY] = {"b c", "logits:b,c labels:b:i32 > loss:1 dlogits:b,c"},
+    [EL_OP_CROSS_ENTROPY_PIECE] = {"b c first of", "logits:b,c labels:b:i32 > part:b,3"},
+    [EL_OP_CROSS_ENTROPY_JOIN] = {"b c first of m", "logits:b,c labels:b:i32 parts:m,b,3 > loss:1 dlogits:b,c"},
     [EL_OP_MSE] = {"b c", "y:b,c labels:b:i32 > loss:1 dy:b,c"},
     [EL_OP_COUNT_CORRECT] = {"b c", "logits:b,c labels:b:i32 > correct:1:i32"},
     [EL_OP_SCALE] = {"n", "x:n > y:n"},

@@ -105,12 +105,16 @@ static int find_group(const struct el_layout *layout, const struct el_op_info *o
 {
     const struct el_spot own = el_layout_spot(layout, op->device);
     bool local = op->communicator && !strcmp(op->communicator, "local");
+    enum el_axis axis = 0;
     int n = 0;
+    while (axis < EL_AXIS_COUNT && (!op->communicator || strcmp(op->communicator, el_axis_row(axis)->name) != 0))
+        axis++;
     for (int d = 0; d < layout->n_devices; d++) {
         const struct el_spot spot = el_layout_spot(layout, d);
         bool first = d == 0 || el_layout_spot(layout, d - 1).worker != spot.worker;
-        bool same_stage = op->messages.size == layout->n_workers || spot.at[EL_AXIS_STAGE] == own.at[EL_AXIS_STAGE];
-        if (local ? spot.worker == own.worker : first && same_stage) members[n++] = local ? d : spot.worker;
+        bool same =
+            axis == EL_AXIS_COUNT || el_layout_group(layout, axis, d) == el_layout_group(layout, axis, op->device);
+        if (local ? spot.worker == own.worker : first && same) members[n++] = local ? d : spot.worker;
     }
     return n;
 }

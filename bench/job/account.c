@@ -48,7 +48,7 @@ static enum el_status add_member(const struct el_job_measurement *m, int i, cons
                                         .pid = getpid(),
                                         .layout = &m->open.layout,
                                         .spot = spot,
-                                        .part = parts->stage[spot.at[EL_AXIS_STAGE]],
+                                        .part = el_parts_of(parts, &spot),
                                         .ledger = &m->result.ledgers[i],
                                         .loading = &m->result.loading[i],
                                         .reserved_bytes = reading->reserved_bytes,

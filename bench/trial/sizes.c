@@ -42,6 +42,8 @@ static enum el_status check_taken(const struct el_options *options, const struct
         return el_fail(EL_ERR_INVALID, "--augment on: model %s takes no images: leave it out", info->name);
     if (options->lengths.longest && info->input == EL_INPUT_IMAGES)
         return el_fail(EL_ERR_INVALID, "--lengths: model %s takes images, not sentences: leave it out", info->name);
+    if (options->lengths.longest && info->input == EL_INPUT_TOKENS)
+        return el_fail(EL_ERR_INVALID, "--lengths: model %s takes sequences of --seq tokens: leave it out", info->name);
     return EL_OK;
 }
 
@@ -94,15 +96,20 @@ enum el_status el_sizes_resolve(const struct el_options *options, struct el_mode
                                    .seed = options->train.seed,
                                    .held_out = options->train.epochs ? 0.1 : 0,
                                    .in_files = options->in_files};
+    const bool made = !strcmp(options->data, "synthetic") || !strcmp(options->data, "dummy");
+    if (info->input == EL_INPUT_TOKENS) {
+        if (!spec.seq) spec.seq = seq_row->initial[0];
+        if (!spec.vocab && !strcmp(options->data, "dummy")) spec.vocab = el_model_size_row(info, "vocab")->initial[0];
+    }
     spec.shortest = options->lengths.shortest, spec.longest = options->lengths.longest;
     EL_TRY(open_data(options, &spec, &dataset));
     const int64_t seq = el_dataset_info(dataset)->seq, vocab = el_dataset_info(dataset)->vocab,
                   image = el_dataset_info(dataset)->image;
     if (image) el_model_set(&model, "image", &image, 1);
-    if (info->input == EL_INPUT_IDS) el_model_set(&model, "seq", &seq, 1);
+    if (seq_row) el_model_set(&model, "seq", &seq, 1);
     /* A set that we made has fewer words than a published vocabulary: there the model's own default stands. */
-    bool made = !strcmp(options->data, "synthetic") || !strcmp(options->data, "dummy");
-    if (info->input == EL_INPUT_IDS && (spec.vocab || !made)) el_model_set(&model, "vocab", &vocab, 1);
+    if ((info->input == EL_INPUT_IDS && (spec.vocab || !made)) || info->input == EL_INPUT_TOKENS)
+        el_model_set(&model, "vocab", &vocab, 1);
     enum el_status status = EL_OK;
     if (!info->classes) {
         model.classes = el_dataset_info(dataset)->classes;

@@ -79,7 +79,8 @@ enum el_status el_verify_resolve(const struct el_options *options, const char *b
     EL_TRY(take_devices(backend, cell->n_devices, &o));
     memcpy(o.comm, options->comm, sizeof o.comm);
     /* There are no images of sentences. */
-    snprintf(o.data, sizeof o.data, "%s", cell->model->input == EL_INPUT_IMAGES ? "dummy" : options->data);
+    snprintf(o.data, sizeof o.data, "%s",
+             cell->model->input == EL_INPUT_IMAGES || cell->model->input == EL_INPUT_TOKENS ? "dummy" : options->data);
     snprintf(o.inject, sizeof o.inject, "%s", options->inject);
     o.procs = procs;
     o.launcher = options->launcher;

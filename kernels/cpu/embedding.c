@@ -12,19 +12,27 @@ enum el_status el_cpu_embedding_forward(const struct el_kernel_args *args)
     const int32_t *ids = args->p[0]; /* [n] */
     const float *table = args->p[1]; /* [v, e] */
     float *y = args->p[2];           /* [n, e] */
-    int64_t n = args->d[0], v = args->d[1], e = args->d[2];
-    EL_TRY(el_reference_check_index("embedding_forward", ids, n, v));
-    for (int64_t i = 0; i < n; i++) memcpy(y + i * e, table + ids[i] * e, (size_t)e * sizeof *y);
+    int64_t n = args->d[0], e = args->d[2];
+    EL_TRY(el_reference_check_index("embedding_forward", ids, n, el_embedding_limit(args->d)));
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t row = el_embedding_row(args->d, ids[i]);
+        if (row < 0)
+            memset(y + i * e, 0, (size_t)e * sizeof *y);
+        else
+            memcpy(y + i * e, table + row * e, (size_t)e * sizeof *y);
+    }
     return EL_OK;
 }
 
 /* In the order of positions, as the reference: a repeated id's sum must not depend on how the loop was cut. */
-EL_VECTOR static void scatter(const int32_t *ids, const float *dy, int64_t n, int64_t e, float *dtable)
+EL_VECTOR static void scatter(const int64_t *d, const int32_t *ids, const float *dy, float *dtable)
 {
+    const int64_t n = d[0], e = d[2];
     for (int64_t i = 0; i < n; i++) {
+        const int64_t row = el_embedding_row(d, ids[i]);
         const float *restrict from = dy + i * e;
-        float *restrict to = dtable + ids[i] * e;
-        for (int64_t j = 0; j < e; j++) to[j] += from[j];
+        float *restrict to = dtable + row * e;
+        for (int64_t j = 0; j < e && row >= 0; j++) to[j] += from[j];
     }
 }
 
@@ -34,8 +42,8 @@ enum el_status el_cpu_embedding_backward(const struct el_kernel_args *args)
     const float *dy = args->p[1];    /* [n, e] */
     float *dtable = args->p[2];      /* [v, e] */
     int64_t n = args->d[0], v = args->d[1], e = args->d[2];
-    EL_TRY(el_reference_check_index("embedding_backward", ids, n, v));
+    EL_TRY(el_reference_check_index("embedding_backward", ids, n, el_embedding_limit(args->d)));
     if (args->s[0] == 0) memset(dtable, 0, (size_t)(v * e) * sizeof *dtable);
-    scatter(ids, dy, n, e, dtable);
+    scatter(args->d, ids, dy, dtable);
     return EL_OK;
 }

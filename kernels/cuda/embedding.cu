@@ -17,12 +17,13 @@ static_assert(sizeof(unsigned long long) == sizeof(int64_t), "atomics work on 64
 
 template <typename REAL>
 __global__ void embedding_forward_kernel(const int32_t *__restrict__ ids, const REAL *__restrict__ table, int64_t n,
-                                         int64_t v, int64_t e, REAL *__restrict__ y)
+                                         int64_t v, int64_t e, int64_t first, int64_t of, REAL *__restrict__ y)
 {
     EL_CUDA_EACH(i, n * e)
     {
-        int64_t id = ids[i / e];
-        y[i] = id >= 0 && id < v ? table[id * e + i % e] : static_cast<REAL>(NAN);
+        int64_t id = ids[i / e], row = id - first;
+        REAL missing = static_cast<REAL>(id >= 0 && id < (of ? of : v) ? 0 : NAN);
+        y[i] = row >= 0 && row < v ? table[row * e + i % e] : missing;
     }
 }
 
@@ -31,13 +32,13 @@ template <typename REAL> static enum el_status embedding_forward(const struct el
     const int64_t *d = args->d;
     return launch(args, "embedding_forward", d[0] * d[2], embedding_forward_kernel<REAL>,
                   static_cast<const int32_t *>(args->p[0]), static_cast<const REAL *>(args->p[1]), d[0], d[1], d[2],
-                  static_cast<REAL *>(args->p[2]));
+                  d[3], d[4], static_cast<REAL *>(args->p[2]));
 }
 
 /* What the backward kernels share. */
 struct sums {
     const int32_t *ids; /* [n] */
-    int64_t n, v, e;
+    int64_t n, v, e, first;
     int digits;
     unsigned long long *words, *peaks;
     int32_t *heads;
@@ -51,16 +52,16 @@ template <typename REAL> static __host__ __device__ constexpr int words_of()
 /* The place of position i's sum, or -1 for an id that is not in the table. */
 __device__ static int64_t place_of(const struct sums &s, int64_t i)
 {
-    int64_t id = s.ids[i];
-    return id >= 0 && id < s.v ? s.heads[id] : -1;
+    int64_t row = s.ids[i] - s.first;
+    return row >= 0 && row < s.v ? s.heads[row] : -1;
 }
 
 __global__ void embedding_heads_kernel(struct sums s)
 {
     EL_CUDA_EACH(i, s.n)
     {
-        int64_t id = s.ids[i];
-        if (id >= 0 && id < s.v) atomicMin(&s.heads[id], static_cast<int32_t>(i));
+        int64_t row = s.ids[i] - s.first;
+        if (row >= 0 && row < s.v) atomicMin(&s.heads[row], static_cast<int32_t>(i));
     }
 }
 
@@ -115,7 +116,7 @@ template <typename REAL> __global__ void embedding_give_kernel(struct sums s, bo
             int64_t second = words == 2 ? static_cast<int64_t>(s.words[k * words + words - 1]) : 0;
             sum = el_exact_value(first, second, el_exact_shift(peak, s.digits), s.digits);
         }
-        REAL *to = &dtable[s.ids[i] * s.e + k % s.e];
+        REAL *to = &dtable[(s.ids[i] - s.first) * s.e + k % s.e];
         *to = static_cast<REAL>(acc ? static_cast<double>(*to) + sum : sum);
     }
 }
@@ -148,7 +149,7 @@ template <typename REAL> static enum el_status embedding_backward(const struct e
     char *workspace = static_cast<char *>(args->workspace);
     struct sums s;
     s.ids = static_cast<const int32_t *>(args->p[0]);
-    s.n = n, s.v = v, s.e = e;
+    s.n = n, s.v = v, s.e = e, s.first = args->d[3];
     s.digits = el_exact_digits(n);
     s.words = reinterpret_cast<unsigned long long *>(workspace + layout.sums);
     s.peaks = reinterpret_cast<unsigned long long *>(workspace + layout.peaks);

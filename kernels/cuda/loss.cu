@@ -2,13 +2,6 @@
  * model's layers). The samples' losses go to the workspace, and one block sums them in the order of sizes alone. */
 #include "kernels/cuda/common.cuh"
 
-__device__ static double warp_max(double value)
-{
-    for (int offset = EL_CUDA_WARP / 2; offset > 0; offset /= 2)
-        value = fmax(value, __shfl_xor_sync(0xffffffffu, value, offset));
-    return value;
-}
-
 /* *loss = the sum of part[n] / divisor; one block. */
 template <typename REAL> __global__ void mean_kernel(const double *part, int64_t n, double divisor, REAL *loss)
 {
@@ -51,6 +44,72 @@ template <typename REAL> static enum el_status cross_entropy(const struct el_ker
                         static_cast<REAL *>(args->p[3])));
     return launch_blocks(args, "cross_entropy's mean", 1, mean_kernel<REAL>, part, batch, static_cast<double>(batch),
                          static_cast<REAL *>(args->p[2]));
+}
+
+template <typename REAL>
+__global__ void cross_entropy_piece_kernel(const REAL *__restrict__ logits, const int32_t *__restrict__ labels,
+                                           int64_t batch, int64_t classes, int64_t first, int64_t of,
+                                           REAL *__restrict__ part)
+{
+    int lane = threadIdx.x % EL_CUDA_WARP;
+    EL_CUDA_EACH_WARP(b, batch)
+    {
+        const REAL *row = logits + b * classes;
+        int64_t label = labels[b] - first;
+        double largest = -INFINITY, sum = 0;
+        for (int64_t c = lane; c < classes; c += EL_CUDA_WARP) largest = fmax(largest, static_cast<double>(row[c]));
+        largest = warp_max(largest);
+        for (int64_t c = lane; c < classes; c += EL_CUDA_WARP) sum += exp(static_cast<double>(row[c]) - largest);
+        sum = warp_sum(sum);
+        if (lane != 0) continue;
+        bool valid = labels[b] >= 0 && labels[b] < of;
+        part[3 * b] = static_cast<REAL>(largest);
+        part[3 * b + 1] = static_cast<REAL>(sum);
+        part[3 * b + 2] = label >= 0 && label < classes ? row[label] : static_cast<REAL>(valid ? 0 : NAN);
+    }
+}
+
+template <typename REAL> static enum el_status cross_entropy_piece(const struct el_kernel_args *args)
+{
+    return launch_warps(args, "cross_entropy_piece", args->d[0], cross_entropy_piece_kernel<REAL>,
+                        static_cast<const REAL *>(args->p[0]), static_cast<const int32_t *>(args->p[1]), args->d[0],
+                        args->d[1], args->d[2], args->d[3], static_cast<REAL *>(args->p[2]));
+}
+
+template <typename REAL>
+__global__ void cross_entropy_join_kernel(const REAL *__restrict__ logits, const int32_t *__restrict__ labels,
+                                          const REAL *__restrict__ parts, int64_t batch, int64_t classes, int64_t first,
+                                          int64_t pieces, double *__restrict__ loss, REAL *__restrict__ dlogits)
+{
+    int lane = threadIdx.x % EL_CUDA_WARP;
+    EL_CUDA_EACH_WARP(b, batch)
+    {
+        double largest = -INFINITY, sum = 0, wanted = 0;
+        for (int64_t m = 0; m < pieces; m++) largest = fmax(largest, static_cast<double>(parts[3 * (m * batch + b)]));
+        for (int64_t m = 0; m < pieces; m++) {
+            const REAL *part = parts + 3 * (m * batch + b);
+            sum += static_cast<double>(part[1]) * exp(static_cast<double>(part[0]) - largest);
+            wanted += static_cast<double>(part[2]);
+        }
+        for (int64_t c = lane; c < classes; c += EL_CUDA_WARP) {
+            double share = exp(static_cast<double>(logits[b * classes + c]) - largest) / sum;
+            dlogits[b * classes + c] =
+                static_cast<REAL>((share - (first + c == labels[b])) / static_cast<double>(batch));
+        }
+        if (lane == 0) loss[b] = log(sum) + largest - wanted;
+    }
+}
+
+template <typename REAL> static enum el_status cross_entropy_join(const struct el_kernel_args *args)
+{
+    int64_t batch = args->d[0];
+    double *part = static_cast<double *>(args->workspace);
+    EL_TRY(launch_warps(args, "cross_entropy_join", batch, cross_entropy_join_kernel<REAL>,
+                        static_cast<const REAL *>(args->p[0]), static_cast<const int32_t *>(args->p[1]),
+                        static_cast<const REAL *>(args->p[2]), batch, args->d[1], args->d[2], args->d[4], part,
+                        static_cast<REAL *>(args->p[4])));
+    return launch_blocks(args, "cross_entropy's mean", 1, mean_kernel<REAL>, part, batch, static_cast<double>(batch),
+                         static_cast<REAL *>(args->p[3]));
 }
 
 template <typename REAL>
@@ -122,6 +181,9 @@ template <typename REAL> static enum el_status count_correct(const struct el_ker
 
 EL_CUDA_RUN(cross_entropy)
 EL_CUDA_WORKSPACE(cross_entropy, part_bytes)
+EL_CUDA_RUN(cross_entropy_piece)
+EL_CUDA_RUN(cross_entropy_join)
+EL_CUDA_WORKSPACE(cross_entropy_join, part_bytes)
 EL_CUDA_RUN(mse)
 EL_CUDA_WORKSPACE(mse, part_bytes)
 EL_CUDA_RUN(count_correct)

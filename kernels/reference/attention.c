@@ -27,13 +27,13 @@ static struct LOCAL(head) LOCAL(head_of)(const void *qkv, const int64_t *d, int6
     return (struct LOCAL(head)){.q = row, .k = row + h * s, .v = row + 2 * h * s, .stride = 3 * h * s, .s = s};
 }
 
-static double LOCAL(score)(const struct LOCAL(head) *head, int64_t i, int64_t j)
+static double LOCAL(score)(const struct LOCAL(head) * head, int64_t i, int64_t j)
 {
     return LOCAL(dot)(head->q + i * head->stride, head->k + j * head->stride, head->s) / sqrt((double)head->s);
 }
 
 /* Row i of y; returns the log of the sum of exp. */
-static double LOCAL(attend)(const struct LOCAL(head) *head, int64_t i, REAL *y)
+static double LOCAL(attend)(const struct LOCAL(head) * head, int64_t i, REAL *y)
 {
     double largest = -INFINITY, sum = 0;
     for (int64_t j = 0; j <= i; j++) largest = fmax(largest, LOCAL(score)(head, i, j));
@@ -63,7 +63,7 @@ enum el_status NAME(attention_forward)(const struct el_kernel_args *args)
 }
 
 /* What row i gives back, where p is its softmax and dp = v dy: the gradient of its score j is p (dp - sum of p dp). */
-static void LOCAL(give_back)(const struct LOCAL(head) *to, const struct LOCAL(head) *from, int64_t i, const REAL *dy,
+static void LOCAL(give_back)(const struct LOCAL(head) * to, const struct LOCAL(head) * from, int64_t i, const REAL *dy,
                              double saved)
 {
     int64_t at = i * from->stride;

@@ -13,10 +13,12 @@ enum el_status NAME(embedding_forward)(const struct el_kernel_args *args)
     const int32_t *ids = args->p[0]; /* [n] */
     const REAL *table = args->p[1];  /* [v, e] */
     REAL *y = args->p[2];            /* [n, e] */
-    int64_t n = args->d[0], v = args->d[1], e = args->d[2];
-    EL_TRY(el_reference_check_index("embedding_forward", ids, n, v));
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < e; j++) y[i * e + j] = table[ids[i] * e + j];
+    int64_t n = args->d[0], e = args->d[2];
+    EL_TRY(el_reference_check_index("embedding_forward", ids, n, el_embedding_limit(args->d)));
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t row = el_embedding_row(args->d, ids[i]);
+        for (int64_t j = 0; j < e; j++) y[i * e + j] = row < 0 ? 0 : table[row * e + j];
+    }
     return EL_OK;
 }
 
@@ -28,11 +30,13 @@ enum el_status NAME(embedding_backward)(const struct el_kernel_args *args)
     const REAL *dy = args->p[1];     /* [n, e] */
     REAL *dtable = args->p[2];       /* [v, e] */
     int64_t n = args->d[0], v = args->d[1], e = args->d[2];
-    EL_TRY(el_reference_check_index("embedding_backward", ids, n, v));
+    EL_TRY(el_reference_check_index("embedding_backward", ids, n, el_embedding_limit(args->d)));
     if (args->s[0] == 0)
         for (int64_t i = 0; i < v * e; i++) dtable[i] = 0;
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < e; j++) dtable[ids[i] * e + j] += dy[i * e + j];
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t row = el_embedding_row(args->d, ids[i]);
+        for (int64_t j = 0; j < e && row >= 0; j++) dtable[row * e + j] += dy[i * e + j];
+    }
     return EL_OK;
 }
 

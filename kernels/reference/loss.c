@@ -44,6 +44,50 @@ enum el_status NAME(cross_entropy)(const struct el_kernel_args *args)
     return EL_OK;
 }
 
+enum el_status NAME(cross_entropy_piece)(const struct el_kernel_args *args)
+{
+    const REAL *logits = args->p[0];    /* [b, c] */
+    const int32_t *labels = args->p[1]; /* [b] */
+    REAL *part = args->p[2];            /* [b, 3] */
+    int64_t batch = args->d[0], classes = args->d[1], first = args->d[2];
+    EL_TRY(el_reference_check_index("cross_entropy_piece", labels, batch, args->d[3]));
+    for (int64_t b = 0; b < batch; b++) {
+        const REAL *row = logits + b * classes;
+        const int64_t label = labels[b] - first;
+        double largest = (double)row[LOCAL(first_maximum)(row, classes)], sum = 0;
+        for (int64_t c = 0; c < classes; c++) sum += exp((double)row[c] - largest);
+        part[3 * b] = (REAL)largest;
+        part[3 * b + 1] = (REAL)sum;
+        part[3 * b + 2] = label >= 0 && label < classes ? row[label] : 0;
+    }
+    return EL_OK;
+}
+
+enum el_status NAME(cross_entropy_join)(const struct el_kernel_args *args)
+{
+    const REAL *logits = args->p[0], *parts = args->p[2]; /* [b, c], [m, b, 3] */
+    const int32_t *labels = args->p[1];                   /* [b] */
+    REAL *dlogits = args->p[4];                           /* [b, c] */
+    int64_t batch = args->d[0], classes = args->d[1], first = args->d[2], pieces = args->d[4];
+    double total = 0;
+    for (int64_t b = 0; b < batch; b++) {
+        double largest = -INFINITY, sum = 0, wanted = 0;
+        for (int64_t m = 0; m < pieces; m++) largest = fmax(largest, (double)parts[3 * (m * batch + b)]);
+        for (int64_t m = 0; m < pieces; m++) {
+            const REAL *part = parts + 3 * (m * batch + b);
+            sum += (double)part[1] * exp((double)part[0] - largest);
+            wanted += (double)part[2];
+        }
+        total += log(sum) + largest - wanted;
+        for (int64_t c = 0; c < classes; c++) {
+            double share = exp((double)logits[b * classes + c] - largest) / sum;
+            dlogits[b * classes + c] = (REAL)((share - (first + c == labels[b])) / (double)batch);
+        }
+    }
+    *(REAL *)args->p[3] = (REAL)(total / (double)batch);
+    return EL_OK;
+}
+
 /* Of one output label 0 wants a 1, as its one-hot row has it, and label 1 a 0. */
 enum el_status NAME(mse)(const struct el_kernel_args *args)
 {

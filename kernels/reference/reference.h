@@ -19,5 +19,15 @@ EL_OP_LIST(EL_REFERENCE_DECLARE)
 /* Checks that 0 <= index[i] < limit for all i < n: data from a file never indexes a tensor unchecked. */
 enum el_status el_reference_check_index(const char *op, const int32_t *index, int64_t n, int64_t limit);
 
+/* Of a table with the d[] of embedding_*: below what an id must be, and its row; -1: another piece has it. */
+static inline int64_t el_embedding_limit(const int64_t *d)
+{
+    return d[4] ? d[4] : d[1];
+}
+static inline int64_t el_embedding_row(const int64_t *d, int64_t id)
+{
+    return id >= d[3] && id < d[3] + d[1] ? id - d[3] : -1;
+}
+
 /* Outputs computed together, so that the compiler can keep their sums in vector registers. */
 enum { EL_REFERENCE_BLOCK = 64 };

@@ -21,6 +21,7 @@ struct el_batcher {
     int64_t order_epoch;        /* the one it is in, whose permutation that is; -1: none yet */
     int64_t *sorting;           /* scratch to sort the order with; NULL: batches are as shuffled */
     size_t row_bytes;           /* of a sample's input, the longest */
+    int64_t n_labels;           /* of a row */
     int64_t length;             /* EL_INPUT_IDS: words a row of the batch in work */
     int32_t *bins, *counts;     /* EL_INPUT_FEATURES: [seq], [features] zeros */
     struct el_tones tones;      /* EL_INPUT_IMAGES */
@@ -34,7 +35,7 @@ static enum el_status check_spec(const struct el_loader_spec *spec)
         return el_fail(EL_ERR_INVALID, "loader: a batch of %lld samples", (long long)spec->global_batch);
     if (spec->ranks < 1 || spec->rank < 0 || spec->rank >= spec->ranks)
         return el_fail(EL_ERR_INVALID, "loader: rank %d of %d", spec->rank, spec->ranks);
-    if (spec->input == EL_INPUT_IDS) return EL_OK;
+    if (spec->input == EL_INPUT_IDS || spec->input == EL_INPUT_TOKENS) return EL_OK;
     if (spec->input == EL_INPUT_FEATURES && (spec->features < 1 || spec->features > INT32_MAX))
         return el_fail(EL_ERR_INVALID, "loader: %lld features", (long long)spec->features);
     if (spec->dtype != EL_F32 && spec->dtype != EL_F64)
@@ -46,6 +47,9 @@ static enum el_status check_spec(const struct el_loader_spec *spec)
 static enum el_status check_kind(const struct el_dataset *dataset, const struct el_loader_spec *spec)
 {
     int64_t has = el_dataset_info(dataset)->image, wanted = spec->input == EL_INPUT_IMAGES ? spec->image : 0;
+    if (el_dataset_info(dataset)->stream != (spec->input == EL_INPUT_TOKENS))
+        return el_fail(EL_ERR_INVALID, "%s: a model of tokens takes a stream of them, and no other model does",
+                       el_path_tail(el_dataset_info(dataset)->source));
     if (has == wanted) return EL_OK;
     return el_fail(EL_ERR_INVALID, "%s: images of side %lld, not %lld (0: sentences)",
                    el_path_tail(el_dataset_info(dataset)->source), (long long)has, (long long)wanted);
@@ -77,8 +81,10 @@ static enum el_status prepare(struct el_batcher *batcher)
 {
     const struct el_loader_spec *spec = &batcher->spec;
     const size_t type_bytes = spec->dtype == EL_F64 ? sizeof(double) : sizeof(float);
+    batcher->n_labels = spec->input == EL_INPUT_TOKENS ? el_dataset_info(batcher->dataset)->seq : 1;
     switch (spec->input) {
     case EL_INPUT_IDS:
+    case EL_INPUT_TOKENS:
         batcher->row_bytes = (size_t)el_dataset_info(batcher->dataset)->seq * sizeof(int32_t);
         return EL_OK;
     case EL_INPUT_FEATURES:
@@ -141,9 +147,9 @@ int64_t el_batcher_steps(const struct el_batcher *batcher)
     return batcher->steps;
 }
 
-int64_t el_batcher_rows(const struct el_batcher *batcher)
+int64_t el_batcher_labels(const struct el_batcher *batcher)
 {
-    return batcher->share.samples;
+    return batcher->share.samples * batcher->n_labels;
 }
 
 size_t el_batcher_input_bytes(const struct el_batcher *batcher)
@@ -193,21 +199,25 @@ static void put_image(const struct el_batcher *batcher, const struct el_sample *
     el_tones_row(&batcher->tones, pixels, spec->image, spec->dtype, row);
 }
 
-/* position < 0: a row of zeros (the padding's id is 0), of label -1. */
-static enum el_status fill_row(struct el_batcher *batcher, int64_t position, void *row, int32_t *label_p)
+/* position < 0: a row of zeros (the padding's id is 0), of labels -1. */
+static enum el_status fill_row(struct el_batcher *batcher, int64_t position, void *row, int32_t *labels)
 {
     struct el_sample sample;
-    *label_p = -1;
+    for (int64_t i = 0; i < batcher->n_labels; i++) labels[i] = -1;
     if (position < 0)
         memset(row, 0,
                batcher->spec.input == EL_INPUT_IDS ? (size_t)batcher->length * sizeof(int32_t) : batcher->row_bytes);
     if (position < 0) return EL_OK;
     EL_TRY(el_dataset_read(batcher->dataset, batcher->spec.split, position, &batcher->reader, &sample));
-    *label_p = sample.label;
+    labels[0] = sample.label;
     switch (batcher->spec.input) {
     case EL_INPUT_IDS:
         put_ids(batcher, &sample, row);
         batcher->reader.times->words += sample.length;
+        break;
+    case EL_INPUT_TOKENS: /* one more is behind them */
+        memcpy(row, sample.tokens, batcher->row_bytes);
+        memcpy(labels, sample.tokens + 1, (size_t)batcher->n_labels * sizeof *labels);
         break;
     case EL_INPUT_FEATURES:
         el_features_row(sample.tokens, sample.length, batcher->spec.features, batcher->bins, batcher->counts,
@@ -257,8 +267,8 @@ enum el_status el_batcher_fill(struct el_batcher *batcher, uint64_t step, void *
     batcher->length = el_batcher_length(batcher, step);
     if (batcher->spec.input == EL_INPUT_IDS) row_bytes = (size_t)batcher->length * sizeof(int32_t);
     for (int64_t row = 0; row < batcher->share.samples; row++)
-        EL_TRY(
-            fill_row(batcher, position_of(batcher, step, row), (char *)inputs + (size_t)row * row_bytes, &labels[row]));
+        EL_TRY(fill_row(batcher, position_of(batcher, step, row), (char *)inputs + (size_t)row * row_bytes,
+                        &labels[row * batcher->n_labels]));
     times->places += batcher->share.samples * batcher->length;
     if (batcher->length > times->longest) times->longest = batcher->length;
     times->batches++;

@@ -14,7 +14,7 @@ enum el_status el_batcher_open(const struct el_dataset *dataset, const struct el
 void el_batcher_close(struct el_batcher *batcher); /* NULL is legal */
 
 int64_t el_batcher_steps(const struct el_batcher *batcher);      /* an epoch */
-int64_t el_batcher_rows(const struct el_batcher *batcher);       /* a batch */
+int64_t el_batcher_labels(const struct el_batcher *batcher);     /* a batch */
 size_t el_batcher_input_bytes(const struct el_batcher *batcher); /* at most */
 /* As el_loader_length; 0: not of sentences as ids. Enters the step's epoch. */
 int64_t el_batcher_length(struct el_batcher *batcher, uint64_t step);

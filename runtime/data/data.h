@@ -12,6 +12,9 @@
  * bins and scaled to unit L2 norm.
  * The synthetic set has six classes; where fewer are asked for, labels are taken modulo their number.
  *
+ * Models that say the next token (EL_INPUT_TOKENS) get any file by its bytes: samples of `seq` in a row, and as labels
+ * [seq] the bytes that follow each. The synthetic text is made-up English; dummy tokens are random.
+ *
  * Models over images get [image, image, 3] for each, rows from the top, red, green and blue side by side (NHWC): a byte
  * x becomes (x / 255 - mean) / deviation of its colour, with torchvision's means (0.485, 0.456, 0.406) and deviations
  * (0.229, 0.224, 0.225). They come from files in CIFAR-10's binary format (or a folder that has data_batch_*.bin and
@@ -37,8 +40,9 @@
 #include "kernels/kernels.h"
 #include "runtime/base/status.h"
 
-/* What a model takes: ids[seq] int32; features[features] or an image [image, image, 3] in the float type. */
-enum el_input_kind { EL_INPUT_IDS, EL_INPUT_FEATURES, EL_INPUT_IMAGES };
+/* What a model takes: ids[seq] int32; tokens[seq] int32, whose labels are the next ones [seq]; features[features] or an
+ * image [image, image, 3] in the float type. */
+enum el_input_kind { EL_INPUT_IDS, EL_INPUT_FEATURES, EL_INPUT_IMAGES, EL_INPUT_TOKENS };
 
 struct el_dataset_spec {
     const char *source;       /* a path, "synthetic" or "dummy" */
@@ -79,6 +83,7 @@ struct el_dataset_info {
     int64_t image;     /* side of its images; 0: it has sentences */
     int64_t classes;   /* labels are below this */
     int64_t unspaced;  /* training sentences of one word in a script without spaces (Chinese, kana) */
+    bool stream;       /* it has tokens: samples are `seq` of them, with a label each */
     bool characters;   /* they are most: each such character is a word */
 };
 const struct el_dataset_info *el_dataset_info(const struct el_dataset *dataset);
@@ -195,9 +200,9 @@ int64_t el_loader_steps_per_epoch(const struct el_loader *loader);
 /* Words a row of that step has, padding among them: known before the batch is made. */
 int64_t el_loader_length(struct el_loader *loader, uint64_t step);
 /* inputs: [share, el_loader_length] int32, or [share, features] or [share, image, image, 3] of dtype; labels: [share]
- * int32. `step` counts from 0 over epochs: epoch = step / steps_per_epoch. The first call of an epoch permutes. With
- * workers, steps asked for one after another were made ahead; another step starts them anew. Errors: what a worker
- * failed with, at its batch; EL_ERR_IO: a worker ended without a word. */
+ * int32, or [share, seq] of tokens. `step` counts from 0 over epochs: epoch = step / steps_per_epoch. The first call of
+ * an epoch permutes. With workers, steps asked for one after another were made ahead; another step starts them anew.
+ * Errors: what a worker failed with, at its batch; EL_ERR_IO: a worker ended without a word. */
 enum el_status el_loader_fill(struct el_loader *loader, uint64_t step, void *inputs, int32_t *labels);
 /* Since it was opened, or since the last reset. */
 void el_loader_account(const struct el_loader *loader, struct el_load_account *account_p);

@@ -226,6 +226,21 @@ static enum el_status open_sentences(const struct el_dataset_spec *spec, struct 
     return is_named(spec, "synthetic") ? open_synthetic(spec, set) : open_files(spec, set);
 }
 
+static enum el_status open_stream(const struct el_dataset_spec *spec, struct el_dataset *set)
+{
+    struct el_dataset_spec sized = *spec;
+    struct el_stream stream = {.vocab = 0};
+    if (!sized.seq) sized.seq = DEFAULT_SEQ;
+    if (spec->in_files)
+        return el_fail(EL_ERR_INVALID, "--data-in disk: a stream of tokens is read into memory: leave it out");
+    enum el_status status = el_stream_open(&sized, &stream);
+    set->train = stream.train, set->test = stream.test;
+    set->info.stream = true;
+    set->info.seq = sized.seq;
+    set->info.vocab = set->info.classes = set->words = stream.vocab;
+    return status;
+}
+
 static enum el_status open_images(const struct el_dataset_spec *spec, struct el_dataset *set)
 {
     struct el_images images = {0};
@@ -243,6 +258,8 @@ static enum el_status describe(const struct el_dataset_spec *spec, struct el_dat
     if (set->test.count) snprintf(test, sizeof test, "; test: %lld samples", (long long)set->test.count);
     if (set->info.image)
         snprintf(what, sizeof what, "images of %lld x %lld", (long long)set->info.image, (long long)set->info.image);
+    else if (set->info.stream)
+        snprintf(what, sizeof what, "sequences of %lld tokens", (long long)set->info.seq);
     else
         snprintf(what, sizeof what, "%lld words, longest %lld", (long long)set->words, (long long)set->train.longest);
     if (set->info.characters)
@@ -266,7 +283,9 @@ enum el_status el_dataset_open(const struct el_dataset_spec *spec, struct el_dat
     struct el_dataset *set = calloc(1, sizeof *set);
     if (!set) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a data set");
     if (spec->held_out > 0) set->every = spec->held_out < 1e-9 ? 0 : llround(1 / spec->held_out);
-    enum el_status status = spec->input == EL_INPUT_IMAGES ? open_images(spec, set) : open_sentences(spec, set);
+    enum el_status status = spec->input == EL_INPUT_IMAGES   ? open_images(spec, set)
+                            : spec->input == EL_INPUT_TOKENS ? open_stream(spec, set)
+                                                             : open_sentences(spec, set);
     if (status == EL_OK) status = describe(spec, set);
     if (status == EL_OK)
         *dataset_p = set;

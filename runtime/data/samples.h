@@ -74,6 +74,15 @@ int64_t el_text_unspaced(const struct el_text *text, int64_t *lines_p);
 int64_t el_text_ids(const char *line, size_t length, const struct el_vocabulary *vocabulary, int64_t vocab,
                     int64_t most, int32_t *ids);
 
+/* A stream of tokens, cut into samples: spec->seq is known. After a failure too its samples are to be freed. */
+struct el_stream {
+    struct el_samples train, test;
+    int64_t vocab;
+};
+enum el_status el_stream_open(const struct el_dataset_spec *spec, struct el_stream *stream);
+/* The bytes of the synthetic text; file 1 is the test. Ownership: free(*bytes_p). */
+enum el_status el_stream_compose(uint64_t seed, uint32_t file, char **bytes_p, size_t *length_p);
+
 /* Images: what a set of them is made of. */
 enum { EL_COLOURS = 3 };
 struct el_images {

@@ -117,6 +117,7 @@ static enum el_status compose(const struct el_synthetic_spec *spec, uint32_t fil
 {
     if (spec->input == EL_INPUT_IMAGES)
         return el_shapes_compose(spec->seed, file, file ? TEST_IMAGES : TRAIN_IMAGES, bytes_p, length_p);
+    if (spec->input == EL_INPUT_TOKENS) return el_stream_compose(spec->seed, file, bytes_p, length_p);
     return compose_sentences(spec, file, file ? TEST_SAMPLES : TRAIN_SAMPLES, bytes_p, length_p);
 }
 

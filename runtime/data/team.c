@@ -176,7 +176,7 @@ enum el_status el_team_take(struct el_team *team, uint64_t step, void *inputs, i
     EL_TRY(await_batch(team, slot, step));
     const int64_t ready_ns = el_clock_ns();
     memcpy(inputs, inputs_of(slot), team->input_bytes);
-    memcpy(labels, labels_of(team, slot), (size_t)el_batcher_rows(team->batchers[0]) * sizeof *labels);
+    memcpy(labels, labels_of(team, slot), (size_t)el_batcher_labels(team->batchers[0]) * sizeof *labels);
     *span = (struct el_load_span){.step = step,
                                   .worker = (int)(step % (uint64_t)team->loading.workers),
                                   .begin_ns = slot->begin_ns,
@@ -201,7 +201,7 @@ enum el_status el_team_open(const struct el_loading *loading, struct el_batcher 
     team->n_slots = loading->workers * (loading->prefetch ? loading->prefetch : EL_PREFETCH_DEFAULT);
     team->input_bytes = el_batcher_input_bytes(batchers[0]);
     team->slot_bytes = rounded(sizeof(struct slot)) + rounded(team->input_bytes) +
-                       rounded((size_t)el_batcher_rows(batchers[0]) * sizeof(int32_t));
+                       rounded((size_t)el_batcher_labels(batchers[0]) * sizeof(int32_t));
     team->memory = aligned_alloc(ALIGN, el_team_bytes(team));
     sched_getaffinity(0, sizeof team->cores, &team->cores);
     if (!team->memory) {

@@ -156,6 +156,11 @@ int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const
     return node->outputs[0];
 }
 
+void el_graph_store_transposed(struct el_graph *graph, int param)
+{
+    if (graph->failure == EL_OK) graph->params[param].transposed = true;
+}
+
 void el_graph_node_buffers(struct el_graph *graph, int output, const int *buffers, int n)
 {
     if (graph->failure != EL_OK || check_ids(graph, graph->tensors[output].name, buffers, n, graph->n_buffers) < 0)
@@ -214,6 +219,12 @@ enum el_status el_graph_finish(struct el_graph *graph, int output, enum el_loss_
     graph->classes = shape->d[shape->n - 1];
     graph->labels = el_shape_count(shape) / graph->classes;
     return EL_OK;
+}
+
+struct el_slice el_graph_class_slice(const struct el_graph *graph)
+{
+    const int producer = graph->n_outputs ? graph->tensors[graph->outputs[0]].producer : -1;
+    return producer < 0 ? (struct el_slice){0} : graph->nodes[producer].slice;
 }
 
 int64_t el_graph_param_count(const struct el_graph *graph)

@@ -66,16 +66,23 @@ struct el_param {
     struct el_slice slice; /* which part of its origin; all of it, unless el_graph_slice says otherwise */
     struct el_initial initial;
     double max_norm; /* of parameters: L2 limit of each row after a step; 0: none */
+    bool transposed; /* in files, as [inputs, outputs] */
+    bool is_copy;    /* of a part: an earlier part has it too, as one that is used at both ends of a model */
     bool frozen;     /* of parameters: stays as it is and has no gradient, as with torch's requires_grad=False */
 };
 
+/* How the weights of a linear layer are cut across (el_axis tensor): a piece has some of its outputs, or some of its
+ * inputs. */
+enum el_across { EL_ACROSS_NOT, EL_ACROSS_OUTPUTS, EL_ACROSS_INPUTS };
+
 /* What the types need; each reads its own. */
 struct el_node_attributes {
-    bool relu;           /* linear, conv1d, batch_norm: the output is rectified */
-    double rate;         /* dropout */
-    int64_t window;      /* max_pool: its height and width */
-    int64_t stride, pad; /* conv2d, max_pool: both of height and width */
-    int64_t heads;       /* attention: that this node has */
+    bool relu;             /* linear, conv1d, batch_norm: the output is rectified */
+    double rate;           /* dropout */
+    int64_t window;        /* max_pool: its height and width */
+    int64_t stride, pad;   /* conv2d, max_pool: both of height and width */
+    int64_t heads;         /* attention: that this node has */
+    enum el_across across; /* linear */
 };
 
 struct el_pass;
@@ -147,6 +154,8 @@ struct el_graph {
     /* Of the model, in its parts too: its output is [batch, labels, classes], where a classifier has one label. */
     enum el_loss_kind loss;
     int64_t labels, classes;
+    /* Of a model that is cut across its layers: this is piece `piece` of n_pieces; 0: of one that is not. */
+    int piece, n_pieces;
     enum el_status failure; /* first failure of building */
     struct el_error error;
 };
@@ -172,6 +181,8 @@ void el_graph_slice_node(struct el_graph *graph, int output, struct el_slice sli
  * `attributes` NULL: all 0. Returns the id of its output, whose shape the type gives. */
 int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const char *name, const int *inputs,
                   int n_inputs, const int *params, int n_params, const struct el_node_attributes *attributes);
+/* Files have this parameter as a matrix [inputs, outputs], where the inputs are its last side here. */
+void el_graph_store_transposed(struct el_graph *graph, int param);
 /* The node that makes tensor `output` has these buffers, in the order that its type wants. */
 void el_graph_node_buffers(struct el_graph *graph, int output, const int *buffers, int n);
 /* Freezes the parameter of this name, or those of the layer or group of layers of this name ("layer1" of
@@ -194,6 +205,8 @@ static inline size_t el_graph_label_bytes(const struct el_graph *graph)
 {
     return (size_t)graph->labels * sizeof(int32_t);
 }
+/* Which of the model's classes the output has; of 0: all. */
+struct el_slice el_graph_class_slice(const struct el_graph *graph);
 /* Whether a node reads it: else it gets no gradient. */
 bool el_graph_uses_param(const struct el_graph *graph, int param);
 /* Whether it gets a gradient: it is used, and not frozen. */

@@ -2,6 +2,9 @@
  *
  *     linear: x[b, i], w[o, i], bias[o] -> y[b, o];  x[b, l, i] -> y[b, l, o], as PyTorch's, for any l; the bias may
  *             not be there, and several matrices of the same inputs may be one: w[3, o, i] -> y[b, l, 3 o]
+ *             A piece of one that is cut across its outputs takes all inputs, and the pieces' gradients of them are
+ *             summed; one that is cut across its inputs has a part of each output: these are summed, then the bias is
+ *             added (Shoeybi et al., "Megatron-LM", 2019)
  *     conv1d: x[b, l, c], w[f, k, c], bias[f] -> y[b, l-k+1, f]
  */
 #include "runtime/graph/pass.h"
@@ -60,13 +63,42 @@ static void emit(struct el_pass *pass, const struct el_node *node, enum el_op_ki
     el_pass_emit(pass, node, op);
 }
 
+/* The sum over the pieces, in place. */
+static void sum_pieces(struct el_pass *pass, const struct el_node *node, struct el_view view, int tensor)
+{
+    const struct el_pass_spec *spec = el_pass_get(pass);
+    struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
+                            .count = (size_t)(spec->batch * el_shape_count(&spec->graph->tensors[tensor].shape)),
+                            .data = view};
+    el_pass_communicate(pass, node, EL_AXIS_TENSOR, &op);
+}
+
+static void forward_inputs_cut(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op)
+{
+    const struct el_graph *graph = el_pass_get(pass)->graph;
+    const struct el_view bias = op->views[2], y = op->views[3];
+    const int64_t n = el_shape_count(&graph->params[node->params[1]].shape);
+    op->views[2] = (struct el_view){0};
+    emit(pass, node, EL_OP_LINEAR_FORWARD, EL_OP_CONV1D_FORWARD, op);
+    sum_pieces(pass, node, y, node->outputs[0]);
+    el_pass_emit(
+        pass, node,
+        &(struct el_kernel_op){
+            .op = EL_OP_ADD_ROW,
+            .views = {y, bias, y},
+            .args.d = {el_pass_get(pass)->batch * el_shape_count(&graph->tensors[node->outputs[0]].shape) / n, n}});
+}
+
 static void forward(struct el_pass *pass, const struct el_node *node)
 {
     struct el_kernel_op op = {
         .views = {el_pass_input(pass, node, 0), el_pass_param(pass, node, 0), {0}, el_pass_output(pass, node, 0)},
         .args.s = {node->attributes.relu}};
     if (node->n_params > 1) op.views[2] = el_pass_param(pass, node, 1);
-    emit(pass, node, EL_OP_LINEAR_FORWARD, EL_OP_CONV1D_FORWARD, &op);
+    if (node->attributes.across == EL_ACROSS_INPUTS)
+        forward_inputs_cut(pass, node, &op);
+    else
+        emit(pass, node, EL_OP_LINEAR_FORWARD, EL_OP_CONV1D_FORWARD, &op);
 }
 
 static void backward_begin(struct el_pass *pass, const struct el_node *node)
@@ -91,8 +123,14 @@ static void backward_weights(struct el_pass *pass, const struct el_node *node)
 static void backward_inputs(struct el_pass *pass, const struct el_node *node)
 {
     struct el_kernel_op op = {.views = {el_pass_output_grad(pass, node, 0), el_pass_param(pass, node, 0)}};
-    if (!el_pass_input_grad(pass, node, 0, &op.views[2], &op.args.s[0])) return;
+    const bool sums = node->attributes.across == EL_ACROSS_OUTPUTS; /* of this node's contribution alone */
+    if (sums ? !el_pass_input_grad_open(pass, node, 0, &op.views[2])
+             : !el_pass_input_grad(pass, node, 0, &op.views[2], &op.args.s[0]))
+        return;
     emit(pass, node, EL_OP_LINEAR_BACKWARD_DATA, EL_OP_CONV1D_BACKWARD_DATA, &op);
+    if (!sums) return;
+    sum_pieces(pass, node, op.views[2], node->inputs[0]);
+    el_pass_input_grad_done(pass, node, 0, op.views[2]);
 }
 
 const struct el_node_type el_node_linear = {.name = "linear",

@@ -1,5 +1,5 @@
-/* attention: qkv[b, t, 3 e] -> y[b, t, e], causal self-attention by heads of e / heads values each, in one kernel. What
- * is kept of it is a number a row and head, not the t x t shares. */
+/* attention: qkv[b, t, 3 e] -> y[b, t, e], causal self-attention by heads of e / heads values each, in one op. What is
+ * kept of it is a number a row and head, not the t x t shares; on GPUs the op's workspace has those of one sample. */
 #include "runtime/graph/pass.h"
 
 static enum el_status shape(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
@@ -7,8 +7,10 @@ static enum el_status shape(const struct el_graph *graph, const struct el_node *
     const struct el_shape *x = &graph->tensors[node->inputs[0]].shape;
     const int64_t heads = node->attributes.heads;
     if (x->n != 2 || heads < 1 || x->d[1] % (3 * heads))
-        return el_fail(EL_ERR_INVALID, "%s: %lld values do not divide into q, k and v of %lld heads", node->name,
-                       (long long)x->d[x->n - 1], (long long)heads);
+        return el_fail(EL_ERR_INVALID,
+                       "%s: %lld values do not divide evenly among %lld heads: give --heads that divide "
+                       "--embed",
+                       node->name, (long long)x->d[x->n - 1] / 3, (long long)heads);
     *shape_p = (struct el_shape){.n = 2, .d = {x->d[0], x->d[1] / 3}};
     return EL_OK;
 }
@@ -27,9 +29,9 @@ static void emit(struct el_pass *pass, const struct el_node *node, struct el_ker
 static void forward(struct el_pass *pass, const struct el_node *node)
 {
     emit(pass, node,
-         &(struct el_kernel_op){.op = EL_OP_ATTENTION_FORWARD,
-                                .views = {el_pass_input(pass, node, 0), el_pass_output(pass, node, 0),
-                                          el_pass_kept(pass, node)}});
+         &(struct el_kernel_op){
+             .op = EL_OP_ATTENTION_FORWARD,
+             .views = {el_pass_input(pass, node, 0), el_pass_output(pass, node, 0), el_pass_kept(pass, node)}});
 }
 
 static void backward_inputs(struct el_pass *pass, const struct el_node *node)

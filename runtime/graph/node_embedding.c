@@ -1,4 +1,5 @@
-/* embedding: ids[b, t] -> y[b, t, e] by rows of table[v, e], for any t. Its gradient is dense, as torch's is unless
+/* embedding: ids[b, t] -> y[b, t, e] by rows of table[v, e], for any t. Where the device has some of the rows, what it
+ * finds is summed over the pieces. Its gradient is dense, as torch's is unless
  * told otherwise. */
 #include "runtime/graph/pass.h"
 
@@ -12,12 +13,14 @@ static enum el_status shape(const struct el_graph *graph, const struct el_node *
     return EL_OK;
 }
 
-static void sizes(struct el_pass *pass, const struct el_node *node, int64_t d[3])
+static void sizes(struct el_pass *pass, const struct el_node *node, int64_t d[5])
 {
     const struct el_graph *graph = el_pass_get(pass)->graph;
     d[0] = el_pass_get(pass)->batch * el_shape_count(&graph->tensors[node->inputs[0]].shape);
     d[1] = graph->params[node->params[0]].shape.d[0];
     d[2] = graph->params[node->params[0]].shape.d[1];
+    d[3] = graph->params[node->params[0]].slice.first;
+    d[4] = graph->params[node->params[0]].slice.of;
 }
 
 static void forward(struct el_pass *pass, const struct el_node *node)
@@ -27,6 +30,11 @@ static void forward(struct el_pass *pass, const struct el_node *node)
         .views = {el_pass_input(pass, node, 0), el_pass_param(pass, node, 0), el_pass_output(pass, node, 0)}};
     sizes(pass, node, op.args.d);
     el_pass_emit(pass, node, &op);
+    if (op.args.d[4])
+        el_pass_communicate(pass, node, EL_AXIS_TENSOR,
+                            &(struct el_comm_op){.verb = EL_COMM_ALL_REDUCE,
+                                                 .count = (size_t)(op.args.d[0] * op.args.d[2]),
+                                                 .data = op.views[2]});
 }
 
 static void backward_weights(struct el_pass *pass, const struct el_node *node)

@@ -36,8 +36,5 @@ static void backward_inputs(struct el_pass *pass, const struct el_node *node)
     el_pass_input_grad_done(pass, node, 0, op.views[2]);
 }
 
-const struct el_node_type el_node_gelu = {.name = "gelu",
-                                          .shape = shape,
-                                          .forward = forward,
-                                          .backward_inputs = backward_inputs,
-                                          .keeps = EL_KEEPS_INPUT};
+const struct el_node_type el_node_gelu = {
+    .name = "gelu", .shape = shape, .forward = forward, .backward_inputs = backward_inputs, .keeps = EL_KEEPS_INPUT};

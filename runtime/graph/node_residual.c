@@ -1,5 +1,5 @@
-/* residual: x[b, ...], f[b, ...] -> y = x + f. Backward f's gradient is y's own, handed over; x's is a copy of it, since
- * what comes to x by other ways is added there. */
+/* residual: x[b, ...], f[b, ...] -> y = x + f. Backward f's gradient is y's own, handed over; x's is a copy of it,
+ * since what comes to x by other ways is added there. */
 #include "runtime/graph/pass.h"
 
 static const struct el_shape *shape_of(const struct el_graph *graph, const struct el_node *node, int i)
@@ -21,9 +21,9 @@ static enum el_status shape(const struct el_graph *graph, const struct el_node *
 static void copy(struct el_pass *pass, const struct el_node *node, struct el_view x, struct el_view y, double acc)
 {
     const int64_t rows = el_pass_get(pass)->batch, n = el_shape_count(shape_of(el_pass_get(pass)->graph, node, 0));
-    el_pass_emit(pass, node,
-                 &(struct el_kernel_op){
-                     .op = EL_OP_COPY_COLUMNS, .views = {x, y}, .args = {.d = {rows, n, n, n}, .s = {acc}}});
+    el_pass_emit(
+        pass, node,
+        &(struct el_kernel_op){.op = EL_OP_COPY_COLUMNS, .views = {x, y}, .args = {.d = {rows, n, n, n}, .s = {acc}}});
 }
 
 static void forward(struct el_pass *pass, const struct el_node *node)

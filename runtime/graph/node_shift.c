@@ -25,9 +25,9 @@ static void emit(struct el_pass *pass, const struct el_node *node, struct el_ker
 static void forward(struct el_pass *pass, const struct el_node *node)
 {
     emit(pass, node,
-         &(struct el_kernel_op){.op = EL_OP_ADD_ROW,
-                                .views = {el_pass_input(pass, node, 0), el_pass_param(pass, node, 0),
-                                          el_pass_output(pass, node, 0)}});
+         &(struct el_kernel_op){
+             .op = EL_OP_ADD_ROW,
+             .views = {el_pass_input(pass, node, 0), el_pass_param(pass, node, 0), el_pass_output(pass, node, 0)}});
 }
 
 static void backward_weights(struct el_pass *pass, const struct el_node *node)
@@ -44,11 +44,11 @@ static void backward_inputs(struct el_pass *pass, const struct el_node *node)
     double acc;
     if (!el_pass_input_grad(pass, node, 0, &dx, &acc)) return;
     el_pass_emit(pass, node,
-                 &(struct el_kernel_op){.op = EL_OP_COPY_COLUMNS,
-                                        .views = {el_pass_output_grad(pass, node, 0), dx},
-                                        .args = {.d = {el_pass_get(pass)->batch, el_shape_count(x), el_shape_count(x),
-                                                       el_shape_count(x)},
-                                                 .s = {acc}}});
+                 &(struct el_kernel_op){
+                     .op = EL_OP_COPY_COLUMNS,
+                     .views = {el_pass_output_grad(pass, node, 0), dx},
+                     .args = {.d = {el_pass_get(pass)->batch, el_shape_count(x), el_shape_count(x), el_shape_count(x)},
+                              .s = {acc}}});
 }
 
 const struct el_node_type el_node_shift = {.name = "shift",

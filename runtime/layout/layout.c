@@ -45,15 +45,17 @@ static int64_t loaded_of(const struct el_layout *layout, int feed)
 
 struct el_spot el_layout_spot(const struct el_layout *layout, int device)
 {
-    int stages = layout->n[EL_AXIS_STAGE], n = layout->n_devices / layout->n_workers, worker = device / n;
+    int each = el_layout_per_copy(layout), tensors = layout->n[EL_AXIS_TENSOR];
+    int n = layout->n_devices / layout->n_workers, worker = device / n;
     bool first = device % n == 0, loads = first || layout->each_loads;
     struct el_spot spot = {.process = layout->n_processes == 1 ? 0 : worker,
                            .worker = worker,
-                           .at[EL_AXIS_DATA] = device / stages,
-                           .at[EL_AXIS_STAGE] = device % stages,
+                           .at[EL_AXIS_DATA] = device / each,
+                           .at[EL_AXIS_STAGE] = device % each / tensors,
+                           .at[EL_AXIS_TENSOR] = device % tensors,
                            .n_feeds = loads ? layout->n_feeds : 0};
     if (layout->n[EL_AXIS_DATA] == 1) spot.at[EL_AXIS_DATA] = 0;
-    if (loads) spot.feed = layout->each_loads ? device : worker / stages % layout->n_feeds;
+    if (loads) spot.feed = layout->each_loads ? device : worker / each % layout->n_feeds;
     if (n == 1 || layout->each_loads)
         spot.samples = loaded_of(layout, spot.feed);
     else
@@ -90,10 +92,15 @@ int el_layout_group(const struct el_layout *layout, enum el_axis axis, int devic
     return number;
 }
 
+int el_layout_per_copy(const struct el_layout *layout)
+{
+    return layout->n[EL_AXIS_STAGE] * layout->n[EL_AXIS_TENSOR];
+}
+
 /* Copies of the model follow one another, and the first one's devices are owners. */
 int el_layout_source(const struct el_layout *layout, int device)
 {
-    return device % layout->n[EL_AXIS_STAGE];
+    return device % el_layout_per_copy(layout);
 }
 
 int el_layout_pieces(const struct el_train_config *config, const struct el_layout *layout)
@@ -171,11 +178,23 @@ void el_layout_worker_each(const struct el_train_config *config, int n_processes
     *layout_p = uncut(config, config->n_devices, config->n_devices, n_processes);
 }
 
-void el_layout_stages(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
+/* As many copies as the mesh has along data, each of devices along `axis`. */
+static void cut_along(const struct el_train_config *config, enum el_axis axis, int n_processes,
+                      struct el_layout *layout_p)
 {
     int n = config->n_devices, asked = config->mesh[EL_AXIS_DATA], n_data = asked && n % asked == 0 ? asked : 1;
-    *layout_p = uncut(config, n, n, n_processes > 1 ? n_processes : 1);
-    layout_p->cuts = true;
+    *layout_p = uncut(config, n, n, n_processes);
     layout_p->n_feeds = layout_p->n[EL_AXIS_DATA] = n_data;
-    layout_p->n[EL_AXIS_STAGE] = n / n_data;
+    layout_p->n[axis] = n / n_data;
+}
+
+void el_layout_stages(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
+{
+    cut_along(config, EL_AXIS_STAGE, n_processes > 1 ? n_processes : 1, layout_p);
+    layout_p->cuts = true;
+}
+
+void el_layout_across(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
+{
+    cut_along(config, EL_AXIS_TENSOR, n_processes, layout_p);
 }

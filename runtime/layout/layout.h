@@ -11,7 +11,7 @@
  * these have to know it before a step is issued. The devices of a worker are in one process and have neighbouring
  * positions, and so have the workers of a process.
  *
- * Today nothing cuts a layer, or what is stored: along tensor and shard there is 1. Of several processes each has one
+ * Today nothing cuts what is stored: along shard there is 1. Of several processes each has one
  * worker. All workers have as many devices.
  *
  * Units: samples. Ownership: a plain value of a few numbers, whatever the number of devices. Threads: any; nothing is
@@ -77,6 +77,9 @@ bool el_layout_is_cut(const struct el_layout *layout);
 /* The number of a device's group along an axis: devices that differ along it alone have the same. */
 int el_layout_group(const struct el_layout *layout, enum el_axis axis, int device);
 
+/* How many devices hold one copy of the model together. */
+int el_layout_per_copy(const struct el_layout *layout);
+
 /* Samples of the m-th of n pieces that tensor.chunk makes of so many: pieces of ceil(samples / n), the last ones
  * smaller or empty. */
 int64_t el_layout_chunk(int64_t samples, int n, int m);
@@ -113,3 +116,6 @@ void el_layout_worker_several(const struct el_train_config *config, int n_proces
  * There are as many copies of the model as config.mesh has along data (0: one), one after the other: a data rank's
  * share of the batch goes through all stages of its copy, and is loaded at both ends. */
 void el_layout_stages(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
+/* The same of pieces that are cut across the layers, along tensor; each in a process of its own (the default), or in
+ * one. All pieces of a copy load its share. */
+void el_layout_across(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);

@@ -171,12 +171,27 @@ static enum el_status fill_stages(struct el_parts *parts)
     return EL_OK;
 }
 
+static enum el_status open_pieces(const struct el_train_config *config, int n, struct el_parts *parts)
+{
+    if (!(parts->pieces = calloc((size_t)n, sizeof(struct el_graph *))))
+        return el_fail_errno("%d pieces of a model", n);
+    for (; parts->n_pieces < n; parts->n_pieces++)
+        EL_TRY(el_model_build_piece(&config->model, parts->n_pieces, n, &parts->pieces[parts->n_pieces]));
+    return EL_OK;
+}
+
+const struct el_graph *el_parts_of(const struct el_parts *parts, const struct el_spot *spot)
+{
+    return parts->pieces ? parts->pieces[spot->at[EL_AXIS_TENSOR]] : parts->stage[spot->at[EL_AXIS_STAGE]];
+}
+
 enum el_status el_parts_open(const struct el_train_config *config, const struct el_layout *layout,
                              struct el_parts *parts)
 {
     *parts = (struct el_parts){0};
     EL_TRY(el_model_build(&config->model, &parts->model));
     if (layout->cuts) EL_TRY(el_schedule_open(config, layout->n[EL_AXIS_STAGE], &parts->schedule));
+    if (layout->n[EL_AXIS_TENSOR] > 1) EL_TRY(open_pieces(config, layout->n[EL_AXIS_TENSOR], parts));
     parts->n_stages = layout->n[EL_AXIS_STAGE];
     if (parts->schedule.n_parts > 1 || (layout->cuts && !is_balance(config->cut)))
         EL_TRY(cut_up(config, parts, parts->schedule.n_parts));
@@ -198,6 +213,8 @@ void el_parts_close(struct el_parts *parts)
         if (!is_part(parts, parts->stage[s])) el_graph_destroy(parts->stage[s]);
     for (int k = 0; k < parts->n; k++)
         if (parts->part[k] != parts->model) el_graph_destroy(parts->part[k]);
+    for (int k = 0; k < parts->n_pieces; k++) el_graph_destroy(parts->pieces[k]);
+    free(parts->pieces);
     el_graph_destroy(parts->model);
     el_schedule_close(&parts->schedule);
     *parts = (struct el_parts){0};

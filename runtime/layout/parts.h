@@ -2,8 +2,8 @@
  * schedule has them.
  *
  *     el_parts_open(&config, &layout, &parts);
- *     parts.stage[spot->at[EL_AXIS_STAGE]]      what a device of that stage holds; parts.model itself where nothing is
- * cut el_held_open(worker, member, &held);   ... held.parts[0 .. held.n)     the parts on it, with their parameters
+ *     el_parts_of(&parts, &spot)                what a device holds; parts.model itself where nothing is cut
+ *     el_held_open(worker, member, &held);   ... held.parts[0 .. held.n)     the parts on it, with their parameters
  *     el_parts_close(&parts);
  *
  * Where the cuts are: config.cut. Names of nodes, comma-separated: the first of each later part. Or `time`, `memory`,
@@ -17,6 +17,7 @@
 #include "runtime/graph/part.h"
 #include "runtime/graph/pass.h"
 #include "runtime/layout/config.h"
+#include "runtime/layout/layout.h"
 #include "runtime/layout/schedule.h"
 
 struct el_parts {
@@ -24,12 +25,16 @@ struct el_parts {
     int n, n_stages;
     struct el_graph *part[EL_PARTS_MAX];  /* [n] */
     struct el_graph *stage[EL_PARTS_MAX]; /* [n_stages]: its part, or all of them together */
-    struct el_schedule schedule;          /* of a mode that cuts; else zeros: one part, on stage 0 */
+    struct el_graph **pieces;             /* [n_pieces]: of the model cut across its layers; NULL: it is not */
+    int n_pieces;
+    struct el_schedule schedule; /* of a mode that cuts; else zeros: one part, on stage 0 */
 };
 
 /* Errors: EL_ERR_INVALID naming --cut: a node that there is not, more parts than nodes, a cut that the model does not
  * allow; those of the schedule; EL_ERR_HOST_MEMORY. After a failure too it may be closed. */
 enum el_status el_parts_open(const struct el_train_config *config, const struct el_layout *layout,
                              struct el_parts *parts);
+/* What a device holds: its stage, or its piece. */
+const struct el_graph *el_parts_of(const struct el_parts *parts, const struct el_spot *spot);
 /* Parts of zeros are legal. */
 void el_parts_close(struct el_parts *parts);

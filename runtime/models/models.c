@@ -15,6 +15,7 @@
     row(mlp)        \
     row(resnet18)   \
     row(resnet50)   \
+    row(gpt)        \
     row(branch)     \
     row(toy)        \
     row(linear)
@@ -139,14 +140,18 @@ enum el_status el_model_resolve(struct el_model_config *config)
     if (!config->classes || model->classes) config->classes = model->classes ? model->classes : 2;
     if (config->dropout < 0) config->dropout = model->dropout;
     for (const struct el_model_size *row = model->sizes; row->name; row++) EL_TRY(resolve_size(row, config));
+    if (model->input == EL_INPUT_TOKENS) config->classes = el_model_size(config, "vocab");
     if (config->classes == 1 && config->loss != EL_MODEL_LOSS_MSE)
         return el_fail(EL_ERR_INVALID,
                        "--classes 1: only squared error takes one class: give --loss mse, or 2 to 10000");
-    EL_TRY(in_range("--classes", config->classes, 1, 10000));
+    if (model->input != EL_INPUT_TOKENS) EL_TRY(in_range("--classes", config->classes, 1, 10000));
     if (!(config->dropout < 1))
         return el_fail(EL_ERR_INVALID, "--dropout %g: must be at least 0 and below 1", config->dropout);
     if (!(config->max_norm >= 0))
         return el_fail(EL_ERR_INVALID, "--max-norm %g: must not be negative", config->max_norm);
+    if (config->max_norm > 0 && model->input == EL_INPUT_TOKENS)
+        return el_fail(EL_ERR_INVALID, "--max-norm %g: model %s has no classifier of its own to limit: leave it out",
+                       config->max_norm, config->name);
     return EL_OK;
 }
 
@@ -181,16 +186,17 @@ static enum el_status freeze(const struct el_model_config *config, struct el_gra
     return EL_OK;
 }
 
-enum el_status el_model_build(const struct el_model_config *config, struct el_graph **graph_p)
+static enum el_status build(const struct el_model_config *config, int piece, int n_pieces, struct el_graph **graph_p)
 {
     struct el_graph *graph;
     enum el_loss_kind loss;
     EL_TRY(el_graph_create(&graph));
+    graph->piece = piece, graph->n_pieces = n_pieces;
     int output = find(config->name)->build(config, graph, &loss);
     if (config->loss == EL_MODEL_LOSS_CROSS_ENTROPY) loss = EL_LOSS_CROSS_ENTROPY;
     if (config->loss == EL_MODEL_LOSS_MSE) loss = EL_LOSS_MSE;
     /* Every model ends in a classifier: a weight and a bias. */
-    if (graph->failure == EL_OK) graph->params[graph->n_params - 2].max_norm = config->max_norm;
+    if (graph->failure == EL_OK && config->max_norm > 0) graph->params[graph->n_params - 2].max_norm = config->max_norm;
     enum el_status status = freeze(config, graph);
     if (status == EL_OK) status = el_graph_finish(graph, output, loss);
     if (status != EL_OK) {
@@ -199,4 +205,25 @@ enum el_status el_model_build(const struct el_model_config *config, struct el_gr
     }
     *graph_p = graph;
     return EL_OK;
+}
+
+enum el_status el_model_build(const struct el_model_config *config, struct el_graph **graph_p)
+{
+    return build(config, 0, 0, graph_p);
+}
+
+enum el_status el_model_build_piece(const struct el_model_config *config, int piece, int n_pieces,
+                                    struct el_graph **graph_p)
+{
+    const struct el_model_info *model = el_model_find(config->name);
+    if (!model->across[0])
+        return el_fail(EL_ERR_INVALID, "model %s cannot be cut across its layers (gpt can): take another mode",
+                       config->name);
+    for (int i = 0; model->across[i]; i++) {
+        const int64_t n = el_model_size(config, model->across[i]);
+        if (n % n_pieces == 0) continue;
+        return el_fail(EL_ERR_INVALID, "--%s %lld: does not divide evenly among %d devices: change it, or --devices",
+                       model->across[i], (long long)n, n_pieces);
+    }
+    return build(config, piece, n_pieces, graph_p);
 }

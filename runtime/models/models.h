@@ -70,6 +70,7 @@ struct el_model_info {
     const struct el_model_size *sizes; /* ended by a row whose name is NULL */
     int64_t classes;                   /* it always has so many; 0: as many as the data */
     bool any_length;                   /* over ids: parameters do not depend on `seq` */
+    const char *across[3];             /* sizes that are cut across devices, ended by NULL; none: it cannot be */
     double dropout;                    /* rate where none is given; 0: the model has no dropout */
     struct el_model_check check;
 };
@@ -87,3 +88,7 @@ enum el_status el_model_resolve(struct el_model_config *config);
 /* Builds the graph of a resolved configuration. Errors: EL_ERR_INVALID of --freeze: a name that the model has not, or
  * nothing left to train. */
 enum el_status el_model_build(const struct el_model_config *config, struct el_graph **graph_p);
+/* One of n pieces of it, cut across its layers: parameters are slices, and linear layers sum over the pieces
+ * (EL_AXIS_TENSOR). Errors: EL_ERR_INVALID: the model has no such pieces, or not so many. */
+enum el_status el_model_build_piece(const struct el_model_config *config, int piece, int n_pieces,
+                                    struct el_graph **graph_p);

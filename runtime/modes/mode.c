@@ -13,6 +13,7 @@
     row(spmg)      \
     row(mp)        \
     row(pipeline)  \
+    row(tp)        \
     row(reference)
 /* clang-format on */
 

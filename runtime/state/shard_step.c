@@ -88,7 +88,7 @@ static void issue_norm(const struct el_shard *shard, struct el_program *program,
     el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
 }
 
-/* Over the stages of a model; every copy of it adds the same, since its gradients are equal. */
+/* Over the stages or pieces of a model; every copy of it adds the same, since its gradients are equal. */
 static void sum_rest(const struct el_shard *shard, struct el_program *program, struct el_view squares)
 {
     struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
@@ -103,6 +103,13 @@ static void sum_rest(const struct el_shard *shard, struct el_program *program, s
         el_shard_issue_scale(shard, program, EL_PHASE_OPTIMIZER, "divide", squares, squares, 1, 1.0 / shard->n_copies);
 }
 
+/* Of several devices that have a parameter of one copy of the model, one counts it. */
+static bool counts(const struct el_graph *graph, int p)
+{
+    const struct el_param *param = &graph->params[p];
+    return !param->is_copy && (param->slice.of || graph->piece == 0);
+}
+
 /* torch.nn.utils.clip_grad_norm_. */
 static void clip(const struct el_shard *shard, struct el_program *program, const struct el_view *grads)
 {
@@ -114,7 +121,8 @@ static void clip(const struct el_shard *shard, struct el_program *program, const
     struct el_view squares = el_view_of(buffer, 0);
     el_shard_issue_fill(shard, program, EL_PHASE_OPTIMIZER, "zero the norm", squares, 1, 0);
     for (int p = 0; p < n; p++)
-        if (grads[p].buffer) issue_norm(shard, program, EL_OP_SUM_SQUARES, p, grads[p], squares);
+        if (grads[p].buffer && counts(shard->graph, p))
+            issue_norm(shard, program, EL_OP_SUM_SQUARES, p, grads[p], squares);
     if (shard->rest) sum_rest(shard, program, squares);
     for (int p = 0; p < n; p++)
         if (grads[p].buffer) issue_norm(shard, program, EL_OP_CLIP, p, grads[p], squares);

@@ -12,16 +12,24 @@ struct el_stored_array el_weights_stored(const struct el_param *param, enum el_d
     const struct el_shape *shape = &param->shape;
     struct el_stored_array array = {.name = param->name, .n_dims = shape->n, .count = el_shape_count(shape)};
     array.type = dtype == EL_F64 ? EL_STORED_F64 : EL_STORED_F32;
+    if (param->transposed) {
+        const int64_t inputs = shape->d[shape->n - 1];
+        array.n_dims = 2, array.dims[0] = inputs, array.dims[1] = array.count / inputs;
+        return array;
+    }
     for (int i = 0; i < shape->n; i++) array.dims[i] = shape->d[i];
     for (int i = 1; i < shape->n && shape->n > 2; i++) array.dims[i] = shape->d[i == 1 ? shape->n - 1 : i - 1];
     return array;
 }
 
-void el_weights_reorder(const struct el_shape *shape, const double *from, double *to, bool to_file)
+/* A transposed matrix is turned as if it were one filter, with an output a place. */
+void el_weights_reorder(const struct el_param *array, const double *from, double *to, bool to_file)
 {
-    const bool convolution = shape->n > 2;
-    const int64_t all = el_shape_count(shape), channels = convolution ? shape->d[shape->n - 1] : 1,
-                  places = convolution ? all / shape->d[0] / channels : all, filter = places * channels;
+    const struct el_shape *shape = &array->shape;
+    const bool turned = array->transposed || shape->n > 2;
+    const int64_t all = el_shape_count(shape), channels = turned ? shape->d[shape->n - 1] : 1,
+                  places = turned ? all / (array->transposed ? 1 : shape->d[0]) / channels : all,
+                  filter = places * channels;
     for (int64_t first = 0; first < all; first += filter)
         for (int64_t place = 0; place < places; place++)
             for (int64_t channel = 0; channel < channels; channel++) {
@@ -120,7 +128,7 @@ enum el_status el_weights_read(const struct el_safetensors *file, const struct e
     double *read = malloc((size_t)el_shape_count(&param->shape) * sizeof *read);
     if (!read) return el_fail_errno("'%s'", param->name);
     enum el_status status = el_safetensors_read(file, el_safetensors_find(file, param->name), read);
-    if (status == EL_OK) el_weights_reorder(&param->shape, read, values, false);
+    if (status == EL_OK) el_weights_reorder(param, read, values, false);
     free(read);
     return status;
 }

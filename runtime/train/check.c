@@ -227,11 +227,11 @@ enum el_status el_train_check(struct el_train_config *config)
     EL_TRY(check_ranks(config));
     EL_TRY(check_shares(config));
     el_layout_of(config, 0, &layout);
-    int n_shares = layout.n[EL_AXIS_STAGE] > 1 ? layout.n[EL_AXIS_DATA] : layout.n_devices;
+    const bool cut = el_layout_per_copy(&layout) > 1;
+    int n_shares = cut ? layout.n[EL_AXIS_DATA] : layout.n_devices;
     if (config->global_batch < n_shares)
         return el_fail(EL_ERR_INVALID, "--batch %lld is smaller than the %d %s: give at least %d, or fewer devices",
-                       (long long)config->global_batch, n_shares,
-                       layout.n[EL_AXIS_STAGE] > 1 ? "copies of the model" : "devices", n_shares);
+                       (long long)config->global_batch, n_shares, cut ? "copies of the model" : "devices", n_shares);
     EL_TRY(check_chunks(config, &layout));
     EL_TRY(check_accumulate(config, &layout, n_shares));
     if (mode->check) EL_TRY(mode->check(config, &layout));

@@ -16,7 +16,8 @@ struct way {
     struct el_feed *feed;
     struct el_held held;
     struct el_buffer *logits; /* of a batch, where the last part is, else NULL */
-    void *answers;            /* the same on the host: [samples, classes] */
+    bool counts;   /* pieces of a model that is cut across its layers all have the logits: the first's count */
+    void *answers; /* the same on the host: [samples, classes] */
 };
 
 static size_t logits_bytes(const struct way *way)
@@ -25,20 +26,29 @@ static size_t logits_bytes(const struct way *way)
     return (size_t)(way->feed->samples * el_graph_output_count(graph)) * el_dtype_bytes(way->shard->config->dtype);
 }
 
-/* Minus the log of the probability that softmax gives the label; *right_p: whether it is the first of the highest. */
-static double cross_entropy(const void *logits, enum el_dtype dtype, int64_t classes, int32_t label, bool *right_p)
+/* Of a row, from all pieces: [pieces, rows, classes of a piece]. */
+struct answer {
+    const void *row; /* the first piece's */
+    enum el_dtype dtype;
+    int64_t classes, each, stride; /* classes of a piece; values from one piece's row to the next one's */
+};
+
+static double logit_of(const struct answer *answer, int64_t class)
 {
-    const float *narrow = logits;
-    const double *wide = logits;
+    const int64_t at = class / answer->each * answer->stride + class % answer->each;
+    return answer->dtype == EL_F64 ? ((const double *)answer->row)[at] : (double)((const float *)answer->row)[at];
+}
+
+/* Minus the log of the probability that softmax gives the label; *right_p: whether it is the first of the highest. */
+static double cross_entropy(const struct answer *answer, int32_t label, bool *right_p)
+{
     int64_t best = 0;
-    double sum = 0;
-#define LOGIT(c) (dtype == EL_F64 ? wide[c] : (double)narrow[c])
-    for (int64_t c = 1; c < classes; c++)
-        if (LOGIT(c) > LOGIT(best)) best = c;
-    for (int64_t c = 0; c < classes; c++) sum += exp(LOGIT(c) - LOGIT(best));
+    double sum = 0, largest = logit_of(answer, 0);
+    for (int64_t c = 1; c < answer->classes; c++)
+        if (logit_of(answer, c) > largest) best = c, largest = logit_of(answer, c);
+    for (int64_t c = 0; c < answer->classes; c++) sum += exp(logit_of(answer, c) - largest);
     *right_p = best == label;
-    return label < classes ? log(sum) + LOGIT(best) - LOGIT(label) : INFINITY;
-#undef LOGIT
+    return label < answer->classes ? log(sum) + largest - logit_of(answer, label) : INFINITY;
 }
 
 /* The batch that has gone through. Rows of label -1 fill it up. */
@@ -48,11 +58,14 @@ static enum el_status tally(const struct way *way, struct el_score *score)
     const enum el_dtype dtype = way->shard->config->dtype;
     const int32_t *labels = way->feed->host_labels;
     EL_TRY(el_device_read(el_view_of(way->logits, 0), way->answers, logits_bytes(way)));
-    for (int64_t i = 0; i < way->feed->samples * graph->labels; i++) {
-        const char *row = (const char *)way->answers + (size_t)(i * graph->classes) * el_dtype_bytes(dtype);
+    const int64_t rows = way->feed->samples * graph->labels, each = way->shard->graph->classes;
+    struct answer answer = {.dtype = dtype, .classes = graph->classes, .each = each, .stride = rows * each};
+    if (!each) answer.each = graph->classes; /* parts of a model on one device have no classes of their own */
+    for (int64_t i = 0; i < rows; i++) {
         bool right;
+        answer.row = (const char *)way->answers + (size_t)(i * answer.each) * el_dtype_bytes(dtype);
         if (labels[i] < 0) continue;
-        score->loss += cross_entropy(row, dtype, graph->classes, labels[i], &right);
+        score->loss += cross_entropy(&answer, labels[i], &right);
         score->correct += right;
         score->counted++;
     }
@@ -92,13 +105,29 @@ static enum el_status go_through(const struct way *way, const struct el_held_par
                                 .batch = way->feed->samples,
                                 .sample_stride = 1,
                                 .params = part->params,
-                                .buffers = part->buffers};
+                                .buffers = part->buffers,
+                                .env = {.group = way->worker->group}};
     EL_TRY(el_pass_open(place->program, &spec, pass_p));
     receive_values(way, part, place);
     el_pass_forward(*pass_p, place->values, place->outputs);
     memcpy(place->values, place->outputs, (size_t)part->graph->n_outputs * sizeof *place->outputs);
     send_values(way, part, place);
     return EL_OK;
+}
+
+static void gather_logits(const struct way *way, struct el_program *program, struct el_view own)
+{
+    struct el_comm *pieces = way->worker->group[EL_AXIS_TENSOR];
+    const struct el_graph *graph = way->shard->graph;
+    struct el_comm_op op = {.verb = EL_COMM_ALL_GATHER,
+                            .dtype = way->shard->config->dtype,
+                            .count = (size_t)(way->feed->samples * el_graph_output_count(graph)),
+                            .data = own,
+                            .result = el_view_of(way->logits, 0),
+                            .label = "keep logits",
+                            .phase = EL_PHASE_COMM,
+                            .join = true};
+    el_comm_issue(pieces, program, &op, NULL);
 }
 
 /* Outputs live until the end: the next part may be on this device, or a message on its way. */
@@ -113,7 +142,9 @@ static enum el_status issue(const struct way *way, struct el_program *program)
     el_feed_issue(way->feed, program, &place.fed, &place.labels);
     for (int i = 0; i < way->held.n && status == EL_OK; i++)
         status = go_through(way, &way->held.parts[i], &place, &passes[i]);
-    if (way->logits && status == EL_OK)
+    if (way->logits && status == EL_OK && el_graph_class_slice(way->shard->graph).of)
+        gather_logits(way, program, place.values[0]);
+    else if (way->logits && status == EL_OK)
         el_program_copy(program, way->shard->device, EL_STREAM_COMPUTE,
                         &(struct el_op_head){.label = "keep logits", .phase = EL_PHASE_LOSS},
                         el_view_of(way->logits, 0), place.values[0], logits_bytes(way), NULL);
@@ -131,7 +162,7 @@ static enum el_status count(const struct way *way, struct el_score *score)
     int64_t steps = el_loader_steps_per_epoch(way->feed->loader);
     for (int64_t i = 0; status == EL_OK && i < steps; i++) {
         status = el_program_run(program, (uint64_t)i, NULL);
-        if (status == EL_OK && way->logits) status = tally(way, score);
+        if (status == EL_OK && way->logits && way->counts) status = tally(way, score);
     }
     el_program_destroy(program);
     return status;
@@ -139,7 +170,7 @@ static enum el_status count(const struct way *way, struct el_score *score)
 
 static bool is_cut(const struct el_layout *layout)
 {
-    return layout->n[EL_AXIS_STAGE] > 1;
+    return el_layout_per_copy(layout) > 1;
 }
 
 /* Owners of the whole model before this position: of all of them, where it is the end. */
@@ -170,7 +201,7 @@ static void spec_feed(const struct el_run *run, int position, struct el_feed_spe
     spec->n_parts = count_ranks(layout);
     spec->part = rank_of(layout, position);
     if (is_cut(layout)) {
-        spec->batch = config->global_batch / config->n_micro;
+        spec->batch = config->global_batch / (config->n_micro ? config->n_micro : layout->n[EL_AXIS_DATA]);
         spec->what = el_worker_feeds(&run->session->parts, el_layout_spot(layout, position).at[EL_AXIS_STAGE]);
     }
     for (int d = 0; d < layout->n_devices && !is_cut(layout); d++)
@@ -193,6 +224,11 @@ static enum el_status open_logits(struct way *way)
     return el_device_alloc(way->shard->device, EL_TAG_OUTPUT, bytes, "logits", &way->logits);
 }
 
+static bool is_first_piece(const struct el_run *run, int member)
+{
+    return el_layout_spot(&run->session->layout, run->worker.first + member).at[EL_AXIS_TENSOR] == 0;
+}
+
 /* What this member has counted. */
 static enum el_status count_share(struct el_run *run, int member, enum el_data_split split, bool own_buffers,
                                   struct el_score *score)
@@ -200,7 +236,7 @@ static enum el_status count_share(struct el_run *run, int member, enum el_data_s
     const struct el_shard *owner = &run->worker.members[member].shard;
     struct el_feed feed;
     struct el_buffer *buffers = NULL;
-    struct way way = {.worker = &run->worker, .shard = owner, .feed = &feed};
+    struct way way = {.worker = &run->worker, .shard = owner, .feed = &feed, .counts = is_first_piece(run, member)};
     struct el_feed_spec spec = {.config = owner->config,
                                 .graph = run->worker.graph,
                                 .device = owner->device,

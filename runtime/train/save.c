@@ -55,7 +55,7 @@ static enum el_status save_one(const struct saving *saving, enum el_state what, 
     if (saving->writer && !values) return el_fail_errno("'%s'", of->name);
     enum el_status status = el_gather(saving->worker, what, origin, values);
     if (status == EL_OK && saving->writer) {
-        el_weights_reorder(&of->shape, values, values + n, true);
+        el_weights_reorder(of, values, values + n, true);
         el_safetensors_write(saving->writer, values + n);
     }
     free(values);

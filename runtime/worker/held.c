@@ -37,13 +37,14 @@ static enum el_status find_arrays(const struct el_shard *shard, struct el_held_p
 enum el_status el_held_open(const struct el_worker *worker, int member, struct el_held *held)
 {
     const struct el_parts *parts = worker->parts;
-    int position = worker->first + member, stage = el_layout_spot(worker->layout, position).at[EL_AXIS_STAGE];
+    const int position = worker->first + member;
+    const struct el_spot spot = el_layout_spot(worker->layout, position);
     *held = (struct el_held){.parts = calloc((size_t)parts->n, sizeof *held->parts)};
     if (!held->parts) return el_fail_errno("%d parts of the model", parts->n);
     for (int k = 0; k < parts->n; k++) {
-        if (parts->schedule.device[k] != stage) continue;
+        if (parts->schedule.device[k] != spot.at[EL_AXIS_STAGE]) continue;
         struct el_held_part *part = &held->parts[held->n++];
-        part->graph = parts->part[k];
+        part->graph = parts->pieces ? el_parts_of(parts, &spot) : parts->part[k];
         part->number = k;
         part->before = owner_of(worker, position, k - 1);
         part->behind = owner_of(worker, position, k + 1);

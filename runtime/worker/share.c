@@ -3,8 +3,44 @@
 
 #include "runtime/state/buffers.h"
 
-void el_share_issue_loss(const struct el_shard *shard, struct el_program *program, struct el_view logits,
-                         struct el_view labels, struct el_view dlogits, int64_t batch, struct el_view loss)
+/* Of the classes that this device has; what it says of its own is gathered from all pieces. */
+static void issue_loss_of_piece(const struct el_shard *shard, struct el_program *program, struct el_comm *pieces,
+                                struct el_kernel_op *op)
+{
+    const struct el_slice slice = el_graph_class_slice(shard->graph);
+    const int n = el_comm_size(pieces);
+    const size_t count = 3 * (size_t)op->args.d[0], bytes = count * el_dtype_bytes(op->dtype);
+    struct el_kernel_op piece = *op, join = *op;
+    struct el_buffer *parts;
+    el_program_alloc(program, shard->device, EL_TAG_WORKSPACE, (size_t)n * bytes, "parts of the loss", &parts);
+    piece.op = EL_OP_CROSS_ENTROPY_PIECE;
+    join.op = EL_OP_CROSS_ENTROPY_JOIN;
+    piece.args.d[2] = join.args.d[2] = slice.first;
+    piece.args.d[3] = join.args.d[3] = slice.of;
+    join.args.d[4] = n;
+    piece.views[2] = el_view_of(parts, (size_t)el_comm_rank(pieces) * bytes);
+    piece.views[3] = (struct el_view){0};
+    join.views[2] = el_view_of(parts, 0);
+    join.views[3] = op->views[2];
+    join.views[4] = op->views[3];
+    el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &piece, NULL);
+    el_comm_issue(pieces, program,
+                  &(struct el_comm_op){.verb = EL_COMM_ALL_GATHER,
+                                       .dtype = op->dtype,
+                                       .count = count,
+                                       .data = piece.views[2],
+                                       .result = join.views[2],
+                                       .label = "cross_entropy",
+                                       .phase = EL_PHASE_COMM,
+                                       .join = true},
+                  NULL);
+    el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &join, NULL);
+    el_program_free(program, parts);
+}
+
+void el_share_issue_loss(const struct el_shard *shard, struct el_program *program, struct el_comm *pieces,
+                         struct el_view logits, struct el_view labels, struct el_view dlogits, int64_t batch,
+                         struct el_view loss)
 {
     bool mse = shard->graph->loss == EL_LOSS_MSE;
     struct el_kernel_op op = {.head = {.label = mse ? "mse" : "cross_entropy", .phase = EL_PHASE_LOSS},
@@ -12,7 +48,10 @@ void el_share_issue_loss(const struct el_shard *shard, struct el_program *progra
                               .dtype = shard->config->dtype,
                               .views = {logits, labels, loss, dlogits},
                               .args.d = {batch * shard->graph->labels, shard->graph->classes}};
-    el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
+    if (el_graph_class_slice(shard->graph).of)
+        issue_loss_of_piece(shard, program, pieces, &op);
+    else
+        el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
 }
 
 enum el_status el_share_issue(struct el_program *program, struct el_share_pass *pass)
@@ -47,7 +86,8 @@ enum el_status el_share_issue(struct el_program *program, struct el_share_pass *
                      "gradient of the output", &buffer);
     struct el_view gradient = el_view_of(buffer, 0);
     struct el_view labels = el_view_of(pass->labels, (size_t)pass->first * el_graph_label_bytes(shard->graph));
-    el_share_issue_loss(shard, program, logits, labels, gradient, samples, pass->loss);
+    struct el_comm *pieces = pass->env.group ? pass->env.group[EL_AXIS_TENSOR] : NULL;
+    el_share_issue_loss(shard, program, pieces, logits, labels, gradient, samples, pass->loss);
     if (pass->scale != 1)
         el_shard_issue_scale(shard, program, EL_PHASE_LOSS, "divide", gradient, gradient, n, pass->scale);
     el_pass_backward(pass->pass, &gradient, NULL);
@@ -100,6 +140,7 @@ static struct el_share_pass micro_step(struct el_worker *worker, const struct el
                                   .feed = &member->feeds[k],
                                   .grads = grads,
                                   .overwrite = hooks->overwrite && k == 0,
+                                  .env = {.group = worker->group},
                                   .scale = el_share_weight(worker, k),
                                   .loss = el_view_of(member->shard.loss, (size_t)k * el_dtype_bytes(config->dtype)),
                                   .grad_ready = k == config->n_accumulate - 1 ? hooks->grad_ready : NULL,

@@ -62,6 +62,8 @@ enum el_status el_share_read_loss(const struct el_member *member, double *loss_p
  * shard, in a step of its own. Blocking. Collective. */
 enum el_status el_share_send_weights(struct el_worker *worker, struct el_comm *comm, int root, bool buffers);
 
-/* loss [1] = mean over `batch` rows; dlogits [batch, classes] gets its gradient. */
-void el_share_issue_loss(const struct el_shard *shard, struct el_program *program, struct el_view logits,
-                         struct el_view labels, struct el_view dlogits, int64_t batch, struct el_view loss);
+/* loss [1] = mean over `batch` rows; dlogits [batch, classes] gets its gradient. `pieces`: among devices that have some
+ * of the classes each, which exchange three numbers a row; NULL: there are no others. */
+void el_share_issue_loss(const struct el_shard *shard, struct el_program *program, struct el_comm *pieces,
+                         struct el_view logits, struct el_view labels, struct el_view dlogits, int64_t batch,
+                         struct el_view loss);

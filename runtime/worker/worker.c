@@ -37,11 +37,11 @@ static enum el_status open_members(struct el_worker *worker, const struct el_wor
 {
     for (int m = 0; m < worker->n_members; m++) {
         const struct el_spot spot = el_layout_spot(worker->layout, worker->first + m);
-        const struct el_graph *part = spec->parts->stage[spot.at[EL_AXIS_STAGE]];
+        const struct el_graph *part = el_parts_of(spec->parts, &spot);
         struct el_shard_spec shard = {
             .config = worker->config, .graph = part, .device = spec->devices[m], .owns = spot.owns};
         EL_TRY(el_shard_open(&worker->members[m].shard, &shard));
-        if (worker->layout->n[EL_AXIS_STAGE] > 1) worker->members[m].shard.rest = spec->worlds[m];
+        if (el_layout_per_copy(worker->layout) > 1) worker->members[m].shard.rest = spec->worlds[m];
         worker->members[m].shard.n_copies = worker->layout->n[EL_AXIS_DATA];
         EL_TRY(open_feeds(worker, spec, m));
     }

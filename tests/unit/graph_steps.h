@@ -71,6 +71,17 @@ static inline double a_cosine(int64_t i)
     return cos(5.0 * (double)i);
 }
 
+/* Ids or labels below `limit`. */
+static inline struct el_buffer *numbers_of(int64_t n, int64_t limit)
+{
+    struct el_buffer *buffer = alloc((size_t)n * 4);
+    for (int64_t i = 0; i < n; i++) {
+        int32_t number = (int32_t)((5 * i + i * i / 3) % limit);
+        assert_int_equal(el_device_write(el_view_of(buffer, (size_t)i * 4), &number, 4), EL_OK);
+    }
+    return buffer;
+}
+
 /* `graph` becomes the setting's. */
 static inline void prepare(struct setting *s, struct el_graph *graph)
 {
@@ -82,12 +93,14 @@ static inline void prepare(struct setting *s, struct el_graph *graph)
         s->grads[p] = array_of(&graph->params[p].shape, NULL, 0);
     }
     for (int b = 0; b < graph->n_buffers; b++) s->buffers[b] = array_of(&graph->buffers[b].shape, NULL, 0);
-    struct el_shape x = {.n = 2, .d = {STEP_BATCH, el_shape_count(&graph->tensors[graph->inputs[0]].shape)}};
-    s->x = array_of(&x, a_cosine, 0).buffer;
-    s->labels = alloc(STEP_BATCH * 4);
-    assert_int_equal(el_device_write(el_view_of(s->labels, 0), (int32_t[]){0, 1, 1}, STEP_BATCH * 4), EL_OK);
+    const struct el_tensor *input = &graph->tensors[graph->inputs[0]];
+    struct el_shape x = {.n = 2, .d = {STEP_BATCH, el_shape_count(&input->shape)}};
+    s->x = input->dtype == EL_I32 ? numbers_of(x.d[0] * x.d[1], graph->classes) : array_of(&x, a_cosine, 0).buffer;
+    s->labels = numbers_of(STEP_BATCH * graph->labels, graph->classes);
+    if (graph->labels == 1)
+        assert_int_equal(el_device_write(el_view_of(s->labels, 0), (int32_t[]){0, 1, 1}, STEP_BATCH * 4), EL_OK);
     s->loss = alloc(8);
-    s->dlogits = alloc((size_t)(STEP_BATCH * graph->classes) * 8);
+    s->dlogits = alloc((size_t)(STEP_BATCH * el_graph_output_count(graph)) * 8);
 }
 
 /* The pass adds to gradients that it is given. */
@@ -116,7 +129,7 @@ static inline void issue_loss(const struct setting *s, struct el_program *progra
         .op = EL_OP_CROSS_ENTROPY,
         .dtype = EL_F64,
         .views = {logits, el_view_of(s->labels, 0), el_view_of(s->loss, 0), el_view_of(s->dlogits, 0)},
-        .args.d = {STEP_BATCH, s->graph->classes}};
+        .args.d = {STEP_BATCH * s->graph->labels, s->graph->classes}};
     el_program_kernel(program, device, EL_STREAM_COMPUTE, &loss, NULL);
 }
 

@@ -125,7 +125,7 @@ static void gathered_loss(struct el_dp *dp)
     int out = dp->output;
     struct el_view logits = gather(dp);
     struct el_buffer *gradient = make(dp, out, EL_TAG_OUTPUT, output_bytes(dp, dp->batch), "gradient of the outputs");
-    el_share_issue_loss(&dp->worker->members[out].shard, dp->program, logits, dp->replica[0].labels,
+    el_share_issue_loss(&dp->worker->members[out].shard, dp->program, NULL, logits, dp->replica[0].labels,
                         el_view_of(gradient, 0), dp->batch, loss_view(dp));
     size_t at = 0;
     dp->replica[out].doutputs = el_view_of(gradient, 0);
@@ -147,7 +147,7 @@ static void own_loss(struct el_dp *dp, int m, struct el_view loss)
 {
     size_t bytes = output_bytes(dp, dp->replica[m].samples);
     dp->replica[m].doutputs = el_view_of(make(dp, m, EL_TAG_OUTPUT, bytes, "gradient of the outputs"), 0);
-    el_share_issue_loss(&dp->worker->members[m].shard, dp->program, dp->replica[m].outputs, dp->replica[m].labels,
+    el_share_issue_loss(&dp->worker->members[m].shard, dp->program, NULL, dp->replica[m].outputs, dp->replica[m].labels,
                         dp->replica[m].doutputs, dp->replica[m].samples, loss);
     if (!el_dp_fixed(dp, EL_DP_FIX_UPDATE)) el_pass_release_outputs(dp->replica[m].pass);
 }

@@ -158,8 +158,8 @@ static struct el_view issue_loss(const struct at *a)
     el_program_alloc(line->program, shard->device, EL_TAG_OUTPUT, (size_t)n * width, "gradient of the output", &buffer);
     a->flight->owned[a->flight->n_owned++] = buffer;
     struct el_view gradient = el_view_of(buffer, 0);
-    el_share_issue_loss(shard, line->program, a->flight->outputs[0], el_view_of(line->labels, labels_at), gradient,
-                        line->micro_batch, el_view_of(line->losses, (size_t)a->micro * width));
+    el_share_issue_loss(shard, line->program, NULL, a->flight->outputs[0], el_view_of(line->labels, labels_at),
+                        gradient, line->micro_batch, el_view_of(line->losses, (size_t)a->micro * width));
     if (line->n_micro > 1)
         el_shard_issue_scale(shard, line->program, EL_PHASE_LOSS, "divide", gradient, gradient, n, 1.0 / line->n_micro);
     return gradient;

@@ -1,0 +1,90 @@
+/* tp: tensor parallelism (Shoeybi et al., "Megatron-LM", 2019). The model is cut across its layers: of a block each
+ * device has some heads of the attention and some outputs of the inner layer, and all see the same batch. What comes
+ * out of a branch is summed over the devices, forward; and backward the gradient of what went in: four all-reduces of
+ * [batch, tokens, width] a block. Layer norms, embeddings and the head are whole on each device. With --mesh dp=N there
+ * are N copies of the model, each with a share of the batch, and each piece's gradients are averaged over the copies in
+ * buckets, as ddp does.
+ *
+ * Memory on every member, in bytes of its own part of the model: what single has; with copies what ddp has. */
+#include "runtime/gradients/reducer.h"
+#include "runtime/modes/mode.h"
+#include "runtime/worker/share.h"
+
+/* Whether the model can be cut so. */
+static enum el_status check(struct el_train_config *config, const struct el_layout *layout)
+{
+    struct el_graph *piece;
+    const int n = layout->n[EL_AXIS_TENSOR];
+    if (n == 1) return EL_OK;
+    EL_TRY(el_model_build_piece(&config->model, 0, n, &piece));
+    el_graph_destroy(piece);
+    return EL_OK;
+}
+
+static enum el_status setup(struct el_worker *worker)
+{
+    struct el_reducer_spec spec = {.shard = &worker->members[0].shard,
+                                   .comm = worker->group[EL_AXIS_DATA],
+                                   .average = true,
+                                   .overlap = worker->config->overlap};
+    struct el_reducer *reducer;
+    worker->comm = el_comm_backend(worker->world);
+    if (!spec.comm || el_comm_size(spec.comm) == 1) return EL_OK;
+    EL_TRY(el_reducer_open(&spec, &reducer));
+    worker->state = reducer;
+    return EL_OK;
+}
+
+static enum el_status begin_round(struct el_worker *worker, int round)
+{
+    return worker->state ? el_reducer_group_round(worker->state, round) : EL_OK;
+}
+
+static void begin(void *reducer, struct el_program *program, struct el_view *grads)
+{
+    el_reducer_begin(reducer, program, grads);
+}
+
+static void finish(void *reducer, struct el_program *program, struct el_view *grads)
+{
+    (void)program;
+    (void)grads;
+    el_reducer_finish(reducer);
+}
+
+static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
+{
+    (void)round;
+    const struct el_share_hooks hooks = {
+        .grad_ready = el_reducer_ready, .begin = begin, .reduce = finish, .context = worker->state};
+    return el_share_step(worker, program, worker->state ? &hooks : NULL);
+}
+
+static void teardown(struct el_worker *worker)
+{
+    el_reducer_close(worker->state);
+}
+
+static const struct el_mode_option *const options[] = {
+    &el_mode_procs,      &el_mode_mesh, &el_mode_overlap, &el_mode_bucket_mb, &el_mode_first_bucket_mb,
+    &el_mode_accumulate, NULL};
+
+const struct el_mode_ops el_mode_tp = {
+    .info = {.name = "tp",
+             .summary = "the model cut across its layers: heads and inner layers by device, sums within a block",
+             .axes = 1U << EL_AXIS_DATA | 1U << EL_AXIS_TENSOR,
+             .options = options,
+             .statistics = "of the batch",
+             .sends = "activations of each block, summed twice, and their gradients, twice",
+             .variants = "--mesh dp=2",
+             .loss = EL_LOSS_OF_RANKS,
+             .memory = {.backward = 2, .optimizer = 2},
+             .n_shown = 1,
+             .look = {.fill = 0x7fb069, .ink = 0x4b7f36, .pattern = 3, .point = 17, .point_size = 1.6}},
+    .check = check,
+    .layout = el_layout_across,
+    .rounds = 2,
+    .setup = setup,
+    .begin_round = begin_round,
+    .issue = issue,
+    .teardown = teardown};
