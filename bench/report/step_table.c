@@ -4,6 +4,7 @@
  *
  * Each table has one method, which its head names: the control blocks are other steps than the measured ones. */
 #include <math.h>
+#include <string.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/base/table.h"
@@ -208,13 +209,13 @@ void el_report_epochs(const json_t *run, FILE *out, bool colour)
     const bool tokens = el_report_of_tokens(trials);
     const struct el_table table = {
         .columns = tokens ? el_report_token_epoch_columns : el_report_epoch_columns, .out = out, .colour = colour};
-    el_table_list(&table,
-                  tokens
-                      ? "\nThe first launch: best epoch by held-out tokens, the training until its end, and a token's "
-                        "loss (nat):\non the test set, without one on held-out tokens\n"
-                      : "\nAccuracy in the first launch: best epoch by held-out samples, and the training until its "
-                        "end\n",
-                  el_report_epoch_rows(trials));
+    el_table_list(
+        &table,
+        tokens ? "\nAccuracy, and loss of a token (nat), in the first launch: best epoch by held-out tokens, and the\n"
+                 "training until its end; loss is on the test set, or without one on held-out tokens\n"
+               : "\nAccuracy in the first launch: best epoch by held-out samples, and the training until its "
+                 "end\n",
+        el_report_epoch_rows(trials));
 }
 
 const struct el_column el_report_arithmetic_columns[] = {
@@ -251,11 +252,14 @@ void el_report_arithmetic(const json_t *run, FILE *out, bool colour)
     const json_t *first = json_array_get(rows, 0);
     char rate[EL_FIGURE_BYTES];
     const char *source = el_json_text(first, "arithmetic.gemm_source", NULL);
-    if (source)
-        el_text_say("\n", "  ", EL_REPORT_COLUMNS, out, "GEMM: %s GFLOP/s (%s), %s",
+    if (source) {
+        const char *end = strstr(source, ": "); /* how, in detail: the record has it */
+        fputc('\n', out);
+        el_text_say("GEMM: ", "  ", EL_REPORT_COLUMNS, out, "%s GFLOP/s (%s), %.*s",
                     el_text_figure(1e-9 * el_json_number(first, "arithmetic.gemm_flop_per_s"), rate),
-                    el_json_text(first, "dtype", "?"), source);
-    else if (first)
+                    el_json_text(first, "dtype", "?"), end ? (int)(end - source) : (int)strlen(source), source);
+    } else if (first) {
         fputs("\nGEMM: not known; --machine FILE of 'evenload machine' gives this machine's rate\n", out);
+    }
     el_table_list(&table, "", rows);
 }
