@@ -337,7 +337,9 @@ static const struct el_option_row after_sizes[] = {
      "'run --mode single' (kernels), also with --beside"},
     {MEASURING, "machine", "FILE", AT(TEXT, machine), OF_TRIALS,
      "sim devices: the machine that they stand for where --costs has no time: a file of 'evenload machine', or "
-     "h100-sxm, a100-sxm, v100-sxm2, v100-pcie (data sheets)"},
+     "h100-sxm, a100-sxm, v100-sxm2, v100-pcie (data sheets); other devices: the rate of products that their FLOP/s "
+     "are "
+     "held against"},
     {MEASURING, "control", "WHAT", AT(CHOICE, train.control), OF_MODES,
      "what to switch off and on in A/B blocks after the measured steps, to measure its cost",
      CHOICES("none|comm|record"), DEFAULT("comm"), OTHERWISE({DATA, "none"})},

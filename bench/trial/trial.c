@@ -239,6 +239,12 @@ struct el_backend_facts el_trial_backend(const struct el_trial *trial)
     return el_backend_facts(trial->devices[0].backend);
 }
 
+int64_t el_trial_tokens(const struct el_trial *trial)
+{
+    const struct el_model_info *info = el_model_find(trial->train.model.name);
+    return info && info->input == EL_INPUT_TOKENS ? el_model_size(&trial->train.model, "seq") : 0;
+}
+
 json_t *el_trial_device_names(const struct el_trial *trial)
 {
     json_t *names = json_array();
