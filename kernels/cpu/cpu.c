@@ -39,6 +39,8 @@ static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
 {
     if (dtype == EL_F32 && (unsigned)op < EL_OP_COUNT) {
         if (loops[op].run) return &loops[op];
+        if (op == EL_OP_ATTENTION_FORWARD) return &el_cpu_attention_forward;
+        if (op == EL_OP_ATTENTION_BACKWARD) return &el_cpu_attention_backward;
         const struct el_kernel *row = op == EL_OP_CONV1D_BACKWARD_WEIGHTS ? el_cpu_conv1d_backward_weights() : NULL;
         if (!row) row = el_cpu_conv2d(op);
         if (!row) row = el_cpu_dnnl(op);

@@ -16,6 +16,12 @@
     X(EL_OP_BATCH_NORM_FORWARD, batch_norm_forward)                                                                    \
     X(EL_OP_BATCH_NORM_INFERENCE, batch_norm_inference)                                                                \
     X(EL_OP_BATCH_NORM_BACKWARD, batch_norm_backward)                                                                  \
+    X(EL_OP_LAYER_NORM_FORWARD, layer_norm_forward)                                                                    \
+    X(EL_OP_LAYER_NORM_BACKWARD, layer_norm_backward)                                                                  \
+    X(EL_OP_GELU_FORWARD, gelu_forward)                                                                                \
+    X(EL_OP_GELU_BACKWARD, gelu_backward)                                                                              \
+    X(EL_OP_ADD_ROW, add_row)                                                                                          \
+    X(EL_OP_SUM_ROWS, sum_rows)                                                                                        \
     X(EL_OP_MAX_TIME_FORWARD, max_time_forward)                                                                        \
     X(EL_OP_MAX_TIME_BACKWARD, max_time_backward)                                                                      \
     X(EL_OP_MAX_POOL_FORWARD, max_pool_forward)                                                                        \
@@ -40,6 +46,9 @@ EL_CPU_LIST(EL_CPU_DECLARE)
 /* The convolution's weight gradient by AVX-512; NULL without it. */
 const struct el_kernel *el_cpu_conv1d_backward_weights(void);
 
+/* Attention, which needs scratch. */
+extern const struct el_kernel el_cpu_attention_forward, el_cpu_attention_backward;
+
 /* oneDNN's row; NULL where it has none or is not there. */
 const struct el_kernel *el_cpu_dnnl(enum el_op_kind op);
 
@@ -51,8 +60,14 @@ void el_vector_add(const float *restrict x, int64_t n, float *restrict y);
 /* y[n] (+)= the sum of the rows of x[rows, n], from first to last. */
 void el_vector_sum_rows(const float *x, int64_t rows, int64_t n, int acc, float *y);
 
-/* y[rows, n] = the transpose of x[n, rows] + bias[n], and max(., 0) of it with `relu`. */
+/* y[rows, n] = the transpose of x[n, rows] + bias[n] (NULL: none), and max(., 0) of it with `relu`. */
 void el_vector_transpose_bias(const float *x, const float *bias, int64_t rows, int64_t n, int relu, float *y);
+
+/* The largest of x[n]; -INFINITY of none. */
+float el_vector_largest(const float *x, int64_t n);
+
+/* y[n] = exp(x - from), where y may be x; returns its sum. */
+double el_vector_exp_sum(const float *x, int64_t n, float from, float *y);
 
 /* What the module el_dnnl.so offers: rows of the op table in f32, made by oneDNN. It names nothing of oneDNN, so that
  * who opens the module need not have its headers. */

@@ -1,10 +1,11 @@
-/* Fast element by element work: one pass over memory each, which is all there is to win.
+/* Fast element by element work: one pass over memory each, which is all there is to win. A row added to rows too.
  *
- * Where an output may be an input (relu_backward, scale) the loop says EL_INDEPENDENT instead of `restrict`: each
- * element depends on itself alone. */
+ * Where an output may be an input (relu_backward, scale, add_row) the loop says EL_INDEPENDENT instead of `restrict`:
+ * each element depends on itself alone. */
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/vector_exp.h"
 
 EL_VECTOR enum el_status el_cpu_relu_backward(const struct el_kernel_args *args)
 {
@@ -16,6 +17,51 @@ EL_VECTOR enum el_status el_cpu_relu_backward(const struct el_kernel_args *args)
         float gradient = dy[i];
         dx[i] = y[i] > 0 ? gradient : 0;
     }
+    return EL_OK;
+}
+
+/* GELU by the logistic function: (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)), and -2 u = x (SLOPE + CUBE x^2). */
+#define SLOPE (-1.5957691216F) /* -2 sqrt(2 / pi) */
+#define CUBE  (-0.0713548163F) /* 0.044715 of it */
+
+EL_VECTOR enum el_status el_cpu_gelu_forward(const struct el_kernel_args *args)
+{
+    const float *restrict x = args->p[0]; /* [n] */
+    float *restrict y = args->p[1];       /* [n] */
+    int64_t n = args->d[0];
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] / (1 + el_vector_exp(x[i] * (SLOPE + CUBE * (x[i] * x[i]))));
+    return EL_OK;
+}
+
+/* With p the logistic function of 2 u: dx = dy (p + x p (1 - p) 2 u'). */
+EL_VECTOR enum el_status el_cpu_gelu_backward(const struct el_kernel_args *args)
+{
+    const float *dy = args->p[0], *x = args->p[1]; /* [n] */
+    float *dx = args->p[2];                        /* [n] */
+    int64_t n = args->d[0];
+    EL_INDEPENDENT
+    for (int64_t i = 0; i < n; i++) {
+        float square = x[i] * x[i], p = 1 / (1 + el_vector_exp(x[i] * (SLOPE + CUBE * square)));
+        dx[i] = dy[i] * (p - x[i] * (p * (1 - p)) * (SLOPE + 3 * CUBE * square));
+    }
+    return EL_OK;
+}
+
+EL_VECTOR enum el_status el_cpu_add_row(const struct el_kernel_args *args)
+{
+    const float *x = args->p[0], *row = args->p[1]; /* [r, n], [n] */
+    float *y = args->p[2];                          /* [r, n] */
+    int64_t rows = args->d[0], n = args->d[1];
+    for (int64_t r = 0; r < rows; r++) {
+        EL_INDEPENDENT
+        for (int64_t i = 0; i < n; i++) y[r * n + i] = x[r * n + i] + row[i];
+    }
+    return EL_OK;
+}
+
+enum el_status el_cpu_sum_rows(const struct el_kernel_args *args)
+{
+    el_vector_sum_rows(args->p[0], args->d[0], args->d[1], args->s[0] != 0, args->p[1]);
     return EL_OK;
 }
 

@@ -1,22 +1,21 @@
-/* The cross entropy in f32. It is small next to a model's layers (batch x classes), so that it is only kept from being
- * silly: exp() once an element, rows from first to last, sums in double. Squared error is the reference's. */
+/* The cross entropy in f32, a row at a time: its largest logit, exp and their sum, and their shares, while the row is
+ * in the core's cache. Squared error is the reference's. */
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/reference/reference.h"
 
+EL_VECTOR static void scale_row(int64_t n, float factor, float *x)
+{
+    for (int64_t i = 0; i < n; i++) x[i] *= factor;
+}
+
 /* dlogits[c] = the gradient of the row's loss / batch; returns the loss. */
 static double cross_entropy_row(const float *logits, int64_t classes, int32_t label, double batch, float *dlogits)
 {
-    float largest = logits[0];
-    for (int64_t c = 1; c < classes; c++) largest = logits[c] > largest ? logits[c] : largest;
-    double sum = 0;
-    for (int64_t c = 0; c < classes; c++) {
-        dlogits[c] = expf(logits[c] - largest);
-        sum += (double)dlogits[c];
-    }
-    double share = 1 / (sum * batch);
-    for (int64_t c = 0; c < classes; c++) dlogits[c] = (float)((double)dlogits[c] * share);
+    float largest = el_vector_largest(logits, classes);
+    double sum = el_vector_exp_sum(logits, classes, largest, dlogits);
+    scale_row(classes, (float)(1 / (sum * batch)), dlogits);
     dlogits[label] = (float)((exp((double)logits[label] - (double)largest) / sum - 1) / batch);
     return log(sum) + (double)largest - (double)logits[label];
 }

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cpu/vector_exp.h"
+
 EL_VECTOR void el_vector_add(const float *restrict x, int64_t n, float *restrict y)
 {
     for (int64_t i = 0; i < n; i++) y[i] += x[i];
@@ -63,13 +65,53 @@ static void transpose_part(const float *x, const float *bias, int64_t x_stride, 
 
 void el_vector_transpose_bias(const float *x, const float *bias, int64_t rows, int64_t n, int relu, float *y)
 {
-    float least = relu ? 0 : -INFINITY;
+    static const float none[SQUARE];
+    const float least = relu ? 0 : -INFINITY;
     for (int64_t j = 0; j < n; j += SQUARE)
         for (int64_t r = 0; r < rows; r += SQUARE) {
             int64_t columns = n - j < SQUARE ? n - j : SQUARE, height = rows - r < SQUARE ? rows - r : SQUARE;
+            const float *add = bias ? bias + j : none;
             if (columns == SQUARE && height == SQUARE)
-                transpose_square(x + j * rows + r, bias + j, rows, n, least, y + r * n + j);
+                transpose_square(x + j * rows + r, add, rows, n, least, y + r * n + j);
             else
-                transpose_part(x + j * rows + r, bias + j, rows, n, height, columns, least, y + r * n + j);
+                transpose_part(x + j * rows + r, add, rows, n, height, columns, least, y + r * n + j);
         }
+}
+
+/* Partial results side by side, and how many values each lane sums in f32 before it goes on in double. */
+enum { LANES = 32, STEPS = 16 };
+
+EL_VECTOR float el_vector_largest(const float *x, int64_t n)
+{
+    float lane[LANES], largest = -INFINITY;
+    int64_t i = 0;
+    for (int j = 0; j < LANES; j++) lane[j] = -INFINITY;
+    for (; i + LANES <= n; i += LANES)
+        for (int j = 0; j < LANES; j++) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
+    for (int j = 0; j < LANES; j++) largest = lane[j] > largest ? lane[j] : largest;
+    for (; i < n; i++) largest = x[i] > largest ? x[i] : largest;
+    return largest;
+}
+
+EL_VECTOR double el_vector_exp_sum(const float *x, int64_t n, float from, float *y)
+{
+    double total = 0;
+    int64_t i = 0;
+    while (i + LANES <= n) {
+        float lane[LANES] = {0};
+        for (int step = 0; step < STEPS && i + LANES <= n; step++, i += LANES) {
+            EL_INDEPENDENT
+            for (int j = 0; j < LANES; j++) {
+                float value = el_vector_exp(x[i + j] - from);
+                y[i + j] = value;
+                lane[j] += value;
+            }
+        }
+        for (int j = 0; j < LANES; j++) total += (double)lane[j];
+    }
+    for (; i < n; i++) {
+        y[i] = el_vector_exp(x[i] - from);
+        total += (double)y[i];
+    }
+    return total;
 }

@@ -36,6 +36,10 @@ struct test_case {
 #define LINEAR(...)                                                                                                    \
     BOTH(LINEAR_FORWARD, (__VA_ARGS__)), BOTH(LINEAR_BACKWARD_DATA, (__VA_ARGS__)),                                    \
         BOTH(LINEAR_BACKWARD_WEIGHTS, (__VA_ARGS__))
+#define LINEAR_WITHOUT_BIAS(...)                                                                                       \
+    CASE_WITHOUT(1 << 2, LINEAR_FORWARD, (__VA_ARGS__), 0), CASE_WITHOUT(1 << 2, LINEAR_FORWARD, (__VA_ARGS__), 1),    \
+        CASE_WITHOUT(1 << 3, LINEAR_BACKWARD_WEIGHTS, (__VA_ARGS__), 0),                                               \
+        CASE_WITHOUT(1 << 3, LINEAR_BACKWARD_WEIGHTS, (__VA_ARGS__), 1)
 #define CONV1D(...)                                                                                                    \
     BOTH(CONV1D_FORWARD, (__VA_ARGS__)), BOTH(CONV1D_BACKWARD_DATA, (__VA_ARGS__)),                                    \
         BOTH(CONV1D_BACKWARD_WEIGHTS, (__VA_ARGS__))
@@ -50,10 +54,17 @@ struct test_case {
 #define LOSS(...)                                                                                                      \
     CASE(CROSS_ENTROPY, (__VA_ARGS__), 0), CASE(MSE, (__VA_ARGS__), 0), CASE(COUNT_CORRECT, (__VA_ARGS__), 0)
 #define ELEMENTS(n)                                                                                                    \
-    CASE(RELU_BACKWARD, (n), 0), CASE_IN_PLACE(RELU_BACKWARD, (n), 0), CASE(SCALE, (n), 0.3),                          \
+    CASE(GELU_FORWARD, (n), 0), CASE(GELU_BACKWARD, (n), 0), CASE_IN_PLACE(GELU_BACKWARD, (n), 0),                     \
+        CASE(RELU_BACKWARD, (n), 0), CASE_IN_PLACE(RELU_BACKWARD, (n), 0), CASE(SCALE, (n), 0.3),                      \
         CASE_IN_PLACE(SCALE, (n), 0.3), CASE(ADD, (n), 0), CASE(FILL, (n), 0.3), CASE(SGD, (n), 0.1),                  \
         CASE(MOMENTUM, (n), 0.1, 0.9), CASE(ADAM, (n), 1e-3, 0.9, 0.999, 1e-8),                                        \
         CASE_AT(1000, ADAM, (n), 1e-3, 0.9, 0.999, 1e-8)
+#define ROW(...)                                                                                                       \
+    CASE(ADD_ROW, (__VA_ARGS__), 0), CASE_IN_PLACE(ADD_ROW, (__VA_ARGS__), 0), BOTH(SUM_ROWS, (__VA_ARGS__))
+#define LAYER_NORM(...)                                                                                                \
+    CASE(LAYER_NORM_FORWARD, (__VA_ARGS__), 1e-5), CASE(LAYER_NORM_BACKWARD, (__VA_ARGS__), 0, 0),                     \
+        CASE(LAYER_NORM_BACKWARD, (__VA_ARGS__), 0, 1), CASE(LAYER_NORM_BACKWARD, (__VA_ARGS__), 1, 0)
+#define ATTENTION(...) CASE(ATTENTION_FORWARD, (__VA_ARGS__), 0), CASE(ATTENTION_BACKWARD, (__VA_ARGS__), 0)
 #define DROPOUT(...)                                                                                                   \
     CASE_AT(3, DROPOUT, (__VA_ARGS__), 0.5), CASE_IN_PLACE(DROPOUT, (__VA_ARGS__), 0.1), CASE(DROPOUT, (__VA_ARGS__), 0)
 /* Residual: operand 3 of forward, 8 of backward, there in place of dy too. ReLU: backward has y, its operand 2. */
@@ -88,6 +99,8 @@ static const struct test_case cases[] = {
     CONV2D(1, 8, 8, 128, 256, 3, 2, 1),
     BATCH_NORM(4096, 64),
     MAX_POOL(2, 32, 32, 64, 3, 2, 1),
+    ATTENTION(1, 200, 2, 64),
+    LOSS(9, 8192),
 #endif
     CONV2D(1, 1, 1, 1, 1, 1, 1, 0),
     CONV2D(1, 3, 2, 1, 1, 3, 1, 1),
@@ -105,6 +118,21 @@ static const struct test_case cases[] = {
     BATCH_NORM(50, 64),
     BATCH_NORM(1031, 7),
     BATCH_NORM(128, 300),
+    LAYER_NORM(1, 1),
+    LAYER_NORM(3, 2),
+    LAYER_NORM(7, 33),
+    LAYER_NORM(300, 5),
+    LAYER_NORM(5, 600),
+    LAYER_NORM(40, 256),
+    ATTENTION(1, 1, 1, 1),
+    ATTENTION(2, 3, 2, 5),
+    ATTENTION(1, 8, 3, 32),
+    ATTENTION(2, 33, 1, 7),
+    ATTENTION(1, 67, 2, 64),
+    ATTENTION(1, 129, 1, 33),
+    ROW(1, 1),
+    ROW(5, 70),
+    ROW(64, 256),
     MAX_POOL(1, 1, 1, 1, 1, 1, 0),
     MAX_POOL(2, 7, 5, 3, 3, 2, 1),
     MAX_POOL(1, 8, 8, 65, 3, 2, 1),
@@ -125,6 +153,9 @@ static const struct test_case cases[] = {
     LINEAR(16, 3, 65),
     LINEAR(33, 200, 150),
     LINEAR(1, 130, 70),
+    LINEAR_WITHOUT_BIAS(1, 1, 1),
+    LINEAR_WITHOUT_BIAS(13, 33, 130),
+    LINEAR_WITHOUT_BIAS(17, 5, 150), /* much more weights than rows */
     CONV1D(1, 1, 1, 1, 1),
     CONV1D(1, 5, 1, 1, 5),
     CONV1D(2, 7, 3, 5, 2),
@@ -169,6 +200,7 @@ static inline double terms(const struct test_case *c, enum el_dtype dtype)
     switch (c->op) {
     case EL_OP_LINEAR_FORWARD:
     case EL_OP_MEAN_POOL_FORWARD:
+    case EL_OP_LAYER_NORM_FORWARD:
         return (double)d[1];
     case EL_OP_LINEAR_BACKWARD_DATA:
         return (double)d[2];
@@ -178,6 +210,12 @@ static inline double terms(const struct test_case *c, enum el_dtype dtype)
         return (double)(d[3] * d[4]);
     case EL_OP_CONV1D_BACKWARD_WEIGHTS:
         return (double)(d[0] * (d[1] - d[4] + 1));
+    case EL_OP_LAYER_NORM_BACKWARD:
+        return (double)(d[0] + d[1]);
+    case EL_OP_ATTENTION_FORWARD:
+    case EL_OP_ATTENTION_BACKWARD:
+        return (double)(d[1] + d[3]);
+    case EL_OP_SUM_ROWS:
     case EL_OP_LINEAR_BACKWARD_WEIGHTS:
     case EL_OP_EMBEDDING_BACKWARD:
     case EL_OP_BATCH_NORM_FORWARD:
@@ -205,6 +243,8 @@ static inline int accumulates(const struct test_case *c, int i)
     switch (c->op) {
     case EL_OP_BATCH_NORM_BACKWARD:
         return i >= 6 && c->s[i == 8] != 0; /* dscale and dshift; dresidual */
+    case EL_OP_LAYER_NORM_BACKWARD:
+        return c->s[i >= 5] != 0; /* dx; dscale and dshift */
     case EL_OP_CONV2D_BACKWARD_DATA:
     case EL_OP_CONV2D_BACKWARD_WEIGHTS:
     case EL_OP_MEAN_POOL_BACKWARD:
@@ -213,6 +253,7 @@ static inline int accumulates(const struct test_case *c, int i)
     case EL_OP_CONV1D_BACKWARD_DATA:
     case EL_OP_CONV1D_BACKWARD_WEIGHTS:
     case EL_OP_EMBEDDING_BACKWARD:
+    case EL_OP_SUM_ROWS:
         return c->s[0] != 0;
     default:
         return 0;
@@ -243,31 +284,52 @@ static inline void fill_tensor(const struct test_case *c, const struct operand *
         operand_fill(o, index, c->d[1], dtype, tensor->data);
 }
 
+/* The forward op of a backward op that reads an output of it: where that stands among the operands of both, and whether
+ * the forward op's input is backward's operand 1. */
+struct kept {
+    enum el_op_kind backward, forward;
+    int operand, output, shares_input;
+};
+
+static inline const struct kept *kept_by(enum el_op_kind op)
+{
+    static const struct kept rows[] = {
+        {EL_OP_MAX_POOL_BACKWARD, EL_OP_MAX_POOL_FORWARD, 1, 2, 0},
+        {EL_OP_BATCH_NORM_BACKWARD, EL_OP_BATCH_NORM_FORWARD, 4, 7, 1},
+        {EL_OP_LAYER_NORM_BACKWARD, EL_OP_LAYER_NORM_FORWARD, 3, 4, 1},
+        {EL_OP_ATTENTION_BACKWARD, EL_OP_ATTENTION_FORWARD, 2, 2, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].backward == op) return &rows[i];
+    return NULL;
+}
+
 /* What a backward op reads of its forward, made by the reference in f64 from operands of the same sizes; rounded to
  * f32, so that it is the same in both types. */
 static inline void fill_kept(const struct test_case *c, const struct outcome *out)
 {
-    int norm = c->op == EL_OP_BATCH_NORM_BACKWARD, kept = norm ? 4 : 1;
-    enum el_op_kind forward = norm ? EL_OP_BATCH_NORM_FORWARD : EL_OP_MAX_POOL_FORWARD;
+    const struct kept *kept = kept_by(c->op);
     struct operand operands[EL_ARGS_POINTERS];
     struct el_kernel_args args = {.s = {1e-5}};
-    if (!norm && c->op != EL_OP_MAX_POOL_BACKWARD) return;
+    if (!kept) return;
     memcpy(args.d, c->d, sizeof args.d);
-    int n = op_operands(forward, c->d, operands);
+    int n = op_operands(kept->forward, c->d, operands);
     for (int i = 0; i < n; i++) {
         args.p[i] = calloc((size_t)operands[i].n, sizeof(double));
         assert_non_null(args.p[i]);
-        operand_fill(&operands[i], norm ? 1 : i, 0, EL_F64, args.p[i]); /* batch norm: x, backward's operand 1 */
+        operand_fill(&operands[i], kept->shares_input ? 1 : i, 0, EL_F64, args.p[i]);
     }
-    assert_int_equal(el_kernels_reference()->find(forward, EL_F64)->run(&args), EL_OK);
-    for (int64_t j = 0; norm && j < out->operands[kept].n; j++) {
-        float value = (float)((const double *)args.p[7])[j];
+    assert_int_equal(el_kernels_reference()->find(kept->forward, EL_F64)->run(&args), EL_OK);
+    const struct guarded *tensor = &out->tensors[kept->operand];
+    int is_id = operand_is_id(operands[kept->output].kind);
+    if (is_id) memcpy(tensor->data, args.p[kept->output], tensor->bytes);
+    for (int64_t j = 0; !is_id && j < operands[kept->output].n; j++) {
+        float value = (float)((const double *)args.p[kept->output])[j];
         if (out->dtype == EL_F32)
-            ((float *)out->tensors[kept].data)[j] = value;
+            ((float *)tensor->data)[j] = value;
         else
-            ((double *)out->tensors[kept].data)[j] = (double)value;
+            ((double *)tensor->data)[j] = (double)value;
     }
-    if (!norm) memcpy(out->tensors[kept].data, args.p[2], out->tensors[kept].bytes);
     for (int i = 0; i < n; i++) free(args.p[i]);
 }
 
@@ -329,14 +391,20 @@ static inline double real_at(const void *data, enum el_dtype dtype, int64_t i)
     return dtype == EL_F32 ? (double)((const float *)data)[i] : ((const double *)data)[i];
 }
 
-/* The gradient that batch norm gives its input is what is left of larger terms: for two samples hardly anything. */
+/* The gradient that a norm gives its input is what is left of larger terms: for two values hardly anything. */
 static inline double largest_term(const struct test_case *c, const struct outcome *want, int i)
 {
-    double largest = 0;
-    if (c->op != EL_OP_BATCH_NORM_BACKWARD || i != 5) return 0;
-    const double *scale = want->tensors[3].data, *rstd = (const double *)want->tensors[4].data + c->d[1];
-    for (int64_t j = 0; j < c->d[1]; j++) largest = fmax(largest, fabs(scale[j]) * rstd[j]);
-    return largest;
+    double scale = 0, rstd = 0;
+    const int layer = c->op == EL_OP_LAYER_NORM_BACKWARD && i == 4;
+    if (!layer && (c->op != EL_OP_BATCH_NORM_BACKWARD || i != 5)) return 0;
+    const double *scales = want->tensors[layer ? 2 : 3].data, *saved = want->tensors[layer ? 3 : 4].data;
+    if (!layer) {
+        for (int64_t j = 0; j < c->d[1]; j++) scale = fmax(scale, fabs(scales[j]) * saved[c->d[1] + j]);
+        return scale;
+    }
+    for (int64_t j = 0; j < c->d[1]; j++) scale = fmax(scale, fabs(scales[j]));
+    for (int64_t j = 0; j < c->d[0]; j++) rstd = fmax(rstd, saved[2 * j + 1]);
+    return scale * rstd;
 }
 
 /* `half_ulp` is what one rounding may err by, relative to the result. */

@@ -122,6 +122,10 @@ static inline int image_operands(enum el_op_kind op, const int64_t *d, struct op
         OPERANDS({IN, nc}, {IN, c}, {IN, c}, {IN, nc}, {INOUT, c}, {INOUT, c}, {OUT, nc}, {OUT, 2 * c});
     case EL_OP_BATCH_NORM_INFERENCE:
         OPERANDS({IN, nc}, {IN, c}, {IN, c}, {IN, nc}, {IN, c}, {IN_POSITIVE, c}, {OUT, nc});
+    case EL_OP_LAYER_NORM_FORWARD:
+        OPERANDS({IN, nc}, {IN, c}, {IN, c}, {OUT, nc}, {OUT, 2 * d[0]});
+    case EL_OP_LAYER_NORM_BACKWARD:
+        OPERANDS({IN, nc}, {IN, nc}, {IN, c}, {KEPT, 2 * d[0]}, {OUT, nc}, {OUT, c}, {OUT, c});
     case EL_OP_BATCH_NORM_BACKWARD:
         OPERANDS({IN, nc}, {IN, nc}, {IN_STEP, nc}, {IN, c}, {KEPT, 2 * c}, {OUT, nc}, {OUT, c}, {OUT, c}, {OUT, nc});
     default:
@@ -150,6 +154,10 @@ static inline int layer_operands(enum el_op_kind op, const int64_t *d, struct op
         OPERANDS({IN, d[0] * d[2]}, {IN, d[2] * d[1]}, {OUT, d[0] * d[1]});
     case EL_OP_LINEAR_BACKWARD_WEIGHTS:
         OPERANDS({IN, d[0] * d[1]}, {IN, d[0] * d[2]}, {OUT, d[2] * d[1]}, {OUT, d[2]});
+    case EL_OP_ATTENTION_FORWARD:
+        OPERANDS({IN, 3 * x * d[3]}, {OUT, x * d[3]}, {OUT, x});
+    case EL_OP_ATTENTION_BACKWARD:
+        OPERANDS({IN, x * d[3]}, {IN, 3 * x * d[3]}, {KEPT, x}, {OUT, 3 * x * d[3]});
     case EL_OP_MAX_TIME_FORWARD:
         OPERANDS({IN_STEP, x}, {OUT, d[0] * d[2]}, {OUT_ID, d[0] * d[2]});
     case EL_OP_MAX_TIME_BACKWARD:
@@ -166,6 +174,12 @@ static inline int op_operands(enum el_op_kind op, const int64_t *d, struct opera
     switch (op) {
     case EL_OP_RELU_BACKWARD:
         OPERANDS({IN, n}, {IN_STEP, n}, {OUT, n});
+    case EL_OP_GELU_BACKWARD:
+        OPERANDS({IN, n}, {IN, n}, {OUT, n});
+    case EL_OP_ADD_ROW:
+        OPERANDS({IN, rn}, {IN, d[1]}, {OUT, rn});
+    case EL_OP_SUM_ROWS:
+        OPERANDS({IN, rn}, {OUT, d[1]});
     case EL_OP_DROPOUT:
         OPERANDS({IN, rn}, {OUT, rn});
     case EL_OP_COPY_COLUMNS: /* INOUT: what lies between the columns must stay */
@@ -176,6 +190,7 @@ static inline int op_operands(enum el_op_kind op, const int64_t *d, struct opera
     case EL_OP_COUNT_CORRECT:
         OPERANDS({IN_STEP, rn}, {IN_ID, n}, {INOUT_ID, 1});
     case EL_OP_SCALE:
+    case EL_OP_GELU_FORWARD:
         OPERANDS({IN, n}, {OUT, n});
     case EL_OP_FILL:
         OPERANDS({OUT, n});

@@ -38,6 +38,11 @@ enum { DY = -1, NONE = -2 };
         EL_OP_CONV2D_FORWARD, EL_OP_CONV2D_BACKWARD_WEIGHTS, {__VA_ARGS__}, {0}, 1, {0, DY}, 2, 2, 0                   \
     }
 
+#define LAYER_NORM(wrt, output, ...)                                                                                   \
+    {                                                                                                                  \
+        EL_OP_LAYER_NORM_FORWARD, EL_OP_LAYER_NORM_BACKWARD, {__VA_ARGS__}, {1e-3}, wrt, {DY, 0, 1, 4}, 4, output, 0   \
+    }
+
 static const struct pair pairs[] = {
     {EL_OP_EMBEDDING_FORWARD, EL_OP_EMBEDDING_BACKWARD, {9, 5, 3}, {0}, 1, {0, DY}, 2, 2, 0},
     {EL_OP_CONV1D_FORWARD, EL_OP_CONV1D_BACKWARD_DATA, {2, 7, 3, 4, 3}, {0}, 0, {DY, 1}, 2, 2, 0},
@@ -49,6 +54,14 @@ static const struct pair pairs[] = {
     {EL_OP_LINEAR_FORWARD, EL_OP_LINEAR_BACKWARD_WEIGHTS, {3, 70, 5}, {0}, 2, {0, DY}, 2, 3, 0},
     {EL_OP_LINEAR_FORWARD, EL_OP_LINEAR_BACKWARD_DATA, {6, 9, 7}, {1}, 0, {DY, 1}, 2, 2, 0},
     {EL_OP_LINEAR_FORWARD, EL_OP_LINEAR_BACKWARD_WEIGHTS, {6, 9, 7}, {1}, 1, {0, DY}, 2, 2, 0},
+    {EL_OP_LINEAR_FORWARD, EL_OP_LINEAR_BACKWARD_WEIGHTS, {6, 9, 7}, {0}, 1, {0, DY}, 2, 2, 2},
+    LAYER_NORM(0, 4, 5, 7),
+    LAYER_NORM(1, 5, 5, 7),
+    LAYER_NORM(2, 6, 5, 7),
+    {EL_OP_GELU_FORWARD, EL_OP_GELU_BACKWARD, {60}, {0}, 0, {DY, 0}, 2, 2, 0},
+    {EL_OP_ATTENTION_FORWARD, EL_OP_ATTENTION_BACKWARD, {2, 5, 2, 3}, {0}, 0, {DY, 0, 2}, 3, 3, 0}, /* q, k and v */
+    {EL_OP_ATTENTION_FORWARD, EL_OP_ATTENTION_BACKWARD, {1, 3, 1, 70}, {0}, 0, {DY, 0, 2}, 3, 3, 0},
+    {EL_OP_ADD_ROW, EL_OP_SUM_ROWS, {4, 5}, {0}, 1, {DY}, 1, 1, 0},
     {EL_OP_MAX_TIME_FORWARD, EL_OP_MAX_TIME_BACKWARD, {3, 5, 7}, {0}, 0, {DY, 2}, 2, 2, 0},
     {EL_OP_DROPOUT, EL_OP_DROPOUT, {5, 11, 0, 1}, {0.4}, 0, {DY}, 1, 1, 0},
     {EL_OP_COPY_COLUMNS, EL_OP_COPY_COLUMNS, {4, 3, 3, 3}, {0}, 0, {DY}, 1, 1, 0},

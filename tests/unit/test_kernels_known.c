@@ -99,6 +99,60 @@ static void test_mse_and_count(void **state)
     assert_int_equal(correct, 4);
 }
 
+static void test_linear_without_a_bias(void **state)
+{
+    double x[] = {1, 2}, w[] = {3, 4, 5, -6}, y[2], dy[] = {1, 10}, dw[4];
+    struct el_kernel_args args = {.p = {x, w, NULL, y}, .d = {1, 2, 2}};
+    run_f64(EL_OP_LINEAR_FORWARD, &args);
+    assert_all_near(y, (double[]){11, -7}, 2);
+    struct el_kernel_args weights = {.p = {x, dy, dw, NULL}, .d = {1, 2, 2}};
+    run_f64(EL_OP_LINEAR_BACKWARD_WEIGHTS, &weights);
+    assert_all_near(dw, (double[]){1, 2, 10, 20}, 4);
+}
+
+/* 1 and 3 have the mean 2 and the deviation 1, but for eps: 3 makes it 2. With eps = 0, g = dy * scale = (2, 0) and h =
+ * (-1, 1): dx = g - 1 - h * -1 = 0, as of any two values. */
+static void test_layer_norm(void **state)
+{
+    double x[] = {1, 3}, scale[] = {2, 5}, shift[] = {10, 0}, y[2], saved[2], dy[] = {1, 0}, dx[2], dscale[2],
+           dshift[2];
+    struct el_kernel_args args = {.p = {x, scale, shift, y, saved}, .d = {1, 2}, .s = {3}};
+    run_f64(EL_OP_LAYER_NORM_FORWARD, &args);
+    assert_all_near(y, (double[]){10 - 2 * 0.5, 5 * 0.5}, 2);
+    assert_all_near(saved, (double[]){2, 0.5}, 2);
+    saved[1] = 1;
+    struct el_kernel_args back = {.p = {dy, x, scale, saved, dx, dscale, dshift}, .d = {1, 2}};
+    run_f64(EL_OP_LAYER_NORM_BACKWARD, &back);
+    assert_all_near(dx, (double[]){0, 0}, 2);
+    assert_all_near(dscale, (double[]){-1, 0}, 2);
+    assert_all_near(dshift, (double[]){1, 0}, 2);
+}
+
+/* gelu(1) = (1 + tanh(sqrt(2 / pi) * 1.044715)) / 2, whose digits PyTorch prints too. */
+static void test_gelu(void **state)
+{
+    double x[] = {0, 1, -1}, y[3], dy[] = {1, 0, 0}, dx[3];
+    struct el_kernel_args args = {.p = {x, y}, .d = {3}}, back = {.p = {dy, x, dx}, .d = {3}};
+    run_f64(EL_OP_GELU_FORWARD, &args);
+    assert_all_near(y, (double[]){0, 0.84119199060827670, 0.84119199060827670 - 1}, 3);
+    run_f64(EL_OP_GELU_BACKWARD, &back);
+    assert_all_near(dx, (double[]){0.5, 0, 0}, 3);
+}
+
+/* Two tokens of one head of one value. The first sees itself alone. The second's scores are 0 and log 3: it takes 1/4
+ * of the first value and 3/4 of its own. */
+static void test_attention(void **state)
+{
+    double qkv[] = {7, 0, 10, 1, log(3), 20}, y[2], saved[2], dy[] = {0, 16}, dqkv[6];
+    struct el_kernel_args args = {.p = {qkv, y, saved}, .d = {1, 2, 1, 1}};
+    run_f64(EL_OP_ATTENTION_FORWARD, &args);
+    assert_all_near(y, (double[]){10, 17.5}, 2);
+    assert_all_near(saved, (double[]){0, log(4)}, 2);
+    struct el_kernel_args back = {.p = {dy, qkv, saved, dqkv}, .d = {1, 2, 1, 1}};
+    run_f64(EL_OP_ATTENTION_BACKWARD, &back); /* dp = (160, 320), their mean 280: the scores get -30 and 30 */
+    assert_all_near(dqkv, (double[]){0, -30, 4, 30 * log(3), 30, 12}, 6);
+}
+
 /* At the first step m/(1-b1) = g and v/(1-b2) = g^2, so that w moves by lr * g/(|g| + eps). */
 static void test_adam(void **state)
 {
@@ -196,5 +250,6 @@ static void test_names_and_costs(void **state)
 }
 
 RUN_TESTS(NULL, NULL, test_embedding_backward_repeated_ids, test_ids_out_of_range, test_conv1d,
-          test_max_time_first_wins, test_cross_entropy, test_mse_and_count, test_adam, test_sgd_momentum_max_norm,
-          test_dropout_does_not_see_the_split, test_names_and_costs)
+          test_max_time_first_wins, test_cross_entropy, test_mse_and_count, test_linear_without_a_bias, test_layer_norm,
+          test_gelu, test_attention, test_adam, test_sgd_momentum_max_norm, test_dropout_does_not_see_the_split,
+          test_names_and_costs)

@@ -55,10 +55,11 @@ static enum el_status cook_transposed(const struct el_kernel_args *args, struct 
     return product_add(recipe, &product, (struct el_dnnl_after){0, 0});
 }
 
-/* y[b,o] = x[b,i] w'[i,o] + bias */
+/* y[b,o] = x[b,i] w'[i,o] + bias. Pointers are not known where only the workspace is asked for: it fits both ways. */
 static enum el_status cook_forward(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe)
 {
     if (mostly_weights(args)) return cook_transposed(args, recipe);
+    const struct el_dnnl_after after = {.relu = args->s[0] != 0};
     int64_t b = args->d[0], i = args->d[1], o = args->d[2];
     struct product product = {.a_at = el_dnnl_at(args->p[0]),
                               .b_at = el_dnnl_at(args->p[1]),
@@ -68,7 +69,10 @@ static enum el_status cook_forward(const struct el_kernel_args *args, struct el_
     EL_TRY(matrix(recipe, i, o, 1, i, &product.b));
     EL_TRY(matrix(recipe, 1, o, o, 1, &product.bias));
     EL_TRY(matrix(recipe, b, o, o, 1, &product.c));
-    return product_add(recipe, &product, (struct el_dnnl_after){.relu = args->s[0] != 0});
+    if (args->p[2] || !args->p[3]) EL_TRY(product_add(recipe, &product, after));
+    if (args->p[2]) return EL_OK;
+    product.bias = NULL;
+    return product_add(recipe, &product, after);
 }
 
 /* In how many equal blocks of w's rows backward is done, of `least` rows or more: so many that a block fits a core's
@@ -136,7 +140,7 @@ static enum el_status forward_run(const struct el_kernel_args *args)
 static enum el_status backward_weights_run(const struct el_kernel_args *args)
 {
     EL_TRY(el_dnnl_run(args));
-    el_vector_sum_rows(args->p[1], args->d[0], args->d[2], args->s[0] != 0, args->p[3]);
+    if (args->p[3]) el_vector_sum_rows(args->p[1], args->d[0], args->d[2], args->s[0] != 0, args->p[3]);
     return EL_OK;
 }
 

@@ -1,0 +1,227 @@
+/* Fast causal attention: each head by itself, in scratch of a head's size that stays in the core's cache, its sides
+ * rounded up to whole tiles by zeros, so that no loop has an edge. Rows go tile by tile; columns that none of a tile's
+ * rows sees are left out. Products are c = a b, in tiles whose sums stay in registers while a's columns pass. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/cpu/cpu.h"
+
+/* A tile's rows and columns; rows after which backward adds to the gradients of k and v. */
+enum { ROWS = 8, LANES = 16, COLUMNS = 2 * LANES, BLOCK = 64 };
+
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), may_alias));
+
+/* c[ROWS, columns] (+)= a[ROWS, depth] b[depth, columns]. An element of a is at row * a_row + column * a_column. */
+EL_VECTOR static void multiply(const float *a, int64_t a_row, int64_t a_column, const float *b, int64_t b_row,
+                               int64_t depth, int64_t columns, int acc, float *c, int64_t c_row)
+{
+    for (int64_t j = 0; j < columns; j += COLUMNS) {
+        lanes sum[ROWS][2];
+#pragma GCC unroll 8
+        for (int r = 0; r < ROWS; r++)
+#pragma GCC unroll 2
+            for (int l = 0; l < 2; l++)
+                sum[r][l] = acc ? ((const lanes *)(c + r * c_row + j))[l] : (lanes){0};
+        for (int64_t k = 0; k < depth; k++) {
+            const lanes *row = (const lanes *)(b + k * b_row + j);
+            const lanes left = row[0], right = row[1];
+#pragma GCC unroll 8
+            for (int r = 0; r < ROWS; r++) {
+                sum[r][0] += a[r * a_row + k * a_column] * left;
+                sum[r][1] += a[r * a_row + k * a_column] * right;
+            }
+        }
+#pragma GCC unroll 8
+        for (int r = 0; r < ROWS; r++)
+#pragma GCC unroll 2
+            for (int l = 0; l < 2; l++) ((lanes *)(c + r * c_row + j))[l] = sum[r][l];
+    }
+}
+
+static int64_t whole(int64_t n)
+{
+    return (n + COLUMNS - 1) / COLUMNS * COLUMNS;
+}
+
+/* One head: its sizes, rounded up too, and its scratch. T, S: t and s rounded up. */
+struct head {
+    int64_t t, s, T, S;
+    float *q, *k, *v, *dy, *dk, *dv; /* [T, S]; q is divided by sqrt(s) */
+    float *keys, *values;            /* [S, T]: k and v transposed */
+    float *p, *ds;                   /* [BLOCK, T]: shares, and the gradients of the scores */
+    float *out;                      /* [ROWS, S] */
+};
+
+/* Lays a head's scratch out from `next` on; returns how many values it has. */
+static int64_t lay_out(struct head *head, int backward, int64_t t, int64_t s, float *next)
+{
+    const int64_t plane = t * s, strip = BLOCK * t, first = 0;
+    int64_t at = first;
+    struct {
+        float **p;
+        int64_t n;
+    } parts[] = {{&head->q, plane},   {&head->k, plane},      {&head->v, plane}, {&head->keys, plane},
+                 {&head->p, strip},   {&head->out, ROWS * s}, {&head->dy, plane}, {&head->dk, plane},
+                 {&head->dv, plane},  {&head->values, plane}, {&head->ds, strip}};
+    for (int i = 0; i < (backward ? 11 : 6); i++) {
+        if (next) *parts[i].p = next + at;
+        at += parts[i].n;
+    }
+    return at;
+}
+
+static enum el_status workspace(const struct el_kernel_args *args, int backward, struct el_workspace *workspace_p)
+{
+    struct head head;
+    const int64_t t = args->d[1], s = args->d[3];
+    const int64_t used = lay_out(&head, backward, t, s, NULL), all = lay_out(&head, backward, whole(t), whole(s), NULL);
+    *workspace_p = (struct el_workspace){.bytes = (size_t)all * sizeof(float),
+                                         .padding_bytes = (size_t)(all - used) * sizeof(float)};
+    return EL_OK;
+}
+
+static struct head make_head(const struct el_kernel_args *args, int backward)
+{
+    struct head head = {.t = args->d[1], .s = args->d[3], .T = whole(args->d[1]), .S = whole(args->d[3])};
+    lay_out(&head, backward, head.T, head.S, args->workspace);
+    return head;
+}
+
+EL_VECTOR static void scale_row(const float *restrict x, int64_t n, float factor, float *restrict y)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = factor * x[i];
+}
+
+/* y[T, S] = factor * x[t, s], whose rows are `stride` apart. */
+static void bring(const struct head *head, const float *x, int64_t stride, float factor, float *y)
+{
+    memset(y, 0, (size_t)(head->T * head->S) * sizeof *y);
+    for (int64_t i = 0; i < head->t; i++) scale_row(x + i * stride, head->s, factor, y + i * head->S);
+}
+
+static void bring_qkv(const struct head *head, const float *qkv, int64_t width)
+{
+    bring(head, qkv, 3 * width, 1 / sqrtf((float)head->s), head->q);
+    bring(head, qkv + width, 3 * width, 1, head->k);
+    bring(head, qkv + 2 * width, 3 * width, 1, head->v);
+    el_vector_transpose_bias(head->k, NULL, head->S, head->T, 0, head->keys);
+}
+
+/* The scores of rows i and on, into `to`; returns how many columns are done. What a row does not see becomes -inf. */
+static int64_t score(const struct head *head, int64_t i, float *to)
+{
+    const int64_t columns = whole(i + ROWS);
+    multiply(head->q + i * head->S, head->S, 1, head->keys, head->T, head->s, columns, 0, to, head->T);
+    for (int64_t r = 0; r < ROWS && i + r < head->t; r++)
+        for (int64_t j = i + r + 1; j < columns; j++) to[r * head->T + j] = -INFINITY;
+    return columns;
+}
+
+/* Rows i and on of one head's y, and their logs of the sum of exp. */
+static void attend(const struct head *head, int64_t i, float *y, int64_t stride, float *saved)
+{
+    float *p = head->p, per_sum[ROWS];
+    const int64_t rows = head->t - i < ROWS ? head->t - i : ROWS, columns = score(head, i, p);
+    for (int64_t r = 0; r < rows; r++) {
+        const float largest = el_vector_largest(p + r * head->T, columns);
+        const double sum = el_vector_exp_sum(p + r * head->T, columns, largest, p + r * head->T);
+        per_sum[r] = (float)(1 / sum);
+        saved[i + r] = (float)((double)largest + log(sum));
+    }
+    multiply(p, head->T, 1, head->v, head->S, i + ROWS, head->S, 0, head->out, head->S);
+    for (int64_t r = 0; r < rows; r++) scale_row(head->out + r * head->S, head->s, per_sum[r], y + (i + r) * stride);
+}
+
+static enum el_status forward(const struct el_kernel_args *args)
+{
+    const float *qkv = args->p[0];           /* [b, t, 3 h, s] */
+    float *y = args->p[1], *saved = args->p[2]; /* [b, t, h, s], [b, h, t] */
+    const int64_t b = args->d[0], t = args->d[1], h = args->d[2], s = args->d[3];
+    const struct head head = make_head(args, 0);
+    for (int64_t n = 0; n < b * h; n++) {
+        bring_qkv(&head, qkv + n / h * t * 3 * h * s + n % h * s, h * s);
+        for (int64_t i = 0; i < t; i += ROWS) attend(&head, i, y + n / h * t * h * s + n % h * s, h * s, saved + n * t);
+    }
+    return EL_OK;
+}
+
+/* A row's gradient of its scores, in place of that of its shares p: p (dp - sum of p dp). */
+EL_VECTOR static void through_softmax(const float *restrict p, int64_t n, float *restrict ds)
+{
+    float lane[COLUMNS] = {0}, mean = 0;
+    for (int64_t i = 0; i < n; i += COLUMNS)
+        for (int j = 0; j < COLUMNS; j++) lane[j] += p[i + j] * ds[i + j];
+    for (int j = 0; j < COLUMNS; j++) mean += lane[j];
+    for (int64_t i = 0; i < n; i++) ds[i] = p[i] * (ds[i] - mean);
+}
+
+/* Shares and gradients of scores of rows i and on, into p and ds, and the gradient of q. */
+static void give_q(const struct head *head, int64_t i, const float *saved, float *p, float *ds, float *dq,
+                   int64_t stride)
+{
+    const int64_t rows = head->t - i < ROWS ? head->t - i : ROWS, columns = score(head, i, p);
+    multiply(head->dy + i * head->S, head->S, 1, head->values, head->T, head->s, columns, 0, ds, head->T);
+    for (int64_t r = 0; r < rows; r++) {
+        el_vector_exp_sum(p + r * head->T, columns, saved[i + r], p + r * head->T);
+        through_softmax(p + r * head->T, columns, ds + r * head->T);
+    }
+    multiply(ds, head->T, 1, head->k, head->S, i + ROWS, head->S, 0, head->out, head->S);
+    for (int64_t r = 0; r < rows; r++)
+        scale_row(head->out + r * head->S, head->s, 1 / sqrtf((float)head->s), dq + (i + r) * stride);
+}
+
+/* What the rows of a block, from i0 to `end`, give to k and v of the rows that they see. */
+static void give_k_and_v(const struct head *head, int64_t i0, int64_t end)
+{
+    for (int64_t j = 0; j < end; j += ROWS) {
+        const int64_t from = j > i0 ? j : i0, at = (from - i0) * head->T + j;
+        multiply(head->ds + at, 1, head->T, head->q + from * head->S, head->S, end - from, head->S, j < i0,
+                 head->dk + j * head->S, head->S);
+        multiply(head->p + at, 1, head->T, head->dy + from * head->S, head->S, end - from, head->S, j < i0,
+                 head->dv + j * head->S, head->S);
+    }
+}
+
+static void head_backward(const struct head *head, const float *saved, float *dqkv, int64_t width)
+{
+    for (int64_t i0 = 0, end; i0 < head->t; i0 = end) {
+        end = i0 + BLOCK < head->T ? i0 + BLOCK : head->T;
+        for (int64_t i = i0; i < end; i += ROWS)
+            give_q(head, i, saved, head->p + (i - i0) * head->T, head->ds + (i - i0) * head->T, dqkv, 3 * width);
+        give_k_and_v(head, i0, end);
+    }
+    for (int64_t i = 0; i < head->t; i++) {
+        float *row = dqkv + i * 3 * width;
+        memcpy(row + width, head->dk + i * head->S, (size_t)head->s * sizeof *row);
+        memcpy(row + 2 * width, head->dv + i * head->S, (size_t)head->s * sizeof *row);
+    }
+}
+
+static enum el_status backward(const struct el_kernel_args *args)
+{
+    const float *dy = args->p[0], *qkv = args->p[1], *saved = args->p[2]; /* [b, t, h, s], [b, t, 3 h, s], [b, h, t] */
+    float *dqkv = args->p[3];                                             /* [b, t, 3 h, s] */
+    const int64_t b = args->d[0], t = args->d[1], h = args->d[2], s = args->d[3];
+    const struct head head = make_head(args, 1);
+    for (int64_t n = 0; n < b * h; n++) {
+        const int64_t at = n / h * t * h * s;
+        bring_qkv(&head, qkv + 3 * at + n % h * s, h * s);
+        bring(&head, dy + at + n % h * s, h * s, 1, head.dy);
+        el_vector_transpose_bias(head.v, NULL, head.S, head.T, 0, head.values);
+        head_backward(&head, saved + n * t, dqkv + 3 * at + n % h * s, h * s);
+    }
+    return EL_OK;
+}
+
+static enum el_status forward_workspace(const struct el_kernel_args *args, struct el_workspace *workspace_p)
+{
+    return workspace(args, 0, workspace_p);
+}
+
+static enum el_status backward_workspace(const struct el_kernel_args *args, struct el_workspace *workspace_p)
+{
+    return workspace(args, 1, workspace_p);
+}
+
+const struct el_kernel el_cpu_attention_forward = {.run = forward, .workspace = forward_workspace};
+const struct el_kernel el_cpu_attention_backward = {.run = backward, .workspace = backward_workspace};
