@@ -40,10 +40,10 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
 /* The ops. p[] in the order written, inputs before the arrow, outputs after it; d[] and s[] in the order written.
  * `acc` (a scalar, 0 or 1): 1 adds to the output, 0 overwrites it. */
 #define EL_OP_LIST(X)                                                                                                  \
-    /* ids[n] i32, table[v,e] -> y[n,e]                     d: n v e first of */                                                                                                                    \
+    /* ids[n] i32, table[v,e] -> y[n,e]                     d: n v e first of */                                       \
     /* of a piece of a table, where `of` is not 0: ids below `of`, its rows are first ...; others' y is 0        */    \
     X(EL_OP_EMBEDDING_FORWARD, embedding_forward)                                                                      \
-    /* ids[n] i32, dy[n,e] -> dtable[v,e]                   d: n v e first of   s: acc   (rows not named become 0) */                                                                                                                    \
+    /* ids[n] i32, dy[n,e] -> dtable[v,e]                   d: n v e first of   s: acc   (rows not named become 0) */  \
     X(EL_OP_EMBEDDING_BACKWARD, embedding_backward)                                                                    \
     /* x[b,l,c], w[f,k,c], bias[f] -> y[b,l-k+1,f]          d: b l c f k   s: relu (1: y = max(y,0))                */ \
     X(EL_OP_CONV1D_FORWARD, conv1d_forward)                                                                            \

@@ -3,11 +3,7 @@
  *
  * Forward sums x - x[0] and its square, in one pass: near the data, so that the variance does not lose what mean and
  * square have in common. */
-#include "kernels/cuda/common.cuh"
-
-extern "C" {
-#include "kernels/cuda/layer.h"
-}
+#include "kernels/cuda/channel_sums.cuh"
 
 template <typename REAL> struct from_first {
     const REAL *x;
@@ -35,62 +31,15 @@ template <typename REAL> struct gradient_terms {
     }
 };
 
-/* part[stretch][2][c]: a block takes 32 channels of one stretch of rows, its eight warps each every eighth row. */
-template <typename TERMS>
-__global__ void channel_sums_kernel(TERMS terms, int64_t rows, int64_t c, int64_t tiles, int64_t stretches,
-                                    double *__restrict__ part)
-{
-    __shared__ double ones[WARPS_A_BLOCK][EL_CUDA_WARP], twos[WARPS_A_BLOCK][EL_CUDA_WARP];
-    int lane = threadIdx.x % EL_CUDA_WARP, warp = threadIdx.x / EL_CUDA_WARP;
-    int64_t stretch_rows = el_cuda_ceil_div(rows, stretches);
-    for (int64_t block = blockIdx.x; block < tiles * stretches; block += gridDim.x) {
-        int64_t channel = block % tiles * EL_CUDA_WARP + lane, stretch = block / tiles;
-        int64_t end = stretch_rows * (stretch + 1) < rows ? stretch_rows * (stretch + 1) : rows;
-        double one = 0, two = 0;
-        if (channel < c)
-            for (int64_t row = stretch_rows * stretch + warp; row < end; row += WARPS_A_BLOCK) {
-                double first, second;
-                terms(row * c + channel, channel, &first, &second);
-                one += first;
-                two += second;
-            }
-        ones[warp][lane] = one;
-        twos[warp][lane] = two;
-        __syncthreads();
-        if (warp == 0 && channel < c) {
-            for (int other = 1; other < WARPS_A_BLOCK; other++) one += ones[other][lane], two += twos[other][lane];
-            part[stretch * 2 * c + channel] = one;
-            part[stretch * 2 * c + c + channel] = two;
-        }
-        __syncthreads(); /* so that the next tile may use the places */
-    }
-}
-
-template <typename TERMS>
-static enum el_status channel_sums(const struct el_kernel_args *args, const char *op, TERMS terms)
-{
-    int64_t rows = args->d[0], c = args->d[1];
-    int64_t tiles = el_cuda_ceil_div(c, EL_CUDA_WARP), stretches = el_cuda_stretches(rows);
-    return launch_blocks(args, op, el_cuda_blocks(tiles * stretches, 1), channel_sums_kernel<TERMS>, terms, rows, c,
-                         tiles, stretches, static_cast<double *>(args->workspace));
-}
-
-__device__ static inline double all_stretches(const double *part, int64_t stretches, int64_t stride, int64_t at)
-{
-    double sum = 0;
-    for (int64_t stretch = 0; stretch < stretches; stretch++) sum += part[stretch * stride + at];
-    return sum;
-}
-
 /* The stretches' sums, and behind them for backward the sums over all of them. */
 template <typename REAL> static size_t batch_norm_forward_bytes(const struct el_kernel_args *args)
 {
-    return el_cuda_sum_rows_bytes(args->d[0], 2 * args->d[1]);
+    return channel_sums_bytes(args);
 }
 
 template <typename REAL> static size_t batch_norm_backward_bytes(const struct el_kernel_args *args)
 {
-    return el_cuda_sum_rows_bytes(args->d[0], 2 * args->d[1]) + static_cast<size_t>(2 * args->d[1]) * sizeof(double);
+    return channel_sums_bytes(args) + static_cast<size_t>(2 * args->d[1]) * sizeof(double);
 }
 
 template <typename REAL>

@@ -74,6 +74,13 @@ __device__ static inline double warp_sum(double value)
     return value;
 }
 
+__device__ static inline double warp_max(double value)
+{
+    for (int offset = EL_CUDA_WARP / 2; offset > 0; offset /= 2)
+        value = fmax(value, __shfl_xor_sync(0xffffffffu, value, offset));
+    return value;
+}
+
 /* The sum over a block of EL_CUDA_THREADS, for every thread. All threads must take part. */
 __device__ static inline double block_sum(double value)
 {

@@ -1,7 +1,7 @@
 /* Element by element: one pass over memory each, neighbouring threads at neighbouring elements.
  *
- * Where an output may be an input (relu_backward, scale) no pointer is __restrict__: each element depends on itself
- * alone. */
+ * Where an output may be an input (relu_backward, gelu_backward, scale) no pointer is __restrict__: each element
+ * depends on itself alone. */
 #include "kernels/cuda/common.cuh"
 
 template <typename REAL> __global__ void relu_backward_kernel(const REAL *dy, const REAL *y, int64_t n, REAL *dx)
@@ -12,6 +12,44 @@ template <typename REAL> __global__ void relu_backward_kernel(const REAL *dy, co
 template <typename REAL> static enum el_status relu_backward(const struct el_kernel_args *args)
 {
     return launch(args, "relu_backward", args->d[0], relu_backward_kernel<REAL>, static_cast<const REAL *>(args->p[0]),
+                  static_cast<const REAL *>(args->p[1]), args->d[0], static_cast<REAL *>(args->p[2]));
+}
+
+#define GELU_ROOT 0.7978845608028654 /* sqrt(2 / pi) */
+#define GELU_CUBE 0.044715
+
+/* GELU's tanh, in the type itself: many cards do few operations in double. */
+template <typename REAL> __device__ static inline REAL gelu_tanh(REAL x)
+{
+    return tanh(static_cast<REAL>(GELU_ROOT) * (x + static_cast<REAL>(GELU_CUBE) * x * x * x));
+}
+
+template <typename REAL>
+__global__ void gelu_forward_kernel(const REAL *__restrict__ x, int64_t n, REAL *__restrict__ y)
+{
+    EL_CUDA_EACH(i, n) y[i] = x[i] / 2 * (1 + gelu_tanh(x[i]));
+}
+
+template <typename REAL> static enum el_status gelu_forward(const struct el_kernel_args *args)
+{
+    return launch(args, "gelu_forward", args->d[0], gelu_forward_kernel<REAL>, static_cast<const REAL *>(args->p[0]),
+                  args->d[0], static_cast<REAL *>(args->p[1]));
+}
+
+template <typename REAL>
+__global__ void gelu_backward_kernel(const REAL *dy, const REAL *__restrict__ x, int64_t n, REAL *dx)
+{
+    const REAL root = static_cast<REAL>(GELU_ROOT), cube = static_cast<REAL>(3 * GELU_CUBE);
+    EL_CUDA_EACH(i, n)
+    {
+        REAL t = gelu_tanh(x[i]), slope = (1 - t * t) * root * (1 + cube * x[i] * x[i]);
+        dx[i] = dy[i] * (1 + t + x[i] * slope) / 2;
+    }
+}
+
+template <typename REAL> static enum el_status gelu_backward(const struct el_kernel_args *args)
+{
+    return launch(args, "gelu_backward", args->d[0], gelu_backward_kernel<REAL>, static_cast<const REAL *>(args->p[0]),
                   static_cast<const REAL *>(args->p[1]), args->d[0], static_cast<REAL *>(args->p[2]));
 }
 
@@ -68,6 +106,8 @@ template <typename REAL> static enum el_status fill(const struct el_kernel_args 
 }
 
 EL_CUDA_RUN(relu_backward)
+EL_CUDA_RUN(gelu_forward)
+EL_CUDA_RUN(gelu_backward)
 EL_CUDA_RUN(copy_columns)
 EL_CUDA_RUN(scale)
 EL_CUDA_RUN(add)

@@ -5,29 +5,31 @@ extern "C" {
 #include "kernels/cuda/layer.h"
 }
 
+/* y may be x. */
 template <typename REAL>
-__global__ void bias_kernel(int64_t rows, int64_t n, const REAL *__restrict__ bias, bool relu, REAL *__restrict__ y)
+__global__ void bias_kernel(int64_t rows, int64_t n, const REAL *x, const REAL *__restrict__ bias, bool relu, REAL *y)
 {
     EL_CUDA_EACH(i, rows * n)
     {
-        REAL sum = y[i] + bias[i % n];
+        REAL sum = bias ? x[i] + bias[i % n] : x[i];
         y[i] = relu && sum < 0 ? 0 : sum;
     }
 }
 
 template <typename REAL>
-static enum el_status bias_of(const struct el_kernel_args *args, int64_t rows, int64_t n, const void *bias, bool relu,
-                              void *y)
+static enum el_status bias_of(const struct el_kernel_args *args, int64_t rows, int64_t n, const void *x,
+                              const void *bias, bool relu, void *y)
 {
-    return launch(args, "bias", rows * n, bias_kernel<REAL>, rows, n, static_cast<const REAL *>(bias), relu,
-                  static_cast<REAL *>(y));
+    return launch(args, "bias", rows * n, bias_kernel<REAL>, rows, n, static_cast<const REAL *>(x),
+                  static_cast<const REAL *>(bias), relu, static_cast<REAL *>(y));
 }
 
 enum el_status el_cuda_bias(const struct el_kernel_args *args, enum el_dtype dtype, int64_t rows, int64_t n,
-                            const void *bias, bool relu, void *y)
+                            const void *x, const void *bias, bool relu, void *y)
 {
-    return dtype == EL_F64 ? bias_of<double>(args, rows, n, bias, relu, y)
-                           : bias_of<float>(args, rows, n, bias, relu, y);
+    if (x == y && !bias && !relu) return EL_OK;
+    return dtype == EL_F64 ? bias_of<double>(args, rows, n, x, bias, relu, y)
+                           : bias_of<float>(args, rows, n, x, bias, relu, y);
 }
 
 /* A block takes 32 columns of one stretch of rows: eight warps each every eighth row, then their sums in order. */

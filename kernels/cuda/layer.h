@@ -29,9 +29,9 @@ static inline void *el_cuda_offset(const void *data, int64_t count, enum el_dtyp
     return (char *)data + (size_t)count * el_dtype_bytes(dtype);
 }
 
-/* y[rows, n] += bias[n], then max(., 0) of it with `relu`. */
+/* y[rows, n] = x[rows, n] + bias[n] or NULL, then max(., 0) of it with `relu`. y may be x. */
 enum el_status el_cuda_bias(const struct el_kernel_args *args, enum el_dtype dtype, int64_t rows, int64_t n,
-                            const void *bias, bool relu, void *y);
+                            const void *x, const void *bias, bool relu, void *y);
 
 /* y[n] (+)= the sum of the rows of x[rows, n]. `part` has el_cuda_sum_rows_bytes(). */
 enum el_status el_cuda_sum_rows(const struct el_kernel_args *args, enum el_dtype dtype, const void *x, int64_t rows,

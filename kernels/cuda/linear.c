@@ -1,5 +1,6 @@
-/* The linear layer by cuBLAS on the plain layouts; bias, ReLU and the bias' gradient by kernels of ours. cuBLAS counts
- * columns first, and a row-major matrix read so is its transpose: of c = a b it is asked for c' = b' a'. */
+/* The linear layer by cuBLAS on the plain layouts; bias, ReLU and the bias' gradient by kernels of ours, which serve
+ * add_row and sum_rows too. cuBLAS counts columns first, and a row-major matrix read so is its transpose: of c = a b it
+ * is asked for c' = b' a'. */
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/layer.h"
@@ -38,7 +39,7 @@ static enum el_status linear_forward(const struct el_kernel_args *args, enum el_
                                             .b = {.data = args->p[1], .ld = i, .transposed = true},
                                             .c = {.data = args->p[3], .ld = o}};
     EL_TRY(el_cuda_multiply(args, dtype, &product));
-    return el_cuda_bias(args, dtype, b, o, args->p[2], args->s[0] != 0, args->p[3]);
+    return el_cuda_bias(args, dtype, b, o, args->p[3], args->p[2], args->s[0] != 0, args->p[3]);
 }
 
 /* dx[b,i] = dy[b,o] w[o,i] */
@@ -70,7 +71,19 @@ static enum el_status linear_backward_weights(const struct el_kernel_args *args,
                                             .c = {.data = args->p[2], .ld = i},
                                             .acc = acc};
     EL_TRY(el_cuda_multiply(args, dtype, &product));
+    if (!args->p[3]) return EL_OK;
     return el_cuda_sum_rows(args, dtype, args->p[1], b, o, acc, args->workspace, args->p[3]);
+}
+
+static enum el_status add_row(const struct el_kernel_args *args, enum el_dtype dtype)
+{
+    return el_cuda_bias(args, dtype, args->d[0], args->d[1], args->p[0], args->p[1], false, args->p[2]);
+}
+
+static enum el_status sum_rows(const struct el_kernel_args *args, enum el_dtype dtype)
+{
+    return el_cuda_sum_rows(args, dtype, args->p[0], args->d[0], args->d[1], args->s[0] != 0, args->workspace,
+                            args->p[1]);
 }
 
 /* A row's functions do not know their type. */
@@ -86,16 +99,19 @@ static enum el_status linear_backward_weights(const struct el_kernel_args *args,
 BOTH_TYPES(linear_forward)
 BOTH_TYPES(linear_backward_data)
 BOTH_TYPES(linear_backward_weights)
+BOTH_TYPES(add_row)
+BOTH_TYPES(sum_rows)
 
-enum el_status el_cuda_linear_backward_weights_workspace_f32(const struct el_kernel_args *args,
-                                                             struct el_workspace *workspace_p)
-{
-    *workspace_p = (struct el_workspace){.bytes = el_cuda_sum_rows_bytes(args->d[0], args->d[2])};
-    return EL_OK;
-}
-
-enum el_status el_cuda_linear_backward_weights_workspace_f64(const struct el_kernel_args *args,
-                                                             struct el_workspace *workspace_p)
-{
-    return el_cuda_linear_backward_weights_workspace_f32(args, workspace_p);
-}
+/* The workspace's size depends neither on the type nor on whether there is a bias. */
+#define WORKSPACE(name, columns)                                                                                       \
+    enum el_status el_cuda_##name##_workspace_f32(const struct el_kernel_args *args, struct el_workspace *workspace_p) \
+    {                                                                                                                  \
+        *workspace_p = (struct el_workspace){.bytes = el_cuda_sum_rows_bytes(args->d[0], columns)};                    \
+        return EL_OK;                                                                                                  \
+    }                                                                                                                  \
+    enum el_status el_cuda_##name##_workspace_f64(const struct el_kernel_args *args, struct el_workspace *workspace_p) \
+    {                                                                                                                  \
+        return el_cuda_##name##_workspace_f32(args, workspace_p);                                                      \
+    }
+WORKSPACE(linear_backward_weights, args->d[2])
+WORKSPACE(sum_rows, args->d[1])

@@ -2,13 +2,6 @@
  * model's layers). The samples' losses go to the workspace, and one block sums them in the order of sizes alone. */
 #include "kernels/cuda/common.cuh"
 
-__device__ static double warp_max(double value)
-{
-    for (int offset = EL_CUDA_WARP / 2; offset > 0; offset /= 2)
-        value = fmax(value, __shfl_xor_sync(0xffffffffu, value, offset));
-    return value;
-}
-
 /* *loss = the sum of part[n] / divisor; one block. */
 template <typename REAL> __global__ void mean_kernel(const double *part, int64_t n, double divisor, REAL *loss)
 {

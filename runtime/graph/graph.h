@@ -67,6 +67,7 @@ struct el_param {
     struct el_initial initial;
     double max_norm; /* of parameters: L2 limit of each row after a step; 0: none */
     bool transposed; /* in files, as [inputs, outputs] */
+    bool is_copy;    /* of a part: an earlier part has it too, as one that is used at both ends of a model */
     bool frozen;     /* of parameters: stays as it is and has no gradient, as with torch's requires_grad=False */
 };
 

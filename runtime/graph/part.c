@@ -71,14 +71,14 @@ static int *numbers_of(struct el_node *node, bool buffers, int *n_p)
     return buffers ? node->buffers : node->params;
 }
 
-/* Whether nodes inside the cut, or outside, have array `number`. */
-static bool is_used(const struct cut *cut, bool buffers, int number, bool inside)
+/* Whether one of the nodes [first, end) has array `number`. */
+static bool is_used(const struct cut *cut, bool buffers, int number, int first, int end)
 {
-    int n_used, first = inside ? cut->first : 0, end = inside ? cut->end : cut->model->n_nodes;
+    int n_used;
     for (int n = first; n < end; n++) {
         const int *used = numbers_of(&cut->model->nodes[n], buffers, &n_used);
         for (int i = 0; i < n_used; i++)
-            if (used[i] == number && is_inside(cut, n) == inside) return true;
+            if (used[i] == number) return true;
     }
     return false;
 }
@@ -89,8 +89,9 @@ static enum el_status take_arrays(const struct cut *cut, bool buffers, const str
 {
     int n_used;
     for (int a = 0; a < n_arrays; a++) {
-        if (!is_used(cut, buffers, a, true)) continue;
-        if (is_used(cut, buffers, a, false))
+        if (!is_used(cut, buffers, a, cut->first, cut->end)) continue;
+        const bool before_it = is_used(cut, buffers, a, 0, cut->first);
+        if (buffers && (before_it || is_used(cut, buffers, a, cut->end, cut->model->n_nodes)))
             return el_fail(EL_ERR_INVALID, "a cut separates two uses of '%s'", arrays[a].name);
         for (int n = 0; n < cut->part->n_nodes; n++) {
             const int *before = numbers_of(&cut->model->nodes[cut->first + n], buffers, &n_used);
@@ -98,7 +99,8 @@ static enum el_status take_arrays(const struct cut *cut, bool buffers, const str
             for (int i = 0; i < n_used; i++)
                 if (before[i] == a) now[i] = *n_taken;
         }
-        taken[(*n_taken)++] = arrays[a];
+        taken[*n_taken] = arrays[a];
+        taken[(*n_taken)++].is_copy = before_it;
     }
     return EL_OK;
 }
@@ -180,6 +182,15 @@ enum el_status el_graph_of_parts(const struct el_graph *const *parts, int n, str
     }
     qsort(graph->params, (size_t)n_params, sizeof *graph->params, by_origin);
     qsort(graph->buffers, (size_t)n_buffers, sizeof *graph->buffers, by_origin);
+    for (int p = 1; p < n_params; p++)
+        if (graph->params[p].origin == graph->params[p - 1].origin) {
+            enum el_status status = el_fail(EL_ERR_INVALID,
+                                            "two parts on one device both have '%s': take a --schedule in which they "
+                                            "are on two",
+                                            graph->params[p].name);
+            el_graph_destroy(graph);
+            return status;
+        }
     for (int k = 0; k < n; k++) add_nodes(graph, parts[k]);
     *graph_p = graph;
     return EL_OK;

@@ -24,7 +24,8 @@ static enum el_status read_own(const struct el_worker *worker, enum el_state wha
         const struct el_shard *shard = &worker->members[m].shard;
         if (el_layout_source(worker->layout, worker->first + m) != worker->first + m) continue;
         for (struct el_state_item item = {0}; el_shard_next(shard, &item);)
-            if (item.what == what && item.array->origin == origin && item.view->buffer && /* else nobody uses it */
+            if (item.what == what && item.array->origin == origin && !item.array->is_copy &&
+                item.view->buffer && /* else nobody uses it */
                 (item.array->slice.of || el_layout_spot(worker->layout, worker->first + m).at[EL_AXIS_TENSOR] == 0))
                 EL_TRY(add_item(shard, &item, values));
     }

@@ -1,5 +1,6 @@
 /* cuBLAS: a product is three loops on the handle's stream, summed in double. What the library refuses is refused
- * (leading dimensions shorter than a column, sizes below zero), and operands have to lie on the handle's card. */
+ * (leading dimensions shorter than a column, sizes below zero), and operands have to lie on the handle's card. The
+ * outputs of a batch may not overlap: with the library they give anything, here they are refused. */
 #include <cublas_v2.h>
 #include <math.h>
 #include <stdlib.h>
@@ -100,12 +101,20 @@ struct product {
     void *c;
 };
 
+/* Whether the outputs of a batch lie apart: one behind the other, or side by side in the same columns. */
+static bool is_apart(const struct product *p)
+{
+    bool behind = p->stride_c >= (p->n - 1) * p->ldc + p->m;
+    return p->batch <= 1 || behind || (p->stride_c >= p->m && (p->batch - 1) * p->stride_c + p->m <= p->ldc);
+}
+
 static cublasStatus_t refused(const struct product *p)
 {
     int64_t rows_a = p->a_is_t ? p->k : p->m, rows_b = p->b_is_t ? p->n : p->k;
     if (p->m < 0 || p->n < 0 || p->k < 0 || p->batch < 0) return CUBLAS_STATUS_INVALID_VALUE;
     if (p->lda < (rows_a > 1 ? rows_a : 1) || p->ldb < (rows_b > 1 ? rows_b : 1) || p->ldc < (p->m > 1 ? p->m : 1))
         return CUBLAS_STATUS_INVALID_VALUE;
+    if (!is_apart(p)) return CUBLAS_STATUS_INVALID_VALUE;
     return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -155,6 +155,23 @@ static void test_nothing_to_do(void **state)
     assert_true(dbias[0] == 0 && dbias[1] == 0);
 }
 
+/* Scores of 10,000: exp() of one is no number, so the largest is taken out first. The workspace is that of one sample.
+ */
+static void test_attention_of_large_scores(void **state)
+{
+    float qkv[2][3] = {{100, 100, 3}, {100, 101, 5}}, dy[2] = {1, 2}, y[2], saved[2], dqkv[2][3];
+    struct el_kernel_args forward = {.p = {qkv, y, saved}, .d = {1, 2, 1, 1}};
+    run_f32(EL_OP_ATTENTION_FORWARD, &forward);
+    assert_true(y[0] == 3 && y[1] == 5 && saved[0] == 10000 && saved[1] == 10100);
+    struct el_kernel_args backward = {.p = {dy, qkv, saved, dqkv}, .d = {1, 2, 1, 1}};
+    run_f32(EL_OP_ATTENTION_BACKWARD, &backward);
+    assert_true(dqkv[0][2] == 1 && dqkv[1][2] == 2 && fabsf(dqkv[0][1]) + fabsf(dqkv[1][0]) < 1e-30f);
+    struct el_kernel_args many = {.d = {64, 50, 3, 7}};
+    struct el_workspace workspace;
+    assert_int_equal(el_kernels_cuda()->find(EL_OP_ATTENTION_BACKWARD, EL_F32)->workspace(&many, &workspace), EL_OK);
+    assert_int_equal(workspace.bytes, sizeof(float) * 2 * 3 * 50 * 50);
+}
+
 static void assert_way(enum el_op_kind op, bool cudnn, const char *text)
 {
     static _Alignas(16) float memory[128];
@@ -225,4 +242,5 @@ static void test_a_convolution_that_cudnn_gives_up(void **state)
 RUN_TESTS(NULL, NULL, test_table_is_complete, test_f32, test_f64, test_convolutions_by_cudnn,
           test_batch_norm_far_from_zero, test_dropout_drops_what_the_cpu_drops, test_ids_out_of_range,
           test_a_gradient_that_is_not_finite_shows, test_magnitudes_far_apart, test_nothing_to_do,
-          test_a_convolution_says_how_it_is_done, test_a_convolution_that_cudnn_gives_up)
+          test_attention_of_large_scores, test_a_convolution_says_how_it_is_done,
+          test_a_convolution_that_cudnn_gives_up)

@@ -55,6 +55,71 @@ static size_t widest(const struct el_worker *worker, int64_t batch)
     return most;
 }
 
+/* ---- parameters that are on two stages ---- */
+
+/* The worker that has parameter `p` of this one's too, in the same copy of the model; -1: nobody has. */
+static int other_holder(const struct el_worker *worker, int p)
+{
+    const struct el_spot own = el_layout_spot(worker->layout, worker->first);
+    const int each = el_layout_per_copy(worker->layout) / worker->parts->n_stages;
+    for (int s = 0; s < worker->parts->n_stages; s++) {
+        const struct el_graph *stage = worker->parts->stage[s];
+        for (int q = 0; q < stage->n_params && s != own.at[EL_AXIS_STAGE]; q++)
+            if (stage->params[q].origin == worker->members[0].shard.graph->params[p].origin)
+                return own.worker + (s - own.at[EL_AXIS_STAGE]) * each;
+    }
+    return -1;
+}
+
+void el_edge_issue_sums(struct el_worker *worker, struct el_program *program, const struct el_view *grads)
+{
+    const struct el_shard *shard = &worker->members[0].shard;
+    for (int p = 0; p < shard->graph->n_params; p++) {
+        const int other = grads[p].buffer ? other_holder(worker, p) : -1;
+        const int64_t n = el_param_count(shard->graph, p);
+        struct el_comm_op op = {.verb = EL_COMM_SEND,
+                                .dtype = shard->config->dtype,
+                                .count = (size_t)n,
+                                .root = other,
+                                .data = grads[p],
+                                .label = shard->graph->params[p].name,
+                                .phase = EL_PHASE_COMM};
+        struct el_buffer *received;
+        int sent;
+        if (other < 0) continue;
+        el_comm_issue(worker->world, program, &op, &sent);
+        el_program_alloc(program, shard->device, EL_TAG_WORKSPACE, el_shard_param_bytes(shard, p), op.label, &received);
+        op.verb = EL_COMM_RECV;
+        op.result = el_view_of(received, 0);
+        op.data = (struct el_view){0};
+        op.join = true;
+        el_comm_issue(worker->world, program, &op, NULL);
+        el_program_wait(program, shard->device, EL_STREAM_COMPUTE, sent);
+        struct el_kernel_op add = {.head = {.label = "add", .phase = EL_PHASE_REDUCE},
+                                   .op = EL_OP_ADD,
+                                   .dtype = shard->config->dtype,
+                                   .views = {el_view_of(received, 0), grads[p]},
+                                   .args.d = {n}};
+        el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &add, NULL);
+        el_program_free(program, received);
+    }
+}
+
+/* ---- mailboxes ---- */
+
+/* Of all gradients that are sent to another holder: the same for all workers. */
+static size_t bytes_of_sums(const struct el_worker *worker)
+{
+    size_t bytes = 0;
+    for (int s = 0; s < worker->parts->n_stages; s++) {
+        const struct el_graph *stage = worker->parts->stage[s];
+        for (int p = 0; p < stage->n_params; p++)
+            if (stage->params[p].is_copy)
+                bytes += (size_t)el_param_count(stage, p) * el_dtype_bytes(worker->config->dtype);
+    }
+    return bytes;
+}
+
 enum el_status el_edge_open(struct el_worker *worker, const struct el_held *held, int64_t batch)
 {
     if (worker->parts->n_stages == 1) return EL_OK;
@@ -64,8 +129,11 @@ enum el_status el_edge_open(struct el_worker *worker, const struct el_held *held
         if (held->parts[i].before >= 0) partners[held->parts[i].before] = true;
         if (held->parts[i].behind >= 0) partners[held->parts[i].behind] = true;
     }
-    enum el_status status =
-        el_comm_open_mailboxes(worker->world, partners, (size_t)worker->parts->schedule.room * widest(worker, batch));
+    const struct el_graph *own = worker->members[0].shard.graph;
+    for (int p = 0; p < own->n_params; p++)
+        if (other_holder(worker, p) >= 0) partners[other_holder(worker, p)] = true;
+    enum el_status status = el_comm_open_mailboxes(
+        worker->world, partners, (size_t)worker->parts->schedule.room * widest(worker, batch) + bytes_of_sums(worker));
     free(partners);
     return status;
 }

@@ -22,6 +22,9 @@ struct el_edge {
 /* Mailboxes between those that exchange anything, with the room that the schedule needs, for micro-batches of `batch`
  * samples. Collective. */
 enum el_status el_edge_open(struct el_worker *worker, const struct el_held *held, int64_t batch);
+/* Gradients of parameters that are on two stages, grads[n_params] of the shard's graph: both get the sum. At a step's
+ * end, when all other messages of the step have been issued. */
+void el_edge_issue_sums(struct el_worker *worker, struct el_program *program, const struct el_view *grads);
 /* Of a tensor of the whole model. */
 size_t el_edge_bytes(const struct el_worker *worker, int64_t batch, int tensor);
 struct el_view el_edge_receive(struct el_worker *worker, struct el_program *program, const struct el_edge *edge,

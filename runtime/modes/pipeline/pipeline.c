@@ -5,6 +5,7 @@
 
 #include "runtime/gradients/reducer.h"
 #include "runtime/modes/mode.h"
+#include "runtime/modes/pipeline/edge.h"
 #include "runtime/modes/pipeline/flight.h"
 #include "runtime/state/buffers.h"
 
@@ -64,6 +65,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     }
     el_program_piece(program, (struct el_op_piece){0});
     if (pipeline->reducer) el_reducer_finish(pipeline->reducer);
+    el_edge_issue_sums(worker, program, shard->issued);
     el_shard_issue_optimizer(shard, program, shard->issued);
     el_shard_free_grads(shard, program, shard->issued);
     el_program_free(program, inputs);
