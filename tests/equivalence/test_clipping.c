@@ -12,13 +12,33 @@
 enum { DEVICES = 4, STEPS = 12 };
 
 static const double LIMIT = 0.1, TOLERANCE = 1e-12;
+static const char *const models[] = {"mlp", "gpt"};
 
-/* Even shares, whose means are the batch's. */
-static const struct el_case mlp = {"mlp", EL_OPT_ADAMW, 0, 24};
+static struct el_dataset *tokens;
 
-static void configure(const char *mode, int n, int copies, double clip, struct el_train_config *config)
+static int open_sets(void **state)
 {
+    struct el_dataset_spec spec = {.source = "dummy", .input = EL_INPUT_TOKENS, .vocab = 60, .seq = 9, .seed = 3};
+    return open_all(state) == 0 && el_dataset_open(&spec, &tokens) == EL_OK ? 0 : -1;
+}
+
+static int close_sets(void **state)
+{
+    el_dataset_close(tokens);
+    return close_all(state);
+}
+
+/* Even shares, whose means are the batch's. false: the mode does not take the model, or so many devices of it. */
+static bool configure(const char *model, const char *mode, int n, int copies, double clip,
+                      struct el_train_config *config)
+{
+    static const struct el_case mlp = {"mlp", EL_OPT_ADAMW, 0, 24};
     assert_int_equal(el_case_config(&mlp, "single", 1, config), EL_OK);
+    if (strcmp(model, "gpt") == 0) {
+        config->model = (struct el_model_config){
+            .name = "gpt", .sizes = {{"layers", 1, {2}}, {"embed", 1, {8}}, {"seq", 1, {9}}, {"vocab", 1, {60}}}};
+        assert_int_equal(el_model_resolve(&config->model), EL_OK);
+    }
     snprintf(config->mode, sizeof config->mode, "%s", mode);
     config->n_devices = n;
     config->n_micro = 2;
@@ -30,7 +50,12 @@ static void configure(const char *mode, int n, int copies, double clip, struct e
     config->lr_min = 0.0002;
     config->clip = clip;
     config->mesh[EL_AXIS_DATA] = copies;
-    if (el_train_check(config) != EL_OK) fail_msg("%s: %s", mode, el_error_message());
+    return el_train_check(config) == EL_OK;
+}
+
+static void train_model(const struct el_train_config *config, struct el_train_result *result)
+{
+    train_watched(config, "cpu", strcmp(config->model.name, "gpt") ? dataset : tokens, NULL, NULL, result);
 }
 
 static void hold_forecast(const struct el_train_config *config, const struct el_train_result *result)
@@ -44,35 +69,43 @@ static void hold_forecast(const struct el_train_config *config, const struct el_
     }
 }
 
-static void hold(const char *mode, int n, int copies, const struct el_train_result *single)
+static bool hold(const char *model, const char *mode, int n, int copies, const struct el_train_result *single)
 {
     struct el_train_config config;
     struct el_train_result result;
-    configure(mode, n, copies, LIMIT, &config);
-    train_watched(&config, "cpu", dataset, NULL, NULL, &result);
+    if (!configure(model, mode, n, copies, LIMIT, &config)) return false;
+    train_model(&config, &result);
     double difference = el_case_difference(&result, single);
-    if (!(difference <= TOLERANCE)) fail_msg("%s on %d, %d copies: losses differ by %g", mode, n, copies, difference);
+    if (!(difference <= TOLERANCE))
+        fail_msg("%s of %s on %d, %d copies: losses differ by %g", mode, model, n, copies, difference);
     hold_forecast(&config, &result);
     el_train_result_free(&result);
+    return true;
 }
 
 static void every_mode_clips_by_the_whole_models_norm(void **state)
 {
-    struct el_train_config config;
-    struct el_train_result single, unlimited;
-    configure("single", 1, 0, LIMIT, &config);
-    train_watched(&config, "cpu", dataset, NULL, NULL, &single);
-    configure("single", 1, 0, 0, &config);
-    train_watched(&config, "cpu", dataset, NULL, NULL, &unlimited);
-    assert_true(el_case_difference(&single, &unlimited) > 1e-5); /* else nothing was clipped */
-    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++)
-        for (int n = 1; n <= DEVICES; n++)
-            if (el_mode_devices(mode->name, n) == n && el_case_can_be_cut(&mlp, mode->name, n))
-                hold(mode->name, n, 0, &single);
-    hold("pipeline", 4, 2, &single);
-    hold("mp", 4, 2, &single);
-    el_train_result_free(&single);
-    el_train_result_free(&unlimited);
+    enum { MODES_MAX = 16, MODELS = sizeof models / sizeof models[0] };
+    int held[MODES_MAX] = {0};
+    for (int i = 0; i < MODELS; i++) {
+        struct el_train_config config;
+        struct el_train_result single, unlimited;
+        assert_true(configure(models[i], "single", 1, 0, LIMIT, &config));
+        train_model(&config, &single);
+        assert_true(configure(models[i], "single", 1, 0, 0, &config));
+        train_model(&config, &unlimited);
+        assert_true(el_case_difference(&single, &unlimited) > 1e-5); /* else nothing was clipped */
+        for (int m = 0; el_mode_list()[m].name; m++)
+            for (int n = 1; n <= DEVICES; n++)
+                if (el_mode_devices(el_mode_list()[m].name, n) == n)
+                    held[m] += hold(models[i], el_mode_list()[m].name, n, 0, &single);
+        assert_true(hold(models[i], "pipeline", 4, 2, &single) && hold(models[i], "mp", 4, 2, &single));
+        if (!strcmp(models[i], "gpt")) assert_true(hold(models[i], "tp", 4, 2, &single));
+        el_train_result_free(&single);
+        el_train_result_free(&unlimited);
+    }
+    for (int m = 0; el_mode_list()[m].name; m++)
+        if (held[m] < 2) fail_msg("%s: %d runs", el_mode_list()[m].name, held[m]);
 }
 
 /* By ranks' own gradients where parameters are averaged, as on one device (reference.c). */
@@ -81,12 +114,13 @@ static void averaged_parameters_clip_each_ranks_gradients(void **state)
     struct el_train_result results[2];
     for (int i = 0; i < 2; i++) {
         struct el_train_config config;
-        configure(i ? "manual" : "reference", 3, 0, LIMIT, &config);
+        assert_true(configure(models[0], i ? "manual" : "reference", 3, 0, LIMIT, &config));
         config.keep_grads = config.sync_params = true;
-        train_watched(&config, "cpu", dataset, NULL, NULL, &results[i]);
+        train_model(&config, &results[i]);
     }
     assert_true(el_case_difference(&results[0], &results[1]) <= TOLERANCE);
     for (int i = 0; i < 2; i++) el_train_result_free(&results[i]);
 }
 
-RUN_TESTS(open_all, close_all, every_mode_clips_by_the_whole_models_norm, averaged_parameters_clip_each_ranks_gradients)
+RUN_TESTS(open_sets, close_sets, every_mode_clips_by_the_whole_models_norm,
+          averaged_parameters_clip_each_ranks_gradients)
