@@ -40,6 +40,11 @@ static enum el_status resolve(struct el_options *options, struct el_trial *trial
     if (options->n_devices == 0) EL_TRY(el_devices_default(options->devices, &options->n_devices));
     if (el_backend_facts(options->devices[0].backend).simulated)
         return el_fail(EL_ERR_INVALID, "comm: simulated devices move nothing: give cpu, null or cuda devices");
+    if (options->wire.overlap && !el_backend_facts(options->devices[0].backend).computes)
+        return el_fail(EL_ERR_INVALID,
+                       "--overlap on: %s devices compute nothing that could hide the communication: "
+                       "give cpu or cuda devices",
+                       options->devices[0].backend);
     EL_TRY(el_devices_check(options->devices, options->n_devices));
     trial.train = options->train;
     snprintf(trial.train.mode, sizeof trial.train.mode, "ddp");

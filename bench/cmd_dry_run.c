@@ -21,7 +21,7 @@ static enum el_status predict_step(const struct el_trial *trial, const struct el
     struct el_job job = {.trial = &few, .dataset = dataset};
     json_t *repeat = NULL;
     *record_p = NULL;
-    if (!*trial->costs && !*trial->machine) return EL_OK;
+    if (!el_trial_backend(trial).simulated || (!*trial->costs && !*trial->machine)) return EL_OK;
     few.train.warmup = 2; /* ddp's buckets are rebuilt after the first step */
     few.train.steps = 2;
     few.train.min_time_s = 0;
@@ -104,6 +104,7 @@ static json_t *document_of(const struct el_options *options, const struct el_tri
     el_json_put_real(document, "step_ms", el_json_number(record, "step_ms.mean"));
     el_json_put(document, "step_ms_ci95", el_json_interval(el_json_number(step, "low"), el_json_number(step, "high")));
     el_json_put_real(document, "samples_per_s", el_json_number(record, "throughput.samples_per_s"));
+    el_json_put_real(document, "tokens_per_s", el_json_number(record, "throughput.tokens_per_s"));
     el_json_put_real(document, "bubble_pct", el_json_number(record, "bubble_pct"));
     el_json_copy(document, record, copied);
     return document;

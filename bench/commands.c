@@ -110,6 +110,8 @@ enum el_status el_read_records(const char *command, const struct el_options *opt
     json_t *run;
     EL_TRY(el_options_check_records_alone(command, options));
     EL_TRY(check_has_trials(command, options->dir));
+    if (access(options->dir, F_OK) != 0 && errno == ENOENT)
+        return el_fail(EL_ERR_INVALID, "%s: %s does not exist: give a folder with a record", command, options->dir);
     snprintf(path, sizeof path, "%s/results.json", options->dir);
     EL_TRY(el_record_read(path, &run));
     if (json_object_get(run, "watch")) {

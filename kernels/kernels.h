@@ -15,8 +15,8 @@
  *
  * Formulas are PyTorch's: conv1d is its Conv1d (valid, stride 1, a correlation: windows are not flipped), conv2d its
  * Conv2d without bias, batch_norm its BatchNorm2d (n: all pixels of all samples), max_pool its MaxPool2d, mean_pool its
- * AdaptiveAvgPool2d(1), the losses its cross_entropy and mse_loss (reduction mean), the optimizers torch.optim's SGD
- * and Adam, max_norm a renorm of rows.
+ * AdaptiveAvgPool2d(1), the losses its cross_entropy and mse_loss (reduction mean), the optimizers torch.optim's SGD,
+ * Adam and AdamW, sum_squares and clip its clip_grad_norm_, max_norm a renorm of rows.
  *
  * Threads: a row's functions may be called for different ops at the same time from different threads.
  * Errors: EL_ERR_INTERNAL with the library's own word, and for an id or a label that is out of range; on GPUs such an
@@ -132,19 +132,23 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     /* y[b,c], labels[b] i32 -> loss[1], dy[b,c]            d: b c   loss = mean over b*c of (y - onehot)^2         */ \
     /* (c = 1: onehot is 1 for label 0 and 0 for label 1)                                                           */ \
     X(EL_OP_MSE, mse)                                                                                                  \
-    /* logits[b,c], labels[b] i32 -> correct[1] i32 (added to)  d: b c                                              */ \
-    X(EL_OP_COUNT_CORRECT, count_correct)                                                                              \
     /* x[n] -> y[n] = s * x                                 d: n   s: s   (y may be x)                              */ \
     X(EL_OP_SCALE, scale)                                                                                              \
     /* x[n] -> y[n] += x                                    d: n                                                    */ \
     X(EL_OP_ADD, add)                                                                                                  \
     /* -> y[n] = s                                          d: n   s: s                                             */ \
     X(EL_OP_FILL, fill)                                                                                                \
-    /* g[n] -> w[n] -= lr*g                                 d: n   s: lr                                            */ \
+    /* x[n] -> sum[1] += the sum of x*x                     d: n                                                    */ \
+    X(EL_OP_SUM_SQUARES, sum_squares)                                                                                  \
+    /* sum[1] -> x[n] *= min(1, s / (sqrt(sum) + 1e-6))     d: n   s: s   (as torch's: of a sum that is NaN, NaN)   */ \
+    X(EL_OP_CLIP, clip)                                                                                                \
+    /* Optimizers: lr is rate.h's of the step, by s: lr least and k: warmup cosine (0 0: s's lr in every step).     */ \
+    /* g[n] -> w[n] -= lr*g                                 d: n   s: lr least   k: warmup cosine                   */ \
     X(EL_OP_SGD, sgd)                                                                                                  \
-    /* g[n] -> w[n], m[n]:  m = mu*m + g; w -= lr*m         d: n   s: lr mu                                         */ \
+    /* g[n] -> w[n], m[n]:  m = mu*m + g; w -= lr*m         d: n   s: lr least mu   k: warmup cosine                */ \
     X(EL_OP_MOMENTUM, momentum)                                                                                        \
-    /* g[n] -> w[n], m[n], v[n]                             d: n   s: lr beta1 beta2 eps   (torch.optim.Adam)       */ \
+    /* g[n] -> w[n], m[n], v[n]                 d: n   s: lr least beta1 beta2 eps decay   k: warmup cosine         */ \
+    /* torch.optim.AdamW, and Adam where decay is 0: w *= 1 - lr*decay, then                                        */ \
     /* m = b1*m + (1-b1)*g; v = b2*v + (1-b2)*g*g; t = step + 1;                                                    */ \
     /* w -= lr/(1-b1^t) * m / (sqrt(v)/sqrt(1-b2^t) + eps)                                                          */ \
     /* -> denominator[n], root[n], optional: sqrt(v)/sqrt(1-b2^t) + eps and sqrt(v), which PyTorch keeps as tensors */ \
@@ -159,7 +163,7 @@ enum el_op_kind {
         EL_OP_COUNT
 };
 
-enum { EL_ARGS_POINTERS = 10, EL_ARGS_SIZES = 8, EL_ARGS_SCALARS = 4, EL_ARGS_KEYS = 2, EL_STEP_VALUES_BYTES = 64 };
+enum { EL_ARGS_POINTERS = 10, EL_ARGS_SIZES = 8, EL_ARGS_SCALARS = 6, EL_ARGS_KEYS = 2, EL_STEP_VALUES_BYTES = 64 };
 
 /* The arguments of one op. All of it but `step` stands from capture on; `step` counts from 0 and is set before each
  * run. */
@@ -200,8 +204,8 @@ struct el_kernel {
     const char *(*describe)(const void *plan);
     /* Optional: default is that nothing depends on the step. On GPUs, where a graph runs the kernel again with the
      * arguments of its first time: all that run() works out of `step`, at most EL_STEP_VALUES_BYTES, into host memory
-     * aligned to as many. */
-    void (*step_values)(const struct el_kernel_args *args, void *values);
+     * aligned to as many. false: with these sizes, scalars and keys nothing does, and nothing is written. */
+    bool (*step_values)(const struct el_kernel_args *args, void *values);
 };
 
 /* How a table stores weights [f,k,k,c] of conv2d: the same values in another order, in as many bytes. It depends on

@@ -196,20 +196,22 @@ static struct work element_work(enum el_op_kind op, const struct el_kernel_args 
         return (struct work){3 * rn + 3 * n * (double)args->d[4], 2 * rn + 3 * n * (double)args->d[4] + 1, n};
     case EL_OP_MSE:
         return (struct work){4 * rn, 2 * rn + 1, n};
-    case EL_OP_COUNT_CORRECT:
-        return (struct work){rn, rn, n + 2};
     case EL_OP_SCALE:
         return (struct work){n, 2 * n, 0};
     case EL_OP_ADD:
         return (struct work){n, 3 * n, 0};
     case EL_OP_FILL:
         return (struct work){0, n, 0};
+    case EL_OP_SUM_SQUARES:
+        return (struct work){2 * n, n + 2, 0};
+    case EL_OP_CLIP:
+        return (struct work){n, 2 * n + 1, 0};
     case EL_OP_SGD:
         return (struct work){2 * n, 3 * n, 0};
     case EL_OP_MOMENTUM:
         return (struct work){4 * n, 5 * n, 0};
     case EL_OP_ADAM:
-        return (struct work){13 * n, 7 * n, 0};
+        return (struct work){(13 + (args->s[5] != 0)) * n, 7 * n, 0};
     case EL_OP_MAX_NORM:
         return (struct work){3 * rn, 2 * rn, 0};
     default:

@@ -4,7 +4,8 @@ here = ARG0[1:strlen(ARG0) - strlen("throughput.gnuplot")]
 load here."style.gnuplot"
 load here."modes.gnuplot"
 
-set ylabel "throughput (samples/s)"
+stats data index "unit" using (unit = strcol(1), 1) nooutput
+set ylabel "throughput (".unit."/s)"
 set format y "%.0f"
 words_below = "mode, global batch"
 rows = "modes batches"

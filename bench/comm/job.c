@@ -113,7 +113,7 @@ static json_t *member_json(const struct el_wire_member *member)
     const double *at = member->samples_s;
     for (int s = 0; s < el_wire_rows(member->plan); s++) {
         json_t *places = json_array();
-        for (int p = 0; p < EL_WIRE_PLACES; p++) {
+        for (int p = 0; p < el_wire_series(member->plan); p++) {
             json_t *calls = json_array();
             for (int i = 0; i < member->plan->options->iters; i++) json_array_append_new(calls, json_real(*at++ * 1e6));
             json_array_append_new(places, calls);
@@ -208,6 +208,7 @@ static enum el_status join_machines(struct session *s)
     EL_EACH(part, parts) json_array_extend(members, json_object_get(part, "members"));
     if (s->document)
         el_json_put_all(s->document, EL_KEY("members", json_incref(members)),
+                        EL_KEY("overlap", (bool)s->plan.options->overlap), EL_KEY("time_sliced", s->open.time_sliced),
                         EL_KEY("shared_cores", el_wire_share_cores(parts)),
                         EL_KEY("others_waited_pct", el_json_highest(parts, "waited_pct")));
     json_decref(parts);

@@ -181,6 +181,11 @@ int el_wire_rows(const struct el_wire_plan *plan)
     return pairs > plan->n_sizes ? pairs : plan->n_sizes;
 }
 
+int el_wire_series(const struct el_wire_plan *plan)
+{
+    return plan->options->overlap ? EL_WIRE_SERIES : EL_WIRE_PLACES;
+}
+
 void el_wire_plan_auto(struct el_wire_plan *plan)
 {
     int n = 0;
@@ -228,9 +233,10 @@ static enum el_status check_flags(const struct el_wire_options *options, bool pa
         return el_fail(EL_ERR_INVALID, "--output_file %s: only JSON is written: give a name that ends in .json",
                        options->output_file);
     if (pairs && *options->group) return el_fail(EL_ERR_INVALID, "p2p: measures each pair: leave --group out");
-    if (pairs && (options->dtype == EL_DTYPE_COUNT || length || options->aggregate > 1 || options->blocking != 3))
-        return el_fail(EL_ERR_INVALID, "p2p: has no tables of sizes: leave --datatype all, --output_file, --agg_iters "
-                                       "and --blocking out");
+    if (pairs && (options->dtype == EL_DTYPE_COUNT || length || options->aggregate > 1 || options->blocking != 3 ||
+                  options->overlap))
+        return el_fail(EL_ERR_INVALID, "p2p: has no tables of sizes: leave --datatype all, --output_file, --agg_iters, "
+                                       "--blocking and --overlap out");
     return EL_OK;
 }
 

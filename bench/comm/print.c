@@ -78,8 +78,7 @@ static void print_point(const json_t *document, const json_t *curve, const json_
             fprintf(out, "  %7s  %6s  %6s %6s", "N/A", "N/A", "N/A", "N/A");
             continue;
         }
-        double us = number(place, "time_us"); /* seven columns whatever the size */
-        fprintf(out, us < 100 ? "  %7.2f" : us < 10000 ? "  %7.1f" : "  %7.0f", us);
+        el_wire_put_us(number(place, "time_us"), out);
         fprintf(out, "  %6.2f  %6.2f", number(place, "algbw_gb_per_s"), number(place, "busbw_gb_per_s"));
         if (json_is_integer(wrong))
             fprintf(out, " %6lld", (long long)json_integer_value(wrong));
@@ -122,6 +121,7 @@ static void print_curve(const json_t *document, const json_t *curve, FILE *out)
                 sum += number(json_object_get(point, el_wire_places[p]), "busbw_gb_per_s"), n++;
     }
     fprintf(out, "# Avg bus bandwidth    : %.4g\n#\n", n > 0 ? sum / n : 0);
+    el_wire_print_overlap(curve, out);
 }
 
 static const char *judgement(const json_t *reached, const char *low)
@@ -242,6 +242,7 @@ static void print_fits(const json_t *document, FILE *out)
     say_reached(document, last, out);
     say_late(json_object_get(document, "late"), out);
     say_cold(json_array_get(curves, 0), out);
+    el_wire_say_overlap(document, out);
 }
 
 /* p2p has no rows of sizes. */
@@ -282,8 +283,17 @@ static void put_pairs(const json_t *pairs, FILE *out)
 
 static void put_place(const json_t *document, const json_t *curve, const json_t *point, const char *name, FILE *out)
 {
-    static const char *const figures[] = {"time_us", "mean_us",        "min_us",         "p50_us",
-                                          "p99_us",  "algbw_gb_per_s", "busbw_gb_per_s", "wrong"};
+    static const char *const figures[] = {"time_us",
+                                          "mean_us",
+                                          "min_us",
+                                          "p50_us",
+                                          "p99_us",
+                                          "algbw_gb_per_s",
+                                          "busbw_gb_per_s",
+                                          "overlap.compute_us",
+                                          "overlap.overall_us",
+                                          "overlap.overlap_pct",
+                                          "wrong"};
     const json_t *place = json_object_get(point, name);
     if (!json_is_object(place)) return;
     fprintf(out, "%s,%s,%s,%.0f,%.0f,%s,%s", el_json_text(curve, "operation", ""), el_json_text(curve, "algorithm", ""),
@@ -305,7 +315,7 @@ enum el_status el_wire_csv(const void *context, FILE *out)
         return EL_OK;
     }
     fputs("operation,algorithm,used,size,count,type,place,time_us,mean_us,min_us,p50_us,p99_us,algbw_gb_per_s,"
-          "busbw_gb_per_s,wrong,redop,root,cycle\n",
+          "busbw_gb_per_s,compute_us,overall_us,overlap_pct,wrong,redop,root,cycle\n",
           out);
     EL_EACH(curve, json_object_get(document, "curves"))
         EL_EACH(point, json_object_get(curve, "points"))

@@ -80,6 +80,19 @@ static size_t list_times(const struct el_wire_plan *plan, const json_t *members,
     return n;
 }
 
+/* At a warm place `p`. */
+static json_t *overlap_json(const struct el_wire_plan *plan, const json_t *members, size_t s, size_t p, double pure_us)
+{
+    double us[EL_WIRE_ITERS_MAX];
+    if (!plan->options->overlap || p >= EL_WIRE_WARM_PLACES) return json_null();
+    double compute_us = el_stats_median(us, list_times(plan, members, s, EL_WIRE_COMPUTE + p, us));
+    double overall_us = el_stats_median(us, list_times(plan, members, s, EL_WIRE_OVERALL + p, us));
+    return el_json_of(EL_KEY("compute_us", compute_us), EL_KEY("overall_us", overall_us),
+                      EL_KEY("overlap_pct", el_wire_overlap_pct(pure_us, compute_us, overall_us)),
+                      EL_KEY("compute_samples_us", samples_of(members, s, EL_WIRE_COMPUTE + p)),
+                      EL_KEY("overall_samples_us", samples_of(members, s, EL_WIRE_OVERALL + p)));
+}
+
 static json_t *place_json(const struct el_wire_plan *plan, enum el_comm_verb verb, uint64_t bytes,
                           const json_t *members, size_t s, size_t p)
 {
@@ -92,7 +105,8 @@ static json_t *place_json(const struct el_wire_plan *plan, enum el_comm_verb ver
                       EL_KEY("p99_us", el_stats_quantile(us, n, 0.99)), EL_KEY("algbw_gb_per_s", algbw),
                       EL_KEY("busbw_gb_per_s", algbw * el_wire_bus_factor(verb, plan->n)),
                       EL_KEY("wrong", checked ? json_integer(wrong_of(members, s, p)) : json_null()),
-                      EL_KEY("samples_us", samples_of(members, s, p)));
+                      EL_KEY("samples_us", samples_of(members, s, p)),
+                      EL_KEY("overlap", overlap_json(plan, members, s, p, median)));
 }
 
 /* time = latency + size / bandwidth, through the points' times at `place`; null where they are fewer than two. */

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 
 #include "bench/comm/wire.h"
+#include "bench/stats/stats.h"
 #include "runtime/base/clock.h"
 
-enum { SLOT_ALIGNMENT = 256 };
+enum { SLOT_ALIGNMENT = 256, FITTING_ROUNDS = 5, FITTING_CALLS = 3, FIRST_ROWS = 16, GROWTH = 64 };
 
 /* Where a call's operands lie: data, result (all zeros where it is in place and as large). */
 struct operands {
@@ -14,13 +15,27 @@ struct operands {
     size_t data_count, result_count;
 };
 
-/* One program of `n_calls` calls, and the ops at which each begins and ends. */
+/* What a call consists of. */
+struct content {
+    int place;
+    int aggregate;            /* operations */
+    bool silent;              /* none, but the work alone */
+    struct el_wire_work work; /* beside them */
+};
+
+/* Ops at which a call begins and ends: of the communication, of the work (the same where there is one of them). */
+struct call_ops {
+    int begins[2], ends[2];
+};
+
+/* One program of `n` calls. */
 struct calls {
     struct el_program *program;
-    int n, *begins, *ends; /* [n] op ids */
-    double *seconds;       /* [n], of the last run */
-    int aggregate;         /* operations of a call */
-    bool follow;           /* no barrier: a call begins where the one before ends */
+    int n;
+    struct call_ops *ops; /* [n] */
+    double *seconds;      /* [n], of the last run */
+    int aggregate;        /* operations of a call */
+    bool follow;          /* no barrier: a call begins where the one before ends */
 };
 
 enum el_status el_wire_member_open(const struct el_wire_plan *plan, struct el_comm *comm,
@@ -29,7 +44,7 @@ enum el_status el_wire_member_open(const struct el_wire_plan *plan, struct el_co
     struct el_wire_member member = {.plan = plan, .comm = comm};
     struct el_device *device = el_comm_device(comm);
     size_t bytes = plan->sizes[plan->n_sizes - 1], memory = el_wire_memory_bytes(plan);
-    size_t calls = (size_t)el_wire_rows(plan) * EL_WIRE_PLACES;
+    size_t calls = (size_t)el_wire_rows(plan) * (size_t)el_wire_series(plan);
     enum el_status status;
     member.samples_s = calloc(calls * (size_t)plan->options->iters, sizeof *member.samples_s);
     if (!member.samples_s) status = el_fail_errno("samples of %zu rows", calls);
@@ -39,6 +54,7 @@ enum el_status el_wire_member_open(const struct el_wire_plan *plan, struct el_co
     EL_TRY_GOTO(el_comm_alloc(comm, EL_TAG_WORKSPACE, memory, "in place", &member.in_place), fail);
     EL_TRY_GOTO(el_device_alloc(device, EL_TAG_WORKSPACE, 64, "meeting", &member.meeting), fail);
     EL_TRY_GOTO(el_device_write(el_view_of(member.meeting, 0), (const char[64]){0}, 64), fail);
+    if (plan->options->overlap) EL_TRY_GOTO(el_wire_work_open(&member), fail);
     *member_p = member;
     return EL_OK;
 fail:
@@ -48,6 +64,7 @@ fail:
 
 void el_wire_member_close(struct el_wire_member *member)
 {
+    el_wire_work_close(member);
     el_device_free(member->meeting);
     el_device_free(member->in_place);
     el_device_free(member->result);
@@ -83,10 +100,10 @@ static struct operands place_operands(const struct el_wire_member *member, const
     return at;
 }
 
-static enum el_status meet(const struct el_wire_member *member, struct el_program *program)
+/* `join`: what is queued on the compute stream from now on waits for it. */
+static enum el_status meet(const struct el_wire_member *member, struct el_program *program, bool join)
 {
-    /* Copies are on another stream than the meeting. */
-    struct el_comm_op op = {.verb = EL_COMM_BARRIER, .phase = EL_PHASE_COMM, .join = !member->curve};
+    struct el_comm_op op = {.verb = EL_COMM_BARRIER, .phase = EL_PHASE_COMM, .join = join};
     if (!el_comm_has_verb(member->comm, EL_COMM_BARRIER)) { /* of one element: nobody has it before all have come */
         op.verb = EL_COMM_ALL_REDUCE;
         op.count = 1;
@@ -179,10 +196,16 @@ static enum el_status issue(const struct el_wire_member *member, struct el_progr
 static void keep(void *context, const struct el_step_event *event)
 {
     struct calls *calls = context;
+    int64_t end_ns = 0;
     for (int i = 0; i < calls->n; i++) {
-        int64_t begin_ns = event->spans[calls->begins[i]].begin_ns;
-        if (calls->follow && i > 0) begin_ns = event->spans[calls->ends[i - 1]].end_ns;
-        calls->seconds[i] = (double)(event->spans[calls->ends[i]].end_ns - begin_ns) * 1e-9 / calls->aggregate;
+        const struct el_span *spans = event->spans;
+        const struct call_ops *ops = &calls->ops[i];
+        int64_t begins_ns[2] = {spans[ops->begins[0]].begin_ns, spans[ops->begins[1]].begin_ns};
+        int64_t ends_ns[2] = {spans[ops->ends[0]].end_ns, spans[ops->ends[1]].end_ns};
+        int64_t begin_ns = begins_ns[0] < begins_ns[1] ? begins_ns[0] : begins_ns[1];
+        if (calls->follow && i > 0) begin_ns = end_ns;
+        end_ns = ends_ns[0] > ends_ns[1] ? ends_ns[0] : ends_ns[1];
+        calls->seconds[i] = (double)(end_ns - begin_ns) * 1e-9 / calls->aggregate;
     }
 }
 
@@ -195,50 +218,67 @@ static enum el_status issue_several(const struct el_wire_member *member, struct 
         int first;
         EL_TRY(issue(member, program, data, place, i * aggregate + k, k ? &first : begin, end));
         if (member->plan->options->blocking != 1) continue;
-        EL_TRY(meet(member, program));
+        EL_TRY(meet(member, program, false));
         *end = el_program_op_count(program) - 1;
     }
     return EL_OK;
 }
 
-/* Builds `n` calls of `aggregate` operations each and runs them; seconds[n] of an operation of each. */
-static enum el_status call(const struct el_wire_member *member, const struct el_wire_data *data, int place, int n,
-                           int aggregate, double *seconds)
+/* Call `i`. The communication is started, the work done, and then the compute stream waits for the communication. */
+static enum el_status issue_call(const struct el_wire_member *member, struct el_program *program,
+                                 const struct el_wire_data *data, const struct content *content, int i,
+                                 struct call_ops *ops)
 {
-    bool follow = member->curve && member->plan->options->blocking == 0;
+    int *begin = &ops->begins[0], *end = &ops->ends[0];
+    size_t bytes = data->count * el_dtype_bytes(data->dtype);
+    *begin = *end = el_program_op_count(program) - 1; /* of ranks that only wait */
+    if (member->curve && member->plan->pairs)
+        EL_TRY(issue_pair(member, program, data->count, begin, end));
+    else if (member->curve && !content->silent)
+        EL_TRY(issue_several(member, program, data, content->place, i, content->aggregate, begin, end));
+    else if (!member->curve) {
+        EL_TRY(issue_copy(member, program, bytes, content->place, i, begin));
+        *end = *begin;
+    }
+    ops->begins[1] = *begin;
+    ops->ends[1] = *end;
+    if (content->work.kernels == 0) return EL_OK;
+    EL_TRY(el_wire_work_issue(member, program, &content->work, &ops->begins[1], &ops->ends[1]));
+    if (content->silent) *begin = ops->begins[1], *end = ops->ends[1];
+    return el_program_wait(program, el_comm_device(member->comm), EL_STREAM_COMPUTE, *end);
+}
+
+/* Builds `n` calls and runs them; seconds[n] of an operation of each. */
+static enum el_status call(const struct el_wire_member *member, const struct el_wire_data *data,
+                           const struct content *content, int n, double *seconds)
+{
     struct calls calls = {.n = n,
-                          .begins = calloc(2 * (size_t)n, sizeof(int)),
+                          .ops = calloc((size_t)n, sizeof *calls.ops),
                           .seconds = seconds,
-                          .aggregate = aggregate,
-                          .follow = follow};
-    enum el_status status = calls.begins ? EL_OK : el_fail_errno("%d calls", n);
-    if (status == EL_OK) calls.ends = calls.begins + n;
+                          .aggregate = content->aggregate,
+                          .follow = member->curve && member->plan->options->blocking == 0};
+    bool computes = !member->curve || content->work.kernels > 0; /* on another stream than the meeting */
+    enum el_status status = calls.ops ? EL_OK : el_fail_errno("%d calls", n);
     if (status == EL_OK) status = el_program_create(&calls.program);
     for (int i = 0; i < n && status == EL_OK; i++) {
-        if (i == 0 || !calls.follow) EL_TRY_GOTO(meet(member, calls.program), done);
-        calls.begins[i] = calls.ends[i] = el_program_op_count(calls.program) - 1; /* of ranks that only wait */
-        if (member->curve && member->plan->pairs)
-            status = issue_pair(member, calls.program, data->count, &calls.begins[i], &calls.ends[i]);
-        else if (member->curve)
-            status = issue_several(member, calls.program, data, place, i, aggregate, &calls.begins[i], &calls.ends[i]);
-        else
-            status = issue_copy(member, calls.program, data->count * el_dtype_bytes(data->dtype), place, i,
-                                &calls.begins[i]);
-        if (!member->curve) calls.ends[i] = calls.begins[i];
+        if (i == 0 || !calls.follow) EL_TRY_GOTO(meet(member, calls.program, computes), done);
+        status = issue_call(member, calls.program, data, content, i, &calls.ops[i]);
     }
     const struct el_probe probe = {.context = &calls, .spans = true, .wall_only = true, .step = keep};
     if (status == EL_OK) status = el_program_end(calls.program);
     if (status == EL_OK) status = el_program_run(calls.program, 0, &probe);
 done:
     el_program_destroy(calls.program);
-    free(calls.begins);
+    free(calls.ops);
     return status;
 }
 
 /* On data that is new each time; where it shall come to lie there are zeros before. */
-static enum el_status check(struct el_wire_member *member, const struct el_wire_data *data, int place, int64_t *wrong_p)
+static enum el_status check(struct el_wire_member *member, const struct el_wire_data *data,
+                            const struct content *content, int64_t *wrong_p)
 {
-    struct operands at = place_operands(member, data, place, 0);
+    struct operands at = place_operands(member, data, content->place, 0);
+    const struct content one = {.place = content->place, .aggregate = 1, .work = content->work};
     int rank = el_comm_rank(member->comm);
     double seconds;
     *wrong_p = 0;
@@ -246,7 +286,7 @@ static enum el_status check(struct el_wire_member *member, const struct el_wire_
         int64_t wrong = 0;
         EL_TRY(el_wire_fill(data, rank, at.result_count, at.result, true));
         EL_TRY(el_wire_fill(data, rank, at.data_count, at.data, false));
-        EL_TRY(call(member, data, place, 1, 1, &seconds));
+        EL_TRY(call(member, data, &one, 1, &seconds));
         EL_TRY(el_wire_check(data, rank, at.result, &wrong));
         *wrong_p += wrong;
     }
@@ -266,16 +306,36 @@ static enum el_status fill(const struct el_wire_member *member, const struct el_
 }
 
 /* Warm-up calls, and those that count. */
-static enum el_status time_calls(const struct el_wire_member *member, const struct el_wire_data *data, int place,
-                                 double *samples_s)
+static enum el_status time_calls(const struct el_wire_member *member, const struct el_wire_data *data,
+                                 const struct content *content, double *samples_s)
 {
     const struct el_wire_options *options = member->plan->options;
-    int n = options->warmup + options->iters, aggregate = member->curve ? options->aggregate : 1;
+    int n = options->warmup + options->iters;
     double *seconds = calloc((size_t)n, sizeof *seconds);
-    enum el_status status = seconds ? call(member, data, place, n, aggregate, seconds) : el_fail_errno("%d calls", n);
+    enum el_status status = seconds ? call(member, data, content, n, seconds) : el_fail_errno("%d calls", n);
     for (int i = 0; i < options->iters && status == EL_OK; i++) samples_s[i] = seconds[options->warmup + i];
     free(seconds);
     return status;
+}
+
+/* --overlap: of the work that takes this member as long as its operations, as they have just been timed, the time alone
+ * and beside them. All members make as many rounds, since they meet before each call. */
+static enum el_status time_overlap(const struct el_wire_member *member, const struct el_wire_data *data,
+                                   struct content *content, double *row_s)
+{
+    size_t n = (size_t)member->plan->options->iters, place = (size_t)content->place;
+    double pure_s = el_stats_median(row_s + place * n, n), rows = FIRST_ROWS, seconds[FITTING_CALLS];
+    content->silent = true;
+    for (int round = 0; round < FITTING_ROUNDS; round++) {
+        content->work = el_wire_work_of(rows);
+        EL_TRY(call(member, data, content, FITTING_CALLS, seconds));
+        double ratio = pure_s / el_stats_median(seconds, FITTING_CALLS);
+        rows = fmax(1, rows * fmin(ratio, GROWTH)); /* a clock may be coarse */
+    }
+    content->work = el_wire_work_of(rows);
+    EL_TRY(time_calls(member, data, content, row_s + (EL_WIRE_COMPUTE + place) * n));
+    content->silent = false;
+    return time_calls(member, data, content, row_s + (EL_WIRE_OVERALL + place) * n);
 }
 
 /* Where the communicator can say whom it waits for. */
@@ -302,13 +362,16 @@ static enum el_status time_size(struct el_wire_member *member, int s)
     const struct el_comm_op op = {.verb = verb, .dtype = data.dtype, .count = data.count};
     if (data.count == 0 && !member->curve) return EL_OK;
     member->used[s] = el_comm_algorithm(member->comm, &op);
+    double *row_s = member->samples_s + (size_t)(s * el_wire_series(member->plan) * options->iters);
     for (int place = 0; place < EL_WIRE_PLACES; place++) {
         bool copies_so = place != EL_WIRE_IN_PLACE; /* a copy is out of place, or cold */
         if (!el_wire_has_place(verb, place, member->plan->sizes[s]) || !(member->curve || copies_so)) continue;
-        size_t first = ((size_t)s * EL_WIRE_PLACES + (size_t)place) * (size_t)options->iters;
+        struct content content = {.place = place, .aggregate = member->curve ? options->aggregate : 1};
         EL_TRY(fill(member, &data, place));
-        EL_TRY(time_calls(member, &data, place, member->samples_s + first));
-        if (member->curve && place != EL_WIRE_COLD) EL_TRY(check(member, &data, place, &member->wrong[s][place]));
+        EL_TRY(time_calls(member, &data, &content, row_s + (size_t)place * (size_t)options->iters));
+        if (!member->curve || place == EL_WIRE_COLD) continue;
+        if (options->overlap) EL_TRY(time_overlap(member, &data, &content, row_s));
+        EL_TRY(check(member, &data, &content, &member->wrong[s][place]));
     }
     return EL_OK;
 }
@@ -326,7 +389,7 @@ static enum el_status time_pair(struct el_wire_member *member, int place, double
     data.count = el_wire_pair_count(member->plan, place);
     EL_TRY(el_wire_fill(&data, rank, data.count, el_view_of(member->data, 0), false));
     EL_TRY(el_wire_fill(&data, 0, data.count, seen, true));
-    EL_TRY(time_calls(member, &data, EL_WIRE_APART, samples_s));
+    EL_TRY(time_calls(member, &data, &(struct content){.place = EL_WIRE_APART, .aggregate = 1}, samples_s));
     if (partner >= 0 && options->check) EL_TRY(el_wire_check(&data, rank, seen, &wrong));
     member->wrong[0][place] += wrong;
     return EL_OK;

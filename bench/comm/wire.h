@@ -12,16 +12,19 @@
  * "ranks" (of a group), "processes",
  * "group" (as given, or null), "groups", "members": [a rank of the job: {"host", "pid", "group"}], "minbytes",
  * "maxbytes", "stepbytes" (0: none), "stepfactor", "datatype", "redop", "root", "average", "iters", "warmup", "check",
- * "agg_iters", "cycles", "blocking", "shared_cores", "others_waited_pct", "copy": [{"bytes", "time_us", "gb_per_s",
- * "samples_us", "cold": {"time_us", "gb_per_s", "samples_us"} or null}], "curves": [curve]}. A curve is an operation by
- * an algorithm: {"operation", "algorithm", "datatype", "redop", "root", "cycle" (from 0), "status": "ok|absent",
- * "reason", "wrong" (p2p: of all pairs), "points": [{"bytes", "count", "algorithm", "out_of_place": place, "in_place":
- * place, "cold": place}], "fit":
+ * "agg_iters", "cycles", "blocking", "overlap", "time_sliced" (a rank communicates on the core that computes),
+ * "shared_cores", "others_waited_pct", "copy": [{"bytes", "time_us",
+ * "gb_per_s", "samples_us", "cold": {"time_us", "gb_per_s", "samples_us"} or null}], "curves": [curve]}. A curve is an
+ * operation by an algorithm: {"operation", "algorithm", "datatype", "redop", "root", "cycle" (from 0), "status":
+ * "ok|absent", "reason", "wrong" (p2p: of all pairs), "points": [{"bytes", "count", "algorithm", "out_of_place": place,
+ * "in_place": place, "cold": place}], "fit":
  * {"out_of_place": {"latency_us", "gb_per_s"}, "in_place": ..., "cold": ...}, "reached": {"bytes", "busbw_gb_per_s",
  * "copy_gb_per_s", "share", "normal": bool|null, "why"}}. A place is
  * {"time_us" (the median), "mean_us", "min_us", "p50_us", "p99_us", "algbw_gb_per_s", "busbw_gb_per_s", "wrong": count
- * or null, "samples_us": [a rank: [a call]]}; null where the operation has none in place, and `cold` where the size is
- * less than EL_WIRE_COLD_BYTES.
+ * or null, "samples_us": [a rank: [a call]], "overlap"}; null where the operation has none in place, and `cold` where
+ * the size is less than EL_WIRE_COLD_BYTES. "overlap" is {"compute_us", "overall_us", "overlap_pct",
+ * "compute_samples_us", "overall_samples_us": [a rank: [a call]]}, whose pure communication time is "time_us"; null
+ * without --overlap on, and in `cold`.
  */
 #pragma once
 
@@ -36,6 +39,13 @@ enum { EL_WIRE_SIZES_MAX = 256, EL_WIRE_OPERATIONS = 11, EL_WIRE_CURVES_MAX = 10
  * training step. Smaller sizes are mostly latency, and not measured so. */
 enum { EL_WIRE_APART, EL_WIRE_IN_PLACE, EL_WIRE_COLD, EL_WIRE_PLACES, EL_WIRE_WARM_PLACES = EL_WIRE_COLD };
 enum { EL_WIRE_COLD_BYTES = 64 * 1024 };
+/* With --overlap on a row of samples has more series behind its places: of each warm one the computation alone, and the
+ * operation beside it. */
+enum {
+    EL_WIRE_COMPUTE = EL_WIRE_PLACES,
+    EL_WIRE_OVERALL = EL_WIRE_COMPUTE + EL_WIRE_WARM_PLACES,
+    EL_WIRE_SERIES = EL_WIRE_OVERALL + EL_WIRE_WARM_PLACES
+};
 extern const char *const el_wire_places[EL_WIRE_PLACES];
 
 /* nccl-tests' name of an operation. EL_COMM_SEND stands for sendrecv: to the next rank, from the one before. */
@@ -91,6 +101,8 @@ bool el_wire_has_place(enum el_comm_verb verb, int place, uint64_t bytes);
 size_t el_wire_memory_bytes(const struct el_wire_plan *plan);
 /* Rows of samples: of sizes, or of pairs. */
 int el_wire_rows(const struct el_wire_plan *plan);
+/* Series of samples in a row: EL_WIRE_PLACES, with --overlap on EL_WIRE_SERIES. */
+int el_wire_series(const struct el_wire_plan *plan);
 /* Elements of a part where all data are about `bytes`: of operations with a part a rank bytes / n, down to whole 16
  * bytes, as nccl-tests cuts them. May be 0: such a size is left out. */
 size_t el_wire_count(enum el_comm_verb verb, uint64_t bytes, size_t element_bytes, int n);
@@ -128,7 +140,8 @@ struct el_wire_member {
     struct el_buffer *data, *result, *meeting; /* [largest size], [el_wire_memory_bytes], [an element] */
     struct el_buffer *in_place;                /* [el_wire_memory_bytes] of the communicator's own memory */
     const struct el_wire_curve *curve;         /* NULL: plain copies within the device's memory */
-    double *samples_s;                         /* [el_wire_rows][EL_WIRE_PLACES][iters] */
+    struct el_buffer *work[3];                 /* of the computation (overlap.c); NULL without --overlap on */
+    double *samples_s;                         /* [el_wire_rows][el_wire_series][iters] */
     int pair;                                  /* p2p: its number, while it is timed */
     int64_t deadline_ns; /* when a call that still waits for another rank fails, naming it; 0: never */
     int64_t wrong[EL_WIRE_SIZES_MAX][EL_WIRE_WARM_PLACES];
@@ -141,6 +154,29 @@ enum el_status el_wire_time(struct el_wire_member *member);
 enum el_status el_wire_member_open(const struct el_wire_plan *plan, struct el_comm *comm,
                                    struct el_wire_member *member_p);
 void el_wire_member_close(struct el_wire_member *member);
+
+/* A computation on the member's compute stream: matrix products of so many rows each. 0 kernels: none. */
+struct el_wire_work {
+    int kernels;
+    int64_t rows;
+};
+/* Takes and fills its memory. Errors: the device's. */
+enum el_status el_wire_work_open(struct el_wire_member *member);
+void el_wire_work_close(struct el_wire_member *member);
+/* Of about `rows` rows in all, at least one. */
+struct el_wire_work el_wire_work_of(double rows);
+/* Queues it; the ops at which it begins and ends. Errors: the program's. */
+enum el_status el_wire_work_issue(const struct el_wire_member *member, struct el_program *program,
+                                  const struct el_wire_work *work, int *begin_p, int *end_p);
+/* How much of the communication the computation hides, as the OSU micro-benchmarks define it (print_stats_nbc in their
+ * osu_util_mpi.c): 100 (1 - (overall - compute) / pure), from 0 to 100. OSU limits it to 0 alone, because its compute
+ * is a part of its overall. Units: of the three the same. NAN where `pure` is not positive or a time is missing. */
+double el_wire_overlap_pct(double pure, double compute, double overall);
+/* Of a curve that has it; else nothing. */
+void el_wire_print_overlap(const json_t *curve, FILE *out);
+void el_wire_say_overlap(const json_t *document, FILE *out);
+/* A time in seven columns whatever its size. */
+void el_wire_put_us(double us, FILE *out);
 
 /* By all ranks of the job. Rank 0 gets the document, others NULL. `say`: progress on standard error. */
 enum el_status el_wire_measure(const struct el_wire_plan *plan, const struct el_job *job, bool say,

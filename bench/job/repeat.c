@@ -8,6 +8,7 @@
 #include "bench/machine/host.h"
 #include "bench/options/options.h"
 #include "bench/record/record.h"
+#include "bench/trial/machine.h"
 #include "runtime/layout/uneven.h"
 
 static json_t *accuracy(double value)
@@ -15,25 +16,29 @@ static json_t *accuracy(double value)
     return value < 0 ? json_null() : json_real(value);
 }
 
-static json_t *score_of(const struct el_score *score)
+/* A token is a byte of the text, but for ids that were drawn. */
+static json_t *score_of(const struct el_score *score, const struct el_trial *trial)
 {
-    return el_json_of(EL_KEY("accuracy", el_json_real(score->correct / score->counted)),
-                      EL_KEY("loss", el_json_real(score->loss / score->counted)),
-                      EL_KEY("correct", (int64_t)score->correct), EL_KEY("counted", (int64_t)score->counted));
+    const double loss = score->loss / score->counted;
+    const bool tokens = el_trial_tokens(trial) > 0, bytes = tokens && strcmp(trial->data, "dummy") != 0;
+    return el_json_of(EL_KEY("accuracy", score->correct / score->counted), EL_KEY("loss", loss),
+                      EL_KEY("perplexity", tokens ? exp(loss) : NAN),
+                      EL_KEY("bits_per_byte", bytes ? loss / log(2) : NAN), EL_KEY("correct", (int64_t)score->correct),
+                      EL_KEY("counted", (int64_t)score->counted));
 }
 
 /* The score of all, and a row a rank. */
-static json_t *evaluation_of(const struct el_evaluation *evaluation)
+static json_t *evaluation_of(const struct el_evaluation *evaluation, const struct el_trial *trial)
 {
     if (evaluation->n_ranks == 0) return json_null();
-    json_t *all = score_of(&evaluation->all), *ranks = json_array();
-    for (int r = 0; r < evaluation->n_ranks; r++) json_array_append_new(ranks, score_of(&evaluation->ranks[r]));
+    json_t *all = score_of(&evaluation->all, trial), *ranks = json_array();
+    for (int r = 0; r < evaluation->n_ranks; r++) json_array_append_new(ranks, score_of(&evaluation->ranks[r], trial));
     el_json_put_all(all, EL_KEY("samples", evaluation->samples), EL_KEY("own_statistics", evaluation->own_buffers),
                     EL_KEY("ranks", ranks));
     return all;
 }
 
-static json_t *epochs_of(const struct el_train_result *result)
+static json_t *epochs_of(const struct el_train_result *result, const struct el_trial *trial)
 {
     json_t *epochs = json_array();
     for (int e = 0; e < result->n_epochs; e++) {
@@ -43,7 +48,7 @@ static json_t *epochs_of(const struct el_train_result *result)
             el_json_of(EL_KEY("seconds", epoch->seconds), EL_KEY("train_loss", epoch->train_loss),
                        EL_KEY("held_out_accuracy", accuracy(epoch->held_out.accuracy)),
                        EL_KEY("test_accuracy", e == result->best_epoch ? accuracy(result->test.accuracy) : json_null()),
-                       EL_KEY("held_out", evaluation_of(&epoch->held_out))));
+                       EL_KEY("held_out", evaluation_of(&epoch->held_out, trial))));
     }
     return epochs;
 }
@@ -118,6 +123,14 @@ static const char *share_weights(const struct el_train_config *train)
     return train->shares.n == 0 || !several ? NULL : train->by_samples ? "samples" : "equal";
 }
 
+/* The rates of --machine, which real devices are held against. Its file was read before, and found good. */
+static json_t *machine_of(const struct el_trial *trial)
+{
+    struct el_machine machine;
+    const bool given = *trial->machine && !el_trial_backend(trial).simulated;
+    return given && el_machine_read(trial->machine, &machine) == EL_OK ? el_machine_json(&machine) : json_null();
+}
+
 static void put_result(json_t *repeat, const struct el_job_measurement *m)
 {
     const struct el_train_result *result = &m->result;
@@ -146,9 +159,9 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
         EL_KEY("clock", json_pack("{s:b, s:I}", "shared", m->begin.shared, "error_ns", (json_int_t)clock_error_ns)),
         EL_KEY("beside_step_ratio", el_job_beside_ratios(m->beside)), EL_KEY("communicator", result->comm),
         EL_KEY("comm_algorithms", el_json_filled(result->comm_algorithms)),
-        EL_KEY("collectives", json_incref(m->collectives)), EL_KEY("epochs", epochs_of(result)),
-        EL_KEY("accuracy", accuracy(result->test.accuracy)), EL_KEY("evaluation", evaluation_of(&result->test)),
-        EL_KEY("uneven", uneven_of(result, &trial->train)));
+        EL_KEY("collectives", json_incref(m->collectives)), EL_KEY("epochs", epochs_of(result, trial)),
+        EL_KEY("accuracy", accuracy(result->test.accuracy)), EL_KEY("evaluation", evaluation_of(&result->test, trial)),
+        EL_KEY("uneven", uneven_of(result, &trial->train)), EL_KEY("machine", machine_of(trial)));
 }
 
 static void put_accounts(json_t *repeat, const struct el_job_measurement *m, const json_t *accounts)

@@ -53,6 +53,7 @@ struct el_wire_options {
     enum el_comm_reduction reduction; /* EL_COMM_REDUCTION_COUNT: each that the type has */
     char root[EL_PATH_BYTES];         /* a rank's number, or "all" */
     int blocking;                     /* nccl-tests' -z */
+    int overlap;                      /* 1: beside a computation too */
     int average;                      /* of ranks: 0 the first one's, 1 mean, 2 least, 3 most */
     char algorithms[EL_PATH_BYTES];   /* "auto", "all", or a list */
     char group[EL_PATH_BYTES];        /* which ranks are together; "": all */

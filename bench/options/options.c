@@ -22,7 +22,7 @@ const char *el_option_initial(const struct el_option_row *row, unsigned command)
 void el_options_defaults(unsigned command, struct el_options *options)
 {
     memset(options, 0, sizeof *options);
-    options->train.model.dropout = options->train.lr = options->first_bucket_mib = -1;
+    options->train.model.dropout = options->train.lr = options->train.weight_decay = options->first_bucket_mib = -1;
     options->train.capture = true;
     options->record = options->plot = true;
     options->regress.budget_s = -1;

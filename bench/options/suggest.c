@@ -19,6 +19,7 @@ static const struct el_foreign_name foreign_names[] = {
     {"max-steps", "steps"},
     {"warmup-steps", "warmup"},
     {"learning-rate", "lr"},
+    {"max-grad-norm clip-grad-norm gradient-clip-val", "clip"},
     {"per-device-train-batch-size", "batch-per-device"},
     {"num-workers dataloader-num-workers", "workers"},
     {"prefetch-factor", "prefetch"},

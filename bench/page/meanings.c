@@ -8,7 +8,7 @@ static const struct {
     const char *head, *means;
 } meanings[] = {
     /* pictures */
-    {"throughput", "Samples a second; whiskers: the 95 % interval over launches."},
+    {"throughput", "Samples (of models over tokens: tokens) a second; whiskers: the 95 % interval over launches."},
     {"memory",
      "MiB of each device at its peak, by what they hold; dashed: how much more the first holds than the others."},
     {"imbalance", "What each device holds, and what the first holds more."},
@@ -29,6 +29,7 @@ static const struct {
     {"mode", "How training is spread over devices; 'evenload modes' says what each does."},
     {"global batch", "Samples a step over all devices; in brackets devices x local batch."},
     {"samples/s", "Global batch over the mean step; geometric mean over launches."},
+    {"tokens/s", "Tokens of the global batch over the mean step; geometric mean over launches."},
     {"95 % interval", "Of the figure before it, over launches; none with fewer than 5 of them."},
     {"/single", "Throughput over that of single with the same global batch."},
     {"step ms", "Mean step, from its first submission to its last completion; geometric mean over launches."},
@@ -46,10 +47,25 @@ static const struct {
     {"eff. %", "Speed-up over the number of devices."},
     {"95 %", "95 % interval of the figure before it, over launches."},
     /* evaluation by rank */
-    {"answers", "Samples that the rank has counted; with --eval padded some of them twice."},
+    {"answers",
+     "Samples (of models over tokens: tokens) that the rank has counted; with --eval padded some of them twice."},
     {"right", "Right answers among them."},
     {"accuracy %", "Right answers over answers."},
     {"mean loss", "Mean cross-entropy over the rank's answers."},
+    /* epochs */
+    {"epochs", "Whole passes over the training samples."},
+    {"s per epoch", "Training time of an epoch, evaluation not counted."},
+    {"held-out %", "Accuracy on held-out samples after the best epoch."},
+    {"after s", "Training time until its end."},
+    {"test %", "Accuracy on the test set by that epoch's weights."},
+    {"loss", "Mean cross-entropy of a token, nat; on the test set, without one on held-out tokens."},
+    {"perplexity", "exp(loss)."},
+    {"bits/byte", "loss / ln 2, where tokens are bytes."},
+    /* FLOP/s */
+    {"GFLOP per step", "Forward and backward of all devices, as the kernels count them."},
+    {"6N+12LHQT", "The same by the formula of the PaLM paper's appendix B, for all tokens of a step."},
+    {"GFLOP/s a device", "The first over the mean step and the number of devices."},
+    {"of GEMM %", "Its share of the rate of matrix products that --machine names."},
     /* where a step goes */
     {"compute", "Kernels run, ms a step."},
     {"+ exposed", "Communication during which the device does not compute."},

@@ -79,6 +79,16 @@ static json_t *evaluated(const struct page *page)
     return el_report_rank_rows(page->trials);
 }
 
+static json_t *trained(const struct page *page)
+{
+    return el_report_epoch_rows(page->trials);
+}
+
+static json_t *arithmetic(const struct page *page)
+{
+    return el_report_arithmetic_rows(page->trials);
+}
+
 static json_t *all(const struct page *page)
 {
     return json_incref((json_t *)(uintptr_t)page->trials);
@@ -112,6 +122,12 @@ static const struct section {
     const struct el_column *columns[3];
 } sections[] = {
     {"throughput", "Throughput", "A row for each trial.", {"throughput"}, measured, {el_report_trial_columns}},
+    {"arithmetic",
+     "FLOP/s",
+     "Of each device, and the share of this machine's rate of matrix products.",
+     {NULL},
+     arithmetic,
+     {el_report_arithmetic_columns}},
     {"memory",
      "Memory",
      "The peak of each device, and of what it is made up at that moment.",
@@ -131,7 +147,7 @@ static const struct section {
      controlled,
      {el_report_step_columns}},
     {"loading", "Loading", "One worker's batches and the step's, in turn.", {"loading"}, NULL, {NULL}},
-    {"accuracy", "Accuracy", "Accuracy against seconds of training.", {"accuracy"}, NULL, {NULL}},
+    {"accuracy", "Accuracy", "Accuracy against seconds of training.", {"accuracy"}, trained, {el_report_epoch_columns}},
     {"evaluation",
      "Evaluation by rank",
      "What each rank has counted, by the weights of the best epoch.",
@@ -185,17 +201,28 @@ static void put_meanings(FILE *out, const struct el_column *const *lists)
     fputs("</dl></details>\n", out);
 }
 
+/* Of trials over tokens the columns that count them. */
+static const struct el_column *fitting(const struct el_column *columns, const json_t *rows)
+{
+    if (!el_report_of_tokens(rows)) return columns;
+    return columns == el_report_trial_columns   ? el_report_token_columns
+           : columns == el_report_epoch_columns ? el_report_token_epoch_columns
+           : columns == el_scale_columns        ? el_scale_token_columns
+                                                : columns;
+}
+
 static void put_section(struct page *page, const struct section *section)
 {
     json_t *rows = section->rows ? section->rows(page) : NULL;
+    const struct el_column *const columns[] = {fitting(section->columns[0], rows), section->columns[1], NULL};
     char path[EL_PATH_BYTES + 64];
     bool table = json_array_size(rows) > 0, any = table;
     for (int i = 0; i < PICTURES_MAX && section->pictures[i]; i++) any |= has_picture(page, section->pictures[i], path);
     if (any) {
         fprintf(page->out, "<section id=\"%s\">\n<h2>%s</h2>\n<p>%s</p>\n", section->id, section->title, section->lead);
         for (int i = 0; i < PICTURES_MAX && section->pictures[i]; i++) put_picture(page, section->pictures[i]);
-        if (table) el_html_table(page->out, section->columns, rows, page->trials, el_page_meaning);
-        if (table) put_meanings(page->out, section->columns);
+        if (table) el_html_table(page->out, columns, rows, page->trials, el_page_meaning);
+        if (table) put_meanings(page->out, columns);
         fputs("</section>\n", page->out);
     }
     json_decref(rows);
@@ -329,7 +356,7 @@ enum el_status el_page_markdown(const json_t *run, FILE *out)
     if (text)
         el_markdown_block(out, text);
     else
-        el_markdown_table(out, el_report_trial_columns, rows, page.trials);
+        el_markdown_table(out, fitting(el_report_trial_columns, rows), rows, page.trials);
     free(text);
     json_decref(rows);
     fputc('\n', out);

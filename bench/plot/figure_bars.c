@@ -79,7 +79,9 @@ static bool is_of(const struct el_bar *bar, const char *mode)
 
 static double throughput(const struct el_bar *bar, const char *mode)
 {
-    return is_of(bar, mode) ? el_json_number(bar->trial, "throughput.samples_per_s") : NAN;
+    const double tokens_per_s = el_json_number(bar->trial, "throughput.tokens_per_s");
+    if (!is_of(bar, mode)) return NAN;
+    return tokens_per_s > 0 ? tokens_per_s : el_json_number(bar->trial, "throughput.samples_per_s");
 }
 
 static double busy_pct(const struct el_bar *bar, const char *mode)
@@ -114,8 +116,9 @@ static void name_parts(const struct el_bars *bars, const struct el_bar_part *par
 /* false: there is no interval, or one of no width, as in virtual time. */
 static bool find_whisker(const json_t *trial, double *low_p, double *high_p)
 {
-    *low_p = el_json_number(trial, "throughput.ci95.0");
-    *high_p = el_json_number(trial, "throughput.ci95.1");
+    const bool tokens = el_json_number(trial, "throughput.tokens_per_s") > 0;
+    *low_p = el_json_number(trial, tokens ? "throughput.tokens_ci95.0" : "throughput.ci95.0");
+    *high_p = el_json_number(trial, tokens ? "throughput.tokens_ci95.1" : "throughput.ci95.1");
     return *high_p > *low_p;
 }
 
@@ -160,7 +163,11 @@ static enum el_status write_bars(const struct el_figure *figure, const json_t *r
                    &(struct el_bars_words){title, &names, foot, kind->memory ? EL_DATA_BYTES_EXACT : NULL}, file);
     if (kind->parts == NULL) el_data_looks(file, &names);
     el_bars_parts(&bars, parts, kind->stacked, file);
-    if (kind->whiskers) put_whiskers(&bars, file);
+    if (kind->whiskers) {
+        put_whiskers(&bars, file);
+        el_data_block(file, "what is counted a second", "unit");
+        fputs(el_json_highest(trials, "throughput.tokens_per_s") > 0 ? "tokens\n" : "samples\n", file);
+    }
     if (kind->memory) el_bars_tops(&bars, parts, file);
     *any_p = names.present[0] != '\0';
     el_bars_free(&bars);

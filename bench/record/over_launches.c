@@ -71,17 +71,19 @@ static struct el_interval predicted(const json_t *ok, double global_batch, doubl
                                 .reason = el_json_text(step, "reason", step ? NULL : "simulated, without an interval")};
 }
 
-json_t *el_trial_throughput(const json_t *ok, double global_batch)
+json_t *el_trial_throughput(const json_t *ok, double global_batch, double tokens)
 {
     struct gathered g = gather(ok, tell_rate, &global_batch);
     struct el_interval interval = el_stats_interval(g.at[0], g.n[0]);
     if (json_is_true(el_json_at(ok, "0.simulated"))) interval = predicted(ok, global_batch, interval.centre);
     double wall = g.n[1] ? el_stats_interval(g.at[1], g.n[1]).centre : NAN;
     free(g.values);
-    return el_json_of(EL_KEY("samples_per_s", interval.centre),
-                      EL_KEY("ci95", el_json_interval(interval.low, interval.high)),
-                      EL_KEY("ci_reason", g.n[0] == 0 ? "no repeat was finished" : interval.reason),
-                      EL_KEY("wall_samples_per_s", wall));
+    return el_json_of(
+        EL_KEY("samples_per_s", interval.centre), EL_KEY("ci95", el_json_interval(interval.low, interval.high)),
+        EL_KEY("ci_reason", g.n[0] == 0 ? "no repeat was finished" : interval.reason),
+        EL_KEY("wall_samples_per_s", wall), EL_KEY("tokens_per_s", tokens > 0 ? tokens * interval.centre : NAN),
+        EL_KEY("tokens_ci95",
+               tokens > 0 ? el_json_interval(tokens * interval.low, tokens * interval.high) : json_null()));
 }
 
 static void tell_steps(const json_t *repeat, const void *context, double *figures)

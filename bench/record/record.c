@@ -90,8 +90,10 @@ static void put_training(json_t *config, const struct el_trial *trial)
     if (!trial->lengths.longest) json_array_clear(lengths);
     el_json_put_all(config, EL_KEY("data", trial->data), EL_KEY("test", trial->test), EL_KEY("load", trial->load),
                     EL_KEY("freeze", train->model.freeze), EL_KEY("model_sizes", model_sizes(&train->model)),
-                    EL_KEY("lr", train->lr), EL_KEY("momentum", train->momentum),
-                    EL_KEY("loss_function", choice("loss", (int)train->model.loss)),
+                    EL_KEY("lr", train->lr), EL_KEY("lr_warmup", train->lr_warmup),
+                    EL_KEY("lr_cosine", train->lr_cosine), EL_KEY("lr_min", train->lr_min),
+                    EL_KEY("momentum", train->momentum), EL_KEY("weight_decay", train->weight_decay),
+                    EL_KEY("clip", train->clip), EL_KEY("loss_function", choice("loss", (int)train->model.loss)),
                     EL_KEY("augment", choice("augment", train->augment)),
                     EL_KEY("length_by", choice("length-by", train->length_by_batch)),
                     EL_KEY("bucket_lengths", choice("bucket-lengths", train->bucket_lengths)),
@@ -134,14 +136,16 @@ static json_t *config(const struct el_trial *trial)
 static void put_configuration(json_t *record, const struct el_trial *trial, const json_t *ok)
 {
     const struct el_train_config *train = &trial->train;
-    el_json_put_all(record, EL_KEY("id", trial->id), EL_KEY("mode", train->mode), EL_KEY("model", train->model.name),
-                    EL_KEY("devices", trial->n_devices), EL_KEY("device_names", el_trial_device_names(trial)),
-                    EL_KEY("procs", trial->procs), EL_KEY("dtype", el_dtype_name(train->dtype)),
-                    EL_KEY("global_batch", train->global_batch),
-                    EL_KEY("batch_per_device", from_first(ok, "batch_per_device", json_array())),
-                    EL_KEY("seed", train->seed <= INT64_MAX ? json_integer((json_int_t)train->seed)
-                                                            : json_sprintf("%" PRIu64, train->seed)),
-                    EL_KEY("optimizer", choice("optimizer", (int)train->optimizer)), EL_KEY("config", config(trial)));
+    el_json_put_all(
+        record, EL_KEY("id", trial->id), EL_KEY("mode", train->mode), EL_KEY("model", train->model.name),
+        EL_KEY("devices", trial->n_devices), EL_KEY("device_names", el_trial_device_names(trial)),
+        EL_KEY("procs", trial->procs), EL_KEY("dtype", el_dtype_name(train->dtype)),
+        EL_KEY("global_batch", train->global_batch),
+        EL_KEY("tokens_per_sample", el_trial_tokens(trial) ? json_integer(el_trial_tokens(trial)) : json_null()),
+        EL_KEY("batch_per_device", from_first(ok, "batch_per_device", json_array())),
+        EL_KEY("seed", train->seed <= INT64_MAX ? json_integer((json_int_t)train->seed)
+                                                : json_sprintf("%" PRIu64, train->seed)),
+        EL_KEY("optimizer", choice("optimizer", (int)train->optimizer)), EL_KEY("config", config(trial)));
 }
 
 static void put_outcome(json_t *record, const char *command, const json_t *repeats, const json_t *ok)
@@ -219,13 +223,14 @@ json_t *el_record_trial(const struct el_trial *trial, const char *command, json_
     }
     put_configuration(record, trial, ok);
     put_outcome(record, command, repeats, ok);
-    el_json_put(record, "throughput", el_trial_throughput(ok, batch));
+    el_json_put(record, "throughput", el_trial_throughput(ok, batch, (double)el_trial_tokens(trial)));
     el_json_put(record, "step_ms", el_trial_step_ms(ok));
     put_devices(record, ok, batch);
     el_json_put(record, "loss", from_first(ok, "loss", json_array()));
     el_json_put(record, "rank_loss", from_first(ok, "rank_loss", json_null()));
     el_json_put(record, "epochs", from_first(ok, "epochs", json_array()));
     el_json_copy(record, json_array_get(ok, 0), training);
+    el_json_put(record, "arithmetic", el_trial_arithmetic(trial, record, ok));
     json_t *profile = from_first(ok, "profile", NULL); /* where one was asked for */
     if (profile) el_json_put(record, "profile", profile);
     el_json_put(record, "repeats", rows);

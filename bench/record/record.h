@@ -109,7 +109,11 @@ enum el_status el_write_csv(const json_t *run, const char *dir);
 /* ---- the parts of a trial's record that are statistics over its repeats. `ok` is an array of those repeats that were
  * finished; it may be empty: then figures are null. All results are new references ---- */
 
-json_t *el_trial_throughput(const json_t *ok, double global_batch);
+/* `tokens`: of a sample; 0: it has none that count. */
+json_t *el_trial_throughput(const json_t *ok, double global_batch, double tokens);
+/* {"flop_per_s_per_device", "formula_flops_per_step", "gemm_flop_per_s", "gemm_pct", "gemm_source"}, by what the record
+ * has so far (docs/metrics.md, FLOP/s). */
+json_t *el_trial_arithmetic(const struct el_trial *trial, const json_t *record, const json_t *ok);
 /* {"median", "mean", "p95"}: each within a launch, then the geometric mean over those launches that have steps. */
 json_t *el_trial_step_ms(const json_t *repeats);
 /* One repeat's samples a second; NAN where it has no steps. */

@@ -220,8 +220,9 @@ static void say_pair(const json_t *trials, const char *mode, const char *base, b
     if (!*r.text)
         say_unpaired(trials, mode, base, out);
     else
-        SAY(out, "%s against %s on %.0f %sdevice%s, samples/s: %s%s%s%s%s%s%s", mode, base, devices,
-            r.simulated ? "simulated " : "", devices == 1 ? "" : "s", r.text,
+        SAY(out, "%s against %s on %.0f %sdevice%s, %s/s: %s%s%s%s%s%s%s", mode, base, devices,
+            r.simulated ? "simulated " : "", devices == 1 ? "" : "s",
+            el_report_of_tokens(trials) ? "tokens" : "samples", r.text,
             r.intervals ? "; 95 % intervals over repeats." : ".", r.doubt ? " It is " : "", r.doubt ? r.verdict : "",
             r.doubt ? ": " : "", r.doubt ? r.doubt : "", r.doubt ? "." : "");
 }

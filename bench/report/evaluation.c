@@ -67,6 +67,7 @@ static void append_statistics(const json_t *trial, char text[TEXT_BYTES])
 static void append_reason(const json_t *trial, const json_t *evaluation, char text[TEXT_BYTES])
 {
     const double samples = el_json_number(evaluation, "samples"), counted = el_json_number(evaluation, "counted");
+    const double tokens = el_json_number(trial, "tokens_per_sample"), answers = samples * (tokens > 0 ? tokens : 1);
     const bool own = json_is_true(json_object_get(evaluation, "own_statistics"));
     if (el_json_is(trial, "config.eval", "each")) {
         el_text_append(text, TEXT_BYTES, "of the same %.0f samples because each ", samples);
@@ -79,9 +80,9 @@ static void append_reason(const json_t *trial, const json_t *evaluation, char te
     if (own) el_text_append(text, TEXT_BYTES, ", by ");
     if (own) append_statistics(trial, text);
     el_text_append(text, TEXT_BYTES, "; together %.1f %%", 100 * el_json_number(evaluation, "accuracy"));
-    if (counted > samples)
+    if (counted > answers)
         el_text_append(text, TEXT_BYTES, " of %.0f answers, %.0f of them repeats (--eval exact has none)", counted,
-                       counted - samples);
+                       counted - answers);
 }
 
 static void say(const json_t *trial, FILE *out)

@@ -149,7 +149,9 @@ static void say_step(const json_t *document, FILE *out)
     if (sure)
         fprintf(out, " (%s to %s)", el_text_figure(el_json_number(document, "step_ms_ci95.0"), low),
                 el_text_figure(el_json_number(document, "step_ms_ci95.1"), high));
-    fprintf(out, ", %s samples/s", el_text_figure(el_json_number(document, "samples_per_s"), step));
+    const bool tokens = !isnan(el_json_number(document, "tokens_per_s"));
+    fprintf(out, ", %s %s/s", el_text_figure(el_json_number(document, tokens ? "tokens_per_s" : "samples_per_s"), step),
+            tokens ? "tokens" : "samples");
     if (bubble_pct >= 0) fprintf(out, ", bubble %.1f %%", bubble_pct);
     el_text_line(out, ": predicted from %s", el_json_text(prediction, "costs", machine));
     if (!sure) SAY(out, "No interval: %s.", el_json_text(prediction, "step_ms.reason", "it is not known"));

@@ -21,6 +21,10 @@ void el_report_table(const json_t *run, FILE *out, bool colour);
 /* The columns of those tables: of trials, where `context` is all of them, and of a trial's devices; of what
  * communication costs, and of el_report_comm_rows. */
 extern const struct el_column el_report_trial_columns[], el_report_device_columns[];
+/* Likewise of trials over tokens, and whether these are some: of trials, or rows made of them, with
+ * `tokens_per_sample`. */
+extern const struct el_column el_report_token_columns[];
+bool el_report_of_tokens(const json_t *trials);
 extern const struct el_column el_report_step_columns[], el_report_comm_columns[];
 
 /* Whether its devices' time is shown; and the rows of el_report_comm_columns: copies of its devices, with `slowest`
@@ -68,7 +72,15 @@ void el_report_recorder(const json_t *run, FILE *out, bool colour);
  * where none was asked for. */
 void el_report_profile(const json_t *run, int sort, FILE *out, bool colour);
 
-/* Epochs, and what accuracy they reached after how many seconds. Nothing where no whole epochs were trained. */
+/* FLOP/s beside the rate of products: rows of el_report_arithmetic_columns (new reference), of trials over tokens and
+ * of those with --machine. */
+extern const struct el_column el_report_arithmetic_columns[];
+json_t *el_report_arithmetic_rows(const json_t *trials);
+void el_report_arithmetic(const json_t *run, FILE *out, bool colour);
+/* Epochs, and what accuracy they reached after how many seconds: rows of these columns (new reference), the latter of
+ * trials over tokens. Nothing where no whole epochs were trained. */
+extern const struct el_column el_report_epoch_columns[], el_report_token_epoch_columns[];
+json_t *el_report_epoch_rows(const json_t *trials);
 void el_report_epochs(const json_t *run, FILE *out, bool colour);
 
 /* What each rank has counted in the evaluation: rows of el_report_rank_columns (new reference), none of trials where

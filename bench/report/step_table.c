@@ -4,6 +4,7 @@
  *
  * Each table has one method, which its head names: the control blocks are other steps than the measured ones. */
 #include <math.h>
+#include <string.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/base/table.h"
@@ -155,19 +156,24 @@ void el_report_recorder(const json_t *run, FILE *out, bool colour)
                   el_json_with(json_object_get(run, "trials"), "recorder.toggled_us"));
 }
 
-static const struct el_column epoch_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
-                                                 EL_SHOWN("global batch", -14, el_table_batch),
-                                                 EL_COUNT("epochs", 7, "reached.epochs"),
-                                                 EL_FIGURE("s per epoch", 13, "reached.epoch_s"),
-                                                 EL_PERCENT("held-out %", 12, "reached.best_pct"),
-                                                 EL_FIGURE("after s", 9, "reached.after_s"),
-                                                 EL_PERCENT("test %", 8, "reached.test_pct"),
-                                                 EL_NO_MORE};
+/* clang-format off */
+#define EPOCH_COLUMNS \
+    EL_SHOWN("mode", -9, el_report_mode), EL_SHOWN("global batch", -14, el_table_batch), \
+    EL_COUNT("epochs", 7, "reached.epochs"), EL_FIGURE("s per epoch", 13, "reached.epoch_s"), \
+    EL_PERCENT("held-out %", 12, "reached.best_pct"), EL_FIGURE("after s", 9, "reached.after_s"), \
+    EL_PERCENT("test %", 8, "reached.test_pct")
+/* clang-format on */
+const struct el_column el_report_epoch_columns[] = {EPOCH_COLUMNS, EL_NO_MORE};
+const struct el_column el_report_token_epoch_columns[] = {
+    EPOCH_COLUMNS, EL_FIGURE("loss", 8, "reached.loss"), EL_FIGURE("perplexity", 11, "reached.perplexity"),
+    EL_FIGURE("bits/byte", 10, "reached.bits_per_byte"), EL_NO_MORE};
 
 /* The best epoch by held-out accuracy, and the training until its end. */
 static json_t *reached(const json_t *trial)
 {
-    const json_t *epochs = json_object_get(trial, "epochs");
+    static const char *const of_tokens[] = {"loss", "perplexity", "bits_per_byte", NULL};
+    const json_t *epochs = json_object_get(trial, "epochs"), *test = json_object_get(trial, "evaluation");
+    const json_t *held_out = NULL;
     double seconds = 0, best = NAN, after = NAN;
     size_t n = json_array_size(epochs);
     EL_EACH(epoch, epochs) {
@@ -176,22 +182,84 @@ static json_t *reached(const json_t *trial)
         if (!(accuracy > best) && !isnan(best)) continue;
         best = accuracy;
         after = seconds;
+        held_out = json_object_get(epoch, "held_out");
     }
-    return el_json_of(EL_KEY("epochs", (int)n), EL_KEY("epoch_s", seconds / (double)n), EL_KEY("best_pct", 100 * best),
-                      EL_KEY("after_s", after), EL_KEY("test_pct", 100 * el_json_number(trial, "accuracy")));
+    json_t *row =
+        el_json_of(EL_KEY("epochs", (int)n), EL_KEY("epoch_s", seconds / (double)n), EL_KEY("best_pct", 100 * best),
+                   EL_KEY("after_s", after), EL_KEY("test_pct", 100 * el_json_number(trial, "accuracy")));
+    el_json_copy(row, json_is_object(test) ? test : held_out, of_tokens);
+    return row;
 }
 
-void el_report_epochs(const json_t *run, FILE *out, bool colour)
+json_t *el_report_epoch_rows(const json_t *all)
 {
-    const struct el_table table = {.columns = epoch_columns, .out = out, .colour = colour};
-    json_t *trials = el_json_with(json_object_get(run, "trials"), "epochs.0"), *rows = json_array();
+    json_t *trials = el_json_with(all, "epochs.0"), *rows = json_array();
     EL_EACH(trial, trials) {
         json_t *row = json_copy(trial);
         json_object_set_new(row, "reached", reached(trial));
         json_array_append_new(rows, row);
     }
-    el_table_list(&table,
-                  "\nAccuracy in the first launch: best epoch by held-out samples, and the training until its end\n",
-                  rows);
     json_decref(trials);
+    return rows;
+}
+
+void el_report_epochs(const json_t *run, FILE *out, bool colour)
+{
+    const json_t *trials = json_object_get(run, "trials");
+    const bool tokens = el_report_of_tokens(trials);
+    const struct el_table table = {
+        .columns = tokens ? el_report_token_epoch_columns : el_report_epoch_columns, .out = out, .colour = colour};
+    el_table_list(
+        &table,
+        tokens ? "\nAccuracy, and loss of a token (nat), in the first launch: best epoch by held-out tokens, and the\n"
+                 "training until its end; loss is on the test set, or without one on held-out tokens\n"
+               : "\nAccuracy in the first launch: best epoch by held-out samples, and the training until its "
+                 "end\n",
+        el_report_epoch_rows(trials));
+}
+
+const struct el_column el_report_arithmetic_columns[] = {
+    EL_SHOWN("mode", -9, el_report_mode),
+    EL_SHOWN("global batch", -14, el_table_batch),
+    {.head = "GFLOP per step", .width = 15, .kind = EL_CELL_FIGURE, .path = "flops_per_step", .scale = 1e-9},
+    {.head = "6N+12LHQT",
+     .width = 11,
+     .kind = EL_CELL_FIGURE,
+     .path = "arithmetic.formula_flops_per_step",
+     .scale = 1e-9},
+    {.head = "GFLOP/s a device",
+     .width = 18,
+     .kind = EL_CELL_FIGURE,
+     .path = "arithmetic.flop_per_s_per_device",
+     .scale = 1e-9},
+    EL_PERCENT("of GEMM %", 11, "arithmetic.gemm_pct"),
+    EL_NO_MORE};
+
+json_t *el_report_arithmetic_rows(const json_t *trials)
+{
+    json_t *rows = json_array();
+    EL_EACH(trial, trials)
+        if (el_json_number(trial, "arithmetic.formula_flops_per_step") > 0 ||
+            el_json_number(trial, "arithmetic.gemm_flop_per_s") > 0)
+            json_array_append(rows, trial);
+    return rows;
+}
+
+void el_report_arithmetic(const json_t *run, FILE *out, bool colour)
+{
+    const struct el_table table = {.columns = el_report_arithmetic_columns, .out = out, .colour = colour};
+    json_t *rows = el_report_arithmetic_rows(json_object_get(run, "trials"));
+    const json_t *first = json_array_get(rows, 0);
+    char rate[EL_FIGURE_BYTES];
+    const char *source = el_json_text(first, "arithmetic.gemm_source", NULL);
+    if (source) {
+        const char *end = strstr(source, ": "); /* how, in detail: the record has it */
+        fputc('\n', out);
+        el_text_say("GEMM: ", "  ", EL_REPORT_COLUMNS, out, "%s GFLOP/s (%s), %.*s",
+                    el_text_figure(1e-9 * el_json_number(first, "arithmetic.gemm_flop_per_s"), rate),
+                    el_json_text(first, "dtype", "?"), end ? (int)(end - source) : (int)strlen(source), source);
+    } else if (first) {
+        fputs("\nGEMM: not known; --machine FILE of 'evenload machine' gives this machine's rate\n", out);
+    }
+    el_table_list(&table, "", rows);
 }

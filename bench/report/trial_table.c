@@ -105,16 +105,23 @@ static void show_device(const json_t *device, const json_t *context, char *text)
              json_object_get(device, "card") ? " sum" : "");
 }
 
-const struct el_column el_report_trial_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
-                                                    EL_SHOWN("global batch", -14, el_table_batch),
-                                                    EL_FIGURE("samples/s", 11, "throughput.samples_per_s"),
-                                                    EL_INTERVAL("95 % interval", 18, "throughput.ci95"),
-                                                    EL_SHOWN("/single", 9, show_ratio),
-                                                    EL_FIGURE("step ms", 8, "step_ms.mean"),
-                                                    EL_FIGURE("p95 ms", 9, "step_ms.p95"),
-                                                    EL_FIGURE("exposed ms", 11, "comm.exposed_ms"),
-                                                    {.head = "verdict", .gap = 2, .width = -9, .show = show_verdict},
-                                                    EL_NO_MORE};
+/* clang-format off */
+#define TRIAL_COLUMNS(rate, figure, interval) \
+    EL_SHOWN("mode", -9, el_report_mode), EL_SHOWN("global batch", -14, el_table_batch), EL_FIGURE(rate, 11, figure), \
+    EL_INTERVAL("95 % interval", 18, interval), EL_SHOWN("/single", 9, show_ratio), \
+    EL_FIGURE("step ms", 8, "step_ms.mean"), EL_FIGURE("p95 ms", 9, "step_ms.p95"), \
+    EL_FIGURE("exposed ms", 11, "comm.exposed_ms"), {.head = "verdict", .gap = 2, .width = -9, .show = show_verdict}, \
+    EL_NO_MORE
+/* clang-format on */
+const struct el_column el_report_trial_columns[] = {
+    TRIAL_COLUMNS("samples/s", "throughput.samples_per_s", "throughput.ci95")};
+const struct el_column el_report_token_columns[] = {
+    TRIAL_COLUMNS("tokens/s", "throughput.tokens_per_s", "throughput.tokens_ci95")};
+
+bool el_report_of_tokens(const json_t *trials)
+{
+    return el_json_highest(trials, "tokens_per_sample") > 0;
+}
 
 const struct el_column el_report_device_columns[] = {
     {.head = "device", .gap = 2, .width = -10, .show = show_device},
@@ -143,8 +150,11 @@ static void put_failed(const json_t *trial, FILE *out, bool colour)
 void el_report_table(const json_t *run, FILE *out, bool colour)
 {
     const json_t *trials = json_object_get(run, "trials");
-    const struct el_table of_trials = {
-        .columns = el_report_trial_columns, .context = trials, .out = out, .colour = colour};
+    const struct el_table of_trials = {.columns = el_report_of_tokens(trials) ? el_report_token_columns
+                                                                              : el_report_trial_columns,
+                                       .context = trials,
+                                       .out = out,
+                                       .colour = colour};
     const struct el_table of_devices = {.columns = el_report_device_columns, .out = out, .colour = colour};
     el_table_heads(&of_trials, EL_TABLE_BOLD);
     el_table_heads(&of_devices, EL_TABLE_DIM);
@@ -168,6 +178,7 @@ void el_report_tables(const json_t *run, FILE *out, bool colour)
     el_report_steps(run, out, colour);
     el_report_lengths(run, out, colour);
     el_report_recorder(run, out, colour);
+    el_report_arithmetic(run, out, colour);
     el_report_epochs(run, out, colour);
     el_report_evaluations(run, out, colour);
     el_report_processes(run, out, colour);

@@ -48,24 +48,25 @@ static void print_failed(const json_t *row, FILE *out)
 }
 
 /* Three columns, four against plain single, four against the mode on one device: none of a row that is this itself. */
-const struct el_column el_scale_columns[] = {
-    EL_TEXT("mode", -6, "mode"),
-    EL_SHOWN("dev.", 4, show_count),
-    EL_FIGURE("samples/s", 10, "samples_per_s"),
-    EL_FIGURE("speed-up", 9, "plain.speedup"),
-    EL_INTERVAL("95 %", 13, "plain.speedup_ci95"),
-    {.head = "eff. %", .width = 7, .kind = EL_CELL_FIGURE, .path = "plain.efficiency", .scale = 100},
-    {.head = "95 %", .width = 11, .kind = EL_CELL_INTERVAL, .path = "plain.efficiency_ci95", .scale = 100},
-    EL_FIGURE("speed-up", 9, "wrapped.speedup"),
-    EL_INTERVAL("95 %", 13, "wrapped.speedup_ci95"),
-    {.head = "eff. %", .width = 7, .kind = EL_CELL_FIGURE, .path = "wrapped.efficiency", .scale = 100},
-    {.head = "95 %", .width = 11, .kind = EL_CELL_INTERVAL, .path = "wrapped.efficiency_ci95", .scale = 100},
-    EL_NO_MORE};
+/* clang-format off */
+#define SCALE_COLUMNS(rate, figure) \
+    EL_TEXT("mode", -6, "mode"), EL_SHOWN("dev.", 4, show_count), EL_FIGURE(rate, 10, figure), \
+    EL_FIGURE("speed-up", 9, "plain.speedup"), EL_INTERVAL("95 %", 13, "plain.speedup_ci95"), \
+    {.head = "eff. %", .width = 7, .kind = EL_CELL_FIGURE, .path = "plain.efficiency", .scale = 100}, \
+    {.head = "95 %", .width = 11, .kind = EL_CELL_INTERVAL, .path = "plain.efficiency_ci95", .scale = 100}, \
+    EL_FIGURE("speed-up", 9, "wrapped.speedup"), EL_INTERVAL("95 %", 13, "wrapped.speedup_ci95"), \
+    {.head = "eff. %", .width = 7, .kind = EL_CELL_FIGURE, .path = "wrapped.efficiency", .scale = 100}, \
+    {.head = "95 %", .width = 11, .kind = EL_CELL_INTERVAL, .path = "wrapped.efficiency_ci95", .scale = 100}, \
+    EL_NO_MORE
+/* clang-format on */
+const struct el_column el_scale_columns[] = {SCALE_COLUMNS("samples/s", "samples_per_s")};
+const struct el_column el_scale_token_columns[] = {SCALE_COLUMNS("tokens/s", "tokens_per_s")};
 
 static void print_speedups(const json_t *rows, FILE *out)
 {
     fprintf(out, "%-20s%40s%40s\n", "", "against plain single", "against the same mode on 1");
-    struct el_table table = {.columns = el_scale_columns, .out = out};
+    struct el_table table = {.columns = el_report_of_tokens(rows) ? el_scale_token_columns : el_scale_columns,
+                             .out = out};
     el_table_heads(&table, EL_TABLE_PLAIN);
     EL_EACH(row, rows) {
         table.first = !json_is_object(json_object_get(row, "plain"))     ? 3

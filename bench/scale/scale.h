@@ -30,7 +30,7 @@ enum el_status el_scale_document(const json_t *run, const char *dir, json_t **do
  * trials tells by how much (docs/scale.md has what was measured). */
 bool el_scale_disturbed(const json_t *trial);
 /* The columns of the first of its tables, a row for each of the document's `rows`. */
-extern const struct el_column el_scale_columns[];
+extern const struct el_column el_scale_columns[], el_scale_token_columns[]; /* the latter: rows over tokens */
 /* Two tables, what it comes to in sentences, and what made rows doubtful; 110 columns. */
 void el_scale_print(const json_t *document, FILE *out);
 /* Speed-up and efficiency (figure_scale.c). */

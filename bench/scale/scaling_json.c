@@ -95,9 +95,9 @@ static const json_t *wrapped_one(const json_t *trials, const json_t *trial, cons
 
 static json_t *row_of(const json_t *trials, const json_t *trial, const struct baselines *base)
 {
-    static const char *const copied[] = {"mode",   "devices", "device_names", "procs",    "global_batch",
-                                         "status", "reason",  "verdict",      "warnings", "warning_rules",
-                                         NULL};
+    static const char *const copied[] = {
+        "mode",   "devices", "device_names", "procs",         "global_batch",      "status",
+        "reason", "verdict", "warnings",     "warning_rules", "tokens_per_sample", NULL};
     const json_t *one = wrapped_one(trials, trial, base);
     bool held = one && one != trial && one != base->plain;
     double peak_bytes = el_json_highest(json_object_get(trial, "per_device"), "memory.peak_bytes");
@@ -106,6 +106,7 @@ static json_t *row_of(const json_t *trials, const json_t *trial, const struct ba
     el_json_put_all(row, EL_KEY("shared", shared_words(trial)),
                     EL_KEY("samples_per_s", el_json_number(trial, "throughput.samples_per_s")),
                     EL_KEY("ci95", copy_of_array(el_json_at(trial, "throughput.ci95"))),
+                    EL_KEY("tokens_per_s", el_json_number(trial, "throughput.tokens_per_s")),
                     EL_KEY("plain", trial == base->plain ? json_null() : ratio_of(trial, base->plain)),
                     EL_KEY("wrapped", held ? ratio_of(trial, one) : json_null()),
                     EL_KEY("peak_bytes", el_json_count(peak_bytes >= 0 ? (int64_t)peak_bytes : -1)),

@@ -42,13 +42,9 @@ static const struct el_column clock_columns[] = {EL_NAME("clock of", 34, "file")
                                                  EL_COUNT("ends", 7, "ends"),
                                                  EL_NO_MORE};
 
-static void print_table(const char *title, const struct el_column *columns, const json_t *rows, FILE *out)
+static void print_table(const char *title, const struct el_column *columns, json_t *rows, FILE *out)
 {
-    const struct el_table table = {.columns = columns, .out = out};
-    if (json_array_size(rows) == 0) return;
-    if (*title) fprintf(out, "\n%s\n", title);
-    el_table_heads(&table, EL_TABLE_PLAIN);
-    EL_EACH(row, rows) el_table_row(&table, EL_TABLE_PLAIN, row);
+    el_table_list(&(struct el_table){.columns = columns, .out = out}, title, json_incref(rows));
 }
 
 /* What the lanes' figures are made of. */
@@ -86,7 +82,7 @@ static void print_clocks(const json_t *job, FILE *out)
         el_text_say("", "", EL_REPORT_COLUMNS, out, "The traces say that their times are on one clock.");
         return;
     }
-    print_table("Clocks, by the ends of collectives that all ranks leave together", clock_columns,
+    print_table("\nClocks, by the ends of collectives that all ranks leave together\n", clock_columns,
                 json_object_get(job, "clocks"), out);
     el_text_say("", "", EL_REPORT_COLUMNS, out,
                 "Arrivals of different ranks are comparable within %.3g ms: 9 of 10 ends are so near to one another.",
@@ -129,7 +125,8 @@ static void print_job(const json_t *document, FILE *out)
     fprintf(out, "\n");
     el_text_say("", "", EL_REPORT_COLUMNS, out, "%s.", el_json_text(job, "blame.sentence", ""));
     el_ranks_explain(out);
-    print_table("Bandwidth, from the transfer alone (medians)", size_columns, json_object_get(job, "bandwidth"), out);
+    print_table("\nBandwidth, from the transfer alone (medians)\n", size_columns, json_object_get(job, "bandwidth"),
+                out);
     print_clocks(job, out);
     print_doubts(document, job, out);
 }

@@ -63,14 +63,15 @@ static enum el_status check_together(const struct el_trial *trial)
     return EL_OK;
 }
 
-/* Where simulated times come from. */
+/* Where simulated times come from, and the rate that the FLOP/s of real devices are held against. */
 static enum el_status check_sources(const struct el_trial *trial)
 {
     const char *option = *trial->costs ? "costs" : *trial->machine ? "machine" : NULL;
     struct el_machine machine;
     struct el_costs *costs;
     if (!option) return EL_OK;
-    if (!el_trial_backend(trial).simulated)
+    const struct el_backend_facts facts = el_trial_backend(trial);
+    if (!facts.simulated && (*trial->costs || !facts.computes))
         return el_fail(EL_ERR_INVALID, "--%s is for simulated devices, and these are %s: give --devices sim:%d", option,
                        trial->devices[0].backend, trial->n_devices);
     EL_TRY(el_machine_read(trial->machine, &machine));

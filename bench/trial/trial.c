@@ -196,6 +196,7 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
     if (buckets && first != (cap_given ? cap : EL_BUCKET_FIRST_BYTES)) o->first_bucket_mib = (double)first / MIB;
     o->bucket_view = train->bucket_view ? EL_VIEW_ON : EL_VIEW_OFF;
     if (train->lr == el_train_default_lr(train->optimizer)) o->train.lr = -1;
+    if (train->weight_decay == el_train_default_weight_decay(train->optimizer)) o->train.weight_decay = -1;
     if (train->foreach == usual_foreach(trial)) o->train.foreach = EL_FOREACH_AUTO;
     const struct el_mode_option *const *options = el_mode_options();
     for (int i = 0; options[i]; i++)
@@ -204,6 +205,10 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
                     trial->procs == train->mesh[EL_AXIS_DATA]; /* stages are processes too */
     if (el_mode_option_of(train->mode, "mesh") && train->mesh[EL_AXIS_DATA] > 1 && !by_procs)
         snprintf(o->mesh, sizeof o->mesh, "dp=%d", train->mesh[EL_AXIS_DATA]);
+    const int copies = train->mesh[EL_AXIS_DATA] > 1 ? train->mesh[EL_AXIS_DATA] : 1,
+              pieces = train->mesh[EL_AXIS_TENSOR];
+    if (el_mode_cuts(train->mode) && pieces > 1)
+        snprintf(o->mesh, sizeof o->mesh, "dp=%d,pp=%d,tp=%d", copies, trial->n_devices / copies / pieces, pieces);
 }
 
 void el_trial_options(const struct el_trial *trial, struct el_options *options_p)
@@ -232,6 +237,12 @@ enum el_status el_trial_command(const struct el_trial *trial, char *text, size_t
 struct el_backend_facts el_trial_backend(const struct el_trial *trial)
 {
     return el_backend_facts(trial->devices[0].backend);
+}
+
+int64_t el_trial_tokens(const struct el_trial *trial)
+{
+    const struct el_model_info *info = el_model_find(trial->train.model.name);
+    return info && info->input == EL_INPUT_TOKENS ? el_model_size(&trial->train.model, "seq") : 0;
 }
 
 json_t *el_trial_device_names(const struct el_trial *trial)

@@ -57,6 +57,8 @@ enum el_status el_trial_use_mode(const struct el_trial *trial, const char *mode,
 void el_trial_options(const struct el_trial *trial, struct el_options *options_p);
 /* What its devices are. */
 struct el_backend_facts el_trial_backend(const struct el_trial *trial);
+/* Tokens that a sample counts in throughput; 0: the model is of no tokens, and a sample is one. */
+int64_t el_trial_tokens(const struct el_trial *trial);
 /* ["cpu:0", "cpu:1"]. New reference. */
 json_t *el_trial_device_names(const struct el_trial *trial);
 /* "evenload run --mode ddp ...". */

@@ -233,24 +233,24 @@ void el_verdict_network_errors(struct el_verdict_case *c)
     }
 }
 
-/* In the window, or a minute where that is longer. */
+/* The limits are those of NVIDIA's DCGM: any error of NVLinks (DCGM_LIMIT_MAX_NVLINK_ERROR), which counts as infinite
+ * here, or PCIe replays a minute (DCGM_LIMIT_MAX_PCIREPLAY_RATE). A shorter window counts as a minute. */
 static double link_errors(const json_t *member)
 {
-    double errors = fmax(0, el_json_number(member, "gpu.nvlink_errors")); /* NAN where it has no NVLinks */
-    errors += fmax(0, el_json_number(member, "gpu.pcie_replays"));
-    return errors / fmax(1, el_json_number(member, "gpu.window_s") / 60);
+    if (el_json_number(member, "gpu.nvlink_errors") > 0) return INFINITY;
+    return el_json_number(member, "gpu.pcie_replays") / fmax(1, el_json_number(member, "gpu.window_s") / 60);
 }
 
 void el_verdict_gpu_links(struct el_verdict_case *c)
 {
     double errors;
     const json_t *worst = el_verdict_worst_member(c, link_errors, c->rule->limit, &errors);
-    if (worst)
-        el_verdict_say(
-            c,
-            "NVLinks and PCIe of %s had %.0f errors a minute, and sent those packets again: check the card's "
-            "seat (nvidia-smi nvlink -e, nvidia-smi -q)",
-            el_json_text(worst, "device", "?"), errors);
+    if (!worst) return;
+    bool nvlink = isinf(errors);
+    el_verdict_say(c, "%s of %s grew by %.0f in %.3g s: check the card's seat (%s)",
+                   nvlink ? "NVLink errors" : "PCIe replays", el_json_text(worst, "device", "?"),
+                   el_json_number(worst, nvlink ? "gpu.nvlink_errors" : "gpu.pcie_replays"),
+                   el_json_number(worst, "gpu.window_s"), nvlink ? "nvidia-smi nvlink -e" : "nvidia-smi -q");
 }
 
 /* ---- GPUs ---- */

@@ -84,17 +84,11 @@ static json_t *row_of(const json_t *thing, const json_t *process, double share_p
     return row;
 }
 
-static void put_row(const struct el_table *table, json_t *row)
-{
-    el_table_row(table, EL_TABLE_PLAIN, row);
-    json_decref(row);
-}
-
 /* The processes beyond the last row are one line. */
 static void put_processes(const json_t *watch, FILE *out)
 {
-    const struct el_table table = {.columns = process_columns, .out = out};
     const json_t *processes = json_object_get(watch, "processes");
+    json_t *rows = json_array();
     size_t n = json_array_size(processes);
     const json_t **list = malloc((n + 1) * sizeof(*list));
     double peers_bytes = 0, most_bytes = 0, cpu_s = 0;
@@ -105,15 +99,15 @@ static void put_processes(const json_t *watch, FILE *out)
         if (json_is_true(json_object_get(list[i], "peer"))) peers_bytes += el_json_number(list[i], "own_peak_bytes");
     }
     qsort(list, n, sizeof(*list), by_weight);
-    el_table_heads(&table, EL_TABLE_PLAIN);
     for (size_t i = 0; i < n; i++) {
         bool peer = json_is_true(json_object_get(list[i], "peer"));
         double share_pct = peer ? 100 * el_json_number(list[i], "own_peak_bytes") / peers_bytes : NAN;
-        if (i < ROWS_MAX) put_row(&table, row_of(list[i], list[i], share_pct));
+        if (i < ROWS_MAX) json_array_append_new(rows, row_of(list[i], list[i], share_pct));
         if (i < ROWS_MAX) continue;
         most_bytes = fmax(most_bytes, el_json_number(list[i], "peak_bytes"));
         cpu_s += el_json_number(list[i], "cpu_s");
     }
+    el_table_list(&(struct el_table){.columns = process_columns, .out = out}, "", rows);
     if (n > ROWS_MAX)
         fprintf(out, "%7s        and %zu more: none above %s MiB, %s s of CPU time together\n", "", n - ROWS_MAX,
                 el_text_mib(most_bytes, peak), el_text_figure(cpu_s, cpu));
@@ -122,18 +116,15 @@ static void put_processes(const json_t *watch, FILE *out)
 
 static void put_uses(const json_t *watch, FILE *out)
 {
-    const struct el_table table = {.columns = use_columns, .out = out};
     const json_t *uses = json_object_get(watch, "gpu_processes"), *processes = json_object_get(watch, "processes");
+    json_t *rows = json_array();
     double sum_bytes = 0;
-    if (json_array_size(uses) == 0) return;
-    fputc('\n', out);
-    el_table_heads(&table, EL_TABLE_PLAIN);
-    for (size_t k = 0; k < json_array_size(uses); k++)
-        sum_bytes += el_json_number(json_array_get(uses, k), "peak_bytes");
+    EL_EACH(use, uses) sum_bytes += el_json_number(use, "peak_bytes");
     EL_EACH(use, uses) {
         const json_t *process = json_array_get(processes, (size_t)el_json_whole(use, "process"));
-        put_row(&table, row_of(use, process, 100 * el_json_number(use, "peak_bytes") / sum_bytes));
+        json_array_append_new(rows, row_of(use, process, 100 * el_json_number(use, "peak_bytes") / sum_bytes));
     }
+    el_table_list(&(struct el_table){.columns = use_columns, .out = out}, "\n", rows);
 }
 
 static void put_gpus(const json_t *watch, FILE *out)
@@ -155,21 +146,19 @@ static void put_imbalance(const json_t *trial, const json_t *watch, FILE *out)
 {
     static const char *const measures[] = {"memory", "busy"};
     struct el_column columns[sizeof imbalance_columns / sizeof imbalance_columns[0]];
-    const struct el_table table = {.columns = columns, .out = out};
+    json_t *rows = json_array();
     bool gpu = strcmp(el_json_text(trial, "per_device.0.device", "cpu"), "cpu") != 0;
     char head[64];
-    if (!json_is_object(json_object_get(trial, "imbalance"))) return;
     memcpy(columns, imbalance_columns, sizeof columns);
     columns[0].head = head;
     snprintf(head, sizeof head, "%.0f %s compared", el_json_number(watch, "compared.n"),
              el_json_text(watch, "compared.what", ""));
-    fputc('\n', out);
-    el_table_heads(&table, EL_TABLE_PLAIN);
-    for (int m = 0; m < 2; m++) {
+    for (int m = 0; m < 2 && json_is_object(json_object_get(trial, "imbalance")); m++) {
         json_t *row = json_copy(json_object_get(json_object_get(trial, "imbalance"), measures[m]));
         el_json_put_text(row, "of", m == 0 ? "  memory" : gpu ? "  busy %" : "  CPU %");
-        put_row(&table, row);
+        json_array_append_new(rows, row);
     }
+    el_table_list(&(struct el_table){.columns = columns, .out = out}, "\n", rows);
 }
 
 /* "rank 1 (process 4711)", "gpu:0", "process 4711 on gpu:0". */

@@ -34,6 +34,8 @@
     X(EL_OP_SCALE, scale)                                                                                              \
     X(EL_OP_ADD, add)                                                                                                  \
     X(EL_OP_FILL, fill)                                                                                                \
+    X(EL_OP_SUM_SQUARES, sum_squares)                                                                                  \
+    X(EL_OP_CLIP, clip)                                                                                                \
     X(EL_OP_SGD, sgd)                                                                                                  \
     X(EL_OP_MOMENTUM, momentum)                                                                                        \
     X(EL_OP_ADAM, adam)                                                                                                \

@@ -3,12 +3,13 @@
 #include <math.h>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/rate.h"
 
 EL_VECTOR enum el_status el_cpu_sgd(const struct el_kernel_args *args)
 {
     const float *restrict g = args->p[0]; /* [n] */
     float *restrict w = args->p[1];       /* [n] */
-    float lr = (float)args->s[0];
+    float lr = (float)el_rate(args, args->s[0], args->s[1]);
     int64_t n = args->d[0];
     for (int64_t i = 0; i < n; i++) w[i] -= lr * g[i];
     return EL_OK;
@@ -18,7 +19,7 @@ EL_VECTOR enum el_status el_cpu_momentum(const struct el_kernel_args *args)
 {
     const float *restrict g = args->p[0];                     /* [n] */
     float *restrict w = args->p[1], *restrict m = args->p[2]; /* [n] */
-    float lr = (float)args->s[0], mu = (float)args->s[1];
+    float lr = (float)el_rate(args, args->s[0], args->s[1]), mu = (float)args->s[2];
     int64_t n = args->d[0];
     for (int64_t i = 0; i < n; i++) {
         m[i] = mu * m[i] + g[i];
@@ -30,16 +31,16 @@ EL_VECTOR enum el_status el_cpu_momentum(const struct el_kernel_args *args)
 /* One division an element: by sqrt(v)/root + eps, as the definition has it; its reciprocal estimate would be faster and
  * wrong in the eleventh bit. */
 EL_VECTOR static void adam(int64_t n, const float *restrict g, float *restrict w, float *restrict m, float *restrict v,
-                           float *restrict root, float *restrict denominator, const float scalars[7])
+                           float *restrict root, float *restrict denominator, const float scalars[8])
 {
     float beta1 = scalars[0], rest1 = scalars[1], beta2 = scalars[2], rest2 = scalars[3];
-    float rate = scalars[4], per_root = scalars[5], eps = scalars[6];
+    float rate = scalars[4], per_root = scalars[5], eps = scalars[6], kept = scalars[7];
     for (int64_t i = 0; i < n; i++) {
         m[i] = beta1 * m[i] + rest1 * g[i];
         v[i] = beta2 * v[i] + rest2 * g[i] * g[i];
         root[i] = sqrtf(v[i]);
         denominator[i] = root[i] * per_root + eps;
-        w[i] -= rate * m[i] / denominator[i];
+        w[i] = kept * w[i] - rate * m[i] / denominator[i];
     }
 }
 
@@ -48,15 +49,17 @@ enum { ADAM_BLOCK = 1024 };
 
 enum el_status el_cpu_adam(const struct el_kernel_args *args)
 {
-    double lr = args->s[0], beta1 = args->s[1], beta2 = args->s[2], eps = args->s[3], t = (double)args->step + 1;
+    double lr = el_rate(args, args->s[0], args->s[1]), beta1 = args->s[2], beta2 = args->s[3], eps = args->s[4];
+    double t = (double)args->step + 1;
     /* 1 - beta in double: 1 - 0.999f is wrong in its fifth digit. */
-    const float scalars[7] = {(float)beta1,
+    const float scalars[8] = {(float)beta1,
                               (float)(1 - beta1),
                               (float)beta2,
                               (float)(1 - beta2),
                               (float)(lr / (1 - pow(beta1, t))),
                               (float)(1 / sqrt(1 - pow(beta2, t))),
-                              (float)eps};
+                              (float)eps,
+                              (float)(1 - lr * args->s[5])};
     const float *g = args->p[0];                             /* [n] */
     float *w = args->p[1], *m = args->p[2], *v = args->p[3]; /* [n] */
     float *denominator = args->p[4], *root = args->p[5];     /* [n] or NULL */
@@ -76,6 +79,24 @@ EL_VECTOR static double squares(const float *w, int64_t n)
         for (int lane = 0; lane < 8; lane++) sum[lane] += (double)w[i + lane] * (double)w[i + lane];
     for (; i < n; i++) sum[0] += (double)w[i] * (double)w[i];
     return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+enum el_status el_cpu_sum_squares(const struct el_kernel_args *args)
+{
+    float *sum = args->p[1]; /* [1] */
+    *sum = (float)((double)*sum + squares(args->p[0], args->d[0]));
+    return EL_OK;
+}
+
+EL_VECTOR enum el_status el_cpu_clip(const struct el_kernel_args *args)
+{
+    const float *sum = args->p[0]; /* [1] */
+    float *x = args->p[1];         /* [n] */
+    double ratio = args->s[0] / (sqrt((double)*sum) + 1e-6);
+    float factor = ratio > 1 ? 1 : (float)ratio;
+    int64_t n = args->d[0];
+    for (int64_t i = 0; i < n; i++) x[i] *= factor;
+    return EL_OK;
 }
 
 enum el_status el_cpu_max_norm(const struct el_kernel_args *args)

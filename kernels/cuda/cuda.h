@@ -23,18 +23,18 @@
     X(EL_OP_MEAN_POOL_FORWARD, mean_pool_forward)                                                                      \
     X(EL_OP_MEAN_POOL_BACKWARD, mean_pool_backward)                                                                    \
     X(EL_OP_COPY_COLUMNS, copy_columns)                                                                                \
-    X(EL_OP_COUNT_CORRECT, count_correct)                                                                              \
     X(EL_OP_CROSS_ENTROPY_PIECE, cross_entropy_piece)                                                                  \
     X(EL_OP_SCALE, scale)                                                                                              \
     X(EL_OP_ADD, add)                                                                                                  \
     X(EL_OP_FILL, fill)                                                                                                \
-    X(EL_OP_SGD, sgd)                                                                                                  \
-    X(EL_OP_MOMENTUM, momentum)                                                                                        \
+    X(EL_OP_CLIP, clip)                                                                                                \
     X(EL_OP_MAX_NORM, max_norm)
 
 /* Those that depend on the step. */
 #define EL_CUDA_STEP_LIST(X)                                                                                           \
     X(EL_OP_DROPOUT, dropout)                                                                                          \
+    X(EL_OP_SGD, sgd)                                                                                                  \
+    X(EL_OP_MOMENTUM, momentum)                                                                                        \
     X(EL_OP_ADAM, adam)
 
 /* Those that need a workspace. */
@@ -47,6 +47,7 @@
     X(EL_OP_ATTENTION_FORWARD, attention_forward)                                                                      \
     X(EL_OP_ATTENTION_BACKWARD, attention_backward)                                                                    \
     X(EL_OP_SUM_ROWS, sum_rows)                                                                                        \
+    X(EL_OP_SUM_SQUARES, sum_squares)                                                                                  \
     X(EL_OP_CROSS_ENTROPY, cross_entropy)                                                                              \
     X(EL_OP_CROSS_ENTROPY_JOIN, cross_entropy_join)                                                                    \
     X(EL_OP_MSE, mse)
@@ -60,8 +61,8 @@ EL_CUDA_WORKSPACE_LIST(EL_CUDA_DECLARE_RUN)
 #undef EL_CUDA_DECLARE_RUN
 
 #define EL_CUDA_DECLARE_STEP(op, name)                                                                                 \
-    void el_cuda_##name##_step_values_f32(const struct el_kernel_args *args, void *values);                            \
-    void el_cuda_##name##_step_values_f64(const struct el_kernel_args *args, void *values);
+    bool el_cuda_##name##_step_values_f32(const struct el_kernel_args *args, void *values);                            \
+    bool el_cuda_##name##_step_values_f64(const struct el_kernel_args *args, void *values);
 EL_CUDA_STEP_LIST(EL_CUDA_DECLARE_STEP)
 #undef EL_CUDA_DECLARE_STEP
 

@@ -1,5 +1,5 @@
-/* The losses with their gradients, and the count of right answers: a warp a sample, in double (they are small next to a
- * model's layers). The samples' losses go to the workspace, and one block sums them in the order of sizes alone. */
+/* The losses with their gradients: a warp a sample, in double (they are small next to a model's layers). The samples'
+ * losses go to the workspace, and one block sums them in the order of sizes alone. */
 #include "kernels/cuda/common.cuh"
 
 /* *loss = the sum of part[n] / divisor; one block. */
@@ -149,36 +149,6 @@ template <typename REAL> static size_t part_bytes(const struct el_kernel_args *a
     return static_cast<size_t>(args->d[0]) * sizeof(double);
 }
 
-/* The lanes' first maxima are put together by position, so that the row's first wins. An integer's sum is the same in
- * every order. */
-template <typename REAL>
-__global__ void count_correct_kernel(const REAL *__restrict__ logits, const int32_t *__restrict__ labels, int64_t batch,
-                                     int64_t classes, int32_t *correct)
-{
-    int lane = threadIdx.x % EL_CUDA_WARP;
-    EL_CUDA_EACH_WARP(b, batch)
-    {
-        const REAL *row = logits + b * classes;
-        REAL best = 0;
-        int64_t best_at = -1;
-        for (int64_t c = lane; c < classes; c += EL_CUDA_WARP)
-            if (el_cuda_max_replaces(row[c], c, best, best_at)) best = row[c], best_at = c;
-        for (int offset = EL_CUDA_WARP / 2; offset > 0; offset /= 2) {
-            REAL other = __shfl_xor_sync(0xffffffffu, best, offset);
-            int64_t other_at = __shfl_xor_sync(0xffffffffu, best_at, offset);
-            if (el_cuda_max_replaces(other, other_at, best, best_at)) best = other, best_at = other_at;
-        }
-        if (lane == 0 && best_at == labels[b]) atomicAdd(correct, 1);
-    }
-}
-
-template <typename REAL> static enum el_status count_correct(const struct el_kernel_args *args)
-{
-    return launch_warps(args, "count_correct", args->d[0], count_correct_kernel<REAL>,
-                        static_cast<const REAL *>(args->p[0]), static_cast<const int32_t *>(args->p[1]), args->d[0],
-                        args->d[1], static_cast<int32_t *>(args->p[2]));
-}
-
 EL_CUDA_RUN(cross_entropy)
 EL_CUDA_WORKSPACE(cross_entropy, part_bytes)
 EL_CUDA_RUN(cross_entropy_piece)
@@ -186,4 +156,3 @@ EL_CUDA_RUN(cross_entropy_join)
 EL_CUDA_WORKSPACE(cross_entropy_join, part_bytes)
 EL_CUDA_RUN(mse)
 EL_CUDA_WORKSPACE(mse, part_bytes)
-EL_CUDA_RUN(count_correct)

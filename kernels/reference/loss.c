@@ -1,5 +1,5 @@
-/* The losses with their gradients, and the count of right answers. Loss and gradient are one op because they share
- * their only expensive part, and because a step always needs both. */
+/* The losses with their gradients. Loss and gradient are one op because they share their only expensive part, and
+ * because a step always needs both. */
 #ifndef REAL
 
 #include "kernels/reference/reference.h"
@@ -11,13 +11,11 @@
 
 #else
 
-/* The position of the first maximum of x[n]. */
-static int64_t LOCAL(first_maximum)(const REAL *x, int64_t n)
+static double LOCAL(largest_of)(const REAL *x, int64_t n)
 {
-    int64_t best = 0;
-    for (int64_t i = 1; i < n; i++)
-        if (x[i] > x[best]) best = i;
-    return best;
+    double largest = (double)x[0];
+    for (int64_t i = 1; i < n; i++) largest = fmax(largest, (double)x[i]);
+    return largest;
 }
 
 /* The maximum is taken out before exp(), so that no logit is too large for it. */
@@ -32,7 +30,7 @@ enum el_status NAME(cross_entropy)(const struct el_kernel_args *args)
     double total = 0;
     for (int64_t b = 0; b < batch; b++) {
         const REAL *row = logits + b * classes;
-        double largest = (double)row[LOCAL(first_maximum)(row, classes)], sum = 0;
+        double largest = LOCAL(largest_of)(row, classes), sum = 0;
         for (int64_t c = 0; c < classes; c++) sum += exp((double)row[c] - largest);
         total += log(sum) + largest - (double)row[labels[b]];
         for (int64_t c = 0; c < classes; c++) {
@@ -54,7 +52,7 @@ enum el_status NAME(cross_entropy_piece)(const struct el_kernel_args *args)
     for (int64_t b = 0; b < batch; b++) {
         const REAL *row = logits + b * classes;
         const int64_t label = labels[b] - first;
-        double largest = (double)row[LOCAL(first_maximum)(row, classes)], sum = 0;
+        double largest = LOCAL(largest_of)(row, classes), sum = 0;
         for (int64_t c = 0; c < classes; c++) sum += exp((double)row[c] - largest);
         part[3 * b] = (REAL)largest;
         part[3 * b + 1] = (REAL)sum;
@@ -105,16 +103,6 @@ enum el_status NAME(mse)(const struct el_kernel_args *args)
             dy[b * classes + c] = (REAL)(2 * off / n);
         }
     *loss = (REAL)(total / n);
-    return EL_OK;
-}
-
-enum el_status NAME(count_correct)(const struct el_kernel_args *args)
-{
-    const REAL *logits = args->p[0];    /* [b, c] */
-    const int32_t *labels = args->p[1]; /* [b] */
-    int32_t *correct = args->p[2];      /* [1] */
-    int64_t batch = args->d[0], classes = args->d[1];
-    for (int64_t b = 0; b < batch; b++) *correct += LOCAL(first_maximum)(logits + b * classes, classes) == labels[b];
     return EL_OK;
 }
 

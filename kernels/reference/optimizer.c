@@ -1,10 +1,11 @@
-/* One update of the parameters: SGD, momentum, Adam, and the bound on a row's norm. Schedules and weight decay are not
- * here: what changes from step to step comes in as a scalar. */
+/* One update of the parameters: SGD, momentum, Adam and AdamW, and the bounds on the gradients' and a row's norm. */
 #ifndef REAL
 
 #include "kernels/reference/reference.h"
 
 #include <math.h>
+
+#include "kernels/rate.h"
 
 #define EL_BODY "kernels/reference/optimizer.c"
 #include "kernels/reference/twice.h"
@@ -15,7 +16,8 @@ enum el_status NAME(sgd)(const struct el_kernel_args *args)
 {
     const REAL *g = args->p[0]; /* [n] */
     REAL *w = args->p[1];       /* [n] */
-    for (int64_t i = 0; i < args->d[0]; i++) w[i] = (REAL)((double)w[i] - args->s[0] * (double)g[i]);
+    double lr = el_rate(args, args->s[0], args->s[1]);
+    for (int64_t i = 0; i < args->d[0]; i++) w[i] = (REAL)((double)w[i] - lr * (double)g[i]);
     return EL_OK;
 }
 
@@ -23,7 +25,7 @@ enum el_status NAME(momentum)(const struct el_kernel_args *args)
 {
     const REAL *g = args->p[0];            /* [n] */
     REAL *w = args->p[1], *m = args->p[2]; /* [n] */
-    double lr = args->s[0], mu = args->s[1];
+    double lr = el_rate(args, args->s[0], args->s[1]), mu = args->s[2];
     for (int64_t i = 0; i < args->d[0]; i++) {
         m[i] = (REAL)(mu * (double)m[i] + (double)g[i]);
         w[i] = (REAL)((double)w[i] - lr * (double)m[i]);
@@ -31,24 +33,45 @@ enum el_status NAME(momentum)(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* Kingma and Ba's method with bias correction, in the order of operations of torch.optim.Adam. */
+/* Kingma and Ba's method with bias correction, and Loshchilov and Hutter's decay, in the order of operations of
+ * torch.optim.AdamW. */
 enum el_status NAME(adam)(const struct el_kernel_args *args)
 {
     const REAL *g = args->p[0];                             /* [n] */
     REAL *w = args->p[1], *m = args->p[2], *v = args->p[3]; /* [n] */
     REAL *denominator = args->p[4], *root = args->p[5];     /* [n] or NULL */
-    double lr = args->s[0], beta1 = args->s[1], beta2 = args->s[2], eps = args->s[3];
-    double t = (double)args->step + 1;
+    double lr = el_rate(args, args->s[0], args->s[1]), beta1 = args->s[2], beta2 = args->s[3], eps = args->s[4];
+    double t = (double)args->step + 1, kept = 1 - lr * args->s[5];
     double rate = lr / (1 - pow(beta1, t)), correction = sqrt(1 - pow(beta2, t));
     for (int64_t i = 0; i < args->d[0]; i++) {
         double gradient = (double)g[i];
         m[i] = (REAL)(beta1 * (double)m[i] + (1 - beta1) * gradient);
         v[i] = (REAL)(beta2 * (double)v[i] + (1 - beta2) * gradient * gradient);
         double below = sqrt((double)v[i]) / correction + eps;
-        w[i] = (REAL)((double)w[i] - rate * (double)m[i] / below);
+        w[i] = (REAL)(kept * (double)w[i] - rate * (double)m[i] / below);
         if (denominator) denominator[i] = (REAL)below;
         if (root) root[i] = (REAL)sqrt((double)v[i]);
     }
+    return EL_OK;
+}
+
+enum el_status NAME(sum_squares)(const struct el_kernel_args *args)
+{
+    const REAL *x = args->p[0]; /* [n] */
+    REAL *sum = args->p[1];     /* [1] */
+    double squares = (double)*sum;
+    for (int64_t i = 0; i < args->d[0]; i++) squares += (double)x[i] * (double)x[i];
+    *sum = (REAL)squares;
+    return EL_OK;
+}
+
+enum el_status NAME(clip)(const struct el_kernel_args *args)
+{
+    const REAL *sum = args->p[0]; /* [1] */
+    REAL *x = args->p[1];         /* [n] */
+    double factor = args->s[0] / (sqrt((double)*sum) + 1e-6);
+    if (factor > 1) factor = 1;
+    for (int64_t i = 0; i < args->d[0]; i++) x[i] = (REAL)(factor * (double)x[i]);
     return EL_OK;
 }
 

@@ -43,7 +43,9 @@ static const struct el_async_ops *async_of(const struct el_program *program)
 static bool depends_on_step(const struct el_program *program, int id)
 {
     const struct el_task *task = &program->tasks[id];
-    return task->kind == EL_TASK_KERNEL && task->kernel->step_values && device_of(program, id)->ops->computes;
+    _Alignas(EL_STEP_VALUES_BYTES) char values[EL_STEP_VALUES_BYTES];
+    return task->kind == EL_TASK_KERNEL && task->kernel->step_values && device_of(program, id)->ops->computes &&
+           task->kernel->step_values(&task->args, values);
 }
 
 /* ---- what can be one ---- */

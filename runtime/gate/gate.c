@@ -60,7 +60,7 @@ enum el_status el_gate_gradients(const struct el_train_config *config, const str
 {
     const struct el_mode_ops *mode = el_mode_ops_find(config->mode);
     struct el_train_config still = *config;
-    still.lr = 0;
+    still.lr = still.lr_min = still.clip = 0;
     still.model.max_norm = 0;
     still.keep_grads = true;
     still.warmup = still.epochs = 0;

@@ -218,13 +218,8 @@ enum el_status el_graph_finish(struct el_graph *graph, int output, enum el_loss_
     const struct el_shape *shape = &graph->tensors[output].shape;
     graph->classes = shape->d[shape->n - 1];
     graph->labels = el_shape_count(shape) / graph->classes;
+    graph->class_slice = graph->nodes[graph->tensors[output].producer].slice;
     return EL_OK;
-}
-
-struct el_slice el_graph_class_slice(const struct el_graph *graph)
-{
-    const int producer = graph->n_outputs ? graph->tensors[graph->outputs[0]].producer : -1;
-    return producer < 0 ? (struct el_slice){0} : graph->nodes[producer].slice;
 }
 
 int64_t el_graph_param_count(const struct el_graph *graph)

@@ -155,6 +155,7 @@ struct el_graph {
     /* Of the model, in its parts too: its output is [batch, labels, classes], where a classifier has one label. */
     enum el_loss_kind loss;
     int64_t labels, classes;
+    struct el_slice class_slice; /* which of the model's classes its output has; of 0: all */
     /* Of a model that is cut across its layers: this is piece `piece` of n_pieces; 0: of one that is not. */
     int piece, n_pieces;
     enum el_status failure; /* first failure of building */
@@ -207,8 +208,6 @@ static inline size_t el_graph_label_bytes(const struct el_graph *graph)
 {
     return (size_t)graph->labels * sizeof(int32_t);
 }
-/* Which of the model's classes the output has; of 0: all. */
-struct el_slice el_graph_class_slice(const struct el_graph *graph);
 /* Whether a node reads it: else it gets no gradient. */
 bool el_graph_uses_param(const struct el_graph *graph, int param);
 /* Whether it gets a gradient: it is used, and not frozen. */

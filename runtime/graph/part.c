@@ -38,6 +38,9 @@ static void copy_head(struct el_graph *graph, const struct el_graph *model)
     graph->loss = model->loss;
     graph->labels = model->labels;
     graph->classes = model->classes;
+    graph->class_slice = model->class_slice;
+    graph->piece = model->piece;
+    graph->n_pieces = model->n_pieces;
 }
 
 /* Where a tensor is read last, as a node; behind all where it is the model's output. */

@@ -15,7 +15,7 @@
 /* PyTorch's, where nothing is given. */
 enum { EL_BUCKET_FIRST_BYTES = 1 << 20, EL_BUCKET_CAP_BYTES = 25 << 20 };
 
-enum el_optimizer_kind { EL_OPT_SGD, EL_OPT_MOMENTUM, EL_OPT_ADAM };
+enum el_optimizer_kind { EL_OPT_SGD, EL_OPT_MOMENTUM, EL_OPT_ADAM, EL_OPT_ADAMW };
 
 /* Adam's temporaries, as in PyTorch. Off: one parameter after another, two temporaries of its size each time. On: all
  * parameters in one call, one temporary of each at the same time. */
@@ -41,9 +41,13 @@ struct el_train_config {
     struct el_model_config model; /* resolved */
     enum el_dtype dtype;
     enum el_optimizer_kind optimizer;
-    double lr;               /* negative: el_train_default_lr */
-    double momentum;         /* EL_OPT_MOMENTUM's alone: Adam takes 0.9, 0.999 and 1e-8 */
-    enum el_foreach foreach; /* EL_FOREACH_AUTO: off */
+    double lr;                    /* negative: el_train_default_lr */
+    int64_t lr_warmup, lr_cosine; /* steps (kernels/rate.h); 0: none */
+    double lr_min;                /* the cosine's end */
+    double weight_decay;          /* EL_OPT_ADAMW's alone; negative: el_train_default_weight_decay */
+    double clip;                  /* the most that the norm of all gradients may be; 0: any */
+    double momentum;              /* EL_OPT_MOMENTUM's alone: Adam takes 0.9, 0.999 and 1e-8 */
+    enum el_foreach foreach;      /* EL_FOREACH_AUTO: off */
     bool keep_grads;   /* --zero-grad keep: gradients live on and are zeroed; else freed, as torch does since 2.0 */
     bool overlap;      /* ddp: all-reduce during backward */
     bool bucket_view;  /* ddp: gradients are born in the buckets (PyTorch's gradient_as_bucket_view) */

@@ -178,23 +178,26 @@ void el_layout_worker_each(const struct el_train_config *config, int n_processes
     *layout_p = uncut(config, config->n_devices, config->n_devices, n_processes);
 }
 
-/* As many copies as the mesh has along data, each of devices along `axis`. */
-static void cut_along(const struct el_train_config *config, enum el_axis axis, int n_processes,
+/* As many copies as the mesh has along data; of a copy's devices the mesh has `given` along one axis, and the rest
+ * stands along the other. */
+static void cut_along(const struct el_train_config *config, enum el_axis rest, enum el_axis given, int n_processes,
                       struct el_layout *layout_p)
 {
     int n = config->n_devices, asked = config->mesh[EL_AXIS_DATA], n_data = asked && n % asked == 0 ? asked : 1;
+    int each = n / n_data, across = config->mesh[given] && each % config->mesh[given] == 0 ? config->mesh[given] : 1;
     *layout_p = uncut(config, n, n, n_processes);
     layout_p->n_feeds = layout_p->n[EL_AXIS_DATA] = n_data;
-    layout_p->n[axis] = n / n_data;
+    layout_p->n[given] = across;
+    layout_p->n[rest] = each / across;
 }
 
 void el_layout_stages(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
 {
-    cut_along(config, EL_AXIS_STAGE, n_processes > 1 ? n_processes : 1, layout_p);
+    cut_along(config, EL_AXIS_STAGE, EL_AXIS_TENSOR, n_processes > 1 ? n_processes : 1, layout_p);
     layout_p->cuts = true;
 }
 
 void el_layout_across(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
 {
-    cut_along(config, EL_AXIS_TENSOR, n_processes, layout_p);
+    cut_along(config, EL_AXIS_TENSOR, EL_AXIS_SHARD, n_processes, layout_p);
 }

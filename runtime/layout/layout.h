@@ -113,7 +113,8 @@ void el_layout_worker_each(const struct el_train_config *config, int n_processes
  * worker's, and its first device owns the model. */
 void el_layout_worker_several(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
 /* A worker and a stage a device; in one process (the default), or each in its own. Each owns its part of the model.
- * There are as many copies of the model as config.mesh has along data (0: one), one after the other: a data rank's
+ * There are as many copies of the model as config.mesh has along data (0: one), and as many pieces of each stage as it
+ * has along tensor, one after the other: a data rank's
  * share of the batch goes through all stages of its copy, and is loaded at both ends. */
 void el_layout_stages(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
 /* The same of pieces that are cut across the layers, along tensor; each in a process of its own (the default), or in

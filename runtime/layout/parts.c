@@ -171,18 +171,38 @@ static enum el_status fill_stages(struct el_parts *parts)
     return EL_OK;
 }
 
-static enum el_status open_pieces(const struct el_train_config *config, int n, struct el_parts *parts)
+const struct el_parts *el_parts_piece(const struct el_parts *parts, const struct el_spot *spot)
 {
-    if (!(parts->pieces = calloc((size_t)n, sizeof(struct el_graph *))))
-        return el_fail_errno("%d pieces of a model", n);
-    for (; parts->n_pieces < n; parts->n_pieces++)
-        EL_TRY(el_model_build_piece(&config->model, parts->n_pieces, n, &parts->pieces[parts->n_pieces]));
-    return EL_OK;
+    return parts->pieces ? &parts->pieces[spot->at[EL_AXIS_TENSOR]] : parts;
 }
 
 const struct el_graph *el_parts_of(const struct el_parts *parts, const struct el_spot *spot)
 {
-    return parts->pieces ? parts->pieces[spot->at[EL_AXIS_TENSOR]] : parts->stage[spot->at[EL_AXIS_STAGE]];
+    return el_parts_piece(parts, spot)->stage[spot->at[EL_AXIS_STAGE]];
+}
+
+/* Its parts are cut where the whole model's are: it has the same nodes. */
+static enum el_status open_piece(const struct el_train_config *config, const struct el_parts *whole, int n,
+                                 struct el_parts *piece)
+{
+    int first = 0;
+    piece->schedule = whole->schedule;
+    piece->n_stages = whole->n_stages;
+    EL_TRY(el_model_build_piece(&config->model, whole->n_pieces, n, &piece->model));
+    if (whole->n == 1) piece->part[piece->n++] = piece->model;
+    for (; piece->n < whole->n; first += whole->part[piece->n++]->n_nodes)
+        EL_TRY(el_graph_part(piece->model, first, whole->part[piece->n]->n_nodes, &piece->part[piece->n]));
+    return fill_stages(piece);
+}
+
+static enum el_status open_pieces(const struct el_train_config *config, int n, struct el_parts *parts)
+{
+    parts->pieces = calloc((size_t)n, sizeof *parts->pieces);
+    if (!parts->pieces) return el_fail_errno("%d pieces of a model", n);
+    enum el_status status = EL_OK;
+    for (; parts->n_pieces < n && status == EL_OK; parts->n_pieces++)
+        status = open_piece(config, parts, n, &parts->pieces[parts->n_pieces]);
+    return status;
 }
 
 enum el_status el_parts_open(const struct el_train_config *config, const struct el_layout *layout,
@@ -191,13 +211,13 @@ enum el_status el_parts_open(const struct el_train_config *config, const struct 
     *parts = (struct el_parts){0};
     EL_TRY(el_model_build(&config->model, &parts->model));
     if (layout->cuts) EL_TRY(el_schedule_open(config, layout->n[EL_AXIS_STAGE], &parts->schedule));
-    if (layout->n[EL_AXIS_TENSOR] > 1) EL_TRY(open_pieces(config, layout->n[EL_AXIS_TENSOR], parts));
     parts->n_stages = layout->n[EL_AXIS_STAGE];
     if (parts->schedule.n_parts > 1 || (layout->cuts && !is_balance(config->cut)))
         EL_TRY(cut_up(config, parts, parts->schedule.n_parts));
     else
         parts->part[parts->n++] = parts->model;
-    return fill_stages(parts);
+    EL_TRY(fill_stages(parts));
+    return layout->n[EL_AXIS_TENSOR] > 1 ? open_pieces(config, layout->n[EL_AXIS_TENSOR], parts) : EL_OK;
 }
 
 static bool is_part(const struct el_parts *parts, const struct el_graph *graph)
@@ -207,15 +227,20 @@ static bool is_part(const struct el_parts *parts, const struct el_graph *graph)
     return false;
 }
 
-void el_parts_close(struct el_parts *parts)
+static void close_graphs(struct el_parts *parts)
 {
     for (int s = 0; s < parts->n_stages; s++)
         if (!is_part(parts, parts->stage[s])) el_graph_destroy(parts->stage[s]);
     for (int k = 0; k < parts->n; k++)
         if (parts->part[k] != parts->model) el_graph_destroy(parts->part[k]);
-    for (int k = 0; k < parts->n_pieces; k++) el_graph_destroy(parts->pieces[k]);
-    free(parts->pieces);
     el_graph_destroy(parts->model);
+}
+
+void el_parts_close(struct el_parts *parts)
+{
+    for (int k = 0; k < parts->n_pieces; k++) close_graphs(&parts->pieces[k]);
+    free(parts->pieces);
+    close_graphs(parts);
     el_schedule_close(&parts->schedule);
     *parts = (struct el_parts){0};
 }

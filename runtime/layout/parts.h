@@ -25,7 +25,7 @@ struct el_parts {
     int n, n_stages;
     struct el_graph *part[EL_PARTS_MAX];  /* [n] */
     struct el_graph *stage[EL_PARTS_MAX]; /* [n_stages]: its part, or all of them together */
-    struct el_graph **pieces;             /* [n_pieces]: of the model cut across its layers; NULL: it is not */
+    struct el_parts *pieces;              /* [n_pieces]: the same of each piece, where the model is cut across too */
     int n_pieces;
     struct el_schedule schedule; /* of a mode that cuts; else zeros: one part, on stage 0 */
 };
@@ -34,7 +34,8 @@ struct el_parts {
  * allow; those of the schedule; EL_ERR_HOST_MEMORY. After a failure too it may be closed. */
 enum el_status el_parts_open(const struct el_train_config *config, const struct el_layout *layout,
                              struct el_parts *parts);
-/* What a device holds: its stage, or its piece. */
+/* Those of the piece that a device has, whose schedule is the job's; and what it holds of them. */
+const struct el_parts *el_parts_piece(const struct el_parts *parts, const struct el_spot *spot);
 const struct el_graph *el_parts_of(const struct el_parts *parts, const struct el_spot *spot);
 /* Parts of zeros are legal. */
 void el_parts_close(struct el_parts *parts);

@@ -27,11 +27,17 @@ static enum el_status check(struct el_train_config *config, const struct el_layo
     struct el_uneven uneven;
     EL_TRY(el_uneven_read(config, &uneven));
     const bool unused = config->find_unused || ((const struct settings *)el_mode_settings(config))->static_graph;
-    if (uneven.how == EL_UNEVEN_JOIN && (unused || config->optimizer == EL_OPT_ADAM))
+    const char *counts = config->optimizer == EL_OPT_ADAM    ? "--optimizer adam"
+                         : config->optimizer == EL_OPT_ADAMW ? "--optimizer adamw"
+                         : config->lr_warmup > 0             ? "--lr-warmup"
+                         : config->lr_cosine > 0             ? "--lr-cosine"
+                                                             : NULL;
+    if (uneven.how == EL_UNEVEN_JOIN && counts)
+        return el_fail(EL_ERR_INVALID, "--uneven %s: leave %s out, whose steps a joined rank would not count",
+                       config->uneven, counts);
+    if (uneven.how == EL_UNEVEN_JOIN && unused)
         return el_fail(EL_ERR_INVALID, "--uneven %s: leave %s out", config->uneven,
-                       config->optimizer == EL_OPT_ADAM ? "--optimizer adam, whose steps a joined rank would not count,"
-                       : config->find_unused            ? "--find-unused on"
-                                                        : "--static-graph on");
+                       config->find_unused ? "--find-unused on" : "--static-graph on");
     if (uneven.how == EL_UNEVEN_JOIN && config->shares.n > 0)
         return el_fail(EL_ERR_INVALID, "--uneven %s: ranks count alike in it: leave --shares out", config->uneven);
     if (uneven.how == EL_UNEVEN_HANG && config->comm_timeout_s == 0) config->comm_timeout_s = EL_UNEVEN_TIMEOUT_S;

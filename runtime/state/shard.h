@@ -16,6 +16,7 @@
  */
 #pragma once
 
+#include "runtime/comm/comm.h"
 #include "runtime/graph/pass.h"
 #include "runtime/state/state.h"
 
@@ -40,6 +41,9 @@ struct el_shard {
     struct el_buffer *loss; /* [n_accumulate] of the configuration: of the last step's micro-steps */
     unsigned split;         /* bits 1 << enum el_state: rows of which it stores range `piece` of n_pieces */
     int piece, n_pieces;
+    /* Who have the rest of the model, with n_copies - 1 more copies of all of it; NULL: it is here. The worker's. */
+    struct el_comm *rest;
+    int n_copies;
 };
 
 /* After a failure too it is to be closed. `split` is all of zeros where arrays are stored whole. */
@@ -87,7 +91,8 @@ enum el_status el_shard_read_loss(const struct el_shard *shard, double *loss_p);
 
 /* Zeroes kept gradients (phase optimizer); nothing where they are freed. */
 void el_shard_issue_zero_grad(const struct el_shard *shard, struct el_program *program);
-/* One step of the optimizer by grads[n_params], then the limit on norms. What has no gradient stays as it is. */
+/* One step of the optimizer by grads[n_params], whose norm over the whole model is limited first (--clip: in place),
+ * then the limit on rows' norms. What has no gradient stays as it is. Collective over `rest`, if they are clipped. */
 void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *program, const struct el_view *grads);
 /* x = value, n elements. */
 void el_shard_issue_fill(const struct el_shard *shard, struct el_program *program, enum el_phase phase,

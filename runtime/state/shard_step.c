@@ -52,22 +52,81 @@ static struct el_kernel_op update_of(const struct el_shard *shard, const struct 
                               .views = {grads[p], shard->params[p], shard->slots[0][p], shard->slots[1][p]},
                               .args.d = {stored_count(shard, p)}};
     op.args.s[0] = config->lr;
+    op.args.s[1] = config->lr_min;
+    op.args.k[0] = (uint64_t)config->lr_warmup;
+    op.args.k[1] = (uint64_t)config->lr_cosine;
     switch (config->optimizer) {
     case EL_OPT_SGD:
         op.op = EL_OP_SGD;
         break;
     case EL_OPT_MOMENTUM:
         op.op = EL_OP_MOMENTUM;
-        op.args.s[1] = config->momentum;
+        op.args.s[2] = config->momentum;
         break;
     case EL_OPT_ADAM:
+    case EL_OPT_ADAMW:
         op.op = EL_OP_ADAM;
-        op.args.s[1] = 0.9;
-        op.args.s[2] = 0.999;
-        op.args.s[3] = 1e-8;
+        op.args.s[2] = 0.9;
+        op.args.s[3] = 0.999;
+        op.args.s[4] = 1e-8;
+        op.args.s[5] = config->weight_decay;
         break;
     }
     return op;
+}
+
+/* An op of `kind` between gradient `p` and the sum of squares. */
+static void issue_norm(const struct el_shard *shard, struct el_program *program, enum el_op_kind kind, int p,
+                       struct el_view grad, struct el_view squares)
+{
+    const bool sums = kind == EL_OP_SUM_SQUARES;
+    struct el_kernel_op op = {.head = {.label = shard->graph->params[p].name, .phase = EL_PHASE_OPTIMIZER},
+                              .op = kind,
+                              .dtype = shard->config->dtype,
+                              .views = {sums ? grad : squares, sums ? squares : grad},
+                              .args = {.d = {stored_count(shard, p)}, .s = {shard->config->clip}}};
+    el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
+}
+
+/* Over the stages or pieces of a model; every copy of it adds the same, since its gradients are equal. */
+static void sum_rest(const struct el_shard *shard, struct el_program *program, struct el_view squares)
+{
+    struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
+                            .dtype = shard->config->dtype,
+                            .count = 1,
+                            .data = squares,
+                            .label = "squared norm",
+                            .phase = EL_PHASE_COMM,
+                            .join = true};
+    el_comm_issue(shard->rest, program, &op, NULL);
+    if (shard->n_copies > 1)
+        el_shard_issue_scale(shard, program, EL_PHASE_OPTIMIZER, "divide", squares, squares, 1, 1.0 / shard->n_copies);
+}
+
+/* Of several devices that have a parameter of one copy of the model, one counts it. */
+static bool counts(const struct el_graph *graph, int p)
+{
+    const struct el_param *param = &graph->params[p];
+    return !param->is_copy && (param->slice.of || graph->piece == 0);
+}
+
+/* torch.nn.utils.clip_grad_norm_. */
+static void clip(const struct el_shard *shard, struct el_program *program, const struct el_view *grads)
+{
+    int n = shard->graph->n_params;
+    struct el_buffer *buffer;
+    if (shard->config->clip == 0) return;
+    el_program_alloc(program, shard->device, EL_TAG_WORKSPACE, el_dtype_bytes(shard->config->dtype), "squared norm",
+                     &buffer);
+    struct el_view squares = el_view_of(buffer, 0);
+    el_shard_issue_fill(shard, program, EL_PHASE_OPTIMIZER, "zero the norm", squares, 1, 0);
+    for (int p = 0; p < n; p++)
+        if (grads[p].buffer && counts(shard->graph, p))
+            issue_norm(shard, program, EL_OP_SUM_SQUARES, p, grads[p], squares);
+    if (shard->rest) sum_rest(shard, program, squares);
+    for (int p = 0; p < n; p++)
+        if (grads[p].buffer) issue_norm(shard, program, EL_OP_CLIP, p, grads[p], squares);
+    el_program_free(program, buffer);
 }
 
 /* What PyTorch's Adam computes into tensors of its own, and our kernel into these: the denominator; with the loop over
@@ -76,7 +135,7 @@ enum { TEMPORARIES = 2, FIRST_TEMPORARY = 4 };
 
 static bool has_temporary(const struct el_train_config *config, int t)
 {
-    return config->optimizer == EL_OPT_ADAM && (t == 0 || config->foreach != EL_FOREACH_ON);
+    return config->optimizer >= EL_OPT_ADAM && (t == 0 || config->foreach != EL_FOREACH_ON);
 }
 
 static void alloc_temporaries(const struct el_shard *shard, struct el_program *program, int p,
@@ -105,6 +164,7 @@ void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *p
         el_program_fail(program, el_fail_errno("%d parameters", n));
         return;
     }
+    clip(shard, program, grads);
     for (int p = 0; p < n && together; p++)
         if (grads[p].buffer) alloc_temporaries(shard, program, p, temporaries[p]);
     for (int p = 0; p < n; p++) {

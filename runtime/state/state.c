@@ -14,8 +14,10 @@ enum { DRAWN_AT_ONCE = 1024 };
 /* The names of an optimizer's slots; NULL: it has fewer. */
 static const char *slot_name(enum el_optimizer_kind optimizer, int slot)
 {
-    static const char *const names[][EL_SLOTS_MAX] = {
-        [EL_OPT_SGD] = {NULL}, [EL_OPT_MOMENTUM] = {"momentum_buffer"}, [EL_OPT_ADAM] = {"exp_avg", "exp_avg_sq"}};
+    static const char *const names[][EL_SLOTS_MAX] = {[EL_OPT_SGD] = {NULL},
+                                                      [EL_OPT_MOMENTUM] = {"momentum_buffer"},
+                                                      [EL_OPT_ADAM] = {"exp_avg", "exp_avg_sq"},
+                                                      [EL_OPT_ADAMW] = {"exp_avg", "exp_avg_sq"}};
     return names[optimizer][slot];
 }
 

@@ -8,12 +8,18 @@
 
 double el_train_default_lr(enum el_optimizer_kind optimizer)
 {
-    return optimizer == EL_OPT_ADAM ? 0.001 : 0.01;
+    return optimizer >= EL_OPT_ADAM ? 0.001 : 0.01;
+}
+
+double el_train_default_weight_decay(enum el_optimizer_kind optimizer)
+{
+    return optimizer == EL_OPT_ADAMW ? 0.01 : 0;
 }
 
 static void fill_in(struct el_train_config *config, const struct el_mode_ops *mode)
 {
     if (config->lr < 0) config->lr = el_train_default_lr(config->optimizer);
+    if (config->weight_decay < 0) config->weight_decay = el_train_default_weight_decay(config->optimizer);
     if (config->foreach == EL_FOREACH_AUTO) config->foreach = EL_FOREACH_OFF;
     if (!config->bucket_first_bytes)
         config->bucket_first_bytes = config->bucket_cap_bytes ? config->bucket_cap_bytes : EL_BUCKET_FIRST_BYTES;
@@ -28,13 +34,33 @@ static void fill_in(struct el_train_config *config, const struct el_mode_ops *mo
     config->by_samples = config->share_weights == EL_SHARE_WEIGHTS_SAMPLES;
 }
 
-static enum el_status check_numbers(const struct el_train_config *config)
+static enum el_status check_optimizer(const struct el_train_config *config)
 {
     if (!(config->lr >= 0) || isinf(config->lr))
         return el_fail(EL_ERR_INVALID, "--lr %g: must be a number from 0 up", config->lr);
     if (!(config->momentum >= 0 && config->momentum < 1)) {
         return el_fail(EL_ERR_INVALID, "--momentum %g: must be at least 0 and below 1", config->momentum);
     }
+    if (!(config->weight_decay >= 0) || isinf(config->weight_decay))
+        return el_fail(EL_ERR_INVALID, "--weight-decay %g: must be a number from 0 up", config->weight_decay);
+    if (config->weight_decay > 0 && config->optimizer != EL_OPT_ADAMW)
+        return el_fail(EL_ERR_INVALID, "--weight-decay: only --optimizer adamw has it: leave one of them out");
+    if (config->lr_warmup < 0 || config->lr_cosine < 0)
+        return el_fail(EL_ERR_INVALID, "--lr-%s %lld: must not be negative",
+                       config->lr_warmup < 0 ? "warmup" : "cosine",
+                       (long long)(config->lr_warmup < 0 ? config->lr_warmup : config->lr_cosine));
+    if (config->lr_min > 0 && config->lr_cosine == 0)
+        return el_fail(EL_ERR_INVALID, "--lr-min: the learning rate stays at --lr: add --lr-cosine 100");
+    if (!(config->lr_min >= 0 && config->lr_min <= config->lr))
+        return el_fail(EL_ERR_INVALID, "--lr-min %g: must be from 0 to --lr (%g)", config->lr_min, config->lr);
+    if (!(config->clip >= 0) || isinf(config->clip))
+        return el_fail(EL_ERR_INVALID, "--clip %g: must be a number from 0 up", config->clip);
+    return EL_OK;
+}
+
+static enum el_status check_numbers(const struct el_train_config *config)
+{
+    EL_TRY(check_optimizer(config));
     if (config->steps < 1) return el_fail(EL_ERR_INVALID, "--steps %lld: must be at least 1", (long long)config->steps);
     if (config->warmup < 0)
         return el_fail(EL_ERR_INVALID, "--warmup %lld: must not be negative", (long long)config->warmup);

@@ -60,7 +60,6 @@ static enum el_status tally(const struct way *way, struct el_score *score)
     EL_TRY(el_device_read(el_view_of(way->logits, 0), way->answers, logits_bytes(way)));
     const int64_t rows = way->feed->samples * graph->labels, each = way->shard->graph->classes;
     struct answer answer = {.dtype = dtype, .classes = graph->classes, .each = each, .stride = rows * each};
-    if (!each) answer.each = graph->classes; /* parts of a model on one device have no classes of their own */
     for (int64_t i = 0; i < rows; i++) {
         bool right;
         answer.row = (const char *)way->answers + (size_t)(i * answer.each) * el_dtype_bytes(dtype);
@@ -142,7 +141,7 @@ static enum el_status issue(const struct way *way, struct el_program *program)
     el_feed_issue(way->feed, program, &place.fed, &place.labels);
     for (int i = 0; i < way->held.n && status == EL_OK; i++)
         status = go_through(way, &way->held.parts[i], &place, &passes[i]);
-    if (way->logits && status == EL_OK && el_graph_class_slice(way->shard->graph).of)
+    if (way->logits && status == EL_OK && way->shard->graph->class_slice.of)
         gather_logits(way, program, place.values[0]);
     else if (way->logits && status == EL_OK)
         el_program_copy(program, way->shard->device, EL_STREAM_COMPUTE,

@@ -171,9 +171,7 @@ static void report(const struct el_run *run)
 static enum el_status next_step(struct el_run *run, int64_t i, int64_t epoch_steps)
 {
     const int64_t epoch = epoch_steps ? i / epoch_steps : 0, place = i - epoch * epoch_steps;
-    bool more;
-    EL_TRY(el_run_ask_all(run, place, &more));
-    if (!more) return el_fail(EL_ERR_INTERNAL, "a rank has no batch for step %lld", (long long)i);
+    EL_TRY(el_run_ask_all(run, place));
     enum el_status status = step(run, (uint64_t)i, (uint64_t)(epoch * (run->result.epoch_batches - epoch_steps)));
     return status == EL_OK ? EL_OK : el_run_explain_wait(run, status, place);
 }
@@ -181,7 +179,6 @@ static enum el_status next_step(struct el_run *run, int64_t i, int64_t epoch_ste
 static enum el_status train(struct el_run *run, int64_t epoch_steps, void **best_p)
 {
     int64_t epoch_begin = el_clock_ns();
-    bool more;
     for (int64_t i = 0; i < run->n_warmup + run->n_steps; i++) {
         if (i == run->n_warmup) EL_TRY(el_run_settle(run));
         if (i == run->n_warmup) EL_TRY(end_warmup(run));
@@ -190,7 +187,7 @@ static enum el_status train(struct el_run *run, int64_t epoch_steps, void **best
         report(run);
         if (run->n_done == run->n_warmup + run->n_steps) EL_TRY(plan_steps(run));
         if (epoch_steps && (i + 1) % epoch_steps == 0) {
-            EL_TRY(el_run_ask_all(run, epoch_steps, &more)); /* no */
+            EL_TRY(el_run_ask_all(run, epoch_steps)); /* the last answer: no */
             EL_TRY(el_run_end_join(run));
             EL_TRY(end_epoch(run, i + 1 - epoch_steps, i + 1, epoch_begin, best_p));
             epoch_begin = el_clock_ns();

@@ -72,9 +72,9 @@ enum el_status el_run_control(struct el_run *run);
 /* Room for `n` steps' times and losses. */
 enum el_status el_run_reserve(struct el_run *run, int64_t n);
 
-/* uneven.c: before the step at this place of its epoch. Stop, join: all ranks say whether they have a batch; *more_p:
- * all have. Hang: a rank that has none comes back when the others have given up. */
-enum el_status el_run_ask_all(struct el_run *run, int64_t place, bool *more_p);
+/* uneven.c: before the step at this place of its epoch. Stop, join: all ranks say whether they have a batch. Hang:
+ * a rank that has none comes back when the others have given up. */
+enum el_status el_run_ask_all(struct el_run *run, int64_t place);
 /* What a failed step at this place means, where a rank has run out: the status, with a message that says it. */
 enum el_status el_run_explain_wait(const struct el_run *run, enum el_status status, int64_t place);
 /* Join: behind an epoch's last step all ranks get the last ones' weights; and what a step's mean loss over all ranks is

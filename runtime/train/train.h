@@ -111,10 +111,12 @@ struct el_train_result {
 
 enum { EL_OWN_LOSSES = 4 };
 
-/* PyTorch's for Adam, 0.001; 0.01 for SGD with and without momentum. */
+/* PyTorch's for Adam and AdamW, 0.001; 0.01 for SGD with and without momentum. */
 double el_train_default_lr(enum el_optimizer_kind optimizer);
-/* Fills in what was not given (learning rate, buckets, foreach) and checks. Errors: EL_ERR_INVALID naming the option to
- * change. */
+/* PyTorch's for AdamW, 0.01; the others have none. */
+double el_train_default_weight_decay(enum el_optimizer_kind optimizer);
+/* Fills in what was not given (learning rate, weight decay, buckets, foreach) and checks. Errors: EL_ERR_INVALID naming
+ * the option to change. */
 enum el_status el_train_check(struct el_train_config *config);
 enum el_status el_train(const struct el_train_config *config, const struct el_train_place *place,
                         const struct el_train_hooks *hooks, struct el_train_result *result_p);

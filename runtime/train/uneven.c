@@ -12,16 +12,17 @@ int64_t el_run_epoch_steps(const struct el_run *run)
     return run->uneven.how == EL_UNEVEN_STOP ? el_uneven_batches(&run->uneven, run->uneven.rank, batches) : batches;
 }
 
-/* An all-reduce of whether there is a batch, as people write it. */
-static enum el_status agree(struct el_run *run, bool has, bool *more_p)
+/* An all-reduce of whether there is a batch, as people write it. The epoch's steps are known: the answer has to fit. */
+static enum el_status agree(struct el_run *run, bool has, int64_t place)
 {
     const int64_t begin_ns = el_clock_ns();
     double n = has;
     EL_TRY(el_worker_sum(&run->worker, &n, 1));
     run->result.agreement_ns += el_clock_ns() - begin_ns;
     run->result.n_agreements++;
-    *more_p = run->uneven.how == EL_UNEVEN_JOIN ? n > 0 : n == (double)run->worker.layout->n_workers;
-    return EL_OK;
+    const bool more = run->uneven.how == EL_UNEVEN_JOIN ? n > 0 : n == (double)run->worker.layout->n_workers;
+    if (more == (place < el_run_epoch_steps(run))) return EL_OK;
+    return el_fail(EL_ERR_INTERNAL, "%g ranks have a batch for step %lld of the epoch", n, (long long)place + 1);
 }
 
 static enum el_status ran_out(const struct el_run *run)
@@ -73,13 +74,12 @@ static enum el_status wait_for_the_others(const struct el_run *run)
     return ran_out(run);
 }
 
-enum el_status el_run_ask_all(struct el_run *run, int64_t place, bool *more_p)
+enum el_status el_run_ask_all(struct el_run *run, int64_t place)
 {
     const bool has = place < el_uneven_batches(&run->uneven, run->index, run->result.epoch_batches);
-    *more_p = true;
     if (run->session->config->epochs == 0 || run->uneven.how == EL_UNEVEN_OFF) return EL_OK;
     if (run->uneven.how == EL_UNEVEN_JOIN && place < run->result.epoch_batches) join(run, has, place);
-    if (run->uneven.how != EL_UNEVEN_HANG) return agree(run, has, more_p);
+    if (run->uneven.how != EL_UNEVEN_HANG) return agree(run, has, place);
     return has || place == run->result.epoch_batches ? EL_OK : wait_for_the_others(run);
 }
 

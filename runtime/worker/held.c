@@ -10,7 +10,7 @@ static int owner_of(const struct el_worker *worker, int position, int part)
     if (part < 0 || part >= worker->parts->n) return EL_HELD_NOBODY;
     int stage = worker->parts->schedule.device[part];
     if (stage == own.at[EL_AXIS_STAGE]) return EL_HELD_HERE;
-    return own.worker - own.at[EL_AXIS_STAGE] + stage;
+    return own.worker + (stage - own.at[EL_AXIS_STAGE]) * worker->layout->n[EL_AXIS_TENSOR];
 }
 
 static enum el_status find_arrays(const struct el_shard *shard, struct el_held_part *part)
@@ -44,7 +44,7 @@ enum el_status el_held_open(const struct el_worker *worker, int member, struct e
     for (int k = 0; k < parts->n; k++) {
         if (parts->schedule.device[k] != spot.at[EL_AXIS_STAGE]) continue;
         struct el_held_part *part = &held->parts[held->n++];
-        part->graph = parts->pieces ? el_parts_of(parts, &spot) : parts->part[k];
+        part->graph = parts->part[k];
         part->number = k;
         part->before = owner_of(worker, position, k - 1);
         part->behind = owner_of(worker, position, k + 1);

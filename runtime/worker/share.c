@@ -7,7 +7,7 @@
 static void issue_loss_of_piece(const struct el_shard *shard, struct el_program *program, struct el_comm *pieces,
                                 struct el_kernel_op *op)
 {
-    const struct el_slice slice = el_graph_class_slice(shard->graph);
+    const struct el_slice slice = shard->graph->class_slice;
     const int n = el_comm_size(pieces);
     const size_t count = 3 * (size_t)op->args.d[0], bytes = count * el_dtype_bytes(op->dtype);
     struct el_kernel_op piece = *op, join = *op;
@@ -48,7 +48,7 @@ void el_share_issue_loss(const struct el_shard *shard, struct el_program *progra
                               .dtype = shard->config->dtype,
                               .views = {logits, labels, loss, dlogits},
                               .args.d = {batch * shard->graph->labels, shard->graph->classes}};
-    if (el_graph_class_slice(shard->graph).of)
+    if (shard->graph->class_slice.of)
         issue_loss_of_piece(shard, program, pieces, &op);
     else
         el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);

@@ -41,6 +41,8 @@ static enum el_status open_members(struct el_worker *worker, const struct el_wor
         struct el_shard_spec shard = {
             .config = worker->config, .graph = part, .device = spec->devices[m], .owns = spot.owns};
         EL_TRY(el_shard_open(&worker->members[m].shard, &shard));
+        if (el_layout_per_copy(worker->layout) > 1) worker->members[m].shard.rest = spec->worlds[m];
+        worker->members[m].shard.n_copies = worker->layout->n[EL_AXIS_DATA];
         EL_TRY(open_feeds(worker, spec, m));
     }
     return EL_OK;
@@ -49,12 +51,13 @@ static enum el_status open_members(struct el_worker *worker, const struct el_wor
 enum el_status el_worker_open(struct el_worker *worker, const struct el_worker_spec *spec)
 {
     *worker = (struct el_worker){.config = spec->config,
-                                 .parts = spec->parts,
                                  .graph = spec->parts->model,
                                  .layout = spec->layout,
                                  .world = spec->worlds[0],
                                  .worlds = spec->worlds};
     worker->n_members = el_layout_of_worker(spec->layout, spec->index, &worker->first);
+    const struct el_spot spot = el_layout_spot(spec->layout, worker->first);
+    worker->parts = el_parts_piece(spec->parts, &spot);
     worker->members = calloc((size_t)worker->n_members, sizeof *worker->members);
     if (!worker->members) return el_fail_errno("worker %d", spec->index);
     for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)

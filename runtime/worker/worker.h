@@ -19,7 +19,7 @@ struct el_member {
 
 struct el_worker {
     const struct el_train_config *config;
-    const struct el_parts *parts;
+    const struct el_parts *parts; /* of its piece, where the model is cut across its layers */
     const struct el_graph *graph; /* the whole model's; a member's part of it is its shard's */
     const struct el_layout *layout;
     int first;                     /* position of its first member in the job */

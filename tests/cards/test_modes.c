@@ -18,6 +18,7 @@ struct way {
     int64_t batch, n_accumulate, epochs;
     int data; /* ranks that each have a copy of the model */
     bool find_unused, loss_in_replica, sync_params;
+    bool scheduled; /* a learning rate that rises, and gradients that are clipped */
     const char *option, *value;
     const char *schedule;
     unsigned fixes;
@@ -73,6 +74,11 @@ static const struct way ways[] = {
     {"single", "textcnn", 1, CARDS_LAZY, false, EL_OPT_ADAM, .dropout = 0.5, .batch = 22, .dtype = F32, .graph = true},
     {"single", "textcnn", 1, ALL, false, EL_OPT_ADAM, .dropout = 0.5, .batch = 22, .n_accumulate = 2, .graph = true},
     {"single", "mlp", 1, CARDS_RANDOM, .batch = 22, .graph = true},
+    {"single", "mlp", 1, ALL, false, EL_OPT_SGD, .batch = 22, .scheduled = true, .graph = true},
+    {"single", "toy", 1, CARDS_LAZY, .batch = 22, .dtype = F32, .scheduled = true, .graph = true},
+    {"single", "mlp", 1, CARDS_RANDOM, false, EL_OPT_ADAMW, .batch = 22, .scheduled = true, .graph = true},
+    {"dp", "mlp", 2, CARDS_LAZY, false, EL_OPT_ADAMW, .batch = 24, .scheduled = true},
+    {"pipeline", "mlp", 4, CARDS_RANDOM, false, EL_OPT_ADAMW, .batch = 24, .data = 2, .scheduled = true},
     {"single", "resnet18", 1, CARDS_OTHERS_FIRST, .batch = 8, .dtype = F32, .graph = true},
     /* An epoch, its evaluation, and the best weights taken to the host and back. */
     {"dp", "mlp", 2, CARDS_LAZY, false, EL_OPT_SGD, .batch = 442, .epochs = 1},
@@ -142,6 +148,11 @@ static void configure_way(const struct way *way, struct el_train_config *config)
     config->sync_params = way->sync_params;
     config->dp_fix = way->fixes;
     config->loading = way->loading;
+    if (way->scheduled) {
+        config->lr_warmup = STEPS;
+        config->weight_decay = config->optimizer == EL_OPT_ADAMW ? 0.1 : 0;
+        config->clip = 0.1;
+    }
     if (way->schedule) {
         snprintf(config->schedule, sizeof config->schedule, "%s", way->schedule);
         config->n_micro = 0;

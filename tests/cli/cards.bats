@@ -19,13 +19,13 @@ ends() {
     ! grep -rE 'fakecards|Sanitizer' run/logs || show
 }
 
-@test "batches of unlike length: cards train as CPU devices do, and a step's memory lies in one place" {
-    local wide=(--model textcnn --vocab 60 --embed 8 --filters 4 --dropout 0 --batch 16 --warmup 2 --steps 20 --min-time 0 --control none
-        --quiet --dtype f64 --data dummy --lengths 4-64 --length-by batch --json)
+# train_alike MODES OPTIONS...: on two cards as on two CPU devices, where a step's memory lies in one place.
+train_alike() {
+    local with=(--warmup 2 --min-time 0 --control none --quiet --dtype f64 --procs 1 --json "${@:2}")
     [[ -x $CARDS ]] || skip "no fake cards: they need a C++ compiler"
-    for mode in dp ddp; do
-        timeout 60 "$CARDS" run "${wide[@]}" --mode $mode --devices cuda:2 --procs 1 --out "c-$mode" >cards.json
-        "$EVENLOAD" run "${wide[@]}" --mode $mode --devices 2 --procs 1 --out "m-$mode" >cpu.json
+    for mode in $1; do
+        timeout 60 "$CARDS" run "${with[@]}" --mode "$mode" --devices cuda:2 --out "c-$mode" >cards.json
+        "$EVENLOAD" run "${with[@]}" --mode "$mode" --devices 2 --out "m-$mode" >cpu.json
         python3 - <<'END'
 import json
 cards, cpu = (json.load(open(name)) for name in ("cards.json", "cpu.json"))
@@ -34,6 +34,15 @@ for device in cpu["per_device"]:
     assert device["memory"]["reserved_bytes"] < 1.05 * device["memory"]["peak_bytes"], device["memory"]
 END
     done
+}
+
+@test "batches of unlike length: cards train as CPU devices do, and a step's memory lies in one place" {
+    train_alike "dp ddp" --model textcnn --vocab 60 --embed 8 --filters 4 --dropout 0 --batch 16 --steps 20 --data dummy --lengths 4-64 \
+        --length-by batch
+}
+
+@test "a transformer, in copies and cut by its heads: cards train as CPU devices do" {
+    train_alike "ddp tp" --model gpt --layers 2 --embed 16 --heads 2 --vocab 256 --seq 10 --batch 6 --steps 4
 }
 
 @test "a card's memory in the record is the driver's and the cards', and nothing is left" {

@@ -110,6 +110,47 @@ END
     [[ $(json m.json '[40000 <= u < 70000 for s in d["curves"][0]["points"][0]["in_place"]["samples_us"] for u in s]') == "[True, True, True, True, True, True]" ]] || show
 }
 
+@test "--overlap: each operation beside a computation, and the share that it hides" {
+    run --separate-stderr "$EVENLOAD" comm all -b 1K -e 64K -f 64 --comm local -n 3 -w 1 --overlap on --quiet --json --out v
+    printf '%s' "$output" >v.json
+    [[ $status -eq 0 ]] || show
+    python3 - <<'END'
+import csv, json
+d = json.load(open("v.json"))
+rows = list(csv.DictReader(open("v/comm.csv")))
+n = 0
+assert d["overlap"] is True and len(d["curves"]) == 11
+for c in d["curves"]:
+    for p in c["points"]:
+        assert not p["cold"] or p["cold"]["overlap"] is None
+        for place in "out_of_place", "in_place":
+            if not p[place]:
+                continue
+            o = p[place]["overlap"]
+            for key in "compute", "overall":
+                slowest = sorted(max(call) for call in zip(*o[key + "_samples_us"]))
+                assert len(slowest) == 3 and slowest[0] > 0 and abs(o[key + "_us"] - slowest[1]) < 1e-6, o
+            pct = 100 * (1 - (o["overall_us"] - o["compute_us"]) / p[place]["time_us"])
+            assert p[place]["wrong"] == 0 and abs(o["overlap_pct"] - min(100, max(0, pct))) < 1e-6, p[place]
+            row, = (r for r in rows if (r["operation"], float(r["size"]), r["place"]) == (c["operation"], p["bytes"], place))
+            assert abs(float(row["overlap_pct"]) - o["overlap_pct"]) < 1e-6 and row["compute_us"] and row["overall_us"], row
+            n += 1
+assert n == 37, n
+assert all(not r["overlap_pct"] for r in rows if r["place"] == "cold")
+END
+    # A wire and a computation that both sleep: 20 ms and 30 ms take 30 ms together, whatever else runs.
+    run --separate-stderr "$EVENLOAD" comm -b 64K -e 64K -n 3 -w 0 --comm shm --launcher own --inject wire=320,pause=computation:30 --overlap on --quiet --out h
+    [[ $status -eq 0 && $output == *"# Overlap with a computation:"* && $output == *"Does it overlap? all_reduce of "* ]] || show
+    [[ $(json h/comm.json 'min(d["curves"][0]["points"][0][p]["overlap"]["overlap_pct"] for p in ("out_of_place", "in_place")) > 50') == True ]] || show
+    if [[ -x $EVENLOAD_BUILD/cards/evenload ]]; then
+        FAKE_CARDS=2 "$EVENLOAD_BUILD/cards/evenload" comm --devices cuda:2 -e 8 -n 2 --overlap on --quiet --out g
+        [[ $(json g/comm.json 'd["backend"], d["curves"][0]["points"][0]["in_place"]["overlap"]["compute_us"] > 0') == "('nccl', True)" ]]
+    fi
+    refuses "--overlap: 'maybe' is not one of off|on" "$EVENLOAD" comm --overlap maybe
+    refuses "null devices compute nothing" "$EVENLOAD" comm --overlap on --devices null:2
+    refuses "--overlap out" "$EVENLOAD" comm p2p --overlap on
+}
+
 # All flags that nccl-tests' README and its -h have (July 2026): letter, name, a value, and whether comm takes it.
 NCCL_TESTS_FLAGS="t nthreads 1 yes:g ngpus 2 yes:b minbytes 8 yes:e maxbytes 1K yes:i stepbytes 1M yes:f stepfactor 2 yes:o op all yes:d datatype all yes"
 NCCL_TESTS_FLAGS+=":r root all yes:n iters 20 yes:w warmup_iters 1 yes:m agg_iters 2 yes:N run_cycles 2 yes:a average 1 yes:c check 1 yes:z blocking 1 yes"

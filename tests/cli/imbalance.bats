@@ -192,7 +192,8 @@ END
     refuses "every trial is on one device" "$EVENLOAD" imbalance --modes single --out x
     refuses "every trial is on one device" "$EVENLOAD" imbalance --preset adam --devices cpu:1 --dry-run
     refuses "--momentum: --optimizer adam has none" "$EVENLOAD" imbalance --preset adam --momentum 0.9 --dry-run
-    refuses "x/results.json: No such file" "$EVENLOAD" imbalance x
+    refuses "imbalance: x does not exist: " "$EVENLOAD" imbalance x
+    refuses "imbalance: nofile.pickle does not exist: " "$EVENLOAD" imbalance nofile.pickle
     mkdir d && printf '{"schema": 1, "trials": [' >d/results.json
     refuses "d/results.json is no JSON" "$EVENLOAD" imbalance d
     printf '{"schema": 1, "trials": []}' >d/results.json

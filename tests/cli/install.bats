@@ -116,7 +116,7 @@ END
     asks "resnet18 resnet50" run --model res
     asks "trace-stats" tr
     asks "dp,single" compare --modes dp,si
-    asks "adam" run --optimizer a
+    asks "adam adamw" run --optimizer a
     asks "" run --batch ''
     mkdir folder
     asks "folder" plot f

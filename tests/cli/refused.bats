@@ -32,7 +32,7 @@ leaves_nothing() {
     leaves_nothing "unknown disturbance" "$EVENLOAD" verify --inject oops --out X
     leaves_nothing "printed no metric" "$EVENLOAD" regress --ab true true --out X
     leaves_nothing "printed no metric" "$EVENLOAD" baseline add --store S --from 'echo none' --launches 1
-    leaves_nothing "No such file" "$EVENLOAD" report none --markdown m.md
+    leaves_nothing "none does not exist" "$EVENLOAD" report none --markdown m.md
     leaves_nothing "No such file" "$EVENLOAD" trace-stats none
 }
 

@@ -245,7 +245,8 @@ unknown-key-'link_latency_ns':-did-you-mean-'link_latency_us' s/link_latency_us/
 line s/{/[/
 END
     refuses "--machine nowhere: no such file" "$EVENLOAD" run --devices sim:2 --machine nowhere
-    refuses "--machine is for simulated devices, and these are cpu: give --devices sim:1" "$EVENLOAD" run --devices cpu:1 --machine h100-sxm
+    refuses "--machine is for simulated devices, and these are null: give --devices sim:1" "$EVENLOAD" run --devices null:1 --machine h100-sxm
+    refuses "--costs is for simulated devices, and these are cpu: give --devices sim:1" "$EVENLOAD" run --devices cpu:1 --costs default
 }
 
 @test "--dry-run predicts what a run then holds" {

@@ -41,5 +41,5 @@ all_ok() { # all_ok RUN TRIALS: each was measured, and its processes ended witho
 @test "what is refused frees what it took" {
     refuses "more than the 16384" "$EVENLOAD" compare "${QUICK_MODEL[@]}" --batch 8,20000
     refuses "unknown disturbance" "$EVENLOAD" run "${QUICK[@]}" --inject foo
-    refuses "No such file" "$EVENLOAD" imbalance nowhere
+    refuses "nowhere does not exist" "$EVENLOAD" imbalance nowhere
 }

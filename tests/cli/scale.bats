@@ -45,7 +45,7 @@ SHORT=("${NULL[@]}" --features 16 --hidden '32,32' --steps 2 --min-time 0 --cont
     refuses "single runs on one device only: add one that runs on several" "$EVENLOAD" scale --modes single
     refuses "--bucket-mb: mode dp does not take it, ddp does" "$EVENLOAD" scale --modes dp --bucket-mb 1
     refuses "--bucket-mb 1,25: give one value here" "$EVENLOAD" scale --bucket-mb 1,25
-    refuses "results.json: No such file" "$EVENLOAD" scale nothing
+    refuses "scale: nothing does not exist: " "$EVENLOAD" scale nothing
     for option in --strong '--repeats 7' '--repeats 5' '--out r' '--devices 4'; do # given with a folder of records, which have been measured
         # shellcheck disable=SC2086 # an option and its value
         refuses "scale nothing reads records and measures nothing: leave out ${option%% *}" "$EVENLOAD" scale nothing $option

@@ -31,7 +31,7 @@ static const struct el_case el_cases[] = {
     {"linear", EL_OPT_MOMENTUM, 0, 22},
 };
 
-static const char *const optimizer_names[] = {"sgd", "momentum", "adam"};
+static const char *const optimizer_names[] = {"sgd", "momentum", "adam", "adamw"};
 
 static inline void el_case_text(const struct el_case *c, const char *mode, int n_devices, char *text, size_t bytes)
 {
@@ -45,7 +45,7 @@ static inline enum el_status el_case_config(const struct el_case *c, const char 
 {
     *config = (struct el_train_config){.dtype = EL_F64,
                                        .optimizer = c->optimizer,
-                                       .lr = c->optimizer == EL_OPT_ADAM ? 0.002 : 0.05,
+                                       .lr = c->optimizer >= EL_OPT_ADAM ? 0.002 : 0.05,
                                        .momentum = 0.9,
                                        .keep_grads = true,
                                        .overlap = true,

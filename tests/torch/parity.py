@@ -6,7 +6,7 @@ A gradient is what one step of SGD with a large learning rate took off the weigh
 and of the weight. Three comparisons, each in f64:
 
   gradients  of one step, each parameter's relative L2 norm; running statistics likewise; and the loss in f32
-  single     losses of 20 steps (resnets: 5) with sgd, momentum and adam
+  single     losses of 20 steps (resnets: 5) with sgd, momentum, adam, and adamw with clipped gradients and a rate that rises and falls
   ddp        the same on two ranks, PyTorch's DistributedDataParallel by gloo; and with 3 and 1 quarters of each batch: alike as
              DistributedDataParallel has it (--share-weights equal), by samples as one device trains
 
@@ -25,6 +25,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
+from torch.optim import lr_scheduler
 
 import weights
 from batches import DummyImages, Sentences, rows_of, sorted_rows_of
@@ -36,7 +37,10 @@ OPTIMIZERS = {
     "sgd": (0.1, lambda p, lr: torch.optim.SGD(p, lr)),
     "momentum": (0.05, lambda p, lr: torch.optim.SGD(p, lr, momentum=0.9)),
     "adam": (0.001, lambda p, lr: torch.optim.Adam(p, lr)),
+    "adamw": (0.001, lambda p, lr: torch.optim.AdamW(p, lr, weight_decay=0.1)),
 }
+WARMUP, COSINE, LEAST, CLIP = 5, 15, 0.0001, 0.1
+WITH_ADAMW = ("--weight-decay", "0.1", "--lr-warmup", str(WARMUP), "--lr-cosine", str(COSINE), "--lr-min", str(LEAST), "--clip", str(CLIP))
 
 
 class Case:
@@ -205,17 +209,27 @@ def part_of(rows, rank, ranks, shares):
     return rows[rank::ranks] if not shares else (rows[: len(rows) * 3 // 4], rows[len(rows) * 3 // 4 :])[rank]
 
 
+def schedule_of(optimizer):
+    parts = [lr_scheduler.LinearLR(optimizer, 1 / WARMUP, 1, WARMUP - 1), lr_scheduler.CosineAnnealingLR(optimizer, COSINE, LEAST)]
+    return lr_scheduler.SequentialLR(optimizer, parts, [WARMUP])
+
+
 def train(case, name, model, rank=0, ranks=1, shares=False):
     """PyTorch's losses: the mean over ranks of each one's mean."""
     if ranks > 1:
         model = DistributedDataParallel(model)
     optimizer = OPTIMIZERS[name][1](model.parameters(), case.rate(name))
+    schedule = schedule_of(optimizer) if name == "adamw" else None
     losses = []
     for step in range(case.steps):
         optimizer.zero_grad()
         loss = case.batch_loss(model, part_of(case.rows(step), rank, ranks, shares))
         loss.backward()
+        if schedule:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
         optimizer.step()
+        if schedule:
+            schedule.step()
         mean = loss.detach().clone()
         if ranks > 1:
             dist.all_reduce(mean)
@@ -247,7 +261,8 @@ def compare_training(case, program, of_ranks, statistics, of_shares):
         runs.append(("ddp, 3 to 1, samples", (*ranks, "--shares", "3,1"), alone))
     for mode, more, theirs in runs:
         for name, (losses, limit) in theirs.items():
-            ours = program.run(case, "--optimizer", name, "--lr", str(case.rate(name)), *more, steps=case.steps)
+            more_of = (*more, *(WITH_ADAMW if name == "adamw" else ()))
+            ours = program.run(case, "--optimizer", name, "--lr", str(case.rate(name)), *more_of, steps=case.steps)
             yield f"{mode}: {case.steps} losses with {name}", farthest(ours, losses), limit
     if statistics:
         program.run(case, "--optimizer", "sgd", "--lr", "0", "--mode", "ddp", "--devices", "2", "--procs", "1")

@@ -51,14 +51,14 @@ struct test_case {
 #define MAX_POOL(...)  CASE(MAX_POOL_FORWARD, (__VA_ARGS__), 0), CASE(MAX_POOL_BACKWARD, (__VA_ARGS__), 0)
 #define MEAN_POOL(...) CASE(MEAN_POOL_FORWARD, (__VA_ARGS__), 0), BOTH(MEAN_POOL_BACKWARD, (__VA_ARGS__))
 #define COPY(...)      BOTH(COPY_COLUMNS, (__VA_ARGS__))
-#define LOSS(...)                                                                                                      \
-    CASE(CROSS_ENTROPY, (__VA_ARGS__), 0), CASE(MSE, (__VA_ARGS__), 0), CASE(COUNT_CORRECT, (__VA_ARGS__), 0)
+#define LOSS(...)      CASE(CROSS_ENTROPY, (__VA_ARGS__), 0), CASE(MSE, (__VA_ARGS__), 0)
 #define ELEMENTS(n)                                                                                                    \
     CASE(GELU_FORWARD, (n), 0), CASE(GELU_BACKWARD, (n), 0), CASE_IN_PLACE(GELU_BACKWARD, (n), 0),                     \
         CASE(RELU_BACKWARD, (n), 0), CASE_IN_PLACE(RELU_BACKWARD, (n), 0), CASE(SCALE, (n), 0.3),                      \
         CASE_IN_PLACE(SCALE, (n), 0.3), CASE(ADD, (n), 0), CASE(FILL, (n), 0.3), CASE(SGD, (n), 0.1),                  \
-        CASE(MOMENTUM, (n), 0.1, 0.9), CASE(ADAM, (n), 1e-3, 0.9, 0.999, 1e-8),                                        \
-        CASE_AT(1000, ADAM, (n), 1e-3, 0.9, 0.999, 1e-8)
+        CASE_AT(2, SGD, (n), 0.1, 0.01), CASE(MOMENTUM, (n), 0.1, 0, 0.9), CASE_AT(30, MOMENTUM, (n), 0.1, 0.01, 0.9), \
+        CASE(ADAM, (n), 1e-3, 0, 0.9, 0.999, 1e-8), CASE_AT(1000, ADAM, (n), 1e-3, 1e-4, 0.9, 0.999, 1e-8, 0.1),       \
+        CASE(SUM_SQUARES, (n), 0), CASE(CLIP, (n), 0.1), CASE(CLIP, (n), 5)
 #define ROW(...)                                                                                                       \
     CASE(ADD_ROW, (__VA_ARGS__), 0), CASE_IN_PLACE(ADD_ROW, (__VA_ARGS__), 0), BOTH(SUM_ROWS, (__VA_ARGS__))
 #define LAYER_NORM(...)                                                                                                \
@@ -232,6 +232,8 @@ static inline double terms(const struct test_case *c, enum el_dtype dtype)
     case EL_OP_CROSS_ENTROPY:
     case EL_OP_MSE:
         return dtype == EL_F64 ? (double)(d[0] * d[1]) : 1;
+    case EL_OP_SUM_SQUARES:
+        return dtype == EL_F64 ? (double)d[0] : 1;
     default:
         return 1;
     }
@@ -357,6 +359,7 @@ static inline void compute(const struct el_kernel_table *table, enum el_dtype dt
 {
     struct el_kernel_args args = {.step = c->step};
     if (c->op == EL_OP_DROPOUT) args.k[0] = 11, args.k[1] = 4;
+    if (c->op >= EL_OP_SGD && c->op <= EL_OP_ADAM && c->step) args.k[0] = 5, args.k[1] = 2000; /* rate.h */
     memcpy(args.d, c->d, sizeof args.d);
     memcpy(args.s, c->s, sizeof args.s);
     memset(out, 0, sizeof *out);

@@ -61,8 +61,7 @@ enum operand_kind {
     OUT,     /* reals written; read too when the op has acc = 1 */
     OUT_ID,  /* int32 written */
     INOUT,   /* reals */
-    INOUT_POSITIVE,
-    INOUT_ID /* int32 */
+    INOUT_POSITIVE
 };
 
 struct operand {
@@ -72,7 +71,7 @@ struct operand {
 
 static inline int operand_is_id(enum operand_kind kind)
 {
-    return kind == IN_ID || kind == KEPT_ID || kind == OUT_ID || kind == INOUT_ID;
+    return kind == IN_ID || kind == KEPT_ID || kind == OUT_ID;
 }
 
 static inline int operand_is_output(enum operand_kind kind)
@@ -187,8 +186,6 @@ static inline int op_operands(enum el_op_kind op, const int64_t *d, struct opera
     case EL_OP_CROSS_ENTROPY:
     case EL_OP_MSE:
         OPERANDS({IN, rn}, {IN_ID, n}, {OUT, 1}, {OUT, rn});
-    case EL_OP_COUNT_CORRECT:
-        OPERANDS({IN_STEP, rn}, {IN_ID, n}, {INOUT_ID, 1});
     case EL_OP_SCALE:
     case EL_OP_GELU_FORWARD:
         OPERANDS({IN, n}, {OUT, n});
@@ -197,6 +194,10 @@ static inline int op_operands(enum el_op_kind op, const int64_t *d, struct opera
     case EL_OP_ADD:
     case EL_OP_SGD:
         OPERANDS({IN, n}, {INOUT, n});
+    case EL_OP_SUM_SQUARES:
+        OPERANDS({IN, n}, {INOUT, 1});
+    case EL_OP_CLIP:
+        OPERANDS({IN_POSITIVE, 1}, {INOUT, n});
     case EL_OP_MOMENTUM:
         OPERANDS({IN, n}, {INOUT, n}, {INOUT, n});
     case EL_OP_ADAM:

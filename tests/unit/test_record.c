@@ -234,6 +234,71 @@ static void test_median_timeline(void **state)
     json_decref(t);
 }
 
+/* A step of 8 ms in which one launch of five took a tenth more or less than the next. */
+static json_t *repeats_of_tokens(void)
+{
+    json_t *repeats = json_array();
+    for (int k = 0; k < 5; k++) {
+        json_t *repeat = repeat_of(k, 2, 8 * pow(1.1, k - 2), 32);
+        json_t *machine = json_pack("{s:f, s:f, s:s}", "f32_tflop_per_s", 0.05, "f64_tflop_per_s", 0.01, "source",
+                                    "measured here: in detail");
+        el_json_put_all(repeat, EL_KEY("flops_per_step", 1.6e8), EL_KEY("param_bytes", 4000.0),
+                        EL_KEY("machine", machine));
+        json_array_append_new(repeats, repeat);
+    }
+    return repeats;
+}
+
+static void says(const json_t *run, void (*report)(const json_t *run, FILE *out, bool colour), const char *words)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&text, &bytes);
+    report(run, memory, false);
+    fclose(memory);
+    if (!strstr(text, words)) fail_msg("no '%s' in:\n%s", words, text);
+    free(text);
+}
+
+/* 64 samples of 5 tokens in 8 ms: 40,000 tokens a second. 1.6e8 FLOPs in it on two devices: 10 GFLOP/s each, a fifth of
+ * 50. By the formula: 1000 parameters, 5 x 10 of positions, 3 layers: 6 x 950 + 12 x 3 x 10 x 5 = 7500 a token. */
+static void test_tokens(void **state)
+{
+    static const int64_t seq = 5, width = 10, layers = 3;
+    struct el_trial trial = trial_of("ddp", 2);
+    json_t *repeats = repeats_of_tokens();
+    snprintf(trial.train.model.name, sizeof trial.train.model.name, "gpt");
+    el_model_set(&trial.train.model, "seq", &seq, 1);
+    el_model_set(&trial.train.model, "embed", &width, 1);
+    el_model_set(&trial.train.model, "layers", &layers, 1);
+    json_t *t = el_record_trial(&trial, "evenload run", repeats);
+    FIGURES(t, {"tokens_per_sample", 5}, {"throughput.samples_per_s", 8000}, {"throughput.tokens_per_s", 40000},
+            {"throughput.tokens_ci95.0", 5 * el_json_number(t, "throughput.ci95.0")},
+            {"throughput.tokens_ci95.1", 5 * el_json_number(t, "throughput.ci95.1")},
+            {"arithmetic.flop_per_s_per_device", 1e10}, {"arithmetic.formula_flops_per_step", 7500.0 * 5 * 64},
+            {"arithmetic.gemm_flop_per_s", 5e10}, {"arithmetic.gemm_pct", 20});
+    /* 12 samples of 5 tokens are 60 answers, and none of them a repeat. */
+    json_object_set_new(t, "evaluation",
+                        json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:[{s:f}, {s:f}]}", "samples", 12, "counted", 60,
+                                  "accuracy", 0.25, "loss", 2.0, "perplexity", exp(2), "bits_per_byte", 2 / log(2),
+                                  "ranks", "accuracy", 0.2, "accuracy", 0.3));
+    json_object_set_new(t, "epochs", json_pack("[{s:f, s:f}]", "seconds", 1.0, "held_out_accuracy", 0.5));
+    json_t *run = json_pack("{s:[O]}", "trials", t);
+    says(run, el_report_table, "    tokens/s     95 % interval");
+    says(run, el_report_table, "  40,000 ");
+    says(run, el_report_arithmetic, "GEMM: 50.0 GFLOP/s (f32), measured here\n");
+    says(run, el_report_arithmetic, "0.16     0.0024               10.0       20.0\n");
+    says(run, el_report_epochs, "2.00       7.39      2.89\n");
+    says(run, el_report_evaluations, "part of the 12 samples; together 25.0 %.\n");
+    json_decref(run);
+    json_decref(t);
+    t = record_of("ddp", 2, json_incref(repeats)); /* of a model that is of no tokens */
+    FIGURES(t, {"tokens_per_sample", NAN}, {"throughput.tokens_per_s", NAN}, {"throughput.tokens_ci95", NAN},
+            {"arithmetic.formula_flops_per_step", NAN}, {"arithmetic.gemm_pct", 20});
+    json_decref(t);
+    json_decref(repeats);
+}
+
 RUN_TESTS(NULL, NULL, test_median_timeline, test_trial, test_bus_bandwidth, test_bus_bandwidth_of_stages,
           test_breakdown, test_steps_table, test_one_device_few_repeats, test_warnings, test_failed, test_system_reason,
-          imbalance_is_a_median_over_launches)
+          imbalance_is_a_median_over_launches, test_tokens)

@@ -175,9 +175,11 @@ static void ranges_are_equal_and_keep_units_together(void **state)
 
 static void slots_have_pytorchs_names(void **state)
 {
-    static const char *const names[][EL_SLOTS_MAX] = {
-        [EL_OPT_SGD] = {NULL}, [EL_OPT_MOMENTUM] = {"momentum_buffer"}, [EL_OPT_ADAM] = {"exp_avg", "exp_avg_sq"}};
-    for (enum el_optimizer_kind optimizer = EL_OPT_SGD; optimizer <= EL_OPT_ADAM; optimizer++)
+    static const char *const names[][EL_SLOTS_MAX] = {[EL_OPT_SGD] = {NULL},
+                                                      [EL_OPT_MOMENTUM] = {"momentum_buffer"},
+                                                      [EL_OPT_ADAM] = {"exp_avg", "exp_avg_sq"},
+                                                      [EL_OPT_ADAMW] = {"exp_avg", "exp_avg_sq"}};
+    for (enum el_optimizer_kind optimizer = EL_OPT_SGD; optimizer <= EL_OPT_ADAMW; optimizer++)
         for (int slot = 0; slot < EL_SLOTS_MAX; slot++) {
             struct el_train_config config = {.optimizer = optimizer};
             struct el_state_row row;

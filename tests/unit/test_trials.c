@@ -65,6 +65,8 @@ static void a_command_line_resolves_to_the_same_trial(void **state)
         "--data dummy --mode ddp --procs 1 --bucket-mb 25 --optimizer adam --foreach on",
         "--data dummy --mode ddp --procs 1 --bucket-mb 5 --first-bucket-mb 0.5 --lr 0",
         "--data dummy --mode ddp --procs 1 --first-bucket-mb 2 --max-norm 3",
+        "--data dummy --optimizer adamw --lr-warmup 3 --lr-cosine 7 --lr-min 0.0001 --clip 0.5",
+        "--data dummy --optimizer adamw --weight-decay 0",
         "--data dummy --mode ddp --procs 1 --bucket-view on --comm-algorithm ps --comm-timeout 90s --comm-check on",
         "--data dummy --mode manual --procs 1 --accumulate 3 --sync param",
         "--data dummy --mode ddp --procs 1 --find-unused on --static-graph on",
@@ -95,15 +97,20 @@ static void what_is_not_given_is_as_in_pytorch(void **state)
     static const struct {
         const char *words;
         double lr, first_mib, cap_mib;
-    } cases[] = {{"--optimizer sgd", 0.01, 1, 25},      {"--optimizer momentum", 0.01, 1, 25},
-                 {"--optimizer adam", 0.001, 1, 25},    {"--optimizer adam --lr 0.01", 0.01, 1, 25},
-                 {"--lr 0 --bucket-mb 5", 0, 5, 5},     {"--bucket-mb 0.5", 0.01, 0.5, 0.5},
-                 {"--bucket-mb 25", 0.01, 25, 25},      {"--bucket-mb 5 --first-bucket-mb 1", 0.01, 1, 5},
+    } cases[] = {{"--optimizer sgd", 0.01, 1, 25},
+                 {"--optimizer momentum", 0.01, 1, 25},
+                 {"--optimizer adamw", 0.001, 1, 25},
+                 {"--optimizer adam", 0.001, 1, 25},
+                 {"--optimizer adam --lr 0.01", 0.01, 1, 25},
+                 {"--lr 0 --bucket-mb 5", 0, 5, 5},
+                 {"--bucket-mb 0.5", 0.01, 0.5, 0.5},
+                 {"--bucket-mb 25", 0.01, 25, 25},
+                 {"--bucket-mb 5 --first-bucket-mb 1", 0.01, 1, 5},
                  {"--first-bucket-mb 30", 0.01, 30, 25}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct el_trial_set set = resolve_ddp(cases[i].words);
         const struct el_train_config *train = &set.trials->train;
-        assert_true(train->lr == cases[i].lr);
+        assert_true(train->lr == cases[i].lr && train->weight_decay == (strstr(cases[i].words, "adamw") ? 0.01 : 0));
         assert_true((double)train->bucket_first_bytes == cases[i].first_mib * (1 << 20));
         assert_true((double)train->bucket_cap_bytes == cases[i].cap_mib * (1 << 20));
         el_trials_free(&set);

@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/layout/uneven.h"
+#include "runtime/state/state.h"
 #include "tests/equivalence/cases.h"
 #include "tests/own_place.h"
 
@@ -150,6 +152,118 @@ static void who_joins_has_no_part_in_the_loss(void **state)
     }
 }
 
+/* ---- PyTorch's Join as a plain loop ---- */
+
+enum { LAYERS = 3, WIDEST = 12, N_PARAMS = 12 * 11 + 11 + 11 * 7 + 7 + 7 * 4 + 4, RANKS = 2, SHARE = BATCH / RANKS };
+static const int widths[LAYERS + 1] = {12, 11, 7, 4};
+
+/* Parameters of a layer: weights [outputs, inputs], then biases. */
+struct plain_rank {
+    double params[N_PARAMS], momentum[N_PARAMS];
+    struct el_loader *loader;
+};
+
+/* The loss of one sample; adds its gradient, times `scale`. */
+static double plain_sample(const double *params, const double *x, int label, double scale, double *grads)
+{
+    double y[LAYERS + 1][WIDEST], d[LAYERS + 1][WIDEST] = {{0}}, sum = 0;
+    int at = 0;
+    memcpy(y[0], x, sizeof y[0]);
+    for (int l = 0; l < LAYERS; at += (widths[l] + 1) * widths[l + 1], l++)
+        for (int o = 0; o < widths[l + 1]; o++) {
+            double value = params[at + widths[l] * widths[l + 1] + o];
+            for (int i = 0; i < widths[l]; i++) value += params[at + o * widths[l] + i] * y[l][i];
+            y[l + 1][o] = l < LAYERS - 1 ? fmax(value, 0) : value;
+        }
+    for (int c = 0; c < widths[LAYERS]; c++) sum += exp(y[LAYERS][c]);
+    for (int c = 0; c < widths[LAYERS]; c++) d[LAYERS][c] = scale * (exp(y[LAYERS][c]) / sum - (c == label));
+    for (int l = LAYERS - 1; l >= 0; l--) {
+        at -= (widths[l] + 1) * widths[l + 1];
+        for (int o = 0; o < widths[l + 1]; o++) {
+            if (l < LAYERS - 1 && !(y[l + 1][o] > 0)) continue;
+            grads[at + widths[l] * widths[l + 1] + o] += d[l + 1][o];
+            for (int i = 0; i < widths[l]; i++) {
+                grads[at + o * widths[l] + i] += d[l + 1][o] * y[l][i];
+                d[l][i] += d[l + 1][o] * params[at + o * widths[l] + i];
+            }
+        }
+    }
+    return log(sum) - y[LAYERS][label];
+}
+
+static void open_plain(const struct el_train_config *config, struct plain_rank ranks[RANKS])
+{
+    struct el_graph *graph;
+    assert_int_equal(el_model_build(&config->model, &graph), EL_OK);
+    assert_int_equal(el_graph_param_count(graph), N_PARAMS);
+    for (int r = 0; r < RANKS; r++) {
+        struct el_loader_spec spec = {.global_batch = BATCH,
+                                      .ranks = RANKS,
+                                      .rank = r,
+                                      .shuffle = true,
+                                      .seed = config->seed,
+                                      .input = EL_INPUT_FEATURES,
+                                      .features = widths[0],
+                                      .dtype = EL_F64};
+        double *values = ranks[r].params;
+        for (int p = 0; p < graph->n_params; p++) {
+            assert_int_equal(el_state_initial_values(config, graph, &graph->params[p], values), EL_OK);
+            values += el_shape_count(&graph->params[p].shape);
+        }
+        memset(ranks[r].momentum, 0, sizeof ranks[r].momentum);
+        assert_int_equal(el_loader_open(dataset, &spec, &ranks[r].loader), EL_OK);
+    }
+    el_graph_destroy(graph);
+}
+
+/* A step of the ranks [first, end), which have a batch: their gradients are summed and divided by all ranks, and no
+ * other rank's optimizer makes a step. Returns the mean of their losses. */
+static double plain_step(const struct el_train_config *config, struct plain_rank *ranks, int first, int end, int step)
+{
+    double grads[N_PARAMS] = {0}, loss = 0, x[SHARE * WIDEST];
+    int32_t labels[SHARE];
+    for (int r = first; r < end; r++) {
+        assert_int_equal(el_loader_fill(ranks[r].loader, (uint64_t)step, x, labels), EL_OK);
+        for (int s = 0; s < SHARE; s++)
+            loss += plain_sample(ranks[r].params, x + s * widths[0], labels[s], 1.0 / SHARE / RANKS, grads);
+    }
+    for (int r = first; r < end; r++)
+        for (int p = 0; p < N_PARAMS; p++) {
+            ranks[r].momentum[p] = config->momentum * ranks[r].momentum[p] + grads[p];
+            ranks[r].params[p] -= config->lr * ranks[r].momentum[p];
+        }
+    return loss / SHARE / (end - first);
+}
+
+/* Behind an epoch all have the parameters of the highest rank that had its last batch, and keep their own momentum. */
+static void join_is_pytorchs(void **state)
+{
+    for (int i = 0; i < RANKS * (BATCHES - 1); i++) {
+        const int rank = i % RANKS, fewer = i / RANKS + 1;
+        struct plain_rank ranks[RANKS];
+        struct el_train_config config;
+        struct el_train_result joined;
+        const struct el_case momentum = {"mlp", EL_OPT_MOMENTUM, 0, BATCH};
+        assert_int_equal(el_case_config(&momentum, "ddp", RANKS, &config), EL_OK);
+        config.epochs = EPOCHS;
+        config.lr = 0.3;
+        snprintf(config.uneven, sizeof config.uneven, "join:rank=%d,batches=%d", rank, fewer);
+        train_watched(&config, "cpu", dataset, NULL, NULL, &joined);
+        assert_int_equal(joined.n_steps, BATCHES * EPOCHS);
+        open_plain(&config, ranks);
+        for (int step = 0; step < BATCHES * EPOCHS; step++) {
+            const bool all = step % BATCHES < BATCHES - fewer;
+            double wanted = plain_step(&config, ranks, all ? 0 : 1 - rank, all ? RANKS : 2 - rank, step);
+            if (!(fabs(joined.loss[step] - wanted) < 1e-12))
+                fail_msg("%s: step %d: %.17g, not %.17g", config.uneven, step, joined.loss[step], wanted);
+            if (step % BATCHES == BATCHES - 1)
+                memcpy(ranks[rank].params, ranks[1 - rank].params, sizeof ranks[rank].params);
+        }
+        for (int r = 0; r < RANKS; r++) el_loader_close(ranks[r].loader);
+        el_train_result_free(&joined);
+    }
+}
+
 /* What a joined rank could not do as PyTorch does. */
 static void joins_that_cannot_be_are_refused(void **state)
 {
@@ -178,12 +292,14 @@ static void who_hangs_is_named(void **state)
     struct el_train_config config = config_of("hang:rank=1,batches=2");
     assert_true(config.comm_timeout_s == EL_UNEVEN_TIMEOUT_S);
     config.comm_timeout_s = 0.2;
+    const int64_t begin_ns = el_clock_ns();
     assert_int_equal(try_to_train(&config, "cpu", NULL, dataset, NULL, NULL, &result), EL_ERR_PEER);
     if (!strstr(el_error_message(), "rank 1 ran out of batches: it has 2 in an epoch and the others 4") ||
         !strstr(el_error_message(), "step 3 of the epoch for 0.2 s (--comm-timeout)"))
         fail_msg("%s", el_error_message());
+    assert_true(el_clock_ns() - begin_ns >= 200000000); /* the others did wait */
 }
 
 RUN_TESTS(open_data, close_data, what_is_given_is_read, an_epoch_that_stops_leaves_out_its_last,
-          who_joins_has_no_part_in_the_loss, joins_that_cannot_be_are_refused, no_batch_at_all_is_refused,
-          who_hangs_is_named)
+          who_joins_has_no_part_in_the_loss, join_is_pytorchs, joins_that_cannot_be_are_refused,
+          no_batch_at_all_is_refused, who_hangs_is_named)

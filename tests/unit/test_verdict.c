@@ -139,11 +139,12 @@ static const struct {
     {"network_errors", "lo of h lost packets",
      .patch = "{'1': {'communicator': 'tcp'}, '1.system': {'interfaces': [{'name': 'lo', 'host': 'h',"
               " 'rx_packets': 1000, 'tx_packets': 1000, 'rx_dropped': 10}]}}"},
-    {"gpu_links", "NVLinks and PCIe of cpu:1 had 10 errors a minute",
-     .patch = "{'2.members.1': {'gpu': {'nvlink_errors': 4, 'pcie_replays': 6, 'window_s': 30.0}}}"},
-    {"gpu_links", "cpu:1 had 9 errors a minute",
+    {"gpu_links", "NVLink errors of cpu:1 grew by 1 in 30 s",
+     .patch = "{'2.members.1': {'gpu': {'nvlink_errors': 1, 'pcie_replays': 6, 'window_s': 30.0}},"
+              " '3.members.1': {'gpu': {'nvlink_errors': 0, 'pcie_replays': 90, 'window_s': 30.0}}}"},
+    {"gpu_links", "PCIe replays of cpu:1 grew by 90 in 600 s",
      .patch = "{'2.members.1': {'gpu': {'nvlink_errors': null, 'pcie_replays': 90, 'window_s': 600.0}},"
-              " '3.members.1': {'gpu': {'nvlink_errors': 80, 'pcie_replays': 0, 'window_s': 600.0}}}"},
+              " '3.members.1': {'gpu': {'nvlink_errors': 0, 'pcie_replays': 8, 'window_s': 30.0}}}"},
     {"heterogeneous_cores", "capacity 512 and 1024", .patch = "{'0.members.1.cores.0': {'capacity': 512}}"},
     {"heterogeneous_cores", "highest MHz 2000 and 3000", .patch = "{'0.members.0.cores.0': {'max_mhz': 2000.0}}"},
     {"heterogeneous_machines", "cpu_model: A and B",

@@ -201,6 +201,66 @@ static void samples_become_figures(void **state)
     }
 }
 
+/* OSU's definition, and where there is none. */
+static void a_computation_hides_a_share(void **state)
+{
+    static const struct {
+        double pure, compute, overall, pct; /* pct -1: none */
+    } known[] = {{10, 10, 10, 100}, {10, 10, 20, 0},  {10, 10, 15, 50}, {10, 20, 22, 80},
+                 {10, 10, 25, 0},   {10, 10, 9, 100}, {0, 1, 1, -1},    {10, NAN, 10, -1}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        double pct = el_wire_overlap_pct(known[i].pure, known[i].compute, known[i].overall);
+        assert_true(known[i].pct < 0 ? isnan(pct) : fabs(pct - known[i].pct) < 1e-9);
+    }
+}
+
+/* Of so many rows: kernels that are as large as can be, and alike. */
+static void work_is_cut_into_kernels(void **state)
+{
+    static const struct {
+        double rows;
+        int kernels;
+        int64_t each;
+    } known[] = {{0.3, 1, 1}, {100.7, 1, 100}, {16384, 1, 16384}, {16386, 2, 8193}, {163840, 10, 16384}, {NAN, 1, 1}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        struct el_wire_work work = el_wire_work_of(known[i].rows);
+        assert_int_equal(work.kernels, known[i].kernels);
+        assert_int_equal(work.rows, known[i].each);
+    }
+    assert_in_range(el_wire_work_of(INFINITY).rows, 1, 16384);
+}
+
+/* Two ranks, a size, three calls; of a call the slower rank's time. Series: out of place, in place, cold, computation
+ * alone at the first two, both together at these. */
+static void overlap_comes_from_all_series(void **state)
+{
+    struct el_wire_options options = usual;
+    struct el_wire_plan plan;
+    json_t *members = json_loads("[{\"samples_us\": [[[8, 9, 10], [4, 4, 4], [0, 0, 0], [11, 12, 13], [5, 5, 5], "
+                                 "[14, 14, 14], [6, 6, 6]]], \"wrong\": [[0, 0]], \"used\": [\"ring\"]},"
+                                 " {\"samples_us\": [[[10, 10, 10], [2, 2, 2], [0, 0, 0], [1, 1, 1], [4, 4, 4], "
+                                 "[15, 16, 17], [5, 5, 5]]], \"wrong\": [[0, 0]], \"used\": [\"ring\"]}]",
+                                 0, NULL);
+    options.max_bytes = 1024;
+    options.overlap = 1;
+    assert_int_equal(el_wire_plan_make("all_reduce", &options, 2, &plan), EL_OK);
+    assert_int_equal(el_wire_series(&plan), 7);
+    json_t *curve = el_wire_curve_json(&plan, &plan.curves[0], members);
+    const json_t *apart = el_json_at(curve, "points.0.out_of_place"),
+                 *in_place = el_json_at(curve, "points.0.in_place");
+    assert_true(fabs(el_json_number(apart, "overlap.compute_us") - 12) < 1e-9);
+    assert_true(fabs(el_json_number(apart, "overlap.overall_us") - 16) < 1e-9);
+    assert_true(fabs(el_json_number(apart, "overlap.overlap_pct") - 60) < 1e-9); /* 100 (1 - (16 - 12) / 10) */
+    assert_true(fabs(el_json_number(in_place, "overlap.overlap_pct") - 75) < 1e-9);
+    assert_true(fabs(el_json_number(apart, "overlap.overall_samples_us.1.2") - 17) < 1e-9);
+    json_decref(curve);
+    options.overlap = 0;
+    curve = el_wire_curve_json(&plan, &plan.curves[0], members);
+    assert_true(json_is_null(el_json_at(curve, "points.0.in_place.overlap")));
+    json_decref(curve);
+    json_decref(members);
+}
+
 static json_t *document_of(const char *backend, double busbw, bool shared, double waited_pct)
 {
     json_t *document =
@@ -319,6 +379,8 @@ static void plans_are_made(void **state)
     refuse("all_reduce", &options, "--blocking 2: ");
     options = usual, options.aggregate = 2;
     refuse("p2p", &options, "leave --datatype all");
+    options = usual, options.overlap = 1;
+    refuse("p2p", &options, "--overlap out");
     options = usual, options.step_bytes = 1;
     refuse("all_reduce", &options, "more than 256 sizes");
     options = usual, options.cycles = 1000, strcpy(options.root, "all");
@@ -432,6 +494,7 @@ static void a_pair_has_a_short_label(void **state)
 }
 
 RUN_TESTS(open_device, close_device, bandwidths_are_those_of_nccl_tests, sizes_are_those_of_nccl_tests,
-          data_are_checked, parts_have_their_places, parts_are_uneven, samples_become_figures, a_figure_is_judged,
+          data_are_checked, parts_have_their_places, parts_are_uneven, samples_become_figures,
+          a_computation_hides_a_share, work_is_cut_into_kernels, overlap_comes_from_all_series, a_figure_is_judged,
           shared_cores_are_seen_over_the_whole_job, plans_are_made, ranks_have_groups, nccl_tests_json_is_written,
           curves_have_numbers_and_labels_have_room, a_pair_has_a_short_label)

@@ -5,13 +5,13 @@
 
 size_t el_edge_bytes(const struct el_worker *worker, int64_t batch, int tensor)
 {
-    const struct el_tensor *t = &worker->graph->tensors[tensor];
+    const struct el_tensor *t = &worker->parts->model->tensors[tensor];
     return (size_t)(batch * el_shape_count(&t->shape)) * el_dtype_bytes(t->is_float ? worker->config->dtype : t->dtype);
 }
 
 static struct el_comm_op message(const struct el_worker *worker, const struct el_edge *edge, int tensor)
 {
-    const struct el_tensor *t = &worker->graph->tensors[tensor];
+    const struct el_tensor *t = &worker->parts->model->tensors[tensor];
     return (struct el_comm_op){.dtype = t->is_float ? worker->config->dtype : t->dtype,
                                .count = (size_t)(edge->batch * el_shape_count(&t->shape)),
                                .root = edge->peer,
@@ -61,7 +61,7 @@ static size_t widest(const struct el_worker *worker, int64_t batch)
 static int other_holder(const struct el_worker *worker, int p)
 {
     const struct el_spot own = el_layout_spot(worker->layout, worker->first);
-    const int each = el_layout_per_copy(worker->layout) / worker->parts->n_stages;
+    const int each = worker->layout->n[EL_AXIS_TENSOR];
     for (int s = 0; s < worker->parts->n_stages; s++) {
         const struct el_graph *stage = worker->parts->stage[s];
         for (int q = 0; q < stage->n_params && s != own.at[EL_AXIS_STAGE]; q++)

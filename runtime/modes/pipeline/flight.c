@@ -134,7 +134,8 @@ static enum el_status forward(const struct at *a)
                                 .buffers = a->part->buffers,
                                 .grads = line->grads[a->local],
                                 .grad_ready = a->micro == line->last_micro[a->local] ? take_grad : NULL,
-                                .context = a->flight};
+                                .context = a->flight,
+                                .env = {.group = line->worker->group}};
     EL_TRY(el_pass_open(line->program, &spec, &a->flight->pass));
     take_inputs(a);
     el_pass_forward(a->flight->pass, a->flight->inputs, a->flight->outputs);
@@ -153,13 +154,14 @@ static struct el_view issue_loss(const struct at *a)
     const struct el_shard *shard = shard_of(line);
     size_t width = el_dtype_bytes(line->worker->config->dtype);
     size_t labels_at = (size_t)a->micro * (size_t)line->micro_batch * el_graph_label_bytes(line->worker->graph);
-    int64_t n = line->micro_batch * el_graph_output_count(line->worker->graph);
+    int64_t n = line->micro_batch * el_graph_output_count(line->worker->parts->model);
     struct el_buffer *buffer;
     el_program_alloc(line->program, shard->device, EL_TAG_OUTPUT, (size_t)n * width, "gradient of the output", &buffer);
     a->flight->owned[a->flight->n_owned++] = buffer;
     struct el_view gradient = el_view_of(buffer, 0);
-    el_share_issue_loss(shard, line->program, NULL, a->flight->outputs[0], el_view_of(line->labels, labels_at),
-                        gradient, line->micro_batch, el_view_of(line->losses, (size_t)a->micro * width));
+    el_share_issue_loss(shard, line->program, line->worker->group[EL_AXIS_TENSOR], a->flight->outputs[0],
+                        el_view_of(line->labels, labels_at), gradient, line->micro_batch,
+                        el_view_of(line->losses, (size_t)a->micro * width));
     if (line->n_micro > 1)
         el_shard_issue_scale(shard, line->program, EL_PHASE_LOSS, "divide", gradient, gradient, n, 1.0 / line->n_micro);
     return gradient;

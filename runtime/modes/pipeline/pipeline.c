@@ -181,7 +181,7 @@ static enum el_status check(struct el_train_config *config, const struct el_layo
 const struct el_mode_ops el_mode_mp = {
     .info = {.name = "mp",
              .summary = "the model cut by layers, one stage per device: one device works at a time",
-             .axes = 1U << EL_AXIS_DATA | 1U << EL_AXIS_STAGE,
+             .axes = 1U << EL_AXIS_DATA | 1U << EL_AXIS_STAGE | 1U << EL_AXIS_TENSOR,
              .options = (const struct el_mode_option *const[]){COPIES_AND_CUT, NULL},
              .statistics = "of the batch",
              .sends = "activations at each cut, and their gradients back",
@@ -194,7 +194,7 @@ const struct el_mode_ops el_mode_mp = {
 const struct el_mode_ops el_mode_pipeline = {
     .info = {.name = "pipeline",
              .summary = "the model cut by layers, one or several parts per device, with micro-batches",
-             .axes = 1U << EL_AXIS_DATA | 1U << EL_AXIS_STAGE,
+             .axes = 1U << EL_AXIS_DATA | 1U << EL_AXIS_STAGE | 1U << EL_AXIS_TENSOR,
              .options = (const struct el_mode_option *const[]){COPIES_AND_CUT, &option_micro, &option_schedule,
                                                                &option_parts, NULL},
              .statistics = "of each micro-batch; running ones take them one after another",
