@@ -156,9 +156,9 @@ int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const
     return node->outputs[0];
 }
 
-void el_graph_store_transposed(struct el_graph *graph, int param)
+void el_graph_store_transposed(struct el_graph *graph, int weight, int bias)
 {
-    if (graph->failure == EL_OK) graph->params[param].transposed = true;
+    if (graph->failure == EL_OK) graph->params[weight].transposed = graph->params[bias].flat = true;
 }
 
 void el_graph_node_buffers(struct el_graph *graph, int output, const int *buffers, int n)

@@ -67,6 +67,7 @@ struct el_param {
     struct el_initial initial;
     double max_norm; /* of parameters: L2 limit of each row after a step; 0: none */
     bool transposed; /* in files, as [inputs, outputs] */
+    bool flat;       /* in files, as one row */
     bool is_copy;    /* of a part: an earlier part has it too, as one that is used at both ends of a model */
     bool frozen;     /* of parameters: stays as it is and has no gradient, as with torch's requires_grad=False */
 };
@@ -182,8 +183,9 @@ void el_graph_slice_node(struct el_graph *graph, int output, struct el_slice sli
  * `attributes` NULL: all 0. Returns the id of its output, whose shape the type gives. */
 int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const char *name, const int *inputs,
                   int n_inputs, const int *params, int n_params, const struct el_node_attributes *attributes);
-/* Files have this parameter as a matrix [inputs, outputs], where the inputs are its last side here. */
-void el_graph_store_transposed(struct el_graph *graph, int param);
+/* Files have the weight as a matrix [inputs, outputs], where the inputs are its last side here, and the bias as
+ * [outputs]. */
+void el_graph_store_transposed(struct el_graph *graph, int weight, int bias);
 /* The node that makes tensor `output` has these buffers, in the order that its type wants. */
 void el_graph_node_buffers(struct el_graph *graph, int output, const int *buffers, int n);
 /* Freezes the parameter of this name, or those of the layer or group of layers of this name ("layer1" of

@@ -69,7 +69,7 @@ static int add_linear(const struct gpt *gpt, const char *layer, int x, const str
     row.n--;
     int weight = param(gpt, layer, "weight", &own, el_normal(deviation));
     int bias = param(gpt, layer, "bias", &row, el_constant(0));
-    el_graph_store_transposed(gpt->graph, weight);
+    el_graph_store_transposed(gpt->graph, weight, bias);
     if (n) el_graph_slice_param(gpt->graph, weight, slice);
     if (n && across == EL_ACROSS_OUTPUTS) el_graph_slice_param(gpt->graph, bias, slice);
     return node(gpt, &el_node_linear, layer, x, (int[]){weight, bias}, 2,

@@ -17,6 +17,10 @@ struct el_stored_array el_weights_stored(const struct el_param *param, enum el_d
         array.n_dims = 2, array.dims[0] = inputs, array.dims[1] = array.count / inputs;
         return array;
     }
+    if (param->flat) {
+        array.n_dims = 1, array.dims[0] = array.count;
+        return array;
+    }
     for (int i = 0; i < shape->n; i++) array.dims[i] = shape->d[i];
     for (int i = 1; i < shape->n && shape->n > 2; i++) array.dims[i] = shape->d[i == 1 ? shape->n - 1 : i - 1];
     return array;
@@ -57,7 +61,11 @@ static bool same_shape(const struct el_stored_array *a, const struct el_stored_a
 static enum el_status fail_missing(const struct el_safetensors *file, const char *name)
 {
     char wrapped[2 * EL_GRAPH_NAME_BYTES];
+    const size_t body = strlen("transformer.");
     snprintf(wrapped, sizeof wrapped, "module.%s", name);
+    if (!strncmp(name, "transformer.", body) && el_safetensors_find(file, name + body))
+        return el_fail(EL_ERR_INVALID, "%.200s has '%s' for '%s', as GPT2Model has: in Python save a GPT2LMHeadModel",
+                       el_safetensors_path(file), name + body, name);
     return el_fail(EL_ERR_INVALID, "%.200s has no '%s', which the model has%s", el_safetensors_path(file), name,
                    el_safetensors_find(file, wrapped) ? ", but 'module.' before it, as DistributedDataParallel has: in "
                                                         "Python save model.module.state_dict()"
@@ -107,6 +115,39 @@ static bool is_count(const struct el_graph *model, const struct el_stored_array 
     return false;
 }
 
+/* ---- a weight that has two names ---- */
+
+/* The parameter that a file may have again as the weight of another layer, as state_dict() has GPT-2's embedding in
+ * `lm_head.weight`; NULL: it is of no layer. */
+static const struct el_param *find_tied(const struct el_graph *model, const char *name)
+{
+    const size_t layer = strlen(name) - strlen(strrchr(name, '.') ? strrchr(name, '.') : "");
+    for (int i = 0; i < model->n_nodes; i++) {
+        const struct el_node *node = &model->nodes[i];
+        if (strlen(node->name) == layer && !strncmp(node->name, name, layer) && !strcmp(name + layer, ".weight") &&
+            node->n_params)
+            return &model->params[node->params[0]];
+    }
+    return NULL;
+}
+
+/* Both have the same values. */
+static enum el_status check_tied(const struct el_safetensors *file, const struct el_stored_array *array,
+                                 const struct el_param *param)
+{
+    const struct el_stored_array *first = el_safetensors_find(file, param->name);
+    const size_t n = same_shape(array, first) ? (size_t)array->count : 0;
+    double *values = calloc(2 * n + 1, sizeof *values);
+    if (!values) return el_fail_errno("'%s'", param->name);
+    enum el_status status = n ? el_safetensors_read(file, array, values) : EL_OK;
+    if (status == EL_OK && n) status = el_safetensors_read(file, first, values + n);
+    const bool same = n && memcmp(values, values + n, n * sizeof *values) == 0;
+    free(values);
+    if (status != EL_OK || same) return status;
+    return el_fail(EL_ERR_INVALID, "%.200s: '%.60s' is not '%s': this model has one weight for both",
+                   el_safetensors_path(file), array->name, param->name);
+}
+
 /* ---- from a file ---- */
 
 enum el_status el_weights_check(const struct el_safetensors *file, const struct el_graph *model)
@@ -115,8 +156,13 @@ enum el_status el_weights_check(const struct el_safetensors *file, const struct 
     for (int b = 0; b < model->n_buffers; b++) EL_TRY(check_array(file, &model->buffers[b]));
     for (int i = 0; i < el_safetensors_count(file); i++) {
         const struct el_stored_array *array = el_safetensors_array(file, i);
-        if (!has(model->params, model->n_params, array->name) && !has(model->buffers, model->n_buffers, array->name) &&
-            !is_count(model, array))
+        if (has(model->params, model->n_params, array->name) || has(model->buffers, model->n_buffers, array->name) ||
+            is_count(model, array))
+            continue;
+        const struct el_param *tied = find_tied(model, array->name);
+        if (tied)
+            EL_TRY(check_tied(file, array, tied));
+        else
             return el_fail(EL_ERR_INVALID, "%.200s: '%.60s' is no parameter of the model", el_safetensors_path(file),
                            array->name);
     }

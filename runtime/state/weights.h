@@ -19,7 +19,8 @@
 
 enum { EL_WEIGHTS_NAME_BYTES = 2 * EL_GRAPH_NAME_BYTES };
 
-/* Every parameter and every buffer of the model is there, in its shape, and nothing else is. */
+/* Every parameter and every buffer of the model is there, in its shape, and nothing else is but a weight that two
+ * layers share, by its second name. */
 enum el_status el_weights_check(const struct el_safetensors *file, const struct el_graph *model);
 /* A parameter or a buffer. values: [count] in the order of its own shape. */
 enum el_status el_weights_read(const struct el_safetensors *file, const struct el_param *param, double *values);

@@ -168,3 +168,35 @@ open("bad.st", "wb").write(struct.pack("<Q", len(h)) + h + d)' "$1"
     [[ $(arrays '[x["layer2.0.downsample.1.num_batches_tracked"][2] for x in f]' a.st b.st c.st) == "[[2], [3], [6]]" ]] || show
     [[ $(arrays 'f[0]["conv1.weight"][1], f[0]["layer1.0.conv1.weight"][1]' a.st) == "([8, 3, 7, 7], [8, 8, 3, 3])" ]]
 }
+
+# c_attn is three matrices here, and one in the file.
+@test "gpt's file is Hugging Face's; the head may be in it again as lm_head.weight, if it is the embedding" {
+    local gpt=(--model gpt --layers 1 --embed 4 --heads 2 --seq 3 --vocab 7 --data dummy --dtype f64) case
+    "$EVENLOAD" run "${gpt[@]}" "${STEPS[@]}" --steps 1 --save w.st >/dev/null
+    [[ $(arrays '[v[1] for k, v in f[0].items() if "attn.c_attn" in k or "c_fc" in k]' w.st) == "[[4, 12], [12], [4, 16], [16]]" ]]
+    [[ $(arrays 'len(f[0]), "lm_head.weight" in f[0]' w.st) == "(16, False)" ]]
+    python3 - <<'.'
+import json, struct
+data = open("w.st", "rb").read()
+n, = struct.unpack("<Q", data[:8])
+header, data = json.loads(data[8:8 + n]), data[8 + n:]
+wte = header["transformer.wte.weight"]
+again = data[slice(*wte["data_offsets"])]
+def write(name, header, data):
+    text = json.dumps(header).encode()
+    open(name, "wb").write(struct.pack("<Q", len(text)) + text + data)
+head = {**wte, "data_offsets": [len(data), len(data) + len(again)]}
+write("tied.st", header | {"lm_head.weight": head}, data + again)
+write("untied.st", header | {"lm_head.weight": head}, data + again[8:] + again[:8])
+write("wide.st", header | {"lm_head.weight": {**head, "shape": [4, 7]}}, data + again)
+write("body.st", {k.removeprefix("transformer."): v for k, v in header.items()}, data)
+write("mask.st", header | {"transformer.h.0.attn.bias": head}, data + again)
+.
+    "$EVENLOAD" run "${gpt[@]}" "${STEPS[@]}" --steps 1 --lr 0 --load tied.st --save back.st >/dev/null
+    cmp w.st back.st
+    for case in untied wide; do
+        refuses "$case.st: 'lm_head.weight' is not 'transformer.wte.weight'" "$EVENLOAD" run "${gpt[@]}" --load "$case.st"
+    done
+    refuses "body.st has 'wte.weight' for 'transformer.wte.weight', as GPT2Model has" "$EVENLOAD" run "${gpt[@]}" --load body.st
+    refuses "mask.st: 'transformer.h.0.attn.bias' is no parameter" "$EVENLOAD" run "${gpt[@]}" --load mask.st
+}

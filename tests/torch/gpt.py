@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 """GPT-2 in PyTorch, as Hugging Face's GPT2LMHeadModel computes it, and evenload's gpt: the same weights and batches give the same losses in f64.
 
-One device, ddp, and tp on 2 and 4 devices and in two copies on 2 each are held against PyTorch on one device; tp on 2 devices also against PyTorch's own
-tensor parallelism (parallelize_module, gloo), whose matrices stand in the file one beside the other. Gradients are those of parity.py: what a step of SGD
+Every run of RUNS is compared with PyTorch on one device, tp on 2 devices also with PyTorch's own tensor parallelism (parallelize_module, gloo). Gradients are those of parity.py: what a step of SGD
 took off the weights.
 
 usage: gpt.py EVENLOAD FOLDER      prints a line a comparison; exit status 1 where one is over its limit
 """
 import json
-import math
 import os
 import random
 import sys
@@ -130,7 +128,7 @@ def parallel_state(state):
         for theirs, ours in names.items():
             if theirs in name:
                 for part, layer in zip(tensor.chunk(len(ours), -1), ours, strict=True):
-                    other[name.replace(theirs, layer)] = part.T.contiguous()
+                    other[name.replace(theirs, layer)] = part.t().contiguous()
                 break
         else:
             other[name] = tensor
@@ -177,6 +175,8 @@ RUNS = {
     "tp 2": ("--mode", "tp", "--devices", "2"),
     "tp 4": ("--mode", "tp", "--devices", "4"),
     "tp 2 x dp 2": ("--mode", "tp", "--devices", "4", "--mesh", "dp=2"),
+    "mp 2": ("--mode", "mp", "--devices", "2"),
+    "pipeline 2": ("--mode", "pipeline", "--devices", "2", "--micro", "4"),
 }
 
 
@@ -202,6 +202,7 @@ def compare(case, program, folder):
 
 def main():
     folder, over = os.path.abspath(sys.argv[2]), 0
+    assert not os.path.exists(f"{folder}/meeting"), "a folder of an earlier run"
     torch.set_num_threads(1)
     torch.multiprocessing.spawn(train_as_rank, args=(folder,), nprocs=2)
     for what, difference, limit in compare(make_case(), Program(os.path.abspath(sys.argv[1]), folder), folder):
