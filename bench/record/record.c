@@ -71,6 +71,7 @@ static void put_mode_options(json_t *config, const struct el_trial *trial)
     struct el_layout layout;
     el_layout_of(&trial->train, trial->procs, &layout);
     el_json_put(config, "ranks", json_integer(layout.n_feeds));
+    el_json_put(config, "pieces", json_integer(layout.n[EL_AXIS_TENSOR]));
     for (const struct el_mode_option *const *rows = el_mode_options(); *rows; rows++) {
         char key[EL_MODE_TEXT_BYTES], value[EL_MODE_TEXT_BYTES];
         bool number = (*rows)->kind == EL_MODE_INT || (*rows)->kind == EL_MODE_COUNT;

@@ -67,6 +67,7 @@ static void put_option(const json_t *trial, const char *key, const char *word, c
 static void put_options(const json_t *trial, const char *mode, char *text, size_t bytes)
 {
     if (el_mode_option_of(mode, "mesh")) put_option(trial, "ranks", "mesh", "1", text, bytes);
+    if (el_mode_cuts(mode)) put_option(trial, "pieces", "pieces", "1", text, bytes);
     if (el_mode_option_of(mode, "beside")) put_option(trial, "beside", "beside", "0", text, bytes);
     for (const struct el_mode_option *const *rows = el_mode_options(); *rows; rows++) {
         const struct el_mode_option *own = el_mode_option_of(mode, (*rows)->name);
