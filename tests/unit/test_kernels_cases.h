@@ -51,7 +51,10 @@ struct test_case {
 #define MAX_POOL(...)  CASE(MAX_POOL_FORWARD, (__VA_ARGS__), 0), CASE(MAX_POOL_BACKWARD, (__VA_ARGS__), 0)
 #define MEAN_POOL(...) CASE(MEAN_POOL_FORWARD, (__VA_ARGS__), 0), BOTH(MEAN_POOL_BACKWARD, (__VA_ARGS__))
 #define COPY(...)      BOTH(COPY_COLUMNS, (__VA_ARGS__))
-#define LOSS(...)      CASE(CROSS_ENTROPY, (__VA_ARGS__), 0), CASE(MSE, (__VA_ARGS__), 0)
+/* Of classes, of which this device has a part. */
+#define LOSS_PIECE(b, c, first, of, m)                                                                                 \
+    CASE(CROSS_ENTROPY_PIECE, (b, c, first, of), 0), CASE(CROSS_ENTROPY_JOIN, (b, c, first, of, m), 0)
+#define LOSS(...) CASE(CROSS_ENTROPY, (__VA_ARGS__), 0), CASE(MSE, (__VA_ARGS__), 0)
 #define ELEMENTS(n)                                                                                                    \
     CASE(GELU_FORWARD, (n), 0), CASE(GELU_BACKWARD, (n), 0), CASE_IN_PLACE(GELU_BACKWARD, (n), 0),                     \
         CASE(RELU_BACKWARD, (n), 0), CASE_IN_PLACE(RELU_BACKWARD, (n), 0), CASE(SCALE, (n), 0.3),                      \
@@ -172,6 +175,9 @@ static const struct test_case cases[] = {
     MAX_TIME(3, 7, 65),
     MAX_TIME(2, 5, 64),
     MAX_TIME(64, 62, 100),
+    EMBEDDING(50, 7, 3, 2, 20),
+    LOSS_PIECE(1, 1, 0, 2, 2),
+    LOSS_PIECE(7, 33, 5, 66, 3),
     LOSS(1, 1),
     LOSS(1, 2),
     LOSS(7, 3),
@@ -229,6 +235,9 @@ static inline double terms(const struct test_case *c, enum el_dtype dtype)
         return (double)(d[0] * el_window_of_conv2d(d).oh * el_window_of_conv2d(d).ow);
     case EL_OP_MAX_POOL_BACKWARD:
         return (double)(d[4] * d[4]);
+    case EL_OP_CROSS_ENTROPY_PIECE:
+        return (double)d[1];
+    case EL_OP_CROSS_ENTROPY_JOIN:
     case EL_OP_CROSS_ENTROPY:
     case EL_OP_MSE:
         return dtype == EL_F64 ? (double)(d[0] * d[1]) : 1;

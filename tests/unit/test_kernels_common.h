@@ -183,6 +183,10 @@ static inline int op_operands(enum el_op_kind op, const int64_t *d, struct opera
         OPERANDS({IN, rn}, {OUT, rn});
     case EL_OP_COPY_COLUMNS: /* INOUT: what lies between the columns must stay */
         OPERANDS({IN, (n - 1) * d[2] + d[1]}, {INOUT, (n - 1) * d[3] + d[1]});
+    case EL_OP_CROSS_ENTROPY_PIECE:
+        OPERANDS({IN, d[0] * d[1]}, {IN_ID, d[0]}, {OUT, 3 * d[0]});
+    case EL_OP_CROSS_ENTROPY_JOIN:
+        OPERANDS({IN, d[0] * d[1]}, {IN_ID, d[0]}, {IN_POSITIVE, 3 * d[0] * d[4]}, {OUT, 1}, {OUT, d[0] * d[1]});
     case EL_OP_CROSS_ENTROPY:
     case EL_OP_MSE:
         OPERANDS({IN, rn}, {IN_ID, n}, {OUT, 1}, {OUT, rn});

@@ -246,7 +246,28 @@ static void test_names_and_costs(void **state)
     assert_near(el_op_cost(EL_OP_EMBEDDING_BACKWARD, EL_F32, &embedding).bytes, 4 * (10 + 40 + 400));
 }
 
+/* Two pieces of three classes each, joined: the loss and the gradient of all six. */
+static void test_cross_entropy_in_pieces(void **state)
+{
+    double logits[12] = {1, -2, 0.5, 3, 0, 2, -1, 4, 0, 0.25, 7, -3}, halves[2][6], parts[2][6], dlogits[6], whole[12];
+    int32_t labels[] = {4, 1};
+    double loss, wanted;
+    struct el_kernel_args all = {.p = {logits, labels, &wanted, whole}, .d = {2, 6}};
+    run_f64(EL_OP_CROSS_ENTROPY, &all);
+    for (int i = 0; i < 12; i++) halves[i % 6 / 3][i / 6 * 3 + i % 3] = logits[i];
+    for (int m = 0; m < 2; m++) {
+        struct el_kernel_args piece = {.p = {halves[m], labels, parts[m]}, .d = {2, 3, 3 * m, 6}};
+        run_f64(EL_OP_CROSS_ENTROPY_PIECE, &piece);
+    }
+    for (int m = 0; m < 2; m++) {
+        struct el_kernel_args join = {.p = {halves[m], labels, parts, &loss, dlogits}, .d = {2, 3, 3 * m, 6, 2}};
+        run_f64(EL_OP_CROSS_ENTROPY_JOIN, &join);
+        assert_near(loss, wanted);
+        for (int i = 0; i < 6; i++) assert_near(dlogits[i], whole[i / 3 * 6 + 3 * m + i % 3]);
+    }
+}
+
 RUN_TESTS(NULL, NULL, test_embedding_backward_repeated_ids, test_ids_out_of_range, test_conv1d,
-          test_max_time_first_wins, test_cross_entropy, test_mse_and_count, test_linear_without_a_bias, test_layer_norm,
-          test_gelu, test_attention, test_adam, test_sgd_momentum_max_norm, test_dropout_does_not_see_the_split,
-          test_names_and_costs)
+          test_max_time_first_wins, test_cross_entropy, test_cross_entropy_in_pieces, test_mse_and_count,
+          test_linear_without_a_bias, test_layer_norm, test_gelu, test_attention, test_adam, test_sgd_momentum_max_norm,
+          test_dropout_does_not_see_the_split, test_names_and_costs)
