@@ -20,8 +20,7 @@ EL_VECTOR static void multiply(const float *a, int64_t a_row, int64_t a_column, 
 #pragma GCC unroll 8
         for (int r = 0; r < ROWS; r++)
 #pragma GCC unroll 2
-            for (int l = 0; l < 2; l++)
-                sum[r][l] = acc ? ((const lanes *)(c + r * c_row + j))[l] : (lanes){0};
+            for (int l = 0; l < 2; l++) sum[r][l] = acc ? ((const lanes *)(c + r * c_row + j))[l] : (lanes){0};
         for (int64_t k = 0; k < depth; k++) {
             const lanes *row = (const lanes *)(b + k * b_row + j);
             const lanes left = row[0], right = row[1];
@@ -60,9 +59,9 @@ static int64_t lay_out(struct head *head, int backward, int64_t t, int64_t s, fl
     struct {
         float **p;
         int64_t n;
-    } parts[] = {{&head->q, plane},   {&head->k, plane},      {&head->v, plane}, {&head->keys, plane},
-                 {&head->p, strip},   {&head->out, ROWS * s}, {&head->dy, plane}, {&head->dk, plane},
-                 {&head->dv, plane},  {&head->values, plane}, {&head->ds, strip}};
+    } parts[] = {{&head->q, plane},  {&head->k, plane},      {&head->v, plane},  {&head->keys, plane},
+                 {&head->p, strip},  {&head->out, ROWS * s}, {&head->dy, plane}, {&head->dk, plane},
+                 {&head->dv, plane}, {&head->values, plane}, {&head->ds, strip}};
     for (int i = 0; i < (backward ? 11 : 6); i++) {
         if (next) *parts[i].p = next + at;
         at += parts[i].n;
@@ -134,7 +133,7 @@ static void attend(const struct head *head, int64_t i, float *y, int64_t stride,
 
 static enum el_status forward(const struct el_kernel_args *args)
 {
-    const float *qkv = args->p[0];           /* [b, t, 3 h, s] */
+    const float *qkv = args->p[0];              /* [b, t, 3 h, s] */
     float *y = args->p[1], *saved = args->p[2]; /* [b, t, h, s], [b, h, t] */
     const int64_t b = args->d[0], t = args->d[1], h = args->d[2], s = args->d[3];
     const struct head head = make_head(args, 0);
