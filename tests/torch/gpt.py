@@ -16,8 +16,6 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 
-import weights
-from batches import rows_of
 import parity
 from parity import LIMITS, RATE, SEED, Case, Program, farthest, relative
 
