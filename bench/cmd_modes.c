@@ -15,7 +15,7 @@ static const char *const losses[] = {
 static void describe_memory(const struct el_mode_info *mode, char *text, size_t bytes)
 {
     const struct el_mode_memory *memory = &mode->memory;
-    const char *p = el_mode_cuts(mode->name) ? "P'" : "P";
+    const char *p = mode->axes & (1U << EL_AXIS_STAGE | 1U << EL_AXIS_TENSOR) ? "P'" : "P";
     snprintf(text, bytes, "(%g + S) %s", fmax(memory->backward, memory->optimizer), p);
     if (memory->others > 0) el_text_append(text, bytes, ", others %g %s", memory->others, p);
 }
@@ -78,7 +78,7 @@ enum el_status el_cmd_modes(struct el_options *options, int *exit_status_p)
         status = el_print_json(rows, stdout);
     } else {
         EL_EACH(row, rows) print_mode(row);
-        fputs("\nMemory of each device at its peak, beside activations. P: all parameters; P': those of its stage;\n"
+        fputs("\nMemory of each device at its peak, beside activations. P: all parameters; P': those of its part;\n"
               "S: optimizer's state in copies of P (sgd 0, momentum 1, adam 2); others: devices with replicas only.\n"
               "With batch norm a loss is single's only where the statistics are those of the batch.\n",
               stdout);

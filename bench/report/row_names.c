@@ -87,10 +87,11 @@ void el_table_batch(const json_t *trial, const json_t *context, char *text)
         double share = json_number_value(json_array_get(shares, i));
         sum += share, low = fmin(low, share), high = fmax(high, share);
     }
-    bool cut = el_mode_cuts(el_json_text(trial, "mode", "?"));
+    const struct el_mode_info *mode = el_mode_find(el_json_text(trial, "mode", "?"));
+    bool cut = mode && mode->axes & (1U << EL_AXIS_STAGE | 1U << EL_AXIS_TENSOR);
     n_stages = cut && sum > all ? (size_t)(sum / all) : 1; /* through which each sample goes */
     if (cut && first == all)
-        el_text_append(text, EL_CELL_BYTES, " (%zu stages)", n);
+        el_text_append(text, EL_CELL_BYTES, el_mode_cuts(mode->name) ? " (%zu stages)" : " (%zu pieces)", n);
     else if (low == high)
         el_text_append(text, EL_CELL_BYTES, " (%zu x %.0f)", n / n_stages, first);
     else

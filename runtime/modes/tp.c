@@ -1,9 +1,9 @@
 /* tp: tensor parallelism (Shoeybi et al., "Megatron-LM", 2019). The model is cut across its layers: of a block each
  * device has some heads of the attention and some outputs of the inner layer, and all see the same batch. What comes
  * out of a branch is summed over the devices, forward; and backward the gradient of what went in: four all-reduces of
- * [batch, tokens, width] a block. Layer norms, embeddings and the head are whole on each device. With --mesh dp=N there
- * are N copies of the model, each with a share of the batch, and each piece's gradients are averaged over the copies in
- * buckets, as ddp does.
+ * [batch, tokens, width] a block. The embedding, which is the head, is cut by tokens. Layer norms and positions are
+ * whole on each device. With --mesh dp=N there are N copies of the model, each with a share of the batch, and each
+ * piece's gradients are averaged over the copies in buckets, as ddp does.
  *
  * Memory on every member, in bytes of its own part of the model: what single has; with copies what ddp has. */
 #include "runtime/gradients/reducer.h"

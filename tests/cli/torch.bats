@@ -71,7 +71,7 @@ sys.exit(not abs(ours / theirs - 1) < 0.01)
     need_torch
     "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/gpt.py" "$EVENLOAD" "$PWD" >gpt.txt 2>gpt.err || { cat gpt.txt && tail gpt.err && false; }
     cat gpt.txt
-    [[ $(wc -l <gpt.txt) == 16 && $(grep -c OVER gpt.txt) == 0 ]]
+    [[ $(wc -l <gpt.txt) == 26 && $(grep -c OVER gpt.txt) == 0 ]]
 }
 
 @test "--eval padded: each rank counts what PyTorch's DistributedSampler gives it, and the accuracy is PyTorch's" {
