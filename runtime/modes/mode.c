@@ -64,6 +64,13 @@ int el_mode_devices(const char *mode, int n)
     return layout.n_devices;
 }
 
+int el_mode_devices_for(const char *mode, const char *model, int n)
+{
+    const struct el_mode_ops *ops = el_mode_ops_find(mode);
+    const bool across = ops && ops->info.axes & 1U << EL_AXIS_TENSOR && !(ops->info.axes & 1U << EL_AXIS_STAGE);
+    return across && !el_model_find(model)->across[0] ? 1 : el_mode_devices(mode, n);
+}
+
 const struct el_mode_info *el_mode_plain(void)
 {
     return &el_mode_single.info;

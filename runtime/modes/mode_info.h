@@ -66,3 +66,5 @@ bool el_mode_cuts(const char *mode);
 void el_layout_of(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
 /* How many of `n` devices a mode uses; 0: there is no such mode. */
 int el_mode_devices(const char *mode, int n);
+/* The same for a model: 1 where the mode cuts models across their layers, and this one cannot be. */
+int el_mode_devices_for(const char *mode, const char *model, int n);

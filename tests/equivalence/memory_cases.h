@@ -39,7 +39,7 @@ static inline void configure(struct el_train_config *config, const char *mode, c
 /* Of those that are there: a mode that cuts the model has at most as many as that has nodes. */
 static inline int devices_for(const char *mode, const char *model)
 {
-    if (!el_mode_cuts(mode)) return el_mode_devices(mode, DEVICES);
+    if (!el_mode_cuts(mode)) return el_mode_devices_for(mode, model, DEVICES);
     return strcmp(model, "linear") == 0 ? 1 : strcmp(model, "toy") == 0 ? 2 : DEVICES;
 }
 

@@ -67,7 +67,7 @@ static void memory_of_buffers(void **state)
         struct el_train_result result;
         struct el_memory_forecast forecasts[DEVICES];
         struct el_layout layout;
-        int n = el_mode_devices(mode->name, 3);
+        int n = el_mode_devices_for(mode->name, "resnet18", 3);
         el_case_images_config(mode->name, n, 12, IMAGE, &config);
         train(&config, "null", &result, NULL);
         size_t b = all_bytes(&config), sum = 0, p = (size_t)result.param_bytes;

@@ -189,7 +189,7 @@ static void every_mode_trains_the_rest(void **state)
             assert_true(!strcmp(frozen[i][0], "branch") || el_case_difference(&wanted, &whole) > 1e-6);
             for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
                 const struct el_case c = {frozen[i][0], EL_OPT_MOMENTUM, 0, 24};
-                if (el_mode_devices(mode->name, n) < n || !el_case_can_be_cut(&c, mode->name, n)) continue;
+                if (el_mode_devices_for(mode->name, c.model, n) < n || !el_case_can_be_cut(&c, mode->name, n)) continue;
                 configure(frozen[i][0], mode->name, n, &config);
                 freeze(&config, frozen[i][1]);
                 hold_ways(&config, &wanted);
@@ -232,7 +232,7 @@ static void residual_networks_pass_the_gate(void **state)
             struct own_place p;
             double loss, reference_loss, worst, *reference;
             char name[128];
-            int n = el_mode_devices(mode->name, 2 + i % 2);
+            int n = el_mode_devices_for(mode->name, "resnet18", 2 + i % 2);
             if (i % 2 && is_sanitized()) continue;
             configure("resnet18", mode->name, n, &config);
             freeze(&config, frozen[i][1]);
@@ -275,7 +275,7 @@ static void what_is_frozen_takes_weights_alone(void **state)
         struct el_train_result result;
         struct el_memory_forecast forecasts[DEVICES];
         struct seen seen[DEVICES];
-        const int n = el_mode_devices(mode->name, 3);
+        const int n = el_mode_devices_for(mode->name, "textcnn", 3);
         const bool dp = !strcmp(mode->name, "dp"), cuts = el_mode_cuts(mode->name);
         configure("textcnn", mode->name, n, &config);
         el_model_set(&config.model, "vocab", (int64_t[]){2000}, 1);

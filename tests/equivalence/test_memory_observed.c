@@ -16,7 +16,7 @@ static void an_evaluation_does_not_count(void **state)
         struct el_memory_forecast forecasts[DEVICES];
         if (is_sanitized() && el_mode_option_of(mode->name, "procs") && !el_mode_option_of(mode->name, "micro"))
             continue;
-        int n = el_mode_devices(mode->name, DEVICES);
+        int n = el_mode_devices_for(mode->name, "textcnn", DEVICES);
         configure(&config, mode->name, "textcnn", EL_OPT_SGD, false, n, 1024);
         el_model_set(&config.model, "vocab", (int64_t[]){50}, 1); /* activations weigh most */
         el_model_set(&config.model, "filters", (int64_t[]){8}, 1);

@@ -76,7 +76,8 @@ static void micro_steps_are_ranks_of_a_larger_job(void **state)
         train_reference(c, micro, &one_rank);
         for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
             struct el_train_config config;
-            if (!el_mode_option_of(mode->name, "accumulate") || el_mode_devices(mode->name, n) < n) continue;
+            if (!el_mode_option_of(mode->name, "accumulate") || el_mode_devices_for(mode->name, c->model, n) < n)
+                continue;
             assert_int_equal(el_case_config(c, mode->name, n, &config), EL_OK);
             config.steps = STEPS;
             config.n_accumulate = micro;
@@ -100,7 +101,7 @@ static void micro_steps_take_the_memory_of_one_and_talk_once(void **state)
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
         struct el_train_config config;
         struct outcome whole, micro, part;
-        int n = el_mode_devices(mode->name, 2);
+        int n = el_mode_devices_for(mode->name, all.model, 2);
         if (!el_mode_option_of(mode->name, "accumulate")) continue;
         assert_int_equal(el_case_config(&all, mode->name, n, &config), EL_OK);
         config.steps = 3;
@@ -284,7 +285,7 @@ static void unused_parameters_are_found(void **state)
             struct el_train_config config;
             bool finds = el_mode_option_of(mode->name, "find-unused"),
                  ddp = el_mode_option_of(mode->name, "static-graph");
-            if (el_mode_devices(mode->name, n) < n || !el_case_can_be_cut(c, mode->name, n)) continue;
+            if (el_mode_devices_for(mode->name, c->model, n) < n || !el_case_can_be_cut(c, mode->name, n)) continue;
             for (int way = 0; way < (ddp ? 4 : 1); way++) {
                 assert_int_equal(el_case_config(c, mode->name, n, &config), EL_OK);
                 config.steps = STEPS;

@@ -62,7 +62,7 @@ static void same_bits(enum el_dtype dtype)
         struct el_train_config config;
         struct el_train_result base, other;
         struct el_ledger base_ledger[DEVICES], other_ledger[DEVICES];
-        int n = el_mode_devices(mode->name, 3);
+        int n = el_mode_devices_for(mode->name, el_cases[1].model, 3);
         assert_int_equal(el_case_config(&el_cases[1], mode->name, n, &config), EL_OK);
         config.dtype = dtype;
         train(&config, NULL, &base, base_ledger);
