@@ -76,6 +76,7 @@ static void hold_all(const struct el_safetensors *loaded)
     assert_true(read_saved("side.weight", side) == 28 && side[0] != 0);
     for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
         const int n = el_mode_devices(mode->name, 2);
+        if (strcmp(mode->name, "tp") == 0) continue; /* this model cannot be cut so */
         save(mode->name, n, 0, loaded);
         compare(mode->name, n, used, side);
     }
