@@ -163,15 +163,31 @@ static bool takes_variant(const struct walk *walk, const struct el_verify_cell *
     return el_model_resolve(&config) == EL_OK && el_buffers_are_in(&config);
 }
 
+/* Whether the mode takes few models: with those it goes through all kinds and variants. */
+static bool takes_few(const struct el_verify_cell *cell)
+{
+    const char *mode = cell->mode->name;
+    return el_mode_devices_for(mode, el_model_list()->name, EL_VERIFY_FEWEST) < el_mode_devices(mode, EL_VERIFY_FEWEST);
+}
+
+static bool takes_model(const struct el_verify_cell *cell)
+{
+    const char *mode = cell->mode->name;
+    return el_mode_devices_for(mode, cell->model->name, EL_VERIFY_FEWEST) == el_mode_devices(mode, EL_VERIFY_FEWEST);
+}
+
 /* A model and a kind: all modes. */
 static enum el_status visit_modes(const struct walk *walk, struct el_verify_cell *cell, int model)
 {
     int turn = model;
     for (cell->mode = el_mode_list(); cell->mode->name; cell->mode++) {
-        if (!is_asked_for(walk->options, cell->mode->name)) continue;
+        if (!is_asked_for(walk->options, cell->mode->name) || !takes_model(cell)) continue;
+        const bool few = takes_few(cell);
         for (int v = 0; find_variant(cell, v, cell->variant, sizeof cell->variant); v++, turn++) {
-            bool its_kind = cell->kind == EL_VERIFY_F32 || cell->kind == turn % EL_VERIFY_F32 || !walk->options->quick;
-            if (its_kind && takes_variant(walk, cell, model, v)) EL_TRY(visit_counts(walk, cell, turn + model));
+            bool its_kind =
+                cell->kind == EL_VERIFY_F32 || cell->kind == turn % EL_VERIFY_F32 || !walk->options->quick || few;
+            if (its_kind && (few || takes_variant(walk, cell, model, v)))
+                EL_TRY(visit_counts(walk, cell, turn + model));
         }
     }
     return EL_OK;

@@ -70,13 +70,13 @@ END
     refuses "got no gradient of 'side.weight' and 1 more; leave them out of the model" "$EVENLOAD" run --mode mp --model branch --devices sim:2 \
         --mesh dp=2 --dry-run
     refuses "--mesh dp=3: 4 devices cannot be divided evenly among that many" "$EVENLOAD" run --mode spmg --devices 4 --mesh dp=3 "${MODEL[@]}"
-    refuses "--mesh dp=2,pp=3: dp times pp must be the number of devices (4)" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2,pp=3 "${MODEL[@]}"
+    refuses "--mesh dp=2,pp=3: dp times pp times tp must be the number of devices (4)" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2,pp=3 "${MODEL[@]}"
     refuses "--mesh dp=2,pp=2: must be like dp=2" "$EVENLOAD" run --mode spmg --devices 4 --mesh dp=2,pp=2 "${MODEL[@]}"
     refuses "--micro 3: a batch of 8 cannot be divided into that many equal parts in each of 2 copies of the model" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2 --micro 3 "${MODEL[@]}"
     refuses "--mesh dp=2,,: must be like dp=2" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=2,, "${MODEL[@]}"
     refuses "--mesh ,dp=2: must be like dp=2" "$EVENLOAD" run --mode spmg --devices 4 --mesh ,dp=2 "${MODEL[@]}"
     refuses "--cut out: gives 2 parts, and there must be 1" "$EVENLOAD" run --mode mp --devices 1 --cut out "${MODEL[@]}"
-    refuses "--mesh dp=0: must be like dp=2,pp=2, each number at least 1" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=0 "${MODEL[@]}"
+    refuses "--mesh dp=0: must be like dp=2,pp=2,tp=2, each number at least 1" "$EVENLOAD" run --mode pipeline --devices 4 --mesh dp=0 "${MODEL[@]}"
     refuses "--procs 2: there is one device: leave --procs out" "$EVENLOAD" run --mode spmg --devices 1 --procs 2 "${MODEL[@]}"
     "$EVENLOAD" run --mode spmg --devices 4 --procs 1 --mesh dp=2,pp=1,tp=1 "${MODEL[@]}" --out ones >/dev/null # said, and not had
     refuses "--mesh tp=2: must be like dp=2" "$EVENLOAD" run --mode spmg --devices 4 --mesh tp=2 "${MODEL[@]}"

@@ -36,9 +36,10 @@ static void check_groups(const struct el_layout *layout)
     assert_int_equal(at, layout->n_devices);
     for (int d = 0; d < layout->n_devices; d++) {
         const struct el_spot source = el_layout_spot(layout, el_layout_source(layout, d));
-        assert_true(source.owns && (layout->n[EL_AXIS_STAGE] > 1 || source.process == 0));
+        assert_true(source.owns && (layout->n[EL_AXIS_STAGE] * layout->n[EL_AXIS_TENSOR] > 1 || source.process == 0));
         assert_int_equal(source.at[EL_AXIS_STAGE], el_layout_spot(layout, d).at[EL_AXIS_STAGE]);
         assert_int_equal(source.at[EL_AXIS_SHARD], el_layout_spot(layout, d).at[EL_AXIS_SHARD]);
+        assert_int_equal(source.at[EL_AXIS_TENSOR], el_layout_spot(layout, d).at[EL_AXIS_TENSOR]);
     }
 }
 

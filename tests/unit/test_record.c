@@ -287,7 +287,7 @@ static void test_tokens(void **state)
     says(run, el_report_table, "    tokens/s     95 % interval");
     says(run, el_report_table, "  40,000 ");
     says(run, el_report_arithmetic, "GEMM: 50.0 GFLOP/s (f32), measured here\n");
-    says(run, el_report_arithmetic, "0.16     0.0024               10.0       20.0\n");
+    says(run, el_report_arithmetic, "0.16     0.0024              10.0       20.0\n");
     says(run, el_report_epochs, "2.00       7.39      2.89\n");
     says(run, el_report_evaluations, "part of the 12 samples; together 25.0 %.\n");
     json_decref(run);
