@@ -37,10 +37,10 @@ static enum el_status product_add(struct el_dnnl_recipe *recipe, const struct pr
 }
 
 /* Whether there is much more of w than of x and y, of few rows: then forward is done transposed, and backward in blocks
- * (at 256 rows nothing is won). */
+ * (of the 8192 outputs of 1024 rows forward and dw are twice as fast without). */
 static int mostly_weights(const struct el_kernel_args *args)
 {
-    return args->d[2] >= 8 * args->d[0] && args->d[0] >= 16 && args->d[0] < 256;
+    return args->d[2] >= 8 * args->d[0] && args->d[0] >= 16 && args->d[0] <= 256;
 }
 
 /* y'[o,b] = w[o,i] x'[i,b], into the first region. */
