@@ -14,7 +14,7 @@
 enum el_status el_sizes_check(const struct el_model_config *given)
 {
     const struct el_model_info *model = el_model_find(given->name);
-    const char *missing = given->dropout > 0 && model->dropout == 0 ? "dropout" : NULL;
+    const char *missing = given->dropout > 0 && !model->drops ? "dropout" : NULL;
     char sizes[256] = ""; /* "vocab embed seq filters dropout" */
     for (int i = 0; i < EL_MODEL_SIZES_MAX && given->sizes[i].name; i++) {
         const struct el_model_values *size = &given->sizes[i];
@@ -26,7 +26,7 @@ enum el_status el_sizes_check(const struct el_model_config *given)
     }
     for (const struct el_model_size *row = model->sizes; row->name; row++)
         el_text_append(sizes, sizeof sizes, "%s%s", *sizes ? " " : "", row->name);
-    if (model->dropout > 0) el_text_append(sizes, sizeof sizes, " dropout");
+    if (model->drops) el_text_append(sizes, sizeof sizes, " dropout");
     if (missing)
         return el_fail(EL_ERR_INVALID, "--%s: model %s has none (it has %s): leave it out", missing, model->name,
                        sizes);
@@ -42,6 +42,10 @@ static enum el_status check_taken(const struct el_options *options, const struct
         return el_fail(EL_ERR_INVALID, "--augment on: model %s takes no images: leave it out", info->name);
     if (options->lengths.longest && info->input == EL_INPUT_IMAGES)
         return el_fail(EL_ERR_INVALID, "--lengths: model %s takes images, not sentences: leave it out", info->name);
+    if (options->train.model.classes && info->input == EL_INPUT_TOKENS)
+        return el_fail(EL_ERR_INVALID,
+                       "--classes %" PRId64 ": the classes of model %s are its vocabulary: give --vocab",
+                       options->train.model.classes, info->name);
     if (options->lengths.longest && info->input == EL_INPUT_TOKENS)
         return el_fail(EL_ERR_INVALID, "--lengths: model %s takes sequences of --seq tokens: leave it out", info->name);
     return EL_OK;

@@ -333,6 +333,14 @@ enum el_status el_program_wait(struct el_program *program, struct el_device *dev
     return EL_OK;
 }
 
+enum el_status el_program_wait_like(struct el_program *program, struct el_device *device, int stream, int other)
+{
+    const struct el_queue *queue = find_queue(program, device, other);
+    for (int i = 0; queue && i < queue->n_pending; i++)
+        EL_TRY(el_program_wait(program, device, stream, queue->pending[i]));
+    return EL_OK;
+}
+
 int el_program_last(const struct el_program *program, const struct el_device *device, int stream)
 {
     const struct el_queue *queue = find_queue(program, device, stream);

@@ -133,6 +133,8 @@ void el_program_piece(struct el_program *program, struct el_op_piece piece);
 
 /* The next op queued on the stream starts after op `op_id` has ended. -1 is legal: no wait. */
 enum el_status el_program_wait(struct el_program *program, struct el_device *device, int stream, int op_id);
+/* The stream's next op starts after all that the next op of stream `other` waits for. */
+enum el_status el_program_wait_like(struct el_program *program, struct el_device *device, int stream, int other);
 /* The id of the last op queued on the stream, or -1. */
 int el_program_last(const struct el_program *program, const struct el_device *device, int stream);
 

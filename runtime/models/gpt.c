@@ -147,5 +147,6 @@ const struct el_model el_model_gpt = {.info = {.name = "gpt",
                                                .summary = "GPT-2's transformer over tokens; the head is the embedding",
                                                .input = EL_INPUT_TOKENS,
                                                .sizes = sizes,
+                                               .drops = true,
                                                .across = {"heads", "vocab"}},
                                       .build = build};

@@ -71,7 +71,8 @@ struct el_model_info {
     int64_t classes;                   /* it always has so many; 0: as many as the data */
     bool any_length;                   /* over ids: parameters do not depend on `seq` */
     const char *across[3];             /* sizes that are cut across devices, ended by NULL; none: it cannot be */
-    double dropout;                    /* rate where none is given; 0: the model has no dropout */
+    bool drops;                        /* it has dropout */
+    double dropout;                    /* its rate where none is given */
     struct el_model_check check;
 };
 

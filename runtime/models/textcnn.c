@@ -62,6 +62,7 @@ const struct el_model el_model_textcnn = {
              .input = EL_INPUT_IDS,
              .sizes = sizes,
              .any_length = true,
+             .drops = true,
              .dropout = 0.5,
              .check = {.freeze = "embedding"}},
     .build = build};

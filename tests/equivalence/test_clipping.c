@@ -108,6 +108,30 @@ static void every_mode_clips_by_the_whole_models_norm(void **state)
         if (held[m] < 2) fail_msg("%s: %d runs", el_mode_list()[m].name, held[m]);
 }
 
+/* Before any node: what the last one sends may be a sum over the pieces. */
+static void stages_of_pieces_are_cut_anywhere(void **state)
+{
+    struct el_train_config config;
+    struct el_train_result single, result;
+    struct el_graph *model;
+    assert_true(configure("gpt", "single", 1, 0, LIMIT, &config));
+    train_model(&config, &single);
+    assert_int_equal(el_model_build(&config.model, &model), EL_OK);
+    for (int n = 1; n < model->n_nodes; n += is_sanitized() ? 5 : 1) {
+        assert_true(configure("gpt", "pipeline", 4, 1, LIMIT, &config));
+        config.mesh[EL_AXIS_TENSOR] = 2;
+        snprintf(config.cut, sizeof config.cut, "%s", model->nodes[n].name);
+        if (el_train_check(&config) != EL_OK) fail_msg("%s: %s", config.cut, el_error_message());
+        train_model(&config, &result);
+        double difference = el_case_difference(&result, &single);
+        if (!(difference <= TOLERANCE)) fail_msg("--cut %s: losses differ by %g", config.cut, difference);
+        hold_forecast(&config, &result);
+        el_train_result_free(&result);
+    }
+    el_graph_destroy(model);
+    el_train_result_free(&single);
+}
+
 /* By ranks' own gradients where parameters are averaged, as on one device (reference.c). */
 static void averaged_parameters_clip_each_ranks_gradients(void **state)
 {
@@ -122,5 +146,5 @@ static void averaged_parameters_clip_each_ranks_gradients(void **state)
     for (int i = 0; i < 2; i++) el_train_result_free(&results[i]);
 }
 
-RUN_TESTS(open_sets, close_sets, every_mode_clips_by_the_whole_models_norm,
+RUN_TESTS(open_sets, close_sets, every_mode_clips_by_the_whole_models_norm, stages_of_pieces_are_cut_anywhere,
           averaged_parameters_clip_each_ranks_gradients)
