@@ -72,26 +72,11 @@ static enum el_status begin_round(struct el_worker *worker, int round)
     return EL_OK;
 }
 
-static void begin(void *reducer, struct el_program *program, struct el_view *grads)
-{
-    el_reducer_begin(reducer, program, grads);
-}
-
-static void finish(void *reducer, struct el_program *program, struct el_view *grads)
-{
-    (void)program;
-    (void)grads;
-    el_reducer_finish(reducer);
-}
-
 static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
 {
     (void)round;
-    const struct el_share_hooks hooks = {.overwrite = worker->config->bucket_view && !worker->config->keep_grads,
-                                         .grad_ready = el_reducer_ready,
-                                         .begin = begin,
-                                         .reduce = finish,
-                                         .context = worker->state};
+    struct el_share_hooks hooks = el_share_reduce_by(worker->state);
+    hooks.overwrite = worker->config->bucket_view && !worker->config->keep_grads;
     if (worker->config->broadcast_buffers)
         el_buffers_issue_broadcast(worker->world, &worker->members[0].shard, worker->buffers_root, program);
     if (worker->joined) {

@@ -40,23 +40,10 @@ static enum el_status begin_round(struct el_worker *worker, int round)
     return worker->state ? el_reducer_group_round(worker->state, round) : EL_OK;
 }
 
-static void begin(void *reducer, struct el_program *program, struct el_view *grads)
-{
-    el_reducer_begin(reducer, program, grads);
-}
-
-static void finish(void *reducer, struct el_program *program, struct el_view *grads)
-{
-    (void)program;
-    (void)grads;
-    el_reducer_finish(reducer);
-}
-
 static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
 {
     (void)round;
-    const struct el_share_hooks hooks = {
-        .grad_ready = el_reducer_ready, .begin = begin, .reduce = finish, .context = worker->state};
+    const struct el_share_hooks hooks = el_share_reduce_by(worker->state);
     return el_share_step(worker, program, worker->state ? &hooks : NULL);
 }
 

@@ -131,6 +131,24 @@ enum el_status el_share_read_loss(const struct el_member *member, double *loss_p
     return EL_OK;
 }
 
+static void begin(void *reducer, struct el_program *program, struct el_view *grads)
+{
+    el_reducer_begin(reducer, program, grads);
+}
+
+static void finish(void *reducer, struct el_program *program, struct el_view *grads)
+{
+    (void)program;
+    (void)grads;
+    el_reducer_finish(reducer);
+}
+
+struct el_share_hooks el_share_reduce_by(struct el_reducer *reducer)
+{
+    return (struct el_share_hooks){
+        .grad_ready = el_reducer_ready, .begin = begin, .reduce = finish, .context = reducer};
+}
+
 static struct el_share_pass micro_step(struct el_worker *worker, const struct el_share_hooks *hooks,
                                        struct el_view *grads, int k)
 {

@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include "runtime/gradients/reducer.h"
 #include "runtime/worker/worker.h"
 
 struct el_share_pass {
@@ -41,6 +42,9 @@ struct el_share_hooks {
     void (*updated)(void *context, struct el_program *program);
     void *context;
 };
+
+/* Those by which a reducer sums the gradients, as backward goes on. */
+struct el_share_hooks el_share_reduce_by(struct el_reducer *reducer);
 
 /* A whole step of a worker whose one member has the whole model: zeroes gradients, loads, goes forward and back, and
  * runs the optimizer. `hooks` NULL: plain training. Of several micro-steps (n_accumulate) each loads, goes forward and
