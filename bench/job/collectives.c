@@ -145,8 +145,9 @@ static struct el_span window_of(const struct el_layout *layout, const struct mem
     struct el_span window = {INT64_MAX, INT64_MIN};
     for (int i = 0; i < members->n; i++) {
         struct el_span pass = members->list[i].passes[step];
-        if (el_layout_spot(layout, members->positions[i]).at[EL_AXIS_DATA] !=
-            el_layout_spot(layout, members->positions[m]).at[EL_AXIS_DATA])
+        const struct el_spot own = el_layout_spot(layout, members->positions[m]);
+        const struct el_spot other = el_layout_spot(layout, members->positions[i]);
+        if (other.at[EL_AXIS_DATA] != own.at[EL_AXIS_DATA] || other.at[EL_AXIS_SHARD] != own.at[EL_AXIS_SHARD])
             continue;
         if (pass.end_ns <= pass.begin_ns) continue;
         if (pass.begin_ns < window.begin_ns) window.begin_ns = pass.begin_ns;

@@ -50,7 +50,8 @@ struct el_spot el_layout_spot(const struct el_layout *layout, int device)
     bool first = device % n == 0, loads = first || layout->each_loads;
     struct el_spot spot = {.process = layout->n_processes == 1 ? 0 : worker,
                            .worker = worker,
-                           .at[EL_AXIS_DATA] = device / each,
+                           .at[EL_AXIS_DATA] = device / each / layout->n[EL_AXIS_SHARD],
+                           .at[EL_AXIS_SHARD] = device / each % layout->n[EL_AXIS_SHARD],
                            .at[EL_AXIS_STAGE] = device % each / tensors,
                            .at[EL_AXIS_TENSOR] = device % tensors,
                            .n_feeds = loads ? layout->n_feeds : 0};
@@ -100,7 +101,7 @@ int el_layout_per_copy(const struct el_layout *layout)
 /* Copies of the model follow one another, and the first one's devices are owners. */
 int el_layout_source(const struct el_layout *layout, int device)
 {
-    return device % el_layout_per_copy(layout);
+    return device % (el_layout_per_copy(layout) * layout->n[EL_AXIS_SHARD]);
 }
 
 int el_layout_pieces(const struct el_train_config *config, const struct el_layout *layout)
@@ -176,6 +177,17 @@ void el_layout_worker_several(const struct el_train_config *config, int n_proces
 void el_layout_worker_each(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
 {
     *layout_p = uncut(config, config->n_devices, config->n_devices, n_processes);
+}
+
+void el_layout_sharded(const struct el_train_config *config, int n_processes, unsigned split,
+                       struct el_layout *layout_p)
+{
+    const int n = config->n_devices, *mesh = config->mesh, asked = mesh[EL_AXIS_SHARD];
+    const int copies = asked && n % asked == 0 ? n / asked : mesh[EL_AXIS_DATA];
+    *layout_p = uncut(config, n, n, n_processes);
+    layout_p->n[EL_AXIS_DATA] = copies && n % copies == 0 ? copies : 1;
+    layout_p->n[EL_AXIS_SHARD] = n / layout_p->n[EL_AXIS_DATA];
+    layout_p->split = split;
 }
 
 /* As many copies as the mesh has along data; of a copy's devices the mesh has `given` along one axis, and the rest

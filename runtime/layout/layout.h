@@ -11,8 +11,7 @@
  * these have to know it before a step is issued. The devices of a worker are in one process and have neighbouring
  * positions, and so have the workers of a process.
  *
- * Today nothing cuts what is stored: along shard there is 1. Of several processes each has one
- * worker. All workers have as many devices.
+ * Of several processes each has one worker. All workers have as many devices.
  *
  * Units: samples. Ownership: a plain value of a few numbers, whatever the number of devices. Threads: any; nothing is
  * kept. Errors: none: config has gone through el_train_check, and a number of processes that the mode cannot have is
@@ -47,6 +46,7 @@ struct el_layout {
     int n_devices; /* that the mode uses: those of the configuration, or fewer */
     int n_processes, n_workers;
     int n[EL_AXIS_COUNT]; /* along each axis; along data: those that have samples */
+    unsigned split;       /* along shard: rows of the state of which each has a range: bits 1 << enum el_state */
     bool cuts;            /* the mode has parts of the model, by a schedule; also where there is one stage */
     int64_t global_batch;
     struct el_shares shares; /* of the parts in which a batch is loaded, or is cut among a worker's devices */
@@ -65,7 +65,7 @@ int el_layout_of_worker(const struct el_layout *layout, int worker, int *first_p
 /* The same of a process. */
 int el_layout_of_process(const struct el_layout *layout, int process, int *first_p);
 /* The device whose copy of this one's part represents all copies: the gate compares it, and it is saved. The
- * first owner of the same place along all axes but data. */
+ * first owner of the same place along all axes but data. Where state is sharded each gives its range. */
 int el_layout_source(const struct el_layout *layout, int device);
 
 /* Whether workers stand apart along it. */
@@ -77,7 +77,7 @@ bool el_layout_is_cut(const struct el_layout *layout);
 /* The number of a device's group along an axis: devices that differ along it alone have the same. */
 int el_layout_group(const struct el_layout *layout, enum el_axis axis, int device);
 
-/* How many devices hold one copy of the model together. */
+/* How many devices a part of the batch goes through: with the stages and pieces of one copy of the model. */
 int el_layout_per_copy(const struct el_layout *layout);
 
 /* Samples of the m-th of n pieces that tensor.chunk makes of so many: pieces of ceil(samples / n), the last ones
@@ -112,6 +112,10 @@ void el_layout_worker_each(const struct el_train_config *config, int n_processes
  * each in its own (the default; one where neither says how many). Each loads its share, cut among its devices like one
  * worker's, and its first device owns the model. */
 void el_layout_worker_several(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
+/* A worker a device as above, in rows of as many as config.mesh has along shard (0: all that are left of a copy): each
+ * loads its share, and those of a row hold the state together, by ranges of the rows `split`. */
+void el_layout_sharded(const struct el_train_config *config, int n_processes, unsigned split,
+                       struct el_layout *layout_p);
 /* A worker and a stage a device; in one process (the default), or each in its own. Each owns its part of the model.
  * There are as many copies of the model as config.mesh has along data (0: one), and as many pieces of each stage as it
  * has along tensor, one after the other: a data rank's

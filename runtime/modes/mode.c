@@ -14,6 +14,9 @@
     row(mp)        \
     row(pipeline)  \
     row(tp)        \
+    row(zero1)     \
+    row(zero2)     \
+    row(zero3)     \
     row(reference)
 /* clang-format on */
 

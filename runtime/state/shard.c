@@ -13,11 +13,10 @@ size_t el_shard_param_bytes(const struct el_shard *shard, int param)
 
 void el_shard_range(const struct el_shard *shard, enum el_state what, int number, int64_t *first_p, int64_t *count_p)
 {
-    bool split = shard->split & 1U << what;
     const struct el_param *array = &(what == EL_STATE_BUFFER ? shard->graph->buffers : shard->graph->params)[number];
-    int64_t n = el_shape_count(&array->shape);
-    int64_t unit = array->max_norm > 0 ? n / array->shape.d[0] : 1; /* rows with a limit stay whole */
-    el_state_range(n, unit, split ? shard->piece : 0, split ? shard->n_pieces : 1, first_p, count_p);
+    *first_p = 0;
+    *count_p = el_shape_count(&array->shape);
+    if (shard->split & 1U << what) el_units_own(shard->units, number, *count_p, shard->piece, first_p, count_p);
 }
 
 bool el_shard_next(const struct el_shard *shard, struct el_state_item *item)
@@ -118,15 +117,55 @@ static enum el_status write_zeros(const struct el_shard *shard, const struct el_
     return status;
 }
 
+/* Whether arrays of a row lie in one piece with others: a unit's, if they are not in another one's memory, or all
+ * buffers. */
+static bool is_in_unit(const struct el_shard *shard, const struct el_state_item *item)
+{
+    return shard->units && (item->what == EL_STATE_PARAM || shard->split & 1U << item->what);
+}
+
+static bool is_first(const struct el_shard *shard, const struct el_state_item *item)
+{
+    if (item->row.of_buffers) return item->number == 0;
+    return !is_in_unit(shard, item) || shard->units->units[shard->units->of[item->number]].first_param == item->number;
+}
+
+/* Of a unit's memory, where the array's elements are that are stored here. */
+static int64_t place_in_unit(const struct el_shard *shard, const struct el_state_item *item)
+{
+    const struct el_unit *unit = &shard->units->units[shard->units->of[item->number]];
+    const int64_t offset = shard->units->offset[item->number], part = unit->count / shard->units->n_pieces;
+    if (!(shard->split & 1U << item->what)) return offset;
+    return item->count > 0 ? offset + item->first - shard->piece * part : 0;
+}
+
+static enum el_status alloc_unit(const struct el_shard *shard, const struct el_state_item *item)
+{
+    const struct el_unit *unit = &shard->units->units[shard->units->of[item->number]];
+    const size_t width = el_dtype_bytes(item->row.dtype);
+    const int64_t n = shard->split & 1U << item->what ? unit->count / shard->units->n_pieces : unit->count;
+    struct el_view *views = shard->rows[item->what];
+    struct el_buffer *buffer = views[unit->first_param].buffer;
+    if (is_first(shard, item))
+        EL_TRY(el_device_alloc(shard->device, item->row.tag, (size_t)n * width, item->array->name, &buffer));
+    *item->view = el_view_of(buffer, (size_t)place_in_unit(shard, item) * width);
+    return EL_OK;
+}
+
 static enum el_status alloc_item(const struct el_shard *shard, const struct el_state_item *item)
 {
     const struct el_state_row *row = &item->row;
     struct el_buffer *buffer;
     size_t bytes =
         row->of_buffers ? el_buffers_bytes(shard->graph, row->dtype) : (size_t)item->count * el_dtype_bytes(row->dtype);
-    if (row->lent || item->count == 0 || (row->of_buffers && item->number > 0)) return EL_OK;
-    EL_TRY(el_device_alloc(shard->device, row->tag, bytes, row->of_buffers ? "buffers" : item->array->name, &buffer));
-    *item->view = el_view_of(buffer, 0);
+    if (row->lent || (row->of_buffers && item->number > 0)) return EL_OK;
+    if (is_in_unit(shard, item)) {
+        EL_TRY(alloc_unit(shard, item));
+    } else {
+        EL_TRY(
+            el_device_alloc(shard->device, row->tag, bytes, row->of_buffers ? "buffers" : item->array->name, &buffer));
+        *item->view = el_view_of(buffer, 0);
+    }
     if (row->of_buffers) el_buffers_view(shard->graph, row->dtype, *item->view, shard->buffers);
     return row->drawn || el_device_is_simulated(shard->device) ? EL_OK : write_zeros(shard, item);
 }
@@ -148,9 +187,10 @@ enum el_status el_shard_open(struct el_shard *shard, const struct el_shard_spec 
                                .graph = spec->graph,
                                .device = spec->device,
                                .split = spec->split,
-                               .piece = spec->piece,
-                               .n_pieces = spec->n_pieces};
+                               .piece = spec->piece};
     if (!spec->owns) return EL_OK;
+    if (spec->n_pieces > 0)
+        EL_TRY(el_units_open(spec->graph, (enum el_unit_kind)spec->config->unit, spec->n_pieces, &shard->units));
     EL_TRY(make_views(shard));
     for (struct el_state_item item = {0}; el_shard_next(shard, &item);) EL_TRY(alloc_item(shard, &item));
     size_t width = el_dtype_bytes(spec->config->dtype), steps = (size_t)spec->config->n_accumulate;
@@ -165,8 +205,9 @@ enum el_status el_shard_open(struct el_shard *shard, const struct el_shard_spec 
 void el_shard_close(struct el_shard *shard)
 {
     for (struct el_state_item item = {0}; shard->params && el_shard_next(shard, &item);)
-        if (!item.row.lent && !(item.row.of_buffers && item.number > 0)) el_device_free(item.view->buffer);
+        if (!item.row.lent && is_first(shard, &item)) el_device_free(item.view->buffer);
     el_device_free(shard->loss);
+    el_units_close(shard->units);
     free(shard->params);
     *shard = (struct el_shard){0};
 }

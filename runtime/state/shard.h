@@ -19,6 +19,7 @@
 #include "runtime/comm/comm.h"
 #include "runtime/graph/pass.h"
 #include "runtime/state/state.h"
+#include "runtime/state/units.h"
 
 struct el_shard {
     const struct el_train_config *config;
@@ -39,14 +40,17 @@ struct el_shard {
     };
     struct el_view *issued; /* a place for the gradients of the step that its mode is issuing */
     struct el_buffer *loss; /* [n_accumulate] of the configuration: of the last step's micro-steps */
-    unsigned split;         /* bits 1 << enum el_state: rows of which it stores range `piece` of n_pieces */
-    int piece, n_pieces;
+    /* Where the state is sharded (else NULL): parameters, and what else is stored by ranges, lie unit by unit. Of rows
+     * with a bit 1 << enum el_state in `split` it stores part `piece` of each unit. */
+    struct el_units *units;
+    unsigned split;
+    int piece;
     /* Who have the rest of the model, with n_copies - 1 more copies of all of it; NULL: it is here. The worker's. */
     struct el_comm *rest;
     int n_copies;
 };
 
-/* After a failure too it is to be closed. `split` is all of zeros where arrays are stored whole. */
+/* After a failure too it is to be closed. n_pieces 0: the state is not sharded. */
 struct el_shard_spec {
     const struct el_train_config *config;
     const struct el_graph *graph;
@@ -75,7 +79,7 @@ struct el_state_item {
     int at;               /* the walk's */
 };
 bool el_shard_next(const struct el_shard *shard, struct el_state_item *item);
-/* Those elements of one array. */
+/* Those elements of one array. The optimizer updates those of EL_STATE_SLOT. */
 void el_shard_range(const struct el_shard *shard, enum el_state what, int number, int64_t *first_p, int64_t *count_p);
 /* An item's values, [count of its array] in the order of its shape: zeros where another device stores them. */
 enum el_status el_shard_read_item(const struct el_shard *shard, const struct el_state_item *item, double *values);
@@ -91,7 +95,7 @@ enum el_status el_shard_read_loss(const struct el_shard *shard, double *loss_p);
 
 /* Zeroes kept gradients (phase optimizer); nothing where they are freed. */
 void el_shard_issue_zero_grad(const struct el_shard *shard, struct el_program *program);
-/* One step of the optimizer by grads[n_params], whose norm over the whole model is limited first (--clip: in place),
+/* One step of the optimizer by grads[n_params] (where slots are split: of the elements that it updates), whose norm over the whole model is limited first (--clip: in place),
  * then the limit on rows' norms. What has no gradient stays as it is. Collective over `rest`, if they are clipped. */
 void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *program, const struct el_view *grads);
 /* x = value, n elements. */

@@ -32,15 +32,27 @@ void el_shard_issue_zero_grad(const struct el_shard *shard, struct el_program *p
         if (!shard->grads[p].buffer) continue;
         int64_t first, n;
         el_shard_range(shard, EL_STATE_GRAD, p, &first, &n);
+        if (n == 0) continue;
         el_shard_issue_fill(shard, program, EL_PHASE_OPTIMIZER, "zero_grad", shard->grads[p], n, 0);
     }
 }
 
-static int64_t stored_count(const struct el_shard *shard, int p)
+static int64_t updated_count(const struct el_shard *shard, int p)
 {
     int64_t first, count;
-    el_shard_range(shard, EL_STATE_PARAM, p, &first, &count);
+    el_shard_range(shard, EL_STATE_SLOT, p, &first, &count);
     return count;
+}
+
+/* Of a parameter, the elements that are updated here: all that is stored of it, or a range of them. */
+static struct el_view updated(const struct el_shard *shard, int p)
+{
+    int64_t first, stored, count;
+    struct el_view view = shard->params[p];
+    el_shard_range(shard, EL_STATE_PARAM, p, &stored, &count);
+    el_shard_range(shard, EL_STATE_SLOT, p, &first, &count);
+    if (count > 0) view.offset += (size_t)(first - stored) * el_dtype_bytes(shard->config->dtype);
+    return view;
 }
 
 /* Row layouts of the optimizer kernels: kernels.h. */
@@ -49,8 +61,8 @@ static struct el_kernel_op update_of(const struct el_shard *shard, const struct 
     const struct el_train_config *config = shard->config;
     struct el_kernel_op op = {.head = {.label = shard->graph->params[p].name, .phase = EL_PHASE_OPTIMIZER},
                               .dtype = config->dtype,
-                              .views = {grads[p], shard->params[p], shard->slots[0][p], shard->slots[1][p]},
-                              .args.d = {stored_count(shard, p)}};
+                              .views = {grads[p], updated(shard, p), shard->slots[0][p], shard->slots[1][p]},
+                              .args.d = {updated_count(shard, p)}};
     op.args.s[0] = config->lr;
     op.args.s[1] = config->lr_min;
     op.args.k[0] = (uint64_t)config->lr_warmup;
@@ -84,7 +96,7 @@ static void issue_norm(const struct el_shard *shard, struct el_program *program,
                               .op = kind,
                               .dtype = shard->config->dtype,
                               .views = {sums ? grad : squares, sums ? squares : grad},
-                              .args = {.d = {stored_count(shard, p)}, .s = {shard->config->clip}}};
+                              .args = {.d = {updated_count(shard, p)}, .s = {shard->config->clip}}};
     el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
 }
 
@@ -121,11 +133,12 @@ static void clip(const struct el_shard *shard, struct el_program *program, const
     struct el_view squares = el_view_of(buffer, 0);
     el_shard_issue_fill(shard, program, EL_PHASE_OPTIMIZER, "zero the norm", squares, 1, 0);
     for (int p = 0; p < n; p++)
-        if (grads[p].buffer && counts(shard->graph, p))
+        if (grads[p].buffer && counts(shard->graph, p) && updated_count(shard, p) > 0)
             issue_norm(shard, program, EL_OP_SUM_SQUARES, p, grads[p], squares);
     if (shard->rest) sum_rest(shard, program, squares);
     for (int p = 0; p < n; p++)
-        if (grads[p].buffer) issue_norm(shard, program, EL_OP_CLIP, p, grads[p], squares);
+        if (grads[p].buffer && updated_count(shard, p) > 0)
+            issue_norm(shard, program, EL_OP_CLIP, p, grads[p], squares);
     el_program_free(program, buffer);
 }
 
@@ -145,7 +158,7 @@ static void alloc_temporaries(const struct el_shard *shard, struct el_program *p
     for (int t = 0; t < TEMPORARIES; t++) {
         buffers[t] = NULL;
         if (!has_temporary(shard->config, t)) continue;
-        size_t bytes = (size_t)stored_count(shard, p) * el_dtype_bytes(shard->config->dtype);
+        size_t bytes = (size_t)updated_count(shard, p) * el_dtype_bytes(shard->config->dtype);
         el_program_alloc(program, shard->device, EL_TAG_WORKSPACE, bytes, names[t], &buffers[t]);
     }
 }
@@ -166,9 +179,9 @@ void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *p
     }
     clip(shard, program, grads);
     for (int p = 0; p < n && together; p++)
-        if (grads[p].buffer) alloc_temporaries(shard, program, p, temporaries[p]);
+        if (grads[p].buffer && updated_count(shard, p) > 0) alloc_temporaries(shard, program, p, temporaries[p]);
     for (int p = 0; p < n; p++) {
-        if (!grads[p].buffer) continue;
+        if (!grads[p].buffer || updated_count(shard, p) == 0) continue;
         struct el_kernel_op op = update_of(shard, grads, p);
         if (!together) alloc_temporaries(shard, program, p, temporaries[p]);
         for (int t = 0; t < TEMPORARIES; t++) op.views[FIRST_TEMPORARY + t] = el_view_of(temporaries[p][t], 0);
@@ -180,8 +193,8 @@ void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *p
         struct el_kernel_op limit = {.head = {.label = "max_norm", .phase = EL_PHASE_OPTIMIZER},
                                      .op = EL_OP_MAX_NORM,
                                      .dtype = shard->config->dtype,
-                                     .views = {shard->params[p]},
-                                     .args = {.d = {stored_count(shard, p) / row, row}, .s = {param->max_norm}}};
+                                     .views = {updated(shard, p)},
+                                     .args = {.d = {updated_count(shard, p) / row, row}, .s = {param->max_norm}}};
         el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &limit, NULL);
     }
     for (int p = 0; p < n && together; p++) free_temporaries(program, temporaries[p]);

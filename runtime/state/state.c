@@ -34,13 +34,6 @@ bool el_state_row(const struct el_train_config *config, enum el_state what, stru
     return row_p->name && (what != EL_STATE_GRAD || config->keep_grads || config->bucket_view);
 }
 
-void el_state_range(int64_t n, int64_t unit, int piece, int n_pieces, int64_t *first_p, int64_t *count_p)
-{
-    int64_t each = (n / unit + n_pieces - 1) / n_pieces * unit, first = piece * each < n ? piece * each : n;
-    *first_p = first;
-    *count_p = n - first < each ? n - first : each;
-}
-
 /* Uniform in [-bound, bound), from element `first` on: el_rng_uniform's numbers, of which only the first word of each
  * draw counts, so that neighbouring elements share vector lanes. */
 EL_VECTOR static void draw_uniform(const struct el_rng_key *key, int64_t first, int64_t n, double bound, float *values)

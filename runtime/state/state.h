@@ -1,6 +1,6 @@
 /* What a device holds of a model from step to step, as rows: parameters, kept gradients, the optimizer's slots,
- * buffers. A row says what it is called, how it begins, under which tag the ledger has it, and how it is stored: each
- * array whole, or by ranges, of which every device of the shard axis has one. Whatever goes over a shard's memory goes
+ * buffers. A row says what it is called, how it begins and under which tag the ledger has it. An array is
+ * stored whole, or each device of the shard axis has a range of it (units.h). Whatever goes over a shard's memory goes
  * over its rows (el_shard_next in shard.h): memory, initial values, gathering, files. More state is a row more.
  *
  * Ownership: plain values. Threads: any.
@@ -32,10 +32,6 @@ struct el_state_row {
 
 /* false: the job's devices hold nothing of this kind by themselves. */
 bool el_state_row(const struct el_train_config *config, enum el_state what, struct el_state_row *row_p);
-
-/* Which elements of an array of `n` the device has that is number `piece` of n_pieces: equal ranges, the last ones
- * smaller or empty. `unit` stays together. */
-void el_state_range(int64_t n, int64_t unit, int piece, int n_pieces, int64_t *first_p, int64_t *count_p);
 
 /* What a parameter or a buffer of `graph` begins with: the values of config.weights, or those drawn by the seed; of a
  * slice its own of them. values: [count] in the order of its shape. */

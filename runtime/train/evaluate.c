@@ -8,6 +8,7 @@
 #include "runtime/state/buffers.h"
 #include "runtime/train/session.h"
 #include "runtime/worker/copies.h"
+#include "runtime/worker/gathered.h"
 
 /* A batch's way through one member: through all of the model, or the parts that it holds. */
 struct way {
@@ -15,6 +16,7 @@ struct way {
     const struct el_shard *shard;
     struct el_feed *feed;
     struct el_held held;
+    struct el_gathered *gathered; /* of parameters that are stored by ranges; else NULL */
     struct el_buffer *logits; /* of a batch, where the last part is, else NULL */
     bool counts;   /* pieces of a model that is cut across its layers all have the logits: the first's count */
     void *answers; /* the same on the host: [samples, classes] */
@@ -106,6 +108,12 @@ static enum el_status go_through(const struct way *way, const struct el_held_par
                                 .params = part->params,
                                 .buffers = part->buffers,
                                 .env = {.group = way->worker->group}};
+    if (way->gathered) {
+        spec.params = el_gathered_params(way->gathered);
+        spec.env.before_node = el_gathered_before;
+        spec.env.after_node = el_gathered_after;
+        spec.env.context = way->gathered;
+    }
     EL_TRY(el_pass_open(place->program, &spec, pass_p));
     receive_values(way, part, place);
     el_pass_forward(*pass_p, place->values, place->outputs);
@@ -246,11 +254,14 @@ static enum el_status count_share(struct el_run *run, int member, enum el_data_s
     enum el_status status = el_feed_open(&feed, &spec);
     if (status == EL_OK) status = el_held_open(&run->worker, member, &way.held);
     if (status == EL_OK && !own_buffers) status = el_copies_take_first(&run->worker, member, &way.held, &buffers);
+    if (status == EL_OK && owner->split & 1U << EL_STATE_PARAM)
+        status = el_gathered_open(owner, run->worker.group[EL_AXIS_SHARD], 1, true, &way.gathered);
     if (status == EL_OK) status = open_logits(&way);
     if (status == EL_OK) status = count(&way, score);
     free(way.answers);
     el_device_free(way.logits);
     el_device_free(buffers);
+    el_gathered_close(way.gathered);
     el_held_close(&way.held);
     el_feed_close(&feed);
     el_device_ledger_restore_peak(owner->device, &before);
@@ -307,8 +318,10 @@ static enum el_status move_weights(struct el_run *run, char *weights, bool save,
     for (int m = 0; m < worker->n_members; m++) {
         const struct el_shard *shard = &worker->members[m].shard;
         for (int p = 0; shard->params && p < shard->graph->n_params; p++) {
-            size_t bytes = el_shard_param_bytes(shard, p);
-            if (weights)
+            int64_t first, count;
+            el_shard_range(shard, EL_STATE_PARAM, p, &first, &count);
+            size_t bytes = (size_t)count * el_dtype_bytes(shard->config->dtype);
+            if (weights && bytes > 0)
                 EL_TRY(save ? el_device_read(shard->params[p], weights + at, bytes)
                             : el_device_write(shard->params[p], weights + at, bytes));
             at += bytes;

@@ -28,7 +28,8 @@ enum el_status el_copies_take_first(struct el_worker *worker, int member, struct
                                     struct el_buffer **buffer_p)
 {
     const struct el_shard *shard = &worker->members[member].shard;
-    struct el_comm *comm = worker->group[EL_AXIS_DATA];
+    struct el_comm *comm =
+        worker->layout->n[EL_AXIS_SHARD] > 1 ? worker->world : worker->group[EL_AXIS_DATA]; /* all copies */
     struct el_buffer *buffer;
     *buffer_p = NULL;
     if (shard->graph->n_buffers == 0 || (!comm && member == 0)) return EL_OK;

@@ -18,6 +18,14 @@ static enum el_status add_item(const struct el_shard *shard, const struct el_sta
     return status;
 }
 
+/* What several devices have, the first one gives. */
+static bool counts(const struct el_worker *worker, int m, const struct el_state_item *item)
+{
+    const struct el_spot spot = el_layout_spot(worker->layout, worker->first + m);
+    const bool split = worker->members[m].shard.split & 1U << item->what;
+    return (item->array->slice.of || spot.at[EL_AXIS_TENSOR] == 0) && (split || spot.at[EL_AXIS_SHARD] == 0);
+}
+
 static enum el_status read_own(const struct el_worker *worker, enum el_state what, int origin, double *values)
 {
     for (int m = 0; m < worker->n_members; m++) {
@@ -26,7 +34,7 @@ static enum el_status read_own(const struct el_worker *worker, enum el_state wha
         for (struct el_state_item item = {0}; el_shard_next(shard, &item);)
             if (item.what == what && item.array->origin == origin && !item.array->is_copy &&
                 item.view->buffer && /* else nobody uses it */
-                (item.array->slice.of || el_layout_spot(worker->layout, worker->first + m).at[EL_AXIS_TENSOR] == 0))
+                counts(worker, m, &item))
                 EL_TRY(add_item(shard, &item, values));
     }
     return EL_OK;

@@ -157,11 +157,16 @@ static struct el_share_pass micro_step(struct el_worker *worker, const struct el
     return (struct el_share_pass){.shard = &member->shard,
                                   .feed = &member->feeds[k],
                                   .grads = grads,
-                                  .overwrite = hooks->overwrite && k == 0,
-                                  .env = {.group = worker->group},
+                                  .params = hooks->params,
+                                  .overwrite = hooks->overwrite && (k == 0 || hooks->each),
+                                  .env = {.group = worker->group,
+                                          .before_node = hooks->before_node,
+                                          .after_node = hooks->after_node,
+                                          .context = hooks->context},
                                   .scale = el_share_weight(worker, k),
                                   .loss = el_view_of(member->shard.loss, (size_t)k * el_dtype_bytes(config->dtype)),
-                                  .grad_ready = k == config->n_accumulate - 1 ? hooks->grad_ready : NULL,
+                                  .grad_ready =
+                                      hooks->each || k == config->n_accumulate - 1 ? hooks->grad_ready : NULL,
                                   .context = hooks->context};
 }
 

@@ -33,8 +33,11 @@ struct el_share_pass {
 
 /* What a mode adds to a plain step; all optional, but for `context` where it is wanted. */
 struct el_share_hooks {
-    bool overwrite;                               /* as in el_pass_spec */
-    void (*grad_ready)(void *context, int param); /* likewise */
+    bool overwrite;                               /* as in el_pass_spec: in the first micro-step, or in `each` */
+    bool each;                                    /* grad_ready is each micro-step's, not the last one's alone */
+    void (*grad_ready)(void *context, int param); /* as in el_pass_spec */
+    const struct el_view *params;                 /* NULL: the shard's */
+    el_pass_node_hook *before_node, *after_node;  /* as in el_pass_env */
     /* Before anything is issued; and when all gradients are there: sums them over the members. */
     void (*begin)(void *context, struct el_program *program, struct el_view *grads);
     void (*reduce)(void *context, struct el_program *program, struct el_view *grads);
@@ -48,8 +51,7 @@ struct el_share_hooks el_share_reduce_by(struct el_reducer *reducer);
 
 /* A whole step of a worker whose one member has the whole model: zeroes gradients, loads, goes forward and back, and
  * runs the optimizer. `hooks` NULL: plain training. Of several micro-steps (n_accumulate) each loads, goes forward and
- * back with its loss weighted as el_share_weight says, and adds to the gradients; the hook grad_ready is the last
- * one's. */
+ * back with its loss weighted as el_share_weight says, and adds to the gradients. */
 enum el_status el_share_step(struct el_worker *worker, struct el_program *program, const struct el_share_hooks *hooks);
 
 enum el_status el_share_issue(struct el_program *program, struct el_share_pass *pass);

@@ -40,8 +40,13 @@ static enum el_status open_members(struct el_worker *worker, const struct el_wor
         const struct el_graph *part = el_parts_of(spec->parts, &spot);
         struct el_shard_spec shard = {
             .config = worker->config, .graph = part, .device = spec->devices[m], .owns = spot.owns};
+        if (worker->layout->split) {
+            shard.split = worker->layout->split;
+            shard.piece = spot.at[EL_AXIS_SHARD];
+            shard.n_pieces = worker->layout->n[EL_AXIS_SHARD];
+        }
         EL_TRY(el_shard_open(&worker->members[m].shard, &shard));
-        if (el_layout_per_copy(worker->layout) > 1) worker->members[m].shard.rest = spec->worlds[m];
+        if (el_layout_is_cut(worker->layout)) worker->members[m].shard.rest = spec->worlds[m];
         worker->members[m].shard.n_copies = worker->layout->n[EL_AXIS_DATA];
         EL_TRY(open_feeds(worker, spec, m));
     }

@@ -1,0 +1,436 @@
+/* zero1, zero2, zero3: the state of training is sharded over the ranks of data parallelism (Rajbhandari et al., "ZeRO",
+ * 2020). Each rank has a part of each unit of parameters (units.h), and updates that part alone. zero1 shards the
+ * optimizer's slots; zero2 the gradients too; zero3 the parameters too, as PyTorch's fully_shard does. With --mesh
+ * dp=2,shard=4 two groups of four hold a copy of the state each (PyTorch's hybrid sharding): what is reduced within a
+ * group is averaged across groups.
+ *
+ * A unit's gradients are born in one piece of memory. When the last one is complete they are reduced and scattered,
+ * while backward goes on; at the end each rank updates its parts. zero1 and zero2 then gather the new parameters; zero3
+ * gathers a unit before its forward and again before its backward, and frees it after each (gathered.h).
+ *
+ * Memory on every rank of n, in copies of the parameters P, with S of optimizer state, each unit filled up to n equal
+ * parts: zero1 (2 + S/n) P; zero2 (1 + (1 + S)/n) P and the gradients of the two units in work; zero3 (2 + S)/n P,
+ * these, and the gathered units in use and on their way. Bytes: zero1 and zero2 send ddp's; zero3 half as many more,
+ * less what stays between forward and backward. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/modes/mode.h"
+#include "runtime/state/buffers.h"
+#include "runtime/worker/gathered.h"
+#include "runtime/worker/share.h"
+
+enum { NONE = -1 };
+
+struct settings {
+    bool stays;                               /* zero3: what is gathered in forward stays until backward */
+    bool last;                                /* gradients are reduced in the last micro-step alone */
+    enum { AHEAD_1, AHEAD_2, AHEAD_0 } ahead; /* units that zero3 has on their way */
+};
+
+/* A unit's gradients in a step. */
+struct unit {
+    struct el_buffer *whole; /* before they are reduced; of zero1 from step to step */
+    struct el_buffer *own;   /* this rank's part, reduced: allocated in the step, unless gradients are kept */
+    struct el_buffer *added; /* the same of a later micro-step, or beside kept ones: still to be added */
+    int n_missing;           /* gradients of this micro-step that have not come */
+    int reduced_op;
+};
+
+struct zero {
+    struct el_worker *worker;
+    const struct el_shard *shard;
+    int stage;
+    bool each;                     /* micro-step's gradients are reduced */
+    struct el_comm *comm, *across; /* of those with the other parts, and of those with the same; NULL: none */
+    struct unit *units;
+    struct el_gathered *gathered; /* zero3's, else NULL */
+    struct el_program *program;   /* of the step that is issued */
+    struct el_view *grads;        /* its gradients */
+    int in_flight;                /* the unit whose reduction is not waited for yet; NONE */
+};
+
+static size_t width_of(const struct zero *zero)
+{
+    return el_dtype_bytes(zero->shard->config->dtype);
+}
+
+static const struct el_unit *row_of(const struct zero *zero, int u)
+{
+    return &zero->shard->units->units[u];
+}
+
+static int64_t part_of(const struct zero *zero, int u)
+{
+    return row_of(zero, u)->count / zero->shard->units->n_pieces;
+}
+
+static bool is_of(const struct zero *zero, int p, int u)
+{
+    return zero->shard->units->of[p] == u;
+}
+
+/* Where a rank's elements of parameter `p` are in its part. */
+static struct el_view place_in_part(const struct zero *zero, struct el_buffer *part, int64_t before, int p)
+{
+    const struct el_units *units = zero->shard->units;
+    int64_t first, count;
+    el_units_own(units, p, el_param_count(zero->shard->graph, p), zero->shard->piece, &first, &count);
+    const int64_t at = zero->shard->piece * part_of(zero, units->of[p]);
+    return el_view_of(part, (size_t)(count > 0 ? before + units->offset[p] + first - at : 0) * width_of(zero));
+}
+
+/* ---- a step ---- */
+
+static struct el_buffer *kept_part(const struct zero *zero, int u)
+{
+    return zero->stage > 1 ? zero->shard->grads[row_of(zero, u)->first_param].buffer : NULL;
+}
+
+/* Waits until the unit's own part is reduced, adds it to what was there, and frees the rest. */
+static void settle(struct zero *zero)
+{
+    const int u = zero->in_flight;
+    if (u == NONE) return;
+    struct unit *unit = &zero->units[u];
+    struct el_kernel_op add = {.head = {.label = "add to the gradients", .phase = EL_PHASE_REDUCE},
+                               .op = EL_OP_ADD,
+                               .dtype = zero->shard->config->dtype,
+                               .views = {el_view_of(unit->added, 0), el_view_of(unit->own, 0)},
+                               .args.d = {part_of(zero, u)}};
+    el_program_wait(zero->program, zero->shard->device, EL_STREAM_COMPUTE, unit->reduced_op);
+    zero->in_flight = NONE;
+    if (zero->stage == 1) return;
+    if (unit->added) el_program_kernel(zero->program, zero->shard->device, EL_STREAM_COMPUTE, &add, NULL);
+    el_program_free(zero->program, unit->added);
+    el_program_free(zero->program, unit->whole);
+    unit->added = unit->whole = NULL;
+}
+
+static struct el_buffer *alloc_part(struct zero *zero, int u, enum el_tag tag)
+{
+    struct el_buffer *buffer;
+    el_program_alloc(zero->program, zero->shard->device, tag, (size_t)part_of(zero, u) * width_of(zero),
+                     "reduced gradients", &buffer);
+    return buffer;
+}
+
+/* Where the reduced part goes. */
+static struct el_view find_result(struct zero *zero, int u)
+{
+    struct unit *unit = &zero->units[u];
+    if (zero->stage == 1)
+        return el_view_of(unit->whole, (size_t)(zero->shard->piece * part_of(zero, u)) * width_of(zero));
+    if (unit->own || kept_part(zero, u)) {
+        if (!unit->own) unit->own = kept_part(zero, u);
+        unit->added = alloc_part(zero, u, EL_TAG_WORKSPACE);
+        return el_view_of(unit->added, 0);
+    }
+    unit->own = alloc_part(zero, u, EL_TAG_GRAD);
+    return el_view_of(unit->own, 0);
+}
+
+static void reduce(struct zero *zero, int u)
+{
+    struct unit *unit = &zero->units[u];
+    char label[2 * EL_GRAPH_NAME_BYTES];
+    snprintf(label, sizeof label, "reduce_scatter %s", *row_of(zero, u)->name ? row_of(zero, u)->name : "rest");
+    settle(zero);
+    struct el_comm_op scatter = {.verb = EL_COMM_REDUCE_SCATTER,
+                                 .reduction = EL_COMM_AVERAGE,
+                                 .dtype = zero->shard->config->dtype,
+                                 .count = (size_t)part_of(zero, u),
+                                 .data = el_view_of(unit->whole, 0),
+                                 .result = find_result(zero, u),
+                                 .label = label,
+                                 .phase = EL_PHASE_COMM},
+                      across = scatter;
+    across.verb = EL_COMM_ALL_REDUCE;
+    across.data = scatter.result;
+    across.result = (struct el_view){0};
+    across.label = "all_reduce across copies";
+    el_comm_issue(zero->comm, zero->program, &scatter, &unit->reduced_op);
+    if (zero->across) {
+        el_comm_wait(zero->across, zero->program, unit->reduced_op);
+        el_comm_issue(zero->across, zero->program, &across, &unit->reduced_op);
+    }
+    zero->in_flight = u;
+    if (!zero->shard->config->overlap) settle(zero);
+}
+
+static void ready(void *context, int p)
+{
+    struct zero *zero = context;
+    const int u = zero->shard->units->of[p];
+    if (--zero->units[u].n_missing > 0) return;
+    zero->units[u].n_missing = row_of(zero, u)->n_params;
+    reduce(zero, u);
+}
+
+static void place_grads(struct zero *zero, int u)
+{
+    for (int p = 0; p < zero->shard->graph->n_params; p++)
+        if (is_of(zero, p, u))
+            zero->grads[p] = el_view_of(zero->units[u].whole, (size_t)zero->shard->units->offset[p] * width_of(zero));
+}
+
+static void make_grads(struct zero *zero, const struct el_node *node)
+{
+    for (int i = 0; i < node->n_params; i++) {
+        const int u = zero->shard->units->of[node->params[i]];
+        const struct el_unit *row = row_of(zero, u);
+        if (u == zero->in_flight) settle(zero); /* of the micro-step before */
+        if (!row->trained || zero->units[u].whole) continue;
+        el_program_alloc_padded(zero->program, zero->shard->device, EL_TAG_GRAD, (size_t)row->count * width_of(zero),
+                                (size_t)row->padding * width_of(zero), "gradients of a unit", &zero->units[u].whole);
+        place_grads(zero, u);
+    }
+}
+
+static void before_node(void *context, struct el_program *program, const struct el_node *node, enum el_phase phase)
+{
+    struct zero *zero = context;
+    if (zero->gathered) el_gathered_before(zero->gathered, program, node, phase);
+    if (phase == EL_PHASE_BACKWARD) make_grads(zero, node);
+}
+
+static void after_node(void *context, struct el_program *program, const struct el_node *node, enum el_phase phase)
+{
+    struct zero *zero = context;
+    if (zero->gathered) el_gathered_after(zero->gathered, program, node, phase);
+}
+
+static void begin(void *context, struct el_program *program, struct el_view *grads)
+{
+    struct zero *zero = context;
+    zero->program = program;
+    zero->grads = grads;
+    zero->in_flight = NONE;
+    for (int u = 0; u < zero->shard->units->n; u++) {
+        struct unit *unit = &zero->units[u];
+        *unit = (struct unit){.whole = zero->stage == 1 ? unit->whole : NULL, .n_missing = row_of(zero, u)->n_params};
+        if (unit->whole) place_grads(zero, u);
+    }
+}
+
+/* The optimizer's gradients are those of this rank's parts. */
+static void finish(void *context, struct el_program *program, struct el_view *grads)
+{
+    struct zero *zero = context;
+    (void)program;
+    settle(zero);
+    for (int p = 0; p < zero->shard->graph->n_params; p++) {
+        const int u = zero->shard->units->of[p];
+        struct unit *unit = &zero->units[u];
+        grads[p] = (struct el_view){0};
+        if (!row_of(zero, u)->trained) continue;
+        grads[p] = zero->stage == 1 ? place_in_part(zero, unit->whole, zero->shard->piece * part_of(zero, u), p)
+                                    : place_in_part(zero, unit->own, 0, p);
+    }
+}
+
+/* Everybody gets the parts that the others have updated. */
+static void gather_params(struct zero *zero, int u)
+{
+    const struct el_unit *unit = row_of(zero, u);
+    struct el_buffer *params = zero->shard->params[unit->first_param].buffer;
+    char label[2 * EL_GRAPH_NAME_BYTES];
+    snprintf(label, sizeof label, "all_gather %s", *unit->name ? unit->name : "rest");
+    struct el_comm_op op = {.verb = EL_COMM_ALL_GATHER,
+                            .dtype = zero->shard->config->dtype,
+                            .count = (size_t)part_of(zero, u),
+                            .data =
+                                el_view_of(params, (size_t)(zero->shard->piece * part_of(zero, u)) * width_of(zero)),
+                            .result = el_view_of(params, 0),
+                            .label = label,
+                            .phase = EL_PHASE_COMM,
+                            .join = true};
+    el_comm_issue(zero->comm, zero->program, &op, NULL);
+}
+
+static void updated(void *context, struct el_program *program)
+{
+    struct zero *zero = context;
+    for (int p = 0; p < zero->shard->graph->n_params; p++) zero->grads[p] = zero->shard->grads[p]; /* what is kept */
+    for (int u = 0; u < zero->shard->units->n; u++) {
+        struct unit *unit = &zero->units[u];
+        if (!row_of(zero, u)->trained) continue;
+        if (unit->own != kept_part(zero, u)) el_program_free(program, unit->own);
+        if (zero->stage < 3) gather_params(zero, u);
+    }
+}
+
+static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
+{
+    (void)round;
+    struct zero *zero = worker->state;
+    const struct el_share_hooks hooks = {.overwrite = true,
+                                         .each = zero->each,
+                                         .grad_ready = ready,
+                                         .params = zero->gathered ? el_gathered_params(zero->gathered) : NULL,
+                                         .before_node = before_node,
+                                         .after_node = after_node,
+                                         .begin = begin,
+                                         .reduce = finish,
+                                         .updated = updated,
+                                         .context = zero};
+    if (worker->config->broadcast_buffers)
+        el_buffers_issue_broadcast(worker->world, &worker->members[0].shard, worker->buffers_root, program);
+    return el_share_step(worker, program, &hooks);
+}
+
+/* ---- what lives across steps ---- */
+
+/* zero1's gradients; kept ones are this rank's parts of them. */
+static enum el_status make_whole_grads(struct zero *zero)
+{
+    const struct el_shard *shard = zero->shard;
+    for (int u = 0; u < shard->units->n; u++) {
+        const struct el_unit *row = row_of(zero, u);
+        if (!row->trained) continue;
+        EL_TRY(el_comm_alloc(zero->comm, EL_TAG_GRAD, (size_t)row->count * width_of(zero), "gradients of a unit",
+                             &zero->units[u].whole));
+        for (int p = 0; p < shard->graph->n_params; p++)
+            if (is_of(zero, p, u))
+                shard->grads[p] = place_in_part(zero, zero->units[u].whole, shard->piece * part_of(zero, u), p);
+    }
+    return EL_OK;
+}
+
+static enum el_status setup(struct el_worker *worker)
+{
+    static const int ahead[] = {[AHEAD_1] = 1, [AHEAD_2] = 2, [AHEAD_0] = 0};
+    const struct settings *settings = el_mode_settings(worker->config);
+    const struct el_shard *shard = &worker->members[0].shard;
+    struct zero *zero = worker->state = calloc(1, sizeof *zero);
+    if (zero) zero->units = calloc((size_t)shard->units->n + 1, sizeof *zero->units);
+    if (!zero || !zero->units) return el_fail_errno("%s", worker->config->mode);
+    zero->worker = worker;
+    zero->shard = shard;
+    zero->stage = shard->split & 1U << EL_STATE_PARAM ? 3 : shard->split & 1U << EL_STATE_GRAD ? 2 : 1;
+    zero->each = !settings->last && zero->stage > 1;
+    zero->comm = worker->group[EL_AXIS_SHARD] ? worker->group[EL_AXIS_SHARD] : worker->world;
+    zero->across = worker->layout->n[EL_AXIS_DATA] > 1 ? worker->group[EL_AXIS_DATA] : NULL;
+    worker->comm = el_comm_backend(worker->world);
+    if (zero->stage == 1) EL_TRY(make_whole_grads(zero));
+    if (zero->stage == 3)
+        return el_gathered_open(shard, el_comm_size(zero->comm) > 1 ? zero->comm : NULL, ahead[settings->ahead],
+                                !settings->stays, &zero->gathered);
+    return el_share_send_weights(worker, worker->world, 0, true);
+}
+
+static void teardown(struct el_worker *worker)
+{
+    struct zero *zero = worker->state;
+    if (!zero) return;
+    for (int u = 0; zero->stage == 1 && u < zero->shard->units->n; u++) el_device_free(zero->units[u].whole);
+    el_gathered_close(zero->gathered);
+    free(zero->units);
+    free(zero);
+}
+
+/* ---- the rows ---- */
+
+enum {
+    SLOTS = ((1U << EL_SLOTS_MAX) - 1) << EL_STATE_SLOT,
+    GRADS = 1U << EL_STATE_GRAD,
+    PARAMS = 1U << EL_STATE_PARAM
+};
+
+static void layout1(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
+{
+    el_layout_sharded(config, n_processes, SLOTS, layout_p);
+}
+
+static void layout2(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
+{
+    el_layout_sharded(config, n_processes, SLOTS | GRADS, layout_p);
+}
+
+static void layout3(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
+{
+    el_layout_sharded(config, n_processes, SLOTS | GRADS | PARAMS, layout_p);
+}
+
+/* Gradients lie in units from step to step. */
+static void resolve1(struct el_train_config *config)
+{
+    config->bucket_view = true;
+}
+
+static const struct el_mode_option unit = {
+    .name = "unit",
+    .argument = "WHAT",
+    .help = "parameters that are gathered and reduced together: block: a block of the model (gpt's h.0, resnet18's "
+            "layer1.0), and the rest as one; models without blocks: a layer; layer; model: all",
+    .kind = EL_MODE_CHOICE,
+    EL_MODE_FIELD(unit),
+    .choices = "block|layer|model",
+    .initial = "block"};
+
+static const struct el_mode_option reduce_each = {
+    .name = "reduce-in",
+    .argument = "WHICH",
+    .help =
+        "with --accumulate: reduce gradients in each micro-step (a rank keeps its part alone), or in the last one (a "
+        "rank keeps all until then, as with PyTorch's no_sync)",
+    .kind = EL_MODE_SWITCH,
+    EL_MODE_SETTING(struct settings, last),
+    .choices = "each|last",
+    .initial = "each"};
+
+static const struct el_mode_option reshard = {
+    .name = "reshard",
+    .argument = "HOW",
+    .help = "free a unit's parameters after its forward and gather them again for its backward, as PyTorch's "
+            "reshard_after_forward; off: they stay",
+    .kind = EL_MODE_SWITCH,
+    EL_MODE_SETTING(struct settings, stays),
+    .choices = "on|off",
+    .initial = "on"};
+
+static const struct el_mode_option gather_ahead = {
+    .name = "gather-ahead",
+    .argument = "N",
+    .help = "units that are gathered while the one before them is computed with",
+    .kind = EL_MODE_CHOICE,
+    EL_MODE_SETTING(struct settings, ahead),
+    .choices = "1|2|0",
+    .initial = "1"};
+
+#define SHARED &el_mode_procs, &el_mode_mesh, &el_mode_overlap, &unit, &el_mode_accumulate, &el_mode_broadcast_buffers
+
+static const struct el_mode_option *const options1[] = {SHARED, NULL}, *const options2[] = {SHARED, &reduce_each, NULL},
+                                          *const options3[] = {SHARED, &reduce_each, &reshard, &gather_ahead, NULL};
+
+#define ZERO_ROW(stage)                                                                                                \
+    .axes = 1U << EL_AXIS_DATA | 1U << EL_AXIS_SHARD, .options = options##stage,                                       \
+    .statistics = "of each rank's share; running ones are rank 0's, sent to all at a step's start",                    \
+    .loss = EL_LOSS_OF_RANKS, .n_shown = 1
+#define ZERO_HOOKS(stage) .layout = layout##stage, .rounds = 1, .setup = setup, .issue = issue, .teardown = teardown
+
+const struct el_mode_ops el_mode_zero1 = {
+    .info = {ZERO_ROW(1), .name = "zero1", .summary = "ddp with the optimizer's state sharded over the ranks (ZeRO 1)",
+             .sends = "gradients (P) by reduce-scatter during backward, and new parameters (P) by all-gather",
+             .variants = "--overlap off|--accumulate 2|--unit model|--mesh dp=2",
+             .memory = {.backward = 2, .optimizer = 2},
+             .look = {.fill = 0x4fb3bf, .ink = 0x23808c, .pattern = 3, .point = 13, .point_size = 1.7}},
+    .resolve = resolve1,
+    ZERO_HOOKS(1)};
+
+const struct el_mode_ops el_mode_zero2 = {
+    .info = {ZERO_ROW(2), .name = "zero2", .summary = "zero1 with the gradients sharded too (ZeRO 2)",
+             .sends = "as zero1",
+             .variants = "--overlap off|--accumulate 2|--accumulate 2 --reduce-in last|--mesh dp=2",
+             .memory = {.backward = 1, .optimizer = 1},
+             .look = {.fill = 0x8d7bd1, .ink = 0x5e4bab, .pattern = 3, .point = 15, .point_size = 1.7}},
+    ZERO_HOOKS(2)};
+
+const struct el_mode_ops el_mode_zero3 = {
+    .info = {ZERO_ROW(3), .name = "zero3",
+             .summary = "zero2 with the parameters sharded too, gathered unit by unit: PyTorch's fully_shard (ZeRO 3)",
+             .sends = "as zero1, and parameters once more: gathered for forward, and for backward",
+             .variants = "--overlap off|--accumulate 2|--unit layer --gather-ahead 2|--reshard off --gather-ahead 0|"
+                         "--accumulate 2 --reduce-in last|--mesh dp=2",
+             .look = {.fill = 0xe0a030, .ink = 0xa87010, .pattern = 3, .point = 9, .point_size = 1.7}},
+    ZERO_HOOKS(3)};
