@@ -22,6 +22,13 @@
 
 enum { NONE = -1 };
 
+/* Rows of the state that are split. */
+enum {
+    SLOTS = ((1U << EL_SLOTS_MAX) - 1) << EL_STATE_SLOT,
+    GRADS = 1U << EL_STATE_GRAD,
+    PARAMS = 1U << EL_STATE_PARAM
+};
+
 struct settings {
     bool stays;                               /* zero3: what is gathered in forward stays until backward */
     bool last;                                /* gradients are reduced in the last micro-step alone */
@@ -149,7 +156,12 @@ static void reduce(struct zero *zero, int u)
     across.data = scatter.result;
     across.result = (struct el_view){0};
     across.label = "all_reduce across copies";
-    el_comm_issue(zero->comm, zero->program, &scatter, &unit->reduced_op);
+    unit->reduced_op = NONE;
+    if (zero->comm)
+        el_comm_issue(zero->comm, zero->program, &scatter, &unit->reduced_op);
+    else if (zero->stage > 1) /* the part is all */
+        el_shard_issue_scale(zero->shard, zero->program, EL_PHASE_REDUCE, "take the part", scatter.data, scatter.result,
+                             (int64_t)scatter.count, 1);
     if (zero->across) {
         el_comm_wait(zero->across, zero->program, unit->reduced_op);
         el_comm_issue(zero->across, zero->program, &across, &unit->reduced_op);
@@ -256,7 +268,7 @@ static void updated(void *context, struct el_program *program)
         struct unit *unit = &zero->units[u];
         if (!row_of(zero, u)->trained) continue;
         if (unit->own != kept_part(zero, u)) el_program_free(program, unit->own);
-        if (zero->stage < 3) gather_params(zero, u);
+        if (zero->stage < 3 && zero->comm) gather_params(zero, u);
     }
 }
 
@@ -288,8 +300,8 @@ static enum el_status make_whole_grads(struct zero *zero)
     for (int u = 0; u < shard->units->n; u++) {
         const struct el_unit *row = row_of(zero, u);
         if (!row->trained) continue;
-        EL_TRY(el_comm_alloc(zero->comm, EL_TAG_GRAD, (size_t)row->count * width_of(zero), "gradients of a unit",
-                             &zero->units[u].whole));
+        EL_TRY(el_comm_alloc(zero->comm ? zero->comm : zero->worker->world, EL_TAG_GRAD,
+                             (size_t)row->count * width_of(zero), "gradients of a unit", &zero->units[u].whole));
         for (int p = 0; p < shard->graph->n_params; p++)
             if (is_of(zero, p, u))
                 shard->grads[p] = place_in_part(zero, zero->units[u].whole, shard->piece * part_of(zero, u), p);
@@ -307,15 +319,14 @@ static enum el_status setup(struct el_worker *worker)
     if (!zero || !zero->units) return el_fail_errno("%s", worker->config->mode);
     zero->worker = worker;
     zero->shard = shard;
-    zero->stage = shard->split & 1U << EL_STATE_PARAM ? 3 : shard->split & 1U << EL_STATE_GRAD ? 2 : 1;
+    zero->stage = shard->split & PARAMS ? 3 : worker->config->bucket_view ? 1 : 2;
     zero->each = !settings->last && zero->stage > 1;
-    zero->comm = worker->group[EL_AXIS_SHARD] ? worker->group[EL_AXIS_SHARD] : worker->world;
+    zero->comm = worker->group[EL_AXIS_SHARD];
     zero->across = worker->layout->n[EL_AXIS_DATA] > 1 ? worker->group[EL_AXIS_DATA] : NULL;
     worker->comm = el_comm_backend(worker->world);
     if (zero->stage == 1) EL_TRY(make_whole_grads(zero));
     if (zero->stage == 3)
-        return el_gathered_open(shard, el_comm_size(zero->comm) > 1 ? zero->comm : NULL, ahead[settings->ahead],
-                                !settings->stays, &zero->gathered);
+        return el_gathered_open(shard, zero->comm, ahead[settings->ahead], !settings->stays, &zero->gathered);
     return el_share_send_weights(worker, worker->world, 0, true);
 }
 
@@ -331,15 +342,9 @@ static void teardown(struct el_worker *worker)
 
 /* ---- the rows ---- */
 
-enum {
-    SLOTS = ((1U << EL_SLOTS_MAX) - 1) << EL_STATE_SLOT,
-    GRADS = 1U << EL_STATE_GRAD,
-    PARAMS = 1U << EL_STATE_PARAM
-};
-
 static void layout1(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
 {
-    el_layout_sharded(config, n_processes, SLOTS, layout_p);
+    el_layout_sharded(config, n_processes, SLOTS | GRADS, layout_p); /* of its gradients those parts are reduced */
 }
 
 static void layout2(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)

@@ -154,23 +154,40 @@ static void ranges_together_are_the_whole(void **state)
     }
 }
 
-static void ranges_are_equal_and_keep_units_together(void **state)
+/* Parts of a unit are equal, one behind another, and rows with a limit stay whole. */
+static void parts_are_equal_and_keep_rows_together(void **state)
 {
-    static const struct {
-        int64_t n, unit;
-        int pieces;
-        int64_t counts[4];
-    } rows[] = {{12, 1, 4, {3, 3, 3, 3}}, {10, 1, 4, {3, 3, 3, 1}}, {2, 1, 4, {1, 1, 0, 0}}, {10, 5, 4, {5, 5, 0, 0}}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        int64_t at = 0, first, count;
-        for (int piece = 0; piece < rows[i].pieces; piece++) {
-            el_state_range(rows[i].n, rows[i].unit, piece, rows[i].pieces, &first, &count);
-            assert_int_equal(first, at);
-            assert_int_equal(count, rows[i].counts[piece]);
-            at += count;
+    enum { PIECES_HERE = 4 };
+    struct el_graph *graph;
+    struct el_units *units;
+    struct el_train_config config = config_of(EL_OPT_SGD);
+    config.model.max_norm = 1;
+    assert_int_equal(el_model_build(&config.model, &graph), EL_OK);
+    for (int kind = EL_UNIT_BLOCK; kind <= EL_UNIT_MODEL; kind++) {
+        assert_int_equal(el_units_open(graph, (enum el_unit_kind)kind, PIECES_HERE, &units), EL_OK);
+        int64_t all = 0, stored = 0;
+        for (int u = 0; u < units->n; u++) {
+            all += units->units[u].count - units->units[u].padding;
+            stored += units->units[u].count;
+            assert_int_equal(units->units[u].count % PIECES_HERE, 0);
+            assert_true(units->units[u].trained && units->units[u].forward_open >= 0);
         }
-        assert_int_equal(at, rows[i].n);
+        assert_int_equal(all, el_graph_param_count(graph));
+        assert_true(stored >= all);
+        for (int p = 0; p < graph->n_params; p++) {
+            const struct el_param *param = &graph->params[p];
+            int64_t n = el_param_count(graph, p), at = 0, first, count;
+            for (int piece = 0; piece < PIECES_HERE; piece++) {
+                el_units_own(units, p, n, piece, &first, &count);
+                if (count > 0) assert_int_equal(first, at);
+                if (param->max_norm > 0) assert_int_equal(count % (n / param->shape.d[0]), 0);
+                at += count;
+            }
+            assert_int_equal(at, n);
+        }
+        el_units_close(units);
     }
+    el_graph_destroy(graph);
 }
 
 static void slots_have_pytorchs_names(void **state)
@@ -190,4 +207,4 @@ static void slots_have_pytorchs_names(void **state)
 }
 
 RUN_TESTS(open_device, close_device, a_slice_begins_with_its_origins_values, a_slice_drops_its_origins_elements,
-          ranges_together_are_the_whole, ranges_are_equal_and_keep_units_together, slots_have_pytorchs_names)
+          ranges_together_are_the_whole, parts_are_equal_and_keep_rows_together, slots_have_pytorchs_names)
