@@ -17,6 +17,7 @@ static void describe_memory(const struct el_mode_info *mode, char *text, size_t 
     const struct el_mode_memory *memory = &mode->memory;
     const char *p = mode->axes & (1U << EL_AXIS_STAGE | 1U << EL_AXIS_TENSOR) ? "P'" : "P";
     snprintf(text, bytes, "(%g + S) %s", fmax(memory->backward, memory->optimizer), p);
+    if (memory->words) snprintf(text, bytes, "%s", memory->words);
     if (memory->others > 0) el_text_append(text, bytes, ", others %g %s", memory->others, p);
 }
 

@@ -25,8 +25,9 @@ enum el_mode_loss {
 struct el_mode_memory {
     double backward, optimizer; /* an owner's: at the end of backward, and in the optimizer */
     double kept;
-    double others; /* of a device that owns nothing; 0: there are none. On one device: a plain model's two */
-    double view;   /* fewer where gradients are views of buckets */
+    double others;     /* of a device that owns nothing; 0: there are none. On one device: a plain model's two */
+    double view;       /* fewer where gradients are views of buckets */
+    const char *words; /* an owner's, where it is not so many copies and S more: sharded state; else NULL */
 };
 
 /* In pictures. */

@@ -418,7 +418,7 @@ const struct el_mode_ops el_mode_zero1 = {
     .info = {ZERO_ROW(1), .name = "zero1", .summary = "ddp with the optimizer's state sharded over the ranks (ZeRO 1)",
              .sends = "gradients (P) by reduce-scatter during backward, and new parameters (P) by all-gather",
              .variants = "--overlap off|--accumulate 2|--unit model|--mesh dp=2",
-             .memory = {.backward = 2, .optimizer = 2},
+             .memory = {.backward = 2, .optimizer = 2, .words = "(2 + S / n) P"},
              .look = {.fill = 0x4fb3bf, .ink = 0x23808c, .pattern = 3, .point = 13, .point_size = 1.7}},
     .resolve = resolve1,
     ZERO_HOOKS(1)};
@@ -427,7 +427,7 @@ const struct el_mode_ops el_mode_zero2 = {
     .info = {ZERO_ROW(2), .name = "zero2", .summary = "zero1 with the gradients sharded too (ZeRO 2)",
              .sends = "as zero1",
              .variants = "--overlap off|--accumulate 2|--accumulate 2 --reduce-in last|--mesh dp=2",
-             .memory = {.backward = 1, .optimizer = 1},
+             .memory = {.backward = 1, .optimizer = 1, .words = "(1 + (1 + S) / n) P, and two units"},
              .look = {.fill = 0x8d7bd1, .ink = 0x5e4bab, .pattern = 3, .point = 15, .point_size = 1.7}},
     ZERO_HOOKS(2)};
 
@@ -437,5 +437,6 @@ const struct el_mode_ops el_mode_zero3 = {
              .sends = "as zero1, and parameters once more: gathered for forward, and for backward",
              .variants = "--overlap off|--accumulate 2|--unit layer --gather-ahead 2|--reshard off --gather-ahead 0|"
                          "--accumulate 2 --reduce-in last|--mesh dp=2",
+             .memory = {.words = "(2 + S) / n P, and two units of parameters and of gradients"},
              .look = {.fill = 0xe0a030, .ink = 0xa87010, .pattern = 3, .point = 9, .point_size = 1.7}},
     ZERO_HOOKS(3)};

@@ -95,8 +95,9 @@ enum el_status el_shard_read_loss(const struct el_shard *shard, double *loss_p);
 
 /* Zeroes kept gradients (phase optimizer); nothing where they are freed. */
 void el_shard_issue_zero_grad(const struct el_shard *shard, struct el_program *program);
-/* One step of the optimizer by grads[n_params] (where slots are split: of the elements that it updates), whose norm over the whole model is limited first (--clip: in place),
- * then the limit on rows' norms. What has no gradient stays as it is. Collective over `rest`, if they are clipped. */
+/* One step of the optimizer by grads[n_params] (where slots are split: of the elements that it updates), whose norm
+ * over the whole model is limited first (--clip: in place), then the limit on rows' norms. What has no gradient stays
+ * as it is. Collective over `rest`, if they are clipped. */
 void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *program, const struct el_view *grads);
 /* x = value, n elements. */
 void el_shard_issue_fill(const struct el_shard *shard, struct el_program *program, enum el_phase phase,

@@ -17,7 +17,7 @@ struct way {
     struct el_feed *feed;
     struct el_held held;
     struct el_gathered *gathered; /* of parameters that are stored by ranges; else NULL */
-    struct el_buffer *logits; /* of a batch, where the last part is, else NULL */
+    struct el_buffer *logits;     /* of a batch, where the last part is, else NULL */
     bool counts;   /* pieces of a model that is cut across its layers all have the logits: the first's count */
     void *answers; /* the same on the host: [samples, classes] */
 };

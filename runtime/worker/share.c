@@ -165,8 +165,7 @@ static struct el_share_pass micro_step(struct el_worker *worker, const struct el
                                           .context = hooks->context},
                                   .scale = el_share_weight(worker, k),
                                   .loss = el_view_of(member->shard.loss, (size_t)k * el_dtype_bytes(config->dtype)),
-                                  .grad_ready =
-                                      hooks->each || k == config->n_accumulate - 1 ? hooks->grad_ready : NULL,
+                                  .grad_ready = hooks->each || k == config->n_accumulate - 1 ? hooks->grad_ready : NULL,
                                   .context = hooks->context};
 }
 

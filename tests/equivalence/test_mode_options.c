@@ -102,7 +102,7 @@ static void micro_steps_take_the_memory_of_one_and_talk_once(void **state)
         struct el_train_config config;
         struct outcome whole, micro, part;
         int n = el_mode_devices_for(mode->name, all.model, 2);
-        if (!el_mode_option_of(mode->name, "accumulate")) continue;
+        if (!el_mode_option_of(mode->name, "accumulate") || mode->axes & 1U << EL_AXIS_SHARD) continue;
         assert_int_equal(el_case_config(&all, mode->name, n, &config), EL_OK);
         config.steps = 3;
         train(&config, "null", &whole);

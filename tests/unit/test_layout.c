@@ -36,7 +36,7 @@ static void check_groups(const struct el_layout *layout)
     assert_int_equal(at, layout->n_devices);
     for (int d = 0; d < layout->n_devices; d++) {
         const struct el_spot source = el_layout_spot(layout, el_layout_source(layout, d));
-        assert_true(source.owns && (layout->n[EL_AXIS_STAGE] * layout->n[EL_AXIS_TENSOR] > 1 || source.process == 0));
+        assert_true(source.owns && (el_layout_is_cut(layout) || source.process == 0));
         assert_int_equal(source.at[EL_AXIS_STAGE], el_layout_spot(layout, d).at[EL_AXIS_STAGE]);
         assert_int_equal(source.at[EL_AXIS_SHARD], el_layout_spot(layout, d).at[EL_AXIS_SHARD]);
         assert_int_equal(source.at[EL_AXIS_TENSOR], el_layout_spot(layout, d).at[EL_AXIS_TENSOR]);
@@ -47,7 +47,9 @@ static void check_groups(const struct el_layout *layout)
 static bool is_copy(const struct el_layout *layout, int device)
 {
     for (int d = 0; d < device; d++)
-        if (el_layout_spot(layout, d).at[EL_AXIS_DATA] == el_layout_spot(layout, device).at[EL_AXIS_DATA]) return true;
+        if (el_layout_spot(layout, d).at[EL_AXIS_DATA] == el_layout_spot(layout, device).at[EL_AXIS_DATA] &&
+            el_layout_spot(layout, d).at[EL_AXIS_SHARD] == el_layout_spot(layout, device).at[EL_AXIS_SHARD])
+            return true;
     return false;
 }
 
@@ -66,7 +68,7 @@ static void check_samples(const struct el_layout *layout, int64_t batch)
     }
     assert_int_equal(computed, batch);
     assert_int_equal(loaded, batch);
-    assert_int_equal(data_ranks, layout->n[EL_AXIS_DATA]);
+    assert_int_equal(data_ranks, layout->n[EL_AXIS_DATA] * layout->n[EL_AXIS_SHARD]);
 }
 
 static void every_mode_has_a_whole_layout(void **state)

@@ -1,0 +1,113 @@
+/* Sharded state in closed forms, exactly and by tag, with what each rank sends, for sizes that do not divide among the
+ * ranks. A model of layers 1 .. L, each a unit u of elements filled up to a multiple of n; S slots; gathered one unit
+ * ahead. While unit k goes backward the one before it is still being reduced:
+ *
+ *             parameters   slots          gradients
+ *     zero1   sum u        S sum u / n    sum u
+ *     zero2   sum u        S sum u / n    the largest u(k) + u(k + 1) + (u(k + 1) + ... + u(L)) / n
+ *     zero3   sum u / n    S sum u / n    the same; and gathered the largest u(k) + u(k + 1)
+ *
+ * or, if that is more, u(k) + (u(k) + ... + u(L)) / n, when unit k is reduced and those before it are no longer there. A
+ * rank sends
+ * (n - 1) / n of u for each gathering and each reduction: gradients and parameters once; zero3's parameters in forward,
+ * and but for the last unit's again in backward. And the forecast is the ledger. */
+#include "tests/test.h"
+
+#include "runtime/train/forecast.h"
+#include "tests/equivalence/case_dataset.h"
+#include "tests/equivalence/cases.h"
+#include "tests/own_place.h"
+
+enum { DEVICES = 5, UNITS_MAX = 16, WIDTH = sizeof(double) };
+
+struct units {
+    int n;
+    size_t real[UNITS_MAX], filled[UNITS_MAX]; /* bytes */
+};
+
+static struct units units_of(const struct el_train_config *config, size_t ranks)
+{
+    struct el_graph *graph;
+    struct units units = {0};
+    assert_int_equal(el_model_build(&config->model, &graph), EL_OK);
+    for (int p = 0; p < graph->n_params; p++) {
+        units.n += p % 2 == 0; /* a layer's weight and bias */
+        units.real[units.n - 1] += (size_t)el_param_count(graph, p) * WIDTH;
+    }
+    for (int u = 0; u < units.n; u++) {
+        size_t n = units.real[u] / WIDTH;
+        units.filled[u] = (n + ranks - 1) / ranks * ranks * WIDTH;
+    }
+    el_graph_destroy(graph);
+    return units;
+}
+
+static size_t sum(const struct units *units)
+{
+    size_t all = 0;
+    for (int u = 0; u < units->n; u++) all += units->filled[u];
+    return all;
+}
+
+/* What is in work: of gradients with the parts that are reduced (`parts`), or gathered parameters. What a unit is
+ * filled up with has a tag of its own. */
+static size_t work_peak(const struct units *units, size_t ranks, bool parts)
+{
+    size_t peak = 0, reduced = 0;
+    for (int u = units->n - 1; u >= 0; u--) {
+        size_t beside = u + 1 < units->n ? units->real[u + 1] : 0;
+        if (parts && u + 1 < units->n) reduced += units->filled[u + 1] / ranks;
+        size_t made = units->real[u] + beside + reduced, own = parts ? units->filled[u] / ranks : 0;
+        if (made > peak) peak = made;
+        if (units->real[u] + reduced + own > peak) peak = units->real[u] + reduced + own;
+    }
+    return peak;
+}
+
+static void count_sent(void *context, const struct el_step_event *event)
+{
+    uint64_t *sent = context;
+    for (int i = 0; i < event->n_ops; i++) sent[event->ops[i].device] = 0;
+    for (int i = 0; i < event->n_ops; i++)
+        if (event->ops[i].op_class == EL_CLASS_COMM) sent[event->ops[i].device] += event->ops[i].sent_bytes;
+}
+
+static void check(const struct el_train_config *config, int stage)
+{
+    const size_t n = (size_t)config->n_devices, slots = config->optimizer == EL_OPT_ADAM ? 2 : 1;
+    const struct units units = units_of(config, n);
+    const size_t all = sum(&units), last = units.filled[units.n - 1];
+    struct el_memory_forecast forecasts[DEVICES];
+    struct el_train_result result;
+    uint64_t sent[DEVICES];
+    train_watched(config, "null", dataset, count_sent, sent, &result);
+    assert_int_equal(el_train_forecast(config, el_kernels_reference(), forecasts), EL_OK);
+    for (int d = 0; d < config->n_devices; d++) {
+        const size_t *peak = result.ledgers[d].peak_by_tag;
+        assert_memory_equal(forecasts[d].ledger.peak_by_tag, peak, sizeof result.ledgers[d].peak_by_tag);
+        assert_int_equal(peak[EL_TAG_PARAM], stage < 3 ? all : all / n);
+        assert_int_equal(peak[EL_TAG_OPTIMIZER], slots * all / n);
+        assert_int_equal(peak[EL_TAG_GRAD], stage == 1 ? all : work_peak(&units, n, true));
+        assert_int_equal(peak[EL_TAG_REPLICA], stage < 3 || n == 1 ? 0 : work_peak(&units, n, false));
+        assert_int_equal(peak[EL_TAG_BUCKET], 0);
+        assert_int_equal(sent[d], (n - 1) * (stage < 3 ? 2 * all : 3 * all - last) / n);
+    }
+    el_train_result_free(&result);
+}
+
+static void memory_and_bytes_have_closed_forms(void **state)
+{
+    static const struct el_case cases[] = {{"mlp", EL_OPT_MOMENTUM, 0, 30}, {"mlp", EL_OPT_ADAM, 0, 30}};
+    for (int i = 0; i < 2; i++)
+        for (int stage = 1; stage <= 3; stage++)
+            for (int n = 1; n <= DEVICES; n++) {
+                struct el_train_config config;
+                const char mode[] = {'z', 'e', 'r', 'o', (char)('0' + stage), 0};
+                assert_int_equal(el_case_config(&cases[i], mode, n, &config), EL_OK);
+                config.keep_grads = false;
+                config.steps = 2;
+                check(&config, stage);
+            }
+}
+
+RUN_TESTS(open_all, close_all, memory_and_bytes_have_closed_forms)
