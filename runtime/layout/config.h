@@ -83,6 +83,7 @@ struct el_train_config {
     bool loss_in_replica;   /* dp: each replica computes the loss of its chunk */
     unsigned dp_fix;        /* dp: what it is not to do, of enum el_dp_fix (dp_fix.h) */
     int unit;               /* zero1 to zero3: enum el_unit_kind (units.h) */
+    bool unit_grads;        /* resolved: gradients lie in units from step to step (zero1) */
     /* Modes that cut the model. */
     char cut[128];      /* parts.h says how; empty: "time" */
     int64_t n_micro;    /* micro-batches; 0: as many as there are devices, or in the schedule's file */

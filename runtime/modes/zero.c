@@ -319,7 +319,7 @@ static enum el_status setup(struct el_worker *worker)
     if (!zero || !zero->units) return el_fail_errno("%s", worker->config->mode);
     zero->worker = worker;
     zero->shard = shard;
-    zero->stage = shard->split & PARAMS ? 3 : worker->config->bucket_view ? 1 : 2;
+    zero->stage = shard->split & PARAMS ? 3 : worker->config->unit_grads ? 1 : 2;
     zero->each = !settings->last && zero->stage > 1;
     zero->comm = worker->group[EL_AXIS_SHARD];
     zero->across = worker->layout->n[EL_AXIS_DATA] > 1 ? worker->group[EL_AXIS_DATA] : NULL;
@@ -360,7 +360,7 @@ static void layout3(const struct el_train_config *config, int n_processes, struc
 /* Gradients lie in units from step to step. */
 static void resolve1(struct el_train_config *config)
 {
-    config->bucket_view = true;
+    config->unit_grads = true;
 }
 
 static const struct el_mode_option unit = {

@@ -29,9 +29,10 @@ bool el_state_row(const struct el_train_config *config, enum el_state what, stru
              : slot                  ? (struct el_state_row){.tag = EL_TAG_OPTIMIZER, .of_trained = true}
                     : (struct el_state_row){.name = "buffer", .tag = EL_TAG_BUFFER, .of_buffers = true, .drawn = true};
     row_p->dtype = config->dtype;
-    row_p->lent = what == EL_STATE_GRAD && config->bucket_view;
+    const bool lent = config->bucket_view || config->unit_grads;
+    row_p->lent = what == EL_STATE_GRAD && lent;
     if (slot) row_p->name = slot_name(config->optimizer, what - EL_STATE_SLOT);
-    return row_p->name && (what != EL_STATE_GRAD || config->keep_grads || config->bucket_view);
+    return row_p->name && (what != EL_STATE_GRAD || config->keep_grads || lent);
 }
 
 /* Uniform in [-bound, bound), from element `first` on: el_rng_uniform's numbers, of which only the first word of each

@@ -28,6 +28,7 @@ static void fill_in(struct el_train_config *config, const struct el_mode_ops *mo
     el_mode_options_reset(config);
     if (!config->n_accumulate) config->n_accumulate = 1;
     if (!*config->schedule) snprintf(config->schedule, sizeof config->schedule, "%s", el_schedule_list()->name);
+    config->unit_grads = false;
     if (mode->resolve) mode->resolve(config);
     if (config->share_weights == EL_SHARE_WEIGHTS_AUTO && config->shares.n > 0)
         config->share_weights = EL_SHARE_WEIGHTS_SAMPLES;
