@@ -433,10 +433,10 @@ const struct el_mode_ops el_mode_zero2 = {
 
 const struct el_mode_ops el_mode_zero3 = {
     .info = {ZERO_ROW(3), .name = "zero3",
-             .summary = "zero2 with the parameters sharded too, gathered unit by unit: PyTorch's fully_shard (ZeRO 3)",
+             .summary = "zero2 with the parameters sharded too (ZeRO 3, PyTorch's fully_shard)",
              .sends = "as zero1, and parameters once more: gathered for forward, and for backward",
              .variants = "--overlap off|--accumulate 2|--unit layer --gather-ahead 2|--reshard off --gather-ahead 0|"
                          "--accumulate 2 --reduce-in last|--mesh dp=2",
-             .memory = {.words = "(2 + S) / n P, and two units of parameters and of gradients"},
+             .memory = {.words = "(2 + S) / n P, and four units"},
              .look = {.fill = 0xe0a030, .ink = 0xa87010, .pattern = 3, .point = 9, .point_size = 1.7}},
     ZERO_HOOKS(3)};
