@@ -1,4 +1,5 @@
-/* `evenload explain`: where the time goes from dp's step to ddp's; `explain A B`: from one record to another. */
+/* `evenload explain`: where the time goes from a mode's step to ddp's; `explain A B`: from one record to another. */
+#include <stdio.h>
 #include <string.h>
 
 #include "bench/base/io.h"
@@ -40,9 +41,10 @@ static const struct el_option_row *row_of(unsigned command, const char *name, si
 static void say_compare(const struct el_options *options)
 {
     struct el_options next;
-    char value[EL_PATH_BYTES];
+    char value[EL_PATH_BYTES], modes[32];
     el_options_defaults(EL_CMD_COMPARE, &next);
-    enum el_status status = el_option_set(row_of(EL_CMD_COMPARE, "modes", strlen("modes")), "dp,ddp", &next);
+    snprintf(modes, sizeof modes, "%s,ddp", options->modes[0]);
+    enum el_status status = el_option_set(row_of(EL_CMD_COMPARE, "modes", strlen("modes")), modes, &next);
     for (const struct el_option_row *row = el_option_rows(); row->name && status == EL_OK; row++) {
         const struct el_option_row *theirs = row_of(EL_CMD_COMPARE, row->name, strlen(row->name));
         bool ours_too = !strcmp(row->name, "batch") && !el_option_given(options, "batch-per-device");
@@ -68,7 +70,7 @@ static enum el_status measure(const struct el_options *options, const struct el_
     if (status == EL_OK && samples) {
         json_t *document = el_explain_document(&set->trials[0], samples);
         status = document ? el_explain_show(options, &store, document, el_explain_print)
-                          : el_fail_errno("what explains dp's step");
+                          : el_fail_errno("what explains a step");
         if (status == EL_OK && !options->json) say_compare(options);
         json_decref(document);
     }

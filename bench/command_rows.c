@@ -73,9 +73,11 @@ static const struct el_command_row commands[] = {
      "[A B] [--model NAME] [--devices N|LIST] [--batch-per-device N] [options]",
      "Show why dp's step is longer than ddp's here: remove its six causes, one after another and each alone, in "
      "interleaved blocks. Print what each costs, with an interval, and how much more the first device holds because of "
-     "it. With two records A and B: compare their time and memory, measure nothing.",
+     "it. --mode zero3: the same from sharded state. With two records A and B: compare their time and memory, measure "
+     "nothing.",
      "  evenload explain                                  about a minute on two cores\n"
      "  evenload explain --model mlp --data dummy --batch-per-device 64\n"
+     "  evenload explain --mode zero3 --model gpt         what sharded state costs against ddp\n"
      "  evenload explain --inject 'pause=gather outputs:5'    5 ms more in one cause\n"
      "  evenload explain results/one results/two          a folder, or its results.json\n"
      "  evenload explain results/mine:dp:128 results/mine:ddp:128\n",

@@ -1,5 +1,6 @@
-/* What makes dp slower than ddp, cause by cause: dp's step with its causes (runtime/modes/dp/fix.h), without each of
- * them, and without more and more of them, beside ddp's with a thread a rank.
+/* What makes a mode slower than ddp, cause by cause: its step with its causes, without each of them where that can be,
+ * and without more and more of them, beside ddp's with a thread a rank. dp's causes are those of
+ * runtime/modes/dp/fix.h; those of sharded state are options and modes on the way to ddp.
  *
  *     el_explain_resolve(&options, &set);                       dp's trial, checked
  *     el_explain_measure(&options, &set, &store, &samples);     some launches, in each of which all variants take turns
@@ -27,20 +28,33 @@
 
 enum { EL_EXPLAIN_SCHEMA = 1, EL_EXPLAIN_BLOCKS = 3, EL_EXPLAIN_VARIANTS_MAX = 2 * EL_DP_FIXES + 2 };
 
-/* A schedule that is measured: dp with some fixes, or ddp. */
+/* A schedule that is measured. */
 struct el_explain_variant {
-    unsigned fixes;
-    bool is_ddp;
+    const char *mode;
+    unsigned fixes;             /* dp's */
+    const char *option, *value; /* of the mode; NULL: as usual */
 };
 
-/* First dp without fixes, then with one more after another (EL_DP_FIXES of them), then ddp; behind it those sets of a
- * single fix that are not there yet. Returns how many. */
-int el_explain_variants(struct el_explain_variant *list);
-enum { EL_EXPLAIN_DDP = EL_DP_FIXES + 1 };
-/* Which of them has this cause alone taken away. */
-int el_explain_alone(int cause);
+struct el_explain_cause {
+    const char *name, *what;
+    int alone;                       /* the variant without this cause alone; -1: there is none */
+    char with[EL_DP_FIX_TEXT_BYTES]; /* what that leaves out besides */
+};
 
-/* Errors: EL_ERR_INVALID in one line: fewer than two devices, or several trials. The caller frees the set. */
+/* The way from a mode's step to ddp's: first the mode as it is, then without one cause more after another, then ddp at
+ * n_causes + 1; behind it those without a single cause that are not there yet. */
+struct el_explain_way {
+    int n, n_causes;
+    struct el_explain_variant variants[EL_EXPLAIN_VARIANTS_MAX];
+    struct el_explain_cause causes[EL_DP_FIXES];
+    const char *rest; /* what the last difference, to ddp, is */
+};
+
+/* Errors: EL_ERR_INVALID for a mode that has no such way. */
+enum el_status el_explain_way(const char *mode, struct el_explain_way *way_p);
+
+/* Errors: EL_ERR_INVALID in one line: fewer than two devices, several trials, or no such way. The caller frees the set.
+ */
 enum el_status el_explain_resolve(const struct el_options *options, struct el_trial_set *set_p);
 
 /* Launches in fresh processes, options->repeats of them. *samples_p: [launch] of what a launch writes, new reference;

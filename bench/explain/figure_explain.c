@@ -1,5 +1,5 @@
-/* The figure of `explain`: a waterfall from one step to another, part by part, with the interval of each: from dp's to
- * ddp's by its causes, or from one record's to another's. */
+/* The figure of `explain`: a waterfall from one step to another, part by part, with the interval of each: from a
+ * mode's to ddp's by its causes, or from one record's to another's. */
 #include <math.h>
 #include <string.h>
 
@@ -52,17 +52,18 @@ static void add_part(struct waterfall *fall, const char *name, const json_t *par
     fall->at = to;
 }
 
-/* From dp to ddp by the causes that are taken away, or from A to B. */
-static void take_bars(const json_t *document, bool is_dp, struct waterfall *fall)
+/* From a mode to ddp by the causes that are taken away, or from A to B. */
+static void take_bars(const json_t *document, bool of_causes, struct waterfall *fall)
 {
-    const json_t *first = el_json_at(document, is_dp ? "steps.0" : "a"),
-                 *last = is_dp ? json_array_get(json_object_get(document, "steps"), EL_EXPLAIN_DDP)
-                               : json_object_get(document, "b");
-    add_step(fall, is_dp ? "dp" : "A", el_json_text(first, "mode", "?"), first);
-    EL_EACH(part, json_object_get(document, is_dp ? "causes" : "parts"))
-        add_part(fall, el_json_text(part, is_dp ? "cause" : "part", "?"), part, is_dp ? -1 : 1);
-    add_part(fall, "rest", json_object_get(document, "rest"), is_dp ? -1 : 1);
-    add_step(fall, is_dp ? "ddp" : "B", el_json_text(last, "mode", "?"), last);
+    const json_t *first = el_json_at(document, of_causes ? "steps.0" : "a"),
+                 *last = of_causes ? json_array_get(json_object_get(document, "steps"),
+                                                    json_array_size(json_object_get(document, "causes")) + 1)
+                                   : json_object_get(document, "b");
+    add_step(fall, of_causes ? el_json_text(document, "mode", "dp") : "A", el_json_text(first, "mode", "?"), first);
+    EL_EACH(part, json_object_get(document, of_causes ? "causes" : "parts"))
+        add_part(fall, el_json_text(part, of_causes ? "cause" : "part", "?"), part, of_causes ? -1 : 1);
+    add_part(fall, "rest", json_object_get(document, "rest"), of_causes ? -1 : 1);
+    add_step(fall, of_causes ? "ddp" : "B", el_json_text(last, "mode", "?"), last);
 }
 
 static double top(const struct bar *bar)
@@ -114,28 +115,29 @@ static void put_looks(const struct waterfall *fall, FILE *file)
 }
 
 /* The whisker is the part's interval, at the end to which it goes. The label has the sign of the document's figure. */
-static void put_bar(const struct bar *bar, int place, bool last, bool is_dp, double low, FILE *file)
+static void put_bar(const struct bar *bar, int place, bool last, bool of_causes, double low, FILE *file)
 {
     char text[EL_FIGURE_BYTES];
-    double change = is_dp ? bar->from - bar->to : bar->to - bar->from;
+    double change = of_causes ? bar->from - bar->to : bar->to - bar->from;
     fprintf(file, "%d\t%.6g\t%.6g\t%.6g\t%.6g\t%.6g\t%s%s\t%s\t%s", place + 1, fmax(low, fmin(bar->from, bar->to)),
             fmax(bar->from, bar->to), bar->to - bar->half, bar->to + bar->half, top(bar),
             bar->mode || change == 0 ? ""
             : change < 0             ? "-"
-            : is_dp                  ? ""
+            : of_causes              ? ""
                                      : "+",
             el_text_figure(fabs(change), text), el_data_word(bar->name).text, kind_of(bar));
     el_data_number(file, last ? NAN : bar->to);
     fprintf(file, "\t%s\n", el_data_word(bar->mode ? bar->mode : "_").text);
 }
 
-static void make_title(const json_t *document, bool is_dp, char title[EL_TITLE_BYTES])
+static void make_title(const json_t *document, bool of_causes, char title[EL_TITLE_BYTES])
 {
     const struct el_data_text model = el_data_label(el_json_text(document, "model", "?"));
     double batch = el_json_number(document, "global_batch");
     const char *simulated = is_virtual(document) ? "simulated " : "";
-    if (is_dp)
-        snprintf(title, EL_TITLE_BYTES, "From dp's step to ddp's: %s, batch %.0f on %.0f %sdevices", model.text, batch,
+    if (of_causes)
+        snprintf(title, EL_TITLE_BYTES, "From %s's step to ddp's: %s, batch %.0f on %.0f %sdevices",
+                 el_json_text(document, "mode", "dp"), model.text, batch,
                  (double)json_array_size(json_object_get(document, "devices")), simulated);
     else
         snprintf(title, EL_TITLE_BYTES, "From A (%s) to B (%s): %s, batch %.0f%s",
@@ -146,9 +148,9 @@ static void make_title(const json_t *document, bool is_dp, char title[EL_TITLE_B
 
 /* What whiskers and pale bars mean, where there are any; in virtual time no interval is needed. NULL: nothing to say.
  */
-static const char *foot_of(const json_t *document, const struct waterfall *fall, bool is_dp, double low)
+static const char *foot_of(const json_t *document, const struct waterfall *fall, bool of_causes, double low)
 {
-    bool known = json_is_array(el_json_at(document, is_dp ? "whole.ci95" : "parts.0.ci95")), whiskers = false;
+    bool known = json_is_array(el_json_at(document, of_causes ? "whole.ci95" : "parts.0.ci95")), whiskers = false;
     for (int i = 0; i < fall->n; i++) whiskers |= fall->bars[i].half > 0;
     if (!known && !fall->virtual)
         return low > 0 ? "No intervals: all parts are pale, because chance cannot be excluded. The axis does not begin "
@@ -166,23 +168,24 @@ static enum el_status write_explain(const struct el_figure *figure, const json_t
     double low, high;
     struct el_data_names kinds = {"", ""};
     char title[EL_TITLE_BYTES];
-    bool is_dp = !el_json_is(document, "kind", "difference");
-    take_bars(document, is_dp, &fall);
+    bool of_causes = !el_json_is(document, "kind", "difference");
+    take_bars(document, of_causes, &fall);
     if (!(fall.bars[0].to > 0)) return EL_OK;
     find_extent(&fall, &low, &high);
-    make_title(document, is_dp, title);
+    make_title(document, of_causes, title);
     name_kinds(&fall, &kinds);
     el_data_about(
-        file, &(struct el_data_about){title, &kinds, fall.n + 1, WIDTH_IN_BARS, foot_of(document, &fall, is_dp, low)},
+        file,
+        &(struct el_data_about){title, &kinds, fall.n + 1, WIDTH_IN_BARS, foot_of(document, &fall, of_causes, low)},
         ", lowest, highest ms, what the bars are");
     fprintf(file, "\t%.6g\t%.6g\t%s\n", low, high,
-            is_dp ? "cause taken away, in turn: ms that the step loses" : "part of the step");
+            of_causes ? "cause taken away, in turn: ms that the step loses" : "part of the step");
     put_looks(&fall, file);
     el_data_block(file,
                   "place, lower end, upper end, whisker from, to, of the label, label, name, kind, where the next one "
                   "begins, mode of a step",
                   "bars");
-    for (int i = 0; i < fall.n; i++) put_bar(&fall.bars[i], i, i + 1 == fall.n, is_dp, low, file);
+    for (int i = 0; i < fall.n; i++) put_bar(&fall.bars[i], i, i + 1 == fall.n, of_causes, low, file);
     fputs("?\t?\t?\t?\t?\t?\t_\t_\tgood\t?\t_\n", file);
     *any_p = true;
     return EL_OK;

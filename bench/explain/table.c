@@ -28,7 +28,7 @@ static const struct el_column time_columns[] = {
     {.head = "with what it needs", .gap = 2, .width = -24, .show = show_alone},
     EL_NO_MORE};
 
-static const struct el_column memory_columns[] = {EL_TEXT("dp without", -34, "without"), EL_MIB("first", 9, "first"),
+static const struct el_column memory_columns[] = {EL_TEXT("without", -34, "without"), EL_MIB("first", 9, "first"),
                                                   EL_MIB("others", 9, "others"), EL_MIB("more", 9, "excess"),
                                                   EL_NO_MORE};
 
@@ -41,16 +41,25 @@ static void print_time(const char *name, const json_t *of, const char *ms, const
     json_decref(row);
 }
 
+/* Of records before there were others: dp. */
+static const char *mode_of(const json_t *document)
+{
+    return el_json_text(document, "mode", "dp");
+}
+
 static void print_times(const json_t *document, FILE *out)
 {
     const struct el_table table = {.columns = time_columns, .out = out};
     const json_t *steps = json_object_get(document, "steps"), *causes = json_object_get(document, "causes");
     el_table_heads(&table, EL_TABLE_PLAIN);
-    print_time("dp", json_array_get(steps, 0), "step_ms", "step_ci95", out);
+    const size_t last = json_array_size(causes) + 1;
+    char whole[64];
+    snprintf(whole, sizeof whole, "%s - ddp", mode_of(document));
+    print_time(mode_of(document), json_array_get(steps, 0), "step_ms", "step_ci95", out);
     EL_EACH(cause, causes) el_table_row(&table, EL_TABLE_PLAIN, cause);
     print_time("rest", json_object_get(document, "rest"), "ms", "ci95", out);
-    print_time("ddp", json_array_get(steps, EL_EXPLAIN_DDP), "step_ms", "step_ci95", out);
-    print_time("dp - ddp", json_object_get(document, "whole"), "ms", "ci95", out);
+    print_time("ddp", json_array_get(steps, last), "step_ms", "step_ci95", out);
+    print_time(whole, json_object_get(document, "whole"), "ms", "ci95", out);
 }
 
 /* The causes whose intervals exclude 0, with their times; *unshown_p: how many others there are. Where no cause has an
@@ -95,29 +104,30 @@ static void print_words(const json_t *document, FILE *out)
     fputc('\n', out);
     EL_EACH(cause, causes)
         fprintf(out, "%-10s%s\n", el_json_text(cause, "cause", "?"), el_json_text(cause, "what", "?"));
-    fprintf(out, "%-10s%s\n\n", "rest",
-            "one host thread starts the work of all devices; in ddp each device has its own");
-    el_text_wrap(
-        "ms: the time that a step loses when the cause is removed after those above it; causes and rest add up to "
-        "dp - ddp. Alone: when only it is removed, with the causes that it needs. If the two differ, one cause "
-        "hides behind another.",
-        "", "", EL_REPORT_COLUMNS, out);
+    el_text_say("rest      ", "          ", EL_REPORT_COLUMNS, out, "%s", el_json_text(document, "rest_is", "?"));
+    fputc('\n', out);
+    el_text_say("", "", EL_REPORT_COLUMNS, out,
+                "ms: the time that a step loses when the cause is removed after those above it; causes and rest add up "
+                "to %s - ddp. Alone: when only it is removed, with the causes that it needs. If the two differ, one "
+                "cause hides behind another.",
+                mode_of(document));
 }
 
-/* Of dp, with one cause less after another, and of ddp. */
+/* With one cause less after another, and of ddp. */
 static void print_memory(const json_t *document, FILE *out)
 {
     const struct el_table table = {.columns = memory_columns, .out = out};
     const json_t *steps = json_object_get(document, "steps"), *causes = json_object_get(document, "causes");
     fprintf(out, "\nPeak memory, MiB: the first device, the mean of the others, and what the first holds more\n");
     el_table_heads(&table, EL_TABLE_PLAIN);
-    for (size_t v = 0; v <= EL_EXPLAIN_DDP; v++) {
+    const size_t last = json_array_size(causes) + 1;
+    for (size_t v = 0; v <= last; v++) {
         const json_t *step = json_array_get(steps, v);
         double first = el_json_number(step, "memory.0.peak_bytes"), excess = el_json_number(step, "excess_bytes");
         char name[64];
         snprintf(name, sizeof name, "%s%s", v > 1 ? "and " : "",
                  v == 0 ? "nothing: as it is" : el_json_text(json_array_get(causes, v - 1), "cause", ""));
-        json_t *row = el_json_of(EL_KEY("without", v == EL_EXPLAIN_DDP ? "(ddp)" : name), EL_KEY("first", first),
+        json_t *row = el_json_of(EL_KEY("without", v == last ? "(ddp)" : name), EL_KEY("first", first),
                                  EL_KEY("others", first - excess), EL_KEY("excess", excess));
         el_table_row(&table, EL_TABLE_PLAIN, row);
         json_decref(row);
@@ -130,10 +140,11 @@ void el_explain_print(const json_t *document, FILE *out)
            n = (double)json_array_size(json_object_get(document, "devices"));
     const char *inject = el_json_text(document, "inject", "");
     bool virtual = !strncmp(el_json_text(document, "devices.0", ""), "sim", strlen("sim"));
-    el_text_line(
-        out, "What makes dp slower than ddp here: %s, batch %.0f on %.0f %sdevices, %.0f launch%s of %.0f blocks",
-        el_json_text(document, "model", "?"), el_json_number(document, "global_batch"), n, virtual ? "simulated " : "",
-        launches, launches == 1 ? "" : "es", el_json_number(document, "blocks_per_launch"));
+    el_text_line(out,
+                 "What makes %s slower than ddp here: %s, batch %.0f on %.0f %sdevices, %.0f launch%s of %.0f blocks",
+                 mode_of(document), el_json_text(document, "model", "?"), el_json_number(document, "global_batch"), n,
+                 virtual ? "simulated " : "", launches, launches == 1 ? "" : "es",
+                 el_json_number(document, "blocks_per_launch"));
     if (*inject) el_text_line(out, "! disturbed on purpose: --inject %s", inject);
     json_t *documents = json_pack("[O]", document); /* its warnings, of simulated devices */
     el_report_warnings(documents, "", out, false);

@@ -1,7 +1,7 @@
-/* Launches of `explain`, in fresh processes one after another. In each, every variant of dp, and ddp, trains in short
- * blocks on the same devices, in turns of random order, so that neither the machine's drift nor a process's own luck
- * with memory and cores becomes a difference. Each block is a training of its own: it begins with the same weights, and
- * memory of its own. */
+/* Launches of `explain`, in fresh processes one after another. In each, every variant of the mode, and ddp, train in
+ * short blocks on the same devices, in turns of random order, so that neither the machine's drift nor a process's own
+ * luck with memory and cores becomes a difference. Each block is a training of its own: it begins with the same
+ * weights, and memory of its own. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +28,7 @@ struct launch {
     struct el_job job;
     struct el_job_devices open;
     int number;
-    struct el_explain_variant variants[EL_EXPLAIN_VARIANTS_MAX];
-    int n;
+    struct el_explain_way way;
     double step_ms[EL_EXPLAIN_VARIANTS_MAX]; /* of its last block; 0: there was none */
     json_t *parts;                           /* [variant] */
     json_t *prediction;                      /* of simulated devices; else NULL */
@@ -71,8 +70,9 @@ static int64_t steps_of(const struct launch *launch, int variant)
 static enum el_status configure(const struct el_trial *trial, const struct el_explain_variant *of,
                                 struct el_train_config *config)
 {
-    EL_TRY(el_trial_use_mode(trial, of->is_ddp ? "ddp" : "dp", config));
+    EL_TRY(el_trial_use_mode(trial, of->mode, config));
     config->dp_fix = of->fixes;
+    if (of->option) EL_TRY(el_mode_option_set(config, of->option, of->value));
     return el_train_check(config);
 }
 
@@ -85,7 +85,7 @@ static enum el_status run_block(struct launch *launch, int variant, bool keep)
     config.steps = steps_of(launch, variant);
     config.min_time_s = 0;
     config.control = EL_CONTROL_NONE;
-    EL_TRY(configure(launch->job.trial, &launch->variants[variant], &config));
+    EL_TRY(configure(launch->job.trial, &launch->way.variants[variant], &config));
     EL_TRY(el_train(&config, &place, NULL, &result));
     launch->step_ms[variant] = median_ms(&result);
     json_t *part = json_array_get(launch->parts, (size_t)variant), *memory = json_object_get(part, "memory");
@@ -101,7 +101,7 @@ static void shuffle(const struct launch *launch, int round, int *order)
 {
     const struct el_rng_key key = {
         .seed = launch->job.trial->train.seed, .use = EL_RNG_ORDER, .id = (uint32_t)launch->number};
-    for (int i = 0; i < launch->n; i++) {
+    for (int i = 0; i < launch->way.n; i++) {
         int k = (int)(el_rng_u64(&key, (uint64_t)round, (uint64_t)i) % (uint64_t)(i + 1));
         order[i] = order[k];
         order[k] = i;
@@ -114,7 +114,7 @@ static enum el_status run_rounds(struct launch *launch)
     int order[EL_EXPLAIN_VARIANTS_MAX];
     for (int round = 0; round <= EL_EXPLAIN_BLOCKS; round++) {
         shuffle(launch, round, order);
-        for (int i = 0; i < launch->n; i++) EL_TRY(run_block(launch, order[i], round > 0));
+        for (int i = 0; i < launch->way.n; i++) EL_TRY(run_block(launch, order[i], round > 0));
         printf("[launch %d, turn %d of %d]\n", launch->number + 1, round, EL_EXPLAIN_BLOCKS);
         fflush(stdout);
     }
@@ -125,18 +125,18 @@ static enum el_status run_rounds(struct launch *launch)
 static enum el_status check(const struct launch *launch, int variant)
 {
     struct el_trial trial = *launch->job.trial;
-    const struct el_explain_variant *of = &launch->variants[variant];
+    const struct el_explain_variant *of = &launch->way.variants[variant];
     const struct el_job job = {.trial = &trial, .dataset = launch->job.dataset, .bootstrap = launch->job.bootstrap};
     json_t *verdict = NULL;
-    char fixes[EL_DP_FIX_TEXT_BYTES];
+    char left_out[EL_DP_FIX_TEXT_BYTES];
     EL_TRY(configure(launch->job.trial, of, &trial.train));
     EL_TRY(el_job_gate(&job, &verdict));
     json_t *row = el_gate_judge(trial.train.mode, false, verdict);
-    el_dp_fix_text(of->fixes, fixes, sizeof fixes);
+    el_dp_fix_text(of->fixes, left_out, sizeof left_out);
     enum el_status status = EL_OK;
     if (!json_is_true(json_object_get(row, "agrees")))
-        status = el_fail(EL_ERR_INVALID, "%s%s%s is not timed: %s", trial.train.mode, of->is_ddp ? "" : " --dp-fix ",
-                         of->is_ddp ? "" : fixes, el_json_text(row, "reason", "it disagrees with the reference"));
+        status = el_fail(EL_ERR_INVALID, "%s%s%s is not timed: %s", of->mode, of->fixes ? " --dp-fix " : "",
+                         of->fixes ? left_out : "", el_json_text(row, "reason", "it disagrees with the reference"));
     json_decref(verdict);
     json_decref(row);
     return status;
@@ -145,11 +145,12 @@ static enum el_status check(const struct launch *launch, int variant)
 static enum el_status run_launch(struct launch *launch)
 {
     struct el_system_reading begin;
-    launch->n = el_explain_variants(launch->variants);
+    EL_TRY(el_explain_way(launch->job.trial->train.mode, &launch->way));
     launch->parts = json_array();
-    for (int v = 0; v < launch->n; v++)
+    for (int v = 0; v < launch->way.n; v++)
         json_array_append_new(launch->parts, json_pack("{s:[], s:[]}", "block_ms", "memory"));
-    for (int v = 0; v < launch->n && launch->number == 0 && computes(launch->job.trial); v++) EL_TRY(check(launch, v));
+    for (int v = 0; v < launch->way.n && launch->number == 0 && computes(launch->job.trial); v++)
+        EL_TRY(check(launch, v));
     EL_TRY(el_job_open_devices(&launch->job, &launch->open));
     el_system_read("", NULL, 0, &begin);
     enum el_status status = run_rounds(launch);
@@ -184,28 +185,28 @@ enum el_status el_explain_worker(struct el_worker *worker)
 
 enum el_status el_explain_resolve(const struct el_options *options, struct el_trial_set *set_p)
 {
-    struct el_options dp = *options;
-    dp.n_modes = 1;
-    snprintf(dp.modes[0], sizeof dp.modes[0], "dp");
-    EL_TRY(el_trials_resolve(EL_CMD_EXPLAIN, &dp, set_p));
+    struct el_explain_way way;
+    if (options->n_modes == 1) EL_TRY(el_explain_way(options->modes[0], &way));
+    EL_TRY(el_trials_resolve(EL_CMD_EXPLAIN, options, set_p));
     const struct el_trial *trial = &set_p->trials[0];
     enum el_status status = EL_OK;
     if (set_p->n != 1) status = el_fail(EL_ERR_INVALID, "--batch: explain takes one trial apart: give one batch");
     if (trial->n_devices < 2 || trial->train.global_batch < trial->n_devices)
-        status = el_fail(EL_ERR_INVALID, "explain: on one device dp and ddp are the same: give --devices 2 or more");
+        status = el_fail(EL_ERR_INVALID, "explain: on one device %s and ddp are the same: give --devices 2 or more",
+                         trial->train.mode);
     if (status != EL_OK) el_trials_free(set_p);
     return status;
 }
 
 /* As the ddp among them is launched, by threads of one process. */
-static enum el_status launch(const struct el_store *store, const struct el_options *options, const struct el_trial *dp,
+static enum el_status launch(const struct el_store *store, const struct el_options *options, const struct el_trial *of,
                              int number, json_t *samples)
 {
-    struct el_trial trial = *dp;
+    struct el_trial trial = *of;
     char path[EL_PATH_BYTES], text[16];
     struct el_follow follow = {.gap_s = 5};
     json_t *part;
-    EL_TRY(el_trial_use_mode(dp, "ddp", &trial.train));
+    EL_TRY(el_trial_use_mode(of, "ddp", &trial.train));
     snprintf(text, sizeof text, "%d", number);
     el_store_path(store, path, "launch-%d.json", number);
     el_store_path(store, follow.logs, "logs/explain-%d", number);

@@ -54,6 +54,8 @@ static const struct el_option_row before_sizes[] = {
     {WHAT, "quick", NULL, AT(FLAG, quick), VERIFY,
      "each mode and model with one optimizer and one number of devices, and each optimizer at least once"},
     {WHAT, "mode", "NAME", AT(MODES, modes), RUN | DATA, "one of the modes listed below", DEFAULT("single"), COMMON},
+    {WHAT, "mode", "NAME", AT(MODES, modes), EXPLAIN, "whose step is compared with ddp's: dp, zero2 or zero3",
+     DEFAULT("dp"), COMMON},
     {WHAT, "model", "NAME", AT(MODEL, train.model.name), OF_TRIALS, "one of the models listed below",
      DEFAULT("textcnn"), COMMON},
     {WHAT, "devices", "N|LIST", AT(DEVICES, devices), COMPARE | RUN | IMBALANCE | DATA | EXPLAIN,

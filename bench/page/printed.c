@@ -31,7 +31,7 @@ static void explain_title(const json_t *document, char title[EL_TITLE_BYTES])
 static void explain_verdict(const json_t *document, FILE *out)
 {
     fputs(is_difference(document) ? "Two records, and what lies between their steps"
-                                  : "What makes dp slower than ddp, cause by cause",
+                                  : "What makes a mode slower than ddp, cause by cause",
           out);
 }
 

@@ -13,25 +13,31 @@ enum { LAUNCHES = 5 };
 
 /* A step of 20 ms without causes; what each cause costs while its fix is not there. Replicas are hidden behind outputs:
  * they cost nothing while outputs are gathered. */
+static bool is_ddp(const struct el_explain_variant *variant)
+{
+    return !strcmp(variant->mode, "ddp");
+}
+
 static double step_ms(const struct el_explain_variant *variant)
 {
     static const double cost[EL_DP_FIXES] = {1, 4, 2, 3, 5, 0.5};
     double ms = 20;
-    for (int i = 0; i < EL_DP_FIXES && !variant->is_ddp; i++)
+    for (int i = 0; i < EL_DP_FIXES && !is_ddp(variant); i++)
         if (!(variant->fixes & el_dp_fix_rows()[i].fix)) ms += cost[i];
-    bool hidden = !variant->is_ddp && !(variant->fixes & EL_DP_FIX_OUTPUTS);
-    return ms - (hidden ? 3 : 0) + (variant->is_ddp ? -0.25 : 0);
+    bool hidden = !is_ddp(variant) && !(variant->fixes & EL_DP_FIX_OUTPUTS);
+    return ms - (hidden ? 3 : 0) + (is_ddp(variant) ? -0.25 : 0);
 }
 
 /* Of three blocks, of which one was disturbed; launch `i` is slower by i ms as a whole, and its ddp by `wobble`. */
 static json_t *launch(int i, double wobble)
 {
-    struct el_explain_variant list[EL_EXPLAIN_VARIANTS_MAX];
+    struct el_explain_way way;
     json_t *variants = json_array();
-    int n = el_explain_variants(list);
-    for (int v = 0; v < n; v++) {
-        double ms = step_ms(&list[v]) + i + (list[v].is_ddp ? wobble : 0);
-        bool held = list[v].fixes & EL_DP_FIX_UPDATE || list[v].is_ddp;
+    assert_int_equal(el_explain_way("dp", &way), EL_OK);
+    const struct el_explain_variant *list = way.variants;
+    for (int v = 0; v < way.n; v++) {
+        double ms = step_ms(&list[v]) + i + (is_ddp(&list[v]) ? wobble : 0);
+        bool held = list[v].fixes & EL_DP_FIX_UPDATE || is_ddp(&list[v]);
         json_array_append_new(variants, json_pack("{s:[f, f, f], s:[{s:i}, {s:i}, {s:i}]}", "block_ms", ms, ms + 100,
                                                   ms - 0.1, "memory", "peak_bytes", 400, "peak_bytes", held ? 400 : 190,
                                                   "peak_bytes", held ? 400 : 210));
@@ -102,16 +108,35 @@ static void excess_is_charged_to_its_cause(void **state)
 
 static void every_fix_alone_is_measured_once(void **state)
 {
-    struct el_explain_variant list[EL_EXPLAIN_VARIANTS_MAX];
-    int n = el_explain_variants(list);
-    assert_true(list[EL_EXPLAIN_DDP].is_ddp && list[EL_DP_FIXES].fixes == EL_DP_FIX_ALL && list[0].fixes == 0);
+    struct el_explain_way way;
+    assert_int_equal(el_explain_way("dp", &way), EL_OK);
+    const struct el_explain_variant *list = way.variants;
+    const int n = way.n;
+    assert_true(is_ddp(&list[way.n_causes + 1]) && list[EL_DP_FIXES].fixes == EL_DP_FIX_ALL && list[0].fixes == 0);
     for (int c = 0; c < EL_DP_FIXES; c++) {
-        int v = el_explain_alone(c);
+        int v = way.causes[c].alone;
         assert_in_range(v, 1, n - 1);
         assert_int_equal(list[v].fixes, el_dp_fix_close(el_dp_fix_rows()[c].fix));
     }
     for (int v = 0; v < n; v++)
-        for (int w = 0; w < v; w++) assert_true(list[v].fixes != list[w].fixes || list[v].is_ddp || list[w].is_ddp);
+        for (int w = 0; w < v; w++) assert_true(list[v].fixes != list[w].fixes || is_ddp(&list[v]) || is_ddp(&list[w]));
+}
+
+/* Each rung leaves out one thing, and what is left of the way from zero2 is the same. */
+static void sharded_state_has_a_way_too(void **state)
+{
+    static const char *const modes[] = {"zero3", "zero3", "zero2", "zero1", "ddp"};
+    struct el_explain_way way, rest;
+    assert_int_equal(el_explain_way("zero3", &way), EL_OK);
+    assert_int_equal(el_explain_way("zero2", &rest), EL_OK);
+    assert_int_equal(way.n, 5);
+    assert_int_equal(way.n_causes, 3);
+    assert_int_equal(rest.n_causes, 1);
+    for (int v = 0; v < way.n; v++) assert_string_equal(way.variants[v].mode, modes[v]);
+    for (int v = 0; v < rest.n; v++) assert_string_equal(rest.variants[v].mode, modes[v + 2]);
+    assert_string_equal(way.variants[1].option, "reshard");
+    assert_string_equal(way.causes[2].name, rest.causes[0].name);
+    assert_int_equal(el_explain_way("tp", &way), EL_ERR_INVALID);
 }
 
 static void the_table_says_what_is_not_known(void **state)
@@ -133,4 +158,5 @@ static void the_table_says_what_is_not_known(void **state)
 }
 
 RUN_TESTS(NULL, NULL, parts_are_differences_that_add_up, alone_is_against_dp_as_it_is, intervals_are_over_launches,
-          excess_is_charged_to_its_cause, every_fix_alone_is_measured_once, the_table_says_what_is_not_known)
+          excess_is_charged_to_its_cause, every_fix_alone_is_measured_once, sharded_state_has_a_way_too,
+          the_table_says_what_is_not_known)
