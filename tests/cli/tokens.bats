@@ -67,14 +67,20 @@ dry_run() {
 
 @test "GPT-2's four sizes have its numbers of parameters; these and 7 billion are planned on 8 devices in under 5 s each" {
     local size
-    for size in "small 12 768 12 124439808" "medium 24 1024 16 354823168" "large 36 1280 20 774030080" "xl 48 1600 25 1557611200" "7b 32 4096 32 6654210048"; do
-        # shellcheck disable=SC2086 # several words
-        dry_run $size --vocab 50257 --mode ddp
-        dry_run ${size% *} - --vocab 50257 --mode pipeline
-        [[ $size == xl* ]] && continue # 25 heads
-        dry_run ${size% *} - --vocab 50304 --mode tp --mesh dp=2
-        dry_run ${size% *} - --vocab 50304 --mode pipeline --mesh dp=2,pp=2,tp=2
-    done
+    while read -r -a size; do
+        dry_run "${size[@]}" --vocab 50257 --mode ddp
+        size[4]=-
+        dry_run "${size[@]}" --vocab 50257 --mode pipeline
+        [[ ${size[0]} == xl ]] && continue # 25 heads
+        dry_run "${size[@]}" --vocab 50304 --mode tp --mesh dp=2
+        dry_run "${size[@]}" --vocab 50304 --mode pipeline --mesh dp=2,pp=2,tp=2
+    done <<'.'
+small 12 768 12 124439808
+medium 24 1024 16 354823168
+large 36 1280 20 774030080
+xl 48 1600 25 1557611200
+7b 32 4096 32 6654210048
+.
     refuses "--vocab 50257: does not divide evenly among 8 devices: pad it, as to 50304" "$EVENLOAD" run --model gpt --vocab 50257 --heads 8 --mode tp --devices sim:8
 }
 
