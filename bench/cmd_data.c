@@ -41,8 +41,7 @@ static enum el_status use_files(struct el_options *options, struct el_data_files
         return el_fail(EL_ERR_INVALID, "--data dummy: nothing lies in files, so there is nothing to load: take "
                                        "--data synthetic, or a file or folder of your own");
     if (!options->in_files || strcmp(options->data, "synthetic")) return EL_OK;
-    bool images = el_model_find(options->train.model.name)->input == EL_INPUT_IMAGES;
-    EL_TRY(el_data_files_write(options, images, files_p));
+    EL_TRY(el_data_files_write(options, files_p));
     memcpy(options->data, files_p->train, sizeof files_p->train);
     return EL_OK;
 }

@@ -87,8 +87,7 @@ static enum el_status prepare(struct el_campaign *c, bool again)
 {
     EL_TRY(el_trials_resolve(c->command, c->options, &c->set));
     if (again) EL_TRY(keep_others(c));
-    if (!strcmp(c->options->data, "synthetic"))
-        EL_TRY(el_data_files_write(c->options, el_dataset_info(c->set.dataset)->image > 0, &c->files));
+    if (!strcmp(c->options->data, "synthetic")) EL_TRY(el_data_files_write(c->options, &c->files));
     c->repeats = calloc((size_t)(c->set.n * c->options->repeats), sizeof *c->repeats);
     c->environment = el_environment();
     c->trials = json_array();

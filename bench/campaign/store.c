@@ -254,10 +254,10 @@ enum el_status el_store_save_run(const struct el_store *store, const json_t *run
 
 /* ---- the synthetic set ---- */
 
-enum el_status el_data_files_write(const struct el_options *options, bool images, struct el_data_files *files_p)
+enum el_status el_data_files_write(const struct el_options *options, struct el_data_files *files_p)
 {
     struct el_data_files files = {.existing = 0};
-    const struct el_synthetic_spec spec = {.input = images ? EL_INPUT_IMAGES : EL_INPUT_IDS,
+    const struct el_synthetic_spec spec = {.input = el_model_find(options->train.model.name)->input,
                                            .seed = options->train.seed,
                                            .shortest = options->lengths.shortest,
                                            .longest = options->lengths.longest};

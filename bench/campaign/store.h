@@ -61,6 +61,6 @@ struct el_data_files {
 
 /* Where they are not there yet. A command that is refused later takes them back. Errors: EL_ERR_IO, EL_ERR_INVALID;
  * nothing is left then. */
-enum el_status el_data_files_write(const struct el_options *options, bool images, struct el_data_files *files_p);
+enum el_status el_data_files_write(const struct el_options *options, struct el_data_files *files_p);
 /* Removes what was made, with its folders where they are empty. Of zeros: nothing. */
 void el_data_files_take_back(const struct el_data_files *files);

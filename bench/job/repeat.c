@@ -16,15 +16,15 @@ static json_t *accuracy(double value)
     return value < 0 ? json_null() : json_real(value);
 }
 
-/* A token is a byte of the text, but for ids that were drawn. */
+/* Tokens stand for bytes of the text, but for ids that were drawn. */
 static json_t *score_of(const struct el_score *score, const struct el_trial *trial)
 {
     const double loss = score->loss / score->counted;
     const bool tokens = el_trial_tokens(trial) > 0, bytes = tokens && strcmp(trial->data, "dummy") != 0;
     return el_json_of(EL_KEY("accuracy", score->correct / score->counted), EL_KEY("loss", loss),
                       EL_KEY("perplexity", tokens ? exp(loss) : NAN),
-                      EL_KEY("bits_per_byte", bytes ? loss / log(2) : NAN), EL_KEY("correct", (int64_t)score->correct),
-                      EL_KEY("counted", (int64_t)score->counted));
+                      EL_KEY("bits_per_byte", bytes ? score->loss / log(2) / score->bytes : NAN),
+                      EL_KEY("correct", (int64_t)score->correct), EL_KEY("counted", (int64_t)score->counted));
 }
 
 /* The score of all, and a row a rank. */

@@ -77,7 +77,7 @@ struct el_spread {
     int64_t device_mem_bytes; /* 0: no limit */                                                                        \
     int beside;               /* single: further devices that train the same at the same time, unmeasured */           \
     double timeout_s;                                                                                                  \
-    char data[EL_PATH_BYTES], test[EL_PATH_BYTES];                                                                     \
+    char data[EL_PATH_BYTES], test[EL_PATH_BYTES], vocab_file[EL_PATH_BYTES];                                          \
     char load[EL_PATH_BYTES], save[EL_PATH_BYTES];     /* weights; "": none */                                         \
     char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES]; /* which steps (el_trial_profile), and a folder; "": none */    \
     bool record, tf32;                                                                                                 \

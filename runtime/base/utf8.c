@@ -49,6 +49,17 @@ static uint32_t code_of(const unsigned char *at, int length)
     return code;
 }
 
+int el_utf8_next(const char *at, size_t left, uint32_t *code_p)
+{
+    const unsigned char *bytes = (const unsigned char *)at;
+    const int length = left ? length_by(bytes[0]) : 0;
+    if (!length || (size_t)length > left) return 0;
+    for (int i = 1; i < length; i++)
+        if (i == 1 ? !may_follow(bytes[0], bytes[1]) : (bytes[i] & 0xC0) != 0x80) return 0;
+    *code_p = code_of(bytes, length);
+    return length;
+}
+
 /* Controls, in which a terminal finds commands, and what is not seen or turns the order of what is: "gpj.exe" may be
  * shown as "exe.jpg". */
 static bool is_unseen(uint32_t code)

@@ -2,7 +2,11 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
+/* How many of the first `left` bytes are the character that begins at `at`, and its number; 0: there is none. */
+int el_utf8_next(const char *at, size_t left, uint32_t *code_p);
 /* In place: a byte that belongs to no character becomes '?'; a character that was cut off at the end is left out. What
  * is valid stays as it is. */
 void el_utf8_mend(char *text);

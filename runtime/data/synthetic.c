@@ -170,12 +170,12 @@ static enum el_status name_one(const char *dir, const struct el_synthetic_spec *
                                size_t path_bytes)
 {
     const bool images = spec->input == EL_INPUT_IMAGES;
+    const char *kind = images ? "images-" : spec->input == EL_INPUT_TOKENS ? "english-" : "";
     char lengths[48] = "";
     if (spec->longest)
         snprintf(lengths, sizeof lengths, "lengths-%lld-%lld-", (long long)spec->shortest, (long long)spec->longest);
-    int written =
-        snprintf(path, path_bytes, "%s/synthetic-%s%s%d-seed-%llu-%s.%s", dir, images ? "images-" : "", lengths,
-                 VERSION, (unsigned long long)spec->seed, test ? "test" : "train", images ? "bin" : "txt");
+    int written = snprintf(path, path_bytes, "%s/synthetic-%s%s%d-seed-%llu-%s.%s", dir, kind, lengths, VERSION,
+                           (unsigned long long)spec->seed, test ? "test" : "train", images ? "bin" : "txt");
     if (written >= 0 && (size_t)written < path_bytes) return EL_OK;
     return el_fail(EL_ERR_INVALID, "the path of the synthetic set is too long: %s", el_path_tail(dir));
 }

@@ -212,6 +212,13 @@ enum el_status el_model_build(const struct el_model_config *config, struct el_gr
     return build(config, 0, 0, graph_p);
 }
 
+/* A vocabulary that `pieces` divide: of whole 64s, as people pad GPT-2's 50257 to 50304. */
+static long long padded(int64_t vocab, int pieces)
+{
+    const int64_t both = 64 * pieces, step = 64 % pieces ? both : 64;
+    return (vocab + step - 1) / step * step;
+}
+
 enum el_status el_model_build_piece(const struct el_model_config *config, int piece, int n_pieces,
                                     struct el_graph **graph_p)
 {
@@ -222,6 +229,11 @@ enum el_status el_model_build_piece(const struct el_model_config *config, int pi
     for (int i = 0; model->across[i]; i++) {
         const int64_t n = el_model_size(config, model->across[i]);
         if (n % n_pieces == 0) continue;
+        if (strcmp(model->across[i], "vocab") == 0)
+            return el_fail(EL_ERR_INVALID,
+                           "--vocab %lld: does not divide evenly among %d devices: pad it, as to %lld (tokens that no "
+                           "text has), or change --devices",
+                           (long long)n, n_pieces, padded(n, n_pieces));
         return el_fail(EL_ERR_INVALID, "--%s %lld: does not divide evenly among %d devices: change it, or --devices",
                        model->across[i], (long long)n, n_pieces);
     }

@@ -54,6 +54,7 @@ struct el_train_hooks {
 /* What a rank has counted in an evaluation; its loss is the sum over them. */
 struct el_score {
     double correct, counted, loss;
+    double bytes; /* of text, that what was counted stands for, where it is tokens of one */
 };
 
 /* Of one split. Ranks: those who evaluate, in the order of their parts of it. */

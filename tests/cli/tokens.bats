@@ -37,3 +37,76 @@ for mode in ("single", "ddp", "tp"):
 assert first[0] == (61 * 5 - 2) // 6, first
 END
 }
+
+# The entropies are of the text that the run has written: how well its bytes are known without context, and from the byte before.
+@test "gpt learns the made-up English in seconds: held-out loss below the entropy of its bytes, and below that of pairs of them" {
+    "$EVENLOAD" run --model gpt --layers 1 --embed 32 --heads 2 --seq 32 --data synthetic --batch 16 --optimizer adam --lr 0.003 --epochs 1 --json --quiet \
+        --out english >english.json
+    python3 - <<'END'
+import collections, json, math
+def entropy(counts):
+    return -sum(n * math.log2(n / counts.total()) for n in counts.values()) / counts.total()
+text = open("english/data/synthetic-english-1-seed-1-train.txt", "rb").read()
+alone, pairs = (entropy(collections.Counter(text[i:i + n] for i in range(len(text) - n + 1))) for n in (1, 2))
+trial = json.load(open("english.json"))
+found = [part["bits_per_byte"] for part in (trial["epochs"][0]["held_out"], trial["evaluation"])]
+print(f"entropy of bytes {alone:.3f}, behind another {pairs - alone:.3f}; held out and test {found}")
+assert max(found) < pairs - alone < alone, found
+assert trial["epochs"][0]["seconds"] < 60
+END
+}
+
+# dry_run NAME LAYERS WIDTH HEADS PARAMETERS OPTION...: the dry run on 8 devices, in time; with PARAMETERS the first device has them all.
+dry_run() {
+    local begin=$EPOCHREALTIME
+    "$EVENLOAD" run --model gpt --layers "$2" --embed "$3" --heads "$4" --seq 1024 --data dummy --batch 8 --optimizer adamw --devices sim:8 --dry-run --json \
+        "${@:6}" >dry.json
+    awk -v a="$begin" -v b="$EPOCHREALTIME" -v what="$1 ${*:6}" 'BEGIN { print what ": " b - a " s"; exit b - a > 5 }'
+    [[ $5 == - || $(json dry.json 'd["devices"][0]["peak_by_tag"]["param"] / 4') == "$5.0" ]]
+}
+
+@test "GPT-2's four sizes have its numbers of parameters; these and 7 billion are planned on 8 devices in under 5 s each" {
+    local size
+    while read -r -a size; do
+        dry_run "${size[@]}" --vocab 50257 --mode ddp
+        size[4]=-
+        dry_run "${size[@]}" --vocab 50257 --mode pipeline
+        [[ ${size[0]} == xl ]] && continue # 25 heads
+        dry_run "${size[@]}" --vocab 50304 --mode tp --mesh dp=2
+        dry_run "${size[@]}" --vocab 50304 --mode pipeline --mesh dp=2,pp=2,tp=2
+    done <<'.'
+small 12 768 12 124439808
+medium 24 1024 16 354823168
+large 36 1280 20 774030080
+xl 48 1600 25 1557611200
+7b 32 4096 32 6654210048
+.
+    refuses "--vocab 50257: does not divide evenly among 8 devices: pad it, as to 50304" "$EVENLOAD" run --model gpt --vocab 50257 --heads 8 --mode tp --devices sim:8
+}
+
+@test "--vocab-file: what cannot be is one line" {
+    seq -s ' ' 1000 1100 >text.txt
+    echo '{"a": 0}' >vocab.json
+    local gpt=("$EVENLOAD" run --model gpt --data text.txt)
+    refuses "--vocab-file: model textcnn takes no tokens (gpt does)" "$EVENLOAD" run --model textcnn --vocab-file vocab.json
+    refuses "--vocab-file: the tokens of '--data dummy' are drawn" "${gpt[@]}" --data dummy --vocab-file vocab.json
+    refuses "missing.json" "${gpt[@]}" --vocab-file missing.json
+    refuses "vocab.json: no token for the byte 0x00" "${gpt[@]}" --vocab-file vocab.json
+    python3 - <<'END'
+import json
+seen = [b for b in range(256) if 32 < b < 127 or b > 160 and b != 173]
+characters = [chr(b) for b in seen] + [chr(256 + i) for i in range(256 - len(seen))]
+json.dump({token: i for i, token in enumerate([*characters, "10"])}, open("vocab.json", "w"))
+END
+    refuses "merges.txt" "${gpt[@]}" --vocab-file vocab.json
+    printf '1 0\n2 x\n' >merges.txt
+    refuses "merges.txt, line 2: " "${gpt[@]}" --vocab-file vocab.json
+    printf '1 0\n' >merges.txt
+    refuses "--vocab 256: vocab.json has 257 tokens: give as many or more" "${gpt[@]}" --vocab 256 --vocab-file vocab.json
+    refuses "text.txt: 403 tokens are too few for one sequence of 1000 and its next token" "${gpt[@]}" --seq 1000 --vocab-file vocab.json
+    # All labels of the test are "10".
+    printf '10%.0s' {1..17} >test.txt
+    "${gpt[@]}" --test test.txt --vocab-file vocab.json --vocab 300 --layers 1 --embed 4 --heads 1 --seq 8 --batch 4 --epochs 1 --json --quiet --out r >r.json
+    [[ $(json r.json 'd["evaluation"]["counted"], abs(2 * d["evaluation"]["bits_per_byte"] * 0.6931471805599453 / d["evaluation"]["loss"] - 1) < 1e-9') == "(16, True)" ]]
+    [[ $(json r.json 'd["config"]["vocab_file"], d["config"]["model_sizes"]["vocab"]') == "('vocab.json', 300)" ]]
+}

@@ -74,6 +74,22 @@ sys.exit(not abs(ours / theirs - 1) < 0.01)
     [[ $(wc -l <gpt.txt) == 26 && $(grep -c OVER gpt.txt) == 0 ]]
 }
 
+@test "gpt learns this project's documents to PyTorch's held-out bits a byte within 0.02, by each of three seeds" {
+    need_torch
+    [[ -n ${EVENLOAD_LONG-} ]] || skip "long: GPT-2 in PyTorch trained three times, 2 to 4 minutes"
+    "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/learns.py" "$EVENLOAD" "$PWD" >learns.txt 2>learns.err || { cat learns.txt && tail learns.err && false; }
+    cat learns.txt
+    [[ $(grep -c '^seed ' learns.txt) == 3 ]]
+}
+
+@test "--vocab-file: the tokens of a text are those of the package tokenizers; bits a byte are of the text's bytes" {
+    need_torch
+    "$EVENLOAD_TORCH" -c 'import tokenizers' 2>/dev/null || skip "that Python has no package tokenizers"
+    "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/pairs.py" "$EVENLOAD" "$PWD" >pairs.txt 2>pairs.err || { cat pairs.txt && tail pairs.err && false; }
+    cat pairs.txt
+    [[ $(grep -c tokens pairs.txt) == 3 && $(grep -c OVER pairs.txt) == 0 ]]
+}
+
 @test "--eval padded: each rank counts what PyTorch's DistributedSampler gives it, and the accuracy is PyTorch's" {
     need_torch
     "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/evaluation.py" "$EVENLOAD" "$PWD" >eval.txt 2>eval.err || { cat eval.txt && tail eval.err && false; }
