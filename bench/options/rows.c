@@ -20,7 +20,7 @@
 #define COMMON           .common = true
 
 #define BUCKET_MB                                                                                                      \
-    "ddp, spmg, copies of a model in stages (--mesh): MiB of gradients at which a bucket is closed, as PyTorch's "     \
+    "ddp, spmg, copies of a model in pieces (--mesh): MiB of gradients at which a bucket is closed, as PyTorch's "     \
     "bucket_cap_mb (default: the first 1, the others 25)"
 #define BUCKET_VIEW                                                                                                    \
     "ddp: gradients are views of the buckets, as with PyTorch's gradient_as_bucket_view: no copies in and out, and "   \
