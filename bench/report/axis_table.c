@@ -24,8 +24,7 @@ static void add(json_t *row, const json_t *figures, const char *from, const char
 json_t *el_report_axes_of(const json_t *trial)
 {
     int64_t slowest = el_json_whole(trial, "slowest_member");
-    const json_t *device =
-        json_array_get(json_object_get(trial, "per_device"), slowest < 0 ? 0 : (size_t)slowest);
+    const json_t *device = json_array_get(json_object_get(trial, "per_device"), slowest < 0 ? 0 : (size_t)slowest);
     const json_t *comm = json_object_get(device, "comm");
     json_t *axes = json_object();
     double bytes = el_json_number(comm, "bytes"), total = el_json_number(comm, "total_ms"),
@@ -69,9 +68,10 @@ json_t *el_report_axis_rows(const json_t *trials)
         EL_EACH_KEY(axis, figures, axes) {
             double total_ms = el_json_number(figures, "total_ms"), exposed_ms = el_json_number(figures, "exposed_ms");
             json_t *row = json_copy(figures);
-            el_json_put_all(row, EL_KEY("mode", mode), EL_KEY("devices", el_json_number(trial, "devices")),
-                            EL_KEY("batch", batch), EL_KEY("axis", axis),
-                            EL_KEY("hidden_pct", total_ms > 0 ? 1e-3 * round(1e5 * (1 - exposed_ms / total_ms)) : (double)NAN));
+            el_json_put_all(
+                row, EL_KEY("mode", mode), EL_KEY("devices", el_json_number(trial, "devices")), EL_KEY("batch", batch),
+                EL_KEY("axis", axis),
+                EL_KEY("hidden_pct", total_ms > 0 ? 1e-3 * round(1e5 * (1 - exposed_ms / total_ms)) : (double)NAN));
             json_array_append_new(rows, row);
         }
         json_decref(axes);
