@@ -8,14 +8,19 @@
 #include "bench/commands.h"
 #include "runtime/modes/mode_info.h"
 
-static const char *const losses[] = {
-    [EL_LOSS_OF_BATCH] = "single's", [EL_LOSS_OF_RANKS] = "the mean of the ranks' means"};
+/* What is cut has one rank a copy of the model. */
+static const char *loss_of(const struct el_mode_info *mode)
+{
+    if (mode->loss == EL_LOSS_OF_BATCH) return "single's";
+    return el_mode_has_pieces(mode->name) ? "single's; of several copies (--mesh) the mean of their means"
+                                          : "the mean of the ranks' means";
+}
 
 /* "(3 + S) P, others 2 P": the larger of the end of backward and the optimizer. */
 static void describe_memory(const struct el_mode_info *mode, char *text, size_t bytes)
 {
     const struct el_mode_memory *memory = &mode->memory;
-    const char *p = mode->axes & (1U << EL_AXIS_STAGE | 1U << EL_AXIS_TENSOR) ? "P'" : "P";
+    const char *p = el_mode_has_pieces(mode->name) ? "P'" : "P";
     snprintf(text, bytes, "(%g + S) %s", fmax(memory->backward, memory->optimizer), p);
     if (memory->words) snprintf(text, bytes, "%s", memory->words);
     if (memory->others > 0) el_text_append(text, bytes, ", others %g %s", memory->others, p);
@@ -47,7 +52,7 @@ static json_t *mode_json(const struct el_mode_info *mode)
     describe_memory(mode, memory, sizeof memory);
     json_t *copies = el_json_of(EL_KEY("backward", m->backward), EL_KEY("optimizer", m->optimizer),
                                 EL_KEY("kept", m->kept), EL_KEY("others", m->others), EL_KEY("view", m->view));
-    return el_json_of(EL_KEY("mode", mode->name), EL_KEY("does", mode->summary), EL_KEY("loss", losses[mode->loss]),
+    return el_json_of(EL_KEY("mode", mode->name), EL_KEY("does", mode->summary), EL_KEY("loss", loss_of(mode)),
                       EL_KEY("statistics", mode->statistics), EL_KEY("memory", memory), EL_KEY("sends", mode->sends),
                       EL_KEY("options", options_of(mode)), EL_KEY("variants", variants_of(mode)),
                       EL_KEY("memory_copies", copies));

@@ -60,6 +60,8 @@ color_loss       = 0x303030; pattern_loss       = 3
 color_backward   = 0x5aa77a; pattern_backward   = 3
 color_reduce     = 0x9c5a1a; pattern_reduce     = 3
 color_comm       = 0xd55e00; pattern_comm       = 3
+color_stage      = 0xd55e00; pattern_stage      = 4 # communication along it; comm is along data
+color_tensor     = 0x8c1d40; pattern_tensor     = 3
 color_sent       = 0xd55e00; pattern_sent       = 3
 color_received   = 0xf0a878; pattern_received   = 3
 color_wait       = 0xc9c9c9; pattern_wait       = 3

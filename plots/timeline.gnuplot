@@ -11,7 +11,9 @@ need = head + 62 + 20 * (words(present) + words(phases)) # the legend
 height = head + panels * pitch + beneath
 height = height < need ? need : height
 load here."style.gnuplot"
-label(name) = name eq "wait" ? "wait for others" : name # comm is whole here: exposed or not
+# Whole here, exposed or not; by axis where pieces of a model communicate.
+cut = strstrt(phases.thin_phases, "stage") + strstrt(phases.thin_phases, "tensor")
+label(name) = name eq "wait" ? "wait for others" : name eq "comm" && cut ? "comm: data" : name eq "stage" || name eq "tensor" ? "comm: ".name : name
 
 block(k, name) = sprintf("%d %s", k, name)
 set key off

@@ -197,19 +197,20 @@ static void merge(struct el_memory_timeline *timeline)
 
 /* ---- lanes ---- */
 
-/* Goes on with the lane's last box where that is of the same phase and no gap is seen between them. */
-static void add_box(const struct mean_step *mean, enum el_timeline_lane lane, int phase, struct el_span span,
-                    struct el_memory_timeline *timeline)
+/* Goes on with the lane's last box where that is of the same phase and communicator and no gap is seen between them. */
+static void add_box(const struct mean_step *mean, struct el_timeline_box new, struct el_memory_timeline *timeline)
 {
     int last = timeline->n_boxes - 1;
+    const struct el_span span = new.span;
     if (span.end_ns <= span.begin_ns) return;
-    while (last >= 0 && timeline->boxes[last].lane != lane) last--;
+    while (last >= 0 && timeline->boxes[last].lane != new.lane) last--;
     struct el_timeline_box *box = last < 0 ? NULL : &timeline->boxes[last];
-    if (box && box->phase == phase && span.begin_ns - box->span.end_ns <= mean->whole_ns / SEEN_PARTS) {
+    if (box && box->phase == new.phase &&
+        box->communicator == new.communicator &&span.begin_ns - box->span.end_ns <= mean->whole_ns / SEEN_PARTS) {
         if (span.end_ns > box->span.end_ns) box->span.end_ns = span.end_ns;
         return;
     }
-    timeline->boxes[timeline->n_boxes++] = (struct el_timeline_box){lane, phase, span};
+    timeline->boxes[timeline->n_boxes++] = new;
 }
 
 static enum el_status add_lanes(const struct mean_step *mean, int position, struct el_memory_timeline *timeline)
@@ -222,8 +223,10 @@ static enum el_status add_lanes(const struct mean_step *mean, int position, stru
         if (op->device != position) continue;
         bool moves = op->op_class == EL_CLASS_COMM || (op->op_class == EL_CLASS_COPY && op->peer >= 0);
         enum el_timeline_lane lane = moves || op->stream != COMPUTE_STREAM ? EL_LANE_COMM : EL_LANE_COMPUTE;
-        add_box(mean, lane, WAIT, (struct el_span){span.begin_ns, mean->latest_ns[i]}, timeline);
-        add_box(mean, lane, (int)op->phase, (struct el_span){mean->latest_ns[i], span.end_ns}, timeline);
+        struct el_timeline_box wait = {lane, WAIT, NULL, {span.begin_ns, mean->latest_ns[i]}};
+        add_box(mean, wait, timeline);
+        struct el_timeline_box work = {lane, (int)op->phase, op->communicator, {mean->latest_ns[i], span.end_ns}};
+        add_box(mean, work, timeline);
     }
     return EL_OK;
 }

@@ -35,7 +35,8 @@ enum el_timeline_lane { EL_LANE_COMPUTE, EL_LANE_COMM };
 /* Ops of one phase, one after another in a lane. */
 struct el_timeline_box {
     enum el_timeline_lane lane;
-    int phase; /* enum el_phase; EL_PHASE_COUNT: waits for other members */
+    int phase;                /* enum el_phase; EL_PHASE_COUNT: waits for other members */
+    const char *communicator; /* NULL: none; the recorder's */
     struct el_span span;
 };
 

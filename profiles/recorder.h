@@ -30,6 +30,7 @@ enum { EL_COMM_GROUPS_MAX = 4 };
 struct el_comm_figures {
     const char *name;
     double total_s, wait_s; /* from arrival to end; before the last member had arrived */
+    double exposed_s;       /* of the former while the device does not compute */
     double sent_bytes, received_bytes;
 };
 

@@ -15,7 +15,8 @@ enum {
     BUSY,                 /* kernels and copies on the compute stream */
     STAGE,                /* what is no bubble: all but what prepares a pass and comes after it */
     WINDOW,               /* of the step */
-    SETS
+    GROUPS,               /* a communicator's part of K, one set each */
+    SETS = GROUPS + EL_COMM_GROUPS_MAX
 };
 
 /* Collectives, and copies that come from another device. */
@@ -36,8 +37,8 @@ static struct el_comm_figures *group_of(struct el_device_summary *sum, const str
 }
 
 /* As add_op has it. Operations of one communicator follow one another. */
-static void add_to_group(struct el_device_summary *sum, const struct el_op_info *op, struct el_span span,
-                         int64_t latest_ns)
+static void add_to_group(struct el_device_summary *sum, struct el_intervals *sets, const struct el_op_info *op,
+                         struct el_span span, int64_t latest_ns)
 {
     struct el_comm_figures *group = group_of(sum, op);
     int64_t arrived_ns = el_recorder_arrival(span, latest_ns);
@@ -47,6 +48,7 @@ static void add_to_group(struct el_device_summary *sum, const struct el_op_info 
     group->wait_s += (double)(arrived_ns - span.begin_ns) * 1e-9;
     group->sent_bytes += (double)op->sent_bytes;
     group->received_bytes += (double)op->received_bytes;
+    el_intervals_add(&sets[GROUPS + (group - sum->groups)], span);
 }
 
 /* `latest_ns`: when the last member arrived at this collective; span.begin_ns for all other ops. What receives has
@@ -105,6 +107,11 @@ static void add_times(struct el_device_summary *sum, struct el_intervals *sets, 
     sum->comm_total_s += seconds(total);
     sum->comm_overlapped_s += seconds(hidden);
     sum->comm_exposed_s += seconds(total - hidden);
+    for (int g = 0; g < sum->n_groups; g++) {
+        struct el_intervals *of_group = &sets[GROUPS + g];
+        sum->groups[g].exposed_s +=
+            seconds(el_intervals_measure(of_group) - el_intervals_common(of_group, &sets[COMPUTE]));
+    }
 }
 
 /* A copy between devices runs on the one that receives: the other one sends as much. */
@@ -136,7 +143,7 @@ static bool add_step(struct el_device_summary *sum, struct el_intervals *sets, c
         bool known = latest != NULL && op->op_class == EL_CLASS_COMM;
         int64_t latest_ns = known ? *latest++ : spans[i].begin_ns;
         add_op(sets, op, spans[i], latest_ns);
-        add_to_group(sum, op, spans[i], latest_ns);
+        add_to_group(sum, sets, op, spans[i], latest_ns);
     }
     if (!each_set(sets, el_intervals_unite)) return false;
     add_times(sum, sets, step->whole);
@@ -168,6 +175,7 @@ static void divide(struct el_device_summary *sum, double n)
         struct el_comm_figures *group = &sum->groups[g];
         group->total_s /= n;
         group->wait_s /= n;
+        group->exposed_s /= n;
         group->sent_bytes /= n;
         group->received_bytes /= n;
     }

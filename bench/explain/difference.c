@@ -150,6 +150,31 @@ static json_t *memory_json(const struct el_side *a, const struct el_side *b)
     return list;
 }
 
+/* ---- communication by axis ---- */
+
+/* Of an axis that one side has or both; where none is cut, the parts say it all. */
+static json_t *axes_json(const struct el_side *a, const struct el_side *b)
+{
+    json_t *of_a = el_report_axes_of(a->trial), *of_b = el_report_axes_of(b->trial), *list = json_array();
+    const bool shown = el_report_is_cut(of_a) || el_report_is_cut(of_b);
+    const json_t *of[] = {of_a, of_b};
+    for (int side = 0; side < 2; side++)
+        EL_EACH_KEY(axis, figures, of[side]) {
+            const json_t *one = json_object_get(of_a, axis), *two = json_object_get(of_b, axis);
+            if (!shown || !figures || (side == 1 && one)) continue;
+            double a_ms = one ? el_json_number(one, "exposed_ms") : 0,
+                   b_ms = two ? el_json_number(two, "exposed_ms") : 0;
+            json_array_append_new(list, el_json_of(EL_KEY("axis", axis),
+                                                   EL_KEY("a_sent_bytes", one ? el_json_number(one, "sent_bytes") : 0),
+                                                   EL_KEY("b_sent_bytes", two ? el_json_number(two, "sent_bytes") : 0),
+                                                   EL_KEY("a_exposed_ms", a_ms), EL_KEY("b_exposed_ms", b_ms),
+                                                   EL_KEY("ms", b_ms - a_ms)));
+        }
+    json_decref(of_a);
+    json_decref(of_b);
+    return list;
+}
+
 /* ---- together ---- */
 
 static json_t *side_json(const struct el_side *side)
@@ -190,12 +215,12 @@ json_t *el_difference_document(struct el_side *a, struct el_side *b)
     for (int p = 0; p < EL_PARTS; p++)
         counted[p] = p == EL_PART_HOST ? knows(a, p) || knows(b, p)
                                        : knows(a, p) && knows(b, p) && (a->mean.ms[p] != 0 || b->mean.ms[p] != 0);
-    return el_json_of(EL_KEY("schema", EL_EXPLAIN_SCHEMA), EL_KEY("kind", "difference"),
-                      EL_KEY("model", json_incref(json_object_get(a->trial, "model"))),
-                      EL_KEY("global_batch", json_incref(json_object_get(a->trial, "global_batch"))),
-                      EL_KEY("a", side_json(a)), EL_KEY("b", side_json(b)),
-                      EL_KEY("whole", difference_json(a, b, a->step_ms, b->step_ms)),
-                      EL_KEY("parts", parts_json(a, b, counted)), EL_KEY("rest", row_json(a, b, -1, counted)),
-                      EL_KEY("paired", are_paired(a, b)), EL_KEY("differs", el_sides_differences(a, b)),
-                      EL_KEY("memory", memory_json(a, b)), EL_KEY("ci_reason", reason_of(a, b)));
+    return el_json_of(
+        EL_KEY("schema", EL_EXPLAIN_SCHEMA), EL_KEY("kind", "difference"),
+        EL_KEY("model", json_incref(json_object_get(a->trial, "model"))),
+        EL_KEY("global_batch", json_incref(json_object_get(a->trial, "global_batch"))), EL_KEY("a", side_json(a)),
+        EL_KEY("b", side_json(b)), EL_KEY("whole", difference_json(a, b, a->step_ms, b->step_ms)),
+        EL_KEY("parts", parts_json(a, b, counted)), EL_KEY("rest", row_json(a, b, -1, counted)),
+        EL_KEY("paired", are_paired(a, b)), EL_KEY("differs", el_sides_differences(a, b)),
+        EL_KEY("axes", axes_json(a, b)), EL_KEY("memory", memory_json(a, b)), EL_KEY("ci_reason", reason_of(a, b)));
 }

@@ -214,6 +214,14 @@ static const struct el_column device_columns[] = {EL_SHOWN("device", -14, show_d
                                                   {.head = "by tag", .gap = 2, .width = -TAGS_WIDTH, .show = show_tags},
                                                   EL_NO_MORE};
 
+static const struct el_column axis_columns[] = {EL_TEXT("axis", -12, "axis"),
+                                                EL_FIGURE("A ms", 9, "a_exposed_ms"),
+                                                EL_FIGURE("B ms", 9, "b_exposed_ms"),
+                                                EL_FIGURE("B - A ms", 11, "ms"),
+                                                EL_MIB("A sends MiB", 18, "a_sent_bytes"),
+                                                EL_MIB("B sends MiB", 13, "b_sent_bytes"),
+                                                EL_NO_MORE};
+
 static void print_side(const json_t *document, const char *name, FILE *out)
 {
     const json_t *side = json_object_get(document, name);
@@ -297,6 +305,9 @@ void el_difference_print(const json_t *document, FILE *out)
     print_side(document, "b", out);
     print_differs(document, out);
     print_parts(document, out);
+    el_table_list(&(struct el_table){.columns = axis_columns, .out = out},
+                  "\nCommunication by axis, on the slowest device: exposed, with the wait for others\n",
+                  json_incref(json_object_get(document, "axes")));
     if (json_array_size(memory) == 0) return;
     fprintf(out, "\nPeak memory by device, MiB, and the tags that change most\n");
     el_table_heads(&table, EL_TABLE_PLAIN);

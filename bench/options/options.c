@@ -227,7 +227,7 @@ enum el_status el_options_command_line(unsigned command, const struct el_options
     return fits ? EL_OK : el_fail(EL_ERR_INVALID, "the command is too long to be kept");
 }
 
-/* Whether models in stages are there several times. A --mesh that cannot be is refused elsewhere. */
+/* Whether models in pieces are there several times. A --mesh that cannot be is refused elsewhere. */
 static bool has_copies(const struct el_options *options, const char *mode)
 {
     int mesh[EL_AXIS_COUNT];
@@ -237,10 +237,10 @@ static bool has_copies(const struct el_options *options, const char *mode)
     return mesh[EL_AXIS_DATA] != 1; /* 0: as many as the devices, which are not known, allow */
 }
 
-/* Models in stages need what keeps copies equal only where there are several. */
+/* Models in pieces need what keeps copies equal only where there are several. */
 static bool has_effect(const struct el_options *options, const char *mode, const struct el_mode_option *option)
 {
-    return option && (!option->of_copies || !el_mode_cuts(mode) || has_copies(options, mode));
+    return option && (!option->of_copies || !el_mode_has_pieces(mode) || has_copies(options, mode));
 }
 
 /* The first mode that has the option; NULL: all have it. */

@@ -20,7 +20,7 @@
 #define COMMON           .common = true
 
 #define BUCKET_MB                                                                                                      \
-    "ddp, spmg, copies of a model in stages (--mesh): MiB of gradients at which a bucket is closed, as PyTorch's "     \
+    "ddp, spmg, copies of a model in pieces (--mesh): MiB of gradients at which a bucket is closed, as PyTorch's "     \
     "bucket_cap_mb (default: the first 1, the others 25)"
 #define BUCKET_VIEW                                                                                                    \
     "ddp: gradients are views of the buckets, as with PyTorch's gradient_as_bucket_view: no copies in and out, and "   \
@@ -191,9 +191,10 @@ static const struct el_option_row before_sizes[] = {
      CHOICES("off|on"), DEFAULT("off")},
     {TRAINING, "bucket-view", "HOW", AT(CHOICE, bucket_view), COMPARE, BUCKET_VIEW "; both: one row for each",
      CHOICES("off|on|both"), DEFAULT("off")},
-    {TRAINING, "mesh", "dp=N,pp=N", AT(TEXT, mesh), OF_MODES,
-     "mp, pipeline: copies of the model (dp, by default 1) and stages of each copy (pp); spmg: dp alone, the number of "
-     "data-parallel ranks, each with equally many devices (default: --procs, or 1)"},
+    {TRAINING, "mesh", "dp=N,pp=N,tp=N", AT(TEXT, mesh), OF_MODES,
+     "mp, pipeline, tp: copies of the model (dp, by default 1), stages of each copy (pp; not tp), and pieces across the "
+     "layers of each stage (tp); spmg: dp alone, the number of data-parallel ranks, each with equally many devices "
+     "(default: --procs, or 1)"},
     {TRAINING, "tf32", "HOW", AT(SWITCH, tf32), OF_TRIALS,
      "GPUs: matrix products in TF32 (10-bit mantissa) instead of f32", CHOICES("off|on"), DEFAULT("off")},
     {TRAINING, "seed", "N", AT(SEED, train.seed), COMPARE | RUN | REGRESS | SCALE | IMBALANCE | DATA | EXPLAIN,
@@ -206,7 +207,7 @@ static const struct el_option_row after_sizes[] = {
 
     {SET, "data", "FILE|NAME", AT(TEXT, data), OF_TRIALS,
      "FILE of lines 'label sentence'; for models over images CIFAR-10's binary files or a folder of images "
-     "(DIR/CLASS/*.png, jpg, ppm); synthetic (generated, learnable) or dummy (random batches in memory)",
+     "(DIR/CLASS/*.png, jpg, ppm); for gpt any file, whose bytes are its tokens; synthetic (generated, learnable) or dummy (random batches in memory)",
      DEFAULT("synthetic"), COMMON},
     {SET, "test", "FILE", AT(TEXT, test), OF_TRIALS, "test set: a file or folder in the same format"},
     {SET, "vocab-file", "FILE", AT(TEXT, vocab_file), OF_TRIALS,

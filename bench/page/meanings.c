@@ -10,7 +10,7 @@ static const struct {
     /* pictures */
     {"throughput", "Samples (of models over tokens: tokens) a second; whiskers: the 95 % interval over launches."},
     {"memory",
-     "MiB of each device at its peak, by what they hold; dashed: how much more the first holds than the others."},
+     "MiB of each device at its peak, by what they hold; line: how much more the first holds than the others."},
     {"imbalance", "What each device holds, and what the first holds more."},
     {"imbalance-time", "A step of each device by phase, and how long it waits for others, ms."},
     {"imbalance-bytes", "MiB that each device sends and receives in a step."},
@@ -77,6 +77,13 @@ static const struct {
     {"bubble", "Waiting for the pipeline to fill or to drain."},
     {"CPU of comm.", "Processor time of communication."},
     {"bus GB/s", "Bus bandwidth of the step's all-reduces, as nccl-tests defines it; median over launches."},
+    /* communication by axis */
+    {"axis",
+     "Of the devices that communicate: data (copies), stage or tensor (pieces of the model); copies: between devices "
+     "of one process."},
+    {"total", "Communication along it, with waiting."},
+    {"wait", "Of that, until the last member has come."},
+    {"exposed", "Of the total, while the device does not compute."},
     /* what communication costs */
     {"blocks on", "Step of the blocks with communication: other steps than the measured ones."},
     {"blocks off", "Step of the blocks without communication."},

@@ -74,6 +74,11 @@ static json_t *communicating(const struct page *page)
     return rows;
 }
 
+static json_t *by_axis(const struct page *page)
+{
+    return el_report_axis_rows(page->trials);
+}
+
 static json_t *evaluated(const struct page *page)
 {
     return el_report_rank_rows(page->trials);
@@ -140,6 +145,12 @@ static const struct section {
      {"step", "imbalance-time", "timeline", "utilization", "stages"},
      communicating,
      {of_trial, el_report_comm_columns}},
+    {"axes",
+     "Communication by axis",
+     "Milliseconds of the slowest device in the measured steps.",
+     {NULL},
+     by_axis,
+     {el_report_axis_columns}},
     {"communication",
      "What communication costs",
      "Milliseconds of the slowest device in A/B blocks of further steps, with communication on and off in turn.",

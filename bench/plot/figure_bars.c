@@ -157,7 +157,7 @@ static enum el_status write_bars(const struct el_figure *figure, const json_t *r
     el_data_title(trials, title);
     bool whiskers = kind->whiskers && has_whiskers(&bars);
     if (kind->memory && el_bars_has_excess(&bars))
-        snprintf(foot, sizeof foot, "dashed: how much more the first device holds than the mean of the others, MiB");
+        snprintf(foot, sizeof foot, "line: how much more the first device holds than the mean of the others, MiB");
     if (!kind->memory) el_data_foot(trials, whiskers ? "whiskers: 95 % interval over launches" : NULL, foot);
     el_bars_labels(&bars, trials,
                    &(struct el_bars_words){title, &names, foot, kind->memory ? EL_DATA_BYTES_EXACT : NULL}, file);

@@ -15,7 +15,9 @@
 
 #define IDLE "idle" /* the phase in which nothing runs */
 #define WAIT "wait" /* in the lane of communication: for other members */
-enum { WIDTH_BARS = 12, PANELS_MAX = 12 };
+/* What communicates along another axis than data has its name instead of its phase. */
+static const char *const cut_axes[] = {"stage", "tensor"};
+enum { WIDTH_BARS = 12, PANELS_MAX = 12, CUT_AXES = 2, NAMES = EL_PHASE_COUNT + 1 + CUT_AXES };
 static const double HEAD_ROOM = 1.2;    /* the axis over the highest peak: room for the label */
 static const double THIN_RATIO = 0.01;  /* of the axis */
 static const double LANE_HEIGHT = 0.44; /* of the strip; communication is the lower one */
@@ -134,6 +136,17 @@ static bool next_run(const struct panel *panel, size_t *i_p, struct box *box_p)
     return true;
 }
 
+/* Box `i` of the lanes: its phase, or its axis. */
+static const char *box_name(const struct panel *panel, const json_t *lanes, size_t i)
+{
+    const char *group = json_string_value(json_array_get(json_object_get(lanes, "group"), i));
+    const json_t *groups = el_json_at(panel->device, "comm.by_group");
+    const char *axis = group ? el_report_axis(group, json_object_get(groups, group)) : "";
+    for (int a = 0; a < CUT_AXES; a++)
+        if (!strcmp(axis, cut_axes[a])) return cut_axes[a];
+    return text_at(lanes, "phase", i);
+}
+
 /* The next box of both lanes; *i_p begins with 0. */
 static bool next_box(const struct panel *panel, size_t *i_p, struct box *box_p)
 {
@@ -141,7 +154,7 @@ static bool next_box(const struct panel *panel, size_t *i_p, struct box *box_p)
     size_t i = *i_p;
     if (!has_lanes(panel)) return next_run(panel, i_p, box_p);
     if (i >= json_array_size(json_object_get(lanes, "lane"))) return false;
-    *box_p = (struct box){text_at(lanes, "phase", i), !strcmp(text_at(lanes, "lane", i), "comm"),
+    *box_p = (struct box){box_name(panel, lanes, i), !strcmp(text_at(lanes, "lane", i), "comm"),
                           column(lanes, "from_ms", i), column(lanes, "to_ms", i)};
     *i_p = i + 1;
     return true;
@@ -203,9 +216,10 @@ static void put_peak(const struct panel *panel, int k, double top_mib, double en
     }
 }
 
-/* The phases, then waiting. */
+/* The phases, waiting, then axes. */
 static const char *phase_name(int p)
 {
+    if (p > EL_PHASE_COUNT) return cut_axes[p - EL_PHASE_COUNT - 1];
     return p < EL_PHASE_COUNT ? el_phase_name((enum el_phase)p) : WAIT;
 }
 
@@ -214,7 +228,7 @@ static void put_lanes(const struct panel *panel, int k, FILE *file)
     struct box box;
     el_data_block(file, "y, lane", "%d lanes", k);
     fprintf(file, "%g\tcompute\n%g\tcomm\n", 1 - LANE_HEIGHT / 2, LANE_HEIGHT / 2);
-    for (int p = 0; p <= EL_PHASE_COUNT; p++) {
+    for (int p = 0; p < NAMES; p++) {
         el_data_block(file, "from ms, to ms, low, high", "%d phase %s", k, phase_name(p));
         for (size_t i = 0; next_box(panel, &i, &box);)
             if (!strcmp(box.phase, phase_name(p)))
@@ -251,7 +265,7 @@ static void name_all(const struct panels *panels, double top_mib, double end_ms,
         char *list = most < THIN_RATIO * top_mib ? tags->thin : tags->present;
         if (most > 0) el_data_add_name(list, el_tag_name((enum el_tag)t));
     }
-    for (int p = 0; p <= EL_PHASE_COUNT; p++) {
+    for (int p = 0; p < NAMES; p++) {
         double most = 0;
         for (int k = 0; k < panels->n; k++) most = fmax(most, longest_ms(&panels->list[k], phase_name(p)));
         if (most > 0) el_data_add_name(most < THIN_RATIO * end_ms ? phases->thin : phases->present, phase_name(p));

@@ -48,12 +48,13 @@ static json_t *lanes_of(const struct el_memory_timeline *timeline)
 {
     const struct el_timeline_box *boxes = timeline->boxes;
     const size_t n = (size_t)timeline->n_boxes;
-    json_t *lane = json_array(), *phase = json_array();
+    json_t *lane = json_array(), *phase = json_array(), *group = json_array();
     for (size_t i = 0; i < n; i++) {
         json_array_append_new(lane, json_string(boxes[i].lane == EL_LANE_COMM ? "comm" : "compute"));
         json_array_append_new(phase, phase_name(boxes[i].phase, "wait"));
+        json_array_append_new(group, boxes[i].communicator ? json_string(boxes[i].communicator) : json_null());
     }
-    return el_json_of(EL_KEY("lane", lane), EL_KEY("phase", phase),
+    return el_json_of(EL_KEY("lane", lane), EL_KEY("phase", phase), EL_KEY("group", group),
                       EL_KEY("from_ms", EL_RECORD_MS(struct el_timeline_box, boxes, span.begin_ns, n, 0)),
                       EL_KEY("to_ms", EL_RECORD_MS(struct el_timeline_box, boxes, span.end_ns, n, 0)));
 }
@@ -158,6 +159,7 @@ static json_t *groups_part(const struct el_layout *layout, const struct el_devic
         el_json_put(groups, figures->name,
                     el_json_of(EL_KEY("axis", axis_of(layout, figures->name)),
                                EL_KEY("total_ms", 1e3 * figures->total_s), EL_KEY("wait_ms", wait_ms),
+                               EL_KEY("exposed_ms", 1e3 * figures->exposed_s),
                                EL_KEY("sent_bytes", el_json_rounded(figures->sent_bytes)),
                                EL_KEY("received_bytes", el_json_rounded(figures->received_bytes))));
     }

@@ -154,9 +154,9 @@ static const struct timed {
 } timed[] = {
     {"step_median_ms", "ms", EL_BETTER_LOWER},        {"step_mean_ms", "ms", EL_BETTER_LOWER},
     {"step_p95_ms", "ms", EL_BETTER_LOWER},           {"step_p10_ms", "ms", EL_BETTER_LOWER},
-    {"samples_per_s", "samples/s", EL_BETTER_HIGHER},
+    {"samples_per_s", "samples/s", EL_BETTER_HIGHER}, {"tokens_per_s", "tokens/s", EL_BETTER_HIGHER},
 };
-enum { N_TIMED = sizeof timed / sizeof timed[0] };
+enum { N_TIMED = sizeof timed / sizeof timed[0], OF_SAMPLES = 4, OF_TOKENS = 5 };
 
 bool el_session_leads(const json_t *session, const char *figure)
 {
@@ -193,8 +193,12 @@ static double of_launch(int which, const json_t *repeat, double batch)
     for (size_t i = 0; i < n; i++) good = good && x[i] > 0;
     if (good) {
         double mean = el_stats_mean(x, n);
-        const double figures[N_TIMED] = {el_stats_median(x, n), mean, el_stats_quantile(x, n, 0.95),
-                                         el_stats_quantile(x, n, 0.1), batch * 1e3 / mean};
+        const double figures[N_TIMED] = {el_stats_median(x, n),
+                                         mean,
+                                         el_stats_quantile(x, n, 0.95),
+                                         el_stats_quantile(x, n, 0.1),
+                                         batch * 1e3 / mean,
+                                         batch * 1e3 / mean};
         result = figures[which];
     }
     free(x);
@@ -206,6 +210,7 @@ static json_t *timed_figure(int which, const json_t *trial)
     const json_t *repeats = json_object_get(trial, "repeats");
     size_t n = json_array_size(repeats);
     double *values = calloc(n + 1, sizeof *values), batch = el_json_number(trial, "global_batch");
+    if (which == OF_TOKENS) batch *= el_json_number(trial, "tokens_per_sample");
     for (size_t i = 0; i < n && values; i++) values[i] = of_launch(which, json_array_get(repeats, i), batch);
     json_t *launches = el_json_reals(values, values ? n : 0);
     double value = values ? el_stats_geometric_mean(values, n) : NAN; /* of one that is none it is none */
@@ -218,7 +223,9 @@ json_t *el_session_figures(const json_t *trial)
 {
     if (el_program_is(trial)) return json_incref(json_object_get(trial, "figures"));
     json_t *figures = json_object();
-    for (int i = 0; i < N_TIMED; i++) json_object_set_new(figures, timed[i].name, timed_figure(i, trial));
+    const int left_out = el_json_number(trial, "tokens_per_sample") > 0 ? OF_SAMPLES : OF_TOKENS;
+    for (int i = 0; i < N_TIMED; i++)
+        if (i != left_out) json_object_set_new(figures, timed[i].name, timed_figure(i, trial));
     put_exact(trial, figures);
     return figures;
 }

@@ -158,6 +158,7 @@ static const char *sort_out(const struct sizes *sizes, int fastest, char slower[
 {
     char name[NAME_BYTES];
     const char *reason = NULL;
+    const char *unit = el_json_number(sizes->trial[fastest], "tokens_per_sample") > 0 ? "tokens" : "samples";
     for (int k = 0; k < sizes->n; k++) {
         int pairs = sizes->n_different * (sizes->n_different - 1) / 2;
         if (k == fastest || sizes->same_as[k] != k) continue;
@@ -166,7 +167,7 @@ static const char *sort_out(const struct sizes *sizes, int fastest, char slower[
         bool is_slower = ratio.valid && ratio.high < 1;
         char *list = is_slower ? slower : alike;
         el_text_append(list, TEXT_BYTES, "%s%s", *list ? ", " : "", name_of(sizes, k, name));
-        if (is_slower) el_text_append(list, TEXT_BYTES, " (%.2f times its samples/s", ratio.centre);
+        if (is_slower) el_text_append(list, TEXT_BYTES, " (%.2f times its %s/s", ratio.centre, unit);
         if (is_slower && ratio.low < ratio.high)
             el_text_append(list, TEXT_BYTES, ", %.3f to %.3f", ratio.low, ratio.high);
         if (is_slower) el_text_append(list, TEXT_BYTES, ")");

@@ -97,6 +97,18 @@ void el_report_processes(const json_t *run, FILE *out, bool colour);
  * are missing or failed the sentence says so. */
 void el_report_sentences(const json_t *run, FILE *out);
 
+/* What the axis of a group in `comm.by_group` is called. Borrowed. */
+const char *el_report_axis(const char *group, const json_t *figures);
+/* Communication by axis, of the slowest device: {an axis: {`sent_bytes`, `total_ms`, `wait_ms`, `exposed_ms`}}; whether
+ * there is another axis than data; rows of el_report_axis_columns, none where no trial has another axis. New
+ * references; el_report_axis_list takes its rows. */
+extern const struct el_column el_report_axis_columns[];
+json_t *el_report_axes_of(const json_t *trial);
+bool el_report_is_cut(const json_t *axes);
+json_t *el_report_axis_rows(const json_t *trials);
+void el_report_axis_list(json_t *rows, FILE *out, bool colour);
+void el_report_axes(const json_t *run, FILE *out, bool colour);
+
 /* Of trials that differ in the size of ddp's buckets alone: which sizes make the same buckets, and which is
  * recommended. Nothing where there are none. */
 void el_report_buckets(const json_t *run, FILE *out);

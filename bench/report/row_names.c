@@ -57,7 +57,8 @@ void el_table_mode(const json_t *trial, char *text, size_t bytes)
     const char *mode = el_json_text(trial, "mode", "?");
     snprintf(text, bytes, "%s", mode);
     append_labels(trial, text, bytes);
-    if (el_mode_option_of(mode, "bucket-mb")) append_buckets(trial, text, bytes);
+    bool copies = !el_mode_has_pieces(mode) || el_json_number(trial, "config.ranks") > 1;
+    if (copies && el_mode_option_of(mode, "bucket-mb")) append_buckets(trial, text, bytes);
     const char *shares = el_json_text(trial, "config.shares", "");
     if (*shares)
         el_text_append(text, bytes, " %s%s", shares,
@@ -88,7 +89,7 @@ void el_table_batch(const json_t *trial, const json_t *context, char *text)
         sum += share, low = fmin(low, share), high = fmax(high, share);
     }
     const struct el_mode_info *mode = el_mode_find(el_json_text(trial, "mode", "?"));
-    bool cut = mode && mode->axes & (1U << EL_AXIS_STAGE | 1U << EL_AXIS_TENSOR);
+    bool cut = mode && el_mode_has_pieces(mode->name);
     n_stages = cut && sum > all ? (size_t)(sum / all) : 1; /* through which each sample goes */
     if (cut && first == all)
         el_text_append(text, EL_CELL_BYTES, el_mode_cuts(mode->name) ? " (%zu stages)" : " (%zu pieces)", n);

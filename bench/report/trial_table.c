@@ -176,6 +176,7 @@ void el_report_tables(const json_t *run, FILE *out, bool colour)
 {
     el_report_table(run, out, colour);
     el_report_steps(run, out, colour);
+    el_report_axes(run, out, colour);
     el_report_lengths(run, out, colour);
     el_report_recorder(run, out, colour);
     el_report_arithmetic(run, out, colour);

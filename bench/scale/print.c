@@ -277,6 +277,7 @@ void el_scale_print(const json_t *document, FILE *out)
     print_heading(document, out);
     print_speedups(rows, out);
     print_losses(rows, out);
+    el_report_axis_list(json_incref(json_object_get(document, "axes")), out, false);
     fputc('\n', out);
     say_all(document, out);
 }

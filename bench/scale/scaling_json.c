@@ -157,7 +157,7 @@ enum el_status el_scale_document(const json_t *run, const char *dir, json_t **do
                    EL_KEY("dtype", el_json_text(base.plain, "dtype", "?")),
                    EL_KEY("optimizer", el_json_text(base.plain, "optimizer", "?")),
                    EL_KEY("simulated", json_boolean(json_is_true(json_object_get(base.plain, "simulated")))),
-                   EL_KEY("rows", rows));
+                   EL_KEY("rows", rows), EL_KEY("axes", el_report_axis_rows(trials)));
     if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the scaling document");
     *document_p = document;
     return EL_OK;

@@ -20,7 +20,7 @@ static int count_shares(const struct el_options *o)
 static int count_values(const struct el_options *o, enum el_trial_list list, const struct el_trial_choice *choice)
 {
     const char *mode = o->modes[choice->at[EL_LIST_MODE]];
-    bool reduces = el_mode_option_of(mode, "bucket-mb") && (!el_mode_cuts(mode) || *o->mesh);
+    bool reduces = el_mode_option_of(mode, "bucket-mb") && (!el_mode_has_pieces(mode) || *o->mesh);
     int workers = o->workers.n ? o->workers.v[choice->at[EL_LIST_WORKERS]] : 0;
     switch (list) {
     case EL_LIST_BATCH:

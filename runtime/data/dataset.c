@@ -232,7 +232,7 @@ static enum el_status open_stream(const struct el_dataset_spec *spec, struct el_
     struct el_stream stream = {.vocab = 0};
     if (!sized.seq) sized.seq = DEFAULT_SEQ;
     if (spec->in_files)
-        return el_fail(EL_ERR_INVALID, "--data-in disk: a stream of tokens is read into memory: leave it out");
+        return el_fail(EL_ERR_INVALID, "--data-in disk: a stream of tokens is read into memory: give --data-in memory");
     enum el_status status = el_stream_open(&sized, &stream);
     set->train = stream.train, set->test = stream.test;
     set->info.token_bytes = stream.token_bytes;

@@ -85,6 +85,12 @@ bool el_mode_cuts(const char *mode)
     return ops && ops->info.axes & 1U << EL_AXIS_STAGE;
 }
 
+bool el_mode_has_pieces(const char *mode)
+{
+    const struct el_mode_ops *ops = el_mode_ops_find(mode);
+    return ops && ops->info.axes & (1U << EL_AXIS_STAGE | 1U << EL_AXIS_TENSOR);
+}
+
 const struct el_mode_info *el_mode_find(const char *name)
 {
     const struct el_mode_ops *mode = el_mode_ops_find(name);

@@ -63,6 +63,8 @@ const struct el_mode_info *el_mode_find(const char *name); /* NULL: unknown */
 const struct el_mode_info *el_mode_plain(void);
 /* Whether the mode cuts the model along its depth. */
 bool el_mode_cuts(const char *mode);
+/* Whether the mode cuts the model at all: along its depth or across its layers. */
+bool el_mode_has_pieces(const char *mode);
 /* Where the devices of a job stand (layout.h). `n_processes` 0: the mode's own choice. */
 void el_layout_of(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
 /* How many of `n` devices a mode uses; 0: there is no such mode. */

@@ -15,6 +15,39 @@ SMALL=(--model gpt --batch 8 --dtype f64 --layers 2 --embed 16 --heads 4 --seq 6
         and 0.9 < t["arithmetic"]["formula_flops_per_step"] / t["flops_per_step"] < 1 for t in d["trials"]]') == "[True, True]" ]]
 }
 
+@test "a vocabulary, heads, meshes and texts that do not fit are refused in one line" {
+    printf 'too short' >short.txt
+    seq 1000 2000 >text.txt
+    refuses "--heads 4: does not divide evenly among 3 devices" "$EVENLOAD" run "${SMALL[@]}" --mode tp --devices 3
+    refuses "--vocab 257: does not divide evenly among 2 devices" "$EVENLOAD" run "${SMALL[@]}" --mode tp --devices 2 --vocab 257
+    refuses "--heads 3: does not divide evenly among 2 devices" "$EVENLOAD" run "${SMALL[@]}" --embed 12 --heads 3 --mode pipeline --devices 4 --mesh pp=2,tp=2
+    refuses "16 values do not divide evenly among 3 heads" "$EVENLOAD" run "${SMALL[@]}" --heads 3
+    refuses "--mesh dp=3,tp=2: dp times tp must be the number of devices (4)" "$EVENLOAD" run "${SMALL[@]}" --mode tp --devices 4 --mesh dp=3,tp=2
+    refuses "--mesh pp=2,tp=2: must be like dp=2,tp=2" "$EVENLOAD" run "${SMALL[@]}" --mode tp --devices 4 --mesh pp=2,tp=2
+    refuses "--mesh dp=2,pp=2,tp=2: dp times pp times tp must be the number of devices (4)" "$EVENLOAD" run "${SMALL[@]}" --mode pipeline --devices 4 --mesh dp=2,pp=2,tp=2
+    refuses "model textcnn cannot be cut across its layers (gpt can)" "$EVENLOAD" run --mode tp --devices 2
+    refuses "--vocab 100: a text's tokens are its bytes, of which there are 256" "$EVENLOAD" run "${SMALL[@]}" --data text.txt --vocab 100
+    for file in data test; do
+        refuses "short.txt: 9 bytes are too few for one sequence of 64 and its next byte" "$EVENLOAD" run --model gpt --seq 64 --data text.txt --$file short.txt --epochs 1
+    done
+}
+
+@test "what each axis costs is said: tables, the difference of two trials, timeline and page" {
+    "$EVENLOAD" compare "${SMALL[@]}" --modes ddp,tp --devices 2 --data dummy --steps 2 --min-time 0 --repeats 1 --out c >c.txt
+    sed -n '/^Communication by axis/,/^$/p' c.txt >axes.txt
+    [[ $(sed -n 's/^\(ddp\|tp\) .* \(data\|tensor\|stage\|copies\) .*/\1 \2/p' axes.txt | xargs) == "ddp data tp tensor" ]] || { cat c.txt && false; }
+    "$EVENLOAD" explain c:ddp c:tp --json --out e >e.json
+    json e.json '[(a["axis"], a["a_sent_bytes"] > 0, a["b_sent_bytes"] > 0) for a in d["axes"]]' >e.txt
+    [[ $(<e.txt) == "[('data', True, False), ('tensor', False, True)]" ]] || { cat e.txt && false; }
+    grep -q '^# 1 phase tensor$' c/plots/timeline.dat
+    "$EVENLOAD" report c >/dev/null
+    grep -q '>Communication by axis<' c/report.html
+    "$EVENLOAD" scale "${SMALL[@]}" --modes tp,ddp --devices sim:1,2 --data dummy --steps 2 --min-time 0 --repeats 1 --batch 8 --strong --out s >s.txt
+    grep -q '^tp .* tensor ' s.txt && grep -q '^mode  dev.  tokens/s ' s.txt
+    run "$EVENLOAD" run "${SMALL[@]}" --mode ddp --devices 2 --data dummy --steps 2 --min-time 0 --out d
+    [[ $status -eq 0 && $output != *"by axis"* ]] || show
+}
+
 @test "single, ddp and tp evaluate every token once; loss, perplexity and bits a byte" {
     seq -s ' ' 1000 1400 | tr 0-9 a-j >train.txt
     seq -s ' ' 1500 1560 | tr 0-9 a-j >test.txt

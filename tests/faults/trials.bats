@@ -171,6 +171,15 @@ killed_rank_beside_a_stopped_mpirun() { # killed_rank_beside_a_stopped_mpirun SE
     MODE=pipeline killed_rank --launcher own --procs 2
 }
 
+@test "a killed piece of a model is a row with its signal within 5 seconds, alone and with copies and stages" {
+    LONG=(--model gpt --layers 2 --embed 16 --seq 8 --vocab 32 --data dummy --batch 16 --warmup 1 --min-time 60 --launcher own)
+    MODE=tp killed_rank --devices 2 --procs 2
+    rm -r r
+    MODE=tp killed_rank --devices 4 --mesh dp=2,tp=2 --procs 4
+    rm -r r
+    MODE=pipeline killed_rank --devices 4 --mesh pp=2,tp=2 --procs 4
+}
+
 @test "a killed rank is a row with its signal within 5 seconds, over tcp" {
     killed_rank --launcher own --comm tcp
 }

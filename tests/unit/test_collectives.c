@@ -110,7 +110,13 @@ static void test_split(void **state)
 {
     static const struct el_op_info ops[] = {
         {.label = "k", .phase = EL_PHASE_BACKWARD, .op_class = EL_CLASS_COMPUTE, .peer = -1},
-        {.label = "c", .phase = EL_PHASE_COMM, .op_class = EL_CLASS_COMM, .stream = 1, .peer = -1, .bytes = 8},
+        {.label = "c",
+         .phase = EL_PHASE_COMM,
+         .op_class = EL_CLASS_COMM,
+         .stream = 1,
+         .peer = -1,
+         .bytes = 8,
+         .communicator = "tensor"},
         {.label = "o", .phase = EL_PHASE_OPTIMIZER, .op_class = EL_CLASS_COMPUTE, .peer = -1},
         {.label = "l", .phase = EL_PHASE_DATA, .op_class = EL_CLASS_HOST, .peer = -1}};
     const struct el_span at[] = {{0, 30 * MS}, {20 * MS, 60 * MS}, {60 * MS, 70 * MS}, {70 * MS, 75 * MS}};
@@ -141,6 +147,10 @@ static void test_split(void **state)
     near(s.wait_s, 25);
     near(s.wait_exposed_s, 15);
     near(s.phase_s[EL_PHASE_COMM], 15);
+    assert_true(s.n_groups == 1 && !strcmp(s.groups[0].name, "tensor"));
+    near(s.groups[0].total_s, 40);
+    near(s.groups[0].wait_s, 25);
+    near(s.groups[0].exposed_s, 30);
     near(s.comm_cpu_s, 3);
     near(s.compute_s, 40);
     near(s.other_s, 5);

@@ -61,13 +61,15 @@ static void communication_has_a_lane_of_its_own(void **state)
     json_t *timeline = json_object_get(json_object_get(device, "memory"), "timeline");
     json_array_set_new(json_object_get(timeline, "ms"), 4, json_real(20));
     json_object_set_new(timeline, "lanes",
-                        json_pack("{s:[s,s,s], s:[s,s,s], s:[f,f,f], s:[f,f,f]}", "lane", "compute", "comm", "comm",
-                                  "phase", "backward", "wait", "comm", "from_ms", 3.0, 4.0, 4.5, "to_ms", 6.0, 4.5,
-                                  5.5));
+                        json_pack("{s:[s,s,s,s], s:[s,s,s,s], s:[n,n,s,s], s:[f,f,f,f], s:[f,f,f,f]}", "lane",
+                                  "compute", "comm", "comm", "comm", "phase", "backward", "wait", "comm", "comm",
+                                  "group", "data", "pipeline", "from_ms", 3.0, 4.0, 4.5, 7.0, "to_ms", 6.0, 4.5, 5.5,
+                                  9.0));
     json_object_set_new(ddp, "verdict", json_string("suspect"));
     DRAWS(&el_figure_timeline, run, "toy, _, _, 2 CPU devices\tparam activation\t \t20\t12\t",
           "# 3 phase backward\n# columns: from ms, to ms, low, high\n3\t6\t0.56\t1\n",
           "# 3 phase comm\n# columns: from ms, to ms, low, high\n4.5\t5.5\t0\t0.44\n",
+          "# 3 phase stage\n# columns: from ms, to ms, low, high\n7\t9\t0\t0.44\n",
           "# 3 phase wait\n# columns: from ms, to ms, low, high\n4\t4.5\t0\t0.44\n",
           "\nddp, batch 128 (2 x 64): cpu:0\t20\t1\n",
           "\n1\tsuspect, see the warnings; bytes are counted, and exact all the same\n");

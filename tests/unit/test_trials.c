@@ -180,9 +180,12 @@ static void what_no_mode_takes_is_refused(void **state)
                                        "--mode mp --accumulate 2",      "--mode single --find-unused on",
                                        "--mode dp --static-graph on",   "--mode ddp --sync param",
                                        "--mode ddp --output-device 1",  "--mode single --loss-in replica"};
-    static const char *const of_one_copy[] = {"--mode mp --bucket-mb 5", "--mode pipeline --overlap off",
+    static const char *const of_one_copy[] = {"--mode mp --bucket-mb 5",
+                                              "--mode pipeline --overlap off",
                                               "--mode mp --mesh dp=1,pp=2 --first-bucket-mb 1",
-                                              "--mode pipeline --devices 2 --mesh pp=2 --broadcast-buffers off"};
+                                              "--mode pipeline --devices 2 --mesh pp=2 --broadcast-buffers off",
+                                              "--mode tp --bucket-mb 5",
+                                              "--mode tp --devices 2 --mesh tp=2 --overlap off"};
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) refuses_together(none[i], "does not take it, ");
     for (size_t i = 0; i < sizeof of_one_copy / sizeof of_one_copy[0]; i++)
         refuses_together(of_one_copy[i], "with one copy of the model has no use for it: leave it out");
