@@ -6,6 +6,8 @@
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/vector_exp.h"
+#include "kernels/reference/reference.h"
+#include "runtime/base/half.h"
 
 EL_VECTOR enum el_status el_cpu_relu_backward(const struct el_kernel_args *args)
 {
@@ -77,6 +79,35 @@ enum el_status el_cpu_copy_columns(const struct el_kernel_args *args)
         else
             memcpy(y + r * ldy, x + r * ldx, (size_t)columns * sizeof *y);
     }
+    return EL_OK;
+}
+
+enum el_status el_cpu_copy_columns_bf16(const struct el_kernel_args *args)
+{
+    const uint16_t *x = args->p[0]; /* [r, ldx] */
+    uint16_t *y = args->p[1];       /* [r, ldy] */
+    int64_t rows = args->d[0], columns = args->d[1], ldx = args->d[2], ldy = args->d[3];
+    for (int64_t r = 0; r < rows; r++) {
+        if (args->s[0] != 0)
+            el_vector_add_bf16(x + r * ldx, columns, y + r * ldy);
+        else
+            memcpy(y + r * ldy, x + r * ldx, (size_t)columns * sizeof *y);
+    }
+    return EL_OK;
+}
+
+/* Between f32 and bf16; other pairs are the reference's. */
+enum el_status el_cpu_cast(const struct el_kernel_args *args)
+{
+    if (args->k[0] != EL_BF16) return el_reference_cast_f32(args);
+    el_vector_widen(args->p[0], args->d[0], (float)args->s[0], args->s[1] != 0, args->p[1]);
+    return EL_OK;
+}
+
+enum el_status el_cpu_cast_bf16(const struct el_kernel_args *args)
+{
+    if (args->k[0] != EL_F32) return el_reference_cast_bf16(args);
+    el_vector_narrow(args->p[0], args->d[0], (float)args->s[0], args->s[1] != 0, args->p[1]);
     return EL_OK;
 }
 
