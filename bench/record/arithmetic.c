@@ -13,7 +13,7 @@ static double formula_flops(const struct el_trial *trial, const json_t *record)
 {
     const struct el_model_config *model = &trial->train.model;
     const double seq = (double)el_trial_tokens(trial), width = (double)el_model_size(model, "embed");
-    const double params = el_json_number(record, "param_bytes") / (double)el_dtype_bytes(trial->train.dtype);
+    const double params = el_json_number(record, "param_bytes") / (double)el_dtype_bytes(el_config_stored(&trial->train));
     const double a_token = 6 * (params - seq * width) + 12 * (double)el_model_size(model, "layers") * width * seq;
     return seq > 0 ? a_token * seq * (double)trial->train.global_batch : NAN;
 }

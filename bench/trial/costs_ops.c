@@ -54,7 +54,7 @@ static enum el_status check(const char *dir, const json_t *trial, const struct e
     struct el_graph *graph;
     el_option_choice("optimizer", (int)train->optimizer, optimizer);
     EL_TRY(el_model_build(&train->model, &graph));
-    double bytes = (double)el_graph_param_count(graph) * (double)el_dtype_bytes(train->dtype);
+    double bytes = (double)el_graph_param_count(graph) * (double)el_dtype_bytes(el_config_stored(train));
     el_graph_destroy(graph);
     const char *frozen = el_json_text(trial, "config.freeze", "");
     if (strcmp(frozen, train->model.freeze))
