@@ -54,6 +54,9 @@ const char *el_kernels_cpu_no_bf16(void)
 static const struct el_kernel *find_bf16(enum el_op_kind op)
 {
     const struct el_kernel *row = bf16_loops[op].run ? &bf16_loops[op] : NULL;
+    if (op == EL_OP_ATTENTION_FORWARD) row = &el_cpu_attention_forward[1];
+    if (op == EL_OP_ATTENTION_BACKWARD) row = &el_cpu_attention_backward[1];
+    if (op == EL_OP_CROSS_ENTROPY) row = &el_cpu_cross_entropy_bf16;
     if (!row && !el_kernels_cpu_no_bf16()) row = el_cpu_dnnl(op, EL_BF16);
     return row ? row : &bf16_rows[op];
 }
@@ -62,8 +65,8 @@ static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
 {
     if (dtype == EL_F32 && (unsigned)op < EL_OP_COUNT) {
         if (loops[op].run) return &loops[op];
-        if (op == EL_OP_ATTENTION_FORWARD) return &el_cpu_attention_forward;
-        if (op == EL_OP_ATTENTION_BACKWARD) return &el_cpu_attention_backward;
+        if (op == EL_OP_ATTENTION_FORWARD) return el_cpu_attention_forward;
+        if (op == EL_OP_ATTENTION_BACKWARD) return el_cpu_attention_backward;
         const struct el_kernel *row = op == EL_OP_CONV1D_BACKWARD_WEIGHTS ? el_cpu_conv1d_backward_weights() : NULL;
         if (!row) row = el_cpu_conv2d(op);
         if (!row) row = el_cpu_dnnl(op, EL_F32);

@@ -45,6 +45,8 @@
 /* The same in bf16, where that is not done by the loops of f32 (kernels/bf16.h). */
 #define EL_CPU_BF16_LIST(X)                                                                                            \
     X(EL_OP_EMBEDDING_FORWARD, embedding_forward_bf16)                                                                 \
+    X(EL_OP_GELU_FORWARD, gelu_forward_bf16)                                                                           \
+    X(EL_OP_GELU_BACKWARD, gelu_backward_bf16)                                                                         \
     X(EL_OP_COPY_COLUMNS, copy_columns_bf16)                                                                           \
     X(EL_OP_CAST, cast_bf16)
 
@@ -56,8 +58,8 @@ EL_CPU_BF16_LIST(EL_CPU_DECLARE)
 /* The convolution's weight gradient by AVX-512; NULL without it. */
 const struct el_kernel *el_cpu_conv1d_backward_weights(void);
 
-/* Attention, which needs scratch. */
-extern const struct el_kernel el_cpu_attention_forward, el_cpu_attention_backward;
+/* Those that need scratch: attention, of f32 and then of bf16; and the cross entropy of bf16. */
+extern const struct el_kernel el_cpu_attention_forward[2], el_cpu_attention_backward[2], el_cpu_cross_entropy_bf16;
 
 /* oneDNN's row; NULL where it has none or is not there. */
 const struct el_kernel *el_cpu_dnnl(enum el_op_kind op, enum el_dtype dtype);
