@@ -7,8 +7,7 @@
 #include "runtime/base/half.h"
 #include "runtime/base/vector.h"
 
-/* What a group of rows may take of a core's own cache, in values. */
-enum { GROUP_VALUES = 1 << 15, ALIGN_VALUES = 16 };
+enum { ALIGN_VALUES = 16 };
 
 EL_VECTOR static void widen(const uint16_t *restrict x, int64_t n, float *restrict y)
 {
@@ -20,6 +19,16 @@ EL_VECTOR static void narrow(const float *restrict x, int64_t n, uint16_t *restr
     for (int64_t i = 0; i < n; i++) y[i] = el_bf16_of_f32(x[i]);
 }
 
+enum el_status el_bf16_move(const struct el_kernel_args *args, const void *x, int64_t n, bool back, void *y)
+{
+    (void)args;
+    if (back)
+        narrow(x, n, y);
+    else
+        widen(x, n, y);
+    return EL_OK;
+}
+
 /* How an operand goes into the row of f32: `fixed` values whatever the rows are, and `each` a row. */
 struct operand {
     int64_t fixed, each;
@@ -29,6 +38,7 @@ struct operand {
 };
 
 struct plan {
+    const struct el_bf16_way *way;
     const struct el_kernel *row;
     enum el_op_kind op;
     int n;
@@ -68,12 +78,12 @@ static void take_wider(const struct el_kernel_args *args, struct operand operand
     for (int i = 0; i < 2; i++) operands[i].fixed = (args->d[0] - 1) * args->d[2 + i] + args->d[1];
 }
 
-static void plan_operands(el_bf16_find *find, enum el_op_kind op, const struct el_kernel_args *args, struct plan *plan)
+static void plan_operands(const struct el_bf16_way *way, enum el_op_kind op, const struct el_kernel_args *args, struct plan *plan)
 {
     struct el_op_operand one[EL_ARGS_POINTERS], two[EL_ARGS_POINTERS];
     const bool by_rows = goes_by_rows(op);
     int64_t d[EL_ARGS_SIZES], each = 0;
-    *plan = (struct plan){.row = find(op, EL_F32), .op = op, .args = *args};
+    *plan = (struct plan){.way = way, .row = way->find(op, EL_F32), .op = op, .args = *args};
     memcpy(d, args->d, sizeof d);
     if (by_rows) d[0] = 1;
     plan->n = el_op_operands(el_op_name(op), "bf16", d, one);
@@ -91,7 +101,8 @@ static void plan_operands(el_bf16_find *find, enum el_op_kind op, const struct e
     }
     if (op == EL_OP_COPY_COLUMNS) take_wider(args, plan->operands);
     plan->rows = args->d[0];
-    if (by_rows && each * plan->rows > GROUP_VALUES) plan->rows = each < GROUP_VALUES ? GROUP_VALUES / each : 1;
+    if (by_rows && each * plan->rows > way->group_values)
+        plan->rows = each < way->group_values ? way->group_values / each : 1;
     for (int i = 0; i < plan->n; i++) {
         struct operand *operand = &plan->operands[i];
         int64_t count = operand->fixed + operand->each * plan->rows;
@@ -101,23 +112,23 @@ static void plan_operands(el_bf16_find *find, enum el_op_kind op, const struct e
     plan->args.d[0] = plan->rows;
 }
 
-enum el_status el_bf16_workspace(el_bf16_find *find, enum el_op_kind op, const struct el_kernel_args *args,
+enum el_status el_bf16_workspace(const struct el_bf16_way *way, enum el_op_kind op, const struct el_kernel_args *args,
                                  struct el_workspace *workspace_p)
 {
     struct plan plan;
     struct el_workspace own = {0};
-    plan_operands(find, op, args, &plan);
+    plan_operands(way, op, args, &plan);
     if (plan.row->workspace) EL_TRY(plan.row->workspace(&plan.args, &own));
     own.bytes += (size_t)plan.values * sizeof(float);
     *workspace_p = own;
     return EL_OK;
 }
 
-enum el_status el_bf16_prepare(el_bf16_find *find, enum el_op_kind op, const struct el_kernel_args *args, void **plan_p)
+enum el_status el_bf16_prepare(const struct el_bf16_way *way, enum el_op_kind op, const struct el_kernel_args *args, void **plan_p)
 {
     struct plan *plan = malloc(sizeof *plan);
     if (!plan) return el_fail_errno("%s of bf16", el_op_name(op));
-    plan_operands(find, op, args, plan);
+    plan_operands(way, op, args, plan);
     plan->args.workspace = (float *)args->workspace + plan->values;
     for (int i = 0; i < plan->n; i++)
         if (plan->operands[i].half && args->p[i]) plan->args.p[i] = (float *)args->workspace + plan->operands[i].at;
@@ -136,7 +147,7 @@ static void go_on(enum el_op_kind op, struct el_kernel_args *args)
     if (op == EL_OP_LAYER_NORM_BACKWARD) args->s[1] = 1;
 }
 
-static void move(const struct plan *plan, const struct el_kernel_args *args, const struct el_kernel_args *own,
+static enum el_status move(const struct plan *plan, const struct el_kernel_args *args, const struct el_kernel_args *own,
                  int64_t first, bool back)
 {
     for (int i = 0; i < plan->n; i++) {
@@ -145,10 +156,11 @@ static void move(const struct plan *plan, const struct el_kernel_args *args, con
         if (!operand->half || !args->p[i]) continue;
         uint16_t *half = (uint16_t *)args->p[i] + first * operand->each;
         if (!back)
-            widen(half, count, own->p[i]);
+            EL_TRY(plan->way->move(args, half, count, false, own->p[i]));
         else if (operand->written)
-            narrow(own->p[i], count, half);
+            EL_TRY(plan->way->move(args, own->p[i], count, true, half));
     }
+    return EL_OK;
 }
 
 enum el_status el_bf16_run(const struct el_kernel_args *args)
@@ -157,15 +169,16 @@ enum el_status el_bf16_run(const struct el_kernel_args *args)
     struct el_kernel_args own = plan->args;
     own.step = args->step;
     own.step_values = args->step_values;
+    own.native = args->native;
     for (int64_t first = 0; first < args->d[0]; first += plan->rows) {
         own.d[0] = args->d[0] - first < plan->rows ? args->d[0] - first : plan->rows;
         if (plan->op == EL_OP_DROPOUT) own.d[2] = args->d[2] + first * args->d[3];
         for (int i = 0; i < plan->n; i++)
             if (!plan->operands[i].half && args->p[i])
                 own.p[i] = (char *)args->p[i] + (size_t)(first * plan->operands[i].each) * plan->operands[i].width;
-        move(plan, args, &own, first, false);
+        EL_TRY(move(plan, args, &own, first, false));
         EL_TRY(plan->row->run(&own));
-        move(plan, args, &own, first, true);
+        EL_TRY(move(plan, args, &own, first, true));
         go_on(plan->op, &own);
     }
     return EL_OK;

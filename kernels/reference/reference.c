@@ -11,7 +11,9 @@ static const struct el_kernel rows[EL_OP_COUNT][2] = {
 };
 
 static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype);
-#define EL_BF16_FIND find
+/* A group of rows fits a core's own cache. */
+static const struct el_bf16_way way = {find, 1 << 15, el_bf16_move};
+#define EL_BF16_WAY &way
 EL_OP_LIST(EL_BF16_FUNCTIONS)
 static const struct el_kernel bf16_rows[EL_OP_COUNT] = {EL_OP_LIST(EL_BF16_ROW)};
 static const struct el_kernel bf16_cast = {.run = el_reference_cast_bf16};
