@@ -251,7 +251,7 @@ KERNEL_OPT := $(if $(filter address,$(SAN)),-O1,-O3)
 $(BUILD)/kernels/reference/%.o: EXTRA += $(KERNEL_OPT) -ffp-contract=off
 $(BUILD)/kernels/cpu/%.o: EXTRA += $(KERNEL_OPT) -fno-math-errno -fno-trapping-math
 $(BUILD)/kernels/cpu/attention.o: EXTRA += -ffp-contract=fast
-$(BUILD)/runtime/comm/combine.o $(BUILD)/runtime/state/state.o $(BUILD)/runtime/data/fit.o $(BUILD)/runtime/data/tones.o: EXTRA += $(KERNEL_OPT)
+$(BUILD)/kernels/bf16.o $(BUILD)/runtime/comm/combine.o $(BUILD)/runtime/state/state.o $(BUILD)/runtime/data/fit.o $(BUILD)/runtime/data/tones.o: EXTRA += $(KERNEL_OPT)
 ifeq ($(SAN),address)
 # GCC 11 gives vectors of 64 bytes too little alignment on the stack that finds uses after return.
 $(BUILD)/kernels/cpu/%.o: EXTRA += --param asan-use-after-return=0

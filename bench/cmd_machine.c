@@ -67,12 +67,14 @@ static double median_of(const json_t *repeat, const char *label, const char *pha
 static enum el_status measure_device(const struct el_device_name *device, struct el_machine *machine)
 {
     const double flops = 2.0 * BATCH * WIDTH * WIDTH, fewer = flops / 4; /* of a product, forward or backward */
-    json_t *f32 = NULL, *f64 = NULL, *tiny = NULL;
+    json_t *f32 = NULL, *f64 = NULL, *bf16 = NULL, *tiny = NULL;
     enum el_status status = train(device, "f32", WIDTH, BATCH, &f32);
     if (status == EL_OK) status = train(device, "f64", WIDTH / 2, BATCH, &f64);
+    if (status == EL_OK) status = train(device, "f32 --precision bf16", WIDTH, BATCH, &bf16);
     if (status == EL_OK) status = train(device, "f32", 2, 2, &tiny);
     machine->f32_flops_per_s = flops / median_of(f32, "linear_", "", false);
     machine->f64_flops_per_s = fewer / median_of(f64, "linear_", "", false);
+    machine->bf16_flops_per_s = flops / median_of(bf16, "linear_", "", false);
     machine->memory_bytes_per_s = median_of(f32, "out.weight", "optimizer", true);
     machine->host_link_bytes_per_s = median_of(f32, "inputs", "h2d", true) / 2; /* an op's bytes are read and written */
     machine->kernel_launch_ns = median_of(tiny, "linear_", "", false) * 1e9;
@@ -80,6 +82,7 @@ static enum el_status measure_device(const struct el_device_name *device, struct
     machine->host_call_ns = median_of(tiny, "load", "data", false) * 1e9;
     json_decref(f32);
     json_decref(f64);
+    json_decref(bf16);
     json_decref(tiny);
     return status;
 }
@@ -146,7 +149,7 @@ static void name_machine(const struct el_device_name devices[2], struct el_machi
 
 static enum el_status check_measured(const struct el_machine *m)
 {
-    const double rates[] = {m->f32_flops_per_s,  m->f64_flops_per_s,       m->memory_bytes_per_s,
+    const double rates[] = {m->f32_flops_per_s,  m->f64_flops_per_s,       m->bf16_flops_per_s, m->memory_bytes_per_s,
                             m->copy_bytes_per_s, m->host_link_bytes_per_s, m->link_bytes_per_s};
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++)
         if (!(rates[i] > 0 && isfinite(rates[i])))

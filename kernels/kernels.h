@@ -3,10 +3,15 @@
  * An op is described by one `struct el_kernel_args`: pointers p[], sizes d[], scalars s[] and keys k[], whose meaning
  * the list below gives. All tensors are dense and row-major, last index fastest; activations are channels-last,
  * [batch, time, channels] of sequences and [batch, height, width, channels] of images. Floating tensors have the op's
- * data type (f32 or f64), ids, labels and argmax are int32. Operands never overlap except where "may be" says so.
+ * data type (f32, f64 or bf16), ids, labels and argmax are int32. Operands never overlap except where "may be" says so.
+ *
+ * In rows of bf16 arithmetic is f32's, and each output is rounded once. These operands are of f32 there: what a norm
+ * scales and shifts by, its statistics, attention's `saved`, losses and their parts, sums of squares, an optimizer's
+ * m, v, denominator and root; and gradients of parameters (dw, dbias, dtable, dscale, dshift, the row of sum_rows).
  *
  * A table (struct el_kernel_table) holds a row for each op and data type. kernels/reference fills it in plain C for f32
- * and f64 (the truth others are checked against), kernels/cpu for f32 with oneDNN and vector loops, kernels/cuda for
+ * and f64 (the truth others are checked against), kernels/cpu for f32 and bf16 with oneDNN and vector loops,
+ * kernels/cuda for
  * GPUs, where run() only enqueues on the stream that `native` names. The life of a row:
  *     workspace()  at capture: how much scratch this op needs            (any thread)
  *     prepare()    once an op, on the thread that will compute, pointers known
@@ -30,7 +35,7 @@
 
 #include "runtime/base/status.h"
 
-/* Kernels have f32 and f64, with ids of i32; of the others there are only collectives (runtime/comm). */
+/* Kernels have f32, f64 and bf16, with ids of i32; of the others there are only collectives (runtime/comm). */
 enum el_dtype { EL_F32, EL_F64, EL_I32, EL_U8, EL_F16, EL_BF16, EL_DTYPE_COUNT };
 
 /* Units: bytes. */
@@ -136,6 +141,8 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     X(EL_OP_SCALE, scale)                                                                                              \
     /* x[n] -> y[n] += x                                    d: n                                                    */ \
     X(EL_OP_ADD, add)                                                                                                  \
+    /* x[n] of type k -> y[n] (+)= s * x                    d: n   s: s acc   k: enum el_dtype of x                 */ \
+    X(EL_OP_CAST, cast)                                                                                                \
     /* -> y[n] = s                                          d: n   s: s                                             */ \
     X(EL_OP_FILL, fill)                                                                                                \
     /* x[n] -> sum[1] += the sum of x*x                     d: n                                                    */ \
@@ -228,14 +235,17 @@ struct el_kernel_table {
     size_t alignment[EL_DTYPE_COUNT];
 };
 
-/* The reference table: every op, f32 and f64. */
+/* The reference table: every op, f32, f64 and bf16. */
 const struct el_kernel_table *el_kernels_reference(void);
 
-/* The fast table: f32 by vector loops and oneDNN; a row it does not have (f64, or oneDNN absent) is the reference's. */
+/* The fast table: f32 and bf16 by vector loops and oneDNN; a row it does not have (f64, or oneDNN absent) is the
+ * reference's. */
 const struct el_kernel_table *el_kernels_cpu(void);
 
 /* Why oneDNN is missing here, so that matrix work and convolutions go without it; NULL where it is there. */
 const char *el_kernels_cpu_missing(void);
+/* Why products of bf16 are made of f32 here, so that bf16 is not faster; NULL where the processor has them. */
+const char *el_kernels_cpu_no_bf16(void);
 /* "oneDNN 2.6.3", or "" when absent. */
 const char *el_kernels_cpu_library(void);
 
@@ -254,6 +264,7 @@ struct el_op_operand {
  * how many; 0: there is no such op. */
 int el_op_operands(const char *op, const char *dtype, const int64_t *d,
                    struct el_op_operand operands_p[EL_ARGS_POINTERS]);
+int64_t el_operand_count(const struct el_op_operand *operand);
 
 /* Whether batch norm can be trained on n values a channel: of one there is no variance. Errors: EL_ERR_INTERNAL. */
 enum el_status el_batch_norm_check(int64_t n);

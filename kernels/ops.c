@@ -200,6 +200,8 @@ static struct work element_work(enum el_op_kind op, const struct el_kernel_args 
         return (struct work){n, 2 * n, 0};
     case EL_OP_ADD:
         return (struct work){n, 3 * n, 0};
+    case EL_OP_CAST: /* x is counted below */
+        return (struct work){(1 + (args->s[1] != 0)) * n, (1 + (args->s[1] != 0)) * n, 0};
     case EL_OP_FILL:
         return (struct work){0, n, 0};
     case EL_OP_SUM_SQUARES:
@@ -222,8 +224,7 @@ static struct work element_work(enum el_op_kind op, const struct el_kernel_args 
 struct el_op_cost el_op_cost(enum el_op_kind op, enum el_dtype dtype, const struct el_kernel_args *args)
 {
     struct work work = element_work(op, args);
-    return (struct el_op_cost){
-        .flops = work.flops,
-        .bytes = work.reals * (double)el_dtype_bytes(dtype) + work.ints * (double)el_dtype_bytes(EL_I32),
-    };
+    double bytes = work.reals * (double)el_dtype_bytes(dtype) + work.ints * (double)el_dtype_bytes(EL_I32);
+    if (op == EL_OP_CAST) bytes += (double)args->d[0] * (double)el_dtype_bytes((enum el_dtype)args->k[0]);
+    return (struct el_op_cost){.flops = work.flops, .bytes = bytes};
 }

@@ -1,5 +1,5 @@
 /* The shapes of each op's operands, as rows: the list in kernels.h in a form that a program can read. An operand is
- * name:shape, with its type where it is not the op's; those behind > are written. A side of a shape is a sum of sizes
+ * name:shape, with its type where it is not the op's, or, f32, not that of rows of bf16; those behind > are written. A side of a shape is a sum of sizes
  * (named as the row's first text has them in the order of d[]) and numbers; oh and ow are a window's places. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,28 +14,28 @@ struct row {
 
 static const struct row rows[EL_OP_COUNT] = {
     [EL_OP_EMBEDDING_FORWARD] = {"n v e first of", "ids:n:i32 table:v,e > y:n,e"},
-    [EL_OP_EMBEDDING_BACKWARD] = {"n v e first of", "ids:n:i32 dy:n,e > dtable:v,e"},
+    [EL_OP_EMBEDDING_BACKWARD] = {"n v e first of", "ids:n:i32 dy:n,e > dtable:v,e:f32"},
     [EL_OP_CONV1D_FORWARD] = {"b l c f k", "x:b,l,c w:f,k,c bias:f > y:b,l-k+1,f"},
     [EL_OP_CONV1D_BACKWARD_DATA] = {"b l c f k", "dy:b,l-k+1,f w:f,k,c > dx:b,l,c"},
-    [EL_OP_CONV1D_BACKWARD_WEIGHTS] = {"b l c f k", "x:b,l,c dy:b,l-k+1,f > dw:f,k,c dbias:f"},
+    [EL_OP_CONV1D_BACKWARD_WEIGHTS] = {"b l c f k", "x:b,l,c dy:b,l-k+1,f > dw:f,k,c:f32 dbias:f:f32"},
     [EL_OP_CONV2D_FORWARD] = {"b h w c f k s p", "x:b,h,w,c w:f,k,k,c > y:b,oh,ow,f"},
     [EL_OP_CONV2D_BACKWARD_DATA] = {"b h w c f k s p", "dy:b,oh,ow,f w:f,k,k,c > dx:b,h,w,c"},
-    [EL_OP_CONV2D_BACKWARD_WEIGHTS] = {"b h w c f k s p", "x:b,h,w,c dy:b,oh,ow,f > dw:f,k,k,c"},
+    [EL_OP_CONV2D_BACKWARD_WEIGHTS] = {"b h w c f k s p", "x:b,h,w,c dy:b,oh,ow,f > dw:f,k,k,c:f32"},
     [EL_OP_LINEAR_FORWARD] = {"b i o", "x:b,i w:o,i bias:o > y:b,o"},
     [EL_OP_LINEAR_BACKWARD_DATA] = {"b i o", "dy:b,o w:o,i > dx:b,i"},
-    [EL_OP_LINEAR_BACKWARD_WEIGHTS] = {"b i o", "x:b,i dy:b,o > dw:o,i dbias:o"},
-    [EL_OP_BATCH_NORM_FORWARD] = {"n c", "x:n,c scale:c shift:c residual:n,c > mean:c variance:c y:n,c saved:2,c"},
-    [EL_OP_BATCH_NORM_INFERENCE] = {"n c", "x:n,c scale:c shift:c residual:n,c mean:c variance:c > y:n,c"},
-    [EL_OP_BATCH_NORM_BACKWARD] = {"n c", "dy:n,c x:n,c y:n,c scale:c saved:2,c > dx:n,c dscale:c dshift:c "
+    [EL_OP_LINEAR_BACKWARD_WEIGHTS] = {"b i o", "x:b,i dy:b,o > dw:o,i:f32 dbias:o:f32"},
+    [EL_OP_BATCH_NORM_FORWARD] = {"n c", "x:n,c scale:c:f32 shift:c:f32 residual:n,c > mean:c:f32 variance:c:f32 y:n,c saved:2,c:f32"},
+    [EL_OP_BATCH_NORM_INFERENCE] = {"n c", "x:n,c scale:c:f32 shift:c:f32 residual:n,c mean:c:f32 variance:c:f32 > y:n,c"},
+    [EL_OP_BATCH_NORM_BACKWARD] = {"n c", "dy:n,c x:n,c y:n,c scale:c:f32 saved:2,c:f32 > dx:n,c dscale:c:f32 dshift:c:f32 "
                                           "dresidual:n,c"},
-    [EL_OP_LAYER_NORM_FORWARD] = {"n c", "x:n,c scale:c shift:c > y:n,c saved:n,2"},
-    [EL_OP_LAYER_NORM_BACKWARD] = {"n c", "dy:n,c x:n,c scale:c saved:n,2 > dx:n,c dscale:c dshift:c"},
+    [EL_OP_LAYER_NORM_FORWARD] = {"n c", "x:n,c scale:c:f32 shift:c:f32 > y:n,c saved:n,2:f32"},
+    [EL_OP_LAYER_NORM_BACKWARD] = {"n c", "dy:n,c x:n,c scale:c:f32 saved:n,2:f32 > dx:n,c dscale:c:f32 dshift:c:f32"},
     [EL_OP_GELU_FORWARD] = {"n", "x:n > y:n"},
     [EL_OP_GELU_BACKWARD] = {"n", "dy:n x:n > dx:n"},
-    [EL_OP_ATTENTION_FORWARD] = {"b t h s", "qkv:b,t,h+h+h,s > y:b,t,h,s saved:b,h,t"},
-    [EL_OP_ATTENTION_BACKWARD] = {"b t h s", "dy:b,t,h,s qkv:b,t,h+h+h,s saved:b,h,t > dqkv:b,t,h+h+h,s"},
+    [EL_OP_ATTENTION_FORWARD] = {"b t h s", "qkv:b,t,h+h+h,s > y:b,t,h,s saved:b,h,t:f32"},
+    [EL_OP_ATTENTION_BACKWARD] = {"b t h s", "dy:b,t,h,s qkv:b,t,h+h+h,s saved:b,h,t:f32 > dqkv:b,t,h+h+h,s"},
     [EL_OP_ADD_ROW] = {"r n", "x:r,n row:n > y:r,n"},
-    [EL_OP_SUM_ROWS] = {"r n", "x:r,n > row:n"},
+    [EL_OP_SUM_ROWS] = {"r n", "x:r,n > row:n:f32"},
     [EL_OP_RELU_BACKWARD] = {"n", "dy:n y:n > dx:n"},
     [EL_OP_MAX_TIME_FORWARD] = {"b t f", "x:b,t,f > y:b,f at:b,f:i32"},
     [EL_OP_MAX_TIME_BACKWARD] = {"b t f", "dy:b,f at:b,f:i32 > dx:b,t,f"},
@@ -45,18 +45,19 @@ static const struct row rows[EL_OP_COUNT] = {
     [EL_OP_MEAN_POOL_BACKWARD] = {"b hw c", "dy:b,c > dx:b,hw,c"},
     [EL_OP_DROPOUT] = {"r n first stride run apart from", "x:r,n > y:r,n"},
     [EL_OP_COPY_COLUMNS] = {"r c ldx ldy", "x:r,c > y:r,c"},
-    [EL_OP_CROSS_ENTROPY] = {"b c", "logits:b,c labels:b:i32 > loss:1 dlogits:b,c"},
-    [EL_OP_CROSS_ENTROPY_PIECE] = {"b c first of", "logits:b,c labels:b:i32 > part:b,3"},
-    [EL_OP_CROSS_ENTROPY_JOIN] = {"b c first of m", "logits:b,c labels:b:i32 parts:m,b,3 > loss:1 dlogits:b,c"},
-    [EL_OP_MSE] = {"b c", "y:b,c labels:b:i32 > loss:1 dy:b,c"},
+    [EL_OP_CROSS_ENTROPY] = {"b c", "logits:b,c labels:b:i32 > loss:1:f32 dlogits:b,c"},
+    [EL_OP_CROSS_ENTROPY_PIECE] = {"b c first of", "logits:b,c labels:b:i32 > part:b,3:f32"},
+    [EL_OP_CROSS_ENTROPY_JOIN] = {"b c first of m", "logits:b,c labels:b:i32 parts:m,b,3:f32 > loss:1:f32 dlogits:b,c"},
+    [EL_OP_MSE] = {"b c", "y:b,c labels:b:i32 > loss:1:f32 dy:b,c"},
     [EL_OP_SCALE] = {"n", "x:n > y:n"},
     [EL_OP_ADD] = {"n", "x:n > y:n"},
+    [EL_OP_CAST] = {"n", "x:n > y:n"},
     [EL_OP_FILL] = {"n", "> y:n"},
-    [EL_OP_SUM_SQUARES] = {"n", "x:n > sum:1"},
-    [EL_OP_CLIP] = {"n", "sum:1 > x:n"},
+    [EL_OP_SUM_SQUARES] = {"n", "x:n > sum:1:f32"},
+    [EL_OP_CLIP] = {"n", "sum:1:f32 > x:n"},
     [EL_OP_SGD] = {"n", "g:n > w:n"},
-    [EL_OP_MOMENTUM] = {"n", "g:n > w:n m:n"},
-    [EL_OP_ADAM] = {"n", "g:n > w:n m:n v:n denominator:n root:n"},
+    [EL_OP_MOMENTUM] = {"n", "g:n > w:n m:n:f32"},
+    [EL_OP_ADAM] = {"n", "g:n > w:n m:n:f32 v:n:f32 denominator:n:f32 root:n:f32"},
     [EL_OP_MAX_NORM] = {"r n", "> w:r,n"},
 };
 
@@ -112,7 +113,10 @@ static void read_operand(const struct row *row, const char *dtype, const int64_t
         text += length;
         if (*text++ != ',') break;
     }
-    operand->dtype = text[-1] == ':' ? "i32" : dtype;
+    operand->dtype = dtype;
+    if (text[-1] != ':') return;
+    if (*text == 'i') operand->dtype = "i32";
+    if (*text == 'f' && !strcmp(dtype, "bf16")) operand->dtype = "f32";
 }
 
 static const struct row *find(const char *op)
@@ -140,4 +144,11 @@ int el_op_operands(const char *op, const char *dtype, const int64_t *d,
         text += length;
     }
     return n;
+}
+
+int64_t el_operand_count(const struct el_op_operand *operand)
+{
+    int64_t count = 1;
+    for (int i = 0; i < operand->n; i++) count *= operand->d[i];
+    return count;
 }

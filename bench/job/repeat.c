@@ -123,6 +123,13 @@ static const char *share_weights(const struct el_train_config *train)
     return train->shares.n == 0 || !several ? NULL : train->by_samples ? "samples" : "equal";
 }
 
+/* Why the trial's products of bf16 are made of f32; NULL: they are not. */
+static const char *emulated(const struct el_trial *trial)
+{
+    const struct el_backend_facts facts = el_trial_backend(trial);
+    return facts.computes && !facts.gpu && trial->train.model.precision != EL_PRECISION_FULL ? el_kernels_cpu_no_bf16() : NULL;
+}
+
 /* The rates of --machine, which real devices are held against. Its file was read before, and found good. */
 static json_t *machine_of(const struct el_trial *trial)
 {
@@ -152,7 +159,7 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
         EL_KEY("wall_ms", mean_wall_ms(result)),
         EL_KEY("warmup_step_ms", el_record_ms(result->warmup_step_ns, sizeof(int64_t), 0, (size_t)result->n_warmup, 0)),
         EL_KEY("loss", loss), EL_KEY("rank_loss", rank_losses(result)),
-        EL_KEY("share_weights", share_weights(&trial->train)),
+        EL_KEY("share_weights", share_weights(&trial->train)), EL_KEY("emulated", emulated(trial)),
         EL_KEY("settled", settles ? json_boolean(result->settled) : json_null()),
         EL_KEY("prediction", m->prediction ? json_incref(m->prediction) : json_null()),
         EL_KEY("injected", el_json_filled(trial->inject)), EL_KEY("control", control_of(m)),

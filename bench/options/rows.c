@@ -182,6 +182,10 @@ static const struct el_option_row before_sizes[] = {
      CHOICES("auto|off|on"), DEFAULT("auto")},
     {TRAINING, "dtype", "TYPE", AT(CHOICE, train.dtype), OF_TRIALS, "number type; f64 uses the reference kernels",
      CHOICES("f32|f64"), DEFAULT("f32")},
+    {TRAINING, "precision", "HOW", AT(CHOICE, train.model.precision), OF_TRIALS,
+     "f32: all as --dtype says; bf16: matrix work in bf16, as torch.autocast; bf16-pure: parameters and activations in "
+     "bf16, the optimizer's state in f32",
+     CHOICES("f32|bf16|bf16-pure"), DEFAULT("f32")},
     {TRAINING, "bucket-mb", "N", AT(BUCKETS, bucket_mib), RUN | SCALE | IMBALANCE | DATA, BUCKET_MB, RANGE(0.001, 1e5)},
     {TRAINING, "bucket-mb", "LIST", AT(BUCKETS, bucket_mib), COMPARE, BUCKET_MB "; a list makes one row for each",
      RANGE(0.001, 1e5)},

@@ -50,11 +50,15 @@ static void add_op(struct el_costs *costs, const json_t *op, bool beside)
 
 static enum el_status check(const char *dir, const json_t *trial, const struct el_train_config *train)
 {
-    char optimizer[EL_CHOICE_BYTES];
+    char optimizer[EL_CHOICE_BYTES], precision[EL_CHOICE_BYTES];
     struct el_graph *graph;
     el_option_choice("optimizer", (int)train->optimizer, optimizer);
+    el_option_choice("precision", (int)train->model.precision, precision);
+    if (strcmp(el_json_text(trial, "config.precision", "f32"), precision))
+        return el_fail(EL_ERR_INVALID, "--costs %s: was measured with --precision %.20s, not %s", dir,
+                       el_json_text(trial, "config.precision", "f32"), precision);
     EL_TRY(el_model_build(&train->model, &graph));
-    double bytes = (double)el_graph_param_count(graph) * (double)el_dtype_bytes(train->dtype);
+    double bytes = (double)el_graph_param_count(graph) * (double)el_dtype_bytes(el_config_stored(train));
     el_graph_destroy(graph);
     const char *frozen = el_json_text(trial, "config.freeze", "");
     if (strcmp(frozen, train->model.freeze))

@@ -18,20 +18,22 @@ static const struct row {
     size_t offset;
     double unit;
     bool may_be_zero, of_network;
+    const char *instead; /* whose number it has where it is missing */
 } rows[] = {
-    {"f32_tflop_per_s", offsetof(struct el_machine, f32_flops_per_s), 1e12, false, false},
-    {"f64_tflop_per_s", offsetof(struct el_machine, f64_flops_per_s), 1e12, false, false},
-    {"memory_gb_per_s", offsetof(struct el_machine, memory_bytes_per_s), 1e9, false, false},
-    {"copy_gb_per_s", offsetof(struct el_machine, copy_bytes_per_s), 1e9, false, false},
-    {"host_link_gb_per_s", offsetof(struct el_machine, host_link_bytes_per_s), 1e9, false, false},
-    {"link_gb_per_s", offsetof(struct el_machine, link_bytes_per_s), 1e9, false, false},
-    {"link_latency_us", offsetof(struct el_machine, link_latency_ns), 1e3, true, false},
-    {"kernel_launch_us", offsetof(struct el_machine, kernel_launch_ns), 1e3, true, false},
-    {"copy_launch_us", offsetof(struct el_machine, copy_launch_ns), 1e3, true, false},
-    {"collective_launch_us", offsetof(struct el_machine, collective_launch_ns), 1e3, true, false},
-    {"host_call_us", offsetof(struct el_machine, host_call_ns), 1e3, true, false},
-    {"network_gb_per_s", offsetof(struct el_machine, network_bytes_per_s), 1e9, false, true},
-    {"network_latency_us", offsetof(struct el_machine, network_latency_ns), 1e3, true, true},
+    {"f32_tflop_per_s", offsetof(struct el_machine, f32_flops_per_s), 1e12, false, false, NULL},
+    {"f64_tflop_per_s", offsetof(struct el_machine, f64_flops_per_s), 1e12, false, false, NULL},
+    {"bf16_tflop_per_s", offsetof(struct el_machine, bf16_flops_per_s), 1e12, false, false, "f32_tflop_per_s"},
+    {"memory_gb_per_s", offsetof(struct el_machine, memory_bytes_per_s), 1e9, false, false, NULL},
+    {"copy_gb_per_s", offsetof(struct el_machine, copy_bytes_per_s), 1e9, false, false, NULL},
+    {"host_link_gb_per_s", offsetof(struct el_machine, host_link_bytes_per_s), 1e9, false, false, NULL},
+    {"link_gb_per_s", offsetof(struct el_machine, link_bytes_per_s), 1e9, false, false, NULL},
+    {"link_latency_us", offsetof(struct el_machine, link_latency_ns), 1e3, true, false, NULL},
+    {"kernel_launch_us", offsetof(struct el_machine, kernel_launch_ns), 1e3, true, false, NULL},
+    {"copy_launch_us", offsetof(struct el_machine, copy_launch_ns), 1e3, true, false, NULL},
+    {"collective_launch_us", offsetof(struct el_machine, collective_launch_ns), 1e3, true, false, NULL},
+    {"host_call_us", offsetof(struct el_machine, host_call_ns), 1e3, true, false, NULL},
+    {"network_gb_per_s", offsetof(struct el_machine, network_bytes_per_s), 1e9, false, true, NULL},
+    {"network_latency_us", offsetof(struct el_machine, network_latency_ns), 1e3, true, true, NULL},
 };
 enum { N_ROWS = sizeof rows / sizeof rows[0], MACHINE_BYTES_MAX = 1 << 20 };
 static const char HOSTS[] = "devices_per_host";
@@ -87,6 +89,7 @@ static enum el_status take_text(const char *path, const json_t *object, const ch
 static enum el_status take_number(const char *path, const json_t *object, const struct row *row, double *to)
 {
     const json_t *value = json_object_get(object, row->key);
+    if (!value && row->instead) value = json_object_get(object, row->instead);
     double number = json_number_value(value);
     if (!value) return el_fail(EL_ERR_INVALID, "--machine %s: '%s' is missing", path, row->key);
     if (!json_is_number(value) || !(number > 0 || (number == 0 && row->may_be_zero)) || number > 1e9)

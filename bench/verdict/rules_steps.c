@@ -240,6 +240,12 @@ void el_verdict_injected(struct el_verdict_case *c)
     if (injected) el_verdict_say(c, "disturbances were injected: --inject %s", injected);
 }
 
+void el_verdict_emulated(struct el_verdict_case *c)
+{
+    const char *why = el_json_text(json_array_get(c->ok, 0), "emulated", NULL);
+    if (why) el_verdict_say(c, "bf16 is computed in f32, so that its times say nothing: %s", why);
+}
+
 void el_verdict_share_weights(struct el_verdict_case *c)
 {
     const json_t *first = json_array_get(c->ok, 0);

@@ -50,6 +50,7 @@ static const struct el_verdict_rule rules[] = {
     ROW(grown, 1, " MiB", ALWAYS),
     ROW(unattributed, 5, " %", ALWAYS),
     ROW(injected, ANY, "", ALWAYS),
+    ROW(emulated, ANY, "", ALWAYS),
     ROW(share_weights, ANY, "", NOTE),
     ROW(unsettled, ANY, "", OF_CLOCK),
     ROW(time_sliced, ANY, "", NOTE),

@@ -45,6 +45,7 @@ static int64_t whole(int64_t n)
 /* One head: its sizes, rounded up too, and its scratch. T, S: t and s rounded up. */
 struct head {
     int64_t t, s, T, S;
+    size_t width; /* of a value of the op's operands, in bytes */
     float *q, *k, *v, *dy, *dk, *dv; /* [T, S]; q is divided by sqrt(s) */
     float *keys, *values;            /* [S, T]: k and v transposed */
     float *p, *ds;                   /* [BLOCK, T]: shares, and the gradients of the scores */
@@ -79,9 +80,10 @@ static enum el_status workspace(const struct el_kernel_args *args, int backward,
     return EL_OK;
 }
 
-static struct head make_head(const struct el_kernel_args *args, int backward)
+static struct head make_head(const struct el_kernel_args *args, int backward, size_t width)
 {
-    struct head head = {.t = args->d[1], .s = args->d[3], .T = whole(args->d[1]), .S = whole(args->d[3])};
+    struct head head = {
+        .t = args->d[1], .s = args->d[3], .T = whole(args->d[1]), .S = whole(args->d[3]), .width = width};
     lay_out(&head, backward, head.T, head.S, args->workspace);
     return head;
 }
@@ -91,18 +93,38 @@ EL_VECTOR static void scale_row(const float *restrict x, int64_t n, float factor
     for (int64_t i = 0; i < n; i++) y[i] = factor * x[i];
 }
 
-/* y[T, S] = factor * x[t, s], whose rows are `stride` apart. */
-static void bring(const struct head *head, const float *x, int64_t stride, float factor, float *y)
+/* Value i of an operand. */
+static void *at(const struct head *head, const void *x, int64_t i)
 {
-    memset(y, 0, (size_t)(head->T * head->S) * sizeof *y);
-    for (int64_t i = 0; i < head->t; i++) scale_row(x + i * stride, head->s, factor, y + i * head->S);
+    return (char *)x + (size_t)i * head->width;
 }
 
-static void bring_qkv(const struct head *head, const float *qkv, int64_t width)
+/* y[T, S] = factor * x[t, s], whose rows are `stride` apart. */
+static void bring(const struct head *head, const void *x, int64_t stride, float factor, float *y)
+{
+    memset(y, 0, (size_t)(head->T * head->S) * sizeof *y);
+    for (int64_t i = 0; i < head->t; i++) {
+        if (head->width == sizeof(float))
+            scale_row(at(head, x, i * stride), head->s, factor, y + i * head->S);
+        else
+            el_vector_widen(at(head, x, i * stride), head->s, factor, 0, y + i * head->S);
+    }
+}
+
+/* A row goes back: y = factor * x. */
+static void give_row(const struct head *head, const float *x, float factor, void *y)
+{
+    if (head->width == sizeof(float))
+        scale_row(x, head->s, factor, y);
+    else
+        el_vector_narrow(x, head->s, factor, 0, y);
+}
+
+static void bring_qkv(const struct head *head, const void *qkv, int64_t width)
 {
     bring(head, qkv, 3 * width, 1 / sqrtf((float)head->s), head->q);
-    bring(head, qkv + width, 3 * width, 1, head->k);
-    bring(head, qkv + 2 * width, 3 * width, 1, head->v);
+    bring(head, at(head, qkv, width), 3 * width, 1, head->k);
+    bring(head, at(head, qkv, 2 * width), 3 * width, 1, head->v);
     el_vector_transpose_bias(head->k, NULL, head->S, head->T, 0, head->keys);
 }
 
@@ -117,7 +139,7 @@ static int64_t score(const struct head *head, int64_t i, float *to)
 }
 
 /* Rows i and on of one head's y, and their logs of the sum of exp. */
-static void attend(const struct head *head, int64_t i, float *y, int64_t stride, float *saved)
+static void attend(const struct head *head, int64_t i, void *y, int64_t stride, float *saved)
 {
     float *p = head->p, per_sum[ROWS];
     const int64_t rows = head->t - i < ROWS ? head->t - i : ROWS, columns = score(head, i, p);
@@ -128,18 +150,21 @@ static void attend(const struct head *head, int64_t i, float *y, int64_t stride,
         saved[i + r] = (float)((double)largest + log(sum));
     }
     multiply(p, head->T, 1, head->v, head->S, i + ROWS, head->S, 0, head->out, head->S);
-    for (int64_t r = 0; r < rows; r++) scale_row(head->out + r * head->S, head->s, per_sum[r], y + (i + r) * stride);
+    for (int64_t r = 0; r < rows; r++)
+        give_row(head, head->out + r * head->S, per_sum[r], at(head, y, (i + r) * stride));
 }
 
-static enum el_status forward(const struct el_kernel_args *args)
+static enum el_status forward(const struct el_kernel_args *args, size_t width)
 {
-    const float *qkv = args->p[0];              /* [b, t, 3 h, s] */
-    float *y = args->p[1], *saved = args->p[2]; /* [b, t, h, s], [b, h, t] */
+    const void *qkv = args->p[0]; /* [b, t, 3 h, s] */
+    void *y = args->p[1];         /* [b, t, h, s] */
+    float *saved = args->p[2];    /* [b, h, t] */
     const int64_t b = args->d[0], t = args->d[1], h = args->d[2], s = args->d[3];
-    const struct head head = make_head(args, 0);
+    const struct head head = make_head(args, 0, width);
     for (int64_t n = 0; n < b * h; n++) {
-        bring_qkv(&head, qkv + n / h * t * 3 * h * s + n % h * s, h * s);
-        for (int64_t i = 0; i < t; i += ROWS) attend(&head, i, y + n / h * t * h * s + n % h * s, h * s, saved + n * t);
+        bring_qkv(&head, at(&head, qkv, n / h * t * 3 * h * s + n % h * s), h * s);
+        for (int64_t i = 0; i < t; i += ROWS)
+            attend(&head, i, at(&head, y, n / h * t * h * s + n % h * s), h * s, saved + n * t);
     }
     return EL_OK;
 }
@@ -155,7 +180,7 @@ EL_VECTOR static void through_softmax(const float *restrict p, int64_t n, float 
 }
 
 /* Shares and gradients of scores of rows i and on, into p and ds, and the gradient of q. */
-static void give_q(const struct head *head, int64_t i, const float *saved, float *p, float *ds, float *dq,
+static void give_q(const struct head *head, int64_t i, const float *saved, float *p, float *ds, void *dq,
                    int64_t stride)
 {
     const int64_t rows = head->t - i < ROWS ? head->t - i : ROWS, columns = score(head, i, p);
@@ -166,22 +191,22 @@ static void give_q(const struct head *head, int64_t i, const float *saved, float
     }
     multiply(ds, head->T, 1, head->k, head->S, i + ROWS, head->S, 0, head->out, head->S);
     for (int64_t r = 0; r < rows; r++)
-        scale_row(head->out + r * head->S, head->s, 1 / sqrtf((float)head->s), dq + (i + r) * stride);
+        give_row(head, head->out + r * head->S, 1 / sqrtf((float)head->s), at(head, dq, (i + r) * stride));
 }
 
 /* What the rows of a block, from i0 to `end`, give to k and v of the rows that they see. */
 static void give_k_and_v(const struct head *head, int64_t i0, int64_t end)
 {
     for (int64_t j = 0; j < end; j += ROWS) {
-        const int64_t from = j > i0 ? j : i0, at = (from - i0) * head->T + j;
-        multiply(head->ds + at, 1, head->T, head->q + from * head->S, head->S, end - from, head->S, j < i0,
+        const int64_t from = j > i0 ? j : i0, place = (from - i0) * head->T + j;
+        multiply(head->ds + place, 1, head->T, head->q + from * head->S, head->S, end - from, head->S, j < i0,
                  head->dk + j * head->S, head->S);
-        multiply(head->p + at, 1, head->T, head->dy + from * head->S, head->S, end - from, head->S, j < i0,
+        multiply(head->p + place, 1, head->T, head->dy + from * head->S, head->S, end - from, head->S, j < i0,
                  head->dv + j * head->S, head->S);
     }
 }
 
-static void head_backward(const struct head *head, const float *saved, float *dqkv, int64_t width)
+static void head_backward(const struct head *head, const float *saved, void *dqkv, int64_t width)
 {
     for (int64_t i0 = 0, end; i0 < head->t; i0 = end) {
         end = i0 + BLOCK < head->T ? i0 + BLOCK : head->T;
@@ -190,24 +215,24 @@ static void head_backward(const struct head *head, const float *saved, float *dq
         give_k_and_v(head, i0, end);
     }
     for (int64_t i = 0; i < head->t; i++) {
-        float *row = dqkv + i * 3 * width;
-        memcpy(row + width, head->dk + i * head->S, (size_t)head->s * sizeof *row);
-        memcpy(row + 2 * width, head->dv + i * head->S, (size_t)head->s * sizeof *row);
+        give_row(head, head->dk + i * head->S, 1, at(head, dqkv, (3 * i + 1) * width));
+        give_row(head, head->dv + i * head->S, 1, at(head, dqkv, (3 * i + 2) * width));
     }
 }
 
-static enum el_status backward(const struct el_kernel_args *args)
+static enum el_status backward(const struct el_kernel_args *args, size_t width)
 {
-    const float *dy = args->p[0], *qkv = args->p[1], *saved = args->p[2]; /* [b, t, h, s], [b, t, 3 h, s], [b, h, t] */
-    float *dqkv = args->p[3];                                             /* [b, t, 3 h, s] */
+    const void *dy = args->p[0], *qkv = args->p[1]; /* [b, t, h, s], [b, t, 3 h, s] */
+    const float *saved = args->p[2];                /* [b, h, t] */
+    void *dqkv = args->p[3];                        /* [b, t, 3 h, s] */
     const int64_t b = args->d[0], t = args->d[1], h = args->d[2], s = args->d[3];
-    const struct head head = make_head(args, 1);
+    const struct head head = make_head(args, 1, width);
     for (int64_t n = 0; n < b * h; n++) {
-        const int64_t at = n / h * t * h * s;
-        bring_qkv(&head, qkv + 3 * at + n % h * s, h * s);
-        bring(&head, dy + at + n % h * s, h * s, 1, head.dy);
+        const int64_t first = n / h * t * h * s;
+        bring_qkv(&head, at(&head, qkv, 3 * first + n % h * s), h * s);
+        bring(&head, at(&head, dy, first + n % h * s), h * s, 1, head.dy);
         el_vector_transpose_bias(head.v, NULL, head.S, head.T, 0, head.values);
-        head_backward(&head, saved + n * t, dqkv + 3 * at + n % h * s, h * s);
+        head_backward(&head, saved + n * t, at(&head, dqkv, 3 * first + n % h * s), h * s);
     }
     return EL_OK;
 }
@@ -222,5 +247,27 @@ static enum el_status backward_workspace(const struct el_kernel_args *args, stru
     return workspace(args, 1, workspace_p);
 }
 
-const struct el_kernel el_cpu_attention_forward = {.run = forward, .workspace = forward_workspace};
-const struct el_kernel el_cpu_attention_backward = {.run = backward, .workspace = backward_workspace};
+static enum el_status forward_f32(const struct el_kernel_args *args)
+{
+    return forward(args, sizeof(float));
+}
+
+static enum el_status forward_bf16(const struct el_kernel_args *args)
+{
+    return forward(args, sizeof(uint16_t));
+}
+
+static enum el_status backward_f32(const struct el_kernel_args *args)
+{
+    return backward(args, sizeof(float));
+}
+
+static enum el_status backward_bf16(const struct el_kernel_args *args)
+{
+    return backward(args, sizeof(uint16_t));
+}
+
+const struct el_kernel el_cpu_attention_forward[2] = {{.run = forward_f32, .workspace = forward_workspace},
+                                                      {.run = forward_bf16, .workspace = forward_workspace}};
+const struct el_kernel el_cpu_attention_backward[2] = {{.run = backward_f32, .workspace = backward_workspace},
+                                                       {.run = backward_bf16, .workspace = backward_workspace}};

@@ -78,7 +78,7 @@ static enum el_status slow_run(enum el_op_kind op, const struct el_kernel_args *
 static const struct el_kernel *choose(enum el_op_kind op, const struct el_kernel_args *args)
 {
     const struct el_kernel *few = el_cpu_conv2d_few(op, args);
-    return few ? few : el_cpu_dnnl(op);
+    return few ? few : el_cpu_dnnl(op, EL_F32);
 }
 
 static enum el_status choose_workspace(enum el_op_kind op, const struct el_kernel_args *args,
@@ -106,12 +106,12 @@ static enum el_status choose_run(enum el_op_kind op, const struct el_kernel_args
 
 static void release(void *plan)
 {
-    if (plan) el_cpu_dnnl(EL_OP_CONV2D_FORWARD)->release(plan);
+    if (plan) el_cpu_dnnl(EL_OP_CONV2D_FORWARD, EL_F32)->release(plan);
 }
 
 static const char *describe(const void *plan)
 {
-    return el_cpu_dnnl(EL_OP_CONV2D_FORWARD)->describe(plan);
+    return el_cpu_dnnl(EL_OP_CONV2D_FORWARD, EL_F32)->describe(plan);
 }
 
 #define EL_CONV2D_ROW(name, op)                                                                                        \

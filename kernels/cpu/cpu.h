@@ -33,6 +33,7 @@
     X(EL_OP_CROSS_ENTROPY, cross_entropy)                                                                              \
     X(EL_OP_SCALE, scale)                                                                                              \
     X(EL_OP_ADD, add)                                                                                                  \
+    X(EL_OP_CAST, cast)                                                                                                \
     X(EL_OP_FILL, fill)                                                                                                \
     X(EL_OP_SUM_SQUARES, sum_squares)                                                                                  \
     X(EL_OP_CLIP, clip)                                                                                                \
@@ -41,26 +42,41 @@
     X(EL_OP_ADAM, adam)                                                                                                \
     X(EL_OP_MAX_NORM, max_norm)
 
+/* The same in bf16, where that is not done by the loops of f32 (kernels/bf16.h). */
+#define EL_CPU_BF16_LIST(X)                                                                                            \
+    X(EL_OP_EMBEDDING_FORWARD, embedding_forward_bf16)                                                                 \
+    X(EL_OP_GELU_FORWARD, gelu_forward_bf16)                                                                           \
+    X(EL_OP_GELU_BACKWARD, gelu_backward_bf16)                                                                         \
+    X(EL_OP_COPY_COLUMNS, copy_columns_bf16)                                                                           \
+    X(EL_OP_CAST, cast_bf16)
+
 #define EL_CPU_DECLARE(op, name) enum el_status el_cpu_##name(const struct el_kernel_args *args);
 EL_CPU_LIST(EL_CPU_DECLARE)
+EL_CPU_BF16_LIST(EL_CPU_DECLARE)
 #undef EL_CPU_DECLARE
 
 /* The convolution's weight gradient by AVX-512; NULL without it. */
 const struct el_kernel *el_cpu_conv1d_backward_weights(void);
 
-/* Attention, which needs scratch. */
-extern const struct el_kernel el_cpu_attention_forward, el_cpu_attention_backward;
+/* Those that need scratch: attention, of f32 and then of bf16; and the cross entropy of bf16. */
+extern const struct el_kernel el_cpu_attention_forward[2], el_cpu_attention_backward[2], el_cpu_cross_entropy_bf16;
 
 /* oneDNN's row; NULL where it has none or is not there. */
-const struct el_kernel *el_cpu_dnnl(enum el_op_kind op);
+const struct el_kernel *el_cpu_dnnl(enum el_op_kind op, enum el_dtype dtype);
 
 /* The loops that more than one kernel needs. */
 
+/* y[n] (+)= factor * x[n], of f32 and bf16. */
+void el_vector_widen(const uint16_t *x, int64_t n, float factor, int acc, float *y);
+void el_vector_narrow(const float *x, int64_t n, float factor, int acc, uint16_t *y);
+
 /* y[n] += x[n]. */
 void el_vector_add(const float *restrict x, int64_t n, float *restrict y);
+void el_vector_add_bf16(const uint16_t *restrict x, int64_t n, uint16_t *restrict y);
 
 /* y[n] (+)= the sum of the rows of x[rows, n], from first to last. */
 void el_vector_sum_rows(const float *x, int64_t rows, int64_t n, int acc, float *y);
+void el_vector_sum_rows_bf16(const uint16_t *x, int64_t rows, int64_t n, int acc, float *y);
 
 /* y[rows, n] = the transpose of x[n, rows] + bias[n] (NULL: none), and max(., 0) of it with `relu`. */
 void el_vector_transpose_bias(const float *x, const float *bias, int64_t rows, int64_t n, int relu, float *y);
@@ -71,11 +87,11 @@ float el_vector_largest(const float *x, int64_t n);
 /* y[n] = exp(x - from), where y may be x; returns its sum. */
 double el_vector_exp_sum(const float *x, int64_t n, float from, float *y);
 
-/* What the module el_dnnl.so offers: rows of the op table in f32, made by oneDNN. It names nothing of oneDNN, so that
+/* What the module el_dnnl.so offers: rows of the op table in f32 and bf16, made by oneDNN. It names nothing of oneDNN, so that
  * who opens the module need not have its headers. */
 struct el_dnnl_module {
     /* Required. NULL where the module has no such row. */
-    const struct el_kernel *(*find)(enum el_op_kind op);
+    const struct el_kernel *(*find)(enum el_op_kind op, enum el_dtype dtype);
     /* Required. "oneDNN 2.6.3": the library found at run time. */
     const char *(*library)(void);
 };

@@ -6,6 +6,8 @@
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/vector_exp.h"
+#include "kernels/reference/reference.h"
+#include "runtime/base/half.h"
 
 EL_VECTOR enum el_status el_cpu_relu_backward(const struct el_kernel_args *args)
 {
@@ -24,28 +26,40 @@ EL_VECTOR enum el_status el_cpu_relu_backward(const struct el_kernel_args *args)
 #define SLOPE (-1.5957691216F) /* -2 sqrt(2 / pi) */
 #define CUBE  (-0.0713548163F) /* 0.044715 of it */
 
-EL_VECTOR enum el_status el_cpu_gelu_forward(const struct el_kernel_args *args)
+static inline __attribute__((always_inline)) float gelu(float x)
 {
-    const float *restrict x = args->p[0]; /* [n] */
-    float *restrict y = args->p[1];       /* [n] */
-    int64_t n = args->d[0];
-    for (int64_t i = 0; i < n; i++) y[i] = x[i] / (1 + el_vector_exp(x[i] * (SLOPE + CUBE * (x[i] * x[i]))));
-    return EL_OK;
+    return x / (1 + el_vector_exp(x * (SLOPE + CUBE * (x * x))));
 }
 
-/* With p the logistic function of 2 u: dx = dy (p + x p (1 - p) 2 u'). */
-EL_VECTOR enum el_status el_cpu_gelu_backward(const struct el_kernel_args *args)
+/* With p the logistic function of 2 u: p + x p (1 - p) 2 u'. */
+static inline __attribute__((always_inline)) float gelu_slope(float x)
 {
-    const float *dy = args->p[0], *x = args->p[1]; /* [n] */
-    float *dx = args->p[2];                        /* [n] */
-    int64_t n = args->d[0];
-    EL_INDEPENDENT
-    for (int64_t i = 0; i < n; i++) {
-        float square = x[i] * x[i], p = 1 / (1 + el_vector_exp(x[i] * (SLOPE + CUBE * square)));
-        dx[i] = dy[i] * (p - x[i] * (p * (1 - p)) * (SLOPE + 3 * CUBE * square));
-    }
-    return EL_OK;
+    float square = x * x, p = 1 / (1 + el_vector_exp(x * (SLOPE + CUBE * square)));
+    return p - x * (p * (1 - p)) * (SLOPE + 3 * CUBE * square);
 }
+
+/* In f32 and in bf16. */
+#define EL_DEFINE_GELU(suffix, type, load, store)                                                                      \
+    EL_VECTOR enum el_status el_cpu_gelu_forward##suffix(const struct el_kernel_args *args)                            \
+    {                                                                                                                  \
+        const type *restrict x = args->p[0]; /* [n] */                                                                 \
+        type *restrict y = args->p[1];       /* [n] */                                                                 \
+        int64_t n = args->d[0];                                                                                        \
+        for (int64_t i = 0; i < n; i++) y[i] = store(gelu(load(x[i])));                                                \
+        return EL_OK;                                                                                                  \
+    }                                                                                                                  \
+    EL_VECTOR enum el_status el_cpu_gelu_backward##suffix(const struct el_kernel_args *args)                           \
+    {                                                                                                                  \
+        const type *dy = args->p[0], *x = args->p[1]; /* [n] */                                                        \
+        type *dx = args->p[2];                        /* [n] */                                                        \
+        int64_t n = args->d[0];                                                                                        \
+        EL_INDEPENDENT                                                                                                 \
+        for (int64_t i = 0; i < n; i++) dx[i] = store(load(dy[i]) * gelu_slope(load(x[i])));                           \
+        return EL_OK;                                                                                                  \
+    }
+EL_DEFINE_GELU(, float, , )
+EL_DEFINE_GELU(_bf16, uint16_t, el_f32_of_bf16, el_bf16_of_f32)
+#undef EL_DEFINE_GELU
 
 EL_VECTOR enum el_status el_cpu_add_row(const struct el_kernel_args *args)
 {
@@ -77,6 +91,35 @@ enum el_status el_cpu_copy_columns(const struct el_kernel_args *args)
         else
             memcpy(y + r * ldy, x + r * ldx, (size_t)columns * sizeof *y);
     }
+    return EL_OK;
+}
+
+enum el_status el_cpu_copy_columns_bf16(const struct el_kernel_args *args)
+{
+    const uint16_t *x = args->p[0]; /* [r, ldx] */
+    uint16_t *y = args->p[1];       /* [r, ldy] */
+    int64_t rows = args->d[0], columns = args->d[1], ldx = args->d[2], ldy = args->d[3];
+    for (int64_t r = 0; r < rows; r++) {
+        if (args->s[0] != 0)
+            el_vector_add_bf16(x + r * ldx, columns, y + r * ldy);
+        else
+            memcpy(y + r * ldy, x + r * ldx, (size_t)columns * sizeof *y);
+    }
+    return EL_OK;
+}
+
+/* Between f32 and bf16; other pairs are the reference's. */
+enum el_status el_cpu_cast(const struct el_kernel_args *args)
+{
+    if (args->k[0] != EL_BF16) return el_reference_cast_f32(args);
+    el_vector_widen(args->p[0], args->d[0], (float)args->s[0], args->s[1] != 0, args->p[1]);
+    return EL_OK;
+}
+
+enum el_status el_cpu_cast_bf16(const struct el_kernel_args *args)
+{
+    if (args->k[0] != EL_F32) return el_reference_cast_bf16(args);
+    el_vector_narrow(args->p[0], args->d[0], (float)args->s[0], args->s[1] != 0, args->p[1]);
     return EL_OK;
 }
 

@@ -7,21 +7,32 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/reference/reference.h"
 
-enum el_status el_cpu_embedding_forward(const struct el_kernel_args *args)
+static enum el_status copy_rows(const struct el_kernel_args *args, size_t width)
 {
     const int32_t *ids = args->p[0]; /* [n] */
-    const float *table = args->p[1]; /* [v, e] */
-    float *y = args->p[2];           /* [n, e] */
-    int64_t n = args->d[0], e = args->d[2];
+    const char *table = args->p[1];  /* [v, e] */
+    char *y = args->p[2];            /* [n, e] */
+    const int64_t n = args->d[0];
+    const size_t bytes = (size_t)args->d[2] * width;
     EL_TRY(el_reference_check_index("embedding_forward", ids, n, el_embedding_limit(args->d)));
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++, y += bytes) {
         const int64_t row = el_embedding_row(args->d, ids[i]);
         if (row < 0)
-            memset(y + i * e, 0, (size_t)e * sizeof *y);
+            memset(y, 0, bytes);
         else
-            memcpy(y + i * e, table + row * e, (size_t)e * sizeof *y);
+            memcpy(y, table + (size_t)row * bytes, bytes);
     }
     return EL_OK;
+}
+
+enum el_status el_cpu_embedding_forward(const struct el_kernel_args *args)
+{
+    return copy_rows(args, sizeof(float));
+}
+
+enum el_status el_cpu_embedding_forward_bf16(const struct el_kernel_args *args)
+{
+    return copy_rows(args, sizeof(uint16_t));
 }
 
 /* In the order of positions, as the reference: a repeated id's sum must not depend on how the loop was cut. */

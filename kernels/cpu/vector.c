@@ -5,10 +5,32 @@
 #include <string.h>
 
 #include "kernels/cpu/vector_exp.h"
+#include "runtime/base/half.h"
+
+EL_VECTOR void el_vector_widen(const uint16_t *restrict x, int64_t n, float factor, int acc, float *restrict y)
+{
+    if (acc)
+        for (int64_t i = 0; i < n; i++) y[i] += factor * el_f32_of_bf16(x[i]);
+    else
+        for (int64_t i = 0; i < n; i++) y[i] = factor * el_f32_of_bf16(x[i]);
+}
+
+EL_VECTOR void el_vector_narrow(const float *restrict x, int64_t n, float factor, int acc, uint16_t *restrict y)
+{
+    if (acc)
+        for (int64_t i = 0; i < n; i++) y[i] = el_bf16_of_f32(el_f32_of_bf16(y[i]) + factor * x[i]);
+    else
+        for (int64_t i = 0; i < n; i++) y[i] = el_bf16_of_f32(factor * x[i]);
+}
 
 EL_VECTOR void el_vector_add(const float *restrict x, int64_t n, float *restrict y)
 {
     for (int64_t i = 0; i < n; i++) y[i] += x[i];
+}
+
+EL_VECTOR void el_vector_add_bf16(const uint16_t *restrict x, int64_t n, uint16_t *restrict y)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = el_bf16_of_f32(el_f32_of_bf16(y[i]) + el_f32_of_bf16(x[i]));
 }
 
 /* Columns whose sums stay in registers while the rows pass. */
@@ -35,6 +57,14 @@ void el_vector_sum_rows(const float *x, int64_t rows, int64_t n, int acc, float 
     int64_t j = 0;
     for (; j + BLOCK <= n; j += BLOCK) sum_whole_block(x + j, rows, n, y + j);
     sum_part_block(x + j, rows, n, n - j, y + j);
+}
+
+/* A row at a time is added to all sums, which stay in the first cache. */
+EL_VECTOR void el_vector_sum_rows_bf16(const uint16_t *restrict x, int64_t rows, int64_t n, int acc, float *restrict y)
+{
+    if (!acc) memset(y, 0, (size_t)n * sizeof *y);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < n; j++) y[j] += el_f32_of_bf16(x[r * n + j]);
 }
 
 /* Rows and columns of a square: sixteen lines of x and sixteen of y, each used whole while it is in the first cache. */

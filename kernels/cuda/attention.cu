@@ -37,7 +37,7 @@ template <typename REAL>
 static enum el_status multiply(const struct el_kernel_args *args, int64_t m, int64_t n, int64_t k,
                                struct el_cuda_matrix a, struct el_cuda_matrix b, struct el_cuda_matrix c)
 {
-    const struct el_cuda_product product = {m, n, k, args->d[2], a, b, c, false};
+    const struct el_cuda_product product = {m, n, k, args->d[2], a, b, c, false, EL_F32};
     return el_cuda_multiply(args, sizeof(REAL) == sizeof(double) ? EL_F64 : EL_F32, &product);
 }
 

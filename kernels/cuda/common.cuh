@@ -67,6 +67,47 @@ static enum el_status launch_warps(const struct el_kernel_args *args, const char
     return launch_blocks(args, op, el_cuda_blocks(items, WARPS_A_BLOCK), kernel, actual...);
 }
 
+/* A number of bf16: computed with in f32, and rounded to nearest, ties to even. */
+struct bf16 {
+    uint16_t bits;
+    __device__ operator float() const
+    {
+        union {
+            uint32_t bits;
+            float value;
+        } wide;
+        wide.bits = static_cast<uint32_t>(bits) << 16;
+        return wide.value;
+    }
+};
+
+/* What a type is computed in, and a result in it. */
+template <typename REAL> struct wide_of {
+    typedef REAL type;
+};
+template <> struct wide_of<bf16> {
+    typedef float type;
+};
+
+template <typename REAL> __device__ static inline REAL rounded(typename wide_of<REAL>::type value)
+{
+    return value;
+}
+
+template <> __device__ inline bf16 rounded<bf16>(float value)
+{
+    union {
+        float value;
+        uint32_t bits;
+    } wide;
+    wide.value = value;
+    const bool is_nan = (wide.bits & 0x7fffffff) > 0x7f800000;
+    bf16 half;
+    half.bits = static_cast<uint16_t>(is_nan ? wide.bits >> 16 | 0x40
+                                             : (wide.bits + 0x7fff + (wide.bits >> 16 & 1)) >> 16);
+    return half;
+}
+
 /* The same tree in every run; every lane gets the sum. All 32 lanes must take part. */
 __device__ static inline double warp_sum(double value)
 {

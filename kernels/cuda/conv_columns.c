@@ -46,13 +46,14 @@ static enum el_status multiply(const struct el_kernel_args *args, const struct e
     struct el_cuda_product product = {.batch = 1};
     if (s->way == EL_CONV_FORWARD) {
         weights.transposed = true;
-        product = (struct el_cuda_product){at->rows, s->f, at->values, 1, columns, weights, y, false};
+        product = (struct el_cuda_product){at->rows, s->f, at->values, 1, columns, weights, y, false, EL_F32};
     } else if (s->way == EL_CONV_DATA) {
         bool acc = s->acc && is_own_columns(s);
-        product = (struct el_cuda_product){at->rows, at->values, s->f, 1, y, weights, columns, acc};
+        product = (struct el_cuda_product){at->rows, at->values, s->f, 1, y, weights, columns, acc, EL_F32};
     } else {
         y.transposed = true;
-        product = (struct el_cuda_product){s->f, at->values, at->rows, 1, y, columns, weights, s->acc || at->first > 0};
+        product = (struct el_cuda_product){s->f, at->values, at->rows, 1, y, columns, weights,
+                                           s->acc || at->first > 0, EL_F32};
     }
     return el_cuda_multiply(args, dtype, &product);
 }

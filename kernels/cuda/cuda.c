@@ -1,6 +1,7 @@
-/* The CUDA table: each op's row for f32 and f64. It holds no arithmetic; that is in the family files. */
+/* The CUDA table: each op's row for f32, f64 and bf16. It holds no arithmetic; that is in the family files. */
 #include "kernels/cuda/cuda.h"
 
+#include "kernels/bf16.h"
 #include "kernels/cuda/native.h"
 
 static const struct el_kernel rows[EL_OP_COUNT][2] = {
@@ -20,8 +21,25 @@ static const struct el_kernel rows[EL_OP_COUNT][2] = {
 #undef EL_CUDA_ROW
 };
 
+static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype);
+/* A launch costs some microseconds, so that groups are large. */
+static const struct el_bf16_way way = {find, 1 << 22, el_cuda_bf16_move};
+#define EL_BF16_WAY &way
+EL_OP_LIST(EL_BF16_FUNCTIONS)
+static const struct el_kernel bf16_rows[EL_OP_COUNT] = {EL_OP_LIST(EL_BF16_ROW)};
+static const struct el_kernel bf16_own[EL_OP_COUNT] = {
+#define EL_CUDA_ROW(op, name)                                                                                          \
+    [op] = {.run = el_cuda_##name##_bf16,                                                                              \
+            .workspace = op == EL_OP_LINEAR_BACKWARD_WEIGHTS ? el_cuda_linear_backward_weights_workspace_f32           \
+                         : op == EL_OP_SUM_ROWS              ? el_cuda_sum_rows_workspace_f32                          \
+                                                             : NULL},
+    EL_CUDA_BF16_LIST(EL_CUDA_ROW)
+#undef EL_CUDA_ROW
+};
+
 static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
 {
+    if ((unsigned)op < EL_OP_COUNT && dtype == EL_BF16) return bf16_own[op].run ? &bf16_own[op] : &bf16_rows[op];
     if ((unsigned)op >= EL_OP_COUNT || (dtype != EL_F32 && dtype != EL_F64)) return NULL;
     if (op >= EL_OP_CONV1D_FORWARD && op <= EL_OP_CONV2D_BACKWARD_WEIGHTS)
         return &el_cuda_conv_rows[op - EL_OP_CONV1D_FORWARD][dtype];

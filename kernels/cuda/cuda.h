@@ -26,6 +26,7 @@
     X(EL_OP_CROSS_ENTROPY_PIECE, cross_entropy_piece)                                                                  \
     X(EL_OP_SCALE, scale)                                                                                              \
     X(EL_OP_ADD, add)                                                                                                  \
+    X(EL_OP_CAST, cast)                                                                                                \
     X(EL_OP_FILL, fill)                                                                                                \
     X(EL_OP_CLIP, clip)                                                                                                \
     X(EL_OP_MAX_NORM, max_norm)
@@ -51,6 +52,23 @@
     X(EL_OP_CROSS_ENTROPY, cross_entropy)                                                                              \
     X(EL_OP_CROSS_ENTROPY_JOIN, cross_entropy_join)                                                                    \
     X(EL_OP_MSE, mse)
+
+/* Those of bf16 that are not made of f32's (kernels/bf16.h). */
+#define EL_CUDA_BF16_LIST(X)                                                                                           \
+    X(EL_OP_LINEAR_FORWARD, linear_forward)                                                                            \
+    X(EL_OP_LINEAR_BACKWARD_DATA, linear_backward_data)                                                                \
+    X(EL_OP_LINEAR_BACKWARD_WEIGHTS, linear_backward_weights)                                                          \
+    X(EL_OP_ADD_ROW, add_row)                                                                                          \
+    X(EL_OP_SUM_ROWS, sum_rows)                                                                                        \
+    X(EL_OP_SCALE, scale)                                                                                              \
+    X(EL_OP_ADD, add)                                                                                                  \
+    X(EL_OP_CAST, cast)                                                                                                \
+    X(EL_OP_FILL, fill)
+
+#define EL_CUDA_DECLARE_BF16(op, name) enum el_status el_cuda_##name##_bf16(const struct el_kernel_args *args);
+EL_CUDA_BF16_LIST(EL_CUDA_DECLARE_BF16)
+#undef EL_CUDA_DECLARE_BF16
+enum el_status el_cuda_bf16_move(const struct el_kernel_args *args, const void *x, int64_t n, bool back, void *y);
 
 #define EL_CUDA_DECLARE_RUN(op, name)                                                                                  \
     enum el_status el_cuda_##name##_f32(const struct el_kernel_args *args);                                            \

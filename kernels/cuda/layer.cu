@@ -11,8 +11,9 @@ __global__ void bias_kernel(int64_t rows, int64_t n, const REAL *x, const REAL *
 {
     EL_CUDA_EACH(i, rows * n)
     {
-        REAL sum = bias ? x[i] + bias[i % n] : x[i];
-        y[i] = relu && sum < 0 ? 0 : sum;
+        typedef typename wide_of<REAL>::type wide;
+        const wide value = x ? static_cast<wide>(x[i]) : 0, sum = bias ? value + static_cast<wide>(bias[i % n]) : value;
+        y[i] = rounded<REAL>(relu && sum < 0 ? 0 : sum);
     }
 }
 
@@ -28,6 +29,7 @@ enum el_status el_cuda_bias(const struct el_kernel_args *args, enum el_dtype dty
                             const void *x, const void *bias, bool relu, void *y)
 {
     if (x == y && !bias && !relu) return EL_OK;
+    if (dtype == EL_BF16) return bias_of<bf16>(args, rows, n, x, bias, relu, y);
     return dtype == EL_F64 ? bias_of<double>(args, rows, n, x, bias, relu, y)
                            : bias_of<float>(args, rows, n, x, bias, relu, y);
 }
@@ -69,14 +71,14 @@ __global__ void add_stretches_kernel(const double *__restrict__ part, int64_t st
     }
 }
 
-template <typename REAL>
+template <typename FROM, typename REAL>
 static enum el_status sum_rows(const struct el_kernel_args *args, const void *x, int64_t rows, int64_t n, bool acc,
                                void *part_or_space, void *y)
 {
     double *part = static_cast<double *>(part_or_space);
     int64_t tiles = el_cuda_ceil_div(n, EL_CUDA_WARP), stretches = el_cuda_stretches(rows);
     EL_TRY(launch_blocks(args, "the stretches of a sum of rows", el_cuda_blocks(tiles * stretches, 1),
-                         sum_stretches_kernel<REAL>, static_cast<const REAL *>(x), rows, n, tiles, stretches, part));
+                         sum_stretches_kernel<FROM>, static_cast<const FROM *>(x), rows, n, tiles, stretches, part));
     return launch(args, "a sum of rows", n, add_stretches_kernel<REAL>, part, stretches, n, acc,
                   static_cast<REAL *>(y));
 }
@@ -84,6 +86,7 @@ static enum el_status sum_rows(const struct el_kernel_args *args, const void *x,
 enum el_status el_cuda_sum_rows(const struct el_kernel_args *args, enum el_dtype dtype, const void *x, int64_t rows,
                                 int64_t n, bool acc, void *part, void *y)
 {
-    return dtype == EL_F64 ? sum_rows<double>(args, x, rows, n, acc, part, y)
-                           : sum_rows<float>(args, x, rows, n, acc, part, y);
+    if (dtype == EL_BF16) return sum_rows<bf16, float>(args, x, rows, n, acc, part, y);
+    return dtype == EL_F64 ? sum_rows<double, double>(args, x, rows, n, acc, part, y)
+                           : sum_rows<float, float>(args, x, rows, n, acc, part, y);
 }

@@ -1,5 +1,5 @@
 /* What the layers (linear, convolutions) share: matrix products by cuBLAS on row-major matrices, and the small kernels
- * round them. `dtype` is EL_F32 or EL_F64; everything is enqueued on the stream of args->native. */
+ * round them. `dtype` is EL_F32, EL_F64 or EL_BF16; everything is enqueued on the stream of args->native. */
 #pragma once
 
 #include "kernels/cuda/shape.h"
@@ -17,6 +17,7 @@ struct el_cuda_product {
     int64_t m, n, k, batch;
     struct el_cuda_matrix a, b, c;
     bool acc;
+    enum el_dtype out; /* of c, where a and b are of bf16: that, or f32 */
 };
 
 /* With no rows, columns or matrices nothing is done. */
@@ -29,7 +30,7 @@ static inline void *el_cuda_offset(const void *data, int64_t count, enum el_dtyp
     return (char *)data + (size_t)count * el_dtype_bytes(dtype);
 }
 
-/* y[rows, n] = x[rows, n] + bias[n] or NULL, then max(., 0) of it with `relu`. y may be x. */
+/* y[rows, n] = x[rows, n] (NULL: 0) + bias[n] or NULL, then max(., 0) of it with `relu`. y may be x. */
 enum el_status el_cuda_bias(const struct el_kernel_args *args, enum el_dtype dtype, int64_t rows, int64_t n,
                             const void *x, const void *bias, bool relu, void *y);
 

@@ -21,25 +21,37 @@ enum el_status el_cuda_multiply(const struct el_kernel_args *args, enum el_dtype
         return EL_OK;
     }
     const float alpha = 1, beta = p->acc;
+    if (dtype == EL_BF16) {
+        const cudaDataType out = p->out == EL_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+        EL_CUBLAS_TRY(cublasGemmStridedBatchedEx_64(native->cublas, op_b, op_a, p->n, p->m, p->k, &alpha, b->data,
+                                                    CUDA_R_16BF, b->ld, b->stride, a->data, CUDA_R_16BF, a->ld,
+                                                    a->stride, &beta, (void *)c->data, out, c->ld, c->stride, p->batch,
+                                                    CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+        return EL_OK;
+    }
     EL_CUBLAS_TRY(cublasSgemmStridedBatched_64(native->cublas, op_b, op_a, p->n, p->m, p->k, &alpha, b->data, b->ld,
                                                b->stride, a->data, a->ld, a->stride, &beta, (float *)c->data, c->ld,
                                                c->stride, p->batch));
     return EL_OK;
 }
 
-/* y[b,o] = x[b,i] w'[i,o] + bias */
+/* y[b,o] = x[b,i] w'[i,o] + bias: in bf16 the product is added to the bias, so that it is rounded once. */
 static enum el_status linear_forward(const struct el_kernel_args *args, enum el_dtype dtype)
 {
     int64_t b = args->d[0], i = args->d[1], o = args->d[2];
+    const bool bias_first = dtype == EL_BF16 && args->p[2];
     const struct el_cuda_product product = {.m = b,
                                             .n = o,
                                             .k = i,
                                             .batch = 1,
                                             .a = {.data = args->p[0], .ld = i},
                                             .b = {.data = args->p[1], .ld = i, .transposed = true},
-                                            .c = {.data = args->p[3], .ld = o}};
+                                            .c = {.data = args->p[3], .ld = o},
+                                            .acc = bias_first,
+                                            .out = dtype};
+    if (bias_first) EL_TRY(el_cuda_bias(args, dtype, b, o, NULL, args->p[2], false, args->p[3]));
     EL_TRY(el_cuda_multiply(args, dtype, &product));
-    return el_cuda_bias(args, dtype, b, o, args->p[3], args->p[2], args->s[0] != 0, args->p[3]);
+    return el_cuda_bias(args, dtype, b, o, args->p[3], bias_first ? NULL : args->p[2], args->s[0] != 0, args->p[3]);
 }
 
 /* dx[b,i] = dy[b,o] w[o,i] */
@@ -53,7 +65,8 @@ static enum el_status linear_backward_data(const struct el_kernel_args *args, en
                                             .a = {.data = args->p[0], .ld = o},
                                             .b = {.data = args->p[1], .ld = i},
                                             .c = {.data = args->p[2], .ld = i},
-                                            .acc = args->s[0] != 0};
+                                            .acc = args->s[0] != 0,
+                                            .out = dtype};
     return el_cuda_multiply(args, dtype, &product);
 }
 
@@ -87,7 +100,7 @@ static enum el_status sum_rows(const struct el_kernel_args *args, enum el_dtype 
 }
 
 /* A row's functions do not know their type. */
-#define BOTH_TYPES(name)                                                                                               \
+#define ALL_TYPES(name)                                                                                               \
     enum el_status el_cuda_##name##_f32(const struct el_kernel_args *args)                                             \
     {                                                                                                                  \
         return name(args, EL_F32);                                                                                     \
@@ -95,12 +108,16 @@ static enum el_status sum_rows(const struct el_kernel_args *args, enum el_dtype 
     enum el_status el_cuda_##name##_f64(const struct el_kernel_args *args)                                             \
     {                                                                                                                  \
         return name(args, EL_F64);                                                                                     \
+    }                                                                                                                  \
+    enum el_status el_cuda_##name##_bf16(const struct el_kernel_args *args)                                            \
+    {                                                                                                                  \
+        return name(args, EL_BF16);                                                                                    \
     }
-BOTH_TYPES(linear_forward)
-BOTH_TYPES(linear_backward_data)
-BOTH_TYPES(linear_backward_weights)
-BOTH_TYPES(add_row)
-BOTH_TYPES(sum_rows)
+ALL_TYPES(linear_forward)
+ALL_TYPES(linear_backward_data)
+ALL_TYPES(linear_backward_weights)
+ALL_TYPES(add_row)
+ALL_TYPES(sum_rows)
 
 /* The workspace's size depends neither on the type nor on whether there is a bias. */
 #define WORKSPACE(name, columns)                                                                                       \

@@ -5,8 +5,26 @@
 
 #include <math.h>
 
+#include "runtime/base/half.h"
+
 static const double GELU_ROOT = 0.7978845608028654; /* sqrt(2 / pi) */
 static const double GELU_CUBE = 0.044715;
+
+static double value_of(const void *x, enum el_dtype dtype, int64_t i)
+{
+    if (dtype == EL_BF16) return (double)el_f32_of_bf16(((const uint16_t *)x)[i]);
+    return dtype == EL_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
+}
+
+enum el_status el_reference_cast_bf16(const struct el_kernel_args *args)
+{
+    uint16_t *y = args->p[1]; /* [n] */
+    for (int64_t i = 0; i < args->d[0]; i++) {
+        double x = args->s[0] * value_of(args->p[0], (enum el_dtype)args->k[0], i);
+        y[i] = el_bf16_of_f32((float)(args->s[1] != 0 ? (double)el_f32_of_bf16(y[i]) + x : x));
+    }
+    return EL_OK;
+}
 
 #define EL_BODY "kernels/reference/elementwise.c"
 #include "kernels/reference/twice.h"
@@ -71,6 +89,16 @@ enum el_status NAME(add)(const struct el_kernel_args *args)
     const REAL *x = args->p[0]; /* [n] */
     REAL *y = args->p[1];       /* [n] */
     for (int64_t i = 0; i < args->d[0]; i++) y[i] += x[i];
+    return EL_OK;
+}
+
+enum el_status NAME(cast)(const struct el_kernel_args *args)
+{
+    REAL *y = args->p[1]; /* [n] */
+    for (int64_t i = 0; i < args->d[0]; i++) {
+        double x = args->s[0] * value_of(args->p[0], (enum el_dtype)args->k[0], i);
+        y[i] = (REAL)(args->s[1] != 0 ? (double)y[i] + x : x);
+    }
     return EL_OK;
 }
 

@@ -1,5 +1,7 @@
-/* The reference table: each op's row for f32 and f64. It holds no arithmetic; that is in the family files. */
+/* The reference table: each op's row for f32, f64 and bf16. It holds no arithmetic; that is in the family files. */
 #include "kernels/reference/reference.h"
+
+#include "kernels/bf16.h"
 
 static const struct el_kernel rows[EL_OP_COUNT][2] = {
 #define EL_REFERENCE_ROW(op, name)                                                                                     \
@@ -8,8 +10,17 @@ static const struct el_kernel rows[EL_OP_COUNT][2] = {
 #undef EL_REFERENCE_ROW
 };
 
+static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype);
+/* A group of rows fits a core's own cache. */
+static const struct el_bf16_way way = {find, 1 << 15, el_bf16_move};
+#define EL_BF16_WAY &way
+EL_OP_LIST(EL_BF16_FUNCTIONS)
+static const struct el_kernel bf16_rows[EL_OP_COUNT] = {EL_OP_LIST(EL_BF16_ROW)};
+static const struct el_kernel bf16_cast = {.run = el_reference_cast_bf16};
+
 static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
 {
+    if ((unsigned)op < EL_OP_COUNT && dtype == EL_BF16) return op == EL_OP_CAST ? &bf16_cast : &bf16_rows[op];
     if ((unsigned)op >= EL_OP_COUNT || (dtype != EL_F32 && dtype != EL_F64)) return NULL;
     return &rows[op][dtype];
 }

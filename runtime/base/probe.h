@@ -42,6 +42,7 @@ enum el_phase {
     X(EL_TAG_INPUT, "input")                                                                                           \
     X(EL_TAG_OUTPUT, "output")                                                                                         \
     X(EL_TAG_REPLICA, "replica")                                                                                       \
+    X(EL_TAG_CAST, "cast")                                                                                             \
     X(EL_TAG_BUCKET, "bucket")                                                                                         \
     X(EL_TAG_MAILBOX, "mailbox")                                                                                       \
     X(EL_TAG_WORKSPACE, "workspace")                                                                                   \

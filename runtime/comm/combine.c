@@ -105,6 +105,31 @@ static void divide(enum el_dtype dtype, void *data, int members, size_t n)
     divisions[dtype](data, members, n);
 }
 
+/* sum[n] (+)= x[n], and back. */
+#define EL_DEFINE_WIDE(suffix, load, store)                                                                            \
+    EL_VECTOR static void add_wide_##suffix(const uint16_t *x, size_t n, bool first, float *sum)                       \
+    {                                                                                                                  \
+        for (size_t i = 0; i < n; i++) sum[i] = first ? load(x[i]) : sum[i] + load(x[i]);                              \
+    }                                                                                                                  \
+    EL_VECTOR static void round_##suffix(const float *sum, size_t n, uint16_t *x)                                      \
+    {                                                                                                                  \
+        for (size_t i = 0; i < n; i++) x[i] = store(sum[i]);                                                           \
+    }
+EL_DEFINE_WIDE(f16, el_f32_of_f16, el_f16_of_f32)
+EL_DEFINE_WIDE(bf16, el_f32_of_bf16, el_bf16_of_f32)
+#undef EL_DEFINE_WIDE
+
+/* The sum of `ins` at `at` of n halves, into `block`: in f32, and rounded once. */
+static void sum_halves(enum el_dtype dtype, int divided_by, const void *const *ins, int n_ins, size_t at, size_t n,
+                       void *block)
+{
+    float sum[BLOCK_BYTES / sizeof(uint16_t)];
+    for (int k = 0; k < n_ins; k++)
+        (dtype == EL_F16 ? add_wide_f16 : add_wide_bf16)((const uint16_t *)ins[k] + at, n, k == 0, sum);
+    if (divided_by) divide_f32(sum, divided_by, n);
+    (dtype == EL_F16 ? round_f16 : round_bf16)(sum, n, block);
+}
+
 void el_combine(enum el_comm_reduction reduction, enum el_dtype dtype, int members, void *const *outs, int n_outs,
                 const void *const *ins, int n_ins, size_t count)
 {
@@ -112,6 +137,7 @@ void el_combine(enum el_comm_reduction reduction, enum el_dtype dtype, int membe
     size_t width = el_dtype_bytes(dtype), step = BLOCK_BYTES / width;
     combine row = rows[reduction][dtype].once;
     bool average = reduction == EL_COMM_AVERAGE && members > 0;
+    bool sums_halves = (dtype == EL_F16 || dtype == EL_BF16) && (reduction == EL_COMM_SUM || reduction == EL_COMM_AVERAGE);
     if (n_ins == 2 && n_outs == 1 && !average) {
         row(outs[0], ins[0], ins[1], count);
         return;
@@ -122,12 +148,14 @@ void el_combine(enum el_comm_reduction reduction, enum el_dtype dtype, int membe
     }
     for (size_t i = 0; i < count; i += step) {
         size_t n = count - i < step ? count - i : step, at = i * width;
-        if (n_ins == 1)
+        if (sums_halves)
+            sum_halves(dtype, average ? members : 0, ins, n_ins, i, n, block);
+        else if (n_ins == 1)
             memcpy(block, (const char *)ins[0] + at, n * width);
         else
             row(block, (const char *)ins[0] + at, (const char *)ins[1] + at, n);
-        for (int k = 2; k < n_ins; k++) row(block, block, (const char *)ins[k] + at, n);
-        if (average) divide(dtype, block, members, n);
+        for (int k = 2; k < n_ins && !sums_halves; k++) row(block, block, (const char *)ins[k] + at, n);
+        if (average && !sums_halves) divide(dtype, block, members, n);
         for (int k = 0; k < n_outs; k++) memcpy((char *)outs[k] + at, block, n * width);
     }
 }

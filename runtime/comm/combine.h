@@ -1,7 +1,8 @@
 /* Several arrays combined into one, in a fixed order: the arithmetic of every communicator, apart from how the arrays
  * got here. Element by element, in that order only: the same bits whatever the length, the alignment and the machine's
  * vector width. Integers wrap; of floating-point numbers a NaN stays one, also in a minimum or a maximum. Of half and
- * bfloat16 each pair is combined in f32 and rounded to nearest even (runtime/base/half.h).
+ * bfloat16 a sum or an average is taken in f32, of other reductions each pair, and rounded to nearest even
+ * (runtime/base/half.h).
  * Timing: bound by memory; block by block, so that each array goes through the caches once. Threads: any; it allocates
  * nothing. Errors: none. */
 #pragma once

@@ -7,6 +7,7 @@ const struct el_machine el_machine_default = {.name = "default",
                                               .source = "round numbers of no machine",
                                               .f32_flops_per_s = 1e12,
                                               .f64_flops_per_s = 1e12,
+                                              .bf16_flops_per_s = 1e12,
                                               .memory_bytes_per_s = 500e9,
                                               .copy_bytes_per_s = 20e9,
                                               .host_link_bytes_per_s = 20e9,
@@ -68,8 +69,10 @@ static double copy_ns(const struct el_machine *m, const struct el_op_info *op, i
 
 double el_machine_op_ns(const struct el_machine *m, const struct el_op_info *op, int position, int stride)
 {
-    bool f64 = op->kernel.dtype && strcmp(op->kernel.dtype, "f64") == 0;
-    double flops_per_s = f64 ? m->f64_flops_per_s : m->f32_flops_per_s;
+    const char *dtype = op->kernel.dtype ? op->kernel.dtype : "f32";
+    double flops_per_s = strcmp(dtype, "f64") == 0    ? m->f64_flops_per_s
+                         : strcmp(dtype, "bf16") == 0 ? m->bf16_flops_per_s
+                                                      : m->f32_flops_per_s;
     switch (op->op_class) {
     case EL_CLASS_COMPUTE:
         return m->kernel_launch_ns + at_rate_ns(op->flops, flops_per_s) + at_rate_ns(op->bytes, m->memory_bytes_per_s);

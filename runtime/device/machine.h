@@ -17,7 +17,7 @@ enum { EL_MACHINE_NAME_BYTES = 64, EL_MACHINE_SOURCE_BYTES = 400 };
 
 struct el_machine {
     char name[EL_MACHINE_NAME_BYTES], source[EL_MACHINE_SOURCE_BYTES];
-    double f32_flops_per_s, f64_flops_per_s;
+    double f32_flops_per_s, f64_flops_per_s, bf16_flops_per_s;
     double memory_bytes_per_s;                  /* what kernels read and write */
     double copy_bytes_per_s;                    /* copies within a device's memory: bytes that are copied */
     double host_link_bytes_per_s;               /* between a device and its host */

@@ -46,7 +46,7 @@ enum el_status el_gate_reference(const struct el_train_config *config, struct el
 static enum el_status append_buffers(const struct el_train_config *config, const struct el_train_result *result,
                                      double **grads_p)
 {
-    size_t n = (size_t)result->param_bytes / el_dtype_bytes(config->dtype), more = (size_t)result->n_buffers;
+    size_t n = (size_t)result->param_bytes / el_dtype_bytes(el_config_stored(config)), more = (size_t)result->n_buffers;
     if (more == 0) return EL_OK;
     double *both = realloc(*grads_p, (n + more) * sizeof *both);
     if (!both) return el_fail_errno("%zu running statistics", more);

@@ -139,6 +139,23 @@ static int64_t padding(const struct el_reducer_spec *spec, int64_t count)
     return (n - count % n) % n;
 }
 
+/* Means come of the collective; or, where gradients are cast to a smaller type, they are divided before that, as
+ * PyTorch's bf16_compress_hook does. */
+static bool divides(const struct el_reducer_spec *spec)
+{
+    return spec->average && el_config_reduced(spec->shard->config) != el_config_stored(spec->shard->config);
+}
+
+static bool averages(const struct el_reducer_spec *spec)
+{
+    return spec->average && !divides(spec);
+}
+
+static double weight_of(const struct el_reducer_spec *spec)
+{
+    return divides(spec) ? 1.0 / el_comm_size(spec->across ? spec->across : spec->comm) : 1;
+}
+
 /* As in PyTorch a step whose reduction did not end is noticed when the next one is prepared. */
 static enum el_status check_finished(const struct el_reducer *reducer)
 {
@@ -165,7 +182,7 @@ enum el_status el_reducer_group(struct el_reducer *reducer, const size_t *limits
         struct bucket *bucket = &reducer->buckets[reducer->n_buckets];
         struct el_comm *comm = reducer->spec.across ? reducer->spec.across : reducer->spec.comm;
         if (in_parts(&reducer->spec)) bucket->count += padding(&reducer->spec, bucket->count);
-        size_t bytes = (size_t)bucket->count * el_dtype_bytes(shard->config->dtype);
+        size_t bytes = (size_t)bucket->count * el_dtype_bytes(el_config_reduced(shard->config));
         EL_TRY(el_comm_alloc(comm, EL_TAG_BUCKET, bytes, "bucket", &bucket->buffer));
     }
     return EL_OK;
@@ -196,9 +213,10 @@ static void launch(struct el_reducer *reducer, struct bucket *bucket, struct el_
 {
     const struct el_comm_verb_row *row = el_comm_verb_row(op.verb);
     char label[48];
-    size_t own = (size_t)first * el_dtype_bytes(reducer->spec.shard->config->dtype);
+    const enum el_dtype dtype = el_config_reduced(reducer->spec.shard->config);
+    size_t own = (size_t)first * el_dtype_bytes(dtype);
     snprintf(label, sizeof label, "%s bucket %d", row->name, reducer->next_bucket);
-    op.dtype = reducer->spec.shard->config->dtype;
+    op.dtype = dtype;
     op.data = el_view_of(bucket->buffer, row->all_data ? 0 : own);
     if (row->all_data) op.result = el_view_of(bucket->buffer, own);
     if (row->all_result) op.result = el_view_of(bucket->buffer, 0);
@@ -212,7 +230,7 @@ static void launch(struct el_reducer *reducer, struct bucket *bucket, struct el_
 static void reduce_across(struct el_reducer *reducer, struct bucket *bucket)
 {
     const struct el_reducer_spec *spec = &reducer->spec;
-    const enum el_comm_reduction reduction = spec->average ? EL_COMM_AVERAGE : EL_COMM_SUM;
+    const enum el_comm_reduction reduction = averages(spec) ? EL_COMM_AVERAGE : EL_COMM_SUM;
     const bool parts = ends[spec->end].in_parts, crosses = spec->across && el_comm_size(spec->across) > 1;
     int64_t n = el_comm_size(spec->comm), rank = el_comm_rank(spec->comm), part = bucket->count / (parts ? n : 1);
     struct el_comm_op within = {.verb = ends[spec->end].verb,
@@ -237,7 +255,7 @@ static void reduce_next(struct el_reducer *reducer)
         reduce_across(reducer, bucket);
     } else {
         struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
-                                .reduction = spec->average && !spec->across ? EL_COMM_AVERAGE : EL_COMM_SUM,
+                                .reduction = averages(spec) && !spec->across ? EL_COMM_AVERAGE : EL_COMM_SUM,
                                 .count = (size_t)bucket->count};
         launch(reducer, bucket, spec->comm, op, 0);
     }
@@ -247,7 +265,7 @@ static void reduce_next(struct el_reducer *reducer)
 struct el_view el_reducer_place(const struct el_reducer *reducer, int p)
 {
     const struct slot *slot = &reducer->slots[p];
-    size_t bytes = el_dtype_bytes(reducer->spec.shard->config->dtype);
+    size_t bytes = el_dtype_bytes(el_config_reduced(reducer->spec.shard->config));
     return el_view_of(reducer->buckets[slot->bucket].buffer, (size_t)slot->offset * bytes);
 }
 
@@ -282,8 +300,9 @@ static void put_zeros(struct el_reducer *reducer)
     const struct el_shard *shard = reducer->spec.shard;
     for (int p = 0; p < reducer->n_params; p++) {
         if (is_frozen(reducer, p) || el_graph_uses_param(shard->graph, p)) continue;
-        el_shard_issue_fill(shard, reducer->program, EL_PHASE_REDUCE, "no gradient", el_reducer_place(reducer, p),
-                            el_param_count(shard->graph, p), 0);
+        el_shard_issue_fill_as(shard, reducer->program, EL_PHASE_REDUCE, "no gradient",
+                               el_config_reduced(shard->config), el_reducer_place(reducer, p),
+                               el_param_count(shard->graph, p), 0);
         reducer->buckets[reducer->slots[p].bucket].n_pending--;
     }
 }
@@ -311,8 +330,9 @@ void el_reducer_ready(void *context, int p)
     if (reducer->spec.unused != EL_UNUSED_FIND) reducer->order[reducer->n_ready] = p;
     reducer->n_ready++;
     if (!reducer->spec.views)
-        el_shard_issue_scale(shard, reducer->program, EL_PHASE_REDUCE, "copy to bucket", reducer->grads[p],
-                             el_reducer_place(reducer, p), el_param_count(shard->graph, p), 1);
+        el_shard_issue_move(shard, reducer->program, EL_PHASE_REDUCE, "copy to bucket", el_config_stored(shard->config),
+                            reducer->grads[p], el_config_reduced(shard->config), el_reducer_place(reducer, p),
+                            el_param_count(shard->graph, p), weight_of(&reducer->spec));
     reducer->buckets[reducer->slots[p].bucket].n_pending--;
     if (reducer->spec.overlap) launch_complete(reducer);
 }
@@ -328,9 +348,10 @@ static void take_bucket(struct el_reducer *reducer, int b)
         struct el_view from = el_reducer_place(reducer, p), to = reducer->grads[p];
         el_reducer_own(reducer, p, &first, &count);
         if (count == 0) continue;
-        from.offset += (size_t)first * el_dtype_bytes(shard->config->dtype);
-        to.offset += (size_t)first * el_dtype_bytes(shard->config->dtype);
-        el_shard_issue_scale(shard, reducer->program, EL_PHASE_REDUCE, "copy from bucket", from, to, count, 1);
+        from.offset += (size_t)first * el_dtype_bytes(el_config_reduced(shard->config));
+        to.offset += (size_t)first * el_dtype_bytes(el_config_stored(shard->config));
+        el_shard_issue_move(shard, reducer->program, EL_PHASE_REDUCE, "copy from bucket",
+                            el_config_reduced(shard->config), from, el_config_stored(shard->config), to, count, 1);
     }
 }
 
@@ -353,8 +374,8 @@ void el_reducer_shadow(struct el_reducer *reducer, struct el_program *program)
     el_reducer_begin(reducer, program, NULL);
     for (int b = 0; b < reducer->n_buckets; b++) {
         struct bucket *bucket = &reducer->buckets[b];
-        el_shard_issue_fill(shard, program, EL_PHASE_REDUCE, "zeros of a joined rank", el_view_of(bucket->buffer, 0),
-                            bucket->count, 0);
+        el_shard_issue_fill_as(shard, program, EL_PHASE_REDUCE, "zeros of a joined rank",
+                               el_config_reduced(shard->config), el_view_of(bucket->buffer, 0), bucket->count, 0);
         bucket->n_pending = 0;
     }
     launch_complete(reducer);

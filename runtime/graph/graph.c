@@ -122,21 +122,25 @@ static bool needs_backward(const struct el_graph *graph, const struct el_node *n
     return needs;
 }
 
-int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const char *name, const int *inputs,
-                  int n_inputs, const int *params, int n_params, const struct el_node_attributes *attributes)
+/* Nodes before it that are no casts. */
+static int next_origin(const struct el_graph *graph)
 {
-    if (graph->failure != EL_OK) return -1;
-    if (n_inputs > EL_NODE_INPUTS_MAX || n_params > EL_NODE_PARAMS_MAX)
-        return keep(graph, el_fail(EL_ERR_INTERNAL, "%s: too many inputs or parameters", name));
-    if (check_ids(graph, name, inputs, n_inputs, graph->n_tensors) < 0) return -1;
-    if (check_ids(graph, name, params, n_params, graph->n_params) < 0) return -1;
+    int n = 0;
+    for (int i = 0; i < graph->n_nodes; i++) n += graph->nodes[i].type != &el_node_cast;
+    return n;
+}
+
+static int add_node(struct el_graph *graph, const struct el_node_type *type, const char *name, enum el_dtype dtype,
+                    const int *inputs, int n_inputs, const int *params, int n_params,
+                    const struct el_node_attributes *attributes)
+{
     struct el_node *nodes = grow(graph, graph->nodes, graph->n_nodes, sizeof *nodes);
     if (!nodes) return -1;
     struct el_node *node = &nodes[graph->n_nodes];
     graph->nodes = nodes;
     *node = (struct el_node){.type = type,
                              .index = graph->n_nodes,
-                             .origin = graph->n_nodes,
+                             .origin = next_origin(graph),
                              .n_inputs = n_inputs,
                              .n_params = n_params,
                              .n_outputs = type->n_outputs ? type->n_outputs : 1};
@@ -148,12 +152,48 @@ int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const
     enum el_status status = type->shape(graph, node, shapes);
     if (status != EL_OK) return keep(graph, status);
     for (int i = 0; i < node->n_outputs; i++) {
-        node->outputs[i] = add_tensor(graph, name, EL_F32, &shapes[i], node->index);
+        node->outputs[i] = add_tensor(graph, name, dtype, &shapes[i], node->index);
         if (node->outputs[i] < 0) return -1;
         graph->tensors[node->outputs[i]].requires_grad = needs_backward(graph, node);
     }
     graph->n_nodes++;
     return node->outputs[0];
+}
+
+/* What a node computes in, and gives. */
+static enum el_dtype type_of_node(const struct el_graph *graph, const struct el_node_type *type, const int *inputs,
+                                  int n_inputs)
+{
+    bool halves = false, wide = false;
+    if (graph->precision == EL_PRECISION_FULL) return EL_F32;
+    if (graph->precision == EL_PRECISION_BF16_PURE || type->takes == EL_TAKES_BF16) return EL_BF16;
+    for (int i = 0; i < n_inputs; i++) {
+        wide |= graph->tensors[inputs[i]].dtype == EL_F32;
+        halves |= graph->tensors[inputs[i]].dtype == EL_BF16;
+    }
+    return type->takes == EL_TAKES_FULL || wide || !halves ? EL_F32 : EL_BF16;
+}
+
+int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const char *name, const int *inputs,
+                  int n_inputs, const int *params, int n_params, const struct el_node_attributes *attributes)
+{
+    int cast[EL_NODE_INPUTS_MAX];
+    char text[2 * EL_GRAPH_NAME_BYTES];
+    if (graph->failure != EL_OK) return -1;
+    if (n_inputs > EL_NODE_INPUTS_MAX || n_params > EL_NODE_PARAMS_MAX)
+        return keep(graph, el_fail(EL_ERR_INTERNAL, "%s: too many inputs or parameters", name));
+    if (check_ids(graph, name, inputs, n_inputs, graph->n_tensors) < 0) return -1;
+    if (check_ids(graph, name, params, n_params, graph->n_params) < 0) return -1;
+    const enum el_dtype dtype = type_of_node(graph, type, inputs, n_inputs);
+    for (int i = 0; i < n_inputs; i++) {
+        const struct el_tensor *input = &graph->tensors[inputs[i]];
+        cast[i] = inputs[i];
+        if (!input->is_float || input->dtype == dtype || type->takes == EL_TAKES_ANY) continue;
+        snprintf(text, sizeof text, "%s.input", name);
+        cast[i] = add_node(graph, &el_node_cast, text, dtype, &inputs[i], 1, NULL, 0, NULL);
+        if (cast[i] < 0) return -1;
+    }
+    return add_node(graph, type, name, dtype, cast, n_inputs, params, n_params, attributes);
 }
 
 void el_graph_store_transposed(struct el_graph *graph, int weight, int bias)

@@ -23,10 +23,15 @@
 enum { EL_NODE_INPUTS_MAX = 8, EL_NODE_PARAMS_MAX = 2, EL_NODE_BUFFERS_MAX = 2, EL_NODE_OUTPUTS_MAX = 4 };
 enum { EL_GRAPH_NAME_BYTES = 48 };
 
+/* In which types a model computes. Full: all in one, the pass's. Mixed: parameters, norms, sums along the residual stream
+ * and the loss in the pass's, matrix work, and what follows from it, in bf16, as torch.autocast has it; casts are nodes.
+ * Pure: parameters and all activations in bf16. */
+enum el_precision { EL_PRECISION_FULL, EL_PRECISION_BF16, EL_PRECISION_BF16_PURE };
+
 /* A value that flows between nodes; shape a sample. */
 struct el_tensor {
     char name[EL_GRAPH_NAME_BYTES];
-    enum el_dtype dtype; /* EL_I32 for ids; else the pass's float type */
+    enum el_dtype dtype; /* EL_I32 for ids; EL_BF16; EL_F32: the pass's float type */
     bool is_float;
     struct el_shape shape;
     int producer; /* node, -1 for an input */
@@ -100,6 +105,14 @@ struct el_kept {
     int64_t per_sample, fixed;
 };
 
+/* What a node computes in where a model is mixed. Its inputs are cast to that. */
+enum el_node_takes {
+    EL_TAKES_WIDEST, /* the widest type of its inputs; where they are no numbers, the pass's */
+    EL_TAKES_BF16,   /* matrix work */
+    EL_TAKES_FULL,   /* the pass's type */
+    EL_TAKES_ANY     /* inputs as they are; its output has the widest type of them */
+};
+
 /* How a kind of node works. Its hooks issue ops through pass.h's accessors. Backward goes begin, weights, inputs; or,
  * where a schedule parts it, begin and inputs, and weights at a later time. */
 struct el_node_type {
@@ -123,16 +136,17 @@ struct el_node_type {
     /* Optional: default false. Gradients become ready in the reverse order of parameters. PyTorch's Linear: the bias's,
      * then the weight's, which goes through a transposition first; Conv1d: the weight's, then the bias's. */
     bool last_param_first;
-    /* Optional: default 0. Parameters, as bits, that are computed with as they are stored, where a pass computes in a
-     * smaller type than it stores (pass.h). */
-    unsigned params_as_stored;
+    enum el_node_takes takes;
+    /* Optional: default 0. Parameters, as bits, that its kernels take in the pass's type where its tensors are of bf16.
+     */
+    unsigned params_full;
 };
 
 struct el_node {
     char name[EL_GRAPH_NAME_BYTES];
     const struct el_node_type *type;
     int index;
-    int origin;            /* its index in the model's graph: what dropout draws by */
+    int origin;            /* its index in the model's graph, casts not counted: what dropout draws by */
     struct el_slice slice; /* which part of its origin's output: what dropout counts elements by */
     int n_inputs, inputs[EL_NODE_INPUTS_MAX];
     int n_params, params[EL_NODE_PARAMS_MAX];
@@ -158,13 +172,14 @@ struct el_graph {
     struct el_slice class_slice; /* which of the model's classes its output has; of 0: all */
     /* Of a model that is cut across its layers: this is piece `piece` of n_pieces; 0: of one that is not. */
     int piece, n_pieces;
+    enum el_precision precision; /* set before anything is built */
     enum el_status failure; /* first failure of building */
     struct el_error error;
 };
 
 extern const struct el_node_type el_node_embedding, el_node_conv1d, el_node_linear, el_node_max_time, el_node_concat,
     el_node_dropout, el_node_conv2d, el_node_batch_norm, el_node_max_pool, el_node_mean_pool, el_node_layer_norm,
-    el_node_gelu, el_node_attention, el_node_residual, el_node_shift;
+    el_node_gelu, el_node_attention, el_node_residual, el_node_shift, el_node_cast;
 
 enum el_status el_graph_create(struct el_graph **graph_p);
 void el_graph_destroy(struct el_graph *graph); /* NULL is legal */
@@ -194,6 +209,21 @@ void el_graph_node_buffers(struct el_graph *graph, int output, const int *buffer
 int el_graph_freeze(struct el_graph *graph, const char *name);
 /* Names the output and its loss. Errors: the first failure of building; EL_ERR_INVALID where nothing is trained. */
 enum el_status el_graph_finish(struct el_graph *graph, int output, enum el_loss_kind loss);
+
+/* In a pass of floating type `full`: what a tensor is of, and how parameters are stored. */
+static inline enum el_dtype el_tensor_dtype(const struct el_tensor *tensor, enum el_dtype full)
+{
+    return tensor->dtype == EL_F32 ? full : tensor->dtype;
+}
+static inline enum el_dtype el_stored_dtype(enum el_precision precision, enum el_dtype full)
+{
+    return precision == EL_PRECISION_BF16_PURE ? EL_BF16 : full;
+}
+/* Of the model's output. */
+static inline enum el_dtype el_graph_output_dtype(const struct el_graph *graph, enum el_dtype full)
+{
+    return graph->precision == EL_PRECISION_FULL ? full : EL_BF16;
+}
 
 static inline int64_t el_param_count(const struct el_graph *graph, int param)
 {

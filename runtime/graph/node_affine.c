@@ -140,6 +140,7 @@ const struct el_node_type el_node_linear = {.name = "linear",
                                             .backward_inputs = backward_inputs,
                                             .backward_weights = backward_weights,
                                             .keeps = EL_KEEPS_INPUT_FOR_WEIGHTS,
+                                            .takes = EL_TAKES_BF16,
                                             .last_param_first = true};
 const struct el_node_type el_node_conv1d = {.name = "conv1d",
                                             .shape = shape_conv1d,
@@ -147,4 +148,5 @@ const struct el_node_type el_node_conv1d = {.name = "conv1d",
                                             .backward_begin = backward_begin,
                                             .backward_inputs = backward_inputs,
                                             .backward_weights = backward_weights,
-                                            .keeps = EL_KEEPS_INPUT_FOR_WEIGHTS};
+                                            .keeps = EL_KEEPS_INPUT_FOR_WEIGHTS,
+                                            .takes = EL_TAKES_BF16};

@@ -55,4 +55,5 @@ const struct el_node_type el_node_attention = {.name = "attention",
                                                .forward = forward,
                                                .backward_inputs = backward_inputs,
                                                .keeps = EL_KEEPS_INPUT,
+                                               .takes = EL_TAKES_BF16,
                                                .kept = kept};

@@ -89,4 +89,5 @@ const struct el_node_type el_node_batch_norm = {.name = "batch_norm",
                                                 .forward = forward,
                                                 .backward_inputs = backward_inputs,
                                                 .keeps = EL_KEEPS_INPUT,
+                                                .params_full = 3,
                                                 .kept = kept};

@@ -29,7 +29,7 @@ static void forward(struct el_pass *pass, const struct el_node *node)
         el_pass_emit(pass, node,
                      &(struct el_kernel_op){.op = EL_OP_COPY_COLUMNS,
                                             .views = {el_pass_input(pass, node, i),
-                                                      at_column(el_pass_output(pass, node, 0), column, spec->dtype)},
+                                                      at_column(el_pass_output(pass, node, 0), column, el_pass_dtype(pass, node))},
                                             .args.d = {spec->batch, own, own, all}});
         column += own;
     }
@@ -44,7 +44,7 @@ static void backward_inputs(struct el_pass *pass, const struct el_node *node)
         double acc;
         struct el_view dx;
         if (el_pass_input_grad(pass, node, i, &dx, &acc)) {
-            struct el_view dy = at_column(el_pass_output_grad(pass, node, 0), column, spec->dtype);
+            struct el_view dy = at_column(el_pass_output_grad(pass, node, 0), column, el_pass_dtype(pass, node));
             el_pass_emit(pass, node,
                          &(struct el_kernel_op){.op = EL_OP_COPY_COLUMNS,
                                                 .views = {dy, dx},

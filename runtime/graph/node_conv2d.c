@@ -52,4 +52,5 @@ const struct el_node_type el_node_conv2d = {.name = "conv2d",
                                             .forward = forward,
                                             .backward_inputs = backward_inputs,
                                             .backward_weights = backward_weights,
-                                            .keeps = EL_KEEPS_INPUT_FOR_WEIGHTS};
+                                            .keeps = EL_KEEPS_INPUT_FOR_WEIGHTS,
+                                            .takes = EL_TAKES_BF16};

@@ -65,4 +65,6 @@ const struct el_node_type el_node_layer_norm = {.name = "layer_norm",
                                                 .forward = forward,
                                                 .backward_inputs = backward_inputs,
                                                 .keeps = EL_KEEPS_INPUT,
+                                                .takes = EL_TAKES_FULL,
+                                                .params_full = 3,
                                                 .kept = kept};

@@ -1,5 +1,5 @@
 /* residual: x[b, ...], f[b, ...] -> y = x + f. Backward f's gradient is y's own, handed over; x's is a copy of it,
- * since what comes to x by other ways is added there. */
+ * since what comes to x by other ways is added there. Where their types differ y has the wider one. */
 #include "runtime/graph/pass.h"
 
 static const struct el_shape *shape_of(const struct el_graph *graph, const struct el_node *node, int i)
@@ -17,18 +17,11 @@ static enum el_status shape(const struct el_graph *graph, const struct el_node *
     return EL_OK;
 }
 
-/* y[n] (+)= x */
-static void copy(struct el_pass *pass, const struct el_node *node, struct el_view x, struct el_view y, double acc)
-{
-    const int64_t rows = el_pass_get(pass)->batch, n = el_shape_count(shape_of(el_pass_get(pass)->graph, node, 0));
-    el_pass_emit(
-        pass, node,
-        &(struct el_kernel_op){.op = EL_OP_COPY_COLUMNS, .views = {x, y}, .args = {.d = {rows, n, n, n}, .s = {acc}}});
-}
-
 static void forward(struct el_pass *pass, const struct el_node *node)
 {
-    for (int i = 0; i < 2; i++) copy(pass, node, el_pass_input(pass, node, i), el_pass_output(pass, node, 0), i);
+    for (int i = 0; i < 2; i++)
+        el_pass_move(pass, node, el_pass_input(pass, node, i), node->inputs[i], el_pass_output(pass, node, 0),
+                     node->outputs[0], i);
 }
 
 static void backward_inputs(struct el_pass *pass, const struct el_node *node)
@@ -36,10 +29,12 @@ static void backward_inputs(struct el_pass *pass, const struct el_node *node)
     const struct el_view dy = el_pass_output_grad(pass, node, 0);
     struct el_view to;
     double acc;
-    if (el_pass_input_grad(pass, node, 0, &to, &acc)) copy(pass, node, dy, to, acc);
-    if (el_pass_input_grad_hand_over(pass, node, 1)) return;
-    if (el_pass_input_grad(pass, node, 1, &to, &acc)) copy(pass, node, dy, to, acc);
+    for (int i = 0; i < 2; i++) {
+        if (i == 1 && el_pass_input_grad_hand_over(pass, node, 1)) return;
+        if (el_pass_input_grad(pass, node, i, &to, &acc))
+            el_pass_move(pass, node, dy, node->outputs[0], to, node->inputs[i], acc);
+    }
 }
 
 const struct el_node_type el_node_residual = {
-    .name = "residual", .shape = shape, .forward = forward, .backward_inputs = backward_inputs};
+    .name = "residual", .shape = shape, .forward = forward, .backward_inputs = backward_inputs, .takes = EL_TAKES_ANY};

@@ -55,4 +55,5 @@ const struct el_node_type el_node_shift = {.name = "shift",
                                            .shape = shape,
                                            .forward = forward,
                                            .backward_inputs = backward_inputs,
-                                           .backward_weights = backward_weights};
+                                           .backward_weights = backward_weights,
+                                           .takes = EL_TAKES_FULL};

@@ -66,25 +66,11 @@ const struct el_weights_layout *el_param_layout(const struct el_param *array, co
     return el_device_weights_layout(device, dtype, array->shape.d);
 }
 
-/* Kernels have one type for all operands of floating point, and there is none that casts. */
-static enum el_status check_dtypes(const struct el_pass_spec *spec)
-{
-    const struct el_pass_env *env = &spec->env;
-    enum el_dtype stored = env->mixed ? env->stored : spec->dtype, reduced = env->mixed ? env->reduced : spec->dtype;
-    for (int n = 0; n < spec->graph->n_nodes; n++)
-        for (int i = 0; i < spec->graph->nodes[n].n_params; i++)
-            if (stored != el_pass_param_dtype(spec, &spec->graph->nodes[n], i) || reduced != spec->dtype)
-                return el_fail(EL_ERR_ABSENT, "'%s': no kernel takes parameters of %s and computes in %s",
-                               spec->graph->nodes[n].name, el_dtype_name(stored), el_dtype_name(spec->dtype));
-    return EL_OK;
-}
-
 enum el_status el_pass_open(struct el_program *program, const struct el_pass_spec *spec, struct el_pass **pass_p)
 {
     const struct el_graph *graph = spec->graph;
     if (graph->n_buffers && !spec->buffers)
         return el_fail(EL_ERR_INTERNAL, "a pass through '%s' without its buffers", graph->nodes[0].name);
-    EL_TRY(check_dtypes(spec));
     struct el_pass *pass = calloc(1, sizeof *pass);
     if (!pass) return el_fail_errno("%s: a pass", el_device_name(spec->device));
     pass->spec = *spec;
@@ -118,6 +104,25 @@ static void drop_kept(struct el_pass *pass, int n)
 {
     el_program_free(pass->program, pass->kept[n]);
     pass->kept[n] = NULL;
+}
+
+static void drop_cast(struct el_pass *pass, int p)
+{
+    el_program_free(pass->program, pass->weights[p].cast.buffer);
+    pass->weights[p].cast = (struct el_view){0};
+}
+
+/* After forward: what backward does not compute with, which are biases, and weights whose inputs have no gradient. */
+static void drop_casts(struct el_pass *pass)
+{
+    const struct el_graph *graph = pass->spec.graph;
+    for (int p = 0; p < graph->n_params; p++) {
+        bool needed = false;
+        for (int n = 0; n < graph->n_nodes && pass->weights[p].cast.buffer && pass->spec.training; n++)
+            needed |= graph->nodes[n].n_params > 0 && graph->nodes[n].params[0] == p &&
+                      el_pass_wants_grad(pass, graph->nodes[n].inputs[0]);
+        if (!needed) drop_cast(pass, p);
+    }
 }
 
 static bool is_kept(const struct el_pass *pass, int t)
@@ -167,6 +172,7 @@ void el_pass_forward(struct el_pass *pass, const struct el_view *inputs, struct 
     pass->phase = EL_PHASE_FORWARD;
     for (int i = 0; i < graph->n_inputs; i++) pass->values[graph->inputs[i]].view = inputs[i];
     for (int n = 0; n < graph->n_nodes; n++) forward_node(pass, &graph->nodes[n]);
+    drop_casts(pass);
     for (int i = 0; i < graph->n_outputs; i++) outputs[i] = pass->values[graph->outputs[i]].view;
 }
 
@@ -177,7 +183,7 @@ static void add_to_kept(struct el_pass *pass, const struct el_node *node, int p)
     if (!fresh.buffer) return;
     struct el_kernel_op op = {
         .op = EL_OP_ADD, .views = {fresh, pass->spec.grads[p]}, .args.d = {el_param_count(pass->spec.graph, p)}};
-    el_pass_emit(pass, node, &op);
+    el_pass_emit_as(pass, node, &op, el_pass_stored(pass));
     el_program_free(pass->program, fresh.buffer);
     pass->weights[p].fresh = (struct el_view){0};
 }
@@ -210,8 +216,9 @@ static void count_param_uses(struct el_pass *pass, const struct el_node *node)
 {
     for (int i = 0; i < node->n_params; i++) {
         int p = node->params[node->type->last_param_first ? node->n_params - 1 - i : i];
-        if (pass->spec.graph->params[p].frozen) continue;
         if (--pass->weights[p].uses > 0) continue;
+        drop_cast(pass, p);
+        if (pass->spec.graph->params[p].frozen) continue;
         add_to_kept(pass, node, p);
         if (pass->spec.grad_ready) pass->spec.grad_ready(pass->spec.context, p);
     }
@@ -238,6 +245,7 @@ static void backward_node(struct el_pass *pass, const struct el_node *node, enum
     }
     if (halves & WEIGHTS && trains_weights(pass, node)) call(node->type->backward_weights, pass, node);
     if (halves & INPUTS) call(node->type->backward_inputs, pass, node);
+    el_pass_store_grads(pass, node);
     drop_unwanted(pass, node);
     for (int i = 0; i < node->n_outputs && (halves & WEIGHTS || !node->type->backward_weights); i++)
         drop_grad(pass, node->outputs[i]);
@@ -290,5 +298,6 @@ void el_pass_close(struct el_pass *pass)
         drop_grad(pass, t);
     }
     for (int n = 0; n < pass->spec.graph->n_nodes; n++) drop_kept(pass, n);
+    for (int p = 0; p < pass->spec.graph->n_params; p++) drop_cast(pass, p);
     destroy(pass);
 }

@@ -14,7 +14,9 @@
  * parameter's hook is called in the second all the same. A node before which nothing is trained has no backward, and
  * nothing is kept for it; one whose own parameters are frozen gives the gradients of its inputs alone. All marks and
  * ops are on one stream. Shapes: a tensor of shape [a, b] is [batch, a, b] here; a parameter and its gradient have the
- * graph's. Ownership: a pass borrows what its spec points to until close; views that it gives are valid until then.
+ * graph's. A parameter that a node computes with in another type than it is stored in is cast at its first use, and the
+ * copy (tag cast) is freed after its last one, or where backward does not need it after forward; gradients are computed
+ * in spec.dtype, and cast to what is stored, node by node. Ownership: a pass borrows what its spec points to until close; views that it gives are valid until then.
  * Threads: one. Errors: kept by the program (program.h).
  */
 #pragma once
@@ -34,17 +36,13 @@ struct el_pass_env {
     struct el_comm *const *group; /* [EL_AXIS_COUNT], for nodes that communicate; NULL: nobody is beside it */
     el_pass_node_hook *before_node, *after_node; /* optional */
     void *context;
-    /* Parameters are stored in one type, the pass computes in spec.dtype, and gradients are summed in a third one;
-     * mixed false: all are the same. A node says which parameters it takes as they are stored. */
-    bool mixed;
-    enum el_dtype stored, reduced;
 };
 
 struct el_pass_spec {
     const struct el_graph *graph;
     struct el_device *device;
     int stream;
-    enum el_dtype dtype; /* of everything that is not ids */
+    enum el_dtype dtype; /* of everything that is not ids, nor of bf16 by the graph's precision */
     int64_t batch;
     int64_t sample_first, sample_stride; /* global sample of row r: first + r * stride; dropout draws by it */
     uint64_t seed;
@@ -67,7 +65,7 @@ struct el_pass_spec {
 const struct el_weights_layout *el_param_layout(const struct el_param *array, const struct el_device *device,
                                                 enum el_dtype dtype);
 
-/* Errors: EL_ERR_HOST_MEMORY; EL_ERR_ABSENT for types that no kernel has together. */
+/* Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_pass_open(struct el_program *program, const struct el_pass_spec *spec, struct el_pass **pass_p);
 /* inputs[n_inputs of the graph], each [batch, its shape], the caller's until close. Fills outputs[n_outputs], whose
  * memory is the pass's until close; one that only passes through is the input itself. */
@@ -89,7 +87,8 @@ void el_pass_close(struct el_pass *pass);
 const struct el_pass_spec *el_pass_get(const struct el_pass *pass);
 struct el_view el_pass_input(const struct el_pass *pass, const struct el_node *node, int i);
 struct el_view el_pass_output(const struct el_pass *pass, const struct el_node *node, int i);
-struct el_view el_pass_param(const struct el_pass *pass, const struct el_node *node, int i);
+/* In the type that the node computes with it. */
+struct el_view el_pass_param(struct el_pass *pass, const struct el_node *node, int i);
 /* In which order its values are stored; NULL: that of its shape. */
 const struct el_weights_layout *el_pass_param_layout(const struct el_pass *pass, const struct el_node *node, int i);
 struct el_view el_pass_buffer(const struct el_pass *pass, const struct el_node *node, int i);
@@ -118,7 +117,10 @@ struct el_comm *el_pass_group(const struct el_pass *pass, enum el_axis axis);
 /* Issues a collective among them, which the node's next op waits for: dtype, label and phase are filled in. Nothing
  * where nobody is there. */
 void el_pass_communicate(struct el_pass *pass, const struct el_node *node, enum el_axis axis, struct el_comm_op *op);
-/* The type in which the node computes with its parameter i. */
-enum el_dtype el_pass_param_dtype(const struct el_pass_spec *spec, const struct el_node *node, int i);
-/* Issues a kernel: dtype, label and phase are filled in. */
+/* The type of its output. */
+enum el_dtype el_pass_dtype(const struct el_pass *pass, const struct el_node *node);
+/* to (+)= from, both of the batch and the tensors' types, which have the same shape. */
+void el_pass_move(struct el_pass *pass, const struct el_node *node, struct el_view from, int from_tensor,
+                  struct el_view to, int to_tensor, double acc);
+/* Issues a kernel of the node's type: dtype, label and phase are filled in. */
 void el_pass_emit(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op);

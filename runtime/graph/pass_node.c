@@ -7,7 +7,7 @@ size_t el_pass_tensor_bytes(const struct el_pass *pass, int t)
 {
     const struct el_tensor *tensor = &pass->spec.graph->tensors[t];
     return (size_t)(pass->spec.batch * el_shape_count(&tensor->shape)) *
-           el_dtype_bytes(tensor->is_float ? pass->spec.dtype : tensor->dtype);
+           el_dtype_bytes(el_tensor_dtype(tensor, pass->spec.dtype));
 }
 
 struct el_view el_pass_alloc(struct el_pass *pass, enum el_tag tag, size_t bytes, const char *name)
@@ -34,12 +34,57 @@ struct el_view el_pass_output(const struct el_pass *pass, const struct el_node *
 
 const struct el_weights_layout *el_pass_param_layout(const struct el_pass *pass, const struct el_node *node, int i)
 {
-    return el_param_layout(&pass->spec.graph->params[node->params[i]], pass->spec.device, pass->spec.dtype);
+    return el_param_layout(&pass->spec.graph->params[node->params[i]], pass->spec.device, el_pass_stored(pass));
 }
 
-struct el_view el_pass_param(const struct el_pass *pass, const struct el_node *node, int i)
+enum el_dtype el_pass_stored(const struct el_pass *pass)
 {
-    return pass->spec.params[node->params[i]];
+    return el_stored_dtype(pass->spec.graph->precision, pass->spec.dtype);
+}
+
+enum el_dtype el_pass_dtype(const struct el_pass *pass, const struct el_node *node)
+{
+    return el_tensor_dtype(&pass->spec.graph->tensors[node->outputs[0]], pass->spec.dtype);
+}
+
+static void cast(struct el_pass *pass, const struct el_node *node, struct el_view from, enum el_dtype from_dtype,
+                 struct el_view to, enum el_dtype to_dtype, int64_t n, double acc)
+{
+    el_pass_emit_as(pass, node,
+                    &(struct el_kernel_op){.op = EL_OP_CAST,
+                                           .views = {from, to},
+                                           .args = {.d = {n}, .s = {1, acc}, .k = {from_dtype}}},
+                    to_dtype);
+}
+
+void el_pass_move(struct el_pass *pass, const struct el_node *node, struct el_view from, int from_tensor,
+                  struct el_view to, int to_tensor, double acc)
+{
+    const struct el_tensor *tensors = pass->spec.graph->tensors;
+    const enum el_dtype source = el_tensor_dtype(&tensors[from_tensor], pass->spec.dtype),
+                        target = el_tensor_dtype(&tensors[to_tensor], pass->spec.dtype);
+    const int64_t rows = pass->spec.batch, n = el_shape_count(&tensors[to_tensor].shape);
+    struct el_kernel_op copy = {
+        .op = EL_OP_COPY_COLUMNS, .views = {from, to}, .args = {.d = {rows, n, n, n}, .s = {acc}}};
+    if (source == target)
+        el_pass_emit_as(pass, node, &copy, target);
+    else
+        cast(pass, node, from, source, to, target, rows * n, acc);
+}
+
+struct el_view el_pass_param(struct el_pass *pass, const struct el_node *node, int i)
+{
+    const int p = node->params[i];
+    const struct el_param *param = &pass->spec.graph->params[p];
+    const enum el_dtype stored = el_pass_stored(pass),
+                        wanted = node->type->params_full & 1U << i ? pass->spec.dtype : el_pass_dtype(pass, node);
+    struct el_view *copy = &pass->weights[p].cast;
+    if (stored == wanted) return pass->spec.params[p];
+    if (copy->buffer) return *copy;
+    const int64_t n = el_shape_count(&param->shape);
+    *copy = el_pass_alloc(pass, EL_TAG_CAST, (size_t)n * el_dtype_bytes(wanted), param->name);
+    cast(pass, node, pass->spec.params[p], stored, *copy, wanted, n, 0);
+    return *copy;
 }
 
 struct el_view el_pass_buffer(const struct el_pass *pass, const struct el_node *node, int i)
@@ -57,7 +102,7 @@ struct el_view el_pass_output_grad(const struct el_pass *pass, const struct el_n
     return pass->values[node->outputs[i]].grad;
 }
 
-static bool wants_grad(const struct el_pass *pass, int t)
+bool el_pass_wants_grad(const struct el_pass *pass, int t)
 {
     const struct el_tensor *tensor = &pass->spec.graph->tensors[t];
     return tensor->requires_grad && (tensor->producer >= 0 || pass->spec.input_grads);
@@ -67,7 +112,7 @@ bool el_pass_input_grad(struct el_pass *pass, const struct el_node *node, int i,
 {
     int t = node->inputs[i];
     struct value *value = &pass->values[t];
-    if (!wants_grad(pass, t)) return false;
+    if (!el_pass_wants_grad(pass, t)) return false;
     *acc_p = value->grad.buffer ? 1 : 0;
     if (!value->grad.buffer) {
         value->grad =
@@ -81,7 +126,9 @@ bool el_pass_input_grad(struct el_pass *pass, const struct el_node *node, int i,
 bool el_pass_input_grad_hand_over(struct el_pass *pass, const struct el_node *node, int i)
 {
     struct value *from = &pass->values[node->outputs[0]], *to = &pass->values[node->inputs[i]];
-    if (!wants_grad(pass, node->inputs[i]) || to->grad.buffer) return false;
+    if (!el_pass_wants_grad(pass, node->inputs[i]) || to->grad.buffer) return false;
+    if (pass->spec.graph->tensors[node->inputs[i]].dtype != pass->spec.graph->tensors[node->outputs[0]].dtype)
+        return false;
     to->grad = from->grad;
     to->grad_owned = from->grad_owned;
     from->grad_owned = false;
@@ -111,14 +158,16 @@ void el_pass_input_grad_done(struct el_pass *pass, const struct el_node *node, i
     if (view.buffer == pass->values[t].grad.buffer) return;
     int64_t count = pass->spec.batch * el_shape_count(&pass->spec.graph->tensors[t].shape);
     if (pass->values[t].grad.buffer)
-        el_pass_emit(pass, node,
-                     &(struct el_kernel_op){.op = EL_OP_ADD, .views = {view, pass->values[t].grad}, .args.d = {count}});
+        el_pass_emit_as(
+            pass, node,
+            &(struct el_kernel_op){.op = EL_OP_ADD, .views = {view, pass->values[t].grad}, .args.d = {count}},
+            el_tensor_dtype(&pass->spec.graph->tensors[t], pass->spec.dtype));
     el_program_free(pass->program, view.buffer);
 }
 
-struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *node, int i, double *acc_p)
+/* Where it is stored. */
+static struct el_view param_grad(struct el_pass *pass, int p, double *acc_p)
 {
-    int p = node->params[i];
     const struct el_param *param = &pass->spec.graph->params[p];
     struct weight *weight = &pass->weights[p];
     if (pass->spec.overwrite && !param->frozen) {
@@ -129,15 +178,41 @@ struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *no
     struct el_view *grad = pass->spec.grads[p].buffer || param->frozen ? &weight->fresh : &pass->spec.grads[p];
     if (!param->frozen) *acc_p = grad->buffer ? 1 : 0; /* that of the others, else */
     if (!grad->buffer) {
-        size_t bytes = (size_t)el_shape_count(&param->shape) * el_dtype_bytes(pass->spec.dtype);
+        size_t bytes = (size_t)el_shape_count(&param->shape) * el_dtype_bytes(el_pass_stored(pass));
         *grad = el_pass_alloc(pass, param->frozen ? EL_TAG_WORKSPACE : EL_TAG_GRAD, bytes, param->name);
     }
     return *grad;
 }
 
-enum el_dtype el_pass_param_dtype(const struct el_pass_spec *spec, const struct el_node *node, int i)
+struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *node, int i, double *acc_p)
 {
-    return spec->env.mixed && node->type->params_as_stored & 1U << i ? spec->env.stored : spec->dtype;
+    const int p = node->params[i];
+    const struct el_param *param = &pass->spec.graph->params[p];
+    struct weight *weight = &pass->weights[p];
+    if (el_pass_stored(pass) == pass->spec.dtype) return param_grad(pass, p, acc_p);
+    if (!param->frozen) *acc_p = 0;
+    weight->wide =
+        el_pass_alloc(pass, EL_TAG_WORKSPACE,
+                      (size_t)el_shape_count(&param->shape) * el_dtype_bytes(pass->spec.dtype), param->name);
+    return weight->wide;
+}
+
+void el_pass_store_grads(struct el_pass *pass, const struct el_node *node)
+{
+    for (int i = 0; i < node->n_params; i++) {
+        const int p = node->params[i];
+        const struct el_param *param = &pass->spec.graph->params[p];
+        struct weight *weight = &pass->weights[p];
+        double acc = 0;
+        if (!weight->wide.buffer) continue;
+        if (!param->frozen) {
+            struct el_view grad = param_grad(pass, p, &acc);
+            cast(pass, node, weight->wide, pass->spec.dtype, grad, el_pass_stored(pass), el_shape_count(&param->shape),
+                 acc);
+        }
+        el_program_free(pass->program, weight->wide.buffer);
+        weight->wide = (struct el_view){0};
+    }
 }
 
 struct el_comm *el_pass_group(const struct el_pass *pass, enum el_axis axis)
@@ -150,7 +225,7 @@ void el_pass_communicate(struct el_pass *pass, const struct el_node *node, enum 
 {
     struct el_comm *comm = el_pass_group(pass, axis);
     if (!comm) return;
-    op->dtype = pass->spec.dtype;
+    op->dtype = el_pass_dtype(pass, node);
     op->label = node->name;
     op->phase = EL_PHASE_COMM;
     op->join = true;
@@ -159,10 +234,15 @@ void el_pass_communicate(struct el_pass *pass, const struct el_node *node, enum 
 
 void el_pass_emit(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op)
 {
+    el_pass_emit_as(pass, node, op, el_pass_dtype(pass, node));
+}
+
+void el_pass_emit_as(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op, enum el_dtype dtype)
+{
     char label[2 * EL_GRAPH_NAME_BYTES];
     snprintf(label, sizeof label, "%s %s", el_op_name(op->op), node->name);
     op->head.label = label; /* the program keeps a copy */
     op->head.phase = pass->phase;
-    op->dtype = pass->spec.dtype;
+    op->dtype = dtype;
     el_program_kernel(pass->program, pass->spec.device, pass->spec.stream, op, NULL);
 }

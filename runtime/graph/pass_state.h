@@ -17,6 +17,8 @@ struct value {
 
 /* A parameter's. */
 struct weight {
+    struct el_view cast;  /* its values in the other type; buffer NULL: not now */
+    struct el_view wide;  /* a new gradient in the pass's type that is to be cast */
     int uses;             /* backward contributions to come */
     struct el_view fresh; /* a new gradient that is to be added to a kept one; of a frozen one: that nobody wants */
     bool begun;           /* an overwritten gradient that has a contribution */
@@ -31,6 +33,12 @@ struct el_pass {
     struct el_buffer **kept; /* [n_nodes]: what forward leaves beside tensors */
 };
 
+/* Issues a kernel of this type. */
+void el_pass_emit_as(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op, enum el_dtype dtype);
+/* After a node's backward: new gradients go where they are stored. */
+void el_pass_store_grads(struct el_pass *pass, const struct el_node *node);
+bool el_pass_wants_grad(const struct el_pass *pass, int tensor);
+enum el_dtype el_pass_stored(const struct el_pass *pass);
 size_t el_pass_tensor_bytes(const struct el_pass *pass, int tensor);
 /* A mark of the pass's program, on its device. */
 struct el_view el_pass_alloc(struct el_pass *pass, enum el_tag tag, size_t bytes, const char *name);

@@ -39,7 +39,9 @@ enum { EL_CONTROL_PAIRS_MAX = 256, EL_MODE_SETTINGS_BYTES = 64 };
 struct el_train_config {
     char mode[16];
     struct el_model_config model; /* resolved */
-    enum el_dtype dtype;
+    enum el_dtype dtype; /* of all that model.precision leaves in full */
+    /* Gradients, on their way between devices; EL_REDUCE_AUTO: as they are. */
+    enum el_reduce_type { EL_REDUCE_AUTO, EL_REDUCE_F32, EL_REDUCE_BF16 } reduce;
     enum el_optimizer_kind optimizer;
     double lr;                    /* negative: el_train_default_lr */
     int64_t lr_warmup, lr_cosine; /* steps (kernels/rate.h); 0: none */
@@ -96,3 +98,14 @@ struct el_train_config {
     bool pieces_in_order;
     const struct el_safetensors *weights; /* to begin with, checked (weights.h); NULL: drawn by the seed */
 };
+
+/* In which type parameters and their gradients are stored, and in which gradients are reduced. */
+static inline enum el_dtype el_config_stored(const struct el_train_config *config)
+{
+    return el_stored_dtype(config->model.precision, config->dtype);
+}
+static inline enum el_dtype el_config_reduced(const struct el_train_config *config)
+{
+    if (config->reduce == EL_REDUCE_AUTO) return el_config_stored(config);
+    return config->reduce == EL_REDUCE_BF16 ? EL_BF16 : EL_F32;
+}

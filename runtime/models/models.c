@@ -192,6 +192,7 @@ static enum el_status build(const struct el_model_config *config, int piece, int
     enum el_loss_kind loss;
     EL_TRY(el_graph_create(&graph));
     graph->piece = piece, graph->n_pieces = n_pieces;
+    graph->precision = config->precision;
     int output = find(config->name)->build(config, graph, &loss);
     if (config->loss == EL_MODEL_LOSS_CROSS_ENTROPY) loss = EL_LOSS_CROSS_ENTROPY;
     if (config->loss == EL_MODEL_LOSS_MSE) loss = EL_LOSS_MSE;

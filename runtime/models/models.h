@@ -41,6 +41,7 @@ struct el_model_config {
     struct el_model_values sizes[EL_MODEL_SIZES_MAX];
     int64_t classes; /* 0: the model's own, else 2 */
     enum el_model_loss loss;
+    enum el_precision precision;
     double dropout;             /* rate; negative: the model's own */
     double max_norm;            /* L2 limit of the classifier's rows, applied after each step; 0: none */
     char freeze[EL_PATH_BYTES]; /* parameters and layers by their names, comma-separated; "": all are trained */

@@ -126,6 +126,7 @@ static const struct el_mode_option uneven = {
 
 static const struct el_mode_option *const options[] = {&el_mode_procs,
                                                        &el_mode_overlap,
+                                                       &el_mode_reduce_dtype,
                                                        &el_mode_bucket_mb,
                                                        &el_mode_first_bucket_mb,
                                                        &bucket_view,

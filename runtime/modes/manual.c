@@ -17,15 +17,15 @@ static void average(struct el_worker *worker, struct el_program *program, const 
         int64_t n = el_param_count(shard->graph, p);
         if (!views[p].buffer || shard->graph->params[p].frozen) continue;
         struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
-                                .dtype = worker->config->dtype,
+                                .dtype = el_config_stored(worker->config),
                                 .count = (size_t)n,
                                 .data = views[p],
                                 .label = shard->graph->params[p].name,
                                 .phase = EL_PHASE_COMM,
                                 .join = true};
         el_comm_issue(worker->world, program, &op, NULL);
-        el_shard_issue_scale(shard, program, EL_PHASE_REDUCE, "divide", views[p], views[p], n,
-                             1.0 / worker->layout->n[EL_AXIS_DATA]);
+        el_shard_issue_move(shard, program, EL_PHASE_REDUCE, "divide", op.dtype, views[p], op.dtype, views[p], n,
+                            1.0 / worker->layout->n[EL_AXIS_DATA]);
     }
 }
 

@@ -158,7 +158,7 @@ static void add(const struct el_shard *shard, struct el_program *program, struct
 {
     struct el_kernel_op op = {.head = {.label = "add", .phase = EL_PHASE_REDUCE},
                               .op = EL_OP_ADD,
-                              .dtype = shard->config->dtype,
+                              .dtype = el_config_stored(shard->config),
                               .views = {x, y},
                               .args.d = {n}};
     el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
@@ -168,14 +168,17 @@ static void average_params(const struct el_worker *worker, struct el_program *pr
 {
     const struct state *state = worker->state;
     const struct el_shard *first = shard_of(worker, 0);
+    const enum el_dtype dtype = el_config_stored(worker->config);
     for (int p = 0; p < first->graph->n_params; p++) {
         int64_t n = el_param_count(first->graph, p);
         if (first->graph->params[p].frozen) continue;
         struct el_view mean = first->params[p];
         for (int r = 1; r < state->n_ranks; r++) add(first, program, shard_of(worker, r)->params[p], mean, n);
-        el_shard_issue_scale(first, program, EL_PHASE_REDUCE, "divide", mean, mean, n, 1.0 / state->n_ranks);
+        el_shard_issue_move(first, program, EL_PHASE_REDUCE, "divide", dtype, mean, dtype, mean, n,
+                            1.0 / state->n_ranks);
         for (int r = 1; r < state->n_ranks; r++)
-            el_shard_issue_scale(first, program, EL_PHASE_REDUCE, "copy", mean, shard_of(worker, r)->params[p], n, 1);
+            el_shard_issue_move(first, program, EL_PHASE_REDUCE, "copy", dtype, mean, dtype,
+                                shard_of(worker, r)->params[p], n, 1);
     }
 }
 

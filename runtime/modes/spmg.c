@@ -140,7 +140,7 @@ static void take_params(struct spmg *spmg, int m)
     for (int p = 0; p < shard->graph->n_params; p++) {
         struct el_kernel_op zero = {.head = {.label = "zero_grad", .phase = EL_PHASE_REPLICATE},
                                     .op = EL_OP_FILL,
-                                    .dtype = shard->config->dtype,
+                                    .dtype = el_config_stored(shard->config),
                                     .views = {spmg->kept[m].grads[p]},
                                     .args = {.d = {el_param_count(shard->graph, p)}, .s = {0}}};
         el_program_copy(dp->program, shard->device, EL_STREAM_COMPUTE,
@@ -222,6 +222,7 @@ static const struct el_mode_option reduce = {
 
 static const struct el_mode_option *const options[] = {&el_mode_procs,
                                                        &el_mode_overlap,
+                                                       &el_mode_reduce_dtype,
                                                        &el_mode_bucket_mb,
                                                        &el_mode_first_bucket_mb,
                                                        &el_mode_mesh,

@@ -59,7 +59,7 @@ struct zero {
 
 static size_t width_of(const struct zero *zero)
 {
-    return el_dtype_bytes(zero->shard->config->dtype);
+    return el_dtype_bytes(el_config_stored(zero->shard->config));
 }
 
 static const struct el_unit *row_of(const struct zero *zero, int u)
@@ -102,7 +102,7 @@ static void settle(struct zero *zero)
     struct unit *unit = &zero->units[u];
     struct el_kernel_op add = {.head = {.label = "add to the gradients", .phase = EL_PHASE_REDUCE},
                                .op = EL_OP_ADD,
-                               .dtype = zero->shard->config->dtype,
+                               .dtype = el_config_stored(zero->shard->config),
                                .views = {el_view_of(unit->added, 0), el_view_of(unit->own, 0)},
                                .args.d = {part_of(zero, u)}};
     el_program_wait(zero->program, zero->shard->device, EL_STREAM_COMPUTE, unit->reduced_op);
@@ -145,7 +145,7 @@ static void reduce(struct zero *zero, int u)
     settle(zero);
     struct el_comm_op scatter = {.verb = EL_COMM_REDUCE_SCATTER,
                                  .reduction = EL_COMM_AVERAGE,
-                                 .dtype = zero->shard->config->dtype,
+                                 .dtype = el_config_stored(zero->shard->config),
                                  .count = (size_t)part_of(zero, u),
                                  .data = el_view_of(unit->whole, 0),
                                  .result = find_result(zero, u),
@@ -160,8 +160,8 @@ static void reduce(struct zero *zero, int u)
     if (zero->comm)
         el_comm_issue(zero->comm, zero->program, &scatter, &unit->reduced_op);
     else if (zero->stage > 1) /* the part is all */
-        el_shard_issue_scale(zero->shard, zero->program, EL_PHASE_REDUCE, "take the part", scatter.data, scatter.result,
-                             (int64_t)scatter.count, 1);
+        el_shard_issue_move(zero->shard, zero->program, EL_PHASE_REDUCE, "take the part", scatter.dtype, scatter.data,
+                            scatter.dtype, scatter.result, (int64_t)scatter.count, 1);
     if (zero->across) {
         el_comm_wait(zero->across, zero->program, unit->reduced_op);
         el_comm_issue(zero->across, zero->program, &across, &unit->reduced_op);
@@ -249,7 +249,7 @@ static void gather_params(struct zero *zero, int u)
     char label[2 * EL_GRAPH_NAME_BYTES];
     snprintf(label, sizeof label, "all_gather %s", *unit->name ? unit->name : "rest");
     struct el_comm_op op = {.verb = EL_COMM_ALL_GATHER,
-                            .dtype = zero->shard->config->dtype,
+                            .dtype = el_config_stored(zero->shard->config),
                             .count = (size_t)part_of(zero, u),
                             .data =
                                 el_view_of(params, (size_t)(zero->shard->piece * part_of(zero, u)) * width_of(zero)),

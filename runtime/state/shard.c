@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/half.h"
 #include "runtime/state/buffers.h"
 
 size_t el_shard_param_bytes(const struct el_shard *shard, int param)
 {
-    return (size_t)el_param_count(shard->graph, param) * el_dtype_bytes(shard->config->dtype);
+    return (size_t)el_param_count(shard->graph, param) * el_dtype_bytes(el_config_stored(shard->config));
 }
 
 void el_shard_range(const struct el_shard *shard, enum el_state what, int number, int64_t *first_p, int64_t *count_p)
@@ -39,31 +40,40 @@ bool el_shard_next(const struct el_shard *shard, struct el_state_item *item)
 
 /* ---- values ---- */
 
-/* In place: a float's bytes stand at the front of the doubles, and are spread from the back. */
+static double value_at(enum el_dtype dtype, const void *values, int64_t i)
+{
+    float value;
+    uint16_t half;
+    double full;
+    memcpy(&full, (const char *)values + (size_t)i * el_dtype_bytes(dtype), el_dtype_bytes(dtype));
+    memcpy(&value, &full, sizeof value);
+    memcpy(&half, &full, sizeof half);
+    return dtype == EL_F64 ? full : (double)(dtype == EL_BF16 ? el_f32_of_bf16(half) : value);
+}
+
+/* In place: smaller values stand at the front of the doubles, and are spread from the back. */
 static void widen(enum el_dtype dtype, int64_t n, double *values)
 {
-    for (int64_t i = n - 1; dtype == EL_F32 && i >= 0; i--) {
-        float value;
-        memcpy(&value, (char *)values + (size_t)i * sizeof value, sizeof value);
-        values[i] = value;
-    }
+    for (int64_t i = n - 1; dtype != EL_F64 && i >= 0; i--) values[i] = value_at(dtype, values, i);
 }
 
 static void narrow(enum el_dtype dtype, int64_t n, double *values)
 {
-    for (int64_t i = 0; i < n && dtype == EL_F32; i++) {
+    for (int64_t i = 0; i < n && dtype != EL_F64; i++) {
         float value = (float)values[i]; /* in place: behind what was read */
-        memcpy((char *)values + (size_t)i * sizeof value, &value, sizeof value);
+        uint16_t half = el_bf16_of_f32(value);
+        memcpy((char *)values + (size_t)i * el_dtype_bytes(dtype),
+               dtype == EL_BF16 ? (const void *)&half : (const void *)&value, el_dtype_bytes(dtype));
     }
 }
 
-/* Elements `first` and on of an array as it is stored, and its values in the order of its shape, both of the
- * configuration's type: from the device, or to it. */
-static enum el_status move_values(const struct el_shard *shard, const struct el_param *array, struct el_view view,
-                                  int64_t first, int64_t count, void *values, bool read)
+/* Elements `first` and on of an array as it is stored, and its values in the order of its shape, both of type `dtype`:
+ * from the device, or to it. */
+static enum el_status move_values(const struct el_shard *shard, enum el_dtype dtype, const struct el_param *array,
+                                  struct el_view view, int64_t first, int64_t count, void *values, bool read)
 {
-    const struct el_weights_layout *layout = el_param_layout(array, shard->device, shard->config->dtype);
-    size_t width = el_dtype_bytes(shard->config->dtype), at = (size_t)first * width, bytes = (size_t)count * width;
+    const struct el_weights_layout *layout = el_param_layout(array, shard->device, el_config_stored(shard->config));
+    size_t width = el_dtype_bytes(dtype), at = (size_t)first * width, bytes = (size_t)count * width;
     void *stored = layout ? calloc((size_t)el_shape_count(&array->shape), width) : values;
     if (!stored) return el_fail_errno("values of '%s'", array->name);
     if (layout && !read) layout->pack(array->shape.d, values, stored);
@@ -78,7 +88,7 @@ enum el_status el_shard_read_doubles(const struct el_shard *shard, const struct 
                                      double *values)
 {
     const int64_t n = el_shape_count(&array->shape);
-    EL_TRY(move_values(shard, array, view, 0, n, values, true));
+    EL_TRY(move_values(shard, shard->config->dtype, array, view, 0, n, values, true));
     widen(shard->config->dtype, n, values);
     return EL_OK;
 }
@@ -88,7 +98,7 @@ enum el_status el_shard_read_item(const struct el_shard *shard, const struct el_
     const int64_t n = el_shape_count(&item->array->shape);
     memset(values, 0, (size_t)n * sizeof *values);
     if (item->count == 0) return EL_OK;
-    EL_TRY(move_values(shard, item->array, *item->view, item->first, item->count, values, true));
+    EL_TRY(move_values(shard, item->row.dtype, item->array, *item->view, item->first, item->count, values, true));
     widen(item->row.dtype, n, values);
     return EL_OK;
 }
@@ -100,7 +110,7 @@ static enum el_status initialize(const struct el_shard *shard, const struct el_s
     if (!values) return el_fail_errno("initial values of '%s'", item->array->name);
     enum el_status status = el_state_initial_values(shard->config, shard->graph, item->array, values);
     narrow(item->row.dtype, n, values);
-    if (status == EL_OK) status = move_values(shard, item->array, *item->view, item->first, item->count, values, false);
+    if (status == EL_OK) status = move_values(shard, item->row.dtype, item->array, *item->view, item->first, item->count, values, false);
     free(values);
     return status;
 }
@@ -214,13 +224,11 @@ void el_shard_close(struct el_shard *shard)
 
 enum el_status el_shard_read_value(const struct el_shard *shard, struct el_buffer *values, int i, double *value_p)
 {
-    union {
-        float f;
-        double d;
-    } value = {0};
+    double value = 0;
     size_t width = el_dtype_bytes(shard->config->dtype);
     EL_TRY(el_device_read(el_view_of(values, (size_t)i * width), &value, width));
-    *value_p = shard->config->dtype == EL_F64 ? value.d : (double)value.f;
+    widen(shard->config->dtype, 1, &value);
+    *value_p = value;
     return EL_OK;
 }
 

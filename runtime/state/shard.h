@@ -83,9 +83,8 @@ bool el_shard_next(const struct el_shard *shard, struct el_state_item *item);
 void el_shard_range(const struct el_shard *shard, enum el_state what, int number, int64_t *first_p, int64_t *count_p);
 /* An item's values, [count of its array] in the order of its shape: zeros where another device stores them. */
 enum el_status el_shard_read_item(const struct el_shard *shard, const struct el_state_item *item, double *values);
-/* An array's values as people, files and comparisons want them: all elements in the order of its shape, as doubles,
- * however the device stores them. `array` is a parameter or a buffer of the graph, `view` where its values are, or its
- * gradient's, or a slot's. Between steps. */
+/* A buffer's values as people, files and comparisons want them: all elements in the order of its shape, as doubles,
+ * however the device stores them. `view`: where they are. Between steps. */
 enum el_status el_shard_read_doubles(const struct el_shard *shard, const struct el_param *array, struct el_view view,
                                      double *values);
 /* Element `i` of `values`, in the type of the configuration; 0 where kernels do not compute. Between steps. */
@@ -105,5 +104,11 @@ void el_shard_issue_fill(const struct el_shard *shard, struct el_program *progra
 /* y = scale * x, n elements. */
 void el_shard_issue_scale(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
                           const char *label, struct el_view x, struct el_view y, int64_t n, double scale);
+/* The same of other types than the configuration's. */
+void el_shard_issue_fill_as(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
+                            const char *label, enum el_dtype dtype, struct el_view x, int64_t n, double value);
+void el_shard_issue_move(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
+                         const char *label, enum el_dtype from, struct el_view x, enum el_dtype to, struct el_view y,
+                         int64_t n, double scale);
 /* Frees those of grads[n_params] that were allocated in the step. */
 void el_shard_free_grads(const struct el_shard *shard, struct el_program *program, const struct el_view *grads);

@@ -3,26 +3,40 @@
 
 #include <stdlib.h>
 
+void el_shard_issue_move(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
+                         const char *label, enum el_dtype from, struct el_view x, enum el_dtype to, struct el_view y,
+                         int64_t n, double scale)
+{
+    struct el_kernel_op op = {.head = {.label = label, .phase = phase},
+                              .op = from == to ? EL_OP_SCALE : EL_OP_CAST,
+                              .dtype = to,
+                              .views = {x, y},
+                              .args = {.d = {n}, .s = {scale}, .k = {from == to ? 0 : from}}};
+    el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
+}
+
 void el_shard_issue_scale(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
                           const char *label, struct el_view x, struct el_view y, int64_t n, double scale)
 {
+    const enum el_dtype dtype = shard->config->dtype;
+    el_shard_issue_move(shard, program, phase, label, dtype, x, dtype, y, n, scale);
+}
+
+void el_shard_issue_fill_as(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
+                            const char *label, enum el_dtype dtype, struct el_view x, int64_t n, double value)
+{
     struct el_kernel_op op = {.head = {.label = label, .phase = phase},
-                              .op = EL_OP_SCALE,
-                              .dtype = shard->config->dtype,
-                              .views = {x, y},
-                              .args = {.d = {n}, .s = {scale}}};
+                              .op = EL_OP_FILL,
+                              .dtype = dtype,
+                              .views = {x},
+                              .args = {.d = {n}, .s = {value}}};
     el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
 }
 
 void el_shard_issue_fill(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
                          const char *label, struct el_view x, int64_t n, double value)
 {
-    struct el_kernel_op op = {.head = {.label = label, .phase = phase},
-                              .op = EL_OP_FILL,
-                              .dtype = shard->config->dtype,
-                              .views = {x},
-                              .args = {.d = {n}, .s = {value}}};
-    el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
+    el_shard_issue_fill_as(shard, program, phase, label, shard->config->dtype, x, n, value);
 }
 
 void el_shard_issue_zero_grad(const struct el_shard *shard, struct el_program *program)
@@ -33,7 +47,8 @@ void el_shard_issue_zero_grad(const struct el_shard *shard, struct el_program *p
         int64_t first, n;
         el_shard_range(shard, EL_STATE_GRAD, p, &first, &n);
         if (n == 0) continue;
-        el_shard_issue_fill(shard, program, EL_PHASE_OPTIMIZER, "zero_grad", shard->grads[p], n, 0);
+        el_shard_issue_fill_as(shard, program, EL_PHASE_OPTIMIZER, "zero_grad", el_config_stored(shard->config),
+                               shard->grads[p], n, 0);
     }
 }
 
@@ -51,7 +66,7 @@ static struct el_view updated(const struct el_shard *shard, int p)
     struct el_view view = shard->params[p];
     el_shard_range(shard, EL_STATE_PARAM, p, &stored, &count);
     el_shard_range(shard, EL_STATE_SLOT, p, &first, &count);
-    if (count > 0) view.offset += (size_t)(first - stored) * el_dtype_bytes(shard->config->dtype);
+    if (count > 0) view.offset += (size_t)(first - stored) * el_dtype_bytes(el_config_stored(shard->config));
     return view;
 }
 
@@ -60,7 +75,7 @@ static struct el_kernel_op update_of(const struct el_shard *shard, const struct 
 {
     const struct el_train_config *config = shard->config;
     struct el_kernel_op op = {.head = {.label = shard->graph->params[p].name, .phase = EL_PHASE_OPTIMIZER},
-                              .dtype = config->dtype,
+                              .dtype = el_config_stored(config),
                               .views = {grads[p], updated(shard, p), shard->slots[0][p], shard->slots[1][p]},
                               .args.d = {updated_count(shard, p)}};
     op.args.s[0] = config->lr;
@@ -94,7 +109,7 @@ static void issue_norm(const struct el_shard *shard, struct el_program *program,
     const bool sums = kind == EL_OP_SUM_SQUARES;
     struct el_kernel_op op = {.head = {.label = shard->graph->params[p].name, .phase = EL_PHASE_OPTIMIZER},
                               .op = kind,
-                              .dtype = shard->config->dtype,
+                              .dtype = el_config_stored(shard->config),
                               .views = {sums ? grad : squares, sums ? squares : grad},
                               .args = {.d = {updated_count(shard, p)}, .s = {shard->config->clip}}};
     el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
@@ -192,7 +207,7 @@ void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *p
         int64_t row = el_param_count(shard->graph, p) / param->shape.d[0];
         struct el_kernel_op limit = {.head = {.label = "max_norm", .phase = EL_PHASE_OPTIMIZER},
                                      .op = EL_OP_MAX_NORM,
-                                     .dtype = shard->config->dtype,
+                                     .dtype = el_config_stored(shard->config),
                                      .views = {updated(shard, p)},
                                      .args = {.d = {updated_count(shard, p) / row, row}, .s = {param->max_norm}}};
         el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &limit, NULL);

@@ -28,7 +28,7 @@ bool el_state_row(const struct el_train_config *config, enum el_state what, stru
              : what == EL_STATE_GRAD ? (struct el_state_row){.name = "grad", .tag = EL_TAG_GRAD, .of_trained = true}
              : slot                  ? (struct el_state_row){.tag = EL_TAG_OPTIMIZER, .of_trained = true}
                     : (struct el_state_row){.name = "buffer", .tag = EL_TAG_BUFFER, .of_buffers = true, .drawn = true};
-    row_p->dtype = config->dtype;
+    row_p->dtype = what == EL_STATE_PARAM || what == EL_STATE_GRAD ? el_config_stored(config) : config->dtype;
     const bool lent = config->bucket_view || config->unit_grads;
     row_p->lent = what == EL_STATE_GRAD && lent;
     if (slot) row_p->name = slot_name(config->optimizer, what - EL_STATE_SLOT);

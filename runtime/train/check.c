@@ -59,6 +59,18 @@ static enum el_status check_optimizer(const struct el_train_config *config)
     return EL_OK;
 }
 
+static enum el_status check_types(const struct el_train_config *config)
+{
+    if (config->dtype == EL_F64 && config->model.precision != EL_PRECISION_FULL)
+        return el_fail(EL_ERR_INVALID, "--precision bf16: goes with f32: leave --dtype f64 out");
+    if (config->dtype == EL_F64 && config->reduce != EL_REDUCE_AUTO)
+        return el_fail(EL_ERR_INVALID, "--reduce-dtype: gradients of f64 are reduced as they are: leave it out");
+    if (config->bucket_view && el_config_reduced(config) != el_config_stored(config))
+        return el_fail(EL_ERR_INVALID, "--bucket-view on: gradients are in the buckets, so that they have one type: "
+                                       "leave --reduce-dtype out");
+    return EL_OK;
+}
+
 static enum el_status check_numbers(const struct el_train_config *config)
 {
     EL_TRY(check_optimizer(config));
@@ -237,5 +249,6 @@ enum el_status el_train_check(struct el_train_config *config)
     EL_TRY(check_accumulate(config, &layout, n_shares));
     if (mode->check) EL_TRY(mode->check(config, &layout));
     EL_TRY(check_statistics(config, &layout));
+    EL_TRY(check_types(config));
     return check_numbers(config);
 }

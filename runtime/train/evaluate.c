@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/half.h"
 #include "runtime/modes/pipeline/edge.h"
 #include "runtime/state/buffers.h"
 #include "runtime/train/session.h"
@@ -26,7 +27,7 @@ struct way {
 static size_t logits_bytes(const struct way *way)
 {
     const struct el_graph *graph = way->worker->graph;
-    return (size_t)(way->feed->samples * el_graph_output_count(graph)) * el_dtype_bytes(way->shard->config->dtype);
+    return (size_t)(way->feed->samples * el_graph_output_count(graph)) * el_dtype_bytes(el_graph_output_dtype(graph, way->shard->config->dtype));
 }
 
 /* Of a row, from all pieces: [pieces, rows, classes of a piece]. */
@@ -39,6 +40,7 @@ struct answer {
 static double logit_of(const struct answer *answer, int64_t class)
 {
     const int64_t at = class / answer->each * answer->stride + class % answer->each;
+    if (answer->dtype == EL_BF16) return (double)el_f32_of_bf16(((const uint16_t *)answer->row)[at]);
     return answer->dtype == EL_F64 ? ((const double *)answer->row)[at] : (double)((const float *)answer->row)[at];
 }
 
@@ -58,7 +60,7 @@ static double cross_entropy(const struct answer *answer, int32_t label, bool *ri
 static enum el_status tally(const struct way *way, struct el_score *score)
 {
     const struct el_graph *graph = way->worker->graph;
-    const enum el_dtype dtype = way->shard->config->dtype;
+    const enum el_dtype dtype = el_graph_output_dtype(graph, way->shard->config->dtype);
     const int32_t *labels = way->feed->host_labels;
     EL_TRY(el_device_read(el_view_of(way->logits, 0), way->answers, logits_bytes(way)));
     const int64_t rows = way->feed->samples * graph->labels, each = way->shard->graph->classes;
@@ -129,7 +131,7 @@ static void gather_logits(const struct way *way, struct el_program *program, str
     struct el_comm *pieces = way->worker->group[EL_AXIS_TENSOR];
     const struct el_graph *graph = way->shard->graph;
     struct el_comm_op op = {.verb = EL_COMM_ALL_GATHER,
-                            .dtype = way->shard->config->dtype,
+                            .dtype = el_graph_output_dtype(graph, way->shard->config->dtype),
                             .count = (size_t)(way->feed->samples * el_graph_output_count(graph)),
                             .data = own,
                             .result = el_view_of(way->logits, 0),
@@ -327,7 +329,7 @@ static enum el_status move_weights(struct el_run *run, char *weights, bool save,
         for (int p = 0; shard->params && p < shard->graph->n_params; p++) {
             int64_t first, count;
             el_shard_range(shard, EL_STATE_PARAM, p, &first, &count);
-            size_t bytes = (size_t)count * el_dtype_bytes(shard->config->dtype);
+            size_t bytes = (size_t)count * el_dtype_bytes(el_config_stored(shard->config));
             if (weights && bytes > 0)
                 EL_TRY(save ? el_device_read(shard->params[p], weights + at, bytes)
                             : el_device_write(shard->params[p], weights + at, bytes));

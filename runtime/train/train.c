@@ -120,7 +120,7 @@ static void hand_over(struct el_run *run, const struct el_session *session, stru
     const struct el_device *device = session->place->devices[0];
     const struct el_graph *model = session->parts.model;
     struct el_train_result *result = &run->result;
-    uint64_t width = el_dtype_bytes(session->config->dtype);
+    uint64_t width = el_dtype_bytes(el_config_stored(session->config));
     result->n_warmup = run->n_warmup;
     result->n_steps = run->n_steps;
     result->warmup_step_ns = run->step_ns;

@@ -89,7 +89,7 @@ static void gather(struct el_gathered *gathered, struct el_program *program, int
     const struct el_shard *shard = gathered->shard;
     const struct el_unit *unit = &shard->units->units[u];
     struct place *place = &gathered->places[u];
-    const enum el_dtype dtype = shard->config->dtype;
+    const enum el_dtype dtype = el_config_stored(shard->config);
     const size_t width = el_dtype_bytes(dtype);
     char label[2 * EL_GRAPH_NAME_BYTES];
     if (place->buffer) return;

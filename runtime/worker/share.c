@@ -9,7 +9,7 @@ static void issue_loss_of_piece(const struct el_shard *shard, struct el_program 
 {
     const struct el_slice slice = shard->graph->class_slice;
     const int n = el_comm_size(pieces);
-    const size_t count = 3 * (size_t)op->args.d[0], bytes = count * el_dtype_bytes(op->dtype);
+    const size_t count = 3 * (size_t)op->args.d[0], bytes = count * el_dtype_bytes(shard->config->dtype);
     struct el_kernel_op piece = *op, join = *op;
     struct el_buffer *parts;
     el_program_alloc(program, shard->device, EL_TAG_WORKSPACE, (size_t)n * bytes, "parts of the loss", &parts);
@@ -26,7 +26,7 @@ static void issue_loss_of_piece(const struct el_shard *shard, struct el_program 
     el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &piece, NULL);
     el_comm_issue(pieces, program,
                   &(struct el_comm_op){.verb = EL_COMM_ALL_GATHER,
-                                       .dtype = op->dtype,
+                                       .dtype = shard->config->dtype,
                                        .count = count,
                                        .data = piece.views[2],
                                        .result = join.views[2],
@@ -45,7 +45,7 @@ void el_share_issue_loss(const struct el_shard *shard, struct el_program *progra
     bool mse = shard->graph->loss == EL_LOSS_MSE;
     struct el_kernel_op op = {.head = {.label = mse ? "mse" : "cross_entropy", .phase = EL_PHASE_LOSS},
                               .op = mse ? EL_OP_MSE : EL_OP_CROSS_ENTROPY,
-                              .dtype = shard->config->dtype,
+                              .dtype = el_graph_output_dtype(shard->graph, shard->config->dtype),
                               .views = {logits, labels, loss, dlogits},
                               .args.d = {batch * shard->graph->labels, shard->graph->classes}};
     if (shard->graph->class_slice.of)
@@ -82,14 +82,15 @@ enum el_status el_share_issue(struct el_program *program, struct el_share_pass *
     struct el_view input = el_view_of(pass->inputs, (size_t)pass->first * el_feed_sample_bytes(feed)), logits;
     el_pass_forward(pass->pass, &input, &logits);
     int64_t n = samples * el_graph_output_count(shard->graph);
-    el_program_alloc(program, shard->device, EL_TAG_OUTPUT, (size_t)n * el_dtype_bytes(config->dtype),
-                     "gradient of the output", &buffer);
+    const enum el_dtype dtype = el_graph_output_dtype(shard->graph, config->dtype);
+    el_program_alloc(program, shard->device, EL_TAG_OUTPUT, (size_t)n * el_dtype_bytes(dtype), "gradient of the output",
+                     &buffer);
     struct el_view gradient = el_view_of(buffer, 0);
     struct el_view labels = el_view_of(pass->labels, (size_t)pass->first * el_graph_label_bytes(shard->graph));
     struct el_comm *pieces = pass->env.group ? pass->env.group[EL_AXIS_TENSOR] : NULL;
     el_share_issue_loss(shard, program, pieces, logits, labels, gradient, samples, pass->loss);
     if (pass->scale != 1)
-        el_shard_issue_scale(shard, program, EL_PHASE_LOSS, "divide", gradient, gradient, n, pass->scale);
+        el_shard_issue_move(shard, program, EL_PHASE_LOSS, "divide", dtype, gradient, dtype, gradient, n, pass->scale);
     el_pass_backward(pass->pass, &gradient, NULL);
     el_program_free(program, buffer);
     return EL_OK;
@@ -201,7 +202,7 @@ enum el_status el_share_send_weights(struct el_worker *worker, struct el_comm *c
     EL_TRY(el_program_create(&program));
     for (int p = 0; p < shard->graph->n_params; p++) {
         struct el_comm_op op = {.verb = EL_COMM_BROADCAST,
-                                .dtype = worker->config->dtype,
+                                .dtype = el_config_stored(worker->config),
                                 .count = (size_t)el_param_count(shard->graph, p),
                                 .root = root,
                                 .data = shard->params[p],

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "runtime/base/half.h"
 #include "tests/cards/cards.h"
 
 enum { HANDLE_BYTES = 1 << 20 }; /* its workspace on the card */
@@ -94,7 +95,7 @@ const char *cublasGetStatusString(cublasStatus_t status)
 /* c[m,n] of op_a(a)[m,k] and op_b(b)[k,n], all stored column by column; `batch` of them. */
 struct product {
     cudaStream_t stream;
-    bool a_is_t, b_is_t, tf32, is_f64;
+    bool a_is_t, b_is_t, tf32, is_f64, halves, gives_halves; /* halves: of bf16 */
     int64_t m, n, k, lda, ldb, ldc, stride_a, stride_b, stride_c, batch;
     double alpha, beta;
     const void *a, *b;
@@ -128,8 +129,9 @@ static double as_tf32(double value)
 
 static double element(const struct product *p, const void *of, int64_t at)
 {
+    if (of == p->c ? p->gives_halves : p->halves) return (double)el_f32_of_bf16(((const uint16_t *)of)[at]);
     double value = p->is_f64 ? ((const double *)of)[at] : (double)((const float *)of)[at];
-    return p->tf32 && !p->is_f64 ? as_tf32(value) : value;
+    return p->tf32 && !p->is_f64 && !p->halves ? as_tf32(value) : value;
 }
 
 /* Rows that are summed over, one behind the other: [rows, k]. */
@@ -156,6 +158,8 @@ static void multiply(const struct product *p, int64_t item)
             double before = p->beta == 0 ? 0 : p->beta * element(p, p->c, at); /* what is not added to is not read */
             if (p->is_f64)
                 ((double *)p->c)[at] = p->alpha * sum + before;
+            else if (p->gives_halves)
+                ((uint16_t *)p->c)[at] = el_bf16_of_f32((float)(p->alpha * sum + before));
             else
                 ((float *)p->c)[at] = (float)(p->alpha * sum + before);
         }
@@ -225,3 +229,35 @@ static cublasStatus_t start(cublasHandle_t handle, const struct product *wanted)
 
 GEMM(cublasSgemmStridedBatched_64, float, false)
 GEMM(cublasDgemmStridedBatched_64, double, true)
+
+/* Products of bf16, summed in f32. */
+cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b,
+                                             int64_t m, int64_t n, int64_t k, const void *alpha, const void *a,
+                                             cudaDataType type_a, int64_t lda, long long int stride_a, const void *b,
+                                             cudaDataType type_b, int64_t ldb, long long int stride_b, const void *beta,
+                                             void *c, cudaDataType type_c, int64_t ldc, long long int stride_c,
+                                             int64_t batch, cublasComputeType_t compute, cublasGemmAlgo_t algorithm)
+{
+    if (type_a != CUDA_R_16BF || type_b != CUDA_R_16BF || (type_c != CUDA_R_16BF && type_c != CUDA_R_32F) ||
+        compute != CUBLAS_COMPUTE_32F || algorithm != CUBLAS_GEMM_DEFAULT)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    return start(handle, &(struct product){.halves = true,
+                                           .gives_halves = type_c == CUDA_R_16BF,
+                                           .a_is_t = op_a == CUBLAS_OP_T,
+                                           .b_is_t = op_b == CUBLAS_OP_T,
+                                           .m = m,
+                                           .n = n,
+                                           .k = k,
+                                           .lda = lda,
+                                           .ldb = ldb,
+                                           .ldc = ldc,
+                                           .stride_a = stride_a,
+                                           .stride_b = stride_b,
+                                           .stride_c = stride_c,
+                                           .batch = batch,
+                                           .alpha = (double)*(const float *)alpha,
+                                           .beta = (double)*(const float *)beta,
+                                           .a = a,
+                                           .b = b,
+                                           .c = c});
+}

@@ -33,6 +33,12 @@ static void test_f64(void **state)
     assert_true(check_rows(el_kernels_cuda(), EL_F64, run_emulated, 0x1p-52, MOST_FLOPS) > CASES / 2);
 }
 
+/* Convolutions with cuDNN and without are f32's, between casts. */
+static void test_bf16(void **state)
+{
+    assert_true(check_rows(el_kernels_cuda(), EL_BF16, run_emulated, 0x1p-24, MOST_FLOPS) > CASES / 2);
+}
+
 static const struct el_kernel *find_convolution(enum el_op_kind op, enum el_dtype dtype)
 {
     int over_time = op >= EL_OP_CONV1D_FORWARD && op <= EL_OP_CONV1D_BACKWARD_WEIGHTS;
@@ -64,6 +70,7 @@ static void test_table_is_complete(void **state)
     for (int op = 0; op < EL_OP_COUNT; op++) {
         assert_non_null(el_kernels_cuda()->find((enum el_op_kind)op, EL_F32));
         assert_non_null(el_kernels_cuda()->find((enum el_op_kind)op, EL_F64));
+        assert_non_null(el_kernels_cuda()->find((enum el_op_kind)op, EL_BF16));
         assert_null(el_kernels_cuda()->find((enum el_op_kind)op, EL_I32));
     }
     assert_null(el_kernels_cuda()->find(EL_OP_COUNT, EL_F32));
@@ -239,7 +246,7 @@ static void test_a_convolution_that_cudnn_gives_up(void **state)
     el_cuda_native_close(&native);
 }
 
-RUN_TESTS(NULL, NULL, test_table_is_complete, test_f32, test_f64, test_convolutions_by_cudnn,
+RUN_TESTS(NULL, NULL, test_table_is_complete, test_f32, test_f64, test_bf16, test_convolutions_by_cudnn,
           test_batch_norm_far_from_zero, test_dropout_drops_what_the_cpu_drops, test_ids_out_of_range,
           test_a_gradient_that_is_not_finite_shows, test_magnitudes_far_apart, test_nothing_to_do,
           test_attention_of_large_scores, test_a_convolution_says_how_it_is_done,

@@ -93,7 +93,7 @@ static double bf16(double x)
 
 static uint16_t expected_half(const struct combination *c, const uint16_t *const *ins, size_t i)
 {
-    bool is_half = c->dtype == EL_F16;
+    bool is_half = c->dtype == EL_F16, sums = c->reduction == EL_COMM_SUM || c->reduction == EL_COMM_AVERAGE;
     double sum = 0;
     for (int k = 0; k < c->n_ins; k++) {
         double x = (double)(is_half ? el_f32_of_f16(ins[k][i]) : el_f32_of_bf16(ins[k][i])), all = x;
@@ -101,9 +101,10 @@ static uint16_t expected_half(const struct combination *c, const uint16_t *const
         if (c->reduction == EL_COMM_PRODUCT) all = sum * x;
         if (c->reduction == EL_COMM_MIN) all = fmin(sum, x);
         if (c->reduction == EL_COMM_MAX) all = fmax(sum, x);
-        sum = k == 0 ? x : is_half ? f16(all) : bf16(all);
+        sum = k == 0 ? x : sums ? (double)(float)all : is_half ? f16(all) : bf16(all);
     }
-    if (c->reduction == EL_COMM_AVERAGE && c->members) sum = is_half ? f16(sum / c->members) : bf16(sum / c->members);
+    if (c->reduction == EL_COMM_AVERAGE && c->members) sum = (double)(float)(sum / c->members);
+    if (sums) sum = is_half ? f16(sum) : bf16(sum);
     return is_half ? el_f16_of_f32((float)sum) : el_bf16_of_f32((float)sum);
 }
 

@@ -8,12 +8,20 @@ static void test_reference(void **state)
 {
     /* It is slow, and its loops are the same at any size. */
     assert_true(check_rows(el_kernels_reference(), EL_F32, run_here, 0x1p-24, 1e6) > CASES / 2);
+    assert_true(check_rows(el_kernels_reference(), EL_BF16, run_here, 0x1p-24, 1e6) > CASES / 2);
 }
 
 static void test_cpu(void **state)
 {
     print_message("cpu: %s\n", el_kernels_cpu_missing() ? el_kernels_cpu_missing() : el_kernels_cpu_library());
     assert_int_equal(check_rows(el_kernels_cpu(), EL_F32, run_here, 0x1p-24, INFINITY), CASES);
+}
+
+/* By the processor's own products of bf16, where it has them. */
+static void test_cpu_bf16(void **state)
+{
+    print_message("bf16: %s\n", el_kernels_cpu_no_bf16() ? el_kernels_cpu_no_bf16() : "by the processor");
+    assert_int_equal(check_rows(el_kernels_cpu(), EL_BF16, run_here, 0x1p-24, INFINITY), CASES);
 }
 
 static void test_batch_norm_far_from_zero(void **state)
@@ -27,7 +35,7 @@ static const struct el_dnnl_module *module;
 /* What the cpu table does not have: test_cpu has the rest. */
 static const struct el_kernel *find_in_module(enum el_op_kind op, enum el_dtype dtype)
 {
-    const struct el_kernel *row = dtype == EL_F32 ? module->find(op) : NULL;
+    const struct el_kernel *row = module->find(op, dtype);
     return row == el_kernels_cpu()->find(op, dtype) ? NULL : row;
 }
 
@@ -67,7 +75,7 @@ static void test_dnnl_says_what_it_chose(void **state)
     void *plan = NULL;
     const struct el_dnnl_module *dnnl = find_dnnl();
     if (!dnnl) skip();
-    const struct el_kernel *row = dnnl->find(EL_OP_LINEAR_FORWARD);
+    const struct el_kernel *row = dnnl->find(EL_OP_LINEAR_FORWARD, EL_F32);
     float x[4 * 8] = {0}, w[2 * 8] = {0}, bias[2] = {0}, y[4 * 2];
     struct el_kernel_args args = {.p = {x, w, bias, y}, .d = {4, 8, 2}};
     struct el_workspace workspace = {0};
@@ -121,5 +129,5 @@ static void test_threads_agree(void **state)
     free(workers);
 }
 
-RUN_TESTS(NULL, NULL, test_every_op_has_a_case_and_the_references_f64_row, test_reference, test_shapes, test_cpu,
+RUN_TESTS(NULL, NULL, test_every_op_has_a_case_and_the_references_f64_row, test_reference, test_shapes, test_cpu, test_cpu_bf16,
           test_batch_norm_far_from_zero, test_dnnl, test_dnnl_says_what_it_chose, test_threads_agree)

@@ -58,7 +58,7 @@ struct test_case {
 #define ELEMENTS(n)                                                                                                    \
     CASE(GELU_FORWARD, (n), 0), CASE(GELU_BACKWARD, (n), 0), CASE_IN_PLACE(GELU_BACKWARD, (n), 0),                     \
         CASE(RELU_BACKWARD, (n), 0), CASE_IN_PLACE(RELU_BACKWARD, (n), 0), CASE(SCALE, (n), 0.3),                      \
-        CASE_IN_PLACE(SCALE, (n), 0.3), CASE(ADD, (n), 0), CASE(FILL, (n), 0.3), CASE(SGD, (n), 0.1),                  \
+        CASE_IN_PLACE(SCALE, (n), 0.3), CASE(CAST, (n), 0.3), CASE(CAST, (n), 1, 1), CASE(ADD, (n), 0), CASE(FILL, (n), 0.3), CASE(SGD, (n), 0.1),                  \
         CASE_AT(2, SGD, (n), 0.1, 0.01), CASE(MOMENTUM, (n), 0.1, 0, 0.9), CASE_AT(30, MOMENTUM, (n), 0.1, 0.01, 0.9), \
         CASE(ADAM, (n), 1e-3, 0, 0.9, 0.999, 1e-8), CASE_AT(1000, ADAM, (n), 1e-3, 1e-4, 0.9, 0.999, 1e-8, 0.1),       \
         CASE(SUM_SQUARES, (n), 0), CASE(CLIP, (n), 0.1), CASE(CLIP, (n), 5)
@@ -256,6 +256,8 @@ static inline int accumulates(const struct test_case *c, int i)
         return i >= 6 && c->s[i == 8] != 0; /* dscale and dshift; dresidual */
     case EL_OP_LAYER_NORM_BACKWARD:
         return c->s[i >= 5] != 0; /* dx; dscale and dshift */
+    case EL_OP_CAST:
+        return c->s[1] != 0;
     case EL_OP_CONV2D_BACKWARD_DATA:
     case EL_OP_CONV2D_BACKWARD_WEIGHTS:
     case EL_OP_MEAN_POOL_BACKWARD:
@@ -275,6 +277,7 @@ static inline int accumulates(const struct test_case *c, int i)
 struct outcome {
     enum el_dtype dtype;
     int n;
+    enum el_dtype types[EL_ARGS_POINTERS];
     struct operand operands[EL_ARGS_POINTERS];
     struct guarded tensors[EL_ARGS_POINTERS];
     char name[200];
@@ -286,13 +289,25 @@ static inline void outcome_free(struct outcome *out)
         if (out->tensors[i].whole) guarded_free(&out->tensors[i], out->name);
 }
 
+/* Of which type each operand of a row of `dtype` is. A cast is between f32 and bf16. */
+static inline void find_types(const struct test_case *c, enum el_dtype dtype, const struct operand *operands, int n,
+                              enum el_dtype types[EL_ARGS_POINTERS])
+{
+    struct el_op_operand told[EL_ARGS_POINTERS];
+    assert_int_equal(el_op_operands(el_op_name(c->op), el_dtype_name(dtype), c->d, told), n);
+    for (int i = 0; i < n; i++) {
+        types[i] = operand_is_id(operands[i].kind) ? EL_I32 : strcmp(told[i].dtype, "f32") ? dtype : EL_F32;
+        if (c->op == EL_OP_CAST && i == 0 && dtype != EL_F64) types[i] = dtype == EL_F32 ? EL_BF16 : EL_F32;
+    }
+}
+
 static inline void fill_tensor(const struct test_case *c, const struct operand *o, int index, enum el_dtype dtype,
-                               struct guarded *tensor)
+                               int coarse, struct guarded *tensor)
 {
     if ((o->kind == OUT || o->kind == OUT_ID) && !accumulates(c, index))
         memset(tensor->data, 0xff, tensor->bytes); /* NaN: what is not written shows */
     else
-        operand_fill(o, index, c->d[1], dtype, tensor->data);
+        operand_fill(o, index, c->d[1], dtype, coarse, tensor->data);
 }
 
 /* The forward op of a backward op that reads an output of it: where that stands among the operands of both, and whether
@@ -328,7 +343,7 @@ static inline void fill_kept(const struct test_case *c, const struct outcome *ou
     for (int i = 0; i < n; i++) {
         args.p[i] = calloc((size_t)operands[i].n, sizeof(double));
         assert_non_null(args.p[i]);
-        operand_fill(&operands[i], kept->shares_input ? 1 : i, 0, EL_F64, args.p[i]);
+        operand_fill(&operands[i], kept->shares_input ? 1 : i, 0, EL_F64, 0, args.p[i]);
     }
     assert_int_equal(el_kernels_reference()->find(kept->forward, EL_F64)->run(&args), EL_OK);
     const struct guarded *tensor = &out->tensors[kept->operand];
@@ -336,10 +351,10 @@ static inline void fill_kept(const struct test_case *c, const struct outcome *ou
     if (is_id) memcpy(tensor->data, args.p[kept->output], tensor->bytes);
     for (int64_t j = 0; !is_id && j < operands[kept->output].n; j++) {
         float value = (float)((const double *)args.p[kept->output])[j];
-        if (out->dtype == EL_F32)
-            ((float *)tensor->data)[j] = value;
-        else
+        if (out->dtype == EL_F64)
             ((double *)tensor->data)[j] = (double)value;
+        else
+            ((float *)tensor->data)[j] = value;
     }
     for (int i = 0; i < n; i++) free(args.p[i]);
 }
@@ -363,10 +378,12 @@ static inline void name_case(const struct el_kernel_table *table, enum el_dtype 
              c->in_place ? " in place" : "", c->absent);
 }
 
-static inline void compute(const struct el_kernel_table *table, enum el_dtype dtype, const struct test_case *c,
-                           size_t skew, row_runner runner, struct outcome *out)
+/* With the operands that a row of type `values` is given. */
+static inline void compute_like(enum el_dtype values, const struct el_kernel_table *table, enum el_dtype dtype,
+                                const struct test_case *c, size_t skew, row_runner runner, struct outcome *out)
 {
     struct el_kernel_args args = {.step = c->step};
+    enum el_dtype given[EL_ARGS_POINTERS];
     if (c->op == EL_OP_DROPOUT) args.k[0] = 11, args.k[1] = 4;
     if (c->op >= EL_OP_SGD && c->op <= EL_OP_ADAM && c->step) args.k[0] = 5, args.k[1] = 2000; /* rate.h */
     memcpy(args.d, c->d, sizeof args.d);
@@ -375,6 +392,9 @@ static inline void compute(const struct el_kernel_table *table, enum el_dtype dt
     name_case(table, dtype, c, out);
     out->dtype = dtype;
     out->n = op_operands(c->op, c->d, out->operands);
+    find_types(c, dtype, out->operands, out->n, out->types);
+    find_types(c, values, out->operands, out->n, given);
+    if (c->op == EL_OP_CAST) args.k[0] = out->types[0];
     for (int i = 0; i < out->n; i++) {
         struct operand *o = &out->operands[i];
         if (c->absent & 1u << i) *o = (struct operand){ABSENT, 0};
@@ -383,13 +403,19 @@ static inline void compute(const struct el_kernel_table *table, enum el_dtype dt
             args.p[i] = args.p[0];
             break;
         }
-        size_t bytes = (size_t)o->n * el_dtype_bytes(operand_is_id(o->kind) ? EL_I32 : dtype);
-        out->tensors[i] = guarded_alloc(bytes, skew * el_dtype_bytes(dtype));
-        fill_tensor(c, o, i, dtype, &out->tensors[i]);
+        size_t width = el_dtype_bytes(out->types[i]);
+        out->tensors[i] = guarded_alloc((size_t)o->n * width, skew * width);
+        fill_tensor(c, o, i, out->types[i], given[i] == EL_BF16, &out->tensors[i]);
         args.p[i] = out->tensors[i].data;
     }
     fill_kept(c, out);
     runner(table->find(c->op, dtype), &args, out);
+}
+
+static inline void compute(const struct el_kernel_table *table, enum el_dtype dtype, const struct test_case *c,
+                           size_t skew, row_runner runner, struct outcome *out)
+{
+    compute_like(dtype, table, dtype, c, skew, runner, out);
 }
 
 /* The bytes of output i, wherever it lies. */
@@ -400,6 +426,7 @@ static inline const void *output(const struct outcome *out, int i)
 
 static inline double real_at(const void *data, enum el_dtype dtype, int64_t i)
 {
+    if (dtype == EL_BF16) return (double)el_f32_of_bf16(((const uint16_t *)data)[i]);
     return dtype == EL_F32 ? (double)((const float *)data)[i] : ((const double *)data)[i];
 }
 
@@ -428,8 +455,9 @@ static inline void compare_reals(const struct test_case *c, const struct outcome
     for (int64_t j = 0; j < got->operands[i].n; j++) largest = fmax(largest, fabs(w[j]));
     largest = fmax(largest, largest_term(c, want, i));
     double allowed = 4 * (sqrt(terms(c, got->dtype)) + 8) * half_ulp * largest;
+    if (got->types[i] == EL_BF16) allowed += (1 + accumulates(c, i)) * 0x1p-8 * largest; /* rounded once, then added */
     for (int64_t j = 0; j < got->operands[i].n; j++) {
-        double g = real_at(output(got, i), got->dtype, j);
+        double g = real_at(output(got, i), got->types[i], j);
         if (!(fabs(g - w[j]) <= allowed))
             fail_msg("%s: output %d, element %lld is %.9g, should be %.9g within %.2g", got->name, i, (long long)j, g,
                      w[j], allowed);
@@ -475,7 +503,7 @@ static inline int check_rows(const struct el_kernel_table *table, enum el_dtype 
         struct test_case plain = cases[i];
         plain.in_place = 0;
         struct outcome want, got, again;
-        compute(el_kernels_reference(), EL_F64, &plain, 0, run_here, &want);
+        compute_like(dtype, el_kernels_reference(), EL_F64, &plain, 0, run_here, &want);
         compute(table, dtype, &cases[i], 0, runner, &got);
         compare(&cases[i], &got, &want, half_ulp);
         compute(table, dtype, &cases[i], 0, runner, &again);

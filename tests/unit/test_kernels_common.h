@@ -11,6 +11,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/kernels.h"
 #include "kernels/window.h"
+#include "runtime/base/half.h"
 #include "runtime/base/module.h"
 
 /* A buffer with guard bytes on both sides. `skew` moves its begin off the 64-byte line, as a gradient's place in a
@@ -191,6 +192,7 @@ static inline int op_operands(enum el_op_kind op, const int64_t *d, struct opera
     case EL_OP_MSE:
         OPERANDS({IN, rn}, {IN_ID, n}, {OUT, 1}, {OUT, rn});
     case EL_OP_SCALE:
+    case EL_OP_CAST:
     case EL_OP_GELU_FORWARD:
         OPERANDS({IN, n}, {OUT, n});
     case EL_OP_FILL:
@@ -226,11 +228,16 @@ static inline double operand_value(enum operand_kind kind, int index, int64_t i)
     return 2 * u - 1;
 }
 
-static inline void operand_fill(const struct operand *o, int index, int64_t limit, enum el_dtype dtype, void *data)
+/* `coarse`: numbers that bf16 has. */
+static inline void operand_fill(const struct operand *o, int index, int64_t limit, enum el_dtype dtype, int coarse,
+                                void *data)
 {
     for (int64_t i = 0; i < o->n; i++) {
         double value = operand_value(o->kind == IN_ID ? INOUT_POSITIVE : o->kind, index, i);
-        if (operand_is_id(o->kind))
+        if (coarse && !operand_is_id(o->kind)) value = (double)el_f32_of_bf16(el_bf16_of_f32((float)value));
+        if (dtype == EL_BF16)
+            ((uint16_t *)data)[i] = el_bf16_of_f32((float)value);
+        else if (operand_is_id(o->kind))
             ((int32_t *)data)[i] = o->kind == IN_ID ? (int32_t)(value * (double)limit) : 5;
         else if (dtype == EL_F32)
             ((float *)data)[i] = (float)value;

@@ -85,7 +85,7 @@ static void test_stored_gives_the_same(void **state)
         for (int o = 0; o < OPS; o++)
             for (int acc = 0; acc <= (ops[o] != EL_OP_CONV2D_FORWARD); acc++) {
                 check_stored(el_kernels_cpu()->find(ops[o], EL_F32), ops[o], shapes[i], acc, "cpu");
-                if (dnnl) check_stored(dnnl->find(ops[o]), ops[o], shapes[i], acc, "oneDNN");
+                if (dnnl) check_stored(dnnl->find(ops[o], EL_F32), ops[o], shapes[i], acc, "oneDNN");
             }
 }
 
@@ -94,7 +94,7 @@ static void check_chosen(const struct el_dnnl_module *dnnl, const int64_t d[8])
 {
     const int64_t shape[4] = {d[4], d[5], d[5], d[3]};
     for (int o = 0; o < OPS; o++) {
-        const struct el_kernel *row = dnnl->find(ops[o]);
+        const struct el_kernel *row = dnnl->find(ops[o], EL_F32);
         struct el_kernel_args args = {.k = {el_kernels_cpu()->weights(EL_F32, shape) != NULL}};
         static float nowhere[16]; /* prepare() reads no operands */
         memcpy(args.d, d, sizeof args.d);

@@ -100,11 +100,11 @@ static void forward_make(const struct pair *pair, struct forward *f)
     for (int i = 0; i < f->n; i++) {
         assert_true(f->operands[i].n <= MOST);
         if (f->operands[i].kind == IN_STEP) f->operands[i].kind = IN; /* no ties: they are kinks */
-        operand_fill(&f->operands[i], i, pair->d[1], EL_F64, f->storage[i]);
+        operand_fill(&f->operands[i], i, pair->d[1], EL_F64, 0, f->storage[i]);
         f->args.p[i] = pair->absent && pair->absent == i ? NULL : f->storage[i];
     }
     const struct operand r = {.kind = IN, .n = MOST};
-    operand_fill(&r, 77, 0, EL_F64, f->dy);
+    operand_fill(&r, 77, 0, EL_F64, 0, f->dy);
     if (pair->inputs[0] != DY && pair->inputs[1] != DY) f->dy[0] = 1; /* a loss is differentiated itself */
 }
 

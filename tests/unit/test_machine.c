@@ -12,6 +12,7 @@ static const struct el_machine machine = {.name = "m",
                                           .f32_flops_per_s = 1e12,
                                           .f64_flops_per_s = 5e11,
                                           .memory_bytes_per_s = 1e11,
+                                          .bf16_flops_per_s = 4e12,
                                           .copy_bytes_per_s = 5e10,
                                           .host_link_bytes_per_s = 1e10,
                                           .link_bytes_per_s = 2e10,
@@ -35,6 +36,8 @@ static void ops_go_by_rates(void **state)
     is_near(el_machine_op_ns(&machine, &kernel, 0, 1), 100 + 1000 + 1000);
     kernel.kernel.dtype = "f64";
     is_near(el_machine_op_ns(&machine, &kernel, 0, 1), 100 + 2000 + 1000);
+    kernel.kernel.dtype = "bf16";
+    is_near(el_machine_op_ns(&machine, &kernel, 0, 1), 100 + 250 + 1000);
     struct el_op_info copy = {.op_class = EL_CLASS_COPY, .bytes = 2e5, .peer = -1};
     is_near(el_machine_op_ns(&machine, &copy, 0, 1), 200 + 2000); /* within a device */
     copy.received_bytes = 100000;

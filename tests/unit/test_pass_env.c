@@ -1,5 +1,5 @@
-/* What surrounds a pass, and what nodes can be: one that communicates along an axis, one with several outputs, linear
- * and embedding over more dimensions than one, and types that no kernel has together. Against values worked out here.
+/* What surrounds a pass, and what nodes can be: one that communicates along an axis, one with several outputs, and
+ * linear and embedding over more dimensions than one. Against values worked out here.
  *
  * docs/adding.md compiles this file with the node of the page: -DSUM_OVER=el_node_sum_over. */
 #include "tests/test.h"
@@ -336,25 +336,5 @@ static void embedding_keeps_leading_dimensions(void **state)
     el_graph_destroy(graph);
 }
 
-static void types_that_no_kernel_has_together_are_refused(void **state)
-{
-    struct el_graph *graph = linear_and(&(struct el_shape){1, {IN}}, NULL);
-    double x[BATCH * IN] = {0};
-    struct run run = {.graph = graph,
-                      .device = open_device(),
-                      .x = x,
-                      .x_bytes = sizeof x,
-                      .env = {.mixed = true, .stored = EL_F32, .reduced = EL_F64}};
-    run_pass(&run);
-    assert_int_equal(run.status, EL_ERR_ABSENT);
-    assert_string_equal(el_error_message(), "'linear': no kernel takes parameters of f32 and computes in f64");
-    run.env.stored = EL_F64; /* all alike */
-    run.status = EL_OK;
-    run_pass(&run);
-    assert_int_equal(run.status, EL_OK);
-    el_device_close(run.device);
-    el_graph_destroy(graph);
-}
-
 RUN_TESTS(NULL, NULL, a_node_sums_over_its_group, a_node_has_two_outputs, linear_keeps_leading_dimensions,
-          embedding_keeps_leading_dimensions, types_that_no_kernel_has_together_are_refused)
+          embedding_keeps_leading_dimensions)

@@ -163,6 +163,7 @@ static const struct {
               " '2.members.0.memory': {'peak_bytes': 41943040},"
               " '3.members.0.memory': {'peak_bytes': 41943040},"
               " '4.members.0.memory': {'peak_bytes': 41943040}}"},
+    {"emulated", "bf16 is computed in f32", .patch = "{'0': {'emulated': 'no AVX512-BF16'}}"},
     {"injected", "--inject delay=1:20", .patch = "{'0': {'injected': 'delay=1:20'}}"},
     {"unsettled", "in 3 of 5 repeats",
      .patch = "{'1': {'settled': false}, '2': {'settled': false}, '3': {'settled': false}}"},

@@ -34,28 +34,28 @@ enum el_status el_dnnl_check(dnnl_status_t status, const char *call)
     return el_fail(EL_ERR_INTERNAL, "oneDNN: %s: %s (%d)", call, known ? words[status] : "unknown", (int)status);
 }
 
-enum el_status el_dnnl_strided(struct el_dnnl_recipe *recipe, int n_dims, const dnnl_dims_t dims,
+enum el_status el_dnnl_strided(struct el_dnnl_recipe *recipe, dnnl_data_type_t type, int n_dims, const dnnl_dims_t dims,
                                const dnnl_dims_t strides, el_dnnl_view *view_p)
 {
     dnnl_memory_desc_t *desc = &recipe->descs[recipe->n_descs];
 #if DNNL_VERSION_MAJOR >= 3
-    EL_DNNL_TRY(dnnl_memory_desc_create_with_strides(desc, n_dims, dims, dnnl_f32, strides));
+    EL_DNNL_TRY(dnnl_memory_desc_create_with_strides(desc, n_dims, dims, type, strides));
 #else
-    EL_DNNL_TRY(dnnl_memory_desc_init_by_strides(desc, n_dims, dims, dnnl_f32, strides));
+    EL_DNNL_TRY(dnnl_memory_desc_init_by_strides(desc, n_dims, dims, type, strides));
 #endif
     recipe->n_descs++;
     *view_p = EL_DNNL_VIEW(*desc);
     return EL_OK;
 }
 
-enum el_status el_dnnl_tagged(struct el_dnnl_recipe *recipe, int n_dims, const dnnl_dims_t dims, dnnl_format_tag_t tag,
-                              el_dnnl_view *view_p)
+enum el_status el_dnnl_tagged(struct el_dnnl_recipe *recipe, dnnl_data_type_t type, int n_dims, const dnnl_dims_t dims,
+                              dnnl_format_tag_t tag, el_dnnl_view *view_p)
 {
     dnnl_memory_desc_t *desc = &recipe->descs[recipe->n_descs];
 #if DNNL_VERSION_MAJOR >= 3
-    EL_DNNL_TRY(dnnl_memory_desc_create_with_tag(desc, n_dims, dims, dnnl_f32, tag));
+    EL_DNNL_TRY(dnnl_memory_desc_create_with_tag(desc, n_dims, dims, type, tag));
 #else
-    EL_DNNL_TRY(dnnl_memory_desc_init_by_tag(desc, n_dims, dims, dnnl_f32, tag));
+    EL_DNNL_TRY(dnnl_memory_desc_init_by_tag(desc, n_dims, dims, type, tag));
 #endif
     recipe->n_descs++;
     *view_p = EL_DNNL_VIEW(*desc);

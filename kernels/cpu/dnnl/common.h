@@ -5,8 +5,8 @@
  * added). It is made twice, by workspace() for the sizes and by prepare() for the plan:
  *
  *     static enum el_status cook(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe);
- *     workspace:  el_dnnl_workspace(cook, args, workspace_p)
- *     prepare:    el_dnnl_prepare(cook, args, plan_p)        primitives and memory objects, on the computing thread
+ *     workspace:  el_dnnl_workspace(cook, type, args, workspace_p)
+ *     prepare:    el_dnnl_prepare(cook, type, args, plan_p)        primitives and memory objects, on the computing thread
  *     run:        el_dnnl_run(args)                          executes the stages, makes nothing
  *     release:    el_dnnl_release(plan)
  *
@@ -34,7 +34,7 @@ enum {
     EL_DNNL_STAGES = 32,
     EL_DNNL_OPERANDS = 6,
     EL_DNNL_REGIONS = 5,
-    EL_DNNL_DESCS = 6,
+    EL_DNNL_DESCS = 12,
     EL_DNNL_PDS = 5,
     EL_DNNL_ALIGN_BYTES = 64
 };
@@ -59,6 +59,7 @@ struct el_dnnl_stage {
 
 /* Zeroed before use. Owns all descriptors made with it: el_dnnl_workspace and el_dnnl_prepare make and free it. */
 struct el_dnnl_recipe {
+    dnnl_data_type_t type; /* of the op's operands, but for gradients of weights, which are of f32 */
     int n_descs, n_pds, n_stages, n_regions;
     dnnl_memory_desc_t descs[EL_DNNL_DESCS];
     dnnl_primitive_desc_t pds[EL_DNNL_PDS];
@@ -71,20 +72,21 @@ struct el_dnnl_recipe {
 
 typedef enum el_status (*el_dnnl_cook)(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe);
 
-enum el_status el_dnnl_workspace(el_dnnl_cook cook, const struct el_kernel_args *args,
+enum el_status el_dnnl_workspace(el_dnnl_cook cook, dnnl_data_type_t type, const struct el_kernel_args *args,
                                  struct el_workspace *workspace_p);
-enum el_status el_dnnl_prepare(el_dnnl_cook cook, const struct el_kernel_args *args, void **plan_p);
+enum el_status el_dnnl_prepare(el_dnnl_cook cook, dnnl_data_type_t type, const struct el_kernel_args *args,
+                               void **plan_p);
 enum el_status el_dnnl_run(const struct el_kernel_args *args);
 void el_dnnl_release(void *plan);
 /* The implementations that the library chose for the plan's stages. */
 const char *el_dnnl_describe(const void *plan);
 
-/* Descriptors, kept in the recipe: with these strides, or in a layout that the library names (dnnl_format_tag_any: in
+/* Descriptors of values of `type`, kept in the recipe: with these strides, or in a layout that the library names (dnnl_format_tag_any: in
  * whatever layout the primitive likes best). */
-enum el_status el_dnnl_strided(struct el_dnnl_recipe *recipe, int n_dims, const dnnl_dims_t dims,
+enum el_status el_dnnl_strided(struct el_dnnl_recipe *recipe, dnnl_data_type_t type, int n_dims, const dnnl_dims_t dims,
                                const dnnl_dims_t strides, el_dnnl_view *view_p);
-enum el_status el_dnnl_tagged(struct el_dnnl_recipe *recipe, int n_dims, const dnnl_dims_t dims, dnnl_format_tag_t tag,
-                              el_dnnl_view *view_p);
+enum el_status el_dnnl_tagged(struct el_dnnl_recipe *recipe, dnnl_data_type_t type, int n_dims, const dnnl_dims_t dims,
+                              dnnl_format_tag_t tag, el_dnnl_view *view_p);
 
 /* A region of the workspace. */
 struct el_dnnl_place el_dnnl_region(struct el_dnnl_recipe *recipe, size_t bytes);
@@ -93,7 +95,7 @@ static inline struct el_dnnl_place el_dnnl_at(void *data)
     return (struct el_dnnl_place){.region = -1, .data = data};
 }
 /* Where region `index` begins at run time, for what is done to it without the library. */
-float *el_dnnl_region_data(const struct el_kernel_args *args, int index);
+void *el_dnnl_region_data(const struct el_kernel_args *args, int index);
 
 /* Appends a stage that executes `pd`, with its scratchpad: an earlier stage's, where that is large enough. */
 struct el_dnnl_stage *el_dnnl_stage_add(struct el_dnnl_recipe *recipe, const_dnnl_primitive_desc_t pd);
@@ -137,22 +139,29 @@ enum el_status el_dnnl_engine(dnnl_engine_t *engine_p);
 enum el_status el_dnnl_check(dnnl_status_t status, const char *call);
 #define EL_DNNL_TRY(call) EL_TRY(el_dnnl_check((call), #call))
 
-/* Defines the row `kernel` that does what `cook` describes and runs by `run_function`. */
-#define EL_DNNL_KERNEL(kernel, cook, run_function)                                                                     \
-    static enum el_status kernel##_workspace(const struct el_kernel_args *args, struct el_workspace *workspace_p)      \
+/* Defines the rows `kernel` of f32 and bf16 that do what `cook` describes and run by `run_f32` and `run_bf16`. */
+#define EL_DNNL_FUNCTIONS(kernel, type, cook)                                                                          \
+    static enum el_status kernel##_##type##_workspace(const struct el_kernel_args *args,                               \
+                                                      struct el_workspace *workspace_p)                                \
     {                                                                                                                  \
-        return el_dnnl_workspace(cook, args, workspace_p);                                                             \
+        return el_dnnl_workspace(cook, dnnl_##type, args, workspace_p);                                                \
     }                                                                                                                  \
-    static enum el_status kernel##_prepare(const struct el_kernel_args *args, void **plan_p)                           \
+    static enum el_status kernel##_##type##_prepare(const struct el_kernel_args *args, void **plan_p)                  \
     {                                                                                                                  \
-        return el_dnnl_prepare(cook, args, plan_p);                                                                    \
-    }                                                                                                                  \
-    const struct el_kernel kernel = {.run = run_function,                                                              \
-                                     .workspace = kernel##_workspace,                                                  \
-                                     .prepare = kernel##_prepare,                                                      \
-                                     .release = el_dnnl_release,                                                       \
-                                     .describe = el_dnnl_describe}
+        return el_dnnl_prepare(cook, dnnl_##type, args, plan_p);                                                       \
+    }
+#define EL_DNNL_ROW(kernel, type, run_function)                                                                        \
+    {                                                                                                                  \
+        .run = run_function, .workspace = kernel##_##type##_workspace, .prepare = kernel##_##type##_prepare,           \
+        .release = el_dnnl_release, .describe = el_dnnl_describe                                                       \
+    }
+#define EL_DNNL_KERNEL(kernel, cook, run_f32, run_bf16)                                                                \
+    EL_DNNL_FUNCTIONS(kernel, f32, cook)                                                                               \
+    EL_DNNL_FUNCTIONS(kernel, bf16, cook)                                                                              \
+    const struct el_kernel kernel[2] = {EL_DNNL_ROW(kernel, f32, run_f32), EL_DNNL_ROW(kernel, bf16, run_bf16)}
 
-extern const struct el_kernel el_dnnl_linear_forward, el_dnnl_linear_backward_data, el_dnnl_linear_backward_weights;
+/* Of f32, then of bf16. */
+extern const struct el_kernel el_dnnl_linear_forward[2], el_dnnl_linear_backward_data[2],
+    el_dnnl_linear_backward_weights[2];
 /* Over time and over images alike. */
-extern const struct el_kernel el_dnnl_forward, el_dnnl_backward_data, el_dnnl_backward_weights;
+extern const struct el_kernel el_dnnl_forward[2], el_dnnl_backward_data[2], el_dnnl_backward_weights[2];

@@ -26,10 +26,16 @@ enum { MANY_PIXELS = 512 };
 /* The op's tensors as oneDNN sees them: names are logical order (batch, channels, height, width or time). */
 struct shape {
     struct el_dnnl_conv conv; /* conv.w in the layout the primitive chooses */
+    struct el_dnnl_conv hint; /* the forward one's, of which gradients of weights have other types */
     el_dnnl_view weights;     /* the op's own: stored, or plain */
     size_t weights_bytes;
     int64_t pixels; /* of the output, in all samples */
 };
+
+static size_t width_of(const struct el_dnnl_recipe *recipe)
+{
+    return recipe->type == dnnl_f32 ? sizeof(float) : sizeof(uint16_t);
+}
 
 /* conv1d has five sizes, conv2d eight. */
 static bool over_time(const struct el_kernel_args *args)
@@ -43,15 +49,15 @@ static enum el_status shape_over_time(const struct el_kernel_args *args, struct 
     int64_t b = args->d[0], l = args->d[1], c = args->d[2], f = args->d[3], k = args->d[4], t = l - k + 1;
     const dnnl_dims_t x = {b, c, l}, x_strides = {l * c, 1, c}, y = {b, f, t}, y_strides = {t * f, 1, f};
     const dnnl_dims_t w = {f, c, k}, w_strides = {k * c, 1, c}, bias = {f}, bias_strides = {1};
-    *shape_p = (struct shape){.conv.stride = 1, .weights_bytes = (size_t)(f * k * c) * sizeof(float), .pixels = b * t};
-    EL_TRY(el_dnnl_strided(recipe, 3, x, x_strides, &shape_p->conv.x));
-    EL_TRY(el_dnnl_tagged(recipe, 3, w, dnnl_format_tag_any, &shape_p->conv.w));
-    EL_TRY(el_dnnl_strided(recipe, 1, bias, bias_strides, &shape_p->conv.bias));
-    EL_TRY(el_dnnl_strided(recipe, 3, y, y_strides, &shape_p->conv.y));
-    return el_dnnl_strided(recipe, 3, w, w_strides, &shape_p->weights);
+    *shape_p = (struct shape){.conv.stride = 1, .weights_bytes = (size_t)(f * k * c) * width_of(recipe), .pixels = b * t};
+    EL_TRY(el_dnnl_strided(recipe, recipe->type, 3, x, x_strides, &shape_p->conv.x));
+    EL_TRY(el_dnnl_tagged(recipe, recipe->type, 3, w, dnnl_format_tag_any, &shape_p->conv.w));
+    EL_TRY(el_dnnl_strided(recipe, recipe->type, 1, bias, bias_strides, &shape_p->conv.bias));
+    EL_TRY(el_dnnl_strided(recipe, recipe->type, 3, y, y_strides, &shape_p->conv.y));
+    return el_dnnl_strided(recipe, recipe->type, 3, w, w_strides, &shape_p->weights);
 }
 
-static enum el_status shape_of(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe, struct shape *shape_p)
+static enum el_status shape_in_type(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe, struct shape *shape_p)
 {
     if (over_time(args)) return shape_over_time(args, recipe, shape_p);
     const struct el_window s = el_window_of_conv2d(args->d);
@@ -59,13 +65,34 @@ static enum el_status shape_of(const struct el_kernel_args *args, struct el_dnnl
     const dnnl_dims_t y = {s.b, s.f, s.oh, s.ow}, y_strides = {s.oh * s.ow * s.f, 1, s.ow * s.f, s.f};
     const dnnl_dims_t w = {s.f, s.c, s.k, s.k}, plain = {s.k * s.k * s.c, 1, s.k * s.c, s.c};
     *shape_p = (struct shape){.conv = {.stride = s.stride, .pad = s.pad},
-                              .weights_bytes = (size_t)(s.f * s.k * s.k * s.c) * sizeof(float),
+                              .weights_bytes = (size_t)(s.f * s.k * s.k * s.c) * width_of(recipe),
                               .pixels = s.b * s.oh * s.ow};
-    EL_TRY(el_dnnl_strided(recipe, 4, x, x_strides, &shape_p->conv.x));
-    EL_TRY(el_dnnl_tagged(recipe, 4, w, dnnl_format_tag_any, &shape_p->conv.w));
-    EL_TRY(el_dnnl_strided(recipe, 4, y, y_strides, &shape_p->conv.y));
-    if (args->k[0]) return el_dnnl_tagged(recipe, 4, w, dnnl_OIhw16i16o, &shape_p->weights);
-    return el_dnnl_strided(recipe, 4, w, plain, &shape_p->weights);
+    EL_TRY(el_dnnl_strided(recipe, recipe->type, 4, x, x_strides, &shape_p->conv.x));
+    EL_TRY(el_dnnl_tagged(recipe, recipe->type, 4, w, dnnl_format_tag_any, &shape_p->conv.w));
+    EL_TRY(el_dnnl_strided(recipe, recipe->type, 4, y, y_strides, &shape_p->conv.y));
+    if (args->k[0]) return el_dnnl_tagged(recipe, recipe->type, 4, w, dnnl_OIhw16i16o, &shape_p->weights);
+    return el_dnnl_strided(recipe, recipe->type, 4, w, plain, &shape_p->weights);
+}
+
+static enum el_status shape_of(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe, struct shape *shape_p)
+{
+    EL_TRY(shape_in_type(args, recipe, shape_p));
+    shape_p->hint = shape_p->conv;
+    return EL_OK;
+}
+
+/* The gradients of weights and bias are of f32. */
+static enum el_status widen_weights(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe,
+                                    struct shape *shape)
+{
+    struct shape wide;
+    const dnnl_data_type_t type = recipe->type;
+    recipe->type = dnnl_f32;
+    enum el_status status = shape_of(args, recipe, &wide);
+    recipe->type = type;
+    shape->conv.w = wide.conv.w, shape->conv.bias = wide.conv.bias;
+    shape->weights = wide.weights, shape->weights_bytes = wide.weights_bytes;
+    return status;
 }
 
 /* Like conv, but with the op's own weights. */
@@ -157,13 +184,22 @@ static enum el_status backward_data_run(const struct el_kernel_args *args)
     return EL_OK;
 }
 
+static enum el_status backward_data_run_bf16(const struct el_kernel_args *args)
+{
+    const int64_t *d = args->d;
+    EL_TRY(el_dnnl_run(args));
+    if (args->s[0] != 0)
+        el_vector_add_bf16(el_dnnl_region_data(args, 0), d[0] * d[1] * d[2] * (over_time(args) ? 1 : d[3]), args->p[2]);
+    return EL_OK;
+}
+
 /* The primitive that writes the stored layout, and else the one that chooses. */
 static enum el_status choose_backward_weights(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe,
                                               const struct shape *shape, const_dnnl_primitive_desc_t *pd_p)
 {
     const_dnnl_primitive_desc_t hint;
     const struct el_dnnl_conv stored = as_stored(shape);
-    EL_TRY(el_dnnl_conv_forward(recipe, &shape->conv, (struct el_dnnl_after){0, 0}, &hint));
+    EL_TRY(el_dnnl_conv_forward(recipe, &shape->hint, (struct el_dnnl_after){0, 0}, &hint));
     if (args->k[0] && el_dnnl_conv_backward(recipe, EL_DNNL_WEIGHTS, &stored, hint, pd_p) == EL_OK && is_fast(*pd_p))
         return EL_OK;
     return el_dnnl_conv_backward(recipe, EL_DNNL_WEIGHTS, &shape->conv, hint, pd_p);
@@ -176,6 +212,7 @@ static enum el_status cook_backward_weights(const struct el_kernel_args *args, s
     const_dnnl_primitive_desc_t pd = NULL;
     struct el_dnnl_place own = el_dnnl_at(args->p[2]), dw, dbias = el_dnnl_at(args->p[3]);
     EL_TRY(shape_of(args, recipe, &shape));
+    if (recipe->type != dnnl_f32) EL_TRY(widen_weights(args, recipe, &shape));
     bool acc = args->s[0] != 0, reorder_adds = acc && shape.conv.bias;
     if (reorder_adds)
         dbias = el_dnnl_region(recipe, dnnl_memory_desc_get_size(shape.conv.bias));
@@ -206,6 +243,6 @@ static enum el_status backward_weights_run(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-EL_DNNL_KERNEL(el_dnnl_forward, cook_forward, el_dnnl_run);
-EL_DNNL_KERNEL(el_dnnl_backward_data, cook_backward_data, backward_data_run);
-EL_DNNL_KERNEL(el_dnnl_backward_weights, cook_backward_weights, backward_weights_run);
+EL_DNNL_KERNEL(el_dnnl_forward, cook_forward, el_dnnl_run, el_dnnl_run);
+EL_DNNL_KERNEL(el_dnnl_backward_data, cook_backward_data, backward_data_run, backward_data_run_bf16);
+EL_DNNL_KERNEL(el_dnnl_backward_weights, cook_backward_weights, backward_weights_run, backward_weights_run);

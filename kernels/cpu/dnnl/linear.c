@@ -14,7 +14,19 @@ static enum el_status matrix(struct el_dnnl_recipe *recipe, int64_t rows, int64_
                              int64_t column_stride, el_dnnl_view *view_p)
 {
     const dnnl_dims_t dims = {rows, columns}, strides = {row_stride, column_stride};
-    return el_dnnl_strided(recipe, 2, dims, strides, view_p);
+    return el_dnnl_strided(recipe, recipe->type, 2, dims, strides, view_p);
+}
+
+/* Of f32, whatever the op's type is. */
+static enum el_status wide_matrix(struct el_dnnl_recipe *recipe, int64_t rows, int64_t columns, el_dnnl_view *view_p)
+{
+    const dnnl_dims_t dims = {rows, columns}, strides = {columns, 1};
+    return el_dnnl_strided(recipe, dnnl_f32, 2, dims, strides, view_p);
+}
+
+static size_t width_of(const struct el_dnnl_recipe *recipe)
+{
+    return recipe->type == dnnl_f32 ? sizeof(float) : sizeof(uint16_t);
 }
 
 /* One product a[m,k] x b[k,n] (+ bias[1,n]) -> c[m,n]. */
@@ -58,7 +70,7 @@ static enum el_status cook_transposed(const struct el_kernel_args *args, struct 
 /* y[b,o] = x[b,i] w'[i,o] + bias. Pointers are not known where only the workspace is asked for: it fits both ways. */
 static enum el_status cook_forward(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe)
 {
-    if (mostly_weights(args)) return cook_transposed(args, recipe);
+    if (recipe->type == dnnl_f32 && mostly_weights(args)) return cook_transposed(args, recipe);
     const struct el_dnnl_after after = {.relu = args->s[0] != 0};
     int64_t b = args->d[0], i = args->d[1], o = args->d[2];
     struct product product = {.a_at = el_dnnl_at(args->p[0]),
@@ -88,8 +100,10 @@ static int64_t n_blocks(const struct el_kernel_args *args, int64_t least, int64_
 /* dx[b,i] = dy[b,o] w[o,i], as the sum over the blocks */
 static enum el_status cook_backward_data(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe)
 {
-    int64_t b = args->d[0], i = args->d[1], o = args->d[2], n = n_blocks(args, 128, 8), rows = o / n;
-    const float *dy = args->p[0], *w = args->p[1];
+    int64_t b = args->d[0], i = args->d[1], o = args->d[2], n = recipe->type == dnnl_f32 ? n_blocks(args, 128, 8) : 1,
+            rows = o / n; /* of bf16 a sum over blocks would be rounded in each */
+    const size_t width = width_of(recipe);
+    const char *dy = args->p[0], *w = args->p[1];
     const_dnnl_primitive_desc_t first, next = NULL;
     el_dnnl_view left, right, sum;
     EL_TRY(matrix(recipe, b, rows, o, 1, &left));
@@ -99,8 +113,8 @@ static enum el_status cook_backward_data(const struct el_kernel_args *args, stru
     if (n > 1) EL_TRY(el_dnnl_matmul(recipe, left, right, NULL, sum, (struct el_dnnl_after){.acc = 1}, &next));
     for (int64_t block = 0; block < n; block++) {
         struct el_dnnl_stage *stage = el_dnnl_stage_add(recipe, block ? next : first);
-        el_dnnl_operand_add(stage, DNNL_ARG_SRC, left, el_dnnl_at((void *)(dy + block * rows)));
-        el_dnnl_operand_add(stage, DNNL_ARG_WEIGHTS, right, el_dnnl_at((void *)(w + block * rows * i)));
+        el_dnnl_operand_add(stage, DNNL_ARG_SRC, left, el_dnnl_at((void *)(dy + (size_t)(block * rows) * width)));
+        el_dnnl_operand_add(stage, DNNL_ARG_WEIGHTS, right, el_dnnl_at((void *)(w + (size_t)(block * rows * i) * width)));
         el_dnnl_operand_add(stage, DNNL_ARG_DST, sum, el_dnnl_at(args->p[2]));
     }
     return EL_OK;
@@ -110,17 +124,18 @@ static enum el_status cook_backward_data(const struct el_kernel_args *args, stru
 static enum el_status cook_backward_weights(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe)
 {
     int64_t b = args->d[0], i = args->d[1], o = args->d[2], n = n_blocks(args, 64, EL_DNNL_STAGES), rows = o / n;
-    const float *dy = args->p[1];
+    const size_t width = width_of(recipe);
+    const char *dy = args->p[1];
     float *dw = args->p[2];
     const_dnnl_primitive_desc_t pd;
     el_dnnl_view left, right, product;
     EL_TRY(matrix(recipe, rows, b, 1, o, &left));
     EL_TRY(matrix(recipe, b, i, i, 1, &right));
-    EL_TRY(matrix(recipe, rows, i, i, 1, &product));
+    EL_TRY(wide_matrix(recipe, rows, i, &product));
     EL_TRY(el_dnnl_matmul(recipe, left, right, NULL, product, (struct el_dnnl_after){.acc = args->s[0] != 0}, &pd));
     for (int64_t block = 0; block < n; block++) {
         struct el_dnnl_stage *stage = el_dnnl_stage_add(recipe, pd);
-        el_dnnl_operand_add(stage, DNNL_ARG_SRC, left, el_dnnl_at((void *)(dy + block * rows)));
+        el_dnnl_operand_add(stage, DNNL_ARG_SRC, left, el_dnnl_at((void *)(dy + (size_t)(block * rows) * width)));
         el_dnnl_operand_add(stage, DNNL_ARG_WEIGHTS, right, el_dnnl_at(args->p[0]));
         el_dnnl_operand_add(stage, DNNL_ARG_DST, product, el_dnnl_at(dw + block * rows * i));
     }
@@ -144,6 +159,13 @@ static enum el_status backward_weights_run(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-EL_DNNL_KERNEL(el_dnnl_linear_forward, cook_forward, forward_run);
-EL_DNNL_KERNEL(el_dnnl_linear_backward_data, cook_backward_data, el_dnnl_run);
-EL_DNNL_KERNEL(el_dnnl_linear_backward_weights, cook_backward_weights, backward_weights_run);
+static enum el_status backward_weights_run_bf16(const struct el_kernel_args *args)
+{
+    EL_TRY(el_dnnl_run(args));
+    if (args->p[3]) el_vector_sum_rows_bf16(args->p[1], args->d[0], args->d[2], args->s[0] != 0, args->p[3]);
+    return EL_OK;
+}
+
+EL_DNNL_KERNEL(el_dnnl_linear_forward, cook_forward, forward_run, el_dnnl_run);
+EL_DNNL_KERNEL(el_dnnl_linear_backward_data, cook_backward_data, el_dnnl_run, el_dnnl_run);
+EL_DNNL_KERNEL(el_dnnl_linear_backward_weights, cook_backward_weights, backward_weights_run, backward_weights_run_bf16);

@@ -28,21 +28,22 @@ __attribute__((constructor)) static void take_over_the_end(void)
     set_terminate(end_without_memory);
 }
 
-static const struct el_kernel *find(enum el_op_kind op)
+static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
 {
     static const struct el_kernel *const rows[EL_OP_COUNT] = {
-        [EL_OP_LINEAR_FORWARD] = &el_dnnl_linear_forward,
-        [EL_OP_LINEAR_BACKWARD_DATA] = &el_dnnl_linear_backward_data,
-        [EL_OP_LINEAR_BACKWARD_WEIGHTS] = &el_dnnl_linear_backward_weights,
-        [EL_OP_CONV1D_FORWARD] = &el_dnnl_forward,
-        [EL_OP_CONV1D_BACKWARD_DATA] = &el_dnnl_backward_data,
-        [EL_OP_CONV1D_BACKWARD_WEIGHTS] = &el_dnnl_backward_weights,
-        [EL_OP_CONV2D_FORWARD] = &el_dnnl_forward,
-        [EL_OP_CONV2D_BACKWARD_DATA] = &el_dnnl_backward_data,
-        [EL_OP_CONV2D_BACKWARD_WEIGHTS] = &el_dnnl_backward_weights,
+        [EL_OP_LINEAR_FORWARD] = el_dnnl_linear_forward,
+        [EL_OP_LINEAR_BACKWARD_DATA] = el_dnnl_linear_backward_data,
+        [EL_OP_LINEAR_BACKWARD_WEIGHTS] = el_dnnl_linear_backward_weights,
+        [EL_OP_CONV1D_FORWARD] = el_dnnl_forward,
+        [EL_OP_CONV1D_BACKWARD_DATA] = el_dnnl_backward_data,
+        [EL_OP_CONV1D_BACKWARD_WEIGHTS] = el_dnnl_backward_weights,
+        [EL_OP_CONV2D_FORWARD] = el_dnnl_forward,
+        [EL_OP_CONV2D_BACKWARD_DATA] = el_dnnl_backward_data,
+        [EL_OP_CONV2D_BACKWARD_WEIGHTS] = el_dnnl_backward_weights,
     };
     make_globals();
-    return (unsigned)op < EL_OP_COUNT ? rows[op] : NULL;
+    if ((unsigned)op >= EL_OP_COUNT || !rows[op] || (dtype != EL_F32 && dtype != EL_BF16)) return NULL;
+    return rows[op] + (dtype == EL_BF16);
 }
 
 /* Written once, by the loader. */

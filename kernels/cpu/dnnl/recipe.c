@@ -38,10 +38,10 @@ struct el_dnnl_place el_dnnl_region(struct el_dnnl_recipe *recipe, size_t bytes)
     return place;
 }
 
-float *el_dnnl_region_data(const struct el_kernel_args *args, int index)
+void *el_dnnl_region_data(const struct el_kernel_args *args, int index)
 {
     const struct plan *plan = args->plan;
-    return (float *)((char *)args->workspace + plan->region_offset[index]);
+    return (char *)args->workspace + plan->region_offset[index];
 }
 
 void el_dnnl_operand_add(struct el_dnnl_stage *stage, int arg, el_dnnl_view view, struct el_dnnl_place place)
@@ -93,20 +93,23 @@ static enum el_status check_room(void)
     return EL_OK;
 }
 
-static enum el_status recipe_make(el_dnnl_cook cook, const struct el_kernel_args *args, struct el_dnnl_recipe *recipe)
+static enum el_status recipe_make(el_dnnl_cook cook, dnnl_data_type_t type, const struct el_kernel_args *args,
+                                  struct el_dnnl_recipe *recipe)
 {
     dnnl_engine_t engine;
     memset(recipe, 0, sizeof *recipe);
+    recipe->type = type;
     EL_TRY(check_room());
     compute_alone();
     EL_TRY(el_dnnl_engine(&engine));
     return cook(args, recipe);
 }
 
-enum el_status el_dnnl_workspace(el_dnnl_cook cook, const struct el_kernel_args *args, struct el_workspace *workspace_p)
+enum el_status el_dnnl_workspace(el_dnnl_cook cook, dnnl_data_type_t type, const struct el_kernel_args *args,
+                                 struct el_workspace *workspace_p)
 {
     struct el_dnnl_recipe recipe;
-    enum el_status status = recipe_make(cook, args, &recipe);
+    enum el_status status = recipe_make(cook, type, args, &recipe);
     if (status == EL_OK)
         *workspace_p = (struct el_workspace){.bytes = recipe.workspace_bytes, .padding_bytes = recipe.padding_bytes};
     recipe_free(&recipe);
@@ -161,12 +164,13 @@ static enum el_status plan_make(const struct el_dnnl_recipe *recipe, char *works
     return EL_OK;
 }
 
-enum el_status el_dnnl_prepare(el_dnnl_cook cook, const struct el_kernel_args *args, void **plan_p)
+enum el_status el_dnnl_prepare(el_dnnl_cook cook, dnnl_data_type_t type, const struct el_kernel_args *args,
+                               void **plan_p)
 {
     struct plan *plan = calloc(1, sizeof *plan);
     if (!plan) return el_fail(EL_ERR_HOST_MEMORY, "oneDNN: no memory for a plan");
     struct el_dnnl_recipe recipe;
-    enum el_status status = recipe_make(cook, args, &recipe);
+    enum el_status status = recipe_make(cook, type, args, &recipe);
     if (status == EL_OK) status = plan_make(&recipe, args->workspace, plan);
     recipe_free(&recipe);
     if (status == EL_OK)

@@ -36,7 +36,7 @@ static void make_chunks(struct el_dp *dp, size_t chunk_bytes)
 {
     const struct el_shard *master = el_dp_master(dp);
     int n = dp->worker->graph->n_params;
-    size_t at = 0, alignment = el_device_alignment(master->device, dp->worker->config->dtype);
+    size_t at = 0, alignment = el_device_alignment(master->device, el_config_stored(dp->worker->config));
     for (int p = 0; p < n; p++) dp->place[p] = el_shard_param_bytes(master, p);
     dp->n_chunks = el_chunks_take(dp->place, n, chunk_bytes, dp->chunk_of);
     for (int p = 0; p < n; p++) {

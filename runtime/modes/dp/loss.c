@@ -11,7 +11,9 @@
 
 static size_t output_bytes(const struct el_dp *dp, int64_t batch)
 {
-    return (size_t)(batch * el_graph_output_count(dp->worker->graph)) * el_dtype_bytes(dp->worker->config->dtype);
+    const struct el_graph *graph = dp->worker->graph;
+    return (size_t)(batch * el_graph_output_count(graph)) *
+           el_dtype_bytes(el_graph_output_dtype(graph, dp->worker->config->dtype));
 }
 
 static struct el_buffer *make(struct el_dp *dp, int m, enum el_tag tag, size_t bytes, const char *name)
@@ -49,9 +51,12 @@ static double weight_of(const struct el_dp *dp, int64_t samples, int n)
 /* Of member m's gradient of the outputs. */
 static void weigh(const struct el_dp *dp, int m, int64_t samples, double weight)
 {
+    const struct el_graph *graph = dp->worker->graph;
+    const enum el_dtype dtype = el_graph_output_dtype(graph, dp->worker->config->dtype);
+    const struct el_view doutputs = dp->replica[m].doutputs;
     if (weight == 1) return;
-    el_shard_issue_scale(&dp->worker->members[m].shard, dp->program, EL_PHASE_LOSS, "divide", dp->replica[m].doutputs,
-                         dp->replica[m].doutputs, samples * el_graph_output_count(dp->worker->graph), weight);
+    el_shard_issue_move(&dp->worker->members[m].shard, dp->program, EL_PHASE_LOSS, "divide", dtype, doutputs, dtype,
+                        doutputs, samples * el_graph_output_count(graph), weight);
 }
 
 bool el_dp_brings_labels(const struct el_dp *dp)

@@ -22,8 +22,8 @@ static void add_missing_grads(struct el_dp *dp)
             el_program_alloc(dp->program, shard->device, EL_TAG_GRAD, el_shard_param_bytes(el_dp_master(dp), p),
                              dp->worker->graph->params[p].name, &zeros);
             dp->replica[m].grads[p] = el_view_of(zeros, 0);
-            el_shard_issue_fill(shard, dp->program, EL_PHASE_REDUCE, "no gradient", dp->replica[m].grads[p],
-                                el_param_count(dp->worker->graph, p), 0);
+            el_shard_issue_fill_as(shard, dp->program, EL_PHASE_REDUCE, "no gradient", el_config_stored(shard->config),
+                                   dp->replica[m].grads[p], el_param_count(dp->worker->graph, p), 0);
         }
     }
 }
@@ -50,7 +50,7 @@ static void reduce_chunk(struct el_dp *dp, int c)
         }
         struct el_comm_op op = {.verb = to_all ? EL_COMM_ALL_REDUCE : EL_COMM_REDUCE,
                                 .reduction = to_all ? EL_COMM_AVERAGE : EL_COMM_SUM,
-                                .dtype = dp->worker->config->dtype,
+                                .dtype = el_config_stored(dp->worker->config),
                                 .count = (size_t)chunk.count,
                                 .data = data,
                                 .result = el_view_of(dp->replica[to_all ? m : 0].results[c], 0),
@@ -93,7 +93,7 @@ static void add(const struct el_dp *dp, int m, struct el_view x, struct el_view 
 {
     struct el_kernel_op op = {.head = {.label = "accumulate gradient", .phase = EL_PHASE_REDUCE},
                               .op = EL_OP_ADD,
-                              .dtype = dp->worker->config->dtype,
+                              .dtype = el_config_stored(dp->worker->config),
                               .views = {x, y},
                               .args.d = {n}};
     el_program_kernel(dp->program, el_dp_device(dp, m), EL_STREAM_COMPUTE, &op, NULL);

@@ -16,7 +16,7 @@ struct el_dp_chunk el_dp_chunk(const struct el_dp *dp, int c)
         chunk.bytes = dp->place[p] + bytes; /* places go upwards */
     }
     chunk.padding_bytes = chunk.bytes - own;
-    chunk.count = (int64_t)(chunk.bytes / el_dtype_bytes(dp->worker->config->dtype));
+    chunk.count = (int64_t)(chunk.bytes / el_dtype_bytes(el_config_stored(dp->worker->config)));
     return chunk;
 }
 
@@ -64,7 +64,7 @@ static void broadcast_chunk(struct el_dp *dp, int c)
             take_views(dp, m, c);
         }
         struct el_comm_op op = {.verb = EL_COMM_BROADCAST,
-                                .dtype = dp->worker->config->dtype,
+                                .dtype = el_config_stored(dp->worker->config),
                                 .count = (size_t)chunk.count,
                                 .data = m ? el_view_of(dp->replica[m].chunks[c], 0) : source,
                                 .label = "broadcast parameters",

@@ -6,13 +6,13 @@
 size_t el_edge_bytes(const struct el_worker *worker, int64_t batch, int tensor)
 {
     const struct el_tensor *t = &worker->parts->model->tensors[tensor];
-    return (size_t)(batch * el_shape_count(&t->shape)) * el_dtype_bytes(t->is_float ? worker->config->dtype : t->dtype);
+    return (size_t)(batch * el_shape_count(&t->shape)) * el_dtype_bytes(el_tensor_dtype(t, worker->config->dtype));
 }
 
 static struct el_comm_op message(const struct el_worker *worker, const struct el_edge *edge, int tensor)
 {
     const struct el_tensor *t = &worker->parts->model->tensors[tensor];
-    return (struct el_comm_op){.dtype = t->is_float ? worker->config->dtype : t->dtype,
+    return (struct el_comm_op){.dtype = el_tensor_dtype(t, worker->config->dtype),
                                .count = (size_t)(edge->batch * el_shape_count(&t->shape)),
                                .root = edge->peer,
                                .label = t->name,
@@ -78,7 +78,7 @@ void el_edge_issue_sums(struct el_worker *worker, struct el_program *program, co
         const int other = grads[p].buffer ? other_holder(worker, p) : -1;
         const int64_t n = el_param_count(shard->graph, p);
         struct el_comm_op op = {.verb = EL_COMM_SEND,
-                                .dtype = shard->config->dtype,
+                                .dtype = el_config_stored(shard->config),
                                 .count = (size_t)n,
                                 .root = other,
                                 .data = grads[p],
@@ -97,7 +97,7 @@ void el_edge_issue_sums(struct el_worker *worker, struct el_program *program, co
         el_program_wait(program, shard->device, EL_STREAM_COMPUTE, sent);
         struct el_kernel_op add = {.head = {.label = "add", .phase = EL_PHASE_REDUCE},
                                    .op = EL_OP_ADD,
-                                   .dtype = shard->config->dtype,
+                                   .dtype = el_config_stored(shard->config),
                                    .views = {el_view_of(received, 0), grads[p]},
                                    .args.d = {n}};
         el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &add, NULL);
@@ -115,7 +115,7 @@ static size_t bytes_of_sums(const struct el_worker *worker)
         const struct el_graph *stage = worker->parts->stage[s];
         for (int p = 0; p < stage->n_params; p++)
             if (stage->params[p].is_copy)
-                bytes += (size_t)el_param_count(stage, p) * el_dtype_bytes(worker->config->dtype);
+                bytes += (size_t)el_param_count(stage, p) * el_dtype_bytes(el_config_stored(worker->config));
     }
     return bytes;
 }

@@ -152,18 +152,20 @@ static struct el_view issue_loss(const struct at *a)
 {
     const struct el_line *line = a->line;
     const struct el_shard *shard = shard_of(line);
-    size_t width = el_dtype_bytes(line->worker->config->dtype);
+    const enum el_dtype full = line->worker->config->dtype, dtype = el_graph_output_dtype(shard->graph, full);
     size_t labels_at = (size_t)a->micro * (size_t)line->micro_batch * el_graph_label_bytes(line->worker->graph);
     int64_t n = line->micro_batch * el_graph_output_count(line->worker->parts->model);
     struct el_buffer *buffer;
-    el_program_alloc(line->program, shard->device, EL_TAG_OUTPUT, (size_t)n * width, "gradient of the output", &buffer);
+    el_program_alloc(line->program, shard->device, EL_TAG_OUTPUT, (size_t)n * el_dtype_bytes(dtype),
+                     "gradient of the output", &buffer);
     a->flight->owned[a->flight->n_owned++] = buffer;
     struct el_view gradient = el_view_of(buffer, 0);
     el_share_issue_loss(shard, line->program, line->worker->group[EL_AXIS_TENSOR], a->flight->outputs[0],
                         el_view_of(line->labels, labels_at), gradient, line->micro_batch,
-                        el_view_of(line->losses, (size_t)a->micro * width));
+                        el_view_of(line->losses, (size_t)a->micro * el_dtype_bytes(full)));
     if (line->n_micro > 1)
-        el_shard_issue_scale(shard, line->program, EL_PHASE_LOSS, "divide", gradient, gradient, n, 1.0 / line->n_micro);
+        el_shard_issue_move(shard, line->program, EL_PHASE_LOSS, "divide", dtype, gradient, dtype, gradient, n,
+                            1.0 / line->n_micro);
     return gradient;
 }
 

@@ -19,6 +19,9 @@ typedef enum {
 typedef enum { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 } cublasOperation_t;
 typedef enum { CUBLAS_DEFAULT_MATH = 0, CUBLAS_TF32_TENSOR_OP_MATH = 3 } cublasMath_t;
 typedef enum { CUBLAS_ATOMICS_NOT_ALLOWED = 0, CUBLAS_ATOMICS_ALLOWED = 1 } cublasAtomicsMode_t;
+typedef enum { CUDA_R_32F = 0, CUDA_R_16BF = 14 } cudaDataType;
+typedef enum { CUBLAS_COMPUTE_32F = 68 } cublasComputeType_t;
+typedef enum { CUBLAS_GEMM_DEFAULT = -1 } cublasGemmAlgo_t;
 typedef enum { MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL } libraryPropertyType;
 typedef struct cublasContext *cublasHandle_t;
 
@@ -40,6 +43,12 @@ cublasStatus_t cublasDgemmStridedBatched_64(cublasHandle_t handle, cublasOperati
                                             int64_t lda, long long int stride_a, const double *b, int64_t ldb,
                                             long long int stride_b, const double *beta, double *c, int64_t ldc,
                                             long long int stride_c, int64_t batch);
+cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b,
+                                             int64_t m, int64_t n, int64_t k, const void *alpha, const void *a,
+                                             cudaDataType type_a, int64_t lda, long long int stride_a, const void *b,
+                                             cudaDataType type_b, int64_t ldb, long long int stride_b, const void *beta,
+                                             void *c, cudaDataType type_c, int64_t ldc, long long int stride_c,
+                                             int64_t batch, cublasComputeType_t compute, cublasGemmAlgo_t algorithm);
 
 #ifdef __cplusplus
 }

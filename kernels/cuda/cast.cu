@@ -1,0 +1,63 @@
+/* Between types: casts, and what bf16 has of its own, since it is wanted without a workspace. */
+#include "kernels/cuda/common.cuh"
+
+/* y = s * x, added to what is there with `acc`. y may be x. */
+template <typename FROM, typename TO>
+__global__ void cast_kernel(const FROM *x, int64_t n, double s, bool acc, TO *y)
+{
+    EL_CUDA_EACH(i, n)
+    {
+        typedef typename wide_of<TO>::type wide;
+        const wide value = static_cast<wide>(s) * static_cast<wide>(x[i]);
+        y[i] = rounded<TO>(acc ? static_cast<wide>(y[i]) + value : value);
+    }
+}
+
+template <typename FROM, typename TO>
+static enum el_status cast_from(const struct el_kernel_args *args, const void *x, int64_t n, double s, bool acc, void *y)
+{
+    return launch(args, "cast", n, cast_kernel<FROM, TO>, static_cast<const FROM *>(x), n, s, acc,
+                  static_cast<TO *>(y));
+}
+
+template <typename TO> static enum el_status cast(const struct el_kernel_args *args)
+{
+    const int64_t n = args->d[0];
+    const bool acc = args->s[1] != 0;
+    if (args->k[0] == EL_BF16) return cast_from<bf16, TO>(args, args->p[0], n, args->s[0], acc, args->p[1]);
+    if (args->k[0] == EL_F64) return cast_from<double, TO>(args, args->p[0], n, args->s[0], acc, args->p[1]);
+    return cast_from<float, TO>(args, args->p[0], n, args->s[0], acc, args->p[1]);
+}
+
+template <typename REAL> __global__ void fill_kernel(int64_t n, double s, REAL *y)
+{
+    EL_CUDA_EACH(i, n) y[i] = rounded<REAL>(static_cast<typename wide_of<REAL>::type>(s));
+}
+
+EL_CUDA_RUN(cast)
+
+extern "C" enum el_status el_cuda_cast_bf16(const struct el_kernel_args *args)
+{
+    return cast<bf16>(args);
+}
+
+extern "C" enum el_status el_cuda_scale_bf16(const struct el_kernel_args *args)
+{
+    return cast_from<bf16, bf16>(args, args->p[0], args->d[0], args->s[0], false, args->p[1]);
+}
+
+extern "C" enum el_status el_cuda_add_bf16(const struct el_kernel_args *args)
+{
+    return cast_from<bf16, bf16>(args, args->p[0], args->d[0], 1, true, args->p[1]);
+}
+
+extern "C" enum el_status el_cuda_fill_bf16(const struct el_kernel_args *args)
+{
+    return launch(args, "fill", args->d[0], fill_kernel<bf16>, args->d[0], args->s[0], static_cast<bf16 *>(args->p[0]));
+}
+
+extern "C" enum el_status el_cuda_bf16_move(const struct el_kernel_args *args, const void *x, int64_t n, bool back,
+                                            void *y)
+{
+    return back ? cast_from<float, bf16>(args, x, n, 1, false, y) : cast_from<bf16, float>(args, x, n, 1, false, y);
+}
