@@ -41,6 +41,7 @@ static void copy_head(struct el_graph *graph, const struct el_graph *model)
     graph->class_slice = model->class_slice;
     graph->piece = model->piece;
     graph->n_pieces = model->n_pieces;
+    graph->by_tokens = model->by_tokens;
 }
 
 /* Where a tensor is read last, as a node; behind all where it is the model's output. */
