@@ -196,7 +196,8 @@ static const struct el_option_row before_sizes[] = {
     {TRAINING, "bucket-view", "HOW", AT(CHOICE, bucket_view), COMPARE, BUCKET_VIEW "; both: one row for each",
      CHOICES("off|on|both"), DEFAULT("off")},
     {TRAINING, "mesh", "dp=N,pp=N,tp=N", AT(TEXT, mesh), OF_MODES,
-     "mp, pipeline, tp: copies of the model (dp, by default 1), stages of each copy (pp; not tp), and pieces across the "
+     "mp, pipeline, tp: copies of the model (dp, by default 1), stages of each copy (pp; not tp), and pieces across "
+     "the "
      "layers of each stage (tp); spmg: dp alone, the number of data-parallel ranks, each with equally many devices "
      "(default: --procs, or 1)"},
     {TRAINING, "tf32", "HOW", AT(SWITCH, tf32), OF_TRIALS,
@@ -211,7 +212,8 @@ static const struct el_option_row after_sizes[] = {
 
     {SET, "data", "FILE|NAME", AT(TEXT, data), OF_TRIALS,
      "FILE of lines 'label sentence'; for models over images CIFAR-10's binary files or a folder of images "
-     "(DIR/CLASS/*.png, jpg, ppm); for gpt any file, whose bytes are its tokens; synthetic (generated, learnable) or dummy (random batches in memory)",
+     "(DIR/CLASS/*.png, jpg, ppm); for gpt any file, whose bytes are its tokens; synthetic (generated, learnable) or "
+     "dummy (random batches in memory)",
      DEFAULT("synthetic"), COMMON},
     {SET, "test", "FILE", AT(TEXT, test), OF_TRIALS, "test set: a file or folder in the same format"},
     {SET, "vocab-file", "FILE", AT(TEXT, vocab_file), OF_TRIALS,

@@ -101,6 +101,11 @@ void el_graph_slice_node(struct el_graph *graph, int output, struct el_slice sli
     if (graph->failure == EL_OK) graph->nodes[graph->tensors[output].producer].slice = slice;
 }
 
+void el_graph_between(struct el_graph *graph, int param)
+{
+    if (graph->failure == EL_OK) graph->params[param].is_partial = graph->by_tokens;
+}
+
 static int check_ids(struct el_graph *graph, const char *name, const int *ids, int n, int limit)
 {
     for (int i = 0; i < n; i++) {

@@ -23,9 +23,9 @@
 enum { EL_NODE_INPUTS_MAX = 8, EL_NODE_PARAMS_MAX = 2, EL_NODE_BUFFERS_MAX = 2, EL_NODE_OUTPUTS_MAX = 4 };
 enum { EL_GRAPH_NAME_BYTES = 48 };
 
-/* In which types a model computes. Full: all in one, the pass's. Mixed: parameters, norms, sums along the residual stream
- * and the loss in the pass's, matrix work, and what follows from it, in bf16, as torch.autocast has it; casts are nodes.
- * Pure: parameters and all activations in bf16. */
+/* In which types a model computes. Full: all in one, the pass's. Mixed: parameters, norms, sums along the residual
+ * stream and the loss in the pass's, matrix work, and what follows from it, in bf16, as torch.autocast has it; casts
+ * are nodes. Pure: parameters and all activations in bf16. */
 enum el_precision { EL_PRECISION_FULL, EL_PRECISION_BF16, EL_PRECISION_BF16_PURE };
 
 /* A value that flows between nodes; shape a sample. */
@@ -74,6 +74,7 @@ struct el_param {
     bool transposed; /* in files, as [inputs, outputs] */
     bool flat;       /* in files, as one row */
     bool is_copy;    /* of a part: an earlier part has it too, as one that is used at both ends of a model */
+    bool is_partial; /* of a piece: its gradient is that of the piece's tokens, and summed over the pieces */
     bool frozen;     /* of parameters: stays as it is and has no gradient, as with torch's requires_grad=False */
 };
 
@@ -147,7 +148,7 @@ struct el_node {
     const struct el_node_type *type;
     int index;
     int origin;            /* its index in the model's graph, casts not counted: what dropout draws by */
-    struct el_slice slice; /* which part of its origin's output: what dropout counts elements by */
+    struct el_slice slice; /* which part of its origin's output: of a model's last node, the classes */
     int n_inputs, inputs[EL_NODE_INPUTS_MAX];
     int n_params, params[EL_NODE_PARAMS_MAX];
     int n_buffers, buffers[EL_NODE_BUFFERS_MAX];
@@ -173,6 +174,10 @@ struct el_graph {
     /* Of a model that is cut across its layers: this is piece `piece` of n_pieces; 0: of one that is not. */
     int piece, n_pieces;
     enum el_precision precision; /* set before anything is built */
+    /* Sequence parallelism (Korthikanti et al., "Reducing Activation Recomputation", 2022): between the layers that are
+     * cut a piece has 1/n of the tokens: of a batch [b, t, ...] those rows [piece b t / n, ...) of its b t, so that the
+     * pieces, one behind another, are the batch (pass.h). */
+    bool by_tokens;
     enum el_status failure; /* first failure of building */
     struct el_error error;
 };
@@ -194,6 +199,8 @@ int el_graph_buffer(struct el_graph *graph, const char *name, const struct el_sh
  */
 void el_graph_slice_param(struct el_graph *graph, int param, struct el_slice slice);
 void el_graph_slice_node(struct el_graph *graph, int output, struct el_slice slice);
+/* A parameter that nodes between the layers that are cut take: is_partial, where the graph is cut by tokens. */
+void el_graph_between(struct el_graph *graph, int param);
 /* Adds a node behind all others; inputs are ids of tensors, params of parameters, in the order that its type wants.
  * `attributes` NULL: all 0. Returns the id of its output, whose shape the type gives. */
 int el_graph_node(struct el_graph *graph, const struct el_node_type *type, const char *name, const int *inputs,

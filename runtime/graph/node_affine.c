@@ -4,8 +4,9 @@
  *             not be there, and several matrices of the same inputs may be one: w[3, o, i] -> y[b, l, 3 o]
  *             A piece of one that is cut across its outputs takes all inputs, and the pieces' gradients of them are
  *             summed; one that is cut across its inputs has a part of each output: these are summed, then the bias is
- *             added (Shoeybi et al., "Megatron-LM", 2019)
- *     conv1d: x[b, l, c], w[f, k, c], bias[f] -> y[b, l-k+1, f]
+ *             added (Shoeybi et al., "Megatron-LM", 2019). By tokens (graph.h) the first gathers its inputs, again in
+ *             backward, and keeps 1/n of them; of the second each piece gets 1/n of the sums, and gathers their
+ * gradients conv1d: x[b, l, c], w[f, k, c], bias[f] -> y[b, l-k+1, f]
  */
 #include "runtime/graph/pass.h"
 
@@ -26,6 +27,8 @@ static enum el_status shape_linear(const struct el_graph *graph, const struct el
     if (el_shape_count(x) != inputs && x->d[x->n - 1] == inputs) {
         *shape_p = *x;
         shape_p->d[x->n - 1] = outputs;
+        if (graph->by_tokens && node->attributes.across == EL_ACROSS_OUTPUTS) shape_p->d[0] *= graph->n_pieces;
+        if (graph->by_tokens && node->attributes.across == EL_ACROSS_INPUTS) shape_p->d[0] /= graph->n_pieces;
         return EL_OK;
     }
     if (el_shape_count(x) != inputs) {
@@ -56,81 +59,85 @@ static void emit(struct el_pass *pass, const struct el_node *node, enum el_op_ki
     const bool is_linear = node->type == &el_node_linear;
     const int64_t b = el_pass_get(pass)->batch;
     const int64_t inputs = w->d[w->n - 1], outputs = el_shape_count(w) / inputs; /* linear's */
+    const int64_t parts = graph->by_tokens && node->attributes.across == EL_ACROSS_OUTPUTS ? graph->n_pieces : 1;
     const int64_t sizes[2][5] = {{b, x->d[0], x->d[1], w->d[0], w->d[1]},
-                                 {b * el_shape_count(x) / inputs, inputs, outputs}};
+                                 {parts * b * el_shape_count(x) / inputs, inputs, outputs}};
     op->op = is_linear ? linear : conv1d;
     for (int i = 0; i < 5; i++) op->args.d[i] = sizes[is_linear][i];
     el_pass_emit(pass, node, op);
 }
 
-/* The sum over the pieces, in place. */
-static void sum_pieces(struct el_pass *pass, const struct el_node *node, struct el_view view, int tensor)
+static int64_t count_of(const struct el_pass *pass, int tensor)
 {
-    const struct el_pass_spec *spec = el_pass_get(pass);
-    struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
-                            .count = (size_t)(spec->batch * el_shape_count(&spec->graph->tensors[tensor].shape)),
-                            .data = view};
-    el_pass_communicate(pass, node, EL_AXIS_TENSOR, &op);
+    return el_pass_get(pass)->batch * el_shape_count(&el_pass_get(pass)->graph->tensors[tensor].shape);
+}
+
+/* All that the layer takes, of which there may be a part. */
+static struct el_view open_input(struct el_pass *pass, const struct el_node *node)
+{
+    const struct el_view x = el_pass_input(pass, node, 0);
+    if (node->attributes.across != EL_ACROSS_OUTPUTS) return x;
+    return el_pass_whole_open(pass, node, x, count_of(pass, node->inputs[0]));
 }
 
 static void forward_inputs_cut(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op)
 {
     const struct el_graph *graph = el_pass_get(pass)->graph;
     const struct el_view bias = op->views[2], y = op->views[3];
-    const int64_t n = el_shape_count(&graph->params[node->params[1]].shape);
+    const int64_t n = el_shape_count(&graph->params[node->params[1]].shape), count = count_of(pass, node->outputs[0]);
     op->views[2] = (struct el_view){0};
+    op->views[3] = el_pass_sum_open(pass, node, y, count);
     emit(pass, node, EL_OP_LINEAR_FORWARD, EL_OP_CONV1D_FORWARD, op);
-    sum_pieces(pass, node, y, node->outputs[0]);
-    el_pass_emit(
-        pass, node,
-        &(struct el_kernel_op){
-            .op = EL_OP_ADD_ROW,
-            .views = {y, bias, y},
-            .args.d = {el_pass_get(pass)->batch * el_shape_count(&graph->tensors[node->outputs[0]].shape) / n, n}});
+    el_pass_sum_done(pass, node, op->views[3], y, count);
+    el_pass_emit(pass, node,
+                 &(struct el_kernel_op){.op = EL_OP_ADD_ROW, .views = {y, bias, y}, .args.d = {count / n, n}});
 }
 
 static void forward(struct el_pass *pass, const struct el_node *node)
 {
     struct el_kernel_op op = {
-        .views = {el_pass_input(pass, node, 0), el_pass_param(pass, node, 0), {0}, el_pass_output(pass, node, 0)},
+        .views = {open_input(pass, node), el_pass_param(pass, node, 0), {0}, el_pass_output(pass, node, 0)},
         .args.s = {node->attributes.relu}};
     if (node->n_params > 1) op.views[2] = el_pass_param(pass, node, 1);
     if (node->attributes.across == EL_ACROSS_INPUTS)
         forward_inputs_cut(pass, node, &op);
     else
         emit(pass, node, EL_OP_LINEAR_FORWARD, EL_OP_CONV1D_FORWARD, &op);
+    el_pass_whole_done(pass, op.views[0], el_pass_input(pass, node, 0));
 }
 
 static void backward_begin(struct el_pass *pass, const struct el_node *node)
 {
-    const struct el_pass_spec *spec = el_pass_get(pass);
     struct el_view dy = el_pass_output_grad(pass, node, 0);
-    if (!node->attributes.relu) return;
-    el_pass_emit(pass, node,
-                 &(struct el_kernel_op){
-                     .op = EL_OP_RELU_BACKWARD,
-                     .views = {dy, el_pass_output(pass, node, 0), dy},
-                     .args.d = {spec->batch * el_shape_count(&spec->graph->tensors[node->outputs[0]].shape)}});
+    if (node->attributes.relu)
+        el_pass_emit(pass, node,
+                     &(struct el_kernel_op){.op = EL_OP_RELU_BACKWARD,
+                                            .views = {dy, el_pass_output(pass, node, 0), dy},
+                                            .args.d = {count_of(pass, node->outputs[0])}});
+    if (node->attributes.across == EL_ACROSS_INPUTS) el_pass_output_grad_whole(pass, node, 0);
 }
 
 static void backward_weights(struct el_pass *pass, const struct el_node *node)
 {
-    struct el_kernel_op op = {.views = {el_pass_input(pass, node, 0), el_pass_output_grad(pass, node, 0)}};
+    struct el_kernel_op op = {.views = {open_input(pass, node), el_pass_output_grad(pass, node, 0)}};
     for (int i = 0; i < node->n_params; i++) op.views[2 + i] = el_pass_param_grad(pass, node, i, &op.args.s[0]);
     emit(pass, node, EL_OP_LINEAR_BACKWARD_WEIGHTS, EL_OP_CONV1D_BACKWARD_WEIGHTS, &op);
+    el_pass_whole_done(pass, op.views[0], el_pass_input(pass, node, 0));
 }
 
 static void backward_inputs(struct el_pass *pass, const struct el_node *node)
 {
     struct el_kernel_op op = {.views = {el_pass_output_grad(pass, node, 0), el_pass_param(pass, node, 0)}};
     const bool sums = node->attributes.across == EL_ACROSS_OUTPUTS; /* of this node's contribution alone */
-    if (sums ? !el_pass_input_grad_open(pass, node, 0, &op.views[2])
-             : !el_pass_input_grad(pass, node, 0, &op.views[2], &op.args.s[0]))
+    struct el_view dx;
+    if (sums ? !el_pass_input_grad_open(pass, node, 0, &dx) : !el_pass_input_grad(pass, node, 0, &dx, &op.args.s[0]))
         return;
+    const int64_t count = count_of(pass, node->inputs[0]);
+    op.views[2] = sums ? el_pass_sum_open(pass, node, dx, count) : dx;
     emit(pass, node, EL_OP_LINEAR_BACKWARD_DATA, EL_OP_CONV1D_BACKWARD_DATA, &op);
     if (!sums) return;
-    sum_pieces(pass, node, op.views[2], node->inputs[0]);
-    el_pass_input_grad_done(pass, node, 0, op.views[2]);
+    el_pass_sum_done(pass, node, op.views[2], dx, count);
+    el_pass_input_grad_done(pass, node, 0, dx);
 }
 
 const struct el_node_type el_node_linear = {.name = "linear",

@@ -11,16 +11,17 @@ static enum el_status shape(const struct el_graph *graph, const struct el_node *
 static void emit(struct el_pass *pass, const struct el_node *node, struct el_view x, struct el_view y)
 {
     const struct el_pass_spec *spec = el_pass_get(pass);
-    const struct el_shape *shape = &spec->graph->tensors[node->outputs[0]].shape, *cut = node->slice.of ? shape : NULL;
-    int64_t width = el_shape_count(shape), run = cut ? el_slice_run(cut, &node->slice) : 0;
-    int64_t next = cut ? el_slice_at(cut, &node->slice, run) : 0, first = cut ? el_slice_at(cut, &node->slice, 0) : 0;
-    el_pass_emit(pass, node,
-                 &(struct el_kernel_op){.op = EL_OP_DROPOUT,
-                                        .views = {x, y},
-                                        .args = {.d = {spec->batch, width, spec->sample_first, spec->sample_stride, run,
-                                                       next - first, first},
-                                                 .s = {spec->training ? node->attributes.rate : 0},
-                                                 .k = {spec->seed, (uint64_t)node->origin}}});
+    for (struct el_stretch s = {0}; el_pass_next_stretch(pass, node->outputs[0], &s);) {
+        const size_t at = (size_t)s.at * el_dtype_bytes(el_pass_dtype(pass, node));
+        el_pass_emit(pass, node,
+                     &(struct el_kernel_op){
+                         .op = EL_OP_DROPOUT,
+                         .views = {{x.buffer, x.offset + at}, {y.buffer, y.offset + at}},
+                         .args = {.d = {s.n_samples, s.count, spec->sample_first + s.sample * spec->sample_stride,
+                                        spec->sample_stride, s.is_part ? s.count : 0, 0, s.first},
+                                  .s = {spec->training ? node->attributes.rate : 0},
+                                  .k = {spec->seed, (uint64_t)node->origin}}});
+    }
 }
 
 static void forward(struct el_pass *pass, const struct el_node *node)

@@ -1,40 +1,67 @@
 /* shift: x[b, ...], row -> y = x + row, where the row has a sample's elements (positions), or those of its last side (a
- * bias). */
+ * bias). By tokens (graph.h) a device's rows get their own positions, and these alone have a gradient there. */
 #include "runtime/graph/pass.h"
+
+static int64_t row_of(const struct el_graph *graph, const struct el_node *node)
+{
+    return el_shape_count(&graph->params[node->params[0]].shape);
+}
 
 static enum el_status shape(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
 {
     const struct el_shape *x = &graph->tensors[node->inputs[0]].shape;
-    const int64_t row = el_shape_count(&graph->params[node->params[0]].shape);
-    if (row != el_shape_count(x) && row != x->d[x->n - 1])
+    const int64_t row = row_of(graph, node), sample = el_shape_count(x) * (graph->by_tokens ? graph->n_pieces : 1);
+    if (row != sample && row != x->d[x->n - 1])
         return el_fail(EL_ERR_INTERNAL, "%s: a row of %lld for %lld elements", node->name, (long long)row,
-                       (long long)el_shape_count(x));
+                       (long long)sample);
     *shape_p = *x;
     return EL_OK;
 }
 
-static void emit(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op)
+static struct el_view moved(const struct el_pass *pass, const struct el_node *node, struct el_view view,
+                            int64_t elements)
 {
-    const struct el_pass_spec *spec = el_pass_get(pass);
-    const int64_t row = el_shape_count(&spec->graph->params[node->params[0]].shape);
-    op->args.d[0] = spec->batch * el_shape_count(&spec->graph->tensors[node->inputs[0]].shape) / row;
-    op->args.d[1] = row;
-    el_pass_emit(pass, node, op);
+    if (view.buffer) view.offset += (size_t)elements * el_dtype_bytes(el_pass_dtype(pass, node));
+    return view;
+}
+
+/* The op's rows are those of one stretch: its views are of all of x, of the row, and, where there is one, of all of y.
+ */
+static void emit(struct el_pass *pass, const struct el_node *node, const struct el_stretch *s, struct el_kernel_op op)
+{
+    const int64_t row = row_of(el_pass_get(pass)->graph, node), n = s->n_samples * s->count;
+    const bool bias = row < s->count;
+    op.views[0] = moved(pass, node, op.views[0], s->at);
+    op.views[1] = moved(pass, node, op.views[1], bias ? 0 : s->first);
+    op.views[2] = moved(pass, node, op.views[2], s->at);
+    op.args.d[1] = bias ? row : s->count;
+    op.args.d[0] = n / op.args.d[1];
+    el_pass_emit(pass, node, &op);
 }
 
 static void forward(struct el_pass *pass, const struct el_node *node)
 {
-    emit(pass, node,
-         &(struct el_kernel_op){
-             .op = EL_OP_ADD_ROW,
-             .views = {el_pass_input(pass, node, 0), el_pass_param(pass, node, 0), el_pass_output(pass, node, 0)}});
+    for (struct el_stretch s = {0}; el_pass_next_stretch(pass, node->inputs[0], &s);)
+        emit(pass, node, &s,
+             (struct el_kernel_op){
+                 .op = EL_OP_ADD_ROW,
+                 .views = {el_pass_input(pass, node, 0), el_pass_param(pass, node, 0), el_pass_output(pass, node, 0)}});
 }
 
 static void backward_weights(struct el_pass *pass, const struct el_node *node)
 {
-    struct el_kernel_op op = {.op = EL_OP_SUM_ROWS, .views = {el_pass_output_grad(pass, node, 0)}};
-    op.views[1] = el_pass_param_grad(pass, node, 0, &op.args.s[0]);
-    emit(pass, node, &op);
+    const struct el_graph *graph = el_pass_get(pass)->graph;
+    double acc;
+    const struct el_view grad = el_pass_param_grad(pass, node, 0, &acc);
+    if (graph->by_tokens && acc == 0) { /* there are positions that this device has not, or in several stretches */
+        el_pass_emit(pass, node,
+                     &(struct el_kernel_op){.op = EL_OP_FILL, .views = {grad}, .args.d = {row_of(graph, node)}});
+        acc = 1;
+    }
+    for (struct el_stretch s = {0}; el_pass_next_stretch(pass, node->inputs[0], &s);)
+        emit(pass, node, &s,
+             (struct el_kernel_op){
+                 .op = EL_OP_SUM_ROWS, .views = {el_pass_output_grad(pass, node, 0), grad}, .args.s = {acc}});
 }
 
 static void backward_inputs(struct el_pass *pass, const struct el_node *node)

@@ -42,6 +42,7 @@ static void copy_head(struct el_graph *graph, const struct el_graph *model)
     graph->piece = model->piece;
     graph->n_pieces = model->n_pieces;
     graph->precision = model->precision;
+    graph->by_tokens = model->by_tokens;
 }
 
 /* Where a tensor is read last, as a node; behind all where it is the model's output. */

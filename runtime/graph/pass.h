@@ -16,8 +16,8 @@
  * ops are on one stream. Shapes: a tensor of shape [a, b] is [batch, a, b] here; a parameter and its gradient have the
  * graph's. A parameter that a node computes with in another type than it is stored in is cast at its first use, and the
  * copy (tag cast) is freed after its last one, or where backward does not need it after forward; gradients are computed
- * in spec.dtype, and cast to what is stored, node by node. Ownership: a pass borrows what its spec points to until close; views that it gives are valid until then.
- * Threads: one. Errors: kept by the program (program.h).
+ * in spec.dtype, and cast to what is stored, node by node. Ownership: a pass borrows what its spec points to until
+ * close; views that it gives are valid until then. Threads: one. Errors: kept by the program (program.h).
  */
 #pragma once
 
@@ -117,6 +117,33 @@ struct el_comm *el_pass_group(const struct el_pass *pass, enum el_axis axis);
 /* Issues a collective among them, which the node's next op waits for: dtype, label and phase are filled in. Nothing
  * where nobody is there. */
 void el_pass_communicate(struct el_pass *pass, const struct el_node *node, enum el_axis axis, struct el_comm_op *op);
+/* What the pieces of a model say to each other. `part` has `count` elements: a tensor that each piece has whole, or, by
+ * tokens (graph.h), in part.
+ *
+ *     sums = el_pass_sum_open(pass, node, part, count);     each piece's contribution to all of it goes here
+ *     el_pass_sum_done(pass, node, sums, part, count);      all-reduce, or reduce-scatter
+ *     whole = el_pass_whole_open(pass, node, part, count);  all of it: an all-gather, or the tensor itself
+ *     el_pass_whole_done(pass, whole, part);
+ */
+struct el_view el_pass_sum_open(struct el_pass *pass, const struct el_node *node, struct el_view part, int64_t count);
+void el_pass_sum_done(struct el_pass *pass, const struct el_node *node, struct el_view sums, struct el_view part,
+                      int64_t count);
+struct el_view el_pass_whole_open(struct el_pass *pass, const struct el_node *node, struct el_view part, int64_t count);
+void el_pass_whole_done(struct el_pass *pass, struct el_view whole, struct el_view part);
+/* From here on the gradient of output i is that of all tokens. */
+void el_pass_output_grad_whole(struct el_pass *pass, const struct el_node *node, int i);
+/* The rows of a batch that a device has, as stretches of whole samples, or of a part of one; by tokens there may be
+ * several. For nodes that tell samples and tokens apart.
+ *
+ *     for (struct el_stretch s = {0}; el_pass_next_stretch(pass, tensor, &s);)
+ */
+struct el_stretch {
+    int64_t at;                /* its first element, among the device's */
+    int64_t sample, n_samples; /* of the batch */
+    int64_t first, count;      /* elements of a sample, as the model has them */
+    bool is_part;              /* not the whole sample */
+};
+bool el_pass_next_stretch(const struct el_pass *pass, int tensor, struct el_stretch *stretch);
 /* The type of its output. */
 enum el_dtype el_pass_dtype(const struct el_pass *pass, const struct el_node *node);
 /* to (+)= from, both of the batch and the tensors' types, which have the same shape. */

@@ -51,9 +51,8 @@ static void cast(struct el_pass *pass, const struct el_node *node, struct el_vie
                  struct el_view to, enum el_dtype to_dtype, int64_t n, double acc)
 {
     el_pass_emit_as(pass, node,
-                    &(struct el_kernel_op){.op = EL_OP_CAST,
-                                           .views = {from, to},
-                                           .args = {.d = {n}, .s = {1, acc}, .k = {from_dtype}}},
+                    &(struct el_kernel_op){
+                        .op = EL_OP_CAST, .views = {from, to}, .args = {.d = {n}, .s = {1, acc}, .k = {from_dtype}}},
                     to_dtype);
 }
 
@@ -191,9 +190,8 @@ struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *no
     struct weight *weight = &pass->weights[p];
     if (el_pass_stored(pass) == pass->spec.dtype) return param_grad(pass, p, acc_p);
     if (!param->frozen) *acc_p = 0;
-    weight->wide =
-        el_pass_alloc(pass, EL_TAG_WORKSPACE,
-                      (size_t)el_shape_count(&param->shape) * el_dtype_bytes(pass->spec.dtype), param->name);
+    weight->wide = el_pass_alloc(pass, EL_TAG_WORKSPACE,
+                                 (size_t)el_shape_count(&param->shape) * el_dtype_bytes(pass->spec.dtype), param->name);
     return weight->wide;
 }
 
@@ -230,6 +228,84 @@ void el_pass_communicate(struct el_pass *pass, const struct el_node *node, enum 
     op->phase = EL_PHASE_COMM;
     op->join = true;
     el_comm_issue(comm, pass->program, op, NULL);
+}
+
+/* ---- pieces ---- */
+
+static struct el_view room_for_whole(struct el_pass *pass, const struct el_node *node, enum el_tag tag, int64_t count)
+{
+    return el_pass_alloc(pass, tag,
+                         (size_t)(pass->spec.graph->n_pieces * count) * el_dtype_bytes(el_pass_dtype(pass, node)),
+                         node->name);
+}
+
+static void gather(struct el_pass *pass, const struct el_node *node, struct el_view part, struct el_view whole,
+                   int64_t count)
+{
+    struct el_comm_op op = {.verb = EL_COMM_ALL_GATHER, .count = (size_t)count, .data = part, .result = whole};
+    el_pass_communicate(pass, node, EL_AXIS_TENSOR, &op);
+}
+
+struct el_view el_pass_sum_open(struct el_pass *pass, const struct el_node *node, struct el_view part, int64_t count)
+{
+    return pass->spec.graph->by_tokens ? room_for_whole(pass, node, EL_TAG_WORKSPACE, count) : part;
+}
+
+void el_pass_sum_done(struct el_pass *pass, const struct el_node *node, struct el_view sums, struct el_view part,
+                      int64_t count)
+{
+    const bool by_tokens = pass->spec.graph->by_tokens;
+    struct el_comm_op op = {.verb = by_tokens ? EL_COMM_REDUCE_SCATTER : EL_COMM_ALL_REDUCE,
+                            .count = (size_t)count,
+                            .data = sums,
+                            .result = by_tokens ? part : (struct el_view){0}};
+    el_pass_communicate(pass, node, EL_AXIS_TENSOR, &op);
+    if (by_tokens) el_program_free(pass->program, sums.buffer);
+}
+
+struct el_view el_pass_whole_open(struct el_pass *pass, const struct el_node *node, struct el_view part, int64_t count)
+{
+    if (!pass->spec.graph->by_tokens) return part;
+    struct el_view whole = room_for_whole(pass, node, EL_TAG_WORKSPACE, count);
+    gather(pass, node, part, whole, count);
+    return whole;
+}
+
+void el_pass_whole_done(struct el_pass *pass, struct el_view whole, struct el_view part)
+{
+    if (whole.buffer != part.buffer) el_program_free(pass->program, whole.buffer);
+}
+
+void el_pass_output_grad_whole(struct el_pass *pass, const struct el_node *node, int i)
+{
+    if (!pass->spec.graph->by_tokens) return;
+    struct value *value = &pass->values[node->outputs[i]];
+    const int64_t count = pass->spec.batch * el_shape_count(&pass->spec.graph->tensors[node->outputs[i]].shape);
+    struct el_view whole = room_for_whole(pass, node, EL_TAG_ACTIVATION, count);
+    gather(pass, node, value->grad, whole, count);
+    if (value->grad_owned) el_program_free(pass->program, value->grad.buffer);
+    value->grad = whole;
+    value->grad_owned = true;
+}
+
+/* A piece has as many n-ths of samples as the batch has samples, none of which lies in two samples. */
+bool el_pass_next_stretch(const struct el_pass *pass, int tensor, struct el_stretch *stretch)
+{
+    const struct el_graph *graph = pass->spec.graph;
+    const int64_t part = el_shape_count(&graph->tensors[tensor].shape), n = graph->by_tokens ? graph->n_pieces : 1;
+    const int64_t done = stretch->at / part + stretch->n_samples * stretch->count / part,
+                  left = pass->spec.batch - done;
+    const int64_t at = graph->by_tokens ? graph->piece * pass->spec.batch + done : done, within = at % n;
+    if (left == 0) return false;
+    const bool whole = within == 0 && left >= n;
+    const int64_t parts = whole ? n : n - within < left ? n - within : left;
+    *stretch = (struct el_stretch){.at = done * part,
+                                   .sample = at / n,
+                                   .n_samples = whole ? left / n : 1,
+                                   .first = within * part,
+                                   .count = parts * part,
+                                   .is_part = !whole};
+    return true;
 }
 
 void el_pass_emit(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op)

@@ -39,7 +39,7 @@ enum { EL_CONTROL_PAIRS_MAX = 256, EL_MODE_SETTINGS_BYTES = 64 };
 struct el_train_config {
     char mode[16];
     struct el_model_config model; /* resolved */
-    enum el_dtype dtype; /* of all that model.precision leaves in full */
+    enum el_dtype dtype;          /* of all that model.precision leaves in full */
     /* Gradients, on their way between devices; EL_REDUCE_AUTO: as they are. */
     enum el_reduce_type { EL_REDUCE_AUTO, EL_REDUCE_F32, EL_REDUCE_BF16 } reduce;
     enum el_optimizer_kind optimizer;
@@ -91,6 +91,7 @@ struct el_train_config {
     int64_t n_micro;    /* micro-batches; 0: as many as there are devices, or in the schedule's file */
     char schedule[256]; /* of schedule.h's list, or a FILE.csv; empty: the list's first */
     int parts;          /* a device; 0: the schedule's choice */
+    bool by_tokens;     /* pieces across the layers have 1/n of the tokens between them (graph.h) */
     _Alignas(8) unsigned char settings[EL_MODE_SETTINGS_BYTES]; /* the mode's own (modes/option.h); 0: as usual */
     /* The reference's alone (reference.c): pieces in which each share goes forward, 0: 1; and whether all of them
      * change the same running statistics, one after another, or the first one's alone last. */

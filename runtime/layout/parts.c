@@ -188,7 +188,7 @@ static enum el_status open_piece(const struct el_train_config *config, const str
     int first = 0;
     piece->schedule = whole->schedule;
     piece->n_stages = whole->n_stages;
-    EL_TRY(el_model_build_piece(&config->model, whole->n_pieces, n, &piece->model));
+    EL_TRY(el_model_build_piece(&config->model, whole->n_pieces, n, config->by_tokens, &piece->model));
     if (whole->n == 1) piece->part[piece->n++] = piece->model;
     for (; piece->n < whole->n; first += whole->part[piece->n++]->n_nodes)
         EL_TRY(el_graph_part(piece->model, first, whole->part[piece->n]->n_nodes, &piece->part[piece->n]));

@@ -53,6 +53,8 @@ static int add_norm(const struct gpt *gpt, const char *layer, int x)
     const struct el_shape row = {.n = 1, .d = {gpt->width}};
     int scale = param(gpt, layer, "weight", &row, el_constant(1));
     int shift = param(gpt, layer, "bias", &row, el_constant(0));
+    el_graph_between(gpt->graph, scale);
+    el_graph_between(gpt->graph, shift);
     return node(gpt, &el_node_layer_norm, layer, x, (int[]){scale, shift}, 2, NULL);
 }
 
@@ -126,6 +128,7 @@ static int build(const struct el_model_config *config, struct el_graph *graph, e
     int tokens = param(&gpt, "wte", "weight", &table, el_normal(DEVIATION));
     if (n) el_graph_slice_param(graph, tokens, (struct el_slice){.first = graph->piece * table.d[0], .of = gpt.vocab});
     int places = param(&gpt, "wpe", "weight", &rows, el_normal(DEVIATION));
+    el_graph_between(graph, places);
     x = node(&gpt, &el_node_embedding, "wte", x, &tokens, 1, NULL);
     x = node(&gpt, &el_node_shift, "wpe", x, &places, 1, NULL);
     x = add_dropout(&gpt, "drop", x);

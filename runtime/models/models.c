@@ -186,12 +186,13 @@ static enum el_status freeze(const struct el_model_config *config, struct el_gra
     return EL_OK;
 }
 
-static enum el_status build(const struct el_model_config *config, int piece, int n_pieces, struct el_graph **graph_p)
+static enum el_status build(const struct el_model_config *config, int piece, int n_pieces, bool by_tokens,
+                            struct el_graph **graph_p)
 {
     struct el_graph *graph;
     enum el_loss_kind loss;
     EL_TRY(el_graph_create(&graph));
-    graph->piece = piece, graph->n_pieces = n_pieces;
+    graph->piece = piece, graph->n_pieces = n_pieces, graph->by_tokens = by_tokens;
     graph->precision = config->precision;
     int output = find(config->name)->build(config, graph, &loss);
     if (config->loss == EL_MODEL_LOSS_CROSS_ENTROPY) loss = EL_LOSS_CROSS_ENTROPY;
@@ -210,7 +211,7 @@ static enum el_status build(const struct el_model_config *config, int piece, int
 
 enum el_status el_model_build(const struct el_model_config *config, struct el_graph **graph_p)
 {
-    return build(config, 0, 0, graph_p);
+    return build(config, 0, 0, false, graph_p);
 }
 
 /* A vocabulary that `pieces` divide: of whole 64s, as people pad GPT-2's 50257 to 50304. */
@@ -220,7 +221,7 @@ static long long padded(int64_t vocab, int pieces)
     return (vocab + step - 1) / step * step;
 }
 
-enum el_status el_model_build_piece(const struct el_model_config *config, int piece, int n_pieces,
+enum el_status el_model_build_piece(const struct el_model_config *config, int piece, int n_pieces, bool by_tokens,
                                     struct el_graph **graph_p)
 {
     const struct el_model_info *model = el_model_find(config->name);
@@ -238,5 +239,14 @@ enum el_status el_model_build_piece(const struct el_model_config *config, int pi
         return el_fail(EL_ERR_INVALID, "--%s %lld: does not divide evenly among %d devices: change it, or --devices",
                        model->across[i], (long long)n, n_pieces);
     }
-    return build(config, piece, n_pieces, graph_p);
+    const int64_t tokens = model->input == EL_INPUT_TOKENS ? el_model_size(config, "seq") : 0;
+    if (by_tokens && !tokens)
+        return el_fail(EL_ERR_INVALID, "--sequence-parallel on: model %s has no tokens to cut: leave it out",
+                       config->name);
+    if (by_tokens && tokens % n_pieces)
+        return el_fail(EL_ERR_INVALID,
+                       "--sequence-parallel on: --seq %lld does not divide evenly among %d devices: change it, or "
+                       "--devices",
+                       (long long)tokens, n_pieces);
+    return build(config, piece, n_pieces, by_tokens, graph_p);
 }

@@ -91,6 +91,6 @@ enum el_status el_model_resolve(struct el_model_config *config);
  * nothing left to train. */
 enum el_status el_model_build(const struct el_model_config *config, struct el_graph **graph_p);
 /* One of n pieces of it, cut across its layers: parameters are slices, and linear layers sum over the pieces
- * (EL_AXIS_TENSOR). Errors: EL_ERR_INVALID: the model has no such pieces, or not so many. */
-enum el_status el_model_build_piece(const struct el_model_config *config, int piece, int n_pieces,
+ * (EL_AXIS_TENSOR); by_tokens as in graph.h. Errors: EL_ERR_INVALID: the model has no such pieces, or not so many. */
+enum el_status el_model_build_piece(const struct el_model_config *config, int piece, int n_pieces, bool by_tokens,
                                     struct el_graph **graph_p);

@@ -86,3 +86,13 @@ const struct el_mode_option el_mode_cut = {
     EL_MODE_FIELD(cut),
     .bytes = sizeof((struct el_train_config *)0)->cut,
     .initial = "time"};
+
+const struct el_mode_option el_mode_sequence_parallel = {
+    .name = "sequence-parallel",
+    .argument = "HOW",
+    .help = "of a model that is cut across its layers, layer norms, dropout and sums by tokens: each device has 1/n of "
+            "them between the layers, as Megatron-LM's option of that name",
+    .kind = EL_MODE_SWITCH,
+    EL_MODE_FIELD(by_tokens),
+    .choices = "off|on",
+    .initial = "off"};

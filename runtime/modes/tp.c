@@ -2,8 +2,10 @@
  * device has some heads of the attention and some outputs of the inner layer, and all see the same batch. What comes
  * out of a branch is summed over the devices, forward; and backward the gradient of what went in: four all-reduces of
  * [batch, tokens, width] a block. The embedding, which is the head, is cut by tokens. Layer norms and positions are
- * whole on each device. With --mesh dp=N there are N copies of the model, each with a share of the batch, and each
- * piece's gradients are averaged over the copies in buckets, as ddp does.
+ * whole on each device; with --sequence-parallel on each computes them for 1/n of the tokens (Korthikanti et al.,
+ * 2022): an all-reduce becomes a reduce-scatter behind one layer and an all-gather before the next. With --mesh dp=N
+ * there are N copies of the model, each with a share of the batch, and each piece's gradients are averaged over the
+ * copies in buckets, as ddp does.
  *
  * Memory on every member, in bytes of its own part of the model: what single has; with copies what ddp has. */
 #include "runtime/gradients/reducer.h"
@@ -16,7 +18,7 @@ static enum el_status check(struct el_train_config *config, const struct el_layo
     struct el_graph *piece;
     const int n = layout->n[EL_AXIS_TENSOR];
     if (n == 1) return EL_OK;
-    EL_TRY(el_model_build_piece(&config->model, 0, n, &piece));
+    EL_TRY(el_model_build_piece(&config->model, 0, n, config->by_tokens, &piece));
     el_graph_destroy(piece);
     return EL_OK;
 }
@@ -52,9 +54,15 @@ static void teardown(struct el_worker *worker)
     el_reducer_close(worker->state);
 }
 
-static const struct el_mode_option *const options[] = {
-    &el_mode_procs,      &el_mode_mesh, &el_mode_overlap, &el_mode_reduce_dtype, &el_mode_bucket_mb, &el_mode_first_bucket_mb,
-    &el_mode_accumulate, NULL};
+static const struct el_mode_option *const options[] = {&el_mode_procs,
+                                                       &el_mode_mesh,
+                                                       &el_mode_overlap,
+                                                       &el_mode_reduce_dtype,
+                                                       &el_mode_bucket_mb,
+                                                       &el_mode_first_bucket_mb,
+                                                       &el_mode_accumulate,
+                                                       &el_mode_sequence_parallel,
+                                                       NULL};
 
 const struct el_mode_ops el_mode_tp = {
     .info = {.name = "tp",
@@ -63,7 +71,7 @@ const struct el_mode_ops el_mode_tp = {
              .options = options,
              .statistics = "of the batch",
              .sends = "activations of each block, summed twice, and their gradients, twice",
-             .variants = "--mesh dp=2",
+             .variants = "--mesh dp=2|--sequence-parallel on",
              .loss = EL_LOSS_OF_RANKS,
              .memory = {.backward = 2, .optimizer = 2},
              .n_shown = 1,

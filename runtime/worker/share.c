@@ -103,6 +103,43 @@ void el_share_end(struct el_program *program, struct el_share_pass *pass)
     el_program_free(program, pass->labels);
 }
 
+/* Between the gradients and their places in `sums`. */
+static void copy_partial(const struct el_shard *shard, struct el_program *program, const struct el_view *grads,
+                         struct el_buffer *sums, bool back)
+{
+    size_t at = 0;
+    for (int p = 0; p < shard->graph->n_params; p++) {
+        if (!shard->graph->params[p].is_partial || !grads[p].buffer) continue;
+        const struct el_view place = el_view_of(sums, at);
+        el_shard_issue_scale(shard, program, EL_PHASE_REDUCE, back ? "copy from sums" : "copy to sums",
+                             back ? place : grads[p], back ? grads[p] : place, el_param_count(shard->graph, p), 1);
+        at += el_shard_param_bytes(shard, p);
+    }
+}
+
+void el_share_sum_pieces(struct el_worker *worker, struct el_program *program, const struct el_view *grads)
+{
+    const struct el_shard *shard = &worker->members[0].shard;
+    struct el_buffer *sums;
+    size_t bytes = 0;
+    for (int p = 0; p < shard->graph->n_params; p++)
+        if (shard->graph->params[p].is_partial && grads[p].buffer) bytes += el_shard_param_bytes(shard, p);
+    if (bytes == 0) return;
+    el_program_alloc(program, shard->device, EL_TAG_WORKSPACE, bytes, "gradients of tokens", &sums);
+    copy_partial(shard, program, grads, sums, false);
+    el_comm_issue(worker->group[EL_AXIS_TENSOR], program,
+                  &(struct el_comm_op){.verb = EL_COMM_ALL_REDUCE,
+                                       .dtype = shard->config->dtype,
+                                       .count = bytes / el_dtype_bytes(shard->config->dtype),
+                                       .data = el_view_of(sums, 0),
+                                       .label = "gradients of tokens",
+                                       .phase = EL_PHASE_COMM,
+                                       .join = true},
+                  NULL);
+    copy_partial(shard, program, grads, sums, true);
+    el_program_free(program, sums);
+}
+
 double el_share_weight(const struct el_worker *worker, int k)
 {
     const struct el_train_config *config = worker->config;
@@ -187,6 +224,7 @@ enum el_status el_share_step(struct el_worker *worker, struct el_program *progra
         if (k < last) el_share_end(program, &pass);
     }
     if (hooks->reduce) hooks->reduce(hooks->context, program, grads);
+    el_share_sum_pieces(worker, program, grads);
     el_shard_issue_optimizer(shard, program, grads);
     if (hooks->updated) hooks->updated(hooks->context, program);
     el_shard_free_grads(shard, program, grads);

@@ -61,6 +61,9 @@ void el_share_end(struct el_program *program, struct el_share_pass *pass);
 double el_share_weight(const struct el_worker *worker, int k);
 /* What the worker's mean loss counts there: 1, or as its samples do. */
 double el_share_weight_of_worker(const struct el_worker *worker);
+/* Gradients that are of each piece's own tokens (el_param.is_partial) become their sums over the pieces, in one
+ * all-reduce. */
+void el_share_sum_pieces(struct el_worker *worker, struct el_program *program, const struct el_view *grads);
 /* The mean over the micro-steps of a member. */
 enum el_status el_share_read_loss(const struct el_member *member, double *loss_p);
 

@@ -18,7 +18,7 @@ static struct el_dataset *tokens;
 
 static int open_sets(void **state)
 {
-    struct el_dataset_spec spec = {.source = "dummy", .input = EL_INPUT_TOKENS, .vocab = 60, .seq = 9, .seed = 3};
+    struct el_dataset_spec spec = {.source = "dummy", .input = EL_INPUT_TOKENS, .vocab = 60, .seq = 12, .seed = 3};
     return open_all(state) == 0 && el_dataset_open(&spec, &tokens) == EL_OK ? 0 : -1;
 }
 
@@ -36,7 +36,7 @@ static bool configure(const char *model, const char *mode, int n, int copies, do
     assert_int_equal(el_case_config(&mlp, "single", 1, config), EL_OK);
     if (strcmp(model, "gpt") == 0) {
         config->model = (struct el_model_config){
-            .name = "gpt", .sizes = {{"layers", 1, {2}}, {"embed", 1, {8}}, {"seq", 1, {9}}, {"vocab", 1, {60}}}};
+            .name = "gpt", .sizes = {{"layers", 1, {2}}, {"embed", 1, {8}}, {"seq", 1, {12}}, {"vocab", 1, {60}}}};
         assert_int_equal(el_model_resolve(&config->model), EL_OK);
     }
     snprintf(config->mode, sizeof config->mode, "%s", mode);

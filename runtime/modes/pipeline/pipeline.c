@@ -8,6 +8,7 @@
 #include "runtime/modes/pipeline/edge.h"
 #include "runtime/modes/pipeline/flight.h"
 #include "runtime/state/buffers.h"
+#include "runtime/worker/share.h"
 
 struct pipeline {
     struct el_line line;
@@ -66,6 +67,7 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     el_program_piece(program, (struct el_op_piece){0});
     if (pipeline->reducer) el_reducer_finish(pipeline->reducer);
     el_edge_issue_sums(worker, program, shard->issued);
+    el_share_sum_pieces(worker, program, shard->issued);
     el_shard_issue_optimizer(shard, program, shard->issued);
     el_shard_free_grads(shard, program, shard->issued);
     el_program_free(program, inputs);
@@ -172,8 +174,8 @@ static enum el_status check(struct el_train_config *config, const struct el_layo
 }
 
 #define COPIES_AND_CUT                                                                                                 \
-    &el_mode_procs, &el_mode_cut, &el_mode_mesh, &el_mode_overlap, &el_mode_reduce_dtype, &el_mode_bucket_mb, &el_mode_first_bucket_mb,       \
-        &el_mode_broadcast_buffers
+    &el_mode_procs, &el_mode_cut, &el_mode_mesh, &el_mode_overlap, &el_mode_reduce_dtype, &el_mode_bucket_mb,          \
+        &el_mode_first_bucket_mb, &el_mode_broadcast_buffers, &el_mode_sequence_parallel
 #define CUT_INTO_STAGES                                                                                                \
     .check = check, .layout = el_layout_stages, .rounds = 2, .setup = setup, .begin_round = begin_round,               \
     .issue = issue, .read_loss = read_loss, .teardown = teardown
