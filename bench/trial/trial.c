@@ -207,6 +207,9 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
         snprintf(o->mesh, sizeof o->mesh, "dp=%d", train->mesh[EL_AXIS_DATA]);
     const int copies = train->mesh[EL_AXIS_DATA] > 1 ? train->mesh[EL_AXIS_DATA] : 1,
               pieces = train->mesh[EL_AXIS_TENSOR];
+    const bool shards = el_mode_find(train->mode)->axes & 1U << EL_AXIS_SHARD;
+    if (shards && pieces > 1)
+        snprintf(o->mesh, sizeof o->mesh, "dp=%d,shard=%d,tp=%d", copies, trial->n_devices / copies / pieces, pieces);
     if (el_mode_cuts(train->mode) && pieces > 1)
         snprintf(o->mesh, sizeof o->mesh, "dp=%d,pp=%d,tp=%d", copies, trial->n_devices / copies / pieces, pieces);
 }

@@ -182,9 +182,12 @@ void el_layout_worker_each(const struct el_train_config *config, int n_processes
 void el_layout_sharded(const struct el_train_config *config, int n_processes, unsigned split,
                        struct el_layout *layout_p)
 {
-    const int n = config->n_devices, *mesh = config->mesh, asked = mesh[EL_AXIS_SHARD];
-    const int copies = asked && n % asked == 0 ? n / asked : mesh[EL_AXIS_DATA];
-    *layout_p = uncut(config, n, n, n_processes);
+    const int *mesh = config->mesh, pieces = mesh[EL_AXIS_TENSOR];
+    const int tensors = pieces && config->n_devices % pieces == 0 ? pieces : 1, n = config->n_devices / tensors;
+    const int asked = mesh[EL_AXIS_SHARD], copies = asked && n % asked == 0 ? n / asked : mesh[EL_AXIS_DATA];
+    *layout_p = uncut(config, config->n_devices, config->n_devices, n_processes);
+    layout_p->n_feeds = n;
+    layout_p->n[EL_AXIS_TENSOR] = tensors;
     layout_p->n[EL_AXIS_DATA] = copies && n % copies == 0 ? copies : 1;
     layout_p->n[EL_AXIS_SHARD] = n / layout_p->n[EL_AXIS_DATA];
     layout_p->split = split;

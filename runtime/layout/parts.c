@@ -195,6 +195,16 @@ static enum el_status open_piece(const struct el_train_config *config, const str
     return fill_stages(piece);
 }
 
+enum el_status el_parts_check_pieces(const struct el_train_config *config, const struct el_layout *layout)
+{
+    struct el_graph *piece;
+    const int n = layout->n[EL_AXIS_TENSOR];
+    if (n == 1) return EL_OK;
+    EL_TRY(el_model_build_piece(&config->model, 0, n, config->by_tokens, &piece));
+    el_graph_destroy(piece);
+    return EL_OK;
+}
+
 static enum el_status open_pieces(const struct el_train_config *config, int n, struct el_parts *parts)
 {
     parts->pieces = calloc((size_t)n, sizeof *parts->pieces);

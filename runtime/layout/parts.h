@@ -38,4 +38,6 @@ enum el_status el_parts_open(const struct el_train_config *config, const struct 
 const struct el_parts *el_parts_piece(const struct el_parts *parts, const struct el_spot *spot);
 const struct el_graph *el_parts_of(const struct el_parts *parts, const struct el_spot *spot);
 /* Parts of zeros are legal. */
+/* Whether the model can be cut across as the layout has it. Errors: EL_ERR_INVALID. */
+enum el_status el_parts_check_pieces(const struct el_train_config *config, const struct el_layout *layout);
 void el_parts_close(struct el_parts *parts);

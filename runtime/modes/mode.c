@@ -70,7 +70,8 @@ int el_mode_devices(const char *mode, int n)
 int el_mode_devices_for(const char *mode, const char *model, int n)
 {
     const struct el_mode_ops *ops = el_mode_ops_find(mode);
-    const bool across = ops && ops->info.axes & 1U << EL_AXIS_TENSOR && !(ops->info.axes & 1U << EL_AXIS_STAGE);
+    const unsigned others = 1U << EL_AXIS_STAGE | 1U << EL_AXIS_SHARD;
+    const bool across = ops && ops->info.axes & 1U << EL_AXIS_TENSOR && !(ops->info.axes & others);
     return across && !el_model_find(model)->across[0] ? 1 : el_mode_devices(mode, n);
 }
 

@@ -12,15 +12,9 @@
 #include "runtime/modes/mode.h"
 #include "runtime/worker/share.h"
 
-/* Whether the model can be cut so. */
 static enum el_status check(struct el_train_config *config, const struct el_layout *layout)
 {
-    struct el_graph *piece;
-    const int n = layout->n[EL_AXIS_TENSOR];
-    if (n == 1) return EL_OK;
-    EL_TRY(el_model_build_piece(&config->model, 0, n, config->by_tokens, &piece));
-    el_graph_destroy(piece);
-    return EL_OK;
+    return el_parts_check_pieces(config, layout);
 }
 
 static enum el_status setup(struct el_worker *worker)

@@ -2,7 +2,7 @@
  * 2020). Each rank has a part of each unit of parameters (units.h), and updates that part alone. zero1 shards the
  * optimizer's slots; zero2 the gradients too; zero3 the parameters too, as PyTorch's fully_shard does. With --mesh
  * dp=2,shard=4 two groups of four hold a copy of the state each (PyTorch's hybrid sharding): what is reduced within a
- * group is averaged across groups.
+ * group is averaged across groups. With tp=2 each of them is two devices, with a piece of the model each (tp.c).
  *
  * A unit's gradients are born in one piece of memory. When the last one is complete they are reduced and scattered,
  * while backward goes on; at the end each rank updates its parts. zero1 and zero2 then gather the new parameters; zero3
@@ -327,7 +327,13 @@ static enum el_status setup(struct el_worker *worker)
     if (zero->stage == 1) EL_TRY(make_whole_grads(zero));
     if (zero->stage == 3)
         return el_gathered_open(shard, zero->comm, ahead[settings->ahead], !settings->stays, &zero->gathered);
-    return el_share_send_weights(worker, worker->world, 0, true);
+    const bool pieces = worker->layout->n[EL_AXIS_TENSOR] > 1; /* whose weights differ */
+    return pieces ? EL_OK : el_share_send_weights(worker, worker->world, 0, true);
+}
+
+static enum el_status check(struct el_train_config *config, const struct el_layout *layout)
+{
+    return el_parts_check_pieces(config, layout);
 }
 
 static void teardown(struct el_worker *worker)
@@ -403,16 +409,19 @@ static const struct el_mode_option gather_ahead = {
     .choices = "1|2|0",
     .initial = "1"};
 
-#define SHARED &el_mode_procs, &el_mode_mesh, &el_mode_overlap, &unit, &el_mode_accumulate, &el_mode_broadcast_buffers
+#define SHARED                                                                                                         \
+    &el_mode_procs, &el_mode_mesh, &el_mode_overlap, &unit, &el_mode_accumulate, &el_mode_broadcast_buffers,           \
+        &el_mode_sequence_parallel
 
 static const struct el_mode_option *const options1[] = {SHARED, NULL}, *const options2[] = {SHARED, &reduce_each, NULL},
                                           *const options3[] = {SHARED, &reduce_each, &reshard, &gather_ahead, NULL};
 
 #define ZERO_ROW(stage)                                                                                                \
-    .axes = 1U << EL_AXIS_DATA | 1U << EL_AXIS_SHARD, .options = options##stage,                                       \
+    .axes = 1U << EL_AXIS_DATA | 1U << EL_AXIS_SHARD | 1U << EL_AXIS_TENSOR, .options = options##stage,                \
     .statistics = "of each rank's share; running ones are rank 0's, sent to all at a step's start",                    \
     .loss = EL_LOSS_OF_RANKS, .n_shown = 1
-#define ZERO_HOOKS(stage) .layout = layout##stage, .rounds = 1, .setup = setup, .issue = issue, .teardown = teardown
+#define ZERO_HOOKS(stage)                                                                                              \
+    .check = check, .layout = layout##stage, .rounds = 1, .setup = setup, .issue = issue, .teardown = teardown
 
 const struct el_mode_ops el_mode_zero1 = {
     .info = {ZERO_ROW(1), .name = "zero1", .summary = "ddp with the optimizer's state sharded over the ranks (ZeRO 1)",

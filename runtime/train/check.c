@@ -241,7 +241,7 @@ enum el_status el_train_check(struct el_train_config *config)
     EL_TRY(check_shares(config));
     el_layout_of(config, 0, &layout);
     const bool cut = el_layout_per_copy(&layout) > 1;
-    int n_shares = cut ? layout.n[EL_AXIS_DATA] : layout.n_devices;
+    int n_shares = cut ? layout.n_feeds : layout.n_devices;
     if (config->global_batch < n_shares)
         return el_fail(EL_ERR_INVALID, "--batch %lld is smaller than the %d %s: give at least %d, or fewer devices",
                        (long long)config->global_batch, n_shares, cut ? "copies of the model" : "devices", n_shares);

@@ -195,7 +195,7 @@ static int owners_before(const struct el_layout *layout, int position)
 
 static int count_ranks(const struct el_layout *layout)
 {
-    return is_cut(layout) ? layout->n[EL_AXIS_DATA] : owners_before(layout, layout->n_devices);
+    return is_cut(layout) ? layout->n_feeds : owners_before(layout, layout->n_devices);
 }
 
 /* Which part of the split a device evaluates, as one of the ranks. */
@@ -213,7 +213,7 @@ static void spec_feed(const struct el_run *run, int position, struct el_feed_spe
     spec->n_parts = count_ranks(layout);
     spec->part = rank_of(layout, position);
     if (is_cut(layout)) {
-        spec->batch = config->global_batch / (config->n_micro ? config->n_micro : layout->n[EL_AXIS_DATA]);
+        spec->batch = config->global_batch / (config->n_micro ? config->n_micro : layout->n_feeds);
         spec->what = el_worker_feeds(&run->session->parts, el_layout_spot(layout, position).at[EL_AXIS_STAGE]);
     }
     for (int d = 0; d < layout->n_devices && !is_cut(layout); d++)

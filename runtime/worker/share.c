@@ -103,17 +103,28 @@ void el_share_end(struct el_program *program, struct el_share_pass *pass)
     el_program_free(program, pass->labels);
 }
 
+/* The elements of a gradient that are summed here: of sharded state those of the device's own part. */
+static int64_t partial_count(const struct el_shard *shard, const struct el_view *grads, int p)
+{
+    int64_t first, count;
+    if (!shard->graph->params[p].is_partial || !grads[p].buffer) return 0;
+    el_shard_range(shard, EL_STATE_SLOT, p, &first, &count);
+    return count;
+}
+
 /* Between the gradients and their places in `sums`. */
 static void copy_partial(const struct el_shard *shard, struct el_program *program, const struct el_view *grads,
                          struct el_buffer *sums, bool back)
 {
+    const enum el_dtype dtype = el_config_stored(shard->config);
     size_t at = 0;
     for (int p = 0; p < shard->graph->n_params; p++) {
-        if (!shard->graph->params[p].is_partial || !grads[p].buffer) continue;
+        const int64_t count = partial_count(shard, grads, p);
+        if (count == 0) continue;
         const struct el_view place = el_view_of(sums, at);
-        el_shard_issue_scale(shard, program, EL_PHASE_REDUCE, back ? "copy from sums" : "copy to sums",
-                             back ? place : grads[p], back ? grads[p] : place, el_param_count(shard->graph, p), 1);
-        at += el_shard_param_bytes(shard, p);
+        el_shard_issue_move(shard, program, EL_PHASE_REDUCE, back ? "copy from sums" : "copy to sums", dtype,
+                            back ? place : grads[p], dtype, back ? grads[p] : place, count, 1);
+        at += (size_t)count * el_dtype_bytes(dtype);
     }
 }
 
@@ -121,16 +132,17 @@ void el_share_sum_pieces(struct el_worker *worker, struct el_program *program, c
 {
     const struct el_shard *shard = &worker->members[0].shard;
     struct el_buffer *sums;
-    size_t bytes = 0;
-    for (int p = 0; p < shard->graph->n_params; p++)
-        if (shard->graph->params[p].is_partial && grads[p].buffer) bytes += el_shard_param_bytes(shard, p);
-    if (bytes == 0) return;
-    el_program_alloc(program, shard->device, EL_TAG_WORKSPACE, bytes, "gradients of tokens", &sums);
+    const enum el_dtype dtype = el_config_stored(shard->config);
+    size_t count = 0;
+    for (int p = 0; p < shard->graph->n_params; p++) count += (size_t)partial_count(shard, grads, p);
+    if (count == 0) return;
+    el_program_alloc(program, shard->device, EL_TAG_WORKSPACE, count * el_dtype_bytes(dtype), "gradients of tokens",
+                     &sums);
     copy_partial(shard, program, grads, sums, false);
     el_comm_issue(worker->group[EL_AXIS_TENSOR], program,
                   &(struct el_comm_op){.verb = EL_COMM_ALL_REDUCE,
-                                       .dtype = shard->config->dtype,
-                                       .count = bytes / el_dtype_bytes(shard->config->dtype),
+                                       .dtype = dtype,
+                                       .count = count,
                                        .data = el_view_of(sums, 0),
                                        .label = "gradients of tokens",
                                        .phase = EL_PHASE_COMM,
