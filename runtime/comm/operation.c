@@ -268,8 +268,9 @@ enum el_status el_comm_issue(struct el_comm *comm, struct el_program *program, c
     EL_TRY(take_stream(comm));
     EL_TRY(announce(comm, program, &arguments));
     EL_TRY(el_program_wait(program, device, comm->place.stream, el_program_last(program, device, EL_STREAM_COMPUTE)));
-    /* What is sent may be a collective's result, of another communicator, that no op has waited for yet. */
-    if (op->verb == EL_COMM_SEND) EL_TRY(el_program_wait_like(program, device, comm->place.stream, EL_STREAM_COMPUTE));
+    /* What it takes may be what another communicator brings and no op has waited for yet, and what it brings may lie
+     * where that reads. */
+    EL_TRY(el_program_wait_like(program, device, comm->place.stream, EL_STREAM_COMPUTE));
     EL_TRY(queue(comm, program, op, &arguments, &id));
     if (op->join) EL_TRY(el_program_wait(program, device, EL_STREAM_COMPUTE, id));
     if (op_id_p) *op_id_p = id;

@@ -95,4 +95,5 @@ const struct el_mode_option el_mode_sequence_parallel = {
     .kind = EL_MODE_SWITCH,
     EL_MODE_FIELD(by_tokens),
     .choices = "off|on",
-    .initial = "off"};
+    .initial = "off",
+    .label = "by tokens"};

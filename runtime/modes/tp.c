@@ -64,7 +64,8 @@ const struct el_mode_ops el_mode_tp = {
              .axes = 1U << EL_AXIS_DATA | 1U << EL_AXIS_TENSOR,
              .options = options,
              .statistics = "of the batch",
-             .sends = "activations of each block, summed twice, and their gradients, twice",
+             .sends = "activations of each block, summed twice, and their gradients, twice; with "
+                      "--sequence-parallel on scattered and gathered, and twice gathered again",
              .variants = "--mesh dp=2|--sequence-parallel on",
              .loss = EL_LOSS_OF_RANKS,
              .memory = {.backward = 2, .optimizer = 2},

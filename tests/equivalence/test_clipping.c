@@ -53,6 +53,12 @@ static bool configure(const char *model, const char *mode, int n, int copies, do
     return el_train_check(config) == EL_OK;
 }
 
+/* With dropout or without it: of a model that is cut by tokens each device drops by those that it has. */
+static void drop(struct el_train_config *config, bool drops)
+{
+    config->model.dropout = drops ? 0.3 : 0;
+}
+
 static void train_model(const struct el_train_config *config, struct el_train_result *result)
 {
     train_watched(config, "cpu", strcmp(config->model.name, "gpt") ? dataset : tokens, NULL, NULL, result);
@@ -108,28 +114,81 @@ static void every_mode_clips_by_the_whole_models_norm(void **state)
         if (held[m] < 2) fail_msg("%s: %d runs", el_mode_list()[m].name, held[m]);
 }
 
+static void hold_case(struct el_train_config *config, const char *text, const struct el_train_result *single)
+{
+    struct el_train_result result;
+    if (el_train_check(config) != EL_OK) fail_msg("%s: %s", text, el_error_message());
+    train_model(config, &result);
+    double difference = el_case_difference(&result, single);
+    if (!(difference <= TOLERANCE)) fail_msg("%s, tokens %d: losses differ by %g", text, config->by_tokens, difference);
+    hold_forecast(config, &result);
+    el_train_result_free(&result);
+}
+
 /* Before any node: what the last one sends may be a sum over the pieces. */
 static void stages_of_pieces_are_cut_anywhere(void **state)
 {
     struct el_train_config config;
-    struct el_train_result single, result;
+    struct el_train_result single;
     struct el_graph *model;
     assert_true(configure("gpt", "single", 1, 0, LIMIT, &config));
+    drop(&config, true);
     train_model(&config, &single);
     assert_int_equal(el_model_build(&config.model, &model), EL_OK);
-    for (int n = 1; n < model->n_nodes; n += is_sanitized() ? 5 : 1) {
+    for (int i = 0, n; (n = 1 + i / 2) < model->n_nodes; i += is_sanitized() ? 9 : 1) {
         assert_true(configure("gpt", "pipeline", 4, 1, LIMIT, &config));
+        drop(&config, true);
+        config.by_tokens = i % 2;
         config.mesh[EL_AXIS_TENSOR] = 2;
         snprintf(config.cut, sizeof config.cut, "%s", model->nodes[n].name);
-        if (el_train_check(&config) != EL_OK) fail_msg("%s: %s", config.cut, el_error_message());
-        train_model(&config, &result);
-        double difference = el_case_difference(&result, &single);
-        if (!(difference <= TOLERANCE)) fail_msg("--cut %s: losses differ by %g", config.cut, difference);
-        hold_forecast(&config, &result);
-        el_train_result_free(&result);
+        hold_case(&config, config.cut, &single);
     }
     el_graph_destroy(model);
     el_train_result_free(&single);
+}
+
+/* Pieces whose tokens lie in a part of one sample, in one, in parts of two, and in several: batches of 1, 2, 3 and 24
+ * samples a pass. Backward in halves too, and several micro-steps. */
+static void pieces_by_tokens_train_as_one(void **state)
+{
+    static const struct {
+        const char *mode;
+        int n, copies, pieces;
+        int64_t batch, n_micro, n_accumulate;
+        const char *schedule;
+    } cases[] = {{"tp", 2, 1, 0, 1, 1, 1, ""},
+                 {"tp", 4, 1, 0, 2, 1, 1, ""},
+                 {"tp", 4, 1, 0, 3, 1, 1, ""},
+                 {"tp", 2, 1, 0, 3, 1, 1, ""},
+                 {"tp", 4, 1, 0, 24, 1, 1, ""},
+                 {"tp", 2, 1, 0, 12, 1, 4, ""},
+                 {"tp", 4, 2, 0, 6, 1, 1, ""},
+                 {"mp", 4, 1, 2, 5, 1, 1, ""},
+                 {"mp", 4, 2, 2, 6, 1, 1, ""},
+                 {"pipeline", 4, 1, 2, 6, 2, 1, "1f1b"},
+                 {"pipeline", 4, 1, 2, 4, 4, 1, "zero-bubble"}};
+    enum { CASES = sizeof cases / sizeof cases[0] };
+    for (int i = 0; i < 2 * CASES; i++) {
+        struct el_train_config config;
+        struct el_train_result single;
+        char text[64];
+        for (int cut = 0; cut < 2; cut++) {
+            assert_true(
+                configure("gpt", cut ? cases[i / 2].mode : "single", cut ? cases[i / 2].n : 1, 0, LIMIT, &config));
+            config.global_batch = cases[i / 2].batch;
+            drop(&config, i % 2);
+            if (!cut) train_model(&config, &single);
+        }
+        config.by_tokens = true;
+        config.mesh[EL_AXIS_DATA] = cases[i / 2].copies;
+        config.mesh[EL_AXIS_TENSOR] = cases[i / 2].pieces;
+        config.n_micro = cases[i / 2].n_micro;
+        config.n_accumulate = cases[i / 2].n_accumulate;
+        if (*cases[i / 2].schedule) snprintf(config.schedule, sizeof config.schedule, "%s", cases[i / 2].schedule);
+        snprintf(text, sizeof text, "case %d, dropout %d", i / 2, i % 2);
+        hold_case(&config, text, &single);
+        el_train_result_free(&single);
+    }
 }
 
 /* By ranks' own gradients where parameters are averaged, as on one device (reference.c). */
@@ -147,4 +206,4 @@ static void averaged_parameters_clip_each_ranks_gradients(void **state)
 }
 
 RUN_TESTS(open_sets, close_sets, every_mode_clips_by_the_whole_models_norm, stages_of_pieces_are_cut_anywhere,
-          averaged_parameters_clip_each_ranks_gradients)
+          pieces_by_tokens_train_as_one, averaged_parameters_clip_each_ranks_gradients)
