@@ -1,4 +1,5 @@
-/* Rows of bf16 by rows of f32; see bf16.h. Which operands are of bf16, and how large they are, is what shapes.c says. */
+/* Rows of bf16 by rows of f32; see bf16.h. Which operands are of bf16, and how large they are, is what shapes.c says.
+ */
 #include "kernels/bf16.h"
 
 #include <stdlib.h>
@@ -34,7 +35,7 @@ struct operand {
     int64_t fixed, each;
     size_t width;
     bool half, written; /* half: of bf16 */
-    int64_t at;           /* of a half one: its place in the workspace, in values */
+    int64_t at;         /* of a half one: its place in the workspace, in values */
 };
 
 struct plan {
@@ -78,7 +79,8 @@ static void take_wider(const struct el_kernel_args *args, struct operand operand
     for (int i = 0; i < 2; i++) operands[i].fixed = (args->d[0] - 1) * args->d[2 + i] + args->d[1];
 }
 
-static void plan_operands(const struct el_bf16_way *way, enum el_op_kind op, const struct el_kernel_args *args, struct plan *plan)
+static void plan_operands(const struct el_bf16_way *way, enum el_op_kind op, const struct el_kernel_args *args,
+                          struct plan *plan)
 {
     struct el_op_operand one[EL_ARGS_POINTERS], two[EL_ARGS_POINTERS];
     const bool by_rows = goes_by_rows(op);
@@ -124,7 +126,8 @@ enum el_status el_bf16_workspace(const struct el_bf16_way *way, enum el_op_kind 
     return EL_OK;
 }
 
-enum el_status el_bf16_prepare(const struct el_bf16_way *way, enum el_op_kind op, const struct el_kernel_args *args, void **plan_p)
+enum el_status el_bf16_prepare(const struct el_bf16_way *way, enum el_op_kind op, const struct el_kernel_args *args,
+                               void **plan_p)
 {
     struct plan *plan = malloc(sizeof *plan);
     if (!plan) return el_fail_errno("%s of bf16", el_op_name(op));
@@ -148,7 +151,7 @@ static void go_on(enum el_op_kind op, struct el_kernel_args *args)
 }
 
 static enum el_status move(const struct plan *plan, const struct el_kernel_args *args, const struct el_kernel_args *own,
-                 int64_t first, bool back)
+                           int64_t first, bool back)
 {
     for (int i = 0; i < plan->n; i++) {
         const struct operand *operand = &plan->operands[i];

@@ -1,6 +1,6 @@
-/* Rows of bf16 made of a table's rows of f32: operands are widened into the op's workspace, the row of f32 computes there, and
- * what it wrote is rounded back. Where an op's samples, rows or elements (d[0]) have nothing to do with each other it
- * goes by so many at a time as fit a core's cache, so that the scratch is small however large the op is.
+/* Rows of bf16 made of a table's rows of f32: operands are widened into the op's workspace, the row of f32 computes
+ * there, and what it wrote is rounded back. Where an op's samples, rows or elements (d[0]) have nothing to do with each
+ * other it goes by so many at a time as fit a core's cache, so that the scratch is small however large the op is.
  *
  *     static const struct el_bf16_way way = {find, 1 << 15, el_bf16_move};      whose rows of f32 are taken, and how
  *     #define EL_BF16_WAY &way
@@ -33,7 +33,7 @@ void el_bf16_release(void *plan);
 #define EL_BF16_FUNCTIONS(op, name)                                                                                    \
     static enum el_status name##_workspace(const struct el_kernel_args *args, struct el_workspace *workspace_p)        \
     {                                                                                                                  \
-        return el_bf16_workspace(EL_BF16_WAY, op, args, workspace_p);                                                 \
+        return el_bf16_workspace(EL_BF16_WAY, op, args, workspace_p);                                                  \
     }                                                                                                                  \
     static enum el_status name##_prepare(const struct el_kernel_args *args, void **plan_p)                             \
     {                                                                                                                  \

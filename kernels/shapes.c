@@ -1,6 +1,7 @@
 /* The shapes of each op's operands, as rows: the list in kernels.h in a form that a program can read. An operand is
- * name:shape, with its type where it is not the op's, or, f32, not that of rows of bf16; those behind > are written. A side of a shape is a sum of sizes
- * (named as the row's first text has them in the order of d[]) and numbers; oh and ow are a window's places. */
+ * name:shape, with its type where it is not the op's, or, f32, not that of rows of bf16; those behind > are written. A
+ * side of a shape is a sum of sizes (named as the row's first text has them in the order of d[]) and numbers; oh and ow
+ * are a window's places. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,10 +25,13 @@ static const struct row rows[EL_OP_COUNT] = {
     [EL_OP_LINEAR_FORWARD] = {"b i o", "x:b,i w:o,i bias:o > y:b,o"},
     [EL_OP_LINEAR_BACKWARD_DATA] = {"b i o", "dy:b,o w:o,i > dx:b,i"},
     [EL_OP_LINEAR_BACKWARD_WEIGHTS] = {"b i o", "x:b,i dy:b,o > dw:o,i:f32 dbias:o:f32"},
-    [EL_OP_BATCH_NORM_FORWARD] = {"n c", "x:n,c scale:c:f32 shift:c:f32 residual:n,c > mean:c:f32 variance:c:f32 y:n,c saved:2,c:f32"},
-    [EL_OP_BATCH_NORM_INFERENCE] = {"n c", "x:n,c scale:c:f32 shift:c:f32 residual:n,c mean:c:f32 variance:c:f32 > y:n,c"},
-    [EL_OP_BATCH_NORM_BACKWARD] = {"n c", "dy:n,c x:n,c y:n,c scale:c:f32 saved:2,c:f32 > dx:n,c dscale:c:f32 dshift:c:f32 "
-                                          "dresidual:n,c"},
+    [EL_OP_BATCH_NORM_FORWARD] =
+        {"n c", "x:n,c scale:c:f32 shift:c:f32 residual:n,c > mean:c:f32 variance:c:f32 y:n,c saved:2,c:f32"},
+    [EL_OP_BATCH_NORM_INFERENCE] = {"n c",
+                                    "x:n,c scale:c:f32 shift:c:f32 residual:n,c mean:c:f32 variance:c:f32 > y:n,c"},
+    [EL_OP_BATCH_NORM_BACKWARD] = {"n c",
+                                   "dy:n,c x:n,c y:n,c scale:c:f32 saved:2,c:f32 > dx:n,c dscale:c:f32 dshift:c:f32 "
+                                   "dresidual:n,c"},
     [EL_OP_LAYER_NORM_FORWARD] = {"n c", "x:n,c scale:c:f32 shift:c:f32 > y:n,c saved:n,2:f32"},
     [EL_OP_LAYER_NORM_BACKWARD] = {"n c", "dy:n,c x:n,c scale:c:f32 saved:n,2:f32 > dx:n,c dscale:c:f32 dshift:c:f32"},
     [EL_OP_GELU_FORWARD] = {"n", "x:n > y:n"},

@@ -127,7 +127,8 @@ static const char *share_weights(const struct el_train_config *train)
 static const char *emulated(const struct el_trial *trial)
 {
     const struct el_backend_facts facts = el_trial_backend(trial);
-    return facts.computes && !facts.gpu && trial->train.model.precision != EL_PRECISION_FULL ? el_kernels_cpu_no_bf16() : NULL;
+    return facts.computes && !facts.gpu && trial->train.model.precision != EL_PRECISION_FULL ? el_kernels_cpu_no_bf16()
+                                                                                             : NULL;
 }
 
 /* The rates of --machine, which real devices are held against. Its file was read before, and found good. */

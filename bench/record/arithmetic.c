@@ -13,7 +13,8 @@ static double formula_flops(const struct el_trial *trial, const json_t *record)
 {
     const struct el_model_config *model = &trial->train.model;
     const double seq = (double)el_trial_tokens(trial), width = (double)el_model_size(model, "embed");
-    const double params = el_json_number(record, "param_bytes") / (double)el_dtype_bytes(el_config_stored(&trial->train));
+    const double params =
+        el_json_number(record, "param_bytes") / (double)el_dtype_bytes(el_config_stored(&trial->train));
     const double a_token = 6 * (params - seq * width) + 12 * (double)el_model_size(model, "layers") * width * seq;
     return seq > 0 ? a_token * seq * (double)trial->train.global_batch : NAN;
 }
@@ -23,7 +24,7 @@ json_t *el_trial_arithmetic(const struct el_trial *trial, const json_t *record, 
     const json_t *machine = el_json_at(ok, "0.machine"); /* null: simulated, or no --machine */
     const double step_s = el_json_number(record, "step_ms.mean") / 1e3;
     const double rate = el_json_number(record, "flops_per_step") / step_s / trial->n_devices;
-    const char *key = trial->train.model.precision ? "bf16_tflop_per_s"
+    const char *key = trial->train.model.precision   ? "bf16_tflop_per_s"
                       : trial->train.dtype == EL_F64 ? "f64_tflop_per_s"
                                                      : "f32_tflop_per_s";
     const double gemm = 1e12 * el_json_number(machine, key);

@@ -45,7 +45,7 @@ static int64_t whole(int64_t n)
 /* One head: its sizes, rounded up too, and its scratch. T, S: t and s rounded up. */
 struct head {
     int64_t t, s, T, S;
-    size_t width; /* of a value of the op's operands, in bytes */
+    size_t width;                    /* of a value of the op's operands, in bytes */
     float *q, *k, *v, *dy, *dk, *dv; /* [T, S]; q is divided by sqrt(s) */
     float *keys, *values;            /* [S, T]: k and v transposed */
     float *p, *ds;                   /* [BLOCK, T]: shares, and the gradients of the scores */

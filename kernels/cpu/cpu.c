@@ -11,8 +11,7 @@
 
 static const struct el_kernel loops[EL_OP_COUNT] = {
 #define EL_CPU_ROW(op, name) [op] = {.run = el_cpu_##name},
-    EL_CPU_LIST(EL_CPU_ROW)
-};
+    EL_CPU_LIST(EL_CPU_ROW)};
 
 static const struct el_kernel bf16_loops[EL_OP_COUNT] = {EL_CPU_BF16_LIST(EL_CPU_ROW)};
 #undef EL_CPU_ROW

@@ -87,8 +87,8 @@ float el_vector_largest(const float *x, int64_t n);
 /* y[n] = exp(x - from), where y may be x; returns its sum. */
 double el_vector_exp_sum(const float *x, int64_t n, float from, float *y);
 
-/* What the module el_dnnl.so offers: rows of the op table in f32 and bf16, made by oneDNN. It names nothing of oneDNN, so that
- * who opens the module need not have its headers. */
+/* What the module el_dnnl.so offers: rows of the op table in f32 and bf16, made by oneDNN. It names nothing of oneDNN,
+ * so that who opens the module need not have its headers. */
 struct el_dnnl_module {
     /* Required. NULL where the module has no such row. */
     const struct el_kernel *(*find)(enum el_op_kind op, enum el_dtype dtype);

@@ -2,8 +2,7 @@
 #include "kernels/cuda/common.cuh"
 
 /* y = s * x, added to what is there with `acc`. y may be x. */
-template <typename FROM, typename TO>
-__global__ void cast_kernel(const FROM *x, int64_t n, double s, bool acc, TO *y)
+template <typename FROM, typename TO> __global__ void cast_kernel(const FROM *x, int64_t n, double s, bool acc, TO *y)
 {
     EL_CUDA_EACH(i, n)
     {
@@ -14,7 +13,8 @@ __global__ void cast_kernel(const FROM *x, int64_t n, double s, bool acc, TO *y)
 }
 
 template <typename FROM, typename TO>
-static enum el_status cast_from(const struct el_kernel_args *args, const void *x, int64_t n, double s, bool acc, void *y)
+static enum el_status cast_from(const struct el_kernel_args *args, const void *x, int64_t n, double s, bool acc,
+                                void *y)
 {
     return launch(args, "cast", n, cast_kernel<FROM, TO>, static_cast<const FROM *>(x), n, s, acc,
                   static_cast<TO *>(y));

@@ -103,8 +103,8 @@ template <> __device__ inline bf16 rounded<bf16>(float value)
     wide.value = value;
     const bool is_nan = (wide.bits & 0x7fffffff) > 0x7f800000;
     bf16 half;
-    half.bits = static_cast<uint16_t>(is_nan ? wide.bits >> 16 | 0x40
-                                             : (wide.bits + 0x7fff + (wide.bits >> 16 & 1)) >> 16);
+    half.bits =
+        static_cast<uint16_t>(is_nan ? wide.bits >> 16 | 0x40 : (wide.bits + 0x7fff + (wide.bits >> 16 & 1)) >> 16);
     return half;
 }
 

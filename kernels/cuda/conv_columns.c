@@ -52,8 +52,8 @@ static enum el_status multiply(const struct el_kernel_args *args, const struct e
         product = (struct el_cuda_product){at->rows, at->values, s->f, 1, y, weights, columns, acc, EL_F32};
     } else {
         y.transposed = true;
-        product = (struct el_cuda_product){s->f, at->values, at->rows, 1, y, columns, weights,
-                                           s->acc || at->first > 0, EL_F32};
+        product = (struct el_cuda_product){s->f,  at->values, at->rows, 1, y, columns, weights, s->acc || at->first > 0,
+                                           EL_F32};
     }
     return el_cuda_multiply(args, dtype, &product);
 }

@@ -100,7 +100,7 @@ static enum el_status sum_rows(const struct el_kernel_args *args, enum el_dtype 
 }
 
 /* A row's functions do not know their type. */
-#define ALL_TYPES(name)                                                                                               \
+#define ALL_TYPES(name)                                                                                                \
     enum el_status el_cuda_##name##_f32(const struct el_kernel_args *args)                                             \
     {                                                                                                                  \
         return name(args, EL_F32);                                                                                     \

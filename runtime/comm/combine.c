@@ -137,7 +137,8 @@ void el_combine(enum el_comm_reduction reduction, enum el_dtype dtype, int membe
     size_t width = el_dtype_bytes(dtype), step = BLOCK_BYTES / width;
     combine row = rows[reduction][dtype].once;
     bool average = reduction == EL_COMM_AVERAGE && members > 0;
-    bool sums_halves = (dtype == EL_F16 || dtype == EL_BF16) && (reduction == EL_COMM_SUM || reduction == EL_COMM_AVERAGE);
+    bool sums_halves =
+        (dtype == EL_F16 || dtype == EL_BF16) && (reduction == EL_COMM_SUM || reduction == EL_COMM_AVERAGE);
     if (n_ins == 2 && n_outs == 1 && !average) {
         row(outs[0], ins[0], ins[1], count);
         return;

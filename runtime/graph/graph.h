@@ -23,9 +23,9 @@
 enum { EL_NODE_INPUTS_MAX = 8, EL_NODE_PARAMS_MAX = 2, EL_NODE_BUFFERS_MAX = 2, EL_NODE_OUTPUTS_MAX = 4 };
 enum { EL_GRAPH_NAME_BYTES = 48 };
 
-/* In which types a model computes. Full: all in one, the pass's. Mixed: parameters, norms, sums along the residual stream
- * and the loss in the pass's, matrix work, and what follows from it, in bf16, as torch.autocast has it; casts are nodes.
- * Pure: parameters and all activations in bf16. */
+/* In which types a model computes. Full: all in one, the pass's. Mixed: parameters, norms, sums along the residual
+ * stream and the loss in the pass's, matrix work, and what follows from it, in bf16, as torch.autocast has it; casts
+ * are nodes. Pure: parameters and all activations in bf16. */
 enum el_precision { EL_PRECISION_FULL, EL_PRECISION_BF16, EL_PRECISION_BF16_PURE };
 
 /* A value that flows between nodes; shape a sample. */
@@ -173,7 +173,7 @@ struct el_graph {
     /* Of a model that is cut across its layers: this is piece `piece` of n_pieces; 0: of one that is not. */
     int piece, n_pieces;
     enum el_precision precision; /* set before anything is built */
-    enum el_status failure; /* first failure of building */
+    enum el_status failure;      /* first failure of building */
     struct el_error error;
 };
 

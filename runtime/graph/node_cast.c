@@ -1,5 +1,5 @@
-/* cast: x[b, ...] -> y[b, ...] of another floating type; its gradient is cast back. The graph puts it before a node that
- * computes in another type than its input has, as autocast puts aten::to. */
+/* cast: x[b, ...] -> y[b, ...] of another floating type; its gradient is cast back. The graph puts it before a node
+ * that computes in another type than its input has, as autocast puts aten::to. */
 #include "runtime/graph/pass.h"
 
 static enum el_status shape(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)

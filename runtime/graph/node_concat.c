@@ -27,10 +27,11 @@ static void forward(struct el_pass *pass, const struct el_node *node)
     for (int i = 0; i < node->n_inputs; i++) {
         int64_t own = width(spec->graph, node->inputs[i]);
         el_pass_emit(pass, node,
-                     &(struct el_kernel_op){.op = EL_OP_COPY_COLUMNS,
-                                            .views = {el_pass_input(pass, node, i),
-                                                      at_column(el_pass_output(pass, node, 0), column, el_pass_dtype(pass, node))},
-                                            .args.d = {spec->batch, own, own, all}});
+                     &(struct el_kernel_op){
+                         .op = EL_OP_COPY_COLUMNS,
+                         .views = {el_pass_input(pass, node, i),
+                                   at_column(el_pass_output(pass, node, 0), column, el_pass_dtype(pass, node))},
+                         .args.d = {spec->batch, own, own, all}});
         column += own;
     }
 }

@@ -16,8 +16,8 @@
  * ops are on one stream. Shapes: a tensor of shape [a, b] is [batch, a, b] here; a parameter and its gradient have the
  * graph's. A parameter that a node computes with in another type than it is stored in is cast at its first use, and the
  * copy (tag cast) is freed after its last one, or where backward does not need it after forward; gradients are computed
- * in spec.dtype, and cast to what is stored, node by node. Ownership: a pass borrows what its spec points to until close; views that it gives are valid until then.
- * Threads: one. Errors: kept by the program (program.h).
+ * in spec.dtype, and cast to what is stored, node by node. Ownership: a pass borrows what its spec points to until
+ * close; views that it gives are valid until then. Threads: one. Errors: kept by the program (program.h).
  */
 #pragma once
 

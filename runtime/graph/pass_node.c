@@ -51,9 +51,8 @@ static void cast(struct el_pass *pass, const struct el_node *node, struct el_vie
                  struct el_view to, enum el_dtype to_dtype, int64_t n, double acc)
 {
     el_pass_emit_as(pass, node,
-                    &(struct el_kernel_op){.op = EL_OP_CAST,
-                                           .views = {from, to},
-                                           .args = {.d = {n}, .s = {1, acc}, .k = {from_dtype}}},
+                    &(struct el_kernel_op){
+                        .op = EL_OP_CAST, .views = {from, to}, .args = {.d = {n}, .s = {1, acc}, .k = {from_dtype}}},
                     to_dtype);
 }
 
@@ -191,9 +190,8 @@ struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *no
     struct weight *weight = &pass->weights[p];
     if (el_pass_stored(pass) == pass->spec.dtype) return param_grad(pass, p, acc_p);
     if (!param->frozen) *acc_p = 0;
-    weight->wide =
-        el_pass_alloc(pass, EL_TAG_WORKSPACE,
-                      (size_t)el_shape_count(&param->shape) * el_dtype_bytes(pass->spec.dtype), param->name);
+    weight->wide = el_pass_alloc(pass, EL_TAG_WORKSPACE,
+                                 (size_t)el_shape_count(&param->shape) * el_dtype_bytes(pass->spec.dtype), param->name);
     return weight->wide;
 }
 

@@ -39,7 +39,7 @@ enum { EL_CONTROL_PAIRS_MAX = 256, EL_MODE_SETTINGS_BYTES = 64 };
 struct el_train_config {
     char mode[16];
     struct el_model_config model; /* resolved */
-    enum el_dtype dtype; /* of all that model.precision leaves in full */
+    enum el_dtype dtype;          /* of all that model.precision leaves in full */
     /* Gradients, on their way between devices; EL_REDUCE_AUTO: as they are. */
     enum el_reduce_type { EL_REDUCE_AUTO, EL_REDUCE_F32, EL_REDUCE_BF16 } reduce;
     enum el_optimizer_kind optimizer;

@@ -52,9 +52,10 @@ static void teardown(struct el_worker *worker)
     el_reducer_close(worker->state);
 }
 
-static const struct el_mode_option *const options[] = {
-    &el_mode_procs,      &el_mode_mesh, &el_mode_overlap, &el_mode_reduce_dtype, &el_mode_bucket_mb, &el_mode_first_bucket_mb,
-    &el_mode_accumulate, NULL};
+static const struct el_mode_option *const options[] = {&el_mode_procs,      &el_mode_mesh,
+                                                       &el_mode_overlap,    &el_mode_reduce_dtype,
+                                                       &el_mode_bucket_mb,  &el_mode_first_bucket_mb,
+                                                       &el_mode_accumulate, NULL};
 
 const struct el_mode_ops el_mode_tp = {
     .info = {.name = "tp",

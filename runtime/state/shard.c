@@ -111,7 +111,8 @@ static enum el_status initialize(const struct el_shard *shard, const struct el_s
     if (!values) return el_fail_errno("initial values of '%s'", item->array->name);
     enum el_status status = el_state_initial_values(shard->config, shard->graph, item->array, values);
     narrow(item->row.dtype, n, values);
-    if (status == EL_OK) status = move_values(shard, item->row.dtype, item->array, *item->view, item->first, item->count, values, false);
+    if (status == EL_OK)
+        status = move_values(shard, item->row.dtype, item->array, *item->view, item->first, item->count, values, false);
     free(values);
     return status;
 }

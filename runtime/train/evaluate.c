@@ -24,7 +24,8 @@ struct way {
 static size_t logits_bytes(const struct way *way)
 {
     const struct el_graph *graph = way->worker->graph;
-    return (size_t)(way->feed->samples * el_graph_output_count(graph)) * el_dtype_bytes(el_graph_output_dtype(graph, way->shard->config->dtype));
+    return (size_t)(way->feed->samples * el_graph_output_count(graph)) *
+           el_dtype_bytes(el_graph_output_dtype(graph, way->shard->config->dtype));
 }
 
 /* Of a row, from all pieces: [pieces, rows, classes of a piece]. */

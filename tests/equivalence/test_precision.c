@@ -68,8 +68,8 @@ static double furthest(const double *a, const double *b)
 
 static void modes_train_alike(void **state)
 {
-    static const char *const models[] = {"mlp", "textcnn", "gpt"},
-                             *const modes[] = {"dp", "ddp", "manual", "spmg", "mp", "pipeline", "tp"};
+    static const char *const models[] = {"mlp", "textcnn", "gpt"}, *const modes[] = {"dp", "ddp",      "manual", "spmg",
+                                                                                     "mp", "pipeline", "tp"};
     for (int i = 0; i < 3; i++) {
         double exact[STEPS], single[STEPS], other[STEPS];
         struct el_train_config config;

@@ -6,9 +6,9 @@
  *
  *     static enum el_status cook(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe);
  *     workspace:  el_dnnl_workspace(cook, type, args, workspace_p)
- *     prepare:    el_dnnl_prepare(cook, type, args, plan_p)        primitives and memory objects, on the computing thread
- *     run:        el_dnnl_run(args)                          executes the stages, makes nothing
- *     release:    el_dnnl_release(plan)
+ *     prepare:    el_dnnl_prepare(cook, type, args, plan_p)        primitives and memory objects, on the computing
+ * thread run:        el_dnnl_run(args)                          executes the stages, makes nothing release:
+ * el_dnnl_release(plan)
  *
  * Threads: a plan is used by the thread that prepared it. The library computes on that thread alone: a device computes
  * on one core, and primitives take their scratchpad from the op's workspace, never from the library's own, which
@@ -81,8 +81,8 @@ void el_dnnl_release(void *plan);
 /* The implementations that the library chose for the plan's stages. */
 const char *el_dnnl_describe(const void *plan);
 
-/* Descriptors of values of `type`, kept in the recipe: with these strides, or in a layout that the library names (dnnl_format_tag_any: in
- * whatever layout the primitive likes best). */
+/* Descriptors of values of `type`, kept in the recipe: with these strides, or in a layout that the library names
+ * (dnnl_format_tag_any: in whatever layout the primitive likes best). */
 enum el_status el_dnnl_strided(struct el_dnnl_recipe *recipe, dnnl_data_type_t type, int n_dims, const dnnl_dims_t dims,
                                const dnnl_dims_t strides, el_dnnl_view *view_p);
 enum el_status el_dnnl_tagged(struct el_dnnl_recipe *recipe, dnnl_data_type_t type, int n_dims, const dnnl_dims_t dims,

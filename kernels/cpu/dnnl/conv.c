@@ -49,7 +49,8 @@ static enum el_status shape_over_time(const struct el_kernel_args *args, struct 
     int64_t b = args->d[0], l = args->d[1], c = args->d[2], f = args->d[3], k = args->d[4], t = l - k + 1;
     const dnnl_dims_t x = {b, c, l}, x_strides = {l * c, 1, c}, y = {b, f, t}, y_strides = {t * f, 1, f};
     const dnnl_dims_t w = {f, c, k}, w_strides = {k * c, 1, c}, bias = {f}, bias_strides = {1};
-    *shape_p = (struct shape){.conv.stride = 1, .weights_bytes = (size_t)(f * k * c) * width_of(recipe), .pixels = b * t};
+    *shape_p =
+        (struct shape){.conv.stride = 1, .weights_bytes = (size_t)(f * k * c) * width_of(recipe), .pixels = b * t};
     EL_TRY(el_dnnl_strided(recipe, recipe->type, 3, x, x_strides, &shape_p->conv.x));
     EL_TRY(el_dnnl_tagged(recipe, recipe->type, 3, w, dnnl_format_tag_any, &shape_p->conv.w));
     EL_TRY(el_dnnl_strided(recipe, recipe->type, 1, bias, bias_strides, &shape_p->conv.bias));
@@ -57,7 +58,8 @@ static enum el_status shape_over_time(const struct el_kernel_args *args, struct 
     return el_dnnl_strided(recipe, recipe->type, 3, w, w_strides, &shape_p->weights);
 }
 
-static enum el_status shape_in_type(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe, struct shape *shape_p)
+static enum el_status shape_in_type(const struct el_kernel_args *args, struct el_dnnl_recipe *recipe,
+                                    struct shape *shape_p)
 {
     if (over_time(args)) return shape_over_time(args, recipe, shape_p);
     const struct el_window s = el_window_of_conv2d(args->d);

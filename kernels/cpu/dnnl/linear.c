@@ -114,7 +114,8 @@ static enum el_status cook_backward_data(const struct el_kernel_args *args, stru
     for (int64_t block = 0; block < n; block++) {
         struct el_dnnl_stage *stage = el_dnnl_stage_add(recipe, block ? next : first);
         el_dnnl_operand_add(stage, DNNL_ARG_SRC, left, el_dnnl_at((void *)(dy + (size_t)(block * rows) * width)));
-        el_dnnl_operand_add(stage, DNNL_ARG_WEIGHTS, right, el_dnnl_at((void *)(w + (size_t)(block * rows * i) * width)));
+        el_dnnl_operand_add(stage, DNNL_ARG_WEIGHTS, right,
+                            el_dnnl_at((void *)(w + (size_t)(block * rows * i) * width)));
         el_dnnl_operand_add(stage, DNNL_ARG_DST, sum, el_dnnl_at(args->p[2]));
     }
     return EL_OK;
