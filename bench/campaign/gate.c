@@ -27,9 +27,9 @@ json_t *el_gate_judge(const char *mode, bool bucket_view, const json_t *verdict)
     double loss = el_json_number(verdict, "loss"), reference = el_json_number(verdict, "reference_loss");
     double worst = el_json_number(verdict, "worst"), difference = fabs(loss - reference) / fmax(1, fabs(reference));
     const char *parameter = el_json_text(verdict, "parameter", "?");
-    bool gpu = json_is_true(json_object_get(verdict, "gpu"));
-    double loss_limit = gpu ? EL_GATE_GPU_LOSS : EL_GATE_LOSS;
-    double gradient_limit = gpu ? EL_GATE_GPU_GRADIENT : EL_GATE_GRADIENT;
+    bool gpu = json_is_true(json_object_get(verdict, "gpu")), bf16 = json_is_true(json_object_get(verdict, "bf16"));
+    double loss_limit = bf16 ? EL_GATE_BF16_LOSS : gpu ? EL_GATE_GPU_LOSS : EL_GATE_LOSS;
+    double gradient_limit = bf16 ? EL_GATE_BF16_GRADIENT : gpu ? EL_GATE_GPU_GRADIENT : EL_GATE_GRADIENT;
     bool compared = !strcmp(status, "ok");
     bool same_loss = difference <= loss_limit, same_gradients = worst <= gradient_limit; /* a NaN is neither */
     json_t *reason = !compared ? json_sprintf("its first steps could not be compared with the reference (%s): %s",

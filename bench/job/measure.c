@@ -216,6 +216,11 @@ static enum el_status reference(const struct el_job *job, double *loss_p, double
     return status;
 }
 
+static bool rounds_to_bf16(const struct el_train_config *config)
+{
+    return config->model.precision != EL_PRECISION_FULL || el_config_reduced(config) == EL_BF16;
+}
+
 static enum el_status compare(const struct el_job *job, json_t **verdict_p)
 {
     double loss = 0, reference_loss = 0, worst = 0, *grads = NULL, *reference_grads = NULL;
@@ -226,9 +231,10 @@ static enum el_status compare(const struct el_job *job, json_t **verdict_p)
         if (status == EL_OK)
             status = el_gate_compare(&job->trial->train, grads, reference_grads, &worst, parameter, sizeof parameter);
         if (status == EL_OK)
-            *verdict_p = json_pack("{s:s, s:n, s:b, s:o, s:o, s:o, s:s}", "status", "ok", "reason", "gpu",
-                                   (int)on_gpus(job), "loss", el_json_real(loss), "reference_loss",
-                                   el_json_real(reference_loss), "worst", el_json_real(worst), "parameter", parameter);
+            *verdict_p = json_pack("{s:s, s:n, s:b, s:b, s:o, s:o, s:o, s:s}", "status", "ok", "reason", "gpu",
+                                   (int)on_gpus(job), "bf16", (int)rounds_to_bf16(&job->trial->train), "loss",
+                                   el_json_real(loss), "reference_loss", el_json_real(reference_loss), "worst",
+                                   el_json_real(worst), "parameter", parameter);
     }
     free(grads);
     free(reference_grads);

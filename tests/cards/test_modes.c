@@ -6,7 +6,7 @@
 #include "runtime/train/forecast.h"
 #include "tests/cards/cards_cases.h"
 
-enum { STEPS = 3, ALL = 0, NONE = -1, F64 = 0, F32 = 1 };
+enum { STEPS = 3, ALL = 0, NONE = -1, F64 = 0, F32 = 1, BF16 };
 
 /* One way of training. What stands beside the name is left out where it is 0. */
 struct way {
@@ -65,6 +65,11 @@ static const struct way ways[] = {
     {"pipeline", "resnet18", 2, NONE, .batch = 8, .dtype = F32},
     {"dp", "mlp", 2, NONE, .batch = 22, .shared = true},
     {"ddp", "mlp", 2, NONE, .batch = 22, .dtype = F32, .shared = true},
+    /* Casts, products of bf16, dropout's step in a graph, and buckets of bf16. */
+    {"single", "textcnn", 1, CARDS_LAZY, false, EL_OPT_ADAM, .dropout = 0.5, .batch = 22, .dtype = BF16, .graph = true},
+    {"dp", "mlp", 2, CARDS_RANDOM, .batch = 22, .dtype = BF16},
+    {"ddp", "mlp", 2, CARDS_LAZY, .batch = 22, .dtype = BF16, .option = "reduce-dtype", .value = "bf16"},
+    {"pipeline", "mlp", 2, CARDS_OTHERS_FIRST, .batch = 24, .dtype = BF16},
     /* Batches by way of pageable memory or pinned, waited for or not, or a step ahead. */
     {"single", "mlp", 1, ALL, .batch = 22, .loading = {.pageable = true}},
     {"dp", "mlp", 2, CARDS_LAZY, .batch = 22, .loading = {.pageable = true, .transfer = EL_TRANSFER_BLOCKING}},
@@ -117,10 +122,11 @@ static void compare_memory(const char *text, const struct el_train_config *confi
 }
 
 /* f32 is another kernel's rounding, carried on for some steps. */
-static void compare_losses(const char *text, enum el_dtype dtype, const struct el_train_result *a,
+static void compare_losses(const char *text, const struct el_train_config *config, const struct el_train_result *a,
                            const struct el_train_result *b)
 {
-    double difference = el_case_difference(a, b), most = dtype == EL_F64 ? CASE_TOLERANCE : 1e-4;
+    double difference = el_case_difference(a, b), most = config->dtype == EL_F64 ? CASE_TOLERANCE : 1e-4;
+    if (config->model.precision) most = 1e-2;
     assert_true(a->n_steps == b->n_steps && a->loss[0] != a->loss[a->n_steps - 1]);
     if (!(difference <= most)) fail_msg("%s: losses differ by %g from the CPU's", text, difference);
 }
@@ -138,7 +144,8 @@ static void configure_way(const struct way *way, struct el_train_config *config)
         config->steps = STEPS;
     }
     snprintf(config->mode, sizeof config->mode, "%s", way->mode);
-    config->dtype = way->dtype == F32 ? EL_F32 : EL_F64;
+    config->dtype = way->dtype ? EL_F32 : EL_F64;
+    if (way->dtype == BF16) config->model.precision = EL_PRECISION_BF16;
     config->n_devices = way->n;
     config->mesh[EL_AXIS_DATA] = way->data;
     config->n_accumulate = way->n_accumulate;
@@ -191,7 +198,11 @@ static void check_way(const struct way *way)
     if (is_sanitized() && first < end) first += turn % (end - first), end = first + 1;
     turn++;
     snprintf(text, sizeof text, "%s %s on %d%s, %s, turn %d", way->mode, way->model, way->n,
-             way->shared ? " on one card" : "", way->dtype ? "f32" : "f64", turn);
+             way->shared ? " on one card" : "",
+             way->dtype == BF16 ? "bf16"
+             : way->dtype       ? "f32"
+                                : "f64",
+             turn);
     configure_way(way, &config);
     with_nccl = way->nccl;
     if (!way->nccl) cards_set_seed((uint64_t)turn); /* sums of NCCL's begin where the seed says */
@@ -202,7 +213,7 @@ static void check_way(const struct way *way)
     if (!is_sanitized() || way->only == NONE) {
         train_on("cpu", false, &config, &on_cpu);
         assert_int_equal(on_cpu.status, EL_OK);
-        compare_losses(text, config.dtype, &wanted.result, &on_cpu.result);
+        compare_losses(text, &config, &wanted.result, &on_cpu.result);
         if (!way->shared && !way->nccl) compare_memory(text, &config, &wanted, &on_cpu);
         el_train_result_free(&on_cpu.result);
     }

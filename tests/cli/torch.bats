@@ -90,6 +90,13 @@ sys.exit(not abs(ours / theirs - 1) < 0.01)
     [[ $(grep -c tokens pairs.txt) == 3 && $(grep -c OVER pairs.txt) == 0 ]]
 }
 
+# How far apart its seeds are is what PyTorch's own runs say (tests/torch/precision.py).
+@test "bf16 learns as PyTorch's autocast: gpt and textcnn, 200 steps" {
+    need_torch
+    "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/precision.py" "$EVENLOAD" "$PWD" >precision.txt 2>precision.err || { cat precision.txt && tail precision.err && false; }
+    [[ $(grep -c ' bf16 ' precision.txt) == 2 ]]
+}
+
 @test "--eval padded: each rank counts what PyTorch's DistributedSampler gives it, and the accuracy is PyTorch's" {
     need_torch
     "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/evaluation.py" "$EVENLOAD" "$PWD" >eval.txt 2>eval.err || { cat eval.txt && tail eval.err && false; }

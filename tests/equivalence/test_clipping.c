@@ -191,6 +191,28 @@ static void pieces_by_tokens_train_as_one(void **state)
     }
 }
 
+/* On two devices each, which are pieces of the model; where these have some of the tokens, too. */
+static void pieces_share_their_state(void **state)
+{
+    struct el_train_config config;
+    struct el_train_result single, result;
+    assert_true(configure("gpt", "single", 1, 0, LIMIT, &config));
+    train_model(&config, &single);
+    for (int i = 0; i < 6; i++) {
+        const char mode[] = {'z', 'e', 'r', 'o', (char)('1' + i % 3), 0};
+        assert_true(configure("gpt", mode, 4, 0, LIMIT, &config));
+        config.mesh[EL_AXIS_TENSOR] = 2;
+        config.by_tokens = i >= 3;
+        if (el_train_check(&config) != EL_OK) fail_msg("%s: %s", mode, el_error_message());
+        train_model(&config, &result);
+        double difference = el_case_difference(&result, &single);
+        if (!(difference <= TOLERANCE)) fail_msg("%s of pieces: losses differ by %g", mode, difference);
+        hold_forecast(&config, &result);
+        el_train_result_free(&result);
+    }
+    el_train_result_free(&single);
+}
+
 /* By ranks' own gradients where parameters are averaged, as on one device (reference.c). */
 static void averaged_parameters_clip_each_ranks_gradients(void **state)
 {
@@ -206,4 +228,4 @@ static void averaged_parameters_clip_each_ranks_gradients(void **state)
 }
 
 RUN_TESTS(open_sets, close_sets, every_mode_clips_by_the_whole_models_norm, stages_of_pieces_are_cut_anywhere,
-          pieces_by_tokens_train_as_one, averaged_parameters_clip_each_ranks_gradients)
+          pieces_by_tokens_train_as_one, pieces_share_their_state, averaged_parameters_clip_each_ranks_gradients)

@@ -55,17 +55,18 @@ static void each_trial_once_a_round_and_none_always_first(void **state)
     for (int t = 0; t < TRIALS; t++) assert_in_range(first[t], 60, 140); /* 100 expected, 4 standard deviations */
 }
 
-static json_t *judge(bool gpu, double loss, double reference, double worst)
+static json_t *judge(const char *coarse, double loss, double reference, double worst)
 {
     json_t *verdict =
-        json_pack("{s:s, s:b, s:o, s:o, s:o, s:s}", "status", "ok", "gpu", (int)gpu, "loss", el_json_real(loss),
+        json_pack("{s:s, s:b, s:o, s:o, s:o, s:s}", "status", "ok", coarse, 1, "loss", el_json_real(loss),
                   "reference_loss", el_json_real(reference), "worst", el_json_real(worst), "parameter", "conv3.weight");
     json_t *row = el_gate_judge("dp", false, verdict);
     json_decref(verdict);
     return row;
 }
 
-/* GPUs are held against other kernels: what rounding explains is more there, what an error makes is not. */
+/* GPUs are held against other kernels, and bf16 rounds: what rounding explains is more there, what an error makes is
+ * not. */
 static void the_gate_judges(void **state)
 {
     static const struct {
@@ -78,7 +79,7 @@ static void the_gate_judges(void **state)
                  {true, true, 1.7, 1.7008, 0.03, NULL},         {true, false, 1.7, 1.7, 0.5, "conv3.weight"},
                  {true, false, 1.7, 3.4, 0, "the loss"},        {true, false, 1.7, 1.7, NAN, "conv3.weight"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        json_t *row = judge(cases[i].gpu, cases[i].loss, cases[i].reference, cases[i].worst);
+        json_t *row = judge(cases[i].gpu ? "gpu" : "none", cases[i].loss, cases[i].reference, cases[i].worst);
         const char *reason = el_json_text(row, "reason", NULL);
         bool agrees = json_is_true(json_object_get(row, "agrees"));
         assert_true(agrees || json_is_false(json_object_get(row, "agrees")));
@@ -86,6 +87,10 @@ static void the_gate_judges(void **state)
             fail_msg("case %zu: %d, %s", i, agrees, reason ? reason : "no reason");
         json_decref(row);
     }
+    json_t *near = judge("bf16", 1.7, 1.708, 0.15), *far = judge("bf16", 1.7, 1.7, 0.5);
+    assert_true(json_is_true(json_object_get(near, "agrees")) && json_is_false(json_object_get(far, "agrees")));
+    json_decref(near);
+    json_decref(far);
 }
 
 /* What could not be compared is not timed either, with the status that says why; what agreed is. */
@@ -103,11 +108,11 @@ static void a_gate_that_did_not_run_is_a_refusal(void **state)
         json_decref(verdict);
         json_decref(campaign.gate);
     }
-    struct el_campaign campaign = {.gate = json_pack("[o]", judge(false, 1.7, 1.7, 2e-4))};
+    struct el_campaign campaign = {.gate = json_pack("[o]", judge("none", 1.7, 1.7, 2e-4))};
     assert_non_null(strstr(el_gate_refusal(&campaign, &trial, &status), "conv3.weight"));
     assert_string_equal(status, "failed");
     json_decref(campaign.gate);
-    campaign.gate = json_pack("[o]", judge(false, 1.7, 1.7, 0));
+    campaign.gate = json_pack("[o]", judge("none", 1.7, 1.7, 0));
     assert_null(el_gate_refusal(&campaign, &trial, &status));
     json_decref(campaign.gate);
 }
