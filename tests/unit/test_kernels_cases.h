@@ -160,6 +160,8 @@ static const struct test_case cases[] = {
     LINEAR_WITHOUT_BIAS(1, 1, 1),
     LINEAR_WITHOUT_BIAS(13, 33, 130),
     LINEAR_WITHOUT_BIAS(17, 5, 150), /* much more weights than rows */
+    LINEAR(6, 5, 5000),              /* in blocks, of which the last one is smaller */
+    LINEAR_WITHOUT_BIAS(3, 2, 4097),
     CONV1D(1, 1, 1, 1, 1),
     CONV1D(1, 5, 1, 1, 5),
     CONV1D(2, 7, 3, 5, 2),

@@ -34,7 +34,7 @@ enum {
     EL_DNNL_STAGES = 32,
     EL_DNNL_OPERANDS = 6,
     EL_DNNL_REGIONS = 5,
-    EL_DNNL_DESCS = 12,
+    EL_DNNL_DESCS = 16,
     EL_DNNL_PDS = 5,
     EL_DNNL_ALIGN_BYTES = 64
 };

@@ -52,7 +52,7 @@ void el_dnnl_operand_add(struct el_dnnl_stage *stage, int arg, el_dnnl_view view
 struct el_dnnl_stage *el_dnnl_stage_add(struct el_dnnl_recipe *recipe, const_dnnl_primitive_desc_t pd)
 {
     struct el_dnnl_stage *stage = &recipe->stages[recipe->n_stages++];
-    stage->pd = pd;
+    *stage = (struct el_dnnl_stage){.pd = pd};
     el_dnnl_view scratchpad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     size_t bytes = scratchpad ? dnnl_memory_desc_get_size(scratchpad) : 0;
     if (bytes > recipe->scratchpad_bytes) {
