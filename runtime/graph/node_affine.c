@@ -106,6 +106,18 @@ static void forward(struct el_pass *pass, const struct el_node *node)
     el_pass_whole_done(pass, op.views[0], el_pass_input(pass, node, 0));
 }
 
+/* Of a layer that is cut across its outputs: the sum is on its way while the gradients of the weights are computed. */
+static void begin_input_sums(struct el_pass *pass, const struct el_node *node)
+{
+    struct el_kernel_op op = {.views = {el_pass_output_grad(pass, node, 0), el_pass_param(pass, node, 0)}};
+    const int64_t count = count_of(pass, node->inputs[0]);
+    struct el_view dx;
+    if (!el_pass_input_grad_open(pass, node, 0, &dx)) return;
+    op.views[2] = el_pass_sum_open(pass, node, dx, count);
+    emit(pass, node, EL_OP_LINEAR_BACKWARD_DATA, EL_OP_CONV1D_BACKWARD_DATA, &op);
+    el_pass_sum_begin(pass, node, op.views[2], dx, count);
+}
+
 static void backward_begin(struct el_pass *pass, const struct el_node *node)
 {
     struct el_view dy = el_pass_output_grad(pass, node, 0);
@@ -115,6 +127,7 @@ static void backward_begin(struct el_pass *pass, const struct el_node *node)
                                             .views = {dy, el_pass_output(pass, node, 0), dy},
                                             .args.d = {count_of(pass, node->outputs[0])}});
     if (node->attributes.across == EL_ACROSS_INPUTS) el_pass_output_grad_whole(pass, node, 0);
+    if (node->attributes.across == EL_ACROSS_OUTPUTS) begin_input_sums(pass, node);
 }
 
 static void backward_weights(struct el_pass *pass, const struct el_node *node)
@@ -128,16 +141,12 @@ static void backward_weights(struct el_pass *pass, const struct el_node *node)
 static void backward_inputs(struct el_pass *pass, const struct el_node *node)
 {
     struct el_kernel_op op = {.views = {el_pass_output_grad(pass, node, 0), el_pass_param(pass, node, 0)}};
-    const bool sums = node->attributes.across == EL_ACROSS_OUTPUTS; /* of this node's contribution alone */
-    struct el_view dx;
-    if (sums ? !el_pass_input_grad_open(pass, node, 0, &dx) : !el_pass_input_grad(pass, node, 0, &dx, &op.args.s[0]))
-        return;
-    const int64_t count = count_of(pass, node->inputs[0]);
-    op.views[2] = sums ? el_pass_sum_open(pass, node, dx, count) : dx;
-    emit(pass, node, EL_OP_LINEAR_BACKWARD_DATA, EL_OP_CONV1D_BACKWARD_DATA, &op);
-    if (!sums) return;
-    el_pass_sum_done(pass, node, op.views[2], dx, count);
-    el_pass_input_grad_done(pass, node, 0, dx);
+    const struct el_view sum = el_pass_sum_end(pass);
+    if (sum.buffer)
+        el_pass_input_grad_done(pass, node, 0, sum);
+    else if (node->attributes.across != EL_ACROSS_OUTPUTS &&
+             el_pass_input_grad(pass, node, 0, &op.views[2], &op.args.s[0]))
+        emit(pass, node, EL_OP_LINEAR_BACKWARD_DATA, EL_OP_CONV1D_BACKWARD_DATA, &op);
 }
 
 const struct el_node_type el_node_linear = {.name = "linear",

@@ -121,11 +121,15 @@ void el_pass_communicate(struct el_pass *pass, const struct el_node *node, enum 
  * tokens (graph.h), in part.
  *
  *     sums = el_pass_sum_open(pass, node, part, count);     each piece's contribution to all of it goes here
- *     el_pass_sum_done(pass, node, sums, part, count);      all-reduce, or reduce-scatter
- *     whole = el_pass_whole_open(pass, node, part, count);  all of it: an all-gather, or the tensor itself
- *     el_pass_whole_done(pass, whole, part);
+ *     el_pass_sum_done(pass, node, sums, part, count);      all-reduce, or reduce-scatter; or in two: _begin, which
+ * goes on beside what the node issues next, and _end whole = el_pass_whole_open(pass, node, part, count);  all of it:
+ * an all-gather, or the tensor itself el_pass_whole_done(pass, whole, part);
  */
 struct el_view el_pass_sum_open(struct el_pass *pass, const struct el_node *node, struct el_view part, int64_t count);
+void el_pass_sum_begin(struct el_pass *pass, const struct el_node *node, struct el_view sums, struct el_view part,
+                       int64_t count);
+/* The part; of no buffer, if none has begun. */
+struct el_view el_pass_sum_end(struct el_pass *pass);
 void el_pass_sum_done(struct el_pass *pass, const struct el_node *node, struct el_view sums, struct el_view part,
                       int64_t count);
 struct el_view el_pass_whole_open(struct el_pass *pass, const struct el_node *node, struct el_view part, int64_t count);

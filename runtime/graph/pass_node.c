@@ -219,15 +219,23 @@ struct el_comm *el_pass_group(const struct el_pass *pass, enum el_axis axis)
     return group && group[axis] && el_comm_size(group[axis]) > 1 ? group[axis] : NULL;
 }
 
-void el_pass_communicate(struct el_pass *pass, const struct el_node *node, enum el_axis axis, struct el_comm_op *op)
+/* The operation's number; -1: there is nobody. */
+static int communicate(struct el_pass *pass, const struct el_node *node, enum el_axis axis, struct el_comm_op *op)
 {
     struct el_comm *comm = el_pass_group(pass, axis);
-    if (!comm) return;
+    int id = -1;
+    if (!comm) return id;
     op->dtype = el_pass_dtype(pass, node);
     op->label = node->name;
     op->phase = EL_PHASE_COMM;
+    el_comm_issue(comm, pass->program, op, &id);
+    return id;
+}
+
+void el_pass_communicate(struct el_pass *pass, const struct el_node *node, enum el_axis axis, struct el_comm_op *op)
+{
     op->join = true;
-    el_comm_issue(comm, pass->program, op, NULL);
+    communicate(pass, node, axis, op);
 }
 
 /* ---- pieces ---- */
@@ -251,16 +259,34 @@ struct el_view el_pass_sum_open(struct el_pass *pass, const struct el_node *node
     return pass->spec.graph->by_tokens ? room_for_whole(pass, node, EL_TAG_WORKSPACE, count) : part;
 }
 
-void el_pass_sum_done(struct el_pass *pass, const struct el_node *node, struct el_view sums, struct el_view part,
-                      int64_t count)
+void el_pass_sum_begin(struct el_pass *pass, const struct el_node *node, struct el_view sums, struct el_view part,
+                       int64_t count)
 {
     const bool by_tokens = pass->spec.graph->by_tokens;
     struct el_comm_op op = {.verb = by_tokens ? EL_COMM_REDUCE_SCATTER : EL_COMM_ALL_REDUCE,
                             .count = (size_t)count,
                             .data = sums,
                             .result = by_tokens ? part : (struct el_view){0}};
-    el_pass_communicate(pass, node, EL_AXIS_TENSOR, &op);
-    if (by_tokens) el_program_free(pass->program, sums.buffer);
+    pass->sums = sums;
+    pass->part = part;
+    pass->sum_op = communicate(pass, node, EL_AXIS_TENSOR, &op);
+}
+
+struct el_view el_pass_sum_end(struct el_pass *pass)
+{
+    const struct el_view part = pass->part;
+    if (!part.buffer) return part;
+    el_program_wait(pass->program, pass->spec.device, pass->spec.stream, pass->sum_op);
+    if (pass->spec.graph->by_tokens) el_program_free(pass->program, pass->sums.buffer);
+    pass->part = (struct el_view){0};
+    return part;
+}
+
+void el_pass_sum_done(struct el_pass *pass, const struct el_node *node, struct el_view sums, struct el_view part,
+                      int64_t count)
+{
+    el_pass_sum_begin(pass, node, sums, part, count);
+    el_pass_sum_end(pass);
 }
 
 struct el_view el_pass_whole_open(struct el_pass *pass, const struct el_node *node, struct el_view part, int64_t count)

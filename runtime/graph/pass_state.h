@@ -28,9 +28,11 @@ struct el_pass {
     struct el_pass_spec spec;
     struct el_program *program;
     enum el_phase phase;
-    struct value *values;    /* [n_tensors] */
-    struct weight *weights;  /* [n_params] */
-    struct el_buffer **kept; /* [n_nodes]: what forward leaves beside tensors */
+    struct value *values;      /* [n_tensors] */
+    struct weight *weights;    /* [n_params] */
+    struct el_buffer **kept;   /* [n_nodes]: what forward leaves beside tensors */
+    struct el_view sums, part; /* of a sum over the pieces on its way, for the node in work; part's buffer NULL: none */
+    int sum_op;
 };
 
 /* Issues a kernel of this type. */
