@@ -151,6 +151,13 @@ static enum el_status visit_counts(const struct walk *walk, struct el_verify_cel
     return one ? walk->visit(walk->context, cell) : EL_OK; /* which says why not */
 }
 
+/* Whether the mode takes few models: with those it goes through all kinds and variants. */
+static bool takes_few(const struct el_verify_cell *cell)
+{
+    const char *mode = cell->mode->name;
+    return el_mode_devices_for(mode, el_model_list()->name, EL_VERIFY_FEWEST) < el_mode_devices(mode, EL_VERIFY_FEWEST);
+}
+
 /* The variants of a mode go by turns with the first two models, which have more layers than there are devices; of what
  * concerns buffers alone with those that have any. */
 static bool takes_variant(const struct walk *walk, const struct el_verify_cell *cell, int model, int v)
@@ -158,16 +165,11 @@ static bool takes_variant(const struct walk *walk, const struct el_verify_cell *
     struct el_model_config config = {.dropout = -1};
     if (cell->model->check.slow && v > 0) return false;
     if (strstr(cell->variant, "--freeze")) return true;
+    if (strstr(cell->variant, "--sequence-parallel") && cell->model->input != EL_INPUT_TOKENS) return false;
+    if (takes_few(cell)) return true;
     if (!strstr(cell->variant, "broadcast-buffers")) return v == 0 || model == v % 2 || !walk->options->quick;
     take_sizes(cell->model, &config);
     return el_model_resolve(&config) == EL_OK && el_buffers_are_in(&config);
-}
-
-/* Whether the mode takes few models: with those it goes through all kinds and variants. */
-static bool takes_few(const struct el_verify_cell *cell)
-{
-    const char *mode = cell->mode->name;
-    return el_mode_devices_for(mode, el_model_list()->name, EL_VERIFY_FEWEST) < el_mode_devices(mode, EL_VERIFY_FEWEST);
 }
 
 static bool takes_model(const struct el_verify_cell *cell)
@@ -186,8 +188,7 @@ static enum el_status visit_modes(const struct walk *walk, struct el_verify_cell
         for (int v = 0; find_variant(cell, v, cell->variant, sizeof cell->variant); v++, turn++) {
             bool its_kind =
                 cell->kind == EL_VERIFY_F32 || cell->kind == turn % EL_VERIFY_F32 || !walk->options->quick || few;
-            if (its_kind && (few || takes_variant(walk, cell, model, v)))
-                EL_TRY(visit_counts(walk, cell, turn + model));
+            if (its_kind && takes_variant(walk, cell, model, v)) EL_TRY(visit_counts(walk, cell, turn + model));
         }
     }
     return EL_OK;

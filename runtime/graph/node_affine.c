@@ -86,11 +86,15 @@ static void forward_inputs_cut(struct el_pass *pass, const struct el_node *node,
     const struct el_view bias = op->views[2], y = op->views[3];
     const int64_t n = el_shape_count(&graph->params[node->params[1]].shape), count = count_of(pass, node->outputs[0]);
     op->views[2] = (struct el_view){0};
+    op->args.s[0] = 0;
     op->views[3] = el_pass_sum_open(pass, node, y, count);
     emit(pass, node, EL_OP_LINEAR_FORWARD, EL_OP_CONV1D_FORWARD, op);
     el_pass_sum_done(pass, node, op->views[3], y, count);
     el_pass_emit(pass, node,
                  &(struct el_kernel_op){.op = EL_OP_ADD_ROW, .views = {y, bias, y}, .args.d = {count / n, n}});
+    if (node->attributes.relu) /* y > 0 ? y : 0 */
+        el_pass_emit(pass, node,
+                     &(struct el_kernel_op){.op = EL_OP_RELU_BACKWARD, .views = {y, y, y}, .args.d = {count}});
 }
 
 static void forward(struct el_pass *pass, const struct el_node *node)

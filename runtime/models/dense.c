@@ -9,6 +9,14 @@
 
 #include "runtime/models/internal.h"
 
+/* Of a model that is cut across its layers: the odd ones have some of their outputs on each device, and the even ones
+ * some of their inputs, and give the sum. */
+static enum el_across across(const struct el_graph *graph, int layer)
+{
+    if (!graph->n_pieces) return EL_ACROSS_NOT;
+    return layer % 2 ? EL_ACROSS_INPUTS : EL_ACROSS_OUTPUTS;
+}
+
 /* The input "features", and after it the configuration's hidden layers with ReLU. Returns the last output; *width_p is
  * its size. */
 static int add_hidden(struct el_graph *graph, const struct el_model_config *config, int64_t *width_p)
@@ -19,7 +27,7 @@ static int add_hidden(struct el_graph *graph, const struct el_model_config *conf
     for (int i = 0; i < hidden->n; i++) {
         char name[EL_GRAPH_NAME_BYTES];
         snprintf(name, sizeof name, "hidden%d", i + 1);
-        y = el_layer_linear(graph, name, y, *width_p, hidden->v[i], true);
+        y = el_layer_linear_across(graph, name, y, *width_p, hidden->v[i], true, across(graph, i));
         *width_p = hidden->v[i];
     }
     return y;
@@ -30,22 +38,25 @@ static int add_hidden(struct el_graph *graph, const struct el_model_config *conf
 static const struct el_model_size sizes_of_mlp[] = {
     {"features", "input features", 1, 1 << 20, .initial = {1024}, .small = {12}},
     {"hidden", "sizes of the hidden layers, comma-separated, or none", 1, 1 << 20, .list = true,
-     .initial = {1024, 1024}, .small = {11, 9, 7}},
+     .initial = {1024, 1024}, .small = {12, 9, 24}},
     {.name = NULL},
 };
 
 static int build_mlp(const struct el_model_config *config, struct el_graph *graph, enum el_loss_kind *loss_p)
 {
     int64_t width;
-    int y = add_hidden(graph, config, &width);
+    int y = add_hidden(graph, config, &width), n = el_model_values(config, "hidden")->n;
     *loss_p = EL_LOSS_CROSS_ENTROPY;
-    return el_layer_linear(graph, "out", y, width, config->classes, false);
+    /* Classes are whole on each device: behind an even number of layers all of this one is. */
+    return el_layer_linear_across(graph, "out", y, width, config->classes, false,
+                                  n % 2 ? across(graph, n) : EL_ACROSS_NOT);
 }
 
 const struct el_model el_model_mlp = {.info = {.name = "mlp",
                                                .summary = "linear layers with ReLU over features",
                                                .input = EL_INPUT_FEATURES,
-                                               .sizes = sizes_of_mlp},
+                                               .sizes = sizes_of_mlp,
+                                               .across = {"hidden"}},
                                       .build = build_mlp};
 
 /* ---- branch ---- */
@@ -72,7 +83,8 @@ static int build_branch(const struct el_model_config *config, struct el_graph *g
 const struct el_model el_model_branch = {.info = {.name = "branch",
                                                   .summary = "mlp with a layer that no step uses: it gets no gradients",
                                                   .input = EL_INPUT_FEATURES,
-                                                  .sizes = sizes_of_branch},
+                                                  .sizes = sizes_of_branch,
+                                                  .whole = "a layer of it is never gone through"},
                                          .build = build_branch};
 
 /* ---- toy ---- */
@@ -98,6 +110,7 @@ const struct el_model el_model_toy = {.info = {.name = "toy",
                                                .summary = "10-10-5 with its ReLU, as in tutorials; squared error",
                                                .input = EL_INPUT_FEATURES,
                                                .sizes = sizes_of_toy,
+                                               .whole = "it is too small",
                                                .classes = TOY_CLASSES},
                                       .build = build_toy};
 
@@ -120,5 +133,6 @@ const struct el_model el_model_linear = {.info = {.name = "linear",
                                                   .summary = "one layer, 10-10; squared error",
                                                   .input = EL_INPUT_FEATURES,
                                                   .sizes = sizes_of_linear,
+                                                  .whole = "it has one layer",
                                                   .classes = LINEAR_CLASSES},
                                          .build = build_linear};

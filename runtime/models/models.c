@@ -98,16 +98,28 @@ void el_model_set(struct el_model_config *config, const char *name, const int64_
     for (int i = 0; i < n; i++) size->v[i] = values[i];
 }
 
-int el_layer_linear(struct el_graph *graph, const char *name, int input, int64_t inputs, int64_t outputs, bool relu)
+int el_layer_linear_across(struct el_graph *graph, const char *name, int input, int64_t inputs, int64_t outputs,
+                           bool relu, enum el_across across)
 {
     char text[EL_GRAPH_NAME_BYTES];
-    double bound = 1 / sqrt((double)inputs);
+    const double bound = 1 / sqrt((double)inputs);
+    struct el_shape shape = {.n = 2, .d = {outputs, inputs}};
+    struct el_slice slice = {.dim = across == EL_ACROSS_INPUTS, .of = across == EL_ACROSS_INPUTS ? inputs : outputs};
+    if (across != EL_ACROSS_NOT) shape.d[slice.dim] /= graph->n_pieces;
+    slice.first = graph->piece * shape.d[slice.dim];
     snprintf(text, sizeof text, "%.40s.weight", name);
-    int w = el_graph_param(graph, text, &(struct el_shape){.n = 2, .d = {outputs, inputs}}, el_uniform(bound));
+    int w = el_graph_param(graph, text, &shape, el_uniform(bound));
     snprintf(text, sizeof text, "%.40s.bias", name);
-    int bias = el_graph_param(graph, text, &(struct el_shape){.n = 1, .d = {outputs}}, el_uniform(bound));
+    int bias = el_graph_param(graph, text, &(struct el_shape){.n = 1, .d = {shape.d[0]}}, el_uniform(bound));
+    if (across != EL_ACROSS_NOT) el_graph_slice_param(graph, w, slice);
+    if (across == EL_ACROSS_OUTPUTS) el_graph_slice_param(graph, bias, slice);
     return el_graph_node(graph, &el_node_linear, name, (int[]){input}, 1, (int[]){w, bias}, 2,
-                         &(struct el_node_attributes){.relu = relu});
+                         &(struct el_node_attributes){.relu = relu, .across = across});
+}
+
+int el_layer_linear(struct el_graph *graph, const char *name, int input, int64_t inputs, int64_t outputs, bool relu)
+{
+    return el_layer_linear_across(graph, name, input, inputs, outputs, relu, EL_ACROSS_NOT);
 }
 
 static enum el_status in_range(const char *option, int64_t value, int64_t low, int64_t high)
@@ -198,8 +210,12 @@ static enum el_status build(const struct el_model_config *config, int piece, int
     if (config->loss == EL_MODEL_LOSS_CROSS_ENTROPY) loss = EL_LOSS_CROSS_ENTROPY;
     if (config->loss == EL_MODEL_LOSS_MSE) loss = EL_LOSS_MSE;
     /* Every model ends in a classifier: a weight and a bias. */
-    if (graph->failure == EL_OK && config->max_norm > 0) graph->params[graph->n_params - 2].max_norm = config->max_norm;
+    struct el_param *classifier = graph->n_params > 1 ? &graph->params[graph->n_params - 2] : NULL;
+    if (graph->failure == EL_OK && classifier && config->max_norm > 0) classifier->max_norm = config->max_norm;
     enum el_status status = freeze(config, graph);
+    if (status == EL_OK && classifier && classifier->max_norm > 0 && classifier->slice.of)
+        status = el_fail(EL_ERR_INVALID, "--max-norm %g: each device has a part of the classifier's rows: leave it out",
+                         config->max_norm);
     if (status == EL_OK) status = el_graph_finish(graph, output, loss);
     if (status != EL_OK) {
         el_graph_destroy(graph);
@@ -226,18 +242,25 @@ enum el_status el_model_build_piece(const struct el_model_config *config, int pi
 {
     const struct el_model_info *model = el_model_find(config->name);
     if (!model->across[0])
-        return el_fail(EL_ERR_INVALID, "model %s cannot be cut across its layers (gpt can): take another mode",
-                       config->name);
+        return el_fail(EL_ERR_INVALID,
+                       "model %s cannot be cut across its layers: %s (gpt and mlp can): take another mode",
+                       config->name, model->whole);
     for (int i = 0; model->across[i]; i++) {
-        const int64_t n = el_model_size(config, model->across[i]);
-        if (n % n_pieces == 0) continue;
-        if (strcmp(model->across[i], "vocab") == 0)
+        const struct el_model_values *size = el_model_values(config, model->across[i]);
+        if (size->n == 0)
+            return el_fail(EL_ERR_INVALID, "--%s: there is none that could be cut among %d devices: give some",
+                           model->across[i], n_pieces);
+        for (int k = 0; k < size->n; k += 2) {
+            if (size->v[k] % n_pieces == 0) continue;
+            if (strcmp(model->across[i], "vocab") == 0)
+                return el_fail(EL_ERR_INVALID,
+                               "--vocab %lld: does not divide evenly among %d devices: pad it, as to %lld (tokens that "
+                               "no text has), or change --devices",
+                               (long long)size->v[k], n_pieces, padded(size->v[k], n_pieces));
             return el_fail(EL_ERR_INVALID,
-                           "--vocab %lld: does not divide evenly among %d devices: pad it, as to %lld (tokens that no "
-                           "text has), or change --devices",
-                           (long long)n, n_pieces, padded(n, n_pieces));
-        return el_fail(EL_ERR_INVALID, "--%s %lld: does not divide evenly among %d devices: change it, or --devices",
-                       model->across[i], (long long)n, n_pieces);
+                           "--%s: %lld does not divide evenly among %d devices: change it, or --devices",
+                           model->across[i], (long long)size->v[k], n_pieces);
+        }
     }
     const int64_t tokens = model->input == EL_INPUT_TOKENS ? el_model_size(config, "seq") : 0;
     if (by_tokens && !tokens)

@@ -71,9 +71,11 @@ struct el_model_info {
     const struct el_model_size *sizes; /* ended by a row whose name is NULL */
     int64_t classes;                   /* it always has so many; 0: as many as the data */
     bool any_length;                   /* over ids: parameters do not depend on `seq` */
-    const char *across[3];             /* sizes that are cut across devices, ended by NULL; none: it cannot be */
-    bool drops;                        /* it has dropout */
-    double dropout;                    /* its rate where none is given */
+    /* Sizes that are cut across devices, ended by NULL, of a list every other one; none: it cannot be, and `whole` says
+     * why. */
+    const char *across[3], *whole;
+    bool drops;     /* it has dropout */
+    double dropout; /* its rate where none is given */
     struct el_model_check check;
 };
 

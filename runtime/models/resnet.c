@@ -145,6 +145,7 @@ const struct el_model el_model_resnet18 = {
              .summary = "residual network of 18 layers over images, as torchvision's",
              .input = EL_INPUT_IMAGES,
              .sizes = sizes,
+             .whole = "its layers are convolutions with batch norm",
              .check = {.steps = 3, .loss = 1e-4, .f64_gradients = true}},
     .build = build18};
 
@@ -153,5 +154,6 @@ const struct el_model el_model_resnet50 = {
              .summary = "residual network of 50 layers over images, as torchvision's (v1.5)",
              .input = EL_INPUT_IMAGES,
              .sizes = sizes,
+             .whole = "its layers are convolutions with batch norm",
              .check = {.steps = 2, .slow = true, .loss = 1e-2, .f64_gradients = true}},
     .build = build50};

@@ -61,6 +61,7 @@ const struct el_model el_model_textcnn = {
              .summary = "Kim's sentence classifier: embedding, windows 3/4/5, maximum over time",
              .input = EL_INPUT_IDS,
              .sizes = sizes,
+             .whole = "its layers are convolutions over all of a sentence",
              .any_length = true,
              .drops = true,
              .dropout = 0.5,

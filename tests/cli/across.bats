@@ -61,10 +61,15 @@ for case in sys.argv[1].strip(";").split(";"):
 END
 }
 
-@test "what cannot be cut by tokens is refused by name" {
+@test "what cannot be cut across, or by tokens, is refused by name" {
     local of=(--mode tp --devices sim:4 --sequence-parallel on --dry-run)
     refuses "--sequence-parallel on: --seq 130 does not divide evenly among 4 devices: change it, or --devices" \
         "$EVENLOAD" run "${of[@]}" --model gpt --seq 130
     refuses "--sequence-parallel: mode ddp does not take it, mp does" \
         "$EVENLOAD" run --mode ddp --devices 2 --sequence-parallel on
+    refuses "--sequence-parallel on: model mlp has no tokens to cut" "$EVENLOAD" run "${of[@]}" --model mlp
+    of=(--mode tp --devices sim:4 --dry-run)
+    refuses "--hidden: 30 does not divide evenly among 4 devices" "$EVENLOAD" run "${of[@]}" --model mlp --hidden 8,7,30
+    refuses "--max-norm 1: each device has a part of the classifier's rows" "$EVENLOAD" run "${of[@]}" --model mlp --hidden 8 --max-norm 1
+    refuses "model textcnn cannot be cut across its layers: its layers are convolutions" "$EVENLOAD" run "${of[@]}" --model textcnn
 }

@@ -62,7 +62,7 @@ static inline enum el_status el_case_config(const struct el_case *c, const char 
                                                            {"seq", 1, {9}},
                                                            {"filters", 1, {4}},
                                                            {"features", 1, {12}},
-                                                           {"hidden", 2, {11, 7}}},
+                                                           {"hidden", 2, {12, 7}}},
                                                  .classes = 4,
                                                  .dropout = c->dropout}};
     snprintf(config->mode, sizeof config->mode, "%s", mode);

@@ -4,7 +4,7 @@
 #include "tests/equivalence/cases.h"
 #include "tests/own_place.h"
 
-enum { DEVICES = 3, CHUNK_BYTES = 10 << 20, FEATURES = 256, HIDDEN = 256 };
+enum { DEVICES = 3, CHUNK_BYTES = 10 << 20, FEATURES = 240, HIDDEN = 240 };
 
 static inline void configure(struct el_train_config *config, const char *mode, const char *model,
                              enum el_optimizer_kind optimizer, bool keep, int n_devices, int64_t batch)
