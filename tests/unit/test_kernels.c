@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 
+#include "kernels/bf16.h"
+
 static void test_reference(void **state)
 {
     /* It is slow, and its loops are the same at any size. */
@@ -22,6 +24,28 @@ static void test_cpu_bf16(void **state)
 {
     print_message("bf16: %s\n", el_kernels_cpu_no_bf16() ? el_kernels_cpu_no_bf16() : "by the processor");
     assert_int_equal(check_rows(el_kernels_cpu(), EL_BF16, run_here, 0x1p-24, INFINITY), CASES);
+}
+
+/* As on a processor that has no products of bf16: all is made of the cpu table's rows of f32, but casts. */
+static const struct el_kernel *find_f32(enum el_op_kind op, enum el_dtype dtype)
+{
+    return el_kernels_cpu()->find(op, dtype);
+}
+
+static const struct el_bf16_way by_f32 = {find_f32, 1 << 15, el_bf16_move};
+#define EL_BF16_WAY &by_f32
+EL_OP_LIST(EL_BF16_FUNCTIONS)
+static const struct el_kernel rows_by_f32[EL_OP_COUNT] = {EL_OP_LIST(EL_BF16_ROW)};
+
+static const struct el_kernel *find_by_f32(enum el_op_kind op, enum el_dtype dtype)
+{
+    return op == EL_OP_CAST ? el_kernels_cpu()->find(op, dtype) : &rows_by_f32[op];
+}
+
+static void test_bf16_by_f32(void **state)
+{
+    const struct el_kernel_table table = {.name = "bf16 by f32", .find = find_by_f32};
+    assert_int_equal(check_rows(&table, EL_BF16, run_here, 0x1p-24, INFINITY), CASES);
 }
 
 static void test_batch_norm_far_from_zero(void **state)
@@ -130,4 +154,4 @@ static void test_threads_agree(void **state)
 }
 
 RUN_TESTS(NULL, NULL, test_every_op_has_a_case_and_the_references_f64_row, test_reference, test_shapes, test_cpu,
-          test_cpu_bf16, test_batch_norm_far_from_zero, test_dnnl, test_dnnl_says_what_it_chose, test_threads_agree)
+          test_cpu_bf16, test_bf16_by_f32, test_batch_norm_far_from_zero, test_dnnl, test_dnnl_says_what_it_chose, test_threads_agree)
