@@ -67,7 +67,7 @@ static enum el_status open_each(const struct el_job *job, const struct el_cores 
         spec.costs = open->costs;
         spec.cost_use = open->sources ? &open->sources->uses[open->n] : NULL;
         spec.machine = open->sources ? &open->sources->machine : NULL;
-        spec.data_stride = el_layout_per_copy(&open->layout);
+        spec.data_stride = el_layout_stride(&open->layout);
         spec.inject = injects[position];
         spec.inject.most_bytes = isnan(most_bytes) ? INT64_MAX : (int64_t)most_bytes;
         EL_TRY(el_device_open(&spec, &open->devices[open->n]));

@@ -56,8 +56,14 @@ static const struct el_option_row before_sizes[] = {
     {WHAT, "mode", "NAME", AT(MODES, modes), RUN | DATA, "one of the modes listed below", DEFAULT("single"), COMMON},
     {WHAT, "mode", "NAME", AT(MODES, modes), EXPLAIN, "whose step is compared with ddp's: dp, zero2 or zero3",
      DEFAULT("dp"), COMMON},
-    {WHAT, "model", "NAME", AT(MODEL, train.model.name), OF_TRIALS, "one of the models listed below",
-     DEFAULT("textcnn"), COMMON},
+    {WHAT, "model", "NAME", AT(MODEL, train.model.name), OF_TRIALS | PLAN, "one of the models listed below",
+     DEFAULT("textcnn"), OTHERWISE({PLAN, "gpt"}), COMMON},
+    {WHAT, "params", "N", AT(TEXT, params), PLAN,
+     "gpt: parameters (125M, 7B), by which a published shape is chosen: what is not given of --layers, --embed, "
+     "--heads, --seq (2048) and --vocab (50304)",
+     COMMON},
+    {WHAT, "devices", "N", AT(INT, n_devices), PLAN, "number of devices", DEFAULT("8"), RANGE(2, EL_SIMULATED_MAX),
+     COMMON},
     {WHAT, "devices", "N|LIST", AT(DEVICES, devices), COMPARE | RUN | IMBALANCE | DATA | EXPLAIN,
      REAL_DEVICES "; sim:8: simulated. single uses the first. Default: all GPUs, else two CPU devices", COMMON},
     {WHAT, "devices", "N|LIST", AT(DEVICES, devices), COMM | MACHINE,
@@ -109,10 +115,12 @@ static const struct el_option_row before_sizes[] = {
      OTHERWISE({DATA, "64"}), COMMON},
     {WHAT, "batch", "N", AT(BATCH, batches), RUN | SCALE | EXPLAIN, "global batch: samples per step over all devices",
      DEFAULT("64"), OTHERWISE({SCALE, ""}), COMMON},
+    {WHAT, "batch", "N", AT(BATCH, batches), PLAN,
+     "global batch: samples per step over all devices (default: one for each)", COMMON},
     {WHAT, "batch-per-device", "LIST", AT(BATCH_PER_DEVICE, batches), OF_TRIALS,
      "local batch: samples per step on each device", COMMON},
-    {WHAT, "device-mem", "BYTES", AT(BYTES, device_mem_bytes), OF_TRIALS,
-     "limit of each device's memory (suffix KiB, MiB, GiB, or K, M, G)", RANGE(1, 1e15)},
+    {WHAT, "device-mem", "BYTES", AT(BYTES, device_mem_bytes), OF_TRIALS | PLAN,
+     "limit of each device's memory (suffix KiB, MiB, GiB, or K, M, G)", OTHERWISE({PLAN, "80G"}), RANGE(1, 1e15)},
 
     {GATE, "ab", "'BASE' 'HEAD'", AT(TEXT, regress.ab), REGRESS,
      "two shell commands, interleaved in one session; each prints lines 'metric value unit'", COMMON},
@@ -149,8 +157,8 @@ static const struct el_option_row before_sizes[] = {
     {TRAINING, "loss", "NAME", AT(CHOICE, train.model.loss), OF_TRIALS,
      "loss: the model's own, cross-entropy, or mse (mean squared error against one-hot labels)",
      CHOICES("own|cross-entropy|mse"), DEFAULT("own")},
-    {TRAINING, "optimizer", "NAME", AT(CHOICE, train.optimizer), OF_TRIALS, "optimizer",
-     CHOICES("sgd|momentum|adam|adamw"), DEFAULT("momentum"), COMMON},
+    {TRAINING, "optimizer", "NAME", AT(CHOICE, train.optimizer), OF_TRIALS | PLAN, "optimizer",
+     CHOICES("sgd|momentum|adam|adamw"), DEFAULT("momentum"), OTHERWISE({PLAN, "adamw"}), COMMON},
     {TRAINING, "lr", "X", AT(REAL, train.lr), OF_TRIALS,
      "learning rate (default: adam and adamw 0.001, as in PyTorch; sgd and momentum 0.01)", RANGE(0, 1e3)},
     {TRAINING, "lr-warmup", "N", AT(COUNT, train.lr_warmup), OF_TRIALS,
@@ -176,13 +184,13 @@ static const struct el_option_row before_sizes[] = {
      "maximum L2 norm of the classifier's rows; 0: no limit", DEFAULT("0"), RANGE(0, 1e6)},
     {TRAINING, "zero-grad", "HOW", AT(SWITCH, train.keep_grads), OF_TRIALS,
      "gradients between steps: free them, or keep and set to zero", CHOICES("free|keep"), DEFAULT("free")},
-    {TRAINING, "foreach", "HOW", AT(CHOICE, train.foreach), OF_TRIALS,
+    {TRAINING, "foreach", "HOW", AT(CHOICE, train.foreach), OF_TRIALS | PLAN,
      "adam's temporaries, as in PyTorch. on: one of each parameter at once; off: two of one parameter at a time; auto: "
      "on for cuda devices",
      CHOICES("auto|off|on"), DEFAULT("auto")},
-    {TRAINING, "dtype", "TYPE", AT(CHOICE, train.dtype), OF_TRIALS, "number type; f64 uses the reference kernels",
-     CHOICES("f32|f64"), DEFAULT("f32")},
-    {TRAINING, "precision", "HOW", AT(CHOICE, train.model.precision), OF_TRIALS,
+    {TRAINING, "dtype", "TYPE", AT(CHOICE, train.dtype), OF_TRIALS | PLAN,
+     "number type; f64 uses the reference kernels", CHOICES("f32|f64"), DEFAULT("f32")},
+    {TRAINING, "precision", "HOW", AT(CHOICE, train.model.precision), OF_TRIALS | PLAN,
      "f32: all as --dtype says; bf16: matrix work in bf16, as torch.autocast; bf16-pure: parameters and activations in "
      "bf16, the optimizer's state in f32",
      CHOICES("f32|bf16|bf16-pure"), DEFAULT("f32")},
@@ -346,7 +354,7 @@ static const struct el_option_row after_sizes[] = {
     {MEASURING, "costs", "DIRS", AT(TEXT, costs), OF_TRIALS,
      "sim devices: folders with measured times, comma-separated: of 'evenload comm' (collectives, messages) and of "
      "'run --mode single' (kernels), also with --beside"},
-    {MEASURING, "machine", "FILE", AT(TEXT, machine), OF_TRIALS,
+    {MEASURING, "machine", "FILE", AT(TEXT, machine), OF_TRIALS | PLAN,
      "sim devices: the machine that they stand for where --costs has no time: a file of 'evenload machine', or "
      "h100-sxm, a100-sxm, v100-sxm2, v100-pcie (data sheets); other devices: the rate of products that their FLOP/s "
      "are "
@@ -394,7 +402,7 @@ static const struct el_option_row after_sizes[] = {
      "add the run even if it was disturbed on purpose, or if exact figures got worse", COMMON},
     {OUTPUT, "json", NULL, AT(FLAG, json),
      COMPARE | RUN | DEVICES | SELFCHECK | BASELINE | REGRESS | SCALE | IMBALANCE | COMM | MODES | VERIFY |
-         TRACE_STATS | DATA | EXPLAIN,
+         TRACE_STATS | DATA | EXPLAIN | PLAN,
      "print only JSON on standard output", PER_RANK, COMMON},
     {OUTPUT, "output_file", "FILE", AT(TEXT, wire.output_file), COMM,
      "write nccl-tests' JSON (version 3) to FILE, whose name ends in .json", LETTER('J'), PER_RANK},
@@ -486,7 +494,7 @@ const struct el_option_row *el_option_rows(void)
                                            sizes[i]->name,
                                            sizes[i]->list ? "LIST" : "N",
                                            AT(SIZE, train.model.sizes),
-                                           OF_TRIALS,
+                                           OF_TRIALS | PLAN,
                                            helps[i],
                                            RANGE(1, 1e9),
                                            .size = sizes[i]};

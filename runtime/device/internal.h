@@ -235,9 +235,9 @@ enum el_status el_program_plan(struct el_program *program);
  * ends: the last call may be the one that enqueues for all (ncclGroupEnd).
  * Errors: EL_ERR_HOST_MEMORY; EL_ERR_INTERNAL where a group's calls wait for one another. */
 enum el_status el_program_order(struct el_program *program, int *order);
-/* The same for the programs of several members, each of which has its part of every group; `order` has room for all.
+/* The same for the programs of several members; `order` has room for all. `all`: each member of a group is among them.
  * Errors: also EL_ERR_INTERNAL where members' operations differ. */
-enum el_status el_programs_order(struct el_program *const *programs, int n, struct el_ordered *order);
+enum el_status el_programs_order(struct el_program *const *programs, int n, bool all, struct el_ordered *order);
 
 /* messages.c: for each op, by its number over all programs (first_op[p] + id, first_op[n] of them), who sends what it
  * receives. Of one program nothing is known of others: nobody. Errors: EL_ERR_INTERNAL where nobody sends it. */

@@ -26,6 +26,7 @@ struct head {
 struct ordering {
     struct el_program *const *programs;
     int n_programs, n_ops;
+    bool all;                    /* programs of all members are at hand: none may be missing from a group */
     int *first_op, *first_queue; /* [n_programs + 1]: numbers of all programs' ops and queues together */
     int *program_of;             /* [n_queues] */
     int *group_of;               /* [n_ops]; -1: none */
@@ -89,7 +90,6 @@ static void list_calls(struct ordering *o)
     }
 }
 
-/* Where programs of all members are at hand, no member may be missing from a group. */
 static enum el_status check_group(const struct ordering *o, const struct group *group)
 {
     const struct el_ordered *calls = &o->calls[group->first_call];
@@ -126,7 +126,7 @@ static enum el_status find_groups(struct ordering *o)
     free(table);
     if (!table || !o->groups || !o->calls) return el_fail(EL_ERR_HOST_MEMORY, "the order of %d ops", o->n_ops);
     list_calls(o);
-    for (int g = 0; g < o->n_groups && o->n_programs > 1; g++) EL_TRY(check_group(o, &o->groups[g]));
+    for (int g = 0; g < o->n_groups && o->all; g++) EL_TRY(check_group(o, &o->groups[g]));
     return EL_OK;
 }
 
@@ -277,9 +277,9 @@ static void close_ordering(struct ordering *o)
     free(o->calls);
 }
 
-enum el_status el_programs_order(struct el_program *const *programs, int n, struct el_ordered *order)
+enum el_status el_programs_order(struct el_program *const *programs, int n, bool all, struct el_ordered *order)
 {
-    struct ordering o = {.programs = programs, .n_programs = n, .order = order};
+    struct ordering o = {.programs = programs, .n_programs = n, .all = all, .order = order};
     enum el_status status = open_ordering(&o);
     if (status == EL_OK) place_all(&o);
     close_ordering(&o);
@@ -291,7 +291,7 @@ enum el_status el_program_order(struct el_program *program, int *order)
 {
     struct el_ordered *ordered = calloc((size_t)program->n_tasks + 1, sizeof *ordered);
     if (!ordered) return el_fail(EL_ERR_HOST_MEMORY, "the order of %d ops", program->n_tasks);
-    enum el_status status = el_programs_order(&program, 1, ordered);
+    enum el_status status = el_programs_order(&program, 1, false, ordered);
     for (int i = 0; i < program->n_tasks && status == EL_OK; i++) order[i] = ordered[i].id;
     free(ordered);
     return status;

@@ -159,13 +159,14 @@ static enum el_status resolve(struct el_program *const *programs, int n, const s
 
 /* ---- a program by itself ---- */
 
-static enum el_status make_order(struct el_program *const *programs, int n, struct el_ordered **order_p, int *n_ops_p)
+static enum el_status make_order(struct el_program *const *programs, int n, bool all, struct el_ordered **order_p,
+                                 int *n_ops_p)
 {
     int n_ops = 0;
     for (int p = 0; p < n; p++) n_ops += programs[p]->n_tasks;
     struct el_ordered *order = calloc((size_t)n_ops + 1, sizeof *order);
     if (!order) return el_fail(EL_ERR_HOST_MEMORY, "the order of %d ops", n_ops);
-    enum el_status status = el_programs_order(programs, n, order);
+    enum el_status status = el_programs_order(programs, n, all, order);
     if (status != EL_OK) {
         free(order);
         return status;
@@ -183,7 +184,7 @@ enum el_status el_resolve_prepare(struct el_program *program)
         EL_TRY(find_cost(program, id, false, &program->tasks[id].alone_ns));
         EL_TRY(find_cost(program, id, true, &program->tasks[id].beside_ns));
     }
-    return program->joint ? EL_OK : make_order(&alone, 1, &program->order, &n_ops);
+    return program->joint ? EL_OK : make_order(&alone, 1, false, &program->order, &n_ops);
 }
 
 /* ---- programs of several members ---- */
@@ -249,17 +250,22 @@ void el_joint_leave(struct el_program *program)
     pthread_mutex_unlock(&joint->lock);
 }
 
+/* Each member's step begins where its last one ended, counted from the first of them. */
+static enum el_status resolve_next(struct el_program *const *programs, int n, const struct el_ordered *order, int n_ops,
+                                   int64_t *clocks_ns)
+{
+    int64_t first = INT64_MAX;
+    for (int m = 0; m < n; m++) first = clocks_ns[m] < first ? clocks_ns[m] : first;
+    for (int m = 0; m < n; m++) clocks_ns[m] -= first;
+    return resolve(programs, n, order, n_ops, clocks_ns);
+}
+
 /* All have come. */
 static void resolve_all(struct el_joint *joint)
 {
     enum el_status status = EL_OK;
-    if (!joint->order) status = make_order(joint->programs, joint->n, &joint->order, &joint->n_ops);
-    if (status == EL_OK) {
-        int64_t first = INT64_MAX;
-        for (int m = 0; m < joint->n; m++) first = joint->clocks_ns[m] < first ? joint->clocks_ns[m] : first;
-        for (int m = 0; m < joint->n; m++) joint->clocks_ns[m] -= first;
-        status = resolve(joint->programs, joint->n, joint->order, joint->n_ops, joint->clocks_ns);
-    }
+    if (!joint->order) status = make_order(joint->programs, joint->n, true, &joint->order, &joint->n_ops);
+    if (status == EL_OK) status = resolve_next(joint->programs, joint->n, joint->order, joint->n_ops, joint->clocks_ns);
     el_error_take(status, &joint->outcome);
     joint->n_come = 0;
     joint->n_steps++;
@@ -288,5 +294,20 @@ enum el_status el_resolve_run(struct el_program *program)
     pthread_mutex_lock(&joint->lock);
     enum el_status status = meet(joint, program);
     pthread_mutex_unlock(&joint->lock);
+    return status;
+}
+
+enum el_status el_programs_resolve(struct el_program *const *programs, int n, int n_steps, int64_t *step_ns)
+{
+    struct el_ordered *order = NULL;
+    int n_ops;
+    int64_t *clocks_ns = calloc((size_t)n, sizeof *clocks_ns);
+    enum el_status status = clocks_ns ? make_order(programs, n, false, &order, &n_ops) : el_fail_errno("%d clocks", n);
+    for (int i = 0; i < n_steps && status == EL_OK; i++) {
+        status = resolve_next(programs, n, order, n_ops, clocks_ns);
+        step_ns[i] = el_program_elapsed_ns(programs[0]);
+    }
+    free(order);
+    free(clocks_ns);
     return status;
 }

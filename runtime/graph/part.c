@@ -45,26 +45,31 @@ static void copy_head(struct el_graph *graph, const struct el_graph *model)
     graph->by_tokens = model->by_tokens;
 }
 
-/* Where a tensor is read last, as a node; behind all where it is the model's output. */
-static int last_reader(const struct el_graph *model, int t)
+/* Where each tensor is read last, as a node; behind all where it is the model's output; -1: nowhere. */
+static int *find_last_readers(const struct el_graph *model)
 {
-    if (t == model->outputs[0]) return model->n_nodes;
-    for (int n = model->n_nodes - 1; n >= 0; n--)
-        for (int i = 0; i < model->nodes[n].n_inputs; i++)
-            if (model->nodes[n].inputs[i] == t) return n;
-    return -1;
+    int *last = malloc(((size_t)model->n_tensors + 1) * sizeof *last);
+    for (int t = 0; last && t < model->n_tensors; t++) last[t] = -1;
+    for (int n = 0; last && n < model->n_nodes; n++)
+        for (int i = 0; i < model->nodes[n].n_inputs; i++) last[model->nodes[n].inputs[i]] = n;
+    if (last) last[model->outputs[0]] = model->n_nodes;
+    return last;
 }
 
-static void find_edges(const struct cut *cut)
+static enum el_status find_edges(const struct cut *cut)
 {
     struct el_graph *part = cut->part;
+    int *last_reader = find_last_readers(cut->model);
+    if (!last_reader) return el_fail_errno("a part of a graph");
     for (int t = 0; t < cut->model->n_tensors; t++) {
         struct el_tensor *tensor = &part->tensors[t];
-        int last = last_reader(cut->model, t);
+        const int last = last_reader[t];
         if (tensor->producer < cut->first && last >= cut->first) part->inputs[part->n_inputs++] = t;
         if (tensor->producer < cut->end && last >= cut->end) part->outputs[part->n_outputs++] = t;
         tensor->producer = is_inside(cut, tensor->producer) ? tensor->producer - cut->first : -1;
     }
+    free(last_reader);
+    return EL_OK;
 }
 
 /* ---- parameters, and buffers, which go the same way ---- */
@@ -124,7 +129,7 @@ static enum el_status fill(struct cut *cut)
         part->nodes[part->n_nodes].index = part->n_nodes;
         part->n_nodes++;
     }
-    find_edges(cut);
+    EL_TRY(find_edges(cut));
     EL_TRY(take_arrays(cut, false, model->params, model->n_params, part->params, &part->n_params));
     return take_arrays(cut, true, model->buffers, model->n_buffers, part->buffers, &part->n_buffers);
 }

@@ -98,10 +98,15 @@ int el_layout_per_copy(const struct el_layout *layout)
     return layout->n[EL_AXIS_STAGE] * layout->n[EL_AXIS_TENSOR];
 }
 
+int el_layout_stride(const struct el_layout *layout)
+{
+    return el_layout_per_copy(layout) * layout->n[EL_AXIS_SHARD];
+}
+
 /* Copies of the model follow one another, and the first one's devices are owners. */
 int el_layout_source(const struct el_layout *layout, int device)
 {
-    return device % (el_layout_per_copy(layout) * layout->n[EL_AXIS_SHARD]);
+    return device % el_layout_stride(layout);
 }
 
 int el_layout_pieces(const struct el_train_config *config, const struct el_layout *layout)

@@ -80,6 +80,9 @@ int el_layout_group(const struct el_layout *layout, enum el_axis axis, int devic
 /* How many devices a part of the batch goes through: with the stages and pieces of one copy of the model. */
 int el_layout_per_copy(const struct el_layout *layout);
 
+/* From a device to the one that differs from it along data alone, in positions. */
+int el_layout_stride(const struct el_layout *layout);
+
 /* Samples of the m-th of n pieces that tensor.chunk makes of so many: pieces of ceil(samples / n), the last ones
  * smaller or empty. */
 int64_t el_layout_chunk(int64_t samples, int n, int m);

@@ -1,92 +1,196 @@
-/* Memory without running: the mode's own schedule is issued on simulated devices, whose ledger counts the same marks.
- * The sizes of scratch come from the kernels that would run. tests/equivalence hold it against the ledger of real steps
- * and against the closed forms. */
+/* A step without running: the mode's own schedule is issued on simulated devices, whose ledger counts the same marks.
+ * The sizes of scratch come from the kernels that would run. tests/equivalence hold memory against the ledger of real
+ * steps and against the closed forms. Of workers that nothing tells apart one is issued. */
 #include "runtime/train/forecast.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "runtime/device/joint.h"
 #include "runtime/train/session.h"
 #include "runtime/train/worlds.h"
 
-/* The step that repeats: the last round's. */
-static enum el_status issue_step(struct el_worker *worker, const struct el_mode_ops *mode,
-                                 struct el_memory_forecast *forecasts)
+enum { STEPS = 4, WARMUP = 2 }; /* as `run --dry-run` has them */
+
+struct forecast {
+    const struct el_train_config *config;
+    const struct el_mode_ops *mode;
+    struct el_layout layout;
+    struct el_parts parts;
+    struct el_device **devices; /* [layout.n_devices] */
+    struct el_worlds worlds;
+    struct el_worker *workers;    /* [layout.n_workers]: those that are issued, one after another */
+    struct el_program **programs; /* [layout.n_workers]: the step that repeats, of each of them */
+    int n;
+    struct el_memory_forecast *forecasts;
+};
+
+/* ---- who is like whom ---- */
+
+/* Whether neighbours along all axes but data have the same hosts in each copy of the model, and in each stage. */
+static bool fits_hosts(const struct el_layout *layout, const struct el_machine *machine)
 {
+    const int host = machine ? machine->devices_per_host : 0;
+    const int blocks[] = {layout->n[EL_AXIS_TENSOR], el_layout_per_copy(layout), el_layout_stride(layout)};
+    for (size_t i = 0; host > 0 && i < sizeof blocks / sizeof blocks[0]; i++)
+        if (host % blocks[i] != 0 && blocks[i] % host != 0) return false;
+    return true;
+}
+
+/* Whether two workers differ along data or tensor alone, and get as many samples. A part of sharded state may be one
+ * large array or many small ones, which the optimizer's temporaries tell apart. */
+static bool alike(const struct el_layout *layout, int a, int b)
+{
+    int first_a, first_b;
+    const int n = el_layout_of_worker(layout, a, &first_a);
+    el_layout_of_worker(layout, b, &first_b);
+    for (int m = 0; m < n; m++) {
+        const struct el_spot x = el_layout_spot(layout, first_a + m), y = el_layout_spot(layout, first_b + m);
+        if (x.samples != y.samples || x.owns != y.owns) return false;
+        for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
+            if (axis != EL_AXIS_DATA && axis != EL_AXIS_TENSOR && x.at[axis] != y.at[axis]) return false;
+    }
+    return layout->shares.n == 0;
+}
+
+/* ---- a worker's step ---- */
+
+static uint64_t sent_bytes(const struct el_program *program, int position)
+{
+    const struct el_op_info *ops = el_program_ops(program);
+    uint64_t sum = 0;
+    for (int i = 0; i < el_program_op_count(program); i++)
+        if (ops[i].device == position) sum += ops[i].sent_bytes;
+    return sum;
+}
+
+/* The step that repeats: the last round's. */
+static enum el_status issue_step(struct forecast *f, struct el_worker *worker, struct el_program **program_p)
+{
+    const struct el_mode_ops *mode = f->mode;
     const struct el_schedule *schedule = &worker->parts->schedule;
-    struct el_program *program = NULL;
-    enum el_status status = EL_OK;
     if (mode->setup) EL_TRY(mode->setup(worker));
     for (int round = 0; round < mode->rounds; round++) {
-        el_program_destroy(program);
-        program = NULL;
-        if (mode->begin_round) EL_TRY_GOTO(mode->begin_round(worker, round), done);
-        EL_TRY_GOTO(el_program_create(&program), done);
-        EL_TRY_GOTO(mode->issue(worker, program, round), done);
+        el_program_destroy(*program_p);
+        *program_p = NULL;
+        if (mode->begin_round) EL_TRY(mode->begin_round(worker, round));
+        EL_TRY(el_program_create(program_p));
+        EL_TRY(mode->issue(worker, *program_p, round));
     }
-    EL_TRY_GOTO(el_program_end(program), done);
+    EL_TRY(el_program_end(*program_p));
     for (int m = 0; m < worker->n_members; m++) el_device_ledger_reset_peak(worker->members[m].shard.device);
-    EL_TRY_GOTO(el_program_run(program, 0, NULL), done);
+    EL_TRY(el_program_run(*program_p, 0, NULL));
     for (int m = 0; m < worker->n_members; m++) {
+        struct el_memory_forecast *forecast = &f->forecasts[worker->first + m];
         struct el_device *device = worker->members[m].shard.device;
         enum el_phase phase = EL_PHASE_OPTIMIZER;
-        el_program_ledger(program, device, &phase);
-        forecasts[m] = (struct el_memory_forecast){.ledger = *el_device_ledger(device), .moment = el_phase_name(phase)};
+        el_program_ledger(*program_p, device, &phase);
+        *forecast = (struct el_memory_forecast){.ledger = *el_device_ledger(device),
+                                                .moment = el_phase_name(phase),
+                                                .sent_bytes = sent_bytes(*program_p, worker->first + m)};
         if (schedule->n_parts > 0)
-            forecasts[m].activation_sets =
+            forecast->activation_sets =
                 el_schedule_in_flight(schedule, el_layout_spot(worker->layout, worker->first + m).at[EL_AXIS_STAGE]);
     }
-done:
-    el_program_destroy(program);
-    return status;
+    return EL_OK;
 }
 
-static enum el_status forecast_worker(const struct el_worker_spec *spec, struct el_memory_forecast *forecasts)
+static enum el_status issue_worker(struct forecast *f, int index)
 {
-    const struct el_mode_ops *mode = el_mode_ops_find(spec->config->mode);
-    struct el_worker worker;
-    enum el_status status = el_worker_open(&worker, spec);
-    if (status == EL_OK) status = issue_step(&worker, mode, &forecasts[worker.first]);
-    if (mode->teardown) mode->teardown(&worker);
-    el_worker_close(&worker);
-    return status;
+    int first;
+    el_layout_of_worker(&f->layout, index, &first);
+    struct el_worker_spec spec = {.config = f->config,
+                                  .parts = &f->parts,
+                                  .layout = &f->layout,
+                                  .index = index,
+                                  .worlds = &f->worlds.world[first],
+                                  .group = f->worlds.group[first],
+                                  .devices = &f->devices[first]};
+    const int i = f->n++;
+    EL_TRY(el_worker_open(&f->workers[i], &spec));
+    return issue_step(f, &f->workers[i], &f->programs[i]);
 }
 
-static enum el_status forecast_all(const struct el_train_config *config, const struct el_layout *layout,
-                                   const struct el_parts *parts, struct el_device *const *devices,
-                                   struct el_memory_forecast *forecasts)
+/* ---- all of them ---- */
+
+static enum el_status issue_all(struct forecast *f, bool all)
 {
-    struct el_worlds worlds;
-    struct el_worker_spec spec = {.config = config, .parts = parts, .layout = layout};
-    enum el_status status = el_worlds_open_threads(&worlds, layout, devices);
-    for (; spec.index < layout->n_workers && status == EL_OK; spec.index++) {
-        int first;
-        el_layout_of_worker(layout, spec.index, &first);
-        spec.worlds = &worlds.world[first];
-        spec.group = worlds.group[first];
-        spec.devices = &devices[first];
-        status = forecast_worker(&spec, forecasts);
+    for (int index = 0; index < f->layout.n_workers; index++) {
+        int like = 0, first;
+        while (!all && like < f->n && !alike(&f->layout, f->workers[like].first / f->workers[like].n_members, index))
+            like++;
+        const int n = el_layout_of_worker(&f->layout, index, &first);
+        if (all || like == f->n)
+            EL_TRY(issue_worker(f, index));
+        else
+            memcpy(&f->forecasts[first], &f->forecasts[f->workers[like].first], (size_t)n * sizeof *f->forecasts);
     }
-    el_worlds_close(&worlds);
+    return EL_OK;
+}
+
+static enum el_status open_all(struct forecast *f, const struct el_kernel_table *kernels,
+                               const struct el_machine *machine)
+{
+    const size_t n = (size_t)f->layout.n_workers;
+    f->devices = calloc((size_t)f->layout.n_devices + 1, sizeof *f->devices);
+    f->workers = calloc(n, sizeof *f->workers);
+    f->programs = calloc(n, sizeof *f->programs);
+    if (!f->devices || !f->workers || !f->programs) return el_fail_errno("%d devices", f->layout.n_devices);
+    EL_TRY(el_parts_open(f->config, &f->layout, &f->parts));
+    for (int d = 0; d < f->layout.n_devices; d++) {
+        struct el_device_spec spec = {.backend = "sim",
+                                      .index = d,
+                                      .position = d,
+                                      .kernels = kernels,
+                                      .machine = machine,
+                                      .data_stride = el_layout_stride(&f->layout)};
+        EL_TRY(el_device_open(&spec, &f->devices[d]));
+    }
+    return el_worlds_open_threads(&f->worlds, &f->layout, f->devices);
+}
+
+static void close_all(struct forecast *f)
+{
+    for (int i = 0; i < f->n; i++) {
+        el_program_destroy(f->programs[i]);
+        if (f->mode->teardown) f->mode->teardown(&f->workers[i]);
+        el_worker_close(&f->workers[i]);
+    }
+    el_worlds_close(&f->worlds);
+    for (int d = 0; f->devices && d < f->layout.n_devices; d++) el_device_close(f->devices[d]);
+    free(f->devices);
+    free(f->workers);
+    free(f->programs);
+    el_parts_close(&f->parts);
+}
+
+static enum el_status forecast(const struct el_train_config *config, const struct el_kernel_table *kernels,
+                               const struct el_machine *machine, struct el_memory_forecast *forecasts,
+                               double *step_ns_p)
+{
+    struct forecast f = {.config = config, .mode = el_mode_ops_find(config->mode), .forecasts = forecasts};
+    int64_t step_ns[STEPS];
+    el_layout_of(config, 1, &f.layout);
+    enum el_status status = open_all(&f, kernels, machine);
+    if (status == EL_OK) status = issue_all(&f, !fits_hosts(&f.layout, machine));
+    if (status == EL_OK && step_ns_p) status = el_programs_resolve(f.programs, f.n, STEPS, step_ns);
+    if (status == EL_OK && step_ns_p) {
+        *step_ns_p = 0;
+        for (int i = WARMUP; i < STEPS; i++) *step_ns_p += (double)step_ns[i] / (STEPS - WARMUP);
+    }
+    close_all(&f);
     return status;
 }
 
 enum el_status el_train_forecast(const struct el_train_config *config, const struct el_kernel_table *kernels,
                                  struct el_memory_forecast *forecasts)
 {
-    struct el_layout layout;
-    int opened = 0;
-    struct el_parts parts;
-    el_layout_of(config, 1, &layout);
-    struct el_device **devices = calloc((size_t)layout.n_devices, sizeof *devices);
-    if (!devices) return el_fail_errno("%d devices", layout.n_devices);
-    enum el_status status = el_parts_open(config, &layout, &parts);
-    for (; opened < layout.n_devices && status == EL_OK; opened++) {
-        struct el_device_spec spec = {.backend = "sim", .index = opened, .position = opened, .kernels = kernels};
-        status = el_device_open(&spec, &devices[opened]);
-    }
-    if (status == EL_OK) status = forecast_all(config, &layout, &parts, devices, forecasts);
-    for (int d = 0; d < layout.n_devices; d++) el_device_close(devices[d]);
-    free(devices);
-    el_parts_close(&parts);
-    return status;
+    return forecast(config, kernels, NULL, forecasts, NULL);
+}
+
+enum el_status el_train_predict(const struct el_train_config *config, const struct el_kernel_table *kernels,
+                                const struct el_machine *machine, struct el_memory_forecast *forecasts,
+                                double *step_ns_p)
+{
+    return forecast(config, kernels, machine, forecasts, step_ns_p);
 }

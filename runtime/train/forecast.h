@@ -1,11 +1,12 @@
-/* Peak memory per device by tag, without running or allocating (docs/semantics.md gives the closed forms that it
- * equals).
+/* A step without running or allocating: peak memory per device by tag (docs/semantics.md gives the closed forms that it
+ * equals), what it sends, and how long it takes on a machine that is known by its rates.
  *
- * Units: bytes. Threads: any; nothing is kept. Errors: those of opening parts and simulated devices.
+ * Units: bytes, nanoseconds. Threads: any; nothing is kept. Errors: those of opening parts and simulated devices.
  */
 #pragma once
 
 #include "runtime/device/device.h"
+#include "runtime/device/machine.h"
 #include "runtime/layout/config.h"
 
 /* `moment`: the phase of the step that has the peak. */
@@ -13,6 +14,11 @@ struct el_memory_forecast {
     struct el_ledger ledger;
     const char *moment;  /* "forward", "backward", "reduce", "optimizer" */
     int activation_sets; /* the most that it holds, of a model in stages; 0: there are none */
+    uint64_t sent_bytes; /* to other devices in a step, by it or by one that is alike */
 };
 enum el_status el_train_forecast(const struct el_train_config *config, const struct el_kernel_table *kernels,
                                  struct el_memory_forecast *forecasts /* [n_devices] */);
+/* The same, and the time of a step. */
+enum el_status el_train_predict(const struct el_train_config *config, const struct el_kernel_table *kernels,
+                                const struct el_machine *machine, struct el_memory_forecast *forecasts,
+                                double *step_ns_p);

@@ -105,13 +105,47 @@ static enum el_status recipe_make(el_dnnl_cook cook, dnnl_data_type_t type, cons
     return cook(args, recipe);
 }
 
+/* A thread's last answers: layers and micro-batches ask the same again, and the library takes a tenth of a millisecond
+ * for one. */
+struct answer {
+    el_dnnl_cook cook; /* NULL: none */
+    dnnl_data_type_t type;
+    int64_t d[EL_ARGS_SIZES];
+    double s[EL_ARGS_SCALARS];
+    uint64_t k[EL_ARGS_KEYS];
+    struct el_workspace workspace;
+};
+
+static bool answers(const struct answer *answer, el_dnnl_cook cook, dnnl_data_type_t type,
+                    const struct el_kernel_args *args)
+{
+    return answer->cook == cook && answer->type == type && !memcmp(answer->d, args->d, sizeof answer->d) &&
+           !memcmp(answer->s, args->s, sizeof answer->s) && !memcmp(answer->k, args->k, sizeof answer->k);
+}
+
 enum el_status el_dnnl_workspace(el_dnnl_cook cook, dnnl_data_type_t type, const struct el_kernel_args *args,
                                  struct el_workspace *workspace_p)
 {
+    enum { N_ANSWERS = 32 };
+    static _Thread_local struct answer last[N_ANSWERS];
+    static _Thread_local int next;
     struct el_dnnl_recipe recipe;
+    for (int i = 0; i < N_ANSWERS; i++) {
+        if (!answers(&last[i], cook, type, args)) continue;
+        *workspace_p = last[i].workspace;
+        return EL_OK;
+    }
     enum el_status status = recipe_make(cook, type, args, &recipe);
-    if (status == EL_OK)
-        *workspace_p = (struct el_workspace){.bytes = recipe.workspace_bytes, .padding_bytes = recipe.padding_bytes};
+    if (status == EL_OK) {
+        struct answer *answer = &last[next++ % N_ANSWERS];
+        answer->cook = cook;
+        answer->type = type;
+        answer->workspace = (struct el_workspace){recipe.workspace_bytes, .padding_bytes = recipe.padding_bytes};
+        memcpy(answer->d, args->d, sizeof answer->d);
+        memcpy(answer->s, args->s, sizeof answer->s);
+        memcpy(answer->k, args->k, sizeof answer->k);
+        *workspace_p = answer->workspace;
+    }
     recipe_free(&recipe);
     return status;
 }

@@ -1,0 +1,137 @@
+/* The table of a plan: what fits, best first, and of the modes that do not how near each comes. */
+#include <math.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/table.h"
+#include "bench/base/text.h"
+#include "bench/options/options.h"
+#include "bench/plan/plan.h"
+#include "runtime/base/probe.h"
+
+static const double GIB = 1 << 30;
+enum { N_SHOWN = 20 };
+
+#define SAY(out, ...) el_text_say("", "  ", EL_REPORT_COLUMNS, out, __VA_ARGS__)
+
+/* "activation 15.7, optimizer 12.4": the largest ones, in GiB; one where there is a step to show. */
+static void show_tags(const json_t *row, const json_t *context, char *text)
+{
+    const json_t *tags = json_object_get(row, "at_peak_by_tag");
+    bool shown[EL_TAG_COUNT] = {false};
+    *text = 0;
+    for (int i = 0; i < (json_is_string(json_object_get(context, "machine")) ? 1 : 2); i++) {
+        char figure[EL_FIGURE_BYTES];
+        double most = 0;
+        int tag = 0;
+        for (int t = 0; t < EL_TAG_COUNT; t++) {
+            const double bytes = el_json_number(tags, el_tag_name((enum el_tag)t));
+            if (!shown[t] && bytes > most) most = bytes, tag = t;
+        }
+        if (most <= 0) return;
+        shown[tag] = true;
+        el_text_append(text, EL_CELL_BYTES, "%s%s %s", i ? ", " : "", el_tag_name((enum el_tag)tag),
+                       el_text_figure(most / GIB, figure));
+    }
+}
+
+static void show_how(const json_t *row, const json_t *context, char *text)
+{
+    const char *mesh = el_json_text(row, "mesh", "");
+    (void)context;
+    snprintf(text, EL_CELL_BYTES, "--mode %s%s%s", el_json_text(row, "mode", "?"), *mesh ? " --mesh " : "", mesh);
+    if (el_json_whole(row, "micro") > 0)
+        el_text_append(text, EL_CELL_BYTES, " --micro %.0f", el_json_number(row, "micro"));
+    if (el_json_whole(row, "accumulate") > 1)
+        el_text_append(text, EL_CELL_BYTES, " --accumulate %.0f", el_json_number(row, "accumulate"));
+}
+
+#define GIB_COLUMN(title, columns, at)                                                                                 \
+    {                                                                                                                  \
+        .head = (title), .width = (columns), .kind = EL_CELL_FIGURE, .path = (at), .scale = 1.0 / (1 << 30)            \
+    }
+#define MEMORY_COLUMNS(width_of_tags)                                                                                  \
+    GIB_COLUMN("GiB", 5, "peak_bytes"), GIB_COLUMN("free", 5, "room_bytes"),                                           \
+        {.head = "of it", .gap = 2, .width = -(width_of_tags), .show = show_tags}, GIB_COLUMN("sent", 5, "sent_bytes")
+#define HOW_COLUMN                                                                                                     \
+    {                                                                                                                  \
+        .head = "evenload run ... --dry-run", .gap = 2, .width = -1, .show = show_how                                  \
+    }
+static const struct el_column of_memory[] = {MEMORY_COLUMNS(31), HOW_COLUMN, EL_NO_MORE},
+                              of_steps[] = {MEMORY_COLUMNS(16), EL_FIGURE("step ms", 7, "step_ms"), HOW_COLUMN,
+                                            EL_NO_MORE};
+
+static void print_rows(const json_t *document, FILE *out, bool colour)
+{
+    const bool steps = json_is_string(json_object_get(document, "machine"));
+    const struct el_table table = {
+        .columns = steps ? of_steps : of_memory, .context = document, .out = out, .colour = colour};
+    const json_t *rows = json_object_get(document, "rows");
+    size_t n = 0;
+    EL_EACH(row, rows) {
+        if (!json_is_true(json_object_get(row, "fits")) || n == N_SHOWN) break;
+        if (n++ == 0) el_table_heads(&table, EL_TABLE_BOLD);
+        el_table_row(&table, EL_TABLE_PLAIN, row);
+    }
+    const int64_t n_fit = el_json_whole(document, "fit");
+    if ((size_t)n_fit > n) fprintf(out, "and %lld more that fit: --json has all\n", (long long)n_fit - (long long)n);
+}
+
+/* A line for each mode of which nothing fits, or, where nothing does at all, the modes by how near they come. */
+static void say_misfits(const json_t *document, FILE *out)
+{
+    json_t *seen = json_object();
+    char text[1024] = "";
+    EL_EACH(row, json_object_get(document, "rows")) {
+        const char *mode = el_json_text(row, "mode", "?"), *mesh = el_json_text(row, "mesh", "");
+        const double peak = el_json_number(row, "peak_bytes");
+        char figure[EL_FIGURE_BYTES];
+        if (json_object_get(seen, mode)) continue;
+        json_object_set_new(seen, mode, json_true());
+        if (json_is_true(json_object_get(row, "fits"))) continue;
+        el_text_figure((isnan(peak) ? el_json_number(row, "least_bytes") : peak) / GIB, figure);
+        el_text_append(text, sizeof text, "%s%s%s%s %s%s GiB", *text ? ", " : "", mode, *mesh ? " " : "", mesh,
+                       isnan(peak) ? "over " : "", figure);
+    }
+    json_decref(seen);
+    if (*text) SAY(out, "Does not fit: %s.", text);
+}
+
+static void say_would(const json_t *document, FILE *out)
+{
+    const json_t *would = json_object_get(document, "would_fit");
+    if (el_json_whole(document, "fit") > 0) return;
+    if (json_is_object(would))
+        SAY(out, "Nothing fits on %.0f devices. On %.0f this fits: %s", el_json_number(document, "devices"),
+            el_json_number(would, "devices"), el_json_text(would, "row.command", "?"));
+    else
+        SAY(out,
+            "Nothing fits, and nor does it on %.0f devices: give a smaller --batch or --seq, or a larger "
+            "--device-mem.",
+            el_json_number(document, "tried_devices"));
+}
+
+void el_plan_print(const json_t *document, FILE *out, bool colour)
+{
+    const json_t *sizes = json_object_get(document, "sizes");
+    const char *shape = el_json_text(document, "shape", ""), *machine = el_json_text(document, "machine", NULL);
+    char text[512] = "", figure[EL_FIGURE_BYTES], limit[EL_FIGURE_BYTES];
+    EL_EACH_KEY(name, value, sizes)
+        el_text_append(text, sizeof text, "%s%s %s", *text ? ", " : "", name, json_string_value(value));
+    SAY(out, "%s of %s million parameters%s%s (%s), %s, %s: %.0f devices of %s GiB, global batch %.0f",
+        el_json_text(document, "model", "?"), el_text_figure(el_json_number(document, "parameters") / 1e6, figure),
+        *shape ? " as " : "", shape, text, el_json_text(document, "dtype", "?"),
+        el_json_text(document, "optimizer", "?"), el_json_number(document, "devices"),
+        el_text_figure(el_json_number(document, "device_mem_bytes") / GIB, limit),
+        el_json_number(document, "global_batch"));
+    fputs("GiB on the fullest device, free, its largest tags, and sent by a device in a step\n\n", out);
+    print_rows(document, out, colour);
+    say_misfits(document, out);
+    say_would(document, out);
+    if (machine)
+        SAY(out, "Best first, by the step on %s: predicted by its rates, not measured.", machine);
+    else
+        SAY(out,
+            "Best first by bytes sent, then by memory: no step is predicted without the rates of a machine (--machine "
+            "h100-sxm, say), and stages' idle time is not in this order.");
+}

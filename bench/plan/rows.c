@@ -1,0 +1,225 @@
+/* Every mode and mesh that can be on the devices, forecast one after another. What cannot fit by its state alone is not
+ * issued. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
+#include "bench/plan/plan.h"
+#include "bench/record/record.h"
+#include "bench/trial/machine.h"
+#include "bench/trial/trial.h"
+#include "runtime/layout/schedule.h"
+#include "runtime/state/state.h"
+
+/* Other modes are a baseline, or these done worse. */
+static const char *const modes[] = {"ddp", "zero1", "zero2", "zero3", "tp", "pipeline"};
+enum { N_MODES = sizeof modes / sizeof modes[0] };
+
+struct plan {
+    const struct el_options *run;
+    const struct el_machine *machine; /* NULL: none was named */
+    struct el_memory_forecast *forecasts;
+    json_t *rows;
+    struct el_error refused; /* why the first mesh cannot be */
+};
+
+/* ---- a row ---- */
+
+/* Its parameters, gradients and slots, as the layout divides them; of stages the mean. */
+static double least_bytes(const struct el_train_config *config, const struct el_layout *layout, double param_count)
+{
+    struct el_state_row row;
+    double copies = 0;
+    for (int what = EL_STATE_PARAM; what < EL_STATE_BUFFER; what++)
+        if (what <= EL_STATE_GRAD || el_state_row(config, (enum el_state)what, &row))
+            copies += layout->split & 1U << what ? 1.0 / layout->n[EL_AXIS_SHARD] : 1;
+    return copies * param_count * (double)el_dtype_bytes(config->dtype) / el_layout_per_copy(layout);
+}
+
+static void put_forecast(json_t *row, const struct el_trial *trial, const struct el_memory_forecast *forecasts,
+                         double step_ns)
+{
+    const double samples_per_s = (double)trial->train.global_batch / (step_ns * 1e-9);
+    const int64_t limit = trial->device_mem_bytes, tokens = el_trial_tokens(trial);
+    uint64_t sent = 0;
+    int fullest = 0;
+    for (int d = 0; d < trial->n_devices; d++) {
+        if (forecasts[d].ledger.peak_bytes > forecasts[fullest].ledger.peak_bytes) fullest = d;
+        if (forecasts[d].sent_bytes > sent) sent = forecasts[d].sent_bytes;
+    }
+    const struct el_memory_forecast *f = &forecasts[fullest];
+    const bool fits = f->ledger.peak_bytes <= (size_t)limit;
+    el_json_put_all(row, EL_KEY("peak_bytes", (int64_t)f->ledger.peak_bytes),
+                    EL_KEY("room_bytes", limit - (int64_t)f->ledger.peak_bytes), EL_KEY("device", fullest),
+                    EL_KEY("moment", f->moment), EL_KEY("at_peak_by_tag", el_record_tags(f->ledger.at_peak_by_tag)),
+                    EL_KEY("sent_bytes", sent), EL_KEY("step_ms", fits ? step_ns / 1e6 : NAN),
+                    EL_KEY("samples_per_s", fits ? samples_per_s : NAN),
+                    EL_KEY("tokens_per_s", fits && tokens ? samples_per_s * (double)tokens : NAN),
+                    EL_KEY("fits", fits));
+}
+
+/* Forecast, if its state alone is not too much. */
+static enum el_status forecast_row(struct plan *plan, const struct el_trial *trial, json_t *row)
+{
+    char command[2 * EL_PATH_BYTES];
+    struct el_graph *model;
+    struct el_layout layout;
+    double step_ns = NAN;
+    EL_TRY(el_trial_command(trial, command, sizeof command));
+    EL_TRY(el_model_build(&trial->train.model, &model));
+    const double count = (double)el_graph_param_count(model);
+    el_graph_destroy(model);
+    el_layout_of(&trial->train, 1, &layout);
+    const double least = least_bytes(&trial->train, &layout, count);
+    el_json_put_all(row, EL_KEY("command", json_sprintf("%s --dry-run", command)), EL_KEY("parameters", (int64_t)count),
+                    EL_KEY("least_bytes", (int64_t)least), EL_KEY("peak_bytes", json_null()), EL_KEY("fits", false));
+    if (least > (double)trial->device_mem_bytes) return EL_OK;
+    EL_TRY(plan->machine ? el_train_predict(&trial->train, el_kernels_cpu(), plan->machine, plan->forecasts, &step_ns)
+                         : el_trial_forecast(trial, plan->forecasts));
+    put_forecast(row, trial, plan->forecasts, step_ns);
+    return EL_OK;
+}
+
+/* ---- a mesh ---- */
+
+static int64_t samples_per_copy(const struct el_options *options, const int n[EL_AXIS_COUNT])
+{
+    const int copies = n[EL_AXIS_DATA] * n[EL_AXIS_SHARD];
+    return options->batches[0] * (options->batch_is_per_device ? options->n_devices : 1) / copies;
+}
+
+/* As many micro-batches as a copy has samples, up to eight for each stage: activations of few samples are held, and
+ * stages wait for at most a ninth of the step. */
+static int64_t choose_micro(const struct el_options *options, const int n[EL_AXIS_COUNT])
+{
+    const int64_t samples = samples_per_copy(options, n);
+    int64_t micro = 8 * (int64_t)n[EL_AXIS_STAGE];
+    if (micro > EL_MICRO_MAX) micro = EL_MICRO_MAX;
+    if (micro > samples) micro = samples;
+    while (micro > 1 && samples % micro != 0) micro--;
+    return micro;
+}
+
+/* Micro-steps in which what did not fit may do so, by what grows with the samples of one; 0: nothing helps. */
+static int64_t choose_accumulate(const json_t *row, int64_t samples, int64_t before)
+{
+    const double grows =
+                     el_json_number(row, "at_peak_by_tag.activation") + el_json_number(row, "at_peak_by_tag.output"),
+                 room = el_json_number(row, "room_bytes") + grows;
+    if (!(room > 0) || json_is_true(json_object_get(row, "fits"))) return 0;
+    int64_t n = before + 1;
+    while (n <= samples && (samples % n != 0 || (double)n < (double)before * grows / room)) n++;
+    return n <= samples ? n : 0;
+}
+
+static enum el_status try_options(struct plan *plan, const struct el_options *options, json_t *row)
+{
+    struct el_trial_set set;
+    EL_TRY(el_trials_resolve(EL_CMD_RUN, options, &set));
+    enum el_status status = forecast_row(plan, set.trials, row);
+    el_trials_free(&set);
+    return status;
+}
+
+/* In as many micro-steps as it takes to fit. */
+static enum el_status try_steps(struct plan *plan, struct el_options *options, int64_t samples, json_t *row)
+{
+    int64_t n = 1;
+    EL_TRY(try_options(plan, options, row));
+    while (el_mode_option_of(options->modes[0], "accumulate") && (n = choose_accumulate(row, samples, n)) > 0) {
+        el_json_put(row, "accumulate", json_integer(n));
+        snprintf(el_given_of_modes(options->of_modes, "accumulate"), EL_MODE_TEXT_BYTES, "%" PRId64, n);
+        EL_TRY(try_options(plan, options, row));
+    }
+    return EL_OK;
+}
+
+/* A mesh that cannot be is left out. */
+static enum el_status try_mesh(struct plan *plan, const char *mode, const int n[EL_AXIS_COUNT])
+{
+    struct el_options options = *plan->run;
+    char *mesh = options.mesh;
+    const int64_t micro = el_mode_option_of(mode, "micro") ? choose_micro(&options, n) : -1;
+    snprintf(options.modes[0], sizeof options.modes[0], "%s", mode);
+    for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
+        if (n[axis] > 1 && n[axis] < options.n_devices)
+            el_text_append(mesh, sizeof options.mesh, "%s%s=%d", *mesh ? "," : "", el_axis_row(axis)->word, n[axis]);
+    if (micro > 0) snprintf(el_given_of_modes(options.of_modes, "micro"), EL_MODE_TEXT_BYTES, "%" PRId64, micro);
+    json_t *row = el_json_of(EL_KEY("mode", mode), EL_KEY("mesh", (const char *)mesh),
+                             EL_KEY("micro", el_json_count(micro)), EL_KEY("accumulate", 1));
+    enum el_status status = try_steps(plan, &options, samples_per_copy(&options, n), row);
+    if (status == EL_OK) json_array_append(plan->rows, row);
+    json_decref(row);
+    if (status == EL_ERR_INVALID && plan->refused.status == EL_OK) el_error_take(status, &plan->refused);
+    return status == EL_ERR_INVALID ? EL_OK : status;
+}
+
+/* All ways to have `left` devices along the mode's axes from this one on, but those that are another mode's: of stages
+ * one, or copies alone. */
+static enum el_status try_axes(struct plan *plan, const struct el_mode_info *mode, enum el_axis axis, int left,
+                               int n[EL_AXIS_COUNT])
+{
+    if (axis == EL_AXIS_COUNT) {
+        const bool cut =
+            mode->axes & 1U << EL_AXIS_STAGE ? n[EL_AXIS_STAGE] > 1 : n[EL_AXIS_DATA] < plan->run->n_devices;
+        return left == 1 && cut ? try_mesh(plan, mode->name, n) : EL_OK;
+    }
+    for (n[axis] = 1; n[axis] <= left; n[axis]++)
+        if (left % n[axis] == 0 && (n[axis] == 1 || mode->axes & 1U << axis))
+            EL_TRY(try_axes(plan, mode, axis + 1, left / n[axis], n));
+    return EL_OK;
+}
+
+/* ---- the order ---- */
+
+static double key_of(const json_t *row, int key)
+{
+    static const char *const paths[] = {"step_ms", "sent_bytes", "peak_bytes", "least_bytes"};
+    const double value = el_json_number(row, paths[key]);
+    if (!json_is_true(json_object_get(row, "fits")) && key < 2) return 0; /* by memory alone */
+    return isnan(value) ? key == 0 ? 0 : INFINITY : value;
+}
+
+static int better(const void *a, const void *b)
+{
+    const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
+    const int fits = json_is_true(json_object_get(y, "fits")) - json_is_true(json_object_get(x, "fits"));
+    for (int key = 0; key < 4 && !fits; key++)
+        if (key_of(x, key) != key_of(y, key)) return key_of(x, key) < key_of(y, key) ? -1 : 1;
+    return fits;
+}
+
+static json_t *sorted(const json_t *rows)
+{
+    const size_t n = json_array_size(rows);
+    json_t **list = calloc(n + 1, sizeof *list), *array = json_array();
+    for (size_t i = 0; list && i < n; i++) list[i] = json_array_get(rows, i);
+    if (list) qsort(list, n, sizeof *list, better);
+    for (size_t i = 0; list && i < n; i++) json_array_append(array, list[i]);
+    free(list);
+    return array;
+}
+
+enum el_status el_plan_rows(const struct el_options *run, json_t **rows_p)
+{
+    struct el_machine machine;
+    struct plan plan = {.run = run, .machine = *run->machine ? &machine : NULL};
+    int n[EL_AXIS_COUNT];
+    EL_TRY(el_machine_read(run->machine, &machine));
+    plan.forecasts = calloc((size_t)run->n_devices, sizeof *plan.forecasts);
+    plan.rows = json_array();
+    enum el_status status = plan.forecasts ? EL_OK : el_fail_errno("forecasts of %d devices", run->n_devices);
+    for (int m = 0; m < N_MODES && status == EL_OK; m++) {
+        const struct el_mode_info *mode = el_mode_find(modes[m]);
+        status = mode->axes ? try_axes(&plan, mode, EL_AXIS_DATA, run->n_devices, n)
+                            : try_mesh(&plan, mode->name, (int[EL_AXIS_COUNT]){run->n_devices, 1, 1, 1});
+    }
+    if (status == EL_OK && json_array_size(plan.rows) == 0) status = el_error_give(&plan.refused);
+    if (status == EL_OK) *rows_p = sorted(plan.rows);
+    free(plan.forecasts);
+    json_decref(plan.rows);
+    return status;
+}
