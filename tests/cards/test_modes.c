@@ -198,7 +198,11 @@ static void check_way(const struct way *way)
     if (is_sanitized() && first < end) first += turn % (end - first), end = first + 1;
     turn++;
     snprintf(text, sizeof text, "%s %s on %d%s, %s, turn %d", way->mode, way->model, way->n,
-             way->shared ? " on one card" : "", way->dtype == BF16 ? "bf16" : way->dtype ? "f32" : "f64", turn);
+             way->shared ? " on one card" : "",
+             way->dtype == BF16 ? "bf16"
+             : way->dtype       ? "f32"
+                                : "f64",
+             turn);
     configure_way(way, &config);
     with_nccl = way->nccl;
     if (!way->nccl) cards_set_seed((uint64_t)turn); /* sums of NCCL's begin where the seed says */

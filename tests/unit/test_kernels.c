@@ -154,4 +154,5 @@ static void test_threads_agree(void **state)
 }
 
 RUN_TESTS(NULL, NULL, test_every_op_has_a_case_and_the_references_f64_row, test_reference, test_shapes, test_cpu,
-          test_cpu_bf16, test_bf16_by_f32, test_batch_norm_far_from_zero, test_dnnl, test_dnnl_says_what_it_chose, test_threads_agree)
+          test_cpu_bf16, test_bf16_by_f32, test_batch_norm_far_from_zero, test_dnnl, test_dnnl_says_what_it_chose,
+          test_threads_agree)
