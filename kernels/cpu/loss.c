@@ -4,19 +4,26 @@
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/reference/reference.h"
+#include "runtime/base/half.h"
 
 EL_VECTOR static void scale_row(int64_t n, float factor, float *x)
 {
     for (int64_t i = 0; i < n; i++) x[i] *= factor;
 }
 
-/* dlogits[c] = the gradient of the row's loss / batch, where it may be the logits; returns the loss. */
-static double cross_entropy_row(const float *logits, int64_t classes, int32_t label, double batch, float *dlogits)
+/* A row's gradient of its loss / batch: `factor` times what is in its place, and `of_label` for the label. */
+struct row_gradient {
+    float factor, of_label;
+};
+
+/* Into `shares`, which may be the logits; returns the loss. */
+static double cross_entropy_row(const float *logits, int64_t classes, int32_t label, double batch, float *shares,
+                                struct row_gradient *gradient_p)
 {
     float largest = el_vector_largest(logits, classes), own = logits[label];
-    double sum = el_vector_exp_sum(logits, classes, largest, dlogits);
-    scale_row(classes, (float)(1 / (sum * batch)), dlogits);
-    dlogits[label] = (float)((exp((double)own - (double)largest) / sum - 1) / batch);
+    double sum = el_vector_exp_sum(logits, classes, largest, shares);
+    gradient_p->factor = (float)(1 / (sum * batch));
+    gradient_p->of_label = (float)((exp((double)own - (double)largest) / sum - 1) / batch);
     return log(sum) + (double)largest - (double)own;
 }
 
@@ -28,13 +35,15 @@ static enum el_status cross_entropy_bf16(const struct el_kernel_args *args)
     float *loss = args->p[2];            /* [1] */
     uint16_t *dlogits = args->p[3];      /* [b, c] */
     float *row = args->workspace;
+    struct row_gradient gradient;
     int64_t batch = args->d[0], classes = args->d[1];
     EL_TRY(el_reference_check_index("cross_entropy", labels, batch, classes));
     double total = 0;
     for (int64_t b = 0; b < batch; b++) {
         el_vector_widen(logits + b * classes, classes, 1, 0, row);
-        total += cross_entropy_row(row, classes, labels[b], (double)batch, row);
-        el_vector_narrow(row, classes, 1, 0, dlogits + b * classes);
+        total += cross_entropy_row(row, classes, labels[b], (double)batch, row, &gradient);
+        el_vector_narrow(row, classes, gradient.factor, 0, dlogits + b * classes);
+        dlogits[b * classes + labels[b]] = el_bf16_of_f32(gradient.of_label);
     }
     *loss = (float)(total / (double)batch);
     return EL_OK;
@@ -54,11 +63,15 @@ enum el_status el_cpu_cross_entropy(const struct el_kernel_args *args)
     const int32_t *labels = args->p[1]; /* [b] */
     float *loss = args->p[2];           /* [1] */
     float *dlogits = args->p[3];        /* [b, c] */
+    struct row_gradient gradient;
     int64_t batch = args->d[0], classes = args->d[1];
     EL_TRY(el_reference_check_index("cross_entropy", labels, batch, classes));
     double total = 0;
-    for (int64_t b = 0; b < batch; b++)
-        total += cross_entropy_row(logits + b * classes, classes, labels[b], (double)batch, dlogits + b * classes);
+    for (int64_t b = 0; b < batch; b++, logits += classes, dlogits += classes) {
+        total += cross_entropy_row(logits, classes, labels[b], (double)batch, dlogits, &gradient);
+        scale_row(classes, gradient.factor, dlogits);
+        dlogits[labels[b]] = gradient.of_label;
+    }
     *loss = (float)(total / (double)batch);
     return EL_OK;
 }

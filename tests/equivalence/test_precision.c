@@ -20,10 +20,10 @@ static const enum el_precision precisions[] = {EL_PRECISION_FULL, EL_PRECISION_B
 static void configure_in(struct el_train_config *config, const char *mode, const char *model,
                          enum el_precision precision, int n_devices)
 {
-    configure(config, mode, model, EL_OPT_ADAM, false, n_devices, BATCH);
+    configure(config, mode, model, EL_OPT_MOMENTUM, false, n_devices, BATCH);
     config->warmup = 0;
     config->steps = STEPS;
-    config->lr = 0.002;
+    config->lr = 0.02;
     config->bucket_first_bytes = 1024;
     config->bucket_cap_bytes = 1 << 16;
     config->model.precision = precision;
@@ -127,6 +127,7 @@ static void memory_has_its_closed_form(void **state)
         const bool pure = precisions[p] == EL_PRECISION_BF16_PURE;
         double loss[STEPS];
         configure_in(&config, "single", "mlp", precisions[p], 1);
+        config.optimizer = EL_OPT_ADAM;
         train(&config, loss, &ledger);
         const size_t *peak = ledger.peak_by_tag, stored = pure ? 2 : 4;
         assert_int_equal(peak[EL_TAG_PARAM], stored * count);
