@@ -64,7 +64,8 @@ static void print_mode(const json_t *row)
     char name[64], options[512] = "";
     snprintf(name, sizeof name, "%-10s", el_json_text(row, "mode", ""));
     el_text_wrap(el_json_text(row, "does", ""), name, indent, EL_REPORT_COLUMNS, stdout);
-    printf("%sits loss is %s; memory %s\n", indent, el_json_text(row, "loss", ""), el_json_text(row, "memory", ""));
+    el_text_say(indent, indent, EL_REPORT_COLUMNS, stdout, "its loss is %s; memory %s", el_json_text(row, "loss", ""),
+                el_json_text(row, "memory", ""));
     el_text_say(indent, indent, EL_REPORT_COLUMNS, stdout, "statistics of batch norm: %s",
                 el_json_text(row, "statistics", ""));
     el_text_say(indent, indent, EL_REPORT_COLUMNS, stdout, "sends %s", el_json_text(row, "sends", ""));

@@ -89,7 +89,8 @@ bool el_mode_cuts(const char *mode)
 bool el_mode_has_pieces(const char *mode)
 {
     const struct el_mode_ops *ops = el_mode_ops_find(mode);
-    return ops && ops->info.axes & (1U << EL_AXIS_STAGE | 1U << EL_AXIS_TENSOR);
+    return ops && ops->info.axes & (1U << EL_AXIS_STAGE | 1U << EL_AXIS_TENSOR) &&
+           !(ops->info.axes & 1U << EL_AXIS_SHARD);
 }
 
 const struct el_mode_info *el_mode_find(const char *name)

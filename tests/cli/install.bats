@@ -111,7 +111,7 @@ END
     asks "regress" reg
     asks "--mode --model --momentum" run --mo
     asks "--modes --model --momentum" compare --mo
-    asks "$("$EVENLOAD" help run all | sed -nE '/^Modes/,/^$/s/^  ([a-z]+) .*/\1/p' | xargs)" run --mode ''
+    asks "$("$EVENLOAD" help run all | sed -nE '/^Modes/,/^$/s/^  ([a-z0-9]+) .*/\1/p' | xargs)" run --mode ''
     asks "dp ddp" run --mode = d
     asks "resnet18 resnet50" run --model res
     asks "trace-stats" tr

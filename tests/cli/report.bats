@@ -203,7 +203,7 @@ HTML
     run --separate-stderr "$EVENLOAD" report e
     [[ $status -eq 0 && $output == "e/report.html "* && -z $stderr ]] || show
     parsed e/report.html e >page || show
-    grep -q "^What makes dp slower than ddp, cause by cause" page && grep -q "^replicas *2.52 *0.11 - 4.93" page || { cat page && false; }
+    grep -q "^What makes a mode slower than ddp, cause by cause" page && grep -q "^replicas *2.52 *0.11 - 4.93" page || { cat page && false; }
     "$EVENLOAD" explain "$kept/cpu-2-cores:dp:64" "$kept/cpu-2-cores:ddp:64" --out two >/dev/null
     run --separate-stderr "$EVENLOAD" report two --markdown two.md
     [[ $status -eq 0 ]] || show

@@ -18,9 +18,9 @@ SMALL=(--model gpt --batch 8 --dtype f64 --layers 2 --embed 16 --heads 4 --seq 6
 @test "a vocabulary, heads, meshes and texts that do not fit are refused in one line" {
     printf 'too short' >short.txt
     seq 1000 2000 >text.txt
-    refuses "--heads 4: does not divide evenly among 3 devices" "$EVENLOAD" run "${SMALL[@]}" --mode tp --devices 3
+    refuses "--heads: 4 does not divide evenly among 3 devices" "$EVENLOAD" run "${SMALL[@]}" --mode tp --devices 3
     refuses "--vocab 257: does not divide evenly among 2 devices" "$EVENLOAD" run "${SMALL[@]}" --mode tp --devices 2 --vocab 257
-    refuses "--heads 3: does not divide evenly among 2 devices" "$EVENLOAD" run "${SMALL[@]}" --embed 12 --heads 3 --mode pipeline --devices 4 --mesh pp=2,tp=2
+    refuses "--heads: 3 does not divide evenly among 2 devices" "$EVENLOAD" run "${SMALL[@]}" --embed 12 --heads 3 --mode pipeline --devices 4 --mesh pp=2,tp=2
     refuses "16 values do not divide evenly among 3 heads" "$EVENLOAD" run "${SMALL[@]}" --heads 3
     refuses "--mesh dp=3,tp=2: dp times tp must be the number of devices (4)" "$EVENLOAD" run "${SMALL[@]}" --mode tp --devices 4 --mesh dp=3,tp=2
     refuses "--mesh pp=2,tp=2: must be like dp=2,tp=2" "$EVENLOAD" run "${SMALL[@]}" --mode tp --devices 4 --mesh pp=2,tp=2

@@ -8,7 +8,7 @@
 #include "runtime/train/session.h"
 #include "tests/equivalence/cases.h"
 
-enum { DEVICES = 2, EPOCHS = 6 };
+enum { DEVICES = 2, EPOCHS = 8 };
 
 static struct el_dataset *dataset;
 

@@ -154,8 +154,8 @@ static void who_joins_has_no_part_in_the_loss(void **state)
 
 /* ---- PyTorch's Join as a plain loop ---- */
 
-enum { LAYERS = 3, WIDEST = 12, N_PARAMS = 12 * 11 + 11 + 11 * 7 + 7 + 7 * 4 + 4, RANKS = 2, SHARE = BATCH / RANKS };
-static const int widths[LAYERS + 1] = {12, 11, 7, 4};
+enum { LAYERS = 3, WIDEST = 12, N_PARAMS = 12 * 12 + 12 + 12 * 7 + 7 + 7 * 4 + 4, RANKS = 2, SHARE = BATCH / RANKS };
+static const int widths[LAYERS + 1] = {12, 12, 7, 4};
 
 /* Parameters of a layer: weights [outputs, inputs], then biases. */
 struct plain_rank {
