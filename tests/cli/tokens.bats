@@ -25,7 +25,7 @@ SMALL=(--model gpt --batch 8 --dtype f64 --layers 2 --embed 16 --heads 4 --seq 6
     refuses "--mesh dp=3,tp=2: dp times tp must be the number of devices (4)" "$EVENLOAD" run "${SMALL[@]}" --mode tp --devices 4 --mesh dp=3,tp=2
     refuses "--mesh pp=2,tp=2: must be like dp=2,tp=2" "$EVENLOAD" run "${SMALL[@]}" --mode tp --devices 4 --mesh pp=2,tp=2
     refuses "--mesh dp=2,pp=2,tp=2: dp times pp times tp must be the number of devices (4)" "$EVENLOAD" run "${SMALL[@]}" --mode pipeline --devices 4 --mesh dp=2,pp=2,tp=2
-    refuses "model textcnn cannot be cut across its layers (gpt can)" "$EVENLOAD" run --mode tp --devices 2
+    refuses "model textcnn cannot be cut across its layers: its layers are convolutions over all of a sentence (gpt and mlp can)" "$EVENLOAD" run --mode tp --devices 2
     refuses "--vocab 100: a text's tokens are its bytes, of which there are 256" "$EVENLOAD" run "${SMALL[@]}" --data text.txt --vocab 100
     for file in data test; do
         refuses "short.txt: 9 bytes are too few for one sequence of 64 and its next byte" "$EVENLOAD" run --model gpt --seq 64 --data text.txt --$file short.txt --epochs 1
