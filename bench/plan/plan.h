@@ -11,8 +11,9 @@
 
 /* Layers, width and heads of a transformer by its number of parameters, as "6.7B", "125M" or a plain number, where they
  * are not given: those of the published shape that has nearest as many; where that has over 15 % more or fewer, its
- * width and heads with as many layers as come nearest. `*name_p`: that shape's. Errors: EL_ERR_INVALID. */
-enum el_status el_plan_shape(const char *params, struct el_model_config *model, const char **name_p);
+ * width and heads with as many layers as come nearest. `words`: "as GPT-3 6.7B". Errors: EL_ERR_INVALID. */
+enum { EL_PLAN_SHAPE_BYTES = 48 };
+enum el_status el_plan_shape(const char *params, struct el_model_config *model, char words[EL_PLAN_SHAPE_BYTES]);
 
 /* [{"mode", "mesh" ("" where the mode has none, or stands alone), "micro" (micro-batches; null: none), "accumulate"
  * (micro-steps: as many as it takes to fit), "command" (its dry run), "parameters", "least_bytes" (what parameters,
@@ -20,7 +21,8 @@ enum el_status el_plan_shape(const char *params, struct el_model_config *model, 
  * is over the limit already, and then the following are not there), "room_bytes" (of the limit; negative: it does not
  * fit), "device" (the fullest one), "moment", "at_peak_by_tag", "sent_bytes" (of the one that sends most), "step_ms",
  * "samples_per_s", "tokens_per_s" (null: no machine, or it does not fit), "fits"}]: all that can be on these devices,
- * best first: by the step, else by bytes sent, then by memory. `run`: options of `run`, all but mode and mesh. Errors: EL_ERR_INVALID where there is no such mode or mesh. */
+ * best first: by the step, else by bytes sent, then by memory. `run`: options of `run`, all but mode and mesh. Errors:
+ * EL_ERR_INVALID where there is no such mode or mesh. */
 enum el_status el_plan_rows(const struct el_options *run, json_t **rows_p);
 
 /* For people: a line a row of `document` (docs/plan.md). */

@@ -75,11 +75,11 @@ static enum el_status forecast_row(struct plan *plan, const struct el_trial *tri
     el_layout_of(&trial->train, 1, &layout);
     const double least = least_bytes(&trial->train, &layout, count);
     el_json_put_all(row, EL_KEY("command", json_sprintf("%s --dry-run", command)), EL_KEY("parameters", (int64_t)count),
-                    EL_KEY("least_bytes", (int64_t)least), EL_KEY("peak_bytes", json_null()), EL_KEY("fits", false));
+                    EL_KEY("least_bytes", (int64_t)least), EL_KEY("peak_bytes", json_null()),
+                    EL_KEY("fits", json_false()));
     if (least > (double)trial->device_mem_bytes) return EL_OK;
-    EL_TRY(plan->machine
-               ? el_train_predict(&trial->train, el_kernels_cpu(), plan->machine, plan->forecasts, &step_ns)
-               : el_trial_forecast(trial, plan->forecasts));
+    EL_TRY(plan->machine ? el_train_predict(&trial->train, el_kernels_cpu(), plan->machine, plan->forecasts, &step_ns)
+                         : el_trial_forecast(trial, plan->forecasts));
     put_forecast(row, trial, plan->forecasts, step_ns);
     return EL_OK;
 }
@@ -107,7 +107,8 @@ static int64_t choose_micro(const struct el_options *options, const int n[EL_AXI
 /* Micro-steps in which what did not fit may do so, by what grows with the samples of one; 0: nothing helps. */
 static int64_t choose_accumulate(const json_t *row, int64_t samples, int64_t before)
 {
-    const double grows = el_json_number(row, "at_peak_by_tag.activation") + el_json_number(row, "at_peak_by_tag.output"),
+    const double grows =
+                     el_json_number(row, "at_peak_by_tag.activation") + el_json_number(row, "at_peak_by_tag.output"),
                  room = el_json_number(row, "room_bytes") + grows;
     if (!(room > 0) || json_is_true(json_object_get(row, "fits"))) return 0;
     int64_t n = before + 1;
@@ -163,7 +164,8 @@ static enum el_status try_axes(struct plan *plan, const struct el_mode_info *mod
                                int n[EL_AXIS_COUNT])
 {
     if (axis == EL_AXIS_COUNT) {
-        const bool cut = mode->axes & 1U << EL_AXIS_STAGE ? n[EL_AXIS_STAGE] > 1 : n[EL_AXIS_DATA] < plan->run->n_devices;
+        const bool cut =
+            mode->axes & 1U << EL_AXIS_STAGE ? n[EL_AXIS_STAGE] > 1 : n[EL_AXIS_DATA] < plan->run->n_devices;
         return left == 1 && cut ? try_mesh(plan, mode->name, n) : EL_OK;
     }
     for (n[axis] = 1; n[axis] <= left; n[axis]++)
