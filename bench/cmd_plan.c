@@ -1,5 +1,6 @@
 /* `evenload plan`: in which modes and meshes does a model fit, and which is best? By forecast; nothing is run. What a
  * row is, and how it comes, is bench/plan's. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #include "bench/report/report.h"
 #include "bench/trial/machine.h"
 
-enum { TIMES_MORE = 4 }; /* devices that are tried where nothing fits */
+enum { N_TRIES = 2, TRIED_MAX = 512 }; /* where nothing fits: of more devices */
 
 /* Options of `run` on so many simulated devices; a sample each where no batch is given. */
 static void run_options(const struct el_options *options, int n_devices, struct el_options *run)
@@ -39,14 +40,17 @@ static int64_t count_fits(const json_t *rows)
     return n;
 }
 
-/* Where nothing fits: the first number of devices on which something does. */
+/* Where nothing fits: the first of the next numbers of devices, among which the state could be divided, on which
+ * something does. */
 static enum el_status find_more(const struct el_options *options, json_t *document)
 {
     struct el_options run;
+    double least = INFINITY;
     int n = options->n_devices;
+    EL_EACH(row, json_object_get(document, "rows")) least = fmin(least, el_json_number(row, "least_bytes"));
+    while (2 * n <= TRIED_MAX && least * options->n_devices / (2 * n) > (double)options->device_mem_bytes) n *= 2;
     el_json_put(document, "would_fit", json_null());
-    while (json_is_null(json_object_get(document, "would_fit")) && n < TIMES_MORE * options->n_devices &&
-           2 * n <= EL_SIMULATED_MAX) {
+    for (int i = 0; i < N_TRIES && 2 * n <= TRIED_MAX; i++) {
         json_t *rows;
         n *= 2;
         run_options(options, n, &run);
@@ -55,6 +59,7 @@ static enum el_status find_more(const struct el_options *options, json_t *docume
             el_json_put(document, "would_fit",
                         el_json_of(EL_KEY("devices", n), EL_KEY("row", json_incref(json_array_get(rows, 0)))));
         json_decref(rows);
+        if (json_is_object(json_object_get(document, "would_fit"))) break;
     }
     el_json_put(document, "tried_devices", json_integer(n));
     return EL_OK;
@@ -81,7 +86,7 @@ static enum el_status make_document(const struct el_options *options, const char
     EL_TRY(el_plan_rows(&run, &rows));
     *document_p = el_json_of(EL_KEY("model", (const char *)run.train.model.name),
                              EL_KEY("parameters", json_incref(json_object_get(json_array_get(rows, 0), "parameters"))),
-                             EL_KEY("shape", shape), EL_KEY("sizes", sizes_of(&run)),
+                             EL_KEY("shape", el_json_filled(shape)), EL_KEY("sizes", sizes_of(&run)),
                              EL_KEY("dtype", el_dtype_name(run.train.dtype)),
                              EL_KEY("optimizer", el_option_choice("optimizer", (int)run.train.optimizer, optimizer)),
                              EL_KEY("devices", run.n_devices), EL_KEY("device_mem_bytes", run.device_mem_bytes),
@@ -95,10 +100,10 @@ static enum el_status make_document(const struct el_options *options, const char
 
 enum el_status el_cmd_plan(struct el_options *options, int *exit_status_p)
 {
-    const char *shape = NULL;
+    char shape[EL_PLAN_SHAPE_BYTES] = "";
     json_t *document;
     if (options->n_batches > 1) return el_fail(EL_ERR_INVALID, "--batch: 'plan' takes one");
-    if (*options->params) EL_TRY(el_plan_shape(options->params, &options->train.model, &shape));
+    if (*options->params) EL_TRY(el_plan_shape(options->params, &options->train.model, shape));
     EL_TRY(make_document(options, shape, &document));
     enum el_status status = EL_OK;
     if (options->json)

@@ -11,8 +11,9 @@
 
 /* Layers, width and heads of a transformer by its number of parameters, as "6.7B", "125M" or a plain number, where they
  * are not given: those of the published shape that has nearest as many; where that has over 15 % more or fewer, its
- * width and heads with as many layers as come nearest. `*name_p`: that shape's. Errors: EL_ERR_INVALID. */
-enum el_status el_plan_shape(const char *params, struct el_model_config *model, const char **name_p);
+ * width and heads with as many layers as come nearest. `words`: "as GPT-3 6.7B". Errors: EL_ERR_INVALID. */
+enum { EL_PLAN_SHAPE_BYTES = 48 };
+enum el_status el_plan_shape(const char *params, struct el_model_config *model, char words[EL_PLAN_SHAPE_BYTES]);
 
 /* [{"mode", "mesh" ("" where the mode has none, or stands alone), "micro" (micro-batches; null: none), "accumulate"
  * (micro-steps: as many as it takes to fit), "command" (its dry run), "parameters", "least_bytes" (what parameters,

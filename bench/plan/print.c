@@ -57,7 +57,7 @@ static void show_how(const json_t *row, const json_t *context, char *text)
     {                                                                                                                  \
         .head = "evenload run ... --dry-run", .gap = 2, .width = -1, .show = show_how                                  \
     }
-static const struct el_column of_memory[] = {MEMORY_COLUMNS(31), HOW_COLUMN, EL_NO_MORE},
+static const struct el_column of_memory[] = {MEMORY_COLUMNS(30), HOW_COLUMN, EL_NO_MORE},
                               of_steps[] = {MEMORY_COLUMNS(16), EL_FIGURE("step ms", 7, "step_ms"), HOW_COLUMN,
                                             EL_NO_MORE};
 
@@ -97,18 +97,22 @@ static void say_misfits(const json_t *document, FILE *out)
     if (*text) SAY(out, "Does not fit: %s.", text);
 }
 
-static void say_would(const json_t *document, FILE *out)
+/* The first row's dry run, or what would do. */
+static void say_next(const json_t *document, FILE *out)
 {
     const json_t *would = json_object_get(document, "would_fit");
-    if (el_json_whole(document, "fit") > 0) return;
-    if (json_is_object(would))
-        SAY(out, "Nothing fits on %.0f devices. On %.0f this fits: %s", el_json_number(document, "devices"),
-            el_json_number(would, "devices"), el_json_text(would, "row.command", "?"));
-    else
-        SAY(out,
-            "Nothing fits, and nor does it on %.0f devices: give a smaller --batch or --seq, or a larger "
-            "--device-mem.",
-            el_json_number(document, "tried_devices"));
+    const char *command = el_json_text(document, "rows.0.command", "evenload");
+    if (el_json_whole(document, "fit") == 0) {
+        if (!json_is_object(would)) {
+            SAY(out, "Nothing fits, nor on %.0f devices: give a smaller --batch or --seq, or more --device-mem.",
+                el_json_number(document, "tried_devices"));
+            return;
+        }
+        SAY(out, "Nothing fits on %.0f devices; on %.0f something does:", el_json_number(document, "devices"),
+            el_json_number(would, "devices"));
+        command = el_json_text(would, "row.command", "evenload");
+    }
+    el_text_line(out, "Next: %s%s", el_program_word(), command + strlen("evenload"));
 }
 
 void el_plan_print(const json_t *document, FILE *out, bool colour)
@@ -117,21 +121,21 @@ void el_plan_print(const json_t *document, FILE *out, bool colour)
     const char *shape = el_json_text(document, "shape", ""), *machine = el_json_text(document, "machine", NULL);
     char text[512] = "", figure[EL_FIGURE_BYTES], limit[EL_FIGURE_BYTES];
     EL_EACH_KEY(name, value, sizes)
-        el_text_append(text, sizeof text, "%s%s %s", *text ? ", " : "", name, json_string_value(value));
-    SAY(out, "%s of %s million parameters%s%s (%s), %s, %s: %.0f devices of %s GiB, global batch %.0f",
+        el_text_append(text, sizeof text, "%s%s %s", *text ? ", " : " (", name, json_string_value(value));
+    if (*text) el_text_append(text, sizeof text, ")");
+    SAY(out, "%s of %s million parameters%s%s%s, %s, %s: %.0f devices of %s GiB, global batch %.0f",
         el_json_text(document, "model", "?"), el_text_figure(el_json_number(document, "parameters") / 1e6, figure),
-        *shape ? " as " : "", shape, text, el_json_text(document, "dtype", "?"),
-        el_json_text(document, "optimizer", "?"), el_json_number(document, "devices"),
-        el_text_figure(el_json_number(document, "device_mem_bytes") / GIB, limit),
+        *shape ? " " : "", shape, text, el_json_text(document, "dtype", "?"), el_json_text(document, "optimizer", "?"),
+        el_json_number(document, "devices"), el_text_figure(el_json_number(document, "device_mem_bytes") / GIB, limit),
         el_json_number(document, "global_batch"));
     fputs("GiB on the fullest device, free, its largest tags, and sent by a device in a step\n\n", out);
     print_rows(document, out, colour);
     say_misfits(document, out);
-    say_would(document, out);
-    if (machine)
-        SAY(out, "Best first, by the step on %s: predicted by its rates, not measured.", machine);
-    else
+    const bool any = el_json_whole(document, "fit") > 0;
+    if (any && machine) SAY(out, "Best first, by the step on %s: predicted by its rates, not measured.", machine);
+    if (any && !machine)
         SAY(out,
             "Best first by bytes sent, then by memory: no step is predicted without the rates of a machine (--machine "
             "h100-sxm, say), and stages' idle time is not in this order.");
+    say_next(document, out);
 }

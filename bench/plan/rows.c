@@ -75,7 +75,8 @@ static enum el_status forecast_row(struct plan *plan, const struct el_trial *tri
     el_layout_of(&trial->train, 1, &layout);
     const double least = least_bytes(&trial->train, &layout, count);
     el_json_put_all(row, EL_KEY("command", json_sprintf("%s --dry-run", command)), EL_KEY("parameters", (int64_t)count),
-                    EL_KEY("least_bytes", (int64_t)least), EL_KEY("peak_bytes", json_null()), EL_KEY("fits", false));
+                    EL_KEY("least_bytes", (int64_t)least), EL_KEY("peak_bytes", json_null()),
+                    EL_KEY("fits", json_false()));
     if (least > (double)trial->device_mem_bytes) return EL_OK;
     EL_TRY(plan->machine ? el_train_predict(&trial->train, el_kernels_cpu(), plan->machine, plan->forecasts, &step_ns)
                          : el_trial_forecast(trial, plan->forecasts));

@@ -1,6 +1,8 @@
 /* A model's sizes from its number of parameters. */
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +12,8 @@ static const double NEAR = 0.15;
 /* GPT-2's vocabulary, filled up so that devices can divide it, as Megatron-LM does; GPT-3's context. */
 static const int64_t VOCAB = 50304, SEQ = 2048;
 
-/* GPT-3's: Brown et al., 2020, table 2.1 (13B's width is 5120 in later work: its heads divide it; and heads of 24
- * layers by 128 do not divide 1.3B's); OPT's: Zhang et al., 2022, table 1; Llama's: Touvron et al., 2023. */
+/* GPT-3's: Brown et al., 2020, table 2.1, but for what does not divide there (heads of 1.3B, the width of 13B). OPT's:
+ * Zhang et al., 2022. Llama's: Touvron et al., 2023. MT-NLG: Smith et al., 2022. */
 static const struct shape {
     const char *name;
     int64_t layers, embed, heads;
@@ -54,7 +56,7 @@ static int64_t set_if_not_given(struct el_model_config *model, const char *name,
     return el_model_size(model, name);
 }
 
-enum el_status el_plan_shape(const char *params, struct el_model_config *model, const char **name_p)
+enum el_status el_plan_shape(const char *params, struct el_model_config *model, char words[EL_PLAN_SHAPE_BYTES])
 {
     double wanted = 0;
     if (!el_model_size_row(el_model_find(model->name), "heads"))
@@ -66,7 +68,8 @@ enum el_status el_plan_shape(const char *params, struct el_model_config *model, 
     for (int i = 1; i < N_SHAPES; i++)
         if (fabs(log(count(&shapes[i], vocab, seq) / wanted)) < fabs(log(count(&shape, vocab, seq) / wanted)))
             shape = shapes[i];
-    if (fabs(count(&shape, vocab, seq) / wanted - 1) > NEAR) {
+    const bool near = fabs(count(&shape, vocab, seq) / wanted - 1) <= NEAR;
+    if (!near) {
         const double embed = (double)shape.embed;
         shape.layers = llround((wanted - (vocab + seq + 2) * embed) / block_count(embed));
     }
@@ -77,6 +80,6 @@ enum el_status el_plan_shape(const char *params, struct el_model_config *model, 
     set_if_not_given(model, "layers", shape.layers);
     set_if_not_given(model, "embed", shape.embed);
     set_if_not_given(model, "heads", shape.heads);
-    *name_p = shape.name;
+    snprintf(words, EL_PLAN_SHAPE_BYTES, "%s %s", near ? "as" : "as wide as", shape.name);
     return EL_OK;
 }

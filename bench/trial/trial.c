@@ -194,7 +194,8 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
     bool cap_given = buckets && (cap != EL_BUCKET_CAP_BYTES || first == cap);
     if (cap_given) o->bucket_mib[o->n_buckets++] = (double)cap / MIB;
     if (buckets && first != (cap_given ? cap : EL_BUCKET_FIRST_BYTES)) o->first_bucket_mib = (double)first / MIB;
-    o->bucket_view = train->bucket_view ? EL_VIEW_ON : EL_VIEW_OFF;
+    /* zero1's gradients always are views. */
+    o->bucket_view = train->bucket_view && has_effect(train, "bucket-view") ? EL_VIEW_ON : EL_VIEW_OFF;
     if (train->lr == el_train_default_lr(train->optimizer)) o->train.lr = -1;
     if (train->weight_decay == el_train_default_weight_decay(train->optimizer)) o->train.weight_decay = -1;
     if (train->foreach == usual_foreach(trial)) o->train.foreach = EL_FOREACH_AUTO;

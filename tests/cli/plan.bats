@@ -1,0 +1,153 @@
+#!/usr/bin/env bats
+# evenload plan: what fits, and that a row is what its dry run says.
+PICTURES=no
+source "$BATS_TEST_DIRNAME/common.bash"
+
+ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+TINY=(--layers 4 --embed 64 --heads 8 --seq 32 --vocab 512)
+
+# rows EXPRESSION: over plan.json's document `d`.
+rows() { json plan.json "$1"; }
+
+# equal_dry_runs OPTION...: the plan's first row, and the first of each mode, against what their commands say.
+equal_dry_runs() {
+    local command n=0
+    "$EVENLOAD" plan "$@" --json >plan.json
+    while read -r command; do
+        bash -c "${command/#evenload/$EVENLOAD} --json" >"dry$((n++)).json"
+    done < <(rows '"\n".join(next(r["command"] for r in d["rows"] if r["mode"] == m) for m in dict.fromkeys(r["mode"] for r in d["rows"] if r["fits"]))')
+    [[ $n -ge 5 ]] || { echo "$n modes fit" && return 1; }
+    python3 - "$n" <<'END'
+import json, sys
+d = json.load(open("plan.json"))
+first = {}
+for row in d["rows"]:
+    if row["fits"]: first.setdefault(row["mode"], row)
+for k, (mode, row) in enumerate(first.items()):
+    dry = json.load(open(f"dry{k}.json"))
+    fullest = max(dry["devices"], key=lambda device: device["peak_bytes"])
+    assert (dry["mode"], dry["fits"], len(dry["devices"])) == (mode, True, d["devices"]), (row, dry["mode"])
+    assert (row["peak_bytes"], row["at_peak_by_tag"]) == (fullest["peak_bytes"], fullest["at_peak_by_tag"]), (row, fullest)
+    assert row["room_bytes"] == d["device_mem_bytes"] - row["peak_bytes"] and row["least_bytes"] <= row["peak_bytes"], row
+    if d["machine"]:
+        assert abs(row["step_ms"] / dry["step_ms"] - 1) < 1e-9, (row, dry["step_ms"])
+        assert abs(row["tokens_per_s"] / dry["tokens_per_s"] - 1) < 1e-9, (row, dry["tokens_per_s"])
+END
+}
+
+@test "a row's memory is its dry run's to the byte, and so is its step" {
+    equal_dry_runs "${TINY[@]}" --devices 8 --batch 16 --machine h100-sxm --device-mem 8M
+    [[ $(rows '[r["step_ms"] for r in d["rows"] if r["fits"]] == sorted(r["step_ms"] for r in d["rows"] if r["fits"])') == True ]]
+}
+
+@test "where copies of the model lie in hosts in other ways, each is issued: six devices in hosts of four" {
+    sed 's/"devices_per_host": 8/"devices_per_host": 4/' "$ROOT/profiles/hardware/h100-sxm.json" >four.json
+    equal_dry_runs "${TINY[@]}" --vocab 510 --heads 8 --embed 72 --devices 6 --batch 12 --machine four.json --device-mem 1G
+}
+
+@test "a batch that does not divide evenly: the fullest device is one with more samples" {
+    "$EVENLOAD" plan "${TINY[@]}" --devices 4 --batch 6 --json >plan.json
+    python3 - "$EVENLOAD" <<'END'
+import json, subprocess, sys
+d = json.load(open("plan.json"))
+seen = 0
+for row in d["rows"]:
+    if row["mode"] not in ("ddp", "zero2"): continue
+    dry = json.loads(subprocess.run([sys.argv[1], *row["command"].split()[1:], "--json"], stdout=subprocess.PIPE).stdout)
+    peaks = [device["peak_bytes"] for device in dry["devices"]]
+    assert row["peak_bytes"] == max(peaks) > min(peaks), (row, peaks)
+    seen += 1
+assert seen == 3, d["rows"]
+END
+}
+
+@test "without a machine the order is by bytes sent, and then by memory; no step is claimed" {
+    "$EVENLOAD" plan "${TINY[@]}" --devices 4 --json >plan.json
+    [[ $(rows 'd["machine"], {r["step_ms"] for r in d["rows"]}') == "(None, {None})" ]]
+    [[ $(rows '[(r["sent_bytes"], r["peak_bytes"]) for r in d["rows"]] == sorted((r["sent_bytes"], r["peak_bytes"]) for r in d["rows"])') == True ]]
+    run "$EVENLOAD" plan "${TINY[@]}" --devices 4
+    [[ $status -eq 0 && $output == *"no step is predicted"*"Next: "*" run --mode "*" --dry-run"* ]] || show
+    bash -c "$(sed -n 's/^Next: //p' <<<"$output")" | grep -q "It fits"
+}
+
+@test "every mesh that divides is tried, once" {
+    "$EVENLOAD" plan "${TINY[@]}" --devices 8 --json >plan.json
+    python3 - <<'END'
+import json
+d = json.load(open("plan.json"))
+seen = sorted((r["mode"], r["mesh"]) for r in d["rows"])
+halves = ["", "dp=2,shard=4", "dp=4,shard=2"]
+stages = ["", "dp=2,pp=4", "dp=4,pp=2", "pp=4,tp=2", "pp=2,tp=4", "dp=2,pp=2,tp=2"]
+want = [("ddp", "")] + [(f"zero{k}", m) for k in (1, 2, 3) for m in halves] + [("tp", m) for m in ("", "dp=2,tp=4", "dp=4,tp=2")] + [("pipeline", m) for m in stages]
+assert seen == sorted(want), (set(seen) ^ set(want))
+END
+    "$EVENLOAD" plan "${TINY[@]}" --devices 8 --heads 2 --json >plan.json # of which no four pieces can be made
+    [[ $(rows 'sorted({r["mesh"] for r in d["rows"] if "tp=" in r["mesh"]})') == "['dp=2,pp=2,tp=2', 'dp=4,tp=2', 'pp=4,tp=2']" ]]
+    [[ $(rows 'd["model"], d["parameters"]') == "('gpt', $("$EVENLOAD" plan "${TINY[@]}" --devices 4 --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["parameters"])'))" ]]
+}
+
+@test "a model that ddp has no room for fits in zero3, and a batch in micro-steps" {
+    "$EVENLOAD" plan "${TINY[@]}" --devices 4 --json >plan.json
+    local zero3 ddp
+    zero3=$(rows 'next(r["peak_bytes"] for r in d["rows"] if (r["mode"], r["mesh"]) == ("zero3", ""))')
+    ddp=$(rows 'next(r["peak_bytes"] for r in d["rows"] if r["mode"] == "ddp")')
+    [[ $zero3 -lt $ddp ]]
+    "$EVENLOAD" plan "${TINY[@]}" --devices 4 --device-mem "$zero3" --json >plan.json
+    [[ $(rows 'sorted({(r["mode"], r["fits"]) for r in d["rows"] if r["mode"] in ("ddp", "zero3") and not r["mesh"]})') == "[('ddp', False), ('zero3', True)]" ]]
+    "$EVENLOAD" plan "${TINY[@]}" --devices 4 --batch 64 --device-mem "$ddp" --json >plan.json
+    [[ $(rows '[r["fits"] and 1 < r["accumulate"] <= 16 and "--accumulate %d " % r["accumulate"] in r["command"] for r in d["rows"] if (r["mode"], r["mesh"]) == ("zero2", "")]') == "[True]" ]]
+}
+
+@test "nothing fits: status 1, how near the modes come, and what would do" {
+    run "$EVENLOAD" plan "${TINY[@]}" --layers 16 --devices 2 --device-mem 2M
+    [[ $status -eq 1 && $output == *"Does not fit: "*"ddp over "*"Nothing fits on 2 devices; on "*" something does:"*"Next: "*" run "* ]] || show
+    bash -c "$(sed -n 's/^Next: //p' <<<"$output")" | grep -q "It fits"
+    run "$EVENLOAD" plan "${TINY[@]}" --devices 2 --device-mem 10K
+    [[ $status -eq 1 && $output == *"Nothing fits, nor on "*" devices: give a smaller --batch or --seq, or more --device-mem."* ]] || show
+}
+
+@test "copies that lie in other hosts meet over the network" {
+    local machine
+    for machine in 50 0.05; do
+        sed "s/\"network_gb_per_s\": 50/\"network_gb_per_s\": $machine/" "$ROOT/profiles/hardware/h100-sxm.json" >"net$machine.json"
+        "$EVENLOAD" run --mode zero3 --mesh dp=2 --devices sim:16 --model gpt "${TINY[@]}" --data dummy --batch 16 --dry-run --machine "net$machine.json" \
+            --json >"net$machine.out"
+    done
+    [[ $(json net0.05.out 'd["step_ms"] > 1.2 * json.load(open("net50.out"))["step_ms"]') == True ]]
+}
+
+@test "--params takes the nearest published shape, and what is given stands" {
+    local params
+    for params in 125M 350M 760M 1.3B 2.7B 6.7B 13B 30B 70B 175B 530B; do
+        "$EVENLOAD" plan --params $params --devices 2 --device-mem 100T --json >plan.json
+        grep -qF "| $params | $(rows 'd["shape"][3:] + " | " + " | ".join(d["sizes"][s] for s in ("layers", "embed", "heads"))') | $(rows 'format(d["parameters"] / 1e6, ",.0f")') |" \
+            "$ROOT/docs/plan.md" || { cat plan.json && return 1; }
+    done
+    "$EVENLOAD" plan --params 20B --devices 2 --device-mem 100T --json >plan.json
+    [[ $(rows 'd["shape"], abs(d["parameters"] / 20e9 - 1) < 0.02') == "('as wide as OPT 30B', True)" ]]
+    "$EVENLOAD" plan --params 125e6 --layers 2 --vocab 512 --seq 64 --devices 2 --json >plan.json
+    [[ $(rows 'd["sizes"]') == *"'layers': '2', 'embed': '768', 'heads': '12', 'seq': '64', 'vocab': '512'"* ]]
+}
+
+@test "other models, and what is refused" {
+    "$EVENLOAD" plan --model mlp --devices 2 --json >plan.json
+    [[ $(rows 'd["shape"], d["fit"] > 3') == "(None, True)" ]]
+    refuses "--params: model mlp has no layers" "$EVENLOAD" plan --model mlp --params 7B
+    refuses "must be a number of parameters from 1M to 10T" "$EVENLOAD" plan --params 7X
+    refuses "must be a number of parameters" "$EVENLOAD" plan --params -7B
+    refuses "no shape is near that" "$EVENLOAD" plan --params 10M
+    refuses "give 2 to 4096" "$EVENLOAD" plan --devices 1
+    refuses "--batch: 'plan' takes one" "$EVENLOAD" plan --batch 4,8
+    refuses "do not divide evenly among 7 heads" "$EVENLOAD" plan "${TINY[@]}" --heads 7
+    refuses "no machine of that name" "$EVENLOAD" plan "${TINY[@]}" --machine nothing
+    refuses "not of 'plan'" "$EVENLOAD" plan --mode ddp
+}
+
+@test "the example of docs/plan.md" {
+    local line
+    $EVENLOAD plan --params 7B --devices 64 --device-mem 80G --machine h100-sxm >out.txt
+    while IFS= read -r line; do
+        [[ -z $line || $line == ... || $line == evenload* ]] || grep -qxF -- "$line" out.txt || { echo "not printed: $line" && cat out.txt && return 1; }
+    done < <(sed -n '/^    /s/^    //p' "$ROOT/docs/plan.md")
+    [[ $(sed -n '/^    /p' "$ROOT/docs/plan.md" | wc -l) -ge 12 ]]
+}
