@@ -302,9 +302,10 @@ static int64_t merge(const struct el_bpe *bpe, int32_t best, int64_t n, int32_t 
     return to;
 }
 
-/* ids: [n], a piece's bytes, and what becomes of them; ranks: [n], of the pair that begins there. */
-static int64_t merge_all(const struct el_bpe *bpe, int64_t n, int32_t *ids, int32_t *ranks)
+/* The ids of a piece: [n] at most. ranks: [n], of the pair that begins there. */
+static int64_t encode(const struct el_bpe *bpe, const char *bytes, int64_t n, int32_t *ids, int32_t *ranks)
 {
+    for (int64_t i = 0; i < n; i++) ids[i] = bpe->of_byte[(unsigned char)bytes[i]];
     for (int64_t i = 0; i < n; i++) ranks[i] = i + 1 < n ? rank_of(bpe, ids[i], ids[i + 1]) : NO_MERGE;
     for (;;) {
         int32_t best = NO_MERGE;
@@ -321,8 +322,7 @@ enum el_status el_bpe_encode(const struct el_bpe *bpe, const char *bytes, size_t
     int64_t n = 0;
     for (const char *at = bytes, *const end = bytes + length; ids && ranks && at < end;) {
         const char *const stop = piece(bpe, at, end);
-        for (int64_t i = 0; i < stop - at; i++) ids[n + i] = bpe->of_byte[(unsigned char)at[i]];
-        n += merge_all(bpe, stop - at, ids + n, ranks);
+        n += encode(bpe, at, stop - at, ids + n, ranks);
         at = stop;
     }
     free(ranks);
