@@ -7,10 +7,9 @@
  *     zero2   sum u        S sum u / n    the largest u(k) + u(k + 1) + (u(k + 1) + ... + u(L)) / n
  *     zero3   sum u / n    S sum u / n    the same; and gathered the largest u(k) + u(k + 1)
  *
- * or, if that is more, u(k) + (u(k) + ... + u(L)) / n, when unit k is reduced and those before it are no longer there. A
- * rank sends
- * (n - 1) / n of u for each gathering and each reduction: gradients and parameters once; zero3's parameters in forward,
- * and but for the last unit's again in backward. And the forecast is the ledger. */
+ * or, if that is more, u(k) + (u(k) + ... + u(L)) / n, when unit k is reduced and those before it are no longer there.
+ * A rank sends (n - 1) / n of u for each gathering and each reduction: gradients and parameters once; zero3's
+ * parameters in forward, and but for the last unit's again in backward. And the forecast is the ledger. */
 #include "tests/test.h"
 
 #include "runtime/train/forecast.h"
