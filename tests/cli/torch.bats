@@ -67,11 +67,11 @@ sys.exit(not abs(ours / theirs - 1) < 0.01)
     [[ $(wc -l <parity.txt) == 140 && $(cut -d' ' -f1 parity.txt | sort -u | wc -l) == 12 ]]
 }
 
-@test "gpt is PyTorch's GPT-2: losses and gradients of single, ddp, tp, tp in copies, mp and pipeline; tp's of parallelize_module too" {
+@test "gpt is PyTorch's GPT-2: losses and gradients in eight modes; tp's of parallelize_module, zero's of fully_shard and its optimizer too" {
     need_torch
     "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/gpt.py" "$EVENLOAD" "$PWD" >gpt.txt 2>gpt.err || { cat gpt.txt && tail gpt.err && false; }
     cat gpt.txt
-    [[ $(wc -l <gpt.txt) == 26 && $(grep -c OVER gpt.txt) == 0 ]]
+    [[ $(wc -l <gpt.txt) == 46 && $(grep -c OVER gpt.txt) == 0 ]]
 }
 
 @test "gpt learns this project's documents to PyTorch's held-out bits a byte within 0.02, by each of three seeds" {

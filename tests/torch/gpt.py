@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """GPT-2 in PyTorch, as Hugging Face's GPT2LMHeadModel computes it, and evenload's gpt: the same weights and batches give the same losses in f64.
 
-Every run of RUNS is compared with PyTorch on one device, tp on 2 devices also with PyTorch's own tensor parallelism (parallelize_module, gloo). Gradients are those of parity.py: what a step of SGD
-took off the weights.
+Every run of RUNS is compared with PyTorch on one device; tp on 2 devices also with PyTorch's own tensor parallelism (parallelize_module, gloo), zero3 with fully_shard and zero1 with
+ZeroRedundancyOptimizer. Gradients are those of parity.py: what a step of SGD took off the weights.
 
 usage: gpt.py EVENLOAD FOLDER      prints a line a comparison; exit status 1 where one is over its limit
 """
@@ -136,20 +136,49 @@ def parallel_state(state):
     return other
 
 
+def train_by_tensor(case, kind, mesh):
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+    model = GPT(ParallelBlock).to(kind)
+    model.load_state_dict(parallel_state(case.state))
+    for block in model.transformer["h"]:
+        plan = {name: ColwiseParallel() for name in ("q", "k", "v", "fc")} | {name: RowwiseParallel() for name in ("proj", "out")}
+        parallelize_module(block, mesh, plan)
+    return parity.train(case, "adam", model)
+
+
+def train_by_shard(case, kind, mesh, optimizer):
+    """fully_shard: each block a unit, and the rest one."""
+    from torch.distributed.fsdp import fully_shard
+
+    model = case.model(kind)
+    for block in model.transformer["h"]:
+        fully_shard(block, mesh=mesh)
+    return parity.train(case, optimizer, fully_shard(model, mesh=mesh), mesh.get_rank(), mesh.size(), wrap=lambda model: model)
+
+
+def train_by_zero(case, kind, mesh, optimizer):
+    """DistributedDataParallel, and its optimizer's state on one of the ranks each."""
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    def shard(params, rate):
+        plain = parity.OPTIMIZERS[optimizer][1](params, rate)
+        return ZeroRedundancyOptimizer(plain.param_groups[0]["params"], type(plain), lr=rate, weight_decay=plain.defaults["weight_decay"])
+
+    return parity.train(case, optimizer, case.model(kind), mesh.get_rank(), mesh.size(), make=shard)
+
+
 def train_as_rank(rank, folder):
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
     mesh, case, found = init_device_mesh("cpu", (2,)), make_case(), {}
     for kind in (torch.float64, torch.float32):
-        model = GPT(ParallelBlock).to(kind)
-        model.load_state_dict(parallel_state(case.state))
-        for block in model.transformer["h"]:
-            plan = {name: ColwiseParallel() for name in ("q", "k", "v", "fc")} | {name: RowwiseParallel() for name in ("proj", "out")}
-            parallelize_module(block, mesh, plan)
-        found[str(kind)] = parity.train(case, "adam", model)
+        found[f"tp {kind}"] = train_by_tensor(case, kind, mesh)
+        for optimizer in OPTIMIZERS:
+            found[f"zero1 {optimizer} {kind}"] = train_by_zero(case, kind, mesh, optimizer)
+            found[f"zero3 {optimizer} {kind}"] = train_by_shard(case, kind, mesh, optimizer)
     dist.destroy_process_group()
     if rank == 0:
         with open(f"{folder}/parallel.json", "w") as file:
@@ -167,7 +196,12 @@ RUNS = {
     "mp 2": ("--mode", "mp", "--devices", "2"),
     "pipeline 2": ("--mode", "pipeline", "--devices", "2", "--micro", "4"),
     "pipeline 2 x tp 2": ("--mode", "pipeline", "--devices", "4", "--mesh", "dp=1,pp=2,tp=2", "--micro", "4"),
+    "zero1 2": ("--mode", "zero1", "--devices", "2"),
+    "zero2 2": ("--mode", "zero2", "--devices", "2"),
+    "zero3 2": ("--mode", "zero3", "--devices", "2"),
+    "zero3 2 x dp 2": ("--mode", "zero3", "--devices", "4", "--mesh", "dp=2"),
 }
+PEERS = {"zero1 2": "ZeroRedundancyOptimizer", "zero3 2": "fully_shard"}
 
 
 def compare(case, program, folder):
@@ -182,10 +216,15 @@ def compare(case, program, folder):
             ours = program.run(case, "--optimizer", optimizer, "--lr", str(LR), *more, *options, steps=STEPS)
             yield f"{name}: {STEPS} losses with {optimizer}", farthest(ours, theirs[optimizer]), LIMITS["losses"]
             if name == "tp 2" and optimizer == "adam":
-                yield f"{name}: the same by parallelize_module", farthest(ours, parallel["torch.float64"]), LIMITS["losses"]
+                yield f"{name}: the same by parallelize_module", farthest(ours, parallel["tp torch.float64"]), LIMITS["losses"]
+            if name in PEERS:
+                theirs_of = {kind: parallel[f"{name.split()[0]} {optimizer} torch.{kind}"] for kind in ("float64", "float32")}
+                yield f"{name}: the same by {PEERS[name]}", farthest(ours, theirs_of["float64"]), 1e-12
+                ours = program.run(case, "--optimizer", optimizer, "--lr", str(LR), *more, *options, steps=STEPS, dtype="f32")
+                yield f"{name}: the same in f32", farthest(ours, theirs_of["float32"]), 1e-6
         if name == "tp 2":
             [single] = program.run(case, "--optimizer", "sgd", "--lr", "0", *options, dtype="f32")
-            yield f"{name}: its first loss in f32", farthest([single], parallel["torch.float32"][:1]), 1e-6
+            yield f"{name}: its first loss in f32", farthest([single], parallel["tp torch.float32"][:1]), 1e-6
         program.run(case, "--optimizer", "sgd", "--lr", str(RATE), *options)
         after = program.after()
         assert sorted(after) == sorted(case.state), "names"

@@ -214,11 +214,11 @@ def schedule_of(optimizer):
     return lr_scheduler.SequentialLR(optimizer, parts, [WARMUP])
 
 
-def train(case, name, model, rank=0, ranks=1, shares=False):
-    """PyTorch's losses: the mean over ranks of each one's mean."""
+def train(case, name, model, rank=0, ranks=1, shares=False, wrap=DistributedDataParallel, make=None):
+    """PyTorch's losses: the mean over ranks of each one's mean. `make`: an optimizer of parameters and rate."""
     if ranks > 1:
-        model = DistributedDataParallel(model)
-    optimizer = OPTIMIZERS[name][1](model.parameters(), case.rate(name))
+        model = wrap(model)
+    optimizer = (make or OPTIMIZERS[name][1])(model.parameters(), case.rate(name))
     schedule = schedule_of(optimizer) if name == "adamw" else None
     losses = []
     for step in range(case.steps):
