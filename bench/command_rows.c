@@ -35,7 +35,7 @@ static const struct el_command_row commands[] = {
      "  evenload data --inject disk=1 --batch 32                a disk that takes 1 ms more for each read\n",
      el_cmd_data},
     {EL_CMD_PLAN, MEASURE, "in which modes and meshes a model fits on so many devices, best first; runs nothing",
-     "[--model NAME] [--params N] [--devices N] [--device-mem BYTES] [--machine NAME] [options]",
+     "[--params N] [--devices N] [--device-mem BYTES] [--machine NAME] [options]",
      "List the modes and meshes in which a model can be trained on so many devices: memory of the fullest device, by "
      "each mode's own schedule, bytes sent and, with --machine, the predicted step. Runs nothing. Exit status 1 if "
      "nothing fits.",
