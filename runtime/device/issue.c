@@ -326,7 +326,13 @@ enum el_status el_program_wait(struct el_program *program, struct el_device *dev
     for (int i = 0; i < queue->n_pending; i++) {
         if (queue->pending[i] == op_id) return EL_OK;
     }
-    if (queue->n_pending == (int)(sizeof queue->pending / sizeof queue->pending[0])) {
+    const int room = (int)(sizeof queue->pending / sizeof queue->pending[0]);
+    for (int i = 0; i < queue->n_pending && queue->n_pending == room; i++) {
+        if (program->tasks[queue->pending[i]].queue != program->tasks[op_id].queue) continue;
+        if (queue->pending[i] < op_id) queue->pending[i] = op_id; /* the later one of a stream is behind the other */
+        return EL_OK;
+    }
+    if (queue->n_pending == room) {
         return el_program_keep(program, el_fail(EL_ERR_INTERNAL, "%s: too many waits before one op", device->name));
     }
     queue->pending[queue->n_pending++] = op_id;

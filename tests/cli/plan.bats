@@ -14,7 +14,8 @@ equal_dry_runs() {
     local command n=0
     "$EVENLOAD" plan "$@" --json >plan.json
     while read -r command; do
-        bash -c "${command/#evenload/$EVENLOAD} --json" >"dry$((n++)).json"
+        bash -c "${command/#evenload/$EVENLOAD} --json" >"dry$n.json"
+        n=$((n + 1))
     done < <(rows '"\n".join(next(r["command"] for r in d["rows"] if r["mode"] == m) for m in dict.fromkeys(r["mode"] for r in d["rows"] if r["fits"]))')
     [[ $n -ge 5 ]] || { echo "$n modes fit" && return 1; }
     python3 - "$n" <<'END'
@@ -119,11 +120,11 @@ END
 @test "--params takes the nearest published shape, and what is given stands" {
     local params
     for params in 125M 350M 760M 1.3B 2.7B 6.7B 13B 30B 70B 175B 530B; do
-        "$EVENLOAD" plan --params $params --devices 2 --device-mem 100T --json >plan.json
+        "$EVENLOAD" plan --params $params --devices 2 --device-mem 100000G --json >plan.json
         grep -qF "| $params | $(rows 'd["shape"][3:] + " | " + " | ".join(d["sizes"][s] for s in ("layers", "embed", "heads"))') | $(rows 'format(d["parameters"] / 1e6, ",.0f")') |" \
             "$ROOT/docs/plan.md" || { cat plan.json && return 1; }
     done
-    "$EVENLOAD" plan --params 20B --devices 2 --device-mem 100T --json >plan.json
+    "$EVENLOAD" plan --params 20B --devices 2 --device-mem 100000G --json >plan.json
     [[ $(rows 'd["shape"], abs(d["parameters"] / 20e9 - 1) < 0.02') == "('as wide as OPT 30B', True)" ]]
     "$EVENLOAD" plan --params 125e6 --layers 2 --vocab 512 --seq 64 --devices 2 --json >plan.json
     [[ $(rows 'd["sizes"]') == *"'layers': '2', 'embed': '768', 'heads': '12', 'seq': '64', 'vocab': '512'"* ]]
