@@ -158,16 +158,19 @@ static enum el_status try_mesh(struct plan *plan, const char *mode, const int n[
     return status == EL_ERR_INVALID ? EL_OK : status;
 }
 
-/* All ways to have `left` devices along the mode's axes from this one on, but those that are another mode's: of stages
- * one, or copies alone. */
+/* The axis without which the mode would be another one. */
+static enum el_axis own_axis(const struct el_mode_info *mode)
+{
+    return mode->axes & 1U << EL_AXIS_STAGE   ? EL_AXIS_STAGE
+           : mode->axes & 1U << EL_AXIS_SHARD ? EL_AXIS_SHARD
+                                              : EL_AXIS_TENSOR;
+}
+
+/* All ways to have `left` devices along the mode's axes from this one on, at least two of them along its own. */
 static enum el_status try_axes(struct plan *plan, const struct el_mode_info *mode, enum el_axis axis, int left,
                                int n[EL_AXIS_COUNT])
 {
-    if (axis == EL_AXIS_COUNT) {
-        const bool cut =
-            mode->axes & 1U << EL_AXIS_STAGE ? n[EL_AXIS_STAGE] > 1 : n[EL_AXIS_DATA] < plan->run->n_devices;
-        return left == 1 && cut ? try_mesh(plan, mode->name, n) : EL_OK;
-    }
+    if (axis == EL_AXIS_COUNT) return left == 1 && n[own_axis(mode)] > 1 ? try_mesh(plan, mode->name, n) : EL_OK;
     for (n[axis] = 1; n[axis] <= left; n[axis]++)
         if (left % n[axis] == 0 && (n[axis] == 1 || mode->axes & 1U << axis))
             EL_TRY(try_axes(plan, mode, axis + 1, left / n[axis], n));

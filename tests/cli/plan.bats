@@ -53,7 +53,7 @@ import json, subprocess, sys
 d = json.load(open("plan.json"))
 seen = 0
 for row in d["rows"]:
-    if row["mode"] not in ("ddp", "zero2"): continue
+    if row["mode"] not in ("ddp", "zero2") or "tp=" in row["mesh"]: continue
     dry = json.loads(subprocess.run([sys.argv[1], *row["command"].split()[1:], "--json"], stdout=subprocess.PIPE).stdout)
     peaks = [device["peak_bytes"] for device in dry["devices"]]
     assert row["peak_bytes"] == max(peaks) > min(peaks), (row, peaks)
@@ -77,13 +77,13 @@ END
 import json
 d = json.load(open("plan.json"))
 seen = sorted((r["mode"], r["mesh"]) for r in d["rows"])
-halves = ["", "dp=2,shard=4", "dp=4,shard=2"]
+halves = ["", "dp=2,shard=4", "dp=4,shard=2", "tp=2,shard=4", "tp=4,shard=2", "dp=2,tp=2,shard=2"]
 stages = ["", "dp=2,pp=4", "dp=4,pp=2", "pp=4,tp=2", "pp=2,tp=4", "dp=2,pp=2,tp=2"]
 want = [("ddp", "")] + [(f"zero{k}", m) for k in (1, 2, 3) for m in halves] + [("tp", m) for m in ("", "dp=2,tp=4", "dp=4,tp=2")] + [("pipeline", m) for m in stages]
 assert seen == sorted(want), (set(seen) ^ set(want))
 END
     "$EVENLOAD" plan "${TINY[@]}" --devices 8 --heads 2 --json >plan.json # of which no four pieces can be made
-    [[ $(rows 'sorted({r["mesh"] for r in d["rows"] if "tp=" in r["mesh"]})') == "['dp=2,pp=2,tp=2', 'dp=4,tp=2', 'pp=4,tp=2']" ]]
+    [[ $(rows 'sorted({r["mesh"] for r in d["rows"] if "tp=" in r["mesh"]})') == "['dp=2,pp=2,tp=2', 'dp=2,tp=2,shard=2', 'dp=4,tp=2', 'pp=4,tp=2', 'tp=2,shard=4']" ]]
     [[ $(rows 'd["model"], d["parameters"]') == "('gpt', $("$EVENLOAD" plan "${TINY[@]}" --devices 4 --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["parameters"])'))" ]]
 }
 
