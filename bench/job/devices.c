@@ -149,7 +149,12 @@ struct el_train_place el_job_place(const struct el_job *job, struct el_job_devic
                                    .bootstrap = job->bootstrap,
                                    .comm_kind = kind,
                                    .dataset = job->dataset,
-                                   .save = *job->trial->save ? job->trial->save : NULL};
+                                   .save = *job->trial->save ? job->trial->save : NULL,
+                                   .checkpoint = {.dir = *job->trial->checkpoint ? job->trial->checkpoint : NULL,
+                                                  .every = job->trial->checkpoint_every,
+                                                  .keep = (int)job->trial->checkpoint_keep,
+                                                  .async = job->trial->checkpoint_async,
+                                                  .resume = job->trial->from}};
 }
 
 void el_job_close_devices(struct el_job_devices *devices)

@@ -62,6 +62,7 @@ static enum el_status train(const struct el_job *job, struct el_job_devices *dev
     few.epochs = 0;
     few.control = EL_CONTROL_NONE;
     place.save = NULL;
+    place.checkpoint = (struct el_checkpoint_spec){.dir = NULL};
     EL_TRY(el_train(&few, &place, &hooks, &result));
     for (int64_t s = 0; s < result.n_steps; s++) sum_ns += (double)result.step_ns[s];
     *step_ms_p = sum_ns / (double)result.n_steps / 1e6;

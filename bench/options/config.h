@@ -10,7 +10,7 @@
 #include "runtime/modes/mode_info.h"
 #include "runtime/train/train.h"
 
-enum { EL_LIST_MAX = 32, EL_OPTIONS_MAX = 200 };
+enum { EL_LIST_MAX = 32, EL_OPTIONS_MAX = 208 };
 
 /* Who starts the ranks of a trial. */
 enum el_launcher { EL_LAUNCHER_AUTO, EL_LAUNCHER_MPIRUN, EL_LAUNCHER_OWN };
@@ -79,6 +79,9 @@ struct el_spread {
     double timeout_s;                                                                                                  \
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES], vocab_file[EL_PATH_BYTES];                                          \
     char load[EL_PATH_BYTES], save[EL_PATH_BYTES];     /* weights; "": none */                                         \
+    char checkpoint[EL_PATH_BYTES], resume[EL_PATH_BYTES]; /* folders; "": none */                                     \
+    int64_t checkpoint_every, checkpoint_keep;                                                                         \
+    bool checkpoint_async;                                                                                             \
     char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES]; /* which steps (el_trial_profile), and a folder; "": none */    \
     bool record, tf32;                                                                                                 \
     bool in_files;            /* samples stay in their files */                                                        \

@@ -104,6 +104,22 @@ static enum el_status check_save(const struct el_trial *trial)
     return access(folder, W_OK | X_OK) == 0 ? EL_OK : el_fail_errno("--save %s: the folder %s", trial->save, folder);
 }
 
+/* Likewise checkpoints; the folder is made here, so that it is said at once where that cannot be. */
+static enum el_status check_checkpoints(const struct el_trial *trial)
+{
+    const char *option = *trial->checkpoint ? "--checkpoint" : *trial->resume ? "--resume" : NULL;
+    if (!option) return EL_OK;
+    if (!el_trial_backend(trial).computes)
+        return el_fail(EL_ERR_INVALID, "%s: %s devices compute nothing, so there is no state: leave it out", option,
+                       trial->devices[0].backend);
+    if (*trial->resume && *trial->load)
+        return el_fail(EL_ERR_INVALID, "--load with --resume: the checkpoint has the weights: leave one of them out");
+    if (!*trial->checkpoint) return EL_OK;
+    EL_TRY(el_folder_make(trial->checkpoint, "give another --checkpoint"));
+    return access(trial->checkpoint, W_OK | X_OK) == 0 ? EL_OK
+                                                       : el_fail_errno("--checkpoint: the folder %s", trial->checkpoint);
+}
+
 /* The option that asks for a profile; NULL: none does. */
 static const char *asked_by(const struct el_trial *trial)
 {
@@ -147,5 +163,6 @@ enum el_status el_trial_check(unsigned command, struct el_trial *trial)
     EL_TRY(check_inject(command, trial));
     EL_TRY(check_sources(trial));
     EL_TRY(check_save(trial));
+    EL_TRY(check_checkpoints(trial));
     return check_profile(trial);
 }

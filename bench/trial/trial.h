@@ -33,6 +33,7 @@ struct el_trial {
         struct el_settings settings;
     };
     char of_modes[EL_MODE_OPTIONS_MAX][EL_MODE_TEXT_BYTES]; /* as given; what the mode has of them is in `train` */
+    const struct el_checkpoint *from;                       /* of --resume; NULL: it begins at step 0 */
 };
 
 struct el_trial_set {
@@ -40,6 +41,7 @@ struct el_trial_set {
     int n;
     struct el_dataset *dataset;
     struct el_safetensors *weights; /* of --load, which the trials' configurations point to; or NULL */
+    struct el_checkpoint *resume;   /* of --resume, likewise */
 };
 
 /* Writes nothing. Errors: EL_ERR_INVALID or EL_ERR_IO in one line, naming the option to change. */

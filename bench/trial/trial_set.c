@@ -5,6 +5,7 @@
 
 #include "bench/options/options.h"
 #include "bench/trial/trial.h"
+#include "runtime/state/checkpoint.h"
 #include "runtime/state/weights.h"
 
 /* "1,1/3,1" */
@@ -55,6 +56,18 @@ static bool is_the_same(const struct el_options *o, enum el_trial_list list, int
            el_mode_devices(mode, o->counts[i]) == el_mode_devices(mode, o->counts[i - 1]);
 }
 
+static enum el_status resume(struct el_trial *trial, struct el_trial_set *set)
+{
+    struct el_graph *graph;
+    if (!*trial->resume) return EL_OK;
+    EL_TRY(el_checkpoint_open(trial->resume, &set->resume));
+    EL_TRY(el_model_build(&trial->train.model, &graph));
+    enum el_status status = el_checkpoint_check(set->resume, &trial->train, graph);
+    el_graph_destroy(graph);
+    trial->from = set->resume;
+    return status;
+}
+
 static enum el_status add_trial(unsigned command, const struct el_options *options,
                                 const struct el_trial_choice *choice, struct el_trial_set *set)
 {
@@ -65,6 +78,7 @@ static enum el_status add_trial(unsigned command, const struct el_options *optio
     memset(trial, 0, sizeof *trial);
     EL_TRY(el_trial_resolve(command, options, choice, trial));
     trial->characters = el_dataset_info(set->dataset)->characters;
+    EL_TRY(resume(trial, set));
     int64_t samples = el_dataset_size(set->dataset, EL_SPLIT_TRAIN);
     if (trial->train.global_batch <= samples) return EL_OK;
     return el_fail(EL_ERR_INVALID, "a global batch of %" PRId64 " is more than the %" PRId64 " training samples of %s",
@@ -127,5 +141,6 @@ void el_trials_free(struct el_trial_set *set)
     free(set->trials);
     el_dataset_close(set->dataset);
     el_safetensors_close(set->weights);
+    el_checkpoint_close(set->resume);
     *set = (struct el_trial_set){0};
 }

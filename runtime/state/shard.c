@@ -67,40 +67,65 @@ static void narrow(enum el_dtype dtype, int64_t n, double *values)
     }
 }
 
-/* Elements `first` and on of an array as it is stored, and its values in the order of its shape, both of type `dtype`:
- * from the device, or to it. */
-static enum el_status move_values(const struct el_shard *shard, enum el_dtype dtype, const struct el_param *array,
-                                  struct el_view view, int64_t first, int64_t count, void *values, bool read)
+/* An array's values between the order of its shape and that of its memory, both of type `dtype`; memory has elements
+ * [first, first + count). */
+static enum el_status reorder(const struct el_shard *shard, enum el_dtype dtype, const struct el_param *array,
+                              int64_t first, int64_t count, void *values, void *memory, bool to_memory)
 {
     const struct el_weights_layout *layout = el_param_layout(array, shard->device, el_config_stored(shard->config));
-    size_t width = el_dtype_bytes(dtype), at = (size_t)first * width, bytes = (size_t)count * width;
-    void *stored = layout ? calloc((size_t)el_shape_count(&array->shape), width) : values;
-    if (!stored) return el_fail_errno("values of '%s'", array->name);
-    if (layout && !read) layout->pack(array->shape.d, values, stored);
+    const size_t width = el_dtype_bytes(dtype), at = (size_t)first * width, bytes = (size_t)count * width;
+    void *whole = layout ? calloc((size_t)el_shape_count(&array->shape), width) : values;
+    if (!whole) return el_fail_errno("values of '%s'", array->name);
+    if (layout && to_memory) layout->pack(array->shape.d, values, whole);
+    memcpy(to_memory ? memory : (char *)whole + at, to_memory ? (char *)whole + at : memory, bytes);
+    if (layout && !to_memory) layout->unpack(array->shape.d, whole, values);
+    if (layout) free(whole);
+    return EL_OK;
+}
+
+enum el_status el_shard_values_of(const struct el_shard *shard, const struct el_state_item *item, const void *memory,
+                                  double *values)
+{
+    const int64_t n = el_shape_count(&item->array->shape);
+    memset(values, 0, (size_t)n * sizeof *values);
+    EL_TRY(reorder(shard, item->row.dtype, item->array, item->first, item->count, values, (void *)(uintptr_t)memory,
+                   false));
+    widen(item->row.dtype, n, values);
+    return EL_OK;
+}
+
+enum el_status el_shard_read_item(const struct el_shard *shard, const struct el_state_item *item, double *values)
+{
+    const size_t bytes = (size_t)item->count * el_dtype_bytes(item->row.dtype);
+    void *memory = malloc(bytes + 1);
+    if (!memory) return el_fail_errno("values of '%s'", item->array->name);
+    enum el_status status = bytes ? el_device_read(*item->view, memory, bytes) : EL_OK;
+    if (status == EL_OK) status = el_shard_values_of(shard, item, memory, values);
+    free(memory);
+    return status;
+}
+
+enum el_status el_shard_write_item(const struct el_shard *shard, const struct el_state_item *item, double *values)
+{
+    const size_t bytes = (size_t)item->count * el_dtype_bytes(item->row.dtype);
+    void *memory = malloc(bytes + 1);
+    if (!memory) return el_fail_errno("values of '%s'", item->array->name);
+    narrow(item->row.dtype, el_shape_count(&item->array->shape), values);
     enum el_status status =
-        read ? el_device_read(view, (char *)stored + at, bytes) : el_device_write(view, (char *)stored + at, bytes);
-    if (layout && read && status == EL_OK) layout->unpack(array->shape.d, stored, values);
-    if (layout) free(stored);
+        reorder(shard, item->row.dtype, item->array, item->first, item->count, values, memory, true);
+    if (status == EL_OK && bytes) status = el_device_write(*item->view, memory, bytes);
+    free(memory);
     return status;
 }
 
 enum el_status el_shard_read_doubles(const struct el_shard *shard, const struct el_param *array, struct el_view view,
                                      double *values)
 {
-    const int64_t n = el_shape_count(&array->shape);
-    EL_TRY(move_values(shard, shard->config->dtype, array, view, 0, n, values, true));
-    widen(shard->config->dtype, n, values);
-    return EL_OK;
-}
-
-enum el_status el_shard_read_item(const struct el_shard *shard, const struct el_state_item *item, double *values)
-{
-    const int64_t n = el_shape_count(&item->array->shape);
-    memset(values, 0, (size_t)n * sizeof *values);
-    if (item->count == 0) return EL_OK;
-    EL_TRY(move_values(shard, item->row.dtype, item->array, *item->view, item->first, item->count, values, true));
-    widen(item->row.dtype, n, values);
-    return EL_OK;
+    const struct el_state_item item = {.row = {.dtype = shard->config->dtype},
+                                       .array = array,
+                                       .view = &view,
+                                       .count = el_shape_count(&array->shape)};
+    return el_shard_read_item(shard, &item, values);
 }
 
 static enum el_status initialize(const struct el_shard *shard, const struct el_state_item *item)
@@ -109,9 +134,7 @@ static enum el_status initialize(const struct el_shard *shard, const struct el_s
     double *values = malloc((size_t)n * sizeof *values);
     if (!values) return el_fail_errno("initial values of '%s'", item->array->name);
     enum el_status status = el_state_initial_values(shard->config, shard->graph, item->array, values);
-    narrow(item->row.dtype, n, values);
-    if (status == EL_OK)
-        status = move_values(shard, item->row.dtype, item->array, *item->view, item->first, item->count, values, false);
+    if (status == EL_OK) status = el_shard_write_item(shard, item, values);
     free(values);
     return status;
 }

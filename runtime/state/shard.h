@@ -83,6 +83,11 @@ bool el_shard_next(const struct el_shard *shard, struct el_state_item *item);
 void el_shard_range(const struct el_shard *shard, enum el_state what, int number, int64_t *first_p, int64_t *count_p);
 /* An item's values, [count of its array] in the order of its shape: zeros where another device stores them. */
 enum el_status el_shard_read_item(const struct el_shard *shard, const struct el_state_item *item, double *values);
+/* The same of its memory [item->count], which has been read before. */
+enum el_status el_shard_values_of(const struct el_shard *shard, const struct el_state_item *item, const void *memory,
+                                  double *values);
+/* To the device: those that it stores. `values` is scratch afterwards. */
+enum el_status el_shard_write_item(const struct el_shard *shard, const struct el_state_item *item, double *values);
 /* A buffer's values as people, files and comparisons want them: all elements in the order of its shape, as doubles,
  * however the device stores them. `view`: where they are. Between steps. */
 enum el_status el_shard_read_doubles(const struct el_shard *shard, const struct el_param *array, struct el_view view,

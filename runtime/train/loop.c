@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/state/checkpoint.h"
 #include "runtime/train/save.h"
 #include "runtime/train/session.h"
 #include "runtime/worker/share.h"
@@ -13,13 +14,24 @@
 /* With fewer steps to measure each of them is recorded, and is the figure too; but a recorded step is no graph. */
 enum { STEPS_MAX = 1000000, ALTERNATE_STEPS_MIN = 4, ALTERNATE_GRAPHS_MIN = 2 };
 
+/* A job that goes on begins in a later round, which rests on how the one before it was issued. */
+static enum el_status issue_first(struct el_run *run, uint64_t step)
+{
+    EL_TRY(el_run_choose(run, step));
+    EL_TRY(el_run_issue(run, true));
+    return el_meeting_wait(run->session->meeting);
+}
+
 static enum el_status change_round(struct el_run *run, uint64_t step)
 {
     int last = run->session->mode->rounds - 1, round = step < (uint64_t)last ? (int)step : last;
-    if (round == run->round) return EL_OK;
-    run->round = round;
-    el_run_drop_programs(run);
-    return run->session->mode->begin_round ? run->session->mode->begin_round(&run->worker, round) : EL_OK;
+    while (run->round < round) {
+        run->round++;
+        el_run_drop_programs(run);
+        if (run->session->mode->begin_round) EL_TRY(run->session->mode->begin_round(&run->worker, run->round));
+        if (run->round < round) EL_TRY(issue_first(run, step));
+    }
+    return EL_OK;
 }
 
 static enum el_status read_loss(struct el_run *run, double *loss_p)
@@ -33,7 +45,7 @@ static enum el_status read_loss(struct el_run *run, double *loss_p)
 static bool is_recorded(const struct el_run *run, int64_t number)
 {
     if (!el_device_is_asynchronous(run->worker.members[0].shard.device)) return true;
-    if (number < run->n_warmup) return number == 0;
+    if (number < run->n_warmup) return number == run->start;
     return !run->result.alternates || (number - run->n_warmup) % 2 == 1;
 }
 
@@ -97,7 +109,7 @@ static enum el_status plan_steps(struct el_run *run)
     const struct el_train_config *config = run->session->config;
     int64_t measured = run->n_done - run->n_warmup;
     double wanted = (double)run->n_steps;
-    if (config->epochs == 0 && config->min_time_s > 0 && run->n_done > 0) {
+    if (config->epochs == 0 && config->min_time_s > 0 && run->n_done > run->start) {
         int64_t first = measured ? run->n_warmup : run->n_done - 1;
         double needed = ceil(config->min_time_s * 1e9 / mean_step_ns(run, first, run->n_done));
         if (needed > wanted) wanted = needed > STEPS_MAX ? STEPS_MAX : needed;
@@ -140,20 +152,35 @@ static void end_measuring(struct el_run *run)
     }
 }
 
-static enum el_status end_epoch(struct el_run *run, int64_t first, int64_t last, int64_t begin_ns, void **best_p)
+/* Of the steps from `first` on, as the mean over the epoch's `n`. */
+static enum el_status sum_losses(struct el_run *run, int64_t first, int64_t n, double *loss_p)
+{
+    double sum = 0;
+    for (int64_t i = first > run->start ? first : run->start; i < run->n_done; i++)
+        sum += el_run_loss_weight(run, i) * run->result.loss[i] / (double)n;
+    sum *= el_share_weight_of_worker(&run->worker);
+    EL_TRY(el_worker_sum(&run->worker, &sum, 1));
+    *loss_p = sum / el_layout_losses(run->worker.layout) + (run->start > first ? run->resumed_epoch_loss : 0);
+    return EL_OK;
+}
+
+enum el_status el_run_epoch_loss(struct el_run *run, double *loss_p)
+{
+    const int64_t steps = run->session->config->epochs ? el_run_epoch_steps(run) : 0;
+    return steps ? sum_losses(run, run->n_done / steps * steps, steps, loss_p) : EL_OK;
+}
+
+static enum el_status end_epoch(struct el_run *run, int64_t first, int64_t steps, int64_t begin_ns)
 {
     struct el_epoch_result *result = &run->result.epochs[run->result.n_epochs];
     result->seconds = (double)(el_clock_ns() - begin_ns) * 1e-9;
-    for (int64_t i = first; i < last; i++)
-        result->train_loss += el_run_loss_weight(run, i) * run->result.loss[i] / (double)(last - first);
-    result->train_loss *= el_share_weight_of_worker(&run->worker);
-    EL_TRY(el_worker_sum(&run->worker, &result->train_loss, 1));
-    result->train_loss /= el_layout_losses(run->worker.layout);
+    EL_TRY(sum_losses(run, first, steps, &result->train_loss));
     EL_TRY(el_run_evaluate(run, EL_SPLIT_HELD_OUT, &result->held_out));
     if (result->held_out.accuracy < 0 || result->held_out.accuracy > run->best_accuracy) {
         run->best_accuracy = result->held_out.accuracy;
         run->result.best_epoch = run->result.n_epochs;
-        EL_TRY(el_run_save_weights(run, best_p));
+        if (!run->best) EL_TRY(el_snapshot_open(&run->worker, EL_WEIGHT_ROWS, &run->best));
+        EL_TRY(el_snapshot_take(run->best));
     }
     run->result.n_epochs++;
     return EL_OK;
@@ -176,10 +203,10 @@ static enum el_status next_step(struct el_run *run, int64_t i, int64_t epoch_ste
     return status == EL_OK ? EL_OK : el_run_explain_wait(run, status, place);
 }
 
-static enum el_status train(struct el_run *run, int64_t epoch_steps, void **best_p)
+static enum el_status train(struct el_run *run, int64_t epoch_steps)
 {
     int64_t epoch_begin = el_clock_ns();
-    for (int64_t i = 0; i < run->n_warmup + run->n_steps; i++) {
+    for (int64_t i = run->start; i < run->n_warmup + run->n_steps; i++) {
         if (i == run->n_warmup) EL_TRY(el_run_settle(run));
         if (i == run->n_warmup) EL_TRY(end_warmup(run));
         EL_TRY(next_step(run, i, epoch_steps));
@@ -189,17 +216,18 @@ static enum el_status train(struct el_run *run, int64_t epoch_steps, void **best
         if (epoch_steps && (i + 1) % epoch_steps == 0) {
             EL_TRY(el_run_ask_all(run, epoch_steps)); /* the last answer: no */
             EL_TRY(el_run_end_join(run));
-            EL_TRY(end_epoch(run, i + 1 - epoch_steps, i + 1, epoch_begin, best_p));
+            EL_TRY(end_epoch(run, i + 1 - epoch_steps, epoch_steps, epoch_begin));
             epoch_begin = el_clock_ns();
         }
+        EL_TRY(el_run_checkpoint(run));
     }
     return EL_OK;
 }
 
 /* The test set is looked at once, with the weights of the best epoch. */
-static enum el_status final_test(struct el_run *run, const void *best)
+static enum el_status final_test(struct el_run *run)
 {
-    if (best) EL_TRY(el_run_restore_weights(run, best));
+    if (run->best) EL_TRY(el_snapshot_give(run->best));
     return el_run_evaluate(run, EL_SPLIT_TEST, &run->result.test);
 }
 
@@ -209,14 +237,30 @@ static enum el_status keep_own_losses(struct el_run *run)
     const struct el_layout *layout = run->worker.layout;
     struct el_train_result *result = &run->result;
     if (layout->n_workers == 1 || el_layout_losses(layout) != layout->n_workers) return EL_OK;
-    int64_t n = run->n_done; /* that all workers have */
+    int64_t n = run->n_done - run->start; /* that all workers have */
     if (run->uneven.how == EL_UNEVEN_JOIN) n = el_uneven_batches(&run->uneven, run->uneven.rank, result->epoch_batches);
     result->n_own = n < EL_OWN_LOSSES ? (int)n : EL_OWN_LOSSES;
     result->own_loss = calloc((size_t)layout->n_workers * (size_t)result->n_own, sizeof *result->own_loss);
     if (!result->own_loss) return el_fail_errno("losses of %d workers", layout->n_workers);
-    memcpy(result->own_loss + (ptrdiff_t)run->index * result->n_own, result->loss,
+    memcpy(result->own_loss + (ptrdiff_t)run->index * result->n_own, result->loss + run->start,
            (size_t)result->n_own * sizeof *result->own_loss);
     return el_worker_sum(&run->worker, result->own_loss, (int64_t)layout->n_workers * result->n_own);
+}
+
+/* Which steps are made and which of them are measured, of `total` from the beginning on: those of the warm-up come
+ * again where a job goes on. */
+static enum el_status plan_run(struct el_run *run, int64_t total)
+{
+    const struct el_checkpoint *from = run->session->wants_grads ? NULL : run->session->place->checkpoint.resume;
+    run->start = run->n_done = from ? el_checkpoint_step(from) : 0;
+    if (from && run->start >= total)
+        return el_fail(EL_ERR_INVALID, "--resume: the checkpoint is of step %lld, and all %lld are done: give more %s",
+                       (long long)run->start, (long long)total,
+                       run->session->config->epochs ? "--epochs" : "--steps");
+    const int64_t most = total - run->start - (run->session->config->epochs || from ? 1 : 0);
+    run->n_warmup = run->start + (run->session->config->warmup < most ? run->session->config->warmup : most);
+    run->n_steps = total - run->n_warmup;
+    return EL_OK;
 }
 
 enum el_status el_run_loop(struct el_run *run)
@@ -232,27 +276,28 @@ enum el_status el_run_loop(struct el_run *run)
     run->round = -1;
     result->best_epoch = -1;
     run->best_accuracy = result->test.accuracy = -1;
-    run->n_warmup = config->epochs && config->warmup >= total ? total - 1 : config->warmup;
-    run->n_steps = config->epochs ? total - run->n_warmup : config->steps;
+    EL_TRY(plan_run(run, config->epochs ? total : config->warmup + config->steps));
     result->epochs = calloc((size_t)config->epochs + 1, sizeof *result->epochs);
     if (!result->epochs) return el_fail_errno("%lld epochs", (long long)config->epochs);
     EL_TRY(el_run_reserve(run, run->n_warmup + run->n_steps));
+    EL_TRY(el_run_resume(run));
     if (run->session->mode->setup) EL_TRY(run->session->mode->setup(&run->worker));
-    void *best = NULL;
-    enum el_status status = train(run, epoch_steps, &best);
-    if (status == EL_OK) end_measuring(run);
-    if (status == EL_OK && config->epochs) status = final_test(run, best);
-    free(best);
-    EL_TRY(status);
+    EL_TRY(el_run_open_checkpoints(run));
+    EL_TRY(train(run, epoch_steps));
+    end_measuring(run);
+    if (config->epochs) EL_TRY(final_test(run));
     if (run->session->place->save && !run->session->wants_grads) {
         int64_t steps = config->epochs ? (result->best_epoch + 1) * epoch_steps : run->n_done;
         EL_TRY(el_train_save(&run->worker, steps, run->session->place->save));
     }
     EL_TRY(el_run_control(run)); /* last: without communication weights mean nothing */
     EL_TRY(keep_own_losses(run));
-    for (int64_t i = 0; i < run->n_done; i++) result->loss[i] *= el_share_weight_of_worker(&run->worker);
-    EL_TRY(el_worker_sum(&run->worker, result->loss, run->n_done));
-    for (int64_t i = 0; i < run->n_done; i++)
-        result->loss[i] = el_run_loss_weight(run, i) * (result->loss[i] / el_layout_losses(run->worker.layout));
+    const int64_t n = run->n_done - run->start;
+    memmove(result->loss, result->loss + run->start, (size_t)n * sizeof *result->loss);
+    for (int64_t i = 0; i < n; i++) result->loss[i] *= el_share_weight_of_worker(&run->worker);
+    EL_TRY(el_worker_sum(&run->worker, result->loss, n));
+    for (int64_t i = 0; i < n; i++)
+        result->loss[i] =
+            el_run_loss_weight(run, run->start + i) * (result->loss[i] / el_layout_losses(run->worker.layout));
     return el_worker_sum(&run->worker, &result->flops_per_step, 1);
 }

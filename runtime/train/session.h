@@ -9,6 +9,7 @@
 #include "runtime/train/meeting.h"
 #include "runtime/train/train.h"
 #include "runtime/train/worlds.h"
+#include "runtime/worker/snapshot.h"
 
 struct el_session {
     const struct el_train_config *config;
@@ -49,7 +50,11 @@ struct el_run {
     int64_t n_warmup, n_steps, n_done;
     int64_t *step_ns; /* n_warmup + n_steps */
     struct el_uneven uneven;
+    int64_t start; /* steps that were made before, by the job whose checkpoint it goes on from: numbers go on */
+    double resumed_epoch_loss; /* what those of its first epoch add to that one's training loss */
     double best_accuracy;
+    struct el_snapshot *best; /* the best epoch's weights; NULL: none yet */
+    struct el_checkpointer *checkpointer; /* NULL: no checkpoints are written */
     struct el_error error; /* status EL_OK: it went well */
     int64_t failed_ns;
 };
@@ -87,7 +92,15 @@ int64_t el_run_epoch_steps(const struct el_run *run);
 /* evaluate.c: what the current weights answer over a split, by rank and in all. All workers call it. The caller frees
  * evaluation_p->ranks; after a failure there is nothing to free. */
 enum el_status el_run_evaluate(struct el_run *run, enum el_data_split split, struct el_evaluation *evaluation_p);
-/* The owner's weights and buffers to and from host memory; save makes *weights_p where it is NULL: the caller frees it.
- */
-enum el_status el_run_save_weights(struct el_run *run, void **weights_p);
-enum el_status el_run_restore_weights(struct el_run *run, const void *weights);
+
+/* The owners' weights and buffers, of which the best epoch's are kept. */
+enum { EL_WEIGHT_ROWS = 1U << EL_STATE_PARAM | 1U << EL_STATE_BUFFER };
+
+/* checkpoint.c: before the first step; after each step, where one is due; at the end. All workers call them. */
+enum el_status el_run_open_checkpoints(struct el_run *run);
+enum el_status el_run_checkpoint(struct el_run *run);
+void el_run_close_checkpoints(struct el_run *run, bool ok);
+/* The members' state, and what the run knows of its epochs, become those of the checkpoint; without one nothing. */
+enum el_status el_run_resume(struct el_run *run);
+/* loop.c: what the steps of the epoch in work, and those of it before `start`, add to its training loss. Collective. */
+enum el_status el_run_epoch_loss(struct el_run *run, double *loss_p);

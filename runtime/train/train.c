@@ -38,6 +38,8 @@ static void run_worker(struct el_run *run)
     enum el_status status = el_worker_open(&run->worker, &spec);
     if (status == EL_OK) status = el_meeting_wait(session->meeting); /* batches have their pinned memory */
     if (status == EL_OK) status = el_run_loop(run);
+    el_run_close_checkpoints(run, status == EL_OK);
+    el_snapshot_close(run->best);
     if (status == EL_OK)
         status = el_copies_read(&run->worker, session->mode->buffers, &run->result.buffers, &run->result.n_buffers);
     if (status == EL_OK && session->wants_grads) status = read_grads(run);
@@ -121,10 +123,12 @@ static void hand_over(struct el_run *run, const struct el_session *session, stru
     const struct el_graph *model = session->parts.model;
     struct el_train_result *result = &run->result;
     uint64_t width = el_dtype_bytes(el_config_stored(session->config));
-    result->n_warmup = run->n_warmup;
+    result->start = run->start;
+    result->n_warmup = run->n_warmup - run->start;
     result->n_steps = run->n_steps;
+    memmove(run->step_ns, run->step_ns + run->start, (size_t)(run->n_done - run->start) * sizeof *run->step_ns);
     result->warmup_step_ns = run->step_ns;
-    result->step_ns = run->step_ns + run->n_warmup;
+    result->step_ns = run->step_ns + result->n_warmup;
     memmove(result->wall_ns, result->wall_ns + run->n_warmup, (size_t)run->n_steps * sizeof *result->wall_ns);
     result->n_own_workers = session->layout.n_workers;
     result->loss_valid = el_device_computes(device);

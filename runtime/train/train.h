@@ -18,6 +18,7 @@
 #include "runtime/layout/config.h"
 #include "runtime/layout/layout.h"
 #include "runtime/modes/mode_info.h"
+#include "runtime/train/checkpoint.h"
 
 /* What a step belongs to; the hook `segment` reports it. */
 enum el_segment {
@@ -36,6 +37,7 @@ struct el_train_place {
     const char *comm_kind;          /* between processes: "mpi", "shm", "tcp", "nccl" */
     const struct el_dataset *dataset;
     const char *save; /* a file for the weights after the last measured step, or of the best epoch; NULL: none */
+    struct el_checkpoint_spec checkpoint;
 };
 
 /* Called while training runs. All optional. `member` is the position of a device among this process's. */
@@ -73,6 +75,7 @@ struct el_epoch_result {
 };
 
 struct el_train_result {
+    int64_t start; /* steps before the first one here, made by the job whose checkpoint this one went on from */
     int64_t n_steps, n_warmup;
     int64_t *step_ns, *warmup_step_ns; /* of this process's first worker */
     int64_t *wall_ns; /* the measured steps again, from before each until its loss is read: what one loop lasts */
@@ -89,6 +92,7 @@ struct el_train_result {
      * has a loss, or not all have. */
     double *own_loss;
     int n_own, n_own_workers;
+    struct el_checkpoint_result checkpoints;
     int64_t epoch_batches; /* that an epoch's samples make; 0: no whole epochs */
     int64_t n_agreements;  /* of ranks that end an epoch together (--uneven stop); 0: none */
     int64_t agreement_ns;  /* of this process's first worker, of all of them together */

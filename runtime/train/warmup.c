@@ -18,7 +18,7 @@ static double median_of_three(const int64_t *x)
 
 static bool has_settled(const struct el_run *run)
 {
-    if (run->n_done < run->session->mode->rounds - 1 + 2 * WINDOW) return false;
+    if (run->n_done - run->start < run->session->mode->rounds - 1 + 2 * WINDOW) return false;
     const int64_t *last = run->step_ns + run->n_done - WINDOW;
     double now = median_of_three(last), before = median_of_three(last - WINDOW);
     return fabs(now - before) <= SETTLED * before;
@@ -26,7 +26,7 @@ static bool has_settled(const struct el_run *run)
 
 static bool at_limit(const struct el_run *run)
 {
-    int64_t asked = run->session->config->warmup, spent_ns = 0;
+    int64_t asked = run->start + run->session->config->warmup, spent_ns = 0;
     for (int64_t i = asked; i < run->n_done; i++) spent_ns += run->step_ns[i];
     return run->n_done >= asked + EXTRA_STEPS_MAX || (double)spent_ns >= run->session->config->min_time_s * 1e9;
 }
@@ -34,10 +34,10 @@ static bool at_limit(const struct el_run *run)
 enum el_status el_run_settle(struct el_run *run)
 {
     const struct el_train_config *config = run->session->config;
-    if (config->epochs || config->min_time_s <= 0 || run->n_done == 0) return EL_OK;
+    if (config->epochs || config->min_time_s <= 0 || run->n_done == run->start) return EL_OK;
     double more = 0;
     run->result.settled = has_settled(run);
-    if (!run->result.settled && !at_limit(run)) more = run->n_done == config->warmup ? 2 : 1;
+    if (!run->result.settled && !at_limit(run)) more = run->n_done == run->start + config->warmup ? 2 : 1;
     EL_TRY(el_worker_take_first(&run->worker, &more, 1));
     run->n_warmup += (int64_t)more;
     return el_run_reserve(run, run->n_warmup + run->n_steps);

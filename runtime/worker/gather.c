@@ -18,8 +18,7 @@ static enum el_status add_item(const struct el_shard *shard, const struct el_sta
     return status;
 }
 
-/* What several devices have, the first one gives. */
-static bool counts(const struct el_worker *worker, int m, const struct el_state_item *item)
+bool el_gather_counts(const struct el_worker *worker, int m, const struct el_state_item *item)
 {
     const struct el_spot spot = el_layout_spot(worker->layout, worker->first + m);
     const bool split = worker->members[m].shard.split & 1U << item->what;
@@ -34,7 +33,7 @@ static enum el_status read_own(const struct el_worker *worker, enum el_state wha
         for (struct el_state_item item = {0}; el_shard_next(shard, &item);)
             if (item.what == what && item.array->origin == origin && !item.array->is_copy &&
                 item.view->buffer && /* else nobody uses it */
-                counts(worker, m, &item))
+                el_gather_counts(worker, m, &item))
                 EL_TRY(add_item(shard, &item, values));
     }
     return EL_OK;

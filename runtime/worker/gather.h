@@ -17,3 +17,5 @@ static inline bool el_worker_is_first(const struct el_worker *worker)
  * there is not zeros. A parameter that no part of a cut model has keeps its initial values. `values`: of the first
  * worker [count]; of the others NULL. */
 enum el_status el_gather(struct el_worker *worker, enum el_state what, int origin, double *values);
+/* Of what several devices of a copy have, the first one gives it: whether member `m` does. */
+bool el_gather_counts(const struct el_worker *worker, int m, const struct el_state_item *item);

@@ -1,0 +1,483 @@
+/* Checkpoints while training goes on; see checkpoint.h. Who waits for whom: a worker's step for its own thread, the
+ * first worker's thread for a small file `rank-N.done` of each other one, which says "ok HASH BYTES" or why not. */
+#include "runtime/train/checkpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/state/checkpoint.h"
+#include "runtime/state/weights.h"
+#include "runtime/train/session.h"
+#include "runtime/worker/gather.h"
+
+enum { SAID_BYTES = 256, PATIENCE_S = 600, POLL_NS = 2000000 };
+static const unsigned ALL = (1U << EL_STATE_COUNT) - 1 - (1U << EL_STATE_GRAD);
+
+struct el_checkpointer {
+    struct el_run *run;
+    const struct el_checkpoint_spec *spec;
+    struct el_snapshot *state, *best; /* best: of the best epoch; NULL where there was none yet */
+    pthread_t thread;
+    bool running;
+    atomic_bool abandoned; /* training has failed: nobody is waited for any more */
+    /* Of the checkpoint in work. */
+    char folder[EL_PATH_BYTES];
+    int64_t step;
+    json_t *index; /* the first worker's, but for the files */
+    bool failed;
+    struct el_checkpoint_result result;
+};
+
+/* ---- one worker's file ---- */
+
+/* What is written of an array: its own, what says where it belongs, and (packed ranges) where its elements are. */
+struct entry {
+    const struct el_snapshot *snapshot;
+    int array;
+    char key[EL_CHECKPOINT_NAME_BYTES], piece[EL_CHECKPOINT_NAME_BYTES + 8], places[EL_CHECKPOINT_NAME_BYTES + 8];
+    bool is_range, is_packed;
+};
+
+struct file {
+    int n, n_arrays;
+    struct entry *entries;
+    struct el_stored_array *arrays;
+    struct el_safetensors_writer *writer;
+};
+
+static bool is_stored(const struct el_worker *worker, const struct el_snapshot_array *array)
+{
+    const int position = worker->first + array->member;
+    const struct el_state_item *item = &array->item;
+    if (item->array->is_copy) return false;
+    if (item->what == EL_STATE_BUFFER) return true; /* each copy of the model has its own */
+    return el_layout_source(worker->layout, position) == position && el_gather_counts(worker, array->member, item);
+}
+
+static void add_array(struct file *file, struct el_stored_array array)
+{
+    file->arrays[file->n_arrays++] = array;
+}
+
+static void add_entry(struct file *file, const struct el_snapshot *snapshot, int i, const char *prefix)
+{
+    const struct el_snapshot_array *array = &snapshot->arrays[i];
+    const struct el_state_item *item = &array->item;
+    const struct el_shard *shard = &snapshot->worker->members[array->member].shard;
+    const enum el_stored_type type = item->row.dtype == EL_F64 ? EL_STORED_F64 : EL_STORED_F32;
+    struct entry *entry = &file->entries[file->n];
+    char kind[EL_GRAPH_NAME_BYTES];
+    const char *found = prefix ? prefix : el_checkpoint_kind(&item->row, item->what, kind);
+    if (!found || !is_stored(snapshot->worker, array)) return;
+    *entry = (struct entry){.snapshot = snapshot, .array = i};
+    entry->is_range = item->count < el_shape_count(&item->array->shape);
+    entry->is_packed =
+        entry->is_range && el_param_layout(item->array, shard->device, el_config_stored(shard->config)) != NULL;
+    snprintf(entry->key, sizeof entry->key, "%s.%s", found, item->array->name);
+    for (int e = 0; e < file->n; e++) /* of another member: its buffers are the worker's first one's */
+        if (!strcmp(file->entries[e].key, entry->key) && !entry->is_range && !item->array->slice.of) return;
+    snprintf(entry->piece, sizeof entry->piece, "piece.%s", entry->key);
+    snprintf(entry->places, sizeof entry->places, "places.%s", entry->key);
+    struct el_stored_array stored = el_weights_stored(item->array, item->row.dtype);
+    if (entry->is_range) stored.n_dims = 1, stored.dims[0] = stored.count = item->count;
+    stored.type = type;
+    if (entry->is_range || item->array->slice.of)
+        add_array(file, (struct el_stored_array){
+                            .name = entry->piece, .type = EL_STORED_I64, .n_dims = 1, .dims = {EL_CHECKPOINT_PIECE}});
+    if (entry->is_packed)
+        add_array(file, (struct el_stored_array){
+                            .name = entry->places, .type = EL_STORED_I64, .n_dims = 1, .dims = {item->count}});
+    stored.name = entry->key;
+    add_array(file, stored);
+    file->n++;
+}
+
+static enum el_status list_file(const struct el_checkpointer *c, struct file *file)
+{
+    const size_t n = (size_t)c->state->n + (size_t)(c->best ? c->best->n : 0) + 1;
+    file->entries = calloc(n, sizeof *file->entries);
+    file->arrays = calloc(3 * n, sizeof *file->arrays);
+    if (!file->entries || !file->arrays) return el_fail_errno("a checkpoint of %zu arrays", n);
+    for (int i = 0; i < c->state->n; i++) add_entry(file, c->state, i, NULL);
+    for (int i = 0; c->best && i < c->best->n; i++) add_entry(file, c->best, i, "best");
+    return EL_OK;
+}
+
+/* Where the elements of a range are that the device has in another order: 1, 2 ... in its memory, as found in the
+ * shape. places: [count]. */
+static enum el_status find_places(const struct el_shard *shard, const struct el_state_item *item, double *places)
+{
+    const int64_t all = el_shape_count(&item->array->shape);
+    struct el_state_item numbered = *item;
+    double *values = malloc((size_t)(all + item->count) * sizeof *values), *memory = values + all;
+    if (!values) return el_fail_errno("places of '%s'", item->array->name);
+    for (int64_t i = 0; i < item->count; i++) memory[i] = (double)(i + 1);
+    numbered.row.dtype = EL_F64;
+    enum el_status status = el_shard_values_of(shard, &numbered, memory, values);
+    for (int64_t i = 0; status == EL_OK && i < all; i++)
+        if (values[i] > 0) places[(int64_t)values[i] - 1] = (double)i;
+    free(values);
+    return status;
+}
+
+static enum el_status write_entry(const struct file *file, const struct entry *entry)
+{
+    const struct el_snapshot_array *array = &entry->snapshot->arrays[entry->array];
+    const struct el_state_item *item = &array->item;
+    const struct el_slice *slice = &item->array->slice;
+    const int64_t all = el_shape_count(&item->array->shape);
+    double *values = malloc((size_t)(2 * all + item->count) * sizeof *values), *out = values + all, *places = out + all;
+    if (!values) return el_fail_errno("'%s'", entry->key);
+    enum el_status status = el_snapshot_values(entry->snapshot, entry->array, values);
+    if (entry->is_range || slice->of) {
+        const double piece[EL_CHECKPOINT_PIECE] = {
+            slice->dim, (double)slice->first, (double)slice->of,
+            slice->of ? (double)item->array->shape.d[slice->dim] : 0, entry->is_range ? (double)item->first : -1};
+        el_safetensors_write(file->writer, piece);
+    }
+    if (entry->is_packed && status == EL_OK) {
+        status = find_places(&entry->snapshot->worker->members[array->member].shard, item, places);
+        if (status == EL_OK) el_safetensors_write(file->writer, places);
+        for (int64_t i = 0; i < item->count && status == EL_OK; i++) out[i] = values[(int64_t)places[i]];
+    } else if (entry->is_range) {
+        memcpy(out, values + item->first, (size_t)item->count * sizeof *out);
+    } else {
+        el_weights_reorder(item->array, values, out, true);
+    }
+    if (status == EL_OK) el_safetensors_write(file->writer, out);
+    free(values);
+    return status;
+}
+
+static enum el_status write_file(struct el_checkpointer *c, const char *path)
+{
+    struct file file = {.n = 0};
+    enum el_status status = list_file(c, &file);
+    if (status == EL_OK) status = el_safetensors_begin(path, file.arrays, file.n_arrays, &file.writer);
+    for (int i = 0; i < file.n && status == EL_OK; i++) status = write_entry(&file, &file.entries[i]);
+    if (status == EL_OK && file.writer)
+        status = el_safetensors_end(file.writer);
+    else
+        el_safetensors_drop(file.writer);
+    free(file.entries);
+    free(file.arrays);
+    return status;
+}
+
+/* ---- all of them ---- */
+
+static void path_of(const struct el_checkpointer *c, int worker, const char *end, char path[EL_PATH_BYTES + 64])
+{
+    snprintf(path, EL_PATH_BYTES + 64, "%s/rank-%d.%s", c->folder, worker, end);
+}
+
+static enum el_status write_done(const struct el_checkpointer *c, enum el_status status, uint64_t hash, int64_t bytes)
+{
+    char path[EL_PATH_BYTES + 64], temporary[EL_PATH_BYTES + 128];
+    path_of(c, c->run->index, "done", path);
+    FILE *file = el_file_begin(path, temporary, sizeof temporary);
+    if (!file) return el_fail_errno("%s", el_path_tail(path));
+    if (status == EL_OK)
+        fprintf(file, "ok %016" PRIx64 " %" PRId64 "\n", hash, bytes);
+    else
+        fputs("failed\n", file);
+    return el_file_end(file, temporary, path);
+}
+
+/* The other worker's word, when it has given it. */
+static enum el_status await(const struct el_checkpointer *c, int worker, json_t *files)
+{
+    char path[EL_PATH_BYTES + 64], said[SAID_BYTES], hash[17], name[64];
+    long long bytes;
+    path_of(c, worker, "done", path);
+    for (int64_t begin = el_clock_ns(); !el_file_line(path, "", said, sizeof said);) {
+        if (atomic_load(&c->abandoned)) return el_fail(EL_ERR_PEER, "training has failed");
+        if (el_clock_ns() - begin > INT64_C(1000000000) * PATIENCE_S)
+            return el_fail(EL_ERR_TIMEOUT, "rank %d has written nothing in %d s", worker, PATIENCE_S);
+        nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+    }
+    unlink(path);
+    if (sscanf(said, "ok %16s %lld", hash, &bytes) != 2) return el_fail(EL_ERR_PEER, "rank %d could not write", worker);
+    snprintf(name, sizeof name, "rank-%d.safetensors", worker);
+    json_array_append_new(files,
+                          json_pack("{s:s, s:s, s:I}", "name", name, "hash", hash, "bytes", (json_int_t)bytes));
+    return EL_OK;
+}
+
+static void sync_folder(const char *path)
+{
+    const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder >= 0) fsync(folder), close(folder);
+}
+
+/* The first worker: all files are there. */
+static enum el_status complete(struct el_checkpointer *c)
+{
+    char final[EL_PATH_BYTES];
+    json_t *files = json_array();
+    enum el_status status = EL_OK;
+    for (int w = 0; w < c->run->worker.layout->n_workers && status == EL_OK; w++) status = await(c, w, files);
+    json_object_set_new(c->index, "files", files);
+    if (status == EL_OK) status = el_checkpoint_write_index(c->folder, json_incref(c->index));
+    el_checkpoint_folder(c->spec->dir, c->step, true, final);
+    if (status == EL_OK) {
+        sync_folder(c->folder);
+        el_checkpoint_remove(final);
+        if (rename(c->folder, final) != 0) status = el_fail_errno("%s", el_path_tail(final));
+    }
+    if (status != EL_OK) {
+        el_checkpoint_remove(c->folder);
+        return status;
+    }
+    sync_folder(c->spec->dir);
+    el_checkpoint_tidy(c->spec->dir, c->spec->keep, false);
+    return EL_OK;
+}
+
+static void *write_all(void *argument)
+{
+    struct el_checkpointer *c = argument;
+    char path[EL_PATH_BYTES + 64];
+    uint64_t hash = 0;
+    const int64_t begin = el_clock_ns();
+    path_of(c, c->run->index, "safetensors", path);
+    enum el_status status = write_file(c, path);
+    if (status == EL_OK) status = el_checkpoint_hash(path, &hash, &c->result.bytes);
+    const enum el_status said = write_done(c, status, hash, c->result.bytes);
+    if (status == EL_OK) status = said;
+    c->result.write_ns += el_clock_ns() - begin;
+    if (c->index && status == EL_OK) status = complete(c);
+    if (c->index && status != EL_OK) el_checkpoint_remove(c->folder);
+    if (status != EL_OK && !atomic_load(&c->abandoned))
+        fprintf(stderr, "evenload: no checkpoint of step %" PRId64 ": %s; training goes on\n", c->step,
+                el_error_message());
+    c->failed = status != EL_OK;
+    return NULL;
+}
+
+/* ---- in the loop ---- */
+
+static void await_thread(struct el_checkpointer *c)
+{
+    if (!c->running) return;
+    pthread_join(c->thread, NULL);
+    c->running = false;
+    c->result.n++;
+    c->result.n_failed += c->failed;
+    json_decref(c->index);
+    c->index = NULL;
+}
+
+/* What of an evaluation and the epochs a job that goes on must know. */
+static json_t *show_score(const struct el_score *score)
+{
+    return json_pack("[f, f, f, f]", score->correct, score->counted, score->loss, score->bytes);
+}
+
+static json_t *show_epochs(const struct el_run *run)
+{
+    json_t *epochs = json_array();
+    for (int e = 0; e < run->result.n_epochs; e++) {
+        const struct el_epoch_result *epoch = &run->result.epochs[e];
+        json_t *ranks = json_array();
+        for (int r = 0; r < epoch->held_out.n_ranks; r++)
+            json_array_append_new(ranks, show_score(&epoch->held_out.ranks[r]));
+        json_array_append_new(epochs, json_pack("{s:f, s:f, s:I, s:f, s:b, s:o, s:o}", "seconds", epoch->seconds,
+                                                "train_loss", epoch->train_loss, "samples",
+                                                (json_int_t)epoch->held_out.samples, "accuracy",
+                                                epoch->held_out.accuracy, "own_buffers",
+                                                (int)epoch->held_out.own_buffers, "all",
+                                                show_score(&epoch->held_out.all), "ranks", ranks));
+    }
+    return epochs;
+}
+
+static json_t *make_index(const struct el_checkpointer *c, double epoch_loss)
+{
+    const struct el_run *run = c->run;
+    json_t *index = el_checkpoint_describe(run->session->config);
+    json_object_set_new(index, "step", json_integer(c->step));
+    json_object_set_new(index, "workers", json_integer(run->worker.layout->n_workers));
+    json_object_set_new(index, "epochs", show_epochs(run));
+    json_object_set_new(index, "epoch_loss", json_real(epoch_loss));
+    json_object_set_new(index, "best_epoch", json_integer(run->result.best_epoch));
+    json_object_set_new(index, "best_accuracy", json_real(run->best_accuracy));
+    return index;
+}
+
+/* The best epoch's weights, as they are now. */
+static enum el_status copy_best(struct el_checkpointer *c)
+{
+    const struct el_snapshot *best = c->run->best;
+    if (!best) return EL_OK;
+    if (!c->best) EL_TRY(el_snapshot_open(&c->run->worker, EL_WEIGHT_ROWS, &c->best));
+    memcpy(c->best->bytes, best->bytes, best->size);
+    return EL_OK;
+}
+
+static bool make_folder(const char *path)
+{
+    return mkdir(path, 0777) == 0 || errno == EEXIST;
+}
+
+static enum el_status begin(struct el_checkpointer *c)
+{
+    double epoch_loss = 0;
+    const int64_t began = el_clock_ns();
+    await_thread(c);
+    const int64_t waited = el_clock_ns();
+    c->result.wait_ns += waited - began;
+    if (!c->state) EL_TRY(el_snapshot_open(&c->run->worker, ALL, &c->state));
+    EL_TRY(el_run_epoch_loss(c->run, &epoch_loss));
+    EL_TRY(el_snapshot_take(c->state));
+    EL_TRY(copy_best(c));
+    c->step = c->run->n_done;
+    el_checkpoint_folder(c->spec->dir, c->step, false, c->folder);
+    make_folder(c->folder); /* who cannot says so when it writes */
+    if (el_worker_is_first(&c->run->worker)) c->index = make_index(c, epoch_loss);
+    if (pthread_create(&c->thread, NULL, write_all, c) != 0)
+        return el_fail(EL_ERR_HOST_MEMORY, "a thread to write a checkpoint could not be made");
+    c->running = true;
+    c->result.copy_ns += el_clock_ns() - waited;
+    if (c->spec->async) return EL_OK;
+    const int64_t copied = el_clock_ns();
+    await_thread(c);
+    c->result.wait_ns += el_clock_ns() - copied;
+    return EL_OK;
+}
+
+enum el_status el_run_checkpoint(struct el_run *run)
+{
+    struct el_checkpointer *c = run->checkpointer;
+    return c && run->n_done % c->spec->every == 0 ? begin(c) : EL_OK;
+}
+
+enum el_status el_run_open_checkpoints(struct el_run *run)
+{
+    const struct el_checkpoint_spec *spec = &run->session->place->checkpoint;
+    if (!spec->dir || run->session->wants_grads) return EL_OK;
+    struct el_checkpointer *c = calloc(1, sizeof *c);
+    if (!c) return el_fail_errno("checkpoints");
+    *c = (struct el_checkpointer){.run = run, .spec = spec};
+    run->checkpointer = c;
+    double ready = 0;
+    if (el_worker_is_first(&run->worker)) el_checkpoint_tidy(spec->dir, spec->keep, true);
+    return el_worker_take_first(&run->worker, &ready, 1); /* nobody writes before what is stale is gone */
+}
+
+void el_run_close_checkpoints(struct el_run *run, bool ok)
+{
+    struct el_checkpointer *c = run->checkpointer;
+    if (!c) return;
+    atomic_store(&c->abandoned, !ok);
+    await_thread(c);
+    run->result.checkpoints = c->result;
+    el_snapshot_close(c->state);
+    el_snapshot_close(c->best);
+    free(c);
+    run->checkpointer = NULL;
+}
+
+/* ---- going on ---- */
+
+/* From the model's values to the part of them that is here. */
+static enum el_status restore(const struct el_run *run, const struct el_shard *shard, const struct el_state_item *item,
+                              const char *kind)
+{
+    const struct el_checkpoint *from = run->session->place->checkpoint.resume;
+    const json_t *index = el_checkpoint_index(from);
+    const bool same =
+        !strcmp(json_string_value(json_object_get(index, "mode")), run->session->config->mode) &&
+        json_integer_value(json_object_get(index, "workers")) == run->worker.layout->n_workers;
+    struct el_param whole = *item->array;
+    whole.shape = el_slice_origin(&item->array->shape, &item->array->slice);
+    whole.slice = (struct el_slice){0};
+    const int64_t all = el_shape_count(&whole.shape), n = el_shape_count(&item->array->shape);
+    double *values = calloc((size_t)(all + n), sizeof *values), *own = values + all;
+    bool found = false;
+    if (!values) return el_fail_errno("'%s'", whole.name);
+    enum el_status status = el_checkpoint_read(
+        from, kind, &whole, item->what == EL_STATE_BUFFER && same ? run->index : -1, values, &found);
+    if (status == EL_OK && found) {
+        el_slice_take(&item->array->shape, &item->array->slice, values, own);
+        status = el_shard_write_item(shard, item, own);
+    }
+    free(values);
+    return status;
+}
+
+static enum el_status restore_all(const struct el_run *run, unsigned rows, const char *prefix)
+{
+    for (int m = 0; m < run->worker.n_members; m++) {
+        const struct el_shard *shard = &run->worker.members[m].shard;
+        for (struct el_state_item item = {0}; el_shard_next(shard, &item);) {
+            char kind[EL_GRAPH_NAME_BYTES];
+            const char *found = prefix ? prefix : el_checkpoint_kind(&item.row, item.what, kind);
+            if (!(rows & 1U << item.what) || !found || item.count == 0 || !item.view->buffer) continue;
+            EL_TRY(restore(run, shard, &item, found));
+        }
+    }
+    return EL_OK;
+}
+
+static double number(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static void read_score(const json_t *list, struct el_score *score)
+{
+    *score = (struct el_score){json_number_value(json_array_get(list, 0)), json_number_value(json_array_get(list, 1)),
+                               json_number_value(json_array_get(list, 2)), json_number_value(json_array_get(list, 3))};
+}
+
+static enum el_status read_epochs(struct el_run *run, const json_t *epochs)
+{
+    size_t e;
+    const json_t *entry;
+    json_array_foreach(epochs, e, entry)
+    {
+        const json_t *ranks = json_object_get(entry, "ranks");
+        if ((int64_t)e >= run->session->config->epochs) break;
+        struct el_epoch_result *epoch = &run->result.epochs[run->result.n_epochs++];
+        *epoch = (struct el_epoch_result){.seconds = number(entry, "seconds"),
+                                          .train_loss = number(entry, "train_loss"),
+                                          .held_out = {.samples = (int64_t)number(entry, "samples"),
+                                                       .accuracy = number(entry, "accuracy"),
+                                                       .own_buffers = json_is_true(json_object_get(entry, "own_buffers")),
+                                                       .n_ranks = (int)json_array_size(ranks)}};
+        read_score(json_object_get(entry, "all"), &epoch->held_out.all);
+        epoch->held_out.ranks = calloc(json_array_size(ranks) + 1, sizeof *epoch->held_out.ranks);
+        if (!epoch->held_out.ranks) return el_fail_errno("epochs");
+        for (int r = 0; r < epoch->held_out.n_ranks; r++)
+            read_score(json_array_get(ranks, (size_t)r), &epoch->held_out.ranks[r]);
+    }
+    return EL_OK;
+}
+
+/* The best epoch's weights go through the devices' memory, before what is trained comes there. */
+enum el_status el_run_resume(struct el_run *run)
+{
+    const struct el_checkpoint *from = run->session->place->checkpoint.resume;
+    if (!from || run->session->wants_grads) return EL_OK;
+    const json_t *index = el_checkpoint_index(from);
+    const int best = (int)number(index, "best_epoch");
+    EL_TRY(read_epochs(run, json_object_get(index, "epochs")));
+    run->resumed_epoch_loss = number(index, "epoch_loss");
+    if (run->session->config->epochs && best >= 0) {
+        run->result.best_epoch = best;
+        run->best_accuracy = number(index, "best_accuracy");
+        EL_TRY(restore_all(run, EL_WEIGHT_ROWS, "best"));
+        EL_TRY(el_snapshot_open(&run->worker, EL_WEIGHT_ROWS, &run->best));
+        EL_TRY(el_snapshot_take(run->best));
+    }
+    return restore_all(run, ALL, NULL);
+}

@@ -1,0 +1,77 @@
+/* Copies of what devices hold; see snapshot.h. */
+#include "runtime/worker/snapshot.h"
+
+#include <stdlib.h>
+
+/* Without `arrays` it only counts. */
+static void list(struct el_snapshot *snapshot, unsigned rows, struct el_snapshot_array *arrays)
+{
+    snapshot->n = 0;
+    snapshot->size = 0;
+    for (int m = 0; m < snapshot->worker->n_members; m++) {
+        const struct el_shard *shard = &snapshot->worker->members[m].shard;
+        for (struct el_state_item item = {0}; el_shard_next(shard, &item);) {
+            if (!(rows & 1U << item.what) || item.count == 0 || !item.view->buffer) continue;
+            if (arrays)
+                arrays[snapshot->n] = (struct el_snapshot_array){.member = m, .item = item, .at = snapshot->size};
+            snapshot->n++;
+            snapshot->size += (size_t)item.count * el_dtype_bytes(item.row.dtype);
+        }
+    }
+}
+
+enum el_status el_snapshot_open(struct el_worker *worker, unsigned rows, struct el_snapshot **snapshot_p)
+{
+    struct el_snapshot *snapshot = calloc(1, sizeof *snapshot);
+    if (!snapshot) return el_fail_errno("a copy of the weights");
+    snapshot->worker = worker;
+    list(snapshot, rows, NULL);
+    snapshot->arrays = calloc((size_t)snapshot->n + 1, sizeof *snapshot->arrays);
+    snapshot->bytes = malloc(snapshot->size + 1);
+    if (snapshot->arrays && snapshot->bytes) {
+        list(snapshot, rows, snapshot->arrays);
+        *snapshot_p = snapshot;
+        return EL_OK;
+    }
+    enum el_status status = el_fail_errno("a copy of %zu bytes of the weights", snapshot->size);
+    el_snapshot_close(snapshot);
+    return status;
+}
+
+void el_snapshot_close(struct el_snapshot *snapshot)
+{
+    if (!snapshot) return;
+    free(snapshot->arrays);
+    free(snapshot->bytes);
+    free(snapshot);
+}
+
+static size_t bytes_of(const struct el_snapshot_array *array)
+{
+    return (size_t)array->item.count * el_dtype_bytes(array->item.row.dtype);
+}
+
+enum el_status el_snapshot_take(struct el_snapshot *snapshot)
+{
+    for (int i = 0; i < snapshot->n; i++) {
+        const struct el_snapshot_array *array = &snapshot->arrays[i];
+        EL_TRY(el_device_read(*array->item.view, snapshot->bytes + array->at, bytes_of(array)));
+    }
+    return EL_OK;
+}
+
+enum el_status el_snapshot_give(const struct el_snapshot *snapshot)
+{
+    for (int i = 0; i < snapshot->n; i++) {
+        const struct el_snapshot_array *array = &snapshot->arrays[i];
+        EL_TRY(el_device_write(*array->item.view, snapshot->bytes + array->at, bytes_of(array)));
+    }
+    return EL_OK;
+}
+
+enum el_status el_snapshot_values(const struct el_snapshot *snapshot, int i, double *values)
+{
+    const struct el_snapshot_array *array = &snapshot->arrays[i];
+    return el_shard_values_of(&snapshot->worker->members[array->member].shard, &array->item,
+                              snapshot->bytes + array->at, values);
+}
