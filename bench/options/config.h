@@ -78,7 +78,7 @@ struct el_spread {
     int beside;               /* single: further devices that train the same at the same time, unmeasured */           \
     double timeout_s;                                                                                                  \
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES], vocab_file[EL_PATH_BYTES];                                          \
-    char load[EL_PATH_BYTES], save[EL_PATH_BYTES];     /* weights; "": none */                                         \
+    char load[EL_PATH_BYTES], save[EL_PATH_BYTES];         /* weights; "": none */                                     \
     char checkpoint[EL_PATH_BYTES], resume[EL_PATH_BYTES]; /* folders; "": none */                                     \
     int64_t checkpoint_every, checkpoint_keep;                                                                         \
     bool checkpoint_async;                                                                                             \

@@ -10,6 +10,7 @@
 #include "bench/trial/costs.h"
 #include "bench/trial/machine.h"
 #include "bench/trial/trial.h"
+#include "runtime/state/checkpoint.h"
 
 /* A list of trials may have one on fewer devices, where a disturbance has no place: there it is left out. */
 static enum el_status check_injects(unsigned command, struct el_trial *trial, struct el_inject *injects)
@@ -115,9 +116,15 @@ static enum el_status check_checkpoints(const struct el_trial *trial)
     if (*trial->resume && *trial->load)
         return el_fail(EL_ERR_INVALID, "--load with --resume: the checkpoint has the weights: leave one of them out");
     if (!*trial->checkpoint) return EL_OK;
+    if (!*trial->resume && el_checkpoint_last(trial->checkpoint) >= 0)
+        return el_fail(EL_ERR_INVALID,
+                       "--checkpoint %s has checkpoints already: give --resume %s to go on from the last one, or "
+                       "another folder",
+                       trial->checkpoint, trial->checkpoint);
     EL_TRY(el_folder_make(trial->checkpoint, "give another --checkpoint"));
-    return access(trial->checkpoint, W_OK | X_OK) == 0 ? EL_OK
-                                                       : el_fail_errno("--checkpoint: the folder %s", trial->checkpoint);
+    return access(trial->checkpoint, W_OK | X_OK) == 0
+               ? EL_OK
+               : el_fail_errno("--checkpoint: the folder %s", trial->checkpoint);
 }
 
 /* The option that asks for a profile; NULL: none does. */

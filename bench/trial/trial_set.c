@@ -78,6 +78,11 @@ static enum el_status add_trial(unsigned command, const struct el_options *optio
     memset(trial, 0, sizeof *trial);
     EL_TRY(el_trial_resolve(command, options, choice, trial));
     trial->characters = el_dataset_info(set->dataset)->characters;
+    if (*trial->checkpoint && options->repeats > 1)
+        return el_fail(EL_ERR_INVALID,
+                       "--checkpoint with --repeats %d: each launch would begin again: leave one of "
+                       "them out",
+                       options->repeats);
     EL_TRY(resume(trial, set));
     int64_t samples = el_dataset_size(set->dataset, EL_SPLIT_TRAIN);
     if (trial->train.global_batch <= samples) return EL_OK;

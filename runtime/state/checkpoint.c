@@ -62,16 +62,26 @@ static int64_t last_before(const char *dir, int64_t below)
     return last;
 }
 
-void el_checkpoint_tidy(const char *dir, int keep, bool stale)
+int64_t el_checkpoint_last(const char *dir)
+{
+    return last_before(dir, INT64_MAX);
+}
+
+void el_checkpoint_tidy(const char *dir, int64_t last, int keep)
 {
     char path[EL_PATH_BYTES];
     int64_t step = INT64_MAX;
-    for (int k = 0; k < keep && step >= 0; k++) step = last_before(dir, step);
-    while (step >= 0 && (step = last_before(dir, step)) >= 0) {
+    for (int kept = 0; (step = last_before(dir, step)) >= 0;) {
+        if (step <= last && kept++ < keep) continue;
         el_checkpoint_folder(dir, step, true, path);
         el_checkpoint_remove(path);
     }
-    DIR *folder = stale ? opendir(dir) : NULL;
+}
+
+void el_checkpoint_remove_parts(const char *dir)
+{
+    char path[EL_PATH_BYTES];
+    DIR *folder = opendir(dir);
     for (const struct dirent *entry; folder && (entry = readdir(folder));) {
         if (step_of(entry->d_name, true) < 0) continue;
         el_checkpoint_folder(dir, step_of(entry->d_name, true), false, path);
@@ -170,8 +180,8 @@ enum el_status el_checkpoint_write_index(const char *folder, json_t *index)
 
 static enum el_status damaged(const struct el_checkpoint *checkpoint, const char *file, const char *text)
 {
-    return el_fail(EL_ERR_INVALID, "%s/%.60s: %s: give --resume an earlier checkpoint",
-                   el_path_tail(checkpoint->path), file, text);
+    return el_fail(EL_ERR_INVALID, "%s/%.60s: %s: give --resume an earlier checkpoint", el_path_tail(checkpoint->path),
+                   file, text);
 }
 
 static enum el_status read_index(struct el_checkpoint *checkpoint)
@@ -215,8 +225,7 @@ static enum el_status open_files(struct el_checkpoint *checkpoint)
     checkpoint->files = calloc(n, sizeof(struct el_safetensors *));
     if (!checkpoint->files) return el_fail_errno("%s", el_path_tail(checkpoint->path));
     checkpoint->n_files = (int)n;
-    for (size_t f = 0; f < n; f++)
-        EL_TRY(open_file(checkpoint, json_array_get(list, f), &checkpoint->files[f]));
+    for (size_t f = 0; f < n; f++) EL_TRY(open_file(checkpoint, json_array_get(list, f), &checkpoint->files[f]));
     return EL_OK;
 }
 
@@ -288,8 +297,8 @@ const char *el_checkpoint_kind(const struct el_state_row *row, enum el_state wha
 struct piece {
     const struct el_safetensors *file;
     const struct el_stored_array *array;
-    struct el_param as;  /* the shape that it is a range of, and its slice */
-    int64_t first;       /* of a range; -1: all of `as` */
+    struct el_param as; /* the shape that it is a range of, and its slice */
+    int64_t first;      /* of a range; -1: all of `as` */
     const struct el_stored_array *places;
 };
 
@@ -356,8 +365,8 @@ static void key_of(const char *kind, const struct el_param *array, char key[EL_C
     snprintf(key, EL_CHECKPOINT_NAME_BYTES, "%s.%s", kind, array->name);
 }
 
-enum el_status el_checkpoint_read(const struct el_checkpoint *checkpoint, const char *kind, const struct el_param *array,
-                                  int rank, double *values, bool *found_p)
+enum el_status el_checkpoint_read(const struct el_checkpoint *checkpoint, const char *kind,
+                                  const struct el_param *array, int rank, double *values, bool *found_p)
 {
     char key[EL_CHECKPOINT_NAME_BYTES];
     struct piece piece;
@@ -388,11 +397,12 @@ static enum el_status check_same(const struct el_checkpoint *checkpoint, const s
         const json_t *was = json_object_get(checkpoint->index, same[i].key), *is = json_object_get(own, same[i].key);
         if (json_equal(was, is)) continue;
         if (json_is_string(was) && json_is_string(is))
-            status = el_fail(EL_ERR_INVALID, "--resume %s: it was trained with --%s %.40s, and now it is %s",
-                             el_path_tail(checkpoint->path), same[i].option, json_string_value(was),
-                             json_string_value(is));
+            status =
+                el_fail(EL_ERR_INVALID, "--resume %s: it was trained with --%s %.40s, and now it is %s",
+                        el_path_tail(checkpoint->path), same[i].option, json_string_value(was), json_string_value(is));
         else
-            status = el_fail(EL_ERR_INVALID, "--resume %s: it was trained with a %s of %" JSON_INTEGER_FORMAT
+            status = el_fail(EL_ERR_INVALID,
+                             "--resume %s: it was trained with a %s of %" JSON_INTEGER_FORMAT
                              ", and now it is %" JSON_INTEGER_FORMAT ": give the same --%s",
                              el_path_tail(checkpoint->path), i == 2 ? "seed" : "global batch", json_integer_value(was),
                              json_integer_value(is), same[i].option);

@@ -8,12 +8,12 @@
  *     el_checkpoint_read(checkpoint, "model", array, -1, values, &found);
  *     el_checkpoint_close(checkpoint);
  *
- * Arrays: "model.NAME", a parameter or a buffer by PyTorch's name and in its shape (weights.h); "optimizer.exp_avg.NAME",
- * a slot; "best.NAME", of the best epoch. A device that has a piece of an array gives that alone, and beside it
- * "piece.model.NAME" of whole numbers: the dimension that is cut (as the kernels have it), where the piece begins there,
- * of how many, how many it has (0 of 0: it is not cut), and the first element of a range of that (-1: it is all there).
- * A range stands in one row, by its places in the shape; "places.model.NAME" has these where they are not one after
- * the other.
+ * Arrays: "model.NAME", a parameter or a buffer by PyTorch's name and in its shape (weights.h);
+ * "optimizer.exp_avg.NAME", a slot; "best.NAME", of the best epoch. A device that has a piece of an array gives that
+ * alone, and beside it "piece.model.NAME" of whole numbers: the dimension that is cut (as the kernels have it), where
+ * the piece begins there, of how many, how many it has (0 of 0: it is not cut), and the first element of a range of
+ * that (-1: it is all there). A range stands in one row, by its places in the shape; "places.model.NAME" has these
+ * where they are not one after the other.
  *
  * A folder `step-20` is complete: it was written under another name (el_checkpoint_folder), and renamed last.
  *
@@ -40,10 +40,10 @@ const char *el_checkpoint_path(const struct el_checkpoint *checkpoint);
 const json_t *el_checkpoint_index(const struct el_checkpoint *checkpoint);
 enum el_status el_checkpoint_check(const struct el_checkpoint *checkpoint, const struct el_train_config *config,
                                    const struct el_graph *model);
-/* An array of the model (in no slice). values: [count] in the order of its shape. `rank`: whose own is taken, if it gave
- * one whole; -1: anybody's. *found_p false: nobody gave it, and values are untouched. */
-enum el_status el_checkpoint_read(const struct el_checkpoint *checkpoint, const char *kind, const struct el_param *array,
-                                  int rank, double *values, bool *found_p);
+/* An array of the model (in no slice). values: [count] in the order of its shape. `rank`: whose own is taken, if it
+ * gave one whole; -1: anybody's. *found_p false: nobody gave it, and values are untouched. */
+enum el_status el_checkpoint_read(const struct el_checkpoint *checkpoint, const char *kind,
+                                  const struct el_param *array, int rank, double *values, bool *found_p);
 
 /* ---- for who writes one ---- */
 
@@ -51,8 +51,12 @@ enum el_status el_checkpoint_read(const struct el_checkpoint *checkpoint, const 
 void el_checkpoint_folder(const char *dir, int64_t step, bool complete, char path[EL_PATH_BYTES]);
 /* Removes a folder and its files; what is not there is no failure. */
 void el_checkpoint_remove(const char *folder);
-/* All but the `keep` last of the complete ones; and, `stale`, those that nobody completed. */
-void el_checkpoint_tidy(const char *dir, int keep, bool stale);
+/* The last complete one; -1: there is none. */
+int64_t el_checkpoint_last(const char *dir);
+/* Removes all of them but the `keep` last up to step `last`. */
+void el_checkpoint_tidy(const char *dir, int64_t last, int keep);
+/* Removes those that nobody completed. */
+void el_checkpoint_remove_parts(const char *dir);
 enum el_status el_checkpoint_hash(const char *path, uint64_t *hash_p, int64_t *bytes_p);
 /* "optimizer.exp_avg" of a row's arrays; NULL: they are not stored. */
 const char *el_checkpoint_kind(const struct el_state_row *row, enum el_state what, char text[EL_GRAPH_NAME_BYTES]);

@@ -121,10 +121,8 @@ enum el_status el_shard_write_item(const struct el_shard *shard, const struct el
 enum el_status el_shard_read_doubles(const struct el_shard *shard, const struct el_param *array, struct el_view view,
                                      double *values)
 {
-    const struct el_state_item item = {.row = {.dtype = shard->config->dtype},
-                                       .array = array,
-                                       .view = &view,
-                                       .count = el_shape_count(&array->shape)};
+    const struct el_state_item item = {
+        .row = {.dtype = shard->config->dtype}, .array = array, .view = &view, .count = el_shape_count(&array->shape)};
     return el_shard_read_item(shard, &item, values);
 }
 

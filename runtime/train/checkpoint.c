@@ -116,12 +116,14 @@ static enum el_status list_file(const struct el_checkpointer *c, struct file *fi
 static enum el_status find_places(const struct el_shard *shard, const struct el_state_item *item, double *places)
 {
     const int64_t all = el_shape_count(&item->array->shape);
-    struct el_state_item numbered = *item;
-    double *values = malloc((size_t)(all + item->count) * sizeof *values), *memory = values + all;
+    double *values = malloc((size_t)(all + item->count) * sizeof *values), *numbers = values + all;
+    float *floats = (float *)numbers; /* which count to 2^24, more than any kernel's weights */
     if (!values) return el_fail_errno("places of '%s'", item->array->name);
-    for (int64_t i = 0; i < item->count; i++) memory[i] = (double)(i + 1);
-    numbered.row.dtype = EL_F64;
-    enum el_status status = el_shard_values_of(shard, &numbered, memory, values);
+    for (int64_t i = 0; i < item->count && item->row.dtype == EL_F64; i++) numbers[i] = (double)(i + 1);
+    for (int64_t i = 0; i < item->count && item->row.dtype == EL_F32; i++) floats[i] = (float)(i + 1);
+    enum el_status status = item->count < 1 << 24 && item->row.dtype != EL_BF16
+                                ? el_shard_values_of(shard, item, numbers, values)
+                                : el_fail(EL_ERR_INTERNAL, "'%s' is too large to be numbered", item->array->name);
     for (int64_t i = 0; status == EL_OK && i < all; i++)
         if (values[i] > 0) places[(int64_t)values[i] - 1] = (double)i;
     free(values);
@@ -138,9 +140,9 @@ static enum el_status write_entry(const struct file *file, const struct entry *e
     if (!values) return el_fail_errno("'%s'", entry->key);
     enum el_status status = el_snapshot_values(entry->snapshot, entry->array, values);
     if (entry->is_range || slice->of) {
-        const double piece[EL_CHECKPOINT_PIECE] = {
-            slice->dim, (double)slice->first, (double)slice->of,
-            slice->of ? (double)item->array->shape.d[slice->dim] : 0, entry->is_range ? (double)item->first : -1};
+        const double piece[EL_CHECKPOINT_PIECE] = {slice->dim, (double)slice->first, (double)slice->of,
+                                                   slice->of ? (double)item->array->shape.d[slice->dim] : 0,
+                                                   entry->is_range ? (double)item->first : -1};
         el_safetensors_write(file->writer, piece);
     }
     if (entry->is_packed && status == EL_OK) {
@@ -207,8 +209,7 @@ static enum el_status await(const struct el_checkpointer *c, int worker, json_t 
     unlink(path);
     if (sscanf(said, "ok %16s %lld", hash, &bytes) != 2) return el_fail(EL_ERR_PEER, "rank %d could not write", worker);
     snprintf(name, sizeof name, "rank-%d.safetensors", worker);
-    json_array_append_new(files,
-                          json_pack("{s:s, s:s, s:I}", "name", name, "hash", hash, "bytes", (json_int_t)bytes));
+    json_array_append_new(files, json_pack("{s:s, s:s, s:I}", "name", name, "hash", hash, "bytes", (json_int_t)bytes));
     return EL_OK;
 }
 
@@ -238,7 +239,7 @@ static enum el_status complete(struct el_checkpointer *c)
         return status;
     }
     sync_folder(c->spec->dir);
-    el_checkpoint_tidy(c->spec->dir, c->spec->keep, false);
+    el_checkpoint_tidy(c->spec->dir, c->step, c->spec->keep);
     return EL_OK;
 }
 
@@ -290,12 +291,11 @@ static json_t *show_epochs(const struct el_run *run)
         json_t *ranks = json_array();
         for (int r = 0; r < epoch->held_out.n_ranks; r++)
             json_array_append_new(ranks, show_score(&epoch->held_out.ranks[r]));
-        json_array_append_new(epochs, json_pack("{s:f, s:f, s:I, s:f, s:b, s:o, s:o}", "seconds", epoch->seconds,
-                                                "train_loss", epoch->train_loss, "samples",
-                                                (json_int_t)epoch->held_out.samples, "accuracy",
-                                                epoch->held_out.accuracy, "own_buffers",
-                                                (int)epoch->held_out.own_buffers, "all",
-                                                show_score(&epoch->held_out.all), "ranks", ranks));
+        json_array_append_new(epochs,
+                              json_pack("{s:f, s:f, s:I, s:f, s:b, s:o, s:o}", "seconds", epoch->seconds, "train_loss",
+                                        epoch->train_loss, "samples", (json_int_t)epoch->held_out.samples, "accuracy",
+                                        epoch->held_out.accuracy, "own_buffers", (int)epoch->held_out.own_buffers,
+                                        "all", show_score(&epoch->held_out.all), "ranks", ranks));
     }
     return epochs;
 }
@@ -369,7 +369,7 @@ enum el_status el_run_open_checkpoints(struct el_run *run)
     *c = (struct el_checkpointer){.run = run, .spec = spec};
     run->checkpointer = c;
     double ready = 0;
-    if (el_worker_is_first(&run->worker)) el_checkpoint_tidy(spec->dir, spec->keep, true);
+    if (el_worker_is_first(&run->worker)) el_checkpoint_remove_parts(spec->dir);
     return el_worker_take_first(&run->worker, &ready, 1); /* nobody writes before what is stale is gone */
 }
 
@@ -394,9 +394,8 @@ static enum el_status restore(const struct el_run *run, const struct el_shard *s
 {
     const struct el_checkpoint *from = run->session->place->checkpoint.resume;
     const json_t *index = el_checkpoint_index(from);
-    const bool same =
-        !strcmp(json_string_value(json_object_get(index, "mode")), run->session->config->mode) &&
-        json_integer_value(json_object_get(index, "workers")) == run->worker.layout->n_workers;
+    const bool same = !strcmp(json_string_value(json_object_get(index, "mode")), run->session->config->mode) &&
+                      json_integer_value(json_object_get(index, "workers")) == run->worker.layout->n_workers;
     struct el_param whole = *item->array;
     whole.shape = el_slice_origin(&item->array->shape, &item->array->slice);
     whole.slice = (struct el_slice){0};
@@ -404,8 +403,8 @@ static enum el_status restore(const struct el_run *run, const struct el_shard *s
     double *values = calloc((size_t)(all + n), sizeof *values), *own = values + all;
     bool found = false;
     if (!values) return el_fail_errno("'%s'", whole.name);
-    enum el_status status = el_checkpoint_read(
-        from, kind, &whole, item->what == EL_STATE_BUFFER && same ? run->index : -1, values, &found);
+    enum el_status status =
+        el_checkpoint_read(from, kind, &whole, item->what == EL_STATE_BUFFER && same ? run->index : -1, values, &found);
     if (status == EL_OK && found) {
         el_slice_take(&item->array->shape, &item->array->slice, values, own);
         status = el_shard_write_item(shard, item, own);
@@ -448,12 +447,13 @@ static enum el_status read_epochs(struct el_run *run, const json_t *epochs)
         const json_t *ranks = json_object_get(entry, "ranks");
         if ((int64_t)e >= run->session->config->epochs) break;
         struct el_epoch_result *epoch = &run->result.epochs[run->result.n_epochs++];
-        *epoch = (struct el_epoch_result){.seconds = number(entry, "seconds"),
-                                          .train_loss = number(entry, "train_loss"),
-                                          .held_out = {.samples = (int64_t)number(entry, "samples"),
-                                                       .accuracy = number(entry, "accuracy"),
-                                                       .own_buffers = json_is_true(json_object_get(entry, "own_buffers")),
-                                                       .n_ranks = (int)json_array_size(ranks)}};
+        *epoch =
+            (struct el_epoch_result){.seconds = number(entry, "seconds"),
+                                     .train_loss = number(entry, "train_loss"),
+                                     .held_out = {.samples = (int64_t)number(entry, "samples"),
+                                                  .accuracy = number(entry, "accuracy"),
+                                                  .own_buffers = json_is_true(json_object_get(entry, "own_buffers")),
+                                                  .n_ranks = (int)json_array_size(ranks)}};
         read_score(json_object_get(entry, "all"), &epoch->held_out.all);
         epoch->held_out.ranks = calloc(json_array_size(ranks) + 1, sizeof *epoch->held_out.ranks);
         if (!epoch->held_out.ranks) return el_fail_errno("epochs");

@@ -255,8 +255,7 @@ static enum el_status plan_run(struct el_run *run, int64_t total)
     run->start = run->n_done = from ? el_checkpoint_step(from) : 0;
     if (from && run->start >= total)
         return el_fail(EL_ERR_INVALID, "--resume: the checkpoint is of step %lld, and all %lld are done: give more %s",
-                       (long long)run->start, (long long)total,
-                       run->session->config->epochs ? "--epochs" : "--steps");
+                       (long long)run->start, (long long)total, run->session->config->epochs ? "--epochs" : "--steps");
     const int64_t most = total - run->start - (run->session->config->epochs || from ? 1 : 0);
     run->n_warmup = run->start + (run->session->config->warmup < most ? run->session->config->warmup : most);
     run->n_steps = total - run->n_warmup;

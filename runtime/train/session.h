@@ -53,9 +53,9 @@ struct el_run {
     int64_t start; /* steps that were made before, by the job whose checkpoint it goes on from: numbers go on */
     double resumed_epoch_loss; /* what those of its first epoch add to that one's training loss */
     double best_accuracy;
-    struct el_snapshot *best; /* the best epoch's weights; NULL: none yet */
+    struct el_snapshot *best;             /* the best epoch's weights; NULL: none yet */
     struct el_checkpointer *checkpointer; /* NULL: no checkpoints are written */
-    struct el_error error; /* status EL_OK: it went well */
+    struct el_error error;                /* status EL_OK: it went well */
     int64_t failed_ns;
 };
 
