@@ -24,6 +24,10 @@ struct el_runner {
 enum el_status el_runner_init(struct el_runner *runner, const struct el_store *store);
 enum el_status el_runner_measure(const struct el_runner *runner, const struct el_trial *trial, int repeat, int order,
                                  json_t **document_p);
+/* The same, and again from its last checkpoint, up to trial->max_restarts times, where a rank is lost: the document has
+ * `restarts` then, each with its reason and step. What happened is in DIR/events.csv (events.h). */
+enum el_status el_restart_measure(const struct el_runner *runner, const struct el_trial *trial, int repeat, int order,
+                                  json_t **document_p);
 enum el_status el_runner_gate(const struct el_runner *runner, const struct el_trial *trial, json_t **verdict_p);
 
 /* Whether a launch that left this document is worth another: too little memory stays too little, but whatever else

@@ -56,7 +56,7 @@ static enum el_status measure_one(struct el_campaign *c, const struct el_runner 
         EL_TRY(el_store_save_repeat(&c->store, trial, entry->repeat, document));
     } else {
         el_progress_begin(progress, trial, entry->repeat);
-        enum el_status status = el_runner_measure(runner, trial, entry->repeat, order, &document);
+        enum el_status status = el_restart_measure(runner, trial, entry->repeat, order, &document);
         el_progress_end(progress, document);
         EL_TRY(status);
     }

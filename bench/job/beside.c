@@ -69,10 +69,10 @@ static void end(struct el_job_beside *b, enum el_status status)
     pthread_mutex_unlock(&b->lock);
 }
 
-static enum el_status before_step(void *context, int member)
+static enum el_status before_step(void *context, int member, int64_t step)
 {
     struct neighbour *neighbour = context;
-    (void)member;
+    (void)member, (void)step;
     return meet(neighbour->all, &neighbour->pace);
 }
 

@@ -1,11 +1,14 @@
 /* One launch of one trial: devices, recorders, training, and what each rank gives of it. What is in an account and in
  * the document is account.c's and repeat.c's; what repeats come to is record.c's. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/job/measurement.h"
 #include "bench/record/record.h"
+#include "bench/trial/events.h"
 #include "profiles/nvtx.h"
 #include "runtime/gate/gate.h"
 
@@ -64,11 +67,26 @@ static void begin_segment(void *context, int member, enum el_segment segment)
     if (recorder) el_recorder_segment(recorder, el_job_segment(segment));
 }
 
-static enum el_status before_step(void *context, int member)
+/* A rank dies, or stops, where --inject says so. */
+static void fall(const struct el_job_measurement *m, int member, int64_t step)
+{
+    const int n_each = m->open.n / m->n_workers;
+    for (int i = member; i < member + n_each; i++) {
+        const struct el_inject *inject = el_device_inject(m->open.devices[i]);
+        const bool kills = inject->kill_step > 0 && inject->kill_step == step;
+        if (!kills && (inject->stop_step == 0 || inject->stop_step != step)) continue;
+        const int events = m->events >= 0 ? m->events : el_events_open(m->job->trial->checkpoint);
+        el_events_add(events, kills ? "kill" : "stop", step);
+        kill(getpid(), kills ? SIGKILL : SIGSTOP);
+    }
+}
+
+static enum el_status before_step(void *context, int member, int64_t step)
 {
     struct el_job_measurement *m = context;
-    (void)member;
-    return el_job_beside_meet(m->beside);
+    if (m->open.first + member == 0) el_events_add(m->events, "step", step);
+    fall(m, member, step);
+    return m->beside ? el_job_beside_meet(m->beside) : EL_OK;
 }
 
 static enum el_status train(struct el_job_measurement *m)
@@ -80,7 +98,7 @@ static enum el_status train(struct el_job_measurement *m)
                                    .measure_begin = measure_begin,
                                    .measure_end = measure_end,
                                    .segment = begin_segment,
-                                   .before_step = m->beside ? before_step : NULL};
+                                   .before_step = before_step};
     EL_TRY(el_train(&job->trial->train, &place, &hooks, &m->result));
     m->trained = true;
     return EL_OK;
@@ -144,6 +162,8 @@ enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)
     struct el_error error;
     json_t *account = NULL, *accounts = NULL;
     m->job = job;
+    m->events = el_bootstrap_rank(job->bootstrap) == 0 ? el_events_open(job->trial->checkpoint) : -1;
+    el_events_add(m->events, "start", 0);
     /* Nobody may wait in training for a rank that could not begin it. */
     enum el_status status = el_bootstrap_agree(job->bootstrap, open_measurement(m));
     if (status == EL_OK) status = train_and_relate(m);
@@ -163,6 +183,7 @@ enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)
     free(m->recorders);
     free(m->launches);
     free(m->probes);
+    if (m->events >= 0) close(m->events);
     el_job_beside_close(m->beside);
     el_job_window_close(&m->window);
     el_job_close_devices(&m->open);

@@ -56,6 +56,7 @@ struct el_job_measurement {
     struct el_probe *probes;        /* [devices of this process] */
     struct el_watch watch;          /* for a profiler that is attached */
     bool watched;
+    int events;                   /* of rank 0, to which what happens is added; -1: none */
     struct el_job_beside *beside; /* NULL: nobody */
     struct el_train_result result;
     bool trained;

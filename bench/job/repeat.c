@@ -66,6 +66,19 @@ static json_t *uneven_of(const struct el_train_result *result, const struct el_t
                       EL_KEY("agreement_ms", (double)result->agreement_ns / 1e6 / (double)result->n_agreements));
 }
 
+static json_t *checkpoints_of(const struct el_train_result *result, const struct el_trial *trial)
+{
+    const struct el_checkpoint_result *of = &result->checkpoints;
+    if (!*trial->checkpoint) return json_null();
+    const double seconds = (double)of->write_ns / 1e9;
+    return el_json_of(EL_KEY("dir", trial->checkpoint), EL_KEY("every", trial->checkpoint_every), EL_KEY("n", of->n),
+                      EL_KEY("failed", of->n_failed), EL_KEY("bytes", of->bytes),
+                      EL_KEY("copy_ms", of->n ? (double)of->copy_ns / 1e6 / of->n : NAN),
+                      EL_KEY("wait_ms", of->n ? (double)of->wait_ns / 1e6 / of->n : NAN),
+                      EL_KEY("write_ms", of->n ? seconds * 1e3 / of->n : NAN),
+                      EL_KEY("write_mb_per_s", of->n ? (double)of->bytes * of->n / 1e6 / seconds : NAN));
+}
+
 static json_t *control_of(const struct el_job_measurement *m)
 {
     char kind[EL_CHOICE_BYTES];
@@ -169,7 +182,8 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
         EL_KEY("comm_algorithms", el_json_filled(result->comm_algorithms)),
         EL_KEY("collectives", json_incref(m->collectives)), EL_KEY("epochs", epochs_of(result, trial)),
         EL_KEY("accuracy", accuracy(result->test.accuracy)), EL_KEY("evaluation", evaluation_of(&result->test, trial)),
-        EL_KEY("uneven", uneven_of(result, &trial->train)), EL_KEY("machine", machine_of(trial)));
+        EL_KEY("uneven", uneven_of(result, &trial->train)), EL_KEY("checkpoints", checkpoints_of(result, trial)),
+        EL_KEY("first_step", result->start), EL_KEY("machine", machine_of(trial)));
 }
 
 static void put_accounts(json_t *repeat, const struct el_job_measurement *m, const json_t *accounts)

@@ -82,6 +82,7 @@ struct el_spread {
     char checkpoint[EL_PATH_BYTES], resume[EL_PATH_BYTES]; /* folders; "": none */                                     \
     int64_t checkpoint_every, checkpoint_keep;                                                                         \
     bool checkpoint_async;                                                                                             \
+    int max_restarts;                                                                                                  \
     char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES]; /* which steps (el_trial_profile), and a folder; "": none */    \
     bool record, tf32;                                                                                                 \
     bool in_files;            /* samples stay in their files */                                                        \

@@ -216,8 +216,8 @@ static void put_devices(json_t *record, const json_t *ok, double global_batch)
 json_t *el_record_trial(const struct el_trial *trial, const char *command, json_t *repeats)
 {
     json_t *record = json_object(), *rows = json_array(), *ok = json_array(); /* those that finished */
-    static const char *const training[] = {"accuracy",    "evaluation",    "uneven", "flops_per_step",
-                                           "param_bytes", "trained_bytes", NULL};
+    static const char *const training[] = {"accuracy", "evaluation",     "uneven",      "checkpoints",   "first_step",
+                                           "restarts", "flops_per_step", "param_bytes", "trained_bytes", NULL};
     double batch = (double)trial->train.global_batch;
     EL_EACH(repeat, repeats) {
         if (el_json_is(repeat, "status", "ok")) json_array_append(ok, repeat);

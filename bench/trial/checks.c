@@ -108,13 +108,18 @@ static enum el_status check_save(const struct el_trial *trial)
 /* Likewise checkpoints; the folder is made here, so that it is said at once where that cannot be. */
 static enum el_status check_checkpoints(const struct el_trial *trial)
 {
-    const char *option = *trial->checkpoint ? "--checkpoint" : *trial->resume ? "--resume" : NULL;
+    const char *option = *trial->checkpoint        ? "--checkpoint"
+                         : *trial->resume          ? "--resume"
+                         : trial->max_restarts > 0 ? "--max-restarts"
+                                                   : NULL;
     if (!option) return EL_OK;
     if (!el_trial_backend(trial).computes)
         return el_fail(EL_ERR_INVALID, "%s: %s devices compute nothing, so there is no state: leave it out", option,
                        trial->devices[0].backend);
     if (*trial->resume && *trial->load)
         return el_fail(EL_ERR_INVALID, "--load with --resume: the checkpoint has the weights: leave one of them out");
+    if (!*trial->checkpoint && trial->max_restarts)
+        return el_fail(EL_ERR_INVALID, "--max-restarts: there would be nothing to start again from: add --checkpoint");
     if (!*trial->checkpoint) return EL_OK;
     if (!*trial->resume && el_checkpoint_last(trial->checkpoint) >= 0)
         return el_fail(EL_ERR_INVALID,

@@ -31,6 +31,8 @@ static const struct kind kinds[] = {
     {"oversize", "POS:BYTES", BYTES, true, 1, 1e12, INTO(oversize_bytes), 0},
     {"wrong", "POS:X", REAL, true, -1e6, 1e6, INTO(wrong), 0},
     {"disk", "MS", REAL, false, 0, 1e6, INTO(disk_ms), 0},
+    {"kill", "POS:STEP", WHOLE, true, 1, 1e9, INTO(kill_step), 0},
+    {"stop", "POS:STEP", WHOLE, true, 1, 1e9, INTO(stop_step), 0},
     {"worker", "BATCH", WHOLE, false, 1, 1e9, INTO(worker_dies_at), 0},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
@@ -149,4 +151,25 @@ enum el_status el_inject_parse(const char *text, int n_devices, struct el_inject
     enum el_status status = take_items(text, n_devices, injects, taken);
     free(taken);
     return status;
+}
+
+/* kill and stop: of those the first one by its step. */
+bool el_inject_drop_first_fall(char *text)
+{
+    char *first = NULL;
+    double least = INFINITY;
+    for (char *at = text; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+        const char *colon = strchr(at, ':');
+        const bool falls = !strncmp(at, "kill=", 5) || !strncmp(at, "stop=", 5);
+        if (!falls || !colon || strtod(colon + 1, NULL) >= least) continue;
+        least = strtod(colon + 1, NULL);
+        first = at;
+    }
+    if (!first) return false;
+    const char *rest = first + strcspn(first, ",");
+    if (*rest == ',') rest++;
+    memmove(first, rest, strlen(rest) + 1);
+    const size_t n = strlen(text);
+    if (n > 0 && text[n - 1] == ',') text[n - 1] = 0;
+    return true;
 }

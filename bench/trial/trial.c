@@ -77,8 +77,10 @@ static void identify(struct el_trial *trial)
     struct el_options options;
     el_trial_options(trial, &options);
     options.train.model = trial->train.model;
+    while (el_inject_drop_first_fall(options.inject)) continue;
     json_t *echo = el_options_echo(EL_CMD_RUN, &options);
     json_object_del(echo, "timeout");
+    json_object_del(echo, "resume"); /* a job that is started again is the same */
     char *text = json_dumps(echo, JSON_SORT_KEYS | JSON_COMPACT);
     uint64_t build = el_build_hash(), hash = el_hash(EL_HASH_BEGIN, &build, sizeof build);
     if (text) hash = el_hash(hash, text, strlen(text));

@@ -71,6 +71,8 @@ bool el_trial_profile(const struct el_trial *trial, struct el_profile_schedule *
 /* `--inject wire=2,delay=1:20`, from the command line to devices; docs/selfcheck.md says what each disturbance does.
  * `injects` is [n_devices], written only on success; "" injects nothing. Errors: EL_ERR_INVALID naming the item. */
 enum el_status el_inject_parse(const char *text, int n_devices, struct el_inject *injects);
+/* Takes the kill or stop that comes first out of such a text. false: it has none. */
+bool el_inject_drop_first_fall(char *text);
 
 /* ---- which devices a run takes when none were named, and whether those that were named are there ---- */
 

@@ -55,7 +55,7 @@ static enum el_status step(struct el_run *run, uint64_t number, uint64_t skipped
     const struct el_train_hooks *hooks = run->session->hooks;
     struct el_probe probe = hooks->probes ? hooks->probes[run->first] : (struct el_probe){.context = NULL};
     probe.spans = probe.spans && is_recorded(run, (int64_t)number);
-    if (hooks->before_step) EL_TRY(hooks->before_step(hooks->context, run->first));
+    if (hooks->before_step) EL_TRY(hooks->before_step(hooks->context, run->first, (int64_t)number));
     int64_t begin = el_clock_ns();
     const int round = run->round;
     EL_TRY(change_round(run, number));

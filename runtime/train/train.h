@@ -50,7 +50,7 @@ struct el_train_hooks {
     void (*segment)(void *context, int member, enum el_segment segment);
     void (*progress)(void *context, double done, double total); /* of the process's first worker; steps */
     /* Before each step of a worker, outside its time; `member`: its first. A failure ends training. */
-    enum el_status (*before_step)(void *context, int member);
+    enum el_status (*before_step)(void *context, int member, int64_t step);
 };
 
 /* What a rank has counted in an evaluation; its loss is the sum over them. */

@@ -1,5 +1,5 @@
-/* A job that goes on from a checkpoint is the one that nobody disturbed: to the bit in the same mode on as many devices,
- * and in any other one as near as modes are to each other. What is not whole is refused. */
+/* A job that goes on from a checkpoint is the one that nobody disturbed: to the bit in the same mode on as many
+ * devices, and in any other one as near as modes are to each other. What is not whole is refused. */
 #include "tests/test.h"
 
 #include <fcntl.h>

@@ -1,0 +1,35 @@
+/* Lines of DIR/events.csv; see events.h. Each is one write to the file's end, so that those of several processes do not
+ * mix. */
+#include "bench/trial/events.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/files.h"
+
+int el_events_open(const char *dir)
+{
+    char path[EL_PATH_BYTES + 16];
+    struct stat info;
+    static const char head[] = "event,step,unix_s\n";
+    if (!*dir) return -1;
+    snprintf(path, sizeof path, "%s/events.csv", dir);
+    const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (file >= 0 && fstat(file, &info) == 0 && info.st_size == 0 && write(file, head, sizeof head - 1) < 0) return file;
+    return file;
+}
+
+void el_events_add(int file, const char *event, int64_t step)
+{
+    char line[64];
+    struct timespec now;
+    if (file < 0) return;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const int n = snprintf(line, sizeof line, "%s,%" PRId64 ",%lld.%06ld\n", event, step, (long long)now.tv_sec,
+                           now.tv_nsec / 1000);
+    if (write(file, line, (size_t)n) < 0) return;
+}
