@@ -43,6 +43,15 @@ static const struct el_command_row commands[] = {
      "  evenload plan --params 70B --devices 64 --machine h100-sxm --json\n"
      "  evenload plan --layers 24 --embed 1024 --heads 16 --devices 4 --device-mem 16G --batch 8\n",
      el_cmd_plan},
+    {EL_CMD_RECOVER, JOBS, "what the loss of a rank costs, and how often to write checkpoints",
+     "[--mode NAME] [--model NAME] [--kill RANK@STEP] [options]",
+     "Train a job undisturbed and with checkpoints, in turns, and then kill or stop ranks of it. Shows the time to "
+     "detect the loss, to start again, to load and to catch up, goodput, what checkpoints cost, and the interval "
+     "between them that loses least.",
+     "  evenload recover --mode ddp --kill 1@50%              half way through 105 steps\n"
+     "  evenload recover --mode zero3 --model gpt --kill 1@40,0@80 --checkpoint-every 10\n"
+     "  evenload recover --stop 1@50% --comm-timeout 2 --mtbf 24h\n",
+     el_cmd_recover},
     {EL_CMD_MODES, MEASURE, "the modes: what each does, holds and sends, and the options it takes", "[--json]",
      "List the modes: what each does, which loss it equals, what a device holds and sends in a step, and which options "
      "it takes.",

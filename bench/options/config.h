@@ -130,9 +130,11 @@ struct el_options {
     char out[EL_PATH_BYTES];                                /* "": results/<time>-<command> */
     double interval_ms;                                     /* between two looks of watch */
     bool plot, wait_all;
-    int command_at;             /* place in argv of the command of watch; 0: none */
-    char params[EL_PATH_BYTES]; /* plan: a number of parameters, as given; "": none */
-    bool quick;                 /* verify: each mode, model and optimizer once */
+    int command_at;                                /* place in argv of the command of watch; 0: none */
+    char kill[EL_PATH_BYTES], stop[EL_PATH_BYTES]; /* recover: as given; "": none */
+    double mtbf_s;                                 /* negative: not given */
+    char params[EL_PATH_BYTES];                    /* plan: a number of parameters, as given; "": none */
+    bool quick;                                    /* verify: each mode, model and optimizer once */
     bool json, quiet, term, dry_run, strict;
     bool help, help_all, version;
     enum el_launching launch;

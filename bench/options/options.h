@@ -22,7 +22,7 @@
     X(EXPLAIN, explain, "explain") X(REGRESS, regress, "regress") X(BASELINE, baseline, "baseline") \
     X(WATCH, watch, "watch") X(TRACE_STATS, trace_stats, "trace-stats") X(COMM, comm, "comm") \
     X(VERIFY, verify, "verify") X(DEVICES, devices, "devices") X(MACHINE, machine, "machine") \
-    X(SELFCHECK, selfcheck, "selfcheck") X(PLAN, plan, "plan")
+    X(SELFCHECK, selfcheck, "selfcheck") X(PLAN, plan, "plan") X(RECOVER, recover, "recover")
 /* clang-format on */
 
 /* Bits: a row of an option names the commands that take it. */
@@ -31,7 +31,7 @@
 enum el_command_place { EL_COMMANDS(EL_COMMAND_PLACE) EL_CMD_COUNT };
 enum el_command_bit {
     EL_COMMANDS(EL_COMMAND_BIT) EL_CMD_ALL = (1 << EL_CMD_COUNT) - 1,
-    EL_CMD_OF_MODES = EL_CMD_COMPARE | EL_CMD_RUN | EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA,
+    EL_CMD_OF_MODES = EL_CMD_COMPARE | EL_CMD_RUN | EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA | EL_CMD_RECOVER,
     EL_CMD_OF_TRIALS = EL_CMD_OF_MODES | EL_CMD_EXPLAIN /* which has modes, schedules and blocks of its own */
 };
 

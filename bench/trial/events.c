@@ -19,7 +19,8 @@ int el_events_open(const char *dir)
     if (!*dir) return -1;
     snprintf(path, sizeof path, "%s/events.csv", dir);
     const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (file >= 0 && fstat(file, &info) == 0 && info.st_size == 0 && write(file, head, sizeof head - 1) < 0) return file;
+    if (file >= 0 && fstat(file, &info) == 0 && info.st_size == 0 && write(file, head, sizeof head - 1) < 0)
+        return file;
     return file;
 }
 

@@ -91,6 +91,14 @@ void el_safetensors_write(struct el_safetensors_writer *writer, const double *va
     }
 }
 
+void el_safetensors_write_as(struct el_safetensors_writer *writer, const void *numbers)
+{
+    const struct el_stored_array *array = writer->next++;
+    const size_t bytes = el_stored_types[array->type].bytes, n = (size_t)count_of(array);
+    errno = 0;
+    if (fwrite(numbers, bytes, n, writer->file) < n && !writer->failure) writer->failure = errno ? errno : EIO;
+}
+
 static void free_writer(struct el_safetensors_writer *writer)
 {
     free(writer->path);

@@ -1,0 +1,84 @@
+/* What `recover` prints: the falls stage by stage, what checkpoints cost, and how often to write them. */
+#include <math.h>
+#include <string.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/table.h"
+#include "bench/base/text.h"
+#include "bench/recover/recover.h"
+
+#define SAY(out, ...) el_text_say("", "  ", EL_REPORT_COLUMNS, out, __VA_ARGS__)
+
+static const struct el_column fall_columns[] = {EL_TEXT("lost by", -7, "kind"),
+                                                EL_COUNT("at step", 8, "step"),
+                                                EL_COUNT("resumed", 8, "resumed"),
+                                                EL_COUNT("steps lost", 11, "lost_steps"),
+                                                EL_FIGURE("detect s", 9, "detect_s"),
+                                                EL_FIGURE("restart s", 10, "restart_s"),
+                                                EL_FIGURE("load s", 7, "load_s"),
+                                                EL_FIGURE("catch up s", 11, "catch_up_s"),
+                                                EL_NO_MORE};
+
+static void show_time(double s, char *text, size_t bytes)
+{
+    const double units[] = {604800, 86400, 3600, 60, 1, 1e-3};
+    const char *const names[] = {"weeks", "days", "h", "min", "s", "ms"};
+    int u = 0;
+    while (u < 5 && s < units[u]) u++;
+    snprintf(text, bytes, "%.3g %s", s / units[u], names[u]);
+}
+
+static void show_mtbf(const json_t *row, const json_t *context, char *text)
+{
+    (void)context;
+    show_time(el_json_number(row, "mtbf_s"), text, EL_CELL_BYTES);
+}
+
+static void show_interval(const json_t *row, const json_t *context, char *text)
+{
+    (void)context;
+    show_time(el_json_number(row, "interval_s"), text, EL_CELL_BYTES);
+}
+
+static const struct el_column interval_columns[] = {EL_SHOWN("a loss every", 13, show_mtbf),
+                                                    EL_SHOWN("checkpoint every", 17, show_interval),
+                                                    EL_COUNT("steps", 11, "interval_steps"),
+                                                    EL_FIGURE("lost %", 8, "lost_pct"), EL_NO_MORE};
+
+static void say_cost(const json_t *document, FILE *out)
+{
+    char size[EL_FIGURE_BYTES], copy[EL_FIGURE_BYTES], write[EL_FIGURE_BYTES], rate[EL_FIGURE_BYTES],
+        cost[EL_FIGURE_BYTES];
+    const double low = el_json_number(document, "cost_pct_ci95.0"), high = el_json_number(document, "cost_pct_ci95.1");
+    SAY(out, "A checkpoint: %s MB by the first rank, in %s ms at %s MB/s; training stood still for %s ms.",
+        el_text_figure(el_json_number(document, "checkpoints.bytes") / 1e6, size),
+        el_text_figure(el_json_number(document, "checkpoints.write_ms"), write),
+        el_text_figure(el_json_number(document, "checkpoints.write_mb_per_s"), rate),
+        el_text_figure(el_json_number(document, "exposed_ms"), copy));
+    el_text_figure(el_json_number(document, "cost_pct"), cost);
+    if (isnan(low))
+        SAY(out, "One every %.0f steps cost %s %% of the time (give more --repeats for an interval).",
+            el_json_number(document, "checkpoints.every"), cost);
+    else
+        SAY(out, "One every %.0f steps cost %s %% of the time (95 %% interval %.3g to %.3g, %.0f pairs of jobs).",
+            el_json_number(document, "checkpoints.every"), cost, low, high, el_json_number(document, "repeats"));
+}
+
+void el_recover_print(const json_t *document, FILE *out, bool colour)
+{
+    const struct el_table falls = {.columns = fall_columns, .out = out, .colour = colour},
+                          intervals = {.columns = interval_columns, .out = out, .colour = colour};
+    char figure[EL_FIGURE_BYTES];
+    SAY(out, "%s, %s on %.0f devices, %.0f steps of %s ms", el_json_text(document, "model", "?"),
+        el_json_text(document, "mode", "?"), el_json_number(document, "devices"), el_json_number(document, "steps"),
+        el_text_figure(el_json_number(document, "step_ms"), figure));
+    el_table_list(&falls, "\nWhat the loss of a rank cost\n", json_incref(json_object_get(document, "falls")));
+    fputc('\n', out);
+    SAY(out, "Losses after it are %s those of the job that nobody disturbed.",
+        json_is_true(json_object_get(document, "same_losses")) ? "bit for bit" : "NOT");
+    SAY(out, "Goodput: %s %% of the time went into steps that count.",
+        el_text_figure(100 * el_json_number(document, "goodput"), figure));
+    say_cost(document, out);
+    el_table_list(&intervals, "\nHow often to write one, by Daly's formula, and what is lost then\n",
+                  json_incref(json_object_get(document, "intervals")));
+}

@@ -1,0 +1,37 @@
+/* What a lost rank costs: of jobs that ran undisturbed, with checkpoints, and with a rank that was killed or stopped.
+ *
+ *     el_recovery_events("ck/events.csv", &events);         what happened, and when
+ *     falls = el_recovery_falls(events);                    what each loss cost, stage by stage
+ *     el_recover_print(document, stdout, colour);
+ *
+ * Times of a fall, in seconds: `detect_s` from the fall until the launcher saw the job's end; `restart_s` until the
+ * job's first process began; `load_s` until the first step; `catch_up_s` until as many steps were done as before.
+ *
+ * The interval between checkpoints that loses least, of time C for a checkpoint and M between failures: Young's
+ * sqrt(2 C M) (CACM 17, 1974), to higher order by Daly (Future Generation Computer Systems 22, 2006, eq. 37):
+ * sqrt(2 C M) (1 + sqrt(C / 2M) / 3 + C / 18M) - C; M where C is 2 M or more. What is lost then, of all time:
+ * C / T + (T / 2 + R) / M, where R is the time from the fall to the first step.
+ *
+ * Ownership: new references. Threads: any. Errors: EL_ERR_IO, EL_ERR_INVALID.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "bench/plot/data_file.h"
+
+/* [{"event", "step", "s"}], s from the first one on. */
+enum el_status el_recovery_events(const char *path, json_t **events_p);
+/* [{"kind", "step", "resumed", "lost_steps", "detect_s", "restart_s", "load_s", "catch_up_s"}]; null: it did not come to
+ * that. */
+json_t *el_recovery_falls(const json_t *events);
+double el_recovery_interval_s(double checkpoint_s, double mtbf_s);
+double el_recovery_waste(double interval_s, double checkpoint_s, double recovery_s, double mtbf_s);
+/* Steps that were done at the end, at this time each if nothing had happened, over the time that it took from the first
+ * step on; NAN: it did not end. */
+double el_recovery_goodput(const json_t *events, double step_s);
+
+void el_recover_print(const json_t *document, FILE *out, bool colour);
+extern const struct el_figure el_figure_recover; /* steps done against time, with each fall */
