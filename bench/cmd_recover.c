@@ -1,5 +1,5 @@
-/* `evenload recover`: what a lost rank costs. Runs a job undisturbed and with checkpoints, in turns, and then with ranks
- * that are killed or stopped and a job that is started again. */
+/* `evenload recover`: what a lost rank costs. Runs a job undisturbed and with checkpoints, in turns, and then with
+ * ranks that are killed or stopped and a job that is started again. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -117,16 +117,17 @@ static json_t *intervals(double mtbf_s, double checkpoint_s, double recovery_s, 
     json_t *rows = json_array();
     for (int i = 0; i < (mtbf_s > 0 ? 1 : 3); i++) {
         const double m = mtbf_s > 0 ? mtbf_s : usual[i], t = el_recovery_interval_s(checkpoint_s, m);
-        json_array_append_new(rows, el_json_of(EL_KEY("mtbf_s", m), EL_KEY("interval_s", t),
-                                               EL_KEY("interval_steps", fmax(1, round(t / step_s))),
-                                               EL_KEY("lost_pct", 100 * el_recovery_waste(t, checkpoint_s, recovery_s, m))));
+        json_array_append_new(rows,
+                              el_json_of(EL_KEY("mtbf_s", m), EL_KEY("interval_s", t),
+                                         EL_KEY("interval_steps", fmax(1, round(t / step_s))),
+                                         EL_KEY("lost_pct", 100 * el_recovery_waste(t, checkpoint_s, recovery_s, m))));
     }
     return rows;
 }
 
 /* From the jobs' documents: undisturbed and checkpoints [n], and the one with lost ranks. */
-static enum el_status make_document(const struct recover *recover, json_t *const *undisturbed, json_t *const *checkpoints,
-                                    const json_t *fallen, json_t **document_p)
+static enum el_status make_document(const struct recover *recover, json_t *const *undisturbed,
+                                    json_t *const *checkpoints, const json_t *fallen, json_t **document_p)
 {
     const int n = recover->options->repeats;
     double *without = calloc(2 * (size_t)n, sizeof *without), *with = without + n, exposed_ms = 0;
@@ -137,7 +138,8 @@ static enum el_status make_document(const struct recover *recover, json_t *const
         without[i] = whole_step_ms(undisturbed[i]);
         with[i] = whole_step_ms(checkpoints[i]);
         exposed_ms += (el_json_number(checkpoints[i], "checkpoints.copy_ms") +
-                       el_json_number(checkpoints[i], "checkpoints.wait_ms")) / n;
+                       el_json_number(checkpoints[i], "checkpoints.wait_ms")) /
+                      n;
     }
     const struct el_interval ratio = el_stats_ratio_paired(with, without, (size_t)n);
     const double step_ms = el_stats_median(without, (size_t)n);
@@ -146,8 +148,8 @@ static enum el_status make_document(const struct recover *recover, json_t *const
     el_store_path(&recover->store, path, "fallen-1-checkpoints/events.csv");
     EL_TRY(el_recovery_events(path, &events));
     json_t *falls = el_recovery_falls(events), *last = json_array_get(falls, json_array_size(falls) - 1);
-    const double recovery_s = el_json_number(last, "detect_s") + el_json_number(last, "restart_s") +
-                              el_json_number(last, "load_s");
+    const double recovery_s =
+        el_json_number(last, "detect_s") + el_json_number(last, "restart_s") + el_json_number(last, "load_s");
     json_t *own = json_deep_copy(json_object_get(checkpoints[0], "checkpoints"));
     json_object_del(own, "dir");
     *document_p = el_json_of(
@@ -158,8 +160,9 @@ static enum el_status make_document(const struct recover *recover, json_t *const
         EL_KEY("steps", (int64_t)json_array_size(json_object_get(undisturbed[0], "loss"))), EL_KEY("step_ms", step_ms),
         EL_KEY("checkpoints", own), EL_KEY("exposed_ms", exposed_ms), EL_KEY("cost_ms", cost_ms), EL_KEY("repeats", n),
         EL_KEY("cost_pct", 100 * (ratio.centre - 1)),
-        EL_KEY("cost_pct_ci95", el_json_interval(100 * (ratio.low - 1), 100 * (ratio.high - 1))), EL_KEY("falls", falls),
-        EL_KEY("recovery_s", recovery_s), EL_KEY("goodput", el_recovery_goodput(events, step_ms / 1e3)),
+        EL_KEY("cost_pct_ci95", el_json_interval(100 * (ratio.low - 1), 100 * (ratio.high - 1))),
+        EL_KEY("falls", falls), EL_KEY("recovery_s", recovery_s),
+        EL_KEY("goodput", el_recovery_goodput(events, step_ms / 1e3)),
         EL_KEY("same_losses", same_losses(undisturbed[0], fallen)),
         EL_KEY("intervals", intervals(recover->options->mtbf_s, cost_ms / 1e3, recovery_s, step_ms / 1e3)),
         EL_KEY("events", events));
@@ -201,6 +204,18 @@ static enum el_status run_jobs(struct recover *recover, json_t **undisturbed, js
     return run_job(recover, &(struct job){"fallen", 1, true, recover->falls}, fallen_p);
 }
 
+/* Before anything is run: that the job can be, and has those ranks. */
+static enum el_status check(const struct recover *recover)
+{
+    struct el_options run = *recover->options;
+    struct el_trial_set set;
+    run.repeats = 1;
+    el_text_append(run.inject, sizeof run.inject, "%s%s", *run.inject ? "," : "", recover->falls);
+    EL_TRY(el_trials_resolve(EL_CMD_RUN, &run, &set));
+    el_trials_free(&set);
+    return EL_OK;
+}
+
 enum el_status el_cmd_recover(struct el_options *options, int *exit_status_p)
 {
     struct recover recover = {.options = options, .n_jobs = 2 * options->repeats + 1};
@@ -208,6 +223,7 @@ enum el_status el_cmd_recover(struct el_options *options, int *exit_status_p)
     if (!*options->kill && !*options->stop) snprintf(options->kill, sizeof options->kill, "1@50%%");
     EL_TRY(read_falls("kill", options->kill, n_steps, &recover));
     EL_TRY(read_falls("stop", options->stop, n_steps, &recover));
+    EL_TRY(check(&recover));
     el_runner_catch_signals();
     EL_TRY(el_store_create(options->out, "recover", &recover.store));
     json_t **trials = calloc(2 * (size_t)options->repeats + 1, sizeof *trials), **saved = trials + options->repeats,

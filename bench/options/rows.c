@@ -64,7 +64,8 @@ static const struct el_option_row before_sizes[] = {
     {WHAT, "stop", "LIST", AT(TEXT, stop), RECOVER,
      "likewise ranks that stop: the others wait for them as long as --comm-timeout says", COMMON},
     {WHAT, "mtbf", "TIME", AT(SECONDS, mtbf_s), RECOVER,
-     "mean time between failures of the whole job, like 24h, for the interval between checkpoints (default: a table)"},
+     "mean time between failures of the whole job, like 24h, for the interval between checkpoints (default: a table)",
+     RANGE(1, 1e12)},
     {WHAT, "params", "N", AT(TEXT, params), PLAN,
      "gpt: parameters (125M, 7B), by which a published shape is chosen: what is not given of --layers, --embed, "
      "--heads, --seq (2048) and --vocab (50304)",

@@ -38,8 +38,7 @@ static enum el_status write(const struct el_figure *figure, const json_t *docume
     EL_EACH(event, events) last = fmax(last, el_json_number(event, "s") - begin);
     put_about(document, last, file);
     EL_EACH(event, events) {
-        if (el_json_is(event, "event", "start"))
-            el_data_block(file, "seconds, steps done", "attempt%d", attempt++);
+        if (el_json_is(event, "event", "start")) el_data_block(file, "seconds, steps done", "attempt%d", attempt++);
         if (el_json_is(event, "event", "step"))
             fprintf(file, "%.6g\t%.0f\n", el_json_number(event, "s") - begin, el_json_number(event, "step"));
     }

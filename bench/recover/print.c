@@ -40,10 +40,9 @@ static void show_interval(const json_t *row, const json_t *context, char *text)
     show_time(el_json_number(row, "interval_s"), text, EL_CELL_BYTES);
 }
 
-static const struct el_column interval_columns[] = {EL_SHOWN("a loss every", 13, show_mtbf),
-                                                    EL_SHOWN("checkpoint every", 17, show_interval),
-                                                    EL_COUNT("steps", 11, "interval_steps"),
-                                                    EL_FIGURE("lost %", 8, "lost_pct"), EL_NO_MORE};
+static const struct el_column interval_columns[] = {
+    EL_SHOWN("a loss every", 13, show_mtbf), EL_SHOWN("checkpoint every", 17, show_interval),
+    EL_COUNT("steps", 11, "interval_steps"), EL_FIGURE("lost %", 8, "lost_pct"), EL_NO_MORE};
 
 static void say_cost(const json_t *document, FILE *out)
 {

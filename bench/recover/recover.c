@@ -59,13 +59,13 @@ json_t *el_recovery_falls(const json_t *events)
         const json_t *end = next(events, &at, "end", 0), *start = next(events, &at, "start", 0),
                      *first = next(events, &at, "step", 0), *caught = next(events, &at, "step", step);
         json_array_append_new(
-            falls, el_json_of(EL_KEY("kind", killed ? "kill" : "stop"), EL_KEY("step", step),
-                              EL_KEY("s", el_json_number(fall, "s")),
-                              EL_KEY("resumed", first ? json_integer(el_json_whole(first, "step")) : json_null()),
-                              EL_KEY("lost_steps",
-                                     first ? json_integer(step - el_json_whole(first, "step")) : json_null()),
-                              EL_KEY("detect_s", between(fall, end)), EL_KEY("restart_s", between(end, start)),
-                              EL_KEY("load_s", between(start, first)), EL_KEY("catch_up_s", between(first, caught))));
+            falls,
+            el_json_of(EL_KEY("kind", killed ? "kill" : "stop"), EL_KEY("step", step),
+                       EL_KEY("s", el_json_number(fall, "s")),
+                       EL_KEY("resumed", first ? json_integer(el_json_whole(first, "step")) : json_null()),
+                       EL_KEY("lost_steps", first ? json_integer(step - el_json_whole(first, "step")) : json_null()),
+                       EL_KEY("detect_s", between(fall, end)), EL_KEY("restart_s", between(end, start)),
+                       EL_KEY("load_s", between(start, first)), EL_KEY("catch_up_s", between(first, caught))));
     }
     return falls;
 }
@@ -73,7 +73,8 @@ json_t *el_recovery_falls(const json_t *events)
 double el_recovery_interval_s(double checkpoint_s, double mtbf_s)
 {
     if (checkpoint_s >= 2 * mtbf_s) return mtbf_s;
-    return sqrt(2 * checkpoint_s * mtbf_s) * (1 + sqrt(checkpoint_s / (2 * mtbf_s)) / 3 + checkpoint_s / (18 * mtbf_s)) -
+    return sqrt(2 * checkpoint_s * mtbf_s) *
+               (1 + sqrt(checkpoint_s / (2 * mtbf_s)) / 3 + checkpoint_s / (18 * mtbf_s)) -
            checkpoint_s;
 }
 

@@ -24,8 +24,8 @@
 
 /* [{"event", "step", "s"}], s from the first one on. */
 enum el_status el_recovery_events(const char *path, json_t **events_p);
-/* [{"kind", "step", "resumed", "lost_steps", "detect_s", "restart_s", "load_s", "catch_up_s"}]; null: it did not come to
- * that. */
+/* [{"kind", "step", "resumed", "lost_steps", "detect_s", "restart_s", "load_s", "catch_up_s"}]; null: it did not come
+ * to that. */
 json_t *el_recovery_falls(const json_t *events);
 double el_recovery_interval_s(double checkpoint_s, double mtbf_s);
 double el_recovery_waste(double interval_s, double checkpoint_s, double recovery_s, double mtbf_s);

@@ -228,7 +228,10 @@ void el_trial_options(const struct el_trial *trial, struct el_options *options_p
     o->batch_is_per_device = trial->batch_is_per_device;
     o->batches[0] = trial->train.global_batch / (trial->batch_is_per_device ? trial->n_devices : 1);
     o->train = trial->train;
+    const int64_t every = o->checkpoint_every, keep = o->checkpoint_keep;
     o->settings = trial->settings;
+    if (o->checkpoint_every == 0)
+        o->checkpoint_every = every, o->checkpoint_keep = keep; /* of a command without them */
     set_as_given(trial, o);
     o->train.model = trial->given;
 }

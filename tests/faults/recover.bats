@@ -1,0 +1,86 @@
+# Ranks that die or stop while checkpoints are written: the job goes on as if nothing had happened.
+# shellcheck disable=SC2030,SC2031 # a test is a subshell, and what it sets is its own
+load ../cli/common
+PICTURES=no
+
+JOB=(--data dummy --batch 8 --optimizer adamw --warmup 0 --min-time 0 --control none --launcher own --no-record --quiet --steps 40)
+TOY=(--model gpt --vocab 48 --layers 2 --embed 16 --seq 6 --heads 4)
+
+# fall MODE STEP RANK EVERY: the losses behind it are those of the folder whole-MODE.
+fall() {
+    local mode=$1 step=$2 rank=$3 every=$4 code=0
+    rm -rf ck fallen
+    timeout 30 "$EVENLOAD" run --mode "$mode" --devices 2 "${TOY[@]}" "${JOB[@]}" --checkpoint ck --checkpoint-every "$every" --max-restarts 1 \
+        --inject "kill=$rank:$step" --out fallen >out 2>&1 || code=$?
+    [[ $code -eq 0 ]] || { echo "$mode, $rank at $step: status $code" && cat out && return 1; }
+    python3 - "whole-$mode" "$step" "$every" <<'END'
+import json, sys
+trial = lambda d: json.load(open(d + "/results.json"))["trials"][0]
+whole, fallen, step, every = trial(sys.argv[1])["loss"], trial("fallen"), int(sys.argv[2]), int(sys.argv[3])
+rest, at = fallen["loss"], fallen["first_step"]
+assert len(fallen["restarts"]) == 1 and "killed by signal 9" in fallen["restarts"][0]["reason"], fallen["restarts"]
+# What was being written when the rank died may be lost, and what was written while that waited; no more.
+assert at % every == 0 and at < step and at >= step - 1 - 4 * every - 8, (at, step, every)
+assert len(whole) == 40 and rest == whole[at:], (at, step, rest[:2], whole[at:at + 2])
+END
+}
+
+@test "kills at any step, in every mode and while checkpoints are being written: losses go on bit for bit" {
+    [[ -z ${EVENLOAD_SANITIZER:-} ]] || skip "a sanitizer's program takes longer"
+    local mode n=1 i rank step devices
+    if [[ ${EVENLOAD_LONG:-} == 1 ]]; then n=18; else echo "# long: 18 kills in each mode instead of one, two minutes" >&3; fi
+    RANDOM=7
+    for mode in single dp ddp manual spmg mp pipeline tp zero1 zero2 zero3; do
+        devices=2
+        "$EVENLOAD" run --mode "$mode" --devices "$devices" "${TOY[@]}" "${JOB[@]}" --out "whole-$mode" >out 2>&1 || { cat out && return 1; }
+        for ((i = 0; i < n; i++)); do
+            rank=$((RANDOM % 2)) step=$((2 + RANDOM % 37))
+            [[ $mode != single ]] || rank=0
+            fall "$mode" "$step" "$rank" $((1 + RANDOM % 3))
+        done
+    done
+}
+
+@test "a rank that stops is lost when the others have waited long enough, and the job is started again" {
+    "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --out whole >out 2>&1
+    "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --checkpoint ck --checkpoint-every 5 --max-restarts 2 --comm-timeout 1 \
+        --inject stop=1:12,kill=0:30 --out fallen >out 2>&1 || { cat out && return 1; }
+    [[ $(json fallen/results.json '[("does not answer" in r["reason"] or "stopped" in r["reason"], "signal 9" in r["reason"]) for r in d["trials"][0]["restarts"]]') == "[(True, False), (False, True)]" ]] ||
+        { json fallen/results.json 'd["trials"][0]["restarts"]' && return 1; }
+    python3 -c 'import json
+a, b = [json.load(open(d + "/results.json"))["trials"][0]["loss"] for d in ("whole", "fallen")]
+assert 0 < len(b) < 40 and a[-len(b):] == b, (len(b), a[-3:], b[-3:])'
+    cut -d, -f1 ck/events.csv | grep -v step | tr '\n' ' ' >words
+    [[ $(cat words) == "event start stop end restart start kill end restart start end " ]] || { cat words && return 1; }
+}
+
+@test "without restarts left the job fails as any other, and its checkpoint is there" {
+    run --separate-stderr "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --checkpoint ck --checkpoint-every 5 --inject kill=1:12 --out f
+    [[ $status -eq 1 && $output == *"rank 1 was killed by signal 9"* ]] || show
+    [[ -s ck/step-10/index.json || -s ck/step-5/index.json ]]
+    "$EVENLOAD" run --mode single "${TOY[@]}" "${JOB[@]}" --resume ck --out g >out 2>&1 || { cat out && return 1; }
+}
+
+@test "a disk that is full ends the checkpoint with one line, and not the training" {
+    mkdir ck
+    mount -t tmpfs -o size=160k none ck 2>mount.txt || skip "cannot mount here: $(cat mount.txt)"
+    run "$EVENLOAD" run --mode ddp --devices 2 --procs 1 "${TOY[@]}" --embed 64 "${JOB[@]}" --steps 9 --checkpoint ck --checkpoint-every 4 --out f
+    find ck -name 'step-*' >left
+    umount ck
+    [[ $status -eq 0 && ! -s left ]] || show
+    [[ $(json f/results.json '(lambda c: (c["n"], c["failed"]))(d["trials"][0]["checkpoints"])') == "(2, 2)" ]]
+    grep -q "^evenload: no checkpoint of step 4: .*rank-0.safetensors could not be written: No space left on device; training goes on$" f/logs/*/rank-0.log ||
+        { cat f/logs/*/*.log && return 1; }
+}
+
+@test "recover: a table, a picture and one document" {
+    with_gnuplot
+    run --separate-stderr "$EVENLOAD" recover "${TOY[@]}" --data dummy --batch 8 --steps 60 --checkpoint-every 10 --launcher own --repeats 2 --kill 1@50% --mtbf 24h --out r
+    [[ $status -eq 0 && $output == *"Losses after it are bit for bit those"*"Next: "* && $output == *"kill "* ]] || show
+    [[ $(json r/recover.json '(d["same_losses"], len(d["falls"]), d["falls"][0]["step"], d["falls"][0]["detect_s"] < 2, d["falls"][0]["restart_s"] < 5, 0 < d["goodput"] < 1, len(d["intervals"]), d["intervals"][0]["mtbf_s"])') == "(True, 1, 32, True, True, True, 1, 86400.0)" ]] ||
+        { cat r/recover.json && return 1; }
+    [[ ! -e r/plots/recover.dat || -s r/plots/recover.png ]] || ! command -v gnuplot
+    refuses "--kill 1@500: give RANK@STEP" "$EVENLOAD" recover "${TOY[@]}" --data dummy --kill 1@500
+    refuses "--kill x: give RANK@STEP" "$EVENLOAD" recover "${TOY[@]}" --kill x
+    refuses "there is no device 3" "$EVENLOAD" recover "${TOY[@]}" --data dummy --kill 3@5 --devices 2
+}
