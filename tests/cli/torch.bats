@@ -67,6 +67,13 @@ sys.exit(not abs(ours / theirs - 1) < 0.01)
     [[ $(wc -l <parity.txt) == 140 && $(cut -d' ' -f1 parity.txt | sort -u | wc -l) == 12 ]]
 }
 
+@test "checkpoints go both ways, with the state of momentum, adam and adamw: textcnn, mlp, resnet18" {
+    need_torch
+    "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/checkpoint.py" "$EVENLOAD" "$PWD" >checkpoint.txt 2>checkpoint.err || { cat checkpoint.txt && tail checkpoint.err && false; }
+    cat checkpoint.txt
+    [[ $(wc -l <checkpoint.txt) == 18 && $(grep -c OVER checkpoint.txt) == 0 ]]
+}
+
 @test "gpt is PyTorch's GPT-2: losses and gradients in eight modes; tp's of parallelize_module, zero's of fully_shard and its optimizer too" {
     need_torch
     "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/gpt.py" "$EVENLOAD" "$PWD" >gpt.txt 2>gpt.err || { cat gpt.txt && tail gpt.err && false; }

@@ -12,9 +12,10 @@ static const char PATH[] = "/tmp/el-test-recover.csv";
 
 /* Step 0 at 1 s, each step 0.5 s; a kill before step 5 at 3.5 s; seen at 4 s, started at 4.25, going on from step 2 at
  * 5 s; there again at 6.5 s, and at the end, after step 7, at 8 s. */
-static const char ONE[] = "event,step,unix_s\nstart,0,100.0\nstep,0,101.0\nstep,1,101.5\nstep,2,102.0\nstep,3,102.5\n"
-                          "step,4,103.0\nstep,5,103.5\nkill,5,103.5\nend,0,104.0\nrestart,2,104.0\nstart,0,104.25\n"
-                          "step,2,105.0\nstep,3,105.5\nstep,4,106.0\nstep,5,106.5\nstep,6,107.0\nstep,7,107.5\nend,0,108.0\n";
+static const char ONE[] =
+    "event,step,unix_s\nstart,0,100.0\nstep,0,101.0\nstep,1,101.5\nstep,2,102.0\nstep,3,102.5\n"
+    "step,4,103.0\nstep,5,103.5\nkill,5,103.5\nend,0,104.0\nrestart,2,104.0\nstart,0,104.25\n"
+    "step,2,105.0\nstep,3,105.5\nstep,4,106.0\nstep,5,106.5\nstep,6,107.0\nstep,7,107.5\nend,0,108.0\n";
 
 static json_t *read_events(const char *text)
 {
@@ -47,8 +48,9 @@ static void a_fall_stage_by_stage(void **state)
 
 static void two_falls_are_apart_and_what_did_not_come_is_null(void **state)
 {
-    json_t *events = read_events("event,step,unix_s\nstart,0,0\nstep,0,1\nstep,1,2\nstop,1,2\nend,0,5\nstart,0,6\nstep,0,7\n"
-                          "step,1,8\nkill,1,8\nend,0,8.5\n"),
+    json_t *events =
+               read_events("event,step,unix_s\nstart,0,0\nstep,0,1\nstep,1,2\nstop,1,2\nend,0,5\nstart,0,6\nstep,0,7\n"
+                           "step,1,8\nkill,1,8\nend,0,8.5\n"),
            *falls = el_recovery_falls(events), *first = json_array_get(falls, 0), *second = json_array_get(falls, 1);
     assert_int_equal(json_array_size(falls), 2);
     assert_true(el_json_is(first, "kind", "stop") && el_json_is(second, "kind", "kill"));
