@@ -1,4 +1,5 @@
-/* A job that lost a rank is started again, from its last checkpoint (--max-restarts). */
+/* A job that lost a rank is started again, from its last checkpoint (--max-restarts), with as many devices, or with
+ * those that are left; and once more when one has come (--elastic). */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,43 +11,123 @@
 #include "bench/trial/trial.h"
 #include "runtime/state/checkpoint.h"
 
+struct restarts {
+    struct el_trial *trial;
+    int least, most; /* devices; 0: always as many */
+    struct el_device_name lost[EL_MEMBERS_MAX];
+    int n_lost, n;
+    json_t *list;
+    int events;
+    /* A device has come: when this checkpoint has been followed by another one, the job is ended. */
+    bool coming, came;
+    int64_t seen;
+};
+
 static bool is_lost(const json_t *document)
 {
     return el_json_is(document, "status", "failed") || el_json_is(document, "status", "timeout");
 }
 
-/* From its last checkpoint, if there is one; what was injected to end it has done so. */
-static int64_t go_back(struct el_trial *trial)
+/* ---- devices ---- */
+
+/* "rank 1 was killed ...", "...; rank 1 does not answer"; -1: the reason names none. */
+static int rank_of(const char *reason)
 {
-    const int64_t step = el_checkpoint_last(trial->checkpoint);
-    el_inject_drop_first_fall(trial->inject);
-    if (step < 0) return 0;
-    snprintf(trial->resume, sizeof trial->resume, "%s", trial->checkpoint);
-    *trial->load = 0;
-    return step;
+    int rank = -1;
+    for (const char *at = strstr(reason, "rank "); at; at = strstr(at + 1, "rank "))
+        if (sscanf(at, "rank %d", &rank) == 1 && strstr(at, "killed by") != NULL) break;
+    return rank;
 }
 
-enum el_status el_restart_measure(const struct el_runner *runner, const struct el_trial *given, int repeat, int order,
+static void set_devices(struct restarts *r, int n)
+{
+    struct el_trial *trial = r->trial;
+    if (trial->procs == trial->n_devices) trial->procs = n;
+    trial->n_devices = trial->train.n_devices = n;
+    trial->batch_is_per_device = false; /* the global batch stays */
+    el_trial_identify(trial);
+}
+
+static void leave(struct restarts *r, int rank)
+{
+    struct el_trial *trial = r->trial;
+    if (r->least == 0 || rank < 0 || rank >= trial->n_devices || trial->n_devices <= r->least) return;
+    r->lost[r->n_lost++] = trial->devices[rank];
+    memmove(&trial->devices[rank], &trial->devices[rank + 1],
+            (size_t)(trial->n_devices - rank - 1) * sizeof *trial->devices);
+    set_devices(r, trial->n_devices - 1);
+}
+
+/* The one that was lost last, behind the others. */
+static void come(struct restarts *r)
+{
+    r->coming = r->came = false;
+    if (r->n_lost == 0 || r->trial->n_devices >= r->most) return;
+    r->trial->devices[r->trial->n_devices] = r->lost[--r->n_lost];
+    set_devices(r, r->trial->n_devices + 1);
+}
+
+/* Called while the job runs; true: it is to be ended. */
+static bool has_come(void *context)
+{
+    struct restarts *r = context;
+    char path[EL_PATH_BYTES + 8];
+    snprintf(path, sizeof path, "%s/come", r->trial->checkpoint);
+    if (!r->coming && unlink(path) == 0) {
+        r->coming = r->n_lost > 0 && r->trial->n_devices < r->most;
+        r->seen = el_checkpoint_last(r->trial->checkpoint);
+    }
+    r->came = r->coming && el_checkpoint_last(r->trial->checkpoint) > r->seen;
+    return r->came;
+}
+
+/* ---- again ---- */
+
+/* From its last checkpoint, if there is one; what was injected to end it has done so. */
+static void go_back(struct restarts *r, const char *reason)
+{
+    struct el_trial *trial = r->trial;
+    const int64_t last = el_checkpoint_last(trial->checkpoint), step = last < 0 ? 0 : last;
+    el_inject_drop_first_fall(trial->inject);
+    if (last >= 0) snprintf(trial->resume, sizeof trial->resume, "%s", trial->checkpoint);
+    if (last >= 0) *trial->load = 0;
+    el_text_line(stderr, "%s: restart %d, on %d devices from step %lld", reason, ++r->n, trial->n_devices,
+                 (long long)step);
+    json_array_append_new(
+        r->list, el_json_of(EL_KEY("reason", reason), EL_KEY("step", step), EL_KEY("devices", trial->n_devices)));
+    el_events_add(r->events, "restart", step);
+}
+
+static enum el_status measure_all(const struct el_runner *runner, struct restarts *r, int repeat, int order,
                                   json_t **document_p)
 {
-    struct el_trial trial = *given;
-    json_t *restarts = json_array();
-    enum el_status status;
-    const int events = el_events_open(trial.checkpoint);
-    for (int n = 1;; n++) {
-        status = el_runner_measure(runner, &trial, repeat, order, document_p);
-        el_events_add(events, "end", 0);
-        if (status != EL_OK || el_runner_interrupted() || n > trial.max_restarts || !is_lost(*document_p)) break;
-        const int64_t step = go_back(&trial);
+    for (int lost = 0;;) {
+        EL_TRY(el_runner_measure(runner, r->trial, repeat, order, document_p));
+        el_events_add(r->events, "end", 0);
+        if (el_runner_interrupted()) return EL_OK;
+        if (!*document_p && r->came) {
+            come(r);
+            go_back(r, "a rank has come");
+            continue;
+        }
+        if (!is_lost(*document_p) || lost++ == r->trial->max_restarts) return EL_OK;
         const char *reason = el_json_text(*document_p, "reason", "");
-        el_text_line(stderr, "%s: restart %d of %d, from step %lld", reason, n, trial.max_restarts, (long long)step);
-        json_array_append_new(restarts, json_pack("{s:s, s:I}", "reason", reason, "step", (json_int_t)step));
+        leave(r, rank_of(reason));
+        go_back(r, reason);
         json_decref(*document_p);
         *document_p = NULL;
-        el_events_add(events, "restart", step);
     }
-    if (events >= 0) close(events);
-    if (*document_p && trial.max_restarts) el_json_put(*document_p, "restarts", json_incref(restarts));
-    json_decref(restarts);
+}
+
+enum el_status el_restart_measure(const struct el_runner *runner, struct el_trial *trial, int repeat, int order,
+                                  json_t **document_p)
+{
+    struct restarts r = {.trial = trial, .list = json_array(), .events = el_events_open(trial->checkpoint)};
+    struct el_runner watching = *runner;
+    if (sscanf(trial->elastic, "%d:%d", &r.least, &r.most) == 2) watching.leave = has_come, watching.of_leave = &r;
+    enum el_status status = measure_all(&watching, &r, repeat, order, document_p);
+    if (r.events >= 0) close(r.events);
+    if (*document_p && trial->max_restarts) el_json_put(*document_p, "restarts", json_incref(r.list));
+    json_decref(r.list);
     return status;
 }

@@ -126,7 +126,7 @@ static bool on_tick(void *context, double elapsed_s)
 {
     const struct el_runner *runner = context;
     if (runner->tick) runner->tick(runner->context, elapsed_s);
-    return !interrupted;
+    return !interrupted && !(runner->leave && runner->leave(runner->of_leave));
 }
 
 /* What a rank's log ends with where it says why it failed, without the program's name; NULL: nothing. */

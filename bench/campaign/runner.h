@@ -19,14 +19,17 @@ struct el_runner {
     char program[PATH_MAX];
     void (*tick)(void *context, double elapsed_s); /* optional: about ten times a second */
     void *context;
+    bool (*leave)(void *context); /* optional, likewise: true ends the job, without a document */
+    void *of_leave;
 };
 
 enum el_status el_runner_init(struct el_runner *runner, const struct el_store *store);
 enum el_status el_runner_measure(const struct el_runner *runner, const struct el_trial *trial, int repeat, int order,
                                  json_t **document_p);
 /* The same, and again from its last checkpoint, up to trial->max_restarts times, where a rank is lost: the document has
- * `restarts` then, each with its reason and step. What happened is in DIR/events.csv (events.h). */
-enum el_status el_restart_measure(const struct el_runner *runner, const struct el_trial *trial, int repeat, int order,
+ * `restarts` then, each with its reason, step and devices. With --elastic the trial becomes that of the devices that
+ * the last one had. What happened is in DIR/events.csv (events.h). */
+enum el_status el_restart_measure(const struct el_runner *runner, struct el_trial *trial, int repeat, int order,
                                   json_t **document_p);
 enum el_status el_runner_gate(const struct el_runner *runner, const struct el_trial *trial, json_t **verdict_p);
 

@@ -47,7 +47,7 @@ static json_t *without_launch(const struct el_campaign *c, const struct el_plan_
 static enum el_status measure_one(struct el_campaign *c, const struct el_runner *runner, struct el_progress *progress,
                                   const struct el_plan_entry *entry, int order)
 {
-    const struct el_trial *trial = &c->set.trials[entry->trial];
+    struct el_trial *trial = &c->set.trials[entry->trial];
     bool there = *el_campaign_repeat(c, entry->trial, entry->repeat) != NULL;
     json_t *document = there ? NULL : without_launch(c, entry, order);
     if (there || document) progress->done++;

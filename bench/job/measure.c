@@ -85,6 +85,10 @@ static enum el_status before_step(void *context, int member, int64_t step)
 {
     struct el_job_measurement *m = context;
     if (m->open.first + member == 0) el_events_add(m->events, "step", step);
+    if (m->events >= 0 && step > 0 && el_device_inject(m->open.devices[0])->come_step == step) {
+        el_events_add(m->events, "come", step);
+        el_events_come(m->job->trial->checkpoint);
+    }
     fall(m, member, step);
     return m->beside ? el_job_beside_meet(m->beside) : EL_OK;
 }

@@ -80,6 +80,7 @@ struct el_spread {
     char data[EL_PATH_BYTES], test[EL_PATH_BYTES], vocab_file[EL_PATH_BYTES];                                          \
     char load[EL_PATH_BYTES], save[EL_PATH_BYTES];         /* weights; "": none */                                     \
     char checkpoint[EL_PATH_BYTES], resume[EL_PATH_BYTES]; /* folders; "": none */                                     \
+    char elastic[EL_PATH_BYTES];                           /* "3:4"; "": always as many devices */                     \
     int64_t checkpoint_every, checkpoint_keep;                                                                         \
     bool checkpoint_async;                                                                                             \
     int max_restarts;                                                                                                  \

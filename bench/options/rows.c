@@ -296,6 +296,10 @@ static const struct el_option_row after_sizes[] = {
     {SET, "max-restarts", "N", AT(INT, max_restarts), RUN,
      "with --checkpoint: start the job again, from its last checkpoint, up to N times after a rank was lost",
      DEFAULT("0"), RANGE(0, 1000)},
+    {SET, "elastic", "MIN:MAX", AT(TEXT, elastic), RUN,
+     "with --max-restarts: on the devices that are left, at least MIN, and on up to MAX again when a file DIR/come "
+     "says "
+     "that one has come; the global batch stays"},
     {SET, "epochs", "N", AT(COUNT, train.epochs), COMPARE | RUN, "train whole epochs and evaluate, instead of --steps",
      RANGE(1, 1e6), COMMON},
     {SET, "eval", "HOW", AT(CHOICE, train.eval), COMPARE | RUN,

@@ -105,6 +105,24 @@ static enum el_status check_save(const struct el_trial *trial)
     return access(folder, W_OK | X_OK) == 0 ? EL_OK : el_fail_errno("--save %s: the folder %s", trial->save, folder);
 }
 
+static enum el_status check_elastic(const struct el_trial *trial)
+{
+    int least, most, end = 0;
+    if (!*trial->elastic) return EL_OK;
+    if (sscanf(trial->elastic, "%d:%d%n", &least, &most, &end) != 2 || trial->elastic[end] || least < 1 || most < least)
+        return el_fail(EL_ERR_INVALID, "--elastic %.40s: give MIN:MAX devices, like 3:4", trial->elastic);
+    if (trial->max_restarts == 0)
+        return el_fail(EL_ERR_INVALID, "--elastic: no job is started again: add --max-restarts and --checkpoint");
+    if (trial->procs != trial->n_devices || trial->procs == 1)
+        return el_fail(EL_ERR_INVALID, "--elastic: mode %s has not a process for each device here: leave it out",
+                       trial->train.mode);
+    for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
+        if (trial->train.mesh[axis] > 0)
+            return el_fail(EL_ERR_INVALID, "--elastic with --mesh: devices that are left need not fill it: leave one "
+                                           "of them out");
+    return EL_OK;
+}
+
 /* Likewise checkpoints; the folder is made here, so that it is said at once where that cannot be. */
 static enum el_status check_checkpoints(const struct el_trial *trial)
 {
@@ -176,5 +194,6 @@ enum el_status el_trial_check(unsigned command, struct el_trial *trial)
     EL_TRY(check_sources(trial));
     EL_TRY(check_save(trial));
     EL_TRY(check_checkpoints(trial));
+    EL_TRY(check_elastic(trial));
     return check_profile(trial);
 }

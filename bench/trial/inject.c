@@ -13,8 +13,8 @@ enum { ITEM_BYTES = 96 };
 /* `offset`: of the value in an el_inject; `label`: of the text there that is given before it. */
 struct kind {
     const char *name, *form;
-    enum { REAL, WHOLE, BYTES, FACTOR } type;
-    bool placed; /* POS: before the value */
+    enum { REAL, WHOLE, BYTES, FACTOR, STEP } type; /* STEP: of several the first */
+    bool placed;                                    /* POS: before the value */
     double min, max;
     size_t offset, label; /* 0: none */
 };
@@ -31,8 +31,9 @@ static const struct kind kinds[] = {
     {"oversize", "POS:BYTES", BYTES, true, 1, 1e12, INTO(oversize_bytes), 0},
     {"wrong", "POS:X", REAL, true, -1e6, 1e6, INTO(wrong), 0},
     {"disk", "MS", REAL, false, 0, 1e6, INTO(disk_ms), 0},
-    {"kill", "POS:STEP", WHOLE, true, 1, 1e9, INTO(kill_step), 0},
-    {"stop", "POS:STEP", WHOLE, true, 1, 1e9, INTO(stop_step), 0},
+    {"kill", "POS:STEP", STEP, true, 1, 1e9, INTO(kill_step), 0},
+    {"stop", "POS:STEP", STEP, true, 1, 1e9, INTO(stop_step), 0},
+    {"come", "STEP", STEP, false, 1, 1e9, INTO(come_step), 0},
     {"worker", "BATCH", WHOLE, false, 1, 1e9, INTO(worker_dies_at), 0},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
@@ -74,8 +75,11 @@ static void set_injected(const struct kind *kind, const char *label, double valu
 {
     char *field = (char *)inject + kind->offset;
     double *real = (double *)(void *)field;
-    if (kind->type == WHOLE || kind->type == BYTES)
-        *(int64_t *)(void *)field = (int64_t)value;
+    int64_t *whole = (int64_t *)(void *)field;
+    if (kind->type == STEP)
+        *whole = *whole > 0 && *whole < (int64_t)value ? *whole : (int64_t)value;
+    else if (kind->type == WHOLE || kind->type == BYTES)
+        *whole = (int64_t)value;
     else
         *real = kind->type == FACTOR && *real > 0 ? *real * value : value;
     if (kind->label) snprintf((char *)inject + kind->label, sizeof inject->op, "%s", label);
@@ -122,7 +126,7 @@ static enum el_status take_item(const char *item, int n_devices, struct el_injec
     if (!read_value(kind, number, &value))
         return el_fail(EL_ERR_INVALID, "--inject %s: give %s=%s, the value from %g to %g", item, kind->name, kind->form,
                        kind->min, kind->max);
-    EL_TRY(take_once(item, kind, first, end, taken));
+    if (kind->type != STEP) EL_TRY(take_once(item, kind, first, end, taken));
     for (int i = first; i < end; i++) set_injected(kind, label, value, &injects[i]);
     return EL_OK;
 }
@@ -153,17 +157,18 @@ enum el_status el_inject_parse(const char *text, int n_devices, struct el_inject
     return status;
 }
 
-/* kill and stop: of those the first one by its step. */
+/* kill, stop and come: of those the first one by its step. */
 bool el_inject_drop_first_fall(char *text)
 {
+    static const char *const names[] = {"kill=", "stop=", "come="};
     char *first = NULL;
     double least = INFINITY;
     for (char *at = text; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
-        const char *colon = strchr(at, ':');
-        const bool falls = !strncmp(at, "kill=", 5) || !strncmp(at, "stop=", 5);
-        if (!falls || !colon || strtod(colon + 1, NULL) >= least) continue;
-        least = strtod(colon + 1, NULL);
-        first = at;
+        bool falls = false;
+        for (int i = 0; i < 3; i++) falls |= !strncmp(at, names[i], strlen(names[i]));
+        const size_t colon = strcspn(at, ":,");
+        const double step = strtod(at + (at[colon] == ':' ? colon + 1 : strcspn(at, "=") + 1), NULL);
+        if (falls && step < least) least = step, first = at;
     }
     if (!first) return false;
     const char *rest = first + strcspn(first, ",");

@@ -71,8 +71,7 @@ static enum el_foreach usual_foreach(const struct el_trial *trial)
     return el_trial_backend(trial).gpu ? EL_FOREACH_ON : EL_FOREACH_OFF;
 }
 
-/* Fills in `id`. */
-static void identify(struct el_trial *trial)
+void el_trial_identify(struct el_trial *trial)
 {
     struct el_options options;
     el_trial_options(trial, &options);
@@ -155,7 +154,7 @@ enum el_status el_trial_resolve(unsigned command, const struct el_options *optio
     if (trial->train.foreach == EL_FOREACH_AUTO) trial->train.foreach = usual_foreach(trial);
     EL_TRY(el_train_check(&trial->train));
     EL_TRY(el_trial_check(command, trial));
-    identify(trial);
+    el_trial_identify(trial);
     return EL_OK;
 }
 
@@ -228,10 +227,13 @@ void el_trial_options(const struct el_trial *trial, struct el_options *options_p
     o->batch_is_per_device = trial->batch_is_per_device;
     o->batches[0] = trial->train.global_batch / (trial->batch_is_per_device ? trial->n_devices : 1);
     o->train = trial->train;
-    const int64_t every = o->checkpoint_every, keep = o->checkpoint_keep;
+    const struct el_settings usual = o->settings;
     o->settings = trial->settings;
-    if (o->checkpoint_every == 0)
-        o->checkpoint_every = every, o->checkpoint_keep = keep; /* of a command without them */
+    if (o->checkpoint_every == 0) { /* of a command without them */
+        o->checkpoint_every = usual.checkpoint_every;
+        o->checkpoint_keep = usual.checkpoint_keep;
+        o->checkpoint_async = usual.checkpoint_async;
+    }
     set_as_given(trial, o);
     o->train.model = trial->given;
 }

@@ -55,6 +55,8 @@ enum el_status el_trial_forecast(const struct el_trial *trial, struct el_memory_
 /* The trial's configuration in a mode, with what was given of its options. Errors: EL_ERR_INVALID. */
 enum el_status el_trial_use_mode(const struct el_trial *trial, const char *mode, struct el_train_config *config);
 
+/* Fills in `id`, by all that the trial is and this build. */
+void el_trial_identify(struct el_trial *trial);
 /* Options of `run` that resolve to this trial. */
 void el_trial_options(const struct el_trial *trial, struct el_options *options_p);
 /* What its devices are. */
@@ -71,7 +73,7 @@ bool el_trial_profile(const struct el_trial *trial, struct el_profile_schedule *
 /* `--inject wire=2,delay=1:20`, from the command line to devices; docs/selfcheck.md says what each disturbance does.
  * `injects` is [n_devices], written only on success; "" injects nothing. Errors: EL_ERR_INVALID naming the item. */
 enum el_status el_inject_parse(const char *text, int n_devices, struct el_inject *injects);
-/* Takes the kill or stop that comes first out of such a text. false: it has none. */
+/* Takes the kill, stop or come that is first out of such a text. false: it has none. */
 bool el_inject_drop_first_fall(char *text);
 
 /* ---- which devices a run takes when none were named, and whether those that were named are there ---- */

@@ -42,6 +42,7 @@ struct el_inject {
     double disk_ms;               /* each read of its loader takes so much longer; no core is used meanwhile */
     int64_t worker_dies_at;       /* the loader's worker that is to make this batch ends; 0: none */
     int64_t kill_step, stop_step; /* the process that has it open dies, or stops, before this step; 0: none */
+    int64_t come_step;            /* the job is told that a device has come */
     double wire_ms_per_mib; /* its collectives take so much longer for each MiB of payload; no core is used meanwhile */
     double wrong;           /* is added to the first number that each collective leaves on it */
     int64_t leak_bytes;     /* of device memory, taken in every step and never given back; no ledger knows of it */

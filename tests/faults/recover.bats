@@ -54,6 +54,27 @@ assert 0 < len(b) < 40 and a[-len(b):] == b, (len(b), a[-3:], b[-3:])'
     [[ $(cat words) == "event start stop end restart start kill end restart start end " ]] || { cat words && return 1; }
 }
 
+@test "elastic: four devices, three, and four again, ten times over; losses are single's" {
+    [[ -z ${EVENLOAD_SANITIZER:-} ]] || skip "a sanitizer's program takes longer"
+    local times=2 inject='' i mode
+    if [[ ${EVENLOAD_LONG:-} == 1 ]]; then times=10; else echo "# long: ten times instead of two" >&3; fi
+    JOB+=(--batch 12 --dtype f64 --steps $((times * 300)))
+    "$EVENLOAD" run --mode single "${TOY[@]}" "${JOB[@]}" --out whole >out 2>&1
+    for ((i = 0; i < times; i++)); do inject+=",kill=$((i % 3)):$((i * 300 + 60)),come=$((i * 300 + 90))"; done
+    for mode in ddp zero3; do
+        rm -rf ck fallen
+        timeout 120 "$EVENLOAD" run --mode "$mode" --devices 4 "${TOY[@]}" "${JOB[@]}" --checkpoint ck --checkpoint-every 10 --max-restarts "$times" --elastic 3:4 \
+            --inject "${inject#,}" --out fallen >out 2>&1 || { cat out && return 1; }
+        [[ $(json fallen/results.json '[r["devices"] for r in d["trials"][0]["restarts"]]') == "[$(for ((i = 1; i < times; i++)); do printf '3, 4, '; done)3, 4]" ]] ||
+            { json fallen/results.json 'd["trials"][0]["restarts"]' && return 1; }
+        python3 -c 'import json
+a, b = [json.load(open(d + "/results.json"))["trials"][0]["loss"] for d in ("whole", "fallen")]
+assert b and max(abs(x - y) / abs(x) for x, y in zip(a[-len(b):], b)) < 1e-9'
+    done
+    refuses "give MIN:MAX devices, like 3:4" "$EVENLOAD" run --mode ddp --devices 4 "${TOY[@]}" "${JOB[@]}" --checkpoint c2 --max-restarts 1 --elastic 3
+    refuses "mode dp has not a process for each device" "$EVENLOAD" run --mode dp --devices 4 "${TOY[@]}" "${JOB[@]}" --checkpoint c2 --max-restarts 1 --elastic 3:4
+}
+
 @test "without restarts left the job fails as any other, and its checkpoint is there" {
     run --separate-stderr "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --checkpoint ck --checkpoint-every 5 --inject kill=1:12 --out f
     [[ $status -eq 1 && $output == *"rank 1 was killed by signal 9"* ]] || show
