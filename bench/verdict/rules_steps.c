@@ -284,3 +284,19 @@ void el_verdict_time_sliced(struct el_verdict_case *c)
         return;
     }
 }
+
+/* Training stood still for them; what the writing takes from the cores is in the steps themselves. */
+void el_verdict_checkpoints(struct el_verdict_case *c)
+{
+    EL_EACH(repeat, c->ok) {
+        const double wait_ms = el_json_number(repeat, "checkpoints.wait_ms"),
+                     n = el_json_number(repeat, "checkpoints.n"), failed = el_json_number(repeat, "checkpoints.failed"),
+                     part = 100 * wait_ms * n / (wait_ms * n + 1e3 * measured_s(repeat));
+        if (part > c->rule->limit)
+            el_verdict_say(c,
+                           "training waited %.2g %% of the time for checkpoints to be written, at %.3g MB/s: give a "
+                           "larger --checkpoint-every, or a faster disk",
+                           part, el_json_number(repeat, "checkpoints.write_mb_per_s"));
+        if (failed > 0) el_verdict_say(c, "%.0f of %.0f checkpoints could not be written; the logs say why", failed, n);
+    }
+}

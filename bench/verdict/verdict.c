@@ -52,6 +52,7 @@ static const struct el_verdict_rule rules[] = {
     ROW(injected, ANY, "", ALWAYS),
     ROW(emulated, ANY, "", ALWAYS),
     ROW(share_weights, ANY, "", NOTE),
+    ROW(checkpoints, 2, " %", OF_CLOCK),
     ROW(unsettled, ANY, "", OF_CLOCK),
     ROW(time_sliced, ANY, "", NOTE),
     ROW(simulated, ANY, "", NOTE),

@@ -64,7 +64,7 @@ const json_t *el_verdict_worst_member(const struct el_verdict_case *c, double (*
     X(reported) X(finished) X(repeats) X(steps) X(time) X(shared_core) X(shared_gpu) X(others) X(stolen) X(frequency)  \
     X(throttled) X(gpu_throttled) X(host_bound) X(gpu_others) X(network_errors) X(gpu_links) X(heterogeneous_cores)    \
     X(heterogeneous_machines) X(drift) X(trend) X(loss) X(rounding) X(diverged) X(memory) X(grown) X(unattributed) X(injected)     \
-    X(emulated) X(share_weights) X(unsettled) X(time_sliced) X(simulated) X(costs_suspect) X(costs_others) X(costs_beside)         \
+    X(emulated) X(share_weights) X(checkpoints) X(unsettled) X(time_sliced) X(simulated) X(costs_suspect) X(costs_others) X(costs_beside)         \
     X(costs_sizes) X(costs_ranks) X(costs_borrowed) X(costs_rates) X(unchecked)
 /* clang-format on */
 #define EL_VERDICT_DECLARE(name) void el_verdict_##name(struct el_verdict_case *c);

@@ -395,6 +395,7 @@ void el_run_close_checkpoints(struct el_run *run, bool ok)
     if (!c) return;
     atomic_store(&c->abandoned, !ok);
     await_thread(c);
+    if (c->state) c->result.copied = (int64_t)(c->state->size + (c->best ? c->best->size : 0));
     run->result.checkpoints = c->result;
     el_snapshot_close(c->state);
     el_snapshot_close(c->best);

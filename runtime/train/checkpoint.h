@@ -27,6 +27,7 @@ struct el_checkpoint_spec {
 struct el_checkpoint_result {
     int n, n_failed;
     int64_t bytes;    /* of the last one, this worker's */
+    int64_t copied;   /* bytes of host memory that the copy takes */
     int64_t copy_ns;  /* training stood still for the copies */
     int64_t wait_ns;  /* ... and for files that were not written yet */
     int64_t write_ns; /* files were being written, by the thread */

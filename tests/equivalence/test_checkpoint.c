@@ -115,11 +115,15 @@ static void the_last_ones_are_kept(void **state)
     el_train_result_free(&result);
 }
 
-static void refused(const char *wanted)
+/* `same`: it may be taken where its index says this all the same (a blank, the 17th digit of a number); NULL: never. */
+static void refused(const char *wanted, const json_t *same)
 {
     struct el_checkpoint *checkpoint;
     const enum el_status status = el_checkpoint_open(folder, &checkpoint);
-    if (status == EL_OK) fail_msg("it is taken: %s", wanted);
+    const bool taken = status == EL_OK, equal = taken && json_equal(el_checkpoint_index(checkpoint), same);
+    if (taken) el_checkpoint_close(checkpoint);
+    if (taken && !equal) fail_msg("it is taken: %s", wanted);
+    if (taken) return;
     if (!strstr(el_error_message(), wanted)) fail_msg("'%s' has no '%s'", el_error_message(), wanted);
 }
 
@@ -136,6 +140,10 @@ static void mutated_ones_are_refused(void **state)
     train(&config, folder, NULL, AT, &result);
     el_train_result_free(&result);
     el_checkpoint_folder(folder, AT, true, step);
+    struct el_checkpoint *checkpoint;
+    assert_int_equal(el_checkpoint_open(folder, &checkpoint), EL_OK);
+    json_t *index = json_deep_copy(el_checkpoint_index(checkpoint));
+    el_checkpoint_close(checkpoint);
     for (int f = 0; f < 3; f++) {
         struct stat info;
         snprintf(path, sizeof path, "%s/%s", step, names[f]);
@@ -148,15 +156,14 @@ static void mutated_ones_are_refused(void **state)
             const off_t at = (off_t)(drawn[0] % (uint64_t)info.st_size);
             assert_int_equal(pread(file, &was, 1, at), 1);
             is = (char)(was ^ (1 + (int)(drawn[1] % 255)));
-            if (f == 0 && strchr(" \n\t\r", was)) continue; /* JSON's blanks say nothing */
             assert_int_equal(pwrite(file, &is, 1, at), 1);
-            refused(names[f]);
+            refused(names[f], f == 0 ? index : NULL);
             assert_int_equal(pwrite(file, &was, 1, at), 1);
         }
         close(file);
         snprintf(moved, sizeof moved, "%s.moved", path);
         assert_int_equal(rename(path, moved), 0);
-        refused("No such file");
+        refused("No such file", NULL);
         assert_int_equal(rename(moved, path), 0);
         char *bytes = malloc((size_t)info.st_size);
         FILE *whole = fopen(path, "rb");
@@ -164,13 +171,13 @@ static void mutated_ones_are_refused(void **state)
         fclose(whole);
         for (off_t cut = 0; cut < info.st_size; cut += 1 + info.st_size / 20) {
             assert_int_equal(truncate(path, cut), 0);
-            refused(names[f]);
+            refused(names[f], NULL);
             whole = fopen(path, "wb");
             assert_true(fwrite(bytes, 1, (size_t)info.st_size, whole) == (size_t)info.st_size && fclose(whole) == 0);
         }
         free(bytes);
     }
-    struct el_checkpoint *checkpoint;
+    json_decref(index);
     assert_int_equal(el_checkpoint_open(folder, &checkpoint), EL_OK); /* as it was */
     assert_int_equal(el_checkpoint_step(checkpoint), AT);
     el_checkpoint_close(checkpoint);

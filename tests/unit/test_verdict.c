@@ -165,6 +165,8 @@ static const struct {
               " '4.members.0.memory': {'peak_bytes': 41943040}}"},
     {"emulated", "bf16 is computed in f32", .patch = "{'0': {'emulated': 'no AVX512-BF16'}}"},
     {"injected", "--inject delay=1:20", .patch = "{'0': {'injected': 'delay=1:20'}}"},
+    {"checkpoints", "for checkpoints to be written, at 80 MB/s",
+     .patch = "{'0': {'checkpoints': {'n': 2, 'failed': 0, 'wait_ms': 5000, 'write_mb_per_s': 80}}}"},
     {"unsettled", "in 3 of 5 repeats",
      .patch = "{'1': {'settled': false}, '2': {'settled': false}, '3': {'settled': false}}"},
     {"costs_suspect", "1 record of --costs is suspect; s64: devices share a core",
