@@ -144,17 +144,18 @@ struct el_train_place el_job_place(const struct el_job *job, struct el_job_devic
     const char *kind = job->trial->comm;
     bool several = el_bootstrap_size(job->bootstrap) > 1;
     if (several && !strcmp(kind, "auto")) kind = el_comm_choose(job->bootstrap, devices->devices[0]);
-    return (struct el_train_place){.devices = devices->devices,
+    struct el_train_place place = {.devices = devices->devices,
                                    .n_devices = devices->n,
                                    .bootstrap = job->bootstrap,
                                    .comm_kind = kind,
                                    .dataset = job->dataset,
                                    .save = *job->trial->save ? job->trial->save : NULL,
                                    .checkpoint = {.dir = *job->trial->checkpoint ? job->trial->checkpoint : NULL,
-                                                  .every = job->trial->checkpoint_every,
                                                   .keep = (int)job->trial->checkpoint_keep,
                                                   .async = job->trial->checkpoint_async,
                                                   .resume = job->trial->from}};
+    el_trial_checkpoint_every(job->trial, &place.checkpoint.every, &place.checkpoint.every_s);
+    return place;
 }
 
 void el_job_close_devices(struct el_job_devices *devices)

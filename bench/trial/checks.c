@@ -105,6 +105,17 @@ static enum el_status check_save(const struct el_trial *trial)
     return access(folder, W_OK | X_OK) == 0 ? EL_OK : el_fail_errno("--save %s: the folder %s", trial->save, folder);
 }
 
+bool el_trial_checkpoint_every(const struct el_trial *trial, int64_t *steps_p, double *seconds_p)
+{
+    char *end;
+    const double value = strtod(trial->checkpoint_every, &end);
+    const double unit = !strcmp(end, "s") ? 1 : !strcmp(end, "m") ? 60 : !strcmp(end, "h") ? 3600 : 0;
+    if (end == trial->checkpoint_every || !(value > 0 && value < 1e9) || (*end && unit == 0)) return false;
+    *steps_p = unit == 0 ? (int64_t)value : 0;
+    *seconds_p = value * unit;
+    return unit > 0 || (*steps_p >= 1 && (double)*steps_p == value);
+}
+
 static enum el_status check_elastic(const struct el_trial *trial)
 {
     int least, most, end = 0;
@@ -139,6 +150,11 @@ static enum el_status check_checkpoints(const struct el_trial *trial)
     if (!*trial->checkpoint && trial->max_restarts)
         return el_fail(EL_ERR_INVALID, "--max-restarts: there would be nothing to start again from: add --checkpoint");
     if (!*trial->checkpoint) return EL_OK;
+    int64_t steps;
+    double seconds;
+    if (!el_trial_checkpoint_every(trial, &steps, &seconds))
+        return el_fail(EL_ERR_INVALID, "--checkpoint-every %.40s: give steps, like 20, or a time, like 30s or 5m",
+                       trial->checkpoint_every);
     if (!*trial->resume && el_checkpoint_last(trial->checkpoint) >= 0)
         return el_fail(EL_ERR_INVALID,
                        "--checkpoint %s has checkpoints already: give --resume %s to go on from the last one, or "

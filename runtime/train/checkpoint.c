@@ -31,7 +31,7 @@ struct el_checkpointer {
     atomic_bool abandoned; /* training has failed: nobody is waited for any more */
     /* Of the checkpoint in work. */
     char folder[EL_PATH_BYTES];
-    int64_t step;
+    int64_t step, began_ns;
     json_t *index; /* the first worker's, but for the files */
     bool failed;
     struct el_checkpoint_result result;
@@ -347,7 +347,7 @@ static bool make_folder(const char *path)
 static enum el_status begin(struct el_checkpointer *c)
 {
     double epoch_loss = 0;
-    const int64_t began = el_clock_ns();
+    const int64_t began = c->began_ns = el_clock_ns();
     await_thread(c);
     const int64_t waited = el_clock_ns();
     c->result.wait_ns += waited - began;
@@ -373,7 +373,11 @@ static enum el_status begin(struct el_checkpointer *c)
 enum el_status el_run_checkpoint(struct el_run *run)
 {
     struct el_checkpointer *c = run->checkpointer;
-    return c && run->n_done % c->spec->every == 0 ? begin(c) : EL_OK;
+    if (!c) return EL_OK;
+    double due = c->spec->every > 0 ? run->n_done % c->spec->every == 0
+                                    : (double)(el_clock_ns() - c->began_ns) >= 1e9 * c->spec->every_s;
+    if (c->spec->every == 0) EL_TRY(el_worker_take_first(&run->worker, &due, 1));
+    return due != 0 ? begin(c) : EL_OK;
 }
 
 enum el_status el_run_open_checkpoints(struct el_run *run)
@@ -382,7 +386,7 @@ enum el_status el_run_open_checkpoints(struct el_run *run)
     if (!spec->dir || run->session->wants_grads) return EL_OK;
     struct el_checkpointer *c = calloc(1, sizeof *c);
     if (!c) return el_fail_errno("checkpoints");
-    *c = (struct el_checkpointer){.run = run, .spec = spec};
+    *c = (struct el_checkpointer){.run = run, .spec = spec, .began_ns = el_clock_ns()};
     run->checkpointer = c;
     double ready = 0;
     if (el_worker_is_first(&run->worker)) el_checkpoint_remove_parts(spec->dir);

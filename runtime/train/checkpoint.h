@@ -1,7 +1,7 @@
 /* Checkpoints of a job while it trains: what is written, when, and how a job goes on from one (state/checkpoint.h has
  * the format).
  *
- * After every `every`th step each worker copies what it holds (snapshot.h), and a thread writes that into its file
+ * After every `every`th step (or, where that is 0, after `every_s` seconds by the first worker's clock) each worker copies what it holds (snapshot.h), and a thread writes that into its file
  * while training goes on; without `async` training waits for it. The first worker's thread waits for the others' files,
  * writes the index and gives the folder its name; then it removes those before the `keep` last. What cannot be written
  * ends that checkpoint with a line on standard error, and not the training.
@@ -18,6 +18,7 @@ struct el_checkpoint;
 struct el_checkpoint_spec {
     const char *dir; /* NULL: none are written */
     int64_t every;
+    double every_s;
     int keep;
     bool async;
     const struct el_checkpoint *resume; /* checked (el_checkpoint_check); NULL: training begins at step 0 */
