@@ -92,11 +92,17 @@ static enum el_status run_job(struct recover *recover, const struct job *job, js
     return status;
 }
 
+/* From one checkpoint to the next. */
+static double steps_between(const json_t *trial)
+{
+    return (double)json_array_size(json_object_get(trial, "loss")) / el_json_number(trial, "checkpoints.n");
+}
+
 /* Mean time of a step with all that stands between steps. */
 static double whole_step_ms(const json_t *trial)
 {
     const double exposed = el_json_number(trial, "checkpoints.copy_ms") + el_json_number(trial, "checkpoints.wait_ms"),
-                 every = el_json_number(trial, "checkpoints.every");
+                 every = steps_between(trial);
     return 1e3 * el_json_number(trial, "global_batch") / el_json_number(trial, "throughput.wall_samples_per_s") +
            (isnan(exposed) ? 0 : exposed / every);
 }
@@ -143,7 +149,7 @@ static enum el_status make_document(const struct recover *recover, json_t *const
     }
     const struct el_interval ratio = el_stats_ratio_paired(with, without, (size_t)n);
     const double step_ms = el_stats_median(without, (size_t)n);
-    const double cost_ms = fmax(exposed_ms, (ratio.centre - 1) * step_ms * (double)recover->options->checkpoint_every);
+    const double cost_ms = fmax(exposed_ms, (ratio.centre - 1) * step_ms * steps_between(checkpoints[0]));
     free(without);
     el_store_path(&recover->store, path, "fallen-1-checkpoints/events.csv");
     EL_TRY(el_recovery_events(path, &events));
@@ -152,6 +158,7 @@ static enum el_status make_document(const struct recover *recover, json_t *const
         el_json_number(last, "detect_s") + el_json_number(last, "restart_s") + el_json_number(last, "load_s");
     json_t *own = json_deep_copy(json_object_get(checkpoints[0], "checkpoints"));
     json_object_del(own, "dir");
+    el_json_put(own, "every", el_json_rounded(steps_between(checkpoints[0])));
     *document_p = el_json_of(
         EL_KEY("schema", 1), EL_KEY("command", "recover"), EL_KEY("dir", (const char *)recover->store.dir),
         EL_KEY("mode", el_json_text(fallen, "mode", "?")), EL_KEY("model", el_json_text(fallen, "model", "?")),

@@ -81,8 +81,8 @@ struct el_spread {
     char load[EL_PATH_BYTES], save[EL_PATH_BYTES];         /* weights; "": none */                                     \
     char checkpoint[EL_PATH_BYTES], resume[EL_PATH_BYTES]; /* folders; "": none */                                     \
     char elastic[EL_PATH_BYTES];                           /* "3:4"; "": always as many devices */                     \
-    char checkpoint_every[EL_PATH_BYTES]; /* "20" steps, "30s" */                                                      \
-    int64_t checkpoint_keep;                                                                         \
+    char checkpoint_every[EL_PATH_BYTES];                  /* "20" steps, "30s" */                                     \
+    int64_t checkpoint_keep;                                                                                           \
     bool checkpoint_async;                                                                                             \
     int max_restarts;                                                                                                  \
     char profile[EL_PATH_BYTES], trace[EL_PATH_BYTES]; /* which steps (el_trial_profile), and a folder; "": none */    \

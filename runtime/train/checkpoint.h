@@ -1,10 +1,11 @@
 /* Checkpoints of a job while it trains: what is written, when, and how a job goes on from one (state/checkpoint.h has
  * the format).
  *
- * After every `every`th step (or, where that is 0, after `every_s` seconds by the first worker's clock) each worker copies what it holds (snapshot.h), and a thread writes that into its file
- * while training goes on; without `async` training waits for it. The first worker's thread waits for the others' files,
- * writes the index and gives the folder its name; then it removes those before the `keep` last. What cannot be written
- * ends that checkpoint with a line on standard error, and not the training.
+ * After every `every`th step (or, where that is 0, after `every_s` seconds by the first worker's clock) each worker
+ * copies what it holds (snapshot.h), and a thread writes that into its file while training goes on; without `async`
+ * training waits for it. The first worker's thread waits for the others' files, writes the index and gives the folder
+ * its name; then it removes those before the `keep` last. What cannot be written ends that checkpoint with a line on
+ * standard error, and not the training.
  *
  * Units: steps, bytes, nanoseconds. Ownership: a plain value; `resume` must outlive the training. Threads: any.
  */
