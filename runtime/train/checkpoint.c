@@ -15,12 +15,10 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/state/checkpoint.h"
-#include "runtime/state/weights.h"
 #include "runtime/train/session.h"
 #include "runtime/worker/gather.h"
 
 enum { IDLEST = 19, SAID_BYTES = 256, PATIENCE_S = 600, POLL_NS = 2000000 };
-static const unsigned ALL = (1U << EL_STATE_COUNT) - 1 - (1U << EL_STATE_GRAD);
 
 struct el_checkpointer {
     struct el_run *run;
@@ -36,158 +34,6 @@ struct el_checkpointer {
     bool failed;
     struct el_checkpoint_result result;
 };
-
-/* ---- one worker's file ---- */
-
-/* What is written of an array: its own, what says where it belongs, and (packed ranges) where its elements are. */
-struct entry {
-    const struct el_snapshot *snapshot;
-    int array;
-    char key[EL_CHECKPOINT_NAME_BYTES], piece[EL_CHECKPOINT_NAME_BYTES + 8], places[EL_CHECKPOINT_NAME_BYTES + 8];
-    bool is_range, is_packed;
-};
-
-struct file {
-    int n, n_arrays;
-    struct entry *entries;
-    struct el_stored_array *arrays;
-    struct el_safetensors_writer *writer;
-};
-
-static bool is_stored(const struct el_worker *worker, const struct el_snapshot_array *array)
-{
-    const int position = worker->first + array->member;
-    const struct el_state_item *item = &array->item;
-    if (item->array->is_copy) return false;
-    if (item->what == EL_STATE_BUFFER) return true; /* each copy of the model has its own */
-    return el_layout_source(worker->layout, position) == position && el_gather_counts(worker, array->member, item);
-}
-
-static void add_array(struct file *file, struct el_stored_array array)
-{
-    file->arrays[file->n_arrays++] = array;
-}
-
-static void add_entry(struct file *file, const struct el_snapshot *snapshot, int i, const char *prefix)
-{
-    const struct el_snapshot_array *array = &snapshot->arrays[i];
-    const struct el_state_item *item = &array->item;
-    const struct el_shard *shard = &snapshot->worker->members[array->member].shard;
-    const enum el_stored_type type = item->row.dtype == EL_F64 ? EL_STORED_F64 : EL_STORED_F32;
-    struct entry *entry = &file->entries[file->n];
-    char kind[EL_GRAPH_NAME_BYTES];
-    const char *found = prefix ? prefix : el_checkpoint_kind(&item->row, item->what, kind);
-    if (!found || !is_stored(snapshot->worker, array)) return;
-    *entry = (struct entry){.snapshot = snapshot, .array = i};
-    entry->is_range = item->count < el_shape_count(&item->array->shape);
-    entry->is_packed =
-        entry->is_range && el_param_layout(item->array, shard->device, el_config_stored(shard->config)) != NULL;
-    snprintf(entry->key, sizeof entry->key, "%s.%s", found, item->array->name);
-    for (int e = 0; e < file->n; e++) /* of another member: its buffers are the worker's first one's */
-        if (!strcmp(file->entries[e].key, entry->key) && !entry->is_range && !item->array->slice.of) return;
-    snprintf(entry->piece, sizeof entry->piece, "piece.%s", entry->key);
-    snprintf(entry->places, sizeof entry->places, "places.%s", entry->key);
-    struct el_stored_array stored = el_weights_stored(item->array, item->row.dtype);
-    if (entry->is_range) stored.n_dims = 1, stored.dims[0] = stored.count = item->count;
-    stored.type = type;
-    if (entry->is_range || item->array->slice.of)
-        add_array(file, (struct el_stored_array){
-                            .name = entry->piece, .type = EL_STORED_I64, .n_dims = 1, .dims = {EL_CHECKPOINT_PIECE}});
-    if (entry->is_packed)
-        add_array(file, (struct el_stored_array){
-                            .name = entry->places, .type = EL_STORED_I64, .n_dims = 1, .dims = {item->count}});
-    stored.name = entry->key;
-    add_array(file, stored);
-    file->n++;
-}
-
-static enum el_status list_file(const struct el_checkpointer *c, struct file *file)
-{
-    const size_t n = (size_t)c->state->n + (size_t)(c->best ? c->best->n : 0) + 1;
-    file->entries = calloc(n, sizeof *file->entries);
-    file->arrays = calloc(3 * n, sizeof *file->arrays);
-    if (!file->entries || !file->arrays) return el_fail_errno("a checkpoint of %zu arrays", n);
-    for (int i = 0; i < c->state->n; i++) add_entry(file, c->state, i, NULL);
-    for (int i = 0; c->best && i < c->best->n; i++) add_entry(file, c->best, i, "best");
-    return EL_OK;
-}
-
-/* Where the elements of a range are that the device has in another order: 1, 2 ... in its memory, as found in the
- * shape. places: [count]. */
-static enum el_status find_places(const struct el_shard *shard, const struct el_state_item *item, double *places)
-{
-    const int64_t all = el_shape_count(&item->array->shape);
-    double *values = malloc((size_t)(all + item->count) * sizeof *values), *numbers = values + all;
-    float *floats = (float *)numbers; /* which count to 2^24, more than any kernel's weights */
-    if (!values) return el_fail_errno("places of '%s'", item->array->name);
-    for (int64_t i = 0; i < item->count && item->row.dtype == EL_F64; i++) numbers[i] = (double)(i + 1);
-    for (int64_t i = 0; i < item->count && item->row.dtype == EL_F32; i++) floats[i] = (float)(i + 1);
-    enum el_status status = item->count < 1 << 24 && item->row.dtype != EL_BF16
-                                ? el_shard_values_of(shard, item, numbers, values)
-                                : el_fail(EL_ERR_INTERNAL, "'%s' is too large to be numbered", item->array->name);
-    for (int64_t i = 0; status == EL_OK && i < all; i++)
-        if (values[i] > 0) places[(int64_t)values[i] - 1] = (double)i;
-    free(values);
-    return status;
-}
-
-/* Whether its memory is what the file has. */
-static bool is_as_stored(const struct entry *entry)
-{
-    const struct el_snapshot_array *array = &entry->snapshot->arrays[entry->array];
-    const struct el_shard *shard = &entry->snapshot->worker->members[array->member].shard;
-    const struct el_param *of = array->item.array;
-    return array->item.row.dtype != EL_BF16 && !of->transposed && of->shape.n <= 2 &&
-           !el_param_layout(of, shard->device, el_config_stored(shard->config));
-}
-
-static enum el_status write_entry(const struct file *file, const struct entry *entry)
-{
-    const struct el_snapshot_array *array = &entry->snapshot->arrays[entry->array];
-    const struct el_state_item *item = &array->item;
-    const struct el_slice *slice = &item->array->slice;
-    if (entry->is_range || slice->of) {
-        const double piece[EL_CHECKPOINT_PIECE] = {slice->dim, (double)slice->first, (double)slice->of,
-                                                   slice->of ? (double)item->array->shape.d[slice->dim] : 0,
-                                                   entry->is_range ? (double)item->first : -1};
-        el_safetensors_write(file->writer, piece);
-    }
-    if (is_as_stored(entry)) {
-        el_safetensors_write_as(file->writer, entry->snapshot->bytes + array->at);
-        return EL_OK;
-    }
-    const int64_t all = el_shape_count(&item->array->shape);
-    double *values = malloc((size_t)(2 * all + item->count) * sizeof *values), *out = values + all, *places = out + all;
-    if (!values) return el_fail_errno("'%s'", entry->key);
-    enum el_status status = el_snapshot_values(entry->snapshot, entry->array, values);
-    if (entry->is_packed && status == EL_OK) {
-        status = find_places(&entry->snapshot->worker->members[array->member].shard, item, places);
-        if (status == EL_OK) el_safetensors_write(file->writer, places);
-        for (int64_t i = 0; i < item->count && status == EL_OK; i++) out[i] = values[(int64_t)places[i]];
-    } else if (entry->is_range) {
-        memcpy(out, values + item->first, (size_t)item->count * sizeof *out);
-    } else {
-        el_weights_reorder(item->array, values, out, true);
-    }
-    if (status == EL_OK) el_safetensors_write(file->writer, out);
-    free(values);
-    return status;
-}
-
-static enum el_status write_file(struct el_checkpointer *c, const char *path)
-{
-    struct file file = {.n = 0};
-    enum el_status status = list_file(c, &file);
-    if (status == EL_OK) status = el_safetensors_begin(path, file.arrays, file.n_arrays, &file.writer);
-    for (int i = 0; i < file.n && status == EL_OK; i++) status = write_entry(&file, &file.entries[i]);
-    if (status == EL_OK && file.writer)
-        status = el_safetensors_end(file.writer);
-    else
-        el_safetensors_drop(file.writer);
-    free(file.entries);
-    free(file.arrays);
-    return status;
-}
 
 /* ---- all of them ---- */
 
@@ -266,7 +112,7 @@ static void *write_all(void *argument)
     const int64_t begin = el_clock_ns();
     setpriority(PRIO_PROCESS, (id_t)gettid(), IDLEST); /* training goes first */
     path_of(c, c->run->index, "safetensors", path);
-    enum el_status status = write_file(c, path);
+    enum el_status status = el_checkpoint_file_write(path, c->state, c->best);
     if (status == EL_OK) status = el_checkpoint_hash(path, &hash, &c->result.bytes);
     const enum el_status said = write_done(c, status, hash, c->result.bytes);
     if (status == EL_OK) status = said;
@@ -351,7 +197,7 @@ static enum el_status begin(struct el_checkpointer *c)
     await_thread(c);
     const int64_t waited = el_clock_ns();
     c->result.wait_ns += waited - began;
-    if (!c->state) EL_TRY(el_snapshot_open(&c->run->worker, ALL, &c->state));
+    if (!c->state) EL_TRY(el_snapshot_open(&c->run->worker, EL_KEPT_ROWS, &c->state));
     EL_TRY(el_run_epoch_loss(c->run, &epoch_loss));
     EL_TRY(el_snapshot_take(c->state));
     EL_TRY(copy_best(c));
@@ -405,100 +251,4 @@ void el_run_close_checkpoints(struct el_run *run, bool ok)
     el_snapshot_close(c->best);
     free(c);
     run->checkpointer = NULL;
-}
-
-/* ---- going on ---- */
-
-/* From the model's values to the part of them that is here. */
-static enum el_status restore(const struct el_run *run, const struct el_shard *shard, const struct el_state_item *item,
-                              const char *kind)
-{
-    const struct el_checkpoint *from = run->session->place->checkpoint.resume;
-    const json_t *index = el_checkpoint_index(from);
-    const bool same = !strcmp(json_string_value(json_object_get(index, "mode")), run->session->config->mode) &&
-                      json_integer_value(json_object_get(index, "workers")) == run->worker.layout->n_workers;
-    struct el_param whole = *item->array;
-    whole.shape = el_slice_origin(&item->array->shape, &item->array->slice);
-    whole.slice = (struct el_slice){0};
-    const int64_t all = el_shape_count(&whole.shape), n = el_shape_count(&item->array->shape);
-    double *values = calloc((size_t)(all + n), sizeof *values), *own = values + all;
-    bool found = false;
-    if (!values) return el_fail_errno("'%s'", whole.name);
-    enum el_status status =
-        el_checkpoint_read(from, kind, &whole, item->what == EL_STATE_BUFFER && same ? run->index : -1, values, &found);
-    if (status == EL_OK && found) {
-        el_slice_take(&item->array->shape, &item->array->slice, values, own);
-        status = el_shard_write_item(shard, item, own);
-    }
-    free(values);
-    return status;
-}
-
-static enum el_status restore_all(const struct el_run *run, unsigned rows, const char *prefix)
-{
-    for (int m = 0; m < run->worker.n_members; m++) {
-        const struct el_shard *shard = &run->worker.members[m].shard;
-        for (struct el_state_item item = {0}; el_shard_next(shard, &item);) {
-            char kind[EL_GRAPH_NAME_BYTES];
-            const char *found = prefix ? prefix : el_checkpoint_kind(&item.row, item.what, kind);
-            if (!(rows & 1U << item.what) || !found || item.count == 0 || !item.view->buffer) continue;
-            EL_TRY(restore(run, shard, &item, found));
-        }
-    }
-    return EL_OK;
-}
-
-static double number(const json_t *object, const char *key)
-{
-    return json_number_value(json_object_get(object, key));
-}
-
-static void read_score(const json_t *list, struct el_score *score)
-{
-    *score = (struct el_score){json_number_value(json_array_get(list, 0)), json_number_value(json_array_get(list, 1)),
-                               json_number_value(json_array_get(list, 2)), json_number_value(json_array_get(list, 3))};
-}
-
-static enum el_status read_epochs(struct el_run *run, const json_t *epochs)
-{
-    size_t e;
-    const json_t *entry;
-    json_array_foreach(epochs, e, entry)
-    {
-        const json_t *ranks = json_object_get(entry, "ranks");
-        if ((int64_t)e >= run->session->config->epochs) break;
-        struct el_epoch_result *epoch = &run->result.epochs[run->result.n_epochs++];
-        *epoch =
-            (struct el_epoch_result){.seconds = number(entry, "seconds"),
-                                     .train_loss = number(entry, "train_loss"),
-                                     .held_out = {.samples = (int64_t)number(entry, "samples"),
-                                                  .accuracy = number(entry, "accuracy"),
-                                                  .own_buffers = json_is_true(json_object_get(entry, "own_buffers")),
-                                                  .n_ranks = (int)json_array_size(ranks)}};
-        read_score(json_object_get(entry, "all"), &epoch->held_out.all);
-        epoch->held_out.ranks = calloc(json_array_size(ranks) + 1, sizeof *epoch->held_out.ranks);
-        if (!epoch->held_out.ranks) return el_fail_errno("epochs");
-        for (int r = 0; r < epoch->held_out.n_ranks; r++)
-            read_score(json_array_get(ranks, (size_t)r), &epoch->held_out.ranks[r]);
-    }
-    return EL_OK;
-}
-
-/* The best epoch's weights go through the devices' memory, before what is trained comes there. */
-enum el_status el_run_resume(struct el_run *run)
-{
-    const struct el_checkpoint *from = run->session->place->checkpoint.resume;
-    if (!from || run->session->wants_grads) return EL_OK;
-    const json_t *index = el_checkpoint_index(from);
-    const int best = (int)number(index, "best_epoch");
-    EL_TRY(read_epochs(run, json_object_get(index, "epochs")));
-    run->resumed_epoch_loss = number(index, "epoch_loss");
-    if (run->session->config->epochs && best >= 0) {
-        run->result.best_epoch = best;
-        run->best_accuracy = number(index, "best_accuracy");
-        EL_TRY(restore_all(run, EL_WEIGHT_ROWS, "best"));
-        EL_TRY(el_snapshot_open(&run->worker, EL_WEIGHT_ROWS, &run->best));
-        EL_TRY(el_snapshot_take(run->best));
-    }
-    return restore_all(run, ALL, NULL);
 }

@@ -95,12 +95,18 @@ enum el_status el_run_evaluate(struct el_run *run, enum el_data_split split, str
 
 /* The owners' weights and buffers, of which the best epoch's are kept. */
 enum { EL_WEIGHT_ROWS = 1U << EL_STATE_PARAM | 1U << EL_STATE_BUFFER };
+/* What a checkpoint has: all but gradients. */
+enum { EL_KEPT_ROWS = (1U << EL_STATE_COUNT) - 1 - (1U << EL_STATE_GRAD) };
 
 /* checkpoint.c: before the first step; after each step, where one is due; at the end. All workers call them. */
 enum el_status el_run_open_checkpoints(struct el_run *run);
 enum el_status el_run_checkpoint(struct el_run *run);
 void el_run_close_checkpoints(struct el_run *run, bool ok);
-/* The members' state, and what the run knows of its epochs, become those of the checkpoint; without one nothing. */
+/* checkpoint_file.c: what the worker of these copies gives; `best`: of the best epoch's weights, NULL: none. */
+enum el_status el_checkpoint_file_write(const char *path, const struct el_snapshot *state,
+                                        const struct el_snapshot *best);
+/* resume.c: the members' state, and what the run knows of its epochs, become those of the checkpoint; without one
+ * nothing. */
 enum el_status el_run_resume(struct el_run *run);
 /* loop.c: what the steps of the epoch in work, and those of it before `start`, add to its training loss. Collective. */
 enum el_status el_run_epoch_loss(struct el_run *run, double *loss_p);

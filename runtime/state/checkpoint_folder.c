@@ -1,0 +1,114 @@
+/* The folders of checkpoints, and the hash of a file; see checkpoint.h. */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/hash.h"
+#include "runtime/state/checkpoint.h"
+
+enum { HASHED_AT_ONCE = 1 << 18 };
+
+/* ---- folders ---- */
+
+void el_checkpoint_folder(const char *dir, int64_t step, bool complete, char path[EL_PATH_BYTES])
+{
+    snprintf(path, EL_PATH_BYTES, complete ? "%.900s/step-%" PRId64 : "%.900s/step-%" PRId64 ".part", dir, step);
+}
+
+void el_checkpoint_remove(const char *folder)
+{
+    DIR *files = opendir(folder);
+    for (const struct dirent *entry; files && (entry = readdir(files));) unlinkat(dirfd(files), entry->d_name, 0);
+    if (files) closedir(files);
+    rmdir(folder);
+}
+
+/* The number of a folder "step-20"; -1: it is none. `part`: of one that is not complete. */
+static int64_t step_of(const char *name, bool part)
+{
+    char *end;
+    if (strncmp(name, "step-", 5) != 0 || name[5] < '0' || name[5] > '9') return -1;
+    const long long step = strtoll(name + 5, &end, 10);
+    return strcmp(end, part ? ".part" : "") == 0 ? step : -1;
+}
+
+/* The largest below `below`; -1: there is none. */
+static int64_t last_before(const char *dir, int64_t below)
+{
+    int64_t last = -1;
+    DIR *folder = opendir(dir);
+    for (const struct dirent *entry; folder && (entry = readdir(folder));) {
+        const int64_t step = step_of(entry->d_name, false);
+        if (step > last && step < below) last = step;
+    }
+    if (folder) closedir(folder);
+    return last;
+}
+
+int64_t el_checkpoint_last(const char *dir)
+{
+    return last_before(dir, INT64_MAX);
+}
+
+void el_checkpoint_tidy(const char *dir, int64_t last, int keep)
+{
+    char path[EL_PATH_BYTES];
+    int64_t step = INT64_MAX;
+    for (int kept = 0; (step = last_before(dir, step)) >= 0;) {
+        if (step <= last && kept++ < keep) continue;
+        el_checkpoint_folder(dir, step, true, path);
+        el_checkpoint_remove(path);
+    }
+}
+
+void el_checkpoint_remove_parts(const char *dir)
+{
+    char path[EL_PATH_BYTES];
+    DIR *folder = opendir(dir);
+    for (const struct dirent *entry; folder && (entry = readdir(folder));) {
+        if (step_of(entry->d_name, true) < 0) continue;
+        el_checkpoint_folder(dir, step_of(entry->d_name, true), false, path);
+        el_checkpoint_remove(path);
+    }
+    if (folder) closedir(folder);
+}
+
+/* ---- hashes ---- */
+
+/* By words: eight bytes at a time, the last ones filled up with zeros. */
+static uint64_t hash_words(uint64_t hash, const unsigned char *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i += 8) {
+        uint64_t word = 0;
+        memcpy(&word, bytes + i, n - i < 8 ? n - i : 8);
+        hash = (hash ^ word) * EL_HASH_PRIME;
+        hash = hash << 29 | hash >> 35;
+    }
+    return hash;
+}
+
+enum el_status el_checkpoint_hash(const char *path, uint64_t *hash_p, int64_t *bytes_p)
+{
+    int file;
+    ssize_t got = 0;
+    EL_TRY(el_file_open("", path, INT64_MAX, &file));
+    unsigned char *bytes = malloc(HASHED_AT_ONCE);
+    *hash_p = EL_HASH_BEGIN;
+    *bytes_p = 0;
+    for (size_t n = 0; bytes; n = 0) { /* whole blocks, wherever a read ends */
+        while (n < HASHED_AT_ONCE && (got = read(file, bytes + n, HASHED_AT_ONCE - n)) > 0) n += (size_t)got;
+        *hash_p = hash_words(*hash_p, bytes, n);
+        *bytes_p += (int64_t)n;
+        if (n < HASHED_AT_ONCE) break;
+    }
+    const bool bad = !bytes || got < 0;
+    if (bad) got = errno;
+    free(bytes);
+    close(file);
+    errno = (int)got;
+    return bad ? el_fail_errno("%s", el_path_tail(path)) : EL_OK;
+}
