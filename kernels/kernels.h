@@ -226,6 +226,9 @@ struct el_kernel {
  */
 struct el_weights_layout {
     const char *name; /* "OIhw16i16o" */
+    /* Required. So many filters lie together, group by group: of each group a matrix whose rows are taps and channels,
+     * in any order, and whose columns are the filters. */
+    int64_t filters;
     /* Required. `shape`: f k k c; values of the type that it is for. */
     void (*pack)(const int64_t shape[4], const void *plain, void *stored);
     void (*unpack)(const int64_t shape[4], const void *stored, void *plain);

@@ -20,8 +20,8 @@ template <typename REAL> __global__ void orthogonalize_kernel(int64_t n, int64_t
         for (int64_t j = i + 1; j < r; j++) {
             double along = product(x, n, r, i, j);
             for (int64_t k = threadIdx.x; k < n; k += blockDim.x)
-                x[k * r + j] = static_cast<REAL>(static_cast<double>(x[k * r + j]) -
-                                                 along * static_cast<double>(x[k * r + i]));
+                x[k * r + j] =
+                    static_cast<REAL>(static_cast<double>(x[k * r + j]) - along * static_cast<double>(x[k * r + i]));
         }
     }
 }
@@ -150,8 +150,7 @@ template <typename REAL> static enum el_status top_k(const struct el_kernel_args
 
 template <typename REAL> static size_t top_k_bytes(const struct el_kernel_args *args)
 {
-    return sizeof(struct search) +
-           static_cast<size_t>((args->d[0] + STRETCH - 1) / STRETCH) * sizeof(struct stretch);
+    return sizeof(struct search) + static_cast<size_t>((args->d[0] + STRETCH - 1) / STRETCH) * sizeof(struct stretch);
 }
 
 EL_CUDA_RUN(orthogonalize)

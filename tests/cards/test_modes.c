@@ -68,7 +68,7 @@ static const struct way ways[] = {
     /* Casts, products of bf16, dropout's step in a graph, and buckets of bf16. */
     {"single", "textcnn", 1, CARDS_LAZY, false, EL_OPT_ADAM, .dropout = 0.5, .batch = 22, .dtype = BF16, .graph = true},
     {"dp", "mlp", 2, CARDS_RANDOM, .batch = 22, .dtype = BF16},
-    {"ddp", "mlp", 2, CARDS_LAZY, .batch = 22, .dtype = BF16, .option = "reduce-dtype", .value = "bf16"},
+    {"ddp", "mlp", 2, CARDS_LAZY, .batch = 22, .dtype = BF16, .option = "comm-hook", .value = "bf16"},
     {"pipeline", "mlp", 2, CARDS_OTHERS_FIRST, .batch = 24, .dtype = BF16},
     /* Batches by way of pageable memory or pinned, waited for or not, or a step ahead. */
     {"single", "mlp", 1, ALL, .batch = 22, .loading = {.pageable = true}},

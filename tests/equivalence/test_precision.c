@@ -147,7 +147,7 @@ static void gradients_in_bf16_are_half_as_much(void **state)
         double a[STEPS], b[STEPS];
         configure_in(&config, "ddp", "mlp", precisions[p], PAIR);
         train(&config, a, whole);
-        config.reduce = EL_REDUCE_BF16;
+        config.hook.kind = EL_HOOK_BF16;
         train(&config, b, half);
         assert_int_equal(whole[0].peak_by_tag[EL_TAG_BUCKET], 2 * half[0].peak_by_tag[EL_TAG_BUCKET]);
         if (!(furthest(a, b) <= BETWEEN_MODES) || furthest(a, b) == 0) fail_msg("%g apart", furthest(a, b));
@@ -162,10 +162,10 @@ static void what_does_not_go_together_is_refused(void **state)
     assert_int_equal(el_train_check(&config), EL_ERR_INVALID);
     assert_string_equal(el_error_message(), "--precision bf16: goes with f32: leave --dtype f64 out");
     config.dtype = EL_F32;
-    config.reduce = EL_REDUCE_BF16;
+    config.hook.kind = EL_HOOK_BF16;
     config.bucket_view = true;
     assert_int_equal(el_train_check(&config), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "leave --reduce-dtype out"));
+    assert_non_null(strstr(el_error_message(), "leave --comm-hook out"));
 }
 
 RUN_TESTS(NULL, NULL, modes_train_alike, forecasts_are_what_steps_hold, memory_has_its_closed_form,
