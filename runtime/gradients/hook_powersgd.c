@@ -77,8 +77,8 @@ static enum el_status write(const struct state *s, struct el_view to, const stru
 
 static enum el_status alloc(const struct state *s, int64_t n, const char *name, struct el_buffer **buffer_p)
 {
-    return el_comm_alloc(s->bucket.comm, EL_TAG_HOOK, (size_t)n * el_dtype_bytes(el_config_stored(s->bucket.shard->config)),
-                         name, buffer_p);
+    return el_comm_alloc(s->bucket.comm, EL_TAG_HOOK,
+                         (size_t)n * el_dtype_bytes(el_config_stored(s->bucket.shard->config)), name, buffer_p);
 }
 
 /* Where each factor's matrices lie; then Q's first values. */

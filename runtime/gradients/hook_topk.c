@@ -25,8 +25,9 @@ static enum el_status open_state(struct state *s)
     const struct el_hook_bucket *bucket = &s->bucket;
     const size_t width = el_dtype_bytes(dtype_of(s)), all = (size_t)(s->k * el_comm_size(bucket->comm));
     if (bucket->count > INT32_MAX)
-        return el_fail(EL_ERR_INVALID, "--comm-hook topk: a bucket of %lld values: at most %d have places: give a "
-                                       "smaller --bucket-mb",
+        return el_fail(EL_ERR_INVALID,
+                       "--comm-hook topk: a bucket of %lld values: at most %d have places: give a "
+                       "smaller --bucket-mb",
                        (long long)bucket->count, INT32_MAX);
     EL_TRY(el_device_alloc(bucket->shard->device, EL_TAG_HOOK, (size_t)bucket->count * width, "error", &s->error));
     EL_TRY(el_comm_alloc(bucket->comm, EL_TAG_HOOK, all * width, "values", &s->values));
@@ -100,11 +101,10 @@ static void start(void *state, struct el_program *program)
                                   .views = {el_view_of(s->bucket.buffer, 0), error},
                                   .args.d = {s->bucket.count}});
     compute(s, program,
-            (struct el_kernel_op){
-                .head.label = "top_k",
-                .op = EL_OP_TOP_K,
-                .views = {error, own(s, s->values, dtype_of(s)), own(s, s->places, EL_I32)},
-                .args.d = {s->bucket.count, s->k}});
+            (struct el_kernel_op){.head.label = "top_k",
+                                  .op = EL_OP_TOP_K,
+                                  .views = {error, own(s, s->values, dtype_of(s)), own(s, s->places, EL_I32)},
+                                  .args.d = {s->bucket.count, s->k}});
     s->values_op = s->places_op = -1;
     gather(s, program, "values", s->values, dtype_of(s), &s->values_op);
     gather(s, program, "places", s->places, EL_I32, &s->places_op);
