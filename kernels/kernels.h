@@ -143,6 +143,7 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     /* x[n] -> y[n] += x                                    d: n                                                    */ \
     X(EL_OP_ADD, add)                                                                                                  \
     /* x[n] of type k -> y[n] (+)= s * x                    d: n   s: s acc   k: enum el_dtype of x                 */ \
+    /* (to f16: s * x rounded to f16, which is rounded again, as PyTorch's hook casts and then divides)             */ \
     X(EL_OP_CAST, cast)                                                                                                \
     /* -> y[n] = s                                          d: n   s: s                                             */ \
     X(EL_OP_FILL, fill)                                                                                                \
@@ -163,7 +164,8 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     X(EL_OP_ADAM, adam)                                                                                                \
     /* -> w[r,n]: a row whose L2 norm exceeds s is scaled to s   d: r n   s: s                                      */ \
     X(EL_OP_MAX_NORM, max_norm)                                                                                        \
-    /* -> x[n,r]: its columns become orthonormal, one after another (Gram-Schmidt); one of 0 stays 0   d: n r       */ \
+    /* -> x[n,r]: its columns become orthonormal, one after another (Gram-Schmidt, twice, so that those are that */                                                                                                                    \
+    /* nearly depend on earlier ones); one of 0 stays 0     d: n r                                                  */ \
     X(EL_OP_ORTHOGONALIZE, orthogonalize)                                                                              \
     /* -> x[n], values[k], at[k] i32: the k of x that are largest without sign leave it and become 0; in the order  */ \
     /* of their places, and of equal ones the first   d: n k   (0 < k <= n)                                         */ \

@@ -151,7 +151,7 @@ EL_VECTOR static void widen_f16(const uint16_t *restrict x, int64_t n, float fac
 
 EL_VECTOR static void narrow_f16(const float *restrict x, int64_t n, float factor, uint16_t *restrict y)
 {
-    for (int64_t i = 0; i < n; i++) y[i] = el_f16_of_f32(factor * x[i]);
+    for (int64_t i = 0; i < n; i++) y[i] = el_f16_of_f32(factor * el_f32_of_f16(el_f16_of_f32(x[i])));
 }
 
 /* Between f32 and halves; other pairs are the reference's. */

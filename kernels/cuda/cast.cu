@@ -22,13 +22,24 @@ template <> __device__ inline f16 rounded<f16>(float value)
     return half;
 }
 
+/* What is taken for x. */
+template <typename TO> __device__ static inline typename wide_of<TO>::type taken(typename wide_of<TO>::type x)
+{
+    return x;
+}
+
+template <> __device__ inline float taken<f16>(float x)
+{
+    return rounded<f16>(x);
+}
+
 /* y = s * x, added to what is there with `acc`. y may be x. */
 template <typename FROM, typename TO> __global__ void cast_kernel(const FROM *x, int64_t n, double s, bool acc, TO *y)
 {
     EL_CUDA_EACH(i, n)
     {
         typedef typename wide_of<TO>::type wide;
-        const wide value = static_cast<wide>(s) * static_cast<wide>(x[i]);
+        const wide value = static_cast<wide>(s) * taken<TO>(static_cast<wide>(x[i]));
         y[i] = rounded<TO>(acc ? static_cast<wide>(y[i]) + value : value);
     }
 }

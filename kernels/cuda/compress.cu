@@ -14,15 +14,15 @@ template <typename REAL> __device__ static double product(const REAL *x, int64_t
 template <typename REAL> __global__ void orthogonalize_kernel(int64_t n, int64_t r, REAL *x)
 {
     for (int64_t i = 0; i < r; i++) {
+        for (int64_t j = 0; j < 2 * i; j++) {
+            double along = product(x, n, r, i, j % i);
+            for (int64_t k = threadIdx.x; k < n; k += blockDim.x)
+                x[k * r + i] = static_cast<REAL>(static_cast<double>(x[k * r + i]) -
+                                                 along * static_cast<double>(x[k * r + j % i]));
+        }
         double norm = sqrt(product(x, n, r, i, i));
         for (int64_t k = threadIdx.x; k < n && norm > 0; k += blockDim.x)
             x[k * r + i] = static_cast<REAL>(static_cast<double>(x[k * r + i]) / norm);
-        for (int64_t j = i + 1; j < r; j++) {
-            double along = product(x, n, r, i, j);
-            for (int64_t k = threadIdx.x; k < n; k += blockDim.x)
-                x[k * r + j] =
-                    static_cast<REAL>(static_cast<double>(x[k * r + j]) - along * static_cast<double>(x[k * r + i]));
-        }
     }
 }
 

@@ -25,12 +25,13 @@ enum el_status NAME(orthogonalize)(const struct el_kernel_args *args)
     REAL *x = args->p[0]; /* [n, r] */
     int64_t n = args->d[0], r = args->d[1];
     for (int64_t i = 0; i < r; i++) {
+        for (int64_t j = 0; j < 2 * i; j++) {
+            double along = LOCAL(product)(x, n, r, i, j % i);
+            for (int64_t k = 0; k < n; k++)
+                x[k * r + i] = (REAL)((double)x[k * r + i] - along * (double)x[k * r + j % i]);
+        }
         double norm = sqrt(LOCAL(product)(x, n, r, i, i));
         for (int64_t k = 0; k < n && norm > 0; k++) x[k * r + i] = (REAL)((double)x[k * r + i] / norm);
-        for (int64_t j = i + 1; j < r; j++) {
-            double along = LOCAL(product)(x, n, r, i, j);
-            for (int64_t k = 0; k < n; k++) x[k * r + j] = (REAL)((double)x[k * r + j] - along * (double)x[k * r + i]);
-        }
     }
     return EL_OK;
 }

@@ -31,7 +31,8 @@ enum el_status el_reference_cast_f16(const struct el_kernel_args *args)
 {
     uint16_t *y = args->p[1]; /* [n] */
     for (int64_t i = 0; i < args->d[0]; i++) {
-        double x = args->s[0] * value_of(args->p[0], (enum el_dtype)args->k[0], i);
+        double x = value_of(args->p[0], (enum el_dtype)args->k[0], i);
+        x = args->s[0] * (double)el_f32_of_f16(el_f16_of_f32((float)x));
         y[i] = el_f16_of_f32((float)(args->s[1] != 0 ? (double)el_f32_of_f16(y[i]) + x : x));
     }
     return EL_OK;

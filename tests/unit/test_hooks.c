@@ -1,5 +1,6 @@
 /* Hooks on the wire against a plain account of what they are, in f64: what each member has after each of several steps,
- * with errors that are fed back; weights that are stored in groups of filters; what is sent and held, as closed forms. */
+ * with errors that are fed back; weights that are stored in groups of filters; what is sent and held, as closed forms.
+ */
 #include "tests/test.h"
 
 #include <math.h>
@@ -183,13 +184,13 @@ static void close_account(const struct job *job, struct account *account)
 static void account_step(const struct job *job, int step, int p, struct account *a, double *result)
 {
     const int64_t rows = a->rows, columns = a->columns, rank = step < EL_HOOK_ROUND ? 0 : a->rank;
-    double *mean = calloc((size_t)(rows * columns), sizeof *mean), *left = calloc((size_t)(rows * (rank + 1)), sizeof *left);
+    double *mean = calloc((size_t)(rows * columns), sizeof *mean),
+           *left = calloc((size_t)(rows * (rank + 1)), sizeof *left);
     for (int64_t i = 0; i < rows * columns; i++)
         for (int m = 0; m < job->n; m++) mean[i] += (gradient(step, m, p, i) + (rank ? a->error[m][i] : 0)) / job->n;
     if (rank) orthonormalise(a->q, columns, rank);
     for (int64_t i = 0; i < rows * rank; i++)
-        for (int64_t k = 0; k < columns; k++)
-            left[i] += mean[i / rank * columns + k] * a->q[k * rank + i % rank];
+        for (int64_t k = 0; k < columns; k++) left[i] += mean[i / rank * columns + k] * a->q[k * rank + i % rank];
     if (rank) orthonormalise(left, rows, rank);
     for (int64_t i = 0; i < columns * rank; i++) {
         a->q[i] = 0;
@@ -395,8 +396,8 @@ static void texts_are_read_and_shown(void **state)
 {
     static const char *const choices = "none|f32|f16|bf16|powersgd:R|topk:P",
                              *const good[] = {"none", "f16", "bf16", "powersgd:4", "topk:0.1"},
-                             *const bad[] = {"", "f1", "f16:2", "powersgd", "powersgd:0", "powersgd:1.5", "topk:101",
-                                             "topk:-1", "topk:1x", "topk:nan"};
+                             *const bad[] = {"",         "f1",      "f16:2",   "powersgd", "powersgd:0", "powersgd:1.5",
+                                             "topk:101", "topk:-1", "topk:1x", "topk:nan"};
     struct el_hook hook;
     char text[32];
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
