@@ -164,7 +164,7 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     X(EL_OP_ADAM, adam)                                                                                                \
     /* -> w[r,n]: a row whose L2 norm exceeds s is scaled to s   d: r n   s: s                                      */ \
     X(EL_OP_MAX_NORM, max_norm)                                                                                        \
-    /* -> x[n,r]: its columns become orthonormal, one after another (Gram-Schmidt, twice, so that those are that */                                                                                                                    \
+    /* -> x[n,r]: its columns become orthonormal, one after another (Gram-Schmidt, twice, so that those are that */    \
     /* nearly depend on earlier ones); one of 0 stays 0     d: n r                                                  */ \
     X(EL_OP_ORTHOGONALIZE, orthogonalize)                                                                              \
     /* -> x[n], values[k], at[k] i32: the k of x that are largest without sign leave it and become 0; in the order  */ \
