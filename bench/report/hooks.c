@@ -34,8 +34,8 @@ static void say(const json_t *trial, const json_t *base, FILE *out)
     if (ratio.centre > 0) el_text_append(text, TEXT_BYTES, "; %.2f times the samples/s", ratio.centre);
     if (ratio.valid) el_text_append(text, TEXT_BYTES, " (%.3f to %.3f)", ratio.low, ratio.high);
     append_loss(trial, base, text);
-    el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, "%s against %s at batch %.0f: %s times the bytes sent%s.%s%s%s", name,
-                base_name, el_json_number(trial, "global_batch"),
+    el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, "%s against %s at batch %.0f: %s times the bytes sent%s.%s%s%s",
+                name, base_name, el_json_number(trial, "global_batch"),
                 el_text_figure(el_json_number(trial, "comm.bytes") / el_json_number(base, "comm.bytes"), bytes), text,
                 doubt ? " Times are suspect: " : "", doubt ? doubt : "", doubt ? "." : "");
 }

@@ -157,7 +157,7 @@ static void reduce(const struct state *s, struct el_program *program, const char
                                   .data = el_view_of(buffer, 0),
                                   .label = label,
                                   .phase = EL_PHASE_COMM};
-    el_comm_issue(s->bucket.comm, program, &op, op_p);
+    el_program_fail(program, el_comm_issue(s->bucket.comm, program, &op, op_p));
 }
 
 static void compute(const struct state *s, struct el_program *program, struct el_kernel_op op)

@@ -88,7 +88,7 @@ static void gather(const struct state *s, struct el_program *program, const char
                                   .result = el_view_of(buffer, 0),
                                   .label = label,
                                   .phase = EL_PHASE_COMM};
-    el_comm_issue(s->bucket.comm, program, &op, op_p);
+    el_program_fail(program, el_comm_issue(s->bucket.comm, program, &op, op_p));
 }
 
 static void start(void *state, struct el_program *program)

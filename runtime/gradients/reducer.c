@@ -275,7 +275,7 @@ static void launch(struct el_reducer *reducer, struct bucket *bucket, struct el_
     op.label = label;
     op.phase = EL_PHASE_COMM;
     el_comm_wait(comm, reducer->program, bucket->reduced_op);
-    el_comm_issue(comm, reducer->program, &op, &bucket->reduced_op);
+    el_program_fail(reducer->program, el_comm_issue(comm, reducer->program, &op, &bucket->reduced_op));
 }
 
 /* Within the process, across processes, and where all get the sums within it again. */
