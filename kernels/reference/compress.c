@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS };
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
 #define EL_BODY "kernels/reference/compress.c"
 #include "kernels/reference/twice.h"
@@ -49,7 +49,7 @@ static uint64_t LOCAL(key)(REAL value)
 static uint64_t LOCAL(least_key)(const REAL *x, int64_t n, int64_t k, int64_t *equal_p)
 {
     uint64_t found = 0;
-    for (int shift = (int)sizeof(REAL) * 8 - DIGIT_BITS; shift >= 0; shift -= DIGIT_BITS) {
+    for (int shift = ((int)sizeof(REAL) * 8 - 1) / DIGIT_BITS * DIGIT_BITS; shift >= 0; shift -= DIGIT_BITS) {
         int64_t counts[DIGITS] = {0};
         int digit = DIGITS - 1;
         for (int64_t i = 0; i < n; i++) {
