@@ -35,9 +35,9 @@ const struct el_mode_option el_mode_overlap = {.name = "overlap",
                                                .initial = "on",
                                                .of_copies = true};
 
-/* ddp's row has the help. */
 const struct el_mode_option el_mode_cast_hook = {.name = "comm-hook",
                                                  .argument = "HOOK",
+                                                 .help = "type of gradients in buckets",
                                                  .kind = EL_MODE_HOOK,
                                                  EL_MODE_FIELD(hook),
                                                  .choices = "none|f32|f16|bf16",

@@ -41,5 +41,6 @@ topk:10 7112 49784
     refuses "'topk:1' is not one of none|f32|f16|bf16" "$EVENLOAD" run --mode spmg --devices 2 --comm-hook topk:1
     refuses "leave --comm-hook out" "$EVENLOAD" run --mode ddp --devices 2 --bucket-view on --comm-hook f16
     refuses "leave --comm-hook topk out" "$EVENLOAD" run --mode ddp --devices 2 --epochs 1 --uneven join --comm-hook topk:1
+    refuses "--costs has no times of its kernels" "$EVENLOAD" run --mode ddp --devices sim:2 --comm-hook topk:1 --costs .
     refuses "did you mean '--comm-hook'" "$EVENLOAD" run --mode ddp --reduce-dtype bf16
 }
