@@ -6,39 +6,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct el_hook_row rows[] = {
-    [EL_HOOK_NONE] = {.name = "none", .sends = "the gradients", .state = "none", .source = "DDP without a hook"},
+static const struct el_hook_row rows[EL_HOOK_COUNT] = {
+    [EL_HOOK_NONE] = {.name = "none", .sends = "the gradients", .state = "nothing", .source = "DDP without a hook"},
     [EL_HOOK_F32] = {.name = "f32",
                      .sends = "the gradients of bf16-pure in f32",
-                     .state = "none",
-                     .source = "FSDP's MixedPrecision(reduce_dtype)"},
+                     .state = "nothing",
+                     .source = "reduce_dtype of PyTorch's MixedPrecision"},
     [EL_HOOK_F16] = {.name = "f16",
                      .sends = "the gradients in f16",
-                     .state = "none",
-                     .source = "default_hooks.fp16_compress_hook"},
+                     .state = "nothing",
+                     .source = "PyTorch's fp16_compress_hook"},
     [EL_HOOK_BF16] = {.name = "bf16",
                       .sends = "the gradients in bf16",
-                      .state = "none",
-                      .source = "default_hooks.bf16_compress_hook"},
+                      .state = "nothing",
+                      .source = "PyTorch's bf16_compress_hook"},
     [EL_HOOK_POWERSGD] = {.name = "powersgd",
                           .amount = "R",
                           .least = 1,
                           .most = 1024,
                           .whole = true,
                           .sends = "P [rows, R] and Q [columns, R] of each matrix; small ones as they are",
-                          .state = "error, P, Q",
-                          .source = "powerSGD_hook.powerSGD_hook",
+                          .state = "an error of each matrix, P and Q",
+                          .source = "PyTorch's powerSGD_hook",
                           .ops = &el_hook_powersgd},
     [EL_HOOK_TOPK] = {.name = "topk",
                       .amount = "P",
                       .least = 1e-4,
                       .most = 100,
                       .sends = "the P % largest values and their places, to all",
-                      .state = "error, values, places",
-                      .source = "Stich et al. 2018, Mem-SGD",
+                      .state = "an error of the bucket, all values and places",
+                      .source = "Mem-SGD of Stich and others (2018)",
                       .ops = &el_hook_topk},
 };
-enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
 const struct el_hook_row *el_hook_row(enum el_hook_kind kind)
 {
@@ -70,8 +69,8 @@ enum el_status el_hook_read(const char *choices, const char *text, struct el_hoo
     const size_t length = strcspn(text, ":");
     int k = 0;
     struct el_hook hook = {EL_HOOK_NONE, 0};
-    while (k < N_ROWS && (strlen(rows[k].name) != length || strncmp(rows[k].name, text, length) != 0)) k++;
-    if (k == N_ROWS || !is_choice(choices, text, length) || (text[length] && !rows[k].amount))
+    while (k < EL_HOOK_COUNT && (strlen(rows[k].name) != length || strncmp(rows[k].name, text, length) != 0)) k++;
+    if (k == EL_HOOK_COUNT || !is_choice(choices, text, length) || (text[length] && !rows[k].amount))
         return el_fail(EL_ERR_INVALID, "--comm-hook: '%.32s' is not one of %s", text, choices);
     hook.kind = (enum el_hook_kind)k;
     if (rows[k].amount) EL_TRY(read_amount(&rows[k], text[length] ? text + length + 1 : "", &hook.amount));
