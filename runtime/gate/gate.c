@@ -68,7 +68,8 @@ enum el_status el_gate_gradients(const struct el_train_config *config, const str
     still.control = EL_CONTROL_NONE;
     still.steps = EL_GATE_STEPS;
     if (el_hook_row(config->hook.kind)->ops) still.hook.kind = EL_HOOK_NONE;
-    if (still.steps < el_mode_rounds(&still)) return el_fail(EL_ERR_INTERNAL, "the gate takes too few steps");
+    if (still.steps < el_mode_rounds(el_mode_ops_find(config->mode), &still))
+        return el_fail(EL_ERR_INTERNAL, "the gate takes too few steps");
     struct el_train_result result;
     EL_TRY(el_train_with_grads(&still, place, NULL, &result, grads_p));
     *loss_p = result.loss[EL_GATE_STEPS - 1];

@@ -37,9 +37,9 @@ const struct el_mode_ops *el_mode_ops_find(const char *name)
     return NULL;
 }
 
-int el_mode_rounds(const struct el_train_config *config)
+int el_mode_rounds(const struct el_mode_ops *mode, const struct el_train_config *config)
 {
-    return el_mode_ops_find(config->mode)->rounds + (el_hook_row(config->hook.kind)->ops != NULL);
+    return mode->rounds + (el_hook_row(config->hook.kind)->ops != NULL);
 }
 
 void el_layout_of(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)

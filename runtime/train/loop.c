@@ -15,7 +15,8 @@ enum { STEPS_MAX = 1000000, ALTERNATE_STEPS_MIN = 4, ALTERNATE_GRAPHS_MIN = 2 };
 
 static enum el_status change_round(struct el_run *run, uint64_t step)
 {
-    int last = el_mode_rounds(run->session->config) - 1, round = step < (uint64_t)last ? (int)step : last;
+    int last = el_mode_rounds(run->session->mode, run->session->config) - 1,
+        round = step < (uint64_t)last ? (int)step : last;
     if (round == run->round) return EL_OK;
     run->round = round;
     el_run_drop_programs(run);
