@@ -28,6 +28,7 @@ struct slot {
 
 struct el_reducer {
     struct el_reducer_spec spec;
+    const struct el_hook_ops *hook; /* NULL: gradients are cast at most */
     int n_params;
     int n_order; /* parameters that are not frozen: only they have places in buckets */
     int *order;  /* [n_order]: as gradients became ready, or as registered before that is known */
@@ -72,6 +73,7 @@ enum el_status el_reducer_open(const struct el_reducer_spec *spec, struct el_red
     struct el_reducer *reducer = calloc(1, sizeof *reducer);
     if (!reducer) return el_fail_errno("a reducer");
     reducer->spec = *spec;
+    reducer->hook = el_hook_row(spec->shard->config->hook.kind)->ops;
     reducer->n_params = spec->shard->graph->n_params;
     enum el_status status = make_arrays(reducer);
     if (status == EL_OK && spec->unused != EL_UNUSED_FAIL)
@@ -83,16 +85,10 @@ enum el_status el_reducer_open(const struct el_reducer_spec *spec, struct el_red
     return status;
 }
 
-/* NULL: gradients are cast at most. */
-static const struct el_hook_ops *hook_of(const struct el_reducer *reducer)
-{
-    return el_hook_row(reducer->spec.shard->config->hook.kind)->ops;
-}
-
 static void free_buckets(struct el_reducer *reducer)
 {
     for (int b = 0; b < reducer->n_buckets; b++) {
-        if (reducer->buckets[b].hook) hook_of(reducer)->close(reducer->buckets[b].hook);
+        if (reducer->buckets[b].hook) reducer->hook->close(reducer->buckets[b].hook);
         el_device_free(reducer->buckets[b].buffer);
     }
     reducer->n_buckets = 0;
@@ -113,7 +109,7 @@ void el_reducer_close(struct el_reducer *reducer)
 
 static bool is_taken(const struct el_reducer *reducer, int p)
 {
-    const struct el_hook_ops *hook = hook_of(reducer);
+    const struct el_hook_ops *hook = reducer->hook;
     return hook && (!hook->takes || hook->takes(reducer->spec.shard, p));
 }
 
@@ -234,7 +230,7 @@ static enum el_status open_hook(struct el_reducer *reducer, int b)
                                   .params = taken,
                                   .n = bucket->n_params - bucket->n_plain};
     if (spec.n > 0) spec.n_plain = reducer->slots[*taken].offset;
-    return hook_of(reducer)->open(&spec, &bucket->hook);
+    return reducer->hook->open(&spec, &bucket->hook);
 }
 
 enum el_status el_reducer_group_round(struct el_reducer *reducer, int round)
@@ -243,7 +239,7 @@ enum el_status el_reducer_group_round(struct el_reducer *reducer, int round)
     const size_t whole[] = {SIZE_MAX}, rebuilt[] = {config->bucket_first_bytes, config->bucket_cap_bytes};
     if (round == 0 && reducer->spec.unused != EL_UNUSED_FIND) return el_reducer_group(reducer, whole, 1);
     EL_TRY(el_reducer_group(reducer, rebuilt, 2));
-    for (int b = 0; b < reducer->n_buckets && round == EL_HOOK_ROUND && hook_of(reducer); b++)
+    for (int b = 0; b < reducer->n_buckets && round == EL_HOOK_ROUND && reducer->hook; b++)
         EL_TRY(open_hook(reducer, b));
     return EL_OK;
 }
@@ -301,7 +297,7 @@ static void reduce_across(struct el_reducer *reducer, struct bucket *bucket)
 static void go_on(const struct el_reducer *reducer)
 {
     const struct bucket *last = reducer->next_bucket > 0 ? &reducer->buckets[reducer->next_bucket - 1] : NULL;
-    if (last && last->hook && hook_of(reducer)->go_on) hook_of(reducer)->go_on(last->hook, reducer->program);
+    if (last && last->hook && reducer->hook->go_on) reducer->hook->go_on(last->hook, reducer->program);
 }
 
 /* Launches the next bucket's reduction; what comes after it on the compute stream does not wait. */
@@ -312,7 +308,7 @@ static void reduce_next(struct el_reducer *reducer)
     bucket->reduced_op = -1;
     if (bucket->hook) {
         go_on(reducer);
-        hook_of(reducer)->start(bucket->hook, reducer->program);
+        reducer->hook->start(bucket->hook, reducer->program);
     } else if (in_parts(spec) || spec->end != EL_REDUCER_ALL) {
         reduce_across(reducer, bucket);
     } else {
@@ -404,7 +400,7 @@ static void take_bucket(struct el_reducer *reducer, int b)
 {
     const struct el_shard *shard = reducer->spec.shard;
     el_program_wait(reducer->program, shard->device, EL_STREAM_COMPUTE, reducer->buckets[b].reduced_op);
-    if (reducer->buckets[b].hook) hook_of(reducer)->end(reducer->buckets[b].hook, reducer->program);
+    if (reducer->buckets[b].hook) reducer->hook->end(reducer->buckets[b].hook, reducer->program);
     for (int p = 0; p < reducer->n_params && !reducer->spec.views; p++) {
         if (reducer->slots[p].bucket != b || !reducer->arrived[p]) continue;
         int64_t first, count;
