@@ -291,6 +291,20 @@ static void cards_may_not_reach_each_other(void **state)
     cards_set_peer(true);
 }
 
+/* Copies between cards bring no sums of halves: that is said, and nothing is trained without them. */
+static void a_refused_collective_fails_the_step(void **state)
+{
+    const struct way way = {"spmg", "mlp", 2, NONE, .batch = 22, .dtype = F32, .option = "comm-hook", .value = "f16"};
+    struct el_train_config config;
+    struct trained trained;
+    configure_way(&way, &config);
+    with_nccl = false;
+    train_on("cuda", false, &config, &trained);
+    assert_int_not_equal(trained.status, EL_OK);
+    if (!strstr(el_error_message(), "peer")) fail_msg("%s", el_error_message());
+    assert_nothing_left();
+}
+
 /* Larger than what allocation is rounded to: the card's memory is the ledger's peak, and little more. */
 static void memory_is_what_the_ledger_says(void **state)
 {
@@ -362,5 +376,5 @@ int main(void)
     set_up_cards();
     setenv("CUDA_MODULE_LOADING", "EAGER", 1); /* a first launch would wait for the card, and hide what does not */
     return RUN(open_sets, close_all, every_mode, every_way, fixes_of_dp, cards_may_not_reach_each_other,
-               memory_is_what_the_ledger_says, workspace_is_what_was_asked_for);
+               a_refused_collective_fails_the_step, memory_is_what_the_ledger_says, workspace_is_what_was_asked_for);
 }
