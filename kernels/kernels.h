@@ -35,7 +35,8 @@
 
 #include "runtime/base/status.h"
 
-/* Kernels have f32, f64 and bf16, with ids of i32; of the others there are only collectives (runtime/comm). */
+/* Kernels have f32, f64 and bf16, with ids of i32; f16 has cast and fill; of u8 there are only collectives
+ * (runtime/comm). */
 enum el_dtype { EL_F32, EL_F64, EL_I32, EL_U8, EL_F16, EL_BF16, EL_DTYPE_COUNT };
 
 /* Units: bytes. */
@@ -142,6 +143,7 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     /* x[n] -> y[n] += x                                    d: n                                                    */ \
     X(EL_OP_ADD, add)                                                                                                  \
     /* x[n] of type k -> y[n] (+)= s * x                    d: n   s: s acc   k: enum el_dtype of x                 */ \
+    /* (to f16: s * x rounded to f16, which is rounded again, as PyTorch's hook casts and then divides)             */ \
     X(EL_OP_CAST, cast)                                                                                                \
     /* -> y[n] = s                                          d: n   s: s                                             */ \
     X(EL_OP_FILL, fill)                                                                                                \
@@ -161,7 +163,13 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     /* -> denominator[n], root[n], optional: sqrt(v)/sqrt(1-b2^t) + eps and sqrt(v), which PyTorch keeps as tensors */ \
     X(EL_OP_ADAM, adam)                                                                                                \
     /* -> w[r,n]: a row whose L2 norm exceeds s is scaled to s   d: r n   s: s                                      */ \
-    X(EL_OP_MAX_NORM, max_norm)
+    X(EL_OP_MAX_NORM, max_norm)                                                                                        \
+    /* -> x[n,r]: its columns become orthonormal, one after another (Gram-Schmidt, twice, so that those are that */    \
+    /* nearly depend on earlier ones); one of 0 stays 0     d: n r                                                  */ \
+    X(EL_OP_ORTHOGONALIZE, orthogonalize)                                                                              \
+    /* -> x[n], values[k], at[k] i32: the k of x that are largest without sign leave it and become 0; in the order  */ \
+    /* of their places, and of equal ones the first   d: n k   (0 < k <= n)                                         */ \
+    X(EL_OP_TOP_K, top_k)
 
 enum el_op_kind {
 #define EL_OP_ENUM(op, name) op,
@@ -220,6 +228,9 @@ struct el_kernel {
  */
 struct el_weights_layout {
     const char *name; /* "OIhw16i16o" */
+    /* Required. So many filters lie together, group by group: of each group a matrix whose rows are taps and channels,
+     * in any order, and whose columns are the filters. */
+    int64_t filters;
     /* Required. `shape`: f k k c; values of the type that it is for. */
     void (*pack)(const int64_t shape[4], const void *plain, void *stored);
     void (*unpack)(const int64_t shape[4], const void *stored, void *plain);

@@ -44,6 +44,7 @@ color_input      = 0xa8417f; pattern_input      = 3
 color_output     = 0xa8417f; pattern_output     = 5
 color_replica    = 0x0072b2; pattern_replica    = 4
 color_bucket     = 0xc07f00; pattern_bucket     = 5
+color_hook       = 0xc07f00; pattern_hook       = 4
 color_cast       = 0x999933; pattern_cast       = 5
 color_mailbox    = 0x44aa99; pattern_mailbox    = 4
 color_workspace  = 0x9a9a9a; pattern_workspace  = 3

@@ -241,9 +241,10 @@ static enum el_status reference(const struct el_job *job, double *loss_p, double
     return status;
 }
 
+/* Or to f16. */
 static bool rounds_to_bf16(const struct el_train_config *config)
 {
-    return config->model.precision != EL_PRECISION_FULL || el_config_reduced(config) == EL_BF16;
+    return config->model.precision != EL_PRECISION_FULL || el_dtype_bytes(el_config_reduced(config)) == 2;
 }
 
 static enum el_status compare(const struct el_job *job, json_t **verdict_p)

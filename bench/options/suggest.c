@@ -31,6 +31,7 @@ static const struct el_foreign_name foreign_names[] = {
     {"bucket-cap-mb", "bucket-mb"},
     {"gradient-as-bucket-view", "bucket-view"},
     {"find-unused-parameters", "find-unused"},
+    {"reduce-dtype ddp-comm-hook", "comm-hook"},
     {"n-microbatches chunks", "micro"},
     {"float32 f32", "float"},
     {"float64 f64", "double"},

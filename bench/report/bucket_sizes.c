@@ -35,22 +35,20 @@ static bool are_equal(json_t *a, json_t *b)
     return equal;
 }
 
-/* What makes a trial, but the sizes of its buckets. New reference. */
-static json_t *rest_of(const json_t *trial)
+/* What makes a trial, but these of its options. New reference. */
+static json_t *rest_of(const json_t *trial, const char *const *but)
 {
     static const char *const fields[] = {"mode",      "model", "global_batch", "devices", "dtype",
                                          "optimizer", "seed",  "config",       NULL};
     json_t *rest = json_object();
     el_json_copy(rest, trial, fields);
-    json_object_del(json_object_get(rest, "config"), "bucket_first_bytes");
-    json_object_del(json_object_get(rest, "config"), "bucket_cap_bytes");
+    for (; *but; but++) json_object_del(json_object_get(rest, "config"), *but);
     return rest;
 }
 
-/* Whether nothing differs but the buckets. */
-static bool is_like(const json_t *a, const json_t *b)
+bool el_report_are_like(const json_t *a, const json_t *b, const char *const *but)
 {
-    return json_object_get(a, "config") && are_equal(rest_of(a), rest_of(b));
+    return json_object_get(a, "config") && are_equal(rest_of(a, but), rest_of(b, but));
 }
 
 /* The payloads of the step's all-reduces, in their order. New reference; empty: not recorded. */
@@ -83,10 +81,11 @@ static void take(struct sizes *sizes, const json_t *trial)
 /* Those like trial `at`, which is the first of them; of none if it is not. */
 static struct sizes sizes_of(const json_t *trials, size_t at)
 {
+    static const char *const but[] = {"bucket_first_bytes", "bucket_cap_bytes", NULL};
     struct sizes sizes = {.n = 0};
     const json_t *trial = json_array_get(trials, at);
     EL_EACH(other, trials) {
-        if (!has_times(other) || !is_like(trial, other)) continue;
+        if (!has_times(other) || !el_report_are_like(trial, other, but)) continue;
         if (other_at.i < at) return (struct sizes){.n = 0};
         take(&sizes, other);
     }

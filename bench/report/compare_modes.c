@@ -292,5 +292,6 @@ void el_report_sentences(const json_t *run, FILE *out)
     say_memory(trials, out);
     say_modes(trials, out);
     el_report_buckets(run, out);
+    el_report_hooks(run, out);
     say_gpu(trials, out);
 }

@@ -112,6 +112,11 @@ void el_report_axes(const json_t *run, FILE *out, bool colour);
 /* Of trials that differ in the size of ddp's buckets alone: which sizes make the same buckets, and which is
  * recommended. Nothing where there are none. */
 void el_report_buckets(const json_t *run, FILE *out);
+/* Of trials that differ in --comm-hook alone: bytes, throughput and loss against the one without. Nothing where there
+ * are none. */
+void el_report_hooks(const json_t *run, FILE *out);
+/* Whether two trials differ in these fields of their configurations at most; `but` is ended by NULL. */
+bool el_report_are_like(const json_t *a, const json_t *b, const char *const *but);
 
 /* Whether colour belongs on this stream: a terminal that is not dumb. `no_colour` is the user's wish (NO_COLOR). */
 bool el_report_colour(FILE *out, bool no_colour);
@@ -120,8 +125,8 @@ bool el_report_colour(FILE *out, bool no_colour);
 
 /* "ddp"; "ddp view" where gradients are views of the buckets; "ddp 25M" where all of those are closed at 25 MiB,
  * "ddp 1/5M" where the first one is at 1 MiB, nothing for PyTorch's 1 and 25; "dp -replicas" without that cause
- * (--dp-fix), "dp loss" with the loss in the replicas (--loss-in); "dp w2" with two loader workers a device, "dp cold"
- * with a cold page cache. */
+ * (--dp-fix), "dp loss" with the loss in the replicas (--loss-in); "ddp f16" with that hook (--comm-hook); "dp w2" with
+ * two loader workers a device, "dp cold" with a cold page cache. */
 void el_table_mode(const json_t *trial, char *text, size_t bytes);
 
 /* A column's `show`: "256 (2 x 128)"; uneven shares "65 (33..32)". */

@@ -10,6 +10,7 @@
 #include "bench/trial/costs.h"
 #include "bench/trial/machine.h"
 #include "bench/trial/trial.h"
+#include "runtime/gradients/hook.h"
 #include "runtime/state/checkpoint.h"
 
 /* A list of trials may have one on fewer devices, where a disturbance has no place: there it is left out. */
@@ -77,6 +78,9 @@ static enum el_status check_sources(const struct el_trial *trial)
                        trial->devices[0].backend, trial->n_devices);
     EL_TRY(el_machine_read(trial->machine, &machine));
     if (!*trial->costs) return EL_OK;
+    if (el_hook_row(trial->train.hook.kind)->ops)
+        return el_fail(EL_ERR_INVALID, "--comm-hook %s: --costs has no times of its kernels: leave one of them out",
+                       el_hook_row(trial->train.hook.kind)->name);
     EL_TRY(el_costs_read(trial->costs, &trial->train, &costs));
     free(costs);
     return EL_OK;

@@ -103,16 +103,27 @@ char *el_given_of_modes(char of_modes[EL_MODE_OPTIONS_MAX][EL_MODE_TEXT_BYTES], 
     return of_modes[i];
 }
 
-/* The trial's of those that were given; equal ones are as if none were. */
-static enum el_status choose_shares(unsigned command, int place, struct el_trial *trial)
+/* The trial's of those that were given; of a mode that has none it stays. */
+static enum el_status choose_item(unsigned command, const char *option, const char *between, int place,
+                                  struct el_trial *trial)
 {
-    char *text = el_given_of_modes(trial->of_modes, "shares"), *at = text;
-    if (command == EL_CMD_RUN && strchr(text, '/'))
-        return el_fail(EL_ERR_INVALID, "--shares: 'run' takes those of one trial; 'evenload compare' takes a list");
-    for (; place > 0; place--) at += strcspn(at, "/") + 1;
+    char *text = el_given_of_modes(trial->of_modes, option), *at = text;
+    if (command == EL_CMD_RUN && strpbrk(text, between))
+        return el_fail(EL_ERR_INVALID, "--%s: 'run' takes those of one trial; 'evenload compare' takes a list", option);
+    for (; place > 0; place--) at += strcspn(at, between) + 1;
     memmove(text, at, strlen(at) + 1);
-    text[strcspn(text, "/")] = 0;
-    if (!strcmp(text, "equal")) *text = 0;
+    text[strcspn(text, between)] = 0;
+    return EL_OK;
+}
+
+/* Equal shares are as if none were given. */
+static enum el_status choose_of_mode(unsigned command, const char *mode, const int *at, struct el_trial *trial)
+{
+    char *shares = el_given_of_modes(trial->of_modes, "shares");
+    if (el_mode_option_of(mode, "comm-hook")) EL_TRY(choose_item(command, "comm-hook", ",", at[EL_LIST_HOOKS], trial));
+    if (!el_mode_option_of(mode, "shares")) return EL_OK;
+    EL_TRY(choose_item(command, "shares", "/", at[EL_LIST_SHARES], trial));
+    if (!strcmp(shares, "equal")) *shares = 0;
     return EL_OK;
 }
 
@@ -131,8 +142,7 @@ enum el_status el_trial_resolve(unsigned command, const struct el_options *optio
     if (options->workers.n) trial->train.loading.workers = options->workers.v[at[EL_LIST_WORKERS]];
     trial->settings = options->settings;
     memcpy(trial->of_modes, options->of_modes, sizeof trial->of_modes);
-    if (el_mode_option_of(options->modes[at[EL_LIST_MODE]], "shares"))
-        EL_TRY(choose_shares(command, at[EL_LIST_SHARES], trial));
+    EL_TRY(choose_of_mode(command, options->modes[at[EL_LIST_MODE]], at, trial));
     EL_TRY(choose_devices(options, options->counts[at[EL_LIST_COUNT]], trial->devices, &trial->train.n_devices));
     bool chosen = el_option_given(options, "min-time") || trial->train.min_time_s <= 0 || command == EL_CMD_EXPLAIN;
     if (!chosen && el_trial_backend(trial).gpu) trial->train.min_time_s = GPU_MIN_TIME_S;

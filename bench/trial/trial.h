@@ -108,6 +108,7 @@ enum el_trial_list {
     EL_LIST_MODE,
     EL_LIST_BUCKET_VIEW,
     EL_LIST_BUCKETS,
+    EL_LIST_HOOKS,
     EL_LIST_SHARES,
     EL_LIST_COUNT,
     EL_LIST_PAGE_CACHE,

@@ -8,12 +8,12 @@
 #include "runtime/state/checkpoint.h"
 #include "runtime/state/weights.h"
 
-/* "1,1/3,1" */
-static int count_shares(const struct el_options *o)
+/* "1,1/3,1", "none,f16" */
+static int count_items(const struct el_options *o, const char *option, char between)
 {
     struct el_options own = *o;
     int n = 1;
-    for (const char *at = el_given_of_modes(own.of_modes, "shares"); *at; at++) n += *at == '/';
+    for (const char *at = el_given_of_modes(own.of_modes, option); *at; at++) n += *at == between;
     return n;
 }
 
@@ -32,8 +32,10 @@ static int count_values(const struct el_options *o, enum el_trial_list list, con
         return o->bucket_view == EL_VIEW_BOTH && el_mode_option_of(mode, "bucket-view") ? 2 : 1;
     case EL_LIST_BUCKETS:
         return reduces ? o->n_buckets : 1;
+    case EL_LIST_HOOKS:
+        return reduces && el_mode_option_of(mode, "comm-hook") ? count_items(o, "comm-hook", ',') : 1;
     case EL_LIST_SHARES:
-        return el_mode_option_of(mode, "shares") ? count_shares(o) : 1;
+        return el_mode_option_of(mode, "shares") ? count_items(o, "shares", '/') : 1;
     case EL_LIST_COUNT:
         return o->n_counts;
     case EL_LIST_PAGE_CACHE:

@@ -44,7 +44,8 @@ static void unpack(const int64_t shape[4], const void *stored, void *plain)
 
 const struct el_weights_layout *el_cpu_conv2d_layout(enum el_dtype dtype, const int64_t shape[4])
 {
-    static const struct el_weights_layout blocks = {.name = "OIhw16i16o", .pack = pack, .unpack = unpack};
+    static const struct el_weights_layout blocks = {
+        .name = "OIhw16i16o", .filters = SIDE, .pack = pack, .unpack = unpack};
     return dtype == EL_F32 && shape[0] % SIDE == 0 && shape[3] % SIDE == 0 ? &blocks : NULL;
 }
 

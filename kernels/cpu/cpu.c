@@ -15,6 +15,7 @@ static const struct el_kernel loops[EL_OP_COUNT] = {
 
 static const struct el_kernel bf16_loops[EL_OP_COUNT] = {EL_CPU_BF16_LIST(EL_CPU_ROW)};
 #undef EL_CPU_ROW
+static const struct el_kernel f16_cast = {.run = el_cpu_cast_f16};
 
 static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype);
 /* A group of rows fits a core's own cache. */
@@ -74,6 +75,7 @@ static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
         if (row) return row;
     }
     if (dtype == EL_BF16 && (unsigned)op < EL_OP_COUNT) return find_bf16(op);
+    if (dtype == EL_F16 && op == EL_OP_CAST) return &f16_cast;
     return el_kernels_reference()->find(op, dtype);
 }
 

@@ -54,6 +54,7 @@
 EL_CPU_LIST(EL_CPU_DECLARE)
 EL_CPU_BF16_LIST(EL_CPU_DECLARE)
 #undef EL_CPU_DECLARE
+enum el_status el_cpu_cast_f16(const struct el_kernel_args *args);
 
 /* The convolution's weight gradient by AVX-512; NULL without it. */
 const struct el_kernel *el_cpu_conv1d_backward_weights(void);

@@ -139,9 +139,33 @@ enum el_status el_cpu_copy_columns_bf16(const struct el_kernel_args *args)
     return EL_OK;
 }
 
-/* Between f32 and bf16; other pairs are the reference's. */
+EL_VECTOR static void add_scaled(const float *restrict x, int64_t n, float factor, float *restrict y)
+{
+    for (int64_t i = 0; i < n; i++) y[i] += factor * x[i];
+}
+
+EL_VECTOR static void widen_f16(const uint16_t *restrict x, int64_t n, float factor, float *restrict y)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = factor * el_f32_of_f16(x[i]);
+}
+
+EL_VECTOR static void narrow_f16(const float *restrict x, int64_t n, float factor, uint16_t *restrict y)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = el_f16_of_f32(factor * el_f32_of_f16(el_f16_of_f32(x[i])));
+}
+
+/* Between f32 and halves; other pairs are the reference's. */
 enum el_status el_cpu_cast(const struct el_kernel_args *args)
 {
+    const bool acc = args->s[1] != 0;
+    if (args->k[0] == EL_F32 && acc) {
+        add_scaled(args->p[0], args->d[0], (float)args->s[0], args->p[1]);
+        return EL_OK;
+    }
+    if (args->k[0] == EL_F16 && !acc) {
+        widen_f16(args->p[0], args->d[0], (float)args->s[0], args->p[1]);
+        return EL_OK;
+    }
     if (args->k[0] != EL_BF16) return el_reference_cast_f32(args);
     el_vector_widen(args->p[0], args->d[0], (float)args->s[0], args->s[1] != 0, args->p[1]);
     return EL_OK;
@@ -151,6 +175,13 @@ enum el_status el_cpu_cast_bf16(const struct el_kernel_args *args)
 {
     if (args->k[0] != EL_F32) return el_reference_cast_bf16(args);
     el_vector_narrow(args->p[0], args->d[0], (float)args->s[0], args->s[1] != 0, args->p[1]);
+    return EL_OK;
+}
+
+enum el_status el_cpu_cast_f16(const struct el_kernel_args *args)
+{
+    if (args->k[0] != EL_F32 || args->s[1] != 0) return el_reference_cast_f16(args);
+    narrow_f16(args->p[0], args->d[0], (float)args->s[0], args->p[1]);
     return EL_OK;
 }
 

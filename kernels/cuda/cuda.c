@@ -37,8 +37,11 @@ static const struct el_kernel bf16_own[EL_OP_COUNT] = {
 #undef EL_CUDA_ROW
 };
 
+static const struct el_kernel f16_cast = {.run = el_cuda_cast_f16}, f16_fill = {.run = el_cuda_fill_f16};
+
 static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
 {
+    if (dtype == EL_F16) return op == EL_OP_CAST ? &f16_cast : op == EL_OP_FILL ? &f16_fill : NULL;
     if ((unsigned)op < EL_OP_COUNT && dtype == EL_BF16) return bf16_own[op].run ? &bf16_own[op] : &bf16_rows[op];
     if ((unsigned)op >= EL_OP_COUNT || (dtype != EL_F32 && dtype != EL_F64)) return NULL;
     if (op >= EL_OP_CONV1D_FORWARD && op <= EL_OP_CONV2D_BACKWARD_WEIGHTS)

@@ -29,7 +29,8 @@
     X(EL_OP_CAST, cast)                                                                                                \
     X(EL_OP_FILL, fill)                                                                                                \
     X(EL_OP_CLIP, clip)                                                                                                \
-    X(EL_OP_MAX_NORM, max_norm)
+    X(EL_OP_MAX_NORM, max_norm)                                                                                        \
+    X(EL_OP_ORTHOGONALIZE, orthogonalize)
 
 /* Those that depend on the step. */
 #define EL_CUDA_STEP_LIST(X)                                                                                           \
@@ -51,7 +52,8 @@
     X(EL_OP_SUM_SQUARES, sum_squares)                                                                                  \
     X(EL_OP_CROSS_ENTROPY, cross_entropy)                                                                              \
     X(EL_OP_CROSS_ENTROPY_JOIN, cross_entropy_join)                                                                    \
-    X(EL_OP_MSE, mse)
+    X(EL_OP_MSE, mse)                                                                                                  \
+    X(EL_OP_TOP_K, top_k)
 
 /* Those of bf16 that are not made of f32's (kernels/bf16.h). */
 #define EL_CUDA_BF16_LIST(X)                                                                                           \
@@ -68,6 +70,8 @@
 #define EL_CUDA_DECLARE_BF16(op, name) enum el_status el_cuda_##name##_bf16(const struct el_kernel_args *args);
 EL_CUDA_BF16_LIST(EL_CUDA_DECLARE_BF16)
 #undef EL_CUDA_DECLARE_BF16
+enum el_status el_cuda_cast_f16(const struct el_kernel_args *args);
+enum el_status el_cuda_fill_f16(const struct el_kernel_args *args);
 enum el_status el_cuda_bf16_move(const struct el_kernel_args *args, const void *x, int64_t n, bool back, void *y);
 
 #define EL_CUDA_DECLARE_RUN(op, name)                                                                                  \

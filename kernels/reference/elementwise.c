@@ -13,6 +13,7 @@ static const double GELU_CUBE = 0.044715;
 static double value_of(const void *x, enum el_dtype dtype, int64_t i)
 {
     if (dtype == EL_BF16) return (double)el_f32_of_bf16(((const uint16_t *)x)[i]);
+    if (dtype == EL_F16) return (double)el_f32_of_f16(((const uint16_t *)x)[i]);
     return dtype == EL_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
 }
 
@@ -23,6 +24,24 @@ enum el_status el_reference_cast_bf16(const struct el_kernel_args *args)
         double x = args->s[0] * value_of(args->p[0], (enum el_dtype)args->k[0], i);
         y[i] = el_bf16_of_f32((float)(args->s[1] != 0 ? (double)el_f32_of_bf16(y[i]) + x : x));
     }
+    return EL_OK;
+}
+
+enum el_status el_reference_cast_f16(const struct el_kernel_args *args)
+{
+    uint16_t *y = args->p[1]; /* [n] */
+    for (int64_t i = 0; i < args->d[0]; i++) {
+        double x = value_of(args->p[0], (enum el_dtype)args->k[0], i);
+        x = args->s[0] * (double)el_f32_of_f16(el_f16_of_f32((float)x));
+        y[i] = el_f16_of_f32((float)(args->s[1] != 0 ? (double)el_f32_of_f16(y[i]) + x : x));
+    }
+    return EL_OK;
+}
+
+enum el_status el_reference_fill_f16(const struct el_kernel_args *args)
+{
+    uint16_t *y = args->p[0]; /* [n] */
+    for (int64_t i = 0; i < args->d[0]; i++) y[i] = el_f16_of_f32((float)args->s[0]);
     return EL_OK;
 }
 

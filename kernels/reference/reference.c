@@ -16,11 +16,13 @@ static const struct el_bf16_way way = {find, 1 << 15, el_bf16_move};
 #define EL_BF16_WAY &way
 EL_OP_LIST(EL_BF16_FUNCTIONS)
 static const struct el_kernel bf16_rows[EL_OP_COUNT] = {EL_OP_LIST(EL_BF16_ROW)};
-static const struct el_kernel bf16_cast = {.run = el_reference_cast_bf16};
+static const struct el_kernel bf16_cast = {.run = el_reference_cast_bf16}, f16_cast = {.run = el_reference_cast_f16},
+                              f16_fill = {.run = el_reference_fill_f16};
 
 static const struct el_kernel *find(enum el_op_kind op, enum el_dtype dtype)
 {
     if ((unsigned)op < EL_OP_COUNT && dtype == EL_BF16) return op == EL_OP_CAST ? &bf16_cast : &bf16_rows[op];
+    if (dtype == EL_F16) return op == EL_OP_CAST ? &f16_cast : op == EL_OP_FILL ? &f16_fill : NULL;
     if ((unsigned)op >= EL_OP_COUNT || (dtype != EL_F32 && dtype != EL_F64)) return NULL;
     return &rows[op][dtype];
 }

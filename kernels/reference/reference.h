@@ -16,6 +16,8 @@
 EL_OP_LIST(EL_REFERENCE_DECLARE)
 #undef EL_REFERENCE_DECLARE
 enum el_status el_reference_cast_bf16(const struct el_kernel_args *args);
+enum el_status el_reference_cast_f16(const struct el_kernel_args *args);
+enum el_status el_reference_fill_f16(const struct el_kernel_args *args);
 
 /* Checks that 0 <= index[i] < limit for all i < n: data from a file never indexes a tensor unchecked. */
 enum el_status el_reference_check_index(const char *op, const int32_t *index, int64_t n, int64_t limit);

@@ -9,32 +9,34 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline float el_f32_of_bits(uint32_t bits)
+#include "runtime/base/host_device.h"
+
+EL_HOST_DEVICE static inline float el_f32_of_bits(uint32_t bits)
 {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-static inline uint32_t el_f32_bits(float value)
+EL_HOST_DEVICE static inline uint32_t el_f32_bits(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
 
-static inline float el_f32_of_bf16(uint16_t half)
+EL_HOST_DEVICE static inline float el_f32_of_bf16(uint16_t half)
 {
     return el_f32_of_bits((uint32_t)half << 16);
 }
 
-static inline uint16_t el_bf16_of_f32(float value)
+EL_HOST_DEVICE static inline uint16_t el_bf16_of_f32(float value)
 {
     uint32_t bits = el_f32_bits(value), rounded = bits + 0x7fff + (bits >> 16 & 1);
     return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded >> 16);
 }
 
-static inline float el_f32_of_f16(uint16_t half)
+EL_HOST_DEVICE static inline float el_f32_of_f16(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, shifted = (uint32_t)(half & 0x7fff) << 13;
     uint32_t usual = shifted + (112U << 23), top = usual + (112U << 23); /* the exponent's bias; of infinity and NaN */
@@ -43,7 +45,7 @@ static inline float el_f32_of_f16(uint16_t half)
     return el_f32_of_bits(sign | bits);
 }
 
-static inline uint16_t el_f16_of_f32(float value)
+EL_HOST_DEVICE static inline uint16_t el_f16_of_f32(float value)
 {
     uint32_t bits = el_f32_bits(value), size = bits & 0x7fffffff;
     uint32_t usual = (size - (112U << 23) + 0xfff + (size >> 13 & 1)) >> 13;

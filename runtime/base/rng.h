@@ -21,7 +21,8 @@ enum el_rng_use {
     EL_RNG_DATA,
     EL_RNG_ORDER,
     EL_RNG_TEST,
-    EL_RNG_AUGMENT
+    EL_RNG_AUGMENT,
+    EL_RNG_HOOK
 };
 
 struct el_rng_key {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/gradients/hook.h"
 #include "runtime/modes/dp/fix.h"
 #include "runtime/modes/mode.h"
 #include "runtime/state/buffers.h"
@@ -58,7 +59,6 @@ static enum el_status append_buffers(const struct el_train_config *config, const
 enum el_status el_gate_gradients(const struct el_train_config *config, const struct el_train_place *place,
                                  double *loss_p, double **grads_p)
 {
-    const struct el_mode_ops *mode = el_mode_ops_find(config->mode);
     struct el_train_config still = *config;
     still.lr = still.lr_min = still.clip = 0;
     still.model.max_norm = 0;
@@ -67,7 +67,9 @@ enum el_status el_gate_gradients(const struct el_train_config *config, const str
     still.min_time_s = 0;
     still.control = EL_CONTROL_NONE;
     still.steps = EL_GATE_STEPS;
-    if (still.steps < mode->rounds) return el_fail(EL_ERR_INTERNAL, "the gate takes too few steps");
+    if (el_hook_row(config->hook.kind)->ops) still.hook.kind = EL_HOOK_NONE;
+    if (still.steps < el_mode_rounds(el_mode_ops_find(config->mode), &still))
+        return el_fail(EL_ERR_INTERNAL, "the gate takes too few steps");
     struct el_train_result result;
     EL_TRY(el_train_with_grads(&still, place, NULL, &result, grads_p));
     *loss_p = result.loss[EL_GATE_STEPS - 1];

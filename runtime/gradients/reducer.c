@@ -6,11 +6,15 @@
 #include <string.h>
 
 #include "runtime/gradients/buckets.h"
+#include "runtime/gradients/hook.h"
 #include "runtime/gradients/used_map.h"
 
 struct bucket {
     struct el_buffer *buffer;
     int64_t count; /* elements */
+    int first;     /* of its parameters in `placed`: those that a hook takes behind the others */
+    int n_plain;   /* of these others */
+    void *hook;    /* its state; NULL: what is in the bucket is sent */
     int n_params;
     int n_pending;  /* gradients that have not arrived, while a step is issued */
     int reduced_op; /* the step's last operation on it */
@@ -24,11 +28,13 @@ struct slot {
 
 struct el_reducer {
     struct el_reducer_spec spec;
+    const struct el_hook_ops *hook; /* NULL: gradients are cast at most */
     int n_params;
     int n_order; /* parameters that are not frozen: only they have places in buckets */
     int *order;  /* [n_order]: as gradients became ready, or as registered before that is known */
     int n_ready;
     struct slot *slots; /* [n_params] */
+    int *placed;        /* [n_order], bucket by bucket, in the order of their places */
     int n_buckets;
     struct bucket *buckets; /* [n_params], of which n_buckets are there */
     /* The step being issued. */
@@ -52,9 +58,10 @@ static enum el_status make_arrays(struct el_reducer *reducer)
     size_t n = (size_t)reducer->n_params + 1;
     reducer->order = calloc(n, sizeof *reducer->order);
     reducer->slots = calloc(n, sizeof *reducer->slots);
+    reducer->placed = calloc(n, sizeof *reducer->placed);
     reducer->buckets = calloc(n, sizeof *reducer->buckets);
     reducer->arrived = calloc(n, sizeof *reducer->arrived);
-    if (!reducer->order || !reducer->slots || !reducer->buckets || !reducer->arrived)
+    if (!reducer->order || !reducer->slots || !reducer->placed || !reducer->buckets || !reducer->arrived)
         return el_fail_errno("a reducer of %d parameters", reducer->n_params);
     for (int p = 0; p < reducer->n_params; p++)
         if (!is_frozen(reducer, p)) reducer->order[reducer->n_order++] = p;
@@ -66,6 +73,7 @@ enum el_status el_reducer_open(const struct el_reducer_spec *spec, struct el_red
     struct el_reducer *reducer = calloc(1, sizeof *reducer);
     if (!reducer) return el_fail_errno("a reducer");
     reducer->spec = *spec;
+    reducer->hook = el_hook_row(spec->shard->config->hook.kind)->ops;
     reducer->n_params = spec->shard->graph->n_params;
     enum el_status status = make_arrays(reducer);
     if (status == EL_OK && spec->unused != EL_UNUSED_FAIL)
@@ -79,7 +87,10 @@ enum el_status el_reducer_open(const struct el_reducer_spec *spec, struct el_red
 
 static void free_buckets(struct el_reducer *reducer)
 {
-    for (int b = 0; b < reducer->n_buckets; b++) el_device_free(reducer->buckets[b].buffer);
+    for (int b = 0; b < reducer->n_buckets; b++) {
+        if (reducer->buckets[b].hook) reducer->hook->close(reducer->buckets[b].hook);
+        el_device_free(reducer->buckets[b].buffer);
+    }
     reducer->n_buckets = 0;
 }
 
@@ -90,9 +101,33 @@ void el_reducer_close(struct el_reducer *reducer)
     el_used_map_close(reducer->map);
     free(reducer->order);
     free(reducer->slots);
+    free(reducer->placed);
     free(reducer->buckets);
     free(reducer->arrived);
     free(reducer);
+}
+
+static bool is_taken(const struct el_reducer *reducer, int p)
+{
+    const struct el_hook_ops *hook = reducer->hook;
+    return hook && (!hook->takes || hook->takes(reducer->spec.shard, p));
+}
+
+/* Places in bucket b, of the parameters whose group it is. */
+static void fill_bucket(struct el_reducer *reducer, int b, const int *group, int of_group, int first)
+{
+    struct bucket *bucket = &reducer->buckets[b];
+    *bucket = (struct bucket){.first = first};
+    for (int taken = 0; taken < 2; taken++) {
+        for (int i = 0; i < reducer->n_order; i++) {
+            int p = reducer->order[i];
+            if (group[i] != of_group || is_taken(reducer, p) != taken) continue;
+            reducer->slots[p] = (struct slot){b, bucket->count};
+            reducer->placed[first + bucket->n_params++] = p;
+            bucket->count += el_param_count(reducer->spec.shard->graph, p);
+        }
+        if (!taken) bucket->n_plain = bucket->n_params;
+    }
 }
 
 /* Gives each parameter its place, and says how many buckets there are. */
@@ -104,14 +139,8 @@ static enum el_status assign(struct el_reducer *reducer, const size_t *limits, i
     enum el_status status = bytes && group ? EL_OK : el_fail_errno("buckets of %d parameters", reducer->n_params);
     for (int p = 0; p < reducer->n_params && status == EL_OK; p++) bytes[p] = el_shard_param_bytes(shard, p);
     if (status == EL_OK) n = el_buckets_assign(bytes, reducer->order, reducer->n_order, limits, n_limits, group);
-    memset(reducer->buckets, 0, (size_t)n * sizeof *reducer->buckets);
-    for (int i = 0; i < reducer->n_order && n > 0; i++) {
-        int p = reducer->order[i], b = reducer->spec.unused == EL_UNUSED_FIND ? n - 1 - group[i] : group[i];
-        struct bucket *bucket = &reducer->buckets[b];
-        reducer->slots[p] = (struct slot){b, bucket->count};
-        bucket->count += el_param_count(shard->graph, p);
-        bucket->n_params++;
-    }
+    for (int b = 0, first = 0; b < n; first += reducer->buckets[b++].n_params)
+        fill_bucket(reducer, b, group, reducer->spec.unused == EL_UNUSED_FIND ? n - 1 - b : b, first);
     free(bytes);
     free(group);
     *n_p = n;
@@ -188,12 +217,31 @@ enum el_status el_reducer_group(struct el_reducer *reducer, const size_t *limits
     return EL_OK;
 }
 
+static enum el_status open_hook(struct el_reducer *reducer, int b)
+{
+    struct bucket *bucket = &reducer->buckets[b];
+    const int *taken = reducer->placed + bucket->first + bucket->n_plain;
+    struct el_hook_bucket spec = {.shard = reducer->spec.shard,
+                                  .comm = reducer->spec.comm,
+                                  .buffer = bucket->buffer,
+                                  .count = bucket->count,
+                                  .n_plain = bucket->count,
+                                  .number = b,
+                                  .params = taken,
+                                  .n = bucket->n_params - bucket->n_plain};
+    if (spec.n > 0) spec.n_plain = reducer->slots[*taken].offset;
+    return reducer->hook->open(&spec, &bucket->hook);
+}
+
 enum el_status el_reducer_group_round(struct el_reducer *reducer, int round)
 {
     const struct el_train_config *config = reducer->spec.shard->config;
     const size_t whole[] = {SIZE_MAX}, rebuilt[] = {config->bucket_first_bytes, config->bucket_cap_bytes};
-    return round == 0 && reducer->spec.unused != EL_UNUSED_FIND ? el_reducer_group(reducer, whole, 1)
-                                                                : el_reducer_group(reducer, rebuilt, 2);
+    if (round == 0 && reducer->spec.unused != EL_UNUSED_FIND) return el_reducer_group(reducer, whole, 1);
+    EL_TRY(el_reducer_group(reducer, rebuilt, 2));
+    for (int b = 0; b < reducer->n_buckets && round == EL_HOOK_ROUND && reducer->hook; b++)
+        EL_TRY(open_hook(reducer, b));
+    return EL_OK;
 }
 
 void el_reducer_begin(struct el_reducer *reducer, struct el_program *program, const struct el_view *grads)
@@ -223,7 +271,7 @@ static void launch(struct el_reducer *reducer, struct bucket *bucket, struct el_
     op.label = label;
     op.phase = EL_PHASE_COMM;
     el_comm_wait(comm, reducer->program, bucket->reduced_op);
-    el_comm_issue(comm, reducer->program, &op, &bucket->reduced_op);
+    el_program_fail(reducer->program, el_comm_issue(comm, reducer->program, &op, &bucket->reduced_op));
 }
 
 /* Within the process, across processes, and where all get the sums within it again. */
@@ -245,13 +293,23 @@ static void reduce_across(struct el_reducer *reducer, struct bucket *bucket)
     if (n > 1 && ends[spec->end].back) launch(reducer, bucket, spec->comm, back, first);
 }
 
+/* With what is left of the bucket that was launched last. */
+static void go_on(const struct el_reducer *reducer)
+{
+    const struct bucket *last = reducer->next_bucket > 0 ? &reducer->buckets[reducer->next_bucket - 1] : NULL;
+    if (last && last->hook && reducer->hook->go_on) reducer->hook->go_on(last->hook, reducer->program);
+}
+
 /* Launches the next bucket's reduction; what comes after it on the compute stream does not wait. */
 static void reduce_next(struct el_reducer *reducer)
 {
     const struct el_reducer_spec *spec = &reducer->spec;
     struct bucket *bucket = &reducer->buckets[reducer->next_bucket];
     bucket->reduced_op = -1;
-    if (in_parts(spec) || spec->end != EL_REDUCER_ALL) {
+    if (bucket->hook) {
+        go_on(reducer);
+        reducer->hook->start(bucket->hook, reducer->program);
+    } else if (in_parts(spec) || spec->end != EL_REDUCER_ALL) {
         reduce_across(reducer, bucket);
     } else {
         struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
@@ -342,6 +400,7 @@ static void take_bucket(struct el_reducer *reducer, int b)
 {
     const struct el_shard *shard = reducer->spec.shard;
     el_program_wait(reducer->program, shard->device, EL_STREAM_COMPUTE, reducer->buckets[b].reduced_op);
+    if (reducer->buckets[b].hook) reducer->hook->end(reducer->buckets[b].hook, reducer->program);
     for (int p = 0; p < reducer->n_params && !reducer->spec.views; p++) {
         if (reducer->slots[p].bucket != b || !reducer->arrived[p]) continue;
         int64_t first, count;
@@ -363,6 +422,7 @@ void el_reducer_finish(struct el_reducer *reducer)
     for (int p = 0, i = reducer->n_ready; p < reducer->n_params && spec->unused == EL_UNUSED_STATIC; p++)
         if (!reducer->arrived[p] && !is_frozen(reducer, p)) reducer->order[i++] = p;
     if (spec->end == EL_REDUCER_FIRST && el_comm_rank(spec->comm) > 0) return;
+    go_on(reducer);
     for (int b = 0; b < reducer->next_bucket; b++) take_bucket(reducer, b);
     el_program_wait(reducer->program, spec->shard->device, EL_STREAM_COMPUTE, reducer->map_op);
     reducer->map_known = spec->unused == EL_UNUSED_STATIC && !reducer->unfinished;

@@ -36,12 +36,26 @@ enum el_eval { EL_EVAL_EXACT, EL_EVAL_PADDED, EL_EVAL_EACH };
 enum el_share_weights { EL_SHARE_WEIGHTS_AUTO, EL_SHARE_WEIGHTS_SAMPLES, EL_SHARE_WEIGHTS_EQUAL };
 enum { EL_CONTROL_PAIRS_MAX = 256, EL_MODE_SETTINGS_BYTES = 64 };
 
+/* What gradients are on the wire, by the rows of runtime/gradients/hook.h. */
+enum el_hook_kind {
+    EL_HOOK_NONE,
+    EL_HOOK_F32,
+    EL_HOOK_F16,
+    EL_HOOK_BF16,
+    EL_HOOK_POWERSGD,
+    EL_HOOK_TOPK,
+    EL_HOOK_COUNT
+};
+struct el_hook {
+    enum el_hook_kind kind;
+    double amount; /* powersgd's rank; topk's percentage */
+};
+
 struct el_train_config {
     char mode[16];
     struct el_model_config model; /* resolved */
     enum el_dtype dtype;          /* of all that model.precision leaves in full */
-    /* Gradients, on their way between devices; EL_REDUCE_AUTO: as they are. */
-    enum el_reduce_type { EL_REDUCE_AUTO, EL_REDUCE_F32, EL_REDUCE_BF16 } reduce;
+    struct el_hook hook;
     enum el_optimizer_kind optimizer;
     double lr;                    /* negative: el_train_default_lr */
     int64_t lr_warmup, lr_cosine; /* steps (kernels/rate.h); 0: none */
@@ -107,6 +121,14 @@ static inline enum el_dtype el_config_stored(const struct el_train_config *confi
 }
 static inline enum el_dtype el_config_reduced(const struct el_train_config *config)
 {
-    if (config->reduce == EL_REDUCE_AUTO) return el_config_stored(config);
-    return config->reduce == EL_REDUCE_BF16 ? EL_BF16 : EL_F32;
+    switch (config->hook.kind) {
+    case EL_HOOK_F32:
+        return EL_F32;
+    case EL_HOOK_F16:
+        return EL_F16;
+    case EL_HOOK_BF16:
+        return EL_BF16;
+    default:
+        return el_config_stored(config);
+    }
 }

@@ -27,6 +27,7 @@ enum el_mode_option_kind {
     EL_MODE_TEXT,     /* char[bytes] */
     EL_MODE_FILE,     /* the same: one of the choices, or a file's name, which has a . or a / */
     EL_MODE_SHARES,   /* struct el_shares: "3,1" */
+    EL_MODE_HOOK,     /* struct el_hook: "topk:1" */
     EL_MODE_ELSEWHERE /* no value here: the row of the command line says where */
 };
 
@@ -55,8 +56,8 @@ enum { EL_MODE_OPTIONS_MAX = 32, EL_MODE_TEXT_BYTES = 256 };
 
 /* Those of several modes (options.c). */
 extern const struct el_mode_option el_mode_procs, el_mode_mesh, el_mode_bucket_mb, el_mode_first_bucket_mb,
-    el_mode_shares, el_mode_share_weights, el_mode_reduce_dtype, el_mode_overlap, el_mode_accumulate,
-    el_mode_find_unused, el_mode_broadcast_buffers, el_mode_cut, el_mode_sequence_parallel;
+    el_mode_shares, el_mode_share_weights, el_mode_cast_hook, el_mode_overlap, el_mode_accumulate, el_mode_find_unused,
+    el_mode_broadcast_buffers, el_mode_cut, el_mode_sequence_parallel;
 
 /* Of all modes that are offered, each name once (the first mode's row), ended by NULL. */
 const struct el_mode_option *const *el_mode_options(void);

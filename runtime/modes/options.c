@@ -35,15 +35,14 @@ const struct el_mode_option el_mode_overlap = {.name = "overlap",
                                                .initial = "on",
                                                .of_copies = true};
 
-const struct el_mode_option el_mode_reduce_dtype = {
-    .name = "reduce-dtype",
-    .argument = "TYPE",
-    .help = "type of gradients in buckets: auto: as they are; bf16: half the bytes, as PyTorch's bf16_compress_hook",
-    .kind = EL_MODE_CHOICE,
-    EL_MODE_FIELD(reduce),
-    .choices = "auto|f32|bf16",
-    .initial = "auto",
-    .of_copies = true};
+const struct el_mode_option el_mode_cast_hook = {.name = "comm-hook",
+                                                 .argument = "HOOK",
+                                                 .help = "type of gradients in buckets",
+                                                 .kind = EL_MODE_HOOK,
+                                                 EL_MODE_FIELD(hook),
+                                                 .choices = "none|f32|f16|bf16",
+                                                 .initial = "none",
+                                                 .of_copies = true};
 
 const struct el_mode_option el_mode_accumulate = {
     .name = "accumulate",

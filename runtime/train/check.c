@@ -63,11 +63,12 @@ static enum el_status check_types(const struct el_train_config *config)
 {
     if (config->dtype == EL_F64 && config->model.precision != EL_PRECISION_FULL)
         return el_fail(EL_ERR_INVALID, "--precision bf16: goes with f32: leave --dtype f64 out");
-    if (config->dtype == EL_F64 && config->reduce != EL_REDUCE_AUTO)
-        return el_fail(EL_ERR_INVALID, "--reduce-dtype: gradients of f64 are reduced as they are: leave it out");
+    if (config->dtype == EL_F64 && el_config_reduced(config) != EL_F64)
+        return el_fail(EL_ERR_INVALID, "--comm-hook %s: gradients of f64 are reduced as they are: leave it out",
+                       el_dtype_name(el_config_reduced(config)));
     if (config->bucket_view && el_config_reduced(config) != el_config_stored(config))
         return el_fail(EL_ERR_INVALID, "--bucket-view on: gradients are in the buckets, so that they have one type: "
-                                       "leave --reduce-dtype out");
+                                       "leave --comm-hook out");
     return EL_OK;
 }
 

@@ -70,7 +70,7 @@ static enum el_status issue_step(struct forecast *f, struct el_worker *worker, s
     const struct el_mode_ops *mode = f->mode;
     const struct el_schedule *schedule = &worker->parts->schedule;
     if (mode->setup) EL_TRY(mode->setup(worker));
-    for (int round = 0; round < mode->rounds; round++) {
+    for (int round = 0; round < el_mode_rounds(mode, f->config); round++) {
         el_program_destroy(*program_p);
         *program_p = NULL;
         if (mode->begin_round) EL_TRY(mode->begin_round(worker, round));

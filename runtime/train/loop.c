@@ -24,7 +24,8 @@ static enum el_status issue_first(struct el_run *run, uint64_t step)
 
 static enum el_status change_round(struct el_run *run, uint64_t step)
 {
-    int last = run->session->mode->rounds - 1, round = step < (uint64_t)last ? (int)step : last;
+    const int last = el_mode_rounds(run->session->mode, run->session->config) - 1;
+    const int round = step < (uint64_t)last ? (int)step : last;
     while (run->round < round) {
         run->round++;
         el_run_drop_programs(run);

@@ -68,8 +68,13 @@ static const struct way ways[] = {
     /* Casts, products of bf16, dropout's step in a graph, and buckets of bf16. */
     {"single", "textcnn", 1, CARDS_LAZY, false, EL_OPT_ADAM, .dropout = 0.5, .batch = 22, .dtype = BF16, .graph = true},
     {"dp", "mlp", 2, CARDS_RANDOM, .batch = 22, .dtype = BF16},
-    {"ddp", "mlp", 2, CARDS_LAZY, .batch = 22, .dtype = BF16, .option = "reduce-dtype", .value = "bf16"},
+    {"ddp", "mlp", 2, CARDS_LAZY, .batch = 22, .dtype = BF16, .option = "comm-hook", .value = "bf16"},
     {"pipeline", "mlp", 2, CARDS_OTHERS_FIRST, .batch = 24, .dtype = BF16},
+    /* Hooks that compress, from the third step on. */
+    {"ddp", "mlp", 2, CARDS_LAZY, .batch = 22, .dtype = F32, .option = "comm-hook", .value = "f16"},
+    {"spmg", "mlp", 2, CARDS_RANDOM, true, .batch = 22, .dtype = F32, .option = "comm-hook", .value = "f16"},
+    {"ddp", "mlp", 2, ALL, .batch = 22, .option = "comm-hook", .value = "powersgd:2"},
+    {"ddp", "mlp", 3, CARDS_RANDOM, true, EL_OPT_SGD, .batch = 22, .option = "comm-hook", .value = "topk:20"},
     /* Batches by way of pageable memory or pinned, waited for or not, or a step ahead. */
     {"single", "mlp", 1, ALL, .batch = 22, .loading = {.pageable = true}},
     {"dp", "mlp", 2, CARDS_LAZY, .batch = 22, .loading = {.pageable = true, .transfer = EL_TRANSFER_BLOCKING}},
@@ -286,6 +291,20 @@ static void cards_may_not_reach_each_other(void **state)
     cards_set_peer(true);
 }
 
+/* Copies between cards bring no sums of halves: that is said, and nothing is trained without them. */
+static void a_refused_collective_fails_the_step(void **state)
+{
+    const struct way way = {"spmg", "mlp", 2, NONE, .batch = 22, .dtype = F32, .option = "comm-hook", .value = "f16"};
+    struct el_train_config config;
+    struct trained trained;
+    configure_way(&way, &config);
+    with_nccl = false;
+    train_on("cuda", false, &config, &trained);
+    assert_int_not_equal(trained.status, EL_OK);
+    if (!strstr(el_error_message(), "peer")) fail_msg("%s", el_error_message());
+    assert_nothing_left();
+}
+
 /* Larger than what allocation is rounded to: the card's memory is the ledger's peak, and little more. */
 static void memory_is_what_the_ledger_says(void **state)
 {
@@ -357,5 +376,5 @@ int main(void)
     set_up_cards();
     setenv("CUDA_MODULE_LOADING", "EAGER", 1); /* a first launch would wait for the card, and hide what does not */
     return RUN(open_sets, close_all, every_mode, every_way, fixes_of_dp, cards_may_not_reach_each_other,
-               memory_is_what_the_ledger_says, workspace_is_what_was_asked_for);
+               a_refused_collective_fails_the_step, memory_is_what_the_ledger_says, workspace_is_what_was_asked_for);
 }

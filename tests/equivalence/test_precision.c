@@ -147,10 +147,34 @@ static void gradients_in_bf16_are_half_as_much(void **state)
         double a[STEPS], b[STEPS];
         configure_in(&config, "ddp", "mlp", precisions[p], PAIR);
         train(&config, a, whole);
-        config.reduce = EL_REDUCE_BF16;
+        config.hook.kind = EL_HOOK_BF16;
         train(&config, b, half);
         assert_int_equal(whole[0].peak_by_tag[EL_TAG_BUCKET], 2 * half[0].peak_by_tag[EL_TAG_BUCKET]);
         if (!(furthest(a, b) <= BETWEEN_MODES) || furthest(a, b) == 0) fail_msg("%g apart", furthest(a, b));
+    }
+}
+
+/* Hooks that compress have their state from the third step on, which is the one that repeats. */
+static void hooks_hold_what_is_forecast(void **state)
+{
+    static const struct el_hook hooks[] = {{EL_HOOK_F16, 0}, {EL_HOOK_POWERSGD, 2}, {EL_HOOK_TOPK, 3}};
+    for (int i = 0; i < 3 * 2; i++) {
+        struct el_train_config config;
+        struct el_ledger ledgers[PAIR];
+        struct el_memory_forecast forecasts[PAIR];
+        double loss[STEPS];
+        configure_in(&config, "ddp", i % 2 ? "gpt" : "mlp", EL_PRECISION_FULL, PAIR);
+        config.hook = hooks[i / 2];
+        config.warmup = 2;
+        config.steps = STEPS - 2;
+        train(&config, loss, ledgers);
+        assert_int_equal(el_train_forecast(&config, el_kernels_cpu(), forecasts), EL_OK);
+        assert_true((ledgers[0].peak_by_tag[EL_TAG_HOOK] > 0) == (i > 1));
+        for (int d = 0; d < PAIR; d++)
+            for (int t = 0; t < EL_TAG_COUNT; t++)
+                if (forecasts[d].ledger.peak_by_tag[t] != ledgers[d].peak_by_tag[t])
+                    fail_msg("hook %d, %s: %zu bytes, not %zu", i, el_tag_name((enum el_tag)t),
+                             ledgers[d].peak_by_tag[t], forecasts[d].ledger.peak_by_tag[t]);
     }
 }
 
@@ -162,11 +186,26 @@ static void what_does_not_go_together_is_refused(void **state)
     assert_int_equal(el_train_check(&config), EL_ERR_INVALID);
     assert_string_equal(el_error_message(), "--precision bf16: goes with f32: leave --dtype f64 out");
     config.dtype = EL_F32;
-    config.reduce = EL_REDUCE_BF16;
+    config.hook.kind = EL_HOOK_BF16;
     config.bucket_view = true;
     assert_int_equal(el_train_check(&config), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "leave --reduce-dtype out"));
+    assert_non_null(strstr(el_error_message(), "leave --comm-hook out"));
+    config.bucket_view = false;
+    config.model.precision = EL_PRECISION_BF16_PURE;
+    config.hook = (struct el_hook){EL_HOOK_POWERSGD, 2};
+    assert_int_equal(el_train_check(&config), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "leave --precision bf16-pure out"));
+    config.model.precision = EL_PRECISION_FULL;
+    config.epochs = 1;
+    snprintf(config.uneven, sizeof config.uneven, "join");
+    assert_int_equal(el_train_check(&config), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "leave --comm-hook powersgd out"));
+    config.uneven[0] = 0;
+    config.dtype = EL_F64;
+    assert_int_equal(el_train_check(&config), EL_OK);
+    config.hook.kind = EL_HOOK_F16;
+    assert_int_equal(el_train_check(&config), EL_ERR_INVALID);
 }
 
 RUN_TESTS(NULL, NULL, modes_train_alike, forecasts_are_what_steps_hold, memory_has_its_closed_form,
-          gradients_in_bf16_are_half_as_much, what_does_not_go_together_is_refused)
+          gradients_in_bf16_are_half_as_much, hooks_hold_what_is_forecast, what_does_not_go_together_is_refused)

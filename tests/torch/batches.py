@@ -10,11 +10,11 @@ MASK32, MASK64 = (1 << 32) - 1, (1 << 64) - 1
 SHUFFLE, DATA = 3, 4  # el_rng_use
 
 
-def philox(seed, use, number, counters):
+def philox(seed, use, number, counters, second=0):
     """Four words of 32 bits for each counter: [4, n], as integers that can be multiplied."""
     counters = numpy.asarray(counters, dtype=numpy.uint64)
     low, high, half = numpy.uint64(MASK32), numpy.uint64(0), numpy.uint64(32)
-    c = [counters & low, counters >> half, numpy.full_like(counters, high), numpy.full_like(counters, high)]
+    c = [counters & low, counters >> half, numpy.full_like(counters, second), numpy.full_like(counters, high)]
     mixed = seed * 0x9E3779B97F4A7C15 & MASK64 ^ (use << 32 | number) * 0xD6E8FEB86659FD93 & MASK64
     k0, k1 = mixed & MASK32, mixed >> 32
     for _ in range(10):

@@ -267,7 +267,51 @@ static void test_cross_entropy_in_pieces(void **state)
     }
 }
 
+/* A column that depends on earlier ones but for its last digits is at a right angle to them too; one of 0 stays 0. */
+static void test_orthogonalize(void **state)
+{
+    double x[] = {3, 1, 0, 3, 4, 2, 0, 6, 0, 5, 0, 5 + 1e-13}, zero = 0;
+    struct el_kernel_args args = {.p = {x}, .d = {3, 4}}, none = {.p = {&zero}, .d = {1, 1}};
+    run_f64(EL_OP_ORTHOGONALIZE, &args);
+    assert_near(x[0], 0.6), assert_near(x[4], 0.8), assert_near(x[8], 0); /* (3 4 0) / 5 */
+    assert_near(x[2], 0), assert_near(x[6], 0), assert_near(x[10], 0);
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < i; j++) assert_near(x[i] * x[j] + x[4 + i] * x[4 + j] + x[8 + i] * x[8 + j], 0);
+    assert_near(x[1] * x[1] + x[5] * x[5] + x[9] * x[9], 1);
+    run_f64(EL_OP_ORTHOGONALIZE, &none);
+    assert_true(zero == 0);
+}
+
+/* Without sign, in the order of places, the first of equal ones; what is taken leaves 0. */
+static void test_top_k(void **state)
+{
+    double x[] = {1, -5, 2, 5, -2, 2, 0}, values[4];
+    int32_t at[4];
+    struct el_kernel_args args = {.p = {x, values, at}, .d = {7, 4}};
+    run_f64(EL_OP_TOP_K, &args);
+    assert_all_near(values, (double[]){-5, 2, 5, -2}, 4);
+    assert_all_near(x, (double[]){1, 0, 0, 0, 0, 2, 0}, 7);
+    assert_true(at[0] == 1 && at[1] == 2 && at[2] == 3 && at[3] == 4);
+}
+
+/* Casts to f16 round, and round again what they have scaled: 0x1.802p-13 goes up to 0x1.804p-13, whose half has 9 of
+ * the 10 digits below 2^-14 and is a tie. */
+static void test_cast_f16(void **state)
+{
+    float x[] = {1.0F / 3, 65519, 65520, 0x1.802p-13F, -2}, back[5];
+    uint16_t half[5];
+    struct el_kernel_args to = {.p = {x, half}, .d = {5}, .s = {0.5}, .k = {EL_F32}};
+    struct el_kernel_args from = {.p = {half, back}, .d = {5}, .s = {1}, .k = {EL_F16}};
+    const struct el_kernel_table *tables[] = {el_kernels_reference(), el_kernels_cpu()};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(tables[i]->find(EL_OP_CAST, EL_F16)->run(&to), EL_OK);
+        assert_int_equal(tables[i]->find(EL_OP_CAST, EL_F32)->run(&from), EL_OK);
+        assert_true(back[0] == 0x1.554p-3F && back[1] == 32752 && isinf(back[2]) && back[4] == -1);
+        assert_true(back[3] == el_f32_of_f16(el_f16_of_f32(el_f32_of_f16(el_f16_of_f32(x[3])) / 2)));
+    }
+}
+
 RUN_TESTS(NULL, NULL, test_embedding_backward_repeated_ids, test_ids_out_of_range, test_conv1d,
           test_max_time_first_wins, test_cross_entropy, test_cross_entropy_in_pieces, test_mse_and_count,
           test_linear_without_a_bias, test_layer_norm, test_gelu, test_attention, test_adam, test_sgd_momentum_max_norm,
-          test_dropout_does_not_see_the_split, test_names_and_costs)
+          test_dropout_does_not_see_the_split, test_orthogonalize, test_top_k, test_cast_f16, test_names_and_costs)

@@ -23,6 +23,7 @@ static void values_are_shown_as_they_were_given(void **state)
             for (const char *at = (*row)->choices ? (*row)->choices : "7"; *at; at += strspn(at, "|")) {
                 snprintf(text, sizeof text, "%.*s", (int)strcspn(at, "|"), at);
                 at += strlen(text);
+                if (strchr(text, ':')) snprintf(strchr(text, ':'), 3, ":7"); /* a number is in the letter's place */
                 if (el_mode_option_set(&config, (*row)->name, text) != EL_OK) fail_msg("%s", el_error_message());
                 el_mode_option_show(*row, &config, shown, sizeof shown);
                 assert_string_equal(shown, text);
