@@ -64,7 +64,7 @@ sys.exit(not abs(ours / theirs - 1) < 0.01)
     need_torch
     "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/parity.py" "$EVENLOAD" "$PWD" >parity.txt 2>parity.err || { cat parity.txt && tail parity.err && false; }
     cat parity.txt
-    [[ $(wc -l <parity.txt) == 140 && $(cut -d' ' -f1 parity.txt | sort -u | wc -l) == 12 ]]
+    [[ $(wc -l <parity.txt) == 172 && $(cut -d' ' -f1 parity.txt | sort -u | wc -l) == 12 ]]
 }
 
 @test "gpt is PyTorch's GPT-2: losses and gradients in eight modes; tp's of parallelize_module, zero's of fully_shard and its optimizer too" {
