@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
 # Sharded state by the command line: room that ddp lacks, traces and reports, and what is refused. Semantics are tests/equivalence's.
-load common
 PICTURES=no
+load common
 
 GPT=(--model gpt --layers 4 --embed 32 --seq 8 --vocab 64 --data dummy --batch 4 --dtype f64 --optimizer adam --warmup 1 --steps 3 --min-time 0 --control none --quiet)
 
 @test "a model that --device-mem refuses in ddp trains in zero3, as ddp does where it has room" {
-    local need reason
+    local need
     "$EVENLOAD" run "${GPT[@]}" --mode zero3 --devices 4 --dry-run --json >forecast.json
     need=$(json forecast.json 'max(d["peak_bytes"] for d in d["devices"])')
     run --separate-stderr "$EVENLOAD" run "${GPT[@]}" --mode ddp --devices 4 --procs 1 --device-mem "$need" --out ddp
@@ -25,7 +25,7 @@ assert max(peaks[0]) == int(sys.argv[1]) < min(peaks[1]) / 2, peaks
 }
 
 @test "a mesh that does not fit, units that are none, and options that the mode lacks are refused in a line" {
-    local refused
+    local refused=0 options words
     while IFS='|' read -r options words; do
         # shellcheck disable=SC2086 # words
         refuses "$words" "$EVENLOAD" run "${QUICK[@]}" --devices 4 --mode $options
