@@ -101,6 +101,25 @@ assert len(whole) == 6 and first == whole[:3] and all(abs(x / y - 1) < 1e-14 for
     done
 }
 
+# The ledger is that of training alone; of the host's memory a process has a parameter more at a time, as doubles: here 16 layers of 4 MiB.
+@test "saving shards takes no device memory, and of the host's less than half a model" {
+    [[ -z ${EVENLOAD_SANITIZER:-} ]] || skip "a sanitizer has memory of its own"
+    local hidden layers=(--features 1024 --mode zero3 --devices 2 --procs 2 --launcher own --data dummy --optimizer sgd --steps 2)
+    hidden=$(printf ',1024%.0s' {1..16})
+    python3 - "$EVENLOAD" run --model mlp --hidden "${hidden#,}" "${layers[@]}" "${STEPS[@]}" <<'.'
+import json, resource, subprocess, sys
+def train(*options):  # the most that a process held, of all so far: the larger run is the second
+    trial = json.loads(subprocess.run([*sys.argv[1:], *options], check=True, capture_output=True, text=True).stdout)
+    return trial, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+(alone, before), (saved, most) = train("--out", "alone"), train("--out", "saved", "--save", "w.st")
+peaks = [[d["memory"]["peak_by_tag"] for d in t["per_device"]] for t in (alone, saved)]
+model = alone["param_bytes"]
+assert peaks[0] == peaks[1] and all(peak["param"] < 0.51 * model for peak in peaks[1]), peaks
+print("a model of", model, "bytes: saved with", most - before, "more in a process, which holds", most)
+assert most - before < model / 2 and most < 2 * model
+.
+}
+
 # change CODE: a copy of w.st as bad.st, whose header `h` and data `d` the code has changed.
 change() {
     python3 -c 'import json, struct, sys
