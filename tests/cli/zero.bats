@@ -53,3 +53,42 @@ zero3 --batch 3|--batch 3 is smaller than the 4 devices
 .
     [[ $refused -eq 18 ]]
 }
+
+# A unit's part times the ranks is the unit, and the bytes of all are (n - 1) / n of the model, filled up, per gathering and reduction.
+@test "Kineto's traces have gathers and reduce-scatters by their names and sizes, and the record's figures are theirs" {
+    "$EVENLOAD" run "${QUICK_MODEL[@]}" --batch 12 --steps 9 --control none --mode zero3 --devices 3 --procs 3 --launcher own --quiet \
+        --profile active=9,repeat=1 --trace t --out r >/dev/null
+    python3 - <<'.'
+import json
+from collections import Counter
+filled = [(16 * 8 + 8 + 2) // 3 * 3, (8 * 2 + 2 + 2) // 3 * 3]  # elements of the two layers
+trial = json.load(open("r/results.json"))["trials"][0]
+for rank, device in enumerate(trial["per_device"]):
+    events = [e for e in json.load(open(f"t/rank-{rank}.pt.trace.json"))["traceEvents"] if e.get("cat") == "kernel" and "nccl" in e["name"]]
+    calls = Counter((e["name"], e["args"]["Collective name"], e["args"]["In msg nelems"], e["args"]["Out msg nelems"]) for e in events)
+    wanted = Counter()
+    for unit, gathers in zip(filled, (2, 1)):  # the last one stays from forward to backward
+        wanted["ncclDevKernel_AllGather", "_allgather_base", unit // 3, unit] += 9 * gathers
+        wanted["ncclDevKernel_ReduceScatter", "_reduce_scatter_base", unit, unit // 3] += 9
+    assert calls == wanted, (calls, wanted)
+    sent = sum(e["args"]["sent bytes"] for e in events) / 9
+    assert sent == device["comm"]["bytes"] == 4 * (3 * filled[0] + 2 * filled[1]) * 2 / 3, (sent, device["comm"])
+.
+    "$EVENLOAD" trace-stats t >stats
+    [[ $(grep -c "^all_gather  *3 " stats) -eq 2 && $(grep -c "^reduce_scatter  *3 " stats) -eq 2 ]] || { cat stats && false; }
+}
+
+@test "tables, pages and pictures have rows of sharded state, and explain tells its record from ddp's" {
+    local mode all=("${QUICK_MODEL[@]}" --batch 16 --devices 4 --procs 1 --control none --repeats 1 --quiet --optimizer adam)
+    "$EVENLOAD" compare "${all[@]}" --modes ddp,zero1,zero2,zero3 --out c >table
+    "$EVENLOAD" report c >/dev/null
+    for mode in zero1 zero2 zero3; do
+        grep -q "^$mode  *16 (4 x 4) " table && grep -q "$mode" c/report.html && grep -q "$mode" c/plots/memory.dat && grep -q "$mode" c/plots/step.dat ||
+            { cat table c/plots/*.dat && echo $mode && false; }
+        "$EVENLOAD" run "${all[@]}" --mode $mode --out $mode >/dev/null
+    done
+    [[ $(json c/results.json '[g["agrees"] for g in d["gate"]]') == "[True, True, True, True]" ]]
+    "$EVENLOAD" run "${all[@]}" --mode ddp --out ddp >/dev/null
+    run --separate-stderr "$EVENLOAD" explain ddp zero3 --out e
+    [[ $status -eq 0 && $output == *"They differ in mode (ddp, zero3)"*"bucket -"*"optimizer -"* ]] || show
+}
