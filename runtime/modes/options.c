@@ -38,7 +38,8 @@ const struct el_mode_option el_mode_overlap = {.name = "overlap",
 const struct el_mode_option el_mode_reduce_dtype = {
     .name = "reduce-dtype",
     .argument = "TYPE",
-    .help = "type of gradients in buckets: auto: as they are; bf16: half the bytes, as PyTorch's bf16_compress_hook",
+    .help = "type in which gradients are reduced: auto: as they are; bf16: half the bytes, as PyTorch's "
+            "bf16_compress_hook, in zero1 to zero3 as FSDP's MixedPrecision(reduce_dtype)",
     .kind = EL_MODE_CHOICE,
     EL_MODE_FIELD(reduce),
     .choices = "auto|f32|bf16",

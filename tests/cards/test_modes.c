@@ -79,6 +79,8 @@ static const struct way ways[] = {
     {"ddp", "mlp", 2, CARDS_LAZY, .batch = 22, .dtype = BF16, .option = "reduce-dtype", .value = "bf16"},
     {"pipeline", "mlp", 2, CARDS_OTHERS_FIRST, .batch = 24, .dtype = BF16},
     {"zero3", "mlp", 2, CARDS_LAZY, .batch = 22, .dtype = BF16},
+    {"zero2", "mlp", 3, CARDS_RANDOM, .batch = 22, .n_accumulate = 2, .dtype = BF16, .option = "reduce-dtype",
+     .value = "bf16"},
     /* Batches by way of pageable memory or pinned, waited for or not, or a step ahead. */
     {"single", "mlp", 1, ALL, .batch = 22, .loading = {.pageable = true}},
     {"dp", "mlp", 2, CARDS_LAZY, .batch = 22, .loading = {.pageable = true, .transfer = EL_TRANSFER_BLOCKING}},
