@@ -1,5 +1,5 @@
-/* A unit's gradients: born in one piece of memory, reduced and scattered when all are there, while backward goes on; see
- * zero.c. --reduce-dtype casts them before, and a rank's part behind. */
+/* A unit's gradients: born in one piece of memory, reduced and scattered when all are there, while backward goes on;
+ * see zero.c. --reduce-dtype casts them before, and a rank's part behind. */
 #include <stdio.h>
 
 #include "runtime/modes/zero/zero.h"
@@ -59,8 +59,8 @@ static void cast_from_reduce(struct el_zero *zero, int u)
     const enum el_dtype stored = el_config_stored(zero->shard->config);
     if (!unit->sent) return;
     el_shard_issue_move(zero->shard, zero->program, EL_PHASE_REDUCE, "cast reduced gradients", reduced_in(zero),
-                        own_part(zero, unit->sent, u, reduced_in(zero)), stored, find_result(zero, u), el_zero_part(zero, u),
-                        1);
+                        own_part(zero, unit->sent, u, reduced_in(zero)), stored, find_result(zero, u),
+                        el_zero_part(zero, u), 1);
     el_program_free(zero->program, unit->sent);
     unit->sent = NULL;
 }
@@ -89,7 +89,8 @@ static void reduce(struct el_zero *zero, int u)
 {
     struct el_zero_unit *unit = &zero->units[u];
     char label[2 * EL_GRAPH_NAME_BYTES];
-    snprintf(label, sizeof label, "reduce_scatter %s", *el_zero_row(zero, u)->name ? el_zero_row(zero, u)->name : "rest");
+    snprintf(label, sizeof label, "reduce_scatter %s",
+             *el_zero_row(zero, u)->name ? el_zero_row(zero, u)->name : "rest");
     el_zero_settle(zero);
     const bool casts = reduced_in(zero) != el_config_stored(zero->shard->config);
     const struct el_view data = casts ? cast_to_reduce(zero, u) : el_view_of(unit->whole, 0);
@@ -134,7 +135,8 @@ void el_zero_place_grads(struct el_zero *zero, int u)
 {
     for (int p = 0; p < zero->shard->graph->n_params; p++)
         if (el_zero_has(zero, p, u))
-            zero->grads[p] = el_view_of(zero->units[u].whole, (size_t)zero->shard->units->offset[p] * el_zero_width(zero));
+            zero->grads[p] =
+                el_view_of(zero->units[u].whole, (size_t)zero->shard->units->offset[p] * el_zero_width(zero));
 }
 
 void el_zero_make_grads(struct el_zero *zero, const struct el_node *node)
@@ -144,8 +146,9 @@ void el_zero_make_grads(struct el_zero *zero, const struct el_node *node)
         const struct el_unit *row = el_zero_row(zero, u);
         if (u == zero->in_flight) el_zero_settle(zero); /* of the micro-step before */
         if (!row->trained || zero->units[u].whole) continue;
-        el_program_alloc_padded(zero->program, zero->shard->device, EL_TAG_GRAD, (size_t)row->count * el_zero_width(zero),
-                                (size_t)row->padding * el_zero_width(zero), "gradients of a unit", &zero->units[u].whole);
+        el_program_alloc_padded(zero->program, zero->shard->device, EL_TAG_GRAD,
+                                (size_t)row->count * el_zero_width(zero), (size_t)row->padding * el_zero_width(zero),
+                                "gradients of a unit", &zero->units[u].whole);
         el_zero_place_grads(zero, u);
     }
 }
