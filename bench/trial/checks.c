@@ -149,6 +149,9 @@ static enum el_status check_checkpoints(const struct el_trial *trial)
     if (!el_trial_backend(trial).computes)
         return el_fail(EL_ERR_INVALID, "%s: %s devices compute nothing, so there is no state: leave it out", option,
                        trial->devices[0].backend);
+    if (el_hook_row(trial->train.hook.kind)->ops)
+        return el_fail(EL_ERR_INVALID, "%s with --comm-hook %s: its state is in no checkpoint: leave one of them out",
+                       option, el_hook_row(trial->train.hook.kind)->name);
     if (*trial->resume && *trial->load)
         return el_fail(EL_ERR_INVALID, "--load with --resume: the checkpoint has the weights: leave one of them out");
     if (!*trial->checkpoint && trial->max_restarts)

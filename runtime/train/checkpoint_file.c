@@ -142,7 +142,8 @@ static enum el_status write_entry(const struct file *file, const struct entry *e
     return status;
 }
 
-enum el_status el_checkpoint_file_write(const char *path, const struct el_snapshot *state, const struct el_snapshot *best)
+enum el_status el_checkpoint_file_write(const char *path, const struct el_snapshot *state,
+                                        const struct el_snapshot *best)
 {
     struct file file = {.n = 0};
     enum el_status status = list_file(state, best, &file);

@@ -60,6 +60,14 @@ static const struct way ways[] = {
     {"spmg", "resnet18", 2, CARDS_RANDOM, .batch = 12},
     {"pipeline", "resnet18", 2, CARDS_LAZY, .batch = 12},
     {"manual", "resnet18", 2, CARDS_OTHERS_FIRST, .batch = 12},
+    /* Parts of the state: gathered units beside those in use, parts that are reduced within a copy and across. */
+    {"zero1", "mlp", 2, CARDS_LAZY, true, EL_OPT_ADAM, .batch = 22, .n_accumulate = 2},
+    {"zero2", "textcnn", 3, CARDS_RANDOM, false, EL_OPT_ADAM, .dropout = 0.5, .batch = 24},
+    {"zero3", "textcnn", 2, ALL, true, EL_OPT_ADAM, .dropout = 0.5, .batch = 22},
+    {"zero3", "mlp", 4, CARDS_RANDOM, .batch = 24, .data = 2, .option = "gather-ahead", .value = "2"},
+    {"zero3", "mlp", 3, CARDS_OTHERS_FIRST, .batch = 22, .scheduled = true, .option = "reshard", .value = "off"},
+    {"zero3", "resnet18", 2, CARDS_LAZY, .batch = 12},
+    {"zero3", "mlp", 2, CARDS_LAZY, false, EL_OPT_SGD, .batch = 442, .epochs = 1},
     /* Convolutions by cuDNN. */
     {"ddp", "resnet18", 2, NONE, .batch = 8, .dtype = F32},
     {"pipeline", "resnet18", 2, NONE, .batch = 8, .dtype = F32},
@@ -75,6 +83,9 @@ static const struct way ways[] = {
     {"spmg", "mlp", 2, CARDS_RANDOM, true, .batch = 22, .dtype = F32, .option = "comm-hook", .value = "f16"},
     {"ddp", "mlp", 2, ALL, .batch = 22, .option = "comm-hook", .value = "powersgd:2"},
     {"ddp", "mlp", 3, CARDS_RANDOM, true, EL_OPT_SGD, .batch = 22, .option = "comm-hook", .value = "topk:20"},
+    {"zero3", "mlp", 2, CARDS_LAZY, .batch = 22, .dtype = BF16},
+    {"zero2", "mlp", 3, CARDS_RANDOM, .batch = 22, .n_accumulate = 2, .dtype = BF16, .option = "comm-hook",
+     .value = "bf16"},
     /* Batches by way of pageable memory or pinned, waited for or not, or a step ahead. */
     {"single", "mlp", 1, ALL, .batch = 22, .loading = {.pageable = true}},
     {"dp", "mlp", 2, CARDS_LAZY, .batch = 22, .loading = {.pageable = true, .transfer = EL_TRANSFER_BLOCKING}},
@@ -242,8 +253,8 @@ static void check_way(const struct way *way)
 /* In each mode, on up to four cards. */
 static void check_model(const char *model, int dtype)
 {
-    static const char *const modes[] = {"single", "dp", "ddp", "spmg", "manual", "mp", "pipeline"};
-    for (int m = 0; m < 7; m++)
+    static const char *const modes[] = {"single", "dp", "ddp", "spmg", "manual", "mp", "pipeline", "zero1", "zero3"};
+    for (int m = 0; m < (int)(sizeof modes / sizeof *modes); m++)
         for (int n = 1; n <= CARDS; n *= 2) {
             const struct way way = {modes[m], model, n, NONE, .batch = 22, .dtype = dtype};
             if ((m == 0) != (n == 1)) continue;

@@ -37,12 +37,12 @@ END
 }
 
 @test "batches of unlike length: cards train as CPU devices do, and a step's memory lies in one place" {
-    train_alike "dp ddp" --model textcnn --vocab 60 --embed 8 --filters 4 --dropout 0 --batch 16 --steps 20 --data dummy --lengths 4-64 \
+    train_alike "dp ddp zero2" --model textcnn --vocab 60 --embed 8 --filters 4 --dropout 0 --batch 16 --steps 20 --data dummy --lengths 4-64 \
         --length-by batch
 }
 
-@test "a transformer, in copies and cut by its heads: cards train as CPU devices do" {
-    train_alike "ddp tp" --model gpt --layers 2 --embed 16 --heads 2 --vocab 256 --seq 10 --batch 6 --steps 4
+@test "a transformer, in copies, in parts, and cut by its heads: cards train as CPU devices do" {
+    train_alike "ddp zero3 tp" --model gpt --layers 2 --embed 16 --heads 2 --vocab 256 --seq 10 --batch 6 --steps 4
 }
 
 @test "a card's memory in the record is the driver's and the cards', and nothing is left" {

@@ -36,6 +36,23 @@ for name in names:
 END
 }
 
+# The perceptron has two units, of which the last stays from forward to backward: the second gathering is the first one's.
+@test "--mode zero3: a pause in a gather is charged to gathering again, and what ddp's all-reduce has not is the rest" {
+    local pause
+    explained none.json --mode zero3
+    for pause in all_gather reduce_scatter; do explained $pause.json --mode zero3 --inject pause=$pause:5; done
+    python3 - <<'END'
+import json
+d = {name: json.load(open(name + ".json")) for name in ("none", "all_gather", "reduce_scatter")}
+for one in d.values():
+    assert [s["mode"] for s in one["steps"]] == ["zero3", "zero3", "zero2", "zero1", "ddp"], one["steps"]
+    assert abs(sum(c["ms"] for c in one["causes"]) + one["rest"]["ms"] - one["whole"]["ms"]) < 1e-9
+rises = {name: [round(c["ms"] - plain["ms"], 3) for c, plain in zip(one["causes"] + [one["rest"]], d["none"]["causes"] + [d["none"]["rest"]])]
+         for name, one in d.items()}
+assert rises["all_gather"] == [5, 0, 0, 10] and rises["reduce_scatter"] == [0, 0, 0, 10], rises  # of both units, which ddp has in no step
+END
+}
+
 @test "memory by cause is the ledger's, and ddp's at the end" {
     explained m.json
     local devices

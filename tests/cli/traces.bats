@@ -218,9 +218,10 @@ for a, b in zip(plain["ranks"], moved["ranks"]):
     [[ $ours == *"cpu:1 "* && $ours == "$theirs" ]]
 }
 
-@test "trace-stats of our own traces has the record's wait and transfer for each rank: ddp, dp, and hybrid groups" {
+@test "trace-stats of our own traces has the record's wait and transfer for each rank: ddp, dp, hybrid groups, and shards" {
     local mode
-    for mode in "ddp --devices 2 --procs 2 --launcher own --inject straggler=1:3" "ddp --devices 3 --procs 1" "dp --devices 3" "spmg --devices 4"; do
+    for mode in "ddp --devices 2 --procs 2 --launcher own --inject straggler=1:3" "ddp --devices 3 --procs 1" "dp --devices 3" "spmg --devices 4" \
+        "zero1 --devices 3 --procs 1" "zero3 --devices 2 --procs 2 --launcher own --inject straggler=1:3"; do
         # shellcheck disable=SC2086  # several words
         "$EVENLOAD" run "${SHORT[@]}" --mode $mode --trace "t-${mode%% *}" --profile active=9,repeat=1 --out "o-${mode// /}" >/dev/null
         "$EVENLOAD" trace-stats "t-${mode%% *}" --json >stats.json

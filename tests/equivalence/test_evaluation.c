@@ -39,13 +39,13 @@ static int close_data(void **state)
     return unlink(train_path) | unlink(test_path);
 }
 
-/* An epoch of ddp in f64 that changes no weight: shares that differ would train otherwise. The caller frees the result.
- */
-static struct el_evaluation evaluate(int n_ranks, enum el_eval eval, struct el_train_result *result)
+/* An epoch in f64 that changes no weight: shares that differ would train otherwise. The caller frees the result. */
+static struct el_evaluation evaluate_in(const char *mode, int n_ranks, enum el_eval eval,
+                                        struct el_train_result *result)
 {
     struct el_train_config config;
     const struct el_case mlp = {"mlp", EL_OPT_SGD, 0, 24};
-    assert_int_equal(el_case_config(&mlp, "ddp", n_ranks, &config), EL_OK);
+    assert_int_equal(el_case_config(&mlp, mode, n_ranks, &config), EL_OK);
     config.model.classes = CLASSES;
     config.epochs = 1;
     config.lr = 0;
@@ -54,6 +54,11 @@ static struct el_evaluation evaluate(int n_ranks, enum el_eval eval, struct el_t
     assert_int_equal(result->test.samples, TESTED);
     assert_int_equal(result->test.n_ranks, n_ranks);
     return result->test;
+}
+
+static struct el_evaluation evaluate(int n_ranks, enum el_eval eval, struct el_train_result *result)
+{
+    return evaluate_in("ddp", n_ranks, eval, result);
 }
 
 /* torch/utils/data/distributed.py, with shuffle=False and drop_last=False: the indices of all ranks. */
@@ -132,4 +137,21 @@ static void copies_in_stages_evaluate_too(void **state)
     }
 }
 
-RUN_TESTS(open_data, close_data, ranks_count_the_samplers_samples, copies_in_stages_evaluate_too)
+/* Ranks that hold parts of the weights are ddp's, in their number, and have its answers. */
+static void ranks_with_parts_of_the_weights_evaluate_too(void **state)
+{
+    static const char *const modes[] = {"zero1", "zero2", "zero3"};
+    for (int m = 0; m < 3; m++)
+        for (int eval = EL_EVAL_EXACT; eval <= EL_EVAL_EACH; eval++) {
+            struct el_train_result ranks, parts;
+            const struct el_evaluation wanted = evaluate(3, (enum el_eval)eval, &ranks),
+                                       got = evaluate_in(modes[m], 3, (enum el_eval)eval, &parts);
+            for (int r = 0; r < 3; r++) check_near(&got.ranks[r], &wanted.ranks[r]);
+            check_near(&got.all, &wanted.all);
+            el_train_result_free(&ranks);
+            el_train_result_free(&parts);
+        }
+}
+
+RUN_TESTS(open_data, close_data, ranks_count_the_samplers_samples, copies_in_stages_evaluate_too,
+          ranks_with_parts_of_the_weights_evaluate_too)

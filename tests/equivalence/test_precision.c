@@ -68,8 +68,9 @@ static double furthest(const double *a, const double *b)
 
 static void modes_train_alike(void **state)
 {
-    static const char *const models[] = {"mlp", "textcnn", "gpt"}, *const modes[] = {"dp", "ddp",      "manual", "spmg",
-                                                                                     "mp", "pipeline", "tp"};
+    static const char *const models[] = {"mlp", "textcnn", "gpt"}, *const modes[] = {
+                                                                       "dp",       "ddp", "manual", "spmg",  "mp",
+                                                                       "pipeline", "tp",  "zero1",  "zero2", "zero3"};
     for (int i = 0; i < 3; i++) {
         double exact[STEPS], single[STEPS], other[STEPS];
         struct el_train_config config;
@@ -80,7 +81,7 @@ static void modes_train_alike(void **state)
             train(&config, single, NULL);
             if (!(furthest(exact, single) <= FROM_F32) || furthest(exact, single) == 0)
                 fail_msg("%s: %g from f32", models[i], furthest(exact, single));
-            for (int m = 0; m < 7; m++) {
+            for (size_t m = 0; m < sizeof modes / sizeof *modes; m++) {
                 if (strcmp(modes[m], "tp") == 0 && strcmp(models[i], "gpt")) continue;
                 configure_in(&config, modes[m], models[i], precisions[p], PAIR);
                 train(&config, other, NULL);
@@ -93,8 +94,8 @@ static void modes_train_alike(void **state)
 
 static void forecasts_are_what_steps_hold(void **state)
 {
-    static const char *const modes[] = {"single", "dp", "ddp", "manual", "spmg", "pipeline", "tp"};
-    for (int i = 0; i < 7 * 2 * 2; i++) {
+    static const char *const modes[] = {"single", "dp", "ddp", "manual", "spmg", "pipeline", "tp", "zero1", "zero3"};
+    for (int i = 0; i < 9 * 2 * 2; i++) {
         struct el_train_config config;
         struct el_ledger ledgers[PAIR];
         struct el_memory_forecast forecasts[PAIR];
@@ -178,6 +179,30 @@ static void hooks_hold_what_is_forecast(void **state)
     }
 }
 
+/* As f32 and as each other, also in parts that micro-steps add to and copies average. */
+static void parts_reduced_in_bf16_train_alike(void **state)
+{
+    for (int i = 0; i < 3 * 3; i++) {
+        struct el_train_config config;
+        double a[STEPS], b[STEPS], ddp[STEPS];
+        const char mode[] = {'z', 'e', 'r', 'o', (char)('1' + i % 3), 0};
+        configure_in(&config, "ddp", "mlp", EL_PRECISION_FULL, 2 * PAIR);
+        config.n_accumulate = 1 + (i / 3 == 1);
+        config.hook.kind = EL_HOOK_BF16;
+        train(&config, ddp, NULL);
+        snprintf(config.mode, sizeof config.mode, "%s", mode);
+        config.mesh[EL_AXIS_DATA] = i / 3 == 2 ? PAIR : 0;
+        config.keep_grads = i / 3 == 0;
+        assert_int_equal(el_train_check(&config), EL_OK);
+        train(&config, b, NULL);
+        config.hook.kind = EL_HOOK_NONE;
+        train(&config, a, NULL);
+        if (!(furthest(a, b) <= BETWEEN_MODES) || furthest(a, b) == 0)
+            fail_msg("%s, %d: %g from f32", mode, i, furthest(a, b));
+        if (!(furthest(ddp, b) <= BETWEEN_MODES)) fail_msg("%s, %d: %g from ddp", mode, i, furthest(ddp, b));
+    }
+}
+
 static void what_does_not_go_together_is_refused(void **state)
 {
     struct el_train_config config;
@@ -208,4 +233,5 @@ static void what_does_not_go_together_is_refused(void **state)
 }
 
 RUN_TESTS(NULL, NULL, modes_train_alike, forecasts_are_what_steps_hold, memory_has_its_closed_form,
-          gradients_in_bf16_are_half_as_much, hooks_hold_what_is_forecast, what_does_not_go_together_is_refused)
+          gradients_in_bf16_are_half_as_much, hooks_hold_what_is_forecast, parts_reduced_in_bf16_train_alike,
+          what_does_not_go_together_is_refused)

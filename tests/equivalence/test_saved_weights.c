@@ -69,7 +69,7 @@ static void hold_all(const struct el_safetensors *loaded)
     static const struct {
         const char *mode;
         int n_devices, n_ranks;
-    } meshes[] = {{"mp", 4, 2}, {"pipeline", 4, 2}, {"spmg", 4, 2}};
+    } meshes[] = {{"mp", 4, 2}, {"pipeline", 4, 2}, {"spmg", 4, 2}, {"zero1", 4, 2}, {"zero3", 4, 2}, {"zero3", 3, 0}};
     double used[VALUES_MAX], side[VALUES_MAX];
     save("single", 1, 0, loaded);
     read_saved("out.weight", used);

@@ -11,7 +11,7 @@
 enum { SHORTEST = 3, LONGEST = 24, BATCH = 12, STEPS = 24, DEVICES = 3 };
 
 static const double EXACT = 1e-12;
-static const char *const modes[] = {"single", "dp", "ddp", "manual", "spmg"};
+static const char *const modes[] = {"single", "dp", "ddp", "manual", "spmg", "zero1", "zero2", "zero3"};
 enum { N_MODES = sizeof modes / sizeof modes[0] };
 
 static struct el_dataset *dataset;

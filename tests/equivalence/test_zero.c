@@ -8,6 +8,8 @@
  *     zero3   sum u / n    S sum u / n    the same; and gathered the largest u(k) + u(k + 1)
  *
  * or, if that is more, u(k) + (u(k) + ... + u(L)) / n, when unit k is reduced and those before it are no longer there.
+ * Where gradients are reduced in another type (--comm-hook) a unit of that type is beside them, a bucket; zero2 and
+ * zero3 then have u(k) + (u(k + 1) + ... + u(L)) / n of their own.
  * A rank sends (n - 1) / n of u for each gathering and each reduction: gradients and parameters once; zero3's
  * parameters in forward, and but for the last unit's again in backward. And the forecast is the ledger. */
 #include "tests/test.h"
@@ -17,11 +19,16 @@
 #include "tests/equivalence/cases.h"
 #include "tests/own_place.h"
 
-enum { DEVICES = 5, UNITS_MAX = 16, WIDTH = sizeof(double) };
+enum { DEVICES = 5, UNITS_MAX = 16 };
 
 struct units {
     int n;
-    size_t real[UNITS_MAX], filled[UNITS_MAX]; /* bytes */
+    size_t real[UNITS_MAX], filled[UNITS_MAX]; /* elements */
+};
+
+/* Bytes of an element: as it is stored, in a slot, and as it is reduced. */
+struct widths {
+    size_t stored, slot, reduced;
 };
 
 static struct units units_of(const struct el_train_config *config, size_t ranks)
@@ -31,12 +38,9 @@ static struct units units_of(const struct el_train_config *config, size_t ranks)
     assert_int_equal(el_model_build(&config->model, &graph), EL_OK);
     for (int p = 0; p < graph->n_params; p++) {
         units.n += p % 2 == 0; /* a layer's weight and bias */
-        units.real[units.n - 1] += (size_t)el_param_count(graph, p) * WIDTH;
+        units.real[units.n - 1] += (size_t)el_param_count(graph, p);
     }
-    for (int u = 0; u < units.n; u++) {
-        size_t n = units.real[u] / WIDTH;
-        units.filled[u] = (n + ranks - 1) / ranks * ranks * WIDTH;
-    }
+    for (int u = 0; u < units.n; u++) units.filled[u] = (units.real[u] + ranks - 1) / ranks * ranks;
     el_graph_destroy(graph);
     return units;
 }
@@ -63,6 +67,23 @@ static size_t work_peak(const struct units *units, size_t ranks, bool parts)
     return peak;
 }
 
+static size_t cast_peak(const struct units *units, size_t ranks)
+{
+    size_t peak = 0, reduced = 0;
+    for (int u = units->n - 1; u >= 0; u--) {
+        if (units->real[u] + reduced > peak) peak = units->real[u] + reduced;
+        reduced += units->filled[u] / ranks;
+    }
+    return peak;
+}
+
+static size_t largest(const struct units *units)
+{
+    size_t found = 0;
+    for (int u = 0; u < units->n; u++) found = units->real[u] > found ? units->real[u] : found;
+    return found;
+}
+
 static void count_sent(void *context, const struct el_step_event *event)
 {
     uint64_t *sent = context;
@@ -71,11 +92,22 @@ static void count_sent(void *context, const struct el_step_event *event)
         if (event->ops[i].op_class == EL_CLASS_COMM) sent[event->ops[i].device] += event->ops[i].sent_bytes;
 }
 
+static struct widths widths_of(const struct el_train_config *config)
+{
+    return (struct widths){el_dtype_bytes(el_config_stored(config)), el_dtype_bytes(config->dtype),
+                           el_dtype_bytes(el_config_reduced(config))};
+}
+
 static void check(const struct el_train_config *config, int stage)
 {
     const size_t n = (size_t)config->n_devices, slots = config->optimizer == EL_OPT_ADAM ? 2 : 1;
     const struct units units = units_of(config, n);
-    const size_t all = sum(&units), last = units.filled[units.n - 1];
+    const struct widths w = widths_of(config);
+    const bool casts = w.reduced != w.stored;
+    const size_t all = sum(&units), last = units.filled[units.n - 1],
+                 grads = stage == 1 ? all
+                         : casts    ? cast_peak(&units, n)
+                                    : work_peak(&units, n, true);
     struct el_memory_forecast forecasts[DEVICES];
     struct el_train_result result;
     uint64_t sent[DEVICES];
@@ -84,27 +116,40 @@ static void check(const struct el_train_config *config, int stage)
     for (int d = 0; d < config->n_devices; d++) {
         const size_t *peak = result.ledgers[d].peak_by_tag;
         assert_memory_equal(forecasts[d].ledger.peak_by_tag, peak, sizeof result.ledgers[d].peak_by_tag);
-        assert_int_equal(peak[EL_TAG_PARAM], stage < 3 ? all : all / n);
-        assert_int_equal(peak[EL_TAG_OPTIMIZER], slots * all / n);
-        assert_int_equal(peak[EL_TAG_GRAD], stage == 1 ? all : work_peak(&units, n, true));
-        assert_int_equal(peak[EL_TAG_REPLICA], stage < 3 || n == 1 ? 0 : work_peak(&units, n, false));
-        assert_int_equal(peak[EL_TAG_BUCKET], 0);
-        assert_int_equal(sent[d], (n - 1) * (stage < 3 ? 2 * all : 3 * all - last) / n);
+        assert_int_equal(peak[EL_TAG_PARAM], w.stored * (stage < 3 ? all : all / n));
+        assert_int_equal(peak[EL_TAG_OPTIMIZER], w.slot * slots * all / n);
+        assert_int_equal(peak[EL_TAG_GRAD], w.stored * grads);
+        assert_int_equal(peak[EL_TAG_REPLICA], stage < 3 || n == 1 ? 0 : w.stored * work_peak(&units, n, false));
+        assert_int_equal(peak[EL_TAG_BUCKET], casts ? w.reduced * largest(&units) : 0);
+        assert_int_equal(sent[d], (n - 1) * (w.reduced * all + w.stored * (stage < 3 ? all : 2 * all - last)) / n);
     }
     el_train_result_free(&result);
 }
 
+/* In f64; as torch.autocast; stored in bf16; and the types in which gradients are reduced turned round. */
 static void memory_and_bytes_have_closed_forms(void **state)
 {
-    static const struct el_case cases[] = {{"mlp", EL_OPT_MOMENTUM, 0, 30}, {"mlp", EL_OPT_ADAM, 0, 30}};
-    for (int i = 0; i < 2; i++)
+    static const struct {
+        enum el_dtype dtype;
+        enum el_precision precision;
+        enum el_hook_kind hook;
+    } types[] = {{EL_F64, EL_PRECISION_FULL, EL_HOOK_NONE},
+                 {EL_F32, EL_PRECISION_BF16, EL_HOOK_BF16},
+                 {EL_F32, EL_PRECISION_BF16_PURE, EL_HOOK_NONE},
+                 {EL_F32, EL_PRECISION_BF16_PURE, EL_HOOK_F32}};
+    for (int i = 0; i < 2 * 4; i++)
         for (int stage = 1; stage <= 3; stage++)
             for (int n = 1; n <= DEVICES; n++) {
                 struct el_train_config config;
+                const struct el_case mlp = {"mlp", i % 2 ? EL_OPT_ADAM : EL_OPT_MOMENTUM, 0, 30};
                 const char mode[] = {'z', 'e', 'r', 'o', (char)('0' + stage), 0};
-                assert_int_equal(el_case_config(&cases[i], mode, n, &config), EL_OK);
+                assert_int_equal(el_case_config(&mlp, mode, n, &config), EL_OK);
+                config.dtype = types[i / 2].dtype;
+                config.model.precision = types[i / 2].precision;
+                config.hook.kind = types[i / 2].hook;
                 config.keep_grads = false;
                 config.steps = 2;
+                if (el_train_check(&config) != EL_OK) fail_msg("%s", el_error_message());
                 check(&config, stage);
             }
 }

@@ -25,7 +25,7 @@ wait_for() { # wait_for COMMAND...: true within 20 s
 kill_worker() {
     local pid
     pid=$(worker_pid "$1" "$2")
-    [[ -n $pid ]] && kill -KILL "$pid" 2>/dev/null
+    [[ -n $pid ]] && kill -"${SIGNAL:-KILL}" "$pid" 2>/dev/null
 }
 has_worker() { [[ -n $(worker_pid "$1" "$2") ]]; }
 is_watching() { grep -qs el-mpi-watch /proc/"$(worker_pid "$1" "$2")"/task/*/comm; }
@@ -43,17 +43,20 @@ time_out_of_several() { # time_out_of_several LAUNCHER
     [[ -z $(pgrep -f "worker measure $PWD/r/repeats") ]]
 }
 
-killed_rank() { # killed_rank OPTION...
+ended_rank() { # ended_rank OPTION...: rank 1 gets $SIGNAL while it trains
     "$EVENLOAD" run "${LONG[@]}" --mode "${MODE:-ddp}" "$@" --out "$PWD/r" --quiet >out 2>err 3>&- &
     local parent=$! code=0
     wait_for has_worker r 1
-    sleep 0.3
+    sleep "${TRAINS_AFTER:-0.3}"
     kill_worker r 1
     local began=$SECONDS
     wait "$parent" || code=$?
     [[ $code -eq 1 && $((SECONDS - began)) -le 5 ]]
-    [[ $(json r/results.json 'd["trials"][0]["reason"]') == *"rank 1"*"signal 9"* ]]
     [[ -z $(pgrep -f "worker measure $PWD/r/repeats") ]]
+}
+killed_rank() { # killed_rank OPTION...
+    ended_rank "$@"
+    [[ $(json r/results.json 'd["trials"][0]["reason"]') == *"rank 1"*"signal 9"* ]]
 }
 
 @test "out of device memory: a row, with the tag" {
@@ -178,6 +181,23 @@ killed_rank_beside_a_stopped_mpirun() { # killed_rank_beside_a_stopped_mpirun SE
     MODE=tp killed_rank --devices 4 --mesh dp=2,tp=2 --procs 4
     rm -r r
     MODE=pipeline killed_rank --devices 4 --mesh pp=2,tp=2 --procs 4
+}
+
+# In a step's first gather, where the others wait for rank 1, which the delay holds.
+@test "zero3: a rank that is killed, or stopped, while a unit is gathered ends the trial within 5 seconds, and is named" {
+    local comm launcher reason TRAINS_AFTER=1.5
+    LONG=(--timeout 30 --model gpt --layers 2 --embed 16 --seq 8 --vocab 32 --data dummy --batch 16 --warmup 1 --min-time 60 --inject delay=1:60000)
+    for comm in shm tcp mpi; do
+        launcher=own
+        [[ $comm != mpi ]] || launcher=mpirun
+        [[ $comm != mpi ]] || has_mpirun || continue
+        MODE=zero3 killed_rank --devices 2 --procs 2 --launcher $launcher --comm $comm
+        rm -r r
+        SIGNAL=STOP MODE=zero3 ended_rank --devices 2 --procs 2 --launcher $launcher --comm $comm --comm-timeout 3s
+        reason=$(json r/results.json 'd["trials"][0]["reason"]')
+        [[ $reason == "the all_gather number "*" of rank "*"$comm communicator: "*"rank 1 "* ]] || { echo "$reason" && false; }
+        rm -r r
+    done
 }
 
 @test "a killed rank is a row with its signal within 5 seconds, over tcp" {

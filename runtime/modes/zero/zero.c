@@ -15,12 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime/modes/mode.h"
+#include "runtime/modes/zero/zero.h"
 #include "runtime/state/buffers.h"
-#include "runtime/worker/gathered.h"
 #include "runtime/worker/share.h"
-
-enum { NONE = -1 };
 
 /* Rows of the state that are split. */
 enum {
@@ -35,239 +32,88 @@ struct settings {
     enum { AHEAD_1, AHEAD_2, AHEAD_0 } ahead; /* units that zero3 has on their way */
 };
 
-/* A unit's gradients in a step. */
-struct unit {
-    struct el_buffer *whole; /* before they are reduced; of zero1 from step to step */
-    struct el_buffer *own;   /* this rank's part, reduced: allocated in the step, unless gradients are kept */
-    struct el_buffer *added; /* the same of a later micro-step, or beside kept ones: still to be added */
-    int n_missing;           /* gradients of this micro-step that have not come */
-    int reduced_op;
-};
-
-struct zero {
-    struct el_worker *worker;
-    const struct el_shard *shard;
-    int stage;
-    bool each;                     /* micro-step's gradients are reduced */
-    struct el_comm *comm, *across; /* of those with the other parts, and of those with the same; NULL: none */
-    struct unit *units;
-    struct el_gathered *gathered; /* zero3's, else NULL */
-    struct el_program *program;   /* of the step that is issued */
-    struct el_view *grads;        /* its gradients */
-    int in_flight;                /* the unit whose reduction is not waited for yet; NONE */
-};
-
-static size_t width_of(const struct zero *zero)
-{
-    return el_dtype_bytes(el_config_stored(zero->shard->config));
-}
-
-static const struct el_unit *row_of(const struct zero *zero, int u)
-{
-    return &zero->shard->units->units[u];
-}
-
-static int64_t part_of(const struct zero *zero, int u)
-{
-    return row_of(zero, u)->count / zero->shard->units->n_pieces;
-}
-
-static bool is_of(const struct zero *zero, int p, int u)
-{
-    return zero->shard->units->of[p] == u;
-}
-
 /* Where a rank's elements of parameter `p` are in its part. */
-static struct el_view place_in_part(const struct zero *zero, struct el_buffer *part, int64_t before, int p)
+static struct el_view place_in_part(const struct el_zero *zero, struct el_buffer *part, int64_t before, int p)
 {
     const struct el_units *units = zero->shard->units;
     int64_t first, count;
     el_units_own(units, p, el_param_count(zero->shard->graph, p), zero->shard->piece, &first, &count);
-    const int64_t at = zero->shard->piece * part_of(zero, units->of[p]);
-    return el_view_of(part, (size_t)(count > 0 ? before + units->offset[p] + first - at : 0) * width_of(zero));
+    const int64_t at = zero->shard->piece * el_zero_part(zero, units->of[p]);
+    return el_view_of(part, (size_t)(count > 0 ? before + units->offset[p] + first - at : 0) * el_zero_width(zero));
 }
 
 /* ---- a step ---- */
 
-static struct el_buffer *kept_part(const struct zero *zero, int u)
-{
-    return zero->stage > 1 ? zero->shard->grads[row_of(zero, u)->first_param].buffer : NULL;
-}
-
-/* Waits until the unit's own part is reduced, adds it to what was there, and frees the rest. */
-static void settle(struct zero *zero)
-{
-    const int u = zero->in_flight;
-    if (u == NONE) return;
-    struct unit *unit = &zero->units[u];
-    struct el_kernel_op add = {.head = {.label = "add to the gradients", .phase = EL_PHASE_REDUCE},
-                               .op = EL_OP_ADD,
-                               .dtype = el_config_stored(zero->shard->config),
-                               .views = {el_view_of(unit->added, 0), el_view_of(unit->own, 0)},
-                               .args.d = {part_of(zero, u)}};
-    el_program_wait(zero->program, zero->shard->device, EL_STREAM_COMPUTE, unit->reduced_op);
-    zero->in_flight = NONE;
-    if (zero->stage == 1) return;
-    if (unit->added) el_program_kernel(zero->program, zero->shard->device, EL_STREAM_COMPUTE, &add, NULL);
-    el_program_free(zero->program, unit->added);
-    el_program_free(zero->program, unit->whole);
-    unit->added = unit->whole = NULL;
-}
-
-static struct el_buffer *alloc_part(struct zero *zero, int u, enum el_tag tag)
-{
-    struct el_buffer *buffer;
-    el_program_alloc(zero->program, zero->shard->device, tag, (size_t)part_of(zero, u) * width_of(zero),
-                     "reduced gradients", &buffer);
-    return buffer;
-}
-
-/* Where the reduced part goes. */
-static struct el_view find_result(struct zero *zero, int u)
-{
-    struct unit *unit = &zero->units[u];
-    if (zero->stage == 1)
-        return el_view_of(unit->whole, (size_t)(zero->shard->piece * part_of(zero, u)) * width_of(zero));
-    if (unit->own || kept_part(zero, u)) {
-        if (!unit->own) unit->own = kept_part(zero, u);
-        unit->added = alloc_part(zero, u, EL_TAG_WORKSPACE);
-        return el_view_of(unit->added, 0);
-    }
-    unit->own = alloc_part(zero, u, EL_TAG_GRAD);
-    return el_view_of(unit->own, 0);
-}
-
-static void reduce(struct zero *zero, int u)
-{
-    struct unit *unit = &zero->units[u];
-    char label[2 * EL_GRAPH_NAME_BYTES];
-    snprintf(label, sizeof label, "reduce_scatter %s", *row_of(zero, u)->name ? row_of(zero, u)->name : "rest");
-    settle(zero);
-    struct el_comm_op scatter = {.verb = EL_COMM_REDUCE_SCATTER,
-                                 .reduction = EL_COMM_AVERAGE,
-                                 .dtype = el_config_stored(zero->shard->config),
-                                 .count = (size_t)part_of(zero, u),
-                                 .data = el_view_of(unit->whole, 0),
-                                 .result = find_result(zero, u),
-                                 .label = label,
-                                 .phase = EL_PHASE_COMM},
-                      across = scatter;
-    across.verb = EL_COMM_ALL_REDUCE;
-    across.data = scatter.result;
-    across.result = (struct el_view){0};
-    across.label = "all_reduce across copies";
-    unit->reduced_op = NONE;
-    if (zero->comm)
-        el_comm_issue(zero->comm, zero->program, &scatter, &unit->reduced_op);
-    else if (zero->stage > 1) /* the part is all */
-        el_shard_issue_move(zero->shard, zero->program, EL_PHASE_REDUCE, "take the part", scatter.dtype, scatter.data,
-                            scatter.dtype, scatter.result, (int64_t)scatter.count, 1);
-    if (zero->across) {
-        el_comm_wait(zero->across, zero->program, unit->reduced_op);
-        el_comm_issue(zero->across, zero->program, &across, &unit->reduced_op);
-    }
-    zero->in_flight = u;
-    if (!zero->shard->config->overlap) settle(zero);
-}
-
-static void ready(void *context, int p)
-{
-    struct zero *zero = context;
-    const int u = zero->shard->units->of[p];
-    if (--zero->units[u].n_missing > 0) return;
-    zero->units[u].n_missing = row_of(zero, u)->n_params;
-    reduce(zero, u);
-}
-
-static void place_grads(struct zero *zero, int u)
-{
-    for (int p = 0; p < zero->shard->graph->n_params; p++)
-        if (is_of(zero, p, u))
-            zero->grads[p] = el_view_of(zero->units[u].whole, (size_t)zero->shard->units->offset[p] * width_of(zero));
-}
-
-static void make_grads(struct zero *zero, const struct el_node *node)
-{
-    for (int i = 0; i < node->n_params; i++) {
-        const int u = zero->shard->units->of[node->params[i]];
-        const struct el_unit *row = row_of(zero, u);
-        if (u == zero->in_flight) settle(zero); /* of the micro-step before */
-        if (!row->trained || zero->units[u].whole) continue;
-        el_program_alloc_padded(zero->program, zero->shard->device, EL_TAG_GRAD, (size_t)row->count * width_of(zero),
-                                (size_t)row->padding * width_of(zero), "gradients of a unit", &zero->units[u].whole);
-        place_grads(zero, u);
-    }
-}
-
 static void before_node(void *context, struct el_program *program, const struct el_node *node, enum el_phase phase)
 {
-    struct zero *zero = context;
+    struct el_zero *zero = context;
     if (zero->gathered) el_gathered_before(zero->gathered, program, node, phase);
-    if (phase == EL_PHASE_BACKWARD) make_grads(zero, node);
+    if (phase == EL_PHASE_BACKWARD) el_zero_make_grads(zero, node);
 }
 
 static void after_node(void *context, struct el_program *program, const struct el_node *node, enum el_phase phase)
 {
-    struct zero *zero = context;
+    struct el_zero *zero = context;
     if (zero->gathered) el_gathered_after(zero->gathered, program, node, phase);
 }
 
 static void begin(void *context, struct el_program *program, struct el_view *grads)
 {
-    struct zero *zero = context;
+    struct el_zero *zero = context;
     zero->program = program;
     zero->grads = grads;
-    zero->in_flight = NONE;
+    zero->in_flight = EL_ZERO_NONE;
     for (int u = 0; u < zero->shard->units->n; u++) {
-        struct unit *unit = &zero->units[u];
-        *unit = (struct unit){.whole = zero->stage == 1 ? unit->whole : NULL, .n_missing = row_of(zero, u)->n_params};
-        if (unit->whole) place_grads(zero, u);
+        struct el_zero_unit *unit = &zero->units[u];
+        *unit = (struct el_zero_unit){.whole = zero->stage == 1 ? unit->whole : NULL,
+                                      .n_missing = el_zero_row(zero, u)->n_params};
+        if (unit->whole) el_zero_place_grads(zero, u);
     }
 }
 
 /* The optimizer's gradients are those of this rank's parts. */
 static void finish(void *context, struct el_program *program, struct el_view *grads)
 {
-    struct zero *zero = context;
+    struct el_zero *zero = context;
     (void)program;
-    settle(zero);
+    el_zero_settle(zero);
     for (int p = 0; p < zero->shard->graph->n_params; p++) {
         const int u = zero->shard->units->of[p];
-        struct unit *unit = &zero->units[u];
+        struct el_zero_unit *unit = &zero->units[u];
         grads[p] = (struct el_view){0};
-        if (!row_of(zero, u)->trained) continue;
-        grads[p] = zero->stage == 1 ? place_in_part(zero, unit->whole, zero->shard->piece * part_of(zero, u), p)
+        if (!el_zero_row(zero, u)->trained) continue;
+        grads[p] = zero->stage == 1 ? place_in_part(zero, unit->whole, zero->shard->piece * el_zero_part(zero, u), p)
                                     : place_in_part(zero, unit->own, 0, p);
     }
 }
 
 /* Everybody gets the parts that the others have updated. */
-static void gather_params(struct zero *zero, int u)
+static void gather_params(struct el_zero *zero, int u)
 {
-    const struct el_unit *unit = row_of(zero, u);
+    const struct el_unit *unit = el_zero_row(zero, u);
     struct el_buffer *params = zero->shard->params[unit->first_param].buffer;
     char label[2 * EL_GRAPH_NAME_BYTES];
     snprintf(label, sizeof label, "all_gather %s", *unit->name ? unit->name : "rest");
-    struct el_comm_op op = {.verb = EL_COMM_ALL_GATHER,
-                            .dtype = el_config_stored(zero->shard->config),
-                            .count = (size_t)part_of(zero, u),
-                            .data =
-                                el_view_of(params, (size_t)(zero->shard->piece * part_of(zero, u)) * width_of(zero)),
-                            .result = el_view_of(params, 0),
-                            .label = label,
-                            .phase = EL_PHASE_COMM,
-                            .join = true};
+    struct el_comm_op op = {
+        .verb = EL_COMM_ALL_GATHER,
+        .dtype = el_config_stored(zero->shard->config),
+        .count = (size_t)el_zero_part(zero, u),
+        .data = el_view_of(params, (size_t)(zero->shard->piece * el_zero_part(zero, u)) * el_zero_width(zero)),
+        .result = el_view_of(params, 0),
+        .label = label,
+        .phase = EL_PHASE_COMM,
+        .join = true};
     el_comm_issue(zero->comm, zero->program, &op, NULL);
 }
 
 static void updated(void *context, struct el_program *program)
 {
-    struct zero *zero = context;
+    struct el_zero *zero = context;
     for (int p = 0; p < zero->shard->graph->n_params; p++) zero->grads[p] = zero->shard->grads[p]; /* what is kept */
     for (int u = 0; u < zero->shard->units->n; u++) {
-        struct unit *unit = &zero->units[u];
-        if (!row_of(zero, u)->trained) continue;
-        if (unit->own != kept_part(zero, u)) el_program_free(program, unit->own);
+        struct el_zero_unit *unit = &zero->units[u];
+        if (!el_zero_row(zero, u)->trained) continue;
+        if (unit->own != el_zero_kept_part(zero, u)) el_program_free(program, unit->own);
         if (zero->stage < 3 && zero->comm) gather_params(zero, u);
     }
 }
@@ -275,10 +121,10 @@ static void updated(void *context, struct el_program *program)
 static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
 {
     (void)round;
-    struct zero *zero = worker->state;
+    struct el_zero *zero = worker->state;
     const struct el_share_hooks hooks = {.overwrite = true,
                                          .each = zero->each,
-                                         .grad_ready = ready,
+                                         .grad_ready = el_zero_ready,
                                          .params = zero->gathered ? el_gathered_params(zero->gathered) : NULL,
                                          .before_node = before_node,
                                          .after_node = after_node,
@@ -294,17 +140,17 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
 /* ---- what lives across steps ---- */
 
 /* zero1's gradients; kept ones are this rank's parts of them. */
-static enum el_status make_whole_grads(struct zero *zero)
+static enum el_status make_whole_grads(struct el_zero *zero)
 {
     const struct el_shard *shard = zero->shard;
     for (int u = 0; u < shard->units->n; u++) {
-        const struct el_unit *row = row_of(zero, u);
+        const struct el_unit *row = el_zero_row(zero, u);
         if (!row->trained) continue;
         EL_TRY(el_comm_alloc(zero->comm ? zero->comm : zero->worker->world, EL_TAG_GRAD,
-                             (size_t)row->count * width_of(zero), "gradients of a unit", &zero->units[u].whole));
+                             (size_t)row->count * el_zero_width(zero), "gradients of a unit", &zero->units[u].whole));
         for (int p = 0; p < shard->graph->n_params; p++)
-            if (is_of(zero, p, u))
-                shard->grads[p] = place_in_part(zero, zero->units[u].whole, shard->piece * part_of(zero, u), p);
+            if (el_zero_has(zero, p, u))
+                shard->grads[p] = place_in_part(zero, zero->units[u].whole, shard->piece * el_zero_part(zero, u), p);
     }
     return EL_OK;
 }
@@ -314,7 +160,7 @@ static enum el_status setup(struct el_worker *worker)
     static const int ahead[] = {[AHEAD_1] = 1, [AHEAD_2] = 2, [AHEAD_0] = 0};
     const struct settings *settings = el_mode_settings(worker->config);
     const struct el_shard *shard = &worker->members[0].shard;
-    struct zero *zero = worker->state = calloc(1, sizeof *zero);
+    struct el_zero *zero = worker->state = calloc(1, sizeof *zero);
     if (zero) zero->units = calloc((size_t)shard->units->n + 1, sizeof *zero->units);
     if (!zero || !zero->units) return el_fail_errno("%s", worker->config->mode);
     zero->worker = worker;
@@ -338,7 +184,7 @@ static enum el_status check(struct el_train_config *config, const struct el_layo
 
 static void teardown(struct el_worker *worker)
 {
-    struct zero *zero = worker->state;
+    struct el_zero *zero = worker->state;
     if (!zero) return;
     for (int u = 0; zero->stage == 1 && u < zero->shard->units->n; u++) el_device_free(zero->units[u].whole);
     el_gathered_close(zero->gathered);
@@ -348,12 +194,8 @@ static void teardown(struct el_worker *worker)
 
 /* ---- the rows ---- */
 
-static void layout1(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
-{
-    el_layout_sharded(config, n_processes, SLOTS | GRADS, layout_p); /* of its gradients those parts are reduced */
-}
-
-static void layout2(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
+/* Of zero1's gradients those parts are reduced. */
+static void layout12(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
 {
     el_layout_sharded(config, n_processes, SLOTS | GRADS, layout_p);
 }
@@ -410,8 +252,8 @@ static const struct el_mode_option gather_ahead = {
     .initial = "1"};
 
 #define SHARED                                                                                                         \
-    &el_mode_procs, &el_mode_mesh, &el_mode_overlap, &unit, &el_mode_accumulate, &el_mode_broadcast_buffers,           \
-        &el_mode_sequence_parallel
+    &el_mode_procs, &el_mode_mesh, &el_mode_overlap, &el_mode_cast_hook, &unit, &el_mode_accumulate,                   \
+        &el_mode_broadcast_buffers, &el_mode_sequence_parallel
 
 static const struct el_mode_option *const options1[] = {SHARED, NULL}, *const options2[] = {SHARED, &reduce_each, NULL},
                                           *const options3[] = {SHARED, &reduce_each, &reshard, &gather_ahead, NULL};
@@ -420,8 +262,8 @@ static const struct el_mode_option *const options1[] = {SHARED, NULL}, *const op
     .axes = 1U << EL_AXIS_DATA | 1U << EL_AXIS_SHARD | 1U << EL_AXIS_TENSOR, .options = options##stage,                \
     .statistics = "of each rank's share; running ones are rank 0's, sent to all at a step's start",                    \
     .loss = EL_LOSS_OF_RANKS, .n_shown = 1
-#define ZERO_HOOKS(stage)                                                                                              \
-    .check = check, .layout = layout##stage, .rounds = 1, .setup = setup, .issue = issue, .teardown = teardown
+#define ZERO_HOOKS(layout_of)                                                                                          \
+    .check = check, .layout = layout_of, .rounds = 1, .setup = setup, .issue = issue, .teardown = teardown
 
 const struct el_mode_ops el_mode_zero1 = {
     .info = {ZERO_ROW(1), .name = "zero1", .summary = "ddp with the optimizer's state sharded over the ranks (ZeRO 1)",
@@ -430,7 +272,7 @@ const struct el_mode_ops el_mode_zero1 = {
              .memory = {.backward = 2, .optimizer = 2, .words = "(2 + S / n) P"},
              .look = {.fill = 0x4fb3bf, .ink = 0x23808c, .pattern = 3, .point = 13, .point_size = 1.7}},
     .resolve = resolve1,
-    ZERO_HOOKS(1)};
+    ZERO_HOOKS(layout12)};
 
 const struct el_mode_ops el_mode_zero2 = {
     .info = {ZERO_ROW(2), .name = "zero2", .summary = "zero1 with the gradients sharded too (ZeRO 2)",
@@ -438,7 +280,7 @@ const struct el_mode_ops el_mode_zero2 = {
              .variants = "--overlap off|--accumulate 2|--accumulate 2 --reduce-in last|--mesh dp=2",
              .memory = {.backward = 1, .optimizer = 1, .words = "(1 + (1 + S) / n) P, and two units"},
              .look = {.fill = 0x8d7bd1, .ink = 0x5e4bab, .pattern = 3, .point = 15, .point_size = 1.7}},
-    ZERO_HOOKS(2)};
+    ZERO_HOOKS(layout12)};
 
 const struct el_mode_ops el_mode_zero3 = {
     .info = {ZERO_ROW(3), .name = "zero3",
@@ -448,4 +290,4 @@ const struct el_mode_ops el_mode_zero3 = {
                          "--accumulate 2 --reduce-in last|--mesh dp=2",
              .memory = {.words = "(2 + S) / n P, and four units"},
              .look = {.fill = 0xe0a030, .ink = 0xa87010, .pattern = 3, .point = 9, .point_size = 1.7}},
-    ZERO_HOOKS(3)};
+    ZERO_HOOKS(layout3)};
