@@ -94,6 +94,8 @@ struct el_train_config {
     enum el_share_weights share_weights;
     bool by_samples;        /* resolved: means of ranks, micro-steps and dp's replicas count as their samples do */
     bool sync_params;       /* manual: averages parameters after the optimizer's step, instead of gradients */
+    int64_t sync_every;     /* then: after so many steps, and at an epoch's end; 0: 1 */
+    int64_t local_from;     /* then: after so many steps that average gradients */
     bool find_unused;       /* ddp: as PyTorch's find_unused_parameters */
     bool broadcast_buffers; /* ddp and its kin: rank 0's to all before each step (buffers.h) */
     bool loss_in_replica;   /* dp: each replica computes the loss of its chunk */

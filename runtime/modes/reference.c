@@ -1,10 +1,10 @@
 /* reference: what a mode must equal, computed on one device. Each rank's share goes forward and backward by itself, its
  * loss's gradient divided by the number of ranks, and the gradients add up: the mean over ranks of each rank's mean.
  * Micro-steps of a rank are shares too. With one share it is plain training. Where ranks average parameters (manual's
- * --sync param) each has a model of its own, and they are averaged after every step. A share may go in pieces
- * (el_train_config): dp's chunks, where replicas have the loss or statistics, and micro-batches. Each rank has running
- * statistics of its own, that may begin each step with rank 0's. Not offered on the command line: it is the yardstick
- * of tests and of the gate before timing. */
+ * --sync param) each has a model of its own, and they are averaged after every step, or every few. A share may go in
+ * pieces (el_train_config): dp's chunks, where replicas have the loss or statistics, and micro-batches. Each rank has
+ * running statistics of its own, that may begin each step with rank 0's. Not offered on the command line: it is the
+ * yardstick of tests and of the gate before timing. */
 #include <stdlib.h>
 
 #include "runtime/modes/mode.h"
@@ -164,21 +164,22 @@ static void add(const struct el_shard *shard, struct el_program *program, struct
     el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
 }
 
-static void average_params(const struct el_worker *worker, struct el_program *program)
+/* Of the ranks' models: of their parameters or gradients. */
+static void average(const struct el_worker *worker, struct el_program *program, enum el_state what)
 {
     const struct state *state = worker->state;
     const struct el_shard *first = shard_of(worker, 0);
     const enum el_dtype dtype = el_config_stored(worker->config);
     for (int p = 0; p < first->graph->n_params; p++) {
         int64_t n = el_param_count(first->graph, p);
-        if (first->graph->params[p].frozen) continue;
-        struct el_view mean = first->params[p];
-        for (int r = 1; r < state->n_ranks; r++) add(first, program, shard_of(worker, r)->params[p], mean, n);
+        struct el_view mean = first->rows[what][p];
+        if (first->graph->params[p].frozen || !mean.buffer) continue;
+        for (int r = 1; r < state->n_ranks; r++) add(first, program, shard_of(worker, r)->rows[what][p], mean, n);
         el_shard_issue_move(first, program, EL_PHASE_REDUCE, "divide", dtype, mean, dtype, mean, n,
                             1.0 / state->n_ranks);
         for (int r = 1; r < state->n_ranks; r++)
             el_shard_issue_move(first, program, EL_PHASE_REDUCE, "copy", dtype, mean, dtype,
-                                shard_of(worker, r)->params[p], n, 1);
+                                shard_of(worker, r)->rows[what][p], n, 1);
     }
 }
 
@@ -192,11 +193,12 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     if (worker->config->broadcast_buffers) send_buffers(worker, program);
     for (int i = 0; i < n_shares(state) * state->n_pieces; i++)
         EL_TRY(issue_piece(worker, program, i / state->n_pieces, i % state->n_pieces));
+    if (state->shards && !worker->local) average(worker, program, EL_STATE_GRAD);
     for (int r = 0; r < n_models; r++) {
         const struct el_shard *shard = shard_of(worker, r);
         el_shard_issue_optimizer(shard, program, shard->grads);
     }
-    if (state->shards) average_params(worker, program);
+    if (state->shards && worker->local && worker->averages) average(worker, program, EL_STATE_PARAM);
     return EL_OK;
 }
 

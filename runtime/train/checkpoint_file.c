@@ -27,7 +27,7 @@ static bool is_stored(const struct el_worker *worker, const struct el_snapshot_a
     const int position = worker->first + array->member;
     const struct el_state_item *item = &array->item;
     if (item->array->is_copy) return false;
-    if (item->what == EL_STATE_BUFFER) return true; /* each copy of the model has its own */
+    if (item->what == EL_STATE_BUFFER || worker->config->sync_params) return true; /* each rank has its own */
     return el_layout_source(worker->layout, position) == position && el_gather_counts(worker, array->member, item);
 }
 

@@ -20,8 +20,9 @@ static enum el_status restore(const struct el_run *run, const struct el_shard *s
     double *values = calloc((size_t)(all + n), sizeof *values), *own = values + all;
     bool found = false;
     if (!values) return el_fail_errno("'%s'", whole.name);
-    enum el_status status =
-        el_checkpoint_read(from, kind, &whole, item->what == EL_STATE_BUFFER && same ? run->index : -1, values, &found);
+    enum el_status status = el_checkpoint_read(
+        from, kind, &whole,
+        same && (item->what == EL_STATE_BUFFER || run->session->config->sync_params) ? run->index : -1, values, &found);
     if (status == EL_OK && found) {
         el_slice_take(&item->array->shape, &item->array->slice, values, own);
         status = el_shard_write_item(shard, item, own);

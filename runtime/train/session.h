@@ -25,7 +25,8 @@ struct el_session {
     struct el_train_result *result; /* the first run's: also has the figures of this process's devices */
 };
 
-/* A step's program, and the lengths that it is for, of each feed: NULL, where there is but one. */
+/* A step's program, and the lengths that it is for, of each feed, and its kind (programs.c): NULL, where there is but
+ * one. */
 struct el_step_program {
     struct el_program *program;
     int64_t *lengths;
@@ -43,7 +44,7 @@ struct el_run {
     int round;
     struct el_program *program; /* of the step to come, one of these; NULL: it has not been issued */
     struct el_step_program programs[EL_STEP_PROGRAMS_MAX];
-    int n_programs, n_lengths;
+    int n_programs, n_lengths, n_feeds;
     int64_t *lengths;              /* [n_lengths] of the step to come; NULL: batches have the model's */
     double flops;                  /* of the measured steps together */
     struct el_train_result result; /* filled as it goes; wall_ns has the warm-up's steps too until the end */

@@ -94,6 +94,23 @@ static void any_mode_goes_on_to_the_bit_and_in_any_other(void **state)
     }
 }
 
+/* Local SGD: parameters and slots differ from rank to rank. */
+static void ranks_go_on_with_what_is_their_own(void **state)
+{
+    struct el_train_config config;
+    struct el_train_result whole, first, rest;
+    configure(&cases[1], "manual", 3, &config);
+    config.sync_params = true;
+    config.sync_every = 3;
+    train(&config, NULL, NULL, STEPS, &whole);
+    train(&config, folder, NULL, AT, &first);
+    train(&config, NULL, folder, STEPS, &rest);
+    assert_true(worst(&whole, &rest) == 0);
+    el_train_result_free(&whole);
+    el_train_result_free(&first);
+    el_train_result_free(&rest);
+}
+
 /* Of two in a folder the earlier one is removed, and a folder that nobody completed goes when a job begins. */
 static void the_last_ones_are_kept(void **state)
 {
@@ -228,5 +245,5 @@ static int close_folder(void **state)
     return close_all(state);
 }
 
-RUN_TESTS(open_folder, close_folder, any_mode_goes_on_to_the_bit_and_in_any_other, the_last_ones_are_kept,
-          mutated_ones_are_refused, of_another_training_it_says_what_differs)
+RUN_TESTS(open_folder, close_folder, any_mode_goes_on_to_the_bit_and_in_any_other, ranks_go_on_with_what_is_their_own,
+          the_last_ones_are_kept, mutated_ones_are_refused, of_another_training_it_says_what_differs)
