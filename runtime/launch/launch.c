@@ -354,7 +354,8 @@ static void end_job(const struct launch *launch)
     double patience_s = launch->stuck ? 0 : launch->spec.grace_s;
     int64_t deadline_ns = el_clock_ns() + (int64_t)(patience_s * 1e9), left_ns;
     el_children_signal(launch->children, launch->n_children, SIGTERM);
-    el_children_signal(launch->children, launch->n_children, SIGCONT); /* one that was stopped takes it then */
+    if (!by_mpirun(launch)) /* a stopped one takes it then; mpirun would say so, and sees to its ranks itself */
+        el_children_signal(launch->children, launch->n_children, SIGCONT);
     while ((left_ns = deadline_ns - el_clock_ns()) > 0)
         if (el_children_wait(launch->children, launch->n_children, left_ns)) return;
     el_children_signal(launch->children, launch->n_children, SIGKILL);
