@@ -26,7 +26,7 @@
 #include "runtime/graph/axis.h"
 
 /* Of a job: on real devices, which may be named one by one; and simulated ones. */
-enum { EL_MEMBERS_MAX = 64, EL_SIMULATED_MAX = 4096 };
+enum { EL_MEMBERS_MAX = 64, EL_SIMULATED_MAX = 16384 };
 
 struct el_train_config;
 

@@ -65,7 +65,7 @@ enum el_status el_worlds_open_threads(struct el_worlds *worlds, const struct el_
     for (int m = 0; m < layout->n_devices / layout->n_workers; m++)
         EL_TRY(open_group(worlds, layout, devices, EL_AXIS_COUNT, 0, m));
     for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
-        for (int g = 0; g < layout->n_workers && is_apart(layout, axis); g++)
+        for (int g = 0; is_apart(layout, axis) && g < layout->n_devices / layout->n[axis]; g++)
             EL_TRY(open_group(worlds, layout, devices, axis, g, 0));
     name(worlds, layout, 0);
     return EL_OK;

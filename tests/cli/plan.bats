@@ -137,7 +137,7 @@ END
     refuses "must be a number of parameters from 1M to 10T" "$EVENLOAD" plan --params 7X
     refuses "must be a number of parameters" "$EVENLOAD" plan --params -7B
     refuses "no shape is near that" "$EVENLOAD" plan --params 10M
-    refuses "give 2 to 4096" "$EVENLOAD" plan --devices 1
+    refuses "give 2 to 16384" "$EVENLOAD" plan --devices 1
     refuses "--batch: 'plan' takes one" "$EVENLOAD" plan --batch 4,8
     refuses "do not divide evenly among 7 heads" "$EVENLOAD" plan "${TINY[@]}" --heads 7
     refuses "no machine of that name" "$EVENLOAD" plan "${TINY[@]}" --machine nothing

@@ -30,7 +30,7 @@
 /* SLOTS: pieces of a member that others may be reading, see pieces.c. PIECE_BYTES: measured with two ranks on
  * two cores of one socket with 2 MiB of second-level cache. */
 enum {
-    EL_SHARED_MEMBERS_MAX = 4096,
+    EL_SHARED_MEMBERS_MAX = 16384,
     EL_SHARED_SLOTS = 4,
     EL_SHARED_PIECE_BYTES = 128 * 1024,
     EL_SHARED_STAGING_BYTES = EL_SHARED_SLOTS * EL_SHARED_PIECE_BYTES
