@@ -11,6 +11,7 @@
 #include "bench/machine/host.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
+#include "bench/trial/machine.h"
 #include "runtime/train/forecast.h"
 
 /* The step: of all members in one virtual time, as `run` would simulate it. `record_p`: the trial's, NULL where nothing
@@ -110,13 +111,37 @@ static json_t *document_of(const struct el_options *options, const struct el_tri
     return document;
 }
 
+/* Of more devices than a trial is simulated of, one by one: of those that are alike one is issued, and the same step
+ * comes out. It has no verdict and no bubbles. */
+static bool is_large(const struct el_trial *trial)
+{
+    return el_trial_backend(trial).simulated && *trial->machine && !*trial->costs && trial->n_devices > EL_MEMBERS_MAX;
+}
+
+static enum el_status predict_large(const struct el_trial *trial, struct el_memory_forecast *forecasts,
+                                    json_t **record_p)
+{
+    struct el_machine machine;
+    double step_ns = NAN;
+    EL_TRY(el_machine_read(trial->machine, &machine));
+    EL_TRY(el_train_predict(&trial->train, el_kernels_cpu(), &machine, forecasts, &step_ns));
+    const double samples = (double)trial->train.global_batch / step_ns * 1e9, tokens = (double)el_trial_tokens(trial);
+    *record_p =
+        el_json_of(EL_KEY("verdict", "simulated"), EL_KEY("step_ms", el_json_of(EL_KEY("mean", step_ns / 1e6))),
+                   EL_KEY("throughput", el_json_of(EL_KEY("samples_per_s", samples),
+                                                   EL_KEY("tokens_per_s", tokens > 0 ? samples * tokens : NAN))));
+    return EL_OK;
+}
+
 static enum el_status dry_run(const struct el_options *options, const struct el_trial_set *set, int *exit_status_p)
 {
     struct el_memory_forecast *forecasts = calloc(EL_SIMULATED_MAX, sizeof *forecasts);
     json_t *record = NULL, *document = NULL;
     if (!forecasts) return el_fail(EL_ERR_HOST_MEMORY, "forecast: no memory");
-    enum el_status status = el_trial_forecast(set->trials, forecasts);
-    if (status == EL_OK) status = predict_step(set->trials, set->dataset, &record);
+    const bool large = is_large(set->trials);
+    enum el_status status =
+        large ? predict_large(set->trials, forecasts, &record) : el_trial_forecast(set->trials, forecasts);
+    if (status == EL_OK && !large) status = predict_step(set->trials, set->dataset, &record);
     if (status == EL_OK) document = document_of(options, set->trials, forecasts, record);
     if (document && options->json) status = el_print_json(document, stdout);
     if (document && !options->json) el_report_forecast(document, stdout);

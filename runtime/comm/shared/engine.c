@@ -15,10 +15,16 @@ enum el_status el_shared_open(struct el_shared *shared, const char *kind, int ra
                               struct el_shared_face *faces)
 {
     *shared = (struct el_shared){.kind = kind, .rank = rank, .size = size, .faces = faces};
-    shared->data = calloc(3 * (size_t)size, sizeof *shared->data);
-    if (!shared->data) return el_fail(EL_ERR_HOST_MEMORY, "%s communicator: no memory", kind);
-    shared->results = shared->data + size;
-    shared->scratches = shared->results + size;
+    return EL_OK;
+}
+
+enum el_status el_shared_ready(struct el_shared *shared)
+{
+    if (shared->data) return EL_OK;
+    shared->data = calloc(3 * (size_t)shared->size, sizeof *shared->data);
+    if (!shared->data) return el_fail(EL_ERR_HOST_MEMORY, "%s communicator: no memory", shared->kind);
+    shared->results = shared->data + shared->size;
+    shared->scratches = shared->results + shared->size;
     return EL_OK;
 }
 

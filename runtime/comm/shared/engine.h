@@ -97,7 +97,9 @@ struct el_shared {
     char **data, **results, **scratches; /* [size] addresses, here, of each member's; NULL where it has none */
 };
 
-/* Errors: EL_ERR_HOST_MEMORY. */
+/* Room for each member's addresses, before its first operation; a member of many may never have one. Errors:
+ * EL_ERR_HOST_MEMORY. */
+enum el_status el_shared_ready(struct el_shared *shared);
 enum el_status el_shared_open(struct el_shared *shared, const char *kind, int rank, int size,
                               struct el_shared_face *faces);
 /* Legal on what was never opened, all zeros. */

@@ -51,6 +51,7 @@ static enum el_status reserve(void *state, const struct el_comm_task *task)
 
 static enum el_status run(void *state, const struct el_comm_task *task)
 {
+    EL_TRY(el_shared_ready(state));
     EL_TRY(reserve(state, task)); /* nothing to do but for exchanges between steps */
     return el_shared_run(state, task);
 }

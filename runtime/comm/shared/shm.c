@@ -94,6 +94,7 @@ static enum el_status enter(struct el_shm_group *group, int file)
     EL_TRY(el_shm_map(group, file, bytes, own, sizeof(struct segment_rank)));
     struct segment_rank *ranks = segment_ranks(group->regions, size);
     EL_TRY(el_shared_open(shared, "shm", rank, size, (struct el_shared_face *)group->regions->base));
+    EL_TRY(el_shared_ready(shared));
     shared->ways = &ways;
     shared->owner = group;
     shared->staging = calloc((size_t)size, sizeof *shared->staging);
