@@ -88,22 +88,21 @@ static const struct el_mode_option every = {.name = "sync-every",
                                             .min = 1,
                                             .max = 1000000};
 
-static const struct el_mode_option local_from = {.name = "local-from",
-                                                 .argument = "N",
-                                                 .help = "with --sync param: N steps first that average gradients "
-                                                         "(post-local SGD)",
-                                                 .kind = EL_MODE_COUNT,
-                                                 EL_MODE_FIELD(local_from),
-                                                 .initial = "0",
-                                                 .min = 0,
-                                                 .max = 1000000000};
+static const struct el_mode_option from = {.name = "local-from",
+                                           .argument = "N",
+                                           .help = "with --sync param: N steps first that average gradients "
+                                                   "(post-local SGD)",
+                                           .kind = EL_MODE_COUNT,
+                                           EL_MODE_FIELD(local_from),
+                                           .initial = "0",
+                                           .min = 0,
+                                           .max = 1000000000};
 
 const struct el_mode_ops el_mode_manual = {
     .info = {.name = "manual",
              .summary = "one all-reduce per parameter after backward, by hand: no buckets, no overlap",
-             .options =
-                 (const struct el_mode_option *const[]){&el_mode_procs, &el_mode_accumulate, &sync, &every, &local_from,
-                                                        &el_mode_shares, &el_mode_share_weights, NULL},
+             .options = (const struct el_mode_option *const[]){&el_mode_procs, &el_mode_accumulate, &sync, &every,
+                                                               &from, &el_mode_shares, &el_mode_share_weights, NULL},
              .statistics = "of each rank's share; each rank has running ones of its own",
              .sends = "gradients (P) by all-reduce, one for each parameter, after backward",
              .variants = "--sync param|--sync param --sync-every 8|--shares 3,1",
