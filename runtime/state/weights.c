@@ -27,19 +27,32 @@ struct el_stored_array el_weights_stored(const struct el_param *param, enum el_d
 }
 
 /* A transposed matrix is turned as if it were one filter, with an output a place. */
-void el_weights_reorder(const struct el_param *array, const double *from, double *to, bool to_file)
+static void reorder(const struct el_param *array, size_t width, const void *from, void *to, bool to_file)
 {
     const struct el_shape *shape = &array->shape;
     const bool turned = array->transposed || shape->n > 2;
     const int64_t all = el_shape_count(shape), channels = turned ? shape->d[shape->n - 1] : 1,
                   places = turned ? all / (array->transposed ? 1 : shape->d[0]) / channels : all,
-                  filter = places * channels;
+                  filter = places * channels, rows = to_file ? channels : places, columns = to_file ? places : channels;
     for (int64_t first = 0; first < all; first += filter)
-        for (int64_t place = 0; place < places; place++)
-            for (int64_t channel = 0; channel < channels; channel++) {
-                int64_t here = first + place * channels + channel, there = first + channel * places + place;
-                to[to_file ? there : here] = from[to_file ? here : there];
+        for (int64_t row = 0; row < rows; row++)
+            for (int64_t column = 0; column < columns; column++) {
+                const int64_t at = first + row * columns + column, was = first + column * rows + row;
+                if (width == sizeof(float))
+                    ((float *)to)[at] = ((const float *)from)[was];
+                else
+                    ((double *)to)[at] = ((const double *)from)[was];
             }
+}
+
+void el_weights_reorder(const struct el_param *array, const double *from, double *to, bool to_file)
+{
+    reorder(array, sizeof *to, from, to, to_file);
+}
+
+void el_weights_to_file(const struct el_param *array, enum el_dtype dtype, const void *from, void *to)
+{
+    reorder(array, el_dtype_bytes(dtype), from, to, true);
 }
 
 static const char *show_shape(const struct el_stored_array *array, char text[SHAPE_BYTES])

@@ -29,5 +29,7 @@ enum el_status el_weights_read(const struct el_safetensors *file, const struct e
 struct el_stored_array el_weights_stored(const struct el_param *param, enum el_dtype dtype);
 /* [filters][places][channels] here, [filters][channels][places] in a file; all else is the same on both sides. */
 void el_weights_reorder(const struct el_param *array, const double *from, double *to, bool to_file);
+/* The same into a file, of f32 or f64. */
+void el_weights_to_file(const struct el_param *array, enum el_dtype dtype, const void *from, void *to);
 /* "bn1.num_batches_tracked", into `name`, of "bn1.running_mean"; false: it is another buffer. */
 bool el_weights_count_name(const struct el_param *buffer, char name[EL_WEIGHTS_NAME_BYTES]);

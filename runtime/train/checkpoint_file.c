@@ -109,6 +109,24 @@ static bool is_as_stored(const struct entry *entry)
            !el_param_layout(of, shard->device, el_config_stored(shard->config));
 }
 
+/* All of an array that files have in another order, in its own type. */
+static enum el_status write_turned(const struct file *file, const struct entry *entry)
+{
+    const struct el_snapshot_array *array = &entry->snapshot->arrays[entry->array];
+    const struct el_state_item *item = &array->item;
+    const size_t bytes = (size_t)item->count * el_dtype_bytes(item->row.dtype);
+    char *plain = malloc(2 * bytes), *turned = plain + bytes;
+    if (!plain) return el_fail_errno("'%s'", entry->key);
+    enum el_status status = el_shard_plain(&entry->snapshot->worker->members[array->member].shard, item,
+                                           entry->snapshot->bytes + array->at, plain);
+    if (status == EL_OK) {
+        el_weights_to_file(item->array, item->row.dtype, plain, turned);
+        el_safetensors_write_as(file->writer, turned);
+    }
+    free(plain);
+    return status;
+}
+
 static enum el_status write_entry(const struct file *file, const struct entry *entry)
 {
     const struct el_snapshot_array *array = &entry->snapshot->arrays[entry->array];
@@ -124,6 +142,7 @@ static enum el_status write_entry(const struct file *file, const struct entry *e
         el_safetensors_write_as(file->writer, entry->snapshot->bytes + array->at);
         return EL_OK;
     }
+    if (!entry->is_range && item->row.dtype != EL_BF16) return write_turned(file, entry);
     const int64_t all = el_shape_count(&item->array->shape);
     double *values = malloc((size_t)(2 * all + item->count) * sizeof *values), *out = values + all, *places = out + all;
     if (!values) return el_fail_errno("'%s'", entry->key);
