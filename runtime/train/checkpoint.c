@@ -18,7 +18,7 @@
 #include "runtime/train/session.h"
 #include "runtime/worker/gather.h"
 
-enum { IDLEST = 19, SAID_BYTES = 256, PATIENCE_S = 600, POLL_NS = 2000000 };
+enum { BEHIND = 5, SAID_BYTES = 256, PATIENCE_S = 600, POLL_NS = 2000000 };
 
 struct el_checkpointer {
     struct el_run *run;
@@ -110,7 +110,7 @@ static void *write_all(void *argument)
     char path[EL_PATH_BYTES + 64];
     uint64_t hash = 0;
     const int64_t begin = el_clock_ns();
-    setpriority(PRIO_PROCESS, (id_t)gettid(), IDLEST); /* training goes first */
+    setpriority(PRIO_PROCESS, (id_t)gettid(), BEHIND); /* training goes first */
     path_of(c, c->run->index, "safetensors", path);
     enum el_status status = el_checkpoint_file_write(path, c->state, c->best);
     if (status == EL_OK) status = el_checkpoint_hash(path, &hash, &c->result.bytes);
