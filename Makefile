@@ -235,7 +235,7 @@ $(BUILD)/wheel/evenload: $(BUILD)/bench/main.o $(LIBRARY)
 	@mkdir -p $(@D); $(call SHOW,link   $@)
 	$(Q)$(CC) $(LDFLAGS) -rdynamic -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/evenload/libs' -o $@ $< $(WHOLE) $(LIBS)
 wheel: all $(BUILD)/wheel/evenload
-	$(Q)rm -rf $(BUILD)/wheel/image
+	$(Q)rm -rf $(BUILD)/wheel/image $(BUILD)/evenload-*.whl
 	$(Q)$(MAKE) -s --no-print-directory install DESTDIR=$(BUILD)/wheel/image PREFIX= >/dev/null
 	$(Q)rm -r $(BUILD)/wheel/image/share/doc && install $(BUILD)/wheel/evenload $(BUILD)/wheel/image/bin
 	$(Q)packaging/wheel.py $(VERSION) $(BUILD)/wheel/image $(BUILD)
