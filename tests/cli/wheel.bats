@@ -97,14 +97,32 @@ END_OF_PYTHON
     [[ $status -eq 0 && ! -e bare/bin/evenload && ! -e bare/lib/evenload/libs/libjansson.so.4 ]] || show
 }
 
-@test "pip installs the wheel in a bare root, which has none of the libraries" {
-    local root=$PWD/root
-    [[ ${EVENLOAD_LONG:-} == 1 ]] || { echo "# long: the wheel in a bare root, about two minutes" >&3 && skip "only with --long"; }
+# The steps of action.yml, as they are, with a program that got slower and one that did not.
+@test "GitHub's action installs the wheel in a bare root, which has none of the libraries, and judges there" {
+    local root=$PWD/root here=(env -i -C /root "PATH=/opt/evenload/bin:/usr/bin:/bin")
+    [[ ${EVENLOAD_LONG:-} == 1 ]] || { echo "# long: the wheel in a bare root, about a minute" >&3 && skip "only with --long"; }
     bare_root "$root" --include=python3-venv
-    cp "$WHEEL" "$root/tmp"
-    run chroot "$root" sh -c 'python3 -m venv /opt/even && /opt/even/bin/pip install --no-index /tmp/*.whl'
+    cp "$WHEEL" "$root/root"
+    command python3 - "$ROOT/action.yml" "$root/root" <<'END_OF_PYTHON'
+import re, sys
+text = open(sys.argv[1]).read()
+inputs = text[text.index("inputs:"):text.index("runs:")]
+assert set(re.findall(r"inputs\.(\w+) }}", text)) == set(re.findall(r"^  (\w+):", inputs, re.M))
+steps = re.findall(r"- name: (\w+)\n.*?run: \|\n((?:        .*\n)+)", text, re.S | re.M)
+assert [name for name, _ in steps] == ["install", "regress"], steps
+for name, lines in steps:
+    open(f"{sys.argv[2]}/{name}", "w").write(lines)
+END_OF_PYTHON
+    run chroot "$root" "${here[@]}" RUNNER_TEMP=/opt WHEEL='evenload-*.whl' bash -e install
     [[ $status -eq 0 ]] || show
     [[ -z $(find "$root"/usr/lib "$root"/lib -name 'libdnnl*' -o -name 'libjansson*') ]]
-    try_in chroot "$root" env -i -C /root PATH=/opt/even/bin:/usr/bin:/bin
+    try_in chroot "$root" "${here[@]}"
     [[ $output == *"gnuplot"* ]] || show
+    judge() { # judge STATUS HEAD
+        run chroot "$root" "${here[@]}" RUNNER_TEMP=/opt GITHUB_STEP_SUMMARY=summary BASE='echo step_ms 10 ms' HEAD="$2" OPTIONS='--budget 15m' bash -e regress
+        [[ $status -eq $1 && -s $root/root/regress.xml && -s $root/root/summary ]] || show
+    }
+    judge 0 'echo step_ms 10 ms'
+    judge 1 'echo step_ms 12 ms'
+    [[ $output == *"::error title=evenload regress"* ]] || show
 }
