@@ -47,10 +47,11 @@ def settle(file):
     """Strips what is for debugging; a path of the building machine gives way to the wheel's own libraries."""
     subprocess.run(["strip", "-g", file], check=True)
     for path in re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", output_of("readelf", "-d", file)):
-        if not path.startswith(("$ORIGIN", "/usr/local/cuda/")):
-            if len(path) < len(LIBS):
-                sys.exit(f"wheel.py: {file}: no room for {LIBS} in place of {path}: build with a longer LIBS_PREFIX")
-            file.write_bytes(file.read_bytes().replace(path.encode() + b"\0", LIBS.encode().ljust(len(path) + 1, b"\0")))
+        kept = ":".join([part for part in path.split(":") if part.startswith(("$ORIGIN", "/usr/local/cuda/"))] or [LIBS])
+        if len(kept) > len(path):
+            sys.exit(f"wheel.py: {file}: no room for {kept} in place of {path}: build with a longer LIBS_PREFIX")
+        if kept != path:
+            file.write_bytes(file.read_bytes().replace(path.encode() + b"\0", kept.encode().ljust(len(path) + 1, b"\0")))
 
 
 def tag_of(binaries):

@@ -66,7 +66,7 @@ END_OF_PYTHON
         done < <(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' <<<"$output")
         while read -r name; do
             [[ $name == "\$ORIGIN/../"* || $name == /usr/local/cuda/* ]] || { echo "$file looks in $name" && return 1; }
-        done < <(sed -nE 's/.*\((RPATH|RUNPATH)\).*\[(.*)\]/\2/p' <<<"$output")
+        done < <(sed -nE 's/.*\((RPATH|RUNPATH)\).*\[(.*)\]/\2/p' <<<"$output" | tr : '\n')
     done
     [[ -e $PLACE/env/lib/evenload/modules/el_dnnl.so || ! -e $EVENLOAD_BUILD/modules/el_dnnl.so ]]
 }
@@ -108,21 +108,22 @@ import re, sys
 text = open(sys.argv[1]).read()
 inputs = text[text.index("inputs:"):text.index("runs:")]
 assert set(re.findall(r"inputs\.(\w+) }}", text)) == set(re.findall(r"^  (\w+):", inputs, re.M))
-steps = re.findall(r"- name: (\w+)\n.*?run: \|\n((?:        .*\n)+)", text, re.S | re.M)
+steps = re.findall(r"- name: (\w+)\n(?:      .*\n)*?      run: \|\n((?:        .*\n)+)", text)
 assert [name for name, _ in steps] == ["install", "regress"], steps
 for name, lines in steps:
-    open(f"{sys.argv[2]}/{name}", "w").write(lines)
+    open(f"{sys.argv[2]}/{name}.sh", "w").write(lines)
 END_OF_PYTHON
-    run chroot "$root" "${here[@]}" RUNNER_TEMP=/opt WHEEL='evenload-*.whl' bash -e install
+    run chroot "$root" "${here[@]}" RUNNER_TEMP=/opt WHEEL='evenload-*.whl' bash -e install.sh
     [[ $status -eq 0 ]] || show
     [[ -z $(find "$root"/usr/lib "$root"/lib -name 'libdnnl*' -o -name 'libjansson*') ]]
     try_in chroot "$root" "${here[@]}"
     [[ $output == *"gnuplot"* ]] || show
     judge() { # judge STATUS HEAD
-        run chroot "$root" "${here[@]}" RUNNER_TEMP=/opt GITHUB_STEP_SUMMARY=summary BASE='echo step_ms 10 ms' HEAD="$2" OPTIONS='--budget 15m' bash -e regress
+        run chroot "$root" "${here[@]}" RUNNER_TEMP=/opt GITHUB_STEP_SUMMARY=summary BASE='echo step_ms 10 ms' HEAD="$2" OPTIONS='--budget 15m' bash -e regress.sh
         [[ $status -eq $1 && -s $root/root/regress.xml && -s $root/root/summary ]] || show
     }
     judge 0 'echo step_ms 10 ms'
+    rm -r "$root/root/regress" "$root/root/regress.xml" "$root/root/summary"
     judge 1 'echo step_ms 12 ms'
     [[ $output == *"::error title=evenload regress"* ]] || show
 }
