@@ -125,7 +125,7 @@ FUZZ_OBJECTS := $(patsubst %,$(BUILD)/tests/fuzz/%.o,support mutate $(if $(filte
 # The man page, made of the program's own help.
 MANUAL := $(BUILD)/share/evenload.1
 
-.PHONY: all check injected fuzz fuzz-targets clean help format report probes programs flags install uninstall dist deb FORCE
+.PHONY: all check injected fuzz fuzz-targets clean help format report probes programs flags install uninstall dist deb wheel FORCE
 .DELETE_ON_ERROR:
 all: report $(BUILD)/evenload $(MODULES) $(if $(SAN),,$(MANUAL))
 	@rm -f $(filter-out $(MODULES),$(wildcard $(BUILD)/modules/*.so))
@@ -162,6 +162,7 @@ help:
 	@echo "make install    the program, its modules, plots, man page and completions, to PREFIX (now $(PREFIX)); make uninstall removes them"
 	@echo "make check      the tests' programs too (scripts/test runs them)"
 	@echo "make dist       $(BUILD)/evenload-$(VERSION).tar.gz, which builds without git; make deb: a Debian package from it"
+	@echo "make wheel      $(BUILD)/evenload-$(VERSION)-....whl: what was built, for pip install"
 	@echo "make fuzz       the parsers' targets with libFuzzer in build/fuzz (needs clang; scripts/attack runs them)"
 	@echo "make format     clang-format over all sources"
 	@echo "make clean      removes $(BUILD)"
@@ -190,7 +191,7 @@ BIN   := $(DESTDIR)$(PREFIX)/bin
 LIB   := $(DESTDIR)$(PREFIX)/lib/evenload
 SHARE := $(DESTDIR)$(PREFIX)/share
 # The pages as they are in the sources, and all that they link to.
-PAGES := README.md README.zh.md CHANGES.md CONTRIBUTING.md LICENSE $(wildcard docs/*.md docs/images/* scripts/examples/* results/README.md \
+PAGES := README.md README.zh.md CHANGES.md CONTRIBUTING.md LICENSE action.yml $(wildcard docs/*.md docs/images/* scripts/examples/* results/README.md \
     results/reference/*/*.json results/reference/*/*.csv results/reference/*/plots/*.png)
 install: $(if $(and $(SUDO_UID),$(wildcard $(BUILD)/evenload)),,all)
 	$(if $(SAN),$(error install: a build with a sanitizer is not for installing))
@@ -228,6 +229,16 @@ deb: dist
 	$(Q)rm -rf $(BUILD)/deb && mkdir -p $(BUILD)/deb && tar -C $(BUILD)/deb -xzf $(BUILD)/$(DIST).tar.gz
 	$(Q)cd $(BUILD)/deb/$(DIST) && cp -r packaging/debian debian && env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u BUILD dpkg-buildpackage -b -us -uc -jauto
 	@ls $(BUILD)/deb/*.deb
+
+# An installation in a zip. Its program looks for libraries among those that come along first, for itself and its modules.
+$(BUILD)/wheel/evenload: $(BUILD)/bench/main.o $(LIBRARY)
+	@mkdir -p $(@D); $(call SHOW,link   $@)
+	$(Q)$(CC) $(LDFLAGS) -rdynamic -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/evenload/libs' -o $@ $< $(WHOLE) $(LIBS)
+wheel: all $(BUILD)/wheel/evenload
+	$(Q)rm -rf $(BUILD)/wheel/image $(BUILD)/evenload-*.whl
+	$(Q)$(MAKE) -s --no-print-directory install DESTDIR=$(BUILD)/wheel/image PREFIX= >/dev/null
+	$(Q)rm -r $(BUILD)/wheel/image/share/doc && install $(BUILD)/wheel/evenload $(BUILD)/wheel/image/bin
+	$(Q)packaging/wheel.py $(VERSION) $(BUILD)/wheel/image $(BUILD)
 
 # Stamps change when what they hold changes: other flags, or another commit in the files that name it, compile again.
 stamp = mkdir -p $(@D); printf '%s\n' '$(1)' | cmp -s - $@ || printf '%s\n' '$(1)' > $@

@@ -75,3 +75,14 @@ path_without_mpirun() {
     for tool in env sh bash cat ls rm; do ln -sf "$(command -v "$tool")" "tools/$tool"; done
     printf '%s/tools' "$PWD"
 }
+
+# bare_root FOLDER [OPTION...]: a bare system like this one, by debootstrap; the caller unmounts its proc.
+bare_root() {
+    local codename
+    command -v debootstrap >/dev/null || skip "debootstrap is not installed"
+    [[ $(id -u) -eq 0 ]] || skip "debootstrap needs root"
+    codename=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
+    run debootstrap --variant=minbase "${@:2}" "$codename" "$1"
+    [[ $status -eq 0 ]] || skip "debootstrap could not make a root: ${lines[-1]}"
+    mount -t proc proc "$1/proc" || skip "no /proc may be mounted here"
+}
