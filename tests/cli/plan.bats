@@ -154,7 +154,7 @@ END
 }
 
 @test "16,384 devices take seconds and less than a GiB, and 128 the step of 64 beside a copy" {
-    local at steps=()
+    local at
     for at in 64 128; do
         "$EVENLOAD" run --mode pipeline --mesh "dp=$((at / 32)),pp=4,tp=8" --micro 4 --model gpt "${TINY[@]}" --data dummy --batch "$((at / 8))" \
             --devices "sim:$at" --procs 1 --dry-run --machine h100-sxm --json >"at$at.json"
