@@ -151,8 +151,8 @@ for n in map(int, sys.argv[1:]):
         assert (d["layout"]["data_rank"], d["layout"]["stage"]) == divmod(i, 2), (i, d["layout"])
         assert d["memory"]["peak_by_tag"]["param"] == parts[i % 2], (i, d["memory"])
 END
-    run -2 "$EVENLOAD" run --mode ddp --devices sim:4097 "${MODEL[@]}"
-    [[ $output == *"--devices: 4097 is out of range: give 1 to 4096"* ]] || { echo "$output"; false; }
+    run -2 "$EVENLOAD" run --mode ddp --devices sim:16385 "${MODEL[@]}"
+    [[ $output == *"--devices: 16385 is out of range: give 1 to 16384"* ]] || { echo "$output"; false; }
     run -2 "$EVENLOAD" run --mode ddp --devices 65 "${MODEL[@]}"
     [[ $output == *"--devices: 65 is out of range: give 1 to 64"* ]] || { echo "$output"; false; }
 }
