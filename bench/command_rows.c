@@ -60,7 +60,8 @@ static const struct el_command_row commands[] = {
      "Draw a run's plots again, from its files.", "  evenload plot results/mlp --term\n", el_cmd_plot},
     {EL_CMD_REPORT, MEASURE, "a run as one page: tables and plots in one HTML file", "DIR [--markdown FILE]",
      "Write a run as one HTML page, DIR/report.html: the results, warnings, plots, tables that sort, environment and "
-     "commands. The page needs no other file and no network. Folders of comm, data, explain, regress, verify and watch "
+     "commands. The page needs no other file and no network. Folders of comm, data, explain, recover, regress, verify "
+     "and watch "
      "have pages too.",
      "  evenload report results/mlp\n"
      "  evenload report results/mlp --markdown summary.md    and a short form for a pull request\n",

@@ -285,7 +285,7 @@ static const struct el_option_row after_sizes[] = {
      "write the weights to a safetensors file: those after the last measured step, with --epochs of the best epoch"},
     {SET, "checkpoint", "DIR", AT(TEXT, checkpoint), RUN,
      "write checkpoints into a folder (DIR/step-20, ...): weights, optimizer's state and place in the data"},
-    {SET, "checkpoint-every", "N|TIME", AT(TEXT, checkpoint_every), RUN | RECOVER,
+    {SET, "checkpoint-every", "WHEN", AT(TEXT, checkpoint_every), RUN | RECOVER,
      "after every N steps, warm-up included, or whenever so much time has passed: 30s, 5m", DEFAULT("20")},
     {SET, "checkpoint-keep", "N", AT(COUNT, checkpoint_keep), RUN | RECOVER, "remove all but the N last", DEFAULT("2"),
      RANGE(1, 1e6)},

@@ -11,6 +11,7 @@
 #include "bench/explain/explain.h"
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
+#include "bench/recover/recover.h"
 #include "bench/regress/answer.h"
 #include "bench/verify/verify.h"
 #include "bench/watch/watch.h"
@@ -88,6 +89,25 @@ static void verify_print(const json_t *document, FILE *out)
     el_verify_print(json_object_get(document, "cells"), out);
 }
 
+/* ---- recover ---- */
+
+static void recover_title(const json_t *document, char title[EL_TITLE_BYTES])
+{
+    snprintf(title, EL_TITLE_BYTES, "recover: %s, %s on %.0f devices", el_json_text(document, "model", "?"),
+             el_json_text(document, "mode", "?"), el_json_number(document, "devices"));
+}
+
+static void recover_verdict(const json_t *document, FILE *out)
+{
+    fprintf(out, "Losses after it are %s those of the job that nobody disturbed",
+            json_is_true(json_object_get(document, "same_losses")) ? "bit for bit" : "NOT");
+}
+
+static void recover_print(const json_t *document, FILE *out)
+{
+    el_recover_print(document, out, false);
+}
+
 /* ---- watch: a record with one trial, which has neither steps nor tags ---- */
 
 static enum el_status watch_read(const char *path, json_t **document_p)
@@ -145,6 +165,14 @@ static const struct el_printed_kind kinds[] = {
      verify_title,
      el_verify_say,
      verify_print},
+    {"recover",
+     "recover.json",
+     "The loss of a rank",
+     {&el_figure_recover},
+     el_recover_read,
+     recover_title,
+     recover_verdict,
+     recover_print},
     {"watch",
      "results.json",
      "Process by process",

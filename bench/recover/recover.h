@@ -33,5 +33,7 @@ double el_recovery_waste(double interval_s, double checkpoint_s, double recovery
  * step on; NAN: it did not end. */
 double el_recovery_goodput(const json_t *events, double step_s);
 
+/* A recover.json. */
+enum el_status el_recover_read(const char *path, json_t **document_p);
 void el_recover_print(const json_t *document, FILE *out, bool colour);
 extern const struct el_figure el_figure_recover; /* steps done against time, with each fall */
