@@ -118,8 +118,12 @@ void el_async_destroy(struct el_program *program)
 
 static enum el_status run_kernel(struct el_program *program, struct el_task *task)
 {
+    struct el_error error;
     task->args.step = program->step;
-    return task->kernel->run(&task->args);
+    const enum el_status status = task->kernel->run(&task->args);
+    if (status == EL_OK) return EL_OK;
+    el_error_take(status, &error); /* a kernel does not know where it runs */
+    return el_fail(status, "%s: %s", program->queues[task->queue]->device->name, error.text);
 }
 
 enum el_status el_async_copy(struct el_program *program, const struct el_task *task)
