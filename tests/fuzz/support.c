@@ -94,7 +94,7 @@ static bool has_command(const char *text)
         const char *at = line + strspn(line, " \t");
         if (at[0] == ':' && at[1] == ':' && isalpha((unsigned char)at[2])) return true;
     }
-    return strstr(text, "##[") || strstr(text, "##vso[");
+    return text && (strstr(text, "##[") || strstr(text, "##vso["));
 }
 
 bool fuzz_status(enum el_status status)
