@@ -77,7 +77,10 @@ static bool has_come(void *context)
         r->coming = r->n_lost > 0 && r->trial->n_devices < r->most;
         r->seen = el_checkpoint_last(r->trial->checkpoint);
     }
-    r->came = r->coming && el_checkpoint_last(r->trial->checkpoint) > r->seen;
+    const struct el_train_config *train = &r->trial->train;
+    const int64_t last = el_checkpoint_last(r->trial->checkpoint);
+    const bool over = train->epochs == 0 && last >= train->warmup + train->steps; /* nothing would be left to do */
+    r->came = r->coming && last > r->seen && !over;
     return r->came;
 }
 

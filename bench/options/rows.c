@@ -395,7 +395,8 @@ static const struct el_option_row after_sizes[] = {
      "inject disturbances, to see whether they are found: wire=MS (per MiB), delay=POS:MS, straggler=POS:RATIO, "
      "compute=RATIO, op=LABEL:RATIO, pause=LABEL:MS, leak=POS:BYTES, oversize=POS:BYTES, wrong=POS:X (added to a "
      "number of each collective), disk=MS (each read of a loader), worker=BATCH (ends the loader worker before it "
-     "makes this batch)"},
+     "makes this batch), kill=POS:STEP and stop=POS:STEP (the process dies or stops before this step), come=STEP (a "
+     "device has come, for --elastic)"},
     {MEASURING, "interval", "MS", AT(REAL, interval_ms), WATCH,
      "time between samples of CPU time and memory; longer if sampling would take over 0.4 % of a core", DEFAULT("100"),
      RANGE(10, 60000)},

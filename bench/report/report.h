@@ -88,6 +88,8 @@ void el_report_epochs(const json_t *run, FILE *out, bool colour);
 extern const struct el_column el_report_rank_columns[];
 json_t *el_report_rank_rows(const json_t *trials);
 void el_report_say_evaluations(const json_t *trials, FILE *out);
+/* What checkpoints cost, from where a trial went on, and each restart; nothing where there is none of it. */
+void el_report_checkpoints(const json_t *run, FILE *out);
 void el_report_evaluations(const json_t *run, FILE *out, bool colour);
 
 /* Memory as the system sees it, process x device, of each mode's largest batch. Nothing where it was not read. */

@@ -183,4 +183,5 @@ void el_report_tables(const json_t *run, FILE *out, bool colour)
     el_report_epochs(run, out, colour);
     el_report_evaluations(run, out, colour);
     el_report_processes(run, out, colour);
+    el_report_checkpoints(run, out);
 }

@@ -1,7 +1,7 @@
-/* Hooks on the wire: what of a bucket ddp sends instead of its gradients as they are (`--comm-hook`), each by one row
- * of a table. Two kinds: a cast, in which the bucket is of a smaller type (el_config_reduced) and is all-reduced as
- * ever; and a compression, which has a state for each bucket and says what is sent (el_hook_ops). docs/semantics.md
- * has the definitions.
+/* Hooks on the wire (`--comm-hook`): what ddp sends in place of a bucket's gradients, each by one row of a table. Two
+ * kinds: a cast, in which the bucket is of a smaller type (el_config_reduced) and is all-reduced as ever; and a
+ * compression, which has a state for each bucket and says what is sent (el_hook_ops). docs/semantics.md has the
+ * definitions.
  *
  *     el_hook_read("none|f16|topk:P", "topk:1", &hook)           from an option's text, and el_hook_show back
  *     row->ops->open(&bucket, &state)                            when buckets are grouped; then in each step

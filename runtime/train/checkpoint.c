@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,10 +140,15 @@ static void await_thread(struct el_checkpointer *c)
     c->index = NULL;
 }
 
-/* What of an evaluation and the epochs a job that goes on must know. */
+/* Epochs and their evaluations, for a job that goes on. A loss may be no number. */
+static json_t *show_real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
 static json_t *show_score(const struct el_score *score)
 {
-    return json_pack("[f, f, f, f]", score->correct, score->counted, score->loss, score->bytes);
+    return json_pack("[f, f, o, f]", score->correct, score->counted, show_real(score->loss), score->bytes);
 }
 
 static json_t *show_epochs(const struct el_run *run)
@@ -153,11 +159,11 @@ static json_t *show_epochs(const struct el_run *run)
         json_t *ranks = json_array();
         for (int r = 0; r < epoch->held_out.n_ranks; r++)
             json_array_append_new(ranks, show_score(&epoch->held_out.ranks[r]));
-        json_array_append_new(epochs,
-                              json_pack("{s:f, s:f, s:I, s:f, s:b, s:o, s:o}", "seconds", epoch->seconds, "train_loss",
-                                        epoch->train_loss, "samples", (json_int_t)epoch->held_out.samples, "accuracy",
-                                        epoch->held_out.accuracy, "own_buffers", (int)epoch->held_out.own_buffers,
-                                        "all", show_score(&epoch->held_out.all), "ranks", ranks));
+        json_array_append_new(
+            epochs, json_pack("{s:f, s:o, s:I, s:o, s:b, s:o, s:o}", "seconds", epoch->seconds, "train_loss",
+                              show_real(epoch->train_loss), "samples", (json_int_t)epoch->held_out.samples, "accuracy",
+                              show_real(epoch->held_out.accuracy), "own_buffers", (int)epoch->held_out.own_buffers,
+                              "all", show_score(&epoch->held_out.all), "ranks", ranks));
     }
     return epochs;
 }
@@ -169,7 +175,7 @@ static json_t *make_index(const struct el_checkpointer *c, double epoch_loss)
     json_object_set_new(index, "step", json_integer(c->step));
     json_object_set_new(index, "workers", json_integer(run->worker.layout->n_workers));
     json_object_set_new(index, "epochs", show_epochs(run));
-    json_object_set_new(index, "epoch_loss", json_real(epoch_loss));
+    json_object_set_new(index, "epoch_loss", show_real(epoch_loss));
     json_object_set_new(index, "best_epoch", json_integer(run->result.best_epoch));
     json_object_set_new(index, "best_accuracy", json_real(run->best_accuracy));
     return index;

@@ -1,4 +1,5 @@
 /* Going on from a checkpoint: the members' state, and what a run knows of its epochs. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,15 +46,21 @@ static enum el_status restore_all(const struct el_run *run, unsigned rows, const
     return EL_OK;
 }
 
+/* A loss that was no number is null. */
+static double real(const json_t *value)
+{
+    return json_is_null(value) ? NAN : json_number_value(value);
+}
+
 static double number(const json_t *object, const char *key)
 {
-    return json_number_value(json_object_get(object, key));
+    return real(json_object_get(object, key));
 }
 
 static void read_score(const json_t *list, struct el_score *score)
 {
-    *score = (struct el_score){json_number_value(json_array_get(list, 0)), json_number_value(json_array_get(list, 1)),
-                               json_number_value(json_array_get(list, 2)), json_number_value(json_array_get(list, 3))};
+    *score = (struct el_score){real(json_array_get(list, 0)), real(json_array_get(list, 1)),
+                               real(json_array_get(list, 2)), real(json_array_get(list, 3))};
 }
 
 static enum el_status read_epochs(struct el_run *run, const json_t *epochs)

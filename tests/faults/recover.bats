@@ -60,7 +60,7 @@ assert 0 < len(b) < 40 and a[-len(b):] == b, (len(b), a[-3:], b[-3:])'
     if [[ ${EVENLOAD_LONG:-} == 1 ]]; then times=10; else echo "# long: ten times instead of two" >&3; fi
     JOB+=(--batch 12 --dtype f64 --steps $((times * 300)))
     "$EVENLOAD" run --mode single "${TOY[@]}" "${JOB[@]}" --out whole >out 2>&1
-    for ((i = 0; i < times; i++)); do inject+=",kill=$((i % 3)):$((i * 300 + 60)),come=$((i * 300 + 90))"; done
+    for ((i = 0; i < times; i++)); do inject+=",kill=$((i % 3)):$((i * 300 + 30)),come=$((i * 300 + 50))"; done
     for mode in ddp zero3; do
         rm -rf ck fallen
         timeout 120 "$EVENLOAD" run --mode "$mode" --devices 4 "${TOY[@]}" "${JOB[@]}" --checkpoint ck --checkpoint-every 10 --max-restarts "$times" --elastic 3:4 \
@@ -73,6 +73,18 @@ assert b and max(abs(x - y) / abs(x) for x, y in zip(a[-len(b):], b)) < 1e-9'
     done
     refuses "give MIN:MAX devices, like 3:4" "$EVENLOAD" run --mode ddp --devices 4 "${TOY[@]}" "${JOB[@]}" --checkpoint c2 --max-restarts 1 --elastic 3
     refuses "mode dp has not a process for each device" "$EVENLOAD" run --mode dp --devices 4 "${TOY[@]}" "${JOB[@]}" --checkpoint c2 --max-restarts 1 --elastic 3:4
+}
+
+@test "losses that are no numbers go into a checkpoint and back" {
+    local common=(--mode ddp --devices 2 --model mlp --data synthetic --hidden 64,64,64,64,64,64 --epochs 3 --batch 256 --lr 1000 --momentum 0.99 --warmup 0 --control none --launcher own --quiet)
+    "$EVENLOAD" run "${common[@]}" --out whole >out 2>&1 || { cat out && return 1; }
+    local every
+    every=$(json whole/results.json 'len(d["trials"][0]["loss"]) // 3 * 2')
+    "$EVENLOAD" run "${common[@]}" --checkpoint ck --checkpoint-every "$every" --out first >out 2>&1 || { cat out && return 1; }
+    "$EVENLOAD" run "${common[@]}" --resume ck --out rest >out 2>&1 || { cat out && return 1; }
+    [[ $(json whole/results.json '[e["train_loss"] for e in d["trials"][0]["epochs"]].count(None)') -ge 1 ]] || { json whole/results.json 'd["trials"][0]["epochs"]' && return 1; }
+    [[ $(json rest/results.json '[(e["train_loss"], e["held_out_accuracy"]) for e in d["trials"][0]["epochs"]]') == "$(json whole/results.json '[(e["train_loss"], e["held_out_accuracy"]) for e in d["trials"][0]["epochs"]]')" ]]
+    grep -q "Steps are counted from $every on" out
 }
 
 @test "without restarts left the job fails as any other, and its checkpoint is there" {
