@@ -76,7 +76,7 @@ assert b and max(abs(x - y) / abs(x) for x, y in zip(a[-len(b):], b)) < 1e-9'
 }
 
 @test "losses that are no numbers go into a checkpoint and back" {
-    local common=(--mode ddp --devices 2 --model mlp --data synthetic --hidden 64,64,64,64,64,64 --epochs 3 --batch 256 --lr 1000 --momentum 0.99 --warmup 0 --control none --launcher own --quiet)
+    local common=(--mode ddp --devices 2 --model mlp --data synthetic --hidden "64,64,64,64,64,64" --epochs 3 --batch 256 --lr 1000 --momentum 0.99 --warmup 0 --control none --launcher own --quiet)
     "$EVENLOAD" run "${common[@]}" --out whole >out 2>&1 || { cat out && return 1; }
     local every
     every=$(json whole/results.json 'len(d["trials"][0]["loss"]) // 3 * 2')
