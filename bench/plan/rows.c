@@ -143,7 +143,7 @@ static enum el_status try_mesh(struct plan *plan, const char *mode, const int n[
 {
     struct el_options options = *plan->run;
     char *mesh = options.mesh;
-    const int64_t micro = el_mode_option_of(mode, "micro") ? choose_micro(&options, n) : -1;
+    const int64_t micro = n[EL_AXIS_STAGE] > 1 || el_mode_cuts(mode) ? choose_micro(&options, n) : -1;
     snprintf(options.modes[0], sizeof options.modes[0], "%s", mode);
     for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
         if (n[axis] > 1 && n[axis] < options.n_devices)
@@ -161,8 +161,8 @@ static enum el_status try_mesh(struct plan *plan, const char *mode, const int n[
 /* The axis without which the mode would be another one. */
 static enum el_axis own_axis(const struct el_mode_info *mode)
 {
-    return mode->axes & 1U << EL_AXIS_STAGE   ? EL_AXIS_STAGE
-           : mode->axes & 1U << EL_AXIS_SHARD ? EL_AXIS_SHARD
+    return mode->axes & 1U << EL_AXIS_SHARD   ? EL_AXIS_SHARD
+           : mode->axes & 1U << EL_AXIS_STAGE ? EL_AXIS_STAGE
                                               : EL_AXIS_TENSOR;
 }
 

@@ -217,11 +217,13 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
                     trial->procs == train->mesh[EL_AXIS_DATA]; /* stages are processes too */
     if (el_mode_option_of(train->mode, "mesh") && train->mesh[EL_AXIS_DATA] > 1 && !by_procs)
         snprintf(o->mesh, sizeof o->mesh, "dp=%d", train->mesh[EL_AXIS_DATA]);
-    const int copies = train->mesh[EL_AXIS_DATA] > 1 ? train->mesh[EL_AXIS_DATA] : 1,
-              pieces = train->mesh[EL_AXIS_TENSOR];
+    const int *mesh = train->mesh, copies = mesh[EL_AXIS_DATA] > 1 ? mesh[EL_AXIS_DATA] : 1,
+              pieces = mesh[EL_AXIS_TENSOR] > 1 ? mesh[EL_AXIS_TENSOR] : 1,
+              stages = mesh[EL_AXIS_STAGE] > 1 ? mesh[EL_AXIS_STAGE] : 1;
     const bool shards = el_mode_find(train->mode)->axes & 1U << EL_AXIS_SHARD;
-    if (shards && pieces > 1)
-        snprintf(o->mesh, sizeof o->mesh, "dp=%d,shard=%d,tp=%d", copies, trial->n_devices / copies / pieces, pieces);
+    if (shards && pieces * stages > 1)
+        snprintf(o->mesh, sizeof o->mesh, "dp=%d,shard=%d,pp=%d,tp=%d", copies,
+                 trial->n_devices / copies / stages / pieces, stages, pieces);
     if (el_mode_cuts(train->mode) && pieces > 1)
         snprintf(o->mesh, sizeof o->mesh, "dp=%d,pp=%d,tp=%d", copies, trial->n_devices / copies / pieces, pieces);
 }

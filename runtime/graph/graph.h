@@ -73,6 +73,7 @@ struct el_param {
     double max_norm; /* of parameters: L2 limit of each row after a step; 0: none */
     bool transposed; /* in files, as [inputs, outputs] */
     bool flat;       /* in files, as one row */
+    bool is_shared;  /* of a part: another part has it too */
     bool is_copy;    /* of a part: an earlier part has it too, as one that is used at both ends of a model */
     bool is_partial; /* of a piece: its gradient is that of the piece's tokens, and summed over the pieces */
     bool frozen;     /* of parameters: stays as it is and has no gradient, as with torch's requires_grad=False */

@@ -110,6 +110,7 @@ static enum el_status take_arrays(const struct cut *cut, bool buffers, const str
                 if (before[i] == a) now[i] = *n_taken;
         }
         taken[*n_taken] = arrays[a];
+        taken[*n_taken].is_shared = before_it || is_used(cut, buffers, a, cut->end, cut->model->n_nodes);
         taken[(*n_taken)++].is_copy = before_it;
     }
     return EL_OK;

@@ -187,11 +187,15 @@ void el_layout_worker_each(const struct el_train_config *config, int n_processes
 void el_layout_sharded(const struct el_train_config *config, int n_processes, unsigned split,
                        struct el_layout *layout_p)
 {
-    const int *mesh = config->mesh, pieces = mesh[EL_AXIS_TENSOR];
-    const int tensors = pieces && config->n_devices % pieces == 0 ? pieces : 1, n = config->n_devices / tensors;
+    const int *mesh = config->mesh, n_stages = mesh[EL_AXIS_STAGE] ? mesh[EL_AXIS_STAGE] : 1;
+    const int n_pieces = mesh[EL_AXIS_TENSOR] ? mesh[EL_AXIS_TENSOR] : 1;
+    const bool even = config->n_devices % (n_stages * n_pieces) == 0;
+    const int stages = even ? n_stages : 1, tensors = even ? n_pieces : 1, n = config->n_devices / stages / tensors;
     const int asked = mesh[EL_AXIS_SHARD], copies = asked && n % asked == 0 ? n / asked : mesh[EL_AXIS_DATA];
     *layout_p = uncut(config, config->n_devices, config->n_devices, n_processes);
     layout_p->n_feeds = n;
+    layout_p->n[EL_AXIS_STAGE] = stages;
+    layout_p->cuts = stages > 1;
     layout_p->n[EL_AXIS_TENSOR] = tensors;
     layout_p->n[EL_AXIS_DATA] = copies && n % copies == 0 ? copies : 1;
     layout_p->n[EL_AXIS_SHARD] = n / layout_p->n[EL_AXIS_DATA];

@@ -117,7 +117,7 @@ void el_layout_worker_each(const struct el_train_config *config, int n_processes
 void el_layout_worker_several(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
 /* A worker a device as above, in rows of as many as config.mesh has along shard (0: all that are left of a copy): each
  * loads its share, and those of a row hold the state together, by ranges of the rows `split`. With config.mesh along
- * tensor each of these is as many devices, with a piece of the model each. */
+ * stage or tensor each of these is as many devices, with a stage or a piece of the model each. */
 void el_layout_sharded(const struct el_train_config *config, int n_processes, unsigned split,
                        struct el_layout *layout_p);
 /* A worker and a stage a device; in one process (the default), or each in its own. Each owns its part of the model.

@@ -90,7 +90,7 @@ const struct el_mode_info *el_mode_plain(void)
 bool el_mode_cuts(const char *mode)
 {
     const struct el_mode_ops *ops = el_mode_ops_find(mode);
-    return ops && ops->info.axes & 1U << EL_AXIS_STAGE;
+    return ops && ops->info.axes & 1U << EL_AXIS_STAGE && !(ops->info.axes & 1U << EL_AXIS_SHARD);
 }
 
 bool el_mode_has_pieces(const char *mode)

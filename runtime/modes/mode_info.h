@@ -61,7 +61,7 @@ const struct el_mode_info *el_mode_list(void);
 const struct el_mode_info *el_mode_find(const char *name); /* NULL: unknown */
 /* Plain training on one device, which the others are held against. */
 const struct el_mode_info *el_mode_plain(void);
-/* Whether the mode cuts the model along its depth. */
+/* Whether the mode always cuts the model along its depth. */
 bool el_mode_cuts(const char *mode);
 /* Whether the mode cuts the model at all: along its depth or across its layers. */
 bool el_mode_has_pieces(const char *mode);

@@ -1,4 +1,5 @@
 /* Options that several modes have. */
+#include "runtime/layout/schedule.h"
 #include "runtime/modes/option.h"
 
 #define ELSEWHERE(words) .name = (words), .kind = EL_MODE_ELSEWHERE
@@ -85,6 +86,27 @@ const struct el_mode_option el_mode_cut = {
     EL_MODE_FIELD(cut),
     .bytes = sizeof((struct el_train_config *)0)->cut,
     .initial = "time"};
+
+const struct el_mode_option el_mode_micro = {
+    .name = "micro",
+    .argument = "N",
+    .help = "micro-batches per step (default: the number of stages, or what FILE.csv has)",
+    .kind = EL_MODE_COUNT,
+    EL_MODE_FIELD(n_micro),
+    .absent = "1",
+    .min = 1,
+    .max = EL_MICRO_MAX,
+    .key = "micro_batches"};
+
+const struct el_mode_option el_mode_schedule = {
+    .name = "schedule",
+    .argument = "NAME|FILE.csv",
+    .help = "the order of forwards and backwards; FILE.csv: a compute table written by torch.distributed.pipelining",
+    .kind = EL_MODE_FILE,
+    EL_MODE_FIELD(schedule),
+    .bytes = sizeof((struct el_train_config *)0)->schedule,
+    .choices = "1f1b|gpipe|interleaved|zero-bubble",
+    .initial = "1f1b"};
 
 const struct el_mode_option el_mode_sequence_parallel = {
     .name = "sequence-parallel",

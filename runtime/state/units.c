@@ -41,15 +41,20 @@ static void name_of(const struct el_graph *graph, enum el_unit_kind kind, int p,
     name[length] = 0;
 }
 
+static bool stands_alone(const struct el_param *param)
+{
+    return param->max_norm > 0 || param->is_shared;
+}
+
 /* The unit that the parameter belongs to; where there is none it is added. */
 static struct el_unit *find(struct el_units *units, const struct el_graph *graph, enum el_unit_kind kind, int p)
 {
-    const bool trained = el_graph_trains_param(graph, p), alone = graph->params[p].max_norm > 0;
+    const bool trained = el_graph_trains_param(graph, p), alone = stands_alone(&graph->params[p]);
     char name[EL_GRAPH_NAME_BYTES];
     name_of(graph, kind, p, name);
     for (int u = 0; u < units->n && !alone; u++)
         if (units->units[u].trained == trained && strcmp(units->units[u].name, name) == 0 &&
-            graph->params[units->units[u].first_param].max_norm <= 0)
+            !stands_alone(&graph->params[units->units[u].first_param]))
             return &units->units[u];
     struct el_unit *unit = &units->units[units->n++];
     *unit = (struct el_unit){.trained = trained,

@@ -7,7 +7,8 @@
  *     el_units_own(units, p, r, &first, &count)   the elements of p that are in part r: all, some or none
  *     el_units_close(units);
  *
- * A parameter whose rows have a limit (max_norm) is a unit by itself, of whole rows. What is not trained stands apart:
+ * A parameter whose rows have a limit (max_norm) is a unit by itself, of whole rows; so is one that another stage has
+ * too, so that both have the same ranges of it. What is not trained stands apart:
  * it is gathered, and has no gradients. When a unit is needed follows from the nodes that read it: from the first to
  * the last of them in forward, and in the same way in backward.
  *

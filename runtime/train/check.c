@@ -102,7 +102,8 @@ static enum el_status check_lengths(const struct el_train_config *config)
         return el_fail(EL_ERR_INVALID, "--%s: model %s takes no sentences of any length (textcnn does): leave it out",
                        config->length_by_batch ? "length-by batch" : "bucket-lengths on", model->name);
     if (!config->length_by_batch) return EL_OK;
-    if (el_mode_cuts(config->mode)) reason = "its stages pass on values of one length: take another mode";
+    if (el_mode_cuts(config->mode) || config->mesh[EL_AXIS_STAGE] > 1)
+        reason = "its stages pass on values of one length: take another mode";
     if (config->device_graph) reason = "a graph has one length: leave --graph on out";
     if (config->uneven[0] && strcmp(config->uneven, "off") != 0)
         reason = "its ranks have as many batches: leave --uneven out";

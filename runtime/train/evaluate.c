@@ -264,7 +264,7 @@ static enum el_status count_share(struct el_run *run, int member, enum el_data_s
     if (status == EL_OK) status = el_held_open(&run->worker, member, &way.held);
     if (status == EL_OK && !own_buffers) status = el_copies_take_first(&run->worker, member, &way.held, &buffers);
     if (status == EL_OK && owner->split & 1U << EL_STATE_PARAM)
-        status = el_gathered_open(owner, run->worker.group[EL_AXIS_SHARD], 1, true, &way.gathered);
+        status = el_gathered_open(owner, run->worker.group[EL_AXIS_SHARD], 1, true, 1, &way.gathered);
     if (status == EL_OK) status = open_logits(&way);
     if (status == EL_OK) status = count(&way, score);
     free(way.answers);

@@ -8,7 +8,7 @@
 /* ---- evaluation ---- */
 
 /* `source`: the first copy's own, or, with a communicator, whatever this member has. */
-static enum el_status receive_first(struct el_comm *comm, const struct el_shard *shard, struct el_view source,
+static enum el_status receive_first(struct el_comm *const comm[2], const struct el_shard *shard, struct el_view source,
                                     struct el_buffer *buffer)
 {
     struct el_comm_op op = el_buffers_broadcast(shard, el_view_of(buffer, 0));
@@ -17,7 +17,7 @@ static enum el_status receive_first(struct el_comm *comm, const struct el_shard 
     el_program_copy(program, shard->device, EL_STREAM_COMPUTE,
                     &(struct el_op_head){.label = "copy buffers", .phase = EL_PHASE_COMM}, op.data, source,
                     el_buffers_bytes(shard->graph, shard->config->dtype), NULL);
-    if (comm) el_comm_issue(comm, program, &op, NULL);
+    for (int i = 0; i < 2 && comm[i]; i++) el_comm_issue(comm[i], program, &op, NULL);
     enum el_status status = el_program_end(program);
     if (status == EL_OK) status = el_program_run(program, 0, NULL);
     el_program_destroy(program);
@@ -28,17 +28,17 @@ enum el_status el_copies_take_first(struct el_worker *worker, int member, struct
                                     struct el_buffer **buffer_p)
 {
     const struct el_shard *shard = &worker->members[member].shard;
-    struct el_comm *comm =
-        worker->layout->n[EL_AXIS_SHARD] > 1 ? worker->world : worker->group[EL_AXIS_DATA]; /* all copies */
+    struct el_comm *const data = worker->group[EL_AXIS_DATA], *const shards = worker->group[EL_AXIS_SHARD];
+    struct el_comm *const comm[2] = {data ? data : shards, data ? shards : NULL}; /* all copies of this part */
     struct el_buffer *buffer;
     *buffer_p = NULL;
-    if (shard->graph->n_buffers == 0 || (!comm && member == 0)) return EL_OK;
+    if (shard->graph->n_buffers == 0 || (!comm[0] && member == 0)) return EL_OK;
     EL_TRY(el_device_alloc(shard->device, EL_TAG_BUFFER, el_buffers_bytes(shard->graph, shard->config->dtype),
                            "buffers of the first copy", &buffer));
     *buffer_p = buffer;
     for (int i = 0; i < held->n; i++)
         for (int b = 0; b < held->parts[i].graph->n_buffers; b++) held->parts[i].buffers[b].buffer = buffer;
-    return receive_first(comm, shard, (comm ? shard : &worker->members[0].shard)->buffers[0], buffer);
+    return receive_first(comm, shard, (comm[0] ? shard : &worker->members[0].shard)->buffers[0], buffer);
 }
 
 /* ---- as numbers ---- */

@@ -19,6 +19,7 @@ struct el_gathered {
     struct el_comm *comm; /* NULL: what is stored is all */
     int ahead;
     bool frees;
+    int n_passes, n_back;   /* of a step, and those that have begun to go back */
     struct el_view *params; /* [n_params] */
     struct place *places;   /* [units->n] */
     struct need *needs[2];  /* in forward, and in backward, in their order */
@@ -46,7 +47,7 @@ static void list_needs(struct el_gathered *gathered)
                 gathered->needs[1][gathered->n_needs[1]++] = (struct need){u, i};
 }
 
-enum el_status el_gathered_open(const struct el_shard *shard, struct el_comm *comm, int ahead, bool frees,
+enum el_status el_gathered_open(const struct el_shard *shard, struct el_comm *comm, int ahead, bool frees, int n_passes,
                                 struct el_gathered **gathered_p)
 {
     struct el_gathered *gathered = calloc(1, sizeof *gathered);
@@ -56,6 +57,7 @@ enum el_status el_gathered_open(const struct el_shard *shard, struct el_comm *co
                                      .comm = comm,
                                      .ahead = ahead,
                                      .frees = frees,
+                                     .n_passes = n_passes,
                                      .params = calloc((size_t)shard->graph->n_params + 1, sizeof *gathered->params),
                                      .places = calloc(n, sizeof *gathered->places),
                                      .needs = {calloc(n, sizeof(struct need)), calloc(n, sizeof(struct need))}};
@@ -109,6 +111,12 @@ static void gather(struct el_gathered *gathered, struct el_program *program, int
             gathered->params[p] = el_view_of(place->buffer, (size_t)shard->units->offset[p] * width);
 }
 
+static void gather_now(struct el_gathered *gathered, struct el_program *program, int u)
+{
+    gather(gathered, program, u);
+    el_program_wait(program, gathered->shard->device, EL_STREAM_COMPUTE, gathered->places[u].gather_op);
+}
+
 static void drop(struct el_gathered *gathered, struct el_program *program, int u)
 {
     el_program_free(program, gathered->places[u].buffer);
@@ -120,14 +128,18 @@ void el_gathered_before(void *context, struct el_program *program, const struct 
     struct el_gathered *gathered = context;
     const int half = phase == EL_PHASE_BACKWARD;
     const struct need *needs = gathered->needs[half];
+    const struct el_units *units = gathered->shard->units;
     if (!gathered->comm) return;
-    if (node->index == (half ? gathered->shard->graph->n_nodes - 1 : 0)) gathered->at = 0;
-    int at = gathered->at;
-    for (; at < gathered->n_needs[half] && needs[at].node == node->index; at++) {
-        gather(gathered, program, needs[at].unit);
-        el_program_wait(program, gathered->shard->device, EL_STREAM_COMPUTE,
-                        gathered->places[needs[at].unit].gather_op);
+    if (node->index == (half ? gathered->shard->graph->n_nodes - 1 : 0)) {
+        gathered->at = 0;
+        gathered->n_back = half ? gathered->n_back % gathered->n_passes + 1 : gathered->n_back;
     }
+    for (int u = 0; u < units->n && half; u++) /* what has stayed went with another pass */
+        if (units->units[u].backward_open == node->index && stays(gathered, &units->units[u]))
+            gather_now(gathered, program, u);
+    int at = gathered->at;
+    for (; at < gathered->n_needs[half] && needs[at].node == node->index; at++)
+        gather_now(gathered, program, needs[at].unit);
     if (at == gathered->at) return;
     gathered->at = at;
     for (int i = at; i < at + gathered->ahead && i < gathered->n_needs[half]; i++)
@@ -138,9 +150,10 @@ void el_gathered_after(void *context, struct el_program *program, const struct e
 {
     struct el_gathered *gathered = context;
     const struct el_units *units = gathered->shard->units;
+    const bool is_free = gathered->frees || gathered->n_back == gathered->n_passes;
     for (int u = 0; u < units->n && gathered->comm; u++) {
         const struct el_unit *unit = &units->units[u];
-        if (phase == EL_PHASE_BACKWARD ? unit->backward_close == node->index
+        if (phase == EL_PHASE_BACKWARD ? unit->backward_close == node->index && is_free
                                        : unit->forward_close == node->index && !stays(gathered, unit))
             drop(gathered, program, u);
     }

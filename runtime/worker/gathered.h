@@ -20,8 +20,9 @@
 struct el_gathered;
 
 /* `comm`: among those that have the other ranges; NULL: there are none. `ahead`: units that are on their way beside the
- * one that is in use. `frees` false: what was gathered in forward stays until it has gone through backward. */
-enum el_status el_gathered_open(const struct el_shard *shard, struct el_comm *comm, int ahead, bool frees,
+ * one that is in use. `frees` false: what was gathered in forward stays until the last of `n_passes`, a step's, has
+ * gone back through it. */
+enum el_status el_gathered_open(const struct el_shard *shard, struct el_comm *comm, int ahead, bool frees, int n_passes,
                                 struct el_gathered **gathered_p);
 void el_gathered_close(struct el_gathered *gathered); /* NULL is legal */
 /* [n_params]: views of what is there. */

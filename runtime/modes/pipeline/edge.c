@@ -76,7 +76,8 @@ void el_edge_issue_sums(struct el_worker *worker, struct el_program *program, co
     const struct el_shard *shard = &worker->members[0].shard;
     for (int p = 0; p < shard->graph->n_params; p++) {
         const int other = grads[p].buffer ? other_holder(worker, p) : -1;
-        const int64_t n = el_param_count(shard->graph, p);
+        int64_t first, n;
+        el_shard_range(shard, EL_STATE_SLOT, p, &first, &n);
         struct el_comm_op op = {.verb = EL_COMM_SEND,
                                 .dtype = el_config_stored(shard->config),
                                 .count = (size_t)n,
@@ -86,9 +87,10 @@ void el_edge_issue_sums(struct el_worker *worker, struct el_program *program, co
                                 .phase = EL_PHASE_COMM};
         struct el_buffer *received;
         int sent;
-        if (other < 0) continue;
+        if (other < 0 || n == 0) continue;
         el_comm_issue(worker->world, program, &op, &sent);
-        el_program_alloc(program, shard->device, EL_TAG_WORKSPACE, el_shard_param_bytes(shard, p), op.label, &received);
+        el_program_alloc(program, shard->device, EL_TAG_WORKSPACE, (size_t)n * el_dtype_bytes(op.dtype), op.label,
+                         &received);
         op.verb = EL_COMM_RECV;
         op.result = el_view_of(received, 0);
         op.data = (struct el_view){0};

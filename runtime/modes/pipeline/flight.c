@@ -112,7 +112,7 @@ static void take_grad(void *context, int p)
     struct el_line *line = flight->line;
     int param = line->held.parts[flight->local].place[p];
     shard_of(line)->issued[param] = line->grads[flight->local][p];
-    if (line->grad_ready) line->grad_ready(line->context, param);
+    if (line->hooks.grad_ready) line->hooks.grad_ready(line->hooks.context, param);
 }
 
 static enum el_status forward(const struct at *a)
@@ -120,6 +120,8 @@ static enum el_status forward(const struct at *a)
     struct el_line *line = a->line;
     const struct el_train_config *config = line->worker->config;
     const struct el_feed_spec *feed = &line->worker->members[0].feeds[0].spec;
+    const struct el_share_hooks *hooks = &line->hooks;
+    const bool first = a->micro == line->first_micro[a->local], last = a->micro == line->last_micro[a->local];
     struct el_pass_spec spec = {.graph = a->part->graph,
                                 .device = shard_of(line)->device,
                                 .stream = EL_STREAM_COMPUTE,
@@ -130,12 +132,16 @@ static enum el_status forward(const struct at *a)
                                 .seed = config->seed,
                                 .training = true,
                                 .input_grads = a->part->before != EL_HELD_NOBODY,
-                                .params = a->part->params,
+                                .params = hooks->params ? hooks->params : a->part->params,
                                 .buffers = a->part->buffers,
                                 .grads = line->grads[a->local],
-                                .grad_ready = a->micro == line->last_micro[a->local] ? take_grad : NULL,
+                                .overwrite = hooks->overwrite && (first || hooks->each),
+                                .grad_ready = last || hooks->each ? take_grad : NULL,
                                 .context = a->flight,
-                                .env = {.group = line->worker->group}};
+                                .env = {.group = line->worker->group,
+                                        .before_node = hooks->before_node,
+                                        .after_node = hooks->after_node,
+                                        .context = hooks->context}};
     EL_TRY(el_pass_open(line->program, &spec, &a->flight->pass));
     take_inputs(a);
     el_pass_forward(a->flight->pass, a->flight->inputs, a->flight->outputs);
@@ -248,8 +254,7 @@ void el_line_begin(struct el_line *line, struct el_program *program, struct el_b
     memset(line->n_looked, 0, sizeof line->n_looked);
     for (int i = 0; i < line->held.n; i++)
         for (int p = 0; p < line->held.parts[i].graph->n_params; p++)
-            line->grads[i][p] = shard_of(line)->grads[line->held.parts[i].place[p]];
-    for (int p = 0; p < shard_of(line)->graph->n_params; p++) shard_of(line)->issued[p] = shard_of(line)->grads[p];
+            line->grads[i][p] = shard_of(line)->issued[line->held.parts[i].place[p]];
     for (int i = 0; i < line->held.n * line->n_micro; i++) {
         struct el_flight *flight = &line->flights[i];
         flight->pass = NULL;
@@ -261,8 +266,8 @@ void el_line_begin(struct el_line *line, struct el_program *program, struct el_b
 
 /* ---- life ---- */
 
-/* The last backward of a part in the device's row, or its last half for weights. */
-static void find_last(struct el_line *line)
+/* The first and the last backward of a part in the device's row, or such halves for weights. */
+static void find_ends(struct el_line *line)
 {
     const struct el_worker *worker = line->worker;
     const struct el_schedule *schedule = &worker->parts->schedule;
@@ -270,8 +275,9 @@ static void find_last(struct el_line *line)
     for (int i = 0; i < schedule->n_actions[stage]; i++) {
         struct el_action action = schedule->actions[stage][i];
         if (action.kind == EL_ACTION_FORWARD || action.kind == EL_ACTION_BACKWARD_INPUTS) continue;
-        for (int local = 0; local < line->held.n; local++)
-            if (line->held.parts[local].number == action.part) line->last_micro[local] = action.micro;
+        const int local = at_part(line, action.part, action.micro).local;
+        if (line->last_micro[local] < 0) line->first_micro[local] = action.micro;
+        line->last_micro[local] = action.micro;
     }
 }
 
@@ -296,9 +302,12 @@ static enum el_status open_flights(struct el_line *line)
     size_t n = (size_t)line->held.n;
     line->grads = calloc(n, sizeof(struct el_view *));
     line->flights = calloc(n * (size_t)line->n_micro, sizeof *line->flights);
-    line->last_micro = calloc(n, sizeof *line->last_micro);
-    if (!line->grads || !line->flights || !line->last_micro) return el_fail_errno("%d micro-batches", line->n_micro);
-    for (int k = 0; k < line->held.n; k++) {
+    line->first_micro = calloc(2 * n, sizeof *line->first_micro);
+    if (!line->grads || !line->flights || !line->first_micro) return el_fail_errno("%d micro-batches", line->n_micro);
+    line->last_micro = line->first_micro + n;
+    for (size_t k = 0; k < n; k++) line->last_micro[k] = -1;
+    line->grads[0] = shard_of(line)->issued; /* where there is one part its parameters are the shard's */
+    for (int k = 0; k < line->held.n && n > 1; k++) {
         int n_params = line->held.parts[k].graph->n_params;
         line->grads[k] = calloc((size_t)n_params + 1, sizeof *line->grads[k]);
         if (!line->grads[k]) return el_fail_errno("gradients of %d parameters", n_params);
@@ -312,10 +321,10 @@ enum el_status el_line_open(struct el_worker *worker, struct el_line *line)
     const struct el_train_config *config = worker->config;
     *line = (struct el_line){.worker = worker,
                              .n_micro = (int)config->n_micro,
-                             .micro_batch = config->global_batch / worker->layout->n[EL_AXIS_DATA] / config->n_micro};
+                             .micro_batch = config->global_batch / worker->layout->n_feeds / config->n_micro};
     EL_TRY(el_held_open(worker, 0, &line->held));
     EL_TRY(open_flights(line));
-    find_last(line);
+    find_ends(line);
     if (line->held.parts[line->held.n - 1].behind == EL_HELD_NOBODY)
         EL_TRY(el_device_alloc(shard_of(line)->device, EL_TAG_OUTPUT,
                                (size_t)line->n_micro * el_dtype_bytes(config->dtype), "losses", &line->losses));
@@ -329,9 +338,9 @@ void el_line_close(struct el_line *line)
         free(line->flights[i].inputs);
         free(line->flights[i].owned);
     }
-    for (int k = 0; line->grads && k < line->held.n; k++) free(line->grads[k]);
+    for (int k = 0; line->grads && k < line->held.n && line->held.n > 1; k++) free(line->grads[k]);
     free(line->flights);
     free(line->grads);
-    free(line->last_micro);
+    free(line->first_micro);
     el_held_close(&line->held);
 }

@@ -2,9 +2,9 @@
  * pipeline's step is made of; in which order is the schedule's.
  *
  *     el_line_open(worker, &line);                       once
- *     el_line_begin(&line, program, inputs, labels);     in a step, before the first action ...
+ *     el_line_step(&line, program);                      all of a step; of which are
+ *     el_line_begin(&line, program, inputs, labels);     before the first action ...
  *     el_line_do(&line, action);                         each of the device's row
- *     the shard's issued[]                               ... and behind the last one
  *     el_line_close(&line);
  *
  * A part's values go to the next one, and their gradients come back: by a message where that is on another device, else
@@ -18,6 +18,7 @@
 #pragma once
 
 #include "runtime/modes/pipeline/edge.h"
+#include "runtime/worker/share.h"
 
 struct el_line;
 
@@ -41,14 +42,11 @@ struct el_line {
     int n_micro;
     int64_t micro_batch; /* samples */
     struct el_held held;
-    struct el_view **grads;    /* [held.n], of each part's parameters */
-    struct el_flight *flights; /* [held.n][n_micro] */
-    int *last_micro;           /* [held.n]: whose backward completes a part's gradients */
-    struct el_buffer *losses;  /* [n_micro], where the last part is; else NULL */
-    /* Gradient `param` of the shard is complete, in its issued[param]; NULL: nobody asks. Set after open. After the
-     * last action all are there. */
-    void (*grad_ready)(void *context, int param);
-    void *context;
+    struct el_view **grads;        /* [held.n], of each part's parameters */
+    struct el_flight *flights;     /* [held.n][n_micro] */
+    int *first_micro, *last_micro; /* [held.n]: whose backward is the first, and completes the part's gradients */
+    struct el_buffer *losses;      /* [n_micro], where the last part is; else NULL */
+    struct el_share_hooks hooks;   /* of the mode: set after open; zeros: none */
     /* The step being issued. */
     struct el_program *program;
     struct el_buffer *inputs, *labels; /* of the data rank's share: where the first part is, where the last one is */
@@ -62,3 +60,11 @@ void el_line_close(struct el_line *line);
 void el_line_begin(struct el_line *line, struct el_program *program, struct el_buffer *inputs,
                    struct el_buffer *labels);
 enum el_status el_line_do(struct el_line *line, struct el_action action);
+
+/* line.c: as el_share_step, of a device with some of the model's parts: with what the mode's hooks add to it. */
+enum el_status el_line_step(struct el_line *line, struct el_program *program);
+/* The mean over micro-batches, of the device that has the last part; the others have none. */
+enum el_status el_line_read_loss(const struct el_line *line, double *loss_p);
+/* Whether the model can be cut as the schedule has it, and the batch too; fills in n_micro. Errors: EL_ERR_INVALID
+ * naming the option to change. */
+enum el_status el_line_check(struct el_train_config *config, const struct el_layout *layout);

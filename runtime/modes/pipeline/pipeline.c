@@ -5,10 +5,8 @@
 
 #include "runtime/gradients/reducer.h"
 #include "runtime/modes/mode.h"
-#include "runtime/modes/pipeline/edge.h"
 #include "runtime/modes/pipeline/flight.h"
 #include "runtime/state/buffers.h"
-#include "runtime/worker/share.h"
 
 struct pipeline {
     struct el_line line;
@@ -24,8 +22,7 @@ static enum el_status open_reducer(struct el_worker *worker, struct pipeline *pi
                                    .average = true,
                                    .overlap = worker->config->overlap};
     EL_TRY(el_reducer_open(&spec, &pipeline->reducer));
-    pipeline->line.grad_ready = el_reducer_ready;
-    pipeline->line.context = pipeline->reducer;
+    pipeline->line.hooks = el_share_reduce_by(pipeline->reducer);
     return EL_OK;
 }
 
@@ -48,44 +45,14 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
 {
     (void)round;
     struct pipeline *pipeline = worker->state;
-    struct el_line *line = &pipeline->line;
-    const struct el_shard *shard = &worker->members[0].shard;
-    const struct el_schedule *schedule = &worker->parts->schedule;
-    int stage = el_layout_spot(worker->layout, worker->first).at[EL_AXIS_STAGE];
-    struct el_buffer *inputs, *labels;
     if (pipeline->reducer && worker->config->broadcast_buffers)
-        el_buffers_issue_broadcast(worker->group[EL_AXIS_DATA], shard, 0, program);
-    if (pipeline->reducer) el_reducer_begin(pipeline->reducer, program, shard->issued);
-    el_shard_issue_zero_grad(shard, program);
-    el_feed_issue(worker->members[0].feeds, program, &inputs, &labels);
-    el_line_begin(line, program, inputs, labels);
-    for (int i = 0; i < schedule->n_actions[stage]; i++) {
-        struct el_action action = schedule->actions[stage][i];
-        el_program_piece(program, (struct el_op_piece){el_action_letter(action.kind), action.part, action.micro});
-        EL_TRY(el_line_do(line, action));
-    }
-    el_program_piece(program, (struct el_op_piece){0});
-    if (pipeline->reducer) el_reducer_finish(pipeline->reducer);
-    el_edge_issue_sums(worker, program, shard->issued);
-    el_share_sum_pieces(worker, program, shard->issued);
-    el_shard_issue_optimizer(shard, program, shard->issued);
-    el_shard_free_grads(shard, program, shard->issued);
-    el_program_free(program, inputs);
-    el_program_free(program, labels);
-    return EL_OK;
+        el_buffers_issue_broadcast(worker->group[EL_AXIS_DATA], &worker->members[0].shard, 0, program);
+    return el_line_step(&pipeline->line, program);
 }
 
-/* Of the device that has the last part; the others have none. */
 static enum el_status read_loss(struct el_worker *worker, double *loss_p)
 {
-    const struct el_line *line = &((struct pipeline *)worker->state)->line;
-    double sum = 0, one;
-    for (int m = 0; m < line->n_micro && line->losses; m++) {
-        EL_TRY(el_shard_read_value(&worker->members[0].shard, line->losses, m, &one));
-        sum += one;
-    }
-    *loss_p = sum / line->n_micro;
-    return EL_OK;
+    return el_line_read_loss(&((struct pipeline *)worker->state)->line, loss_p);
 }
 
 static void teardown(struct el_worker *worker)
@@ -99,27 +66,6 @@ static void teardown(struct el_worker *worker)
 
 /* ---- options ---- */
 
-static const struct el_mode_option option_micro = {
-    .name = "micro",
-    .argument = "N",
-    .help = "micro-batches per step (default: the number of devices, or what FILE.csv has)",
-    .kind = EL_MODE_COUNT,
-    EL_MODE_FIELD(n_micro),
-    .absent = "1",
-    .min = 1,
-    .max = EL_MICRO_MAX,
-    .key = "micro_batches"};
-
-static const struct el_mode_option option_schedule = {
-    .name = "schedule",
-    .argument = "NAME|FILE.csv",
-    .help = "the order of forwards and backwards; FILE.csv: a compute table written by torch.distributed.pipelining",
-    .kind = EL_MODE_FILE,
-    EL_MODE_FIELD(schedule),
-    .bytes = sizeof((struct el_train_config *)0)->schedule,
-    .choices = "1f1b|gpipe|interleaved|zero-bubble",
-    .initial = "1f1b"};
-
 static const struct el_mode_option option_parts = {
     .name = "parts",
     .argument = "N",
@@ -130,54 +76,11 @@ static const struct el_mode_option option_parts = {
     .max = EL_PARTS_MAX,
     .key = "parts_per_device"};
 
-/* A part whose forwards are not in the order of micro-batches; -1: there is none. */
-static int find_out_of_order(const struct el_schedule *schedule)
-{
-    int next[EL_PARTS_MAX] = {0};
-    for (int d = 0; d < schedule->n_devices; d++)
-        for (int i = 0; i < schedule->n_actions[d]; i++) {
-            struct el_action action = schedule->actions[d][i];
-            if (action.kind == EL_ACTION_FORWARD && action.micro != next[action.part]++) return action.part;
-        }
-    return -1;
-}
-
-/* Running statistics take micro-batches one after another, and another order gives others. */
-static enum el_status check_order(const struct el_train_config *config, const struct el_parts *parts)
-{
-    int part = parts->model->n_buffers > 0 ? find_out_of_order(&parts->schedule) : -1;
-    if (part < 0) return EL_OK;
-    return el_fail(EL_ERR_INVALID,
-                   "--schedule %s: the forwards of part %d are not in the order of micro-batches, on which the running "
-                   "statistics of %s depend",
-                   config->schedule, part, config->model.name);
-}
-
-/* Whether the model can be cut as the schedule has it, and the batch too; fills in n_micro. */
-static enum el_status check(struct el_train_config *config, const struct el_layout *layout)
-{
-    struct el_parts parts;
-    enum el_status status = el_parts_open(config, layout, &parts);
-    config->n_micro = parts.schedule.n_micro;
-    if (status == EL_OK) status = check_order(config, &parts);
-    el_parts_close(&parts);
-    EL_TRY(status);
-    if (config->global_batch % (layout->n[EL_AXIS_DATA] * config->n_micro) == 0) return EL_OK;
-    if (layout->n[EL_AXIS_DATA] > 1)
-        return el_fail(EL_ERR_INVALID,
-                       "--micro %lld: a batch of %lld cannot be divided into that many equal parts in each of %d "
-                       "copies of the model: change --batch",
-                       (long long)config->n_micro, (long long)config->global_batch, layout->n[EL_AXIS_DATA]);
-    return el_fail(EL_ERR_INVALID,
-                   "--micro %lld: a batch of %lld cannot be divided into that many equal parts: change --batch",
-                   (long long)config->n_micro, (long long)config->global_batch);
-}
-
 #define COPIES_AND_CUT                                                                                                 \
     &el_mode_procs, &el_mode_cut, &el_mode_mesh, &el_mode_overlap, &el_mode_cast_hook, &el_mode_bucket_mb,             \
         &el_mode_first_bucket_mb, &el_mode_broadcast_buffers, &el_mode_sequence_parallel
 #define CUT_INTO_STAGES                                                                                                \
-    .check = check, .layout = el_layout_stages, .rounds = 2, .setup = setup, .begin_round = begin_round,               \
+    .check = el_line_check, .layout = el_layout_stages, .rounds = 2, .setup = setup, .begin_round = begin_round,       \
     .issue = issue, .read_loss = read_loss, .teardown = teardown
 
 const struct el_mode_ops el_mode_mp = {
@@ -197,7 +100,7 @@ const struct el_mode_ops el_mode_pipeline = {
     .info = {.name = "pipeline",
              .summary = "the model cut by layers, one or several parts per device, with micro-batches",
              .axes = 1U << EL_AXIS_DATA | 1U << EL_AXIS_STAGE | 1U << EL_AXIS_TENSOR,
-             .options = (const struct el_mode_option *const[]){COPIES_AND_CUT, &option_micro, &option_schedule,
+             .options = (const struct el_mode_option *const[]){COPIES_AND_CUT, &el_mode_micro, &el_mode_schedule,
                                                                &option_parts, NULL},
              .statistics = "of each micro-batch; running ones take them one after another",
              .sends = "activations at each cut, and their gradients back, by micro-batches",

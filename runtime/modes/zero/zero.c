@@ -2,7 +2,8 @@
  * 2020). Each rank has a part of each unit of parameters (units.h), and updates that part alone. zero1 shards the
  * optimizer's slots; zero2 the gradients too; zero3 the parameters too, as PyTorch's fully_shard does. With --mesh
  * dp=2,shard=4 two groups of four hold a copy of the state each (PyTorch's hybrid sharding): what is reduced within a
- * group is averaged across groups. With tp=2 each of them is two devices, with a piece of the model each (tp.c).
+ * group is averaged across groups. With tp=2 each of them is two devices, with a piece of the model each (tp.c); with
+ * pp=2 two, with a stage each, through which micro-batches go (flight.h) in the place of micro-steps.
  *
  * A unit's gradients are born in one piece of memory. When the last one is complete they are reduced and scattered,
  * while backward goes on; at the end each rank updates its parts. zero1 and zero2 then gather the new parameters; zero3
@@ -17,7 +18,6 @@
 
 #include "runtime/modes/zero/zero.h"
 #include "runtime/state/buffers.h"
-#include "runtime/worker/share.h"
 
 /* Rows of the state that are split. */
 enum {
@@ -118,23 +118,39 @@ static void updated(void *context, struct el_program *program)
     }
 }
 
+static struct el_share_hooks hooks_of(struct el_zero *zero)
+{
+    return (struct el_share_hooks){.overwrite = true,
+                                   .each = zero->each,
+                                   .grad_ready = el_zero_ready,
+                                   .params = zero->gathered ? el_gathered_params(zero->gathered) : NULL,
+                                   .before_node = before_node,
+                                   .after_node = after_node,
+                                   .begin = begin,
+                                   .reduce = finish,
+                                   .updated = updated,
+                                   .context = zero};
+}
+
+/* Rank 0's, or where the model is cut those of its copy. */
+static void broadcast_buffers(const struct el_worker *worker, struct el_program *program)
+{
+    const struct el_shard *shard = &worker->members[0].shard;
+    const bool stages = worker->layout->n[EL_AXIS_STAGE] > 1;
+    if (!stages) el_buffers_issue_broadcast(worker->world, shard, worker->buffers_root, program);
+    for (int i = 0; i < 2 && stages; i++) {
+        struct el_comm *comm = worker->group[i ? EL_AXIS_SHARD : EL_AXIS_DATA];
+        if (comm) el_buffers_issue_broadcast(comm, shard, 0, program);
+    }
+}
+
 static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
 {
     (void)round;
     struct el_zero *zero = worker->state;
-    const struct el_share_hooks hooks = {.overwrite = true,
-                                         .each = zero->each,
-                                         .grad_ready = el_zero_ready,
-                                         .params = zero->gathered ? el_gathered_params(zero->gathered) : NULL,
-                                         .before_node = before_node,
-                                         .after_node = after_node,
-                                         .begin = begin,
-                                         .reduce = finish,
-                                         .updated = updated,
-                                         .context = zero};
-    if (worker->config->broadcast_buffers)
-        el_buffers_issue_broadcast(worker->world, &worker->members[0].shard, worker->buffers_root, program);
-    return el_share_step(worker, program, &hooks);
+    const struct el_share_hooks hooks = hooks_of(zero);
+    if (worker->config->broadcast_buffers) broadcast_buffers(worker, program);
+    return zero->line ? el_line_step(zero->line, program) : el_share_step(worker, program, &hooks);
 }
 
 /* ---- what lives across steps ---- */
@@ -143,15 +159,25 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
 static enum el_status make_whole_grads(struct el_zero *zero)
 {
     const struct el_shard *shard = zero->shard;
+    struct el_comm *comm = zero->comm ? zero->comm : zero->across;
     for (int u = 0; u < shard->units->n; u++) {
         const struct el_unit *row = el_zero_row(zero, u);
         if (!row->trained) continue;
-        EL_TRY(el_comm_alloc(zero->comm ? zero->comm : zero->worker->world, EL_TAG_GRAD,
-                             (size_t)row->count * el_zero_width(zero), "gradients of a unit", &zero->units[u].whole));
+        const size_t bytes = (size_t)row->count * el_zero_width(zero);
+        EL_TRY(comm ? el_comm_alloc(comm, EL_TAG_GRAD, bytes, "gradients of a unit", &zero->units[u].whole)
+                    : el_device_alloc(shard->device, EL_TAG_GRAD, bytes, "gradients of a unit", &zero->units[u].whole));
         for (int p = 0; p < shard->graph->n_params; p++)
             if (el_zero_has(zero, p, u))
                 shard->grads[p] = place_in_part(zero, zero->units[u].whole, shard->piece * el_zero_part(zero, u), p);
     }
+    return EL_OK;
+}
+
+static enum el_status open_line(struct el_zero *zero)
+{
+    if (!(zero->line = calloc(1, sizeof *zero->line))) return el_fail_errno("%s", zero->worker->config->mode);
+    EL_TRY(el_line_open(zero->worker, zero->line));
+    zero->line->hooks = hooks_of(zero);
     return EL_OK;
 }
 
@@ -160,6 +186,7 @@ static enum el_status setup(struct el_worker *worker)
     static const int ahead[] = {[AHEAD_1] = 1, [AHEAD_2] = 2, [AHEAD_0] = 0};
     const struct settings *settings = el_mode_settings(worker->config);
     const struct el_shard *shard = &worker->members[0].shard;
+    const int n_passes = (int)(worker->layout->cuts ? worker->config->n_micro : worker->config->n_accumulate);
     struct el_zero *zero = worker->state = calloc(1, sizeof *zero);
     if (zero) zero->units = calloc((size_t)shard->units->n + 1, sizeof *zero->units);
     if (!zero || !zero->units) return el_fail_errno("%s", worker->config->mode);
@@ -172,14 +199,46 @@ static enum el_status setup(struct el_worker *worker)
     worker->comm = el_comm_backend(worker->world);
     if (zero->stage == 1) EL_TRY(make_whole_grads(zero));
     if (zero->stage == 3)
-        return el_gathered_open(shard, zero->comm, ahead[settings->ahead], !settings->stays, &zero->gathered);
+        EL_TRY(
+            el_gathered_open(shard, zero->comm, ahead[settings->ahead], !settings->stays, n_passes, &zero->gathered));
+    if (worker->layout->cuts) return open_line(zero);
     const bool pieces = worker->layout->n[EL_AXIS_TENSOR] > 1; /* whose weights differ */
-    return pieces ? EL_OK : el_share_send_weights(worker, worker->world, 0, true);
+    return pieces || zero->gathered ? EL_OK : el_share_send_weights(worker, worker->world, 0, true);
+}
+
+static enum el_status read_loss(struct el_worker *worker, double *loss_p)
+{
+    const struct el_zero *zero = worker->state;
+    return zero->line ? el_line_read_loss(zero->line, loss_p) : el_share_read_loss(worker->members, loss_p);
+}
+
+/* A part's nodes gather and reduce: a device has one, and goes back through it at once. */
+static enum el_status check_schedule(const struct el_train_config *config, const struct el_layout *layout)
+{
+    struct el_schedule schedule;
+    EL_TRY(el_schedule_open(config, layout->n[EL_AXIS_STAGE], &schedule));
+    bool fits = schedule.n_parts == schedule.n_devices;
+    for (int d = 0; d < schedule.n_devices; d++)
+        for (int i = 0; i < schedule.n_actions[d]; i++) fits &= schedule.actions[d][i].kind <= EL_ACTION_BACKWARD;
+    el_schedule_close(&schedule);
+    return fits
+               ? EL_OK
+               : el_fail(EL_ERR_INVALID,
+                         "--schedule %s: %s takes schedules of one part a device and of whole backwards: 1f1b or gpipe",
+                         config->schedule, config->mode);
 }
 
 static enum el_status check(struct el_train_config *config, const struct el_layout *layout)
 {
-    return el_parts_check_pieces(config, layout);
+    if (!layout->cuts && config->n_micro > 1)
+        return el_fail(EL_ERR_INVALID, "--micro %lld: only stages take micro-batches: add --mesh pp=2, or --accumulate",
+                       (long long)config->n_micro);
+    if (!layout->cuts) return el_parts_check_pieces(config, layout);
+    if (config->n_accumulate > 1)
+        return el_fail(EL_ERR_INVALID, "--accumulate %lld: stages take micro-batches: give --micro",
+                       (long long)config->n_accumulate);
+    EL_TRY(el_line_check(config, layout));
+    return check_schedule(config, layout);
 }
 
 static void teardown(struct el_worker *worker)
@@ -188,6 +247,8 @@ static void teardown(struct el_worker *worker)
     if (!zero) return;
     for (int u = 0; zero->stage == 1 && u < zero->shard->units->n; u++) el_device_free(zero->units[u].whole);
     el_gathered_close(zero->gathered);
+    if (zero->line) el_line_close(zero->line);
+    free(zero->line);
     free(zero->units);
     free(zero);
 }
@@ -252,18 +313,20 @@ static const struct el_mode_option gather_ahead = {
     .initial = "1"};
 
 #define SHARED                                                                                                         \
-    &el_mode_procs, &el_mode_mesh, &el_mode_overlap, &el_mode_cast_hook, &unit, &el_mode_accumulate,                   \
-        &el_mode_broadcast_buffers, &el_mode_sequence_parallel
+    &el_mode_procs, &el_mode_mesh, &el_mode_overlap, &el_mode_cast_hook, &unit, &el_mode_accumulate, &el_mode_cut,     \
+        &el_mode_micro, &el_mode_schedule, &el_mode_broadcast_buffers, &el_mode_sequence_parallel
 
 static const struct el_mode_option *const options1[] = {SHARED, NULL}, *const options2[] = {SHARED, &reduce_each, NULL},
                                           *const options3[] = {SHARED, &reduce_each, &reshard, &gather_ahead, NULL};
 
 #define ZERO_ROW(stage)                                                                                                \
-    .axes = 1U << EL_AXIS_DATA | 1U << EL_AXIS_SHARD | 1U << EL_AXIS_TENSOR, .options = options##stage,                \
+    .axes = 1U << EL_AXIS_DATA | 1U << EL_AXIS_SHARD | 1U << EL_AXIS_STAGE | 1U << EL_AXIS_TENSOR,                     \
+    .options = options##stage,                                                                                         \
     .statistics = "of each rank's share; running ones are rank 0's, sent to all at a step's start",                    \
     .loss = EL_LOSS_OF_RANKS, .n_shown = 1
 #define ZERO_HOOKS(layout_of)                                                                                          \
-    .check = check, .layout = layout_of, .rounds = 1, .setup = setup, .issue = issue, .teardown = teardown
+    .check = check, .layout = layout_of, .rounds = 1, .setup = setup, .issue = issue, .read_loss = read_loss,          \
+    .teardown = teardown
 
 const struct el_mode_ops el_mode_zero1 = {
     .info = {ZERO_ROW(1), .name = "zero1", .summary = "ddp with the optimizer's state sharded over the ranks (ZeRO 1)",

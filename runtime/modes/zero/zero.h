@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/modes/mode.h"
+#include "runtime/modes/pipeline/flight.h"
 #include "runtime/worker/gathered.h"
 
 enum { EL_ZERO_NONE = -1 };
@@ -24,6 +25,7 @@ struct el_zero {
     struct el_comm *comm, *across; /* of those with the other parts, and of those with the same; NULL: none */
     struct el_zero_unit *units;
     struct el_gathered *gathered; /* zero3's, else NULL */
+    struct el_line *line;         /* of stages; NULL: there is one */
     struct el_program *program;   /* of the step that is issued */
     struct el_view *grads;        /* its gradients */
     int in_flight;                /* the unit whose reduction is not waited for yet; EL_ZERO_NONE */
