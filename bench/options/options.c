@@ -227,20 +227,22 @@ enum el_status el_options_command_line(unsigned command, const struct el_options
     return fits ? EL_OK : el_fail(EL_ERR_INVALID, "the command is too long to be kept");
 }
 
-/* Whether models in pieces are there several times. A --mesh that cannot be is refused elsewhere. */
-static bool has_copies(const struct el_options *options, const char *mode)
+/* Whether there are several along an axis of --mesh. One that cannot be is refused elsewhere. */
+static bool has_several(const struct el_options *options, const char *mode, enum el_axis axis)
 {
     int mesh[EL_AXIS_COUNT];
     const struct el_mode_info *info = el_mode_find(mode);
     if (!*options->mesh) return false;
     if (!info || el_mesh_read(options->mesh, info, options->n_devices, mesh) != EL_OK) return true;
-    return mesh[EL_AXIS_DATA] != 1; /* 0: as many as the devices, which are not known, allow */
+    return axis == EL_AXIS_DATA ? mesh[axis] != 1 /* 0: as many as the devices, which are not known, allow */
+                                : mesh[axis] > 1;
 }
 
-/* Models in pieces need what keeps copies equal only where there are several. */
+/* Models in pieces need what keeps copies equal only where there are several; and schedules, where there are stages. */
 static bool has_effect(const struct el_options *options, const char *mode, const struct el_mode_option *option)
 {
-    return option && (!option->of_copies || !el_mode_has_pieces(mode) || has_copies(options, mode));
+    return option && (!option->of_copies || !el_mode_has_pieces(mode) || has_several(options, mode, EL_AXIS_DATA)) &&
+           (!option->of_stages || el_mode_cuts(mode) || has_several(options, mode, EL_AXIS_STAGE));
 }
 
 /* The first mode that has the option; NULL: all have it. */
@@ -261,11 +263,12 @@ static enum el_status check_modes_take(const struct el_options *options)
             taken = has_effect(options, options->modes[m], el_mode_option_of(options->modes[m], row->name));
         if (taken || !strcmp(row->name, "procs")) continue; /* trial.c has its own words for that */
         const char *last = options->modes[options->n_modes - 1];
-        if (el_mode_option_of(last, row->name))
-            return el_fail(
-                EL_ERR_INVALID,
-                "--%s: mode %s with one copy of the model has no use for it: leave it out, or give --mesh dp=2",
-                row->name, last);
+        const struct el_mode_option *option = el_mode_option_of(last, row->name);
+        if (option)
+            return el_fail(EL_ERR_INVALID,
+                           "--%s: mode %s with one %s of the model has no use for it: leave it out, or give --mesh "
+                           "%s=2",
+                           row->name, last, option->of_stages ? "stage" : "copy", option->of_stages ? "pp" : "dp");
         return el_fail(EL_ERR_INVALID, "--%s: mode %s does not take it, %s does: leave it out, or train in that mode",
                        row->name, last, taker);
     }

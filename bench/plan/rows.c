@@ -166,13 +166,15 @@ static enum el_axis own_axis(const struct el_mode_info *mode)
                                               : EL_AXIS_TENSOR;
 }
 
-/* All ways to have `left` devices along the mode's axes from this one on, at least two of them along its own. */
+/* All ways to have `left` devices along the mode's axes from this one on, at least two of them along its own; sharded
+ * state not in stages. */
 static enum el_status try_axes(struct plan *plan, const struct el_mode_info *mode, enum el_axis axis, int left,
                                int n[EL_AXIS_COUNT])
 {
+    const unsigned axes = mode->axes & ~(own_axis(mode) == EL_AXIS_SHARD ? 1U << EL_AXIS_STAGE : 0);
     if (axis == EL_AXIS_COUNT) return left == 1 && n[own_axis(mode)] > 1 ? try_mesh(plan, mode->name, n) : EL_OK;
     for (n[axis] = 1; n[axis] <= left; n[axis]++)
-        if (left % n[axis] == 0 && (n[axis] == 1 || mode->axes & 1U << axis))
+        if (left % n[axis] == 0 && (n[axis] == 1 || axes & 1U << axis))
             EL_TRY(try_axes(plan, mode, axis + 1, left / n[axis], n));
     return EL_OK;
 }

@@ -179,11 +179,12 @@ enum el_status el_trial_use_mode(const struct el_trial *trial, const char *mode,
     return EL_OK;
 }
 
-/* Whether an option of the mode changes anything: a model in pieces may have one copy. */
+/* Whether an option of the mode changes anything: a model in pieces may have one copy, or one stage. */
 static bool has_effect(const struct el_train_config *train, const char *name)
 {
     const struct el_mode_option *option = el_mode_option_of(train->mode, name);
-    return option && (!option->of_copies || !el_mode_has_pieces(train->mode) || train->mesh[EL_AXIS_DATA] > 1);
+    return option && (!option->of_copies || !el_mode_has_pieces(train->mode) || train->mesh[EL_AXIS_DATA] > 1) &&
+           (!option->of_stages || el_mode_cuts(train->mode) || train->mesh[EL_AXIS_STAGE] > 1);
 }
 
 /* A GPU's kernels have other workspaces than a CPU's. */

@@ -44,6 +44,7 @@ struct el_mode_option {
     const char *key;      /* in the record; NULL: the name, with _ for - */
     const char *label;    /* in tables, behind the mode, where it is not as usual; NULL: nothing */
     bool of_copies;       /* of a model in pieces: it matters only where the model is there several times */
+    bool of_stages;       /* it matters only where the model is cut along its depth */
 };
 
 enum { EL_MODE_OPTIONS_MAX = 32, EL_MODE_TEXT_BYTES = 256 };

@@ -85,7 +85,8 @@ const struct el_mode_option el_mode_cut = {
     .kind = EL_MODE_TEXT,
     EL_MODE_FIELD(cut),
     .bytes = sizeof((struct el_train_config *)0)->cut,
-    .initial = "time"};
+    .initial = "time",
+    .of_stages = true};
 
 const struct el_mode_option el_mode_micro = {
     .name = "micro",
@@ -96,7 +97,8 @@ const struct el_mode_option el_mode_micro = {
     .absent = "1",
     .min = 1,
     .max = EL_MICRO_MAX,
-    .key = "micro_batches"};
+    .key = "micro_batches",
+    .of_stages = true};
 
 const struct el_mode_option el_mode_schedule = {
     .name = "schedule",
@@ -106,7 +108,8 @@ const struct el_mode_option el_mode_schedule = {
     EL_MODE_FIELD(schedule),
     .bytes = sizeof((struct el_train_config *)0)->schedule,
     .choices = "1f1b|gpipe|interleaved|zero-bubble",
-    .initial = "1f1b"};
+    .initial = "1f1b",
+    .of_stages = true};
 
 const struct el_mode_option el_mode_sequence_parallel = {
     .name = "sequence-parallel",

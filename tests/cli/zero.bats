@@ -33,11 +33,15 @@ assert max(peaks[0]) == int(sys.argv[1]) < min(peaks[1]) / 2, peaks
         refused=$((refused + 1))
     done <<'.'
 zero3 --mesh dp=3|--mesh dp=3: 4 devices cannot be divided evenly among that many
-zero3 --mesh shard=3|--mesh shard=3: dp times tp times shard must be the number of devices (4)
-zero1 --mesh dp=2,shard=4|--mesh dp=2,shard=4: dp times tp times shard must be the number of devices (4)
-zero2 --mesh shard=0|--mesh shard=0: must be like dp=2,tp=2,shard=2, each number at least 1
-zero2 --mesh dp=2,shard=|--mesh dp=2,shard=: must be like dp=2,tp=2,shard=2
-zero3 --mesh pp=2|--mesh pp=2: must be like dp=2,tp=2,shard=2
+zero3 --mesh shard=3|--mesh shard=3: dp times pp times tp times shard must be the number of devices (4)
+zero1 --mesh dp=2,shard=4|--mesh dp=2,shard=4: dp times pp times tp times shard must be the number of devices (4)
+zero2 --mesh shard=0|--mesh shard=0: must be like dp=2,pp=2,tp=2,shard=2, each number at least 1
+zero2 --mesh dp=2,shard=|--mesh dp=2,shard=: must be like dp=2,pp=2,tp=2,shard=2
+zero3 --mesh pp=3|--mesh pp=3: dp times pp times tp times shard must be the number of devices (4)
+zero3 --mesh pp=2 --accumulate 2|--accumulate 2: stages take micro-batches: give --micro
+zero1 --mesh pp=2 --schedule interleaved|--schedule interleaved: zero1 takes schedules of one part a device and of whole backwards: 1f1b or gpipe
+zero2 --mesh pp=2 --schedule zero-bubble|--schedule zero-bubble: zero2 takes schedules of one part a device
+zero3 --mesh pp=2 --micro 5|--micro 5: a batch of 8 cannot be divided into that many equal parts in each of 2 copies of the model: change --batch
 pipeline --mesh pp=2,shard=2|--mesh pp=2,shard=2: must be like dp=2,pp=2,tp=2
 ddp --mesh shard=2|--mesh: mode ddp does not take it
 zero3 --unit h.0|--unit: 'h.0' is not one of block|layer|model
@@ -47,11 +51,12 @@ ddp --unit layer|--unit: mode ddp does not take it, zero1 does
 zero2 --gather-ahead 2|--gather-ahead: mode zero2 does not take it, zero3 does
 zero1 --reshard off|--reshard: mode zero1 does not take it, zero3 does
 zero1 --reduce-in last|--reduce-in: mode zero1 does not take it, zero2 does
-zero3 --schedule 1f1b|--schedule: mode zero3 does not take it, pipeline does
+zero3 --schedule 1f1b|--schedule: mode zero3 with one stage of the model has no use for it: leave it out, or give --mesh pp=2
+zero3 --mesh dp=2 --micro 2|--micro: mode zero3 with one stage of the model has no use for it
 zero3 --bucket-mb 1|--bucket-mb: mode zero3 does not take it, ddp does
 zero3 --batch 3|--batch 3 is smaller than the 4 devices
 .
-    [[ $refused -eq 18 ]]
+    [[ $refused -eq 23 ]]
 }
 
 # A unit's part times the ranks is the unit, and the bytes of all are (n - 1) / n of the model, filled up, per gathering and reduction.

@@ -17,8 +17,8 @@ enum { DEVICES = 4, STEPS = 12, LIMIT_S = 60 };
 struct mesh {
     const char *mode;
     int n_devices, n_ranks;
-    enum { FLAT, HIERARCHICAL } reduce;
-    int at; /* of el_cases */
+    enum { FLAT, HIERARCHICAL, STAGES } how; /* to reduce; or sharded state in two stages */
+    int at;                                  /* of el_cases */
 };
 
 /* Even and uneven shares; dropout; chunks of 6 and 5, of 4, 4 and 3. */
@@ -27,7 +27,8 @@ static const struct mesh meshes[] = {
     {"spmg", 3, 3, FLAT, 8},     {"spmg", 3, 1, HIERARCHICAL, 4}, {"spmg", 4, 1, FLAT, 11},
     {"spmg", 2, 2, FLAT, 12},    {"spmg", 4, 2, FLAT, 1},         {"pipeline", 4, 2, FLAT, 1},
     {"pipeline", 4, 2, FLAT, 7}, {"pipeline", 4, 4, FLAT, 9},     {"mp", 4, 2, FLAT, 2},
-    {"pipeline", 2, 2, FLAT, 0},
+    {"pipeline", 2, 2, FLAT, 0}, {"zero1", 4, 1, STAGES, 1},      {"zero2", 4, 1, STAGES, 7},
+    {"zero3", 4, 1, STAGES, 1},  {"zero3", 4, 2, STAGES, 9},
 };
 enum { N_MESHES = sizeof meshes / sizeof meshes[0] };
 
@@ -38,7 +39,8 @@ static enum el_status configure(const struct mesh *mesh, struct el_train_config 
     config->n_devices = mesh->n_devices;
     config->n_micro = 2;
     config->mesh[EL_AXIS_DATA] = mesh->n_ranks;
-    if (mesh->reduce == HIERARCHICAL && !strcmp(mesh->mode, "spmg"))
+    if (mesh->how == STAGES) config->mesh[EL_AXIS_STAGE] = 2;
+    if (mesh->how == HIERARCHICAL && !strcmp(mesh->mode, "spmg"))
         EL_TRY(el_mode_option_set(config, "reduce", "hierarchical"));
     config->keep_grads = mesh->at % 2;
     config->steps = STEPS;
@@ -83,7 +85,7 @@ static void losses_are_the_means_over_ranks(void **state)
         struct el_train_config config;
         struct el_bootstrap *self;
         means.mode = "reference";
-        means.n_devices = means.n_ranks;
+        means.n_devices = means.how == STAGES ? means.n_devices / 2 : means.n_ranks;
         assert_int_equal(configure(&means, &config), EL_OK);
         config.keep_grads = true;
         assert_int_equal(el_bootstrap_open("self", &self), EL_OK);

@@ -86,4 +86,3 @@ enum el_status el_line_check(struct el_train_config *config, const struct el_lay
                    "--micro %lld: a batch of %lld cannot be divided into that many equal parts: change --batch",
                    (long long)config->n_micro, (long long)config->global_batch);
 }
-

@@ -230,15 +230,13 @@ static enum el_status check_schedule(const struct el_train_config *config, const
 
 static enum el_status check(struct el_train_config *config, const struct el_layout *layout)
 {
-    if (!layout->cuts && config->n_micro > 1)
-        return el_fail(EL_ERR_INVALID, "--micro %lld: only stages take micro-batches: add --mesh pp=2, or --accumulate",
-                       (long long)config->n_micro);
+    if (!layout->cuts) config->n_micro = 1;
     if (!layout->cuts) return el_parts_check_pieces(config, layout);
     if (config->n_accumulate > 1)
         return el_fail(EL_ERR_INVALID, "--accumulate %lld: stages take micro-batches: give --micro",
                        (long long)config->n_accumulate);
-    EL_TRY(el_line_check(config, layout));
-    return check_schedule(config, layout);
+    EL_TRY(check_schedule(config, layout));
+    return el_line_check(config, layout);
 }
 
 static void teardown(struct el_worker *worker)
@@ -331,7 +329,7 @@ static const struct el_mode_option *const options1[] = {SHARED, NULL}, *const op
 const struct el_mode_ops el_mode_zero1 = {
     .info = {ZERO_ROW(1), .name = "zero1", .summary = "ddp with the optimizer's state sharded over the ranks (ZeRO 1)",
              .sends = "gradients (P) by reduce-scatter during backward, and new parameters (P) by all-gather",
-             .variants = "--overlap off|--accumulate 2|--unit model|--mesh dp=2",
+             .variants = "--overlap off|--accumulate 2|--unit model|--mesh dp=2|--mesh pp=2",
              .memory = {.backward = 2, .optimizer = 2, .words = "(2 + S / n) P"},
              .look = {.fill = 0x4fb3bf, .ink = 0x23808c, .pattern = 3, .point = 13, .point_size = 1.7}},
     .resolve = resolve1,
@@ -350,7 +348,7 @@ const struct el_mode_ops el_mode_zero3 = {
              .summary = "zero2 with the parameters sharded too (ZeRO 3, PyTorch's fully_shard)",
              .sends = "as zero1, and parameters once more: gathered for forward, and for backward",
              .variants = "--overlap off|--accumulate 2|--unit layer --gather-ahead 2|--reshard off --gather-ahead 0|"
-                         "--accumulate 2 --reduce-in last|--mesh dp=2",
+                         "--accumulate 2 --reduce-in last|--mesh dp=2|--mesh pp=2",
              .memory = {.words = "(2 + S) / n P, and four units"},
              .look = {.fill = 0xe0a030, .ink = 0xa87010, .pattern = 3, .point = 9, .point_size = 1.7}},
     ZERO_HOOKS(layout3)};
