@@ -121,6 +121,7 @@ static bool is_large(const struct el_trial *trial)
 static enum el_status predict_large(const struct el_trial *trial, struct el_memory_forecast *forecasts,
                                     json_t **record_p)
 {
+    static const char no_interval[] = "priced by rates, without launches to draw from";
     struct el_machine machine;
     double step_ns = NAN;
     EL_TRY(el_machine_read(trial->machine, &machine));
@@ -128,6 +129,8 @@ static enum el_status predict_large(const struct el_trial *trial, struct el_memo
     const double samples = (double)trial->train.global_batch / step_ns * 1e9, tokens = (double)el_trial_tokens(trial);
     *record_p =
         el_json_of(EL_KEY("verdict", "simulated"), EL_KEY("step_ms", el_json_of(EL_KEY("mean", step_ns / 1e6))),
+                   EL_KEY("prediction", el_json_of(EL_KEY("machine", el_machine_json(&machine)),
+                                                   EL_KEY("step_ms", el_json_of(EL_KEY("reason", no_interval))))),
                    EL_KEY("throughput", el_json_of(EL_KEY("samples_per_s", samples),
                                                    EL_KEY("tokens_per_s", tokens > 0 ? samples * tokens : NAN))));
     return EL_OK;

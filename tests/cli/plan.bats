@@ -171,6 +171,7 @@ done = subprocess.run([sys.argv[1], *command], stdout=subprocess.PIPE)
 seconds, bytes = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
 document = json.loads(done.stdout)
 assert len(document["devices"]) == 16384 and document["step_ms"] > 0, document.get("step_ms")
+assert document["prediction"]["machine"]["name"].startswith("H100"), document["prediction"]
 assert seconds < 60 and bytes < 1 << 30, (seconds, bytes)
 END
 }
