@@ -43,8 +43,12 @@ static void set_devices(struct restarts *r, int n)
 {
     struct el_trial *trial = r->trial;
     if (trial->procs == trial->n_devices) trial->procs = n;
+    if (trial->elastic_device) { /* the linear rule: Goyal et al., 2017 */
+        trial->train.global_batch = trial->train.global_batch / trial->n_devices * n;
+        trial->train.lr *= (double)n / trial->n_devices;
+    }
     trial->n_devices = trial->train.n_devices = n;
-    trial->batch_is_per_device = false; /* the global batch stays */
+    trial->batch_is_per_device = false;
     el_trial_identify(trial);
 }
 
@@ -97,7 +101,8 @@ static void go_back(struct restarts *r, const char *reason)
     el_text_line(stderr, "%s: restart %d, on %d devices from step %lld", reason, ++r->n, trial->n_devices,
                  (long long)step);
     json_array_append_new(
-        r->list, el_json_of(EL_KEY("reason", reason), EL_KEY("step", step), EL_KEY("devices", trial->n_devices)));
+        r->list, el_json_of(EL_KEY("reason", reason), EL_KEY("step", step), EL_KEY("devices", trial->n_devices),
+                            EL_KEY("global_batch", trial->train.global_batch), EL_KEY("lr", trial->train.lr)));
     el_events_add(r->events, "restart", step);
 }
 

@@ -81,6 +81,7 @@ struct el_spread {
     char load[EL_PATH_BYTES], save[EL_PATH_BYTES];         /* weights; "": none */                                     \
     char checkpoint[EL_PATH_BYTES], resume[EL_PATH_BYTES]; /* folders; "": none */                                     \
     char elastic[EL_PATH_BYTES];                           /* "3:4"; "": always as many devices */                     \
+    bool elastic_device;                                   /* a device's batch stays, else the global one */           \
     char checkpoint_every[EL_PATH_BYTES];                  /* "20" steps, "30s" */                                     \
     int64_t checkpoint_keep;                                                                                           \
     bool checkpoint_async;                                                                                             \

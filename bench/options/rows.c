@@ -298,8 +298,11 @@ static const struct el_option_row after_sizes[] = {
      DEFAULT("0"), RANGE(0, 1000)},
     {SET, "elastic", "MIN:MAX", AT(TEXT, elastic), RUN,
      "with --max-restarts: on the devices that are left, at least MIN, and on up to MAX again when a file DIR/come "
-     "says "
-     "that one has come; the global batch stays"},
+     "says that one has come"},
+    {SET, "elastic-batch", "WHOSE", AT(SWITCH, elastic_device), RUN,
+     "with --elastic, the batch that stays: global, or device: the global batch follows the number of devices, and "
+     "the learning rate with it",
+     CHOICES("global|device"), DEFAULT("global")},
     {SET, "epochs", "N", AT(COUNT, train.epochs), COMPARE | RUN, "train whole epochs and evaluate, instead of --steps",
      RANGE(1, 1e6), COMMON},
     {SET, "eval", "HOW", AT(CHOICE, train.eval), COMPARE | RUN,

@@ -123,7 +123,14 @@ bool el_trial_checkpoint_every(const struct el_trial *trial, int64_t *steps_p, d
 static enum el_status check_elastic(const struct el_trial *trial)
 {
     int least, most, end = 0;
+    if (trial->elastic_device && !*trial->elastic)
+        return el_fail(EL_ERR_INVALID, "--elastic-batch device: the number of devices does not change: add --elastic");
     if (!*trial->elastic) return EL_OK;
+    if (trial->elastic_device && trial->train.global_batch % trial->n_devices != 0)
+        return el_fail(EL_ERR_INVALID,
+                       "--elastic-batch device: a batch of %" PRId64 " is not the same on %d devices: "
+                       "change --batch",
+                       trial->train.global_batch, trial->n_devices);
     if (sscanf(trial->elastic, "%d:%d%n", &least, &most, &end) != 2 || trial->elastic[end] || least < 1 || most < least)
         return el_fail(EL_ERR_INVALID, "--elastic %.40s: give MIN:MAX devices, like 3:4", trial->elastic);
     if (trial->max_restarts == 0)

@@ -170,6 +170,14 @@ int64_t el_checkpoint_step(const struct el_checkpoint *checkpoint)
     return checkpoint->step;
 }
 
+bool el_checkpoint_position(const struct el_checkpoint *checkpoint, int64_t *epoch_p, int64_t *samples_p)
+{
+    const json_t *data = json_object_get(checkpoint->index, "data");
+    *epoch_p = json_integer_value(json_object_get(data, "epoch"));
+    *samples_p = json_integer_value(json_object_get(data, "samples"));
+    return data && *epoch_p >= 0 && *samples_p >= 0 && *epoch_p < INT32_MAX && *samples_p < INT64_MAX / 2;
+}
+
 const char *el_checkpoint_path(const struct el_checkpoint *checkpoint)
 {
     return checkpoint->path;
@@ -287,7 +295,7 @@ static enum el_status check_same(const struct el_checkpoint *checkpoint, const s
 {
     static const struct {
         const char *key, *option;
-    } same[] = {{"model", "model"}, {"optimizer", "optimizer"}, {"seed", "seed"}, {"global_batch", "batch"}};
+    } same[] = {{"model", "model"}, {"optimizer", "optimizer"}, {"seed", "seed"}};
     json_t *own = el_checkpoint_describe(config);
     enum el_status status = EL_OK;
     for (size_t i = 0; i < sizeof same / sizeof same[0] && status == EL_OK; i++) {
@@ -299,10 +307,9 @@ static enum el_status check_same(const struct el_checkpoint *checkpoint, const s
                         el_path_tail(checkpoint->path), same[i].option, json_string_value(was), json_string_value(is));
         else
             status = el_fail(EL_ERR_INVALID,
-                             "--resume %s: it was trained with a %s of %" JSON_INTEGER_FORMAT
-                             ", and now it is %" JSON_INTEGER_FORMAT ": give the same --%s",
-                             el_path_tail(checkpoint->path), i == 2 ? "seed" : "global batch", json_integer_value(was),
-                             json_integer_value(is), same[i].option);
+                             "--resume %s: it was trained with a seed of %" JSON_INTEGER_FORMAT
+                             ", and now it is %" JSON_INTEGER_FORMAT ": give the same --seed",
+                             el_path_tail(checkpoint->path), json_integer_value(was), json_integer_value(is));
     }
     json_decref(own);
     return status;

@@ -173,6 +173,10 @@ static json_t *make_index(const struct el_checkpointer *c, double epoch_loss)
     const struct el_run *run = c->run;
     json_t *index = el_checkpoint_describe(run->session->config);
     json_object_set_new(index, "step", json_integer(c->step));
+    const int64_t batch = c->step - run->origin, of = run->data_steps ? run->data_steps : INT64_MAX;
+    json_object_set_new(index, "data",
+                        json_pack("{s:I, s:I}", "epoch", (json_int_t)(batch / of), "samples",
+                                  (json_int_t)(batch % of * run->session->config->global_batch)));
     json_object_set_new(index, "workers", json_integer(run->worker.layout->n_workers));
     json_object_set_new(index, "epochs", show_epochs(run));
     json_object_set_new(index, "epoch_loss", show_real(epoch_loss));

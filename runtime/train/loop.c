@@ -59,13 +59,12 @@ static enum el_status step(struct el_run *run, uint64_t number, uint64_t skipped
     if (hooks->before_step) EL_TRY(hooks->before_step(hooks->context, run->first, (int64_t)number));
     int64_t begin = el_clock_ns();
     const int round = run->round;
-    EL_TRY(change_round(run, number));
-    EL_TRY(el_run_choose(run, number));
-    for (int m = 0; m < run->worker.n_members; m++) {
+    for (int m = 0; m < run->worker.n_members; m++)
         for (int64_t k = 0; k < run->worker.config->n_accumulate; k++)
             run->worker.members[m].feeds[k].skipped = skipped;
-        EL_TRY(el_feed_begin(run->worker.members[m].feeds, number));
-    }
+    EL_TRY(change_round(run, number));
+    EL_TRY(el_run_choose(run, number));
+    for (int m = 0; m < run->worker.n_members; m++) EL_TRY(el_feed_begin(run->worker.members[m].feeds, number));
     bool first = run->round != round;
     if (!run->program || !run->session->config->capture) EL_TRY(el_run_issue(run, first));
     if (first) EL_TRY(el_meeting_wait(run->session->meeting));
@@ -168,7 +167,7 @@ static enum el_status sum_losses(struct el_run *run, int64_t first, int64_t n, d
 enum el_status el_run_epoch_loss(struct el_run *run, double *loss_p)
 {
     const int64_t steps = run->session->config->epochs ? el_run_epoch_steps(run) : 0;
-    return steps ? sum_losses(run, run->n_done / steps * steps, steps, loss_p) : EL_OK;
+    return steps ? sum_losses(run, run->n_done - (run->n_done - run->origin) % steps, steps, loss_p) : EL_OK;
 }
 
 static enum el_status end_epoch(struct el_run *run, int64_t first, int64_t steps, int64_t begin_ns)
@@ -198,9 +197,10 @@ static void report(const struct el_run *run)
 /* Step i of the run, which is at this place of its epoch. */
 static enum el_status next_step(struct el_run *run, int64_t i, int64_t epoch_steps)
 {
-    const int64_t epoch = epoch_steps ? i / epoch_steps : 0, place = i - epoch * epoch_steps;
+    const int64_t batch = i - run->origin, epoch = epoch_steps ? batch / epoch_steps : 0;
+    const int64_t place = batch - epoch * epoch_steps, skipped = epoch * (run->result.epoch_batches - epoch_steps);
     EL_TRY(el_run_ask_all(run, place));
-    enum el_status status = step(run, (uint64_t)i, (uint64_t)(epoch * (run->result.epoch_batches - epoch_steps)));
+    enum el_status status = step(run, (uint64_t)i, (uint64_t)(skipped - run->origin));
     return status == EL_OK ? EL_OK : el_run_explain_wait(run, status, place);
 }
 
@@ -214,7 +214,7 @@ static enum el_status train(struct el_run *run, int64_t epoch_steps)
         run->n_done = i + 1;
         report(run);
         if (run->n_done == run->n_warmup + run->n_steps) EL_TRY(plan_steps(run));
-        if (epoch_steps && (i + 1) % epoch_steps == 0) {
+        if (epoch_steps && (i + 1 - run->origin) % epoch_steps == 0) {
             EL_TRY(el_run_ask_all(run, epoch_steps)); /* the last answer: no */
             EL_TRY(el_run_end_join(run));
             EL_TRY(end_epoch(run, i + 1 - epoch_steps, epoch_steps, epoch_begin));
@@ -248,12 +248,25 @@ static enum el_status keep_own_losses(struct el_run *run)
     return el_worker_sum(&run->worker, result->own_loss, (int64_t)layout->n_workers * result->n_own);
 }
 
-/* Which steps are made and which of them are measured, of `total` from the beginning on: those of the warm-up come
- * again where a job goes on. */
-static enum el_status plan_run(struct el_run *run, int64_t total)
+/* Where the data go on: behind the samples that were taken, and of another batch at the next of its own that begins
+ * there or later. */
+static void find_origin(struct el_run *run, const struct el_checkpoint *from)
+{
+    int64_t epoch, samples;
+    const int64_t batch = run->session->config->global_batch;
+    if (!run->data_steps || !el_checkpoint_position(from, &epoch, &samples)) return;
+    run->origin = run->start - (epoch * run->data_steps + (samples + batch - 1) / batch);
+}
+
+/* Which steps are made and which of them are measured: those of the warm-up come again where a job goes on. */
+static enum el_status plan_run(struct el_run *run)
 {
     const struct el_checkpoint *from = run->session->wants_grads ? NULL : run->session->place->checkpoint.resume;
+    const struct el_train_config *config = run->session->config;
     run->start = run->n_done = from ? el_checkpoint_step(from) : 0;
+    if (from) find_origin(run, from);
+    const int64_t total =
+        config->epochs ? run->origin + config->epochs * run->data_steps : config->warmup + config->steps;
     if (from && run->start >= total)
         return el_fail(EL_ERR_INVALID, "--resume: the checkpoint is of step %lld, and all %lld are done: give more %s",
                        (long long)run->start, (long long)total, run->session->config->epochs ? "--epochs" : "--steps");
@@ -268,15 +281,18 @@ enum el_status el_run_loop(struct el_run *run)
     const struct el_train_config *config = run->session->config;
     struct el_train_result *result = &run->result;
     EL_TRY(el_uneven_read(config, &run->uneven));
-    if (config->epochs) result->epoch_batches = el_loader_steps_per_epoch(run->worker.members[0].feeds->loader);
-    const int64_t epoch_steps = el_run_epoch_steps(run), total = config->epochs * epoch_steps;
+    const struct el_loader *loader = run->worker.members[0].feeds->loader;
+    run->data_steps = loader ? el_loader_steps_per_epoch(loader) : 0;
+    if (config->epochs) result->epoch_batches = run->data_steps;
+    const int64_t epoch_steps = el_run_epoch_steps(run);
+    if (config->epochs) run->data_steps = epoch_steps;
     if (config->epochs && epoch_steps < 1)
         return el_fail(EL_ERR_INVALID, "--uneven %s: an epoch has %lld batches: leave rank %d at least one",
                        config->uneven, (long long)result->epoch_batches, run->uneven.rank);
     run->round = -1;
     result->best_epoch = -1;
     run->best_accuracy = result->test.accuracy = -1;
-    EL_TRY(plan_run(run, config->epochs ? total : config->warmup + config->steps));
+    EL_TRY(plan_run(run));
     result->epochs = calloc((size_t)config->epochs + 1, sizeof *result->epochs);
     if (!result->epochs) return el_fail_errno("%lld epochs", (long long)config->epochs);
     EL_TRY(el_run_reserve(run, run->n_warmup + run->n_steps));
@@ -287,7 +303,7 @@ enum el_status el_run_loop(struct el_run *run)
     end_measuring(run);
     if (config->epochs) EL_TRY(final_test(run));
     if (run->session->place->save && !run->session->wants_grads) {
-        int64_t steps = config->epochs ? (result->best_epoch + 1) * epoch_steps : run->n_done;
+        int64_t steps = config->epochs ? run->origin + (result->best_epoch + 1) * epoch_steps : run->n_done;
         EL_TRY(el_train_save(&run->worker, steps, run->session->place->save));
     }
     EL_TRY(el_run_control(run)); /* last: without communication weights mean nothing */

@@ -122,8 +122,9 @@ static void choose_kind(struct el_run *run, uint64_t number)
 {
     const struct el_train_config *config = run->session->config;
     const int64_t epoch = config->epochs ? el_run_epoch_steps(run) : 0, done = (int64_t)number + 1;
+    const bool ends = epoch && (done - run->origin) % epoch == 0;
     run->worker.local = done > config->local_from;
-    run->worker.averages = config->sync_every <= 1 || done % config->sync_every == 0 || (epoch && done % epoch == 0);
+    run->worker.averages = config->sync_every <= 1 || done % config->sync_every == 0 || ends;
     run->lengths[run->n_feeds] = run->worker.local + (run->worker.local && run->worker.averages);
 }
 

@@ -52,6 +52,9 @@ struct el_run {
     int64_t *step_ns; /* n_warmup + n_steps */
     struct el_uneven uneven;
     int64_t start; /* steps that were made before, by the job whose checkpoint it goes on from: numbers go on */
+    /* Steps of an epoch of the data, and the step at which the data would have begun if all batches had been of this
+     * size: step i is batch i - origin. Other than 0 where a checkpoint was of another batch. */
+    int64_t data_steps, origin;
     double resumed_epoch_loss; /* what those of its first epoch add to that one's training loss */
     double best_accuracy;
     struct el_snapshot *best;             /* the best epoch's weights; NULL: none yet */

@@ -62,7 +62,9 @@ double el_run_loss_weight(const struct el_run *run, int64_t i)
 {
     const int64_t batches = run->result.epoch_batches, n = run->worker.layout->n_workers;
     if (run->uneven.how != EL_UNEVEN_JOIN || batches == 0) return 1;
-    return i % batches < el_uneven_batches(&run->uneven, run->uneven.rank, batches) ? 1 : (double)n / (double)(n - 1);
+    return (i - run->origin) % batches < el_uneven_batches(&run->uneven, run->uneven.rank, batches)
+               ? 1
+               : (double)n / (double)(n - 1);
 }
 
 /* A rank that goes on without a batch would end here and close its connections, and the others would not wait. */

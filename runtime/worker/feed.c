@@ -69,7 +69,7 @@ static enum el_status open_graphs(struct el_feed *feed)
 enum el_status el_feed_choose(struct el_feed *feed, uint64_t step, int64_t *length_p)
 {
     struct el_model_config model = feed->spec.config->model;
-    *length_p = el_loader_length(feed->loader, step);
+    *length_p = el_loader_length(feed->loader, step + feed->skipped);
     struct el_graph **graph = &feed->graphs[*length_p];
     el_model_set(&model, "seq", length_p, 1);
     if (!*graph) EL_TRY(el_model_build(&model, graph));

@@ -224,8 +224,6 @@ static void of_another_training_it_says_what_differs(void **state)
     check_is(&other, "with --optimizer momentum, and now it is adam");
     other = config, other.seed = 8;
     check_is(&other, "a seed of 7, and now it is 8");
-    other = config, other.global_batch = 12;
-    check_is(&other, "a global batch of 24, and now it is 12: give the same --batch");
     other = config, el_model_set(&other.model, "hidden", hidden, 2);
     check_is(&other, "not as large as the model's");
     configure(&cases[0], "ddp", 2, &other);

@@ -75,6 +75,30 @@ assert b and max(abs(x - y) / abs(x) for x, y in zip(a[-len(b):], b)) < 1e-9'
     refuses "mode dp has not a process for each device" "$EVENLOAD" run --mode dp --devices 4 "${TOY[@]}" "${JOB[@]}" --checkpoint c2 --max-restarts 1 --elastic 3:4
 }
 
+# At a rate so small that the weights stay, a step's loss says which samples it had.
+@test "elastic, a device's batch stays: the data go on where they were, and the learning rate follows" {
+    [[ -z ${EVENLOAD_SANITIZER:-} ]] || skip "a sanitizer's program takes longer"
+    local common=(--model mlp --features 6 --hidden 4 --data dummy --dtype f64 --optimizer sgd --lr 1e-12 --warmup 0 --control none --launcher own --no-record --quiet --epochs 12)
+    "$EVENLOAD" run --mode single --batch 64 "${common[@]}" --out whole >out 2>&1
+    "$EVENLOAD" run --mode ddp --devices 4 --batch 64 "${common[@]}" --checkpoint ck --checkpoint-every 7 --max-restarts 1 --elastic 3:4 --elastic-batch device \
+        --inject kill=1:20,come=40 --out fallen >out 2>&1 || { cat out && return 1; }
+    python3 - <<'END'
+import json
+trial = lambda d: json.load(open(d + "/results.json"))["trials"][0]
+whole, fallen = trial("whole")["loss"], trial("fallen")
+(three, four), loss = fallen["restarts"], fallen["loss"]
+assert (three["devices"], three["global_batch"], four["devices"], four["global_batch"]) == (3, 48, 4, 64), fallen["restarts"]
+assert abs(three["lr"] / 0.75e-12 - 1) < 1e-12 and abs(four["lr"] / 1e-12 - 1) < 1e-12, fallen["restarts"]
+place = -(-three["step"] * 64 // 48)                                  # of batches of 48
+place = -(-(place + four["step"] - three["step"]) * 48 // 64)         # of 64
+assert len(loss) == len(whole) - place, (len(loss), len(whole), place)
+assert max(abs(x - y) for x, y in zip(whole[place:], loss, strict=True)) < 1e-9
+assert len({round(x, 9) for x in loss}) > len(loss) / 2                 # batches differ
+END
+    refuses "the number of devices does not change: add --elastic" "$EVENLOAD" run --mode ddp --devices 4 "${common[@]}" --checkpoint c2 --elastic-batch device
+    refuses "a batch of 6 is not the same on 4 devices" "$EVENLOAD" run --mode ddp --devices 4 --batch 6 "${common[@]}" --checkpoint c2 --max-restarts 1 --elastic 3:4 --elastic-batch device
+}
+
 @test "losses that are no numbers go into a checkpoint and back" {
     local common=(--mode ddp --devices 2 --model mlp --data synthetic --hidden "64,64,64,64,64,64" --epochs 3 --batch 256 --lr 1000 --momentum 0.99 --warmup 0 --control none --launcher own --quiet)
     "$EVENLOAD" run "${common[@]}" --out whole >out 2>&1 || { cat out && return 1; }

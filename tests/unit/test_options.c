@@ -177,6 +177,7 @@ static const char *why_without(const char *name, unsigned command)
                    {"checkpoint-async", "of several trials each has its own", SEVERAL},
                    {"resume", "of several trials each has its own", SEVERAL},
                    {"elastic", "of several trials each has its own", SEVERAL},
+                   {"elastic-batch", "of several trials each has its own", SEVERAL},
                    {"max-restarts", "of several trials each has its own", SEVERAL},
                    {"beside", "it is asked of one trial", SEVERAL},
                    {"profile", "it is asked of one trial", SEVERAL},
