@@ -89,8 +89,10 @@ whole, fallen = trial("whole")["loss"], trial("fallen")
 (three, four), loss = fallen["restarts"], fallen["loss"]
 assert (three["devices"], three["global_batch"], four["devices"], four["global_batch"]) == (3, 48, 4, 64), fallen["restarts"]
 assert abs(three["lr"] / 0.75e-12 - 1) < 1e-12 and abs(four["lr"] / 1e-12 - 1) < 1e-12, fallen["restarts"]
-place = -(-three["step"] * 64 // 48)                                  # of batches of 48
-place = -(-(place + four["step"] - three["step"]) * 48 // 64)         # of 64
+def of(batch, size, other):                                              # an epoch ends with its last whole batch
+    return batch // (SAMPLES // size) * (SAMPLES // other) - (-(batch % (SAMPLES // size) * size) // other)
+SAMPLES = 16384 - trial("whole")["epochs"][0]["held_out"]["samples"]
+place = of(of(three["step"], 64, 48) + four["step"] - three["step"], 48, 64)
 assert len(loss) == len(whole) - place, (len(loss), len(whole), place)
 assert max(abs(x - y) for x, y in zip(whole[place:], loss, strict=True)) < 1e-9
 assert len({round(x, 9) for x in loss}) > len(loss) / 2                 # batches differ
