@@ -62,5 +62,11 @@ enum el_status el_safetensors_begin(const char *path, const struct el_stored_arr
 void el_safetensors_write(struct el_safetensors_writer *writer, const double *values);
 /* The same of numbers that are of the array's type already. */
 void el_safetensors_write_as(struct el_safetensors_writer *writer, const void *numbers);
-enum el_status el_safetensors_end(struct el_safetensors_writer *writer);
+/* Of all of the file: el_hash_words, and its length. */
+struct el_safetensors_sum {
+    uint64_t hash;
+    int64_t bytes;
+};
+/* sum_p may be NULL. */
+enum el_status el_safetensors_end(struct el_safetensors_writer *writer, struct el_safetensors_sum *sum_p);
 void el_safetensors_drop(struct el_safetensors_writer *writer); /* NULL is legal */

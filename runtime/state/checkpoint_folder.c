@@ -79,18 +79,6 @@ void el_checkpoint_remove_parts(const char *dir)
 
 /* ---- hashes ---- */
 
-/* By words: eight bytes at a time, the last ones filled up with zeros. */
-static uint64_t hash_words(uint64_t hash, const unsigned char *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i += 8) {
-        uint64_t word = 0;
-        memcpy(&word, bytes + i, n - i < 8 ? n - i : 8);
-        hash = (hash ^ word) * EL_HASH_PRIME;
-        hash = hash << 29 | hash >> 35;
-    }
-    return hash;
-}
-
 enum el_status el_checkpoint_hash(const char *path, uint64_t *hash_p, int64_t *bytes_p)
 {
     int file;
@@ -101,7 +89,7 @@ enum el_status el_checkpoint_hash(const char *path, uint64_t *hash_p, int64_t *b
     *bytes_p = 0;
     for (size_t n = 0; bytes; n = 0) { /* whole blocks, wherever a read ends */
         while (n < HASHED_AT_ONCE && (got = read(file, bytes + n, HASHED_AT_ONCE - n)) > 0) n += (size_t)got;
-        *hash_p = hash_words(*hash_p, bytes, n);
+        *hash_p = el_hash_words(*hash_p, bytes, n);
         *bytes_p += (int64_t)n;
         if (n < HASHED_AT_ONCE) break;
     }

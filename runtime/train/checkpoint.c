@@ -109,13 +109,13 @@ static void *write_all(void *argument)
 {
     struct el_checkpointer *c = argument;
     char path[EL_PATH_BYTES + 64];
-    uint64_t hash = 0;
+    struct el_safetensors_sum sum = {0};
     const int64_t begin = el_clock_ns();
     setpriority(PRIO_PROCESS, (id_t)gettid(), BEHIND); /* training goes first */
     path_of(c, c->run->index, "safetensors", path);
-    enum el_status status = el_checkpoint_file_write(path, c->state, c->best);
-    if (status == EL_OK) status = el_checkpoint_hash(path, &hash, &c->result.bytes);
-    const enum el_status said = write_done(c, status, hash, c->result.bytes);
+    enum el_status status = el_checkpoint_file_write(path, c->state, c->best, &sum);
+    if (status == EL_OK) c->result.bytes = sum.bytes;
+    const enum el_status said = write_done(c, status, sum.hash, sum.bytes);
     if (status == EL_OK) status = said;
     c->result.write_ns += el_clock_ns() - begin;
     if (c->index && status == EL_OK) status = complete(c);
@@ -190,8 +190,8 @@ static enum el_status copy_best(struct el_checkpointer *c)
 {
     const struct el_snapshot *best = c->run->best;
     if (!best) return EL_OK;
-    if (!c->best) EL_TRY(el_snapshot_open(&c->run->worker, EL_WEIGHT_ROWS, &c->best));
-    memcpy(c->best->bytes, best->bytes, best->size);
+    if (!c->best) EL_TRY(el_snapshot_open(&c->run->worker, EL_WEIGHT_ROWS, el_checkpoint_file_has, &c->best));
+    el_snapshot_copy(best, c->best);
     return EL_OK;
 }
 
@@ -207,7 +207,7 @@ static enum el_status begin(struct el_checkpointer *c)
     await_thread(c);
     const int64_t waited = el_clock_ns();
     c->result.wait_ns += waited - began;
-    if (!c->state) EL_TRY(el_snapshot_open(&c->run->worker, EL_KEPT_ROWS, &c->state));
+    if (!c->state) EL_TRY(el_snapshot_open(&c->run->worker, EL_KEPT_ROWS, el_checkpoint_file_has, &c->state));
     EL_TRY(el_run_epoch_loss(c->run, &epoch_loss));
     EL_TRY(el_snapshot_take(c->state));
     EL_TRY(copy_best(c));

@@ -20,15 +20,16 @@ struct file {
     struct entry *entries;
     struct el_stored_array *arrays;
     struct el_safetensors_writer *writer;
+    char *scratch; /* of the largest array so far, twice */
+    size_t room;
 };
 
-static bool is_stored(const struct el_worker *worker, const struct el_snapshot_array *array)
+bool el_checkpoint_file_has(const struct el_worker *worker, int member, const struct el_state_item *item)
 {
-    const int position = worker->first + array->member;
-    const struct el_state_item *item = &array->item;
+    const int position = worker->first + member;
     if (item->array->is_copy) return false;
     if (item->what == EL_STATE_BUFFER || worker->config->sync_params) return true; /* each rank has its own */
-    return el_layout_source(worker->layout, position) == position && el_gather_counts(worker, array->member, item);
+    return el_layout_source(worker->layout, position) == position && el_gather_counts(worker, member, item);
 }
 
 static void add_array(struct file *file, struct el_stored_array array)
@@ -45,7 +46,7 @@ static void add_entry(struct file *file, const struct el_snapshot *snapshot, int
     struct entry *entry = &file->entries[file->n];
     char kind[EL_GRAPH_NAME_BYTES];
     const char *found = prefix ? prefix : el_checkpoint_kind(&item->row, item->what, kind);
-    if (!found || !is_stored(snapshot->worker, array)) return;
+    if (!found) return;
     *entry = (struct entry){.snapshot = snapshot, .array = i};
     entry->is_range = item->count < el_shape_count(&item->array->shape);
     entry->is_packed =
@@ -110,24 +111,28 @@ static bool is_as_stored(const struct entry *entry)
 }
 
 /* All of an array that files have in another order, in its own type. */
-static enum el_status write_turned(const struct file *file, const struct entry *entry)
+static enum el_status write_turned(struct file *file, const struct entry *entry)
 {
     const struct el_snapshot_array *array = &entry->snapshot->arrays[entry->array];
     const struct el_state_item *item = &array->item;
     const size_t bytes = (size_t)item->count * el_dtype_bytes(item->row.dtype);
-    char *plain = malloc(2 * bytes), *turned = plain + bytes;
+    const bool turns = item->array->transposed || item->array->shape.n > 2;
+    if (file->room < 2 * bytes) {
+        free(file->scratch);
+        file->scratch = malloc(file->room = 2 * bytes);
+    }
+    char *plain = file->scratch, *turned = turns ? plain + bytes : plain;
     if (!plain) return el_fail_errno("'%s'", entry->key);
     enum el_status status = el_shard_plain(&entry->snapshot->worker->members[array->member].shard, item,
                                            entry->snapshot->bytes + array->at, plain);
     if (status == EL_OK) {
-        el_weights_to_file(item->array, item->row.dtype, plain, turned);
+        if (turns) el_weights_to_file(item->array, item->row.dtype, plain, turned);
         el_safetensors_write_as(file->writer, turned);
     }
-    free(plain);
     return status;
 }
 
-static enum el_status write_entry(const struct file *file, const struct entry *entry)
+static enum el_status write_entry(struct file *file, const struct entry *entry)
 {
     const struct el_snapshot_array *array = &entry->snapshot->arrays[entry->array];
     const struct el_state_item *item = &array->item;
@@ -162,16 +167,17 @@ static enum el_status write_entry(const struct file *file, const struct entry *e
 }
 
 enum el_status el_checkpoint_file_write(const char *path, const struct el_snapshot *state,
-                                        const struct el_snapshot *best)
+                                        const struct el_snapshot *best, struct el_safetensors_sum *sum_p)
 {
     struct file file = {.n = 0};
     enum el_status status = list_file(state, best, &file);
     if (status == EL_OK) status = el_safetensors_begin(path, file.arrays, file.n_arrays, &file.writer);
     for (int i = 0; i < file.n && status == EL_OK; i++) status = write_entry(&file, &file.entries[i]);
     if (status == EL_OK && file.writer)
-        status = el_safetensors_end(file.writer);
+        status = el_safetensors_end(file.writer, sum_p);
     else
         el_safetensors_drop(file.writer);
+    free(file.scratch);
     free(file.entries);
     free(file.arrays);
     return status;

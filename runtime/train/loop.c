@@ -179,7 +179,7 @@ static enum el_status end_epoch(struct el_run *run, int64_t first, int64_t steps
     if (result->held_out.accuracy < 0 || result->held_out.accuracy > run->best_accuracy) {
         run->best_accuracy = result->held_out.accuracy;
         run->result.best_epoch = run->result.n_epochs;
-        if (!run->best) EL_TRY(el_snapshot_open(&run->worker, EL_WEIGHT_ROWS, &run->best));
+        if (!run->best) EL_TRY(el_snapshot_open(&run->worker, EL_WEIGHT_ROWS, NULL, &run->best));
         EL_TRY(el_snapshot_take(run->best));
     }
     run->result.n_epochs++;

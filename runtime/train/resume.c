@@ -101,7 +101,7 @@ enum el_status el_run_resume(struct el_run *run)
         run->result.best_epoch = best;
         run->best_accuracy = number(index, "best_accuracy");
         EL_TRY(restore_all(run, EL_WEIGHT_ROWS, "best"));
-        EL_TRY(el_snapshot_open(&run->worker, EL_WEIGHT_ROWS, &run->best));
+        EL_TRY(el_snapshot_open(&run->worker, EL_WEIGHT_ROWS, NULL, &run->best));
         EL_TRY(el_snapshot_take(run->best));
     }
     return restore_all(run, EL_KEPT_ROWS, NULL);

@@ -83,7 +83,7 @@ enum el_status el_train_save(struct el_worker *worker, int64_t steps, const char
         status = el_safetensors_begin(path, saving.arrays, saving.n, &saving.writer);
     if (status == EL_OK) status = save_all(&saving, steps);
     if (status == EL_OK && saving.writer)
-        status = el_safetensors_end(saving.writer);
+        status = el_safetensors_end(saving.writer, NULL);
     else
         el_safetensors_drop(saving.writer);
     free(saving.arrays);

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "runtime/data/safetensors.h"
 #include "runtime/device/joint.h"
 #include "runtime/layout/uneven.h"
 #include "runtime/modes/mode.h"
@@ -108,7 +109,9 @@ enum el_status el_run_checkpoint(struct el_run *run);
 void el_run_close_checkpoints(struct el_run *run, bool ok);
 /* checkpoint_file.c: what the worker of these copies gives; `best`: of the best epoch's weights, NULL: none. */
 enum el_status el_checkpoint_file_write(const char *path, const struct el_snapshot *state,
-                                        const struct el_snapshot *best);
+                                        const struct el_snapshot *best, struct el_safetensors_sum *sum_p);
+/* Which arrays that worker's file has: of what several devices have equally, one gives. */
+bool el_checkpoint_file_has(const struct el_worker *worker, int member, const struct el_state_item *item);
 /* resume.c: the members' state, and what the run knows of its epochs, become those of the checkpoint; without one
  * nothing. */
 enum el_status el_run_resume(struct el_run *run);

@@ -29,10 +29,14 @@ struct el_snapshot {
     char *bytes;
 };
 
-/* rows: bits 1 << enum el_state. */
-enum el_status el_snapshot_open(struct el_worker *worker, unsigned rows, struct el_snapshot **snapshot_p);
+/* rows: bits 1 << enum el_state. `wanted`: which of their arrays; NULL: all. */
+typedef bool el_snapshot_filter(const struct el_worker *worker, int member, const struct el_state_item *item);
+enum el_status el_snapshot_open(struct el_worker *worker, unsigned rows, el_snapshot_filter *wanted,
+                                struct el_snapshot **snapshot_p);
 void el_snapshot_close(struct el_snapshot *snapshot); /* NULL is legal */
 enum el_status el_snapshot_take(struct el_snapshot *snapshot);
+/* From another one of the same worker, which has all of its arrays. */
+void el_snapshot_copy(const struct el_snapshot *from, struct el_snapshot *to);
 enum el_status el_snapshot_give(const struct el_snapshot *snapshot);
 /* values: [count of the array] in the order of its shape; zeros where another device stores them. */
 enum el_status el_snapshot_values(const struct el_snapshot *snapshot, int i, double *values);
