@@ -10,7 +10,7 @@
 #include "runtime/base/hash.h"
 #include "runtime/state/checkpoint.h"
 
-enum { HASHED_AT_ONCE = 1 << 18 };
+enum { HASHED_AT_ONCE = 1 << 18, TRIES = 64 };
 
 /* ---- folders ---- */
 
@@ -21,10 +21,12 @@ void el_checkpoint_folder(const char *dir, int64_t step, bool complete, char pat
 
 void el_checkpoint_remove(const char *folder)
 {
-    DIR *files = opendir(folder);
-    for (const struct dirent *entry; files && (entry = readdir(files));) unlinkat(dirfd(files), entry->d_name, 0);
-    if (files) closedir(files);
-    rmdir(folder);
+    for (int i = 0; i < TRIES; i++) { /* others may be writing into it still */
+        DIR *files = opendir(folder);
+        for (const struct dirent *entry; files && (entry = readdir(files));) unlinkat(dirfd(files), entry->d_name, 0);
+        if (files) closedir(files);
+        if (rmdir(folder) == 0 || (errno != ENOTEMPTY && errno != EEXIST)) return;
+    }
 }
 
 /* The number of a folder "step-20"; -1: it is none. `part`: of one that is not complete. */

@@ -195,9 +195,13 @@ static enum el_status copy_best(struct el_checkpointer *c)
     return EL_OK;
 }
 
-static bool make_folder(const char *path)
+/* By the first worker alone: one that comes later would make it again when that has given it up. If it cannot be, all
+ * say so when they write. */
+static enum el_status make_folder(const struct el_checkpointer *c)
 {
-    return mkdir(path, 0777) == 0 || errno == EEXIST;
+    double made = 0;
+    if (el_worker_is_first(&c->run->worker)) made = mkdir(c->folder, 0777) == 0;
+    return el_worker_take_first(&c->run->worker, &made, 1);
 }
 
 static enum el_status begin(struct el_checkpointer *c)
@@ -207,13 +211,13 @@ static enum el_status begin(struct el_checkpointer *c)
     await_thread(c);
     const int64_t waited = el_clock_ns();
     c->result.wait_ns += waited - began;
+    c->step = c->run->n_done;
+    el_checkpoint_folder(c->spec->dir, c->step, false, c->folder);
+    EL_TRY(make_folder(c));
     if (!c->state) EL_TRY(el_snapshot_open(&c->run->worker, EL_KEPT_ROWS, el_checkpoint_file_has, &c->state));
     EL_TRY(el_run_epoch_loss(c->run, &epoch_loss));
     EL_TRY(el_snapshot_take(c->state));
     EL_TRY(copy_best(c));
-    c->step = c->run->n_done;
-    el_checkpoint_folder(c->spec->dir, c->step, false, c->folder);
-    make_folder(c->folder); /* who cannot says so when it writes */
     if (el_worker_is_first(&c->run->worker)) c->index = make_index(c, epoch_loss);
     if (pthread_create(&c->thread, NULL, write_all, c) != 0)
         return el_fail(EL_ERR_HOST_MEMORY, "a thread to write a checkpoint could not be made");
