@@ -18,7 +18,7 @@ struct el_memory_forecast {
 };
 enum el_status el_train_forecast(const struct el_train_config *config, const struct el_kernel_table *kernels,
                                  struct el_memory_forecast *forecasts /* [n_devices] */);
-/* The same, and the time of a step. */
+/* The same, and the time of a step; NAN where a device needs more than `limit_bytes` (0: there is none). */
 enum el_status el_train_predict(const struct el_train_config *config, const struct el_kernel_table *kernels,
-                                const struct el_machine *machine, struct el_memory_forecast *forecasts,
-                                double *step_ns_p);
+                                const struct el_machine *machine, int64_t limit_bytes,
+                                struct el_memory_forecast *forecasts, double *step_ns_p);
