@@ -79,11 +79,12 @@ static enum el_status forecast_row(struct plan *plan, const struct el_trial *tri
                     EL_KEY("least_bytes", (int64_t)least), EL_KEY("peak_bytes", json_null()),
                     EL_KEY("fits", json_false()));
     if (least > (double)trial->device_mem_bytes) return EL_OK;
-    EL_TRY(plan->machine ? el_train_predict(&trial->train, el_kernels_cpu(), plan->machine, trial->device_mem_bytes,
-                                            plan->forecasts, &step_ns)
-                         : el_trial_forecast(trial, plan->forecasts));
-    put_forecast(row, trial, plan->forecasts, step_ns);
-    return EL_OK;
+    const enum el_status status = el_train_predict(&trial->train, el_kernels_cpu(), plan->machine,
+                                                   trial->device_mem_bytes, plan->forecasts, &step_ns);
+    if (status == EL_OK) put_forecast(row, trial, plan->forecasts, step_ns);
+    if (status == EL_ERR_OOM && least < (double)trial->device_mem_bytes)
+        el_json_put(row, "least_bytes", json_integer(trial->device_mem_bytes));
+    return status == EL_ERR_OOM ? EL_OK : status;
 }
 
 /* ---- a mesh ---- */

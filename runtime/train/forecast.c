@@ -20,6 +20,7 @@ struct forecast {
     const struct el_mode_ops *mode;
     struct el_layout layout;
     bool all; /* each is issued by itself */
+    int64_t limit_bytes;
     struct el_parts parts;
     struct el_device **devices; /* [layout.n_devices] */
     struct el_worlds worlds;
@@ -96,6 +97,12 @@ static uint64_t sent_bytes(const struct el_program *program, int position)
     return sum;
 }
 
+/* A stage issues all of its micro-batches, and its first ones already show that it does not fit. */
+static void limit(const struct el_worker *worker, int64_t bytes)
+{
+    for (int m = 0; m < worker->n_members; m++) el_device_limit_memory(worker->members[m].shard.device, (size_t)bytes);
+}
+
 /* The step that repeats: the last round's. */
 static enum el_status issue_step(struct forecast *f, struct el_worker *worker, struct el_program **program_p)
 {
@@ -106,6 +113,7 @@ static enum el_status issue_step(struct forecast *f, struct el_worker *worker, s
         el_program_destroy(*program_p);
         *program_p = NULL;
         if (mode->begin_round) EL_TRY(mode->begin_round(worker, round));
+        if (f->layout.cuts && round + 1 == el_mode_rounds(mode, f->config)) limit(worker, f->limit_bytes);
         EL_TRY(el_program_create(program_p));
         EL_TRY(mode->issue(worker, *program_p, round));
     }
@@ -196,19 +204,19 @@ static void close_all(struct forecast *f)
     el_parts_close(&f->parts);
 }
 
-static bool fits(const struct forecast *f, int64_t limit_bytes)
+static bool fits(const struct forecast *f)
 {
-    for (int d = 0; d < f->layout.n_devices && limit_bytes; d++)
-        if (f->forecasts[d].ledger.peak_bytes > (size_t)limit_bytes) return false;
+    for (int d = 0; d < f->layout.n_devices && f->limit_bytes; d++)
+        if (f->forecasts[d].ledger.peak_bytes > (size_t)f->limit_bytes) return false;
     return true;
 }
 
-/* `machine` NULL: no step is wanted. */
-static enum el_status forecast(const struct el_train_config *config, const struct el_kernel_table *kernels,
-                               const struct el_machine *machine, int64_t limit_bytes,
-                               struct el_memory_forecast *forecasts, double *step_ns_p)
+enum el_status el_train_predict(const struct el_train_config *config, const struct el_kernel_table *kernels,
+                                const struct el_machine *machine, int64_t limit_bytes,
+                                struct el_memory_forecast *forecasts, double *step_ns_p)
 {
-    struct forecast f = {.config = config, .mode = el_mode_ops_find(config->mode), .forecasts = forecasts};
+    struct forecast f = {
+        .config = config, .mode = el_mode_ops_find(config->mode), .limit_bytes = limit_bytes, .forecasts = forecasts};
     int64_t step_ns[STEPS];
     double sum = 0;
     el_layout_of(config, 1, &f.layout);
@@ -216,23 +224,17 @@ static enum el_status forecast(const struct el_train_config *config, const struc
     enum el_status status = open_all(&f, kernels, machine);
     if (status == EL_OK) status = note_ranges(&f);
     if (status == EL_OK) status = issue_all(&f);
-    const bool priced = status == EL_OK && machine && fits(&f, limit_bytes);
+    const bool priced = status == EL_OK && machine && fits(&f);
     if (priced) status = el_programs_resolve(f.programs, f.n, STEPS, step_ns);
     for (int i = WARMUP; i < STEPS && priced; i++) sum += (double)step_ns[i] / (STEPS - WARMUP);
     close_all(&f);
-    if (machine) *step_ns_p = priced ? sum : NAN;
+    *step_ns_p = priced ? sum : NAN;
     return status;
 }
 
 enum el_status el_train_forecast(const struct el_train_config *config, const struct el_kernel_table *kernels,
                                  struct el_memory_forecast *forecasts)
 {
-    return forecast(config, kernels, NULL, 0, forecasts, NULL);
-}
-
-enum el_status el_train_predict(const struct el_train_config *config, const struct el_kernel_table *kernels,
-                                const struct el_machine *machine, int64_t limit_bytes,
-                                struct el_memory_forecast *forecasts, double *step_ns_p)
-{
-    return forecast(config, kernels, machine, limit_bytes, forecasts, step_ns_p);
+    double step_ns;
+    return el_train_predict(config, kernels, NULL, 0, forecasts, &step_ns);
 }
