@@ -84,6 +84,7 @@ static void balance(const double *weights, int n_nodes, struct end *ends, struct
             best->least = INFINITY;
             for (int begin = end - 1; begin >= 0; begin--) {
                 part += weights[begin];
+                if (part >= best->least) break; /* it only gets heavier */
                 double heaviest = part > fewer[begin].least ? part : fewer[begin].least;
                 if (heaviest < best->least) *best = (struct end){heaviest, begin};
             }

@@ -119,7 +119,7 @@ static enum el_status issue_step(struct forecast *f, struct el_worker *worker, s
     }
     EL_TRY(el_program_end(*program_p));
     for (int m = 0; m < worker->n_members; m++) el_device_ledger_reset_peak(worker->members[m].shard.device);
-    EL_TRY(el_program_run(*program_p, 0, NULL));
+    el_program_book(*program_p);
     for (int m = 0; m < worker->n_members; m++) {
         struct el_memory_forecast *forecast = &f->forecasts[worker->first + m];
         struct el_device *device = worker->members[m].shard.device;
