@@ -1,5 +1,7 @@
 /* `evenload plan`: in which modes and meshes does a model fit, and which is best? By forecast; nothing is run. What a
  * row is, and how it comes, is bench/plan's. */
+#include <limits.h>
+#include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +104,8 @@ enum el_status el_cmd_plan(struct el_options *options, int *exit_status_p)
 {
     char shape[EL_PLAN_SHAPE_BYTES] = "";
     json_t *document;
+    mallopt(M_MMAP_THRESHOLD, INT_MAX); /* what one row frees the next one takes: no page is cleared twice */
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
     if (options->n_batches > 1) return el_fail(EL_ERR_INVALID, "--batch: 'plan' takes one");
     if (*options->params) EL_TRY(el_plan_shape(options->params, &options->train.model, shape));
     EL_TRY(make_document(options, shape, &document));

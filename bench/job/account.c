@@ -127,7 +127,7 @@ static enum el_status add_members(const struct el_job_measurement *m, const stru
     char host[256] = "";
     struct el_parts parts;
     gethostname(host, sizeof host - 1);
-    enum el_status status = el_parts_open(&m->job->trial->train, &m->open.layout, &parts);
+    enum el_status status = el_parts_open(&m->job->trial->train, &m->open.layout, true, &parts);
     for (int i = 0; i < m->open.n && status == EL_OK; i++) status = add_member(m, i, host, system, &parts, members);
     el_parts_close(&parts);
     return status;

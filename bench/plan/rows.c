@@ -20,6 +20,7 @@ enum { N_MODES = sizeof modes / sizeof modes[0] };
 
 struct plan {
     const struct el_options *run;
+    struct el_model_config model;     /* resolved */
     const struct el_machine *machine; /* NULL: none was named */
     struct el_memory_forecast *forecasts;
     json_t *rows;
@@ -78,10 +79,12 @@ static enum el_status forecast_row(struct plan *plan, const struct el_trial *tri
                     EL_KEY("least_bytes", (int64_t)least), EL_KEY("peak_bytes", json_null()),
                     EL_KEY("fits", json_false()));
     if (least > (double)trial->device_mem_bytes) return EL_OK;
-    EL_TRY(plan->machine ? el_train_predict(&trial->train, el_kernels_cpu(), plan->machine, plan->forecasts, &step_ns)
-                         : el_trial_forecast(trial, plan->forecasts));
-    put_forecast(row, trial, plan->forecasts, step_ns);
-    return EL_OK;
+    const enum el_status status = el_train_predict(&trial->train, el_kernels_cpu(), plan->machine,
+                                                   trial->device_mem_bytes, plan->forecasts, &step_ns);
+    if (status == EL_OK) put_forecast(row, trial, plan->forecasts, step_ns);
+    if (status == EL_ERR_OOM && least < (double)trial->device_mem_bytes)
+        el_json_put(row, "least_bytes", json_integer(trial->device_mem_bytes));
+    return status == EL_ERR_OOM ? EL_OK : status;
 }
 
 /* ---- a mesh ---- */
@@ -118,11 +121,10 @@ static int64_t choose_accumulate(const json_t *row, int64_t samples, int64_t bef
 
 static enum el_status try_options(struct plan *plan, const struct el_options *options, json_t *row)
 {
-    struct el_trial_set set;
-    EL_TRY(el_trials_resolve(EL_CMD_RUN, options, &set));
-    enum el_status status = forecast_row(plan, set.trials, row);
-    el_trials_free(&set);
-    return status;
+    const struct el_trial_choice choice = {.model = &plan->model};
+    struct el_trial trial = {.n_devices = 0};
+    EL_TRY(el_trial_resolve(EL_CMD_RUN, options, &choice, &trial));
+    return forecast_row(plan, &trial, row);
 }
 
 /* In as many micro-steps as it takes to fit. */
@@ -209,12 +211,28 @@ static json_t *sorted(const json_t *rows)
     return array;
 }
 
+/* The model's sizes, which need the data, and whether that has a batch. */
+static enum el_status resolve_model(struct plan *plan)
+{
+    const struct el_options *run = plan->run;
+    const int64_t batch = run->batches[0] * (run->batch_is_per_device ? run->n_devices : 1);
+    struct el_dataset *dataset;
+    EL_TRY(el_sizes_check(&run->train.model));
+    EL_TRY(el_sizes_resolve(run, &plan->model, &dataset));
+    const int64_t samples = el_dataset_size(dataset, EL_SPLIT_TRAIN);
+    el_dataset_close(dataset);
+    if (batch <= samples) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "a global batch of %" PRId64 " is more than the %" PRId64 " training samples of %s",
+                   batch, samples, run->data);
+}
+
 enum el_status el_plan_rows(const struct el_options *run, json_t **rows_p)
 {
     struct el_machine machine;
     struct plan plan = {.run = run, .machine = *run->machine ? &machine : NULL};
     int n[EL_AXIS_COUNT];
     EL_TRY(el_machine_read(run->machine, &machine));
+    EL_TRY(resolve_model(&plan));
     plan.forecasts = calloc((size_t)run->n_devices, sizeof *plan.forecasts);
     plan.rows = json_array();
     enum el_status status = plan.forecasts ? EL_OK : el_fail_errno("forecasts of %d devices", run->n_devices);

@@ -17,6 +17,7 @@ static void release(struct el_comm *comm)
 {
     if (!comm) return;
     if (comm->place.stream != EL_COMM_NO_STREAM) el_device_give_back_stream(comm->place.device, comm->place.stream);
+    free(comm->known);
     free(comm->headers);
     free(comm->partners);
     free(comm->parts);

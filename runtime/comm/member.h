@@ -4,6 +4,13 @@
 
 #include "runtime/comm/comm_ops.h"
 
+/* What was found of the last operation of a verb. */
+struct el_comm_known {
+    struct el_comm_shape shape; /* size 0: there was none */
+    struct el_op_messages messages;
+    struct el_comm_traffic traffic;
+};
+
 /* One member's. */
 struct el_comm {
     const struct el_comm_backend *backend;
@@ -26,6 +33,7 @@ struct el_comm {
     uint64_t run[2];             /* operations that have begun: collectives, and this member's of links */
     bool muted;
     enum el_comm_algorithm forced;  /* EL_COMM_AUTO: the backend's choice */
+    struct el_comm_known *known;    /* [EL_COMM_VERB_COUNT]; NULL: it has issued nothing */
     struct el_comm_header *headers; /* [size], of what all are about to begin; NULL: not in the checking mode */
 };
 

@@ -1,6 +1,7 @@
 /* An operation of a communicator: its op in the program, its bytes, what needs no transport at all, and whose failure
  * it was. Only this file and comm.c call the hooks of comm_ops.h; how bytes move is not its business. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/clock.h"
@@ -28,12 +29,32 @@ enum el_comm_algorithm el_comm_algorithm(const struct el_comm *comm, const struc
     return shape_of(comm, op).algorithm;
 }
 
+static struct el_comm_traffic traffic_of(const struct el_comm *comm, const struct el_comm_shape *shape)
+{
+    if (!comm->state || shape->count == 0) return (struct el_comm_traffic){0, 0};
+    return comm->backend->ops->traffic ? comm->backend->ops->traffic(comm->state, shape)
+                                       : el_comm_rounds_traffic(shape);
+}
+
 struct el_comm_traffic el_comm_traffic(const struct el_comm *comm, const struct el_comm_op *op)
 {
-    struct el_comm_shape shape = shape_of(comm, op);
-    if (!comm->state || op->count == 0) return (struct el_comm_traffic){0, 0};
-    return comm->backend->ops->traffic ? comm->backend->ops->traffic(comm->state, &shape)
-                                       : el_comm_rounds_traffic(&shape);
+    const struct el_comm_shape shape = shape_of(comm, op);
+    return traffic_of(comm, &shape);
+}
+
+/* Its messages are counted one by one, and a program has many operations of one shape. */
+static enum el_status know(struct el_comm *comm, const struct el_comm_op *op, const struct el_comm_known **known_p)
+{
+    const struct el_comm_shape s = shape_of(comm, op);
+    if (!comm->known) comm->known = calloc(EL_COMM_VERB_COUNT, sizeof *comm->known);
+    if (!comm->known) return el_fail_errno("operations of %d members", comm->size);
+    struct el_comm_known *known = &comm->known[op->verb];
+    const struct el_comm_shape *k = &known->shape;
+    if (k->size != s.size || k->count != s.count || k->element_bytes != s.element_bytes || k->root != s.root ||
+        k->rank != s.rank || k->algorithm != s.algorithm)
+        *known = (struct el_comm_known){s, el_comm_messages(&s), traffic_of(comm, &s)};
+    *known_p = known;
+    return EL_OK;
 }
 
 /* What a call takes along, and the places of its buffers among its views. */
@@ -204,10 +225,9 @@ static enum el_status announce(struct el_comm *comm, struct el_program *program,
 }
 
 /* Elements that a member gives and gets, and with whom: what no algorithm changes. */
-static struct el_op_messages describe(const struct el_comm *comm, const struct el_comm_op *op)
+static struct el_op_messages describe(const struct el_comm *comm, const struct el_comm_op *op,
+                                      struct el_op_messages messages)
 {
-    struct el_comm_shape shape = shape_of(comm, op);
-    struct el_op_messages messages = el_comm_messages(&shape);
     messages.dtype = el_dtype_name(op->dtype);
     messages.given = op->count * el_comm_gives(comm, op->verb, op->root);
     messages.got = op->count * el_comm_gets(comm, op->verb, op->root);
@@ -219,12 +239,13 @@ static struct el_op_messages describe(const struct el_comm *comm, const struct e
 static enum el_status queue(struct el_comm *comm, struct el_program *program, const struct el_comm_op *op,
                             const struct arguments *arguments, int *id_p)
 {
-    struct el_comm_traffic traffic = el_comm_traffic(comm, op);
+    const struct el_comm_known *known = NULL;
+    EL_TRY(know(comm, op, &known));
     struct el_call_op call = {
         .head = {.label = op->label ? op->label : el_comm_verb_row(op->verb)->name,
                  .phase = op->phase,
-                 .sent_bytes = traffic.sent_bytes,
-                 .received_bytes = traffic.received_bytes},
+                 .sent_bytes = known->traffic.sent_bytes,
+                 .received_bytes = known->traffic.received_bytes},
         .op_class = EL_CLASS_COMM,
         .blocks = comm->state && !comm->backend->ops->asynchronous,
         .run = run,
@@ -234,7 +255,7 @@ static enum el_status queue(struct el_comm *comm, struct el_program *program, co
         .views = {[VIEW_DATA] = op->data, [VIEW_RESULT] = arguments->has_result ? op->result : el_view_host(NULL)},
         .bytes = payload_bytes(comm, op->verb, op->dtype, op->count),
         .communicator = comm->name,
-        .messages = describe(comm, op)};
+        .messages = describe(comm, op, known->messages)};
     bool sends = op->verb == EL_COMM_SEND;
     if (el_comm_verb_row(op->verb)->is_link)
         call.message = (struct el_call_message){comm->group, sends ? comm->rank : op->root,

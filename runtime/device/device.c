@@ -121,6 +121,11 @@ int el_device_cores(const struct el_device *device, const int **cores_p)
     return device->spec.n_cores;
 }
 
+void el_device_limit_memory(struct el_device *device, size_t bytes)
+{
+    device->spec.memory_limit_bytes = bytes;
+}
+
 size_t el_device_memory_limit(const struct el_device *device)
 {
     return device->spec.memory_limit_bytes;

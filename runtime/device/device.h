@@ -154,6 +154,7 @@ bool el_device_is_left(void);
 /* The cores it computes on, in *cores_p (borrowed); returns how many, 0: not bound. */
 int el_device_cores(const struct el_device *device, const int **cores_p);
 /* 0: no limit but the machine's. */
+void el_device_limit_memory(struct el_device *device, size_t bytes);
 size_t el_device_memory_limit(const struct el_device *device);
 const struct el_inject *el_device_inject(const struct el_device *device);
 /* How many ops were issued whose label `op` or `pause` names. */

@@ -177,6 +177,12 @@ static enum el_status run_once(struct el_program *program)
     return status;
 }
 
+void el_program_book(struct el_program *program)
+{
+    for (int d = 0; d < program->n_devices; d++)
+        el_ledger_merge_step(&program->memory[d].device->ledger, &program->memory[d].ledger);
+}
+
 enum el_status el_program_run(struct el_program *program, uint64_t step, const struct el_probe *probe)
 {
     if (!program->ended) return el_fail(EL_ERR_INTERNAL, "a program was run before its end");
@@ -190,9 +196,7 @@ enum el_status el_program_run(struct el_program *program, uint64_t step, const s
     enum el_status status = run_once(program);
     if (program->watch && program->watch->step_end) program->watch->step_end(program->watch->context, step);
     EL_TRY(status);
-    for (int d = 0; d < program->n_devices; d++) {
-        el_ledger_merge_step(&program->memory[d].device->ledger, &program->memory[d].ledger);
-    }
+    el_program_book(program);
     if (!probe || !probe->step) return EL_OK;
     struct el_step_event event = {.step = step,
                                   .simulated = simulated(program),

@@ -62,9 +62,7 @@ struct el_task {
     int queue;
     bool awaited; /* another stream waits for it */
     int n_waits;
-    int first_wait;                         /* into program->waits */
-    struct el_view views[EL_ARGS_POINTERS]; /* copy: destination, source */
-    struct el_buffer *workspace;            /* kernels with scratch */
+    int first_wait; /* into program->waits */
     struct el_call_group group;
     struct el_call_message message;
     int message_number; /* of those with the same words in this program */
@@ -73,6 +71,9 @@ struct el_task {
     double busy_before_ns; /* scratch of beside.c */
     double stretch;        /* injected: a kernel takes so many times its time; 0: as it is */
     int64_t pause_ns;      /* injected: the op begins so much later */
+    /* Below is what the order of ops and virtual time do not look at. */
+    struct el_view views[EL_ARGS_POINTERS]; /* copy: destination, source */
+    struct el_buffer *workspace;            /* kernels with scratch */
     union {
         struct {
             const struct el_kernel *kernel;

@@ -160,6 +160,9 @@ bool el_program_has_borrowed(const struct el_program *program);
  */
 enum el_status el_program_end(struct el_program *program);
 
+/* Its bytes go into its devices' ledgers, as those of a step that ran. */
+void el_program_book(struct el_program *program);
+
 /* Runs the step and returns when every stream has finished it. `probe` may be NULL.
  * Errors: the first op that failed; then the program and its communicators cannot be used again. */
 enum el_status el_program_run(struct el_program *program, uint64_t step, const struct el_probe *probe);

@@ -178,13 +178,11 @@ static enum el_status make_order(struct el_program *const *programs, int n, bool
 
 enum el_status el_resolve_prepare(struct el_program *program)
 {
-    struct el_program *const alone = program;
-    int n_ops;
     for (int id = 0; id < program->n_tasks; id++) {
         EL_TRY(find_cost(program, id, false, &program->tasks[id].alone_ns));
         EL_TRY(find_cost(program, id, true, &program->tasks[id].beside_ns));
     }
-    return program->joint ? EL_OK : make_order(&alone, 1, false, &program->order, &n_ops);
+    return EL_OK;
 }
 
 /* ---- programs of several members ---- */
@@ -290,7 +288,9 @@ enum el_status el_resolve_run(struct el_program *program)
     struct el_joint *joint = program->joint;
     struct el_program *const alone = program;
     int64_t clock_ns = 0;
-    if (!joint) return resolve(&alone, 1, program->order, program->n_tasks, &clock_ns);
+    int n_ops = program->n_tasks;
+    if (!joint && !program->order) EL_TRY(make_order(&alone, 1, false, &program->order, &n_ops));
+    if (!joint) return resolve(&alone, 1, program->order, n_ops, &clock_ns);
     pthread_mutex_lock(&joint->lock);
     enum el_status status = meet(joint, program);
     pthread_mutex_unlock(&joint->lock);
@@ -301,11 +301,21 @@ enum el_status el_programs_resolve(struct el_program *const *programs, int n, in
 {
     struct el_ordered *order = NULL;
     int n_ops;
+    bool settled = false; /* all begin the next step as they began this one: it takes as long */
     int64_t *clocks_ns = calloc((size_t)n, sizeof *clocks_ns);
     enum el_status status = clocks_ns ? make_order(programs, n, false, &order, &n_ops) : el_fail_errno("%d clocks", n);
     for (int i = 0; i < n_steps && status == EL_OK; i++) {
+        if (settled) {
+            step_ns[i] = step_ns[i - 1];
+            continue;
+        }
         status = resolve_next(programs, n, order, n_ops, clocks_ns);
         step_ns[i] = el_program_elapsed_ns(programs[0]);
+        settled = true;
+        for (int p = 0; p < n; p++) {
+            const struct el_span whole = programs[p]->whole;
+            settled &= whole.begin_ns - programs[0]->whole.begin_ns == whole.end_ns - programs[0]->whole.end_ns;
+        }
     }
     free(order);
     free(clocks_ns);

@@ -151,7 +151,10 @@ static int add_node(struct el_graph *graph, const struct el_node_type *type, con
                              .n_outputs = type->n_outputs ? type->n_outputs : 1};
     if (attributes) node->attributes = *attributes;
     for (int i = 0; i < n_inputs; i++) node->inputs[i] = inputs[i];
-    for (int i = 0; i < n_params; i++) node->params[i] = params[i];
+    for (int i = 0; i < n_params; i++) {
+        node->params[i] = params[i];
+        graph->params[params[i]].used = true;
+    }
     snprintf(node->name, sizeof node->name, "%s", name);
     struct el_shape shapes[EL_NODE_OUTPUTS_MAX];
     enum el_status status = type->shape(graph, node, shapes);
@@ -241,7 +244,7 @@ static enum el_status check_uses(const struct el_graph *graph, int output)
 {
     for (int t = 0; t < graph->n_tensors; t++) {
         bool used = t == output;
-        for (int n = 0; n < graph->n_nodes && !used; n++)
+        for (int n = graph->tensors[t].producer + 1; n < graph->n_nodes && !used; n++)
             for (int i = 0; i < graph->nodes[n].n_inputs; i++) used = used || graph->nodes[n].inputs[i] == t;
         if (!used) return el_fail(EL_ERR_INTERNAL, "%s: nothing uses it", graph->tensors[t].name);
     }
@@ -288,8 +291,5 @@ bool el_graph_trains_param(const struct el_graph *graph, int param)
 
 bool el_graph_uses_param(const struct el_graph *graph, int param)
 {
-    for (int n = 0; n < graph->n_nodes; n++)
-        for (int i = 0; i < graph->nodes[n].n_params; i++)
-            if (graph->nodes[n].params[i] == param) return true;
-    return false;
+    return graph->params[param].used;
 }

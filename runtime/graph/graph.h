@@ -76,6 +76,7 @@ struct el_param {
     bool is_shared;  /* of a part: another part has it too */
     bool is_copy;    /* of a part: an earlier part has it too, as one that is used at both ends of a model */
     bool is_partial; /* of a piece: its gradient is that of the piece's tokens, and summed over the pieces */
+    bool used;       /* by a node */
     bool frozen;     /* of parameters: stays as it is and has no gradient, as with torch's requires_grad=False */
 };
 

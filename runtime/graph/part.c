@@ -81,39 +81,49 @@ static int *numbers_of(struct el_node *node, bool buffers, int *n_p)
     return buffers ? node->buffers : node->params;
 }
 
-/* Whether one of the nodes [first, end) has array `number`. */
-static bool is_used(const struct cut *cut, bool buffers, int number, int first, int end)
+/* Where an array's uses are, and its number in the part. */
+struct use {
+    bool before, inside, after;
+    int number;
+};
+
+static void find_uses(const struct cut *cut, bool buffers, struct use *uses)
 {
     int n_used;
-    for (int n = first; n < end; n++) {
+    for (int n = 0; n < cut->model->n_nodes; n++) {
         const int *used = numbers_of(&cut->model->nodes[n], buffers, &n_used);
-        for (int i = 0; i < n_used; i++)
-            if (used[i] == number) return true;
+        for (int i = 0; i < n_used; i++) {
+            uses[used[i]].before |= n < cut->first;
+            uses[used[i]].inside |= is_inside(cut, n);
+            uses[used[i]].after |= n >= cut->end;
+        }
     }
-    return false;
 }
 
 /* Moves those that nodes inside the cut have, and numbers them anew. */
 static enum el_status take_arrays(const struct cut *cut, bool buffers, const struct el_param *arrays, int n_arrays,
                                   struct el_param *taken, int *n_taken)
 {
+    enum el_status status = EL_OK;
     int n_used;
-    for (int a = 0; a < n_arrays; a++) {
-        if (!is_used(cut, buffers, a, cut->first, cut->end)) continue;
-        const bool before_it = is_used(cut, buffers, a, 0, cut->first);
-        if (buffers && (before_it || is_used(cut, buffers, a, cut->end, cut->model->n_nodes)))
-            return el_fail(EL_ERR_INVALID, "a cut separates two uses of '%s'", arrays[a].name);
-        for (int n = 0; n < cut->part->n_nodes; n++) {
-            const int *before = numbers_of(&cut->model->nodes[cut->first + n], buffers, &n_used);
-            int *now = numbers_of(&cut->part->nodes[n], buffers, &n_used);
-            for (int i = 0; i < n_used; i++)
-                if (before[i] == a) now[i] = *n_taken;
-        }
+    struct use *uses = calloc((size_t)n_arrays + 1, sizeof *uses);
+    if (!uses) return el_fail_errno("the %d arrays of a graph", n_arrays);
+    find_uses(cut, buffers, uses);
+    for (int a = 0; a < n_arrays && status == EL_OK; a++) {
+        if (!uses[a].inside) continue;
+        if (buffers && (uses[a].before || uses[a].after))
+            status = el_fail(EL_ERR_INVALID, "a cut separates two uses of '%s'", arrays[a].name);
+        uses[a].number = *n_taken;
         taken[*n_taken] = arrays[a];
-        taken[*n_taken].is_shared = before_it || is_used(cut, buffers, a, cut->end, cut->model->n_nodes);
-        taken[(*n_taken)++].is_copy = before_it;
+        taken[*n_taken].is_shared = uses[a].before || uses[a].after;
+        taken[(*n_taken)++].is_copy = uses[a].before;
     }
-    return EL_OK;
+    for (int n = 0; n < cut->part->n_nodes; n++) {
+        int *numbers = numbers_of(&cut->part->nodes[n], buffers, &n_used);
+        for (int i = 0; i < n_used; i++) numbers[i] = uses[numbers[i]].number;
+    }
+    free(uses);
+    return status;
 }
 
 /* ---- a part ---- */

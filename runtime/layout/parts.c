@@ -84,6 +84,7 @@ static void balance(const double *weights, int n_nodes, struct end *ends, struct
             best->least = INFINITY;
             for (int begin = end - 1; begin >= 0; begin--) {
                 part += weights[begin];
+                if (part >= best->least) break; /* it only gets heavier */
                 double heaviest = part > fewer[begin].least ? part : fewer[begin].least;
                 if (heaviest < best->least) *best = (struct end){heaviest, begin};
             }
@@ -173,7 +174,8 @@ static enum el_status fill_stages(struct el_parts *parts)
 
 const struct el_parts *el_parts_piece(const struct el_parts *parts, const struct el_spot *spot)
 {
-    return parts->pieces ? &parts->pieces[spot->at[EL_AXIS_TENSOR]] : parts;
+    const int piece = spot->at[EL_AXIS_TENSOR];
+    return parts->pieces ? &parts->pieces[piece < parts->n_pieces ? piece : 0] : parts;
 }
 
 const struct el_graph *el_parts_of(const struct el_parts *parts, const struct el_spot *spot)
@@ -205,17 +207,17 @@ enum el_status el_parts_check_pieces(const struct el_train_config *config, const
     return EL_OK;
 }
 
-static enum el_status open_pieces(const struct el_train_config *config, int n, struct el_parts *parts)
+static enum el_status open_pieces(const struct el_train_config *config, int n, bool all, struct el_parts *parts)
 {
     parts->pieces = calloc((size_t)n, sizeof *parts->pieces);
     if (!parts->pieces) return el_fail_errno("%d pieces of a model", n);
     enum el_status status = EL_OK;
-    for (; parts->n_pieces < n && status == EL_OK; parts->n_pieces++)
+    for (; parts->n_pieces < (all ? n : 1) && status == EL_OK; parts->n_pieces++)
         status = open_piece(config, parts, n, &parts->pieces[parts->n_pieces]);
     return status;
 }
 
-enum el_status el_parts_open(const struct el_train_config *config, const struct el_layout *layout,
+enum el_status el_parts_open(const struct el_train_config *config, const struct el_layout *layout, bool all_pieces,
                              struct el_parts *parts)
 {
     *parts = (struct el_parts){0};
@@ -227,7 +229,7 @@ enum el_status el_parts_open(const struct el_train_config *config, const struct 
     else
         parts->part[parts->n++] = parts->model;
     EL_TRY(fill_stages(parts));
-    return layout->n[EL_AXIS_TENSOR] > 1 ? open_pieces(config, layout->n[EL_AXIS_TENSOR], parts) : EL_OK;
+    return layout->n[EL_AXIS_TENSOR] > 1 ? open_pieces(config, layout->n[EL_AXIS_TENSOR], all_pieces, parts) : EL_OK;
 }
 
 static bool is_part(const struct el_parts *parts, const struct el_graph *graph)

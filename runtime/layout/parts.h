@@ -30,9 +30,10 @@ struct el_parts {
     struct el_schedule schedule; /* of a mode that cuts; else zeros: one part, on stage 0 */
 };
 
-/* Errors: EL_ERR_INVALID naming --cut: a node that there is not, more parts than nodes, a cut that the model does not
+/* `all_pieces` false: of those that are cut across the layers the first stands for all.
+ * Errors: EL_ERR_INVALID naming --cut: a node that there is not, more parts than nodes, a cut that the model does not
  * allow; those of the schedule; EL_ERR_HOST_MEMORY. After a failure too it may be closed. */
-enum el_status el_parts_open(const struct el_train_config *config, const struct el_layout *layout,
+enum el_status el_parts_open(const struct el_train_config *config, const struct el_layout *layout, bool all_pieces,
                              struct el_parts *parts);
 /* Those of the piece that a device has, whose schedule is the job's; and what it holds of them. */
 const struct el_parts *el_parts_piece(const struct el_parts *parts, const struct el_spot *spot);

@@ -3,10 +3,13 @@
  * steps and against the closed forms. Of workers that nothing tells apart one is issued. */
 #include "runtime/train/forecast.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/hash.h"
 #include "runtime/device/joint.h"
+#include "runtime/state/units.h"
 #include "runtime/train/session.h"
 #include "runtime/train/worlds.h"
 
@@ -16,12 +19,15 @@ struct forecast {
     const struct el_train_config *config;
     const struct el_mode_ops *mode;
     struct el_layout layout;
+    bool all; /* each is issued by itself */
+    int64_t limit_bytes;
     struct el_parts parts;
     struct el_device **devices; /* [layout.n_devices] */
     struct el_worlds worlds;
     struct el_worker *workers;    /* [layout.n_workers]: those that are issued, one after another */
     struct el_program **programs; /* [layout.n_workers]: the step that repeats, of each of them */
     int n;
+    uint64_t *ranges; /* [layout.n[EL_AXIS_SHARD]]: equal for parts of the state that are made alike; NULL: none is */
     struct el_memory_forecast *forecasts;
 };
 
@@ -37,18 +43,53 @@ static bool fits_hosts(const struct el_layout *layout, const struct el_machine *
     return true;
 }
 
-/* Whether two workers differ along data or tensor alone, and get as many samples. A part of sharded state may be one
- * large array or many small ones, which the optimizer's temporaries tell apart. */
-static bool alike(const struct el_layout *layout, int a, int b)
+/* Adds those of a stage's parameters that a part has. */
+static enum el_status add_range(const struct forecast *f, const struct el_graph *graph, int n_pieces)
 {
+    struct el_units *units;
+    EL_TRY(el_units_open(graph, (enum el_unit_kind)f->config->unit, n_pieces, &units));
+    for (int piece = 0; piece < n_pieces; piece++) {
+        for (int p = 0; p < graph->n_params; p++) {
+            int64_t range[3] = {units->of[p]};
+            el_units_own(units, p, el_param_count(graph, p), piece, &range[1], &range[2]);
+            if (range[2] == 0) continue;
+            range[1] = 0; /* where it begins changes nothing */
+            f->ranges[piece] = el_hash(f->ranges[piece], range, sizeof range);
+        }
+    }
+    el_units_close(units);
+    return EL_OK;
+}
+
+/* The sizes of the arrays that each part of sharded state is made of, unit by unit, in all stages: one large array or
+ * many small ones, which the optimizer's kernels and temporaries tell apart. */
+static enum el_status note_ranges(struct forecast *f)
+{
+    const int n = f->layout.n[EL_AXIS_SHARD];
+    if (!f->layout.split) return EL_OK;
+    f->ranges = calloc((size_t)n, sizeof *f->ranges);
+    if (!f->ranges) return el_fail_errno("%d parts of the state", n);
+    for (int piece = 0; piece < n; piece++) f->ranges[piece] = EL_HASH_BEGIN;
+    for (int stage = 0; stage < f->parts.n_stages; stage++) {
+        const struct el_spot spot = {.at[EL_AXIS_STAGE] = stage};
+        EL_TRY(add_range(f, el_parts_of(&f->parts, &spot), n));
+    }
+    return EL_OK;
+}
+
+/* Whether two workers get as many samples and differ along data or tensor alone, or by parts of the state that are made
+ * alike. */
+static bool alike(const struct forecast *f, int a, int b)
+{
+    const struct el_layout *layout = &f->layout;
     int first_a, first_b;
     const int n = el_layout_of_worker(layout, a, &first_a);
     el_layout_of_worker(layout, b, &first_b);
     for (int m = 0; m < n; m++) {
         const struct el_spot x = el_layout_spot(layout, first_a + m), y = el_layout_spot(layout, first_b + m);
-        if (x.samples != y.samples || x.owns != y.owns) return false;
-        for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
-            if (axis != EL_AXIS_DATA && axis != EL_AXIS_TENSOR && x.at[axis] != y.at[axis]) return false;
+        const int piece = x.at[EL_AXIS_SHARD], other = y.at[EL_AXIS_SHARD];
+        if (x.samples != y.samples || x.owns != y.owns || x.at[EL_AXIS_STAGE] != y.at[EL_AXIS_STAGE]) return false;
+        if (piece != other && (!f->ranges || f->ranges[piece] != f->ranges[other])) return false;
     }
     return layout->shares.n == 0;
 }
@@ -64,6 +105,12 @@ static uint64_t sent_bytes(const struct el_program *program, int position)
     return sum;
 }
 
+/* A stage issues all of its micro-batches, and its first ones already show that it does not fit. */
+static void limit(const struct el_worker *worker, int64_t bytes)
+{
+    for (int m = 0; m < worker->n_members; m++) el_device_limit_memory(worker->members[m].shard.device, (size_t)bytes);
+}
+
 /* The step that repeats: the last round's. */
 static enum el_status issue_step(struct forecast *f, struct el_worker *worker, struct el_program **program_p)
 {
@@ -74,12 +121,13 @@ static enum el_status issue_step(struct forecast *f, struct el_worker *worker, s
         el_program_destroy(*program_p);
         *program_p = NULL;
         if (mode->begin_round) EL_TRY(mode->begin_round(worker, round));
+        if (f->layout.cuts && round + 1 == el_mode_rounds(mode, f->config)) limit(worker, f->limit_bytes);
         EL_TRY(el_program_create(program_p));
         EL_TRY(mode->issue(worker, *program_p, round));
     }
     EL_TRY(el_program_end(*program_p));
     for (int m = 0; m < worker->n_members; m++) el_device_ledger_reset_peak(worker->members[m].shard.device);
-    EL_TRY(el_program_run(*program_p, 0, NULL));
+    el_program_book(*program_p);
     for (int m = 0; m < worker->n_members; m++) {
         struct el_memory_forecast *forecast = &f->forecasts[worker->first + m];
         struct el_device *device = worker->members[m].shard.device;
@@ -113,14 +161,13 @@ static enum el_status issue_worker(struct forecast *f, int index)
 
 /* ---- all of them ---- */
 
-static enum el_status issue_all(struct forecast *f, bool all)
+static enum el_status issue_all(struct forecast *f)
 {
     for (int index = 0; index < f->layout.n_workers; index++) {
         int like = 0, first;
-        while (!all && like < f->n && !alike(&f->layout, f->workers[like].first / f->workers[like].n_members, index))
-            like++;
+        while (!f->all && like < f->n && !alike(f, f->workers[like].first / f->workers[like].n_members, index)) like++;
         const int n = el_layout_of_worker(&f->layout, index, &first);
-        if (all || like == f->n)
+        if (f->all || like == f->n)
             EL_TRY(issue_worker(f, index));
         else
             memcpy(&f->forecasts[first], &f->forecasts[f->workers[like].first], (size_t)n * sizeof *f->forecasts);
@@ -136,7 +183,7 @@ static enum el_status open_all(struct forecast *f, const struct el_kernel_table 
     f->workers = calloc(n, sizeof *f->workers);
     f->programs = calloc(n, sizeof *f->programs);
     if (!f->devices || !f->workers || !f->programs) return el_fail_errno("%d devices", f->layout.n_devices);
-    EL_TRY(el_parts_open(f->config, &f->layout, &f->parts));
+    EL_TRY(el_parts_open(f->config, &f->layout, f->all, &f->parts));
     for (int d = 0; d < f->layout.n_devices; d++) {
         struct el_device_spec spec = {.backend = "sim",
                                       .index = d,
@@ -161,36 +208,41 @@ static void close_all(struct forecast *f)
     free(f->devices);
     free(f->workers);
     free(f->programs);
+    free(f->ranges);
     el_parts_close(&f->parts);
 }
 
-static enum el_status forecast(const struct el_train_config *config, const struct el_kernel_table *kernels,
-                               const struct el_machine *machine, struct el_memory_forecast *forecasts,
-                               double *step_ns_p)
+static bool fits(const struct forecast *f)
 {
-    struct forecast f = {.config = config, .mode = el_mode_ops_find(config->mode), .forecasts = forecasts};
+    for (int d = 0; d < f->layout.n_devices && f->limit_bytes; d++)
+        if (f->forecasts[d].ledger.peak_bytes > (size_t)f->limit_bytes) return false;
+    return true;
+}
+
+enum el_status el_train_predict(const struct el_train_config *config, const struct el_kernel_table *kernels,
+                                const struct el_machine *machine, int64_t limit_bytes,
+                                struct el_memory_forecast *forecasts, double *step_ns_p)
+{
+    struct forecast f = {
+        .config = config, .mode = el_mode_ops_find(config->mode), .limit_bytes = limit_bytes, .forecasts = forecasts};
     int64_t step_ns[STEPS];
+    double sum = 0;
     el_layout_of(config, 1, &f.layout);
+    f.all = !fits_hosts(&f.layout, machine);
     enum el_status status = open_all(&f, kernels, machine);
-    if (status == EL_OK) status = issue_all(&f, !fits_hosts(&f.layout, machine));
-    if (status == EL_OK && step_ns_p) status = el_programs_resolve(f.programs, f.n, STEPS, step_ns);
-    if (status == EL_OK && step_ns_p) {
-        *step_ns_p = 0;
-        for (int i = WARMUP; i < STEPS; i++) *step_ns_p += (double)step_ns[i] / (STEPS - WARMUP);
-    }
+    if (status == EL_OK) status = note_ranges(&f);
+    if (status == EL_OK) status = issue_all(&f);
+    const bool priced = status == EL_OK && machine && fits(&f);
+    if (priced) status = el_programs_resolve(f.programs, f.n, STEPS, step_ns);
+    for (int i = WARMUP; i < STEPS && priced; i++) sum += (double)step_ns[i] / (STEPS - WARMUP);
     close_all(&f);
+    *step_ns_p = priced ? sum : NAN;
     return status;
 }
 
 enum el_status el_train_forecast(const struct el_train_config *config, const struct el_kernel_table *kernels,
                                  struct el_memory_forecast *forecasts)
 {
-    return forecast(config, kernels, NULL, forecasts, NULL);
-}
-
-enum el_status el_train_predict(const struct el_train_config *config, const struct el_kernel_table *kernels,
-                                const struct el_machine *machine, struct el_memory_forecast *forecasts,
-                                double *step_ns_p)
-{
-    return forecast(config, kernels, machine, forecasts, step_ns_p);
+    double step_ns;
+    return el_train_predict(config, kernels, NULL, 0, forecasts, &step_ns);
 }

@@ -217,7 +217,7 @@ enum el_status el_train_with_grads(const struct el_train_config *config, const s
         .config = config, .place = place, .hooks = hooks ? hooks : &none, .mode = el_mode_ops_find(config->mode)};
     el_layout_of(config, el_bootstrap_size(place->bootstrap), &session.layout);
     EL_TRY(check_place(&session));
-    enum el_status status = el_parts_open(config, &session.layout, &session.parts);
+    enum el_status status = el_parts_open(config, &session.layout, true, &session.parts);
     if (status == EL_OK) status = make_grads(&session, grads_p);
     if (status == EL_OK) status = run_all(&session, result_p);
     el_parts_close(&session.parts);

@@ -24,7 +24,7 @@ static const char *cuts_of(const char *cut, const int64_t hidden[3], int n)
     struct el_parts parts;
     int at = 0, nodes = 0;
     const struct el_layout layout = {.n = {[EL_AXIS_STAGE] = n}, .cuts = true};
-    if (el_parts_open(&config, &layout, &parts) != EL_OK) fail_msg("%s", el_error_message());
+    if (el_parts_open(&config, &layout, true, &parts) != EL_OK) fail_msg("%s", el_error_message());
     assert_int_equal(parts.n, n);
     for (int k = 0; k < n; k++) {
         at += snprintf(text + at, sizeof text - (size_t)at, "%s%s", k ? " " : "", parts.stage[k]->nodes[0].name);
@@ -75,7 +75,7 @@ static void what_cannot_be_cut_is_said(void **state)
         struct el_train_config config = config_of(rows[i].cut, even);
         const struct el_layout layout = {.n = {[EL_AXIS_STAGE] = rows[i].n}, .cuts = true};
         struct el_parts parts;
-        assert_int_equal(el_parts_open(&config, &layout, &parts), EL_ERR_INVALID);
+        assert_int_equal(el_parts_open(&config, &layout, true, &parts), EL_ERR_INVALID);
         assert_string_equal(el_error_message(), rows[i].why);
         el_parts_close(&parts);
     }

@@ -71,7 +71,7 @@ static enum el_status check_order(const struct el_train_config *config, const st
 enum el_status el_line_check(struct el_train_config *config, const struct el_layout *layout)
 {
     struct el_parts parts;
-    enum el_status status = el_parts_open(config, layout, &parts);
+    enum el_status status = el_parts_open(config, layout, false, &parts);
     config->n_micro = parts.schedule.n_micro;
     if (status == EL_OK) status = check_order(config, &parts);
     el_parts_close(&parts);
