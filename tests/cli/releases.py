@@ -3,7 +3,10 @@
 usage: releases.py PAGE FOLDER [libraries]   for each row of versions in PAGE: a line of it and of its folders of headers in FOLDER, where
                                              they are downloaded at the first use; `libraries`: only the last row of each major version
                                              of CUDA, and at its end the folder of all its libraries
-       releases.py HEADER                    the declarations and values in HEADER, for a compiler to hold against the true ones"""
+       releases.py HEADER                    the declarations and values in HEADER, for a compiler to hold against the true ones
+       releases.py FOLDER NAMES VERSIONS    what is wrong with the libraries in FOLDER: a name that is not there, another version, a call
+                                             that does not fail where there is no driver"""
+import ctypes
 import glob
 import os
 import re
@@ -65,7 +68,32 @@ def redeclare(header):
         print(f'_Static_assert((long long){name} == {value}, "{name}");')
 
 
-if len(sys.argv) == 2:
+def ask_libraries(folder, names, versions):
+    """In one process, as the program has them. Where there is a driver the calls may succeed."""
+    opened = [ctypes.CDLL(glob.glob(f"{folder}/lib{name}.so.*")[0], ctypes.RTLD_GLOBAL) for name in ("cudart", "cublasLt", "cublas", "cudnn", "nccl")]
+    runtime, _, cublas, cudnn, nccl = opened
+    with open(names, encoding="utf-8") as file:
+        for name in file.read().split():
+            if not any(hasattr(library, name) for library in opened):
+                print(f"no {name}")
+    version, handle, failed = ctypes.c_int(), ctypes.c_void_p(), {}
+    nccl.ncclGetVersion(ctypes.byref(version))
+    cudnn.cudnnGetVersion.restype = ctypes.c_size_t
+    base = 1000 if cudnn.cudnnGetVersion() < 90000 else 10000
+    found = (cudnn.cudnnGetVersion() // base, cudnn.cudnnGetVersion() % base // 100, version.value // 10000, version.value % 10000 // 100)
+    if tuple(map(int, re.match(r"\S+ (\d+)\.(\d+)\S* (\d+)\.(\d+)", versions).groups())) != found:
+        print(f"{found} are not {versions}")
+    failed["cudaGetDeviceCount"] = runtime.cudaGetDeviceCount(ctypes.byref(version))
+    if failed["cudaGetDeviceCount"] != 0:
+        failed["cublasCreate"] = cublas.cublasCreate_v2(ctypes.byref(handle))
+        failed["cudnnCreate"] = cudnn.cudnnCreate(ctypes.byref(handle))
+        failed["ncclCommInitAll"] = nccl.ncclCommInitAll(ctypes.byref(handle), 1, None)
+        print(*(f"{call} succeeds without a driver" for call, code in failed.items() if code == 0), sep="\n", end="")
+
+
+if len(sys.argv) == 4 and sys.argv[3] != "libraries":
+    ask_libraries(*sys.argv[1:])
+elif len(sys.argv) == 2:
     redeclare(sys.argv[1])
 else:
     print_rows(*sys.argv[1:])

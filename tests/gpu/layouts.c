@@ -1,5 +1,5 @@
-/* Held against NVIDIA's own headers when it is compiled (tests/cli/releases.bats), and never run: the layouts and values
- * that profiles/nvml.h gives in our words. CUDA's and NCCL's are asserted where they are used. */
+/* Held against NVIDIA's own headers when it is compiled (tests/cli/releases.bats), and never run: the layouts and
+ * values that profiles/nvml.h gives in our words. CUDA's and NCCL's are asserted where they are used. */
 #include <nvml.h>
 #include <stddef.h>
 
