@@ -1,5 +1,6 @@
 /* `evenload devices`: backends and libraries, and why one is missing. It opens modules but starts nothing in them: no
  * MPI_Init, no device. */
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,7 +14,7 @@
 #include "runtime/comm/nccl/api.h"
 #include "runtime/launch/mpirun.h"
 
-enum { BACKENDS_MAX = 16, TEXT_BYTES = 512 };
+enum { BACKENDS_MAX = 16, TEXT_BYTES = 2048 };
 
 static void add(json_t *rows, const char *name, bool usable, const char *detail)
 {
@@ -30,8 +31,21 @@ static json_t *backends(void)
     return rows;
 }
 
+/* " from FILE, FILE": which files the loader took. */
+static void append_files(char *text, size_t bytes, const char *const begins[], size_t n)
+{
+    char path[PATH_MAX];
+    const char *before = " from ";
+    for (size_t i = 0; i < n; i++) {
+        if (!el_library_path(begins[i], path, sizeof path)) continue;
+        el_text_append(text, bytes, "%s%s", before, path);
+        before = ", ";
+    }
+}
+
 static json_t *libraries(void)
 {
+    static const char *const cuda_files[] = {"libcudart.so", "libcublas.so", "libcudnn.so"}, *nccl_file = "libnccl.so";
     json_t *rows = json_array();
     const char *missing = el_kernels_cpu_missing(), *gpu = "";
     char text[TEXT_BYTES] = "no toolkit at build", *mpirun = NULL, *gnuplot = NULL;
@@ -39,8 +53,10 @@ static json_t *libraries(void)
     add(rows, "oneDNN", !missing, missing ? missing : el_kernels_cpu_library());
     bool usable = el_device_gpu_libraries(&gpu, &missing) == EL_OK;
     if (usable) snprintf(text, sizeof text, "%s%s%s", gpu, missing ? "; " : "", missing ? missing : "");
+    if (usable) append_files(text, sizeof text, cuda_files, sizeof cuda_files / sizeof cuda_files[0]);
     add(rows, "CUDA", usable, text);
     usable = el_nccl_version(text, sizeof text) == EL_OK;
+    if (usable) append_files(text, sizeof text, &nccl_file, 1);
     add(rows, "NCCL", usable, usable ? text : el_error_message());
     usable = el_runner_check_mpi() == EL_OK && el_mpirun_find(&mpirun) == EL_OK;
     add(rows, "MPI", usable, usable ? mpirun : el_error_message());

@@ -222,9 +222,11 @@ static void set_as_given(const struct el_trial *trial, struct el_options *o)
               pieces = mesh[EL_AXIS_TENSOR] > 1 ? mesh[EL_AXIS_TENSOR] : 1,
               stages = mesh[EL_AXIS_STAGE] > 1 ? mesh[EL_AXIS_STAGE] : 1;
     const bool shards = el_mode_find(train->mode)->axes & 1U << EL_AXIS_SHARD;
-    if (shards && pieces * stages > 1)
-        snprintf(o->mesh, sizeof o->mesh, "dp=%d,shard=%d,pp=%d,tp=%d", copies,
-                 trial->n_devices / copies / stages / pieces, stages, pieces);
+    if (shards && pieces * stages > 1) {
+        snprintf(o->mesh, sizeof o->mesh, "dp=%d,shard=%d", copies, trial->n_devices / copies / stages / pieces);
+        if (stages > 1) el_text_append(o->mesh, sizeof o->mesh, ",pp=%d", stages);
+        if (pieces > 1) el_text_append(o->mesh, sizeof o->mesh, ",tp=%d", pieces);
+    }
     if (el_mode_cuts(train->mode) && pieces > 1)
         snprintf(o->mesh, sizeof o->mesh, "dp=%d,pp=%d,tp=%d", copies, trial->n_devices / copies / pieces, pieces);
 }

@@ -40,7 +40,8 @@ enum el_status el_cudnn_check(cudnnStatus_t error, const char *call)
     if (error == CUDNN_STATUS_SUCCESS) return EL_OK;
 #if CUDNN_MAJOR >= 9
     int oom = error == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
-    int cannot = error / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000 || error == CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED;
+    const int sublibrary_loading_failed = 1008; /* cuDNN 9.0 and 9.1 have no name for it */
+    int cannot = error / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000 || (int)error == sublibrary_loading_failed;
 #else
     int oom = error == CUDNN_STATUS_ALLOC_FAILED;
     int cannot = error == CUDNN_STATUS_NOT_SUPPORTED || error == CUDNN_STATUS_ARCH_MISMATCH;

@@ -6,6 +6,24 @@
 #include "kernels/cuda/layer.h"
 #include "kernels/cuda/native.h"
 
+/* cuBLAS 11 counts in int; el_cuda_multiply refuses what is beyond. */
+#if defined CUBLAS_VER_MAJOR && CUBLAS_VER_MAJOR < 12
+#define cublasDgemmStridedBatched_64  cublasDgemmStridedBatched
+#define cublasSgemmStridedBatched_64  cublasSgemmStridedBatched
+#define cublasGemmStridedBatchedEx_64 cublasGemmStridedBatchedEx
+enum { COUNT_MAX = INT_MAX };
+#else
+#define COUNT_MAX INT64_MAX
+#endif
+
+static bool fits(const struct el_cuda_product *p)
+{
+    const int64_t counts[] = {p->m, p->n, p->k, p->batch, p->a.ld, p->b.ld, p->c.ld};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        if (counts[i] > COUNT_MAX) return false;
+    return true;
+}
+
 enum el_status el_cuda_multiply(const struct el_kernel_args *args, enum el_dtype dtype, const struct el_cuda_product *p)
 {
     const struct el_cuda_native *native = args->native;
@@ -13,6 +31,7 @@ enum el_status el_cuda_multiply(const struct el_kernel_args *args, enum el_dtype
     cublasOperation_t op_a = a->transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
                       op_b = b->transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     if (p->m == 0 || p->n == 0 || p->batch == 0) return EL_OK;
+    if (!fits(p)) return el_fail(EL_ERR_ABSENT, "cuBLAS 11: a size beyond an int: build with CUDA 12 or newer");
     if (dtype == EL_F64) {
         const double alpha = 1, beta = p->acc;
         EL_CUBLAS_TRY(cublasDgemmStridedBatched_64(native->cublas, op_b, op_a, p->n, p->m, p->k, &alpha, b->data, b->ld,

@@ -106,7 +106,7 @@ __attribute__((constructor)) static void read_versions(void)
 {
     int cuda = 0, major = 0, minor = 0, patch = 0;
     size_t cudnn = cudnn_version();
-    cudaRuntimeGetVersion(&cuda);
+    if (cudaRuntimeGetVersion(&cuda) != cudaSuccess) cuda = CUDART_VERSION; /* CUDA 11's needs a driver */
     cublasGetProperty(MAJOR_VERSION, &major);
     cublasGetProperty(MINOR_VERSION, &minor);
     cublasGetProperty(PATCH_LEVEL, &patch);

@@ -45,8 +45,8 @@ enum el_status el_module_open(const char *name, const char *symbol, void **symbo
     char path[PATH_MAX];
     if (!find(name, path, sizeof path))
         return el_fail(EL_ERR_ABSENT, "%s: not built (its library was missing when evenload was built)", name);
-    void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-    if (!handle) return el_fail(EL_ERR_ABSENT, "%s: %s", name, dlerror());
+    void *handle;
+    EL_TRY(el_library_open(name, path, &handle));
     void *found = dlsym(handle, symbol);
     if (!found) return el_fail(EL_ERR_ABSENT, "%s: no symbol %s in %s: build again", name, symbol, path);
     *symbol_p = found;

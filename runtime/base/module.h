@@ -22,3 +22,10 @@ bool el_module_exists(const char *name);
 enum el_status el_module_open(const char *name, const char *symbol, void **symbol_p);
 /* The same where the symbol is a function without parameters that returns the table. */
 enum el_status el_module_table(const char *name, const char *symbol, const void **table_p);
+
+/* Opens the shared object `path`, with libraries that it needs and the loader does not find from a Python environment
+ * (pip's nvidia packages, conda): the program's own, VIRTUAL_ENV, CONDA_PREFIX, ~/.local, /usr/local. `name` is for the
+ * failure. Errors: EL_ERR_ABSENT with what is missing. */
+enum el_status el_library_open(const char *name, const char *path, void **handle_p);
+/* Which file an opened library is: the first whose name begins so ("libcudart.so"). False: none. */
+bool el_library_path(const char *begin, char *path, size_t bytes);

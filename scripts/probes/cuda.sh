@@ -3,7 +3,7 @@
 # usage: scripts/probes/cuda.sh CC FOLDER     FOLDER is for what it compiles
 #
 # Looked through in this order: CUDA_HOME, nvcc's own toolkit, /usr/local/cuda, pip's nvidia packages, the system. nvcc, the run time and
-# cuBLAS are a must, and of version 12 at least (cuBLAS with 64-bit sizes); cuDNN and NCCL are each probed by itself. A pip package
+# cuBLAS are a must, and of version 11.8 at least (older ones do not know sm_90); cuDNN and NCCL are each probed by itself. A pip package
 # has no libx.so beside its libx.so.9, so that libraries are named by their file.
 set -uo pipefail
 CC=$1 FOLDER=$2
@@ -80,7 +80,8 @@ cudart=$(library_of cudart) cublas=$(library_of cublas)
 [[ -n $cudart && -n $cublas ]] || absent "$nvcc is there, libcudart or libcublas is not"
 version=$(version_of cuda "$cuda_cflags" "$cudart" "$cublas")
 [[ -n $version ]] || absent "$nvcc is there, but a program with the CUDA run time and cuBLAS does not compile"
-((${version%%.*} >= 12)) || absent "CUDA ${version%% *} is older than 12"
+IFS='. ' read -r major minor _ <<<"$version"
+((100 * major + minor >= 1108)) || absent "CUDA $major.$minor is older than 11.8"
 nvcc_works || absent "$nvcc does not compile with this g++ ($FOLDER/nvcc.log says why)"
 set_variable HAVE_CUDA "$version"
 set_variable NVCC "$nvcc"

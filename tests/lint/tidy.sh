@@ -55,7 +55,7 @@ check_files() {
 }
 
 # Lines of what was found; those of a file whose headers are missing here (an MPI, a oneDNN, CUDA) are none, as it cannot be read.
-ABSENT="'(mpi|oneapi/dnnl/dnnl|cmocka|cuda_runtime_api|cuda_runtime|cublas_v2|cudnn|nccl|png|jpeglib)\.h' file not found"
+ABSENT="'(mpi|oneapi/dnnl/dnnl|cmocka|cuda_runtime_api|cuda_runtime|cublas_v2|cudnn|nccl|nvml|png|jpeglib)\.h' file not found"
 findings() {
     { grep -hE '(error|warning):' "$FOLDER"/*.txt || true; } | { grep -vE "$ABSENT" || true; } | sed "s|$PWD/||" | sort -u
 }

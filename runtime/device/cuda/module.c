@@ -114,7 +114,6 @@ static int device_properties(struct el_device_identity *identity_p, int device)
 /* The calls that need no more than another spelling. Pinned memory is usable by every card of the process. */
 #define EL_CUDART_LIST(X)                                                                                              \
     X(DriverGetVersion, (int *version_p), cudaDriverGetVersion(version_p))                                             \
-    X(RuntimeGetVersion, (int *version_p), cudaRuntimeGetVersion(version_p))                                           \
     X(GetDeviceCount, (int *n_p), cudaGetDeviceCount(n_p))                                                             \
     X(SetDevice, (int device), cudaSetDevice(device))                                                                  \
     X(InitContext, (void), cudaFree(NULL))                                                                             \
@@ -158,6 +157,13 @@ static int device_properties(struct el_device_identity *identity_p, int device)
 EL_CUDART_LIST(EL_CUDART_DEFINE)
 #undef EL_CUDART_DEFINE
 
+/* CUDA 11's wants a driver that is new enough, and is asked by who says that it is not. */
+static int runtime_version(int *version_p)
+{
+    if (cudaRuntimeGetVersion(version_p) != cudaSuccess) *version_p = CUDART_VERSION;
+    return 0;
+}
+
 static const char *error_name(int code)
 {
     return cudaGetErrorName((cudaError_t)code);
@@ -168,7 +174,8 @@ static const char *error_string(int code)
     return cudaGetErrorString((cudaError_t)code);
 }
 
-static const struct el_cuda_api api = {.GetDeviceProperties = device_properties,
+static const struct el_cuda_api api = {.RuntimeGetVersion = runtime_version,
+                                       .GetDeviceProperties = device_properties,
                                        .GetErrorName = error_name,
                                        .GetErrorString = error_string,
 #define EL_CUDART_ROW(name, parameters, call) .name = call_##name,

@@ -10,8 +10,12 @@ _Static_assert(sizeof(struct el_nccl_id) == sizeof(ncclUniqueId), "the id has NC
 _Static_assert((int)EL_NCCL_OK == (int)ncclSuccess && (int)EL_NCCL_SYSTEM == (int)ncclSystemError, "NCCL's results");
 _Static_assert((int)EL_NCCL_BAD_ARGUMENT == (int)ncclInvalidArgument && (int)EL_NCCL_BAD_USE == (int)ncclInvalidUsage,
                "NCCL's results");
-_Static_assert((int)EL_NCCL_REMOTE == (int)ncclRemoteError && (int)EL_NCCL_IN_PROGRESS == (int)ncclInProgress,
-               "NCCL's results");
+_Static_assert((int)EL_NCCL_REMOTE == (int)ncclRemoteError, "NCCL's results");
+/* Communicators that need not block, and settings for them, came together. */
+#define HAS_CONFIG (NCCL_VERSION_CODE >= NCCL_VERSION(2, 14, 0))
+#if HAS_CONFIG
+_Static_assert((int)EL_NCCL_IN_PROGRESS == (int)ncclInProgress, "NCCL's results");
+#endif
 
 static const ncclDataType_t types[EL_DTYPE_COUNT] = {
     [EL_F32] = ncclFloat32, [EL_F64] = ncclFloat64,       [EL_I32] = ncclInt32, [EL_U8] = ncclUint8,
@@ -47,12 +51,16 @@ static int get_unique_id(struct el_nccl_id *id_p)
 /* Calls return when their work is enqueued: a communicator that never blocks starts a thread for each of them. */
 static int comm_open(void **comm_p, int n, const struct el_nccl_id *id, int rank, int device)
 {
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclUniqueId own;
-    config.blocking = 1;
     memcpy(own.internal, id->bytes, sizeof own.internal);
     if (cudaSetDevice(device) != cudaSuccess) return ncclUnhandledCudaError;
+#if HAS_CONFIG
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 1;
     return ncclCommInitRankConfig((ncclComm_t *)comm_p, n, own, rank, &config);
+#else
+    return ncclCommInitRank((ncclComm_t *)comm_p, n, own, rank);
+#endif
 }
 
 static int comm_abort(void *comm)
@@ -82,16 +90,16 @@ static int group_end(void)
     return ncclGroupEnd();
 }
 
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 0)
+#define HAS_SPLIT  (NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 0))
+#define HAS_MEMORY (NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0))
+#if HAS_SPLIT
 static int comm_split(void *comm, int color, int key, void **comm_p)
 {
     return ncclCommSplit(comm, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, (ncclComm_t *)comm_p, NULL);
 }
-#else
-static int (*const comm_split)(void *comm, int color, int key, void **comm_p);
 #endif
 
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
+#if HAS_MEMORY
 static int memory_take(void **memory_p, size_t bytes, int device)
 {
     return cudaSetDevice(device) == cudaSuccess ? ncclMemAlloc(memory_p, bytes) : ncclUnhandledCudaError;
@@ -111,11 +119,6 @@ static int memory_deregister(void *comm, void *handle)
 {
     return ncclCommDeregister(comm, handle);
 }
-#else
-static int (*const memory_take)(void **memory_p, size_t bytes, int device);
-static int (*const memory_free)(void *memory, int device);
-static int (*const memory_register)(void *comm, void *memory, size_t bytes, void **handle_p);
-static int (*const memory_deregister)(void *comm, void *handle);
 #endif
 
 static int comm_place(void *comm, int *rank_p, int *size_p)
@@ -199,7 +202,9 @@ const struct el_nccl_api *el_nccl_module(void)
         .async_error = async_error,
         .group_start = group_start,
         .group_end = group_end,
+#if HAS_SPLIT
         .comm_split = comm_split,
+#endif
         .comm_place = comm_place,
         .all_reduce = all_reduce,
         .broadcast = broadcast,
@@ -208,10 +213,12 @@ const struct el_nccl_api *el_nccl_module(void)
         .all_gather = all_gather,
         .send = send_to,
         .receive = receive,
+#if HAS_MEMORY
         .memory_take = memory_take,
         .memory_free = memory_free,
         .memory_register = memory_register,
         .memory_deregister = memory_deregister,
+#endif
         .result_text = result_text,
         .last_error = last_error,
         .host_id = host_id,

@@ -8,6 +8,8 @@
 extern "C" {
 #endif
 
+#define CUDART_VERSION 13000
+
 /* Name, value, what cudaGetErrorString says. */
 #define EL_EMULATED_CUDA_ERRORS(X)                                                                                     \
     X(cudaSuccess, 0, "no error")                                                                                      \

@@ -1,0 +1,105 @@
+/* Opens a shared object, and brings libraries that the loader misses from where pip and conda put them: NVIDIA's packages
+ * lie in folders that no loader looks into. Whatever the loader finds by itself comes first. */
+#include <dlfcn.h>
+#include <glob.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/module.h"
+
+/* A library of a library of a library: cuDNN's go no deeper. */
+enum { DEPTH_MAX = 4, WORDS_BYTES = 512 };
+
+/* The folder above the program's, as bin/ has one. */
+static const char *own_prefix(char text[PATH_MAX])
+{
+    ssize_t length = readlink("/proc/self/exe", text, PATH_MAX - 1);
+    text[length > 0 ? length : 0] = '\0';
+    for (int i = 0; i < 2; i++) {
+        char *slash = strrchr(text, '/');
+        if (slash) *slash = '\0';
+    }
+    return text;
+}
+
+static const char *home_prefix(char text[PATH_MAX])
+{
+    const char *home = getenv("HOME");
+    snprintf(text, PATH_MAX, "%s/.local", home ? home : "");
+    return text;
+}
+
+static bool find(const char *name, char found[PATH_MAX])
+{
+    char own[PATH_MAX], home[PATH_MAX], pattern[PATH_MAX + 128];
+    const char *const prefixes[] = {own_prefix(own), getenv("VIRTUAL_ENV"), getenv("CONDA_PREFIX"), home_prefix(home),
+                                    "/usr/local"};
+    bool is_found = false;
+    for (size_t i = 0; !is_found && i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        glob_t paths;
+        if (!prefixes[i] || !*prefixes[i]) continue;
+        snprintf(pattern, sizeof pattern, "%s/lib/{python3*/*-packages/nvidia/*/lib/,}%s", prefixes[i], name);
+        if (glob(pattern, GLOB_BRACE, NULL, &paths) != 0) continue;
+        is_found = snprintf(found, PATH_MAX, "%s", paths.gl_pathv[0]) < PATH_MAX;
+        globfree(&paths);
+    }
+    return is_found;
+}
+
+/* By the loader's words: "libx.so.1: cannot open shared object file: ...". */
+static bool misses(const char *words, char name[NAME_MAX])
+{
+    const char *end = strstr(words, ": cannot open shared object file");
+    return end && end - words < NAME_MAX && sprintf(name, "%.*s", (int)(end - words), words) > 0 && !strchr(name, '/');
+}
+
+static void *open_with(const char *path, char words[WORDS_BYTES], int depth)
+{
+    char name[NAME_MAX], last[NAME_MAX] = "", found[PATH_MAX];
+    for (;;) {
+        void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+        if (handle) return handle;
+        snprintf(words, WORDS_BYTES, "%s", dlerror());
+        if (depth == 0 || !misses(words, name) || strcmp(name, last) == 0 || !find(name, found)) return NULL;
+        if (!open_with(found, words, depth - 1)) return NULL;
+        strcpy(last, name);
+    }
+}
+
+enum el_status el_library_open(const char *name, const char *path, void **handle_p)
+{
+    char words[WORDS_BYTES], missing[NAME_MAX];
+    void *handle = open_with(path, words, DEPTH_MAX);
+    if (!handle && misses(words, missing))
+        return el_fail(EL_ERR_ABSENT, "%s: no %s: install it, by pip too, or name its folder in LD_LIBRARY_PATH", name,
+                       missing);
+    if (!handle) return el_fail(EL_ERR_ABSENT, "%s: %s", name, words);
+    *handle_p = handle;
+    return EL_OK;
+}
+
+struct search {
+    const char *begin;
+    char *path;
+    size_t bytes;
+};
+
+static int look_at(struct dl_phdr_info *info, size_t size, void *context)
+{
+    const struct search *search = context;
+    const char *slash = strrchr(info->dlpi_name, '/');
+    (void)size;
+    if (!slash || strncmp(slash + 1, search->begin, strlen(search->begin)) != 0) return 0;
+    snprintf(search->path, search->bytes, "%s", info->dlpi_name);
+    return 1;
+}
+
+bool el_library_path(const char *begin, char *path, size_t bytes)
+{
+    struct search search = {begin, path, bytes};
+    return dl_iterate_phdr(look_at, &search) == 1;
+}

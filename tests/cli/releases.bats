@@ -1,0 +1,86 @@
+# NVIDIA's releases, with --long: what evenload takes of CUDA, cuBLAS, cuDNN, NCCL and NVML is held against their own headers, in the
+# combinations of the table in docs/gpus.md. They come from PyPI and stay in build/releases (60 MiB).
+load common
+
+ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+OBJECTS=(kernels/cuda/{check,conv_cudnn,linear,native}.o runtime/device/cuda/module.o runtime/comm/nccl/module/link.o tests/gpu/{limits,test_comm_cuda,layouts}.o)
+
+EVENLOAD_BUILD=${EVENLOAD_BUILD:-$ROOT/build}
+PICTURES=no
+stderr='' # set by run
+
+# Writes `rows`: four versions, folders of headers, and with `libraries` a folder of libraries.
+need_releases() { # need_releases WORDS [libraries]
+    [[ ${EVENLOAD_LONG:-} == 1 ]] || { echo "# long: $1" >&3 && skip "only with --long"; }
+    [[ $(uname -m) == x86_64 ]] || skip "the table's packages are for x86_64"
+    command python3 "$BATS_TEST_DIRNAME/releases.py" "$ROOT/docs/gpus.md" "$ROOT/build/releases" "${@:2}" >rows 2>log || skip "no packages: $(tail -n 1 log)"
+}
+
+# With the build's own rules and warnings, and headers of that release alone.
+compile() { # compile FOLDER...
+    rm -rf built
+    run make -k -C "$ROOT" BUILD="$PWD/built" CUDA=0 HAVE_CUDNN=1 CUDA_CFLAGS="$(printf -- '-isystem %s ' "$@")" CUDNN_CFLAGS= NCCL_CFLAGS= "${OBJECTS[@]/#/$PWD/built/}"
+    [[ $status -eq 0 ]] || show
+}
+
+@test "the host's code compiles against the headers of every release in the table, and the fakes declare what the newest does" {
+    need_releases "the headers of eleven combinations of releases (12 GB of packages at the first time), a compilation with each: three minutes"
+    local cuda cublas cudnn nccl folders name n=0
+    while read -r cuda cublas cudnn nccl folders; do
+        echo "CUDA $cuda, cuBLAS $cublas, cuDNN $cudnn, NCCL $nccl"
+        # shellcheck disable=SC2086 # folders
+        compile $folders
+        n=$((n + 1))
+    done <rows
+    [[ $n -ge 10 ]]
+    read -ra folders < <(tail -n 1 rows | cut -d ' ' -f 5-)
+    for name in cuda_runtime_api cublas_v2 cudnn nccl; do
+        command python3 "$BATS_TEST_DIRNAME/releases.py" "$ROOT/tests/gpu/emulator/include/$name.h" >redeclared.c
+        [[ $(grep -c _Static_assert redeclared.c) -gt 5 && $(grep -c '^[^_].*(' redeclared.c) -gt 10 ]] || { cat redeclared.c && false; }
+        run "${CC:-cc}" -std=c11 -Wall -Wextra -Werror -fsyntax-only "${folders[@]/#/-isystem}" redeclared.c
+        [[ $status -eq 0 ]] || show
+    done
+}
+
+# A library that needs another, as cuBLAS needs cuBLASLt; a module that needs it.
+@test "libraries that the loader does not find come from a Python environment; where there is none one line says what is missing" {
+    command -v cc >/dev/null || skip "no compiler"
+    local packages=env/lib/python3.12/site-packages/nvidia
+    mkdir -p prefix/{bin,lib/evenload/modules} "$packages"/{one,two}/lib
+    cp "$EVENLOAD" prefix/bin/
+    echo 'int el_deep(void) { return 1; }' >deep.c
+    echo 'int el_deep(void); int el_near(void) { return el_deep(); }' >near.c
+    echo 'int el_near(void); int el_png_decode(void) { return el_near(); }' >png.c
+    cc -shared -fPIC -Wl,-soname,libeldeep.so.7 -o "$packages/two/lib/libeldeep.so.7" deep.c
+    cc -shared -fPIC -Wl,-soname,libelnear.so.3 -o "$packages/one/lib/libelnear.so.3" near.c "$packages/two/lib/libeldeep.so.7"
+    cc -shared -fPIC -o prefix/lib/evenload/modules/el_png.so png.c "$packages/one/lib/libelnear.so.3" -Wl,--allow-shlib-undefined
+    [[ $(prefix/bin/evenload devices) == *"PNG      no   png: no libelnear.so.3: install it"* ]] || { prefix/bin/evenload devices && false; }
+    [[ $(VIRTUAL_ENV=$PWD/env prefix/bin/evenload devices) == *"PNG      yes "* ]]
+    mv env/lib/python3.12 prefix/lib/ # pip installed evenload beside them
+    [[ $(prefix/bin/evenload devices) == *"PNG      yes "* ]]
+    rm prefix/lib/python3.12/site-packages/nvidia/two/lib/*
+    [[ $(prefix/bin/evenload devices) == *"PNG      no   png: no libeldeep.so.7: install it"* ]] || { prefix/bin/evenload devices && false; }
+}
+
+@test "libraries of each major version have every function that evenload calls, and without a driver fail in words" {
+    need_releases "libraries of three releases from PyPI, one after the other: 4 GB of packages, two minutes"
+    local cuda cublas cudnn nccl folders libraries n=0
+    while read -r cuda cublas cudnn nccl folders; do
+        libraries=$ROOT/build/releases/lib-$cuda
+        echo "CUDA $cuda, cuBLAS $cublas, cuDNN $cudnn, NCCL $nccl"
+        # shellcheck disable=SC2086 # folders
+        compile ${folders%"$libraries"}
+        nm -u built/*/*/*.o built/*/*/*/*.o built/*/*/*/*/*.o 2>/dev/null | sed -nE 's/^ +U ((cuda|cublas|cudnn|nccl)[A-Z].*)/\1/p' | sort -u >names
+        [[ $(wc -l <names) -gt 80 ]] || show
+        run python3 "$BATS_TEST_DIRNAME/releases.py" "$libraries" names "$cuda $cudnn $nccl"
+        [[ $status -eq 0 && -z $output ]] || show
+        if [[ $(readelf -d "$EVENLOAD_BUILD/modules/el_cuda.so" 2>/dev/null) == *"libcudart.so.${cuda%%.*}"* ]]; then
+            run env LD_LIBRARY_PATH="$libraries" "$EVENLOAD" devices --json
+            [[ $output == *"\"CUDA ${cuda%.*}, cuBLAS "*"cuDNN ${cudnn%.*} from $libraries/libcudart.so.${cuda%%.*}"* ]] || show
+            LD_LIBRARY_PATH=$libraries refuses "no NVIDIA driver found" "$EVENLOAD" run --devices cuda:1 --out out
+        fi
+        rm -r "$libraries"
+        n=$((n + 1))
+    done < <(command python3 "$BATS_TEST_DIRNAME/releases.py" "$ROOT/docs/gpus.md" "$ROOT/build/releases" libraries)
+    [[ $n -eq 3 ]]
+}
