@@ -10,7 +10,7 @@
 #include "runtime/modes/mode_info.h"
 #include "runtime/train/train.h"
 
-enum { EL_LIST_MAX = 32, EL_OPTIONS_MAX = 208 };
+enum { EL_LIST_MAX = 32, EL_OPTIONS_MAX = 224 };
 
 /* Who starts the ranks of a trial. */
 enum el_launcher { EL_LAUNCHER_AUTO, EL_LAUNCHER_MPIRUN, EL_LAUNCHER_OWN };
