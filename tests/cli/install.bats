@@ -183,3 +183,30 @@ END
     [[ $status -eq 0 && $output == *"oneDNN   no "*libdnnl* && $output == *"MPI      no "* && $output == *"gnuplot  no "* ]] || show
     [[ ${lines[-1]} == "evenload "*"($commit)" ]] || show
 }
+
+# A bare root stands for the base image, chroot for the builder.
+@test "the Dockerfile's steps run in a bare root, and its program trains there" {
+    local root=$PWD/root at=/ word rest
+    [[ ${EVENLOAD_LONG:-} == 1 ]] || { echo "# long: the Dockerfile's steps in a bare root, about three minutes" >&3 && skip "only with --long"; }
+    git -C "$ROOT" rev-parse HEAD >/dev/null 2>&1 || skip "no git repository here"
+    bare_root "$root"
+    cp /etc/resolv.conf "$root/etc"
+    while read -r word rest; do
+        case $word in
+        COPY)
+            [[ $rest == ". /opt/evenload" ]]
+            mkdir -p "$root/opt/evenload" && git -C "$ROOT" archive HEAD | tar -xC "$root/opt/evenload"
+            ;;
+        WORKDIR) at=$rest && mkdir -p "$root$at" ;;
+        RUN)
+            run chroot "$root" env DEBIAN_FRONTEND=noninteractive sh -c "cd $at && $rest"
+            [[ $status -eq 0 ]] || show
+            ;;
+        ENTRYPOINT) [[ $rest == '["evenload"]' ]] ;;
+        esac
+    done <"$ROOT/Dockerfile"
+    run chroot "$root" sh -c "cd $at && evenload devices && evenload compare --model mlp --data dummy --repeats 1 --steps 2 --min-time 0 --out compared"
+    umount "$root/proc"
+    [[ $status -eq 0 && $output == *"oneDNN   yes"* && $output == *"plots/"* ]] || show
+    [[ -z $(find "$root/opt/evenload/build" -name '*.o' 2>/dev/null) ]] # the image has no objects
+}
