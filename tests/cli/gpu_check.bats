@@ -91,6 +91,8 @@ rehearse() { # rehearse OPTION...
     grep -qE '^devices +ok ' out/summary.txt
     grep -qx 'fell short: absent' out/summary.txt
     [[ $(<out/absent.log) == nothing ]]
+    run --separate-stderr env CC=/nonexistent "$ROOT/scripts/gpu-check" --rehearse --quick --prefix "$PWD/none" --build "$PWD/gpu-check" --out "$PWD/quick.tar.gz"
+    [[ $status -eq 0 && $(tar -xzOf quick.tar.gz quick/summary.txt | grep -cE '^(build|devices) +ok |^(conformance|kernels|modes|compare|nccl) +skipped .*needs a GPU') -eq 7 ]] || show
 }
 
 @test "what the budget does not hold is skipped, and said" {
