@@ -1,5 +1,5 @@
-/* What a row's step is made of, and what it hangs on: predicted once more, with an ear to each device that is issued, and
- * on machines that are worse in one figure each. */
+/* What a row's step is made of, and what it hangs on: predicted once more, with an ear to each device that is issued,
+ * and on machines that are worse in one figure each. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -51,8 +51,7 @@ static void take_step(void *context, const struct el_step_event *event)
     el_intervals_unite(stage);
     el_intervals_unite(&sums->comm);
     el_intervals_unite(&sums->compute);
-    sums->exposed_ns +=
-        (double)(el_intervals_measure(&sums->comm) - el_intervals_common(&sums->comm, &sums->compute));
+    sums->exposed_ns += (double)(el_intervals_measure(&sums->comm) - el_intervals_common(&sums->comm, &sums->compute));
 }
 
 static double bubble_pct(const struct sums *sums)
@@ -61,8 +60,7 @@ static double bubble_pct(const struct sums *sums)
     double idle_ns = 0, window_ns = (double)(sums->window.end_ns - sums->window.begin_ns);
     el_intervals_add(&window, sums->window);
     el_intervals_unite(&window);
-    for (int i = 0; i < sums->n; i++)
-        idle_ns += window_ns - (double)el_intervals_common(&window, &sums->stages[i]);
+    for (int i = 0; i < sums->n; i++) idle_ns += window_ns - (double)el_intervals_common(&window, &sums->stages[i]);
     el_intervals_free(&window);
     return 100 * idle_ns / (window_ns * sums->n);
 }

@@ -64,10 +64,10 @@ enum el_status el_plan_read(const char *path, json_t **document_p)
 
 enum el_status el_plan_csv(const void *document, FILE *out)
 {
-    static const char *const texts[] = {"mode", "mesh"},
-                      *const numbers[] = {"devices",      "global_batch", "micro",      "accumulate", "step_ms",
-                                          OF_SAMPLES,     OF_TOKENS,      "mfu_pct",    "exposed_ms", "bubble_pct",
-                                          "peak_bytes",   "sent_bytes"};
+    static const char *const texts[] = {"mode", "mesh"}, *const numbers[] = {
+                                                             "devices",    "global_batch", "micro",      "accumulate",
+                                                             "step_ms",    OF_SAMPLES,     OF_TOKENS,    "mfu_pct",
+                                                             "exposed_ms", "bubble_pct",   "peak_bytes", "sent_bytes"};
     enum { N_TEXTS = sizeof texts / sizeof texts[0], N_NUMBERS = sizeof numbers / sizeof numbers[0] };
     for (int i = 0; i < N_TEXTS; i++) fprintf(out, "%s,", texts[i]);
     for (int i = 0; i < N_NUMBERS; i++) fprintf(out, "%s%s", numbers[i], i + 1 < N_NUMBERS ? "," : "\n");
@@ -84,7 +84,7 @@ enum el_status el_plan_csv(const void *document, FILE *out)
 
 /* ---- the picture ---- */
 
-static const double MARGIN = 1.3;  /* round what is drawn */
+static const double MARGIN = 1.3;   /* round what is drawn */
 static const double BESIDE = 1.015; /* between two modes at one number, where both may have one rate */
 enum { BARS = 12 };
 
@@ -96,7 +96,7 @@ static void put_ticks(double low, double high, FILE *file)
     for (int power = (int)floor(log10(low)); power <= log10(high); power++)
         for (int k = 1; k <= 5; k += k == 1 ? 1 : 3) {
             const double rate = k * pow(10, power);
-            const int unit = power < 3 ? 0 : (int)fmin(4, power / 3);
+            const int thousands = power < 0 ? 0 : power / 3, unit = thousands < 4 ? thousands : 4;
             if (rate >= low && rate <= high) fprintf(file, "%.6g\t%g%s\n", rate, rate / pow(1000, unit), units[unit]);
         }
 }
@@ -124,7 +124,8 @@ static enum el_status write(const struct el_figure *figure, const json_t *docume
              el_text_figure(el_json_number(document, "parameters") / 1e6, figure_text),
              el_data_label(el_json_text(document, "machine", "?")).text);
     const double ideal = el_json_number(first, of) / el_json_number(first, "devices");
-    snprintf(foot, sizeof foot, "each mode in its best mesh, side by side; ideal: the best of %.0f, per device; nothing is measured",
+    snprintf(foot, sizeof foot,
+             "each mode in its best mesh, side by side; ideal: the best of %.0f, per device; nothing is measured",
              least);
     el_data_about(file, &(struct el_data_about){title, &modes, most * MARGIN, BARS, foot},
                   ", left end, lowest and highest rate, their unit");
@@ -142,8 +143,8 @@ static enum el_status write(const struct el_figure *figure, const json_t *docume
         el_data_block(file, "place (devices, or beside), rate", "points of %s", names[k]);
         EL_EACH(row, rows)
             if (el_json_is(row, "mode", names[k]))
-                fprintf(file, "%.4g\t%.6g\n",
-                        el_json_number(row, "devices") * pow(BESIDE, k - (n_modes - 1) / 2.0), el_json_number(row, of));
+                fprintf(file, "%.4g\t%.6g\n", el_json_number(row, "devices") * pow(BESIDE, k - (n_modes - 1) / 2.0),
+                        el_json_number(row, of));
     }
     return EL_OK;
 }
