@@ -125,7 +125,7 @@ static enum el_status predict_large(const struct el_trial *trial, struct el_memo
     struct el_machine machine;
     double step_ns = NAN;
     EL_TRY(el_machine_read(trial->machine, &machine));
-    EL_TRY(el_train_predict(&trial->train, el_kernels_cpu(), &machine, 0, forecasts, &step_ns));
+    EL_TRY(el_train_predict(&trial->train, el_kernels_cpu(), &machine, 1, 0, NULL, forecasts, &step_ns));
     const double samples = (double)trial->train.global_batch / step_ns * 1e9, tokens = (double)el_trial_tokens(trial);
     *record_p =
         el_json_of(EL_KEY("verdict", "simulated"), EL_KEY("step_ms", el_json_of(EL_KEY("mean", step_ns / 1e6))),

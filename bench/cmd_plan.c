@@ -8,32 +8,15 @@
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
+#include "bench/campaign/campaign.h"
 #include "bench/commands.h"
 #include "bench/plan/plan.h"
+#include "bench/plot/plot.h"
 #include "bench/report/report.h"
 #include "bench/trial/machine.h"
 
 enum { N_TRIES = 2, TRIED_MAX = 512 }; /* where nothing fits: of more devices */
-
-/* Options of `run` on so many simulated devices; a sample each where no batch is given. */
-static void run_options(const struct el_options *options, int n_devices, struct el_options *run)
-{
-    el_options_defaults(EL_CMD_RUN, run);
-    run->train.model = options->train.model;
-    run->train.dtype = options->train.dtype;
-    run->train.optimizer = options->train.optimizer;
-    run->train.foreach = options->train.foreach;
-    run->device_mem_bytes = options->device_mem_bytes;
-    memcpy(run->machine, options->machine, sizeof run->machine);
-    snprintf(run->data, sizeof run->data, "dummy");
-    run->batch_is_per_device = options->batch_is_per_device;
-    if (options->n_batches) memcpy(run->batches, options->batches, sizeof run->batches);
-    if (options->n_batches == 0) run->batches[0] = n_devices;
-    run->n_batches = options->n_batches > 1 ? options->n_batches : 1;
-    run->n_devices = n_devices;
-    for (int i = 0; i < n_devices && i < EL_MEMBERS_MAX; i++)
-        run->devices[i] = (struct el_device_name){.backend = "sim", .index = i};
-}
 
 static int64_t count_fits(const json_t *rows)
 {
@@ -48,14 +31,14 @@ static enum el_status find_more(const struct el_options *options, json_t *docume
 {
     struct el_options run;
     double least = INFINITY;
-    int n = options->n_devices;
+    int n = options->sizes.v[0];
     EL_EACH(row, json_object_get(document, "rows")) least = fmin(least, el_json_number(row, "least_bytes"));
-    while (2 * n <= TRIED_MAX && least * options->n_devices / (2 * n) > (double)options->device_mem_bytes) n *= 2;
+    while (2 * n <= TRIED_MAX && least * options->sizes.v[0] / (2 * n) > (double)options->device_mem_bytes) n *= 2;
     el_json_put(document, "would_fit", json_null());
     for (int i = 0; i < N_TRIES && 2 * n <= TRIED_MAX; i++) {
         json_t *rows;
         n *= 2;
-        run_options(options, n, &run);
+        el_plan_options(options, n, &run);
         EL_TRY(el_plan_rows(&run, &rows));
         if (count_fits(rows) > 0)
             el_json_put(document, "would_fit",
@@ -77,44 +60,95 @@ static json_t *sizes_of(const struct el_options *run)
     return sizes;
 }
 
-static enum el_status make_document(const struct el_options *options, const char *shape, json_t **document_p)
+static enum el_status make_document(const struct el_options *options, json_t **document_p)
+{
+    const int n_devices = options->sizes.v[0];
+    struct el_options run;
+    json_t *rows;
+    el_plan_options(options, n_devices, &run);
+    EL_TRY(el_plan_rows(&run, &rows));
+    *document_p = el_json_of(EL_KEY("devices", n_devices),
+                             EL_KEY("global_batch", run.batches[0] * (run.batch_is_per_device ? n_devices : 1)),
+                             EL_KEY("fit", count_fits(rows)), EL_KEY("rows", rows));
+    enum el_status status = EL_OK;
+    if (count_fits(rows) == 0)
+        status = find_more(options, *document_p);
+    else
+        status = el_plan_detail(&run, true, json_array_get(rows, 0));
+    if (status != EL_OK) json_decref(*document_p);
+    return status;
+}
+
+/* What all rows have in common, before the rest. */
+static enum el_status put_head(const struct el_options *options, const char *shape, json_t **document_p)
 {
     struct el_options run;
     struct el_machine machine;
-    char optimizer[EL_CHOICE_BYTES];
-    json_t *rows;
+    char optimizer[EL_CHOICE_BYTES], precision[EL_CHOICE_BYTES];
+    char batch[96];
+    json_t *rest = *document_p;
     EL_TRY(el_machine_read(options->machine, &machine));
-    run_options(options, options->n_devices, &run);
-    EL_TRY(el_plan_rows(&run, &rows));
-    *document_p = el_json_of(EL_KEY("model", (const char *)run.train.model.name),
-                             EL_KEY("parameters", json_incref(json_object_get(json_array_get(rows, 0), "parameters"))),
-                             EL_KEY("shape", el_json_filled(shape)), EL_KEY("sizes", sizes_of(&run)),
-                             EL_KEY("dtype", el_dtype_name(run.train.dtype)),
-                             EL_KEY("optimizer", el_option_choice("optimizer", (int)run.train.optimizer, optimizer)),
-                             EL_KEY("devices", run.n_devices), EL_KEY("device_mem_bytes", run.device_mem_bytes),
-                             EL_KEY("global_batch", run.batches[0] * (run.batch_is_per_device ? run.n_devices : 1)),
-                             EL_KEY("machine", *options->machine ? (const char *)machine.name : NULL),
-                             EL_KEY("fit", count_fits(rows)), EL_KEY("rows", rows));
-    enum el_status status = count_fits(rows) == 0 ? find_more(options, *document_p) : EL_OK;
-    if (status != EL_OK) json_decref(*document_p);
-    return status;
+    el_plan_options(options, options->sizes.v[0], &run);
+    if (options->n_batches && !options->batch_is_per_device)
+        snprintf(batch, sizeof batch, "global batch %lld on all of them", (long long)run.batches[0]);
+    else
+        snprintf(batch, sizeof batch, "%lld sample%s a device, so that the global batch grows",
+                 (long long)(options->n_batches ? run.batches[0] : 1),
+                 options->n_batches && run.batches[0] > 1 ? "s" : "");
+    *document_p =
+        el_json_of(EL_KEY("schema", 1), EL_KEY("command", "plan"), EL_KEY("model", (const char *)run.train.model.name),
+                   EL_KEY("parameters", json_incref(el_json_at(rest, "rows.0.parameters"))),
+                   EL_KEY("shape", el_json_filled(shape)), EL_KEY("sizes", sizes_of(&run)),
+                   EL_KEY("dtype", el_dtype_name(run.train.dtype)),
+                   EL_KEY("precision", el_option_choice("precision", (int)run.train.model.precision, precision)),
+                   EL_KEY("optimizer", el_option_choice("optimizer", (int)run.train.optimizer, optimizer)),
+                   EL_KEY("device_mem_bytes", run.device_mem_bytes), EL_KEY("batch", (const char *)batch),
+                   EL_KEY("machine", *options->machine ? (const char *)machine.name : NULL),
+                   EL_KEY("devices_per_host", json_integer(machine.devices_per_host)));
+    json_object_update(*document_p, rest);
+    json_decref(rest);
+    return EL_OK;
+}
+
+/* plan.json, plan.csv and the picture. */
+static enum el_status save(const struct el_options *options, const json_t *document)
+{
+    static const struct el_figure *const figure = &el_figure_plan;
+    FILE *messages = options->json ? NULL : stdout;
+    struct el_store store;
+    char path[EL_PATH_BYTES];
+    EL_TRY(el_store_create(options->out, "plan", &store));
+    el_store_path(&store, path, "plan.json");
+    EL_TRY(el_write_json(document, path));
+    if (messages) fputc('\n', messages);
+    if (messages) el_text_line(messages, "%s", path);
+    el_store_path(&store, path, "plan.csv");
+    EL_TRY(el_write_file(path, el_plan_csv, document));
+    if (messages) el_text_line(messages, "%s", path);
+    el_say_not_drawn(el_plot_figures(&figure, 1, document, store.dir, messages), messages);
+    return EL_OK;
 }
 
 enum el_status el_cmd_plan(struct el_options *options, int *exit_status_p)
 {
     char shape[EL_PLAN_SHAPE_BYTES] = "";
+    const bool several = options->sizes.n > 1;
     json_t *document;
     mallopt(M_MMAP_THRESHOLD, INT_MAX); /* what one row frees the next one takes: no page is cleared twice */
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
     if (options->n_batches > 1) return el_fail(EL_ERR_INVALID, "--batch: 'plan' takes one");
+    if (*options->out && !several)
+        return el_fail(EL_ERR_INVALID, "--out: of several numbers of devices: give --devices 8..%d, say, or --json",
+                       64 * options->sizes.v[0]);
     if (*options->params) EL_TRY(el_plan_shape(options->params, &options->train.model, shape));
-    EL_TRY(make_document(options, shape, &document));
-    enum el_status status = EL_OK;
-    if (options->json)
-        status = el_print_json(document, stdout);
-    else
-        el_plan_print(document, stdout, el_report_colour(stdout, getenv("NO_COLOR") != NULL));
-    if (el_json_whole(document, "fit") == 0) *exit_status_p = EL_EXIT_TRIAL; /* as the dry run of what does not fit */
+    EL_TRY(several ? el_plan_sizes(options, &document) : make_document(options, &document));
+    enum el_status status = put_head(options, shape, &document);
+    const bool colour = el_report_colour(stdout, getenv("NO_COLOR") != NULL);
+    if (status == EL_OK && options->json) status = el_print_json(document, stdout);
+    if (status == EL_OK && !options->json) (several ? el_plan_print_sizes : el_plan_print)(document, stdout, colour);
+    if (status == EL_OK && *options->out) status = save(options, document);
+    const bool any = json_is_true(el_json_at(document, "rows.0.fits"));
+    if (!any) *exit_status_p = EL_EXIT_TRIAL; /* as the dry run of what does not fit */
     json_decref(document);
     return status;
 }

@@ -113,7 +113,8 @@ struct el_options {
     int procs;               /* 0: the mode's own choice, by its layout */
     char counts_backend[16]; /* scale: the backend of `counts`, the numbers of devices */
     int counts[EL_LIST_MAX];
-    int n_counts; /* 0: not given, trials take `devices` */
+    int n_counts;                /* 0: not given, trials take `devices` */
+    struct el_number_list sizes; /* plan: numbers of devices */
     bool weak, strong;
     int64_t batches[EL_LIST_MAX];
     int n_batches;

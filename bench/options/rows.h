@@ -5,7 +5,6 @@
 
 #include "bench/options/options.h"
 
-
 /* Group, name, what its value is called (NULL: a flag), kind and field, the commands that take it, help. Then what only
  * some have. */
 #define AT(kind_, field) .kind = EL_OPTION_##kind_, .offset = offsetof(struct el_options, field)

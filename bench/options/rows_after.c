@@ -193,6 +193,8 @@ const struct el_option_row el_option_rows_after[] = {
          EXPLAIN,
      "folder for the results (default: results/<time>-<command>); compare, scale, imbalance, data continue a run in it",
      PER_RANK, COMMON},
+    {OUTPUT, "out", "DIR", AT(TEXT, out), PLAN,
+     "of several numbers of devices: folder for plan.json, plan.csv and the picture", COMMON},
     {OUTPUT, "out", "DIR", AT(TEXT, out), TRACE_STATS, "with A and B: folder for what changed, and its waterfall",
      COMMON},
     {OUTPUT, "out", "FILE", AT(TEXT, out), MACHINE, "file to write (default: standard output)", COMMON},

@@ -170,6 +170,23 @@ static enum el_status take_count(const struct el_option_row *row, const char *it
     return EL_OK;
 }
 
+/* "8..4096" is 8,16,32 ... 4096. */
+static enum el_status each_count(const struct el_option_row *row, const char *text, int *counts, int *n_p)
+{
+    const char *dots = strstr(text, "..");
+    char list[512] = "";
+    int64_t first, last;
+    if (!dots) return each_item(row, text, EL_LIST_MAX, take_count, counts, n_p);
+    snprintf(list, sizeof list, "%.*s", (int)(dots - text), text);
+    EL_TRY(el_option_whole(row, list, &first));
+    EL_TRY(el_option_whole(row, dots + 2, &last));
+    if (first < 1 || last <= first)
+        return el_fail(EL_ERR_INVALID, "--%s: '%s': give the smaller number first, like 8..64", row->name, text);
+    for (int64_t n = 2 * first; n < last; n *= 2) el_text_append(list, sizeof list, ",%lld", (long long)n);
+    el_text_append(list, sizeof list, ",%lld", (long long)last);
+    return each_item(row, list, EL_LIST_MAX, take_count, counts, n_p);
+}
+
 /* "1,2,4" or "cuda:1,2,4". */
 static enum el_status set_counts(const struct el_option_row *row, const char *text, struct el_options *options)
 {
@@ -183,7 +200,7 @@ static enum el_status set_counts(const struct el_option_row *row, const char *te
         return el_fail(EL_ERR_INVALID, "--%s: '%s' names devices: scale takes how many, like %s:1,2,4", row->name, text,
                        backend);
     const struct el_option_row ranged = {.name = row->name, .min = 1, .max = most(backend)};
-    EL_TRY(each_item(&ranged, colon ? colon + 1 : text, EL_LIST_MAX, take_count, options->counts, &options->n_counts));
+    EL_TRY(each_count(&ranged, colon ? colon + 1 : text, options->counts, &options->n_counts));
     memcpy(options->counts_backend, backend, sizeof backend);
     return EL_OK;
 }
@@ -287,7 +304,7 @@ enum el_status el_option_set_list(const struct el_option_row *row, const char *t
                          &options->n_buckets);
     case EL_OPTION_NUMBERS:
         numbers = (struct el_number_list *)(void *)((char *)options + row->offset);
-        return each_item(row, text, EL_LIST_MAX, take_count, numbers->v, &numbers->n);
+        return each_count(row, text, numbers->v, &numbers->n);
     case EL_OPTION_SPREAD:
         return set_spread(row, text, (struct el_spread *)(void *)((char *)options + row->offset));
     default:

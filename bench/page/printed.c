@@ -9,6 +9,7 @@
 #include "bench/base/text.h"
 #include "bench/comm/wire.h"
 #include "bench/explain/explain.h"
+#include "bench/plan/plan.h"
 #include "bench/plot/plot.h"
 #include "bench/record/record.h"
 #include "bench/recover/recover.h"
@@ -108,6 +109,25 @@ static void recover_print(const json_t *document, FILE *out)
     el_recover_print(document, out, false);
 }
 
+/* ---- plan ---- */
+
+static void plan_title(const json_t *document, char title[EL_TITLE_BYTES])
+{
+    snprintf(title, EL_TITLE_BYTES, "plan: %s on %s", el_json_text(document, "model", "?"),
+             el_json_text(document, "machine", "no machine"));
+}
+
+static void plan_verdict(const json_t *document, FILE *out)
+{
+    (void)document;
+    fputs("Predicted by a machine's rates, not measured", out);
+}
+
+static void plan_print(const json_t *document, FILE *out)
+{
+    el_plan_print_sizes(document, out, false);
+}
+
 /* ---- watch: a record with one trial, which has neither steps nor tags ---- */
 
 static enum el_status watch_read(const char *path, json_t **document_p)
@@ -173,6 +193,7 @@ static const struct el_printed_kind kinds[] = {
      recover_title,
      recover_verdict,
      recover_print},
+    {"plan", "plan.json", "More devices", {&el_figure_plan}, el_plan_read, plan_title, plan_verdict, plan_print},
     {"watch",
      "results.json",
      "Process by process",

@@ -8,12 +8,16 @@
 #include <jansson.h>
 
 #include "bench/options/options.h"
+#include "bench/plot/data_file.h"
 
 /* Layers, width and heads of a transformer by its number of parameters, as "6.7B", "125M" or a plain number, where they
  * are not given: those of the published shape that has nearest as many; where that has over 15 % more or fewer, its
  * width and heads with as many layers as come nearest. `words`: "as GPT-3 6.7B". Errors: EL_ERR_INVALID. */
 enum { EL_PLAN_SHAPE_BYTES = 48 };
 enum el_status el_plan_shape(const char *params, struct el_model_config *model, char words[EL_PLAN_SHAPE_BYTES]);
+
+/* Options of `run` on so many simulated devices; a sample each where no batch is given. */
+void el_plan_options(const struct el_options *options, int n_devices, struct el_options *run);
 
 /* [{"mode", "mesh" ("" where the mode has none, or stands alone), "micro" (micro-batches; null: none), "accumulate"
  * (micro-steps: as many as it takes to fit), "command" (its dry run), "parameters", "least_bytes" (what parameters,
@@ -25,5 +29,24 @@ enum el_status el_plan_shape(const char *params, struct el_model_config *model, 
  * EL_ERR_INVALID where there is no such mode or mesh. */
 enum el_status el_plan_rows(const struct el_options *run, json_t **rows_p);
 
+/* Options of `run` for such a row. */
+void el_plan_row_options(const struct el_options *run, const json_t *row, struct el_options *options);
+
+/* What the step of a row that fits is made of: adds "mfu_pct" (the time that FLOPs of forward and backward take at
+ * their types' peaks, of the step), "exposed_ms" (communication, waits for late members too, while a device does not
+ * compute), "bubble_pct" (of stages; null: it has none), each of all devices that are issued. `rates`: also
+ * "sensitivities":
+ * [{"figure" (a key of the machine's file), "step_ms", "longer_pct"}], with that figure half as good, the largest
+ * first. The row is as it was where no machine is named. */
+enum el_status el_plan_detail(const struct el_options *run, bool rates, json_t *row);
+
+/* The best row of each mode on each of several numbers of devices, with its details: {"rows": [row and "devices",
+ * "global_batch"; by devices, then best first], "none_fits": [devices]}. `options`: of `plan`. */
+enum el_status el_plan_sizes(const struct el_options *options, json_t **document_p);
+
 /* For people: a line a row of `document` (docs/plan.md). */
 void el_plan_print(const json_t *document, FILE *out, bool colour);
+void el_plan_print_sizes(const json_t *document, FILE *out, bool colour);
+enum el_status el_plan_csv(const void *document, FILE *out);
+enum el_status el_plan_read(const char *path, json_t **document_p); /* a plan.json */
+extern const struct el_figure el_figure_plan;                       /* throughput against devices */

@@ -35,15 +35,23 @@ static void show_tags(const json_t *row, const json_t *context, char *text)
     }
 }
 
-static void show_how(const json_t *row, const json_t *context, char *text)
+static void show_mesh(const json_t *row, const json_t *context, char *text)
 {
     const char *mesh = el_json_text(row, "mesh", "");
     (void)context;
-    snprintf(text, EL_CELL_BYTES, "--mode %s%s%s", el_json_text(row, "mode", "?"), *mesh ? " --mesh " : "", mesh);
+    snprintf(text, EL_CELL_BYTES, "%s%s", *mesh ? "--mesh " : "", mesh);
     if (el_json_whole(row, "micro") > 0)
         el_text_append(text, EL_CELL_BYTES, " --micro %.0f", el_json_number(row, "micro"));
     if (el_json_whole(row, "accumulate") > 1)
         el_text_append(text, EL_CELL_BYTES, " --accumulate %.0f", el_json_number(row, "accumulate"));
+    if (*text == ' ') memmove(text, text + 1, strlen(text));
+}
+
+static void show_how(const json_t *row, const json_t *context, char *text)
+{
+    char mesh[EL_CELL_BYTES];
+    show_mesh(row, context, mesh);
+    snprintf(text, EL_CELL_BYTES, "--mode %.20s%s%.300s", el_json_text(row, "mode", "?"), *mesh ? " " : "", mesh);
 }
 
 #define GIB_COLUMN(title, columns, at)                                                                                 \
@@ -115,18 +123,95 @@ static void say_next(const json_t *document, FILE *out)
     el_text_line(out, "Next: %s%s", el_program_word(), command + strlen("evenload"));
 }
 
+/* "gpt of 6,659 million parameters as GPT-3 6.7B (layers 32), f32, adamw" */
+static void show_model(const json_t *document, char text[1024])
+{
+    const char *shape = el_json_text(document, "shape", "");
+    char figure[EL_FIGURE_BYTES];
+    bool any = false;
+    snprintf(text, 1024, "%s of %s million parameters%s%s", el_json_text(document, "model", "?"),
+             el_text_figure(el_json_number(document, "parameters") / 1e6, figure), *shape ? " " : "", shape);
+    EL_EACH_KEY(name, value, json_object_get(document, "sizes")) {
+        el_text_append(text, 1024, "%s%s %s", any ? ", " : " (", name, json_string_value(value));
+        any = true;
+    }
+    const char *precision = el_json_text(document, "precision", "f32");
+    el_text_append(text, 1024, "%s, %s, %s", any ? ")" : "",
+                   strcmp(precision, "f32") ? precision : el_json_text(document, "dtype", "?"),
+                   el_json_text(document, "optimizer", "?"));
+}
+
+/* What no file of a machine has, or this one has not. */
+static void say_unknown(const json_t *document, FILE *out)
+{
+    const char *machine = el_json_text(document, "machine", NULL);
+    if (!machine) return;
+    SAY(out, "Not known, and taken as none: what products of each size lose against %s's peak, %s.", machine,
+        el_json_whole(document, "devices_per_host") > 0
+            ? "and what groups that share a link lose to one another"
+            : "and the network: its file has none, so that all devices are as in one host");
+}
+
+/* The figures of the machine on which the first row's step depends most. */
+static void say_sensitivities(const json_t *document, FILE *out)
+{
+    const json_t *list = el_json_at(document, "rows.0.sensitivities");
+    char text[1024] = "";
+    int n = 0;
+    EL_EACH(change, list) {
+        const double longer = el_json_number(change, "longer_pct");
+        if (n == 5 || longer < 0.05) break;
+        el_text_append(text, sizeof text, "%s%s +%.1f %%", n++ ? ", " : "", el_json_text(change, "figure", "?"),
+                       longer);
+    }
+    if (*text) SAY(out, "The first step with one figure of the machine half as good: %s.", text);
+}
+
+static const struct el_column of_sizes[] = {
+    EL_COUNT("devices", 7, "devices"),
+    {.head = "mode", .gap = 1, .width = -8, .kind = EL_CELL_TEXT, .path = "mode"},
+    EL_FIGURE("step ms", 9, "step_ms"),
+    EL_FIGURE("samples/s", 10, "samples_per_s"),
+    EL_FIGURE("tokens/s", 11, "tokens_per_s"),
+    EL_FIGURE("MFU %", 6, "mfu_pct"),
+    GIB_COLUMN("GiB", 5, "peak_bytes"),
+    EL_FIGURE("exposed", 8, "exposed_ms"),
+    EL_FIGURE("bubble %", 9, "bubble_pct"),
+    {.head = "mesh", .gap = 2, .width = -1, .show = show_mesh},
+    EL_NO_MORE};
+
+void el_plan_print_sizes(const json_t *document, FILE *out, bool colour)
+{
+    const struct el_table table = {.columns = of_sizes, .context = document, .out = out, .colour = colour};
+    const json_t *rows = json_object_get(document, "rows"), *none = json_object_get(document, "none_fits");
+    const char *machine = el_json_text(document, "machine", NULL);
+    char text[1024], limit[EL_FIGURE_BYTES];
+    show_model(document, text);
+    SAY(out, "%s: devices of %s GiB, %s", text,
+        el_text_figure(el_json_number(document, "device_mem_bytes") / GIB, limit), el_json_text(document, "batch", ""));
+    fputs("The best mesh of each mode; exposed: ms of a step in which a device communicates and does not compute\n\n",
+          out);
+    EL_EACH(row, rows) {
+        if (row_at.i == 0) el_table_heads(&table, EL_TABLE_BOLD);
+        if (row_at.i > 0 && !el_data_seen(rows, row_at.i, "devices")) fputc('\n', out);
+        el_table_row(&table, EL_TABLE_PLAIN, row);
+    }
+    *text = 0;
+    EL_EACH(devices, none)
+        el_text_append(text, sizeof text, "%s%lld", *text ? ", " : "", (long long)json_integer_value(devices));
+    if (*text) SAY(out, "Nothing fits on %s devices.", text);
+    if (machine) SAY(out, "Steps on %s: predicted by its rates, not measured.", machine);
+    if (!machine) SAY(out, "No step is predicted without the rates of a machine (--machine h100-sxm, say).");
+    say_unknown(document, out);
+}
+
 void el_plan_print(const json_t *document, FILE *out, bool colour)
 {
-    const json_t *sizes = json_object_get(document, "sizes");
-    const char *shape = el_json_text(document, "shape", ""), *machine = el_json_text(document, "machine", NULL);
-    char text[512] = "", figure[EL_FIGURE_BYTES], limit[EL_FIGURE_BYTES];
-    EL_EACH_KEY(name, value, sizes)
-        el_text_append(text, sizeof text, "%s%s %s", *text ? ", " : " (", name, json_string_value(value));
-    if (*text) el_text_append(text, sizeof text, ")");
-    SAY(out, "%s of %s million parameters%s%s%s, %s, %s: %.0f devices of %s GiB, global batch %.0f",
-        el_json_text(document, "model", "?"), el_text_figure(el_json_number(document, "parameters") / 1e6, figure),
-        *shape ? " " : "", shape, text, el_json_text(document, "dtype", "?"), el_json_text(document, "optimizer", "?"),
-        el_json_number(document, "devices"), el_text_figure(el_json_number(document, "device_mem_bytes") / GIB, limit),
+    const char *machine = el_json_text(document, "machine", NULL);
+    char text[1024], limit[EL_FIGURE_BYTES];
+    show_model(document, text);
+    SAY(out, "%s: %.0f devices of %s GiB, global batch %.0f", text, el_json_number(document, "devices"),
+        el_text_figure(el_json_number(document, "device_mem_bytes") / GIB, limit),
         el_json_number(document, "global_batch"));
     fputs("GiB on the fullest device, free, its largest tags, and sent by a device in a step\n\n", out);
     print_rows(document, out, colour);
@@ -137,5 +222,7 @@ void el_plan_print(const json_t *document, FILE *out, bool colour)
         SAY(out,
             "Best first by bytes sent, then by memory: no step is predicted without the rates of a machine (--machine "
             "h100-sxm, say), and stages' idle time is not in this order.");
+    if (any) say_sensitivities(document, out);
+    if (any) say_unknown(document, out);
     say_next(document, out);
 }

@@ -29,6 +29,25 @@ struct plan {
 
 /* ---- a row ---- */
 
+void el_plan_options(const struct el_options *options, int n_devices, struct el_options *run)
+{
+    el_options_defaults(EL_CMD_RUN, run);
+    run->train.model = options->train.model;
+    run->train.dtype = options->train.dtype;
+    run->train.optimizer = options->train.optimizer;
+    run->train.foreach = options->train.foreach;
+    run->device_mem_bytes = options->device_mem_bytes;
+    memcpy(run->machine, options->machine, sizeof run->machine);
+    snprintf(run->data, sizeof run->data, "dummy");
+    run->batch_is_per_device = options->batch_is_per_device;
+    if (options->n_batches) memcpy(run->batches, options->batches, sizeof run->batches);
+    if (options->n_batches == 0) run->batches[0] = n_devices;
+    run->n_batches = options->n_batches > 1 ? options->n_batches : 1;
+    run->n_devices = n_devices;
+    for (int i = 0; i < n_devices && i < EL_MEMBERS_MAX; i++)
+        run->devices[i] = (struct el_device_name){.backend = "sim", .index = i};
+}
+
 /* Its parameters, gradients and slots, as the layout divides them; of stages the mean. */
 static double least_bytes(const struct el_train_config *config, const struct el_layout *layout, double param_count)
 {
@@ -69,6 +88,7 @@ static enum el_status forecast_row(struct plan *plan, const struct el_trial *tri
     struct el_graph *model;
     struct el_layout layout;
     double step_ns = NAN;
+    const int n_machines = plan->machine != NULL;
     EL_TRY(el_trial_command(trial, command, sizeof command));
     EL_TRY(el_model_build(&trial->train.model, &model));
     const double count = (double)el_graph_param_count(model);
@@ -79,8 +99,8 @@ static enum el_status forecast_row(struct plan *plan, const struct el_trial *tri
                     EL_KEY("least_bytes", (int64_t)least), EL_KEY("peak_bytes", json_null()),
                     EL_KEY("fits", json_false()));
     if (least > (double)trial->device_mem_bytes) return EL_OK;
-    const enum el_status status = el_train_predict(&trial->train, el_kernels_cpu(), plan->machine,
-                                                   trial->device_mem_bytes, plan->forecasts, &step_ns);
+    const enum el_status status = el_train_predict(&trial->train, el_kernels_cpu(), plan->machine, n_machines,
+                                                   trial->device_mem_bytes, NULL, plan->forecasts, &step_ns);
     if (status == EL_OK) put_forecast(row, trial, plan->forecasts, step_ns);
     if (status == EL_ERR_OOM && least < (double)trial->device_mem_bytes)
         el_json_put(row, "least_bytes", json_integer(trial->device_mem_bytes));
@@ -119,23 +139,34 @@ static int64_t choose_accumulate(const json_t *row, int64_t samples, int64_t bef
     return n <= samples ? n : 0;
 }
 
-static enum el_status try_options(struct plan *plan, const struct el_options *options, json_t *row)
+void el_plan_row_options(const struct el_options *run, const json_t *row, struct el_options *options)
+{
+    const int64_t micro = el_json_whole(row, "micro"), steps = el_json_whole(row, "accumulate");
+    *options = *run;
+    snprintf(options->modes[0], sizeof options->modes[0], "%s", el_json_text(row, "mode", "?"));
+    snprintf(options->mesh, sizeof options->mesh, "%s", el_json_text(row, "mesh", ""));
+    if (micro > 0) snprintf(el_given_of_modes(options->of_modes, "micro"), EL_MODE_TEXT_BYTES, "%" PRId64, micro);
+    if (steps > 1) snprintf(el_given_of_modes(options->of_modes, "accumulate"), EL_MODE_TEXT_BYTES, "%" PRId64, steps);
+}
+
+static enum el_status try_row(struct plan *plan, json_t *row)
 {
     const struct el_trial_choice choice = {.model = &plan->model};
+    struct el_options options;
     struct el_trial trial = {.n_devices = 0};
-    EL_TRY(el_trial_resolve(EL_CMD_RUN, options, &choice, &trial));
+    el_plan_row_options(plan->run, row, &options);
+    EL_TRY(el_trial_resolve(EL_CMD_RUN, &options, &choice, &trial));
     return forecast_row(plan, &trial, row);
 }
 
 /* In as many micro-steps as it takes to fit. */
-static enum el_status try_steps(struct plan *plan, struct el_options *options, int64_t samples, json_t *row)
+static enum el_status try_steps(struct plan *plan, const char *mode, int64_t samples, json_t *row)
 {
     int64_t n = 1;
-    EL_TRY(try_options(plan, options, row));
-    while (el_mode_option_of(options->modes[0], "accumulate") && (n = choose_accumulate(row, samples, n)) > 0) {
+    EL_TRY(try_row(plan, row));
+    while (el_mode_option_of(mode, "accumulate") && (n = choose_accumulate(row, samples, n)) > 0) {
         el_json_put(row, "accumulate", json_integer(n));
-        snprintf(el_given_of_modes(options->of_modes, "accumulate"), EL_MODE_TEXT_BYTES, "%" PRId64, n);
-        EL_TRY(try_options(plan, options, row));
+        EL_TRY(try_row(plan, row));
     }
     return EL_OK;
 }
@@ -143,17 +174,15 @@ static enum el_status try_steps(struct plan *plan, struct el_options *options, i
 /* A mesh that cannot be is left out. */
 static enum el_status try_mesh(struct plan *plan, const char *mode, const int n[EL_AXIS_COUNT])
 {
-    struct el_options options = *plan->run;
-    char *mesh = options.mesh;
-    const int64_t micro = n[EL_AXIS_STAGE] > 1 || el_mode_cuts(mode) ? choose_micro(&options, n) : -1;
-    snprintf(options.modes[0], sizeof options.modes[0], "%s", mode);
+    const struct el_options *run = plan->run;
+    char mesh[EL_PATH_BYTES] = "";
+    const int64_t micro = n[EL_AXIS_STAGE] > 1 || el_mode_cuts(mode) ? choose_micro(run, n) : -1;
     for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
-        if (n[axis] > 1 && n[axis] < options.n_devices)
-            el_text_append(mesh, sizeof options.mesh, "%s%s=%d", *mesh ? "," : "", el_axis_row(axis)->word, n[axis]);
-    if (micro > 0) snprintf(el_given_of_modes(options.of_modes, "micro"), EL_MODE_TEXT_BYTES, "%" PRId64, micro);
+        if (n[axis] > 1 && n[axis] < run->n_devices)
+            el_text_append(mesh, sizeof mesh, "%s%s=%d", *mesh ? "," : "", el_axis_row(axis)->word, n[axis]);
     json_t *row = el_json_of(EL_KEY("mode", mode), EL_KEY("mesh", (const char *)mesh),
                              EL_KEY("micro", el_json_count(micro)), EL_KEY("accumulate", 1));
-    enum el_status status = try_steps(plan, &options, samples_per_copy(&options, n), row);
+    enum el_status status = try_steps(plan, mode, samples_per_copy(run, n), row);
     if (status == EL_OK) json_array_append(plan->rows, row);
     json_decref(row);
     if (status == EL_ERR_INVALID && plan->refused.status == EL_OK) el_error_take(status, &plan->refused);

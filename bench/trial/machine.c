@@ -153,6 +153,13 @@ enum el_status el_machine_read(const char *name, struct el_machine *machine_p)
     return status;
 }
 
+const char *el_machine_worsen(struct el_machine *machine, int i)
+{
+    if (i >= N_ROWS || (rows[i].of_network && machine->devices_per_host == 0)) return NULL; /* the network's are last */
+    *field(machine, &rows[i]) *= rows[i].may_be_zero ? 2 : 0.5;
+    return rows[i].key;
+}
+
 json_t *el_machine_json(const struct el_machine *machine)
 {
     struct el_machine copy = *machine;

@@ -64,7 +64,8 @@ struct el_device_spec {
     /* Simulated devices only; all may be NULL. Who opens the device keeps them as long as it is open. */
     const struct el_costs *costs;     /* measured times (costs.h) */
     struct el_cost_use *cost_use;     /* adds up what times rest on */
-    const struct el_machine *machine; /* rates where nothing was measured (machine.h); NULL: el_machine_default */
+    const struct el_machine *machine; /* rates where nothing was measured (machine.h), read when ops are priced; NULL:
+                                         el_machine_default */
     int data_stride;                  /* from a member of a group named "data" to the next, in positions; 0: 1 */
 };
 

@@ -197,8 +197,14 @@ enum el_status el_program_run(struct el_program *program, uint64_t step, const s
     if (program->watch && program->watch->step_end) program->watch->step_end(program->watch->context, step);
     EL_TRY(status);
     el_program_book(program);
-    if (!probe || !probe->step) return EL_OK;
-    struct el_step_event event = {.step = step,
+    el_program_tell(program, probe);
+    return EL_OK;
+}
+
+void el_program_tell(const struct el_program *program, const struct el_probe *probe)
+{
+    if (!probe || !probe->step) return;
+    struct el_step_event event = {.step = program->step,
                                   .simulated = simulated(program),
                                   .whole = program->whole,
                                   .n_ops = program->n_tasks,
@@ -215,5 +221,4 @@ enum el_status el_program_run(struct el_program *program, uint64_t step, const s
                                   .n_waits = program->n_waits,
                                   .waits = program->waits};
     probe->step(probe->context, &event);
-    return EL_OK;
 }

@@ -258,6 +258,8 @@ enum el_status el_beside_adjust(struct el_program *const *programs, const struct
 void el_joint_leave(struct el_program *program);
 
 /* execute.c */
+/* The step that was run. `probe` may be NULL. */
+void el_program_tell(const struct el_program *program, const struct el_probe *probe);
 enum el_status el_program_prepare(struct el_program *program);
 /* Keeps the first failure of a run, and calls the program's hook. */
 void el_program_keep_failure(struct el_program *program, enum el_status status);

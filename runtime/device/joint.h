@@ -30,7 +30,8 @@ void el_program_join(struct el_program *program, struct el_joint *joint, int mem
 void el_joint_abort(struct el_joint *joint);
 
 /* The steps of some members' programs, which have ended and are joined to nothing, by one thread: what they do together
- * is resolved as above, and whoever else takes part in a collective comes as the last of them does. `step_ns`
- * [n_steps]: the first program's. Errors: EL_ERR_HOST_MEMORY; EL_ERR_INTERNAL where a message's sender is not among
- * them. */
-enum el_status el_programs_resolve(struct el_program *const *programs, int n, int n_steps, int64_t *step_ns);
+ * is resolved as above, and whoever else takes part in a collective comes as the last of them does. Ops are priced
+ * anew. `step_ns` [n_steps]: the first program's. `probe` (NULL: none) is told of each program's last one. Errors:
+ * EL_ERR_HOST_MEMORY; EL_ERR_INTERNAL where a message's sender is not among them. */
+enum el_status el_programs_resolve(struct el_program *const *programs, int n, int n_steps, int64_t *step_ns,
+                                   const struct el_probe *probe);

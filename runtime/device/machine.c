@@ -67,12 +67,17 @@ static double copy_ns(const struct el_machine *m, const struct el_op_info *op, i
     return m->copy_launch_ns + way.latency_ns + at_rate_ns(moved_bytes, way.bytes_per_s);
 }
 
+double el_machine_flops_per_s(const struct el_machine *m, const char *dtype)
+{
+    if (!dtype) return m->f32_flops_per_s;
+    return strcmp(dtype, "f64") == 0    ? m->f64_flops_per_s
+           : strcmp(dtype, "bf16") == 0 ? m->bf16_flops_per_s
+                                        : m->f32_flops_per_s;
+}
+
 double el_machine_op_ns(const struct el_machine *m, const struct el_op_info *op, int position, int stride)
 {
-    const char *dtype = op->kernel.dtype ? op->kernel.dtype : "f32";
-    double flops_per_s = strcmp(dtype, "f64") == 0    ? m->f64_flops_per_s
-                         : strcmp(dtype, "bf16") == 0 ? m->bf16_flops_per_s
-                                                      : m->f32_flops_per_s;
+    const double flops_per_s = el_machine_flops_per_s(m, op->kernel.dtype);
     switch (op->op_class) {
     case EL_CLASS_COMPUTE:
         return m->kernel_launch_ns + at_rate_ns(op->flops, flops_per_s) + at_rate_ns(op->bytes, m->memory_bytes_per_s);

@@ -31,5 +31,7 @@ struct el_machine {
 /* Round numbers of no machine: the default of simulated devices. */
 extern const struct el_machine el_machine_default;
 
+/* "f32", "f64", "bf16"; all else as f32. */
+double el_machine_flops_per_s(const struct el_machine *machine, const char *dtype);
 /* `position`: the device's in its job. `stride`: from one member of a group named "data" to the next. */
 double el_machine_op_ns(const struct el_machine *machine, const struct el_op_info *op, int position, int stride);

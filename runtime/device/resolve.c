@@ -297,13 +297,15 @@ enum el_status el_resolve_run(struct el_program *program)
     return status;
 }
 
-enum el_status el_programs_resolve(struct el_program *const *programs, int n, int n_steps, int64_t *step_ns)
+enum el_status el_programs_resolve(struct el_program *const *programs, int n, int n_steps, int64_t *step_ns,
+                                   const struct el_probe *probe)
 {
     struct el_ordered *order = NULL;
     int n_ops;
     bool settled = false; /* all begin the next step as they began this one: it takes as long */
     int64_t *clocks_ns = calloc((size_t)n, sizeof *clocks_ns);
     enum el_status status = clocks_ns ? make_order(programs, n, false, &order, &n_ops) : el_fail_errno("%d clocks", n);
+    for (int p = 0; p < n && status == EL_OK; p++) status = el_resolve_prepare(programs[p]);
     for (int i = 0; i < n_steps && status == EL_OK; i++) {
         if (settled) {
             step_ns[i] = step_ns[i - 1];
@@ -317,6 +319,7 @@ enum el_status el_programs_resolve(struct el_program *const *programs, int n, in
             settled &= whole.begin_ns - programs[0]->whole.begin_ns == whole.end_ns - programs[0]->whole.end_ns;
         }
     }
+    for (int p = 0; p < n && status == EL_OK; p++) el_program_tell(programs[p], probe);
     free(order);
     free(clocks_ns);
     return status;

@@ -10,7 +10,7 @@
 struct state {
     const struct el_costs *costs;
     struct el_cost_use *use;
-    struct el_machine machine;
+    const struct el_machine *machine;
     int position, stride;
 };
 
@@ -26,7 +26,7 @@ static enum el_status open_device(const struct el_device_spec *spec, void **stat
     if (!state) return el_fail(EL_ERR_HOST_MEMORY, "no memory for a simulated device");
     *state = (struct state){.costs = spec->costs,
                             .use = spec->cost_use,
-                            .machine = spec->machine ? *spec->machine : el_machine_default,
+                            .machine = spec->machine ? spec->machine : &el_machine_default,
                             .position = spec->position,
                             .stride = spec->data_stride > 0 ? spec->data_stride : 1};
     *state_p = state;
@@ -49,7 +49,7 @@ static enum el_status cost_ns(void *state, const struct el_op_info *op, bool bes
     if (sim->costs && op->messages.verb) ns = el_costs_ns(sim->costs, &op->messages, &basis);
     if (sim->costs && !op->messages.verb) EL_TRY(el_costs_op_ns(sim->costs, op, beside, &ns, &basis));
     if (ns < 0) {
-        ns = el_machine_op_ns(&sim->machine, op, sim->position, sim->stride);
+        ns = el_machine_op_ns(sim->machine, op, sim->position, sim->stride);
         basis.how = EL_COST_BY_RATES;
     }
     if (sim->use && !beside) el_cost_use_add(sim->use, op, ns, &basis);

@@ -22,6 +22,7 @@ struct forecast {
     bool all; /* each is issued by itself */
     int64_t limit_bytes;
     struct el_parts parts;
+    struct el_machine machine;  /* that the devices stand for */
     struct el_device **devices; /* [layout.n_devices] */
     struct el_worlds worlds;
     struct el_worker *workers;    /* [layout.n_workers]: those that are issued, one after another */
@@ -36,7 +37,7 @@ struct forecast {
 /* Whether neighbours along all axes but data have the same hosts in each copy of the model, and in each stage. */
 static bool fits_hosts(const struct el_layout *layout, const struct el_machine *machine)
 {
-    const int host = machine ? machine->devices_per_host : 0;
+    const int host = machine->devices_per_host;
     const int blocks[] = {layout->n[EL_AXIS_TENSOR], el_layout_per_copy(layout), el_layout_stride(layout)};
     for (size_t i = 0; host > 0 && i < sizeof blocks / sizeof blocks[0]; i++)
         if (host % blocks[i] != 0 && blocks[i] % host != 0) return false;
@@ -175,8 +176,7 @@ static enum el_status issue_all(struct forecast *f)
     return EL_OK;
 }
 
-static enum el_status open_all(struct forecast *f, const struct el_kernel_table *kernels,
-                               const struct el_machine *machine)
+static enum el_status open_all(struct forecast *f, const struct el_kernel_table *kernels)
 {
     const size_t n = (size_t)f->layout.n_workers;
     f->devices = calloc((size_t)f->layout.n_devices + 1, sizeof *f->devices);
@@ -189,7 +189,7 @@ static enum el_status open_all(struct forecast *f, const struct el_kernel_table 
                                       .index = d,
                                       .position = d,
                                       .kernels = kernels,
-                                      .machine = machine,
+                                      .machine = &f->machine,
                                       .data_stride = el_layout_stride(&f->layout)};
         EL_TRY(el_device_open(&spec, &f->devices[d]));
     }
@@ -219,30 +219,42 @@ static bool fits(const struct forecast *f)
     return true;
 }
 
-enum el_status el_train_predict(const struct el_train_config *config, const struct el_kernel_table *kernels,
-                                const struct el_machine *machine, int64_t limit_bytes,
-                                struct el_memory_forecast *forecasts, double *step_ns_p)
+/* What the workers that were issued do together. */
+static enum el_status price(struct forecast *f, const struct el_probe *probe, double *step_ns_p)
 {
-    struct forecast f = {
-        .config = config, .mode = el_mode_ops_find(config->mode), .limit_bytes = limit_bytes, .forecasts = forecasts};
-    int64_t step_ns[STEPS];
-    double sum = 0;
+    int64_t steps_ns[STEPS];
+    EL_TRY(el_programs_resolve(f->programs, f->n, STEPS, steps_ns, probe));
+    *step_ns_p = 0;
+    for (int i = WARMUP; i < STEPS; i++) *step_ns_p += (double)steps_ns[i] / (STEPS - WARMUP);
+    return EL_OK;
+}
+
+enum el_status el_train_predict(const struct el_train_config *config, const struct el_kernel_table *kernels,
+                                const struct el_machine *machines, int n_machines, int64_t limit_bytes,
+                                const struct el_probe *probe, struct el_memory_forecast *forecasts, double *step_ns)
+{
+    struct forecast f = {.config = config,
+                         .mode = el_mode_ops_find(config->mode),
+                         .machine = n_machines ? machines[0] : el_machine_default,
+                         .limit_bytes = limit_bytes,
+                         .forecasts = forecasts};
     el_layout_of(config, 1, &f.layout);
-    f.all = !fits_hosts(&f.layout, machine);
-    enum el_status status = open_all(&f, kernels, machine);
+    f.all = !fits_hosts(&f.layout, &f.machine);
+    for (int i = 0; i < n_machines; i++) step_ns[i] = NAN;
+    enum el_status status = open_all(&f, kernels);
     if (status == EL_OK) status = note_ranges(&f);
     if (status == EL_OK) status = issue_all(&f);
-    const bool priced = status == EL_OK && machine && fits(&f);
-    if (priced) status = el_programs_resolve(f.programs, f.n, STEPS, step_ns);
-    for (int i = WARMUP; i < STEPS && priced; i++) sum += (double)step_ns[i] / (STEPS - WARMUP);
+    const bool priced = status == EL_OK && fits(&f);
+    for (int i = 0; i < n_machines && priced && status == EL_OK; i++) {
+        f.machine = machines[i]; /* the devices' */
+        status = price(&f, i == 0 ? probe : NULL, &step_ns[i]);
+    }
     close_all(&f);
-    *step_ns_p = priced ? sum : NAN;
     return status;
 }
 
 enum el_status el_train_forecast(const struct el_train_config *config, const struct el_kernel_table *kernels,
                                  struct el_memory_forecast *forecasts)
 {
-    double step_ns;
-    return el_train_predict(config, kernels, NULL, 0, forecasts, &step_ns);
+    return el_train_predict(config, kernels, NULL, 0, 0, NULL, forecasts, NULL);
 }

@@ -18,8 +18,10 @@ struct el_memory_forecast {
 };
 enum el_status el_train_forecast(const struct el_train_config *config, const struct el_kernel_table *kernels,
                                  struct el_memory_forecast *forecasts /* [n_devices] */);
-/* The same, and the time of a step; NAN without a machine, or where a device needs more than `limit_bytes` (0: there is
- * none). Errors: EL_ERR_OOM, where the first micro-batches of a stage already show that. */
+/* The same, and the time of a step on each of `machines`, which differ in rates alone; NAN where a device needs more
+ * than `limit_bytes` (0: there is none). `probe` (NULL: none) is told of such a step on the first of them, of each
+ * worker that is issued. Errors: EL_ERR_OOM, where the first micro-batches of a stage already show what they need. */
 enum el_status el_train_predict(const struct el_train_config *config, const struct el_kernel_table *kernels,
-                                const struct el_machine *machine, int64_t limit_bytes,
-                                struct el_memory_forecast *forecasts, double *step_ns_p);
+                                const struct el_machine *machines, int n_machines, int64_t limit_bytes,
+                                const struct el_probe *probe, struct el_memory_forecast *forecasts,
+                                double *step_ns /* [n_machines] */);

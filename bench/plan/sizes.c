@@ -1,0 +1,152 @@
+/* The best of each mode on several numbers of devices: the document, its rows for spreadsheets, and the picture. */
+#include <math.h>
+#include <string.h>
+
+#include "bench/base/io.h"
+#include "bench/base/jvalue.h"
+#include "bench/base/text.h"
+#include "bench/options/options.h"
+#include "bench/plan/plan.h"
+
+static const char *const OF_TOKENS = "tokens_per_s", *const OF_SAMPLES = "samples_per_s";
+
+/* ---- the document ---- */
+
+/* Of rows that are sorted, the first of each mode. */
+static enum el_status add_best(const struct el_options *run, const json_t *rows, json_t *best)
+{
+    json_t *seen = json_object();
+    enum el_status status = EL_OK;
+    EL_EACH(row, rows) {
+        const char *mode = el_json_text(row, "mode", "?");
+        if (status != EL_OK || !json_is_true(json_object_get(row, "fits")) || json_object_get(seen, mode)) continue;
+        json_object_set_new(seen, mode, json_true());
+        el_json_put_all(row, EL_KEY("devices", run->n_devices),
+                        EL_KEY("global_batch", run->batches[0] * (run->batch_is_per_device ? run->n_devices : 1)));
+        status = el_plan_detail(run, false, row);
+        json_array_append(best, row);
+    }
+    json_decref(seen);
+    return status;
+}
+
+enum el_status el_plan_sizes(const struct el_options *options, json_t **document_p)
+{
+    json_t *best = json_array(), *none = json_array();
+    enum el_status status = EL_OK;
+    for (int i = 0; i < options->sizes.n && status == EL_OK; i++) {
+        const size_t before = json_array_size(best);
+        struct el_options run;
+        json_t *rows;
+        el_plan_options(options, options->sizes.v[i], &run);
+        status = el_plan_rows(&run, &rows);
+        if (status != EL_OK) break;
+        status = add_best(&run, rows, best);
+        json_decref(rows);
+        if (json_array_size(best) == before) json_array_append_new(none, json_integer(run.n_devices));
+    }
+    if (status == EL_OK)
+        *document_p = el_json_of(EL_KEY("rows", best), EL_KEY("none_fits", none));
+    else
+        json_decref(best), json_decref(none);
+    return status;
+}
+
+static bool is_ours(const json_t *document)
+{
+    return el_json_is(document, "command", "plan") && el_json_whole(document, "schema") == 1;
+}
+
+enum el_status el_plan_read(const char *path, json_t **document_p)
+{
+    return el_read_document(path, is_ours, "plan", document_p);
+}
+
+enum el_status el_plan_csv(const void *document, FILE *out)
+{
+    static const char *const texts[] = {"mode", "mesh"}, *const numbers[] = {
+                                                             "devices",    "global_batch", "micro",      "accumulate",
+                                                             "step_ms",    OF_SAMPLES,     OF_TOKENS,    "mfu_pct",
+                                                             "exposed_ms", "bubble_pct",   "peak_bytes", "sent_bytes"};
+    enum { N_TEXTS = sizeof texts / sizeof texts[0], N_NUMBERS = sizeof numbers / sizeof numbers[0] };
+    for (int i = 0; i < N_TEXTS; i++) fprintf(out, "%s,", texts[i]);
+    for (int i = 0; i < N_NUMBERS; i++) fprintf(out, "%s%s", numbers[i], i + 1 < N_NUMBERS ? "," : "\n");
+    EL_EACH(row, json_object_get(document, "rows")) {
+        for (int i = 0; i < N_TEXTS; i++) fprintf(out, "\"%s\",", el_json_text(row, texts[i], ""));
+        for (int i = 0; i < N_NUMBERS; i++) {
+            char text[32];
+            const double value = el_json_number(row, numbers[i]);
+            fprintf(out, "%s%s", isnan(value) ? "" : el_json_written(value, text), i + 1 < N_NUMBERS ? "," : "\n");
+        }
+    }
+    return EL_OK;
+}
+
+/* ---- the picture ---- */
+
+static const double MARGIN = 1.3;   /* round what is drawn */
+static const double BESIDE = 1.015; /* between two modes at one number, where both may have one rate */
+enum { BARS = 12 };
+
+/* "1 M", "2 M", "5 M" */
+static void put_ticks(double low, double high, FILE *file)
+{
+    static const char *const units[] = {"", " k", " M", " G", " T"};
+    el_data_block(file, "rate, label", "rates");
+    for (int power = (int)floor(log10(low)); power <= log10(high); power++)
+        for (int k = 1; k <= 5; k += k == 1 ? 1 : 3) {
+            const double rate = k * pow(10, power);
+            const int thousands = power < 0 ? 0 : power / 3, unit = thousands < 4 ? thousands : 4;
+            if (rate >= low && rate <= high) fprintf(file, "%.6g\t%g%s\n", rate, rate / pow(1000, unit), units[unit]);
+        }
+}
+
+static enum el_status write(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)
+{
+    const json_t *rows = json_object_get(document, "rows"), *first = json_array_get(rows, 0);
+    const char *of = isnan(el_json_number(first, OF_TOKENS)) ? OF_SAMPLES : OF_TOKENS;
+    char title[EL_TITLE_BYTES], foot[EL_TITLE_BYTES], figure_text[EL_FIGURE_BYTES];
+    struct el_data_names modes = {"", ""};
+    const char *names[EL_LIST_MAX];
+    int n_modes = 0;
+    double low, high, least, most;
+    (void)figure;
+    el_json_range(rows, of, &low, &high);
+    el_json_range(rows, "devices", &least, &most);
+    *any_p = high > 0;
+    if (!*any_p) return EL_OK;
+    EL_EACH(row, rows)
+        if (!el_data_seen(rows, row_at.i, "mode") && n_modes < EL_LIST_MAX) {
+            names[n_modes++] = el_json_text(row, "mode", "?");
+            el_data_add_name(modes.present, names[n_modes - 1]);
+        }
+    snprintf(title, sizeof title, "%s, %s million parameters, %s: predicted", el_json_text(document, "model", "?"),
+             el_text_figure(el_json_number(document, "parameters") / 1e6, figure_text),
+             el_data_label(el_json_text(document, "machine", "?")).text);
+    const double ideal = el_json_number(first, of) / el_json_number(first, "devices");
+    snprintf(foot, sizeof foot,
+             "each mode in its best mesh, side by side; ideal: the best of %.0f, per device; nothing is measured",
+             least);
+    el_data_about(file, &(struct el_data_about){title, &modes, most * MARGIN, BARS, foot},
+                  ", left end, lowest and highest rate, their unit");
+    fprintf(file, "\t%.6g\t%.6g\t%.6g\t%s\n", least / MARGIN, low / MARGIN, fmax(high, ideal * most) * MARGIN,
+            of == OF_TOKENS ? "tokens/s" : "samples/s");
+    el_data_looks(file, &modes);
+    el_data_block(file, "devices, rate", "ideal");
+    fprintf(file, "%.6g\t%.6g\n%.6g\t%.6g\n", least, ideal * least, most, ideal * most);
+    el_data_block(file, "devices, label", "counts");
+    EL_EACH(row, rows)
+        if (!el_data_seen(rows, row_at.i, "devices"))
+            fprintf(file, "%.0f\t%.0f\n", el_json_number(row, "devices"), el_json_number(row, "devices"));
+    put_ticks(low / MARGIN, fmax(high, ideal * most) * MARGIN, file);
+    for (int k = 0; k < n_modes; k++) {
+        el_data_block(file, "place (devices, or beside), rate", "points of %s", names[k]);
+        EL_EACH(row, rows)
+            if (el_json_is(row, "mode", names[k]))
+                fprintf(file, "%.4g\t%.6g\n", el_json_number(row, "devices") * pow(BESIDE, k - (n_modes - 1) / 2.0),
+                        el_json_number(row, of));
+    }
+    return EL_OK;
+}
+
+const struct el_figure el_figure_plan = {.name = "plan", .write = write, .optional = true};
