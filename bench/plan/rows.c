@@ -197,15 +197,29 @@ static enum el_axis own_axis(const struct el_mode_info *mode)
                                               : EL_AXIS_TENSOR;
 }
 
-/* All ways to have `left` devices along the mode's axes from this one on, at least two of them along its own; sharded
- * state not in stages. */
+/* Pieces of a layer send in each block, and belong into one host: those of a machine that says how large a host is. */
+static int most_along(const struct plan *plan, enum el_axis axis, int left)
+{
+    const int host = plan->machine ? plan->machine->devices_per_host : 0;
+    return axis == EL_AXIS_TENSOR && host > 0 && host < left ? host : left;
+}
+
+/* Sharded state goes into stages in one group, and where gradients stay whole: else each micro-batch would reduce them.
+ */
+static bool is_tried(const struct el_mode_info *mode, const int n[EL_AXIS_COUNT])
+{
+    const bool shards = own_axis(mode) == EL_AXIS_SHARD && n[EL_AXIS_STAGE] > 1;
+    return n[own_axis(mode)] > 1 && (!shards || (n[EL_AXIS_DATA] == 1 && mode->memory.backward == 2));
+}
+
+/* All ways to have `left` devices along the mode's axes from this one on, at least two of them along its own. */
 static enum el_status try_axes(struct plan *plan, const struct el_mode_info *mode, enum el_axis axis, int left,
                                int n[EL_AXIS_COUNT])
 {
-    const unsigned axes = mode->axes & ~(own_axis(mode) == EL_AXIS_SHARD ? 1U << EL_AXIS_STAGE : 0);
-    if (axis == EL_AXIS_COUNT) return left == 1 && n[own_axis(mode)] > 1 ? try_mesh(plan, mode->name, n) : EL_OK;
-    for (n[axis] = 1; n[axis] <= left; n[axis]++)
-        if (left % n[axis] == 0 && (n[axis] == 1 || axes & 1U << axis))
+    if (axis == EL_AXIS_COUNT) return left == 1 && is_tried(mode, n) ? try_mesh(plan, mode->name, n) : EL_OK;
+    const int most = most_along(plan, axis, left);
+    for (n[axis] = 1; n[axis] <= most; n[axis]++)
+        if (left % n[axis] == 0 && (n[axis] == 1 || mode->axes & 1U << axis))
             EL_TRY(try_axes(plan, mode, axis + 1, left / n[axis], n));
     return EL_OK;
 }

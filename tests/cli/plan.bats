@@ -79,11 +79,11 @@ d = json.load(open("plan.json"))
 seen = sorted((r["mode"], r["mesh"]) for r in d["rows"])
 halves = ["", "dp=2,shard=4", "dp=4,shard=2", "tp=2,shard=4", "tp=4,shard=2", "dp=2,tp=2,shard=2"]
 stages = ["", "dp=2,pp=4", "dp=4,pp=2", "pp=4,tp=2", "pp=2,tp=4", "dp=2,pp=2,tp=2"]
-want = [("ddp", "")] + [(f"zero{k}", m) for k in (1, 2, 3) for m in halves] + [("tp", m) for m in ("", "dp=2,tp=4", "dp=4,tp=2")] + [("pipeline", m) for m in stages]
+want = [("ddp", "")] + [(f"zero{k}", m) for k in (1, 2, 3) for m in halves] + [("zero1", m) for m in ("pp=2,shard=4", "pp=4,shard=2", "pp=2,tp=2,shard=2")] + [("tp", m) for m in ("", "dp=2,tp=4", "dp=4,tp=2")] + [("pipeline", m) for m in stages]
 assert seen == sorted(want), (set(seen) ^ set(want))
 END
     "$EVENLOAD" plan "${TINY[@]}" --devices 8 --heads 2 --json >plan.json # of which no four pieces can be made
-    [[ $(rows 'sorted({r["mesh"] for r in d["rows"] if "tp=" in r["mesh"]})') == "['dp=2,pp=2,tp=2', 'dp=2,tp=2,shard=2', 'dp=4,tp=2', 'pp=4,tp=2', 'tp=2,shard=4']" ]]
+    [[ $(rows 'sorted({r["mesh"] for r in d["rows"] if "tp=" in r["mesh"]})') == "['dp=2,pp=2,tp=2', 'dp=2,tp=2,shard=2', 'dp=4,tp=2', 'pp=2,tp=2,shard=2', 'pp=4,tp=2', 'tp=2,shard=4']" ]]
     [[ $(rows 'd["model"], d["parameters"]') == "('gpt', $("$EVENLOAD" plan "${TINY[@]}" --devices 4 --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["parameters"])'))" ]]
 }
 
