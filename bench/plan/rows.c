@@ -16,7 +16,7 @@
 
 /* Other modes are a baseline, or these done worse. */
 static const char *const modes[] = {"ddp", "zero1", "zero2", "zero3", "tp", "pipeline"};
-enum { N_MODES = sizeof modes / sizeof modes[0] };
+enum { N_MODES = sizeof modes / sizeof modes[0], MICRO_MAX = 256 };
 
 struct plan {
     const struct el_options *run;
@@ -121,7 +121,7 @@ static int64_t choose_micro(const struct el_options *options, const int n[EL_AXI
 {
     const int64_t samples = samples_per_copy(options, n);
     int64_t micro = 8 * (int64_t)n[EL_AXIS_STAGE];
-    if (micro > EL_MICRO_MAX) micro = EL_MICRO_MAX;
+    if (micro > MICRO_MAX) micro = MICRO_MAX;
     if (micro > samples) micro = samples;
     while (micro > 1 && samples % micro != 0) micro--;
     return micro;

@@ -77,6 +77,7 @@ struct el_op_messages {
     const char *algorithm; /* "ring"; "auto": its library chooses and does not tell. Both live as long as the program */
     int rounds;            /* messages one after another; 0: nothing is to be moved */
     uint64_t largest_bytes; /* the largest message of this member */
+    uint64_t most_bytes;    /* that a member of the group sends and gets, this one or another; 0: not known */
     uint64_t total_bytes;   /* of the data or of the result, whichever is larger */
     const char *dtype;      /* of the elements: "f32" */
     uint64_t given, got;    /* elements that this member gives and gets */

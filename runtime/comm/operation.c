@@ -42,6 +42,21 @@ struct el_comm_traffic el_comm_traffic(const struct el_comm *comm, const struct 
     return traffic_of(comm, &shape);
 }
 
+/* The most that the first or the last member moves, or a root: chunks that are larger by an element are the last ones.
+ */
+static uint64_t most_bytes(const struct el_comm *comm, const struct el_comm_shape *shape)
+{
+    const int ranks[] = {shape->rank, 0, shape->size - 1, shape->root};
+    uint64_t most = 0;
+    for (size_t i = 0; i < sizeof ranks / sizeof ranks[0]; i++) {
+        struct el_comm_shape other = *shape;
+        other.rank = ranks[i];
+        const struct el_comm_traffic traffic = traffic_of(comm, &other);
+        if (traffic.sent_bytes + traffic.received_bytes > most) most = traffic.sent_bytes + traffic.received_bytes;
+    }
+    return most;
+}
+
 /* Its messages are counted one by one, and a program has many operations of one shape. */
 static enum el_status know(struct el_comm *comm, const struct el_comm_op *op, const struct el_comm_known **known_p)
 {
@@ -51,8 +66,10 @@ static enum el_status know(struct el_comm *comm, const struct el_comm_op *op, co
     struct el_comm_known *known = &comm->known[op->verb];
     const struct el_comm_shape *k = &known->shape;
     if (k->size != s.size || k->count != s.count || k->element_bytes != s.element_bytes || k->root != s.root ||
-        k->rank != s.rank || k->algorithm != s.algorithm)
+        k->rank != s.rank || k->algorithm != s.algorithm) {
         *known = (struct el_comm_known){s, el_comm_messages(&s), traffic_of(comm, &s)};
+        if (!el_comm_verb_row(op->verb)->is_link) known->messages.most_bytes = most_bytes(comm, &s);
+    }
     *known_p = known;
     return EL_OK;
 }

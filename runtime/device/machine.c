@@ -50,7 +50,8 @@ static bool group_crosses(const struct el_machine *m, const struct el_op_info *o
 static double comm_ns(const struct el_machine *m, const struct el_op_info *op, int position, int stride)
 {
     struct way way = way_of(m, group_crosses(m, op, position, stride));
-    double moved_bytes = (double)(op->sent_bytes + op->received_bytes) / 2;
+    const uint64_t own_bytes = op->sent_bytes + op->received_bytes, most_bytes = op->messages.most_bytes;
+    double moved_bytes = (double)(most_bytes > own_bytes ? most_bytes : own_bytes) / 2; /* all end with the slowest */
     return m->collective_launch_ns + op->messages.rounds * way.latency_ns + at_rate_ns(moved_bytes, way.bytes_per_s);
 }
 

@@ -28,7 +28,7 @@
 #include "runtime/base/status.h"
 #include "runtime/layout/layout.h"
 
-enum { EL_MICRO_MAX = 256, EL_PARTS_MAX = 64 };
+enum { EL_MICRO_MAX = 512, EL_PARTS_MAX = 128 };
 
 /* A backward is whole, or it comes in two halves: for inputs, which the part before waits for, and for weights. A
  * device that has nothing to do waits: that is no action. */

@@ -67,8 +67,8 @@ static enum el_status read_action(const struct reader *reader, const char *text)
     at++;
     action.micro = take_number(&at, EL_MICRO_MAX);
     if (*at) return fail_cell(reader, text, "more than an action");
-    if (action.part >= EL_PARTS_MAX) return fail_cell(reader, text, "stages go from 0 to 63");
-    if (action.micro >= EL_MICRO_MAX) return fail_cell(reader, text, "micro-batches go from 0 to 255");
+    if (action.part >= EL_PARTS_MAX) return fail_cell(reader, text, "stages go from 0 to 127");
+    if (action.micro >= EL_MICRO_MAX) return fail_cell(reader, text, "micro-batches go from 0 to 511");
     if (action.micro >= reader->schedule->n_micro) reader->schedule->n_micro = action.micro + 1;
     EL_TRY(place(reader, text, action.part, reader->row - 1));
     return el_schedule_add(reader->schedule, reader->row - 1, action);
