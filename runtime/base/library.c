@@ -1,5 +1,5 @@
-/* Opens a shared object, and brings libraries that the loader misses from where pip and conda put them: NVIDIA's packages
- * lie in folders that no loader looks into. Whatever the loader finds by itself comes first. */
+/* Opens a shared object, and brings libraries that the loader misses from where pip and conda put them: NVIDIA's
+ * packages lie in folders that no loader looks into. Whatever the loader finds by itself comes first. */
 #include <dlfcn.h>
 #include <glob.h>
 #include <limits.h>
