@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "profiles/nccl/profiler_api.h"
@@ -304,6 +305,34 @@ static void older_interfaces_are_taken(void **state)
     json_decref(lines);
 }
 
+/* The parent's call, which is not written yet, is not the child's too. */
+static void a_fork_has_a_file_of_its_own(void **state)
+{
+    open_plugin();
+    char *begin = strrchr(file, '-'), parents[sizeof file];
+    void *context = communicator(1, 0, 1);
+    int status = -1;
+    v5->stop_event(all_reduce(context, 1, 1, 0));
+    pid_t child = fork();
+    if (child == 0) {
+        void *own = communicator(2, 0, 1);
+        v5->stop_event(all_reduce(own, 2, 1, 0));
+        v5->finalize(own);
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    v5->finalize(context);
+    strcpy(parents, file);
+    sprintf(begin, "-pid%d.log", (int)child);
+    json_t *lines = lines_of_file();
+    assert_int_equal(json_array_size(lines), 1);
+    assert_int_equal(number(json_array_get(lines, 0), "coll_perf", "coll_sn"), 2);
+    json_decref(lines);
+    assert_int_equal(unlink(parents), 0);
+    rmdir(folder);
+}
+
 static void a_folder_that_cannot_be_written_stops_nothing(void **state)
 {
     open_plugin();
@@ -386,5 +415,5 @@ static void a_wild_caller_breaks_nothing(void **state)
 }
 
 RUN_TESTS(NULL, NULL, a_job_is_recorded_as_it_was_played, calls_without_kernels_give_way,
-          events_of_calls_that_are_over_are_nothing, older_interfaces_are_taken,
+          events_of_calls_that_are_over_are_nothing, older_interfaces_are_taken, a_fork_has_a_file_of_its_own,
           a_folder_that_cannot_be_written_stops_nothing, a_wild_caller_breaks_nothing)
