@@ -92,6 +92,7 @@ static void open_file(void)
     copy_text(the.host, sizeof the.host, host);
     the.process = getpid();
     the.used = 0;
+    the.written_ns = now_ns();
     mkdir(folder, 0777);
     snprintf(path, sizeof path, "%.3900s/%s-pid%d.log", folder, the.host, (int)the.process);
     file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
