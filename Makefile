@@ -88,11 +88,14 @@ CODEC_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/data/codec/*.c))
 CUDA_OBJECTS := $(patsubst %,$(BUILD)/%.o,$(basename $(wildcard kernels/cuda/*.cu kernels/cuda/*.c runtime/device/cuda/*.c)))
 NCCL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/comm/nccl/module/*.c))
 NVTX_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard profiles/nvtx/*.c))
+PROFILER_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard profiles/nccl/*.c))
+# NCCL opens it in other programs too.
+PROFILER := $(BUILD)/modules/libnccl-profiler-evenload.so
 module  = $(if $(and $(1),$(2)),$(BUILD)/modules/$(3).so)
 MODULES := $(call module,$(HAVE_DNNL),$(DNNL_OBJECTS),el_dnnl) $(call module,$(HAVE_MPI),$(MPI_OBJECTS),el_mpi) \
            $(call module,$(HAVE_PNG),$(CODEC_OBJECTS),el_png) $(call module,$(HAVE_JPEG),$(CODEC_OBJECTS),el_jpeg) \
            $(call module,$(HAVE_CUDA),$(CUDA_OBJECTS),el_cuda) $(call module,$(and $(HAVE_CUDA),$(HAVE_NCCL)),$(NCCL_OBJECTS),el_nccl) \
-           $(call module,$(HAVE_CUDA),$(NVTX_OBJECTS),el_nvtx)
+           $(call module,$(HAVE_CUDA),$(NVTX_OBJECTS),el_nvtx) $(if $(PROFILER_OBJECTS),$(PROFILER))
 # BENCH=0: the library without the program's own part, for tests of what lies below.
 SOURCES := $(filter-out kernels/cuda/%,$(wildcard kernels/*.c kernels/*/*.c runtime/*/*.c runtime/modes/*/*.c runtime/comm/*/*.c profiles/*.c $(if $(filter 0,$(BENCH)),,bench/*.c bench/*/*.c)))
 LIBRARY := $(BUILD)/libevenload.a
@@ -348,6 +351,11 @@ $(BUILD)/modules/el_nvtx.so: $(NVTX_OBJECTS)
 	@mkdir -p $(@D); $(call SHOW,module $@)
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ -ldl
 
+$(PROFILER): $(PROFILER_OBJECTS)
+	@mkdir -p $(@D); $(call SHOW,module $@)
+	$(Q)$(CC) $(LDFLAGS) -shared $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -o $@ $^
+$(BUILD)/tests/unit/test_nccl_profiler: | $(PROFILER)
+
 # A hundred programs are linked to it in a third of the time that each with a library of its own takes.
 TEST_LIBRARY := $(BUILD)/libevenload.so
 $(TEST_LIBRARY): $(LIBRARY)
@@ -403,4 +411,4 @@ $(filter-out %/fuzz/injected,$(INJECTED)): $(BUILD)/%: $(BUILD)/%.o
 	@$(call SHOW,link   $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $<
 
--include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(CODEC_OBJECTS) $(DNNL_OBJECTS) $(MPI_OBJECTS) $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(CARDS_CUDA_OBJECTS) $(CARDS_NCCL_OBJECTS) $(CARDS_LIBRARY_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(FUZZ:=.o) $(FUZZ_OBJECTS) $(GPU_LIMITS:=.o) $(INJECTED:=.o))
+-include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/bench/main.o $(CODEC_OBJECTS) $(DNNL_OBJECTS) $(MPI_OBJECTS) $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(PROFILER_OBJECTS) $(CARDS_CUDA_OBJECTS) $(CARDS_NCCL_OBJECTS) $(CARDS_LIBRARY_OBJECTS) $(TEST_SUPPORT) $(TESTS:=.o) $(FUZZ:=.o) $(FUZZ_OBJECTS) $(GPU_LIMITS:=.o) $(INJECTED:=.o))

@@ -48,13 +48,13 @@ static json_t *libraries(void)
     static const char *const cuda_files[] = {"libcudart.so", "libcublas.so", "libcudnn.so"}, *nccl_file = "libnccl.so";
     json_t *rows = json_array();
     const char *missing = el_kernels_cpu_missing(), *gpu = "";
-    char text[TEXT_BYTES] = "no toolkit at build", *mpirun = NULL, *gnuplot = NULL;
+    char text[TEXT_BYTES] = "", *mpirun = NULL, *gnuplot = NULL;
     void *found;
     add(rows, "oneDNN", !missing, missing ? missing : el_kernels_cpu_library());
     bool usable = el_device_gpu_libraries(&gpu, &missing) == EL_OK;
     if (usable) snprintf(text, sizeof text, "%s%s%s", gpu, missing ? "; " : "", missing ? missing : "");
     if (usable) append_files(text, sizeof text, cuda_files, sizeof cuda_files / sizeof cuda_files[0]);
-    add(rows, "CUDA", usable, text);
+    add(rows, "CUDA", usable, usable ? text : el_error_message());
     usable = el_nccl_version(text, sizeof text) == EL_OK;
     if (usable) append_files(text, sizeof text, &nccl_file, 1);
     add(rows, "NCCL", usable, usable ? text : el_error_message());

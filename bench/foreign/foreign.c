@@ -77,13 +77,13 @@ static json_t *curve_of(struct el_foreign *foreign, const struct el_foreign_row 
 static json_t *point_of(json_t *curve, const struct el_foreign_row *row)
 {
     json_t *points = json_object_get(curve, "points");
+    const char *algorithm = *row->used ? row->used : *row->algorithm ? row->algorithm : "auto";
     for (size_t i = json_array_size(points); i-- > 0;)
         if (el_json_number(json_array_get(points, i), "bytes") == row->bytes) return json_array_get(points, i);
     if (json_array_size(points) == EL_FOREIGN_POINTS_MAX) return NULL;
-    json_t *point =
-        el_json_of(EL_KEY("bytes", (int64_t)row->bytes), EL_KEY("count", (int64_t)row->count),
-                   EL_KEY("algorithm", *row->algorithm ? row->algorithm : "auto"), EL_KEY("out_of_place", json_null()),
-                   EL_KEY("in_place", json_null()), EL_KEY("cold", json_null()));
+    json_t *point = el_json_of(EL_KEY("bytes", (int64_t)row->bytes), EL_KEY("count", (int64_t)row->count),
+                               EL_KEY("algorithm", algorithm), EL_KEY("out_of_place", json_null()),
+                               EL_KEY("in_place", json_null()), EL_KEY("cold", json_null()));
     json_array_append_new(points, point);
     return point;
 }

@@ -31,6 +31,7 @@ enum { EL_FOREIGN_WORD = 32, EL_FOREIGN_POINTS_MAX = 4096, EL_FOREIGN_CURVES_MAX
 /* A measured row. Its samples are of one rank, or of all: [rank: [us of a call]]; taken over. */
 struct el_foreign_row {
     char operation[EL_FOREIGN_WORD], algorithm[EL_FOREIGN_WORD], type[EL_FOREIGN_WORD], redop[EL_FOREIGN_WORD];
+    char used[EL_FOREIGN_WORD]; /* the algorithm at this size, where a library chose it; "": not known */
     int root;
     double bytes, count, wrong; /* NAN: not checked */
     double bus_ratio;           /* busbw / algbw as printed; for operations that we do not know */

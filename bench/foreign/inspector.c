@@ -1,5 +1,6 @@
-/* NCCL Inspector's lines: each call of each rank with the time that its kernel took. Form: plugins/profiler/inspector
- * of NCCL (inspector_json.cc). Ranks of a call are matched by communicator, collective and sequence number. */
+/* NCCL Inspector's lines, and those of our own profiler (profiles/nccl): each call of each rank with the time that its
+ * kernel took. Form: plugins/profiler/inspector of NCCL (inspector_json.cc). Ranks of a call are matched by
+ * communicator, collective and sequence number. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,8 +30,9 @@ enum { N_COLLECTIVES = sizeof collectives / sizeof collectives[0], RANKS_MAX = 4
 struct call {
     uint64_t communicator, number;
     double bytes, us;
-    int collective, rank, ranks;
-    bool matches; /* a collective, timed on the GPU: its kernel waits for the last rank */
+    int collective, rank, ranks; /* ranks 0: the line does not say */
+    char used[EL_FOREIGN_WORD];  /* algorithm and protocol; "": the line does not say */
+    bool matches;                /* a collective, timed on the GPU: its kernel waits for the last rank */
 };
 
 struct el_inspector {
@@ -54,9 +56,13 @@ static bool read_call(const json_t *line, struct call *call_p)
     };
     int64_t rank = el_json_whole(header, "rank"), ranks = el_json_whole(header, "n_ranks");
     while (call.collective < N_COLLECTIVES && strcmp(collectives[call.collective].theirs, name)) call.collective++;
-    if (call.collective == N_COLLECTIVES || rank < 0 || rank >= ranks || ranks > RANKS_MAX) return false;
+    if (call.collective == N_COLLECTIVES || rank < 0 || ranks < 0 || rank >= (ranks ? ranks : RANKS_MAX) ||
+        ranks > RANKS_MAX)
+        return false;
     if (!(call.us > 0 && call.us < 1e12 && call.bytes >= 0 && call.bytes < 1e15)) return false;
     call.matches = !link && strncmp(el_json_text(perf, "coll_timing_source", ""), "collective", 10) != 0;
+    const char *algorithm = el_json_text(perf, "algorithm", "");
+    if (*algorithm) snprintf(call.used, sizeof call.used, "%.15s %.12s", algorithm, el_json_text(perf, "protocol", ""));
     call.rank = (int)rank;
     call.ranks = (int)ranks;
     *call_p = call;
@@ -97,6 +103,24 @@ static int by_call(const void *a, const void *b)
     if (x->communicator != y->communicator) return x->communicator < y->communicator ? -1 : 1;
     if (x->number != y->number) return x->number < y->number ? -1 : 1;
     return x->rank - y->rank;
+}
+
+static int by_communicator(const void *a, const void *b)
+{
+    const struct call *x = a, *y = b;
+    if (x->communicator != y->communicator) return x->communicator < y->communicator ? -1 : 1;
+    return y->rank - x->rank;
+}
+
+/* Where lines do not say of how many ranks a communicator is: those that are there. */
+static void count_ranks(struct el_inspector *all)
+{
+    qsort(all->calls, all->n, sizeof *all->calls, by_communicator);
+    for (size_t i = 0, first = 0; i < all->n; i++) {
+        struct call *call = &all->calls[i];
+        if (call->communicator != all->calls[first].communicator) first = i;
+        if (!call->ranks) call->ranks = all->calls[first].rank + 1;
+    }
 }
 
 /* ---- who was late ---- */
@@ -203,6 +227,7 @@ static enum el_status add_rows(struct el_inspector *all, struct lateness *late, 
                                      .bus_ratio = el_foreign_bus_factor(name, call->ranks)};
         bool other = call->ranks != late->ranks; /* a group: its name says of how many */
         snprintf(row.operation, sizeof row.operation, other ? "%s of %d" : "%s", name, call->ranks);
+        memcpy(row.used, call->used, sizeof row.used);
         snprintf(row.redop, sizeof row.redop, "%s", collectives[call->collective].redop);
         n = take_row(call, all->n - i, late, &row);
         EL_TRY(el_foreign_add(foreign, &row));
@@ -215,6 +240,7 @@ enum el_status el_inspector_end(struct el_inspector *all, struct el_foreign *for
     struct lateness late = {.ranks = 0};
     if (json_array_size(foreign->curves))
         return el_fail(EL_ERR_INVALID, "files of nccl-tests and of NCCL Inspector are read apart");
+    count_ranks(all);
     for (size_t i = 0; i < all->n; i++)
         if (all->calls[i].ranks > late.ranks)
             late.ranks = all->calls[i].ranks, late.communicator = all->calls[i].communicator;

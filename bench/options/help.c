@@ -101,6 +101,7 @@ static const struct variable {
      "when CUDA loads the code of kernels; unset: EAGER where one process has threads for several GPUs"},
     {"CUDA_LAUNCH_BLOCKING", "other than 0: several GPUs in one process are refused, as their collectives would hang"},
     {"NCCL_*", "settings of NCCL; the record has those that are set. NCCL_COMM_BLOCKING is always set to 1"},
+    {"EVENLOAD_NCCL_DIR", "where evenload's NCCL profiler writes, in any program (docs/comm.md); else evenload-nccl"},
     {"NCCL_HOSTID", "what NCCL takes for the host: ranks that share a GPU need different ones"},
     {"LD_LIBRARY_PATH", "where libraries are looked for first, those of CUDA, NCCL and MPI too"},
     {"VIRTUAL_ENV, CONDA_PREFIX, HOME",

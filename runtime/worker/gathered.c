@@ -134,9 +134,11 @@ void el_gathered_before(void *context, struct el_program *program, const struct 
         gathered->at = 0;
         gathered->n_back = half ? gathered->n_back % gathered->n_passes + 1 : gathered->n_back;
     }
-    for (int u = 0; u < units->n && half; u++) /* what has stayed went with another pass */
-        if (units->units[u].backward_open == node->index && stays(gathered, &units->units[u]))
-            gather_now(gathered, program, u);
+    for (int u = 0; u < units->n && half; u++) {
+        const struct el_unit *unit = &units->units[u];
+        const bool gone = stays(gathered, unit) && !gathered->places[u].buffer; /* with a pass before this one */
+        if (unit->backward_open == node->index && gone) gather_now(gathered, program, u);
+    }
     int at = gathered->at;
     for (; at < gathered->n_needs[half] && needs[at].node == node->index; at++)
         gather_now(gathered, program, needs[at].unit);

@@ -102,6 +102,20 @@ known='[round(c["fit"][p]["latency_us"] * 10) for c in d["curves"] for p in ("ou
     [[ $status -eq 0 && $(json d.json 'd["late"], d["ranks"], len(d["curves"][0]["points"][0]["out_of_place"]["samples_us"][0])') == "(None, 4, 20)" ]] || show
 }
 
+# As PyTorch's process has it: Python, the plugin by its path, and nothing else of ours.
+@test "comm --from: what the NCCL profiler wrote of four ranks, with the algorithms that were used" {
+    export EVENLOAD_NCCL_DIR=$PWD/played
+    python3 "$ROOT/tests/foreign/played.py" "${EVENLOAD_BUILD:-$ROOT/build}/modules/libnccl-profiler-evenload.so" 4
+    run --separate-stderr "$EVENLOAD" comm --from played
+    [[ $status -eq 0 && $output == *"all_reduce, algorithm: TREE LL, then RING SIMPLE"* ]] || show
+    [[ $output == *"Rank 3 is late: it comes last to 100 % of 40 calls, and the first one then waits 500 us"* ]] || show
+    run --separate-stderr "$EVENLOAD" comm --from played --json
+    printf '%s' "$output" >d.json
+    [[ $(json d.json '[(p["bytes"], p["algorithm"], p["out_of_place"]["time_us"]) for p in d["curves"][0]["points"]]') == "[(65536, 'TREE LL', 20.655), (16777216, 'RING SIMPLE', 187.772)]" ]] || show
+    sed -i 's/"n_ranks":4/"n_ranks":0/' played/*.log # as NCCL 2.26, which does not say
+    [[ $("$EVENLOAD" comm --from played) == *": 4 ranks on 1 host"*"Rank 3 is late"* ]]
+}
+
 @test "what other tools measured is costs of simulated members, and readings for regress" {
     nccl text a.txt
     run --separate-stderr "$EVENLOAD" run --mode ddp --devices sim:8 --model mlp --hidden 512 --costs a.txt --dry-run --json

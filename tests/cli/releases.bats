@@ -77,6 +77,13 @@ compile() { # compile FOLDER...
         if [[ $(readelf -d "$EVENLOAD_BUILD/modules/el_cuda.so" 2>/dev/null) == *"libcudart.so.${cuda%%.*}"* ]]; then
             run env LD_LIBRARY_PATH="$libraries" "$EVENLOAD" devices --json
             [[ $output == *"\"CUDA ${cuda%.*}, cuBLAS "*"cuDNN ${cudnn%.*} from $libraries/libcudart.so.${cuda%%.*}"* ]] || show
+            mkdir -p env/lib/python3.12/site-packages/nvidia/all
+            ln -s "$libraries" env/lib/python3.12/site-packages/nvidia/all/lib
+            # As on a machine that has them in a Python environment alone.
+            if [[ $(id -u) -eq 0 && $(readlink -f "$(ldconfig -p | sed -n 's/.*libcudart.so.*=> //p' | head -n 1)") == /usr/local/* ]] && unshare -m true; then
+                run unshare -m sh -c "mount -t tmpfs none /usr/local && VIRTUAL_ENV=$PWD/env exec '$EVENLOAD' devices --json"
+                [[ $output == *"\"CUDA ${cuda%.*}, cuBLAS "*" from $PWD/env/"* ]] || show
+            fi
             LD_LIBRARY_PATH=$libraries refuses "no NVIDIA driver found" "$EVENLOAD" run --devices cuda:1 --out out
         fi
         rm -r "$libraries"
