@@ -1,24 +1,22 @@
-# Predicted throughput of each mode in its best mesh against the number of devices, with the ideal line. From plan.dat; options:
+# Predicted throughput of a device, of each mode in its best mesh, against the number of devices. From plan.dat; options:
 # style.gnuplot.
 data = ARG1; format = ARG2
 here = ARG0[1:strlen(ARG0) - strlen("plan.gnuplot")]
 height = 420
 load here."style.gnuplot"
 load here."modes.gnuplot"
-stats data index "about" using (left = $7, lowest = $8, highest = $9, unit = strcol(10), 1) nooutput
+stats data index "about" using (left = $7, highest = $8, unit = strcol(9), first = $10, 1) nooutput
 
 set logscale x 2
-set logscale y 10
 set xrange [left:right]
-set yrange [lowest:highest]
-set ytics () out nomirror scale 0.5
+set yrange [0:1.08 * highest]
 set xtics () out nomirror
-set ylabel unit." (log)"
+set ytics out nomirror scale 0.5
+set ylabel unit." a device"
 set xlabel "devices (log)".under offset 0,text ? 0 : 0.3
 set key outside right top vertical Left reverse samplen 2.4 spacing 1.15 width 1
 if (!text) { set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb color_grid; set bmargin at screen y_of(bottom - 60); set lmargin 10 }
-plot data index "ideal" using 1:2 with lines linecolor rgb color_ideal dashtype 2 linewidth 1 title "ideal", \
+plot first with lines linecolor rgb color_ideal dashtype 2 linewidth 1 notitle, \
      for [name in present] data index "points of ".name using 1:2 with linespoints \
          pointtype text ? 1 : point(name) pointsize size(name) linecolor rgb ink(name) linewidth 1.4 title name, \
-     data index "counts" using 1:(lowest):xtic(2) with points pointtype -1 notitle, \
-     data index "rates" using (left):1:ytic(2) with points pointtype -1 notitle
+     data index "counts" using 1:(0):xtic(2) with points pointtype -1 notitle

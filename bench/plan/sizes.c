@@ -84,21 +84,13 @@ enum el_status el_plan_csv(const void *document, FILE *out)
 
 /* ---- the picture ---- */
 
-static const double MARGIN = 1.3;   /* round what is drawn */
+static const double MARGIN = 1.3;   /* left and right of what is drawn */
 static const double BESIDE = 1.015; /* between two modes at one number, where both may have one rate */
 enum { BARS = 12 };
 
-/* "1 M", "2 M", "5 M" */
-static void put_ticks(double low, double high, FILE *file)
+static double per_device(const json_t *row, const char *of)
 {
-    static const char *const units[] = {"", " k", " M", " G", " T"};
-    el_data_block(file, "rate, label", "rates");
-    for (int power = (int)floor(log10(low)); power <= log10(high); power++)
-        for (int k = 1; k <= 5; k += k == 1 ? 1 : 3) {
-            const double rate = k * pow(10, power);
-            const int thousands = power < 0 ? 0 : power / 3, unit = thousands < 4 ? thousands : 4;
-            if (rate >= low && rate <= high) fprintf(file, "%.6g\t%g%s\n", rate, rate / pow(1000, unit), units[unit]);
-        }
+    return el_json_number(row, of) / el_json_number(row, "devices");
 }
 
 static enum el_status write(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)
@@ -109,9 +101,9 @@ static enum el_status write(const struct el_figure *figure, const json_t *docume
     struct el_data_names modes = {"", ""};
     const char *names[EL_LIST_MAX];
     int n_modes = 0;
-    double low, high, least, most;
+    double least, most, high = 0;
     (void)figure;
-    el_json_range(rows, of, &low, &high);
+    EL_EACH(row, rows) high = fmax(high, per_device(row, of));
     el_json_range(rows, "devices", &least, &most);
     *any_p = high > 0;
     if (!*any_p) return EL_OK;
@@ -123,28 +115,23 @@ static enum el_status write(const struct el_figure *figure, const json_t *docume
     snprintf(title, sizeof title, "%s, %s million parameters, %s: predicted", el_json_text(document, "model", "?"),
              el_text_figure(el_json_number(document, "parameters") / 1e6, figure_text),
              el_data_label(el_json_text(document, "machine", "?")).text);
-    const double ideal = el_json_number(first, of) / el_json_number(first, "devices");
-    snprintf(foot, sizeof foot,
-             "each mode in its best mesh, side by side; ideal: the best of %.0f, per device; nothing is measured",
+    snprintf(foot, sizeof foot, "each mode in its best mesh; dashed: the best on %.0f devices; nothing is measured",
              least);
     el_data_about(file, &(struct el_data_about){title, &modes, most * MARGIN, BARS, foot},
-                  ", left end, lowest and highest rate, their unit");
-    fprintf(file, "\t%.6g\t%.6g\t%.6g\t%s\n", least / MARGIN, low / MARGIN, fmax(high, ideal * most) * MARGIN,
-            of == OF_TOKENS ? "tokens/s" : "samples/s");
+                  ", left end, highest rate, its unit, the first number's best");
+    fprintf(file, "\t%.6g\t%.6g\t%s\t%.6g\n", least / MARGIN, high, of == OF_TOKENS ? "tokens/s" : "samples/s",
+            per_device(first, of));
     el_data_looks(file, &modes);
-    el_data_block(file, "devices, rate", "ideal");
-    fprintf(file, "%.6g\t%.6g\n%.6g\t%.6g\n", least, ideal * least, most, ideal * most);
     el_data_block(file, "devices, label", "counts");
     EL_EACH(row, rows)
         if (!el_data_seen(rows, row_at.i, "devices"))
             fprintf(file, "%.0f\t%.0f\n", el_json_number(row, "devices"), el_json_number(row, "devices"));
-    put_ticks(low / MARGIN, fmax(high, ideal * most) * MARGIN, file);
     for (int k = 0; k < n_modes; k++) {
-        el_data_block(file, "place (devices, or beside), rate", "points of %s", names[k]);
+        el_data_block(file, "place (devices, or beside), rate of a device", "points of %s", names[k]);
         EL_EACH(row, rows)
             if (el_json_is(row, "mode", names[k]))
                 fprintf(file, "%.4g\t%.6g\n", el_json_number(row, "devices") * pow(BESIDE, k - (n_modes - 1) / 2.0),
-                        el_json_number(row, of));
+                        per_device(row, of));
     }
     return EL_OK;
 }
