@@ -1,5 +1,5 @@
-/* Of devices that nothing tells apart one is issued, and the forecast says the same, bit by bit, as if all were: here on
- * two machines of the same rates, of which one has hosts of five, so that nothing can be folded on it. */
+/* Of devices that nothing tells apart one is issued, and the forecast says the same, bit by bit, as if all were: here
+ * on two machines of the same rates, of which one has hosts of five, so that nothing can be folded on it. */
 #include "tests/test.h"
 
 #include <string.h>
@@ -14,38 +14,37 @@ static const struct folded {
     int data, stages, pieces, shards;
     int64_t batch, micro, accumulate;
 } cases[] = {
-    {"ddp", 0, 0, 0, 0, 128, 1, 1},      {"ddp", 0, 0, 0, 0, 150, 1, 2},     {"manual", 0, 0, 0, 0, 150, 1, 1},
-    {"dp", 0, 0, 0, 0, 128, 1, 1},       {"spmg", 8, 0, 0, 0, 128, 1, 1},    {"mp", 8, 0, 0, 0, 64, 1, 1},
-    {"pipeline", 8, 8, 1, 0, 64, 8, 1},  {"pipeline", 2, 4, 8, 0, 64, 8, 1}, {"pipeline", 1, 8, 8, 0, 64, 16, 1},
-    {"tp", 8, 0, 8, 0, 64, 1, 1},        {"tp", 16, 0, 4, 0, 128, 1, 2},     {"zero1", 1, 0, 1, 64, 128, 1, 1},
-    {"zero1", 4, 0, 2, 8, 150, 1, 1},    {"zero2", 1, 0, 1, 64, 128, 1, 2},  {"zero2", 4, 0, 1, 16, 150, 1, 1},
-    {"zero3", 1, 0, 1, 64, 128, 1, 1},   {"zero3", 8, 0, 1, 8, 150, 1, 2},   {"zero3", 2, 0, 4, 8, 128, 1, 1},
+    {"ddp", 0, 0, 0, 0, 128, 1, 1},     {"ddp", 0, 0, 0, 0, 150, 1, 2},     {"manual", 0, 0, 0, 0, 150, 1, 1},
+    {"dp", 0, 0, 0, 0, 128, 1, 1},      {"spmg", 8, 0, 0, 0, 128, 1, 1},    {"mp", 8, 0, 0, 0, 64, 1, 1},
+    {"pipeline", 8, 8, 1, 0, 64, 8, 1}, {"pipeline", 2, 4, 8, 0, 64, 8, 1}, {"pipeline", 1, 8, 8, 0, 64, 16, 1},
+    {"tp", 8, 0, 8, 0, 64, 1, 1},       {"tp", 16, 0, 4, 0, 128, 1, 2},     {"zero1", 1, 0, 1, 64, 128, 1, 1},
+    {"zero1", 4, 0, 2, 8, 150, 1, 1},   {"zero2", 1, 0, 1, 64, 128, 1, 2},  {"zero2", 4, 0, 1, 16, 150, 1, 1},
+    {"zero3", 1, 0, 1, 64, 128, 1, 1},  {"zero3", 8, 0, 1, 8, 150, 1, 2},   {"zero3", 2, 0, 4, 8, 128, 1, 1},
     {"zero3", 16, 0, 2, 2, 128, 1, 1},
 };
 enum { N_CASES = sizeof cases / sizeof cases[0] };
 
 static void configure(const struct folded *c, enum el_precision precision, struct el_train_config *config)
 {
-    *config = (struct el_train_config){.dtype = EL_F32,
-                                       .optimizer = EL_OPT_ADAM,
-                                       .lr = 0.01,
-                                       .overlap = true,
-                                       .capture = true,
-                                       .clip = 1,
-                                       .global_batch = c->batch,
-                                       .n_devices = DEVICES,
-                                       .n_micro = c->micro,
-                                       .n_accumulate = c->accumulate,
-                                       .steps = 1,
-                                       .bucket_first_bytes = 1024,
-                                       .bucket_cap_bytes = 4096,
-                                       .foreach = EL_FOREACH_OFF,
-                                       .model = {.precision = precision,
-                                                 .sizes = {{"layers", 1, {8}},
-                                                           {"embed", 1, {40}},
-                                                           {"heads", 1, {8}},
-                                                           {"seq", 1, {4}},
-                                                           {"vocab", 1, {128}}}}};
+    *config = (struct el_train_config){
+        .dtype = EL_F32,
+        .optimizer = EL_OPT_ADAM,
+        .lr = 0.01,
+        .overlap = true,
+        .capture = true,
+        .clip = 1,
+        .global_batch = c->batch,
+        .n_devices = DEVICES,
+        .n_micro = c->micro,
+        .n_accumulate = c->accumulate,
+        .steps = 1,
+        .bucket_first_bytes = 1024,
+        .bucket_cap_bytes = 4096,
+        .foreach = EL_FOREACH_OFF,
+        .model = {
+            .precision = precision,
+            .sizes = {
+                {"layers", 1, {8}}, {"embed", 1, {40}}, {"heads", 1, {8}}, {"seq", 1, {4}}, {"vocab", 1, {128}}}}};
     snprintf(config->model.name, sizeof config->model.name, "gpt");
     el_mode_change(config, c->mode);
     config->mesh[EL_AXIS_DATA] = c->data;
