@@ -37,10 +37,11 @@ static const struct el_command_row commands[] = {
     {EL_CMD_PLAN, MEASURE, "in which modes and meshes a model fits on so many devices, best first; runs nothing",
      "[--params N] [--devices N] [--device-mem BYTES] [--machine NAME] [options]",
      "List the modes and meshes in which a model can be trained on so many devices: memory of the fullest device, by "
-     "each mode's own schedule, bytes sent and, with --machine, the predicted step. Runs nothing. Exit status 1 if "
-     "nothing fits.",
+     "each mode's own schedule, bytes sent and, with --machine, the predicted step; on several numbers of devices the "
+     "best mesh of each mode. Runs nothing. Exit status 1 if nothing fits.",
      "  evenload plan --params 7B --devices 64 --device-mem 80G\n"
      "  evenload plan --params 70B --devices 64 --machine h100-sxm --json\n"
+     "  evenload plan --params 7B --devices 8..512 --machine h100-sxm --out more    a table and a picture\n"
      "  evenload plan --layers 24 --embed 1024 --heads 16 --devices 4 --device-mem 16G --batch 8\n",
      el_cmd_plan},
     {EL_CMD_RECOVER, JOBS, "what the loss of a rank costs, and how often to write checkpoints",

@@ -130,6 +130,64 @@ END
     [[ $(rows 'd["sizes"]') == *"'layers': '2', 'embed': '768', 'heads': '12', 'seq': '64', 'vocab': '512'"* ]]
 }
 
+@test "of several numbers of devices the best of each mode, which is its dry run's: step, bubble, and the files" {
+    "$EVENLOAD" plan "${TINY[@]}" --devices 4..16 --batch 32 --machine h100-sxm --json --out several >several.json
+    python3 - "$EVENLOAD" <<'END'
+import csv, json, subprocess, sys
+d = json.load(open("several.json"))
+assert d == json.load(open("several/plan.json")) and sorted({r["devices"] for r in d["rows"]}) == [4, 8, 16] and d["none_fits"] == []
+table = list(csv.DictReader(open("several/plan.csv")))
+assert [(r["mode"], float(r["step_ms"])) for r in table] == [(r["mode"], r["step_ms"]) for r in d["rows"]]
+for n in (4, 8, 16):
+    of = [r for r in d["rows"] if r["devices"] == n]
+    assert [r["step_ms"] for r in of] == sorted(r["step_ms"] for r in of) and len({r["mode"] for r in of}) == len(of) >= 5
+for row in d["rows"]:
+    dry = json.loads(subprocess.run([sys.argv[1], *row["command"].split()[1:], "--json"], stdout=subprocess.PIPE).stdout)
+    assert row["global_batch"] == dry["global_batch"] == 32 and row["step_ms"] == dry["step_ms"], (row, dry["step_ms"])
+    assert (row["bubble_pct"] is None) == (row["mode"] != "pipeline") and 0 <= row["exposed_ms"] < row["step_ms"], row
+    if row["mode"] == "pipeline": assert abs(row["bubble_pct"] - dry["bubble_pct"]) < 1e-9 and row["bubble_pct"] > 5, (row, dry["bubble_pct"])
+    assert 0 < row["mfu_pct"] < 100, row
+END
+    grep -q "tokens/s$" several/plots/plan.dat
+    "$EVENLOAD" plan "${TINY[@]}" --devices 2,4 --batch-per-device 3 --json >each.json
+    [[ $(json each.json 'sorted({(r["devices"], r["global_batch"], r["step_ms"]) for r in d["rows"]})') == "[(2, 6, None), (4, 12, None)]" ]]
+    run "$EVENLOAD" plan "${TINY[@]}" --devices 4,8 --machine v100-pcie
+    [[ $status -eq 0 && $output == *"1 sample a device, so that the global batch grows"*"Not known, and taken as none"* ]] || show
+    run "$EVENLOAD" plan "${TINY[@]}" --devices 2,4 --device-mem 10K
+    [[ $status -eq 1 && $output == *"Nothing fits on 2, 4 devices."* ]] || show
+    refuses "give the smaller number first" "$EVENLOAD" plan --devices 64..8
+    refuses "--devices" "$EVENLOAD" plan --devices 8..99999
+    refuses "--out: of several numbers of devices" "$EVENLOAD" plan --devices 8 --out one
+}
+
+@test "what the first step depends on is what its dry run says on such a machine" {
+    "$EVENLOAD" plan "${TINY[@]}" --devices 16 --machine h100-sxm --json >plan.json
+    python3 - "$EVENLOAD" "$ROOT" <<'END'
+import json, subprocess, sys
+d = json.load(open("plan.json"))
+row = d["rows"][0]
+changes = row["sensitivities"]
+assert [c["longer_pct"] for c in changes] == sorted((c["longer_pct"] for c in changes), reverse=True) and changes[0]["longer_pct"] > 1, changes
+for change in changes[:3] + changes[-1:]:
+    machine = json.load(open(f"{sys.argv[2]}/profiles/hardware/h100-sxm.json"))
+    machine[change["figure"]] *= 0.5 if change["figure"].endswith("_per_s") else 2
+    json.dump(machine, open("worse.json", "w"))
+    command = [sys.argv[1], *row["command"].replace("h100-sxm", "worse.json").split()[1:], "--json"]
+    step = json.loads(subprocess.run(command, stdout=subprocess.PIPE).stdout)["step_ms"]
+    assert abs(step / change["step_ms"] - 1) < 1e-9, (change, step)
+END
+}
+
+@test "the table of published steps in docs/plan.md: its first rows, and with --long all of it" {
+    local rows=(1.7B 39B 76B)
+    [[ -z ${EVENLOAD_LONG:-} ]] || rows=()
+    "$ROOT/scripts/published-steps" "${rows[@]}" >table.md
+    [[ $(grep -c '^| .*B |\|^| 1T' table.md) -eq $([[ -n ${EVENLOAD_LONG:-} ]] && echo 10 || echo 3) ]]
+    while IFS= read -r line; do
+        [[ $line == Median* && -z ${EVENLOAD_LONG:-} ]] || grep -qxF -- "$line" "$ROOT/docs/plan.md" || { echo "not in the page: $line" && return 1; }
+    done <table.md
+}
+
 @test "other models, and what is refused" {
     "$EVENLOAD" plan --model mlp --devices 2 --json >plan.json
     [[ $(rows 'd["shape"], d["fit"] > 3') == "(None, True)" ]]
