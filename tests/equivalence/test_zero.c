@@ -11,7 +11,8 @@
  * Where gradients are reduced in another type (--comm-hook) a unit of that type is beside them, a bucket; zero2 and
  * zero3 then have u(k) + (u(k + 1) + ... + u(L)) / n of their own.
  * A rank sends (n - 1) / n of u for each gathering and each reduction: gradients and parameters once; zero3's
- * parameters in forward, and but for the last unit's again in backward. And the forecast is the ledger. */
+ * parameters in forward, and but for the last unit's again in backward. And the forecast is the ledger, and has these
+ * forms on 64 and 4,096 ranks too. */
 #include "tests/test.h"
 
 #include "runtime/train/forecast.h"
@@ -19,7 +20,7 @@
 #include "tests/equivalence/cases.h"
 #include "tests/own_place.h"
 
-enum { DEVICES = 5, UNITS_MAX = 16 };
+enum { DEVICES = 5, FORECAST_MAX = 4096, UNITS_MAX = 16 };
 
 struct units {
     int n;
@@ -98,30 +99,39 @@ static struct widths widths_of(const struct el_train_config *config)
                            el_dtype_bytes(el_config_reduced(config))};
 }
 
-static void check(const struct el_train_config *config, int stage)
+/* What a rank has, and sends. */
+static void check_rank(const struct el_train_config *config, int stage, const struct el_ledger *ledger, uint64_t sent)
 {
     const size_t n = (size_t)config->n_devices, slots = config->optimizer == EL_OPT_ADAM ? 2 : 1;
     const struct units units = units_of(config, n);
     const struct widths w = widths_of(config);
     const bool casts = w.reduced != w.stored;
-    const size_t all = sum(&units), last = units.filled[units.n - 1],
+    const size_t all = sum(&units), last = units.filled[units.n - 1], *peak = ledger->peak_by_tag,
                  grads = stage == 1 ? all
                          : casts    ? cast_peak(&units, n)
                                     : work_peak(&units, n, true);
-    struct el_memory_forecast forecasts[DEVICES];
+    assert_int_equal(peak[EL_TAG_PARAM], w.stored * (stage < 3 ? all : all / n));
+    assert_int_equal(peak[EL_TAG_OPTIMIZER], w.slot * slots * all / n);
+    assert_int_equal(peak[EL_TAG_GRAD], w.stored * grads);
+    assert_int_equal(peak[EL_TAG_REPLICA], stage < 3 || n == 1 ? 0 : w.stored * work_peak(&units, n, false));
+    assert_int_equal(peak[EL_TAG_BUCKET], casts ? w.reduced * largest(&units) : 0);
+    assert_int_equal(sent, (n - 1) * (w.reduced * all + w.stored * (stage < 3 ? all : 2 * all - last)) / n);
+}
+
+static void check(const struct el_train_config *config, int stage)
+{
+    static struct el_memory_forecast forecasts[FORECAST_MAX];
     struct el_train_result result;
     uint64_t sent[DEVICES];
-    train_watched(config, "null", dataset, count_sent, sent, &result);
     assert_int_equal(el_train_forecast(config, el_kernels_reference(), forecasts), EL_OK);
+    for (int d = 0; d < config->n_devices; d++)
+        check_rank(config, stage, &forecasts[d].ledger, forecasts[d].sent_bytes);
+    if (config->n_devices > DEVICES) return;
+    train_watched(config, "null", dataset, count_sent, sent, &result);
     for (int d = 0; d < config->n_devices; d++) {
-        const size_t *peak = result.ledgers[d].peak_by_tag;
-        assert_memory_equal(forecasts[d].ledger.peak_by_tag, peak, sizeof result.ledgers[d].peak_by_tag);
-        assert_int_equal(peak[EL_TAG_PARAM], w.stored * (stage < 3 ? all : all / n));
-        assert_int_equal(peak[EL_TAG_OPTIMIZER], w.slot * slots * all / n);
-        assert_int_equal(peak[EL_TAG_GRAD], w.stored * grads);
-        assert_int_equal(peak[EL_TAG_REPLICA], stage < 3 || n == 1 ? 0 : w.stored * work_peak(&units, n, false));
-        assert_int_equal(peak[EL_TAG_BUCKET], casts ? w.reduced * largest(&units) : 0);
-        assert_int_equal(sent[d], (n - 1) * (w.reduced * all + w.stored * (stage < 3 ? all : 2 * all - last)) / n);
+        assert_memory_equal(forecasts[d].ledger.peak_by_tag, result.ledgers[d].peak_by_tag,
+                            sizeof result.ledgers[d].peak_by_tag);
+        assert_int_equal(forecasts[d].sent_bytes, sent[d]);
     }
     el_train_result_free(&result);
 }
@@ -139,9 +149,9 @@ static void memory_and_bytes_have_closed_forms(void **state)
                  {EL_F32, EL_PRECISION_BF16_PURE, EL_HOOK_F32}};
     for (int i = 0; i < 2 * 4; i++)
         for (int stage = 1; stage <= 3; stage++)
-            for (int n = 1; n <= DEVICES; n++) {
+            for (int n = 1; n <= FORECAST_MAX; n = n < DEVICES ? n + 1 : n < 64 ? 64 : 64 * n) {
                 struct el_train_config config;
-                const struct el_case mlp = {"mlp", i % 2 ? EL_OPT_ADAM : EL_OPT_MOMENTUM, 0, 30};
+                const struct el_case mlp = {"mlp", i % 2 ? EL_OPT_ADAM : EL_OPT_MOMENTUM, 0, n > 30 ? n : 30};
                 const char mode[] = {'z', 'e', 'r', 'o', (char)('0' + stage), 0};
                 assert_int_equal(el_case_config(&mlp, mode, n, &config), EL_OK);
                 config.dtype = types[i / 2].dtype;
