@@ -17,8 +17,15 @@ struct event {
     bool begins;
 };
 
+static bool slow_each_other(struct el_program *const *programs, const struct el_ordered *order, int n_ops)
+{
+    const struct el_costs *costs = n_ops ? programs[order->program]->queues[0]->device->spec.costs : NULL;
+    return costs && costs->n_beside > 0;
+}
+
 void el_beside_begin(struct el_program *const *programs, const struct el_ordered *order, int n_ops)
 {
+    if (!slow_each_other(programs, order, n_ops)) return; /* times are as they were prepared */
     for (int i = 0; i < n_ops; i++) {
         struct el_task *task = &programs[order[i].program]->tasks[order[i].id];
         task->cost_ns = task->alone_ns;
@@ -94,9 +101,8 @@ static bool adjust(const struct event *events, int n)
 enum el_status el_beside_adjust(struct el_program *const *programs, const struct el_ordered *order, int n_ops,
                                 bool *changed_p)
 {
-    const struct el_costs *costs = n_ops ? programs[order->program]->queues[0]->device->spec.costs : NULL;
     *changed_p = false;
-    if (!costs || costs->n_beside == 0) return EL_OK;
+    if (!slow_each_other(programs, order, n_ops)) return EL_OK;
     struct event *events = calloc(2 * (size_t)n_ops, sizeof *events);
     if (!events) return el_fail(EL_ERR_HOST_MEMORY, "the spans of %d ops", n_ops);
     *changed_p = adjust(events, list_events(programs, order, n_ops, events));

@@ -60,17 +60,17 @@ enum el_task_kind { EL_TASK_KERNEL, EL_TASK_COPY, EL_TASK_CALL };
 struct el_task {
     enum el_task_kind kind;
     int queue;
-    bool awaited; /* another stream waits for it */
     int n_waits;
-    int first_wait; /* into program->waits */
+    int first_wait;  /* into program->waits */
+    int64_t cost_ns; /* simulated devices: what it takes, by who is busy meanwhile (beside.c) */
     struct el_call_group group;
+    bool awaited; /* another stream waits for it */
     struct el_call_message message;
-    int message_number; /* of those with the same words in this program */
-    /* Simulated devices: what it takes alone, beside others, and by who is busy meanwhile (beside.c). */
-    int64_t alone_ns, beside_ns, cost_ns;
-    double busy_before_ns; /* scratch of beside.c */
-    double stretch;        /* injected: a kernel takes so many times its time; 0: as it is */
-    int64_t pause_ns;      /* injected: the op begins so much later */
+    int message_number;          /* of those with the same words in this program */
+    int64_t alone_ns, beside_ns; /* simulated devices: what it takes alone, and beside others */
+    double busy_before_ns;       /* scratch of beside.c */
+    double stretch;              /* injected: a kernel takes so many times its time; 0: as it is */
+    int64_t pause_ns;            /* injected: the op begins so much later */
     /* Below is what the order of ops and virtual time do not look at. */
     struct el_view views[EL_ARGS_POINTERS]; /* copy: destination, source */
     struct el_buffer *workspace;            /* kernels with scratch */

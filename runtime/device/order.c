@@ -175,6 +175,12 @@ static void look(struct ordering *o, int p, const struct el_queue *queue)
     if (head->at == queue->n_tasks) return;
     struct el_ordered op = {.program = p, .id = queue->tasks[head->at]};
     const struct el_task *task = &program->tasks[op.id];
+    if (head->at + 1 < queue->n_tasks) { /* the next one, for which memory has time until then */
+        const int next = queue->tasks[head->at + 1];
+        __builtin_prefetch(&program->tasks[next]);
+        __builtin_prefetch(&o->sender[o->first_op[p] + next]);
+        __builtin_prefetch(&o->group_of[o->first_op[p] + next]);
+    }
     for (; head->wait < task->n_waits; head->wait++) {
         int other =
             number_of(o, (struct el_ordered){.program = p, .id = program->waits[task->first_wait + head->wait]});

@@ -8,7 +8,7 @@
 #include "runtime/device/internal.h"
 #include "runtime/device/joint.h"
 
-enum { PASSES_MAX = 10 };
+enum { PASSES_MAX = 10, AHEAD = 16 /* ops that are on their way from memory */ };
 
 struct el_joint {
     pthread_mutex_t lock;
@@ -75,7 +75,7 @@ static void take_core(const struct el_program *program, int id)
     const struct el_task *task = &program->tasks[id];
     const struct el_queue *own = program->queues[task->queue];
     const struct el_costs *costs = own->device->spec.costs;
-    if (program->infos[id].op_class != EL_CLASS_COMM || !costs || !costs->shares_core) return;
+    if (!costs || !costs->shares_core || program->infos[id].op_class != EL_CLASS_COMM) return;
     for (int q = 0; q < program->n_queues; q++) {
         struct el_queue *queue = program->queues[q];
         if (queue != own && queue->device == own->device && queue->stream == EL_STREAM_COMPUTE)
@@ -135,6 +135,13 @@ static int64_t end_ns(const struct el_program *program, int64_t begin_ns)
     return end;
 }
 
+/* Ops lie as they were issued, of each program apart, and are taken in an order across all: what comes is asked for. */
+static void ask_for(struct el_program *const *programs, const struct el_ordered *op)
+{
+    __builtin_prefetch(&programs[op->program]->tasks[op->id]);
+    __builtin_prefetch(&programs[op->program]->spans[op->id], 1);
+}
+
 /* Each program from where its clock stands, which goes on to its end. How long ops take depends on who is busy
  * meanwhile, and that on how long they take: resolved again until it does not change. */
 static enum el_status resolve(struct el_program *const *programs, int n, const struct el_ordered *order, int n_ops,
@@ -145,6 +152,7 @@ static enum el_status resolve(struct el_program *const *programs, int n, const s
     for (int pass = 0; again && pass < PASSES_MAX; pass++) {
         for (int p = 0; p < n; p++) begin_step(programs[p], clocks_ns[p]);
         for (int at = 0, k; at < n_ops; at += k) {
+            if (at + AHEAD < n_ops) ask_for(programs, order + at + AHEAD);
             k = together(programs, order + at, n_ops - at);
             resolve_together(programs, order + at, k);
         }
@@ -179,8 +187,10 @@ static enum el_status make_order(struct el_program *const *programs, int n, bool
 enum el_status el_resolve_prepare(struct el_program *program)
 {
     for (int id = 0; id < program->n_tasks; id++) {
-        EL_TRY(find_cost(program, id, false, &program->tasks[id].alone_ns));
-        EL_TRY(find_cost(program, id, true, &program->tasks[id].beside_ns));
+        struct el_task *task = &program->tasks[id];
+        EL_TRY(find_cost(program, id, false, &task->alone_ns));
+        task->cost_ns = task->beside_ns = task->alone_ns;
+        if (program->queues[task->queue]->device->spec.costs) EL_TRY(find_cost(program, id, true, &task->beside_ns));
     }
     return EL_OK;
 }

@@ -1,5 +1,5 @@
-/* Closed forms of many devices: what a device sends, the messages of a collective, the state's memory, and the bubble, on
- * 64 and 4,096 devices of which those that differ are issued. gpt of width w, v tokens in its vocabulary and s in a
+/* Closed forms of many devices: what a device sends, the messages of a collective, the state's memory, and the bubble,
+ * on 64 and 4,096 devices of which those that differ are issued. gpt of width w, v tokens in its vocabulary and s in a
  * sequence, in d copies, p stages of L blocks and t pieces; a micro-batch of b samples has A = 4 b s w bytes of
  * activations. P, the parameters of a stage's piece:
  *
@@ -14,8 +14,8 @@
  *     along stage    A for each micro-batch and cut, in each direction; the embedding's gradient once, 4 v w / t
  *     along data     2 (d - 1) / d 4 P, on the average: chunks are whole lines of 64 bytes, so that a device of a ring
  *                    sends less or more by under two of them a bucket
- *     along shard    the same with n for d, and along stage one n-th of the embedding's gradient; of zero2 and zero3 one
- *                    n-th along data; zero3 gathers the blocks, but not the rest, once more: (n - 1) / n of their bytes */
+ *     along shard    the same with n for d, and along stage one n-th of the embedding's gradient; of zero2 and zero3
+ * one n-th along data; zero3 gathers the blocks, but not the rest, once more: (n - 1) / n of their bytes */
 #include "tests/test.h"
 
 #include <math.h>
@@ -25,7 +25,15 @@
 #include "runtime/train/forecast.h"
 #include "runtime/train/train.h"
 
-enum { DEVICES_MAX = 4096, WIDTH = 512, HEADS = 8, SEQ = 16, VOCAB = 1024, EACH = 2 /* blocks a stage */, LINE_BYTES = 64 };
+enum {
+    DEVICES_MAX = 4096,
+    WIDTH = 512,
+    HEADS = 8,
+    SEQ = 16,
+    VOCAB = 1024,
+    EACH = 2 /* blocks a stage */,
+    LINE_BYTES = 64
+};
 
 /* What a step's ops say, of all devices that are issued. */
 struct heard {
@@ -132,8 +140,7 @@ static uint64_t params_of(const struct mesh *mesh, int stage)
 {
     const uint64_t w = WIDTH, t = (uint64_t)mesh->t, table = VOCAB * w / t;
     const bool first = stage == 0, last = stage == mesh->p - 1;
-    return EACH * block_of(mesh) + (first ? table + SEQ * w : 0) +
-           (last ? 2 * w + (first ? 0 : table) : 0);
+    return EACH * block_of(mesh) + (first ? table + SEQ * w : 0) + (last ? 2 * w + (first ? 0 : table) : 0);
 }
 
 /* By a device of a stage in a step of `micro` micro-batches of `b` samples. */
@@ -152,7 +159,8 @@ static uint64_t sent_of(const struct mesh *mesh, int stage, uint64_t micro, uint
 /* Bytes of a block's largest layer: while micro-batches add up its new gradients are beside all others. */
 static uint64_t largest_layer(const struct mesh *mesh)
 {
-    const uint64_t w = WIDTH, t = (uint64_t)mesh->t, inner = 4 * (4 * w * w / t + w), outer = 4 * (4 * w * w + 4 * w) / t;
+    const uint64_t w = WIDTH, t = (uint64_t)mesh->t, inner = 4 * (4 * w * w / t + w),
+                   outer = 4 * (4 * w * w + 4 * w) / t;
     return inner > outer ? inner : outer;
 }
 
@@ -173,7 +181,7 @@ static void bytes_messages_and_memory_have_closed_forms(void **state)
         {"ddp", 64, 1, 1, 1},     {"ddp", 4096, 1, 1, 1},    {"tp", 1, 1, 8, 1},       {"tp", 8, 1, 8, 1},
         {"tp", 512, 1, 8, 1},     {"pipeline", 1, 8, 1, 1},  {"pipeline", 8, 8, 1, 1}, {"pipeline", 1, 8, 8, 1},
         {"pipeline", 2, 4, 8, 1}, {"pipeline", 64, 8, 8, 1}, {"zero1", 1, 1, 1, 64},   {"zero1", 1, 8, 8, 64},
-        {"zero1", 1, 4, 4, 4},    {"zero2", 1, 1, 1, 64},   {"zero2", 8, 1, 8, 64},   {"zero3", 1, 1, 1, 64},
+        {"zero1", 1, 4, 4, 4},    {"zero2", 1, 1, 1, 64},    {"zero2", 8, 1, 8, 64},   {"zero3", 1, 1, 1, 64},
         {"zero3", 8, 1, 8, 64},
     };
     static struct el_memory_forecast forecasts[DEVICES_MAX];
@@ -222,8 +230,8 @@ static void a_ring_takes_its_closed_form(void **state)
     }
 }
 
-/* On a machine that takes time for FLOPs alone: p stages of equal blocks, m micro-batches. The head of two tokens is all
- * that the last one has more. */
+/* On a machine that takes time for FLOPs alone: p stages of equal blocks, m micro-batches. The head of two tokens is
+ * all that the last one has more. */
 static void bubbles_are_p_less_1_of_m_and_p_less_1(void **state)
 {
     static struct el_memory_forecast forecasts[DEVICES_MAX];
