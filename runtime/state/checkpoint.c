@@ -178,11 +178,6 @@ bool el_checkpoint_position(const struct el_checkpoint *checkpoint, int64_t *epo
     return data && *epoch_p >= 0 && *samples_p >= 0 && *epoch_p < INT32_MAX && *samples_p < INT64_MAX / 2;
 }
 
-const char *el_checkpoint_path(const struct el_checkpoint *checkpoint)
-{
-    return checkpoint->path;
-}
-
 const json_t *el_checkpoint_index(const struct el_checkpoint *checkpoint)
 {
     return checkpoint->index;
