@@ -11,7 +11,7 @@
 #include "runtime/base/hash.h"
 #include "runtime/state/weights.h"
 
-enum { INDEX_BYTES_MAX = 1 << 28, FILES_MAX = 1 << 16, SCHEMA = 1 };
+enum { INDEX_BYTES_MAX = 1 << 28, FILES_MAX = 1 << 16, SCHEMA = 2 };
 
 struct el_checkpoint {
     char path[EL_PATH_BYTES];
