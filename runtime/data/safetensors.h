@@ -62,7 +62,7 @@ enum el_status el_safetensors_begin(const char *path, const struct el_stored_arr
 void el_safetensors_write(struct el_safetensors_writer *writer, const double *values);
 /* The same of numbers that are of the array's type already. */
 void el_safetensors_write_as(struct el_safetensors_writer *writer, const void *numbers);
-/* Of all of the file: el_hash_words, and its length. */
+/* Of all of the file: el_hash_blocks, and its length. */
 struct el_safetensors_sum {
     uint64_t hash;
     int64_t bytes;

@@ -40,7 +40,7 @@ static bool is_direct(const struct el_safetensors_writer *writer)
 
 static void write_block(struct el_safetensors_writer *writer)
 {
-    writer->sum.hash = el_hash_words(writer->sum.hash, writer->block, writer->used);
+    writer->sum.hash = el_hash_blocks(writer->sum.hash, writer->block, writer->used);
     writer->sum.bytes += (int64_t)writer->used;
     for (size_t at = 0; at < writer->used && !writer->failure;) {
         if ((writer->used - at) % PAGE != 0) set_direct(writer, false);

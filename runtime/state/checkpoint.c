@@ -11,7 +11,7 @@
 #include "runtime/base/hash.h"
 #include "runtime/state/weights.h"
 
-enum { INDEX_BYTES_MAX = 1 << 28, FILES_MAX = 1 << 16, SCHEMA = 1 };
+enum { INDEX_BYTES_MAX = 1 << 28, FILES_MAX = 1 << 16, SCHEMA = 2 };
 
 struct el_checkpoint {
     char path[EL_PATH_BYTES];
@@ -176,11 +176,6 @@ bool el_checkpoint_position(const struct el_checkpoint *checkpoint, int64_t *epo
     *epoch_p = json_integer_value(json_object_get(data, "epoch"));
     *samples_p = json_integer_value(json_object_get(data, "samples"));
     return data && *epoch_p >= 0 && *samples_p >= 0 && *epoch_p < INT32_MAX && *samples_p < INT64_MAX / 2;
-}
-
-const char *el_checkpoint_path(const struct el_checkpoint *checkpoint)
-{
-    return checkpoint->path;
 }
 
 const json_t *el_checkpoint_index(const struct el_checkpoint *checkpoint)

@@ -37,7 +37,6 @@ void el_checkpoint_close(struct el_checkpoint *checkpoint); /* NULL is legal */
 int64_t el_checkpoint_step(const struct el_checkpoint *checkpoint);
 /* Samples of the data that were taken before it: whole epochs, and those of the next one. false: it does not say. */
 bool el_checkpoint_position(const struct el_checkpoint *checkpoint, int64_t *epoch_p, int64_t *samples_p);
-const char *el_checkpoint_path(const struct el_checkpoint *checkpoint);
 /* All of its index. */
 const json_t *el_checkpoint_index(const struct el_checkpoint *checkpoint);
 enum el_status el_checkpoint_check(const struct el_checkpoint *checkpoint, const struct el_train_config *config,

@@ -10,7 +10,7 @@
 #include "runtime/base/hash.h"
 #include "runtime/state/checkpoint.h"
 
-enum { HASHED_AT_ONCE = 1 << 18, TRIES = 64 };
+enum { HASHED_AT_ONCE = EL_HASH_BLOCK, TRIES = 64 };
 
 /* ---- folders ---- */
 
@@ -91,7 +91,7 @@ enum el_status el_checkpoint_hash(const char *path, uint64_t *hash_p, int64_t *b
     *bytes_p = 0;
     for (size_t n = 0; bytes; n = 0) { /* whole blocks, wherever a read ends */
         while (n < HASHED_AT_ONCE && (got = read(file, bytes + n, HASHED_AT_ONCE - n)) > 0) n += (size_t)got;
-        *hash_p = el_hash_words(*hash_p, bytes, n);
+        *hash_p = el_hash_blocks(*hash_p, bytes, n);
         *bytes_p += (int64_t)n;
         if (n < HASHED_AT_ONCE) break;
     }

@@ -109,12 +109,10 @@ void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *p
 /* x = value, n elements. */
 void el_shard_issue_fill(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
                          const char *label, struct el_view x, int64_t n, double value);
-/* y = scale * x, n elements. */
-void el_shard_issue_scale(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
-                          const char *label, struct el_view x, struct el_view y, int64_t n, double scale);
-/* The same of other types than the configuration's. */
+/* The same of another type than the configuration's. */
 void el_shard_issue_fill_as(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
                             const char *label, enum el_dtype dtype, struct el_view x, int64_t n, double value);
+/* y = scale * x, n elements, each in a type of its own. */
 void el_shard_issue_move(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
                          const char *label, enum el_dtype from, struct el_view x, enum el_dtype to, struct el_view y,
                          int64_t n, double scale);

@@ -15,13 +15,6 @@ void el_shard_issue_move(const struct el_shard *shard, struct el_program *progra
     el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
 }
 
-void el_shard_issue_scale(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
-                          const char *label, struct el_view x, struct el_view y, int64_t n, double scale)
-{
-    const enum el_dtype dtype = shard->config->dtype;
-    el_shard_issue_move(shard, program, phase, label, dtype, x, dtype, y, n, scale);
-}
-
 void el_shard_issue_fill_as(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
                             const char *label, enum el_dtype dtype, struct el_view x, int64_t n, double value)
 {
@@ -127,7 +120,8 @@ static void sum_rest(const struct el_shard *shard, struct el_program *program, s
                             .join = true};
     el_comm_issue(shard->rest, program, &op, NULL);
     if (shard->n_copies > 1)
-        el_shard_issue_scale(shard, program, EL_PHASE_OPTIMIZER, "divide", squares, squares, 1, 1.0 / shard->n_copies);
+        el_shard_issue_move(shard, program, EL_PHASE_OPTIMIZER, "divide", op.dtype, squares, op.dtype, squares, 1,
+                            1.0 / shard->n_copies);
 }
 
 /* Of several devices that have a parameter of one copy of the model, one counts it. */

@@ -20,7 +20,8 @@ from safetensors.torch import load_file, save_file
 
 import parity
 
-AT, STEPS, LIMIT, PRIME, ALL = 4, 8, 1e-9, 0x100000001B3, (1 << 64) - 1
+AT, STEPS, LIMIT, BLOCK = 4, 8, 1e-9, 1 << 18
+BEGIN, PRIME, ALL = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
 SLOTS = {"momentum": ["momentum_buffer"], "adam": ["exp_avg", "exp_avg_sq"], "adamw": ["exp_avg", "exp_avg_sq"]}
 MAKE = {
     "momentum": lambda p: torch.optim.SGD(p, 0.005, momentum=0.9),
@@ -29,21 +30,26 @@ MAKE = {
 }
 
 
+def fnv(value, data):
+    for byte in data:
+        value = (value ^ byte) * PRIME & ALL
+    return value
+
+
 def hash_of_file(path):
-    """Eight bytes at a time, the last ones filled up with zeros."""
-    data, value = open(path, "rb").read(), 0xCBF29CE484222325
-    data += bytes(-len(data) % 8)
-    for (word,) in struct.iter_unpack("<Q", data):
-        value = (value ^ word) * PRIME & ALL
-        value = (value << 29 | value >> 35) & ALL
-    return f"{value:016x}"
+    """runtime/base/hash.h: by blocks, in which four lanes take a word in turn."""
+    data, whole = open(path, "rb").read(), BEGIN
+    for at in range(0, len(data), BLOCK):
+        block, lanes = data[at : at + BLOCK], [1, 2, 3, 4]
+        for i, (word,) in enumerate(struct.iter_unpack("<Q", block + bytes(-len(block) % 32))):
+            value = (lanes[i % 4] ^ word) * PRIME & ALL
+            lanes[i % 4] = (value << 29 | value >> 35) & ALL
+        whole = fnv(whole, struct.pack("<Q", fnv(BEGIN ^ len(block), struct.pack("<4Q", *lanes))))
+    return f"{whole:016x}"
 
 
 def hash_of_index(index):
-    value = 0xCBF29CE484222325
-    for byte in json.dumps(index, sort_keys=True, separators=(",", ":")).encode():
-        value = (value ^ byte) * PRIME & ALL
-    return f"{value:016x}"
+    return f"{fnv(BEGIN, json.dumps(index, sort_keys=True, separators=(',', ':')).encode()):016x}"
 
 
 def write(folder, step, module, states, **of):
@@ -57,7 +63,7 @@ def write(folder, step, module, states, **of):
                 arrays[f"optimizer.{slot}.{name}"] = states[p][slot].contiguous()
     file = os.path.join(path, "rank-0.safetensors")
     save_file(arrays, file)
-    index = {"schema": 1, "mode": "single", "workers": 1, "accumulate": 1, "step": step, "epochs": [], "best_epoch": -1, **of}
+    index = {"schema": 2, "mode": "single", "workers": 1, "accumulate": 1, "step": step, "epochs": [], "best_epoch": -1, **of}
     index["files"] = [{"name": "rank-0.safetensors", "bytes": os.path.getsize(file), "hash": hash_of_file(file)}]
     with open(os.path.join(path, "index.json"), "w") as out:
         json.dump({"hash": hash_of_index(index), "checkpoint": index}, out)
