@@ -112,10 +112,23 @@ static json_t *document_of(const struct el_options *options, const struct el_tri
 }
 
 /* Of more devices than a trial is simulated of, one by one: of those that are alike one is issued, and the same step
- * comes out. It has no verdict and no bubbles. */
+ * comes out. It has no bubbles. */
 static bool is_large(const struct el_trial *trial)
 {
     return el_trial_backend(trial).simulated && *trial->machine && !*trial->costs && trial->n_devices > EL_MEMBERS_MAX;
+}
+
+static enum el_status price_large(const struct el_trial *trial, const struct el_machine *machine,
+                                  struct el_memory_forecast *forecasts, double *step_ns_p)
+{
+    struct el_inject *injects = calloc((size_t)trial->n_devices, sizeof *injects);
+    if (!injects) return el_fail_errno("--inject");
+    enum el_status status = el_inject_parse(trial->inject, trial->n_devices, injects);
+    const struct el_predict_spec spec = {
+        .machines = machine, .n_machines = 1, .injects = *trial->inject ? injects : NULL};
+    if (status == EL_OK) status = el_train_predict(&trial->train, el_kernels_cpu(), &spec, forecasts, step_ns_p);
+    free(injects);
+    return status;
 }
 
 static enum el_status predict_large(const struct el_trial *trial, struct el_memory_forecast *forecasts,
@@ -125,7 +138,7 @@ static enum el_status predict_large(const struct el_trial *trial, struct el_memo
     struct el_machine machine;
     double step_ns = NAN;
     EL_TRY(el_machine_read(trial->machine, &machine));
-    EL_TRY(el_train_predict(&trial->train, el_kernels_cpu(), &machine, 1, 0, NULL, forecasts, &step_ns));
+    EL_TRY(price_large(trial, &machine, forecasts, &step_ns));
     const double samples = (double)trial->train.global_batch / step_ns * 1e9, tokens = (double)el_trial_tokens(trial);
     *record_p =
         el_json_of(EL_KEY("verdict", "simulated"), EL_KEY("step_ms", el_json_of(EL_KEY("mean", step_ns / 1e6))),
@@ -133,6 +146,10 @@ static enum el_status predict_large(const struct el_trial *trial, struct el_memo
                                                    EL_KEY("step_ms", el_json_of(EL_KEY("reason", no_interval))))),
                    EL_KEY("throughput", el_json_of(EL_KEY("samples_per_s", samples),
                                                    EL_KEY("tokens_per_s", tokens > 0 ? samples * tokens : NAN))));
+    if (*trial->inject)
+        el_json_put_all(*record_p, EL_KEY("warning_rules", json_pack("[s]", "injected")),
+                        EL_KEY("warnings", json_pack("[o]", json_sprintf("disturbances were injected: --inject %s",
+                                                                         trial->inject))));
     return EL_OK;
 }
 

@@ -89,11 +89,11 @@ static enum el_status predict(const struct el_trial *trial, const struct el_mach
 {
     struct sums sums = {.machine = machines, .window = {INT64_MAX, INT64_MIN}};
     const struct el_probe probe = {.context = &sums, .step = take_step};
+    const struct el_predict_spec spec = {.machines = machines, .n_machines = n, .probe = &probe};
     double step_ns[MACHINES_MAX];
     struct el_memory_forecast *forecasts = calloc((size_t)trial->n_devices, sizeof *forecasts);
     if (!forecasts) return el_fail_errno("forecasts of %d devices", trial->n_devices);
-    enum el_status status =
-        el_train_predict(&trial->train, el_kernels_cpu(), machines, n, 0, &probe, forecasts, step_ns);
+    enum el_status status = el_train_predict(&trial->train, el_kernels_cpu(), &spec, forecasts, step_ns);
     if (status == EL_OK) {
         el_json_put_all(row, EL_KEY("mfu_pct", 100 * sums.peak_ns / (step_ns[0] * sums.n)),
                         EL_KEY("exposed_ms", sums.exposed_ns / sums.n / 1e6),

@@ -88,7 +88,8 @@ static enum el_status forecast_row(struct plan *plan, const struct el_trial *tri
     struct el_graph *model;
     struct el_layout layout;
     double step_ns = NAN;
-    const int n_machines = plan->machine != NULL;
+    const struct el_predict_spec spec = {
+        .machines = plan->machine, .n_machines = plan->machine != NULL, .limit_bytes = trial->device_mem_bytes};
     EL_TRY(el_trial_command(trial, command, sizeof command));
     EL_TRY(el_model_build(&trial->train.model, &model));
     const double count = (double)el_graph_param_count(model);
@@ -99,8 +100,7 @@ static enum el_status forecast_row(struct plan *plan, const struct el_trial *tri
                     EL_KEY("least_bytes", (int64_t)least), EL_KEY("peak_bytes", json_null()),
                     EL_KEY("fits", json_false()));
     if (least > (double)trial->device_mem_bytes) return EL_OK;
-    const enum el_status status = el_train_predict(&trial->train, el_kernels_cpu(), plan->machine, n_machines,
-                                                   trial->device_mem_bytes, NULL, plan->forecasts, &step_ns);
+    const enum el_status status = el_train_predict(&trial->train, el_kernels_cpu(), &spec, plan->forecasts, &step_ns);
     if (status == EL_OK) put_forecast(row, trial, plan->forecasts, step_ns);
     if (status == EL_ERR_OOM && least < (double)trial->device_mem_bytes)
         el_json_put(row, "least_bytes", json_integer(trial->device_mem_bytes));

@@ -42,11 +42,31 @@ struct el_comm_traffic el_comm_traffic(const struct el_comm *comm, const struct 
     return traffic_of(comm, &shape);
 }
 
-/* The most that the first or the last member moves, or a root: chunks that are larger by an element are the last ones.
- */
+static int64_t chunk_of(const struct el_comm_shape *s, int i)
+{
+    i = el_comm_wrap(i, s->size);
+    return (int64_t)(el_comm_chunk(s->count, s->size, i + 1) - el_comm_chunk(s->count, s->size, i));
+}
+
+/* Who moves the most of an all-reduce, whose chunks are whole lines: directly the owner of the largest one, as it sends
+ * that to all; in a ring whoever passes the smallest ones by. */
+static int busiest(const struct el_comm_shape *s)
+{
+    const bool ring = s->algorithm == EL_COMM_RING;
+    int64_t most = INT64_MIN;
+    int rank = 0;
+    for (int r = 0; r < s->size && s->verb == EL_COMM_ALL_REDUCE; r++) {
+        const int64_t weight = ring ? -chunk_of(s, r) - 2 * chunk_of(s, r + 1) - chunk_of(s, r + 2) : chunk_of(s, r);
+        if (weight > most) rank = r;
+        if (weight > most) most = weight;
+    }
+    return rank;
+}
+
+/* That a member moves: of all that have parts of one size the first, the last or a root. */
 static uint64_t most_bytes(const struct el_comm *comm, const struct el_comm_shape *shape)
 {
-    const int ranks[] = {shape->rank, 0, shape->size - 1, shape->root};
+    const int ranks[] = {shape->rank, 0, shape->size - 1, shape->root, busiest(shape)};
     uint64_t most = 0;
     for (size_t i = 0; i < sizeof ranks / sizeof ranks[0]; i++) {
         struct el_comm_shape other = *shape;

@@ -13,7 +13,8 @@
 #include "runtime/train/session.h"
 #include "runtime/train/worlds.h"
 
-enum { STEPS = 4, WARMUP = 2 }; /* as `run --dry-run` has them */
+enum { STEPS = 4, WARMUP = 2 };  /* as `run --dry-run` has them */
+enum { MOST_ONE_BY_ONE = 1024 }; /* of a mesh, each with a program of its own, some MiB large */
 
 struct forecast {
     const struct el_train_config *config;
@@ -21,6 +22,7 @@ struct forecast {
     struct el_layout layout;
     bool all; /* each is issued by itself */
     int64_t limit_bytes;
+    const struct el_inject *injects;
     struct el_parts parts;
     struct el_machine machine;  /* that the devices stand for */
     struct el_device **devices; /* [layout.n_devices] */
@@ -78,8 +80,23 @@ static enum el_status note_ranges(struct forecast *f)
     return EL_OK;
 }
 
+/* In a mesh what happens to one device reaches others by way of its own groups, whose members are to be issued with it.
+ * Where all are one group, one of each kind will do. */
+static enum el_status check_injects(struct forecast *f)
+{
+    const bool one_group =
+        el_layout_is_whole(&f->layout, EL_AXIS_DATA) || el_layout_is_whole(&f->layout, EL_AXIS_SHARD);
+    if (!f->injects || one_group) return EL_OK;
+    f->all = true;
+    if (f->layout.n_devices <= MOST_ONE_BY_ONE) return EL_OK;
+    return el_fail(EL_ERR_INVALID,
+                   "--inject: of a mesh each device is then simulated by itself: give at most %d devices, or a mode "
+                   "without --mesh",
+                   MOST_ONE_BY_ONE);
+}
+
 /* Whether two workers get as many samples and differ along data or tensor alone, or by parts of the state that are made
- * alike. */
+ * alike, and the same is injected. */
 static bool alike(const struct forecast *f, int a, int b)
 {
     const struct el_layout *layout = &f->layout;
@@ -91,6 +108,8 @@ static bool alike(const struct forecast *f, int a, int b)
         const int piece = x.at[EL_AXIS_SHARD], other = y.at[EL_AXIS_SHARD];
         if (x.samples != y.samples || x.owns != y.owns || x.at[EL_AXIS_STAGE] != y.at[EL_AXIS_STAGE]) return false;
         if (piece != other && (!f->ranges || f->ranges[piece] != f->ranges[other])) return false;
+        if (f->injects && memcmp(&f->injects[first_a + m], &f->injects[first_b + m], sizeof *f->injects) != 0)
+            return false;
     }
     return layout->shares.n == 0;
 }
@@ -191,6 +210,7 @@ static enum el_status open_all(struct forecast *f, const struct el_kernel_table 
                                       .kernels = kernels,
                                       .machine = &f->machine,
                                       .data_stride = el_layout_stride(&f->layout)};
+        if (f->injects) spec.inject = f->injects[d];
         EL_TRY(el_device_open(&spec, &f->devices[d]));
     }
     return el_worlds_open_threads(&f->worlds, &f->layout, f->devices);
@@ -230,24 +250,26 @@ static enum el_status price(struct forecast *f, const struct el_probe *probe, do
 }
 
 enum el_status el_train_predict(const struct el_train_config *config, const struct el_kernel_table *kernels,
-                                const struct el_machine *machines, int n_machines, int64_t limit_bytes,
-                                const struct el_probe *probe, struct el_memory_forecast *forecasts, double *step_ns)
+                                const struct el_predict_spec *spec, struct el_memory_forecast *forecasts,
+                                double *step_ns)
 {
     struct forecast f = {.config = config,
                          .mode = el_mode_ops_find(config->mode),
-                         .machine = n_machines ? machines[0] : el_machine_default,
-                         .limit_bytes = limit_bytes,
+                         .machine = spec->n_machines ? spec->machines[0] : el_machine_default,
+                         .limit_bytes = spec->limit_bytes,
+                         .injects = spec->injects,
                          .forecasts = forecasts};
     el_layout_of(config, 1, &f.layout);
     f.all = !fits_hosts(&f.layout, &f.machine);
-    for (int i = 0; i < n_machines; i++) step_ns[i] = NAN;
+    for (int i = 0; i < spec->n_machines; i++) step_ns[i] = NAN;
+    EL_TRY(check_injects(&f));
     enum el_status status = open_all(&f, kernels);
     if (status == EL_OK) status = note_ranges(&f);
     if (status == EL_OK) status = issue_all(&f);
     const bool priced = status == EL_OK && fits(&f);
-    for (int i = 0; i < n_machines && priced && status == EL_OK; i++) {
-        f.machine = machines[i]; /* the devices' */
-        status = price(&f, i == 0 ? probe : NULL, &step_ns[i]);
+    for (int i = 0; i < spec->n_machines && priced && status == EL_OK; i++) {
+        f.machine = spec->machines[i]; /* the devices' */
+        status = price(&f, i == 0 ? spec->probe : NULL, &step_ns[i]);
     }
     close_all(&f);
     return status;
@@ -256,5 +278,5 @@ enum el_status el_train_predict(const struct el_train_config *config, const stru
 enum el_status el_train_forecast(const struct el_train_config *config, const struct el_kernel_table *kernels,
                                  struct el_memory_forecast *forecasts)
 {
-    return el_train_predict(config, kernels, NULL, 0, 0, NULL, forecasts, NULL);
+    return el_train_predict(config, kernels, &(struct el_predict_spec){.n_machines = 0}, forecasts, NULL);
 }

@@ -18,10 +18,17 @@ struct el_memory_forecast {
 };
 enum el_status el_train_forecast(const struct el_train_config *config, const struct el_kernel_table *kernels,
                                  struct el_memory_forecast *forecasts /* [n_devices] */);
-/* The same, and the time of a step on each of `machines`, which differ in rates alone; NAN where a device needs more
- * than `limit_bytes` (0: there is none). `probe` (NULL: none) is told of such a step on the first of them, of each
- * worker that is issued. Errors: EL_ERR_OOM, where the first micro-batches of a stage already show what they need. */
+/* What a prediction is of. */
+struct el_predict_spec {
+    const struct el_machine *machines; /* [n_machines]: they differ in rates alone */
+    int n_machines;
+    int64_t limit_bytes;             /* of a device; 0: there is no limit */
+    const struct el_inject *injects; /* [n_devices]; NULL: nothing is injected */
+    const struct el_probe *probe; /* told of a step on the first machine, of each worker that is issued; NULL: no one */
+};
+/* The same, and the time of a step on each machine; NAN where a device needs more than the limit. Errors: EL_ERR_OOM,
+ * where the first micro-batches of a stage already show what they need; EL_ERR_INVALID, where what is injected tells
+ * more devices apart than can be issued one by one. */
 enum el_status el_train_predict(const struct el_train_config *config, const struct el_kernel_table *kernels,
-                                const struct el_machine *machines, int n_machines, int64_t limit_bytes,
-                                const struct el_probe *probe, struct el_memory_forecast *forecasts,
+                                const struct el_predict_spec *spec, struct el_memory_forecast *forecasts,
                                 double *step_ns /* [n_machines] */);

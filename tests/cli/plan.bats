@@ -148,7 +148,7 @@ for row in d["rows"]:
     if row["mode"] == "pipeline": assert abs(row["bubble_pct"] - dry["bubble_pct"]) < 1e-9 and row["bubble_pct"] > 5, (row, dry["bubble_pct"])
     assert 0 < row["mfu_pct"] < 100, row
 END
-    grep -q "tokens/s$" several/plots/plan.dat
+    grep -q "tokens/s" several/plots/plan.dat
     "$EVENLOAD" plan "${TINY[@]}" --devices 2,4 --batch-per-device 3 --json >each.json
     [[ $(json each.json 'sorted({(r["devices"], r["global_batch"], r["step_ms"]) for r in d["rows"]})') == "[(2, 6, None), (4, 12, None)]" ]]
     run "$EVENLOAD" plan "${TINY[@]}" --devices 4,8 --machine v100-pcie
@@ -232,4 +232,23 @@ assert len(document["devices"]) == 16384 and document["step_ms"] > 0, document.g
 assert document["prediction"]["machine"]["name"].startswith("H100"), document["prediction"]
 assert seconds < 60 and bytes < 1 << 30, (seconds, bytes)
 END
+}
+
+@test "what is injected slows down 65 devices as it does 64, of a mesh too, and is refused where each would be too many" {
+    python3 - "$EVENLOAD" <<'END'
+import json, subprocess, sys
+def step(n, mode, *inject):
+    command = f"run {mode} --batch {8 * n} --devices sim:{n} --data dummy --procs 1 --dry-run --machine h100-sxm --json".split()
+    document = json.loads(subprocess.run([sys.argv[1], *command, *inject], stdout=subprocess.PIPE).stdout)
+    assert ("injected" in (document["warning_rules"] or [])) == bool(inject), document["warning_rules"]
+    return document["step_ms"]
+ddp, mesh = "--mode ddp --model mlp", "--mode pipeline --model mlp --hidden 1024,1024,1024 --micro 8 --mesh dp={},pp=2"
+for item, longer in ("straggler=3:2", None), ("delay=1:20", 20), ("wire=1", None):
+    few, many = (step(n, ddp, "--inject", item) - step(n, ddp) for n in (64, 65))
+    assert few > 0.05 and abs(many / few - 1) < 1e-3 and (longer is None or abs(many - longer) < 1e-6), (item, few, many)
+few, many = (step(n, mesh.format(n // 2), "--inject", "straggler=3:2") - step(n, mesh.format(n // 2)) for n in (64, 66))
+assert few > 0.05 and abs(many / few - 1) < 0.02, (few, many)
+END
+    refuses "give at most 1024 devices" "$EVENLOAD" run --mode pipeline --mesh dp=1024,pp=2 --model mlp --batch 8192 --micro 8 --data dummy \
+        --devices sim:2048 --procs 1 --dry-run --machine h100-sxm --inject straggler=3:2
 }

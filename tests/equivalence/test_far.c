@@ -116,10 +116,11 @@ static void predict(struct el_train_config *config, const struct el_machine *mac
                     struct el_memory_forecast *forecasts)
 {
     const struct el_probe probe = {.context = heard, .step = hear};
+    const struct el_predict_spec spec = {.machines = machine, .n_machines = 1, .probe = &probe};
     double step_ns;
     *heard = (struct heard){.window = {INT64_MAX, INT64_MIN}};
     if (el_model_resolve(&config->model) != EL_OK || el_train_check(config) != EL_OK ||
-        el_train_predict(config, el_kernels_reference(), machine, 1, 0, &probe, forecasts, &step_ns) != EL_OK)
+        el_train_predict(config, el_kernels_reference(), &spec, forecasts, &step_ns) != EL_OK)
         fail_msg("%s: %s", config->mode, el_error_message());
 }
 

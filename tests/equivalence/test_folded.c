@@ -1,5 +1,5 @@
 /* Of devices that nothing tells apart one is issued, and the forecast says the same, bit by bit, as if all were: here
- * on two machines of the same rates, of which one has hosts of five, so that nothing can be folded on it. */
+ * where what is injected tells all apart. */
 #include "tests/test.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "runtime/train/forecast.h"
 #include "runtime/train/train.h"
 
-enum { DEVICES = 64 };
+enum { DEVICES = 64, SLOW = 37 };
 
 static const struct folded {
     const char *mode;
@@ -41,6 +41,7 @@ static void configure(const struct folded *c, enum el_precision precision, struc
         .bucket_first_bytes = 1024,
         .bucket_cap_bytes = 4096,
         .foreach = EL_FOREACH_OFF,
+        .comm_algorithm = precision == EL_PRECISION_BF16 ? EL_COMM_RING : EL_COMM_AUTO,
         .model = {
             .precision = precision,
             .sizes = {
@@ -57,26 +58,34 @@ static void configure(const struct folded *c, enum el_precision precision, struc
         fail_msg("%s: %s", c->mode, el_error_message());
 }
 
+static double predict(const struct el_train_config *config, const struct el_inject *injects,
+                      struct el_memory_forecast *forecasts)
+{
+    struct el_machine machine = el_machine_default;
+    const struct el_predict_spec spec = {.machines = &machine, .n_machines = 1, .injects = injects};
+    double step_ns;
+    machine.link_latency_ns = 1234;
+    machine.link_bytes_per_s = 3e9;
+    if (el_train_predict(config, el_kernels_cpu(), &spec, forecasts, &step_ns) != EL_OK)
+        fail_msg("%s: %s", config->mode, el_error_message());
+    return step_ns;
+}
+
+/* Once as they are, and once with a device that computes more slowly. */
 static void folded_is_unfolded(void **state)
 {
-    struct el_machine one_host = el_machine_default, of_five;
     static struct el_memory_forecast folded[DEVICES], all[DEVICES];
-    one_host.link_latency_ns = 1234;
-    one_host.link_bytes_per_s = 3e9;
-    of_five = one_host;
-    of_five.devices_per_host = 5;
-    of_five.network_latency_ns = one_host.link_latency_ns;
-    of_five.network_bytes_per_s = one_host.link_bytes_per_s;
-    for (int i = 0; i < 2 * N_CASES; i++) {
-        const struct folded *c = &cases[i / 2];
+    static struct el_inject slow[DEVICES], each[DEVICES];
+    for (int i = 0; i < 4 * N_CASES; i++) {
+        const struct folded *c = &cases[i / 4];
         struct el_train_config config;
-        double steps_ns[2];
         configure(c, i % 2 ? EL_PRECISION_BF16 : EL_PRECISION_FULL, &config);
-        if (el_train_predict(&config, el_kernels_cpu(), &one_host, 1, 0, NULL, folded, &steps_ns[0]) != EL_OK ||
-            el_train_predict(&config, el_kernels_cpu(), &of_five, 1, 0, NULL, all, &steps_ns[1]) != EL_OK)
-            fail_msg("%s: %s", c->mode, el_error_message());
-        if (steps_ns[0] != steps_ns[1] || !(steps_ns[0] > 0))
-            fail_msg("case %d, %s: a step takes %.17g ns folded, %.17g of all", i, c->mode, steps_ns[0], steps_ns[1]);
+        const bool slower = i / 2 % 2;
+        slow[SLOW].stretch = each[SLOW].stretch = slower ? 3 : 0;
+        for (int d = 0; d < DEVICES; d++) each[d].kill_step = d + 1; /* tells them apart, and a forecast has no steps */
+        const double step_ns = predict(&config, slower ? slow : NULL, folded), of_all_ns = predict(&config, each, all);
+        if (step_ns != of_all_ns || !(step_ns > 0))
+            fail_msg("case %d, %s: a step takes %.17g ns folded, %.17g of all", i, c->mode, step_ns, of_all_ns);
         for (int d = 0; d < DEVICES; d++)
             if (memcmp(&folded[d].ledger, &all[d].ledger, sizeof all[d].ledger) != 0 ||
                 strcmp(folded[d].moment, all[d].moment) != 0)
