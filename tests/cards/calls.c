@@ -1,6 +1,6 @@
 /* The libraries' calls as the program finds them (calls.h). Each takes whatever it is given as so many words, and hands
- * them on: where an argument is a word, in a register or on the stack, as on 64-bit Linux, that is any prototype with so
- * many arguments, by value too. Words behind the last argument are somebody's, and are not looked at. */
+ * them on: where an argument is a word, in a register or on the stack, as on 64-bit Linux, that is any prototype with
+ * so many arguments, by value too. Words behind the last argument are somebody's, and are not looked at. */
 #define CARDS_CALLS
 #include "tests/cards/calls.h"
 
@@ -11,8 +11,8 @@ enum { CARDS = 8 };
 
 #define TAKEN                                                                                                          \
     long a0, long a1, long a2, long a3, long a4, long a5, long a6, long a7, long a8, long a9, long a10, long a11,      \
-    long a12, long a13, long a14, long a15, long a16, long a17, long a18, long a19, long a20, long a21, long a22,      \
-    long a23
+        long a12, long a13, long a14, long a15, long a16, long a17, long a18, long a19, long a20, long a21, long a22,  \
+        long a23
 #define GIVEN                                                                                                          \
     a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23
 

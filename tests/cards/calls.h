@@ -1,7 +1,7 @@
 /* Every call of the libraries that may fail goes through one of calls.c's, which counts it, lets it fail where
  * FAKE_CARDS_FAIL says so, and else hands it to the stand-in. The stand-ins' own files see this before everything else
- * (Makefile), so that what they define as cudaMalloc is fake_cudaMalloc to the linker; so are their calls of each other,
- * which are neither counted nor fail.
+ * (Makefile), so that what they define as cudaMalloc is fake_cudaMalloc to the linker; so are their calls of each
+ * other, which are neither counted nor fail.
  *
  * 1: a call that ends something does so and fails then, as CUDA's do: an end that reports an error of before. */
 #pragma once
