@@ -304,6 +304,10 @@ $(BUILD)/emulated/%.c.o: EMULATED := $(CC) -std=c11 $(WARN)
 ifeq ($(SAN),address)
 $(EMULATED_KERNELS) $(call emulated,tests/cards/cublas.c tests/cards/cudnn.c tests/gpu/emulator/*.cc): EXTRA += -O1
 endif
+# What they define is behind the calls of calls.c.
+CARDS_BEHIND  := $(filter-out %/calls.c.o,$(call emulated,tests/cards/*.c))
+$(CARDS_BEHIND): EXTRA += -include tests/cards/calls.h
+$(call emulated,tests/cards/calls.c): EXTRA += -fno-sanitize=all
 # The sanitizer sees of these what they tell it, and not their locks (tests/cards/machine.h).
 ifeq ($(SAN),thread)
 CARDS_UNSEEN  := $(call emulated,$(addprefix tests/cards/,sync.c machine.c failures.c streams.c turns.c events.c capture.c memory.c copies.c report.c nvml.c nccl_world.c nccl_item.c \

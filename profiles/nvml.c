@@ -125,18 +125,29 @@ static void look_at_clocks(const struct el_nvml *nvml, struct device *device)
     for (int r = 0; r < EL_NVML_THROTTLE_COUNT; r++) device->throttle_looks[r] += (bits & throttles[r].bit) != 0;
 }
 
-/* What each kind of link counted so far; -1: it does not tell. */
-static void read_links(const struct el_nvml_api *api, void *handle, int64_t *nvlink_errors, int64_t *pcie_replays)
+/* All errors that its NVLinks counted so far, of the kinds that it counts; -1: none, or one of them is not told now. */
+static int64_t nvlink_errors(const struct el_nvml_api *api, void *handle)
 {
-    unsigned active, replays;
+    unsigned active;
     unsigned long long errors;
-    *nvlink_errors = -1;
-    for (unsigned l = 0; api->nvlink_state && api->nvlink_errors && l < EL_NVML_LINKS_MAX; l++) {
-        if (api->nvlink_state(handle, l, &active) != 0) break;
-        for (int c = 0; active && c < EL_NVML_LINK_ERRORS; c++)
-            if (api->nvlink_errors(handle, l, c, &errors) == 0)
-                *nvlink_errors = (*nvlink_errors < 0 ? 0 : *nvlink_errors) + (int64_t)errors;
+    int64_t all = -1;
+    int told = 0;
+    for (unsigned l = 0; told == 0 && api->nvlink_state && api->nvlink_errors && l < EL_NVML_LINKS_MAX; l++) {
+        told = api->nvlink_state(handle, l, &active);
+        for (int c = 0; told == 0 && active && c < EL_NVML_LINK_ERRORS; c++) {
+            int result = api->nvlink_errors(handle, l, c, &errors);
+            if (result == 0) all = (all < 0 ? 0 : all) + (int64_t)errors;
+            if (result != 0 && !el_nvml_is_none(result)) return -1;
+        }
     }
+    return told == 0 || el_nvml_is_none(told) ? all : -1;
+}
+
+/* What each kind of link counted so far; -1: it does not tell. */
+static void read_links(const struct el_nvml_api *api, void *handle, int64_t *errors_p, int64_t *pcie_replays)
+{
+    unsigned replays;
+    *errors_p = nvlink_errors(api, handle);
     *pcie_replays = api->pcie_replays && api->pcie_replays(handle, &replays) == 0 ? (int64_t)replays : -1;
 }
 

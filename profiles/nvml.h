@@ -24,7 +24,7 @@
  * would have told is missing from the figures, nothing else. Functions return NVML's results: 0 is well. ---- */
 
 enum { EL_NVML_MISSING = -1 /* ours: no such function */ };
-enum { EL_NVML_NOT_SUPPORTED = 3, EL_NVML_NOT_FOUND = 6, EL_NVML_TOO_SMALL = 7 };
+enum { EL_NVML_BAD_ARGUMENT = 2, EL_NVML_NOT_SUPPORTED = 3, EL_NVML_NOT_FOUND = 6, EL_NVML_TOO_SMALL = 7 };
 enum { EL_NVML_CLOCK_SM = 1 };
 enum { EL_NVML_PCIE_COUNT = 4 }; /* generation, its maximum with this card in this slot; width in lanes, its maximum */
 enum { EL_NVML_LINKS_MAX = 64, EL_NVML_LINK_ERRORS = 4 }; /* replays, recoveries, CRC errors of flits and of data */
@@ -111,7 +111,7 @@ struct el_nvml_api {
     int (*pci)(void *device, struct el_nvml_pci *pci_p);
     int (*pcie[EL_NVML_PCIE_COUNT])(void *device, unsigned *value_p);
     int (*pcie_replays)(void *device, unsigned *count_p); /* since the driver was loaded */
-    /* EL_NVML_NOT_SUPPORTED: no NVLinks; another error: no link of that number. */
+    /* EL_NVML_NOT_SUPPORTED: no NVLinks; EL_NVML_BAD_ARGUMENT: no link of that number. */
     int (*nvlink_state)(void *device, unsigned link, unsigned *active_p);
     int (*nvlink_version)(void *device, unsigned link, unsigned *version_p);
     int (*nvlink_peer)(void *device, unsigned link, unsigned *type_p); /* 0 a GPU, 2 a switch */
@@ -124,6 +124,11 @@ struct el_nvml_api {
 
 /* Fills the table from wherever symbols come. Errors: EL_ERR_ABSENT naming a required function that is missing. */
 enum el_status el_nvml_bind(void *(*find)(void *context, const char *symbol), void *context, struct el_nvml_api *api_p);
+/* Whether it means that there is no such thing, which is an answer. */
+static inline bool el_nvml_is_none(int result)
+{
+    return result == EL_NVML_BAD_ARGUMENT || result == EL_NVML_NOT_SUPPORTED;
+}
 /* What a result means, in words. Static text. */
 const char *el_nvml_text(const struct el_nvml_api *api, int result);
 /* From the driver's library, which stays open. Errors: EL_ERR_ABSENT, also where there is no driver. */

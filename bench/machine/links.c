@@ -204,11 +204,11 @@ static json_t *nvlinks_of(const struct el_nvml_api *api, struct gpu *gpu)
     json_t *to = json_object();
     for (; l < EL_NVML_LINKS_MAX; l++) {
         int result = api->nvlink_state ? api->nvlink_state(gpu->handle, l, &active) : EL_NVML_MISSING;
-        if (l == 0 && result != EL_NVML_NOT_SUPPORTED && !told(api, gpu->reason, "nvlinks", result)) {
+        if (result == EL_NVML_NOT_SUPPORTED || (l > 0 && el_nvml_is_none(result))) break; /* none, or no more */
+        if (!told(api, gpu->reason, "nvlinks", result)) {
             json_decref(to);
             return json_null();
         }
-        if (result != 0) break; /* there are no more, or none */
         if (!active) continue;
         const char *peer = peer_of(api, gpu, l, bus);
         el_json_put(to, peer, json_integer(1 + json_integer_value(json_object_get(to, peer))));
@@ -258,6 +258,7 @@ static json_t *path_between(const struct el_nvml_api *api, struct gpu *a, const 
     int level;
     if (a == b) return json_string("X");
     if (links > 0) return json_sprintf("NV%lld", (long long)links);
+    if (json_is_null(a->nvlinks) || json_is_null(b->nvlinks)) return json_null(); /* there may be some */
     if (!a->handle || !b->handle || !ASK(api, a->reason, "to", ancestor, a->handle, b->handle, &level))
         return json_null();
     return el_json_string(level >= 0 && level <= 50 && level % 10 == 0 ? names[level / 10] : NULL);

@@ -1,6 +1,7 @@
 /* The libraries' handles of a stream, and which libraries there are. */
 #include "kernels/cuda/native.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "kernels/cuda/check.h"
@@ -106,12 +107,15 @@ __attribute__((constructor)) static void read_versions(void)
 {
     int cuda = 0, major = 0, minor = 0, patch = 0;
     size_t cudnn = cudnn_version();
-    if (cudaRuntimeGetVersion(&cuda) != cudaSuccess) cuda = CUDART_VERSION; /* CUDA 11's needs a driver */
-    cublasGetProperty(MAJOR_VERSION, &major);
-    cublasGetProperty(MINOR_VERSION, &minor);
-    cublasGetProperty(PATCH_LEVEL, &patch);
-    int used = snprintf(libraries, sizeof libraries, "CUDA %d.%d, cuBLAS %d.%d.%d", cuda / 1000, cuda % 1000 / 10,
-                        major, minor, patch);
+    if (cudaRuntimeGetVersion(&cuda) != cudaSuccess) { /* CUDA 11's needs a driver */
+        cudaGetLastError();
+        cuda = CUDART_VERSION;
+    }
+    bool known = !cublasGetProperty(MAJOR_VERSION, &major) && !cublasGetProperty(MINOR_VERSION, &minor) &&
+                 !cublasGetProperty(PATCH_LEVEL, &patch);
+    int used =
+        snprintf(libraries, sizeof libraries, known ? "CUDA %d.%d, cuBLAS %d.%d.%d" : "CUDA %d.%d, cuBLAS unknown",
+                 cuda / 1000, cuda % 1000 / 10, major, minor, patch);
     if (cudnn)
         snprintf(libraries + used, sizeof libraries - (size_t)used, ", cuDNN %zu.%zu.%zu", cudnn / 10000,
                  cudnn / 100 % 100, cudnn % 100);

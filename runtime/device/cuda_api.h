@@ -103,3 +103,10 @@ enum el_status el_cuda_cards(int *n_devices_p);
 enum el_status el_cuda_status(const struct el_cuda_api *api, const char *who, const char *call, int code);
 #define EL_CUDART_CALL(api, who, call, ...) el_cuda_status((api), (who), #call, (api)->call(__VA_ARGS__))
 #define EL_CUDART_TRY(api, who, call, ...)  EL_TRY(EL_CUDART_CALL(api, who, call, __VA_ARGS__))
+/* A call whose failure is passed over, and so forgotten too: whether it did not fail. */
+#define EL_CUDART_LET(api, call, ...)       el_cuda_let((api), (api)->call(__VA_ARGS__))
+static inline bool el_cuda_let(const struct el_cuda_api *api, int code)
+{
+    if (code != EL_CUDA_SUCCESS) api->GetLastError();
+    return code == EL_CUDA_SUCCESS;
+}

@@ -20,8 +20,9 @@ static void describe(char *text, size_t bytes)
     const struct el_cuda_module *module = NULL;
     struct el_device_identity first;
     int n = 0;
-    if (el_cuda_module_open(&module, &n) != EL_OK || module->api->GetDeviceProperties(&first, 0) != EL_CUDA_SUCCESS)
-        return;
+    if (el_cuda_module_open(&module, &n) != EL_OK) return;
+    if (EL_CUDART_CALL(module->api, "cuda:0", GetDeviceProperties, &first, 0) != EL_OK)
+        snprintf(first.model, sizeof first.model, "%.90s", el_error_message());
     const char *missing = module->cudnn_missing();
     snprintf(text, bytes, "%d GPU%s (%s): %s%s%s", n, n == 1 ? "" : "s", first.model, module->libraries(),
              missing ? "; " : "", missing ? missing : "");
@@ -30,7 +31,7 @@ static void describe(char *text, size_t bytes)
 int64_t el_cuda_free_bytes(const struct el_cuda_device *device)
 {
     size_t left = 0, total = 0;
-    return device->api->MemGetInfo(&left, &total) == EL_CUDA_SUCCESS ? (int64_t)left : -1;
+    return EL_CUDART_LET(device->api, MemGetInfo, &left, &total) ? (int64_t)left : -1;
 }
 
 void el_cuda_note_library(struct el_cuda_device *device, const char *name, int64_t bytes)
@@ -75,9 +76,10 @@ static void read_versions(struct el_cuda_device *device)
     const char *at = strstr(line, "Kernel Module");
     for (at = at ? at + strlen("Kernel Module") : ""; *at && !(*at >= '0' && *at <= '9' && at[-1] == ' ');) at++;
     snprintf(version, sizeof version, "%.*s", (int)strcspn(at, " \n"), at);
-    device->api->DriverGetVersion(&cuda);
-    snprintf(identity->driver, sizeof identity->driver, "%s%sCUDA %d.%d", version, *version ? ", " : "", cuda / 1000,
-             cuda % 1000 / 10);
+    bool known = EL_CUDART_LET(device->api, DriverGetVersion, &cuda);
+    int used = snprintf(identity->driver, sizeof identity->driver, "%s%s", version, *version ? ", " : "");
+    snprintf(identity->driver + used, sizeof identity->driver - (size_t)used, known ? "CUDA %d.%d" : "CUDA unknown",
+             cuda / 1000, cuda % 1000 / 10);
     snprintf(identity->libraries, sizeof identity->libraries, "%s", device->module->libraries());
 }
 
@@ -98,11 +100,11 @@ static enum el_status open_context(struct el_cuda_device *device)
 static void close_device(void *state)
 {
     struct el_cuda_device *device = state;
-    device->api->SetDevice(device->ordinal);
+    EL_CUDART_LET(device->api, SetDevice, device->ordinal);
     el_cuda_stages_close(device);
     el_cuda_pool_close(device);
     el_cuda_cache_close(&device->cache);
-    if (device->mover) device->api->StreamDestroy(device->mover);
+    if (device->mover) EL_CUDART_LET(device->api, StreamDestroy, device->mover);
     free(device);
 }
 

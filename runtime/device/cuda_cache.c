@@ -44,7 +44,7 @@ void el_cuda_cache_trim(struct el_cuda_cache *cache)
             link = &block->next;
             continue;
         }
-        cache->api->Free((void *)block->address);
+        EL_CUDART_LET(cache->api, Free, (void *)block->address);
         cache->reserved_bytes -= (int64_t)block->bytes;
         cache->n_segments--;
         *link = block->next;
@@ -57,7 +57,7 @@ static enum el_status out_of_memory(const struct el_cuda_cache *cache, size_t by
     char wanted[EL_BYTES_TEXT], held[EL_BYTES_TEXT], rest[EL_BYTES_TEXT], all[EL_BYTES_TEXT];
     size_t left = 0, total = 0;
     cache->api->GetLastError();
-    cache->api->MemGetInfo(&left, &total);
+    EL_CUDART_LET(cache->api, MemGetInfo, &left, &total);
     return el_fail(EL_ERR_OOM,
                    "%s is out of memory: %s do not fit; this device holds %s, %s of %s are free on the card; take a "
                    "smaller batch or model, or end other processes on it",
@@ -147,7 +147,7 @@ void el_cuda_cache_close(struct el_cuda_cache *cache)
 {
     for (struct el_cuda_block *block = cache->blocks, *next; block; block = next) {
         next = block->next;
-        if (block->first) cache->api->Free((void *)block->address);
+        if (block->first) EL_CUDART_LET(cache->api, Free, (void *)block->address);
         free(block);
     }
     *cache = (struct el_cuda_cache){.api = cache->api, .who = cache->who};

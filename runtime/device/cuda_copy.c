@@ -18,8 +18,7 @@ static size_t stage_size(size_t bytes)
 static bool is_idle(const struct el_cuda_device *device, struct el_cuda_stage *stage)
 {
     if (!stage->in_flight) return true;
-    stage->in_flight = device->api->EventQuery(stage->sent) != EL_CUDA_SUCCESS;
-    if (stage->in_flight) device->api->GetLastError(); /* "not ready" stays there, and the next launch would find it */
+    stage->in_flight = !EL_CUDART_LET(device->api, EventQuery, stage->sent); /* "not ready" would stay there */
     return !stage->in_flight;
 }
 
@@ -31,7 +30,7 @@ static enum el_status add_stage(struct el_cuda_device *device, size_t bytes, str
     EL_CUDART_TRY(device->api, device->name, HostAlloc, &stage->pinned, stage->bytes);
     enum el_status status = EL_CUDART_CALL(device->api, device->name, EventCreate, &stage->sent, false);
     if (status != EL_OK) {
-        device->api->FreeHost(stage->pinned);
+        EL_CUDART_LET(device->api, FreeHost, stage->pinned);
         return status;
     }
     device->n_stages++;
@@ -101,12 +100,21 @@ static enum el_status send_piece(struct el_cuda_device *device, void *stream, ch
     return EL_CUDART_CALL(device->api, device->name, EventRecord, stage->sent, stream);
 }
 
+/* Until it has ended, the copy may write memory that is its caller's no more: a wait that failed for once is made
+ * again, and one that fails for good fails at once. */
+static enum el_status await_copy(struct el_cuda_device *device, void *stream)
+{
+    enum el_status status = EL_CUDART_CALL(device->api, device->name, StreamSynchronize, stream);
+    if (status != EL_OK) EL_CUDART_LET(device->api, StreamSynchronize, stream);
+    return status;
+}
+
 /* As it lies: pinned memory is read by the card, any other is staged by the driver before the call returns. */
 static enum el_status send_directly(struct el_cuda_device *device, void *stream, const struct el_copy *copy)
 {
     EL_CUDART_TRY(device->api, device->name, MemcpyAsync, copy->destination, copy->source, copy->bytes, stream);
     if (!(copy->how & EL_COPY_WAITS)) return EL_OK;
-    return EL_CUDART_CALL(device->api, device->name, StreamSynchronize, stream);
+    return await_copy(device, stream);
 }
 
 static enum el_status send(struct el_cuda_device *device, void *stream, const struct el_copy *copy)
@@ -122,7 +130,7 @@ static enum el_status send(struct el_cuda_device *device, void *stream, const st
 static enum el_status fetch(struct el_cuda_device *device, void *stream, const struct el_copy *copy)
 {
     EL_CUDART_TRY(device->api, device->name, MemcpyAsync, copy->destination, copy->source, copy->bytes, stream);
-    return EL_CUDART_CALL(device->api, device->name, StreamSynchronize, stream);
+    return await_copy(device, stream);
 }
 
 /* Lets `device` reach the other card's memory, if the machine can. */
@@ -176,7 +184,7 @@ enum el_status el_cuda_host_map(void *state, size_t bytes, void **memory_p)
 
 void el_cuda_host_unmap(void *state, void *memory)
 {
-    ((struct el_cuda_device *)state)->api->FreeHost(memory);
+    EL_CUDART_LET(((struct el_cuda_device *)state)->api, FreeHost, memory);
 }
 
 enum el_status el_cuda_move(void *state, void *host, uintptr_t address, size_t bytes, bool host_to_device)
@@ -187,14 +195,14 @@ enum el_status el_cuda_move(void *state, void *host, uintptr_t address, size_t b
     EL_CUDART_TRY(device->api, device->name, SetDevice, device->ordinal);
     EL_CUDART_TRY(device->api, device->name, MemcpyAsync, host_to_device ? memory : host,
                   host_to_device ? host : memory, bytes, device->mover);
-    return EL_CUDART_CALL(device->api, device->name, StreamSynchronize, device->mover);
+    return await_copy(device, device->mover);
 }
 
 void el_cuda_stages_close(struct el_cuda_device *device)
 {
     for (int i = 0; i < device->n_stages; i++) {
-        device->api->EventDestroy(device->stages[i].sent);
-        device->api->FreeHost(device->stages[i].pinned);
+        EL_CUDART_LET(device->api, EventDestroy, device->stages[i].sent);
+        EL_CUDART_LET(device->api, FreeHost, device->stages[i].pinned);
     }
     device->n_stages = 0;
 }

@@ -9,6 +9,15 @@ static enum el_status activate(void *state)
     return EL_CUDART_CALL(device->api, device->name, SetDevice, device->ordinal);
 }
 
+/* What a library says of itself, with the card's name. */
+static enum el_status named(const struct el_cuda_device *device, enum el_status status)
+{
+    struct el_error error;
+    if (status == EL_OK) return EL_OK;
+    el_error_take(status, &error);
+    return el_fail(status, "%s: %s", device->name, error.text);
+}
+
 /* Opens a library on a stream and notes what it took of the card's memory for itself. What it loads at its first use
  * comes on top and stays unattributed. */
 static enum el_status open_library(struct el_cuda_stream *stream, const char *name,
@@ -16,7 +25,7 @@ static enum el_status open_library(struct el_cuda_stream *stream, const char *na
 {
     struct el_cuda_device *device = stream->device;
     int64_t before = el_cuda_free_bytes(device);
-    EL_TRY(open(&stream->native));
+    EL_TRY(named(device, open(&stream->native)));
     int64_t after = el_cuda_free_bytes(device);
     if (before >= 0 && after >= 0) el_cuda_note_library(device, name, before - after);
     return EL_OK;
@@ -54,9 +63,9 @@ void el_cuda_stream_close(void *argument)
 {
     struct el_cuda_stream *stream = argument;
     const struct el_cuda_device *device = stream->device;
-    device->api->SetDevice(device->ordinal);
+    EL_CUDART_LET(device->api, SetDevice, device->ordinal);
     device->module->close_native(&stream->native);
-    if (stream->native.stream) device->api->StreamDestroy(stream->native.stream);
+    if (stream->native.stream) EL_CUDART_LET(device->api, StreamDestroy, stream->native.stream);
     free(stream);
 }
 
@@ -93,7 +102,7 @@ void el_cuda_pool_close(struct el_cuda_device *device)
         while (device->pool[timed]) {
             struct el_cuda_event *gone = device->pool[timed];
             device->pool[timed] = gone->next;
-            device->api->EventDestroy(gone->event);
+            EL_CUDART_LET(device->api, EventDestroy, gone->event);
             free(gone);
         }
     }
@@ -168,7 +177,7 @@ static enum el_status graph_prepare(void *argument)
     struct el_cuda_device *device = stream->device;
     size_t bytes = device->identity.capability >= 90 ? CUBLAS_BYTES_90 : CUBLAS_BYTES;
     if (!stream->native.cublas || stream->native.cublas_workspace) return EL_OK;
-    EL_TRY(device->module->give_cublas(&stream->native, bytes));
+    EL_TRY(named(device, device->module->give_cublas(&stream->native, bytes)));
     el_cuda_note_library(device, "cuBLAS", (int64_t)bytes);
     return EL_OK;
 }
@@ -204,7 +213,7 @@ static enum el_status capture_end(void *argument, void **graph_p)
     void *noted = NULL;
     EL_CUDART_TRY(device->api, device->name, StreamEndCapture, stream->native.stream, &noted);
     enum el_status status = graph_p ? instantiate(device, noted, graph_p) : EL_OK;
-    device->api->GraphDestroy(noted);
+    EL_CUDART_LET(device->api, GraphDestroy, noted);
     return status;
 }
 
@@ -219,7 +228,7 @@ static enum el_status graph_launch(void *argument, void *stream)
 static void graph_close(void *argument)
 {
     struct cuda_graph *graph = argument;
-    graph->device->api->GraphExecDestroy(graph->exec);
+    EL_CUDART_LET(graph->device->api, GraphExecDestroy, graph->exec);
     free(graph);
 }
 

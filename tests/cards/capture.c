@@ -148,7 +148,7 @@ int cards_note_wait(cudaStream_t stream, cudaEvent_t event)
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
 {
     if (!stream) return cards_error(cudaErrorStreamCaptureImplicit);
-    int code = cards_begin("cudaStreamBeginCapture", stream->device);
+    int code = cards_begin(stream->device);
     if (code == cudaSuccess && (own || stream->capture || mode == cudaStreamCaptureModeGlobal))
         code = cudaErrorInvalidValue;
     if (code != cudaSuccess) return cards_error(code);
@@ -221,7 +221,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec_p, cudaGraph_t graph, unsigned long long flags)
 {
     if (!graph || flags) return cards_error(cudaErrorInvalidValue);
-    int code = cards_begin("cudaGraphInstantiate", graph->device);
+    int code = cards_begin(graph->device);
     if (code == cudaSuccess) code = cards_library_take(graph->device, GRAPH_BYTES);
     if (code != cudaSuccess) return cards_error(code);
     struct CUgraphExec_st *exec = calloc(1, sizeof *exec);
@@ -301,7 +301,7 @@ static void drop_launch(void *argument)
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
     if (!exec || !stream) return cards_error(cudaErrorInvalidValue);
-    int code = cards_begin("cudaGraphLaunch", stream->device);
+    int code = cards_begin(stream->device);
     if (code == cudaSuccess) code = cards_not_captured(stream, NULL);
     if (code == cudaSuccess) code = cards_not_joined(stream);
     if (code != cudaSuccess) return cards_error(code);

@@ -16,12 +16,13 @@
  *     FAKE_CARDS_FAIL=RULES  what fails: WHAT:CARD:CALL[=CODE], separated by commas
  *     FAKE_CARDS_REPORT=F    at the end a line a card is appended to F: the most memory that was taken, what was not
  *                            given back, how many kernels, copies and waits there were (report.c)
+ *     FAKE_CARDS_CALLS=F     at the end a line a call and card is appended to F: how often it was called (calls.c)
  *     CUDA_VISIBLE_DEVICES, CUDA_LAUNCH_BLOCKING, CUDA_MODULE_LOADING   as CUDA takes them
  *
- * Of a rule WHAT is a call's name (cudaMalloc), `kernel` (one that is running: CODE is sticky from then on; 700 if none
- * is given), `wait` (a cudaStreamWaitEvent that does nothing, in a capture too) or `stuck` (a kernel that never ends).
- * CARD is a number or `*`. CALL counts from 1; N/M means the calls N, N+M, N+2M, ... Tests in the same process can also
- * let streams take turns (cards_set_policy).
+ * Of a rule WHAT is a call's name (cudaMalloc; all of calls.h), `kernel` (one that is running: CODE is sticky from then
+ * on; 700 if none is given), `wait` (a cudaStreamWaitEvent that does nothing, in a capture too) or `stuck` (a kernel
+ * that never ends). CARD is a number (of a call: the card that the thread is set to) or `*`. CALL counts from 1; N/M
+ * means the calls N, N+M, N+2M, ... Tests in the same process can also let streams take turns (cards_set_policy).
  *
  * What a card would do to a wrong program is an error here, or an end with a line that begins with "fakecards:": device
  * memory that the host touches, or a kernel of another card without peer access (by protection keys, where the machine
@@ -55,6 +56,9 @@ int cards_enqueue(cudaStream_t stream, int (*run)(void *argument), void *argumen
  * `drop` frees the argument, so that a graph may run it again and again; what has none can be in no graph. */
 int cards_launch(cudaStream_t stream, const void *code, int capability, int (*run)(void *argument),
                  void (*drop)(void *argument), void *argument);
+
+/* Where the launch of a kernel of ours begins, so that it can fail as a call: 0. */
+int cudaLaunchKernel(void);
 
 /* Whether the stream captures; and makes its capture fail, as what is not permitted in one does. Returns `code`. */
 bool cards_is_capturing(cudaStream_t stream);

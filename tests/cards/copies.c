@@ -59,16 +59,16 @@ static bool is_synchronous(void)
     return cards_seed() != 0 && cards_random(&state) % 4 == 0;
 }
 
-static int begin(const char *what, cudaStream_t stream)
+static int begin(cudaStream_t stream)
 {
-    int code = stream ? cards_begin(what, stream->device) : cudaSuccess;
+    int code = stream ? cards_begin(stream->device) : cudaSuccess;
     return code == cudaSuccess ? cards_not_joined(stream) : code;
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
     size_t left_to = bytes, left_from = bytes;
-    int code = begin("cudaMemcpyAsync", stream);
+    int code = begin(stream);
     int to_device = cards_device_of(to, &left_to), from_device = cards_device_of(from, &left_from);
     if (code == cudaSuccess && (kind != cudaMemcpyDefault || bytes > left_to || bytes > left_from))
         code = cudaErrorInvalidValue;
@@ -86,7 +86,7 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int f
                                 cudaStream_t stream)
 {
     size_t left_to = 0, left_from = 0;
-    int code = begin("cudaMemcpyPeerAsync", stream);
+    int code = begin(stream);
     if (code == cudaSuccess &&
         (cards_device_of(to, &left_to) != to_device || cards_device_of(from, &left_from) != from_device ||
          bytes > left_to || bytes > left_from))
@@ -102,7 +102,7 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
         memset(to, value, bytes);
         return cudaSuccess;
     }
-    int code = begin("cudaMemsetAsync", stream);
+    int code = begin(stream);
     if (code == cudaSuccess && (cards_device_of(to, &left) < 0 || bytes > left)) code = cudaErrorInvalidValue;
     if (code != cudaSuccess || bytes == 0) return cards_error(code);
     return enqueue(&(struct copy){.stream = stream, .to = to, .value = value, .bytes = bytes});
@@ -119,7 +119,7 @@ cudaError_t cudaDeviceCanAccessPeer(int *can_p, int device, int peer)
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags)
 {
     struct cards_machine *machine = cards_machine();
-    int device = cards_thread_device(), code = cards_begin("cudaDeviceEnablePeerAccess", device);
+    int device = cards_thread_device(), code = cards_begin(device);
     if (code == cudaSuccess && (peer < 0 || peer >= machine->n_cards || peer == device)) code = cudaErrorInvalidDevice;
     if (code == cudaSuccess && flags) code = cudaErrorInvalidValue;
     if (code == cudaSuccess && !machine->peer) code = cudaErrorPeerAccessUnsupported;

@@ -24,8 +24,7 @@ static cublasStatus_t status_of(int code)
 
 cublasStatus_t cublasCreate(cublasHandle_t *handle_p)
 {
-    int device = cards_thread_device(), code = cudaErrorMemoryAllocation;
-    if (!cards_fails("cublasCreate", device, &code)) code = cards_library_take(device, HANDLE_BYTES);
+    int device = cards_thread_device(), code = cards_library_take(device, HANDLE_BYTES);
     if (code != cudaSuccess) return status_of(code);
     struct cublasContext *handle = calloc(1, sizeof *handle);
     if (!handle) abort();

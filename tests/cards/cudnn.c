@@ -63,8 +63,7 @@ static cudnnStatus_t status_of(int code)
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t *handle_p)
 {
-    int device = cards_thread_device(), code = cudaErrorMemoryAllocation;
-    if (!cards_fails("cudnnCreate", device, &code)) code = cards_library_take(device, HANDLE_BYTES);
+    int device = cards_thread_device(), code = cards_library_take(device, HANDLE_BYTES);
     if (code != cudaSuccess) return status_of(code);
     struct cudnnContext *handle = calloc(1, sizeof *handle);
     if (!handle) abort();

@@ -18,7 +18,7 @@ static struct cards_mark *mark_of(struct CUevent_st *event)
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event_p, unsigned flags)
 {
-    int device = cards_thread_device(), code = cards_begin("cudaEventCreate", device);
+    int device = cards_thread_device(), code = cards_begin(device);
     if (code != cudaSuccess) return cards_error(code);
     struct CUevent_st *event = calloc(1, sizeof *event);
     if (!event) return cards_error(cudaErrorMemoryAllocation);
@@ -51,7 +51,7 @@ static int reach(void *argument)
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     if (!event || !stream || event->device != stream->device) return cards_error(cudaErrorInvalidResourceHandle);
-    int code = cards_begin("cudaEventRecord", stream->device);
+    int code = cards_begin(stream->device);
     if (code != cudaSuccess) return cards_error(code);
     if (stream->capture) return (cudaError_t)cards_note_record(event, stream);
     struct cards_mark *mark = cards_mark_new();
@@ -84,7 +84,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 {
     int dropped = 0;
     if (!event || !stream || flags) return cards_error(cudaErrorInvalidResourceHandle);
-    int code = cards_begin("cudaStreamWaitEvent", stream->device);
+    int code = cards_begin(stream->device);
     if (code != cudaSuccess) return cards_error(code);
     if (stream->capture || event->captured) return (cudaError_t)cards_note_wait(stream, event);
     atomic_fetch_add(&cards_machine()->cards[stream->device].n_waits, 1);
@@ -100,7 +100,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     if (!event) return cards_error(cudaErrorInvalidResourceHandle);
-    int code = cards_begin("cudaEventSynchronize", event->device);
+    int code = cards_begin(event->device);
     if (code == cudaSuccess) code = cards_not_captured(NULL, event);
     if (code != cudaSuccess) return cards_error(code);
     atomic_fetch_add(&cards_machine()->cards[event->device].n_synchronisations, 1);
@@ -112,7 +112,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     if (!event) return cards_error(cudaErrorInvalidResourceHandle);
-    int code = cards_begin("cudaEventQuery", event->device);
+    int code = cards_begin(event->device);
     if (code == cudaSuccess) code = cards_not_captured(NULL, event);
     if (code != cudaSuccess) return cards_error(code);
     struct cards_mark *mark = mark_of(event);

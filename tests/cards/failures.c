@@ -4,7 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cublas_v2.h>
+#include <cudnn.h>
+
+#include "tests/cards/calls.h"
 #include "tests/cards/machine.h"
+#include "tests/cards/nccl.h"
 
 enum { RULES_MAX = 16 };
 
@@ -81,4 +86,41 @@ bool cards_fails(const char *what, int device, int *code_p)
     }
     cards_release(rules);
     return fails;
+}
+
+/* Where a rule has no code: a call that makes something has no memory for it, another fails without a reason. */
+static int usual_code(const char *name)
+{
+    bool makes =
+        strstr(name, "Create") || strstr(name, "Alloc") || strstr(name, "Malloc") || strstr(name, "Instantiate");
+    if (strncmp(name, "cublas", 6) == 0) return makes ? CUBLAS_STATUS_ALLOC_FAILED : CUBLAS_STATUS_EXECUTION_FAILED;
+    if (strncmp(name, "cudnn", 5) == 0)
+        return makes ? CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED : CUDNN_STATUS_EXECUTION_FAILED;
+    if (strncmp(name, "nccl", 4) == 0) return ncclSystemError;
+    if (strncmp(name, "nvml", 4) == 0) return 999;
+    return strcmp(name, "cudaGetDeviceCount") == 0 ? cudaErrorSystemNotReady
+           : makes                                 ? cudaErrorMemoryAllocation
+                                                   : cudaErrorUnknown;
+}
+
+/* The card that a call is for: where it says so, that one, else the thread's. */
+static int card_of(const char *name, long first, long second)
+{
+    long card = strcmp(name, "cudaSetDevice") == 0             ? first
+                : strcmp(name, "cudaGetDeviceProperties") == 0 ? second
+                                                               : cards_thread_device();
+    return card >= 0 && card < CARDS_MAX ? (int)card : 0;
+}
+
+bool cards_call_fails(const char *name, long first, long second, atomic_int *counts, long *code_p)
+{
+    int card = card_of(name, first, second), code = usual_code(name);
+    atomic_fetch_add(&counts[card], 1);
+    if (!cards_fails(name, card, &code)) return false;
+    if (strncmp(name, "cuda", 4) == 0) cards_error(code);
+    if (strncmp(name, "nccl", 4) == 0)
+        nccl_group_fail(nccl_fail((ncclResult_t)code, "%s: socketProgress: connection closed by remote peer", name));
+    if (strcmp(name, "cudaStreamEndCapture") == 0) cards_break_capture((cudaStream_t)(uintptr_t)first, code);
+    *code_p = code;
+    return true;
 }

@@ -153,21 +153,17 @@ static int open_context(struct cards_card *card, int device)
     return code;
 }
 
-int cards_begin(const char *what, int device)
+int cards_begin(int device)
 {
-    int code = cudaErrorUnknown;
     if (device < 0 || device >= cards_machine()->n_cards)
         return cards_are_there() ? cudaErrorInvalidDevice : cudaErrorNoDevice;
     struct cards_card *card = &machine.cards[device];
     if (atomic_load(&card->error)) return atomic_load(&card->error);
-    if (cards_fails(what, device, &code)) return code;
     return open_context(card, device);
 }
 
 cudaError_t cudaGetDeviceCount(int *n_p)
 {
-    int code = cudaErrorSystemNotReady;
-    if (cards_fails("cudaGetDeviceCount", 0, &code)) return cards_error(code);
     *n_p = cards_machine()->n_cards;
     return cards_error(*n_p > 0 ? cudaSuccess : cudaErrorNoDevice);
 }
@@ -175,7 +171,7 @@ cudaError_t cudaGetDeviceCount(int *n_p)
 /* Makes the context, since CUDA 12. */
 cudaError_t cudaSetDevice(int device)
 {
-    int code = cards_begin("cudaSetDevice", device);
+    int code = cards_begin(device);
     if (code == cudaSuccess) current = device;
     return cards_error(code);
 }
@@ -188,9 +184,7 @@ cudaError_t cudaGetDevice(int *device_p)
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties_p, int device)
 {
-    int code = cudaErrorUnknown;
     if (device < 0 || device >= cards_machine()->n_cards) return cards_error(cudaErrorInvalidDevice);
-    if (cards_fails("cudaGetDeviceProperties", device, &code)) return cards_error(code);
     const struct cards_model *model = machine.model;
     *properties_p = (struct cudaDeviceProp){
         .totalGlobalMem = machine.bytes, .major = model->major, .minor = model->minor, .multiProcessorCount = 4};

@@ -102,8 +102,8 @@ bool cards_are_there(void);
 
 /* Keeps the code as the thread's last error, and returns it. */
 cudaError_t cards_error(int code);
-/* What a call of the current device begins with: its context, its sticky error, a planned failure of `what`. */
-int cards_begin(const char *what, int device);
+/* What a call of the current device begins with: its context, its sticky error. */
+int cards_begin(int device);
 /* Waits for all that the card's streams have now. Tells the sanitizer nothing. */
 void cards_wait_idle(struct cards_card *card);
 void cards_wait_stream(struct CUstream_st *stream);

@@ -144,7 +144,7 @@ static size_t pages(size_t bytes)
 /* Waits for the card, as one that has to make room may. */
 cudaError_t cudaMalloc(void **address_p, size_t bytes)
 {
-    int device = cards_thread_device(), code = cards_begin("cudaMalloc", device);
+    int device = cards_thread_device(), code = cards_begin(device);
     struct cards_machine *machine = cards_machine();
     if (code == cudaSuccess) code = cards_unsafe();
     if (code != cudaSuccess) return cards_error(code);
@@ -197,7 +197,7 @@ static void wait_all(void)
 cudaError_t cudaFree(void *address)
 {
     int place = address ? cards_device_of(address, NULL) : cards_thread_device();
-    int code = cards_begin("cudaFree", place);
+    int code = cards_begin(place);
     if (address && place < 0) code = cudaErrorInvalidValue;
     if (code == cudaSuccess) code = cards_unsafe();
     if (code != cudaSuccess || !address) return cards_error(code);
@@ -212,7 +212,7 @@ cudaError_t cudaFree(void *address)
 cudaError_t cudaHostAlloc(void **address_p, size_t bytes, unsigned flags)
 {
     struct cards_machine *machine = cards_machine();
-    int code = cards_begin("cudaHostAlloc", cards_thread_device());
+    int code = cards_begin(cards_thread_device());
     if (code == cudaSuccess) code = cards_unsafe();
     if (code == cudaSuccess && (flags != cudaHostAllocPortable || bytes == 0)) code = cudaErrorInvalidValue;
     if (code != cudaSuccess) return cards_error(code);
@@ -228,7 +228,7 @@ cudaError_t cudaHostAlloc(void **address_p, size_t bytes, unsigned flags)
 
 cudaError_t cudaFreeHost(void *address)
 {
-    int code = cards_begin("cudaFreeHost", cards_thread_device());
+    int code = cards_begin(cards_thread_device());
     if (code == cudaSuccess) code = cards_unsafe();
     if (code != cudaSuccess) return cards_error(code);
     wait_all();
@@ -242,7 +242,7 @@ cudaError_t cudaFreeHost(void *address)
 cudaError_t cudaMemGetInfo(size_t *free_p, size_t *total_p)
 {
     struct cards_machine *machine = cards_machine();
-    int device = cards_thread_device(), code = cards_begin("cudaMemGetInfo", device);
+    int device = cards_thread_device(), code = cards_begin(device);
     if (code != cudaSuccess) return cards_error(code);
     cards_lock(&machine->lock);
     *free_p = room(machine, &machine->cards[device]);

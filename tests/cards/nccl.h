@@ -10,7 +10,7 @@
  * called too; an abort is this member's own, so that the others learn of it from the program alone; nothing notices a
  * member's death. A message has been sent when it has been received.
  *
- * FAKE_CARDS_FAIL takes the calls by their names (codes are NCCL's, ncclSystemError if none is given), and `ncclAsync`:
+ * FAKE_CARDS_FAIL takes the calls by their names (calls.h; codes are NCCL's), and `ncclAsync`:
  * an operation that hangs, and of which ncclCommGetAsyncError tells.
  *
  * These files are compiled without the thread sanitizer; it sees what memcpy reads and writes. */

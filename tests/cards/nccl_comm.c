@@ -139,8 +139,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm_p, int n, ncclUniqueId id, 
     *comm_p = NULL;
     if (!blocks(config)) nccl_breach("communicators that do not block are not of this fake");
     if (cudaGetDevice(&device) != cudaSuccess) return nccl_fail(ncclUnhandledCudaError, "no current card");
-    ncclResult_t result = nccl_planned(__func__, device);
-    if (result == ncclSuccess) result = nccl_world_open(&id, &world);
+    ncclResult_t result = nccl_world_open(&id, &world);
     if (result == ncclSuccess) result = make(world, n, rank, device, &comm);
     return result == ncclSuccess ? nccl_group_open(comm, comm_p, &id) : nccl_group_fail(result);
 }

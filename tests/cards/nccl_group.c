@@ -208,7 +208,7 @@ static void check_memory(const struct nccl_call *call)
         nccl_breach("%zu bytes to be written are not memory of card %d", to, call->comm->device);
 }
 
-static ncclResult_t check(const char *name, const struct nccl_call *call)
+static ncclResult_t check(const struct nccl_call *call)
 {
     const struct nccl_asked *asked = &call->asked;
     bool is_message = asked->verb >= NCCL_SEND;
@@ -222,14 +222,14 @@ static ncclResult_t check(const char *name, const struct nccl_call *call)
         nccl_breach("a communicator of card %d and a stream of card %d", call->comm->device,
                     cards_stream_device(call->stream));
     check_memory(call);
-    return nccl_planned(name, call->comm->device);
+    return ncclSuccess;
 }
 
-static ncclResult_t take(const char *name, const struct nccl_call *call)
+static ncclResult_t take(const struct nccl_call *call)
 {
     if (!call->comm) return nccl_fail(ncclInvalidArgument, "comm argument is NULL");
     nccl_comm_enter(call->comm);
-    ncclResult_t result = nccl_group_fail(check(name, call));
+    ncclResult_t result = nccl_group_fail(check(call));
     nccl_comm_leave(call->comm);
     if (result != ncclSuccess || call->asked.count == 0) return result; /* NCCL moves no nothing */
     group.calls = grow(group.calls, ++group.n_calls, sizeof *group.calls);
@@ -239,61 +239,60 @@ static ncclResult_t take(const char *name, const struct nccl_call *call)
     return group.depth > 0 ? ncclSuccess : flush();
 }
 
-static ncclResult_t collective(const char *name, enum nccl_verb verb, const void *data, void *result, size_t count,
-                               ncclDataType_t type, ncclRedOp_t reduction, int root, ncclComm_t comm,
-                               cudaStream_t stream)
+static ncclResult_t collective(enum nccl_verb verb, const void *data, void *result, size_t count, ncclDataType_t type,
+                               ncclRedOp_t reduction, int root, ncclComm_t comm, cudaStream_t stream)
 {
     struct nccl_call call = {.comm = comm, .stream = stream, .data = data, .result = result};
     call.asked =
         (struct nccl_asked){.verb = verb, .type = (int)type, .reduction = (int)reduction, .root = root, .count = count};
-    return take(name, &call);
+    return take(&call);
 }
 
-static ncclResult_t message(const char *name, enum nccl_verb verb, const void *data, void *result, size_t count,
-                            ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream)
+static ncclResult_t message(enum nccl_verb verb, const void *data, void *result, size_t count, ncclDataType_t type,
+                            int peer, ncclComm_t comm, cudaStream_t stream)
 {
     struct nccl_call call = {.comm = comm, .stream = stream, .data = data, .result = result, .peer = peer};
     call.asked = (struct nccl_asked){.verb = verb, .type = (int)type, .count = count};
-    return take(name, &call);
+    return take(&call);
 }
 
 ncclResult_t ncclAllReduce(const void *data, void *result, size_t count, ncclDataType_t type, ncclRedOp_t reduction,
                            ncclComm_t comm, cudaStream_t stream)
 {
-    return collective(__func__, NCCL_ALL_REDUCE, data, result, count, type, reduction, 0, comm, stream);
+    return collective(NCCL_ALL_REDUCE, data, result, count, type, reduction, 0, comm, stream);
 }
 
 ncclResult_t ncclBroadcast(const void *data, void *result, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                            cudaStream_t stream)
 {
-    return collective(__func__, NCCL_BROADCAST, data, result, count, type, ncclSum, root, comm, stream);
+    return collective(NCCL_BROADCAST, data, result, count, type, ncclSum, root, comm, stream);
 }
 
 ncclResult_t ncclReduce(const void *data, void *result, size_t count, ncclDataType_t type, ncclRedOp_t reduction,
                         int root, ncclComm_t comm, cudaStream_t stream)
 {
-    return collective(__func__, NCCL_REDUCE, data, result, count, type, reduction, root, comm, stream);
+    return collective(NCCL_REDUCE, data, result, count, type, reduction, root, comm, stream);
 }
 
 ncclResult_t ncclReduceScatter(const void *data, void *result, size_t count, ncclDataType_t type, ncclRedOp_t reduction,
                                ncclComm_t comm, cudaStream_t stream)
 {
-    return collective(__func__, NCCL_REDUCE_SCATTER, data, result, count, type, reduction, 0, comm, stream);
+    return collective(NCCL_REDUCE_SCATTER, data, result, count, type, reduction, 0, comm, stream);
 }
 
 ncclResult_t ncclAllGather(const void *data, void *result, size_t count, ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t stream)
 {
-    return collective(__func__, NCCL_ALL_GATHER, data, result, count, type, ncclSum, 0, comm, stream);
+    return collective(NCCL_ALL_GATHER, data, result, count, type, ncclSum, 0, comm, stream);
 }
 
 ncclResult_t ncclSend(const void *data, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream)
 {
-    return message(__func__, NCCL_SEND, data, NULL, count, type, peer, comm, stream);
+    return message(NCCL_SEND, data, NULL, count, type, peer, comm, stream);
 }
 
 ncclResult_t ncclRecv(void *result, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream)
 {
-    return message(__func__, NCCL_RECEIVE, NULL, result, count, type, peer, comm, stream);
+    return message(NCCL_RECEIVE, NULL, result, count, type, peer, comm, stream);
 }

@@ -72,7 +72,10 @@ int nvmlShutdown(void)
 const char *nvmlErrorString(int code)
 {
     static const char *const texts[] = {"Success", "Uninitialized", "Invalid Argument", "Not Supported"};
-    return code >= 0 && code < 4 ? texts[code] : code == NOT_FOUND ? "Not Found" : "Insufficient Size";
+    return code >= 0 && code < 4 ? texts[code]
+           : code == NOT_FOUND   ? "Not Found"
+           : code == TOO_SMALL   ? "Insufficient Size"
+                                 : "Unknown Error";
 }
 
 /* Of the machine, whatever CUDA shows this process. */

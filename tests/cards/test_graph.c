@@ -214,7 +214,7 @@ static void a_card_that_makes_no_graph_says_so(void **state)
     static const struct {
         const char *failures, *words;
     } cases[] = {{"cudaStreamBeginCapture:0:1=2", "cudaStreamBeginCapture: out of memory"},
-                 {"cudaGraphInstantiate:0:1=2", "cudaGraphInstantiate: out of memory"},
+                 {"cudaGraphInstantiateWithFlags:0:1=2", "cudaGraphInstantiate: out of memory"},
                  {"cublasGemm:0:3=1", "CUBLAS_STATUS_EXECUTION_FAILED"}, /* the first one in the capture */
                  {"cudaGraphLaunch:0:1=719", "cudaGraphLaunch: unspecified launch failure"}};
     for (int i = 0; i < 4; i++) {

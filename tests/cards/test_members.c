@@ -343,11 +343,11 @@ static const struct {
     enum el_status status;
     const char *words;
 } failures[] = {
-    {"ncclReduce:0:1=4", EL_ERR_INVALID, "nccl reduce: invalid argument"},
-    {"ncclReduce:1:1=6", EL_ERR_PEER, "nccl reduce: remote process exited"},
+    {"ncclReduce:*:1=4", EL_ERR_INVALID, "nccl reduce: invalid argument"},
+    {"ncclReduce:*:2=6", EL_ERR_PEER, "nccl reduce: remote process exited"},
     {"ncclAsync:1:1=6", EL_ERR_PEER, "an operation failed: remote process exited"},
     /* NCCL meets what a kernel before it left on the card. */
-    {"ncclReduce:1:1=1,cudaStreamQuery:*:1/1=700", EL_ERR_INTERNAL,
+    {"ncclReduce:*:2=1,cudaStreamQuery:*:1/1=700", EL_ERR_INTERNAL,
      "an illegal memory access was encountered (cudaErrorIllegalAddress); nccl reduce: unhandled cuda error"}};
 
 /* All are aborted, once; nothing is called on them after that. */

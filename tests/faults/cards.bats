@@ -92,15 +92,15 @@ one_card_a_rank() {
 # What another rank says of it explains nothing.
 @test "an NCCL that fails is told in the words of the rank where it did" {
     setup_cards
-    ends_with failed "nccl communicator: an operation failed: remote process exited or there was a network error: ncclAsync: socketProgress: connection closed by remote peer; NCCL_DEBUG=INFO tells more" \
+    ends_with failed "cuda:1: nccl communicator: an operation failed: remote process exited or there was a network error: ncclAsync: socketProgress: connection closed by remote peer; NCCL_DEBUG=INFO tells more" \
         ncclAsync:1:6=6 --procs 2
     [[ ${EVENLOAD_LONG:-} == 1 ]] || {
         echo "# long: more calls of fake cards that fail, with a thread a card too: 15 s" >&3
         return
     }
     local closed='unhandled system error (run with NCCL_DEBUG=INFO for details): CALL: socketProgress: connection closed by remote peer; NCCL_DEBUG=INFO tells more'
-    ends_with failed "nccl comm_open: ${closed/CALL/ncclCommInitRankConfig}" ncclCommInitRankConfig:1:1=2 --procs 2
-    ends_with failed "the all_reduce number 12 of rank 1: nccl all_reduce: ${closed/CALL/ncclAllReduce}" ncclAllReduce:1:5 --procs 2
+    ends_with failed "cuda:1: nccl comm_open: ${closed/CALL/ncclCommInitRankConfig}" ncclCommInitRankConfig:1:1=2 --procs 2
+    ends_with failed "the all_reduce number 12 of rank 1: cuda:1: nccl all_reduce: ${closed/CALL/ncclAllReduce}" ncclAllReduce:1:5 --procs 2
     # of two threads either may tell it: only the one whose call failed knows its number
     ends_with failed "*nccl all_reduce: ${closed/CALL/ncclAllReduce}" ncclAllReduce:1:5 --procs 1
     ends_with failed "cuda:1: cudaFree: $FABRIC" cudaFree:1:1=802 --procs 1

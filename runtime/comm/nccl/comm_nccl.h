@@ -86,7 +86,8 @@ enum el_status el_nccl_check(const struct el_nccl_api *api, int result, const ch
 #define EL_NCCL_TRY(api, name, ...) EL_TRY(el_nccl_check(api, (api)->name(__VA_ARGS__), "nccl " #name))
 
 /* guard.c. Around calls of NCCL's that may wait for other members. Errors: the group was aborted; then no call may
- * be made, and enter has no leave. */
+ * be made, and enter has no leave. begin is enter without words. */
+bool el_nccl_begin(struct el_nccl_group *group);
 enum el_status el_nccl_enter(struct el_nccl_group *group);
 void el_nccl_leave(struct el_nccl_group *group);
 /* With the result of the one call that was made: its failure in words, or the abort's. */

@@ -1,7 +1,8 @@
 /* Who looks after the other ranks while this one is in a call of NCCL's. A communicator that is opened, split or first
  * used holds the calling thread until all have come, and NCCL notices neither a rank that died nor one that stopped: so
- * a thread of its own looks at them, and aborts what does not end. Only in groups of several processes; members of one
- * process fail together. */
+ * a thread of its own looks at them, and aborts what does not end. It does so too where another rank says that it has
+ * failed: this one may be in a call of CUDA's that waits for the whole card (a kernel's first launch, memory), and so
+ * for a collective that never ends. Only in groups of several processes; members of one process fail together. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -31,14 +32,19 @@ enum el_status el_nccl_say_aborted(struct el_nccl_group *group)
     return why.status != EL_OK ? el_error_give(&why) : el_fail(EL_ERR_PEER, "nccl communicator: another member failed");
 }
 
-enum el_status el_nccl_enter(struct el_nccl_group *group)
+bool el_nccl_begin(struct el_nccl_group *group)
 {
     struct el_nccl_group *whole = group->whole;
     pthread_mutex_lock(&whole->lock);
     bool aborted = whole->aborted;
     if (!aborted && whole->n_calling++ == 0) whole->calling_since_ns = el_clock_ns();
     pthread_mutex_unlock(&whole->lock);
-    return aborted ? el_nccl_say_aborted(group) : EL_OK;
+    return !aborted;
+}
+
+enum el_status el_nccl_enter(struct el_nccl_group *group)
+{
+    return el_nccl_begin(group) ? EL_OK : el_nccl_say_aborted(group);
 }
 
 void *el_nccl_comm(struct el_nccl_member *member)
@@ -97,7 +103,7 @@ enum el_status el_nccl_explain(struct el_nccl_group *group, enum el_status statu
     if (!group->presence) return keep_why(group->whole, status);
     el_error_take(status, &own);
     EL_TRY(el_presence_check(group->presence));
-    return el_fail(EL_ERR_INTERNAL, "%s", own.text);
+    return el_fail(EL_ERR_INTERNAL, "%s: %s", el_device_name(group->members[0].device), own.text);
 }
 
 static int64_t next_look_ns(void)
@@ -125,7 +131,8 @@ static void *watch(void *context)
         el_clock_cond_wait(&group->changed, &group->lock, next_look_ns());
         int64_t since_ns = group->calling_since_ns;
         bool long_in_call = group->n_calling > 0 && el_clock_ns() - since_ns > LOOK_EVERY_MS * 1000000;
-        if (!long_in_call || group->closing || group->aborted) continue;
+        bool ends = long_in_call || el_presence_is_raised(group->presence);
+        if (!ends || group->closing || group->aborted) continue;
         pthread_mutex_unlock(&group->lock);
         if (has_to_end(group, since_ns)) el_nccl_ops.abort(&group->members[0]);
         pthread_mutex_lock(&group->lock);

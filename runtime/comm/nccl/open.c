@@ -77,9 +77,11 @@ static enum el_status open_group(struct el_nccl_group *group)
     EL_NCCL_TRY(api, get_unique_id, &id);
     EL_NCCL_TRY(api, group_start);
     for (int i = 0; i < group->n && failure.status == EL_OK; i++) {
-        int result =
-            api->comm_open(&group->members[i].comm, group->n, &id, i, el_device_index(group->members[i].device));
-        if (result != EL_NCCL_OK) el_error_take(el_nccl_check(api, result, "nccl comm_open"), &failure);
+        const struct el_device *device = group->members[i].device;
+        char call[64];
+        int result = api->comm_open(&group->members[i].comm, group->n, &id, i, el_device_index(device));
+        snprintf(call, sizeof call, "%s: nccl comm_open", el_device_name(device));
+        if (result != EL_NCCL_OK) el_error_take(el_nccl_check(api, result, call), &failure);
     }
     int ended = api->group_end();
     if (failure.status == EL_OK) return el_nccl_check(api, ended, "nccl comm_open, at the group's end");
@@ -229,6 +231,14 @@ enum el_status el_nccl_split(void *state, enum el_status mine, struct el_comm_sp
 /* ---- memory of NCCL's: worked on in place, without a copy through its own buffers. Libraries before 2.19 have none,
  * and plain memory serves ---- */
 
+/* Another member's abort ends the communicator, from its own thread. */
+static void deregister(struct el_nccl_member *member, const struct el_nccl_memory *memory)
+{
+    if (!memory->handle || !el_nccl_begin(member->group)) return;
+    if (member->comm) memory->api->memory_deregister(member->comm, memory->handle);
+    el_nccl_leave(member->group);
+}
+
 /* Memory may outlive its communicator, which has forgotten it then. */
 static void release(void *owner)
 {
@@ -236,8 +246,7 @@ static void release(void *owner)
     struct el_nccl_memory **link = gone->member ? &gone->member->memories : NULL;
     while (link && *link != gone) link = &(*link)->next;
     if (link) *link = gone->next;
-    if (gone->member && gone->member->comm && gone->handle)
-        gone->api->memory_deregister(gone->member->comm, gone->handle);
+    if (gone->member) deregister(gone->member, gone);
     gone->api->memory_free(gone->memory, gone->device);
     free(gone);
 }
@@ -260,7 +269,10 @@ enum el_status el_nccl_alloc(void *state, size_t bytes, enum el_status mine, str
     made->next = member->memories;
     member->memories = made;
     /* It serves as plain memory where NCCL cannot make more of it. */
-    if (api->memory_register(member->comm, made->memory, bytes, &made->handle) != 0) made->handle = NULL;
+    if (el_nccl_begin(member->group)) {
+        if (api->memory_register(member->comm, made->memory, bytes, &made->handle) != 0) made->handle = NULL;
+        el_nccl_leave(member->group);
+    }
     *memory_p = (struct el_lent_memory){.address = (uintptr_t)made->memory, .release = release, .owner = made};
     return EL_OK;
 }
@@ -268,7 +280,7 @@ enum el_status el_nccl_alloc(void *state, size_t bytes, enum el_status mine, str
 void el_nccl_memory_close(struct el_nccl_member *member)
 {
     for (struct el_nccl_memory *one = member->memories; one; one = one->next) {
-        if (member->comm && one->handle) one->api->memory_deregister(member->comm, one->handle);
+        deregister(member, one);
         one->member = NULL;
     }
     member->memories = NULL;

@@ -174,13 +174,13 @@ static enum el_status open_way(struct el_nccl_member *member, int peer, bool sen
     void *comm = NULL;
     EL_TRY(el_nccl_enter(member->group));
     int result = api->comm_split(el_nccl_comm(member), !open ? -1 : rank < peer ? rank : peer, sends ? 0 : 1, &comm);
-    EL_TRY(el_nccl_leave_with(member->group, result, "nccl comm_split"));
-    if (!open) return EL_OK;
+    if (!open || result != EL_NCCL_OK) return el_nccl_leave_with(member->group, result, "nccl comm_split");
     pthread_mutex_lock(&member->group->whole->lock);
     struct el_nccl_link *link = sends ? &member->mail->to[peer] : &member->mail->from[peer];
     link->comm = comm;
     pthread_mutex_unlock(&member->group->whole->lock);
-    EL_NCCL_TRY(api, comm_place, comm, &place, &n);
+    result = api->comm_place(comm, &place, &n);
+    EL_TRY(el_nccl_leave_with(member->group, result, "nccl comm_place"));
     if (n == 2) return connect(member, link, sends);
     *missing_p = peer;
     return EL_OK;
@@ -213,7 +213,7 @@ enum el_status el_nccl_open_mailboxes(void *state, enum el_status mine, const bo
     if (mine == EL_OK)
         return el_fail(EL_ERR_INVALID, "mailboxes: rank %d names rank %d, which does not name it", member->rank,
                        missing);
-    el_error_take(mine, &cause); /* the others would wait for this one in NCCL */
+    el_error_take(el_nccl_explain(member->group, mine), &cause); /* the others would wait for this one in NCCL */
     el_nccl_ops.abort(state);
     return el_error_give(&cause);
 }

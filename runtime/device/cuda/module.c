@@ -160,7 +160,10 @@ EL_CUDART_LIST(EL_CUDART_DEFINE)
 /* CUDA 11's wants a driver that is new enough, and is asked by who says that it is not. */
 static int runtime_version(int *version_p)
 {
-    if (cudaRuntimeGetVersion(version_p) != cudaSuccess) *version_p = CUDART_VERSION;
+    if (cudaRuntimeGetVersion(version_p) != cudaSuccess) {
+        cudaGetLastError();
+        *version_p = CUDART_VERSION;
+    }
     return 0;
 }
 

@@ -272,5 +272,5 @@ void el_emulator_launch(void *stream, const void *code, unsigned blocks, unsigne
                         const std::function<void()> &kernel)
 {
     auto *made = new kernel_launch{static_cast<cudaStream_t>(stream), blocks, threads, kernel};
-    if (cards_launch(made->stream, code, CAPABILITY, run_launch, drop_launch, made) != 0) drop_launch(made);
+    if (cudaLaunchKernel() != 0 || cards_launch(made->stream, code, CAPABILITY, run_launch, drop_launch, made) != 0) drop_launch(made);
 }
