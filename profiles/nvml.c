@@ -125,7 +125,8 @@ static void look_at_clocks(const struct el_nvml *nvml, struct device *device)
     for (int r = 0; r < EL_NVML_THROTTLE_COUNT; r++) device->throttle_looks[r] += (bits & throttles[r].bit) != 0;
 }
 
-/* All errors that its NVLinks counted so far, of the kinds that it counts; -1: none, or one of them is not told now. */
+/* All errors that its NVLinks counted so far, of the kinds that it counts; -1: none, or one of them cannot be read now.
+ */
 static int64_t nvlink_errors(const struct el_nvml_api *api, void *handle)
 {
     unsigned active;

@@ -175,7 +175,7 @@ static const struct el_column of_sizes[] = {
     EL_FIGURE("tokens/s", 11, "tokens_per_s"),
     EL_FIGURE("MFU %", 6, "mfu_pct"),
     GIB_COLUMN("GiB", 5, "peak_bytes"),
-    EL_FIGURE("exposed", 8, "exposed_ms"),
+    EL_FIGURE("exposed ms", 11, "exposed_ms"),
     EL_FIGURE("bubble %", 9, "bubble_pct"),
     {.head = "mesh", .gap = 2, .width = -1, .show = show_mesh},
     EL_NO_MORE};

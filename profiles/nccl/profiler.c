@@ -27,7 +27,7 @@ static const int64_t WRITE_EVERY_NS = 1000000000;
 
 struct communicator {
     uint64_t taken, id, n_p2p; /* taken: odd while it is open */
-    int rank, ranks, nodes;    /* ranks 0: not told */
+    int rank, ranks, nodes;    /* ranks 0: unknown */
     char name[NAME_BYTES];
 };
 
