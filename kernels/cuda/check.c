@@ -20,11 +20,20 @@ enum el_status el_cuda_check(cudaError_t error, const char *call)
                    cudaGetErrorName(error));
 }
 
+/* A library says "execution failed" where a kernel before it did: the reason is then the card's own error. */
+static enum el_status library_failed(enum el_status status, const char *call, const char *words)
+{
+    cudaError_t behind = cudaPeekAtLastError();
+    if (behind == cudaSuccess) return el_fail(status, "%.*s: %s", name_length(call), call, words);
+    return el_fail(status, "%.*s: %s, after %s (%s)", name_length(call), call, words, cudaGetErrorString(behind),
+                   cudaGetErrorName(behind));
+}
+
 enum el_status el_cublas_check(cublasStatus_t error, const char *call)
 {
     if (error == CUBLAS_STATUS_SUCCESS) return EL_OK;
     enum el_status status = error == CUBLAS_STATUS_ALLOC_FAILED ? EL_ERR_OOM : EL_ERR_INTERNAL;
-    return el_fail(status, "%.*s: %s", name_length(call), call, cublasGetStatusString(error));
+    return library_failed(status, call, cublasGetStatusString(error));
 }
 
 enum el_status el_cuda_launched(const char *op)
@@ -47,6 +56,6 @@ enum el_status el_cudnn_check(cudnnStatus_t error, const char *call)
     int cannot = error == CUDNN_STATUS_NOT_SUPPORTED || error == CUDNN_STATUS_ARCH_MISMATCH;
 #endif
     enum el_status status = oom ? EL_ERR_OOM : cannot ? EL_ERR_ABSENT : EL_ERR_INTERNAL;
-    return el_fail(status, "%.*s: %s", name_length(call), call, cudnnGetErrorString(error));
+    return library_failed(status, call, cudnnGetErrorString(error));
 }
 #endif

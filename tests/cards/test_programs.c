@@ -2,6 +2,7 @@
  * and the host's side of the backend `cuda`: what is missing is said, host memory may be used again, cards are made to
  * reach each other once. That a missing wait is found is tested too. */
 #include "runtime/base/clock.h"
+#include "runtime/base/module.h"
 #include "runtime/device/cuda.h"
 #include "runtime/device/internal.h"
 #include "tests/cards/cards_cases.h"
@@ -347,11 +348,33 @@ static void a_call_that_fails_is_named(void **state)
     }
 }
 
+/* cuBLAS and cuDNN say "execution failed" of what a kernel before them did. */
+static void a_librarys_failure_says_what_the_card_has(void **state)
+{
+    enum { EXECUTION_FAILED = 13 };
+    enum el_status (*check)(int error, const char *call);
+    struct el_device *device = NULL;
+    struct el_program *program = NULL;
+    int n_told = 0;
+    if (el_module_open("cuda", "el_cublas_check", (void **)&check) != EL_OK) fail_msg("%s", el_error_message());
+    cards_set_failures("kernel:0:1");
+    assert_int_not_equal(live(&device, &program, &n_told), EL_OK);
+    assert_int_equal(check(EXECUTION_FAILED, "cublasSgemm(x)"), EL_ERR_INTERNAL);
+    assert_string_equal(el_error_message(), "cublasSgemm: CUBLAS_STATUS_EXECUTION_FAILED, after an illegal memory "
+                                            "access was encountered (cudaErrorIllegalAddress)");
+    cards_set_failures(NULL);
+    el_program_destroy(program);
+    el_device_close(device);
+    assert_nothing_left();
+    assert_int_equal(check(EXECUTION_FAILED, "cublasSgemm(x)"), EL_ERR_INTERNAL);
+    assert_string_equal(el_error_message(), "cublasSgemm: CUBLAS_STATUS_EXECUTION_FAILED");
+}
+
 int main(void)
 {
     set_up_cards();
     setenv("CUDA_MODULE_LOADING", "EAGER", 1); /* a first launch would wait for the card, and hide what does not */
     return RUN(NULL, NULL, waits_are_kept_and_a_missing_one_is_found, random_programs_equal_their_order_of_issue,
                the_hosts_work_is_timed_without_waiting, the_host_waits_where_a_copy_says_so, spans_follow_the_waits,
-               a_call_that_fails_is_named);
+               a_call_that_fails_is_named, a_librarys_failure_says_what_the_card_has);
 }
