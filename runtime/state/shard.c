@@ -74,12 +74,14 @@ static enum el_status reorder(const struct el_shard *shard, enum el_dtype dtype,
 {
     const struct el_weights_layout *layout = el_param_layout(array, shard->device, el_config_stored(shard->config));
     const size_t width = el_dtype_bytes(dtype), at = (size_t)first * width, bytes = (size_t)count * width;
-    void *whole = layout ? calloc((size_t)el_shape_count(&array->shape), width) : values;
+    const bool part = count < el_shape_count(&array->shape);
+    void *whole = !layout ? values : part ? calloc((size_t)el_shape_count(&array->shape), width) : memory;
     if (!whole) return el_fail_errno("values of '%s'", array->name);
     if (layout && to_memory) layout->pack(array->shape.d, values, whole);
-    memcpy(to_memory ? memory : (char *)whole + at, to_memory ? (char *)whole + at : memory, bytes);
+    if (whole != memory)
+        memcpy(to_memory ? memory : (char *)whole + at, to_memory ? (char *)whole + at : memory, bytes);
     if (layout && !to_memory) layout->unpack(array->shape.d, whole, values);
-    if (layout) free(whole);
+    if (layout && part) free(whole);
     return EL_OK;
 }
 

@@ -33,16 +33,15 @@ static void reorder(const struct el_param *array, size_t width, const void *from
     const bool turned = array->transposed || shape->n > 2;
     const int64_t all = el_shape_count(shape), channels = turned ? shape->d[shape->n - 1] : 1,
                   places = turned ? all / (array->transposed ? 1 : shape->d[0]) / channels : all,
-                  filter = places * channels, rows = to_file ? channels : places, columns = to_file ? places : channels;
+                  filter = places * channels, rows = to_file ? places : channels, columns = to_file ? channels : places;
     for (int64_t first = 0; first < all; first += filter)
-        for (int64_t row = 0; row < rows; row++)
-            for (int64_t column = 0; column < columns; column++) {
-                const int64_t at = first + row * columns + column, was = first + column * rows + row;
-                if (width == sizeof(float))
-                    ((float *)to)[at] = ((const float *)from)[was];
-                else
-                    ((double *)to)[at] = ((const double *)from)[was];
-            }
+        for (int64_t row = 0; row < rows; row++) {
+            const int64_t was = first + row * columns, at = first + row;
+            if (width == sizeof(float))
+                for (int64_t i = 0; i < columns; i++) ((float *)to)[at + i * rows] = ((const float *)from)[was + i];
+            else
+                for (int64_t i = 0; i < columns; i++) ((double *)to)[at + i * rows] = ((const double *)from)[was + i];
+        }
 }
 
 void el_weights_reorder(const struct el_param *array, const double *from, double *to, bool to_file)
