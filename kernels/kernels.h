@@ -234,6 +234,8 @@ struct el_weights_layout {
     /* Required. `shape`: f k k c; values of the type that it is for. */
     void (*pack)(const int64_t shape[4], const void *plain, void *stored);
     void (*unpack)(const int64_t shape[4], const void *stored, void *plain);
+    /* Required. To f c k k, as files of weights have them. */
+    void (*unpack_channels_first)(const int64_t shape[4], const void *stored, void *values);
 };
 
 struct el_kernel_table {

@@ -42,10 +42,27 @@ static void unpack(const int64_t shape[4], const void *stored, void *plain)
     each_row(shape, plain, stored, unpack_row);
 }
 
+/* Block by block: 16 by 16 of all taps stay in the first cache. */
+static void unpack_channels_first(const int64_t shape[4], const void *stored, void *values)
+{
+    const int64_t taps = shape[1] * shape[2], channels = shape[3];
+    const float *from = stored;
+    for (int64_t f = 0; f < shape[0]; f += SIDE)
+        for (int64_t c = 0; c < channels; c += SIDE, from += taps * BLOCK)
+            for (int64_t row = 0; row < SIDE; row++) {
+                float *to = (float *)values + ((f + row) * channels + c) * taps;
+                for (int64_t tap = 0; tap < taps; tap++)
+                    for (int64_t i = 0; i < SIDE; i++) to[i * taps + tap] = from[(tap * SIDE + i) * SIDE + row];
+            }
+}
+
 const struct el_weights_layout *el_cpu_conv2d_layout(enum el_dtype dtype, const int64_t shape[4])
 {
-    static const struct el_weights_layout blocks = {
-        .name = "OIhw16i16o", .filters = SIDE, .pack = pack, .unpack = unpack};
+    static const struct el_weights_layout blocks = {.name = "OIhw16i16o",
+                                                    .filters = SIDE,
+                                                    .pack = pack,
+                                                    .unpack = unpack,
+                                                    .unpack_channels_first = unpack_channels_first};
     return dtype == EL_F32 && shape[0] % SIDE == 0 && shape[3] % SIDE == 0 ? &blocks : NULL;
 }
 

@@ -85,13 +85,6 @@ static enum el_status reorder(const struct el_shard *shard, enum el_dtype dtype,
     return EL_OK;
 }
 
-enum el_status el_shard_plain(const struct el_shard *shard, const struct el_state_item *item, const void *memory,
-                              void *values)
-{
-    return reorder(shard, item->row.dtype, item->array, item->first, item->count, values, (void *)(uintptr_t)memory,
-                   false);
-}
-
 enum el_status el_shard_values_of(const struct el_shard *shard, const struct el_state_item *item, const void *memory,
                                   double *values)
 {

@@ -86,9 +86,6 @@ enum el_status el_shard_read_item(const struct el_shard *shard, const struct el_
 /* The same of its memory [item->count], which has been read before. */
 enum el_status el_shard_values_of(const struct el_shard *shard, const struct el_state_item *item, const void *memory,
                                   double *values);
-/* The same in the type of the item, of all of the array. */
-enum el_status el_shard_plain(const struct el_shard *shard, const struct el_state_item *item, const void *memory,
-                              void *values);
 /* To the device: those that it stores. `values` is scratch afterwards. */
 enum el_status el_shard_write_item(const struct el_shard *shard, const struct el_state_item *item, double *values);
 /* A buffer's values as people, files and comparisons want them: all elements in the order of its shape, as doubles,

@@ -20,7 +20,7 @@ struct file {
     struct entry *entries;
     struct el_stored_array *arrays;
     struct el_safetensors_writer *writer;
-    char *scratch; /* of the largest array so far, twice */
+    char *scratch; /* of the largest array so far */
     size_t room;
 };
 
@@ -115,21 +115,22 @@ static enum el_status write_turned(struct file *file, const struct entry *entry)
 {
     const struct el_snapshot_array *array = &entry->snapshot->arrays[entry->array];
     const struct el_state_item *item = &array->item;
+    const struct el_shard *shard = &entry->snapshot->worker->members[array->member].shard;
+    const struct el_weights_layout *layout =
+        el_param_layout(item->array, shard->device, el_config_stored(shard->config));
+    const char *memory = entry->snapshot->bytes + array->at;
     const size_t bytes = (size_t)item->count * el_dtype_bytes(item->row.dtype);
-    const bool turns = item->array->transposed || item->array->shape.n > 2;
-    if (file->room < 2 * bytes) {
+    if (file->room < bytes) {
         free(file->scratch);
-        file->scratch = malloc(file->room = 2 * bytes);
+        file->scratch = malloc(file->room = bytes);
     }
-    char *plain = file->scratch, *turned = turns ? plain + bytes : plain;
-    if (!plain) return el_fail_errno("'%s'", entry->key);
-    enum el_status status = el_shard_plain(&entry->snapshot->worker->members[array->member].shard, item,
-                                           entry->snapshot->bytes + array->at, plain);
-    if (status == EL_OK) {
-        if (turns) el_weights_to_file(item->array, item->row.dtype, plain, turned);
-        el_safetensors_write_as(file->writer, turned);
-    }
-    return status;
+    if (!file->scratch) return el_fail_errno("'%s'", entry->key);
+    if (layout)
+        layout->unpack_channels_first(item->array->shape.d, memory, file->scratch);
+    else
+        el_weights_to_file(item->array, item->row.dtype, memory, file->scratch);
+    el_safetensors_write_as(file->writer, file->scratch);
+    return EL_OK;
 }
 
 static enum el_status write_entry(struct file *file, const struct entry *entry)

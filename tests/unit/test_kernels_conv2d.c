@@ -32,6 +32,9 @@ static void test_layout(void **state)
     assert_true(stored[(((1 * 3 + 2) * 3 + 2) * 3 + 1) * 256 + 5 * 16 + 1] == plain[((17 * 3 + 2) * 3 + 1) * 48 + 37]);
     layout->unpack(shape, stored, back);
     assert_memory_equal(back, plain, (size_t)n * sizeof *plain);
+    layout->unpack_channels_first(shape, stored, back);
+    for (int64_t i = 0; i < n; i++) /* by filter, tap and channel */
+        assert_true(back[i / 432 * 432 + i % 48 * 9 + i / 48 % 9] == plain[i]);
     free(plain);
     free(stored);
     free(back);
