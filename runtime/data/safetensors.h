@@ -60,8 +60,8 @@ enum el_status el_safetensors_begin(const char *path, const struct el_stored_arr
                                     struct el_safetensors_writer **writer_p);
 /* The next array's values, all of them. What cannot be written is said at the end. */
 void el_safetensors_write(struct el_safetensors_writer *writer, const double *values);
-/* The same of numbers that are of the array's type already. */
-void el_safetensors_write_as(struct el_safetensors_writer *writer, const void *numbers);
+/* The same of its next `count` numbers, which are of its type already. */
+void el_safetensors_write_as(struct el_safetensors_writer *writer, const void *numbers, int64_t count);
 /* Of all of the file: el_hash_blocks, and its length. */
 struct el_safetensors_sum {
     uint64_t hash;

@@ -20,7 +20,8 @@ struct el_safetensors_writer {
     FILE *file;
     char *path, temporary[EL_PATH_BYTES + 64];
     const struct el_stored_array *next;
-    char *block; /* of BLOCK bytes, so many of which are still to be written */
+    int64_t next_has; /* numbers of it */
+    char *block;      /* of BLOCK bytes, so many of which are still to be written */
     size_t used;
     struct el_safetensors_sum sum;
     int failure; /* errno of the first write that failed */
@@ -40,8 +41,6 @@ static bool is_direct(const struct el_safetensors_writer *writer)
 
 static void write_block(struct el_safetensors_writer *writer)
 {
-    writer->sum.hash = el_hash_blocks(writer->sum.hash, writer->block, writer->used);
-    writer->sum.bytes += (int64_t)writer->used;
     for (size_t at = 0; at < writer->used && !writer->failure;) {
         if ((writer->used - at) % PAGE != 0) set_direct(writer, false);
         errno = 0;
@@ -56,14 +55,23 @@ static void write_block(struct el_safetensors_writer *writer)
     writer->used = 0;
 }
 
+/* What was put there since the last whole block of the hash: while it is in a cache. */
+static void hash_last(struct el_safetensors_writer *writer)
+{
+    const size_t n = (writer->used - 1) % EL_HASH_BLOCK + 1;
+    writer->sum.hash = el_hash_blocks(writer->sum.hash, writer->block + writer->used - n, n);
+    writer->sum.bytes += (int64_t)n;
+}
+
 static void put(struct el_safetensors_writer *writer, const void *bytes, size_t n)
 {
     while (n > 0) {
-        const size_t left = BLOCK - writer->used, taken = n < left ? n : left;
+        const size_t left = EL_HASH_BLOCK - writer->used % EL_HASH_BLOCK, taken = n < left ? n : left;
         memcpy(writer->block + writer->used, bytes, taken);
         writer->used += taken;
         bytes = (const char *)bytes + taken;
         n -= taken;
+        if (taken == left) hash_last(writer);
         if (writer->used == BLOCK) write_block(writer);
     }
 }
@@ -143,10 +151,13 @@ void el_safetensors_write(struct el_safetensors_writer *writer, const double *va
     }
 }
 
-void el_safetensors_write_as(struct el_safetensors_writer *writer, const void *numbers)
+void el_safetensors_write_as(struct el_safetensors_writer *writer, const void *numbers, int64_t count)
 {
-    const struct el_stored_array *array = writer->next++;
-    put(writer, numbers, (size_t)count_of(array) * el_stored_types[array->type].bytes);
+    put(writer, numbers, (size_t)count * el_stored_types[writer->next->type].bytes);
+    writer->next_has += count;
+    if (writer->next_has < count_of(writer->next)) return;
+    writer->next++;
+    writer->next_has = 0;
 }
 
 static void free_writer(struct el_safetensors_writer *writer)
@@ -159,6 +170,7 @@ static void free_writer(struct el_safetensors_writer *writer)
 enum el_status el_safetensors_end(struct el_safetensors_writer *writer, struct el_safetensors_sum *sum_p)
 {
     enum el_status status = EL_OK;
+    if (writer->used % EL_HASH_BLOCK) hash_last(writer);
     write_block(writer);
     if (sum_p) *sum_p = writer->sum;
     if (writer->failure) {

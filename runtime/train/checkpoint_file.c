@@ -20,8 +20,6 @@ struct file {
     struct entry *entries;
     struct el_stored_array *arrays;
     struct el_safetensors_writer *writer;
-    char *scratch; /* of the largest array so far */
-    size_t room;
 };
 
 bool el_checkpoint_file_has(const struct el_worker *worker, int member, const struct el_state_item *item)
@@ -110,30 +108,32 @@ static bool is_as_stored(const struct entry *entry)
            !el_param_layout(of, shard->device, el_config_stored(shard->config));
 }
 
-/* All of an array that files have in another order, in its own type. */
-static enum el_status write_turned(struct file *file, const struct entry *entry)
+/* All of an array that files have in another order, in its own type. Stored weights group by group, in a cache. */
+static enum el_status write_turned(const struct file *file, const struct entry *entry)
 {
     const struct el_snapshot_array *array = &entry->snapshot->arrays[entry->array];
     const struct el_state_item *item = &array->item;
     const struct el_shard *shard = &entry->snapshot->worker->members[array->member].shard;
     const struct el_weights_layout *layout =
         el_param_layout(item->array, shard->device, el_config_stored(shard->config));
-    const char *memory = entry->snapshot->bytes + array->at;
-    const size_t bytes = (size_t)item->count * el_dtype_bytes(item->row.dtype);
-    if (file->room < bytes) {
-        free(file->scratch);
-        file->scratch = malloc(file->room = bytes);
+    const int64_t *shape = item->array->shape.d, groups = layout ? shape[0] / layout->filters : 1,
+                  group[] = {shape[0] / groups, shape[1], shape[2], shape[3]}, count = item->count / groups;
+    const size_t bytes = (size_t)count * el_dtype_bytes(item->row.dtype);
+    void *turned = malloc(bytes + 1);
+    if (!turned) return el_fail_errno("'%s'", entry->key);
+    for (int64_t g = 0; g < groups; g++) {
+        const char *memory = entry->snapshot->bytes + array->at + (size_t)g * bytes;
+        if (layout)
+            layout->unpack_channels_first(group, memory, turned);
+        else
+            el_weights_to_file(item->array, item->row.dtype, memory, turned);
+        el_safetensors_write_as(file->writer, turned, count);
     }
-    if (!file->scratch) return el_fail_errno("'%s'", entry->key);
-    if (layout)
-        layout->unpack_channels_first(item->array->shape.d, memory, file->scratch);
-    else
-        el_weights_to_file(item->array, item->row.dtype, memory, file->scratch);
-    el_safetensors_write_as(file->writer, file->scratch);
+    free(turned);
     return EL_OK;
 }
 
-static enum el_status write_entry(struct file *file, const struct entry *entry)
+static enum el_status write_entry(const struct file *file, const struct entry *entry)
 {
     const struct el_snapshot_array *array = &entry->snapshot->arrays[entry->array];
     const struct el_state_item *item = &array->item;
@@ -145,7 +145,7 @@ static enum el_status write_entry(struct file *file, const struct entry *entry)
         el_safetensors_write(file->writer, piece);
     }
     if (is_as_stored(entry)) {
-        el_safetensors_write_as(file->writer, entry->snapshot->bytes + array->at);
+        el_safetensors_write_as(file->writer, entry->snapshot->bytes + array->at, item->count);
         return EL_OK;
     }
     if (!entry->is_range && item->row.dtype != EL_BF16) return write_turned(file, entry);
@@ -178,7 +178,6 @@ enum el_status el_checkpoint_file_write(const char *path, const struct el_snapsh
         status = el_safetensors_end(file.writer, sum_p);
     else
         el_safetensors_drop(file.writer);
-    free(file.scratch);
     free(file.entries);
     free(file.arrays);
     return status;
