@@ -95,6 +95,8 @@ static enum el_status run_job(struct recover *recover, const struct job *job, js
 /* From one checkpoint to the next. */
 static double steps_between(const json_t *trial)
 {
+    const double every = el_json_number(trial, "checkpoints.every");
+    if (every > 0) return every;
     return (double)json_array_size(json_object_get(trial, "loss")) / el_json_number(trial, "checkpoints.n");
 }
 
@@ -131,6 +133,31 @@ static json_t *intervals(double mtbf_s, double checkpoint_s, double recovery_s, 
     return rows;
 }
 
+/* Percent of the time, by the halves of all intervals; not valid if a checkpoint is written for longer than half. */
+static struct el_interval cost_in_jobs(const struct recover *recover, json_t *const *checkpoints, double step_ms,
+                                       size_t *n_p)
+{
+    char path[EL_PATH_BYTES];
+    const double every = el_json_number(checkpoints[0], "checkpoints.every"); /* NAN: by time */
+    const double written_ms =
+        el_json_number(checkpoints[0], "checkpoints.copy_ms") + el_json_number(checkpoints[0], "checkpoints.write_ms");
+    struct el_interval cost = {.valid = false};
+    json_t *costs = json_array(), *events;
+    for (int i = 1; i <= recover->options->repeats && written_ms < step_ms * every / 2; i++) {
+        el_store_path(&recover->store, path, "checkpoints-%d-checkpoints/events.csv", i);
+        if (el_recovery_events(path, &events) != EL_OK) continue;
+        el_recovery_costs(events, (int64_t)every, costs);
+        json_decref(events);
+    }
+    const size_t n = *n_p = json_array_size(costs);
+    double *values = calloc(n + 1, sizeof *values);
+    for (size_t i = 0; values && i < n; i++) values[i] = json_real_value(json_array_get(costs, i));
+    if (values) cost = el_stats_signed_rank_interval(values, n, 0.95);
+    free(values);
+    json_decref(costs);
+    return cost;
+}
+
 /* From the jobs' documents: undisturbed and checkpoints [n], and the one with lost ranks. */
 static enum el_status make_document(const struct recover *recover, json_t *const *undisturbed,
                                     json_t *const *checkpoints, const json_t *fallen, json_t **document_p)
@@ -149,8 +176,14 @@ static enum el_status make_document(const struct recover *recover, json_t *const
     }
     const struct el_interval ratio = el_stats_ratio_paired(with, without, (size_t)n);
     const double step_ms = el_stats_median(without, (size_t)n);
-    const double cost_ms = fmax(exposed_ms, (ratio.centre - 1) * step_ms * steps_between(checkpoints[0]));
     free(without);
+    size_t n_costs;
+    const struct el_interval in_jobs = cost_in_jobs(recover, checkpoints, step_ms, &n_costs);
+    const struct el_interval cost = in_jobs.valid ? in_jobs
+                                                  : (struct el_interval){.centre = 100 * (ratio.centre - 1),
+                                                                         .low = 100 * (ratio.low - 1),
+                                                                         .high = 100 * (ratio.high - 1)};
+    const double cost_ms = fmax(exposed_ms, cost.centre / 100 * step_ms * steps_between(checkpoints[0]));
     el_store_path(&recover->store, path, "fallen-1-checkpoints/events.csv");
     EL_TRY(el_recovery_events(path, &events));
     json_t *falls = el_recovery_falls(events), *last = json_array_get(falls, json_array_size(falls) - 1);
@@ -166,10 +199,10 @@ static enum el_status make_document(const struct recover *recover, json_t *const
         EL_KEY("environment", json_incref(json_object_get(fallen, "environment"))),
         EL_KEY("steps", (int64_t)json_array_size(json_object_get(undisturbed[0], "loss"))), EL_KEY("step_ms", step_ms),
         EL_KEY("checkpoints", own), EL_KEY("exposed_ms", exposed_ms), EL_KEY("cost_ms", cost_ms), EL_KEY("repeats", n),
-        EL_KEY("cost_pct", 100 * (ratio.centre - 1)),
-        EL_KEY("cost_pct_ci95", el_json_interval(100 * (ratio.low - 1), 100 * (ratio.high - 1))),
-        EL_KEY("falls", falls), EL_KEY("recovery_s", recovery_s),
-        EL_KEY("goodput", el_recovery_goodput(events, step_ms / 1e3)),
+        EL_KEY("cost_pct", cost.centre), EL_KEY("cost_pct_ci95", el_json_interval(cost.low, cost.high)),
+        EL_KEY("cost_of", in_jobs.valid ? "checkpoints" : "pairs of jobs"),
+        EL_KEY("cost_n", in_jobs.valid ? (int64_t)n_costs : (int64_t)n), EL_KEY("falls", falls),
+        EL_KEY("recovery_s", recovery_s), EL_KEY("goodput", el_recovery_goodput(events, step_ms / 1e3)),
         EL_KEY("same_losses", same_losses(undisturbed[0], fallen)),
         EL_KEY("intervals", intervals(recover->options->mtbf_s, cost_ms / 1e3, recovery_s, step_ms / 1e3)),
         EL_KEY("events", events));

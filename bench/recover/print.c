@@ -71,8 +71,9 @@ static void say_cost(const json_t *document, FILE *out)
         SAY(out, "One every %.0f steps cost %s %% of the time (give more --repeats for an interval).",
             el_json_number(document, "checkpoints.every"), cost);
     else
-        SAY(out, "One every %.0f steps cost %s %% of the time (95 %% interval %.3g to %.3g, %.0f pairs of jobs).",
-            el_json_number(document, "checkpoints.every"), cost, low, high, el_json_number(document, "repeats"));
+        SAY(out, "One every %.0f steps cost %s %% of the time (95 %% interval %.3g to %.3g, %.0f %s).",
+            el_json_number(document, "checkpoints.every"), cost, low, high, el_json_number(document, "cost_n"),
+            el_json_text(document, "cost_of", "?"));
 }
 
 void el_recover_print(const json_t *document, FILE *out, bool colour)

@@ -70,6 +70,28 @@ json_t *el_recovery_falls(const json_t *events)
     return falls;
 }
 
+/* Step `step` begins, after a checkpoint that is due there. */
+static const json_t *begin_of(const json_t *events, int64_t step)
+{
+    size_t at = 0;
+    const json_t *event = next(events, &at, "step", step);
+    return event && el_json_whole(event, "step") == step ? event : NULL;
+}
+
+void el_recovery_costs(const json_t *events, int64_t every, json_t *costs)
+{
+    const int64_t half = every - every / 2;
+    if (every < 2) return;
+    for (int64_t step = every;; step += every) {
+        const json_t *before = begin_of(events, step - 1), *middle = begin_of(events, step - 1 + half),
+                     *end = begin_of(events, step - 1 + every);
+        if (!before || !middle || !end) return;
+        const double usual_s = between(middle, end) / (double)(every - half);
+        json_array_append_new(
+            costs, json_real(100 * (between(before, middle) - (double)half * usual_s) / between(before, end)));
+    }
+}
+
 double el_recovery_interval_s(double checkpoint_s, double mtbf_s)
 {
     if (checkpoint_s >= 2 * mtbf_s) return mtbf_s;

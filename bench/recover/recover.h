@@ -27,6 +27,9 @@ enum el_status el_recovery_events(const char *path, json_t **events_p);
 /* [{"kind", "step", "resumed", "lost_steps", "detect_s", "restart_s", "load_s", "catch_up_s"}]; null: it did not come
  * to that. */
 json_t *el_recovery_falls(const json_t *events);
+/* What each checkpoint of a job cost, in percent of the time from it to the next one, `every` steps later: steps of the
+ * half that begins with it, against those of the other half. Appends reals to `costs`. */
+void el_recovery_costs(const json_t *events, int64_t every, json_t *costs);
 double el_recovery_interval_s(double checkpoint_s, double mtbf_s);
 double el_recovery_waste(double interval_s, double checkpoint_s, double recovery_s, double mtbf_s);
 /* Steps that were done at the end, at this time each if nothing had happened, over the time that it took from the first

@@ -62,6 +62,21 @@ static void two_falls_are_apart_and_what_did_not_come_is_null(void **state)
     json_decref(events);
 }
 
+/* A checkpoint before step 4, and one before step 8: of steps of 1 s the two behind it take 1.25 and 1.5 s. Of the
+ * third one the end is missing. */
+static void what_a_checkpoint_costs_of_the_time_to_the_next_one(void **state)
+{
+    json_t *events = read_events("event,step,unix_s\nstep,2,9\nstep,3,10\nstep,4,11.25\nstep,5,12.5\nstep,6,13.5\n"
+                                 "step,7,14.5\nstep,8,16\nstep,9,17.5\nstep,10,18.5\nstep,11,19.5\nstep,12,21\n"),
+           *costs = json_array();
+    el_recovery_costs(events, 4, costs);
+    assert_int_equal(json_array_size(costs), 2);
+    assert_true(fabs(json_real_value(json_array_get(costs, 0)) - 100 * 0.5 / 4.5) < 1e-6);
+    assert_true(fabs(json_real_value(json_array_get(costs, 1)) - 100 * 1.0 / 5) < 1e-6);
+    json_decref(costs);
+    json_decref(events);
+}
+
 static void what_is_no_event_is_refused_with_its_line(void **state)
 {
     json_t *events;
@@ -83,4 +98,5 @@ static void the_interval_loses_least(void **state)
 }
 
 RUN_TESTS(NULL, NULL, a_fall_stage_by_stage, two_falls_are_apart_and_what_did_not_come_is_null,
-          what_is_no_event_is_refused_with_its_line, the_interval_loses_least)
+          what_a_checkpoint_costs_of_the_time_to_the_next_one, what_is_no_event_is_refused_with_its_line,
+          the_interval_loses_least)
