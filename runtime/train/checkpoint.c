@@ -19,7 +19,7 @@
 #include "runtime/train/session.h"
 #include "runtime/worker/gather.h"
 
-enum { BEHIND = 5, SAID_BYTES = 256, PATIENCE_S = 600, POLL_NS = 2000000 };
+enum { BEHIND = 15, SAID_BYTES = 256, PATIENCE_S = 600, POLL_NS = 2000000 };
 
 struct el_checkpointer {
     struct el_run *run;
