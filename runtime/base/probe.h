@@ -81,6 +81,7 @@ struct el_op_messages {
     uint64_t total_bytes;   /* of the data or of the result, whichever is larger */
     const char *dtype;      /* of the elements: "f32" */
     uint64_t given, got;    /* elements that this member gives and gets */
+    uint64_t copied_bytes;  /* of its own, from its data to its result: an all-gather that is not in place */
     int rank, size;         /* of this member in its group, and of the group */
     int partner;            /* of a message or a collective with a root: that rank in the group; else -1 */
     int tag;                /* of a message */

@@ -270,6 +270,11 @@ static struct el_op_messages describe(const struct el_comm *comm, const struct e
     messages.got = op->count * el_comm_gets(comm, op->verb, op->root);
     messages.partner = el_comm_verb_row(op->verb)->has_root ? op->root : -1;
     messages.tag = op->tag;
+    const size_t part = op->count * el_dtype_bytes(op->dtype);
+    const struct el_view place = op->result;
+    if (op->verb == EL_COMM_ALL_GATHER && place.buffer &&
+        (op->data.buffer != place.buffer || op->data.offset != place.offset + (size_t)comm->rank * part))
+        messages.copied_bytes = part;
     return messages;
 }
 

@@ -92,7 +92,9 @@ double el_costs_ns(const struct el_costs *costs, const struct el_op_messages *me
     if (by_form) basis.how |= basis_of(row, measured_message(row, messages)).how;
     if (messages->rounds == 0) basis.how = 0;
     if (basis_p) *basis_p = basis;
-    return messages->rounds * (by_form ? by_form_ns(row, messages) : on_curve_ns(row, bytes));
+    const double own = (double)messages->copied_bytes,
+                 copy_ns = own > 0 && costs->copy.n > 0 ? on_curve_ns(&costs->copy, own) : 0;
+    return messages->rounds * (by_form ? by_form_ns(row, messages) : on_curve_ns(row, bytes)) + copy_ns;
 }
 
 void el_cost_use_add(struct el_cost_use *use, const struct el_op_info *op, double ns, const struct el_cost_basis *basis)

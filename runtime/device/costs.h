@@ -106,7 +106,8 @@ struct el_cost_use {
 void el_cost_use_add(struct el_cost_use *use, const struct el_op_info *op, double ns,
                      const struct el_cost_basis *basis);
 
-/* By the row of this verb and algorithm; else of the verb, else of the algorithm, else the first; of several the one
+/* Of a collective, whose rows are of calls in place: what it copies of its own comes on top.
+ * By the row of this verb and algorithm; else of the verb, else of the algorithm, else the first; of several the one
  * of as many ranks. `costs` has rows with points. `basis_p` may be NULL. Errors: none. */
 double el_costs_ns(const struct el_costs *costs, const struct el_op_messages *messages, struct el_cost_basis *basis_p);
 

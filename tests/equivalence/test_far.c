@@ -39,6 +39,7 @@ enum {
 struct heard {
     int ring_rounds_wrong, n_collectives;
     int64_t longest_ns; /* of a collective */
+    uint64_t copied_bytes;
     struct el_span window;
     double busy_ns; /* in forward and backward, and adding up gradients */
     int n;          /* devices */
@@ -60,6 +61,7 @@ static void hear(void *context, const struct el_step_event *event)
         const int64_t ns = span.end_ns - span.begin_ns;
         if (op->messages.verb && !op->link) {
             heard->n_collectives++;
+            heard->copied_bytes += op->messages.copied_bytes;
             heard->ring_rounds_wrong += op->messages.rounds != rounds_of(&op->messages);
             if (ns > heard->longest_ns) heard->longest_ns = ns;
         }
@@ -207,6 +209,10 @@ static void bytes_messages_and_memory_have_closed_forms(void **state)
         }
         assert_true(heard.n_collectives > 0 || (mesh->d == 1 && mesh->t == 1 && mesh->n == 1));
         assert_int_equal(heard.ring_rounds_wrong, 0);
+        const uint64_t gathered = 4 * params_of(mesh, 0) + 4 * EACH * block_of(mesh); /* zero3's, not in place */
+        if (mesh->t == 1)
+            assert_int_equal(heard.copied_bytes,
+                             stage_of(mesh) == 3 ? (uint64_t)heard.n * gathered / (uint64_t)mesh->n : 0);
     }
 }
 

@@ -103,6 +103,8 @@ static void rounds_of_messages_have_measured_times(void **state)
     assert_true(el_costs_ns(costs, &link, NULL) == 3e3);
     struct el_op_messages other = {.verb = "broadcast", .algorithm = "ps", .rounds = 1, .largest_bytes = 1 << 20};
     assert_true(el_costs_ns(costs, &other, NULL) == 150e3); /* and what was not measured at all the algorithm's */
+    other.copied_bytes = 1 << 20;
+    assert_true(el_costs_ns(costs, &other, NULL) == 150e3 + 185e3); /* not in place: its own part is copied, cold */
     free(costs);
 }
 
