@@ -165,7 +165,7 @@ static enum el_status note_kernel(struct el_program *program, int id)
     struct el_task *task = &program->tasks[id];
     if (!device_of(program, id)->ops->computes) return EL_OK;
     if (depends_on_step(program, id)) task->args.step_values = values_of(program, id);
-    enum el_status status = task->kernel->run(&task->args);
+    enum el_status status = el_kernel_run(task->kernel, &task->args);
     task->args.step_values = NULL;
     return status;
 }

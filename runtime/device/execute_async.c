@@ -120,7 +120,7 @@ static enum el_status run_kernel(struct el_program *program, struct el_task *tas
 {
     struct el_error error;
     task->args.step = program->step;
-    const enum el_status status = task->kernel->run(&task->args);
+    const enum el_status status = el_kernel_run(task->kernel, &task->args);
     if (status == EL_OK) return EL_OK;
     el_error_take(status, &error); /* a kernel does not know where it runs */
     return el_fail(status, "%s: %s", program->queues[task->queue]->device->name, error.text);

@@ -78,6 +78,7 @@ struct el_task {
         struct {
             const struct el_kernel *kernel;
             struct el_kernel_args args;
+            int first_tensor; /* into program->tensors, where it has many */
         };
         struct {
             size_t copy_bytes;
@@ -167,6 +168,10 @@ struct el_program {
     int n_waits;
     size_t wait_room;
     int *waits;
+    int n_tensors; /* of ops that have many */
+    size_t tensor_room, tensor_view_room;
+    struct el_kernel_tensor *tensors;
+    struct el_tensor_views *tensor_views;
     int n_queues;
     size_t queue_room;
     struct el_queue **queues;

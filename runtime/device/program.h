@@ -32,6 +32,12 @@ struct el_op_head {
     uint64_t sent_bytes, received_bytes; /* to and from other devices and the host, counted for `device` */
 };
 
+/* Operands of one of an op's many tensors, and args.d[0] of it. */
+struct el_tensor_views {
+    struct el_view views[EL_TENSOR_POINTERS];
+    int64_t n;
+};
+
 /* A kernel: args.p are filled in from `views` when addresses are known. Its scratch comes from the device's kernel
  * table and is marked as `workspace`, `allowance` and `padding` for just this op. */
 struct el_kernel_op {
@@ -40,6 +46,8 @@ struct el_kernel_op {
     enum el_dtype dtype;
     struct el_view views[EL_ARGS_POINTERS]; /* {0} where the op has no such operand */
     struct el_kernel_args args;
+    const struct el_tensor_views *tensors; /* copied: what views and args.d[0] follow from; NULL: there is one */
+    int n_tensors;
 };
 
 /* The arguments of a call. `p` are the call's views as addresses. On synchronous devices each call has the thread of

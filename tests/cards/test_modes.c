@@ -170,6 +170,7 @@ static void configure_way(const struct way *way, struct el_train_config *config)
     config->loss_in_replica = way->loss_in_replica;
     config->sync_params = way->sync_params;
     config->dp_fix = way->fixes;
+    config->foreach = EL_FOREACH_ON; /* as usual on cards */
     config->loading = way->loading;
     if (way->scheduled) {
         config->lr_warmup = STEPS;
@@ -294,6 +295,34 @@ static void fixes_of_dp(void **state)
     }
 }
 
+/* Tensors of one launch have the bits of as many launches. */
+static void together_or_one_by_one(void **state)
+{
+    static const struct way these[] = {
+        {"ddp", "textcnn", 2, NONE, true, EL_OPT_ADAM, .batch = 22, .dtype = F32, .scheduled = true},
+        {"spmg", "mlp", 2, NONE, .batch = 22},
+        {"dp", "toy", 2, NONE, .batch = 24, .dtype = BF16},
+        {"zero3", "mlp", 2, NONE, true, EL_OPT_ADAMW, .batch = 22, .scheduled = true}};
+    for (size_t w = 0; w < sizeof these / sizeof these[0]; w++) {
+        struct trained trained[2];
+        struct cards_counts counts[3];
+        struct el_train_config config;
+        configure_way(&these[w], &config);
+        config.keep_grads = w % 2;
+        with_nccl = these[w].nccl;
+        for (int off = 0; off < 2; off++) {
+            config.foreach = off ? EL_FOREACH_OFF : EL_FOREACH_ON;
+            cards_count(0, &counts[off]);
+            train_on("cuda", false, &config, &trained[off]);
+            if (trained[off].status != EL_OK) fail_msg("%s: %s", these[w].mode, el_error_message());
+        }
+        cards_count(0, &counts[2]);
+        assert_true(el_case_difference(&trained[0].result, &trained[1].result) == 0);
+        assert_true(counts[1].kernels - counts[0].kernels < counts[2].kernels - counts[1].kernels);
+        for (int off = 0; off < 2; off++) el_train_result_free(&trained[off].result);
+    }
+}
+
 static void cards_may_not_reach_each_other(void **state)
 {
     static const char *const modes[] = {"dp", "pipeline"};
@@ -386,6 +415,7 @@ int main(void)
 {
     set_up_cards();
     setenv("CUDA_MODULE_LOADING", "EAGER", 1); /* a first launch would wait for the card, and hide what does not */
-    return RUN(open_sets, close_all, every_mode, every_way, fixes_of_dp, cards_may_not_reach_each_other,
-               a_refused_collective_fails_the_step, memory_is_what_the_ledger_says, workspace_is_what_was_asked_for);
+    return RUN(open_sets, close_all, every_mode, every_way, fixes_of_dp, together_or_one_by_one,
+               cards_may_not_reach_each_other, a_refused_collective_fails_the_step, memory_is_what_the_ledger_says,
+               workspace_is_what_was_asked_for);
 }
