@@ -35,7 +35,7 @@ template <> __device__ inline float taken<f16>(float x)
 
 /* x, y = s * x, added to what is there with `acc`. y may be x. */
 template <typename FROM, typename TO, int MOST>
-__global__ void cast_kernel(const tensors<2, MOST> all, double s, bool acc)
+__global__ void cast_kernel(const __grid_constant__ tensors<2, MOST> all, double s, bool acc)
 {
     typedef typename wide_of<TO>::type wide;
     const auto &own = all.each[own_tensor(all)];
@@ -64,7 +64,8 @@ template <typename TO> static enum el_status cast(const struct el_kernel_args *a
 }
 
 /* y */
-template <typename REAL, int MOST> __global__ void fill_kernel(const tensors<1, MOST> all, double s)
+template <typename REAL, int MOST>
+__global__ void fill_kernel(const __grid_constant__ tensors<1, MOST> all, double s)
 {
     const auto &own = all.each[own_tensor(all)];
     REAL *y = static_cast<REAL *>(own.p[0]);

@@ -70,7 +70,7 @@ static enum el_status launch_warps(const struct el_kernel_args *args, const char
 
 /* The tensors of one launch, as many as the 4 KiB of a kernel's arguments hold beside its other ones. Each has the
  * blocks that it would have alone, and they go through it in the same way: so the bits are the same, those of sums
- * too. */
+ * too. A kernel takes them as __grid_constant__: without it each thread has a copy of them in memory. */
 template <int POINTERS, int MOST> struct tensors {
     struct {
         void *p[POINTERS];

@@ -11,7 +11,7 @@ template <typename REAL> static REAL rate_of(const struct el_kernel_args *args)
 
 /* g, w */
 template <typename REAL, int MOST>
-__global__ void sgd_kernel(const tensors<2, MOST> all, typename wide_of<REAL>::type lr,
+__global__ void sgd_kernel(const __grid_constant__ tensors<2, MOST> all, typename wide_of<REAL>::type lr,
                            const typename wide_of<REAL>::type *values)
 {
     typedef typename wide_of<REAL>::type wide;
@@ -31,7 +31,7 @@ template <typename REAL> static enum el_status sgd(const struct el_kernel_args *
 
 /* g, w, m */
 template <typename REAL, int MOST>
-__global__ void momentum_kernel(const tensors<3, MOST> all, typename wide_of<REAL>::type lr,
+__global__ void momentum_kernel(const __grid_constant__ tensors<3, MOST> all, typename wide_of<REAL>::type lr,
                                 const typename wide_of<REAL>::type *values, typename wide_of<REAL>::type mu)
 {
     typedef typename wide_of<REAL>::type wide;
@@ -61,7 +61,8 @@ template <typename REAL> struct adam_scalars {
 
 /* g, w, m, v, denominator, root. `values`: in the place of `s`; NULL: none. */
 template <typename REAL, int MOST>
-__global__ void adam_kernel(const tensors<6, MOST> all, struct adam_scalars<typename wide_of<REAL>::type> s,
+__global__ void adam_kernel(const __grid_constant__ tensors<6, MOST> all,
+                            struct adam_scalars<typename wide_of<REAL>::type> s,
                             const struct adam_scalars<typename wide_of<REAL>::type> *values)
 {
     typedef typename wide_of<REAL>::type wide;
@@ -114,7 +115,8 @@ static enum el_status adam(const struct el_kernel_args *args)
 enum { SQUARES_A_BLOCK = 16 * EL_CUDA_THREADS };
 
 /* x, sum */
-template <typename REAL, int MOST> __global__ void squares_kernel(const tensors<2, MOST> all, double *__restrict__ part)
+template <typename REAL, int MOST>
+__global__ void squares_kernel(const __grid_constant__ tensors<2, MOST> all, double *__restrict__ part)
 {
     const auto &own = all.each[own_tensor(all)];
     const REAL *__restrict__ x = static_cast<const REAL *>(own.p[0]);
@@ -126,7 +128,7 @@ template <typename REAL, int MOST> __global__ void squares_kernel(const tensors<
 
 /* One block: tensors follow on one another. */
 template <typename REAL, int MOST>
-__global__ void add_parts_kernel(const tensors<2, MOST> all, const double *__restrict__ part)
+__global__ void add_parts_kernel(const __grid_constant__ tensors<2, MOST> all, const double *__restrict__ part)
 {
     for (int t = 0; t < all.n; t++) {
         const auto &own = all.each[t];
@@ -164,7 +166,8 @@ template <typename REAL> static size_t parts_bytes(const struct el_kernel_args *
 }
 
 /* sum, x */
-template <typename REAL, int MOST> __global__ void clip_kernel(const tensors<2, MOST> all, double limit)
+template <typename REAL, int MOST>
+__global__ void clip_kernel(const __grid_constant__ tensors<2, MOST> all, double limit)
 {
     typedef typename wide_of<REAL>::type wide;
     const auto &own = all.each[own_tensor(all)];
