@@ -64,8 +64,7 @@ template <typename TO> static enum el_status cast(const struct el_kernel_args *a
 }
 
 /* y */
-template <typename REAL, int MOST>
-__global__ void fill_kernel(const __grid_constant__ tensors<1, MOST> all, double s)
+template <typename REAL, int MOST> __global__ void fill_kernel(const __grid_constant__ tensors<1, MOST> all, double s)
 {
     const auto &own = all.each[own_tensor(all)];
     REAL *y = static_cast<REAL *>(own.p[0]);

@@ -73,8 +73,7 @@ template <typename REAL> static enum el_status copy_columns(const struct el_kern
 }
 
 /* x, y */
-template <typename REAL, int MOST>
-__global__ void scale_kernel(const __grid_constant__ tensors<2, MOST> all, REAL s)
+template <typename REAL, int MOST> __global__ void scale_kernel(const __grid_constant__ tensors<2, MOST> all, REAL s)
 {
     const auto &own = all.each[own_tensor(all)];
     const REAL *x = static_cast<const REAL *>(own.p[0]);
@@ -99,8 +98,7 @@ template <typename REAL> static enum el_status add(const struct el_kernel_args *
 }
 
 /* y */
-template <typename REAL, int MOST>
-__global__ void fill_kernel(const __grid_constant__ tensors<1, MOST> all, REAL s)
+template <typename REAL, int MOST> __global__ void fill_kernel(const __grid_constant__ tensors<1, MOST> all, REAL s)
 {
     const auto &own = all.each[own_tensor(all)];
     EL_CUDA_EACH_OF(i, own) static_cast<REAL *>(own.p[0])[i] = s;
