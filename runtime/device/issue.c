@@ -317,6 +317,7 @@ enum el_status el_program_call(struct el_program *program, struct el_device *dev
     task->run = op->run;
     task->context = op->context;
     task->blocks = op->blocks;
+    task->notes = op->notes;
     task->group = op->group;
     task->message = op->message;
     task->message_number = count_messages(program, program->n_tasks - 1);

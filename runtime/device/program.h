@@ -50,6 +50,10 @@ struct el_kernel_op {
     int n_tensors;
 };
 
+/* What a call that a graph may have is made for: to queue its work; to have it noted, for the graph; or only to hear
+ * that the graph is launched again. */
+enum el_call_graph { EL_CALL_QUEUES, EL_CALL_NOTES, EL_CALL_AGAIN };
+
 /* The arguments of a call. `p` are the call's views as addresses. On synchronous devices each call has the thread of
  * its stream. On asynchronous ones all calls are made by the one thread that runs the program, while the device is
  * behind: a call that touches device memory queues its work on `stream`, or waits for it first
@@ -62,6 +66,7 @@ struct el_call_args {
     uint64_t step;
     void *stream;          /* the library's own stream (cudaStream_t); NULL on synchronous devices */
     int member, n_members; /* of the group's calls that this thread makes; 0 of 1 where each has a thread */
+    enum el_call_graph graph;
 };
 
 /* Which collective a call is one member's part of. Calls of one program with equal groups are made side by side (see
@@ -93,6 +98,7 @@ struct el_call_op {
     struct el_op_head head;
     enum el_op_class op_class; /* EL_CLASS_COMM or EL_CLASS_HOST */
     bool blocks; /* on asynchronous devices: it waits for the device or for other members, so its time is no work */
+    bool notes;  /* all that it does to the device is queued on its stream: a graph may have it */
     enum el_status (*run)(const struct el_call_args *args);
     void *context;
     const void *arguments; /* copied; NULL: none */
