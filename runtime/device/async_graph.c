@@ -70,8 +70,8 @@ static enum el_status check_task(const struct el_program *program, int id)
         reason = "copies from memory that is not pinned, or waits for it";
     const bool noted = is_noted(program, id);
     if (task->kind == EL_TASK_CALL && program->infos[id].op_class != EL_CLASS_HOST && !noted)
-        reason = "communicates by way of the host, or for several devices of a thread";
-    for (int v = 0; task->kind == EL_TASK_CALL && !noted && v < EL_ARGS_POINTERS; v++)
+        reason = "communicates by way of the host or of another device";
+    for (int v = 0; task->kind == EL_TASK_CALL && !noted && !reason && v < EL_ARGS_POINTERS; v++)
         if (task->views[v].buffer) reason = "is a call that takes memory of the device";
     if (!reason) return EL_OK;
     return el_fail(EL_ERR_INVALID, "%s: '%s' %s, which a graph cannot: give --graph off", device_of(program, id)->name,

@@ -160,6 +160,7 @@ static void configure_graph(const char *model, enum el_dtype dtype, int64_t step
         config->model.dropout = 0.5;
     }
     config->steps = steps;
+    config->foreach = EL_FOREACH_ON;
 }
 
 static void train(struct el_train_config *config, bool graph, struct trained *trained)
