@@ -12,7 +12,6 @@ struct item {
     struct ncclComm *comm;
     cudaStream_t stream;
     unsigned number; /* in its communicator */
-    bool captured;
     int n;
     struct nccl_call calls[];
 };
@@ -313,33 +312,33 @@ static void drop_captured(void *context)
 ncclResult_t nccl_item_issue(const struct nccl_call *calls, int n)
 {
     struct ncclComm *comm = calls->comm;
+    const bool captured = cards_is_capturing(calls->stream);
     struct item *item = malloc(sizeof *item + (size_t)n * sizeof *calls);
     if (!item) abort();
     item->comm = comm;
     item->stream = calls->stream;
     item->n = n;
-    item->captured = cards_is_capturing(calls->stream);
     memcpy(item->calls, calls, (size_t)n * sizeof *calls);
-    for (int i = 0; i < n; i++) item->calls[i].asked.captured = item->captured;
-    if (!item->captured) item->number = comm->n_items++;
-    if (item->captured)
+    for (int i = 0; i < n; i++) item->calls[i].asked.captured = captured;
+    if (!captured) item->number = comm->n_items++;
+    if (captured)
         atomic_fetch_add(&comm->n_captured, 1);
     else
         atomic_fetch_add(&comm->n_left, 1);
     int device = cards_thread_device(); /* NCCL takes its communicator's, and gives the caller's back */
     cudaSetDevice(comm->device);
-    int failed = item->captured ? cards_enqueue(calls->stream, run_captured, drop_captured, item)
-                                : cards_enqueue(calls->stream, run, NULL, item);
+    int failed = captured ? cards_enqueue(calls->stream, run_captured, drop_captured, item)
+                          : cards_enqueue(calls->stream, run, NULL, item);
     cudaSetDevice(device);
     if (failed) {
-        if (item->captured)
+        if (captured)
             atomic_fetch_sub(&comm->n_captured, 1);
         else
             atomic_fetch_sub(&comm->n_left, 1);
         free(item);
         return nccl_fail(ncclUnhandledCudaError, "a kernel's launch failed");
     }
-    if (item->captured) return ncclSuccess;
+    if (captured) return ncclSuccess;
     comm->stream = calls->stream;
     comm->number = cards_stream_items(calls->stream);
     nccl_world_changed(comm->world);
