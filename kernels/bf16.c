@@ -114,6 +114,7 @@ static void plan_operands(const struct el_bf16_way *way, enum el_op_kind op, con
         if (operand->half) plan->values += (count + ALIGN_VALUES - 1) / ALIGN_VALUES * ALIGN_VALUES;
     }
     plan->args.d[0] = plan->rows;
+    plan->args.n_tensors = 0;
 }
 
 enum el_status el_bf16_workspace(const struct el_bf16_way *way, enum el_op_kind op, const struct el_kernel_args *args,

@@ -180,6 +180,13 @@ enum el_op_kind {
 
 enum { EL_ARGS_POINTERS = 10, EL_ARGS_SIZES = 8, EL_ARGS_SCALARS = 6, EL_ARGS_KEYS = 2, EL_STEP_VALUES_BYTES = 64 };
 
+/* Of an op that is done to many tensors: what p[] and d[0] are for one of them. */
+enum { EL_TENSOR_POINTERS = 6 };
+struct el_kernel_tensor {
+    void *p[EL_TENSOR_POINTERS];
+    int64_t n;
+};
+
 /* The arguments of one op. All of it but `step` stands from capture on; `step` counts from 0 and is set before each
  * run. */
 struct el_kernel_args {
@@ -187,6 +194,10 @@ struct el_kernel_args {
     int64_t d[EL_ARGS_SIZES];
     double s[EL_ARGS_SCALARS];
     uint64_t k[EL_ARGS_KEYS];
+    /* Optimizers, clip, sum_squares, scale, cast and fill may have many tensors, one after another: then p[] is the
+     * first one's, and d[0] the sum of all n. 0: there is one, p[]. Ownership: the caller's. */
+    const struct el_kernel_tensor *tensors;
+    int n_tensors;
     uint64_t step;
     const void *step_values; /* device memory with what step_values() wrote, read when the kernel runs; NULL: `step` */
     void *workspace;         /* what workspace() asked for, 64-byte aligned; contents undefined at each run */
@@ -205,10 +216,12 @@ struct el_workspace {
 
 /* How a backend does one op in one data type. */
 struct el_kernel {
-    /* Required. Computes, or on GPUs queues. Errors: EL_ERR_INTERNAL. */
+    /* Required. Computes, or on GPUs queues: called by el_kernel_run(). Errors: EL_ERR_INTERNAL. */
     enum el_status (*run)(const struct el_kernel_args *args);
-    /* Optional: default is no scratch. Only d[], s[] and k[] of args are used; and native, by which a library can
-     * be asked: NULL where there is no device, as in forecasts. */
+    /* run() looks at args.tensors; default is that it is called for each of them. */
+    bool takes_many;
+    /* Optional: default is no scratch. Only d[], s[], k[] and the tensors' n of args are used; and native, by which a
+     * library can be asked: NULL where there is no device, as in forecasts. */
     enum el_status (*workspace)(const struct el_kernel_args *args, struct el_workspace *workspace_p);
     /* Optional, with release: default is no plan, which a NULL in plan_p says too. Ownership: the plan is the caller's
      * until release. Errors: EL_ERR_INTERNAL, EL_ERR_HOST_MEMORY. */
@@ -261,6 +274,9 @@ const char *el_kernels_cpu_missing(void);
 const char *el_kernels_cpu_no_bf16(void);
 /* "oneDNN 2.6.3", or "" when absent. */
 const char *el_kernels_cpu_library(void);
+
+/* Runs a row, with the same bits however many tensors it takes at once. */
+enum el_status el_kernel_run(const struct el_kernel *kernel, const struct el_kernel_args *args);
 
 const char *el_op_name(enum el_op_kind op);
 

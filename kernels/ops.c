@@ -6,6 +6,8 @@
  */
 #include "kernels/kernels.h"
 
+#include <string.h>
+
 #include "kernels/window.h"
 
 size_t el_dtype_bytes(enum el_dtype dtype)
@@ -30,6 +32,19 @@ const char *el_op_name(enum el_op_kind op)
 #undef EL_OP_NAME
     };
     return (unsigned)op < EL_OP_COUNT ? names[op] : "unknown";
+}
+
+enum el_status el_kernel_run(const struct el_kernel *kernel, const struct el_kernel_args *args)
+{
+    struct el_kernel_args one = *args;
+    if (args->n_tensors == 0 || kernel->takes_many) return kernel->run(args);
+    one.n_tensors = 0;
+    for (int t = 0; t < args->n_tensors; t++) {
+        memcpy(one.p, args->tensors[t].p, sizeof args->tensors[t].p);
+        one.d[0] = args->tensors[t].n;
+        EL_TRY(kernel->run(&one));
+    }
+    return EL_OK;
 }
 
 enum el_status el_batch_norm_check(int64_t n)

@@ -174,8 +174,8 @@ static const struct el_option_row before_sizes[] = {
     {TRAINING, "zero-grad", "HOW", AT(SWITCH, train.keep_grads), OF_TRIALS,
      "gradients between steps: free them, or keep and set to zero", CHOICES("free|keep"), DEFAULT("free")},
     {TRAINING, "foreach", "HOW", AT(CHOICE, train.foreach), OF_TRIALS | PLAN,
-     "adam's temporaries, as in PyTorch. on: one of each parameter at once; off: two of one parameter at a time; auto: "
-     "on for cuda devices",
+     "as in PyTorch. on: the optimizer updates all parameters in one launch, and adam has a temporary of each at once; "
+     "off: one parameter after another, and two temporaries of it; auto: on for cuda devices",
      CHOICES("auto|off|on"), DEFAULT("auto")},
     {TRAINING, "dtype", "TYPE", AT(CHOICE, train.dtype), OF_TRIALS | PLAN,
      "number type; f64 uses the reference kernels", CHOICES("f32|f64"), DEFAULT("f32")},

@@ -33,46 +33,52 @@ template <> __device__ inline float taken<f16>(float x)
     return rounded<f16>(x);
 }
 
-/* y = s * x, added to what is there with `acc`. y may be x. */
-template <typename FROM, typename TO> __global__ void cast_kernel(const FROM *x, int64_t n, double s, bool acc, TO *y)
+/* x, y = s * x, added to what is there with `acc`. y may be x. */
+template <typename FROM, typename TO, int MOST>
+__global__ void cast_kernel(const __grid_constant__ tensors<2, MOST> all, double s, bool acc)
 {
-    EL_CUDA_EACH(i, n)
+    typedef typename wide_of<TO>::type wide;
+    const auto &own = all.each[own_tensor(all)];
+    const FROM *x = static_cast<const FROM *>(own.p[0]);
+    TO *y = static_cast<TO *>(own.p[1]);
+    EL_CUDA_EACH_OF(i, own)
     {
-        typedef typename wide_of<TO>::type wide;
         const wide value = static_cast<wide>(s) * taken<TO>(static_cast<wide>(x[i]));
         y[i] = rounded<TO>(acc ? static_cast<wide>(y[i]) + value : value);
     }
 }
 
 template <typename FROM, typename TO>
-static enum el_status cast_from(const struct el_kernel_args *args, const void *x, int64_t n, double s, bool acc,
-                                void *y)
+static enum el_status cast_from(const struct el_kernel_args *args, double s, bool acc)
 {
-    return launch(args, "cast", n, cast_kernel<FROM, TO>, static_cast<const FROM *>(x), n, s, acc,
-                  static_cast<TO *>(y));
+    return launch_tensors(args, "cast", EL_CUDA_BOTH(cast_kernel, 2, FROM, TO), s, acc);
 }
 
 template <typename TO> static enum el_status cast(const struct el_kernel_args *args)
 {
-    const int64_t n = args->d[0];
     const bool acc = args->s[1] != 0;
-    if (args->k[0] == EL_BF16) return cast_from<bf16, TO>(args, args->p[0], n, args->s[0], acc, args->p[1]);
-    if (args->k[0] == EL_F16) return cast_from<f16, TO>(args, args->p[0], n, args->s[0], acc, args->p[1]);
-    if (args->k[0] == EL_F64) return cast_from<double, TO>(args, args->p[0], n, args->s[0], acc, args->p[1]);
-    return cast_from<float, TO>(args, args->p[0], n, args->s[0], acc, args->p[1]);
+    if (args->k[0] == EL_BF16) return cast_from<bf16, TO>(args, args->s[0], acc);
+    if (args->k[0] == EL_F16) return cast_from<f16, TO>(args, args->s[0], acc);
+    if (args->k[0] == EL_F64) return cast_from<double, TO>(args, args->s[0], acc);
+    return cast_from<float, TO>(args, args->s[0], acc);
 }
 
-template <typename REAL> __global__ void fill_kernel(int64_t n, double s, REAL *y)
+/* y */
+template <typename REAL, int MOST> __global__ void fill_kernel(const __grid_constant__ tensors<1, MOST> all, double s)
 {
-    EL_CUDA_EACH(i, n) y[i] = rounded<REAL>(static_cast<typename wide_of<REAL>::type>(s));
+    const auto &own = all.each[own_tensor(all)];
+    REAL *y = static_cast<REAL *>(own.p[0]);
+    EL_CUDA_EACH_OF(i, own) y[i] = rounded<REAL>(static_cast<typename wide_of<REAL>::type>(s));
+}
+
+template <typename REAL> static enum el_status fill(const struct el_kernel_args *args)
+{
+    return launch_tensors(args, "fill", EL_CUDA_BOTH(fill_kernel, 1, REAL), args->s[0]);
 }
 
 EL_CUDA_RUN(cast)
-
-extern "C" enum el_status el_cuda_cast_bf16(const struct el_kernel_args *args)
-{
-    return cast<bf16>(args);
-}
+EL_CUDA_RUN_BF16(cast)
+EL_CUDA_RUN_BF16(fill)
 
 extern "C" enum el_status el_cuda_cast_f16(const struct el_kernel_args *args)
 {
@@ -81,26 +87,25 @@ extern "C" enum el_status el_cuda_cast_f16(const struct el_kernel_args *args)
 
 extern "C" enum el_status el_cuda_fill_f16(const struct el_kernel_args *args)
 {
-    return launch(args, "fill", args->d[0], fill_kernel<f16>, args->d[0], args->s[0], static_cast<f16 *>(args->p[0]));
+    return fill<f16>(args);
 }
 
 extern "C" enum el_status el_cuda_scale_bf16(const struct el_kernel_args *args)
 {
-    return cast_from<bf16, bf16>(args, args->p[0], args->d[0], args->s[0], false, args->p[1]);
+    return cast_from<bf16, bf16>(args, args->s[0], false);
 }
 
 extern "C" enum el_status el_cuda_add_bf16(const struct el_kernel_args *args)
 {
-    return cast_from<bf16, bf16>(args, args->p[0], args->d[0], 1, true, args->p[1]);
-}
-
-extern "C" enum el_status el_cuda_fill_bf16(const struct el_kernel_args *args)
-{
-    return launch(args, "fill", args->d[0], fill_kernel<bf16>, args->d[0], args->s[0], static_cast<bf16 *>(args->p[0]));
+    return cast_from<bf16, bf16>(args, 1, true);
 }
 
 extern "C" enum el_status el_cuda_bf16_move(const struct el_kernel_args *args, const void *x, int64_t n, bool back,
                                             void *y)
 {
-    return back ? cast_from<float, bf16>(args, x, n, 1, false, y) : cast_from<bf16, float>(args, x, n, 1, false, y);
+    struct el_kernel_args own = *args;
+    own.p[0] = const_cast<void *>(x);
+    own.p[1] = y;
+    own.d[0] = n;
+    return back ? cast_from<float, bf16>(&own, 1, false) : cast_from<bf16, float>(&own, 1, false);
 }

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 extern "C" {
 #include "kernels/cuda/cuda.h"
@@ -66,6 +67,81 @@ static enum el_status launch_warps(const struct el_kernel_args *args, const char
 {
     return launch_blocks(args, op, el_cuda_blocks(items, WARPS_A_BLOCK), kernel, actual...);
 }
+
+/* The tensors of one launch, as many as the 4 KiB of a kernel's arguments hold beside its other ones. Each has the
+ * blocks that it would have alone, and they go through it in the same way: so the bits are the same, those of sums
+ * too. A kernel takes them as __grid_constant__: without it each thread has a copy of them in memory. */
+template <int POINTERS, int MOST> struct tensors {
+    struct {
+        void *p[POINTERS];
+        int64_t n;
+        unsigned first, blocks;
+    } each[MOST];
+    int n;
+};
+enum { ARGUMENT_BYTES = 4096, OTHER_ARGUMENT_BYTES = 96 };
+constexpr int most_tensors(int pointers)
+{
+    return (ARGUMENT_BYTES - OTHER_ARGUMENT_BYTES) / static_cast<int>((pointers + 2) * sizeof(void *));
+}
+
+/* The tensor that the calling block works on. */
+template <int POINTERS, int MOST> __device__ static inline int own_tensor(const tensors<POINTERS, MOST> &all)
+{
+    int low = 0;
+    for (int high = all.n; high - low > 1;) {
+        const int middle = (low + high) / 2;
+        (all.each[middle].first <= blockIdx.x ? low : high) = middle;
+    }
+    return low;
+}
+
+#define EL_CUDA_EACH_OF(i, own)                                                                                        \
+    for (int64_t i = (int64_t)(blockIdx.x - (own).first) * blockDim.x + threadIdx.x; i < (own).n;                      \
+         i += (int64_t)(own).blocks * blockDim.x)
+
+/* Tensor `*at_p` of the op and as many after it as there is room for. Returns their blocks. */
+template <int POINTERS, int MOST>
+static unsigned take_tensors(const struct el_kernel_args *args, int64_t items_per_block, int *at_p,
+                             tensors<POINTERS, MOST> *list)
+{
+    unsigned blocks = 0;
+    list->n = 0;
+    do {
+        const struct el_kernel_tensor *from = args->n_tensors ? &args->tensors[*at_p] : nullptr;
+        auto &to = list->each[list->n];
+        memcpy(to.p, from ? from->p : args->p, sizeof to.p);
+        to.n = from ? from->n : args->d[0];
+        to.first = blocks;
+        to.blocks = el_cuda_blocks(to.n, items_per_block);
+        if (to.blocks > 0) list->n++;
+        blocks += to.blocks;
+    } while (++*at_p < args->n_tensors && list->n < MOST);
+    return blocks;
+}
+
+template <int POINTERS, int MOST, typename... FORMAL, typename... ACTUAL>
+static enum el_status launch_list(const struct el_kernel_args *args, const char *op,
+                                  void (*kernel)(tensors<POINTERS, MOST>, FORMAL...), ACTUAL... actual)
+{
+    tensors<POINTERS, MOST> list;
+    int at = 0;
+    do {
+        const unsigned blocks = take_tensors(args, EL_CUDA_THREADS, &at, &list);
+        EL_TRY(launch_blocks(args, op, blocks, kernel, list, actual...));
+    } while (at < args->n_tensors);
+    return EL_OK;
+}
+
+/* A thread an item of each tensor, by a kernel of `one` or of `many` tensors a launch. */
+template <int POINTERS, typename... FORMAL, typename... ACTUAL>
+static enum el_status
+launch_tensors(const struct el_kernel_args *args, const char *op, void (*one)(tensors<POINTERS, 1>, FORMAL...),
+               void (*many)(tensors<POINTERS, most_tensors(POINTERS)>, FORMAL...), ACTUAL... actual)
+{
+    return args->n_tensors ? launch_list(args, op, many, actual...) : launch_list(args, op, one, actual...);
+}
+#define EL_CUDA_BOTH(kernel, pointers, ...) kernel<__VA_ARGS__, 1>, kernel<__VA_ARGS__, most_tensors(pointers)>
 
 /* A number of bf16: computed with in f32, and rounded to nearest, ties to even. */
 struct bf16 {
@@ -143,6 +219,12 @@ __device__ static inline double block_sum(double value)
     extern "C" enum el_status el_cuda_##name##_f64(const struct el_kernel_args *args)                                  \
     {                                                                                                                  \
         return name<double>(args);                                                                                     \
+    }
+
+#define EL_CUDA_RUN_BF16(name)                                                                                         \
+    extern "C" enum el_status el_cuda_##name##_bf16(const struct el_kernel_args *args)                                 \
+    {                                                                                                                  \
+        return name<bf16>(args);                                                                                       \
     }
 
 /* For rows that depend on the step where `depends(args)`: `values` is a template of the op's arguments, which gives a

@@ -4,19 +4,24 @@
 #include "kernels/bf16.h"
 #include "kernels/cuda/native.h"
 
+/* Those of many tensors. */
+#define TAKES_MANY(op) .takes_many = (op) == EL_OP_SCALE || ((op) >= EL_OP_CAST && (op) <= EL_OP_ADAM)
+
 static const struct el_kernel rows[EL_OP_COUNT][2] = {
 #define EL_CUDA_ROW(op, name)                                                                                          \
-    [op] = {[EL_F32] = {.run = el_cuda_##name##_f32}, [EL_F64] = {.run = el_cuda_##name##_f64}},
+    [op] = {[EL_F32] = {.run = el_cuda_##name##_f32, TAKES_MANY(op)},                                                  \
+            [EL_F64] = {.run = el_cuda_##name##_f64, TAKES_MANY(op)}},
     EL_CUDA_LIST(EL_CUDA_ROW)
 #undef EL_CUDA_ROW
 #define EL_CUDA_ROW(op, name)                                                                                          \
-    [op] = {[EL_F32] = {.run = el_cuda_##name##_f32, .step_values = el_cuda_##name##_step_values_f32},                 \
-            [EL_F64] = {.run = el_cuda_##name##_f64, .step_values = el_cuda_##name##_step_values_f64}},
+    [op] = {                                                                                                           \
+        [EL_F32] = {.run = el_cuda_##name##_f32, TAKES_MANY(op), .step_values = el_cuda_##name##_step_values_f32},     \
+        [EL_F64] = {.run = el_cuda_##name##_f64, TAKES_MANY(op), .step_values = el_cuda_##name##_step_values_f64}},
         EL_CUDA_STEP_LIST(EL_CUDA_ROW)
 #undef EL_CUDA_ROW
 #define EL_CUDA_ROW(op, name)                                                                                          \
-    [op] = {[EL_F32] = {.run = el_cuda_##name##_f32, .workspace = el_cuda_##name##_workspace_f32},                     \
-            [EL_F64] = {.run = el_cuda_##name##_f64, .workspace = el_cuda_##name##_workspace_f64}},
+    [op] = {[EL_F32] = {.run = el_cuda_##name##_f32, TAKES_MANY(op), .workspace = el_cuda_##name##_workspace_f32},     \
+            [EL_F64] = {.run = el_cuda_##name##_f64, TAKES_MANY(op), .workspace = el_cuda_##name##_workspace_f64}},
             EL_CUDA_WORKSPACE_LIST(EL_CUDA_ROW)
 #undef EL_CUDA_ROW
 };
@@ -30,8 +35,14 @@ static const struct el_kernel bf16_rows[EL_OP_COUNT] = {EL_OP_LIST(EL_BF16_ROW)}
 static const struct el_kernel bf16_own[EL_OP_COUNT] = {
 #define EL_CUDA_ROW(op, name)                                                                                          \
     [op] = {.run = el_cuda_##name##_bf16,                                                                              \
+            TAKES_MANY(op),                                                                                            \
+            .step_values = op == EL_OP_SGD        ? el_cuda_sgd_step_values_f32                                        \
+                           : op == EL_OP_MOMENTUM ? el_cuda_momentum_step_values_f32                                   \
+                           : op == EL_OP_ADAM     ? el_cuda_adam_step_values_f32                                       \
+                                                  : NULL,                                                                  \
             .workspace = op == EL_OP_LINEAR_BACKWARD_WEIGHTS ? el_cuda_linear_backward_weights_workspace_f32           \
                          : op == EL_OP_SUM_ROWS              ? el_cuda_sum_rows_workspace_f32                          \
+                         : op == EL_OP_SUM_SQUARES           ? el_cuda_sum_squares_workspace_f32                       \
                                                              : NULL},
     EL_CUDA_BF16_LIST(EL_CUDA_ROW)
 #undef EL_CUDA_ROW

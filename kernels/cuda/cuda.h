@@ -65,7 +65,12 @@
     X(EL_OP_SCALE, scale)                                                                                              \
     X(EL_OP_ADD, add)                                                                                                  \
     X(EL_OP_CAST, cast)                                                                                                \
-    X(EL_OP_FILL, fill)
+    X(EL_OP_FILL, fill)                                                                                                \
+    X(EL_OP_SGD, sgd)                                                                                                  \
+    X(EL_OP_MOMENTUM, momentum)                                                                                        \
+    X(EL_OP_ADAM, adam)                                                                                                \
+    X(EL_OP_SUM_SQUARES, sum_squares)                                                                                  \
+    X(EL_OP_CLIP, clip)
 
 #define EL_CUDA_DECLARE_BF16(op, name) enum el_status el_cuda_##name##_bf16(const struct el_kernel_args *args);
 EL_CUDA_BF16_LIST(EL_CUDA_DECLARE_BF16)

@@ -72,15 +72,18 @@ template <typename REAL> static enum el_status copy_columns(const struct el_kern
                   d[0], d[1], d[2], d[3], args->s[0] != 0, static_cast<REAL *>(args->p[1]));
 }
 
-template <typename REAL> __global__ void scale_kernel(const REAL *x, int64_t n, REAL s, REAL *y)
+/* x, y */
+template <typename REAL, int MOST> __global__ void scale_kernel(const __grid_constant__ tensors<2, MOST> all, REAL s)
 {
-    EL_CUDA_EACH(i, n) y[i] = s * x[i];
+    const auto &own = all.each[own_tensor(all)];
+    const REAL *x = static_cast<const REAL *>(own.p[0]);
+    REAL *y = static_cast<REAL *>(own.p[1]);
+    EL_CUDA_EACH_OF(i, own) y[i] = s * x[i];
 }
 
 template <typename REAL> static enum el_status scale(const struct el_kernel_args *args)
 {
-    return launch(args, "scale", args->d[0], scale_kernel<REAL>, static_cast<const REAL *>(args->p[0]), args->d[0],
-                  static_cast<REAL>(args->s[0]), static_cast<REAL *>(args->p[1]));
+    return launch_tensors(args, "scale", EL_CUDA_BOTH(scale_kernel, 2, REAL), static_cast<REAL>(args->s[0]));
 }
 
 template <typename REAL> __global__ void add_kernel(const REAL *__restrict__ x, int64_t n, REAL *__restrict__ y)
@@ -94,15 +97,16 @@ template <typename REAL> static enum el_status add(const struct el_kernel_args *
                   static_cast<REAL *>(args->p[1]));
 }
 
-template <typename REAL> __global__ void fill_kernel(int64_t n, REAL s, REAL *y)
+/* y */
+template <typename REAL, int MOST> __global__ void fill_kernel(const __grid_constant__ tensors<1, MOST> all, REAL s)
 {
-    EL_CUDA_EACH(i, n) y[i] = s;
+    const auto &own = all.each[own_tensor(all)];
+    EL_CUDA_EACH_OF(i, own) static_cast<REAL *>(own.p[0])[i] = s;
 }
 
 template <typename REAL> static enum el_status fill(const struct el_kernel_args *args)
 {
-    return launch(args, "fill", args->d[0], fill_kernel<REAL>, args->d[0], static_cast<REAL>(args->s[0]),
-                  static_cast<REAL *>(args->p[0]));
+    return launch_tensors(args, "fill", EL_CUDA_BOTH(fill_kernel, 1, REAL), static_cast<REAL>(args->s[0]));
 }
 
 EL_CUDA_RUN(relu_backward)

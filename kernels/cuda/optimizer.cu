@@ -9,59 +9,79 @@ template <typename REAL> static REAL rate_of(const struct el_kernel_args *args)
     return static_cast<REAL>(el_rate(args, args->s[0], args->s[1]));
 }
 
-template <typename REAL>
-__global__ void sgd_kernel(const REAL *__restrict__ g, int64_t n, REAL lr, const REAL *values, REAL *__restrict__ w)
+/* g, w */
+template <typename REAL, int MOST>
+__global__ void sgd_kernel(const __grid_constant__ tensors<2, MOST> all, typename wide_of<REAL>::type lr,
+                           const typename wide_of<REAL>::type *values)
 {
+    typedef typename wide_of<REAL>::type wide;
+    const auto &own = all.each[own_tensor(all)];
+    const REAL *__restrict__ g = static_cast<const REAL *>(own.p[0]);
+    REAL *__restrict__ w = static_cast<REAL *>(own.p[1]);
     if (values) lr = *values;
-    EL_CUDA_EACH(i, n) w[i] -= lr * g[i];
+    EL_CUDA_EACH_OF(i, own) w[i] = rounded<REAL>(static_cast<wide>(w[i]) - lr * static_cast<wide>(g[i]));
 }
 
 template <typename REAL> static enum el_status sgd(const struct el_kernel_args *args)
 {
-    return launch(args, "sgd", args->d[0], sgd_kernel<REAL>, static_cast<const REAL *>(args->p[0]), args->d[0],
-                  rate_of<REAL>(args), static_cast<const REAL *>(args->step_values), static_cast<REAL *>(args->p[1]));
+    typedef typename wide_of<REAL>::type wide;
+    return launch_tensors(args, "sgd", EL_CUDA_BOTH(sgd_kernel, 2, REAL), rate_of<wide>(args),
+                          static_cast<const wide *>(args->step_values));
 }
 
-template <typename REAL>
-__global__ void momentum_kernel(const REAL *__restrict__ g, int64_t n, REAL lr, const REAL *values, REAL mu,
-                                REAL *__restrict__ w, REAL *__restrict__ m)
+/* g, w, m */
+template <typename REAL, int MOST>
+__global__ void momentum_kernel(const __grid_constant__ tensors<3, MOST> all, typename wide_of<REAL>::type lr,
+                                const typename wide_of<REAL>::type *values, typename wide_of<REAL>::type mu)
 {
+    typedef typename wide_of<REAL>::type wide;
+    const auto &own = all.each[own_tensor(all)];
+    const REAL *__restrict__ g = static_cast<const REAL *>(own.p[0]);
+    REAL *__restrict__ w = static_cast<REAL *>(own.p[1]);
+    wide *__restrict__ m = static_cast<wide *>(own.p[2]);
     if (values) lr = *values;
-    EL_CUDA_EACH(i, n)
+    EL_CUDA_EACH_OF(i, own)
     {
-        REAL moved = mu * m[i] + g[i];
+        wide moved = mu * m[i] + static_cast<wide>(g[i]);
         m[i] = moved;
-        w[i] -= lr * moved;
+        w[i] = rounded<REAL>(static_cast<wide>(w[i]) - lr * moved);
     }
 }
 
 template <typename REAL> static enum el_status momentum(const struct el_kernel_args *args)
 {
-    return launch(args, "momentum", args->d[0], momentum_kernel<REAL>, static_cast<const REAL *>(args->p[0]),
-                  args->d[0], rate_of<REAL>(args), static_cast<const REAL *>(args->step_values),
-                  static_cast<REAL>(args->s[2]), static_cast<REAL *>(args->p[1]), static_cast<REAL *>(args->p[2]));
+    typedef typename wide_of<REAL>::type wide;
+    return launch_tensors(args, "momentum", EL_CUDA_BOTH(momentum_kernel, 3, REAL), rate_of<wide>(args),
+                          static_cast<const wide *>(args->step_values), static_cast<wide>(args->s[2]));
 }
 
 template <typename REAL> struct adam_scalars {
     REAL beta1, rest1, beta2, rest2, rate, root, eps, kept;
 };
 
-/* `values`: in the place of `s`; NULL: none. */
-template <typename REAL>
-__global__ void adam_kernel(const REAL *__restrict__ g, int64_t n, struct adam_scalars<REAL> s,
-                            const struct adam_scalars<REAL> *values, REAL *__restrict__ w, REAL *__restrict__ m,
-                            REAL *__restrict__ v, REAL *__restrict__ denominator, REAL *__restrict__ root)
+/* g, w, m, v, denominator, root. `values`: in the place of `s`; NULL: none. */
+template <typename REAL, int MOST>
+__global__ void adam_kernel(const __grid_constant__ tensors<6, MOST> all,
+                            struct adam_scalars<typename wide_of<REAL>::type> s,
+                            const struct adam_scalars<typename wide_of<REAL>::type> *values)
 {
+    typedef typename wide_of<REAL>::type wide;
+    const auto &own = all.each[own_tensor(all)];
+    const REAL *__restrict__ g = static_cast<const REAL *>(own.p[0]);
+    REAL *__restrict__ w = static_cast<REAL *>(own.p[1]);
+    wide *__restrict__ m = static_cast<wide *>(own.p[2]), *__restrict__ v = static_cast<wide *>(own.p[3]);
+    wide *__restrict__ denominator = static_cast<wide *>(own.p[4]), *__restrict__ root = static_cast<wide *>(own.p[5]);
+    static_assert(sizeof all + sizeof s + 2 * sizeof values <= ARGUMENT_BYTES, "a launch takes no more");
     if (values) s = *values;
-    EL_CUDA_EACH(i, n)
+    EL_CUDA_EACH_OF(i, own)
     {
-        REAL gradient = g[i];
-        REAL first = s.beta1 * m[i] + s.rest1 * gradient;
-        REAL second = s.beta2 * v[i] + s.rest2 * gradient * gradient;
+        wide gradient = static_cast<wide>(g[i]);
+        wide first = s.beta1 * m[i] + s.rest1 * gradient;
+        wide second = s.beta2 * v[i] + s.rest2 * gradient * gradient;
         m[i] = first;
         v[i] = second;
-        REAL below = sqrt(second) / s.root + s.eps;
-        w[i] = s.kept * w[i] - s.rate * first / below;
+        wide below = sqrt(second) / s.root + s.eps;
+        w[i] = rounded<REAL>(s.kept * static_cast<wide>(w[i]) - s.rate * first / below);
         if (denominator) denominator[i] = below;
         if (root) root[i] = sqrt(second);
     }
@@ -86,60 +106,80 @@ template <typename REAL> static struct adam_scalars<REAL> scalars_of(const struc
 template <typename REAL>
 static enum el_status adam(const struct el_kernel_args *args)
 {
-    return launch(args, "adam", args->d[0], adam_kernel<REAL>, static_cast<const REAL *>(args->p[0]), args->d[0],
-                  scalars_of<REAL>(args), static_cast<const struct adam_scalars<REAL> *>(args->step_values),
-                  static_cast<REAL *>(args->p[1]), static_cast<REAL *>(args->p[2]), static_cast<REAL *>(args->p[3]),
-                  static_cast<REAL *>(args->p[4]), static_cast<REAL *>(args->p[5]));
+    typedef typename wide_of<REAL>::type wide;
+    return launch_tensors(args, "adam", EL_CUDA_BOTH(adam_kernel, 6, REAL), scalars_of<wide>(args),
+                          static_cast<const struct adam_scalars<wide> *>(args->step_values));
 }
 
 /* What a block of the sum takes at least. */
 enum { SQUARES_A_BLOCK = 16 * EL_CUDA_THREADS };
 
-template <typename REAL>
-__global__ void squares_kernel(const REAL *__restrict__ x, int64_t n, double *__restrict__ part)
+/* x, sum */
+template <typename REAL, int MOST>
+__global__ void squares_kernel(const __grid_constant__ tensors<2, MOST> all, double *__restrict__ part)
 {
+    const auto &own = all.each[own_tensor(all)];
+    const REAL *__restrict__ x = static_cast<const REAL *>(own.p[0]);
     double sum = 0;
-    EL_CUDA_EACH(i, n) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    EL_CUDA_EACH_OF(i, own) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
     sum = block_sum(sum);
     if (threadIdx.x == 0) part[blockIdx.x] = sum;
 }
 
-/* One block. */
-template <typename REAL> __global__ void add_parts_kernel(const double *__restrict__ part, int64_t n, REAL *sum)
+/* One block: tensors follow on one another. */
+template <typename REAL, int MOST>
+__global__ void add_parts_kernel(const __grid_constant__ tensors<2, MOST> all, const double *__restrict__ part)
 {
-    double all = 0;
-    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) all += part[i];
-    all = block_sum(all);
-    if (threadIdx.x == 0) *sum = static_cast<REAL>(static_cast<double>(*sum) + all);
+    for (int t = 0; t < all.n; t++) {
+        const auto &own = all.each[t];
+        auto *total = static_cast<typename wide_of<REAL>::type *>(own.p[1]);
+        double sum = 0;
+        for (unsigned i = threadIdx.x; i < own.blocks; i += blockDim.x) sum += part[own.first + i];
+        sum = block_sum(sum);
+        if (threadIdx.x == 0) *total = static_cast<typename wide_of<REAL>::type>(static_cast<double>(*total) + sum);
+    }
+}
+
+template <typename REAL, int MOST> static enum el_status sum_squares_by(const struct el_kernel_args *args)
+{
+    double *part = static_cast<double *>(args->workspace); /* [blocks] */
+    tensors<2, MOST> list;
+    int at = 0;
+    do {
+        const unsigned blocks = take_tensors(args, SQUARES_A_BLOCK, &at, &list);
+        EL_TRY(launch_blocks(args, "sum_squares", blocks, squares_kernel<REAL, MOST>, list, part));
+        EL_TRY(launch_blocks(args, "sum_squares' parts", blocks > 0, add_parts_kernel<REAL, MOST>, list, part));
+    } while (at < args->n_tensors);
+    return EL_OK;
 }
 
 template <typename REAL> static enum el_status sum_squares(const struct el_kernel_args *args)
 {
-    unsigned blocks = el_cuda_blocks(args->d[0], SQUARES_A_BLOCK);
-    double *part = static_cast<double *>(args->workspace); /* [blocks] */
-    EL_TRY(launch_blocks(args, "sum_squares", blocks, squares_kernel<REAL>, static_cast<const REAL *>(args->p[0]),
-                         args->d[0], part));
-    return launch_blocks(args, "sum_squares' parts", 1, add_parts_kernel<REAL>, part, static_cast<int64_t>(blocks),
-                         static_cast<REAL *>(args->p[1]));
+    return args->n_tensors ? sum_squares_by<REAL, most_tensors(2)>(args) : sum_squares_by<REAL, 1>(args);
 }
 
 template <typename REAL> static size_t parts_bytes(const struct el_kernel_args *args)
 {
-    return el_cuda_blocks(args->d[0], SQUARES_A_BLOCK) * sizeof(double);
+    size_t blocks = args->n_tensors ? 0 : el_cuda_blocks(args->d[0], SQUARES_A_BLOCK);
+    for (int t = 0; t < args->n_tensors; t++) blocks += el_cuda_blocks(args->tensors[t].n, SQUARES_A_BLOCK);
+    return blocks * sizeof(double);
 }
 
-template <typename REAL>
-__global__ void clip_kernel(const REAL *__restrict__ sum, int64_t n, double limit, REAL *__restrict__ x)
+/* sum, x */
+template <typename REAL, int MOST>
+__global__ void clip_kernel(const __grid_constant__ tensors<2, MOST> all, double limit)
 {
-    double factor = limit / (sqrt(static_cast<double>(*sum)) + 1e-6);
+    typedef typename wide_of<REAL>::type wide;
+    const auto &own = all.each[own_tensor(all)];
+    REAL *__restrict__ x = static_cast<REAL *>(own.p[1]);
+    double factor = limit / (sqrt(static_cast<double>(*static_cast<const wide *>(own.p[0]))) + 1e-6);
     if (factor > 1) factor = 1; /* NaN stays */
-    EL_CUDA_EACH(i, n) x[i] *= static_cast<REAL>(factor);
+    EL_CUDA_EACH_OF(i, own) x[i] = rounded<REAL>(static_cast<wide>(x[i]) * static_cast<wide>(factor));
 }
 
 template <typename REAL> static enum el_status clip(const struct el_kernel_args *args)
 {
-    return launch(args, "clip", args->d[0], clip_kernel<REAL>, static_cast<const REAL *>(args->p[0]), args->d[0],
-                  args->s[0], static_cast<REAL *>(args->p[1]));
+    return launch_tensors(args, "clip", EL_CUDA_BOTH(clip_kernel, 2, REAL), args->s[0]);
 }
 
 /* A block a row. */
@@ -174,3 +214,8 @@ EL_CUDA_RUN(sum_squares)
 EL_CUDA_WORKSPACE(sum_squares, parts_bytes)
 EL_CUDA_RUN(clip)
 EL_CUDA_RUN(max_norm)
+EL_CUDA_RUN_BF16(sgd)
+EL_CUDA_RUN_BF16(momentum)
+EL_CUDA_RUN_BF16(adam)
+EL_CUDA_RUN_BF16(sum_squares)
+EL_CUDA_RUN_BF16(clip)

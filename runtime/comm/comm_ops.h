@@ -112,6 +112,9 @@ struct el_comm_ops {
      * the order of issue, all members for which this thread issues. Called for members of one group by
      * several threads at once, never twice for one member. Errors: EL_ERR_PEER. */
     enum el_status (*enqueue)(const struct el_comm_part *parts, int n);
+    /* Optional, asynchronous communicators only: default is that no graph may have its operations (program.h). One of
+     * this member's was noted for a graph, by enqueue; or, `again`, the graph is launched once more. */
+    void (*graph)(void *state, bool again);
     /* Optional: default is nothing. Between steps: such an operation may come; its pointers are not known yet. Errors:
      * EL_ERR_HOST_MEMORY, EL_ERR_OOM. */
     enum el_status (*reserve)(void *state, const struct el_comm_task *task);

@@ -228,11 +228,26 @@ static bool moves_nothing(const struct el_comm_task *task)
     return task->count == 0 && task->verb != EL_COMM_BARRIER && !el_comm_verb_row(task->verb)->is_link;
 }
 
+/* What a graph has is noted once, and moves data again at each launch. */
+static enum el_status run_in_graph(struct el_comm *comm, const struct el_call_args *args, struct el_comm_task *task)
+{
+    const bool again = args->graph == EL_CALL_AGAIN;
+    if (again) task->number = ++comm->run[0];
+    if (comm->muted) return el_fail(EL_ERR_INTERNAL, "communicator %s: a graph is not muted", comm->backend->name);
+    if (again) EL_TRY(fail_operation(comm, task, el_comm_check_others(comm, task)));
+    if (moves_nothing(task)) return EL_OK;
+    if (!comm->state) return again ? EL_OK : run_alone(comm, task);
+    if (!again) EL_TRY(fail_operation(comm, task, enqueue(comm, args, task)));
+    comm->backend->ops->graph(comm->state, again);
+    return EL_OK;
+}
+
 static enum el_status run(const struct el_call_args *args)
 {
     struct el_comm *comm = args->context;
     struct el_comm_task task = task_of(comm, args);
     bool is_link = el_comm_verb_row(task.verb)->is_link;
+    if (args->graph != EL_CALL_QUEUES) return run_in_graph(comm, args, &task);
     task.number = ++comm->run[is_link];
     if (comm->muted && !is_link) return EL_OK;
     EL_TRY(fail_operation(comm, &task, el_comm_check_others(comm, &task)));
@@ -290,6 +305,7 @@ static enum el_status queue(struct el_comm *comm, struct el_program *program, co
                  .received_bytes = known->traffic.received_bytes},
         .op_class = EL_CLASS_COMM,
         .blocks = comm->state && !comm->backend->ops->asynchronous,
+        .notes = (!comm->state || comm->backend->ops->graph) && !el_comm_verb_row(op->verb)->is_link,
         .run = run,
         .context = comm,
         .arguments = arguments,

@@ -50,6 +50,17 @@ static bool depends_on_step(const struct el_program *program, int id)
 
 /* ---- what can be one ---- */
 
+/* A call whose work is noted; not where this thread makes those of other members, too, which it would have to group. */
+static bool is_noted(const struct el_program *program, int id)
+{
+    const struct el_task *task = &program->tasks[id];
+    bool noted = task->kind == EL_TASK_CALL && task->notes;
+    for (int i = 0; i < program->n_tasks && noted && task->group.of; i++)
+        noted = i == id || program->tasks[i].kind != EL_TASK_CALL ||
+                !el_call_group_same(program->tasks[i].group, task->group);
+    return noted;
+}
+
 static enum el_status check_task(const struct el_program *program, int id)
 {
     const struct el_task *task = &program->tasks[id];
@@ -57,8 +68,10 @@ static enum el_status check_task(const struct el_program *program, int id)
     if (task->kind == EL_TASK_COPY && !task->views[0].buffer) reason = "copies to the host";
     if (task->kind == EL_TASK_COPY && !task->views[1].buffer && task->copy_how != EL_COPY_PINNED)
         reason = "copies from memory that is not pinned, or waits for it";
-    if (task->kind == EL_TASK_CALL && program->infos[id].op_class != EL_CLASS_HOST) reason = "communicates";
-    for (int v = 0; task->kind == EL_TASK_CALL && v < EL_ARGS_POINTERS; v++)
+    const bool noted = is_noted(program, id);
+    if (task->kind == EL_TASK_CALL && program->infos[id].op_class != EL_CLASS_HOST && !noted)
+        reason = "communicates by way of the host or of another device";
+    for (int v = 0; task->kind == EL_TASK_CALL && !noted && !reason && v < EL_ARGS_POINTERS; v++)
         if (task->views[v].buffer) reason = "is a call that takes memory of the device";
     if (!reason) return EL_OK;
     return el_fail(EL_ERR_INVALID, "%s: '%s' %s, which a graph cannot: give --graph off", device_of(program, id)->name,
@@ -165,7 +178,7 @@ static enum el_status note_kernel(struct el_program *program, int id)
     struct el_task *task = &program->tasks[id];
     if (!device_of(program, id)->ops->computes) return EL_OK;
     if (depends_on_step(program, id)) task->args.step_values = values_of(program, id);
-    enum el_status status = task->kernel->run(&task->args);
+    enum el_status status = el_kernel_run(task->kernel, &task->args);
     task->args.step_values = NULL;
     return status;
 }
@@ -181,6 +194,8 @@ static enum el_status note_task(struct el_program *program, int id)
         EL_TRY(async_of(program)->stream_wait(stream, run->done[program->waits[task->first_wait + w]]));
     if (task->kind == EL_TASK_KERNEL) EL_TRY(note_kernel(program, id));
     if (task->kind == EL_TASK_COPY) EL_TRY(el_async_copy(program, task));
+    if (task->kind == EL_TASK_CALL && task->notes) EL_TRY(el_async_call(program, id, 0, 1, EL_CALL_NOTES));
+    EL_TRY(el_async_activate(program, device_of(program, id)));
     return run->done[id] ? async_of(program)->event_record(run->done[id], stream) : EL_OK;
 }
 
@@ -258,7 +273,7 @@ static enum el_status call_host(struct el_program *program)
         int id = program->async->order[i];
         if (program->tasks[id].kind != EL_TASK_CALL) continue;
         EL_TRY(el_async_activate(program, device_of(program, id)));
-        EL_TRY(el_async_call(program, id, 0, 1));
+        EL_TRY(el_async_call(program, id, 0, 1, program->tasks[id].notes ? EL_CALL_AGAIN : EL_CALL_QUEUES));
     }
     return EL_OK;
 }

@@ -44,9 +44,9 @@ static enum el_status run_task(struct el_program *program, struct el_device *dev
     case EL_TASK_KERNEL: {
         if (!device->ops->computes) return EL_OK;
         task->args.step = program->step;
-        if (task->stretch == 0) return task->kernel->run(&task->args);
+        if (task->stretch == 0) return el_kernel_run(task->kernel, &task->args);
         int64_t begin_ns = el_clock_ns();
-        enum el_status status = task->kernel->run(&task->args);
+        enum el_status status = el_kernel_run(task->kernel, &task->args);
         el_inject_spin(begin_ns, task->stretch);
         return status;
     }

@@ -120,7 +120,7 @@ static enum el_status run_kernel(struct el_program *program, struct el_task *tas
 {
     struct el_error error;
     task->args.step = program->step;
-    const enum el_status status = task->kernel->run(&task->args);
+    const enum el_status status = el_kernel_run(task->kernel, &task->args);
     if (status == EL_OK) return EL_OK;
     el_error_take(status, &error); /* a kernel does not know where it runs */
     return el_fail(status, "%s: %s", program->queues[task->queue]->device->name, error.text);
@@ -139,7 +139,7 @@ enum el_status el_async_copy(struct el_program *program, const struct el_task *t
     return program->queues[task->queue]->device->ops->async->copy(program->async->streams[task->queue], &copy);
 }
 
-enum el_status el_async_call(struct el_program *program, int id, int member, int n_members)
+enum el_status el_async_call(struct el_program *program, int id, int member, int n_members, enum el_call_graph graph)
 {
     struct el_task *task = &program->tasks[id];
     struct el_async_run *run = program->async;
@@ -149,7 +149,8 @@ enum el_status el_async_call(struct el_program *program, int id, int member, int
                                 .step = program->step,
                                 .stream = async_of(program, id)->stream_handle(run->streams[task->queue]),
                                 .member = member,
-                                .n_members = n_members};
+                                .n_members = n_members,
+                                .graph = graph};
     int64_t begin_ns = el_clock_ns();
     enum el_status status = task->run(&args);
     if (task->blocks) run->queue_ns -= el_clock_ns() - begin_ns;
@@ -167,7 +168,7 @@ static enum el_status run_task(struct el_program *program, int id, int member, i
     case EL_TASK_COPY:
         return el_async_copy(program, task);
     case EL_TASK_CALL:
-        return el_async_call(program, id, member, n_members);
+        return el_async_call(program, id, member, n_members, EL_CALL_QUEUES);
     }
     return EL_OK;
 }

@@ -78,6 +78,7 @@ struct el_task {
         struct {
             const struct el_kernel *kernel;
             struct el_kernel_args args;
+            int first_tensor; /* into program->tensors, where it has many */
         };
         struct {
             size_t copy_bytes;
@@ -86,7 +87,7 @@ struct el_task {
         struct {
             enum el_status (*run)(const struct el_call_args *args);
             void *context;
-            bool blocks;
+            bool blocks, notes;
             void *p[EL_ARGS_POINTERS];
             _Alignas(16) unsigned char arguments[EL_CALL_ARGUMENT_BYTES];
         };
@@ -167,6 +168,10 @@ struct el_program {
     int n_waits;
     size_t wait_room;
     int *waits;
+    int n_tensors; /* of ops that have many */
+    size_t tensor_room, tensor_view_room;
+    struct el_kernel_tensor *tensors;
+    struct el_tensor_views *tensor_views;
     int n_queues;
     size_t queue_room;
     struct el_queue **queues;
@@ -273,7 +278,7 @@ void el_async_destroy(struct el_program *program);
 enum el_status el_async_activate(struct el_program *program, const struct el_device *device);
 
 /* A call, or a copy, whose device is active. */
-enum el_status el_async_call(struct el_program *program, int id, int member, int n_members);
+enum el_status el_async_call(struct el_program *program, int id, int member, int n_members, enum el_call_graph graph);
 enum el_status el_async_copy(struct el_program *program, const struct el_task *task);
 
 /* async_graph.c: a program that is to be one. At its end; when its first run is over; in the place of queueing its ops,

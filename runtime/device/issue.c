@@ -201,6 +201,26 @@ static enum el_status make_scratch(struct el_program *program, struct el_device 
     return allocate(program, device, EL_TAG_WORKSPACE, workspace.bytes, part, "workspace", scratch_p);
 }
 
+/* Keeps the op's tensors. As it is known by its views and sizes, it has the first one's, and the sum of all. */
+static enum el_status add_tensors(struct el_program *program, struct el_kernel_op *op)
+{
+    const size_t wanted = (size_t)program->n_tensors + (size_t)op->n_tensors;
+    if (op->n_tensors == 0) return EL_OK;
+    if (!EL_GROW(program->tensors, program->tensor_room, wanted) ||
+        !EL_GROW(program->tensor_views, program->tensor_view_room, wanted))
+        return el_fail_errno("an op of %d tensors", op->n_tensors);
+    op->args.tensors = program->tensors + program->n_tensors;
+    op->args.n_tensors = op->n_tensors;
+    op->args.d[0] = 0;
+    memcpy(op->views, op->tensors->views, sizeof op->tensors->views);
+    for (int t = 0; t < op->n_tensors; t++) {
+        program->tensor_views[program->n_tensors] = op->tensors[t];
+        program->tensors[program->n_tensors++] = (struct el_kernel_tensor){.n = op->tensors[t].n};
+        op->args.d[0] += op->tensors[t].n;
+    }
+    return EL_OK;
+}
+
 static enum el_status add_kernel(struct el_program *program, struct el_device *device, int stream,
                                  const struct el_kernel_op *op)
 {
@@ -218,6 +238,7 @@ static enum el_status add_kernel(struct el_program *program, struct el_device *d
     task->kernel = kernel;
     task->args = op->args;
     task->args.plan = NULL;
+    task->first_tensor = program->n_tensors - op->n_tensors;
     task->workspace = scratch;
     task->stretch = el_inject_stretch(device, info->label);
     memcpy(task->views, op->views, sizeof task->views);
@@ -233,8 +254,10 @@ static enum el_status add_kernel(struct el_program *program, struct el_device *d
 enum el_status el_program_kernel(struct el_program *program, struct el_device *device, int stream,
                                  const struct el_kernel_op *op, int *op_id_p)
 {
+    struct el_kernel_op own = *op;
     if (program->failure != EL_OK) return el_error_give(&program->error);
-    EL_TRY(el_program_keep(program, add_kernel(program, device, stream, op)));
+    EL_TRY(el_program_keep(program, add_tensors(program, &own)));
+    EL_TRY(el_program_keep(program, add_kernel(program, device, stream, &own)));
     if (op_id_p) *op_id_p = program->n_tasks - 1;
     return EL_OK;
 }
@@ -294,6 +317,7 @@ enum el_status el_program_call(struct el_program *program, struct el_device *dev
     task->run = op->run;
     task->context = op->context;
     task->blocks = op->blocks;
+    task->notes = op->notes;
     task->group = op->group;
     task->message = op->message;
     task->message_number = count_messages(program, program->n_tasks - 1);

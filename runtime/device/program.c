@@ -48,6 +48,8 @@ void el_program_destroy(struct el_program *program)
     free(program->infos);
     free(program->labels);
     free(program->waits);
+    free(program->tensors);
+    free(program->tensor_views);
     free(program->marks);
     free(program->wait_hooks);
     free(program->order);
@@ -60,12 +62,16 @@ void el_program_destroy(struct el_program *program)
 /* Turns views into addresses. */
 static void resolve_tasks(struct el_program *program)
 {
+    for (int t = 0; t < program->n_tensors; t++)
+        for (int v = 0; v < EL_TENSOR_POINTERS; v++)
+            program->tensors[t].p[v] = el_view_address(program->tensor_views[t].views[v]);
     for (int i = 0; i < program->n_tasks; i++) {
         struct el_task *task = &program->tasks[i];
         for (int v = 0; v < EL_ARGS_POINTERS; v++) {
             if (task->kind == EL_TASK_KERNEL) task->args.p[v] = el_view_address(task->views[v]);
             if (task->kind == EL_TASK_CALL) task->p[v] = el_view_address(task->views[v]);
         }
+        if (task->kind == EL_TASK_KERNEL) task->args.tensors = program->tensors + task->first_tensor;
         if (task->kind != EL_TASK_KERNEL || !task->workspace) continue;
         task->args.workspace = (void *)task->workspace->address;
         task->args.workspace_bytes = task->workspace->bytes;

@@ -32,6 +32,12 @@ struct el_op_head {
     uint64_t sent_bytes, received_bytes; /* to and from other devices and the host, counted for `device` */
 };
 
+/* Operands of one of an op's many tensors, and args.d[0] of it. */
+struct el_tensor_views {
+    struct el_view views[EL_TENSOR_POINTERS];
+    int64_t n;
+};
+
 /* A kernel: args.p are filled in from `views` when addresses are known. Its scratch comes from the device's kernel
  * table and is marked as `workspace`, `allowance` and `padding` for just this op. */
 struct el_kernel_op {
@@ -40,7 +46,13 @@ struct el_kernel_op {
     enum el_dtype dtype;
     struct el_view views[EL_ARGS_POINTERS]; /* {0} where the op has no such operand */
     struct el_kernel_args args;
+    const struct el_tensor_views *tensors; /* copied: what views and args.d[0] follow from; NULL: there is one */
+    int n_tensors;
 };
+
+/* What a call that a graph may have is made for: to queue its work; to have it noted, for the graph; or only to hear
+ * that the graph is launched again. */
+enum el_call_graph { EL_CALL_QUEUES, EL_CALL_NOTES, EL_CALL_AGAIN };
 
 /* The arguments of a call. `p` are the call's views as addresses. On synchronous devices each call has the thread of
  * its stream. On asynchronous ones all calls are made by the one thread that runs the program, while the device is
@@ -54,6 +66,7 @@ struct el_call_args {
     uint64_t step;
     void *stream;          /* the library's own stream (cudaStream_t); NULL on synchronous devices */
     int member, n_members; /* of the group's calls that this thread makes; 0 of 1 where each has a thread */
+    enum el_call_graph graph;
 };
 
 /* Which collective a call is one member's part of. Calls of one program with equal groups are made side by side (see
@@ -85,6 +98,7 @@ struct el_call_op {
     struct el_op_head head;
     enum el_op_class op_class; /* EL_CLASS_COMM or EL_CLASS_HOST */
     bool blocks; /* on asynchronous devices: it waits for the device or for other members, so its time is no work */
+    bool notes;  /* all that it does to the device is queued on its stream: a graph may have it */
     enum el_status (*run)(const struct el_call_args *args);
     void *context;
     const void *arguments; /* copied; NULL: none */

@@ -8,6 +8,7 @@
 #include "runtime/gradients/buckets.h"
 #include "runtime/gradients/hook.h"
 #include "runtime/gradients/used_map.h"
+#include "runtime/state/together.h"
 
 struct bucket {
     struct el_buffer *buffer;
@@ -180,11 +181,6 @@ static bool averages(const struct el_reducer_spec *spec)
     return spec->average && !divides(spec);
 }
 
-static double weight_of(const struct el_reducer_spec *spec)
-{
-    return divides(spec) ? 1.0 / el_comm_size(spec->across ? spec->across : spec->comm) : 1;
-}
-
 /* As in PyTorch a step whose reduction did not end is noticed when the next one is prepared. */
 static enum el_status check_finished(const struct el_reducer *reducer)
 {
@@ -300,26 +296,6 @@ static void go_on(const struct el_reducer *reducer)
     if (last && last->hook && reducer->hook->go_on) reducer->hook->go_on(last->hook, reducer->program);
 }
 
-/* Launches the next bucket's reduction; what comes after it on the compute stream does not wait. */
-static void reduce_next(struct el_reducer *reducer)
-{
-    const struct el_reducer_spec *spec = &reducer->spec;
-    struct bucket *bucket = &reducer->buckets[reducer->next_bucket];
-    bucket->reduced_op = -1;
-    if (bucket->hook) {
-        go_on(reducer);
-        reducer->hook->start(bucket->hook, reducer->program);
-    } else if (in_parts(spec) || spec->end != EL_REDUCER_ALL) {
-        reduce_across(reducer, bucket);
-    } else {
-        struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
-                                .reduction = averages(spec) && !spec->across ? EL_COMM_AVERAGE : EL_COMM_SUM,
-                                .count = (size_t)bucket->count};
-        launch(reducer, bucket, spec->comm, op, 0);
-    }
-    reducer->next_bucket++;
-}
-
 struct el_view el_reducer_place(const struct el_reducer *reducer, int p)
 {
     const struct slot *slot = &reducer->slots[p];
@@ -341,6 +317,49 @@ void el_reducer_own(const struct el_reducer *reducer, int p, int64_t *first_p, i
     }
     *first_p = begin < n ? begin : n;
     *count_p = end > *first_p ? end - *first_p : 0;
+}
+
+/* Of these parameters, gradients that have arrived: into their bucket, or back from it what is this member's own. */
+static void copy(const struct el_reducer *reducer, const int *params, int n, bool back)
+{
+    const struct el_reducer_spec *spec = &reducer->spec;
+    const enum el_dtype stored = el_config_stored(spec->shard->config),
+                        reduced = el_config_reduced(spec->shard->config);
+    const char *label = back ? "copy from bucket" : "copy to bucket";
+    double scale = back || !divides(spec) ? 1 : 1.0 / el_comm_size(spec->across ? spec->across : spec->comm);
+    struct el_together copies = {spec->shard, reducer->program, EL_PHASE_REDUCE, label, .tensors = NULL};
+    for (int i = 0; i < n && !spec->views; i++) {
+        struct el_view place = el_reducer_place(reducer, params[i]), grad = reducer->grads[params[i]];
+        int64_t first = 0, count = el_param_count(spec->shard->graph, params[i]);
+        if (back) el_reducer_own(reducer, params[i], &first, &count);
+        if (!reducer->arrived[params[i]] || count == 0) continue;
+        place.offset += (size_t)first * el_dtype_bytes(reduced);
+        grad.offset += (size_t)first * el_dtype_bytes(stored);
+        el_together_move(&copies, back ? reduced : stored, back ? place : grad, back ? stored : reduced,
+                         back ? grad : place, count, scale);
+    }
+    el_together_end(&copies);
+}
+
+/* Launches the next bucket's reduction; what comes after it on the compute stream does not wait. */
+static void reduce_next(struct el_reducer *reducer)
+{
+    const struct el_reducer_spec *spec = &reducer->spec;
+    struct bucket *bucket = &reducer->buckets[reducer->next_bucket];
+    if (el_together_is_on(spec->shard)) copy(reducer, reducer->placed + bucket->first, bucket->n_params, false);
+    bucket->reduced_op = -1;
+    if (bucket->hook) {
+        go_on(reducer);
+        reducer->hook->start(bucket->hook, reducer->program);
+    } else if (in_parts(spec) || spec->end != EL_REDUCER_ALL) {
+        reduce_across(reducer, bucket);
+    } else {
+        struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
+                                .reduction = averages(spec) && !spec->across ? EL_COMM_AVERAGE : EL_COMM_SUM,
+                                .count = (size_t)bucket->count};
+        launch(reducer, bucket, spec->comm, op, 0);
+    }
+    reducer->next_bucket++;
 }
 
 /* Launches what is complete, in order; behind the last bucket the map. */
@@ -378,7 +397,6 @@ static void fail_twice(struct el_reducer *reducer, int p)
 void el_reducer_ready(void *context, int p)
 {
     struct el_reducer *reducer = context;
-    const struct el_shard *shard = reducer->spec.shard;
     if (reducer->arrived[p]) {
         fail_twice(reducer, p);
         return;
@@ -387,31 +405,9 @@ void el_reducer_ready(void *context, int p)
     reducer->arrived[p] = true;
     if (reducer->spec.unused != EL_UNUSED_FIND) reducer->order[reducer->n_ready] = p;
     reducer->n_ready++;
-    if (!reducer->spec.views)
-        el_shard_issue_move(shard, reducer->program, EL_PHASE_REDUCE, "copy to bucket", el_config_stored(shard->config),
-                            reducer->grads[p], el_config_reduced(shard->config), el_reducer_place(reducer, p),
-                            el_param_count(shard->graph, p), weight_of(&reducer->spec));
+    if (!el_together_is_on(reducer->spec.shard)) copy(reducer, &p, 1, false);
     reducer->buckets[reducer->slots[p].bucket].n_pending--;
     if (reducer->spec.overlap) launch_complete(reducer);
-}
-
-/* What is still to come back from bucket b, once it is summed. */
-static void take_bucket(struct el_reducer *reducer, int b)
-{
-    const struct el_shard *shard = reducer->spec.shard;
-    el_program_wait(reducer->program, shard->device, EL_STREAM_COMPUTE, reducer->buckets[b].reduced_op);
-    if (reducer->buckets[b].hook) reducer->hook->end(reducer->buckets[b].hook, reducer->program);
-    for (int p = 0; p < reducer->n_params && !reducer->spec.views; p++) {
-        if (reducer->slots[p].bucket != b || !reducer->arrived[p]) continue;
-        int64_t first, count;
-        struct el_view from = el_reducer_place(reducer, p), to = reducer->grads[p];
-        el_reducer_own(reducer, p, &first, &count);
-        if (count == 0) continue;
-        from.offset += (size_t)first * el_dtype_bytes(el_config_reduced(shard->config));
-        to.offset += (size_t)first * el_dtype_bytes(el_config_stored(shard->config));
-        el_shard_issue_move(shard, reducer->program, EL_PHASE_REDUCE, "copy from bucket",
-                            el_config_reduced(shard->config), from, el_config_stored(shard->config), to, count, 1);
-    }
 }
 
 void el_reducer_finish(struct el_reducer *reducer)
@@ -423,7 +419,11 @@ void el_reducer_finish(struct el_reducer *reducer)
         if (!reducer->arrived[p] && !is_frozen(reducer, p)) reducer->order[i++] = p;
     if (spec->end == EL_REDUCER_FIRST && el_comm_rank(spec->comm) > 0) return;
     go_on(reducer);
-    for (int b = 0; b < reducer->next_bucket; b++) take_bucket(reducer, b);
+    for (const struct bucket *b = reducer->buckets; b < reducer->buckets + reducer->next_bucket; b++) {
+        el_program_wait(reducer->program, spec->shard->device, EL_STREAM_COMPUTE, b->reduced_op);
+        if (b->hook) reducer->hook->end(b->hook, reducer->program);
+        copy(reducer, reducer->placed + b->first, b->n_params, true);
+    }
     el_program_wait(reducer->program, spec->shard->device, EL_STREAM_COMPUTE, reducer->map_op);
     reducer->map_known = spec->unused == EL_UNUSED_STATIC && !reducer->unfinished;
 }

@@ -67,7 +67,7 @@ struct el_train_config {
     bool keep_grads;   /* --zero-grad keep: gradients live on and are zeroed; else freed, as torch does since 2.0 */
     bool overlap;      /* ddp: all-reduce during backward */
     bool bucket_view;  /* ddp: gradients are born in the buckets (PyTorch's gradient_as_bucket_view) */
-    bool device_graph; /* single, on asynchronous devices: steps that are not recorded are graphs (program.h) */
+    bool device_graph; /* single and ddp, on asynchronous devices: steps that are not recorded are graphs (program.h) */
     bool capture;      /* run the captured step (default); false: issue every step anew (tests) */
     uint64_t seed;
     struct el_loading loading; /* how batches come to be; what is injected there is the devices' to say */

@@ -49,6 +49,10 @@ static enum el_status check(struct el_train_config *config, const struct el_layo
     if (hook->ops && el_config_stored(config) == EL_BF16)
         return el_fail(EL_ERR_INVALID, "--comm-hook %s: takes gradients of f32 or f64: leave --precision bf16-pure out",
                        hook->name);
+    if (config->device_graph && uneven.how)
+        return el_fail(EL_ERR_INVALID, "--graph on and --uneven %s: ranks launch their graphs together: leave one out",
+                       config->uneven);
+    EL_TRY(el_mode_check_graph(config));
     if (uneven.how == EL_UNEVEN_HANG && config->comm_timeout_s == 0) config->comm_timeout_s = EL_UNEVEN_TIMEOUT_S;
     return EL_OK;
 }
@@ -157,6 +161,7 @@ static const struct el_mode_option *const options[] = {&el_mode_procs,
                                                        &el_mode_shares,
                                                        &el_mode_share_weights,
                                                        &uneven,
+                                                       &el_mode_graph,
                                                        NULL};
 
 const struct el_mode_ops el_mode_ddp = {

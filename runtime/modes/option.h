@@ -58,7 +58,9 @@ enum { EL_MODE_OPTIONS_MAX = 32, EL_MODE_TEXT_BYTES = 256 };
 /* Those of several modes (options.c). */
 extern const struct el_mode_option el_mode_procs, el_mode_mesh, el_mode_bucket_mb, el_mode_first_bucket_mb,
     el_mode_shares, el_mode_share_weights, el_mode_cast_hook, el_mode_overlap, el_mode_accumulate, el_mode_find_unused,
-    el_mode_broadcast_buffers, el_mode_cut, el_mode_micro, el_mode_schedule, el_mode_sequence_parallel;
+    el_mode_broadcast_buffers, el_mode_cut, el_mode_micro, el_mode_schedule, el_mode_sequence_parallel, el_mode_graph;
+/* What goes with --graph on. Errors: EL_ERR_INVALID. */
+enum el_status el_mode_check_graph(const struct el_train_config *config);
 
 /* Of all modes that are offered, each name once (the first mode's row), ended by NULL. */
 const struct el_mode_option *const *el_mode_options(void);

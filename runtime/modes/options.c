@@ -121,3 +121,28 @@ const struct el_mode_option el_mode_sequence_parallel = {
     .choices = "off|on",
     .initial = "off",
     .label = "by tokens"};
+
+const struct el_mode_option el_mode_graph = {.name = "graph",
+                                             .argument = "HOW",
+                                             .help = "on GPUs: launch a step's work at once as a CUDA graph; recorded "
+                                                     "steps are queued op by op (it has never run on a card)",
+                                             .kind = EL_MODE_SWITCH,
+                                             EL_MODE_FIELD(device_graph),
+                                             .choices = "off|on",
+                                             .initial = "off",
+                                             .label = "graph"};
+
+/* What a graph cannot have in the middle of a step, and what is not what it would seem. */
+enum el_status el_mode_check_graph(const struct el_train_config *config)
+{
+    const char *reason = NULL;
+    if (config->control == EL_CONTROL_RECORD)
+        reason = "--control record: recorded steps are no graph, so that their difference is not the recorder's";
+    if (config->loading.pageable) reason = "--pin-memory off: a graph copies from pinned memory alone";
+    if (config->loading.transfer == EL_TRANSFER_BLOCKING)
+        reason = "--non-blocking off: within a graph the host waits for no copy";
+    if (config->loading.transfer == EL_TRANSFER_AHEAD)
+        reason = "--non-blocking ahead: a batch is made before the graph is launched, not beside it";
+    if (!config->device_graph || !reason) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--graph on and %s: leave one of them out", reason);
+}

@@ -8,38 +8,18 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     return el_share_step(worker, program, NULL);
 }
 
-/* What a graph cannot have in the middle of a step, and what is not what it would seem. */
 static enum el_status check(struct el_train_config *config, const struct el_layout *layout)
 {
-    const char *reason = NULL;
     (void)layout;
-    if (config->control == EL_CONTROL_RECORD)
-        reason = "--control record: recorded steps are no graph, so that their difference is not the recorder's";
-    if (config->loading.pageable) reason = "--pin-memory off: a graph copies from pinned memory alone";
-    if (config->loading.transfer == EL_TRANSFER_BLOCKING)
-        reason = "--non-blocking off: within a graph the host waits for no copy";
-    if (config->loading.transfer == EL_TRANSFER_AHEAD)
-        reason = "--non-blocking ahead: a batch is made before the graph is launched, not beside it";
-    if (!config->device_graph || !reason) return EL_OK;
-    return el_fail(EL_ERR_INVALID, "--graph on and %s: leave one of them out", reason);
+    return el_mode_check_graph(config);
 }
 
 static const struct el_mode_option beside = {.name = "beside", .kind = EL_MODE_ELSEWHERE};
-static const struct el_mode_option graph = {.name = "graph",
-                                            .argument = "HOW",
-                                            .help = "on GPUs: launch a step's work at once as a CUDA graph; recorded "
-                                                    "steps are queued op by op (it has never run on a card)",
-                                            .kind = EL_MODE_SWITCH,
-                                            EL_MODE_FIELD(device_graph),
-                                            .choices = "off|on",
-                                            .initial = "off",
-                                            .label = "graph"};
-
 const struct el_mode_ops el_mode_single = {
     .info = {.name = "single",
              .summary = "one device, no wrapper: the baseline",
              .one_process = true,
-             .options = (const struct el_mode_option *const[]){&el_mode_accumulate, &beside, &graph, NULL},
+             .options = (const struct el_mode_option *const[]){&el_mode_accumulate, &beside, &el_mode_graph, NULL},
              .statistics = "of the batch",
              .sends = "nothing",
              .loss = EL_LOSS_OF_BATCH,

@@ -19,6 +19,7 @@
 #include "runtime/modes/dp/dp.h"
 #include "runtime/modes/mode.h"
 #include "runtime/state/buffers.h"
+#include "runtime/state/together.h"
 
 /* DistributedDataParallel's broadcast_bucket_size. */
 enum { CHUNK_BYTES = 250 << 20 };
@@ -137,20 +138,19 @@ static void take_params(struct spmg *spmg, int m)
 {
     struct el_dp *dp = &spmg->dp;
     const struct el_shard *shard = &dp->worker->members[m].shard;
+    struct el_together copies = {
+        .shard = shard, .program = dp->program, .phase = EL_PHASE_REPLICATE, .label = "copy parameter"};
+    struct el_together zeros = {
+        .shard = shard, .program = dp->program, .phase = EL_PHASE_REPLICATE, .label = "zero_grad"};
     for (int p = 0; p < shard->graph->n_params; p++) {
-        struct el_kernel_op zero = {.head = {.label = "zero_grad", .phase = EL_PHASE_REPLICATE},
-                                    .op = EL_OP_FILL,
-                                    .dtype = el_config_stored(shard->config),
-                                    .views = {spmg->kept[m].grads[p]},
-                                    .args = {.d = {el_param_count(shard->graph, p)}, .s = {0}}};
-        el_program_copy(dp->program, shard->device, EL_STREAM_COMPUTE,
-                        &(struct el_op_head){.label = "copy parameter", .phase = EL_PHASE_REPLICATE},
-                        spmg->kept[m].params[p], dp->replica[m].params[p], el_shard_param_bytes(shard, p), NULL);
-        if (spmg->kept[m].grads[p].buffer)
-            el_program_kernel(dp->program, shard->device, EL_STREAM_COMPUTE, &zero, NULL);
+        const int64_t n = el_param_count(shard->graph, p);
+        el_together_copy(&copies, dp->replica[m].params[p], spmg->kept[m].params[p], n);
+        if (spmg->kept[m].grads[p].buffer) el_together_zero(&zeros, spmg->kept[m].grads[p], n);
         dp->replica[m].params[p] = spmg->kept[m].params[p];
         dp->replica[m].grads[p] = spmg->kept[m].grads[p];
     }
+    el_together_end(&copies);
+    el_together_end(&zeros);
 }
 
 static void sync_params(struct spmg *spmg)

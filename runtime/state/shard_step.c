@@ -3,17 +3,7 @@
 
 #include <stdlib.h>
 
-void el_shard_issue_move(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
-                         const char *label, enum el_dtype from, struct el_view x, enum el_dtype to, struct el_view y,
-                         int64_t n, double scale)
-{
-    struct el_kernel_op op = {.head = {.label = label, .phase = phase},
-                              .op = from == to ? EL_OP_SCALE : EL_OP_CAST,
-                              .dtype = to,
-                              .views = {x, y},
-                              .args = {.d = {n}, .s = {scale}, .k = {from == to ? 0 : from}}};
-    el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
-}
+#include "runtime/state/together.h"
 
 void el_shard_issue_fill_as(const struct el_shard *shard, struct el_program *program, enum el_phase phase,
                             const char *label, enum el_dtype dtype, struct el_view x, int64_t n, double value)
@@ -34,15 +24,13 @@ void el_shard_issue_fill(const struct el_shard *shard, struct el_program *progra
 
 void el_shard_issue_zero_grad(const struct el_shard *shard, struct el_program *program)
 {
-    if (!shard->config->keep_grads) return;
-    for (int p = 0; p < shard->graph->n_params; p++) {
-        if (!shard->grads[p].buffer) continue;
-        int64_t first, n;
-        el_shard_range(shard, EL_STATE_GRAD, p, &first, &n);
-        if (n == 0) continue;
-        el_shard_issue_fill_as(shard, program, EL_PHASE_OPTIMIZER, "zero_grad", el_config_stored(shard->config),
-                               shard->grads[p], n, 0);
+    struct el_together zeros = {.shard = shard, .program = program, .phase = EL_PHASE_OPTIMIZER, .label = "zero_grad"};
+    for (int p = 0; p < shard->graph->n_params && shard->config->keep_grads; p++) {
+        int64_t first, n = 0;
+        if (shard->grads[p].buffer) el_shard_range(shard, EL_STATE_GRAD, p, &first, &n);
+        if (n > 0) el_together_zero(&zeros, shard->grads[p], n);
     }
+    el_together_end(&zeros);
 }
 
 static int64_t updated_count(const struct el_shard *shard, int p)
@@ -95,17 +83,29 @@ static struct el_kernel_op update_of(const struct el_shard *shard, const struct 
     return op;
 }
 
-/* An op of `kind` between gradient `p` and the sum of squares. */
-static void issue_norm(const struct el_shard *shard, struct el_program *program, enum el_op_kind kind, int p,
-                       struct el_view grad, struct el_view squares)
+/* Of several devices that have a parameter of one copy of the model, one counts it. */
+static bool counts(const struct el_graph *graph, int p)
 {
+    const struct el_param *param = &graph->params[p];
+    return !param->is_copy && (param->slice.of || graph->piece == 0);
+}
+
+/* Ops of `kind` between gradients and the sum of squares. */
+static void issue_norms(const struct el_shard *shard, struct el_program *program, enum el_op_kind kind,
+                        const struct el_view *grads, struct el_view squares)
+{
+    struct el_together norms = {.shard = shard, .program = program};
     const bool sums = kind == EL_OP_SUM_SQUARES;
-    struct el_kernel_op op = {.head = {.label = shard->graph->params[p].name, .phase = EL_PHASE_OPTIMIZER},
-                              .op = kind,
-                              .dtype = el_config_stored(shard->config),
-                              .views = {sums ? grad : squares, sums ? squares : grad},
-                              .args = {.d = {updated_count(shard, p)}, .s = {shard->config->clip}}};
-    el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
+    for (int p = 0; p < shard->graph->n_params; p++) {
+        if (!grads[p].buffer || updated_count(shard, p) == 0 || (sums && !counts(shard->graph, p))) continue;
+        struct el_kernel_op op = {.head = {.label = shard->graph->params[p].name, .phase = EL_PHASE_OPTIMIZER},
+                                  .op = kind,
+                                  .dtype = el_config_stored(shard->config),
+                                  .views = {sums ? grads[p] : squares, sums ? squares : grads[p]},
+                                  .args = {.d = {updated_count(shard, p)}, .s = {shard->config->clip}}};
+        el_together_add(&norms, &op);
+    }
+    el_together_end(&norms);
 }
 
 /* Over the stages or pieces of a model; every copy of it adds the same, since its gradients are equal. */
@@ -124,30 +124,18 @@ static void sum_rest(const struct el_shard *shard, struct el_program *program, s
                             1.0 / shard->n_copies);
 }
 
-/* Of several devices that have a parameter of one copy of the model, one counts it. */
-static bool counts(const struct el_graph *graph, int p)
-{
-    const struct el_param *param = &graph->params[p];
-    return !param->is_copy && (param->slice.of || graph->piece == 0);
-}
-
 /* torch.nn.utils.clip_grad_norm_. */
 static void clip(const struct el_shard *shard, struct el_program *program, const struct el_view *grads)
 {
-    int n = shard->graph->n_params;
     struct el_buffer *buffer;
     if (shard->config->clip == 0) return;
     el_program_alloc(program, shard->device, EL_TAG_WORKSPACE, el_dtype_bytes(shard->config->dtype), "squared norm",
                      &buffer);
     struct el_view squares = el_view_of(buffer, 0);
     el_shard_issue_fill(shard, program, EL_PHASE_OPTIMIZER, "zero the norm", squares, 1, 0);
-    for (int p = 0; p < n; p++)
-        if (grads[p].buffer && counts(shard->graph, p) && updated_count(shard, p) > 0)
-            issue_norm(shard, program, EL_OP_SUM_SQUARES, p, grads[p], squares);
+    issue_norms(shard, program, EL_OP_SUM_SQUARES, grads, squares);
     if (shard->rest) sum_rest(shard, program, squares);
-    for (int p = 0; p < n; p++)
-        if (grads[p].buffer && updated_count(shard, p) > 0)
-            issue_norm(shard, program, EL_OP_CLIP, p, grads[p], squares);
+    issue_norms(shard, program, EL_OP_CLIP, grads, squares);
     el_program_free(program, buffer);
 }
 
@@ -177,27 +165,12 @@ static void free_temporaries(struct el_program *program, struct el_buffer *buffe
     for (int t = 0; t < TEMPORARIES; t++) el_program_free(program, buffers[t]);
 }
 
-void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *program, const struct el_view *grads)
+/* The limit on rows' norms. */
+static void limit_norms(const struct el_shard *shard, struct el_program *program, const struct el_view *grads)
 {
-    bool together = shard->config->foreach == EL_FOREACH_ON;
-    int n = shard->graph->n_params;
-    struct el_buffer *(*temporaries)[TEMPORARIES] = calloc((size_t)n + 1, sizeof *temporaries);
-    if (!temporaries) {
-        el_program_fail(program, el_fail_errno("%d parameters", n));
-        return;
-    }
-    clip(shard, program, grads);
-    for (int p = 0; p < n && together; p++)
-        if (grads[p].buffer && updated_count(shard, p) > 0) alloc_temporaries(shard, program, p, temporaries[p]);
-    for (int p = 0; p < n; p++) {
-        if (!grads[p].buffer || updated_count(shard, p) == 0) continue;
-        struct el_kernel_op op = update_of(shard, grads, p);
-        if (!together) alloc_temporaries(shard, program, p, temporaries[p]);
-        for (int t = 0; t < TEMPORARIES; t++) op.views[FIRST_TEMPORARY + t] = el_view_of(temporaries[p][t], 0);
-        el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &op, NULL);
-        if (!together) free_temporaries(program, temporaries[p]);
+    for (int p = 0; p < shard->graph->n_params; p++) {
         const struct el_param *param = &shard->graph->params[p];
-        if (param->max_norm <= 0) continue;
+        if (!grads[p].buffer || updated_count(shard, p) == 0 || param->max_norm <= 0) continue;
         int64_t row = el_param_count(shard->graph, p) / param->shape.d[0];
         struct el_kernel_op limit = {.head = {.label = "max_norm", .phase = EL_PHASE_OPTIMIZER},
                                      .op = EL_OP_MAX_NORM,
@@ -206,7 +179,30 @@ void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *p
                                      .args = {.d = {updated_count(shard, p) / row, row}, .s = {param->max_norm}}};
         el_program_kernel(program, shard->device, EL_STREAM_COMPUTE, &limit, NULL);
     }
+}
+
+void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *program, const struct el_view *grads)
+{
+    struct el_together updates = {.shard = shard, .program = program};
+    const bool together = el_together_is_on(shard);
+    int n = shard->graph->n_params;
+    struct el_buffer *(*temporaries)[TEMPORARIES] = calloc((size_t)n + 1, sizeof *temporaries);
+    if (!temporaries) {
+        el_program_fail(program, el_fail_errno("%d parameters", n));
+        return;
+    }
+    clip(shard, program, grads);
+    for (int p = 0; p < n; p++) {
+        if (!grads[p].buffer || updated_count(shard, p) == 0) continue;
+        struct el_kernel_op op = update_of(shard, grads, p);
+        alloc_temporaries(shard, program, p, temporaries[p]);
+        for (int t = 0; t < TEMPORARIES; t++) op.views[FIRST_TEMPORARY + t] = el_view_of(temporaries[p][t], 0);
+        el_together_add(&updates, &op);
+        if (!together) free_temporaries(program, temporaries[p]);
+    }
+    el_together_end(&updates);
     for (int p = 0; p < n && together; p++) free_temporaries(program, temporaries[p]);
+    limit_norms(shard, program, grads);
     free(temporaries);
 }
 

@@ -48,7 +48,9 @@ static enum el_status issue(struct el_run *run)
     EL_TRY(run->session->mode->issue(&run->worker, run->program, run->round));
     for (int m = 0; m < run->worker.n_members && !run->worker.joined; m++)
         el_feed_issue_next(run->worker.members[m].feeds, run->program); /* with micro-steps there is no next */
-    if (run->session->config->device_graph) el_program_use_graph(run->program);
+    if (run->session->config->device_graph &&
+        run->round + 1 == el_mode_rounds(run->session->mode, run->session->config))
+        el_program_use_graph(run->program);
     return el_program_end(run->program);
 }
 

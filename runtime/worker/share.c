@@ -2,6 +2,7 @@
 #include "runtime/worker/share.h"
 
 #include "runtime/state/buffers.h"
+#include "runtime/state/together.h"
 
 /* Of the classes that this device has; what it says of its own is gathered from all pieces. */
 static void issue_loss_of_piece(const struct el_shard *shard, struct el_program *program, struct el_comm *pieces,
@@ -117,15 +118,19 @@ static void copy_partial(const struct el_shard *shard, struct el_program *progra
                          struct el_buffer *sums, bool back)
 {
     const enum el_dtype dtype = el_config_stored(shard->config);
+    struct el_together copies = {.shard = shard,
+                                 .program = program,
+                                 .phase = EL_PHASE_REDUCE,
+                                 .label = back ? "copy from sums" : "copy to sums"};
     size_t at = 0;
     for (int p = 0; p < shard->graph->n_params; p++) {
         const int64_t count = partial_count(shard, grads, p);
         if (count == 0) continue;
         const struct el_view place = el_view_of(sums, at);
-        el_shard_issue_move(shard, program, EL_PHASE_REDUCE, back ? "copy from sums" : "copy to sums", dtype,
-                            back ? place : grads[p], dtype, back ? grads[p] : place, count, 1);
+        el_together_move(&copies, dtype, back ? place : grads[p], dtype, back ? grads[p] : place, count, 1);
         at += (size_t)count * el_dtype_bytes(dtype);
     }
+    el_together_end(&copies);
 }
 
 void el_share_sum_pieces(struct el_worker *worker, struct el_program *program, const struct el_view *grads)

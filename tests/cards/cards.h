@@ -46,9 +46,9 @@ enum { CARDS_MAX = 8 };
 /* Puts `run(argument)` behind what the stream has. It is called exactly once, on the stream's thread, and may block. A
  * result other than 0 is a CUDA error of the whole card from then on. After such an error, and at the process's end, it
  * is called all the same, with cards_is_ending(stream): then it frees its argument and does nothing else.
- * It may touch the memory of every card of this process.
+ * It may touch the memory of every card of this process. `drop`: as below, or NULL: run frees the argument.
  * Result: 0, or the error of the call (the stream's card has failed, is not the thread's current one, ...). */
-int cards_enqueue(cudaStream_t stream, int (*run)(void *argument), void *argument);
+int cards_enqueue(cudaStream_t stream, int (*run)(void *argument), void (*drop)(void *argument), void *argument);
 
 /* As above, for a kernel: it may touch its own card's memory and that of peers whose access was enabled. `code` names
  * the kernel: at the first launch of each the caller waits for the whole card, as lazy loading does. `capability` is
@@ -59,6 +59,9 @@ int cards_launch(cudaStream_t stream, const void *code, int capability, int (*ru
 
 /* Where the launch of a kernel of ours begins, so that it can fail as a call: 0. */
 int cudaLaunchKernel(void);
+
+/* Of which the calling thread runs an item: a graph's nodes are in that of its launch. */
+cudaStream_t cards_running_stream(void);
 
 /* Whether the stream captures; and makes its capture fail, as what is not permitted in one does. Returns `code`. */
 bool cards_is_capturing(cudaStream_t stream);

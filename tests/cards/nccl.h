@@ -6,6 +6,9 @@
  * nccl_group.c   calls on their way there: groups, and the first call, which waits for the others
  * nccl_comm.c    a communicator's life
  *
+ * In a stream's capture an operation is noted, and runs with each launch of the graph. The communicator then ends after
+ * the graph: ncclCommDestroy and ncclCommAbort wait for it, and here such a wait without end is a breach.
+ *
  * As NCCL 2.28 does: the first collective and the first message of a pair hold the calling thread until the others have
  * called too; an abort is this member's own, so that the others learn of it from the program alone; nothing notices a
  * member's death. A message has been sent when it has been received.
@@ -36,6 +39,7 @@ enum nccl_verb {
 /* What has to be the same for all. */
 struct nccl_asked {
     int verb, type, reduction, root;
+    int captured, zero; /* all of an operation's members capture it, or none */
     size_t count;
 };
 
@@ -72,13 +76,15 @@ struct ncclComm {
     struct nccl_world *world;
     int rank, n, device;
     _Atomic bool aborted, gone;
-    _Atomic int inside;      /* threads in its calls */
-    _Atomic int error;       /* what ncclCommGetAsyncError says */
-    _Atomic unsigned turn;   /* of the next item that may run */
-    unsigned n_items;        /* issued */
-    cudaStream_t stream;     /* of the last one, */
-    int number;              /* and its number there */
-    _Atomic unsigned n_left; /* issued, and not ended */
+    _Atomic int inside;       /* threads in its calls */
+    _Atomic int error;        /* what ncclCommGetAsyncError says */
+    _Atomic unsigned turn;    /* of the next item that may run */
+    unsigned n_items;         /* issued, but for those in graphs: */
+    _Atomic unsigned n_again; /* that have run */
+    _Atomic int n_captured;   /* in graphs that are there */
+    cudaStream_t stream;      /* of the last one, */
+    int number;               /* and its number there */
+    _Atomic unsigned n_left;  /* issued, and not ended */
     int n_registered;
     bool connected, to[NCCL_RANKS_MAX], from[NCCL_RANKS_MAX];
     struct ncclComm *next; /* all there ever were: one that is gone is known as such */

@@ -3,12 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/cards/cards.h"
 #include "tests/cards/nccl.h"
 
-enum { COMM_BYTES = 1 << 20 }; /* of device memory */
+enum { COMM_BYTES = 1 << 20 /* of device memory */, ABORT_MS = 3000 /* for graphs to go */ };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ncclComm *comms;
@@ -239,6 +240,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
     if (!comm) return ncclSuccess;
     nccl_comm_enter(comm);
+    if (atomic_load(&comm->n_captured) > 0) nccl_breach("the end of a communicator waits for a graph that has it");
     nccl_world_wait(comm->world, nothing_is_left, comm, comm, NULL);
     nccl_comm_end(comm);
     nccl_comm_leave(comm);
@@ -253,6 +255,10 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
         nccl_breach("an abort of a communicator that was ended");
     nccl_world_changed(comm->world);
     nccl_world_wait(comm->world, nobody_is_inside, comm, NULL, NULL);
+    for (int ms = 0; atomic_load(&comm->n_captured) > 0; ms++) {
+        if (ms == ABORT_MS) nccl_breach("an abort waits for a graph that has the communicator");
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
     nccl_comm_end(comm);
     return ncclSuccess;
 }

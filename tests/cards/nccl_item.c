@@ -85,7 +85,7 @@ static void sum_slots(const struct item *item, char *to, size_t bytes)
 {
     const struct nccl_asked *asked = &item->calls->asked;
     const struct nccl_world *world = item->comm->world;
-    int n = item->comm->n, first = (int)((item->number + cards_seed()) % (uint64_t)n);
+    int n = item->comm->n, first = (int)((item->number + item->comm->n_again + cards_seed()) % (uint64_t)n);
     size_t count = bytes / nccl_type_bytes(asked->type);
     memcpy(to, world->seats[first].slot, bytes);
     for (int i = 1; i < n; i++) combine(asked->type, to, world->seats[(first + i) % n].slot, count, asked->reduction);
@@ -121,9 +121,10 @@ static void check_same(const struct item *item)
         const struct nccl_asked *other = &item->comm->world->seats[r].asked;
         if (memcmp(mine, other, sizeof *mine) == 0) continue;
         nccl_breach("operation %u: rank %d asks for verb %d of %zu, type %d, reduction %d, root %d, and rank %d for "
-                    "verb %d of %zu, type %d, reduction %d, root %d",
+                    "verb %d of %zu, type %d, reduction %d, root %d (captured: %d and %d)",
                     item->number, item->comm->rank, mine->verb, mine->count, mine->type, mine->reduction, mine->root, r,
-                    other->verb, other->count, other->type, other->reduction, other->root);
+                    other->verb, other->count, other->type, other->reduction, other->root, mine->captured,
+                    other->captured);
     }
 }
 
@@ -260,21 +261,26 @@ static bool never(const void *context)
     return false;
 }
 
+static void work(const struct item *item)
+{
+    struct ncclComm *comm = item->comm;
+    ncclResult_t planned = nccl_planned("ncclAsync", comm->device);
+    if (planned != ncclSuccess) {
+        atomic_store(&comm->error, planned);
+        nccl_world_wait(comm->world, never, NULL, comm, item->stream);
+    } else if (item->calls->asked.verb >= NCCL_SEND)
+        run_messages(item);
+    else
+        run_collective(item);
+}
+
 /* Operations of a communicator go in their order, on whatever streams they are. */
 static int run(void *context)
 {
     struct item *item = context;
     struct ncclComm *comm = item->comm;
-    if (!cards_is_ending(item->stream) && nccl_world_wait(comm->world, is_my_turn, item, comm, item->stream)) {
-        ncclResult_t planned = nccl_planned("ncclAsync", comm->device);
-        if (planned != ncclSuccess) {
-            atomic_store(&comm->error, planned);
-            nccl_world_wait(comm->world, never, NULL, comm, item->stream);
-        } else if (item->calls->asked.verb >= NCCL_SEND)
-            run_messages(item);
-        else
-            run_collective(item);
-    }
+    if (!cards_is_ending(item->stream) && nccl_world_wait(comm->world, is_my_turn, item, comm, item->stream))
+        work(item);
     atomic_store(&comm->turn, item->number + 1);
     atomic_fetch_sub(&comm->n_left, 1);
     nccl_world_changed(comm->world);
@@ -282,26 +288,59 @@ static int run(void *context)
     return 0;
 }
 
+/* Once a launch of the graph, whose edges are its order. */
+static int run_captured(void *context)
+{
+    struct item *item = context;
+    struct ncclComm *comm = item->comm;
+    if (atomic_load(&comm->gone) && !atomic_load(&comm->aborted)) nccl_breach("a graph of a communicator that is gone");
+    item->number = atomic_load(&comm->turn);
+    item->stream = cards_running_stream();
+    if (!atomic_load(&comm->aborted)) work(item);
+    atomic_fetch_add(&comm->n_again, 1);
+    nccl_world_changed(comm->world);
+    return 0;
+}
+
+static void drop_captured(void *context)
+{
+    struct item *item = context;
+    atomic_fetch_sub(&item->comm->n_captured, 1);
+    free(item);
+}
+
 ncclResult_t nccl_item_issue(const struct nccl_call *calls, int n)
 {
     struct ncclComm *comm = calls->comm;
+    const bool captured = cards_is_capturing(calls->stream);
     struct item *item = malloc(sizeof *item + (size_t)n * sizeof *calls);
     if (!item) abort();
     item->comm = comm;
     item->stream = calls->stream;
-    item->number = comm->n_items++;
     item->n = n;
     memcpy(item->calls, calls, (size_t)n * sizeof *calls);
-    atomic_fetch_add(&comm->n_left, 1);
+    for (int i = 0; i < n; i++) item->calls[i].asked.captured = captured;
+    if (!captured) item->number = comm->n_items++;
+    if (captured)
+        atomic_fetch_add(&comm->n_captured, 1);
+    else
+        atomic_fetch_add(&comm->n_left, 1);
     int device = cards_thread_device(); /* NCCL takes its communicator's, and gives the caller's back */
     cudaSetDevice(comm->device);
-    int failed = cards_enqueue(calls->stream, run, item);
+    int failed = captured ? cards_enqueue(calls->stream, run_captured, drop_captured, item)
+                          : cards_enqueue(calls->stream, run, NULL, item);
     cudaSetDevice(device);
+    if (failed) {
+        if (captured)
+            atomic_fetch_sub(&comm->n_captured, 1);
+        else
+            atomic_fetch_sub(&comm->n_left, 1);
+        free(item);
+        return nccl_fail(ncclUnhandledCudaError, "a kernel's launch failed");
+    }
+    if (captured) return ncclSuccess;
     comm->stream = calls->stream;
     comm->number = cards_stream_items(calls->stream);
     nccl_world_changed(comm->world);
-    if (!failed) return ncclSuccess;
-    atomic_fetch_sub(&comm->n_left, 1);
-    free(item);
-    return nccl_fail(ncclUnhandledCudaError, "a kernel's launch failed");
+    return ncclSuccess;
 }

@@ -38,6 +38,13 @@ static void stay(struct CUstream_st *stream)
     atomic_fetch_sub(&machine->stuck, 1);
 }
 
+static __thread struct CUstream_st *running; /* whose item this thread runs */
+
+cudaStream_t cards_running_stream(void)
+{
+    return running;
+}
+
 static void run_item(struct CUstream_st *stream, struct cards_item *item)
 {
     struct cards_card *card = &cards_machine()->cards[stream->device];
@@ -48,6 +55,7 @@ static void run_item(struct CUstream_st *stream, struct cards_item *item)
     if (item->kernel && cards_fails("stuck", stream->device, &code)) stay(stream);
     if (item->kernel && !cards_is_ending(stream) && cards_fails("kernel", stream->device, &code))
         atomic_compare_exchange_strong(&card->error, &none, code);
+    running = stream;
     code = item->run(item->argument);
     if (item->drop) item->drop(item->argument);
     if (code && !cards_is_ending(stream)) atomic_compare_exchange_strong(&card->error, &none, code);
@@ -218,11 +226,11 @@ static int check_stream(cudaStream_t stream)
     return cards_error(code);
 }
 
-int cards_enqueue(cudaStream_t stream, int (*run)(void *argument), void *argument)
+int cards_enqueue(cudaStream_t stream, int (*run)(void *argument), void (*drop)(void *argument), void *argument)
 {
-    if (!stream) return run_here(run, NULL, argument);
+    if (!stream) return run_here(run, drop, argument);
     int code = check_stream(stream);
-    return code == cudaSuccess ? cards_enqueue_item(stream, false, run, NULL, argument) : code;
+    return code == cudaSuccess ? cards_enqueue_item(stream, false, run, drop, argument) : code;
 }
 
 /* Lazy loading: the first launch of a kernel on a card waits for all that the card does, and is no part of a capture.

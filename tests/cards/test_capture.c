@@ -205,7 +205,7 @@ static int launch_first_time(void)
 
 static int enqueue_once(void)
 {
-    return cards_enqueue(streams[0], do_nothing, NULL);
+    return cards_enqueue(streams[0], do_nothing, NULL, NULL);
 }
 
 static const struct {

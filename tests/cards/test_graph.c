@@ -160,6 +160,7 @@ static void configure_graph(const char *model, enum el_dtype dtype, int64_t step
         config->model.dropout = 0.5;
     }
     config->steps = steps;
+    config->foreach = EL_FOREACH_ON;
 }
 
 static void train(struct el_train_config *config, bool graph, struct trained *trained)
@@ -232,6 +233,29 @@ static void a_card_that_makes_no_graph_says_so(void **state)
     }
 }
 
+/* An operation in a launched graph hangs, NCCL tells of it, and the abort waits for the graph's end: all of it ends. */
+static void a_collective_that_fails_in_a_graph_ends_the_training(void **state)
+{
+    struct el_train_config config;
+    struct trained trained;
+    with_nccl = true;
+    configure("mlp", "ddp", 2, EL_F64, &config);
+    config.steps = 6;
+    config.device_graph = true;
+    train_on("cuda", false, &config, &trained);
+    assert_int_equal(trained.status, EL_OK);
+    assert_int_equal(trained.result.n_graph_steps, 4);
+    el_train_result_free(&trained.result);
+    cards_set_failures("ncclAsync:1:20=6");
+    train_on("cuda", false, &config, &trained);
+    cards_set_failures(NULL);
+    assert_int_not_equal(trained.status, EL_OK);
+    print_message("# %s\n", el_error_message());
+    assert_non_null(strstr(el_error_message(), "nccl"));
+    assert_nothing_left();
+    with_nccl = false;
+}
+
 static void threads_make_none(void **state)
 {
     struct el_train_config config;
@@ -248,5 +272,5 @@ int main(void)
     set_up_cards();
     return RUN(open_all, close_all, a_program_over_streams_and_cards, a_wait_that_is_missing_in_a_graph_is_found,
                what_a_graph_cannot_have_is_named, a_step_is_one_launch_and_one_wait, a_card_that_makes_no_graph_says_so,
-               threads_make_none);
+               a_collective_that_fails_in_a_graph_ends_the_training, threads_make_none);
 }

@@ -95,6 +95,61 @@ static void take_different_orders(struct bench *bench)
     for (int m = 0; m < MEMBERS; m++) must(cudaStreamSynchronize(bench->streams[m]));
 }
 
+/* A sum of the first communicator, which has been used, as the member's graph. */
+static cudaGraphExec_t capture_sum(struct bench *bench, int member)
+{
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    must(cudaSetDevice(member));
+    must(cudaStreamBeginCapture(bench->streams[member], cudaStreamCaptureModeThreadLocal));
+    sum(bench, 0, member, COUNT);
+    must(cudaStreamEndCapture(bench->streams[member], &graph));
+    must(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+    must(cudaGraphDestroy(graph));
+    return exec;
+}
+
+/* 1 and 2, three times the sum of both: by launches of each member's graph. */
+static void sum_in_graphs(struct bench *bench)
+{
+    cudaGraphExec_t execs[MEMBERS];
+    float got;
+    sum_of_all(bench, 0, COUNT, COUNT);
+    for (int m = 0; m < MEMBERS; m++) execs[m] = capture_sum(bench, m);
+    for (int launch = 0; launch < 2; launch++)
+        for (int m = 0; m < MEMBERS; m++) must(cudaSetDevice(m)), must(cudaGraphLaunch(execs[m], bench->streams[m]));
+    for (int m = 0; m < MEMBERS; m++) {
+        must(cudaMemcpyAsync(&got, bench->data[m], sizeof got, cudaMemcpyDefault, bench->streams[m]));
+        must(cudaStreamSynchronize(bench->streams[m]));
+        if (got != 3 * 2 * 2) _exit(1);
+        must(cudaGraphExecDestroy(execs[m]));
+        must(ncclCommDestroy(bench->comms[0][m]));
+    }
+}
+
+static void capture_on_one_member(struct bench *bench)
+{
+    sum_of_all(bench, 0, COUNT, COUNT);
+    must(cudaGraphLaunch(capture_sum(bench, 0), bench->streams[0]));
+    must(cudaSetDevice(1));
+    sum(bench, 0, 1, COUNT);
+    must(cudaStreamSynchronize(bench->streams[1]));
+}
+
+static void end_before_the_graph(struct bench *bench)
+{
+    sum_of_all(bench, 0, COUNT, COUNT);
+    capture_sum(bench, 0);
+    must(ncclCommDestroy(bench->comms[0][0]));
+}
+
+static void abort_before_the_graph(struct bench *bench)
+{
+    sum_of_all(bench, 0, COUNT, COUNT);
+    capture_sum(bench, 0);
+    must(ncclCommAbort(bench->comms[0][0]));
+}
+
 /* Plays in a child that has `signal` for its end, or status 0; returns what it said. */
 static const char *play(void (*part)(struct bench *bench), int signal)
 {
@@ -126,6 +181,14 @@ static void what_is_wrong_is_said(void **state)
     assert_non_null(strstr(play(use_another_cards_memory, SIGABRT), "4000 bytes to be read are not memory of card 0"));
 }
 
+static void graphs_sum_in_all_members_or_in_none(void **state)
+{
+    play(sum_in_graphs, 0);
+    assert_non_null(strstr(play(capture_on_one_member, SIGABRT), "(captured: "));
+    assert_non_null(strstr(play(end_before_the_graph, SIGABRT), "the end of a communicator waits for a graph"));
+    assert_non_null(strstr(play(abort_before_the_graph, SIGABRT), "an abort waits for a graph"));
+}
+
 static void different_orders_are_a_deadlock_until_an_abort(void **state)
 {
     play(take_different_orders, 0);
@@ -134,5 +197,6 @@ static void different_orders_are_a_deadlock_until_an_abort(void **state)
 int main(void)
 {
     setenv("FAKE_CARDS", "2", 1);
-    return RUN(NULL, NULL, what_is_wrong_is_said, different_orders_are_a_deadlock_until_an_abort);
+    return RUN(NULL, NULL, what_is_wrong_is_said, graphs_sum_in_all_members_or_in_none,
+               different_orders_are_a_deadlock_until_an_abort);
 }

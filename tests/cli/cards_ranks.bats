@@ -44,6 +44,8 @@ resnet() { same_losses resnet --mode ddp --devices 2 --procs 2 "${RESNET[@]}" --
     text --mode ddp --devices $FOUR --procs 4
     mlp --mode spmg --devices $FOUR --procs 2
     mlp --mode pipeline --mesh dp=2,pp=2 --devices $FOUR --procs 4
+    mlp --mode ddp --devices $FOUR --procs 4 --graph on --bucket-mb 0.001 --first-bucket-mb 0.001
+    [[ $(json run/results.json 'd["trials"][0]["repeats"][0]["graph_steps"]') == 1 ]] || { json run/results.json 'd["trials"][0]["repeats"]' && false; }
     # One process: what a thread asks for while another's collective waits for it.
     mlp --mode ddp --devices cuda:0,cuda:1 --procs 1
 }

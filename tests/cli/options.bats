@@ -65,7 +65,7 @@ unknown backend 'two' :: run --devices two
 '1.5' is not a whole number :: run --devices 1.5
 --tf32 on is for GPUs :: run --devices 2 --tf32 on
 --graph on is for GPUs, and the devices are cpu :: run --mode single --devices 1 --graph on
---graph: mode ddp does not take it, single does :: run --mode ddp --graph on
+--graph: mode manual does not take it, single does :: run --mode manual --graph on
 unknown backend 'cpi': did you mean 'cpu:2'? :: run --devices cpi:2
 unknown backend 'gpu': did you mean 'cuda:2'? :: run --devices gpu:2
 '0' in a list may be a core or a GPU: write cpu:0 or cuda:0 :: compare --devices 0,1

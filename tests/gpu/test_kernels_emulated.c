@@ -2,7 +2,7 @@
  * the same bits whichever way blocks and threads run; convolutions without cuDNN and with it. Both libraries are loops
  * here (tests/cards/cublas.c, cudnn.c). */
 #define SMALLER_CASES
-#include "tests/unit/test_kernels_cases.h"
+#include "tests/unit/test_kernels_many.h"
 
 #include "kernels/cuda/native.h"
 #include "tests/cards/cards.h"
@@ -37,6 +37,11 @@ static void test_f64(void **state)
 static void test_bf16(void **state)
 {
     assert_true(check_rows(el_kernels_cuda(), EL_BF16, run_emulated, 0x1p-24, MOST_FLOPS) > CASES / 2);
+}
+
+static void test_many_tensors(void **state)
+{
+    check_many(el_kernels_cuda(), run_emulated);
 }
 
 static const struct el_kernel *find_convolution(enum el_op_kind op, enum el_dtype dtype)
@@ -246,8 +251,8 @@ static void test_a_convolution_that_cudnn_gives_up(void **state)
     el_cuda_native_close(&native);
 }
 
-RUN_TESTS(NULL, NULL, test_table_is_complete, test_f32, test_f64, test_bf16, test_convolutions_by_cudnn,
-          test_batch_norm_far_from_zero, test_dropout_drops_what_the_cpu_drops, test_ids_out_of_range,
-          test_a_gradient_that_is_not_finite_shows, test_magnitudes_far_apart, test_nothing_to_do,
-          test_attention_of_large_scores, test_a_convolution_says_how_it_is_done,
+RUN_TESTS(NULL, NULL, test_table_is_complete, test_f32, test_f64, test_bf16, test_many_tensors,
+          test_convolutions_by_cudnn, test_batch_norm_far_from_zero, test_dropout_drops_what_the_cpu_drops,
+          test_ids_out_of_range, test_a_gradient_that_is_not_finite_shows, test_magnitudes_far_apart,
+          test_nothing_to_do, test_attention_of_large_scores, test_a_convolution_says_how_it_is_done,
           test_a_convolution_that_cudnn_gives_up)

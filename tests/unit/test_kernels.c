@@ -1,6 +1,6 @@
 /* Every op of every f32 table of this machine against the reference in f64 (test_kernels_cases.h says how close), and
  * the same bits on other threads. */
-#include "tests/unit/test_kernels_cases.h"
+#include "tests/unit/test_kernels_many.h"
 
 #include <pthread.h>
 
@@ -153,6 +153,12 @@ static void test_threads_agree(void **state)
     free(workers);
 }
 
+static void test_many_tensors(void **state)
+{
+    check_many(el_kernels_reference(), run_here);
+    check_many(el_kernels_cpu(), run_here);
+}
+
 RUN_TESTS(NULL, NULL, test_every_op_has_a_case_and_the_references_f64_row, test_reference, test_shapes, test_cpu,
           test_cpu_bf16, test_bf16_by_f32, test_batch_norm_far_from_zero, test_dnnl, test_dnnl_says_what_it_chose,
-          test_threads_agree)
+          test_threads_agree, test_many_tensors)

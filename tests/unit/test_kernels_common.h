@@ -271,7 +271,7 @@ static inline void row_run(const struct el_kernel *row, struct el_kernel_args *a
     args->workspace_bytes = workspace.bytes;
     args->plan = NULL;
     if (row->prepare && row->prepare(args, &args->plan) != EL_OK) fail_msg("%s: %s", what, el_error_message());
-    if (row->run(args) != EL_OK) fail_msg("%s: %s", what, el_error_message());
+    if (el_kernel_run(row, args) != EL_OK) fail_msg("%s: %s", what, el_error_message());
     if (row->describe && args->plan && strlen(row->describe(args->plan)) == 0)
         fail_msg("%s: its choice has no words", what);
     if (row->release) row->release(args->plan);

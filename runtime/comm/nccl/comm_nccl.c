@@ -3,7 +3,8 @@
  * Threads. Where one thread issues for all members it enqueues for all, in one group of NCCL's, without which the first
  * call could wait for the second. Members with threads of their own enqueue at the same time, each its own part. Calls
  * may block while NCCL connects members; whoever aborts then does so from another thread, which NCCL allows and which
- * frees the communicator: so a thread that has been told of an abort touches it no more. */
+ * frees the communicator: so a thread that has been told of an abort touches it no more. Where a graph has operations
+ * an abort ends them, and then waits for the graph's end: so it has a thread of its own, and the program goes first. */
 #include "runtime/comm/nccl/comm_nccl.h"
 
 #include <stdatomic.h>
@@ -97,7 +98,11 @@ static void wait_for_mail(const struct el_nccl_member *member)
 
 static void close_member(void *state)
 {
-    struct el_nccl_group *group = ((struct el_nccl_member *)state)->group;
+    struct el_nccl_group *group = ((struct el_nccl_member *)state)->group, *whole = group->whole;
+    pthread_mutex_lock(&whole->lock);
+    if (whole->aborts_beside) pthread_join(whole->aborter, NULL);
+    whole->aborts_beside = false;
+    pthread_mutex_unlock(&whole->lock);
     wait_for_mail(state);
     if (atomic_fetch_sub(&group->open, 1) == 1) el_nccl_group_destroy(group);
 }
@@ -116,6 +121,17 @@ static void wait_for_calls(struct el_nccl_group *whole)
     while (whole->n_calling > 0 && el_clock_cond_wait(&whole->changed, &whole->lock, end_ns)) continue;
 }
 
+/* An abort waits until no graph has the communicator's operations. */
+static void *abort_all(void *context)
+{
+    struct el_nccl_group *whole = context;
+    whole->api->group_start();
+    for (struct el_nccl_group *part = whole; part; part = part->part)
+        for (int i = 0; i < part->n; i++) el_nccl_each_comm(&part->members[i], abort_comm);
+    whole->api->group_end();
+    return NULL;
+}
+
 /* With all parts. Several communicators of one process are ended in a group: each waits for kernels that wait for one
  * another. */
 static void abort_group(void *state)
@@ -127,10 +143,8 @@ static void abort_group(void *state)
     whole->aborted = true;
     if (first) {
         wait_for_calls(whole);
-        whole->api->group_start();
-        for (struct el_nccl_group *part = whole; part; part = part->part)
-            for (int i = 0; i < part->n; i++) el_nccl_each_comm(&part->members[i], abort_comm);
-        whole->api->group_end();
+        whole->aborts_beside = whole->in_graph && !pthread_create(&whole->aborter, NULL, abort_all, whole);
+        if (!whole->aborts_beside) abort_all(whole);
     }
     pthread_mutex_unlock(&whole->lock);
 }
@@ -279,6 +293,17 @@ static void set_timeout(void *state, int64_t timeout_ns)
     ((struct el_nccl_member *)state)->group->patience_ns = timeout_ns ? timeout_ns : EL_NCCL_PATIENCE_NS;
 }
 
+static void graph(void *state, bool again)
+{
+    struct el_nccl_member *member = state;
+    struct el_nccl_group *whole = member->group->whole;
+    member->waiting_since_ns = 0;
+    if (again) return;
+    pthread_mutex_lock(&whole->lock);
+    whole->in_graph = true;
+    pthread_mutex_unlock(&whole->lock);
+}
+
 /* A ring's, where all give to all or get from all; NCCL may choose otherwise (a tree, NVLink's switches): the sums over
  * all members are then the same or less. */
 static struct el_comm_traffic traffic(const void *state, const struct el_comm_shape *shape)
@@ -313,6 +338,7 @@ const struct el_comm_ops el_nccl_ops = {
     .reduces = reduces,
     .asynchronous = true,
     .enqueue = enqueue,
+    .graph = graph,
     .reserve = reserve,
     .alloc = el_nccl_alloc,
     .open_mailboxes = el_nccl_open_mailboxes,

@@ -67,6 +67,8 @@ struct el_nccl_group {
     int64_t calling_since_ns;
     pthread_t watcher;
     bool watched, closing;
+    bool in_graph, aborts_beside; /* an operation was noted for a graph; ... so that `aborter` aborts */
+    pthread_t aborter;
     int n;            /* members of this process */
     _Atomic int open; /* those not closed yet, by threads of their own */
     int size;         /* of all processes */

@@ -3,6 +3,7 @@
  * views of it. So do the buffers, which are in one piece everywhere. */
 #include "runtime/modes/dp/dp.h"
 #include "runtime/state/buffers.h"
+#include "runtime/state/together.h"
 
 struct el_dp_chunk el_dp_chunk(const struct el_dp *dp, int c)
 {
@@ -23,12 +24,12 @@ struct el_dp_chunk el_dp_chunk(const struct el_dp *dp, int c)
 void el_dp_flatten(struct el_dp *dp, int m, int c, enum el_phase phase, const struct el_view *tensors,
                    struct el_buffer *flat)
 {
-    for (int p = 0; p < dp->worker->graph->n_params; p++) {
-        if (dp->chunk_of[p] != c) continue;
-        el_program_copy(dp->program, dp->worker->members[m].shard.device, EL_STREAM_COMPUTE,
-                        &(struct el_op_head){.label = "flatten", .phase = phase}, el_view_of(flat, dp->place[p]),
-                        tensors[p], el_shard_param_bytes(el_dp_master(dp), p), NULL);
-    }
+    struct el_together copies = {
+        .shard = &dp->worker->members[m].shard, .program = dp->program, .phase = phase, .label = "flatten"};
+    for (int p = 0; p < dp->worker->graph->n_params; p++)
+        if (dp->chunk_of[p] == c)
+            el_together_copy(&copies, tensors[p], el_view_of(flat, dp->place[p]), el_param_count(dp->worker->graph, p));
+    el_together_end(&copies);
 }
 
 /* Replica m's parameters are views of the chunk's flat storage. */
