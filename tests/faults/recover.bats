@@ -151,6 +151,7 @@ END
     "$EVENLOAD" report r >report.txt 2>&1 && grep -q 'bit for bit' r/report.html || { cat report.txt && return 1; }
     rm -rf r/plots && { "$EVENLOAD" plot r >plot.txt 2>&1 || [[ $? -eq 2 ]]; } && [[ -s r/plots/recover.dat ]]
     [[ ! -e r/plots/recover.dat || -s r/plots/recover.png ]] || ! command -v gnuplot
+    [[ $(json r/undisturbed-1/results.json 'd["trials"][0]["command"]') != *--checkpoint* ]] # it would be refused
     refuses "--kill 1@500: give RANK@STEP" "$EVENLOAD" recover "${TOY[@]}" --data dummy --kill 1@500
     refuses "--kill x: give RANK@STEP" "$EVENLOAD" recover "${TOY[@]}" --kill x
     refuses "there is no device 3" "$EVENLOAD" recover "${TOY[@]}" --data dummy --kill 3@5 --devices 2
