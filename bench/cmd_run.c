@@ -9,6 +9,7 @@
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
 #include "bench/job/worker.h"
+#include "bench/options/options.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
 #include "bench/trial/trial.h"
@@ -69,9 +70,20 @@ static enum el_status run_self(const struct el_options *options, int *exit_statu
     return status;
 }
 
+/* recover has these too, and its own folders. */
+static enum el_status check_checkpoint_options(const struct el_options *options)
+{
+    static const char *const names[] = {"checkpoint-every", "checkpoint-keep", "checkpoint-async"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !*options->checkpoint; i++)
+        if (el_option_given(options, names[i]))
+            return el_fail(EL_ERR_INVALID, "--%s: no checkpoints are written: add --checkpoint DIR", names[i]);
+    return EL_OK;
+}
+
 enum el_status el_cmd_run(struct el_options *options, int *exit_status_p)
 {
     struct el_launch_place place;
+    EL_TRY(check_checkpoint_options(options));
     if (options->dry_run) return el_cmd_dry_run(options, exit_status_p);
     bool rank;
     EL_TRY(el_takes_place(options, &place, &rank));

@@ -1,8 +1,11 @@
 /* Trials and their repeats into results.json. Launching is runner.c's; what repeats come to is record.c's. */
 #include "bench/campaign/campaign.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "bench/base/jvalue.h"
@@ -83,6 +86,21 @@ static enum el_status load(struct el_campaign *c)
     return EL_OK;
 }
 
+/* Made when nothing is refused any more; locked as a store is, until the process ends, since files of two
+ * jobs in one checkpoint would look like one's. */
+static enum el_status take_checkpoints(const char *dir)
+{
+    if (!*dir) return EL_OK;
+    EL_TRY(el_folder_make(dir, "give another --checkpoint"));
+    const int folder = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0 || access(dir, W_OK | X_OK) != 0)
+        return el_fail_errno("--checkpoint %s: cannot write into it; give another folder", dir);
+    if (flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return EL_OK;
+    close(folder);
+    return el_fail(EL_ERR_INVALID,
+                   "--checkpoint %s: another evenload writes into this folder: wait for it, or give another one", dir);
+}
+
 static enum el_status prepare(struct el_campaign *c, bool again)
 {
     EL_TRY(el_trials_resolve(c->command, c->options, &c->set));
@@ -94,6 +112,7 @@ static enum el_status prepare(struct el_campaign *c, bool again)
     for (int t = 0; t < c->set.n; t++) json_array_append_new(c->trials, json_null());
     if (!c->repeats || !c->environment || json_array_size(c->trials) < (size_t)c->set.n)
         return el_fail(EL_ERR_HOST_MEMORY, "no memory for %d trials", c->set.n);
+    EL_TRY(take_checkpoints(c->options->checkpoint));
     if (again) return load(c);
     return el_store_save_command(&c->store, c->command, c->options);
 }

@@ -193,11 +193,13 @@ static const struct el_option_row before_sizes[] = {
      CHOICES("off|on"), DEFAULT("off")},
     {TRAINING, "bucket-view", "HOW", AT(CHOICE, bucket_view), COMPARE, BUCKET_VIEW "; both: one row for each",
      CHOICES("off|on|both"), DEFAULT("off")},
-    {TRAINING, "mesh", "dp=N,pp=N,tp=N", AT(TEXT, mesh), OF_MODES,
+    {TRAINING, "mesh", "dp=N,pp=N,tp=N,shard=N", AT(TEXT, mesh), OF_MODES,
      "mp, pipeline, tp: copies of the model (dp, by default 1), stages of each copy (pp; not tp), and pieces across "
-     "the "
-     "layers of each stage (tp); spmg: dp alone, the number of data-parallel ranks, each with equally many devices "
-     "(default: --procs, or 1)"},
+     "the layers of each stage (tp); zero1, zero2, zero3: shards of the state (shard) in each copy, with stages (pp) "
+     "or "
+     "pieces (tp); spmg: dp alone, the number of data-parallel ranks, each with equally many devices (default: "
+     "--procs, "
+     "or 1)"},
     {TRAINING, "tf32", "HOW", AT(SWITCH, tf32), OF_TRIALS,
      "GPUs: matrix products in TF32 (10-bit mantissa) instead of f32", CHOICES("off|on"), DEFAULT("off")},
     {TRAINING, "seed", "N", AT(SEED, train.seed),

@@ -133,6 +133,9 @@ static enum el_status check_elastic(const struct el_trial *trial)
                        trial->train.global_batch, trial->n_devices);
     if (sscanf(trial->elastic, "%d:%d%n", &least, &most, &end) != 2 || trial->elastic[end] || least < 1 || most < least)
         return el_fail(EL_ERR_INVALID, "--elastic %.40s: give MIN:MAX devices, like 3:4", trial->elastic);
+    if (trial->n_devices < least || trial->n_devices > most)
+        return el_fail(EL_ERR_INVALID, "--elastic %.40s: the job begins on %d devices: change one of them",
+                       trial->elastic, trial->n_devices);
     if (trial->max_restarts == 0)
         return el_fail(EL_ERR_INVALID, "--elastic: no job is started again: add --max-restarts and --checkpoint");
     if (trial->procs != trial->n_devices || trial->procs == 1)
@@ -145,7 +148,7 @@ static enum el_status check_elastic(const struct el_trial *trial)
     return EL_OK;
 }
 
-/* Likewise checkpoints; the folder is made here, so that it is said at once where that cannot be. */
+/* Likewise checkpoints; their folder is made by the campaign. */
 static enum el_status check_checkpoints(const struct el_trial *trial)
 {
     const char *option = *trial->checkpoint        ? "--checkpoint"
@@ -174,10 +177,7 @@ static enum el_status check_checkpoints(const struct el_trial *trial)
                        "--checkpoint %s has checkpoints already: give --resume %s to go on from the last one, or "
                        "another folder",
                        trial->checkpoint, trial->checkpoint);
-    EL_TRY(el_folder_make(trial->checkpoint, "give another --checkpoint"));
-    return access(trial->checkpoint, W_OK | X_OK) == 0
-               ? EL_OK
-               : el_fail_errno("--checkpoint: the folder %s", trial->checkpoint);
+    return EL_OK;
 }
 
 /* The option that asks for a profile; NULL: none does. */

@@ -244,7 +244,7 @@ void el_trial_options(const struct el_trial *trial, struct el_options *options_p
     o->train = trial->train;
     const struct el_settings usual = o->settings;
     o->settings = trial->settings;
-    if (!*o->checkpoint_every) { /* of a command without them */
+    if (!*o->checkpoint) { /* nothing is written */
         memcpy(o->checkpoint_every, usual.checkpoint_every, sizeof o->checkpoint_every);
         o->checkpoint_keep = usual.checkpoint_keep;
         o->checkpoint_async = usual.checkpoint_async;

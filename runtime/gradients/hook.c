@@ -58,8 +58,8 @@ static enum el_status read_amount(const struct el_hook_row *row, const char *tex
     double amount = strtod(text, &end);
     bool good = *text && !*end && amount >= row->least && amount <= row->most;
     if (!good || (row->whole && amount != floor(amount)))
-        return el_fail(EL_ERR_INVALID, "--comm-hook %s:%.20s: give a %snumber from %g to %g", row->name, text,
-                       row->whole ? "whole " : "", row->least, row->most);
+        return el_fail(EL_ERR_INVALID, "--comm-hook %s%s%.20s: give a %snumber from %g to %g, like %s:1", row->name,
+                       *text ? ":" : "", text, row->whole ? "whole " : "", row->least, row->most, row->name);
     *amount_p = amount;
     return EL_OK;
 }

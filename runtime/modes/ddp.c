@@ -119,7 +119,7 @@ static const struct el_mode_option bucket_view = {.name = "bucket-view",
 static const struct el_mode_option comm_hook = {
     .name = "comm-hook",
     .argument = "HOOK",
-    .help = "what gradients are on the wire, as PyTorch's communication hooks. f16, bf16: half the bytes; powersgd:R: "
+    .help = "how gradients are sent, as PyTorch's communication hooks do. f16, bf16: half the bytes; powersgd:R: "
             "matrices of rank R; topk:P: the P % largest; both with error feedback, in ddp alone, from the third step "
             "on; a list of trials: none,f16,powersgd:2",
     .kind = EL_MODE_HOOK,

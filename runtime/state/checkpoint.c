@@ -2,11 +2,13 @@
  * hashes of the files, and the index's own. */
 #include "runtime/state/checkpoint.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/base/hash.h"
 #include "runtime/state/weights.h"
@@ -86,6 +88,7 @@ static enum el_status read_index(struct el_checkpoint *checkpoint)
     char path[EL_PATH_BYTES + 16];
     FILE *file;
     snprintf(path, sizeof path, "%s/index.json", checkpoint->path);
+    if (access(path, R_OK) != 0) return damaged(checkpoint, "index.json", strerror(errno));
     EL_TRY(el_file_stream("", path, INDEX_BYTES_MAX, &file));
     json_t *whole = json_loadf(file, JSON_REJECT_DUPLICATES, NULL);
     fclose(file);
@@ -107,6 +110,7 @@ static enum el_status open_file(struct el_checkpoint *checkpoint, const json_t *
     int64_t bytes;
     if (!name || strchr(name, '/')) return damaged(checkpoint, "index.json", "names no files");
     snprintf(path, sizeof path, "%s/%.100s", checkpoint->path, name);
+    if (access(path, R_OK) != 0) return damaged(checkpoint, name, strerror(errno));
     EL_TRY(el_checkpoint_hash(path, &hash, &bytes));
     if (bytes != json_integer_value(json_object_get(entry, "bytes")))
         return damaged(checkpoint, name, "is not as long as it was");
@@ -134,7 +138,8 @@ static enum el_status find(const char *path, char found[EL_PATH_BYTES])
     snprintf(found, EL_PATH_BYTES, "%.900s", path);
     snprintf(index, sizeof index, "%s/index.json", found);
     if (stat(index, &info) == 0) return EL_OK;
-    if (stat(path, &info) != 0) return el_fail_errno("--resume %.900s", path);
+    if (stat(path, &info) != 0)
+        return el_fail_errno("--resume %.900s: give a folder of --checkpoint, or a step-N that is in it", path);
     const int64_t last = el_checkpoint_last(path);
     if (last < 0)
         return el_fail(EL_ERR_INVALID, "--resume %.200s: there is no checkpoint: no step-N with an index.json", path);
@@ -361,7 +366,13 @@ static enum el_status check_file(const struct el_checkpoint *checkpoint, const s
 enum el_status el_checkpoint_check(const struct el_checkpoint *checkpoint, const struct el_train_config *config,
                                    const struct el_graph *model)
 {
+    const int64_t steps = config->warmup + config->steps;
     EL_TRY(check_same(checkpoint, config));
+    if (!config->epochs && checkpoint->step >= steps)
+        return el_fail(EL_ERR_INVALID,
+                       "--resume %s: its %" PRId64 " steps are all that --warmup and --steps ask for (%" PRId64
+                       "): give more --steps",
+                       el_path_tail(checkpoint->path), checkpoint->step, steps);
     for (int f = 0; f < checkpoint->n_files; f++) EL_TRY(check_file(checkpoint, checkpoint->files[f], model));
     return EL_OK;
 }

@@ -116,6 +116,11 @@ a global batch of 100000 is more than :: compare --batch 8,100000
 --comm mpi needs mpirun :: run --mode ddp --comm mpi --launcher own
 --seq :: run --seq 1
 --classes :: run --classes 1
+--checkpoint-every: no checkpoints are written: add --checkpoint DIR :: run --checkpoint-every 5
+--checkpoint with --repeats 2: each launch would begin again :: run --checkpoint X --repeats 2
+--elastic 3:4: the job begins on 2 devices :: run --mode ddp --devices 2 --checkpoint X --max-restarts 1 --elastic 3:4
+--resume X: give a folder of --checkpoint, or a step-N that is in it: No such file :: run --resume X
+--comm-hook topk: give a number from 0.0001 to 100, like topk:1 :: run --mode ddp --comm-hook topk
 unknown disturbance 'foo' :: imbalance --inject foo
 --tf32 on is for GPUs :: scale --tf32 on
 END

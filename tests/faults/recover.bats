@@ -113,6 +113,16 @@ END
     grep -q "Steps are counted from $every on" out
 }
 
+@test "a folder of checkpoints is one job's; a job that is done, or lacks a file, is refused before it is launched" {
+    "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --checkpoint ck --checkpoint-every 10 --out f >out 2>&1 || { cat out && return 1; }
+    refuses "another evenload writes into this folder" flock -n ck "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --checkpoint ck --resume ck --steps 60 --out g
+    refuses "--resume ck/step-40: its 40 steps are all that --warmup and --steps ask for (40): give more --steps" "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --resume ck --out g
+    rm ck/step-40/rank-1.safetensors
+    refuses "ck/step-40/rank-1.safetensors: No such file or directory: give --resume an earlier checkpoint" "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --steps 60 --resume ck --out g
+    "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --checkpoint dry --dry-run >out 2>&1
+    [[ ! -e g && ! -e dry ]] || { ls && return 1; }
+}
+
 @test "without restarts left the job fails as any other, and its checkpoint is there" {
     run --separate-stderr "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --checkpoint ck --checkpoint-every 5 --inject kill=1:12 --out f
     [[ $status -eq 1 && $output == *"rank 1 was killed by signal 9"* ]] || show
@@ -141,6 +151,7 @@ END
     "$EVENLOAD" report r >report.txt 2>&1 && grep -q 'bit for bit' r/report.html || { cat report.txt && return 1; }
     rm -rf r/plots && { "$EVENLOAD" plot r >plot.txt 2>&1 || [[ $? -eq 2 ]]; } && [[ -s r/plots/recover.dat ]]
     [[ ! -e r/plots/recover.dat || -s r/plots/recover.png ]] || ! command -v gnuplot
+    [[ $(json r/undisturbed-1/results.json 'd["trials"][0]["command"]') != *--checkpoint* ]] # it would be refused
     refuses "--kill 1@500: give RANK@STEP" "$EVENLOAD" recover "${TOY[@]}" --data dummy --kill 1@500
     refuses "--kill x: give RANK@STEP" "$EVENLOAD" recover "${TOY[@]}" --kill x
     refuses "there is no device 3" "$EVENLOAD" recover "${TOY[@]}" --data dummy --kill 3@5 --devices 2

@@ -304,7 +304,7 @@ static const struct el_mode_option reshard = {
 static const struct el_mode_option gather_ahead = {
     .name = "gather-ahead",
     .argument = "N",
-    .help = "units that are gathered while the one before them is computed with",
+    .help = "units that are gathered ahead, while the one before them computes",
     .kind = EL_MODE_CHOICE,
     EL_MODE_SETTING(struct settings, ahead),
     .choices = "1|2|0",
