@@ -39,7 +39,7 @@ static enum el_status find_more(const struct el_options *options, json_t *docume
         json_t *rows;
         n *= 2;
         el_plan_options(options, n, &run);
-        EL_TRY(el_plan_rows(&run, &rows));
+        EL_TRY(el_plan_rows(&run, false, &rows));
         if (count_fits(rows) > 0)
             el_json_put(document, "would_fit",
                         el_json_of(EL_KEY("devices", n), EL_KEY("row", json_incref(json_array_get(rows, 0)))));
@@ -66,7 +66,7 @@ static enum el_status make_document(const struct el_options *options, json_t **d
     struct el_options run;
     json_t *rows;
     el_plan_options(options, n_devices, &run);
-    EL_TRY(el_plan_rows(&run, &rows));
+    EL_TRY(el_plan_rows(&run, false, &rows));
     *document_p = el_json_of(EL_KEY("devices", n_devices),
                              EL_KEY("global_batch", run.batches[0] * (run.batch_is_per_device ? n_devices : 1)),
                              EL_KEY("fit", count_fits(rows)), EL_KEY("rows", rows));

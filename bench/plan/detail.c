@@ -1,5 +1,5 @@
 /* What a row's step is made of, and what it hangs on: predicted once more, with an ear to each device that is issued,
- * and on machines that are worse in one figure each. */
+ * and on machines that are worse in one figure each. And what a step in stages takes at least. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -124,5 +124,58 @@ enum el_status el_plan_detail(const struct el_options *run, bool rates, json_t *
     EL_TRY(el_trials_resolve(EL_CMD_RUN, &options, &set));
     enum el_status status = predict(set.trials, machines, n, row);
     el_trials_free(&set);
+    return status;
+}
+
+/* ---- at least ---- */
+
+/* Of one micro-batch: the least that a device of a stage computes, forward and backward, and in its update. */
+struct floor {
+    const struct el_machine *machine;
+    const struct el_layout *layout;
+    double passes_ns[EL_SIMULATED_MAX], update_ns[EL_SIMULATED_MAX]; /* by stage */
+};
+
+static void take_least(void *context, const struct el_step_event *event)
+{
+    struct floor *floor = context;
+    double passes_ns = 0, update_ns = 0;
+    for (int i = 0; i < event->n_ops; i++) {
+        const struct el_op_info *op = &event->ops[i];
+        const double ns = op->op_class == EL_CLASS_COMPUTE && op->stream == 0
+                              ? el_machine_op_ns(floor->machine, op, op->device, 1)
+                              : 0;
+        if (op->phase == EL_PHASE_FORWARD || op->phase == EL_PHASE_BACKWARD) passes_ns += ns;
+        if (op->phase == EL_PHASE_OPTIMIZER) update_ns += ns;
+    }
+    const int stage = el_layout_spot(floor->layout, event->ops[0].device).at[EL_AXIS_STAGE];
+    floor->passes_ns[stage] = fmin(floor->passes_ns[stage], passes_ns);
+    floor->update_ns[stage] = fmin(floor->update_ns[stage], update_ns);
+}
+
+enum el_status el_plan_floor(const struct el_trial *one, const struct el_machine *machine, int64_t micro,
+                             double *step_ms_p)
+{
+    struct el_layout layout;
+    double step_ns, least_ns = 0, before_ns = 0;
+    el_layout_of(&one->train, 1, &layout);
+    struct floor *floor = malloc(sizeof *floor);
+    struct el_memory_forecast *forecasts = calloc((size_t)one->n_devices, sizeof *forecasts);
+    enum el_status status = floor && forecasts ? EL_OK : el_fail_errno("forecasts of %d devices", one->n_devices);
+    if (status == EL_OK) {
+        floor->machine = machine;
+        floor->layout = &layout;
+        for (int s = 0; s < layout.n[EL_AXIS_STAGE]; s++) floor->passes_ns[s] = floor->update_ns[s] = INFINITY;
+        const struct el_probe probe = {.context = floor, .step = take_least};
+        const struct el_predict_spec spec = {.machines = machine, .n_machines = 1, .probe = &probe};
+        status = el_train_predict(&one->train, el_kernels_cpu(), &spec, forecasts, &step_ns);
+    }
+    for (int s = 0; s < layout.n[EL_AXIS_STAGE] && status == EL_OK; s++) {
+        least_ns = fmax(least_ns, before_ns + (double)micro * floor->passes_ns[s]);
+        before_ns += floor->passes_ns[s];
+    }
+    if (status == EL_OK) *step_ms_p = (least_ns + floor->update_ns[0]) / 1e6;
+    free(floor);
+    free(forecasts);
     return status;
 }

@@ -9,6 +9,8 @@
 
 #include "bench/options/options.h"
 #include "bench/plot/data_file.h"
+#include "bench/trial/trial.h"
+#include "runtime/device/machine.h"
 
 /* Layers, width and heads of a transformer by its number of parameters, as "6.7B", "125M" or a plain number, where they
  * are not given: those of the published shape that has nearest as many; where that has over 15 % more or fewer, its
@@ -26,8 +28,15 @@ void el_plan_options(const struct el_options *options, int n_devices, struct el_
  * fit), "device" (the fullest one), "moment", "at_peak_by_tag", "sent_bytes" (of the one that sends most), "step_ms",
  * "samples_per_s", "tokens_per_s" (null: no machine, or it does not fit), "fits"}]: all that can be on these devices,
  * best first: by the step, else by bytes sent, then by memory. `run`: options of `run`, all but mode and mesh. Errors:
- * EL_ERR_INVALID where there is no such mode or mesh. */
-enum el_status el_plan_rows(const struct el_options *run, json_t **rows_p);
+ * EL_ERR_INVALID where there is no such mode or mesh. `best`: without those that surely are not the best of their mode.
+ */
+enum el_status el_plan_rows(const struct el_options *run, bool best, json_t **rows_p);
+
+/* A step in stages takes no less: a stage waits until its first micro-batch has passed those before it, computes
+ * `micro` of them, and the last one goes back through the same ones before the first stage updates its state and begins
+ * the next step. `one`: the same mesh with one micro-batch. Communication is left out. */
+enum el_status el_plan_floor(const struct el_trial *one, const struct el_machine *machine, int64_t micro,
+                             double *step_ms_p);
 
 /* Options of `run` for such a row. */
 void el_plan_row_options(const struct el_options *run, const json_t *row, struct el_options *options);

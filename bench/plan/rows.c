@@ -22,8 +22,9 @@ struct plan {
     const struct el_options *run;
     struct el_model_config model;     /* resolved */
     const struct el_machine *machine; /* NULL: none was named */
+    bool best;                        /* what is surely not the best of its mode is left out */
     struct el_memory_forecast *forecasts;
-    json_t *rows;
+    json_t *rows, *later;    /* tried; to be tried, of one mode */
     struct el_error refused; /* why the first mesh cannot be */
 };
 
@@ -149,13 +150,19 @@ void el_plan_row_options(const struct el_options *run, const json_t *row, struct
     if (steps > 1) snprintf(el_given_of_modes(options->of_modes, "accumulate"), EL_MODE_TEXT_BYTES, "%" PRId64, steps);
 }
 
-static enum el_status try_row(struct plan *plan, json_t *row)
+static enum el_status resolve(const struct plan *plan, const struct el_options *options, struct el_trial *trial)
 {
     const struct el_trial_choice choice = {.model = &plan->model};
+    *trial = (struct el_trial){.n_devices = 0};
+    return el_trial_resolve(EL_CMD_RUN, options, &choice, trial);
+}
+
+static enum el_status try_row(struct plan *plan, json_t *row)
+{
     struct el_options options;
-    struct el_trial trial = {.n_devices = 0};
+    struct el_trial trial;
     el_plan_row_options(plan->run, row, &options);
-    EL_TRY(el_trial_resolve(EL_CMD_RUN, &options, &choice, &trial));
+    EL_TRY(resolve(plan, &options, &trial));
     return forecast_row(plan, &trial, row);
 }
 
@@ -172,21 +179,70 @@ static enum el_status try_steps(struct plan *plan, const char *mode, int64_t sam
 }
 
 /* A mesh that cannot be is left out. */
+static enum el_status take_row(struct plan *plan, int64_t samples, json_t *row)
+{
+    enum el_status status = try_steps(plan, el_json_text(row, "mode", "?"), samples, row);
+    if (status == EL_OK) json_array_append(plan->rows, row);
+    if (status == EL_ERR_INVALID && plan->refused.status == EL_OK) el_error_take(status, &plan->refused);
+    return status == EL_ERR_INVALID ? EL_OK : status;
+}
+
+/* What a step in stages takes at least, from one of its micro-batches; 0: not known. */
+static double floor_ms(const struct plan *plan, const int n[EL_AXIS_COUNT], const json_t *row)
+{
+    const int64_t micro = el_json_whole(row, "micro");
+    struct el_options options;
+    struct el_trial one;
+    double ms = 0;
+    el_plan_row_options(plan->run, row, &options);
+    options.batches[0] = samples_per_copy(plan->run, n) / micro * n[EL_AXIS_DATA] * n[EL_AXIS_SHARD];
+    options.batch_is_per_device = false;
+    snprintf(el_given_of_modes(options.of_modes, "micro"), EL_MODE_TEXT_BYTES, "1");
+    if (resolve(plan, &options, &one) != EL_OK || el_plan_floor(&one, plan->machine, micro, &ms) != EL_OK) return 0;
+    return ms;
+}
+
 static enum el_status try_mesh(struct plan *plan, const char *mode, const int n[EL_AXIS_COUNT])
 {
     const struct el_options *run = plan->run;
     char mesh[EL_PATH_BYTES] = "";
-    const int64_t micro = n[EL_AXIS_STAGE] > 1 || el_mode_cuts(mode) ? choose_micro(run, n) : -1;
+    const int64_t micro = n[EL_AXIS_STAGE] > 1 || el_mode_cuts(mode) ? choose_micro(run, n) : -1,
+                  samples = samples_per_copy(run, n);
     for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
         if (n[axis] > 1 && n[axis] < run->n_devices)
             el_text_append(mesh, sizeof mesh, "%s%s=%d", *mesh ? "," : "", el_axis_row(axis)->word, n[axis]);
     json_t *row = el_json_of(EL_KEY("mode", mode), EL_KEY("mesh", (const char *)mesh),
                              EL_KEY("micro", el_json_count(micro)), EL_KEY("accumulate", 1));
-    enum el_status status = try_steps(plan, mode, samples_per_copy(run, n), row);
-    if (status == EL_OK) json_array_append(plan->rows, row);
+    enum el_status status = EL_OK;
+    if (plan->best && plan->machine && micro > 1)
+        json_array_append_new(plan->later, el_json_of(EL_KEY("floor_ms", floor_ms(plan, n, row)),
+                                                      EL_KEY("samples", samples), EL_KEY("row", json_incref(row))));
+    else
+        status = take_row(plan, samples, row);
     json_decref(row);
-    if (status == EL_ERR_INVALID && plan->refused.status == EL_OK) el_error_take(status, &plan->refused);
-    return status == EL_ERR_INVALID ? EL_OK : status;
+    return status;
+}
+
+/* Meshes in stages, those first that may be fastest, until no other one can be faster than the best of the mode. */
+static enum el_status try_later(struct plan *plan, const char *mode)
+{
+    double best_ms = INFINITY;
+    EL_EACH(row, plan->rows)
+        if (el_json_is(row, "mode", mode)) best_ms = fmin(best_ms, el_json_number(row, "step_ms"));
+    while (json_array_size(plan->later) > 0) {
+        size_t first = 0;
+        EL_EACH(each, plan->later)
+            if (el_json_number(each, "floor_ms") < el_json_number(json_array_get(plan->later, first), "floor_ms"))
+                first = each_at.i;
+        json_t *next = json_array_get(plan->later, first), *row = json_object_get(next, "row");
+        if (el_json_number(next, "floor_ms") > best_ms) break;
+        el_json_put(row, "floor_ms", json_incref(json_object_get(next, "floor_ms")));
+        EL_TRY(take_row(plan, el_json_whole(next, "samples"), row));
+        best_ms = fmin(best_ms, el_json_number(row, "step_ms"));
+        json_array_remove(plan->later, first);
+    }
+    json_array_clear(plan->later);
+    return EL_OK;
 }
 
 /* The axis without which the mode would be another one. */
@@ -269,24 +325,27 @@ static enum el_status resolve_model(struct plan *plan)
                    batch, samples, run->data);
 }
 
-enum el_status el_plan_rows(const struct el_options *run, json_t **rows_p)
+enum el_status el_plan_rows(const struct el_options *run, bool best, json_t **rows_p)
 {
     struct el_machine machine;
-    struct plan plan = {.run = run, .machine = *run->machine ? &machine : NULL};
+    struct plan plan = {.run = run, .best = best, .machine = *run->machine ? &machine : NULL};
     int n[EL_AXIS_COUNT];
     EL_TRY(el_machine_read(run->machine, &machine));
     EL_TRY(resolve_model(&plan));
     plan.forecasts = calloc((size_t)run->n_devices, sizeof *plan.forecasts);
     plan.rows = json_array();
+    plan.later = json_array();
     enum el_status status = plan.forecasts ? EL_OK : el_fail_errno("forecasts of %d devices", run->n_devices);
     for (int m = 0; m < N_MODES && status == EL_OK; m++) {
         const struct el_mode_info *mode = el_mode_find(modes[m]);
         status = mode->axes ? try_axes(&plan, mode, EL_AXIS_DATA, run->n_devices, n)
                             : try_mesh(&plan, mode->name, (int[EL_AXIS_COUNT]){run->n_devices, 1, 1, 1});
+        if (status == EL_OK) status = try_later(&plan, modes[m]);
     }
     if (status == EL_OK && json_array_size(plan.rows) == 0) status = el_error_give(&plan.refused);
     if (status == EL_OK) *rows_p = sorted(plan.rows);
     free(plan.forecasts);
     json_decref(plan.rows);
+    json_decref(plan.later);
     return status;
 }

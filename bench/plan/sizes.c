@@ -39,7 +39,7 @@ enum el_status el_plan_sizes(const struct el_options *options, json_t **document
         struct el_options run;
         json_t *rows;
         el_plan_options(options, options->sizes.v[i], &run);
-        status = el_plan_rows(&run, &rows);
+        status = el_plan_rows(&run, true, &rows);
         if (status != EL_OK) break;
         status = add_best(&run, rows, best);
         json_decref(rows);

@@ -160,6 +160,23 @@ END
     refuses "--out: of several numbers of devices" "$EVENLOAD" plan --devices 8 --out one
 }
 
+@test "of several numbers the best of each mode is that of all rows, also where most meshes in stages are not issued" {
+    "$EVENLOAD" plan --params 1.3B --devices 8,16,32 --machine h100-sxm --json >several.json
+    for n in 8 16 32; do "$EVENLOAD" plan --params 1.3B --devices $n --machine h100-sxm --json >"all$n.json"; done
+    python3 - <<'END'
+import json
+of = {}
+for row in json.load(open("several.json"))["rows"]: of.setdefault(row["devices"], {})[row["mode"]] = row
+for n in (8, 16, 32):
+    best = {}
+    for row in json.load(open(f"all{n}.json"))["rows"]: best.setdefault(row["mode"], row)
+    same = ("command", "step_ms", "peak_bytes", "sent_bytes")
+    assert {m: [r[k] for k in same] for m, r in of[n].items()} == {m: [r[k] for k in same] for m, r in best.items() if r["fits"]}, n
+floors = [r["floor_ms"] / r["step_ms"] for n in of for r in of[n].values() if r["mode"] == "pipeline"]
+assert 0.75 < max(floors) <= 1, floors # else it would say nothing, or too much
+END
+}
+
 @test "what the first step depends on is what its dry run says on such a machine" {
     "$EVENLOAD" plan "${TINY[@]}" --devices 16 --machine h100-sxm --json >plan.json
     python3 - "$EVENLOAD" "$ROOT" <<'END'
