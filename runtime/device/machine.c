@@ -2,7 +2,6 @@
 #include "runtime/device/machine.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 const struct el_machine el_machine_default = {.name = "default",
@@ -82,9 +81,18 @@ double el_machine_flops_per_s(const struct el_machine *m, const char *dtype)
 
 /* ---- measured rates by size ---- */
 
-static bool is_rate_of(const struct el_machine_rate *rate, enum el_machine_rate_kind kind, const char *dtype)
+/* The one text for a type, so that types are equal where their pointers are: ops are priced by the million. */
+static const char *one_name(const char *dtype)
 {
-    return rate->kind == kind && dtype && strcmp(rate->dtype, dtype) == 0;
+    static const char *const names[] = {"f64", "bf16"};
+    for (int i = 0; i < 2 && dtype; i++)
+        if (strcmp(names[i], dtype) == 0) return names[i];
+    return "f32";
+}
+
+static bool is_rate_of(const struct el_machine_rate *rate, enum el_machine_rate_kind kind, const char *name)
+{
+    return rate->kind == kind && rate->dtype == name;
 }
 
 void el_machine_add_rate(struct el_machine *m, enum el_machine_rate_kind kind, const char *dtype, const double sides[3],
@@ -92,8 +100,8 @@ void el_machine_add_rate(struct el_machine *m, enum el_machine_rate_kind kind, c
 {
     if (m->n_rates == EL_MACHINE_RATES_MAX) return;
     struct el_machine_rate *rate = &m->rates[m->n_rates++];
-    *rate = (struct el_machine_rate){.kind = kind, .of_peak_rate = flops_per_s / el_machine_flops_per_s(m, dtype)};
-    snprintf(rate->dtype, sizeof rate->dtype, "%s", dtype);
+    *rate = (struct el_machine_rate){
+        .kind = kind, .dtype = one_name(dtype), .of_peak_rate = flops_per_s / el_machine_flops_per_s(m, dtype)};
     memcpy(rate->sides, sides, sizeof rate->sides);
     rate->at[0] = log(kind == EL_RATE_PRODUCT ? 2 * sides[0] * sides[1] * sides[2] : sides[0]);
     rate->at[1] = log(kind == EL_RATE_PRODUCT ? 1 / (1 / sides[0] + 1 / sides[1] + 1 / sides[2]) : sides[1]);
@@ -102,27 +110,28 @@ void el_machine_add_rate(struct el_machine *m, enum el_machine_rate_kind kind, c
 bool el_machine_knows_products(const struct el_machine *m, const char *dtype)
 {
     for (int i = 0; i < m->n_rates; i++)
-        if (is_rate_of(&m->rates[i], EL_RATE_PRODUCT, dtype)) return true;
+        if (is_rate_of(&m->rates[i], EL_RATE_PRODUCT, one_name(dtype))) return true;
     return false;
 }
 
 /* Its rate over that of its type, between the listed ones; 0: there are none. */
 static double share_between(const struct el_machine *m, enum el_machine_rate_kind kind, const char *dtype, double at[2])
 {
+    const char *name = one_name(dtype);
     double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY}, sum = 0, weights = 0;
-    for (int i = 0; i < 2 * m->n_rates; i++) {
-        const struct el_machine_rate *rate = &m->rates[i / 2];
-        if (!is_rate_of(rate, kind, dtype)) continue;
-        low[i % 2] = fmin(low[i % 2], rate->at[i % 2]);
-        high[i % 2] = fmax(high[i % 2], rate->at[i % 2]);
-    }
+    for (int i = 0; i < m->n_rates; i++)
+        for (int axis = 0; axis < 2 && is_rate_of(&m->rates[i], kind, name); axis++) {
+            low[axis] = fmin(low[axis], m->rates[i].at[axis]);
+            high[axis] = fmax(high[axis], m->rates[i].at[axis]);
+        }
     for (int axis = 0; axis < 2; axis++) at[axis] = fmin(fmax(at[axis], low[axis]), high[axis]);
     for (int i = 0; i < m->n_rates; i++) {
         const struct el_machine_rate *rate = &m->rates[i];
-        if (!is_rate_of(rate, kind, dtype)) continue;
+        if (!is_rate_of(rate, kind, name)) continue;
         double x = at[0] - rate->at[0], y = at[1] - rate->at[1], squared = fmax(x * x + y * y, 1e-12);
-        sum += rate->of_peak_rate / (squared * squared);
-        weights += 1 / (squared * squared);
+        const double weight = 1 / (squared * squared);
+        sum += rate->of_peak_rate * weight;
+        weights += weight;
     }
     return weights > 0 ? sum / weights : 0;
 }

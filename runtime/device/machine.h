@@ -32,7 +32,7 @@ enum el_machine_rate_kind { EL_RATE_PRODUCT, EL_RATE_ATTENTION, EL_RATE_KINDS };
 
 struct el_machine_rate {
     enum el_machine_rate_kind kind;
-    char dtype[8];       /* "bf16" */
+    const char *dtype;   /* "bf16": for good */
     double sides[3];     /* m, n, k; or sequence length and head size */
     double at[2];        /* the logarithms that it lies at */
     double of_peak_rate; /* its rate over that of its type */
