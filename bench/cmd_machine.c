@@ -1,5 +1,6 @@
 /* `evenload machine`: this machine's rates, as a file that --machine of simulated devices takes. Arithmetic, memory and
- * launches come from short training of an mlp in one process, by its ops; links from exchanges between two devices, by
+ * launches come from short training of an mlp in one process, by its ops, and so do products by size; attention comes
+ * from a gpt; links from exchanges between two devices, by
  * the measurement of `evenload comm`. What cannot be measured on one host, the network, is left out. */
 #include <math.h>
 #include <stdlib.h>
@@ -17,19 +18,19 @@
 #include "bench/trial/trial.h"
 
 enum { OPS_MAX = 64, ARGUMENTS_MAX = 32, WIDTH = 1024, BATCH = 128, LEAST_BYTES = 8, MOST_BYTES = 16 << 20 };
+enum { BATCH_MAX = 16384, TOKENS = 2048, ATTENTION_WIDTH = 256 };
 
 /* ---- training ---- */
 
 /* One launch of plain training on the first device, in this process; its document. */
-static enum el_status train(const struct el_device_name *device, const char *dtype, int width, int batch,
+static enum el_status train(const struct el_device_name *device, const char *dtype, const char *model,
                             json_t **repeat_p)
 {
-    char text[256], *words[ARGUMENTS_MAX] = {text}, *rest = text;
+    char text[320], *words[ARGUMENTS_MAX] = {text}, *rest = text;
     int n = 0;
     snprintf(text, sizeof text,
-             "run --mode single --model mlp --data dummy --dtype %s --batch %d --features %d --hidden %d --classes %d "
-             "--steps 5 --warmup 2 --min-time 0.2 --control none",
-             dtype, batch, width, width, width);
+             "run --mode single --data dummy --dtype %s --steps 5 --warmup 2 --min-time 0.2 --control none %s", dtype,
+             model);
     while ((words[n] = strsep(&rest, " "))) n++;
     struct el_options options;
     struct el_trial_set set;
@@ -48,6 +49,16 @@ static enum el_status train(const struct el_device_name *device, const char *dty
     return status;
 }
 
+/* All products are of batch x width x width. */
+static enum el_status train_mlp(const struct el_device_name *device, const char *dtype, int width, int batch,
+                                json_t **repeat_p)
+{
+    char model[160];
+    snprintf(model, sizeof model, "--model mlp --batch %d --features %d --hidden %d --classes %d", batch, width, width,
+             width);
+    return train(device, dtype, model, repeat_p);
+}
+
 /* Of ops whose name begins so, in that phase ("": any), the median of `bytes` of one over its time, or of the time
  * itself. NAN: there are none. */
 static double median_of(const json_t *repeat, const char *label, const char *phase, bool bytes_per_s)
@@ -56,7 +67,7 @@ static double median_of(const json_t *repeat, const char *label, const char *pha
     const json_t *ops = el_json_at(repeat, "members.0.ops");
     size_t n = 0;
     EL_EACH(op, ops) {
-        double s = el_json_number(op, "ms") / el_json_number(op, "count") / 1e3;
+        double s = el_json_number(op, "median_ms") / el_json_number(op, "count") / 1e3;
         bool named = strncmp(el_json_text(op, "op", ""), label, strlen(label)) == 0;
         if (!named || (*phase && !el_json_is(op, "phase", phase)) || !(s > 0) || n == OPS_MAX) continue;
         values[n++] = bytes_per_s ? el_json_number(op, "bytes") / s : s;
@@ -68,10 +79,10 @@ static enum el_status measure_device(const struct el_device_name *device, struct
 {
     const double flops = 2.0 * BATCH * WIDTH * WIDTH, fewer = flops / 4; /* of a product, forward or backward */
     json_t *f32 = NULL, *f64 = NULL, *bf16 = NULL, *tiny = NULL;
-    enum el_status status = train(device, "f32", WIDTH, BATCH, &f32);
-    if (status == EL_OK) status = train(device, "f64", WIDTH / 2, BATCH, &f64);
-    if (status == EL_OK) status = train(device, "f32 --precision bf16", WIDTH, BATCH, &bf16);
-    if (status == EL_OK) status = train(device, "f32", 2, 2, &tiny);
+    enum el_status status = train_mlp(device, "f32", WIDTH, BATCH, &f32);
+    if (status == EL_OK) status = train_mlp(device, "f64", WIDTH / 2, BATCH, &f64);
+    if (status == EL_OK) status = train_mlp(device, "f32 --precision bf16", WIDTH, BATCH, &bf16);
+    if (status == EL_OK) status = train_mlp(device, "f32", 2, 2, &tiny);
     machine->f32_flops_per_s = flops / median_of(f32, "linear_", "", false);
     machine->f64_flops_per_s = fewer / median_of(f64, "linear_", "", false);
     machine->bf16_flops_per_s = flops / median_of(bf16, "linear_", "", false);
@@ -85,6 +96,59 @@ static enum el_status measure_device(const struct el_device_name *device, struct
     json_decref(bf16);
     json_decref(tiny);
     return status;
+}
+
+/* ---- rates by size ---- */
+
+static const struct type {
+    const char *dtype, *given;
+} types[] = {{"f32", "f32"}, {"bf16", "f32 --precision bf16"}};
+
+/* The largest product takes a tenth of a second at most. A file has a launch beside the rate. */
+static enum el_status measure_products(const struct el_device_name *device, const struct type *type,
+                                       struct el_machine *machine)
+{
+    const double most_flops = 0.1 * el_machine_flops_per_s(machine, type->dtype);
+    for (int width = 64; width <= 4096; width *= 4)
+        for (int batch = width / 4; batch <= 16 * width; batch *= 8) {
+            const double sides[] = {batch, width, width}, flops = 2.0 * batch * width * width;
+            json_t *repeat = NULL;
+            if (flops > most_flops || batch > BATCH_MAX) continue;
+            EL_TRY(train_mlp(device, type->given, width, batch, &repeat));
+            const double ns = 1e9 * median_of(repeat, "linear_", "", false) - machine->kernel_launch_ns;
+            json_decref(repeat);
+            if (ns > 0) el_machine_add_rate(machine, EL_RATE_PRODUCT, type->dtype, sides, 1e9 * flops / ns);
+        }
+    return EL_OK;
+}
+
+/* Forward and backward together, with the FLOPs of the pairs that see each other (kernels/ops.c). */
+static enum el_status measure_attention(const struct el_device_name *device, const struct type *type,
+                                        struct el_machine *machine)
+{
+    for (int seq = 256; seq <= 2048; seq *= 8)
+        for (int head = 64; head <= 128; head *= 2) {
+            const double sides[3] = {seq, head}, flops = 14.0 * TOKENS * ATTENTION_WIDTH * (seq + 1) / 2;
+            char model[160];
+            json_t *repeat = NULL;
+            snprintf(model, sizeof model, "--model gpt --layers 1 --vocab 64 --embed %d --heads %d --seq %d --batch %d",
+                     ATTENTION_WIDTH, ATTENTION_WIDTH / head, seq, TOKENS / seq);
+            EL_TRY(train(device, type->given, model, &repeat));
+            const double s = median_of(repeat, "attention_forward", "", false) +
+                             median_of(repeat, "attention_backward", "", false) - 2e-9 * machine->kernel_launch_ns;
+            json_decref(repeat);
+            if (s > 0) el_machine_add_rate(machine, EL_RATE_ATTENTION, type->dtype, sides, flops / s);
+        }
+    return EL_OK;
+}
+
+static enum el_status measure_sizes(const struct el_device_name *device, struct el_machine *machine)
+{
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        EL_TRY(measure_products(device, &types[i], machine));
+        EL_TRY(measure_attention(device, &types[i], machine));
+    }
+    return EL_OK;
 }
 
 /* ---- links ---- */
@@ -180,6 +244,7 @@ enum el_status el_cmd_machine(struct el_options *options, int *exit_status_p)
     EL_TRY(measure_device(&devices[0], &machine));
     EL_TRY(measure_links(devices, &machine));
     EL_TRY(check_measured(&machine));
+    EL_TRY(measure_sizes(&devices[0], &machine));
     name_machine(devices, &machine);
     json_t *document = el_machine_json(&machine);
     enum el_status status = *options->out ? el_write_json(document, options->out) : el_print_json(document, stdout);

@@ -89,6 +89,7 @@ static enum el_status put_head(const struct el_options *options, const char *sha
     json_t *rest = *document_p;
     EL_TRY(el_machine_read(options->machine, &machine));
     el_plan_options(options, options->sizes.v[0], &run);
+    const char *dtype = run.train.model.precision == EL_PRECISION_FULL ? el_dtype_name(run.train.dtype) : "bf16";
     if (options->n_batches && !options->batch_is_per_device)
         snprintf(batch, sizeof batch, "global batch %lld on all of them", (long long)run.batches[0]);
     else
@@ -104,7 +105,8 @@ static enum el_status put_head(const struct el_options *options, const char *sha
                    EL_KEY("optimizer", el_option_choice("optimizer", (int)run.train.optimizer, optimizer)),
                    EL_KEY("device_mem_bytes", run.device_mem_bytes), EL_KEY("batch", (const char *)batch),
                    EL_KEY("machine", *options->machine ? (const char *)machine.name : NULL),
-                   EL_KEY("devices_per_host", json_integer(machine.devices_per_host)));
+                   EL_KEY("devices_per_host", json_integer(machine.devices_per_host)),
+                   EL_KEY("products_known", json_boolean(el_machine_knows_products(&machine, dtype))));
     json_object_update(*document_p, rest);
     json_decref(rest);
     return EL_OK;

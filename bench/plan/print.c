@@ -145,11 +145,13 @@ static void show_model(const json_t *document, char text[1024])
 static void say_unknown(const json_t *document, FILE *out)
 {
     const char *machine = el_json_text(document, "machine", NULL);
+    const bool products = json_is_true(json_object_get(document, "products_known"));
+    const bool network = el_json_whole(document, "devices_per_host") > 0;
     if (!machine) return;
-    SAY(out, "Not known, and taken as none: what products of each size lose against %s's peak, %s.", machine,
-        el_json_whole(document, "devices_per_host") > 0
-            ? "and what groups that share a link lose to one another"
-            : "and the network: its file has none, so that all devices are as in one host");
+    SAY(out, "Not known, and taken as none: %s%s%s%s.", products ? "" : "what products of each size lose against ",
+        products ? "" : machine, products ? "" : "'s peak, and ",
+        network ? "what groups that share a link lose to one another"
+                : "the network: its file has none, so that all devices are as in one host");
 }
 
 /* The figures of the machine on which the first row's step depends most. */

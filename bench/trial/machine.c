@@ -38,6 +38,12 @@ static const struct row {
 enum { N_ROWS = sizeof rows / sizeof rows[0], MACHINE_BYTES_MAX = 1 << 20 };
 static const char HOSTS[] = "devices_per_host";
 
+/* The lists of measured rates by size: an object a rate, with its dtype, its sides and tflop_per_s. */
+static const struct list {
+    const char *key, *sides[4];
+} lists[EL_RATE_KINDS] = {
+    [EL_RATE_PRODUCT] = {"products", {"m", "n", "k"}}, [EL_RATE_ATTENTION] = {"attention", {"seq", "head"}}};
+
 static double *field(struct el_machine *machine, const struct row *row)
 {
     return (double *)((char *)machine + row->offset);
@@ -47,6 +53,8 @@ static bool is_known(const char *key)
 {
     for (int i = 0; i < N_ROWS; i++)
         if (strcmp(rows[i].key, key) == 0) return true;
+    for (int i = 0; i < EL_RATE_KINDS; i++)
+        if (strcmp(lists[i].key, key) == 0) return true;
     return !strcmp(key, "name") || !strcmp(key, "source") || !strcmp(key, HOSTS);
 }
 
@@ -99,6 +107,41 @@ static enum el_status take_number(const char *path, const json_t *object, const 
     return EL_OK;
 }
 
+static enum el_status take_rate(const char *path, const json_t *object, enum el_machine_rate_kind kind,
+                                struct el_machine *machine)
+{
+    const struct list *list = &lists[kind];
+    const char *dtype = el_json_text(object, "dtype", "");
+    double sides[3] = {0}, rate = el_json_number(object, "tflop_per_s");
+    bool right = rate > 0 && rate <= 1e9 && (!strcmp(dtype, "f32") || !strcmp(dtype, "f64") || !strcmp(dtype, "bf16"));
+    size_t n = 2;
+    for (int i = 0; list->sides[i]; i++, n++) {
+        sides[i] = el_json_number(object, list->sides[i]);
+        right = right && sides[i] >= 1 && sides[i] <= 1e9;
+    }
+    if (!right || json_object_size(object) != n)
+        return el_fail(
+            EL_ERR_INVALID,
+            "--machine %s: each of '%s' must have dtype (f32, f64, bf16), %s and tflop_per_s above 0, no more", path,
+            list->key, kind == EL_RATE_PRODUCT ? "m, n, k" : "seq, head");
+    if (machine->n_rates == EL_MACHINE_RATES_MAX)
+        return el_fail(EL_ERR_INVALID, "--machine %s: more than %d products and attentions", path,
+                       EL_MACHINE_RATES_MAX);
+    el_machine_add_rate(machine, kind, dtype, sides, rate * 1e12);
+    return EL_OK;
+}
+
+static enum el_status take_lists(const char *path, const json_t *object, struct el_machine *machine)
+{
+    for (int kind = 0; kind < EL_RATE_KINDS; kind++) {
+        const json_t *list = json_object_get(object, lists[kind].key);
+        if (list && !json_is_array(list))
+            return el_fail(EL_ERR_INVALID, "--machine %s: '%s' must be a list", path, lists[kind].key);
+        EL_EACH(rate, list) EL_TRY(take_rate(path, rate, (enum el_machine_rate_kind)kind, machine));
+    }
+    return EL_OK;
+}
+
 static enum el_status take(const char *path, json_t *object, struct el_machine *machine)
 {
     const json_t *hosts = json_object_get(object, HOSTS);
@@ -115,7 +158,7 @@ static enum el_status take(const char *path, json_t *object, struct el_machine *
         return el_fail(EL_ERR_INVALID, "--machine %s: '%s' %s: with a network it says how many devices a host has",
                        path, HOSTS, hosts ? "must be a whole number from 1 to 4096" : "is missing");
     machine->devices_per_host = (int)devices;
-    return EL_OK;
+    return take_lists(path, object, machine);
 }
 
 /* A file of that name, else one of ours. */
@@ -160,6 +203,21 @@ const char *el_machine_worsen(struct el_machine *machine, int i)
     return rows[i].key;
 }
 
+static void put_rates(json_t *object, const struct el_machine *machine)
+{
+    for (int i = 0; i < machine->n_rates; i++) {
+        const struct el_machine_rate *rate = &machine->rates[i];
+        const struct list *list = &lists[rate->kind];
+        double flops_per_s = rate->of_peak_rate * el_machine_flops_per_s(machine, rate->dtype);
+        json_t *row = el_json_of(EL_KEY("dtype", rate->dtype));
+        for (int side = 0; list->sides[side]; side++)
+            el_json_put(row, list->sides[side], json_integer((json_int_t)rate->sides[side]));
+        el_json_put_real(row, "tflop_per_s", flops_per_s / 1e12);
+        if (!json_object_get(object, list->key)) el_json_put(object, list->key, json_array());
+        json_array_append_new(json_object_get(object, list->key), row);
+    }
+}
+
 json_t *el_machine_json(const struct el_machine *machine)
 {
     struct el_machine copy = *machine;
@@ -170,6 +228,7 @@ json_t *el_machine_json(const struct el_machine *machine)
         if (machine->devices_per_host > 0 || !rows[i].of_network)
             el_json_put_real(object, rows[i].key, *field(&copy, &rows[i]) / rows[i].unit);
     if (machine->devices_per_host > 0) el_json_put(object, HOSTS, json_integer(machine->devices_per_host));
+    put_rates(object, machine);
     return object;
 }
 

@@ -272,10 +272,15 @@ END
 @test "machine measures this machine's rates, and simulated devices take them" {
     run --separate-stderr "$EVENLOAD" machine --out mine.json
     [[ $status -eq 0 && $output == *"Next: "*" compare --devices sim:8 --machine mine.json" && -z $stderr ]] || show
-    [[ $(json mine.json 'min(v for v in d.values() if isinstance(v, float)) >= 0, d["f32_tflop_per_s"] > 0 < d["link_gb_per_s"], "measured by" in d["source"], "network_gb_per_s" in d') == \
-        "(True, True, True, False)" ]] || { cat mine.json && false; }
+    [[ $(json mine.json 'min(v for v in d.values() if isinstance(v, float)) >= 0, d["f32_tflop_per_s"] > 0 < d["link_gb_per_s"], "measured by" in d["source"], "network_gb_per_s" in d, {r["dtype"] for r in d["products"]} == {r["dtype"] for r in d["attention"]} == {"f32", "bf16"}') == \
+        "(True, True, True, False, True)" ]] || { cat mine.json && false; }
     run "$EVENLOAD" run --mode ddp --devices sim:4 --model mlp --data dummy --machine mine.json --dry-run
     [[ $status -eq 0 && $output == *"by the rates of machine $(json mine.json 'd["name"]') (f32 "* ]] || show
+    run "$EVENLOAD" plan --model mlp --devices 2 --machine mine.json
+    [[ $status -eq 0 && $output == *"Not known, and taken as none: the network: "* && $output != *"products of each size"* ]] || show
+    sed 's/"seq"/"tokens"/' mine.json >bad.json
+    refuses "each of 'attention' must have dtype (f32, f64, bf16), seq, head and tflop_per_s above 0" \
+        "$EVENLOAD" run --devices sim:2 --machine bad.json
     refuses "links need two devices" "$EVENLOAD" machine --devices 1
     refuses "sim devices do no work that could be timed" "$EVENLOAD" machine --devices sim:2
 }

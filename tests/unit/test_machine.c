@@ -49,16 +49,59 @@ static void ops_go_by_rates(void **state)
     is_near(el_machine_op_ns(&machine, &load, 0, 1), 400);
 }
 
+static struct el_op_info product(const char *name, const char *dtype, double m, double n, double k)
+{
+    double bytes = (m * n + n * k + k * m) * (strcmp(dtype, "bf16") == 0 ? 2 : 4);
+    return (struct el_op_info){
+        .op_class = EL_CLASS_COMPUTE, .flops = 2 * m * n * k, .bytes = bytes, .kernel = {.name = name, .dtype = dtype}};
+}
+
+static void products_go_at_the_rates_of_their_size(void **state)
+{
+    struct el_machine listed = machine;
+    const double small[] = {64, 64, 64}, large[] = {1024, 1024, 1024}, narrow[] = {16, 1024, 1024};
+    el_machine_add_rate(&listed, EL_RATE_PRODUCT, "f32", small, 2e11);
+    el_machine_add_rate(&listed, EL_RATE_PRODUCT, "f32", large, 8e11);
+    /* at the listed ones; half and a quarter of the way between their logarithms; cut to their range */
+    static const struct {
+        double side, flops_per_ns;
+    } cubes[] = {{64, 200}, {1024, 800}, {256, 500}, {128, 17000 / 82.0}, {8, 200}, {8192, 800}};
+    for (size_t i = 0; i < sizeof cubes / sizeof cubes[0]; i++) {
+        const double side = cubes[i].side, ns = 2 * side * side * side / cubes[i].flops_per_ns;
+        struct el_op_info op = product(i % 2 ? "conv2d_forward" : "linear_forward", "f32", side, side, side);
+        const double found = el_machine_op_ns(&listed, &op, 0, 1) - 100;
+        if (fabs(found / ns - 1) > 1e-4) fail_msg("side %g: %g ns, not %g", side, found, ns);
+    }
+    /* As many FLOPs as a cube of 256, of which 500 a ns: at its own rate, and then no cube goes faster for it. */
+    struct el_op_info op = product("linear_backward_data", "f32", 16, 1024, 1024);
+    el_machine_add_rate(&listed, EL_RATE_PRODUCT, "f32", narrow, 1e11);
+    is_near(el_machine_op_ns(&listed, &op, 0, 1), 100 + 2 * 16 * 1024 * 1024 / 100.0);
+    /* What the list does not have stays as it was. */
+    op = product("linear_forward", "bf16", 256, 256, 256);
+    is_near(el_machine_op_ns(&listed, &op, 0, 1), el_machine_op_ns(&machine, &op, 0, 1));
+    op = product("gelu_forward", "f32", 256, 256, 256);
+    is_near(el_machine_op_ns(&listed, &op, 0, 1), el_machine_op_ns(&machine, &op, 0, 1));
+    op = product("attention_forward", "f32", 256, 256, 256);
+    op.kernel.d[1] = 2048, op.kernel.d[3] = 64;
+    is_near(el_machine_op_ns(&listed, &op, 0, 1), el_machine_op_ns(&machine, &op, 0, 1));
+    el_machine_add_rate(&listed, EL_RATE_ATTENTION, "f32", (double[3]){1024, 64}, 5e11);
+    is_near(el_machine_op_ns(&listed, &op, 0, 1), 100 + op.flops / 500);
+    assert_true(el_machine_knows_products(&listed, "f32") && !el_machine_knows_products(&listed, "bf16"));
+    /* Half the type's rate is half of each. */
+    assert_string_equal(el_machine_worsen(&listed, 0), "f32_tflop_per_s");
+    is_near(el_machine_op_ns(&listed, &op, 0, 1), 100 + op.flops / 250);
+}
+
 /* Members of a group are neighbours, but for data ranks of models in stages. */
 static void groups_of_several_hosts_use_the_network(void **state)
 {
     static const struct {
         const char *name;
         int position, rank, size, stride;
-        bool network;
-    } groups[] = {{"world", 1, 1, 2, 1, false},   {"world", 1, 1, 4, 1, true}, {"pipeline", 2, 0, 2, 2, false},
-                  {"pipeline", 2, 1, 2, 2, true}, {"data", 0, 0, 2, 2, true},  {"data", 3, 1, 2, 2, true},
-                  {"data", 1, 1, 2, 1, false}};
+        int ways; /* to the network, that its members in a host have; 0: none is taken */
+    } groups[] = {{"world", 1, 1, 2, 1, 0},    {"world", 1, 1, 4, 1, 2}, {"pipeline", 2, 0, 2, 2, 0},
+                  {"pipeline", 2, 1, 2, 2, 1}, {"data", 0, 0, 2, 2, 1},  {"data", 3, 1, 2, 2, 1},
+                  {"data", 1, 1, 2, 1, 0}};
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
         struct el_op_info op = {
             .op_class = EL_CLASS_COMM,
@@ -69,7 +112,7 @@ static void groups_of_several_hosts_use_the_network(void **state)
             .messages = {
                 .verb = "all_reduce", .rounds = 2, .rank = groups[i].rank, .size = groups[i].size, .partner = -1}};
         double ns = el_machine_op_ns(&machine, &op, groups[i].position, groups[i].stride);
-        double wanted = groups[i].network ? 300 + 2 * 7000 + 20000 : 300 + 2 * 1000 + 1000;
+        double wanted = groups[i].ways ? 300 + 2 * 7000 + 20000.0 / groups[i].ways : 300 + 2 * 1000 + 1000;
         if (fabs(ns - wanted) > 1e-6) fail_msg("case %zu: %g ns, not %g", i, ns, wanted);
     }
     struct el_op_info send = {.op_class = EL_CLASS_COMM,
@@ -111,9 +154,12 @@ static void files_are_read_as_they_are_written(void **state)
         assert_non_null(strstr(el_machine_text(object, text), read.name));
         assert_true(el_json_number(object, "f32_tflop_per_s") * 1e12 == read.f32_flops_per_s);
         assert_true((json_object_get(object, "network_gb_per_s") != NULL) == (read.devices_per_host > 0));
+        assert_int_equal(json_array_size(json_object_get(object, "products")), i < 2 ? 24 : 0);
+        assert_true(i > 1 || fabs(el_json_number(object, "products.0.tflop_per_s") - (i ? 76.7 : 146.4)) < 1e-9);
+        assert_true(el_machine_knows_products(&read, "bf16") == (i < 2) && !el_machine_knows_products(&read, "f32"));
         json_decref(object);
     }
 }
 
-RUN_TESTS(NULL, NULL, ops_go_by_rates, groups_of_several_hosts_use_the_network, the_default_is_as_ever,
-          files_are_read_as_they_are_written)
+RUN_TESTS(NULL, NULL, ops_go_by_rates, products_go_at_the_rates_of_their_size, groups_of_several_hosts_use_the_network,
+          the_default_is_as_ever, files_are_read_as_they_are_written)
