@@ -54,7 +54,7 @@ NO_CALL = {
     "nvmlDeviceGetFieldValues": "the stand-in has none, as a driver may have none",
     "nvmlDeviceGetProcessUtilization": "the stand-in has none, as a driver may have none",
 }
-CANNOT_FAIL = r".*Get(Error|Status|LastError)(Name|String)|ncclGetLastError|nvmlErrorString|cudnnGetVersion"
+CANNOT_FAIL = r".*Get(Error|Status|LastError)(Name|String)|ncclGetLastError|nvmlErrorString|cudnnGetVersion|cudaPeekAtLastError"
 
 # What a reason calls it, where that is not the function's name. NCCL's are named as comm_nccl.c does.
 WORDS = [(r"cuda(EventCreate|StreamCreate|GraphInstantiate)WithFlags", r"cuda\1"), (r"cuda(LaunchKernel|GetLastError)", "cuda kernel"), (r"nccl.*", "nccl ")]
