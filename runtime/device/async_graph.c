@@ -248,9 +248,9 @@ enum el_status el_async_graph_make(struct el_program *program)
     enum el_status status = async->capture_begin(program->async->streams[0]);
     bool begun = status == EL_OK;
     if (begun) status = note_all(program);
+    if (status == EL_OK) status = async->activate(first->state);
     el_error_take(status, &error);
-    if (begun && (status = async->activate(first->state)) == EL_OK)
-        status = async->capture_end(program->async->streams[0], error.status == EL_OK ? &graph->made : NULL);
+    if (begun) status = async->capture_end(program->async->streams[0], error.status == EL_OK ? &graph->made : NULL);
     program->async->active = first;
     if (error.status == EL_OK) el_error_take(status, &error);
     if (error.status == EL_OK) return EL_OK;

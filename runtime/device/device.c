@@ -296,8 +296,8 @@ void el_device_host_free(struct el_device *device, bool pinned, void *memory)
     if (!memory || el_device_is_kept(device)) return;
     if (!pinned || !async || !async->host_map)
         free(memory);
-    else if (async->activate(device->state) == EL_OK)
-        async->host_unmap(device->state, memory);
+    else
+        async->host_unmap(device->state, memory); /* on whichever card the thread is */
 }
 
 enum el_status el_device_enqueue_copy(struct el_device *device, int stream, void *destination,

@@ -43,11 +43,11 @@ static void run_worker(struct el_run *run)
     if (status == EL_OK)
         status = el_copies_read(&run->worker, session->mode->buffers, &run->result.buffers, &run->result.n_buffers);
     if (status == EL_OK && session->wants_grads) status = read_grads(run);
+    run->failed_ns = el_clock_ns(); /* before the others hear of it */
     if (status != EL_OK) el_worker_abort(&run->worker);
     if (status != EL_OK) el_joint_abort(session->joint);
     if (status != EL_OK) el_meeting_abort(session->meeting);
     el_error_take(status, &run->error);
-    run->failed_ns = el_clock_ns();
     el_run_drop_programs(run);
     if (session->mode->teardown) session->mode->teardown(&run->worker);
     el_worker_close(&run->worker);

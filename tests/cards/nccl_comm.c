@@ -138,6 +138,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm_p, int n, ncclUniqueId id, 
     struct ncclComm *comm;
     int device = 0;
     *comm_p = NULL;
+    if (n < 1 || rank < 0 || rank >= n)
+        return nccl_group_fail(nccl_fail(ncclInvalidArgument, "Invalid rank requested : %d/%d", rank, n));
     if (!blocks(config)) nccl_breach("communicators that do not block are not of this fake");
     if (cudaGetDevice(&device) != cudaSuccess) return nccl_fail(ncclUnhandledCudaError, "no current card");
     ncclResult_t result = nccl_world_open(&id, &world);

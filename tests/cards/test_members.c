@@ -348,7 +348,7 @@ static const struct {
     {"ncclAsync:1:1=6", EL_ERR_PEER, "an operation failed: remote process exited"},
     /* NCCL meets what a kernel before it left on the card. */
     {"ncclReduce:*:2=1,cudaStreamQuery:*:1/1=700", EL_ERR_INTERNAL,
-     "an illegal memory access was encountered (cudaErrorIllegalAddress); nccl reduce: unhandled cuda error"}};
+     "an illegal memory access was encountered (cudaErrorIllegalAddress); cuda:1: nccl reduce: unhandled cuda error"}};
 
 /* All are aborted, once; nothing is called on them after that. */
 static void a_call_that_fails_ends_its_group(void **state)

@@ -92,7 +92,7 @@ one_card_a_rank() {
     setup_cards
     ends_with failed "cuda:1: cudaFree: $FABRIC" cudaFree:1:1=802 --procs 2
     # The rank's own call or its NCCL may meet the error first.
-    ends_with failed "@(cuda:1: cuda*: $ILLEGAL|the all_reduce number * of rank 1: cuda:1: cuda*: $ILLEGAL; nccl all_reduce: unhandled cuda error*)" kernel:1:200=700 --procs 2
+    ends_with failed "@(cuda:1: cuda*: $ILLEGAL|the all_reduce number * of rank 1: cuda:1: cuda*: $ILLEGAL; cuda:1: nccl all_reduce: unhandled cuda error*)" kernel:1:200=700 --procs 2
     ends_with oom "cuda:1: cudaEventRecord: out of memory (cudaErrorMemoryAllocation); take a smaller batch or model, or end other processes on the card" \
         cudaEventRecord:1:100=2 --procs 2
 }

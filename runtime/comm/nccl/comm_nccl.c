@@ -30,11 +30,13 @@ static enum el_status status_of(int result)
     }
 }
 
-enum el_status el_nccl_check(const struct el_nccl_api *api, int result, const char *call)
+enum el_status el_nccl_check(const struct el_nccl_api *api, const struct el_device *device, int result,
+                             const char *call)
 {
     if (result == EL_NCCL_OK || result == EL_NCCL_IN_PROGRESS) return EL_OK;
     const char *last = api->last_error();
-    return el_fail(status_of(result), "%.120s: %s%s%.200s; NCCL_DEBUG=INFO tells more", call, api->result_text(result),
+    return el_fail(status_of(result), "%s%s%.120s: %s%s%.200s; NCCL_DEBUG=INFO tells more",
+                   device ? el_device_name(device) : "", device ? ": " : "", call, api->result_text(result),
                    *last ? ": " : "", last);
 }
 
@@ -56,9 +58,9 @@ enum el_status el_nccl_group_create(const struct el_nccl_api *api, int n, int fi
     return EL_OK;
 }
 
-static enum el_status end_comm(const struct el_nccl_api *api, void **comm_p)
+static enum el_status end_comm(const struct el_nccl_member *member, void **comm_p)
 {
-    api->comm_destroy(*comm_p);
+    member->group->api->comm_destroy(*comm_p);
     *comm_p = NULL;
     return EL_OK;
 }
@@ -107,9 +109,9 @@ static void close_member(void *state)
     if (atomic_fetch_sub(&group->open, 1) == 1) el_nccl_group_destroy(group);
 }
 
-static enum el_status abort_comm(const struct el_nccl_api *api, void **comm_p)
+static enum el_status abort_comm(const struct el_nccl_member *member, void **comm_p)
 {
-    api->comm_abort(*comm_p);
+    member->group->api->comm_abort(*comm_p);
     __atomic_store_n(comm_p, NULL, __ATOMIC_RELAXED); /* a call that waits in NCCL has read it */
     return EL_OK;
 }
@@ -161,9 +163,9 @@ static enum el_status enqueue_messages(const struct el_nccl_member *member, cons
         char *result = (char *)t->result + (row->all_result ? (size_t)peer * part : 0);
         if (peer == member->rank && data == result) continue;
         if (el_comm_goes(t, member->rank, peer))
-            EL_NCCL_TRY(api, send, data, t->count, t->dtype, peer, member->comm, t->stream);
+            EL_NCCL_TRY(api, member->device, send, data, t->count, t->dtype, peer, member->comm, t->stream);
         if (el_comm_goes(t, peer, member->rank))
-            EL_NCCL_TRY(api, receive, result, t->count, t->dtype, peer, member->comm, t->stream);
+            EL_NCCL_TRY(api, member->device, receive, result, t->count, t->dtype, peer, member->comm, t->stream);
     }
     return EL_OK;
 }
@@ -174,23 +176,26 @@ static enum el_status enqueue_part(const struct el_nccl_member *member, const st
     void *comm = __atomic_load_n(&member->comm, __ATOMIC_RELAXED);
     switch (t->verb) {
     case EL_COMM_ALL_REDUCE:
-        EL_NCCL_TRY(api, all_reduce, t->data, t->result, t->count, t->dtype, t->reduction, comm, t->stream);
+        EL_NCCL_TRY(api, member->device, all_reduce, t->data, t->result, t->count, t->dtype, t->reduction, comm,
+                    t->stream);
         return EL_OK;
     case EL_COMM_BROADCAST:
-        EL_NCCL_TRY(api, broadcast, t->data, t->result, t->count, t->dtype, t->root, comm, t->stream);
+        EL_NCCL_TRY(api, member->device, broadcast, t->data, t->result, t->count, t->dtype, t->root, comm, t->stream);
         return EL_OK;
     case EL_COMM_REDUCE:
-        EL_NCCL_TRY(api, reduce, t->data, t->result, t->count, t->dtype, t->reduction, t->root, comm, t->stream);
+        EL_NCCL_TRY(api, member->device, reduce, t->data, t->result, t->count, t->dtype, t->reduction, t->root, comm,
+                    t->stream);
         return EL_OK;
     case EL_COMM_REDUCE_SCATTER:
-        EL_NCCL_TRY(api, reduce_scatter, t->data, t->result, t->count, t->dtype, t->reduction, comm, t->stream);
+        EL_NCCL_TRY(api, member->device, reduce_scatter, t->data, t->result, t->count, t->dtype, t->reduction, comm,
+                    t->stream);
         return EL_OK;
     case EL_COMM_ALL_GATHER:
-        EL_NCCL_TRY(api, all_gather, t->data, t->result, t->count, t->dtype, comm, t->stream);
+        EL_NCCL_TRY(api, member->device, all_gather, t->data, t->result, t->count, t->dtype, comm, t->stream);
         return EL_OK;
     case EL_COMM_BARRIER: /* what is in the word means nothing */
-        EL_NCCL_TRY(api, all_reduce, (void *)member->word->address, (void *)member->word->address, 1, EL_F32,
-                    EL_COMM_MAX, comm, t->stream);
+        EL_NCCL_TRY(api, member->device, all_reduce, (void *)member->word->address, (void *)member->word->address, 1,
+                    EL_F32, EL_COMM_MAX, comm, t->stream);
         return EL_OK;
     default:
         return enqueue_messages(member, t);
@@ -204,13 +209,14 @@ static enum el_status enqueue_parts(const struct el_nccl_api *api, const struct 
     enum el_comm_verb verb = parts->task.verb;
     bool messages = verb == EL_COMM_SCATTER || verb == EL_COMM_GATHER || verb == EL_COMM_ALL_TO_ALL;
     if (n == 1 && !messages) return enqueue_part(parts->state, &parts->task);
-    EL_NCCL_TRY(api, group_start);
+    const struct el_device *only = n == 1 ? ((const struct el_nccl_member *)parts->state)->device : NULL;
+    EL_NCCL_TRY(api, only, group_start);
     for (int i = 0; i < n && failure.status == EL_OK; i++) {
         enum el_status status = enqueue_part(parts[i].state, &parts[i].task);
         if (status != EL_OK) el_error_take(status, &failure);
     }
     int ended = api->group_end();
-    return failure.status != EL_OK ? el_error_give(&failure) : el_nccl_check(api, ended, "nccl group_end");
+    return failure.status != EL_OK ? el_error_give(&failure) : el_nccl_check(api, only, ended, "nccl group_end");
 }
 
 /* What one thread says for several members can be compared; what other processes say cannot. */
@@ -252,12 +258,13 @@ static enum el_status enqueue(const struct el_comm_part *parts, int n)
     return el_nccl_explain(group, ask_driver(parts, n, status));
 }
 
-static enum el_status check_comm(const struct el_nccl_api *api, void **comm_p)
+static enum el_status check_comm(const struct el_nccl_member *member, void **comm_p)
 {
+    const struct el_nccl_api *api = member->group->api;
     int error = EL_NCCL_OK;
-    EL_NCCL_TRY(api, async_error, *comm_p, &error);
+    EL_NCCL_TRY(api, member->device, async_error, *comm_p, &error);
     if (error == EL_NCCL_OK || error == EL_NCCL_IN_PROGRESS) return EL_OK;
-    el_nccl_check(api, error, "nccl communicator: an operation failed");
+    el_nccl_check(api, member->device, error, "nccl communicator: an operation failed");
     return EL_ERR_PEER;
 }
 

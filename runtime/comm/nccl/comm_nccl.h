@@ -83,9 +83,11 @@ enum el_status el_nccl_group_create(const struct el_nccl_api *api, int n, int fi
                                     struct el_nccl_group **group_p);
 void el_nccl_group_destroy(struct el_nccl_group *group);
 
-/* EL_OK, or the failure in the house's words, naming the call. */
-enum el_status el_nccl_check(const struct el_nccl_api *api, int result, const char *call);
-#define EL_NCCL_TRY(api, name, ...) EL_TRY(el_nccl_check(api, (api)->name(__VA_ARGS__), "nccl " #name))
+/* EL_OK, or the failure in the house's words, naming the call and the device that it was for; NULL: none, or several.
+ */
+enum el_status el_nccl_check(const struct el_nccl_api *api, const struct el_device *device, int result,
+                             const char *call);
+#define EL_NCCL_TRY(api, device, name, ...) EL_TRY(el_nccl_check(api, device, (api)->name(__VA_ARGS__), "nccl " #name))
 
 /* guard.c. Around calls of NCCL's that may wait for other members. Errors: the group was aborted; then no call may
  * be made, and enter has no leave. begin is enter without words. */
@@ -93,7 +95,7 @@ bool el_nccl_begin(struct el_nccl_group *group);
 enum el_status el_nccl_enter(struct el_nccl_group *group);
 void el_nccl_leave(struct el_nccl_group *group);
 /* With the result of the one call that was made: its failure in words, or the abort's. */
-enum el_status el_nccl_leave_with(struct el_nccl_group *group, int result, const char *call);
+enum el_status el_nccl_leave_with(const struct el_nccl_member *member, int result, const char *call);
 /* The member's communicator, in such a call; NULL: aborted meanwhile. */
 void *el_nccl_comm(struct el_nccl_member *member);
 bool el_nccl_is_aborted(struct el_nccl_group *group);
@@ -124,7 +126,7 @@ enum el_status el_nccl_open_mailboxes(void *state, enum el_status mine, const bo
 enum el_status el_nccl_enqueue_link(struct el_nccl_member *member, const struct el_comm_task *task);
 void el_nccl_mail_close(struct el_nccl_member *member);
 enum el_status el_nccl_each_comm(struct el_nccl_member *member,
-                                 enum el_status (*each)(const struct el_nccl_api *api, void **comm_p));
+                                 enum el_status (*each)(const struct el_nccl_member *member, void **comm_p));
 /* The word of barriers and of empty messages, in the device's memory. */
 enum el_status el_nccl_reserve_word(struct el_nccl_member *member);
 

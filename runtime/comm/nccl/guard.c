@@ -65,11 +65,12 @@ void el_nccl_leave(struct el_nccl_group *group)
     pthread_mutex_unlock(&whole->lock);
 }
 
-enum el_status el_nccl_leave_with(struct el_nccl_group *group, int result, const char *call)
+enum el_status el_nccl_leave_with(const struct el_nccl_member *member, int result, const char *call)
 {
+    struct el_nccl_group *group = member->group;
     el_nccl_leave(group);
     if (result != EL_NCCL_OK && el_nccl_is_aborted(group)) return el_nccl_say_aborted(group);
-    return el_nccl_check(group->api, result, call);
+    return el_nccl_check(group->api, member->device, result, call);
 }
 
 /* ---- the others ---- */
@@ -103,7 +104,7 @@ enum el_status el_nccl_explain(struct el_nccl_group *group, enum el_status statu
     if (!group->presence) return keep_why(group->whole, status);
     el_error_take(status, &own);
     EL_TRY(el_presence_check(group->presence));
-    return el_fail(EL_ERR_INTERNAL, "%s: %s", el_device_name(group->members[0].device), own.text);
+    return el_fail(EL_ERR_INTERNAL, "%s", own.text);
 }
 
 static int64_t next_look_ns(void)
@@ -237,7 +238,7 @@ enum el_status el_nccl_open_watched(struct el_nccl_group *group, const struct el
         return status;
     }
     pthread_join(thread, NULL);
-    status = el_nccl_explain(group, el_nccl_check(group->api, opening->result, "nccl comm_open"));
+    status = el_nccl_explain(group, el_nccl_check(group->api, member->device, opening->result, "nccl comm_open"));
     if (status == EL_OK) member->comm = opening->comm;
     release(opening);
     return status;

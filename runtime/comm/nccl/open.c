@@ -63,7 +63,7 @@ enum el_status el_nccl_version(char *text, size_t bytes)
     const struct el_nccl_api *api;
     int version = 0;
     EL_TRY(el_nccl_api_open(&api));
-    EL_NCCL_TRY(api, get_version, &version);
+    EL_NCCL_TRY(api, NULL, get_version, &version);
     snprintf(text, bytes, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
     return EL_OK;
 }
@@ -74,17 +74,15 @@ static enum el_status open_group(struct el_nccl_group *group)
     const struct el_nccl_api *api = group->api;
     struct el_nccl_id id;
     struct el_error failure = {.status = EL_OK};
-    EL_NCCL_TRY(api, get_unique_id, &id);
-    EL_NCCL_TRY(api, group_start);
+    EL_NCCL_TRY(api, NULL, get_unique_id, &id);
+    EL_NCCL_TRY(api, NULL, group_start);
     for (int i = 0; i < group->n && failure.status == EL_OK; i++) {
         const struct el_device *device = group->members[i].device;
-        char call[64];
         int result = api->comm_open(&group->members[i].comm, group->n, &id, i, el_device_index(device));
-        snprintf(call, sizeof call, "%s: nccl comm_open", el_device_name(device));
-        if (result != EL_NCCL_OK) el_error_take(el_nccl_check(api, result, call), &failure);
+        if (result != EL_NCCL_OK) el_error_take(el_nccl_check(api, device, result, "nccl comm_open"), &failure);
     }
     int ended = api->group_end();
-    if (failure.status == EL_OK) return el_nccl_check(api, ended, "nccl comm_open, at the group's end");
+    if (failure.status == EL_OK) return el_nccl_check(api, NULL, ended, "nccl comm_open, at the group's end");
     return el_error_give(&failure);
 }
 
@@ -117,7 +115,7 @@ static enum el_status join(struct el_nccl_group *group, struct el_bootstrap *boo
     const struct el_nccl_api *api = group->api;
     struct el_nccl_id id;
     bool first = el_bootstrap_rank(bootstrap) == 0;
-    enum el_status status = first ? el_nccl_check(api, api->get_unique_id(&id), "nccl get_unique_id") : EL_OK;
+    enum el_status status = first ? el_nccl_check(api, NULL, api->get_unique_id(&id), "nccl get_unique_id") : EL_OK;
     EL_TRY(el_bootstrap_agree(bootstrap, status));
     EL_TRY(el_bootstrap_broadcast(bootstrap, &id, sizeof id));
     EL_TRY(el_presence_open(bootstrap, &group->presence));
@@ -195,8 +193,8 @@ static void join_whole(struct el_nccl_group *whole, struct el_nccl_group *part)
 static enum el_status take_place(struct el_nccl_member *member, struct el_comm_split *split, void *comm)
 {
     struct el_nccl_group *whole = member->group, *part;
-    enum el_status status =
-        el_nccl_check(whole->api, whole->api->comm_place(comm, &split->rank, &split->size), "nccl comm_place");
+    enum el_status status = el_nccl_check(whole->api, split->place.device,
+                                          whole->api->comm_place(comm, &split->rank, &split->size), "nccl comm_place");
     if (status == EL_OK && split->size > 1)
         status = el_nccl_group_create(whole->api, 1, split->rank, split->size, &part);
     if (status != EL_OK || split->size <= 1) {
@@ -224,7 +222,7 @@ enum el_status el_nccl_split(void *state, enum el_status mine, struct el_comm_sp
     if (mine != EL_OK) return cannot(state, mine);
     EL_TRY(el_nccl_enter(member->group));
     int result = api->comm_split(el_nccl_comm(member), split->color, split->key, &comm);
-    EL_TRY(el_nccl_leave_with(member->group, result, "nccl comm_split"));
+    EL_TRY(el_nccl_leave_with(member, result, "nccl comm_split"));
     return split->color < 0 ? EL_OK : take_place(member, split, comm);
 }
 

@@ -46,17 +46,18 @@ static enum el_status put(struct el_nccl_member *member, char *box, const char *
 }
 
 /* One or two messages of NCCL's; two in a group. */
-static enum el_status move(const struct el_nccl_api *api, bool sends, void *const at[2], const size_t bytes[2],
+static enum el_status move(const struct el_nccl_member *member, bool sends, void *const at[2], const size_t bytes[2],
                            void *comm, void *stream)
 {
+    const struct el_nccl_api *api = member->group->api;
     int n = bytes[1] > 0 ? 2 : 1, peer = sends ? 1 : 0, failed = 0;
-    if (n == 2) EL_NCCL_TRY(api, group_start);
+    if (n == 2) EL_NCCL_TRY(api, member->device, group_start);
     for (int i = 0; i < n && failed == 0; i++)
         failed = sends ? api->send(at[i], bytes[i], EL_U8, peer, comm, stream)
                        : api->receive(at[i], bytes[i], EL_U8, peer, comm, stream);
     int ended = n == 2 ? api->group_end() : 0;
-    EL_TRY(el_nccl_check(api, failed, sends ? "nccl send" : "nccl receive"));
-    return el_nccl_check(api, ended, "nccl group_end");
+    EL_TRY(el_nccl_check(api, member->device, failed, sends ? "nccl send" : "nccl receive"));
+    return el_nccl_check(api, member->device, ended, "nccl group_end");
 }
 
 /* What links send on streams of their own is not what the member's stream writes. */
@@ -80,7 +81,7 @@ static enum el_status send_message(struct el_nccl_member *member, const struct e
     EL_TRY(el_device_native_stream(device, link->stream, &native));
     void *at[2] = {bytes ? link->box + begin : token_of(member), link->box};
     if (bytes == 0) pieces[0] = TOKEN_BYTES;
-    EL_TRY(move(member->group->api, true, at, pieces, link->comm, native));
+    EL_TRY(move(member, true, at, pieces, link->comm, native));
     struct el_nccl_letter *letter = &link->letters[link->n_put++ % EL_NCCL_LETTERS];
     letter->bytes = bytes;
     link->used += bytes;
@@ -95,7 +96,7 @@ static enum el_status receive_message(struct el_nccl_member *member, const struc
     pieces[1] = bytes - pieces[0];
     void *at[2] = {bytes ? task->result : (void *)member->word->address, (char *)task->result + pieces[0]};
     if (bytes == 0) pieces[0] = TOKEN_BYTES;
-    return move(member->group->api, false, at, pieces, link->comm, task->stream);
+    return move(member, false, at, pieces, link->comm, task->stream);
 }
 
 enum el_status el_nccl_enqueue_link(struct el_nccl_member *member, const struct el_comm_task *task)
@@ -107,14 +108,13 @@ enum el_status el_nccl_enqueue_link(struct el_nccl_member *member, const struct 
 /* ---- life ---- */
 
 enum el_status el_nccl_each_comm(struct el_nccl_member *member,
-                                 enum el_status (*each)(const struct el_nccl_api *api, void **comm_p))
+                                 enum el_status (*each)(const struct el_nccl_member *member, void **comm_p))
 {
-    const struct el_nccl_api *api = member->group->api;
     int n = member->mail ? member->group->size : 0;
-    if (member->comm) EL_TRY(each(api, &member->comm));
+    if (member->comm) EL_TRY(each(member, &member->comm));
     for (int r = 0; r < n; r++) {
-        if (member->mail->to[r].comm) EL_TRY(each(api, &member->mail->to[r].comm));
-        if (member->mail->from[r].comm) EL_TRY(each(api, &member->mail->from[r].comm));
+        if (member->mail->to[r].comm) EL_TRY(each(member, &member->mail->to[r].comm));
+        if (member->mail->from[r].comm) EL_TRY(each(member, &member->mail->from[r].comm));
     }
     return EL_OK;
 }
@@ -161,7 +161,7 @@ static enum el_status connect(struct el_nccl_member *member, const struct el_ncc
     EL_TRY(el_nccl_enter(member->group));
     int result = sends ? api->send(token_of(member), TOKEN_BYTES, EL_U8, 1, link->comm, native)
                        : api->receive(word, TOKEN_BYTES, EL_U8, 0, link->comm, native);
-    return el_nccl_leave_with(member->group, result, sends ? "nccl send" : "nccl receive");
+    return el_nccl_leave_with(member, result, sends ? "nccl send" : "nccl receive");
 }
 
 /* One of the two ways between this member and `peer`, or neither; all members of the group split at the same time. A
@@ -174,13 +174,13 @@ static enum el_status open_way(struct el_nccl_member *member, int peer, bool sen
     void *comm = NULL;
     EL_TRY(el_nccl_enter(member->group));
     int result = api->comm_split(el_nccl_comm(member), !open ? -1 : rank < peer ? rank : peer, sends ? 0 : 1, &comm);
-    if (!open || result != EL_NCCL_OK) return el_nccl_leave_with(member->group, result, "nccl comm_split");
+    if (!open || result != EL_NCCL_OK) return el_nccl_leave_with(member, result, "nccl comm_split");
     pthread_mutex_lock(&member->group->whole->lock);
     struct el_nccl_link *link = sends ? &member->mail->to[peer] : &member->mail->from[peer];
     link->comm = comm;
     pthread_mutex_unlock(&member->group->whole->lock);
     result = api->comm_place(comm, &place, &n);
-    EL_TRY(el_nccl_leave_with(member->group, result, "nccl comm_place"));
+    EL_TRY(el_nccl_leave_with(member, result, "nccl comm_place"));
     if (n == 2) return connect(member, link, sends);
     *missing_p = peer;
     return EL_OK;

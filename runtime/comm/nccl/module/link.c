@@ -1,6 +1,8 @@
 /* The module's whole content: NCCL's functions under the names of the table. Nothing is decided here, so that all that
  * is can be tested without a GPU. */
 #include <nccl.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,19 +50,33 @@ static int get_unique_id(struct el_nccl_id *id_p)
     return result;
 }
 
+/* What CUDA said of a card that was refused; NULL: nothing since it was last asked. */
+static _Atomic(const char *) refused;
+
+static ncclResult_t turn_to(int device)
+{
+    cudaError_t error = cudaSetDevice(device);
+    if (error == cudaSuccess) return ncclSuccess;
+    cudaGetLastError(); /* the next kernel would find it */
+    atomic_store(&refused, cudaGetErrorString(error));
+    return ncclUnhandledCudaError;
+}
+
 /* Calls return when their work is enqueued: a communicator that never blocks starts a thread for each of them. */
 static int comm_open(void **comm_p, int n, const struct el_nccl_id *id, int rank, int device)
 {
     ncclUniqueId own;
     memcpy(own.internal, id->bytes, sizeof own.internal);
-    if (cudaSetDevice(device) != cudaSuccess) return ncclUnhandledCudaError;
+    bool here = turn_to(device) == ncclSuccess;
+    if (!here) rank = -1; /* only a call that it refuses tells NCCL's group, which would wait for this member */
 #if HAS_CONFIG
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 1;
-    return ncclCommInitRankConfig((ncclComm_t *)comm_p, n, own, rank, &config);
+    ncclResult_t result = ncclCommInitRankConfig((ncclComm_t *)comm_p, n, own, rank, &config);
 #else
-    return ncclCommInitRank((ncclComm_t *)comm_p, n, own, rank);
+    ncclResult_t result = ncclCommInitRank((ncclComm_t *)comm_p, n, own, rank);
 #endif
+    return here ? result : ncclUnhandledCudaError;
 }
 
 static int comm_abort(void *comm)
@@ -102,12 +118,14 @@ static int comm_split(void *comm, int color, int key, void **comm_p)
 #if HAS_MEMORY
 static int memory_take(void **memory_p, size_t bytes, int device)
 {
-    return cudaSetDevice(device) == cudaSuccess ? ncclMemAlloc(memory_p, bytes) : ncclUnhandledCudaError;
+    return turn_to(device) == ncclSuccess ? ncclMemAlloc(memory_p, bytes) : ncclUnhandledCudaError;
 }
 
+/* On whichever card the thread is, if need be. */
 static int memory_free(void *memory, int device)
 {
-    return cudaSetDevice(device) == cudaSuccess ? ncclMemFree(memory) : ncclUnhandledCudaError;
+    if (cudaSetDevice(device) != cudaSuccess) cudaGetLastError();
+    return ncclMemFree(memory);
 }
 
 static int memory_register(void *comm, void *memory, size_t bytes, void **handle_p)
@@ -173,7 +191,9 @@ static const char *result_text(int result)
 
 static const char *last_error(void)
 {
-    const char *text = ncclGetLastError(NULL);
+    static _Thread_local char own[160];
+    const char *cause = atomic_exchange(&refused, NULL), *text = cause ? own : ncclGetLastError(NULL);
+    if (cause) snprintf(own, sizeof own, "cudaSetDevice: %.120s", cause);
     return text ? text : "";
 }
 
