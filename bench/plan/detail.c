@@ -157,7 +157,7 @@ enum el_status el_plan_floor(const struct el_trial *one, const struct el_machine
                              double *step_ms_p)
 {
     struct el_layout layout;
-    double step_ns, least_ns = 0, before_ns = 0;
+    double step_ns = NAN, least_ns = 0, before_ns = 0;
     el_layout_of(&one->train, 1, &layout);
     struct floor *floor = malloc(sizeof *floor);
     struct el_memory_forecast *forecasts = calloc((size_t)one->n_devices, sizeof *forecasts);
@@ -167,14 +167,15 @@ enum el_status el_plan_floor(const struct el_trial *one, const struct el_machine
         floor->layout = &layout;
         for (int s = 0; s < layout.n[EL_AXIS_STAGE]; s++) floor->passes_ns[s] = floor->update_ns[s] = INFINITY;
         const struct el_probe probe = {.context = floor, .step = take_least};
-        const struct el_predict_spec spec = {.machines = machine, .n_machines = 1, .probe = &probe};
+        const struct el_predict_spec spec = {
+            .machines = machine, .n_machines = 1, .limit_bytes = one->device_mem_bytes, .probe = &probe};
         status = el_train_predict(&one->train, el_kernels_cpu(), &spec, forecasts, &step_ns);
     }
     for (int s = 0; s < layout.n[EL_AXIS_STAGE] && status == EL_OK; s++) {
         least_ns = fmax(least_ns, before_ns + (double)micro * floor->passes_ns[s]);
         before_ns += floor->passes_ns[s];
     }
-    if (status == EL_OK) *step_ms_p = (least_ns + floor->update_ns[0]) / 1e6;
+    if (status == EL_OK && !isnan(step_ns)) *step_ms_p = (least_ns + floor->update_ns[0]) / 1e6;
     free(floor);
     free(forecasts);
     return status;

@@ -82,21 +82,27 @@ static void put_forecast(json_t *row, const struct el_trial *trial, const struct
                     EL_KEY("fits", fits));
 }
 
+static enum el_status state_of(const struct el_trial *trial, double *count_p, double *least_p)
+{
+    struct el_graph *model;
+    struct el_layout layout;
+    EL_TRY(el_model_build(&trial->train.model, &model));
+    *count_p = (double)el_graph_param_count(model);
+    el_graph_destroy(model);
+    el_layout_of(&trial->train, 1, &layout);
+    *least_p = least_bytes(&trial->train, &layout, *count_p);
+    return EL_OK;
+}
+
 /* Forecast, if its state alone is not too much. */
 static enum el_status forecast_row(struct plan *plan, const struct el_trial *trial, json_t *row)
 {
     char command[2 * EL_PATH_BYTES];
-    struct el_graph *model;
-    struct el_layout layout;
-    double step_ns = NAN;
+    double step_ns = NAN, count, least;
     const struct el_predict_spec spec = {
         .machines = plan->machine, .n_machines = plan->machine != NULL, .limit_bytes = trial->device_mem_bytes};
     EL_TRY(el_trial_command(trial, command, sizeof command));
-    EL_TRY(el_model_build(&trial->train.model, &model));
-    const double count = (double)el_graph_param_count(model);
-    el_graph_destroy(model);
-    el_layout_of(&trial->train, 1, &layout);
-    const double least = least_bytes(&trial->train, &layout, count);
+    EL_TRY(state_of(trial, &count, &least));
     el_json_put_all(row, EL_KEY("command", json_sprintf("%s --dry-run", command)), EL_KEY("parameters", (int64_t)count),
                     EL_KEY("least_bytes", (int64_t)least), EL_KEY("peak_bytes", json_null()),
                     EL_KEY("fits", json_false()));
@@ -193,12 +199,13 @@ static double floor_ms(const struct plan *plan, const int n[EL_AXIS_COUNT], cons
     const int64_t micro = el_json_whole(row, "micro");
     struct el_options options;
     struct el_trial one;
-    double ms = 0;
+    double ms = 0, count, least;
     el_plan_row_options(plan->run, row, &options);
     options.batches[0] = samples_per_copy(plan->run, n) / micro * n[EL_AXIS_DATA] * n[EL_AXIS_SHARD];
     options.batch_is_per_device = false;
     snprintf(el_given_of_modes(options.of_modes, "micro"), EL_MODE_TEXT_BYTES, "1");
-    if (resolve(plan, &options, &one) != EL_OK || el_plan_floor(&one, plan->machine, micro, &ms) != EL_OK) return 0;
+    if (resolve(plan, &options, &one) != EL_OK || state_of(&one, &count, &least) != EL_OK) return 0;
+    if (least > (double)one.device_mem_bytes || el_plan_floor(&one, plan->machine, micro, &ms) != EL_OK) return 0;
     return ms;
 }
 
