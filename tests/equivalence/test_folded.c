@@ -20,11 +20,12 @@ static const struct folded {
     {"tp", 8, 0, 8, 0, 64, 1, 1},       {"tp", 16, 0, 4, 0, 128, 1, 2},     {"zero1", 1, 0, 1, 64, 128, 1, 1},
     {"zero1", 4, 0, 2, 8, 150, 1, 1},   {"zero2", 1, 0, 1, 64, 128, 1, 2},  {"zero2", 4, 0, 1, 16, 150, 1, 1},
     {"zero3", 1, 0, 1, 64, 128, 1, 1},  {"zero3", 8, 0, 1, 8, 150, 1, 2},   {"zero3", 2, 0, 4, 8, 128, 1, 1},
-    {"zero3", 16, 0, 2, 2, 128, 1, 1},
+    {"zero3", 16, 0, 2, 2, 128, 1, 1},  {"zero1", 1, 4, 2, 8, 64, 8, 1},    {"zero3", 2, 4, 1, 8, 128, 8, 1},
 };
 enum { N_CASES = sizeof cases / sizeof cases[0] };
 
-static void configure(const struct folded *c, enum el_precision precision, struct el_train_config *config)
+static void configure(const struct folded *c, enum el_precision precision, bool together,
+                      struct el_train_config *config)
 {
     *config = (struct el_train_config){
         .dtype = EL_F32,
@@ -40,7 +41,7 @@ static void configure(const struct folded *c, enum el_precision precision, struc
         .steps = 1,
         .bucket_first_bytes = 1024,
         .bucket_cap_bytes = 4096,
-        .foreach = EL_FOREACH_OFF,
+        .foreach = together ? EL_FOREACH_ON : EL_FOREACH_OFF,
         .comm_algorithm = precision == EL_PRECISION_BF16 ? EL_COMM_RING : EL_COMM_AUTO,
         .model = {
             .precision = precision,
@@ -76,10 +77,11 @@ static void folded_is_unfolded(void **state)
 {
     static struct el_memory_forecast folded[DEVICES], all[DEVICES];
     static struct el_inject slow[DEVICES], each[DEVICES];
-    for (int i = 0; i < 4 * N_CASES; i++) {
-        const struct folded *c = &cases[i / 4];
+    for (int i = 0; i < 8 * N_CASES; i++) {
+        const struct folded *c = &cases[i / 8];
+        if (i / 4 % 2 && strncmp(c->mode, "zero", 4) != 0) continue;
         struct el_train_config config;
-        configure(c, i % 2 ? EL_PRECISION_BF16 : EL_PRECISION_FULL, &config);
+        configure(c, i % 2 ? EL_PRECISION_BF16 : EL_PRECISION_FULL, i / 4 % 2, &config);
         const bool slower = i / 2 % 2;
         slow[SLOW].stretch = each[SLOW].stretch = slower ? 3 : 0;
         for (int d = 0; d < DEVICES; d++) each[d].kill_step = d + 1; /* tells them apart, and a forecast has no steps */
