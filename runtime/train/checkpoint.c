@@ -214,7 +214,6 @@ static enum el_status begin(struct el_checkpointer *c)
     c->step = c->run->n_done;
     el_checkpoint_folder(c->spec->dir, c->step, false, c->folder);
     EL_TRY(make_folder(c));
-    if (!c->state) EL_TRY(el_snapshot_open(&c->run->worker, EL_KEPT_ROWS, el_checkpoint_file_has, &c->state));
     EL_TRY(el_run_epoch_loss(c->run, &epoch_loss));
     EL_TRY(el_snapshot_take(c->state));
     EL_TRY(copy_best(c));
@@ -248,6 +247,8 @@ enum el_status el_run_open_checkpoints(struct el_run *run)
     if (!c) return el_fail_errno("checkpoints");
     *c = (struct el_checkpointer){.run = run, .spec = spec, .began_ns = el_clock_ns()};
     run->checkpointer = c;
+    EL_TRY(el_snapshot_open(&run->worker, EL_KEPT_ROWS, el_checkpoint_file_has, &c->state));
+    memset(c->state->bytes, 0, c->state->size); /* else the first copy waits for pages */
     double ready = 0;
     if (el_worker_is_first(&run->worker)) el_checkpoint_remove_parts(spec->dir);
     return el_worker_take_first(&run->worker, &ready, 1); /* nobody writes before what is stale is gone */
