@@ -361,10 +361,11 @@ $(PROFILER): $(PROFILER_OBJECTS)
 $(BUILD)/tests/unit/test_nccl_profiler: | $(PROFILER)
 
 # A hundred programs are linked to it in a third of the time that each with a library of its own takes.
+# No new tags: with a run path of its own (LDFLAGS) it would not look for the cards where its program does.
 TEST_LIBRARY := $(BUILD)/libevenload.so
 $(TEST_LIBRARY): $(LIBRARY)
 	@$(call SHOW,link   $@)
-	$(Q)$(CC) $(QUICK_LD) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $(WHOLE) $(LIBS)
+	$(Q)$(CC) $(QUICK_LD) $(LDFLAGS) -shared -Wl,-soname,$(@F),--disable-new-dtags -o $@ $(WHOLE) $(LIBS)
 
 # private: what they need, the library that they are linked to does not.
 $(GPU_TESTS): private LIBS += $(CUDART_LIBS)

@@ -88,14 +88,18 @@ static enum el_status load(struct el_campaign *c)
 
 /* Made when nothing is refused any more; locked as a store is, until the process ends, since files of two
  * jobs in one checkpoint would look like one's. */
-static enum el_status take_checkpoints(const char *dir)
+static enum el_status take_checkpoints(const char *dir, size_t *existing_p)
 {
+    const size_t existing = el_folder_existing(dir);
     if (!*dir) return EL_OK;
     EL_TRY(el_folder_make(dir, "give another --checkpoint"));
     const int folder = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0 || access(dir, W_OK | X_OK) != 0)
         return el_fail_errno("--checkpoint %s: cannot write into it; give another folder", dir);
-    if (flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return EL_OK;
+    if (flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
+        *existing_p = existing;
+        return EL_OK;
+    }
     close(folder);
     return el_fail(EL_ERR_INVALID,
                    "--checkpoint %s: another evenload writes into this folder: wait for it, or give another one", dir);
@@ -112,14 +116,14 @@ static enum el_status prepare(struct el_campaign *c, bool again)
     for (int t = 0; t < c->set.n; t++) json_array_append_new(c->trials, json_null());
     if (!c->repeats || !c->environment || json_array_size(c->trials) < (size_t)c->set.n)
         return el_fail(EL_ERR_HOST_MEMORY, "no memory for %d trials", c->set.n);
-    EL_TRY(take_checkpoints(c->options->checkpoint));
+    EL_TRY(take_checkpoints(c->options->checkpoint, &c->checkpoint_existing));
     if (again) return load(c);
     return el_store_save_command(&c->store, c->command, c->options);
 }
 
 enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command, const struct el_options *options)
 {
-    struct el_campaign c = {.command = command, .options = options};
+    struct el_campaign c = {.command = command, .options = options, .checkpoint_existing = EL_PATH_BYTES};
     bool goes_on = command & (EL_CMD_COMPARE | EL_CMD_SCALE | EL_CMD_IMBALANCE | EL_CMD_DATA);
     bool again = goes_on && options->out[0] && el_store_holds(options->out);
     EL_TRY(again ? el_store_open(options->out, &c.store)
@@ -131,6 +135,7 @@ enum el_status el_campaign_begin(struct el_campaign *campaign, unsigned command,
         el_error_take(status, &error);
         el_campaign_end(&c);
         el_data_files_take_back(&c.files);
+        el_folder_unmake(options->checkpoint, c.checkpoint_existing);
         el_store_discard(&c.store);
         return el_error_give(&error);
     }
@@ -164,6 +169,7 @@ void el_campaign_undo(struct el_campaign *campaign)
 {
     el_campaign_end(campaign);
     el_data_files_take_back(&campaign->files);
+    el_folder_unmake(campaign->options->checkpoint, campaign->checkpoint_existing);
     el_store_forget(&campaign->store);
 }
 

@@ -20,6 +20,7 @@ struct el_campaign {
     const struct el_options *options;
     struct el_store store;
     struct el_data_files files; /* that it made */
+    size_t checkpoint_existing; /* letters of --checkpoint that were a folder before */
     struct el_trial_set set;
     json_t **repeats;                      /* [trial][repeat]; NULL: not there yet */
     json_t *trials;                        /* each one's document; null: no repeat is there yet */

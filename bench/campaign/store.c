@@ -23,8 +23,7 @@ static const char *const folders[N_FOLDERS] = {"repeats", "logs"};
 
 static const char advice[] = "give another --out";
 
-/* Letters of the longest folder of a/b/c that is there, from the end on. */
-static size_t letters_there(const char *path)
+size_t el_folder_existing(const char *path)
 {
     char part[EL_PATH_BYTES];
     snprintf(part, sizeof part, "%s", path);
@@ -51,7 +50,7 @@ static enum el_status make_named(const char *command, struct el_store *store)
     struct tm local;
     localtime_r(&now, &local);
     strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
-    store->existing = letters_there("results");
+    store->existing = el_folder_existing("results");
     EL_TRY(el_folder_make("results", advice));
     for (int i = 1; i < 1000; i++) {
         snprintf(store->dir, sizeof store->dir, "results/%s-%s", stamp, command);
@@ -117,7 +116,7 @@ enum el_status el_store_create(const char *out, const char *command, struct el_s
 {
     struct el_store store;
     EL_TRY(name_folder(out, &store));
-    if (*out) store.existing = letters_there(store.dir);
+    if (*out) store.existing = el_folder_existing(store.dir);
     EL_TRY(*out ? el_folder_make(store.dir, advice) : make_named(command, &store));
     if (*out) EL_TRY(check_folder(&store));
     enum el_status status = el_store_lock(&store);
@@ -155,12 +154,11 @@ enum el_status el_store_open(const char *dir, struct el_store *store_p)
     return EL_OK;
 }
 
-/* Takes back those folders behind `existing` letters that are empty. */
-static void unmake(const char *path, size_t existing)
+void el_folder_unmake(const char *path, size_t existing)
 {
     char made[EL_PATH_BYTES];
     snprintf(made, sizeof made, "%s", path);
-    while (strlen(made) > existing && rmdir(made) == 0) {
+    while (strlen(made) > existing && (rmdir(made) == 0 || errno == ENOENT)) {
         char *slash = strrchr(made, '/');
         if (!slash) return;
         *slash = 0;
@@ -175,7 +173,7 @@ void el_store_discard(const struct el_store *store)
         el_store_path(store, path, "%s", folders[i]);
         rmdir(path); /* fails where something is in it, as it should */
     }
-    unmake(store->dir, store->existing);
+    el_folder_unmake(store->dir, store->existing);
 }
 
 void el_store_forget(const struct el_store *store)
@@ -262,7 +260,7 @@ enum el_status el_data_files_write(const struct el_options *options, struct el_d
                                            .shortest = options->lengths.shortest,
                                            .longest = options->lengths.longest};
     snprintf(files.dir, sizeof files.dir, "%s/data", *options->out ? options->out : "results");
-    files.existing = letters_there(files.dir);
+    files.existing = el_folder_existing(files.dir);
     EL_TRY(el_synthetic_paths(files.dir, &spec, files.train, files.test, sizeof files.train));
     files.made_train = access(files.train, F_OK) != 0;
     files.made_test = access(files.test, F_OK) != 0;
@@ -276,5 +274,5 @@ void el_data_files_take_back(const struct el_data_files *files)
 {
     if (files->made_train) unlink(files->train);
     if (files->made_test) unlink(files->test);
-    if (files->made_train || files->made_test) unmake(files->dir, files->existing);
+    if (files->made_train || files->made_test) el_folder_unmake(files->dir, files->existing);
 }

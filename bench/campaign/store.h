@@ -52,6 +52,11 @@ enum el_status el_store_save_repeat(const struct el_store *store, const struct e
 /* results.json and the .csv files. */
 enum el_status el_store_save_run(const struct el_store *store, const json_t *run);
 
+/* Letters of the longest part of a/b/c that is there, from the beginning on. */
+size_t el_folder_existing(const char *path);
+/* Removes the folders of `path` behind that many letters, those that are empty. */
+void el_folder_unmake(const char *path, size_t existing);
+
 /* The synthetic set's files, in DIR/data: for whoever wants to see what was trained on, or reads it from there. */
 struct el_data_files {
     char dir[EL_PATH_BYTES + 8], train[EL_PATH_BYTES], test[EL_PATH_BYTES];

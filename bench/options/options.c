@@ -245,19 +245,24 @@ static bool has_effect(const struct el_options *options, const char *mode, const
            (!option->of_stages || el_mode_cuts(mode) || has_several(options, mode, EL_AXIS_STAGE));
 }
 
-/* The first mode that has the option; NULL: all have it. */
-static const char *find_taker(const char *option)
+/* The first mode that has the option, and these axes of --mesh; NULL: all have it. */
+static const char *find_taker(const struct el_options *options, const char *option)
 {
-    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++)
-        if (el_mode_option_of(mode->name, option)) return mode->name;
-    return NULL;
+    const char *first = NULL;
+    int mesh[EL_AXIS_COUNT];
+    for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
+        if (!el_mode_option_of(mode->name, option)) continue;
+        if (strcmp(option, "mesh") != 0 || el_mesh_read(options->mesh, mode, 0, mesh) == EL_OK) return mode->name;
+        if (!first) first = mode->name;
+    }
+    return first;
 }
 
 /* A list of modes may have some that do not take an option; one of them must. */
 static enum el_status check_modes_take(const struct el_options *options)
 {
     for (const struct el_option_row *row = el_option_rows(); row->name; row++) {
-        const char *taker = find_taker(row->name);
+        const char *taker = find_taker(options, row->name);
         bool taken = options->n_modes == 0 || !taker || !el_option_given(options, row->name);
         for (int m = 0; m < options->n_modes && !taken; m++)
             taken = has_effect(options, options->modes[m], el_mode_option_of(options->modes[m], row->name));

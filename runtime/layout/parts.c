@@ -148,8 +148,9 @@ static enum el_status cut_up(const struct el_train_config *config, struct el_par
                           : el_schedule_is_file(config->schedule) ? ", or another --schedule"
                                                                   : ", or fewer --parts";
     if (n > parts->model->n_nodes)
-        return el_fail(EL_ERR_INVALID, "%s has %d node%s: it cannot be cut into %d parts: give fewer --devices%s",
-                       config->model.name, parts->model->n_nodes, parts->model->n_nodes == 1 ? "" : "s", n, or_else);
+        return el_fail(EL_ERR_INVALID, "%s has %d node%s: it cannot be cut into %d parts: give %s%s",
+                       config->model.name, parts->model->n_nodes, parts->model->n_nodes == 1 ? "" : "s", n,
+                       config->mesh[EL_AXIS_STAGE] ? "a smaller pp" : "fewer --devices", or_else);
     EL_TRY(is_balance(config->cut) ? find_balance(config, parts->model, &cuts)
                                    : find_named(config, parts->model, &cuts));
     for (; parts->n < n; parts->n++) {

@@ -2,9 +2,9 @@
 # Probe: is a CUDA toolkit there, and which of its libraries? Prints lines NAME:=VALUE for the Makefile, blanks as '|'.
 # usage: scripts/probes/cuda.sh CC FOLDER     FOLDER is for what it compiles
 #
-# Looked through in this order: CUDA_HOME, nvcc's own toolkit, /usr/local/cuda, pip's nvidia packages, the system. nvcc, the run time and
-# cuBLAS are a must, and of version 11.8 at least (older ones do not know sm_90); cuDNN and NCCL are each probed by itself. A pip package
-# has no libx.so beside its libx.so.9, so that libraries are named by their file.
+# Looked through in this order: CUDA_HOME, nvcc's own toolkit, what CPATH, LIBRARY_PATH and LD_LIBRARY_PATH name, /usr/local/cuda, pip's
+# nvidia packages, the system. nvcc, the run time and cuBLAS are a must, and of version 11.8 at least (older ones do not know sm_90); cuDNN
+# and NCCL are each probed by itself. A pip package has no libx.so beside its libx.so.9, so that libraries are named by their file.
 set -uo pipefail
 CC=$1 FOLDER=$2
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
@@ -22,7 +22,10 @@ done
 [[ -n $nvcc ]] || absent "no nvcc (install a CUDA toolkit, or set CUDA_HOME)"
 HOME_OF_NVCC=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
 
-ROOTS=("${CUDA_HOME:-$HOME_OF_NVCC}" "$HOME_OF_NVCC" /usr/local/cuda)
+# X of X/include and X/lib, as a cluster's modules name them.
+IFS=: read -ra named <<<"${CPATH-}:${LIBRARY_PATH-}:${LD_LIBRARY_PATH-}"
+named=("${named[@]%/}")
+ROOTS=("${CUDA_HOME:-$HOME_OF_NVCC}" "$HOME_OF_NVCC" "${named[@]%/*}" /usr/local/cuda)
 if ! compgen -G "$HOME_OF_NVCC/lib*/libcudnn.so*" >/dev/null || ! compgen -G "$HOME_OF_NVCC/lib*/libnccl.so*" >/dev/null; then
     mapfile -t -O "${#ROOTS[@]}" ROOTS < <(python3 -c 'import glob, sysconfig; print(*glob.glob(sysconfig.get_path("purelib") + "/nvidia/*"), sep="\n")' 2>/dev/null)
 fi

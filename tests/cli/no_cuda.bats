@@ -14,6 +14,20 @@ stderr='' # set by run
     done
 }
 
+# A toolkit without NCCL, and NCCL in a folder of its own.
+@test "what a cluster's modules name is found" {
+    local nvcc toolkit file
+    nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc) toolkit=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
+    [[ -r $toolkit/include/nccl.h && -r $toolkit/lib/libnccl.so ]] || skip "no toolkit that has NCCL beside it"
+    mkdir -p cuda/{bin,include,lib} nccl/{include,lib} probes
+    printf '#!/bin/sh\nexec %s "$@"\n' "$nvcc" >cuda/bin/nvcc && chmod +x cuda/bin/nvcc
+    for file in "$toolkit"/{include,lib}/*; do
+        if [[ $file == *nccl* ]]; then ln -s "$file" "nccl/${file#"$toolkit/"}"; else ln -s "$file" "cuda/${file#"$toolkit/"}"; fi
+    done
+    run env CUDA_HOME="$PWD/cuda" PATH="$PWD/cuda/bin:$PATH" CPATH="$PWD/nccl/include" LIBRARY_PATH="$PWD/nccl/lib/" "$ROOT/scripts/probes/cuda.sh" cc "$PWD/probes"
+    [[ $status -eq 0 && $output == *"HAVE_CUDA:="[1-9]*"HAVE_NCCL:="[1-9]*"NCCL_LIBS:=-L$PWD/nccl/lib|"* ]] || show
+}
+
 # The tree's own build goes on without: nothing of it but the modules knows of a toolkit, so that it is only linked.
 @test "without a toolkit all else is built, and GPUs that are asked for end in one line" {
     command -v cc >/dev/null || skip "no compiler"

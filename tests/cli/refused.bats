@@ -37,7 +37,7 @@ leaves_nothing() {
 }
 
 @test "where nobody can launch the ranks, nothing is left either" {
-    leaves_nothing "mpirun: not found" env PATH=/nowhere "$EVENLOAD" run "${TINY[@]}" --mode ddp --devices 2 --launcher mpirun --out X
+    leaves_nothing "mpirun: not found" env PATH=/nowhere "$EVENLOAD" run "${TINY[@]}" --mode ddp --devices 2 --launcher mpirun --out X --checkpoint C/D/
     leaves_nothing "mpirun: not found" env PATH=/nowhere "$EVENLOAD" comm all_reduce --devices 2 --launcher mpirun --out X
 }
 

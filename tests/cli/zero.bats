@@ -43,7 +43,9 @@ zero1 --mesh pp=2 --schedule interleaved|--schedule interleaved: zero1 takes sch
 zero2 --mesh pp=2 --schedule zero-bubble|--schedule zero-bubble: zero2 takes schedules of one part a device
 zero3 --mesh pp=2 --micro 5|--micro 5: a batch of 8 cannot be divided into that many equal parts in each of 2 copies of the model: change --batch
 pipeline --mesh pp=2,shard=2|--mesh pp=2,shard=2: must be like dp=2,pp=2,tp=2
-ddp --mesh shard=2|--mesh: mode ddp does not take it
+ddp --mesh shard=2|--mesh: mode ddp does not take it, zero1 does
+zero2 --reduce-in last|--reduce-in last: a step has one micro-step, which is the last: add --accumulate 2
+zero3 --mesh pp=2 --micro 1 --reduce-in last|--reduce-in last: a step has one micro-batch, which is the last: add --micro 2
 zero3 --unit h.0|--unit: 'h.0' is not one of block|layer|model
 zero3 --gather-ahead 3|--gather-ahead: '3' is not one of 1|2|0
 zero3 --reduce-in first|--reduce-in: 'first' is not one of each|last
@@ -56,7 +58,7 @@ zero3 --mesh dp=2 --micro 2|--micro: mode zero3 with one stage of the model has 
 zero3 --bucket-mb 1|--bucket-mb: mode zero3 does not take it, ddp does
 zero3 --batch 3|--batch 3 is smaller than the 4 devices
 .
-    [[ $refused -eq 23 ]]
+    [[ $refused -eq 25 ]]
 }
 
 # A unit's part times the ranks is the unit, and the bytes of all are (n - 1) / n of the model, filled up, per gathering and reduction.

@@ -123,6 +123,25 @@ END
     [[ ! -e g && ! -e dry ]] || { ls && return 1; }
 }
 
+@test "a checkpoint of another --dtype or --precision goes on, its values converted" {
+    local from to off
+    while read -r from to off; do
+        rm -rf ck whole rest
+        "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" "$from" --checkpoint ck --checkpoint-every 10 --out whole >out 2>&1 || { cat out && return 1; }
+        "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" "$to" --resume ck/step-30 --out rest >out 2>&1 || { cat out && return 1; }
+        python3 - "$off" <<'END'
+import json, sys
+whole, rest = (json.load(open(d + "/results.json"))["trials"][0]["loss"] for d in ("whole", "rest"))
+assert len(rest) == 10 and 0 < abs(rest[0] - whole[30]) < float(sys.argv[1]) < abs(whole[0] - whole[30]), (whole, rest)
+END
+    done <<'.'
+--dtype=f32 --dtype=f64 1e-6
+--dtype=f64 --dtype=f32 1e-6
+--precision=bf16 --dtype=f32 1e-4
+--precision=bf16-pure --dtype=f32 1e-3
+.
+}
+
 @test "without restarts left the job fails as any other, and its checkpoint is there" {
     run --separate-stderr "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --checkpoint ck --checkpoint-every 5 --inject kill=1:12 --out f
     [[ $status -eq 1 && $output == *"rank 1 was killed by signal 9"* ]] || show

@@ -62,17 +62,19 @@ static void what_cannot_be_cut_is_said(void **state)
     static const int64_t even[] = {8, 8, 8};
     static const struct {
         const char *cut, *why;
-        int n;
+        int n, pp;
     } rows[] = {
-        {"conv9", "--cut conv9: mlp has no node 'conv9'", 2},
-        {"out", "--cut out: gives 2 parts, and there must be 3", 3},
-        {"hidden2,out", "--cut hidden2,out: gives 3 parts, and there must be 2", 2},
-        {"hidden1", "--cut hidden1: 'hidden1' is not after the previous cut", 2},
-        {"out,hidden2", "--cut out,hidden2: 'hidden2' is not after the previous cut", 3},
-        {"time", "mlp has 4 nodes: it cannot be cut into 5 parts: give fewer --devices", 5},
+        {"conv9", "--cut conv9: mlp has no node 'conv9'", 2, 0},
+        {"out", "--cut out: gives 2 parts, and there must be 3", 3, 0},
+        {"hidden2,out", "--cut hidden2,out: gives 3 parts, and there must be 2", 2, 0},
+        {"hidden1", "--cut hidden1: 'hidden1' is not after the previous cut", 2, 0},
+        {"out,hidden2", "--cut out,hidden2: 'hidden2' is not after the previous cut", 3, 0},
+        {"time", "mlp has 4 nodes: it cannot be cut into 5 parts: give fewer --devices", 5, 0},
+        {"time", "mlp has 4 nodes: it cannot be cut into 5 parts: give a smaller pp", 5, 5},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct el_train_config config = config_of(rows[i].cut, even);
+        config.mesh[EL_AXIS_STAGE] = rows[i].pp;
         const struct el_layout layout = {.n = {[EL_AXIS_STAGE] = rows[i].n}, .cuts = true};
         struct el_parts parts;
         assert_int_equal(el_parts_open(&config, &layout, true, &parts), EL_ERR_INVALID);

@@ -228,15 +228,27 @@ static enum el_status check_schedule(const struct el_train_config *config, const
                          config->schedule, config->mode);
 }
 
+static enum el_status check_passes(const struct el_train_config *config, const struct el_layout *layout)
+{
+    const struct settings *settings = el_mode_settings(config);
+    if (!settings->last || config->n_accumulate > 1 || config->n_micro > 1) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--reduce-in last: a step has one micro-%s, which is the last: add --%s 2",
+                   layout->cuts ? "batch" : "step", layout->cuts ? "micro" : "accumulate");
+}
+
 static enum el_status check(struct el_train_config *config, const struct el_layout *layout)
 {
-    if (!layout->cuts) config->n_micro = 1;
-    if (!layout->cuts) return el_parts_check_pieces(config, layout);
+    if (!layout->cuts) {
+        config->n_micro = 1;
+        EL_TRY(check_passes(config, layout));
+        return el_parts_check_pieces(config, layout);
+    }
     if (config->n_accumulate > 1)
         return el_fail(EL_ERR_INVALID, "--accumulate %lld: stages take micro-batches: give --micro",
                        (long long)config->n_accumulate);
     EL_TRY(check_schedule(config, layout));
-    return el_line_check(config, layout);
+    EL_TRY(el_line_check(config, layout));
+    return check_passes(config, layout);
 }
 
 static void teardown(struct el_worker *worker)
