@@ -1,6 +1,7 @@
 /* `evenload scale`: what more devices bring. All counts and modes are trials of one campaign, in turns; with the folder
  * of an earlier one it measures what is missing, and as `evenload scale DIR` it only reads. */
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
@@ -50,15 +51,65 @@ static enum el_status show_campaign(struct el_campaign *c)
     return show(c->options, c->run, c->store.dir);
 }
 
+/* The first trial that was not finished. */
+static enum el_status check_predicted(const json_t *run)
+{
+    EL_EACH(trial, json_object_get(run, "trials"))
+        if (!el_json_is(trial, "status", "ok"))
+            return el_fail(EL_ERR_INVALID, "--predict: %s on %.0f devices: %s", el_json_text(trial, "mode", "?"),
+                           el_json_number(trial, "devices"), el_json_text(trial, "reason", "not finished"));
+    return EL_OK;
+}
+
+/* A campaign of its own, on simulated devices. It is made anew each time: the records under it change with each further
+ * launch. `given`: with --costs and --machine. */
+static enum el_status predict(const struct el_campaign *measured, const struct el_options *given)
+{
+    struct el_options options = *measured->options;
+    struct el_campaign campaign;
+    char file[EL_PATH_BYTES];
+    el_store_path(&measured->store, file, "predicted/results.json");
+    unlink(file);
+    if (given->sizes.n == 0) return EL_OK;
+    options.settings = given->settings;
+    snprintf(options.counts_backend, sizeof options.counts_backend, "sim");
+    options.n_counts = given->sizes.n;
+    memcpy(options.counts, given->sizes.v, sizeof options.counts);
+    options.n_modes--; /* without plain single, which stands in front */
+    memmove(options.modes, options.modes + 1, sizeof options.modes[0] * (size_t)options.n_modes);
+    options.repeats = 1;
+    if (*options.costs) el_text_append(options.costs, sizeof options.costs, ",%s", measured->store.dir);
+    el_store_path(&measured->store, options.out, "predicted");
+    EL_TRY(el_campaign_begin(&campaign, EL_CMD_SCALE, &options));
+    for (int t = 0; t < campaign.set.n; t++) {
+        json_t **repeat = el_campaign_repeat(&campaign, t, 0);
+        json_decref(*repeat);
+        *repeat = NULL;
+    }
+    enum el_status status = el_campaign_measure(&campaign, false, NULL);
+    if (status == EL_OK && !el_runner_interrupted()) status = check_predicted(campaign.run);
+    if (status != EL_OK || el_runner_interrupted()) unlink(file);
+    el_campaign_end(&campaign);
+    return status;
+}
+
 static enum el_status prepare(struct el_options *options)
 {
     struct el_options asked = *options;
     struct el_cores cores;
     struct el_device_name last = {.index = 0};
     int gpus = 0;
+    if (asked.sizes.n && !*asked.costs && !*asked.machine)
+        return el_fail(EL_ERR_INVALID, "--predict: how long messages take is not known: measure it with 'evenload comm "
+                                       "all --out DIR' and give --costs DIR, or give --machine");
     el_cores_find("", &cores);
     if (asked.n_counts == 0) EL_TRY(el_device_gpus(&gpus));
     EL_TRY(el_scale_options(&asked, cores.n, gpus, options));
+    const struct el_backend_facts facts = el_backend_facts(options->counts_backend);
+    if (asked.sizes.n && (facts.simulated || !facts.computes))
+        return el_fail(EL_ERR_INVALID, "--predict goes on from devices that were measured: --devices %s has none",
+                       options->counts_backend);
+    if (asked.sizes.n) *options->costs = *options->machine = 0; /* of what is predicted */
     memcpy(last.backend, options->counts_backend, sizeof last.backend);
     last.index = options->counts[options->n_counts - 1] - 1;
     return el_devices_check(&last, 1);
@@ -69,11 +120,13 @@ enum el_status el_cmd_scale(struct el_options *options, int *exit_status_p)
     struct el_campaign campaign;
     char headline[96];
     if (options->dir[0]) return report(options);
+    const struct el_options given = *options;
     EL_TRY(prepare(options));
     el_runner_catch_signals();
     EL_TRY(el_campaign_begin(&campaign, EL_CMD_SCALE, options));
     snprintf(headline, sizeof headline, "%d trials, %d launch%s each, in turns", campaign.set.n, options->repeats,
              options->repeats == 1 ? "" : "es");
     enum el_status status = el_campaign_measure(&campaign, true, headline);
+    if (status == EL_OK && !el_runner_interrupted()) status = predict(&campaign, &given);
     return el_end_campaign(&campaign, status, "the same command and --out", show_campaign, exit_status_p);
 }

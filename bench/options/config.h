@@ -114,7 +114,7 @@ struct el_options {
     char counts_backend[16]; /* scale: the backend of `counts`, the numbers of devices */
     int counts[EL_LIST_MAX];
     int n_counts;                /* 0: not given, trials take `devices` */
-    struct el_number_list sizes; /* plan: numbers of devices */
+    struct el_number_list sizes; /* plan: numbers of devices; scale: those to predict */
     bool weak, strong;
     int64_t batches[EL_LIST_MAX];
     int n_batches;

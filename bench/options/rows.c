@@ -61,6 +61,10 @@ static const struct el_option_row before_sizes[] = {
      "numbers of devices, comma-separated: 1,2,4 CPU devices; cuda:1,2,4 GPUs; sim:1,2,4 simulated ones. 1 is always "
      "measured. Default: 1, 2, 4 ... up to all GPUs, else all cores",
      COMMON},
+    {WHAT, "predict", "LIST", AT(NUMBERS, sizes), SCALE,
+     "numbers of devices to predict too, 4,8,16 or 4..16 (doubling): simulated, with times of --costs and of this "
+     "study's single, or with rates of --machine",
+     RANGE(2, EL_MEMBERS_MAX), COMMON},
     {WHAT, "weak", NULL, AT(FLAG, weak), SCALE,
      "keep the batch of each device constant (the default; --batch-per-device, or 64): n devices do n times the work; "
      "efficiency = X_n/(n X_1), X in samples/s",

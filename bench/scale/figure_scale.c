@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/plot/data_file.h"
 #include "bench/scale/scale.h"
 
@@ -83,6 +84,35 @@ static void put_points(const json_t *rows, FILE *file)
     fputs("?\t?\t?\t?\t?\t?\t?\t_\t0\t1\n", file); /* so that the block is never empty */
 }
 
+/* What was predicted: a line for each mode, which begins at the last measured point before it. Points stand
+ * beside measured ones. */
+static void put_predicted(const json_t *rows, const json_t *predicted, FILE *file)
+{
+    el_data_block(file,
+                  "place, speed-up against plain single, ci95 low, high, efficiency %, ci95 low, high, mode, "
+                  "whether it is a point",
+                  "predicted");
+    EL_EACH(row, predicted) {
+        const char *mode = el_json_text(row, "mode", "?");
+        const struct el_data_text word = el_data_word(mode);
+        const json_t *plain = json_object_get(row, "plain"), *last = NULL;
+        EL_EACH(other, el_data_seen(predicted, row_at.i, "mode") ? NULL : rows)
+            if (el_json_is(other, "mode", mode) && el_json_number(other, "plain.speedup") > 0 &&
+                el_json_number(other, "devices") < el_json_number(row, "devices"))
+                last = other;
+        if (last)
+            fprintf(file, "%g\t%g\t?\t?\t%g\t?\t?\t%s\t0\n", place_of(rows, last),
+                    el_json_number(last, "plain.speedup"), 100 * el_json_number(last, "plain.efficiency"), word.text);
+        fprintf(file, "%g", place_of(rows, row) * sqrt(BESIDE));
+        put_point(el_json_number(plain, "speedup"), el_json_number(plain, "speedup_ci95.0"),
+                  el_json_number(plain, "speedup_ci95.1"), file);
+        put_point(100 * el_json_number(plain, "efficiency"), 100 * el_json_number(plain, "efficiency_ci95.0"),
+                  100 * el_json_number(plain, "efficiency_ci95.1"), file);
+        fprintf(file, "\t%s\t1\n", word.text);
+    }
+    fputs("?\t?\t?\t?\t?\t?\t?\t_\t0\n", file);
+}
+
 static void put_axes(const json_t *rows, FILE *file)
 {
     double most = most_devices(rows) * MARGIN;
@@ -109,9 +139,10 @@ static bool shares(const json_t *rows, size_t of)
 static enum el_status write_scale(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)
 {
     (void)figure;
-    const json_t *rows = json_object_get(document, "rows");
+    const json_t *rows = json_object_get(document, "rows"), *predicted = json_object_get(document, "predicted");
+    json_t *all = json_copy((json_t *)rows);
     bool weak = strcmp(el_json_text(document, "scaling", ""), "weak") == 0;
-    char title[EL_TITLE_BYTES], foot[EL_TITLE_BYTES], words[EL_TITLE_BYTES];
+    char title[EL_TITLE_BYTES], foot[EL_TITLE_BYTES], words[EL_TITLE_BYTES], from[EL_TITLE_BYTES];
     struct el_data_names modes = {"", ""}; /* `thin`: with devices that share */
     double low, high;
     EL_EACH(row, rows) {
@@ -125,18 +156,28 @@ static enum el_status write_scale(const struct el_figure *figure, const json_t *
              el_data_label(el_json_text(document, "model", "?")).text,
              el_data_label(el_json_text(document, "dtype", "?")).text,
              json_is_true(json_object_get(document, "simulated")) ? " (simulated)" : "");
-    find_extent(rows, &low, &high);
-    snprintf(words, sizeof words, "modes stand side by side%s%s",
-             has_intervals(rows) ? "; whiskers: 95 % interval" : "",
+    json_array_extend(all, (json_t *)predicted);
+    el_scale_predicted_from(document, from, sizeof from);
+    find_extent(all, &low, &high);
+    snprintf(words, sizeof words, "modes stand side by side%s%s", has_intervals(all) ? "; whiskers: 95 % interval" : "",
              *modes.thin ? "; hollow: devices share a core or card" : "");
+    if (json_array_size(predicted)) el_text_append(words, sizeof words, "; dashed, open: predicted from");
+    char *rest = from;
+    for (char *word = strtok_r(from, " ", &rest); word && json_array_size(predicted);
+         word = strtok_r(NULL, " ", &rest)) { /* of a folder its name alone */
+        const char *slash = strrchr(word, '/');
+        el_text_append(words, sizeof words, " %s", el_data_label(slash && slash[1] ? slash + 1 : word).text);
+    }
     el_data_foot(rows, words, foot);
-    el_data_about(file, &(struct el_data_about){title, &modes, most_devices(rows) * MARGIN, BARS, foot},
+    el_data_about(file, &(struct el_data_about){title, &modes, most_devices(all) * MARGIN, BARS, foot},
                   ", left end, lowest and highest speed-up");
     fprintf(file, "\t%.6g\t%.6g\t%.6g\n", 1 / MARGIN, low / MARGIN, high * MARGIN);
     el_data_warning(file, rows, NULL);
     el_data_looks(file, &modes);
-    put_axes(rows, file);
+    put_axes(all, file);
     put_points(rows, file);
+    put_predicted(rows, predicted, file);
+    json_decref(all);
     *any_p = true;
     return EL_OK;
 }

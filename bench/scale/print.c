@@ -101,6 +101,40 @@ static void print_losses(const json_t *rows, FILE *out)
         if (is_finished(row)) el_table_row(&table, EL_TABLE_PLAIN, row);
 }
 
+static const struct el_column predicted_columns[] = {
+    EL_TEXT("mode", -6, "mode"),
+    EL_SHOWN("dev.", 4, show_count),
+    EL_FIGURE("samples/s", 11, "samples_per_s"),
+    EL_FIGURE("speed-up", 10, "plain.speedup"),
+    EL_INTERVAL("95 %", 14, "plain.speedup_ci95"),
+    {.head = "eff. %", .width = 8, .kind = EL_CELL_FIGURE, .path = "plain.efficiency", .scale = 100},
+    EL_FIGURE("measured", 11, "measured_samples_per_s"),
+    EL_CHANGE("error %", 9, "error_pct"),
+    EL_NO_MORE};
+
+void el_scale_predicted_from(const json_t *document, char *text, size_t bytes)
+{
+    const char *costs = el_json_text(document, "predicted_costs", NULL);
+    const char *machine = el_json_text(document, "predicted_machine", "?");
+    snprintf(text, bytes, "%s%s", costs ? "records " : "rates of ", costs ? costs : machine);
+    for (char *at = text; costs && *at; at++)
+        if (*at == ',') *at = ' ';
+}
+
+static void print_predicted(const json_t *document, FILE *out)
+{
+    const json_t *rows = json_object_get(document, "predicted");
+    const struct el_table table = {.columns = predicted_columns, .out = out};
+    char from[TEXT_BYTES];
+    if (json_array_size(rows) == 0) return;
+    el_scale_predicted_from(document, from, sizeof from);
+    fputc('\n', out);
+    el_text_say("", "", EL_REPORT_COLUMNS, out,
+                "Predicted, not measured, from %s; against the measured plain single:", from);
+    el_table_heads(&table, EL_TABLE_PLAIN);
+    EL_EACH(row, rows) el_table_row(&table, EL_TABLE_PLAIN, row);
+}
+
 static void print_heading(const json_t *document, FILE *out)
 {
     bool weak = strcmp(el_json_text(document, "scaling", ""), "weak") == 0;
@@ -269,6 +303,7 @@ static void say_all(const json_t *document, FILE *out)
     if (disturbed && intervals) SAY(out, "Other programs were running; a rerun may fall outside these intervals.");
     say_blocks(rows, out);
     el_report_warnings(rows, "shared_", out, false);
+    el_report_warnings(json_object_get(document, "predicted"), "shared_", out, false);
 }
 
 void el_scale_print(const json_t *document, FILE *out)
@@ -276,6 +311,7 @@ void el_scale_print(const json_t *document, FILE *out)
     const json_t *rows = json_object_get(document, "rows");
     print_heading(document, out);
     print_speedups(rows, out);
+    print_predicted(document, out);
     print_losses(rows, out);
     el_report_axis_list(json_incref(json_object_get(document, "axes")), out, false);
     fputc('\n', out);

@@ -1,7 +1,9 @@
 /* Scaling from a run's document: ratios to the two baselines, and where a step's loss goes. Nothing else is read. */
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/report/report.h"
 #include "bench/scale/scale.h"
@@ -114,6 +116,44 @@ static json_t *row_of(const json_t *trials, const json_t *trial, const struct ba
     return row;
 }
 
+/* A predicted trial: by the means, as its one launch belongs to no round; and what was measured in its place. */
+static json_t *predicted_of(const json_t *trials, const json_t *trial, const struct baselines *base)
+{
+    double rate = el_json_number(trial, "throughput.samples_per_s"), devices = el_json_number(trial, "devices");
+    double one = el_json_number(base->plain, "throughput.samples_per_s"), measured = NAN;
+    double low = el_json_number(trial, "throughput.ci95.0") / one,
+           high = el_json_number(trial, "throughput.ci95.1") / one;
+    EL_EACH(other, trials)
+        if (el_json_is(other, "mode", el_json_text(trial, "mode", "?")) && !has_other_buckets(other, base) &&
+            el_json_number(other, "devices") == devices)
+            measured = el_json_number(other, "throughput.samples_per_s");
+    json_t *row = row_of(trials, trial, base);
+    el_json_put_all(
+        row, EL_KEY("measured_samples_per_s", measured), EL_KEY("error_pct", 100 * (rate / measured - 1)),
+        EL_KEY("plain", el_json_of(EL_KEY("speedup", rate / one), EL_KEY("speedup_ci95", el_json_interval(low, high)),
+                                   EL_KEY("efficiency", rate / one / devices),
+                                   EL_KEY("efficiency_ci95", el_json_interval(low / devices, high / devices)))));
+    json_object_set_new(row, "wrapped", json_null());
+    return row;
+}
+
+/* Of the folder within `dir`; without one `predicted` is empty. */
+static void add_predicted(const json_t *trials, const char *dir, const struct baselines *base, json_t *document)
+{
+    char path[2 * EL_PATH_BYTES];
+    json_t *run = NULL, *rows = json_array();
+    snprintf(path, sizeof path, "%s/predicted/results.json", dir);
+    if (access(path, F_OK) != 0 || el_read_json(path, &run) != EL_OK) run = NULL;
+    EL_EACH(trial, json_object_get(run, "trials")) {
+        const json_t *prediction = json_object_get(trial, "prediction");
+        json_array_append_new(rows, predicted_of(trials, trial, base));
+        el_json_put_all(document, EL_KEY("predicted_costs", el_json_text(prediction, "costs", NULL)),
+                        EL_KEY("predicted_machine", el_json_text(prediction, "machine.name", NULL)));
+    }
+    el_json_put(document, "predicted", rows);
+    json_decref(run);
+}
+
 /* The batch as it was given: of each device, or of all. */
 static double batch_of(const json_t *trial, bool weak)
 {
@@ -159,6 +199,7 @@ enum el_status el_scale_document(const json_t *run, const char *dir, json_t **do
                    EL_KEY("simulated", json_boolean(json_is_true(json_object_get(base.plain, "simulated")))),
                    EL_KEY("rows", rows), EL_KEY("axes", el_report_axis_rows(trials)));
     if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the scaling document");
+    add_predicted(trials, dir, &base, document);
     *document_p = document;
     return EL_OK;
 }

@@ -63,16 +63,17 @@ SHORT=("${NULL[@]}" --features 16 --hidden '32,32' --steps 2 --min-time 0 --cont
     refuses "would take out of its results.json: give another --out" "$EVENLOAD" compare "${QUICK[@]}" --out s
 }
 
-# Each command of docs/scale.md, shortened, in order: the second reads what the first wrote. Heads of tables and what does not hang on
+# Each command of docs/scale.md, shortened, in order: the later ones read what the earlier ones wrote. Heads of tables and what does not hang on
 # time must be what the page shows.
 @test "the examples of docs/scale.md run, and print what the page shows" {
     local page=$BATS_TEST_DIRNAME/../../docs/scale.md command line all=
     local less=(--modes ddp --repeats 1 --warmup 1 --steps 2 --min-time 0 --control none --procs 1 --batch-per-device 4 --quiet)
-    mapfile -t commands < <(sed -n 's/^    \(evenload scale .*\)$/\1/p' "$page")
-    [[ ${#commands[@]} -eq 2 ]]
+    mapfile -t commands < <(sed -nE 's/^    (evenload (scale|comm) .*)$/\1/p' "$page")
+    [[ ${#commands[@]} -eq 4 ]]
     for command in "${commands[@]}"; do
         read -ra words <<<"${command#evenload }"
-        [[ ${words[1]} == --* ]] && words+=("${less[@]}")
+        [[ ${words[1]} != --* ]] || words+=("${less[@]}")
+        [[ ${words[0]} != comm ]] || words+=(--iters 2 --quiet)
         run --separate-stderr "$EVENLOAD" "${words[@]}"
         [[ $status -eq 0 ]] || show
         all+=$output$'\n'
@@ -101,4 +102,33 @@ SHORT=("${NULL[@]}" --features 16 --hidden '32,32' --steps 2 --min-time 0 --cont
         done <rows
     done <<<"$section"
     [[ $n -eq 2 ]]
+}
+
+@test "--predict: simulated devices go on where devices end, from records or from rates, which are named" {
+    local mlp=(--modes ddp --model mlp --data dummy --features 16 --hidden 32 --steps 4 --min-time 0 --warmup 1 --control none --repeats 1 --quiet)
+    with_gnuplot
+    "$EVENLOAD" comm all -b 1K -e 64K --devices 2 --out wire --quiet >/dev/null
+    run --separate-stderr "$EVENLOAD" scale "${mlp[@]}" --devices 1,2 --predict 2,4 --costs wire --out r
+    [[ $status -eq 0 && $output == *"Predicted, not measured, from records wire r; against the measured plain single:"* ]] || show
+    "$EVENLOAD" scale r --json >r.json # the same from the folder: errors against what was measured, ratios against its single
+    jq -e '(.rows | map([.mode, .devices])) == [["single", 1], ["ddp", 1], ["ddp", 2]] and (.predicted | map(.devices)) == [2, 4]
+        and .predicted_costs == "wire,r" and (.predicted | all(.verdict == "simulated")) and .predicted[1].error_pct == null
+        and (.rows[2].samples_per_s as $m | .predicted[0] | .measured_samples_per_s == $m
+             and (.error_pct - 100 * (.samples_per_s / $m - 1) | fabs) < 1e-6)
+        and (.rows[0].samples_per_s as $one | .predicted[1] | (.plain.speedup / (.samples_per_s / $one) - 1 | fabs) < 1e-6)' r.json || show
+    grep -q 'dashed, open: predicted from records wire r' r/plots/scale.dat
+    [[ $(sed -n '/^# predicted/,/^$/p' r/plots/scale.dat | grep -c $'\tddp\t1$') -eq 2 ]] || { cat r/plots/scale.dat && false; }
+    run --separate-stderr "$EVENLOAD" scale "${mlp[@]}" --devices 1,2 --out r --json # of other launches, it would be out of date
+    [[ $status -eq 0 && $(jq '.predicted | length' <<<"$output") -eq 0 ]] || show
+    run --separate-stderr "$EVENLOAD" scale "${mlp[@]}" --devices 1 --predict 4 --machine h100-sxm --out m --json
+    [[ $status -eq 0 && $(jq -c '[.predicted_costs, .predicted_machine]' <<<"$output") == '[null,"H100 SXM5 80GB"]' ]] || show
+}
+
+@test "--predict names the measurement that is missing" {
+    local mlp=(--modes ddp --model mlp --data dummy --features 16 --hidden 32 --steps 4 --min-time 0 --warmup 1 --control none --repeats 1 --quiet)
+    refuses "measure it with 'evenload comm all --out DIR' and give --costs DIR, or give --machine" "$EVENLOAD" scale "${mlp[@]}" --predict 4
+    refuses "--predict goes on from devices that were measured: --devices sim has none" "$EVENLOAD" scale "${mlp[@]}" --devices sim:1 --predict 4 --machine h100-sxm
+    "$EVENLOAD" comm all -b 1K -e 64K --devices 2 --out wire --quiet >/dev/null
+    refuses "record single with as many samples as go through it here" "$EVENLOAD" scale "${mlp[@]}" --strong --devices 1 --predict 4 --costs wire --out s
+    [[ -s s/results.json && ! -e s/predicted/results.json ]] # what was measured stays
 }
