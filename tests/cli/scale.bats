@@ -68,11 +68,12 @@ SHORT=("${NULL[@]}" --features 16 --hidden '32,32' --steps 2 --min-time 0 --cont
 @test "the examples of docs/scale.md run, and print what the page shows" {
     local page=$BATS_TEST_DIRNAME/../../docs/scale.md command line all=
     local less=(--modes ddp --repeats 1 --warmup 1 --steps 2 --min-time 0 --control none --procs 1 --batch-per-device 4 --quiet)
-    mapfile -t commands < <(sed -nE 's/^    (evenload (scale|comm) .*)$/\1/p' "$page")
-    [[ ${#commands[@]} -eq 4 ]]
+    mapfile -t commands < <(sed -nE 's/^    (evenload (scale|comm|run --mode single) .*)$/\1/p' "$page")
+    [[ ${#commands[@]} -eq 5 ]]
     for command in "${commands[@]}"; do
         read -ra words <<<"${command#evenload }"
-        [[ ${words[1]} != --* ]] || words+=("${less[@]}")
+        [[ ${words[0]} != run ]] || words+=("${less[@]:2}")
+        [[ ${words[0]} != scale || ${words[1]} != --* ]] || words+=("${less[@]}")
         [[ ${words[0]} != comm ]] || words+=(--iters 2 --quiet)
         run --separate-stderr "$EVENLOAD" "${words[@]}"
         [[ $status -eq 0 ]] || show
