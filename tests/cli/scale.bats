@@ -112,17 +112,24 @@ SHORT=("${NULL[@]}" --features 16 --hidden '32,32' --steps 2 --min-time 0 --cont
     run --separate-stderr "$EVENLOAD" scale "${mlp[@]}" --devices 1,2 --predict 2,4 --costs wire --out r
     [[ $status -eq 0 && $output == *"Predicted, not measured, from records wire r; against the measured plain single:"* ]] || show
     "$EVENLOAD" scale r --json >r.json # the same from the folder: errors against what was measured, ratios against its single
-    jq -e '(.rows | map([.mode, .devices])) == [["single", 1], ["ddp", 1], ["ddp", 2]] and (.predicted | map(.devices)) == [2, 4]
-        and .predicted_costs == "wire,r" and (.predicted | all(.verdict == "simulated")) and .predicted[1].error_pct == null
-        and (.rows[2].samples_per_s as $m | .predicted[0] | .measured_samples_per_s == $m
-             and (.error_pct - 100 * (.samples_per_s / $m - 1) | fabs) < 1e-6)
-        and (.rows[0].samples_per_s as $one | .predicted[1] | (.plain.speedup / (.samples_per_s / $one) - 1 | fabs) < 1e-6)' r.json || show
+    python3 - <<'END' || show
+import json
+d = json.load(open("r.json"))
+rows, predicted = d["rows"], d["predicted"]
+one, measured = rows[0]["samples_per_s"], rows[2]["samples_per_s"]
+assert [(r["mode"], r["devices"]) for r in rows] == [("single", 1), ("ddp", 1), ("ddp", 2)]
+assert [p["devices"] for p in predicted] == [2, 4] and all(p["verdict"] == "simulated" for p in predicted)
+assert d["predicted_costs"] == "wire,r" and predicted[1]["error_pct"] is None
+assert predicted[0]["measured_samples_per_s"] == measured
+assert abs(predicted[0]["error_pct"] - 100 * (predicted[0]["samples_per_s"] / measured - 1)) < 1e-6
+assert abs(predicted[1]["plain"]["speedup"] / (predicted[1]["samples_per_s"] / one) - 1) < 1e-6
+END
     grep -q 'dashed, open: predicted from records wire r' r/plots/scale.dat
     [[ $(sed -n '/^# predicted/,/^$/p' r/plots/scale.dat | grep -c $'\tddp\t1$') -eq 2 ]] || { cat r/plots/scale.dat && false; }
     run --separate-stderr "$EVENLOAD" scale "${mlp[@]}" --devices 1,2 --out r --json # of other launches, it would be out of date
-    [[ $status -eq 0 && $(jq '.predicted | length' <<<"$output") -eq 0 ]] || show
+    [[ $status -eq 0 && $(json /dev/stdin 'len(d["predicted"])' <<<"$output") == 0 ]] || show
     run --separate-stderr "$EVENLOAD" scale "${mlp[@]}" --devices 1 --predict 4 --machine h100-sxm --out m --json
-    [[ $status -eq 0 && $(jq -c '[.predicted_costs, .predicted_machine]' <<<"$output") == '[null,"H100 SXM5 80GB"]' ]] || show
+    [[ $status -eq 0 && $(json /dev/stdin 'd["predicted_costs"], d["predicted_machine"]' <<<"$output") == "(None, 'H100 SXM5 80GB')" ]] || show
 }
 
 @test "--predict names the measurement that is missing" {
