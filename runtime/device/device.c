@@ -308,6 +308,7 @@ enum el_status el_device_enqueue_copy(struct el_device *device, int stream, void
                            .to = destination_device ? destination_device->state : NULL,
                            .source = source,
                            .from = source_device ? source_device->state : NULL,
+                           .how = source_device ? 0 : EL_COPY_PAGEABLE,
                            .bytes = bytes};
     void *opened;
     EL_TRY(turn_to(device, stream, &opened));

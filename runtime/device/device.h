@@ -197,7 +197,8 @@ enum el_status el_device_event_cost(struct el_device *device, double *ns_p);
 enum el_status el_device_enqueue_kernel(struct el_device *device, int stream, enum el_op_kind op, enum el_dtype dtype,
                                         struct el_kernel_args *args);
 /* Queues a copy within a call of an asynchronous device, on one of the caller's streams; views are of any device of the
- * backend. Errors: EL_ERR_INTERNAL. */
+ * backend. Memory of the host is read before it returns, without pinned memory of the backend's: CUDA may wait for all
+ * cards before it gives such memory, so for other members that wait for this call. Errors: EL_ERR_INTERNAL. */
 enum el_status el_device_enqueue_copy(struct el_device *device, int stream, void *destination,
                                       struct el_device *destination_device, const void *source,
                                       struct el_device *source_device, size_t bytes);

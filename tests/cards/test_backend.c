@@ -245,13 +245,14 @@ static void stages_are_bounded(void **state)
     cards_set_policy(CARDS_LAZY, 1);
     struct el_device *device = open_one(0);
     struct el_buffer *buffers[COPIES];
-    void *native;
+    void *stream;
     int value;
-    assert_int_equal(el_device_native_stream(device, 0, &native), EL_OK);
+    assert_int_equal(el_device_stream(device, 0, &stream), EL_OK);
     for (int i = 0; i < COPIES; i++) {
         buffers[i] = alloc(device, sizeof i);
-        assert_int_equal(el_device_enqueue_copy(device, 0, (void *)buffers[i]->address, device, &i, NULL, sizeof i),
-                         EL_OK);
+        struct el_copy copy = {
+            .destination = (void *)buffers[i]->address, .to = device->state, .source = &i, .bytes = sizeof i};
+        assert_int_equal(device->ops->async->copy(stream, &copy), EL_OK);
     }
     assert_in_range(n_pinned, 1, EL_CUDA_STAGES_MAX);
     assert_int_equal(el_device_stream_synchronize(device, 0), EL_OK);
@@ -259,6 +260,28 @@ static void stages_are_bounded(void **state)
         assert_int_equal(el_device_read(el_view_of(buffers[i], 0), &value, sizeof value), EL_OK);
         assert_int_equal(value, i);
     }
+    close_one(device);
+    cards_set_policy(CARDS_FREE, 0);
+}
+
+/* A member's call may copy while other members of its process wait for it on their cards. */
+static void a_call_copies_from_the_host_without_pinned_memory(void **state)
+{
+    api.HostAlloc = count_pinned;
+    n_pinned = 0;
+    cards_set_policy(CARDS_LAZY, 1);
+    struct el_device *device = open_one(0);
+    struct el_buffer *buffer = alloc(device, 8);
+    void *native;
+    char host[8] = "source", out[8] = "";
+    assert_int_equal(el_device_native_stream(device, 0, &native), EL_OK);
+    assert_int_equal(el_device_enqueue_copy(device, 0, (void *)buffer->address, device, host, NULL, sizeof host),
+                     EL_OK);
+    memset(host, 0, sizeof host);
+    assert_int_equal(n_pinned, 0);
+    assert_int_equal(el_device_stream_synchronize(device, 0), EL_OK);
+    assert_int_equal(el_device_read(el_view_of(buffer, 0), out, sizeof out), EL_OK);
+    assert_string_equal(out, "source");
     close_one(device);
     cards_set_policy(CARDS_FREE, 0);
 }
@@ -322,6 +345,7 @@ int main(void)
         cmocka_unit_test_setup(memory_is_told_apart, load_module),
         cmocka_unit_test_setup(host_copies_are_staged, load_module),
         cmocka_unit_test_setup(stages_are_bounded, load_module),
+        cmocka_unit_test_setup(a_call_copies_from_the_host_without_pinned_memory, load_module),
         cmocka_unit_test_setup(cards_reach_each_other_once, load_module),
     };
     return cmocka_run_group_tests_name("the backend cuda on fake cards", tests, NULL, NULL);
