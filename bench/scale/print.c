@@ -116,9 +116,12 @@ void el_scale_predicted_from(const json_t *document, char *text, size_t bytes)
 {
     const char *costs = el_json_text(document, "predicted_costs", NULL);
     const char *machine = el_json_text(document, "predicted_machine", "?");
-    snprintf(text, bytes, "%s%s", costs ? "records " : "rates of ", costs ? costs : machine);
-    for (char *at = text; costs && *at; at++)
-        if (*at == ',') *at = ' ';
+    size_t at = (size_t)snprintf(text, bytes, "%s", costs ? "records " : "rates of ");
+    for (const char *c = costs ? costs : machine; *c && at + 2 < bytes; c++) {
+        text[at++] = *c;
+        if (costs && *c == ',') text[at++] = ' ';
+    }
+    text[at] = '\0';
 }
 
 static void print_predicted(const json_t *document, FILE *out)
