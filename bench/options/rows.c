@@ -170,6 +170,9 @@ static const struct el_option_row before_sizes[] = {
     {TRAINING, "momentum", "X", AT(REAL, train.momentum), OF_TRIALS, "momentum, of --optimizer momentum",
      DEFAULT("0.9"), RANGE(0, 1)},
     {TRAINING, "dropout", "X", AT(REAL, train.model.dropout), OF_TRIALS, "dropout rate (textcnn, gpt)", RANGE(0, 0.99)},
+    {TRAINING, "recompute", "HOW", AT(SWITCH, train.model.recompute), OF_TRIALS | PLAN,
+     "gpt: on: keep the input of each block alone, and compute the block again in backward (activation checkpointing)",
+     CHOICES("off|on"), DEFAULT("off")},
     {TRAINING, "freeze", "NAMES", AT(TEXT, train.model.freeze), OF_TRIALS,
      "parameters that are not trained, as with requires_grad=False: PyTorch's names of layers, groups of layers or "
      "parameters, comma-separated (embedding; conv1,bn1,layer1; fc.bias)"},

@@ -32,7 +32,7 @@ static void add_op(struct sums *sums, struct el_intervals *stage, const struct e
     if (op->phase != EL_PHASE_DATA && op->phase != EL_PHASE_H2D && op->phase != EL_PHASE_OPTIMIZER)
         el_intervals_add(stage, span);
     if (!passes) return;
-    sums->peak_ns += op->flops / el_machine_flops_per_s(sums->machine, op->kernel.dtype) * 1e9;
+    if (!op->again) sums->peak_ns += op->flops / el_machine_flops_per_s(sums->machine, op->kernel.dtype) * 1e9;
     if (span.begin_ns < sums->window.begin_ns) sums->window.begin_ns = span.begin_ns;
     if (span.end_ns > sums->window.end_ns) sums->window.end_ns = span.end_ns;
 }

@@ -105,6 +105,7 @@ static void put_training(json_t *config, const struct el_trial *trial)
                     EL_KEY("page_cache", choice("page-cache", train->loading.cold)),
                     EL_KEY("pin_memory", cards ? choice("pin-memory", train->loading.pageable) : json_null()),
                     EL_KEY("non_blocking", cards ? choice("non-blocking", (int)train->loading.transfer) : json_null()),
+                    EL_KEY("recompute", choice("recompute", train->model.recompute)),
                     EL_KEY("zero_grad", choice("zero-grad", train->keep_grads)),
                     EL_KEY("foreach", choice("foreach", (int)train->foreach)));
 }

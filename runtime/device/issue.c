@@ -150,6 +150,7 @@ static enum el_status append(struct el_program *program, struct el_device *devic
     if (!program->labels[id]) return el_fail_errno("an op's name");
     program->infos[id] = (struct el_op_info){.label = program->labels[id],
                                              .phase = head->phase,
+                                             .again = head->again,
                                              .device = device->spec.position,
                                              .stream = stream,
                                              .waits = task->n_waits > 0,

@@ -233,8 +233,9 @@ double el_program_model_flops(const struct el_program *program)
 {
     double flops = 0;
     for (int i = 0; i < program->n_tasks; i++) {
-        enum el_phase phase = program->infos[i].phase;
-        if (phase == EL_PHASE_FORWARD || phase == EL_PHASE_BACKWARD) flops += program->infos[i].flops;
+        const struct el_op_info *op = &program->infos[i];
+        const bool passes = op->phase == EL_PHASE_FORWARD || op->phase == EL_PHASE_BACKWARD;
+        if (passes && !op->again) flops += op->flops;
     }
     return flops;
 }

@@ -29,6 +29,7 @@ struct el_program;
 struct el_op_head {
     const char *label; /* copied; NULL: the kernel's name */
     enum el_phase phase;
+    bool again;                          /* el_op_info has it */
     uint64_t sent_bytes, received_bytes; /* to and from other devices and the host, counted for `device` */
 };
 
@@ -193,7 +194,7 @@ int el_program_op_count(const struct el_program *program);
 const struct el_op_info *el_program_ops(const struct el_program *program);
 /* The last run's duration: virtual on simulated devices. Units: nanoseconds. */
 int64_t el_program_elapsed_ns(const struct el_program *program);
-/* FLOPs of the kernels of forward and backward. */
+/* FLOPs of the kernels of forward and backward, but for what is computed again. */
 double el_program_model_flops(const struct el_program *program);
 /* The step's own bytes on a device, and the phase in which they peak; NULL if it has none. */
 const struct el_ledger *el_program_ledger(const struct el_program *program, const struct el_device *device,

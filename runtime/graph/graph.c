@@ -146,6 +146,7 @@ static int add_node(struct el_graph *graph, const struct el_node_type *type, con
     *node = (struct el_node){.type = type,
                              .index = graph->n_nodes,
                              .origin = next_origin(graph),
+                             .segment = graph->segment,
                              .n_inputs = n_inputs,
                              .n_params = n_params,
                              .n_outputs = type->n_outputs ? type->n_outputs : 1};
@@ -268,6 +269,34 @@ enum el_status el_graph_finish(struct el_graph *graph, int output, enum el_loss_
     graph->labels = el_shape_count(shape) / graph->classes;
     graph->class_slice = graph->nodes[graph->tensors[output].producer].slice;
     return EL_OK;
+}
+
+unsigned el_graph_keeps(const struct el_graph *graph, const struct el_node *node)
+{
+    const unsigned keeps = node->type->keeps | (node->attributes.relu ? EL_KEEPS_OUTPUT : 0);
+    bool trains = false;
+    if (!graph->tensors[node->outputs[0]].requires_grad) return 0;
+    for (int i = 0; i < node->n_params; i++) trains |= !graph->params[node->params[i]].frozen;
+    return trains ? keeps : keeps & ~(unsigned)EL_KEEPS_INPUT_FOR_WEIGHTS;
+}
+
+int el_graph_again_from(const struct el_graph *graph, const struct el_node *node)
+{
+    int first = node->index;
+    while (first > 0 && graph->nodes[first - 1].segment == node->segment) first--;
+    return first;
+}
+
+int el_graph_again_at(const struct el_graph *graph, const struct el_node *node)
+{
+    int at = -1;
+    for (int n = el_graph_again_from(graph, node); n < graph->n_nodes; n++) {
+        const struct el_node *one = &graph->nodes[n];
+        if (!node->segment || one->segment != node->segment) break;
+        const bool reads = el_graph_keeps(graph, one) || one->type->kept;
+        if (reads && graph->tensors[one->outputs[0]].requires_grad) at = n;
+    }
+    return at;
 }
 
 int64_t el_graph_param_count(const struct el_graph *graph)

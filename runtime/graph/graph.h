@@ -150,6 +150,7 @@ struct el_node {
     const struct el_node_type *type;
     int index;
     int origin;            /* its index in the model's graph, casts not counted: what dropout draws by */
+    int segment;           /* of nodes that stand together, and are computed again in backward (pass.h); 0: of none */
     struct el_slice slice; /* which part of its origin's output: of a model's last node, the classes */
     int n_inputs, inputs[EL_NODE_INPUTS_MAX];
     int n_params, params[EL_NODE_PARAMS_MAX];
@@ -180,6 +181,7 @@ struct el_graph {
      * cut a piece has 1/n of the tokens: of a batch [b, t, ...] those rows [piece b t / n, ...) of its b t, so that the
      * pieces, one behind another, are the batch (pass.h). */
     bool by_tokens;
+    int segment;              /* of the nodes that are added next */
     enum el_status failure; /* first failure of building */
     struct el_error error;
 };
@@ -251,6 +253,12 @@ static inline size_t el_graph_label_bytes(const struct el_graph *graph)
 bool el_graph_uses_param(const struct el_graph *graph, int param);
 /* Whether it gets a gradient: it is used, and not frozen. */
 bool el_graph_trains_param(const struct el_graph *graph, int param);
+/* EL_KEEPS_...: what its backward reads, as far as it has one. */
+unsigned el_graph_keeps(const struct el_graph *graph, const struct el_node *node);
+/* The first node of its segment, and the one before whose backward the segment is computed again: the last one that
+ * reads what forward left; -1: none does. */
+int el_graph_again_from(const struct el_graph *graph, const struct el_node *node);
+int el_graph_again_at(const struct el_graph *graph, const struct el_node *node);
 /* Elements of all parameters together: P / size(dtype); and of those that are not frozen. */
 int64_t el_graph_param_count(const struct el_graph *graph);
 int64_t el_graph_trained_count(const struct el_graph *graph);

@@ -16,18 +16,27 @@ static bool trains_weights(const struct el_pass *pass, const struct el_node *nod
     return trains;
 }
 
-static unsigned keeps(const struct el_pass *pass, const struct el_node *node)
-{
-    unsigned keeps = node->type->keeps | (node->attributes.relu ? EL_KEEPS_OUTPUT : 0);
-    if (!has_backward(pass, node)) return 0;
-    return trains_weights(pass, node) ? keeps : keeps & ~(unsigned)EL_KEEPS_INPUT_FOR_WEIGHTS;
-}
-
 /* The lower of two node indices, where -1 is none. */
 static int lower(int a, int b)
 {
     if (a < 0 || b < 0) return a < 0 ? b : a;
     return a < b ? a : b;
+}
+
+/* What is computed again is what one segment alone makes and reads. */
+static void find_segments(struct el_pass *pass)
+{
+    const struct el_graph *graph = pass->spec.graph;
+    for (int t = 0; t < graph->n_tensors; t++) {
+        const int producer = graph->tensors[t].producer;
+        const bool made = producer >= 0 && !pass->values[t].is_output;
+        pass->values[t].segment = made ? graph->nodes[producer].segment : 0;
+    }
+    for (int n = 0; n < graph->n_nodes; n++)
+        for (int i = 0; i < graph->nodes[n].n_inputs; i++) {
+            struct value *input = &pass->values[graph->nodes[n].inputs[i]];
+            if (input->segment != graph->nodes[n].segment) input->segment = 0;
+        }
 }
 
 static void find_uses(struct el_pass *pass)
@@ -37,15 +46,19 @@ static void find_uses(struct el_pass *pass)
     for (int t = 0; t < graph->n_tensors; t++)
         values[t].last_forward = values[t].last_inputs = values[t].last_weights = -1;
     for (int i = 0; i < graph->n_outputs; i++) values[graph->outputs[i]].is_output = true;
+    find_segments(pass);
     for (int n = 0; n < graph->n_nodes; n++) {
         const struct el_node *node = &graph->nodes[n];
+        const unsigned keeps = el_graph_keeps(graph, node);
+        const bool again = node->segment && el_graph_again_at(graph, node) >= n;
         for (int i = 0; i < node->n_inputs; i++) {
             struct value *input = &values[node->inputs[i]];
             input->last_forward = n;
-            if (keeps(pass, node) & EL_KEEPS_INPUT && i == 0) input->last_inputs = lower(input->last_inputs, n);
-            if (keeps(pass, node) & EL_KEEPS_INPUT_FOR_WEIGHTS) input->last_weights = lower(input->last_weights, n);
+            if ((keeps & EL_KEEPS_INPUT && i == 0) || (again && !input->segment))
+                input->last_inputs = lower(input->last_inputs, n);
+            if (keeps & EL_KEEPS_INPUT_FOR_WEIGHTS) input->last_weights = lower(input->last_weights, n);
         }
-        for (int i = 0; i < node->n_outputs && keeps(pass, node) & EL_KEEPS_OUTPUT; i++)
+        for (int i = 0; i < node->n_outputs && keeps & EL_KEEPS_OUTPUT; i++)
             values[node->outputs[i]].last_inputs = lower(values[node->outputs[i]].last_inputs, n);
         for (int i = 0; i < node->n_params; i++) pass->weights[node->params[i]].uses++;
     }
@@ -128,7 +141,14 @@ static void drop_casts(struct el_pass *pass)
 static bool is_kept(const struct el_pass *pass, int t)
 {
     const struct value *value = &pass->values[t];
-    return value->is_output || (pass->spec.training && lower(value->last_inputs, value->last_weights) >= 0);
+    if (value->is_output || !pass->spec.training) return value->is_output;
+    return lower(value->last_inputs, value->last_weights) >= 0 && (!value->segment || pass->again);
+}
+
+/* Whether what it leaves for backward is freed in forward, and computed again. */
+static bool goes(const struct el_pass *pass, const struct el_node *node)
+{
+    return pass->values[node->outputs[0]].segment > 0;
 }
 
 static void alloc_kept(struct el_pass *pass, const struct el_node *node)
@@ -142,7 +162,7 @@ static void alloc_kept(struct el_pass *pass, const struct el_node *node)
 
 static void tell(struct el_pass *pass, el_pass_node_hook *hook, const struct el_node *node)
 {
-    if (hook) hook(pass->spec.env.context, pass->program, node, pass->phase);
+    if (hook && !pass->again) hook(pass->spec.env.context, pass->program, node, pass->phase);
 }
 
 static void forward_node(struct el_pass *pass, const struct el_node *node)
@@ -159,7 +179,8 @@ static void forward_node(struct el_pass *pass, const struct el_node *node)
     alloc_kept(pass, node);
     node->type->forward(pass, node);
     tell(pass, pass->spec.env.after_node, node);
-    if (!pass->spec.training || !has_backward(pass, node)) drop_kept(pass, node->index);
+    if (!pass->spec.training || !has_backward(pass, node) || (goes(pass, node) && !pass->again))
+        drop_kept(pass, node->index);
     for (int i = 0; i < node->n_inputs; i++) {
         int t = node->inputs[i];
         if (pass->values[t].last_forward == node->index && !is_kept(pass, t)) drop_value(pass, t);
@@ -235,10 +256,30 @@ static void drop_unwanted(struct el_pass *pass, const struct el_node *node)
     }
 }
 
+/* Forward of a segment once more, up to `node`, whose backward reads it; of that one only if it reads what it left
+ * itself. Hooks are not told: what the segment's nodes read is there from `node` on. */
+static void compute_again(struct el_pass *pass, const struct el_node *node)
+{
+    const struct el_graph *graph = pass->spec.graph;
+    const int first = el_graph_again_from(graph, node);
+    pass->again = true;
+    for (int n = first; n <= node->index; n++) {
+        const struct el_node *one = &graph->nodes[n];
+        const bool reads_own = el_graph_keeps(graph, one) & EL_KEEPS_OUTPUT || one->type->kept;
+        if (goes(pass, one) && (n < node->index || reads_own)) forward_node(pass, one);
+    }
+    for (int n = first; n <= node->index; n++)
+        for (int i = 0; i < graph->nodes[n].n_outputs; i++)
+            if (!is_kept(pass, graph->nodes[n].outputs[i])) drop_value(pass, graph->nodes[n].outputs[i]);
+    pass->again = false;
+}
+
 static void backward_node(struct el_pass *pass, const struct el_node *node, enum halves halves)
 {
     if (!has_backward(pass, node)) return;
     tell(pass, pass->spec.env.before_node, node);
+    if (halves & INPUTS && node->segment && el_graph_again_at(pass->spec.graph, node) == node->index)
+        compute_again(pass, node);
     if (halves & INPUTS && node->type->backward_begin) {
         node->type->backward_begin(pass, node);
         drop_outputs_after(pass, node, halves);

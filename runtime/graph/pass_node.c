@@ -345,6 +345,7 @@ void el_pass_emit_as(struct el_pass *pass, const struct el_node *node, struct el
     snprintf(label, sizeof label, "%s %s", el_op_name(op->op), node->name);
     op->head.label = label; /* the program keeps a copy */
     op->head.phase = pass->phase;
+    op->head.again = pass->again;
     op->dtype = dtype;
     el_program_kernel(pass->program, pass->spec.device, pass->spec.stream, op, NULL);
 }

@@ -10,6 +10,7 @@ struct value {
     struct el_view grad;
     bool grad_owned; /* false: the caller's doutput, or another tensor's now */
     bool is_output;
+    int segment;      /* which makes and reads it, and nobody else: it is computed again in backward; 0: it is not */
     int last_forward; /* last node that reads it, -1: none */
     int last_inputs;  /* lowest node whose backward for inputs reads it, -1: none */
     int last_weights; /* the same of backward for weights */
@@ -28,6 +29,7 @@ struct el_pass {
     struct el_pass_spec spec;
     struct el_program *program;
     enum el_phase phase;
+    bool again;                /* what forward_node issues is computed again */
     struct value *values;      /* [n_tensors] */
     struct weight *weights;    /* [n_params] */
     struct el_buffer **kept;   /* [n_nodes]: what forward leaves beside tensors */

@@ -134,8 +134,10 @@ static int build(const struct el_model_config *config, struct el_graph *graph, e
     x = add_dropout(&gpt, "drop", x);
     for (int i = 0; i < gpt.layers; i++) {
         snprintf(gpt.block, sizeof gpt.block, "h.%d.", i);
+        graph->segment = config->recompute ? i + 1 : 0;
         x = add_block(&gpt, x);
     }
+    graph->segment = 0;
     gpt.block[0] = 0;
     x = add_norm(&gpt, "ln_f", x);
     *loss_p = EL_LOSS_CROSS_ENTROPY;
@@ -151,5 +153,6 @@ const struct el_model el_model_gpt = {.info = {.name = "gpt",
                                                .input = EL_INPUT_TOKENS,
                                                .sizes = sizes,
                                                .drops = true,
+                                               .blocks = true,
                                                .across = {"heads", "vocab"}},
                                       .build = build};

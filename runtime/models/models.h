@@ -43,6 +43,7 @@ struct el_model_config {
     enum el_model_loss loss;
     enum el_precision precision;
     double dropout;             /* rate; negative: the model's own */
+    bool recompute;             /* blocks keep their input alone, and are computed again in backward (pass.h) */
     double max_norm;            /* L2 limit of the classifier's rows, applied after each step; 0: none */
     char freeze[EL_PATH_BYTES]; /* parameters and layers by their names, comma-separated; "": all are trained */
 };
@@ -75,6 +76,7 @@ struct el_model_info {
      * why. */
     const char *across[3], *whole;
     bool drops;     /* it has dropout */
+    bool blocks;    /* that can be computed again */
     double dropout; /* its rate where none is given */
     struct el_model_check check;
 };

@@ -76,6 +76,14 @@ static void use(struct el_unit *unit, int node, bool backward)
     unit->backward_open = node;
 }
 
+/* The node's forward is issued once more before the backward of node `at`. */
+static void use_again(struct el_unit *unit, int node, int at)
+{
+    if (node > at) return;
+    if (unit->backward_close < 0 || unit->backward_close > at) unit->backward_close = at;
+    if (unit->backward_open < at) unit->backward_open = at;
+}
+
 enum el_status el_units_open(const struct el_graph *graph, enum el_unit_kind kind, int n_pieces,
                              struct el_units **units_p)
 {
@@ -106,6 +114,11 @@ enum el_status el_units_open(const struct el_graph *graph, enum el_unit_kind kin
         for (int k = 0; k < graph->nodes[i].n_params; k++)
             use(&units->units[units->of[graph->nodes[i].params[k]]], i,
                 graph->tensors[graph->nodes[i].outputs[0]].requires_grad);
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const int at = el_graph_again_at(graph, &graph->nodes[i]);
+        for (int k = 0; k < graph->nodes[i].n_params; k++)
+            use_again(&units->units[units->of[graph->nodes[i].params[k]]], i, at);
+    }
     *units_p = units;
     return EL_OK;
 }
