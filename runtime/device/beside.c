@@ -6,13 +6,14 @@
  *
  * Where times are a machine's rates, collectives hold some of a card's multiprocessors (machine.h). A product takes so
  * much longer as that part of its time in which they are in flight: what it does meanwhile is less by their share. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "runtime/device/costs.h"
 #include "runtime/device/internal.h"
 #include "runtime/device/machine.h"
 
-static const double SETTLED = 1e-3; /* of an op's time: a change that changes nothing */
+static const double SETTLED = 1e-3; /* of an op's time, or of all products': a change that changes nothing */
 
 struct event {
     int64_t ns;
@@ -60,26 +61,27 @@ static double taken_ns(struct el_queue *queue, const struct el_span *span)
     return taken;
 }
 
-/* Of a device's compute stream. Returns whether a product's time changed. */
+/* Of a device's compute stream. Returns whether its products' times changed, all together. */
 static bool adjust_products(const struct el_queue *own)
 {
     const struct el_program *program = own->program;
-    bool changed = false;
+    double all_ns = 0, changed_ns = 0;
     for (int q = 0; q < program->n_queues; q++) program->queues[q]->beside = 0;
     for (int at = 0; at < own->n_tasks; at++) {
         const int id = own->tasks[at];
         const struct el_op_info *info = &program->infos[id];
         struct el_task *task = &program->tasks[id];
         if (info->op_class != EL_CLASS_COMPUTE || info->flops <= info->bytes) continue;
-        double ns = (double)task->alone_ns, before = (double)task->cost_ns;
+        double ns = (double)task->alone_ns;
         for (int q = 0; q < program->n_queues; q++) {
             struct el_queue *queue = program->queues[q];
             if (queue != own && queue->device == own->device) ns += taken_ns(queue, &program->spans[id]);
         }
+        changed_ns += fabs(ns - (double)task->cost_ns);
+        all_ns += ns;
         task->cost_ns = (int64_t)ns;
-        changed |= ns > before * (1 + SETTLED) || ns < before * (1 - SETTLED);
     }
-    return changed;
+    return changed_ns > SETTLED * all_ns;
 }
 
 static bool adjust_all_products(struct el_program *const *programs, int n)
