@@ -136,7 +136,7 @@ static void say_reached(const json_t *document, const json_t *reached, FILE *out
     if (!json_is_object(reached)) return;
     if (isfinite(number(reached, "link_gb_per_s"))) {
         el_text_say("Is this normal? ", "  ", EL_REPORT_COLUMNS, out,
-                    "A card's links carry %.0f GB/s one way, by its data sheet. The busbw is %.0f %% of that: %s (%s). "
+                    "NCCL takes a card's links for %.0f GB/s one way. The busbw is %.0f %% of that: %s (%s). "
                     "Normal is at least %.0f %%.",
                     number(reached, "link_gb_per_s"), 100 * number(reached, "share"),
                     judgement(reached, "lower than expected"), el_json_text(reached, "why", "?"),

@@ -31,8 +31,8 @@ static const struct backend_row {
 #define DISTURBED_PCT     5.0
 /* Less than this part of what those copies allow is not normal. */
 #define NORMAL_RATIO      0.4
-/* Of what a card's links carry one way: eight cards behind a switch reach about 0.8 with NCCL's rings. */
-#define LINK_NORMAL_RATIO 0.6
+/* Of what NCCL takes a card's links for, 0.8 of the data sheet: its rings over eight cards behind a switch reach it. */
+#define LINK_NORMAL_RATIO 0.75
 #define LINK_JUDGED_BYTES 67108864.0
 
 /* What member `m` has of a size and a place: its calls' times, or how many elements were wrong. */
@@ -232,7 +232,7 @@ bool el_wire_share_cores(const json_t *parts)
     return false;
 }
 
-/* GB/s from one card to the others, by its data sheet (profiles/hardware); NAN: not known, or of several hosts. */
+/* GB/s from one card to the others, as NCCL takes it (profiles/hardware); NAN: not known, or of several hosts. */
 static double link_of(const json_t *document)
 {
     static const struct {

@@ -38,6 +38,15 @@ static const struct row {
 enum { N_ROWS = sizeof rows / sizeof rows[0], MACHINE_BYTES_MAX = 1 << 20 };
 static const char HOSTS[] = "devices_per_host";
 
+/* What collectives hold of a card: all keys or none. */
+static const struct row held[] = {
+    {"multiprocessors", offsetof(struct el_machine, multiprocessors), 1, false, false, NULL},
+    {"collective_multiprocessors", offsetof(struct el_machine, collective_multiprocessors), 1, true, false, NULL},
+    {"network_collective_multiprocessors", offsetof(struct el_machine, network_collective_multiprocessors), 1, true,
+     false, NULL},
+};
+enum { N_HELD = sizeof held / sizeof held[0] };
+
 /* The lists of measured rates by size: an object a rate, with its dtype, its sides and tflop_per_s. */
 static const struct list {
     const char *key, *sides[4];
@@ -53,6 +62,8 @@ static bool is_known(const char *key)
 {
     for (int i = 0; i < N_ROWS; i++)
         if (strcmp(rows[i].key, key) == 0) return true;
+    for (int i = 0; i < N_HELD; i++)
+        if (strcmp(held[i].key, key) == 0) return true;
     for (int i = 0; i < EL_RATE_KINDS; i++)
         if (strcmp(lists[i].key, key) == 0) return true;
     return !strcmp(key, "name") || !strcmp(key, "source") || !strcmp(key, HOSTS);
@@ -142,6 +153,18 @@ static enum el_status take_lists(const char *path, const json_t *object, struct 
     return EL_OK;
 }
 
+static enum el_status take_held(const char *path, const json_t *object, struct el_machine *machine)
+{
+    bool any = false;
+    for (int i = 0; i < N_HELD; i++) any |= json_object_get(object, held[i].key) != NULL;
+    for (int i = 0; any && i < N_HELD; i++) EL_TRY(take_number(path, object, &held[i], field(machine, &held[i])));
+    for (int i = 1; any && i < N_HELD; i++)
+        if (*field(machine, &held[i]) > machine->multiprocessors / 2)
+            return el_fail(EL_ERR_INVALID, "--machine %s: '%s' must be at most half of 'multiprocessors'", path,
+                           held[i].key);
+    return EL_OK;
+}
+
 static enum el_status take(const char *path, json_t *object, struct el_machine *machine)
 {
     const json_t *hosts = json_object_get(object, HOSTS);
@@ -158,6 +181,7 @@ static enum el_status take(const char *path, json_t *object, struct el_machine *
         return el_fail(EL_ERR_INVALID, "--machine %s: '%s' %s: with a network it says how many devices a host has",
                        path, HOSTS, hosts ? "must be a whole number from 1 to 4096" : "is missing");
     machine->devices_per_host = (int)devices;
+    EL_TRY(take_held(path, object, machine));
     return take_lists(path, object, machine);
 }
 
@@ -228,6 +252,8 @@ json_t *el_machine_json(const struct el_machine *machine)
         if (machine->devices_per_host > 0 || !rows[i].of_network)
             el_json_put_real(object, rows[i].key, *field(&copy, &rows[i]) / rows[i].unit);
     if (machine->devices_per_host > 0) el_json_put(object, HOSTS, json_integer(machine->devices_per_host));
+    for (int i = 0; i < N_HELD && machine->multiprocessors > 0; i++)
+        el_json_put_real(object, held[i].key, *field(&copy, &held[i]));
     put_rates(object, machine);
     return object;
 }

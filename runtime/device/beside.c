@@ -2,13 +2,18 @@
  * its memory, so that each is slower beside the others.
  *
  * An op goes at one rate while it is alone, and at another beside n_beside busy devices (costs.h); beside fewer of
- * them, or for a part of its time, at a rate between. Who is busy follows from the spans of the last pass. */
+ * them, or for a part of its time, at a rate between. Who is busy follows from the spans of the last pass.
+ *
+ * Where times are a machine's rates, collectives hold some of a card's multiprocessors (machine.h). A product takes so
+ * much longer as that part of its time in which they are in flight: what it does meanwhile is less by their share. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "runtime/device/costs.h"
 #include "runtime/device/internal.h"
+#include "runtime/device/machine.h"
 
-static const double SETTLED = 1e-3; /* of an op's time: a change that changes nothing */
+static const double SETTLED = 1e-3; /* of an op's time, or of all products': a change that changes nothing */
 
 struct event {
     int64_t ns;
@@ -23,9 +28,77 @@ static bool slow_each_other(struct el_program *const *programs, const struct el_
     return costs && costs->n_beside > 0;
 }
 
+/* ---- products beside collectives ---- */
+
+static bool is_shared(const struct el_device *device)
+{
+    const struct el_device_spec *spec = &device->spec;
+    return spec->machine && spec->machine->multiprocessors > 0 && !spec->costs;
+}
+
+static bool are_shared(struct el_program *const *programs, const struct el_ordered *order, int n_ops)
+{
+    return n_ops && is_shared(programs[order->program]->queues[0]->device);
+}
+
+/* What a stream's collectives take from an op of another stream. Ops are asked about in order. */
+static double taken_ns(struct el_queue *queue, const struct el_span *span)
+{
+    const struct el_program *program = queue->program;
+    const struct el_device_spec *spec = &queue->device->spec;
+    double taken = 0;
+    while (queue->beside < queue->n_tasks && program->spans[queue->tasks[queue->beside]].end_ns <= span->begin_ns)
+        queue->beside++;
+    for (int at = queue->beside; at < queue->n_tasks; at++) {
+        const int id = queue->tasks[at];
+        int64_t from = program->spans[id].begin_ns, to = program->spans[id].end_ns;
+        if (from >= span->end_ns) break;
+        if (from < span->begin_ns) from = span->begin_ns;
+        if (to > span->end_ns) to = span->end_ns;
+        taken += (double)(to - from) * el_machine_held_share(spec->machine, &program->infos[id], spec->position,
+                                                             spec->data_stride > 0 ? spec->data_stride : 1);
+    }
+    return taken;
+}
+
+/* Of a device's compute stream. Returns whether its products' times changed, all together. */
+static bool adjust_products(const struct el_queue *own)
+{
+    const struct el_program *program = own->program;
+    double all_ns = 0, changed_ns = 0;
+    for (int q = 0; q < program->n_queues; q++) program->queues[q]->beside = 0;
+    for (int at = 0; at < own->n_tasks; at++) {
+        const int id = own->tasks[at];
+        const struct el_op_info *info = &program->infos[id];
+        struct el_task *task = &program->tasks[id];
+        if (info->op_class != EL_CLASS_COMPUTE || info->flops <= info->bytes) continue;
+        double ns = (double)task->alone_ns;
+        for (int q = 0; q < program->n_queues; q++) {
+            struct el_queue *queue = program->queues[q];
+            if (queue != own && queue->device == own->device) ns += taken_ns(queue, &program->spans[id]);
+        }
+        changed_ns += fabs(ns - (double)task->cost_ns);
+        all_ns += ns;
+        task->cost_ns = (int64_t)ns;
+    }
+    return changed_ns > SETTLED * all_ns;
+}
+
+static bool adjust_all_products(struct el_program *const *programs, int n)
+{
+    bool changed = false;
+    for (int p = 0; p < n; p++)
+        for (int q = 0; q < programs[p]->n_queues; q++)
+            if (programs[p]->queues[q]->stream == EL_STREAM_COMPUTE) changed |= adjust_products(programs[p]->queues[q]);
+    return changed;
+}
+
+/* ---- devices beside each other ---- */
+
 void el_beside_begin(struct el_program *const *programs, const struct el_ordered *order, int n_ops)
 {
-    if (!slow_each_other(programs, order, n_ops)) return; /* times are as they were prepared */
+    if (!slow_each_other(programs, order, n_ops) && !are_shared(programs, order, n_ops))
+        return; /* times are as they were prepared */
     for (int i = 0; i < n_ops; i++) {
         struct el_task *task = &programs[order[i].program]->tasks[order[i].id];
         task->cost_ns = task->alone_ns;
@@ -98,10 +171,10 @@ static bool adjust(const struct event *events, int n)
     return changed;
 }
 
-enum el_status el_beside_adjust(struct el_program *const *programs, const struct el_ordered *order, int n_ops,
+enum el_status el_beside_adjust(struct el_program *const *programs, int n, const struct el_ordered *order, int n_ops,
                                 bool *changed_p)
 {
-    *changed_p = false;
+    *changed_p = are_shared(programs, order, n_ops) && adjust_all_products(programs, n);
     if (!slow_each_other(programs, order, n_ops)) return EL_OK;
     struct event *events = calloc(2 * (size_t)n_ops, sizeof *events);
     if (!events) return el_fail(EL_ERR_HOST_MEMORY, "the spans of %d ops", n_ops);

@@ -104,6 +104,7 @@ struct el_queue {
     size_t room;
     int *tasks;      /* ids */
     int64_t free_ns; /* simulated devices: the end of the last op that was resolved */
+    int beside;      /* scratch of beside.c */
     /* Waits given since the queue's last op: they become the next op's. */
     int n_pending;
     int pending[64];
@@ -257,7 +258,7 @@ enum el_status el_resolve_run(struct el_program *program);
 /* beside.c: before the ops of a step are resolved, their times alone; after that, by who was busy meanwhile.
  * `changed_p`: they are not those that were resolved. */
 void el_beside_begin(struct el_program *const *programs, const struct el_ordered *order, int n_ops);
-enum el_status el_beside_adjust(struct el_program *const *programs, const struct el_ordered *order, int n_ops,
+enum el_status el_beside_adjust(struct el_program *const *programs, int n, const struct el_ordered *order, int n_ops,
                                 bool *changed_p);
 /* Before the program is gone. */
 void el_joint_leave(struct el_program *program);

@@ -58,6 +58,13 @@ static double comm_ns(const struct el_machine *m, const struct el_op_info *op, i
     return m->collective_launch_ns + op->messages.rounds * way.latency_ns + at_rate_ns(moved_bytes, way.bytes_per_s);
 }
 
+double el_machine_held_share(const struct el_machine *m, const struct el_op_info *op, int position, int stride)
+{
+    if (!(m->multiprocessors > 0) || op->op_class != EL_CLASS_COMM || op->link != EL_LINK_NONE) return 0;
+    const bool crosses = hosts_of(m, op, position, stride) > 1;
+    return (crosses ? m->network_collective_multiprocessors : m->collective_multiprocessors) / m->multiprocessors;
+}
+
 static double copy_ns(const struct el_machine *m, const struct el_op_info *op, int position)
 {
     double moved_bytes = op->bytes / 2; /* they are read and written */

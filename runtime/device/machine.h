@@ -18,6 +18,9 @@
  * one host send by g ways to the network, at most at the links' rate: NCCL makes as many rings, and each leaves the
  * host at another device. All else goes at the rates of the links within a host.
  *
+ * A collective's kernels hold some of a card's multiprocessors, also while they wait for other members; matrix products
+ * and attention beside them have the rest (beside.c). What moves memory does not need all of them, and is as fast.
+ *
  * Units: nanoseconds, bytes a second, FLOPs a second; a link's rate is one way. Ownership: a plain value. Errors: none.
  */
 #pragma once
@@ -49,6 +52,8 @@ struct el_machine {
     double link_latency_ns, network_latency_ns; /* of each message of a collective, and of each message and copy */
     double kernel_launch_ns, copy_launch_ns, collective_launch_ns, host_call_ns;
     int devices_per_host; /* 0: all are in one host, and there is no network */
+    /* Of a card, and those that a collective holds within a host and across hosts; 0: it holds none. */
+    double multiprocessors, collective_multiprocessors, network_collective_multiprocessors;
     int n_rates;
     struct el_machine_rate rates[EL_MACHINE_RATES_MAX];
 };
@@ -63,5 +68,7 @@ void el_machine_add_rate(struct el_machine *machine, enum el_machine_rate_kind k
                          const double sides[3], double flops_per_s);
 /* Whether products of this type have measured rates. */
 bool el_machine_knows_products(const struct el_machine *machine, const char *dtype);
+/* The part of a card that a collective takes from the products beside it; 0 of all other ops. As below. */
+double el_machine_held_share(const struct el_machine *machine, const struct el_op_info *op, int position, int stride);
 /* `position`: the device's in its job. `stride`: from one member of a group named "data" to the next. */
 double el_machine_op_ns(const struct el_machine *machine, const struct el_op_info *op, int position, int stride);

@@ -156,7 +156,7 @@ static enum el_status resolve(struct el_program *const *programs, int n, const s
             k = together(programs, order + at, n_ops - at);
             resolve_together(programs, order + at, k);
         }
-        EL_TRY(el_beside_adjust(programs, order, n_ops, &again));
+        EL_TRY(el_beside_adjust(programs, n, order, n_ops, &again));
     }
     for (int p = 0; p < n; p++) {
         programs[p]->whole = (struct el_span){clocks_ns[p], end_ns(programs[p], clocks_ns[p])};

@@ -1,9 +1,11 @@
 /* Simulated devices that slow each other down: steps by hand whose times are known, from ops that were measured alone
- * and beside others. */
+ * and beside others; and products beside collectives that hold multiprocessors of their card. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime/device/costs.h"
+#include "runtime/device/machine.h"
 #include "tests/test.h"
 #include "tests/unit/sim_steps.h"
 
@@ -101,4 +103,63 @@ static void busy_devices_slow_each_other_down(void **state)
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) check(c);
 }
 
-RUN_TESTS(NULL, NULL, busy_devices_slow_each_other_down)
+/* A kernel of so many microseconds: 2,000 FLOPs a nanosecond; bytes cost nothing. */
+static int kernel(struct el_program *program, struct el_device *device, bool product, int64_t us)
+{
+    int id;
+    struct el_kernel_op op = {.op = EL_OP_ADD, .dtype = EL_F32, .args.d = {2000 * us * US}};
+    if (product)
+        op = (struct el_kernel_op){.op = EL_OP_LINEAR_FORWARD, .dtype = EL_F32, .args.d = {100, 10000, us}};
+    assert_int_equal(el_program_kernel(program, device, EL_STREAM_COMPUTE, &op, &id), EL_OK);
+    return id;
+}
+
+/* A collective of 50 us holds a fifth of the card, from the step's begin or after the first kernel. */
+static void products_have_what_collectives_leave(void **state)
+{
+    static const struct {
+        const char *what;
+        bool product, after_first;
+        int64_t us[2];
+        int multiprocessors;
+        double ends_us[2];
+    } steps[] = {
+        {"longer than the collective", true, false, {100, 0}, 10, {110, 110}}, /* 40 us of its work in the first 50 */
+        {"shorter", true, false, {20, 0}, 10, {25, 50}},
+        {"one after another", true, false, {20, 60}, 10, {25, 90}}, /* the second: 20 us of its work in 25, then 40 */
+        {"behind it", true, true, {20, 60}, 10, {20, 90}},
+        {"what moves memory", false, false, {100, 0}, 10, {100, 100}},
+        {"a card that does not say", true, false, {100, 0}, 0, {100, 100}},
+    };
+    for (size_t c = 0; c < sizeof steps / sizeof steps[0]; c++) {
+        const struct el_machine card = {.f32_flops_per_s = 2e12,
+                                        .memory_bytes_per_s = 1e18,
+                                        .link_bytes_per_s = 1e18,
+                                        .collective_launch_ns = 50 * US,
+                                        .multiprocessors = steps[c].multiprocessors,
+                                        .collective_multiprocessors = 2};
+        struct el_device_spec spec = {.backend = "sim", .machine = &card};
+        struct el_device *device;
+        struct el_program *program;
+        struct seen seen;
+        int ids[2];
+        assert_int_equal(el_device_open(&spec, &device), EL_OK);
+        assert_int_equal(el_program_create(&program), EL_OK);
+        ids[0] = kernel(program, device, steps[c].product, steps[c].us[0]);
+        if (steps[c].after_first) el_program_wait(program, device, EL_STREAM_COMM, ids[0]);
+        ids[1] = collective(program, device, program, 1, 1);
+        if (steps[c].us[1]) ids[1] = kernel(program, device, steps[c].product, steps[c].us[1]);
+        assert_int_equal(el_program_end(program), EL_OK);
+        struct el_probe probe = {.context = &seen, .spans = true, .step = keep};
+        for (uint64_t step = 0; step < 2; step++) {
+            assert_int_equal(el_program_run(program, step, &probe), EL_OK);
+            const double first = (double)seen.spans[ids[0]].end_ns / US, end = (double)seen.whole.end_ns / US;
+            if (fabs(first / steps[c].ends_us[0] - 1) > 3e-3 || fabs(end / steps[c].ends_us[1] - 1) > 3e-3)
+                fail_msg("%s: the first kernel ends after %g us and the step after %g", steps[c].what, first, end);
+        }
+        el_program_destroy(program);
+        el_device_close(device);
+    }
+}
+
+RUN_TESTS(NULL, NULL, busy_devices_slow_each_other_down, products_have_what_collectives_leave)

@@ -128,6 +128,23 @@ static void groups_of_several_hosts_use_the_network(void **state)
     is_near(el_machine_op_ns(&one, &send, 1, 1), 300 + 1000 + 1000);
 }
 
+/* Of collectives alone, and of as many multiprocessors as they hold within a host or across hosts. */
+static void collectives_hold_a_share(void **state)
+{
+    struct el_machine card = machine;
+    struct el_op_info op = {
+        .op_class = EL_CLASS_COMM, .communicator = "world", .messages = {.verb = "all_gather", .rank = 1, .size = 2}};
+    assert_true(el_machine_held_share(&card, &op, 1, 1) == 0); /* the file does not say */
+    card.multiprocessors = 100, card.collective_multiprocessors = 25, card.network_collective_multiprocessors = 10;
+    assert_true(el_machine_held_share(&card, &op, 1, 1) == 0.25);
+    op.messages.size = 4;
+    assert_true(el_machine_held_share(&card, &op, 1, 1) == 0.1);
+    op.link = EL_LINK_SEND;
+    assert_true(el_machine_held_share(&card, &op, 1, 1) == 0);
+    op = (struct el_op_info){.op_class = EL_CLASS_COMPUTE};
+    assert_true(el_machine_held_share(&card, &op, 1, 1) == 0);
+}
+
 /* As it was before machines could be named: figures that rest on it stay. */
 static void the_default_is_as_ever(void **state)
 {
@@ -155,11 +172,13 @@ static void files_are_read_as_they_are_written(void **state)
         assert_true(el_json_number(object, "f32_tflop_per_s") * 1e12 == read.f32_flops_per_s);
         assert_true((json_object_get(object, "network_gb_per_s") != NULL) == (read.devices_per_host > 0));
         assert_int_equal(json_array_size(json_object_get(object, "products")), i < 2 ? 24 : 0);
-        assert_true(i > 1 || fabs(el_json_number(object, "products.0.tflop_per_s") - (i ? 76.7 : 146.4)) < 1e-9);
+        assert_true(el_json_number(object, "multiprocessors") == read.multiprocessors || i > 1);
+        assert_true(read.collective_multiprocessors == (i < 2 ? 24 : 0));
+        assert_true(i > 1 || fabs(el_json_number(object, "products.0.tflop_per_s") - (i ? 76.7 : 130.1)) < 1e-9);
         assert_true(el_machine_knows_products(&read, "bf16") == (i < 2) && !el_machine_knows_products(&read, "f32"));
         json_decref(object);
     }
 }
 
 RUN_TESTS(NULL, NULL, ops_go_by_rates, products_go_at_the_rates_of_their_size, groups_of_several_hosts_use_the_network,
-          the_default_is_as_ever, files_are_read_as_they_are_written)
+          collectives_hold_a_share, the_default_is_as_ever, files_are_read_as_they_are_written)
