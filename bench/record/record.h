@@ -133,7 +133,7 @@ json_t *el_trial_breakdown(const json_t *ok, int slowest);
 double el_trial_bubble_pct(const json_t *ok);
 /* Bus bandwidth of a step's all-reduces, GB/s: a launch's, then the median over launches; NAN: there are none. */
 double el_trial_busbw(const json_t *ok);
-/* What recording costs: counted, and toggled where repeats have control blocks of the recorder (docs/metrics.md). */
+/* What recording costs, where repeats have control blocks of the recorder; else null (docs/metrics.md). */
 json_t *el_trial_recorder(const json_t *ok);
 /* Each measure of one value of each launch's "members", then the median over launches. */
 json_t *el_launches_imbalance(const json_t *ok, double (*value)(const json_t *member));

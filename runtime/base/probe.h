@@ -113,7 +113,6 @@ struct el_op_info {
     enum el_op_class op_class;
     int device; /* index into el_step_event.devices' order: the member's position in its job */
     int stream; /* 0 is compute */
-    bool waits; /* for an op of another stream: then its begin is a clock reading of its own */
     double flops;
     double bytes;
     uint64_t sent_bytes;     /* that leave `device` for another one because of this op */
