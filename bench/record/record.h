@@ -1,5 +1,5 @@
 /* The record: what one launch measured (a repeat's file), and what a trial's repeats come to (results.json). The fields
- * of both are in docs/record.md; schema 1 can be read for good.
+ * of both are in docs/record.md.
  *
  * A launch's rank 0 writes one JSON document, the *repeat*; the parent that launched it makes trials of repeats. If the
  * launch crashes, the parent writes the repeat itself: it has status and reason, and all else may be missing. All times
@@ -93,8 +93,8 @@ json_t *el_record_failed_repeat(const struct el_trial *trial, int repeat, int or
 /* One trial's JSON from its repeats (array of repeat documents, at least one). Statistics: docs/metrics.md. */
 json_t *el_record_trial(const struct el_trial *trial, const char *command, json_t *repeats);
 
-/* Reads a run's document and checks that this program can read it: schema 1, given in schema 2's names, or a later one.
- * Errors: EL_ERR_IO (no such file), EL_ERR_INVALID (not JSON, no record, with line and reason). */
+/* Reads a run's document and checks that this program can read it: of EL_SCHEMA or a later one. Errors: EL_ERR_IO (no
+ * such file), EL_ERR_INVALID (not JSON, no record, with line and reason). */
 enum el_status el_record_read(const char *path, json_t **run_p);
 
 /* The run's document: {schema, environment, trials[]}. Steals `environment` and `trials`. */
