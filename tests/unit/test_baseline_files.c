@@ -1,5 +1,5 @@
 /* The stored baseline: sessions that count; records that writers share, that cannot be written, or are none; what tells
- * one machine from another, and one workload, on the record of version 1 and on changed copies of it. */
+ * one machine from another, and one workload, on the kept record and on changed copies of it. */
 #include "tests/test.h"
 
 #include <signal.h>
@@ -17,23 +17,10 @@
 #include "bench/record/record.h"
 #include "bench/regress/session.h"
 #include "bench/regress/store.h"
-#include "runtime/base/scratch.h"
 #include "tests/unit/kept_record.h"
 #include "tests/unit/near.h"
-
-static char dir[64];
-
-static int make_dir(void **state)
-{
-    snprintf(dir, sizeof dir, "/tmp/evenload-baseline-XXXXXX");
-    return mkdtemp(dir) == NULL;
-}
-
-static int remove_dir(void **state)
-{
-    el_scratch_remove(dir);
-    return 0;
-}
+#include "tests/unit/own_folder.h"
+#include "tests/unit/whole_files.h"
 
 /* ---- which sessions count ---- */
 
@@ -109,16 +96,16 @@ static void an_acceptance_is_not_forgotten(void **state)
 /* Adds launches of a program, which printed `value`, to the store; `run` tells them from others. */
 static enum el_status add(const char *store, const char *run, double value)
 {
-    char folder[EL_PATH_BYTES], path[EL_PATH_BYTES * 2];
+    char of_run[EL_PATH_BYTES], path[EL_PATH_BYTES * 2];
     json_t *document = json_pack("{s:i, s:{s:s}, s:s, s:[{s:s, s:s, s:[], s:{s:{s:s, s:s, s:f}}}]}", "schema", 2,
                                  "environment", "machine", "x86", "run_id", run, "trials", "program", "train", "status",
                                  "ok", "gpus", "figures", "step", "unit", "ms", "better", "lower", "value", value);
-    snprintf(folder, sizeof folder, "%s/run-%s", dir, run);
-    snprintf(path, sizeof path, "%s/program.json", folder);
-    mkdir(folder, 0777);
+    snprintf(of_run, sizeof of_run, "%s/run-%s", folder, run);
+    snprintf(path, sizeof path, "%s/program.json", of_run);
+    mkdir(of_run, 0777);
     assert_int_equal(el_write_json(document, path), EL_OK);
     json_decref(document);
-    return el_baseline_add(store, folder, false, false);
+    return el_baseline_add(store, of_run, false, false);
 }
 
 /* How many sessions of the program a store has. */
@@ -138,7 +125,7 @@ static void writers_at_once_lose_nothing(void **state)
 {
     enum { WRITERS = 6, EACH = 15 };
     char store[EL_PATH_BYTES];
-    snprintf(store, sizeof store, "%s/shared", dir);
+    snprintf(store, sizeof store, "%s/shared", folder);
     for (int w = 0; w < WRITERS; w++) {
         pid_t pid = fork();
         assert_true(pid >= 0);
@@ -163,7 +150,7 @@ static void what_cannot_be_written_whole_is_not_written(void **state)
 {
     char store[EL_PATH_BYTES];
     struct rlimit limit, less;
-    snprintf(store, sizeof store, "%s/full", dir);
+    snprintf(store, sizeof store, "%s/full", folder);
     assert_int_equal(add(store, "a", 1), EL_OK);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
     less = limit;
@@ -179,35 +166,24 @@ static void what_cannot_be_written_whole_is_not_written(void **state)
     assert_int_equal(count(store), 2);
 }
 
-static void write_text(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
 /* A copy that somebody made of a record is neither read nor counted; what is no record, or of an older form, is said.
  */
 static void what_is_no_record(void **state)
 {
+    static const char of_trials[] = "{\"schema\": 2, \"trials\": []}";
     char store[EL_PATH_BYTES], path[EL_PATH_BYTES * 2];
     json_t *machines = NULL;
-    snprintf(store, sizeof store, "%s/odd", dir);
+    snprintf(store, sizeof store, "%s/odd", folder);
     assert_int_equal(add(store, "odd", 1), EL_OK);
     snprintf(path, sizeof path, "%s/0123456789abcdef-1.json.bak", store);
-    write_text(path, "{}");
+    put_file(folder, path, "{}", 2);
     assert_int_equal(count(store), 1);
     snprintf(path, sizeof path, "%s/0123456789abcdef-1.json", store);
-    write_text(path, "{\"schema\": 2, \"trials\": []}");
+    put_file(folder, path, of_trials, strlen(of_trials));
     assert_int_equal(el_store_read(store, &machines), EL_ERR_INVALID);
     assert_non_null(strstr(el_error_message(), "-1.json is no record of a baseline"));
     assert_int_equal(add(store, "more", 1), EL_ERR_INVALID);
     assert_int_equal(remove(path), 0);
-    snprintf(path, sizeof path, "%s/0123456789abcdef", store);
-    assert_int_equal(mkdir(path, 0777), 0);
-    assert_int_equal(el_store_read(store, &machines), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), "sessions in the form of an older version"));
     assert_null(machines);
 }
 
@@ -337,7 +313,7 @@ static void a_workload_is_what_is_trained(void **state)
     json_decref(run);
 }
 
-RUN_TESTS(make_dir, remove_dir, a_run_counts_once, an_acceptance_is_not_forgotten, writers_at_once_lose_nothing,
+RUN_TESTS(make_folder, remove_folder, a_run_counts_once, an_acceptance_is_not_forgotten, writers_at_once_lose_nothing,
           what_cannot_be_written_whole_is_not_written, what_is_no_record, the_key_is_kept_for_good,
           each_field_makes_another_machine, what_changes_by_itself_does_not, cards_and_cores_in_short,
           this_machine_says_all_it_can, a_workload_is_what_is_trained)

@@ -9,10 +9,9 @@
 #include "bench/base/jvalue.h"
 #include "bench/trial/costs.h"
 #include "tests/test.h"
+#include "tests/unit/own_folder.h"
 
 enum { DRAWS = 20, LAUNCHES = 3 };
-
-static char folder[] = "/tmp/evenload-draws-XXXXXX";
 
 static const char *path_of(const char *name)
 {
@@ -106,16 +105,6 @@ static void draws_of_the_wire_are_medians_of_calls(void **state)
     assert_true(el_json_number(json_array_get(set.records, 0), "others_pct") == 12.5);
     el_cost_set_free(&set);
     assert_int_equal(remove(path_of("comm.json")), 0);
-}
-
-static int make_folder(void **state)
-{
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    return rmdir(folder);
 }
 
 RUN_TESTS(make_folder, remove_folder, draws_are_launches, draws_of_the_wire_are_medians_of_calls)
