@@ -3,7 +3,6 @@
 #include "tests/test.h"
 
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bench/machine/host.h"
