@@ -79,7 +79,6 @@ static void say_next(const struct el_options *options, const json_t *document)
     struct el_options next = *options;
     bool several = json_array_size(json_object_get(document, "curves")) > 1 || json_object_get(document, "pairs");
     snprintf(next.wire.algorithms, sizeof next.wire.algorithms, "all");
-    next.wire.output_file[0] = 0;
     fputc('\n', stdout);
     if (several)
         printf("Next: %s run --mode ddp    (communication in a training step)\n", el_program_word());
@@ -95,11 +94,6 @@ static int show(const struct el_options *options, const struct el_store *store, 
     enum el_status status = el_write_json(document, path);
     el_store_path(store, path, "comm.csv");
     if (status == EL_OK) status = el_write_file(path, el_wire_csv, document);
-    if (status == EL_OK && *options->wire.output_file) {
-        json_t *theirs = el_wire_nccl_json(document);
-        status = el_write_json(theirs, options->wire.output_file);
-        json_decref(theirs);
-    }
     if (status != EL_OK) return el_exit_failed(status);
     static const struct el_figure *const figures[] = {&el_figure_wire, &el_figure_pairs};
     const json_t *curves = json_object_get(document, "curves");
@@ -115,7 +109,6 @@ static int show(const struct el_options *options, const struct el_store *store, 
         fputc('\n', stdout);
         el_text_line(stdout, "%s/comm.json", store->dir);
         el_text_line(stdout, "%s/comm.csv", store->dir);
-        if (*options->wire.output_file) el_text_line(stdout, "%s", options->wire.output_file);
     }
     el_say_not_drawn(el_plot_figures(figures, 2, document, store->dir, messages), messages);
     if (messages && absent < n) say_next(options, document);

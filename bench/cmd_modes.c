@@ -48,15 +48,11 @@ static json_t *options_of(const struct el_mode_info *mode)
 
 static json_t *mode_json(const struct el_mode_info *mode)
 {
-    const struct el_mode_memory *m = &mode->memory;
     char memory[64];
     describe_memory(mode, memory, sizeof memory);
-    json_t *copies = el_json_of(EL_KEY("backward", m->backward), EL_KEY("optimizer", m->optimizer),
-                                EL_KEY("kept", m->kept), EL_KEY("others", m->others), EL_KEY("view", m->view));
     return el_json_of(EL_KEY("mode", mode->name), EL_KEY("does", mode->summary), EL_KEY("loss", loss_of(mode)),
                       EL_KEY("statistics", mode->statistics), EL_KEY("memory", memory), EL_KEY("sends", mode->sends),
-                      EL_KEY("options", options_of(mode)), EL_KEY("variants", variants_of(mode)),
-                      EL_KEY("memory_copies", copies));
+                      EL_KEY("options", options_of(mode)), EL_KEY("variants", variants_of(mode)));
 }
 
 static void print_mode(const json_t *row)

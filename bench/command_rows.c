@@ -144,7 +144,7 @@ static const struct el_command_row commands[] = {
      "alltoall, scatter, gather, sendrecv, all, or p2p: every pair of ranks.",
      "  evenload comm                                     all_reduce, 8 bytes to 128 MiB, two CPU devices\n"
      "  evenload comm all -b 1K -e 16M --comm local       every operation, a thread per device\n"
-     "  evenload comm -g 2 -d all -J all_reduce.json      as nccl-tests: each type, and its JSON\n"
+     "  evenload comm -g 2 -d all                         as nccl-tests: each type\n"
      "  evenload comm all_reduce --comm-algorithm all     direct, ring and a parameter server\n"
      "  mpirun -n 4 evenload comm all_reduce -b 8 -e 128M -f 2\n",
      el_cmd_comm},

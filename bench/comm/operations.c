@@ -221,7 +221,6 @@ static enum el_status add_sizes(struct el_wire_plan *plan)
 /* What is wrong whatever the number of ranks. */
 static enum el_status check_flags(const struct el_wire_options *options, bool pairs)
 {
-    size_t length = strlen(options->output_file);
     bool all = options->dtype == EL_DTYPE_COUNT || options->reduction == EL_COMM_REDUCTION_COUNT;
     if (!all && !el_comm_reduces(options->reduction, options->dtype))
         return el_fail(EL_ERR_INVALID, "--op %s is for integers: give --datatype int32 or uint8",
@@ -229,14 +228,11 @@ static enum el_status check_flags(const struct el_wire_options *options, bool pa
     if (options->blocking == 2)
         return el_fail(EL_ERR_INVALID, "--blocking 2: operations of a stream follow one another, and the host waits "
                                        "for none of them: give 0, or 1 with a barrier");
-    if (length && (length < 5 || strcasecmp(options->output_file + length - 5, ".json") != 0))
-        return el_fail(EL_ERR_INVALID, "--output_file %s: only JSON is written: give a name that ends in .json",
-                       options->output_file);
     if (pairs && *options->group) return el_fail(EL_ERR_INVALID, "p2p: measures each pair: leave --group out");
-    if (pairs && (options->dtype == EL_DTYPE_COUNT || length || options->aggregate > 1 || options->blocking != 3 ||
-                  options->overlap))
-        return el_fail(EL_ERR_INVALID, "p2p: has no tables of sizes: leave --datatype all, --output_file, --agg_iters, "
-                                       "--blocking and --overlap out");
+    if (pairs &&
+        (options->dtype == EL_DTYPE_COUNT || options->aggregate > 1 || options->blocking != 3 || options->overlap))
+        return el_fail(EL_ERR_INVALID, "p2p: has no tables of sizes: leave --datatype all, --agg_iters, --blocking and "
+                                       "--overlap out");
     return EL_OK;
 }
 

@@ -59,19 +59,13 @@ static void print_columns(FILE *out)
     fputc('\n', out);
 }
 
-/* In earlier records all curves have the document's. */
-static const char *of_curve(const json_t *document, const json_t *curve, const char *key)
-{
-    return el_json_text(curve, key, el_json_text(document, key, "?"));
-}
-
-static void print_point(const json_t *document, const json_t *curve, const json_t *point, FILE *out)
+static void print_point(const json_t *curve, const json_t *point, FILE *out)
 {
     bool reduces = json_is_true(json_object_get(curve, "reduces"));
     bool rooted = json_is_true(json_object_get(curve, "rooted"));
     fprintf(out, "%12.0f  %12.0f  %8s  %6s  %6.0f", number(point, "bytes"), number(point, "count"),
-            of_curve(document, curve, "datatype"), reduces ? of_curve(document, curve, "redop") : "none",
-            rooted ? number(json_object_get(curve, "root") ? curve : document, "root") : -1);
+            el_json_text(curve, "datatype", "?"), reduces ? el_json_text(curve, "redop", "?") : "none",
+            rooted ? number(curve, "root") : -1);
     for (int p = 0; p < EL_WIRE_WARM_PLACES; p++) {
         const json_t *place = json_object_get(point, el_wire_places[p]), *wrong = json_object_get(place, "wrong");
         if (!json_is_object(place)) {
@@ -101,7 +95,7 @@ static void name_algorithms(const json_t *curve, char *text, size_t bytes)
     if (!strcmp(text, "auto")) snprintf(text, bytes, "the library's choice");
 }
 
-static void print_curve(const json_t *document, const json_t *curve, FILE *out)
+static void print_curve(const json_t *curve, FILE *out)
 {
     const json_t *points = json_object_get(curve, "points");
     char algorithms[128];
@@ -115,7 +109,7 @@ static void print_curve(const json_t *document, const json_t *curve, FILE *out)
     }
     print_columns(out);
     EL_EACH(point, points) {
-        print_point(document, curve, point, out);
+        print_point(curve, point, out);
         for (int p = 0; p < EL_WIRE_WARM_PLACES; p++)
             if (json_is_object(json_object_get(point, el_wire_places[p])))
                 sum += number(json_object_get(point, el_wire_places[p]), "busbw_gb_per_s"), n++;
@@ -193,9 +187,9 @@ static void show_operation(const json_t *curve, const json_t *document, char *te
     bool reduces = json_is_true(json_object_get(curve, "reduces"));
     snprintf(text, EL_CELL_BYTES, "%s", el_json_text(curve, "operation", "?"));
     if (el_json_is(document, "datatype", "all"))
-        el_text_append(text, EL_CELL_BYTES, ", %s", of_curve(document, curve, "datatype"));
+        el_text_append(text, EL_CELL_BYTES, ", %s", el_json_text(curve, "datatype", "?"));
     if (el_json_is(document, "redop", "all") && reduces)
-        el_text_append(text, EL_CELL_BYTES, ", %s", of_curve(document, curve, "redop"));
+        el_text_append(text, EL_CELL_BYTES, ", %s", el_json_text(curve, "redop", "?"));
 }
 
 static const struct el_column fit_columns[] = {
@@ -252,7 +246,7 @@ static void print_rows(const json_t *document, FILE *out)
     int64_t wrong = el_wire_wrong(document);
     size_t n = 0;
     EL_EACH(curve, curves) {
-        print_curve(document, curve, out);
+        print_curve(curve, out);
         n += json_array_size(json_object_get(curve, "points"));
     }
     if (n > 0 && number(document, "check") > 0)
@@ -281,7 +275,7 @@ static void put_pairs(const json_t *pairs, FILE *out)
     }
 }
 
-static void put_place(const json_t *document, const json_t *curve, const json_t *point, const char *name, FILE *out)
+static void put_place(const json_t *curve, const json_t *point, const char *name, FILE *out)
 {
     static const char *const figures[] = {"time_us",
                                           "mean_us",
@@ -298,13 +292,13 @@ static void put_place(const json_t *document, const json_t *curve, const json_t 
     if (!json_is_object(place)) return;
     fprintf(out, "%s,%s,%s,%.0f,%.0f,%s,%s", el_json_text(curve, "operation", ""), el_json_text(curve, "algorithm", ""),
             el_json_text(point, "algorithm", ""), number(point, "bytes"), number(point, "count"),
-            of_curve(document, curve, "datatype"), name);
+            el_json_text(curve, "datatype", "?"), name);
     for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++) {
         char text[32];
         fprintf(out, ",%s",
                 isfinite(number(place, figures[f])) ? el_json_written(number(place, figures[f]), text) : "");
     }
-    fprintf(out, ",%s,%.0f,%.0f\n", of_curve(document, curve, "redop"), number(curve, "root"), number(curve, "cycle"));
+    fprintf(out, ",%s,%.0f,%.0f\n", el_json_text(curve, "redop", "?"), number(curve, "root"), number(curve, "cycle"));
 }
 
 enum el_status el_wire_csv(const void *context, FILE *out)
@@ -319,6 +313,6 @@ enum el_status el_wire_csv(const void *context, FILE *out)
           out);
     EL_EACH(curve, json_object_get(document, "curves"))
         EL_EACH(point, json_object_get(curve, "points"))
-            for (int p = 0; p < EL_WIRE_PLACES; p++) put_place(document, curve, point, el_wire_places[p], out);
+            for (int p = 0; p < EL_WIRE_PLACES; p++) put_place(curve, point, el_wire_places[p], out);
     return EL_OK;
 }

@@ -216,6 +216,4 @@ void el_wire_print_pairs(const json_t *document, FILE *out);
 void el_wire_print(const json_t *document, FILE *out);
 /* Of a document, for el_write_file. */
 enum el_status el_wire_csv(const void *document, FILE *out);
-/* nccl-tests' JSON of it (nccl_json.c). New reference. */
-json_t *el_wire_nccl_json(const json_t *document);
 extern const struct el_figure el_figure_wire, el_figure_pairs;

@@ -7,6 +7,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/explain/explain.h"
 #include "bench/record/record.h"
+#include "bench/report/report.h"
 #include "bench/verdict/verdict.h"
 
 /* dp without the first `n` causes. */
@@ -108,15 +109,6 @@ static void put_difference(json_t *row, const char *key, const char *interval_ke
     el_explain_put(row, key, interval_key, el_stats_difference(differences, steps->n));
 }
 
-/* What the master holds more than the mean of the others. */
-static double excess_of(const json_t *memory)
-{
-    double others = 0;
-    size_t n = json_array_size(memory);
-    for (size_t d = 1; d < n; d++) others += el_json_number(json_array_get(memory, d), "peak_bytes") / (double)(n - 1);
-    return el_json_number(json_array_get(memory, 0), "peak_bytes") - others;
-}
-
 static json_t *step_json(const struct steps *steps, const json_t *launch, int v)
 {
     const struct el_explain_variant *variant = &steps->way.variants[v];
@@ -128,7 +120,7 @@ static json_t *step_json(const struct steps *steps, const json_t *launch, int v)
         el_json_of(EL_KEY("mode", variant->mode), EL_KEY("dp_fix", fixes), EL_KEY("option", *option ? option : NULL),
                    EL_KEY("samples_ms", el_json_reals(steps->ms[v], steps->n)), EL_KEY("memory", json_incref(memory)));
     el_explain_put(row, "step_ms", "step_ci95", el_stats_difference(steps->ms[v], steps->n));
-    el_json_put_real(row, "excess_bytes", excess_of(memory));
+    el_json_put_real(row, "excess_bytes", el_excess_of(memory, "peak_bytes"));
     return row;
 }
 

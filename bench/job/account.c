@@ -1,12 +1,10 @@
-/* A process's account of a launch: what each of its members did and held, what recording cost, and what the system says
- * of the process. */
+/* A process's account of a launch: what each of its members did and held, and what the system says of the process. */
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/job/measurement.h"
 #include "bench/record/record.h"
-#include "profiles/cost.h"
 #include "runtime/layout/parts.h"
 
 /* What the recorder says of a member. */
@@ -70,57 +68,6 @@ static enum el_status add_member(const struct el_job_measurement *m, int i, cons
     return status;
 }
 
-/* ---- what recording cost: ranks record side by side, so a step loses what the busiest recorder takes, not the sum
- * over ranks; within a rank the count adds up its streams (profiles/cost.h) ---- */
-
-static json_t *cost_of(const struct el_cost_events *events, const struct el_cost_prices *prices)
-{
-    json_t *counted =
-        el_json_of(EL_KEY("clock_reads", events->clock_reads), EL_KEY("cpu_clock_reads", events->cpu_clock_reads),
-                   EL_KEY("event_records", events->event_records), EL_KEY("kept_bytes", events->kept_bytes));
-    json_t *each =
-        el_json_of(EL_KEY("clock_read", prices->clock_read_ns), EL_KEY("cpu_clock_read", prices->cpu_clock_read_ns),
-                   EL_KEY("event_record", prices->event_record_ns), EL_KEY("kept_byte", prices->kept_byte_ns));
-    return el_json_of(EL_KEY("events", counted), EL_KEY("cost_ns", each),
-                      EL_KEY("counted_us", el_cost_ns(events, prices) * 1e-3));
-}
-
-/* Of the recorder of this process that has most to do; null where there is none, or where it kept no step. */
-static enum el_status busiest_cost(struct el_recorder *const *recorders, int n_recorders, struct el_device *device,
-                                   json_t **cost_p)
-{
-    struct el_cost_prices prices;
-    json_t *most = json_null();
-    for (int i = 0; i < n_recorders; i++) {
-        struct el_cost_events events;
-        struct el_step_event step;
-        if (el_recorder_step_count(recorders[i]) == 0) continue;
-        step = el_recorder_step(recorders[i], 0);
-        if (step.simulated) continue;
-        if (json_is_null(most)) { /* once a process */
-            EL_TRY(el_cost_measure(recorders[i], &prices));
-            EL_TRY(el_device_event_cost(device, &prices.event_record_ns));
-        }
-        el_cost_count(step.ops, step.n_ops, el_device_is_asynchronous(device), &events);
-        if (el_cost_ns(&events, &prices) * 1e-3 <= el_json_number(most, "counted_us")) continue;
-        json_decref(most);
-        most = cost_of(&events, &prices);
-    }
-    *cost_p = most;
-    return EL_OK;
-}
-
-json_t *el_job_cost_of_ranks(const json_t *accounts)
-{
-    json_t *most = NULL;
-    EL_EACH(account, accounts) {
-        json_t *cost = json_object_get(account, "recorder_cost");
-        if (!json_is_object(cost)) continue;
-        if (!most || el_json_number(cost, "counted_us") > el_json_number(most, "counted_us")) most = cost;
-    }
-    return most ? json_incref(most) : json_null();
-}
-
 static enum el_status add_members(const struct el_job_measurement *m, const struct el_system_figures *system,
                                   json_t *members)
 {
@@ -136,15 +83,13 @@ static enum el_status add_members(const struct el_job_measurement *m, const stru
 enum el_status el_job_account(const struct el_job_measurement *m, json_t **account_p)
 {
     int64_t *bytes = calloc((size_t)m->job->trial->n_devices, sizeof *bytes), own = m->window.resident_bytes;
-    json_t *members = json_array(), *cost = NULL, *profile = NULL;
+    json_t *members = json_array(), *profile = NULL;
     struct el_system_figures system;
     el_job_window_compare(&m->window, &system);
     enum el_status status = bytes ? add_members(m, &system, members) : el_fail_errno("an account");
-    if (status == EL_OK) status = busiest_cost(m->recorders, m->n_recorders, m->open.devices[0], &cost);
     if (status == EL_OK) status = el_job_profile(m, &profile);
     if (status != EL_OK) {
         json_decref(profile);
-        json_decref(cost);
         json_decref(members);
         free(bytes);
         return status;
@@ -157,7 +102,7 @@ enum el_status el_job_account(const struct el_job_measurement *m, json_t **accou
     json_t *process =
         el_record_process(getpid(), el_bootstrap_rank(m->job->bootstrap), bytes, m->job->trial->n_devices, own);
     free(bytes);
-    *account_p = json_pack("{s:o, s:o, s:o, s:o, s:o}", "members", members, "process", process, "system",
-                           el_job_window_account(&m->window, &system), "recorder_cost", cost, "profile", profile);
+    *account_p = json_pack("{s:o, s:o, s:o, s:o}", "members", members, "process", process, "system",
+                           el_job_window_account(&m->window, &system), "profile", profile);
     return *account_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for an account");
 }

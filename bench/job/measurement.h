@@ -100,10 +100,7 @@ void el_job_beside_close(struct el_job_beside *beside);
  * for. New reference. Errors: EL_ERR_IO, EL_ERR_HOST_MEMORY. */
 enum el_status el_job_profile(const struct el_job_measurement *m, json_t **profile_p);
 
-/* account.c: {"members", "process", "system", "recorder_cost", "profile"} of this rank. The latter is what recording
- * cost a step, by counting (some 5 ms); null: nothing was recorded. New reference. */
+/* account.c: {"members", "process", "system", "profile"} of this rank. New reference. */
 enum el_status el_job_account(const struct el_job_measurement *m, json_t **account_p);
-/* Of the ranks' accounts that whose `recorder_cost` is highest. New reference, null where none is known. */
-json_t *el_job_cost_of_ranks(const json_t *accounts);
 /* The repeat's document from all ranks' accounts, in order of ranks. New reference. */
 json_t *el_job_repeat(const struct el_job_measurement *m, const json_t *accounts);

@@ -205,7 +205,6 @@ static void put_accounts(json_t *repeat, const struct el_job_measurement *m, con
     el_record_shared_cards(members, processes);
     el_json_put(repeat, "members", members);
     el_json_put(repeat, "processes", processes);
-    el_json_put(repeat, "recorder_cost", el_job_cost_of_ranks(accounts));
     el_json_put(repeat, "system", el_record_system_of_job(systems));
 }
 

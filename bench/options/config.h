@@ -57,7 +57,6 @@ struct el_wire_options {
     int average;                      /* of ranks: 0 the first one's, 1 mean, 2 least, 3 most */
     char algorithms[EL_PATH_BYTES];   /* "auto", "all", or a list */
     char group[EL_PATH_BYTES];        /* which ranks are together; "": all */
-    char output_file[EL_PATH_BYTES];  /* "": none */
     bool csv;
     char from[EL_PATH_BYTES]; /* files to read in place of a measurement; "": none */
 };

@@ -220,8 +220,6 @@ const struct el_option_row el_option_rows_after[] = {
      COMPARE | RUN | RECOVER | DEVICES | SELFCHECK | BASELINE | REGRESS | SCALE | IMBALANCE | COMM | MODES | VERIFY |
          TRACE_STATS | DATA | EXPLAIN | PLAN,
      "print only JSON on standard output", PER_RANK, COMMON},
-    {OUTPUT, "output_file", "FILE", AT(TEXT, wire.output_file), COMM,
-     "write nccl-tests' JSON (version 3) to FILE, whose name ends in .json", LETTER('J'), PER_RANK},
     {OUTPUT, "csv", NULL, AT(FLAG, wire.csv), COMM, "print only the rows of comm.csv on standard output", PER_RANK},
     {OUTPUT, "quiet", NULL, AT(FLAG, quiet),
      COMPARE | RUN | RECOVER | SELFCHECK | REGRESS | BASELINE | SCALE | IMBALANCE | WATCH | COMM | VERIFY | DATA |

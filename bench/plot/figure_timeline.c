@@ -118,24 +118,6 @@ static const char *text_at(const json_t *object, const char *name, size_t i)
     return text ? text : IDLE;
 }
 
-static bool has_lanes(const struct panel *panel)
-{
-    return json_is_object(json_object_get(panel->timeline, "lanes"));
-}
-
-/* Of a record without lanes: the next run of points of one phase, from `*i_p` on. There communication is known where
- * nothing computed. */
-static bool next_run(const struct panel *panel, size_t *i_p, struct box *box_p)
-{
-    size_t i = *i_p, end = i + 1;
-    if (end >= panel->n) return false;
-    const char *phase = text_at(panel->timeline, "phase", i);
-    while (end + 1 < panel->n && !strcmp(text_at(panel->timeline, "phase", end), phase)) end++;
-    *box_p = (struct box){phase, !strcmp(phase, el_phase_name(EL_PHASE_COMM)), ms_at(panel, i), ms_at(panel, end)};
-    *i_p = end;
-    return true;
-}
-
 /* Box `i` of the lanes: its phase, or its axis. */
 static const char *box_name(const struct panel *panel, const json_t *lanes, size_t i)
 {
@@ -152,7 +134,6 @@ static bool next_box(const struct panel *panel, size_t *i_p, struct box *box_p)
 {
     const json_t *lanes = json_object_get(panel->timeline, "lanes");
     size_t i = *i_p;
-    if (!has_lanes(panel)) return next_run(panel, i_p, box_p);
     if (i >= json_array_size(json_object_get(lanes, "lane"))) return false;
     *box_p = (struct box){box_name(panel, lanes, i), !strcmp(text_at(lanes, "lane", i), "comm"),
                           column(lanes, "from_ms", i), column(lanes, "to_ms", i)};
@@ -273,26 +254,18 @@ static void name_all(const struct panels *panels, double top_mib, double end_ms,
     el_data_add_name(phases->present, IDLE);
 }
 
-/* Which of a trial's launches is shown, for records that say so; of one launch there is no choice. The trials that are
- * shown are added to `shown`. */
+/* Which of a trial's launches is shown; of one there is no choice. The trials that are shown are added to `shown`. */
 static void foot_text(const struct panels *panels, json_t *shown, char foot[EL_TITLE_BYTES])
 {
-    bool median = true, several = false, lanes = true;
-    char words[EL_TITLE_BYTES];
+    bool several = false;
     for (int k = 0; k < panels->n; k++) {
         const struct panel *panel = &panels->list[k];
-        median &= !isnan(el_json_number(panel->timeline, "repeat"));
         several |= json_array_size(json_object_get(panel->trial, "repeats")) > 1;
-        lanes &= has_lanes(panel);
         if (k == 0 || panel->trial != panels->list[k - 1].trial)
             json_array_append(shown, (json_t *)(uintptr_t)panel->trial);
     }
-    snprintf(words, sizeof words, "mean step of %s%s",
-             !several ? "the launch"
-             : median ? "the launch with the median throughput"
-                      : "the first launch",
-             lanes ? "" : "; of comm what compute does not hide, with waits");
-    el_data_foot(shown, words, foot);
+    el_data_foot(shown, several ? "mean step of the launch with the median throughput" : "mean step of the launch",
+                 foot);
 }
 
 /* A round number of MiB, so that an axis has five labels at most. */

@@ -52,7 +52,6 @@ static const struct el_metric metrics[] = {
     IMBALANCE_OF("memory")
     IMBALANCE_OF("busy")
     IMBALANCE_OF("bytes")
-    TRIAL_ROW("recorder_counted_pct", "%", LOWER, "recorder.counted_pct")
     TRIAL_ROW("accuracy", "1", HIGHER, "accuracy")
     TRIAL_ROW("test_loss", "nat", LOWER, "evaluation.loss")
     TRIAL_ROW("perplexity", "1", LOWER, "evaluation.perplexity")

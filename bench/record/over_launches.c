@@ -204,47 +204,34 @@ double el_trial_busbw(const json_t *ok)
     return median_of(ok, tell_busbw);
 }
 
-/* ---- what recording cost: counted in each launch, and where there are control blocks of the recorder, toggled ---- */
+/* ---- what recording cost: the shift between control blocks with the recorder and their neighbours without it ---- */
 
 static void tell_recorder(const json_t *repeat, const void *context, double *figures)
 {
-    double *steps_ms, *on_ms, *off_ms;
-    size_t n_steps = el_json_numbers(json_object_get(repeat, "step_ms"), &steps_ms);
+    double *on_ms, *off_ms;
     size_t n_on = el_json_numbers(el_json_at(repeat, "control.on_ms"), &on_ms);
     size_t n_off = el_json_numbers(el_json_at(repeat, "control.off_ms"), &off_ms);
     bool record = el_json_is(repeat, "control.kind", "record") && n_on == n_off;
     double off_median_ms = el_stats_median(off_ms, n_off);
     (void)context;
-    /* The shift between blocks with the recorder and their neighbours without it. */
     for (size_t i = 0; record && i < n_on; i++) on_ms[i] -= off_ms[i];
     double shift_ms = record ? el_stats_hodges_lehmann(on_ms, n_on) : NAN;
-    figures[0] = el_json_number(repeat, "recorder_cost.counted_us");
-    figures[1] = figures[0] * 0.1 / el_stats_mean(steps_ms, n_steps); /* 100 % * 1e-3 ms */
-    figures[2] = shift_ms * 1e3;
-    figures[3] = 100 * shift_ms / off_median_ms;
-    free(steps_ms);
+    figures[0] = shift_ms * 1e3;
+    figures[1] = 100 * shift_ms / off_median_ms;
     free(on_ms);
     free(off_ms);
 }
 
-/* null: no finished repeat had a recorder, or times are virtual. */
 json_t *el_trial_recorder(const json_t *ok)
 {
-    static const char *const medians[] = {"counted_us", "counted_pct"};
     static const char *const centres[][2] = {{"toggled_us", "toggled_us_ci95"}, {"toggled_pct", "toggled_pct_ci95"}};
-    static const char *const copied[] = {"events", "cost_ns", NULL};
-    const json_t *cost = el_json_at(ok, "0.recorder_cost");
-    if (!json_is_object(cost)) return json_null();
     struct gathered g = gather(ok, tell_recorder, NULL);
-    json_t *recorder = json_object();
-    el_json_copy(recorder, cost, copied);
-    for (int f = 0; f < 2; f++) el_json_put_real(recorder, medians[f], el_stats_median(g.at[f], g.n[f]));
-    for (int f = 0; f < 2; f++) {
-        size_t n = g.n[2 + f];
-        struct el_interval interval = el_stats_difference(g.at[2 + f], n);
-        el_json_put_real(recorder, centres[f][0], n ? interval.centre : NAN);
+    json_t *recorder = g.n[0] ? json_object() : json_null();
+    for (int f = 0; f < 2 && g.n[0]; f++) {
+        struct el_interval interval = el_stats_difference(g.at[f], g.n[f]);
+        el_json_put_real(recorder, centres[f][0], interval.centre);
         el_json_put(recorder, centres[f][1], el_json_interval(interval.low, interval.high));
-        el_json_put_text(recorder, "ci_reason", n ? interval.reason : "no control blocks of the recorder");
+        el_json_put_text(recorder, "ci_reason", interval.reason);
     }
     free(g.values);
     return recorder;

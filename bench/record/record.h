@@ -1,5 +1,5 @@
 /* The record: what one launch measured (a repeat's file), and what a trial's repeats come to (results.json). The fields
- * of both are in docs/record.md; schema 1 can be read for good.
+ * of both are in docs/record.md.
  *
  * A launch's rank 0 writes one JSON document, the *repeat*; the parent that launched it makes trials of repeats. If the
  * launch crashes, the parent writes the repeat itself: it has status and reason, and all else may be missing. All times
@@ -93,8 +93,8 @@ json_t *el_record_failed_repeat(const struct el_trial *trial, int repeat, int or
 /* One trial's JSON from its repeats (array of repeat documents, at least one). Statistics: docs/metrics.md. */
 json_t *el_record_trial(const struct el_trial *trial, const char *command, json_t *repeats);
 
-/* Reads a run's document and checks that this program can read it: schema 1, given in schema 2's names, or a later one.
- * Errors: EL_ERR_IO (no such file), EL_ERR_INVALID (not JSON, no record, with line and reason). */
+/* Reads a run's document and checks that this program can read it: of EL_SCHEMA or a later one. Errors: EL_ERR_IO (no
+ * such file), EL_ERR_INVALID (not JSON, no record, with line and reason). */
 enum el_status el_record_read(const char *path, json_t **run_p);
 
 /* The run's document: {schema, environment, trials[]}. Steals `environment` and `trials`. */
@@ -133,7 +133,7 @@ json_t *el_trial_breakdown(const json_t *ok, int slowest);
 double el_trial_bubble_pct(const json_t *ok);
 /* Bus bandwidth of a step's all-reduces, GB/s: a launch's, then the median over launches; NAN: there are none. */
 double el_trial_busbw(const json_t *ok);
-/* What recording costs: counted, and toggled where repeats have control blocks of the recorder (docs/metrics.md). */
+/* What recording costs, where repeats have control blocks of the recorder; else null (docs/metrics.md). */
 json_t *el_trial_recorder(const json_t *ok);
 /* Each measure of one value of each launch's "members", then the median over launches. */
 json_t *el_launches_imbalance(const json_t *ok, double (*value)(const json_t *member));

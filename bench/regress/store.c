@@ -116,10 +116,6 @@ static enum el_status read_entry(const char *store_dir, const char *name, json_t
     json_t *record = NULL;
     size_t length = strlen(name), its = sizeof ending - 1;
     snprintf(path, sizeof path, "%s/%s", store_dir, name);
-    if (length == KEY_LETTERS)
-        return el_fail(EL_ERR_INVALID,
-                       "%s: sessions in the form of an older version: move %s away, or give another folder", path,
-                       store_dir);
     if (name[KEY_LETTERS] != '-' || strcmp(name + length - its, ending) != 0) return EL_OK;
     EL_TRY(el_record_read(path, &record));
     enum el_status status = put_record(record, path, machines);

@@ -94,7 +94,7 @@ void el_level_far(const double *values, size_t n, bool *far);
 /* ---- what is in a store ---- */
 
 /* [{"fingerprint", "fields", "workloads": [[session, ...], ...]}], sessions oldest first; empty where there is no such
- * folder. New reference. Errors: EL_ERR_IO, EL_ERR_INVALID: a record that cannot be read, an older form. */
+ * folder. New reference. Errors: EL_ERR_IO, EL_ERR_INVALID: a record that cannot be read. */
 enum el_status el_store_read(const char *store_dir, json_t **machines_p);
 /* Those of a workload on a machine (as el_fingerprint_of has it); NULL: none. */
 const json_t *el_store_sessions(const json_t *machines, const json_t *machine, const json_t *workload);

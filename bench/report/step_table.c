@@ -142,8 +142,6 @@ void el_report_steps(const json_t *run, FILE *out, bool colour)
 static const struct el_column cost_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
                                                 EL_SHOWN("global batch", -14, el_table_batch),
                                                 EL_FIGURE("step ms", 8, "step_ms.mean"),
-                                                EL_FIGURE("counted us", 12, "recorder.counted_us"),
-                                                EL_FIGURE("% of step", 11, "recorder.counted_pct"),
                                                 EL_FIGURE("toggled us", 12, "recorder.toggled_us"),
                                                 EL_INTERVAL("95 % interval", 16, "recorder.toggled_us_ci95"),
                                                 EL_INTERVAL("in % of step", 17, "recorder.toggled_pct_ci95"),
@@ -152,7 +150,7 @@ static const struct el_column cost_columns[] = {EL_SHOWN("mode", -9, el_report_m
 void el_report_recorder(const json_t *run, FILE *out, bool colour)
 {
     const struct el_table table = {.columns = cost_columns, .out = out, .colour = colour};
-    el_table_list(&table, "\nWhat recording costs: its events by the price of each, and A/B blocks with and without\n",
+    el_table_list(&table, "\nWhat recording costs: A/B blocks of further steps with the recorder and without\n",
                   el_json_with(json_object_get(run, "trials"), "recorder.toggled_us"));
 }
 

@@ -114,7 +114,6 @@ struct el_op_info {
     int device; /* index into el_step_event.devices' order: the member's position in its job */
     int stream; /* 0 is compute */
     bool again; /* a part of forward that backward needs and computes again: no FLOPs of the model */
-    bool waits; /* for an op of another stream: then its begin is a clock reading of its own */
     double flops;
     double bytes;
     uint64_t sent_bytes;     /* that leave `device` for another one because of this op */

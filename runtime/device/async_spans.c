@@ -2,7 +2,6 @@
  * clock of its own; an anchor, an event that is recorded and waited for between two readings of the host's clock, ties
  * the two together, with the distance of the readings as the bound of the error. It is set after the run, outside what
  * is timed. Host calls are timed by the host's clock itself (execute_async.c). */
-#include <math.h>
 #include <stdlib.h>
 
 #include "runtime/base/clock.h"
@@ -139,27 +138,4 @@ void el_async_spans_close(struct el_program *program)
     free(run->begin);
     free(run->end);
     free(run->follows);
-}
-
-enum el_status el_device_event_cost(struct el_device *device, double *ns_p)
-{
-    enum { LOOPS = 5, EVENTS = 200 };
-    const struct el_async_ops *async = device->ops->async;
-    void *stream, *event;
-    double least_ns = INFINITY;
-    *ns_p = 0;
-    if (!async) return EL_OK;
-    EL_TRY(el_device_stream(device, EL_STREAM_COMPUTE, &stream));
-    EL_TRY(async->activate(device->state));
-    EL_TRY(async->event_open(device->state, true, &event));
-    enum el_status status = async->stream_synchronize(stream);
-    for (int l = 0; l < LOOPS && status == EL_OK; l++) {
-        int64_t begin_ns = el_clock_ns();
-        for (int i = 0; i < EVENTS && status == EL_OK; i++) status = async->event_record(event, stream);
-        if (status == EL_OK) status = async->stream_synchronize(stream);
-        least_ns = fmin(least_ns, (double)(el_clock_ns() - begin_ns) / EVENTS);
-    }
-    async->event_close(event);
-    if (status == EL_OK) *ns_p = least_ns;
-    return status;
 }

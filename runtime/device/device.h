@@ -190,9 +190,6 @@ enum el_status el_device_event_open(struct el_device *device, void **event_p);
 void el_device_event_close(struct el_device *device, void *event); /* NULL is legal */
 enum el_status el_device_enqueue_record(struct el_device *device, int stream, void *event);
 enum el_status el_device_enqueue_wait_event(struct el_device *device, int stream, void *event);
-/* What a timed event costs the host and an idle stream, the least of several short loops; 0 on devices that are not
- * asynchronous. Timing: blocking, some 2 ms; nothing may run on the device. Errors: the device's. */
-enum el_status el_device_event_cost(struct el_device *device, double *ns_p);
 /* Queues a kernel that needs neither workspace nor preparation. args->native is filled in. Errors: EL_ERR_ABSENT. */
 enum el_status el_device_enqueue_kernel(struct el_device *device, int stream, enum el_op_kind op, enum el_dtype dtype,
                                         struct el_kernel_args *args);

@@ -153,7 +153,6 @@ static enum el_status append(struct el_program *program, struct el_device *devic
                                              .again = head->again,
                                              .device = device->spec.position,
                                              .stream = stream,
-                                             .waits = task->n_waits > 0,
                                              .first_wait = task->first_wait,
                                              .n_waits = task->n_waits,
                                              .sent_bytes = head->sent_bytes,

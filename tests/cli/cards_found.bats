@@ -103,13 +103,11 @@ ranks() {
     [[ $(grep -h evenload: rank?.out) == *"ranks 0 and 1 see the same one card (GPU-"* && ! -e out ]] || { cat rank?.out && false; }
 }
 
-@test "the headline is of steps that were not recorded, phases of those that were; events are counted" {
+@test "the headline is of steps that were not recorded, phases of those that were" {
     need_cards
     "$CARDS" run --mode dp --devices cuda:0,cuda:1 "${TINY[@]}" --out out >/dev/null
     [[ $(of_trial 'len(t["repeats"][0]["step_ms"]), len(t["repeats"][0]["recorded_step_ms"]), len(t["loss"])') == "3 3 7" ]] || show
     [[ $(of_trial '0 < t["throughput"]["wall_samples_per_s"] < t["throughput"]["samples_per_s"]') == True ]] || show
-    [[ $(of_trial '(lambda e: e["event_records"] > 20 > 10 > e["clock_reads"] and e["cpu_clock_reads"] == 0)(t["recorder"]["events"])') == True ]] ||
-        { of_trial 't["recorder"]' && false; }
 }
 
 @test "a step as a CUDA graph: the same losses, and the record says which steps were one" {

@@ -57,6 +57,9 @@ json() {
     python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"
 }
 
+# A record of four trials, the last of which ran out of memory; without timelines.
+kept_record() { python3 "$(dirname "${BASH_SOURCE[0]}")/../kept_record.py"; }
+
 need_mpirun() {
     command -v mpirun >/dev/null || skip "mpirun is not installed"
     "$EVENLOAD" devices | grep -q '^  MPI *yes' || skip "this build has no MPI module"

@@ -30,7 +30,7 @@ prints_block() {
 
 @test "imbalance of a folder shows its records, and launches nothing" {
     with_gnuplot
-    cp "$ROOT/tests/unit/data/record-v1.json" results.json && mkdir old && mv results.json old
+    mkdir old && kept_record >old/results.json
     run --separate-stderr "$EVENLOAD" imbalance old
     [[ $status -eq 0 && -z $stderr && $output == *"dp, batch 64 (2 x 32): valid"*"main - second"*"how uneven"*"cpu:0 holds "* ]] || show
     [[ $output != *single* && ! -e old/repeats && -s old/plots/imbalance.dat ]] || show
@@ -194,9 +194,9 @@ END
     refuses "--momentum: --optimizer adam has none" "$EVENLOAD" imbalance --preset adam --momentum 0.9 --dry-run
     refuses "imbalance: x does not exist: " "$EVENLOAD" imbalance x
     refuses "imbalance: nofile.pickle does not exist: " "$EVENLOAD" imbalance nofile.pickle
-    mkdir d && printf '{"schema": 1, "trials": [' >d/results.json
+    mkdir d && printf '{"schema": 2, "trials": [' >d/results.json
     refuses "d/results.json is no JSON" "$EVENLOAD" imbalance d
-    printf '{"schema": 1, "trials": []}' >d/results.json
+    printf '{"schema": 2, "trials": []}' >d/results.json
     refuses "has no finished trial on two devices" "$EVENLOAD" imbalance d
     refuses "measures nothing: leave out --batch" "$EVENLOAD" imbalance d --batch 8
     refuses "measures nothing: leave out --preset" "$EVENLOAD" imbalance d --preset adam
@@ -207,7 +207,7 @@ END
 @test "a watch has no memory by tag, and is refused" {
     mkdir w
     cat >w/results.json <<'JSON'
-{"schema": 1, "watch": {}, "trials": [{"mode": "watch", "status": "ok", "per_device": [
+{"schema": 2, "watch": {}, "trials": [{"mode": "watch", "status": "ok", "per_device": [
     {"device": "cpu", "memory": {"peak_bytes": 9, "at_peak_by_tag": {}}}, {"device": "cpu", "memory": {"peak_bytes": 5, "at_peak_by_tag": {}}}]}]}
 JSON
     refuses "'evenload plot w' draws what there is" "$EVENLOAD" imbalance w
@@ -216,7 +216,7 @@ JSON
 @test "where a disk is full no half picture is left, and each is said" {
     with_gnuplot
     command -v gnuplot >/dev/null || skip "gnuplot is not installed"
-    mkdir old && cp "$ROOT/tests/unit/data/record-v1.json" old/results.json
+    mkdir old && kept_record >old/results.json
     run --separate-stderr bash -c 'trap "" XFSZ; ulimit -f 8; "$0" imbalance old' "$EVENLOAD"
     [[ $status -eq 0 && $output == *"old/plots/imbalance.svg could not be written"*"imbalance.pdf could not be written"* ]] || show
     [[ $(cd old/plots && echo *) == "imbalance-bytes.dat imbalance-time.dat imbalance.dat" ]] || show
@@ -225,7 +225,7 @@ JSON
 }
 
 @test "a folder that cannot be drawn into is shown all the same" {
-    mkdir old && cp "$ROOT/tests/unit/data/record-v1.json" old/results.json && touch old/plots
+    mkdir old && kept_record >old/results.json && touch old/plots
     run --separate-stderr "$EVENLOAD" imbalance old
     [[ $status -eq 0 && $output == *"main - second"* && $stderr == *"not drawn: old/plots"* ]] || show
 }

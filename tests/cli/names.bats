@@ -28,7 +28,8 @@ record() { # record FOLDER NAME...
     local folder=$1
     shift
     mkdir -p -- "$folder"
-    python3 - "$BATS_TEST_DIRNAME/../unit/data/record-v1.json" "$folder/results.json" "$@" <<'END'
+    kept_record >kept.json
+    python3 - kept.json "$folder/results.json" "$@" <<'END'
 import copy, json, sys
 run = json.load(open(sys.argv[1]))
 trials = [t for t in run["trials"] if t["status"] == "ok"]

@@ -2,12 +2,10 @@
 # drawn are tested where they are made: run.bats, scale.bats, imbalance.bats, watch.bats.
 load common
 
-RECORD=$BATS_TEST_DIRNAME/../unit/data/record-v1.json
-
 # a_gnuplot WORDS: a program of that name that has the terminals of svg and letters, and does WORDS for a picture.
 a_gnuplot() {
     mkdir -p bin r
-    cp "$RECORD" r/results.json
+    kept_record >r/results.json
     printf '#!/bin/sh\ncase "$*" in\n*"set terminal png"* | *"set terminal pdf"*) exit 1 ;;\n*"set terminal"*) exit 0 ;;\nesac\n%s\n' "$1" >bin/gnuplot
     chmod +x bin/gnuplot
     PATH=$PWD/bin:$PATH
@@ -46,7 +44,7 @@ a_gnuplot() {
     python3 -c 'import json; d = json.load(open("r/results.json")); d["trials"] = []; json.dump(d, open("r/results.json", "w"))'
     run --separate-stderr "$EVENLOAD" plot r
     [[ $status -eq 2 && $stderr == "evenload: r/plots: nothing to draw" && $output == *"no figure 'memory'"* && ! -e r/plots ]] || show
-    cp "$RECORD" r/results.json
+    kept_record >r/results.json
     touch r/plots
     refuses "r/plots/memory.dat could not be written: Not a directory" "$EVENLOAD" plot r
 }

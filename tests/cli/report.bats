@@ -2,7 +2,6 @@
 load common
 
 REFERENCE=$BATS_TEST_DIRNAME/../../results/reference/cpu-2-cores
-RECORD=$BATS_TEST_DIRNAME/../unit/data/record-v1.json
 PICTURES=no
 
 # parsed PAGE FOLDER: reads the page as a browser would, and fails where a tag is left open, something is loaded, a picture differs from its
@@ -61,7 +60,8 @@ PYTHON
 
 @test "foreign text is text, in HTML and in Markdown" {
     mkdir r
-    python3 - "$RECORD" >r/results.json <<'PYTHON'
+    kept_record >kept.json
+    python3 - kept.json >r/results.json <<'PYTHON'
 import json, sys
 d = json.load(open(sys.argv[1]))
 evil = "<script>alert('1')</script>\"&|`x"
@@ -82,7 +82,8 @@ PYTHON
 # hostile FOLDER: the kept record, whose texts are Markdown that would load, link, mention, end the table or the list, and whose command is a trap.
 hostile() {
     mkdir "$1"
-    python3 - "$RECORD" >"$1/results.json" <<'PYTHON'
+    kept_record >kept.json
+    python3 - kept.json >"$1/results.json" <<'PYTHON'
 import json, sys
 d = json.load(open(sys.argv[1]))
 evil = "![p](http://e.org/p.png) [l](javascript:x) <img src=x onerror=y> @user #1 www.e.org https://e.org `c` | \\a $x$ ~~s~~ __b__ *i* &lt; \n\n# h\n```\u202e"
@@ -163,7 +164,7 @@ PYTHON
 }
 
 @test "a run without pictures has its tables" {
-    mkdir r && cp "$RECORD" r/results.json
+    mkdir r && kept_record >r/results.json
     run --separate-stderr "$EVENLOAD" report r
     [[ $status -eq 0 && $output == *"gnuplot is not installed"* ]] || show
     rm -rf r/plots

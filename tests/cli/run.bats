@@ -322,7 +322,7 @@ tops() {
     [[ $status -eq 0 && -d c/plots && -n $(ls c/plots) ]] || show
 }
 
-@test "plot draws every figure, and of an older record what it holds" {
+@test "plot draws every figure, and of a record without timelines what it holds" {
     with_gnuplot
     command -v gnuplot >/dev/null || skip "gnuplot is not installed"
     "$EVENLOAD" compare "${QUICK[@]}" --procs 1 --repeats 1 --out c --quiet >/dev/null
@@ -332,7 +332,7 @@ tops() {
         [[ $output == *plots/$figure.svg* && -s c/plots/$figure.svg && ! -e c/plots/gnuplot.log ]] || show
     done
     mkdir old
-    cp "$BATS_TEST_DIRNAME/../unit/data/record-v1.json" old/results.json
+    kept_record >old/results.json
     run --separate-stderr "$EVENLOAD" plot old
     [[ $status -eq 0 && $output == *"no figure 'timeline'"* && -s old/plots/memory.svg && ! -e old/plots/timeline.svg ]] || show
 }

@@ -31,7 +31,7 @@ static void note(struct list *list, const struct el_op_info *op)
     snprintf(list->lines[list->n++], LINE_BYTES,
              "%s: %s, class %d, stream %d, waits %d, %.0f FLOPs, %.0f bytes, %llu sent, %llu received, peer %d, "
              "%s by %s in %d rounds of %llu",
-             op->label, el_phase_name(op->phase), op->op_class, op->stream, op->waits, op->flops, op->bytes,
+             op->label, el_phase_name(op->phase), op->op_class, op->stream, op->n_waits > 0, op->flops, op->bytes,
              (unsigned long long)op->sent_bytes, (unsigned long long)op->received_bytes, op->peer, verb,
              op->messages.verb ? op->messages.algorithm : "-", op->messages.rounds,
              (unsigned long long)op->messages.largest_bytes);

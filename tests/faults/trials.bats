@@ -405,7 +405,7 @@ END
     [[ $status -eq 2 && $stderr == *"No space left"* ]] || show
     with_gnuplot
     command -v gnuplot >/dev/null || return 0
-    mkdir r && cp "$BATS_TEST_DIRNAME/../unit/data/record-v1.json" r/results.json
+    mkdir r && kept_record >r/results.json
     # shellcheck disable=SC2016
     run --separate-stderr bash -c '"$0" plot r --term >/dev/full' "$EVENLOAD"
     [[ $status -eq 2 && $stderr == *"standard output cannot be written: No space left"* ]] || show

@@ -11,19 +11,17 @@
 #include "bench/base/jvalue.h"
 #include "bench/watch/watch.h"
 #include "runtime/base/clock.h"
-#include "runtime/base/scratch.h"
+#include "tests/unit/own_folder.h"
 #include "tests/unit/printed.h"
 
 enum { ANCESTOR = 100 };
 
-static char root[64];
-
 static inline void put(int pid, const char *name, const char *text, size_t bytes)
 {
     char path[160];
-    snprintf(path, sizeof path, "%s/proc/%d", root, pid);
+    snprintf(path, sizeof path, "%s/proc/%d", folder, pid);
     mkdir(path, 0777);
-    snprintf(path, sizeof path, "%s/proc/%d/%s", root, pid, name);
+    snprintf(path, sizeof path, "%s/proc/%d/%s", folder, pid, name);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     assert_int_equal(fwrite(text, 1, bytes, file), bytes);
@@ -74,7 +72,7 @@ static inline void put_rank(int pid, int rank)
 static inline void put_last(int pid)
 {
     char path[160];
-    snprintf(path, sizeof path, "%s/proc/loadavg", root);
+    snprintf(path, sizeof path, "%s/proc/loadavg", folder);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fprintf(file, "0.10 0.20 0.30 1/200 %d\n", pid);
@@ -84,24 +82,17 @@ static inline void put_last(int pid)
 static inline int make_root(void **state)
 {
     char path[96];
-    snprintf(root, sizeof root, "/tmp/el-watch-XXXXXX");
-    if (!mkdtemp(root)) return -1;
-    snprintf(path, sizeof path, "%s/proc", root);
+    if (make_folder(state) != 0) return -1;
+    snprintf(path, sizeof path, "%s/proc", folder);
     mkdir(path, 0777);
     put_last(ANCESTOR);
-    return 0;
-}
-
-static inline int remove_root(void **state)
-{
-    el_scratch_remove(root);
     return 0;
 }
 
 static inline struct el_process_tree *open_tree(void)
 {
     struct el_process_tree *tree;
-    assert_int_equal(el_process_tree_open(root, ANCESTOR, &tree), EL_OK);
+    assert_int_equal(el_process_tree_open(folder, ANCESTOR, &tree), EL_OK);
     return tree;
 }
 
@@ -150,4 +141,4 @@ static inline char *tables_of(const json_t *document)
     return text;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_root, remove_root)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_root, remove_folder)

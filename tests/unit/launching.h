@@ -13,26 +13,12 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/scratch.h"
 #include "runtime/launch/children.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/mpirun.h"
+#include "tests/unit/own_folder.h"
 
-static char folder[64];
 static double grace_s = 0.3; /* more where what a rank does in that time is looked at */
-
-static inline int make_folder(void **state)
-{
-    snprintf(folder, sizeof folder, "/tmp/el-test-launch-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static inline int remove_folder(void **state)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
-}
 
 static inline struct el_launch_result launch_by(enum el_launch_by by, const char *script, int procs, double timeout_s)
 {

@@ -8,6 +8,7 @@
 #include "runtime/data/bpe.h"
 #include "runtime/data/data.h"
 #include "tests/unit/error_words.h"
+#include "tests/unit/own_folder.h"
 #include "tests/unit/whole_files.h"
 
 enum { TEXT_BYTES = 1 << 14, SPACE = 220, FIRST = 256 /* the first of `made` */ };
@@ -16,20 +17,14 @@ enum { TEXT_BYTES = 1 << 14, SPACE = 220, FIRST = 256 /* the first of `made` */ 
 static const char *const made[] = {"ab", "bc", "abc", "\u0120a", "\u0120\u0120", "'s", "12", "\u00C3\u00A9"};
 static const char *const merges = "#version: 0.2\nb c\na b\na bc\n\u0120 a\n\u0120 \u0120\n' s\n1 2\n\u00C3 \u00A9\n";
 
-static char folder[] = "/tmp/el-test-bpe-XXXXXX", vocab_path[64], merges_path[64];
+static char vocab_path[64], merges_path[64];
 
-static int make_folder(void **state)
+static int make_files(void **state)
 {
-    if (!mkdtemp(folder)) return -1;
+    if (make_folder(state) != 0) return -1;
     snprintf(vocab_path, sizeof vocab_path, "%s/vocab.json", folder);
     snprintf(merges_path, sizeof merges_path, "%s/merges.txt", folder);
     return 0;
-}
-
-static int remove_folder(void **state)
-{
-    unlink(vocab_path), unlink(merges_path);
-    return rmdir(folder);
 }
 
 static size_t put_token(char *text, size_t at, unsigned code, int id)
@@ -153,4 +148,4 @@ static void bad_files_are_one_line(void **state)
     assert_int_equal(rename(other, vocab_path), 0);
 }
 
-RUN_TESTS(make_folder, remove_folder, texts_are_cut_and_pairs_are_merged, bad_files_are_one_line)
+RUN_TESTS(make_files, remove_folder, texts_are_cut_and_pairs_are_merged, bad_files_are_one_line)

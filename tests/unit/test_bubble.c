@@ -9,6 +9,7 @@
 #include "runtime/device/costs.h"
 #include "runtime/layout/schedule.h"
 #include "tests/equivalence/cases.h"
+#include "tests/unit/near.h"
 
 enum { MS = 1000000, STAGES_MAX = 8, EACH_NS = 1000 };
 
@@ -37,11 +38,6 @@ static void relate(struct el_recorder **recorders, int n, int segment)
         free(matches);
     }
     for (int i = 0; i < n; i++) el_collectives_free(&list[i]);
-}
-
-static void near(double got_s, double wanted_ms)
-{
-    if (!(fabs(got_s * 1e3 - wanted_ms) < 1e-9)) fail_msg("got %.9g ms, wanted %.9g", got_s * 1e3, wanted_ms);
 }
 
 /* ---- by hand ---- */
@@ -101,18 +97,18 @@ static void waiting_for_a_message_is_a_bubble(void **state)
     for (int i = 0; i < 2; i++) {
         s[i] = summary_of(recorders[i], i, EL_RECORDER_MEASURED);
         assert_true(s[i].bubble_known);
-        near(s[i].window_s, 80);
+        near_ms(s[i].window_s, 80);
         assert_int_equal(el_recorder_in_flight(recorders[i], i), 2 - i);
         el_recorder_destroy(recorders[i]);
     }
-    near(s[0].bubble_s, 40);
-    near(s[1].bubble_s, 10 + 19);
-    near(s[0].comm_total_s, 3 + 2); /* what moves data */
-    near(s[0].comm_exposed_s, 2);
-    near(s[0].wait_s, 0);
-    near(s[1].comm_total_s, 4 + 1);
-    near(s[0].idle_s, 40);
-    near(s[1].idle_s, 85 - 4 - 4 - 26 - 20 - 10);
+    near_ms(s[0].bubble_s, 40);
+    near_ms(s[1].bubble_s, 10 + 19);
+    near_ms(s[0].comm_total_s, 3 + 2); /* what moves data */
+    near_ms(s[0].comm_exposed_s, 2);
+    near_ms(s[0].wait_s, 0);
+    near_ms(s[1].comm_total_s, 4 + 1);
+    near_ms(s[0].idle_s, 40);
+    near_ms(s[1].idle_s, 85 - 4 - 4 - 26 - 20 - 10);
 }
 
 /* With communication off messages are empty, but waited for: a control block has bubbles, and no communication. */
@@ -126,14 +122,14 @@ static void a_muted_bubble_is_no_communication(void **state)
         times[i ? 4 : 2].end_ns = times[i ? 4 : 2].begin_ns; /* sent at once */
         times[i ? 1 : 4].end_ns = i ? 10 * MS : 60 * MS;     /* received as soon as it was sent */
         recorders[i] = record(i, OFF, times);
-        near(summary_of(recorders[i], i, OFF).comm_exposed_s, i ? 6 : 40); /* what it would be without arrivals */
+        near_ms(summary_of(recorders[i], i, OFF).comm_exposed_s, i ? 6 : 40); /* what it would be without arrivals */
     }
     relate(recorders, 2, OFF);
     for (int i = 0; i < 2; i++) {
         struct el_device_summary s = summary_of(recorders[i], i, OFF);
-        near(s.comm_total_s, 0);
-        near(s.comm_exposed_s, 0);
-        near(s.bubble_s, i ? 80 - 46 : 80 - 38);
+        near_ms(s.comm_total_s, 0);
+        near_ms(s.comm_exposed_s, 0);
+        near_ms(s.bubble_s, i ? 80 - 46 : 80 - 38);
         el_recorder_destroy(recorders[i]);
     }
 }
@@ -250,7 +246,7 @@ static void check_pipeline(const struct el_costs *costs, struct el_dataset *data
     for (int d = 0; d < p; d++) {
         struct el_device_summary s = summary_of(recorders[d], d, EL_RECORDER_MEASURED);
         assert_true(s.bubble_known && s.simulated);
-        if (papers) near(s.window_s, 2.0 * (m + p - 1) * EACH_NS * STAGES_MAX / p * 1e-6);
+        if (papers) near_ms(s.window_s, 2.0 * (m + p - 1) * EACH_NS * STAGES_MAX / p * 1e-6);
         bubble_s += s.bubble_s;
         window_s += s.window_s;
         assert_int_equal(el_recorder_in_flight(recorders[d], d), el_schedule_in_flight(&schedule, d));

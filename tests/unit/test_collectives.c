@@ -6,6 +6,7 @@
 
 #include "profiles/collectives.h"
 #include "profiles/recorder.h"
+#include "tests/unit/near.h"
 
 enum { MEMBERS = 3, STEPS = 3, OPS = 2, MS = 1000000 };
 
@@ -32,11 +33,6 @@ static void fill(void)
     }
 }
 
-static void near(double got_s, double wanted_ms)
-{
-    if (!(fabs(got_s * 1e3 - wanted_ms) < 1e-9)) fail_msg("got %.9g ms, wanted %.9g", got_s * 1e3, wanted_ms);
-}
-
 static void test_latest(void **state)
 {
     static const int64_t wanted[STEPS * OPS] = {30, 44, 111, 142, 701, 740};
@@ -58,18 +54,18 @@ static void test_figures(void **state)
     static const int first[MEMBERS], of_two[MEMBERS] = {1, 1, -1}, alone[MEMBERS] = {-1, 1, -1};
     fill();
     assert_int_equal(el_collectives_figures(members, MEMBERS, first, &f, late_s), EL_OK);
-    near(f.skew_s, (20 + 2 + 501) / 3.0);
-    near(f.skew_median_s, 20);
-    near(f.transfer_s, 5);
-    near(late_s[0], -10); /* of -10, 0, -250.5 */
-    near(late_s[1], 20);  /* of 20, 1.5, 501 */
-    near(late_s[2], -10); /* of -10, -1.5, -250.5 */
+    near_ms(f.skew_s, (20 + 2 + 501) / 3.0);
+    near_ms(f.skew_median_s, 20);
+    near_ms(f.transfer_s, 5);
+    near_ms(late_s[0], -10); /* of -10, 0, -250.5 */
+    near_ms(late_s[1], 20);  /* of 20, 1.5, 501 */
+    near_ms(late_s[2], -10); /* of -10, -1.5, -250.5 */
     assert_int_equal(el_collectives_figures(members, MEMBERS, of_two, &f, late_s), EL_OK);
-    near(f.skew_s, 2 / 3.0);
-    near(late_s[1], 0);
+    near_ms(f.skew_s, 2 / 3.0);
+    near_ms(late_s[1], 0);
     assert_int_equal(el_collectives_figures(members, MEMBERS, alone, &f, late_s), EL_OK);
-    near(f.skew_s, 0);
-    near(late_s[1], 0);
+    near_ms(f.skew_s, 0);
+    near_ms(late_s[1], 0);
 }
 
 /* clang-format off */
@@ -138,28 +134,28 @@ static void test_split(void **state)
     assert_int_equal(el_recorder_kept(recorder, 1), 2);
     assert_int_equal(el_recorder_summarize(recorder, 0, EL_RECORDER_MEASURED, &s), EL_OK);
     assert_false(s.arrivals_known);
-    near(s.phase_s[EL_PHASE_COMM], 40);
+    near_ms(s.phase_s[EL_PHASE_COMM], 40);
     assert_int_equal(el_recorder_tell(recorder, 0, EL_RECORDER_MEASURED, latest, 1, NULL, 0), EL_OK);
     assert_int_equal(el_recorder_summarize(recorder, 0, EL_RECORDER_MEASURED, &s), EL_OK);
     assert_true(s.arrivals_known && !s.bubble_known && s.n_steps == 1);
-    near(s.comm_total_s, 40);
-    near(s.comm_exposed_s, 30);
-    near(s.wait_s, 25);
-    near(s.wait_exposed_s, 15);
-    near(s.phase_s[EL_PHASE_COMM], 15);
+    near_ms(s.comm_total_s, 40);
+    near_ms(s.comm_exposed_s, 30);
+    near_ms(s.wait_s, 25);
+    near_ms(s.wait_exposed_s, 15);
+    near_ms(s.phase_s[EL_PHASE_COMM], 15);
     assert_true(s.n_groups == 1 && !strcmp(s.groups[0].name, "tensor"));
-    near(s.groups[0].total_s, 40);
-    near(s.groups[0].wait_s, 25);
-    near(s.groups[0].exposed_s, 30);
-    near(s.comm_cpu_s, 3);
-    near(s.compute_s, 40);
-    near(s.other_s, 5);
-    near(s.idle_s, 5);
+    near_ms(s.groups[0].total_s, 40);
+    near_ms(s.groups[0].wait_s, 25);
+    near_ms(s.groups[0].exposed_s, 30);
+    near_ms(s.comm_cpu_s, 3);
+    near_ms(s.compute_s, 40);
+    near_ms(s.other_s, 5);
+    near_ms(s.idle_s, 5);
     /* the breakdown's identity */
-    near(s.compute_s + s.comm_exposed_s + s.other_s + s.idle_s, 80);
+    near_ms(s.compute_s + s.comm_exposed_s + s.other_s + s.idle_s, 80);
     assert_int_equal(el_recorder_summarize(recorder, 0, 1, &s), EL_OK);
     assert_true(!s.arrivals_known && s.n_steps == 2);
-    near(s.comm_cpu_s, 3);
+    near_ms(s.comm_cpu_s, 3);
     assert_int_equal(el_recorder_summarize(recorder, 0, 2, &s), EL_ERR_INVALID);
     el_recorder_destroy(recorder);
 }
@@ -205,11 +201,11 @@ static void check_medians(const int64_t *ns, size_t n, double mean_ns, double me
     assert_string_equal(forward->how, "a product");
     assert_string_equal(copy->how, "not the same in all of them");
     assert_null(backward->how);
-    near(copy->mean_s, 1e-6 * mean_ns * 4); /* the first and the third of a step, together */
-    near(copy->median_s, 1e-6 * median_ns * 4);
-    near(forward->mean_s, 1e-6 * mean_ns * 2);
-    near(forward->median_s, 1e-6 * median_ns * 2);
-    near(backward->median_s, 1e-6 * median_ns * 4);
+    near_ms(copy->mean_s, 1e-6 * mean_ns * 4); /* the first and the third of a step, together */
+    near_ms(copy->median_s, 1e-6 * median_ns * 4);
+    near_ms(forward->mean_s, 1e-6 * mean_ns * 2);
+    near_ms(forward->median_s, 1e-6 * median_ns * 2);
+    near_ms(backward->median_s, 1e-6 * median_ns * 4);
     free(figures);
     el_recorder_destroy(recorder);
 }

@@ -4,30 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/trial/costs.h"
 #include "tests/test.h"
+#include "tests/unit/cost_files.h"
+#include "tests/unit/own_folder.h"
 
 enum { DRAWS = 20, LAUNCHES = 3 };
-
-static char folder[] = "/tmp/evenload-draws-XXXXXX";
 
 static const char *path_of(const char *name)
 {
     static char path[96];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     return path;
-}
-
-/* With " for each '. */
-static void write_file(const char *name, const char *text)
-{
-    FILE *file = fopen(path_of(name), "w");
-    assert_non_null(file);
-    for (; *text; text++) fputc(*text == '\'' ? '"' : *text, file);
-    fclose(file);
 }
 
 #define OPS(ms) "{'ops': [{'op': 'linear_forward out', 'phase': 'forward', 'count': 1, 'bytes': 1000, 'ms': " ms "}]}"
@@ -37,13 +27,6 @@ static const char run_record[] =
     "'single', 'status': 'ok', 'model': 'linear', 'dtype': 'f32', 'optimizer': 'sgd', 'param_bytes': 440, 'config': "
     "{'beside': 1}, 'repeats': [{'repeat': 0, 'status': 'ok'}, {'repeat': 1, 'status': 'ok'}, {'repeat': 2, 'status': "
     "'ok'}, {'repeat': 3, 'status': 'failed'}], 'per_device': [" OPS("2.33") "]}]}";
-
-static struct el_train_config linear(void)
-{
-    struct el_train_config config = {.mode = "ddp", .model = {.name = "linear"}, .dtype = EL_F32};
-    assert_int_equal(el_model_resolve(&config.model), EL_OK);
-    return config;
-}
 
 /* Of 1, 2 and 4 ms: each draw is one of them, and together they are all. */
 static void draws_are_launches(void **state)
@@ -55,10 +38,10 @@ static void draws_are_launches(void **state)
     char text[256];
     int seen[5] = {0};
     assert_int_equal(mkdir(path_of("repeats"), 0700), 0);
-    write_file("results.json", run_record);
+    write_text(path_of("results.json"), run_record, "", "");
     for (int k = 0; k < LAUNCHES; k++) {
         snprintf(text, sizeof text, "{'members': [%s]}", ops[k]);
-        write_file(files[k], text);
+        write_text(path_of(files[k]), text, "", "");
     }
     assert_int_equal(el_cost_set_read(folder, &config, DRAWS, &set), EL_OK);
     assert_int_equal(el_cost_set_read(folder, &config, DRAWS, &again), EL_OK);
@@ -89,10 +72,12 @@ static void draws_of_the_wire_are_medians_of_calls(void **state)
 {
     struct el_cost_set set;
     int other = 0;
-    write_file("comm.json", "{'schema': 1, 'kind': 'comm', 'ranks': 2, 'devices': ['cpu:0', 'cpu:1'], 'shared_cores': "
-                            "true, 'others_waited_pct': 12.5, 'copy': [], 'curves': [{'operation': 'sendrecv', "
-                            "'algorithm': 'auto', 'points': [{'bytes': 4096, 'count': 1024, 'algorithm': 'auto', "
-                            "'in_place': {'time_us': 10, 'samples_us': [[8, 3, 15], [1, 10, 2]]}}]}]}");
+    write_text(path_of("comm.json"),
+               "{'schema': 1, 'kind': 'comm', 'ranks': 2, 'devices': ['cpu:0', 'cpu:1'], 'shared_cores': "
+               "true, 'others_waited_pct': 12.5, 'copy': [], 'curves': [{'operation': 'sendrecv', "
+               "'algorithm': 'auto', 'points': [{'bytes': 4096, 'count': 1024, 'algorithm': 'auto', "
+               "'in_place': {'time_us': 10, 'samples_us': [[8, 3, 15], [1, 10, 2]]}}]}]}",
+               "", "");
     assert_int_equal(el_cost_set_read(folder, NULL, DRAWS, &set), EL_OK);
     assert_int_equal(set.n_launches, 0);
     assert_true(set.costs[0].rows[0].points[0].ns == 10e3 && set.costs[0].rows[0].ranks == 2);
@@ -106,16 +91,6 @@ static void draws_of_the_wire_are_medians_of_calls(void **state)
     assert_true(el_json_number(json_array_get(set.records, 0), "others_pct") == 12.5);
     el_cost_set_free(&set);
     assert_int_equal(remove(path_of("comm.json")), 0);
-}
-
-static int make_folder(void **state)
-{
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    return rmdir(folder);
 }
 
 RUN_TESTS(make_folder, remove_folder, draws_are_launches, draws_of_the_wire_are_medians_of_calls)

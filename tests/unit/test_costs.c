@@ -4,15 +4,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "bench/trial/costs.h"
 #include "runtime/comm/rounds.h"
 #include "tests/test.h"
+#include "tests/unit/cost_files.h"
+#include "tests/unit/own_folder.h"
 #include "tests/unit/sim_steps.h"
 
 static const double MIB = 1 << 20;
-static char folder[] = "/tmp/evenload-costs-XXXXXX", path[64], run_folder[] = "/tmp/evenload-costs-XXXXXX",
-            run_path[64];
+static char path[64], run_folder[64], run_path[80];
 
 /* Two ranks: in cache 10 GB/s, beyond 8 MiB a tenth of it; ring with 20 us of latency in each of its two rounds.
  * Copies and sendrecv have a cold time too, which a step takes. */
@@ -29,22 +31,6 @@ static const char record[] =
     "{'bytes': 16384, 'count': 4096, 'algorithm': 'auto', 'in_place': {'time_us': 3}, 'cold': null},  {'bytes': "
     "1048576, 'count': 262144, 'algorithm': 'auto', 'in_place': {'time_us': 77}, 'cold': {'time_us': 291}}]}, "
     "{'operation': 'a later one', 'points': [{'bytes': 8, 'count': 2, 'in_place': {'time_us': 1}}]}]}";
-
-/* The text with " for \', and `is` in place of the first `was` ("": as it is). */
-static void write_text(const char *name, const char *text, const char *was, const char *is)
-{
-    FILE *file = fopen(name, "w");
-    const char *at = *was ? strstr(text, was) : NULL;
-    assert_non_null(file);
-    for (; *text; text++) {
-        if (text == at) {
-            fputs(is, file);
-            text += strlen(was) - 1;
-        } else
-            fputc(*text == '\'' ? '"' : *text, file);
-    }
-    fclose(file);
-}
 
 static struct el_costs *read_costs(const char *folders, const struct el_train_config *config)
 {
@@ -235,13 +221,6 @@ static const char run_record[] =
     "'ok', 'per_device': [{'ops': [{'op': 'linear_forward out', 'phase': 'forward', 'count': 1, 'bytes': 5000, 'ms': "
     "9}]}]}]}";
 
-static struct el_train_config linear(void)
-{
-    struct el_train_config config = {.mode = "ddp", .model = {.name = "linear"}, .dtype = EL_F32};
-    assert_int_equal(el_model_resolve(&config.model), EL_OK);
-    return config;
-}
-
 static struct el_costs *costs_of_both(const struct el_train_config *config)
 {
     char both[160];
@@ -395,21 +374,15 @@ static void other_folders_are_refused(void **state)
     is_refused("/nonexistent", NULL, "");
 }
 
-static int make_folder(void **state)
+static int make_folders(void **state)
 {
-    if (!mkdtemp(folder) || !mkdtemp(run_folder)) return -1;
+    if (make_folder(state) != 0) return -1;
     snprintf(path, sizeof path, "%s/comm.json", folder);
+    snprintf(run_folder, sizeof run_folder, "%s/run", folder);
     snprintf(run_path, sizeof run_path, "%s/results.json", run_folder);
-    return 0;
+    return mkdir(run_folder, 0700);
 }
 
-static int remove_folder(void **state)
-{
-    remove(path);
-    remove(run_path);
-    return remove(run_folder) | remove(folder);
-}
-
-RUN_TESTS(make_folder, remove_folder, rounds_of_messages_have_measured_times, sums_of_floats_are_taken_of_all_types,
+RUN_TESTS(make_folders, remove_folder, rounds_of_messages_have_measured_times, sums_of_floats_are_taken_of_all_types,
           more_ranks_have_the_closed_form, what_lies_outside_is_told, simulated_devices_take_them,
           ops_have_measured_times, ops_beside_others_are_apart, communication_takes_its_core, other_folders_are_refused)

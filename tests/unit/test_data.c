@@ -10,25 +10,18 @@
 
 #include "runtime/data/data.h"
 #include "tests/unit/error_words.h"
+#include "tests/unit/own_folder.h"
 #include "tests/unit/whole_files.h"
 
 enum { SEQ = 4 };
-static char folder[] = "/tmp/el-test-data-XXXXXX";
 static char train_path[64], test_path[64];
 
-static int make_folder(void **state)
+static int name_files(void **state)
 {
-    if (!mkdtemp(folder)) return -1;
+    if (make_folder(state) != 0) return -1;
     snprintf(train_path, sizeof train_path, "%s/train.txt", folder);
     snprintf(test_path, sizeof test_path, "%s/test.txt", folder);
     return 0;
-}
-
-static int remove_folder(void **state)
-{
-    unlink(train_path);
-    unlink(test_path);
-    return rmdir(folder);
 }
 
 static void put(const char *path, const char *text)
@@ -107,7 +100,7 @@ static void refuses_what_is_no_file(void **state)
     memset(long_path, 'x', sizeof long_path);
     memcpy(long_path + sizeof long_path - 12, "/absent.txt", 12);
     expect_refusal(&(struct el_dataset_spec){.source = "/absent/set.txt"}, EL_ERR_IO, "/absent/set.txt|No such file");
-    expect_refusal(&(struct el_dataset_spec){.source = folder}, EL_ERR_IO, "el-test-data|is a directory");
+    expect_refusal(&(struct el_dataset_spec){.source = folder}, EL_ERR_IO, "evenload-test|is a directory");
     expect_refusal(&(struct el_dataset_spec){.source = pipe_path}, EL_ERR_IO, "/pipe|regular file");
     expect_refusal(&(struct el_dataset_spec){.source = long_path}, EL_ERR_IO, "absent.txt|too long");
     expect_refusal(&(struct el_dataset_spec){.source = ""}, EL_ERR_INVALID, "no data");
@@ -289,7 +282,7 @@ static void holds_out_every_kth(void **state)
 int main(void)
 {
     el_dataset_close(NULL);
-    return RUN(make_folder, remove_folder, refuses_malformed_lines, refuses_what_is_no_file,
+    return RUN(name_files, remove_folder, refuses_malformed_lines, refuses_what_is_no_file,
                refuses_sizes_that_cannot_be, tolerates_other_habits, numbers_words, unspaced_characters_are_words,
                numbers_many_words, holds_out_every_kth);
 }

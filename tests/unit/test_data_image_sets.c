@@ -9,27 +9,16 @@
 
 #include "runtime/data/samples.h"
 #include "tests/unit/error_words.h"
+#include "tests/unit/own_folder.h"
 #include "tests/unit/whole_files.h"
 
 enum { PIXELS_MAX = 32 * 32 * 3, RECORD = EL_CIFAR_RECORD_BYTES };
-static char folder[] = "/tmp/el-test-images-XXXXXX";
-
-static int make_folder(void **state)
-{
-    return mkdtemp(folder) ? 0 : -1;
-}
 
 static void empty_folder(void)
 {
     char command[128];
     snprintf(command, sizeof command, "rm -rf %s/*", folder);
     assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a fixed word */
-}
-
-static int remove_folder(void **state)
-{
-    empty_folder();
-    return rmdir(folder);
 }
 
 static const char *in(const char *name)

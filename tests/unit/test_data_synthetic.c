@@ -13,15 +13,15 @@
 #include <unistd.h>
 
 #include "runtime/data/data.h"
+#include "tests/unit/own_folder.h"
 #include "tests/unit/whole_files.h"
 
 enum { CLASSES = 6, TRAIN = 4000, TEST = 500, FEATURES = 4096 };
-static char folder[] = "/tmp/el-test-synthetic-XXXXXX";
 static char cache[64]; /* two levels below: both must be made */
 
-static int make_folder(void **state)
+static int name_cache(void **state)
 {
-    if (!mkdtemp(folder)) return -1;
+    if (make_folder(state) != 0) return -1;
     snprintf(cache, sizeof cache, "%s/a/b", folder);
     return 0;
 }
@@ -38,14 +38,6 @@ static int count_files(bool and_remove)
     }
     if (dir) closedir(dir);
     return count;
-}
-
-static int remove_folder(void **state)
-{
-    char middle[64];
-    snprintf(middle, sizeof middle, "%s/a", folder);
-    count_files(true);
-    return rmdir(cache) || rmdir(middle) || rmdir(folder);
 }
 
 static void is_a_function_of_the_seed(void **state)
@@ -247,5 +239,5 @@ static void dummy_has_random_samples(void **state)
     assert_memory_not_equal(ids[0], ids[1], sizeof ids[0]);
 }
 
-RUN_TESTS(make_folder, remove_folder, is_a_function_of_the_seed, is_written_once_and_mended, several_may_write_at_once,
+RUN_TESTS(name_cache, remove_folder, is_a_function_of_the_seed, is_written_once_and_mended, several_may_write_at_once,
           leaves_nothing_half_written, names_the_folder_it_cannot_write, can_be_learned, dummy_has_random_samples)

@@ -10,9 +10,10 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/data/data.h"
+#include "tests/unit/own_folder.h"
 
 enum { SAMPLES = 23, BATCH = 5, STEPS = 11, SIDE = 8, FEATURES = 13, BATCH_BYTES = BATCH * SIDE * SIDE * 3 * 8 };
-static char dir[] = "/tmp/el-test-workers-XXXXXX", text[64], cifar[64], images[64];
+static char text[64], cifar[64], images[64];
 
 static FILE *file_at(const char *path)
 {
@@ -29,10 +30,10 @@ static void image_path(int i, char path[96])
 static int make_sets(void **state)
 {
     char path[96];
-    if (!mkdtemp(dir)) return -1;
-    snprintf(text, sizeof text, "%s/text.txt", dir);
-    snprintf(cifar, sizeof cifar, "%s/set.bin", dir);
-    snprintf(images, sizeof images, "%s/images", dir);
+    if (make_folder(state) != 0) return -1;
+    snprintf(text, sizeof text, "%s/text.txt", folder);
+    snprintf(cifar, sizeof cifar, "%s/set.bin", folder);
+    snprintf(images, sizeof images, "%s/images", folder);
     FILE *lines = file_at(text), *records = file_at(cifar);
     fputs("\xEF\xBB\xBF", lines); /* and both kinds of line ends */
     for (int i = 0; i < SAMPLES; i++) {
@@ -55,15 +56,6 @@ static int make_sets(void **state)
         fclose(image);
     }
     return 0;
-}
-
-static int drop_sets(void **state)
-{
-    char *command;
-    if (asprintf(&command, "rm -r '%s'", dir) < 0) return -1;
-    int status = system(command);
-    free(command);
-    return status;
 }
 
 static struct el_dataset *open_set(const char *path, enum el_input_kind input, bool in_files)
@@ -245,5 +237,5 @@ static void refuses_what_cannot_be(void **state)
     }
 }
 
-RUN_TESTS(make_sets, drop_sets, the_same_bits_whatever_loads, times_what_it_does, a_dead_worker_is_named_at_its_batch,
-          refuses_what_cannot_be, a_file_that_is_gone_is_named)
+RUN_TESTS(make_sets, remove_folder, the_same_bits_whatever_loads, times_what_it_does,
+          a_dead_worker_is_named_at_its_batch, refuses_what_cannot_be, a_file_that_is_gone_is_named)

@@ -4,6 +4,7 @@
 #include "profiles/intervals.h"
 #include "profiles/op_table.h"
 #include "profiles/recorder.h"
+#include "tests/unit/near.h"
 
 static struct el_intervals united(const int64_t (*spans)[2], size_t n)
 {
@@ -121,23 +122,18 @@ static void tell(struct el_recorder *recorder, int64_t at_ms, double stretch, bo
     probe.step(probe.context, &event);
 }
 
-static void near(double got_s, double wanted_ms)
-{
-    assert_true(got_s * 1e3 > wanted_ms - 1e-9 && got_s * 1e3 < wanted_ms + 1e-9);
-}
-
 static void check_first(const struct el_device_summary *s, double by)
 {
-    near(s->step_s, 100 * by);
-    near(s->phase_s[EL_PHASE_DATA], 5 * by);
-    near(s->phase_s[EL_PHASE_FORWARD], 20 * by);
-    near(s->phase_s[EL_PHASE_COMM], 30 * by); /* 40..70, the union */
-    near(s->comm_total_s, 30 * by);
-    near(s->compute_s, 58 * by); /* 10..60 and 72..80 */
-    near(s->comm_overlapped_s, 20 * by);
-    near(s->comm_exposed_s, 10 * by);
-    near(s->busy_s, 63 * by); /* h2d and kernels; loading is not the device's */
-    near(s->idle_s, 22 * by); /* 70..72 and 80..100 */
+    near_ms(s->step_s, 100 * by);
+    near_ms(s->phase_s[EL_PHASE_DATA], 5 * by);
+    near_ms(s->phase_s[EL_PHASE_FORWARD], 20 * by);
+    near_ms(s->phase_s[EL_PHASE_COMM], 30 * by); /* 40..70, the union */
+    near_ms(s->comm_total_s, 30 * by);
+    near_ms(s->compute_s, 58 * by); /* 10..60 and 72..80 */
+    near_ms(s->comm_overlapped_s, 20 * by);
+    near_ms(s->comm_exposed_s, 10 * by);
+    near_ms(s->busy_s, 63 * by); /* h2d and kernels; loading is not the device's */
+    near_ms(s->idle_s, 22 * by); /* 70..72 and 80..100 */
 }
 
 static void test_recorder_step(void **state)
@@ -153,12 +149,12 @@ static void test_recorder_step(void **state)
     assert_true(s.sent_bytes == 5596 && s.received_bytes == 1564 && s.comm_bytes == 5596 && s.flops == 300);
     assert_int_equal(el_recorder_summarize(recorder, 1, 0, &s), EL_OK);
     assert_true(s.sent_bytes == 0 && s.received_bytes == 4096);
-    near(s.comm_total_s, 20); /* dp's copies between devices are communication */
-    near(s.compute_s, 40);    /* on any stream */
-    near(s.comm_overlapped_s, 10);
-    near(s.busy_s, 20); /* stream 0 only */
-    near(s.idle_s, 50);
-    near(s.phase_s[EL_PHASE_REPLICATE], 20);
+    near_ms(s.comm_total_s, 20); /* dp's copies between devices are communication */
+    near_ms(s.compute_s, 40);    /* on any stream */
+    near_ms(s.comm_overlapped_s, 10);
+    near_ms(s.busy_s, 20); /* stream 0 only */
+    near_ms(s.idle_s, 50);
+    near_ms(s.phase_s[EL_PHASE_REPLICATE], 20);
     el_recorder_destroy(recorder);
 }
 

@@ -3,33 +3,24 @@
 #include "tests/test.h"
 
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bench/machine/host.h"
-#include "runtime/base/files.h"
-#include "runtime/base/scratch.h"
+#include "tests/unit/own_folder.h"
 #include "tests/unit/record_checks.h"
-
-static char root[64];
+#include "tests/unit/whole_files.h"
 
 static void put(const char *path, const char *text)
 {
     char whole[256];
-    snprintf(whole, sizeof whole, "%s/%s", root, path);
-    *strrchr(whole, '/') = '\0';
-    assert_int_equal(el_folder_make(whole, NULL), EL_OK);
-    snprintf(whole, sizeof whole, "%s/%s", root, path);
-    FILE *file = fopen(whole, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
+    snprintf(whole, sizeof whole, "%s/%s", folder, path);
+    put_file(folder, whole, text, strlen(text));
 }
 
 static void put_driver(const char *device, const char *name)
 {
     char link[256], target[128];
-    snprintf(link, sizeof link, "%s/%s/driver", root, device);
+    snprintf(link, sizeof link, "%s/%s/driver", folder, device);
     snprintf(target, sizeof target, "../../../../bus/pci/drivers/%s", name);
     assert_int_equal(symlink(target, link), 0);
 }
@@ -49,9 +40,7 @@ static void put_networks(const char *eth0)
 
 static int make_machine(void **state)
 {
-    (void)state;
-    snprintf(root, sizeof root, "/tmp/el-links-XXXXXX");
-    if (!mkdtemp(root)) return -1;
+    if (make_folder(state) != 0) return -1;
     put("sys/devices/system/node/node0/cpulist", "0-15,32-47\n");
     put("sys/devices/system/node/node0/meminfo", "Node 0 MemTotal:       1024 kB\nNode 0 MemFree: 1 kB\n");
     put("sys/devices/system/node/node1/cpulist", "16-31\n");
@@ -71,14 +60,6 @@ static int make_machine(void **state)
     return 0;
 }
 
-static int remove_machine(void **state)
-{
-    char command[96];
-    (void)state;
-    snprintf(command, sizeof command, "rm -r '%s'", root);
-    return system(command); /* NOLINT(cert-env33-c): a folder of ours */
-}
-
 static void is_text(const json_t *object, const char *path, const char *wanted)
 {
     assert_string_equal(el_json_text(object, path, "(none)"), wanted);
@@ -86,7 +67,7 @@ static void is_text(const json_t *object, const char *path, const char *wanted)
 
 static void the_host_tells(void **state)
 {
-    json_t *links = el_links_host(root);
+    json_t *links = el_links_host(folder);
     (void)state;
     is_text(links, "numa.0.cores", "0-15,32-47");
     FIGURES(links, {"numa.0.memory_bytes", 1 << 20}, {"numa.1.memory_bytes", NAN});
@@ -117,10 +98,10 @@ static void counters_grow(void **state)
     put_networks("1000 10 1 0 0 0 0 0 2000 20 0 4 0 0 0 0");
     put("sys/class/infiniband/mlx5_0/ports/1/counters/link_downed", "3\n");
     put("sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_packets", "18446744073709551615\n");
-    json_t *begin = el_links_counters(root);
+    json_t *begin = el_links_counters(folder);
     put_networks("9000 110 4 2 0 0 0 0 9000 220 0 3 0 1 0 0");
     put("sys/class/infiniband/mlx5_0/ports/1/counters/link_downed", "4\n");
-    json_t *end = el_links_counters(root), *grown = el_links_grown(begin, end);
+    json_t *end = el_links_counters(folder), *grown = el_links_grown(begin, end);
     is_text(grown, "0.name", "mlx5_0/ports/1");
     FIGURES(grown, {"0.link_downed", 1}, {"0.symbol_errors", NAN}, {"0.rx_packets", NAN});
     is_text(grown, "1.name", "eth0");
@@ -260,7 +241,7 @@ static void the_driver_tells(void **state)
     struct el_nvml_api api = fake_driver();
     (void)state;
     nvlinks_result = EL_NVML_NOT_SUPPORTED;
-    json_t *links = el_links_gpus(root, &api);
+    json_t *links = el_links_gpus(folder, &api);
     is_text(links, "gpus.0.name", "card 0");
     is_text(links, "gpus.0.bus_id", "0000:0f:00.0");
     FIGURES(links, {"gpus.0.numa_node", 0}, {"gpus.1.numa_node", NAN}, {"gpus.0.pcie.generation", 3},
@@ -278,7 +259,7 @@ static void the_driver_tells(void **state)
     free(to);
     json_decref(links);
     switched = true;
-    links = el_links_gpus(root, &api);
+    links = el_links_gpus(folder, &api);
     switched = false;
     is_text(links, "gpus.0.to.1", "NV2");
     is_text(links, "gpus.1.to.0", "NV2");
@@ -294,7 +275,7 @@ static void what_the_driver_does_not_tell_is_null(void **state)
     nvlinks_result = 999;
     api.ancestor = NULL;
     pci_result = 15;
-    json_t *links = el_links_gpus(root, &api);
+    json_t *links = el_links_gpus(folder, &api);
     pci_result = 0;
     FIGURES(links, {"gpus.2.nvlinks", NAN}, {"gpus.2.pcie.generation", NAN}, {"gpus.0.to.2", NAN},
             {"gpus.0.bus_id", NAN}, {"gpus.0.to.1", NAN}, {"gpus.0.nvlinks.to.unknown", 2});
@@ -303,10 +284,10 @@ static void what_the_driver_does_not_tell_is_null(void **state)
             "width: GPU is lost; max_width: not reported; nvlinks: Unknown Error");
     json_decref(links);
     api.count = NULL;
-    links = el_links_gpus(root, &api);
+    links = el_links_gpus(folder, &api);
     is_text(links, "reason", "gpus: not reported");
     json_decref(links);
 }
 
-RUN_TESTS(make_machine, remove_machine, the_host_tells, counters_grow, the_driver_tells,
+RUN_TESTS(make_machine, remove_folder, the_host_tells, counters_grow, the_driver_tells,
           what_the_driver_does_not_tell_is_null)

@@ -14,6 +14,7 @@
 #include "bench/machine/host.h"
 #include "runtime/gate/gate.h"
 #include "tests/test.h"
+#include "tests/unit/own_folder.h"
 #include "tests/unit/whole_files.h"
 
 enum { TRIALS = 9, REPEATS = 5 };
@@ -117,27 +118,12 @@ static void a_gate_that_did_not_run_is_a_refusal(void **state)
     json_decref(campaign.gate);
 }
 
-static char root[64];
-
-static int make_root(void **state)
-{
-    snprintf(root, sizeof root, "/tmp/el-test-plan-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_root(void **state)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command);
-}
-
 static void write_file(const char *path, const char *text)
 {
     char whole[512], line[512];
-    snprintf(whole, sizeof whole, "%s%s", root, path);
+    snprintf(whole, sizeof whole, "%s%s", folder, path);
     int n = snprintf(line, sizeof line, "%s\n", text);
-    put_file(root, whole, line, (size_t)n);
+    put_file(folder, whole, line, (size_t)n);
 }
 
 static int first_allowed(void)
@@ -159,7 +145,7 @@ static void siblings_count_once(void **state)
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", first + i);
         write_file(path, text);
     }
-    el_cores_find(root, &cores);
+    el_cores_find(folder, &cores);
     assert_int_equal(cores.cpus[0], first);
     for (int i = 1; i < cores.n; i++) assert_int_not_equal(cores.cpus[i], first + 1);
 }
@@ -179,7 +165,7 @@ static void the_quota_limits(void **state)
     write_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000");
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         write_file(files[i].path, files[i].text);
-        el_cores_find(root, &cores);
+        el_cores_find(folder, &cores);
         assert_true(fabs(cores.quota - files[i].quota) < 1e-9);
         if (cores.quota > 0) assert_true(cores.n <= fmax(1, cores.quota));
     }
@@ -199,12 +185,12 @@ static void the_quota_is_of_the_cpu_controller(void **state)
     write_file("/sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000");
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         write_file("/proc/self/cgroup", lists[i]);
-        el_cores_find(root, &cores);
+        el_cores_find(folder, &cores);
         if (fabs(cores.quota - 1) > 1e-9) fail_msg("%s: a quota of %g", lists[i], cores.quota);
         assert_int_equal(cores.n, 1);
     }
     write_file("/proc/self/cgroup", "3:cpuset:/job\n5:cpu,cpuacct:/other");
-    el_cores_find(root, &cores);
+    el_cores_find(folder, &cores);
     assert_true(cores.quota == 0);
 }
 
@@ -230,7 +216,7 @@ static void kernels_are_loaded_at_once_where_threads_wait_for_each_other(void **
     assert_null(el_runner_environment(&trial, NULL));
 }
 
-RUN_TESTS(make_root, remove_root, the_order_is_of_the_seed, each_trial_once_a_round_and_none_always_first,
+RUN_TESTS(make_folder, remove_folder, the_order_is_of_the_seed, each_trial_once_a_round_and_none_always_first,
           the_gate_judges, kernels_are_loaded_at_once_where_threads_wait_for_each_other,
           a_gate_that_did_not_run_is_a_refusal, siblings_count_once, the_quota_limits,
           the_quota_is_of_the_cpu_controller)

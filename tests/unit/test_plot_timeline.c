@@ -18,6 +18,10 @@ static json_t *device_of(const char *name, int peak_mib)
                                  "ms", 0.0, 1.0, 3.0, 6.0, 8.0, "phase", "data", "forward", "backward", "idle", "idle",
                                  "bytes", "param", MIB, MIB, MIB, MIB, MIB, "activation", 0, 0, peak_mib * MIB, 0, 0,
                                  "peak_ms", 3.0, "peak_phase", "backward", "peak_label", "gemm");
+    json_object_set_new(timeline, "lanes",
+                        json_pack("{s:[s,s,s], s:[s,s,s], s:[f,f,f], s:[f,f,f]}", "lane", "compute", "compute",
+                                  "compute", "phase", "data", "forward", "backward", "from_ms", 0.0, 1.0, 3.0, "to_ms",
+                                  1.0, 3.0, 6.0));
     return json_pack("{s:s, s:{s:i, s:o}}", "device", name, "memory", "peak_bytes", (peak_mib + 1) * MIB, "timeline",
                      timeline);
 }
@@ -44,12 +48,12 @@ static json_t *run_of(void)
 static void the_largest_batch_that_finished_is_drawn(void **state)
 {
     json_t *run = run_of();
-    DRAWS(
-        &el_figure_timeline, run,
-        "toy, _, _, 2 CPU devices\tparam activation\t \t8\t12\tmean step of the launch; of comm what compute does not "
-        "hide, with waits\t4\tdata forward backward idle\t \t6\t2\n",
-        "\nsingle, batch 64: cpu:0\t8\t0\n", "\ndp, batch 128 (2 x 64): cpu:0\t8\t0\n",
-        "\ndp, batch 128 (2 x 64): cpu:1\t8\t0\n", "\nddp, batch 128 (2 x 64): cpu:0\t8\t0\n");
+    DRAWS(&el_figure_timeline, run,
+          "toy, _, _, 2 CPU devices\tparam activation\t \t8\t12\tmean step of the launch\t4\tdata forward backward "
+          "idle\t "
+          "\t6\t2\n",
+          "\nsingle, batch 64: cpu:0\t8\t0\n", "\ndp, batch 128 (2 x 64): cpu:0\t8\t0\n",
+          "\ndp, batch 128 (2 x 64): cpu:1\t8\t0\n", "\nddp, batch 128 (2 x 64): cpu:0\t8\t0\n");
     json_decref(run);
 }
 

@@ -17,7 +17,7 @@ static void one_process(void **state)
     put(101, "cmdline", "python\0-c\0x\ny", 14);
     put(101, "environ", environment, sizeof environment);
     put(101, "smaps_rollup", "0-1 ---p 0 0 0 [rollup]\nRss: 2000 kB\nPss:   1500 kB\nPss_Anon: 9 kB\n", 68);
-    assert_true(el_process_open(root, 101, &process));
+    assert_true(el_process_open(folder, 101, &process));
     assert_true(el_process_look(&process, &look));
     assert_string_equal(look.name, "a (b) c)");
     assert_int_equal(look.parent, 7);
@@ -40,12 +40,12 @@ static void what_is_no_process(void **state)
     struct el_process process;
     struct el_process_look look;
     PUT(.pid = 102, .parent = 7, .group = 101, .name = "thread", .resident_kib = 1);
-    assert_false(el_process_open(root, 102, &process));
-    assert_false(el_process_open(root, 399, &process));
-    assert_int_equal(el_process_parent(root, 399), -1);
+    assert_false(el_process_open(folder, 102, &process));
+    assert_false(el_process_open(folder, 399, &process));
+    assert_int_equal(el_process_parent(folder, 399), -1);
     PUT(.pid = 103, .parent = 7, .name = "x");
     put(103, "stat", "103 (x", 6); /* cut off */
-    assert_true(el_process_open(root, 103, &process));
+    assert_true(el_process_open(folder, 103, &process));
     assert_false(el_process_look(&process, &look));
     assert_int_equal(el_process_pss_bytes(&process), -1);
     el_process_close(&process);
@@ -65,7 +65,7 @@ static void a_long_status(void **state)
     for (int cpu = 0; cpu < 100; cpu++) n += (size_t)snprintf(text + n, sizeof text - n, "%d,", 2 * cpu);
     n += (size_t)snprintf(text + n, sizeof text - n, "300-309\nMems_allowed:\t1\n");
     put(101, "status", text, n);
-    assert_true(el_process_open(root, 101, &process));
+    assert_true(el_process_open(folder, 101, &process));
     assert_true(el_process_look(&process, &look));
     assert_int_equal(look.resident_bytes, 2000 * 1024);
     assert_int_equal(look.peak_bytes, 3000 * 1024);

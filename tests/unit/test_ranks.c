@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "profiles/ranks.h"
+#include "tests/unit/near.h"
 
 enum { MEMBERS = 3, STEPS = 2, OPS = 3, MS = 1000000 };
 
@@ -15,11 +16,6 @@ static const int64_t ms[MEMBERS][STEPS][OPS][2] = {
     {{{3, 8}, {30, 35}, {50, 90}}, {{112, 116}, {141, 150}, {180, 199}}},
     {{{0, 8}, {10, 12}, {50, 90}}, {{112, 116}, {140, 150}, {190, 199}}},
 };
-
-static void near(double got_s, double wanted_ms)
-{
-    if (!(fabs(got_s * 1e3 - wanted_ms) < 1e-9)) fail_msg("got %.9g ms, wanted %.9g", got_s * 1e3, wanted_ms);
-}
 
 static void test_arrivals(void **state)
 {
@@ -33,19 +29,19 @@ static void test_arrivals(void **state)
         members[m] = (struct el_collectives){.n_steps = STEPS, .n = OPS, .spans = spans[m], .ops = ops};
     }
     assert_int_equal(el_ranks_arrivals(members, MEMBERS, rows), EL_OK);
-    near(rows[0].late_s, (-10 - 12) / 2.0);
-    near(rows[1].late_s, (20 + 6) / 2.0);
-    near(rows[2].late_s, (-10 + 6) / 2.0);
-    near(rows[0].late_low_s, -12);
-    near(rows[1].late_low_s, 6);
-    near(rows[0].last_pct, 0);
-    near(rows[1].last_pct, (1 + 0.5) / 2 * 1e5);
-    near(rows[2].last_pct, 0.5 / 2 * 1e5);
+    near_ms(rows[0].late_s, (-10 - 12) / 2.0);
+    near_ms(rows[1].late_s, (20 + 6) / 2.0);
+    near_ms(rows[2].late_s, (-10 + 6) / 2.0);
+    near_ms(rows[0].late_low_s, -12);
+    near_ms(rows[1].late_low_s, 6);
+    near_ms(rows[0].last_pct, 0);
+    near_ms(rows[1].last_pct, (1 + 0.5) / 2 * 1e5);
+    near_ms(rows[2].last_pct, 0.5 / 2 * 1e5);
     /* step 0: 3 + 3, and 20 + 2; step 1: 12, of both, and 1 + 1 */
-    near(rows[1].caused_s, (6 + 22 + 6 + 2) / 2.0);
-    near(rows[2].caused_s, 6 / 2.0);
-    near(rows[0].caused_s, 0);
-    near(rows[0].compute_s, 3e3);
+    near_ms(rows[1].caused_s, (6 + 22 + 6 + 2) / 2.0);
+    near_ms(rows[2].caused_s, 6 / 2.0);
+    near_ms(rows[0].caused_s, 0);
+    near_ms(rows[0].compute_s, 3e3);
 }
 
 /* Two groups of two: each has its own place in a step, and each collective is charged once. */
@@ -59,13 +55,13 @@ static void test_groups(void **state)
     for (int m = 0; m < N; m++)
         members[m] = (struct el_collectives){.n_steps = 1, .n = 1, .spans = &at[m], .ops = &ops[m / 2]};
     assert_int_equal(el_ranks_arrivals(members, N, rows), EL_OK);
-    near(rows[0].late_s, -4);
-    near(rows[1].late_s, 4);
-    near(rows[2].late_s, 20);
-    near(rows[1].caused_s, 4);
-    near(rows[2].caused_s, 20);
-    near(rows[0].caused_s + rows[3].caused_s, 0);
-    near(rows[1].last_pct + rows[2].last_pct, 2e5);
+    near_ms(rows[0].late_s, -4);
+    near_ms(rows[1].late_s, 4);
+    near_ms(rows[2].late_s, 20);
+    near_ms(rows[1].caused_s, 4);
+    near_ms(rows[2].caused_s, 20);
+    near_ms(rows[0].caused_s + rows[3].caused_s, 0);
+    near_ms(rows[1].last_pct + rows[2].last_pct, 2e5);
 }
 
 /* ---- blame: rows of 100 ms steps ---- */
@@ -150,9 +146,9 @@ static void test_blame(void **state)
         el_ranks_blame(blames[i].rows, blames[i].n, 0.1, &blame);
         if (blame.kind != blames[i].kind || blame.who != blames[i].who || blame.n_late != blames[i].n_late)
             fail_msg("%s: %s, who %d, %d late", blames[i].what, el_blame_name(blame.kind), blame.who, blame.n_late);
-        near(blame.caused_pct, blames[i].caused_pct * 1e3);
-        near(blame.wait_s, blames[i].wait_ms);
-        near(blame.transfer_s, blames[i].transfer_ms);
+        near_ms(blame.caused_pct, blames[i].caused_pct * 1e3);
+        near_ms(blame.wait_s, blames[i].wait_ms);
+        near_ms(blame.transfer_s, blames[i].transfer_ms);
     }
     el_ranks_blame(blames[1].rows, MEMBERS, 0, &blame);
     assert_int_equal(blame.kind, EL_BLAME_EVEN);

@@ -1,5 +1,5 @@
-/* Records as files: the kept v1 record through every reader, files that are no records, the page of metrics, and what a
- * record says of the machine. */
+/* Records as files: trials of the reference run through every reader, files that are no records, the page of metrics,
+ * and what a record says of the machine. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,44 +16,8 @@
 #include "bench/record/record.h"
 #include "bench/report/report.h"
 #include "tests/test.h"
+#include "tests/unit/kept_record.h"
 #include "tests/unit/whole_files.h"
-
-static const char V1[] = "tests/unit/data/record-v1.json";
-
-/* A reader of schema 1 must find every one of these in every record, for good. */
-static void test_v1_names(void **state)
-{
-    static const char names[] =
-        "id mode model devices procs dtype global_batch batch_per_device.0 seed optimizer order command status reason "
-        "verdict warnings throughput.samples_per_s throughput.ci95.1 throughput.ci_reason step_ms.median step_ms.mean "
-        "step_ms.p95 repeats.0.order repeats.0.step_ms.0 repeats.0.warmup_step_ms.0 phases_ms.data phases_ms.h2d "
-        "phases_ms.replicate phases_ms.scatter phases_ms.forward phases_ms.gather phases_ms.loss phases_ms.backward "
-        "phases_ms.reduce phases_ms.comm phases_ms.optimizer slowest_member idle_ms comm.bytes comm.total_ms "
-        "comm.overlapped_ms comm.exposed_ms comm.overlap_pct comm.exposed_step_ms comm.contention_ms "
-        "per_device.0.device per_device.0.host per_device.0.rank per_device.0.pid per_device.0.uuid "
-        "per_device.0.memory.peak_bytes per_device.0.memory.at_peak_by_tag.param per_device.0.memory.peak_by_tag.param "
-        "per_device.0.memory.driver_bytes per_device.0.memory.unattributed_bytes per_device.0.utilization.busy_pct "
-        "per_device.0.utilization.system_pct per_device.0.utilization.source per_device.0.busy_ms.forward "
-        "per_device.0.sent_bytes per_device.0.received_bytes processes.0.pid processes.0.rank "
-        "processes.0.per_device_bytes.0 processes.0.process_bytes imbalance.memory.max_over_mean_minus_1 "
-        "imbalance.memory.imbalance_pct imbalance.memory.lb imbalance.memory.cv imbalance.memory.first_over_rest "
-        "imbalance.busy.lb imbalance.bytes.lb loss.0 epochs accuracy";
-    json_t *run = NULL;
-    assert_int_equal(el_record_read(V1, &run), EL_OK);
-    const json_t *ddp = el_json_at(run, "trials.2");
-    for (const char *at = names; *at; at += strcspn(at, " "), at += *at == ' ') {
-        char name[64];
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, " "), at);
-        if (el_json_at(ddp, name) == NULL) fail_msg("the record has no %s", name);
-    }
-    for (size_t d = 0; d < 2; d++) {
-        const json_t *memory = el_json_at(el_json_at(ddp, d == 0 ? "per_device.0" : "per_device.1"), "memory");
-        double sum = 0;
-        EL_EACH_KEY(key, value, json_object_get(memory, "at_peak_by_tag")) sum += json_number_value(value);
-        assert_true(el_json_number(memory, "peak_bytes") == sum); /* whole bytes: exact */
-    }
-    json_decref(run);
-}
 
 /* The record that a file with this text is, or why it is none. */
 static json_t *read_text(const char *text, enum el_status wanted)
@@ -67,34 +31,6 @@ static json_t *read_text(const char *text, enum el_status wanted)
     assert_int_equal(el_record_read(path, &run), wanted);
     unlink(path);
     return run;
-}
-
-/* Every name of schema 1 that changed (docs/record.md), read by its name of today. */
-static void a_record_of_schema_1_has_the_names_of_schema_2(void **state)
-{
-    static const char v1[] =
-        "{\"schema\": 1, \"environment\": {\"cpu_library_lack\": \"L\"}, \"trials\": [{\"warning_rules\": [\"own\", "
-        "\"planted\", \"unlike_cores\", \"unlike_memory\", \"unlike_machines\", \"drift\"],\"per_device\": [{\"gpu\": "
-        "{\"looks\": 7}, \"ops\": [{\"op\": \"x\", \"how\": \"H\"}]}],\"repeats\": [{\"system\": {\"unlike_machines\": "
-        "[\"U\"]}}]}]}";
-    static const struct {
-        const char *path, *text;
-    } now[] = {{"environment.cpu_library_reason", "L"},
-               {"trials.0.warning_rules.0", "reported"},
-               {"trials.0.warning_rules.1", "injected"},
-               {"trials.0.warning_rules.2", "heterogeneous_cores"},
-               {"trials.0.warning_rules.3", "heterogeneous_memory"},
-               {"trials.0.warning_rules.4", "heterogeneous_machines"},
-               {"trials.0.warning_rules.5", "drift"},
-               {"trials.0.per_device.0.ops.0.implementation", "H"},
-               {"trials.0.repeats.0.system.machine_differences.0", "U"}};
-    json_t *run = read_text(v1, EL_OK);
-    for (size_t i = 0; i < sizeof now / sizeof now[0]; i++)
-        assert_string_equal(el_json_text(run, now[i].path, "(none)"), now[i].text);
-    assert_true(el_json_number(run, "trials.0.per_device.0.gpu.samples") == 7);
-    assert_true(el_json_number(run, "schema") == EL_SCHEMA);
-    assert_null(el_json_at(run, "trials.0.per_device.0.ops.0.how"));
-    json_decref(run);
 }
 
 static char *report_of(const json_t *run)
@@ -149,12 +85,20 @@ static void holds_csv(const json_t *run, const char *dir)
     }
 }
 
-static void test_v1_readers(void **state)
+/* A trial that ran out of memory, as it is recorded. */
+static json_t *out_of_memory(void)
+{
+    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:[], s:[{s:s, s:[]}]}", "mode", "dp", "devices", 2, "global_batch",
+                     256, "status", "oom", "reason", "cpu:0 refused 25000000 bytes of grad", "per_device", "repeats",
+                     "status", "oom", "step_ms");
+}
+
+static void test_readers(void **state)
 {
     char dir[] = "/tmp/el-record-XXXXXX", path[256];
-    json_t *first = NULL, *run = NULL, *again = NULL;
+    json_t *first = kept_record(), *run = NULL, *again = NULL;
     assert_non_null(mkdtemp(dir));
-    assert_int_equal(el_record_read(V1, &first), EL_OK);
+    json_array_append_new(json_object_get(first, "trials"), out_of_memory());
     snprintf(path, sizeof path, "%s/results.json", dir);
     assert_int_equal(el_write_json(first, path), EL_OK); /* without its numbers' noise */
     json_decref(first);
@@ -166,13 +110,13 @@ static void test_v1_readers(void **state)
     char *report = report_of(run);
     for (const char *line = report; *line != '\0'; line += strcspn(line, "\n") + 1)
         assert_true(strcspn(line, "\n") <= 100);
-    assert_non_null(strstr(report, "23.8 MiB of parameters and 23.8 of gradients"));
+    assert_non_null(strstr(report, "10.4 MiB of optimizer state and 9.9 of buckets"));
     assert_non_null(strstr(report, "oom: cpu:0 refused"));
     free(report);
     holds_csv(run, dir);
     assert_int_equal(el_plot_data(run, dir), EL_OK);
-    static const char *const files[] = {"memory", "throughput", "step", "utilization"};
-    for (size_t i = 0; i < 4; i++) {
+    static const char *const files[] = {"memory", "throughput", "step", "utilization", "timeline"};
+    for (size_t i = 0; i < 5; i++) {
         snprintf(path, sizeof path, "%s/%s.dat", dir, files[i]);
         assert_int_equal(unlink(path), 0);
     }
@@ -213,8 +157,10 @@ static void test_names_and_texts_of_others(void **state)
 
 static void test_bad_files(void **state)
 {
-    json_t *run = read_text("{\"schema\": 1,\n oops", EL_ERR_INVALID);
+    json_t *run = read_text("{\"schema\": 2,\n oops", EL_ERR_INVALID);
     assert_non_null(strstr(el_error_message(), "line 2"));
+    read_text("{\"schema\": 1, \"trials\": []}", EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "schema 1"));
     assert_int_equal(el_record_read("/tmp/no-such-record", &run), EL_ERR_IO);
     json_t *document = json_object();
     assert_int_equal(el_write_json(document, "/nonexistent/results.json"), EL_ERR_IO);
@@ -283,6 +229,5 @@ static void test_activations_a_sample(void **state)
     json_decref(run);
 }
 
-RUN_TESTS(NULL, NULL, test_v1_names, a_record_of_schema_1_has_the_names_of_schema_2, test_v1_readers,
-          test_report_of_little, test_names_and_texts_of_others, test_bad_files, test_metrics_page, test_environment,
-          test_activations_a_sample)
+RUN_TESTS(NULL, NULL, test_readers, test_report_of_little, test_names_and_texts_of_others, test_bad_files,
+          test_metrics_page, test_environment, test_activations_a_sample)

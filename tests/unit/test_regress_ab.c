@@ -12,9 +12,7 @@
 #include "bench/options/options.h"
 #include "bench/regress/launches.h"
 #include "runtime/base/clock.h"
-#include "runtime/base/scratch.h"
-
-static char folder[] = "/tmp/test_regress_ab.XXXXXX";
+#include "tests/unit/own_folder.h"
 
 static enum el_status run(const char *command, double timeout_s, struct el_shell_output *output_p)
 {
@@ -363,18 +361,12 @@ static void test_interrupted(void **state)
     assert_int_equal(set.cells[0].n_head, set.blocks);
 }
 
-static int make_folder(void **state)
-{
-    return mkdtemp(folder) == NULL;
-}
-
-static int remove_folder(void **state)
+static int free_all(void **state)
 {
     el_regress_free(&set);
-    el_scratch_remove(folder);
-    return 0;
+    return remove_folder(state);
 }
 
-RUN_TESTS(make_folder, remove_folder, test_other_children_are_left_alone, test_shell, test_shell_failures,
+RUN_TESTS(make_folder, free_all, test_other_children_are_left_alone, test_shell, test_shell_failures,
           test_shell_leaves_nothing, test_nothing_outlives_a_killed_launcher, test_session, test_bytes_with_noise,
           test_progress, test_order, test_ends, test_bad_programs, test_interrupted)

@@ -373,8 +373,6 @@ static void plans_are_made(void **state)
     refuse("all_reduce", &options, "no rank 2 of 2");
     options = usual, strcpy(options.root, "1x");
     refuse("all_reduce", &options, "'1x' is no rank");
-    options = usual, strcpy(options.output_file, "a.csv");
-    refuse("all_reduce", &options, "ends in .json");
     options = usual, options.blocking = 2;
     refuse("all_reduce", &options, "--blocking 2: ");
     options = usual, options.aggregate = 2;
@@ -387,38 +385,6 @@ static void plans_are_made(void **state)
     refuse("reduce", &options, "ask for fewer");
     options = usual, options.reduction = EL_COMM_XOR;
     refuse("all_reduce", &options, "is for integers");
-}
-
-/* Of two ranks, two sizes, three calls: as two processes, and as one. */
-static void nccl_tests_json_is_written(void **state)
-{
-    struct el_wire_options options = usual;
-    struct el_wire_plan plan;
-    assert_int_equal(el_wire_plan_make("all_reduce", &options, 2, &plan), EL_OK);
-    for (int processes = 1; processes <= 2; processes++) {
-        json_t *members = hand_made_members(), *curve = el_wire_curve_json(&plan, &plan.curves[0], members);
-        json_t *document = json_pack("{s:{s:s, s:s}, s:[s, s], s:[{s:s, s:i}, {s:s, s:i}], s:i, s:i, s:i, s:[o]}",
-                                     "environment", "time_utc", "2026-01-02T03:04:05Z", "cpu_model", "a processor",
-                                     "devices", "cpu:0", "cpu:3", "members", "host", "a", "pid", 7, "host", "b", "pid",
-                                     8, "ranks", 2, "processes", processes, "blocking", 3, "curves", curve);
-        json_t *theirs = el_wire_nccl_json(document);
-        assert_int_equal(el_json_whole(theirs, "version"), 3);
-        assert_string_equal(el_json_text(theirs, "start_time", ""), "2026-01-02 03:04:05");
-        assert_int_equal(el_json_whole(theirs, "config.nthreads"), 2 / processes);
-        assert_int_equal(el_json_whole(theirs, "config.devices.1.device"), 3);
-        assert_int_equal(el_json_whole(theirs, "config.devices.1.pid"), 8);
-        assert_string_equal(el_json_text(theirs, "config.blocking_collectives", ""), "true");
-        assert_string_equal(el_json_text(theirs, "results.0.root", ""), "    -1");
-        assert_string_equal(el_json_text(theirs, "results.0.experiment_name", ""), "all_reduce");
-        assert_true(fabs(el_json_number(theirs, "results.0.out_of_place.time") - 4) < 1e-9);
-        assert_true(fabs(el_json_number(theirs, "results.0.out_of_place.bus_bw") - 0.256) < 1e-9);
-        assert_true(el_json_number(theirs, "results.1.in_place.nwrong") == 3);
-        assert_int_equal(el_json_whole(theirs, "out_of_bounds.count"), 3);
-        assert_string_equal(el_json_text(theirs, "out_of_bounds.okay", ""), "false");
-        json_decref(theirs);
-        json_decref(document);
-        json_decref(members);
-    }
 }
 
 /* The colours of nccl-tests' NCCL_TESTS_SPLIT, and lists. */
@@ -496,5 +462,5 @@ static void a_pair_has_a_short_label(void **state)
 RUN_TESTS(open_device, close_device, bandwidths_are_those_of_nccl_tests, sizes_are_those_of_nccl_tests,
           data_are_checked, parts_have_their_places, parts_are_uneven, samples_become_figures,
           a_computation_hides_a_share, work_is_cut_into_kernels, overlap_comes_from_all_series, a_figure_is_judged,
-          shared_cores_are_seen_over_the_whole_job, plans_are_made, ranks_have_groups, nccl_tests_json_is_written,
+          shared_cores_are_seen_over_the_whole_job, plans_are_made, ranks_have_groups,
           curves_have_numbers_and_labels_have_room, a_pair_has_a_short_label)

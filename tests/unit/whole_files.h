@@ -9,11 +9,11 @@
 /* With the folders on its way that are below `root`, which `path` begins with. */
 static inline void put_file(const char *root, const char *path, const void *bytes, size_t n)
 {
-    char folder[512];
-    snprintf(folder, sizeof folder, "%s", path);
-    for (char *slash = strchr(folder + strlen(root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    char above[4096];
+    snprintf(above, sizeof above, "%s", path);
+    for (char *slash = strchr(above + strlen(root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        mkdir(folder, 0755);
+        mkdir(above, 0755);
         *slash = '/';
     }
     FILE *file = fopen(path, "wb");
