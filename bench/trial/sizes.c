@@ -51,8 +51,8 @@ static enum el_status check_taken(const struct el_options *options, const struct
     if (options->vocab_file[0] && info->input != EL_INPUT_TOKENS)
         return el_fail(EL_ERR_INVALID, "--vocab-file: model %s takes no tokens (gpt does): leave it out", info->name);
     if (options->train.model.recompute && !info->blocks)
-        return el_fail(EL_ERR_INVALID, "--recompute on: model %s has no blocks to compute again (gpt has): leave it out",
-                       info->name);
+        return el_fail(EL_ERR_INVALID,
+                       "--recompute on: model %s has no blocks to compute again (gpt has): leave it out", info->name);
     return EL_OK;
 }
 

@@ -7,34 +7,55 @@
 #include "kernels/cpu/cpu.h"
 
 /* A tile's rows and columns; rows after which backward adds to the gradients of k and v. */
-enum { ROWS = 8, LANES = 16, COLUMNS = 2 * LANES, BLOCK = 64 };
+enum { ROWS = 8, COLUMNS = 32, BLOCK = 64 };
 
-typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), may_alias));
+typedef float wide __attribute__((vector_size(64), may_alias));
+typedef float narrow __attribute__((vector_size(32), may_alias));
 
-/* c[ROWS, columns] (+)= a[ROWS, depth] b[depth, columns]. An element of a is at row * a_row + column * a_column. */
-EL_VECTOR static void multiply(const float *a, int64_t a_row, int64_t a_column, const float *b, int64_t b_row,
-                               int64_t depth, int64_t columns, int acc, float *c, int64_t c_row)
-{
-    for (int64_t j = 0; j < columns; j += COLUMNS) {
-        lanes sum[ROWS][2];
-#pragma GCC unroll 8
-        for (int r = 0; r < ROWS; r++)
-#pragma GCC unroll 2
-            for (int l = 0; l < 2; l++) sum[r][l] = acc ? ((const lanes *)(c + r * c_row + j))[l] : (lanes){0};
-        for (int64_t k = 0; k < depth; k++) {
-            const lanes *row = (const lanes *)(b + k * b_row + j);
-            const lanes left = row[0], right = row[1];
-#pragma GCC unroll 8
-            for (int r = 0; r < ROWS; r++) {
-                sum[r][0] += a[r * a_row + k * a_column] * left;
-                sum[r][1] += a[r * a_row + k * a_column] * right;
-            }
-        }
-#pragma GCC unroll 8
-        for (int r = 0; r < ROWS; r++)
-#pragma GCC unroll 2
-            for (int l = 0; l < 2; l++) ((lanes *)(c + r * c_row + j))[l] = sum[r][l];
+/* c[ROWS, columns] (+)= a[ROWS, depth] b[depth, columns]. An element of a is at row * a_row + column * a_column.
+ * `rows` by two vectors are summed at a time: as many as a processor has registers for. */
+#define PRODUCT(name, vector, rows)                                                                                    \
+    name(const float *a, int64_t a_row, int64_t a_column, const float *b, int64_t b_row, int64_t depth,                \
+         int64_t columns, int acc, float *c, int64_t c_row)                                                            \
+    {                                                                                                                  \
+        enum { LANES = sizeof(vector) / sizeof(float) };                                                               \
+        for (int64_t j = 0; j < columns; j += (int64_t)2 * LANES)                                                      \
+            for (int64_t i = 0; i < ROWS; i += rows) {                                                                 \
+                const float *from = a + i * a_row;                                                                     \
+                float *to = c + i * c_row + j;                                                                         \
+                vector sum[rows][2];                                                                                   \
+                _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                 \
+                    _Pragma("GCC unroll 2") for (int l = 0; l < 2; l++) sum[r][l] =                                    \
+                        acc ? ((const vector *)(to + r * c_row))[l] : (vector){0};                                     \
+                for (int64_t k = 0; k < depth; k++) {                                                                  \
+                    const vector *row = (const vector *)(b + k * b_row + j);                                           \
+                    const vector left = row[0], right = row[1];                                                        \
+                    _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                             \
+                    {                                                                                                  \
+                        sum[r][0] += from[r * a_row + k * a_column] * left;                                            \
+                        sum[r][1] += from[r * a_row + k * a_column] * right;                                           \
+                    }                                                                                                  \
+                }                                                                                                      \
+                _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)                                                 \
+                    _Pragma("GCC unroll 2") for (int l = 0; l < 2; l++)((vector *)(to + r * c_row))[l] = sum[r][l];    \
+            }                                                                                                          \
     }
+
+#ifdef __x86_64__
+__attribute__((target("avx512f"))) static void PRODUCT(multiply_wide, wide, 8)
+#endif
+    EL_VECTOR static void PRODUCT(multiply_narrow, narrow, 4)
+
+        static void multiply(const float *a, int64_t a_row, int64_t a_column, const float *b, int64_t b_row,
+                             int64_t depth, int64_t columns, int acc, float *c, int64_t c_row)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx512f")) {
+        multiply_wide(a, a_row, a_column, b, b_row, depth, columns, acc, c, c_row);
+        return;
+    }
+#endif
+    multiply_narrow(a, a_row, a_column, b, b_row, depth, columns, acc, c, c_row);
 }
 
 static int64_t whole(int64_t n)

@@ -181,7 +181,7 @@ struct el_graph {
      * cut a piece has 1/n of the tokens: of a batch [b, t, ...] those rows [piece b t / n, ...) of its b t, so that the
      * pieces, one behind another, are the batch (pass.h). */
     bool by_tokens;
-    int segment;              /* of the nodes that are added next */
+    int segment;            /* of the nodes that are added next */
     enum el_status failure; /* first failure of building */
     struct el_error error;
 };
