@@ -75,7 +75,8 @@ static void losses_are_equal_bit_for_bit(void **state)
             fail_msg("row %zu, %s: losses differ", i, rows[i].mode);
         if (results[0].flops_per_step != results[1].flops_per_step)
             fail_msg("row %zu, %s: computed again counts as the model's", i, rows[i].mode);
-        if (!(results[1].ledgers[0].peak_by_tag[EL_TAG_ACTIVATION] < results[0].ledgers[0].peak_by_tag[EL_TAG_ACTIVATION]))
+        if (!(results[1].ledgers[0].peak_by_tag[EL_TAG_ACTIVATION] <
+              results[0].ledgers[0].peak_by_tag[EL_TAG_ACTIVATION]))
             fail_msg("row %zu, %s: nothing is freed", i, rows[i].mode);
         el_train_result_free(&results[0]);
         el_train_result_free(&results[1]);
@@ -100,9 +101,9 @@ static void forecasts_are_what_steps_hold(void **state)
     }
 }
 
-/* With A = [batch, tokens, width] a block keeps its input, A, both norms', the sum's and attention's outputs, 4 A, query,
- * key and value, 3 A, and of the inner layer twice 4 A; for each token two numbers of each norm and one of each head. At
- * the peak, in the last block's backward, the other blocks have their input alone. */
+/* With A = [batch, tokens, width] a block keeps its input, A, both norms', the sum's and attention's outputs, 4 A,
+ * query, key and value, 3 A, and of the inner layer twice 4 A; for each token two numbers of each norm and one of each
+ * head. At the peak, in the last block's backward, the other blocks have their input alone. */
 static void a_block_keeps_its_input(void **state)
 {
     const size_t a = (size_t)BATCH * TOKENS * WIDTH, numbers = (size_t)BATCH * TOKENS * (2 + 2 + HEADS);
