@@ -116,7 +116,7 @@ peaks = [[d["memory"]["peak_by_tag"] for d in t["per_device"]] for t in (alone, 
 model = alone["param_bytes"]
 assert peaks[0] == peaks[1] and all(peak["param"] < 0.51 * model for peak in peaks[1]), peaks
 print("a model of", model, "bytes: saved with", most - before, "more in a process, which holds", most)
-assert most - before < model / 2 and most < 2 * model
+assert most - before < model / 2 and most < 2.2 * model
 .
 }
 

@@ -48,6 +48,7 @@ LONG_JOBS = {"power"}  # what takes seconds
 # Two failures: the second call is made only after the first has failed.
 AFTER = {"ncclCommAbort": ("ddp", "ncclAllReduce:1:5,ncclCommAbort:*:1")}
 NO_CALL = {
+    "cudaEventQuery": "made only where a step copies from memory of the host that no feed filled",
     "cudaEventSynchronize": "made only where 32 copies from the host are under way at once",
     "nvmlDeviceGetMaxPcieLinkWidth": "the stand-in has none, as a driver may have none",
     "nvmlDeviceGetNvLinkRemotePciInfo_v2": "the stand-in's links lead to switches",
