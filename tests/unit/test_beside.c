@@ -108,8 +108,7 @@ static int kernel(struct el_program *program, struct el_device *device, bool pro
 {
     int id;
     struct el_kernel_op op = {.op = EL_OP_ADD, .dtype = EL_F32, .args.d = {2000 * us * US}};
-    if (product)
-        op = (struct el_kernel_op){.op = EL_OP_LINEAR_FORWARD, .dtype = EL_F32, .args.d = {100, 10000, us}};
+    if (product) op = (struct el_kernel_op){.op = EL_OP_LINEAR_FORWARD, .dtype = EL_F32, .args.d = {100, 10000, us}};
     assert_int_equal(el_program_kernel(program, device, EL_STREAM_COMPUTE, &op, &id), EL_OK);
     return id;
 }
