@@ -196,10 +196,10 @@ END
 }
 
 @test "the tables of published steps in docs/plan.md: its first rows, and with --long all of it" {
-    local rows=(1.7B 39B 76B 13b)
+    local rows=(1.7B 39B 76B 22B 13b 124M)
     [[ -z ${EVENLOAD_LONG:-} ]] || rows=()
     "$ROOT/scripts/published-steps" "${rows[@]}" >table.md
-    [[ $(grep -c '^| [0-9]' table.md) -eq $([[ -n ${EVENLOAD_LONG:-} ]] && echo 67 || echo 8) ]]
+    [[ $(grep -c '^| [0-9]' table.md) -eq $([[ -n ${EVENLOAD_LONG:-} ]] && echo 75 || echo 10) ]]
     while IFS= read -r line; do
         [[ $line == Median* && -z ${EVENLOAD_LONG:-} ]] || grep -qxF -- "$line" "$ROOT/docs/plan.md" || { echo "not in the page: $line" && return 1; }
     done <table.md

@@ -240,6 +240,8 @@ unknown-key s/"link_gb_per_s"/"links"/
 'kernel_launch_us'-is-missing /kernel_launch_us/d
 unknown-key-'link_latency_ns':-did-you-mean-'link_latency_us' s/link_latency_us/link_latency_ns/
 'memory_gb_per_s'-must-be-a-number-above-0 s/2903/"2903"/
+'collective_multiprocessors'-is-missing /"collective_multiprocessors/d
+'collective_multiprocessors'-must-be-at-most-half-of s/: 24,/: 67,/
 'devices_per_host'-is-missing /devices_per_host/d
 'name'-must-be-a-text s/"H100 SXM5 80GB"/7/
 line s/{/[/
