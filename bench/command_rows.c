@@ -44,15 +44,6 @@ static const struct el_command_row commands[] = {
      "  evenload plan --params 7B --devices 8..512 --machine h100-sxm --out more    a table and a picture\n"
      "  evenload plan --layers 24 --embed 1024 --heads 16 --devices 4 --device-mem 16G --batch 8\n",
      el_cmd_plan},
-    {EL_CMD_RECOVER, JOBS, "what the loss of a rank costs, and how often to write checkpoints",
-     "[--mode NAME] [--model NAME] [--kill RANK@STEP] [options]",
-     "Train a job undisturbed and with checkpoints, in turns, and then kill or stop ranks of it. Shows the time to "
-     "detect the loss, to start again, to load and to catch up, goodput, what checkpoints cost, and the interval "
-     "between them that loses least.",
-     "  evenload recover --mode ddp --kill 1@50%              half way through 105 steps\n"
-     "  evenload recover --mode zero3 --model gpt --kill 1@40,0@80 --checkpoint-every 10\n"
-     "  evenload recover --stop 1@50% --comm-timeout 2 --mtbf 24h\n",
-     el_cmd_recover},
     {EL_CMD_MODES, MEASURE, "the modes: what each does, holds and sends, and the options it takes", "[--json]",
      "List the modes: what each does, which loss it equals, what a device holds and sends in a step, and which options "
      "it takes.",
@@ -67,6 +58,15 @@ static const struct el_command_row commands[] = {
      "  evenload report results/mlp\n"
      "  evenload report results/mlp --markdown summary.md    and a short form for a pull request\n",
      el_cmd_report},
+    {EL_CMD_RECOVER, JOBS, "what the loss of a rank costs, and how often to write checkpoints",
+     "[--mode NAME] [--model NAME] [--kill RANK@STEP] [options]",
+     "Train a job undisturbed and with checkpoints, in turns, and then kill or stop ranks of it. Shows the time to "
+     "detect the loss, to start again, to load and to catch up, goodput, what checkpoints cost, and the interval "
+     "between them that loses least.",
+     "  evenload recover --mode ddp --kill 1@50%              half way through 105 steps\n"
+     "  evenload recover --mode zero3 --model gpt --kill 1@40,0@80 --checkpoint-every 10\n"
+     "  evenload recover --stop 1@50% --comm-timeout 2 --mtbf 24h\n",
+     el_cmd_recover},
     {EL_CMD_IMBALANCE, JOBS, "which device holds more memory, and of what",
      "[DIR | SNAPSHOT... | --modes LIST --batch LIST | --preset NAME] [options]",
      "Shows what each device holds, computes and sends, and how much more the first one holds. Uses the records in "

@@ -115,11 +115,17 @@ static int check_ids(struct el_graph *graph, const char *name, const int *ids, i
     return 0;
 }
 
+bool el_node_trains(const struct el_graph *graph, const struct el_node *node)
+{
+    bool trains = false;
+    for (int i = 0; i < node->n_params; i++) trains |= !graph->params[node->params[i]].frozen;
+    return trains;
+}
+
 /* Whether something that is trained stands before its output. */
 static bool needs_backward(const struct el_graph *graph, const struct el_node *node)
 {
-    bool needs = false;
-    for (int i = 0; i < node->n_params; i++) needs |= !graph->params[node->params[i]].frozen;
+    bool needs = el_node_trains(graph, node);
     for (int i = 0; i < node->n_inputs; i++) {
         const struct el_tensor *input = &graph->tensors[node->inputs[i]];
         needs |= input->producer >= 0 && input->requires_grad;
@@ -274,10 +280,8 @@ enum el_status el_graph_finish(struct el_graph *graph, int output, enum el_loss_
 unsigned el_graph_keeps(const struct el_graph *graph, const struct el_node *node)
 {
     const unsigned keeps = node->type->keeps | (node->attributes.relu ? EL_KEEPS_OUTPUT : 0);
-    bool trains = false;
     if (!graph->tensors[node->outputs[0]].requires_grad) return 0;
-    for (int i = 0; i < node->n_params; i++) trains |= !graph->params[node->params[i]].frozen;
-    return trains ? keeps : keeps & ~(unsigned)EL_KEEPS_INPUT_FOR_WEIGHTS;
+    return el_node_trains(graph, node) ? keeps : keeps & ~(unsigned)EL_KEEPS_INPUT_FOR_WEIGHTS;
 }
 
 int el_graph_again_from(const struct el_graph *graph, const struct el_node *node)

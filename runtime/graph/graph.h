@@ -253,6 +253,8 @@ static inline size_t el_graph_label_bytes(const struct el_graph *graph)
 bool el_graph_uses_param(const struct el_graph *graph, int param);
 /* Whether it gets a gradient: it is used, and not frozen. */
 bool el_graph_trains_param(const struct el_graph *graph, int param);
+/* Whether it has a parameter that is not frozen. */
+bool el_node_trains(const struct el_graph *graph, const struct el_node *node);
 /* EL_KEEPS_...: what its backward reads, as far as it has one. */
 unsigned el_graph_keeps(const struct el_graph *graph, const struct el_node *node);
 /* The first node of its segment, and the one before whose backward the segment is computed again: the last one that

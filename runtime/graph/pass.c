@@ -9,13 +9,6 @@ static bool has_backward(const struct el_pass *pass, const struct el_node *node)
     return pass->spec.graph->tensors[node->outputs[0]].requires_grad;
 }
 
-static bool trains_weights(const struct el_pass *pass, const struct el_node *node)
-{
-    bool trains = false;
-    for (int i = 0; i < node->n_params; i++) trains |= !pass->spec.graph->params[node->params[i]].frozen;
-    return trains;
-}
-
 /* The lower of two node indices, where -1 is none. */
 static int lower(int a, int b)
 {
@@ -256,8 +249,8 @@ static void drop_unwanted(struct el_pass *pass, const struct el_node *node)
     }
 }
 
-/* Forward of a segment once more, up to `node`, whose backward reads it; of that one only if it reads what it left
- * itself. Hooks are not told: what the segment's nodes read is there from `node` on. */
+/* Issues a segment's forward once more, up to `node`, whose backward needs it. `node` itself runs again only if its
+ * backward reads its own output. No hook is called: the parameters of the segment are there when `node` begins. */
 static void compute_again(struct el_pass *pass, const struct el_node *node)
 {
     const struct el_graph *graph = pass->spec.graph;
@@ -284,7 +277,7 @@ static void backward_node(struct el_pass *pass, const struct el_node *node, enum
         node->type->backward_begin(pass, node);
         drop_outputs_after(pass, node, halves);
     }
-    if (halves & WEIGHTS && trains_weights(pass, node)) call(node->type->backward_weights, pass, node);
+    if (halves & WEIGHTS && el_node_trains(pass->spec.graph, node)) call(node->type->backward_weights, pass, node);
     if (halves & INPUTS) call(node->type->backward_inputs, pass, node);
     el_pass_store_grads(pass, node);
     drop_unwanted(pass, node);

@@ -20,14 +20,17 @@ static const struct row {
             {.mode = "single", .precision = EL_PRECISION_BF16},
             {.mode = "dp"},
             {.mode = "ddp", .precision = EL_PRECISION_BF16_PURE},
+            {.mode = "manual"},
             {.mode = "spmg"},
             {.mode = "mp"},
             {.mode = "tp"},
+            {.mode = "zero1"},
             {.mode = "zero2"},
             {.mode = "zero3"},
             {.mode = "zero3", .unit = EL_UNIT_LAYER, .precision = EL_PRECISION_BF16},
             {.mode = "zero3", .unit = EL_UNIT_MODEL},
             {.mode = "pipeline", .schedule = "1f1b"},
+            {.mode = "pipeline", .schedule = "interleaved"},
             {.mode = "pipeline", .schedule = "zero-bubble"}};
 
 static void configure_row(const struct row *row, bool recompute, struct el_train_config *config)
