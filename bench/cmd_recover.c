@@ -15,6 +15,7 @@
 #include "bench/recover/recover.h"
 #include "bench/report/report.h"
 #include "bench/stats/stats.h"
+#include "runtime/state/checkpoint.h"
 
 /* One of the jobs: its document is `trials.0` of a record of `run`. */
 struct job {
@@ -124,11 +125,11 @@ static json_t *intervals(double mtbf_s, double checkpoint_s, double recovery_s, 
     static const double usual[] = {3600, 86400, 604800};
     json_t *rows = json_array();
     for (int i = 0; i < (mtbf_s > 0 ? 1 : 3); i++) {
-        const double m = mtbf_s > 0 ? mtbf_s : usual[i], t = el_recovery_interval_s(checkpoint_s, m);
-        json_array_append_new(rows,
-                              el_json_of(EL_KEY("mtbf_s", m), EL_KEY("interval_s", t),
-                                         EL_KEY("interval_steps", fmax(1, round(t / step_s))),
-                                         EL_KEY("lost_pct", 100 * el_recovery_waste(t, checkpoint_s, recovery_s, m))));
+        const double m = mtbf_s > 0 ? mtbf_s : usual[i], t = el_stats_checkpoint_interval(checkpoint_s, m);
+        json_array_append_new(
+            rows, el_json_of(EL_KEY("mtbf_s", m), EL_KEY("interval_s", t),
+                             EL_KEY("interval_steps", fmax(1, round(t / step_s))),
+                             EL_KEY("lost_pct", 100 * (1 - el_stats_goodput(t, checkpoint_s, recovery_s, m)))));
     }
     return rows;
 }
@@ -156,6 +157,21 @@ static struct el_interval cost_in_jobs(const struct recover *recover, json_t *co
     free(values);
     json_decref(costs);
     return cost;
+}
+
+/* Of all workers' files of the last checkpoint; null: there is none. */
+static json_t *bytes_of_job(const struct recover *recover)
+{
+    char dir[EL_PATH_BYTES], folder[EL_PATH_BYTES], path[EL_PATH_BYTES + 16];
+    json_t *index;
+    int64_t bytes = 0;
+    el_store_path(&recover->store, dir, "fallen-1-checkpoints");
+    el_checkpoint_folder(dir, el_checkpoint_last(dir), true, folder);
+    snprintf(path, sizeof path, "%s/index.json", folder);
+    if (el_read_json(path, &index) != EL_OK) return json_null();
+    EL_EACH(file, el_json_at(index, "checkpoint.files")) bytes += el_json_whole(file, "bytes");
+    json_decref(index);
+    return json_integer(bytes);
 }
 
 /* From the jobs' documents: undisturbed and checkpoints [n], and the one with lost ranks. */
@@ -191,6 +207,7 @@ static enum el_status make_document(const struct recover *recover, json_t *const
         el_json_number(last, "detect_s") + el_json_number(last, "restart_s") + el_json_number(last, "load_s");
     json_t *own = json_deep_copy(json_object_get(checkpoints[0], "checkpoints"));
     json_object_del(own, "dir");
+    el_json_put(own, "job_bytes", bytes_of_job(recover));
     el_json_put(own, "every", el_json_rounded(steps_between(checkpoints[0])));
     *document_p = el_json_of(
         EL_KEY("schema", 1), EL_KEY("command", "recover"), EL_KEY("dir", (const char *)recover->store.dir),

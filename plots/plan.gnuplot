@@ -19,4 +19,6 @@ if (!text) { set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb color_g
 plot first with lines linecolor rgb color_ideal dashtype 2 linewidth 1 notitle, \
      for [name in present] data index "points of ".name using 1:2 with linespoints \
          pointtype text ? 1 : point(name) pointsize size(name) linecolor rgb ink(name) linewidth 1.4 title name, \
+     for [name in present] data index "points of ".name using 1:3 with lines dashtype 3 linecolor rgb ink(name) \
+         linewidth 1.4 notitle, \
      data index "counts" using 1:(0):xtic(2) with points pointtype -1 notitle

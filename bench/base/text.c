@@ -51,6 +51,16 @@ const char *el_text_mib(double bytes, char text[EL_FIGURE_BYTES])
     return text;
 }
 
+const char *el_text_time(double s, char text[EL_FIGURE_BYTES])
+{
+    static const double units[] = {31557600, 604800, 86400, 3600, 60, 1, 1e-3};
+    static const char *const names[] = {"years", "weeks", "days", "h", "min", "s", "ms"};
+    int u = 0;
+    while (u < 6 && s < units[u]) u++;
+    snprintf(text, EL_FIGURE_BYTES, "%.3g %s", s / units[u], names[u]);
+    return text;
+}
+
 void el_text_append(char *text, size_t bytes, const char *format, ...)
 {
     size_t used = strlen(text);

@@ -12,6 +12,8 @@ enum { EL_REPORT_COLUMNS = 100, EL_FIGURE_BYTES = 32 };
 
 /* Three significant digits at least, all digits before the point: 0.0321, 1.23, 12.3, 123, 12,345. "-" for NAN. */
 const char *el_text_figure(double value, char text[EL_FIGURE_BYTES]);
+/* Seconds with three digits: 3.56 ms, 1.7 min, 5.71 years. */
+const char *el_text_time(double s, char text[EL_FIGURE_BYTES]);
 /* Bytes as MiB with a digit after the point, below 1 with two digits that count, without the unit. */
 const char *el_text_mib(double bytes, char text[EL_FIGURE_BYTES]);
 /* As by printf, behind what `text` holds; what does not fit is cut. */

@@ -26,7 +26,8 @@ void el_plan_options(const struct el_options *options, int n_devices, struct el_
  * gradients and the optimizer's state come to on a device), "peak_bytes" (of the fullest device; null where least_bytes
  * is over the limit already, and then the following are not there), "room_bytes" (of the limit; negative: it does not
  * fit), "device" (the fullest one), "moment", "at_peak_by_tag", "sent_bytes" (of the one that sends most), "step_ms",
- * "samples_per_s", "tokens_per_s" (null: no machine, or it does not fit), "fits"}]: all that can be on these devices,
+ * "samples_per_s", "tokens_per_s" (null: no machine, or it does not fit), "fits", "checkpoint_bytes" (the most that a
+ * worker writes), "state_bytes" (that all workers write)}]: all that can be on these devices,
  * best first: by the step, else by bytes sent, then by memory. `run`: options of `run`, all but mode and mesh. Errors:
  * EL_ERR_INVALID where there is no such mode or mesh. `best`: without those that surely are not the best of their mode.
  */
@@ -52,6 +53,21 @@ enum el_status el_plan_detail(const struct el_options *run, bool rates, json_t *
 /* The best row of each mode on each of several numbers of devices, with its details: {"rows": [row and "devices",
  * "global_batch"; by devices, then best first], "none_fits": [devices]}. `options`: of `plan`. */
 enum el_status el_plan_sizes(const struct el_options *options, json_t **document_p);
+
+/* What failures of devices leave. From a record of `recover`: a checkpoint of `bytes` a worker takes `cost_s` from
+ * training and is written in `write_s`; from a failure to a first step there pass `start_s`, and `read_s` for
+ * `job_bytes` in all. Times of larger ones rise in proportion to their bytes. Errors: EL_ERR_INVALID with what the
+ * record has not. */
+struct el_plan_failures {
+    double device_mtbf_s, bytes, cost_s, write_s, start_s, job_bytes, read_s;
+};
+enum el_status el_plan_failures_read(const json_t *record, double device_mtbf_s, struct el_plan_failures *failures_p);
+json_t *el_plan_failures_json(const struct el_plan_failures *failures);
+/* Adds to a row with "devices" and a step: "mtbf_s" (of the job), "checkpoint_s" (what one takes from training),
+ * "interval_steps" and "interval_s" (between two, by Daly's formula, and no shorter than it takes to write one),
+ * "recovery_s", "goodput_pct", "counted_samples_per_s", "counted_tokens_per_s" (that goodput leaves). */
+void el_plan_failures_add(const struct el_plan_failures *failures, json_t *row);
+void el_plan_print_failures(const json_t *document, size_t n_rows, FILE *out, bool colour);
 
 /* For people: a line a row of `document` (docs/plan.md). */
 void el_plan_print(const json_t *document, FILE *out, bool colour);

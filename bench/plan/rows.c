@@ -60,16 +60,29 @@ static double least_bytes(const struct el_train_config *config, const struct el_
     return copies * param_count * (double)el_dtype_bytes(config->dtype) / el_layout_per_copy(layout);
 }
 
+/* What all workers write of a checkpoint; buffers are not counted. */
+static double state_bytes(const struct el_train_config *config, double param_count)
+{
+    struct el_state_row row;
+    double bytes = 0;
+    for (int what = EL_STATE_PARAM; what < EL_STATE_BUFFER; what++)
+        if (what != EL_STATE_GRAD && el_state_row(config, (enum el_state)what, &row))
+            bytes += param_count * (double)el_dtype_bytes(row.dtype);
+    return bytes;
+}
+
 static void put_forecast(json_t *row, const struct el_trial *trial, const struct el_memory_forecast *forecasts,
                          double step_ns)
 {
     const double samples_per_s = (double)trial->train.global_batch / (step_ns * 1e-9);
     const int64_t limit = trial->device_mem_bytes, tokens = el_trial_tokens(trial);
     uint64_t sent = 0;
+    size_t kept = 0;
     int fullest = 0;
     for (int d = 0; d < trial->n_devices; d++) {
         if (forecasts[d].ledger.peak_bytes > forecasts[fullest].ledger.peak_bytes) fullest = d;
         if (forecasts[d].sent_bytes > sent) sent = forecasts[d].sent_bytes;
+        if (forecasts[d].kept_bytes > kept) kept = forecasts[d].kept_bytes;
     }
     const struct el_memory_forecast *f = &forecasts[fullest];
     const bool fits = f->ledger.peak_bytes <= (size_t)limit;
@@ -79,7 +92,7 @@ static void put_forecast(json_t *row, const struct el_trial *trial, const struct
                     EL_KEY("sent_bytes", sent), EL_KEY("step_ms", fits ? step_ns / 1e6 : NAN),
                     EL_KEY("samples_per_s", fits ? samples_per_s : NAN),
                     EL_KEY("tokens_per_s", fits && tokens ? samples_per_s * (double)tokens : NAN),
-                    EL_KEY("fits", fits));
+                    EL_KEY("checkpoint_bytes", (int64_t)kept), EL_KEY("fits", fits));
 }
 
 static enum el_status state_of(const struct el_trial *trial, double *count_p, double *least_p)
@@ -104,8 +117,9 @@ static enum el_status forecast_row(struct plan *plan, const struct el_trial *tri
     EL_TRY(el_trial_command(trial, command, sizeof command));
     EL_TRY(state_of(trial, &count, &least));
     el_json_put_all(row, EL_KEY("command", json_sprintf("%s --dry-run", command)), EL_KEY("parameters", (int64_t)count),
-                    EL_KEY("least_bytes", (int64_t)least), EL_KEY("peak_bytes", json_null()),
-                    EL_KEY("fits", json_false()));
+                    EL_KEY("least_bytes", (int64_t)least),
+                    EL_KEY("state_bytes", (int64_t)state_bytes(&trial->train, count)),
+                    EL_KEY("peak_bytes", json_null()), EL_KEY("fits", json_false()));
     if (least > (double)trial->device_mem_bytes) return EL_OK;
     const enum el_status status = el_train_predict(&trial->train, el_kernels_cpu(), &spec, plan->forecasts, &step_ns);
     if (status == EL_OK) put_forecast(row, trial, plan->forecasts, step_ns);

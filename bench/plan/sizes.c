@@ -64,10 +64,12 @@ enum el_status el_plan_read(const char *path, json_t **document_p)
 
 enum el_status el_plan_csv(const void *document, FILE *out)
 {
-    static const char *const texts[] = {"mode", "mesh"}, *const numbers[] = {
-                                                             "devices",    "global_batch", "micro",      "accumulate",
-                                                             "step_ms",    OF_SAMPLES,     OF_TOKENS,    "mfu_pct",
-                                                             "exposed_ms", "bubble_pct",   "peak_bytes", "sent_bytes"};
+    static const char *const texts[] = {"mode", "mesh"},
+                             *const numbers[] = {"devices",          "global_batch", "micro",
+                                                 "accumulate",       "step_ms",      OF_SAMPLES,
+                                                 OF_TOKENS,          "mfu_pct",      "exposed_ms",
+                                                 "bubble_pct",       "peak_bytes",   "sent_bytes",
+                                                 "checkpoint_bytes", "goodput_pct",  "counted_tokens_per_s"};
     enum { N_TEXTS = sizeof texts / sizeof texts[0], N_NUMBERS = sizeof numbers / sizeof numbers[0] };
     for (int i = 0; i < N_TEXTS; i++) fprintf(out, "%s,", texts[i]);
     for (int i = 0; i < N_NUMBERS; i++) fprintf(out, "%s%s", numbers[i], i + 1 < N_NUMBERS ? "," : "\n");
@@ -100,6 +102,7 @@ static enum el_status write(const struct el_figure *figure, const json_t *docume
     char title[EL_TITLE_BYTES], foot[EL_TITLE_BYTES], figure_text[EL_FIGURE_BYTES];
     struct el_data_names modes = {"", ""};
     const char *names[EL_LIST_MAX];
+    const bool failures = json_is_object(json_object_get(document, "failures"));
     int n_modes = 0;
     double least, most, high = 0;
     (void)figure;
@@ -115,8 +118,8 @@ static enum el_status write(const struct el_figure *figure, const json_t *docume
     snprintf(title, sizeof title, "%s, %s million parameters, %s: predicted", el_json_text(document, "model", "?"),
              el_text_figure(el_json_number(document, "parameters") / 1e6, figure_text),
              el_data_label(el_json_text(document, "machine", "?")).text);
-    snprintf(foot, sizeof foot, "each mode in its best mesh; dashed: the best on %.0f devices; nothing is measured",
-             least);
+    snprintf(foot, sizeof foot, "each mode in its best mesh; dashed: the best on %.0f devices; %snothing is measured",
+             least, failures ? "dotted: what failures leave; " : "");
     el_data_about(file, &(struct el_data_about){title, &modes, most * MARGIN, BARS, foot},
                   ", left end, highest rate, its unit, the first number's best");
     fprintf(file, "\t%.6g\t%.6g\t%s\t%.6g\n", least / MARGIN, high, of == OF_TOKENS ? "tokens/s" : "samples/s",
@@ -127,11 +130,14 @@ static enum el_status write(const struct el_figure *figure, const json_t *docume
         if (!el_data_seen(rows, row_at.i, "devices"))
             fprintf(file, "%.0f\t%.0f\n", el_json_number(row, "devices"), el_json_number(row, "devices"));
     for (int k = 0; k < n_modes; k++) {
-        el_data_block(file, "place (devices, or beside), rate of a device", "points of %s", names[k]);
+        el_data_block(file, "place (devices, or beside), rate of a device, what failures leave of it", "points of %s",
+                      names[k]);
         EL_EACH(row, rows)
             if (el_json_is(row, "mode", names[k]))
-                fprintf(file, "%.4g\t%.6g\n", el_json_number(row, "devices") * pow(BESIDE, k - (n_modes - 1) / 2.0),
-                        per_device(row, of));
+                fprintf(file, "%.4g\t%.6g\t%.6g\n",
+                        el_json_number(row, "devices") * pow(BESIDE, k - (n_modes - 1) / 2.0), per_device(row, of),
+                        failures ? per_device(row, of) * el_json_number(row, "goodput_pct") / 100
+                                 : per_device(row, of));
     }
     return EL_OK;
 }

@@ -20,25 +20,16 @@ static const struct el_column fall_columns[] = {EL_TEXT("lost by", -7, "kind"),
                                                 EL_FIGURE("catch up s", 11, "catch_up_s"),
                                                 EL_NO_MORE};
 
-static void show_time(double s, char *text, size_t bytes)
-{
-    const double units[] = {604800, 86400, 3600, 60, 1, 1e-3};
-    const char *const names[] = {"weeks", "days", "h", "min", "s", "ms"};
-    int u = 0;
-    while (u < 5 && s < units[u]) u++;
-    snprintf(text, bytes, "%.3g %s", s / units[u], names[u]);
-}
-
 static void show_mtbf(const json_t *row, const json_t *context, char *text)
 {
     (void)context;
-    show_time(el_json_number(row, "mtbf_s"), text, EL_CELL_BYTES);
+    el_text_time(el_json_number(row, "mtbf_s"), text);
 }
 
 static void show_interval(const json_t *row, const json_t *context, char *text)
 {
     (void)context;
-    show_time(el_json_number(row, "interval_s"), text, EL_CELL_BYTES);
+    el_text_time(el_json_number(row, "interval_s"), text);
 }
 
 static const struct el_column interval_columns[] = {

@@ -92,19 +92,6 @@ void el_recovery_costs(const json_t *events, int64_t every, json_t *costs)
     }
 }
 
-double el_recovery_interval_s(double checkpoint_s, double mtbf_s)
-{
-    if (checkpoint_s >= 2 * mtbf_s) return mtbf_s;
-    return sqrt(2 * checkpoint_s * mtbf_s) *
-               (1 + sqrt(checkpoint_s / (2 * mtbf_s)) / 3 + checkpoint_s / (18 * mtbf_s)) -
-           checkpoint_s;
-}
-
-double el_recovery_waste(double interval_s, double checkpoint_s, double recovery_s, double mtbf_s)
-{
-    return checkpoint_s / interval_s + (interval_s / 2 + recovery_s) / mtbf_s;
-}
-
 double el_recovery_goodput(const json_t *events, double step_s)
 {
     const json_t *first = NULL, *last = NULL, *end = NULL;

@@ -7,11 +7,6 @@
  * Times of a fall, in seconds: `detect_s` from the fall until the launcher saw the job's end; `restart_s` until the
  * job's first process began; `load_s` until the first step; `catch_up_s` until as many steps were done as before.
  *
- * The interval between checkpoints that loses least, of time C for a checkpoint and M between failures: Young's
- * sqrt(2 C M) (CACM 17, 1974), to higher order by Daly (Future Generation Computer Systems 22, 2006, eq. 37):
- * sqrt(2 C M) (1 + sqrt(C / 2M) / 3 + C / 18M) - C; M where C is 2 M or more. What is lost then, of all time:
- * C / T + (T / 2 + R) / M, where R is the time from the fall to the first step.
- *
  * Ownership: new references. Threads: any. Errors: EL_ERR_IO, EL_ERR_INVALID.
  */
 #pragma once
@@ -30,8 +25,6 @@ json_t *el_recovery_falls(const json_t *events);
 /* What each checkpoint of a job cost, in percent of the time from it to the next one, `every` steps later: steps of the
  * half that begins with it, against those of the other half. Appends reals to `costs`. */
 void el_recovery_costs(const json_t *events, int64_t every, json_t *costs);
-double el_recovery_interval_s(double checkpoint_s, double mtbf_s);
-double el_recovery_waste(double interval_s, double checkpoint_s, double recovery_s, double mtbf_s);
 /* Steps that were done at the end, at this time each if nothing had happened, over the time that it took from the first
  * step on; NAN: it did not end. */
 double el_recovery_goodput(const json_t *events, double step_s);

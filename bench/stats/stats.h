@@ -118,3 +118,14 @@ struct el_interval el_stats_signed_rank_interval(const double *differences, size
 /* Holm's adjustment: below a level, adjusted, stands only what is wrong in fewer than that share of families by
  * chance, however the tests hang together. NAN stays NAN and does not count. `adjusted` may be `p`. */
 void el_stats_holm(const double *p, size_t n, double *adjusted);
+
+/* ---- failures: any unit of time, the same for all; `checkpoint`: what writing one takes from the work ---- */
+
+/* The work between two checkpoints that loses least: Young's sqrt(2 C M) (CACM 17, 1974) of C for a checkpoint and M
+ * between failures, to higher order by Daly (Future Generation Computer Systems 22, 2006, eq. 37):
+ * sqrt(2 C M) (1 + sqrt(C / 2M) / 3 + C / 18M) - C; M where C is 2 M or more. */
+double el_stats_checkpoint_interval(double checkpoint, double mtbf);
+/* The part of all time that is work which counts, of intervals T, and R from a failure to the first step: Daly's eq.
+ * 20, T / (M e^(R/M) (e^((T + C)/M) - 1)). Failures come at any time with the same rate, in checkpoints and recoveries
+ * too. About 1 - C/T - (T/2 + R)/M where M is long. */
+double el_stats_goodput(double interval, double checkpoint, double recovery, double mtbf);

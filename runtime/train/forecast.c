@@ -149,6 +149,7 @@ static enum el_status issue_step(struct forecast *f, struct el_worker *worker, s
         EL_TRY(mode->issue(worker, *program_p, round));
     }
     EL_TRY(el_program_end(*program_p));
+    const size_t kept_bytes = el_snapshot_bytes(worker, EL_KEPT_ROWS, el_checkpoint_file_has);
     for (int m = 0; m < worker->n_members; m++) el_device_ledger_reset_peak(worker->members[m].shard.device);
     el_program_book(*program_p);
     for (int m = 0; m < worker->n_members; m++) {
@@ -158,7 +159,8 @@ static enum el_status issue_step(struct forecast *f, struct el_worker *worker, s
         el_program_ledger(*program_p, device, &phase);
         *forecast = (struct el_memory_forecast){.ledger = *el_device_ledger(device),
                                                 .moment = el_phase_name(phase),
-                                                .sent_bytes = sent_bytes(*program_p, worker->first + m)};
+                                                .sent_bytes = sent_bytes(*program_p, worker->first + m),
+                                                .kept_bytes = kept_bytes};
         if (schedule->n_parts > 0)
             forecast->activation_sets =
                 el_schedule_in_flight(schedule, el_layout_spot(worker->layout, worker->first + m).at[EL_AXIS_STAGE]);

@@ -15,6 +15,7 @@ struct el_memory_forecast {
     const char *moment;  /* "forward", "backward", "reduce", "optimizer" */
     int activation_sets; /* the most that it holds, of a model in stages; 0: there are none */
     uint64_t sent_bytes; /* to other devices in a step, by it or by one that is alike */
+    size_t kept_bytes;   /* what its worker, or one that is alike, writes of a checkpoint */
 };
 enum el_status el_train_forecast(const struct el_train_config *config, const struct el_kernel_table *kernels,
                                  struct el_memory_forecast *forecasts /* [n_devices] */);

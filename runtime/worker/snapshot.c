@@ -23,6 +23,13 @@ static void list(struct el_snapshot *snapshot, unsigned rows, el_snapshot_filter
     }
 }
 
+size_t el_snapshot_bytes(struct el_worker *worker, unsigned rows, el_snapshot_filter *wanted)
+{
+    struct el_snapshot snapshot = {.worker = worker};
+    list(&snapshot, rows, wanted, NULL);
+    return snapshot.size;
+}
+
 enum el_status el_snapshot_open(struct el_worker *worker, unsigned rows, el_snapshot_filter *wanted,
                                 struct el_snapshot **snapshot_p)
 {

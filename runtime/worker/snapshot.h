@@ -33,6 +33,8 @@ struct el_snapshot {
 typedef bool el_snapshot_filter(const struct el_worker *worker, int member, const struct el_state_item *item);
 enum el_status el_snapshot_open(struct el_worker *worker, unsigned rows, el_snapshot_filter *wanted,
                                 struct el_snapshot **snapshot_p);
+/* What such a copy takes. */
+size_t el_snapshot_bytes(struct el_worker *worker, unsigned rows, el_snapshot_filter *wanted);
 void el_snapshot_close(struct el_snapshot *snapshot); /* NULL is legal */
 enum el_status el_snapshot_take(struct el_snapshot *snapshot);
 /* From another one of the same worker, which has all of its arrays. */

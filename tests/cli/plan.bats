@@ -269,3 +269,41 @@ END
     refuses "give at most 1024 devices" "$EVENLOAD" run --mode pipeline --mesh dp=1024,pp=2 --model mlp --batch 8192 --micro 8 --data dummy \
         --devices sim:2048 --procs 1 --dry-run --machine h100-sxm --inject straggler=3:2
 }
+
+@test "what failures leave: by a record of recover, Daly's interval and the bytes that a row writes and reads" {
+    mkdir r && cat >r/recover.json <<'END'
+{"schema": 1, "command": "recover", "cost_ms": 20.0, "intervals": [],
+ "checkpoints": {"copy_bytes": 1000000, "job_bytes": 2000000, "write_ms": 500.0},
+ "falls": [{"detect_s": 1.0, "restart_s": 2.0, "load_s": 0.75}],
+ "events": [{"event": "start", "step": 0, "s": 0.0}, {"event": "step", "step": 0, "s": 0.5}]}
+END
+    failing=(plan "${TINY[@]}" --devices 4..16 --machine h100-sxm --optimizer adamw --device-mtbf 40h --recover)
+    "$EVENLOAD" "${failing[@]}" r --json --out failing >plan.json
+    python3 - <<'END'
+import csv, json, math
+d = json.load(open("plan.json"))
+P = d["parameters"]
+for r in d["rows"]:
+    assert r["state_bytes"] == 12 * P, r
+    parts = {"ddp": 1, "zero3": r["devices"]}.get(r["mode"]) if not r["mesh"] else None
+    if parts: assert abs(r["checkpoint_bytes"] / (12 * P / parts) - 1) < 0.02, r
+    M, size = 40 * 3600 / r["devices"], r["checkpoint_bytes"] / 1e6
+    C, R, step = 0.02 * size, 3.5 + 0.25 * r["state_bytes"] / 2e6, r["step_ms"] / 1e3
+    T = math.sqrt(2 * C * M) * (1 + math.sqrt(C / (2 * M)) / 3 + C / (18 * M)) - C
+    steps = max(1, math.floor(T / step + 0.5), math.ceil(0.5 * size / step))
+    goodput = steps * step / (M * math.exp(R / M) * (math.exp((steps * step + C) / M) - 1))
+    assert (r["mtbf_s"], r["interval_steps"]) == (M, steps), (r, steps)
+    assert abs(r["recovery_s"] - R) < 1e-9 and abs(r["goodput_pct"] / 100 - goodput) < 1e-9, (r, goodput)
+    assert abs(r["counted_tokens_per_s"] / r["tokens_per_s"] - goodput) < 1e-9, r
+assert {"ddp", "zero3"} <= {r["mode"] for r in d["rows"] if not r["mesh"]}
+assert [float(r["goodput_pct"]) for r in csv.DictReader(open("failing/plan.csv"))] == [r["goodput_pct"] for r in d["rows"]]
+END
+    run "$EVENLOAD" "${failing[@]}" r --devices 4
+    [[ $status -eq 0 && $output == *"a device fails once in 1.67 days"*"goodput %"*"Next: "* ]] || show
+    sed -i 's/"job_bytes": 2000000, //' r/recover.json
+    refuses "has not the size of all files of a checkpoint (checkpoints.job_bytes)" "$EVENLOAD" "${failing[@]}" r
+    refuses "recover.json" "$EVENLOAD" "${failing[@]}" none
+    refuses "needs --recover DIR" "$EVENLOAD" plan "${TINY[@]}" --machine h100-sxm --device-mtbf 40h
+    refuses "--recover: needs --device-mtbf" "$EVENLOAD" plan "${TINY[@]}" --recover r
+    refuses "--device-mtbf: needs --machine" "$EVENLOAD" plan "${TINY[@]}" --device-mtbf 40h --recover r
+}

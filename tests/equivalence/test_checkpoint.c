@@ -9,6 +9,7 @@
 
 #include "runtime/base/rng.h"
 #include "runtime/state/checkpoint.h"
+#include "runtime/train/forecast.h"
 #include "tests/equivalence/case_dataset.h"
 #include "tests/equivalence/cases.h"
 #include "tests/own_place.h"
@@ -71,10 +72,13 @@ static void any_mode_goes_on_to_the_bit_and_in_any_other(void **state)
         for (const struct el_mode_info *mode = el_mode_list(); mode->name; mode++) {
             struct el_train_config config;
             struct el_train_result whole, first, rest;
+            struct el_memory_forecast forecasts[DEVICES];
             const int n = devices_for(&cases[k], mode->name);
             configure(&cases[k], mode->name, n, &config);
             train(&config, NULL, NULL, STEPS, &whole);
             train(&config, folder, NULL, AT, &first);
+            assert_true(el_train_forecast(&config, el_kernels_reference(), forecasts) == EL_OK);
+            assert_true(forecasts[0].kept_bytes == (size_t)first.checkpoints.copied);
             assert_int_equal(first.checkpoints.n, 1);
             assert_int_equal(first.checkpoints.n_failed, 0);
             train(&config, NULL, folder, STEPS, &rest);

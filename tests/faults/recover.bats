@@ -167,6 +167,7 @@ END
     [[ $status -eq 0 && $output == *"Losses after it are bit for bit those"*"Next: "* && $output == *"kill "* ]] || show
     [[ $(json r/recover.json '(d["same_losses"], len(d["falls"]), d["falls"][0]["step"], d["falls"][0]["detect_s"] < 2, d["falls"][0]["restart_s"] < 5, 0 < d["goodput"] < 1, len(d["intervals"]), d["intervals"][0]["mtbf_s"])') == "(True, 1, 32, True, True, True, 1, 86400.0)" ]] ||
         { cat r/recover.json && return 1; }
+    [[ $(json r/recover.json 'd["checkpoints"]["job_bytes"]') -eq $(cat r/fallen-1-checkpoints/step-60/*.safetensors | wc -c) ]]
     "$EVENLOAD" report r >report.txt 2>&1 && grep -q 'bit for bit' r/report.html || { cat report.txt && return 1; }
     rm -rf r/plots && { "$EVENLOAD" plot r >plot.txt 2>&1 || [[ $? -eq 2 ]]; } && [[ -s r/plots/recover.dat ]]
     [[ ! -e r/plots/recover.dat || -s r/plots/recover.png ]] || ! command -v gnuplot

@@ -87,16 +87,5 @@ static void what_is_no_event_is_refused_with_its_line(void **state)
     unlink(PATH);
 }
 
-/* Daly's own terms; his interval is near the one that loses least, found by trying. */
-static void the_interval_loses_least(void **state)
-{
-    assert_true(fabs(el_recovery_interval_s(2, 10000) - (200 * (1 + 0.01 / 3 + 2.0 / 180000) - 2)) < 1e-9);
-    assert_true(el_recovery_interval_s(5, 2) == 2);
-    const double best = el_recovery_interval_s(1, 3600), least = el_recovery_waste(best, 1, 10, 3600);
-    for (double t = 1; t < 3600; t += 1) assert_true(el_recovery_waste(t, 1, 10, 3600) > least * 0.9999);
-    assert_true(fabs(el_recovery_waste(100, 2, 10, 3600) - (0.02 + 60.0 / 3600)) < 1e-12);
-}
-
 RUN_TESTS(NULL, NULL, a_fall_stage_by_stage, two_falls_are_apart_and_what_did_not_come_is_null,
-          what_a_checkpoint_costs_of_the_time_to_the_next_one, what_is_no_event_is_refused_with_its_line,
-          the_interval_loses_least)
+          what_a_checkpoint_costs_of_the_time_to_the_next_one, what_is_no_event_is_refused_with_its_line)

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "bench/stats/stats.h"
+#include "runtime/base/rng.h"
 #include "tests/unit/near.h"
 #include "tests/unit/test_random_common.h"
 
@@ -172,5 +173,33 @@ static void test_line(void **state)
     assert_true(fabs(at_zero - 5e-6) < 0.2e-6 && slope > 1e-10 && slope < 1.25e-10);
 }
 
+/* A job that fails at random with a rate of 1/mtbf, whatever it does: the part of its time that is work which counts.
+ */
+static double simulate_failures(double interval, double checkpoint, double recovery, double mtbf)
+{
+    const struct el_rng_key key = {.seed = 7, .use = EL_RNG_INIT};
+    double now = 0, work = 0, fails = 0;
+    for (uint64_t n = 0; n < 200000; n++) {
+        while (n > 0 && now + interval + checkpoint <= fails) now += interval + checkpoint, work += interval;
+        if (n > 0) now = fails;
+        fails = now - mtbf * log1p(-el_rng_uniform(&key, 0, n));
+        if (now + recovery > fails) continue; /* a recovery may fail too */
+        now += recovery;
+    }
+    return work / now;
+}
+
+/* Daly's own terms; his interval is near the one that loses least, found by trying. */
+static void test_failures(void **state)
+{
+    assert_true(fabs(el_stats_checkpoint_interval(2, 10000) - (200 * (1 + 0.01 / 3 + 2.0 / 180000) - 2)) < 1e-9);
+    assert_true(el_stats_checkpoint_interval(5, 2) == 2);
+    const double best = el_stats_checkpoint_interval(1, 3600), most = el_stats_goodput(best, 1, 10, 3600);
+    for (double t = 1; t < 3600; t += 1) assert_true(el_stats_goodput(t, 1, 10, 3600) < most + 1e-5);
+    assert_true(fabs(el_stats_goodput(100, 2, 10, 1e6) - (1 - 2.0 / 102 - 61e-6)) < 2e-6); /* failures are rare */
+    assert_true(fabs(simulate_failures(100, 5, 30, 1000) - el_stats_goodput(100, 5, 30, 1000)) < 0.003);
+    assert_true(fabs(simulate_failures(100, 5, 30, 60) - el_stats_goodput(100, 5, 30, 60)) < 0.003);
+}
+
 RUN_TESTS(NULL, NULL, test_moments, test_nearest_rank, test_student, test_intervals, test_ratios, test_rounding,
-          test_imbalance, test_difference, test_prediction, test_line)
+          test_imbalance, test_difference, test_prediction, test_line, test_failures)

@@ -1,0 +1,155 @@
+/* What failures of devices leave of a row's throughput: a record of `recover` says what a checkpoint takes and what
+ * comes between a failure and the next step, the row how much there is to write and to read. */
+#include <math.h>
+
+#include "bench/base/jvalue.h"
+#include "bench/base/table.h"
+#include "bench/base/text.h"
+#include "bench/plan/plan.h"
+#include "bench/stats/stats.h"
+
+#define SAY(out, ...) el_text_say("", "  ", EL_REPORT_COLUMNS, out, __VA_ARGS__)
+
+/* ---- what the record says ---- */
+
+/* From the job's first start to its first step: nothing was read then. */
+static double first_start_s(const json_t *events)
+{
+    double start = NAN;
+    EL_EACH(event, events) {
+        if (el_json_is(event, "event", "start") && isnan(start)) start = el_json_number(event, "s");
+        if (el_json_is(event, "event", "step")) return el_json_number(event, "s") - start;
+    }
+    return NAN;
+}
+
+enum el_status el_plan_failures_read(const json_t *record, double device_mtbf_s, struct el_plan_failures *failures_p)
+{
+    const json_t *falls = json_object_get(record, "falls"), *last = json_array_get(falls, json_array_size(falls) - 1);
+    const double first_s = first_start_s(json_object_get(record, "events"));
+    *failures_p = (struct el_plan_failures){
+        .device_mtbf_s = device_mtbf_s,
+        .bytes = el_json_number(record, "checkpoints.copy_bytes"),
+        .cost_s = el_json_number(record, "cost_ms") / 1e3,
+        .write_s = el_json_number(record, "checkpoints.write_ms") / 1e3,
+        .start_s = el_json_number(last, "detect_s") + el_json_number(last, "restart_s") + first_s,
+        .job_bytes = el_json_number(record, "checkpoints.job_bytes"),
+        .read_s = el_json_number(last, "load_s") - first_s};
+    const struct el_plan_failures *f = failures_p;
+    const struct {
+        const char *what;
+        double value;
+    } needed[] = {{"what a checkpoint takes from training (cost_ms)", f->cost_s},
+                  {"the time to write one (checkpoints.write_ms)", f->write_s},
+                  {"the size of a checkpoint (checkpoints.copy_bytes)", f->bytes},
+                  {"the size of all files of a checkpoint (checkpoints.job_bytes)", f->job_bytes},
+                  {"the time from a failure to a start (falls, events)", f->start_s},
+                  {"a time to read a checkpoint, which must be over that of a start without one (falls.load_s)",
+                   f->read_s}};
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
+        if (!(needed[i].value > 0))
+            return el_fail(EL_ERR_INVALID,
+                           "--recover: its record has not %s: run 'evenload recover' again, of a larger model",
+                           needed[i].what);
+    return EL_OK;
+}
+
+json_t *el_plan_failures_json(const struct el_plan_failures *failures)
+{
+    return el_json_of(EL_KEY("device_mtbf_s", failures->device_mtbf_s), EL_KEY("bytes", failures->bytes),
+                      EL_KEY("cost_s", failures->cost_s), EL_KEY("write_s", failures->write_s),
+                      EL_KEY("start_s", failures->start_s), EL_KEY("job_bytes", failures->job_bytes),
+                      EL_KEY("read_s", failures->read_s));
+}
+
+/* ---- rows ---- */
+
+/* Whole steps, at least one, and no fewer than it takes to write the checkpoint before. */
+static double steps_between(double interval_s, double write_s, double step_s)
+{
+    return fmax(fmax(1, round(interval_s / step_s)), ceil(write_s / step_s));
+}
+
+void el_plan_failures_add(const struct el_plan_failures *failures, json_t *row)
+{
+    const double step_s = el_json_number(row, "step_ms") / 1e3, tokens = el_json_number(row, "tokens_per_s"),
+                 mtbf_s = failures->device_mtbf_s / el_json_number(row, "devices"),
+                 size = el_json_number(row, "checkpoint_bytes") / failures->bytes,
+                 cost_s = failures->cost_s * size,
+                 recovery_s = failures->start_s + failures->read_s * el_json_number(row, "state_bytes") /
+                                                      failures->job_bytes,
+                 steps = steps_between(el_stats_checkpoint_interval(cost_s, mtbf_s), failures->write_s * size, step_s),
+                 goodput = el_stats_goodput(steps * step_s, cost_s, recovery_s, mtbf_s);
+    if (isnan(step_s)) return;
+    el_json_put_all(row, EL_KEY("mtbf_s", mtbf_s), EL_KEY("checkpoint_s", cost_s), EL_KEY("interval_steps", steps),
+                    EL_KEY("interval_s", steps * step_s), EL_KEY("recovery_s", recovery_s),
+                    EL_KEY("goodput_pct", 100 * goodput),
+                    EL_KEY("counted_samples_per_s", goodput * el_json_number(row, "samples_per_s")),
+                    EL_KEY("counted_tokens_per_s", goodput * tokens));
+}
+
+/* ---- for people ---- */
+
+static void show_s(const json_t *row, const char *path, char *text)
+{
+    el_text_time(el_json_number(row, path), text);
+}
+
+static void show_mtbf(const json_t *row, const json_t *context, char *text)
+{
+    (void)context;
+    show_s(row, "mtbf_s", text);
+}
+
+static void show_interval(const json_t *row, const json_t *context, char *text)
+{
+    (void)context;
+    show_s(row, "interval_s", text);
+}
+
+static void show_cost(const json_t *row, const json_t *context, char *text)
+{
+    (void)context;
+    show_s(row, "checkpoint_s", text);
+}
+
+static void show_recovery(const json_t *row, const json_t *context, char *text)
+{
+    (void)context;
+    show_s(row, "recovery_s", text);
+}
+
+static const struct el_column columns[] = {
+    EL_COUNT("devices", 7, "devices"),
+    {.head = "mode", .gap = 1, .width = -8, .kind = EL_CELL_TEXT, .path = "mode"},
+    EL_SHOWN("failure every", 13, show_mtbf),
+    {.head = "GiB written", .width = 11, .kind = EL_CELL_FIGURE, .path = "checkpoint_bytes", .scale = 1.0 / (1 << 30)},
+    EL_SHOWN("takes", 8, show_cost),
+    EL_SHOWN("every", 9, show_interval),
+    EL_COUNT("steps", 8, "interval_steps"),
+    EL_SHOWN("recovery", 9, show_recovery),
+    EL_FIGURE("goodput %", 9, "goodput_pct"),
+    EL_FIGURE("tokens/s left", 14, "counted_tokens_per_s"),
+    EL_NO_MORE};
+
+void el_plan_print_failures(const json_t *document, size_t n_rows, FILE *out, bool colour)
+{
+    const struct el_table table = {.columns = columns, .context = document, .out = out, .colour = colour};
+    const json_t *rows = json_object_get(document, "rows"), *failures = json_object_get(document, "failures");
+    char every[EL_FIGURE_BYTES], size[EL_FIGURE_BYTES];
+    size_t n = 0;
+    if (!json_is_object(failures)) return;
+    fputc('\n', out);
+    SAY(out,
+        "What failures leave: a device fails once in %s, checkpoints and restarts take as long as measured with %s MB "
+        "a worker, in proportion to their bytes",
+        el_text_time(el_json_number(failures, "device_mtbf_s"), every),
+        el_text_figure(el_json_number(failures, "bytes") / 1e6, size));
+    fputc('\n', out);
+    EL_EACH(row, rows) {
+        if (n == n_rows || !json_object_get(row, "goodput_pct")) break;
+        if (n++ == 0) el_table_heads(&table, EL_TABLE_BOLD);
+        if (n > 1 && !el_data_seen(rows, row_at.i, "devices")) fputc('\n', out);
+        el_table_row(&table, EL_TABLE_PLAIN, row);
+    }
+}
