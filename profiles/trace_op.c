@@ -79,11 +79,11 @@ static void put_operands(struct el_trace *trace, const struct el_op_info *op, co
 /* PyTorch's word for a type. */
 static const char *torch_type(const char *dtype)
 {
-    return !dtype                  ? ""
-           : !strcmp(dtype, "f32") ? "Float"
-           : !strcmp(dtype, "f64") ? "Double"
-           : !strcmp(dtype, "i32") ? "Int"
-                                   : "Byte";
+    static const char *const words[][2] = {{"f32", "Float"}, {"f64", "Double"},    {"i32", "Int"},
+                                           {"f16", "Half"},  {"bf16", "BFloat16"}, {"u8", "Byte"}};
+    for (size_t i = 0; dtype && i < sizeof words / sizeof words[0]; i++)
+        if (!strcmp(dtype, words[i][0])) return words[i][1];
+    return "";
 }
 
 static const char *collective_name(const char *verb)

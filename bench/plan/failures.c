@@ -27,25 +27,25 @@ enum el_status el_plan_failures_read(const json_t *record, double device_mtbf_s,
 {
     const json_t *falls = json_object_get(record, "falls"), *last = json_array_get(falls, json_array_size(falls) - 1);
     const double first_s = first_start_s(json_object_get(record, "events"));
-    *failures_p = (struct el_plan_failures){
-        .device_mtbf_s = device_mtbf_s,
-        .bytes = el_json_number(record, "checkpoints.copy_bytes"),
-        .cost_s = el_json_number(record, "cost_ms") / 1e3,
-        .write_s = el_json_number(record, "checkpoints.write_ms") / 1e3,
-        .start_s = el_json_number(last, "detect_s") + el_json_number(last, "restart_s") + first_s,
-        .job_bytes = el_json_number(record, "checkpoints.job_bytes"),
-        .read_s = el_json_number(last, "load_s") - first_s};
+    *failures_p = (struct el_plan_failures){.device_mtbf_s = device_mtbf_s,
+                                            .bytes = el_json_number(record, "checkpoints.copy_bytes"),
+                                            .cost_s = el_json_number(record, "cost_ms") / 1e3,
+                                            .write_s = el_json_number(record, "checkpoints.write_ms") / 1e3,
+                                            .start_s = el_json_number(last, "detect_s") +
+                                                       el_json_number(last, "restart_s") + first_s,
+                                            .job_bytes = el_json_number(record, "checkpoints.job_bytes"),
+                                            .read_s = el_json_number(last, "load_s") - first_s};
     const struct el_plan_failures *f = failures_p;
     const struct {
         const char *what;
         double value;
-    } needed[] = {{"what a checkpoint takes from training (cost_ms)", f->cost_s},
-                  {"the time to write one (checkpoints.write_ms)", f->write_s},
-                  {"the size of a checkpoint (checkpoints.copy_bytes)", f->bytes},
-                  {"the size of all files of a checkpoint (checkpoints.job_bytes)", f->job_bytes},
-                  {"the time from a failure to a start (falls, events)", f->start_s},
-                  {"a time to read a checkpoint, which must be over that of a start without one (falls.load_s)",
-                   f->read_s}};
+    } needed[] = {
+        {"what a checkpoint takes from training (cost_ms)", f->cost_s},
+        {"the time to write one (checkpoints.write_ms)", f->write_s},
+        {"the size of a checkpoint (checkpoints.copy_bytes)", f->bytes},
+        {"the size of all files of a checkpoint (checkpoints.job_bytes)", f->job_bytes},
+        {"the time from a failure to a start (falls, events)", f->start_s},
+        {"a time to read a checkpoint, which must be over that of a start without one (falls.load_s)", f->read_s}};
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
         if (!(needed[i].value > 0))
             return el_fail(EL_ERR_INVALID,
@@ -74,10 +74,9 @@ void el_plan_failures_add(const struct el_plan_failures *failures, json_t *row)
 {
     const double step_s = el_json_number(row, "step_ms") / 1e3, tokens = el_json_number(row, "tokens_per_s"),
                  mtbf_s = failures->device_mtbf_s / el_json_number(row, "devices"),
-                 size = el_json_number(row, "checkpoint_bytes") / failures->bytes,
-                 cost_s = failures->cost_s * size,
-                 recovery_s = failures->start_s + failures->read_s * el_json_number(row, "state_bytes") /
-                                                      failures->job_bytes,
+                 size = el_json_number(row, "checkpoint_bytes") / failures->bytes, cost_s = failures->cost_s * size,
+                 recovery_s =
+                     failures->start_s + failures->read_s * el_json_number(row, "state_bytes") / failures->job_bytes,
                  steps = steps_between(el_stats_checkpoint_interval(cost_s, mtbf_s), failures->write_s * size, step_s),
                  goodput = el_stats_goodput(steps * step_s, cost_s, recovery_s, mtbf_s);
     if (isnan(step_s)) return;

@@ -115,6 +115,13 @@ assert {s["args"]["Peer"] for s, _ in pair(a, b)} == {1}
     [[ $(ls t) == $'cycle-2\nmine.json\nrank-0.pt.trace.json' ]]
 }
 
+@test "simulated devices have traces too, and 16 bits are called what PyTorch calls them" {
+    "$EVENLOAD" run --mode tp --devices sim:2 --model gpt --layers 1 --embed 16 --heads 2 --seq 8 --vocab 32 --data dummy --batch 2 --precision bf16 \
+        --machine h100-sxm --steps 3 --trace t --out r --quiet >/dev/null
+    [[ $(json t/rank-0.pt.trace.json 'sorted({e["args"]["dtype"] for e in d["traceEvents"] if "Collective name" in e.get("args", {})})') == "['BFloat16', 'Float']" ]] ||
+        { json t/rank-0.pt.trace.json '{e["args"]["dtype"] for e in d["traceEvents"] if "Collective name" in e.get("args", {})}' && return 1; }
+}
+
 @test "trace-stats: our own traces as the record has them, packed ones, PyTorch's, and clear words for what it cannot read" {
     "$EVENLOAD" run "${SHORT[@]}" --mode ddp --devices 2 --procs 1 --trace t --profile active=9,repeat=1 --out o >/dev/null
     "$EVENLOAD" trace-stats t --json >stats.json
