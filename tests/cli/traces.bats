@@ -117,7 +117,7 @@ assert {s["args"]["Peer"] for s, _ in pair(a, b)} == {1}
 
 @test "simulated devices have traces too, and 16 bits are called what PyTorch calls them" {
     "$EVENLOAD" run --mode tp --devices sim:2 --model gpt --layers 1 --embed 16 --heads 2 --seq 8 --vocab 32 --data dummy --batch 2 --precision bf16 \
-        --machine h100-sxm --steps 3 --trace t --out r --quiet >/dev/null
+        --machine h100-sxm --steps 4 --trace t --out r --quiet >/dev/null
     [[ $(json t/rank-0.pt.trace.json 'sorted({e["args"]["dtype"] for e in d["traceEvents"] if "Collective name" in e.get("args", {})})') == "['BFloat16', 'Float']" ]] ||
         { json t/rank-0.pt.trace.json '{e["args"]["dtype"] for e in d["traceEvents"] if "Collective name" in e.get("args", {})}' && return 1; }
 }
