@@ -68,7 +68,6 @@ static bool goes_by_rows(enum el_op_kind op)
     case EL_OP_CROSS_ENTROPY_JOIN:
     case EL_OP_MSE:
     case EL_OP_ORTHOGONALIZE:
-    case EL_OP_TOP_K:
         return false;
     default:
         return true;

@@ -166,10 +166,7 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     X(EL_OP_MAX_NORM, max_norm)                                                                                        \
     /* -> x[n,r]: its columns become orthonormal, one after another (Gram-Schmidt, twice, so that those are that */    \
     /* nearly depend on earlier ones); one of 0 stays 0     d: n r                                                  */ \
-    X(EL_OP_ORTHOGONALIZE, orthogonalize)                                                                              \
-    /* -> x[n], values[k], at[k] i32: the k of x that are largest without sign leave it and become 0; in the order  */ \
-    /* of their places, and of equal ones the first   d: n k   (0 < k <= n)                                         */ \
-    X(EL_OP_TOP_K, top_k)
+    X(EL_OP_ORTHOGONALIZE, orthogonalize)
 
 enum el_op_kind {
 #define EL_OP_ENUM(op, name) op,

@@ -233,8 +233,6 @@ static struct work element_work(enum el_op_kind op, const struct el_kernel_args 
         return (struct work){3 * rn, 2 * rn, 0};
     case EL_OP_ORTHOGONALIZE: /* a column's norm and itself; twice by each earlier one a product and a difference */
         return (struct work){3 * rn + 4 * rn * ((double)args->d[1] - 1), 2 * rn, 0};
-    case EL_OP_TOP_K:
-        return (struct work){n, n + 2 * (double)args->d[1], (double)args->d[1]};
     default:
         return sequence_work(op, args);
     }

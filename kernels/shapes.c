@@ -64,7 +64,6 @@ static const struct row rows[EL_OP_COUNT] = {
     [EL_OP_ADAM] = {"n", "g:n > w:n m:n:f32 v:n:f32 denominator:n:f32 root:n:f32"},
     [EL_OP_MAX_NORM] = {"r n", "> w:r,n"},
     [EL_OP_ORTHOGONALIZE] = {"n r", "> x:n,r"},
-    [EL_OP_TOP_K] = {"n k", "> x:n values:k at:k:i32"},
 };
 
 static bool is_word(const char *word, size_t length, const char *text)

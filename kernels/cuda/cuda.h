@@ -52,8 +52,7 @@
     X(EL_OP_SUM_SQUARES, sum_squares)                                                                                  \
     X(EL_OP_CROSS_ENTROPY, cross_entropy)                                                                              \
     X(EL_OP_CROSS_ENTROPY_JOIN, cross_entropy_join)                                                                    \
-    X(EL_OP_MSE, mse)                                                                                                  \
-    X(EL_OP_TOP_K, top_k)
+    X(EL_OP_MSE, mse)
 
 /* Those of bf16 that are not made of f32's (kernels/bf16.h). */
 #define EL_CUDA_BF16_LIST(X)                                                                                           \

@@ -24,19 +24,10 @@ static const struct el_hook_row rows[EL_HOOK_COUNT] = {
                           .amount = "R",
                           .least = 1,
                           .most = 1024,
-                          .whole = true,
                           .sends = "P [rows, R] and Q [columns, R] of each matrix; small ones as they are",
                           .state = "an error of each matrix, P and Q",
                           .source = "PyTorch's powerSGD_hook",
                           .ops = &el_hook_powersgd},
-    [EL_HOOK_TOPK] = {.name = "topk",
-                      .amount = "P",
-                      .least = 1e-4,
-                      .most = 100,
-                      .sends = "the P % largest values and their places, to all",
-                      .state = "an error of the bucket, all values and places",
-                      .source = "Mem-SGD of Stich and others (2018)",
-                      .ops = &el_hook_topk},
 };
 
 const struct el_hook_row *el_hook_row(enum el_hook_kind kind)
@@ -44,7 +35,7 @@ const struct el_hook_row *el_hook_row(enum el_hook_kind kind)
     return &rows[kind];
 }
 
-/* Whether the first `length` characters of `word` are one of "none|topk:P", but for what is behind a colon. */
+/* Whether the first `length` characters of `word` are one of "none|powersgd:R", but for what is behind a colon. */
 static bool is_choice(const char *choices, const char *word, size_t length)
 {
     for (const char *at = choices; *at; at += strcspn(at, "|"), at += *at == '|')
@@ -57,9 +48,9 @@ static enum el_status read_amount(const struct el_hook_row *row, const char *tex
     char *end;
     double amount = strtod(text, &end);
     bool good = *text && !*end && amount >= row->least && amount <= row->most;
-    if (!good || (row->whole && amount != floor(amount)))
-        return el_fail(EL_ERR_INVALID, "--comm-hook %s%s%.20s: give a %snumber from %g to %g, like %s:1", row->name,
-                       *text ? ":" : "", text, row->whole ? "whole " : "", row->least, row->most, row->name);
+    if (!good || amount != floor(amount))
+        return el_fail(EL_ERR_INVALID, "--comm-hook %s%s%.20s: give a whole number from %g to %g, like %s:1", row->name,
+                       *text ? ":" : "", text, row->least, row->most, row->name);
     *amount_p = amount;
     return EL_OK;
 }

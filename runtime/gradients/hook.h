@@ -3,7 +3,7 @@
  * compression, which has a state for each bucket and says what is sent (el_hook_ops). docs/semantics.md has the
  * definitions.
  *
- *     el_hook_read("none|f16|topk:P", "topk:1", &hook)           from an option's text, and el_hook_show back
+ *     el_hook_read("none|f16|powersgd:R", "powersgd:4", &hook)           from an option's text, and el_hook_show back
  *     row->ops->open(&bucket, &state)                            when buckets are grouped; then in each step
  *     row->ops->start(state, program)                            the bucket is full
  *     row->ops->go_on(state, program)                            the next one is, or backward has ended
@@ -50,7 +50,6 @@ struct el_hook_row {
     const char *name;
     const char *amount; /* what the number behind its name is called: "R"; NULL: it has none */
     double least, most;
-    bool whole;
     const char *sends, *state, *source; /* in words: of a bucket; kept from step to step; the definition's */
     const struct el_hook_ops *ops;      /* NULL: a cast */
 };
@@ -60,4 +59,4 @@ const struct el_hook_row *el_hook_row(enum el_hook_kind kind);
 enum el_status el_hook_read(const char *choices, const char *text, struct el_hook *hook_p);
 void el_hook_show(const struct el_hook *hook, char *text, size_t bytes);
 
-extern const struct el_hook_ops el_hook_powersgd, el_hook_topk;
+extern const struct el_hook_ops el_hook_powersgd;

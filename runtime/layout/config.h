@@ -37,18 +37,10 @@ enum el_share_weights { EL_SHARE_WEIGHTS_AUTO, EL_SHARE_WEIGHTS_SAMPLES, EL_SHAR
 enum { EL_CONTROL_PAIRS_MAX = 256, EL_MODE_SETTINGS_BYTES = 64 };
 
 /* What gradients are on the wire, by the rows of runtime/gradients/hook.h. */
-enum el_hook_kind {
-    EL_HOOK_NONE,
-    EL_HOOK_F32,
-    EL_HOOK_F16,
-    EL_HOOK_BF16,
-    EL_HOOK_POWERSGD,
-    EL_HOOK_TOPK,
-    EL_HOOK_COUNT
-};
+enum el_hook_kind { EL_HOOK_NONE, EL_HOOK_F32, EL_HOOK_F16, EL_HOOK_BF16, EL_HOOK_POWERSGD, EL_HOOK_COUNT };
 struct el_hook {
     enum el_hook_kind kind;
-    double amount; /* powersgd's rank; topk's percentage */
+    double amount; /* powersgd's rank */
 };
 
 struct el_train_config {

@@ -120,11 +120,11 @@ static const struct el_mode_option comm_hook = {
     .name = "comm-hook",
     .argument = "HOOK",
     .help = "how gradients are sent, as PyTorch's communication hooks do. f16, bf16: half the bytes; powersgd:R: "
-            "matrices of rank R; topk:P: the P % largest; both with error feedback, in ddp alone, from the third step "
-            "on; a list of trials: none,f16,powersgd:2",
+            "matrices of rank R with error feedback, in ddp alone, from the third step on; a list of trials: "
+            "none,f16,powersgd:2",
     .kind = EL_MODE_HOOK,
     EL_MODE_FIELD(hook),
-    .choices = "none|f32|f16|bf16|powersgd:R|topk:P",
+    .choices = "none|f32|f16|bf16|powersgd:R",
     .initial = "none",
     .of_copies = true};
 static const struct el_mode_option static_graph = {

@@ -27,7 +27,7 @@ enum el_mode_option_kind {
     EL_MODE_TEXT,     /* char[bytes] */
     EL_MODE_FILE,     /* the same: one of the choices, or a file's name, which has a . or a / */
     EL_MODE_SHARES,   /* struct el_shares: "3,1" */
-    EL_MODE_HOOK,     /* struct el_hook: "topk:1" */
+    EL_MODE_HOOK,     /* struct el_hook: "powersgd:4" */
     EL_MODE_ELSEWHERE /* no value here: the row of the command line says where */
 };
 

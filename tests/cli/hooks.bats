@@ -5,10 +5,10 @@ load common
 MLP=(--model mlp --features 100 --hidden 80 --classes 10 --data dummy --batch 8 --warmup 3 --steps 3 --min-time 0 --control none --quiet)
 
 @test "compare --comm-hook makes a row of each, and says bytes and loss against none" {
-    run --separate-stderr "$EVENLOAD" compare --modes single,ddp --devices 2 --comm-hook none,f16,powersgd:2,topk:10 "${MLP[@]}" --repeats 1 --out r
+    run --separate-stderr "$EVENLOAD" compare --modes single,ddp --devices 2 --comm-hook none,f16,powersgd:2 "${MLP[@]}" --repeats 1 --out r
     [[ $status -eq 0 ]] || show
-    [[ $(json r/results.json '[t["config"]["comm_hook"] for t in d["trials"]]') == "['none', 'none', 'f16', 'powersgd:2', 'topk:10']" ]] || show
-    [[ $output == *"ddp f16 "* && $output == *"ddp powersgd:2 "* && $output == *"ddp topk:10 "* ]] || show
+    [[ $(json r/results.json '[t["config"]["comm_hook"] for t in d["trials"]]') == "['none', 'none', 'f16', 'powersgd:2']" ]] || show
+    [[ $output == *"ddp f16 "* && $output == *"ddp powersgd:2 "* ]] || show
     [[ $(tr -s ' \n' ' ' <<<"$output") == *"ddp f16 against ddp at batch 8: 0.50 times the bytes sent"*"; loss "*" after 6 steps, not "* ]] || show
     [[ $output != *"single against"* ]] || show
 }
@@ -28,19 +28,17 @@ f16 17780 0
 bf16 17780 0
 powersgd:4 4680 39520
 powersgd:8 9320 37760
-topk:10 7112 49784
 .
 }
 
 @test "hooks that there are not, and what they do not go with, are refused in a line" {
-    refuses "--comm-hook: 'f17' is not one of none|f32|f16|bf16|powersgd:R|topk:P" "$EVENLOAD" run --mode ddp --comm-hook f17
+    refuses "--comm-hook: 'f17' is not one of none|f32|f16|bf16|powersgd:R" "$EVENLOAD" run --mode ddp --comm-hook f17
     refuses "--comm-hook powersgd:0: give a whole number from 1 to 1024" "$EVENLOAD" run --mode ddp --comm-hook powersgd:0
-    refuses "--comm-hook topk:101: give a number from 0.0001 to 100" "$EVENLOAD" run --mode ddp --comm-hook topk:101
     refuses "'run' takes those of one trial" "$EVENLOAD" run --mode ddp --comm-hook none,f16
     refuses "--comm-hook f16: gradients of f64 are reduced as they are" "$EVENLOAD" run --mode ddp --devices 2 --dtype f64 --comm-hook f16
-    refuses "'topk:1' is not one of none|f32|f16|bf16" "$EVENLOAD" run --mode spmg --devices 2 --comm-hook topk:1
+    refuses "'powersgd:1' is not one of none|f32|f16|bf16" "$EVENLOAD" run --mode spmg --devices 2 --comm-hook powersgd:1
     refuses "leave --comm-hook out" "$EVENLOAD" run --mode ddp --devices 2 --bucket-view on --comm-hook f16
-    refuses "leave --comm-hook topk out" "$EVENLOAD" run --mode ddp --devices 2 --epochs 1 --uneven join --comm-hook topk:1
-    refuses "--costs has no times of its kernels" "$EVENLOAD" run --mode ddp --devices sim:2 --comm-hook topk:1 --costs .
+    refuses "leave --comm-hook powersgd out" "$EVENLOAD" run --mode ddp --devices 2 --epochs 1 --uneven join --comm-hook powersgd:1
+    refuses "--costs has no times of its kernels" "$EVENLOAD" run --mode ddp --devices sim:2 --comm-hook powersgd:1 --costs .
     refuses "did you mean '--comm-hook'" "$EVENLOAD" run --mode ddp --reduce-dtype bf16
 }

@@ -282,66 +282,6 @@ static void groups_of_filters_are_rows(void **state)
     close_job(&job);
 }
 
-/* ---- top k ---- */
-
-/* A bucket's places from 0 on, by its first parameter's buffer. */
-static int64_t read_bucket(const struct job *job, int first, int param[], int64_t element[], int64_t room)
-{
-    int64_t n = 0;
-    const struct el_view head = el_reducer_place(job->reducers[0], first);
-    for (int p = 0; p < job->graph->n_params; p++) {
-        const struct el_view at = el_reducer_place(job->reducers[0], p);
-        if (at.buffer != head.buffer) continue;
-        for (int64_t i = 0; i < el_param_count(job->graph, p); i++, n++) {
-            int64_t place = (int64_t)(at.offset / sizeof(double)) + i;
-            assert_true(place < room);
-            param[place] = p;
-            element[place] = i;
-        }
-    }
-    return n;
-}
-
-static void topk_is_its_definition(void **state)
-{
-    enum { ROOM = 3000 };
-    static double error[MEMBERS_MAX][PARAMS_MAX][1000], result[PARAMS_MAX][1000];
-    static int param[ROOM];
-    static int64_t element[ROOM];
-    struct job job;
-    memset(error, 0, sizeof error);
-    open_job(&job, "mlp", EL_F64, 3, (struct el_hook){EL_HOOK_TOPK, 7});
-    for (int step = 0; step < STEPS; step++) {
-        group(&job, step);
-        write_grads(&job, step);
-        reduce(&job);
-        for (int p = 0; p < job.graph->n_params; p++)
-            for (int64_t i = 0; i < el_param_count(job.graph, p); i++) {
-                result[p][i] = 0;
-                for (int m = 0; m < job.n; m++) {
-                    if (step >= EL_HOOK_ROUND)
-                        error[m][p][i] += gradient(step, m, p, i);
-                    else
-                        result[p][i] += gradient(step, m, p, i) / job.n;
-                }
-            }
-        for (int p = 0; p < job.graph->n_params && step >= EL_HOOK_ROUND; p++) {
-            if (el_reducer_place(job.reducers[0], p).offset) continue; /* not a bucket's first */
-            int64_t n = read_bucket(&job, p, param, element, ROOM), k = (7 * n + 99) / 100;
-            for (int m = 0; m < job.n; m++)
-                for (int64_t taken = 0; taken < k; taken++) {
-                    int64_t best = 0;
-                    for (int64_t i = 1; i < n; i++)
-                        if (fabs(error[m][param[i]][element[i]]) > fabs(error[m][param[best]][element[best]])) best = i;
-                    result[param[best]][element[best]] += error[m][param[best]][element[best]] / job.n;
-                    error[m][param[best]][element[best]] = 0;
-                }
-        }
-        for (int p = 0; p < job.graph->n_params; p++) hold(&job, step, p, result[p]);
-    }
-    close_job(&job);
-}
-
 /* ---- what is sent and held ---- */
 
 static void run_steps(struct job *job)
@@ -356,7 +296,7 @@ static void run_steps(struct job *job)
 static void bytes_and_memory_have_closed_forms(void **state)
 {
     struct job job;
-    uint64_t values = 0, factors = 0, matrices = 0, k = 0;
+    uint64_t values = 0, factors = 0, matrices = 0;
     open_job(&job, "mlp", EL_F32, 2, (struct el_hook){EL_HOOK_NONE, 0});
     run_steps(&job);
     for (int p = 0; p < job.graph->n_params; p++) values += (uint64_t)el_param_count(job.graph, p);
@@ -381,23 +321,22 @@ static void bytes_and_memory_have_closed_forms(void **state)
     assert_int_equal(job.sent_bytes, 4 * (values - matrices + factors));
     assert_int_equal(el_device_ledger(job.devices[0])->live_by_tag[EL_TAG_HOOK], 4 * (matrices + factors));
     close_job(&job);
-    open_job(&job, "mlp", EL_F32, 2, (struct el_hook){EL_HOOK_TOPK, 5});
-    run_steps(&job);
-    for (int p = 0; p < job.graph->n_params; p++) {
-        const struct el_view place = el_reducer_place(job.reducers[0], p);
-        if (!place.offset) k += (place.buffer->bytes / 4 * 5 + 99) / 100;
-    }
-    assert_int_equal(job.sent_bytes, 8 * k);
-    assert_int_equal(el_device_ledger(job.devices[0])->live_by_tag[EL_TAG_HOOK], 4 * values + 2 * 8 * k);
-    close_job(&job);
 }
 
 static void texts_are_read_and_shown(void **state)
 {
-    static const char *const choices = "none|f32|f16|bf16|powersgd:R|topk:P",
-                             *const good[] = {"none", "f16", "bf16", "powersgd:4", "topk:0.1"},
-                             *const bad[] = {"",         "f1",      "f16:2",   "powersgd", "powersgd:0", "powersgd:1.5",
-                                             "topk:101", "topk:-1", "topk:1x", "topk:nan"};
+    static const char *const choices = "none|f32|f16|bf16|powersgd:R",
+                             *const good[] = {"none", "f16", "bf16", "powersgd:4"},
+                             *const bad[] = {"",
+                                             "f1",
+                                             "f16:2",
+                                             "powersgd",
+                                             "powersgd:0",
+                                             "powersgd:1.5",
+                                             "powersgd:1025",
+                                             "powersgd:-1",
+                                             "powersgd:1x",
+                                             "powersgd:nan"};
     struct el_hook hook;
     char text[32];
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
@@ -407,8 +346,8 @@ static void texts_are_read_and_shown(void **state)
     }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(el_hook_read(choices, bad[i], &hook), EL_ERR_INVALID);
-    assert_int_equal(el_hook_read("none|f16", "topk:1", &hook), EL_ERR_INVALID);
+    assert_int_equal(el_hook_read("none|f16", "powersgd:1", &hook), EL_ERR_INVALID);
 }
 
-RUN_TESTS(NULL, NULL, powersgd_is_its_definition, groups_of_filters_are_rows, topk_is_its_definition,
-          bytes_and_memory_have_closed_forms, texts_are_read_and_shown)
+RUN_TESTS(NULL, NULL, powersgd_is_its_definition, groups_of_filters_are_rows, bytes_and_memory_have_closed_forms,
+          texts_are_read_and_shown)

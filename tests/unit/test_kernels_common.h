@@ -211,8 +211,6 @@ static inline int op_operands(enum el_op_kind op, const int64_t *d, struct opera
     case EL_OP_MAX_NORM:
     case EL_OP_ORTHOGONALIZE:
         OPERANDS({INOUT, rn});
-    case EL_OP_TOP_K:
-        OPERANDS({INOUT, n}, {OUT, d[1]}, {OUT_ID, d[1]});
     default:
         return layer_operands(op, d, o);
     }

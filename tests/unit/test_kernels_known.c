@@ -282,18 +282,6 @@ static void test_orthogonalize(void **state)
     assert_true(zero == 0);
 }
 
-/* Without sign, in the order of places, the first of equal ones; what is taken leaves 0. */
-static void test_top_k(void **state)
-{
-    double x[] = {1, -5, 2, 5, -2, 2, 0}, values[4];
-    int32_t at[4];
-    struct el_kernel_args args = {.p = {x, values, at}, .d = {7, 4}};
-    run_f64(EL_OP_TOP_K, &args);
-    assert_all_near(values, (double[]){-5, 2, 5, -2}, 4);
-    assert_all_near(x, (double[]){1, 0, 0, 0, 0, 2, 0}, 7);
-    assert_true(at[0] == 1 && at[1] == 2 && at[2] == 3 && at[3] == 4);
-}
-
 /* Casts to f16 round, and round again what they have scaled: 0x1.802p-13 goes up to 0x1.804p-13, whose half has 9 of
  * the 10 digits below 2^-14 and is a tie. */
 static void test_cast_f16(void **state)
@@ -314,4 +302,4 @@ static void test_cast_f16(void **state)
 RUN_TESTS(NULL, NULL, test_embedding_backward_repeated_ids, test_ids_out_of_range, test_conv1d,
           test_max_time_first_wins, test_cross_entropy, test_cross_entropy_in_pieces, test_mse_and_count,
           test_linear_without_a_bias, test_layer_norm, test_gelu, test_attention, test_adam, test_sgd_momentum_max_norm,
-          test_dropout_does_not_see_the_split, test_orthogonalize, test_top_k, test_cast_f16, test_names_and_costs)
+          test_dropout_does_not_see_the_split, test_orthogonalize, test_cast_f16, test_names_and_costs)
