@@ -58,6 +58,8 @@ static void show_number(enum el_cell kind, double value, char text[EL_CELL_BYTES
         snprintf(text, EL_CELL_BYTES, "%s", el_text_mib(value, figure));
     else if (kind == EL_CELL_FIGURE || isnan(value))
         snprintf(text, EL_CELL_BYTES, "%s", el_text_figure(value, figure));
+    else if (kind == EL_CELL_TIME)
+        snprintf(text, EL_CELL_BYTES, "%s", el_text_time(value, figure));
     else if (kind == EL_CELL_CHANGE)
         snprintf(text, EL_CELL_BYTES, "%+.1f %%", value);
     else

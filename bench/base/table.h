@@ -21,6 +21,7 @@ enum el_table_style { EL_TABLE_PLAIN, EL_TABLE_BOLD, EL_TABLE_DIM, EL_TABLE_RED,
 enum el_cell {
     EL_CELL_TEXT,     /* "?" where there is none */
     EL_CELL_FIGURE,   /* el_text_figure */
+    EL_CELL_TIME,     /* of seconds: el_text_time */
     EL_CELL_MIB,      /* of bytes: el_text_mib */
     EL_CELL_COUNT,    /* a whole number, without a comma */
     EL_CELL_CHANGE,   /* "+1.3 %", of per cent */
@@ -48,6 +49,7 @@ struct el_column {
     }
 #define EL_TEXT(...)     EL_COLUMN(EL_CELL_TEXT, __VA_ARGS__)
 #define EL_FIGURE(...)   EL_COLUMN(EL_CELL_FIGURE, __VA_ARGS__)
+#define EL_TIME(...)     EL_COLUMN(EL_CELL_TIME, __VA_ARGS__)
 #define EL_MIB(...)      EL_COLUMN(EL_CELL_MIB, __VA_ARGS__)
 #define EL_COUNT(...)    EL_COLUMN(EL_CELL_COUNT, __VA_ARGS__)
 #define EL_CHANGE(...)   EL_COLUMN(EL_CELL_CHANGE, __VA_ARGS__)

@@ -89,44 +89,15 @@ void el_plan_failures_add(const struct el_plan_failures *failures, json_t *row)
 
 /* ---- for people ---- */
 
-static void show_s(const json_t *row, const char *path, char *text)
-{
-    el_text_time(el_json_number(row, path), text);
-}
-
-static void show_mtbf(const json_t *row, const json_t *context, char *text)
-{
-    (void)context;
-    show_s(row, "mtbf_s", text);
-}
-
-static void show_interval(const json_t *row, const json_t *context, char *text)
-{
-    (void)context;
-    show_s(row, "interval_s", text);
-}
-
-static void show_cost(const json_t *row, const json_t *context, char *text)
-{
-    (void)context;
-    show_s(row, "checkpoint_s", text);
-}
-
-static void show_recovery(const json_t *row, const json_t *context, char *text)
-{
-    (void)context;
-    show_s(row, "recovery_s", text);
-}
-
 static const struct el_column columns[] = {
     EL_COUNT("devices", 7, "devices"),
     {.head = "mode", .gap = 1, .width = -8, .kind = EL_CELL_TEXT, .path = "mode"},
-    EL_SHOWN("failure every", 13, show_mtbf),
+    EL_TIME("failure every", 13, "mtbf_s"),
     {.head = "GiB written", .width = 11, .kind = EL_CELL_FIGURE, .path = "checkpoint_bytes", .scale = 1.0 / (1 << 30)},
-    EL_SHOWN("takes", 8, show_cost),
-    EL_SHOWN("every", 9, show_interval),
+    EL_TIME("takes", 8, "checkpoint_s"),
+    EL_TIME("every", 9, "interval_s"),
     EL_COUNT("steps", 8, "interval_steps"),
-    EL_SHOWN("recovery", 9, show_recovery),
+    EL_TIME("recovery", 9, "recovery_s"),
     EL_FIGURE("goodput %", 9, "goodput_pct"),
     EL_FIGURE("tokens/s left", 14, "counted_tokens_per_s"),
     EL_NO_MORE};

@@ -20,20 +20,8 @@ static const struct el_column fall_columns[] = {EL_TEXT("lost by", -7, "kind"),
                                                 EL_FIGURE("catch up s", 11, "catch_up_s"),
                                                 EL_NO_MORE};
 
-static void show_mtbf(const json_t *row, const json_t *context, char *text)
-{
-    (void)context;
-    el_text_time(el_json_number(row, "mtbf_s"), text);
-}
-
-static void show_interval(const json_t *row, const json_t *context, char *text)
-{
-    (void)context;
-    el_text_time(el_json_number(row, "interval_s"), text);
-}
-
 static const struct el_column interval_columns[] = {
-    EL_SHOWN("a loss every", 13, show_mtbf), EL_SHOWN("checkpoint every", 17, show_interval),
+    EL_TIME("a loss every", 13, "mtbf_s"), EL_TIME("checkpoint every", 17, "interval_s"),
     EL_COUNT("steps", 11, "interval_steps"), EL_FIGURE("lost %", 8, "lost_pct"), EL_NO_MORE};
 
 static bool is_recovery(const json_t *document)
