@@ -89,6 +89,12 @@ void el_plan_failures_add(const struct el_plan_failures *failures, json_t *row)
 
 /* ---- for people ---- */
 
+static void show_lost(const json_t *row, const json_t *context, char *text)
+{
+    (void)context;
+    el_text_figure(100 - el_json_number(row, "goodput_pct"), text);
+}
+
 static const struct el_column columns[] = {
     EL_COUNT("devices", 7, "devices"),
     {.head = "mode", .gap = 1, .width = -8, .kind = EL_CELL_TEXT, .path = "mode"},
@@ -97,23 +103,25 @@ static const struct el_column columns[] = {
     EL_TIME("takes", 8, "checkpoint_s"),
     EL_TIME("every", 9, "interval_s"),
     EL_COUNT("steps", 8, "interval_steps"),
-    EL_TIME("recovery", 9, "recovery_s"),
-    EL_FIGURE("goodput %", 9, "goodput_pct"),
+    EL_SHOWN("lost %", 7, show_lost),
     EL_FIGURE("tokens/s left", 14, "counted_tokens_per_s"),
+    {.head = "mesh", .gap = 2, .width = -1, .kind = EL_CELL_TEXT, .path = "mesh"},
     EL_NO_MORE};
 
 void el_plan_print_failures(const json_t *document, size_t n_rows, FILE *out, bool colour)
 {
     const struct el_table table = {.columns = columns, .context = document, .out = out, .colour = colour};
     const json_t *rows = json_object_get(document, "rows"), *failures = json_object_get(document, "failures");
-    char every[EL_FIGURE_BYTES], size[EL_FIGURE_BYTES];
+    char every[EL_FIGURE_BYTES], recovery[EL_FIGURE_BYTES], size[EL_FIGURE_BYTES];
     size_t n = 0;
-    if (!json_is_object(failures)) return;
+    if (!json_is_object(failures) || !el_json_at(document, "rows.0.goodput_pct")) return;
     fputc('\n', out);
     SAY(out,
-        "What failures leave: a device fails once in %s, checkpoints and restarts take as long as measured with %s MB "
-        "a worker, in proportion to their bytes",
+        "Goodput, if a device fails once in %s and a recovery takes %s. A checkpoint takes from training as much as "
+        "was "
+        "measured with %s MB a worker, in proportion to its bytes",
         el_text_time(el_json_number(failures, "device_mtbf_s"), every),
+        el_text_time(el_json_number(document, "rows.0.recovery_s"), recovery),
         el_text_figure(el_json_number(failures, "bytes") / 1e6, size));
     fputc('\n', out);
     EL_EACH(row, rows) {

@@ -299,7 +299,7 @@ assert {"ddp", "zero3"} <= {r["mode"] for r in d["rows"] if not r["mesh"]}
 assert [float(r["goodput_pct"]) for r in csv.DictReader(open("failing/plan.csv"))] == [r["goodput_pct"] for r in d["rows"]]
 END
     run "$EVENLOAD" "${failing[@]}" r --devices 4
-    [[ $status -eq 0 && $output == *"a device fails once in 1.67 days"*"goodput %"*"Next: "* ]] || show
+    [[ $status -eq 0 && $output == *"if a device fails once in 1.67 days and a recovery takes 3."*"tokens/s left"*"Next: "* ]] || show
     sed -i 's/"job_bytes": 2000000, //' r/recover.json
     refuses "has not the size of all files of a checkpoint (checkpoints.job_bytes)" "$EVENLOAD" "${failing[@]}" r
     refuses "recover.json" "$EVENLOAD" "${failing[@]}" none
