@@ -260,8 +260,8 @@ $(BUILD)/bench/machine/environment.o: EXTRA += -DEL_BUILD_FLAGS='"$(subst ",\",$
 $(BUILD)/bench/base/program.o: EXTRA += -DEL_SOURCE_DIR='"$(CURDIR)"'
 
 # The reference kernels are the truth: no contraction, no fast-math. The fast ones choose their instruction set at run time.
-# Under the address sanitizer, which forbids most of it, -O3 takes three times as long to compile.
-KERNEL_OPT := $(if $(filter address,$(SAN)),-O1,-O3)
+# Under the sanitizers, which forbid most of it, -O3 takes up to three times as long to compile.
+KERNEL_OPT := $(if $(filter address thread,$(SAN)),-O1,-O3)
 $(BUILD)/kernels/reference/%.o: EXTRA += $(KERNEL_OPT) -ffp-contract=off
 $(BUILD)/kernels/cpu/%.o: EXTRA += $(KERNEL_OPT) -fno-math-errno -fno-trapping-math
 $(BUILD)/kernels/cpu/attention.o: EXTRA += -ffp-contract=fast
@@ -301,9 +301,8 @@ $(BUILD)/%.o: %.cu $(BUILD)/cuda.stamp Makefile
 
 $(BUILD)/emulated/%.cu.o $(BUILD)/emulated/%.cc.o: EMULATED := $(CXX) -std=c++17 -Wall -Wextra $(WERROR) -include tests/gpu/emulator/emulator.h -x c++
 $(BUILD)/emulated/%.c.o: EMULATED := $(CC) -std=c11 $(WARN)
-ifeq ($(SAN),address)
+# They run on little, and -O2 takes a fifth longer to compile.
 $(EMULATED_KERNELS) $(call emulated,tests/cards/cublas.c tests/cards/cudnn.c tests/gpu/emulator/*.cc): EXTRA += -O1
-endif
 # What they define is behind the calls of calls.c.
 CARDS_BEHIND  := $(filter-out %/calls.c.o,$(call emulated,tests/cards/*.c))
 $(CARDS_BEHIND): EXTRA += -include tests/cards/calls.h

@@ -98,7 +98,7 @@ one_file_one_row() {
         "['ok', 'before', True]" ]] || show
     refuses "--divide: mode ddp does not take it, manual does" "$patched" run --mode ddp --divide before
     refuses "--divide: 'befor' is not one of after|before: did you mean 'before'?" "$patched" run --mode manual --divide befor
-    run "$patched" verify --modes manual --launcher own --quiet --out dv
+    run "$patched" verify --quick --modes manual --launcher own --quiet --out dv
     [[ $status -eq 0 && $(json dv/verify.json '{c["variant"] for c in d["cells"]}') == *"'--divide before'"* ]] || show
 }
 

@@ -90,7 +90,7 @@ END
     grep -q 'ranks show accuracies of .* because each normalizes' each/report.html
     run --separate-stderr "$EVENLOAD" run --mode ddp "${how[@]}" --eval each --out shared
     [[ $status -eq 0 && $output == *"Evaluation by rank"* && $output != *"ranks show"* ]] || show
-    how[1]=3 how[7]=66
+    how[1]=3 how[9]=66
     run --separate-stderr "$EVENLOAD" run --mode ddp "${how[@]}" --eval padded --out padded
     [[ ${output//$'\n'  / } == *"because each has evaluated another part of the 500 samples; together "*" % of 501 answers, 1 of them repeats"* ]] || show
     run --separate-stderr "$EVENLOAD" run --mode ddp "${how[@]}" --out exact

@@ -12,7 +12,8 @@ small_evenload() {
 #!/usr/bin/env bash
 few=(--warmup 1 --steps 4 --min-time 0 --control none --quiet)
 case "$*" in
-comm* | imbalance* | trace-stats* | *--dry-run*) exec "$EVENLOAD" "$@" ;;
+comm*) exec "$EVENLOAD" "$@" -e 64K --iters 2 --quiet ;;
+imbalance* | trace-stats* | *--dry-run*) exec "$EVENLOAD" "$@" ;;
 explain*) exec "$EVENLOAD" "$@" --repeats 1 --quiet ;;
 *resnet*) exec "$EVENLOAD" "${@/#128/16}" --width 4 --classes 10 --repeats 1 "${few[@]}" ;;
 *--epochs*) exec "$EVENLOAD" "${@//2/1}" --devices 2 --procs 1 --batch 64 --vocab 300 --embed 8 --filters 4 --control none --quiet ;;

@@ -74,7 +74,7 @@ SHORT=("${NULL[@]}" --features 16 --hidden '32,32' --steps 2 --min-time 0 --cont
         read -ra words <<<"${command#evenload }"
         [[ ${words[0]} != run ]] || words+=("${less[@]:2}")
         [[ ${words[0]} != scale || ${words[1]} != --* ]] || words+=("${less[@]}")
-        [[ ${words[0]} != comm ]] || words+=(--iters 2 --quiet)
+        [[ ${words[0]} != comm ]] || words+=(-e 1M --iters 2 --quiet)
         run --separate-stderr "$EVENLOAD" "${words[@]}"
         [[ $status -eq 0 ]] || show
         all+=$output$'\n'
@@ -122,7 +122,7 @@ END
 @test "--predict: simulated devices go on where devices end, from records or from rates, which are named" {
     local mlp=(--modes ddp --model mlp --data dummy --features 16 --hidden 32 --steps 4 --min-time 0 --warmup 1 --control none --repeats 1 --quiet)
     with_gnuplot
-    "$EVENLOAD" comm all -b 1K -e 64K --devices 2 --out wire --quiet >/dev/null
+    "$EVENLOAD" comm all -b 1K -e 64K --iters 2 --devices 2 --out wire --quiet >/dev/null
     run --separate-stderr "$EVENLOAD" scale "${mlp[@]}" --devices 1,2 --predict 2,4 --costs wire --out r
     [[ $status -eq 0 && $output == *"Predicted, not measured, from records wire, r; against the measured plain single:"* ]] || show
     "$EVENLOAD" scale r --json >r.json # the same from the folder: errors against what was measured, ratios against its single
@@ -150,7 +150,7 @@ END
     local mlp=(--modes ddp --model mlp --data dummy --features 16 --hidden 32 --steps 4 --min-time 0 --warmup 1 --control none --repeats 1 --quiet)
     refuses "measure it with 'evenload comm all --out DIR' and give --costs DIR, or give --machine" "$EVENLOAD" scale "${mlp[@]}" --predict 4
     refuses "--predict goes on from devices that were measured: --devices sim has none" "$EVENLOAD" scale "${mlp[@]}" --devices sim:1 --predict 4 --machine h100-sxm
-    "$EVENLOAD" comm all -b 1K -e 64K --devices 2 --out wire --quiet >/dev/null
+    "$EVENLOAD" comm all -b 1K -e 64K --iters 2 --devices 2 --out wire --quiet >/dev/null
     refuses "record single with as many samples as go through it here" "$EVENLOAD" scale "${mlp[@]}" --strong --devices 1 --predict 4 --costs wire --out s
     [[ -s s/results.json && ! -e s/predicted/results.json ]] # what was measured stays
 }
