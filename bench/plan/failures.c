@@ -49,7 +49,7 @@ enum el_status el_plan_failures_read(const json_t *record, double device_mtbf_s,
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
         if (!(needed[i].value > 0))
             return el_fail(EL_ERR_INVALID,
-                           "--recover: its record has not %s: run 'evenload recover' again, of a larger model",
+                           "--recover: its record does not have %s: run 'evenload recover' again, with a larger model",
                            needed[i].what);
     return EL_OK;
 }
@@ -95,22 +95,30 @@ static void show_lost(const json_t *row, const json_t *context, char *text)
     el_text_figure(100 - el_json_number(row, "goodput_pct"), text);
 }
 
-static const struct el_column columns[] = {
-    EL_COUNT("devices", 7, "devices"),
-    {.head = "mode", .gap = 1, .width = -8, .kind = EL_CELL_TEXT, .path = "mode"},
-    EL_TIME("failure every", 13, "mtbf_s"),
-    {.head = "GiB written", .width = 11, .kind = EL_CELL_FIGURE, .path = "checkpoint_bytes", .scale = 1.0 / (1 << 30)},
-    EL_TIME("takes", 8, "checkpoint_s"),
-    EL_TIME("every", 9, "interval_s"),
-    EL_COUNT("steps", 8, "interval_steps"),
-    EL_SHOWN("lost %", 7, show_lost),
-    EL_FIGURE("tokens/s left", 14, "counted_tokens_per_s"),
-    {.head = "mesh", .gap = 2, .width = -1, .kind = EL_CELL_TEXT, .path = "mesh"},
-    EL_NO_MORE};
+#define UP_TO_LOST                                                                                                     \
+    EL_COUNT("devices", 7, "devices"), {.head = "mode", .gap = 1, .width = -8, .kind = EL_CELL_TEXT, .path = "mode"},  \
+        EL_TIME("failure every", 13, "mtbf_s"),                                                                        \
+        {.head = "GiB written",                                                                                        \
+         .width = 11,                                                                                                  \
+         .kind = EL_CELL_FIGURE,                                                                                       \
+         .path = "checkpoint_bytes",                                                                                   \
+         .scale = 1.0 / (1 << 30)},                                                                                    \
+        EL_TIME("takes", 8, "checkpoint_s"), EL_TIME("every", 9, "interval_s"),                                        \
+        EL_COUNT("steps", 8, "interval_steps"), EL_SHOWN("lost %", 7, show_lost)
+#define MESH                                                                                                           \
+    {                                                                                                                  \
+        .head = "mesh", .gap = 2, .width = -1, .kind = EL_CELL_TEXT, .path = "mesh"                                    \
+    }
+static const struct el_column of_tokens[] = {UP_TO_LOST, EL_FIGURE("tokens/s left", 14, "counted_tokens_per_s"), MESH,
+                                             EL_NO_MORE},
+                              of_samples[] = {UP_TO_LOST, EL_FIGURE("samples/s left", 15, "counted_samples_per_s"),
+                                              MESH, EL_NO_MORE};
 
 void el_plan_print_failures(const json_t *document, size_t n_rows, FILE *out, bool colour)
 {
-    const struct el_table table = {.columns = columns, .context = document, .out = out, .colour = colour};
+    const bool tokens = el_json_number(document, "rows.0.counted_tokens_per_s") > 0;
+    const struct el_table table = {
+        .columns = tokens ? of_tokens : of_samples, .context = document, .out = out, .colour = colour};
     const json_t *rows = json_object_get(document, "rows"), *failures = json_object_get(document, "failures");
     char every[EL_FIGURE_BYTES], recovery[EL_FIGURE_BYTES], size[EL_FIGURE_BYTES];
     size_t n = 0;

@@ -301,7 +301,7 @@ END
     run "$EVENLOAD" "${failing[@]}" r --devices 4
     [[ $status -eq 0 && $output == *"if a device fails once in 1.67 days and a recovery takes 3."*"tokens/s left"*"Next: "* ]] || show
     sed -i 's/"job_bytes": 2000000, //' r/recover.json
-    refuses "has not the size of all files of a checkpoint (checkpoints.job_bytes)" "$EVENLOAD" "${failing[@]}" r
+    refuses "does not have the size of all files of a checkpoint (checkpoints.job_bytes)" "$EVENLOAD" "${failing[@]}" r
     refuses "recover.json" "$EVENLOAD" "${failing[@]}" none
     refuses "needs --recover DIR" "$EVENLOAD" plan "${TINY[@]}" --machine h100-sxm --device-mtbf 40h
     refuses "--recover: needs --device-mtbf" "$EVENLOAD" plan "${TINY[@]}" --recover r
