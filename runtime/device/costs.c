@@ -132,9 +132,10 @@ static bool computes_little(const struct el_op_info *op)
 static double of_row_ns(const struct el_cost_op *row, const struct el_op_info *op)
 {
     const struct el_cost_point *first = &row->points[0], *last = &row->points[row->n - 1];
-    const struct el_cost_point *end = op->bytes <= first->bytes * (1 + SAME_RATIO) ? first : last;
+    const struct el_cost_point *end = op->bytes < first->bytes ? first : last;
+    if (row->n > 1 && op->bytes >= first->bytes && op->bytes <= last->bytes)
+        return between_ns(row->points, row->n, op->bytes);
     if (is_near(op->bytes, end->bytes)) return end->ns;
-    if (op->bytes > first->bytes && op->bytes < last->bytes) return between_ns(row->points, row->n, op->bytes);
     return computes_little(op) && end->bytes > 0 ? end->ns * op->bytes / end->bytes : -1;
 }
 

@@ -296,14 +296,19 @@ static void ops_have_measured_times(void **state)
 /* Alone, and beside another device. What was measured in one way only stands for both. */
 static void ops_beside_others_are_apart(void **state)
 {
-    static const char text[] = "{'schema': 2, 'trials': [" TRIAL("", "1000", "1") ", " TRIAL(
-        "'beside': 1}, 'beside_step_ratio': [1.25], 'x': {'n': 1", "1000",
-        "3") ", " TRIAL("'beside': 1, 'n': 2}, 'beside_step_ratio': [1.75], 'x': {'n': 1", "3000", "9") "]}";
+    static const char text[] =
+        "{'schema': 2, 'trials': [" TRIAL("", "1000", "1") ", " TRIAL("'n': 3", "1004", "2") ", " TRIAL(
+            "'beside': 1}, 'beside_step_ratio': [1.25], 'x': {'n': 1", "1000",
+            "3") ", " TRIAL("'beside': 1, 'n': 2}, 'beside_step_ratio': [1.75], 'x': {'n': 1", "3000", "9") "]}";
     static const struct {
         double bytes;
         bool beside;
         double us;
-    } known[] = {{1000, false, 1000}, {1000, true, 3000}, {2000, true, 6000}, {3000, false, 9000}};
+    } known[] = {{1000, false, 1000},
+                 {1004, false, 2000} /* twice the samples, and a layer of mostly weights */,
+                 {1000, true, 3000},
+                 {2000, true, 6000},
+                 {3000, false, 9000}};
     struct el_train_config config = linear();
     write_text(run_path, text, "", "");
     struct el_costs *costs = read_costs(run_folder, &config);
