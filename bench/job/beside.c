@@ -139,11 +139,9 @@ enum el_status el_job_beside_meet(struct el_job_beside *b)
 }
 
 /* A neighbour that waits for the next step has counted one more than the measured device. */
-json_t *el_job_beside_ratios(struct el_job_beside *b)
+static json_t *ratios_of(const struct el_job_beside *b)
 {
-    if (!b) return json_null();
     json_t *ratios = json_array();
-    end(b, EL_OK);
     for (int i = 0; i < b->n; i++) {
         const struct pace *own = &b->pace, *other = &b->of[i].pace;
         int64_t warmup = b->job->trial->train.warmup + 1;
@@ -154,15 +152,17 @@ json_t *el_job_beside_ratios(struct el_job_beside *b)
     return ratios;
 }
 
-void el_job_beside_close(struct el_job_beside *b)
+json_t *el_job_beside_close(struct el_job_beside *b)
 {
-    if (!b) return;
+    if (!b) return json_null();
     end(b, EL_OK);
     for (int i = 0; i < b->n; i++) {
         pthread_join(b->of[i].thread, NULL);
         el_device_close(b->of[i].device);
     }
+    json_t *ratios = ratios_of(b);
     pthread_cond_destroy(&b->changed);
     pthread_mutex_destroy(&b->lock);
     free(b);
+    return ratios;
 }

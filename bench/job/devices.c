@@ -139,6 +139,25 @@ enum el_status el_job_open_beside(const struct el_job *job, int k, struct el_dev
     return el_device_open(&spec, device_p);
 }
 
+int el_job_device_cpus(const struct el_job *job, int *cpus)
+{
+    const struct el_trial *trial = job->trial;
+    const struct el_device_name *first = &trial->devices[0];
+    struct el_cores cores;
+    int n = 0;
+    if (!is_on_cores(first) || el_trial_backend(trial).simulated) return 0;
+    el_cores_find("", &cores);
+    for (int i = 0; i < trial->n_devices + trial->beside && n < EL_MEMBERS_MAX; i++) {
+        int of_device =
+            i < trial->n_devices ? el_nth_device(trial->devices, i).index : first->index + 1 + i - trial->n_devices;
+        int cpu = cores.cpus[of_device % cores.n];
+        bool known = false;
+        for (int k = 0; k < n; k++) known |= cpus[k] == cpu;
+        if (!known) cpus[n++] = cpu;
+    }
+    return n;
+}
+
 struct el_train_place el_job_place(const struct el_job *job, struct el_job_devices *devices)
 {
     const char *kind = job->trial->comm;

@@ -1,5 +1,6 @@
 /* One launch of one trial: devices, recorders, training, and what each rank gives of it. What is in an account and in
  * the document is account.c's and repeat.c's; what repeats come to is record.c's. */
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "bench/job/measurement.h"
 #include "bench/record/record.h"
 #include "bench/trial/events.h"
+#include "profiles/core_rate.h"
 #include "profiles/nvtx.h"
 #include "runtime/gate/gate.h"
 
@@ -121,14 +123,27 @@ static bool lost_a_rank(const struct el_job *job, enum el_status *status)
     return true;
 }
 
+/* While nobody computes: all others wait for rank 0. */
+static void look_at_cores(struct el_job_measurement *m)
+{
+    int cpus[EL_MEMBERS_MAX];
+    if (el_bootstrap_rank(m->job->bootstrap) != 0) return;
+    m->core_rate_pct = fmin(m->core_rate_pct, el_core_rate_pct(cpus, el_job_device_cpus(m->job, cpus)));
+}
+
 /* Trains between two looks at the clocks, and lets the recorders know when all members had arrived where. */
 static enum el_status train_and_relate(struct el_job_measurement *m)
 {
     struct el_bootstrap *bootstrap = m->job->bootstrap;
+    look_at_cores(m);
     EL_TRY(el_clock_relate(bootstrap, &m->begin));
+    EL_TRY(el_job_beside_open(m->job, &m->beside));
     enum el_status mine = train(m);
+    m->beside_ratios = el_job_beside_close(m->beside);
+    m->beside = NULL;
     m->alone = lost_a_rank(m->job, &mine);
     EL_TRY(m->alone ? mine : el_bootstrap_agree(bootstrap, mine));
+    look_at_cores(m);
     EL_TRY(el_clock_relate(bootstrap, &m->end));
     return el_job_relate_collectives(m);
 }
@@ -156,7 +171,7 @@ static enum el_status open_measurement(struct el_job_measurement *m)
     EL_TRY(open_recorders(m));
     mark_for_profiler(m);
     watch_launches(m);
-    return el_job_beside_open(m->job, &m->beside);
+    return EL_OK;
 }
 
 enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)
@@ -166,6 +181,7 @@ enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)
     struct el_error error;
     json_t *account = NULL, *accounts = NULL;
     m->job = job;
+    m->core_rate_pct = NAN;
     m->events = el_bootstrap_rank(job->bootstrap) == 0 ? el_events_open(job->trial->checkpoint) : -1;
     el_events_add(m->events, "start", 0);
     /* Nobody may wait in training for a rank that could not begin it. */
@@ -188,7 +204,7 @@ enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)
     free(m->launches);
     free(m->probes);
     if (m->events >= 0) close(m->events);
-    el_job_beside_close(m->beside);
+    json_decref(m->beside_ratios);
     el_job_window_close(&m->window);
     el_job_close_devices(&m->open);
     if (m->trained) el_train_result_free(&m->result);

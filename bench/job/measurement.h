@@ -57,7 +57,9 @@ struct el_job_measurement {
     struct el_watch watch;          /* for a profiler that is attached */
     bool watched;
     int events;                   /* of rank 0, to which what happens is added; -1: none */
-    struct el_job_beside *beside; /* NULL: nobody */
+    struct el_job_beside *beside; /* NULL: nobody, or they have ended */
+    json_t *beside_ratios;        /* when they have */
+    double core_rate_pct;         /* rank 0: the lower one of before and after training; NAN: unknown */
     struct el_train_result result;
     bool trained;
     bool alone;                        /* a rank is stopped: nothing more is said to the others */
@@ -89,10 +91,8 @@ enum el_status el_job_relate_collectives(struct el_job_measurement *m);
  * own steps. `beside_p`: NULL where none are wanted. Errors of meeting: that of the first of them that failed. */
 enum el_status el_job_beside_open(const struct el_job *job, struct el_job_beside **beside_p);
 enum el_status el_job_beside_meet(struct el_job_beside *beside);
-/* How long a step of each took, over the measured device's; they train no longer then. New reference, null without any.
- */
-json_t *el_job_beside_ratios(struct el_job_beside *beside);
-void el_job_beside_close(struct el_job_beside *beside);
+/* How long a step of each took, over the measured device's; null without any. New reference. */
+json_t *el_job_beside_close(struct el_job_beside *beside);
 
 /* profile.c: what --profile and --trace ask for of this process, in the first launch: writes its ranks'
  * traces, and

@@ -182,8 +182,8 @@ static void put_result(json_t *repeat, const struct el_job_measurement *m)
         EL_KEY("prediction", m->prediction ? json_incref(m->prediction) : json_null()),
         EL_KEY("injected", el_json_filled(trial->inject)), EL_KEY("control", control_of(m)),
         EL_KEY("clock", json_pack("{s:b, s:I}", "shared", m->begin.shared, "error_ns", (json_int_t)clock_error_ns)),
-        EL_KEY("beside_step_ratio", el_job_beside_ratios(m->beside)), EL_KEY("communicator", result->comm),
-        EL_KEY("comm_algorithms", el_json_filled(result->comm_algorithms)),
+        EL_KEY("beside_step_ratio", m->beside_ratios ? json_incref(m->beside_ratios) : json_null()),
+        EL_KEY("communicator", result->comm), EL_KEY("comm_algorithms", el_json_filled(result->comm_algorithms)),
         EL_KEY("collectives", json_incref(m->collectives)), EL_KEY("epochs", epochs_of(result, trial)),
         EL_KEY("accuracy", accuracy(result->test.accuracy)), EL_KEY("evaluation", evaluation_of(&result->test, trial)),
         EL_KEY("uneven", uneven_of(result, &trial->train)), EL_KEY("checkpoints", checkpoints_of(result, trial)),
@@ -205,7 +205,9 @@ static void put_accounts(json_t *repeat, const struct el_job_measurement *m, con
     el_record_shared_cards(members, processes);
     el_json_put(repeat, "members", members);
     el_json_put(repeat, "processes", processes);
-    el_json_put(repeat, "system", el_record_system_of_job(systems));
+    json_t *system = el_record_system_of_job(systems);
+    el_json_put_real(system, "core_rate_pct", m->core_rate_pct);
+    el_json_put(repeat, "system", system);
 }
 
 /* All ranks' tables under the first one's schedule; nothing where no profile was asked for. */

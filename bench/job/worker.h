@@ -46,6 +46,10 @@ enum el_status el_job_open_with_costs(const struct el_job *job, const struct el_
                                       struct el_job_devices *devices_p);
 /* Whether each of so many devices beside the first has a core of its own. Errors: EL_ERR_INVALID naming --beside. */
 enum el_status el_job_check_beside(const struct el_device_name *first, int beside);
+/* The CPUs on which the trial's devices and those beside them compute, each once, as far as this host has devices of
+ * these names. Returns how many of cpus[0..EL_MEMBERS_MAX) it filled; 0: their devices are no CPUs, or are simulated.
+ */
+int el_job_device_cpus(const struct el_job *job, int *cpus);
 /* The k-th of those that train beside it, from 0. Errors: those of the check. */
 enum el_status el_job_open_beside(const struct el_job *job, int k, struct el_device **device_p);
 /* Where they train: `comm` of the trial, of which `auto` is chosen by all ranks. Collective. */

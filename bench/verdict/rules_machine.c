@@ -44,6 +44,22 @@ static bool share_a_core(const json_t *a, const json_t *b)
     return false;
 }
 
+void el_verdict_physical_core(struct el_verdict_case *c)
+{
+    double least = c->rule->limit;
+    int n = 0;
+    EL_EACH(repeat, c->ok) {
+        double pct = el_json_number(repeat, "system.core_rate_pct");
+        n += pct < c->rule->limit;
+        least = fmin(least, pct);
+    }
+    if (n)
+        el_verdict_say(c,
+                       "two of the devices' cores were one physical core: all at once they had %.0f %% of their rate "
+                       "alone, in %d of %zu repeats; measure again, or on physical cores of your own",
+                       least, n, json_array_size(c->ok));
+}
+
 /* Whether any two do, and the positions of the first pair. */
 static bool any_shared(const json_t *members, bool (*share)(const json_t *, const json_t *), size_t *a, size_t *b)
 {

@@ -29,6 +29,7 @@ static const struct el_verdict_rule rules[] = {
     ROW(steps, EL_VERDICT_STEPS_MIN, "", OF_CLOCK),
     ROW(time, 0.2, " s", OF_CLOCK),
     ROW(shared_core, ANY, "", ALWAYS),
+    ROW(physical_core, 60, " %", OF_CLOCK),
     ROW(shared_gpu, ANY, "", ALWAYS),
     ROW(others, 5, " %", ALWAYS),
     ROW(stolen, 2, " %", ALWAYS),

@@ -61,7 +61,7 @@ const json_t *el_verdict_worst_member(const struct el_verdict_case *c, double (*
 /* Every rule; its function of that name is in a rules_*.c, by its input. */
 /* clang-format off */
 #define EL_VERDICT_LIST(X)                                                                                             \
-    X(reported) X(finished) X(repeats) X(steps) X(time) X(shared_core) X(shared_gpu) X(others) X(stolen) X(frequency)  \
+    X(reported) X(finished) X(repeats) X(steps) X(time) X(shared_core) X(physical_core) X(shared_gpu) X(others) X(stolen) X(frequency)  \
     X(throttled) X(gpu_throttled) X(host_bound) X(gpu_others) X(network_errors) X(gpu_links) X(heterogeneous_cores)    \
     X(heterogeneous_machines) X(drift) X(trend) X(loss) X(rounding) X(diverged) X(memory) X(grown) X(unattributed) X(injected)     \
     X(emulated) X(share_weights) X(checkpoints) X(unsettled) X(time_sliced) X(simulated) X(costs_suspect) X(costs_others) X(costs_beside)         \

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/machine/host.h"
 #include "bench/record/record.h"
+#include "profiles/core_rate.h"
 #include "profiles/system.h"
 #include "runtime/base/clock.h"
 #include "tests/test.h"
@@ -179,6 +181,16 @@ static void unknown_figures_stay_null(void **state)
     free(f);
 }
 
+/* The bounds are wide: other programs compute on them too. The last of all CPU numbers is not there. */
+static void cores_are_measured_together(void **state)
+{
+    int cpus[EL_SYSTEM_CPUS_MAX], n = el_cores_allowed(cpus);
+    double pct = el_core_rate_pct(cpus, n);
+    assert_true(n < 2 ? isnan(pct) : pct > 10 && pct < 400);
+    assert_true(isnan(el_core_rate_pct(cpus, 1)));
+    assert_true(isnan(el_core_rate_pct((const int[]){cpus[0], EL_SYSTEM_CPUS_MAX - 1}, 2)));
+}
+
 RUN_TESTS(NULL, NULL, recorded_readings, a_short_window_says_how_long_threads_waited, cores_have_sizes,
           what_is_not_there_is_not_known, this_machine, processes_of_one_host, processes_of_two_hosts,
-          unknown_figures_stay_null)
+          unknown_figures_stay_null, cores_are_measured_together)
