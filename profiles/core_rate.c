@@ -18,8 +18,8 @@ struct core {
     double ns; /* of a chunk */
 };
 
-/* Eight chains: more than a multiplication takes cycles, so that the multiplier has work in every cycle. In time of this
- * thread: others that the same core runs in turns (MPI waits for messages in a loop) are not in it. */
+/* Eight chains: more than a multiplication takes cycles, so that the multiplier has work in every cycle. In time of
+ * this thread: others that the same core runs in turns (MPI waits for messages in a loop) are not in it. */
 static int64_t chunk_ns(void)
 {
     uint64_t a = 3, b = 5, c = 7, d = 9, e = 11, f = 13, g = 15, h = 17;

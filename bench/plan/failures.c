@@ -26,15 +26,18 @@ static double first_start_s(const json_t *events)
 enum el_status el_plan_failures_read(const json_t *record, double device_mtbf_s, struct el_plan_failures *failures_p)
 {
     const json_t *falls = json_object_get(record, "falls"), *last = json_array_get(falls, json_array_size(falls) - 1);
-    const double first_s = first_start_s(json_object_get(record, "events"));
-    *failures_p = (struct el_plan_failures){.device_mtbf_s = device_mtbf_s,
-                                            .bytes = el_json_number(record, "checkpoints.copy_bytes"),
-                                            .cost_s = el_json_number(record, "cost_ms") / 1e3,
-                                            .write_s = el_json_number(record, "checkpoints.write_ms") / 1e3,
-                                            .start_s = el_json_number(last, "detect_s") +
-                                                       el_json_number(last, "restart_s") + first_s,
-                                            .job_bytes = el_json_number(record, "checkpoints.job_bytes"),
-                                            .read_s = el_json_number(last, "load_s") - first_s};
+    const double first_s = first_start_s(json_object_get(record, "events")),
+                 cost_s = el_json_number(record, "cost_ms") / 1e3,
+                 every_s = el_json_number(record, "checkpoints.every") * el_json_number(record, "step_ms") / 1e3;
+    *failures_p = (struct el_plan_failures){
+        .device_mtbf_s = device_mtbf_s,
+        .bytes = el_json_number(record, "checkpoints.copy_bytes"),
+        .cost_s = cost_s,
+        .cost_high_s = fmax(cost_s, every_s * el_json_number(record, "cost_pct_ci95.1") / 100),
+        .write_s = el_json_number(record, "checkpoints.write_ms") / 1e3,
+        .start_s = el_json_number(last, "detect_s") + el_json_number(last, "restart_s") + first_s,
+        .job_bytes = el_json_number(record, "checkpoints.job_bytes"),
+        .read_s = el_json_number(last, "load_s") - first_s};
     const struct el_plan_failures *f = failures_p;
     const struct {
         const char *what;
@@ -57,34 +60,48 @@ enum el_status el_plan_failures_read(const json_t *record, double device_mtbf_s,
 json_t *el_plan_failures_json(const struct el_plan_failures *failures)
 {
     return el_json_of(EL_KEY("device_mtbf_s", failures->device_mtbf_s), EL_KEY("bytes", failures->bytes),
-                      EL_KEY("cost_s", failures->cost_s), EL_KEY("write_s", failures->write_s),
-                      EL_KEY("start_s", failures->start_s), EL_KEY("job_bytes", failures->job_bytes),
-                      EL_KEY("read_s", failures->read_s));
+                      EL_KEY("cost_s", failures->cost_s), EL_KEY("cost_high_s", failures->cost_high_s),
+                      EL_KEY("write_s", failures->write_s), EL_KEY("start_s", failures->start_s),
+                      EL_KEY("job_bytes", failures->job_bytes), EL_KEY("read_s", failures->read_s));
 }
 
 /* ---- rows ---- */
 
+/* A job's checkpoints and failures. */
+struct losses {
+    double cost_s, write_s, recovery_s, mtbf_s, step_s;
+};
+
 /* Whole steps, at least one, and no fewer than it takes to write the checkpoint before. */
-static double steps_between(double interval_s, double write_s, double step_s)
+static double steps_between(const struct losses *l)
 {
-    return fmax(fmax(1, round(interval_s / step_s)), ceil(write_s / step_s));
+    const double interval_s = el_stats_checkpoint_interval(l->cost_s, l->mtbf_s);
+    return fmax(fmax(1, round(interval_s / l->step_s)), ceil(l->write_s / l->step_s));
+}
+
+static double goodput_of(const struct losses *l)
+{
+    return el_stats_goodput(steps_between(l) * l->step_s, l->cost_s, l->recovery_s, l->mtbf_s);
 }
 
 void el_plan_failures_add(const struct el_plan_failures *failures, json_t *row)
 {
-    const double step_s = el_json_number(row, "step_ms") / 1e3, tokens = el_json_number(row, "tokens_per_s"),
-                 mtbf_s = failures->device_mtbf_s / el_json_number(row, "devices"),
-                 size = el_json_number(row, "checkpoint_bytes") / failures->bytes, cost_s = failures->cost_s * size,
-                 recovery_s =
-                     failures->start_s + failures->read_s * el_json_number(row, "state_bytes") / failures->job_bytes,
-                 steps = steps_between(el_stats_checkpoint_interval(cost_s, mtbf_s), failures->write_s * size, step_s),
-                 goodput = el_stats_goodput(steps * step_s, cost_s, recovery_s, mtbf_s);
-    if (isnan(step_s)) return;
-    el_json_put_all(row, EL_KEY("mtbf_s", mtbf_s), EL_KEY("checkpoint_s", cost_s), EL_KEY("interval_steps", steps),
-                    EL_KEY("interval_s", steps * step_s), EL_KEY("recovery_s", recovery_s),
+    const double size = el_json_number(row, "checkpoint_bytes") / failures->bytes,
+                 all = el_json_number(row, "state_bytes") / failures->job_bytes;
+    struct losses l = {.cost_s = failures->cost_s * size,
+                       .write_s = failures->write_s * size,
+                       .recovery_s = failures->start_s + failures->read_s * all,
+                       .mtbf_s = failures->device_mtbf_s / el_json_number(row, "devices"),
+                       .step_s = el_json_number(row, "step_ms") / 1e3};
+    const double steps = steps_between(&l), goodput = goodput_of(&l);
+    if (isnan(l.step_s)) return;
+    el_json_put_all(row, EL_KEY("mtbf_s", l.mtbf_s), EL_KEY("checkpoint_s", l.cost_s), EL_KEY("interval_steps", steps),
+                    EL_KEY("interval_s", steps * l.step_s), EL_KEY("recovery_s", l.recovery_s),
                     EL_KEY("goodput_pct", 100 * goodput),
                     EL_KEY("counted_samples_per_s", goodput * el_json_number(row, "samples_per_s")),
-                    EL_KEY("counted_tokens_per_s", goodput * tokens));
+                    EL_KEY("counted_tokens_per_s", goodput * el_json_number(row, "tokens_per_s")));
+    l.cost_s = failures->cost_high_s * size;
+    el_json_put_real(row, "goodput_pct_low", 100 * goodput_of(&l));
 }
 
 /* ---- for people ---- */
@@ -93,6 +110,12 @@ static void show_lost(const json_t *row, const json_t *context, char *text)
 {
     (void)context;
     el_text_figure(100 - el_json_number(row, "goodput_pct"), text);
+}
+
+static void show_most_lost(const json_t *row, const json_t *context, char *text)
+{
+    (void)context;
+    el_text_figure(100 - el_json_number(row, "goodput_pct_low"), text);
 }
 
 #define UP_TO_LOST                                                                                                     \
@@ -104,7 +127,7 @@ static void show_lost(const json_t *row, const json_t *context, char *text)
          .path = "checkpoint_bytes",                                                                                   \
          .scale = 1.0 / (1 << 30)},                                                                                    \
         EL_TIME("takes", 8, "checkpoint_s"), EL_TIME("every", 9, "interval_s"),                                        \
-        EL_COUNT("steps", 8, "interval_steps"), EL_SHOWN("lost %", 7, show_lost)
+        EL_COUNT("steps", 8, "interval_steps"), EL_SHOWN("lost %", 7, show_lost), EL_SHOWN("up to", 6, show_most_lost)
 #define MESH                                                                                                           \
     {                                                                                                                  \
         .head = "mesh", .gap = 2, .width = -1, .kind = EL_CELL_TEXT, .path = "mesh"                                    \

@@ -59,13 +59,14 @@ enum el_status el_plan_sizes(const struct el_options *options, json_t **document
  * `job_bytes` in all. Times of larger ones rise in proportion to their bytes. Errors: EL_ERR_INVALID with what the
  * record has not. */
 struct el_plan_failures {
-    double device_mtbf_s, bytes, cost_s, write_s, start_s, job_bytes, read_s;
+    double device_mtbf_s, bytes, cost_s, cost_high_s, write_s, start_s, job_bytes, read_s;
 };
 enum el_status el_plan_failures_read(const json_t *record, double device_mtbf_s, struct el_plan_failures *failures_p);
 json_t *el_plan_failures_json(const struct el_plan_failures *failures);
 /* Adds to a row with "devices" and a step: "mtbf_s" (of the job), "checkpoint_s" (what one takes from training),
  * "interval_steps" and "interval_s" (between two, by Daly's formula, and no shorter than it takes to write one),
- * "recovery_s", "goodput_pct", "counted_samples_per_s", "counted_tokens_per_s" (that goodput leaves). */
+ * "recovery_s", "goodput_pct", "goodput_pct_low" (if checkpoints cost as much as the interval of the record allows),
+ * "counted_samples_per_s", "counted_tokens_per_s" (that goodput leaves). */
 void el_plan_failures_add(const struct el_plan_failures *failures, json_t *row);
 void el_plan_print_failures(const json_t *document, size_t n_rows, FILE *out, bool colour);
 

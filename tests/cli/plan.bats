@@ -272,8 +272,8 @@ END
 
 @test "what failures leave: by a record of recover, Daly's interval and the bytes that a row writes and reads" {
     mkdir r && cat >r/recover.json <<'END'
-{"schema": 1, "command": "recover", "cost_ms": 20.0, "intervals": [],
- "checkpoints": {"copy_bytes": 1000000, "job_bytes": 2000000, "write_ms": 500.0},
+{"schema": 1, "command": "recover", "cost_ms": 20.0, "cost_pct_ci95": [-1.0, 5.0], "step_ms": 100.0, "intervals": [],
+ "checkpoints": {"every": 10, "copy_bytes": 1000000, "job_bytes": 2000000, "write_ms": 500.0},
  "falls": [{"detect_s": 1.0, "restart_s": 2.0, "load_s": 0.75}],
  "events": [{"event": "start", "step": 0, "s": 0.0}, {"event": "step", "step": 0, "s": 0.5}]}
 END
@@ -288,10 +288,13 @@ for r in d["rows"]:
     parts = {"ddp": 1, "zero3": r["devices"]}.get(r["mode"]) if not r["mesh"] else None
     if parts: assert abs(r["checkpoint_bytes"] / (12 * P / parts) - 1) < 0.02, r
     M, size = 40 * 3600 / r["devices"], r["checkpoint_bytes"] / 1e6
-    C, R, step = 0.02 * size, 3.5 + 0.25 * r["state_bytes"] / 2e6, r["step_ms"] / 1e3
-    T = math.sqrt(2 * C * M) * (1 + math.sqrt(C / (2 * M)) / 3 + C / (18 * M)) - C
-    steps = max(1, math.floor(T / step + 0.5), math.ceil(0.5 * size / step))
-    goodput = steps * step / (M * math.exp(R / M) * (math.exp((steps * step + C) / M) - 1))
+    R, step = 3.5 + 0.25 * r["state_bytes"] / 2e6, r["step_ms"] / 1e3
+    def left(C):
+        T = math.sqrt(2 * C * M) * (1 + math.sqrt(C / (2 * M)) / 3 + C / (18 * M)) - C
+        steps = max(1, math.floor(T / step + 0.5), math.ceil(0.5 * size / step))
+        return steps, steps * step / (M * math.exp(R / M) * (math.exp((steps * step + C) / M) - 1))
+    steps, goodput = left(0.02 * size)
+    assert abs(r["goodput_pct_low"] / 100 - left(0.05 * size)[1]) < 1e-9, r  # 5 % of 10 steps of 100 ms
     assert (r["mtbf_s"], r["interval_steps"]) == (M, steps), (r, steps)
     assert abs(r["recovery_s"] - R) < 1e-9 and abs(r["goodput_pct"] / 100 - goodput) < 1e-9, (r, goodput)
     assert abs(r["counted_tokens_per_s"] / r["tokens_per_s"] - goodput) < 1e-9, r
