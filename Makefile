@@ -78,7 +78,8 @@ endif
 
 override CPPFLAGS := -I. -D_GNU_SOURCE $(LIBS_CPPFLAGS) $(JANSSON_CFLAGS) $(CPPFLAGS)
 override CFLAGS   := -std=c11 -pthread -fPIC $(OPT) $(CFLAGS)
-override LDFLAGS  := -pthread $(OPT) $(LIBS_LDFLAGS) $(LDFLAGS)
+# The linker's hash of a file is how a run knows the build that began it (bench/base/program.c).
+override LDFLAGS  := -pthread $(OPT) -Wl,--build-id=sha1 $(LIBS_LDFLAGS) $(LDFLAGS)
 LIBS := $(JANSSON_LIBS) -ldl -lm
 
 # What there is to build. Some folders become modules, opened at run time; all else is one library under the program and every test.
@@ -128,7 +129,7 @@ FUZZ_OBJECTS := $(patsubst %,$(BUILD)/tests/fuzz/%.o,support mutate $(if $(filte
 # The man page, made of the program's own help.
 MANUAL := $(BUILD)/share/evenload.1
 
-.PHONY: all check injected fuzz fuzz-targets clean help format report probes programs flags install uninstall dist deb wheel FORCE
+.PHONY: all check beside injected fuzz fuzz-targets clean help format report probes programs flags install uninstall dist deb wheel FORCE
 .DELETE_ON_ERROR:
 all: report $(BUILD)/evenload $(MODULES) $(if $(SAN),,$(MANUAL))
 	@rm -f $(filter-out $(MODULES),$(wildcard $(BUILD)/modules/*.so))
@@ -148,7 +149,9 @@ report:
 cudnn_words = $(if $(HAVE_CUDNN),cuDNN $(HAVE_CUDNN),no cuDNN (convolutions by cuBLAS))
 nccl_words  = $(if $(HAVE_NCCL),NCCL $(HAVE_NCCL),no NCCL (other communicators serve))
 
-check: all $(if $(HAVE_CMOCKA),$(TESTS)) $(FUZZ) $(GPU_LIMITS) $(CARDS)
+check: beside $(if $(HAVE_CMOCKA),$(TESTS)) $(FUZZ)
+# What command lines' tests need.
+beside: all $(GPU_LIMITS) $(CARDS)
 injected: $(INJECTED)
 
 # libFuzzer is clang's: a build of its own, beside the other.

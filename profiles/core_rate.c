@@ -8,7 +8,7 @@
 
 #include "runtime/base/clock.h"
 
-enum { WARM_UP = 10, CHUNKS = 25, MIDDLE = 12, MULTIPLICATIONS = 10000 }; /* 25 us a chunk */
+enum { WARM_UP = 10, CHUNKS = 25, MIDDLE = 12, MULTIPLICATIONS = 5000 }; /* 12 us a chunk */
 
 struct core {
     pthread_t thread;

@@ -3,7 +3,8 @@
  * A hypervisor may run two cores of its guest as the two threads of one physical core, for seconds, and no counter of
  * the guest tells: each then computes at about half of its rate while the other one computes too. Memory does not
  * matter here: the work is integer multiplications, in registers.
- * Cost: about 1 ms a core, and 1 ms. Threads: any; nothing else of this program should compute meanwhile.
+ * Cost: about half a millisecond a core, and as much again. Threads: any; nothing else of this program should compute
+ * meanwhile.
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 /* The program's own files are looked for beside it, then above it, then where its sources were built. What was built is
- * known by its bytes: the commit would not do, as a build from a changed tree has the same. */
+ * known by its bytes: the commit would not do, as a build from a changed tree has the same. The linker's hash of them
+ * (--build-id) is among the first 4 KiB of a file. */
 #include "bench/base/program.h"
 
 #include <glob.h>
@@ -37,16 +38,12 @@ bool el_shared_folder(const char *in_tree, const char *installed, const char *fi
     return folder[0] != '\0';
 }
 
-/* A word at a time: a program of some megabytes is read in a few milliseconds. */
-static uint64_t hash_file(uint64_t hash, const char *path)
+static uint64_t hash_head(uint64_t hash, const char *path)
 {
-    uint64_t words[4096];
+    char head[4096];
     FILE *file = fopen(path, "rb");
     if (!file) return hash;
-    for (size_t n; (n = fread(words, 1, sizeof words, file)) > 0;) {
-        memset((char *)words + n, 0, -n % 8);
-        for (size_t i = 0; i < (n + 7) / 8; i++) hash = (hash ^ words[i]) * EL_HASH_PRIME;
-    }
+    hash = el_hash(hash, head, fread(head, 1, sizeof head, file));
     fclose(file);
     return hash;
 }
@@ -56,12 +53,12 @@ uint64_t el_build_hash(void)
     static uint64_t hash;
     char path[PATH_MAX];
     if (hash) return hash;
-    uint64_t found = hash_file(EL_HASH_BEGIN, "/proc/self/exe");
+    uint64_t found = hash_head(EL_HASH_BEGIN, "/proc/self/exe");
     glob_t modules;
     if (el_module_folder(path, sizeof path - 16)) {
         el_text_append(path, sizeof path, "/el_*.so");
         if (glob(path, 0, NULL, &modules) == 0) {
-            for (size_t i = 0; i < modules.gl_pathc; i++) found = hash_file(found, modules.gl_pathv[i]);
+            for (size_t i = 0; i < modules.gl_pathc; i++) found = hash_head(found, modules.gl_pathv[i]);
             globfree(&modules);
         }
     }
