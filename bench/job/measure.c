@@ -204,6 +204,7 @@ enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)
     free(m->launches);
     free(m->probes);
     if (m->events >= 0) close(m->events);
+    json_decref(el_job_beside_close(m->beside));
     json_decref(m->beside_ratios);
     el_job_window_close(&m->window);
     el_job_close_devices(&m->open);

@@ -91,7 +91,7 @@ enum el_status el_job_relate_collectives(struct el_job_measurement *m);
  * own steps. `beside_p`: NULL where none are wanted. Errors of meeting: that of the first of them that failed. */
 enum el_status el_job_beside_open(const struct el_job *job, struct el_job_beside **beside_p);
 enum el_status el_job_beside_meet(struct el_job_beside *beside);
-/* How long a step of each took, over the measured device's; null without any. New reference. */
+/* Ends them. How long a step of each took, over the measured device's; null without any. New reference. */
 json_t *el_job_beside_close(struct el_job_beside *beside);
 
 /* profile.c: what --profile and --trace ask for of this process, in the first launch: writes its ranks'

@@ -338,3 +338,13 @@ tops() {
     run --separate-stderr "$EVENLOAD" plot old
     [[ $status -eq 0 && $output == *"no figure 'timeline'"* && -s old/plots/memory.svg && ! -e old/plots/timeline.svg ]] || show
 }
+
+# A run that is gone on with knows the build that began it by these (bench/base/program.c).
+@test "every file of a build has the linker's hash of it in its first 4 KiB" {
+    run python3 - "$EVENLOAD" "$EVENLOAD_BUILD"/modules/el_*.so <<'END_OF_PYTHON'
+import re, sys
+found = [re.search(rb"\x14\0\0\0\x03\0\0\0GNU\0(.{20})", open(path, "rb").read(4096), re.DOTALL) for path in sys.argv[1:]]
+print(all(found) and len({match[1] for match in found}) == len(found))
+END_OF_PYTHON
+    [[ $output == True ]] || show
+}
