@@ -6,6 +6,19 @@ PICTURES=no
 NULL=(--devices 'null:1,2' --procs 1 --modes ddp --model mlp --data dummy --warmup 1 --quiet)
 SHORT=("${NULL[@]}" --features 16 --hidden '32,32' --steps 2 --min-time 0 --control none --repeats 2)
 
+# Sums of the same figures may differ in their last digit.
+as_more() { # as_more JSON: whether it is what more.json has
+    python3 - "$1" <<'END_OF_PYTHON'
+import json, math, sys
+def same(a, b):
+    if isinstance(a, float) and isinstance(b, float): return math.isclose(a, b, rel_tol=1e-12)
+    if isinstance(a, dict) and isinstance(b, dict): return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, list) and isinstance(b, list): return len(a) == len(b) and all(map(same, a, b))
+    return a == b
+sys.exit(not same(json.loads(sys.argv[1]), json.load(open("more.json"))))
+END_OF_PYTHON
+}
+
 @test "scale again measures what is missing, and scale DIR nothing" {
     with_gnuplot
     run --separate-stderr "$EVENLOAD" scale "${SHORT[@]}" --out r
@@ -23,10 +36,10 @@ SHORT=("${NULL[@]}" --features 16 --hidden '32,32' --steps 2 --min-time 0 --cont
     "$EVENLOAD" scale "${SHORT[@]}" --out r --repeats 3 --json >more.json # a launch more of each trial
     [[ $(find r/repeats -name '*.json' | wc -l) -eq 9 ]]
     run --separate-stderr "$EVENLOAD" scale r --json
-    [[ $status -eq 0 && -z $stderr && $output == "$(cat more.json)" ]] || show
+    [[ $status -eq 0 && -z $stderr ]] && as_more "$output" || show
     rm -r r/plots && touch r/plots # where nothing can be drawn all else is said
     run --separate-stderr "$EVENLOAD" scale r --json
-    [[ $status -eq 0 && $stderr == "evenload: not drawn: r/plots"* && $output == "$(cat more.json)" ]] || show
+    [[ $status -eq 0 && $stderr == "evenload: not drawn: r/plots"* ]] && as_more "$output" || show
 }
 
 @test "counts without cores of their own are marked, and nothing is claimed of them" {
