@@ -3,16 +3,21 @@
 # test of this very judge (tests/lint/runner.sh).
 #
 # A program passes when each test it planned says ok and it leaves with 0. It fails, whatever its TAP says, when it ran
-# no test, stopped before its plan was done, ended by a signal or another status, or took longer than its limit.
+# no test, stopped before its plan was done, ended by a signal or another status, or took longer than its limit. The
+# limit is processor time, which other programs do not lengthen; what waits for ever ends at HANG_FACTOR times as much.
 # In its output, `# skip: WHY` gives the reason of a skip, and `# long: WHAT` what --long would add.
 
 TAP_PASSED=0 TAP_FAILED=0 TAP_SKIPPED=0 TAP_WHY=
+
+HANG_FACTOR=6
 
 # tap_run LOG LIMIT_S COMMAND...: sets TAP_PASSED, TAP_FAILED, TAP_SKIPPED and TAP_WHY (why it failed, or nothing).
 tap_run() {
     local log=$1 limit=$2 status=0
     shift 2
-    timeout --kill-after=10 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
+    # Each process may take that much: SIGXCPU, and SIGKILL for what does not end by it.
+    (ulimit -S -t "$limit" && ulimit -H -t "$((limit + 10))" && exec timeout --kill-after=10 "$((HANG_FACTOR * limit))" "$@") \
+        >"$log" 2>&1 </dev/null || status=$?
     tap_judge "$log" "$status" "$limit"
 }
 
@@ -29,7 +34,9 @@ tap_judge() { # tap_judge LOG STATUS LIMIT_S
     local seen=$((TAP_PASSED + TAP_FAILED + TAP_SKIPPED))
     TAP_WHY=
     if ((status == 124 || status == 137)); then
-        TAP_WHY="took longer than $limit s"
+        TAP_WHY="took longer than $((HANG_FACTOR * limit)) s"
+    elif ((status == 152)); then
+        TAP_WHY="took more than $limit s of processor time"
     elif ((status > 128 && status <= 128 + 64)); then
         TAP_WHY="ended by signal $((status - 128))"
     elif ((seen == 0)); then

@@ -6,7 +6,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source scripts/tap.sh
 
 LOG=$(mktemp)
-trap 'rm -f "$LOG"' EXIT
+PLACE=$(mktemp -d)
+trap 'rm -rf "$LOG" "$PLACE"' EXIT
 
 # words | passed failed skipped | why (a part of it; - for none) | program
 CASES='
@@ -22,15 +23,16 @@ no test at all|0 1 0|no test|true
 a plan and no test|0 3 0|no test|echo 1..3
 a silent early end|1 2 0|2 of 3|echo 1..3; echo ok 1 - a; exit 0
 two groups|2 0 0|-|echo 1..1; echo ok 1 - a; echo 1..1; echo ok 1 - b
-a hang|1 1 0|longer than 3 s|echo 1..2; echo ok 1 - a; sleep 30'
+a hang|1 1 0|longer than 3 s|echo 1..2; echo ok 1 - a; sleep 30
+a loop without end|1 1 0|more than 1 s of processor time|echo 1..2; echo ok 1 - a; while :; do :; done'
 
 number=0 failed=0
 mapfile -t cases <<<"${CASES#$'\n'}"
-echo "1..$((${#cases[@]} + 2))"
+echo "1..$((${#cases[@]} + 3))"
 for row in "${cases[@]}"; do
     IFS='|' read -r words counts why program <<<"$row"
     number=$((number + 1))
-    tap_run "$LOG" 3 bash -c "$program" 2>/dev/null
+    HANG_FACTOR=3 tap_run "$LOG" 1 bash -c "$program" 2>/dev/null
     got="$TAP_PASSED $TAP_FAILED $TAP_SKIPPED"
     if [[ $got == "$counts" && ${TAP_WHY:--} == *"$why"* ]]; then
         echo "ok $number - $words"
@@ -61,6 +63,21 @@ if [[ $without == "all build/tests/fuzz/fuzz_text" && $(asked_of_make yes unit/t
     echo "ok $((number + 2)) - without cmocka its tests are not built"
 else
     echo "not ok $((number + 2)) - without cmocka make is asked for: $without"
+    failed=1
+fi
+
+# The first run compiles nothing for GPUs where none is.
+mkdir -p "$PLACE/scripts" "$PLACE/build" "$PLACE/bin"
+cp scripts/quickstart scripts/lib.sh "$PLACE/scripts"
+for program in scripts/setup build/evenload bin/nvcc; do printf '#!/bin/sh\n' >"$PLACE/$program"; done
+printf '#!/bin/sh\necho "cuda=13.0" "$@" >>make.args\n' >"$PLACE/bin/make"
+chmod +x "$PLACE"/{scripts,build,bin}/*
+if compgen -G '/proc/driver/nvidia/gpus/*' >/dev/null || [[ -e /dev/dxg ]]; then
+    echo "ok $((number + 3)) # skip a GPU is here"
+elif PATH=$PLACE/bin:$PATH "$PLACE/scripts/quickstart" | grep -q 'no GPU here' && grep -qw CUDA=0 "$PLACE/make.args"; then
+    echo "ok $((number + 3)) - quickstart without a GPU"
+else
+    echo "not ok $((number + 3)) - quickstart without a GPU: make was asked for $(cat "$PLACE/make.args")"
     failed=1
 fi
 exit "$failed"
