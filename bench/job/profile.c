@@ -1,5 +1,6 @@
 /* What --profile and --trace ask for, when training has ended: this process's tables by op, and the trace
  * files of its ranks. */
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,15 +61,18 @@ static void remove_ranks(const char *trace, int64_t cycle, int first)
     while (unlink(path) == 0);
 }
 
+static bool is_rank(const char *name)
+{
+    return fnmatch("rank-[0-9]*.pt.trace.json", name, 0) == 0;
+}
+
 /* What a job of more ranks, or of more cycles, left in the folder before: tools take all files there for one job's. */
 static void remove_older(const char *trace, int n_ranks, int64_t n_cycles)
 {
     char folder[FILE_BYTES];
     for (int64_t cycle = 0; cycle < n_cycles; cycle++) remove_ranks(trace, cycle, n_ranks);
-    do {
-        name_file(trace, n_cycles, -1, folder);
-        remove_ranks(trace, n_cycles++, 0);
-    } while (rmdir(folder) == 0);
+    do name_file(trace, n_cycles++, -1, folder);
+    while (el_folder_remove(folder, is_rank));
 }
 
 static enum el_status write_rank(const struct el_job_measurement *m, int first,

@@ -167,6 +167,9 @@ static enum el_status check_checkpoints(const struct el_trial *trial)
     if (!*trial->checkpoint && trial->max_restarts)
         return el_fail(EL_ERR_INVALID, "--max-restarts: there would be nothing to start again from: add --checkpoint");
     if (!*trial->checkpoint) return EL_OK;
+    if (strlen(trial->checkpoint) >= EL_CHECKPOINT_DIR_BYTES)
+        return el_fail(EL_ERR_INVALID, "--checkpoint ...%s: the path is too long: give one of fewer than %d bytes",
+                       el_path_tail(trial->checkpoint), EL_CHECKPOINT_DIR_BYTES);
     int64_t steps;
     double seconds;
     if (!el_trial_checkpoint_every(trial, &steps, &seconds))

@@ -11,16 +11,23 @@
 
 #include "runtime/base/files.h"
 
-int el_events_open(const char *dir)
+/* A file of that folder itself: no link is followed, and no pipe waited for. -1: there is none. */
+static int open_own(const char *dir, const char *name, struct stat *info)
 {
     char path[EL_PATH_BYTES + 16];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    if (file < 0 || (fstat(file, info) == 0 && S_ISREG(info->st_mode))) return file;
+    close(file);
+    return -1;
+}
+
+int el_events_open(const char *dir)
+{
     struct stat info;
     static const char head[] = "event,step,unix_s\n";
-    if (!*dir) return -1;
-    snprintf(path, sizeof path, "%s/events.csv", dir);
-    const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (file >= 0 && fstat(file, &info) == 0 && info.st_size == 0 && write(file, head, sizeof head - 1) < 0)
-        return file;
+    const int file = *dir ? open_own(dir, "events.csv", &info) : -1;
+    if (file >= 0 && info.st_size == 0 && write(file, head, sizeof head - 1) < 0) return file;
     return file;
 }
 
@@ -37,8 +44,7 @@ void el_events_add(int file, const char *event, int64_t step)
 
 void el_events_come(const char *dir)
 {
-    char path[EL_PATH_BYTES + 16];
-    snprintf(path, sizeof path, "%s/come", dir);
-    const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    struct stat info;
+    const int file = open_own(dir, "come", &info);
     if (file >= 0) close(file);
 }

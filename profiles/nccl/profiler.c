@@ -94,8 +94,9 @@ static void open_file(void)
     the.used = 0;
     the.written_ns = now_ns();
     mkdir(folder, 0777);
-    snprintf(path, sizeof path, "%.3900s/%s-pid%d.log", folder, the.host, (int)the.process);
-    file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    const int length = snprintf(path, sizeof path, "%s/%s-pid%d.log", folder, the.host, (int)the.process);
+    file = -1, errno = ENAMETOOLONG; /* never the file of a path that is cut */
+    if (length < (int)sizeof path) file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (file < 0) give_up(path);
 }
 

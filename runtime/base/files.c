@@ -3,6 +3,7 @@
  * when all is written (O_TMPFILE), or on file systems without that at once. */
 #include "runtime/base/files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -32,6 +33,18 @@ enum el_status el_folder_make(const char *path, const char *advice)
         made ? EL_OK : el_fail_errno("%s: cannot make this folder%s%s", part, advice ? "; " : "", advice ? advice : "");
     free(part);
     return status;
+}
+
+bool el_folder_remove(const char *path, bool (*is_ours)(const char *name))
+{
+    struct stat info;
+    if (lstat(path, &info) == 0 && S_ISLNK(info.st_mode)) return unlink(path) == 0;
+    const int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *files = folder < 0 ? NULL : fdopendir(folder);
+    for (const struct dirent *entry; files && (entry = readdir(files));)
+        if (is_ours(entry->d_name)) unlinkat(folder, entry->d_name, 0);
+    if (files) closedir(files);
+    return rmdir(path) == 0;
 }
 
 const char *el_path_tail(const char *path)

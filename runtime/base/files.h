@@ -19,6 +19,9 @@
 /* mkdir -p. Errors: EL_ERR_IO naming the folder that cannot be made, with `advice` ("give another --out") where it is
  * not NULL. */
 enum el_status el_folder_make(const char *path, const char *advice);
+/* Removes those files in a folder whose names `is_ours`, and the folder, if that leaves it empty. Links are not
+ * followed: of a link nothing but the link is removed. Whether the path is gone; errno says why not. */
+bool el_folder_remove(const char *path, bool (*is_ours)(const char *name));
 
 /* Opens a file that a user or a stranger named, to read it: a regular file of `most_bytes` at most. A pipe or a device
  * is refused and never waited for. `what` stands before the path in messages ("data file "; "": nothing). Errors:

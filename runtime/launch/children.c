@@ -68,7 +68,8 @@ static void become_program(const void *context)
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, spec->death_signal);
     if (getppid() != program->parent) _exit(127);
-    int in = open("/dev/null", O_RDONLY), log = spec->log ? open(spec->log, O_WRONLY | O_CREAT | O_TRUNC, 0666) : -1;
+    int in = open("/dev/null", O_RDONLY), log = -1;
+    if (spec->log) log = open(spec->log, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
     int out = spec->log ? log : spec->out, err = spec->log ? log : spec->err;
     if (in < 0 || out < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) return;
     if (in > 2) close(in);

@@ -135,11 +135,15 @@ static enum el_status find(const char *path, char found[EL_PATH_BYTES])
 {
     char index[EL_PATH_BYTES + 16];
     struct stat info;
-    snprintf(found, EL_PATH_BYTES, "%.900s", path);
+    if (strlen(path) >= EL_CHECKPOINT_DIR_BYTES)
+        return el_fail(EL_ERR_INVALID, "--resume ...%s: the path is too long: give one of fewer than %d bytes",
+                       el_path_tail(path), EL_CHECKPOINT_DIR_BYTES);
+    snprintf(found, EL_PATH_BYTES, "%s", path);
     snprintf(index, sizeof index, "%s/index.json", found);
     if (stat(index, &info) == 0) return EL_OK;
     if (stat(path, &info) != 0)
-        return el_fail_errno("--resume %.900s: give a folder of --checkpoint, or a step-N that is in it", path);
+        return el_fail_errno("--resume %s: give a folder of --checkpoint, or a step-N that is in it",
+                             el_path_tail(path));
     const int64_t last = el_checkpoint_last(path);
     if (last < 0)
         return el_fail(EL_ERR_INVALID, "--resume %.200s: there is no checkpoint: no step-N with an index.json", path);

@@ -28,7 +28,11 @@
 #include "runtime/layout/config.h"
 #include "runtime/state/state.h"
 
-enum { EL_CHECKPOINT_NAME_BYTES = 2 * EL_GRAPH_NAME_BYTES, EL_CHECKPOINT_PIECE = 5 };
+enum {
+    EL_CHECKPOINT_NAME_BYTES = 2 * EL_GRAPH_NAME_BYTES,
+    EL_CHECKPOINT_PIECE = 5,
+    EL_CHECKPOINT_DIR_BYTES = EL_PATH_BYTES - 32 /* of DIR: the rest is "/step-N.part" */
+};
 
 struct el_checkpoint;
 enum el_status el_checkpoint_open(const char *path, struct el_checkpoint **checkpoint_p);
@@ -50,7 +54,7 @@ enum el_status el_checkpoint_read(const struct el_checkpoint *checkpoint, const 
 
 /* "DIR/step-20", or where it is written. */
 void el_checkpoint_folder(const char *dir, int64_t step, bool complete, char path[EL_PATH_BYTES]);
-/* Removes a folder and its files; what is not there is no failure. */
+/* Removes a folder and a checkpoint's files in it, nothing else; what is not there is no failure. */
 void el_checkpoint_remove(const char *folder);
 /* The last complete one; -1: there is none. */
 int64_t el_checkpoint_last(const char *dir);

@@ -1,6 +1,8 @@
 /* The folders of checkpoints, and the hash of a file; see checkpoint.h. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -16,36 +18,44 @@ enum { HASHED_AT_ONCE = EL_HASH_BLOCK, TRIES = 64 };
 
 void el_checkpoint_folder(const char *dir, int64_t step, bool complete, char path[EL_PATH_BYTES])
 {
-    snprintf(path, EL_PATH_BYTES, complete ? "%.900s/step-%" PRId64 : "%.900s/step-%" PRId64 ".part", dir, step);
+    snprintf(path, EL_PATH_BYTES, "%s/step-%" PRId64 "%s", dir, step, complete ? "" : ".part");
+}
+
+/* What a checkpoint is made of, whole or not. */
+static bool is_ours(const char *name)
+{
+    static const char *const ours[] = {"index.json", "index.json.tmp.*", "rank-[0-9]*.safetensors", "rank-[0-9]*.done",
+                                       "rank-[0-9]*.tmp.*"};
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+        if (fnmatch(ours[i], name, 0) == 0) return true;
+    return false;
 }
 
 void el_checkpoint_remove(const char *folder)
 {
-    for (int i = 0; i < TRIES; i++) { /* others may be writing into it still */
-        DIR *files = opendir(folder);
-        for (const struct dirent *entry; files && (entry = readdir(files));) unlinkat(dirfd(files), entry->d_name, 0);
-        if (files) closedir(files);
-        if (rmdir(folder) == 0 || (errno != ENOTEMPTY && errno != EEXIST)) return;
-    }
+    for (int i = 0; i < TRIES; i++) /* others may be writing into it still */
+        if (el_folder_remove(folder, is_ours) || (errno != ENOTEMPTY && errno != EEXIST)) return;
 }
 
 /* The number of a folder "step-20"; -1: it is none. `part`: of one that is not complete. */
 static int64_t step_of(const char *name, bool part)
 {
     char *end;
-    if (strncmp(name, "step-", 5) != 0 || name[5] < '0' || name[5] > '9') return -1;
+    if (strncmp(name, "step-", 5) != 0 || name[5] < '1' || name[5] > '9') return -1;
     const long long step = strtoll(name + 5, &end, 10);
     return strcmp(end, part ? ".part" : "") == 0 ? step : -1;
 }
 
-/* The largest below `below`; -1: there is none. */
+/* The largest below `below` that has an index; -1: there is none. */
 static int64_t last_before(const char *dir, int64_t below)
 {
     int64_t last = -1;
     DIR *folder = opendir(dir);
     for (const struct dirent *entry; folder && (entry = readdir(folder));) {
         const int64_t step = step_of(entry->d_name, false);
-        if (step > last && step < below) last = step;
+        char index[sizeof entry->d_name + 16];
+        snprintf(index, sizeof index, "%s/index.json", entry->d_name);
+        if (step > last && step < below && faccessat(dirfd(folder), index, F_OK, 0) == 0) last = step;
     }
     if (folder) closedir(folder);
     return last;

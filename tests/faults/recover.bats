@@ -115,6 +115,7 @@ END
 
 @test "a folder of checkpoints is one job's; a job that is done, or lacks a file, is refused before it is launched" {
     "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --checkpoint ck --checkpoint-every 10 --out f >out 2>&1 || { cat out && return 1; }
+    refuses "the path is too long: give one of fewer than" "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --checkpoint "$(printf 'c/%.0s' {1..500})" --out g
     refuses "another evenload writes into this folder" flock -n ck "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --checkpoint ck --resume ck --steps 60 --out g
     refuses "--resume ck/step-40: its 40 steps are all that --warmup and --steps ask for (40): give more --steps" "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --resume ck --out g
     rm ck/step-40/rank-1.safetensors
