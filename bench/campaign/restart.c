@@ -49,7 +49,6 @@ static void set_devices(struct restarts *r, int n)
     }
     trial->n_devices = trial->train.n_devices = n;
     trial->batch_is_per_device = false;
-    el_trial_identify(trial);
 }
 
 static void leave(struct restarts *r, int rank)
@@ -97,7 +96,6 @@ static void go_back(struct restarts *r, const char *reason)
     const int64_t last = el_checkpoint_last(trial->checkpoint), step = last < 0 ? 0 : last;
     el_inject_drop_first_fall(trial->inject);
     if (last >= 0) snprintf(trial->resume, sizeof trial->resume, "%s", trial->checkpoint);
-    if (last >= 0) *trial->load = 0;
     el_text_line(stderr, "%s: restart %d, on %d devices from step %lld", reason, ++r->n, trial->n_devices,
                  (long long)step);
     json_array_append_new(

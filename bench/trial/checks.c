@@ -11,6 +11,7 @@
 #include "bench/trial/machine.h"
 #include "bench/trial/trial.h"
 #include "runtime/gradients/hook.h"
+#include "runtime/layout/uneven.h"
 #include "runtime/state/checkpoint.h"
 
 /* A list of trials may have one on fewer devices, where a disturbance has no place: there it is left out. */
@@ -138,14 +139,17 @@ static enum el_status check_elastic(const struct el_trial *trial)
                        trial->elastic, trial->n_devices);
     if (trial->max_restarts == 0)
         return el_fail(EL_ERR_INVALID, "--elastic: no job is started again: add --max-restarts and --checkpoint");
-    if (trial->procs != trial->n_devices || trial->procs == 1)
+    if (trial->procs != trial->n_devices || el_mode_find(trial->train.mode)->one_process)
         return el_fail(EL_ERR_INVALID, "--elastic: mode %s has not a process for each device here: leave it out",
                        trial->train.mode);
+    struct el_uneven uneven = {.how = EL_UNEVEN_OFF};
+    EL_TRY(el_uneven_read(&trial->train, &uneven));
+    const char *fixed = trial->train.shares.n ? "shares" : uneven.how != EL_UNEVEN_OFF ? "uneven" : NULL;
     for (enum el_axis axis = 0; axis < EL_AXIS_COUNT; axis++)
-        if (trial->train.mesh[axis] > 0)
-            return el_fail(EL_ERR_INVALID, "--elastic with --mesh: devices that are left need not fill it: leave one "
-                                           "of them out");
-    return EL_OK;
+        if (trial->train.mesh[axis] > 0) fixed = "mesh";
+    if (!fixed) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--elastic with --%s, which fits one number of devices: leave one of them out",
+                   fixed);
 }
 
 /* Likewise checkpoints; their folder is made by the campaign. */
@@ -162,7 +166,7 @@ static enum el_status check_checkpoints(const struct el_trial *trial)
     if (el_hook_row(trial->train.hook.kind)->ops)
         return el_fail(EL_ERR_INVALID, "%s with --comm-hook %s: its state is in no checkpoint: leave one of them out",
                        option, el_hook_row(trial->train.hook.kind)->name);
-    if (*trial->resume && *trial->load)
+    if (*trial->resume && *trial->load && !el_checkpoint_is_in(trial->checkpoint, trial->resume))
         return el_fail(EL_ERR_INVALID, "--load with --resume: the checkpoint has the weights: leave one of them out");
     if (!*trial->checkpoint && trial->max_restarts)
         return el_fail(EL_ERR_INVALID, "--max-restarts: there would be nothing to start again from: add --checkpoint");

@@ -71,15 +71,17 @@ static enum el_foreach usual_foreach(const struct el_trial *trial)
     return el_trial_backend(trial).gpu ? EL_FOREACH_ON : EL_FOREACH_OFF;
 }
 
-void el_trial_identify(struct el_trial *trial)
+/* By all that the trial is and this build, but for what a restart changes. */
+static void identify(struct el_trial *trial)
 {
     struct el_options options;
     el_trial_options(trial, &options);
     options.train.model = trial->train.model;
     while (el_inject_drop_first_fall(options.inject)) continue;
     json_t *echo = el_options_echo(EL_CMD_RUN, &options);
-    json_object_del(echo, "timeout");
-    json_object_del(echo, "resume"); /* a job that is started again is the same */
+    static const char *const changed[] = {"timeout", "resume", "devices", "procs", "batch", "batch-per-device", "lr"};
+    for (size_t i = 0; i < (*trial->elastic ? sizeof changed / sizeof *changed : 2); i++)
+        json_object_del(echo, changed[i]);
     char *text = json_dumps(echo, JSON_SORT_KEYS | JSON_COMPACT);
     uint64_t build = el_build_hash(), hash = el_hash(EL_HASH_BEGIN, &build, sizeof build);
     if (text) hash = el_hash(hash, text, strlen(text));
@@ -164,7 +166,7 @@ enum el_status el_trial_resolve(unsigned command, const struct el_options *optio
     if (trial->train.foreach == EL_FOREACH_AUTO) trial->train.foreach = usual_foreach(trial);
     EL_TRY(el_train_check(&trial->train));
     EL_TRY(el_trial_check(command, trial));
-    el_trial_identify(trial);
+    identify(trial);
     return EL_OK;
 }
 

@@ -57,8 +57,6 @@ enum el_status el_trial_use_mode(const struct el_trial *trial, const char *mode,
 
 /* How often it writes a checkpoint: in steps, or (0 steps) in seconds. false: --checkpoint-every is neither. */
 bool el_trial_checkpoint_every(const struct el_trial *trial, int64_t *steps_p, double *seconds_p);
-/* Fills in `id`, by all that the trial is and this build. */
-void el_trial_identify(struct el_trial *trial);
 /* Options of `run` that resolve to this trial. */
 void el_trial_options(const struct el_trial *trial, struct el_options *options_p);
 /* What its devices are. */

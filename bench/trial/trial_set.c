@@ -62,7 +62,7 @@ static enum el_status resume(struct el_trial *trial, struct el_trial_set *set)
 {
     struct el_graph *graph;
     if (!*trial->resume) return EL_OK;
-    if (!strcmp(trial->resume, trial->checkpoint) && el_checkpoint_last(trial->resume) < 0)
+    if (el_checkpoint_is_in(trial->checkpoint, trial->resume) && el_checkpoint_last(trial->checkpoint) < 0)
         return EL_OK; /* its first */
     EL_TRY(el_checkpoint_open(trial->resume, &set->resume));
     EL_TRY(el_model_build(&trial->train.model, &graph));

@@ -54,6 +54,8 @@ enum el_status el_checkpoint_read(const struct el_checkpoint *checkpoint, const 
 
 /* "DIR/step-20", or where it is written. */
 void el_checkpoint_folder(const char *dir, int64_t step, bool complete, char path[EL_PATH_BYTES]);
+/* Whether `path` is the folder `dir`, or one in it. */
+bool el_checkpoint_is_in(const char *dir, const char *path);
 /* Removes a folder and a checkpoint's files in it, nothing else; what is not there is no failure. */
 void el_checkpoint_remove(const char *folder);
 /* The last complete one; -1: there is none. */

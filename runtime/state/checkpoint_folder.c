@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/hash.h"
@@ -29,6 +30,16 @@ static bool is_ours(const char *name)
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
         if (fnmatch(ours[i], name, 0) == 0) return true;
     return false;
+}
+
+bool el_checkpoint_is_in(const char *dir, const char *path)
+{
+    char above[EL_PATH_BYTES + 4];
+    struct stat of_dir, of_path, of_above;
+    snprintf(above, sizeof above, "%s/..", path);
+    if (stat(dir, &of_dir) != 0 || stat(path, &of_path) != 0 || stat(above, &of_above) != 0) return !strcmp(dir, path);
+    return of_dir.st_dev == of_path.st_dev &&
+           (of_dir.st_ino == of_path.st_ino || (of_dir.st_dev == of_above.st_dev && of_dir.st_ino == of_above.st_ino));
 }
 
 void el_checkpoint_remove(const char *folder)

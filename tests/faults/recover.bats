@@ -10,7 +10,7 @@ TOY=(--model gpt --vocab 48 --layers 2 --embed 16 --seq 6 --heads 4)
 fall() {
     local mode=$1 step=$2 rank=$3 every=$4 code=0
     rm -rf ck fallen
-    timeout 30 "$EVENLOAD" run --mode "$mode" --devices 2 "${TOY[@]}" "${JOB[@]}" --checkpoint ck --checkpoint-every "$every" --max-restarts 1 \
+    timeout 30 "$EVENLOAD" run --mode "$mode" --devices 2 "${TOY[@]}" "${JOB[@]}" --load w --checkpoint ck --checkpoint-every "$every" --max-restarts 1 \
         --inject "kill=$rank:$step" --out fallen >out 2>&1 || code=$?
     [[ $code -eq 0 ]] || { echo "$mode, $rank at $step: status $code" && cat out && return 1; }
     python3 - "whole-$mode" "$step" "$every" <<'END'
@@ -30,9 +30,10 @@ END
     local mode n=1 i rank step devices
     if [[ ${EVENLOAD_LONG:-} == 1 ]]; then n=18; else echo "# long: 18 kills in each mode instead of one, two minutes" >&3; fi
     RANDOM=7
+    "$EVENLOAD" run --mode single "${TOY[@]}" "${JOB[@]}" --seed 3 --save w --out w.run >out 2>&1
     for mode in single dp ddp manual spmg mp pipeline tp zero1 zero2 zero3; do
         devices=2
-        "$EVENLOAD" run --mode "$mode" --devices "$devices" "${TOY[@]}" "${JOB[@]}" --out "whole-$mode" >out 2>&1 || { cat out && return 1; }
+        "$EVENLOAD" run --mode "$mode" --devices "$devices" "${TOY[@]}" "${JOB[@]}" --load w --out "whole-$mode" >out 2>&1 || { cat out && return 1; }
         for ((i = 0; i < n; i++)); do
             rank=$((RANDOM % 2)) step=$((2 + RANDOM % 37))
             [[ $mode != single ]] || rank=0
@@ -54,25 +55,44 @@ assert 0 < len(b) < 40 and a[-len(b):] == b, (len(b), a[-3:], b[-3:])'
     [[ $(cat words) == "event start stop end restart start kill end restart start end " ]] || { cat words && return 1; }
 }
 
-@test "elastic: four devices, three, and four again, ten times over; losses are single's" {
+# The losses of the folder `fallen` are single's.
+are_singles() {
+    python3 -c 'import json
+a, b = [json.load(open(d + "/results.json"))["trials"][0] for d in ("whole", "fallen")]
+x, y = a["loss"][b["first_step"]:], b["loss"]
+assert 0 < len(y) < 300 and b["first_step"] > 0 and max(abs(p - q) / abs(p) for p, q in zip(x, y)) < 1e-9, (b["first_step"], x[:3], y[:3])'
+}
+
+@test "elastic: four devices, three, and four again; of two one, in every mode that can; losses are single's" {
     [[ -z ${EVENLOAD_SANITIZER:-} ]] || skip "a sanitizer's program takes longer"
-    local times=2 inject='' i mode
-    if [[ ${EVENLOAD_LONG:-} == 1 ]]; then times=10; else echo "# long: ten times instead of two" >&3; fi
-    JOB+=(--batch 12 --dtype f64 --steps $((times * 300)))
-    "$EVENLOAD" run --mode single "${TOY[@]}" "${JOB[@]}" --out whole >out 2>&1
+    local times=1 inject='' i mode rank=0
+    if [[ ${EVENLOAD_LONG:-} == 1 ]]; then times=10; else echo "# long: ten times instead of one" >&3; fi
+    JOB+=(--batch 12 --dtype f64 --max-restarts "$times")
+    "$EVENLOAD" run --mode single "${TOY[@]}" "${JOB[@]}" --max-restarts 0 --seed 3 --save w --out w.run >out 2>&1 || { cat out && return 1; }
+    JOB+=(--load w)
+    "$EVENLOAD" run --mode single "${TOY[@]}" "${JOB[@]}" --max-restarts 0 --steps $((times * 300)) --out whole >out 2>&1
     for ((i = 0; i < times; i++)); do inject+=",kill=$((i % 3)):$((i * 300 + 30)),come=$((i * 300 + 50))"; done
     for mode in ddp zero3; do
         rm -rf ck fallen
-        timeout 120 "$EVENLOAD" run --mode "$mode" --devices 4 "${TOY[@]}" "${JOB[@]}" --checkpoint ck --checkpoint-every 10 --max-restarts "$times" --elastic 3:4 \
+        timeout 120 "$EVENLOAD" run --mode "$mode" --devices 4 "${TOY[@]}" "${JOB[@]}" --steps $((times * 300)) --checkpoint ck --checkpoint-every 10 --elastic 3:4 \
             --inject "${inject#,}" --out fallen >out 2>&1 || { cat out && return 1; }
         [[ $(json fallen/results.json '[r["devices"] for r in d["trials"][0]["restarts"]]') == "[$(for ((i = 1; i < times; i++)); do printf '3, 4, '; done)3, 4]" ]] ||
             { json fallen/results.json 'd["trials"][0]["restarts"]' && return 1; }
-        python3 -c 'import json
-a, b = [json.load(open(d + "/results.json"))["trials"][0]["loss"] for d in ("whole", "fallen")]
-assert b and max(abs(x - y) / abs(x) for x, y in zip(a[-len(b):], b)) < 1e-9'
+        are_singles
     done
-    refuses "give MIN:MAX devices, like 3:4" "$EVENLOAD" run --mode ddp --devices 4 "${TOY[@]}" "${JOB[@]}" --checkpoint c2 --max-restarts 1 --elastic 3
-    refuses "mode dp has not a process for each device" "$EVENLOAD" run --mode dp --devices 4 "${TOY[@]}" "${JOB[@]}" --checkpoint c2 --max-restarts 1 --elastic 3:4
+    for mode in ddp manual mp pipeline tp zero1 zero2 zero3; do
+        for launcher in own mpirun; do
+            [[ $launcher == own ]] || { [[ $mode == ddp ]] && has_mpirun; } || continue
+            rm -rf ck fallen
+            timeout 60 "$EVENLOAD" run --mode "$mode" --devices 2 --procs 2 "${TOY[@]}" "${JOB[@]}" --launcher "$launcher" --steps 20 --checkpoint ck --checkpoint-every 3 \
+                --elastic 1:2 --inject "kill=$((rank++ % 2)):12" --out fallen >out 2>&1 || { cat out && return 1; }
+            [[ $(json fallen/results.json '[r["devices"] for r in d["trials"][0]["restarts"]]') == "[1]" ]] || { cat out && return 1; }
+            are_singles
+        done
+    done
+    refuses "give MIN:MAX devices, like 3:4" "$EVENLOAD" run --mode ddp --devices 4 "${TOY[@]}" "${JOB[@]}" --checkpoint c2 --elastic 3
+    refuses "mode dp has not a process for each device" "$EVENLOAD" run --mode dp --devices 4 "${TOY[@]}" "${JOB[@]}" --checkpoint c2 --elastic 3:4
+    refuses "--elastic with --shares, which fits one number of devices: leave one of them out" "$EVENLOAD" run --mode ddp --devices 2 --shares 1,2 "${TOY[@]}" "${JOB[@]}" --checkpoint c2 --elastic 1:2
 }
 
 # At a rate so small that the weights stay, a step's loss says which samples it had.
