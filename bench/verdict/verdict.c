@@ -25,7 +25,7 @@ enum { TEXT_BYTES = 320 };
 static const struct el_verdict_rule rules[] = {
     ROW(reported, ANY, "", ALWAYS),
     ROW(finished, ANY, "", ALWAYS),
-    ROW(repeats, EL_REPEATS_MIN, "", OF_CLOCK),
+    ROW(repeats, EL_REPEATS_MIN, "", OF_CLOCK, NOTE),
     ROW(steps, EL_VERDICT_STEPS_MIN, "", OF_CLOCK),
     ROW(time, 0.2, " s", OF_CLOCK),
     ROW(shared_core, ANY, "", ALWAYS),
