@@ -242,6 +242,7 @@ enum el_status el_cmd_machine(struct el_options *options, int *exit_status_p)
     struct el_machine machine = {.devices_per_host = 0};
     (void)exit_status_p;
     EL_TRY(choose_devices(options, devices));
+    el_cores_say_busy(INFINITY, false);
     EL_TRY(measure_device(&devices[0], &machine));
     EL_TRY(measure_links(devices, &machine));
     EL_TRY(check_measured(&machine));

@@ -7,6 +7,7 @@
 #include "bench/campaign/campaign.h"
 #include "bench/campaign/gate.h"
 #include "bench/campaign/progress.h"
+#include "bench/machine/host.h"
 #include "bench/record/record.h"
 #include "runtime/base/rng.h"
 #include "runtime/gate/gate.h"
@@ -63,11 +64,16 @@ static enum el_status measure_one(struct el_campaign *c, const struct el_runner 
     return document ? el_campaign_take(c, entry->trial, entry->repeat, document) : EL_OK;
 }
 
+static int count_missing(const struct el_campaign *c)
+{
+    int missing = 0;
+    for (int i = 0; i < c->set.n * c->options->repeats; i++) missing += !c->repeats[i];
+    return missing;
+}
+
 static bool is_empty(const struct el_campaign *c)
 {
-    for (int i = 0; i < c->set.n * c->options->repeats; i++)
-        if (c->repeats[i]) return false;
-    return true;
+    return count_missing(c) == c->set.n * c->options->repeats;
 }
 
 void el_campaign_say_interrupted(const struct el_campaign *c, const char *how)
@@ -92,6 +98,8 @@ enum el_status el_campaign_measure(struct el_campaign *c, bool gate, const char 
     runner.context = &progress;
     if (headline) el_progress_say(&progress, "%s; results go to %s", headline, c->store.dir);
     if (c->no_launcher[0]) el_progress_say(&progress, "%s", c->no_launcher);
+    if (n && !el_backend_facts(c->set.trials[0].devices[0].backend).simulated)
+        el_cores_say_busy(count_missing(c) * c->options->train.min_time_s, c->options->quiet);
     enum el_status status = EL_OK;
     if (gate) {
         el_progress_phase(&progress, "comparing the modes' first steps with the reference");

@@ -224,6 +224,7 @@ enum el_status el_explain_measure(const struct el_options *options, const struct
 {
     json_t *samples = json_array();
     enum el_status status = EL_OK;
+    el_cores_say_busy(options->repeats * options->train.min_time_s, options->quiet);
     for (int i = 0; i < options->repeats && status == EL_OK && !el_runner_interrupted(); i++)
         status = launch(store, options, &set->trials[0], i, samples);
     *samples_p = NULL;

@@ -35,6 +35,10 @@ void el_cores_describe(const struct el_cores *cores, char *text, size_t bytes);
 /* Whether there is a core for each device's communication beside those that compute; writes [n_devices] if so. */
 bool el_cores_spare(const struct el_cores *cores, const struct el_device_name *devices, int n_devices, int *cpus);
 
+/* One line on standard error, without `quiet`, where other programs have this process's CPUs before a measurement of
+ * `planned_s`, while that can still be put off. Looks for 0.2 s; not before measurements shorter than a second. */
+void el_cores_say_busy(double planned_s, bool quiet);
+
 /* Memory that this process may still take: MemAvailable, and less where a cgroup or `ulimit -v` grants less. NAN where
  * nothing can be read. */
 double el_host_free_bytes(const char *root);

@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "bench/base/text.h"
+#include "profiles/system.h"
 #include "runtime/base/files.h"
 
 /* What follows `key` in a file below root (its first line where that is ""); "" if there is none. */
@@ -153,6 +155,31 @@ bool el_cores_spare(const struct el_cores *cores, const struct el_device_name *d
         if (!used) cpus[found++] = cores->cpus[c];
     }
     return found == n_devices;
+}
+
+void el_cores_say_busy(double planned_s, bool quiet)
+{
+    enum { LOOK_NS = 200 * 1000000, LEAST_PCT = 10 };
+    static const struct timespec look = {.tv_nsec = LOOK_NS};
+    struct el_system_reading *readings = quiet || planned_s < 1 ? NULL : calloc(2, sizeof *readings);
+    struct el_system_figures figures;
+    int cpus[EL_ALLOWED_MAX], n = el_cores_allowed(cpus), known = 0;
+    double sum_pct = 0;
+    if (!readings) return;
+    el_system_read("", NULL, 0, &readings[0]);
+    nanosleep(&look, NULL);
+    el_system_read("", NULL, 0, &readings[1]);
+    el_system_compare(&readings[0], &readings[1], &figures);
+    free(readings);
+    for (int i = 0; i < n; i++) {
+        if (cpus[i] >= EL_SYSTEM_CPUS_MAX || isnan(figures.busy_pct[cpus[i]])) continue;
+        sum_pct += figures.busy_pct[cpus[i]];
+        known++;
+    }
+    if (known && sum_pct / known > LEAST_PCT)
+        fprintf(stderr,
+                "evenload: other processes use %.0f %% of the cores now: stop them first, or the times are suspect\n",
+                sum_pct / known);
 }
 
 /* ---- memory ---- */

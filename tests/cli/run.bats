@@ -348,3 +348,18 @@ print(all(found) and len({match[1] for match in found}) == len(found))
 END_OF_PYTHON
     [[ $output == True ]] || show
 }
+
+@test "other programs on the cores are said before a long measurement, while it can still wait" {
+    taskset -c 0 bash -c 'while :; do :; done' &
+    local busy=$!
+    taskset -c 0 "$EVENLOAD" run --min-time 1000 --out r >out 2>err &
+    local measuring=$!
+    for ((i = 0; i < 100; i++)); do
+        [[ -s err ]] && break
+        sleep 0.05
+    done
+    kill -INT $measuring
+    kill $busy
+    wait $measuring || true
+    [[ $(head -n 1 err) =~ ^"evenload: other processes use "[0-9]+" % of the cores now: stop them first" ]] || { cat err && false; }
+}
