@@ -158,6 +158,8 @@ static enum el_status take_option(int code, unsigned command, char **argv, struc
     if (code >= FIRST_CODE && length != strlen(row->name) && el_option_find(name, length))
         return fail_option(command, given);
     options->given[el_option_find(row->name, strlen(row->name)) - rows] = true;
+    if (apart && !strncmp(optarg, "--", 2) && el_option_find(optarg + 2, strcspn(optarg + 2, "=")))
+        return el_fail(EL_ERR_INVALID, "%s needs a value: the next word is the option %s", given, optarg);
     if (el_option_given(options, "batch") && el_option_given(options, "batch-per-device"))
         return el_fail(EL_ERR_INVALID, "--batch is of all devices together, --batch-per-device of each: give one");
     return el_option_set(row, optarg ? optarg : "", options);

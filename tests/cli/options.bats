@@ -51,6 +51,9 @@ unknown option '--xylophone' :: compare --xylophone
 unknown option '-q' :: run -q
 --dry-run is an option of 'evenload run' :: compare --dry-run
 --model needs a value :: run --model
+--trace needs a value: the next word is the option --out :: run --trace --out x
+--model needs a value: the next word is the option --batch=3 :: run --model --batch=3
+-b needs a value: the next word is the option --check :: comm -b --check 0
 --quiet takes no value :: run --quiet=yes
 unexpected argument 'textcnn' :: run textcnn
 unknown mode 'dpp': did you mean 'dp'? :: run --mode dpp
