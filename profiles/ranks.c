@@ -17,8 +17,9 @@ struct arrivals {
 struct ranks {
     const struct el_collectives *members;
     int n;
-    int **matches; /* [n]: el_collectives_match */
-    double *late;  /* [n][n_steps] */
+    int **matches;              /* [n]: el_collectives_match */
+    double *late;               /* [n][n_steps] */
+    struct el_intervals *waits; /* [n]: of one member in one step, by whom it waits for */
     struct el_rank_row *rows;
 };
 
@@ -43,29 +44,30 @@ static struct arrivals look(const struct ranks *ranks, const int *match, size_t 
     return a;
 }
 
-/* The waits at it, to those who came last. */
-static void charge(const struct ranks *ranks, const int *match, size_t step, const struct arrivals *a)
+/* Member m's wait at its collective k, to who came last; of several each has an equal stretch of it. */
+static void add_wait(struct ranks *ranks, int m, size_t step, int k, const struct arrivals *a)
 {
-    double wait_ns = 0;
-    for (int m = 0; m < ranks->n; m++) {
-        if (match[m] < 0) continue;
-        struct el_span span = span_of(ranks, m, step, match[m]);
-        wait_ns += (double)((a->last_ns < span.end_ns ? a->last_ns : span.end_ns) - span.begin_ns);
+    const int *match = ranks->matches[m] + (size_t)k * (size_t)ranks->n;
+    struct el_span own = span_of(ranks, m, step, k);
+    int64_t wait_ns = (a->last_ns < own.end_ns ? a->last_ns : own.end_ns) - own.begin_ns, place = 0;
+    for (int who = 0; who < ranks->n && wait_ns > 0; who++) {
+        if (match[who] < 0 || span_of(ranks, who, step, match[who]).begin_ns != a->last_ns) continue;
+        int64_t begin_ns = own.begin_ns + wait_ns * place++ / a->n_last;
+        el_intervals_add(&ranks->waits[who], (struct el_span){begin_ns, own.begin_ns + wait_ns * place / a->n_last});
     }
-    for (int m = 0; m < ranks->n; m++)
-        if (match[m] >= 0 && span_of(ranks, m, step, match[m]).begin_ns == a->last_ns)
-            ranks->rows[m].caused_s += wait_ns * 1e-9 / a->n_last;
 }
 
-/* Each collective is charged once, with the first of its members. */
-static bool is_first(const int *match, int m)
+/* Collectives in flight at the same time are waited for once. */
+static void charge(struct ranks *ranks)
 {
-    for (int q = 0; q < m; q++)
-        if (match[q] >= 0) return false;
-    return true;
+    for (int who = 0; who < ranks->n; who++) {
+        el_intervals_unite(&ranks->waits[who]);
+        ranks->rows[who].caused_s += (double)el_intervals_measure(&ranks->waits[who]) * 1e-9;
+        el_intervals_clear(&ranks->waits[who]);
+    }
 }
 
-static void look_at_step(const struct ranks *ranks, int m, size_t step)
+static void look_at_step(struct ranks *ranks, int m, size_t step)
 {
     const struct el_collectives *own = &ranks->members[m];
     struct arrivals widest = {0};
@@ -74,11 +76,12 @@ static void look_at_step(const struct ranks *ranks, int m, size_t step)
         const int *match = ranks->matches[m] + k * (size_t)ranks->n;
         if (own->ops[k].link != EL_LINK_NONE) continue;
         struct arrivals a = look(ranks, match, step);
-        if (is_first(match, m)) charge(ranks, match, step, &a);
+        add_wait(ranks, m, step, (int)k, &a);
         if (a.last_ns - a.first_ns <= widest.last_ns - widest.first_ns) continue;
         widest = a;
         begin_ns = span_of(ranks, m, step, (int)k).begin_ns;
     }
+    charge(ranks);
     if (widest.n < 2) return;
     double own_ns = (double)(begin_ns - widest.first_ns);
     ranks->late[(size_t)m * own->n_steps + step] = (own_ns - (widest.sum_ns - own_ns) / (widest.n - 1)) * 1e-9;
@@ -102,7 +105,8 @@ enum el_status el_ranks_arrivals(const struct el_collectives *members, int n_mem
     struct ranks ranks = {.members = members, .n = n_members, .rows = rows};
     ranks.matches = calloc(n + 1, sizeof *ranks.matches);
     ranks.late = calloc(n * n_steps + 1, sizeof *ranks.late);
-    bool enough = ranks.matches && ranks.late;
+    ranks.waits = calloc(n + 1, sizeof *ranks.waits);
+    bool enough = ranks.matches && ranks.late && ranks.waits;
     for (int m = 0; m < n_members; m++) {
         rows[m].last_pct = rows[m].late_s = rows[m].late_low_s = rows[m].caused_s = 0;
         if (enough) ranks.matches[m] = el_collectives_match(members, n_members, m);
@@ -111,7 +115,12 @@ enum el_status el_ranks_arrivals(const struct el_collectives *members, int n_mem
     for (int m = 0; m < n_members && enough; m++)
         for (size_t step = 0; step < n_steps; step++) look_at_step(&ranks, m, step);
     for (size_t m = 0; m < n && enough && n_steps > 0; m++) finish(&rows[m], ranks.late + m * n_steps, n_steps);
+    for (size_t m = 0; m < n && ranks.waits; m++) {
+        enough &= !ranks.waits[m].failed;
+        el_intervals_free(&ranks.waits[m]);
+    }
     for (size_t m = 0; m < n && ranks.matches; m++) free(ranks.matches[m]);
+    free(ranks.waits);
     free(ranks.matches);
     free(ranks.late);
     return enough ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for the arrivals of %d ranks", n_members);
@@ -127,7 +136,7 @@ const char *el_blame_name(enum el_blame_kind kind)
     return names[kind];
 }
 
-static void find_late(const struct el_rank_row *rows, int n, double wait_s, struct el_ranks_blame *blame)
+static void find_late(const struct el_rank_row *rows, int n, struct el_ranks_blame *blame)
 {
     double caused = 0;
     for (int i = 0; i < n; i++) {
@@ -141,19 +150,39 @@ static void find_late(const struct el_rank_row *rows, int n, double wait_s, stru
     blame->late_s = who->late_s;
     blame->stays = who->late_low_s >= blame->step_s * EL_RANKS_WORTH / 2;
     blame->kind = blame->stays ? EL_BLAME_STAYS : share >= EL_RANKS_ONE ? EL_BLAME_AT_TIMES : EL_BLAME_WANDERS;
-    if (blame->kind != EL_BLAME_WANDERS) blame->wait_s = wait_s * share;
+    if (blame->kind == EL_BLAME_WANDERS) return;
+    double others_s = -who->wait_s;
+    for (int i = 0; i < n; i++) others_s += rows[i].wait_s;
+    blame->wait_s = (blame->wait_s * n - who->wait_exposed_s) / (n - 1);
+    if (others_s > who->caused_s) blame->wait_s *= who->caused_s / others_s; /* the rest is for each other */
+}
+
+/* A slow link makes ranks late too: those behind it. Late by itself is who computes longer by most of its lateness. */
+static void clear_rank(const struct el_rank_row *rows, int n, struct el_ranks_blame *blame)
+{
+    double longer_s = 0;
+    for (int i = 0; i < n; i++) longer_s += (rows[blame->who].compute_s - rows[i].compute_s) / (n - 1);
+    if (longer_s >= blame->late_s / 2) return;
+    blame->who = -1;
+    blame->stays = false;
+    blame->n_late = 0;
+    blame->late_s = blame->caused_pct = 0;
 }
 
 void el_ranks_blame(const struct el_rank_row *rows, int n, double step_s, struct el_ranks_blame *blame_p)
 {
     struct el_ranks_blame blame = {.kind = EL_BLAME_EVEN, .who = -1, .step_s = step_s};
     for (int i = 0; i < n && n > 1; i++) {
-        blame.wait_s += rows[i].wait_exposed_s / (n - 1); /* who comes last at a collective waits for nobody */
+        blame.wait_s += rows[i].wait_exposed_s / n;
         blame.transfer_s += (rows[i].exposed_s - rows[i].wait_exposed_s) / n;
     }
-    double wait_s = blame.wait_s;
-    if (n > 1 && step_s > 0 && wait_s >= EL_RANKS_WORTH * step_s) find_late(rows, n, wait_s, &blame);
-    if (step_s > 0 && blame.transfer_s >= EL_RANKS_WORTH * step_s && blame.transfer_s > wait_s)
+    double wait_s = n > 1 ? blame.wait_s * n / (n - 1) : 0; /* who comes last at a collective waits for nobody */
+    double mean_s = blame.wait_s;
+    if (n > 1 && step_s > 0 && wait_s >= EL_RANKS_WORTH * step_s) find_late(rows, n, &blame);
+    if (step_s > 0 && blame.transfer_s >= EL_RANKS_WORTH * step_s && blame.transfer_s > wait_s) {
         blame.kind = EL_BLAME_WIRE;
+        blame.wait_s = mean_s;
+        if (blame.who >= 0) clear_rank(rows, n, &blame);
+    }
     *blame_p = blame;
 }

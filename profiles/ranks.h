@@ -9,8 +9,8 @@
  *     a step's place     of a rank: of its collectives in that step the one with the largest skew
  *     late_r             mean over the steps of s_r - mean of the other members' s, at the step's place
  *     last_r             share of the steps in which no s is later than s_r there; several at once share it
- *     caused_r           a step: the waits of all others in those collectives that r comes last at. Their sum over the
- *                        ranks is the sum of all waits
+ *     caused_r           a step: each other member's time in waits at collectives that r comes last at, the sum over
+ *                        the members; collectives in flight at the same time count once
  * One place a step: in all further collectives of a step the others are held up by the same lateness. Messages are in
  * no row: who receives waits for the schedule of a pipeline. Units: seconds, bytes, per cent. Threads: any.
  */
@@ -53,14 +53,14 @@ const char *el_blame_name(enum el_blame_kind kind);
 
 struct el_ranks_blame {
     enum el_blame_kind kind;
-    int who;           /* who causes most waits; -1: nobody waits for a time worth speaking of */
-    bool stays;        /* that one is late in three of four steps, by half of what is worth speaking of or more */
-    int n_late;        /* so many are late in this way */
+    int who;    /* who causes most waits; -1: nobody waits for a time worth speaking of, or the wire makes late */
+    bool stays; /* that one is late in three of four steps, by half of what is worth speaking of or more */
+    int n_late; /* so many are late in this way */
     double caused_pct; /* of all waits: those for it */
     double late_s;     /* its row's */
     double step_s;
-    double wait_s;     /* exposed, a step: for `who` where it is one (stays, at times), the mean of the others; else for
-                        * whoever is last, the mean of all but one */
+    double wait_s;     /* exposed, a step: for `who` where it is one (stays, at times), the mean of the others; else the
+                        * mean of all */
     double transfer_s; /* exposed, a step, mean of all */
 };
 

@@ -63,9 +63,19 @@ json_t *el_wire_pairs_json(const struct el_wire_plan *plan, const json_t *member
     return pairs;
 }
 
-/* A row a rank; both halves of the square hold the same. */
-static void print_matrix(const json_t *pairs, int n, const char *key, const char *title, FILE *out)
+/* NULL: all ranks are of one host. */
+static const char *host_of(const json_t *document, int rank)
 {
+    const json_t *members = json_object_get(document, "members");
+    bool several = false;
+    EL_EACH(member, members) several |= !el_json_is(member, "host", el_json_text(members, "0.host", ""));
+    return several ? el_json_text(json_array_get(members, (size_t)rank), "host", NULL) : NULL;
+}
+
+/* A row a rank; both halves of the square hold the same. */
+static void print_matrix(const json_t *document, int n, const char *key, const char *title, FILE *out)
+{
+    const json_t *pairs = json_object_get(document, "pairs");
     fprintf(out, "%s\n  rank", title);
     for (int b = 0; b < n; b++) fprintf(out, "%9d", b);
     for (int a = 0; a < n; a++) {
@@ -79,40 +89,83 @@ static void print_matrix(const json_t *pairs, int n, const char *key, const char
             }
             fprintf(out, "%9s", a == b ? "" : el_text_figure(value, text));
         }
+        if (host_of(document, a)) fprintf(out, "  %s", host_of(document, a));
     }
     fputs("\n\n", out);
 }
 
-/* The slowest pair against the middle one: a bad link shows here first. */
-static void say_slowest(const json_t *document, FILE *out)
+static bool has(const json_t *pair, int rank)
+{
+    return el_json_whole(pair, "a") == rank || el_json_whole(pair, "b") == rank;
+}
+
+/* A rank is slow if the best of its pairs has less than half of what the median rank's best one has. */
+static bool find_slow(const json_t *pairs, int n, double *best, bool *slow)
+{
+    bool any = false;
+    for (int rank = 0; rank < n; rank++) {
+        best[rank] = 0;
+        EL_EACH(pair, pairs)
+            if (has(pair, rank)) best[rank] = fmax(best[rank], el_json_number(pair, "gb_per_s"));
+    }
+    double usual = el_stats_median(best, (size_t)n);
+    for (int rank = 0; rank < n; rank++) any |= slow[rank] = best[rank] < usual / 2;
+    return any;
+}
+
+/* Of pairs without a slow rank. */
+static double median_of_others(const json_t *pairs, int n, const bool *slow)
+{
+    double *all = calloc(json_array_size(pairs) + 1, sizeof *all), middle = NAN;
+    size_t others = 0;
+    EL_EACH(pair, pairs) {
+        bool out = !all;
+        for (int rank = 0; rank < n; rank++) out |= slow[rank] && has(pair, rank);
+        if (!out) all[others++] = el_json_number(pair, "gb_per_s");
+    }
+    if (others) middle = el_stats_median(all, others);
+    free(all);
+    return middle;
+}
+
+/* A rank whose link is bad has slow pairs only; else one pair may be slow. */
+static void say_slowest(const json_t *document, int n, FILE *out)
 {
     const json_t *pairs = json_object_get(document, "pairs"), *slowest = json_array_get(pairs, 0);
-    double *all = NULL, middle;
+    double best[EL_MEMBERS_MAX];
+    bool slow[EL_MEMBERS_MAX] = {false};
     char text[2][EL_FIGURE_BYTES];
-    size_t n = el_json_numbers_at(pairs, "gb_per_s", &all);
-    middle = el_stats_median(all, n);
-    free(all);
+    bool any = n > 2 && find_slow(pairs, n, best, slow);
+    double middle = median_of_others(pairs, n, slow);
+    for (int rank = 0; rank < n; rank++) {
+        const char *host = host_of(document, rank);
+        if (slow[rank])
+            el_text_line(out, "Rank %d%s%s%s: all %d of its pairs reach at most %.0f %% of the others: %s of %s GB/s.",
+                         rank, host ? " (" : "", host ? host : "", host ? ")" : "", n - 1, 100 * best[rank] / middle,
+                         el_text_figure(best[rank], text[0]), el_text_figure(middle, text[1]));
+    }
     EL_EACH(pair, pairs)
         if (el_json_number(pair, "gb_per_s") < el_json_number(slowest, "gb_per_s")) slowest = pair;
-    fprintf(out, "Slowest pair: ranks %.0f and %.0f, %s GB/s; the median pair has %s.\n", el_json_number(slowest, "a"),
-            el_json_number(slowest, "b"), el_text_figure(el_json_number(slowest, "gb_per_s"), text[0]),
-            el_text_figure(middle, text[1]));
+    if (!any)
+        fprintf(out, "Slowest pair: ranks %.0f and %.0f, %s GB/s; the median pair has %s.\n",
+                el_json_number(slowest, "a"), el_json_number(slowest, "b"),
+                el_text_figure(el_json_number(slowest, "gb_per_s"), text[0]), el_text_figure(middle, text[1]));
     if (json_is_true(json_object_get(document, "shared_cores")))
         fputs("Devices share a core here, which can make a pair slow: take fewer devices to judge the links.\n", out);
 }
 
 void el_wire_print_pairs(const json_t *document, FILE *out)
 {
-    const json_t *pairs = json_object_get(document, "pairs");
     int n = (int)el_json_whole(document, "ranks");
     int64_t wrong = el_wire_wrong(document);
     if (el_json_number(document, "check") > 0)
         fprintf(out, "# Out of bounds values : %lld %s\n\n", (long long)wrong, wrong ? "FAILED" : "OK");
+    if (n < 2 || n > EL_MEMBERS_MAX) return;
     if (n <= TABLE_RANKS_MAX) {
-        print_matrix(pairs, n, "latency_us", "Latency of each pair, one way, us", out);
-        print_matrix(pairs, n, "gb_per_s", "Bandwidth of each pair, one way, GB/s", out);
+        print_matrix(document, n, "latency_us", "Latency of each pair, one way, us", out);
+        print_matrix(document, n, "gb_per_s", "Bandwidth of each pair, one way, GB/s", out);
     }
-    say_slowest(document, out);
+    say_slowest(document, n, out);
 }
 
 /* "0.022", "1.6", "35.3", "1170": short enough for a cell. */

@@ -26,6 +26,29 @@ static const char *name_of(const json_t *device)
     return el_json_text(device, "device", "?");
 }
 
+/* The trial; of several hosts with devices that are named by rank and host, "rank 3 (node-3)". New reference. */
+static json_t *with_hosts(const json_t *trial)
+{
+    const json_t *devices = json_object_get(trial, "per_device");
+    const char *first = el_json_text(devices, "0.host", "");
+    json_t *copy = json_copy((json_t *)trial), *named = json_array();
+    bool several = false;
+    EL_EACH(device, devices) {
+        char name[96];
+        const char *host = el_json_text(device, "host", "");
+        json_t *own = json_copy(device);
+        several |= strcmp(host, first) != 0;
+        snprintf(name, sizeof name, "rank %lld (%.64s)", (long long)el_json_whole(device, "rank"), host);
+        el_json_put(own, "device", el_json_string(name));
+        json_array_append_new(named, own);
+    }
+    if (several)
+        el_json_put(copy, "per_device", named);
+    else
+        json_decref(named);
+    return copy;
+}
+
 static struct devices devices_of(const json_t *trial, int who)
 {
     const json_t *list = json_object_get(trial, "per_device");
@@ -158,9 +181,10 @@ static json_t *longest_of(const json_t *trial, const struct el_rank_row *rows, i
     double more_ms = own_at(&d, "compute_ms") - others_at(&d, "compute_ms");
     if (!(longer >= LONGER_RATIO && more_ms >= 1e3 * EL_RANKS_WORTH * step_s)) return json_null();
     if (wait_ms > 0) idle_ms += wait_ms;
-    snprintf(text, sizeof text, "%s computes %s times as long as %s, idle or waiting for %s of %s ms", rows[who].name,
-             el_text_figure(longer, ratio), d.others, el_text_figure(idle_ms, idle),
-             el_text_figure(1e3 * step_s, step));
+    snprintf(text, sizeof text,
+             "%s computes %s times as long as %s, which %s idle or wait%s for %s ms of each %s ms step", rows[who].name,
+             el_text_figure(longer, ratio), d.others, n == 2 ? "is" : "are", n == 2 ? "s" : "",
+             el_text_figure(idle_ms, idle), el_text_figure(1e3 * step_s, step));
     return el_json_of(EL_KEY("rank", rows[who].name), EL_KEY("ratio", longer), EL_KEY("idle_ms", idle_ms),
                       EL_KEY("sentence", text), EL_KEY("cause", cause_of(&d, more_ms)));
 }
@@ -179,7 +203,7 @@ static json_t *blame_of(const json_t *trial, const struct el_rank_row *rows, int
     return told;
 }
 
-json_t *el_imbalance_time(const json_t *trial)
+static json_t *time_of(const json_t *trial)
 {
     const json_t *devices = json_object_get(trial, "per_device");
     int n = (int)json_array_size(devices);
@@ -204,6 +228,13 @@ json_t *el_imbalance_time(const json_t *trial)
     return time;
 }
 
+json_t *el_imbalance_time(const json_t *trial)
+{
+    json_t *named = with_hosts(trial), *time = time_of(named);
+    json_decref(named);
+    return time;
+}
+
 /* ---- bytes ---- */
 
 static json_t *cause_of_bytes(const struct devices *d)
@@ -219,7 +250,7 @@ static json_t *cause_of_bytes(const struct devices *d)
     return cause_json("algorithm", words);
 }
 
-json_t *el_imbalance_bytes(const json_t *trial)
+static json_t *bytes_of(const json_t *trial)
 {
     char text[WORDS_BYTES], ratio[EL_FIGURE_BYTES], own_mib[EL_FIGURE_BYTES], mib[EL_FIGURE_BYTES];
     const char *name = NULL;
@@ -241,4 +272,11 @@ json_t *el_imbalance_bytes(const json_t *trial)
              el_text_mib(own, own_mib), el_text_mib(others, mib));
     return el_json_of(EL_KEY("rank", even ? NULL : name), EL_KEY("sent_ratio", own / others),
                       EL_KEY("sentence", even ? NULL : text), EL_KEY("cause", even ? json_null() : cause_of_bytes(&d)));
+}
+
+json_t *el_imbalance_bytes(const json_t *trial)
+{
+    json_t *named = with_hosts(trial), *bytes = bytes_of(named);
+    json_decref(named);
+    return bytes;
 }

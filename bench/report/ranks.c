@@ -60,11 +60,9 @@ double el_ranks_compute_ratio(const struct el_rank_row *rows, int n, int who)
 static void add_wait(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame, char *text)
 {
     char wait[EL_FIGURE_BYTES], step[EL_FIGURE_BYTES];
-    bool one = n == 2 && blame->kind != EL_BLAME_WANDERS;
-    el_text_append(text, EL_RANKS_SENTENCE_BYTES, "; %s %s %s of %s ms for %s",
-                   one ? rows[1 - blame->who].name : "the others", one ? "waits" : "wait",
-                   el_text_figure(1e3 * blame->wait_s, wait), el_text_figure(1e3 * blame->step_s, step),
-                   blame->kind == EL_BLAME_WANDERS ? "that one" : "it");
+    el_text_append(text, EL_RANKS_SENTENCE_BYTES, "; %s %s %s of %s ms for it",
+                   n == 2 ? rows[1 - blame->who].name : "the others", n == 2 ? "waits" : "wait",
+                   el_text_figure(1e3 * blame->wait_s, wait), el_text_figure(1e3 * blame->step_s, step));
 }
 
 /* It computes longer where that is at least half of what the others wait. */
@@ -85,32 +83,34 @@ static void say_stays(const struct el_rank_row *rows, int n, const struct el_ran
     add_wait(rows, n, blame, text);
 }
 
-/* "cpu:0 in 48 % of them, cpu:1 in 52"; of many the lowest and the highest. */
+/* "cpu:0 in 48 % of steps, cpu:1 in 52 %"; of many the lowest and the highest. */
 static void say_wanders(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame, char *text)
 {
+    char wait[EL_FIGURE_BYTES], step[EL_FIGURE_BYTES];
     double low = INFINITY, high = 0;
-    el_text_append(text, EL_RANKS_SENTENCE_BYTES, "who comes last changes from step to step: ");
+    el_text_append(text, EL_RANKS_SENTENCE_BYTES, "no single device is always last (");
     for (int i = 0; i < n; i++) {
         low = fmin(low, rows[i].last_pct);
         high = fmax(high, rows[i].last_pct);
         if (n <= NAMED_MAX)
-            el_text_append(text, EL_RANKS_SENTENCE_BYTES, "%s%s in %.0f%s", i ? ", " : "", rows[i].name,
-                           rows[i].last_pct, i ? "" : " % of them");
+            el_text_append(text, EL_RANKS_SENTENCE_BYTES, "%s%s in %.0f %%%s", i ? ", " : "", rows[i].name,
+                           rows[i].last_pct, i ? "" : " of steps");
     }
-    if (n > NAMED_MAX) el_text_append(text, EL_RANKS_SENTENCE_BYTES, "each rank in %.0f to %.0f %% of them", low, high);
-    add_wait(rows, n, blame, text);
+    if (n > NAMED_MAX) el_text_append(text, EL_RANKS_SENTENCE_BYTES, "each in %.0f to %.0f %% of steps", low, high);
+    el_text_append(text, EL_RANKS_SENTENCE_BYTES, "); on average a device waits %s ms of each %s ms step",
+                   el_text_figure(1e3 * blame->wait_s, wait), el_text_figure(1e3 * blame->step_s, step));
 }
 
 static void say_wire(const struct el_rank_row *rows, const struct el_ranks_blame *blame, char *text)
 {
     char transfer[EL_FIGURE_BYTES], step[EL_FIGURE_BYTES], wait[EL_FIGURE_BYTES];
     el_text_append(text, EL_RANKS_SENTENCE_BYTES,
-                   "the wire, not a rank: transfers that no computation hides take %s of %s ms, waits %s",
+                   "the network is the limit, not a rank: exposed transfers take %s of %s ms, waits %s",
                    el_text_figure(1e3 * blame->transfer_s, transfer), el_text_figure(1e3 * blame->step_s, step),
                    el_text_figure(1e3 * blame->wait_s, wait));
     if (blame->stays)
-        el_text_append(text, EL_RANKS_SENTENCE_BYTES, "; %s is late too, by %s ms", rows[blame->who].name,
-                       el_text_figure(1e3 * blame->late_s, wait));
+        el_text_append(text, EL_RANKS_SENTENCE_BYTES, "; %s computes longer and is late too, by %s ms",
+                       rows[blame->who].name, el_text_figure(1e3 * blame->late_s, wait));
 }
 
 void el_ranks_sentence(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame,

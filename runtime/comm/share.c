@@ -45,8 +45,9 @@ void el_share_host(char identity[EL_HOST_IDENTITY_BYTES])
 
 bool el_comm_on_one_host(struct el_bootstrap *bootstrap)
 {
-    char mine[EL_HOST_IDENTITY_BYTES], first[EL_HOST_IDENTITY_BYTES];
+    char mine[EL_HOST_IDENTITY_BYTES + EL_BOOT_NAME_BYTES] = "", first[sizeof mine];
     el_share_host(mine);
+    el_share_boot("net", mine + EL_HOST_IDENTITY_BYTES);
     memcpy(first, mine, sizeof first);
     if (el_bootstrap_broadcast(bootstrap, first, sizeof first) != EL_OK) return false;
     bool same = memcmp(first, mine, sizeof first) == 0;

@@ -19,6 +19,7 @@ bool el_share_boot(const char *name_space, char name[EL_BOOT_NAME_BYTES]);
 /* The same text in processes that share memory and see each other's process numbers, another one elsewhere. Local. */
 void el_share_host(char identity[EL_HOST_IDENTITY_BYTES]);
 
-/* Whether all ranks share memory and see each other's processes. Blocking. Collective. False where the bootstrap fails,
+/* Whether all ranks share memory and see each other's processes, and are in one network: whoever gave them networks of
+ * their own wants them used. Blocking. Collective. False where the bootstrap fails,
  * too. */
 bool el_comm_on_one_host(struct el_bootstrap *bootstrap);

@@ -172,7 +172,7 @@ SAMPLES=${BATS_TEST_DIRNAME:-tests/cli}/traces
     [[ $status -eq 0 && $output == *"mean of 10 steps of 24.3 ms; 10 collectives"*"rank 1 computes "*"; rank 0 waits 20.2 of 24.3 ms for it."* ]] || show
     [[ $output == *"all_reduce            2         16384      10"*" comparable within "* ]] || show
     run --separate-stderr "$EVENLOAD" trace-stats "$SAMPLES/wire"
-    [[ $status -eq 0 && $output == *"the wire, not a rank: transfers that no computation hides take 90.9 of 110 ms"*" 2000000       4 "*" 0.02"* ]] || show
+    [[ $status -eq 0 && $output == *"the network is the limit, not a rank: exposed transfers take 90.9 of 110 ms"*" 2000000       4 "*" 0.02"* ]] || show
     # The second one's clock is 3.7 s ahead and 200 ppm fast, and its times begin at another moment; the first one is unpacked.
     mkdir moved lone several
     python3 - "$SAMPLES/late-0-50" <<'.'
@@ -260,7 +260,7 @@ assert abs(sum(p["ms"] for p in d["parts"]) + d["rest"]["ms"] - d["whole"]["ms"]
 assert 25 < parts["compute"]["ms"] < 35 and parts["compute"]["ci95"][0] > 0          # 20 ms late, then 50
 .
     run --separate-stderr "$EVENLOAD" trace-stats "$SAMPLES/late-1-20" "$SAMPLES/wire"
-    [[ $status -eq 0 && $output == *"late-1-20: rank 1 of 2, 10 steps; rank 1 computes "*"the wire, not a rank"*$'\ncompute '*"fewer than 5 steps"* ]] || show
+    [[ $status -eq 0 && $output == *"late-1-20: rank 1 of 2, 10 steps; rank 1 computes "*"the network is the limit, not a rank"*$'\ncompute '*"fewer than 5 steps"* ]] || show
     printf '[{"ph":"X","cat":"cpu_op","name":"aten::mm","ts":1,"dur":3}]' >x.json
     refuses "no ProfilerStep annotations" "$EVENLOAD" trace-stats x.json "$SAMPLES/wire"
     refuses "--out is for what changed between two folders" "$EVENLOAD" trace-stats x.json --out y

@@ -87,34 +87,36 @@ static const struct {
      NULL},
     {{.compute = {60, 60}, .last = 45, .late = 1, .late_low = -20, .caused = {11, 9}},
      "wanders",
-     "who comes last changes from step to step: a in 55 % of them, b in 45; the others wait 20.0 of 100 ms for that "
-     "one",
+     "no single device is always last (a in 55 % of steps, b in 45 %); on average a device waits 10.0 ms of each 100 "
+     "ms "
+     "step",
      NULL,
      NULL},
     {{.compute = {60, 60}, .last = 45, .late = 1, .late_low = -20, .caused = {11, 9}, .by_batch = true},
      "wanders",
-     "who comes last changes from step to step: a in 55 % of them, b in 45; the others wait 20.0 of 100 ms for that "
-     "one",
+     "no single device is always last (a in 55 % of steps, b in 45 %); on average a device waits 10.0 ms of each 100 "
+     "ms "
+     "step",
      "length",
      "length: each batch is as long as its longest sentence"},
     {{.compute = {60, 60}, .caused = {2, 2}, .transfer = 30},
      "wire",
-     "the wire, not a rank: transfers that no computation hides take 30.0 of 100 ms, waits 4.00",
+     "the network is the limit, not a rank: exposed transfers take 30.0 of 100 ms, waits 2.00",
      NULL,
      NULL},
     {{.compute = {90, 91}, .caused = {2, 2}, .transfer = 3},
      "even",
-     "no rank is late by what is worth speaking of: of 100 ms waits take 4.00, transfers 3.00",
+     "no rank is late by what is worth speaking of: of 100 ms waits take 2.00, transfers 3.00",
      NULL,
      NULL},
     {{.compute = {70, 30}, .optimizer = {39, 0}, .flops = {9, 9}, .samples = {32, 32}, .no_arrivals = true},
      NULL,
-     "a computes 2.33 times as long as b, idle or waiting for 70.0 of 100 ms",
+     "a computes 2.33 times as long as b, which is idle or waits for 70.0 ms of each 100 ms step",
      "algorithm",
      "algorithm: it alone does optimizer, 39.0 ms"},
     {{.compute = {60, 30}, .flops = {20, 9}, .samples = {64, 64}, .no_arrivals = true, .stages = true},
      NULL,
-     "a computes 2.00 times as long as b, idle or waiting for 70.0 of 100 ms",
+     "a computes 2.00 times as long as b, which is idle or waits for 70.0 ms of each 100 ms step",
      "cut",
      "cut: its stage does 2.22 times the arithmetic of b"},
 };
@@ -138,6 +140,24 @@ static void each_cause_is_named(void **state)
         json_decref(time);
         json_decref(trial);
     }
+}
+
+static void devices_of_several_hosts_have_their_ranks_and_hosts(void **state)
+{
+    json_t *trial = record_of(&cases[0].figures);
+    EL_EACH(device, json_object_get(trial, "per_device")) {
+        el_json_put(device, "rank", json_integer((json_int_t)device_at.i));
+        el_json_put_text(device, "host", device_at.i ? "node-b" : "node-a");
+        el_json_put_real(device, "sent_bytes", 1e6 * (1.0 + (double)device_at.i));
+    }
+    json_t *time = el_imbalance_time(trial), *bytes = el_imbalance_bytes(trial);
+    same(el_json_text(time, "blame.rank", NULL), "rank 1 (node-b)", 0);
+    same(el_json_text(time, "ranks.0.rank", NULL), "rank 0 (node-a)", 0);
+    same(el_json_text(bytes, "rank", NULL), "rank 1 (node-b)", 0);
+    same(el_json_text(trial, "per_device.0.device", NULL), "a", 0);
+    json_decref(time);
+    json_decref(bytes);
+    json_decref(trial);
 }
 
 static void what_was_not_recorded_is_null(void **state)
@@ -187,5 +207,5 @@ static void both_figures_are_drawn(void **state)
     json_decref(run);
 }
 
-RUN_TESTS(NULL, NULL, each_cause_is_named, what_was_not_recorded_is_null, who_sends_most_is_named,
-          both_figures_are_drawn)
+RUN_TESTS(NULL, NULL, each_cause_is_named, devices_of_several_hosts_have_their_ranks_and_hosts,
+          what_was_not_recorded_is_null, who_sends_most_is_named, both_figures_are_drawn)

@@ -64,12 +64,27 @@ static void test_groups(void **state)
     near_ms(rows[1].last_pct + rows[2].last_pct, 2e5);
 }
 
+/* Two collectives in flight at once, on streams of their own: the one peer waits 35 ms, not 35 + 30. */
+static void waits_at_the_same_time_count_once(void **state)
+{
+    static struct el_collective ops[2] = {{.operation = 1}, {.operation = 2}};
+    static struct el_span at[2][2] = {{{0, 40 * MS}, {5 * MS, 40 * MS}}, {{35 * MS, 40 * MS}, {35 * MS, 40 * MS}}};
+    struct el_collectives members[2];
+    struct el_rank_row rows[2];
+    for (int m = 0; m < 2; m++) members[m] = (struct el_collectives){.n_steps = 1, .n = 2, .spans = at[m], .ops = ops};
+    assert_int_equal(el_ranks_arrivals(members, 2, rows), EL_OK);
+    near_ms(rows[1].caused_s, 35);
+    near_ms(rows[0].caused_s, 0);
+}
+
 /* ---- blame: rows of 100 ms steps ---- */
 
-#define ROW(last, late, low, caused, exposed, wait)                                                                    \
+#define LATE_ROW(last, late, low, caused, exposed, wait)                                                               \
+    .last_pct = (last), .late_s = (late)*1e-3, .late_low_s = (low)*1e-3, .caused_s = (caused)*1e-3,                    \
+    .exposed_s = (exposed)*1e-3, .wait_exposed_s = (wait)*1e-3, .wait_s = (wait)*1e-3
+#define ROW(...)                                                                                                       \
     {                                                                                                                  \
-        .last_pct = (last), .late_s = (late)*1e-3, .late_low_s = (low)*1e-3, .caused_s = (caused)*1e-3,                \
-        .exposed_s = (exposed)*1e-3, .wait_exposed_s = (wait)*1e-3                                                     \
+        LATE_ROW(__VA_ARGS__)                                                                                          \
     }
 
 static const struct {
@@ -80,7 +95,7 @@ static const struct {
     int who, n_late;
     double caused_pct, wait_ms, transfer_ms;
 } blames[] = {
-    {"noise of 4 %", {ROW(60, 1, -2, 3, 3, 2), ROW(40, -1, -3, 2, 4, 2)}, 2, EL_BLAME_EVEN, -1, 0, 0, 4, 1.5},
+    {"noise of 4 %", {ROW(60, 1, -2, 3, 3, 2), ROW(40, -1, -3, 2, 4, 2)}, 2, EL_BLAME_EVEN, -1, 0, 0, 2, 1.5},
     {"one of three, half of it hidden",
      {ROW(0, -15, -15, 0, 12, 10), ROW(100, 30, 28, 40, 2, 0), ROW(0, -15, -16, 0, 12, 10)},
      3,
@@ -106,7 +121,7 @@ static const struct {
      1,
      1,
      100 * 86 / 87.0,
-     91 * 86 / 87.0,
+     86,
      1},
     {"one in few steps",
      {ROW(45, -20, -1, 2, 20, 20), ROW(55, 20, -1, 20, 2, 2)},
@@ -124,17 +139,26 @@ static const struct {
      0,
      0,
      55,
-     20,
+     10,
      0},
     {"the wire", {ROW(50, 0, 0, 0, 30, 0), ROW(50, 0, 0, 0, 30, 0)}, 2, EL_BLAME_WIRE, -1, 0, 0, 0, 30},
-    {"the wire, and one that is late",
+    {"the wire, and one that it makes late",
      {ROW(0, -20, -19, 0, 50, 20), ROW(100, 20, 19, 20, 30, 0)},
+     2,
+     EL_BLAME_WIRE,
+     -1,
+     0,
+     0,
+     10,
+     30},
+    {"the wire, and one that computes longer",
+     {ROW(0, -20, -19, 0, 50, 20), {.compute_s = 15e-3, LATE_ROW(100, 20, 19, 20, 30, 0)}},
      2,
      EL_BLAME_WIRE,
      1,
      1,
      100,
-     20,
+     10,
      30},
     {"alone", {ROW(0, 0, 0, 0, 50, 50)}, 1, EL_BLAME_EVEN, -1, 0, 0, 0, 0},
 };
@@ -154,4 +178,4 @@ static void test_blame(void **state)
     assert_int_equal(blame.kind, EL_BLAME_EVEN);
 }
 
-RUN_TESTS(NULL, NULL, test_arrivals, test_groups, test_blame)
+RUN_TESTS(NULL, NULL, test_arrivals, test_groups, waits_at_the_same_time_count_once, test_blame)
