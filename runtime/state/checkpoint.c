@@ -11,9 +11,10 @@
 #include <unistd.h>
 
 #include "runtime/base/hash.h"
+#include "runtime/state/checkpoint_pieces.h"
 #include "runtime/state/weights.h"
 
-enum { INDEX_BYTES_MAX = 1 << 28, FILES_MAX = 1 << 16, SCHEMA = 2 };
+enum { INDEX_BYTES_MAX = 1 << 28, SCHEMA = 2 };
 
 struct el_checkpoint {
     char path[EL_PATH_BYTES];
@@ -79,8 +80,7 @@ enum el_status el_checkpoint_write_index(const char *folder, json_t *index)
 
 static enum el_status damaged(const struct el_checkpoint *checkpoint, const char *file, const char *text)
 {
-    return el_fail(EL_ERR_INVALID, "%s/%.60s: %s: give --resume an earlier checkpoint", el_path_tail(checkpoint->path),
-                   file, text);
+    return el_fail(EL_ERR_INVALID, "%s/%.60s: %s", el_path_tail(checkpoint->path), file, text);
 }
 
 static enum el_status read_index(struct el_checkpoint *checkpoint)
@@ -98,6 +98,10 @@ static enum el_status read_index(struct el_checkpoint *checkpoint)
     if (!good) return damaged(checkpoint, "index.json", "damaged, or not evenload's");
     if (json_integer_value(json_object_get(checkpoint->index, "schema")) != SCHEMA)
         return damaged(checkpoint, "index.json", "of another version of evenload");
+    const char *wrong = el_checkpoint_index_fault(checkpoint->index);
+    if (wrong)
+        return el_fail(EL_ERR_INVALID, "%s/index.json: '%s' is not as evenload writes it",
+                       el_path_tail(checkpoint->path), wrong);
     checkpoint->step = json_integer_value(json_object_get(checkpoint->index, "step"));
     return EL_OK;
 }
@@ -108,8 +112,7 @@ static enum el_status open_file(struct el_checkpoint *checkpoint, const json_t *
     char path[EL_PATH_BYTES + 128];
     uint64_t hash;
     int64_t bytes;
-    if (!name || strchr(name, '/')) return damaged(checkpoint, "index.json", "names no files");
-    snprintf(path, sizeof path, "%s/%.100s", checkpoint->path, name);
+    snprintf(path, sizeof path, "%s/%s", checkpoint->path, name);
     if (access(path, R_OK) != 0) return damaged(checkpoint, name, strerror(errno));
     EL_TRY(el_checkpoint_hash(path, &hash, &bytes));
     if (bytes != json_integer_value(json_object_get(entry, "bytes")))
@@ -122,7 +125,6 @@ static enum el_status open_files(struct el_checkpoint *checkpoint)
 {
     const json_t *list = json_object_get(checkpoint->index, "files");
     const size_t n = json_array_size(list);
-    if (n == 0 || n > FILES_MAX) return damaged(checkpoint, "index.json", "names no files");
     checkpoint->files = calloc(n, sizeof(struct el_safetensors *));
     if (!checkpoint->files) return el_fail_errno("%s", el_path_tail(checkpoint->path));
     checkpoint->n_files = (int)n;
@@ -130,39 +132,58 @@ static enum el_status open_files(struct el_checkpoint *checkpoint)
     return EL_OK;
 }
 
-/* The folder itself, or the last one in it. */
-static enum el_status find(const char *path, char found[EL_PATH_BYTES])
-{
-    char index[EL_PATH_BYTES + 16];
-    struct stat info;
-    if (strlen(path) >= EL_CHECKPOINT_DIR_BYTES)
-        return el_fail(EL_ERR_INVALID, "--resume ...%s: the path is too long: give one of fewer than %d bytes",
-                       el_path_tail(path), EL_CHECKPOINT_DIR_BYTES);
-    snprintf(found, EL_PATH_BYTES, "%s", path);
-    snprintf(index, sizeof index, "%s/index.json", found);
-    if (stat(index, &info) == 0) return EL_OK;
-    if (stat(path, &info) != 0)
-        return el_fail_errno("--resume %s: give a folder of --checkpoint, or a step-N that is in it",
-                             el_path_tail(path));
-    const int64_t last = el_checkpoint_last(path);
-    if (last < 0)
-        return el_fail(EL_ERR_INVALID, "--resume %.200s: there is no checkpoint: no step-N with an index.json", path);
-    el_checkpoint_folder(path, last, true, found);
-    return EL_OK;
-}
-
-enum el_status el_checkpoint_open(const char *path, struct el_checkpoint **checkpoint_p)
+/* Of one folder. */
+static enum el_status open_one(const char *folder, struct el_checkpoint **checkpoint_p)
 {
     struct el_checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
-    if (!checkpoint) return el_fail_errno("--resume %.200s", path);
-    enum el_status status = find(path, checkpoint->path);
-    if (status == EL_OK) status = read_index(checkpoint);
+    if (!checkpoint) return el_fail_errno("--resume %s", el_path_tail(folder));
+    snprintf(checkpoint->path, sizeof checkpoint->path, "%s", folder);
+    enum el_status status = read_index(checkpoint);
     if (status == EL_OK) status = open_files(checkpoint);
     if (status == EL_OK)
         *checkpoint_p = checkpoint;
     else
         el_checkpoint_close(checkpoint);
     return status;
+}
+
+/* The last one in a folder that is whole. */
+static enum el_status open_last(const char *dir, struct el_checkpoint **checkpoint_p)
+{
+    const int64_t last = el_checkpoint_last(dir);
+    char folder[EL_PATH_BYTES];
+    struct el_error error;
+    if (last < 0)
+        return el_fail(EL_ERR_INVALID, "--resume %s: there is no checkpoint: no step-N with an index.json",
+                       el_path_tail(dir));
+    for (int64_t step = last; step >= 0; step = el_checkpoint_before(dir, step)) {
+        el_checkpoint_folder(dir, step, true, folder);
+        const enum el_status status = open_one(folder, checkpoint_p);
+        if (step == last) el_error_take(status, &error);
+        if (status != EL_OK) continue;
+        if (step < last) fprintf(stderr, "evenload: %s: going on from %s instead\n", error.text, el_path_tail(folder));
+        return EL_OK;
+    }
+    return el_fail(error.status, "--resume: no checkpoint is whole: %s", error.text);
+}
+
+enum el_status el_checkpoint_open(const char *path, struct el_checkpoint **checkpoint_p)
+{
+    char index[EL_PATH_BYTES + 16];
+    struct stat info;
+    if (strlen(path) >= EL_CHECKPOINT_DIR_BYTES)
+        return el_fail(EL_ERR_INVALID, "--resume ...%s: the path is too long: give one of fewer than %d bytes",
+                       el_path_tail(path), EL_CHECKPOINT_DIR_BYTES);
+    if (stat(path, &info) != 0)
+        return el_fail_errno("--resume %s: give a folder of --checkpoint, or a step-N that is in it",
+                             el_path_tail(path));
+    snprintf(index, sizeof index, "%s/index.json", path);
+    if (stat(index, &info) != 0) return open_last(path, checkpoint_p);
+    struct el_error error;
+    const enum el_status status = open_one(path, checkpoint_p);
+    if (status == EL_OK) return EL_OK;
+    el_error_take(status, &error);
+    return el_fail(status, "%s: give --resume another checkpoint", error.text);
 }
 
 void el_checkpoint_close(struct el_checkpoint *checkpoint)
@@ -184,7 +205,7 @@ bool el_checkpoint_position(const struct el_checkpoint *checkpoint, int64_t *epo
     const json_t *data = json_object_get(checkpoint->index, "data");
     *epoch_p = json_integer_value(json_object_get(data, "epoch"));
     *samples_p = json_integer_value(json_object_get(data, "samples"));
-    return data && *epoch_p >= 0 && *samples_p >= 0 && *epoch_p < INT32_MAX && *samples_p < INT64_MAX / 2;
+    return data != NULL;
 }
 
 const json_t *el_checkpoint_index(const struct el_checkpoint *checkpoint)
@@ -202,73 +223,6 @@ const char *el_checkpoint_kind(const struct el_state_row *row, enum el_state wha
     return text;
 }
 
-/* One worker's array of the model's `whole`, and where its elements are. */
-struct piece {
-    const struct el_safetensors *file;
-    const struct el_stored_array *array;
-    struct el_param as; /* the shape that it is a range of, and its slice */
-    int64_t first;      /* of a range; -1: all of `as` */
-    const struct el_stored_array *places;
-};
-
-static enum el_status bad_piece(const struct piece *piece)
-{
-    return el_fail(EL_ERR_INVALID, "%s: '%.60s' does not fit the model", el_safetensors_path(piece->file),
-                   piece->array->name);
-}
-
-static enum el_status find_piece(const struct el_safetensors *file, const char *key, const struct el_param *whole,
-                                 struct piece *piece)
-{
-    char name[EL_CHECKPOINT_NAME_BYTES + 8];
-    double cut[EL_CHECKPOINT_PIECE] = {0, 0, 0, 0, -1};
-    *piece = (struct piece){.file = file, .array = el_safetensors_find(file, key), .as = *whole};
-    if (!piece->array) return EL_OK;
-    snprintf(name, sizeof name, "piece.%s", key);
-    const struct el_stored_array *stored = el_safetensors_find(file, name);
-    if (stored && stored->count != EL_CHECKPOINT_PIECE) return bad_piece(piece);
-    if (stored) EL_TRY(el_safetensors_read(file, stored, cut));
-    snprintf(name, sizeof name, "places.%s", key);
-    piece->places = el_safetensors_find(file, name);
-    piece->first = (int64_t)cut[4];
-    struct el_shape *shape = &piece->as.shape;
-    if (cut[2] > 0) {
-        if (cut[0] < 0 || cut[0] >= shape->n || cut[2] != (double)shape->d[(int)cut[0]] || cut[1] < 0 || cut[3] < 1 ||
-            cut[1] + cut[3] > cut[2])
-            return bad_piece(piece);
-        shape->d[(int)cut[0]] = (int64_t)cut[3];
-        piece->as.slice = (struct el_slice){.dim = (int)cut[0], .first = (int64_t)cut[1], .of = (int64_t)cut[2]};
-    }
-    const int64_t count = el_shape_count(shape);
-    const bool fits = piece->first < 0 ? piece->array->count == count
-                      : piece->places  ? piece->places->count == piece->array->count
-                                       : piece->first + piece->array->count <= count;
-    return fits && piece->array->count <= count ? EL_OK : bad_piece(piece);
-}
-
-/* Into the model's array. */
-static enum el_status place_piece(const struct piece *piece, double *values)
-{
-    const int64_t count = el_shape_count(&piece->as.shape), n = piece->array->count;
-    double *read = malloc((size_t)(2 * n + count) * sizeof *read), *places = read + n, *all = places + n;
-    if (!read) return el_fail_errno("'%s'", piece->array->name);
-    enum el_status status = el_safetensors_read(piece->file, piece->array, read);
-    if (status == EL_OK && piece->places) status = el_safetensors_read(piece->file, piece->places, places);
-    if (status == EL_OK && piece->first < 0) {
-        el_weights_reorder(&piece->as, read, all, false);
-        el_slice_put(&piece->as.shape, &piece->as.slice, all, values);
-    }
-    for (int64_t i = 0; status == EL_OK && piece->first >= 0 && i < n; i++) {
-        const int64_t at = piece->places ? (int64_t)places[i] : piece->first + i;
-        if (at < 0 || at >= count)
-            status = bad_piece(piece);
-        else
-            values[el_slice_at(&piece->as.shape, &piece->as.slice, at)] = read[i];
-    }
-    free(read);
-    return status;
-}
-
 static void key_of(const char *kind, const struct el_param *array, char key[EL_CHECKPOINT_NAME_BYTES])
 {
     snprintf(key, EL_CHECKPOINT_NAME_BYTES, "%s.%s", kind, array->name);
@@ -278,14 +232,14 @@ enum el_status el_checkpoint_read(const struct el_checkpoint *checkpoint, const 
                                   const struct el_param *array, int rank, double *values, bool *found_p)
 {
     char key[EL_CHECKPOINT_NAME_BYTES];
-    struct piece piece;
+    struct el_piece piece;
     const int64_t count = el_shape_count(&array->shape);
     int64_t n = 0;
     key_of(kind, array, key);
     for (int f = rank >= 0 ? rank : 0; f < checkpoint->n_files && n < count; f++) {
-        EL_TRY(find_piece(checkpoint->files[f], key, array, &piece));
+        EL_TRY(el_piece_find(checkpoint->files[f], key, array, &piece));
         if (!piece.array) continue;
-        EL_TRY(place_piece(&piece, values));
+        EL_TRY(el_piece_put(&piece, values));
         n += piece.array->count;
     }
     *found_p = n > 0;
@@ -349,20 +303,57 @@ static const char *name_in(const char *key)
     return NULL;
 }
 
-static enum el_status check_file(const struct el_checkpoint *checkpoint, const struct el_safetensors *file,
-                                 const struct el_graph *model)
+/* It is of no other model. */
+static enum el_status check_names(const struct el_checkpoint *checkpoint, const struct el_safetensors *file,
+                                  const struct el_graph *model)
 {
     for (int i = 0; i < el_safetensors_count(file); i++) {
-        const char *key = el_safetensors_array(file, i)->name, *name = name_in(key);
-        const struct el_param *array = name ? find_array(model, name) : NULL;
-        struct piece piece;
-        if (!name || is_count(model, name)) continue;
-        if (!array)
+        const char *name = name_in(el_safetensors_array(file, i)->name);
+        if (name && !is_count(model, name) && !find_array(model, name))
             return el_fail(EL_ERR_INVALID, "--resume %s: it has '%.60s', and the model has not: give the same sizes",
                            el_path_tail(checkpoint->path), name);
-        if (find_piece(file, key, array, &piece) == EL_OK) continue;
-        return el_fail(EL_ERR_INVALID, "--resume %s: '%.60s' is not as large as the model's: give the same sizes",
-                       el_path_tail(checkpoint->path), name);
+    }
+    return EL_OK;
+}
+
+/* Files have all of an array, several of them the whole of it, or each another piece. */
+static enum el_status check_array(const struct el_checkpoint *checkpoint, const char *kind,
+                                  const struct el_param *array)
+{
+    char key[EL_CHECKPOINT_NAME_BYTES];
+    const int64_t count = el_shape_count(&array->shape);
+    char *taken = calloc((size_t)count + 1, 1);
+    bool whole = false;
+    enum el_status status = taken ? EL_OK : el_fail_errno("'%s'", array->name);
+    key_of(kind, array, key);
+    for (int f = 0; f < checkpoint->n_files && status == EL_OK; f++) {
+        struct el_piece piece;
+        status = el_piece_find(checkpoint->files[f], key, array, &piece);
+        if (status == EL_OK && piece.array && !(whole && el_piece_is_whole(&piece)))
+            status = el_piece_take(&piece, taken), whole = el_piece_is_whole(&piece);
+    }
+    if (status == EL_OK && memchr(taken, 0, (size_t)count))
+        status = damaged(checkpoint, key, "a piece of it is missing: give --resume another checkpoint");
+    free(taken);
+    return status;
+}
+
+static enum el_status check_arrays(const struct el_checkpoint *checkpoint, const struct el_train_config *config,
+                                   const struct el_graph *model)
+{
+    const bool best = json_integer_value(json_object_get(checkpoint->index, "best_epoch")) >= 0;
+    for (int kind = 0; kind < (best ? 2 : 1); kind++) {
+        static const char *const kinds[] = {"model", "best"};
+        for (int p = 0; p < model->n_params; p++) EL_TRY(check_array(checkpoint, kinds[kind], &model->params[p]));
+        for (int b = 0; b < model->n_buffers; b++) EL_TRY(check_array(checkpoint, kinds[kind], &model->buffers[b]));
+    }
+    for (int slot = 0; slot < EL_SLOTS_MAX; slot++) {
+        struct el_state_row row;
+        char kind[EL_GRAPH_NAME_BYTES];
+        if (!el_state_row(config, EL_STATE_SLOT + slot, &row)) continue;
+        el_checkpoint_kind(&row, EL_STATE_SLOT + slot, kind);
+        for (int p = 0; p < model->n_params; p++)
+            if (el_graph_trains_param(model, p)) EL_TRY(check_array(checkpoint, kind, &model->params[p]));
     }
     return EL_OK;
 }
@@ -377,6 +368,6 @@ enum el_status el_checkpoint_check(const struct el_checkpoint *checkpoint, const
                        "--resume %s: its %" PRId64 " steps are all that --warmup and --steps ask for (%" PRId64
                        "): give more --steps",
                        el_path_tail(checkpoint->path), checkpoint->step, steps);
-    for (int f = 0; f < checkpoint->n_files; f++) EL_TRY(check_file(checkpoint, checkpoint->files[f], model));
-    return EL_OK;
+    for (int f = 0; f < checkpoint->n_files; f++) EL_TRY(check_names(checkpoint, checkpoint->files[f], model));
+    return check_arrays(checkpoint, config, model);
 }

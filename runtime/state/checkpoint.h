@@ -3,7 +3,7 @@
  *     DIR/step-20/index.json              what it is, and its files with their sizes and hashes
  *     DIR/step-20/rank-0.safetensors      what the first worker gave, rank-1 the second ...
  *
- *     el_checkpoint_open("DIR", &checkpoint);                the last one there, or DIR/step-20 itself; all is checked
+ *     el_checkpoint_open("DIR", &checkpoint);                the last whole one there, or DIR/step-20 itself
  *     el_checkpoint_check(checkpoint, &config, graph);       that it is of this model and this training
  *     el_checkpoint_read(checkpoint, "model", array, -1, values, &found);
  *     el_checkpoint_close(checkpoint);
@@ -41,6 +41,8 @@ void el_checkpoint_close(struct el_checkpoint *checkpoint); /* NULL is legal */
 int64_t el_checkpoint_step(const struct el_checkpoint *checkpoint);
 /* Samples of the data that were taken before it: whole epochs, and those of the next one. false: it does not say. */
 bool el_checkpoint_position(const struct el_checkpoint *checkpoint, int64_t *epoch_p, int64_t *samples_p);
+/* The first field of an index that is not as it must be, of its type, range and number; NULL: all are. */
+const char *el_checkpoint_index_fault(const json_t *index);
 /* All of its index. */
 const json_t *el_checkpoint_index(const struct el_checkpoint *checkpoint);
 enum el_status el_checkpoint_check(const struct el_checkpoint *checkpoint, const struct el_train_config *config,
@@ -58,8 +60,9 @@ void el_checkpoint_folder(const char *dir, int64_t step, bool complete, char pat
 bool el_checkpoint_is_in(const char *dir, const char *path);
 /* Removes a folder and a checkpoint's files in it, nothing else; what is not there is no failure. */
 void el_checkpoint_remove(const char *folder);
-/* The last complete one; -1: there is none. */
+/* The last complete one (a folder that has an index), and the last before `step`; -1: there is none. */
 int64_t el_checkpoint_last(const char *dir);
+int64_t el_checkpoint_before(const char *dir, int64_t step);
 /* Removes all of them but the `keep` last up to step `last`. */
 void el_checkpoint_tidy(const char *dir, int64_t last, int keep);
 /* Removes those that nobody completed. */

@@ -57,8 +57,7 @@ static int64_t step_of(const char *name, bool part)
     return strcmp(end, part ? ".part" : "") == 0 ? step : -1;
 }
 
-/* The largest below `below` that has an index; -1: there is none. */
-static int64_t last_before(const char *dir, int64_t below)
+int64_t el_checkpoint_before(const char *dir, int64_t below)
 {
     int64_t last = -1;
     DIR *folder = opendir(dir);
@@ -74,14 +73,14 @@ static int64_t last_before(const char *dir, int64_t below)
 
 int64_t el_checkpoint_last(const char *dir)
 {
-    return last_before(dir, INT64_MAX);
+    return el_checkpoint_before(dir, INT64_MAX);
 }
 
 void el_checkpoint_tidy(const char *dir, int64_t last, int keep)
 {
     char path[EL_PATH_BYTES];
     int64_t step = INT64_MAX;
-    for (int kept = 0; (step = last_before(dir, step)) >= 0;) {
+    for (int kept = 0; (step = el_checkpoint_before(dir, step)) >= 0;) {
         if (step <= last && kept++ < keep) continue;
         el_checkpoint_folder(dir, step, true, path);
         el_checkpoint_remove(path);

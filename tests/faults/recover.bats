@@ -139,7 +139,9 @@ END
     refuses "another evenload writes into this folder" flock -n ck "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --checkpoint ck --resume ck --steps 60 --out g
     refuses "--resume ck/step-40: its 40 steps are all that --warmup and --steps ask for (40): give more --steps" "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --resume ck --out g
     rm ck/step-40/rank-1.safetensors
-    refuses "ck/step-40/rank-1.safetensors: No such file or directory: give --resume an earlier checkpoint" "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --steps 60 --resume ck --out g
+    refuses "ck/step-40/rank-1.safetensors: No such file or directory: give --resume another checkpoint" "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --steps 60 --resume ck/step-40 --out g
+    "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --steps 60 --resume ck --dry-run >out 2>&1
+    grep -qx "evenload: ck/step-40/rank-1.safetensors: No such file or directory: going on from ck/step-30 instead" out
     "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --checkpoint dry --dry-run >out 2>&1
     [[ ! -e g && ! -e dry ]] || { ls && return 1; }
 }
