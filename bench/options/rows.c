@@ -194,8 +194,9 @@ static const struct el_option_row before_sizes[] = {
      "number type; f64 uses the reference kernels", CHOICES("f32|f64"), DEFAULT("f32")},
     {TRAINING, "precision", "HOW", AT(CHOICE, train.model.precision), OF_TRIALS | PLAN,
      "f32: all as --dtype says; bf16: matrix work in bf16, as torch.autocast; bf16-pure: parameters and activations in "
-     "bf16, the optimizer's state in f32",
-     CHOICES("f32|bf16|bf16-pure"), DEFAULT("f32")},
+     "bf16, the optimizer's state in f32; bf16-mixed: weights and state in f32, a copy of the weights and activations "
+     "in bf16, as with FSDP's MixedPrecisionPolicy or Megatron-LM ('plan': the default for gpt)",
+     CHOICES("f32|bf16|bf16-pure|bf16-mixed"), DEFAULT("f32")},
     {TRAINING, "bucket-mb", "N", AT(BUCKETS, bucket_mib), RUN | RECOVER | SCALE | IMBALANCE | DATA, BUCKET_MB,
      RANGE(0.001, 1e5)},
     {TRAINING, "bucket-mb", "LIST", AT(BUCKETS, bucket_mib), COMPARE, BUCKET_MB "; a list makes one row for each",

@@ -25,6 +25,7 @@ void el_gate_reference_config(const struct el_train_config *config, struct el_tr
         (config->broadcast_buffers || config->dp_fix) && has_buffers && reference.n_devices > 1;
     reference.by_samples |= (config->dp_fix & EL_DP_FIX_INPUTS) && !config->loss_in_replica;
     reference.dp_fix = 0;
+    reference.zero = 0;
     reference.bucket_view = reference.device_graph = false;
     reference.loading = (struct el_loading){0}; /* whoever loads, batches are these */
     reference.keep_grads = true;                /* they add up over the shares */

@@ -181,7 +181,7 @@ static enum el_dtype type_of_node(const struct el_graph *graph, const struct el_
 {
     bool halves = false, wide = false;
     if (graph->precision == EL_PRECISION_FULL) return EL_F32;
-    if (graph->precision == EL_PRECISION_BF16_PURE || type->takes == EL_TAKES_BF16) return EL_BF16;
+    if (graph->precision >= EL_PRECISION_BF16_PURE || type->takes == EL_TAKES_BF16) return EL_BF16;
     for (int i = 0; i < n_inputs; i++) {
         wide |= graph->tensors[inputs[i]].dtype == EL_F32;
         halves |= graph->tensors[inputs[i]].dtype == EL_BF16;

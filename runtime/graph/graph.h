@@ -23,10 +23,11 @@
 enum { EL_NODE_INPUTS_MAX = 8, EL_NODE_PARAMS_MAX = 2, EL_NODE_BUFFERS_MAX = 2, EL_NODE_OUTPUTS_MAX = 4 };
 enum { EL_GRAPH_NAME_BYTES = 48 };
 
-/* In which types a model computes. Full: all in one, the pass's. Mixed: parameters, norms, sums along the residual
+/* In which types a model computes. Full: all in one, the pass's. BF16: parameters, norms, sums along the residual
  * stream and the loss in the pass's, matrix work, and what follows from it, in bf16, as torch.autocast has it; casts
- * are nodes. Pure: parameters and all activations in bf16. */
-enum el_precision { EL_PRECISION_FULL, EL_PRECISION_BF16, EL_PRECISION_BF16_PURE };
+ * are nodes. Pure: parameters and all activations in bf16. Mixed: the same in a pass, but parameters are stored in full
+ * and cast before it, as with PyTorch's MixedPrecisionPolicy(param_dtype). */
+enum el_precision { EL_PRECISION_FULL, EL_PRECISION_BF16, EL_PRECISION_BF16_PURE, EL_PRECISION_BF16_MIXED };
 
 /* A value that flows between nodes; shape a sample. */
 struct el_tensor {
@@ -221,14 +222,14 @@ int el_graph_freeze(struct el_graph *graph, const char *name);
 /* Names the output and its loss. Errors: the first failure of building; EL_ERR_INVALID where nothing is trained. */
 enum el_status el_graph_finish(struct el_graph *graph, int output, enum el_loss_kind loss);
 
-/* In a pass of floating type `full`: what a tensor is of, and how parameters are stored. */
+/* In a pass of floating type `full`: what a tensor is of, and what parameters that it takes are. */
 static inline enum el_dtype el_tensor_dtype(const struct el_tensor *tensor, enum el_dtype full)
 {
     return tensor->dtype == EL_F32 ? full : tensor->dtype;
 }
-static inline enum el_dtype el_stored_dtype(enum el_precision precision, enum el_dtype full)
+static inline enum el_dtype el_param_dtype(enum el_precision precision, enum el_dtype full)
 {
-    return precision == EL_PRECISION_BF16_PURE ? EL_BF16 : full;
+    return precision >= EL_PRECISION_BF16_PURE ? EL_BF16 : full;
 }
 /* Of the model's output. */
 static inline enum el_dtype el_graph_output_dtype(const struct el_graph *graph, enum el_dtype full)

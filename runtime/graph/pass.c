@@ -197,7 +197,7 @@ static void add_to_kept(struct el_pass *pass, const struct el_node *node, int p)
     if (!fresh.buffer) return;
     struct el_kernel_op op = {
         .op = EL_OP_ADD, .views = {fresh, pass->spec.grads[p]}, .args.d = {el_param_count(pass->spec.graph, p)}};
-    el_pass_emit_as(pass, node, &op, el_pass_stored(pass));
+    el_pass_emit_as(pass, node, &op, el_pass_grads(pass));
     el_program_free(pass->program, fresh.buffer);
     pass->weights[p].fresh = (struct el_view){0};
 }

@@ -54,7 +54,8 @@ struct el_pass_spec {
      * (tag grad) at the first contribution and put here: the caller frees it. Else the new gradient is allocated beside
      * the given one, added to it when complete, and freed, as PyTorch's AccumulateGrad does. */
     struct el_view *grads;
-    bool overwrite; /* all are given and hold no values: the first contribution is written there, later ones added */
+    bool full_grads; /* they are of `dtype`; else of the type that parameters have */
+    bool overwrite;  /* all are given and hold no values: the first contribution is written there, later ones added */
     void (*grad_ready)(void *context, int param); /* optional: all contributions are issued; not of frozen ones */
     void *context;
     struct el_pass_env env;

@@ -39,7 +39,12 @@ const struct el_weights_layout *el_pass_param_layout(const struct el_pass *pass,
 
 enum el_dtype el_pass_stored(const struct el_pass *pass)
 {
-    return el_stored_dtype(pass->spec.graph->precision, pass->spec.dtype);
+    return el_param_dtype(pass->spec.graph->precision, pass->spec.dtype);
+}
+
+enum el_dtype el_pass_grads(const struct el_pass *pass)
+{
+    return pass->spec.full_grads ? pass->spec.dtype : el_pass_stored(pass);
 }
 
 enum el_dtype el_pass_dtype(const struct el_pass *pass, const struct el_node *node)
@@ -177,7 +182,7 @@ static struct el_view param_grad(struct el_pass *pass, int p, double *acc_p)
     struct el_view *grad = pass->spec.grads[p].buffer || param->frozen ? &weight->fresh : &pass->spec.grads[p];
     if (!param->frozen) *acc_p = grad->buffer ? 1 : 0; /* that of the others, else */
     if (!grad->buffer) {
-        size_t bytes = (size_t)el_shape_count(&param->shape) * el_dtype_bytes(el_pass_stored(pass));
+        size_t bytes = (size_t)el_shape_count(&param->shape) * el_dtype_bytes(el_pass_grads(pass));
         *grad = el_pass_alloc(pass, param->frozen ? EL_TAG_WORKSPACE : EL_TAG_GRAD, bytes, param->name);
     }
     return *grad;
@@ -188,7 +193,7 @@ struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *no
     const int p = node->params[i];
     const struct el_param *param = &pass->spec.graph->params[p];
     struct weight *weight = &pass->weights[p];
-    if (el_pass_stored(pass) == pass->spec.dtype) return param_grad(pass, p, acc_p);
+    if (el_pass_grads(pass) == pass->spec.dtype) return param_grad(pass, p, acc_p);
     if (!param->frozen) *acc_p = 0;
     weight->wide = el_pass_alloc(pass, EL_TAG_WORKSPACE,
                                  (size_t)el_shape_count(&param->shape) * el_dtype_bytes(pass->spec.dtype), param->name);
@@ -205,7 +210,7 @@ void el_pass_store_grads(struct el_pass *pass, const struct el_node *node)
         if (!weight->wide.buffer) continue;
         if (!param->frozen) {
             struct el_view grad = param_grad(pass, p, &acc);
-            cast(pass, node, weight->wide, pass->spec.dtype, grad, el_pass_stored(pass), el_shape_count(&param->shape),
+            cast(pass, node, weight->wide, pass->spec.dtype, grad, el_pass_grads(pass), el_shape_count(&param->shape),
                  acc);
         }
         el_program_free(pass->program, weight->wide.buffer);

@@ -42,7 +42,9 @@ void el_pass_emit_as(struct el_pass *pass, const struct el_node *node, struct el
 /* After a node's backward: new gradients go where they are stored. */
 void el_pass_store_grads(struct el_pass *pass, const struct el_node *node);
 bool el_pass_wants_grad(const struct el_pass *pass, int tensor);
+/* Of parameters, and of their gradients. */
 enum el_dtype el_pass_stored(const struct el_pass *pass);
+enum el_dtype el_pass_grads(const struct el_pass *pass);
 size_t el_pass_tensor_bytes(const struct el_pass *pass, int tensor);
 /* A mark of the pass's program, on its device. */
 struct el_view el_pass_alloc(struct el_pass *pass, enum el_tag tag, size_t bytes, const char *name);

@@ -93,7 +93,7 @@ struct el_train_config {
     bool loss_in_replica;   /* dp: each replica computes the loss of its chunk */
     unsigned dp_fix;        /* dp: what it is not to do, of enum el_dp_fix (dp_fix.h) */
     int unit;               /* zero1 to zero3: enum el_unit_kind (units.h) */
-    bool unit_grads;        /* resolved: gradients lie in units from step to step (zero1) */
+    int zero;               /* resolved: ZeRO's stage, 1 to 3; 0: in other modes */
     /* Modes that cut the model. */
     char cut[128];      /* parts.h says how; empty: "time" */
     int64_t n_micro;    /* micro-batches; 0: as many as there are devices, or in the schedule's file */
@@ -108,10 +108,14 @@ struct el_train_config {
     const struct el_safetensors *weights; /* to begin with, checked (weights.h); NULL: drawn by the seed */
 };
 
-/* In which type parameters and their gradients are stored, and in which gradients are reduced. */
+/* In which type parameters and their gradients are stored, passes take parameters, and gradients are reduced. */
 static inline enum el_dtype el_config_stored(const struct el_train_config *config)
 {
-    return el_stored_dtype(config->model.precision, config->dtype);
+    return config->model.precision == EL_PRECISION_BF16_PURE ? EL_BF16 : config->dtype;
+}
+static inline enum el_dtype el_config_computed(const struct el_train_config *config)
+{
+    return el_param_dtype(config->model.precision, config->dtype);
 }
 static inline enum el_dtype el_config_reduced(const struct el_train_config *config)
 {

@@ -100,6 +100,7 @@ static const struct el_mode_option from = {.name = "local-from",
 
 const struct el_mode_ops el_mode_manual = {
     .info = {.name = "manual",
+             .one_type = true,
              .summary = "one all-reduce per parameter after backward, by hand: no buckets, no overlap",
              .options = (const struct el_mode_option *const[]){&el_mode_procs, &el_mode_accumulate, &sync, &every,
                                                                &from, &el_mode_shares, &el_mode_share_weights, NULL},

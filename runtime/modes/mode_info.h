@@ -41,9 +41,10 @@ struct el_mode_look {
 struct el_mode_info {
     const char *name;
     const char *summary;
-    unsigned axes;                               /* of its mesh: bits 1 << EL_AXIS_DATA ...; 0: it has none */
-    bool one_process;                            /* whatever its devices are; else it may be started as several */
-    bool many_a_rank;                            /* a data-parallel rank may have several devices */
+    unsigned axes;    /* of its mesh: bits 1 << EL_AXIS_DATA ...; 0: it has none */
+    bool one_process; /* whatever its devices are; else it may be started as several */
+    bool many_a_rank; /* a data-parallel rank may have several devices */
+    bool one_type;    /* weights go between devices, or are averaged, as they are stored: no copies in another type */
     const struct el_mode_option *const *options; /* that only some modes have (option.h), ended by NULL; NULL: none */
     const char *statistics; /* batch norm's: over which samples, and which become the running ones */
     const char *sends;      /* a step, between devices, in words; P is the size of all parameters */

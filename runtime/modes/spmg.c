@@ -229,6 +229,7 @@ const struct el_mode_ops el_mode_spmg = {
              .summary = "DDP up to PyTorch 1.8: several devices per process, a thread per replica",
              .axes = 1U << EL_AXIS_DATA,
              .many_a_rank = true,
+             .one_type = true,
              .options = options,
              .statistics = "of each device's chunk; running ones are the first device's, sent to all at a step's start",
              .sends = "as ddp among all devices, and P to each replica at a step's start; inputs out, outputs back",

@@ -12,6 +12,12 @@ size_t el_shard_param_bytes(const struct el_shard *shard, int param)
     return (size_t)el_param_count(shard->graph, param) * el_dtype_bytes(el_config_stored(shard->config));
 }
 
+const struct el_view *el_shard_computed(const struct el_shard *shard)
+{
+    struct el_state_row row;
+    return el_state_row(shard->config, EL_STATE_CAST, &row) ? shard->casts : shard->params;
+}
+
 void el_shard_range(const struct el_shard *shard, enum el_state what, int number, int64_t *first_p, int64_t *count_p)
 {
     const struct el_param *array = &(what == EL_STATE_BUFFER ? shard->graph->buffers : shard->graph->params)[number];
@@ -155,7 +161,8 @@ static enum el_status write_zeros(const struct el_shard *shard, const struct el_
  * buffers. */
 static bool is_in_unit(const struct el_shard *shard, const struct el_state_item *item)
 {
-    return shard->units && (item->what == EL_STATE_PARAM || shard->split & 1U << item->what);
+    const bool params = item->what == EL_STATE_PARAM || item->what == EL_STATE_CAST;
+    return shard->units && (params || shard->split & 1U << item->what);
 }
 
 static bool is_first(const struct el_shard *shard, const struct el_state_item *item)

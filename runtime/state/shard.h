@@ -36,6 +36,7 @@ struct el_shard {
             struct el_view *grads;
             struct el_view *slots[EL_SLOTS_MAX]; /* of the optimizer */
             struct el_view *buffers;             /* [n_buffers]: in one piece (buffers.h) */
+            struct el_view *casts;               /* what passes take, where that is of another type than `params` */
         };
     };
     struct el_view *issued; /* a place for the gradients of the step that its mode is issuing */
@@ -64,6 +65,9 @@ enum el_status el_shard_open(struct el_shard *shard, const struct el_shard_spec 
 void el_shard_close(struct el_shard *shard);
 
 size_t el_shard_param_bytes(const struct el_shard *shard, int param);
+/* What passes take: [n_params], of el_config_computed; or, where it is stored in parts, what is gathered (gathered.h).
+ */
+const struct el_view *el_shard_computed(const struct el_shard *shard);
 /* The walk over what it stores, row by row:
  *
  *     for (struct el_state_item item = {0}; el_shard_next(&shard, &item);)

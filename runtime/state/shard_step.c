@@ -40,15 +40,20 @@ static int64_t updated_count(const struct el_shard *shard, int p)
     return count;
 }
 
-/* Of a parameter, the elements that are updated here: all that is stored of it, or a range of them. */
-static struct el_view updated(const struct el_shard *shard, int p)
+/* Of a parameter in a row, the elements that are updated here: all that is stored of it, or a range of them. */
+static struct el_view place_in(const struct el_shard *shard, enum el_state what, enum el_dtype dtype, int p)
 {
     int64_t first, stored, count;
-    struct el_view view = shard->params[p];
-    el_shard_range(shard, EL_STATE_PARAM, p, &stored, &count);
+    struct el_view view = shard->rows[what][p];
+    el_shard_range(shard, what, p, &stored, &count);
     el_shard_range(shard, EL_STATE_SLOT, p, &first, &count);
-    if (count > 0) view.offset += (size_t)(first - stored) * el_dtype_bytes(el_config_stored(shard->config));
+    if (count > 0) view.offset += (size_t)(first - stored) * el_dtype_bytes(dtype);
     return view;
+}
+
+static struct el_view updated(const struct el_shard *shard, int p)
+{
+    return place_in(shard, EL_STATE_PARAM, el_config_stored(shard->config), p);
 }
 
 /* Row layouts of the optimizer kernels: kernels.h. */
@@ -181,6 +186,19 @@ static void limit_norms(const struct el_shard *shard, struct el_program *program
     }
 }
 
+/* What passes take follows from what was updated. */
+static void cast_updated(const struct el_shard *shard, struct el_program *program, const struct el_view *grads)
+{
+    const enum el_dtype from = el_config_stored(shard->config), to = el_config_computed(shard->config);
+    struct el_together casts = {
+        .shard = shard, .program = program, .phase = EL_PHASE_OPTIMIZER, .label = "cast parameters"};
+    for (int p = 0; p < shard->graph->n_params && el_shard_computed(shard) != shard->params; p++)
+        if (grads[p].buffer && updated_count(shard, p) > 0)
+            el_together_move(&casts, from, updated(shard, p), to, place_in(shard, EL_STATE_CAST, to, p),
+                             updated_count(shard, p), 1);
+    el_together_end(&casts);
+}
+
 void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *program, const struct el_view *grads)
 {
     struct el_together updates = {.shard = shard, .program = program};
@@ -203,6 +221,7 @@ void el_shard_issue_optimizer(const struct el_shard *shard, struct el_program *p
     el_together_end(&updates);
     for (int p = 0; p < n && together; p++) free_temporaries(program, temporaries[p]);
     limit_norms(shard, program, grads);
+    cast_updated(shard, program, grads);
     free(temporaries);
 }
 

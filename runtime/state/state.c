@@ -27,9 +27,15 @@ bool el_state_row(const struct el_train_config *config, enum el_state what, stru
     *row_p = what == EL_STATE_PARAM  ? (struct el_state_row){.name = "param", .tag = EL_TAG_PARAM, .drawn = true}
              : what == EL_STATE_GRAD ? (struct el_state_row){.name = "grad", .tag = EL_TAG_GRAD, .of_trained = true}
              : slot                  ? (struct el_state_row){.tag = EL_TAG_OPTIMIZER, .of_trained = true}
-                    : (struct el_state_row){.name = "buffer", .tag = EL_TAG_BUFFER, .of_buffers = true, .drawn = true};
+             : what == EL_STATE_CAST
+                 ? (struct el_state_row){.tag = EL_TAG_CAST, .drawn = true, .derived = true}
+                 : (struct el_state_row){.name = "buffer", .tag = EL_TAG_BUFFER, .of_buffers = true, .drawn = true};
     row_p->dtype = what == EL_STATE_PARAM || what == EL_STATE_GRAD ? el_config_stored(config) : config->dtype;
-    const bool lent = config->bucket_view || config->unit_grads;
+    const bool lent = config->bucket_view || config->zero == 1;
+    const bool casts =
+        what == EL_STATE_CAST && el_config_computed(config) != el_config_stored(config) && config->zero < 3;
+    if (what == EL_STATE_CAST) row_p->dtype = el_config_computed(config);
+    if (casts) row_p->name = "cast";
     row_p->lent = what == EL_STATE_GRAD && lent;
     if (slot) row_p->name = slot_name(config->optimizer, what - EL_STATE_SLOT);
     return row_p->name && (what != EL_STATE_GRAD || config->keep_grads || lent);

@@ -1,7 +1,8 @@
 /* What a device holds of a model from step to step, as rows: parameters, kept gradients, the optimizer's slots,
- * buffers. A row says what it is called, how it begins and under which tag the ledger has it. An array is
- * stored whole, or each device of the shard axis has a range of it (units.h). Whatever goes over a shard's memory goes
- * over its rows (el_shard_next in shard.h): memory, initial values, gathering, files. More state is a row more.
+ * buffers, parameters in the type that passes take. A row says what it is called, how it begins and under which tag the
+ * ledger has it. An array is stored whole, or each device of the shard axis has a range of it (units.h). Whatever goes
+ * over a shard's memory goes over its rows (el_shard_next in shard.h): memory, initial values, gathering, files. More
+ * state is a row more.
  *
  * Ownership: plain values. Threads: any.
  */
@@ -17,6 +18,7 @@ enum el_state {
     EL_STATE_GRAD,
     EL_STATE_SLOT,
     EL_STATE_BUFFER = EL_STATE_SLOT + EL_SLOTS_MAX,
+    EL_STATE_CAST,
     EL_STATE_COUNT
 };
 
@@ -28,6 +30,7 @@ struct el_state_row {
     bool of_trained; /* only for those that are trained */
     bool lent;       /* its memory is the mode's, which fills in the views */
     bool drawn;      /* begins with the model's initial values; else with zeros */
+    bool derived;    /* follows from parameters, as which it is read from files; none is written */
 };
 
 /* false: the job's devices hold nothing of this kind by themselves. */

@@ -28,7 +28,7 @@ static void fill_in(struct el_train_config *config, const struct el_mode_ops *mo
     el_mode_options_reset(config);
     if (!config->n_accumulate) config->n_accumulate = 1;
     if (!*config->schedule) snprintf(config->schedule, sizeof config->schedule, "%s", el_schedule_list()->name);
-    config->unit_grads = false;
+    config->zero = 0;
     if (mode->resolve) mode->resolve(config);
     if (config->share_weights == EL_SHARE_WEIGHTS_AUTO && config->shares.n > 0)
         config->share_weights = EL_SHARE_WEIGHTS_SAMPLES;
@@ -59,8 +59,13 @@ static enum el_status check_optimizer(const struct el_train_config *config)
     return EL_OK;
 }
 
-static enum el_status check_types(const struct el_train_config *config)
+static enum el_status check_types(const struct el_train_config *config, const struct el_mode_info *mode)
 {
+    if (mode->one_type && config->model.precision == EL_PRECISION_BF16_MIXED)
+        return el_fail(EL_ERR_INVALID,
+                       "--precision bf16-mixed: %s has its weights in one type: take another mode "
+                       "(ddp, say), or --precision bf16",
+                       config->mode);
     if (config->dtype == EL_F64 && config->model.precision != EL_PRECISION_FULL)
         return el_fail(EL_ERR_INVALID, "--precision bf16: goes with f32: leave --dtype f64 out");
     if (config->dtype == EL_F64 && el_config_reduced(config) != EL_F64)
@@ -251,6 +256,6 @@ enum el_status el_train_check(struct el_train_config *config)
     EL_TRY(check_accumulate(config, &layout, n_shares));
     if (mode->check) EL_TRY(mode->check(config, &layout));
     EL_TRY(check_statistics(config, &layout));
-    EL_TRY(check_types(config));
+    EL_TRY(check_types(config, &mode->info));
     return check_numbers(config);
 }

@@ -25,7 +25,7 @@ struct file {
 bool el_checkpoint_file_has(const struct el_worker *worker, int member, const struct el_state_item *item)
 {
     const int position = worker->first + member;
-    if (item->array->is_copy) return false;
+    if (item->array->is_copy || item->row.derived) return false;
     if (item->what == EL_STATE_BUFFER || worker->config->sync_params) return true; /* each rank has its own */
     return el_layout_source(worker->layout, position) == position && el_gather_counts(worker, member, item);
 }

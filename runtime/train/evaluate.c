@@ -263,7 +263,7 @@ static enum el_status count_share(struct el_run *run, int member, enum el_data_s
     enum el_status status = el_feed_open(&feed, &spec);
     if (status == EL_OK) status = el_held_open(&run->worker, member, &way.held);
     if (status == EL_OK && !own_buffers) status = el_copies_take_first(&run->worker, member, &way.held, &buffers);
-    if (status == EL_OK && owner->split & 1U << EL_STATE_PARAM)
+    if (status == EL_OK && owner->config->zero == 3)
         status = el_gathered_open(owner, run->worker.group[EL_AXIS_SHARD], 1, true, 1, &way.gathered);
     if (status == EL_OK) status = open_logits(&way);
     if (status == EL_OK) status = count(&way, score);

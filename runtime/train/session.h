@@ -99,7 +99,7 @@ int64_t el_run_epoch_steps(const struct el_run *run);
 enum el_status el_run_evaluate(struct el_run *run, enum el_data_split split, struct el_evaluation *evaluation_p);
 
 /* The owners' weights and buffers, of which the best epoch's are kept. */
-enum { EL_WEIGHT_ROWS = 1U << EL_STATE_PARAM | 1U << EL_STATE_BUFFER };
+enum { EL_WEIGHT_ROWS = 1U << EL_STATE_PARAM | 1U << EL_STATE_BUFFER | 1U << EL_STATE_CAST };
 /* What a checkpoint has: all but gradients. */
 enum { EL_KEPT_ROWS = (1U << EL_STATE_COUNT) - 1 - (1U << EL_STATE_GRAD) };
 

@@ -17,6 +17,7 @@ struct place {
 struct el_gathered {
     const struct el_shard *shard;
     struct el_comm *comm; /* NULL: what is stored is all */
+    bool gathers;         /* from the others, or from another type */
     int ahead;
     bool frees;
     int n_passes, n_back;   /* of a step, and those that have begun to go back */
@@ -32,6 +33,12 @@ static bool stays(const struct el_gathered *gathered, const struct el_unit *unit
 {
     const struct el_graph *graph = gathered->shard->graph;
     return unit->backward_open >= 0 && (!gathered->frees || unit->backward_open == graph->n_nodes - 1);
+}
+
+/* What is stored here is of another type than what is gathered. */
+static bool casts(const struct el_shard *shard)
+{
+    return el_config_computed(shard->config) != el_config_stored(shard->config);
 }
 
 static void list_needs(struct el_gathered *gathered)
@@ -55,6 +62,7 @@ enum el_status el_gathered_open(const struct el_shard *shard, struct el_comm *co
     if (!gathered) return el_fail_errno("gathered parameters");
     *gathered = (struct el_gathered){.shard = shard,
                                      .comm = comm,
+                                     .gathers = comm || casts(shard),
                                      .ahead = ahead,
                                      .frees = frees,
                                      .n_passes = n_passes,
@@ -66,7 +74,7 @@ enum el_status el_gathered_open(const struct el_shard *shard, struct el_comm *co
         return el_fail_errno("gathered parameters");
     }
     list_needs(gathered);
-    for (int p = 0; p < shard->graph->n_params && !comm; p++) gathered->params[p] = shard->params[p];
+    for (int p = 0; p < shard->graph->n_params && !gathered->gathers; p++) gathered->params[p] = shard->params[p];
     *gathered_p = gathered;
     return EL_OK;
 }
@@ -86,34 +94,40 @@ const struct el_view *el_gathered_params(const struct el_gathered *gathered)
     return gathered->params;
 }
 
-static void gather(struct el_gathered *gathered, struct el_program *program, int u)
+static void gather(struct el_gathered *gathered, struct el_program *program, enum el_phase phase, int u)
 {
     const struct el_shard *shard = gathered->shard;
     const struct el_unit *unit = &shard->units->units[u];
     struct place *place = &gathered->places[u];
-    const enum el_dtype dtype = el_config_stored(shard->config);
+    const enum el_dtype dtype = el_config_computed(shard->config);
     const size_t width = el_dtype_bytes(dtype);
     char label[2 * EL_GRAPH_NAME_BYTES];
     if (place->buffer) return;
     snprintf(label, sizeof label, "all_gather %s", *unit->name ? unit->name : "rest");
     el_program_alloc_padded(program, shard->device, EL_TAG_REPLICA, (size_t)unit->count * width,
                             (size_t)unit->padding * width, label, &place->buffer);
+    const int64_t part = unit->count / shard->units->n_pieces;
+    const struct el_view stored = el_view_of(shard->params[unit->first_param].buffer, 0),
+                         own = el_view_of(place->buffer, (size_t)(shard->piece * part) * width);
+    if (casts(shard))
+        el_shard_issue_move(shard, program, phase, "cast parameters", el_config_stored(shard->config), stored, dtype,
+                            own, part, 1);
     struct el_comm_op op = {.verb = EL_COMM_ALL_GATHER,
                             .dtype = dtype,
-                            .count = (size_t)(unit->count / shard->units->n_pieces),
-                            .data = el_view_of(shard->params[unit->first_param].buffer, 0),
+                            .count = (size_t)part,
+                            .data = casts(shard) ? own : stored,
                             .result = el_view_of(place->buffer, 0),
                             .label = label,
                             .phase = EL_PHASE_COMM};
-    el_comm_issue(gathered->comm, program, &op, &place->gather_op);
+    if (gathered->comm) el_comm_issue(gathered->comm, program, &op, &place->gather_op);
     for (int p = 0; p < shard->graph->n_params; p++)
         if (shard->units->of[p] == u)
             gathered->params[p] = el_view_of(place->buffer, (size_t)shard->units->offset[p] * width);
 }
 
-static void gather_now(struct el_gathered *gathered, struct el_program *program, int u)
+static void gather_now(struct el_gathered *gathered, struct el_program *program, enum el_phase phase, int u)
 {
-    gather(gathered, program, u);
+    gather(gathered, program, phase, u);
     el_program_wait(program, gathered->shard->device, EL_STREAM_COMPUTE, gathered->places[u].gather_op);
 }
 
@@ -129,7 +143,7 @@ void el_gathered_before(void *context, struct el_program *program, const struct 
     const int half = phase == EL_PHASE_BACKWARD;
     const struct need *needs = gathered->needs[half];
     const struct el_units *units = gathered->shard->units;
-    if (!gathered->comm) return;
+    if (!gathered->gathers) return;
     if (node->index == (half ? gathered->shard->graph->n_nodes - 1 : 0)) {
         gathered->at = 0;
         gathered->n_back = half ? gathered->n_back % gathered->n_passes + 1 : gathered->n_back;
@@ -137,15 +151,15 @@ void el_gathered_before(void *context, struct el_program *program, const struct 
     for (int u = 0; u < units->n && half; u++) {
         const struct el_unit *unit = &units->units[u];
         const bool gone = stays(gathered, unit) && !gathered->places[u].buffer; /* with a pass before this one */
-        if (unit->backward_open == node->index && gone) gather_now(gathered, program, u);
+        if (unit->backward_open == node->index && gone) gather_now(gathered, program, phase, u);
     }
     int at = gathered->at;
     for (; at < gathered->n_needs[half] && needs[at].node == node->index; at++)
-        gather_now(gathered, program, needs[at].unit);
+        gather_now(gathered, program, phase, needs[at].unit);
     if (at == gathered->at) return;
     gathered->at = at;
     for (int i = at; i < at + gathered->ahead && i < gathered->n_needs[half]; i++)
-        gather(gathered, program, needs[i].unit);
+        gather(gathered, program, phase, needs[i].unit);
 }
 
 void el_gathered_after(void *context, struct el_program *program, const struct el_node *node, enum el_phase phase)
@@ -153,7 +167,7 @@ void el_gathered_after(void *context, struct el_program *program, const struct e
     struct el_gathered *gathered = context;
     const struct el_units *units = gathered->shard->units;
     const bool is_free = gathered->frees || gathered->n_back == gathered->n_passes;
-    for (int u = 0; u < units->n && gathered->comm; u++) {
+    for (int u = 0; u < units->n && gathered->gathers; u++) {
         const struct el_unit *unit = &units->units[u];
         if (phase == EL_PHASE_BACKWARD ? unit->backward_close == node->index && is_free
                                        : unit->forward_close == node->index && !stays(gathered, unit))

@@ -24,7 +24,7 @@ static enum el_status find_arrays(const struct el_shard *shard, struct el_held_p
         int place = 0;
         while (shard->graph->params[place].origin != part->graph->params[p].origin) place++;
         part->place[p] = place;
-        if (shard->params) part->params[p] = shard->params[place];
+        if (shard->params) part->params[p] = el_shard_computed(shard)[place];
     }
     for (int b = 0; b < part->graph->n_buffers && shard->params; b++) {
         int place = 0;

@@ -72,9 +72,10 @@ enum el_status el_share_issue(struct el_program *program, struct el_share_pass *
                                 .sample_stride = feed->stride,
                                 .seed = config->seed,
                                 .training = true,
-                                .params = pass->params ? pass->params : shard->params,
+                                .params = pass->params ? pass->params : el_shard_computed(shard),
                                 .buffers = pass->buffers ? pass->buffers : shard->buffers,
                                 .grads = pass->grads,
+                                .full_grads = !pass->computed_grads && el_config_stored(config) == config->dtype,
                                 .overwrite = pass->overwrite,
                                 .grad_ready = pass->grad_ready,
                                 .context = pass->context,
@@ -213,6 +214,7 @@ static struct el_share_pass micro_step(struct el_worker *worker, const struct el
                                   .feed = &member->feeds[k],
                                   .grads = grads,
                                   .params = hooks->params,
+                                  .computed_grads = hooks->computed_grads,
                                   .overwrite = hooks->overwrite && (k == 0 || hooks->each),
                                   .env = {.group = worker->group,
                                           .before_node = hooks->before_node,
@@ -255,15 +257,16 @@ enum el_status el_share_send_weights(struct el_worker *worker, struct el_comm *c
     struct el_program *program;
     if (el_comm_size(comm) == 1 || el_device_is_simulated(shard->device)) return EL_OK;
     EL_TRY(el_program_create(&program));
-    for (int p = 0; p < shard->graph->n_params; p++) {
+    for (int i = 0; i < 2 * shard->graph->n_params; i++) {
+        const int p = i / 2;
         struct el_comm_op op = {.verb = EL_COMM_BROADCAST,
-                                .dtype = el_config_stored(worker->config),
+                                .dtype = i % 2 ? el_config_computed(worker->config) : el_config_stored(worker->config),
                                 .count = (size_t)el_param_count(shard->graph, p),
                                 .root = root,
-                                .data = shard->params[p],
+                                .data = (i % 2 ? shard->casts : shard->params)[p],
                                 .label = shard->graph->params[p].name,
                                 .phase = EL_PHASE_COMM};
-        el_comm_issue(comm, program, &op, NULL);
+        if (op.data.buffer) el_comm_issue(comm, program, &op, NULL);
     }
     if (buffers) el_buffers_issue_broadcast(comm, shard, root, program);
     enum el_status status = el_program_end(program);

@@ -18,13 +18,14 @@
 struct el_share_pass {
     const struct el_shard *shard;
     struct el_feed *feed;
-    int64_t first, samples;                       /* of what it loads: which rows; samples 0: all */
-    struct el_view *grads;                        /* [n_params], as in el_pass_spec */
-    const struct el_view *params, *buffers;       /* NULL: the shard's */
-    struct el_pass_env env;                       /* as in el_pass_spec */
-    bool overwrite;                               /* as in el_pass_spec */
-    double scale;                                 /* of the loss's gradient; 1: as it is */
-    struct el_view loss;                          /* gets the share's mean loss: one element */
+    int64_t first, samples;                 /* of what it loads: which rows; samples 0: all */
+    struct el_view *grads;                  /* [n_params], as in el_pass_spec */
+    const struct el_view *params, *buffers; /* NULL: the shard's */
+    struct el_pass_env env;                 /* as in el_pass_spec */
+    bool overwrite;                         /* as in el_pass_spec */
+    bool computed_grads; /* gradients are of the type that passes take parameters in; else of the stored one */
+    double scale;        /* of the loss's gradient; 1: as it is */
+    struct el_view loss; /* gets the share's mean loss: one element */
     void (*grad_ready)(void *context, int param); /* optional, as in el_pass_spec */
     void *context;
     struct el_buffer *inputs, *labels; /* made by el_share_issue, as the pass is */
@@ -34,6 +35,7 @@ struct el_share_pass {
 /* What a mode adds to a plain step; all optional, but for `context` where it is wanted. */
 struct el_share_hooks {
     bool overwrite;                               /* as in el_pass_spec: in the first micro-step, or in `each` */
+    bool computed_grads;                          /* as in el_share_pass */
     bool each;                                    /* grad_ready is each micro-step's, not the last one's alone */
     void (*grad_ready)(void *context, int param); /* as in el_pass_spec */
     const struct el_view *params;                 /* NULL: the shard's */

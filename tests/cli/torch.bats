@@ -104,6 +104,13 @@ sys.exit(not abs(ours / theirs - 1) < 0.01)
     [[ $(grep -c ' bf16 ' precision.txt) == 2 ]]
 }
 
+@test "bf16-mixed is fully_shard's MixedPrecisionPolicy: zero1, zero2, zero3 and ddp, f32 weights after 5 steps" {
+    need_torch
+    "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/mixed.py" "$EVENLOAD" "$PWD" >mixed.txt 2>mixed.err || { cat mixed.txt && tail mixed.err && false; }
+    cat mixed.txt
+    [[ $(wc -l <mixed.txt) == 26 ]]
+}
+
 @test "--eval padded: each rank counts what PyTorch's DistributedSampler gives it, and the accuracy is PyTorch's" {
     need_torch
     "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/evaluation.py" "$EVENLOAD" "$PWD" >eval.txt 2>eval.err || { cat eval.txt && tail eval.err && false; }

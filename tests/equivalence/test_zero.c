@@ -9,7 +9,9 @@
  *
  * or, if that is more, u(k) + (u(k) + ... + u(L)) / n, when unit k is reduced and those before it are no longer there.
  * Where gradients are reduced in another type (--comm-hook) a unit of that type is beside them, a bucket; zero2 and
- * zero3 then have u(k) + (u(k + 1) + ... + u(L)) / n of their own.
+ * zero3 then have u(k) + (u(k + 1) + ... + u(L)) / n of their own. In bf16-mixed parameters are u / n everywhere, and
+ * zero1 and zero2 have u of casts; zero2's and zero3's gradients are of bf16, and their parts of f32. There all that is
+ * in f32 is 16 sum u / n bytes with Adam: parameters, two slots, and gradients before the optimizer's step.
  * A rank sends (n - 1) / n of u for each gathering and each reduction: gradients and parameters once; zero3's
  * parameters in forward, and but for the last unit's again in backward. And the forecast is the ledger, and has these
  * forms on 64 and 4,096 ranks too. */
@@ -27,9 +29,9 @@ struct units {
     size_t real[UNITS_MAX], filled[UNITS_MAX]; /* elements */
 };
 
-/* Bytes of an element: as it is stored, in a slot, and as it is reduced. */
+/* Bytes of an element: as it is stored, in a slot, as it is reduced, as passes take it, and in a whole gradient. */
 struct widths {
-    size_t stored, slot, reduced;
+    size_t stored, slot, reduced, computed, whole;
 };
 
 static struct units units_of(const struct el_train_config *config, size_t ranks)
@@ -68,14 +70,19 @@ static size_t work_peak(const struct units *units, size_t ranks, bool parts)
     return peak;
 }
 
-static size_t cast_peak(const struct units *units, size_t ranks)
+/* Gradients of another type than they are reduced in, or than their parts have. The latter are cast when the next
+ * unit's are reduced. */
+static size_t cast_peak(const struct units *units, size_t ranks, const struct widths *w)
 {
     size_t peak = 0, reduced = 0;
     for (int u = units->n - 1; u >= 0; u--) {
-        if (units->real[u] + reduced > peak) peak = units->real[u] + reduced;
-        reduced += units->filled[u] / ranks;
+        const size_t beside = w->whole == w->reduced && u + 1 < units->n ? units->real[u + 1] : 0;
+        const size_t made = w->whole * (units->real[u] + beside) + reduced;
+        if (made > peak) peak = made;
+        reduced += w->stored * units->filled[u] / ranks;
     }
-    return peak;
+    if (w->whole == w->reduced) reduced += w->whole * units->real[0];
+    return reduced > peak ? reduced : peak;
 }
 
 static size_t largest(const struct units *units)
@@ -93,10 +100,12 @@ static void count_sent(void *context, const struct el_step_event *event)
         if (event->ops[i].op_class == EL_CLASS_COMM) sent[event->ops[i].device] += event->ops[i].sent_bytes;
 }
 
-static struct widths widths_of(const struct el_train_config *config)
+static struct widths widths_of(const struct el_train_config *config, int stage)
 {
-    return (struct widths){el_dtype_bytes(el_config_stored(config)), el_dtype_bytes(config->dtype),
-                           el_dtype_bytes(el_config_reduced(config))};
+    const size_t stored = el_dtype_bytes(el_config_stored(config)),
+                 computed = el_dtype_bytes(el_config_computed(config));
+    return (struct widths){stored, el_dtype_bytes(config->dtype), el_dtype_bytes(el_config_reduced(config)), computed,
+                           stage == 1 ? stored : computed};
 }
 
 /* What a rank has, and sends. */
@@ -104,18 +113,21 @@ static void check_rank(const struct el_train_config *config, int stage, const st
 {
     const size_t n = (size_t)config->n_devices, slots = config->optimizer == EL_OPT_ADAM ? 2 : 1;
     const struct units units = units_of(config, n);
-    const struct widths w = widths_of(config);
-    const bool casts = w.reduced != w.stored;
+    const struct widths w = widths_of(config, stage);
+    const bool casts = w.reduced != w.whole, mixed = w.computed != w.stored;
     const size_t all = sum(&units), last = units.filled[units.n - 1], *peak = ledger->peak_by_tag,
-                 grads = stage == 1 ? all
-                         : casts    ? cast_peak(&units, n)
-                                    : work_peak(&units, n, true);
-    assert_int_equal(peak[EL_TAG_PARAM], w.stored * (stage < 3 ? all : all / n));
+                 grads = stage == 1                     ? w.stored * all
+                         : casts || w.whole != w.stored ? cast_peak(&units, n, &w)
+                                                        : w.stored * work_peak(&units, n, true);
+    assert_int_equal(peak[EL_TAG_PARAM], w.stored * (stage < 3 && !mixed ? all : all / n));
+    if (mixed) assert_int_equal(peak[EL_TAG_CAST], stage < 3 ? w.computed * all : 0);
+    if (mixed && slots == 2) assert_int_equal(peak[EL_TAG_PARAM] + peak[EL_TAG_OPTIMIZER] + 4 * all / n, 16 * all / n);
     assert_int_equal(peak[EL_TAG_OPTIMIZER], w.slot * slots * all / n);
-    assert_int_equal(peak[EL_TAG_GRAD], w.stored * grads);
-    assert_int_equal(peak[EL_TAG_REPLICA], stage < 3 || n == 1 ? 0 : w.stored * work_peak(&units, n, false));
+    assert_int_equal(peak[EL_TAG_GRAD], grads);
+    assert_int_equal(peak[EL_TAG_REPLICA],
+                     stage < 3 || (n == 1 && !mixed) ? 0 : w.computed * work_peak(&units, n, false));
     assert_int_equal(peak[EL_TAG_BUCKET], casts ? w.reduced * largest(&units) : 0);
-    assert_int_equal(sent, (n - 1) * (w.reduced * all + w.stored * (stage < 3 ? all : 2 * all - last)) / n);
+    assert_int_equal(sent, (n - 1) * (w.reduced * all + w.computed * (stage < 3 ? all : 2 * all - last)) / n);
 }
 
 static void check(const struct el_train_config *config, int stage)
@@ -143,11 +155,10 @@ static void memory_and_bytes_have_closed_forms(void **state)
         enum el_dtype dtype;
         enum el_precision precision;
         enum el_hook_kind hook;
-    } types[] = {{EL_F64, EL_PRECISION_FULL, EL_HOOK_NONE},
-                 {EL_F32, EL_PRECISION_BF16, EL_HOOK_BF16},
-                 {EL_F32, EL_PRECISION_BF16_PURE, EL_HOOK_NONE},
-                 {EL_F32, EL_PRECISION_BF16_PURE, EL_HOOK_F32}};
-    for (int i = 0; i < 2 * 4; i++)
+    } types[] = {{EL_F64, EL_PRECISION_FULL, EL_HOOK_NONE},       {EL_F32, EL_PRECISION_BF16, EL_HOOK_BF16},
+                 {EL_F32, EL_PRECISION_BF16_PURE, EL_HOOK_NONE},  {EL_F32, EL_PRECISION_BF16_PURE, EL_HOOK_F32},
+                 {EL_F32, EL_PRECISION_BF16_MIXED, EL_HOOK_NONE}, {EL_F32, EL_PRECISION_BF16_MIXED, EL_HOOK_BF16}};
+    for (int i = 0; i < 2 * 6; i++)
         for (int stage = 1; stage <= 3; stage++)
             for (int n = 1; n <= FORECAST_MAX; n = n < DEVICES ? n + 1 : n < 64 ? 64 : 64 * n) {
                 struct el_train_config config;

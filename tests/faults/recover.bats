@@ -162,6 +162,7 @@ END
 --dtype=f64 --dtype=f32 1e-6
 --precision=bf16 --dtype=f32 1e-4
 --precision=bf16-pure --dtype=f32 1e-3
+--precision=bf16-mixed --dtype=f32 1e-4
 .
 }
 

@@ -303,6 +303,7 @@ const struct el_mode_ops el_mode_dp = {
     .info = {.name = "dp",
              .summary = "DataParallel: one process, one master, a thread per replica",
              .one_process = true,
+             .one_type = true,
              .options = el_dp_options,
              .statistics = "of each replica's chunk; running ones are replica 0's",
              .sends = "P to each replica and its gradients back, by chunks; inputs out, outputs back",

@@ -135,6 +135,7 @@ static enum el_status forward(const struct at *a)
                                 .params = hooks->params ? hooks->params : a->part->params,
                                 .buffers = a->part->buffers,
                                 .grads = line->grads[a->local],
+                                .full_grads = !hooks->computed_grads && el_config_stored(config) == config->dtype,
                                 .overwrite = hooks->overwrite && (first || hooks->each),
                                 .grad_ready = last || hooks->each ? take_grad : NULL,
                                 .context = a->flight,

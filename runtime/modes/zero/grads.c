@@ -9,11 +9,16 @@ static enum el_dtype reduced_in(const struct el_zero *zero)
     return el_config_reduced(zero->shard->config);
 }
 
+static enum el_dtype kept_in(const struct el_zero *zero)
+{
+    return el_config_stored(zero->shard->config);
+}
+
 static struct el_buffer *alloc_part(struct el_zero *zero, int u, enum el_tag tag)
 {
     struct el_buffer *buffer;
-    el_program_alloc(zero->program, zero->shard->device, tag, (size_t)el_zero_part(zero, u) * el_zero_width(zero),
-                     "reduced gradients", &buffer);
+    el_program_alloc(zero->program, zero->shard->device, tag,
+                     (size_t)el_zero_part(zero, u) * el_dtype_bytes(kept_in(zero)), "reduced gradients", &buffer);
     return buffer;
 }
 
@@ -26,7 +31,7 @@ static struct el_view own_part(const struct el_zero *zero, struct el_buffer *uni
 static struct el_view find_result(struct el_zero *zero, int u)
 {
     struct el_zero_unit *unit = &zero->units[u];
-    if (zero->stage == 1) return own_part(zero, unit->whole, u, el_config_stored(zero->shard->config));
+    if (zero->stage == 1) return own_part(zero, unit->whole, u, kept_in(zero));
     if (unit->own || el_zero_kept_part(zero, u)) {
         if (!unit->own) unit->own = el_zero_kept_part(zero, u);
         unit->added = alloc_part(zero, u, EL_TAG_WORKSPACE);
@@ -44,23 +49,27 @@ static struct el_view cast_to_reduce(struct el_zero *zero, int u)
     const size_t width = el_dtype_bytes(reduced_in(zero));
     el_program_alloc_padded(zero->program, zero->shard->device, EL_TAG_BUCKET, (size_t)row->count * width,
                             (size_t)row->padding * width, "gradients that are reduced", &unit->sent);
-    el_shard_issue_move(zero->shard, zero->program, EL_PHASE_REDUCE, "cast gradients",
-                        el_config_stored(zero->shard->config), el_view_of(unit->whole, 0), reduced_in(zero),
-                        el_view_of(unit->sent, 0), row->count, 1);
+    el_shard_issue_move(zero->shard, zero->program, EL_PHASE_REDUCE, "cast gradients", el_zero_whole(zero),
+                        el_view_of(unit->whole, 0), reduced_in(zero), el_view_of(unit->sent, 0), row->count, 1);
     if (zero->stage > 1) el_program_free(zero->program, unit->whole);
     if (zero->stage > 1) unit->whole = NULL;
     return el_view_of(unit->sent, 0);
 }
 
-/* This rank's part of them, once it is reduced. */
+/* This rank's part of what was reduced. */
+static struct el_view reduced_part(const struct el_zero *zero, int u)
+{
+    const struct el_zero_unit *unit = &zero->units[u];
+    return own_part(zero, unit->sent ? unit->sent : unit->whole, u, reduced_in(zero));
+}
+
+/* The same, once it is there. */
 static void cast_from_reduce(struct el_zero *zero, int u)
 {
     struct el_zero_unit *unit = &zero->units[u];
-    const enum el_dtype stored = el_config_stored(zero->shard->config);
-    if (!unit->sent) return;
-    el_shard_issue_move(zero->shard, zero->program, EL_PHASE_REDUCE, "cast reduced gradients", reduced_in(zero),
-                        own_part(zero, unit->sent, u, reduced_in(zero)), stored, find_result(zero, u),
-                        el_zero_part(zero, u), 1);
+    if (reduced_in(zero) != kept_in(zero))
+        el_shard_issue_move(zero->shard, zero->program, EL_PHASE_REDUCE, "cast reduced gradients", reduced_in(zero),
+                            reduced_part(zero, u), kept_in(zero), find_result(zero, u), el_zero_part(zero, u), 1);
     el_program_free(zero->program, unit->sent);
     unit->sent = NULL;
 }
@@ -74,7 +83,7 @@ void el_zero_settle(struct el_zero *zero)
     cast_from_reduce(zero, u);
     struct el_kernel_op add = {.head = {.label = "add to the gradients", .phase = EL_PHASE_REDUCE},
                                .op = EL_OP_ADD,
-                               .dtype = el_config_stored(zero->shard->config),
+                               .dtype = kept_in(zero),
                                .views = {el_view_of(unit->added, 0), el_view_of(unit->own, 0)},
                                .args.d = {el_zero_part(zero, u)}};
     zero->in_flight = EL_ZERO_NONE;
@@ -92,15 +101,14 @@ static void reduce(struct el_zero *zero, int u)
     snprintf(label, sizeof label, "reduce_scatter %s",
              *el_zero_row(zero, u)->name ? el_zero_row(zero, u)->name : "rest");
     el_zero_settle(zero);
-    const bool casts = reduced_in(zero) != el_config_stored(zero->shard->config);
+    const bool casts = reduced_in(zero) != el_zero_whole(zero), casts_back = reduced_in(zero) != kept_in(zero);
     const struct el_view data = casts ? cast_to_reduce(zero, u) : el_view_of(unit->whole, 0);
     struct el_comm_op scatter = {.verb = EL_COMM_REDUCE_SCATTER,
                                  .reduction = EL_COMM_AVERAGE,
                                  .dtype = reduced_in(zero),
                                  .count = (size_t)el_zero_part(zero, u),
                                  .data = data,
-                                 .result =
-                                     casts ? own_part(zero, unit->sent, u, reduced_in(zero)) : find_result(zero, u),
+                                 .result = casts_back ? reduced_part(zero, u) : find_result(zero, u),
                                  .label = label,
                                  .phase = EL_PHASE_COMM},
                       across = scatter;
@@ -111,7 +119,7 @@ static void reduce(struct el_zero *zero, int u)
     unit->reduced_op = EL_ZERO_NONE;
     if (zero->comm)
         el_comm_issue(zero->comm, zero->program, &scatter, &unit->reduced_op);
-    else if (zero->stage > 1 && !casts) /* the part is all */
+    else if (scatter.result.buffer != data.buffer) /* the part is all */
         el_shard_issue_move(zero->shard, zero->program, EL_PHASE_REDUCE, "take the part", scatter.dtype, scatter.data,
                             scatter.dtype, scatter.result, (int64_t)scatter.count, 1);
     if (zero->across) {

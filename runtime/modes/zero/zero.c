@@ -39,7 +39,8 @@ static struct el_view place_in_part(const struct el_zero *zero, struct el_buffer
     int64_t first, count;
     el_units_own(units, p, el_param_count(zero->shard->graph, p), zero->shard->piece, &first, &count);
     const int64_t at = zero->shard->piece * el_zero_part(zero, units->of[p]);
-    return el_view_of(part, (size_t)(count > 0 ? before + units->offset[p] + first - at : 0) * el_zero_width(zero));
+    return el_view_of(part, (size_t)(count > 0 ? before + units->offset[p] + first - at : 0) *
+                                el_dtype_bytes(el_config_stored(zero->shard->config)));
 }
 
 /* ---- a step ---- */
@@ -91,14 +92,15 @@ static void finish(void *context, struct el_program *program, struct el_view *gr
 static void gather_params(struct el_zero *zero, int u)
 {
     const struct el_unit *unit = el_zero_row(zero, u);
-    struct el_buffer *params = zero->shard->params[unit->first_param].buffer;
+    struct el_buffer *params = el_shard_computed(zero->shard)[unit->first_param].buffer;
+    const enum el_dtype dtype = el_config_computed(zero->shard->config);
     char label[2 * EL_GRAPH_NAME_BYTES];
     snprintf(label, sizeof label, "all_gather %s", *unit->name ? unit->name : "rest");
     struct el_comm_op op = {
         .verb = EL_COMM_ALL_GATHER,
-        .dtype = el_config_stored(zero->shard->config),
+        .dtype = dtype,
         .count = (size_t)el_zero_part(zero, u),
-        .data = el_view_of(params, (size_t)(zero->shard->piece * el_zero_part(zero, u)) * el_zero_width(zero)),
+        .data = el_view_of(params, (size_t)(zero->shard->piece * el_zero_part(zero, u)) * el_dtype_bytes(dtype)),
         .result = el_view_of(params, 0),
         .label = label,
         .phase = EL_PHASE_COMM,
@@ -122,6 +124,7 @@ static struct el_share_hooks hooks_of(struct el_zero *zero)
 {
     return (struct el_share_hooks){.overwrite = true,
                                    .each = zero->each,
+                                   .computed_grads = zero->each,
                                    .grad_ready = el_zero_ready,
                                    .params = zero->gathered ? el_gathered_params(zero->gathered) : NULL,
                                    .before_node = before_node,
@@ -192,7 +195,7 @@ static enum el_status setup(struct el_worker *worker)
     if (!zero || !zero->units) return el_fail_errno("%s", worker->config->mode);
     zero->worker = worker;
     zero->shard = shard;
-    zero->stage = shard->split & PARAMS ? 3 : worker->config->unit_grads ? 1 : 2;
+    zero->stage = worker->config->zero;
     zero->each = !settings->last && zero->stage > 1;
     zero->comm = worker->group[EL_AXIS_SHARD];
     zero->across = worker->layout->n[EL_AXIS_DATA] > 1 ? worker->group[EL_AXIS_DATA] : NULL;
@@ -203,7 +206,7 @@ static enum el_status setup(struct el_worker *worker)
             el_gathered_open(shard, zero->comm, ahead[settings->ahead], !settings->stays, n_passes, &zero->gathered));
     if (worker->layout->cuts) return open_line(zero);
     const bool pieces = worker->layout->n[EL_AXIS_TENSOR] > 1; /* whose weights differ */
-    return pieces || zero->gathered ? EL_OK : el_share_send_weights(worker, worker->world, 0, true);
+    return pieces || shard->split & PARAMS ? EL_OK : el_share_send_weights(worker, worker->world, 0, true);
 }
 
 static enum el_status read_loss(struct el_worker *worker, double *loss_p)
@@ -265,10 +268,11 @@ static void teardown(struct el_worker *worker)
 
 /* ---- the rows ---- */
 
-/* Of zero1's gradients those parts are reduced. */
+/* Of zero1's gradients those parts are reduced. Parameters are in parts where passes take copies in another type. */
 static void layout12(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
 {
-    el_layout_sharded(config, n_processes, SLOTS | GRADS, layout_p);
+    const bool casts = el_config_computed(config) != el_config_stored(config);
+    el_layout_sharded(config, n_processes, SLOTS | GRADS | (casts ? PARAMS : 0), layout_p);
 }
 
 static void layout3(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)
@@ -276,10 +280,19 @@ static void layout3(const struct el_train_config *config, int n_processes, struc
     el_layout_sharded(config, n_processes, SLOTS | GRADS | PARAMS, layout_p);
 }
 
-/* Gradients lie in units from step to step. */
 static void resolve1(struct el_train_config *config)
 {
-    config->unit_grads = true;
+    config->zero = 1;
+}
+
+static void resolve2(struct el_train_config *config)
+{
+    config->zero = 2;
+}
+
+static void resolve3(struct el_train_config *config)
+{
+    config->zero = 3;
 }
 
 static const struct el_mode_option unit = {
@@ -334,9 +347,9 @@ static const struct el_mode_option *const options1[] = {SHARED, NULL}, *const op
     .options = options##stage,                                                                                         \
     .statistics = "of each rank's share; running ones are rank 0's, sent to all at a step's start",                    \
     .loss = EL_LOSS_OF_RANKS, .n_shown = 1
-#define ZERO_HOOKS(layout_of)                                                                                          \
-    .check = check, .layout = layout_of, .rounds = 1, .setup = setup, .issue = issue, .read_loss = read_loss,          \
-    .teardown = teardown
+#define ZERO_HOOKS(stage, layout_of)                                                                                   \
+    .resolve = resolve##stage, .check = check, .layout = layout_of, .rounds = 1, .setup = setup, .issue = issue,       \
+    .read_loss = read_loss, .teardown = teardown
 
 const struct el_mode_ops el_mode_zero1 = {
     .info = {ZERO_ROW(1), .name = "zero1", .summary = "ddp with the optimizer's state sharded over the ranks (ZeRO 1)",
@@ -344,8 +357,7 @@ const struct el_mode_ops el_mode_zero1 = {
              .variants = "--overlap off|--accumulate 2|--unit model|--mesh dp=2|--mesh pp=2",
              .memory = {.backward = 2, .optimizer = 2, .words = "(2 + S / n) P"},
              .look = {.fill = 0x4fb3bf, .ink = 0x23808c, .pattern = 3, .point = 13, .point_size = 1.7}},
-    .resolve = resolve1,
-    ZERO_HOOKS(layout12)};
+    ZERO_HOOKS(1, layout12)};
 
 const struct el_mode_ops el_mode_zero2 = {
     .info = {ZERO_ROW(2), .name = "zero2", .summary = "zero1 with the gradients sharded too (ZeRO 2)",
@@ -353,7 +365,7 @@ const struct el_mode_ops el_mode_zero2 = {
              .variants = "--overlap off|--accumulate 2|--accumulate 2 --reduce-in last|--mesh dp=2",
              .memory = {.backward = 1, .optimizer = 1, .words = "(1 + (1 + S) / n) P, and two units"},
              .look = {.fill = 0x8d7bd1, .ink = 0x5e4bab, .pattern = 3, .point = 15, .point_size = 1.7}},
-    ZERO_HOOKS(layout12)};
+    ZERO_HOOKS(2, layout12)};
 
 const struct el_mode_ops el_mode_zero3 = {
     .info = {ZERO_ROW(3), .name = "zero3",
@@ -363,4 +375,4 @@ const struct el_mode_ops el_mode_zero3 = {
                          "--accumulate 2 --reduce-in last|--mesh dp=2|--mesh pp=2",
              .memory = {.words = "(2 + S) / n P, and four units"},
              .look = {.fill = 0xe0a030, .ink = 0xa87010, .pattern = 3, .point = 9, .point_size = 1.7}},
-    ZERO_HOOKS(layout3)};
+    ZERO_HOOKS(3, layout3)};

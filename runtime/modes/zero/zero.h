@@ -31,9 +31,15 @@ struct el_zero {
     int in_flight;                /* the unit whose reduction is not waited for yet; EL_ZERO_NONE */
 };
 
+/* The type of whole gradients; reduced parts of them are as parameters are stored. */
+static inline enum el_dtype el_zero_whole(const struct el_zero *zero)
+{
+    const struct el_train_config *config = zero->shard->config;
+    return zero->each ? el_config_computed(config) : el_config_stored(config);
+}
 static inline size_t el_zero_width(const struct el_zero *zero)
 {
-    return el_dtype_bytes(el_config_stored(zero->shard->config));
+    return el_dtype_bytes(el_zero_whole(zero));
 }
 
 static inline const struct el_unit *el_zero_row(const struct el_zero *zero, int u)
