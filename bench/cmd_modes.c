@@ -6,7 +6,6 @@
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/commands.h"
-#include "runtime/gradients/hook.h"
 #include "runtime/modes/mode_info.h"
 
 /* What is cut has one rank a copy of the model. */
@@ -71,19 +70,6 @@ static void print_mode(const json_t *row)
     if (*options) el_text_wrap(options, indent, indent, EL_REPORT_COLUMNS, stdout);
 }
 
-static void print_hooks(void)
-{
-    printf("\nHooks on the wire (--comm-hook), and what they send of a bucket of gradients:\n");
-    for (int k = 0; k < EL_HOOK_COUNT; k++) {
-        const struct el_hook_row *row = el_hook_row((enum el_hook_kind)k);
-        char name[32], head[48];
-        snprintf(name, sizeof name, "%s%s%s", row->name, row->amount ? ":" : "", row->amount ? row->amount : "");
-        snprintf(head, sizeof head, "%-12s", name);
-        el_text_say(head, "            ", EL_REPORT_COLUMNS, stdout, "%s; keeps %s; as %s", row->sends, row->state,
-                    row->source);
-    }
-}
-
 enum el_status el_cmd_modes(struct el_options *options, int *exit_status_p)
 {
     (void)exit_status_p;
@@ -99,7 +85,6 @@ enum el_status el_cmd_modes(struct el_options *options, int *exit_status_p)
               "S: optimizer's state in copies of P (sgd 0, momentum 1, adam 2); others: devices with replicas only.\n"
               "With batch norm a loss is single's only where the statistics are those of the batch.\n",
               stdout);
-        print_hooks();
     }
     json_decref(rows);
     return status;

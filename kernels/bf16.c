@@ -67,7 +67,6 @@ static bool goes_by_rows(enum el_op_kind op)
     case EL_OP_CROSS_ENTROPY:
     case EL_OP_CROSS_ENTROPY_JOIN:
     case EL_OP_MSE:
-    case EL_OP_ORTHOGONALIZE:
         return false;
     default:
         return true;

@@ -163,10 +163,7 @@ const char *el_dtype_name(enum el_dtype dtype); /* "f32" */
     /* -> denominator[n], root[n], optional: sqrt(v)/sqrt(1-b2^t) + eps and sqrt(v), which PyTorch keeps as tensors */ \
     X(EL_OP_ADAM, adam)                                                                                                \
     /* -> w[r,n]: a row whose L2 norm exceeds s is scaled to s   d: r n   s: s                                      */ \
-    X(EL_OP_MAX_NORM, max_norm)                                                                                        \
-    /* -> x[n,r]: its columns become orthonormal, one after another (Gram-Schmidt, twice, so that those are that */    \
-    /* nearly depend on earlier ones); one of 0 stays 0     d: n r                                                  */ \
-    X(EL_OP_ORTHOGONALIZE, orthogonalize)
+    X(EL_OP_MAX_NORM, max_norm)
 
 enum el_op_kind {
 #define EL_OP_ENUM(op, name) op,

@@ -231,8 +231,6 @@ static struct work element_work(enum el_op_kind op, const struct el_kernel_args 
         return (struct work){(13 + (args->s[5] != 0)) * n, 7 * n, 0};
     case EL_OP_MAX_NORM:
         return (struct work){3 * rn, 2 * rn, 0};
-    case EL_OP_ORTHOGONALIZE: /* a column's norm and itself; twice by each earlier one a product and a difference */
-        return (struct work){3 * rn + 4 * rn * ((double)args->d[1] - 1), 2 * rn, 0};
     default:
         return sequence_work(op, args);
     }

@@ -63,7 +63,6 @@ static const struct row rows[EL_OP_COUNT] = {
     [EL_OP_MOMENTUM] = {"n", "g:n > w:n m:n:f32"},
     [EL_OP_ADAM] = {"n", "g:n > w:n m:n:f32 v:n:f32 denominator:n:f32 root:n:f32"},
     [EL_OP_MAX_NORM] = {"r n", "> w:r,n"},
-    [EL_OP_ORTHOGONALIZE] = {"n r", "> x:n,r"},
 };
 
 static bool is_word(const char *word, size_t length, const char *text)

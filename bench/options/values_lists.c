@@ -244,10 +244,10 @@ static enum el_status set_of_mode(const struct el_option_row *row, const char *t
     switch (option->kind) {
     case EL_MODE_SWITCH:
     case EL_MODE_CHOICE:
-        EL_TRY(el_option_place(row, option->choices, text, &place));
-        break;
     case EL_MODE_WORDS:
-        if (strcmp(text, "all") && strcmp(text, "none"))
+        if (option->kind != EL_MODE_WORDS && !option->listed)
+            EL_TRY(el_option_place(row, option->choices, text, &place));
+        else if (option->kind != EL_MODE_WORDS || (strcmp(text, "all") && strcmp(text, "none")))
             EL_TRY(each_item(row, text, EL_LIST_MAX, take_word, &place, &n));
         break;
     case EL_MODE_INT:

@@ -48,8 +48,8 @@ static void append_labels(const json_t *trial, char *text, size_t bytes)
         const json_t *config = json_object_get(trial, "config"),
                      *value = json_object_get(config, el_mode_option_key(*rows, key));
         bool usual = !json_is_string(value) || !strcmp(json_string_value(value), (*rows)->initial);
-        if ((*rows)->kind == EL_MODE_HOOK && !usual) el_text_append(text, bytes, " %s", json_string_value(value));
-        if ((*rows)->label && !usual) el_text_append(text, bytes, " %s", (*rows)->label);
+        if ((*rows)->label && !usual)
+            el_text_append(text, bytes, " %s", *(*rows)->label ? (*rows)->label : json_string_value(value));
     }
 }
 

@@ -10,7 +10,6 @@
 #include "bench/trial/costs.h"
 #include "bench/trial/machine.h"
 #include "bench/trial/trial.h"
-#include "runtime/gradients/hook.h"
 #include "runtime/layout/uneven.h"
 #include "runtime/state/checkpoint.h"
 
@@ -79,9 +78,6 @@ static enum el_status check_sources(const struct el_trial *trial)
                        trial->devices[0].backend, trial->n_devices);
     EL_TRY(el_machine_read(trial->machine, &machine));
     if (!*trial->costs) return EL_OK;
-    if (el_hook_row(trial->train.hook.kind)->ops)
-        return el_fail(EL_ERR_INVALID, "--comm-hook %s: --costs has no times of its kernels: leave one of them out",
-                       el_hook_row(trial->train.hook.kind)->name);
     EL_TRY(el_costs_read(trial->costs, &trial->train, &costs));
     free(costs);
     return EL_OK;
@@ -163,9 +159,6 @@ static enum el_status check_checkpoints(const struct el_trial *trial)
     if (!el_trial_backend(trial).computes)
         return el_fail(EL_ERR_INVALID, "%s: %s devices compute nothing, so there is no state: leave it out", option,
                        trial->devices[0].backend);
-    if (el_hook_row(trial->train.hook.kind)->ops)
-        return el_fail(EL_ERR_INVALID, "%s with --comm-hook %s: its state is in no checkpoint: leave one of them out",
-                       option, el_hook_row(trial->train.hook.kind)->name);
     if (*trial->resume && *trial->load && !el_checkpoint_is_in(trial->checkpoint, trial->resume))
         return el_fail(EL_ERR_INVALID, "--load with --resume: the checkpoint has the weights: leave one of them out");
     if (!*trial->checkpoint && trial->max_restarts)

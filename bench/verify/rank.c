@@ -113,8 +113,7 @@ static void forget(struct rank *rank)
 static bool is_same(const struct el_train_config *a, const struct el_train_config *b)
 {
     return a->n_devices == b->n_devices && a->n_accumulate == b->n_accumulate && a->global_batch == b->global_batch &&
-           a->sync_params == b->sync_params && a->sync_every == b->sync_every && a->local_from == b->local_from &&
-           a->loss_in_replica == b->loss_in_replica && a->n_pieces == b->n_pieces &&
+           a->sync_params == b->sync_params && a->loss_in_replica == b->loss_in_replica && a->n_pieces == b->n_pieces &&
            a->pieces_in_order == b->pieces_in_order && a->by_samples == b->by_samples &&
            !memcmp(&a->shares, &b->shares, sizeof a->shares) && a->broadcast_buffers == b->broadcast_buffers &&
            !strcmp(a->model.freeze, b->model.freeze);

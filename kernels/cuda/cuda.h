@@ -29,8 +29,7 @@
     X(EL_OP_CAST, cast)                                                                                                \
     X(EL_OP_FILL, fill)                                                                                                \
     X(EL_OP_CLIP, clip)                                                                                                \
-    X(EL_OP_MAX_NORM, max_norm)                                                                                        \
-    X(EL_OP_ORTHOGONALIZE, orthogonalize)
+    X(EL_OP_MAX_NORM, max_norm)
 
 /* Those that depend on the step. */
 #define EL_CUDA_STEP_LIST(X)                                                                                           \

@@ -44,7 +44,6 @@ enum el_phase {
     X(EL_TAG_REPLICA, "replica")                                                                                       \
     X(EL_TAG_CAST, "cast")                                                                                             \
     X(EL_TAG_BUCKET, "bucket")                                                                                         \
-    X(EL_TAG_HOOK, "hook")                                                                                             \
     X(EL_TAG_MAILBOX, "mailbox")                                                                                       \
     X(EL_TAG_WORKSPACE, "workspace")                                                                                   \
     X(EL_TAG_ALLOWANCE, "allowance")                                                                                   \

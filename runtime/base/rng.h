@@ -21,8 +21,7 @@ enum el_rng_use {
     EL_RNG_DATA,
     EL_RNG_ORDER,
     EL_RNG_TEST,
-    EL_RNG_AUGMENT,
-    EL_RNG_HOOK
+    EL_RNG_AUGMENT
 };
 
 struct el_rng_key {

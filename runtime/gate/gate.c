@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/gradients/hook.h"
 #include "runtime/modes/dp/fix.h"
 #include "runtime/modes/mode.h"
 #include "runtime/state/buffers.h"
@@ -68,8 +67,7 @@ enum el_status el_gate_gradients(const struct el_train_config *config, const str
     still.min_time_s = 0;
     still.control = EL_CONTROL_NONE;
     still.steps = EL_GATE_STEPS;
-    if (el_hook_row(config->hook.kind)->ops) still.hook.kind = EL_HOOK_NONE;
-    if (still.steps < el_mode_rounds(el_mode_ops_find(config->mode), &still))
+    if (still.steps < el_mode_ops_find(config->mode)->rounds)
         return el_fail(EL_ERR_INTERNAL, "the gate takes too few steps");
     struct el_train_result result;
     EL_TRY(el_train_with_grads(&still, place, NULL, &result, grads_p));

@@ -8,7 +8,7 @@
  * Loss and gradients of step EL_GATE_STEPS - 1 with a learning rate of 0 (so that ddp's rebuilt buckets are compared
  * too), and running statistics after it: grads are doubles in order of parameters, and behind them those of
  * el_train_result's buffers, on rank 0 (elsewhere NULL); to be freed. Compared is the worst parameter's relative L2
- * difference, and its name is given. A hook that compresses is left out: what it gives is not the mean.
+ * difference, and its name is given.
  *
  * Collective: el_gate_gradients, as el_train. Errors: theirs.
  */

@@ -6,16 +6,13 @@
 #include <string.h>
 
 #include "runtime/gradients/buckets.h"
-#include "runtime/gradients/hook.h"
 #include "runtime/gradients/used_map.h"
 #include "runtime/state/together.h"
 
 struct bucket {
     struct el_buffer *buffer;
     int64_t count; /* elements */
-    int first;     /* of its parameters in `placed`: those that a hook takes behind the others */
-    int n_plain;   /* of these others */
-    void *hook;    /* its state; NULL: what is in the bucket is sent */
+    int first;     /* of its parameters in `placed` */
     int n_params;
     int n_pending;  /* gradients that have not arrived, while a step is issued */
     int reduced_op; /* the step's last operation on it */
@@ -29,7 +26,6 @@ struct slot {
 
 struct el_reducer {
     struct el_reducer_spec spec;
-    const struct el_hook_ops *hook; /* NULL: gradients are cast at most */
     int n_params;
     int n_order; /* parameters that are not frozen: only they have places in buckets */
     int *order;  /* [n_order]: as gradients became ready, or as registered before that is known */
@@ -74,7 +70,6 @@ enum el_status el_reducer_open(const struct el_reducer_spec *spec, struct el_red
     struct el_reducer *reducer = calloc(1, sizeof *reducer);
     if (!reducer) return el_fail_errno("a reducer");
     reducer->spec = *spec;
-    reducer->hook = el_hook_row(spec->shard->config->hook.kind)->ops;
     reducer->n_params = spec->shard->graph->n_params;
     enum el_status status = make_arrays(reducer);
     if (status == EL_OK && spec->unused != EL_UNUSED_FAIL)
@@ -88,10 +83,7 @@ enum el_status el_reducer_open(const struct el_reducer_spec *spec, struct el_red
 
 static void free_buckets(struct el_reducer *reducer)
 {
-    for (int b = 0; b < reducer->n_buckets; b++) {
-        if (reducer->buckets[b].hook) reducer->hook->close(reducer->buckets[b].hook);
-        el_device_free(reducer->buckets[b].buffer);
-    }
+    for (int b = 0; b < reducer->n_buckets; b++) el_device_free(reducer->buckets[b].buffer);
     reducer->n_buckets = 0;
 }
 
@@ -108,26 +100,17 @@ void el_reducer_close(struct el_reducer *reducer)
     free(reducer);
 }
 
-static bool is_taken(const struct el_reducer *reducer, int p)
-{
-    const struct el_hook_ops *hook = reducer->hook;
-    return hook && (!hook->takes || hook->takes(reducer->spec.shard, p));
-}
-
 /* Places in bucket b, of the parameters whose group it is. */
 static void fill_bucket(struct el_reducer *reducer, int b, const int *group, int of_group, int first)
 {
     struct bucket *bucket = &reducer->buckets[b];
     *bucket = (struct bucket){.first = first};
-    for (int taken = 0; taken < 2; taken++) {
-        for (int i = 0; i < reducer->n_order; i++) {
-            int p = reducer->order[i];
-            if (group[i] != of_group || is_taken(reducer, p) != taken) continue;
-            reducer->slots[p] = (struct slot){b, bucket->count};
-            reducer->placed[first + bucket->n_params++] = p;
-            bucket->count += el_param_count(reducer->spec.shard->graph, p);
-        }
-        if (!taken) bucket->n_plain = bucket->n_params;
+    for (int i = 0; i < reducer->n_order; i++) {
+        int p = reducer->order[i];
+        if (group[i] != of_group) continue;
+        reducer->slots[p] = (struct slot){b, bucket->count};
+        reducer->placed[first + bucket->n_params++] = p;
+        bucket->count += el_param_count(reducer->spec.shard->graph, p);
     }
 }
 
@@ -213,31 +196,12 @@ enum el_status el_reducer_group(struct el_reducer *reducer, const size_t *limits
     return EL_OK;
 }
 
-static enum el_status open_hook(struct el_reducer *reducer, int b)
-{
-    struct bucket *bucket = &reducer->buckets[b];
-    const int *taken = reducer->placed + bucket->first + bucket->n_plain;
-    struct el_hook_bucket spec = {.shard = reducer->spec.shard,
-                                  .comm = reducer->spec.comm,
-                                  .buffer = bucket->buffer,
-                                  .count = bucket->count,
-                                  .n_plain = bucket->count,
-                                  .number = b,
-                                  .params = taken,
-                                  .n = bucket->n_params - bucket->n_plain};
-    if (spec.n > 0) spec.n_plain = reducer->slots[*taken].offset;
-    return reducer->hook->open(&spec, &bucket->hook);
-}
-
 enum el_status el_reducer_group_round(struct el_reducer *reducer, int round)
 {
     const struct el_train_config *config = reducer->spec.shard->config;
     const size_t whole[] = {SIZE_MAX}, rebuilt[] = {config->bucket_first_bytes, config->bucket_cap_bytes};
     if (round == 0 && reducer->spec.unused != EL_UNUSED_FIND) return el_reducer_group(reducer, whole, 1);
-    EL_TRY(el_reducer_group(reducer, rebuilt, 2));
-    for (int b = 0; b < reducer->n_buckets && round == EL_HOOK_ROUND && reducer->hook; b++)
-        EL_TRY(open_hook(reducer, b));
-    return EL_OK;
+    return el_reducer_group(reducer, rebuilt, 2);
 }
 
 void el_reducer_begin(struct el_reducer *reducer, struct el_program *program, const struct el_view *grads)
@@ -287,13 +251,6 @@ static void reduce_across(struct el_reducer *reducer, struct bucket *bucket)
     if (!parts && rank > 0) return;
     if (crosses) launch(reducer, bucket, spec->across, across, first);
     if (n > 1 && ends[spec->end].back) launch(reducer, bucket, spec->comm, back, first);
-}
-
-/* With what is left of the bucket that was launched last. */
-static void go_on(const struct el_reducer *reducer)
-{
-    const struct bucket *last = reducer->next_bucket > 0 ? &reducer->buckets[reducer->next_bucket - 1] : NULL;
-    if (last && last->hook && reducer->hook->go_on) reducer->hook->go_on(last->hook, reducer->program);
 }
 
 struct el_view el_reducer_place(const struct el_reducer *reducer, int p)
@@ -348,10 +305,7 @@ static void reduce_next(struct el_reducer *reducer)
     struct bucket *bucket = &reducer->buckets[reducer->next_bucket];
     if (el_together_is_on(spec->shard)) copy(reducer, reducer->placed + bucket->first, bucket->n_params, false);
     bucket->reduced_op = -1;
-    if (bucket->hook) {
-        go_on(reducer);
-        reducer->hook->start(bucket->hook, reducer->program);
-    } else if (in_parts(spec) || spec->end != EL_REDUCER_ALL) {
+    if (in_parts(spec) || spec->end != EL_REDUCER_ALL) {
         reduce_across(reducer, bucket);
     } else {
         struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
@@ -418,10 +372,8 @@ void el_reducer_finish(struct el_reducer *reducer)
     for (int p = 0, i = reducer->n_ready; p < reducer->n_params && spec->unused == EL_UNUSED_STATIC; p++)
         if (!reducer->arrived[p] && !is_frozen(reducer, p)) reducer->order[i++] = p;
     if (spec->end == EL_REDUCER_FIRST && el_comm_rank(spec->comm) > 0) return;
-    go_on(reducer);
     for (const struct bucket *b = reducer->buckets; b < reducer->buckets + reducer->next_bucket; b++) {
         el_program_wait(reducer->program, spec->shard->device, EL_STREAM_COMPUTE, b->reduced_op);
-        if (b->hook) reducer->hook->end(b->hook, reducer->program);
         copy(reducer, reducer->placed + b->first, b->n_params, true);
     }
     el_program_wait(reducer->program, spec->shard->device, EL_STREAM_COMPUTE, reducer->map_op);

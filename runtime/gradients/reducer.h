@@ -18,9 +18,6 @@
  * It remembers in which order gradients became ready: the next grouping goes by it, the first one by the order of the
  * parameters.
  *
- * With a hook that compresses (hook.h) the gradients that it takes stand behind the others in their bucket, and from
- * the third round on the hook says what is sent.
- *
  * With views grads[] are places in the buckets: nothing is copied. Each grouping gives other places. Frozen parameters
  * have none.
  *

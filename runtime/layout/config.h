@@ -36,18 +36,14 @@ enum el_eval { EL_EVAL_EXACT, EL_EVAL_PADDED, EL_EVAL_EACH };
 enum el_share_weights { EL_SHARE_WEIGHTS_AUTO, EL_SHARE_WEIGHTS_SAMPLES, EL_SHARE_WEIGHTS_EQUAL };
 enum { EL_CONTROL_PAIRS_MAX = 256, EL_MODE_SETTINGS_BYTES = 64 };
 
-/* What gradients are on the wire, by the rows of runtime/gradients/hook.h. */
-enum el_hook_kind { EL_HOOK_NONE, EL_HOOK_F32, EL_HOOK_F16, EL_HOOK_BF16, EL_HOOK_POWERSGD, EL_HOOK_COUNT };
-struct el_hook {
-    enum el_hook_kind kind;
-    double amount; /* powersgd's rank */
-};
+/* In which type gradients are sent; none: as they are stored. */
+enum el_hook { EL_HOOK_NONE, EL_HOOK_F32, EL_HOOK_F16, EL_HOOK_BF16 };
 
 struct el_train_config {
     char mode[16];
     struct el_model_config model; /* resolved */
     enum el_dtype dtype;          /* of all that model.precision leaves in full */
-    struct el_hook hook;
+    enum el_hook hook;
     enum el_optimizer_kind optimizer;
     double lr;                    /* negative: el_train_default_lr */
     int64_t lr_warmup, lr_cosine; /* steps (kernels/rate.h); 0: none */
@@ -86,8 +82,6 @@ struct el_train_config {
     enum el_share_weights share_weights;
     bool by_samples;        /* resolved: means of ranks, micro-steps and dp's replicas count as their samples do */
     bool sync_params;       /* manual: averages parameters after the optimizer's step, instead of gradients */
-    int64_t sync_every;     /* then: after so many steps, and at an epoch's end; 0: 1 */
-    int64_t local_from;     /* then: after so many steps that average gradients */
     bool find_unused;       /* ddp: as PyTorch's find_unused_parameters */
     bool broadcast_buffers; /* ddp and its kin: rank 0's to all before each step (buffers.h) */
     bool loss_in_replica;   /* dp: each replica computes the loss of its chunk */
@@ -119,7 +113,7 @@ static inline enum el_dtype el_config_computed(const struct el_train_config *con
 }
 static inline enum el_dtype el_config_reduced(const struct el_train_config *config)
 {
-    switch (config->hook.kind) {
+    switch (config->hook) {
     case EL_HOOK_F32:
         return EL_F32;
     case EL_HOOK_F16:

@@ -11,7 +11,6 @@
  * optimizer; with views one P less; with a map 4 bytes a parameter more; B of buffers. Bytes: an all-reduce of P a
  * step, in however many micro-steps, and at its begin a broadcast of rank 0's buffers (batch norm's running
  * statistics). */
-#include "runtime/gradients/hook.h"
 #include "runtime/gradients/reducer.h"
 #include "runtime/layout/uneven.h"
 #include "runtime/modes/mode.h"
@@ -41,14 +40,6 @@ static enum el_status check(struct el_train_config *config, const struct el_layo
                        config->find_unused ? "--find-unused on" : "--static-graph on");
     if (uneven.how == EL_UNEVEN_JOIN && config->shares.n > 0)
         return el_fail(EL_ERR_INVALID, "--uneven %s: ranks count alike in it: leave --shares out", config->uneven);
-    const struct el_hook_row *hook = el_hook_row(config->hook.kind);
-    if (hook->ops && uneven.how == EL_UNEVEN_JOIN)
-        return el_fail(EL_ERR_INVALID,
-                       "--uneven %s: a joined rank has no gradients to compress: leave --comm-hook %s out",
-                       config->uneven, hook->name);
-    if (hook->ops && el_config_stored(config) == EL_BF16)
-        return el_fail(EL_ERR_INVALID, "--comm-hook %s: takes gradients of f32 or f64: leave --precision bf16-pure out",
-                       hook->name);
     if (config->device_graph && uneven.how)
         return el_fail(EL_ERR_INVALID, "--graph on and --uneven %s: ranks launch their graphs together: leave one out",
                        config->uneven);
@@ -116,17 +107,6 @@ static const struct el_mode_option bucket_view = {.name = "bucket-view",
                                                   .choices = "off|on",
                                                   .initial = "off",
                                                   .label = "view"};
-static const struct el_mode_option comm_hook = {
-    .name = "comm-hook",
-    .argument = "HOOK",
-    .help = "how gradients are sent, as PyTorch's communication hooks do. f16, bf16: half the bytes; powersgd:R: "
-            "matrices of rank R with error feedback, in ddp alone, from the third step on; a list of trials: "
-            "none,f16,powersgd:2",
-    .kind = EL_MODE_HOOK,
-    EL_MODE_FIELD(hook),
-    .choices = "none|f32|f16|bf16|powersgd:R",
-    .initial = "none",
-    .of_copies = true};
 static const struct el_mode_option static_graph = {
     .name = "static-graph",
     .argument = "HOW",
@@ -150,7 +130,7 @@ static const struct el_mode_option uneven = {
 
 static const struct el_mode_option *const options[] = {&el_mode_procs,
                                                        &el_mode_overlap,
-                                                       &comm_hook,
+                                                       &el_mode_comm_hook,
                                                        &el_mode_bucket_mb,
                                                        &el_mode_first_bucket_mb,
                                                        &bucket_view,

@@ -2,9 +2,7 @@
  * member has the whole model, the same initial weights by the same seed, and its share of the batch. After the whole
  * backward each parameter's gradient is summed by an all-reduce of its own, waited for, and divided by the number of
  * members: no buckets, nothing overlaps. With --sync param the same is done to the parameters instead, after each
- * member's optimizer has made a step by its own gradients, or after every H of them: local SGD (Stich, ICLR 2019), and
- * behind --local-from steps of averaged gradients post-local SGD (Lin et al., ICLR 2020), as PyTorch's
- * PeriodicModelAverager(period=H, warmup_steps) has it.
+ * member's optimizer has made a step by its own gradients.
  *
  * Memory on every member: what single has with the member's share. Bytes: an all-reduce of each parameter. */
 #include "runtime/modes/mode.h"
@@ -51,9 +49,9 @@ static enum el_status setup(struct el_worker *worker)
 static enum el_status issue(struct el_worker *worker, struct el_program *program, int round)
 {
     (void)round;
-    const struct el_share_hooks hooks = {.reduce = worker->local ? NULL : average_gradients,
-                                         .updated = worker->local && worker->averages ? average_parameters : NULL,
-                                         .context = worker};
+    const bool params = worker->config->sync_params;
+    const struct el_share_hooks hooks = {
+        .reduce = params ? NULL : average_gradients, .updated = params ? average_parameters : NULL, .context = worker};
     return el_share_step(worker, program, &hooks);
 }
 
@@ -61,9 +59,6 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
 static enum el_status check(struct el_train_config *config, const struct el_layout *layout)
 {
     (void)layout;
-    if (!config->sync_params && (config->sync_every > 1 || config->local_from > 0))
-        return el_fail(EL_ERR_INVALID, "--%s is of averaged parameters: add --sync param",
-                       config->sync_every > 1 ? "sync-every" : "local-from");
     if (!config->sync_params || !config->by_samples) return EL_OK;
     return el_fail(EL_ERR_INVALID, "--share-weights samples is of gradients, and --sync param averages parameters: "
                                    "give --share-weights equal, or leave --sync out");
@@ -78,35 +73,15 @@ static const struct el_mode_option sync = {.name = "sync",
                                            .choices = "grad|param",
                                            .initial = "grad"};
 
-static const struct el_mode_option every = {.name = "sync-every",
-                                            .argument = "H",
-                                            .help = "with --sync param: average after every H steps (local SGD), and "
-                                                    "at an epoch's end",
-                                            .kind = EL_MODE_COUNT,
-                                            EL_MODE_FIELD(sync_every),
-                                            .initial = "1",
-                                            .min = 1,
-                                            .max = 1000000};
-
-static const struct el_mode_option from = {.name = "local-from",
-                                           .argument = "N",
-                                           .help = "with --sync param: N steps first that average gradients "
-                                                   "(post-local SGD)",
-                                           .kind = EL_MODE_COUNT,
-                                           EL_MODE_FIELD(local_from),
-                                           .initial = "0",
-                                           .min = 0,
-                                           .max = 1000000000};
-
 const struct el_mode_ops el_mode_manual = {
     .info = {.name = "manual",
              .one_type = true,
              .summary = "one all-reduce per parameter after backward, by hand: no buckets, no overlap",
-             .options = (const struct el_mode_option *const[]){&el_mode_procs, &el_mode_accumulate, &sync, &every,
-                                                               &from, &el_mode_shares, &el_mode_share_weights, NULL},
+             .options = (const struct el_mode_option *const[]){&el_mode_procs, &el_mode_accumulate, &sync,
+                                                               &el_mode_shares, &el_mode_share_weights, NULL},
              .statistics = "of each rank's share; each rank has running ones of its own",
              .sends = "gradients (P) by all-reduce, one for each parameter, after backward",
-             .variants = "--sync param|--sync param --sync-every 8|--shares 3,1",
+             .variants = "--sync param|--shares 3,1",
              .loss = EL_LOSS_OF_RANKS,
              .memory = {.backward = 2, .optimizer = 2},
              .n_shown = 1,

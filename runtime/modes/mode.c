@@ -4,8 +4,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "runtime/gradients/hook.h"
-
 /* clang-format off */
 #define MODES(row) \
     row(single)    \
@@ -35,11 +33,6 @@ const struct el_mode_ops *el_mode_ops_find(const char *name)
         if (strcmp(modes[i]->info.name, name) == 0) return modes[i];
     }
     return NULL;
-}
-
-int el_mode_rounds(const struct el_mode_ops *mode, const struct el_train_config *config)
-{
-    return mode->rounds + (el_hook_row(config->hook.kind)->ops != NULL);
 }
 
 void el_layout_of(const struct el_train_config *config, int n_processes, struct el_layout *layout_p)

@@ -58,8 +58,6 @@ struct el_mode_ops {
 };
 
 const struct el_mode_ops *el_mode_ops_find(const char *name);
-/* With a hook that compresses one more (runtime/gradients/hook.h). */
-int el_mode_rounds(const struct el_mode_ops *mode, const struct el_train_config *config);
 
 /* What a mode must equal, computed on one device (reference.c). */
 extern const struct el_mode_ops el_mode_reference;

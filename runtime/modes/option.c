@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/gradients/hook.h"
 #include "runtime/modes/mode.h"
 
 /* ---- which there are ---- */
@@ -162,8 +161,6 @@ static enum el_status read(const struct el_mode_option *row, const char *text, s
         return read_text(row, text, field);
     case EL_MODE_SHARES:
         return read_shares(row, text, field);
-    case EL_MODE_HOOK:
-        return el_hook_read(row->choices, text, field);
     default:
         return EL_OK;
     }
@@ -236,9 +233,6 @@ void el_mode_option_show(const struct el_mode_option *row, const struct el_train
         for (int i = 0, used = 0; i < ((const struct el_shares *)field)->n && (size_t)used < bytes; i++)
             used += snprintf(text + used, bytes - (size_t)used, "%s%d", i ? "," : "",
                              ((const struct el_shares *)field)->weight[i]);
-        return;
-    case EL_MODE_HOOK:
-        el_hook_show(field, text, bytes);
         return;
     default:
         *text = 0;

@@ -27,7 +27,6 @@ enum el_mode_option_kind {
     EL_MODE_TEXT,     /* char[bytes] */
     EL_MODE_FILE,     /* the same: one of the choices, or a file's name, which has a . or a / */
     EL_MODE_SHARES,   /* struct el_shares: "3,1" */
-    EL_MODE_HOOK,     /* struct el_hook: "powersgd:4" */
     EL_MODE_ELSEWHERE /* no value here: the row of the command line says where */
 };
 
@@ -42,7 +41,8 @@ struct el_mode_option {
     const char *absent;   /* of a field, in modes that have not this option; NULL: as `initial` */
     double min, max;      /* of numbers */
     const char *key;      /* in the record; NULL: the name, with _ for - */
-    const char *label;    /* in tables, behind the mode, where it is not as usual; NULL: nothing */
+    const char *label;    /* in tables, behind the mode, where it is not as usual; "": its value; NULL: nothing */
+    bool listed;          /* one of the choices; compare takes a list of them */
     bool of_copies;       /* of a model in pieces: it matters only where the model is there several times */
     bool of_stages;       /* it matters only where the model is cut along its depth */
 };
@@ -57,7 +57,7 @@ enum { EL_MODE_OPTIONS_MAX = 32, EL_MODE_TEXT_BYTES = 256 };
 
 /* Those of several modes (options.c). */
 extern const struct el_mode_option el_mode_procs, el_mode_mesh, el_mode_bucket_mb, el_mode_first_bucket_mb,
-    el_mode_shares, el_mode_share_weights, el_mode_cast_hook, el_mode_overlap, el_mode_accumulate, el_mode_find_unused,
+    el_mode_shares, el_mode_share_weights, el_mode_comm_hook, el_mode_overlap, el_mode_accumulate, el_mode_find_unused,
     el_mode_broadcast_buffers, el_mode_cut, el_mode_micro, el_mode_schedule, el_mode_sequence_parallel, el_mode_graph;
 /* What goes with --graph on. Errors: EL_ERR_INVALID. */
 enum el_status el_mode_check_graph(const struct el_train_config *config);

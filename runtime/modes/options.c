@@ -36,14 +36,19 @@ const struct el_mode_option el_mode_overlap = {.name = "overlap",
                                                .initial = "on",
                                                .of_copies = true};
 
-const struct el_mode_option el_mode_cast_hook = {.name = "comm-hook",
-                                                 .argument = "HOOK",
-                                                 .help = "type of gradients in buckets",
-                                                 .kind = EL_MODE_HOOK,
-                                                 EL_MODE_FIELD(hook),
-                                                 .choices = "none|f32|f16|bf16",
-                                                 .initial = "none",
-                                                 .of_copies = true};
+const struct el_mode_option el_mode_comm_hook = {
+    .name = "comm-hook",
+    .argument = "HOOK",
+    .help =
+        "type of gradients in buckets: f16 and bf16 are PyTorch's fp16_compress_hook and bf16_compress_hook and send "
+        "half of f32's bytes; f32 is the reduce_dtype of its MixedPrecision; compare takes a list: none,f16",
+    .kind = EL_MODE_CHOICE,
+    EL_MODE_FIELD(hook),
+    .choices = "none|f32|f16|bf16",
+    .initial = "none",
+    .label = "",
+    .listed = true,
+    .of_copies = true};
 
 const struct el_mode_option el_mode_accumulate = {
     .name = "accumulate",

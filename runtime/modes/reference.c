@@ -1,8 +1,8 @@
 /* reference: what a mode must equal, computed on one device. Each rank's share goes forward and backward by itself, its
  * loss's gradient divided by the number of ranks, and the gradients add up: the mean over ranks of each rank's mean.
  * Micro-steps of a rank are shares too. With one share it is plain training. Where ranks average parameters (manual's
- * --sync param) each has a model of its own, and they are averaged after every step, or every few. A share may go in
- * pieces (el_train_config): dp's chunks, where replicas have the loss or statistics, and micro-batches. Each rank has
+ * --sync param) each has a model of its own, and they are averaged after every step. A share may go in pieces
+ * (el_train_config): dp's chunks, where replicas have the loss or statistics, and micro-batches. Each rank has
  * running statistics of its own, that may begin each step with rank 0's. Not offered on the command line: it is the
  * yardstick of tests and of the gate before timing. */
 #include <stdlib.h>
@@ -193,12 +193,11 @@ static enum el_status issue(struct el_worker *worker, struct el_program *program
     if (worker->config->broadcast_buffers) send_buffers(worker, program);
     for (int i = 0; i < n_shares(state) * state->n_pieces; i++)
         EL_TRY(issue_piece(worker, program, i / state->n_pieces, i % state->n_pieces));
-    if (state->shards && !worker->local) average(worker, program, EL_STATE_GRAD);
     for (int r = 0; r < n_models; r++) {
         const struct el_shard *shard = shard_of(worker, r);
         el_shard_issue_optimizer(shard, program, shard->grads);
     }
-    if (state->shards && worker->local && worker->averages) average(worker, program, EL_STATE_PARAM);
+    if (state->shards) average(worker, program, EL_STATE_PARAM);
     return EL_OK;
 }
 

@@ -221,7 +221,7 @@ static const struct el_mode_option reduce = {
     .initial = "flat"};
 
 static const struct el_mode_option *const options[] = {
-    &el_mode_procs, &el_mode_overlap, &el_mode_cast_hook,   &el_mode_bucket_mb,         &el_mode_first_bucket_mb,
+    &el_mode_procs, &el_mode_overlap, &el_mode_comm_hook,   &el_mode_bucket_mb,         &el_mode_first_bucket_mb,
     &el_mode_mesh,  &reduce,          &el_mode_find_unused, &el_mode_broadcast_buffers, NULL};
 
 const struct el_mode_ops el_mode_spmg = {

@@ -51,7 +51,7 @@ static void teardown(struct el_worker *worker)
 static const struct el_mode_option *const options[] = {&el_mode_procs,
                                                        &el_mode_mesh,
                                                        &el_mode_overlap,
-                                                       &el_mode_cast_hook,
+                                                       &el_mode_comm_hook,
                                                        &el_mode_bucket_mb,
                                                        &el_mode_first_bucket_mb,
                                                        &el_mode_accumulate,

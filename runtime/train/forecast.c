@@ -140,11 +140,11 @@ static enum el_status issue_step(struct forecast *f, struct el_worker *worker, s
     const struct el_mode_ops *mode = f->mode;
     const struct el_schedule *schedule = &worker->parts->schedule;
     if (mode->setup) EL_TRY(mode->setup(worker));
-    for (int round = 0; round < el_mode_rounds(mode, f->config); round++) {
+    for (int round = 0; round < mode->rounds; round++) {
         el_program_destroy(*program_p);
         *program_p = NULL;
         if (mode->begin_round) EL_TRY(mode->begin_round(worker, round));
-        if (f->layout.cuts && round + 1 == el_mode_rounds(mode, f->config)) limit(worker, f->limit_bytes);
+        if (f->layout.cuts && round + 1 == mode->rounds) limit(worker, f->limit_bytes);
         EL_TRY(el_program_create(program_p));
         EL_TRY(mode->issue(worker, *program_p, round));
     }

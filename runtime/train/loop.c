@@ -24,7 +24,7 @@ static enum el_status issue_first(struct el_run *run, uint64_t step)
 
 static enum el_status change_round(struct el_run *run, uint64_t step)
 {
-    const int last = el_mode_rounds(run->session->mode, run->session->config) - 1;
+    const int last = run->session->mode->rounds - 1;
     const int round = step < (uint64_t)last ? (int)step : last;
     while (run->round < round) {
         run->round++;

@@ -1,8 +1,7 @@
 /* The programs of a host thread's steps. Usually one, which all steps of a round run. Where batches are padded to their
- * own longest sentence there is one for each length that has occurred (of several feeds: for each set of lengths), and
- * where ranks average parameters after every few steps one for each kind of step, all in the memory of the one that
- * needs most. Simulated workers of several threads join as many programs, one after another (joint.h): there each such
- * step is issued anew. */
+ * own longest sentence there is one for each length that has occurred (of several feeds: for each set of lengths), all
+ * in the memory of the one that needs most. Simulated workers of several threads join as many programs, one after
+ * another (joint.h): there each such step is issued anew. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,8 +47,7 @@ static enum el_status issue(struct el_run *run)
     EL_TRY(run->session->mode->issue(&run->worker, run->program, run->round));
     for (int m = 0; m < run->worker.n_members && !run->worker.joined; m++)
         el_feed_issue_next(run->worker.members[m].feeds, run->program); /* with micro-steps there is no next */
-    if (run->session->config->device_graph &&
-        run->round + 1 == el_mode_rounds(run->session->mode, run->session->config))
+    if (run->session->config->device_graph && run->round + 1 == run->session->mode->rounds)
         el_program_use_graph(run->program);
     return el_program_end(run->program);
 }
@@ -103,40 +101,18 @@ static struct el_feed *feed_of(struct el_run *run, int i)
     return i < n * run->worker.n_members ? &run->worker.members[i / n].feeds[i % n] : NULL;
 }
 
-/* Whether steps differ in what ranks average. */
-static bool has_kinds(const struct el_train_config *config)
-{
-    return config->sync_params && (config->sync_every > 1 || config->local_from > 0);
-}
-
-/* Behind the feeds' lengths, if they are any, the kind of the step. */
 static enum el_status open_lengths(struct el_run *run)
 {
-    while (run->session->config->length_by_batch && feed_of(run, run->n_lengths)) run->n_lengths++;
-    run->n_feeds = run->n_lengths;
-    run->n_lengths += has_kinds(run->session->config);
+    while (feed_of(run, run->n_lengths)) run->n_lengths++;
     run->lengths = calloc((size_t)run->n_lengths + 1, sizeof *run->lengths);
     return run->lengths ? EL_OK : el_fail_errno("lengths of %d feeds", run->n_lengths);
 }
 
-/* manual --sync param: what step `number` averages. */
-static void choose_kind(struct el_run *run, uint64_t number)
-{
-    const struct el_train_config *config = run->session->config;
-    const int64_t epoch = config->epochs ? el_run_epoch_steps(run) : 0, done = (int64_t)number + 1;
-    const bool ends = epoch && (done - run->origin) % epoch == 0;
-    run->worker.local = done > config->local_from;
-    run->worker.averages = config->sync_every <= 1 || done % config->sync_every == 0 || ends;
-    run->lengths[run->n_feeds] = run->worker.local + (run->worker.local && run->worker.averages);
-}
-
 enum el_status el_run_choose(struct el_run *run, uint64_t number)
 {
-    const bool kinds = has_kinds(run->session->config);
-    if (!run->session->config->length_by_batch && !kinds) return EL_OK;
+    if (!run->session->config->length_by_batch) return EL_OK;
     if (!run->lengths) EL_TRY(open_lengths(run));
-    if (kinds) choose_kind(run, number);
-    for (int i = 0; i < run->n_feeds; i++) {
+    for (int i = 0; i < run->n_lengths; i++) {
         struct el_feed *feed = feed_of(run, i);
         if (feed->graphs) EL_TRY(el_feed_choose(feed, number, &run->lengths[i]));
     }

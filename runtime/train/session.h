@@ -45,7 +45,7 @@ struct el_run {
     int round;
     struct el_program *program; /* of the step to come, one of these; NULL: it has not been issued */
     struct el_step_program programs[EL_STEP_PROGRAMS_MAX];
-    int n_programs, n_lengths, n_feeds;
+    int n_programs, n_lengths;
     int64_t *lengths;              /* [n_lengths] of the step to come; NULL: batches have the model's */
     double flops;                  /* of the measured steps together */
     struct el_train_result result; /* filled as it goes; wall_ns has the warm-up's steps too until the end */

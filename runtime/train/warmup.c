@@ -18,8 +18,7 @@ static double median_of_three(const int64_t *x)
 
 static bool has_settled(const struct el_run *run)
 {
-    if (run->n_done - run->start < el_mode_rounds(run->session->mode, run->session->config) - 1 + 2 * WINDOW)
-        return false;
+    if (run->n_done - run->start < run->session->mode->rounds - 1 + 2 * WINDOW) return false;
     const int64_t *last = run->step_ns + run->n_done - WINDOW;
     double now = median_of_three(last), before = median_of_three(last - WINDOW);
     return fabs(now - before) <= SETTLED * before;

@@ -59,9 +59,7 @@ enum el_status el_worker_open(struct el_worker *worker, const struct el_worker_s
                                  .graph = spec->parts->model,
                                  .layout = spec->layout,
                                  .world = spec->worlds[0],
-                                 .worlds = spec->worlds,
-                                 .averages = true,
-                                 .local = spec->config->sync_params};
+                                 .worlds = spec->worlds};
     worker->n_members = el_layout_of_worker(spec->layout, spec->index, &worker->first);
     const struct el_spot spot = el_layout_spot(spec->layout, worker->first);
     worker->parts = el_parts_piece(spec->parts, &spot);

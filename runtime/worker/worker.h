@@ -31,8 +31,6 @@ struct el_worker {
     struct el_member *members;
     int n_members;
     bool joined;      /* its batches have run out: in the step that is issued it only shadows the others' collectives */
-    bool averages;    /* manual --sync param: in the step that is issued parameters are averaged; gradients before */
-    bool local;       /* likewise: each rank's optimizer takes its own gradients */
     int buffers_root; /* whose buffers are broadcast in that step; 0 but in a join */
     const char *comm; /* the mode's, from setup: what its members talk by in a step; NULL: they do not */
     void *state;      /* the mode's: set in setup, freed in teardown */

@@ -78,11 +78,8 @@ static const struct way ways[] = {
     {"dp", "mlp", 2, CARDS_RANDOM, .batch = 22, .dtype = BF16},
     {"ddp", "mlp", 2, CARDS_LAZY, .batch = 22, .dtype = BF16, .option = "comm-hook", .value = "bf16"},
     {"pipeline", "mlp", 2, CARDS_OTHERS_FIRST, .batch = 24, .dtype = BF16},
-    /* Hooks that compress, from the third step on. */
     {"ddp", "mlp", 2, CARDS_LAZY, .batch = 22, .dtype = F32, .option = "comm-hook", .value = "f16"},
     {"spmg", "mlp", 2, CARDS_RANDOM, true, .batch = 22, .dtype = F32, .option = "comm-hook", .value = "f16"},
-    {"ddp", "mlp", 2, ALL, .batch = 22, .option = "comm-hook", .value = "powersgd:2"},
-    {"ddp", "mlp", 3, CARDS_RANDOM, true, EL_OPT_SGD, .batch = 22, .option = "comm-hook", .value = "powersgd:2"},
     {"zero3", "mlp", 2, CARDS_LAZY, .batch = 22, .dtype = BF16},
     {"zero2", "mlp", 3, CARDS_RANDOM, .batch = 22, .n_accumulate = 2, .dtype = BF16, .option = "comm-hook",
      .value = "bf16"},

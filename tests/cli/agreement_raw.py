@@ -2,7 +2,7 @@
 import math
 
 T95 = {5: 2.7764451051977987, 6: 2.5705818366147395}  # Student's t of n launches
-TAGS = ("param grad optimizer buffer activation input output replica cast bucket hook mailbox workspace allowance padding").split()
+TAGS = ("param grad optimizer buffer activation input output replica cast bucket mailbox workspace allowance padding").split()
 
 
 # ---- figures as they are printed ----

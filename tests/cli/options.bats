@@ -123,7 +123,6 @@ a global batch of 100000 is more than :: compare --batch 8,100000
 --checkpoint with --repeats 2: each launch would begin again :: run --checkpoint X --repeats 2
 --elastic 3:4: the job begins on 2 devices :: run --mode ddp --devices 2 --checkpoint X --max-restarts 1 --elastic 3:4
 --resume X: give a folder of --checkpoint, or a step-N that is in it: No such file :: run --resume X
---comm-hook powersgd: give a whole number from 1 to 1024, like powersgd:1 :: run --mode ddp --comm-hook powersgd
 unknown disturbance 'foo' :: imbalance --inject foo
 --tf32 on is for GPUs :: scale --tf32 on
 END

@@ -98,14 +98,13 @@ static void any_mode_goes_on_to_the_bit_and_in_any_other(void **state)
     }
 }
 
-/* Local SGD: parameters and slots differ from rank to rank. */
+/* Slots differ from rank to rank. */
 static void ranks_go_on_with_what_is_their_own(void **state)
 {
     struct el_train_config config;
     struct el_train_result whole, first, rest;
     configure(&cases[1], "manual", 3, &config);
     config.sync_params = true;
-    config.sync_every = 3;
     train(&config, NULL, NULL, STEPS, &whole);
     train(&config, folder, NULL, AT, &first);
     train(&config, NULL, folder, STEPS, &rest);

@@ -165,41 +165,6 @@ static void averaged_parameters(void **state)
     }
 }
 
-/* After every few steps, and behind some that average gradients: as one model for each rank on one device. Every step
- * is `--sync param`'s; never within the training is no communication at all; only gradients is manual's usual step. */
-static void averaged_every_few_steps(void **state)
-{
-    static const struct {
-        int64_t every, from;
-    } ways[] = {{3, 0}, {2, 3}, {1, 2}, {1000, 0}, {5, 1000}};
-    for (int i = 0; i < 5 * 3; i++) {
-        const struct el_case c = {i / 5 ? "mlp" : "textcnn", i / 5 == 1 ? EL_OPT_ADAM : EL_OPT_MOMENTUM, 0, 22};
-        struct el_train_config config;
-        struct outcome wanted, ours, usual;
-        assert_int_equal(el_case_config(&c, "reference", DEVICES, &config), EL_OK);
-        config.steps = STEPS;
-        config.sync_params = true;
-        config.sync_every = ways[i % 5].every, config.local_from = ways[i % 5].from;
-        train(&config, "cpu", &wanted);
-        assert_int_equal(el_case_config(&c, "manual", DEVICES, &config), EL_OK);
-        config.steps = STEPS;
-        train(&config, "cpu", &usual);
-        config.sync_params = true;
-        config.sync_every = ways[i % 5].every, config.local_from = ways[i % 5].from;
-        train(&config, "cpu", &ours);
-        if (!(el_case_difference(&ours.result, &wanted.result) <= CASE_TOLERANCE))
-            fail_msg("%s, every %d from %d: %g", c.model, (int)config.sync_every, (int)config.local_from,
-                     el_case_difference(&ours.result, &wanted.result));
-        const bool same = el_case_difference(&ours.result, &usual.result) <= CASE_TOLERANCE;
-        if (same != (ways[i % 5].from >= STEPS || (ways[i % 5].every == 1 && c.optimizer == EL_OPT_MOMENTUM)))
-            fail_msg("%s, every %d from %d: as averaged gradients: %d", c.model, (int)config.sync_every,
-                     (int)config.local_from, same);
-        el_train_result_free(&wanted.result);
-        el_train_result_free(&ours.result);
-        el_train_result_free(&usual.result);
-    }
-}
-
 /* ---- where dp's loss is ---- */
 
 static void give(struct el_train_config *config, const char *option, const char *text)
@@ -406,6 +371,6 @@ static void too_many_micro_steps_are_refused(void **state)
 }
 
 RUN_TESTS(open_all, close_all, micro_steps_are_ranks_of_a_larger_job, micro_steps_take_the_memory_of_one_and_talk_once,
-          too_many_micro_steps_are_refused, averaged_parameters, averaged_every_few_steps, loss_of_dp_by_its_place,
+          too_many_micro_steps_are_refused, averaged_parameters, loss_of_dp_by_its_place,
           memory_of_dp_by_the_place_of_its_loss, a_device_without_a_chunk_has_no_outputs, unused_parameters_are_found,
           unused_parameters_fail_by_name, what_is_done_about_unused_parameters)

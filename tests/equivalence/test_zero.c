@@ -154,7 +154,7 @@ static void memory_and_bytes_have_closed_forms(void **state)
     static const struct {
         enum el_dtype dtype;
         enum el_precision precision;
-        enum el_hook_kind hook;
+        enum el_hook hook;
     } types[] = {{EL_F64, EL_PRECISION_FULL, EL_HOOK_NONE},       {EL_F32, EL_PRECISION_BF16, EL_HOOK_BF16},
                  {EL_F32, EL_PRECISION_BF16_PURE, EL_HOOK_NONE},  {EL_F32, EL_PRECISION_BF16_PURE, EL_HOOK_F32},
                  {EL_F32, EL_PRECISION_BF16_MIXED, EL_HOOK_NONE}, {EL_F32, EL_PRECISION_BF16_MIXED, EL_HOOK_BF16}};
@@ -167,7 +167,7 @@ static void memory_and_bytes_have_closed_forms(void **state)
                 assert_int_equal(el_case_config(&mlp, mode, n, &config), EL_OK);
                 config.dtype = types[i / 2].dtype;
                 config.model.precision = types[i / 2].precision;
-                config.hook.kind = types[i / 2].hook;
+                config.hook = types[i / 2].hook;
                 config.keep_grads = false;
                 config.steps = 2;
                 if (el_train_check(&config) != EL_OK) fail_msg("%s", el_error_message());

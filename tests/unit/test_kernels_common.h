@@ -209,7 +209,6 @@ static inline int op_operands(enum el_op_kind op, const int64_t *d, struct opera
     case EL_OP_ADAM:
         OPERANDS({IN, n}, {INOUT, n}, {INOUT, n}, {INOUT_POSITIVE, n}, {OUT, n}, {OUT, n});
     case EL_OP_MAX_NORM:
-    case EL_OP_ORTHOGONALIZE:
         OPERANDS({INOUT, rn});
     default:
         return layer_operands(op, d, o);

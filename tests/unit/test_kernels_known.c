@@ -267,21 +267,6 @@ static void test_cross_entropy_in_pieces(void **state)
     }
 }
 
-/* A column that depends on earlier ones but for its last digits is at a right angle to them too; one of 0 stays 0. */
-static void test_orthogonalize(void **state)
-{
-    double x[] = {3, 1, 0, 3, 4, 2, 0, 6, 0, 5, 0, 5 + 1e-13}, zero = 0;
-    struct el_kernel_args args = {.p = {x}, .d = {3, 4}}, none = {.p = {&zero}, .d = {1, 1}};
-    run_f64(EL_OP_ORTHOGONALIZE, &args);
-    assert_near(x[0], 0.6), assert_near(x[4], 0.8), assert_near(x[8], 0); /* (3 4 0) / 5 */
-    assert_near(x[2], 0), assert_near(x[6], 0), assert_near(x[10], 0);
-    for (int i = 0; i < 4; i++)
-        for (int j = 0; j < i; j++) assert_near(x[i] * x[j] + x[4 + i] * x[4 + j] + x[8 + i] * x[8 + j], 0);
-    assert_near(x[1] * x[1] + x[5] * x[5] + x[9] * x[9], 1);
-    run_f64(EL_OP_ORTHOGONALIZE, &none);
-    assert_true(zero == 0);
-}
-
 /* Casts to f16 round, and round again what they have scaled: 0x1.802p-13 goes up to 0x1.804p-13, whose half has 9 of
  * the 10 digits below 2^-14 and is a tie. */
 static void test_cast_f16(void **state)
@@ -302,4 +287,4 @@ static void test_cast_f16(void **state)
 RUN_TESTS(NULL, NULL, test_embedding_backward_repeated_ids, test_ids_out_of_range, test_conv1d,
           test_max_time_first_wins, test_cross_entropy, test_cross_entropy_in_pieces, test_mse_and_count,
           test_linear_without_a_bias, test_layer_norm, test_gelu, test_attention, test_adam, test_sgd_momentum_max_norm,
-          test_dropout_does_not_see_the_split, test_orthogonalize, test_cast_f16, test_names_and_costs)
+          test_dropout_does_not_see_the_split, test_cast_f16, test_names_and_costs)

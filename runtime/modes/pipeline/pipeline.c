@@ -77,7 +77,7 @@ static const struct el_mode_option option_parts = {
     .key = "parts_per_device"};
 
 #define COPIES_AND_CUT                                                                                                 \
-    &el_mode_procs, &el_mode_cut, &el_mode_mesh, &el_mode_overlap, &el_mode_cast_hook, &el_mode_bucket_mb,             \
+    &el_mode_procs, &el_mode_cut, &el_mode_mesh, &el_mode_overlap, &el_mode_comm_hook, &el_mode_bucket_mb,             \
         &el_mode_first_bucket_mb, &el_mode_broadcast_buffers, &el_mode_sequence_parallel
 #define CUT_INTO_STAGES                                                                                                \
     .check = el_line_check, .layout = el_layout_stages, .rounds = 2, .setup = setup, .begin_round = begin_round,       \

@@ -336,7 +336,7 @@ static const struct el_mode_option gather_ahead = {
     .initial = "1"};
 
 #define SHARED                                                                                                         \
-    &el_mode_procs, &el_mode_mesh, &el_mode_overlap, &el_mode_cast_hook, &unit, &el_mode_accumulate, &el_mode_cut,     \
+    &el_mode_procs, &el_mode_mesh, &el_mode_overlap, &el_mode_comm_hook, &unit, &el_mode_accumulate, &el_mode_cut,     \
         &el_mode_micro, &el_mode_schedule, &el_mode_broadcast_buffers, &el_mode_sequence_parallel
 
 static const struct el_mode_option *const options1[] = {SHARED, NULL}, *const options2[] = {SHARED, &reduce_each, NULL},
