@@ -94,7 +94,7 @@ static enum el_status put_head(const struct el_options *options, const char *sha
     if (options->n_batches && !options->batch_is_per_device)
         snprintf(batch, sizeof batch, "global batch %lld on all of them", (long long)run.batches[0]);
     else
-        snprintf(batch, sizeof batch, "%lld sample%s a device, so that the global batch grows",
+        snprintf(batch, sizeof batch, "%lld sample%s per device, so that the global batch grows",
                  (long long)(options->n_batches ? run.batches[0] : 1),
                  options->n_batches && run.batches[0] > 1 ? "s" : "");
     *document_p =

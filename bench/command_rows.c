@@ -59,7 +59,7 @@ static const struct el_command_row commands[] = {
      "  evenload report results/mlp\n"
      "  evenload report results/mlp --markdown summary.md    and a short form for a pull request\n",
      el_cmd_report},
-    {EL_CMD_RECOVER, JOBS, "what the loss of a rank costs, and how often to write checkpoints",
+    {EL_CMD_RECOVER, JOBS, "the cost of losing a rank, and how often to write checkpoints",
      "[--mode NAME] [--model NAME] [--kill RANK@STEP] [options]",
      "Train a job undisturbed and with checkpoints, in turns, and then kill or stop ranks of it. Shows the time to "
      "detect the loss, to start again, to load and to catch up, goodput, what checkpoints cost, and the interval "

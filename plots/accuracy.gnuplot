@@ -1,4 +1,4 @@
-# Accuracy on held-out samples after each epoch, against the seconds of training until then: a line a trial, in its mode's colour.
+# Accuracy on held-out samples after each epoch, against the seconds of training until then: a line per trial, in its mode's colour.
 # From accuracy.dat; options: style.gnuplot. Where there are several batches each line's end says its own.
 data = ARG1; format = ARG2
 here = ARG0[1:strlen(ARG0) - strlen("accuracy.gnuplot")]

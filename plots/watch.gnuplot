@@ -1,5 +1,5 @@
 # A watched command over time: memory and CPU time of its heaviest processes, and what they held on GPUs. A panel each, one
-# line a process, alike in all. From watch.dat; options: style.gnuplot. All panels share the axis of time.
+# line per process, alike in all. From watch.dat; options: style.gnuplot. All panels share the axis of time.
 data = ARG1; format = ARG2
 here = ARG0[1:strlen(ARG0) - strlen("watch.gnuplot")]
 set datafile separator "\t"

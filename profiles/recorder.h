@@ -1,6 +1,6 @@
 /* The recorder: listens to the runtime's probe and turns spans into what a device did.
  *
- *     el_recorder_create(position, &recorder);         one a device of this process
+ *     el_recorder_create(position, &recorder);         one per device of this process
  *     probe = el_recorder_probe(recorder);             handed to the runtime
  *     el_recorder_begin(recorder);                     warm-up is over: forget what came before
  *     el_recorder_segment(recorder, segment);          what follows is something else: control blocks

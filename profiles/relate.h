@@ -1,5 +1,5 @@
 /* The traces of one job's ranks beside one another: which of their collectives are one operation, on one clock, and
- * from there a row a rank by the record's own definitions (profiles/collectives.h, profiles/ranks.h).
+ * from there a row per rank by the record's own definitions (profiles/collectives.h, profiles/ranks.h).
  *
  *     el_relate(traces, n, &relation);        once all are read; changes nothing in them but the order of their spans
  *     el_ranks_blame(...)                     relation.members' rows

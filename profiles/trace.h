@@ -4,7 +4,7 @@
  *     el_trace_write(&rank, cycle, path);         offline, after training
  *
  * A rank is a worker: a host thread with its devices. Lanes: the host process with a thread for the steps and one for
- * each stream, in which the ops stand as PyTorch's do (cpu_op, with shapes, FLOPs, node), and a process a device, in
+ * each stream, in which the ops stand as PyTorch's do (cpu_op, with shapes, FLOPs, node), and a process per device, in
  * whose streams stand its kernels, copies and collectives. On devices that compute in the stream's own thread (CPUs) an
  * op and its kernel are the same span; on others, where launches were watched, ops stand where the host queued them. A
  * message that is received begins when it was sent: waiting is no work.

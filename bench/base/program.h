@@ -11,5 +11,5 @@
  * one nearest to the program is taken. "" and false: there is none. */
 bool el_shared_folder(const char *in_tree, const char *installed, const char *file, char folder[EL_PATH_BYTES]);
 
-/* Over this program's file and its modules, once a process. Threads: the first call by one of them alone. */
+/* Over this program's file and its modules, once per process. Threads: the first call by one of them alone. */
 uint64_t el_build_hash(void);

@@ -72,7 +72,7 @@ static const char *host_of(const json_t *document, int rank)
     return several ? el_json_text(json_array_get(members, (size_t)rank), "host", NULL) : NULL;
 }
 
-/* A row a rank; both halves of the square hold the same. */
+/* A row per rank; both halves of the square hold the same. */
 static void print_matrix(const json_t *document, int n, const char *key, const char *title, FILE *out)
 {
     const json_t *pairs = json_object_get(document, "pairs");

@@ -71,7 +71,7 @@ static const char *who_waits(const json_t *row)
     double pct = 100 * waited / el_json_number(row, "step_ms");
     if (isnan(pct)) return NULL;
     if (pct >= EL_LOADING_HIDDEN_PCT) return "compute";
-    return el_json_number(row, "workers") > 0 ? "loader" : "nobody";
+    return el_json_number(row, "workers") > 0 ? "loader" : "none";
 }
 
 static bool on_gpus(const struct el_trial *trial)

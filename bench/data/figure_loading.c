@@ -75,7 +75,7 @@ static void put_panel(const struct panel *panel, int k, FILE *file)
 {
     const double end = panel->to_ms;
     el_data_block(file, "title, end ms, lowest lane, pixels from the top, height in pixels", "%d about", k);
-    fprintf(file, "%d worker%s: %.3g ms a step, loading %.2g %% of it\t%.6g\t%d\t%d\t%d\n", panel->workers,
+    fprintf(file, "%d worker%s: %.3g ms per step, loading %.2g %% of it\t%.6g\t%d\t%d\t%d\n", panel->workers,
             panel->workers == 1 ? "" : "s", panel->own_ms / (double)(panel->last - panel->first),
             100 * panel->loading_ms / panel->own_ms, end, -(1 + panel->workers), panel->top, panel->height);
     el_data_block(file, "from ms, to ms, low, high", "%d data", k);

@@ -1,5 +1,5 @@
 /* What makes a mode slower than ddp, cause by cause: its step with its causes, without each of them where that can be,
- * and without more and more of them, beside ddp's with a thread a rank. dp's causes are those of
+ * and without more and more of them, beside ddp's with a thread per rank. dp's causes are those of
  * runtime/modes/dp/fix.h; those of sharded state are options and modes on the way to ddp.
  *
  *     el_explain_resolve(&options, &set);                       dp's trial, checked

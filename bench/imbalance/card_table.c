@@ -1,5 +1,6 @@
-/* The table card by card: a line a card, under each trial a line with the difference; then the measures, and sentences.
- * Which tags have a column of their own is by their size; the others are summed up. Its figures are the document's. */
+/* The table card by card: a line per card, under each trial a line with the difference; then the measures, and
+ * sentences. Which tags have a column of their own is by their size; the others are summed up. Its figures are the
+ * document's. */
 #include <math.h>
 #include <string.h>
 

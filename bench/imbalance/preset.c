@@ -16,8 +16,8 @@ static const struct el_published two_cards[] = {
     {"dp", 64, 3678, 1833}, {"dp", 128, 3741, 1863}, {"dp", 256, 3821, 1925}, {.mode = NULL}};
 
 static const struct el_imbalance_preset presets[] = {
-    /* 280 words: with so long sentences the second card's peaks grow by the published 0.960 MiB a sample. Few steps, as
-     * the ledger's peak is the same in each; those of the largest batch take seconds on a core. */
+    /* 280 words: with so long sentences the second card's peaks grow by the published 0.960 MiB per sample. Few steps,
+     * as the ledger's peak is the same in each; those of the largest batch take seconds on a core. */
     {.name = "two-cards",
      .reported = "a blog; docs/study-two-cards.md",
      .says = "TextCNN under DataParallel on two GPUs, as nvidia-smi shows it",

@@ -119,7 +119,7 @@ static json_t *largest_ratio(const struct devices *d, double own_ms, double othe
     bool stages = in_stages(d);
     if (!(samples > 0 && work > 0)) return json_null();
     if (samples >= fmax(work, speed)) {
-        snprintf(words, sizeof words, "share: %.0f samples a step, %s %.0f", own_samples, d->others, others_samples);
+        snprintf(words, sizeof words, "share: %.0f samples per step, %s %.0f", own_samples, d->others, others_samples);
         return cause_json("share", words);
     }
     if (work >= speed) {
@@ -267,7 +267,7 @@ static json_t *bytes_of(const json_t *trial)
     double others = d.n > 1 ? others_at(&d, "sent_bytes") : NAN;
     if (!name || isnan(others)) return json_null();
     bool even = own < LONGER_RATIO * others;
-    snprintf(text, sizeof text, "%s sends %s times what %s, %s MiB a step against %s", name,
+    snprintf(text, sizeof text, "%s sends %s times what %s, %s MiB per step against %s", name,
              el_text_figure(own / others, ratio), d.n == 2 ? "the other one does" : "the others do on average",
              el_text_mib(own, own_mib), el_text_mib(others, mib));
     return el_json_of(EL_KEY("rank", even ? NULL : name), EL_KEY("sent_ratio", own / others),

@@ -50,7 +50,7 @@ struct el_job_measurement {
     const struct el_job *job;
     struct el_job_devices open;
     struct el_job_window window;
-    int n_workers, n_recorders;     /* of this process: one a worker, or 0: nothing is recorded */
+    int n_workers, n_recorders;     /* of this process: one per worker, or 0: nothing is recorded */
     struct el_recorder **recorders; /* [n_workers] */
     struct el_watch *launches;      /* [n_workers], of a trace of asynchronous devices */
     struct el_probe *probes;        /* [devices of this process] */

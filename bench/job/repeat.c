@@ -27,7 +27,7 @@ static json_t *score_of(const struct el_score *score, const struct el_trial *tri
                       EL_KEY("correct", (int64_t)score->correct), EL_KEY("counted", (int64_t)score->counted));
 }
 
-/* The score of all, and a row a rank. */
+/* The score of all, and a row per rank. */
 static json_t *evaluation_of(const struct el_evaluation *evaluation, const struct el_trial *trial)
 {
     if (evaluation->n_ranks == 0) return json_null();
@@ -119,7 +119,7 @@ static double mean_wall_ms(const struct el_train_result *result)
     return n > 0 && !result->simulated ? sum_ms / (double)n : NAN;
 }
 
-/* A row a worker: its own losses of the first steps. */
+/* A row per worker: its own losses of the first steps. */
 static json_t *rank_losses(const struct el_train_result *result)
 {
     if (!result->own_loss || !result->loss_valid) return json_null();

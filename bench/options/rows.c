@@ -16,7 +16,7 @@
 #define REAL_DEVICES                                                                                                   \
     "2: two CPU devices; cuda:4: four GPUs; cuda:0,cuda:5: these two; cpu:0,cpu:3: these cores (modulo their "         \
     "number); "                                                                                                        \
-    "null:2: all but the kernels"
+    "null:2: everything except computation"
 
 static const char WHAT[] = "What is measured", TRAINING[] = "Training";
 

@@ -8,13 +8,14 @@ static const struct {
     const char *head, *means;
 } meanings[] = {
     /* pictures */
-    {"throughput", "Samples (of models over tokens: tokens) a second; whiskers: the 95 % interval over launches."},
+    {"throughput",
+     "Samples per second (tokens per second for models over tokens); whiskers: the 95 % interval over launches."},
     {"memory",
-     "MiB of each device at its peak, by what they hold; line: how much more the first holds than the others."},
-    {"imbalance", "What each device holds, and what the first holds more."},
+     "Memory of each device at its peak, MiB, by tag; line: how much more the first device holds than the others."},
+    {"imbalance", "What each device holds, and how much more the first one holds."},
     {"imbalance-time", "A step of each device by phase, and how long it waits for others, ms."},
     {"imbalance-bytes", "MiB that each device sends and receives in a step."},
-    {"step", "Milliseconds of a step by phase, of the slowest device; of communication the exposed part."},
+    {"step", "Milliseconds of a step by phase, on the slowest device; only the exposed part of communication counts."},
     {"timeline", "Memory of the first device and of another within one step, with lanes of compute and communication."},
     {"utilization", "Share of the step in which each device's compute stream worked."},
     {"stages", "One step of each stage: forward, backward and bubbles."},
@@ -30,12 +31,12 @@ static const struct {
     {"global batch", "Samples a step over all devices; in brackets devices x local batch."},
     {"samples/s", "Global batch over the mean step; geometric mean over launches."},
     {"tokens/s", "Tokens of the global batch over the mean step; geometric mean over launches."},
-    {"95 % interval", "Of the figure before it, over launches; none with fewer than 5 of them."},
+    {"95 % interval", "95 % interval of the figure before it, over launches; none with fewer than 5 launches."},
     {"/single", "Throughput over that of single with the same global batch."},
     {"step ms", "Mean step, from its first submission to its last completion; geometric mean over launches."},
     {"p95 ms", "95th percentile of the steps of a launch; geometric mean over launches."},
     {"exposed ms", "Communication of a step during which the slowest device does not compute."},
-    {"verdict", "valid, or why the times should not be trusted: the warnings above say it."},
+    {"verdict", "valid, or the reason why the times should not be trusted; the warnings above explain it."},
     /* devices */
     {"peak MiB", "Highest number of bytes allocated at one moment, by the ledger; 1 MiB is 2^20 bytes."},
     {"by tag", "The largest parts of it at that moment, in MiB."},
@@ -48,7 +49,7 @@ static const struct {
     {"95 %", "95 % interval of the figure before it, over launches."},
     /* evaluation by rank */
     {"answers",
-     "Samples (of models over tokens: tokens) that the rank has counted; with --eval padded some of them twice."},
+     "Samples (tokens for models over tokens) that the rank has counted; with --eval padded some of them twice."},
     {"right", "Right answers among them."},
     {"accuracy %", "Right answers over answers."},
     {"mean loss", "Mean cross-entropy over the rank's answers."},
@@ -64,10 +65,10 @@ static const struct {
     /* FLOP/s */
     {"GFLOP per step", "Forward and backward of all devices, as the kernels count them."},
     {"6N+12LHQT", "The same by the formula of the PaLM paper's appendix B, for all tokens of a step."},
-    {"GFLOP/s a device", "The first over the mean step and the number of devices."},
+    {"GFLOP/s per device", "The first over the mean step and the number of devices."},
     {"of GEMM %", "Its share of the rate of matrix products that --machine names."},
     /* where a step goes */
-    {"compute", "Kernels run, ms a step."},
+    {"compute", "Kernels run, ms per step."},
     {"+ exposed", "Communication during which the device does not compute."},
     {"+ other", "Loading, copies from the host, making threads."},
     {"+ idle", "None of these: the rest of the device's step."},
@@ -82,12 +83,12 @@ static const struct {
      "Of the devices that communicate: data (copies), stage or tensor (pieces of the model); copies: between devices "
      "of one process."},
     {"total", "Communication along it, with waiting."},
-    {"wait", "Of that, until the last member has come."},
-    {"exposed", "Of the total, while the device does not compute."},
+    {"wait", "The part of it until the last member has come."},
+    {"exposed", "The part of the total while the device does not compute."},
     /* what communication costs */
-    {"blocks on", "Step of the blocks with communication: other steps than the measured ones."},
+    {"blocks on", "Step of the blocks with communication; these are not the measured steps."},
     {"blocks off", "Step of the blocks without communication."},
-    {"on - off", "What communication costs: the difference of the two."},
+    {"on - off", "The cost of communication: the difference of the two."},
     {"contention", "How much longer the device computes while communication runs."},
 };
 

@@ -14,7 +14,7 @@ enum { MACHINES_MAX = 32 };
 /* Sums over the devices that were issued. */
 struct sums {
     const struct el_machine *machine;
-    struct el_intervals comm, compute, *stages; /* the latter one a device: what is no bubble */
+    struct el_intervals comm, compute, *stages; /* the latter one per device: what is no bubble */
     int n;
     struct el_span window; /* from the first forward to the last backward */
     double peak_ns, exposed_ns;

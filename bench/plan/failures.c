@@ -150,7 +150,7 @@ void el_plan_print_failures(const json_t *document, size_t n_rows, FILE *out, bo
     SAY(out,
         "Goodput, if a device fails once in %s and a recovery takes %s. A checkpoint takes from training as much as "
         "was "
-        "measured with %s MB a worker, in proportion to its bytes",
+        "measured with %s MB per worker, in proportion to its bytes",
         el_text_time(el_json_number(failures, "device_mtbf_s"), every),
         el_text_time(el_json_number(document, "rows.0.recovery_s"), recovery),
         el_text_figure(el_json_number(failures, "bytes") / 1e6, size));

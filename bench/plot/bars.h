@@ -8,7 +8,7 @@
 
 struct el_bar {
     const json_t *trial;
-    const json_t *device; /* NULL: a bar a trial, or a trial without devices */
+    const json_t *device; /* NULL: a bar per trial, or a trial without devices */
     size_t position;
     double x;
 };
@@ -25,7 +25,7 @@ struct el_bar_part {
     double (*value)(const struct el_bar *bar, const char *name);
 };
 
-/* `per_device`: a bar a device, else one a trial. `mode_gap` is free space between modes, in bars. Errors:
+/* `per_device`: a bar per device, else one per trial. `mode_gap` is free space between modes, in bars. Errors:
  * EL_ERR_HOST_MEMORY. */
 enum el_status el_bars_place(const json_t *trials, bool per_device, double mode_gap, struct el_bars *bars_p);
 void el_bars_free(struct el_bars *bars);

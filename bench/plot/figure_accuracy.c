@@ -1,4 +1,4 @@
-/* Accuracy on held-out samples after each epoch, against the seconds of training until then: a line a trial. */
+/* Accuracy on held-out samples after each epoch, against the seconds of training until then: a line per trial. */
 #include <math.h>
 
 #include "bench/base/jvalue.h"

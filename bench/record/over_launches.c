@@ -110,7 +110,7 @@ json_t *el_trial_step_ms(const json_t *repeats)
 /* ---- where a step goes, and what communication costs it: from the control blocks, in which it was on and off in
  * turns ---- */
 
-/* A part is a sum of what a member's blocks spent, in ms a step: of those with communication on, and off. */
+/* A part is a sum of what a member's blocks spent, in ms per step: of those with communication on, and off. */
 static const struct part {
     const char *name, *interval;
     struct {

@@ -116,7 +116,7 @@ json_t *el_trial_throughput(const json_t *ok, double global_batch, double tokens
 json_t *el_trial_arithmetic(const struct el_trial *trial, const json_t *record, const json_t *ok);
 /* {"median", "mean", "p95"}: each within a launch, then the geometric mean over those launches that have steps. */
 json_t *el_trial_step_ms(const json_t *repeats);
-/* One repeat's samples a second; NAN where it has no steps. */
+/* One repeat's samples per second; NAN where it has no steps. */
 double el_repeat_samples_per_s(const json_t *repeat, double global_batch);
 
 /* Times are medians over repeats; memory, host and pid are the first finished repeat's, the memory's timeline that of

@@ -36,7 +36,7 @@ json_t *el_answer_row(const json_t *cell);
  * else the head. Exact ones are as they were measured. */
 void el_answer_figures(const json_t *cell, double *base_p, double *head_p);
 
-/* A row a cell, why where it is not the same, and what it comes to. At most 110 columns. */
+/* A row per cell, why where it is not the same, and what it comes to. At most 110 columns. */
 void el_answer_print(const json_t *document, FILE *out);
 /* A sentence on what was printed and is not judged (names); nothing where there is none. el_answer_print has it too. */
 void el_answer_unjudged(const json_t *names, FILE *out);

@@ -146,7 +146,7 @@ static void put_exact(const json_t *trial, json_t *figures)
     }
 }
 
-/* ---- timed figures: one a launch ---- */
+/* ---- timed figures: one per launch ---- */
 
 /* The first is a gate's own: a median passes over the few steps in which the system had other work. */
 static const struct timed {

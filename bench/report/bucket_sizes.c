@@ -121,7 +121,7 @@ static void say_same(const struct sizes *sizes, FILE *out)
         json_t *list = buckets_of(sizes->trial[k]);
         size_t n_buckets = json_array_size(list);
         EL_EACH(bucket, list) bytes += json_number_value(bucket);
-        SAY(out, "%s make the same buckets (%zu all-reduce%s a step, %s MiB): tensors are not split%s.", names,
+        SAY(out, "%s make the same buckets (%zu all-reduce%s per step, %s MiB): tensors are not split%s.", names,
             n_buckets, n_buckets == 1 ? "" : "s", el_text_mib(bytes, mib),
             sizes->n_different == 1 ? ", so the size makes no difference here" : "");
         json_decref(list);

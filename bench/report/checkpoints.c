@@ -1,4 +1,4 @@
-/* What checkpoints cost a trial, from where it went on, and how often it was started again: sentences. */
+/* What checkpoints cost per trial, from where it went on, and how often it was started again: sentences. */
 #include <math.h>
 
 #include "bench/base/jvalue.h"

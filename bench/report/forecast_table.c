@@ -1,5 +1,6 @@
-/* The table of a dry run: a line a device, a column a tag, as wide as their figures; where that is wider than a report
- * the smallest tags are one column, `other`. Below it whether it fits, and the predicted step with its doubts. */
+/* The table of a dry run: a line per device, a column per tag, as wide as their figures; where that is wider than a
+ * report the smallest tags are one column, `other`. Below it whether it fits, and the predicted step with its doubts.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -106,8 +107,8 @@ static void print_memory(const json_t *devices, FILE *out)
     if (most_of(devices, "activation_sets") > 0) fputs("sets: of activations that the device holds at once\n", out);
     if (most_of(devices, "at_peak_by_tag.allowance") > 0)
         SAY(out,
-            "allowance: room for the most that cuDNN may ask for. A run holds what cuDNN asked for, as workspace, and "
-            "room for the way without cuDNN.");
+            "allowance: the largest scratch memory that cuDNN may request. A real run holds what cuDNN did request, as "
+            "workspace, and room for the way without cuDNN.");
     json_decref(context);
 }
 

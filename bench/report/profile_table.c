@@ -38,7 +38,7 @@ static const struct el_column columns[] = {
     EL_SHOWN("self %", 7, show_share),
     EL_FIGURE("total ms", 10, "total_ms"),
     EL_COUNT("calls", 8, "calls"),
-    EL_SHOWN("us a call", 10, show_average),
+    EL_SHOWN("us per call", 10, show_average),
     {.head = "MFLOP", .width = 10, .kind = EL_CELL_FIGURE, .path = "flops", .scale = 1e-6},
     EL_MIB("MiB moved", 10, "bytes"),
     EL_MIB("MiB held", 9, "memory_bytes"),

@@ -15,7 +15,7 @@
 
 /* All tables below but that by op. */
 void el_report_tables(const json_t *run, FILE *out, bool colour);
-/* A row a trial, then a line a device; 100 columns. `colour`: only if `out` is a terminal (el_report_colour). */
+/* A row per trial, then a line per device; 100 columns. `colour`: only if `out` is a terminal (el_report_colour). */
 void el_report_table(const json_t *run, FILE *out, bool colour);
 
 /* The columns of those tables: of trials, where `context` is all of them, and of a trial's devices; of what
@@ -57,7 +57,7 @@ const char *el_report_doubt(const json_t *trial);
  * whose figures are the sums over them, `card` "sum". New reference, empty where each has its own. */
 json_t *el_report_shared_cards(const json_t *devices);
 
-/* Where a step goes, of trials that communicate: a line a device from the measured steps; then what communication
+/* Where a step goes, of trials that communicate: a line per device from the measured steps; then what communication
  * costs, from control blocks. Nothing where there is none. */
 void el_report_steps(const json_t *run, FILE *out, bool colour);
 /* What padding costs and who computes longest when, of trials with --length-by batch. Nothing where there is none. */

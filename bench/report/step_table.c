@@ -1,6 +1,6 @@
-/* Where a step goes: a line a device, from the spans of the measured steps; what communication costs: a row a trial,
- * from its control blocks; what recording costs, of trials whose control blocks switched that; and of training whole
- * epochs, what accuracy was reached after how many seconds. All from the record.
+/* Where a step goes: a line per device, from the spans of the measured steps; what communication costs: a row per
+ * trial, from its control blocks; what recording costs, of trials whose control blocks switched that; and of training
+ * whole epochs, what accuracy was reached after how many seconds. All from the record.
  *
  * Each table has one method, which its head names: the control blocks are other steps than the measured ones. */
 #include <math.h>
@@ -225,7 +225,7 @@ const struct el_column el_report_arithmetic_columns[] = {
      .kind = EL_CELL_FIGURE,
      .path = "arithmetic.formula_flops_per_step",
      .scale = 1e-9},
-    {.head = "GFLOP/s a device",
+    {.head = "GFLOP/s per device",
      .width = 18,
      .kind = EL_CELL_FIGURE,
      .path = "arithmetic.flop_per_s_per_device",

@@ -1,4 +1,4 @@
-/* The table: a row a trial, a line a device, then what makes trials suspect. All from the record. */
+/* The table: a row per trial, a line per device, then what makes trials suspect. All from the record. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

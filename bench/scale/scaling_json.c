@@ -52,7 +52,7 @@ static json_t *ratio_of(const json_t *trial, const json_t *base)
         EL_KEY("repeat_reason", ratio.valid && disturbed ? "other work was on the machine" : ratio.reason));
 }
 
-/* ms a step, from samples a second. */
+/* ms per step, from samples per second. */
 static double step_ms(const json_t *trial)
 {
     return el_json_number(trial, "global_batch") / el_json_number(trial, "throughput.samples_per_s") * 1e3;

@@ -226,7 +226,7 @@ static const struct el_selfcheck_row rows[EL_SELFCHECK_ROWS] = {
      .look = look_op},
     /* Exact from the first step on; a minimum time would take a fast machine's memory. */
     {.name = "leak",
-     .what = "cpu:1 loses 1 MiB a step",
+     .what = "cpu:1 loses 1 MiB/step",
      .inject = "leak=1:1MiB",
      .injected = BYTES_PER_MIB,
      .within_pct = 5,

@@ -45,7 +45,7 @@ struct el_interval el_stats_interval(const double *x, size_t n);
 struct el_interval el_stats_prediction(const double *x, size_t n, size_t launches, double model_error);
 /* The 95 % interval of the ratio a/b. Paired: a[i] and b[i] ran next to each other (round-robin), n of each. */
 struct el_interval el_stats_ratio_paired(const double *a, const double *b, size_t n);
-/* The 95 % interval of the mean of n differences, one a repeat, in their own unit. They may be negative or 0. */
+/* The 95 % interval of the mean of n differences, one per repeat, in their own unit. They may be negative or 0. */
 struct el_interval el_stats_difference(const double *x, size_t n);
 /* The 95 % interval of mean(b) - mean(a), of launches that have nothing to do with each other: Welch's t. */
 struct el_interval el_stats_difference_unpaired(const double *a, size_t n_a, const double *b, size_t n_b);

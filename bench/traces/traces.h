@@ -1,4 +1,4 @@
-/* `evenload trace-stats`: the traces of one job, a row a device by itself and, where there are several, ranks beside
+/* `evenload trace-stats`: the traces of one job, a row per device by itself and, where there are several, ranks beside
  * one another.
  *
  *     el_traces_read(path, &traces);               a file, or the files of a folder

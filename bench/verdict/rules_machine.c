@@ -55,7 +55,7 @@ void el_verdict_physical_core(struct el_verdict_case *c)
     }
     if (n)
         el_verdict_say(c,
-                       "two of the devices' cores were one physical core: all at once they had %.0f %% of their rate "
+                       "two of the devices' cores share one physical core: together each reached %.0f %% of its speed "
                        "alone, in %d of %zu repeats; measure again, or on physical cores of your own",
                        least, n, json_array_size(c->ok));
 }

@@ -279,8 +279,8 @@ void el_verdict_time_sliced(struct el_verdict_case *c)
         if (!json_is_true(el_json_at(member, "comm.time_sliced")) ||
             !(el_json_number(member, "comm.overlapped_ms") > 0))
             continue;
-        el_verdict_say(c, "overlap is time-sliced: communication has no core of its own, so what is hidden takes "
-                          "compute's time; see contention");
+        el_verdict_say(c, "communication shares a core with computation, so hidden communication still slows "
+                          "computation down; see contention");
         return;
     }
 }

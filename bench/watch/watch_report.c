@@ -1,5 +1,5 @@
-/* The tables of a watch (a row a process, a row a process and GPU, the imbalance of the peers), and its sentences; from
- * the document alone. */
+/* The tables of a watch (a row per process, a row per process and GPU, the imbalance of the peers), and its sentences;
+ * from the document alone. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -37,7 +37,7 @@ enum el_status el_cuda_columns(const struct el_kernel_args *args, enum el_dtype 
                            : columns_of<float>(args, conv, samples, x, columns);
 }
 
-/* A thread an element of dx, which looks for all that stand for it: no two threads add to one place. */
+/* A thread per element of dx, which looks for all that stand for it: no two threads add to one place. */
 template <typename REAL>
 __global__ void add_columns_kernel(const REAL *__restrict__ columns, struct el_cuda_conv s, int64_t items,
                                    REAL *__restrict__ dx)

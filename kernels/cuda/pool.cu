@@ -1,5 +1,5 @@
-/* Pools over images: a thread an output of the maximum, and back a thread an element of dx, which looks for the windows
- * whose maximum it is; the mean as the maximum over time is done, eight warps a tile of 32 channels. */
+/* Pools over images: a thread per output of the maximum, and back a thread per element of dx, which looks for the
+ * windows whose maximum it is; the mean as the maximum over time is done, eight warps a tile of 32 channels. */
 #include "kernels/cuda/common.cuh"
 #include "kernels/window.h"
 

@@ -11,12 +11,12 @@
  * other communicators'.
  *
  * Backends: `self` (one member, nothing moves), `local` (members of one process; real copies between their memories),
- * `mpi` (one member a process), `shm` (one member a process, one host), `tcp` (one member a process, any hosts),
- * `nccl` (GPUs, in one process or one a process), `peer` (GPUs for which one thread issues, by copies between them and
- * sums on the root). Sums are taken in a fixed order: the same inputs give the same bits, on every member. NCCL's order
- * is its own: the same bits on every member, and in every run on the same machines with the same settings, not beyond.
- * A communicator that needs the host to read the memory stages it where the host cannot: device, host, collective,
- * host, device, while the host waits.
+ * `mpi` (one member per process), `shm` (one member per process, one host), `tcp` (one member per process, any hosts),
+ * `nccl` (GPUs, in one process or one per process), `peer` (GPUs for which one thread issues, by copies between them
+ * and sums on the root). Sums are taken in a fixed order: the same inputs give the same bits, on every member. NCCL's
+ * order is its own: the same bits on every member, and in every run on the same machines with the same settings, not
+ * beyond. A communicator that needs the host to read the memory stages it where the host cannot: device, host,
+ * collective, host, device, while the host waits.
  *
  * Bytes: an op is booked on each member with what it sends and receives under the algorithm used; see
  * el_comm_traffic(). Errors: building errors are the program's; while running EL_ERR_PEER when a member is gone or
@@ -118,7 +118,7 @@ struct el_comm_traffic {
 
 /* A group of one. */
 enum el_status el_comm_open_self(struct el_device *device, struct el_comm **comm_p);
-/* `n` members of this process, one a device, each with a host thread that issues for it; fills comms[0..n) by rank,
+/* `n` members of this process, one per device, each with a host thread that issues for it; fills comms[0..n) by rank,
  * each to be closed: `local`, or `nccl` for GPUs. On simulated devices nothing runs; members whose programs are joined
  * (runtime/device/joint.h) wait for one another in virtual time. Errors: EL_ERR_INVALID (no member, too many, a device
  * without a free stream); EL_ERR_HOST_MEMORY; the library's own. */
@@ -126,7 +126,7 @@ enum el_status el_comm_open_local(struct el_device *const *devices, int n, struc
 /* The same for members that one host thread issues for, by rank and into one program. `peer` where GPUs have no NCCL,
  * or share a card. */
 enum el_status el_comm_open_together(struct el_device *const *devices, int n, struct el_comm **comms);
-/* One member a process, over the bootstrap's ranks. `kind`: "mpi" (of the bootstrap mpi), "shm", "tcp", "nccl".
+/* One member per process, over the bootstrap's ranks. `kind`: "mpi" (of the bootstrap mpi), "shm", "tcp", "nccl".
  * Ownership: the bootstrap is borrowed, and closed after it. Blocking. Collective. Errors: EL_ERR_ABSENT (no such kind,
  * or its library is missing), EL_ERR_INVALID, EL_ERR_IO (sockets), EL_ERR_HOST_MEMORY, EL_ERR_PEER where another rank
  * failed. */

@@ -15,7 +15,7 @@ struct el_batcher {
     struct el_loader_spec spec;
     int64_t size;               /* samples of the split */
     int64_t n;                  /* places of an epoch: `size`, or more where the split is padded */
-    struct el_batch_part share; /* of each batch: a row a sample */
+    struct el_batch_part share; /* of each batch: a row per sample */
     int64_t steps;              /* an epoch */
     int64_t *order;             /* [size] the epoch's permutation; NULL when not shuffled */
     int64_t order_epoch;        /* the one it is in, whose permutation that is; -1: none yet */

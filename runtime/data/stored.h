@@ -10,7 +10,7 @@
 struct el_stored {
     enum { EL_STORED_LINES, EL_STORED_RECORDS, EL_STORED_IMAGES } kind;
     int64_t n_paths;
-    char **paths;    /* images: one a sample */
+    char **paths;    /* images: one per sample */
     int *files;      /* lines, records: descriptors; NULL: images */
     int64_t *starts; /* lines: [samples + 1] bytes; records: [n_paths + 1] samples; NULL: images */
 };

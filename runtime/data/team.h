@@ -4,7 +4,7 @@
  * into a slot that is its own (batch modulo slots); whoever trains takes them in the order of their numbers. So what is
  * in a batch, and which comes next, depends on no clock. A slot's word says whose turn it is.
  *
- * Threads: one takes. Ownership: the batchers are the caller's, one a worker, and outlive the team.
+ * Threads: one takes. Ownership: the batchers are the caller's, one per worker, and outlive the team.
  */
 #pragma once
 

@@ -8,7 +8,7 @@
  *     el_device_free(buf); el_device_close(device);
  *
  * Units: bytes, nanoseconds where a name says so. Ownership: a device owns its allocations and streams; views and
- * buffers are borrowed. Threads: one thread at a time a device, except that its streams work by themselves; questions
+ * buffers are borrowed. Threads: one thread at a time per device, except that its streams work by themselves; questions
  * without side effects (name, index, is_...) any.
  */
 #pragma once
@@ -89,7 +89,7 @@ struct el_library_memory {
 };
 enum { EL_LIBRARIES_MAX = 8 };
 
-/* Live and peak bytes a tag. `peak_bytes` is the highest sum; `at_peak_by_tag` is how it was made up, and sums to it.
+/* Live and peak bytes per tag. `peak_bytes` is the highest sum; `at_peak_by_tag` is how it was made up, and sums to it.
  */
 struct el_ledger {
     size_t live_bytes;

@@ -23,7 +23,7 @@ struct el_copy {
     unsigned how; /* of enum el_copy_how; 0 */
 };
 
-/* An asynchronous backend's hooks. None of them waits unless it says so. Threads: any, one at a time a device.
+/* An asynchronous backend's hooks. None of them waits unless it says so. Threads: any, one at a time per device.
  * Errors: a device that fails later says so in one of the calls that follow, at the latest in stream_synchronize. */
 struct el_async_ops {
     /* Required. The calling thread's calls go to this device from now on. Called before all hooks below, kernels and
@@ -83,7 +83,7 @@ struct el_device_ops {
     enum el_status (*usable)(int *n_devices_p);
     /* Optional: default is `summary`. One line for `evenload devices` where it is usable. */
     void (*describe)(char *text, size_t bytes);
-    /* Required. Called once a device. */
+    /* Required. Called once per device. */
     enum el_status (*open)(const struct el_device_spec *spec, void **state_p);
     /* Required. All streams are closed and all memory is unmapped. */
     void (*close)(void *state);

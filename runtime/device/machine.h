@@ -21,7 +21,8 @@
  * A collective's kernels hold some of a card's multiprocessors, also while they wait for other members; matrix products
  * and attention beside them have the rest (beside.c). What moves memory does not need all of them, and is as fast.
  *
- * Units: nanoseconds, bytes a second, FLOPs a second; a link's rate is one way. Ownership: a plain value. Errors: none.
+ * Units: nanoseconds, bytes per second, FLOPs per second; a link's rate is one way. Ownership: a plain value. Errors:
+ * none.
  */
 #pragma once
 
@@ -63,7 +64,7 @@ extern const struct el_machine el_machine_default;
 
 /* "f32", "f64", "bf16"; all else as f32. */
 double el_machine_flops_per_s(const struct el_machine *machine, const char *dtype);
-/* Adds a measured rate, in FLOPs a second; the type's own rate is known before. No room: it is left out. */
+/* Adds a measured rate, in FLOPs per second; the type's own rate is known before. No room: it is left out. */
 void el_machine_add_rate(struct el_machine *machine, enum el_machine_rate_kind kind, const char *dtype,
                          const double sides[3], double flops_per_s);
 /* Whether products of this type have measured rates. */

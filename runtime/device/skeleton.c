@@ -16,7 +16,7 @@ static enum el_status usable(int *n_devices_p)
     return EL_OK; /* or el_fail(EL_ERR_ABSENT, "skeleton: no driver found; install ...") */
 }
 
-/* Called once a device, before all else. `spec` stays valid only during the call. */
+/* Called once per device, before all else. `spec` stays valid only during the call. */
 static enum el_status open_device(const struct el_device_spec *spec, void **state_p)
 {
     (void)spec;

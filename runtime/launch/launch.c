@@ -26,7 +26,7 @@
 
 extern char **environ;
 
-/* SHARED_BYTES, RANK_BYTES: what Open MPI 4.1 keeps in its folder is 8.4 MiB and 0.1 MiB a rank (measured, 2 to 16
+/* SHARED_BYTES, RANK_BYTES: what Open MPI 4.1 keeps in its folder is 8.4 MiB and 0.1 MiB per rank (measured, 2 to 16
  * ranks); with less it fails half-way, and its ranks wait for one another without end. PATIENCE: graces that mpirun has
  * to end when its ranks have, or one where it has said which of them failed: now and then 4.1.4 never does (it waits in
  * PMIx_server_finalize). */

@@ -111,9 +111,9 @@ void el_layout_one_worker(const struct el_train_config *config, int n_processes,
 /* A worker a device; in one process, or each in its own (the default). Each owns the whole model and loads its share:
  * shares differ by at most one sample. */
 void el_layout_worker_each(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
-/* A worker a data rank, each with as many devices: config.mesh of them along data, or one a process; in one process, or
- * each in its own (the default; one where neither says how many). Each loads its share, cut among its devices like one
- * worker's, and its first device owns the model. */
+/* A worker a data rank, each with as many devices: config.mesh of them along data, or one per process; in one process,
+ * or each in its own (the default; one where neither says how many). Each loads its share, cut among its devices like
+ * one worker's, and its first device owns the model. */
 void el_layout_worker_several(const struct el_train_config *config, int n_processes, struct el_layout *layout_p);
 /* A worker a device as above, in rows of as many as config.mesh has along shard (0: all that are left of a copy): each
  * loads its share, and those of a row hold the state together, by ranges of the rows `split`. With config.mesh along

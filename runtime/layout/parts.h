@@ -1,5 +1,5 @@
-/* The model of a job, and the parts into which it is cut along its depth: one a stage of the layout, or several, as the
- * schedule has them.
+/* The model of a job, and the parts into which it is cut along its depth: one per stage of the layout, or several, as
+ * the schedule has them.
  *
  *     el_parts_open(&config, &layout, &parts);
  *     el_parts_of(&parts, &spot)                what a device holds; parts.model itself where nothing is cut

@@ -44,7 +44,7 @@ struct el_schedule {
     int n_devices, n_parts, n_micro;
     int device[EL_PARTS_MAX]; /* which one holds the part */
     int n_actions[EL_PARTS_MAX];
-    struct el_action *actions[EL_PARTS_MAX]; /* a row a device, each of which has a part */
+    struct el_action *actions[EL_PARTS_MAX]; /* a row per device, each of which has a part */
     /* How many edges' worth of messages a mailbox between two devices has to take, so that nobody waits for ever. */
     int room;
 };

@@ -59,7 +59,7 @@ static void *run_thread(void *argument)
     return NULL;
 }
 
-/* One thread a worker. */
+/* One thread per worker. */
 static enum el_status run_threads(struct el_run *runs, int n)
 {
     struct el_session *session = runs->session;

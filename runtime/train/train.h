@@ -42,7 +42,7 @@ struct el_train_place {
 
 /* Called while training runs. All optional. `member` is the position of a device among this process's. */
 struct el_train_hooks {
-    struct el_probe *probes; /* one a device of this process, or NULL */
+    struct el_probe *probes; /* one per device of this process, or NULL */
     void *context;
     void (*measure_begin)(void *context, int member); /* warm-up is over; peaks have just been reset */
     void (*measure_end)(void *context, int member);   /* the last measured step is over */

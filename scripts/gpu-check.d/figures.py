@@ -118,7 +118,7 @@ def nccl(path):
         print(f"ddp: {trial['status']} ({trial.get('reason')})")
         return False
     comm = trial["comm"]
-    print(f"ddp by {trial.get('communicator')} {trial['step_ms']['median']:.2f} ms a step, of that collectives {comm['total_ms']:.2f} ms for {comm['bytes'] / MIB:.1f} MiB")
+    print(f"ddp by {trial.get('communicator')} {trial['step_ms']['median']:.2f} ms per step, of that collectives {comm['total_ms']:.2f} ms for {comm['bytes'] / MIB:.1f} MiB")
     return trial.get("communicator") == "nccl"
 
 

@@ -104,7 +104,7 @@ def main():
         p.add_argument("--" + name, type=positive, required=True)
     a = p.parse_args()
     rows = []
-    print(f"{'model':8} {'ranks':>5} {'evenload / PyTorch':>27}   {'evenload':>9} {'PyTorch':>9}  (median pair, lowest and highest; ms a step)")
+    print(f"{'model':8} {'ranks':>5} {'evenload / PyTorch':>27}   {'evenload':>9} {'PyTorch':>9}  (median pair, lowest and highest; ms per step)")
     for model in a.models.split(","):
         for ranks in map(positive, a.ranks.split(",")):
             pairs = [pair(a, model, ranks, number) for number in range(a.pairs + 1)][1:]

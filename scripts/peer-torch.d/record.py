@@ -132,7 +132,7 @@ def main():
         json.dump(document, file, indent=1)
     os.replace(path + ".tmp", path)
     trial = document["trials"][0]
-    print(f"{trial['mode']}: {trial['step_ms']['mean']:.2f} ms a step, of it {statistics.mean(r['host_ms'] for r in trial['repeats']):.2f} ms in which no op runs; {path}")
+    print(f"{trial['mode']}: {trial['step_ms']['mean']:.2f} ms per step, of it {statistics.mean(r['host_ms'] for r in trial['repeats']):.2f} ms in which no op runs; {path}")
     print(f"The same in evenload, and where the difference lies:\n  evenload {' '.join(ours(data))} --repeats {ARGS.launches} --out results/ours")
     print(f"  evenload explain results/ours {ARGS.record}")
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One launch of PyTorch's training for scripts/peer-torch --record: plain, under DDP or under DataParallel, on evenload's weights and batches.
 
-CPU: gloo, a rank a core, one compute thread each. CUDA: nccl, a rank a GPU; DataParallel has all GPUs in one process. CUDA has never been tried.
+CPU: gloo, a rank per core, one compute thread each. CUDA: nccl, a rank per GPU; DataParallel has all GPUs in one process. CUDA has never been tried.
 What the host costs is asked of torch.profiler, in steps of its own after the timed ones: the part of a step in which no op runs (CPU: no op that has
 none inside it; CUDA: no kernel or copy on the first GPU). The profiler's own cost is in it.
 

@@ -14,7 +14,7 @@
  *     FAKE_CARDS_MIG=1       NVML knows the cards by names with "MIG-" alone
  *     FAKE_CARDS_GUEST=B     bytes that another process holds on each card, as NVML and cudaMemGetInfo tell
  *     FAKE_CARDS_FAIL=RULES  what fails: WHAT:CARD:CALL[=CODE], separated by commas
- *     FAKE_CARDS_REPORT=F    at the end a line a card is appended to F: the most memory that was taken, what was not
+ *     FAKE_CARDS_REPORT=F    at the end a line per card is appended to F: the most memory that was taken, what was not
  *                            given back, how many kernels, copies and waits there were (report.c)
  *     FAKE_CARDS_CALLS=F     at the end a line a call and card is appended to F: how often it was called (calls.c)
  *     CUDA_VISIBLE_DEVICES, CUDA_LAUNCH_BLOCKING, CUDA_MODULE_LOADING   as CUDA takes them

@@ -152,7 +152,7 @@ def check_plots(run):
         near_drawn(value, run.of(trial)["row"]["samples_per_s"], f"throughput.dat, {trial['mode']}")
     bars, parts = tops(run.plots["memory"])
     devices = [row for trial in in_order for row in run.of(trial)["devices"]]
-    assert len(bars) == len(devices), "memory.dat: a bar a device"
+    assert len(bars) == len(devices), "memory.dat: a bar per device"
     for x, row in zip(sorted(bars), devices):
         for tag in TAGS:
             near_drawn(parts.get((x, tag), 0), row[f"at_peak_{tag}_bytes"] / 1048576, f"memory.dat, {tag}", bars[x])
@@ -169,7 +169,7 @@ def rows_of_page(text, section):
 
 def check_page(run):
     rows = rows_of_page(run.page, "throughput")
-    assert len(rows) == len(run.trials), "report.html: a row a trial"
+    assert len(rows) == len(run.trials), "report.html: a row per trial"
     for cells, trial in zip(rows, run.trials):
         assert cells[2:] == trial_cells(run, trial), f"report.html, {trial['mode']}: {cells}, wanted {trial_cells(run, trial)}"
     devices = [row for trial in run.trials for row in run.of(trial)["devices"]]

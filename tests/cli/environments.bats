@@ -4,7 +4,7 @@ load common
 PICTURES=no
 stderr='' # set by run
 
-# works_in NAME=value...: a process a device is launched from within this environment, by whoever can.
+# works_in NAME=value...: a process per device is launched from within this environment, by whoever can.
 works_in() {
     local launcher launchers=(own) pid pids=()
     ! has_mpirun || launchers+=(mpirun)

@@ -122,7 +122,7 @@ PYTHON
     [[ $status -eq 0 && $output == *"Reported: 4,000 MB on the first of 4 GPUs"*"huggingface/transformers#279"* ]] || show
 }
 
-# The page's table of candidates follows from its six figures: straight lines in the samples a card, by least squares, at no sample.
+# The page's table of candidates follows from its six figures: straight lines in the samples per card, by least squares, at no sample.
 @test "the arithmetic of docs/study-two-cards.md" {
     python3 - "$ROOT/docs/study-two-cards.md" <<'PYTHON'
 import re, sys
@@ -305,7 +305,7 @@ print(value)' "$@"
     prints_block "evenload imbalance --devices sim:4 --batch 64 --inject straggler=2:2 --repeats 1" 13
     one=$(tr -s ' \n' '  ' <<<"$output")
     [[ $one == *"ddp, batch 64: sim:2 computes 2.00 times as long as the others do on average; the others wait "*" ms for it. Cause: speed: "* ]] || show
-    [[ $one == *"dp, batch 64: sim:0 sends 3.00 times what the others do on average, 31.1 MiB a step against 10.4. Cause: algorithm: dp, "* ]] || show
+    [[ $one == *"dp, batch 64: sim:0 sends 3.00 times what the others do on average, 31.1 MiB per step against 10.4. Cause: algorithm: dp, "* ]] || show
     [[ $(told 1 time.blame.kind) == stays && $(told 1 time.blame.rank) == sim:2 && $(told 1 bytes.rank) == None ]]
     ! command -v gnuplot >/dev/null || [[ -s i/plots/imbalance-time.png && -s i/plots/imbalance-bytes.svg ]]
     # what waits is all charged: the sum over the ranks is the same

@@ -152,7 +152,7 @@ END
     "$EVENLOAD" plan "${TINY[@]}" --devices 2,4 --batch-per-device 3 --json >each.json
     [[ $(json each.json 'sorted({(r["devices"], r["global_batch"], r["step_ms"]) for r in d["rows"]})') == "[(2, 6, None), (4, 12, None)]" ]]
     run "$EVENLOAD" plan "${TINY[@]}" --devices 4,8 --machine v100-pcie
-    [[ $status -eq 0 && $output == *"1 sample a device, so that the global batch grows"*"Not known, and taken as none"* ]] || show
+    [[ $status -eq 0 && $output == *"1 sample per device, so that the global batch grows"*"Not known, and taken as none"* ]] || show
     run "$EVENLOAD" plan "${TINY[@]}" --devices 2,4 --device-mem 10K
     [[ $status -eq 1 && $output == *"Nothing fits on 2, 4 devices."* ]] || show
     refuses "give the smaller number first" "$EVENLOAD" plan --devices 64..8

@@ -43,7 +43,7 @@ print("\n".join(part.strip() for part in page.texts if part.strip()))
 PYTHON
 }
 
-@test "a page with all inside: pictures to the byte, a row a trial, the figures of the table" {
+@test "a page with all inside: pictures to the byte, a row per trial, the figures of the table" {
     cp -r "$REFERENCE" r
     run --separate-stderr "$EVENLOAD" report r
     [[ $status -eq 0 && $output == "r/report.html "* && -z $stderr && -z $(find r -name '*.tmp.*') ]] || show
@@ -141,7 +141,7 @@ PYTHON
     parsed r/report.html r >/dev/null || show
 }
 
-@test "Markdown for a pull request: a row a trial; a summary that others write to is appended to" {
+@test "Markdown for a pull request: a row per trial; a summary that others write to is appended to" {
     cp -r "$REFERENCE" r
     echo before >summary.md
     GITHUB_STEP_SUMMARY=summary.md "$EVENLOAD" report r --markdown summary.md >/dev/null

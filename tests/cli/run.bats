@@ -102,7 +102,7 @@ END
     [[ $(json r/results.json 'd["trials"][0]["global_batch"], d["trials"][0]["batch_per_device"]') == "(10, [5, 5])" ]]
 }
 
-@test "ddp as a process a device" {
+@test "ddp as a process per device" {
     need_mpirun
     "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices 3 --out r --quiet
     [[ $(json r/results.json '[p["rank"] for p in d["trials"][0]["processes"]], d["trials"][0]["procs"]') == "([0, 1, 2], 3)" ]]

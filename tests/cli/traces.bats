@@ -59,7 +59,7 @@ print(sorted({a["Collective name"] for a in comm}), len(flows) // 2)
 .
 }
 
-@test "run --trace: a file a rank, the schedule's steps in it, and the table by op of the same steps" {
+@test "run --trace: a file per rank, the schedule's steps in it, and the table by op of the same steps" {
     run --separate-stderr "$EVENLOAD" run "${SHORT[@]}" --mode ddp --devices 2 --procs 1 --trace t --profile wait=1,warmup=2,active=2,repeat=1 \
         --sort name --out o
     [[ $status -eq 0 && $output == *$'\nProfilerStep* '*$'\n  all_reduce '*$'\n  linear_forward '*"t/rank-0.pt.trace.json"* ]] || show

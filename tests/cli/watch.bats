@@ -79,7 +79,7 @@ assert sum(p["end_s"] - p["begin_s"] > 0.5 and p["cpu_s"] < 0.1 and (p["peak_byt
 assert [x["memory"]["peak_bytes"] > 4e7 for x in trial["per_device"]] == [True, True], trial
 assert trial["imbalance"]["memory"]["first_over_rest"] < 0.7, trial
 assert watch["unseen_cpu_s"] < 0.5 * watch["cpu_s"] + 0.1, watch
-# It may cost a core 1 % and what it takes to begin; each look itself is dearer on a machine under load.
+# It may cost per core 1 % and what it takes to begin; each look itself is dearer on a machine under load.
 assert watch["sampler"]["cpu_s"] < 0.2 + 0.01 * watch["seconds"], watch["sampler"]
 END
     [[ $(wc -l <r/devices.csv) -eq 3 && $(ls r) == $'devices.csv\nresults.json\ntrials.csv' ]] || { ls r && false; }
@@ -202,7 +202,7 @@ END
     refuses_cost "--pairs: 0 is out of range" --pairs 0 -- true
     refuses_cost "no-such: cannot be started" --pairs 1 -- no-such
     refuses_cost "--field x: the command's last line" --pairs 1 --field x -- printf '\377\n'
-    refuses_cost "must print a line a step" --blocks 0.1 -- echo
+    refuses_cost "must print a line per step" --blocks 0.1 -- echo
     run "$BATS_TEST_DIRNAME/../../scripts/watch-cost" --evenload "$EVENLOAD" --pairs 1 -- sleep 0.05
     [[ $status -eq 0 && $output == *"no interval: fewer than 6 pairs"* && $output != *inf* ]] || show
 }

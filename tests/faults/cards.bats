@@ -106,7 +106,7 @@ one_card_a_rank() {
     ends_with failed "cuda:1: nccl communicator: an operation failed: *" ncclAsync:1:90=6 --procs 2 --graph on
     ends_with failed "*nccl communicator: an operation failed: *" ncclAsync:1:90=6 --procs 1 --graph on
     [[ ${EVENLOAD_LONG:-} == 1 ]] || {
-        echo "# long: more calls of fake cards that fail, with a thread a card too: 15 s" >&3
+        echo "# long: more calls of fake cards that fail, with a thread per card too: 15 s" >&3
         return
     }
     local closed='unhandled system error (run with NCCL_DEBUG=INFO for details): CALL: socketProgress: connection closed by remote peer; NCCL_DEBUG=INFO tells more'

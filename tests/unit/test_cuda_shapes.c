@@ -66,7 +66,8 @@ static void test_stretches(void **state)
 /* Columns of 64 MiB at most, but for one sample's. */
 static void test_columns(void **state)
 {
-    struct el_cuda_conv conv = {.b = 32, .c = 3, .kh = 7, .kw = 7, .oh = 112, .ow = 112}; /* 7,375,872 bytes a sample */
+    struct el_cuda_conv conv = {
+        .b = 32, .c = 3, .kh = 7, .kw = 7, .oh = 112, .ow = 112}; /* 7,375,872 bytes per sample */
     assert_int_equal(el_cuda_columns_samples(&conv, EL_F32), 9);
     assert_int_equal(el_cuda_columns_samples(&conv, EL_F64), 4);
     conv.b = 8;

@@ -65,14 +65,22 @@ static const struct {
      LONGER,
      "speed",
      "speed: 2.81 ms of computing a sample, a 0.94"},
-    {{THREE_TIMES, .flops = {9, 27}, .samples = {16, 48}}, "stays", LONGER, "share", "share: 48 samples a step, a 16"},
+    {{THREE_TIMES, .flops = {9, 27}, .samples = {16, 48}},
+     "stays",
+     LONGER,
+     "share",
+     "share: 48 samples per step, a 16"},
     {{THREE_TIMES, .flops = {9, 27}, .samples = {32, 32}},
      "stays",
      LONGER,
      "length",
      "length: 3.00 times the arithmetic a sample of a"},
     /* most of it by share, some by speed */
-    {{THREE_TIMES, .flops = {9, 18}, .samples = {20, 40}}, "stays", LONGER, "share", "share: 40 samples a step, a 20"},
+    {{THREE_TIMES, .flops = {9, 18}, .samples = {20, 40}},
+     "stays",
+     LONGER,
+     "share",
+     "share: 40 samples per step, a 20"},
     {{THREE_TIMES, .samples = {32, 32}}, "stays", LONGER, NULL, NULL}, /* an older record knows no arithmetic */
     {{LATE, .loading = {1, 49}},
      "stays",
@@ -187,7 +195,7 @@ static void who_sends_most_is_named(void **state)
     el_json_put_text(trial, "comm_algorithms", "ps");
     bytes = el_imbalance_bytes(trial);
     same(el_json_text(bytes, "sentence", NULL),
-         "c sends 3.00 times what the others do on average, 9.0 MiB a step against 3.0", 0);
+         "c sends 3.00 times what the others do on average, 9.0 MiB per step against 3.0", 0);
     same(el_json_text(bytes, "cause.sentence", NULL), "algorithm: ps", 0);
     json_decref(bytes);
     el_json_put(third, "comm", json_pack("{s:{s:{s:f}}}", "by_group", "local", "sent_bytes", 9.0));

@@ -260,7 +260,8 @@ static void says(const json_t *run, void (*report)(const json_t *run, FILE *out,
     free(text);
 }
 
-/* 64 samples of 5 tokens in 8 ms: 40,000 tokens a second. 1.6e8 FLOPs in it on two devices: 10 GFLOP/s each, a fifth of
+/* 64 samples of 5 tokens in 8 ms: 40,000 tokens per second. 1.6e8 FLOPs in it on two devices: 10 GFLOP/s each, a fifth
+ * of
  * 50. By the formula: 1000 parameters, 5 x 10 of positions, 3 layers: 6 x 950 + 12 x 3 x 10 x 5 = 7500 a token. */
 static void test_tokens(void **state)
 {

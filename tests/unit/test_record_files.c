@@ -59,7 +59,7 @@ static int rows_of(const char *csv)
     return rows;
 }
 
-/* A row a trial, a row a device, a row a step: no figure stands twice. */
+/* A row per trial, a row per device, a row per step: no figure stands twice. */
 static void holds_csv(const json_t *run, const char *dir)
 {
     static const char *const heads[] = {",bucket_cap_bytes,", ",at_peak_replica_bytes,", "trial,launch,step,ms\n"};

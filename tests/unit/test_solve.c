@@ -67,8 +67,8 @@ static void time_in_proportion_to_speed(void **state)
     el_trials_free(&set);
 }
 
-/* 6 ms, and one a sample; 6 and 3. The first guess is by 18 ms and 42 for 12 samples; the line through both then gives
- * 18.75 and 5.25. */
+/* 6 ms, and one per sample; 6 and 3. The first guess is by 18 ms and 42 for 12 samples; the line through both then
+ * gives 18.75 and 5.25. */
 static void the_second_round_knows_what_is_fixed(void **state)
 {
     struct el_trial_set set = resolve("--data dummy --mode ddp --model mlp --devices sim:2 --batch 24");

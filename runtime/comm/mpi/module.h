@@ -6,7 +6,7 @@
 #include "runtime/comm/comm_ops.h"
 
 struct el_mpi_module {
-    /* Initialises MPI; once a process. */
+    /* Initialises MPI; once per process. */
     enum el_status (*bootstrap_open)(struct el_bootstrap **bootstrap_p);
     const struct el_comm_backend *comm;
 };

@@ -137,6 +137,6 @@ void el_nccl_memory_close(struct el_nccl_member *member);
 /* open.c: the hook of comm_ops.h. */
 enum el_status el_nccl_split(void *state, enum el_status mine, struct el_comm_split *split);
 
-/* open.c: NCCL takes one member a card on what it takes for one host. EL_ERR_INVALID with what to do where two
+/* open.c: NCCL takes one member per card on what it takes for one host. EL_ERR_INVALID with what to do where two
  * ranks share one. Collective. */
 enum el_status el_nccl_check_cards(const struct el_nccl_api *api, struct el_bootstrap *bootstrap, const char *uuid);

@@ -24,7 +24,7 @@ static enum el_status compare(const char *texts, int size)
             const char *one = texts + (size_t)other * TEXT_BYTES, *two = texts + (size_t)r * TEXT_BYTES;
             if (*two == ' ' || strcmp(one, two) != 0) continue;
             return el_fail(EL_ERR_INVALID,
-                           "nccl communicator: ranks %d and %d share one GPU (%.*s), and NCCL takes one rank a GPU: "
+                           "nccl communicator: ranks %d and %d share one GPU (%.*s), and NCCL takes one rank per GPU: "
                            "give each of them an NCCL_HOSTID of its own, or choose another --comm",
                            other, r, (int)strcspn(two, " "), two);
         }

@@ -2,7 +2,7 @@
  *
  *     comm_tcp.c    opening, aborting, closing, splitting; the choice of algorithms
  *     mesh.c        connections: to whom, made when first needed, taken from whoever comes
- *     attendant.c   a thread a rank: takes connections, hears of ranks that are gone, receives mail; the bootstrap's
+ *     attendant.c   a thread per rank: takes connections, hears of ranks that are gone, receives mail; the bootstrap's
  * too transfer.c    collectives          mailbox.c    send, recv
  *
  * A connection carries bytes one way, from the rank that made it; only mail's has answers. Threads: two of a rank, the

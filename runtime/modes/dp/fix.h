@@ -1,6 +1,6 @@
 /* What DataParallel does that DistributedDataParallel need not: six causes of its step's length and of the master's
  * memory, each with a switch that takes it away (--dp-fix). Each set of them is a schedule of its own; with all six a
- * step's ops are those of ddp with a thread a rank.
+ * step's ops are those of ddp with a thread per rank.
  *
  * A fix may need others: they are switched on with it. The list is in an order in which each needs only earlier ones,
  * so that taken away one after another every cause has a difference of its own.

@@ -1,6 +1,6 @@
-/* mp and pipeline: the model cut into consecutive parts, one a device, or several. Values cross the cuts forward, their
- * gradients back (flight.h). mp sends the whole batch through at once, so that one device works at a time; pipeline
- * cuts it into micro-batches, and in which order each device goes through them is its schedule's. */
+/* mp and pipeline: the model cut into consecutive parts, one per device, or several. Values cross the cuts forward,
+ * their gradients back (flight.h). mp sends the whole batch through at once, so that one device works at a time;
+ * pipeline cuts it into micro-batches, and in which order each device goes through them is its schedule's. */
 #include <stdlib.h>
 
 #include "runtime/gradients/reducer.h"
@@ -85,7 +85,7 @@ static const struct el_mode_option option_parts = {
 
 const struct el_mode_ops el_mode_mp = {
     .info = {.name = "mp",
-             .summary = "the model cut by layers, one stage per device: one device works at a time",
+             .summary = "the model cut by layers, one stage per device; only one device works at a time",
              .axes = 1U << EL_AXIS_DATA | 1U << EL_AXIS_STAGE | 1U << EL_AXIS_TENSOR,
              .options = (const struct el_mode_option *const[]){COPIES_AND_CUT, NULL},
              .statistics = "of the batch",

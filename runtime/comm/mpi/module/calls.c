@@ -290,7 +290,7 @@ enum el_status el_mpi_start(int *rank_p, int *size_p, char *library, size_t byte
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int provided, length;
-    if (calls.used) return el_fail(EL_ERR_INVALID, "bootstrap mpi: can be opened once a process");
+    if (calls.used) return el_fail(EL_ERR_INVALID, "bootstrap mpi: can be opened once per process");
     calls.used = true;
     EL_MPI_TRY(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided));
     if (provided < MPI_THREAD_SERIALIZED)
