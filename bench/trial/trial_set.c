@@ -67,6 +67,7 @@ static enum el_status resume(struct el_trial *trial, struct el_trial_set *set)
     EL_TRY(el_checkpoint_open(trial->resume, &set->resume));
     EL_TRY(el_model_build(&trial->train.model, &graph));
     enum el_status status = el_checkpoint_check(set->resume, &trial->train, graph);
+    if (status == EL_OK) status = el_checkpoint_check_data(set->resume, set->dataset);
     el_graph_destroy(graph);
     trial->from = set->resume;
     return status;

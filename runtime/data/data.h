@@ -75,6 +75,9 @@ enum el_status el_dataset_open(const struct el_dataset_spec *spec, struct el_dat
 void el_dataset_close(struct el_dataset *dataset); /* NULL is legal */
 
 int64_t el_dataset_size(const struct el_dataset *dataset, enum el_data_split split);
+/* What its training samples are known by, wherever they are and whatever is held out: their number, and labels and
+ * content of at most 16,384 sentences or 64 images, evenly spaced. Errors: a file that cannot be read any more. */
+enum el_status el_dataset_hash(const struct el_dataset *dataset, uint64_t *hash_p);
 /* What was found when it was opened. Ownership: the set's. */
 struct el_dataset_info {
     char *source;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/hash.h"
 #include "runtime/base/rng.h"
 
 enum {
@@ -17,7 +18,9 @@ enum {
     DUMMY_SAMPLES = 16384,
     DEFAULT_SEQ = 64,
     SEQ_MAX = 1 << 20,
-    WORDS_A_DRAW = 4
+    WORDS_A_DRAW = 4,
+    HASHED_SENTENCES = 16384,
+    HASHED_IMAGES = 64
 };
 
 struct el_dataset {
@@ -327,24 +330,8 @@ static const struct el_samples *samples_of(const struct el_dataset *dataset, enu
     return split == EL_SPLIT_TEST ? &dataset->test : &dataset->train;
 }
 
-enum el_status el_dataset_read(const struct el_dataset *dataset, enum el_data_split split, int64_t position,
-                               struct el_reader *reader, struct el_sample *sample_p)
+static struct el_sample sample_at(const struct el_dataset *dataset, const struct el_samples *samples, int64_t at)
 {
-    const struct el_samples *samples = samples_of(dataset, split);
-    const struct el_words words = {&dataset->vocabulary, dataset->info.vocab, dataset->info.seq};
-    const int64_t at = place_of(dataset, split, position);
-    *sample_p = el_dataset_sample(dataset, split, position);
-    if (!samples->stored) return EL_OK;
-    sample_p->tokens = reader->tokens;
-    sample_p->pixels = reader->pixels;
-    if (dataset->info.image) return el_stored_image(samples->stored, at, dataset->info.image, reader);
-    return el_stored_line(samples->stored, at, &words, reader, &sample_p->length);
-}
-
-struct el_sample el_dataset_sample(const struct el_dataset *dataset, enum el_data_split split, int64_t position)
-{
-    const struct el_samples *samples = samples_of(dataset, split);
-    const int64_t at = place_of(dataset, split, position);
     if (samples->stored && !samples->starts) return (struct el_sample){.label = samples->labels[at]};
     if (samples->pixels)
         return (struct el_sample){.pixels = samples->pixels + samples->starts[at], .label = samples->labels[at]};
@@ -352,6 +339,54 @@ struct el_sample el_dataset_sample(const struct el_dataset *dataset, enum el_dat
     return (struct el_sample){.tokens = samples->stored ? NULL : samples->tokens + samples->starts[at],
                               .length = length < dataset->info.seq ? length : dataset->info.seq,
                               .label = samples->labels[at]};
+}
+
+static enum el_status read_at(const struct el_dataset *dataset, const struct el_samples *samples, int64_t at,
+                              struct el_reader *reader, struct el_sample *sample_p)
+{
+    const struct el_words words = {&dataset->vocabulary, dataset->info.vocab, dataset->info.seq};
+    *sample_p = sample_at(dataset, samples, at);
+    if (!samples->stored) return EL_OK;
+    sample_p->tokens = reader->tokens;
+    sample_p->pixels = reader->pixels;
+    if (dataset->info.image) return el_stored_image(samples->stored, at, dataset->info.image, reader);
+    return el_stored_line(samples->stored, at, &words, reader, &sample_p->length);
+}
+
+enum el_status el_dataset_read(const struct el_dataset *dataset, enum el_data_split split, int64_t position,
+                               struct el_reader *reader, struct el_sample *sample_p)
+{
+    return read_at(dataset, samples_of(dataset, split), place_of(dataset, split, position), reader, sample_p);
+}
+
+struct el_sample el_dataset_sample(const struct el_dataset *dataset, enum el_data_split split, int64_t position)
+{
+    return sample_at(dataset, samples_of(dataset, split), place_of(dataset, split, position));
+}
+
+enum el_status el_dataset_hash(const struct el_dataset *dataset, uint64_t *hash_p)
+{
+    const struct el_samples *samples = &dataset->train;
+    const int64_t most = dataset->info.image ? HASHED_IMAGES : HASHED_SENTENCES;
+    const int64_t n = samples->count < most ? samples->count : most;
+    const size_t image_bytes = (size_t)el_image_bytes(dataset->info.image);
+    const struct el_loading loading = {.workers = 0};
+    struct el_load_times times = {.batches = 0};
+    struct el_reader reader;
+    enum el_status status = el_reader_open(dataset, &loading, &reader);
+    reader.times = &times;
+    uint64_t hash = el_hash(EL_HASH_BEGIN, &samples->count, sizeof samples->count);
+    for (int64_t i = 0; i < n && status == EL_OK; i++) {
+        struct el_sample sample;
+        status = read_at(dataset, samples, i * (samples->count / n), &reader, &sample);
+        if (status != EL_OK) break;
+        hash = el_hash(hash, &sample.label, sizeof sample.label);
+        hash = dataset->info.image ? el_hash_blocks(hash, sample.pixels, image_bytes)
+                                   : el_hash_blocks(hash, sample.tokens, (size_t)sample.length * sizeof *sample.tokens);
+    }
+    el_reader_close(&reader);
+    if (status == EL_OK) *hash_p = hash;
+    return status;
 }
 
 const struct el_dataset_info *el_dataset_info(const struct el_dataset *dataset)

@@ -34,7 +34,7 @@ static uint64_t hash_index(const json_t *index)
     return hash;
 }
 
-static json_t *hex(uint64_t hash)
+json_t *el_checkpoint_hex(uint64_t hash)
 {
     char text[17];
     snprintf(text, sizeof text, "%016" PRIx64, hash);
@@ -43,7 +43,7 @@ static json_t *hex(uint64_t hash)
 
 static bool is_hash(const json_t *text, uint64_t hash)
 {
-    json_t *own = hex(hash);
+    json_t *own = el_checkpoint_hex(hash);
     const bool same = json_equal(text, own);
     json_decref(own);
     return same;
@@ -63,7 +63,7 @@ json_t *el_checkpoint_describe(const struct el_train_config *config)
 enum el_status el_checkpoint_write_index(const char *folder, json_t *index)
 {
     char path[EL_PATH_BYTES + 16], temporary[EL_PATH_BYTES + 64];
-    json_t *whole = json_pack("{s:o, s:o}", "hash", hex(hash_index(index)), "checkpoint", index);
+    json_t *whole = json_pack("{s:o, s:o}", "hash", el_checkpoint_hex(hash_index(index)), "checkpoint", index);
     snprintf(path, sizeof path, "%s/index.json", folder);
     FILE *file = whole ? el_file_begin(path, temporary, sizeof temporary) : NULL;
     enum el_status status = EL_OK;
@@ -370,4 +370,20 @@ enum el_status el_checkpoint_check(const struct el_checkpoint *checkpoint, const
                        el_path_tail(checkpoint->path), checkpoint->step, steps);
     for (int f = 0; f < checkpoint->n_files; f++) EL_TRY(check_names(checkpoint, checkpoint->files[f], model));
     return check_arrays(checkpoint, config, model);
+}
+
+enum el_status el_checkpoint_check_data(const struct el_checkpoint *checkpoint, const struct el_dataset *dataset)
+{
+    const json_t *data = json_object_get(checkpoint->index, "data"), *was = json_object_get(data, "hash");
+    uint64_t hash;
+    if (json_integer_value(json_object_get(data, "samples")) > el_dataset_size(dataset, EL_SPLIT_TRAIN))
+        return el_fail(EL_ERR_INVALID,
+                       "--resume %s: it has taken more samples of an epoch than %s has: give the same data",
+                       el_path_tail(checkpoint->path), el_dataset_info(dataset)->source);
+    if (!was) return EL_OK;
+    EL_TRY(el_dataset_hash(dataset, &hash));
+    if (is_hash(was, hash)) return EL_OK;
+    return el_fail(EL_ERR_INVALID,
+                   "--resume %s: it was trained on other samples than those of %s: give the same --data",
+                   el_path_tail(checkpoint->path), el_dataset_info(dataset)->source);
 }

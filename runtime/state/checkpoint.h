@@ -25,6 +25,7 @@
 #include <jansson.h>
 
 #include "runtime/base/files.h"
+#include "runtime/data/data.h"
 #include "runtime/layout/config.h"
 #include "runtime/state/state.h"
 
@@ -47,6 +48,8 @@ const char *el_checkpoint_index_fault(const json_t *index);
 const json_t *el_checkpoint_index(const struct el_checkpoint *checkpoint);
 enum el_status el_checkpoint_check(const struct el_checkpoint *checkpoint, const struct el_train_config *config,
                                    const struct el_graph *model);
+/* That its data were these, as far as it says so: by their hash (el_dataset_hash) and its place in them. */
+enum el_status el_checkpoint_check_data(const struct el_checkpoint *checkpoint, const struct el_dataset *dataset);
 /* An array of the model (in no slice). values: [count] in the order of its shape. `rank`: whose own is taken, if it
  * gave one whole; -1: anybody's. *found_p false: nobody gave it, and values are untouched. */
 enum el_status el_checkpoint_read(const struct el_checkpoint *checkpoint, const char *kind,
@@ -70,6 +73,8 @@ void el_checkpoint_remove_parts(const char *dir);
 enum el_status el_checkpoint_hash(const char *path, uint64_t *hash_p, int64_t *bytes_p);
 /* "optimizer.exp_avg" of a row's arrays; NULL: they are not stored. */
 const char *el_checkpoint_kind(const struct el_state_row *row, enum el_state what, char text[EL_GRAPH_NAME_BYTES]);
+/* 16 hex digits, as an index has hashes. A new reference. */
+json_t *el_checkpoint_hex(uint64_t hash);
 /* What config and mode it is of; index.json has this, "step", "files" and more. A new reference. */
 json_t *el_checkpoint_describe(const struct el_train_config *config);
 /* Writes `index` (stolen), with its hash. */

@@ -25,6 +25,7 @@ struct el_checkpointer {
     struct el_run *run;
     const struct el_checkpoint_spec *spec;
     struct el_snapshot *state, *best; /* best: of the best epoch; NULL where there was none yet */
+    uint64_t data_hash;               /* the first worker's */
     pthread_t thread;
     bool running;
     atomic_bool abandoned; /* training has failed: nobody is waited for any more */
@@ -175,8 +176,9 @@ static json_t *make_index(const struct el_checkpointer *c, double epoch_loss)
     json_object_set_new(index, "step", json_integer(c->step));
     const int64_t batch = c->step - run->origin, of = run->data_steps ? run->data_steps : INT64_MAX;
     json_object_set_new(index, "data",
-                        json_pack("{s:I, s:I}", "epoch", (json_int_t)(batch / of), "samples",
-                                  (json_int_t)(batch % of * run->session->config->global_batch)));
+                        json_pack("{s:I, s:I, s:o}", "epoch", (json_int_t)(batch / of), "samples",
+                                  (json_int_t)(batch % of * run->session->config->global_batch), "hash",
+                                  el_checkpoint_hex(c->data_hash)));
     json_object_set_new(index, "workers", json_integer(run->worker.layout->n_workers));
     json_object_set_new(index, "epochs", show_epochs(run));
     json_object_set_new(index, "epoch_loss", show_real(epoch_loss));
@@ -250,7 +252,10 @@ enum el_status el_run_open_checkpoints(struct el_run *run)
     EL_TRY(el_snapshot_open(&run->worker, EL_KEPT_ROWS, el_checkpoint_file_has, &c->state));
     memset(c->state->bytes, 0, c->state->size); /* else the first copy waits for pages */
     double ready = 0;
-    if (el_worker_is_first(&run->worker)) el_checkpoint_remove_parts(spec->dir);
+    if (el_worker_is_first(&run->worker)) {
+        EL_TRY(el_dataset_hash(run->session->place->dataset, &c->data_hash));
+        el_checkpoint_remove_parts(spec->dir);
+    }
     return el_worker_take_first(&run->worker, &ready, 1); /* nobody writes before what is stale is gone */
 }
 

@@ -46,7 +46,8 @@ static void train(const struct el_train_config *config, const char *dir, const c
     if (resume) {
         if (el_checkpoint_open(resume, &from) != EL_OK) fail_msg("%s: %s", config->mode, el_error_message());
         assert_int_equal(el_model_build(&config->model, &graph), EL_OK);
-        if (el_checkpoint_check(from, config, graph) != EL_OK) fail_msg("%s: %s", config->mode, el_error_message());
+        if (el_checkpoint_check(from, config, graph) != EL_OK || el_checkpoint_check_data(from, dataset) != EL_OK)
+            fail_msg("%s: %s", config->mode, el_error_message());
         el_graph_destroy(graph);
     }
     until.steps = stop;

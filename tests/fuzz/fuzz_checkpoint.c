@@ -81,7 +81,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         const bool by_epochs = json_is_true(json_object_get(document, "by_epochs"));
         struct el_train_config own = config;
         if (by_epochs) own.epochs = EPOCHS;
-        if (fuzz_status(el_checkpoint_check(checkpoint, &own, model))) {
+        if (fuzz_status(el_checkpoint_check(checkpoint, &own, model)) &&
+            fuzz_status(el_checkpoint_check_data(checkpoint, data))) {
             read_all(checkpoint);
             if (el_checkpoint_step(checkpoint) < STEP_MAX) train_on(checkpoint, by_epochs);
         }

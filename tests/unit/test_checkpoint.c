@@ -212,6 +212,54 @@ static void of_a_damaged_one_an_earlier_one_is_taken(void **state)
     assert_non_null(strstr(el_error_message(), "many/step-3/index.json: damaged"));
 }
 
+static void open_data(const char *text, bool in_files, double held_out, struct el_dataset **data_p)
+{
+    char file[EL_PATH_BYTES];
+    snprintf(file, sizeof file, "%s", in("data.txt"));
+    put_file(folder, file, text, strlen(text));
+    const struct el_dataset_spec spec = {
+        .source = file, .input = EL_INPUT_FEATURES, .held_out = held_out, .in_files = in_files};
+    assert_int_equal(el_dataset_open(&spec, data_p), EL_OK);
+}
+
+static uint64_t hash_of(const char *text, bool in_files, double held_out)
+{
+    uint64_t hash;
+    struct el_dataset *data;
+    open_data(text, in_files, held_out, &data);
+    assert_int_equal(el_dataset_hash(data, &hash), EL_OK);
+    el_dataset_close(data);
+    return hash;
+}
+
+static void it_goes_on_with_its_own_data_alone(void **state)
+{
+    static const char text[] = "0 one two\n1 three\n0 four\n1 five six\n";
+    char found[64];
+    struct el_dataset *data;
+    struct el_checkpoint *checkpoint;
+    const uint64_t hash = hash_of(text, false, 0);
+    assert_true(hash_of(text, true, 0) == hash && hash_of(text, false, 0.5) == hash);
+    assert_true(hash_of("0 one two\n1 three\n1 four\n1 five six\n", false, 0) != hash);
+    assert_true(hash_of("0 one two\n1 three\n0 four\n1 five one\n", false, 0) != hash);
+    assert_true(hash_of("0 one two\n1 three\n0 four\n", false, 0) != hash);
+    open_data(text, false, 0, &data);
+    snprintf(found, sizeof found, "\"samples\":4,\"hash\":\"%016llx\"", (unsigned long long)hash);
+    const char *const places[] = {"\"samples\":4", found, "\"samples\":4,\"hash\":\"0123456789abcdef\"",
+                                  "\"samples\":5"},
+                      *const wanted[] = {NULL, NULL, "it was trained on other samples than those of",
+                                         "has taken more samples"};
+    for (int i = 0; i < 4; i++) {
+        make("whole", "\"samples\":0", places[i], "one");
+        assert_int_equal(el_checkpoint_open(in("one"), &checkpoint), EL_OK);
+        const enum el_status status = el_checkpoint_check_data(checkpoint, data);
+        assert_int_equal(status, wanted[i] ? EL_ERR_INVALID : EL_OK);
+        if (wanted[i]) assert_non_null(strstr(el_error_message(), wanted[i]));
+        el_checkpoint_close(checkpoint);
+    }
+    el_dataset_close(data);
+}
+
 RUN_TESTS(make_folder, remove_folder, what_links_lead_to_stays, only_a_folder_with_an_index_is_one,
           events_go_into_a_file_of_the_folder_alone, a_path_is_never_cut, every_field_is_checked, pieces_make_the_whole,
-          of_a_damaged_one_an_earlier_one_is_taken)
+          of_a_damaged_one_an_earlier_one_is_taken, it_goes_on_with_its_own_data_alone)
