@@ -14,7 +14,7 @@ ends() {
     shift 2
     [[ -x $CARDS ]] || skip "no fake cards: they need a C++ compiler"
     rm -rf run
-    run --separate-stderr timeout 30 "$CARDS" run "${SHORT[@]}" --out run "$@"
+    run --separate-stderr timeout 120 "$CARDS" run "${SHORT[@]}" --out run "$@"
     [[ $status == "$wanted" && $(tr -s ' \n' ' ' <<<"$output$stderr") == *"$words"* ]] || show
     ! grep -rE 'fakecards|Sanitizer' run/logs || show
 }
@@ -24,7 +24,7 @@ train_alike() {
     local with=(--warmup 2 --min-time 0 --control none --quiet --dtype f64 --procs 1 --json "${@:2}")
     [[ -x $CARDS ]] || skip "no fake cards: they need a C++ compiler"
     for mode in $1; do
-        timeout 60 "$CARDS" run "${with[@]}" --mode "$mode" --devices cuda:2 --out "c-$mode" >cards.json
+        timeout 240 "$CARDS" run "${with[@]}" --mode "$mode" --devices cuda:2 --out "c-$mode" >cards.json
         "$EVENLOAD" run "${with[@]}" --mode "$mode" --devices 2 --out "m-$mode" >cpu.json
         python3 - <<'END'
 import json
@@ -67,7 +67,7 @@ END
 # Parameters behind a bias of 30 would lie askew on the replica.
 @test "a replica's convolutions are done as the master's" {
     [[ -x $CARDS ]] || skip "no fake cards: they need a C++ compiler"
-    timeout 30 "$CARDS" run --model textcnn --vocab 50 --embed 8 --seq 12 --filters 30 --batch 8 --steps 2 --warmup 0 --min-time 0 --control none \
+    timeout 120 "$CARDS" run --model textcnn --vocab 50 --embed 8 --seq 12 --filters 30 --batch 8 --steps 2 --warmup 0 --min-time 0 --control none \
         --quiet --procs 1 --timeout 60 --mode dp --devices cuda:2 --out run >/dev/null
     python3 - <<'END'
 import json

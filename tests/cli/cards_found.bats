@@ -82,7 +82,7 @@ ranks() {
     port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
     for rank in 0 1; do
         CUDA_VISIBLE_DEVICES=${SEES[rank]} RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 \
-            MASTER_PORT=$port timeout 60 "$CARDS" "$@" >"rank$rank.out" 2>&1 &
+            MASTER_PORT=$port timeout 240 "$CARDS" "$@" >"rank$rank.out" 2>&1 &
         pids+=($!)
     done
     for rank in 0 1; do wait "${pids[rank]}" || status=$?; done

@@ -31,7 +31,7 @@ losses() { json "$1/results.json" 'd["trials"][0]["loss"]'; }
 
 @test "a parameter without a gradient is named on every way to run ddp, and nobody waits" {
     for procs in 1 2; do
-        run --separate-stderr timeout 20 "$EVENLOAD" run --mode ddp "${BRANCH[@]}" --procs "$procs" --launcher own --out "p$procs"
+        run --separate-stderr timeout 120 "$EVENLOAD" run --mode ddp "${BRANCH[@]}" --procs "$procs" --launcher own --out "p$procs"
         [[ $status -eq 1 ]] || show
         reason=$(json "p$procs/results.json" 'd["trials"][0]["reason"]')
         [[ $reason == *"expected to have finished reduction in the prior iteration"*"no gradient of 'side.weight' and 1 more; give --find-unused on"* ]] || { echo "$reason"; false; }

@@ -73,7 +73,7 @@ mpirun_n() {
     need_mpirun
     local -a allow=()
     [[ $(id -u) -ne 0 ]] || allow=(--allow-run-as-root)
-    timeout 60 mpirun "${allow[@]}" --oversubscribe --bind-to none -n "$@"
+    timeout 240 mpirun "${allow[@]}" --oversubscribe --bind-to none -n "$@"
 }
 
 @test "started by mpirun it takes its place as a rank" {
@@ -99,9 +99,9 @@ torchrun_n() {
     local n=$1 rank
     shift
     for ((rank = n - 1; rank > 0; rank--)); do
-        env RANK="$rank" WORLD_SIZE="$n" LOCAL_RANK="$rank" MASTER_ADDR=localhost MASTER_PORT="$port" timeout 60 "$@" >"rank-$rank.txt" 2>&1 3>&- &
+        env RANK="$rank" WORLD_SIZE="$n" LOCAL_RANK="$rank" MASTER_ADDR=localhost MASTER_PORT="$port" timeout 240 "$@" >"rank-$rank.txt" 2>&1 3>&- &
     done
-    env RANK=0 WORLD_SIZE="$n" LOCAL_RANK=0 MASTER_ADDR=localhost MASTER_PORT="$port" timeout 60 "$@"
+    env RANK=0 WORLD_SIZE="$n" LOCAL_RANK=0 MASTER_ADDR=localhost MASTER_PORT="$port" timeout 240 "$@"
     wait
 }
 
@@ -121,8 +121,8 @@ torchrun_n() {
 @test "ranks that were told of different worlds: one clear line each, no hang" {
     port=$(free_port)
     local -a place=(env MASTER_ADDR=127.0.0.1 MASTER_PORT="$port")
-    "${place[@]}" RANK=1 WORLD_SIZE=3 timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp >other.txt 2>&1 3>&- &
-    run --separate-stderr "${place[@]}" RANK=0 WORLD_SIZE=2 timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp --timeout 1
+    "${place[@]}" RANK=1 WORLD_SIZE=3 timeout 120 "$EVENLOAD" run "${QUICK[@]}" --mode ddp >other.txt 2>&1 3>&- &
+    run --separate-stderr "${place[@]}" RANK=0 WORLD_SIZE=2 timeout 120 "$EVENLOAD" run "${QUICK[@]}" --mode ddp --timeout 1
     [[ $status -eq 1 && ${#stderr_lines[@]} -eq 1 && $stderr == *"for rank 1 of 2;"*"rank 1 (127.0.0.1) expects 3 ranks, and rank 0 expects 2" ]] || show
     wait
     grep -q "evenload: .*refuses rank 1: .*expects 3 ranks" other.txt
@@ -130,17 +130,17 @@ torchrun_n() {
 
 @test "more ranks than there can be: refused before anything is allocated for them" {
     refuses "100000000 ranks: at most 64" env RANK=0 WORLD_SIZE=100000000 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 \
-        timeout 10 "$EVENLOAD" run "${QUICK[@]}" --mode ddp
+        timeout 60 "$EVENLOAD" run "${QUICK[@]}" --mode ddp
 }
 
 @test "EVENLOAD_SECRET: who does not know it is turned away, and those who do go on" {
     port=$(free_port)
     local -a place=(env WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port")
-    "${place[@]}" RANK=0 EVENLOAD_SECRET=sesame timeout 60 "$EVENLOAD" run "${QUICK[@]}" --mode ddp --out r >zero.txt 2>&1 3>&- &
+    "${place[@]}" RANK=0 EVENLOAD_SECRET=sesame timeout 240 "$EVENLOAD" run "${QUICK[@]}" --mode ddp --out r >zero.txt 2>&1 3>&- &
     local zero=$!
-    run --separate-stderr "${place[@]}" RANK=1 EVENLOAD_SECRET=barley timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp
+    run --separate-stderr "${place[@]}" RANK=1 EVENLOAD_SECRET=barley timeout 120 "$EVENLOAD" run "${QUICK[@]}" --mode ddp
     [[ $status -eq 1 && $stderr == *"refuses rank 1: "*"has another EVENLOAD_SECRET"* ]] || show
-    "${place[@]}" RANK=1 EVENLOAD_SECRET=sesame timeout 30 "$EVENLOAD" run "${QUICK[@]}" --mode ddp
+    "${place[@]}" RANK=1 EVENLOAD_SECRET=sesame timeout 120 "$EVENLOAD" run "${QUICK[@]}" --mode ddp
     wait "$zero"
     [[ $(json r/results.json 'd["trials"][0]["status"]') == ok ]]
 }
@@ -221,7 +221,7 @@ END
     unshare -m true 2>why.txt || skip "no mount namespaces here: $(cat why.txt)"
     # shellcheck disable=SC2016 # for the inner shell
     unshare -m bash -c 'mount -t tmpfs -o size=8m none /dev/shm && exec "$@"' bash \
-        "$EVENLOAD" run "${QUICK[@]}" --mode ddp --launcher mpirun --timeout 15 --out r --quiet
+        "$EVENLOAD" run "${QUICK[@]}" --mode ddp --launcher mpirun --timeout 60 --out r --quiet
     [[ $(json r/results.json 'd["trials"][0]["status"]') == ok ]]
 }
 
@@ -255,7 +255,7 @@ END
     need_mpirun
     few() { (ulimit -n 40 && "$@"); }
     refuses "mpirun needs 42 open files for 2 ranks, and 40 are allowed: raise the limit (ulimit -n)" \
-        few "$EVENLOAD" run "${QUICK[@]}" --mode ddp --launcher mpirun --timeout 15
+        few "$EVENLOAD" run "${QUICK[@]}" --mode ddp --launcher mpirun --timeout 60
 }
 
 @test "run without mpirun: processes all the same" {

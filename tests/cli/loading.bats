@@ -36,7 +36,7 @@ make_text() { for i in $(seq 40); do echo "$((i % 3)) word$i common word$((i / 2
     make_text
     SECONDS=0
     run --separate-stderr "$EVENLOAD" run "${TINY[@]}" --data text.txt --data-in disk --workers 2 --inject worker=4 --devices 1 --out dead
-    [[ $status -eq 1 && $output == *"loader worker 0 ended before batch 4 was ready"* && $SECONDS -lt 5 ]] || show
+    [[ $status -eq 1 && $output == *"loader worker 0 ended before batch 4 was ready"* && $SECONDS -lt 30 ]] || show
     mkdir -p images/{a,b}
     for i in $(seq 20); do
         { printf 'P6 4 4 255\n' && head -c 48 /dev/zero; } | tee "images/a/$i.ppm" >"images/b/$i.ppm"

@@ -55,7 +55,7 @@ leaves_nothing() {
     mkdir -p r x c s st
     mkfifo r/results.json x/explain.json c/comm.json $record p p.csv p.json p.json.gz
     ln -s /dev/zero z.csv && ln -s /dev/zero z.json && ln -s /dev/zero z
-    is() { refuses "$1: is not a regular file" timeout 20 "$EVENLOAD" "${@:2}"; }
+    is() { refuses "$1: is not a regular file" timeout 120 "$EVENLOAD" "${@:2}"; }
     for command in plot report imbalance scale explain; do is r/results.json $command $folder; done
     is x/explain.json report x
     is c/comm.json plot c
@@ -64,11 +64,11 @@ leaves_nothing() {
     for file in p.json p.json.gz z.json; do is $file trace-stats $file; done
     for file in p.csv z.csv; do is $file run --mode pipeline --devices sim:2 --schedule $file; done
     for file in p z; do
-        refuses "--machine $file: is not a regular file" timeout 20 "$EVENLOAD" run --devices sim:2 --mode ddp --machine $file
+        refuses "--machine $file: is not a regular file" timeout 120 "$EVENLOAD" run --devices sim:2 --mode ddp --machine $file
         is $file run --data $file
         is $file run --model mlp --load $file
     done
-    refuses "no comm.json that can be read" timeout 20 "$EVENLOAD" run --mode ddp --devices sim:2 --costs c
+    refuses "no comm.json that can be read" timeout 120 "$EVENLOAD" run --mode ddp --devices sim:2 --costs c
     # A file that is too large for what it is.
     truncate -s 20M large.csv && truncate -s 300M x/results.json
     refuses "large.csv: is larger than 16 MiB" "$EVENLOAD" run --mode pipeline --devices sim:2 --schedule large.csv

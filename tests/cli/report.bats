@@ -133,7 +133,7 @@ PYTHON
     echo '<html><script>alert(1)</script></html>' >r/plots/step.svg
     ln -sf "$REFERENCE/plots/imbalance.svg" r/plots/imbalance.svg # a link, if to a picture
     { cat r/plots/utilization.svg && head -c 3000000 /dev/zero | tr '\0' ' '; } >large && mv large r/plots/utilization.svg
-    run --separate-stderr timeout 20 "$EVENLOAD" report r
+    run --separate-stderr timeout 120 "$EVENLOAD" report r
     [[ $status -eq 0 ]] || show
     [[ $(grep -c 'Left out: it is no regular file' r/report.html) -eq 3 && $(grep -c 'Left out: it is no SVG' r/report.html) -eq 1 ]] || show
     [[ $(grep -c 'Too large for this page' r/report.html) -eq 1 && $(grep -c 'alt="timeline"' r/report.html) -eq 1 ]] || show

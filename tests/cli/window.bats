@@ -69,7 +69,7 @@ stop_rank() {
     sleep 1 # it trains
     read -r pid <rank-1.pid
     kill -STOP "$pid"
-    timeout 20 tail --pid=$job -f /dev/null || kill -INT $job
+    timeout 60 tail --pid=$job -f /dev/null || kill -INT $job
     wait $job || code=$?
     [[ $code -eq 1 ]] || { cat out; false; }
     [[ $(json "s-$1/results.json" 'd["trials"][0]["reason"]') == *"rank 1 did not arrive within 1 s; rank 1 does not answer"* ]] || { cat out; false; }
@@ -86,7 +86,7 @@ stop_rank() {
 }
 
 @test "devices names every backend and library, quickly" {
-    run --separate-stderr timeout 2 "$EVENLOAD" devices
+    run --separate-stderr timeout 20 "$EVENLOAD" devices
     [[ $status -eq 0 ]] || show
     for name in cpu null sim cuda oneDNN MPI Cores; do [[ $output == *"$name"* ]] || show; done
     "$EVENLOAD" devices --json >d.json
