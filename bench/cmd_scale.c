@@ -19,14 +19,17 @@ static enum el_status show(const struct el_options *options, const json_t *run, 
     char word[EL_WORD_BYTES];
     FILE *messages = options->json ? NULL : stdout;
     json_t *document = NULL;
-    enum el_status status = EL_OK;
+    char path[EL_PATH_BYTES + 16];
     EL_TRY(el_scale_document(run, dir, &document));
-    if (options->json) {
+    snprintf(path, sizeof path, "%s/scale.csv", dir);
+    enum el_status status = el_write_file(path, el_scale_csv, document);
+    if (options->json && status == EL_OK) {
         status = el_print_json(document, stdout);
-    } else {
+    } else if (status == EL_OK) {
         el_scale_print(document, stdout);
         printf("\n");
         el_text_line(stdout, "%s/results.json", dir);
+        el_text_line(stdout, "%s/scale.csv", dir);
     }
     if (status == EL_OK) el_say_not_drawn(el_plot_figures(&figure, 1, document, dir, messages), messages);
     if (status == EL_OK && !options->json) {
@@ -124,6 +127,7 @@ enum el_status el_cmd_scale(struct el_options *options, int *exit_status_p)
     EL_TRY(prepare(options));
     el_runner_catch_signals();
     EL_TRY(el_campaign_begin(&campaign, EL_CMD_SCALE, options));
+    campaign.asked = &given;
     snprintf(headline, sizeof headline, "%d trials, %d launch%s each, in turns", campaign.set.n, options->repeats,
              options->repeats == 1 ? "" : "es");
     enum el_status status = el_campaign_measure(&campaign, true, headline);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "bench/base/io.h"
+#include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/explain/explain.h"
 #include "bench/job/worker.h"
@@ -125,6 +126,13 @@ enum el_status el_read_records(const char *command, const struct el_options *opt
     return EL_OK;
 }
 
+/* The study's own command, by this program's name. */
+static void say_again(const char *command)
+{
+    const char *rest = strchr(command, ' ');
+    if (rest) el_text_line(stdout, "Again: %s%s", el_program_word(), rest);
+}
+
 enum el_status el_end_campaign(struct el_campaign *campaign, enum el_status status, const char *how,
                                enum el_status (*show)(struct el_campaign *campaign), int *exit_status_p)
 {
@@ -136,6 +144,8 @@ enum el_status el_end_campaign(struct el_campaign *campaign, enum el_status stat
     } else if (status == EL_OK) {
         campaign->exit_status = el_campaign_exit_status(campaign);
         status = show(campaign);
+        if (campaign->command & (EL_CMD_COMPARE | EL_CMD_SCALE) && !campaign->options->json)
+            say_again(el_json_text(campaign->run, "command", ""));
         *exit_status_p = campaign->exit_status;
         if (campaign->no_launcher[0]) fprintf(stderr, "evenload: %s\n", campaign->no_launcher);
     }

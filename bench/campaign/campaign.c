@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/machine/host.h"
 #include "bench/options/options.h"
 #include "bench/record/record.h"
@@ -64,6 +65,7 @@ static enum el_status make_trial(const struct el_campaign *c, int t)
         if (repeat) json_array_append(repeats, repeat);
     }
     enum el_status status = el_trial_command(&c->set.trials[t], command, sizeof command);
+    if (c->options->repeats > 1) el_text_append(command, sizeof command, " --repeats %d", c->options->repeats);
     if (status == EL_OK && json_array_size(repeats)) trial = el_record_trial(&c->set.trials[t], command, repeats);
     json_array_set_new(c->trials, (size_t)t, trial);
     json_decref(repeats);
@@ -173,6 +175,22 @@ void el_campaign_undo(struct el_campaign *campaign)
     el_store_forget(&campaign->store);
 }
 
+/* The command that measures all of it again, in another folder; null: it is too long. */
+static json_t *command_of(const struct el_campaign *c)
+{
+    struct el_options *options = malloc(sizeof *options);
+    char command[COMMAND_BYTES];
+    enum el_status status = EL_ERR_HOST_MEMORY;
+    if (options) {
+        *options = c->asked ? *c->asked : *c->options;
+        options->out[0] = '\0';
+        options->quiet = options->json = options->strict = false;
+        status = el_options_command_line(c->command, options, command, sizeof command);
+    }
+    free(options);
+    return status == EL_OK ? el_json_string(command) : json_null();
+}
+
 enum el_status el_campaign_write(struct el_campaign *c)
 {
     json_t *trials = json_array();
@@ -180,6 +198,7 @@ enum el_status el_campaign_write(struct el_campaign *c)
         if (!json_is_null(trial)) json_array_append(trials, trial);
     json_t *run = el_record_run(json_incref(c->environment), trials);
     if (!run) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the run's document");
+    json_object_set_new(run, "command", command_of(c));
     json_object_set_new(run, "options", el_options_echo(c->command, c->options));
     if (c->gate) json_object_set(run, "gate", c->gate);
     json_decref(c->run);

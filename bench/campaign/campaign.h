@@ -18,6 +18,7 @@ enum { EL_EXIT_TRIAL = 1, EL_EXIT_USE = 2, EL_EXIT_INTERRUPTED = 130 };
 struct el_campaign {
     unsigned command;
     const struct el_options *options;
+    const struct el_options *asked; /* as they were given; NULL: `options` */
     struct el_store store;
     struct el_data_files files; /* that it made */
     size_t checkpoint_existing; /* letters of --checkpoint that were a folder before */

@@ -220,7 +220,8 @@ enum el_status el_options_command_line(unsigned command, const struct el_options
         if (!(row->commands & command)) continue;
         el_option_show(row, options, value, sizeof value);
         el_option_show(row, &initial, otherwise, sizeof otherwise);
-        bool always = row->kind <= EL_OPTION_SIZE && row->kind >= EL_OPTION_MODES;
+        bool always = (row->kind <= EL_OPTION_SIZE && row->kind >= EL_OPTION_MODES) ||
+                      (command & (EL_CMD_COMPARE | EL_CMD_SCALE) && !strcmp(row->name, "repeats"));
         if (!*value || (!always && !strcmp(value, otherwise))) continue;
         size_t used = strlen(text);
         used += (size_t)snprintf(text + used, bytes - used, " --%s%s", row->name, row->argument ? " " : "");

@@ -45,13 +45,20 @@ static bool writes(const struct el_options *options)
     return names[n] != NULL;
 }
 
-static bool read_options(char *command, struct el_options *options)
+/* Which command it is; 0: none of those that train, or its options are none of them. */
+static unsigned read_options(char *command, struct el_options *options)
 {
+    static const unsigned commands[] = {EL_CMD_RUN, EL_CMD_COMPARE, EL_CMD_SCALE, EL_CMD_IMBALANCE};
     char *words[WORDS_MAX];
     int n = split(command, words);
-    if (n < 2 || strcmp(words[0], "evenload") != 0 || strcmp(words[1], "run") != 0) return false;
-    el_options_defaults(EL_CMD_RUN, options);
-    return el_options_parse(EL_CMD_RUN, n - 1, words + 1, options) == EL_OK && !writes(options) && !options->help;
+    if (n < 2 || strcmp(words[0], "evenload") != 0) return 0;
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        if (strcmp(words[1], el_command_name(commands[i])) != 0) continue;
+        el_options_defaults(commands[i], options);
+        bool good = el_options_parse(commands[i], n - 1, words + 1, options) == EL_OK;
+        return good && !writes(options) && !options->help ? commands[i] : 0;
+    }
+    return 0;
 }
 
 void el_page_command(const json_t *trial, const json_t *context, char *text)
@@ -59,9 +66,9 @@ void el_page_command(const json_t *trial, const json_t *context, char *text)
     struct el_options *options = malloc(sizeof *options);
     char *command = strdup(el_json_text(trial, "command", ""));
     (void)context;
-    bool good = options && command && read_options(command, options);
-    if (!good || el_options_command_line(EL_CMD_RUN, options, text, EL_CELL_BYTES) != EL_OK)
-        snprintf(text, EL_CELL_BYTES, "none: what the record names is no command of run, or too long");
+    unsigned which = options && command ? read_options(command, options) : 0;
+    if (!which || el_options_command_line(which, options, text, EL_CELL_BYTES) != EL_OK)
+        snprintf(text, EL_CELL_BYTES, "none: what the record names is no command that trains, or too long");
     free(command);
     free(options);
 }

@@ -310,6 +310,13 @@ static enum el_status put_body(struct page *page, const char *title)
         el_html_text(page->out, page->dir);
         fputs("</code>. ", page->out);
     }
+    if (json_is_string(json_object_get(page->run, "command")) && !kind) {
+        char command[EL_CELL_BYTES];
+        el_page_command(page->run, NULL, command);
+        fputs("All of it again: <code>", page->out);
+        el_html_text(page->out, command);
+        fputs("</code>. ", page->out);
+    }
     fprintf(page->out, "The figures lie beside this page, in %s.</footer>\n</main>\n<script>\n",
             kind ? kind->file : "results.json, trials.csv and devices.csv");
     return EL_OK;

@@ -37,7 +37,7 @@ static void put_number(double value, FILE *file)
 }
 
 /* Of a list its entries, with a blank between: numbers, rules, devices. */
-static void put_value(const json_t *value, FILE *file)
+void el_csv_value(const json_t *value, FILE *file)
 {
     if (json_is_string(value)) put_text(json_string_value(value), file);
     if (json_is_boolean(value)) fputs(json_is_true(value) ? "1" : "0", file);
@@ -45,7 +45,7 @@ static void put_value(const json_t *value, FILE *file)
     if (json_is_real(value)) put_number(json_real_value(value), file);
     for (size_t i = 0; i < json_array_size(value); i++) {
         if (i > 0) fputc(' ', file);
-        put_value(json_array_get(value, i), file);
+        el_csv_value(json_array_get(value, i), file);
     }
 }
 
@@ -63,7 +63,7 @@ static void put_fields(const json_t *object, const char *const *names, size_t n,
     for (size_t i = 0; i < n; i++) {
         fputc(',', file);
         if (object == NULL) fputs(names[i], file);
-        put_value(json_object_get(object, names[i]), file);
+        el_csv_value(json_object_get(object, names[i]), file);
     }
 }
 

@@ -103,6 +103,8 @@ json_t *el_record_run(json_t *environment, json_t *trials);
  * its settings; null where no repeat so far had a GPU. `repeat` may be NULL. */
 void el_record_learn(json_t *environment, const json_t *repeat);
 
+/* A cell of a CSV file: numbers as in the record, nothing for null; text in quotes where it needs them. */
+void el_csv_value(const json_t *value, FILE *file);
 /* trials.csv, devices.csv, and of all but a watch's record steps.csv, in that folder. */
 enum el_status el_write_csv(const json_t *run, const char *dir);
 

@@ -35,5 +35,7 @@ extern const struct el_column el_scale_columns[], el_scale_token_columns[]; /* t
 void el_scale_predicted_from(const json_t *document, char *text, size_t bytes);
 /* Two tables, what it comes to in sentences, and what made rows doubtful; 110 columns. */
 void el_scale_print(const json_t *document, FILE *out);
+/* scale.csv: a row for each of `rows` and `predicted`. EL_OK. */
+enum el_status el_scale_csv(const void *document, FILE *file);
 /* Speed-up and efficiency (figure_scale.c). */
 extern const struct el_figure el_figure_scale;

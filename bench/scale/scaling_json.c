@@ -5,6 +5,7 @@
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
+#include "bench/record/record.h"
 #include "bench/report/report.h"
 #include "bench/scale/scale.h"
 #include "runtime/modes/mode_info.h"
@@ -201,5 +202,49 @@ enum el_status el_scale_document(const json_t *run, const char *dir, json_t **do
     if (!document) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the scaling document");
     add_predicted(trials, dir, &base, document);
     *document_p = document;
+    return EL_OK;
+}
+
+#define RATIO(prefix, path)                                                                                            \
+    {prefix "speedup", path "speedup"}, {prefix "speedup_low", path "speedup_ci95.0"},                                 \
+        {prefix "speedup_high", path "speedup_ci95.1"}, {prefix "efficiency", path "efficiency"},                      \
+        {prefix "efficiency_low", path "efficiency_ci95.0"},                                                           \
+    {                                                                                                                  \
+        prefix "efficiency_high", path "efficiency_ci95.1"                                                             \
+    }
+
+enum el_status el_scale_csv(const void *document, FILE *file)
+{
+    static const char *const lists[] = {"rows", "predicted"};
+    static const char *const columns[][2] = {{"mode", "mode"},
+                                             {"devices", "devices"},
+                                             {"global_batch", "global_batch"},
+                                             {"status", "status"},
+                                             {"verdict", "verdict"},
+                                             {"samples_per_s", "samples_per_s"},
+                                             {"samples_per_s_low", "ci95.0"},
+                                             {"samples_per_s_high", "ci95.1"},
+                                             RATIO("", "plain."),
+                                             RATIO("wrapped_", "wrapped."),
+                                             {"step_ms", "step.step_ms"},
+                                             {"lost_ms", "step.lost_ms"},
+                                             {"compute_ms", "step.compute_ms"},
+                                             {"contention_ms", "step.contention_ms"},
+                                             {"exposed_ms", "step.exposed_ms"},
+                                             {"idle_ms", "step.idle_ms"},
+                                             {"peak_bytes", "peak_bytes"}};
+    const size_t n = sizeof columns / sizeof columns[0];
+    fputs("kind", file);
+    for (size_t c = 0; c < n; c++) fprintf(file, ",%s", columns[c][0]);
+    for (int list = 0; list < 2; list++) {
+        EL_EACH(row, json_object_get(document, lists[list])) {
+            fputs(list ? "\npredicted" : "\nmeasured", file);
+            for (size_t c = 0; c < n; c++) {
+                fputc(',', file);
+                el_csv_value(el_json_at(row, columns[c][1]), file);
+            }
+        }
+    }
+    fputc('\n', file);
     return EL_OK;
 }

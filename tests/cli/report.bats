@@ -123,7 +123,7 @@ PYTHON
     ! grep -q 'curl\|bashrc' r/report.html || show
     ! LC_ALL=C grep -qP '\xe2\x80\xae' r/report.html || show
     grep -qF "<td class=\"left\">evenload run --mode single --model mlp --batch 64 --data '\$(touch canary)'</td>" r/report.html || show
-    [[ $(grep -c 'none: what the record names is no command of run' r/report.html) -ge 2 ]] || show
+    [[ $(grep -c 'none: what the record names is no command that trains' r/report.html) -ge 2 ]] || show
 }
 
 @test "pictures that are no SVG of the folder's own are left out, and nothing is waited for" {

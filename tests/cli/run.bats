@@ -289,7 +289,8 @@ tops() {
 
 @test "the next command that compare prints works; a mode left out is not missed" {
     run --separate-stderr "$EVENLOAD" compare "${QUICK[@]}" --modes dp --procs 1 --repeats 1 --control none --out c
-    [[ $status -eq 0 && $output != *"cannot be"* && ${lines[-1]} == "Next: $EVENLOAD imbalance c    (device by device)" ]] || show
+    [[ $status -eq 0 && $output != *"cannot be"* && ${lines[-2]} == "Next: $EVENLOAD imbalance c    (device by device)" ]]
+    [[ ${lines[-1]} == "Again: $EVENLOAD compare "*" --repeats "[0-9]* ]] || show
     run --separate-stderr "$EVENLOAD" imbalance c
     [[ $status -eq 0 && $output == *"main "* ]] || show
 }

@@ -22,8 +22,9 @@ END_OF_PYTHON
 @test "scale again measures what is missing, and scale DIR nothing" {
     with_gnuplot
     run --separate-stderr "$EVENLOAD" scale "${SHORT[@]}" --out r
-    [[ $status -eq 0 && $output == *"against plain single"*"Where the time goes"*"Null devices compute nothing"*"Next: "*" plot r --term" ]] || show
-    for line in "${lines[@]}"; do [[ ${#line} -le 100 || $line == Next:* ]] || { echo "$line" && show; }; done
+    [[ $status -eq 0 && $output == *"against plain single"*"Where the time goes"*"Null devices compute nothing"*"Next: "*" plot r --term"*"Again: "* ]] || show
+    again=${lines[-1]#"Again: $EVENLOAD "}
+    for line in "${lines[@]}"; do [[ ${#line} -le 100 || $line == Next:* || $line == Again:* ]] || { echo "$line" && show; }; done
     find r/repeats -name '*.json' -printf '%f %T@\n' | sort >before
     [[ $(wc -l <before) -eq 6 ]]
     local gnuplot
@@ -37,6 +38,17 @@ END_OF_PYTHON
     [[ $(find r/repeats -name '*.json' | wc -l) -eq 9 ]]
     run --separate-stderr "$EVENLOAD" scale r --json
     [[ $status -eq 0 && -z $stderr ]] && as_more "$output" || show
+    python3 - "$again" <<'.' || show # the figures in CSV too, with intervals where there are some; and the study's own command
+import csv, json, sys
+rows, document, run = list(csv.DictReader(open("r/scale.csv"))), json.load(open("more.json")), json.load(open("r/results.json"))
+assert [(r["mode"], int(r["devices"])) for r in rows] == [(r["mode"], r["devices"]) for r in document["rows"]], rows
+for row, wanted in zip(rows, document["rows"]):
+    for figure in ("speedup", "efficiency"):
+        assert (float(row[figure]) if row[figure] else None) == (wanted["plain"] or {}).get(figure), (row, wanted)
+assert list(rows[0])[9:12] == ["speedup", "speedup_low", "speedup_high"], list(rows[0])
+assert run["command"] == "evenload " + sys.argv[1].replace("--repeats 2", "--repeats 3"), (run["command"], sys.argv[1])
+assert " --repeats 3 " in run["command"] and run["trials"][0]["command"].endswith(" --repeats 3"), run["command"]
+.
     rm -r r/plots && touch r/plots # where nothing can be drawn all else is said
     run --separate-stderr "$EVENLOAD" scale r --json
     [[ $status -eq 0 && $stderr == "evenload: not drawn: r/plots"* ]] && as_more "$output" || show
