@@ -195,14 +195,14 @@ static char *read_picture(const char *path, size_t room, size_t *n_p, const char
     return NULL;
 }
 
-const char *el_html_picture(FILE *out, const char *path, const char *name, size_t *room_p)
+const char *el_html_picture(FILE *out, const char *path, const char *alt, size_t *room_p)
 {
     size_t n;
     const char *why;
     char *bytes = read_picture(path, *room_p, &n, &why);
     if (!bytes) return why;
     fputs("<img alt=\"", out);
-    el_html_text(out, name);
+    el_html_text(out, alt);
     fputs("\" src=\"data:image/svg+xml;base64,", out);
     put_base64(out, (const unsigned char *)bytes, n);
     fputs("\">\n", out);

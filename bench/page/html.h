@@ -22,6 +22,6 @@ void el_html_table(FILE *out, const struct el_column *const *lists, const json_t
 void el_markdown_table(FILE *out, const struct el_column *columns, const json_t *rows, const json_t *context);
 /* A picture inside the page, whose size there is taken from *room_p. Returns NULL, or a sentence: why it is left out
  * (no regular file, no SVG, larger than the room). */
-const char *el_html_picture(FILE *out, const char *path, const char *name, size_t *room_p);
+const char *el_html_picture(FILE *out, const char *path, const char *alt, size_t *room_p);
 /* A file's text as it is. Errors: EL_ERR_IO. */
 enum el_status el_html_file(FILE *out, const char *path);

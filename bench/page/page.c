@@ -107,6 +107,10 @@ static json_t *scaled(const struct page *page)
     el_json_range(page->trials, "devices", &low, &high);
     if (low < high && el_scale_document(page->run, page->dir, &document) == EL_OK) {
         rows = json_incref(json_object_get(document, "rows"));
+        EL_EACH(row, json_object_get(document, "predicted")) {
+            el_json_put(row, "mode", json_sprintf("%s, predicted", el_json_text(row, "mode", "?")));
+            json_array_append(rows, row);
+        }
         json_decref(document);
     }
     return rows;
@@ -126,6 +130,7 @@ static const struct section {
     json_t *(*rows)(const struct page *page);
     const struct el_column *columns[3];
 } sections[] = {
+    {"scaling", "Scaling", "Speed-up and efficiency at each number of devices.", {"scale"}, scaled, {el_scale_columns}},
     {"throughput", "Throughput", "A row for each trial.", {"throughput"}, measured, {el_report_trial_columns}},
     {"arithmetic",
      "FLOP/s",
@@ -165,7 +170,6 @@ static const struct section {
      {NULL},
      evaluated,
      {el_report_rank_columns}},
-    {"scaling", "Scaling", "Speed-up and efficiency at each number of devices.", {"scale"}, scaled, {el_scale_columns}},
     {"commands",
      "Commands",
      "Each trial again, alone. Made from the options that the record names.",
@@ -187,10 +191,10 @@ static void put_picture(struct page *page, const char *name)
     char path[EL_PATH_BYTES + 64];
     if (!has_picture(page, name, path)) return;
     fputs("<figure>\n", page->out);
-    const char *why = el_html_picture(page->out, path, name, &page->room);
+    const char *means = el_page_meaning(name);
+    const char *why = el_html_picture(page->out, path, means ? means : name, &page->room);
     fputs("<figcaption>", page->out);
     if (why) fprintf(page->out, "%s ", why);
-    const char *means = el_page_meaning(name);
     if (means) el_html_text(page->out, means);
     fputs("</figcaption>\n</figure>\n", page->out);
 }
@@ -256,21 +260,46 @@ static void put_printed(struct page *page, const struct el_printed_kind *kind)
 
 /* ---- head ---- */
 
+/* "numa: name 0, cores 0-1; interfaces: ...": what is known, without the marks of JSON. */
+static void put_value(FILE *out, const json_t *value)
+{
+    const char *between = "";
+    if (json_is_string(value))
+        el_html_text(out, json_string_value(value));
+    else if (json_is_integer(value))
+        fprintf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    else if (json_is_real(value))
+        fprintf(out, "%.4g", json_real_value(value));
+    else if (json_is_boolean(value))
+        fputs(json_is_true(value) ? "yes" : "no", out);
+    EL_EACH(item, value) {
+        fputs(between, out);
+        put_value(out, item);
+        between = json_is_object(item) ? "; " : ", ";
+    }
+    EL_EACH_KEY(key, item, value) {
+        bool list = json_is_array(item) && json_array_size(item);
+        if (json_is_null(item) || (json_is_array(item) && !list) || !strcmp(key, "reason")) continue;
+        fputs(between, out);
+        el_html_text(out, key);
+        fputs(list ? ": " : " ", out);
+        put_value(out, item);
+        between = list ? "; " : ", ";
+    }
+}
+
 static void put_environment(FILE *out, const json_t *environment)
 {
     fputs("<section id=\"environment\">\n<h2>Environment</h2>\n<div class=\"wide\"><table>\n<tbody>\n", out);
     EL_EACH_KEY(key, value, environment) {
-        char *text = json_is_string(value) ? strdup(json_string_value(value))
-                                           : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(4));
-        bool said = text && *text && !json_is_null(value) && !(json_is_array(value) && !json_array_size(value));
-        if (said) {
-            fputs("<tr><th scope=\"row\" class=\"left\">", out);
-            for (const char *at = key; *at; at++) el_html_text(out, *at == '_' ? " " : (char[]){*at, 0});
-            fputs("</th><td class=\"left\">", out);
-            el_html_text(out, text);
-            fputs("</td></tr>\n", out);
-        }
-        free(text);
+        bool empty =
+            json_is_string(value) ? !*json_string_value(value) : json_is_array(value) && !json_array_size(value);
+        if (json_is_null(value) || empty) continue;
+        fputs("<tr><th scope=\"row\" class=\"left\">", out);
+        for (const char *at = key; *at; at++) el_html_text(out, *at == '_' ? " " : (char[]){*at, 0});
+        fputs("</th><td class=\"left\">", out);
+        put_value(out, value);
+        fputs("</td></tr>\n", out);
     }
     fputs("</tbody></table></div>\n</section>\n", out);
 }

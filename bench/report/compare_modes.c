@@ -156,13 +156,14 @@ static const json_t *partner(const json_t *trials, const json_t *trial, const ch
 struct ratios {
     char text[TEXT_BYTES];
     bool intervals, *reasoned; /* why there is none is said once in all sentences */
+    bool several;              /* numbers of devices, so that each ratio has its own */
     bool simulated;
     const char *verdict, *doubt; /* of the first trial whose times are in doubt */
 };
 
 /* "1.02 times at batch 64 (1.005 to 1.041)". Of times in doubt nothing without the word, and no ratio without an
  * interval, which simulated ones never have. */
-static void append_ratio(struct el_interval ratio, double batch, const char *verdict, struct ratios *r)
+static void append_ratio(struct el_interval ratio, const json_t *trial, const char *verdict, struct ratios *r)
 {
     bool none = ratio.valid && ratio.low <= 1 && ratio.high >= 1;
     char times[EL_FIGURE_BYTES], *text = r->text;
@@ -171,7 +172,8 @@ static void append_ratio(struct el_interval ratio, double batch, const char *ver
                    none                                       ? "no significant difference"
                    : verdict && !ratio.valid && !r->simulated ? "no ratio"
                                                               : times,
-                   batch);
+                   el_json_number(trial, "global_batch"));
+    if (r->several) el_text_append(text, TEXT_BYTES, " on %.0f", el_json_number(trial, "devices"));
     if (ratio.valid)
         el_text_append(text, TEXT_BYTES, " (%.3f to %.3f%s%s)", ratio.low, ratio.high, verdict ? ", " : "",
                        verdict ? verdict : "");
@@ -190,7 +192,7 @@ static void add_batch(const json_t *trial, const json_t *other, struct ratios *r
     const json_t *doubtful = el_report_doubt(other) ? other : el_report_doubt(trial) ? trial : NULL;
     const char *verdict = doubtful ? el_report_verdict(doubtful) : NULL;
     r->simulated |= is_simulated(trial) || is_simulated(other);
-    append_ratio(el_report_ratio(other, trial, &n), el_json_number(trial, "global_batch"), verdict, r);
+    append_ratio(el_report_ratio(other, trial, &n), trial, verdict, r);
     if (!doubtful || r->doubt) return;
     r->verdict = verdict;
     r->doubt = el_report_doubt(doubtful);
@@ -209,19 +211,26 @@ static void say_unpaired(const json_t *trials, const char *mode, const char *bas
 static void say_pair(const json_t *trials, const char *mode, const char *base, bool *reasoned, FILE *out)
 {
     struct ratios r = {.reasoned = reasoned};
+    char on[64] = "";
     double devices = 0;
-    EL_EACH(trial, trials) {
-        bool first = is_mode(trial, base) && finished(trial) && partner(trials, trial, base) == trial;
-        const json_t *other = first ? partner(trials, trial, mode) : NULL;
-        if (other == NULL) continue;
-        if (!*r.text) devices = el_json_number(trial, "devices");
-        add_batch(trial, other, &r);
-    }
+    for (int pass = 0; pass < 2; pass++)
+        EL_EACH(trial, trials) {
+            bool first = is_mode(trial, base) && finished(trial) && partner(trials, trial, base) == trial;
+            const json_t *other = first ? partner(trials, trial, mode) : NULL;
+            if (other && pass) add_batch(trial, other, &r);
+            if (!other || pass) continue;
+            r.several |= devices > 0 && devices != el_json_number(trial, "devices");
+            devices = el_json_number(trial, "devices");
+        }
+    const char *simulated = r.simulated ? "simulated " : "";
+    if (!r.several)
+        snprintf(on, sizeof on, " on %.0f %sdevice%s", devices, simulated, devices == 1 ? "" : "s");
+    else if (r.simulated)
+        snprintf(on, sizeof on, " on simulated devices");
     if (!*r.text)
         say_unpaired(trials, mode, base, out);
     else
-        SAY(out, "%s against %s on %.0f %sdevice%s, %s/s: %s%s%s%s%s%s%s", mode, base, devices,
-            r.simulated ? "simulated " : "", devices == 1 ? "" : "s",
+        SAY(out, "%s against %s%s, %s/s: %s%s%s%s%s%s%s", mode, base, on,
             el_report_of_tokens(trials) ? "tokens" : "samples", r.text,
             r.intervals ? "; 95 % intervals over repeats." : ".", r.doubt ? " It is " : "", r.doubt ? r.verdict : "",
             r.doubt ? ": " : "", r.doubt ? r.doubt : "", r.doubt ? "." : "");

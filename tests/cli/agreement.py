@@ -216,10 +216,10 @@ def is_doubted(*trials):
 
 
 def check_pair(run, sentence):
-    match = re.match(r"(\w+) against (\w+) on \d+ (?:simulated )?devices?, samples/s: (.*)", sentence)
+    match = re.match(r"(\w+) against (\w+)(?: on (?:\d+ )?(?:simulated )?devices?)?, samples/s: (.*)", sentence)
     if not match:
         return
-    for said, batch, reach in re.findall(r"([\d.]+ times|no significant difference|no ratio) at batch (\d+)(?: \(([^)]*)\))?", match[3]):
+    for said, batch, reach in re.findall(r"([\d.]+ times|no significant difference|no ratio) at batch (\d+)(?: on \d+)?(?: \(([^)]*)\))?", match[3]):
         a, b = trial_of(run, match[1], batch), trial_of(run, match[2], batch)
         ratio, ci = paired(run, a, b)
         if said.endswith("times"):

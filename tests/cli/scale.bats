@@ -165,6 +165,9 @@ assert abs(predicted[1]["plain"]["speedup"] / (predicted[1]["samples_per_s"] / o
 END
     grep -q 'dashed, open: predicted from records wire, r' r/plots/scale.dat
     [[ $(sed -n '/^# predicted/,/^$/p' r/plots/scale.dat | grep -c $'\tddp\t1$') -eq 2 ]] || { cat r/plots/scale.dat && false; }
+    "$EVENLOAD" report r >/dev/null # a study's page begins with it, and has the predicted rows and the study's command
+    [[ $(grep -o '<section id="[a-z]*"' r/report.html | head -n 1) == *'"scaling"' ]]
+    [[ $(grep -c 'ddp, predicted' r/report.html) -eq 2 && $(grep -c 'All of it again: <code>evenload scale .* --repeats 1 ' r/report.html) -eq 1 ]]
     run --separate-stderr "$EVENLOAD" scale "${mlp[@]}" --devices 1,2 --out r --json # of other launches, it would be out of date
     [[ $status -eq 0 && $(json /dev/stdin 'len(d["predicted"])' <<<"$output") == 0 ]] || show
     run --separate-stderr "$EVENLOAD" scale "${mlp[@]}" --devices 1 --predict 4 --machine h100-sxm --out m --json

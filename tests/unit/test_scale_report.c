@@ -50,6 +50,19 @@ static void doubtful_rows_say_so(void **state)
     }
 }
 
+/* Weak scaling has pairs on several numbers of devices: each ratio has its own. */
+static void pairs_name_their_devices(void **state)
+{
+    json_t *run =
+        make_run(json_pack("[o, o, o, o]", make_trial("dp", 1, false, 1, NULL), make_trial("dp", 2, false, 1, NULL),
+                           make_trial("ddp", 1, false, 1.2, WOBBLE), make_trial("ddp", 2, false, 1.7, WOBBLE)));
+    char *text = said(el_report_sentences, run);
+    assert_non_null(strstr(text, "ddp against dp, samples/s: 1.20 times at batch 8 on 1 (1.1"));
+    assert_non_null(strstr(text, "; 1.70 times at batch 8 on 2 (1.6"));
+    free(text);
+    json_decref(run);
+}
+
 static void doubtful_modes_say_so(void **state)
 {
     for (int i = 0; i < 3; i++) {
@@ -107,5 +120,5 @@ static void the_figure_marks_shared_counts(void **state)
     json_decref(document);
 }
 
-RUN_TESTS(NULL, NULL, shared_counts_make_no_claim, doubtful_rows_say_so, doubtful_modes_say_so,
-          wide_figures_stand_apart, the_figure_marks_shared_counts)
+RUN_TESTS(NULL, NULL, shared_counts_make_no_claim, doubtful_rows_say_so, pairs_name_their_devices,
+          doubtful_modes_say_so, wide_figures_stand_apart, the_figure_marks_shared_counts)
