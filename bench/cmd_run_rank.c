@@ -131,14 +131,18 @@ static void print_result(const struct el_campaign *c)
     }
 }
 
-/* Rank 0 first: it makes the folder. */
+/* Rank 0 first: it makes the folder, and says which checkpoint the job goes on from. */
 static enum el_status begin(struct el_campaign *campaign, struct el_trial_set *others, const struct el_options *options,
                             struct el_bootstrap *bootstrap)
 {
     bool first = el_bootstrap_rank(bootstrap) == 0;
+    struct el_options same = *options;
     EL_TRY(el_bootstrap_agree(bootstrap, first ? el_campaign_begin(campaign, EL_CMD_RUN, options) : EL_OK));
-    EL_TRY(el_bootstrap_agree(bootstrap, first ? EL_OK : el_trials_resolve(EL_CMD_RUN, options, others)));
-    return el_job_compare_data(bootstrap, first ? campaign->set.dataset : others->dataset);
+    if (first) memcpy(same.resume, campaign->set.trials->resume, sizeof same.resume);
+    EL_TRY(el_bootstrap_broadcast(bootstrap, same.resume, sizeof same.resume));
+    EL_TRY(el_bootstrap_agree(bootstrap, first ? EL_OK : el_trials_resolve(EL_CMD_RUN, &same, others)));
+    EL_TRY(el_job_compare_data(bootstrap, first ? campaign->set.dataset : others->dataset));
+    return el_job_compare_checkpoints(bootstrap, first ? campaign->set.trials : others->trials);
 }
 
 static int work(const struct el_options *options, struct watched *watched)
@@ -151,7 +155,8 @@ static int work(const struct el_options *options, struct watched *watched)
     if (status != EL_OK && campaign.options) el_campaign_undo(&campaign);
     if (status != EL_OK) {
         el_trials_free(&others);
-        return first ? el_exit_failed(status) : EL_EXIT_USE;
+        if (first) el_exit_failed(status);
+        return EL_EXIT_USE; /* also where another rank was refused */
     }
     struct el_trial_set *set = first ? &campaign.set : &others;
     struct el_job job = {.trial = set->trials, .dataset = set->dataset, .bootstrap = bootstrap};

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -14,6 +15,7 @@
 #include "bench/options/options.h"
 #include "bench/record/record.h"
 #include "bench/verdict/verdict.h"
+#include "runtime/state/checkpoint.h"
 
 enum { COMMAND_BYTES = 8192 };
 
@@ -88,10 +90,30 @@ static enum el_status load(struct el_campaign *c)
     return EL_OK;
 }
 
+/* What is in a folder of checkpoints goes when the job writes its own: it may only be what the job goes on from. */
+static enum el_status check_checkpoints(const struct el_campaign *c)
+{
+    const char *dir = c->options->checkpoint, *resume = c->options->resume;
+    const struct el_checkpoint *from = c->set.trials->from;
+    const int64_t last = el_checkpoint_last(dir);
+    if (last >= 0 && !el_checkpoint_is_in(dir, resume))
+        return el_fail(EL_ERR_INVALID,
+                       "--checkpoint %s has checkpoints already: give --resume %s to go on from the last one, or "
+                       "another folder",
+                       dir, dir);
+    if (from && !strcmp(resume, el_checkpoint_path(from)) && last > el_checkpoint_step(from))
+        return el_fail(EL_ERR_INVALID,
+                       "--resume %s: --checkpoint %s has later ones, up to step-%" PRId64
+                       ": give --resume %s, or another --checkpoint",
+                       el_path_tail(resume), dir, last, dir);
+    return EL_OK;
+}
+
 /* Made when nothing is refused any more; locked as a store is, until the process ends, since files of two
  * jobs in one checkpoint would look like one's. */
-static enum el_status take_checkpoints(const char *dir, size_t *existing_p)
+static enum el_status take_checkpoints(const struct el_campaign *c, size_t *existing_p)
 {
+    const char *dir = c->options->checkpoint;
     const size_t existing = el_folder_existing(dir);
     if (!*dir) return EL_OK;
     EL_TRY(el_folder_make(dir, "give another --checkpoint"));
@@ -100,7 +122,7 @@ static enum el_status take_checkpoints(const char *dir, size_t *existing_p)
         return el_fail_errno("--checkpoint %s: cannot write into it; give another folder", dir);
     if (flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
         *existing_p = existing;
-        return EL_OK;
+        return check_checkpoints(c);
     }
     close(folder);
     return el_fail(EL_ERR_INVALID,
@@ -118,7 +140,7 @@ static enum el_status prepare(struct el_campaign *c, bool again)
     for (int t = 0; t < c->set.n; t++) json_array_append_new(c->trials, json_null());
     if (!c->repeats || !c->environment || json_array_size(c->trials) < (size_t)c->set.n)
         return el_fail(EL_ERR_HOST_MEMORY, "no memory for %d trials", c->set.n);
-    EL_TRY(take_checkpoints(c->options->checkpoint, &c->checkpoint_existing));
+    EL_TRY(take_checkpoints(c, &c->checkpoint_existing));
     if (again) return load(c);
     return el_store_save_command(&c->store, c->command, c->options);
 }

@@ -16,6 +16,7 @@ struct restarts {
     int least, most; /* devices; 0: always as many */
     struct el_device_name lost[EL_MEMBERS_MAX];
     int n_lost, n;
+    char resume[EL_PATH_BYTES], inject[EL_PATH_BYTES]; /* as the job began */
     json_t *list;
     int events;
     /* A device has come: when this checkpoint has been followed by another one, the job is ended. */
@@ -82,20 +83,46 @@ static bool has_come(void *context)
     }
     const struct el_train_config *train = &r->trial->train;
     const int64_t last = el_checkpoint_last(r->trial->checkpoint);
-    const bool over = train->epochs == 0 && last >= train->warmup + train->steps; /* nothing would be left to do */
+    const bool over = train->epochs == 0 && train->min_time_s <= 0 && /* nothing would be left to do */
+                      last >= train->warmup + train->steps;
     r->came = r->coming && last > r->seen && !over;
     return r->came;
 }
 
 /* ---- again ---- */
 
-/* From its last checkpoint, if there is one; what was injected to end it has done so. */
+/* Whether the job wrote it, all of it is there, and steps are left to do: a rank may be lost after the last one. */
+static bool is_own(const struct el_trial *trial, const char *path)
+{
+    struct el_checkpoint *checkpoint;
+    if (el_checkpoint_open(path, &checkpoint) != EL_OK) {
+        el_text_line(stderr, "left out: %s", el_error_message());
+        return false;
+    }
+    const bool own = el_json_is(el_checkpoint_index(checkpoint), "job", trial->id) &&
+                     el_checkpoint_leaves_steps(checkpoint, &trial->train);
+    el_checkpoint_close(checkpoint);
+    return own;
+}
+
+/* To its last checkpoint, or to where it began. Returns the step. */
+static int64_t find_back(struct restarts *r)
+{
+    struct el_trial *trial = r->trial;
+    for (int64_t step = INT64_MAX; (step = el_checkpoint_before(trial->checkpoint, step)) >= 0;) {
+        el_checkpoint_folder(trial->checkpoint, step, true, trial->resume);
+        if (is_own(trial, trial->resume)) return step;
+    }
+    memcpy(trial->resume, r->resume, sizeof r->resume);
+    return trial->from ? el_checkpoint_step(trial->from) : 0;
+}
+
+/* What was injected to end it has done so. */
 static void go_back(struct restarts *r, const char *reason)
 {
     struct el_trial *trial = r->trial;
-    const int64_t last = el_checkpoint_last(trial->checkpoint), step = last < 0 ? 0 : last;
+    const int64_t step = find_back(r);
     el_inject_drop_first_fall(trial->inject);
-    if (last >= 0) snprintf(trial->resume, sizeof trial->resume, "%s", trial->checkpoint);
     el_text_line(stderr, "%s: restart %d, on %d devices from step %lld", reason, ++r->n, trial->n_devices,
                  (long long)step);
     json_array_append_new(
@@ -130,8 +157,12 @@ enum el_status el_restart_measure(const struct el_runner *runner, struct el_tria
 {
     struct restarts r = {.trial = trial, .list = json_array(), .events = el_events_open(trial->checkpoint)};
     struct el_runner watching = *runner;
+    memcpy(r.resume, trial->resume, sizeof r.resume);
+    memcpy(r.inject, trial->inject, sizeof r.inject);
     if (sscanf(trial->elastic, "%d:%d", &r.least, &r.most) == 2) watching.leave = has_come, watching.of_leave = &r;
     enum el_status status = measure_all(&watching, &r, repeat, order, document_p);
+    memcpy(trial->resume, r.resume, sizeof r.resume);
+    memcpy(trial->inject, r.inject, sizeof r.inject);
     if (r.events >= 0) close(r.events);
     if (*document_p && trial->max_restarts) el_json_put(*document_p, "restarts", json_incref(r.list));
     json_decref(r.list);

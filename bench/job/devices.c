@@ -170,6 +170,7 @@ struct el_train_place el_job_place(const struct el_job *job, struct el_job_devic
                                    .dataset = job->dataset,
                                    .save = *job->trial->save ? job->trial->save : NULL,
                                    .checkpoint = {.dir = *job->trial->checkpoint ? job->trial->checkpoint : NULL,
+                                                  .job = job->trial->id,
                                                   .keep = (int)job->trial->checkpoint_keep,
                                                   .async = job->trial->checkpoint_async,
                                                   .resume = job->trial->from}};

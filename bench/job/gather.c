@@ -2,13 +2,19 @@
  * part too, so that one failure gives one clear message and nobody waits in vain; and, under a user's own launcher,
  * what they were asked to do. One that was given other options would train another model, or wait in another
  * collective, and the record would say rank 0's. Ranks that evenload starts share one command line. */
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/job/worker.h"
 #include "bench/options/options.h"
+#include "runtime/base/clock.h"
+#include "runtime/state/checkpoint.h"
 
 #ifndef EL_BUILD_COMMIT
 #define EL_BUILD_COMMIT "unknown"
@@ -89,6 +95,47 @@ enum el_status el_job_compare_data(struct el_bootstrap *bootstrap, const struct 
     json_t *phrases = json_array();
     add(phrases, "%s", el_dataset_info(dataset)->description);
     return compare(bootstrap, phrases, "reads", "give all ranks the same data");
+}
+
+/* On other hosts it may take a moment. */
+static bool is_seen(const char *path)
+{
+    enum { TRIES = 10, TRY_NS = 100000000 };
+    for (int i = 0; i < TRIES && access(path, F_OK) != 0; i++) nanosleep(&(struct timespec){.tv_nsec = TRY_NS}, NULL);
+    return access(path, F_OK) == 0;
+}
+
+/* By a file that rank 0 makes there. If there is no room for it, there is none for checkpoints either. */
+static enum el_status check_shared(struct el_bootstrap *bootstrap, const char *dir)
+{
+    char path[EL_PATH_BYTES + 64] = "";
+    const bool first = el_bootstrap_rank(bootstrap) == 0;
+    if (first) {
+        snprintf(path, sizeof path, "%s/.shared.%" PRIx64, dir, (uint64_t)el_clock_ns() ^ (uint64_t)getpid() << 40);
+        const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file < 0) *path = 0;
+        if (file >= 0) close(file);
+    }
+    enum el_status status = el_bootstrap_broadcast(bootstrap, path, sizeof path);
+    if (status == EL_OK && *path && !is_seen(path))
+        status =
+            el_fail(EL_ERR_INVALID, "--checkpoint %s: not the folder of rank 0: give one that all ranks share", dir);
+    status = el_bootstrap_agree(bootstrap, status);
+    if (first && *path) unlink(path);
+    return status;
+}
+
+enum el_status el_job_compare_checkpoints(struct el_bootstrap *bootstrap, const struct el_trial *trial)
+{
+    const struct el_checkpoint *from = trial->from;
+    json_t *phrases = json_array();
+    if (from)
+        add(phrases, "at step %" PRId64 ", from the checkpoint %016" PRIx64, el_checkpoint_step(from),
+            el_checkpoint_index_hash(from));
+    else
+        add(phrases, "at step 0");
+    EL_TRY(compare(bootstrap, phrases, "begins", "give --resume a folder that all ranks share"));
+    return *trial->checkpoint ? check_shared(bootstrap, trial->checkpoint) : EL_OK;
 }
 
 /* ---- parts of a document ---- */

@@ -107,6 +107,8 @@ static enum el_status train(struct el_job_measurement *m)
                                    .before_step = before_step};
     EL_TRY(el_train(&job->trial->train, &place, &hooks, &m->result));
     m->trained = true;
+    for (int i = 0; i < m->n_workers; i++)
+        fall(m, i * (m->open.n / m->n_workers), m->result.start + m->result.n_warmup + m->result.n_steps);
     return EL_OK;
 }
 

@@ -55,6 +55,7 @@ static enum el_status work(struct el_worker *worker,
     }
     /* Nobody may wait in the job for a rank that could not begin it. */
     enum el_status agreed = el_bootstrap_agree(worker->bootstrap, status);
+    if (agreed == EL_OK) agreed = el_job_compare_checkpoints(worker->bootstrap, set.trials);
     if (agreed == EL_OK) {
         struct el_job job = {.trial = set.trials,
                              .dataset = set.dataset,

@@ -120,3 +120,6 @@ enum el_status el_join_environment(struct el_bootstrap **bootstrap_p);
 enum el_status el_job_compare_options(struct el_bootstrap *bootstrap, unsigned command,
                                       const struct el_options *options);
 enum el_status el_job_compare_data(struct el_bootstrap *bootstrap, const struct el_dataset *dataset);
+/* Likewise of any ranks, before the first step: whether all go on from the same checkpoint, and see the same folder of
+ * checkpoints. */
+enum el_status el_job_compare_checkpoints(struct el_bootstrap *bootstrap, const struct el_trial *trial);

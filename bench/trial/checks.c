@@ -172,11 +172,6 @@ static enum el_status check_checkpoints(const struct el_trial *trial)
     if (!el_trial_checkpoint_every(trial, &steps, &seconds))
         return el_fail(EL_ERR_INVALID, "--checkpoint-every %.40s: give steps, like 20, or a time, like 30s or 5m",
                        trial->checkpoint_every);
-    if (!*trial->resume && el_checkpoint_last(trial->checkpoint) >= 0)
-        return el_fail(EL_ERR_INVALID,
-                       "--checkpoint %s has checkpoints already: give --resume %s to go on from the last one, or "
-                       "another folder",
-                       trial->checkpoint, trial->checkpoint);
     return EL_OK;
 }
 

@@ -65,6 +65,7 @@ static enum el_status resume(struct el_trial *trial, struct el_trial_set *set)
     if (el_checkpoint_is_in(trial->checkpoint, trial->resume) && el_checkpoint_last(trial->checkpoint) < 0)
         return EL_OK; /* its first */
     EL_TRY(el_checkpoint_open(trial->resume, &set->resume));
+    snprintf(trial->resume, sizeof trial->resume, "%s", el_checkpoint_path(set->resume)); /* for all ranks the same */
     EL_TRY(el_model_build(&trial->train.model, &graph));
     enum el_status status = el_checkpoint_check(set->resume, &trial->train, graph);
     if (status == EL_OK) status = el_checkpoint_check_data(set->resume, set->dataset);

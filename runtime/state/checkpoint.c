@@ -195,6 +195,23 @@ void el_checkpoint_close(struct el_checkpoint *checkpoint)
     free(checkpoint);
 }
 
+const char *el_checkpoint_path(const struct el_checkpoint *checkpoint)
+{
+    return checkpoint->path;
+}
+
+uint64_t el_checkpoint_index_hash(const struct el_checkpoint *checkpoint)
+{
+    return hash_index(checkpoint->index);
+}
+
+bool el_checkpoint_leaves_steps(const struct el_checkpoint *checkpoint, const struct el_train_config *config)
+{
+    int64_t epoch, samples;
+    if (config->epochs) return !el_checkpoint_position(checkpoint, &epoch, &samples) || epoch < config->epochs;
+    return config->min_time_s > 0 || checkpoint->step < config->warmup + config->steps;
+}
+
 int64_t el_checkpoint_step(const struct el_checkpoint *checkpoint)
 {
     return checkpoint->step;
@@ -361,13 +378,16 @@ static enum el_status check_arrays(const struct el_checkpoint *checkpoint, const
 enum el_status el_checkpoint_check(const struct el_checkpoint *checkpoint, const struct el_train_config *config,
                                    const struct el_graph *model)
 {
-    const int64_t steps = config->warmup + config->steps;
     EL_TRY(check_same(checkpoint, config));
-    if (!config->epochs && checkpoint->step >= steps)
+    if (!el_checkpoint_leaves_steps(checkpoint, config))
         return el_fail(EL_ERR_INVALID,
-                       "--resume %s: its %" PRId64 " steps are all that --warmup and --steps ask for (%" PRId64
-                       "): give more --steps",
-                       el_path_tail(checkpoint->path), checkpoint->step, steps);
+                       config->epochs ? "--resume %s: its %" PRId64
+                                        " steps are all epochs that --epochs asks for (%" PRId64 "): give more --epochs"
+                                      : "--resume %s: its %" PRId64
+                                        " steps are all that --warmup and --steps ask for (%" PRId64
+                                        "): give more --steps",
+                       el_path_tail(checkpoint->path), checkpoint->step,
+                       config->epochs ? config->epochs : config->warmup + config->steps);
     for (int f = 0; f < checkpoint->n_files; f++) EL_TRY(check_names(checkpoint, checkpoint->files[f], model));
     return check_arrays(checkpoint, config, model);
 }

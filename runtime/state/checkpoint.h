@@ -38,6 +38,12 @@ enum {
 struct el_checkpoint;
 enum el_status el_checkpoint_open(const char *path, struct el_checkpoint **checkpoint_p);
 void el_checkpoint_close(struct el_checkpoint *checkpoint); /* NULL is legal */
+/* Its folder, "DIR/step-20". */
+const char *el_checkpoint_path(const struct el_checkpoint *checkpoint);
+/* The hash of its index, which has those of all files. */
+uint64_t el_checkpoint_index_hash(const struct el_checkpoint *checkpoint);
+/* Whether a training of this configuration goes on behind it. With --min-time any does: steps are added. */
+bool el_checkpoint_leaves_steps(const struct el_checkpoint *checkpoint, const struct el_train_config *config);
 /* Steps that were made before it. */
 int64_t el_checkpoint_step(const struct el_checkpoint *checkpoint);
 /* Samples of the data that were taken before it: whole epochs, and those of the next one. false: it does not say. */

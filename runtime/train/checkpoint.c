@@ -173,6 +173,7 @@ static json_t *make_index(const struct el_checkpointer *c, double epoch_loss)
 {
     const struct el_run *run = c->run;
     json_t *index = el_checkpoint_describe(run->session->config);
+    if (c->spec->job) json_object_set_new(index, "job", json_string(c->spec->job));
     json_object_set_new(index, "step", json_integer(c->step));
     const int64_t batch = c->step - run->origin, of = run->data_steps ? run->data_steps : INT64_MAX;
     json_object_set_new(index, "data",

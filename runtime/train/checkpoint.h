@@ -18,6 +18,7 @@ struct el_checkpoint;
 
 struct el_checkpoint_spec {
     const char *dir; /* NULL: none are written */
+    const char *job; /* whose they are, for its restarts; NULL: it has none */
     int64_t every;
     double every_s;
     int keep;

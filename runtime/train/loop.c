@@ -265,8 +265,8 @@ static enum el_status plan_run(struct el_run *run)
     const struct el_train_config *config = run->session->config;
     run->start = run->n_done = from ? el_checkpoint_step(from) : 0;
     if (from) find_origin(run, from);
-    const int64_t total =
-        config->epochs ? run->origin + config->epochs * run->data_steps : config->warmup + config->steps;
+    int64_t total = config->epochs ? run->origin + config->epochs * run->data_steps : config->warmup + config->steps;
+    if (run->start >= total && !config->epochs && config->min_time_s > 0) total += run->start; /* it had gone on */
     if (from && run->start >= total)
         return el_fail(EL_ERR_INVALID, "--resume: the checkpoint is of step %lld, and all %lld are done: give more %s",
                        (long long)run->start, (long long)total, run->session->config->epochs ? "--epochs" : "--steps");

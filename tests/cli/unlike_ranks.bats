@@ -18,7 +18,7 @@ ranks() {
 # refused WORDS: both ranks ended with status 2, and one line was said in all.
 refused() {
     [[ $status -eq 2 && $one -eq 2 && -z $output && ! -s one.txt && ${#stderr_lines[@]} -eq 1 ]] || { cat one.txt && show; }
-    [[ $stderr == "evenload: $1: start all ranks with the same program and options" ]] || show
+    [[ $stderr == "evenload: $1: ${2:-start all ranks with the same program and options}" ]] || show
 }
 
 @test "by torchrun's variables ranks with unlike options are refused, in one line, whatever they would talk by" {
@@ -67,4 +67,19 @@ refused() {
     ranks "${train[@]}" --out r -- env -C other "${train[@]}"
     [[ $status -eq 2 && $one -eq 2 && ! -s one.txt && ! -e r ]] || { cat one.txt && show; }
     [[ $stderr == "evenload: rank 1 reads train.txt: 3 samples, "*", rank 0 train.txt: 2 samples, "*": give all ranks the same data" ]] || show
+}
+
+@test "ranks of other folders train from rank 0's checkpoint, or not at all" {
+    local train=("$EVENLOAD" run "${DDP[@]}" --dtype f64 --warmup 0 --min-time 0 --steps 12) share="give --resume a folder that all ranks share"
+    "${train[@]}" --devices 2 --checkpoint ck --checkpoint-every 4 --checkpoint-keep 9 --out whole --quiet >out 2>&1 || { cat out && return 1; }
+    mkdir -p h0/ck h1/ck h2/ck
+    cp -r ck/step-4 h0/ck && cp -r ck/step-[48] h1/ck && cp -r ck/step-8 h2/ck/step-4
+    ranks env -C h0 "${train[@]}" --resume ck --out "$PWD/r" --quiet -- env -C h1 "${train[@]}" --resume ck
+    [[ $status -eq 0 && $one -eq 0 ]] || { cat one.txt && show; }
+    [[ $(json r/results.json 'd["trials"][0]["loss"]') == "$(json whole/results.json 'd["trials"][0]["loss"][4:]')" ]]
+    ranks env -C h0 "${train[@]}" --resume ck -- env -C h2 "${train[@]}" --resume ck
+    [[ $stderr == "evenload: rank 1 begins at step 8, "*"rank 0 at step 4, "* ]] && refused "${stderr:10: -${#share}-2}" "$share"
+    ranks env -C h0 "${train[@]}" --checkpoint new -- env -C h1 "${train[@]}" --checkpoint new
+    refused "rank 1: --checkpoint new: not the folder of rank 0" "give one that all ranks share"
+    [[ ! -e h0/results && ! -e h0/new ]]
 }

@@ -138,6 +138,13 @@ END
     refuses "the path is too long: give one of fewer than" "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --checkpoint "$(printf 'c/%.0s' {1..500})" --out g
     refuses "another evenload writes into this folder" flock -n ck "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --checkpoint ck --resume ck --steps 60 --out g
     refuses "--resume ck/step-40: its 40 steps are all that --warmup and --steps ask for (40): give more --steps" "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --resume ck --out g
+    refuses "--checkpoint ck has checkpoints already: give --resume ck to go on from the last one, or another folder" \
+        "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --checkpoint ck --steps 60 --out g
+    cp -r ck other
+    refuses "--checkpoint other has checkpoints already: give --resume other" "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --resume ck --checkpoint other --steps 60 --out g
+    refuses "--resume ck/step-30: --checkpoint ck has later ones, up to step-40: give --resume ck" \
+        "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --resume ck/step-30 --checkpoint ck --steps 60 --out g
+    diff -r ck other
     rm ck/step-40/rank-1.safetensors
     refuses "ck/step-40/rank-1.safetensors: No such file or directory: give --resume another checkpoint" "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --steps 60 --resume ck/step-40 --out g
     "$EVENLOAD" run "${TOY[@]}" "${JOB[@]}" --steps 60 --resume ck --dry-run >out 2>&1
@@ -164,6 +171,26 @@ END
 --precision=bf16-pure --dtype=f32 1e-3
 --precision=bf16-mixed --dtype=f32 1e-4
 .
+}
+
+@test "a job is restarted when its last step was done, by time, and from what it wrote or began from" {
+    local job=("$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --max-restarts 1)
+    "${job[@]}" --checkpoint whole.ck --checkpoint-every 10 --checkpoint-keep 9 --out whole >out 2>&1 || { cat out && return 1; }
+    "${job[@]}" --checkpoint ck --checkpoint-every 10 --inject kill=0:40 --out done >out 2>&1 || { cat out && return 1; }
+    [[ $(json done/results.json 'd["trials"][0]["status"], d["trials"][0]["first_step"], d["trials"][0]["restarts"][0]["step"]') == "('ok', 30, 30)" ]]
+    "${job[@]}" --checkpoint ck2 --checkpoint-every 10 --steps 5 --min-time 0.05 --inject kill=1:12 --out time >out 2>&1 || { cat out && return 1; }
+    # Another training's checkpoint comes into the folder while the job goes on.
+    (
+        for ((i = 0; i < 1000; i++)); do
+            [[ ! -e ck3/step-15/index.json ]] || break
+            sleep 0.01
+        done
+        cp -r whole.ck/step-40 other && mv other ck3/step-20
+    ) 3>&- &
+    job+=(--lr 0.01 --resume whole.ck/step-10)
+    "${job[@]}" --checkpoint ck3 --checkpoint-every 15 --inject delay=0:20,kill=1:24 --out rest >out 2>&1 || { cat out && return 1; }
+    wait
+    [[ -e ck3/step-30 && $(json rest/results.json 'd["trials"][0]["restarts"][0]["step"]') -eq 15 ]] || { ls ck3 && cat out && return 1; }
 }
 
 @test "without restarts left the job fails as any other, and its checkpoint is there" {
