@@ -129,6 +129,11 @@ FUZZ_OBJECTS := $(patsubst %,$(BUILD)/tests/fuzz/%.o,support mutate $(if $(filte
 # The man page, made of the program's own help.
 MANUAL := $(BUILD)/share/evenload.1
 
+# What an installation has in lib/ and share/, a build has beside each program, as links: nowhere else is it looked for.
+PROGRAM_TESTS := $(TESTS) $(FUZZ) $(BUILD)/tests/fuzz/injected $(GPU_LIMITS)
+TEST_LINKS    := $(foreach folder,$(sort $(dir $(PROGRAM_TESTS))),$(addprefix $(folder),modules plots hardware))
+UP            := $(if $(filter /%,$(BUILD))$(findstring ..,$(BUILD)),$(CURDIR),$(shell echo '$(BUILD)' | sed 's,[^/][^/]*,..,g'))
+
 .PHONY: all check beside injected fuzz fuzz-targets clean help format report probes programs flags install uninstall dist deb wheel FORCE
 .DELETE_ON_ERROR:
 all: report $(BUILD)/evenload $(MODULES) $(if $(SAN),,$(MANUAL))
@@ -259,8 +264,6 @@ $(COMMIT_OBJECTS): $(BUILD)/commit.stamp
 $(COMMIT_OBJECTS): EXTRA += -DEL_BUILD_COMMIT='"$(COMMIT)"'
 # What else the record says of a build, for a comparison of two.
 $(BUILD)/bench/machine/environment.o: EXTRA += -DEL_BUILD_FLAGS='"$(subst ",\",$(strip $(CFLAGS)))"' -DEL_BUILD_MPI='"$(HAVE_MPI)"'
-# Where the program's own files are looked for last, for a build outside the tree.
-$(BUILD)/bench/base/program.o: EXTRA += -DEL_SOURCE_DIR='"$(CURDIR)"'
 
 # The reference kernels are the truth: no contraction, no fast-math. The fast ones choose their instruction set at run time.
 # Under the sanitizers, which forbid most of it, -O3 takes up to three times as long to compile.
@@ -320,6 +323,17 @@ $(BUILD)/emulated/%.o: % $(BUILD)/flags.stamp Makefile
 	@mkdir -p $(@D); $(call SHOW,emulate $<)
 	$(Q)$(EMULATED) -Itests/gpu/emulator/include -DEL_HAVE_CUDNN $(CPPFLAGS) -fPIC $(OPT) $(EXTRA) -MMD -MP -c -o $@ $<
 
+$(BUILD)/evenload: | $(BUILD)/plots $(BUILD)/hardware
+$(BUILD)/cards/evenload: | $(BUILD)/cards/plots $(BUILD)/cards/hardware
+$(PROGRAM_TESTS): | $(TEST_LINKS) $(BUILD)/plots $(BUILD)/hardware
+$(BUILD)/plots: TO := $(UP)/plots
+$(BUILD)/hardware: TO := $(UP)/profiles/hardware
+$(BUILD)/cards/plots $(BUILD)/cards/hardware: TO = ../$(@F)
+$(TEST_LINKS): TO = ../../$(@F)
+$(BUILD)/tests/cards/modules: TO := ../../cards/modules
+$(BUILD)/plots $(BUILD)/hardware $(BUILD)/cards/plots $(BUILD)/cards/hardware $(TEST_LINKS):
+	@mkdir -p $(@D); ln -sfn $(TO) $@
+
 $(LIBRARY): $(OBJECTS)
 	@$(call SHOW,ar     $@)
 	$(Q)rm -f $@ && ar rcs $@ $^
@@ -375,10 +389,8 @@ $(EMULATED_TEST): $(EMULATED_KERNELS) $(CARDS_LIBRARY_OBJECTS)
 $(EMULATED_TEST): private LIBS += $(EMULATED_KERNELS) $(CARDS_LIBRARY_OBJECTS) -lstdc++
 # They find the cards' modules, and what they ask the cards themselves.
 $(EMULATED_TEST:=.o) $(CARDS_TESTS:=.o): private CPPFLAGS := -Itests/gpu/emulator/include $(CPPFLAGS)
-$(CARDS_TESTS): $(CARDS_MODULES) $(BUILD)/tests/cards/modules
+$(CARDS_TESTS): $(CARDS_MODULES)
 $(CARDS_TESTS): private LIBS += $(BUILD)/cards/lib/libfakecards.so -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../../cards/lib'
-$(BUILD)/tests/cards/modules:
-	@mkdir -p $(@D); ln -sfn ../../cards/modules $@
 $(TESTS): $(BUILD)/%: $(BUILD)/%.o $(TEST_SUPPORT) $(TEST_LIBRARY)
 	@$(call SHOW,link   $@)
 	$(Q)$(CC) $(QUICK_LD) $(LDFLAGS) -rdynamic -Wl,-rpath,'$$ORIGIN/../..' -o $@ $< $(TEST_SUPPORT) $(TEST_LIBRARY) $(CMOCKA_LIBS) $(LIBS)

@@ -78,7 +78,7 @@ static int run_gnuplot(const struct call *call)
 
 bool el_plot_scripts(char folder[EL_PATH_BYTES])
 {
-    return el_shared_folder("plots", "plots", "style.gnuplot", folder);
+    return el_shared_folder("plots", "style.gnuplot", folder);
 }
 
 /* A terminal is there if gnuplot can set it; the command is ours. A gnuplot that has none at all is none. */

@@ -192,7 +192,7 @@ static bool find(const char *name, char path[2 * EL_PATH_BYTES])
     snprintf(path, 2 * EL_PATH_BYTES, "%s", name);
     if (access(name, R_OK) == 0) return true;
     snprintf(file, sizeof file, "%s.json", name);
-    if (strchr(name, '/') || !el_shared_folder("profiles/hardware", "hardware", file, folder)) return false;
+    if (strchr(name, '/') || !el_shared_folder("hardware", file, folder)) return false;
     snprintf(path, 2 * EL_PATH_BYTES, "%s/%s", folder, file);
     return true;
 }

@@ -7,24 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/module.h"
 
 /* A library of a library of a library: cuDNN's go no deeper. */
 enum { DEPTH_MAX = 4, WORDS_BYTES = 512 };
-
-/* The folder above the program's, as bin/ has one. */
-static const char *own_prefix(char text[PATH_MAX])
-{
-    ssize_t length = readlink("/proc/self/exe", text, PATH_MAX - 1);
-    text[length > 0 ? length : 0] = '\0';
-    for (int i = 0; i < 2; i++) {
-        char *slash = strrchr(text, '/');
-        if (slash) *slash = '\0';
-    }
-    return text;
-}
 
 static const char *home_prefix(char text[PATH_MAX])
 {
@@ -36,8 +23,9 @@ static const char *home_prefix(char text[PATH_MAX])
 static bool find(const char *name, char found[PATH_MAX])
 {
     char own[PATH_MAX], home[PATH_MAX], pattern[PATH_MAX + 128];
-    const char *const prefixes[] = {own_prefix(own), getenv("VIRTUAL_ENV"), getenv("CONDA_PREFIX"), home_prefix(home),
-                                    "/usr/local"};
+    bool has_own = el_own_folder("..", "..", "lib", own) == EL_OK; /* as bin/ has one */
+    const char *const prefixes[] = {has_own ? own : NULL, getenv("VIRTUAL_ENV"), getenv("CONDA_PREFIX"),
+                                    home_prefix(home), "/usr/local"};
     bool is_found = false;
     for (size_t i = 0; !is_found && i < sizeof prefixes / sizeof prefixes[0]; i++) {
         glob_t paths;

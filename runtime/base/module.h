@@ -5,20 +5,26 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "runtime/base/status.h"
 
-/* The folder of modules: `modules` beside the program, `../lib/evenload/modules` of an installed one, or up to two
- * levels above for tests' programs (not three, which is where another build lies). Everything is relative to the
- * program's own file, so that an installation may be moved. False where there is none. */
-bool el_module_folder(char *folder, size_t bytes);
-/* Whether module `name` was built. Loads nothing. */
+/* The folder of the program's own files that has `file` ("": any): `beside` in the program's folder, where a build has
+ * it, else `installed` ("../lib/evenload/modules"). Both are relative to the program's own file, so that an
+ * installation may be moved. What lies there is run: a folder that others may write to is refused, and so is one that
+ * belongs to somebody else than root, this user, and the owners of the program and of the program's folder. Errors:
+ * EL_ERR_ABSENT (without words) there is none, EL_ERR_INVALID it is refused. */
+enum el_status el_own_folder(const char *beside, const char *installed, const char *file, char folder[PATH_MAX]);
+
+/* The folder of modules. False: none, or refused. */
+bool el_module_folder(char folder[PATH_MAX]);
+/* Whether module `name` was built, or its folder is refused. Loads nothing. */
 bool el_module_exists(const char *name);
 
 /* Opens module `name` for good and looks `symbol` up. Threads: any. Errors: EL_ERR_ABSENT with the loader's words: not
- * built, or its library is missing. */
+ * built, or its library is missing; EL_ERR_INVALID: its folder is refused. */
 enum el_status el_module_open(const char *name, const char *symbol, void **symbol_p);
 /* The same where the symbol is a function without parameters that returns the table. */
 enum el_status el_module_table(const char *name, const char *symbol, const void **table_p);

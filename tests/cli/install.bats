@@ -57,6 +57,36 @@ alone() { # alone COMMAND...: with nothing set but PATH
     ! grep -q "$ROOT" given || show
 }
 
+# The folders that are looked at are links to real modules: taken, oneDNN would be there.
+@test "a program that was copied alone takes no files of a folder that others may write to, nor of its sources" {
+    says() { # says WORDS: of oneDNN's module
+        scratch/alice/evenload devices --json >devices.json
+        [[ $(json devices.json 'd["libraries"][0]["detail"]') == *$1 ]] || { cat devices.json && return 1; }
+    }
+    local refused="is not used: it belongs to another user, or others may write to it"
+    mkdir -p scratch/alice scratch/lib/evenload real
+    ln "$EVENLOAD" scratch/alice 2>/dev/null || cp "$EVENLOAD" scratch/alice
+    cp -r "$ROOT/plots" scratch
+    cp "$EVENLOAD_BUILD"/modules/* real 2>/dev/null || skip "this build has no module"
+    cp -r real scratch/modules
+    says "dnnl: not built (its library was missing when evenload was built)"
+    run scratch/alice/evenload plan --params 1B --devices 2 --machine h100-sxm
+    [[ $status -eq 2 && $output == *"no machine of that name"* ]] || show
+    ln -s ../../real scratch/alice/modules
+    chmod o+w real
+    says "/scratch/alice/modules $refused"
+    chmod o-w real
+    [[ ! -e real/el_dnnl.so ]] || says "oneDNN *"
+    if [[ $(id -u) -eq 0 ]]; then
+        chown -h nobody scratch/alice/modules
+        says "/scratch/alice/modules $refused"
+    fi
+    rm scratch/alice/modules
+    cp -r real scratch/lib/evenload/modules
+    chmod o+w scratch/lib
+    says "/scratch/alice/../lib/evenload/modules $refused"
+}
+
 @test "where no folder can be made for the results, a line says so" {
     cd /proc
     refuses "--out" alone evenload run "${QUICK[@]}" --devices null:1 --quiet
