@@ -43,7 +43,7 @@ struct call {
     char name[NAME_BYTES], function[24], datatype[24], algorithm[24], protocol[16];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows; free in a child that was forked */
 static struct {
     struct communicator communicators[COMMUNICATORS];
     struct call calls[CALLS];
@@ -123,11 +123,26 @@ __attribute__((format(printf, 1, 2))) static void add_line(const char *format, .
     if (now_ns() - the.written_ns > WRITE_EVERY_NS) write_out();
 }
 
-__attribute__((destructor)) static void end(void)
+static void take_lock(void)
 {
     pthread_mutex_lock(&lock);
-    write_out();
+}
+
+static void release_lock(void)
+{
     pthread_mutex_unlock(&lock);
+}
+
+__attribute__((constructor)) static void at_begin(void)
+{
+    pthread_atfork(take_lock, release_lock, release_lock);
+}
+
+__attribute__((destructor)) static void at_end(void)
+{
+    take_lock();
+    write_out();
+    release_lock();
 }
 
 /* ---- calls ---- */

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ static const void *symbol(const char *name)
 static void open_plugin(void)
 {
     char path[4096], host[256] = "";
-    assert_true(el_module_folder(path, sizeof path - 64));
+    assert_true(el_module_folder(path));
     strcat(path, "/libnccl-profiler-evenload.so");
     library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) fail_msg("%s", dlerror());
@@ -333,6 +334,38 @@ static void a_fork_has_a_file_of_its_own(void **state)
     rmdir(folder);
 }
 
+static void *call_until_told(void *over)
+{
+    void *context = communicator(3, 0, 1);
+    while (!atomic_load((atomic_bool *)over)) v5->stop_event(all_reduce(context, 1, 1, 0));
+    v5->finalize(context);
+    return NULL;
+}
+
+/* As PyTorch's loaders do, whose program's end closes the library. */
+static void a_child_ends_though_its_parent_forked_in_the_middle_of_a_call(void **state)
+{
+    open_plugin();
+    atomic_bool over = false;
+    pthread_t thread;
+    int status = 0;
+    pthread_create(&thread, NULL, call_until_told, &over);
+    for (int i = 0; i < 20 && status == 0; i++) {
+        usleep(1000);
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(10);
+            dlclose(library);
+            _exit(0);
+        }
+        waitpid(child, &status, 0);
+    }
+    atomic_store(&over, true);
+    pthread_join(thread, NULL);
+    json_decref(lines_of_file());
+    assert_int_equal(status, 0);
+}
+
 static void a_folder_that_cannot_be_written_stops_nothing(void **state)
 {
     open_plugin();
@@ -416,4 +449,5 @@ static void a_wild_caller_breaks_nothing(void **state)
 
 RUN_TESTS(NULL, NULL, a_job_is_recorded_as_it_was_played, calls_without_kernels_give_way,
           events_of_calls_that_are_over_are_nothing, older_interfaces_are_taken, a_fork_has_a_file_of_its_own,
-          a_folder_that_cannot_be_written_stops_nothing, a_wild_caller_breaks_nothing)
+          a_child_ends_though_its_parent_forked_in_the_middle_of_a_call, a_folder_that_cannot_be_written_stops_nothing,
+          a_wild_caller_breaks_nothing)
