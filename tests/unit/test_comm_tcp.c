@@ -249,8 +249,50 @@ static void test_the_algorithm_follows_ranks_and_bytes(void **state)
     }
 }
 
+/* ---- strangers ---- */
+
+static void *join(void *group)
+{
+    return el_tcp_join(group) == EL_OK ? group : NULL;
+}
+
+/* More of them than places for guests; a few say something. */
+static void test_strangers_keep_nobody_waiting(void **state)
+{
+    enum { STRANGERS = EL_TCP_GUESTS + 10 };
+    struct el_tcp_group *groups[2];
+    char rows[2][EL_TCP_ROW_BYTES], why[EL_TCP_WHY_BYTES];
+    int sockets[2][STRANGERS];
+    bool hopeless;
+    void *joined;
+    pthread_t other;
+    for (int r = 0; r < 2; r++) {
+        groups[r] = el_tcp_create("test", r, 2);
+        assert_int_equal(el_tcp_mesh_listen(groups[r], "127.0.0.1", rows[r]), EL_OK);
+        groups[r]->key = 7;
+    }
+    for (int r = 0; r < 2; r++) {
+        for (int k = 0; k < 2; k++) assert_int_equal(el_tcp_mesh_learn(groups[r], k, rows[k]), EL_OK);
+        const struct el_tcp_peer *own = &groups[r]->peers[r];
+        for (int i = 0; i < STRANGERS; i++) {
+            assert_true(el_tcp_connect(own->address, own->port, -1, &sockets[r][i], why, &hopeless));
+            assert_int_equal(el_tcp_write(sockets[r][i], "el-mesh\0and no key of ours", i % 8 * 3), 0);
+        }
+    }
+    pthread_create(&other, NULL, join, groups[1]);
+    assert_non_null(join(groups[0]));
+    pthread_join(other, &joined);
+    assert_non_null(joined);
+    for (int r = 0; r < 2; r++) {
+        assert_in_range(groups[r]->n_guests, 1, EL_TCP_GUESTS);
+        el_tcp_close(groups[r]);
+        for (int i = 0; i < STRANGERS; i++) close(sockets[r][i]);
+    }
+}
+
 int main(void)
 {
     product_announce();
-    return RUN(NULL, NULL, test_the_algorithm_follows_ranks_and_bytes, test_operations, test_scenes);
+    return RUN(NULL, NULL, test_strangers_keep_nobody_waiting, test_the_algorithm_follows_ranks_and_bytes,
+               test_operations, test_scenes);
 }

@@ -194,7 +194,7 @@ static void hear(struct el_tcp_group *group, int rank, int socket)
 }
 
 struct rota {
-    struct pollfd *polls; /* [2 + 4 * size] */
+    struct pollfd *polls; /* [2 + EL_TCP_GUESTS + 4 * size] */
     struct duty {
         int rank;
         enum el_tcp_lane lane;
@@ -216,6 +216,7 @@ static void gather(struct el_tcp_group *group, struct rota *rota)
     rota->n = 0;
     add(rota, group->bell, -1, 0, false);
     add(rota, group->listener, -1, 0, true);
+    for (int i = 0; i < group->n_guests; i++) add(rota, group->guests[i].socket, -1, 0, true);
     for (int i = 0; i < group->size; i++) {
         struct el_tcp_peer *peer = &group->peers[i];
         if (!peer->left) {
@@ -255,7 +256,7 @@ static void serve(struct el_tcp_group *group, struct rota *rota, int i)
 static void *live(void *context)
 {
     struct el_tcp_group *group = context;
-    size_t places = 2 + 4 * (size_t)group->size;
+    size_t places = 2 + EL_TCP_GUESTS + 4 * (size_t)group->size;
     struct rota rota = {.polls = calloc(places, sizeof *rota.polls),
                         .duties = calloc(places, sizeof *rota.duties),
                         .ended = calloc(2 * (size_t)group->size, sizeof *rota.ended)};

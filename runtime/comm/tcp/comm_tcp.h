@@ -61,13 +61,30 @@ struct el_tcp_peer {
     struct el_tcp_post post;        /* mail that came from there */
 };
 
+/* What one who connects says first. */
+struct el_tcp_introduction {
+    char magic[8];
+    uint64_t key;
+    uint32_t rank, lane;
+};
+
+/* Came, and has not yet said all of it. */
+struct el_tcp_guest {
+    int socket;
+    size_t have;
+    int64_t since_ns;
+    struct el_tcp_introduction introduction;
+};
+enum { EL_TCP_GUESTS = 64 }; /* one more takes the place of the first */
+
 struct el_tcp_group {
     const char *kind; /* "tcp communicator", "bootstrap tcp" */
     bool of_job;      /* the bootstrap's */
     int rank, size;
     uint64_t key;              /* of this group: who comes without it is turned away */
     struct el_tcp_peer *peers; /* [size] */
-    int listener;
+    int listener, n_guests;
+    struct el_tcp_guest guests[EL_TCP_GUESTS]; /* in order of their coming; the attendant's */
     int news;      /* an eventfd: something has come that the running operation may wait for */
     int bell;      /* an eventfd: the attendant must check its connections again, or end */
     bool attended; /* `attendant` runs */
@@ -107,9 +124,9 @@ enum el_status el_tcp_mesh_open(struct el_tcp_group *group, struct el_bootstrap 
 /* This rank's socket to another one; connects where there is none yet, which needs nothing of the other rank's threads.
  */
 enum el_status el_tcp_mesh_to(struct el_tcp_group *group, int rank, enum el_tcp_lane lane, int *socket_p);
-/* Takes whoever is at the listener. The attendant's. */
+/* Takes whoever is at the listener, and hears what guests say; waits for nobody. The attendant's. */
 void el_tcp_mesh_take(struct el_tcp_group *group);
-/* Takes all who are there; waits for nobody to come. */
+/* Takes all who are there; waits for nobody to come, and for what they say no longer than for an honest one. */
 void el_tcp_mesh_take_all(struct el_tcp_group *group);
 /* All sockets, the listener too. */
 void el_tcp_mesh_close(struct el_tcp_group *group);

@@ -9,20 +9,17 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/share.h"
 #include "runtime/comm/tcp/comm_tcp.h"
 
-enum { CONNECT_S = 30, HELLO_S = 2, PAUSE_NS = 20000000 };
+enum { CONNECT_S = 30, PAUSE_NS = 20000000 };
+static const int64_t HELLO_NS = 2000000000;
 
-struct hello {
-    char magic[8];
-    uint64_t key;
-    uint32_t rank, lane;
-};
-#define HELLO_MAGIC "el-mesh"
+#define MAGIC "el-mesh"
 
 void el_tcp_name(const struct el_tcp_group *group, int rank, char name[EL_TCP_NAME_BYTES])
 {
@@ -120,8 +117,8 @@ static enum el_status connect_to(struct el_tcp_group *group, int rank, int *sock
 
 enum el_status el_tcp_mesh_to(struct el_tcp_group *group, int rank, enum el_tcp_lane lane, int *socket_p)
 {
-    const struct hello hello = {
-        .magic = HELLO_MAGIC, .key = group->key, .rank = (uint32_t)group->rank, .lane = (uint32_t)lane};
+    const struct el_tcp_introduction hello = {
+        .magic = MAGIC, .key = group->key, .rank = (uint32_t)group->rank, .lane = (uint32_t)lane};
     int made = atomic_load(&group->peers[rank].to[lane]);
     if (made < 0) {
         EL_TRY(connect_to(group, rank, &made));
@@ -138,33 +135,73 @@ enum el_status el_tcp_mesh_to(struct el_tcp_group *group, int rank, enum el_tcp_
     return EL_OK;
 }
 
-static bool belongs_here(const struct el_tcp_group *group, const struct hello *hello)
+static bool belongs_here(const struct el_tcp_group *group, const struct el_tcp_introduction *hello)
 {
-    return memcmp(hello->magic, HELLO_MAGIC, sizeof hello->magic) == 0 && hello->key == group->key &&
+    return memcmp(hello->magic, MAGIC, sizeof hello->magic) == 0 && hello->key == group->key &&
            hello->rank < (uint32_t)group->size && hello->lane < EL_TCP_LANES &&
            atomic_load(&group->peers[hello->rank].from[hello->lane]) < 0;
 }
 
-/* Others who come are turned away. */
-void el_tcp_mesh_take(struct el_tcp_group *group)
+static struct el_tcp_guest dismiss(struct el_tcp_group *group, int i)
 {
-    struct hello hello;
-    int socket;
-    if (el_tcp_accept(group->listener, el_clock_ns(), &socket) != 0) return; /* gone again */
-    if (el_tcp_read(socket, &hello, sizeof hello, el_clock_ns() + (int64_t)HELLO_S * 1000000000) != 0 ||
-        !belongs_here(group, &hello)) {
-        close(socket);
+    struct el_tcp_guest guest = group->guests[i];
+    memmove(&group->guests[i], &group->guests[i + 1], (size_t)(--group->n_guests - i) * sizeof guest);
+    return guest;
+}
+
+/* What guest `i` says. Others than those who belong here are turned away. */
+static void hear(struct el_tcp_group *group, int i)
+{
+    struct el_tcp_guest *guest = &group->guests[i];
+    struct el_tcp_introduction *hello = &guest->introduction;
+    ssize_t got = recv(guest->socket, (char *)hello + guest->have, sizeof *hello - guest->have, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got > 0) guest->have += (size_t)got;
+    if (got > 0 && guest->have < sizeof *hello) return;
+    const struct el_tcp_guest known = dismiss(group, i);
+    if (got <= 0 || !belongs_here(group, &known.introduction)) {
+        close(known.socket);
         return;
     }
-    if (hello.lane == EL_TCP_LANE_ALARM) el_tcp_expect_answers(socket);
-    atomic_store(&group->peers[hello.rank].from[hello.lane], socket);
+    if (known.introduction.lane == EL_TCP_LANE_ALARM) el_tcp_expect_answers(known.socket);
+    atomic_store(&group->peers[known.introduction.rank].from[known.introduction.lane], known.socket);
     eventfd_write(group->news, 1);
+}
+
+static void hear_all(struct el_tcp_group *group)
+{
+    for (int i = group->n_guests - 1; i >= 0; i--) hear(group, i);
+}
+
+/* One who comes is heard before he can be the first of many: those who belong here speak at once. */
+void el_tcp_mesh_take(struct el_tcp_group *group)
+{
+    int socket;
+    hear_all(group);
+    for (int i = 0; i < EL_TCP_GUESTS; i++) {
+        int number = el_tcp_accept(group->listener, el_clock_ns(), &socket);
+        if (group->n_guests == EL_TCP_GUESTS || (number == EMFILE && group->n_guests > 0))
+            close(dismiss(group, 0).socket);
+        if (number != 0) return; /* nobody, or gone again */
+        group->guests[group->n_guests] = (struct el_tcp_guest){.socket = socket, .since_ns = el_clock_ns()};
+        hear(group, group->n_guests++);
+    }
 }
 
 void el_tcp_mesh_take_all(struct el_tcp_group *group)
 {
-    struct pollfd comes = {.fd = group->listener, .events = POLLIN};
-    while (poll(&comes, 1, 0) == 1) el_tcp_mesh_take(group);
+    struct pollfd polls[EL_TCP_GUESTS];
+    el_tcp_mesh_take(group);
+    while (group->n_guests > 0) {
+        int64_t left_ns = group->guests[0].since_ns + HELLO_NS - el_clock_ns();
+        for (int i = 0; i < group->n_guests; i++)
+            polls[i] = (struct pollfd){.fd = group->guests[i].socket, .events = POLLIN};
+        if (left_ns <= 0)
+            close(dismiss(group, 0).socket);
+        else
+            poll(polls, (nfds_t)group->n_guests, (int)(left_ns / 1000000) + 1);
+        hear_all(group);
+    }
 }
 
 void el_tcp_mesh_close(struct el_tcp_group *group)
@@ -176,6 +213,7 @@ void el_tcp_mesh_close(struct el_tcp_group *group)
             if (to >= 0) close(to);
             if (from >= 0) close(from);
         }
+    while (group->n_guests > 0) close(dismiss(group, 0).socket);
     if (group->listener >= 0) close(group->listener);
     group->listener = -1;
 }
