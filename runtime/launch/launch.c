@@ -86,6 +86,8 @@ static enum el_status make_log_dir(struct launch *launch)
         snprintf(path, sizeof path, "%s/rank-%d.log", launch->log_dir, rank);
         unlink(path);
     }
+    snprintf(path, sizeof path, "%s/launcher.log", launch->log_dir);
+    unlink(path);
     return EL_OK;
 }
 
