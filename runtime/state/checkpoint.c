@@ -160,7 +160,8 @@ static enum el_status open_last(const char *dir, struct el_checkpoint **checkpoi
         el_checkpoint_folder(dir, step, true, folder);
         const enum el_status status = open_one(folder, checkpoint_p);
         if (step == last) el_error_take(status, &error);
-        if (status != EL_OK) continue;
+        if (status == EL_ERR_INVALID || status == EL_ERR_IO) continue;
+        if (status != EL_OK) return status;
         if (step < last) fprintf(stderr, "evenload: %s: going on from %s instead\n", error.text, el_path_tail(folder));
         return EL_OK;
     }
@@ -171,9 +172,9 @@ enum el_status el_checkpoint_open(const char *path, struct el_checkpoint **check
 {
     char index[EL_PATH_BYTES + 16];
     struct stat info;
-    if (strlen(path) >= EL_CHECKPOINT_DIR_BYTES)
+    if (strlen(path) >= EL_CHECKPOINT_BYTES)
         return el_fail(EL_ERR_INVALID, "--resume ...%s: the path is too long: give one of fewer than %d bytes",
-                       el_path_tail(path), EL_CHECKPOINT_DIR_BYTES);
+                       el_path_tail(path), EL_CHECKPOINT_BYTES);
     if (stat(path, &info) != 0)
         return el_fail_errno("--resume %s: give a folder of --checkpoint, or a step-N that is in it",
                              el_path_tail(path));

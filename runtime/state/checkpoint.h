@@ -32,7 +32,8 @@
 enum {
     EL_CHECKPOINT_NAME_BYTES = 2 * EL_GRAPH_NAME_BYTES,
     EL_CHECKPOINT_PIECE = 5,
-    EL_CHECKPOINT_DIR_BYTES = EL_PATH_BYTES - 32 /* of DIR: the rest is "/step-N.part" */
+    EL_CHECKPOINT_DIR_BYTES = EL_PATH_BYTES - 64, /* of DIR ... */
+    EL_CHECKPOINT_BYTES = EL_PATH_BYTES - 32      /* ... and of DIR/step-N */
 };
 
 struct el_checkpoint;

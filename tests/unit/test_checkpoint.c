@@ -76,12 +76,12 @@ static void a_path_is_never_cut(void **state)
     char longest[2 * EL_PATH_BYTES];
     struct el_checkpoint *checkpoint;
     memset(longest, 'x', sizeof longest);
-    longest[EL_CHECKPOINT_DIR_BYTES] = 0;
+    longest[EL_CHECKPOINT_BYTES] = 0;
     assert_int_equal(el_checkpoint_open(longest, &checkpoint), EL_ERR_INVALID);
     assert_non_null(strstr(el_error_message(), "the path is too long"));
-    longest[EL_CHECKPOINT_DIR_BYTES - 1] = 0;
+    longest[EL_CHECKPOINT_BYTES - 1] = 0;
     el_checkpoint_folder(longest, INT64_MAX, false, path);
-    assert_int_equal(strlen(path), EL_CHECKPOINT_DIR_BYTES - 1 + strlen("/step-9223372036854775807.part"));
+    assert_int_equal(strlen(path), EL_CHECKPOINT_BYTES - 1 + strlen("/step-9223372036854775807.part"));
 }
 
 /* ---- what is in one ---- */
