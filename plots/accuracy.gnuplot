@@ -20,6 +20,6 @@ set ylabel "accuracy on held-out samples (%)"
 set key outside right top vertical Left reverse samplen 2 spacing 1.15 width 1
 if (!text) { set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb color_grid; set bmargin at screen y_of(bottom - 60); set lmargin 10 }
 plot for [k = 1:words(blocks)] data index word(blocks, k) using 1:2 with linespoints pointtype point(word(names, k)) \
-         pointsize 0.6 * size(word(names, k)) linewidth 1.4 linecolor rgb ink(word(names, k)) title (first(k) ? word(names, k) : ""), \
+         pointsize size(word(names, k)) linewidth 1.4 linecolor rgb ink(word(names, k)) title (first(k) ? word(names, k) : ""), \
      data index "ends" using 1:2:(batches > 1 ? "  ".strcol(5) : ""):(ink(strcol(3))) with labels left font ",10" textcolor rgb variable notitle, \
      data index "ends" using ($6 > 0 ? $1 : NaN):2:(mark) with labels offset 0,0.9 textcolor rgb color_note notitle

@@ -34,8 +34,8 @@ if (text) {
              linecolor rgb color_edge linewidth 1.2 dashtype (5, 4), \
          for [block in excess] data index block using 1:($5 < 0 ? $3 : NaN):4 with labels left offset 0.2,-0.65 font ",10", \
          for [block in excess] data index block using 1:($5 > 0 ? $3 : NaN):4 with labels left offset 0.8,0.55 font ",10", \
-         data index "marks" using 1:(0) with points pointtype 13 pointsize 2 linecolor rgb color_paper, \
-         data index "marks" using 1:(0) with points pointtype 12 pointsize 2 linewidth 1.4 linecolor rgb color_note, \
+         data index "marks" using 1:(0) with points pointtype 13 pointsize 2 * dot linecolor rgb color_paper, \
+         data index "marks" using 1:(0) with points pointtype 12 pointsize 2 * dot linewidth 1.4 linecolor rgb color_note, \
          for [r = 1:n] data index word(rows, r) using 1:(0):2 with labels offset 0,label_row(r - 1) \
              font sprintf(",%.1f", word(rows, r) eq "modes" ? label_size : 12), \
          data index "notes" using 1:(0):2 with labels offset 0,0.8 font ",10" textcolor rgb color_note

@@ -36,5 +36,5 @@ set xtics font ",10"
 set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb color_grid
 plot data index "copy" using 1:2 with lines linecolor rgb color_ideal dashtype 2 linewidth 1.4 title "copying memory", \
      for [k = 1:words(present)] data index "points" using 1:(strcol(4) eq word(present, k) ? $2 : NaN) with linespoints \
-         pointtype shapes[kind(k)] dashtype dashes[kind(k)] pointsize 0.6 linewidth 1.4 linecolor rgb curve(word(hues, k) + 0) title word(present, k), \
+         pointtype shapes[kind(k)] dashtype dashes[kind(k)] pointsize 1.6 * dot linewidth 1.4 linecolor rgb curve(word(hues, k) + 0) title word(present, k), \
      data index "sizes" using 1:(1):xtic(2) with points pointtype -1 notitle

@@ -8,4 +8,4 @@ color(name) = int(look(fills, name, color_other))
 pattern(name) = int(look(patterns, name, pattern_other))
 ink(name) = int(look(inks, name, color_other))
 point(name) = int(look(points, name, 13)) # the number below each is its outline
-size(name) = look(sizes, name, 1.6)
+size(name) = dot * look(sizes, name, 1.6)

@@ -15,5 +15,5 @@ set key left top Left reverse samplen 2 spacing 1.15 width 1
 if (!text) { set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb color_grid; set bmargin at screen y_of(bottom - 60); set lmargin 10; set rmargin 4 }
 plot data index "undisturbed" using 1:2 with lines dashtype 2 linewidth 1.2 linecolor rgb color_ideal title "undisturbed", \
      for [k = 0:attempts - 1] data index sprintf("attempt%d", k) using 1:2 with steps linewidth 2 linecolor rgb curve(0) title (k == 0 ? "this job" : ""), \
-     data index "falls" using 1:2 with points pointtype 2 pointsize 1.6 linewidth 2 linecolor rgb color_bad title "a rank is lost", \
+     data index "falls" using 1:2 with points pointtype 2 pointsize 1.6 * dot linewidth 2 linecolor rgb color_bad title "a rank is lost", \
      data index "falls" using 1:2:3 with labels right offset -1.2,0.5 textcolor rgb color_bad notitle

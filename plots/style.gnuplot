@@ -17,17 +17,43 @@ if (strlen(foot) < 2) { foot = " " }
 warning = " "
 stats data index "warning" using (warning = $1 > 0 ? strcol(2) : " ", 1) nooutput
 
-# Wider with more bars: a bar never gets thinner than a label. Under a height's `bottom` stand the notes.
+# All lengths are in pixels of a canvas, letters of size 12 are 16 of them high, and all formats draw the same canvas. Wider
+# with more bars: a bar never gets thinner than a label.
 width = 560 + 24 * bars
 width = width > 1800 ? 1800 : width
 if (!exists("height")) height = 400 # a script may have set it
-notes = (foot ne " ") + (warning ne " ")
-bottom = height; height = height + 16 * notes
 text = format eq "text"
+# For a paper `plot --width` says how many points wide the picture is: letters of size 12 are then of 8 points. Where that is
+# narrow the legend stands under the axes; a script says by `least` what it needs at least, and by `legend_n` how many names.
+if (!exists("paper")) { paper = 0. }
+narrow = paper > 0 && 2 * paper < width
+if (!exists("least")) { least = 440. }
+if (!exists("legend_n")) { legend_n = words(present) }
+if (paper > 0) { width = 2 * paper > least ? 2 * paper : least }
+legend_columns = width > 356 ? int((width - 20) / 168) : 1
+beneath = narrow && legend_n > 0 ? 8 + 20 * ((legend_n + legend_columns - 1) / legend_columns) : 0
 
-if (format eq "svg") set terminal svg size width,height font "Sans,12" noenhanced background "white" dynamic
-if (format eq "png") set terminal pngcairo size width*2,height*2 font "Sans,12" fontscale 2 linewidth 2 noenhanced
-if (format eq "pdf") set terminal pdfcairo size width/100.,height/100. font "Sans,12" noenhanced
+# Notes stand under all that, in as many lines as they need.
+letters = text ? 98 : int((width - 20) / 7.2)
+blank(s, n) = n < 2 || s[n:n] eq " " ? n : blank(s, n - 1)
+fill(s, n) = strlen(s) <= n ? s : s[1:blank(s, n) - 1]."\n".fill(s[blank(s, n) + 1:*], n)
+rows_of(s) = s eq " " ? 0 : strstrt(s, "\n") == 0 ? 1 : 1 + rows_of(s[strstrt(s, "\n") + 1:*])
+mark = text ? "*" : "◇" # of a trial that is suspect or not checked
+foot = fill(foot, letters)
+if (warning ne " ") { warning = fill(mark." ".warning, letters) }
+notes = rows_of(foot) + rows_of(warning)
+bottom = height
+if (exists("untitled")) { title = "" } else { untitled = 0 }
+headless = untitled && !text ? 22 : 0 # what a title would have
+height = height + beneath + 16 * notes - headless
+
+# `unit` pixels (SVG, PNG) or points (PDF) are a pixel of the canvas; `dot` is the size of a mark that is 4.5 of them wide.
+unit = paper > 0 ? paper / width * (format eq "png" ? 4 : format eq "svg" ? 4 / 3. : 1) : format eq "png" ? 2. : format eq "pdf" ? 0.72 : 1.
+dot = unit * (format eq "svg" ? 0.45 : format eq "pdf" ? 0.72 : 0.69) # a terminal's own marks have the size of 1
+if (format eq "svg" && paper == 0) set terminal svg size width*unit,height*unit font "Sans,12" fontscale 4/3.*unit linewidth unit noenhanced background "white" dynamic
+if (format eq "svg" && paper > 0) set terminal svg size width*unit,height*unit font "Sans,12" fontscale 4/3.*unit linewidth unit noenhanced background "white" fixed
+if (format eq "png") set terminal pngcairo size width*unit,height*unit font "Sans,12" fontscale unit linewidth unit noenhanced
+if (format eq "pdf") set terminal pdfcairo size width*unit/72,height*unit/72 font "Sans,12" fontscale unit linewidth 1.7*unit noenhanced
 if (text) set terminal dumb size 100,30 + notes noenhanced
 
 # ---- The colours. A name has one colour in every figure, and no two names of one figure have the same colour and pattern.
@@ -116,9 +142,9 @@ set border 3 linewidth 0.8 linecolor rgb color_axis
 set tics nomirror out scale 0.5 textcolor rgb color_edge
 if (!text) set grid ytics linetype 1 linewidth 0.5 linecolor rgb color_grid
 # A long title is smaller: it is never cut.
-title_size = 7.4 * strlen(title) > width - 20 ? 12 * (width - 20) / (7.4 * strlen(title)) : 12
+title_size = 9.3 * strlen(title) > width - 20 ? 12 * (width - 20) / (9.3 * strlen(title)) : 12
 set title title noenhanced offset 0,-0.4 font sprintf(",%.1f", title_size)
-set tmargin text ? 2 : 2.4
+set tmargin text ? 2 : untitled ? 0.9 : 2.4
 if (text) set key outside right top vertical Left; else set key off
 set xrange [0.3:right - 0.3]
 set yrange [0:*]
@@ -126,15 +152,11 @@ unset xtics
 
 # A point on the canvas in pixels, from the left and from the top.
 x_of(pixels) = pixels / (1. * width)
-y_of(pixels) = 1 - pixels / (1. * height)
+y_of(pixels) = 1 - (pixels - headless) / (1. * height)
 # Labels below the axis, a row each: what stands nearest to the bars first. The axis' own label is under them.
 label_row(r) = text ? -1 - r : -0.75 - 1.15 * r
 
-# A note is smaller where it is too long for the canvas.
-note_font(words) = sprintf(",%.1f", 6.6 * strlen(words) > width - 20 ? 10 * (width - 20) / (6.6 * strlen(words)) : 10)
-
-# The mark of a trial that is suspect or not checked, and the notes below the figure.
-mark = text ? "*" : "◇"
-if (!text && foot ne " ") set label 98 foot at screen 0.5,y_of(bottom + 6) center noenhanced font note_font(foot) textcolor rgb color_axis
-if (!text && warning ne " ") set label 99 mark." ".warning at screen 0.5,y_of(height - 10) center noenhanced font note_font(warning) textcolor rgb color_note
-under = text ? (foot eq " " ? "" : "\n".foot).(warning eq " " ? "" : "\n".mark." ".warning) : ""
+# The notes below the figure.
+if (!text && foot ne " ") set label 98 foot at screen 0.5,y_of(bottom + beneath + 6) center noenhanced font ",10" textcolor rgb color_axis
+if (!text && warning ne " ") set label 99 warning at screen 0.5,y_of(height + headless - 16 * rows_of(warning) + 6) center noenhanced font ",10" textcolor rgb color_note
+under = text ? (foot eq " " ? "" : "\n".foot).(warning eq " " ? "" : "\n".warning) : ""

@@ -104,3 +104,60 @@ END
     [[ $(grep -c 'time in the step (ms)' timeline.svg) -eq 1 && $(grep -cE '> ?100</tspan>|>100<' timeline.svg) -eq 1 ]] || { grep -oE '>[^<]+<' timeline.svg && false; }
     [[ $(grep -cE '>compute<|> ?compute</' timeline.svg) -ge 3 ]] || { grep -oE '>[^<]+<' timeline.svg && false; }
 }
+
+@test "marks and letters have one size in SVG, PNG and PDF, and a picture the width that is asked for" {
+    command -v gnuplot >/dev/null || skip "gnuplot is not installed"
+    local plots format width
+    plots=$(cd "$BATS_TEST_DIRNAME/../../plots" && pwd)
+    ! grep -noE 'pointsize ([^ ]+( [*] [^ ]+)?)' "$plots"/*.gnuplot | grep -vE 'dot|size\(' || show
+    cat >dots.gnuplot <<END
+data = ARG1; format = ARG2
+height = 60; least = 80.
+load "$plots/style.gnuplot"
+unset border; unset xtics; unset ytics; unset grid
+set xrange [0:10]; set yrange [0:10]
+set label 1 "H" at 2,5 font ",20" textcolor rgb 0x0000ff
+plot "+" using (5):(5) every ::0::0 with points pointtype 7 pointsize 4 * dot linecolor rgb 0xff0000
+END
+    printf '# about\n# columns: x\nt\ta\t \t1\t-20\t \n\n\n# warning\n# columns: n\n0\tnone\n\n\n' >dots.dat
+    for width in 0 48; do
+        for format in svg png pdf; do
+            LC_ALL=C.UTF-8 gnuplot -d -e "paper = $width." -c dots.gnuplot dots.dat $format >$width.$format
+        done
+        python3 - $width <<'END'
+import re, struct, sys, zlib
+width = int(sys.argv[1])
+svg, png, pdf = (open(f"{width}.{f}", "rb").read() for f in ("svg", "png", "pdf"))
+svg = svg.decode()
+canvas = float(re.search(r'viewBox="0 0 (\d+)', svg).group(1))
+found = {"svg": (2 * float(re.search(r"#gpPt6' transform=[^>]*scale\(([\d.]+)", svg).group(1)) / canvas,
+                 float(re.search(r'fill="rgb\(0,0,255\)"[^>]*font-size="([\d.]+)"', svg).group(1)) / canvas)}
+page = float(re.search(rb"MediaBox *\[ *0 0 ([\d.]+)", pdf).group(1))
+streams = (zlib.decompress(s) for s in re.findall(rb"stream\r?\n(.*?)endstream", pdf, re.S) if s[:1] == b"x")
+letter, mark = next(s for s in streams if b" Tm" in s).decode().split("1 0 0 rg")
+xs = [float(x) for pairs in re.findall(r"((?:[\d.-]+\s+)+)[mc]\b", mark) for x in pairs.split()[::2]]
+found["pdf"] = ((max(xs) - min(xs)) / page, float(re.search(r"([\d.]+) 0 0 -[\d.]+ [\d.]+ [\d.]+ Tm", letter).group(1)) / page)
+wide, tall = struct.unpack(">II", png[16:24])
+at, data, before, red, blue = 8, b"", bytearray(3 * wide), [], []
+while at < len(png):
+    n, = struct.unpack(">I", png[at:at + 4])
+    data += png[at + 8:at + 8 + n] if png[at + 4:at + 8] == b"IDAT" else b""
+    at += n + 12
+data = zlib.decompress(data)
+for y in range(tall):
+    how, row = data[y * (3 * wide + 1)], bytearray(data[y * (3 * wide + 1) + 1:(y + 1) * (3 * wide + 1)])
+    for i in range(3 * wide):
+        a, b, c = (row[i - 3], before[i], before[i - 3]) if i > 2 else (0, before[i], 0)
+        row[i] = (row[i] + (0, a, b, (a + b) // 2, min((a, b, c), key=lambda v: abs(a + b - c - v)))[how]) & 255
+    red += [x for x in range(wide) if row[3 * x] > 200 and row[3 * x + 2] < 100]
+    blue += [y for x in range(wide) if row[3 * x] < 100 and row[3 * x + 2] > 200]
+    before = row
+found["png"] = ((max(red) - min(red) + 1) / wide, (max(blue) - min(blue) + 1) / 0.73 / wide) # an H has 0.73 of its size
+for i, what in enumerate(("marks", "letters")):
+    sizes = [f[i] for f in found.values()]
+    assert max(sizes) < 1.12 * min(sizes), (width, what, found)
+if width:
+    assert abs(page - width) < 1 and abs(wide - 4 * width) < 4 and f'width="{round(width * 4 / 3)}"' in svg, (page, wide, svg[:200])
+END
+    done
+}
