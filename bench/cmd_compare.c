@@ -72,7 +72,7 @@ static enum el_status show(struct el_campaign *c)
     bool colour = el_report_colour(stdout, status != EL_OK || place.is_rank || getenv("NO_COLOR") != NULL);
     if (options->json) {
         EL_TRY(el_print_json(c->run, stdout));
-        el_say_not_drawn(el_plot_run(c->store.dir, false, NULL), NULL);
+        el_say_not_drawn(el_plot_run(c->store.dir, NULL, NULL), NULL);
         return EL_OK;
     }
     EL_TRY(print_tables(c, colour));
@@ -81,7 +81,7 @@ static enum el_status show(struct el_campaign *c)
     printf("\n");
     el_text_line(stdout, "%s/results.json", c->store.dir);
     el_text_line(stdout, "%s/trials.csv", c->store.dir);
-    el_say_not_drawn(el_plot_run(c->store.dir, options->term, stdout), stdout);
+    el_say_not_drawn(el_plot_run(c->store.dir, &options->look, stdout), stdout);
     print_next(c);
     return EL_OK;
 }

@@ -23,7 +23,7 @@ static enum el_status plot_document(const struct el_printed_kind *kind, const st
     }
     json_decref(document);
     if (status == EL_OK && n == 0) status = el_fail(EL_ERR_INVALID, "%s: nothing to draw", path);
-    return status == EL_OK ? el_plot_draw(plots, names, n, options->term, stdout) : status;
+    return status == EL_OK ? el_plot_draw(plots, names, n, &options->look, stdout) : status;
 }
 
 enum el_status el_cmd_plot(struct el_options *options, int *exit_status_p)
@@ -32,5 +32,5 @@ enum el_status el_cmd_plot(struct el_options *options, int *exit_status_p)
     if (!options->dir[0]) return el_fail(EL_ERR_INVALID, "plot: which run? give its folder: evenload plot results/...");
     const struct el_printed_kind *kind = el_printed_in(options->dir);
     bool own = kind && kind->figures[0] && strcmp(kind->file, "results.json") != 0;
-    return own ? plot_document(kind, options) : el_plot_run(options->dir, options->term, stdout);
+    return own ? plot_document(kind, options) : el_plot_run(options->dir, &options->look, stdout);
 }

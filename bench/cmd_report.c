@@ -14,7 +14,7 @@ static void draw_missing(const struct el_printed_kind *kind, const char *dir)
     char picture[EL_PATH_BYTES + 32];
     if (kind && strcmp(kind->file, "results.json") != 0) return;
     snprintf(picture, sizeof picture, "%s/plots/%s.svg", dir, kind ? kind->figures[0]->name : "memory");
-    if (access(picture, R_OK) != 0) el_say_not_drawn(el_plot_run(dir, false, NULL), stdout);
+    if (access(picture, R_OK) != 0) el_say_not_drawn(el_plot_run(dir, NULL, NULL), stdout);
 }
 
 struct pages {

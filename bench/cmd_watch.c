@@ -27,7 +27,7 @@ static enum el_status save(const struct el_options *options, const struct el_sto
     }
     if (options->plot) {
         FILE *messages = options->quiet ? NULL : stderr;
-        el_say_not_drawn(el_plot_run(store->dir, false, messages), messages);
+        el_say_not_drawn(el_plot_run(store->dir, NULL, messages), messages);
     }
     if (options->quiet) return EL_OK;
     fputc('\n', stderr);

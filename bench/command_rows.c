@@ -49,8 +49,11 @@ static const struct el_command_row commands[] = {
      "List the modes: what each does, which loss it equals, what a device holds and sends in a step, and which options "
      "it takes.",
      "  evenload modes\n", el_cmd_modes},
-    {EL_CMD_PLOT, MEASURE, "draw a run's plots again, from its files", "DIR [--term]",
-     "Draw a run's plots again, from its files.", "  evenload plot results/mlp --term\n", el_cmd_plot},
+    {EL_CMD_PLOT, MEASURE, "draw a run's plots again, from its files", "DIR [--width WIDTH] [--no-title]",
+     "Draw a run's plots again, from its files.",
+     "  evenload plot results/mlp --term\n"
+     "  evenload plot results/mlp --width 252pt --no-title    for the column of a paper\n",
+     el_cmd_plot},
     {EL_CMD_REPORT, MEASURE, "a run as one page: tables and plots in one HTML file", "DIR [--markdown FILE]",
      "Write a run as one HTML page, DIR/report.html: the results, warnings, plots, tables that sort, environment and "
      "commands. The page needs no other file and no network. Folders of comm, data, explain, recover, regress, verify "

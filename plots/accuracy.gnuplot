@@ -17,7 +17,7 @@ set xtics nomirror out scale 0.5
 set ytics nomirror out scale 0.5
 set xlabel "training time (s), evaluation not counted".under offset 0,text ? 0 : 0.3
 set ylabel "accuracy on held-out samples (%)"
-set key outside right top vertical Left reverse samplen 2 spacing 1.15 width 1
+load here."key.gnuplot"
 if (!text) { set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb color_grid; set bmargin at screen y_of(bottom - 60); set lmargin 10 }
 plot for [k = 1:words(blocks)] data index word(blocks, k) using 1:2 with linespoints pointtype point(word(names, k)) \
          pointsize size(word(names, k)) linewidth 1.4 linecolor rgb ink(word(names, k)) title (first(k) ? word(names, k) : ""), \

@@ -6,6 +6,7 @@ here = ARG0[1:strlen(ARG0) - strlen("comm.gnuplot")]
 set datafile separator "\t"
 stats data index "about" using (present = strcol(2), 1) nooutput
 height = words(present) > 14 ? 460 + 22 * (words(present) - 14) : 460 # the legend has a line a curve
+legend_n = 1 + words(present); legend_wide = 240
 load here."style.gnuplot"
 stats data index "about" using (left = $7, 1) nooutput
 hues = ""; kinds = ""
@@ -28,9 +29,9 @@ if (text) {
          for [k = 1:words(present)] data index "points" using 1:(strcol(4) eq word(present, k) ? $2 : NaN) with points pointtype k title word(present, k)
     exit
 }
-set key outside right top vertical Left reverse samplen 2 spacing 1.15 width 1 maxcols 1
+load here."key.gnuplot"
 set lmargin 10
-set rmargin 30
+if (!narrow) { set rmargin 30 }
 set bmargin at screen y_of(bottom - 56)
 set xtics font ",10"
 set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb color_grid

@@ -3,18 +3,18 @@
 data = ARG1; format = ARG2
 here = ARG0[1:strlen(ARG0) - strlen("explain.gnuplot")]
 load here."style.gnuplot"
-stats data index "about" using (lowest = $7, highest = $8, what = strcol(9), 1) nooutput
+stats data index "about" using (highest = $7, what = strcol(8), 1) nooutput
 
-set yrange [lowest:highest]
-set ylabel "step (ms)"
+set yrange [0:highest]
+set ylabel "step time (ms)"
 if (text) {
     set bmargin 4 + notes
     set xlabel what.under
     plot data index "bars" using 1:3:(0.7) with boxes notitle, data index "bars" using 1:3:7 with labels offset 0,1 notitle, \
-         data index "bars" using 1:(lowest):8 with labels offset 0,-1 notitle
+         data index "bars" using 1:(0):8 with labels offset 0,-1 notitle
     exit
 }
-side = 200.
+side = narrow ? 14. : 200.
 legend_names = present; legend_x = width - side + 14; legend_top = 30; legend_from = 100; legend_last = 0
 label(name) = name eq "good" ? "shorter" : name eq "bad" ? "longer" : name eq "good_pale" ? "shorter, or chance" : "longer, or chance"
 load here."legend.gnuplot"
@@ -33,4 +33,4 @@ plot data index "bars" using (hatch(strcol(9), strcol(11)) == 3 ? $1 : NaN):2:($
      data index "bars" using ($5 > $4 ? $1 - 0.05 : NaN):4:(0.1):(0) with vectors nohead linecolor rgb color_edge linewidth 1.2, \
      data index "bars" using ($5 > $4 ? $1 - 0.05 : NaN):5:(0.1):(0) with vectors nohead linecolor rgb color_edge linewidth 1.2, \
      data index "bars" using 1:6:7 with labels offset 0,0.7 font ",10", \
-     data index "bars" using 1:(lowest):8 with labels offset 0,label_row(0) font ",11"
+     data index "bars" using 1:(0):8 with labels offset 0,label_row(0) font ",11"

@@ -2,6 +2,7 @@
 # hidden behind compute is drawn. From imbalance-time.dat; options: style.gnuplot.
 data = ARG1; format = ARG2
 here = ARG0[1:strlen(ARG0) - strlen("imbalance-time.gnuplot")]
+barred = 1
 load here."style.gnuplot"
 
 set ylabel "step of each device (ms)"

@@ -3,10 +3,11 @@
 data = ARG1; format = ARG2
 here = ARG0[1:strlen(ARG0) - strlen("imbalance.gnuplot")]
 height = 600
+barred = 1
 load here."style.gnuplot"
 
 # In pixels: from the left edge to the axes, and from the right edge.
-left = 84.; side = 184.
+left = 84.; side = narrow ? 14. : 184.
 middle = (left + width - side) / 2 / width
 if (text) { set ylabel "MiB"; words_below = "device, mode"; rows = "devices modes"; load here."bars.gnuplot"; exit }
 set lmargin at screen x_of(left)

@@ -31,7 +31,7 @@ if (text) { # a picture a panel, letters in lanes
     exit
 }
 
-side = 176.
+side = narrow ? 14. : 176.
 unset title
 set multiplot
 set lmargin at screen x_of(76)

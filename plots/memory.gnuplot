@@ -3,6 +3,7 @@
 # From memory.dat; options: style.gnuplot.
 data = ARG1; format = ARG2
 here = ARG0[1:strlen(ARG0) - strlen("memory.gnuplot")]
+barred = 1
 load here."style.gnuplot"
 
 set ylabel strstrt(present, "unattributed") ? "peak, plus unattributed (MiB)" : "peak memory (MiB)"

@@ -12,9 +12,9 @@ set xrange [left:right]
 set yrange [0:1.08 * highest]
 set xtics () out nomirror
 set ytics out nomirror scale 0.5
-set ylabel unit." a device"
+set ylabel unit." per device"
 set xlabel "devices (log)".under offset 0,text ? 0 : 0.3
-set key outside right top vertical Left reverse samplen 2.4 spacing 1.15 width 1
+load here."key.gnuplot"
 if (!text) { set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb color_grid; set bmargin at screen y_of(bottom - 60); set lmargin 10 }
 plot first with lines linecolor rgb color_ideal dashtype 2 linewidth 1 notitle, \
      for [name in present] data index "points of ".name using 1:2 with linespoints \

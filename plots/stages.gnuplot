@@ -9,7 +9,7 @@ load here."style.gnuplot"
 label(name) = name eq "forward_2" ? "forward, 2nd part" : name eq "backward_2" ? "backward, 2nd part" : \
               name eq "backward_inputs" ? "backward, inputs" : name eq "backward_inputs_2" ? "... 2nd part" : \
               name eq "backward_weights" ? "backward, weights" : name eq "backward_weights_2" ? "... 2nd part" : \
-              name eq "transfer" ? "send, receive" : name
+              name eq "transfer" ? "send, receive" : name eq "travel" ? "message travels" : name
 
 block(k, name) = sprintf("%d %s", k, name)
 set key off
@@ -33,8 +33,8 @@ if (text) { # letters in lanes, a picture a panel
 }
 
 boxes = ""
-do for [name in all] { if (name ne "bubble") { boxes = boxes." ".name } }
-side = 200.
+do for [name in all] { if (name ne "bubble" && name ne "travel") { boxes = boxes." ".name } }
+side = narrow ? 14. : 200.
 unset title
 set multiplot
 set lmargin at screen x_of(62)
@@ -61,7 +61,7 @@ do for [k = 0:panels - 1] {
     plot data index block(k, "bubble") using 1:3:1:2:3:4 with boxxyerror fillstyle solid 1 noborder linecolor rgb color_bubble, \
          data index block(k, "under") using 1:3:1:2:3:4 with boxxyerror fillstyle solid 1 noborder linecolor rgb color_travel, \
          for [name in boxes] data index block(k, name) using 1:3:1:2:3:4 with boxxyerror fillstyle solid 1 border rgb color_axis linewidth 0.4 fillcolor rgb color(name), \
-         data index block(k, "numbers") using 1:2:3 with labels font ",9", \
+         data index block(k, "numbers") using ($5 * (width - 62 - side) >= 700 ? $1 : NaN):2:3 with labels font ",9", \
          data index block(k, "lanes") using (from):1:2 with labels right offset -0.8,0 font ",10"
     unset label
 }

@@ -28,10 +28,20 @@ text = format eq "text"
 if (!exists("paper")) { paper = 0. }
 narrow = paper > 0 && 2 * paper < width
 if (!exists("least")) { least = 440. }
+if (exists("barred")) { # bars: as many pixels as their labels need, in letters two thirds as large
+    need_modes = 0; need_batches = 0 # an older data file has none
+    stats data index "about" using (need_modes = $7, need_batches = $8, 1) nooutput
+    need = (need_modes > need_batches ? need_modes : need_batches) * 2 / 3.
+    least = 120 + right * (need > 8 ? need : 8)
+    least = least < 440 ? 440. : least > width ? 1. * width : least
+}
 if (!exists("legend_n")) { legend_n = words(present) }
+legend_before = 0
+if (!exists("legend_wide")) { legend_wide = 160 }
 if (paper > 0) { width = 2 * paper > least ? 2 * paper : least }
-legend_columns = width > 356 ? int((width - 20) / 168) : 1
-beneath = narrow && legend_n > 0 ? 8 + 20 * ((legend_n + legend_columns - 1) / legend_columns) : 0
+legend_columns = width > 20 + 2 * legend_wide ? int((width - 20) / legend_wide) : 1
+legend_rows = (legend_n + legend_columns - 1) / legend_columns
+beneath = narrow && legend_n > 0 ? 8 + 20 * legend_rows : 0
 
 # Notes stand under all that, in as many lines as they need.
 letters = text ? 98 : int((width - 20) / 7.2)
@@ -42,9 +52,11 @@ mark = text ? "*" : "◇" # of a trial that is suspect or not checked
 foot = fill(foot, letters)
 if (warning ne " ") { warning = fill(mark." ".warning, letters) }
 notes = rows_of(foot) + rows_of(warning)
-bottom = height
-if (exists("untitled")) { title = "" } else { untitled = 0 }
+if (!exists("untitled")) { untitled = 0 }
+if (untitled) { title = "" }
 headless = untitled && !text ? 22 : 0 # what a title would have
+if (exists("legend_need")) { height = narrow || height > legend_need ? height : legend_need }
+bottom = height
 height = height + beneath + 16 * notes - headless
 
 # `unit` pixels (SVG, PNG) or points (PDF) are a pixel of the canvas; `dot` is the size of a mark that is 4.5 of them wide.
@@ -105,6 +117,11 @@ color_load               = 0x4d5f73; pattern_load               = 3
 color_transfer           = 0xd55e00; pattern_transfer           = 3
 color_travel             = 0xf8dcc8; pattern_travel             = 3
 color_bubble             = 0xe4e4e4; pattern_bubble             = 3
+# Time, after the loss of a rank.
+color_detect     = 0xd9884a; pattern_detect     = 3
+color_restart    = 0x9a9a9a; pattern_restart    = 3
+color_load_state = 0x4d5f73; pattern_load_state = 3
+color_catch_up   = 0x6fa3cf; pattern_catch_up   = 3
 # Time, of loader workers and the device that they load for.
 color_step       = 0x84bfb0; pattern_step       = 3
 color_made       = 0xa9b8c9; pattern_made       = 3
@@ -142,7 +159,8 @@ set border 3 linewidth 0.8 linecolor rgb color_axis
 set tics nomirror out scale 0.5 textcolor rgb color_edge
 if (!text) set grid ytics linetype 1 linewidth 0.5 linecolor rgb color_grid
 # A long title is smaller: it is never cut.
-title_size = 9.3 * strlen(title) > width - 20 ? 12 * (width - 20) / (9.3 * strlen(title)) : 12
+title_room = width - (narrow ? 110 : 20)
+title_size = 9.3 * strlen(title) > title_room ? 12 * title_room / (9.3 * strlen(title)) : 12
 set title title noenhanced offset 0,-0.4 font sprintf(",%.1f", title_size)
 set tmargin text ? 2 : untitled ? 0.9 : 2.4
 if (text) set key outside right top vertical Left; else set key off

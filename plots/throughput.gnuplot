@@ -1,6 +1,7 @@
 # Throughput of each mode at each batch, with the 95 % interval over repeats. From throughput.dat; options: style.gnuplot.
 data = ARG1; format = ARG2
 here = ARG0[1:strlen(ARG0) - strlen("throughput.gnuplot")]
+barred = 1
 load here."style.gnuplot"
 load here."modes.gnuplot"
 

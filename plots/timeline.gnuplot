@@ -6,15 +6,16 @@ set datafile separator "\t"
 stats data index "about" using (present = strcol(2), panels = $7, phases = strcol(8), thin_phases = strcol(9), top = $10, tic = $11, 1) nooutput
 
 # In pixels: what is over all panels, a panel with its title and lanes, what is under and beside all of them.
-head = 34; pitch = panels == 1 ? 330 : panels == 2 ? 220 : 164; beneath = 44; side = 184.; left = 74
-need = head + 62 + 20 * (words(present) + words(phases)) # the legend
-height = head + panels * pitch + beneath
-height = height < need ? need : height
+head = 34; pitch = panels == 1 ? 330 : panels == 2 ? 220 : 164; below = 44; left = 74
+legend_n = words(present) + words(phases)
+legend_need = head + 62 + 20 * legend_n
+height = head + panels * pitch + below
 load here."style.gnuplot"
 # Whole here, exposed or not; by axis where pieces of a model communicate.
 cut = strstrt(phases.thin_phases, "stage") + strstrt(phases.thin_phases, "tensor")
 label(name) = name eq "wait" ? "wait for others" : name eq "comm" && cut ? "comm: data" : name eq "stage" || name eq "tensor" ? "comm: ".name : name
 
+side = narrow ? 14. : 184.
 block(k, name) = sprintf("%d %s", k, name)
 set key off
 set ytics 0,tic nomirror out scale 0.5 font ",10"
@@ -80,12 +81,12 @@ do for [k = 0:panels - 1] {
 
     if (last) { # what stands beside and under all panels, once
         legend_x = width - side + 14
-        set label 3 "memory" at screen x_of(legend_x),y_of(head + 8) left
+        if (!narrow) { set label 3 "memory" at screen x_of(legend_x),y_of(head + 8) left }
         legend_names = present; legend_top = head + 8; legend_from = 100; legend_last = 1
         load here."legend.gnuplot"
         legend_top = head + 46 + 20 * words(present)
-        set label 4 "phase" at screen x_of(legend_x),y_of(legend_top) left
-        legend_names = phases; legend_from = 200; legend_last = 0
+        if (!narrow) { set label 4 "phase" at screen x_of(legend_x),y_of(legend_top) left }
+        legend_before = words(present); legend_names = phases; legend_from = 200; legend_last = 0
         load here."legend.gnuplot"
         set label 5 "time in the step (ms)" at screen middle,y_of(at + pitch + 31) center
     }

@@ -2,6 +2,7 @@
 # style.gnuplot.
 data = ARG1; format = ARG2
 here = ARG0[1:strlen(ARG0) - strlen("utilization.gnuplot")]
+barred = 1
 load here."style.gnuplot"
 load here."modes.gnuplot"
 
@@ -9,5 +10,6 @@ set ylabel "busy (% of the step)"
 set yrange [0:100]
 words_below = "device, mode, global batch"
 rows = "devices modes batches"
+whiskers = "whiskers"
 grouped = 1
 load here."bars.gnuplot"

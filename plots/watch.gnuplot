@@ -6,9 +6,11 @@ set datafile separator "\t"
 stats data index "about" using (panels = $7, lines = $8, 1) nooutput
 
 # In pixels: what is over all panels, a panel with its title, what is under and beside all of them.
-head = 34; pitch = 170; beneath = 44; side = 244.
-height = head + panels * pitch + beneath
+head = 34; pitch = 170; below = 44
+height = head + panels * pitch + below
+legend_n = lines; legend_wide = 240
 load here."style.gnuplot"
+side = narrow ? 14. : 284.
 
 block(p, k) = sprintf("%d %d", p, k)
 array dashes[8] = [1, 2, 4, 5, 1, 2, 4, 5]
@@ -47,10 +49,11 @@ do for [p = 0:panels - 1] {
         if (p == panels - 1) { set xlabel "time (s)" offset 0,0.4; set format x "%g" }
         if (p == 0) { # a line and a name a process: a key of gnuplot's leaves out those that are more than its panel is high
             do for [k = 1:lines] {
-                at = head + 14 + 20 * k
-                set arrow k from screen x_of(width - side + 14),y_of(at) to screen x_of(width - side + 44),y_of(at) nohead \
+                legend_at = narrow ? bottom + 12 + 20 * ((k - 1) / legend_columns) : head + 14 + 20 * k
+                legend_left = narrow ? 14 + legend_wide * ((k - 1) % legend_columns) : width - side + 14
+                set arrow k from screen x_of(legend_left),y_of(legend_at) to screen x_of(legend_left + 30),y_of(legend_at) nohead \
                     linewidth 1.6 dashtype dashes[k] linecolor rgb curve(k - 1)
-                set label 10 + k names[k] at screen x_of(width - side + 52),y_of(at) left noenhanced font ",10"
+                set label 10 + k names[k] at screen x_of(legend_left + 38),y_of(legend_at) left noenhanced font ",10"
             }
         }
     }

@@ -114,9 +114,9 @@ static enum el_status write_loading(const struct el_figure *figure, const json_t
     for (int k = 0; k < n; k++) panels[k].to_ms = most_ms; /* one scale, so that steps compare */
     snprintf(title, sizeof title, "%s, batch %.0f, data on %s", el_data_word(el_json_text(document, "model", "?")).text,
              el_json_number(document, "global_batch"), el_json_is(document, "data_in", "disk") ? "disk" : "memory");
-    snprintf(foot, sizeof foot, "steps of the first launch; %s page cache%s",
+    snprintf(foot, sizeof foot, "Steps of the first launch, with a %s page cache.%s",
              el_data_word(el_json_text(document, "recommended.0.page_cache", "?")).text,
-             json_is_string(json_object_get(document, "injected")) ? "; disturbed on purpose" : "");
+             json_is_string(json_object_get(document, "injected")) ? " Disturbed on purpose." : "");
     struct el_data_names names = {"data step", ""};
     for (int k = 0; k < n; k++)
         if (panels[k].workers > 0) el_data_add_name(names.present, "made");

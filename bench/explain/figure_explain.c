@@ -71,19 +71,6 @@ static double top(const struct bar *bar)
     return fmax(fmax(bar->from, bar->to), bar->to + bar->half);
 }
 
-/* Where the axis begins, so that small parts of a long step are seen, and where it ends. */
-static void find_extent(const struct waterfall *fall, double *low_p, double *high_p)
-{
-    double low = INFINITY, high = 0;
-    for (int i = 0; i < fall->n; i++) {
-        low = fmin(low, fall->bars[i].to - fall->bars[i].half);
-        high = fmax(high, top(&fall->bars[i]));
-    }
-    *low_p = fmax(0, low - 0.35 * (high - low));
-    if (*low_p < 0.3 * high) *low_p = 0;
-    *high_p = high + 0.12 * (high - *low_p);
-}
-
 /* A part that makes the step shorter is good; pale: it may be chance. */
 static const char *kind_of(const struct bar *bar)
 {
@@ -114,16 +101,15 @@ static void put_looks(const struct waterfall *fall, FILE *file)
     el_data_looks(file, &modes);
 }
 
-/* The whisker is the part's interval, at the end to which it goes. The label has the sign of the document's figure. */
-static void put_bar(const struct bar *bar, int place, bool last, bool of_causes, double low, FILE *file)
+/* The whisker is the part's interval, at the end to which it goes. The label of a part is the change of the step. */
+static void put_bar(const struct bar *bar, int place, bool last, FILE *file)
 {
     char text[EL_FIGURE_BYTES];
-    double change = of_causes ? bar->from - bar->to : bar->to - bar->from;
-    fprintf(file, "%d\t%.6g\t%.6g\t%.6g\t%.6g\t%.6g\t%s%s\t%s\t%s", place + 1, fmax(low, fmin(bar->from, bar->to)),
+    double change = bar->to - bar->from;
+    fprintf(file, "%d\t%.6g\t%.6g\t%.6g\t%.6g\t%.6g\t%s%s\t%s\t%s", place + 1, fmin(bar->from, bar->to),
             fmax(bar->from, bar->to), bar->to - bar->half, bar->to + bar->half, top(bar),
             bar->mode || change == 0 ? ""
             : change < 0             ? "-"
-            : of_causes              ? ""
                                      : "+",
             el_text_figure(fabs(change), text), el_data_word(bar->name).text, kind_of(bar));
     el_data_number(file, last ? NAN : bar->to);
@@ -148,44 +134,37 @@ static void make_title(const json_t *document, bool of_causes, char title[EL_TIT
 
 /* What whiskers and pale bars mean, where there are any; in virtual time no interval is needed. NULL: nothing to say.
  */
-static const char *foot_of(const json_t *document, const struct waterfall *fall, bool of_causes, double low)
+static const char *foot_of(const json_t *document, const struct waterfall *fall, bool of_causes)
 {
     bool known = json_is_array(el_json_at(document, of_causes ? "whole.ci95" : "parts.0.ci95")), whiskers = false;
     for (int i = 0; i < fall->n; i++) whiskers |= fall->bars[i].half > 0;
-    if (!known && !fall->virtual)
-        return low > 0 ? "No intervals: all parts are pale, because chance cannot be excluded. The axis does not begin "
-                         "at 0."
-                       : "No intervals: all parts are pale, because chance cannot be excluded.";
-    if (!whiskers) return low > 0 ? "The axis does not begin at 0." : NULL;
-    return low > 0 ? "Whiskers: 95 % interval; pale: it contains 0. The axis does not begin at 0."
-                   : "Whiskers: 95 % interval; pale: it contains 0.";
+    if (!known && !fall->virtual) return "No intervals: all parts are pale, because chance cannot be excluded.";
+    return whiskers ? "Error bars: 95 % intervals. Pale: the interval contains 0." : NULL;
 }
 
 static enum el_status write_explain(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)
 {
     (void)figure;
     struct waterfall fall = {.virtual = is_virtual(document)};
-    double low, high;
+    double high = 0;
     struct el_data_names kinds = {"", ""};
     char title[EL_TITLE_BYTES];
     bool of_causes = !el_json_is(document, "kind", "difference");
     take_bars(document, of_causes, &fall);
     if (!(fall.bars[0].to > 0)) return EL_OK;
-    find_extent(&fall, &low, &high);
+    for (int i = 0; i < fall.n; i++) high = fmax(high, top(&fall.bars[i]));
     make_title(document, of_causes, title);
     name_kinds(&fall, &kinds);
     el_data_about(
-        file,
-        &(struct el_data_about){title, &kinds, fall.n + 1, WIDTH_IN_BARS, foot_of(document, &fall, of_causes, low)},
-        ", lowest, highest ms, what the bars are");
-    fprintf(file, "\t%.6g\t%.6g\t%s\n", low, high,
-            of_causes ? "cause taken away, in turn: ms that the step loses" : "part of the step");
+        file, &(struct el_data_about){title, &kinds, fall.n + 1, WIDTH_IN_BARS, foot_of(document, &fall, of_causes)},
+        ", highest ms, what the bars are");
+    fprintf(file, "\t%.6g\t%s\n", 1.12 * high, of_causes ? "cause removed (cumulative)" : "part of the step");
     put_looks(&fall, file);
     el_data_block(file,
                   "place, lower end, upper end, whisker from, to, of the label, label, name, kind, where the next one "
                   "begins, mode of a step",
                   "bars");
-    for (int i = 0; i < fall.n; i++) put_bar(&fall.bars[i], i, i + 1 == fall.n, of_causes, low, file);
+    for (int i = 0; i < fall.n; i++) put_bar(&fall.bars[i], i, i + 1 == fall.n, file);
     fputs("?\t?\t?\t?\t?\t?\t_\t_\tgood\t?\t_\n", file);
     *any_p = true;
     return EL_OK;

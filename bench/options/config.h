@@ -98,6 +98,13 @@ struct el_settings {
     EL_SETTINGS
 };
 
+/* How a run's pictures are drawn. */
+struct el_plot_look {
+    bool term;       /* also as text to standard output */
+    bool untitled;   /* a paper has captions */
+    double width_pt; /* 0: each as wide as it needs */
+};
+
 struct el_options {
     union {
         struct {
@@ -140,7 +147,8 @@ struct el_options {
     char recover[EL_PATH_BYTES];                   /* plan: folder or file of recover's record; "": none */
     char params[EL_PATH_BYTES];                    /* plan: a number of parameters, as given; "": none */
     bool quick;                                    /* verify: each mode, model and optimizer once */
-    bool json, quiet, term, dry_run, strict;
+    struct el_plot_look look;
+    bool json, quiet, dry_run, strict;
     bool help, help_all, version;
     enum el_launching launch;
     struct el_regress_options regress;

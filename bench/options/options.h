@@ -43,6 +43,7 @@ enum el_option_kind {
     EL_OPTION_SEED,    /* uint64_t */
     EL_OPTION_REAL,    /* double; negative: not given */
     EL_OPTION_SECONDS, /* double, with s, m or h; negative: not given */
+    EL_OPTION_POINTS,  /* double, with pt, mm, cm or in */
     EL_OPTION_PERCENT, /* double, with or without a % */
     EL_OPTION_BYTES,   /* int64_t with a suffix */
     EL_OPTION_TEXT,    /* char[EL_PATH_BYTES] */

@@ -229,7 +229,12 @@ const struct el_option_row el_option_rows_after[] = {
     {OUTPUT, "peer", "DIR", AT(TEXT, peer), COMPARE,
      "show the trials of this record in the tables too: PyTorch's, by scripts/peer-torch --record, of the same model "
      "and data"},
-    {OUTPUT, "term", NULL, AT(FLAG, term), COMPARE | PLOT, "also draw the plots as text in the terminal"},
+    {OUTPUT, "term", NULL, AT(FLAG, look.term), COMPARE | PLOT, "also draw the plots as text in the terminal"},
+    {OUTPUT, "width", "WIDTH", AT(POINTS, look.width_pt), PLOT,
+     "width of the pictures in a paper, as 252pt, 89mm or 3.5in: letters then have 8 points, as far as they have room, "
+     "and legends stand below (default: as wide as each figure needs)",
+     RANGE(72, 2000)},
+    {OUTPUT, "no-title", NULL, AT(FLAG, look.untitled), PLOT, "no titles above the pictures: a paper has captions"},
 
     {OTHER, "help", NULL, AT(FLAG, help), EL_CMD_ALL, "show this help; --help all: every option", COMMON},
     {OTHER, "version", NULL, AT(FLAG, version), EL_CMD_ALL, "show version and commit"},

@@ -79,6 +79,7 @@ static const struct unit bytes_of[] = {{"KiB", 1024}, {"MiB", 1048576}, {"GiB", 
                                        {"K", 1024},   {"M", 1048576},   {"G", 1073741824},
                                        {"B", 1},      {"", 1},          {NULL, 0}};
 static const struct unit seconds[] = {{"s", 1}, {"m", 60}, {"h", 3600}, {"", 1}, {NULL, 0}};
+static const struct unit points[] = {{"pt", 1}, {"mm", 72 / 25.4}, {"cm", 72 / 2.54}, {"in", 72}, {"", 1}, {NULL, 0}};
 static const struct unit percent[] = {{"%", 1}, {"", 1}, {NULL, 0}};
 
 /* Place of `text` among "a|b|c". */
@@ -132,6 +133,8 @@ enum el_status el_option_set(const struct el_option_row *row, const char *text, 
         return el_option_number(row, text, field);
     case EL_OPTION_SECONDS:
         return set_with_unit(row, text, seconds, "seconds, or as 90s, 5m, 2h", field);
+    case EL_OPTION_POINTS:
+        return set_with_unit(row, text, points, "points (1/72 inch), or as 252pt, 89mm, 8.9cm, 3.5in", field);
     case EL_OPTION_PERCENT:
         return set_with_unit(row, text, percent, "per cent", field);
     case EL_OPTION_BYTES:
@@ -195,6 +198,7 @@ void el_option_show(const struct el_option_row *row, const struct el_options *op
         return;
     case EL_OPTION_REAL:
     case EL_OPTION_SECONDS:
+    case EL_OPTION_POINTS:
     case EL_OPTION_PERCENT:
         if (*(const double *)field >= 0) snprintf(text, bytes, "%s", el_json_shortest(*(const double *)field, number));
         return;

@@ -9,7 +9,7 @@ static const struct {
 } meanings[] = {
     /* pictures */
     {"throughput",
-     "Samples per second (tokens per second for models over tokens); whiskers: the 95 % interval over launches."},
+     "Samples per second (tokens per second for models over tokens); error bars: 95 % intervals over launches."},
     {"memory",
      "Memory of each device at its peak, MiB, by tag; line: how much more the first device holds than the others."},
     {"imbalance", "What each device holds, and how much more the first one holds."},

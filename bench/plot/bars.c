@@ -10,10 +10,9 @@
 #include "bench/report/report.h"
 
 static const double BATCH_GAP = 1.2;
-/* On the canvas; WIDEST_PIXELS are all bars in the widest figure. */
-static const double LETTER_SIZE = 12, LETTER_PIXELS = 9, GAP_PIXELS = 9, AREA_PIXELS = 270, WIDEST_PIXELS = 1516;
-static const double SMALL_PIXELS = 5.8, SMALL_GAP_PIXELS = 4; /* of a stack's MiB */
-static const double WORDS_RATIO = 0.12;                       /* of the highest stack: what two lines of words need */
+/* On the canvas. */
+static const double LETTER_PIXELS = 9, GAP_PIXELS = 9, AREA_PIXELS = 270;
+static const double WORDS_RATIO = 0.12; /* of the highest stack: what two lines of words need */
 static const double LITTLE_RATIO = 0.02, MIB = 1048576;
 
 static double batch_of(const json_t *trial)
@@ -118,29 +117,11 @@ static double width_of(const struct el_bars *bars)
     return fmax((double)bars->n, (pitch * bars->right - AREA_PIXELS) / 24);
 }
 
-/* From a bar to the next one, in the width that the figure has. */
-static double pitch_of(const struct el_bars *bars)
-{
-    return fmin(AREA_PIXELS + 24 * width_of(bars), WIDEST_PIXELS) / bars->right;
-}
-
-/* Every so many-th device has room for labels of this width. */
-static size_t stride_of(const struct el_bars *bars, double pixels)
-{
-    size_t stride = 1;
-    while ((double)stride * pitch_of(bars) < pixels && stride < bars->n) stride *= 2;
-    return stride;
-}
-
 static void put_devices(const struct el_bars *bars, FILE *file)
 {
-    size_t most = 0;
-    for (size_t i = 0; i < bars->n; i++) most = bars->list[i].position > most ? bars->list[i].position : most;
-    size_t stride = stride_of(bars, (most > 9 ? 2 : 1) * LETTER_PIXELS + 2);
     el_data_block(file, "x, position of the device", "devices");
     for (size_t i = 0; i < bars->n; i++)
-        if (bars->list[i].device != NULL && bars->list[i].position % stride == 0)
-            fprintf(file, "%g\t%zu\n", bars->list[i].x, bars->list[i].position);
+        if (bars->list[i].device != NULL) fprintf(file, "%g\t%zu\n", bars->list[i].x, bars->list[i].position);
 }
 
 static void put_marks(const struct el_bars *bars, FILE *file)
@@ -156,10 +137,9 @@ static void put_marks(const struct el_bars *bars, FILE *file)
 void el_bars_labels(const struct el_bars *bars, const json_t *trials, const struct el_bars_words *words, FILE *file)
 {
     size_t end;
-    double width = width_of(bars), room = pitch_of(bars) / row_pitch(bars, false); /* of one trial: infinite */
-    el_data_about(file, &(struct el_data_about){words->title, words->names, bars->right, width, words->foot},
-                  ", size of the modes' letters");
-    fprintf(file, "\t%.3g\n", LETTER_SIZE * fmax(0.5, fmin(1, room)));
+    el_data_about(file, &(struct el_data_about){words->title, words->names, bars->right, width_of(bars), words->foot},
+                  ", pixels from bar to bar that modes' names need, and batches'");
+    fprintf(file, "\t%.4g\t%.4g\n", row_pitch(bars, false), row_pitch(bars, true));
     el_data_warning(file, trials, words->warning);
     put_marks(bars, file);
     put_devices(bars, file);
@@ -225,17 +205,23 @@ void el_bars_parts(const struct el_bars *bars, const struct el_bar_part *parts, 
     }
 }
 
-/* Of a trial whose first bar is this one and has others behind it; NAN: it is little, or nothing. */
-static double excess_bytes(const struct el_bar *first)
+/* By how much the bar `i` is higher than the mean of its trial's others, which end before `end`; NAN: by little, or
+ * nothing. */
+static double excess_mib(const struct el_bars *bars, size_t i, size_t end, const struct el_bar_part *parts)
 {
-    double bytes = el_excess_of(json_object_get(first->trial, "per_device"), "memory.peak_bytes");
-    return bytes > LITTLE_RATIO * el_json_number(first->device, "memory.peak_bytes") ? bytes : NAN;
+    double top = top_of(&bars->list[i], parts, NULL, true), others = 0;
+    for (size_t k = i + 1; k < end; k++) others += top_of(&bars->list[k], parts, NULL, true);
+    double mib = end > i + 1 ? top - others / (double)(end - i - 1) : NAN;
+    return mib > LITTLE_RATIO * top ? mib : NAN;
 }
 
-bool el_bars_has_excess(const struct el_bars *bars)
+bool el_bars_has_excess(const struct el_bars *bars, const struct el_bar_part *parts)
 {
     bool any = false;
-    for (size_t i = 1; i < bars->n; i++) any |= bars->list[i].position == 1 && !isnan(excess_bytes(&bars->list[i - 1]));
+    for (size_t i = 0, end; i < bars->n; i = end) {
+        el_bars_middle(bars, i, &end);
+        any |= !isnan(excess_mib(bars, i, end, parts));
+    }
     return any;
 }
 
@@ -245,32 +231,27 @@ static void put_excess(const struct el_bars *bars, size_t i, size_t end, const s
                        double highest, FILE *file)
 {
     const struct el_bar *first = &bars->list[i];
-    double bytes = end - i > 1 ? excess_bytes(first) : NAN, others = 0;
-    char mib[EL_FIGURE_BYTES];
-    if (isnan(bytes)) return;
+    double mib = excess_mib(bars, i, end, parts), others = 0, top = top_of(first, parts, NULL, true);
+    char text[EL_FIGURE_BYTES];
+    if (isnan(mib)) return;
     for (size_t k = i + 1; k < end; k++) others = fmax(others, top_of(&bars->list[k], parts, NULL, true));
-    double top = top_of(first, parts, NULL, true);
     bool under = top - others > WORDS_RATIO * highest;
     fprintf(file, "%g\t%g\t%.6g\t+%s\t%g\n", first->x + EL_BAR_HALF, bars->list[end - 1].x + EL_BAR_HALF, top,
-            el_text_mib(bytes, mib), under ? -0.65 : 0.55);
+            el_text_mib(mib * MIB, text), under ? -0.65 : 0.55);
 }
 
 void el_bars_tops(const struct el_bars *bars, const struct el_bar_part *parts, FILE *file)
 {
     char mib[EL_FIGURE_BYTES];
-    double letters = 0, highest = 0;
+    double highest = 0;
+    for (size_t i = 0; i < bars->n; i++) highest = fmax(highest, top_of(&bars->list[i], parts, NULL, true));
+    el_data_block(file, "x, top, MiB, position of the device", "tops");
+    fputs("0\t0\t \t0\n", file); /* left of the axis: the block is never empty */
     for (size_t i = 0; i < bars->n; i++) {
         double top = top_of(&bars->list[i], parts, NULL, true);
-        letters = fmax(letters, (double)strlen(el_text_mib(top * MIB, mib)));
-        highest = fmax(highest, top);
-    }
-    size_t stride = stride_of(bars, letters * SMALL_PIXELS + SMALL_GAP_PIXELS);
-    el_data_block(file, "x, top, MiB", "tops");
-    fputs("0\t0\t \n", file); /* left of the axis: the block is never empty */
-    for (size_t i = 0; i < bars->n; i++) {
-        double top = top_of(&bars->list[i], parts, NULL, true);
-        if (top > 0 && bars->list[i].position % stride == 0)
-            fprintf(file, "%g\t%.6g\t%s\n", bars->list[i].x, top, el_text_mib(top * MIB, mib));
+        if (top > 0)
+            fprintf(file, "%g\t%.6g\t%s\t%zu\n", bars->list[i].x, top, el_text_mib(top * MIB, mib),
+                    bars->list[i].position);
     }
     el_data_block(file, "from x, to x, top, MiB, where the words stand in lines", "excess");
     fputs("0\t0\t0\t \t0\n", file);

@@ -48,9 +48,9 @@ struct el_bars_words {
 void el_bars_labels(const struct el_bars *bars, const json_t *trials, const struct el_bars_words *words, FILE *file);
 /* The block "bars". `parts` are stacked, or stand in front of each other; ended by a row whose name is NULL. */
 void el_bars_parts(const struct el_bars *bars, const struct el_bar_part *parts, bool stacked, FILE *file);
-/* Of memory. The blocks "tops" (MiB of a whole stack, where bars have room for it) and "excess" (what the first device
- * of a trial holds more than the mean of the others, where it is more than a fiftieth). */
-bool el_bars_has_excess(const struct el_bars *bars);
+/* Of memory. The blocks "tops" (MiB of a whole stack) and "excess" (how much higher the stack of a trial's first device
+ * is than the mean of the others, where it is more than a fiftieth). */
+bool el_bars_has_excess(const struct el_bars *bars, const struct el_bar_part *parts);
 void el_bars_tops(const struct el_bars *bars, const struct el_bar_part *parts, FILE *file);
 /* A row of such a block; `part` NULL: without that cell. */
 void el_bars_row(FILE *file, double x, double half, double from, double to, const char *part);

@@ -144,8 +144,8 @@ void el_data_foot(const json_t *trials, const char *words, char foot[EL_TITLE_BY
     bool simulated = false;
     EL_EACH(trial, trials)
         simulated |= json_is_true(json_object_get(trial, "simulated")) || el_json_is(trial, "verdict", "simulated");
-    snprintf(foot, EL_TITLE_BYTES, "%s%s%s", words ? words : "", words && simulated ? "; " : "",
-             simulated ? "simulated: computed, not measured" : "");
+    snprintf(foot, EL_TITLE_BYTES, "%s%s%s", words ? words : "", words && simulated ? " " : "",
+             simulated ? "Simulated: computed, not measured." : "");
 }
 
 void el_data_warning(FILE *file, const json_t *trials, const char *more)

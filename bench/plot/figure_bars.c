@@ -12,8 +12,11 @@
 static const double THIN_RATIO = 0.01; /* of the largest part */
 
 struct kind {
-    bool per_device, stacked, whiskers;
-    bool memory; /* bytes, not times */
+    bool per_device, stacked;
+    bool memory;      /* bytes, not times */
+    const char *foot; /* what all its bars are; NULL: nothing to say */
+    /* false: there is no interval, or one of no width, as in virtual time. NULL: none of this figure. */
+    bool (*interval)(const struct el_bar *bar, double *low_p, double *high_p);
     double mode_gap;
     const struct el_bar_part *parts; /* NULL: one a mode */
     double (*of_mode)(const struct el_bar *bar, const char *mode);
@@ -113,31 +116,36 @@ static void name_parts(const struct el_bars *bars, const struct el_bar_part *par
     }
 }
 
-/* false: there is no interval, or one of no width, as in virtual time. */
-static bool find_whisker(const json_t *trial, double *low_p, double *high_p)
+static bool rate_interval(const struct el_bar *bar, double *low_p, double *high_p)
 {
-    const bool tokens = el_json_number(trial, "throughput.tokens_per_s") > 0;
-    *low_p = el_json_number(trial, tokens ? "throughput.tokens_ci95.0" : "throughput.ci95.0");
-    *high_p = el_json_number(trial, tokens ? "throughput.tokens_ci95.1" : "throughput.ci95.1");
+    const bool tokens = el_json_number(bar->trial, "throughput.tokens_per_s") > 0;
+    *low_p = el_json_number(bar->trial, tokens ? "throughput.tokens_ci95.0" : "throughput.ci95.0");
+    *high_p = el_json_number(bar->trial, tokens ? "throughput.tokens_ci95.1" : "throughput.ci95.1");
     return *high_p > *low_p;
 }
 
-static bool has_whiskers(const struct el_bars *bars)
+static bool busy_interval(const struct el_bar *bar, double *low_p, double *high_p)
+{
+    *low_p = el_json_number(bar->device, "utilization.busy_ci95.0");
+    *high_p = el_json_number(bar->device, "utilization.busy_ci95.1");
+    return *high_p > *low_p;
+}
+
+static bool has_intervals(const struct kind *kind, const struct el_bars *bars)
 {
     double low, high;
-    for (size_t i = 0; i < bars->n; i++)
-        if (find_whisker(bars->list[i].trial, &low, &high)) return true;
+    for (size_t i = 0; i < bars->n && kind->interval; i++)
+        if (kind->interval(&bars->list[i], &low, &high)) return true;
     return false;
 }
 
-static void put_whiskers(const struct el_bars *bars, FILE *file)
+static void put_intervals(const struct kind *kind, const struct el_bars *bars, FILE *file)
 {
     double low, high;
     el_data_block(file, "x, ci95 low, ci95 high", "whiskers");
     fputs("0\t0\t0\n", file); /* left of the axis: the block is never empty */
     for (size_t i = 0; i < bars->n; i++)
-        if (find_whisker(bars->list[i].trial, &low, &high))
-            fprintf(file, "%g\t%.6g\t%.6g\n", bars->list[i].x, low, high);
+        if (kind->interval(&bars->list[i], &low, &high)) fprintf(file, "%g\t%.6g\t%.6g\n", bars->list[i].x, low, high);
 }
 
 static enum el_status write_bars(const struct el_figure *figure, const json_t *run, FILE *file, bool *any_p)
@@ -155,16 +163,17 @@ static enum el_status write_bars(const struct el_figure *figure, const json_t *r
     EL_TRY(el_bars_place(trials, kind->per_device, kind->mode_gap, &bars));
     name_parts(&bars, parts, kind->stacked, &names);
     el_data_title(trials, title);
-    bool whiskers = kind->whiskers && has_whiskers(&bars);
-    if (kind->memory && el_bars_has_excess(&bars))
-        snprintf(foot, sizeof foot, "line: how much more the first device holds than the mean of the others, MiB");
-    if (!kind->memory) el_data_foot(trials, whiskers ? "whiskers: 95 % interval over launches" : NULL, foot);
+    if (kind->memory && el_bars_has_excess(&bars, parts))
+        snprintf(foot, sizeof foot, "Line: what the first device holds more than the mean of the others, in MiB.");
+    if (!kind->memory)
+        el_data_foot(trials, has_intervals(kind, &bars) ? "Error bars: 95 % intervals over launches." : kind->foot,
+                     foot);
     el_bars_labels(&bars, trials,
                    &(struct el_bars_words){title, &names, foot, kind->memory ? EL_DATA_BYTES_EXACT : NULL}, file);
     if (kind->parts == NULL) el_data_looks(file, &names);
     el_bars_parts(&bars, parts, kind->stacked, file);
-    if (kind->whiskers) {
-        put_whiskers(&bars, file);
+    if (kind->interval) put_intervals(kind, &bars, file);
+    if (kind->interval == rate_interval) {
         el_data_block(file, "what is counted a second", "unit");
         fputs(el_json_highest(trials, "throughput.tokens_per_s") > 0 ? "tokens\n" : "samples\n", file);
     }
@@ -183,10 +192,16 @@ static const struct el_bar_part phases[] = {
 static const struct el_bar_part moved[] = {{"sent", moved_mib}, {"received", moved_mib}, {0}};
 
 static const struct kind memory = {.per_device = true, .stacked = true, .memory = true, .mode_gap = 0.5, .parts = tags};
-static const struct kind rates = {.whiskers = true, .of_mode = throughput};
-static const struct kind step = {.stacked = true, .mode_gap = 0.45, .parts = phases};
-static const struct kind utilization = {.per_device = true, .mode_gap = 0.5, .of_mode = busy_pct};
-static const struct kind device_steps = {.per_device = true, .stacked = true, .mode_gap = 0.5, .parts = phases};
+static const struct kind rates = {.interval = rate_interval, .of_mode = throughput};
+static const struct kind step = {
+    .stacked = true, .mode_gap = 0.45, .parts = phases, .foot = "Mean step, averaged over launches."};
+static const struct kind utilization = {
+    .per_device = true, .mode_gap = 0.5, .of_mode = busy_pct, .interval = busy_interval};
+static const struct kind device_steps = {.per_device = true,
+                                         .stacked = true,
+                                         .mode_gap = 0.5,
+                                         .parts = phases,
+                                         .foot = "Mean step of each device, the median over launches."};
 static const struct kind device_bytes = {.per_device = true, .stacked = true, .mode_gap = 0.5, .parts = moved};
 
 const struct el_figure el_figure_memory = {.name = "memory", .write = write_bars, .rows = &memory};

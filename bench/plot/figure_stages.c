@@ -193,8 +193,10 @@ static void put_boxes(const struct panel *panel, int k, const char *name, FILE *
     }
 }
 
-/* Whether all boxes of this kind in the lane have room for their numbers: a lane has all of them, or none. */
-static bool has_room(const struct panel *panel, const json_t *lane, const struct kind *kind)
+/* How often the number of a box of this kind in the lane has room in the least of them: a lane has all of them, or
+ * none.
+ */
+static double room_of(const struct panel *panel, const json_t *lane, const struct kind *kind)
 {
     double pixels_per_ms = AREA_PIXELS / (panel->to_ms - panel->from_ms), least = INFINITY;
     int digits = 1;
@@ -204,14 +206,14 @@ static bool has_room(const struct panel *panel, const json_t *lane, const struct
         least = fmin(least, ms_of(lane, "to_ms", i) - ms_of(lane, "from_ms", i));
         if (json_integer_value(micro) > 9) digits = json_integer_value(micro) > 99 ? 3 : 2;
     }
-    return least * pixels_per_ms >= DIGIT_PIXELS * digits + 3;
+    return least * pixels_per_ms / (DIGIT_PIXELS * digits + 3);
 }
 
-/* Numbers of micro-batches, where they have room; letters for terminals. */
+/* Numbers of micro-batches; letters for terminals. */
 static void put_numbers(const struct panel *panel, int k, FILE *file)
 {
-    el_data_block(file, "ms, y, micro-batch, letter", "%d numbers", k);
-    fputs("0\t0\t \t \n", file);
+    el_data_block(file, "ms, y, micro-batch, letter, room on 700 pixels (1: just enough)", "%d numbers", k);
+    fputs("0\t0\t \t \t0\n", file);
     for (size_t d = 0; d < panel->n_lanes; d++) {
         const json_t *lane = lane_of(panel, d);
         for (size_t i = 0; i < boxes_of(lane); i++) {
@@ -221,8 +223,8 @@ static void put_numbers(const struct panel *panel, int k, FILE *file)
             char number[24];
             if (!kind || kind->message || !json_is_integer(micro)) continue;
             snprintf(number, sizeof number, "%lld", (long long)json_integer_value(micro));
-            fprintf(file, "%.6g\t%g\t%s\t%.1s\n", (from_ms + to_ms) / 2, (BOX_LOW + BOX_HIGH) / 2 - (double)(d + 1),
-                    has_room(panel, lane, kind) ? number : " ", kind->what);
+            fprintf(file, "%.6g\t%g\t%s\t%.1s\t%.3g\n", (from_ms + to_ms) / 2,
+                    (BOX_LOW + BOX_HIGH) / 2 - (double)(d + 1), number, kind->what, room_of(panel, lane, kind));
         }
     }
 }
@@ -251,6 +253,7 @@ static void name_all(const struct panels *panels, struct el_data_names *names)
         for (int k = 0; k < i; k++) listed |= strcmp(name, k % 2 ? kinds[k / 2].other : kinds[k / 2].name) == 0;
         if (!listed) el_data_add_name(has(panels, name) ? names->present : names->thin, name);
     }
+    if (strstr(names->present, "transfer")) el_data_add_name(names->present, "travel");
     el_data_add_name(names->present, "bubble");
 }
 
@@ -260,7 +263,7 @@ static void each_word(const struct panel *panel, int k, const char *names, FILE 
         char name[EL_NAME_BYTES];
         end = at + strcspn(at, " ");
         snprintf(name, sizeof name, "%.*s", (int)(end - at), at);
-        if (strcmp(name, "bubble") != 0) put_boxes(panel, k, name, file);
+        if (strcmp(name, "bubble") != 0 && strcmp(name, "travel") != 0) put_boxes(panel, k, name, file);
     }
 }
 
@@ -275,7 +278,8 @@ static enum el_status write_stages(const struct el_figure *figure, const json_t 
     struct panels panels;
     choose_panels(trials, &panels);
     for (int k = 0; k < panels.n; k++) json_array_append(shown, (json_t *)(uintptr_t)panels.list[k].trial);
-    el_data_foot(shown, "one step, of median length; pale: idle while a message travels", foot);
+    el_data_foot(shown, "One step, of median length. Bubbles are counted from the first forward to the last backward.",
+                 foot);
     el_data_title(trials, title);
     name_all(&panels, &names);
     for (const char *at = names.present; at; at = strchr(at + 1, ' ')) legend += LEGEND_PIXELS;

@@ -254,18 +254,25 @@ static void name_all(const struct panels *panels, double top_mib, double end_ms,
     el_data_add_name(phases->present, IDLE);
 }
 
-/* Which of a trial's launches is shown; of one there is no choice. The trials that are shown are added to `shown`. */
+/* Which of a trial's launches and devices are shown, where there is a choice. The trials that are shown are added to
+ * `shown`. */
 static void foot_text(const struct panels *panels, json_t *shown, char foot[EL_TITLE_BYTES])
 {
-    bool several = false;
+    bool several = false, hidden = false;
+    char words[EL_TITLE_BYTES], second[EL_TITLE_BYTES] = "";
     for (int k = 0; k < panels->n; k++) {
         const struct panel *panel = &panels->list[k];
+        bool first = k == 0 || panel->trial != panels->list[k - 1].trial;
         several |= json_array_size(json_object_get(panel->trial, "repeats")) > 1;
-        if (k == 0 || panel->trial != panels->list[k - 1].trial)
-            json_array_append(shown, (json_t *)(uintptr_t)panel->trial);
+        hidden |= first && json_array_size(json_object_get(panel->trial, "per_device")) > 1;
+        if (first) json_array_append(shown, (json_t *)(uintptr_t)panel->trial);
+        if (!first)
+            el_text_append(second, sizeof second, "%s%s", *second ? ", " : "; the second too of ",
+                           el_data_word(el_json_text(panel->trial, "mode", "?")).text);
     }
-    el_data_foot(shown, several ? "mean step of the launch with the median throughput" : "mean step of the launch",
-                 foot);
+    snprintf(words, sizeof words, "Mean step of the launch%s%s%s.", several ? " with the median throughput" : "",
+             hidden ? ", on the first device" : "", hidden ? second : "");
+    el_data_foot(shown, words, foot);
 }
 
 /* A round number of MiB, so that an axis has five labels at most. */

@@ -8,7 +8,7 @@
 #include "bench/plot/plot.h"
 #include "bench/report/report.h"
 
-enum { LINES_MAX = 8, WIDTH_BARS = 10, CPU_STEPS = 150, RESIDENT = 0, CPU = 1, GPUS = 2 };
+enum { LINES_MAX = 8, PROGRAM_LETTERS = 17, WIDTH_BARS = 10, CPU_STEPS = 150, RESIDENT = 0, CPU = 1, GPUS = 2 };
 static const double MIB = 1048576, CPU_STEP_S = 0.5; /* the system's ticks of 10 ms make shorter steps rough */
 
 /* A process's figures over time in one panel. */
@@ -92,6 +92,15 @@ static enum el_status choose_curves(struct picture *picture)
     return EL_OK;
 }
 
+/* Whole words alone where there is no room for all: "torchrun ..." */
+static void shorten(char *program)
+{
+    size_t end = PROGRAM_LETTERS;
+    if (strlen(program) <= end) return;
+    while (end > 0 && program[end] != ' ') end--;
+    strcpy(program + (end ? end : PROGRAM_LETTERS), end ? " ..." : "...");
+}
+
 /* "rank 0 (4711)", "4711 python train.py": enough to find the row of the table. */
 static struct el_data_text name_of(const json_t *process)
 {
@@ -99,8 +108,9 @@ static struct el_data_text name_of(const json_t *process)
     char program[128];
     struct el_data_text name;
     el_table_command(el_json_text(process, "command", el_json_text(process, "name", "?")), program, sizeof program);
+    shorten(program);
     if (isnan(rank))
-        snprintf(name.text, sizeof name.text, "%.0f %.18s", pid, el_data_label(program).text);
+        snprintf(name.text, sizeof name.text, "%.0f %.21s", pid, el_data_label(program).text);
     else
         snprintf(name.text, sizeof name.text, "rank %.0f (%.0f)", rank, pid);
     return name;

@@ -42,7 +42,7 @@ enum el_status el_plot_figures(const struct el_figure *const *figures, int n, co
         EL_TRY(el_data_save(figures[i], document, plots, &drawn));
         if (drawn) names[n_drawn++] = figures[i]->name;
     }
-    return n_drawn > 0 ? el_plot_draw(plots, names, n_drawn, false, messages) : EL_OK;
+    return n_drawn > 0 ? el_plot_draw(plots, names, n_drawn, NULL, messages) : EL_OK;
 }
 
 /* Of the subcommands' figures those whose data lie in `plots`, behind the `n` names that are there. Returns how many
@@ -57,7 +57,7 @@ static int add_subcommands(const char *plots, const char **names, int n)
     return n;
 }
 
-enum el_status el_plot_run(const char *dir, bool term, FILE *messages)
+enum el_status el_plot_run(const char *dir, const struct el_plot_look *look, FILE *messages)
 {
     const struct el_figure *const *list;
     const char *names[N_RUNS + N_SUBCOMMANDS];
@@ -67,7 +67,7 @@ enum el_status el_plot_run(const char *dir, bool term, FILE *messages)
     snprintf(path, sizeof path, "%s/results.json", dir);
     snprintf(plots, sizeof plots, "%s/plots", dir);
     int n = access(path, F_OK) != 0 ? add_subcommands(plots, names, 0) : 0;
-    if (n > 0) return el_plot_draw(plots, names, n, term, messages); /* explain and data have no trials */
+    if (n > 0) return el_plot_draw(plots, names, n, look, messages); /* explain and data have no trials */
     EL_TRY(el_record_read(path, &run));
     enum el_status status = EL_OK;
     for (int i = 0, n_own = list_figures(run, &list); i < n_own && status == EL_OK; i++) {
@@ -76,5 +76,5 @@ enum el_status el_plot_run(const char *dir, bool term, FILE *messages)
     }
     json_decref(run);
     if (list == of_runs) n = add_subcommands(plots, names, n);
-    return status == EL_OK ? el_plot_draw(plots, names, n, term, messages) : status;
+    return status == EL_OK ? el_plot_draw(plots, names, n, look, messages) : status;
 }

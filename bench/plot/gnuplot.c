@@ -35,6 +35,7 @@ struct drawing {
     const char *data;            /* DIR/plots */
     char gnuplot[EL_PATH_BYTES]; /* absolute, for it runs in another folder; "": not found */
     bool wanted[N_FORMATS];
+    char look[64];                    /* what style.gnuplot is told */
     int n_drawn, n_failed, n_refused; /* of the failed: by gnuplot, whose log says why */
     FILE *messages;
 };
@@ -130,7 +131,7 @@ static bool draw(struct drawing *d, const char *figure, const struct format *for
     snprintf(name, sizeof name, "%s.%s.tmp.%ld", figure, format->name, (long)getpid());
     snprintf(out, sizeof out, "%s/%s.%s", d->data, figure, format->name);
     snprintf(temporary, sizeof temporary, "%s/%s", d->data, name);
-    const char *arguments[] = {"gnuplot", "-d", "-c", script, data, format->name, NULL};
+    const char *arguments[] = {"gnuplot", "-d", "-e", d->look, "-c", script, data, format->name, NULL};
     unlink(temporary); /* of an earlier process with this number */
     int status = run_gnuplot(&(struct call){d->gnuplot, arguments, d->data, LOG_NAME, name});
     bool drawn = status == 0 &&
@@ -163,14 +164,16 @@ static void draw_figure(struct drawing *d, const char *figure)
     d->n_drawn++;
 }
 
-enum el_status el_plot_draw(const char *plots_dir, const char *const *figures, int n, bool term, FILE *messages)
+enum el_status el_plot_draw(const char *plots_dir, const char *const *figures, int n, const struct el_plot_look *look,
+                            FILE *messages)
 {
     struct drawing d = {.data = plots_dir, .messages = messages ? messages : fopen("/dev/null", "w")};
     char log[TEXT_BYTES];
     if (d.messages == NULL) return el_fail_errno("/dev/null");
+    snprintf(d.look, sizeof d.look, "paper = %.6f; untitled = %d", look ? look->width_pt : 0, look && look->untitled);
     snprintf(log, sizeof log, "%s/" LOG_NAME, d.data);
     if (el_plot_scripts(d.scripts)) find_gnuplot(&d);
-    d.wanted[TEXT] &= term;
+    d.wanted[TEXT] &= look && look->term;
     bool ready = *d.gnuplot;
     if (ready) unlink(log); /* of an earlier drawing */
     for (int f = 0; f < TEXT && ready; f++)

@@ -6,16 +6,17 @@
  */
 #pragma once
 
+#include "bench/options/config.h"
 #include "bench/plot/data_file.h"
 #include "runtime/base/files.h"
 
 /* Reads DIR/results.json, writes DIR/plots/<figure>.dat and draws; where there are no trials, as of `explain`, it draws
- * what data files lie there. `term`: also draws as text to standard output. Each
- * picture's path, and each reason why one is missing, is a line on `messages` (may be NULL).
+ * what data files lie there. `look` NULL: as it is without options. Each picture's path, and each reason why one is
+ * missing, is a line on `messages` (may be NULL).
  * Errors: EL_ERR_IO (no results.json, folder not writable, a picture that could not be drawn), EL_ERR_INVALID (not a
  * record we read, nothing to draw), EL_ERR_ABSENT (no gnuplot). A terminal that gnuplot does not have is no error.
  * Blocking: a few seconds. */
-enum el_status el_plot_run(const char *dir, bool term, FILE *messages);
+enum el_status el_plot_run(const char *dir, const struct el_plot_look *look, FILE *messages);
 
 /* Of subcommands with figures of their own, which are in no list: writes the data files of those that the document has
  * something for, and draws them. Lines and errors as above; no figure is no error. */
@@ -35,7 +36,8 @@ extern const struct el_figure el_figure_device_steps, el_figure_device_bytes;
 /* Only the data files. */
 enum el_status el_plot_data(const json_t *run, const char *plots_dir);
 /* Only draws, from data files that are there; a figure without one is a line on `messages`. */
-enum el_status el_plot_draw(const char *plots_dir, const char *const *figures, int n, bool term, FILE *messages);
+enum el_status el_plot_draw(const char *plots_dir, const char *const *figures, int n, const struct el_plot_look *look,
+                            FILE *messages);
 
 /* The folder of the scripts, and of what a page is made with: beside the program (build/evenload: ../plots), where it
  * is installed, or where it was built. false, and "": not found. */

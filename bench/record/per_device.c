@@ -87,6 +87,18 @@ static void take_drawn(json_t *device, const json_t *repeat, size_t position)
     el_json_put(device, "lane", lane ? lane : json_null());
 }
 
+/* Of the part of the step in which the device worked, which is 100 % at most. */
+static json_t *busy_interval(const json_t *ok, size_t position)
+{
+    char at[64];
+    double *values;
+    snprintf(at, sizeof at, "members.%zu.utilization.busy_pct", position);
+    size_t n = el_json_numbers_at(ok, at, &values);
+    struct el_interval interval = el_stats_interval(values, n);
+    free(values);
+    return el_json_interval(interval.low, fmin(interval.high, 100));
+}
+
 /* A copy of the first repeat's member whose times and bytes are medians. Who it was (rank, pid, host) and its memory
  * stay the first repeat's, but for the timeline. */
 static json_t *device_over_repeats(const json_t *ok, size_t position, size_t median)
@@ -103,6 +115,7 @@ static json_t *device_over_repeats(const json_t *ok, size_t position, size_t med
     take_drawn(device, json_array_get(ok, median), position);
     /* The first repeat's reason for null is none where another repeat had the figure. */
     json_t *utilization = json_object_get(device, "utilization");
+    if (utilization) el_json_put(utilization, "busy_ci95", busy_interval(ok, position));
     if (json_is_number(json_object_get(utilization, "system_pct")))
         el_json_put(utilization, "system_reason", json_null());
     return device;

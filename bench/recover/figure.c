@@ -19,10 +19,27 @@ static void put_about(const json_t *document, double last_s, FILE *file)
     static const struct el_data_names none = {"", ""};
     snprintf(title, sizeof title, "%s, %s on %.0f devices: a rank is lost", el_json_text(document, "model", "?"),
              el_json_text(document, "mode", "?"), el_json_number(document, "devices"));
-    snprintf(foot, sizeof foot, "goodput %.3g %% of the time; a checkpoint every %.0f steps",
+    snprintf(foot, sizeof foot, "Goodput: %.3g %% of the time. A checkpoint every %.0f steps.",
              100 * el_json_number(document, "goodput"), el_json_number(document, "checkpoints.every"));
     el_data_about(file, &(struct el_data_about){title, &none, last_s, 12, foot}, "");
     fputc('\n', file);
+}
+
+/* The parts of a fall, one after the other, as a strip above the steps that were done then. */
+static void put_parts(const json_t *falls, double begin_s, double steps, FILE *file)
+{
+    static const char *const parts[][2] = {
+        {"detect", "detect_s"}, {"restart", "restart_s"}, {"load", "load_s"}, {"catch_up", "catch_up_s"}};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        el_data_block(file, "from s, to s, low, high", "%s", parts[i][0]);
+        fputs("0\t0\t0\t0\n", file); /* so that the block is never empty */
+        EL_EACH(fall, falls) {
+            double from = el_json_number(fall, "s") - begin_s, low = el_json_number(fall, "step") + 0.03 * steps;
+            for (size_t before = 0; before < i; before++) from += el_json_number(fall, parts[before][1]);
+            double to = from + el_json_number(fall, parts[i][1]);
+            if (!isnan(to)) fprintf(file, "%.6g\t%.6g\t%g\t%g\n", from, to, low, low + 0.05 * steps);
+        }
+    }
 }
 
 static enum el_status write(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)
@@ -46,6 +63,7 @@ static enum el_status write(const struct el_figure *figure, const json_t *docume
     EL_EACH(fall, json_object_get(document, "falls"))
         fprintf(file, "%.6g\t%.0f\t%s\n", el_json_number(fall, "s") - begin, el_json_number(fall, "step"),
                 el_json_is(fall, "kind", "kill") ? "killed" : "stopped");
+    put_parts(json_object_get(document, "falls"), begin, steps, file);
     el_data_block(file, "seconds, steps done", "undisturbed");
     fprintf(file, "0\t0\n%.6g\t%.0f\n", steps * step_s, steps);
     el_data_block(file, "attempts", "counts");

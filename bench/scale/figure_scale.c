@@ -11,7 +11,7 @@ enum { BARS = 12 };
 
 /* Between the largest count and the frame, as a ratio: on a logarithmic axis it is the same everywhere. */
 static const double MARGIN = 1.25;
-static const double BESIDE = 1.05; /* between two modes at one count, likewise */
+static const double BESIDE = 1.04; /* between two points of one count, likewise */
 
 static double most_devices(const json_t *rows)
 {
@@ -47,21 +47,20 @@ static void put_point(double value, double low, double high, FILE *file)
     el_data_number(file, isnan(high) ? value : high);
 }
 
-/* Where a row's points stand: beside its count, by its mode, so that none lies on another. */
-static double place_of(const json_t *rows, const json_t *row)
+/* Where a row's points stand: around its count, so that none of `all` that have this count lies on another. */
+static double place_of(const json_t *all, const json_t *row)
 {
-    const json_t *mode = json_object_get(row, "mode");
+    double devices = el_json_number(row, "devices");
     int n = 0, own = 0;
-    EL_EACH(other, rows) {
-        if (el_data_seen(rows, other_at.i, "mode")) continue;
-        if (json_equal(json_object_get(other, "mode"), mode)) own = n;
+    EL_EACH(other, all) {
+        if (el_json_number(other, "devices") != devices) continue;
+        if (other == row) own = n;
         n++;
     }
-    double devices = el_json_number(row, "devices");
     return devices * pow(BESIDE, own - (n - 1) / 2.0);
 }
 
-static void put_points(const json_t *rows, FILE *file)
+static void put_points(const json_t *rows, const json_t *all, FILE *file)
 {
     el_data_block(file,
                   "place (devices, or beside), speed-up against plain single, ci95 low, high, efficiency %, ci95 low, "
@@ -72,7 +71,7 @@ static void put_points(const json_t *rows, FILE *file)
         const json_t *plain = json_object_get(row, "plain");
         if (isnan(el_json_number(row, "samples_per_s"))) continue;
         bool held = json_is_object(plain); /* the others are what is held against */
-        fprintf(file, "%g", place_of(rows, row));
+        fprintf(file, "%g", place_of(all, row));
         put_point(held ? el_json_number(plain, "speedup") : 1, el_json_number(plain, "speedup_ci95.0"),
                   el_json_number(plain, "speedup_ci95.1"), file);
         put_point(held ? 100 * el_json_number(plain, "efficiency") : 100,
@@ -84,9 +83,8 @@ static void put_points(const json_t *rows, FILE *file)
     fputs("?\t?\t?\t?\t?\t?\t?\t_\t0\t1\n", file); /* so that the block is never empty */
 }
 
-/* What was predicted: a line for each mode, which begins at the last measured point before it. Points stand
- * beside measured ones. */
-static void put_predicted(const json_t *rows, const json_t *predicted, FILE *file)
+/* What was predicted: a line for each mode, which begins at the last measured point before it. */
+static void put_predicted(const json_t *rows, const json_t *predicted, const json_t *all, FILE *file)
 {
     el_data_block(file,
                   "place, speed-up against plain single, ci95 low, high, efficiency %, ci95 low, high, mode, "
@@ -101,9 +99,9 @@ static void put_predicted(const json_t *rows, const json_t *predicted, FILE *fil
                 el_json_number(other, "devices") < el_json_number(row, "devices"))
                 last = other;
         if (last)
-            fprintf(file, "%g\t%g\t?\t?\t%g\t?\t?\t%s\t0\n", place_of(rows, last),
-                    el_json_number(last, "plain.speedup"), 100 * el_json_number(last, "plain.efficiency"), word.text);
-        fprintf(file, "%g", place_of(rows, row) * sqrt(BESIDE));
+            fprintf(file, "%g\t%g\t?\t?\t%g\t?\t?\t%s\t0\n", place_of(all, last), el_json_number(last, "plain.speedup"),
+                    100 * el_json_number(last, "plain.efficiency"), word.text);
+        fprintf(file, "%g", place_of(all, row));
         put_point(el_json_number(plain, "speedup"), el_json_number(plain, "speedup_ci95.0"),
                   el_json_number(plain, "speedup_ci95.1"), file);
         put_point(100 * el_json_number(plain, "efficiency"), 100 * el_json_number(plain, "efficiency_ci95.0"),
@@ -142,7 +140,7 @@ static enum el_status write_scale(const struct el_figure *figure, const json_t *
     const json_t *rows = json_object_get(document, "rows"), *predicted = json_object_get(document, "predicted");
     json_t *all = json_copy((json_t *)rows);
     bool weak = strcmp(el_json_text(document, "scaling", ""), "weak") == 0;
-    char title[EL_TITLE_BYTES], foot[EL_TITLE_BYTES], words[EL_TITLE_BYTES], from[EL_TITLE_BYTES];
+    char title[EL_TITLE_BYTES], foot[EL_TITLE_BYTES], words[EL_TITLE_BYTES] = "";
     struct el_data_names modes = {"", ""}; /* `thin`: with devices that share */
     double low, high;
     EL_EACH(row, rows) {
@@ -157,17 +155,11 @@ static enum el_status write_scale(const struct el_figure *figure, const json_t *
              el_data_label(el_json_text(document, "dtype", "?")).text,
              json_is_true(json_object_get(document, "simulated")) ? " (simulated)" : "");
     json_array_extend(all, (json_t *)predicted);
-    el_scale_predicted_from(document, from, sizeof from);
     find_extent(all, &low, &high);
-    snprintf(words, sizeof words, "modes stand side by side%s%s", has_intervals(all) ? "; whiskers: 95 % interval" : "",
-             *modes.thin ? "; hollow: devices share a core or card" : "");
-    if (json_array_size(predicted)) el_text_append(words, sizeof words, "; dashed, open: predicted from");
-    char *rest = from;
-    for (char *word = strtok_r(from, " ", &rest); word && json_array_size(predicted);
-         word = strtok_r(NULL, " ", &rest)) { /* of a folder its name alone */
-        const char *slash = strrchr(word, '/');
-        el_text_append(words, sizeof words, " %s", el_data_label(slash && slash[1] ? slash + 1 : word).text);
-    }
+    snprintf(words, sizeof words, "%s%s%s%s", "Points are shifted sideways to separate modes.",
+             has_intervals(all) ? " Bars: 95 % intervals." : "",
+             *modes.thin ? " Open markers: devices share a core or card." : "",
+             json_array_size(predicted) ? " Dashed lines, open markers: predicted." : "");
     el_data_foot(rows, words, foot);
     el_data_about(file, &(struct el_data_about){title, &modes, most_devices(all) * MARGIN, BARS, foot},
                   ", left end, lowest and highest speed-up");
@@ -175,8 +167,8 @@ static enum el_status write_scale(const struct el_figure *figure, const json_t *
     el_data_warning(file, rows, NULL);
     el_data_looks(file, &modes);
     put_axes(all, file);
-    put_points(rows, file);
-    put_predicted(rows, predicted, file);
+    put_points(rows, all, file);
+    put_predicted(rows, predicted, all, file);
     json_decref(all);
     *any_p = true;
     return EL_OK;

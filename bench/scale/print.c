@@ -274,7 +274,7 @@ static void say_shared(const json_t *rows, FILE *out)
         if (is_shared(row) && less) least = row;
     }
     if (!least) return;
-    SAY(out, "From %.0f devices on (marked *, drawn hollow): %s. Their times say nothing about scaling.",
+    SAY(out, "From %.0f devices on (marked *, drawn open): %s. Their times say nothing about scaling.",
         el_json_number(least, "devices"), el_json_text(least, "shared", ""));
 }
 

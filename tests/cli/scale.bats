@@ -57,7 +57,7 @@ assert " --repeats 3 " in run["command"] and run["trials"][0]["command"].endswit
 @test "counts without cores of their own are marked, and nothing is claimed of them" {
     [[ $(nproc) -lt 16 ]] || skip "there are cores for all"
     run --separate-stderr "$EVENLOAD" scale "${SHORT[@]}" --devices cpu:16 --strong --batch 32 --features 8 --repeats 1 --out s
-    [[ $status -eq 0 && $output == *"ddp    16*"*"No count above 1 has"*"marked *, drawn hollow): devices share a core"* ]] || show
+    [[ $status -eq 0 && $output == *"ddp    16*"*"No count above 1 has"*"marked *, drawn open): devices share a core"* ]] || show
     grep -q $'\tddp\t1\t' s/plots/scale.dat
 }
 
@@ -163,7 +163,7 @@ assert predicted[0]["measured_samples_per_s"] == measured
 assert abs(predicted[0]["error_pct"] - 100 * (predicted[0]["samples_per_s"] / measured - 1)) < 1e-6
 assert abs(predicted[1]["plain"]["speedup"] / (predicted[1]["samples_per_s"] / one) - 1) < 1e-6
 END
-    grep -q 'dashed, open: predicted from records wire, r' r/plots/scale.dat
+    grep -q 'Dashed lines, open markers: predicted.' r/plots/scale.dat
     [[ $(sed -n '/^# predicted/,/^$/p' r/plots/scale.dat | grep -c $'\tddp\t1$') -eq 2 ]] || { cat r/plots/scale.dat && false; }
     "$EVENLOAD" report r >/dev/null # a study's page begins with it, and has the predicted rows and the study's command
     [[ $(grep -o '<section id="[a-z]*"' r/report.html | head -n 1) == *'"scaling"' ]]

@@ -2,10 +2,12 @@
  * what is drawn, room for every label, and what the first device holds more. */
 #include "tests/test.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "bench/base/jvalue.h"
 #include "bench/plot/plot.h"
 #include "tests/unit/figure_data.h"
 
@@ -40,31 +42,35 @@ static void a_suspect_trial_has_a_mark_and_a_note(void **state)
     json_decref(run);
 }
 
-static void whiskers_are_named_where_they_are(void **state)
+static void error_bars_are_named_where_they_are(void **state)
 {
     json_t *run = json_pack("{s:[o]}", "trials", trial_of("ddp", "valid", 8, 1, 10));
     json_t *throughput = json_object_get(json_array_get(json_object_get(run, "trials"), 0), "throughput");
-    DRAWS(&el_figure_throughput, run, "!whiskers: ");
+    DRAWS(&el_figure_throughput, run, "!Error bars: ");
     json_object_set_new(throughput, "ci95", json_pack("[f, f]", 100.0, 100.0)); /* in virtual time */
-    DRAWS(&el_figure_throughput, run, "!whiskers: ");
+    DRAWS(&el_figure_throughput, run, "!Error bars: ");
     json_object_set_new(throughput, "ci95", json_pack("[f, f]", 90.0, 110.0));
-    DRAWS(&el_figure_throughput, run, "\twhiskers: 95 % interval over launches\t", "\n1\t90\t110\n");
+    DRAWS(&el_figure_throughput, run, "\tError bars: 95 % intervals over launches.\t", "\n1\t90\t110\n");
     json_decref(run);
 }
 
+/* The difference of what is drawn, so with what the system counts beyond the ledger. */
 static void what_the_first_device_holds_more_is_drawn(void **state)
 {
     json_t *run =
         json_pack("{s:[o,o]}", "trials", trial_of("dp", "valid", 8, 3, 26), trial_of("ddp", "valid", 8, 3, 10));
+    json_t *memory = el_json_at(run, "trials.0.per_device.2.memory");
     DRAWS(&el_figure_memory, run,
           "# excess\n# columns: from x, to x, top, MiB, where the words stand in lines\n0\t0\t0\t \t0\n"
           "1.42\t3.42\t26\t+16.0\t-0.65\n\n",
-          "# tops\n# columns: x, top, MiB\n0\t0\t \n1\t26\t26.0\n2\t10\t10.0\n3\t10\t10.0\n4.5\t10\t10.0\n");
+          "# tops\n# columns: x, top, MiB, position of the device\n0\t0\t \t0\n1\t26\t26.0\t0\n2\t10\t10.0\t1\n3\t10\t"
+          "10.0\t2\n4.5\t10\t10.0\t0\n");
+    json_object_set_new(memory, "unattributed_bytes", json_integer(4 * MIB));
+    DRAWS(&el_figure_memory, run, "\n3\t14\t14.0\t2\n", "\n1.42\t3.42\t26\t+14.0\t-0.65\n");
     json_decref(run);
 }
 
-/* The labels of a block do not touch: of each two neighbours half of both fits between them. `size` of `letter` pixels.
- */
+/* The labels of a block do not touch: of each two neighbours half of both fits between them. */
 static void check_room(const char *text, const char *block, double pixels_per_bar, double letter)
 {
     char head[64], label[64], before_label[64] = "";
@@ -86,17 +92,18 @@ static void check_room(const char *text, const char *block, double pixels_per_ba
 static void check_figure(const struct el_figure *figure, json_t *run)
 {
     char *text = data_of(figure, run);
-    double cells[7] = {0};
+    double cells[8] = {0};
     const char *row = strchr(strchr(text, '\n') + 1, '\n') + 1;
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 8; i++) {
         cells[i] = strtod(row, NULL);
         row += strcspn(row, "\t\n") + 1;
     }
-    double right = cells[3], bars = cells[4], size = cells[6];
+    double right = cells[3], bars = cells[4];
     double width = 560 + 24 * bars > 1800 ? 1800 : 560 + 24 * bars; /* as in plots/style.gnuplot; 290 are no bars' */
-    check_room(text, "modes", (width - 290) / right, 9 * size / 12);
-    check_room(text, "batches", (width - 290) / right, 9);
-    if (figure != &el_figure_throughput) check_room(text, "devices", (width - 290) / right, 9);
+    double pitch = (width - 290) / right; /* letters are smaller where the pitch is less than they need */
+    check_room(text, "modes", fmax(pitch, cells[6]), 9);
+    check_room(text, "batches", fmax(pitch, cells[7]), 9);
+    if (cells[6] > 0) assert_true(pitch > 0.6 * cells[6]);
     free(text);
 }
 
@@ -133,5 +140,5 @@ static void accuracy_of_a_suspect_trial_has_a_mark(void **state)
     json_decref(run);
 }
 
-RUN_TESTS(NULL, NULL, a_suspect_trial_has_a_mark_and_a_note, whiskers_are_named_where_they_are,
+RUN_TESTS(NULL, NULL, a_suspect_trial_has_a_mark_and_a_note, error_bars_are_named_where_they_are,
           what_the_first_device_holds_more_is_drawn, every_label_has_room, accuracy_of_a_suspect_trial_has_a_mark)

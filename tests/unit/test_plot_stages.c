@@ -30,7 +30,8 @@ static json_t *trial(const char *status, json_t *of_device)
 static void a_lane_has_boxes_numbers_and_bubbles(void **state)
 {
     json_t *run = json_pack("{s:[o,o]}", "trials", trial("failed", lane()), trial("ok", lane()));
-    DRAWS(&el_figure_stages, run, "\tforward forward_2 backward_inputs_2 backward_weights_2 load transfer bubble\t",
+    DRAWS(&el_figure_stages, run,
+          "\tforward forward_2 backward_inputs_2 backward_weights_2 load transfer travel bubble\t",
           "\npipeline, batch 8 (2 stages), 1f1b, 4 micro-batches: bubble 12.3 %\t-4\t80\t-2\t58\t68\t0\n",
           "# 0 bubble\n# columns: from ms, to ms, low, high\n0\t80\t-0.78\t-0.06\n0\t80\t-1.78\t-1.06\n\n",
           "# 0 forward\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n0\t20\t-0.78\t-0.06\n0\t20\t-1.78\t-1.06\n\n",
@@ -38,7 +39,7 @@ static void a_lane_has_boxes_numbers_and_bubbles(void **state)
           "# 0 backward_inputs_2\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n60\t70\t-0.78\t-0.06\n",
           "# 0 transfer\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n20\t24\t-0.96\t-0.84\n",
           "# 0 under\n# columns: from ms, to ms, low, high\n0\t0\t0\t0\n20\t24\t-0.78\t-0.06\n",
-          "\n65\t-0.42\t0\tI\n70.25\t-0.42\t \tW\n", "!# 1 about");
+          "\n65\t-0.42\t0\tI\t9.26\n70.25\t-0.42\t0\tW\t0.463\n", "!# 1 about");
     json_decref(run);
 }
 
@@ -56,8 +57,8 @@ static void panels_share_the_axis_of_time(void **state)
     json_decref(run);
 }
 
-/* Sixteen micro-batches whose boxes have room for one digit only: no number of one, instead of nine of sixteen. */
-static void a_lane_has_all_numbers_or_none(void **state)
+/* Sixteen micro-batches whose boxes have room for one digit only: a lane shows all its numbers or none. */
+static void all_numbers_of_a_lane_have_the_same_room(void **state)
 {
     json_t *own = lane(), *run = json_pack("{s:[o]}", "trials", trial("ok", own));
     static const char *const columns[] = {"what", "part", "micro", "from_ms", "to_ms"};
@@ -69,9 +70,9 @@ static void a_lane_has_all_numbers_or_none(void **state)
         json_array_append_new(json_object_get(own, "from_ms"), json_real(5 * i));
         json_array_append_new(json_object_get(own, "to_ms"), json_real(5 * i + 1.2));
     }
-    DRAWS(&el_figure_stages, run, "\n0.6\t-0.42\t \tF\n", "\n75.6\t-0.42\t \tF\n");
+    DRAWS(&el_figure_stages, run, "\n0.6\t-0.42\t0\tF\t0.7\n", "\n75.6\t-0.42\t15\tF\t0.7\n");
     for (size_t i = 0; i < 16; i++) json_array_set_new(json_object_get(own, "to_ms"), i, json_real(5 * (double)i + 3));
-    DRAWS(&el_figure_stages, run, "\n1.5\t-0.42\t0\tF\n", "\n76.5\t-0.42\t15\tF\n");
+    DRAWS(&el_figure_stages, run, "\n1.5\t-0.42\t0\tF\t1.75\n", "\n76.5\t-0.42\t15\tF\t1.75\n");
     json_decref(run);
 }
 
@@ -84,4 +85,4 @@ static void without_lanes_there_is_no_file(void **state)
 }
 
 RUN_TESTS(NULL, NULL, a_lane_has_boxes_numbers_and_bubbles, panels_share_the_axis_of_time,
-          a_lane_has_all_numbers_or_none, without_lanes_there_is_no_file)
+          all_numbers_of_a_lane_have_the_same_room, without_lanes_there_is_no_file)

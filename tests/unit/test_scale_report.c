@@ -108,15 +108,16 @@ static void wide_figures_stand_apart(void **state)
     json_decref(document);
 }
 
-/* Points of devices that share are hollow, and lose nothing where an interval is missing. Modes stand side by side. */
+/* Points of devices that share are open, and lose nothing where an interval is missing. One alone stands at its count,
+ * two stand around it. */
 static void the_figure_marks_shared_counts(void **state)
 {
     json_t *shared = make_trial("ddp", 4, true, 1.7, NULL);
     mark_shared(shared);
     json_t *document =
         document_of(json_pack("[o, o, o]", make_single(true), make_trial("ddp", 2, true, 1.7, NULL), shared));
-    DRAWS(&el_figure_scale, document, "\n2.04939\t1.7\t1.7\t1.7\t85\t85\t85\tddp\t0\t1\n",
-          "\n4.09878\t1.7\t1.7\t1.7\t42.5\t42.5\t42.5\tddp\t1\t1\n");
+    DRAWS(&el_figure_scale, document, "\n2\t1.7\t1.7\t1.7\t85\t85\t85\tddp\t0\t1\n",
+          "\n4\t1.7\t1.7\t1.7\t42.5\t42.5\t42.5\tddp\t1\t1\n");
     json_decref(document);
 }
 
