@@ -22,8 +22,9 @@ load here."modes.gnuplot"
 tint(kind, mode) = kind eq "step" ? color(mode) : value("color_".kind)
 hatch(kind, mode) = kind eq "step" ? pattern(mode) : 3
 set rmargin at screen 1 - x_of(side)
-set bmargin at screen y_of(bottom - 52)
-set xlabel what offset 0,-0.9
+set bmargin at screen y_of(bottom - (narrow ? 72 : 52))
+set xlabel what offset 0,(narrow ? -2.2 : -0.9)
+second(k) = narrow ? int(k) % 2 : 0 # of neighbours one stands higher and its name lower, so that they have room
 plot data index "bars" using (hatch(strcol(9), strcol(11)) == 3 ? $1 : NaN):2:($1 - 0.36):($1 + 0.36):2:3:(tint(strcol(9), strcol(11))) with boxxyerror \
          fillstyle solid 1 border rgb color_edge linecolor rgb variable, \
      for [p = 4:5] data index "bars" using (hatch(strcol(9), strcol(11)) == p ? $1 : NaN):2:($1 - 0.36):($1 + 0.36):2:3:(tint(strcol(9), strcol(11))) with boxxyerror \
@@ -32,5 +33,5 @@ plot data index "bars" using (hatch(strcol(9), strcol(11)) == 3 ? $1 : NaN):2:($
      data index "bars" using 1:4:(0):($5 - $4) with vectors nohead linecolor rgb color_edge linewidth 1.2, \
      data index "bars" using ($5 > $4 ? $1 - 0.05 : NaN):4:(0.1):(0) with vectors nohead linecolor rgb color_edge linewidth 1.2, \
      data index "bars" using ($5 > $4 ? $1 - 0.05 : NaN):5:(0.1):(0) with vectors nohead linecolor rgb color_edge linewidth 1.2, \
-     data index "bars" using 1:6:7 with labels offset 0,0.7 font ",10", \
-     data index "bars" using 1:(0):8 with labels offset 0,label_row(0) font ",11"
+     for [k = 0:1] data index "bars" using (second($1) == k ? $1 : NaN):6:7 with labels offset 0,0.7 + k font ",10", \
+     for [k = 0:1] data index "bars" using (second($1) == k ? $1 : NaN):(0):8 with labels offset 0,label_row(k) font ",11"

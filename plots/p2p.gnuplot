@@ -1,7 +1,7 @@
 # Latency and bandwidth of each pair of ranks, as two heat maps: dark is slow in both. From p2p.dat; options: style.gnuplot.
 data = ARG1; format = ARG2
 here = ARG0[1:strlen(ARG0) - strlen("p2p.gnuplot")]
-height = exists("paper") && paper > 0 && paper < 330 ? 700 : 400
+height = exists("paper") && paper > 0 && paper < 330 ? 740 : 400
 legend_n = 0
 load here."style.gnuplot"
 

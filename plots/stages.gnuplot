@@ -50,7 +50,9 @@ do for [k = 0:panels - 1] {
     set xrange [from:to]
     set yrange [low:0]
     unset ytics
-    set label 2 name.(marked > 0 ? " ".mark : "") at graph 0,1 offset 0,0.5 left noenhanced
+    name = name.(marked > 0 ? " ".mark : "")
+    name_size = 9.3 * strlen(name) > width - 62 - 8 ? 12 * (width - 62 - 8) / (9.3 * strlen(name)) : 12
+    set label 2 name at graph 0,1 offset 0,0.5 left noenhanced font sprintf(",%.1f", name_size)
     if (k == panels - 1) { # what stands beside and under all panels, once
         set border 1
         set xtics nomirror out scale 0.5 format "%g" offset 0,0.2 font ",10"

@@ -71,9 +71,9 @@ END
     run --separate-stderr "$EVENLOAD" plot e # without gnuplot here, but it knows what there is to draw
     [[ $status -eq 2 && $stderr == "evenload: gnuplot is not installed"*"the data files lie in e/plots"* ]] || show
     # A cause that costs time makes the step shorter when it is taken away, which is good; steps have their modes' colours.
-    awk -F'\t' '$9 ~ /^(good|bad)/ && $3 > $2 && ($9 ~ /^bad/) != ($7 ~ /^-/) {exit 1}' e/plots/explain.dat || { cat e/plots/explain.dat && false; }
+    awk -F'\t' '$9 ~ /^(good|bad)/ && $3 > $2 && ($9 ~ /^good/) != ($7 ~ /^-/) {exit 1}' e/plots/explain.dat || { cat e/plots/explain.dat && false; }
     grep -qP '^1\t.*\tdp\tstep\t[0-9.]+\tdp$' e/plots/explain.dat && grep -qP '\tddp\tstep\t\?\tddp$' e/plots/explain.dat || { cat e/plots/explain.dat && false; }
-    [[ $(json e/explain.json '[c["ms"] < 0 for c in d["causes"]]') == "$(awk -F'\t' '$9 ~ /_pale/ && $8 !~ /rest/ {print $7}' e/plots/explain.dat |
+    [[ $(json e/explain.json '[c["ms"] > 0 for c in d["causes"]]') == "$(awk -F'\t' '$9 ~ /_pale/ && $8 !~ /rest/ {print $7}' e/plots/explain.dat |
         python3 -c 'import sys; print([l.startswith("-") for l in sys.stdin])')" ]] || { cat e/plots/explain.dat && false; }
     [[ $(grep -c "No intervals: all parts are pale" e/plots/explain.dat) == 1 && $(grep -cE "^[0-9].*(good|bad)_pale" e/plots/explain.dat) == 7 ]] || { cat e/plots/explain.dat && false; }
 }

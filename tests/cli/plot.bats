@@ -39,6 +39,13 @@ a_gnuplot() {
     [[ $status -eq 2 && -z $output && $stderr == "evenload: gnuplot is not installed"*"the data files lie in r/plots"* && -s r/plots/memory.dat ]] || show
 }
 
+@test "a paper's width in any unit, and no title, are what gnuplot is told" {
+    a_gnuplot 'echo "$*" >>../said; echo "</svg>"'
+    "$EVENLOAD" plot r --width 3.5in --no-title >/dev/null
+    grep -q -- "-e paper = 252.000000; untitled = 1 -c .*/memory.gnuplot memory.dat svg" r/said || { cat r/said && false; }
+    refuses "--width: 3mm is out of range: give 72 to 2000, in points (1/72 inch)" "$EVENLOAD" plot r --width 3mm
+}
+
 @test "what has nothing to draw, and a folder that cannot be written" {
     a_gnuplot 'echo "</svg>"'
     python3 -c 'import json; d = json.load(open("r/results.json")); d["trials"] = []; json.dump(d, open("r/results.json", "w"))'

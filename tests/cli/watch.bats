@@ -191,9 +191,9 @@ END
 
 @test "the figure is drawn again from its files" {
     command -v gnuplot >/dev/null || skip "gnuplot is not installed"
-    "$EVENLOAD" watch --quiet --no-plot --out r sh -c 'RANK=1 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1 sleep 0.3 & sleep 0.3; wait'
+    "$EVENLOAD" watch --quiet --no-plot --out r sh -c 'RANK=1 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1 sleep 0.3 & sleep 0.3; : a label of whole words; wait'
     run --separate-stderr "$EVENLOAD" plot r --term
-    grep -qxE 'rank 1 \([0-9]+\)' r/plots/watch.dat && grep -qxE '[0-9]+ sleep 0.3' r/plots/watch.dat || { cat r/plots/watch.dat && false; }
+    grep -qxE 'rank 1 \([0-9]+\)' r/plots/watch.dat && grep -qxE '[0-9]+ sleep 0.3' r/plots/watch.dat && grep -qxE '[0-9]+ sh -c RANK.1 [.]{3}' r/plots/watch.dat || { cat r/plots/watch.dat && false; }
     [[ $status -eq 0 && $output == *"r/plots/watch.svg"* && $output == *"resident memory"* && -s r/plots/watch.png ]] || show
     [[ $output != *"could not be drawn"* && $output != *"no figure"* ]] || show
 }

@@ -220,7 +220,7 @@ END
         { cat r/recover.json && return 1; }
     [[ $(json r/recover.json 'd["checkpoints"]["job_bytes"]') -eq $(cat r/fallen-1-checkpoints/step-60/*.safetensors | wc -c) ]]
     "$EVENLOAD" report r >report.txt 2>&1 && grep -q 'bit for bit' r/report.html || { cat report.txt && return 1; }
-    rm -rf r/plots && { "$EVENLOAD" plot r >plot.txt 2>&1 || [[ $? -eq 2 ]]; } && [[ -s r/plots/recover.dat ]]
+    rm -rf r/plots && { "$EVENLOAD" plot r >plot.txt 2>&1 || [[ $? -eq 2 ]]; } && [[ $(grep -cE "^# (detect|restart|load|catch_up)$" r/plots/recover.dat) -eq 4 ]]
     [[ ! -e r/plots/recover.dat || -s r/plots/recover.png ]] || ! command -v gnuplot
     [[ $(json r/undisturbed-1/results.json 'd["trials"][0]["command"]') != *--checkpoint* ]] # it would be refused
     refuses "--kill 1@500: give RANK@STEP" "$EVENLOAD" recover "${TOY[@]}" --data dummy --kill 1@500

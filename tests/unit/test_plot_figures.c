@@ -51,6 +51,10 @@ static void error_bars_are_named_where_they_are(void **state)
     DRAWS(&el_figure_throughput, run, "!Error bars: ");
     json_object_set_new(throughput, "ci95", json_pack("[f, f]", 90.0, 110.0));
     DRAWS(&el_figure_throughput, run, "\tError bars: 95 % intervals over launches.\t", "\n1\t90\t110\n");
+    DRAWS(&el_figure_utilization, run, "!Error bars: ");
+    json_object_set_new(el_json_at(run, "trials.0.per_device.0.utilization"), "busy_ci95",
+                        json_pack("[f, f]", 40.0, 60.0));
+    DRAWS(&el_figure_utilization, run, "\tError bars: 95 % intervals over launches.\t", "\n1\t40\t60\n");
     json_decref(run);
 }
 

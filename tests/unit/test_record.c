@@ -226,11 +226,16 @@ static void test_median_timeline(void **state)
     for (int k = 0; k < 5; k++) {
         json_t *repeat = repeat_of(k, 2, step_ms[k], 32);
         json_object_set_new(el_json_at(repeat, "members.1.memory"), "timeline", json_pack("{s:[f]}", "ms", step_ms[k]));
+        json_object_set_new(el_json_at(repeat, "members.1.utilization"), "busy_pct", json_real(88 + step_ms[k]));
         json_array_append_new(repeats, repeat);
     }
     json_t *t = record_of("dp", 2, repeats);
     FIGURES(t, {"per_device.0.memory.timeline", NAN}, /* it had none */
-            {"per_device.1.memory.timeline.ms.0", 7}, {"per_device.1.memory.timeline.repeat", 2});
+            {"per_device.1.memory.timeline.ms.0", 7}, {"per_device.1.memory.timeline.repeat", 2},
+            {"per_device.1.utilization.busy_pct", 95});
+    double low = el_json_number(t, "per_device.1.utilization.busy_ci95.0"),
+           high = el_json_number(t, "per_device.1.utilization.busy_ci95.1");
+    assert_true(low > 92 && low < 94 && high > 98 && high < 100); /* Student's t over five: 95.8, 92.4 to 99.2 */
     json_decref(t);
 }
 
