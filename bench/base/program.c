@@ -15,7 +15,7 @@ bool el_shared_folder(const char *name, const char *file, char folder[EL_PATH_BY
     char found[PATH_MAX], installed[64];
     snprintf(installed, sizeof installed, "../share/evenload/%s", name);
     bool is_found = el_own_folder(name, installed, file, found) == EL_OK && strlen(found) < EL_PATH_BYTES;
-    snprintf(folder, EL_PATH_BYTES, "%s", is_found ? found : "");
+    snprintf(folder, EL_PATH_BYTES, "%.*s", EL_PATH_BYTES - 1, is_found ? found : "");
     return is_found;
 }
 
