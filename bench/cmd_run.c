@@ -54,7 +54,7 @@ static enum el_status run_self(const struct el_options *options, int *exit_statu
         return status;
     }
     if (el_dataset_info(campaign.set.dataset)->unspaced && !options->quiet)
-        fprintf(stderr, "%s\n", el_dataset_info(campaign.set.dataset)->description);
+        el_text_line(stderr, "%s", el_dataset_info(campaign.set.dataset)->description);
     status = el_campaign_measure(&campaign, false, NULL);
     bool interrupted = status == EL_OK && el_runner_interrupted();
     if (el_json_at(campaign.run, "trials.0")) {

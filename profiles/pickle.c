@@ -6,6 +6,7 @@
 
 #include "runtime/base/grow.h"
 
+enum { STACK_MAX = 1 << 20 }; /* Python puts values into containers by the thousand */
 enum { NOTHING, FALSE_VALUE, TRUE_VALUE, EMPTY_TUPLE, N_CONSTANTS };
 
 /* clang-format off */
@@ -67,6 +68,7 @@ static size_t above(const struct machine *m)
 
 static enum el_status push(struct machine *m, uint32_t value)
 {
+    if (m->n_stack == STACK_MAX) return fail_at(m, "too many values are in no container");
     if (!EL_GROW(m->stack, m->stack_room, m->n_stack + 1)) return fail_memory(m);
     m->stack[m->n_stack++] = value;
     return EL_OK;

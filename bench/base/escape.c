@@ -1,8 +1,11 @@
 #include "bench/base/escape.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include "runtime/base/utf8.h"
 
 const struct el_escape el_escape_xml = {"&<>\"\n", {"&amp;", "&lt;", "&gt;", "&quot;", " "}},
                        el_escape_annotation = {"%\r\n", {"%25", "%0D", "%0A"}},
@@ -33,6 +36,22 @@ void el_escape_markdown(const char *text, FILE *out)
         else if (*at == '\n' || (unsigned char)*at >= ' ')
             fputc(*at == '\n' ? ' ' : *at, out);
     }
+}
+
+void el_escape_csv(const char *text, FILE *out)
+{
+    char *shown = strdup(text);
+    if (shown == NULL) return;
+    el_utf8_printable(shown);
+    bool quoted = strpbrk(shown, ",\"") != NULL;
+    if (quoted) fputc('"', out);
+    if (*shown && strchr("=+-@", *shown)) fputc('\'', out);
+    for (const char *at = shown; *at != '\0'; at++) {
+        if (*at == '"') fputc('"', out);
+        fputc(*at, out);
+    }
+    if (quoted) fputc('"', out);
+    free(shown);
 }
 
 void el_escape_put(const struct el_escape *form, const char *text, FILE *out)

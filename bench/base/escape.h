@@ -15,4 +15,7 @@ extern const struct el_escape el_escape_title;      /* and its title */
 /* For a line of Markdown or a cell of its tables: text that is nothing but text, in CommonMark, on GitHub and GitLab:
  * no HTML, link, picture, mention, heading, list or code. */
 void el_escape_markdown(const char *text, FILE *out);
+/* A cell of CSV, quoted where it must be: a spreadsheet takes =, +, - and @ at its beginning for a formula, so that an
+ * apostrophe stands before them. */
+void el_escape_csv(const char *text, FILE *out);
 void el_escape_put(const struct el_escape *form, const char *text, FILE *out);

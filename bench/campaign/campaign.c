@@ -249,6 +249,6 @@ int el_campaign_exit_status(const struct el_campaign *campaign)
             worst = EL_EXIT_TRIAL;
     }
     if (!campaign->options->strict || el_verdict_doubtful(campaign->run, line, sizeof line) == 0) return worst;
-    fprintf(stderr, "evenload: --strict: %s\n", line);
+    el_text_line(stderr, "evenload: --strict: %s", line);
     return worst ? worst : EL_EXIT_TRIAL;
 }

@@ -2,10 +2,12 @@
 #include "bench/campaign/progress.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "runtime/base/clock.h"
 
 #define SAY_EVERY_NS       ((int64_t)10 * 1000000000)
@@ -78,8 +80,8 @@ static void say_end(struct el_progress *progress, const json_t *document)
         return;
     progress->said_ns = now_ns;
     estimate(progress, left, sizeof left);
-    fprintf(stderr, "[%d/%d] %s: %s%s%s%s\n", progress->done, progress->n, progress->now, status, reason ? ": " : "",
-            reason ? reason : "", progress->done < progress->n ? left : "");
+    el_text_line(stderr, "[%d/%d] %s: %s%s%s%s", progress->done, progress->n, progress->now, status, reason ? ": " : "",
+                 reason ? reason : "", progress->done < progress->n ? left : "");
 }
 
 void el_progress_end(struct el_progress *progress, const json_t *document)
@@ -93,11 +95,12 @@ void el_progress_end(struct el_progress *progress, const json_t *document)
 
 void el_progress_say(struct el_progress *progress, const char *format, ...)
 {
+    char *text = NULL;
     va_list list;
     if (progress->quiet) return;
     if (progress->terminal) fprintf(stderr, "\r\033[K");
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    if (vasprintf(&text, format, list) >= 0) el_text_line(stderr, "%s", text);
     va_end(list);
-    fprintf(stderr, "\n");
+    free(text);
 }

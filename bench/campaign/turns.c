@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/campaign/campaign.h"
 #include "bench/campaign/gate.h"
 #include "bench/campaign/progress.h"
@@ -78,8 +79,8 @@ static bool is_empty(const struct el_campaign *c)
 
 void el_campaign_say_interrupted(const struct el_campaign *c, const char *how)
 {
-    fprintf(stderr, "evenload: interrupted%s. Go on with: %s %s\n",
-            is_empty(c) ? " before anything was measured" : "; what was measured is kept", how, c->store.dir);
+    el_text_line(stderr, "evenload: interrupted%s. Go on with: %s %s",
+                 is_empty(c) ? " before anything was measured" : "; what was measured is kept", how, c->store.dir);
 }
 
 enum el_status el_campaign_measure(struct el_campaign *c, bool gate, const char *headline)

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "bench/base/escape.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/table.h"
 #include "bench/base/text.h"
@@ -290,15 +291,23 @@ static void put_place(const json_t *curve, const json_t *point, const char *name
                                           "wrong"};
     const json_t *place = json_object_get(point, name);
     if (!json_is_object(place)) return;
-    fprintf(out, "%s,%s,%s,%.0f,%.0f,%s,%s", el_json_text(curve, "operation", ""), el_json_text(curve, "algorithm", ""),
-            el_json_text(point, "algorithm", ""), number(point, "bytes"), number(point, "count"),
-            el_json_text(curve, "datatype", "?"), name);
+    const char *const words[] = {el_json_text(curve, "operation", ""), el_json_text(curve, "algorithm", ""),
+                                 el_json_text(point, "algorithm", "")};
+    for (size_t w = 0; w < sizeof words / sizeof words[0]; w++) {
+        el_escape_csv(words[w], out);
+        fputc(',', out);
+    }
+    fprintf(out, "%.0f,%.0f,", number(point, "bytes"), number(point, "count"));
+    el_escape_csv(el_json_text(curve, "datatype", "?"), out);
+    fprintf(out, ",%s", name);
     for (size_t f = 0; f < sizeof figures / sizeof figures[0]; f++) {
         char text[32];
         fprintf(out, ",%s",
                 isfinite(number(place, figures[f])) ? el_json_written(number(place, figures[f]), text) : "");
     }
-    fprintf(out, ",%s,%.0f,%.0f\n", el_json_text(curve, "redop", "?"), number(curve, "root"), number(curve, "cycle"));
+    fputc(',', out);
+    el_escape_csv(el_json_text(curve, "redop", "?"), out);
+    fprintf(out, ",%.0f,%.0f\n", number(curve, "root"), number(curve, "cycle"));
 }
 
 enum el_status el_wire_csv(const void *context, FILE *out)

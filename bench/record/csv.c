@@ -1,34 +1,17 @@
 /* trials.csv, devices.csv and steps.csv: views of results.json for spreadsheets, each figure once. Nothing is in them
  * that is not there.
  *
- * RFC 4180 quoting, an empty cell for what is not known, numbers as in the record (el_json_written), "." as
- * decimal point. A trial's id is written as "t-<id>", for a spreadsheet takes 12e4567890123456 for a number; it is the
- * key that the three share. */
+ * RFC 4180 quoting, an apostrophe before what a spreadsheet would take for a formula (el_escape_csv), an empty cell for
+ * what is not known, numbers as in the record (el_json_written), "." as decimal point. A trial's id is written as
+ * "t-<id>", for a spreadsheet takes 12e4567890123456 for a number; it is the key that the three share. */
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "bench/base/escape.h"
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/record/metrics.h"
 #include "bench/record/record.h"
-#include "runtime/base/utf8.h"
-
-static void put_text(const char *foreign, FILE *file)
-{
-    char *text = strdup(foreign);
-    if (text == NULL) return;
-    el_utf8_printable(text);
-    bool quoted = strpbrk(text, ",\"") != NULL;
-    if (quoted) fputc('"', file);
-    for (const char *at = text; *at != '\0'; at++) {
-        if (*at == '"') fputc('"', file);
-        fputc(*at, file);
-    }
-    if (quoted) fputc('"', file);
-    free(text);
-}
 
 static void put_number(double value, FILE *file)
 {
@@ -39,7 +22,7 @@ static void put_number(double value, FILE *file)
 /* Of a list its entries, with a blank between: numbers, rules, devices. */
 void el_csv_value(const json_t *value, FILE *file)
 {
-    if (json_is_string(value)) put_text(json_string_value(value), file);
+    if (json_is_string(value)) el_escape_csv(json_string_value(value), file);
     if (json_is_boolean(value)) fputs(json_is_true(value) ? "1" : "0", file);
     if (json_is_integer(value)) fprintf(file, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
     if (json_is_real(value)) put_number(json_real_value(value), file);

@@ -264,18 +264,32 @@ json_t *el_record_run(json_t *environment, json_t *trials)
     return run;
 }
 
+/* Figures have a column or a bar for each device. */
+static bool has_devices(const json_t *trials)
+{
+    EL_EACH(trial, trials) {
+        const json_t *devices = json_object_get(trial, "devices");
+        if (devices && !(json_is_integer(devices) && json_integer_value(devices) >= 0 &&
+                         json_integer_value(devices) <= EL_SIMULATED_MAX))
+            return false;
+    }
+    return true;
+}
+
 enum el_status el_record_read(const char *path, json_t **run_p)
 {
     json_t *run;
     EL_TRY(el_read_json(path, &run));
     double schema = el_json_number(run, "schema");
     bool has_trials = json_is_array(json_object_get(run, "trials"));
-    if (!has_trials || !(schema >= EL_SCHEMA)) {
+    if (!has_trials || schema != EL_SCHEMA || !has_devices(json_object_get(run, "trials"))) {
         json_decref(run);
-        if (has_trials && schema > 0)
-            return el_fail(EL_ERR_INVALID, "%s is a record of schema %g, and this program reads %d on: measure again",
-                           path, schema, EL_SCHEMA);
-        return el_fail(EL_ERR_INVALID, "%s is no record of a run: it has no schema and trials", path);
+        if (!has_trials || !(schema > 0))
+            return el_fail(EL_ERR_INVALID, "%s is no record of a run: it has no schema and trials", path);
+        if (schema == EL_SCHEMA)
+            return el_fail(EL_ERR_INVALID, "%s: a trial's 'devices' is no number from 0 to %d", path, EL_SIMULATED_MAX);
+        return el_fail(EL_ERR_INVALID, "%s is a record of schema %g, and this program reads %d: %s", path, schema,
+                       EL_SCHEMA, schema < EL_SCHEMA ? "measure again" : "take a newer evenload");
     }
     el_json_printable(run);
     *run_p = run;

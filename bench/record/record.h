@@ -93,7 +93,8 @@ json_t *el_record_failed_repeat(const struct el_trial *trial, int repeat, int or
 /* One trial's JSON from its repeats (array of repeat documents, at least one). Statistics: docs/metrics.md. */
 json_t *el_record_trial(const struct el_trial *trial, const char *command, json_t *repeats);
 
-/* Reads a run's document and checks that this program can read it: of EL_SCHEMA or a later one. Errors: EL_ERR_IO (no
+/* Reads a run's document and checks that this program can read it: of EL_SCHEMA, with devices in numbers that
+ * there may be. Errors: EL_ERR_IO (no
  * such file), EL_ERR_INVALID (not JSON, no record, with line and reason). */
 enum el_status el_record_read(const char *path, json_t **run_p);
 

@@ -105,6 +105,7 @@ static json_t *row_of(const json_t *trials, const json_t *trial, const struct ba
     bool held = one && one != trial && one != base->plain;
     double peak_bytes = el_json_highest(json_object_get(trial, "per_device"), "memory.peak_bytes");
     json_t *row = json_object();
+    if (!(peak_bytes < 0x1p63)) peak_bytes = NAN; /* nothing of ours */
     el_json_copy(row, trial, copied);
     el_json_put_all(row, EL_KEY("shared", shared_words(trial)),
                     EL_KEY("samples_per_s", el_json_number(trial, "throughput.samples_per_s")),

@@ -38,6 +38,9 @@ static void close_device(void *state)
     free(state);
 }
 
+/* Of an op: a day. More of them than any step has are still less than an int64_t holds. */
+static const double LONGEST_NS = 86400e9;
+
 static enum el_status cost_ns(void *state, const struct el_op_info *op, bool beside, int64_t *ns_p)
 {
     const struct state *sim = state;
@@ -52,6 +55,9 @@ static enum el_status cost_ns(void *state, const struct el_op_info *op, bool bes
         ns = el_machine_op_ns(sim->machine, op, sim->position, sim->stride);
         basis.how = EL_COST_BY_RATES;
     }
+    if (!(ns < LONGEST_NS))
+        return el_fail(EL_ERR_INVALID, "'%s' would take %.3g s: a rate of the machine is too low", op->label,
+                       ns * 1e-9);
     if (sim->use && !beside) el_cost_use_add(sim->use, op, ns, &basis);
     *ns_p = (int64_t)ns;
     return EL_OK;

@@ -84,6 +84,24 @@ svg_alone() {
     harmless || show
 }
 
+@test "names of folders that are written to: progress, and what is said in the end" {
+    run --separate-stderr "$EVENLOAD" scale --modes ddp --devices 1 "${QUICK_MODEL[@]}" --repeats 1 --out $'e\e[31m\n::error::y'
+    [[ $status -eq 0 && $stderr == *"results go to "* ]] || show
+    harmless || show
+}
+
+@test "names that a spreadsheet takes for formulas" {
+    local name
+    for name in '=HYPERLINK("x")' '+1' '-1+cmd' '@SUM(1)'; do
+        ln -s -- "$(command -v sleep)" "$name"
+        PATH=$PWD:$PATH run --separate-stderr "$EVENLOAD" watch --out w --quiet -- "$name" 0.1
+        [[ $status -eq 0 ]] || show
+        ! LC_ALL=C grep -nE '(^|,)"?([=+@]|-[^0-9,])' w/*.csv || { cat w/trials.csv && show; }
+        grep -qF -- "'${name//\"/\"\"}" w/trials.csv || { cat w/trials.csv && show; }
+        rm -r w
+    done
+}
+
 @test "names of folders: drawn in, whatever they are called" {
     local name step=13 at
     [[ ${EVENLOAD_LONG:-} != 1 ]] || step=1

@@ -84,6 +84,12 @@ leaves_nothing() {
     refuses "unpacks to more than 50 times its size" "$EVENLOAD" trace-stats blanks
 }
 
+@test "a rate by which an op takes for ever is told as such" {
+    sed 's/"link_gb_per_s": [0-9.]*/"link_gb_per_s": 1e-300/' "$BATS_TEST_DIRNAME/../../profiles/hardware/h100-sxm.json" >slow.json
+    run --separate-stderr "$EVENLOAD" run --mode ddp --devices sim:2 --machine slow.json "${QUICK[@]}" --out X
+    [[ $status -eq 1 && $stderr == *"a rate of the machine is too low"* ]] || show
+}
+
 # A limit on files' sizes stands for a disk that is full: what a worker measured is lost, and its parent says that it is that.
 @test "a result that cannot be written is told as such, with exit status 2" {
     make_little() { ulimit -f 1 && exec "$@"; }

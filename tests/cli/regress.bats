@@ -25,6 +25,15 @@ narrow() {
     [[ $(ls r) == $'program.json\nregress.json' ]]
 }
 
+@test "GitHub's action may be used twice in a job" {
+    sed -n '/- name: regress/,$ s/^        //p' "$DOCS/../action.yml" | sed -n '/^out=/,$p' >step.sh
+    mkdir -p temp/evenload/bin && ln -s "$EVENLOAD" temp/evenload/bin/evenload
+    for record in regress regress-2; do
+        run env RUNNER_TEMP=temp GITHUB_STEP_SUMMARY=summary BASE="$(program a 100)" HEAD="$(program b 100)" OPTIONS= bash -e step.sh
+        [[ $status -eq 0 && -s $record/regress.json && -s $record.xml && -s summary ]] || show
+    done
+}
+
 @test "regress: a regression is exit status 1, in every form" {
     run --separate-stderr "$EVENLOAD" regress --ab "$(program a 100)" "$(program b 110)" --out r --junit j.xml --markdown m.md \
         --github --quiet

@@ -84,6 +84,11 @@ static void damaged_ones_are_refused(void **state)
     REFUSES("\x80\x02\x87.", "the stack is empty");
     REFUSES("\x80\x02(]0.", "opcode 0x30 is none");
     REFUSES("\x80\x02((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((.", "nested too deep");
+    static char lists[(1 << 20) + 3] = "\x80\x02";
+    memset(lists + 2, ']', sizeof lists - 2);
+    struct el_pickle p;
+    assert_int_equal(el_pickle_read((const uint8_t *)lists, sizeof lists, "a", &p), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "too many values are in no container"));
 }
 
 /* A list in itself, 40 lists of the list before twice each: 2^40 values, and few bytes. Walks end. */

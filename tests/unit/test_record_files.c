@@ -161,6 +161,16 @@ static void test_bad_files(void **state)
     assert_non_null(strstr(el_error_message(), "line 2"));
     read_text("{\"schema\": 1, \"trials\": []}", EL_ERR_INVALID);
     assert_non_null(strstr(el_error_message(), "schema 1"));
+    read_text("{\"schema\": 99, \"trials\": []}", EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "take a newer evenload"));
+    read_text("{\"schema\": 1e300, \"trials\": []}", EL_ERR_INVALID);
+    static const char *const devices[] = {"-2", "9223372036854775807", "2.5", "\"2\""};
+    for (int i = 0; i < 4; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "{\"schema\": 2, \"trials\": [{\"devices\": 2}, {\"devices\": %s}]}", devices[i]);
+        read_text(text, EL_ERR_INVALID);
+        assert_non_null(strstr(el_error_message(), "a trial's 'devices' is no number from 0 to"));
+    }
     assert_int_equal(el_record_read("/tmp/no-such-record", &run), EL_ERR_IO);
     json_t *document = json_object();
     assert_int_equal(el_write_json(document, "/nonexistent/results.json"), EL_ERR_IO);
