@@ -17,6 +17,7 @@
 #include "bench/report/report.h"
 #include "bench/trial/machine.h"
 
+static const char *const DEFAULT_MACHINE = "h100-sxm";
 enum { N_TRIES = 2, TRIED_MAX = 512 }; /* where nothing fits: of more devices */
 
 static int64_t count_fits(const json_t *rows)
@@ -164,6 +165,16 @@ static enum el_status save(const struct el_options *options, const json_t *docum
     return EL_OK;
 }
 
+/* What people train large models on, and in, where nothing is said. */
+static void fill_in(struct el_options *options)
+{
+    const bool typed = el_option_given(options, "dtype") || el_option_given(options, "precision");
+    if (!typed && el_model_size_row(el_model_find(options->train.model.name), "heads"))
+        options->train.model.precision = EL_PRECISION_BF16_MIXED;
+    if (!*options->machine) snprintf(options->machine, sizeof options->machine, "%s", DEFAULT_MACHINE);
+    if (!strcmp(options->machine, "none")) *options->machine = 0;
+}
+
 enum el_status el_cmd_plan(struct el_options *options, int *exit_status_p)
 {
     char shape[EL_PLAN_SHAPE_BYTES] = "";
@@ -176,11 +187,14 @@ enum el_status el_cmd_plan(struct el_options *options, int *exit_status_p)
     if (*options->out && !several)
         return el_fail(EL_ERR_INVALID, "--out: of several numbers of devices: give --devices 8..%d, say, or --json",
                        64 * options->sizes.v[0]);
+    const bool chosen = !*options->machine;
+    fill_in(options);
     EL_TRY(read_failures(options, &failures));
     if (*options->params) EL_TRY(el_plan_shape(options->params, &options->train.model, shape));
     EL_TRY(several ? el_plan_sizes(options, &document) : make_document(options, &document));
     add_failures(&failures, document);
     enum el_status status = put_head(options, shape, &document);
+    if (status == EL_OK) el_json_put(document, "machine_is_default", json_boolean(chosen && *options->machine));
     const bool colour = el_report_colour(stdout, getenv("NO_COLOR") != NULL);
     if (status == EL_OK && options->json) status = el_print_json(document, stdout);
     if (status == EL_OK && !options->json) (several ? el_plan_print_sizes : el_plan_print)(document, stdout, colour);

@@ -166,7 +166,10 @@ const struct el_option_row el_option_rows_after[] = {
     {MEASURING, "costs", "DIRS", AT(TEXT, costs), OF_TRIALS,
      "sim devices: folders with measured times, comma-separated: of 'evenload comm' (collectives, messages) and of "
      "'run --mode single' (kernels), also with --beside"},
-    {MEASURING, "machine", "FILE", AT(TEXT, machine), OF_TRIALS | PLAN,
+    {MEASURING, "machine", "FILE", AT(TEXT, machine), PLAN,
+     "the machine whose devices are planned with: a file of 'evenload machine', or h100-sxm (the default), a100-sxm, "
+     "v100-sxm2, v100-pcie (data sheets); none: without steps, ordered by bytes sent"},
+    {MEASURING, "machine", "FILE", AT(TEXT, machine), OF_TRIALS,
      "sim devices: the machine that they stand for where --costs has no time: a file of 'evenload machine', or "
      "h100-sxm, a100-sxm, v100-sxm2, v100-pcie (data sheets); other devices: the rate of products that their FLOP/s "
      "are "

@@ -37,7 +37,6 @@ static const struct el_foreign_name foreign_names[] = {
     {"float64 f64", "double"},
     {"float32 fp32 float", "f32"},
     {"float64 fp64 double", "f64"},
-    {"bf16-mixed", "bf16"},
     {"bf16-true", "bf16-pure"},
     {"dataparallel", "dp"},
     {"distributeddataparallel", "ddp"},

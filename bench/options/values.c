@@ -52,6 +52,8 @@ static enum el_status set_seed(const struct el_option_row *row, const char *text
     return EL_OK;
 }
 
+static const double MIB = 1 << 20;
+
 struct unit {
     const char *text;
     double scale;
@@ -68,6 +70,9 @@ static enum el_status set_with_unit(const struct el_option_row *row, const char 
     while (units->scale > 0 && strcasecmp(end, units->text)) units++;
     if (!(units->scale > 0)) return el_fail(EL_ERR_INVALID, "--%s: unknown unit '%s': give %s", row->name, end, what);
     number *= units->scale;
+    if (number >= 0 && number < row->min && row->min >= MIB)
+        return el_fail(EL_ERR_INVALID, "--%s: %s is less than %g MiB: give a unit, as in 80G", row->name, text,
+                       row->min / MIB);
     if (number < row->min || number > row->max)
         return el_fail(EL_ERR_INVALID, "--%s: %s is out of range: give %g to %g, in %s", row->name, text, row->min,
                        row->max, what);

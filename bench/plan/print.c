@@ -112,7 +112,7 @@ static void say_next(const json_t *document, FILE *out)
     const char *command = el_json_text(document, "rows.0.command", "evenload");
     if (el_json_whole(document, "fit") == 0) {
         if (!json_is_object(would)) {
-            SAY(out, "Nothing fits, nor on %.0f devices: give a smaller --batch or --seq, or more --device-mem.",
+            SAY(out, "Nothing fits, not even on %.0f devices: give a smaller --batch or --seq, or more --device-mem.",
                 el_json_number(document, "tried_devices"));
             return;
         }
@@ -141,6 +141,15 @@ static void show_model(const json_t *document, char text[1024])
                    el_json_text(document, "optimizer", "?"));
 }
 
+/* " (H100 SXM5 80GB, unless --machine names another)"; "" where it was named. */
+static const char *say_machine(const json_t *document, char text[EL_CELL_BYTES])
+{
+    *text = 0;
+    if (json_is_true(json_object_get(document, "machine_is_default")))
+        snprintf(text, EL_CELL_BYTES, " (%s, unless --machine names another)", el_json_text(document, "machine", "?"));
+    return text;
+}
+
 /* What no file of a machine has, or this one has not. */
 static void say_unknown(const json_t *document, FILE *out)
 {
@@ -148,10 +157,10 @@ static void say_unknown(const json_t *document, FILE *out)
     const bool products = json_is_true(json_object_get(document, "products_known"));
     const bool network = el_json_whole(document, "devices_per_host") > 0;
     if (!machine) return;
-    SAY(out, "Not known, and taken as none: %s%s%s%s.", products ? "" : "what products of each size lose against ",
+    SAY(out, "Not modelled: %s%s%s%s.", products ? "" : "what matrix products of each size lose against ",
         products ? "" : machine, products ? "" : "'s peak, and ",
-        network ? "what groups that share a link lose to one another"
-                : "the network: its file has none, so that all devices are as in one host");
+        network ? "contention between groups on one link"
+                : "the network: the machine's file has none, so all devices are as in one host");
 }
 
 /* The figures of the machine on which the first row's step depends most. */
@@ -166,7 +175,7 @@ static void say_sensitivities(const json_t *document, FILE *out)
         el_text_append(text, sizeof text, "%s%s +%.1f %%", n++ ? ", " : "", el_json_text(change, "figure", "?"),
                        longer);
     }
-    if (*text) SAY(out, "The first step with one figure of the machine half as good: %s.", text);
+    if (*text) SAY(out, "Sensitivity of row 1: its step gets longer by this much if one rate is halved: %s.", text);
 }
 
 static const struct el_column of_sizes[] = {
@@ -187,10 +196,11 @@ void el_plan_print_sizes(const json_t *document, FILE *out, bool colour)
     const struct el_table table = {.columns = of_sizes, .context = document, .out = out, .colour = colour};
     const json_t *rows = json_object_get(document, "rows"), *none = json_object_get(document, "none_fits");
     const char *machine = el_json_text(document, "machine", NULL);
-    char text[1024], limit[EL_FIGURE_BYTES];
+    char text[1024], limit[EL_FIGURE_BYTES], chosen[EL_CELL_BYTES];
     show_model(document, text);
-    SAY(out, "%s: devices of %s GiB, %s", text,
-        el_text_figure(el_json_number(document, "device_mem_bytes") / GIB, limit), el_json_text(document, "batch", ""));
+    SAY(out, "%s: devices of %s GiB%s, %s", text,
+        el_text_figure(el_json_number(document, "device_mem_bytes") / GIB, limit), say_machine(document, chosen),
+        el_json_text(document, "batch", ""));
     fputs("The best mesh of each mode; exposed: ms of a step in which a device communicates and does not compute\n\n",
           out);
     EL_EACH(row, rows) {
@@ -204,17 +214,17 @@ void el_plan_print_sizes(const json_t *document, FILE *out, bool colour)
         el_text_append(text, sizeof text, "%s%lld", *text ? ", " : "", (long long)json_integer_value(devices));
     if (*text) SAY(out, "Nothing fits on %s devices.", text);
     if (machine) SAY(out, "Steps on %s: predicted by its rates, not measured.", machine);
-    if (!machine) SAY(out, "No step is predicted without the rates of a machine (--machine h100-sxm, say).");
+    if (!machine) SAY(out, "Ordered by bytes sent, not by speed. For step times add --machine h100-sxm.");
     say_unknown(document, out);
 }
 
 void el_plan_print(const json_t *document, FILE *out, bool colour)
 {
     const char *machine = el_json_text(document, "machine", NULL);
-    char text[1024], limit[EL_FIGURE_BYTES];
+    char text[1024], limit[EL_FIGURE_BYTES], chosen[EL_CELL_BYTES];
     show_model(document, text);
-    SAY(out, "%s: %.0f devices of %s GiB, global batch %.0f", text, el_json_number(document, "devices"),
-        el_text_figure(el_json_number(document, "device_mem_bytes") / GIB, limit),
+    SAY(out, "%s: %.0f devices of %s GiB%s, global batch %.0f", text, el_json_number(document, "devices"),
+        el_text_figure(el_json_number(document, "device_mem_bytes") / GIB, limit), say_machine(document, chosen),
         el_json_number(document, "global_batch"));
     fputs("GiB on the fullest device, free, its largest tags, and sent by a device in a step\n\n", out);
     print_rows(document, out, colour);
@@ -222,11 +232,8 @@ void el_plan_print(const json_t *document, FILE *out, bool colour)
     say_misfits(document, out);
     const bool any = el_json_whole(document, "fit") > 0;
     if (any && machine) SAY(out, "Best first, by the step on %s: predicted by its rates, not measured.", machine);
-    if (any && !machine)
-        SAY(out,
-            "Best first by bytes sent, then by memory: no step is predicted without the rates of a machine (--machine "
-            "h100-sxm, say), and stages' idle time is not in this order.");
+    if (any && !machine) SAY(out, "Ordered by bytes sent, not by speed. For step times add --machine h100-sxm.");
     if (any) say_sensitivities(document, out);
     if (any) say_unknown(document, out);
-    say_next(document, out);
+    if (machine || !any) say_next(document, out);
 }

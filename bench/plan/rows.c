@@ -53,11 +53,15 @@ void el_plan_options(const struct el_options *options, int n_devices, struct el_
 static double least_bytes(const struct el_train_config *config, const struct el_layout *layout, double param_count)
 {
     struct el_state_row row;
-    double copies = 0;
-    for (int what = EL_STATE_PARAM; what < EL_STATE_BUFFER; what++)
-        if (what <= EL_STATE_GRAD || el_state_row(config, (enum el_state)what, &row))
-            copies += layout->split & 1U << what ? 1.0 / layout->n[EL_AXIS_SHARD] : 1;
-    return copies * param_count * (double)el_dtype_bytes(config->dtype) / el_layout_per_copy(layout);
+    double bytes = 0;
+    for (int what = EL_STATE_PARAM; what < EL_STATE_COUNT; what++) {
+        const bool is_there = el_state_row(config, (enum el_state)what, &row) || what == EL_STATE_GRAD;
+        if (!is_there || row.of_buffers) continue;
+        const bool whole = what == EL_STATE_GRAD && config->zero == 1; /* though it keeps a part */
+        const double parts = layout->split & 1U << what && !whole ? layout->n[EL_AXIS_SHARD] : 1;
+        bytes += param_count * (double)el_dtype_bytes(row.dtype) / parts;
+    }
+    return bytes / el_layout_per_copy(layout);
 }
 
 /* What all workers write of a checkpoint; buffers are not counted. */

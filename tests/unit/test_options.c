@@ -94,14 +94,17 @@ static void sizes_with_suffixes(void **state)
     static const struct {
         const char *text;
         int64_t bytes;
-    } sizes[] = {{"1000", 1000}, {"1000B", 1000}, {"2K", 2048}, {"2KiB", 2048}, {"3m", 3 << 20}, {"1GiB", 1 << 30}};
+    } sizes[] = {{"2000000", 2000000},  {"2000000B", 2000000}, {"2048K", 1 << 21},
+                 {"2048KiB", 1 << 21}, {"3m", 3 << 20},        {"1GiB", 1 << 30}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         char words[64];
         snprintf(words, sizeof words, "--device-mem %s", sizes[i].text);
         assert_int_equal(parse(EL_CMD_RUN, words), EL_OK);
         assert_int_equal(options.device_mem_bytes, sizes[i].bytes);
     }
-    assert_int_equal(parse(EL_CMD_RUN, "--device-mem 5 --device-mem lots"), EL_ERR_INVALID);
+    assert_int_equal(parse(EL_CMD_RUN, "--device-mem 5m --device-mem lots"), EL_ERR_INVALID);
+    assert_int_equal(parse(EL_CMD_RUN, "--device-mem 80"), EL_ERR_INVALID);
+    assert_non_null(strstr(el_error_message(), "80 is less than 1 MiB: give a unit"));
 }
 
 static void devices_by_name(void **state)
