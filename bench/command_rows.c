@@ -34,11 +34,13 @@ static const struct el_command_row commands[] = {
      "  evenload data --model resnet18 --data images/ --image 64 --workers 0,1,2,4\n"
      "  evenload data --inject disk=1 --batch 32                a disk that takes 1 ms more for each read\n",
      el_cmd_data},
-    {EL_CMD_PLAN, MEASURE, "in which modes and meshes a model fits on so many devices, best first; runs nothing",
+    {EL_CMD_PLAN, MEASURE, "in which modes and meshes a model fits on so many devices, fastest first; runs nothing",
      "[--params N] [--devices N] [--device-mem BYTES] [--machine NAME] [options]",
      "List the modes and meshes in which a model can be trained on so many devices: memory of the fullest device, by "
-     "each mode's own schedule, bytes sent and, with --machine, the predicted step; on several numbers of devices the "
-     "best mesh of each mode. Runs nothing. Exit status 1 if nothing fits.",
+     "each mode's own schedule, bytes sent and the predicted step on a machine (h100-sxm unless --machine names "
+     "another), "
+     "by which they are ordered; on several numbers of devices the best mesh of each mode. Runs nothing. Exit status 1 "
+     "if nothing fits.",
      "  evenload plan --params 7B --devices 64 --device-mem 80G\n"
      "  evenload plan --params 70B --devices 64 --machine h100-sxm --json\n"
      "  evenload plan --params 7B --devices 8..512 --machine h100-sxm --out more    a table and a picture\n"

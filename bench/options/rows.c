@@ -119,7 +119,8 @@ static const struct el_option_row before_sizes[] = {
     {WHAT, "batch-per-device", "LIST", AT(BATCH_PER_DEVICE, batches), OF_TRIALS | PLAN,
      "local batch: samples per step on each device", COMMON},
     {WHAT, "device-mem", "BYTES", AT(BYTES, device_mem_bytes), OF_TRIALS | PLAN,
-     "limit of each device's memory (suffix KiB, MiB, GiB, or K, M, G)", OTHERWISE({PLAN, "80G"}), RANGE(1 << 20, 1e15)},
+     "limit of each device's memory (suffix KiB, MiB, GiB, or K, M, G)", OTHERWISE({PLAN, "80G"}),
+     RANGE(1 << 20, 1e15)},
 
     {GATE, "ab", "'BASE' 'HEAD'", AT(TEXT, regress.ab), REGRESS,
      "two shell commands, interleaved in one session; each prints lines 'metric value unit'", COMMON},

@@ -175,7 +175,10 @@ static void say_sensitivities(const json_t *document, FILE *out)
         el_text_append(text, sizeof text, "%s%s +%.1f %%", n++ ? ", " : "", el_json_text(change, "figure", "?"),
                        longer);
     }
-    if (*text) SAY(out, "Sensitivity of row 1: its step gets longer by this much if one rate is halved: %s.", text);
+    if (*text)
+        SAY(out,
+            "Sensitivity of row 1: its step gets longer by this much if one rate is halved or one time doubled: %s.",
+            text);
 }
 
 static const struct el_column of_sizes[] = {

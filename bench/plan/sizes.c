@@ -86,8 +86,9 @@ enum el_status el_plan_csv(const void *document, FILE *out)
 
 /* ---- the picture ---- */
 
-static const double MARGIN = 1.3;   /* left and right of what is drawn */
-static const double BESIDE = 1.015; /* between two modes at one number, where both may have one rate */
+static const double MARGIN = 1.3;  /* left and right of what is drawn */
+static const double BESIDE = 1.03; /* between two modes at one number, where both may have one rate */
+static const double ALIKE = 0.01;  /* of the highest rate: a line that is no further off covers another */
 enum { BARS = 12 };
 
 static double per_device(const json_t *row, const char *of)
@@ -95,49 +96,90 @@ static double per_device(const json_t *row, const char *of)
     return el_json_number(row, of) / el_json_number(row, "devices");
 }
 
-static enum el_status write(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)
+struct lines {
+    const json_t *rows;
+    const char *of, *names[EL_LIST_MAX];
+    int n;
+    double high;
+    bool failures;
+};
+
+static const json_t *find(const json_t *rows, const char *mode, double devices)
 {
-    const json_t *rows = json_object_get(document, "rows"), *first = json_array_get(rows, 0);
-    const char *of = isnan(el_json_number(first, OF_TOKENS)) ? OF_SAMPLES : OF_TOKENS;
-    char title[EL_TITLE_BYTES], foot[EL_TITLE_BYTES], figure_text[EL_FIGURE_BYTES];
-    struct el_data_names modes = {"", ""};
-    const char *names[EL_LIST_MAX];
-    const bool failures = json_is_object(json_object_get(document, "failures"));
-    int n_modes = 0;
-    double least, most, high = 0;
-    (void)figure;
-    EL_EACH(row, rows) high = fmax(high, per_device(row, of));
-    el_json_range(rows, "devices", &least, &most);
-    *any_p = high > 0;
-    if (!*any_p) return EL_OK;
     EL_EACH(row, rows)
-        if (!el_data_seen(rows, row_at.i, "mode") && n_modes < EL_LIST_MAX) {
-            names[n_modes++] = el_json_text(row, "mode", "?");
-            el_data_add_name(modes.present, names[n_modes - 1]);
+        if (el_json_is(row, "mode", mode) && el_json_number(row, "devices") == devices) return row;
+    return NULL;
+}
+
+/* How many of the modes that are drawn after the k-th cover its line. */
+static int count_over(const struct lines *lines, int k)
+{
+    int over = 0;
+    for (int i = k + 1; i < lines->n; i++) {
+        bool alike = true;
+        EL_EACH(row, lines->rows) {
+            const json_t *other = find(lines->rows, lines->names[i], el_json_number(row, "devices"));
+            if (el_json_is(row, "mode", lines->names[k]) && other)
+                alike &= fabs(per_device(row, lines->of) - per_device(other, lines->of)) < ALIKE * lines->high;
         }
+        over += alike;
+    }
+    return over;
+}
+
+static void write_head(const json_t *document, const struct lines *lines, bool any_over, FILE *file)
+{
+    char title[EL_TITLE_BYTES], foot[EL_TITLE_BYTES], text[EL_FIGURE_BYTES];
+    struct el_data_names modes = {"", ""};
+    double least, most;
+    el_json_range(lines->rows, "devices", &least, &most);
+    for (int k = 0; k < lines->n; k++) el_data_add_name(modes.present, lines->names[k]);
     snprintf(title, sizeof title, "%s, %s million parameters, %s: predicted", el_json_text(document, "model", "?"),
-             el_text_figure(el_json_number(document, "parameters") / 1e6, figure_text),
+             el_text_figure(el_json_number(document, "parameters") / 1e6, text),
              el_data_label(el_json_text(document, "machine", "?")).text);
-    snprintf(foot, sizeof foot, "each mode in its best mesh; dashed: the best on %.0f devices; %snothing is measured",
-             least, failures ? "dotted: what failures leave; " : "");
+    snprintf(foot, sizeof foot,
+             "Each mode in its best mesh. Dashed: the best on %.0f devices.%s%s Nothing is measured.", least,
+             lines->failures ? " Dotted: what failures leave." : "",
+             any_over ? " A wide line lies under one of the same rate." : "");
     el_data_about(file, &(struct el_data_about){title, &modes, most * MARGIN, BARS, foot},
                   ", left end, highest rate, its unit, the first number's best");
-    fprintf(file, "\t%.6g\t%.6g\t%s\t%.6g\n", least / MARGIN, high, of == OF_TOKENS ? "tokens/s" : "samples/s",
-            per_device(first, of));
+    fprintf(file, "\t%.6g\t%.6g\t%s\t%.6g\n", least / MARGIN, lines->high,
+            lines->of == OF_TOKENS ? "tokens/s" : "samples/s", per_device(json_array_get(lines->rows, 0), lines->of));
     el_data_looks(file, &modes);
     el_data_block(file, "devices, label", "counts");
-    EL_EACH(row, rows)
-        if (!el_data_seen(rows, row_at.i, "devices"))
+    EL_EACH(row, lines->rows)
+        if (!el_data_seen(lines->rows, row_at.i, "devices"))
             fprintf(file, "%.0f\t%.0f\n", el_json_number(row, "devices"), el_json_number(row, "devices"));
-    for (int k = 0; k < n_modes; k++) {
-        el_data_block(file, "place (devices, or beside), rate of a device, what failures leave of it", "points of %s",
-                      names[k]);
-        EL_EACH(row, rows)
-            if (el_json_is(row, "mode", names[k]))
-                fprintf(file, "%.4g\t%.6g\t%.6g\n",
-                        el_json_number(row, "devices") * pow(BESIDE, k - (n_modes - 1) / 2.0), per_device(row, of),
-                        failures ? per_device(row, of) * el_json_number(row, "goodput_pct") / 100
-                                 : per_device(row, of));
+}
+
+static enum el_status write(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)
+{
+    const json_t *rows = json_object_get(document, "rows");
+    struct lines lines = {.rows = rows, .failures = json_is_object(json_object_get(document, "failures"))};
+    int over[EL_LIST_MAX];
+    bool any_over = false;
+    (void)figure;
+    lines.of = isnan(el_json_number(json_array_get(rows, 0), OF_TOKENS)) ? OF_SAMPLES : OF_TOKENS;
+    EL_EACH(row, rows) {
+        lines.high = fmax(lines.high, per_device(row, lines.of));
+        if (!el_data_seen(rows, row_at.i, "mode") && lines.n < EL_LIST_MAX)
+            lines.names[lines.n++] = el_json_text(row, "mode", "?");
+    }
+    *any_p = lines.high > 0;
+    if (!*any_p) return EL_OK;
+    for (int k = 0; k < lines.n; k++) any_over |= (over[k] = count_over(&lines, k)) > 0;
+    write_head(document, &lines, any_over, file);
+    for (int k = 0; k < lines.n; k++) {
+        el_data_block(file, "place (devices, or beside), rate of a device, what failures leave of it, lines over it",
+                      "points of %s", lines.names[k]);
+        EL_EACH(row, rows) {
+            const double rate = per_device(row, lines.of),
+                         left = lines.failures ? el_json_number(row, "goodput_pct") / 100 : 1;
+            if (el_json_is(row, "mode", lines.names[k]))
+                fprintf(file, "%.4g\t%.6g\t%.6g\t%d\n",
+                        el_json_number(row, "devices") * pow(BESIDE, k - (lines.n - 1) / 2.0), rate, rate * left,
+                        over[k]);
+        }
     }
     return EL_OK;
 }

@@ -70,7 +70,7 @@ const struct el_mode_ops el_mode_tp = {
              .loss = EL_LOSS_OF_RANKS,
              .memory = {.backward = 2, .optimizer = 2},
              .n_shown = 1,
-             .look = {.fill = 0x7fb069, .ink = 0x4b7f36, .pattern = 3, .point = 17, .point_size = 1.6}},
+             .look = {.fill = 0xc98a9e, .ink = 0x8c1d40, .pattern = 3, .point = 11, .point_size = 1.7}},
     .check = check,
     .layout = el_layout_across,
     .rounds = 2,

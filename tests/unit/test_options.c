@@ -94,8 +94,8 @@ static void sizes_with_suffixes(void **state)
     static const struct {
         const char *text;
         int64_t bytes;
-    } sizes[] = {{"2000000", 2000000},  {"2000000B", 2000000}, {"2048K", 1 << 21},
-                 {"2048KiB", 1 << 21}, {"3m", 3 << 20},        {"1GiB", 1 << 30}};
+    } sizes[] = {{"2000000", 2000000}, {"2000000B", 2000000}, {"2048K", 1 << 21},
+                 {"2048KiB", 1 << 21}, {"3m", 3 << 20},       {"1GiB", 1 << 30}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         char words[64];
         snprintf(words, sizeof words, "--device-mem %s", sizes[i].text);

@@ -93,7 +93,7 @@ const struct el_mode_ops el_mode_mp = {
              .loss = EL_LOSS_OF_BATCH,
              .memory = {.backward = 2, .optimizer = 2},
              .n_shown = 2,
-             .look = {.fill = 0xe3a857, .ink = 0xb9770e, .pattern = 3, .point = 15, .point_size = 1.8}},
+             .look = {.fill = 0xe3a857, .ink = 0xb9770e, .pattern = 3, .point = 13, .point_size = 1.8}},
     CUT_INTO_STAGES};
 
 const struct el_mode_ops el_mode_pipeline = {
@@ -108,5 +108,5 @@ const struct el_mode_ops el_mode_pipeline = {
              .loss = EL_LOSS_OF_BATCH,
              .memory = {.backward = 2, .optimizer = 2},
              .n_shown = 2,
-             .look = {.fill = 0x6aa86a, .ink = 0x2e7d32, .pattern = 3, .point = 13, .point_size = 1.8}},
+             .look = {.fill = 0x6aa86a, .ink = 0x2e7d32, .pattern = 3, .point = 15, .point_size = 1.7}},
     CUT_INTO_STAGES};

@@ -364,7 +364,7 @@ const struct el_mode_ops el_mode_zero2 = {
              .sends = "as zero1",
              .variants = "--overlap off|--accumulate 2|--accumulate 2 --reduce-in last|--mesh dp=2",
              .memory = {.backward = 1, .optimizer = 1, .words = "(1 + (1 + S) / n) P, and two units"},
-             .look = {.fill = 0x8d7bd1, .ink = 0x5e4bab, .pattern = 3, .point = 15, .point_size = 1.7}},
+             .look = {.fill = 0x8d7bd1, .ink = 0x5e4bab, .pattern = 3, .point = 5, .point_size = 1.5}},
     ZERO_HOOKS(2, layout12)};
 
 const struct el_mode_ops el_mode_zero3 = {
