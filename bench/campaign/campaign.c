@@ -243,6 +243,11 @@ int el_campaign_exit_status(const struct el_campaign *campaign)
     int worst = 0;
     EL_EACH(trial, json_object_get(campaign->run, "trials")) {
         const char *status = el_json_text(trial, "status", "failed");
+        const double n = el_json_number(trial, "checkpoints.n"), failed = el_json_number(trial, "checkpoints.failed");
+        if (failed > 0)
+            el_text_line(stderr, "evenload: %.0f of %.0f checkpoints could not be written: %s", failed, n,
+                         el_json_text(trial, "checkpoints.reason", "the logs say why"));
+        if (failed > 0 && failed == n) worst = EL_EXIT_TRIAL;
         if (!strcmp(status, "absent"))
             worst = EL_EXIT_USE;
         else if (strcmp(status, "ok") && worst == 0)

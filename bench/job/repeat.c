@@ -76,7 +76,8 @@ static json_t *checkpoints_of(const struct el_train_result *result, const struct
     el_trial_checkpoint_every(trial, &every, &every_s);
     return el_json_of(EL_KEY("dir", trial->checkpoint), EL_KEY("every", every ? json_integer(every) : json_null()),
                       EL_KEY("every_s", every ? NAN : every_s), EL_KEY("n", of->n), EL_KEY("failed", of->n_failed),
-                      EL_KEY("bytes", of->bytes), EL_KEY("copy_bytes", of->copied),
+                      EL_KEY("reason", el_json_filled(of->reason)), EL_KEY("bytes", of->bytes),
+                      EL_KEY("copy_bytes", of->copied),
                       EL_KEY("copy_ms", of->n ? (double)of->copy_ns / 1e6 / of->n : NAN),
                       EL_KEY("wait_ms", of->n ? (double)of->wait_ns / 1e6 / of->n : NAN),
                       EL_KEY("write_ms", of->n ? seconds * 1e3 / of->n : NAN),

@@ -1,5 +1,6 @@
 /* Checkpoints while training goes on; see checkpoint.h. Who waits for whom: a worker's step for its own thread, the
- * first worker's thread for a small file `rank-N.done` of each other one, which says "ok HASH BYTES" or why not. */
+ * first worker's thread for a small file `rank-N.done` of each other one, which says "ok HASH BYTES" or why not. Where
+ * there is no room for that either, all hear of it when the next checkpoint begins, or training ends. */
 #include "runtime/train/checkpoint.h"
 
 #include <errno.h>
@@ -19,7 +20,10 @@
 #include "runtime/train/session.h"
 #include "runtime/worker/gather.h"
 
-enum { BEHIND = 15, SAID_BYTES = 256, PATIENCE_S = 600, POLL_NS = 2000000 };
+enum { BEHIND = 15, SAID_BYTES = 256, PATIENCE_S = 60, POLL_NS = 2000000 };
+
+/* What the first worker knows of the others' files. */
+enum others { MAY_WRITE, HAVE_WRITTEN, ONE_COULD_NOT, ARE_GONE };
 
 struct el_checkpointer {
     struct el_run *run;
@@ -28,12 +32,13 @@ struct el_checkpointer {
     uint64_t data_hash;               /* the first worker's */
     pthread_t thread;
     bool running;
-    atomic_bool abandoned; /* training has failed: nobody is waited for any more */
+    atomic_int others;
     /* Of the checkpoint in work. */
     char folder[EL_PATH_BYTES];
     int64_t step, began_ns;
     json_t *index; /* the first worker's, but for the files */
     bool failed;
+    char reason[EL_CHECKPOINT_REASON_BYTES];
     struct el_checkpoint_result result;
 };
 
@@ -53,7 +58,7 @@ static enum el_status write_done(const struct el_checkpointer *c, enum el_status
     if (status == EL_OK)
         fprintf(file, "ok %016" PRIx64 " %" PRId64 "\n", hash, bytes);
     else
-        fputs("failed\n", file);
+        fprintf(file, "failed %s\n", el_error_message());
     return el_file_end(file, temporary, path);
 }
 
@@ -63,14 +68,20 @@ static enum el_status await(const struct el_checkpointer *c, int worker, json_t 
     char path[EL_PATH_BYTES + 64], said[SAID_BYTES], hash[17], name[64];
     long long bytes;
     path_of(c, worker, "done", path);
-    for (int64_t begin = el_clock_ns(); !el_file_line(path, "", said, sizeof said);) {
-        if (atomic_load(&c->abandoned)) return el_fail(EL_ERR_PEER, "training has failed");
+    for (int64_t begin = el_clock_ns();;) {
+        const int others = atomic_load(&c->others); /* before the look: what it says is there by then */
+        if (el_file_line(path, "", said, sizeof said)) break;
+        if (others == ARE_GONE) return el_fail(EL_ERR_PEER, "training has failed");
+        if (others == ONE_COULD_NOT)
+            return el_fail(EL_ERR_PEER, "rank %d could not write its file; its log says why", worker);
+        if (others == MAY_WRITE) begin = el_clock_ns();
         if (el_clock_ns() - begin > INT64_C(1000000000) * PATIENCE_S)
-            return el_fail(EL_ERR_TIMEOUT, "rank %d has written nothing in %d s", worker, PATIENCE_S);
+            return el_fail(EL_ERR_TIMEOUT, "the file of rank %d is not seen in %d s", worker, PATIENCE_S);
         nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
     }
     unlink(path);
-    if (sscanf(said, "ok %16s %lld", hash, &bytes) != 2) return el_fail(EL_ERR_PEER, "rank %d could not write", worker);
+    if (sscanf(said, "ok %16s %lld", hash, &bytes) != 2)
+        return el_fail(EL_ERR_PEER, "rank %d:%s", worker, said + strcspn(said, " "));
     snprintf(name, sizeof name, "rank-%d.safetensors", worker);
     json_array_append_new(files, json_pack("{s:s, s:s, s:I}", "name", name, "hash", hash, "bytes", (json_int_t)bytes));
     return EL_OK;
@@ -121,10 +132,10 @@ static void *write_all(void *argument)
     c->result.write_ns += el_clock_ns() - begin;
     if (c->index && status == EL_OK) status = complete(c);
     if (c->index && status != EL_OK) el_checkpoint_remove(c->folder);
-    if (status != EL_OK && !atomic_load(&c->abandoned))
-        fprintf(stderr, "evenload: no checkpoint of step %" PRId64 ": %s; training goes on\n", c->step,
-                el_error_message());
     c->failed = status != EL_OK;
+    if (!c->failed || atomic_load(&c->others) == ARE_GONE) return NULL;
+    snprintf(c->reason, sizeof c->reason, "no checkpoint of step %" PRId64 ": %s", c->step, el_error_message());
+    fprintf(stderr, "evenload: %s; training goes on\n", c->reason);
     return NULL;
 }
 
@@ -136,9 +147,23 @@ static void await_thread(struct el_checkpointer *c)
     pthread_join(c->thread, NULL);
     c->running = false;
     c->result.n++;
-    c->result.n_failed += c->failed;
+    if (c->failed && c->result.n_failed++ == 0) memcpy(c->result.reason, c->reason, sizeof c->reason);
     json_decref(c->index);
     c->index = NULL;
+}
+
+/* Ends the checkpoint in work. All workers tell the first one whether their files are there. */
+static enum el_status settle(struct el_checkpointer *c)
+{
+    const bool first = el_worker_is_first(&c->run->worker);
+    double n_failed = 0;
+    if (!c->running) return EL_OK;
+    if (!first) await_thread(c);
+    if (!first) n_failed = c->failed;
+    const enum el_status status = el_worker_sum(&c->run->worker, &n_failed, 1);
+    atomic_store(&c->others, status != EL_OK ? ARE_GONE : n_failed > 0 ? ONE_COULD_NOT : HAVE_WRITTEN);
+    await_thread(c);
+    return status;
 }
 
 /* Epochs and their evaluations, for a job that goes on. A loss may be no number. */
@@ -211,7 +236,7 @@ static enum el_status begin(struct el_checkpointer *c)
 {
     double epoch_loss = 0;
     const int64_t began = c->began_ns = el_clock_ns();
-    await_thread(c);
+    EL_TRY(settle(c));
     const int64_t waited = el_clock_ns();
     c->result.wait_ns += waited - began;
     c->step = c->run->n_done;
@@ -221,15 +246,16 @@ static enum el_status begin(struct el_checkpointer *c)
     EL_TRY(el_snapshot_take(c->state));
     EL_TRY(copy_best(c));
     if (el_worker_is_first(&c->run->worker)) c->index = make_index(c, epoch_loss);
+    atomic_store(&c->others, MAY_WRITE);
     if (pthread_create(&c->thread, NULL, write_all, c) != 0)
         return el_fail(EL_ERR_HOST_MEMORY, "a thread to write a checkpoint could not be made");
     c->running = true;
     c->result.copy_ns += el_clock_ns() - waited;
     if (c->spec->async) return EL_OK;
     const int64_t copied = el_clock_ns();
-    await_thread(c);
+    const enum el_status status = settle(c);
     c->result.wait_ns += el_clock_ns() - copied;
-    return EL_OK;
+    return status;
 }
 
 enum el_status el_run_checkpoint(struct el_run *run)
@@ -260,11 +286,14 @@ enum el_status el_run_open_checkpoints(struct el_run *run)
     return el_worker_take_first(&run->worker, &ready, 1); /* nobody writes before what is stale is gone */
 }
 
-void el_run_close_checkpoints(struct el_run *run, bool ok)
+enum el_status el_run_close_checkpoints(struct el_run *run, enum el_status status)
 {
     struct el_checkpointer *c = run->checkpointer;
-    if (!c) return;
-    atomic_store(&c->abandoned, !ok);
+    struct el_error error;
+    if (!c) return status;
+    if (status == EL_OK) status = settle(c);
+    el_error_take(status, &error);
+    atomic_store(&c->others, ARE_GONE);
     await_thread(c);
     if (c->state) c->result.copied = (int64_t)(c->state->size + (c->best ? c->best->size : 0));
     run->result.checkpoints = c->result;
@@ -272,4 +301,5 @@ void el_run_close_checkpoints(struct el_run *run, bool ok)
     el_snapshot_close(c->best);
     free(c);
     run->checkpointer = NULL;
+    return el_error_give(&error);
 }

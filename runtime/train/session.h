@@ -103,10 +103,11 @@ enum { EL_WEIGHT_ROWS = 1U << EL_STATE_PARAM | 1U << EL_STATE_BUFFER | 1U << EL_
 /* What a checkpoint has: all but gradients. */
 enum { EL_KEPT_ROWS = (1U << EL_STATE_COUNT) - 1 - (1U << EL_STATE_GRAD) };
 
-/* checkpoint.c: before the first step; after each step, where one is due; at the end. All workers call them. */
+/* checkpoint.c: before the first step; after each step, where one is due; at the end (`status`: how training ended, and
+ * what it returns, but for failures of its own). All workers call them. */
 enum el_status el_run_open_checkpoints(struct el_run *run);
 enum el_status el_run_checkpoint(struct el_run *run);
-void el_run_close_checkpoints(struct el_run *run, bool ok);
+enum el_status el_run_close_checkpoints(struct el_run *run, enum el_status status);
 /* checkpoint_file.c: what the worker of these copies gives; `best`: of the best epoch's weights, NULL: none. */
 enum el_status el_checkpoint_file_write(const char *path, const struct el_snapshot *state,
                                         const struct el_snapshot *best, struct el_safetensors_sum *sum_p);

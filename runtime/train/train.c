@@ -38,7 +38,7 @@ static void run_worker(struct el_run *run)
     enum el_status status = el_worker_open(&run->worker, &spec);
     if (status == EL_OK) status = el_meeting_wait(session->meeting); /* batches have their pinned memory */
     if (status == EL_OK) status = el_run_loop(run);
-    el_run_close_checkpoints(run, status == EL_OK);
+    status = el_run_close_checkpoints(run, status);
     el_snapshot_close(run->best);
     if (status == EL_OK)
         status = el_copies_read(&run->worker, session->mode->buffers, &run->result.buffers, &run->result.n_buffers);

@@ -203,13 +203,20 @@ END
 @test "a disk that is full ends the checkpoint with one line, and not the training" {
     mkdir ck
     mount -t tmpfs -o size=160k none ck 2>mount.txt || skip "cannot mount here: $(cat mount.txt)"
-    run "$EVENLOAD" run --mode ddp --devices 2 --procs 1 "${TOY[@]}" --embed 64 "${JOB[@]}" --steps 9 --checkpoint ck --checkpoint-every 4 --out f
+    run --separate-stderr "$EVENLOAD" run --mode ddp --devices 2 --procs 1 "${TOY[@]}" --embed 64 "${JOB[@]}" --steps 9 --checkpoint ck --checkpoint-every 4 --out f
     find ck -name 'step-*' >left
     umount ck
-    [[ $status -eq 0 && ! -s left ]] || show
-    [[ $(json f/results.json '(lambda c: (c["n"], c["failed"]))(d["trials"][0]["checkpoints"])') == "(2, 2)" ]]
+    [[ $status -eq 1 && ! -s left && $stderr == *"evenload: 2 of 2 checkpoints could not be written: no checkpoint of step 4: "*"No space left on device" ]] || show
+    [[ $(json f/results.json '(lambda t: (t["status"], t["checkpoints"]["n"], t["checkpoints"]["failed"], len(t["loss"])))(d["trials"][0])') == "('ok', 2, 2, 9)" ]]
     grep -q "^evenload: no checkpoint of step 4: .*rank-0.safetensors could not be written: No space left on device; training goes on$" f/logs/*/rank-0.log ||
         { cat f/logs/*/*.log && return 1; }
+}
+
+@test "a rank that cannot even write that it could not write ends the checkpoint, and not the training" {
+    mkdir -p ck/step-4.part/rank-1.done/full
+    run --separate-stderr "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --steps 9 --checkpoint ck --checkpoint-every 4 --timeout 10 --out f
+    [[ $status -eq 0 && -e ck/step-8/index.json && ! -e ck/step-4 ]] || show
+    [[ $stderr == "evenload: 1 of 2 checkpoints could not be written: no checkpoint of step 4: rank 1 could not write its file; its log says why" ]] || show
 }
 
 @test "recover: a table, a picture and one document" {
