@@ -259,7 +259,7 @@ static void name_all(const struct panels *panels, double top_mib, double end_ms,
 static void foot_text(const struct panels *panels, json_t *shown, char foot[EL_TITLE_BYTES])
 {
     bool several = false, hidden = false;
-    char words[EL_TITLE_BYTES], second[EL_TITLE_BYTES] = "";
+    char words[2 * EL_TITLE_BYTES], second[EL_TITLE_BYTES] = "";
     for (int k = 0; k < panels->n; k++) {
         const struct panel *panel = &panels->list[k];
         bool first = k == 0 || panel->trial != panels->list[k - 1].trial;
