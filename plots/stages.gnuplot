@@ -63,7 +63,7 @@ do for [k = 0:panels - 1] {
     plot data index block(k, "bubble") using 1:3:1:2:3:4 with boxxyerror fillstyle solid 1 noborder linecolor rgb color_bubble, \
          data index block(k, "under") using 1:3:1:2:3:4 with boxxyerror fillstyle solid 1 noborder linecolor rgb color_travel, \
          for [name in boxes] data index block(k, name) using 1:3:1:2:3:4 with boxxyerror fillstyle solid 1 border rgb color_axis linewidth 0.4 fillcolor rgb color(name), \
-         data index block(k, "numbers") using ($5 * (width - 62 - side) >= 700 ? $1 : NaN):2:3 with labels font ",9", \
+         data index block(k, "numbers") using ($5 * (width - 62 - side) >= 634 ? $1 : NaN):2:3 with labels font ",9", \
          data index block(k, "lanes") using (from):1:2 with labels right offset -0.8,0 font ",10"
     unset label
 }

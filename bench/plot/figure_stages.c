@@ -212,7 +212,7 @@ static double room_of(const struct panel *panel, const json_t *lane, const struc
 /* Numbers of micro-batches; letters for terminals. */
 static void put_numbers(const struct panel *panel, int k, FILE *file)
 {
-    el_data_block(file, "ms, y, micro-batch, letter, room on 700 pixels (1: just enough)", "%d numbers", k);
+    el_data_block(file, "ms, y, micro-batch, letter, room in a figure of full width (1: just enough)", "%d numbers", k);
     fputs("0\t0\t \t \t0\n", file);
     for (size_t d = 0; d < panel->n_lanes; d++) {
         const json_t *lane = lane_of(panel, d);
