@@ -59,11 +59,11 @@ if (exists("legend_need")) { height = narrow || height > legend_need ? height : 
 bottom = height
 height = height + beneath + 16 * notes - headless
 
-# `unit` pixels (SVG, PNG) or points (PDF) are a pixel of the canvas; `dot` is the size of a mark that is 4.5 of them wide.
-unit = paper > 0 ? paper / width * (format eq "png" ? 4 : format eq "svg" ? 4 / 3. : 1) : format eq "png" ? 2. : format eq "pdf" ? 0.72 : 1.
+# `unit` pixels (PNG) or points (PDF) are a pixel of the canvas, which is SVG's viewBox (the program writes a width beside it);
+# `dot` is the size of a mark that is 4.5 of them wide.
+unit = format eq "svg" ? 1. : paper > 0 ? paper / width * (format eq "png" ? 4 : 1) : format eq "png" ? 2. : 0.72
 dot = unit * (format eq "svg" ? 0.45 : format eq "pdf" ? 0.72 : 0.69) # a terminal's own marks have the size of 1
-if (format eq "svg" && paper == 0) set terminal svg size width*unit,height*unit font "Sans,12" fontscale 4/3.*unit linewidth unit noenhanced background "white" dynamic
-if (format eq "svg" && paper > 0) set terminal svg size width*unit,height*unit font "Sans,12" fontscale 4/3.*unit linewidth unit noenhanced background "white" fixed
+if (format eq "svg") set terminal svg size width,height font "Sans,12" fontscale 4/3. noenhanced background "white" dynamic
 if (format eq "png") set terminal pngcairo size width*unit,height*unit font "Sans,12" fontscale unit linewidth unit noenhanced
 if (format eq "pdf") set terminal pdfcairo size width*unit/72,height*unit/72 font "Sans,12" fontscale unit linewidth 1.7*unit noenhanced
 if (text) set terminal dumb size 100,30 + notes noenhanced

@@ -26,7 +26,7 @@ static const struct format {
     const char *name, *terminal, *end;
 } formats[] = {
     {"svg", "svg", "</svg>"}, {"png", "pngcairo", "IEND"}, {"pdf", "pdfcairo", "%%EOF"}, {"text", "dumb", NULL}};
-enum { N_FORMATS = sizeof formats / sizeof formats[0], TEXT = N_FORMATS - 1 };
+enum { N_FORMATS = sizeof formats / sizeof formats[0], SVG = 0, TEXT = N_FORMATS - 1 };
 
 #define LOG_NAME "gnuplot.log"
 
@@ -36,6 +36,7 @@ struct drawing {
     char gnuplot[EL_PATH_BYTES]; /* absolute, for it runs in another folder; "": not found */
     bool wanted[N_FORMATS];
     char look[64];                    /* what style.gnuplot is told */
+    double width_pt;                  /* 0: as the figure needs */
     int n_drawn, n_failed, n_refused; /* of the failed: by gnuplot, whose log says why */
     FILE *messages;
 };
@@ -111,6 +112,29 @@ static bool is_whole(const char *path, const char *end)
     return memmem(tail, n, end, strlen(end)) != NULL;
 }
 
+/* gnuplot writes SVG without a size in points: width and height go beside its viewBox. */
+static bool size_svg(const char *path, double width_pt)
+{
+    char *line = NULL, sized[TEXT_BYTES + 64];
+    size_t room = 0;
+    double width, height;
+    snprintf(sized, sizeof sized, "%s.sized", path);
+    unlink(sized); /* of an earlier process with this number */
+    FILE *in = fopen(path, "r"), *out = in ? fopen(sized, "wx") : NULL;
+    while (out && getline(&line, &room, in) >= 0) {
+        if (sscanf(line, " viewBox=\"0 0 %lf %lf\"", &width, &height) == 2 && width > 0)
+            fprintf(out, " width=\"%gpt\" height=\"%gpt\"\n", width_pt, width_pt * height / width);
+        fputs(line, out);
+    }
+    free(line);
+    bool whole = out && !ferror(in) && !ferror(out);
+    if (in) fclose(in);
+    if (out) whole &= fclose(out) == 0;
+    if (whole && rename(sized, path) == 0) return true;
+    unlink(sized);
+    return false;
+}
+
 /* What gnuplot drew as letters, without its form feeds: they clear some terminals. */
 static bool copy_text(const char *path)
 {
@@ -134,7 +158,8 @@ static bool draw(struct drawing *d, const char *figure, const struct format *for
     const char *arguments[] = {"gnuplot", "-d", "-e", d->look, "-c", script, data, format->name, NULL};
     unlink(temporary); /* of an earlier process with this number */
     int status = run_gnuplot(&(struct call){d->gnuplot, arguments, d->data, LOG_NAME, name});
-    bool drawn = status == 0 &&
+    bool sized = d->width_pt > 0 && format == &formats[SVG];
+    bool drawn = status == 0 && (!sized || size_svg(temporary, d->width_pt)) &&
                  (format->end ? is_whole(temporary, format->end) && rename(temporary, out) == 0 : copy_text(temporary));
     if (!drawn || !format->end) unlink(temporary);
     d->n_refused += status != 0;
@@ -170,7 +195,8 @@ enum el_status el_plot_draw(const char *plots_dir, const char *const *figures, i
     struct drawing d = {.data = plots_dir, .messages = messages ? messages : fopen("/dev/null", "w")};
     char log[TEXT_BYTES];
     if (d.messages == NULL) return el_fail_errno("/dev/null");
-    snprintf(d.look, sizeof d.look, "paper = %.6f; untitled = %d", look ? look->width_pt : 0, look && look->untitled);
+    d.width_pt = look ? look->width_pt : 0;
+    snprintf(d.look, sizeof d.look, "paper = %.6f; untitled = %d", d.width_pt, look && look->untitled);
     snprintf(log, sizeof log, "%s/" LOG_NAME, d.data);
     if (el_plot_scripts(d.scripts)) find_gnuplot(&d);
     d.wanted[TEXT] &= look && look->term;

@@ -40,9 +40,10 @@ a_gnuplot() {
 }
 
 @test "a paper's width in any unit, and no title, are what gnuplot is told" {
-    a_gnuplot 'echo "$*" >>../said; echo "</svg>"'
+    a_gnuplot 'echo "$*" >>../said; printf "<svg\n viewBox=\"0 0 504 400\"\n</svg>"'
     "$EVENLOAD" plot r --width 3.5in --no-title >/dev/null
     grep -q -- "-e paper = 252.000000; untitled = 1 -c .*/memory.gnuplot memory.dat svg" r/said || { cat r/said && false; }
+    [[ $(<r/plots/memory.svg) == $'<svg\n width="252pt" height="200pt"\n viewBox="0 0 504 400"\n</svg>' ]] || { cat r/plots/memory.svg && false; }
     refuses "--width: 3mm is out of range: give 72 to 2000, in points (1/72 inch)" "$EVENLOAD" plot r --width 3mm
 }
 
@@ -164,7 +165,7 @@ for i, what in enumerate(("marks", "letters")):
     sizes = [f[i] for f in found.values()]
     assert max(sizes) < 1.12 * min(sizes), (width, what, found)
 if width:
-    assert abs(page - width) < 1 and abs(wide - 4 * width) < 4 and f'width="{round(width * 4 / 3)}"' in svg, (page, wide, svg[:200])
+    assert abs(page - width) < 1 and abs(wide - 4 * width) < 4, (page, wide)
 END
     done
 }
