@@ -225,8 +225,11 @@ static int run_command(const struct el_command_row *command, int argc, char **ar
         el_options_help(stdout, command, options.help_all);
     else if (status == EL_OK && options.version)
         print_version();
-    else if (status == EL_OK && (status = check_limit(RLIMIT_NOFILE, 32, 1, "open files", "-n")) == EL_OK)
+    else if (status == EL_OK && (status = check_limit(RLIMIT_NOFILE, 32, 1, "open files", "-n")) == EL_OK) {
+        if (options.one_gpu && !options.quiet)
+            fputs("evenload: --devices cuda:1 is one GPU, cuda:0; GPU 1 alone is --devices cuda:1,\n", stderr);
         status = command->run(&options, &exit_status);
+    }
     return end(status, exit_status);
 }
 

@@ -14,7 +14,7 @@
 struct el_job_reading {
     bool is_gpu;
     int64_t begin_bytes, end_bytes; /* of the measured steps */
-    int64_t reserved_bytes;
+    int64_t reserved_bytes;         /* -1: simulated, nothing is mapped */
     char reason[EL_ERROR_TEXT_BYTES];
 };
 

@@ -99,7 +99,8 @@ void el_job_window_end(struct el_job_window *window, int member)
     window->ended = true;
     pthread_mutex_unlock(&window->lock);
     reading->end_bytes = read_memory(window, member);
-    reading->reserved_bytes = el_device_reserved(window->devices->devices[member]);
+    const struct el_device *device = window->devices->devices[member];
+    reading->reserved_bytes = el_device_is_simulated(device) ? -1 : el_device_reserved(device);
     el_file_line("/proc/self/statm", "", line, sizeof line);
     bool known = sscanf(line, "%*d %lld", &pages) == 1;
     window->resident_bytes = known ? (int64_t)pages * sysconf(_SC_PAGESIZE) : -1;

@@ -116,6 +116,7 @@ struct el_options {
     int n_modes;
     struct el_device_name devices[EL_MEMBERS_MAX];
     int n_devices;           /* 0: not given */
+    bool one_gpu;            /* they were given as "cuda:1", which others take for GPU 1 */
     int procs;               /* 0: the mode's own choice, by its layout */
     char counts_backend[16]; /* scale: the backend of `counts`, the numbers of devices */
     int counts[EL_LIST_MAX];

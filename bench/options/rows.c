@@ -14,7 +14,8 @@
     "ddp: gradients are views of the buckets, as with PyTorch's gradient_as_bucket_view: no copies in and out, and "   \
     "less memory, by as much as the parameters take"
 #define REAL_DEVICES                                                                                                   \
-    "2: two CPU devices; cuda:4: four GPUs; cuda:0,cuda:5: these two; cpu:0,cpu:3: these cores (modulo their "         \
+    "2: two CPU devices; cuda:4: four GPUs; cuda:1: one, number 0; cuda:1,: GPU 1 alone; cuda:0,cuda:5: these two; "   \
+    "cpu:0,cpu:3: these cores (modulo their "                                                                          \
     "number); "                                                                                                        \
     "null:2: everything except computation"
 

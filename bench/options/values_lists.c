@@ -288,6 +288,7 @@ enum el_status el_option_set_list(const struct el_option_row *row, const char *t
     case EL_OPTION_MODEL:
         return set_model(text, options->train.model.name);
     case EL_OPTION_DEVICES:
+        options->one_gpu = !strcmp(text, "cuda:1");
         return el_devices_parse(text, options->devices, &options->n_devices);
     case EL_OPTION_BATCH:
     case EL_OPTION_BATCH_PER_DEVICE:

@@ -94,15 +94,16 @@ static json_t *memory_part(const struct el_member_account *account)
         library_bytes += library->bytes;
     }
     int64_t unattributed_bytes = account->driver_bytes - (int64_t)ledger->peak_bytes - library_bytes;
-    return el_json_of(
-        EL_KEY("peak_bytes", ledger->peak_bytes), EL_KEY("at_peak_by_tag", el_record_tags(ledger->at_peak_by_tag)),
-        EL_KEY("peak_by_tag", el_record_tags(ledger->peak_by_tag)), EL_KEY("reserved_bytes", account->reserved_bytes),
-        EL_KEY("driver_bytes", el_json_count(account->driver_bytes)),
-        EL_KEY("driver_reason", known ? NULL : account->driver_reason),
-        EL_KEY("unattributed_bytes", known ? json_integer(unattributed_bytes) : json_null()),
-        EL_KEY("library_bytes", by_library), EL_KEY("module_loading", account->module_loading),
-        EL_KEY("grown_bytes", known ? json_integer(account->grown_bytes) : json_null()),
-        EL_KEY("timeline", el_record_timeline(&account->timeline)));
+    return el_json_of(EL_KEY("peak_bytes", ledger->peak_bytes),
+                      EL_KEY("at_peak_by_tag", el_record_tags(ledger->at_peak_by_tag)),
+                      EL_KEY("peak_by_tag", el_record_tags(ledger->peak_by_tag)),
+                      EL_KEY("reserved_bytes", el_json_count(account->reserved_bytes)),
+                      EL_KEY("driver_bytes", el_json_count(account->driver_bytes)),
+                      EL_KEY("driver_reason", known ? NULL : account->driver_reason),
+                      EL_KEY("unattributed_bytes", known ? json_integer(unattributed_bytes) : json_null()),
+                      EL_KEY("library_bytes", by_library), EL_KEY("module_loading", account->module_loading),
+                      EL_KEY("grown_bytes", known ? json_integer(account->grown_bytes) : json_null()),
+                      EL_KEY("timeline", el_record_timeline(&account->timeline)));
 }
 
 /* What its spans tell; NAN is what they do not, and with --no-record that is all. */

@@ -43,7 +43,7 @@ struct el_member_account {
     int position;                      /* in the job, for the recorder */
     bool controlled;                   /* there were blocks with communication on, and off */
     struct el_device_summary on, off;
-    int64_t reserved_bytes;            /* mapped for what the ledger counts */
+    int64_t reserved_bytes;            /* mapped for what the ledger counts; -1: simulated */
     int64_t driver_bytes, grown_bytes; /* at the end of the measured steps, and since their begin; negative: unknown */
     const char *driver_reason;         /* why unknown */
     const char *module_loading;        /* "EAGER": when CUDA loads code; NULL: by its own choice, or no GPU */

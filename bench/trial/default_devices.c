@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/device/cuda_api.h"
 #include "runtime/train/train.h"
 
 enum { CPU_DEVICES = 2, SEEN_BYTES = EL_HOST_IDENTITY_BYTES + EL_DEVICE_UUID_BYTES + 16 };
@@ -92,6 +93,7 @@ enum el_status el_devices_of_ranks(struct el_bootstrap *bootstrap, struct el_dev
 
 enum el_status el_devices_check(const struct el_device_name *devices, int n_devices)
 {
+    char visible[EL_CUDA_VISIBLE_BYTES];
     int n = 0;
     if (n_devices == 0) return EL_OK;
     EL_TRY(el_device_count(devices[0].backend, &n));
@@ -100,8 +102,8 @@ enum el_status el_devices_check(const struct el_device_name *devices, int n_devi
         if (devices[i].index < n) continue;
         return el_fail(EL_ERR_ABSENT,
                        "--devices: there is no cuda:%d: this process sees %d GPU%s, counted from cuda:0 in the order "
-                       "of CUDA_VISIBLE_DEVICES; cuda:0,cuda:0 puts two devices on one",
-                       devices[i].index, n, n == 1 ? "" : "s");
+                       "of CUDA_VISIBLE_DEVICES%s; cuda:0,cuda:0 puts two devices on one",
+                       devices[i].index, n, n == 1 ? "" : "s", el_cuda_visible(visible));
     }
     return EL_OK;
 }

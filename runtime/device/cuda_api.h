@@ -88,6 +88,9 @@ const struct el_cuda_module *el_cuda_module(void);
 
 /* Opens the module at first use, with all libraries behind it; needs no driver. Errors: EL_ERR_ABSENT: not built. */
 enum el_status el_cuda_module_load(const struct el_cuda_module **module_p);
+/* For a failure's words, after CUDA_VISIBLE_DEVICES: what it is, and the entry at which CUDA stops; "": not set. */
+enum { EL_CUDA_VISIBLE_BYTES = 256 };
+const char *el_cuda_visible(char text[EL_CUDA_VISIBLE_BYTES]);
 /* The same, and looks for a driver and for cards. Errors: EL_ERR_ABSENT with what is missing or does not work: not
  * built, no driver, no card, a driver that is older than the toolkit or fails. */
 enum el_status el_cuda_module_open(const struct el_cuda_module **module_p, int *n_devices_p);

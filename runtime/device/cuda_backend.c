@@ -45,13 +45,14 @@ void el_cuda_note_library(struct el_cuda_device *device, const char *name, int64
 
 static enum el_status check_index(const struct el_cuda_module *module, const struct el_device_spec *spec)
 {
+    char visible[EL_CUDA_VISIBLE_BYTES];
     int n = 0;
     EL_TRY(el_cuda_find(module, &n));
     if (spec->index >= 0 && spec->index < n) return EL_OK;
     return el_fail(EL_ERR_ABSENT,
-                   "cuda:%d: this process sees %d GPU%s (cuda:0 to cuda:%d): check CUDA_VISIBLE_DEVICES; if every "
+                   "cuda:%d: this process sees %d GPU%s (cuda:0 to cuda:%d): check CUDA_VISIBLE_DEVICES%s; if every "
                    "rank sees one card of its own, leave --devices out, or name cuda:0 for each",
-                   spec->index, n, n == 1 ? "" : "s", n - 1);
+                   spec->index, n, n == 1 ? "" : "s", n - 1, el_cuda_visible(visible));
 }
 
 /* Older cards would refuse the first kernel. */

@@ -1,6 +1,9 @@
 /* Finds CUDA: the driver's library, the module, the cards; and says exactly what is missing. Nothing of it is loaded
  * before somebody asks for a GPU. */
 #include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "runtime/base/module.h"
 #include "runtime/device/cuda_api.h"
@@ -84,14 +87,36 @@ enum el_status el_cuda_count(const struct el_cuda_module *module, int *n_devices
     return EL_OK;
 }
 
+const char *el_cuda_visible(char text[EL_CUDA_VISIBLE_BYTES])
+{
+    const char *list = getenv("CUDA_VISIBLE_DEVICES"), *at = list;
+    bool read = true;
+    text[0] = '\0';
+    if (!list) return text;
+    while (read && *at) {
+        size_t whole = strcspn(at, ",");
+        read = strspn(at, "0123456789") == whole || !strncmp(at, "GPU-", 4) || !strncmp(at, "MIG-", 4);
+        if (read) at += whole + (at[whole] == ',');
+    }
+    if (*at)
+        snprintf(text, EL_CUDA_VISIBLE_BYTES, " (it is '%.80s', and CUDA takes '%.*s' for no GPU)", list,
+                 (int)strcspn(at, ","), at);
+    else
+        snprintf(text, EL_CUDA_VISIBLE_BYTES, " (it is '%.80s')", list);
+    return text;
+}
+
 enum el_status el_cuda_find(const struct el_cuda_module *module, int *n_devices_p)
 {
+    char visible[EL_CUDA_VISIBLE_BYTES];
     int n;
     EL_TRY(el_cuda_count(module, &n));
     if (n == 0 && driver_version(module->api) == 0) return el_fail(EL_ERR_ABSENT, "%s", NO_DRIVER);
     if (n == 0)
-        return el_fail(EL_ERR_ABSENT, "cuda: there is a driver and no GPU that this process may use: see nvidia-smi "
-                                      "and CUDA_VISIBLE_DEVICES");
+        return el_fail(EL_ERR_ABSENT,
+                       "cuda: there is a driver and no GPU that this process may use: see nvidia-smi and "
+                       "CUDA_VISIBLE_DEVICES%s",
+                       el_cuda_visible(visible));
     *n_devices_p = n;
     return EL_OK;
 }

@@ -21,7 +21,7 @@ of_trial() { # of_trial EXPRESSION
     local command code
     for code in 802 999; do
         export FAKE_CARDS_FAIL="cudaGetDeviceCount:*:1/1=$code"
-        for command in run compare scale imbalance verify "run --devices cuda:1"; do
+        for command in run compare scale imbalance verify "run --devices cuda:2"; do
             # shellcheck disable=SC2086 # words
             refuses "there is a driver, and it fails: cudaGetDeviceCount" "$CARDS" $command --out out
             [[ ${#stderr_lines[@]} -eq 1 && ! -e out ]] || show
@@ -52,6 +52,10 @@ of_trial() { # of_trial EXPRESSION
     CUDA_VISIBLE_DEVICES=$names "$CARDS" run --mode single "${TINY[@]}" --devices cuda:0, --out out >/dev/null
     [[ $(of_trial 't["per_device"][0]["uuid"]') == "${names%,*}"* ]] || { of_trial 't["per_device"][0]' && show; }
     CUDA_VISIBLE_DEVICES=0,0 refuses "no GPU that this process may use" "$CARDS" run --mode single --devices cuda:0, --out none
+    CUDA_VISIBLE_DEVICES='[0,1]' refuses "(it is '[0,1]', and CUDA takes '[0' for no GPU)" "$CARDS" run --devices cuda:0, --out none
+    CUDA_VISIBLE_DEVICES='0,=1' refuses "(it is '0,=1', and CUDA takes '=1' for no GPU)" "$CARDS" run --devices cuda:2 --out none
+    run --separate-stderr "$CARDS" run --mode single --devices cuda:1 --model toy --steps 2 --min-time 0 --control none --out one
+    [[ $status -eq 0 && $stderr == *"--devices cuda:1 is one GPU, cuda:0; GPU 1 alone is --devices cuda:1,"* ]] || show
 }
 
 @test "devices tells how cards are joined, and what is not reported; the record has it" {

@@ -225,8 +225,8 @@ assert len(peaks[0]) == 1 and peaks[0] == peaks[1], peaks
     "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices sim:4 --repeats 5 --out default --quiet >default.txt
     grep -q '  simulated$' default.txt
     grep -q "! simulated: all times are virtual, by the rates of machine default" default.txt
-    [[ $(json default/results.json '[d["trials"][0][k] for k in ("verdict", "warning_rules")] + [d["trials"][0]["throughput"]["ci95"]]') == \
-        "['simulated', ['simulated'], None]" ]]
+    [[ $(json default/results.json '[d["trials"][0][k] for k in ("verdict", "warning_rules")] + [d["trials"][0]["throughput"]["ci95"], d["trials"][0]["per_device"][0]["memory"]["reserved_bytes"]]') == \
+        "['simulated', ['simulated'], None, None]" ]]
     "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices sim:4 --strict --out strict --quiet >/dev/null
     "$EVENLOAD" run "${QUICK[@]}" --mode ddp --devices sim:4 --machine h100-sxm --out h100 --quiet >/dev/null
     [[ $(json h100/results.json 'd["trials"][0]["prediction"]["machine"]["link_gb_per_s"], d["trials"][0]["config"]["machine"]') == "(370.8, 'h100-sxm')" ]]
