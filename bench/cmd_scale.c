@@ -78,8 +78,10 @@ static enum el_status predict(const struct el_campaign *measured, const struct e
     snprintf(options.counts_backend, sizeof options.counts_backend, "sim");
     options.n_counts = given->sizes.n;
     memcpy(options.counts, given->sizes.v, sizeof options.counts);
-    options.n_modes--; /* without plain single, which stands in front */
-    memmove(options.modes, options.modes + 1, sizeof options.modes[0] * (size_t)options.n_modes);
+    if (*options.costs) { /* of what was measured here, with its plain single, which stands in front */
+        options.n_modes--;
+        memmove(options.modes, options.modes + 1, sizeof options.modes[0] * (size_t)options.n_modes);
+    }
     options.repeats = 1;
     if (*options.costs) el_text_append(options.costs, sizeof options.costs, ",%s", measured->store.dir);
     el_store_path(&measured->store, options.out, "predicted");

@@ -16,13 +16,15 @@ set ylabel unit." per device"
 set xlabel "devices (log)".under offset 0,text ? 0 : 0.3
 load here."key.gnuplot"
 if (!text) { set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb color_grid; set bmargin at screen y_of(bottom - 60); set lmargin 10 }
-# Lines that others cover are wider than these.
+# Lines and points that others cover are larger than these.
 over = ""
 do for [name in present] { stats data index "points of ".name using (n = $4, $2) nooutput; over = over.sprintf(" %s=%d", name, n) }
-wide(name) = 1.4 + 2.6 * look(over." ", name, 0)
+covered(name) = look(over." ", name, 0)
 plot first with lines linecolor rgb color_ideal dashtype 2 linewidth 1 notitle, \
      for [name in present] data index "points of ".name using 1:2 with linespoints \
-         pointtype text ? 1 : point(name) pointsize size(name) linecolor rgb ink(name) linewidth wide(name) title name, \
+         pointtype text ? 1 : point(name) \
+         pointsize (1 + 0.4 * covered(name)) * size(name) linecolor rgb ink(name) \
+         linewidth 1.4 + 2.6 * covered(name) title name, \
      for [name in present] data index "points of ".name using 1:3 with lines dashtype 3 linecolor rgb ink(name) \
          linewidth 1.4 notitle, \
      data index "counts" using 1:(0):xtic(2) with points pointtype -1 notitle

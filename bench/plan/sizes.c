@@ -86,9 +86,8 @@ enum el_status el_plan_csv(const void *document, FILE *out)
 
 /* ---- the picture ---- */
 
-static const double MARGIN = 1.3;  /* left and right of what is drawn */
-static const double BESIDE = 1.03; /* between two modes at one number, where both may have one rate */
-static const double ALIKE = 0.01;  /* of the highest rate: a line that is no further off covers another */
+static const double MARGIN = 1.3; /* left and right of what is drawn */
+static const double ALIKE = 0.01; /* of the highest rate: a line that is no further off covers another */
 enum { BARS = 12 };
 
 static double per_device(const json_t *row, const char *of)
@@ -137,8 +136,7 @@ static void write_head(const json_t *document, const struct lines *lines, bool a
     snprintf(title, sizeof title, "%s, %s million parameters, %s: predicted", el_json_text(document, "model", "?"),
              el_text_figure(el_json_number(document, "parameters") / 1e6, text),
              el_data_label(el_json_text(document, "machine", "?")).text);
-    snprintf(foot, sizeof foot,
-             "Each mode in its best mesh. Dashed: the best on %.0f devices.%s%s Nothing is measured.", least,
+    snprintf(foot, sizeof foot, "Each mode in its best mesh. Dashed: the best on %.0f devices.%s%s", least,
              lines->failures ? " Dotted: what failures leave." : "",
              any_over ? " A wide line lies under one of the same rate." : "");
     el_data_about(file, &(struct el_data_about){title, &modes, most * MARGIN, BARS, foot},
@@ -170,15 +168,13 @@ static enum el_status write(const struct el_figure *figure, const json_t *docume
     for (int k = 0; k < lines.n; k++) any_over |= (over[k] = count_over(&lines, k)) > 0;
     write_head(document, &lines, any_over, file);
     for (int k = 0; k < lines.n; k++) {
-        el_data_block(file, "place (devices, or beside), rate of a device, what failures leave of it, lines over it",
-                      "points of %s", lines.names[k]);
+        el_data_block(file, "devices, rate of a device, what failures leave of it, lines over it", "points of %s",
+                      lines.names[k]);
         EL_EACH(row, rows) {
             const double rate = per_device(row, lines.of),
                          left = lines.failures ? el_json_number(row, "goodput_pct") / 100 : 1;
             if (el_json_is(row, "mode", lines.names[k]))
-                fprintf(file, "%.4g\t%.6g\t%.6g\t%d\n",
-                        el_json_number(row, "devices") * pow(BESIDE, k - (lines.n - 1) / 2.0), rate, rate * left,
-                        over[k]);
+                fprintf(file, "%.4g\t%.6g\t%.6g\t%d\n", el_json_number(row, "devices"), rate, rate * left, over[k]);
         }
     }
     return EL_OK;

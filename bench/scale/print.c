@@ -132,8 +132,9 @@ static void print_predicted(const json_t *document, FILE *out)
     if (json_array_size(rows) == 0) return;
     el_scale_predicted_from(document, from, sizeof from);
     fputc('\n', out);
-    el_text_say("", "", EL_REPORT_COLUMNS, out,
-                "Predicted, not measured, from %s; against the measured plain single:", from);
+    el_text_say("", "", EL_REPORT_COLUMNS, out, "Predicted, not measured, from %s; against %s:", from,
+                json_is_string(json_object_get(document, "predicted_costs")) ? "the measured plain single"
+                                                                             : "plain single by the same rates");
     el_table_heads(&table, EL_TABLE_PLAIN);
     EL_EACH(row, rows) el_table_row(&table, EL_TABLE_PLAIN, row);
 }

@@ -118,15 +118,16 @@ static json_t *row_of(const json_t *trials, const json_t *trial, const struct ba
     return row;
 }
 
-/* A predicted trial: by the means, as its one launch belongs to no round; and what was measured in its place. */
-static json_t *predicted_of(const json_t *trials, const json_t *trial, const struct baselines *base)
+/* A predicted trial: by the means, as its one launch belongs to no round; and, if it rests on what was
+ * measured here (`same`), what was measured in its place. */
+static json_t *predicted_of(const json_t *trials, const json_t *trial, const struct baselines *base, bool same)
 {
     double rate = el_json_number(trial, "throughput.samples_per_s"), devices = el_json_number(trial, "devices");
     double one = el_json_number(base->plain, "throughput.samples_per_s"), measured = NAN;
     double low = el_json_number(trial, "throughput.ci95.0") / one,
            high = el_json_number(trial, "throughput.ci95.1") / one;
     EL_EACH(other, trials)
-        if (el_json_is(other, "mode", el_json_text(trial, "mode", "?")) && !has_other_buckets(other, base) &&
+        if (same && el_json_is(other, "mode", el_json_text(trial, "mode", "?")) && !has_other_buckets(other, base) &&
             el_json_number(other, "devices") == devices)
             measured = el_json_number(other, "throughput.samples_per_s");
     json_t *row = row_of(trials, trial, base);
@@ -139,16 +140,28 @@ static json_t *predicted_of(const json_t *trials, const json_t *trial, const str
     return row;
 }
 
-/* Of the folder within `dir`; without one `predicted` is empty. */
+static const json_t *find_plain(const json_t *trials)
+{
+    EL_EACH(trial, trials)
+        if (el_json_is(trial, "mode", el_mode_plain()->name)) return trial;
+    return NULL;
+}
+
+/* Of the folder within `dir`; without one `predicted` is empty. What rests on rates alone, perhaps another machine's,
+ * is held against plain single on that one. */
 static void add_predicted(const json_t *trials, const char *dir, const struct baselines *base, json_t *document)
 {
     char path[2 * EL_PATH_BYTES];
     json_t *run = NULL, *rows = json_array();
     snprintf(path, sizeof path, "%s/predicted/results.json", dir);
     if (access(path, F_OK) != 0 || el_read_json(path, &run) != EL_OK) run = NULL;
+    struct baselines of = *base;
+    const json_t *plain = find_plain(json_object_get(run, "trials"));
+    if (plain) of.plain = plain;
     EL_EACH(trial, json_object_get(run, "trials")) {
         const json_t *prediction = json_object_get(trial, "prediction");
-        json_array_append_new(rows, predicted_of(trials, trial, base));
+        if (trial == plain) continue;
+        json_array_append_new(rows, predicted_of(trials, trial, &of, !plain));
         el_json_put_all(document, EL_KEY("predicted_costs", el_json_text(prediction, "costs", NULL)),
                         EL_KEY("predicted_machine", el_json_text(prediction, "machine.name", NULL)));
     }
@@ -164,9 +177,7 @@ static double batch_of(const json_t *trial, bool weak)
 
 static enum el_status find_baselines(const json_t *trials, const char *dir, struct baselines *base_p)
 {
-    const json_t *plain = NULL;
-    EL_EACH(trial, trials)
-        if (!plain && el_json_is(trial, "mode", el_mode_plain()->name)) plain = trial;
+    const json_t *plain = find_plain(trials);
     if (!plain)
         return el_fail(EL_ERR_INVALID,
                        "%s: baseline `%s` is missing: 'evenload scale --out' another folder measures it", dir,

@@ -172,6 +172,9 @@ END
     [[ $status -eq 0 && $(json /dev/stdin 'len(d["predicted"])' <<<"$output") == 0 ]] || show
     run --separate-stderr "$EVENLOAD" scale "${mlp[@]}" --devices 1 --predict 4 --machine h100-sxm --out m --json
     [[ $status -eq 0 && $(json /dev/stdin 'd["predicted_costs"], d["predicted_machine"]' <<<"$output") == "(None, 'H100 SXM5 80GB')" ]] || show
+    # A card is not held against a core: single is predicted on it too.
+    [[ $(json m/predicted/results.json '{t["mode"]: t["throughput"]["samples_per_s"] for t in d["trials"]}["ddp"] / {t["mode"]: t["throughput"]["samples_per_s"] for t in d["trials"]}["single"]') == "$(json /dev/stdin 'd["predicted"][0]["plain"]["speedup"]' <<<"$output")" ]] || show
+    [[ $(json /dev/stdin 'len(d["predicted"]), d["predicted"][0]["error_pct"], d["predicted"][0]["plain"]["speedup"] < 4' <<<"$output") == "(1, None, True)" ]] || show
 }
 
 @test "--predict names the measurement that is missing" {

@@ -9,6 +9,7 @@
 
 #include "bench/base/jvalue.h"
 #include "bench/plot/plot.h"
+#include "runtime/modes/mode_info.h"
 #include "tests/unit/figure_data.h"
 
 enum { MIB = 1 << 20 };
@@ -144,5 +145,20 @@ static void accuracy_of_a_suspect_trial_has_a_mark(void **state)
     json_decref(run);
 }
 
+/* Modes that stand in one figure differ in their point, and in colour by more than a shade. */
+static void modes_of_a_plan_look_different(void **state)
+{
+    static const char *const modes[] = {"ddp", "zero1", "zero2", "zero3", "tp", "pipeline"};
+    for (int i = 0; i < 6; i++)
+        for (int k = 0; k < i; k++) {
+            const struct el_mode_look *a = &el_mode_find(modes[i])->look, *b = &el_mode_find(modes[k])->look;
+            int apart = 0;
+            for (int shift = 0; shift < 24; shift += 8)
+                apart += abs((int)(a->ink >> shift & 0xff) - (int)(b->ink >> shift & 0xff));
+            if (a->point == b->point || apart < 80) fail_msg("%s and %s: %d apart", modes[i], modes[k], apart);
+        }
+}
+
 RUN_TESTS(NULL, NULL, a_suspect_trial_has_a_mark_and_a_note, error_bars_are_named_where_they_are,
-          what_the_first_device_holds_more_is_drawn, every_label_has_room, accuracy_of_a_suspect_trial_has_a_mark)
+          what_the_first_device_holds_more_is_drawn, every_label_has_room, accuracy_of_a_suspect_trial_has_a_mark,
+          modes_of_a_plan_look_different)
