@@ -137,6 +137,11 @@ static void print_predicted(const json_t *document, FILE *out)
                                                                              : "plain single by the same rates");
     el_table_heads(&table, EL_TABLE_PLAIN);
     EL_EACH(row, rows) el_table_row(&table, EL_TABLE_PLAIN, row);
+    EL_EACH(row, rows) {
+        const char *reason = el_json_text(row, "plain.reason", NULL);
+        if (reason && !el_data_seen(rows, row_at.i, "mode"))
+            SAY(out, "%s has no interval: %s.", el_json_text(row, "mode", "?"), reason);
+    }
 }
 
 static void print_heading(const json_t *document, FILE *out)

@@ -5,6 +5,7 @@
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/record/record.h"
 #include "bench/report/report.h"
 #include "bench/scale/scale.h"
@@ -147,6 +148,29 @@ static const json_t *find_plain(const json_t *trials)
     return NULL;
 }
 
+/* What was measured lies outside a mode's interval: then no row of the mode has one, and each says why. */
+static void forget_missed(json_t *rows)
+{
+    EL_EACH(row, rows) {
+        const double one = el_json_number(row, "samples_per_s") / el_json_number(row, "plain.speedup"),
+                     low = one * el_json_number(row, "plain.speedup_ci95.0"),
+                     high = one * el_json_number(row, "plain.speedup_ci95.1"),
+                     measured = el_json_number(row, "measured_samples_per_s");
+        char figures[3][EL_FIGURE_BYTES];
+        if (!(measured < low) && !(measured > high)) continue;
+        EL_EACH(other, rows) {
+            json_t *plain = json_object_get(other, "plain");
+            if (!json_equal(json_object_get(other, "mode"), json_object_get(row, "mode"))) continue;
+            el_json_put(plain, "speedup_ci95", json_null());
+            el_json_put(plain, "efficiency_ci95", json_null());
+            el_json_put(plain, "reason",
+                        json_sprintf("on %.0f devices %s samples/s were measured, outside the predicted %s to %s",
+                                     el_json_number(row, "devices"), el_text_figure(measured, figures[0]),
+                                     el_text_figure(low, figures[1]), el_text_figure(high, figures[2])));
+        }
+    }
+}
+
 /* Of the folder within `dir`; without one `predicted` is empty. What rests on rates alone, perhaps another machine's,
  * is held against plain single on that one. */
 static void add_predicted(const json_t *trials, const char *dir, const struct baselines *base, json_t *document)
@@ -165,6 +189,7 @@ static void add_predicted(const json_t *trials, const char *dir, const struct ba
         el_json_put_all(document, EL_KEY("predicted_costs", el_json_text(prediction, "costs", NULL)),
                         EL_KEY("predicted_machine", el_json_text(prediction, "machine.name", NULL)));
     }
+    forget_missed(rows);
     el_json_put(document, "predicted", rows);
     json_decref(run);
 }

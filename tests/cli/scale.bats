@@ -168,6 +168,19 @@ END
     "$EVENLOAD" report r >/dev/null # a study's page begins with it, and has the predicted rows and the study's command
     [[ $(grep -o '<section id="[a-z]*"' r/report.html | head -n 1) == *'"scaling"' ]]
     [[ $(grep -c 'ddp, predicted' r/report.html) -eq 2 && $(grep -c 'All of it again: <code>evenload scale .* --repeats 1 ' r/report.html) -eq 1 ]]
+    # An interval that what was measured misses is not printed, nor is another one of the mode.
+    local at
+    for at in 0.9,1.1 2,3; do
+        python3 - "$at" <<'END'
+import json, sys
+d, measured = json.load(open("r/predicted/results.json")), json.load(open("r.json"))["rows"][2]["samples_per_s"]
+for t in d["trials"]: t["throughput"]["ci95"] = [measured * float(x) for x in sys.argv[1].split(",")]
+json.dump(d, open("r/predicted/results.json", "w"))
+END
+        run "$EVENLOAD" scale r
+        [[ $status -eq 0 && $(grep -c "^\* ddp has no interval: on 2 devices .* samples/s were measured, outside the" <<<"$output") -eq $([[ $at == 2,3 ]] && echo 1 || echo 0) ]] || show
+        [[ $("$EVENLOAD" scale r --json | json /dev/stdin '[p["plain"]["speedup_ci95"] is None for p in d["predicted"]]') == "$([[ $at == 2,3 ]] && echo '[True, True]' || echo '[False, False]')" ]]
+    done
     run --separate-stderr "$EVENLOAD" scale "${mlp[@]}" --devices 1,2 --out r --json # of other launches, it would be out of date
     [[ $status -eq 0 && $(json /dev/stdin 'len(d["predicted"])' <<<"$output") == 0 ]] || show
     run --separate-stderr "$EVENLOAD" scale "${mlp[@]}" --devices 1 --predict 4 --machine h100-sxm --out m --json
