@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/kernels.h"
+#include "kernels/shapes.h"
 #include "kernels/window.h"
 
 struct row {
@@ -148,6 +148,23 @@ int el_op_operands(const char *op, const char *dtype, const int64_t *d,
         text += length;
     }
     return n;
+}
+
+enum el_dtype el_op_operand_dtype(enum el_op_kind op, enum el_dtype dtype, const struct el_kernel_args *args,
+                                  int operand)
+{
+    const char *text = rows[op].operands;
+    for (int i = 0; i < operand && text; i++) {
+        text += strcspn(text, " ");
+        text += strspn(text, " >");
+    }
+    if (op == EL_OP_CAST && operand == 0) return (enum el_dtype)args->k[0];
+    if (!text) return dtype;
+    text += strspn(text, " >");
+    const char *type = memchr(text, ':', strcspn(text, " "));
+    type = type ? memchr(type + 1, ':', strcspn(type + 1, " ")) : NULL;
+    if (type && type[1] == 'i') return EL_I32;
+    return type && dtype == EL_BF16 ? EL_F32 : dtype;
 }
 
 int64_t el_operand_count(const struct el_op_operand *operand)

@@ -159,6 +159,7 @@ struct el_program {
     struct el_error error;
     bool ended;
     bool wants_graph;
+    struct el_types *types;          /* of what ops have in memory (types.c); NULL: not looked at */
     const struct el_program *lender; /* of memory; NULL: nobody */
     bool has_borrowed;               /* all arenas are the lender's */
     int n_tasks;
@@ -267,6 +268,10 @@ void el_joint_leave(struct el_program *program);
 /* The step that was run. `probe` may be NULL. */
 void el_program_tell(const struct el_program *program, const struct el_probe *probe);
 enum el_status el_program_prepare(struct el_program *program);
+/* That no memory has elements of two types: only in builds with sanitizers (types.c). */
+enum el_status el_types_check(struct el_program *program, const struct el_kernel_op *op);
+void el_types_free(struct el_types *types);
+
 /* Keeps the first failure of a run, and calls the program's hook. */
 void el_program_keep_failure(struct el_program *program, enum el_status status);
 

@@ -256,6 +256,7 @@ enum el_status el_program_kernel(struct el_program *program, struct el_device *d
 {
     struct el_kernel_op own = *op;
     if (program->failure != EL_OK) return el_error_give(&program->error);
+    EL_TRY(el_program_keep(program, el_types_check(program, op)));
     EL_TRY(el_program_keep(program, add_tensors(program, &own)));
     EL_TRY(el_program_keep(program, add_kernel(program, device, stream, &own)));
     if (op_id_p) *op_id_p = program->n_tasks - 1;

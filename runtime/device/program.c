@@ -55,6 +55,7 @@ void el_program_destroy(struct el_program *program)
     free(program->order);
     free(program->spans);
     free(program->cpu_ns);
+    el_types_free(program->types);
     free((void *)program->done);
     free(program);
 }

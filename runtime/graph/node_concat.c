@@ -14,24 +14,17 @@ static enum el_status shape(const struct el_graph *graph, const struct el_node *
     return EL_OK;
 }
 
-static struct el_view at_column(struct el_view view, int64_t column, enum el_dtype dtype)
-{
-    view.offset += (size_t)column * el_dtype_bytes(dtype);
-    return view;
-}
-
 static void forward(struct el_pass *pass, const struct el_node *node)
 {
     const struct el_pass_spec *spec = el_pass_get(pass);
     int64_t column = 0, all = width(spec->graph, node->outputs[0]);
     for (int i = 0; i < node->n_inputs; i++) {
         int64_t own = width(spec->graph, node->inputs[i]);
-        el_pass_emit(pass, node,
-                     &(struct el_kernel_op){
-                         .op = EL_OP_COPY_COLUMNS,
-                         .views = {el_pass_input(pass, node, i),
-                                   at_column(el_pass_output(pass, node, 0), column, el_pass_dtype(pass, node))},
-                         .args.d = {spec->batch, own, own, all}});
+        struct el_kernel_op op = {.op = EL_OP_COPY_COLUMNS,
+                                  .views = {el_pass_input(pass, node, i), el_pass_output(pass, node, 0)},
+                                  .args.d = {spec->batch, own, own, all}};
+        el_pass_shift(pass, node, &op, 1, column);
+        el_pass_emit(pass, node, &op);
         column += own;
     }
 }
@@ -45,11 +38,11 @@ static void backward_inputs(struct el_pass *pass, const struct el_node *node)
         double acc;
         struct el_view dx;
         if (el_pass_input_grad(pass, node, i, &dx, &acc)) {
-            struct el_view dy = at_column(el_pass_output_grad(pass, node, 0), column, el_pass_dtype(pass, node));
-            el_pass_emit(pass, node,
-                         &(struct el_kernel_op){.op = EL_OP_COPY_COLUMNS,
-                                                .views = {dy, dx},
-                                                .args = {.d = {spec->batch, own, all, own}, .s = {acc}}});
+            struct el_kernel_op op = {.op = EL_OP_COPY_COLUMNS,
+                                      .views = {el_pass_output_grad(pass, node, 0), dx},
+                                      .args = {.d = {spec->batch, own, all, own}, .s = {acc}}};
+            el_pass_shift(pass, node, &op, 0, column);
+            el_pass_emit(pass, node, &op);
         }
         column += own;
     }

@@ -12,15 +12,16 @@ static void emit(struct el_pass *pass, const struct el_node *node, struct el_vie
 {
     const struct el_pass_spec *spec = el_pass_get(pass);
     for (struct el_stretch s = {0}; el_pass_next_stretch(pass, node->outputs[0], &s);) {
-        const size_t at = (size_t)s.at * el_dtype_bytes(el_pass_dtype(pass, node));
-        el_pass_emit(pass, node,
-                     &(struct el_kernel_op){
-                         .op = EL_OP_DROPOUT,
-                         .views = {{x.buffer, x.offset + at}, {y.buffer, y.offset + at}},
-                         .args = {.d = {s.n_samples, s.count, spec->sample_first + s.sample * spec->sample_stride,
-                                        spec->sample_stride, s.is_part ? s.count : 0, 0, s.first},
-                                  .s = {spec->training ? node->attributes.rate : 0},
-                                  .k = {spec->seed, (uint64_t)node->origin}}});
+        struct el_kernel_op op = {
+            .op = EL_OP_DROPOUT,
+            .views = {x, y},
+            .args = {.d = {s.n_samples, s.count, spec->sample_first + s.sample * spec->sample_stride,
+                           spec->sample_stride, s.is_part ? s.count : 0, 0, s.first},
+                     .s = {spec->training ? node->attributes.rate : 0},
+                     .k = {spec->seed, (uint64_t)node->origin}}};
+        el_pass_shift(pass, node, &op, 0, s.at);
+        el_pass_shift(pass, node, &op, 1, s.at);
+        el_pass_emit(pass, node, &op);
     }
 }
 

@@ -18,22 +18,15 @@ static enum el_status shape(const struct el_graph *graph, const struct el_node *
     return EL_OK;
 }
 
-static struct el_view moved(const struct el_pass *pass, const struct el_node *node, struct el_view view,
-                            int64_t elements)
-{
-    if (view.buffer) view.offset += (size_t)elements * el_dtype_bytes(el_pass_dtype(pass, node));
-    return view;
-}
-
 /* The op's rows are those of one stretch: its views are of all of x, of the row, and, where there is one, of all of y.
  */
 static void emit(struct el_pass *pass, const struct el_node *node, const struct el_stretch *s, struct el_kernel_op op)
 {
     const int64_t row = row_of(el_pass_get(pass)->graph, node), n = s->n_samples * s->count;
     const bool bias = row < s->count;
-    op.views[0] = moved(pass, node, op.views[0], s->at);
-    op.views[1] = moved(pass, node, op.views[1], bias ? 0 : s->first);
-    op.views[2] = moved(pass, node, op.views[2], s->at);
+    el_pass_shift(pass, node, &op, 0, s->at);
+    el_pass_shift(pass, node, &op, 1, bias ? 0 : s->first);
+    el_pass_shift(pass, node, &op, 2, s->at);
     op.args.d[1] = bias ? row : s->count;
     op.args.d[0] = n / op.args.d[1];
     el_pass_emit(pass, node, &op);
@@ -54,8 +47,7 @@ static void backward_weights(struct el_pass *pass, const struct el_node *node)
     double acc;
     const struct el_view grad = el_pass_param_grad(pass, node, 0, &acc);
     if (graph->by_tokens && acc == 0) { /* there are positions that this device has not, or in several stretches */
-        el_pass_emit(pass, node,
-                     &(struct el_kernel_op){.op = EL_OP_FILL, .views = {grad}, .args.d = {row_of(graph, node)}});
+        el_pass_zero_grad(pass, node, grad, row_of(graph, node));
         acc = 1;
     }
     for (struct el_stretch s = {0}; el_pass_next_stretch(pass, node->inputs[0], &s);)

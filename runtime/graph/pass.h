@@ -38,6 +38,13 @@ struct el_pass_env {
     void *context;
 };
 
+/* What passes of one step that go on beside one another have of a parameter in another type: one copy, as long as one
+ * of them needs it, as PyTorch's autocast keeps one. */
+struct el_pass_cast {
+    struct el_view view;
+    int users;
+};
+
 struct el_pass_spec {
     const struct el_graph *graph;
     struct el_device *device;
@@ -50,6 +57,7 @@ struct el_pass_spec {
     bool input_grads;              /* backward gives the gradients of the graph's inputs too: a later part of a model */
     const struct el_view *params;  /* [n_params] */
     const struct el_view *buffers; /* [n_buffers]; training changes their values */
+    struct el_pass_cast *casts;    /* [n_params], of all passes that share them; NULL: this one alone */
     /* [n_params], training only; a frozen parameter's stays as it is. Where buffer is NULL the gradient is allocated
      * (tag grad) at the first contribution and put here: the caller frees it. Else the new gradient is allocated beside
      * the given one, added to it when complete, and freed, as PyTorch's AccumulateGrad does. */
@@ -156,3 +164,8 @@ void el_pass_move(struct el_pass *pass, const struct el_node *node, struct el_vi
                   struct el_view to, int to_tensor, double acc);
 /* Issues a kernel of the node's type: dtype, label and phase are filled in. */
 void el_pass_emit(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op);
+/* The view of an op that el_pass_emit takes, so many elements further on, of the type that it has in the op. */
+void el_pass_shift(const struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op, int view,
+                   int64_t elements);
+/* Zeros where el_pass_param_grad says: there they are of the pass's type, whatever the node's is. */
+void el_pass_zero_grad(struct el_pass *pass, const struct el_node *node, struct el_view grad, int64_t n);

@@ -1,6 +1,7 @@
 /* What a kind of node sees of a pass: where its operands are, where its gradients go, and how it issues an op. */
 #include <stdio.h>
 
+#include "kernels/shapes.h"
 #include "runtime/graph/pass_state.h"
 
 size_t el_pass_tensor_bytes(const struct el_pass *pass, int t)
@@ -85,9 +86,11 @@ struct el_view el_pass_param(struct el_pass *pass, const struct el_node *node, i
     struct el_view *copy = &pass->weights[p].cast;
     if (stored == wanted) return pass->spec.params[p];
     if (copy->buffer) return *copy;
+    if (pass->spec.casts && pass->spec.casts[p].users++ > 0) return *copy = pass->spec.casts[p].view;
     const int64_t n = el_shape_count(&param->shape);
     *copy = el_pass_alloc(pass, EL_TAG_CAST, (size_t)n * el_dtype_bytes(wanted), param->name);
     cast(pass, node, pass->spec.params[p], stored, *copy, wanted, n, 0);
+    if (pass->spec.casts) pass->spec.casts[p].view = *copy;
     return *copy;
 }
 
@@ -342,6 +345,19 @@ bool el_pass_next_stretch(const struct el_pass *pass, int tensor, struct el_stre
 void el_pass_emit(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op)
 {
     el_pass_emit_as(pass, node, op, el_pass_dtype(pass, node));
+}
+
+void el_pass_shift(const struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op, int view,
+                   int64_t elements)
+{
+    const enum el_dtype dtype = el_op_operand_dtype(op->op, el_pass_dtype(pass, node), &op->args, view);
+    if (op->views[view].buffer) op->views[view].offset += (size_t)elements * el_dtype_bytes(dtype);
+}
+
+void el_pass_zero_grad(struct el_pass *pass, const struct el_node *node, struct el_view grad, int64_t n)
+{
+    el_pass_emit_as(pass, node, &(struct el_kernel_op){.op = EL_OP_FILL, .views = {grad}, .args.d = {n}},
+                    pass->spec.dtype);
 }
 
 void el_pass_emit_as(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op, enum el_dtype dtype)
