@@ -114,8 +114,10 @@ static void drop_kept(struct el_pass *pass, int n)
 
 static void drop_cast(struct el_pass *pass, int p)
 {
-    el_program_free(pass->program, pass->weights[p].cast.buffer);
-    pass->weights[p].cast = (struct el_view){0};
+    struct el_view *cast = &pass->weights[p].cast;
+    if (!cast->buffer) return;
+    if (!pass->spec.casts || --pass->spec.casts[p].users == 0) el_program_free(pass->program, cast->buffer);
+    *cast = (struct el_view){0};
 }
 
 /* After forward: what backward does not compute with, which are biases, and weights whose inputs have no gradient. */

@@ -149,6 +149,25 @@ static void memory_has_its_closed_form(void **state)
     }
 }
 
+/* However many micro-batches are in flight, as autocast round the whole step. */
+static void a_pipeline_keeps_one_copy_of_a_weight(void **state)
+{
+    size_t copies[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        struct el_train_config config;
+        struct el_ledger ledgers[PAIR];
+        double loss[STEPS];
+        configure_in(&config, "pipeline", "mlp", EL_PRECISION_BF16, PAIR);
+        snprintf(config.schedule, sizeof config.schedule, "gpipe");
+        config.n_micro = i ? 4 : 1;
+        assert_int_equal(el_train_check(&config), EL_OK);
+        train(&config, loss, ledgers);
+        copies[i] = ledgers[0].peak_by_tag[EL_TAG_CAST];
+    }
+    assert_true(copies[0] > 0);
+    assert_int_equal(copies[0], copies[1]);
+}
+
 static void gradients_in_bf16_are_half_as_much(void **state)
 {
     for (int p = 0; p < 2; p++) {
@@ -236,5 +255,5 @@ static void what_does_not_go_together_is_refused(void **state)
 }
 
 RUN_TESTS(NULL, NULL, modes_train_alike, forecasts_are_what_steps_hold, memory_has_its_closed_form,
-          gradients_in_bf16_are_half_as_much, hooks_hold_what_is_forecast, parts_reduced_in_bf16_train_alike,
-          what_does_not_go_together_is_refused)
+          a_pipeline_keeps_one_copy_of_a_weight, gradients_in_bf16_are_half_as_much, hooks_hold_what_is_forecast,
+          parts_reduced_in_bf16_train_alike, what_does_not_go_together_is_refused)

@@ -134,6 +134,7 @@ static enum el_status forward(const struct at *a)
                                 .input_grads = a->part->before != EL_HELD_NOBODY,
                                 .params = hooks->params ? hooks->params : a->part->params,
                                 .buffers = a->part->buffers,
+                                .casts = line->casts[a->local],
                                 .grads = line->grads[a->local],
                                 .full_grads = !hooks->computed_grads && el_config_stored(config) == config->dtype,
                                 .overwrite = hooks->overwrite && (first || hooks->each),
@@ -304,14 +305,17 @@ static enum el_status open_flights(struct el_line *line)
     line->grads = calloc(n, sizeof(struct el_view *));
     line->flights = calloc(n * (size_t)line->n_micro, sizeof *line->flights);
     line->first_micro = calloc(2 * n, sizeof *line->first_micro);
-    if (!line->grads || !line->flights || !line->first_micro) return el_fail_errno("%d micro-batches", line->n_micro);
+    line->casts = calloc(n, sizeof(struct el_pass_cast *));
+    if (!line->grads || !line->flights || !line->first_micro || !line->casts)
+        return el_fail_errno("%d micro-batches", line->n_micro);
     line->last_micro = line->first_micro + n;
     for (size_t k = 0; k < n; k++) line->last_micro[k] = -1;
     line->grads[0] = shard_of(line)->issued; /* where there is one part its parameters are the shard's */
-    for (int k = 0; k < line->held.n && n > 1; k++) {
+    for (int k = 0; k < line->held.n; k++) {
         int n_params = line->held.parts[k].graph->n_params;
-        line->grads[k] = calloc((size_t)n_params + 1, sizeof *line->grads[k]);
-        if (!line->grads[k]) return el_fail_errno("gradients of %d parameters", n_params);
+        line->casts[k] = calloc((size_t)n_params + 1, sizeof *line->casts[k]);
+        if (n > 1) line->grads[k] = calloc((size_t)n_params + 1, sizeof *line->grads[k]);
+        if (!line->casts[k] || !line->grads[k]) return el_fail_errno("gradients of %d parameters", n_params);
     }
     for (int i = 0; i < line->held.n * line->n_micro; i++) EL_TRY(open_flight(line, i));
     return EL_OK;
@@ -340,6 +344,8 @@ void el_line_close(struct el_line *line)
         free(line->flights[i].owned);
     }
     for (int k = 0; line->grads && k < line->held.n && line->held.n > 1; k++) free(line->grads[k]);
+    for (int k = 0; line->casts && k < line->held.n; k++) free(line->casts[k]);
+    free(line->casts);
     free(line->flights);
     free(line->grads);
     free(line->first_micro);

@@ -43,6 +43,7 @@ struct el_line {
     int64_t micro_batch; /* samples */
     struct el_held held;
     struct el_view **grads;        /* [held.n], of each part's parameters */
+    struct el_pass_cast **casts;   /* likewise: one copy of each for all micro-batches in flight */
     struct el_flight *flights;     /* [held.n][n_micro] */
     int *first_micro, *last_micro; /* [held.n]: whose backward is the first, and completes the part's gradients */
     struct el_buffer *losses;      /* [n_micro], where the last part is; else NULL */
