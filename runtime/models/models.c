@@ -217,6 +217,8 @@ static enum el_status build(const struct el_model_config *config, int piece, int
         status = el_fail(EL_ERR_INVALID, "--max-norm %g: each device has a part of the classifier's rows: leave it out",
                          config->max_norm);
     if (status == EL_OK) status = el_graph_finish(graph, output, loss);
+    if (status == EL_OK && loss == EL_LOSS_MSE && graph->class_slice.of)
+        status = el_fail(EL_ERR_INVALID, "--loss mse: each device has a part of the classes: leave it out");
     if (status != EL_OK) {
         el_graph_destroy(graph);
         return status;
