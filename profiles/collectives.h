@@ -19,7 +19,8 @@ struct el_collective {
     uint64_t operation;   /* el_op_info.operation: which members' are one operation */
     enum el_op_link link; /* whether it is a message */
     enum el_phase phase;  /* not looked at below, */
-    double bytes;         /* and neither is the payload */
+    double bytes;         /* and neither is the payload, */
+    double bus_bytes;     /* nor what of it crosses the slowest link, by the operation's factor and group (busbw) */
 };
 
 /* One member's. */

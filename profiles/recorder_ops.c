@@ -6,6 +6,7 @@
 
 #include "profiles/intervals.h"
 #include "profiles/recorder_internal.h"
+#include "runtime/comm/comm.h"
 
 size_t el_recorder_count(const struct op_list *list, int position)
 {
@@ -51,6 +52,19 @@ static struct el_span pass_of(const struct op_list *list, const struct el_span *
     return pass.begin_ns < pass.end_ns ? pass : (struct el_span){0};
 }
 
+/* As nccl-tests has it: 2 (n - 1) / n of what all-reduces have, (n - 1) / n of the whole where each has a part. */
+static double bus_bytes(const struct el_op_messages *messages)
+{
+    const double n = messages->size, whole = (double)messages->total_bytes, others = n > 0 ? (n - 1) / n : 0;
+    const char *verb = messages->verb ? messages->verb : "";
+    if (!strcmp(verb, el_comm_verb_row(EL_COMM_ALL_REDUCE)->name)) return 2 * others * whole;
+    for (int v = 0; v < EL_COMM_VERB_COUNT; v++) {
+        const struct el_comm_verb_row *row = el_comm_verb_row((enum el_comm_verb)v);
+        if (!strcmp(verb, row->name)) return (row->all_data || row->all_result ? others : n > 1) * whole;
+    }
+    return 0;
+}
+
 static void fill(const struct el_recorder *recorder, int position, int segment, struct el_collectives *c)
 {
     size_t at = 0, step = 0;
@@ -62,7 +76,8 @@ static void fill(const struct el_recorder *recorder, int position, int segment, 
         for (int i = 0; i < list->n_ops; i++) {
             const struct el_op_info *op = &list->ops[i];
             if (!el_recorder_is_comm(op, position)) continue;
-            c->ops[at % c->n] = (struct el_collective){op->operation, op->link, op->phase, op->bytes};
+            c->ops[at % c->n] =
+                (struct el_collective){op->operation, op->link, op->phase, op->bytes, bus_bytes(&op->messages)};
             c->spans[at++] = spans[i];
         }
     }

@@ -131,10 +131,11 @@ static enum el_status put_figures(const struct members *members, const struct el
         for (int i = 0; i < members->n; i++)
             if (match[i] >= 0) json_array_set_new(late, (size_t)members->positions[i], el_json_real(late_s[i] * 1e3));
         json_array_append_new(
-            figures, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "phase", el_phase_name(own->ops[k].phase), "bytes",
-                               el_json_real(own->ops[k].bytes), "skew_ms", el_json_real(f.skew_s * 1e3),
-                               "skew_median_ms", el_json_real(f.skew_median_s * 1e3), "transfer_ms",
-                               el_json_real(f.transfer_s * 1e3), "late_ms", late));
+            figures,
+            json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "phase", el_phase_name(own->ops[k].phase), "bytes",
+                      el_json_real(own->ops[k].bytes), "bus_bytes", el_json_real(own->ops[k].bus_bytes), "skew_ms",
+                      el_json_real(f.skew_s * 1e3), "skew_median_ms", el_json_real(f.skew_median_s * 1e3),
+                      "transfer_ms", el_json_real(f.transfer_s * 1e3), "late_ms", late));
     }
     return EL_OK;
 }

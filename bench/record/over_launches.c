@@ -176,27 +176,20 @@ double el_trial_bubble_pct(const json_t *ok)
     return median_of(ok, tell_bubble);
 }
 
-/* ---- bus bandwidth of the step's all-reduces (phase comm), as nccl-tests define it ---- */
+/* ---- bus bandwidth of the step's collectives (phase comm), as nccl-tests define it ---- */
 
-/* How many devices an all-reduce sums over: all, or of a model in stages its copies. */
-static double ranks_of(const json_t *members)
-{
-    double stage = el_json_highest(members, "layout.stage");
-    return (double)json_array_size(members) / (stage > 0 ? stage + 1 : 1);
-}
-
-/* Their payloads over their transfers. */
+/* What crosses the slowest link over their transfers: each collective by its own factor and group. */
 static void tell_busbw(const json_t *repeat, const void *context, double *figures)
 {
     const json_t *collectives = json_object_get(repeat, "collectives");
-    double bytes = 0, ms = 0, n = ranks_of(json_object_get(repeat, "members"));
+    double bytes = 0, ms = 0;
     (void)context;
     EL_EACH(collective, collectives) {
         if (!el_json_is(collective, "phase", el_phase_name(EL_PHASE_COMM))) continue;
-        bytes += el_json_number(collective, "bytes");
+        bytes += el_json_number(collective, "bus_bytes");
         ms += el_json_number(collective, "transfer_ms");
     }
-    if (bytes > 0 && ms > 0) figures[0] = 2 * (n - 1) / n * bytes / ms * 1e-6;
+    if (bytes > 0 && ms > 0) figures[0] = bytes / ms * 1e-6;
 }
 
 double el_trial_busbw(const json_t *ok)

@@ -99,3 +99,15 @@ for rank, device in enumerate(trial["per_device"]):
     run --separate-stderr "$EVENLOAD" explain ddp zero3 --out e
     [[ $status -eq 0 && $output == *"They differ in mode (ddp, zero3)"*"bucket -"*"optimizer -"* ]] || show
 }
+
+# On simulated links of 370.8 GB/s: 0.5 to 1 of that is left where each collective counts by its own factor and group.
+@test "the bus bandwidth of a step is no more than its links' in any mode" {
+    local mode
+    for mode in "zero1 --devices sim:2" "zero3 --devices sim:4 --mesh dp=2,shard=2" "ddp --devices sim:4"; do
+        # shellcheck disable=SC2086
+        "$EVENLOAD" run --mode $mode --machine h100-sxm --model mlp --features 8192 --hidden 8192,8192 --data dummy --batch 64 --warmup 2 --steps 1 \
+            --min-time 0 --json --quiet --out "${mode// /-}" >t.json
+        json t.json 'd["comm"]["busbw_gb_per_s"]'
+        [[ $(json t.json '185 < d["comm"]["busbw_gb_per_s"] <= 371') == True ]]
+    done
+}

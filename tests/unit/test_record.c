@@ -59,36 +59,24 @@ static void test_trial(void **state)
     json_decref(t);
 }
 
-/* A launch's two all-reduces of 4 MB, and something that is none. */
+/* A launch's two collectives, of which 4 MB and 2 MB cross the slowest link, and something that is none. */
 static void put_collectives(json_t *repeat, double transfer_ms)
 {
     json_object_set_new(repeat, "collectives",
-                        json_pack("[{s:s, s:f, s:f}, {s:s, s:f, s:f}, {s:s, s:f, s:f}]", "phase", "comm", "bytes", 4e6,
-                                  "transfer_ms", transfer_ms, "phase", "replicate", "bytes", 1e9, "transfer_ms", 1.0,
-                                  "phase", "comm", "bytes", 4e6, "transfer_ms", transfer_ms));
+                        json_pack("[{s:s, s:f, s:f}, {s:s, s:f, s:f}, {s:s, s:f, s:f}]", "phase", "comm", "bus_bytes",
+                                  4e6, "transfer_ms", transfer_ms, "phase", "replicate", "bus_bytes", 1e9,
+                                  "transfer_ms", 1.0, "phase", "comm", "bus_bytes", 2e6, "transfer_ms", transfer_ms));
 }
 
-/* In 2 ms each on two devices: 2 GB/s. The first launch was ten times slower, which a median passes over. */
+/* In 2 ms each: 1.5 GB/s. The first launch was ten times slower, which a median passes over. */
 static void test_bus_bandwidth(void **state)
 {
     json_t *repeats = repeats_of(5, 2), *without = record_of("ddp", 2, json_incref(repeats));
     for (size_t i = 0; i < 5; i++) put_collectives(json_array_get(repeats, i), i == 0 ? 20 : 2);
     json_t *t = record_of("ddp", 2, repeats);
     assert_true(is_null(without, "comm.busbw_gb_per_s"));
-    near(t, "comm.busbw_gb_per_s", 2);
+    near(t, "comm.busbw_gb_per_s", 1.5);
     json_decref(without);
-    json_decref(t);
-}
-
-/* Two copies of a model in two stages: each all-reduce is among two of the four devices. */
-static void test_bus_bandwidth_of_stages(void **state)
-{
-    json_t *repeats = repeats_of(1, 4), *members = json_object_get(json_array_get(repeats, 0), "members");
-    for (size_t d = 0; d < 4; d++)
-        json_object_set_new(json_array_get(members, d), "layout", json_pack("{s:i}", "stage", (int)d % 2));
-    put_collectives(json_array_get(repeats, 0), 2);
-    json_t *t = record_of("pipeline", 4, repeats);
-    near(t, "comm.busbw_gb_per_s", 2);
     json_decref(t);
 }
 
@@ -305,6 +293,6 @@ static void test_tokens(void **state)
     json_decref(repeats);
 }
 
-RUN_TESTS(NULL, NULL, test_median_timeline, test_trial, test_bus_bandwidth, test_bus_bandwidth_of_stages,
-          test_breakdown, test_steps_table, test_one_device_few_repeats, test_warnings, test_failed, test_system_reason,
+RUN_TESTS(NULL, NULL, test_median_timeline, test_trial, test_bus_bandwidth, test_breakdown, test_steps_table,
+          test_one_device_few_repeats, test_warnings, test_failed, test_system_reason,
           imbalance_is_a_median_over_launches, test_tokens)
