@@ -29,8 +29,8 @@ static double unattributed_mib(const struct el_bar *bar, const char *name)
     return el_json_number(bar->device, "memory.unattributed_bytes") / 1048576;
 }
 
-/* Of communication only what is not hidden behind compute lengthens the step, so only that is stacked; and where waits
- * for late members are known they are a part of their own. A bar is a device's, or its trial's. */
+/* Of communication only what is not hidden behind compute lengthens the step, so only that is stacked, as the table has
+ * it; and where waits for late members are known they are a part of their own. A bar is a device's, or its trial's. */
 static double phase_ms(const struct el_bar *bar, const char *phase)
 {
     const json_t *of = bar->device ? bar->device : bar->trial;
@@ -38,10 +38,8 @@ static double phase_ms(const struct el_bar *bar, const char *phase)
     if (strcmp(phase, "wait") == 0) return el_json_number(of, "comm.wait_exposed_ms");
     double ms = el_json_number(el_json_at(of, bar->device ? "busy_ms" : "phases_ms"), phase);
     if (strcmp(phase, el_phase_name(EL_PHASE_COMM)) != 0 || !(ms > 0)) return ms;
-    double hidden = el_json_number(of, "comm.overlapped_ms");
-    double wait = el_json_number(of, "comm.wait_ms");
-    if (!isnan(wait)) hidden -= wait - el_json_number(of, "comm.wait_exposed_ms");
-    return hidden > 0 ? fmax(0, ms - hidden) : ms;
+    double exposed = el_json_number(of, "comm.exposed_ms"), wait = el_json_number(of, "comm.wait_exposed_ms");
+    return isnan(exposed) ? ms : fmax(0, isnan(wait) ? exposed : exposed - wait);
 }
 
 /* Sent or received. */

@@ -93,6 +93,18 @@ static double highest(const char *data)
     return most;
 }
 
+/* The length of the first bar's part. */
+static double drawn(const char *data, const char *part)
+{
+    double x[5];
+    char name[16];
+    for (const char *line = data; *line; line += strcspn(line, "\n") + 1)
+        if (sscanf(line, "%lf %lf %lf %lf %lf %15s", &x[0], &x[1], &x[2], &x[3], &x[4], name) == 6 &&
+            !strcmp(name, part))
+            return x[4] - x[3];
+    return NAN;
+}
+
 /* The geometric mean of the launches' mean steps is 39.2 ms; over all 106 steps as one it would be 32.1, their
  * median 26. */
 static void all_outputs_give_the_same_step(void **state)
@@ -125,9 +137,14 @@ static void all_outputs_give_the_same_step(void **state)
     free(file_of(dir, "devices.csv"));
     free(csv);
     free(lines);
+    /* Each a median for itself: the figure has those of the table. */
+    json_object_update_new(json_object_get(t, "comm"),
+                           json_pack("{s:f, s:f, s:f, s:f}", "overlapped_ms", 0.9, "exposed_ms", 1.5, "wait_ms", 0.8,
+                                     "wait_exposed_ms", 0.3));
     assert_int_equal(el_plot_data(run, dir), EL_OK);
     char *data = file_of(dir, "step.dat");
     assert_true(fabs(highest(data) - step) < 1e-4 * step);
+    assert_true(fabs(drawn(data, "comm") - 1.2) < 1e-3 && fabs(drawn(data, "wait") - 0.3) < 1e-3);
     static const char *const rest[] = {"memory.dat", "throughput.dat", "utilization.dat"};
     for (size_t i = 0; i < 3; i++) free(file_of(dir, rest[i]));
     assert_int_equal(rmdir(dir), 0);
