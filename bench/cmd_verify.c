@@ -78,26 +78,42 @@ static enum el_status launch_all(const struct el_options *options, int gpus, con
     for (int b = 0; b < 2; b++) {
         if (el_backend_facts(backends[b]).gpu && gpus == 0) continue;
         EL_TRY(launch(store, options, backends[b], 1, cells));
-        for (int procs = EL_VERIFY_FEWEST; procs <= EL_VERIFY_MOST && !el_runner_interrupted(); procs++)
+        for (int procs = EL_VERIFY_FEWEST; procs <= EL_VERIFY_MOST && !options->pairs && !el_runner_interrupted();
+             procs++)
             EL_TRY(launch(store, options, backends[b], procs, cells));
     }
     return EL_OK;
 }
 
+/* Taken out of the cells; NULL: there are none. */
+static json_t *take_pairs(json_t *cells)
+{
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        json_t *cell = json_array_get(cells, i);
+        if (!el_json_is(cell, "status", "pairs")) continue;
+        json_incref(cell);
+        json_array_remove(cells, i);
+        json_object_del(cell, "status");
+        return cell;
+    }
+    return NULL;
+}
+
 static enum el_status show(const struct el_options *options, const struct el_store *store, json_t *cells,
                            double seconds)
 {
+    json_t *pairs = take_pairs(cells);
     size_t failed = el_verify_count(cells, "failed"), ok = el_verify_count(cells, "ok");
     char path[EL_PATH_BYTES];
-    json_t *document = json_pack("{s:b, s:I, s:I, s:I, s:b, s:f, s:o, s:O}", "passed", (int)(failed == 0), "checks",
-                                 (json_int_t)(ok + failed), "failed", (json_int_t)failed, "unserved",
+    json_t *document = json_pack("{s:b, s:I, s:I, s:I, s:b, s:f, s:o*, s:o, s:O}", "passed", (int)(failed == 0),
+                                 "checks", (json_int_t)(ok + failed), "failed", (json_int_t)failed, "unserved",
                                  (json_int_t)el_verify_count(cells, "unserved"), "quick", (int)options->quick,
-                                 "seconds", seconds, "environment", el_environment(), "cells", cells);
+                                 "seconds", seconds, "pairs", pairs, "environment", el_environment(), "cells", cells);
     el_store_path(store, path, "verify.json");
     enum el_status status = el_write_json(document, path);
     if (status == EL_OK && options->json) status = el_print_json(document, stdout);
     if (status == EL_OK && !options->json) {
-        el_verify_print(cells, stdout);
+        el_verify_print(cells, json_object_get(document, "pairs"), stdout);
         el_verify_say(document, stdout);
         fputs(".\n", stdout);
     }

@@ -34,6 +34,8 @@ static const struct el_option_row before_sizes[] = {
     {WHAT, "modes", "LIST", AT(MODES, modes), VERIFY, "modes, comma-separated (default: all)"},
     {WHAT, "quick", NULL, AT(FLAG, quick), VERIFY,
      "each mode and model with one optimizer and one number of devices, and each optimizer at least once"},
+    {WHAT, "pairs", NULL, AT(FLAG, pairs), VERIFY,
+     "instead: every two values of every two options that change arithmetic, together in some cell"},
     {WHAT, "mode", "NAME", AT(MODES, modes), RUN | RECOVER | DATA, "one of the modes listed below", DEFAULT("single"),
      OTHERWISE({RECOVER, "ddp"}), COMMON},
     {WHAT, "mode", "NAME", AT(MODES, modes), EXPLAIN, "whose step is compared with ddp's: dp, zero2 or zero3",

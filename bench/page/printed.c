@@ -87,7 +87,7 @@ static void verify_title(const json_t *document, char title[EL_TITLE_BYTES])
 
 static void verify_print(const json_t *document, FILE *out)
 {
-    el_verify_print(json_object_get(document, "cells"), out);
+    el_verify_print(json_object_get(document, "cells"), json_object_get(document, "pairs"), out);
 }
 
 /* ---- recover ---- */

@@ -8,11 +8,11 @@
 #include "runtime/state/buffers.h"
 
 /* 22 samples leave shares that differ on three and four devices; 24 are micro-batches of equal size. */
-enum { BATCH = 22, BATCH_OF_MICRO = 24, STEPS = 30, WORDS_MAX = 12 };
+enum { BATCH = 22, BATCH_OF_MICRO = 24, STEPS = 30, STEPS_OF_PAIRS = 6, WORDS_MAX = 80 };
 
 const char *el_verify_kind(int kind)
 {
-    static const char *const names[] = {"sgd", "momentum", "adam", "f32"};
+    static const char *const names[] = {"sgd", "momentum", "adam", "f32", "f64"};
     return names[kind];
 }
 
@@ -84,16 +84,18 @@ enum el_status el_verify_resolve(const struct el_options *options, const char *b
     snprintf(o.inject, sizeof o.inject, "%s", options->inject);
     o.procs = procs;
     o.launcher = options->launcher;
-    o.batches[0] = el_mode_option_of(cell->mode->name, "micro") ? BATCH_OF_MICRO : BATCH;
+    const bool stages = el_mode_cuts(cell->mode->name) || strstr(cell->variant, "pp=");
+    o.batches[0] = stages && el_mode_option_of(cell->mode->name, "micro") ? BATCH_OF_MICRO : BATCH;
     o.bucket_mib[0] = 4 / 1024.0; /* several buckets even here */
     o.first_bucket_mib = 1 / 1024.0;
     o.train.dtype = cell->kind == EL_VERIFY_F32 ? EL_F32 : EL_F64;
-    o.train.optimizer = cell->kind == EL_VERIFY_F32 ? EL_OPT_MOMENTUM : (enum el_optimizer_kind)cell->kind;
+    o.train.optimizer = cell->kind >= EL_VERIFY_F32 ? EL_OPT_MOMENTUM : (enum el_optimizer_kind)cell->kind;
     o.train.lr = cell->kind == EL_OPT_ADAM ? 0.002 : 0.05;
     o.train.control = EL_CONTROL_NONE;
     o.train.warmup = 0;
     o.train.min_time_s = 0;
     o.train.steps = cell->model->check.steps ? cell->model->check.steps : STEPS;
+    if (options->pairs && o.train.steps > STEPS_OF_PAIRS) o.train.steps = STEPS_OF_PAIRS;
     EL_TRY(take_variant(cell->variant, &o));
     return el_trials_resolve(EL_CMD_COMPARE, &o, set_p);
 }
@@ -111,7 +113,7 @@ static bool find_variant(const struct el_verify_cell *cell, int v, char *text, s
     return *text;
 }
 
-static bool is_asked_for(const struct el_options *options, const char *mode)
+bool el_verify_asks_for(const struct el_options *options, const char *mode)
 {
     for (int m = 0; m < options->n_modes; m++)
         if (!strcmp(options->modes[m], mode)) return true;
@@ -183,7 +185,7 @@ static enum el_status visit_modes(const struct walk *walk, struct el_verify_cell
 {
     int turn = model;
     for (cell->mode = el_mode_list(); cell->mode->name; cell->mode++) {
-        if (!is_asked_for(walk->options, cell->mode->name) || !takes_model(cell)) continue;
+        if (!el_verify_asks_for(walk->options, cell->mode->name) || !takes_model(cell)) continue;
         const bool few = takes_few(cell);
         for (int v = 0; find_variant(cell, v, cell->variant, sizeof cell->variant); v++, turn++) {
             bool its_kind =

@@ -125,7 +125,11 @@ static enum el_status find_yardstick(struct rank *rank, const struct el_job *job
     struct el_train_config reference;
     el_gate_reference_config(&job->trial->train, &reference);
     reference.dtype = EL_F64;
-    if (rank->model != cell->model || rank->kind != cell->kind || rank->n_yardsticks == YARDSTICKS) forget(rank);
+    reference.model.precision = EL_PRECISION_FULL;
+    reference.hook = EL_HOOK_NONE;
+    if (rank->options.pairs || rank->model != cell->model || rank->kind != cell->kind ||
+        rank->n_yardsticks == YARDSTICKS)
+        forget(rank);
     rank->model = cell->model;
     rank->kind = cell->kind;
     for (int i = 0; i < rank->n_yardsticks; i++) {
@@ -166,9 +170,12 @@ static void judge_losses(const struct numbers *numbers, const struct numbers *wa
 static enum el_status judge_f32(const struct el_job *job, const struct el_model_check *check,
                                 const struct numbers *numbers, const struct numbers *wanted, struct judgement *j)
 {
-    bool gpu = el_trial_backend(job->trial).gpu;
-    j->loss_limit = gpu ? EL_GATE_GPU_LOSS : check->loss > 0 ? check->loss : EL_GATE_LOSS;
+    bool gpu = el_trial_backend(job->trial).gpu,
+         bf16 = job->trial->train.model.precision != EL_PRECISION_FULL ||
+                el_config_reduced(&job->trial->train) != el_config_stored(&job->trial->train);
+    j->loss_limit = bf16 ? EL_GATE_BF16_LOSS : gpu ? EL_GATE_GPU_LOSS : check->loss > 0 ? check->loss : EL_GATE_LOSS;
     j->gradient_limit = check->f64_gradients  ? EL_VERIFY_F64_GRADIENT
+                        : bf16                ? EL_GATE_BF16_GRADIENT
                         : gpu                 ? EL_GATE_GPU_GRADIENT
                         : check->gradient > 0 ? check->gradient
                                               : EL_GATE_GRADIENT;
@@ -275,6 +282,17 @@ static enum el_status visit(void *context, const struct el_verify_cell *cell)
     return status;
 }
 
+/* The pairs' cells, and a line of what came of the pairs. */
+static enum el_status visit_pairs(struct rank *rank)
+{
+    struct el_verify_pairs *pairs = el_verify_pairs_open(&rank->options, rank->backend);
+    enum el_status status = pairs ? el_verify_pairs_each(pairs, visit, rank) : el_fail_errno("pairs of options");
+    json_t *figures = el_verify_pairs_close(pairs);
+    if (status == EL_OK) return write_line(rank, figures);
+    json_decref(figures);
+    return status;
+}
+
 enum el_status el_verify_worker(struct el_worker *worker)
 {
     enum { RESULT, DATA, BACKEND, PROCS };
@@ -289,7 +307,10 @@ enum el_status el_verify_worker(struct el_worker *worker)
         if (!rank.out) status = el_fail_errno("%s", argv[RESULT]);
     }
     status = el_bootstrap_agree(rank.bootstrap, status);
-    if (status == EL_OK) status = el_verify_each(&rank.options, rank.backend, visit, &rank);
+    if (status == EL_OK && rank.options.pairs)
+        status = visit_pairs(&rank);
+    else if (status == EL_OK)
+        status = el_verify_each(&rank.options, rank.backend, visit, &rank);
     worker->unwritten = status == EL_OK; /* from here on */
     bool lost = rank.out && ferror(rank.out);
     errno = EIO;

@@ -136,13 +136,23 @@ static void print_backend(const json_t *cells, const char *backend, FILE *out)
     if (begun) fputc('\n', out);
 }
 
-void el_verify_print(const json_t *cells, FILE *out)
+void el_verify_print(const json_t *cells, const json_t *pairs, FILE *out)
 {
     size_t shown = 0, failed = el_verify_count(cells, "failed");
     EL_EACH(cell, cells)
         if (el_json_is(cell, "status", "failed") && shown++ < FAILURES_SHOWN) print_failure(cell, out);
     if (failed > FAILURES_SHOWN) el_text_line(out, "        and %zu more, in verify.json", failed - FAILURES_SHOWN);
     if (failed) fputc('\n', out);
+    if (json_is_object(pairs)) {
+        el_text_say("", "", EL_REPORT_COLUMNS, out,
+                    "%.0f options have %.0f values, which make %.0f pairs: %.0f of them meet in a cell, and %.0f are "
+                    "refused%s.",
+                    el_json_number(pairs, "options"), el_json_number(pairs, "values"), el_json_number(pairs, "pairs"),
+                    el_json_number(pairs, "met"), el_json_number(pairs, "refused"),
+                    el_json_number(pairs, "open") > 0 ? "; the rest was left out (--quick)" : "");
+        fputc('\n', out);
+        return;
+    }
     el_text_say(
         "", "", EL_REPORT_COLUMNS, out,
         "The largest differences from the right numbers: all losses in f64, by optimizer; the first step's loss and "

@@ -19,8 +19,8 @@
 #include "runtime/train/train.h"
 
 enum { EL_VERIFY_FEWEST = 2, EL_VERIFY_MOST = 4 }; /* devices */
-/* What a cell compares: an optimizer's losses in f64, or f32. */
-enum { EL_VERIFY_F32 = EL_OPT_ADAM + 1, EL_VERIFY_KINDS };
+/* What a cell compares: an optimizer's losses in f64, or f32 and what is smaller. */
+enum { EL_VERIFY_F32 = EL_OPT_ADAM + 1, EL_VERIFY_KINDS, EL_VERIFY_F64 = EL_VERIFY_KINDS /* by the variant */ };
 
 #define EL_VERIFY_F64_LOSS     1e-7
 #define EL_VERIFY_F64_GRADIENT 1e-7
@@ -28,8 +28,8 @@ enum { EL_VERIFY_F32 = EL_OPT_ADAM + 1, EL_VERIFY_KINDS };
 struct el_verify_cell {
     const struct el_mode_info *mode;
     const struct el_model_info *model;
-    char variant[96]; /* "--overlap off"; "": the mode as it is */
-    int kind;         /* enum el_optimizer_kind, or EL_VERIFY_F32 */
+    char variant[768]; /* "--overlap off"; "": the mode as it is */
+    int kind;          /* enum el_optimizer_kind, or EL_VERIFY_F32 */
     int n_devices;
 };
 
@@ -39,6 +39,15 @@ enum el_status el_verify_write_data(const char *path);
  * of devices, and of the optimizers one. Ends early where `visit` fails. */
 enum el_status el_verify_each(const struct el_options *options, const char *backend,
                               enum el_status (*visit)(void *context, const struct el_verify_cell *cell), void *context);
+/* Whether --modes has the mode. */
+bool el_verify_asks_for(const struct el_options *options, const char *mode);
+/* With --pairs, instead: cells in which every two values of every two options meet (pairs.c); --quick: the first few.
+ * close gives what came of the pairs; NULL is legal. */
+struct el_verify_pairs;
+typedef enum el_status el_verify_visit(void *context, const struct el_verify_cell *cell);
+struct el_verify_pairs *el_verify_pairs_open(const struct el_options *options, const char *backend);
+enum el_status el_verify_pairs_each(struct el_verify_pairs *pairs, el_verify_visit *visit, void *context);
+json_t *el_verify_pairs_close(struct el_verify_pairs *pairs);
 /* The cell's trial in so many processes. Errors: those of el_trials_resolve; of EL_ERR_INVALID the message says why the
  * mode cannot serve. */
 enum el_status el_verify_resolve(const struct el_options *options, const char *backend,
@@ -53,8 +62,8 @@ enum el_status el_verify_worker(struct el_worker *worker);
 /* Marks as failed what has other bits in several processes than in one. */
 void el_verify_judge(json_t *cells);
 size_t el_verify_count(const json_t *cells, const char *status); /* "ok", "failed" or "unserved" */
-/* What failed first, then a line a mode and model. */
-void el_verify_print(const json_t *cells, FILE *out);
+/* What failed first, then a line a mode and model, or what came of the pairs. */
+void el_verify_print(const json_t *cells, const json_t *pairs, FILE *out);
 /* Of verify.json: "All 360 checks passed, in 9 s", without a full stop or an end of the line. */
 void el_verify_say(const json_t *document, FILE *out);
 /* Errors: EL_ERR_INVALID: not verify.json. New reference. */

@@ -45,3 +45,14 @@ END
     grep -q "^All [0-9]* checks passed" j.md && grep -q "^single  *mlp " j.md && grep -q "<h2>Every mode and model</h2>" j/report.html
     refuses "unknown mode 'dpp'" "$EVENLOAD" verify --modes dpp
 }
+
+# What a bf16 model's positions get by tokens is among the first cells.
+@test "verify --pairs: every two values of two options train right together" {
+    local few=--quick
+    [[ ${EVENLOAD_LONG:-} != 1 ]] || few=
+    [[ -z $few ]] || echo "# long: all pairs instead of the first, 15 s" >&3
+    run --separate-stderr "$EVENLOAD" verify --pairs $few --launcher own --quiet --out v
+    [[ $status -eq 0 && $output == *" options have "*" pairs: "*" meet in a cell, "* ]] || show
+    [[ $(json v/verify.json '[c["variant"] for c in d["cells"] if "bf16-pure" in c["variant"] and "--sequence-parallel on" in c["variant"]] != []') == True ]]
+    [[ $(json v/verify.json 'd["pairs"]["met"] + d["pairs"]["refused"] + d["pairs"]["open"] == d["pairs"]["pairs"]') == True ]]
+}
