@@ -2,8 +2,13 @@
 #include "tests/test.h"
 
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <unistd.h>
 
+#include "runtime/comm/shared/presence.h"
 #include "tests/conformance/comm_scenes.h"
 #include "tests/unit/star_bootstrap.h"
 
@@ -128,8 +133,42 @@ static void test_scenes(void **state)
     assert_int_equal(scene_play_rows(rows, sizeof rows / sizeof *rows, run_ranks), 0);
 }
 
+/* ---- ranks that are held ---- */
+
+/* As by strace: rank 1 for a moment, which does not count as stopped, while one who has waited too long says it. */
+static int be_traced(struct star *star, void *context)
+{
+    struct el_presence *presence;
+    char text[64], *texts[2];
+    int state;
+    (void)context;
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+    snprintf(text, sizeof text, "%d", (int)getpid());
+    if (el_presence_open(&star->base, &presence) != EL_OK) return 1;
+    bool right = star->base.ops->gather(&star->base, text, texts) == EL_OK;
+    if (right && star->base.rank == 0) {
+        pid_t other = atoi(texts[1]);
+        if (ptrace(PTRACE_SEIZE, other, NULL, NULL) == 0) {
+            ptrace(PTRACE_INTERRUPT, other, NULL, NULL);
+            waitpid(other, &state, __WALL);
+            right = !el_presence_is_stopped(presence, 1) && el_presence_find_stopped(presence, text, sizeof text);
+            ptrace(PTRACE_DETACH, other, NULL, NULL);
+        }
+        free(texts[0]);
+        free(texts[1]);
+    }
+    el_bootstrap_barrier(&star->base);
+    el_presence_close(presence);
+    return right ? 0 : 1;
+}
+
+static void test_a_traced_rank_is_not_stopped(void **state)
+{
+    assert_int_equal(star_ranks(2, be_traced, NULL), 0);
+}
+
 int main(void)
 {
     product_announce();
-    return RUN(NULL, NULL, test_operations, test_scenes);
+    return RUN(NULL, NULL, test_a_traced_rank_is_not_stopped, test_operations, test_scenes);
 }

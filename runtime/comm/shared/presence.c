@@ -124,8 +124,8 @@ bool el_presence_is_raised(const struct el_presence *presence)
     return presence->stopped && atomic_load(presence->stopped) != 0;
 }
 
-/* "4711 (name) T ...", where the name may have anything in it. */
-static bool is_held(int pid)
+/* "4711 (name) T ...", where the name may have anything in it. `states`: "T" of a signal, "t" of a tracer. */
+static bool is_held(int pid, const char *states)
 {
     char path[32], line[512] = "";
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
@@ -133,18 +133,18 @@ static bool is_held(int pid)
     if (!file) return false;
     const char *state = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
     fclose(file);
-    return state && (strncmp(state, ") T", 3) == 0 || strncmp(state, ") t", 3) == 0);
+    return state && state[1] && state[2] && strchr(states, state[2]);
 }
 
 bool el_presence_is_stopped(const struct el_presence *presence, int rank)
 {
-    return presence->others[rank].pid && is_held(presence->others[rank].pid);
+    return presence->others[rank].pid && is_held(presence->others[rank].pid, "T");
 }
 
 bool el_presence_find_stopped(const struct el_presence *presence, char *text, size_t bytes)
 {
     for (int r = 0; r < presence->size; r++) {
-        if (!el_presence_is_stopped(presence, r)) continue;
+        if (!presence->others[r].pid || !is_held(presence->others[r].pid, "Tt")) continue;
         snprintf(text, bytes, "rank %d (process %d) is stopped", r, presence->others[r].pid);
         return true;
     }

@@ -29,7 +29,7 @@ bool el_presence_is_raised(const struct el_presence *presence);
 /* "rank 2 (process 4711) is stopped", for who has waited too long: the first rank of this host that a signal or a
  * debugger holds. Returns whether there is one. */
 bool el_presence_find_stopped(const struct el_presence *presence, char *text, size_t bytes);
-/* Whether a signal or a debugger holds another rank of this host. */
+/* Whether a signal holds another rank of this host. A tracer (strace) holds it for a moment at each of its calls. */
 bool el_presence_is_stopped(const struct el_presence *presence, int rank);
 /* Tells all ranks of this host, once. */
 void el_presence_raise(struct el_presence *presence);

@@ -122,7 +122,10 @@ static void close_world(struct el_bootstrap *bootstrap)
 {
     char stopped[16] = "";
     silent(bootstrap, stopped, sizeof stopped);
-    if (*stopped && (bootstrap->rank == 0 || atoi(stopped) == 0)) el_mpi_abort(1);
+    if (*stopped && (bootstrap->rank == 0 || atoi(stopped) == 0)) {
+        fprintf(stderr, "evenload: rank %d ends the job: rank %s is stopped\n", bootstrap->rank, stopped);
+        el_mpi_abort(1);
+    }
     enum el_status status = barrier(bootstrap);
     if (!el_mpi_watch_end() && status == EL_OK) el_mpi_stop();
     free_world((struct world *)bootstrap);
