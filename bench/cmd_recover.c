@@ -159,19 +159,33 @@ static struct el_interval cost_in_jobs(const struct recover *recover, json_t *co
     return cost;
 }
 
-/* Of all workers' files of the last checkpoint; null: there is none. */
-static json_t *bytes_of_job(const struct recover *recover)
+/* The index of a job's last checkpoint; NULL: there is none. New reference. */
+static json_t *last_index(const struct recover *recover, const char *kind)
 {
     char dir[EL_PATH_BYTES], folder[EL_PATH_BYTES], path[EL_PATH_BYTES + 16];
-    json_t *index;
-    int64_t bytes = 0;
-    el_store_path(&recover->store, dir, "fallen-1-checkpoints");
+    json_t *whole = NULL;
+    el_store_path(&recover->store, dir, "%s-1-checkpoints", kind);
     el_checkpoint_folder(dir, el_checkpoint_last(dir), true, folder);
     snprintf(path, sizeof path, "%s/index.json", folder);
-    if (el_read_json(path, &index) != EL_OK) return json_null();
-    EL_EACH(file, el_json_at(index, "checkpoint.files")) bytes += el_json_whole(file, "bytes");
-    json_decref(index);
-    return json_integer(bytes);
+    if (el_read_json(path, &whole) != EL_OK) return NULL;
+    json_t *index = json_incref(json_object_get(whole, "checkpoint"));
+    json_decref(whole);
+    return index;
+}
+
+/* From the last checkpoints of the job with lost ranks, and of one without: "job_bytes" of all workers' files, and
+ * whether these have the same bits, which files' hashes say; null where there are none of the same step. */
+static void put_last(const struct recover *recover, json_t *own, json_t **same_p)
+{
+    json_t *fallen = last_index(recover, "fallen"), *whole = last_index(recover, "checkpoints"),
+           *files = json_object_get(fallen, "files");
+    const bool both = files && el_json_whole(fallen, "step") == el_json_whole(whole, "step");
+    int64_t bytes = 0;
+    EL_EACH(file, files) bytes += el_json_whole(file, "bytes");
+    el_json_put(own, "job_bytes", files ? json_integer(bytes) : json_null());
+    *same_p = both ? json_boolean(json_equal(files, json_object_get(whole, "files"))) : json_null();
+    json_decref(fallen);
+    json_decref(whole);
 }
 
 /* From the jobs' documents: undisturbed and checkpoints [n], and the one with lost ranks. */
@@ -207,7 +221,8 @@ static enum el_status make_document(const struct recover *recover, json_t *const
         el_json_number(last, "detect_s") + el_json_number(last, "restart_s") + el_json_number(last, "load_s");
     json_t *own = json_deep_copy(json_object_get(checkpoints[0], "checkpoints"));
     json_object_del(own, "dir");
-    el_json_put(own, "job_bytes", bytes_of_job(recover));
+    json_t *same_weights;
+    put_last(recover, own, &same_weights);
     el_json_put(own, "every", el_json_rounded(steps_between(checkpoints[0])));
     *document_p = el_json_of(
         EL_KEY("schema", 1), EL_KEY("command", "recover"), EL_KEY("dir", (const char *)recover->store.dir),
@@ -220,7 +235,7 @@ static enum el_status make_document(const struct recover *recover, json_t *const
         EL_KEY("cost_of", in_jobs.valid ? "checkpoints" : "pairs of jobs"),
         EL_KEY("cost_n", in_jobs.valid ? (int64_t)n_costs : (int64_t)n), EL_KEY("falls", falls),
         EL_KEY("recovery_s", recovery_s), EL_KEY("goodput", el_recovery_goodput(events, step_ms / 1e3)),
-        EL_KEY("same_losses", same_losses(undisturbed[0], fallen)),
+        EL_KEY("same_losses", same_losses(undisturbed[0], fallen)), EL_KEY("same_weights", same_weights),
         EL_KEY("intervals", intervals(recover->options->mtbf_s, cost_ms / 1e3, recovery_s, step_ms / 1e3)),
         EL_KEY("events", events));
     return EL_OK;

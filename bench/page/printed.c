@@ -100,8 +100,9 @@ static void recover_title(const json_t *document, char title[EL_TITLE_BYTES])
 
 static void recover_verdict(const json_t *document, FILE *out)
 {
-    fprintf(out, "Losses after it are %s those of the job that nobody disturbed",
-            json_is_true(json_object_get(document, "same_losses")) ? "bit for bit" : "NOT");
+    char same[EL_TITLE_BYTES];
+    el_recover_say_same(document, same);
+    fputs(same, out);
 }
 
 static void recover_print(const json_t *document, FILE *out)

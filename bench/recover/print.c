@@ -55,8 +55,22 @@ static void say_cost(const json_t *document, FILE *out)
             el_json_text(document, "cost_of", "?"));
 }
 
+void el_recover_say_same(const json_t *document, char text[EL_TITLE_BYTES])
+{
+    const json_t *weights = json_object_get(document, "same_weights");
+    const bool losses = json_is_true(json_object_get(document, "same_losses")),
+               same = losses && !json_is_false(weights);
+    snprintf(text, EL_TITLE_BYTES, "After the restart %s %s those of the undisturbed job%s",
+             !losses                 ? "losses"
+             : json_is_true(weights) ? "losses and weights"
+             : same                  ? "losses"
+                                     : "weights",
+             same ? "equal" : "are NOT", same ? ", bit for bit" : "");
+}
+
 void el_recover_print(const json_t *document, FILE *out, bool colour)
 {
+    char same[EL_TITLE_BYTES];
     const struct el_table falls = {.columns = fall_columns, .out = out, .colour = colour},
                           intervals = {.columns = interval_columns, .out = out, .colour = colour};
     char figure[EL_FIGURE_BYTES];
@@ -65,8 +79,8 @@ void el_recover_print(const json_t *document, FILE *out, bool colour)
         el_text_figure(el_json_number(document, "step_ms"), figure));
     el_table_list(&falls, "\nWhat the loss of a rank cost\n", json_incref(json_object_get(document, "falls")));
     fputc('\n', out);
-    SAY(out, "Losses after it are %s those of the job that nobody disturbed.",
-        json_is_true(json_object_get(document, "same_losses")) ? "bit for bit" : "NOT");
+    el_recover_say_same(document, same);
+    SAY(out, "%s.", same);
     SAY(out, "Goodput: %s %% of the time went into steps that count.",
         el_text_figure(100 * el_json_number(document, "goodput"), figure));
     say_cost(document, out);

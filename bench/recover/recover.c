@@ -14,15 +14,15 @@ enum el_status el_recovery_events(const char *path, json_t **events_p)
 {
     FILE *file;
     char line[LINE_BYTES], event[16];
-    double first = NAN, at;
+    double first = NAN, at, unix_s;
     EL_TRY(el_file_stream("", path, EVENTS_BYTES_MAX, &file));
     json_t *events = json_array();
     for (int64_t n = 1, step; fgets(line, sizeof line, file); n++) {
-        if (n == 1 && !strcmp(line, "event,step,unix_s\n")) continue;
-        if (sscanf(line, "%15[a-z],%" SCNd64 ",%lf", event, &step, &at) != 3) {
+        if (n == 1 && !strcmp(line, "event,step,unix_s,monotonic_s\n")) continue;
+        if (sscanf(line, "%15[a-z],%" SCNd64 ",%lf,%lf", event, &step, &unix_s, &at) != 4) {
             fclose(file);
             json_decref(events);
-            return el_fail(EL_ERR_INVALID, "%s:%" PRId64 ": not event,step,unix_s", el_path_tail(path), n);
+            return el_fail(EL_ERR_INVALID, "%s:%" PRId64 ": not event,step,unix_s,monotonic_s", el_path_tail(path), n);
         }
         if (isnan(first)) first = at;
         json_array_append_new(

@@ -32,4 +32,6 @@ double el_recovery_goodput(const json_t *events, double step_s);
 /* A recover.json. */
 enum el_status el_recover_read(const char *path, json_t **document_p);
 void el_recover_print(const json_t *document, FILE *out, bool colour);
+/* "After the restart losses and weights equal those of the undisturbed job, bit for bit" */
+void el_recover_say_same(const json_t *document, char text[EL_TITLE_BYTES]);
 extern const struct el_figure el_figure_recover; /* steps done against time, with each fall */

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/files.h"
 
 /* A file of that folder itself: no link is followed, and no pipe waited for. -1: there is none. */
@@ -25,7 +26,7 @@ static int open_own(const char *dir, const char *name, struct stat *info)
 int el_events_open(const char *dir)
 {
     struct stat info;
-    static const char head[] = "event,step,unix_s\n";
+    static const char head[] = "event,step,unix_s,monotonic_s\n";
     const int file = *dir ? open_own(dir, "events.csv", &info) : -1;
     if (file >= 0 && info.st_size == 0 && write(file, head, sizeof head - 1) < 0) return file;
     return file;
@@ -33,12 +34,12 @@ int el_events_open(const char *dir)
 
 void el_events_add(int file, const char *event, int64_t step)
 {
-    char line[64];
+    char line[96];
     struct timespec now;
     if (file < 0) return;
     clock_gettime(CLOCK_REALTIME, &now);
-    const int n = snprintf(line, sizeof line, "%s,%" PRId64 ",%lld.%06ld\n", event, step, (long long)now.tv_sec,
-                           now.tv_nsec / 1000);
+    const int n = snprintf(line, sizeof line, "%s,%" PRId64 ",%lld.%06ld,%.6f\n", event, step, (long long)now.tv_sec,
+                           now.tv_nsec / 1000, (double)el_clock_ns() / 1e9);
     if (write(file, line, (size_t)n) < 0) return;
 }
 

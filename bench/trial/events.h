@@ -1,5 +1,6 @@
-/* What happened to a job that writes checkpoints, and when: lines `event,step,unix_s` that are added to
- * DIR/events.csv by whoever sees them. They outlive every process of the job.
+/* What happened to a job that writes checkpoints, and when: lines `event,step,unix_s,monotonic_s` that are
+ * added to DIR/events.csv by whoever sees them; the second time is of a clock that nobody sets, the host's own. They
+ * outlive every process of the job.
  *
  *     start    the job's first process began          step     as many steps were done (before the next one)
  *     kill     a rank was told to die (--inject)      end      the launcher saw the job's end

@@ -152,29 +152,37 @@ static void end_measuring(struct el_run *run)
     }
 }
 
-/* Of the steps from `first` on, as the mean over the epoch's `n`. */
-static enum el_status sum_losses(struct el_run *run, int64_t first, int64_t n, double *loss_p)
+/* Of the steps from `first` on: the means over workers, in order of steps. losses: [n_done - first]. */
+static enum el_status mean_losses(struct el_run *run, int64_t first, double *losses)
 {
-    double sum = 0;
-    for (int64_t i = first > run->start ? first : run->start; i < run->n_done; i++)
-        sum += el_run_loss_weight(run, i) * run->result.loss[i] / (double)n;
-    sum *= el_share_weight_of_worker(&run->worker);
-    EL_TRY(el_worker_sum(&run->worker, &sum, 1));
-    *loss_p = sum / el_layout_losses(run->worker.layout) + (run->start > first ? run->resumed_epoch_loss : 0);
+    const int64_t n = run->n_done - first;
+    for (int64_t i = 0; i < n; i++) losses[i] = run->result.loss[first + i] * el_share_weight_of_worker(&run->worker);
+    EL_TRY(el_worker_sum_in_order(&run->worker, losses, n));
+    for (int64_t i = 0; i < n; i++)
+        losses[i] = el_run_loss_weight(run, first + i) * (losses[i] / el_layout_losses(run->worker.layout));
     return EL_OK;
 }
 
+/* Step by step, wherever checkpoints were: so that a job that goes on has the same sum. */
 enum el_status el_run_epoch_loss(struct el_run *run, double *loss_p)
 {
-    const int64_t steps = run->session->config->epochs ? el_run_epoch_steps(run) : 0;
-    return steps ? sum_losses(run, run->n_done - (run->n_done - run->origin) % steps, steps, loss_p) : EL_OK;
+    const int64_t steps = run->session->config->epochs ? el_run_epoch_steps(run) : 0, n = run->n_done - run->summed;
+    if (!steps) return EL_OK;
+    double *losses = malloc((size_t)(n + 1) * sizeof *losses);
+    enum el_status status = losses ? mean_losses(run, run->summed, losses) : el_fail_errno("losses of an epoch");
+    for (int64_t i = 0; i < n && status == EL_OK; i++) run->epoch_loss += losses[i] / (double)steps;
+    run->summed = run->n_done;
+    free(losses);
+    *loss_p = run->epoch_loss;
+    if ((run->n_done - run->origin) % steps == 0) run->epoch_loss = 0;
+    return status;
 }
 
-static enum el_status end_epoch(struct el_run *run, int64_t first, int64_t steps, int64_t begin_ns)
+static enum el_status end_epoch(struct el_run *run, int64_t begin_ns)
 {
     struct el_epoch_result *result = &run->result.epochs[run->result.n_epochs];
     result->seconds = (double)(el_clock_ns() - begin_ns) * 1e-9;
-    EL_TRY(sum_losses(run, first, steps, &result->train_loss));
+    EL_TRY(el_run_epoch_loss(run, &result->train_loss));
     EL_TRY(el_run_evaluate(run, EL_SPLIT_HELD_OUT, &result->held_out));
     if (result->held_out.accuracy < 0 || result->held_out.accuracy > run->best_accuracy) {
         run->best_accuracy = result->held_out.accuracy;
@@ -217,7 +225,7 @@ static enum el_status train(struct el_run *run, int64_t epoch_steps)
         if (epoch_steps && (i + 1 - run->origin) % epoch_steps == 0) {
             EL_TRY(el_run_ask_all(run, epoch_steps)); /* the last answer: no */
             EL_TRY(el_run_end_join(run));
-            EL_TRY(end_epoch(run, i + 1 - epoch_steps, epoch_steps, epoch_begin));
+            EL_TRY(end_epoch(run, epoch_begin));
             epoch_begin = el_clock_ns();
         }
         EL_TRY(el_run_checkpoint(run));
@@ -263,7 +271,7 @@ static enum el_status plan_run(struct el_run *run)
 {
     const struct el_checkpoint *from = run->session->wants_grads ? NULL : run->session->place->checkpoint.resume;
     const struct el_train_config *config = run->session->config;
-    run->start = run->n_done = from ? el_checkpoint_step(from) : 0;
+    run->start = run->n_done = run->summed = from ? el_checkpoint_step(from) : 0;
     if (from) find_origin(run, from);
     int64_t total = config->epochs ? run->origin + config->epochs * run->data_steps : config->warmup + config->steps;
     if (run->start >= total && !config->epochs && config->min_time_s > 0) total += run->start; /* it had gone on */
@@ -309,11 +317,7 @@ enum el_status el_run_loop(struct el_run *run)
     EL_TRY(el_run_control(run)); /* last: without communication weights mean nothing */
     EL_TRY(keep_own_losses(run));
     const int64_t n = run->n_done - run->start;
+    EL_TRY(mean_losses(run, run->start, result->loss + run->start));
     memmove(result->loss, result->loss + run->start, (size_t)n * sizeof *result->loss);
-    for (int64_t i = 0; i < n; i++) result->loss[i] *= el_share_weight_of_worker(&run->worker);
-    EL_TRY(el_worker_sum(&run->worker, result->loss, n));
-    for (int64_t i = 0; i < n; i++)
-        result->loss[i] =
-            el_run_loss_weight(run, run->start + i) * (result->loss[i] / el_layout_losses(run->worker.layout));
     return el_worker_sum(&run->worker, &result->flops_per_step, 1);
 }

@@ -96,7 +96,7 @@ enum el_status el_run_resume(struct el_run *run)
     const json_t *index = el_checkpoint_index(from);
     const int best = (int)number(index, "best_epoch");
     EL_TRY(read_epochs(run, json_object_get(index, "epochs")));
-    run->resumed_epoch_loss = number(index, "epoch_loss");
+    run->epoch_loss = number(index, "epoch_loss");
     if (run->session->config->epochs && best >= 0) {
         run->result.best_epoch = best;
         run->best_accuracy = number(index, "best_accuracy");

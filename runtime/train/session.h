@@ -56,7 +56,8 @@ struct el_run {
     /* Steps of an epoch of the data, and the step at which the data would have begun if all batches had been of this
      * size: step i is batch i - origin. Other than 0 where a checkpoint was of another batch. */
     int64_t data_steps, origin;
-    double resumed_epoch_loss; /* what those of its first epoch add to that one's training loss */
+    int64_t summed;    /* so many steps are in epoch_loss, or in that of an earlier epoch */
+    double epoch_loss; /* what the steps of the epoch in work add to its training loss */
     double best_accuracy;
     struct el_snapshot *best;             /* the best epoch's weights; NULL: none yet */
     struct el_checkpointer *checkpointer; /* NULL: no checkpoints are written */
@@ -116,5 +117,5 @@ bool el_checkpoint_file_has(const struct el_worker *worker, int member, const st
 /* resume.c: the members' state, and what the run knows of its epochs, become those of the checkpoint; without one
  * nothing. */
 enum el_status el_run_resume(struct el_run *run);
-/* loop.c: what the steps of the epoch in work, and those of it before `start`, add to its training loss. Collective. */
+/* loop.c: the epoch's training loss as far as its steps are done, from `start` and before. Collective. */
 enum el_status el_run_epoch_loss(struct el_run *run, double *loss_p);

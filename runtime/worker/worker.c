@@ -2,6 +2,7 @@
 #include "runtime/worker/worker.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum el_feed_what el_worker_feeds(const struct el_parts *parts, int stage)
 {
@@ -145,6 +146,31 @@ enum el_status el_worker_sum(struct el_worker *worker, double *values, int64_t n
 {
     for (int64_t at = 0; at < n; at += PIECE)
         EL_TRY(exchange(worker, values + at, n - at < PIECE ? n - at : PIECE, true));
+    return EL_OK;
+}
+
+/* Each worker's values cross in places of their own, where all others have zeros: then any order of sums is exact. */
+static enum el_status sum_piece(struct el_worker *worker, double *values, int64_t n)
+{
+    const int64_t n_workers = worker->layout->n_workers, own = worker->first / worker->n_members;
+    double *all = calloc((size_t)(n_workers * n), sizeof *all);
+    if (!all) return el_fail_errno("sums of %d workers", worker->layout->n_workers);
+    memcpy(all + own * n, values, (size_t)n * sizeof *values);
+    enum el_status status = el_worker_sum(worker, all, n_workers * n);
+    for (int64_t i = 0; i < n && status == EL_OK; i++) {
+        values[i] = all[i];
+        for (int64_t w = 1; w < n_workers; w++) values[i] += all[w * n + i];
+    }
+    free(all);
+    return status;
+}
+
+enum el_status el_worker_sum_in_order(struct el_worker *worker, double *values, int64_t n)
+{
+    const struct el_device *device = worker->members[0].shard.device;
+    if (worker->layout->n_workers == 1 || !el_device_computes(device)) return EL_OK;
+    const int64_t piece = PIECE / worker->layout->n_workers + 1;
+    for (int64_t at = 0; at < n; at += piece) EL_TRY(sum_piece(worker, values + at, n - at < piece ? n - at : piece));
     return EL_OK;
 }
 

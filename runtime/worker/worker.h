@@ -65,4 +65,7 @@ enum el_status el_worker_set_comm(const struct el_train_config *config, struct e
 /* The values of all workers are summed (or the first one's taken) in place: a step of its own, that no ledger sees.
  * Blocking. Collective: all workers call it, between steps. Errors: EL_ERR_PEER where another worker failed. */
 enum el_status el_worker_sum(struct el_worker *worker, double *values, int64_t n);
+/* The sum in the order of the workers: its bits depend neither on `n` nor on how the transport adds. Devices that do
+ * not compute have none. */
+enum el_status el_worker_sum_in_order(struct el_worker *worker, double *values, int64_t n);
 enum el_status el_worker_take_first(struct el_worker *worker, double *values, int64_t n);

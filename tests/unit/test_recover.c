@@ -10,12 +10,14 @@
 
 static const char PATH[] = "/tmp/el-test-recover.csv";
 
-/* Step 0 at 1 s, each step 0.5 s; a kill before step 5 at 3.5 s; seen at 4 s, started at 4.25, going on from step 2 at
- * 5 s; there again at 6.5 s, and at the end, after step 7, at 8 s. */
+/* The clock of day jumps all the time. Step 0 at 1 s, each step 0.5 s; a kill before step 5 at 3.5 s; seen at 4 s,
+ * started at 4.25, going on from step 2 at 5 s; there again at 6.5 s, and at the end, after step 7, at 8 s. */
 static const char ONE[] =
-    "event,step,unix_s\nstart,0,100.0\nstep,0,101.0\nstep,1,101.5\nstep,2,102.0\nstep,3,102.5\n"
-    "step,4,103.0\nstep,5,103.5\nkill,5,103.5\nend,0,104.0\nrestart,2,104.0\nstart,0,104.25\n"
-    "step,2,105.0\nstep,3,105.5\nstep,4,106.0\nstep,5,106.5\nstep,6,107.0\nstep,7,107.5\nend,0,108.0\n";
+    "event,step,unix_s,monotonic_s\nstart,0,10,100.0\nstep,0,1000,101.0\nstep,1,10,101.5\nstep,2,1000,102.0\nstep,3,10,"
+    "102.5\n"
+    "step,4,1000,103.0\nstep,5,10,103.5\nkill,5,1000,103.5\nend,0,10,104.0\nrestart,2,1000,104.0\nstart,0,10,104.25\n"
+    "step,2,1000,105.0\nstep,3,10,105.5\nstep,4,1000,106.0\nstep,5,10,106.5\nstep,6,1000,107.0\nstep,7,10,107.5\nend,0,"
+    "1000,108.0\n";
 
 static json_t *read_events(const char *text)
 {
@@ -48,9 +50,9 @@ static void a_fall_stage_by_stage(void **state)
 
 static void two_falls_are_apart_and_what_did_not_come_is_null(void **state)
 {
-    json_t *events =
-               read_events("event,step,unix_s\nstart,0,0\nstep,0,1\nstep,1,2\nstop,1,2\nend,0,5\nstart,0,6\nstep,0,7\n"
-                           "step,1,8\nkill,1,8\nend,0,8.5\n"),
+    json_t *events = read_events("event,step,unix_s,monotonic_s\nstart,0,10,0\nstep,0,1000,1\nstep,1,10,2\nstop,1,1000,"
+                                 "2\nend,0,10,5\nstart,0,1000,6\nstep,0,10,7\n"
+                                 "step,1,1000,8\nkill,1,10,8\nend,0,1000,8.5\n"),
            *falls = el_recovery_falls(events), *first = json_array_get(falls, 0), *second = json_array_get(falls, 1);
     assert_int_equal(json_array_size(falls), 2);
     assert_true(el_json_is(first, "kind", "stop") && el_json_is(second, "kind", "kill"));
@@ -66,8 +68,10 @@ static void two_falls_are_apart_and_what_did_not_come_is_null(void **state)
  * third one the end is missing. */
 static void what_a_checkpoint_costs_of_the_time_to_the_next_one(void **state)
 {
-    json_t *events = read_events("event,step,unix_s\nstep,2,9\nstep,3,10\nstep,4,11.25\nstep,5,12.5\nstep,6,13.5\n"
-                                 "step,7,14.5\nstep,8,16\nstep,9,17.5\nstep,10,18.5\nstep,11,19.5\nstep,12,21\n"),
+    json_t *events = read_events(
+               "event,step,unix_s,monotonic_s\nstep,2,10,9\nstep,3,1000,10\nstep,4,10,11.25\nstep,5,1000,12.5\nstep,6,"
+               "10,13.5\n"
+               "step,7,1000,14.5\nstep,8,10,16\nstep,9,1000,17.5\nstep,10,10,18.5\nstep,11,1000,19.5\nstep,12,10,21\n"),
            *costs = json_array();
     el_recovery_costs(events, 4, costs);
     assert_int_equal(json_array_size(costs), 2);
@@ -81,9 +85,10 @@ static void what_is_no_event_is_refused_with_its_line(void **state)
 {
     json_t *events;
     FILE *file = fopen(PATH, "w");
-    assert_true(file && fputs("event,step,unix_s\nstep,0,1\nstep 1\n", file) >= 0 && fclose(file) == 0);
+    assert_true(file && fputs("event,step,unix_s,monotonic_s\nstep,0,1000,1\nstep 1\n", file) >= 0 &&
+                fclose(file) == 0);
     assert_int_equal(el_recovery_events(PATH, &events), EL_ERR_INVALID);
-    assert_non_null(strstr(el_error_message(), ":3: not event,step,unix_s"));
+    assert_non_null(strstr(el_error_message(), ":3: not event,step,unix_s,monotonic_s"));
     unlink(PATH);
 }
 
