@@ -13,12 +13,13 @@
  * alone, and beside it "piece.model.NAME" of whole numbers: the dimension that is cut (as the kernels have it), where
  * the piece begins there, of how many, how many it has (0 of 0: it is not cut), and the first element of a range of
  * that (-1: it is all there). A range stands in one row, by its places in the shape; "places.model.NAME" has these
- * where they are not one after the other.
+ * where they are not one after the other. All files together have each element once, or some of them the whole array.
  *
  * A folder `step-20` is complete: it was written under another name (el_checkpoint_folder), and renamed last.
  *
  * Units: elements, bytes, steps. Timing: blocking. Threads: any, once it is open. Ownership: the caller's.
- * Errors: EL_ERR_INVALID in one line with the file and what is wrong; EL_ERR_IO.
+ * Errors: EL_ERR_INVALID in one line with the file and what is wrong; EL_ERR_IO. If the last one of a folder is
+ * damaged, an earlier one is opened, with a line on standard error.
  */
 #pragma once
 
