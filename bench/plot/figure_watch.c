@@ -93,12 +93,13 @@ static enum el_status choose_curves(struct picture *picture)
 }
 
 /* Whole words alone where there is no room for all: "torchrun ..." */
-static void shorten(char *program)
+static void shorten(char *program, size_t bytes)
 {
     size_t end = PROGRAM_LETTERS;
     if (strlen(program) <= end) return;
     while (end > 0 && program[end] != ' ') end--;
-    strcpy(program + (end ? end : PROGRAM_LETTERS), end ? " ..." : "...");
+    size_t at = end ? end : PROGRAM_LETTERS;
+    snprintf(program + at, bytes - at, "%s", end ? " ..." : "...");
 }
 
 /* "rank 0 (4711)", "4711 python train.py": enough to find the row of the table. */
@@ -108,7 +109,7 @@ static struct el_data_text name_of(const json_t *process)
     char program[128];
     struct el_data_text name;
     el_table_command(el_json_text(process, "command", el_json_text(process, "name", "?")), program, sizeof program);
-    shorten(program);
+    shorten(program, sizeof program);
     if (isnan(rank))
         snprintf(name.text, sizeof name.text, "%.0f %.21s", pid, el_data_label(program).text);
     else
