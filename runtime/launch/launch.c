@@ -57,6 +57,7 @@ struct launch {
     int64_t failed_ns;
     int64_t deserted_ns; /* since when mpirun has no ranks any more; 0: it has */
     bool stuck;          /* mpirun was ended for that */
+    int stopped;         /* where result.stopped: the child */
     int was_subreaper;
     char before[EL_NUMBERS_BYTES]; /* children that are others' business */
 };
@@ -321,11 +322,15 @@ static bool is_stuck(struct launch *launch)
     return launch->stuck;
 }
 
-static bool is_stopped(const struct launch *launch)
+/* The first child that a signal has stopped; -1: none. */
+static int find_stopped(const struct launch *launch)
 {
     char path[48], state[16];
-    snprintf(path, sizeof path, "/proc/%d/status", (int)launch->children[0].pid);
-    return launch->spec.procs == 1 && el_file_line(path, "State:\t", state, sizeof state) && *state == 'T';
+    for (int i = 0; i < launch->n_children; i++) {
+        snprintf(path, sizeof path, "/proc/%d/status", (int)launch->children[i].pid);
+        if (el_file_line(path, "State:\t", state, sizeof state) && *state == 'T') return i;
+    }
+    return -1;
 }
 
 /* Returns when all children have ended (then true), one has failed, the time is up, or `progress` says no. */
@@ -343,8 +348,11 @@ static bool watch(struct launch *launch, struct el_launch_result *result)
         if (ended) return true;
         if (is_beyond_hope(launch) || is_stuck(launch)) return false;
         result->timed_out = spec->timeout_s > 0 && elapsed_s(launch) >= spec->timeout_s;
-        result->stopped = result->timed_out && is_stopped(launch);
-        if (result->timed_out) return false;
+        if (result->timed_out) {
+            launch->stopped = find_stopped(launch);
+            result->stopped = launch->stopped >= 0;
+            return false;
+        }
         result->cancelled = spec->progress && !spec->progress(spec->context, elapsed_s(launch));
         if (result->cancelled) return false;
     }
@@ -386,8 +394,11 @@ static void explain(const struct launch *launch, int wait_status, struct el_laun
     if (result->signal == SIGKILL && !result->timed_out && !result->cancelled)
         result->out_of_memory = el_oom_explain(launch->oom_kills, el_oom_kills(""), memory, sizeof memory);
     if (result->failed_rank >= 0) snprintf(who, sizeof who, "rank %d", result->failed_rank);
+    if (result->stopped && !by_mpirun(launch)) snprintf(who, sizeof who, "rank %d", launch->stopped);
     if (result->timed_out)
-        snprintf(result->reason, sizeof result->reason, "timed out after %g s", launch->spec.timeout_s);
+        snprintf(result->reason, sizeof result->reason, "timed out after %g s%s%s%s", launch->spec.timeout_s,
+                 result->stopped ? ": " : "", result->stopped ? who : "",
+                 result->stopped ? " was stopped (SIGSTOP)" : "");
     else if (result->cancelled)
         snprintf(result->reason, sizeof result->reason, "interrupted after %.1f s", result->wall_s);
     else if (launch->stuck && result->failed_rank < 0)

@@ -53,7 +53,7 @@ struct el_launch_result {
     int signal;      /* that ended it; 0 if none */
     int failed_rank; /* the first that failed; -1: none, or not known */
     bool timed_out;
-    bool stopped;       /* when its time was over: by SIGSTOP, the one process */
+    bool stopped;       /* when its time was over: by SIGSTOP, a process that was started here */
     bool cancelled;     /* by `progress` */
     bool out_of_memory; /* killed while the kernel ended a process of this host because memory ran out */
     double wall_s;

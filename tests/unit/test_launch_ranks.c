@@ -46,6 +46,8 @@ static void expect_ends(enum el_launch_by by)
         {RANKS("test $r = 2 && { sleep 0.1; echo because >&2; exit 5; }; exec sleep 98765433"),
          "rank 2 ended with exit status 5", "because\n", 30, 0.3, 2, 0, false},
         {"exec sleep 98765433", "timed out after 0.5 s", "", 0.5, 0.3, -1, 0, false},
+        {RANKS("test $r = 1 && kill -STOP $$; exec sleep 98765433"),
+         "timed out after 0.5 s: rank 1 was stopped (SIGSTOP)", "", 0.5, 0.3, -1, 0, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[256];
