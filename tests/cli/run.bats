@@ -216,8 +216,8 @@ assert len(peaks[0]) == 1 and peaks[0] == peaks[1], peaks
         run "$EVENLOAD" run --model resnet18 --mode $mode --devices sim:4 --dry-run
         [[ $status -eq 0 && $(wc -L <<<"$output") -le 100 && $output == *"Whether it fits is not known"* ]] || show
     done
-    "$EVENLOAD" run "${QUICK[@]}" --mode dp --devices 2 --device-mem 1K --dry-run --json >small.json || [[ $? -eq 1 ]]
-    [[ $(json small.json 'd["fits"], d["limit"], d["limit_bytes"], sorted(d["assumed"])[0]') == "(False, 'device', 1024, 'classes')" ]] || cat small.json
+    "$EVENLOAD" run "${QUICK[@]}" --features 16384 --mode dp --devices 2 --device-mem 1M --dry-run --json >small.json || [[ $? -eq 1 ]]
+    [[ $(json small.json 'd["fits"], d["limit"], d["limit_bytes"], sorted(d["assumed"])[0]') == "(False, 'device', 1048576, 'classes')" ]] || cat small.json
 }
 
 @test "a simulated trial is never valid, and names its machine; a machine that cannot be is refused in one line" {

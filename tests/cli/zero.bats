@@ -3,7 +3,7 @@
 PICTURES=no
 load common
 
-GPT=(--model gpt --layers 4 --embed 32 --seq 8 --vocab 64 --data dummy --batch 4 --dtype f64 --optimizer adam --warmup 1 --steps 3 --min-time 0 --control none --quiet)
+GPT=(--model gpt --layers 4 --embed 40 --seq 8 --vocab 64 --data dummy --batch 4 --dtype f64 --optimizer adam --warmup 1 --steps 3 --min-time 0 --control none --quiet)
 
 @test "a model that --device-mem refuses in ddp trains in zero3, as ddp does where it has room" {
     local need
