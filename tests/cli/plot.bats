@@ -117,7 +117,7 @@ END
     command -v gnuplot >/dev/null || skip "gnuplot is not installed"
     local plots format width
     plots=$(cd "$BATS_TEST_DIRNAME/../../plots" && pwd)
-    ! grep -nE 'pointsize ' "$plots"/*.gnuplot | grep -vE 'pointsize .*([*] dot| size\()' || show
+    ! grep -nE 'pointsize ' "$plots"/*.gnuplot | grep -vE 'pointsize (.*[ (])?size\(|pointsize .*[*] dot' || show
     cat >dots.gnuplot <<END
 data = ARG1; format = ARG2
 height = 60; least = 80.
