@@ -132,6 +132,7 @@ static enum el_status take_checkpoints(const struct el_campaign *c, size_t *exis
 static enum el_status prepare(struct el_campaign *c, bool again)
 {
     EL_TRY(el_trials_resolve(c->command, c->options, &c->set));
+    if (c->set.drawn[0] && !c->options->quiet) fprintf(stderr, "evenload: --load: %s\n", c->set.drawn);
     if (again) EL_TRY(keep_others(c));
     if (!strcmp(c->options->data, "synthetic")) EL_TRY(el_data_files_write(c->options, &c->files));
     c->repeats = calloc((size_t)(c->set.n * c->options->repeats), sizeof *c->repeats);

@@ -62,7 +62,7 @@ const struct el_option_row el_option_rows_after[] = {
      "models over images: move training images by up to an eighth of their side, and mirror them, at random",
      CHOICES("off|on"), DEFAULT("off")},
     {SET, "load", "FILE", AT(TEXT, load), COMPARE | RUN | RECOVER,
-     "safetensors file of the initial weights, by PyTorch's names and shapes (default: drawn by --seed)"},
+     "safetensors file of initial weights, by PyTorch's names and shapes; what it lacks is drawn by --seed"},
     {SET, "save", "FILE", AT(TEXT, save), RUN,
      "write the weights to a safetensors file: those after the last measured step, with --epochs of the best epoch"},
     {SET, "checkpoint", "DIR", AT(TEXT, checkpoint), RUN,

@@ -41,6 +41,7 @@ struct el_trial_set {
     int n;
     struct el_dataset *dataset;
     struct el_safetensors *weights; /* of --load, which the trials' configurations point to; or NULL */
+    char drawn[512];                /* "8 of 9 arrays of the model are not in w.st and are drawn: a, b"; "": none */
     struct el_checkpoint *resume;   /* of --resume, likewise */
 };
 

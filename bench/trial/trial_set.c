@@ -110,18 +110,22 @@ static enum el_status add_from(enum el_trial_list list, unsigned command, const 
 }
 
 /* Of a resolved model; NULL where no file is to be loaded. */
-static enum el_status open_weights(const char *load, const struct el_model_config *model,
-                                   struct el_safetensors **weights_p)
+static enum el_status open_weights(const char *load, const struct el_model_config *model, struct el_trial_set *set)
 {
     struct el_safetensors *weights;
     struct el_graph *graph;
+    char names[256];
     if (!*load) return EL_OK;
     EL_TRY(el_model_build(model, &graph));
     enum el_status status = el_safetensors_open(load, &weights);
     if (status == EL_OK) {
         status = el_weights_check(weights, graph);
+        const int lacks = el_weights_lacks(weights, graph, names, sizeof names);
+        if (lacks > 0)
+            snprintf(set->drawn, sizeof set->drawn, "%d of %d arrays of the model are not in %.160s and are drawn: %s",
+                     lacks, graph->n_params + graph->n_buffers, load, names);
         if (status == EL_OK)
-            *weights_p = weights;
+            set->weights = weights;
         else
             el_safetensors_close(weights);
     }
@@ -137,7 +141,7 @@ enum el_status el_trials_resolve(unsigned command, const struct el_options *opti
         return el_fail(EL_ERR_INVALID, "--batch: 'run' takes one batch; 'evenload compare' takes a list");
     EL_TRY(el_sizes_check(&options->train.model));
     EL_TRY(el_sizes_resolve(options, &model, &set.dataset));
-    enum el_status status = open_weights(options->load, &model, &set.weights);
+    enum el_status status = open_weights(options->load, &model, &set);
     const struct el_trial_choice choice = {.model = &model, .weights = set.weights};
     if (status == EL_OK) status = add_from(EL_LIST_BATCH, command, options, choice, &set);
     if (status == EL_OK)

@@ -118,8 +118,9 @@ static enum el_status take_slice(const struct el_train_config *config, const str
 enum el_status el_state_initial_values(const struct el_train_config *config, const struct el_graph *graph,
                                        const struct el_param *array, double *values)
 {
-    if (array->slice.of && config->weights) return take_slice(config, graph, array, values);
-    if (config->weights) return el_weights_read(config->weights, array, values);
+    const bool stored = config->weights && el_safetensors_find(config->weights, array->name);
+    if (array->slice.of && stored) return take_slice(config, graph, array, values);
+    if (stored) return el_weights_read(config->weights, array, values);
     draw_all(config->seed, array, values);
     return EL_OK;
 }

@@ -70,7 +70,8 @@ static bool same_shape(const struct el_stored_array *a, const struct el_stored_a
     return same;
 }
 
-static enum el_status fail_missing(const struct el_safetensors *file, const char *name)
+/* What the file lacks is drawn (el_weights_lacks), but not what it has by another name. */
+static enum el_status check_missing(const struct el_safetensors *file, const char *name)
 {
     char wrapped[2 * EL_GRAPH_NAME_BYTES];
     const size_t body = strlen("transformer.");
@@ -78,10 +79,11 @@ static enum el_status fail_missing(const struct el_safetensors *file, const char
     if (!strncmp(name, "transformer.", body) && el_safetensors_find(file, name + body))
         return el_fail(EL_ERR_INVALID, "%.200s has '%s' for '%s', as GPT2Model has: in Python save a GPT2LMHeadModel",
                        el_safetensors_path(file), name + body, name);
-    return el_fail(EL_ERR_INVALID, "%.200s has no '%s', which the model has%s", el_safetensors_path(file), name,
-                   el_safetensors_find(file, wrapped) ? ", but 'module.' before it, as DistributedDataParallel has: in "
-                                                        "Python save model.module.state_dict()"
-                                                      : "");
+    if (!el_safetensors_find(file, wrapped)) return EL_OK;
+    return el_fail(EL_ERR_INVALID,
+                   "%.200s has no '%s', which the model has, but 'module.' before it, as DistributedDataParallel has: "
+                   "in Python save model.module.state_dict()",
+                   el_safetensors_path(file), name);
 }
 
 static enum el_status check_array(const struct el_safetensors *file, const struct el_param *param)
@@ -90,7 +92,7 @@ static enum el_status check_array(const struct el_safetensors *file, const struc
                                  *found = el_safetensors_find(file, param->name);
     const char *path = el_safetensors_path(file);
     char has[SHAPE_BYTES], needs[SHAPE_BYTES];
-    if (!found) return fail_missing(file, param->name);
+    if (!found) return check_missing(file, param->name);
     if (found->type == EL_STORED_I64)
         return el_fail(EL_ERR_INVALID, "%.200s: '%s' has whole numbers (I64)", path, param->name);
     if (same_shape(found, &wanted)) return EL_OK;
@@ -148,7 +150,7 @@ static enum el_status check_tied(const struct el_safetensors *file, const struct
                                  const struct el_param *param)
 {
     const struct el_stored_array *first = el_safetensors_find(file, param->name);
-    const size_t n = same_shape(array, first) ? (size_t)array->count : 0;
+    const size_t n = first && same_shape(array, first) ? (size_t)array->count : 0;
     double *values = calloc(2 * n + 1, sizeof *values);
     if (!values) return el_fail_errno("'%s'", param->name);
     enum el_status status = n ? el_safetensors_read(file, array, values) : EL_OK;
@@ -179,6 +181,26 @@ enum el_status el_weights_check(const struct el_safetensors *file, const struct 
                            array->name);
     }
     return EL_OK;
+}
+
+static void list_missing(const struct el_safetensors *file, const struct el_param *of, int n, int *n_p, char *text,
+                         size_t bytes)
+{
+    for (int i = 0; i < n; i++) {
+        if (el_safetensors_find(file, of[i].name)) continue;
+        const size_t used = strlen(text);
+        snprintf(text + used, bytes - used, "%s%s", *n_p ? ", " : "", of[i].name);
+        ++*n_p;
+    }
+}
+
+int el_weights_lacks(const struct el_safetensors *file, const struct el_graph *model, char *names, size_t bytes)
+{
+    int n = 0;
+    *names = '\0';
+    list_missing(file, model->params, model->n_params, &n, names, bytes);
+    list_missing(file, model->buffers, model->n_buffers, &n, names, bytes);
+    return n;
 }
 
 enum el_status el_weights_read(const struct el_safetensors *file, const struct el_param *param, double *values)

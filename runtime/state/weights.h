@@ -19,9 +19,11 @@
 
 enum { EL_WEIGHTS_NAME_BYTES = 2 * EL_GRAPH_NAME_BYTES };
 
-/* Every parameter and every buffer of the model is there, in its shape, and nothing else is but a weight that two
+/* Parameters and buffers of the model that are there have its shapes, and nothing else is there but a weight that two
  * layers share, by its second name. */
 enum el_status el_weights_check(const struct el_safetensors *file, const struct el_graph *model);
+/* How many parameters and buffers of the model are not there, and their names, cut to `bytes`: they are drawn. */
+int el_weights_lacks(const struct el_safetensors *file, const struct el_graph *model, char *names, size_t bytes);
 /* A parameter or a buffer. values: [count] in the order of its own shape. */
 enum el_status el_weights_read(const struct el_safetensors *file, const struct el_param *param, double *values);
 
