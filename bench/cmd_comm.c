@@ -116,11 +116,28 @@ static int show(const struct el_options *options, const struct el_store *store, 
     return el_exit_flush(absent == n ? EL_EXIT_USE : el_wire_wrong(document) ? EL_EXIT_TRIAL : 0);
 }
 
+static enum el_status show_two(const struct el_options *options, const json_t *document)
+{
+    if (options->wire.csv) return el_fail(EL_ERR_INVALID, "--csv is of one record: give --json");
+    if (json_array_size(json_object_get(document, "rows")) == 0)
+        return el_fail(EL_ERR_INVALID, "--from %s: these records have no operation and size in common",
+                       options->wire.from);
+    if (options->json) return el_print_json(document, stdout);
+    el_wire_print_two(document, stdout);
+    return EL_OK;
+}
+
 /* What was measured elsewhere, and is only shown. */
 static int show_read(const struct el_options *options)
 {
     json_t *document;
-    enum el_status status = el_wire_from(options->wire.from, &document);
+    enum el_status status = el_wire_two(options->wire.from, &document);
+    if (status == EL_OK && document) {
+        status = show_two(options, document);
+        json_decref(document);
+        return status == EL_OK ? el_exit_flush(0) : el_exit_failed(status);
+    }
+    if (status == EL_OK) status = el_wire_from(options->wire.from, &document);
     if (status != EL_OK) return el_exit_failed(status);
     if (options->json)
         el_print_json(document, stdout);
@@ -245,6 +262,9 @@ enum el_status el_cmd_comm(struct el_options *options, int *exit_status_p)
     struct el_launch_place place;
     bool rank;
     if (options->wire.from[0]) {
+        if (options->action[0])
+            return el_fail(EL_ERR_INVALID, "unexpected argument '%s': --from takes a list, as --from %s,%s",
+                           options->action, options->wire.from, options->action);
         snprintf(options->dir, sizeof options->dir, "%s", options->wire.from);
         EL_TRY(el_options_check_records_alone("comm --from", options));
         *exit_status_p = show_read(options);

@@ -196,6 +196,11 @@ void el_wire_complete(json_t *document);
 /* Of a folder, a file, or a list by comma: a record of ours, or what other tools wrote. New reference. Errors: those of
  * el_foreign_read. */
 enum el_status el_wire_from(const char *list, json_t **document_p);
+/* Of "A,B", two records of ours, what both measured, size by size: {"kind": "comm difference", "a": {"name", "backend",
+ * "ranks", ...}, "b", "rows": [{"operation", "algorithm", "place", "bytes", "a_us", "b_us", "ratio", "ratio_ci95",
+ * "reason"}]}. New reference; NULL: A is no record of ours. Errors: el_wire_read's, of B. */
+enum el_status el_wire_two(const char *list, json_t **document_p);
+void el_wire_print_two(const json_t *document, FILE *out);
 /* busbw of a point in place, or out of place where it has none: what is judged and drawn. */
 double el_wire_best_place(const json_t *point);
 /* Elements that were wrong, of all curves. */

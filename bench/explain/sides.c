@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
@@ -79,6 +80,9 @@ static enum el_status find_record(const char *word, char path[EL_PATH_BYTES], co
                            "%s: there is no such folder, and no such record; 'evenload run --out DIR' makes one", word);
         *colon = 0;
     }
+    snprintf(record, EL_PATH_BYTES, "%.*s/comm.json", (int)(EL_PATH_BYTES - sizeof "/comm.json"), path);
+    if (S_ISDIR(info.st_mode) && access(record, F_OK) == 0)
+        return el_fail(EL_ERR_INVALID, "%s has a record of comm: 'evenload comm --from A,B' compares two", path);
     length = strlen(path);
     *choice_p = word[length] ? word + length + 1 : "";
     snprintf(record, EL_PATH_BYTES, "%.*s%s", (int)(EL_PATH_BYTES - sizeof "/results.json"), path,

@@ -104,7 +104,7 @@ static const struct el_option_row before_sizes[] = {
      "'mod 2', 'div 2', 'and 1', 'or 1' of a rank's number"},
     {WHAT, "from", "FILES", AT(TEXT, wire.from), COMM,
      "measure nothing: read nccl-tests' output (text, or -J's JSON), NCCL Inspector's logs or a comm.json; a file, a "
-     "folder, or several, comma-separated",
+     "folder, or several, comma-separated; two folders of comm are compared by size",
      COMMON},
     {WHAT, "comm-algorithm", "LIST", AT(TEXT, wire.algorithms), COMM,
      "auto, direct, ring, ps, all, or a list; auto: by size, the fastest measured", DEFAULT("auto"), COMMON},

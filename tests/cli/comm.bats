@@ -83,6 +83,27 @@ json.dump(d, open("slow.json", "w"))
     [[ $output == *"0.25  "*node-1$'\n'* ]] || show
 }
 
+@test "--from A,B: two records, size by size, with intervals" {
+    "$EVENLOAD" comm -e 4K -f 16 -n 6 -w 1 --quiet --comm local --out a >/dev/null
+    python3 - <<'.' # B takes 3 times as long, and has a size less
+import json
+d = json.load(open("a/comm.json"))
+d["curves"][0]["points"].pop()
+for point in d["curves"][0]["points"]:
+    for place in point["out_of_place"], point["in_place"]:
+        place["samples_us"] = [[3 * us for us in rank] for rank in place["samples_us"]]
+json.dump(d, open("b.json", "w"))
+.
+    run --separate-stderr "$EVENLOAD" comm --from a,b.json
+    [[ $status -eq 0 && $output == "A: a, 2 ranks, communicator local"*"B: b.json, 2 ranks"*"The intervals cover the calls of one launch of each"* ]] || show
+    run --separate-stderr "$EVENLOAD" comm --from a,b.json --json
+    [[ $(json /dev/stdin '[(r["bytes"], r["place"], round(r["ratio"], 9), r["ratio_ci95"][0] < 3 < r["ratio_ci95"][1]) for r in d["rows"]]' <<<"$output") == \
+        "[(8, 'out of', 3.0, True), (8, 'in', 3.0, True), (128, 'out of', 3.0, True), (128, 'in', 3.0, True)]" ]] || show
+    refuses "nowhere: No such file" "$EVENLOAD" comm --from a,nowhere
+    refuses "unexpected argument 'b': --from takes a list, as --from a,b" "$EVENLOAD" comm --from a b
+    refuses "a has a record of comm: 'evenload comm --from A,B' compares two" "$EVENLOAD" explain a a
+}
+
 @test "as ranks of mpirun, and by torchrun's variables" {
     MASTER_ADDR=127.0.0.1 MASTER_PORT=$(free_port)
     export MASTER_ADDR MASTER_PORT WORLD_SIZE=2

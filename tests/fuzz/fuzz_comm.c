@@ -19,6 +19,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FILE *out = fuzz_print_begin();
     el_wire_print(document, out);
     el_wire_csv(document, out);
+    char list[1024];
+    json_t *two = NULL;
+    snprintf(list, sizeof list, "%s,%s", path, path);
+    if (fuzz_status(el_wire_two(list, &two))) el_wire_print_two(two, out);
+    json_decref(two);
     fuzz_print_end(out);
     snprintf(plots, sizeof plots, "%s/plots", fuzz_folder());
     fuzz_status(el_data_save(&el_figure_wire, document, plots, &drawn));
