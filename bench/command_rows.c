@@ -147,7 +147,7 @@ static const struct el_command_row commands[] = {
      "[OPERATION] [-b BYTES] [-e BYTES] [-f N] [-n N] [options]",
      "Time collectives at each size, out of place and in place, check their data, and compare with the rate at which "
      "the machine copies memory. OPERATION: all_reduce (the default), broadcast, reduce, all_gather, reduce_scatter, "
-     "alltoall, scatter, gather, sendrecv, all, or p2p: every pair of ranks.",
+     "alltoall, alltoallv, scatter, gather, sendrecv, barrier, all, or p2p: every pair of ranks.",
      "  evenload comm                                     all_reduce, 8 bytes to 128 MiB, two CPU devices\n"
      "  evenload comm all -b 1K -e 16M --comm local       every operation, a thread per device\n"
      "  evenload comm -g 2 -d all                         as nccl-tests: each type\n"

@@ -54,10 +54,11 @@ const char *el_text_mib(double bytes, char text[EL_FIGURE_BYTES])
 const char *el_text_time(double s, char text[EL_FIGURE_BYTES])
 {
     static const double units[] = {31557600, 604800, 86400, 3600, 60, 1, 1e-3};
-    static const char *const names[] = {"years", "weeks", "days", "h", "min", "s", "ms"};
+    static const char *const names[] = {"year", "week", "day", "h", "min", "s", "ms"};
     int u = 0;
     while (u < 6 && s < units[u]) u++;
     snprintf(text, EL_FIGURE_BYTES, "%.3g %s", s / units[u], names[u]);
+    if (u < 3 && strncmp(text, "1 ", 2) != 0) strcat(text, "s");
     return text;
 }
 

@@ -215,7 +215,7 @@ const struct el_option_row el_option_rows_after[] = {
      "exit status 1 if a trial is suspect, unchecked, or simulated from doubtful costs; results are written all the "
      "same",
      PER_RANK},
-    {OUTPUT, "store", "DIR", AT(TEXT, store), BASELINE, "folder of the baseline store; it holds one folder per machine",
+    {OUTPUT, "store", "DIR", AT(TEXT, store), BASELINE, "folder of the baseline store, a file for each session",
      DEFAULT("results/baseline"), COMMON},
     {OUTPUT, "force", NULL, AT(FLAG, force), BASELINE,
      "add the run even if it was disturbed on purpose, or if exact figures got worse", COMMON},

@@ -101,6 +101,8 @@ enum el_status el_option_place(const struct el_option_row *row, const char *choi
     }
     const char *near = el_suggest(text, names),
                *file = row->of_mode && row->of_mode->kind == EL_MODE_FILE ? ", nor a file (name.csv)" : "";
+    if (!strcmp(row->name, "dtype") && strstr(text, "16"))
+        file = ": 16 bits are --precision's (bf16, bf16-mixed, bf16-pure)";
     if (!near) return el_fail(EL_ERR_INVALID, "--%s: '%s' is not one of %s%s", row->name, text, choices, file);
     return el_fail(EL_ERR_INVALID, "--%s: '%s' is not one of %s%s: did you mean '%s'?", row->name, text, choices, file,
                    near);

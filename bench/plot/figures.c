@@ -68,6 +68,7 @@ enum el_status el_plot_run(const char *dir, const struct el_plot_look *look, FIL
     snprintf(plots, sizeof plots, "%s/plots", dir);
     int n = access(path, F_OK) != 0 ? add_subcommands(plots, names, 0) : 0;
     if (n > 0) return el_plot_draw(plots, names, n, look, messages); /* explain and data have no trials */
+    if (access(dir, F_OK) != 0) return el_fail(EL_ERR_INVALID, "%s: there is no such folder", dir);
     EL_TRY(el_record_read(path, &run));
     enum el_status status = EL_OK;
     for (int i = 0, n_own = list_figures(run, &list); i < n_own && status == EL_OK; i++) {

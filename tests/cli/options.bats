@@ -55,6 +55,7 @@ unknown option '-q' :: run -q
 --model needs a value: the next word is the option --batch=3 :: run --model --batch=3
 -b needs a value: the next word is the option --check :: comm -b --check 0
 --quiet takes no value :: run --quiet=yes
+16 bits are --precision's :: run --dtype bf16
 unexpected argument 'textcnn' :: run textcnn
 unknown mode 'dpp': did you mean 'dp'? :: run --mode dpp
 unknown mode 'ddq' :: compare --modes single,ddq
@@ -156,6 +157,7 @@ END
 @test "plot of a folder without a run" {
     mkdir empty
     refuses "empty" "$EVENLOAD" plot empty
+    refuses "nowhere: there is no such folder" "$EVENLOAD" plot nowhere
 }
 
 @test "the next command names this program as a shell takes it, wherever it lies" {
