@@ -281,7 +281,8 @@ NCCL_TESTS_FLAGS+=":I per_iter_timing 1 no:K per_iter_skip 1 no:"
 
 @test "machine measures this machine's rates, and simulated devices take them" {
     run --separate-stderr "$EVENLOAD" machine --out mine.json
-    [[ $status -eq 0 && $output == *"Next: "*" compare --devices sim:8 --machine mine.json" && -z $stderr ]] || show
+    [[ $status -eq 0 && $output == *"Next: "*" compare --devices sim:8 --machine mine.json" ]] || show
+    [[ -z $stderr || $stderr == "evenload: other processes use "*" of the cores now: "* ]] || show
     [[ $(json mine.json 'min(v for v in d.values() if isinstance(v, float)) >= 0, d["f32_tflop_per_s"] > 0 < d["link_gb_per_s"], "measured by" in d["source"], "network_gb_per_s" in d, {r["dtype"] for r in d["products"]} == {r["dtype"] for r in d["attention"]} == {"f32", "bf16"}') == \
         "(True, True, True, False, True)" ]] || { cat mine.json && false; }
     run "$EVENLOAD" run --mode ddp --devices sim:4 --model mlp --data dummy --machine mine.json --dry-run
