@@ -63,7 +63,7 @@ torch_python() {
 }
 
 make_torch() {
-    python3 -m venv build/torch && build/torch/bin/pip install torch numpy safetensors tokenizers
+    python3 -m venv build/torch && build/torch/bin/pip install torch numpy safetensors
 }
 
 # The last lines of a log, indented, for a failure.

@@ -76,7 +76,7 @@ struct el_spread {
     int64_t device_mem_bytes; /* 0: no limit */                                                                        \
     int beside;               /* single: further devices that train the same at the same time, unmeasured */           \
     double timeout_s;                                                                                                  \
-    char data[EL_PATH_BYTES], test[EL_PATH_BYTES], vocab_file[EL_PATH_BYTES];                                          \
+    char data[EL_PATH_BYTES], test[EL_PATH_BYTES];                                                                     \
     char load[EL_PATH_BYTES], save[EL_PATH_BYTES];         /* weights; "": none */                                     \
     char checkpoint[EL_PATH_BYTES], resume[EL_PATH_BYTES]; /* folders; "": none */                                     \
     char elastic[EL_PATH_BYTES];                           /* "3:4"; "": always as many devices */                     \

@@ -16,8 +16,6 @@ const struct el_option_row el_option_rows_after[] = {
      "dummy (random batches in memory)",
      DEFAULT("synthetic"), COMMON},
     {SET, "test", "FILE", AT(TEXT, test), OF_TRIALS, "test set: a file or folder in the same format"},
-    {SET, "vocab-file", "FILE", AT(TEXT, vocab_file), OF_TRIALS,
-     "gpt: a text's tokens are byte pairs, not bytes: GPT-2's vocab.json, with its merges.txt beside it"},
     {SET, "lengths", "A-B", AT(SPREAD, lengths), OF_TRIALS,
      "made-up sentences (--data synthetic, dummy) have from A to B words, each number equally often (default: 8 to 40; "
      "dummy: --seq)",

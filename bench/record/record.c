@@ -89,8 +89,7 @@ static void put_training(json_t *config, const struct el_trial *trial)
     const bool cards = el_trial_backend(trial).gpu;
     json_t *lengths = json_pack("[I, I]", (json_int_t)trial->lengths.shortest, (json_int_t)trial->lengths.longest);
     if (!trial->lengths.longest) json_array_clear(lengths);
-    el_json_put_all(config, EL_KEY("data", trial->data), EL_KEY("test", trial->test),
-                    EL_KEY("vocab_file", el_json_filled(trial->vocab_file)), EL_KEY("load", trial->load),
+    el_json_put_all(config, EL_KEY("data", trial->data), EL_KEY("test", trial->test), EL_KEY("load", trial->load),
                     EL_KEY("freeze", train->model.freeze), EL_KEY("model_sizes", model_sizes(&train->model)),
                     EL_KEY("lr", train->lr), EL_KEY("lr_warmup", train->lr_warmup),
                     EL_KEY("lr_cosine", train->lr_cosine), EL_KEY("lr_min", train->lr_min),

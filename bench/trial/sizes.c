@@ -48,8 +48,6 @@ static enum el_status check_taken(const struct el_options *options, const struct
                        options->train.model.classes, info->name);
     if (options->lengths.longest && info->input == EL_INPUT_TOKENS)
         return el_fail(EL_ERR_INVALID, "--lengths: model %s takes sequences of --seq tokens: leave it out", info->name);
-    if (options->vocab_file[0] && info->input != EL_INPUT_TOKENS)
-        return el_fail(EL_ERR_INVALID, "--vocab-file: model %s takes no tokens (gpt does): leave it out", info->name);
     if (options->train.model.recompute && !info->blocks)
         return el_fail(EL_ERR_INVALID,
                        "--recompute on: model %s has no blocks to compute again (gpt has): leave it out", info->name);
@@ -96,7 +94,6 @@ enum el_status el_sizes_resolve(const struct el_options *options, struct el_mode
     EL_TRY(check_taken(options, info));
     struct el_dataset_spec spec = {.source = options->data,
                                    .test_path = options->test[0] ? options->test : NULL,
-                                   .vocab_file = options->vocab_file[0] ? options->vocab_file : NULL,
                                    .input = info->input,
                                    .image = el_model_size(given, "image"),
                                    .vocab = el_model_size(given, "vocab"),

@@ -47,7 +47,6 @@ enum el_input_kind { EL_INPUT_IDS, EL_INPUT_FEATURES, EL_INPUT_IMAGES, EL_INPUT_
 struct el_dataset_spec {
     const char *source;       /* a path, "synthetic" or "dummy" */
     const char *test_path;    /* NULL: none; the synthetic set has its own */
-    const char *vocab_file;   /* NULL: tokens are bytes; else GPT-2's vocab.json (bpe.h) */
     enum el_input_kind input; /* EL_INPUT_IMAGES; else sentences */
     int64_t image;            /* side of an image; 0: the set's own: 32 (CIFAR-10, synthetic) or 224 */
     int64_t vocab;            /* 0: the set's own */
@@ -89,8 +88,6 @@ struct el_dataset_info {
     int64_t unspaced;  /* training sentences of one word in a script without spaces (Chinese, kana) */
     bool stream;       /* it has tokens: samples are `seq` of them, with a label each */
     bool characters;   /* they are most: each such character is a word */
-    /* How many bytes of the text each token stands for: a stream's, by byte pairs; NULL: one. */
-    int32_t *token_bytes;
 };
 const struct el_dataset_info *el_dataset_info(const struct el_dataset *dataset);
 /* What the synthetic set is made by: as in struct el_dataset_spec. */

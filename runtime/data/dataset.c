@@ -238,7 +238,6 @@ static enum el_status open_stream(const struct el_dataset_spec *spec, struct el_
         return el_fail(EL_ERR_INVALID, "--data-in disk: a stream of tokens is read into memory: give --data-in memory");
     enum el_status status = el_stream_open(&sized, &stream);
     set->train = stream.train, set->test = stream.test;
-    set->info.token_bytes = stream.token_bytes;
     set->info.stream = true;
     set->info.seq = sized.seq;
     set->info.vocab = set->info.classes = set->words = stream.vocab;
@@ -305,7 +304,6 @@ void el_dataset_close(struct el_dataset *dataset)
     el_samples_free(&dataset->test);
     el_vocabulary_free(&dataset->vocabulary);
     free(dataset->words_text);
-    free(dataset->info.token_bytes);
     free(dataset->info.source);
     free(dataset->info.description);
     free(dataset);

@@ -78,7 +78,6 @@ int64_t el_text_ids(const char *line, size_t length, const struct el_vocabulary 
 struct el_stream {
     struct el_samples train, test;
     int64_t vocab;
-    int32_t *token_bytes; /* as in struct el_dataset_info; the caller's */
 };
 enum el_status el_stream_open(const struct el_dataset_spec *spec, struct el_stream *stream);
 /* The bytes of the synthetic text; file 1 is the test. Ownership: free(*bytes_p). */

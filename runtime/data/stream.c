@@ -1,13 +1,11 @@
-/* Streams of tokens, for models that say the next one: a text or made-up English, by bytes or byte pairs, or random
- * ids. A sample is `seq` tokens in a row and the one behind them; samples follow one another, so that every token is a
- * label once. */
+/* Streams of tokens, for models that say the next one: a text or made-up English, by its bytes, or random ids. A sample
+ * is `seq` tokens in a row and the one behind them; samples follow one another, so that every token is a label once. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/rng.h"
-#include "runtime/data/bpe.h"
 #include "runtime/data/samples.h"
 
 enum { BYTES = 256, DUMMY_SAMPLES = 16384, TRAIN_SENTENCES = 12000, TEST_SENTENCES = 1200, IDS_A_DRAW = 4 };
@@ -63,53 +61,38 @@ static enum el_status alloc_samples(int64_t count, int64_t step, int64_t seq, st
     return EL_OK;
 }
 
-/* ids: [n], or NULL: the text's bytes are. */
-static enum el_status cut(const char *path, const struct el_text *text, const int32_t *ids, int64_t n, int64_t seq,
-                          struct el_samples *samples_p)
+static enum el_status cut_text(const char *path, const struct el_text *text, int64_t seq, struct el_samples *samples_p)
 {
-    const int64_t count = (n - 1) / seq;
-    const char *const token = ids ? "token" : "byte";
-    if (count < 1)
-        return el_fail(EL_ERR_INVALID,
-                       "%s: %lld %ss are too few for one sequence of %lld and its next %s: give more "
-                       "text, or --seq less",
-                       el_path_tail(path), (long long)n, token, (long long)seq, token);
-    EL_TRY(alloc_samples(count, seq, seq, samples_p));
-    for (int64_t i = 0; i <= count * seq; i++) samples_p->tokens[i] = ids ? ids[i] : (unsigned char)text->bytes[i];
-    return EL_OK;
-}
-
-static enum el_status cut_text(const char *path, const struct el_text *text, int64_t seq, const struct el_bpe *bpe,
-                               struct el_samples *samples_p)
-{
-    int32_t *ids = NULL;
-    int64_t n = (int64_t)text->length;
+    const int64_t n = (int64_t)text->length, count = (n - 1) / seq;
     if (text->length > FILE_BYTES_MAX)
         return el_fail(EL_ERR_INVALID, "%s: %zu bytes: a text may have 1 GiB: give a part of it", el_path_tail(path),
                        text->length);
-    if (bpe) EL_TRY(el_bpe_encode(bpe, text->bytes, text->length, &ids, &n));
-    enum el_status status = cut(path, text, ids, n, seq, samples_p);
-    free(ids);
-    return status;
+    if (count < 1)
+        return el_fail(EL_ERR_INVALID,
+                       "%s: %lld bytes are too few for one sequence of %lld and its next byte: give more text, or "
+                       "--seq less",
+                       el_path_tail(path), (long long)n, (long long)seq);
+    EL_TRY(alloc_samples(count, seq, seq, samples_p));
+    for (int64_t i = 0; i <= count * seq; i++) samples_p->tokens[i] = (unsigned char)text->bytes[i];
+    return EL_OK;
 }
 
-static enum el_status open_text(const char *path, int64_t seq, const struct el_bpe *bpe, struct el_samples *samples_p)
+static enum el_status open_text(const char *path, int64_t seq, struct el_samples *samples_p)
 {
     struct el_text text;
     EL_TRY(el_bytes_load(path, &text));
-    enum el_status status = cut_text(path, &text, seq, bpe, samples_p);
+    enum el_status status = cut_text(path, &text, seq, samples_p);
     free(text.bytes);
     return status;
 }
 
-static enum el_status open_synthetic(const struct el_dataset_spec *spec, int64_t seq, const struct el_bpe *bpe,
-                                     struct el_stream *stream)
+static enum el_status open_synthetic(const struct el_dataset_spec *spec, int64_t seq, struct el_stream *stream)
 {
     const struct el_synthetic_spec made = {.input = EL_INPUT_TOKENS, .seed = spec->seed};
     struct el_text train, test;
     EL_TRY(el_synthetic_make(&made, &train, &test));
-    enum el_status status = cut_text("synthetic", &train, seq, bpe, &stream->train);
-    if (status == EL_OK) status = cut_text("synthetic", &test, seq, bpe, &stream->test);
+    enum el_status status = cut_text("synthetic", &train, seq, &stream->train);
+    if (status == EL_OK) status = cut_text("synthetic", &test, seq, &stream->test);
     free(train.bytes);
     free(test.bytes);
     return status;
@@ -129,41 +112,20 @@ static enum el_status open_dummy(const struct el_dataset_spec *spec, int64_t seq
     return EL_OK;
 }
 
-static enum el_status open_texts(const struct el_dataset_spec *spec, const struct el_bpe *bpe, struct el_stream *stream)
+static enum el_status open_texts(const struct el_dataset_spec *spec, struct el_stream *stream)
 {
-    if (strcmp(spec->source, "synthetic") == 0) return open_synthetic(spec, spec->seq, bpe, stream);
-    EL_TRY(open_text(spec->source, spec->seq, bpe, &stream->train));
-    return spec->test_path ? open_text(spec->test_path, spec->seq, bpe, &stream->test) : EL_OK;
-}
-
-static enum el_status open_pairs(const struct el_dataset_spec *spec, struct el_stream *stream)
-{
-    struct el_bpe *bpe;
-    EL_TRY(el_bpe_open(spec->vocab_file, &bpe));
-    const int64_t size = el_bpe_size(bpe);
-    enum el_status status;
-    stream->vocab = spec->vocab ? spec->vocab : size;
-    if (stream->vocab < size)
-        status = el_fail(EL_ERR_INVALID, "--vocab %lld: %s has %lld tokens: give as many or more, or leave it out",
-                         (long long)stream->vocab, el_path_tail(spec->vocab_file), (long long)size);
-    else
-        status = open_texts(spec, bpe, stream);
-    if (status == EL_OK) stream->token_bytes = el_bpe_take_token_bytes(bpe);
-    el_bpe_close(bpe);
-    return status;
+    if (strcmp(spec->source, "synthetic") == 0) return open_synthetic(spec, spec->seq, stream);
+    EL_TRY(open_text(spec->source, spec->seq, &stream->train));
+    return spec->test_path ? open_text(spec->test_path, spec->seq, &stream->test) : EL_OK;
 }
 
 enum el_status el_stream_open(const struct el_dataset_spec *spec, struct el_stream *stream)
 {
     const bool dummy = strcmp(spec->source, "dummy") == 0;
-    if (dummy && spec->vocab_file)
-        return el_fail(EL_ERR_INVALID,
-                       "--vocab-file: the tokens of '--data dummy' are drawn: leave it out, or give a text");
-    if (spec->vocab_file) return open_pairs(spec, stream);
     stream->vocab = spec->vocab ? spec->vocab : BYTES;
     if (dummy) return open_dummy(spec, spec->seq, stream);
     if (stream->vocab < BYTES)
         return el_fail(EL_ERR_INVALID, "--vocab %lld: a text's tokens are its bytes, of which there are %d",
                        (long long)stream->vocab, BYTES);
-    return open_texts(spec, NULL, stream);
+    return open_texts(spec, stream);
 }

@@ -16,7 +16,6 @@ struct way {
     struct el_worker *worker;
     const struct el_shard *shard;
     struct el_feed *feed;
-    const int32_t *token_bytes; /* by label; NULL: one each */
     struct el_held held;
     struct el_gathered *gathered; /* of parameters that are stored by ranges; else NULL */
     struct el_buffer *logits;     /* of a batch, where the last part is, else NULL */
@@ -73,7 +72,7 @@ static enum el_status tally(const struct way *way, struct el_score *score)
         score->loss += cross_entropy(&answer, labels[i], &right);
         score->correct += right;
         score->counted++;
-        score->bytes += way->token_bytes ? way->token_bytes[labels[i]] : 1;
+        score->bytes += 1;
     }
     return EL_OK;
 }
@@ -248,11 +247,7 @@ static enum el_status count_share(struct el_run *run, int member, enum el_data_s
     const struct el_shard *owner = &run->worker.members[member].shard;
     struct el_feed feed;
     struct el_buffer *buffers = NULL;
-    struct way way = {.worker = &run->worker,
-                      .shard = owner,
-                      .feed = &feed,
-                      .token_bytes = el_dataset_info(run->session->place->dataset)->token_bytes,
-                      .counts = is_first_piece(run, member)};
+    struct way way = {.worker = &run->worker, .shard = owner, .feed = &feed, .counts = is_first_piece(run, member)};
     struct el_feed_spec spec = {.config = owner->config,
                                 .graph = run->worker.graph,
                                 .device = owner->device,

@@ -113,30 +113,3 @@ xl 48 1600 25 1557611200
 .
     refuses "--vocab 50257: does not divide evenly among 8 devices: pad it, as to 50304" "$EVENLOAD" run --model gpt --vocab 50257 --heads 8 --mode tp --devices sim:8
 }
-
-@test "--vocab-file: what cannot be is one line" {
-    seq -s ' ' 1000 1100 >text.txt
-    echo '{"a": 0}' >vocab.json
-    local gpt=("$EVENLOAD" run --model gpt --data text.txt)
-    refuses "--vocab-file: model textcnn takes no tokens (gpt does)" "$EVENLOAD" run --model textcnn --vocab-file vocab.json
-    refuses "--vocab-file: the tokens of '--data dummy' are drawn" "${gpt[@]}" --data dummy --vocab-file vocab.json
-    refuses "missing.json" "${gpt[@]}" --vocab-file missing.json
-    refuses "vocab.json: no token for the byte 0x00" "${gpt[@]}" --vocab-file vocab.json
-    python3 - <<'END'
-import json
-seen = [b for b in range(256) if 32 < b < 127 or b > 160 and b != 173]
-characters = [chr(b) for b in seen] + [chr(256 + i) for i in range(256 - len(seen))]
-json.dump({token: i for i, token in enumerate([*characters, "10"])}, open("vocab.json", "w"))
-END
-    refuses "merges.txt" "${gpt[@]}" --vocab-file vocab.json
-    printf '1 0\n2 x\n' >merges.txt
-    refuses "merges.txt, line 2: " "${gpt[@]}" --vocab-file vocab.json
-    printf '1 0\n' >merges.txt
-    refuses "--vocab 256: vocab.json has 257 tokens: give as many or more" "${gpt[@]}" --vocab 256 --vocab-file vocab.json
-    refuses "text.txt: 403 tokens are too few for one sequence of 1000 and its next token" "${gpt[@]}" --seq 1000 --vocab-file vocab.json
-    # All labels of the test are "10".
-    printf '10%.0s' {1..17} >test.txt
-    "${gpt[@]}" --test test.txt --vocab-file vocab.json --vocab 300 --layers 1 --embed 4 --heads 1 --seq 8 --batch 4 --epochs 1 --json --quiet --out r >r.json
-    [[ $(json r.json 'd["evaluation"]["counted"], abs(2 * d["evaluation"]["bits_per_byte"] * 0.6931471805599453 / d["evaluation"]["loss"] - 1) < 1e-9') == "(16, True)" ]]
-    [[ $(json r.json 'd["config"]["vocab_file"], d["config"]["model_sizes"]["vocab"]') == "('vocab.json', 300)" ]]
-}

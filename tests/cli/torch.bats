@@ -89,14 +89,6 @@ sys.exit(not abs(ours / theirs - 1) < 0.01)
     [[ $(grep -c '^seed ' learns.txt) == 3 ]]
 }
 
-@test "--vocab-file: the tokens of a text are those of the package tokenizers; bits a byte are of the text's bytes" {
-    need_torch
-    "$EVENLOAD_TORCH" -c 'import tokenizers' 2>/dev/null || skip "that Python has no package tokenizers"
-    "$EVENLOAD_TORCH" "$(dirname "$MEASURE")/pairs.py" "$EVENLOAD" "$PWD" >pairs.txt 2>pairs.err || { cat pairs.txt && tail pairs.err && false; }
-    cat pairs.txt
-    [[ $(grep -c tokens pairs.txt) == 3 && $(grep -c OVER pairs.txt) == 0 ]]
-}
-
 # How far apart its seeds are is what PyTorch's own runs say (tests/torch/precision.py).
 @test "bf16 learns as PyTorch's autocast: gpt and textcnn, 200 steps" {
     need_torch
