@@ -34,7 +34,7 @@ static const struct el_command_row commands[] = {
      "  evenload data --model resnet18 --data images/ --image 64 --workers 0,1,2,4\n"
      "  evenload data --inject disk=1 --batch 32                a disk that takes 1 ms more for each read\n",
      el_cmd_data},
-    {EL_CMD_PLAN, MEASURE, "in which modes and meshes a model fits on so many devices, fastest first; runs nothing",
+    {EL_CMD_PLAN, MEASURE, "modes and meshes in which a model fits on so many devices, fastest first",
      "[--params N] [--devices N] [--device-mem BYTES] [--machine NAME] [options]",
      "List the modes and meshes in which a model can be trained on so many devices: memory of the fullest device, by "
      "each mode's own schedule, bytes sent and the predicted step on a machine (h100-sxm unless --machine names "
@@ -85,9 +85,9 @@ static const struct el_command_row commands[] = {
      "  evenload imbalance --preset outputs --dry-run      outputs that grow with the batch\n"
      "  evenload imbalance --solve time                    shares of the batch that even out time\n",
      el_cmd_imbalance},
-    {EL_CMD_SCALE, JOBS, "speed-up and efficiency at each number of devices, and where the rest is lost",
+    {EL_CMD_SCALE, JOBS, "speed-up and efficiency at each number of devices, and where time is lost",
      "[DIR] [--devices LIST] [--weak | --strong] [options]",
-     "Show speed-up and efficiency of each mode at each number of devices, and where the rest is lost. With DIR: from "
+     "Show speed-up and efficiency of each mode at each number of devices, and where time is lost. With DIR: from "
      "its records, runs nothing.",
      "  evenload scale                                  1, 2, 4 ... all GPUs, else all cores\n"
      "  evenload scale --devices 1,2 --strong --batch 128\n"
