@@ -6,7 +6,7 @@
 #include "runtime/train/forecast.h"
 #include "tests/cards/cards_cases.h"
 
-enum { STEPS = 4, ALL = 0, NONE = -1, F64 = 0, F32 = 1, BF16 };
+enum { STEPS = 4, ALL = 0, NONE = -1, F64 = 0, F32 = 1, BF16, MIXED };
 
 /* One way of training. What stands beside the name is left out where it is 0. */
 struct way {
@@ -104,6 +104,8 @@ static const struct way ways[] = {
     {"ddp", "resnet18", 2, CARDS_LAZY, true, .batch = 12, .n_accumulate = 2, .graph = true},
     {"ddp", "mlp", 2, CARDS_OTHERS_FIRST, true, .batch = 22, .dtype = BF16, .graph = true, .option = "comm-hook",
      .value = "bf16"},
+    {"zero1", "mlp", 2, CARDS_LAZY, .batch = 24, .dtype = MIXED, .scheduled = true},
+    {"zero3", "mlp", 2, CARDS_RANDOM, .batch = 24, .dtype = MIXED, .scheduled = true},
     /* An epoch, its evaluation, and the best weights taken to the host and back. */
     {"dp", "mlp", 2, CARDS_LAZY, false, EL_OPT_SGD, .batch = 442, .epochs = 1},
 };
@@ -164,7 +166,7 @@ static void configure_way(const struct way *way, struct el_train_config *config)
     }
     snprintf(config->mode, sizeof config->mode, "%s", way->mode);
     config->dtype = way->dtype ? EL_F32 : EL_F64;
-    if (way->dtype == BF16) config->model.precision = EL_PRECISION_BF16;
+    if (way->dtype >= BF16) config->model.precision = way->dtype == BF16 ? EL_PRECISION_BF16 : EL_PRECISION_BF16_MIXED;
     config->n_devices = way->n;
     config->mesh[EL_AXIS_DATA] = way->data;
     config->n_accumulate = way->n_accumulate;
@@ -219,7 +221,7 @@ static void check_way(const struct way *way)
     turn++;
     snprintf(text, sizeof text, "%s %s on %d%s, %s, turn %d", way->mode, way->model, way->n,
              way->shared ? " on one card" : "",
-             way->dtype == BF16 ? "bf16"
+             way->dtype >= BF16 ? "bf16"
              : way->dtype       ? "f32"
                                 : "f64",
              turn);
