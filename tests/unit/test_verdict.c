@@ -109,7 +109,7 @@ static const struct {
     {"steps", "9 measured steps", .plant = plant_few_steps},
     {"time", "0.15 s measured", .plant = plant_short},
     {"shared_core", "devices share a core (cpu:0 and cpu:1)", .patch = "{'0.members.1.cores.0': {'cpu': 0}}"},
-    {"physical_core", "they had 52 % of their rate alone, in 1 of 5 repeats",
+    {"physical_core", "together each reached 52 % of its speed alone, in 1 of 5 repeats",
      .patch = "{'2.system': {'core_rate_pct': 52.4}, '3.system': {'core_rate_pct': 66.0}}"},
     {"shared_gpu", "devices share a GPU (cpu:0 and cpu:1)",
      .patch = "{'1.members.0': {'uuid': 'GPU-1'}, '1.members.1': {'uuid': 'GPU-1'}}"},
