@@ -75,7 +75,6 @@ static const struct el_mode_option sync = {.name = "sync",
 
 const struct el_mode_ops el_mode_manual = {
     .info = {.name = "manual",
-             .one_type = true,
              .summary = "one all-reduce per parameter after backward, by hand: no buckets, no overlap",
              .options = (const struct el_mode_option *const[]){&el_mode_procs, &el_mode_accumulate, &sync,
                                                                &el_mode_shares, &el_mode_share_weights, NULL},
@@ -85,6 +84,7 @@ const struct el_mode_ops el_mode_manual = {
              .loss = EL_LOSS_OF_RANKS,
              .memory = {.backward = 2, .optimizer = 2},
              .n_shown = 1,
+             .one_type = true,
              .look = {.fill = 0x9c7ab8, .ink = 0x6a3d9a, .pattern = 3, .point = 13, .point_size = 1.6}},
     .check = check,
     .layout = el_layout_worker_each,
