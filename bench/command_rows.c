@@ -155,7 +155,7 @@ static const struct el_command_row commands[] = {
      "  mpirun -n 4 evenload comm all_reduce -b 8 -e 128M -f 2\n",
      el_cmd_comm},
     {EL_CMD_VERIFY, TRUST, "does this build compute right here? every mode, model and optimizer is checked",
-     "[--quick] [--modes LIST] [--json] [--out DIR]",
+     "[--quick | --pairs] [--modes LIST] [--json] [--out DIR]",
      "Train every mode with every model and optimizer on two, three and four devices, in one process and in several, "
      "and compare losses and gradients with the right ones: single's, or the mean of the ranks' means. On CPU devices, "
      "and on GPUs if there are any.",
