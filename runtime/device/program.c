@@ -72,7 +72,8 @@ static void resolve_tasks(struct el_program *program)
             if (task->kind == EL_TASK_KERNEL) task->args.p[v] = el_view_address(task->views[v]);
             if (task->kind == EL_TASK_CALL) task->p[v] = el_view_address(task->views[v]);
         }
-        if (task->kind == EL_TASK_KERNEL) task->args.tensors = program->tensors + task->first_tensor;
+        if (task->kind == EL_TASK_KERNEL && program->tensors)
+            task->args.tensors = program->tensors + task->first_tensor;
         if (task->kind != EL_TASK_KERNEL || !task->workspace) continue;
         task->args.workspace = (void *)task->workspace->address;
         task->args.workspace_bytes = task->workspace->bytes;
