@@ -197,6 +197,7 @@ enum el_status el_cmd_run_rank(struct el_options *options, const struct el_launc
     enum el_status status = el_join(place, meeting_s, &bootstrap);
     if (status == EL_OK) {
         first = el_bootstrap_rank(bootstrap) == 0;
+        el_bootstrap_set_timeout(bootstrap, options->train.comm_timeout_s);
         begin_part(&watched, bootstrap, NULL, 0);
         status = el_job_compare_options(bootstrap, EL_CMD_RUN, options);
     }

@@ -47,6 +47,7 @@ static enum el_status work(struct el_worker *worker,
     struct el_trial_set set;
     char **argv = worker->arguments;
     EL_TRY(el_worker_join(worker, worker->options.procs > 1));
+    el_bootstrap_set_timeout(worker->bootstrap, worker->options.train.comm_timeout_s);
     enum el_status status = el_trials_resolve(EL_CMD_RUN, &worker->options, &set);
     if (status == EL_OK && strcmp(set.trials->id, argv[ID])) {
         status = el_fail(EL_ERR_INTERNAL, "worker: trial %s became %s: was evenload built anew meanwhile?", argv[ID],

@@ -89,6 +89,11 @@ void el_bootstrap_address(const struct el_bootstrap *bootstrap, char *text, size
     if (bootstrap->ops->address) bootstrap->ops->address(bootstrap, text, bytes);
 }
 
+void el_bootstrap_set_timeout(struct el_bootstrap *bootstrap, double timeout_s)
+{
+    bootstrap->timeout_s = timeout_s;
+}
+
 void el_bootstrap_silent(struct el_bootstrap *bootstrap, char *text, size_t bytes)
 {
     if (bytes) text[0] = 0;

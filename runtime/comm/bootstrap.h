@@ -62,6 +62,9 @@ enum el_status el_bootstrap_barrier(struct el_bootstrap *bootstrap);
 /* Ranks agree on an outcome: every rank gives its own status and gets EL_OK only if all gave EL_OK; where its own was
  * EL_OK it gets EL_ERR_PEER with the message of the lowest rank that failed. */
 enum el_status el_bootstrap_agree(struct el_bootstrap *bootstrap, enum el_status mine);
+/* A rank that has kept a collective call waiting for so long, and does not answer then, is given up (tcp): one that is
+ * slow is waited for. 0: none is. */
+void el_bootstrap_set_timeout(struct el_bootstrap *bootstrap, double timeout_s);
 /* Which of the ranks that this one has a connection to (rank 0: all) do not answer, stopped or gone, as "1, 3"; "" if
  * all do. They answer in whatever call they are; mpi does not ask, but sees those of its own host that are stopped.
  * Blocking up to a second. Local. Threads: any. */

@@ -30,5 +30,6 @@ struct el_bootstrap_ops {
 struct el_bootstrap {
     const struct el_bootstrap_ops *ops;
     int rank, size;
+    double timeout_s; /* as el_bootstrap_set_timeout says; 0: none */
     char library[96];
 };

@@ -42,17 +42,17 @@ END
     done
 }
 
-@test "a rank that stops is lost when the others have waited long enough, and the job is started again" {
+@test "a rank that stops, in training or after it, is lost when the others have waited long enough, and the job is started again" {
     "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --out whole >out 2>&1
-    "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --checkpoint ck --checkpoint-every 5 --max-restarts 2 --comm-timeout 1 \
-        --inject stop=1:12,kill=0:30 --out fallen >out 2>&1 || { cat out && return 1; }
-    [[ $(json fallen/results.json '[("does not answer" in r["reason"] or "stopped" in r["reason"], "signal 9" in r["reason"]) for r in d["trials"][0]["restarts"]]') == "[(True, False), (False, True)]" ]] ||
+    "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --checkpoint ck --checkpoint-every 5 --max-restarts 3 --comm-timeout 1 --timeout 30 \
+        --inject stop=1:12,kill=0:30,stop=1:40 --out fallen >out 2>&1 || { cat out && return 1; }
+    [[ $(json fallen/results.json '[("does not answer" in r["reason"] or "stopped" in r["reason"], "signal 9" in r["reason"]) for r in d["trials"][0]["restarts"]]') == "[(True, False), (False, True), (True, False)]" ]] ||
         { json fallen/results.json 'd["trials"][0]["restarts"]' && return 1; }
     python3 -c 'import json
 a, b = [json.load(open(d + "/results.json"))["trials"][0]["loss"] for d in ("whole", "fallen")]
 assert 0 < len(b) < 40 and a[-len(b):] == b, (len(b), a[-3:], b[-3:])'
     cut -d, -f1 ck/events.csv | grep -v step | tr '\n' ' ' >words
-    [[ $(cat words) == "event start stop end restart start kill end restart start end " ]] || { cat words && return 1; }
+    [[ $(cat words) == "event start stop end restart start kill end restart start stop end restart start end " ]] || { cat words && return 1; }
 }
 
 # The losses of the folder `fallen` are single's.

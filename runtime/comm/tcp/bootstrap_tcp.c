@@ -1,6 +1,7 @@
 /* The bootstrap `tcp`: collectives between rank 0 and each other rank, over the data connections of the meeting. A
  * message is its kind and its length, then its bytes; the kinds catch ranks that call different collectives. */
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,9 +85,26 @@ static enum el_status read_bytes(struct world *world, int rank, void *data, size
     return number == 0 ? EL_OK : el_tcp_fail_rank(world->group, rank, number);
 }
 
+/* Until it says something. */
+static enum el_status await_rank(struct world *world, int rank)
+{
+    struct pollfd waits = {.fd = socket_to(world, rank), .events = POLLIN};
+    const double timeout_s = world->base.timeout_s;
+    char silent[96] = "", reason[EL_TCP_REASON_BYTES];
+    while (timeout_s > 0 && poll(&waits, 1, (int)(timeout_s * 1e3) + 1) == 0) {
+        el_tcp_silent(world->group, silent, sizeof silent);
+        if (!*silent) continue;
+        snprintf(reason, sizeof reason, "rank %s does not answer for %g s (stopped?)", silent, timeout_s);
+        el_tcp_give_up(world->group, reason); /* or each call would wait as long */
+        return el_tcp_fail_aborted(world->group);
+    }
+    return EL_OK;
+}
+
 static enum el_status read_head(struct world *world, int rank, enum message_kind kind, size_t *bytes_p)
 {
     struct message_head head;
+    EL_TRY(await_rank(world, rank));
     EL_TRY(read_bytes(world, rank, &head, sizeof head));
     if (head.kind != kind)
         return el_fail(EL_ERR_INTERNAL, "bootstrap tcp: ranks %d and %d called different collectives", world->base.rank,
