@@ -82,20 +82,28 @@ END
 }
 
 # What is published: 16 bytes a parameter, in parts; Megatron-LM's distributed optimizer has 6 bytes whole, and 12 in parts.
-@test "70 billion parameters on 64 devices: state of 16 P / n bytes in zero3, which fits, and the first row is the fastest" {
-    "$EVENLOAD" plan --params 70B --devices 64 --machine h100-sxm --optimizer adamw --json >plan.json
-    python3 - <<'END'
-import json
+published_bytes() { # published_bytes DEVICES TOLERANCE: of zero3's units, which are filled up
+    python3 - "$@" <<'END'
+import json, sys
 d = json.load(open("plan.json"))
-P, n = d["parameters"], 64
+P, n = d["parameters"], int(sys.argv[1])
 row = {(r["mode"], r["mesh"]): r for r in d["rows"]}
 for mode, bytes in ("zero3", 16 * P / n), ("zero2", 2 * P + 16 * P / n), ("zero1", 6 * P + 12 * P / n):
     assert abs(row[mode, ""]["least_bytes"] - bytes) <= 1, (mode, row[mode, ""]["least_bytes"], bytes)
-assert row["ddp", ""]["least_bytes"] == 18 * P and not row["ddp", ""]["fits"] and row["zero3", ""]["fits"]
 tags = row["zero3", ""]["at_peak_by_tag"]
-assert abs((tags["param"] + tags["optimizer"]) / (12 * P / n) - 1) < 1e-3, tags
-assert d["rows"][0]["mode"] == "zero3" and d["rows"][0]["step_ms"] == min(r["step_ms"] for r in d["rows"] if r["fits"])
+assert row["ddp", ""]["least_bytes"] == 18 * P and row["zero3", ""]["fits"]
+assert abs((tags["param"] + tags["optimizer"]) / (12 * P / n) - 1) < float(sys.argv[2]), tags
+assert d["rows"][0]["step_ms"] == min(r["step_ms"] for r in d["rows"] if r["fits"])
 END
+}
+
+@test "state is of the published bytes, 16 P / n in zero3; 70 billion parameters fit in it on 64 devices" {
+    "$EVENLOAD" plan "${TINY[@]}" --devices 8 --json >plan.json
+    published_bytes 8 1e-3
+    [[ -n ${EVENLOAD_LONG:-} ]] || { echo "# long: 70 billion parameters on 64 devices, 10 s" >&3 && return; }
+    "$EVENLOAD" plan --params 70B --devices 64 --machine h100-sxm --json >plan.json
+    published_bytes 64 1e-3
+    [[ $(rows 'd["rows"][0]["mode"], any(r["fits"] for r in d["rows"] if r["mode"] == "ddp")') == "('zero3', False)" ]]
 }
 
 @test "every mesh that divides is tried, once" {
@@ -147,7 +155,7 @@ END
 @test "--params takes the nearest published shape, and what is given stands" {
     local params
     for params in 125M 350M 760M 1.3B 2.7B 6.7B 13B 30B 70B 175B 530B; do
-        "$EVENLOAD" plan --params $params --devices 2 --device-mem 100000G --machine none --json >plan.json
+        "$EVENLOAD" plan --params $params --devices 2 --device-mem 100000G --machine none --dtype f32 --json >plan.json
         grep -qF "| $params | $(rows 'd["shape"][3:] + " | " + " | ".join(d["sizes"][s] for s in ("layers", "embed", "heads"))') | $(rows 'format(d["parameters"] / 1e6, ",.0f")') |" \
             "$ROOT/docs/plan.md" || { cat plan.json && return 1; }
     done
@@ -192,8 +200,8 @@ END
 }
 
 @test "of several numbers the best of each mode is that of all rows, also where most meshes in stages are not issued" {
-    "$EVENLOAD" plan --params 1.3B --devices 8,16 --machine h100-sxm --json >several.json
-    for n in 8 16; do "$EVENLOAD" plan --params 1.3B --devices $n --machine h100-sxm --json >"all$n.json"; done
+    "$EVENLOAD" plan --params 1.3B --devices 8,16 --dtype f32 --json >several.json
+    for n in 8 16; do "$EVENLOAD" plan --params 1.3B --devices $n --dtype f32 --json >"all$n.json"; done
     python3 - <<'END'
 import json
 of = {}
@@ -204,7 +212,7 @@ for n in (8, 16):
     same = ("command", "step_ms", "peak_bytes", "sent_bytes")
     assert {m: [r[k] for k in same] for m, r in of[n].items()} == {m: [r[k] for k in same] for m, r in best.items() if r["fits"]}, n
 floors = [r["floor_ms"] / r["step_ms"] for n in of for r in of[n].values() if r["mode"] == "pipeline"]
-assert 0.7 < max(floors) <= 1, floors # else it would say nothing, or too much
+assert 0.75 < max(floors) <= 1, floors # else it would say nothing, or too much
 END
 }
 
