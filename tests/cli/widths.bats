@@ -40,7 +40,7 @@ show_command() {
         python3 - "$command" <<'EOF'
 import re, sys
 name = sys.argv[1]
-wide = [line for line in open(name + ".txt").read().splitlines() if len(line) > 100 and not line.startswith(("Next: ", "not drawn: "))]
+wide = [line for line in open(name + ".txt").read().splitlines() if len(line) > 100 and not line.startswith(("Next: ", "Again: ", "not drawn: "))]
 if name == "comm":
     wide = [line for line in wide if not re.match(r"# |  +\d+  +\d+ ", line)]
 assert not wide, "%s prints %d lines that are wider than 100 columns:\n%s" % (name, len(wide), "\n".join(wide))
