@@ -199,7 +199,14 @@ static bool build(struct el_verify_pairs *p, int f, int v, int g, int w, int tur
     for (int i = 0; i < p->n; i++) row[i] = NONE;
     row[f] = v, row[g] = w;
     memcpy(pair, row, sizeof pair);
-    if (!find_base(p, row, turn)) {
+    bool found = find_base(p, row, turn);
+    for (int i = FIXED; i < p->n && !found; i++) { /* some are of several micro-steps alone */
+        if (strcmp(p->factors[i].name, "accumulate") || pair[i] != NONE) continue;
+        memcpy(row, pair, sizeof pair);
+        row[i] = p->factors[i].n - 1;
+        found = find_base(p, row, turn);
+    }
+    if (!found) {
         mark(p, pair, REFUSED);
         return false;
     }
