@@ -162,7 +162,7 @@ static void a_pipeline_keeps_one_copy_of_a_weight(void **state)
         config.n_micro = i ? 4 : 1;
         assert_int_equal(el_train_check(&config), EL_OK);
         train(&config, loss, ledgers);
-        copies[i] = ledgers[0].peak_by_tag[EL_TAG_CAST];
+        copies[i] = ledgers[PAIR - 1].peak_by_tag[EL_TAG_CAST];
     }
     assert_true(copies[0] > 0);
     assert_int_equal(copies[0], copies[1]);
