@@ -114,38 +114,6 @@ static enum el_status put_head(const struct el_options *options, const char *sha
     return EL_OK;
 }
 
-/* Before anything is predicted. */
-static enum el_status read_failures(const struct el_options *options, struct el_plan_failures *failures)
-{
-    char path[EL_PATH_BYTES + 16];
-    json_t *record;
-    failures->device_mtbf_s = 0;
-    if (*options->recover && options->device_mtbf_s <= 0)
-        return el_fail(EL_ERR_INVALID, "--recover: needs --device-mtbf, the mean time between failures of a device");
-    if (options->device_mtbf_s <= 0) return EL_OK;
-    if (!*options->machine)
-        return el_fail(EL_ERR_INVALID, "--device-mtbf: needs --machine: without it no step is known");
-    if (!*options->recover)
-        return el_fail(EL_ERR_INVALID, "--device-mtbf: needs --recover DIR, a record of 'evenload recover': what a "
-                                       "checkpoint and a restart cost is not known");
-    snprintf(path, sizeof path, "%s/recover.json", options->recover);
-    EL_TRY(el_recover_read(path, &record));
-    const enum el_status status = el_plan_failures_read(record, options->device_mtbf_s, failures);
-    json_decref(record);
-    return status;
-}
-
-static void add_failures(const struct el_plan_failures *failures, json_t *document)
-{
-    if (failures->device_mtbf_s <= 0) return;
-    el_json_put(document, "failures", el_plan_failures_json(failures));
-    EL_EACH(row, json_object_get(document, "rows")) {
-        if (!json_object_get(row, "devices"))
-            el_json_put(row, "devices", json_incref(json_object_get(document, "devices")));
-        el_plan_failures_add(failures, row);
-    }
-}
-
 /* plan.json, plan.csv and the picture. */
 static enum el_status save(const struct el_options *options, const json_t *document)
 {
@@ -179,7 +147,6 @@ enum el_status el_cmd_plan(struct el_options *options, int *exit_status_p)
 {
     char shape[EL_PLAN_SHAPE_BYTES] = "";
     const bool several = options->sizes.n > 1;
-    struct el_plan_failures failures;
     json_t *document;
     mallopt(M_MMAP_THRESHOLD, INT_MAX); /* what one row frees the next one takes: no page is cleared twice */
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
@@ -189,10 +156,8 @@ enum el_status el_cmd_plan(struct el_options *options, int *exit_status_p)
                        64 * options->sizes.v[0]);
     const bool chosen = !*options->machine;
     fill_in(options);
-    EL_TRY(read_failures(options, &failures));
     if (*options->params) EL_TRY(el_plan_shape(options->params, &options->train.model, shape));
     EL_TRY(several ? el_plan_sizes(options, &document) : make_document(options, &document));
-    add_failures(&failures, document);
     enum el_status status = put_head(options, shape, &document);
     if (status == EL_OK) el_json_put(document, "machine_is_default", json_boolean(chosen && *options->machine));
     const bool colour = el_report_colour(stdout, getenv("NO_COLOR") != NULL);

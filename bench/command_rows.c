@@ -44,7 +44,6 @@ static const struct el_command_row commands[] = {
      "  evenload plan --params 7B --devices 64 --device-mem 80G\n"
      "  evenload plan --params 70B --devices 64 --machine h100-sxm --json\n"
      "  evenload plan --params 7B --devices 8..512 --machine h100-sxm --out more    a table and a picture\n"
-     "  evenload plan --params 7B --devices 512 --machine h100-sxm --device-mtbf 50000h --recover lost\n"
      "  evenload plan --layers 24 --embed 1024 --heads 16 --devices 4 --device-mem 16G --batch 8\n",
      el_cmd_plan},
     {EL_CMD_MODES, MEASURE, "the modes: what each does, holds and sends, and the options it takes", "[--json]",

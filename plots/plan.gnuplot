@@ -18,13 +18,11 @@ load here."key.gnuplot"
 if (!text) { set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb color_grid; set bmargin at screen y_of(bottom - 60); set lmargin 10 }
 # Lines and points that others cover are larger than these.
 over = ""
-do for [name in present] { stats data index "points of ".name using (n = $4, $2) nooutput; over = over.sprintf(" %s=%d", name, n) }
+do for [name in present] { stats data index "points of ".name using (n = $3, $2) nooutput; over = over.sprintf(" %s=%d", name, n) }
 covered(name) = look(over." ", name, 0)
 plot first with lines linecolor rgb color_ideal dashtype 2 linewidth 1 notitle, \
      for [name in present] data index "points of ".name using 1:2 with linespoints \
          pointtype text ? 1 : point(name) \
          pointsize (1 + 0.4 * covered(name)) * size(name) linecolor rgb ink(name) \
          linewidth 1.4 + 2.6 * covered(name) title name, \
-     for [name in present] data index "points of ".name using 1:3 with lines dashtype 3 linecolor rgb ink(name) \
-         linewidth 1.4 notitle, \
      data index "counts" using 1:(0):xtic(2) with points pointtype -1 notitle

@@ -144,8 +144,6 @@ struct el_options {
     int command_at;                                /* place in argv of the command of watch; 0: none */
     char kill[EL_PATH_BYTES], stop[EL_PATH_BYTES]; /* recover: as given; "": none */
     double mtbf_s;                                 /* negative: not given */
-    double device_mtbf_s;                          /* plan: likewise */
-    char recover[EL_PATH_BYTES];                   /* plan: folder or file of recover's record; "": none */
     char params[EL_PATH_BYTES];                    /* plan: a number of parameters, as given; "": none */
     bool quick;                                    /* verify: each mode, model and optimizer once */
     bool pairs;                                    /* verify: every two values of two options */

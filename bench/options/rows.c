@@ -53,12 +53,6 @@ static const struct el_option_row before_sizes[] = {
      "gpt: parameters (125M, 7B), by which a published shape is chosen: what is not given of --layers, --embed, "
      "--heads, --seq (2048) and --vocab (50304)",
      COMMON},
-    {WHAT, "device-mtbf", "TIME", AT(SECONDS, device_mtbf_s), PLAN,
-     "mean time between failures of one device, like 50000h: shows what failures leave of the throughput; needs "
-     "--machine and --recover",
-     RANGE(1, 1e12)},
-    {WHAT, "recover", "DIR", AT(TEXT, recover), PLAN,
-     "with --device-mtbf: a record of 'evenload recover', for what a checkpoint and a restart cost"},
     {WHAT, "devices", "LIST", AT(NUMBERS, sizes), PLAN,
      "number of devices; of several, 8,64,512 or 8..512 (doubling), the best of each mode", DEFAULT("8"),
      RANGE(2, EL_SIMULATED_MAX), COMMON},

@@ -54,22 +54,6 @@ enum el_status el_plan_detail(const struct el_options *run, bool rates, json_t *
  * "global_batch"; by devices, then best first], "none_fits": [devices]}. `options`: of `plan`. */
 enum el_status el_plan_sizes(const struct el_options *options, json_t **document_p);
 
-/* What failures of devices leave. From a record of `recover`: a checkpoint of `bytes` a worker takes `cost_s` from
- * training and is written in `write_s`; from a failure to a first step there pass `start_s`, and `read_s` for
- * `job_bytes` in all. Times of larger ones rise in proportion to their bytes. Errors: EL_ERR_INVALID with what the
- * record has not. */
-struct el_plan_failures {
-    double device_mtbf_s, bytes, cost_s, cost_high_s, write_s, start_s, job_bytes, read_s;
-};
-enum el_status el_plan_failures_read(const json_t *record, double device_mtbf_s, struct el_plan_failures *failures_p);
-json_t *el_plan_failures_json(const struct el_plan_failures *failures);
-/* Adds to a row with "devices" and a step: "mtbf_s" (of the job), "checkpoint_s" (what one takes from training),
- * "interval_steps" and "interval_s" (between two, by Daly's formula, and no shorter than it takes to write one),
- * "recovery_s", "goodput_pct", "goodput_pct_low" (if checkpoints cost as much as the interval of the record allows),
- * "counted_samples_per_s", "counted_tokens_per_s" (that goodput leaves). */
-void el_plan_failures_add(const struct el_plan_failures *failures, json_t *row);
-void el_plan_print_failures(const json_t *document, size_t n_rows, FILE *out, bool colour);
-
 /* For people: a line a row of `document` (docs/plan.md). */
 void el_plan_print(const json_t *document, FILE *out, bool colour);
 void el_plan_print_sizes(const json_t *document, FILE *out, bool colour);

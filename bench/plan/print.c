@@ -211,7 +211,6 @@ void el_plan_print_sizes(const json_t *document, FILE *out, bool colour)
         if (row_at.i > 0 && !el_data_seen(rows, row_at.i, "devices")) fputc('\n', out);
         el_table_row(&table, EL_TABLE_PLAIN, row);
     }
-    el_plan_print_failures(document, json_array_size(rows), out, colour);
     *text = 0;
     EL_EACH(devices, none)
         el_text_append(text, sizeof text, "%s%lld", *text ? ", " : "", (long long)json_integer_value(devices));
@@ -231,7 +230,6 @@ void el_plan_print(const json_t *document, FILE *out, bool colour)
         el_json_number(document, "global_batch"));
     fputs("GiB on the fullest device, free, its largest tags, and sent by a device in a step\n\n", out);
     print_rows(document, out, colour);
-    el_plan_print_failures(document, N_SHOWN, out, colour);
     say_misfits(document, out);
     const bool any = el_json_whole(document, "fit") > 0;
     if (any && machine) SAY(out, "Best first, by the step on %s: predicted by its rates, not measured.", machine);

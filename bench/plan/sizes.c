@@ -64,12 +64,12 @@ enum el_status el_plan_read(const char *path, json_t **document_p)
 
 enum el_status el_plan_csv(const void *document, FILE *out)
 {
-    static const char *const texts[] = {"mode", "mesh"},
-                             *const numbers[] = {"devices",          "global_batch", "micro",
-                                                 "accumulate",       "step_ms",      OF_SAMPLES,
-                                                 OF_TOKENS,          "mfu_pct",      "exposed_ms",
-                                                 "bubble_pct",       "peak_bytes",   "sent_bytes",
-                                                 "checkpoint_bytes", "goodput_pct",  "counted_tokens_per_s"};
+    static const char *const texts[] = {"mode", "mesh"}, *const numbers[] = {
+                                                             "devices",         "global_batch", "micro",
+                                                             "accumulate",      "step_ms",      OF_SAMPLES,
+                                                             OF_TOKENS,         "mfu_pct",      "exposed_ms",
+                                                             "bubble_pct",      "peak_bytes",   "sent_bytes",
+                                                             "checkpoint_bytes"};
     enum { N_TEXTS = sizeof texts / sizeof texts[0], N_NUMBERS = sizeof numbers / sizeof numbers[0] };
     for (int i = 0; i < N_TEXTS; i++) fprintf(out, "%s,", texts[i]);
     for (int i = 0; i < N_NUMBERS; i++) fprintf(out, "%s%s", numbers[i], i + 1 < N_NUMBERS ? "," : "\n");
@@ -100,7 +100,6 @@ struct lines {
     const char *of, *names[EL_LIST_MAX];
     int n;
     double high;
-    bool failures;
 };
 
 static const json_t *find(const json_t *rows, const char *mode, double devices)
@@ -136,8 +135,7 @@ static void write_head(const json_t *document, const struct lines *lines, bool a
     snprintf(title, sizeof title, "%s, %s million parameters, %s: predicted", el_json_text(document, "model", "?"),
              el_text_figure(el_json_number(document, "parameters") / 1e6, text),
              el_data_label(el_json_text(document, "machine", "?")).text);
-    snprintf(foot, sizeof foot, "Each mode in its best mesh. Dashed: the best on %.0f devices.%s%s", least,
-             lines->failures ? " Dotted: what failures leave." : "",
+    snprintf(foot, sizeof foot, "Each mode in its best mesh. Dashed: the best on %.0f devices.%s", least,
              any_over ? " A wide line lies under one of the same rate." : "");
     el_data_about(file, &(struct el_data_about){title, &modes, most * MARGIN, BARS, foot},
                   ", left end, highest rate, its unit, the first number's best");
@@ -153,7 +151,7 @@ static void write_head(const json_t *document, const struct lines *lines, bool a
 static enum el_status write(const struct el_figure *figure, const json_t *document, FILE *file, bool *any_p)
 {
     const json_t *rows = json_object_get(document, "rows");
-    struct lines lines = {.rows = rows, .failures = json_is_object(json_object_get(document, "failures"))};
+    struct lines lines = {.rows = rows};
     int over[EL_LIST_MAX];
     bool any_over = false;
     (void)figure;
@@ -168,13 +166,10 @@ static enum el_status write(const struct el_figure *figure, const json_t *docume
     for (int k = 0; k < lines.n; k++) any_over |= (over[k] = count_over(&lines, k)) > 0;
     write_head(document, &lines, any_over, file);
     for (int k = 0; k < lines.n; k++) {
-        el_data_block(file, "devices, rate of a device, what failures leave of it, lines over it", "points of %s",
-                      lines.names[k]);
+        el_data_block(file, "devices, rate of a device, lines over it", "points of %s", lines.names[k]);
         EL_EACH(row, rows) {
-            const double rate = per_device(row, lines.of),
-                         left = lines.failures ? el_json_number(row, "goodput_pct") / 100 : 1;
             if (el_json_is(row, "mode", lines.names[k]))
-                fprintf(file, "%.4g\t%.6g\t%.6g\t%d\n", el_json_number(row, "devices"), rate, rate * left, over[k]);
+                fprintf(file, "%.4g\t%.6g\t%d\n", el_json_number(row, "devices"), per_device(row, lines.of), over[k]);
         }
     }
     return EL_OK;
