@@ -48,10 +48,10 @@ END
 
 # What a bf16 model's positions get by tokens is among the first cells.
 @test "verify --pairs: every two values of two options train right together" {
-    local few=--quick
-    [[ ${EVENLOAD_LONG:-} != 1 ]] || few="--timeout 1200"
-    [[ $few != --quick ]] || echo "# long: all pairs instead of the first, 15 s" >&3
-    run --separate-stderr "$EVENLOAD" verify --pairs $few --launcher own --quiet --out v
+    local few=(--quick)
+    [[ ${EVENLOAD_LONG:-} != 1 ]] || few=(--timeout 1200)
+    [[ ${few[*]} != --quick ]] || echo "# long: all pairs instead of the first, 15 s" >&3
+    run --separate-stderr "$EVENLOAD" verify --pairs "${few[@]}" --launcher own --quiet --out v
     [[ $status -eq 0 && $output == *" options have "*" pairs: "*" meet in a cell, "* ]] || show
     [[ $(json v/verify.json '[c["variant"] for c in d["cells"] if "bf16-pure" in c["variant"] and "--sequence-parallel on" in c["variant"]] != []') == True ]]
     [[ $(json v/verify.json 'd["pairs"]["met"] + d["pairs"]["refused"] + d["pairs"]["open"] == d["pairs"]["pairs"]') == True ]]
