@@ -288,7 +288,7 @@ NCCL_TESTS_FLAGS+=":I per_iter_timing 1 no:K per_iter_skip 1 no:"
     run "$EVENLOAD" run --mode ddp --devices sim:4 --model mlp --data dummy --machine mine.json --dry-run
     [[ $status -eq 0 && $output == *"by the rates of machine $(json mine.json 'd["name"]') (f32 "* ]] || show
     run "$EVENLOAD" plan --model mlp --devices 2 --machine mine.json
-    [[ $status -eq 0 && $output == *"Not known, and taken as none: the network: "* && $output != *"products of each size"* ]] || show
+    [[ $status -eq 0 && $output == *"Not modelled: the network: "* && $output != *"products of each size"* ]] || show
     sed 's/"seq"/"tokens"/' mine.json >bad.json
     refuses "each of 'attention' must have dtype (f32, f64, bf16), seq, head and tflop_per_s above 0" \
         "$EVENLOAD" run --devices sim:2 --machine bad.json

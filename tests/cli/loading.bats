@@ -20,7 +20,7 @@ make_text() { for i in $(seq 40); do echo "$((i % 3)) word$i common word$((i / 2
     ! command -v gnuplot >/dev/null || [[ -s d/plots/loading.png ]]
     run --separate-stderr "$EVENLOAD" report d
     [[ $status -eq 0 && $(<d/report.html) == *">single w2<"* ]] || show
-    ! command -v gnuplot >/dev/null || [[ $(<d/report.html) == *'<h2>Loading</h2>'*'alt="loading" src="data:image/svg+xml'* ]]
+    ! command -v gnuplot >/dev/null || [[ $(<d/report.html) == *'<h2>Loading</h2>'*'alt="When each batch was made and taken, without workers and with them." src="data:image/svg+xml'* ]]
 }
 
 @test "every way of loading gives the same losses, in threads and in ranks" {
