@@ -109,7 +109,7 @@ static void name_same(const struct sizes *sizes, int k, char names[TEXT_BYTES], 
             el_text_append(names, TEXT_BYTES, "%s%s", (*n_p)++ ? ", " : "", name_of(sizes, i, name));
 }
 
-/* "ddp 5M, ddp 25M make the same buckets (1 all-reduce a step, 0.52 MiB): tensors are not split." */
+/* "ddp 5M, ddp 25M make the same buckets (1 all-reduce per step, 0.52 MiB): tensors are not split." */
 static void say_same(const struct sizes *sizes, FILE *out)
 {
     for (int k = 0; k < sizes->n; k++) {

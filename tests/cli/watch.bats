@@ -152,7 +152,7 @@ END
     while read -r _ ignored; do [[ $((0x$ignored & 0x1000)) -eq 0 ]]; done < <(grep SigIgn masks) # SIGPIPE
     # And one ends the drawing: the record is there.
     printf '#!/bin/sh\n: >"%s/begun"; exec sleep 60\n' "$PWD" >bin/gnuplot
-    PATH=$PWD/bin:$PATH "$EVENLOAD" watch --quiet --out s sh -c 'exit 0' &
+    PATH=$PWD/bin:$PATH "$EVENLOAD" watch --quiet --out s sh -c 'exit 0' 3>&- &
     local watch=$! begin=$SECONDS
     until [[ -e begun ]]; do sleep 0.02; done
     kill -TERM "$watch"

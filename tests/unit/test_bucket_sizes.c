@@ -45,7 +45,7 @@ static void same_buckets_are_named(void **state)
 {
     says(json_pack("[o, o, o]", sized(1, 1, 1, NULL, MIB), sized(5, 5, 1.2, WOBBLE, 3 * MIB),
                    sized(25, 25, 1.3, NULL, 3 * MIB)),
-         "* ddp 5M, ddp 25M make the same buckets (2 all-reduces a step, 5.0 MiB): tensors are not split.\n",
+         "* ddp 5M, ddp 25M make the same buckets (2 all-reduces per step, 5.0 MiB): tensors are not split.\n",
          "no difference");
     says(json_pack("[o, o]", sized(5, 5, 1.2, NULL, MIB), sized(25, 25, 1.3, NULL, MIB)),
          "so the size makes no difference here.", "batch");
