@@ -20,7 +20,7 @@ struct el_collective {
     enum el_op_link link; /* whether it is a message */
     enum el_phase phase;  /* not looked at below, */
     double bytes;         /* and neither is the payload, */
-    double bus_bytes;     /* nor what of it crosses the slowest link, by the operation's factor and group (busbw) */
+    double bus_bytes;     /* likewise: bytes that cross the slowest link, by the operation's factor and group (busbw) */
 };
 
 /* One member's. */
