@@ -52,7 +52,13 @@ END
 a, b = [json.load(open(d + "/results.json"))["trials"][0]["loss"] for d in ("whole", "fallen")]
 assert 0 < len(b) < 40 and a[-len(b):] == b, (len(b), a[-3:], b[-3:])'
     cut -d, -f1 ck/events.csv | grep -v step | tr '\n' ' ' >words
-    [[ $(cat words) == "event start stop end restart start kill end restart start stop end restart start end " ]] || { cat words && return 1; }
+    [[ $(cat words) == "event start stop end restart start kill end restart start stop end restart start end " ]] || { cat words && return 1;     has_mpirun || return 0
+    rm -rf ck fallen
+    "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --launcher mpirun --checkpoint ck --checkpoint-every 5 --max-restarts 1 --comm-timeout 1 \
+        --timeout 30 --inject stop=1:40 --out fallen >out 2>&1 || { cat out && return 1; }
+    [[ $(json fallen/results.json '[r["reason"] for r in d["trials"][0]["restarts"]]') == "['mpi: rank 1 (process "*") is stopped, and was waited for 1 s']" ]] ||
+        { json fallen/results.json 'd["trials"][0]["restarts"]' && return 1; }
+}
 }
 
 # The losses of the folder `fallen` are single's.

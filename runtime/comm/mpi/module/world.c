@@ -5,29 +5,49 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/comm/mpi/module.h"
 #include "runtime/comm/mpi/module/comm_mpi.h"
 
 enum { COUNT_MAX = 1 << 30 };
 
+enum { RANK_0_WRITES_S = 2 };
+
 struct world {
     struct el_bootstrap base;
     struct el_presence *presence;
+    char stopped[64]; /* the rank that was given up; "": none */
 };
 
-static enum el_status wait_one(MPI_Request request)
+/* EL_OK: a collective may begin. */
+static enum el_status may_begin(const struct world *world)
 {
-    return el_mpi_wait(&request, NULL, NULL);
+    if (!*world->stopped) return el_mpi_watch_check();
+    return el_fail(EL_ERR_PEER, "mpi: %s, and was waited for %g s", world->stopped, world->base.timeout_s);
+}
+
+/* A rank that is slow is waited for, one that is stopped only as long as el_bootstrap_set_timeout says. */
+static enum el_status wait_one(struct world *world, MPI_Request request)
+{
+    const double timeout_s = world->base.timeout_s;
+    struct el_mpi_alarm alarm = {.message = MPI_REQUEST_NULL, .timeout_ns = (int64_t)(timeout_s * 1e9)};
+    do {
+        alarm.began_ns = el_clock_ns();
+        enum el_status status = el_mpi_wait(&request, NULL, &alarm);
+        if (status != EL_ERR_PEER || timeout_s <= 0 || el_mpi_watch_check() != EL_OK) return status;
+    } while (!el_presence_find_stopped(world->presence, world->stopped, sizeof world->stopped));
+    return may_begin(world);
 }
 
 /* Lengths first, then the texts behind one another. */
-static enum el_status gather_into(const char *text, int length, char **texts, int size, int *lengths, int *begins)
+static enum el_status gather_into(struct world *world, const char *text, int length, char **texts, int *numbers)
 {
     MPI_Request request;
-    int total = 0;
-    EL_TRY(el_mpi_watch_check());
+    const int size = world->base.size;
+    int total = 0, *lengths = numbers, *begins = numbers + size;
+    EL_TRY(may_begin(world));
     EL_MPI_TRY(MPI_Igather(&length, 1, MPI_INT, lengths, 1, MPI_INT, 0, MPI_COMM_WORLD, &request));
-    EL_TRY(wait_one(request));
+    EL_TRY(wait_one(world, request));
     for (int i = 0; texts && i < size; i++) {
         begins[i] = total;
         total += lengths[i];
@@ -37,7 +57,7 @@ static enum el_status gather_into(const char *text, int length, char **texts, in
     enum el_status status =
         el_mpi_check(MPI_Igatherv(text, length, MPI_CHAR, all, lengths, begins, MPI_CHAR, 0, MPI_COMM_WORLD, &request),
                      "MPI_Igatherv");
-    if (status == EL_OK) status = wait_one(request);
+    if (status == EL_OK) status = wait_one(world, request);
     for (int i = 0; texts && status == EL_OK && i < size; i++) {
         texts[i] = strndup(all + begins[i], (size_t)lengths[i]);
         if (!texts[i]) status = el_fail(EL_ERR_HOST_MEMORY, "gather: no memory");
@@ -50,44 +70,43 @@ static enum el_status gather(struct el_bootstrap *bootstrap, const char *text, c
 {
     size_t length = strlen(text);
     if (length > COUNT_MAX) return el_fail(EL_ERR_INVALID, "gather: a text of %zu bytes", length);
-    int size = bootstrap->size, *numbers = calloc(2 * (size_t)size, sizeof *numbers);
+    int *numbers = calloc(2 * (size_t)bootstrap->size, sizeof *numbers);
     if (!numbers) return el_fail(EL_ERR_HOST_MEMORY, "gather: no memory");
     el_mpi_enter();
-    enum el_status status = gather_into(text, (int)length, texts, size, numbers, numbers + size);
+    enum el_status status = gather_into((struct world *)bootstrap, text, (int)length, texts, numbers);
     el_mpi_leave();
     free(numbers);
     return status;
 }
 
-static enum el_status broadcast_pieces(char *data, size_t bytes)
+static enum el_status broadcast_pieces(struct world *world, char *data, size_t bytes)
 {
     MPI_Request request;
     for (size_t at = 0; at < bytes; at += COUNT_MAX) {
-        EL_TRY(el_mpi_watch_check());
+        EL_TRY(may_begin(world));
         int count = (int)(bytes - at < COUNT_MAX ? bytes - at : COUNT_MAX);
         EL_MPI_TRY(MPI_Ibcast(data + at, count, MPI_BYTE, 0, MPI_COMM_WORLD, &request));
-        EL_TRY(wait_one(request));
+        EL_TRY(wait_one(world, request));
     }
     return EL_OK;
 }
 
 static enum el_status broadcast(struct el_bootstrap *bootstrap, void *data, size_t bytes)
 {
-    (void)bootstrap;
     el_mpi_enter();
-    enum el_status status = broadcast_pieces(data, bytes);
+    enum el_status status = broadcast_pieces((struct world *)bootstrap, data, bytes);
     el_mpi_leave();
     return status;
 }
 
 static enum el_status barrier(struct el_bootstrap *bootstrap)
 {
-    (void)bootstrap;
+    struct world *world = (struct world *)bootstrap;
     MPI_Request request;
     el_mpi_enter();
-    enum el_status status = el_mpi_watch_check();
+    enum el_status status = may_begin(world);
     if (status == EL_OK) status = el_mpi_check(MPI_Ibarrier(MPI_COMM_WORLD, &request), "MPI_Ibarrier");
-    if (status == EL_OK) status = wait_one(request);
+    if (status == EL_OK) status = wait_one(world, request);
     el_mpi_leave();
     return status;
 }
@@ -126,6 +145,7 @@ static void close_world(struct el_bootstrap *bootstrap)
         fprintf(stderr, "evenload: rank %d ends the job: rank %s is stopped\n", bootstrap->rank, stopped);
         el_mpi_abort(1);
     }
+    if (*stopped) el_clock_sleep_until(el_clock_ns() + RANK_0_WRITES_S * 1000000000LL);
     enum el_status status = barrier(bootstrap);
     if (!el_mpi_watch_end() && status == EL_OK) el_mpi_stop();
     free_world((struct world *)bootstrap);
