@@ -61,7 +61,7 @@ static enum el_status launch(const struct el_store *store, const struct el_optio
     if (status != EL_OK && status != EL_ERR_PEER) return status;
     read_lines(path, cells);
     unlink(path);
-    if (status == EL_OK) return EL_OK;
+    if (status == EL_OK || el_runner_interrupted()) return EL_OK; /* what it had is there */
     json_array_append_new(cells,
                           json_pack("{s:s, s:i, s:s, s:o}", "backend", backend, "procs", procs, "status", "failed",
                                     "reason", json_sprintf("the job ended at %s: %s", follow.now, el_error_message())));
@@ -77,9 +77,7 @@ static enum el_status launch_all(const struct el_options *options, int gpus, con
     el_runner_catch_signals();
     for (int b = 0; b < 2; b++) {
         if (el_backend_facts(backends[b]).gpu && gpus == 0) continue;
-        EL_TRY(launch(store, options, backends[b], 1, cells));
-        for (int procs = EL_VERIFY_FEWEST; procs <= EL_VERIFY_MOST && !options->pairs && !el_runner_interrupted();
-             procs++)
+        for (int procs = 1; procs <= (options->pairs ? 1 : EL_VERIFY_MOST) && !el_runner_interrupted(); procs++)
             EL_TRY(launch(store, options, backends[b], procs, cells));
     }
     return EL_OK;
@@ -102,13 +100,15 @@ static json_t *take_pairs(json_t *cells)
 static enum el_status show(const struct el_options *options, const struct el_store *store, json_t *cells,
                            double seconds)
 {
+    const bool interrupted = el_runner_interrupted();
     json_t *pairs = take_pairs(cells);
     size_t failed = el_verify_count(cells, "failed"), ok = el_verify_count(cells, "ok");
     char path[EL_PATH_BYTES];
-    json_t *document = json_pack("{s:b, s:I, s:I, s:I, s:b, s:f, s:o*, s:o, s:O}", "passed", (int)(failed == 0),
-                                 "checks", (json_int_t)(ok + failed), "failed", (json_int_t)failed, "unserved",
-                                 (json_int_t)el_verify_count(cells, "unserved"), "quick", (int)options->quick,
-                                 "seconds", seconds, "pairs", pairs, "environment", el_environment(), "cells", cells);
+    json_t *document =
+        json_pack("{s:b, s:b, s:I, s:I, s:I, s:b, s:f, s:o*, s:o, s:O}", "passed", (int)(failed == 0 && !interrupted),
+                  "interrupted", (int)interrupted, "checks", (json_int_t)(ok + failed), "failed", (json_int_t)failed,
+                  "unserved", (json_int_t)el_verify_count(cells, "unserved"), "quick", (int)options->quick, "seconds",
+                  seconds, "pairs", pairs, "environment", el_environment(), "cells", cells);
     el_store_path(store, path, "verify.json");
     enum el_status status = el_write_json(document, path);
     if (status == EL_OK && options->json) status = el_print_json(document, stdout);
@@ -148,12 +148,11 @@ enum el_status el_cmd_verify(struct el_options *options, int *exit_status_p)
     if (status == EL_OK) status = el_inject_parse(options->inject, EL_VERIFY_MOST, injects);
     if (status == EL_OK) status = el_store_create(options->out, "verify", &store);
     if (status == EL_OK) status = launch_all(options, gpus, &store, cells);
-    if (status == EL_OK && el_runner_interrupted()) {
-        *exit_status_p = el_exit_interrupted();
-    } else if (status == EL_OK) {
+    if (status == EL_OK) {
         el_verify_judge(cells);
         if (el_verify_count(cells, "failed")) *exit_status_p = EL_EXIT_TRIAL;
         status = show(options, &store, cells, (double)(el_clock_ns() - begin_ns) * 1e-9);
+        if (status == EL_OK && el_runner_interrupted()) *exit_status_p = el_exit_interrupted();
     }
     json_decref(cells);
     if (status != EL_OK) *exit_status_p = 0; /* the failure's own, whatever the checks came to */

@@ -171,7 +171,9 @@ void el_verify_say(const json_t *document, FILE *out)
         fprintf(out, "%.0f of %.0f checks failed, in %.0f s: figures of the modes above must not be believed", failed,
                 checks, seconds);
     else
-        fprintf(out, "All %.0f checks passed, in %.0f s", checks, seconds);
+        fprintf(out, "All %.0f checks%s passed, in %.0f s", checks,
+                json_is_true(json_object_get(document, "interrupted")) ? " that were made before the interruption" : "",
+                seconds);
 }
 
 static bool is_verification(const json_t *document)

@@ -46,6 +46,15 @@ END
     refuses "unknown mode 'dpp'" "$EVENLOAD" verify --modes dpp
 }
 
+@test "what was checked before an interruption is shown" {
+    local code=0
+    "$EVENLOAD" verify --quick --launcher own --quiet --json --out v >v.json 3>&- &
+    wait_for test -s v/cells-cpu-1.jsonl
+    kill -INT $!
+    wait $! || code=$?
+    [[ $code -eq 130 && $(json v.json 'd["interrupted"], d["passed"], d["checks"] > 0, d["failed"]') == "(True, False, True, 0)" ]] || { cat v.json && false; }
+}
+
 # What a bf16 model's positions get by tokens is among the first cells.
 @test "verify --pairs: every two values of two options train right together" {
     local few=(--quick)
