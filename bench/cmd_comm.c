@@ -23,12 +23,7 @@ static enum el_status check_given(const struct el_trial *trial)
 {
     struct el_inject injects[EL_MEMBERS_MAX];
     EL_TRY(el_inject_parse(trial->inject, trial->n_devices, injects));
-    if (!strcmp(trial->comm, "nccl") && !el_trial_backend(trial).gpu)
-        return el_fail(EL_ERR_INVALID, "--comm nccl is for GPUs, and the devices are %s: take --comm auto",
-                       trial->devices[0].backend);
-    if (!strcmp(trial->comm, "mpi") && trial->procs > 1 && trial->launcher == EL_LAUNCHER_OWN)
-        return el_fail(EL_ERR_INVALID, "--comm mpi needs mpirun, not --launcher own: give --comm shm or tcp");
-    return EL_OK;
+    return el_trial_check_comm(trial);
 }
 
 /* What ddp with these options would be: it says how ranks are started and where devices lie. */

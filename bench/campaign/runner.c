@@ -17,6 +17,7 @@
 #include "runtime/base/process.h"
 #include "runtime/comm/bootstrap.h"
 #include "runtime/comm/mpi/module.h"
+#include "runtime/comm/nccl/api.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/mpirun.h"
 
@@ -99,13 +100,13 @@ enum el_status el_runner_init(struct el_runner *runner, const struct el_store *s
     return EL_OK;
 }
 
-static bool have_cards_of_their_own(const struct el_trial *trial)
+/* Whether two parts of the trial's devices, of `of_each` one after another, have a card in common. */
+static bool share_a_card(const struct el_trial *trial, int of_each)
 {
-    if (!el_trial_backend(trial).gpu) return false;
     for (int i = 1; i < trial->n_devices; i++)
-        for (int k = 0; k < i; k++)
-            if (trial->devices[i].index == trial->devices[k].index) return false;
-    return true;
+        for (int k = 0; k < i / of_each * of_each; k++)
+            if (trial->devices[i].index == trial->devices[k].index) return true;
+    return false;
 }
 
 const char *const *el_runner_environment(const struct el_trial *trial, const char *given)
@@ -113,7 +114,16 @@ const char *const *el_runner_environment(const struct el_trial *trial, const cha
     static const char *const eager[] = {"CUDA_MODULE_LOADING=EAGER", NULL};
     struct el_layout layout;
     el_layout_of(&trial->train, trial->procs, &layout);
-    return layout.n_workers > layout.n_processes && !given && have_cards_of_their_own(trial) ? eager : NULL;
+    bool apart = el_trial_backend(trial).gpu && !share_a_card(trial, 1);
+    return layout.n_workers > layout.n_processes && !given && apart ? eager : NULL;
+}
+
+const char *el_runner_numbered(const struct el_trial *trial, const char *given)
+{
+    const struct el_nccl_api *api;
+    if (trial->procs < 2 || strcmp(trial->comm, "nccl") != 0 || given) return NULL;
+    if (!share_a_card(trial, trial->n_devices / trial->procs)) return NULL;
+    return el_nccl_api_open(&api) == EL_OK && api->shares_cards() ? NULL : "NCCL_HOSTID=evenload-";
 }
 
 bool el_runner_may_pass(const json_t *document)
@@ -170,6 +180,7 @@ static enum el_status start(const struct el_runner *runner, const struct el_tria
                                   .by = by,
                                   .log_dir = log_dir,
                                   .environment = el_runner_environment(trial, getenv("CUDA_MODULE_LOADING")),
+                                  .numbered = el_runner_numbered(trial, getenv("NCCL_HOSTID")),
                                   .timeout_s = trial->timeout_s,
                                   .progress = on_tick,
                                   .context = (void *)(uintptr_t)runner};

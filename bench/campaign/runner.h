@@ -47,6 +47,9 @@ bool el_runner_interrupted(void);
  * another thread's could never end. There all code is loaded at the start, unless the user decided otherwise
  * (`given`: CUDA_MODULE_LOADING as it is set, or NULL). */
 const char *const *el_runner_environment(const struct el_trial *trial, const char *given);
+/* The same for each rank, to have its number behind it: NCCL takes ranks that share a card where each has an
+ * NCCL_HOSTID of its own. NULL where none is needed or the user gave one. */
+const char *el_runner_numbered(const struct el_trial *trial, const char *given);
 
 /* Whether ranks can be started through mpirun here: EL_ERR_ABSENT with what to install. */
 enum el_status el_runner_check_mpi(void);

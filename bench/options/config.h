@@ -90,7 +90,7 @@ struct el_spread {
     bool in_files;            /* samples stay in their files */                                                        \
     struct el_spread lengths; /* of made-up sentences, in words */                                                     \
     enum el_launcher launcher;                                                                                         \
-    char comm[16];               /* between processes: "auto", "mpi", "shm", "tcp"; of comm also "local", "nccl" */    \
+    char comm[16];               /* between processes: "auto", "mpi", "shm", "tcp", "nccl"; of comm also "local" */    \
     char costs[EL_PATH_BYTES];   /* folders of records of `comm` and `run`; "": none */                                \
     char machine[EL_PATH_BYTES]; /* of simulated devices: a file or a name; "": the default */                         \
     char inject[EL_PATH_BYTES];  /* injected disturbances (el_inject_parse); "": none */

@@ -10,6 +10,7 @@
 #include "bench/trial/costs.h"
 #include "bench/trial/machine.h"
 #include "bench/trial/trial.h"
+#include "runtime/comm/nccl/api.h"
 #include "runtime/layout/uneven.h"
 #include "runtime/state/checkpoint.h"
 
@@ -43,11 +44,24 @@ static enum el_status check_inject(unsigned command, struct el_trial *trial)
     return status;
 }
 
+enum el_status el_trial_check_comm(const struct el_trial *trial)
+{
+    char version[16];
+    if (trial->procs > 1 && trial->launcher == EL_LAUNCHER_OWN && !strcmp(trial->comm, "mpi"))
+        return el_fail(EL_ERR_INVALID, "--comm mpi needs mpirun, not --launcher own: give --comm shm or tcp");
+    if (strcmp(trial->comm, "nccl") != 0) return EL_OK;
+    if (!el_trial_backend(trial).gpu)
+        return el_fail(EL_ERR_INVALID, "--comm nccl is for GPUs, and the devices are %s: take --comm auto",
+                       trial->devices[0].backend);
+    return el_nccl_version(version, sizeof version);
+}
+
 /* What a backend or a communicator cannot do is said before anything is started. */
 static enum el_status check_together(const struct el_trial *trial)
 {
     const struct el_loading *loading = &trial->train.loading;
     const struct el_backend_facts facts = el_trial_backend(trial);
+    EL_TRY(el_trial_check_comm(trial));
     if ((loading->pageable || loading->transfer) && !facts.gpu)
         return el_fail(EL_ERR_INVALID,
                        "--%s is for GPUs, and the devices are %s, which copy from any memory of the host: leave it out",

@@ -44,8 +44,6 @@ static enum el_status resolve_procs(unsigned command, const struct el_options *o
     trial->procs = layout.n_processes;
     if (el_mode_find(mode)->many_a_rank && !trial->train.mesh[EL_AXIS_DATA])
         trial->train.mesh[EL_AXIS_DATA] = layout.n_workers;
-    if (trial->procs > 1 && trial->launcher == EL_LAUNCHER_OWN && !strcmp(trial->comm, "mpi"))
-        return el_fail(EL_ERR_INVALID, "--comm mpi needs mpirun, not --launcher own: give --comm shm or tcp");
     return EL_OK;
 }
 

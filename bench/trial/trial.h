@@ -126,6 +126,8 @@ struct el_trial_choice {
 /* Errors: EL_ERR_INVALID naming the option to change. */
 enum el_status el_trial_resolve(unsigned command, const struct el_options *options,
                                 const struct el_trial_choice *choice, struct el_trial *trial);
+/* That its communicator can serve its devices, by its launcher. Errors: EL_ERR_INVALID, EL_ERR_ABSENT (no NCCL). */
+enum el_status el_trial_check_comm(const struct el_trial *trial);
 /* All that can be said of a resolved trial, but for its model, mode and batch. A disturbance that has no place in it
  * may be left out. Errors: EL_ERR_INVALID or EL_ERR_IO naming the option. */
 enum el_status el_trial_check(unsigned command, struct el_trial *trial);

@@ -187,7 +187,7 @@ static enum el_status start_rank(struct launch *launch, const struct el_own_meet
 {
     char path[PATH_MAX + 32], variables[EL_OWN_VARIABLES][EL_OWN_VARIABLE_BYTES];
     const char *more[EL_OWN_VARIABLES + 1] = {NULL};
-    int n = el_own_variables(meeting, rank, launch->spec.procs, variables);
+    int n = el_own_variables(meeting, rank, launch->spec.procs, launch->spec.numbered, variables);
     for (int i = 0; i < n; i++) more[i] = variables[i];
     make_path(launch, rank, "log", path);
     EL_TRY(start_child(launch, path, more, rank == 0 ? meeting->listener : -1));

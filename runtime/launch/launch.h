@@ -40,8 +40,9 @@ struct el_launch_spec {
     int out, err; /* of one process that is somebody else's: files for what it prints, in place of a log and of log_dir;
                      its environment stays as it is, and nothing outlives this process. 0: none */
     const char *const *environment; /* "NAME=value" added for the job, NULL at the end; may be NULL */
-    double timeout_s;               /* 0: none */
-    double grace_s;                 /* between SIGTERM and SIGKILL; 0: 2 seconds */
+    const char *numbered; /* "NAME=value-": ranks of EL_LAUNCH_BY_OWN get it with their number behind; may be NULL */
+    double timeout_s;     /* 0: none */
+    double grace_s;       /* between SIGTERM and SIGKILL; 0: 2 seconds */
     /* Optional: called about 10 times a second; false ends the job (Ctrl-C: let the handler set a flag). */
     bool (*progress)(void *context, double elapsed_s);
     void *context;

@@ -67,7 +67,7 @@ void el_own_close(struct el_own_meeting *meeting)
     meeting->listener = -1;
 }
 
-int el_own_variables(const struct el_own_meeting *meeting, int rank, int size,
+int el_own_variables(const struct el_own_meeting *meeting, int rank, int size, const char *numbered,
                      char variables[EL_OWN_VARIABLES][EL_OWN_VARIABLE_BYTES])
 {
     const size_t bytes = EL_OWN_VARIABLE_BYTES;
@@ -80,5 +80,6 @@ int el_own_variables(const struct el_own_meeting *meeting, int rank, int size,
     snprintf(variables[n++], bytes, "MASTER_PORT=%d", meeting->port);
     snprintf(variables[n++], bytes, EL_LAUNCH_SECRET "=%s", meeting->secret);
     if (rank == 0) snprintf(variables[n++], bytes, EL_LAUNCH_LISTENER "=%d", meeting->listener);
+    if (numbered) snprintf(variables[n++], bytes, "%s%d", numbered, rank);
     return n;
 }

@@ -5,7 +5,7 @@
 
 #include "runtime/base/status.h"
 
-enum { EL_OWN_VARIABLES = 8, EL_OWN_VARIABLE_BYTES = 64, EL_OWN_SECRET_BYTES = 33 };
+enum { EL_OWN_VARIABLES = 9, EL_OWN_VARIABLE_BYTES = 64, EL_OWN_SECRET_BYTES = 33 };
 
 struct el_own_meeting {
     int listener; /* on this host's loopback; closed by el_own_close */
@@ -17,6 +17,7 @@ struct el_own_meeting {
 enum el_status el_own_open(struct el_own_meeting *meeting_p);
 void el_own_close(struct el_own_meeting *meeting);
 
-/* "RANK=1", ... of one rank, all on this host; the listener's only for rank 0. Returns how many. */
-int el_own_variables(const struct el_own_meeting *meeting, int rank, int size,
+/* "RANK=1", ... of one rank, all on this host; the listener's only for rank 0; `numbered` with the rank behind it, or
+ * NULL. Returns how many. */
+int el_own_variables(const struct el_own_meeting *meeting, int rank, int size, const char *numbered,
                      char variables[EL_OWN_VARIABLES][EL_OWN_VARIABLE_BYTES]);

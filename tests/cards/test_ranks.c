@@ -228,11 +228,19 @@ static int be_on_a_shared_card(struct star *star, void *context)
     return host_ids ? status != EL_OK : status != EL_ERR_INVALID || !said;
 }
 
+static bool cards_may_be_shared(void)
+{
+    return true;
+}
+
 static void ranks_that_share_a_card_are_told(void **state)
 {
-    const char *host_ids[] = {"", "one", "two"};
+    const char *host_ids[] = {"", "one", "two"}, *none[] = {"", "", ""};
     assert_int_equal(star_ranks(3, be_on_a_shared_card, NULL), 0);
     assert_int_equal(star_ranks(3, be_on_a_shared_card, (void *)host_ids), 0);
+    api.shares_cards = cards_may_be_shared;
+    assert_int_equal(star_ranks(3, be_on_a_shared_card, (void *)none), 0);
+    load_api();
 }
 
 /* CPU devices never open the module. */

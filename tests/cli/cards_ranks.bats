@@ -50,6 +50,34 @@ resnet() { same_losses resnet --mode ddp --devices 2 --procs 2 "${RESNET[@]}" --
     mlp --mode ddp --devices cuda:0,cuda:1 --procs 1
 }
 
+# one_card OPTIONS...: two ranks that share a card, which NCCL takes for two hosts.
+one_card() { FAKE_CARDS=1 "$@" --devices cuda:0,cuda:0 --procs 2 --comm nccl; }
+
+@test "ranks that share a card train by NCCL" {
+    need_cards
+    one_card mlp --mode ddp --graph on --bucket-mb 0.001
+    one_card mlp --mode pipeline
+    [[ $(json run/results.json 'd["environment"]["nccl"]["variables"]["NCCL_HOSTID"]') == evenload-0 ]] || { json run/results.json 'd["environment"]["nccl"]' && false; }
+    NCCL_HOSTID=mine run one_card "$CARDS" run "${SHORT[@]}" "${MLP[@]}" --mode ddp --out same
+    [[ $status -eq 1 && $(json same/results.json 'd["trials"][0]["reason"]') == *"ranks 0 and 1 share one GPU"*"--comm nccl --launcher own"*"--comm shm" ]] || show
+    mkdir -p bare/modules
+    ln -s "${CARDS%/*}/lib" bare/lib
+    ln "$CARDS" bare/ && ln "${CARDS%/*}/modules/el_cuda.so" bare/modules/
+    refuses "nccl: not built" one_card bare/evenload run "${SHORT[@]}" "${MLP[@]}" --mode ddp
+}
+
+@test "ranks that share a card train by NCCL in every mode" {
+    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
+        echo "# long: each mode of two ranks on one fake card: 5 seconds" >&3
+        skip "takes 5 seconds"
+    }
+    need_cards
+    for mode in ddp manual mp tp zero1 zero2 zero3; do one_card mlp --mode $mode; done
+    FAKE_CARDS=1 mlp --mode spmg --devices cuda:0,cuda:0,cuda:0,cuda:0 --procs 2 --comm nccl
+    one_card text --mode ddp
+    one_card resnet --mode ddp
+}
+
 @test "ranks on cards have the CPU's losses in every mode, with delays of several seeds" {
     [[ ${EVENLOAD_LONG:-} == 1 ]] || {
         echo "# long: each mode of ranks on fake cards, with 5 seeds: a minute" >&3

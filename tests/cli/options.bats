@@ -118,6 +118,7 @@ simulated devices have no memory to leak :: run --mode ddp --devices sim:2 --inj
 a global batch of 100000 is more than :: run --batch 100000
 a global batch of 100000 is more than :: compare --batch 8,100000
 --comm mpi needs mpirun :: run --mode ddp --comm mpi --launcher own
+--comm nccl is for GPUs, and the devices are cpu :: run --mode ddp --comm nccl
 --seq :: run --seq 1
 --classes :: run --classes 1
 --checkpoint-every: no checkpoints are written: add --checkpoint DIR :: run --checkpoint-every 5

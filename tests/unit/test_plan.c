@@ -216,7 +216,20 @@ static void kernels_are_loaded_at_once_where_threads_wait_for_each_other(void **
     assert_null(el_runner_environment(&trial, NULL));
 }
 
+/* Only by NCCL, and only ranks: devices of one process may share a card. */
+static void ranks_that_share_a_card_count_as_hosts(void **state)
+{
+    struct el_trial trial = {.procs = 2, .n_devices = 4, .comm = "nccl"};
+    assert_string_equal(el_runner_numbered(&trial, NULL), "NCCL_HOSTID=evenload-");
+    assert_null(el_runner_numbered(&trial, "mine"));
+    trial.devices[2].index = trial.devices[3].index = 1;
+    assert_null(el_runner_numbered(&trial, NULL));
+    trial.devices[3].index = 0;
+    snprintf(trial.comm, sizeof trial.comm, "shm");
+    assert_null(el_runner_numbered(&trial, NULL));
+}
+
 RUN_TESTS(make_folder, remove_folder, the_order_is_of_the_seed, each_trial_once_a_round_and_none_always_first,
           the_gate_judges, kernels_are_loaded_at_once_where_threads_wait_for_each_other,
-          a_gate_that_did_not_run_is_a_refusal, siblings_count_once, the_quota_limits,
-          the_quota_is_of_the_cpu_controller)
+          ranks_that_share_a_card_count_as_hosts, a_gate_that_did_not_run_is_a_refusal, siblings_count_once,
+          the_quota_limits, the_quota_is_of_the_cpu_controller)

@@ -60,6 +60,7 @@ struct el_nccl_api {
     const char *(*result_text)(int result);
     const char *(*last_error)(void); /* the library's words for this process's last failure; "" */
     const char *(*host_id)(void);    /* NCCL_HOSTID as the library takes it; "" */
+    bool (*shares_cards)(void);      /* two ranks may be on one card: NCCL_MULTI_RANK_GPU_ENABLE, from 2.30 on */
     bool (*launches_block)(void);    /* CUDA_LAUNCH_BLOCKING is set: the host waits for each kernel's end */
 };
 

@@ -14,7 +14,7 @@
  * where that is set: ranks that give it different ones count as being on different hosts, and reach each other through
  * the network even when they share a card. */
 
-/* "uuid host-id": without a UUID nothing is known. */
+/* "uuid host-id": without a UUID nothing is known, or a card may be shared. */
 enum { TEXT_BYTES = 192 };
 
 static enum el_status compare(const char *texts, int size)
@@ -25,7 +25,8 @@ static enum el_status compare(const char *texts, int size)
             if (*two == ' ' || strcmp(one, two) != 0) continue;
             return el_fail(EL_ERR_INVALID,
                            "nccl communicator: ranks %d and %d share one GPU (%.*s), and NCCL takes one rank per GPU: "
-                           "give each of them an NCCL_HOSTID of its own, or choose another --comm",
+                           "give each an NCCL_HOSTID of its own (--comm nccl --launcher own does), set "
+                           "NCCL_MULTI_RANK_GPU_ENABLE=1 (NCCL 2.30 or newer), or take --comm shm",
                            other, r, (int)strcspn(two, " "), two);
         }
     }
@@ -38,7 +39,7 @@ enum el_status el_nccl_check_cards(const struct el_nccl_api *api, struct el_boot
     char mine[TEXT_BYTES], *texts = calloc((size_t)size, TEXT_BYTES);
     enum el_status made = texts ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "nccl communicator: no memory");
     enum el_status status = el_bootstrap_agree(bootstrap, made);
-    snprintf(mine, sizeof mine, "%.60s %.100s", uuid, api->host_id());
+    snprintf(mine, sizeof mine, "%.60s %.100s", api->shares_cards() ? "" : uuid, api->host_id());
     if (status == EL_OK) status = el_share_texts(bootstrap, mine, TEXT_BYTES, texts);
     if (status == EL_OK) status = compare(texts, size);
     free(texts);

@@ -204,6 +204,14 @@ static const char *host_id(void)
     return text ? text : "";
 }
 
+/* Likewise; older libraries refuse such ranks all the same. */
+static bool shares_cards(void)
+{
+    const char *text = getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+    int version;
+    return text && strtol(text, NULL, 0) > 0 && ncclGetVersion(&version) == ncclSuccess && version >= 23000;
+}
+
 /* CUDA's own setting, which its libraries have no call to ask for. */
 static bool launches_block(void)
 {
@@ -242,6 +250,7 @@ const struct el_nccl_api *el_nccl_module(void)
         .result_text = result_text,
         .last_error = last_error,
         .host_id = host_id,
+        .shares_cards = shares_cards,
         .launches_block = launches_block,
     };
     return &api;
