@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """A part's key figure, in one line, from the records it left. It measures nothing, and judges no speed; its status
-is 1 where losses disagree, a trial failed, ranks did not talk by NCCL, or no GPU was watched.
+is 1 where losses disagree, a trial failed or no GPU was watched.
 
-usage: figures.py WHAT FILE...    WHAT: losses, verify, compare, graph, limits, torch, nccl, overhead, loading, watch, published
+usage: figures.py WHAT FILE...    WHAT: losses, verify, compare, graph, limits, torch, overhead, loading, watch, published
 """
 import json
 import os
 import sys
 
 MIB = 2**20
-# f64: the semantics' gate, over all steps. f32: the first step alone, since later ones drift apart where a maximum switches.
-TOLERANCE = {"f32": 2e-5, "f64": 1e-7}
+# f64: the semantics' gate, over all steps. f32 and bf16: the first step alone, since later ones drift apart where a maximum switches.
+TOLERANCE = {"f64": 1e-7, "f32": 2e-5, "bf16": 1e-2}
+STEPS = {"f64": None, "f32": 1, "bf16": 1}
 
 
 def load(path):
@@ -25,26 +26,27 @@ def trial_of(path):
 
 
 def losses(*named):
-    """DTYPE:MODE:FILE of the same training; each mode against the same type's run on the CPU."""
-    words, agree = [], True
+    """TYPE:MODEL:MODE:FILE of the same training; each mode against the run of its type and model on the CPU."""
+    runs = {tuple(name.split(":", 3)[:3]): trial_of(name.split(":", 3)[3]) for name in named}
+    words, bad = [], []
     for dtype, tolerance in TOLERANCE.items():
-        runs = {}
-        for name in named:
-            of, mode, path = name.split(":", 2)
-            if of == dtype:
-                runs[mode] = trial_of(path)
-        truth = runs.pop("cpu")
-        for mode, run in runs.items():
-            if run["status"] != "ok" or truth["status"] != "ok":
-                agree = False
-                words.append(f"{dtype} {mode}: {run['status']} ({run.get('reason')})")
+        worst, n = 0.0, 0
+        for (of, model, mode), run in runs.items():
+            truth = runs.get((dtype, model, "cpu"))
+            if of != dtype or mode == "cpu" or truth is None:
                 continue
-            pairs = list(zip(run["loss"], truth["loss"]))[: 1 if dtype == "f32" else None]
-            worst = max((abs(a - b) for a, b in pairs), default=float("inf"))
-            agree = agree and worst <= tolerance
-            words.append(f"{dtype} {mode} {worst:.1e}{'' if worst <= tolerance else ' > %.0e' % tolerance}")
-    print("loss off the CPU's by at most: " + ", ".join(words))
-    return agree
+            if run["status"] != "ok" or truth["status"] != "ok":
+                bad.append(f"{dtype} {model} {mode}: {run['status']} ({run.get('reason') or truth.get('reason')})")
+                continue
+            off = max((abs(a - b) for a, b in list(zip(run["loss"], truth["loss"]))[: STEPS[dtype]]), default=float("inf"))
+            worst, n = max(worst, off), n + 1
+            if not off <= tolerance:
+                bad.append(f"{dtype} {model} {mode} {off:.1e} > {tolerance:.0e}")
+        if n:
+            words.append(f"{dtype} {worst:.1e} in {n} runs")
+    by = sorted({run["communicator"] for (_, _, mode), run in runs.items() if mode != "cpu" and run.get("communicator")})
+    print("losses off the CPU's by at most: " + ", ".join(words) + (f", by {' and '.join(by)}" if by else "") + "".join("; " + one for one in bad[:4]) + (f"; {len(bad) - 4} more" if len(bad) > 4 else ""))
+    return bool(words) and not bad
 
 
 def verify(path):
@@ -52,8 +54,9 @@ def verify(path):
     on_cards = [c for c in d["cells"] if c["backend"] == "cuda"]
     bad = [c for c in d["cells"] if c["status"] == "failed"]
     named = "; ".join(f"{c['backend']} {c.get('mode', '')} {c.get('reason') or ''}".strip() for c in bad[:3])
-    print(f"{d['checks'] - d['failed']} of {d['checks']} checks passed, {len(on_cards)} cells on cards" + (f": {named}" if bad else ""))
-    return bool(on_cards) and not bad
+    cut = ", then interrupted" if d.get("interrupted") else ""
+    print(f"{d['checks'] - d['failed']} of {d['checks']} checks passed, {len(on_cards)} cells on cards{cut}" + (f": {named}" if bad else ""))
+    return bool(on_cards) and not bad and not cut
 
 
 def compare(path):
@@ -110,16 +113,6 @@ def torch(path):
             continue
         words.append(f"{way} {r['ratio_median']:.2f} ({r['ratio_min']:.2f} to {r['ratio_max']:.2f}; {r['evenload_ms']:.3f} to {r['torch_ms']:.3f} ms)")
     print(f"step at batch {d['batch']}, ratio to torch {d['torch']}: " + ", ".join(words))
-
-
-def nccl(path):
-    trial = trial_of(path)
-    if trial["status"] != "ok":
-        print(f"ddp: {trial['status']} ({trial.get('reason')})")
-        return False
-    comm = trial["comm"]
-    print(f"ddp by {trial.get('communicator')} {trial['step_ms']['median']:.2f} ms per step, of that collectives {comm['total_ms']:.2f} ms for {comm['bytes'] / MIB:.1f} MiB")
-    return trial.get("communicator") == "nccl"
 
 
 def overhead(path):
@@ -187,7 +180,7 @@ def published(path, measured=None):
 
 
 def main():
-    known = {f.__name__: f for f in (losses, verify, compare, graph, limits, torch, nccl, overhead, loading, watch, published)}
+    known = {f.__name__: f for f in (losses, verify, compare, graph, limits, torch, overhead, loading, watch, published)}
     if len(sys.argv) < 3 or sys.argv[1] not in known:
         sys.exit(__doc__)
     return 1 if known[sys.argv[1]](*sys.argv[2:]) is False else 0

@@ -43,7 +43,7 @@ copy_record() { # copy_record FROM TO: a run's record and its plots
 fill_folder() { # fill_folder WORK FOLDER
     local file
     mkdir -p "$2"
-    for file in "$1"/summary.txt "$1"/environment.txt "$1"/*.json; do
+    for file in "$1"/summary.txt "$1"/environment.txt "$1"/clocks.csv "$1"/*.json; do
         [[ ! -f $file ]] || scrub <"$file" >"$2/${file##*/}"
     done
     for file in "$1"/*.log; do
@@ -52,6 +52,8 @@ fill_folder() { # fill_folder WORK FOLDER
     for file in "$1"/runs/*/; do
         [[ ! -d $file ]] || copy_record "${file%/}" "$2/$(basename "$file")"
     done
+    # Of other programs: as they wrote them.
+    [[ ! -d $1/files ]] || cp -r "$1/files" "$2/"
 }
 
 # After every part, so that a run that is ended from outside leaves what it had.

@@ -35,13 +35,18 @@ rehearse() { # rehearse OPTION...
     refuses "no part is called 'nothing'" "$ROOT/scripts/gpu-check" --rehearse nothing
     refuses "unknown option '--frobnicate'" "$ROOT/scripts/gpu-check" --frobnicate
     refuses "whole seconds" "$ROOT/scripts/gpu-check" --rehearse --budget soon
+    refuses "--call takes 1, 2 or 3" "$ROOT/scripts/gpu-check" --rehearse --call 4
 }
 
-@test "--prepare copies headers, libraries and licences, and little of it" {
+@test "--prepare copies headers, libraries, licences and make, and little of it; all that is missing is said before" {
     need_compiler
-    "$ROOT/scripts/gpu-check" --prepare --prefix "$PWD/prefix"
+    "$ROOT/scripts/gpu-check" --prepare --no-build --prefix "$PWD/prefix"
     local file
-    for file in include/jansson.h include/cmocka.h lib/libjansson.so.4 lib/libcmocka.so; do [[ -s prefix/$file ]] || show; done
+    for file in include/jansson.h include/cmocka.h lib/libjansson.so.4 lib/libcmocka.so bin/make; do [[ -s prefix/$file ]] || show; done
+    printf '#!/bin/sh\ncase "$*" in -print-file-name=*) echo "${1#*=}" ;; *) exit 1 ;; esac\n' >cc
+    chmod +x cc
+    refuses "install libjansson-dev libcmocka-dev first" env CC="$PWD/cc" "$ROOT/scripts/gpu-check" --prepare --prefix "$PWD/other"
+    [[ ! -e other ]]
     [[ $(du -sm prefix | cut -f 1) -le 20 && -z $(find prefix -type l) ]]
     [[ ! -d /usr/share/doc/libjansson4 ]] || grep -qi copyright prefix/licences/jansson
 }
@@ -49,7 +54,7 @@ rehearse() { # rehearse OPTION...
 @test "a rehearsal without network and without the system's jansson and cmocka" {
     need_compiler
     unshare -rnm true 2>/dev/null || skip "unshare is not allowed here"
-    "$ROOT/scripts/gpu-check" --prepare --prefix "$PWD/prefix"
+    "$ROOT/scripts/gpu-check" --prepare --no-build --prefix "$PWD/prefix"
     bring_build "$PWD/gpu-check"
     local hide file
     # A network of its own with nothing but the loopback device, and /dev/null where the system's libraries lie.
@@ -65,7 +70,7 @@ rehearse() { # rehearse OPTION...
     grep -qE '^build +ok .*evenload ' out/summary.txt
     grep -qE '^absent +ok .*status 2 in' out/summary.txt
     [[ ${#parts[@]} -gt 0 ]] || grep -qE '^host +ok .* passed' out/summary.txt
-    [[ $(grep -cE '^[a-z]+ +skipped .*needs a GPU$' out/summary.txt) -eq $((${#parts[@]} > 0 ? 1 : 15)) ]] || show
+    [[ $(grep -cE '^[a-z]+ +skipped .*needs a GPU$' out/summary.txt) -eq $((${#parts[@]} > 0 ? 1 : 16)) ]] || show
     [[ $(tail -n 1 out/summary.txt) == *" s, 0 failed" ]] || show
     for file in environment.txt devices.json build.log absent.log; do [[ -s out/$file ]] || show; done
     # Nothing of this machine in it.
@@ -91,8 +96,11 @@ rehearse() { # rehearse OPTION...
     grep -qE '^devices +ok ' out/summary.txt
     grep -qx 'fell short: absent' out/summary.txt
     [[ $(<out/absent.log) == nothing ]]
-    run --separate-stderr env CC=/nonexistent "$ROOT/scripts/gpu-check" --rehearse --quick --prefix "$PWD/none" --build "$PWD/gpu-check" --out "$PWD/quick.tar.gz"
-    [[ $status -eq 0 && $(tar -xzOf quick.tar.gz quick/summary.txt | grep -cE '^(build|devices) +ok |^(conformance|kernels|modes|compare|nccl) +skipped .*needs a GPU') -eq 7 ]] || show
+    # What was brought along is unpacked.
+    mkdir -p prefix/program && cp gpu-check/evenload prefix/program/
+    run --separate-stderr env CC=/nonexistent "$ROOT/scripts/gpu-check" --rehearse --call 2 --prefix "$PWD/prefix" --build "$PWD/unpacked" --out "$PWD/call.tar.gz"
+    [[ $status -eq 0 && -x unpacked/evenload ]] || show
+    [[ $(tar -xzOf call.tar.gz call/summary.txt | grep -cE '^build +ok .*brought along|^(graph|torch|images|compare|published|overhead|loading|watch) +skipped .*needs a GPU') -eq 9 ]] || show
 }
 
 @test "what the budget does not hold is skipped, and said" {
@@ -104,15 +112,15 @@ rehearse() { # rehearse OPTION...
     local figures=$ROOT/scripts/gpu-check.d/figures.py mode list=()
     for mode in cpu single dp; do
         "$EVENLOAD" run "${QUICK[@]}" --dtype f64 --mode "${mode/cpu/single}" --devices cpu:0,cpu:0 --out "$mode" --quiet >/dev/null
-        list+=("f64:$mode:$mode/results.json" "f32:$mode:$mode/results.json")
+        list+=("f64:mlp:$mode:$mode/results.json" "f32:mlp:$mode:$mode/results.json")
     done
     run python3 "$figures" losses "${list[@]}"
-    [[ $status -eq 0 && $output == *"f64 dp "* ]] || show
+    [[ $status -eq 0 && $output == *"f64 "*" in 2 runs, f32 "*" in 2 runs, by local" ]] || show
     sed -i -E '0,/"loss": \[/s/("loss": \[)[^,]*/\19.5/' dp/results.json
     run python3 "$figures" losses "${list[@]}"
-    [[ $status -eq 1 && $output == *"f64 dp "*" > 1e-07"* ]] || show
+    [[ $status -eq 1 && $output == *"; f64 mlp dp "*" > 1e-07"* ]] || show
     run python3 "$figures" losses "${list[@]/dp\/results/none\/results}"
-    [[ $status -eq 1 && $output == *"f64 dp: failed (no record)"* ]] || show
+    [[ $status -eq 1 && $output == *"f64 mlp dp: failed (no record)"* ]] || show
 }
 
 # A part of the card's, on CPU devices.
@@ -123,24 +131,23 @@ part() { # part NAME
 }
 
 # The same on cards that are none (tests/cards).
-part_on_cards() { # part_on_cards NAME CARD CARDS
+part_on_cards() { # part_on_cards NAME CARD CARDS [SECONDS]: after which it is ended
     [[ -x $EVENLOAD_BUILD/cards/evenload ]] || skip "no fake cards: they need a C++ compiler"
     mkdir -p work
-    run env FAKE_CARDS=2 WORK="$PWD/work" BUILD="$EVENLOAD_BUILD/cards" BROUGHT="$PWD/none" CARD="$2" CARDS="$3" REHEARSE=no \
-        "$ROOT/scripts/gpu-check.d/part" "$1"
+    run env FAKE_CARDS="${FAKE_CARDS:-2}" WORK="$PWD/work" BUILD="$EVENLOAD_BUILD/cards" BROUGHT="$PWD/none" CARD="$2" CARDS="$3" REHEARSE=no \
+        timeout "${4:-600}" "$ROOT/scripts/gpu-check.d/part" "$1"
 }
 
-# All modes with --long.
-@test "every mode's losses, by the part that looks at them on cards" {
-    local wanted="f32 dp *f32 mesh *f64 dp *f64 mesh *"
-    if [[ ${EVENLOAD_LONG:-} == 1 ]]; then
-        wanted="f32 pipeline *f32 mesh *f64 single *f64 dp *f64 ddp *f64 spmg *f64 manual *f64 mp *f64 pipeline *f64 mesh *"
-    else
-        export GPU_CHECK_MODES="dp mesh"
-    fi
-    part_on_cards modes cuda:0 cuda:0,cuda:1
-    # shellcheck disable=SC2053 # a pattern
-    [[ $status -eq 0 && $(<work/modes.figure) == *$wanted ]] || { cat work/*.figure && show; }
+# All modes and both models with --long.
+@test "every mode's losses, by the part that looks at them on cards: two devices share one card; a mode that ends is in the figure" {
+    local n=28
+    [[ ${EVENLOAD_LONG:-} == 1 ]] || { export GPU_CHECK_MODES="dp mesh" GPU_CHECK_MODELS=mlp && n=2; }
+    FAKE_CARDS=1 part_on_cards modes cuda:0 cuda:0,cuda:0
+    [[ $status -eq 0 && $(<work/modes.figure) == "losses off the CPU's by at most: f64 "*" in $n runs, f32 "*" in $n runs, bf16 "*" in $n runs, by "*peer* ]] || { cat work/*.figure && show; }
+    # Ended from outside, it leaves what it had.
+    rm -rf work && mkdir work
+    FAKE_CARDS=1 GPU_CHECK_MODES="$(printf 'single %.0s' {1..500})" GPU_CHECK_MODELS=mlp part_on_cards modes cuda:0 cuda:0,cuda:0 2
+    [[ $status -eq 124 && $(<work/modes.figure) == "losses off the CPU's by at most: f64 "*" in 1 runs" ]] || { cat work/*.figure && show; }
 }
 
 @test "devices that are there and devices that are not, by the parts that look at them on cards" {
@@ -156,7 +163,7 @@ part_on_cards() { # part_on_cards NAME CARD CARDS
         skip "takes half a minute"
     }
     part_on_cards graph cuda:0 cuda:0,cuda:1
-    [[ $status -eq 0 && $(<work/graph.figure) == *"f64 graph "*"; samples/s with --graph off "*", on "*" steps were graphs)" ]] || show
+    [[ $status -eq 0 && $(<work/graph.figure) == *"f64 "*" in 1 runs"*"; samples/s with --graph off "*", on "*" steps were graphs)" ]] || show
 }
 
 # The check itself, with a driver's program that lists two cards, and nothing to build with. With --long all of it, with models that a CPU can train: some minutes; else what takes
@@ -165,7 +172,7 @@ part_on_cards() { # part_on_cards NAME CARD CARDS
     [[ -x $EVENLOAD_BUILD/cards/evenload ]] || skip "no fake cards: they need a C++ compiler"
     local part parts=(devices absent verify) rows=4
     if [[ ${EVENLOAD_LONG:-} == 1 ]]; then
-        parts=(devices absent modes verify graph images compare nccl overhead loading watch published) rows=19
+        parts=(devices absent modes verify graph images compare nccl overhead loading watch published) rows=20
     else
         export GPU_CHECK_VERIFY="--modes single"
         set -- "${parts[@]}"
@@ -187,7 +194,7 @@ part_on_cards() { # part_on_cards NAME CARD CARDS
         skip "says little more than the modes' losses"
     }
     part images
-    [[ $status -eq 0 && $(<work/images.figure) == "loss off the CPU's by at most: f32 single "*"f64 single "* ]] || show
+    [[ $status -eq 0 && $(<work/images.figure) == "losses off the CPU's by at most: f64 "*" in 1 runs, f32 "*" in 1 runs"* ]] || show
 }
 
 @test "the published table beside a context" {
