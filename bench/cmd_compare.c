@@ -51,13 +51,13 @@ static enum el_status read_peer(const struct el_options *options, json_t **trial
     return status;
 }
 
-static enum el_status print_tables(const struct el_campaign *c, bool colour)
+static enum el_status print_tables(const struct el_campaign *c)
 {
     json_t *peer, *shown = json_copy(c->run), *trials = json_copy(json_object_get(c->run, "trials"));
     enum el_status status = read_peer(c->options, &peer);
     json_array_extend(trials, peer);
     json_object_set_new(shown, "trials", trials);
-    if (status == EL_OK) el_report_tables(shown, stdout, colour);
+    if (status == EL_OK) el_report_tables(shown, stdout);
     json_decref(shown);
     json_decref(peer);
     return status;
@@ -66,16 +66,12 @@ static enum el_status print_tables(const struct el_campaign *c, bool colour)
 static enum el_status show(struct el_campaign *c)
 {
     const struct el_options *options = c->options;
-    struct el_launch_place place = {.is_rank = false};
-    enum el_status status = el_launch_environment(el_launch_getenv, NULL, &place);
-    /* mpirun gives its ranks a terminal, wherever its own output goes */
-    bool colour = el_report_colour(stdout, status != EL_OK || place.is_rank || getenv("NO_COLOR") != NULL);
     if (options->json) {
         EL_TRY(el_print_json(c->run, stdout));
         el_say_not_drawn(el_plot_run(c->store.dir, NULL, NULL), NULL);
         return EL_OK;
     }
-    EL_TRY(print_tables(c, colour));
+    EL_TRY(print_tables(c));
     printf("\n");
     el_report_sentences(c->run, stdout);
     printf("\n");
@@ -110,5 +106,6 @@ enum el_status el_cmd_compare(struct el_options *options, int *exit_status_p)
         fprintf(stderr, "evenload compare: rank %d leaves: it starts its own processes, from rank 0\n", place.rank);
         return EL_OK;
     }
+    if (place.is_rank) setenv("NO_COLOR", "1", 1); /* mpirun gives its ranks a terminal, wherever its output goes */
     return compare(options, exit_status_p);
 }

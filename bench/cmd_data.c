@@ -21,7 +21,7 @@ static enum el_status show(struct el_campaign *c)
     if (status == EL_OK && c->options->json) status = el_print_json(document, stdout);
     if (status == EL_OK && messages) {
         el_loading_print(document, messages);
-        el_report_warnings(c->trials, "", messages, false);
+        el_report_warnings(c->trials, "", messages);
         fputc('\n', messages);
         el_text_line(messages, "%s", path);
     }

@@ -34,11 +34,10 @@ static enum el_status show(const json_t *run, const struct el_options *options, 
     const char *preset = options->preset[0] ? options->preset : NULL;
     json_t *solution = json_object_get(run, "solution");
     if (!options->json) {
-        bool colour = el_report_colour(stdout, getenv("NO_COLOR") != NULL);
-        el_imbalance_print(run, stdout, colour);
+        el_imbalance_print(run, stdout);
         if (json_is_object(solution))
             el_text_wrap(el_json_text(solution, "sentence", ""), "* ", "  ", EL_REPORT_COLUMNS, stdout);
-        el_imbalance_put_published(run, preset, stdout, colour);
+        el_imbalance_put_published(run, preset, stdout);
         return EL_OK;
     }
     json_t *document = el_imbalance_document(run, preset, dir);
@@ -141,7 +140,7 @@ static enum el_status from_snapshots(const struct el_options *options)
     if (options->json)
         status = el_print_json(document, stdout);
     else
-        el_snapshots_print(document, stdout, el_report_colour(stdout, getenv("NO_COLOR") != NULL));
+        el_snapshots_print(document, stdout);
     json_decref(document);
     return status;
 }

@@ -160,9 +160,8 @@ enum el_status el_cmd_plan(struct el_options *options, int *exit_status_p)
     EL_TRY(several ? el_plan_sizes(options, &document) : make_document(options, &document));
     enum el_status status = put_head(options, shape, &document);
     if (status == EL_OK) el_json_put(document, "machine_is_default", json_boolean(chosen && *options->machine));
-    const bool colour = el_report_colour(stdout, getenv("NO_COLOR") != NULL);
     if (status == EL_OK && options->json) status = el_print_json(document, stdout);
-    if (status == EL_OK && !options->json) (several ? el_plan_print_sizes : el_plan_print)(document, stdout, colour);
+    if (status == EL_OK && !options->json) (several ? el_plan_print_sizes : el_plan_print)(document, stdout);
     if (status == EL_OK && *options->out) status = save(options, document);
     const bool any = json_is_true(el_json_at(document, "rows.0.fits"));
     if (!any) *exit_status_p = EL_EXIT_TRIAL; /* as the dry run of what does not fit */

@@ -252,7 +252,7 @@ static enum el_status show(const struct recover *recover, const json_t *document
     if (options->json) {
         EL_TRY(el_print_json(document, stdout));
     } else {
-        el_recover_print(document, stdout, el_report_colour(stdout, getenv("NO_COLOR") != NULL));
+        el_recover_print(document, stdout);
         fputc('\n', stdout);
         el_text_line(stdout, "%s/recover.json", recover->store.dir);
     }

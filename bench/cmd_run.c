@@ -23,9 +23,8 @@ static void print_result(const struct el_campaign *c, bool written)
         el_print_json(trial, stdout);
         return;
     }
-    bool colour = el_report_colour(stdout, getenv("NO_COLOR") != NULL);
-    el_report_tables(c->run, stdout, colour);
-    el_report_profile(c->run, c->options->sort, stdout, colour);
+    el_report_tables(c->run, stdout);
+    el_report_profile(c->run, c->options->sort, stdout);
     if (!written) return;
     printf("\n");
     el_text_line(stdout, "%s/results.json", c->store.dir);

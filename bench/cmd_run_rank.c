@@ -118,13 +118,12 @@ static enum el_status take_place(struct el_options *options, const struct el_lau
     return asked ? EL_OK : el_devices_of_ranks(bootstrap, options->devices);
 }
 
-/* Without colour: mpirun gives its ranks a terminal, wherever its own output goes. */
 static void print_result(const struct el_campaign *c)
 {
     if (c->options->json)
         el_print_json(el_json_at(c->run, "trials.0"), stdout);
     else
-        el_report_table(c->run, stdout, false);
+        el_report_table(c->run, stdout);
     if (!c->options->json) {
         printf("\n");
         el_text_line(stdout, "%s/results.json", c->store.dir);
@@ -192,6 +191,7 @@ enum el_status el_cmd_run_rank(struct el_options *options, const struct el_launc
     double meeting_s = options->timeout_s < MEETING_S ? options->timeout_s : MEETING_S;
     bool first = true; /* whoever does not meet the others says why */
     pthread_t thread;
+    setenv("NO_COLOR", "1", 1); /* mpirun gives its ranks a terminal, wherever its own output goes */
     EL_TRY(check_size(place->size));
     EL_TRY(begin_watch(&watched, &thread));
     enum el_status status = el_join(place, meeting_s, &bootstrap);

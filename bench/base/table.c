@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
@@ -15,26 +16,33 @@ static const char *const codes[] = {[EL_TABLE_PLAIN] = "",
                                     [EL_TABLE_RED] = "\033[31m",
                                     [EL_TABLE_YELLOW] = "\033[33m"};
 
-void el_table_begin(FILE *out, enum el_table_style style, bool colour)
+/* A terminal that is not dumb, and nobody who wants none. */
+static bool has_colour(FILE *out)
 {
-    if (colour) fputs(codes[style], out);
+    const char *term = getenv("TERM");
+    return isatty(fileno(out)) && term && strcmp(term, "dumb") != 0 && !getenv("NO_COLOR");
 }
 
-void el_table_end(FILE *out, bool colour)
+void el_table_begin(FILE *out, enum el_table_style style)
 {
-    if (colour) fputs("\033[0m", out);
+    if (has_colour(out)) fputs(codes[style], out);
 }
 
-void el_table_line(FILE *out, enum el_table_style style, bool colour, const char *line)
+void el_table_end(FILE *out)
+{
+    if (has_colour(out)) fputs("\033[0m", out);
+}
+
+void el_table_line(FILE *out, enum el_table_style style, const char *line)
 {
     size_t n = strlen(line);
     char *text = strdup(line);
     if (text == NULL) return;
     while (n > 0 && text[n - 1] == ' ') text[--n] = '\0';
     el_utf8_printable(text);
-    el_table_begin(out, style, colour);
+    el_table_begin(out, style);
     fputs(text, out);
-    el_table_end(out, colour);
+    el_table_end(out);
     fputc('\n', out);
     free(text);
 }
@@ -112,7 +120,7 @@ void el_table_heads(const struct el_table *table, enum el_table_style style)
 {
     struct line line = {.used = 0};
     for (const struct el_column *column = table->columns; column->head; column++) put_cell(&line, column, column->head);
-    el_table_line(table->out, style, table->colour, line.text);
+    el_table_line(table->out, style, line.text);
 }
 
 void el_table_row(const struct el_table *table, enum el_table_style style, const json_t *object)
@@ -123,12 +131,12 @@ void el_table_row(const struct el_table *table, enum el_table_style style, const
         if (table->first && column - table->columns >= table->first) break;
         el_table_cell(column, object, table->context, text);
         if (column->alone && count_characters(text) >= abs(column->width)) {
-            el_table_line(table->out, style, table->colour, text);
+            el_table_line(table->out, style, text);
             *text = '\0';
         }
         put_cell(&line, column, text);
     }
-    el_table_line(table->out, style, table->colour, line.text);
+    el_table_line(table->out, style, line.text);
 }
 
 void el_table_list(const struct el_table *table, const char *title, json_t *rows)

@@ -2,7 +2,7 @@
  *
  *     static const struct el_column columns[] = {EL_TEXT("mode", -6, "mode"), EL_FIGURE("step ms", 9, "step.step_ms"),
  *                                                EL_NO_MORE};
- *     const struct el_table table = {.columns = columns, .out = stdout, .colour = colour};
+ *     const struct el_table table = {.columns = columns, .out = stdout};
  *     el_table_heads(&table, EL_TABLE_BOLD);
  *     el_table_row(&table, EL_TABLE_PLAIN, object);
  *
@@ -72,7 +72,6 @@ struct el_table {
     const json_t *context; /* for `show`; may be NULL */
     int first;             /* rows have so many cells, the others have nothing to say; 0: all */
     FILE *out;
-    bool colour;
 };
 
 void el_table_heads(const struct el_table *table, enum el_table_style style);
@@ -86,7 +85,7 @@ void el_table_cell(const struct el_column *column, const json_t *object, const j
                    char text[EL_CELL_BYTES]);
 
 /* A line of its own, without blanks at its end. */
-void el_table_line(FILE *out, enum el_table_style style, bool colour, const char *line);
+void el_table_line(FILE *out, enum el_table_style style, const char *line);
 /* Turns the style on for what is printed until it is turned off: text of several lines. */
-void el_table_begin(FILE *out, enum el_table_style style, bool colour);
-void el_table_end(FILE *out, bool colour);
+void el_table_begin(FILE *out, enum el_table_style style);
+void el_table_end(FILE *out);

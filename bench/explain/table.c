@@ -147,7 +147,7 @@ void el_explain_print(const json_t *document, FILE *out)
                  el_json_number(document, "blocks_per_launch"));
     if (*inject) el_text_line(out, "! disturbed on purpose: --inject %s", inject);
     json_t *documents = json_pack("[O]", document); /* its warnings, of simulated devices */
-    el_report_warnings(documents, "", out, false);
+    el_report_warnings(documents, "", out);
     json_decref(documents);
     if (!virtual && el_json_number(document, "others_waited_pct") > BUSY_PCT)
         el_text_line(

@@ -162,7 +162,7 @@ static void put_trial(const struct el_table *table, json_t *trial, const bool ch
         el_report_failed(trial, line, "  ", EL_REPORT_COLUMNS, table->out);
     } else if (has_cards) {
         snprintf(line, sizeof line, "%s: %s%s", name, verdict, doubtful ? " times" : "");
-        el_table_line(table->out, doubtful ? EL_TABLE_YELLOW : EL_TABLE_BOLD, table->colour, line);
+        el_table_line(table->out, doubtful ? EL_TABLE_YELLOW : EL_TABLE_BOLD, line);
     }
     if (has_cards) put_cards(table, trial, chosen);
 }
@@ -177,7 +177,7 @@ static void put_measure(const struct el_table *table, const json_t *measures, co
     json_decref(row);
 }
 
-static void put_measures(const json_t *trials, FILE *out, bool colour)
+static void put_measures(const json_t *trials, FILE *out)
 {
     static const struct el_column columns[] = {{.head = "how uneven", .width = -25, .path = "name"},
                                                EL_TEXT("", -7, "of"),
@@ -188,7 +188,7 @@ static void put_measures(const json_t *trials, FILE *out, bool colour)
                                                EL_RATIO("first/rest", 11, "first_over_rest"),
                                                {.head = "", .gap = 2, .width = -9, .path = "doubt"},
                                                EL_NO_MORE};
-    const struct el_table table = {.columns = columns, .out = out, .colour = colour};
+    const struct el_table table = {.columns = columns, .out = out};
     el_table_heads(&table, EL_TABLE_BOLD);
     EL_EACH(trial, trials) {
         const json_t *measures = json_object_get(trial, "imbalance");
@@ -203,7 +203,7 @@ static void put_measures(const json_t *trials, FILE *out, bool colour)
 }
 
 /* A trial's devices in the table of ranks. */
-static void put_times(const json_t *trials, FILE *out, bool colour)
+static void put_times(const json_t *trials, FILE *out)
 {
     bool any = false;
     EL_EACH(trial, trials) {
@@ -211,11 +211,11 @@ static void put_times(const json_t *trials, FILE *out, bool colour)
         char name[EL_CELL_BYTES];
         if (!ranks) continue;
         if (!any) fputc('\n', out);
-        if (!any) el_ranks_heads(out, colour);
+        if (!any) el_ranks_heads(out);
         any = true;
         name_trial(trial, name, sizeof name);
-        el_table_line(out, EL_TABLE_BOLD, colour, name);
-        el_ranks_table(ranks, out, colour);
+        el_table_line(out, EL_TABLE_BOLD, name);
+        el_ranks_table(ranks, out);
     }
     if (any) el_ranks_explain(out);
 }
@@ -233,10 +233,10 @@ static void say(const json_t *trial, const char *path, FILE *out)
                     cause ? cause : "", cause ? "." : "");
 }
 
-void el_imbalance_print(const json_t *run, FILE *out, bool colour)
+void el_imbalance_print(const json_t *run, FILE *out)
 {
     struct el_column columns[CELLS_MAX];
-    const struct el_table table = {.columns = columns, .out = out, .colour = colour};
+    const struct el_table table = {.columns = columns, .out = out};
     bool chosen[N_TAGS] = {false};
     char title[EL_TITLE_BYTES];
     json_t *document = el_imbalance_document(run, NULL, NULL), *trials = json_object_get(document, "trials");
@@ -259,9 +259,9 @@ void el_imbalance_print(const json_t *run, FILE *out, bool colour)
                     : "",
                 has_figure(trials, "difference.sent_bytes") ? " sent, recv: MiB per step." : "");
     fputc('\n', out);
-    put_measures(trials, out, colour);
-    put_times(trials, out, colour);
-    el_report_warnings(json_object_get(run, "trials"), "", out, colour);
+    put_measures(trials, out);
+    put_times(trials, out);
+    el_report_warnings(json_object_get(run, "trials"), "", out);
     fputc('\n', out);
     el_imbalance_explain(json_object_get(run, "trials"), out);
     EL_EACH(trial, trials) {

@@ -3,7 +3,7 @@
  *
  *     el_imbalance_preset("adam", &options);              optional: a table that was published or reported
  *     el_imbalance_predict(&set, &run);                  --dry-run: such a document by forecast, nothing is run
- *     el_imbalance_print(run, stdout, colour);            or el_imbalance_document(run, ...), for --json
+ *     el_imbalance_print(run, stdout);            or el_imbalance_document(run, ...), for --json
  *     el_figure_imbalance                                 the figure, for el_plot_figures
  *
  * The record has the measures; nothing is computed here but differences and sums of its figures. Units: bytes. */
@@ -82,11 +82,11 @@ enum el_status el_solution_next(struct el_solution *s, const struct el_trial *eq
 json_t *el_solution_document(const struct el_solution *s, const json_t *trials);
 
 /* The tables, the measures, the sentences; 110 columns. */
-void el_imbalance_print(const json_t *run, FILE *out, bool colour);
+void el_imbalance_print(const json_t *run, FILE *out);
 /* The preset's source beside the trials of `run`: {source, says, rows[]}; null without a preset. New reference. */
 json_t *el_imbalance_published(const json_t *run, const char *preset);
 /* The same as a table and a sentence; nothing without a preset. 100 columns. */
-void el_imbalance_put_published(const json_t *run, const char *preset, FILE *out, bool colour);
+void el_imbalance_put_published(const json_t *run, const char *preset, FILE *out);
 /* What --json prints: docs/imbalance.md has its fields. `preset` and `dir` may be NULL. New reference. */
 json_t *el_imbalance_document(const json_t *run, const char *preset, const char *dir);
 /* Bars of the cards, and of what the first holds more; figure_imbalance.c. The document is a run's. */

@@ -113,7 +113,7 @@ json_t *el_imbalance_published(const json_t *run, const char *preset)
     return json_pack("{s:s, s:s, s:o}", "source", row->reported, "says", row->says, "rows", rows);
 }
 
-void el_imbalance_put_published(const json_t *run, const char *preset, FILE *out, bool colour)
+void el_imbalance_put_published(const json_t *run, const char *preset, FILE *out)
 {
     static const struct el_column columns[] = {
         {.head = "published", .width = -9, .path = "mode"},
@@ -126,7 +126,7 @@ void el_imbalance_put_published(const json_t *run, const char *preset, FILE *out
         EL_MIB("difference", 11, "difference_bytes"),
         EL_CHANGE("off by", 9, "difference_off_pct"),
         EL_NO_MORE};
-    const struct el_table table = {.columns = columns, .out = out, .colour = colour};
+    const struct el_table table = {.columns = columns, .out = out};
     json_t *published = el_imbalance_published(run, preset);
     json_t *rows = json_object_get(published, "rows");
     if (json_is_null(published)) return;

@@ -205,11 +205,11 @@ static const struct el_column cause_columns[] = {EL_TEXT("at the peak", -14, "ca
                                                  {.head = "most of it in", .gap = 2, .width = -40, .path = "where"},
                                                  EL_NO_MORE};
 
-void el_snapshots_print(const json_t *document, FILE *out, bool colour)
+void el_snapshots_print(const json_t *document, FILE *out)
 {
     const json_t *devices = json_object_get(document, "devices"), *difference = json_object_get(document, "difference");
-    const struct el_table table = {.columns = device_columns, .context = devices, .out = out, .colour = colour};
-    const struct el_table causes = {.columns = cause_columns, .out = out, .colour = colour};
+    const struct el_table table = {.columns = device_columns, .context = devices, .out = out};
+    const struct el_table causes = {.columns = cause_columns, .out = out};
     size_t n = json_array_size(devices);
     el_table_heads(&table, EL_TABLE_BOLD);
     EL_EACH(device, devices)

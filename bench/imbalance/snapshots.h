@@ -2,7 +2,7 @@
  * devices in one file, or of two runs.
  *
  *     el_snapshots_read(paths, &document);        [path], in the order of the table: the first is the one that is told
- * of el_snapshots_print(document, stdout, colour);
+ * of el_snapshots_print(document, stdout);
  *
  * The document: {"snapshots": true, "devices": [{"file", "device", "events", "peak_bytes", "now_bytes",
  * "reserved_bytes", "at_peak": {cause: bytes}, "places": [{"cause", "where", "bytes"}]}], "difference": null for one
@@ -18,4 +18,4 @@
 
 /* Errors: those of el_snapshot_read_file, of the first file that has one. */
 enum el_status el_snapshots_read(const json_t *paths, json_t **document_p);
-void el_snapshots_print(const json_t *document, FILE *out, bool colour);
+void el_snapshots_print(const json_t *document, FILE *out);

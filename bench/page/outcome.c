@@ -30,7 +30,7 @@ static void write_sentences(const json_t *run, FILE *out)
 
 static void write_warnings(const json_t *run, FILE *out)
 {
-    el_report_warnings(json_object_get(run, "trials"), "", out, false);
+    el_report_warnings(json_object_get(run, "trials"), "", out);
 }
 
 static void write_failed(const json_t *run, FILE *out)

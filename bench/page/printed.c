@@ -105,11 +105,6 @@ static void recover_verdict(const json_t *document, FILE *out)
     fputs(same, out);
 }
 
-static void recover_print(const json_t *document, FILE *out)
-{
-    el_recover_print(document, out, false);
-}
-
 /* ---- plan ---- */
 
 static void plan_title(const json_t *document, char title[EL_TITLE_BYTES])
@@ -122,11 +117,6 @@ static void plan_verdict(const json_t *document, FILE *out)
 {
     (void)document;
     fputs("Predicted by a machine's rates, not measured", out);
-}
-
-static void plan_print(const json_t *document, FILE *out)
-{
-    el_plan_print_sizes(document, out, false);
 }
 
 /* ---- watch: a record with one trial, which has neither steps nor tags ---- */
@@ -193,8 +183,15 @@ static const struct el_printed_kind kinds[] = {
      el_recover_read,
      recover_title,
      recover_verdict,
-     recover_print},
-    {"plan", "plan.json", "More devices", {&el_figure_plan}, el_plan_read, plan_title, plan_verdict, plan_print},
+     el_recover_print},
+    {"plan",
+     "plan.json",
+     "More devices",
+     {&el_figure_plan},
+     el_plan_read,
+     plan_title,
+     plan_verdict,
+     el_plan_print_sizes},
     {"watch",
      "results.json",
      "Process by process",

@@ -69,11 +69,10 @@ static const struct el_column of_memory[] = {MEMORY_COLUMNS(30), HOW_COLUMN, EL_
                               of_steps[] = {MEMORY_COLUMNS(16), EL_FIGURE("step ms", 7, "step_ms"), HOW_COLUMN,
                                             EL_NO_MORE};
 
-static void print_rows(const json_t *document, FILE *out, bool colour)
+static void print_rows(const json_t *document, FILE *out)
 {
     const bool steps = json_is_string(json_object_get(document, "machine"));
-    const struct el_table table = {
-        .columns = steps ? of_steps : of_memory, .context = document, .out = out, .colour = colour};
+    const struct el_table table = {.columns = steps ? of_steps : of_memory, .context = document, .out = out};
     const json_t *rows = json_object_get(document, "rows");
     size_t n = 0;
     EL_EACH(row, rows) {
@@ -194,9 +193,9 @@ static const struct el_column of_sizes[] = {
     {.head = "mesh", .gap = 2, .width = -1, .show = show_mesh},
     EL_NO_MORE};
 
-void el_plan_print_sizes(const json_t *document, FILE *out, bool colour)
+void el_plan_print_sizes(const json_t *document, FILE *out)
 {
-    const struct el_table table = {.columns = of_sizes, .context = document, .out = out, .colour = colour};
+    const struct el_table table = {.columns = of_sizes, .context = document, .out = out};
     const json_t *rows = json_object_get(document, "rows"), *none = json_object_get(document, "none_fits");
     const char *machine = el_json_text(document, "machine", NULL);
     char text[1024], limit[EL_FIGURE_BYTES], chosen[EL_CELL_BYTES];
@@ -220,7 +219,7 @@ void el_plan_print_sizes(const json_t *document, FILE *out, bool colour)
     say_unknown(document, out);
 }
 
-void el_plan_print(const json_t *document, FILE *out, bool colour)
+void el_plan_print(const json_t *document, FILE *out)
 {
     const char *machine = el_json_text(document, "machine", NULL);
     char text[1024], limit[EL_FIGURE_BYTES], chosen[EL_CELL_BYTES];
@@ -229,7 +228,7 @@ void el_plan_print(const json_t *document, FILE *out, bool colour)
         el_text_figure(el_json_number(document, "device_mem_bytes") / GIB, limit), say_machine(document, chosen),
         el_json_number(document, "global_batch"));
     fputs("GiB on the fullest device, free, its largest tags, and sent by a device in a step\n\n", out);
-    print_rows(document, out, colour);
+    print_rows(document, out);
     say_misfits(document, out);
     const bool any = el_json_whole(document, "fit") > 0;
     if (any && machine) SAY(out, "Best first, by the step on %s: predicted by its rates, not measured.", machine);

@@ -68,11 +68,11 @@ void el_recover_say_same(const json_t *document, char text[EL_TITLE_BYTES])
              same ? "equal" : "are NOT", same ? ", bit for bit" : "");
 }
 
-void el_recover_print(const json_t *document, FILE *out, bool colour)
+void el_recover_print(const json_t *document, FILE *out)
 {
     char same[EL_TITLE_BYTES];
-    const struct el_table falls = {.columns = fall_columns, .out = out, .colour = colour},
-                          intervals = {.columns = interval_columns, .out = out, .colour = colour};
+    const struct el_table falls = {.columns = fall_columns, .out = out},
+                          intervals = {.columns = interval_columns, .out = out};
     char figure[EL_FIGURE_BYTES];
     SAY(out, "%s, %s on %.0f devices, %.0f steps of %s ms", el_json_text(document, "model", "?"),
         el_json_text(document, "mode", "?"), el_json_number(document, "devices"), el_json_number(document, "steps"),

@@ -2,7 +2,7 @@
  *
  *     el_recovery_events("ck/events.csv", &events);         what happened, and when
  *     falls = el_recovery_falls(events);                    what each loss cost, stage by stage
- *     el_recover_print(document, stdout, colour);
+ *     el_recover_print(document, stdout);
  *
  * Times of a fall, in seconds: `detect_s` from the fall until the launcher saw the job's end; `restart_s` until the
  * job's first process began; `load_s` until the first step; `catch_up_s` until as many steps were done as before.
@@ -31,7 +31,7 @@ double el_recovery_goodput(const json_t *events, double step_s);
 
 /* A recover.json. */
 enum el_status el_recover_read(const char *path, json_t **document_p);
-void el_recover_print(const json_t *document, FILE *out, bool colour);
+void el_recover_print(const json_t *document, FILE *out);
 /* "After the restart losses and weights equal those of the undisturbed job, bit for bit" */
 void el_recover_say_same(const json_t *document, char text[EL_TITLE_BYTES]);
 extern const struct el_figure el_figure_recover; /* steps done against time, with each fall */

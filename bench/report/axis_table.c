@@ -91,15 +91,15 @@ const struct el_column el_report_axis_columns[] = {EL_TEXT("mode", -9, "mode"),
                                                    EL_FIGURE("hidden %", 10, "hidden_pct"),
                                                    EL_NO_MORE};
 
-void el_report_axis_list(json_t *rows, FILE *out, bool colour)
+void el_report_axis_list(json_t *rows, FILE *out)
 {
-    const struct el_table table = {.columns = el_report_axis_columns, .out = out, .colour = colour};
+    const struct el_table table = {.columns = el_report_axis_columns, .out = out};
     el_table_list(&table,
                   "\nCommunication by axis, ms per step of the slowest device; exposed: not hidden, with the wait\n",
                   rows);
 }
 
-void el_report_axes(const json_t *run, FILE *out, bool colour)
+void el_report_axes(const json_t *run, FILE *out)
 {
-    el_report_axis_list(el_report_axis_rows(json_object_get(run, "trials")), out, colour);
+    el_report_axis_list(el_report_axis_rows(json_object_get(run, "trials")), out);
 }

@@ -102,9 +102,9 @@ void el_report_say_evaluations(const json_t *trials, FILE *out)
     EL_EACH(trial, trials) say(trial, out);
 }
 
-void el_report_evaluations(const json_t *run, FILE *out, bool colour)
+void el_report_evaluations(const json_t *run, FILE *out)
 {
-    const struct el_table table = {.columns = el_report_rank_columns, .out = out, .colour = colour};
+    const struct el_table table = {.columns = el_report_rank_columns, .out = out};
     const json_t *trials = json_object_get(run, "trials");
     el_table_list(&table, "\nEvaluation by rank in the first launch, by the weights of the best epoch\n",
                   el_report_rank_rows(trials));

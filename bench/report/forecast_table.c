@@ -157,7 +157,7 @@ static void say_step(const json_t *document, FILE *out)
     el_text_line(out, ": predicted from %s", el_json_text(prediction, "costs", machine));
     if (!sure) SAY(out, "No interval: %s.", el_json_text(prediction, "step_ms.reason", "it is not known"));
     json_t *trials = json_pack("[O]", document);
-    el_report_warnings(trials, "", out, false);
+    el_report_warnings(trials, "", out);
     json_decref(trials);
 }
 

@@ -50,10 +50,10 @@ static void put_trial(const struct el_table *of_trials, const struct el_table *o
     }
 }
 
-void el_report_lengths(const json_t *run, FILE *out, bool colour)
+void el_report_lengths(const json_t *run, FILE *out)
 {
-    const struct el_table of_trials = {.columns = columns, .out = out, .colour = colour},
-                          of_devices = {.columns = device_columns, .out = out, .colour = colour};
+    const struct el_table of_trials = {.columns = columns, .out = out},
+                          of_devices = {.columns = device_columns, .out = out};
     bool any = false;
     EL_EACH(trial, json_object_get(run, "trials")) {
         if (!has_lengths(trial)) continue;

@@ -41,11 +41,11 @@ static size_t shown(const json_t *trial)
     return n < DEVICES_SHOWN ? n : DEVICES_SHOWN;
 }
 
-static void lay_out(const json_t *trial, FILE *out, bool colour, struct columns *columns)
+static void lay_out(const json_t *trial, FILE *out, struct columns *columns)
 {
     struct el_column *next = columns->list;
     columns->n = shown(trial);
-    columns->table = (struct el_table){.columns = columns->list, .out = out, .colour = colour};
+    columns->table = (struct el_table){.columns = columns->list, .out = out};
     *next++ = (struct el_column)EL_TEXT("mode, batch", -14, "head");
     *next++ = (struct el_column)EL_TEXT("resident MiB", -26, "what");
     for (size_t d = 0; d < columns->n; d++) {
@@ -89,7 +89,7 @@ static void put_trial(const json_t *trial, struct columns *columns)
     put_row(columns, EL_TABLE_DIM, "", "unattributed", devices, "memory.unattributed_bytes", NAN);
 }
 
-void el_report_processes(const json_t *run, FILE *out, bool colour)
+void el_report_processes(const json_t *run, FILE *out)
 {
     const json_t *trials = json_object_get(run, "trials"), *widest = NULL;
     struct columns columns;
@@ -97,7 +97,7 @@ void el_report_processes(const json_t *run, FILE *out, bool colour)
         if (has_reading(trial) && (!widest || shown(trial) > shown(widest))) widest = trial;
     if (!widest) return;
     fputs("\nMemory as the system sees it, when the measured steps had ended\n", out);
-    lay_out(widest, out, colour, &columns);
+    lay_out(widest, out, &columns);
     el_table_heads(&columns.table, EL_TABLE_BOLD);
     EL_EACH(trial, trials)
         if (has_reading(trial) && !is_outdone(trials, trial_at.i)) put_trial(trial, &columns);

@@ -53,7 +53,7 @@ static int compare(const void *a, const void *b, void *column)
     return (left < right) - (left > right);
 }
 
-static void put_device(const json_t *device, int sort, FILE *out, bool colour)
+static void put_device(const json_t *device, int sort, FILE *out)
 {
     static const char *const keys[] = {"self_ms", "total_ms", "calls", "memory_bytes", "flops", "bytes", "name"};
     const json_t *rows = json_object_get(device, "rows");
@@ -68,7 +68,7 @@ static void put_device(const json_t *device, int sort, FILE *out, bool colour)
     }
     qsort_r(sorted + first, n - first, sizeof *sorted, compare, (void *)(uintptr_t)keys[sort]);
     json_t *sum = json_real(sum_ms);
-    const struct el_table table = {.columns = columns, .context = sum, .out = out, .colour = colour};
+    const struct el_table table = {.columns = columns, .context = sum, .out = out};
     fprintf(out, "\n");
     el_text_line(out, "%s, %d active steps:", el_json_text(device, "device", "?"), (int)el_json_whole(device, "steps"));
     el_table_heads(&table, EL_TABLE_BOLD);
@@ -79,10 +79,10 @@ static void put_device(const json_t *device, int sort, FILE *out, bool colour)
     free(sorted);
 }
 
-void el_report_profile(const json_t *run, int sort, FILE *out, bool colour)
+void el_report_profile(const json_t *run, int sort, FILE *out)
 {
     const json_t *profile = el_json_at(run, "trials.0.profile"), *devices = json_object_get(profile, "devices");
-    for (size_t d = 0; d < json_array_size(devices); d++) put_device(json_array_get(devices, d), sort, out, colour);
+    for (size_t d = 0; d < json_array_size(devices); d++) put_device(json_array_get(devices, d), sort, out);
     const char *folder = el_json_text(profile, "trace", "");
     if (*folder) fprintf(out, "\n");
     if (*folder)

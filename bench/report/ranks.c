@@ -154,14 +154,14 @@ static const struct el_column columns[] = {EL_TEXT("rank", -14, "rank"),
                                            EL_MIB("sent MiB", 10, "sent_bytes"),
                                            EL_NO_MORE};
 
-void el_ranks_heads(FILE *out, bool colour)
+void el_ranks_heads(FILE *out)
 {
-    el_table_heads(&(struct el_table){.columns = columns, .out = out, .colour = colour}, EL_TABLE_BOLD);
+    el_table_heads(&(struct el_table){.columns = columns, .out = out}, EL_TABLE_BOLD);
 }
 
-void el_ranks_table(const json_t *ranks, FILE *out, bool colour)
+void el_ranks_table(const json_t *ranks, FILE *out)
 {
-    const struct el_table table = {.columns = columns, .out = out, .colour = colour};
+    const struct el_table table = {.columns = columns, .out = out};
     EL_EACH(rank, ranks) el_table_row(&table, EL_TABLE_PLAIN, rank);
 }
 

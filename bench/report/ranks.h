@@ -24,7 +24,7 @@ void el_ranks_sentence(const struct el_rank_row *rows, int n, const struct el_ra
 double el_ranks_compute_ratio(const struct el_rank_row *rows, int n, int who);
 
 /* The heads, and a line for each of el_ranks_json; 100 columns. */
-void el_ranks_heads(FILE *out, bool colour);
-void el_ranks_table(const json_t *ranks, FILE *out, bool colour);
+void el_ranks_heads(FILE *out);
+void el_ranks_table(const json_t *ranks, FILE *out);
 /* What the columns mean, below the table. */
 void el_ranks_explain(FILE *out);

@@ -14,9 +14,9 @@
 #include "runtime/base/probe.h"
 
 /* All tables below but that by op. */
-void el_report_tables(const json_t *run, FILE *out, bool colour);
-/* A row per trial, then a line per device; 100 columns. `colour`: only if `out` is a terminal (el_report_colour). */
-void el_report_table(const json_t *run, FILE *out, bool colour);
+void el_report_tables(const json_t *run, FILE *out);
+/* A row per trial, then a line per device; 100 columns. */
+void el_report_table(const json_t *run, FILE *out);
 
 /* The columns of those tables: of trials, where `context` is all of them, and of a trial's devices; of what
  * communication costs, and of el_report_comm_rows. */
@@ -46,7 +46,7 @@ struct el_interval el_report_ratio(const json_t *a, const json_t *b, size_t *n_p
 
 /* What makes trials suspect, each warning once, with how many trials carry it, but those whose rule's name begins with
  * `but` ("": all). Nothing where there is none. `trials` may be any objects with `warnings` and `warning_rules`. */
-void el_report_warnings(const json_t *trials, const char *but, FILE *out, bool colour);
+void el_report_warnings(const json_t *trials, const char *but, FILE *out);
 /* What the rule of that name says of the trial; NULL: nothing. Borrowed. */
 const char *el_report_warned(const json_t *trial, const char *rule);
 /* Why a sentence may not state the trial's times without a word: the first reason of its verdict. NULL: it is valid, or
@@ -59,29 +59,29 @@ json_t *el_report_shared_cards(const json_t *devices);
 
 /* Where a step goes, of trials that communicate: a line per device from the measured steps; then what communication
  * costs, from control blocks. Nothing where there is none. */
-void el_report_steps(const json_t *run, FILE *out, bool colour);
+void el_report_steps(const json_t *run, FILE *out);
 /* What padding costs and who computes longest when, of trials with --length-by batch. Nothing where there is none. */
-void el_report_lengths(const json_t *run, FILE *out, bool colour);
+void el_report_lengths(const json_t *run, FILE *out);
 /* Of a dry run's document (bench/cmd_dry_run.c): memory by device and tag, what was assumed, whether it fits, and the
  * predicted step. */
 void el_report_forecast(const json_t *document, FILE *out);
 /* What recording costs, of trials with --control record. Nothing where there is none. */
-void el_report_recorder(const json_t *run, FILE *out, bool colour);
+void el_report_recorder(const json_t *run, FILE *out);
 
 /* The tables by op of --profile, a device each, in the order of `sort`: its place among the option's choices. Nothing
  * where none was asked for. */
-void el_report_profile(const json_t *run, int sort, FILE *out, bool colour);
+void el_report_profile(const json_t *run, int sort, FILE *out);
 
 /* FLOP/s beside the rate of products: rows of el_report_arithmetic_columns (new reference), of trials over tokens and
  * of those with --machine. */
 extern const struct el_column el_report_arithmetic_columns[];
 json_t *el_report_arithmetic_rows(const json_t *trials);
-void el_report_arithmetic(const json_t *run, FILE *out, bool colour);
+void el_report_arithmetic(const json_t *run, FILE *out);
 /* Epochs, and what accuracy they reached after how many seconds: rows of these columns (new reference), the latter of
  * trials over tokens. Nothing where no whole epochs were trained. */
 extern const struct el_column el_report_epoch_columns[], el_report_token_epoch_columns[];
 json_t *el_report_epoch_rows(const json_t *trials);
-void el_report_epochs(const json_t *run, FILE *out, bool colour);
+void el_report_epochs(const json_t *run, FILE *out);
 
 /* What each rank has counted in the evaluation: rows of el_report_rank_columns (new reference), none of trials where
  * fewer than two have evaluated; and a sentence a trial why its ranks differ, where they do. The last: both. */
@@ -90,10 +90,10 @@ json_t *el_report_rank_rows(const json_t *trials);
 void el_report_say_evaluations(const json_t *trials, FILE *out);
 /* What checkpoints cost, from where a trial went on, and each restart; nothing where there is none of it. */
 void el_report_checkpoints(const json_t *run, FILE *out);
-void el_report_evaluations(const json_t *run, FILE *out, bool colour);
+void el_report_evaluations(const json_t *run, FILE *out);
 
 /* Memory as the system sees it, process x device, of each mode's largest batch. Nothing where it was not read. */
-void el_report_processes(const json_t *run, FILE *out, bool colour);
+void el_report_processes(const json_t *run, FILE *out);
 
 /* What the first device holds more, and of what; dp against ddp with its interval; what differs on a GPU. Where modes
  * are missing or failed the sentence says so. */
@@ -108,8 +108,8 @@ extern const struct el_column el_report_axis_columns[];
 json_t *el_report_axes_of(const json_t *trial);
 bool el_report_is_cut(const json_t *axes);
 json_t *el_report_axis_rows(const json_t *trials);
-void el_report_axis_list(json_t *rows, FILE *out, bool colour);
-void el_report_axes(const json_t *run, FILE *out, bool colour);
+void el_report_axis_list(json_t *rows, FILE *out);
+void el_report_axes(const json_t *run, FILE *out);
 
 /* Of trials that differ in the size of ddp's buckets alone: which sizes make the same buckets, and which is
  * recommended. Nothing where there are none. */
@@ -119,9 +119,6 @@ void el_report_buckets(const json_t *run, FILE *out);
 void el_report_hooks(const json_t *run, FILE *out);
 /* Whether two trials differ in these fields of their configurations at most; `but` is ended by NULL. */
 bool el_report_are_like(const json_t *a, const json_t *b, const char *const *but);
-
-/* Whether colour belongs on this stream: a terminal that is not dumb. `no_colour` is the user's wish (NO_COLOR). */
-bool el_report_colour(FILE *out, bool no_colour);
 
 /* ---- what rows are called ---- */
 

@@ -85,10 +85,10 @@ bool el_report_communicates(const json_t *trial)
     return json_is_object(json_object_get(trial, "breakdown")) || !isnan(el_json_number(trial, "comm.wait_ms"));
 }
 
-static void put_measured(const json_t *trials, FILE *out, bool colour)
+static void put_measured(const json_t *trials, FILE *out)
 {
-    const struct el_table of_trials = {.columns = trial_columns, .out = out, .colour = colour};
-    const struct el_table of_devices = {.columns = el_report_comm_columns, .out = out, .colour = colour};
+    const struct el_table of_trials = {.columns = trial_columns, .out = out};
+    const struct el_table of_devices = {.columns = el_report_comm_columns, .out = out};
     bool begun = false;
     EL_EACH(trial, trials) {
         if (!el_report_communicates(trial)) continue;
@@ -121,9 +121,9 @@ static void say_blocks(const json_t *trial, FILE *out)
         el_text_figure(step_ms, measured));
 }
 
-static void put_blocks(const json_t *trials, FILE *out, bool colour)
+static void put_blocks(const json_t *trials, FILE *out)
 {
-    const struct el_table table = {.columns = el_report_step_columns, .out = out, .colour = colour};
+    const struct el_table table = {.columns = el_report_step_columns, .out = out};
     json_t *rows = el_json_with(trials, "breakdown");
     el_table_list(
         &table, "\nWhat communication costs, ms: A/B blocks of further steps with it on and off, the slowest device\n",
@@ -132,11 +132,11 @@ static void put_blocks(const json_t *trials, FILE *out, bool colour)
     json_decref(rows);
 }
 
-void el_report_steps(const json_t *run, FILE *out, bool colour)
+void el_report_steps(const json_t *run, FILE *out)
 {
     const json_t *trials = json_object_get(run, "trials");
-    put_measured(trials, out, colour);
-    put_blocks(trials, out, colour);
+    put_measured(trials, out);
+    put_blocks(trials, out);
 }
 
 static const struct el_column cost_columns[] = {EL_SHOWN("mode", -9, el_report_mode),
@@ -147,9 +147,9 @@ static const struct el_column cost_columns[] = {EL_SHOWN("mode", -9, el_report_m
                                                 EL_INTERVAL("in % of step", 17, "recorder.toggled_pct_ci95"),
                                                 EL_NO_MORE};
 
-void el_report_recorder(const json_t *run, FILE *out, bool colour)
+void el_report_recorder(const json_t *run, FILE *out)
 {
-    const struct el_table table = {.columns = cost_columns, .out = out, .colour = colour};
+    const struct el_table table = {.columns = cost_columns, .out = out};
     el_table_list(&table, "\nWhat recording costs: A/B blocks of further steps with the recorder and without\n",
                   el_json_with(json_object_get(run, "trials"), "recorder.toggled_us"));
 }
@@ -201,12 +201,12 @@ json_t *el_report_epoch_rows(const json_t *all)
     return rows;
 }
 
-void el_report_epochs(const json_t *run, FILE *out, bool colour)
+void el_report_epochs(const json_t *run, FILE *out)
 {
     const json_t *trials = json_object_get(run, "trials");
     const bool tokens = el_report_of_tokens(trials);
-    const struct el_table table = {
-        .columns = tokens ? el_report_token_epoch_columns : el_report_epoch_columns, .out = out, .colour = colour};
+    const struct el_table table = {.columns = tokens ? el_report_token_epoch_columns : el_report_epoch_columns,
+                                   .out = out};
     el_table_list(
         &table,
         tokens ? "\nAccuracy, and loss of a token (nat), in the first launch: best epoch by held-out tokens, and the\n"
@@ -243,9 +243,9 @@ json_t *el_report_arithmetic_rows(const json_t *trials)
     return rows;
 }
 
-void el_report_arithmetic(const json_t *run, FILE *out, bool colour)
+void el_report_arithmetic(const json_t *run, FILE *out)
 {
-    const struct el_table table = {.columns = el_report_arithmetic_columns, .out = out, .colour = colour};
+    const struct el_table table = {.columns = el_report_arithmetic_columns, .out = out};
     json_t *rows = el_report_arithmetic_rows(json_object_get(run, "trials"));
     const json_t *first = json_array_get(rows, 0);
     char rate[EL_FIGURE_BYTES];

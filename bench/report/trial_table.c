@@ -13,12 +13,6 @@
 
 enum { TAGS_WIDTH = 60 };
 
-bool el_report_colour(FILE *out, bool no_colour)
-{
-    const char *term = getenv("TERM");
-    return !no_colour && isatty(fileno(out)) && term != NULL && strcmp(term, "dumb") != 0;
-}
-
 bool el_report_is_ok(const json_t *trial)
 {
     return el_json_is(trial, "status", "ok");
@@ -136,32 +130,31 @@ static void put_devices(const struct el_table *table, const json_t *devices)
     EL_EACH(device, devices) el_table_row(table, EL_TABLE_DIM, device);
 }
 
-static void put_failed(const json_t *trial, FILE *out, bool colour)
+static void put_failed(const json_t *trial, FILE *out)
 {
     char head[64 + EL_CELL_BYTES], mode[32], batch[EL_CELL_BYTES];
     el_table_mode(trial, mode, sizeof mode);
     el_table_batch(trial, NULL, batch);
     snprintf(head, sizeof head, "%-8s %-13s ", mode, batch);
-    el_table_begin(out, EL_TABLE_RED, colour);
+    el_table_begin(out, EL_TABLE_RED);
     el_report_failed(trial, head, "                       ", EL_REPORT_COLUMNS, out);
-    el_table_end(out, colour);
+    el_table_end(out);
 }
 
-void el_report_table(const json_t *run, FILE *out, bool colour)
+void el_report_table(const json_t *run, FILE *out)
 {
     const json_t *trials = json_object_get(run, "trials");
     const struct el_table of_trials = {.columns = el_report_of_tokens(trials) ? el_report_token_columns
                                                                               : el_report_trial_columns,
                                        .context = trials,
-                                       .out = out,
-                                       .colour = colour};
-    const struct el_table of_devices = {.columns = el_report_device_columns, .out = out, .colour = colour};
+                                       .out = out};
+    const struct el_table of_devices = {.columns = el_report_device_columns, .out = out};
     el_table_heads(&of_trials, EL_TABLE_BOLD);
     el_table_heads(&of_devices, EL_TABLE_DIM);
     EL_EACH(trial, trials) {
         const json_t *devices = json_object_get(trial, "per_device");
         bool valid = el_json_is(trial, "verdict", "valid");
-        if (!el_report_is_ok(trial)) put_failed(trial, out, colour);
+        if (!el_report_is_ok(trial)) put_failed(trial, out);
         if (!isnan(el_json_number(trial, "throughput.samples_per_s")))
             el_table_row(&of_trials, valid ? EL_TABLE_BOLD : EL_TABLE_YELLOW, trial);
         json_t *shared = el_report_shared_cards(devices);
@@ -169,19 +162,19 @@ void el_report_table(const json_t *run, FILE *out, bool colour)
         put_devices(&of_devices, shared);
         json_decref(shared);
     }
-    el_report_warnings(trials, "", out, colour);
+    el_report_warnings(trials, "", out);
 }
 
-void el_report_tables(const json_t *run, FILE *out, bool colour)
+void el_report_tables(const json_t *run, FILE *out)
 {
-    el_report_table(run, out, colour);
-    el_report_steps(run, out, colour);
-    el_report_axes(run, out, colour);
-    el_report_lengths(run, out, colour);
-    el_report_recorder(run, out, colour);
-    el_report_arithmetic(run, out, colour);
-    el_report_epochs(run, out, colour);
-    el_report_evaluations(run, out, colour);
-    el_report_processes(run, out, colour);
+    el_report_table(run, out);
+    el_report_steps(run, out);
+    el_report_axes(run, out);
+    el_report_lengths(run, out);
+    el_report_recorder(run, out);
+    el_report_arithmetic(run, out);
+    el_report_epochs(run, out);
+    el_report_evaluations(run, out);
+    el_report_processes(run, out);
     el_report_checkpoints(run, out);
 }

@@ -66,7 +66,7 @@ static size_t count_warned(const json_t *trials, size_t first, size_t k, bool *a
     return count;
 }
 
-void el_report_warnings(const json_t *trials, const char *but, FILE *out, bool colour)
+void el_report_warnings(const json_t *trials, const char *but, FILE *out)
 {
     EL_EACH(trial, trials)
         EL_EACH(warning, json_object_get(trial, "warnings")) {
@@ -74,9 +74,9 @@ void el_report_warnings(const json_t *trials, const char *but, FILE *out, bool c
             bool alike, left_out = *but && rule && strncmp(rule, but, strlen(but)) == 0;
             size_t count = text == NULL || left_out ? 0 : count_warned(trials, trial_at.i, warning_at.i, &alike);
             if (count == 0) continue;
-            el_table_begin(out, EL_TABLE_YELLOW, colour);
+            el_table_begin(out, EL_TABLE_YELLOW);
             el_text_say("! ", "  ", EL_REPORT_COLUMNS, out, "%s (%zu of %zu trials%s)", text, count,
                         json_array_size(trials), alike ? "" : ", with figures of their own");
-            el_table_end(out, colour);
+            el_table_end(out);
         }
 }

@@ -311,8 +311,8 @@ static void say_all(const json_t *document, FILE *out)
     }
     if (disturbed && intervals) SAY(out, "Other programs were running; a rerun may fall outside these intervals.");
     say_blocks(rows, out);
-    el_report_warnings(rows, "shared_", out, false);
-    el_report_warnings(json_object_get(document, "predicted"), "shared_", out, false);
+    el_report_warnings(rows, "shared_", out);
+    el_report_warnings(json_object_get(document, "predicted"), "shared_", out);
 }
 
 void el_scale_print(const json_t *document, FILE *out)
@@ -322,7 +322,7 @@ void el_scale_print(const json_t *document, FILE *out)
     print_speedups(rows, out);
     print_predicted(document, out);
     print_losses(rows, out);
-    el_report_axis_list(json_incref(json_object_get(document, "axes")), out, false);
+    el_report_axis_list(json_incref(json_object_get(document, "axes")), out);
     fputc('\n', out);
     say_all(document, out);
 }

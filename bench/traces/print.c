@@ -120,8 +120,8 @@ static void print_job(const json_t *document, FILE *out)
     else
         fprintf(out, "\nRanks, mean of %.0f step%s of %.3g ms; %.0f collectives are in several traces\n", steps,
                 steps == 1 ? "" : "s", el_json_number(job, "step_ms"), operations);
-    el_ranks_heads(out, false);
-    el_ranks_table(json_object_get(job, "ranks"), out, false);
+    el_ranks_heads(out);
+    el_ranks_table(json_object_get(job, "ranks"), out);
     fprintf(out, "\n");
     el_text_say("", "", EL_REPORT_COLUMNS, out, "%s.", el_json_text(job, "blame.sentence", ""));
     el_ranks_explain(out);

@@ -13,7 +13,7 @@
 
 static void print_plain(const json_t *run, FILE *out)
 {
-    el_imbalance_print(run, out, false);
+    el_imbalance_print(run, out);
 }
 
 static void a_difference_is_against_the_mean_of_the_others(void **state)

@@ -242,7 +242,7 @@ static json_t *repeats_of_tokens(void)
     return repeats;
 }
 
-static void says(const json_t *run, void (*report)(const json_t *run, FILE *out, bool colour), const char *words)
+static void says(const json_t *run, void (*report)(const json_t *run, FILE *out), const char *words)
 {
     char *text = NULL;
     size_t bytes = 0;

@@ -1,8 +1,10 @@
 /* Tables: where cells end, what stands where there is no value, and what a wide cell does to its neighbours. */
 #include "tests/test.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "bench/base/table.h"
 #include "tests/unit/printed.h"
@@ -72,21 +74,27 @@ static void foreign_text_stays_in_its_line(void **state)
     json_decref(object);
 }
 
-static void print_coloured(const json_t *object, FILE *out)
-{
-    const struct el_column one[] = {EL_SHOWN("n", 4, show_double), EL_NO_MORE};
-    json_t *factor = json_integer(10);
-    el_table_row(&(struct el_table){.columns = one, .context = factor, .out = out, .colour = true}, EL_TABLE_RED,
-                 object);
-    json_decref(factor);
-}
-
+/* A terminal has styles, unless its user wants none. */
 static void a_style_ends_with_its_line(void **state)
 {
-    json_t *object = json_pack("{s:i}", "n", 4);
-    char *text = printed(print_coloured, object);
-    assert_string_equal(text, "\033[31m 40!\033[0m\n");
-    free(text);
+    const struct el_column one[] = {EL_SHOWN("n", 4, show_double), EL_NO_MORE};
+    json_t *object = json_pack("{s:i}", "n", 4), *factor = json_integer(10);
+    const int master = posix_openpt(O_RDWR | O_NOCTTY);
+    assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+    FILE *out = fopen(ptsname(master), "w");
+    assert_non_null(out);
+    for (int plain = 0; plain < 2; plain++) {
+        char text[64] = "";
+        setenv("TERM", "xterm", 1);
+        if (plain) setenv("NO_COLOR", "1", 1);
+        el_table_row(&(struct el_table){.columns = one, .context = factor, .out = out}, EL_TABLE_RED, object);
+        fflush(out);
+        assert_true(read(master, text, sizeof text - 1) > 0);
+        assert_string_equal(text, plain ? " 40!\r\n" : "\033[31m 40!\033[0m\r\n");
+    }
+    fclose(out);
+    close(master);
+    json_decref(factor);
     json_decref(object);
 }
 
