@@ -25,8 +25,6 @@ enum el_status el_gpu_processes_open(const struct el_nvml_api *api, struct el_gp
     unsigned n = 0;
     if (!api->count || !api->handle_by_index || !api->processes)
         return el_fail(EL_ERR_ABSENT, "NVML: this driver's cannot count GPUs and their processes");
-    int result = api->init();
-    if (result != 0) return el_fail(EL_ERR_ABSENT, "NVML does not start: %s", el_nvml_text(api, result));
     struct el_gpu_processes *gpus = calloc(1, sizeof *gpus);
     if (gpus && api->count(&n) == 0) {
         gpus->api = *api;
@@ -35,19 +33,15 @@ enum el_status el_gpu_processes_open(const struct el_nvml_api *api, struct el_gp
     enum el_status status = !gpus          ? el_fail(EL_ERR_HOST_MEMORY, "no memory for GPUs")
                             : gpus->n == 0 ? el_fail(EL_ERR_ABSENT, "NVML counts no GPU")
                                            : EL_OK;
-    if (status == EL_OK) {
+    if (status == EL_OK)
         *gpus_p = gpus;
-    } else {
-        api->shutdown();
+    else
         free(gpus);
-    }
     return status;
 }
 
 void el_gpu_processes_close(struct el_gpu_processes *gpus)
 {
-    if (!gpus) return;
-    gpus->api.shutdown();
     free(gpus);
 }
 

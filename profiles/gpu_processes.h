@@ -46,7 +46,7 @@ struct el_gpu_processes {
     struct el_nvml_process_sample samples[EL_GPU_SAMPLES_MAX];
 };
 
-/* Errors: EL_ERR_ABSENT (NVML does not start, counts no GPU, or cannot tell of processes), EL_ERR_HOST_MEMORY. */
+/* Errors: EL_ERR_ABSENT (NVML counts no GPU, or cannot tell of processes), EL_ERR_HOST_MEMORY. */
 enum el_status el_gpu_processes_open(const struct el_nvml_api *api, struct el_gpu_processes **gpus_p);
 void el_gpu_processes_close(struct el_gpu_processes *gpus); /* NULL is legal */
 void el_gpu_processes_look(struct el_gpu_processes *gpus);

@@ -245,12 +245,6 @@ enum el_status el_nvml_open(const struct el_nvml_api *api, const char *const *uu
     if (!nvml) return el_fail(EL_ERR_HOST_MEMORY, "NVML: no memory for %d devices", n);
     nvml->api = *api;
     nvml->n = n;
-    int result = api->init();
-    if (result != 0) {
-        enum el_status status = el_fail(EL_ERR_ABSENT, "NVML does not start: %s", el_nvml_text(&nvml->api, result));
-        free(nvml);
-        return status;
-    }
     pthread_mutex_init(&nvml->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -276,7 +270,6 @@ void el_nvml_close(struct el_nvml *nvml)
     if (nvml->threaded) pthread_join(nvml->thread, NULL);
     pthread_cond_destroy(&nvml->changed);
     pthread_mutex_destroy(&nvml->lock);
-    nvml->api.shutdown();
     free(nvml);
 }
 

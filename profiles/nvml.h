@@ -88,8 +88,6 @@ enum {
 
 struct el_nvml_api {
     /* Required. */
-    int (*init)(void);
-    int (*shutdown)(void);
     int (*handle_by_uuid)(const char *uuid, void **device_p);
     /* Optional. */
     const char *(*error_text)(int result);
@@ -131,7 +129,7 @@ static inline bool el_nvml_is_none(int result)
 }
 /* What a result means, in words. Static text. */
 const char *el_nvml_text(const struct el_nvml_api *api, int result);
-/* From the driver's library, which stays open. Errors: EL_ERR_ABSENT, also where there is no driver. */
+/* From the driver's library, which is started and stays open. Errors: EL_ERR_ABSENT, also where there is no driver. */
 enum el_status el_nvml_load(struct el_nvml_api *api_p);
 
 /* ---- what is made of it ---- */
@@ -166,8 +164,8 @@ const char *el_nvml_throttle_name(int reason);
 /* No figures at all, for this reason. */
 void el_nvml_unknown(const char *reason, struct el_nvml_figures *figures_p);
 
-/* `uuids` may have "": nothing is known of that device. Errors: EL_ERR_ABSENT (NVML does not start),
- * EL_ERR_HOST_MEMORY. A device that is not found is none: its figures have the reason. */
+/* `uuids` may have "": nothing is known of that device. Errors: EL_ERR_HOST_MEMORY. A device that is not found is none:
+ * its figures have the reason. */
 enum el_status el_nvml_open(const struct el_nvml_api *api, const char *const *uuids, int n, struct el_nvml **nvml_p);
 void el_nvml_close(struct el_nvml *nvml); /* NULL is legal */
 void el_nvml_begin(struct el_nvml *nvml, int device);

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "runtime/base/module.h"
+
 struct row {
     const char *names[2];
     bool required;
@@ -18,8 +20,6 @@ struct row {
     }
 
 static const struct row rows[] = {
-    ROW(init, true, "nvmlInit_v2"),
-    ROW(shutdown, true, "nvmlShutdown"),
     ROW(handle_by_uuid, true, "nvmlDeviceGetHandleByUUID"),
     ROW(error_text, false, "nvmlErrorString"),
     ROW(utilization, false, "nvmlDeviceGetUtilizationRates"),
@@ -76,7 +76,7 @@ static void *find_in_library(void *library, const char *symbol)
 
 enum el_status el_nvml_load(struct el_nvml_api *api_p)
 {
-    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) return el_fail(EL_ERR_ABSENT, "NVML: no libnvidia-ml.so.1: no NVIDIA driver here");
+    void *library;
+    EL_TRY(el_nvml_library(&library));
     return el_nvml_bind(find_in_library, library, api_p);
 }

@@ -50,7 +50,7 @@ json_t *el_environment(void);
 json_t *el_machine(void);
 
 /* How this host's parts are joined (the fields: docs/record.md, "links", "gpu_links"): {numa, interfaces, infiniband}
- * from /sys below `root`, and {gpus, reason} by a driver's table (el_nvml_load), which it starts and shuts down. A
+ * from /sys below `root`, and {gpus, reason} by a driver's table (el_nvml_load). A
  * field that the system does not report is null, with a reason beside it. New references. */
 json_t *el_links_host(const char *root);
 json_t *el_links_gpus(const char *root, const struct el_nvml_api *api);

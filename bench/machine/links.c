@@ -270,8 +270,7 @@ json_t *el_links_gpus(const char *root, const struct el_nvml_api *api)
     json_t *rows = json_array();
     struct gpu *gpus = calloc(GPUS_MAX, sizeof *gpus);
     char reason[REASON_BYTES] = "";
-    bool started = gpus && told(api, reason, "NVML does not start", api->init());
-    bool counted = started && ASK(api, reason, "gpus", count, &n);
+    bool counted = gpus && ASK(api, reason, "gpus", count, &n);
     for (unsigned i = 0; counted && i < n && i < GPUS_MAX; i++)
         json_array_append_new(rows, ASK(api, gpus[i].reason, "all", handle_by_index, i, &gpus[i].handle)
                                         ? describe(root, api, (int)i, &gpus[i])
@@ -282,7 +281,6 @@ json_t *el_links_gpus(const char *root, const struct el_nvml_api *api)
             json_array_append_new(to, path_between(api, &gpus[row_at.i], &gpus[k]));
         el_json_put_all(row, EL_KEY("to", to), EL_KEY("reason", el_json_filled(gpus[row_at.i].reason)));
     }
-    if (started) api->shutdown();
     free(gpus);
     return el_json_of(EL_KEY("gpus", rows), EL_KEY("reason", el_json_filled(reason)));
 }

@@ -9,19 +9,26 @@
 #ifdef EL_HAVE_CUDNN
 
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "kernels/cuda/check.h"
 
 enum { CANDIDATES = 16 };
+
+struct choice {
+    int algorithm;
+    cudnnMathType_t math;
+    size_t scratch_bytes;
+};
 
 struct el_cuda_conv_cudnn {
     enum el_cuda_conv_way way;
     cudnnTensorDescriptor_t x, y;
     cudnnFilterDescriptor_t w;
     cudnnConvolutionDescriptor_t conv;
-    int algorithm;
-    size_t scratch_bytes;
+    struct choice choice;
     char text[96];
 };
 
@@ -54,14 +61,14 @@ struct candidate {
     do {                                                                                                               \
         type answers[CANDIDATES];                                                                                      \
         int n = 0;                                                                                                     \
-        EL_CUDNN_TRY(ask(__VA_ARGS__, CANDIDATES, &n, answers));                                                       \
+        EL_CUDNN_TRY(ask(__VA_ARGS__, most, &n, answers));                                                             \
         for (int i = 0; i < n; i++)                                                                                    \
             list[i] = (struct candidate){(int)answers[i].algo, answers[i].status, answers[i].determinism,              \
                                          answers[i].mathType};                                                         \
         *n_p = n;                                                                                                      \
     } while (0)
 
-static enum el_status ask_heuristics(cudnnHandle_t handle, const struct el_cuda_conv_cudnn *conv,
+static enum el_status ask_heuristics(cudnnHandle_t handle, const struct el_cuda_conv_cudnn *conv, int most,
                                      struct candidate list[CANDIDATES], int *n_p)
 {
     if (conv->way == EL_CONV_FORWARD)
@@ -102,11 +109,13 @@ static bool sums_plainly(enum el_cuda_conv_way way, int algorithm)
            algorithm == CUDNN_CONVOLUTION_FWD_ALGO_GEMM;
 }
 
-static enum el_status choose(cudnnHandle_t handle, bool tf32, size_t most_bytes, struct el_cuda_conv_cudnn *conv)
+/* Among the first `most` of the heuristics. */
+static enum el_status choose(cudnnHandle_t handle, bool tf32, size_t most_bytes, int most,
+                             struct el_cuda_conv_cudnn *conv)
 {
     struct candidate list[CANDIDATES];
     int n = 0;
-    EL_TRY(ask_heuristics(handle, conv, list, &n));
+    EL_TRY(ask_heuristics(handle, conv, most, list, &n));
     for (int i = 0; i < n; i++) {
         size_t bytes = 0;
         if (list[i].status != CUDNN_STATUS_SUCCESS || list[i].determinism != CUDNN_DETERMINISTIC) continue;
@@ -118,15 +127,39 @@ static enum el_status choose(cudnnHandle_t handle, bool tf32, size_t most_bytes,
         if (math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION) math = CUDNN_DEFAULT_MATH;
         EL_CUDNN_TRY(cudnnSetConvolutionMathType(conv->conv, math));
         if (scratch_of(handle, conv, list[i].algorithm, &bytes) != CUDNN_STATUS_SUCCESS || bytes > most_bytes) continue;
-        conv->algorithm = list[i].algorithm;
-        conv->scratch_bytes = bytes;
-        snprintf(conv->text, sizeof conv->text, "cuDNN %s algorithm %d, %s, %zu bytes of scratch",
-                 (const char *[]){"forward", "data", "weights"}[conv->way], conv->algorithm,
-                 math == CUDNN_FMA_MATH ? "f32" : "tf32", bytes);
+        conv->choice = (struct choice){list[i].algorithm, math, bytes};
         return EL_OK;
     }
     return el_fail(EL_ERR_ABSENT, "cuDNN: none of %d algorithms is deterministic, plain and within %zu bytes", n,
                    most_bytes);
+}
+
+/* What was chosen, for as long as the process lives: an answer of the heuristics takes a millisecond, a network has the
+ * same convolution many times, and a check of many trainings opens its devices anew for each. */
+enum { KEY = 13 };
+struct known {
+    int64_t key[KEY];
+    struct choice choice;
+    struct known *next;
+};
+static _Atomic(struct known *) all_known;
+
+static bool recall(const int64_t key[KEY], struct choice *choice_p)
+{
+    const struct known *known = atomic_load(&all_known);
+    while (known && memcmp(known->key, key, sizeof known->key) != 0) known = known->next;
+    if (known) *choice_p = known->choice;
+    return known;
+}
+
+static void remember(const int64_t key[KEY], const struct choice *choice)
+{
+    struct known *known = malloc(sizeof *known);
+    if (!known) return;
+    memcpy(known->key, key, sizeof known->key);
+    known->choice = *choice;
+    known->next = atomic_load(&all_known);
+    while (!atomic_compare_exchange_weak(&all_known, &known->next, known)) continue;
 }
 
 /* cuDNN counts in int. */
@@ -139,10 +172,22 @@ static bool fits(const struct el_cuda_conv *s)
 static enum el_status make(const struct el_cuda_native *native, const struct el_cuda_conv *conv, size_t most_bytes,
                            struct el_cuda_conv_cudnn *plan)
 {
+    const int64_t key[KEY] = {
+        native->device, native->tf32, conv->way, (int64_t)most_bytes, conv->b,  conv->h, conv->w, conv->c,
+        conv->f,        conv->kh,     conv->kw,  conv->stride,        conv->pad};
     if (!fits(conv)) return el_fail(EL_ERR_ABSENT, "cuDNN: sizes beyond an int");
     EL_TRY(describe_operands(conv, plan));
-    EL_CUDNN_TRY(cudnnSetConvolutionMathType(plan->conv, native->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH));
-    return choose(native->cudnn, native->tf32, most_bytes, plan);
+    if (!recall(key, &plan->choice)) {
+        EL_CUDNN_TRY(cudnnSetConvolutionMathType(plan->conv, native->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH));
+        enum el_status status = choose(native->cudnn, native->tf32, most_bytes, 1, plan);
+        if (status == EL_ERR_ABSENT) status = choose(native->cudnn, native->tf32, most_bytes, CANDIDATES, plan);
+        EL_TRY(status);
+        remember(key, &plan->choice);
+    }
+    snprintf(plan->text, sizeof plan->text, "cuDNN %s algorithm %d, %s, %zu bytes of scratch",
+             (const char *[]){"forward", "data", "weights"}[plan->way], plan->choice.algorithm,
+             plan->choice.math == CUDNN_FMA_MATH ? "f32" : "tf32", plan->choice.scratch_bytes);
+    return el_cudnn_check(cudnnSetConvolutionMathType(plan->conv, plan->choice.math), "cudnnSetConvolutionMathType");
 }
 
 enum el_status el_cuda_conv_cudnn_make(const struct el_cuda_native *native, const struct el_cuda_conv *conv,
@@ -165,16 +210,16 @@ enum el_status el_cuda_conv_cudnn_run(const struct el_cuda_conv_cudnn *plan, con
     const float alpha = 1, beta = conv->acc;
     if (plan->way == EL_CONV_FORWARD)
         EL_CUDNN_TRY(cudnnConvolutionForward(native->cudnn, &alpha, plan->x, conv->in[0], plan->w, conv->in[1],
-                                             plan->conv, (cudnnConvolutionFwdAlgo_t)plan->algorithm, scratch,
-                                             plan->scratch_bytes, &beta, plan->y, conv->out));
+                                             plan->conv, (cudnnConvolutionFwdAlgo_t)plan->choice.algorithm, scratch,
+                                             plan->choice.scratch_bytes, &beta, plan->y, conv->out));
     else if (plan->way == EL_CONV_DATA)
         EL_CUDNN_TRY(cudnnConvolutionBackwardData(native->cudnn, &alpha, plan->w, conv->in[1], plan->y, conv->in[0],
-                                                  plan->conv, (cudnnConvolutionBwdDataAlgo_t)plan->algorithm, scratch,
-                                                  plan->scratch_bytes, &beta, plan->x, conv->out));
+                                                  plan->conv, (cudnnConvolutionBwdDataAlgo_t)plan->choice.algorithm,
+                                                  scratch, plan->choice.scratch_bytes, &beta, plan->x, conv->out));
     else
         EL_CUDNN_TRY(cudnnConvolutionBackwardFilter(native->cudnn, &alpha, plan->x, conv->in[0], plan->y, conv->in[1],
-                                                    plan->conv, (cudnnConvolutionBwdFilterAlgo_t)plan->algorithm,
-                                                    scratch, plan->scratch_bytes, &beta, plan->w, conv->out));
+                                                    plan->conv, (cudnnConvolutionBwdFilterAlgo_t)plan->choice.algorithm,
+                                                    scratch, plan->choice.scratch_bytes, &beta, plan->w, conv->out));
     return EL_OK;
 }
 
@@ -195,7 +240,7 @@ const char *el_cuda_conv_cudnn_text(const struct el_cuda_conv_cudnn *conv)
 
 size_t el_cuda_conv_cudnn_scratch(const struct el_cuda_conv_cudnn *conv)
 {
-    return conv->scratch_bytes;
+    return conv->choice.scratch_bytes;
 }
 
 #else

@@ -33,5 +33,8 @@ enum el_status el_module_table(const char *name, const char *symbol, const void 
  * (pip's nvidia packages, conda): the program's own, VIRTUAL_ENV, CONDA_PREFIX, ~/.local, /usr/local. `name` is for the
  * failure. Errors: EL_ERR_ABSENT with what is missing. */
 enum el_status el_library_open(const char *name, const char *path, void **handle_p);
+/* NVML, started at the first call; its functions are for dlsym(). Threads: any. Errors: EL_ERR_ABSENT: no driver, or it
+ * does not start. */
+enum el_status el_nvml_library(void **library_p);
 /* Which file an opened library is: the first whose name begins so ("libcudart.so"). False: none. */
 bool el_library_path(const char *begin, char *path, size_t bytes);

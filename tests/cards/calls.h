@@ -46,7 +46,7 @@ bool cards_call_fails(const char *name, long first, long second, atomic_int *cou
     X(nvmlDeviceGetNvLinkVersion, 0) X(nvmlDeviceGetPciInfo_v3, 0) X(nvmlDeviceGetPcieReplayCounter, 0)                \
     X(nvmlDeviceGetPowerUsage, 0) X(nvmlDeviceGetTopologyCommonAncestor, 0)                                            \
     X(nvmlDeviceGetTotalEnergyConsumption, 0) X(nvmlDeviceGetUUID, 0) X(nvmlDeviceGetUtilizationRates, 0)              \
-    X(nvmlInit_v2, 0) X(nvmlShutdown, 1)
+    X(nvmlInit_v2, 0)
 /* clang-format on */
 
 #ifndef CARDS_CALLS

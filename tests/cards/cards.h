@@ -14,6 +14,8 @@
  *     FAKE_CARDS_MIG=1       NVML knows the cards by names with "MIG-" alone
  *     FAKE_CARDS_GUEST=B     bytes that another process holds on each card, as NVML and cudaMemGetInfo tell
  *     FAKE_CARDS_FAIL=RULES  what fails: WHAT:CARD:CALL[=CODE], separated by commas
+ *     FAKE_CARDS_SLOW=LIST   what takes so many milliseconds, of nvml (its start), heuristic (a call of cuDNN's) and
+ *                            context (its making, a card and process): nvml=20,heuristic=1,context=1000
  *     FAKE_CARDS_REPORT=F    at the end a line per card is appended to F: the most memory that was taken, what was not
  *                            given back, how many kernels, copies and waits there were (report.c)
  *     FAKE_CARDS_CALLS=F     at the end a line a call and card is appended to F: how often it was called (calls.c)
@@ -90,6 +92,9 @@ void cards_library_give(int device, size_t bytes);
 
 /* Whether FAKE_CARDS_FAIL lets this call fail; counts it. `*code_p` is changed only where the rule has a code. */
 bool cards_fails(const char *what, int device, int *code_p);
+
+/* Takes as long as FAKE_CARDS_SLOW says. */
+void cards_dawdle(const char *what);
 
 /* Of FAKE_CARDS_SEED; 0: none. */
 uint64_t cards_seed(void);

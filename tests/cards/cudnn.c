@@ -1,8 +1,8 @@
-/* cuDNN: convolutions by their definition, on the handle's stream. Its heuristics put first what may not be
- * taken: Winograd, one that is not deterministic, one that is not supported, one that wants too much scratch; and they
- * name a math type that turns to f16. What is taken shows in the result: an algorithm that may not be taken gives
- * nothing, and only with FMA are operands as they came. Descriptors that do not fit each other are refused, and scratch
- * is written to its end. */
+/* cuDNN: convolutions by their definition, on the handle's stream. But for weights, its heuristics put first what may
+ * not be taken: Winograd, one that is not deterministic, one that is not supported, one that wants too much scratch;
+ * and they name a math type that turns to f16. What is taken shows in the result: an algorithm that may not be taken
+ * gives nothing, and only with FMA are operands as they came. Descriptors that do not fit each other are refused, and
+ * scratch is written to its end. */
 #include <cudnn.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -178,8 +178,9 @@ static int fits(const struct op *op)
            y->w == (x->w + 2 * pad - w->w) / stride + 1;
 }
 
-/* Forward, 0, 1 and 2 sum plainly; backward 1 alone. */
-static cudnnStatus_t ask(cudnnHandle_t handle, struct op op, int most, int *n_p, cudnnConvolutionFwdAlgoPerf_t *answers)
+/* Forward, 0, 1 and 2 sum plainly; backward 1 alone. `best_first`: the other way round. */
+static cudnnStatus_t ask(cudnnHandle_t handle, struct op op, bool best_first, int most, int *n_p,
+                         cudnnConvolutionFwdAlgoPerf_t *answers)
 {
     const cudnnMathType_t coarse = CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
     const cudnnConvolutionFwdAlgoPerf_t list[] = {
@@ -190,9 +191,10 @@ static cudnnStatus_t ask(cudnnHandle_t handle, struct op op, int most, int *n_p,
         {TAKEN, CUDNN_STATUS_SUCCESS, SCRATCH_BYTES, CUDNN_DETERMINISTIC, coarse}};
     int code = 0, none = atomic_load(&useless) || cards_fails("cudnnAlgorithms", handle->device, &code);
     int n = (int)(sizeof list / sizeof list[0]) - none;
-    if (!fits(&op) || most < n) return CUDNN_STATUS_BAD_PARAM;
-    memcpy(answers, list, (size_t)n * sizeof *answers);
-    *n_p = n;
+    cards_dawdle("heuristic");
+    if (!fits(&op) || most < 1) return CUDNN_STATUS_BAD_PARAM;
+    *n_p = most < n ? most : n;
+    for (int i = 0; i < *n_p; i++) answers[i] = list[best_first ? n - 1 - i : i];
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -332,7 +334,7 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, cudnn
                                                      cudnnTensorDescriptor_t y, int most, int *n_p,
                                                      cudnnConvolutionFwdAlgoPerf_t *answers)
 {
-    return ask(handle, (struct op){x, y, w, conv}, most, n_p, answers);
+    return ask(handle, (struct op){x, y, w, conv}, false, most, n_p, answers);
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t handle, cudnnFilterDescriptor_t w,
@@ -340,7 +342,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t handle, 
                                                           cudnnTensorDescriptor_t dx, int most, int *n_p,
                                                           cudnnConvolutionBwdDataAlgoPerf_t *answers)
 {
-    return ask(handle, (struct op){dx, dy, w, conv}, most, n_p, answers);
+    return ask(handle, (struct op){dx, dy, w, conv}, false, most, n_p, answers);
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
@@ -349,7 +351,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle
                                                             cudnnFilterDescriptor_t dw, int most, int *n_p,
                                                             cudnnConvolutionBwdFilterAlgoPerf_t *answers)
 {
-    return ask(handle, (struct op){x, dy, dw, conv}, most, n_p, answers);
+    return ask(handle, (struct op){x, dy, dw, conv}, true, most, n_p, answers);
 }
 
 cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, cudnnTensorDescriptor_t x,

@@ -1,8 +1,9 @@
-/* FAKE_CARDS_FAIL: which calls fail. */
+/* FAKE_CARDS_FAIL: which calls fail; FAKE_CARDS_SLOW: which take long. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cublas_v2.h>
 #include <cudnn.h>
@@ -66,6 +67,12 @@ void cards_set_failures(const char *text)
 {
     pthread_once(&once, read_rules);
     take_rules(text);
+}
+
+void cards_dawdle(const char *what)
+{
+    const char *text = getenv("FAKE_CARDS_SLOW"), *at = text ? strstr(text, what) : NULL;
+    if (at && at[strlen(what)] == '=') usleep((useconds_t)(1000 * atof(at + strlen(what) + 1)));
 }
 
 static bool hits(struct rule *rule)

@@ -147,6 +147,7 @@ static int open_context(struct cards_card *card, int device)
     cards_lock(&card->lock);
     if (!card->open) {
         code = cards_library_take(device, CONTEXT_BYTES);
+        cards_dawdle("context");
         card->open = code == cudaSuccess;
     }
     cards_unlock(&card->lock);

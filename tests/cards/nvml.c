@@ -29,7 +29,6 @@ struct pci {
 };
 
 int nvmlInit_v2(void);
-int nvmlShutdown(void);
 const char *nvmlErrorString(int code);
 int nvmlDeviceGetCount_v2(unsigned *n_p);
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device_p);
@@ -60,13 +59,8 @@ static char handles[CARDS_MAX]; /* a card's handle is its place here */
 
 int nvmlInit_v2(void)
 {
-    atomic_fetch_add(&users, 1);
+    if (atomic_fetch_add(&users, 1) == 0) cards_dawdle("nvml");
     return OK;
-}
-
-int nvmlShutdown(void)
-{
-    return atomic_fetch_sub(&users, 1) > 0 ? OK : UNINITIALIZED;
 }
 
 const char *nvmlErrorString(int code)

@@ -67,13 +67,19 @@ END
 # Parameters behind a bias of 30 would lie askew on the replica.
 @test "a replica's convolutions are done as the master's" {
     [[ -x $CARDS ]] || skip "no fake cards: they need a C++ compiler"
-    timeout 120 "$CARDS" run --model textcnn --vocab 50 --embed 8 --seq 12 --filters 30 --batch 8 --steps 2 --warmup 0 --min-time 0 --control none \
-        --quiet --procs 1 --timeout 60 --mode dp --devices cuda:2 --out run >/dev/null
+    FAKE_CARDS_CALLS=$PWD/calls.txt timeout 120 "$CARDS" run --model textcnn --vocab 50 --embed 8 --seq 12 --filters 30 --batch 8 --steps 2 --warmup 0 \
+        --min-time 0 --control none --quiet --procs 1 --timeout 60 --mode dp --devices cuda:2 --out run >/dev/null
     python3 - <<'END'
-import json
+import json, re
 ways = [{op["implementation"] for op in device["ops"] if op["implementation"]}
         for device in json.load(open("run/results.json"))["trials"][0]["per_device"]]
 assert ways[0] == ways[1] and len(ways[0]) == 3 and all(way.startswith("cuDNN ") for way in ways[0]), ways
+# NVML is started once a process. cuDNN is asked once a card about each of 9 convolutions: for one answer, and for all where it may not be taken.
+calls = open("calls.txt").read()
+assert set(re.findall(r"nvmlInit_v2 \d (\d+)", calls)) == {"1"}, calls
+for card in "01":
+    asked = sum(map(int, re.findall(rf"cudnnGetConvolution\w+Algorithm_v7 {card} (\d+)", calls)))
+    assert asked == 3 * (2 + 2 + 1), (card, asked)
 END
 }
 

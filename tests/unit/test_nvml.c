@@ -12,8 +12,8 @@
 
 static struct {
     const char *missing[4];
-    int init_result, utilization_result, other_result;
-    _Atomic int n_init, n_shutdown, n_looks; /* looks: clocks that were asked for */
+    int utilization_result, other_result;
+    _Atomic int n_looks; /* looks: clocks that were asked for */
     _Atomic unsigned long long millijoule;
     _Atomic unsigned clock_mhz;
     _Atomic unsigned long long bits;
@@ -23,18 +23,6 @@ static struct {
 } fake;
 
 static int device_a, device_b;
-
-static int fake_init(void)
-{
-    fake.n_init++;
-    return fake.init_result;
-}
-
-static int fake_shutdown(void)
-{
-    fake.n_shutdown++;
-    return 0;
-}
 
 static int fake_handle(const char *uuid, void **device_p)
 {
@@ -113,8 +101,6 @@ static const struct {
     const char *name;
     void (*function)(void);
 } symbols[] = {
-    SYMBOL("nvmlInit_v2", fake_init),
-    SYMBOL("nvmlShutdown", fake_shutdown),
     SYMBOL("nvmlDeviceGetHandleByUUID", fake_handle),
     SYMBOL("nvmlErrorString", fake_text),
     SYMBOL("nvmlDeviceGetUtilizationRates", fake_utilization),
@@ -171,7 +157,6 @@ static struct el_nvml_figures measure(const char *uuid, int milliseconds)
     el_nvml_end(nvml, 0);
     struct el_nvml_figures figures = *el_nvml_figures(nvml, 0);
     el_nvml_close(nvml);
-    assert_int_equal(fake.n_init, fake.n_shutdown);
     return figures;
 }
 
@@ -255,19 +240,6 @@ static void a_required_function_costs_all(void **state)
     assert_non_null(strstr(el_error_message(), "nvmlDeviceGetHandleByUUID"));
 }
 
-static void nvml_that_does_not_start(void **state)
-{
-    struct el_nvml_api api;
-    struct el_nvml *nvml;
-    const char *uuid = "GPU-a";
-    reset();
-    fake.init_result = 9;
-    assert_int_equal(el_nvml_bind(find, NULL, &api), EL_OK);
-    assert_int_equal(el_nvml_open(&api, &uuid, 1, &nvml), EL_ERR_ABSENT);
-    assert_non_null(strstr(el_error_message(), "Unknown Error"));
-    assert_int_equal(fake.n_shutdown, 0);
-}
-
 static void a_device_that_is_not_found(void **state)
 {
     reset();
@@ -341,5 +313,4 @@ static void errors_of_links_are_those_of_the_window(void **state)
 
 RUN_TESTS(NULL, NULL, errors_of_links_are_those_of_the_window, a_window_with_all_functions, a_short_window,
           looks_outside_a_window_do_not_count, an_optional_function_costs_its_figure, a_required_function_costs_all,
-          nvml_that_does_not_start, a_device_that_is_not_found, calls_that_fail, a_mig_instance,
-          processes_without_a_figure, the_library_itself)
+          a_device_that_is_not_found, calls_that_fail, a_mig_instance, processes_without_a_figure, the_library_itself)

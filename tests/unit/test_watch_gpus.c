@@ -9,23 +9,11 @@
 #include "tests/unit/fake_proc.h"
 
 static struct {
-    int n_init, n_shutdown, processes_result, samples_result;
+    int processes_result, samples_result;
     unsigned long long since_us;
 } fake;
 
 static int handles[2];
-
-static int fake_init(void)
-{
-    fake.n_init++;
-    return 0;
-}
-
-static int fake_shutdown(void)
-{
-    fake.n_shutdown++;
-    return 0;
-}
 
 static int fake_count(unsigned *n_p)
 {
@@ -93,9 +81,7 @@ static int fake_process_utilization(void *device, struct el_nvml_process_sample 
     return 0;
 }
 
-static const struct el_nvml_api fake_api = {.init = fake_init,
-                                            .shutdown = fake_shutdown,
-                                            .count = fake_count,
+static const struct el_nvml_api fake_api = {.count = fake_count,
                                             .handle_by_index = fake_handle,
                                             .uuid = fake_uuid,
                                             .name = fake_name,
@@ -124,11 +110,9 @@ static void gpus_and_their_processes(void **state)
     el_gpu_processes_look(gpus);
     assert_int_equal(gpus->n_uses, 0);
     el_gpu_processes_close(gpus);
-    assert_int_equal(fake.n_shutdown, 1);
     struct el_nvml_api none = fake_api;
     none.processes = NULL;
     assert_int_equal(el_gpu_processes_open(&none, &gpus), EL_ERR_ABSENT);
-    assert_int_equal(fake.n_init, 1);
 }
 
 static void ranks_on_gpus(void **state)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/module.h"
 #include "runtime/device/cuda_api.h"
 
 /* The build says for which cards it makes the kernels. */
@@ -32,36 +33,17 @@ struct nvml_memory {
 
 /* What we ask NVML, which needs no context. */
 struct nvml {
-    void *library;
-    int (*shut_down)(void), (*find)(const char *, void **), (*memory)(void *, struct nvml_memory *);
+    int (*find)(const char *, void **), (*memory)(void *, struct nvml_memory *);
 };
 
-static void *nvml_symbol(void *library, const char *name)
-{
-    return library ? dlsym(library, name) : NULL;
-}
-
-static void nvml_close(struct nvml *nvml)
-{
-    if (nvml->shut_down) nvml->shut_down();
-    if (nvml->library) dlclose(nvml->library);
-}
-
-/* Closed after each question, as it keeps no memory of the card. False: it is not there. */
+/* False: it is not there. */
 static bool nvml_open(struct nvml *nvml)
 {
-    int (*init)(void), (*shut_down)(void);
-    *nvml = (struct nvml){.library = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL)};
-    *(void **)&init = nvml_symbol(nvml->library, "nvmlInit_v2");
-    *(void **)&shut_down = nvml_symbol(nvml->library, "nvmlShutdown");
-    *(void **)&nvml->find = nvml_symbol(nvml->library, "nvmlDeviceGetHandleByUUID");
-    *(void **)&nvml->memory = nvml_symbol(nvml->library, "nvmlDeviceGetMemoryInfo");
-    if (init && shut_down && nvml->find && nvml->memory && init() == 0) {
-        nvml->shut_down = shut_down;
-        return true;
-    }
-    nvml_close(nvml);
-    return false;
+    void *library;
+    if (el_nvml_library(&library) != EL_OK) return false;
+    *(void **)&nvml->find = dlsym(library, "nvmlDeviceGetHandleByUUID");
+    *(void **)&nvml->memory = dlsym(library, "nvmlDeviceGetMemoryInfo");
+    return nvml->find && nvml->memory;
 }
 
 static int64_t used_bytes(const char *uuid)
@@ -69,11 +51,8 @@ static int64_t used_bytes(const char *uuid)
     struct nvml nvml;
     struct nvml_memory figures = {0};
     void *device = NULL;
-    int64_t used = -1;
-    if (!nvml_open(&nvml)) return -1;
-    if (nvml.find(uuid, &device) == 0 && nvml.memory(device, &figures) == 0) used = (int64_t)figures.used;
-    nvml_close(&nvml);
-    return used;
+    bool known = nvml_open(&nvml) && nvml.find(uuid, &device) == 0 && nvml.memory(device, &figures) == 0;
+    return known ? (int64_t)figures.used : -1;
 }
 
 /* As NVML and nvidia-smi write it: "GPU-" and the bytes in groups of 4, 2, 2, 2 and 6. */
@@ -95,7 +74,6 @@ static void name_part(char *uuid)
     snprintf(part, sizeof part, "MIG%.56s", uuid + strlen("GPU"));
     if (!nvml_open(&nvml)) return;
     if (nvml.find(uuid, &device) != 0 && nvml.find(part, &device) == 0) memcpy(uuid, part, strlen(part));
-    nvml_close(&nvml);
 }
 
 static int device_properties(struct el_device_identity *identity_p, int device)
