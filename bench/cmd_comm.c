@@ -12,7 +12,7 @@
 #include "bench/comm/wire.h"
 #include "bench/commands.h"
 #include "bench/machine/host.h"
-#include "bench/plot/plot.h"
+#include "bench/page/page.h"
 #include "bench/trial/trial.h"
 #include "runtime/launch/launch.h"
 
@@ -84,29 +84,12 @@ static void say_next(const struct el_options *options, const json_t *document)
 /* Writes, prints and draws. Returns the exit status. */
 static int show(const struct el_options *options, const struct el_store *store, const json_t *document)
 {
-    char path[EL_PATH_BYTES];
-    el_store_path(store, path, "comm.json");
-    enum el_status status = el_write_json(document, path);
-    el_store_path(store, path, "comm.csv");
-    if (status == EL_OK) status = el_write_file(path, el_wire_csv, document);
-    if (status != EL_OK) return el_exit_failed(status);
-    static const struct el_figure *const figures[] = {&el_figure_wire, &el_figure_pairs};
     const json_t *curves = json_object_get(document, "curves");
     size_t n = json_array_size(curves), absent = 0;
-    FILE *messages = options->json || options->wire.csv ? NULL : stdout;
     EL_EACH(curve, curves) absent += !el_json_is(curve, "status", "ok");
-    if (options->json) {
-        el_print_json(document, stdout);
-    } else if (options->wire.csv) {
-        el_wire_csv(document, stdout);
-    } else {
-        el_wire_print(document, stdout);
-        fputc('\n', stdout);
-        el_text_line(stdout, "%s/comm.json", store->dir);
-        el_text_line(stdout, "%s/comm.csv", store->dir);
-    }
-    el_say_not_drawn(el_plot_figures(figures, 2, document, store->dir, messages), messages);
-    if (messages && absent < n) say_next(options, document);
+    enum el_status status = el_printed_show("comm", options, store->dir, document);
+    if (status != EL_OK) return el_exit_failed(status);
+    if (!options->json && !options->wire.csv && absent < n) say_next(options, document);
     if (absent == n) fprintf(stderr, "evenload: %s\n", el_json_text(json_array_get(curves, 0), "reason", "absent"));
     return el_exit_flush(absent == n ? EL_EXIT_USE : el_wire_wrong(document) ? EL_EXIT_TRIAL : 0);
 }

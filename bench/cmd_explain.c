@@ -8,26 +8,7 @@
 #include "bench/campaign/runner.h"
 #include "bench/commands.h"
 #include "bench/explain/explain.h"
-#include "bench/plot/plot.h"
-
-enum el_status el_explain_show(const struct el_options *options, const struct el_store *store, const json_t *document,
-                               void (*print)(const json_t *document, FILE *out))
-{
-    static const struct el_figure *const figure = &el_figure_explain;
-    char path[EL_PATH_BYTES];
-    FILE *messages = options->json ? NULL : stdout;
-    el_store_path(store, path, "explain.json");
-    EL_TRY(el_write_json(document, path));
-    if (options->json) {
-        EL_TRY(el_print_json(document, stdout));
-    } else {
-        print(document, stdout);
-        printf("\n");
-        el_text_line(stdout, "%s", path);
-    }
-    el_say_not_drawn(el_plot_figures(&figure, 1, document, store->dir, messages), messages);
-    return EL_OK;
-}
+#include "bench/page/page.h"
 
 /* NULL: the command has no such option. */
 static const struct el_option_row *row_of(unsigned command, const char *name, size_t length)
@@ -69,8 +50,8 @@ static enum el_status measure(const struct el_options *options, const struct el_
     if (status == EL_OK && !samples) *exit_status_p = el_exit_interrupted();
     if (status == EL_OK && samples) {
         json_t *document = el_explain_document(&set->trials[0], samples);
-        status = document ? el_explain_show(options, &store, document, el_explain_print)
-                          : el_fail_errno("what explains a step");
+        status =
+            document ? el_printed_show("explain", options, store.dir, document) : el_fail_errno("what explains a step");
         if (status == EL_OK && !options->json) say_compare(options);
         json_decref(document);
     }
@@ -115,7 +96,7 @@ static enum el_status show_difference(const struct el_options *options, struct e
     EL_TRY(el_sides_check(a, b));
     EL_TRY(el_store_create(options->out, "explain", &store));
     json_t *document = el_difference_document(a, b);
-    enum el_status status = document ? el_explain_show(options, &store, document, el_difference_print)
+    enum el_status status = document ? el_printed_show("explain", options, store.dir, document)
                                      : el_fail_errno("the difference of two records");
     if (status == EL_OK && !options->json) say_next(document, b);
     if (status != EL_OK) el_store_discard(&store);

@@ -11,8 +11,8 @@
 #include "bench/base/text.h"
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
+#include "bench/page/page.h"
 #include "bench/plan/plan.h"
-#include "bench/plot/plot.h"
 #include "bench/recover/recover.h"
 #include "bench/report/report.h"
 #include "bench/trial/machine.h"
@@ -114,25 +114,6 @@ static enum el_status put_head(const struct el_options *options, const char *sha
     return EL_OK;
 }
 
-/* plan.json, plan.csv and the picture. */
-static enum el_status save(const struct el_options *options, const json_t *document)
-{
-    static const struct el_figure *const figure = &el_figure_plan;
-    FILE *messages = options->json ? NULL : stdout;
-    struct el_store store;
-    char path[EL_PATH_BYTES];
-    EL_TRY(el_store_create(options->out, "plan", &store));
-    el_store_path(&store, path, "plan.json");
-    EL_TRY(el_write_json(document, path));
-    if (messages) fputc('\n', messages);
-    if (messages) el_text_line(messages, "%s", path);
-    el_store_path(&store, path, "plan.csv");
-    EL_TRY(el_write_file(path, el_plan_csv, document));
-    if (messages) el_text_line(messages, "%s", path);
-    el_say_not_drawn(el_plot_figures(&figure, 1, document, store.dir, messages), messages);
-    return EL_OK;
-}
-
 /* What people train large models on, and in, where nothing is said. */
 static void fill_in(struct el_options *options)
 {
@@ -160,9 +141,15 @@ enum el_status el_cmd_plan(struct el_options *options, int *exit_status_p)
     EL_TRY(several ? el_plan_sizes(options, &document) : make_document(options, &document));
     enum el_status status = put_head(options, shape, &document);
     if (status == EL_OK) el_json_put(document, "machine_is_default", json_boolean(chosen && *options->machine));
-    if (status == EL_OK && options->json) status = el_print_json(document, stdout);
-    if (status == EL_OK && !options->json) (several ? el_plan_print_sizes : el_plan_print)(document, stdout);
-    if (status == EL_OK && *options->out) status = save(options, document);
+    struct el_store store;
+    if (status == EL_OK && *options->out) {
+        status = el_store_create(options->out, "plan", &store);
+        if (status == EL_OK) status = el_printed_show("plan", options, store.dir, document);
+    } else if (status == EL_OK && options->json) {
+        status = el_print_json(document, stdout);
+    } else if (status == EL_OK) {
+        (several ? el_plan_print_sizes : el_plan_print)(document, stdout);
+    }
     const bool any = json_is_true(el_json_at(document, "rows.0.fits"));
     if (!any) *exit_status_p = EL_EXIT_TRIAL; /* as the dry run of what does not fit */
     json_decref(document);

@@ -11,7 +11,7 @@
 #include "bench/base/text.h"
 #include "bench/campaign/campaign.h"
 #include "bench/commands.h"
-#include "bench/plot/plot.h"
+#include "bench/page/page.h"
 #include "bench/recover/recover.h"
 #include "bench/report/report.h"
 #include "bench/stats/stats.h"
@@ -243,21 +243,8 @@ static enum el_status make_document(const struct recover *recover, json_t *const
 
 static enum el_status show(const struct recover *recover, const json_t *document)
 {
-    static const struct el_figure *const figures[] = {&el_figure_recover};
-    const struct el_options *options = recover->options;
-    char path[EL_PATH_BYTES];
-    FILE *messages = options->json ? NULL : stdout;
-    el_store_path(&recover->store, path, "recover.json");
-    EL_TRY(el_write_json(document, path));
-    if (options->json) {
-        EL_TRY(el_print_json(document, stdout));
-    } else {
-        el_recover_print(document, stdout);
-        fputc('\n', stdout);
-        el_text_line(stdout, "%s/recover.json", recover->store.dir);
-    }
-    el_say_not_drawn(el_plot_figures(figures, 1, document, recover->store.dir, messages), messages);
-    if (messages)
+    EL_TRY(el_printed_show("recover", recover->options, recover->store.dir, document));
+    if (!recover->options->json)
         printf("\nNext: %s run --mode %s --checkpoint ck --checkpoint-every %.0f --max-restarts 3\n", el_program_word(),
                el_json_text(document, "mode", "?"), el_json_number(document, "intervals.0.interval_steps"));
     return EL_OK;

@@ -2,6 +2,7 @@
  * `trace-stats A B`: what changed from one job to another. The arithmetic is profiles/kineto.h's, profiles/relate.h's
  * and explain's. */
 #include "bench/commands.h"
+#include "bench/page/page.h"
 #include "bench/traces/traces.h"
 
 static enum el_status show_difference(const struct el_options *options, const json_t *document)
@@ -9,7 +10,7 @@ static enum el_status show_difference(const struct el_options *options, const js
     struct el_store store = {.locked = false};
     if (options->out[0]) {
         EL_TRY(el_store_create(options->out, "explain", &store));
-        return el_explain_show(options, &store, document, el_difference_print);
+        return el_printed_show("explain", options, store.dir, document);
     }
     if (options->json) return el_print_json(document, stdout);
     el_difference_print(document, stdout);

@@ -14,6 +14,7 @@
 #include "bench/base/text.h"
 #include "bench/explain/explain.h"
 #include "bench/job/worker.h"
+#include "bench/page/page.h"
 #include "bench/record/record.h"
 #include "bench/verify/verify.h"
 #include "runtime/launch/launch.h"
@@ -32,14 +33,6 @@ int el_exit_interrupted(void)
 {
     fprintf(stderr, "evenload: interrupted\n");
     return EL_EXIT_INTERRUPTED;
-}
-
-void el_say_not_drawn(enum el_status status, FILE *messages)
-{
-    if (status == EL_ERR_ABSENT && messages)
-        fprintf(messages, "not drawn: %s\n", el_error_message());
-    else if (status != EL_OK && status != EL_ERR_ABSENT)
-        fprintf(stderr, "evenload: not drawn: %s\n", el_error_message());
 }
 
 /* Where an earlier write failed its reason is gone, and so is what was to be written: a byte more asks again. */
@@ -91,18 +84,13 @@ enum el_status el_takes_place(const struct el_options *options, struct el_launch
 /* Folders of commands that make no trials say which one made them. */
 static enum el_status check_has_trials(const char *command, const char *dir)
 {
-    static const char *const others[] = {"comm", "explain", "data", "regress", "verify"};
+    const struct el_printed_kind *kind = el_printed_in(dir);
     char path[EL_PATH_BYTES + 16];
     snprintf(path, sizeof path, "%s/results.json", dir);
-    bool is_run = access(path, F_OK) == 0;
-    for (size_t i = 0; i < sizeof others / sizeof others[0] && !is_run; i++) {
-        snprintf(path, sizeof path, "%s/%s.json", dir, others[i]);
-        if (access(path, F_OK) == 0)
-            return el_fail(EL_ERR_INVALID,
-                           "%s is a folder of 'evenload %s': %s reads those of run, compare, scale, imbalance and data",
-                           dir, others[i], command);
-    }
-    return EL_OK;
+    if (!kind || access(path, F_OK) == 0) return EL_OK;
+    return el_fail(EL_ERR_INVALID,
+                   "%s is a folder of 'evenload %s': %s reads those of run, compare, scale, imbalance and data", dir,
+                   kind->command, command);
 }
 
 enum el_status el_read_records(const char *command, const struct el_options *options, json_t **run_p)

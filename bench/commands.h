@@ -23,20 +23,12 @@ enum el_status el_takes_place(const struct el_options *options, struct el_launch
 /* `run --dry-run` (cmd_dry_run.c). */
 enum el_status el_cmd_dry_run(const struct el_options *options, int *exit_status_p);
 
-/* Writes explain.json into the store, prints the document, by `print` or as JSON, and draws it (cmd_explain.c). */
-enum el_status el_explain_show(const struct el_options *options, const struct el_store *store, const json_t *document,
-                               void (*print)(const json_t *document, FILE *out));
-
 /* Prints "evenload: <message>" on standard error and returns the exit status of this error. */
 int el_exit_failed(enum el_status status);
 /* "evenload: interrupted", and its exit status. */
 int el_exit_interrupted(void);
 /* Closes standard output. Returns 0 if all of it could be written, else an exit status. */
 int el_exit_flush(int exit_status);
-/* A figure could not be drawn and all else succeeded: prints the last error on standard error. That gnuplot is not
- * installed is printed to `messages` (NULL: not at all). EL_OK is legal. */
-void el_say_not_drawn(enum el_status status, FILE *messages);
-
 /* Prints "Next: evenload COMMAND ..." with what `next` says but its folder, --quiet and --json (which it loses), and
  * `note`. Returns whether it did: not where the options are too long. */
 bool el_say_next(unsigned command, struct el_options *next, const char *note);

@@ -35,7 +35,14 @@ struct el_printed_kind {
     void (*title)(const json_t *document, char title[EL_TITLE_BYTES]);
     void (*verdict)(const json_t *document, FILE *out); /* a line, without its end */
     void (*print)(const json_t *document, FILE *out);
+    enum el_status (*csv)(const void *document, FILE *out); /* into COMMAND.csv beside it; NULL: none */
 };
+
+/* How a command ends: writes its document and CSV into `dir`, prints it as --json, --csv or in words with the paths,
+ * and draws its figures. Errors: EL_ERR_IO. */
+struct el_options;
+enum el_status el_printed_show(const char *command, const struct el_options *options, const char *dir,
+                               const json_t *document);
 
 /* The kind whose document lies in the folder; NULL: there is none. */
 const struct el_printed_kind *el_printed_in(const char *dir);

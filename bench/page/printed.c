@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/base/io.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/text.h"
 #include "bench/comm/wire.h"
@@ -151,7 +152,8 @@ static const struct el_printed_kind kinds[] = {
      el_explain_read,
      explain_title,
      explain_verdict,
-     explain_print},
+     explain_print,
+     NULL},
     {"comm",
      "comm.json",
      "Communication",
@@ -159,7 +161,8 @@ static const struct el_printed_kind kinds[] = {
      el_wire_read,
      comm_title,
      comm_verdict,
-     el_wire_print},
+     el_wire_print,
+     el_wire_csv},
     {"regress",
      "regress.json",
      "Cell by cell",
@@ -167,7 +170,8 @@ static const struct el_printed_kind kinds[] = {
      el_answer_read,
      regress_title,
      regress_verdict,
-     el_answer_print},
+     el_answer_print,
+     NULL},
     {"verify",
      "verify.json",
      "Every mode and model",
@@ -175,7 +179,8 @@ static const struct el_printed_kind kinds[] = {
      el_verify_read,
      verify_title,
      el_verify_say,
-     verify_print},
+     verify_print,
+     NULL},
     {"recover",
      "recover.json",
      "The loss of a rank",
@@ -183,7 +188,8 @@ static const struct el_printed_kind kinds[] = {
      el_recover_read,
      recover_title,
      recover_verdict,
-     el_recover_print},
+     el_recover_print,
+     NULL},
     {"plan",
      "plan.json",
      "More devices",
@@ -191,7 +197,8 @@ static const struct el_printed_kind kinds[] = {
      el_plan_read,
      plan_title,
      plan_verdict,
-     el_plan_print_sizes},
+     el_plan_print_sizes,
+     el_plan_csv},
     {"watch",
      "results.json",
      "Process by process",
@@ -199,7 +206,8 @@ static const struct el_printed_kind kinds[] = {
      watch_read,
      watch_title,
      watch_verdict,
-     el_watch_print},
+     el_watch_print,
+     NULL},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
@@ -235,4 +243,29 @@ enum el_status el_printed_read(const char *dir, json_t **run_p)
     *run_p = json_pack("{s:o, s:s, s:O?, s:[]}", "printed", document, "command", kind->command, "environment",
                        json_is_object(environment) ? environment : machine, "trials");
     return *run_p ? EL_OK : el_fail(EL_ERR_HOST_MEMORY, "no memory for the page's document");
+}
+
+enum el_status el_printed_show(const char *command, const struct el_options *options, const char *dir,
+                               const json_t *document)
+{
+    const struct el_printed_kind *kind = kinds;
+    char path[EL_PATH_BYTES + 16], csv[EL_PATH_BYTES + 32];
+    FILE *messages = options->json || options->wire.csv ? NULL : stdout;
+    int n_figures = 0;
+    while (strcmp(kind->command, command) != 0) kind++;
+    while (kind->figures[n_figures]) n_figures++;
+    snprintf(path, sizeof path, "%s/%s", dir, kind->file);
+    snprintf(csv, sizeof csv, "%s/%s.csv", dir, command);
+    EL_TRY(el_write_json(document, path));
+    if (kind->csv) EL_TRY(el_write_file(csv, kind->csv, document));
+    if (options->json) EL_TRY(el_print_json(document, stdout));
+    if (options->wire.csv && !options->json) EL_TRY(kind->csv(document, stdout));
+    if (messages) {
+        kind->print(document, messages);
+        fputc('\n', messages);
+        el_text_line(messages, "%s", path);
+        if (kind->csv) el_text_line(messages, "%s", csv);
+    }
+    el_say_not_drawn(el_plot_figures(kind->figures, n_figures, document, dir, messages), messages);
+    return EL_OK;
 }

@@ -1,4 +1,6 @@
 /* Which figures there are, and which of them a run's folder has. Drawing them is gnuplot.c's. */
+#include <dirent.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,9 +13,7 @@ static const struct el_figure *const of_runs[] = {&el_figure_memory,      &el_fi
                                                   &el_figure_utilization, &el_figure_timeline,   &el_figure_stages,
                                                   &el_figure_accuracy};
 static const struct el_figure *const of_watches[] = {&el_figure_watch};
-/* Figures of subcommands that write their data themselves: drawn again where those lie. */
-static const char *const of_subcommands[] = {"scale", "imbalance", "explain", "loading"};
-enum { N_RUNS = sizeof of_runs / sizeof of_runs[0], N_SUBCOMMANDS = sizeof of_subcommands / sizeof of_subcommands[0] };
+enum { N_RUNS = sizeof of_runs / sizeof of_runs[0], NAME_BYTES = 32, OTHERS_MAX = 32 };
 
 static int list_figures(const json_t *run, const struct el_figure *const **list_p)
 {
@@ -33,7 +33,7 @@ enum el_status el_plot_data(const json_t *run, const char *plots_dir)
 enum el_status el_plot_figures(const struct el_figure *const *figures, int n, const json_t *document, const char *dir,
                                FILE *messages)
 {
-    const char *names[N_SUBCOMMANDS];
+    const char *names[N_RUNS];
     char plots[EL_PATH_BYTES + 16];
     int n_drawn = 0;
     bool drawn;
@@ -45,29 +45,45 @@ enum el_status el_plot_figures(const struct el_figure *const *figures, int n, co
     return n_drawn > 0 ? el_plot_draw(plots, names, n_drawn, NULL, messages) : EL_OK;
 }
 
-/* Of the subcommands' figures those whose data lie in `plots`, behind the `n` names that are there. Returns how many
- * there are then. */
-static int add_subcommands(const char *plots, const char **names, int n)
+/* Figures of subcommands, which wrote their data themselves: those that have a script, and data in `plots`. */
+static int find_others(const char *plots, char names[OTHERS_MAX][NAME_BYTES])
 {
-    char data[EL_PATH_BYTES + 32];
-    for (int i = 0; i < N_SUBCOMMANDS; i++) {
-        snprintf(data, sizeof data, "%s/%s.dat", plots, of_subcommands[i]);
-        if (access(data, R_OK) == 0) names[n++] = of_subcommands[i];
+    static const char end[] = ".gnuplot";
+    char scripts[EL_PATH_BYTES], data[EL_PATH_BYTES + 2 * NAME_BYTES];
+    struct dirent **list = NULL;
+    int n = 0, n_scripts = el_plot_scripts(scripts) ? scandir(scripts, &list, NULL, alphasort) : 0;
+    for (int i = 0; i < n_scripts; i++) {
+        const size_t length = strlen(list[i]->d_name);
+        const bool fits = length > strlen(end) && length < NAME_BYTES + strlen(end) && n < OTHERS_MAX;
+        if (fits && !strcmp(list[i]->d_name + length - strlen(end), end)) {
+            snprintf(names[n], NAME_BYTES, "%.*s", (int)(length - strlen(end)), list[i]->d_name);
+            snprintf(data, sizeof data, "%s/%s.dat", plots, names[n]);
+            bool own = false;
+            for (int r = 0; r < N_RUNS; r++) own = own || !strcmp(of_runs[r]->name, names[n]);
+            if (!own && access(data, R_OK) == 0) n++;
+        }
+        free(list[i]);
     }
+    free(list);
     return n;
 }
 
 enum el_status el_plot_run(const char *dir, const struct el_plot_look *look, FILE *messages)
 {
     const struct el_figure *const *list;
-    const char *names[N_RUNS + N_SUBCOMMANDS];
+    const char *names[N_RUNS + OTHERS_MAX];
+    char others[OTHERS_MAX][NAME_BYTES];
     char path[EL_PATH_BYTES + 16], plots[EL_PATH_BYTES + 16];
     json_t *run = NULL;
     bool drawn;
     snprintf(path, sizeof path, "%s/results.json", dir);
     snprintf(plots, sizeof plots, "%s/plots", dir);
-    int n = access(path, F_OK) != 0 ? add_subcommands(plots, names, 0) : 0;
-    if (n > 0) return el_plot_draw(plots, names, n, look, messages); /* explain and data have no trials */
+    const int n_others = find_others(plots, others);
+    int n = 0;
+    if (access(path, F_OK) != 0 && n_others > 0) { /* explain has no trials */
+        for (; n < n_others; n++) names[n] = others[n];
+        return el_plot_draw(plots, names, n, look, messages);
+    }
     if (access(dir, F_OK) != 0) return el_fail(EL_ERR_INVALID, "%s: there is no such folder", dir);
     EL_TRY(el_record_read(path, &run));
     enum el_status status = EL_OK;
@@ -76,6 +92,14 @@ enum el_status el_plot_run(const char *dir, const struct el_plot_look *look, FIL
         if (drawn || !list[i]->optional) names[n++] = list[i]->name;
     }
     json_decref(run);
-    if (list == of_runs) n = add_subcommands(plots, names, n);
+    for (int i = 0; i < n_others && list == of_runs; i++) names[n++] = others[i];
     return status == EL_OK ? el_plot_draw(plots, names, n, look, messages) : status;
+}
+
+void el_say_not_drawn(enum el_status status, FILE *messages)
+{
+    if (status == EL_ERR_ABSENT && messages)
+        fprintf(messages, "not drawn: %s\n", el_error_message());
+    else if (status != EL_OK && status != EL_ERR_ABSENT)
+        fprintf(stderr, "evenload: not drawn: %s\n", el_error_message());
 }

@@ -23,6 +23,10 @@ enum el_status el_plot_run(const char *dir, const struct el_plot_look *look, FIL
 enum el_status el_plot_figures(const struct el_figure *const *figures, int n, const json_t *document, const char *dir,
                                FILE *messages);
 
+/* A figure could not be drawn and all else succeeded: prints the last error on standard error. That gnuplot is not
+ * installed is printed to `messages` (NULL: not at all). EL_OK is legal. */
+void el_say_not_drawn(enum el_status status, FILE *messages);
+
 /* The figures that results.json alone gives, a file each (figure_*.c); figures.c has the list. */
 extern const struct el_figure el_figure_memory, el_figure_throughput, el_figure_step, el_figure_utilization;
 extern const struct el_figure el_figure_timeline; /* trials that have a memory timeline */

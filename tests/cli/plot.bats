@@ -47,6 +47,15 @@ a_gnuplot() {
     refuses "--width: 3mm is out of range: give 72 to 2000, in points (1/72 inch)" "$EVENLOAD" plot r --width 3mm
 }
 
+@test "figures that a command wrote data for are drawn again, all of them; a folder of another command is named" {
+    a_gnuplot 'echo "</svg>"'
+    mkdir -p r/plots && touch r/plots/imbalance-{time,bytes}.dat r/plots/imbalance.dat r/plots/mine.dat
+    "$EVENLOAD" plot r >out
+    [[ $(ls r/plots/*.svg) == $'r/plots/imbalance-bytes.svg\nr/plots/imbalance-time.svg\nr/plots/imbalance.svg\nr/plots/memory.svg\n'* && ! -e r/plots/mine.svg ]] || { cat out && show; }
+    mkdir f && echo '{}' >f/recover.json
+    refuses "f is a folder of 'evenload recover': scale reads those of run, compare" "$EVENLOAD" scale f
+}
+
 @test "what has nothing to draw, and a folder that cannot be written" {
     a_gnuplot 'echo "</svg>"'
     python3 -c 'import json; d = json.load(open("r/results.json")); d["trials"] = []; json.dump(d, open("r/results.json", "w"))'
