@@ -27,9 +27,8 @@ json_t *el_gate_judge(const char *mode, bool bucket_view, const json_t *verdict)
     double loss = el_json_number(verdict, "loss"), reference = el_json_number(verdict, "reference_loss");
     double worst = el_json_number(verdict, "worst"), difference = fabs(loss - reference) / fmax(1, fabs(reference));
     const char *parameter = el_json_text(verdict, "parameter", "?");
-    bool gpu = json_is_true(json_object_get(verdict, "gpu")), bf16 = json_is_true(json_object_get(verdict, "bf16"));
-    double loss_limit = bf16 ? EL_GATE_BF16_LOSS : gpu ? EL_GATE_GPU_LOSS : EL_GATE_LOSS;
-    double gradient_limit = bf16 ? EL_GATE_BF16_GRADIENT : gpu ? EL_GATE_GPU_GRADIENT : EL_GATE_GRADIENT;
+    double loss_limit = el_json_number(verdict, "loss_limit");
+    double gradient_limit = el_json_number(verdict, "gradient_limit");
     bool compared = !strcmp(status, "ok");
     bool same_loss = difference <= loss_limit, same_gradients = worst <= gradient_limit; /* a NaN is neither */
     json_t *reason = !compared ? json_sprintf("its first steps could not be compared with the reference (%s): %s",
@@ -43,6 +42,14 @@ json_t *el_gate_judge(const char *mode, bool bucket_view, const json_t *verdict)
                       EL_KEY("agrees", compared ? json_boolean(same_loss && same_gradients) : json_null()),
                       EL_KEY("reason", reason), EL_KEY("loss", loss), EL_KEY("reference_loss", reference),
                       EL_KEY("worst", worst), EL_KEY("parameter", parameter));
+}
+
+/* Whether it differs by no more than what a switched maximum explains. */
+static bool is_chance(const struct el_trial *trial, const json_t *verdict)
+{
+    double worst = el_json_number(verdict, "worst");
+    return el_trial_backend(trial).gpu && worst > el_json_number(verdict, "gradient_limit") &&
+           worst <= EL_GATE_SWITCHED;
 }
 
 /* What an earlier command found stands where the mode agreed: the name has configuration and build in it. All else is
@@ -59,6 +66,13 @@ static enum el_status verdict_of(const struct el_campaign *campaign, const struc
     for (int i = 0; i < 2 && el_runner_may_pass(*verdict_p) && !el_runner_interrupted(); i++) {
         json_decref(*verdict_p);
         EL_TRY(el_runner_gate(runner, trial, verdict_p));
+    }
+    struct el_trial other = *trial;
+    for (int i = 0; i < 2 && is_chance(trial, *verdict_p) && !el_runner_interrupted(); i++) {
+        json_decref(*verdict_p);
+        other.train.seed++;
+        el_trial_identify(&other);
+        EL_TRY(el_runner_gate(runner, &other, verdict_p));
     }
     return EL_OK;
 }

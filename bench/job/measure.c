@@ -260,26 +260,23 @@ static enum el_status reference(const struct el_job *job, double *loss_p, double
     return status;
 }
 
-/* Or to f16. */
-static bool rounds_to_bf16(const struct el_train_config *config)
-{
-    return config->model.precision != EL_PRECISION_FULL || el_dtype_bytes(el_config_reduced(config)) == 2;
-}
-
 static enum el_status compare(const struct el_job *job, json_t **verdict_p)
 {
     double loss = 0, reference_loss = 0, worst = 0, *grads = NULL, *reference_grads = NULL;
     char parameter[64] = "";
+    const struct el_gate_limits limits = el_gate_limits(&job->trial->train, !on_gpus(job)      ? EL_GATE_SAME
+                                                                            : job->trial->tf32 ? EL_GATE_TF32
+                                                                                               : EL_GATE_GPU);
     enum el_status status = first_steps(job, &loss, &grads);
     if (status == EL_OK && el_bootstrap_rank(job->bootstrap) == 0) {
         status = reference(job, &reference_loss, &reference_grads);
         if (status == EL_OK)
             status = el_gate_compare(&job->trial->train, grads, reference_grads, &worst, parameter, sizeof parameter);
         if (status == EL_OK)
-            *verdict_p = json_pack("{s:s, s:n, s:b, s:b, s:o, s:o, s:o, s:s}", "status", "ok", "reason", "gpu",
-                                   (int)on_gpus(job), "bf16", (int)rounds_to_bf16(&job->trial->train), "loss",
-                                   el_json_real(loss), "reference_loss", el_json_real(reference_loss), "worst",
-                                   el_json_real(worst), "parameter", parameter);
+            *verdict_p =
+                json_pack("{s:s, s:n, s:f, s:f, s:o, s:o, s:o, s:s}", "status", "ok", "reason", "loss_limit",
+                          limits.loss, "gradient_limit", limits.gradient, "loss", el_json_real(loss), "reference_loss",
+                          el_json_real(reference_loss), "worst", el_json_real(worst), "parameter", parameter);
     }
     free(grads);
     free(reference_grads);

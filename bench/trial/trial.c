@@ -69,8 +69,7 @@ static enum el_foreach usual_foreach(const struct el_trial *trial)
     return el_trial_backend(trial).gpu ? EL_FOREACH_ON : EL_FOREACH_OFF;
 }
 
-/* By all that the trial is and this build, but for what a restart changes. */
-static void identify(struct el_trial *trial)
+void el_trial_identify(struct el_trial *trial)
 {
     struct el_options options;
     el_trial_options(trial, &options);
@@ -164,7 +163,7 @@ enum el_status el_trial_resolve(unsigned command, const struct el_options *optio
     if (trial->train.foreach == EL_FOREACH_AUTO) trial->train.foreach = usual_foreach(trial);
     EL_TRY(el_train_check(&trial->train));
     EL_TRY(el_trial_check(command, trial));
-    identify(trial);
+    el_trial_identify(trial);
     return EL_OK;
 }
 

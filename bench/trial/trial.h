@@ -49,6 +49,8 @@ struct el_trial_set {
 enum el_status el_trials_resolve(unsigned command, const struct el_options *options, struct el_trial_set *set_p);
 void el_trials_free(struct el_trial_set *set);
 
+/* Names it anew, by all that it is and this build, but for what a restart changes. */
+void el_trial_identify(struct el_trial *trial);
 /* Memory of each device [n_devices] by the schedule that would run, with the kernels of the trial's backend: no step is
  * run, no memory taken. Errors: EL_ERR_INVALID, EL_ERR_ABSENT (GPUs' kernels were not built). */
 enum el_status el_trial_forecast(const struct el_trial *trial, struct el_memory_forecast *forecasts_p);

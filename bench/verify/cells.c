@@ -166,6 +166,7 @@ static bool takes_variant(const struct walk *walk, const struct el_verify_cell *
 {
     struct el_model_config config = {.dropout = -1};
     if (cell->model->check.slow && v > 0) return false;
+    if (strstr(cell->variant, "--precision")) return cell->kind == EL_VERIFY_F32 && model == v % 2;
     if (strstr(cell->variant, "--freeze")) return true;
     if (strstr(cell->variant, "--sequence-parallel") && cell->model->input != EL_INPUT_TOKENS) return false;
     if (takes_few(cell)) return true;

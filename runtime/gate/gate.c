@@ -124,3 +124,15 @@ enum el_status el_gate_compare(const struct el_train_config *config, const doubl
     *worst_p = c.worst;
     return EL_OK;
 }
+
+struct el_gate_limits el_gate_limits(const struct el_train_config *config, enum el_gate_kernels kernels)
+{
+    const struct el_model_check *check = &el_model_find(config->model.name)->check;
+    if (config->model.precision != EL_PRECISION_FULL || el_dtype_bytes(el_config_reduced(config)) == 2)
+        return (struct el_gate_limits){.loss = 1e-2, .gradient = 0.2};
+    if (kernels == EL_GATE_SAME) return (struct el_gate_limits){.loss = 1e-6, .gradient = EL_GATE_GRADIENT};
+    const double loss = kernels == EL_GATE_CPU ? 1e-6 : kernels == EL_GATE_GPU ? 1e-5 : 1e-3;
+    const bool switches = kernels == EL_GATE_TF32 || (kernels == EL_GATE_GPU && check->f64_gradients);
+    return (struct el_gate_limits){.loss = fmax(loss, check->loss),
+                                   .gradient = switches ? EL_GATE_SWITCHED : EL_GATE_GRADIENT};
+}

@@ -59,10 +59,12 @@ void el_model_set(struct el_model_config *config, const char *name, const int64_
  */
 struct el_model_check {
     int steps;             /* whose losses are compared in f64: 30 */
-    double loss, gradient; /* of the first step in f32: 1e-6, relative where it is above 1; 1e-4, in relative L2 norm */
+    double loss, gradient; /* of the first step in f32, as runtime/gate/gate.h has them */
     bool slow; /* another model has all of its nodes: not in --quick, nor with variants, and on one number of devices */
     const char *freeze; /* a layer that is frozen in one variant of each mode; NULL: there is no such variant */
-    bool f64_gradients; /* in f32 they drift too far to say anything: those in f64 are compared, within 1e-7 */
+    /* In f32 they drift too far to say anything where a device has few samples: those in f64 are compared, within 1e-7.
+     * Within `gradient` those of a whole batch on one GPU; 0: these too are compared in f64. */
+    bool f64_gradients;
 };
 
 struct el_model_info {

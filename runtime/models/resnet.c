@@ -146,7 +146,7 @@ const struct el_model el_model_resnet18 = {
              .input = EL_INPUT_IMAGES,
              .sizes = sizes,
              .whole = "its layers are convolutions with batch norm",
-             .check = {.steps = 3, .loss = 1e-4, .f64_gradients = true}},
+             .check = {.steps = 3, .loss = 1e-4, .gradient = 1e-2, .f64_gradients = true}},
     .build = build18};
 
 const struct el_model el_model_resnet50 = {

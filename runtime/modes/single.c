@@ -19,6 +19,7 @@ const struct el_mode_ops el_mode_single = {
     .info = {.name = "single",
              .summary = "one device, no wrapper: the baseline",
              .one_process = true,
+             .variants = "--precision bf16",
              .options = (const struct el_mode_option *const[]){&el_mode_accumulate, &beside, &el_mode_graph, NULL},
              .statistics = "of the batch",
              .sends = "nothing",

@@ -16,6 +16,9 @@
  *     FAKE_CARDS_FAIL=RULES  what fails: WHAT:CARD:CALL[=CODE], separated by commas
  *     FAKE_CARDS_SLOW=LIST   what takes so many milliseconds, of nvml (its start), heuristic (a call of cuDNN's) and
  *                            context (its making, a card and process): nvml=20,heuristic=1,context=1000
+ *     FAKE_CARDS_WRONG=LIST  what computes wrongly, separated by commas: `cudnn` (a convolution's weights' gradient is
+ *                            1.03 of what it should be), `cublas` (products of f32 are in TF32 unasked), `cast`
+ *                            (of a product's numbers in bf16 each two stand in the other's place)
  *     FAKE_CARDS_REPORT=F    at the end a line per card is appended to F: the most memory that was taken, what was not
  *                            given back, how many kernels, copies and waits there were (report.c)
  *     FAKE_CARDS_CALLS=F     at the end a line a call and card is appended to F: how often it was called (calls.c)
@@ -95,6 +98,8 @@ bool cards_fails(const char *what, int device, int *code_p);
 
 /* Takes as long as FAKE_CARDS_SLOW says. */
 void cards_dawdle(const char *what);
+/* Whether FAKE_CARDS_WRONG has it. */
+bool cards_is_wrong(const char *what);
 
 /* Of FAKE_CARDS_SEED; 0: none. */
 uint64_t cards_seed(void);

@@ -94,7 +94,7 @@ const char *cublasGetStatusString(cublasStatus_t status)
 /* c[m,n] of op_a(a)[m,k] and op_b(b)[k,n], all stored column by column; `batch` of them. */
 struct product {
     cudaStream_t stream;
-    bool a_is_t, b_is_t, tf32, is_f64, halves, gives_halves; /* halves: of bf16 */
+    bool a_is_t, b_is_t, tf32, is_f64, halves, gives_halves, swapped; /* halves: of bf16 */
     int64_t m, n, k, lda, ldb, ldc, stride_a, stride_b, stride_c, batch;
     double alpha, beta;
     const void *a, *b;
@@ -128,7 +128,8 @@ static double as_tf32(double value)
 
 static double element(const struct product *p, const void *of, int64_t at)
 {
-    if (of == p->c ? p->gives_halves : p->halves) return (double)el_f32_of_bf16(((const uint16_t *)of)[at]);
+    if (of == p->c ? p->gives_halves : p->halves)
+        return (double)el_f32_of_bf16(((const uint16_t *)of)[at ^ p->swapped]);
     double value = p->is_f64 ? ((const double *)of)[at] : (double)((const float *)of)[at];
     return p->tf32 && !p->is_f64 && !p->halves ? as_tf32(value) : value;
 }
@@ -195,6 +196,8 @@ static cublasStatus_t start(cublasHandle_t handle, const struct product *wanted)
     if (!p) abort();
     *p = *wanted;
     if (handle) p->stream = handle->stream, p->tf32 = handle->tf32;
+    p->tf32 |= cards_is_wrong("cublas");
+    p->swapped = cards_is_wrong("cast");
     error = cards_launch(p->stream, &code[p->is_f64], 0, run, free, p);
     if (error != cudaSuccess) free(p);
     return status_of(error);

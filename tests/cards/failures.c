@@ -1,4 +1,4 @@
-/* FAKE_CARDS_FAIL: which calls fail; FAKE_CARDS_SLOW: which take long. */
+/* FAKE_CARDS_FAIL: which calls fail; FAKE_CARDS_SLOW: which take long; FAKE_CARDS_WRONG: which compute wrongly. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +73,12 @@ void cards_dawdle(const char *what)
 {
     const char *text = getenv("FAKE_CARDS_SLOW"), *at = text ? strstr(text, what) : NULL;
     if (at && at[strlen(what)] == '=') usleep((useconds_t)(1000 * atof(at + strlen(what) + 1)));
+}
+
+bool cards_is_wrong(const char *what)
+{
+    const char *list = getenv("FAKE_CARDS_WRONG");
+    return list && strstr(list, what);
 }
 
 static bool hits(struct rule *rule)

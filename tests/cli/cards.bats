@@ -104,3 +104,30 @@ END
     refuses "--non-blocking is for GPUs" "$CARDS" run "${tiny[@]}" --devices 1 --non-blocking off
     refuses "--pin-memory is for GPUs" "$CARDS" data "${tiny[@]}" --devices 1 --pin-memory both
 }
+
+# The worker of `verify --quick --modes single`, as far as resnet18's cell in f32: what follows takes ten times as long here.
+@test "verify refuses a cuDNN that is 3 % wrong, TF32 that nobody asked for, and a swapped cast to bf16, each in a cell of its own" {
+    [[ -x $CARDS ]] || skip "no fake cards: they need a C++ compiler"
+    awk 'BEGIN { for (i = 0; i < 720; i++) { printf "%d", i % 4; for (n = 4 + i % 8; n > 0; n--) printf " w%d", 58 * rand(); print "" } }' >words.txt
+    FAKE_CARDS_WRONG=cudnn,cublas,cast timeout 120 "$CARDS" worker verify cells.jsonl words.txt cuda 1 --quick --modes single >log 2>&1 &
+    local worker=$!
+    until grep -q '"resnet18","kind":"f32"' cells.jsonl 2>/dev/null || ! kill -0 $worker 2>/dev/null; do sleep 0.05; done
+    kill $worker || { cat log && false; }
+    python3 - <<'END'
+import json
+cells = {(c["model"], c["kind"], c["variant"]): c for c in map(json.loads, open("cells.jsonl"))}
+failed = {key[:2]: c["gradient_difference"] for key, c in cells.items() if c["status"] == "failed" and "--freeze" not in key[2]}
+assert set(failed) == {("textcnn", "f32"), ("mlp", "f32"), ("mlp", "bf16"), ("resnet18", "f32")}, failed
+assert 0.029 < failed["textcnn", "f32"] < 0.031 and 0.029 < failed["resnet18", "f32"] < 0.031, failed # cuDNN
+assert 1e-4 < failed["mlp", "f32"] < 1e-3 < 0.5 < failed["mlp", "bf16"], failed                       # cuBLAS, the cast
+assert {c["status"] for key, c in cells.items() if key[1] in ("sgd", "momentum", "adam")} == {"ok"}
+END
+}
+
+@test "compare times no mode whose convolutions are 3 % wrong, and asks with other seeds before it says so" {
+    [[ -x $CARDS ]] || skip "no fake cards: they need a C++ compiler"
+    tiny=(--model textcnn --vocab 60 --embed 8 --filters 4 --batch 16 --steps 2 --warmup 0 --min-time 0 --repeats 1 --control none --quiet --data dummy)
+    FAKE_CARDS_WRONG=cudnn run --separate-stderr "$CARDS" compare "${tiny[@]}" --modes single --devices cuda:1 --out wrong
+    [[ $(json wrong/results.json 'd["trials"][0]["status"], round(d["gate"][0]["worst"], 3)') == "('failed', 0.03)" ]] || show
+    [[ $(json wrong/results.json 'd["trials"][0]["reason"]') == *"differs from the reference by 0.03 (at most 0.0001)"* ]] || show
+}

@@ -14,7 +14,8 @@ assert verified["passed"] and verified["failed"] == 0 and verified["checks"] >= 
 for mode in modes:
     cells = [c for c in verified["cells"] if c["mode"] == mode["mode"]]
     served = [c for c in cells if c["status"] == "ok"]
-    assert {c["kind"] for c in served} == {"sgd", "momentum", "adam", "f32"}, mode["mode"]
+    kinds = {"sgd", "momentum", "adam", "f32"} | ({"bf16"} if mode["mode"] == "single" else set())
+    assert {c["kind"] for c in served} == kinds, mode["mode"]
     few = {c["model"] for c in cells} == {"mlp", "gpt"} # a mode that takes these alone
     assert {c["variant"] for c in served} == {"", *mode["variants"], *([] if few else ["--freeze embedding"])}, mode
     unserved = {c["model"] for c in cells} - {c["model"] for c in served}
