@@ -114,15 +114,6 @@ END
     refuses "not with mlp, f32, momentum" "$EVENLOAD" run --mode pipeline --devices sim:2 "${larger[@]}" --dtype f32 --costs wire,s4
 }
 
-@test "the script of the published pipeline trains what it says, and prints single, cut and splits" {
-    "$BATS_TEST_DIRNAME/../../scripts/study-pipeline" --evenload "$EVENLOAD" --splits 2,4 --out study -- --image 16 --width 4 --classes 10 --batch 8 >out
-    [[ $(grep -cE '^(single +[0-9.]+ +1\.00|cut +[0-9.]+ +[0-9.]+|split [24] +[0-9.]+ +[0-9.]+( best)?)$' out) -eq 4 && $(grep -c best out) -eq 1 ]] || { cat out; false; }
-    [[ $(json study/0-split-2/results.json '[(t["mode"], t["model"], t["global_batch"], t["config"]["micro_batches"], t["config"]["schedule"], t["config"]["cut"]) for t in d["trials"]]') == \
-        "[('pipeline', 'resnet50', 8, 4, 'gpipe', 'layer3.0.conv1')]" ]]
-    run "$BATS_TEST_DIRNAME/../../scripts/study-pipeline" --splits 3 -- --batch 8
-    [[ $status -eq 2 && $output == *"--splits that divide 8"* ]] || show
-}
-
 @test "what cannot be cut is refused by name" {
     refuses "--micro 3: a batch of 8 cannot be divided into that many equal parts" "$EVENLOAD" run --mode pipeline --devices 2 --micro 3 "${MODEL[@]}"
     refuses "--cut conv9: mlp has no node 'conv9'" "$EVENLOAD" run --mode mp --devices 2 --cut conv9 "${MODEL[@]}"
