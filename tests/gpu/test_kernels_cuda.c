@@ -1,7 +1,7 @@
 /* The CUDA table on the first GPU, through the module as the program opens it: every op in f32 and f64 against the
- * reference in f64, with TF32, with cuDNN and without; between guard words that lie on the device too. What needs no
- * GPU runs everywhere. */
-#include "tests/unit/test_kernels_cases.h"
+ * reference in f64, with TF32, with cuDNN and without, and in bf16; between guard words that lie on the device too.
+ * Many tensors, values of a step and casts of f16 are in pinned memory. What needs no GPU runs everywhere. */
+#include "tests/unit/test_kernels_many.h"
 
 #include <cuda_runtime_api.h>
 
@@ -114,7 +114,7 @@ static void run_prepared(const struct el_kernel *row, struct el_kernel_args *arg
     keep_way(row, args->plan);
     /* Copies from pageable memory may still be under way, and this stream does not wait for the default one. */
     must(cudaDeviceSynchronize(), "upload");
-    must_be_ok(row->run(args), what);
+    must_be_ok(el_kernel_run(row, args), what);
     must(cudaStreamSynchronize(fixture.native.stream), what);
     if (row->release) row->release(args->plan);
     from_device(there, &scratch, what);
@@ -207,5 +207,54 @@ static void test_tf32(void **state)
     outcome_free(&fine);
 }
 
+static void test_bf16(void **state)
+{
+    need_gpu(false, true);
+    assert_int_equal(check_rows(fixture.table(), EL_BF16, run_on_device, 0x1p-24, INFINITY), CASES);
+    leave_gpu();
+}
+
+static void *take_pinned(size_t n, size_t bytes)
+{
+    void *memory;
+    must(cudaMallocHost(&memory, n * bytes), "cudaMallocHost");
+    return memset(memory, 0, n * bytes);
+}
+
+static void give_pinned(void *memory)
+{
+    must(cudaFreeHost(memory), "cudaFreeHost");
+}
+
+static void need_gpu_and_pinned(void)
+{
+    need_gpu(false, true);
+    many_memory.take = take_pinned;
+    many_memory.give = give_pinned;
+}
+
+static void test_many_tensors(void **state)
+{
+    need_gpu_and_pinned();
+    check_many(fixture.table(), run_on_device);
+    leave_gpu();
+}
+
+static void test_values_of_a_step(void **state)
+{
+    need_gpu_and_pinned();
+    for (int i = 0; i < 3; i++)
+        assert_true(check_step_values(fixture.table(), (enum el_dtype[]){EL_F32, EL_F64, EL_BF16}[i], run_on_device) >
+                    5);
+    leave_gpu();
+}
+
+static void test_f16(void **state)
+{
+    need_gpu_and_pinned();
+    check_f16(fixture.table(), run_on_device);
+    leave_gpu();
+}
+
 RUN_TESTS(set_up, NULL, test_rows_are_complete_and_sized_without_a_gpu, test_errors_name_the_call, test_f32,
-          test_f32_without_cudnn, test_f64, test_tf32)
+          test_f32_without_cudnn, test_f64, test_tf32, test_bf16, test_many_tensors, test_values_of_a_step, test_f16)

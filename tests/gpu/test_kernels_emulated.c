@@ -44,6 +44,18 @@ static void test_many_tensors(void **state)
     check_many(el_kernels_cuda(), run_emulated);
 }
 
+static void test_values_of_a_step(void **state)
+{
+    for (int i = 0; i < 3; i++)
+        assert_true(check_step_values(el_kernels_cuda(), (enum el_dtype[]){EL_F32, EL_F64, EL_BF16}[i], run_emulated) >
+                    5);
+}
+
+static void test_f16(void **state)
+{
+    check_f16(el_kernels_cuda(), run_emulated);
+}
+
 static const struct el_kernel *find_convolution(enum el_op_kind op, enum el_dtype dtype)
 {
     int over_time = op >= EL_OP_CONV1D_FORWARD && op <= EL_OP_CONV1D_BACKWARD_WEIGHTS;
@@ -251,8 +263,8 @@ static void test_a_convolution_that_cudnn_gives_up(void **state)
     el_cuda_native_close(&native);
 }
 
-RUN_TESTS(NULL, NULL, test_table_is_complete, test_f32, test_f64, test_bf16, test_many_tensors,
-          test_convolutions_by_cudnn, test_batch_norm_far_from_zero, test_dropout_drops_what_the_cpu_drops,
+RUN_TESTS(NULL, NULL, test_table_is_complete, test_f32, test_f64, test_bf16, test_many_tensors, test_values_of_a_step,
+          test_f16, test_convolutions_by_cudnn, test_batch_norm_far_from_zero, test_dropout_drops_what_the_cpu_drops,
           test_ids_out_of_range, test_a_gradient_that_is_not_finite_shows, test_magnitudes_far_apart,
           test_nothing_to_do, test_attention_of_large_scores, test_a_convolution_says_how_it_is_done,
           test_a_convolution_that_cudnn_gives_up)
