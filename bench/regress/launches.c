@@ -139,30 +139,29 @@ static enum el_status blame(const struct session *s, enum el_status status, cons
     return el_fail(status, "%s%s, %s %d: %s", what, s->sides[side], s->block, block, text);
 }
 
-/* The command's output, for free(). */
+/* Its text is for free(). */
 static enum el_status run_command(struct session *s, const char *command, const char *what, int side, int block,
-                                  char **text_p)
+                                  struct el_shell_output *output_p)
 {
     const struct el_shell_spec spec = {
         .command = command, .timeout_s = s->launching->options->timeout_s, .go_on = s->launching->go_on};
-    struct el_shell_output output;
-    enum el_status status = el_shell_run(&spec, &output);
+    enum el_status status = el_shell_run(&spec, output_p);
     if (status != EL_OK) return blame(s, status, what, side, block);
-    s->cancelled = output.cancelled;
-    *text_p = output.text;
+    s->cancelled = output_p->cancelled;
     return EL_OK;
 }
 
 static enum el_status launch(struct session *s, int side, int block, struct el_readings *readings)
 {
-    char *text = NULL;
-    if (*s->asked->prepare) EL_TRY(run_command(s, s->asked->prepare, "--prepare for the ", side, block, &text));
-    free(text);
-    text = NULL;
+    struct el_shell_output output = {.text = NULL};
+    if (*s->asked->prepare) EL_TRY(run_command(s, s->asked->prepare, "--prepare for the ", side, block, &output));
+    free(output.text);
     if (s->cancelled) return EL_OK;
-    EL_TRY(run_command(s, s->commands[side], "", side, block, &text));
-    enum el_status status = s->cancelled ? EL_OK : el_readings_parse(text, readings);
-    free(text);
+    EL_TRY(run_command(s, s->commands[side], "", side, block, &output));
+    enum el_status status = s->cancelled ? EL_OK : el_readings_parse(output.text, readings);
+    if (readings->silent && el_readings_asks_measured(s->asked->metrics)) status = EL_OK;
+    if (status == EL_OK && !s->cancelled) status = el_readings_measured(&output, readings);
+    free(output.text);
     return status == EL_OK ? EL_OK : blame(s, status, "", side, block);
 }
 

@@ -66,6 +66,8 @@ struct el_shell_spec {
 struct el_shell_output {
     char *text;     /* owned; of standard output, ended by 0; a 0 within it is a blank */
     bool cancelled; /* by go_on: text is what there was */
+    double wall_s, cpu_s;
+    int64_t peak_bytes; /* launch.h says of what */
 };
 
 /* Blocking. Errors: EL_ERR_INVALID (it ended with another status than 0, or by a signal, or printed more than 16 MiB:
@@ -97,9 +99,15 @@ struct el_reading {
 struct el_readings {
     struct el_reading *rows; /* owned */
     size_t n;
+    bool silent; /* nothing in the text was a metric */
 };
 
 /* Errors: EL_ERR_INVALID: nothing in it is a metric, or a name is too long; EL_ERR_HOST_MEMORY. `readings` is to be
  * freed in either case. */
 enum el_status el_readings_parse(const char *text, struct el_readings *readings);
+/* What is measured of any program, whatever it prints: wall_time, cpu_time and peak_resident, taken where they are
+ * asked for by name (`extra`). A program's own metric of that name stays. Errors: EL_ERR_HOST_MEMORY. */
+enum el_status el_readings_measured(const struct el_shell_output *output, struct el_readings *readings);
+/* Whether the list names one of these. */
+bool el_readings_asks_measured(const char *list);
 void el_readings_free(struct el_readings *readings);

@@ -224,8 +224,36 @@ enum el_status el_readings_parse(const char *text, struct el_readings *readings)
     json_decref(record);
     json_decref(reader.places);
     if (status != EL_OK || readings->n > 0) return status;
+    readings->silent = true;
     return el_fail(EL_ERR_INVALID, "printed no metric: lines 'metric value unit' are read, the JSON of 'evenload run', "
-                                   "'compare' and 'comm', and nccl-tests' output");
+                                   "'compare' and 'comm', and nccl-tests' output; or give --metric wall_time, cpu_time "
+                                   "or peak_resident, which any program has");
+}
+
+static const char *const measured[] = {"wall_time", "cpu_time", "peak_resident"};
+
+bool el_readings_asks_measured(const char *list)
+{
+    return el_regress_listed(list, measured[0]) || el_regress_listed(list, measured[1]) ||
+           el_regress_listed(list, measured[2]);
+}
+
+enum el_status el_readings_measured(const struct el_shell_output *output, struct el_readings *readings)
+{
+    static const char *const units[] = {"s", "s", "MiB"};
+    const double values[] = {output->wall_s, output->cpu_s, (double)output->peak_bytes / (1 << 20)};
+    struct reader reader = {.readings = readings, .places = json_object()};
+    enum el_status status = EL_OK;
+    for (size_t i = 0; i < readings->n; i++)
+        json_object_set_new(reader.places, readings->rows[i].name, json_integer((json_int_t)i));
+    for (size_t i = 0; i < sizeof units / sizeof units[0] && status == EL_OK; i++) {
+        struct el_reading *row;
+        if (json_object_get(reader.places, measured[i])) continue;
+        status = add(&reader, measured[i], units[i], values[i], &row);
+        if (status == EL_OK) row->value = values[i], row->extra = true;
+    }
+    json_decref(reader.places);
+    return status;
 }
 
 void el_readings_free(struct el_readings *readings)

@@ -139,7 +139,11 @@ enum el_status el_shell_run(const struct el_shell_spec *spec, struct el_shell_ou
         if (running.ends[i] >= 0) close(running.ends[i]);
     if (running.err >= 0) close(running.err);
     if (status == EL_OK)
-        *output_p = (struct el_shell_output){.text = running.text, .cancelled = result.cancelled};
+        *output_p = (struct el_shell_output){.text = running.text,
+                                             .cancelled = result.cancelled,
+                                             .wall_s = result.wall_s,
+                                             .cpu_s = result.cpu_s,
+                                             .peak_bytes = result.peak_bytes};
     else
         free(running.text);
     return status;

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -146,12 +147,21 @@ static void wait_for_end(const struct el_child *children, int n, int64_t patienc
     for (int i = 0; i < n_polls; i++) close(polls[i].fd);
 }
 
+static double seconds(struct timeval time)
+{
+    return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;
+}
+
 static bool reap(struct el_child *children, int n)
 {
     bool all = true;
+    struct rusage used = {0};
     for (int i = 0; i < n; i++) {
-        pid_t got = children[i].ended ? 0 : waitpid(children[i].pid, &children[i].wait_status, WNOHANG);
-        if (got == children[i].pid || (got < 0 && errno == ECHILD)) children[i].ended = true;
+        struct el_child *child = &children[i];
+        pid_t got = child->ended ? 0 : wait4(child->pid, &child->wait_status, WNOHANG, &used);
+        if (got == child->pid) child->cpu_s = seconds(used.ru_utime) + seconds(used.ru_stime);
+        if (got == child->pid) child->peak_bytes = used.ru_maxrss * 1024;
+        if (got == child->pid || (got < 0 && errno == ECHILD)) child->ended = true;
         all = all && children[i].ended;
     }
     return all;

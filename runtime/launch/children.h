@@ -11,7 +11,9 @@
 struct el_child {
     pid_t pid; /* also its process group's */
     bool ended;
-    int wait_status; /* when it has ended */
+    int wait_status;    /* when it has ended */
+    double cpu_s;       /* likewise: of it and of all that it has waited for */
+    int64_t peak_bytes; /* likewise: the largest resident set of one of these */
 };
 
 struct el_child_spec {

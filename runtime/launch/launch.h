@@ -26,6 +26,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "runtime/base/status.h"
 
@@ -58,8 +59,10 @@ struct el_launch_result {
     bool cancelled;     /* by `progress` */
     bool out_of_memory; /* killed while the kernel ended a process of this host because memory ran out */
     double wall_s;
-    char reason[512]; /* "" if ok; else "rank 1 was killed by signal 9 (Killed)"; mpirun's own words where it is to
-                         blame */
+    double cpu_s;       /* of all processes, but those that nobody waited for (of mpirun's ranks: its own alone) */
+    int64_t peak_bytes; /* the largest resident set of a process */
+    char reason[512];   /* "" if ok; else "rank 1 was killed by signal 9 (Killed)"; mpirun's own words where it is to
+                           blame */
 };
 
 /* Blocking until the job has ended, by itself or at its time-out. A job that failed is EL_OK with the reason in the

@@ -36,14 +36,6 @@ END
 # The interpreter itself: a wrapper on PATH may start processes of its own.
 python() { python3 -c 'import os, sys; print(os.path.realpath(sys.executable))'; }
 
-# refuses_cost WORDS ARGUMENT...: one line of the script's, with these words.
-refuses_cost() {
-    local words=$1
-    shift
-    run --separate-stderr "$BATS_TEST_DIRNAME/../../scripts/watch-cost" --evenload "$EVENLOAD" "$@"
-    [[ $status -eq 2 && -z $output && ${#stderr_lines[@]} -eq 1 && $stderr == "watch-cost: "*"$words"* ]] || show
-}
-
 @test "watch leaves the command its streams, and passes its exit status on" {
     run --separate-stderr bash -c 'echo in | "$EVENLOAD" watch --quiet --no-plot -- sh -c "cat; echo err >&2; exit 7"'
     [[ $status -eq 7 && $output == in && $stderr == err ]] || show
@@ -196,15 +188,6 @@ END
     grep -qxE 'rank 1 \([0-9]+\)' r/plots/watch.dat && grep -qxE '[0-9]+ sleep 0.3' r/plots/watch.dat && grep -qxE '[0-9]+ sh -c RANK.1 [.]{3}' r/plots/watch.dat || { cat r/plots/watch.dat && false; }
     [[ $status -eq 0 && $output == *"r/plots/watch.svg"* && $output == *"resident memory"* && -s r/plots/watch.png ]] || show
     [[ $output != *"could not be drawn"* && $output != *"no figure"* ]] || show
-}
-
-@test "watch-cost: a bad use is one line" {
-    refuses_cost "--pairs: 0 is out of range" --pairs 0 -- true
-    refuses_cost "no-such: cannot be started" --pairs 1 -- no-such
-    refuses_cost "--field x: the command's last line" --pairs 1 --field x -- printf '\377\n'
-    refuses_cost "must print a line per step" --blocks 0.1 -- echo
-    run "$BATS_TEST_DIRNAME/../../scripts/watch-cost" --evenload "$EVENLOAD" --pairs 1 -- sleep 0.05
-    [[ $status -eq 0 && $output == *"no interval: fewer than 6 pairs"* && $output != *inf* ]] || show
 }
 
 # The example's program as it stands there; half a second instead of two.
