@@ -203,6 +203,7 @@ LIB   := $(DESTDIR)$(PREFIX)/lib/evenload
 SHARE := $(DESTDIR)$(PREFIX)/share
 # The pages as they are in the sources, and all that they link to.
 PAGES := README.md README.zh.md CHANGES.md CONTRIBUTING.md LICENSE action.yml $(wildcard docs/*.md docs/images/* scripts/examples/* results/README.md \
+    results/published-steps/README.md \
     results/reference/*/*.json results/reference/*/*.csv results/reference/*/plots/*.png)
 install: $(if $(and $(SUDO_UID),$(wildcard $(BUILD)/evenload)),,all)
 	$(if $(SAN),$(error install: a build with a sanitizer is not for installing))

@@ -234,13 +234,13 @@ for change in changes[:3] + changes[-1:]:
 END
 }
 
-@test "the tables of published steps in docs/plan.md: its first rows, and with --long all of it" {
+@test "the tables of published steps in results/published-steps: their first rows, and with --long all of them" {
     local rows=(22B 124M)
     [[ -z ${EVENLOAD_LONG:-} ]] || rows=()
     "$ROOT/scripts/published-steps" "${rows[@]}" >table.md
     [[ $(grep -c '^| [0-9]' table.md) -eq $([[ -n ${EVENLOAD_LONG:-} ]] && echo 75 || echo 2) ]]
     while IFS= read -r line; do
-        [[ $line == Median* && -z ${EVENLOAD_LONG:-} ]] || grep -qxF -- "$line" "$ROOT/docs/plan.md" || { echo "not in the page: $line" && return 1; }
+        [[ $line == Median* && -z ${EVENLOAD_LONG:-} ]] || grep -qxF -- "$line" "$ROOT/results/published-steps/README.md" || { echo "not in the page: $line" && return 1; }
     done <table.md
 }
 
