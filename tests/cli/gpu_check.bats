@@ -166,26 +166,49 @@ part_on_cards() { # part_on_cards NAME CARD CARDS [SECONDS]: after which it is e
     [[ $status -eq 0 && $(<work/graph.figure) == *"f64 "*" in 1 runs"*"; samples/s with --graph off "*", on "*" steps were graphs)" ]] || show
 }
 
-# The check itself, with a driver's program that lists two cards, and nothing to build with. With --long all of it, with models that a CPU can train: some minutes; else what takes
-# seconds, and of verify one mode.
-@test "the check on cards that are none: a row a part, and what fell short" {
-    [[ -x $EVENLOAD_BUILD/cards/evenload ]] || skip "no fake cards: they need a C++ compiler"
-    local part parts=(devices absent verify) rows=4
-    if [[ ${EVENLOAD_LONG:-} == 1 ]]; then
-        parts=(devices absent modes verify graph images compare nccl overhead loading watch published) rows=20
-    else
-        export GPU_CHECK_VERIFY="--modes single"
-        set -- "${parts[@]}"
-    fi
-    mkdir bin
+# a_driver N: its program, which lists so many cards.
+a_driver() {
+    mkdir -p bin
     # shellcheck disable=SC2016 # the script's own
-    printf '#!/bin/sh\ncase "$*" in *query-gpu=name*) echo "Fake H200";; -L) echo "GPU 0: a"; echo "GPU 1: b";; esac\n' >bin/nvidia-smi
+    printf '#!/bin/sh\ncase "$*" in *query-gpu=name*) echo "Fake H200";; *reasons*-lms*) while echo "1980, 512.3, 0x4, 900"; do sleep 0.5; done;; -L) for i in $(seq %d); do echo "GPU $i: a"; done;; esac\n' "$1" >bin/nvidia-smi
     chmod +x bin/nvidia-smi
-    PATH=$PWD/bin:$PATH FAKE_CARDS=2 GPU_CHECK_SMALL=yes CC=/nonexistent run "$ROOT/scripts/gpu-check" --build "$EVENLOAD_BUILD/cards" --prefix "$PWD/none" --budget 1500 \
-        --out "$PWD/out" "$@"
-    for part in "${parts[@]}"; do grep -qE "^$part +ok " out/summary.txt || { cat out/summary.txt out/"$part".log && show; }; done
-    grep -qE '^verify .* checks passed, .* cells on cards' out/summary.txt || { cat out/summary.txt && show; }
-    [[ $(<out/summary.txt) == *", fake-h200, "* && $(grep -cE '^[a-z]+ +(ok|failed|skipped) ' out/summary.txt) -eq $rows ]] || show
+    PATH=$PWD/bin:$PATH
+}
+
+# The check itself, with a driver's program that lists two cards, and nothing to build with: what takes seconds, and of verify one mode.
+@test "the check on cards that are none: a row a part, with the clocks, and what fell short" {
+    [[ -x $EVENLOAD_BUILD/cards/evenload ]] || skip "no fake cards: they need a C++ compiler"
+    local part
+    a_driver 2
+    FAKE_CARDS=2 GPU_CHECK_SMALL=yes GPU_CHECK_VERIFY="--modes single" CC=/nonexistent run "$ROOT/scripts/gpu-check" --build "$EVENLOAD_BUILD/cards" \
+        --prefix "$PWD/none" --budget 1500 --out "$PWD/out" devices absent verify
+    for part in devices absent verify; do grep -qE "^$part +ok " out/summary.txt || { cat out/summary.txt out/"$part".log && show; }; done
+    grep -qE '^verify .* checks passed, .* cells on cards; SM up to 1980 MHz, 512 W, power cap$' out/summary.txt || { cat out/summary.txt && show; }
+    [[ $(<out/summary.txt) == *", fake-h200, "* && $(grep -cE '^[a-z]+ +(ok|failed|skipped) ' out/summary.txt) -eq 4 && -s out/clocks.csv ]] || show
+}
+
+# Of one card, whose driver's program takes 20 ms to start, cuDNN's heuristics 1 ms and a context a second, with models that a CPU can train.
+@test "three calls on a slow card: each within ten minutes, with figures; one that is killed leaves what it had" {
+    [[ -x $EVENLOAD_BUILD/cards/evenload ]] || skip "no fake cards: they need a C++ compiler"
+    [[ ${EVENLOAD_LONG:-} == 1 ]] || {
+        echo "# long: gpu-check's three calls on a slow fake card, 15 minutes" >&3
+        skip "takes 15 minutes"
+    }
+    local call began part
+    local -A parts=([1]="devices absent modes nccl verify" [2]="graph images compare published overhead loading watch" [3]="")
+    a_driver 1
+    export FAKE_CARDS=1 FAKE_CARDS_SLOW="nvml=20,heuristic=1,context=1000" GPU_CHECK_SMALL=yes CC=/nonexistent
+    for call in 1 2 3; do
+        began=$SECONDS
+        run "$ROOT/scripts/gpu-check" --call "$call" --build "$EVENLOAD_BUILD/cards" --prefix "$PWD/none" --out "$PWD/$call"
+        echo "# call $call: $((SECONDS - began)) s" >&3
+        cat "$call/summary.txt"
+        [[ $((SECONDS - began)) -lt 600 ]]
+        for part in ${parts[$call]}; do grep -qE "^$part +ok +[0-9]+ s  ." "$call/summary.txt" || { tail "$call/$part.log" && false; }; done
+        ! grep -vE '^[a-z]+ +(ok|failed|skipped) +[0-9]+ s  .' <(grep -E '^[a-z]+ +(ok|failed|skipped) ' "$call/summary.txt")
+    done
+    run timeout --kill-after=1 30 "$ROOT/scripts/gpu-check" --call 1 --build "$EVENLOAD_BUILD/cards" --prefix "$PWD/none" --out "$PWD/killed"
+    [[ $status -eq 124 && $(<killed/summary.txt) == *"absent "*"ok"* && -s killed/devices.json ]] || { ls killed && show; }
 }
 
 @test "a residual network's losses, the same way" {
