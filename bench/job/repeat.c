@@ -243,7 +243,8 @@ static json_t *environment_of(const struct el_device *device)
     el_json_put(environment, "gpu_driver", el_json_filled(identity.driver));
     el_json_put(environment, "gpu_libraries", el_json_filled(identity.libraries));
     if (el_device_is_asynchronous(device))
-        el_json_put_all(environment, EL_KEY("nccl", el_record_nccl()), EL_KEY("gpu_links", el_links_gpus_here()));
+        el_json_put_all(environment, EL_KEY("gpu_variables", el_record_gpu_variables()),
+                        EL_KEY("nccl", el_record_nccl()), EL_KEY("gpu_links", el_links_gpus_here()));
     return environment;
 }
 

@@ -242,7 +242,7 @@ json_t *el_record_trial(const struct el_trial *trial, const char *command, json_
 
 void el_record_learn(json_t *environment, const json_t *repeat)
 {
-    static const char *const names[] = {"gpu_driver", "gpu_libraries", "nccl", "gpu_links"};
+    static const char *const names[] = {"gpu_driver", "gpu_libraries", "gpu_variables", "nccl", "gpu_links"};
     const json_t *theirs = json_object_get(repeat, "environment");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         json_t *value = json_object_get(theirs, names[i]);

@@ -73,6 +73,8 @@ json_t *el_record_gpu(const struct el_nvml_figures *figures);
 void el_record_shared_cards(json_t *members, json_t *processes);
 /* {"version", "reason" (why that is null), "variables": {NCCL_...: text}}: opens the library. */
 json_t *el_record_nccl(void);
+/* {CUDA_..., CUBLAS_..., CUDNN_..., NVIDIA_...: text} */
+json_t *el_record_gpu_variables(void);
 /* Milliseconds from nanoseconds since `zero_ns`, an array: a field of each of `n` items of a type. */
 #define EL_RECORD_MS(type, items, field, n, zero_ns)                                                                   \
     el_record_ms(items, sizeof(type), offsetof(type, field), n, zero_ns)

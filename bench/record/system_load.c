@@ -258,18 +258,24 @@ void el_record_shared_cards(json_t *members, json_t *processes)
     }
 }
 
-/* NCCL's settings as they were given: it says nowhere what it made of them. */
-static json_t *variables(void)
+/* Settings as they were given: the libraries say nowhere what they made of them. */
+static json_t *variables(const char *const *prefixes)
 {
     json_t *variables = json_object();
-    for (char **at = environ; *at; at++) {
-        const char *value = strchr(*at, '=');
-        char name[128];
-        if (strncmp(*at, "NCCL_", 5) != 0 || !value) continue;
-        snprintf(name, sizeof name, "%.*s", (int)(value - *at), *at);
-        el_json_put_text(variables, name, value + 1);
-    }
+    for (char **at = environ; *at; at++)
+        for (const char *const *prefix = prefixes; *prefix; prefix++) {
+            const char *value = strchr(*at, '=');
+            char name[128];
+            if (strncmp(*at, *prefix, strlen(*prefix)) != 0 || !value) continue;
+            snprintf(name, sizeof name, "%.*s", (int)(value - *at), *at);
+            el_json_put_text(variables, name, value + 1);
+        }
     return variables;
+}
+
+json_t *el_record_gpu_variables(void)
+{
+    return variables((const char *const[]){"CUDA_", "CUBLAS_", "CUDNN_", "NVIDIA_", NULL});
 }
 
 json_t *el_record_nccl(void)
@@ -277,5 +283,5 @@ json_t *el_record_nccl(void)
     char version[32];
     bool known = el_nccl_version(version, sizeof version) == EL_OK;
     return el_json_of(EL_KEY("version", known ? version : NULL), EL_KEY("reason", known ? NULL : el_error_message()),
-                      EL_KEY("variables", variables()));
+                      EL_KEY("variables", variables((const char *const[]){"NCCL_", NULL})));
 }

@@ -11,11 +11,13 @@
 
 enum { VALUE_BYTES = 512, DIFFERENCES_SHOWN = 3 };
 
-/* Of the environment, but for the last. If one is put in or moved, every stored baseline is lost to its machine. */
+#define VARIABLES "gpu_variables"
+/* Of the environment, but for the last two. If one is put in or moved, every stored baseline is lost to its machine. */
 static const char *const fields[] = {
-    "machine",  "cpu_model", "cpu_stepping", "cpu_microcode", "cores_online",   "smt",        "numa_nodes",
-    "governor", "turbo",     "cgroup_cores", "affinity",      "gpus",           "gpu_driver", "gpu_libraries",
-    "nccl",     "mpi",       "cpu_library",  "compiler",      "compiler_flags", "kernel",     "schema",
+    "machine",        "cpu_model",     "cpu_stepping", "cpu_microcode", "cores_online", "smt",
+    "numa_nodes",     "governor",      "turbo",        "cgroup_cores",  "affinity",     "gpus",
+    "gpu_driver",     "gpu_libraries", "nccl",         "mpi",           "cpu_library",  "compiler",
+    "compiler_flags", "kernel",        "schema",       VARIABLES,
 };
 enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 
@@ -85,16 +87,41 @@ static void put_gpus(const json_t *run, char *text, size_t bytes)
     for (size_t i = 0; i < n; i++) el_text_append(text, bytes, "%s%s", i ? ", " : "", names[i]);
 }
 
+/* Those that are set for GPUs and NCCL and may change numbers or times. Others say where something lies, which cards a
+ * job was given, or whose host it is; CUDA_MODULE_LOADING is a trial's own, where evenload sets it. */
+static void put_variables(const json_t *run, char *text, size_t bytes)
+{
+    static const char *const paths[] = {"environment.gpu_variables", "environment.nccl.variables"};
+    static const char *const places[] = {"VISIBLE_DEVICES", "HOME",    "PATH",   "ROOT",    "VERSION",       "REQUIRE",
+                                         "CAPABILITIES",    "_HOSTID", "_DEBUG", "COMM_ID", "MODULE_LOADING"};
+    const char *names[64];
+    size_t n = 0, most = sizeof names / sizeof names[0];
+    for (int i = 0; i < 2; i++)
+        EL_EACH_KEY(name, value, el_json_at(run, paths[i])) {
+            bool kept = n < most && json_is_string(value);
+            for (size_t p = 0; p < sizeof places / sizeof places[0]; p++) kept &= !strstr(name, places[p]);
+            if (kept) names[n++] = name;
+        }
+    qsort(names, n, sizeof names[0], by_name);
+    for (size_t i = 0; i < n; i++) {
+        const char *value = el_json_text(el_json_at(run, paths[!strncmp(names[i], "NCCL_", 5)]), names[i], "");
+        el_text_append(text, bytes, "%s%s=%s", i ? " " : "", names[i], value);
+    }
+}
+
 json_t *el_fingerprint_of(const json_t *run)
 {
     json_t *all = json_object();
     uint64_t hash = EL_HASH_BEGIN;
     for (int i = 0; i < N_FIELDS; i++) {
         char value[VALUE_BYTES] = "", line[VALUE_BYTES + 64];
-        if (strcmp(fields[i], "gpus"))
+        if (!strcmp(fields[i], VARIABLES))
+            put_variables(run, value, sizeof value);
+        else if (strcmp(fields[i], "gpus"))
             put_value(run, fields[i], value, sizeof value);
         else
             put_gpus(run, value, sizeof value);
+        if (!*value && !strcmp(fields[i], VARIABLES)) continue; /* as with the machines of older stores */
         char *dot = strcmp(fields[i], "kernel") ? NULL : strchr(value, '.');
         if (dot) dot[1 + strspn(dot + 1, "0123456789")] = 0; /* "Linux 6.18.44-generic" as "Linux 6.18" */
         if (!strcmp(fields[i], "schema") && !strcmp(value, "2"))
@@ -111,8 +138,8 @@ int el_fingerprint_differences(const json_t *base, const json_t *head, char *tex
     int n = 0;
     text[0] = 0;
     for (int i = 0; i < N_FIELDS; i++) {
-        const char *name = fields[i];
-        const char *before = el_json_text(base, name, "unknown"), *now = el_json_text(head, name, "unknown");
+        const char *name = fields[i], *absent = strcmp(name, VARIABLES) ? "unknown" : "none";
+        const char *before = el_json_text(base, name, absent), *now = el_json_text(head, name, absent);
         if (!strcmp(before, now) || n++ >= DIFFERENCES_SHOWN) continue;
         el_text_append(text, bytes, "%s%s %.60s, then %.60s", n > 1 ? "; " : "", name, before, now);
     }

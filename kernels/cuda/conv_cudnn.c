@@ -184,9 +184,11 @@ static enum el_status make(const struct el_cuda_native *native, const struct el_
         EL_TRY(status);
         remember(key, &plan->choice);
     }
+    const char *override = getenv("NVIDIA_TF32_OVERRIDE"); /* 0: the libraries take no TF32, whatever they are asked */
+    const bool f32 = plan->choice.math == CUDNN_FMA_MATH || (override && !strcmp(override, "0"));
     snprintf(plan->text, sizeof plan->text, "cuDNN %s algorithm %d, %s, %zu bytes of scratch",
-             (const char *[]){"forward", "data", "weights"}[plan->way], plan->choice.algorithm,
-             plan->choice.math == CUDNN_FMA_MATH ? "f32" : "tf32", plan->choice.scratch_bytes);
+             (const char *[]){"forward", "data", "weights"}[plan->way], plan->choice.algorithm, f32 ? "f32" : "tf32",
+             plan->choice.scratch_bytes);
     return el_cudnn_check(cudnnSetConvolutionMathType(plan->conv, plan->choice.math), "cudnnSetConvolutionMathType");
 }
 

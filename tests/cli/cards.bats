@@ -46,7 +46,8 @@ END
 }
 
 @test "a card's memory in the record is the driver's and the cards', and nothing is left" {
-    FAKE_CARDS_REPORT=$PWD/cards.txt ends 0 "" --mode single --devices cuda:1
+    NVIDIA_TF32_OVERRIDE=0 FAKE_CARDS_REPORT=$PWD/cards.txt ends 0 "" --mode single --devices cuda:1
+    [[ $(json run/results.json 'd["environment"]["gpu_variables"]["NVIDIA_TF32_OVERRIDE"]') == 0 ]]
     cat cards.txt
     python3 - <<'END'
 import json, re

@@ -196,10 +196,12 @@ static void test_attention_of_large_scores(void **state)
     assert_int_equal(workspace.bytes, sizeof(float) * 2 * 3 * 50 * 50);
 }
 
+static bool tf32;
+
 static void assert_way(enum el_op_kind op, bool cudnn, const char *text)
 {
     static _Alignas(16) float memory[128];
-    struct el_cuda_native native = {.cudnn = NULL};
+    struct el_cuda_native native = {.tf32 = tf32};
     if (cudnn) assert_int_equal(el_cuda_native_open_cudnn(&native), EL_OK);
     const struct el_kernel *row = el_kernels_cuda()->find(op, EL_F32);
     struct el_kernel_args args = {.d = {1, 5, 1, 1, 1, 1, 1, 0}, .native = &native};
@@ -220,6 +222,12 @@ static void test_a_convolution_says_how_it_is_done(void **state)
     assert_way(EL_OP_CONV2D_FORWARD, false, "cuBLAS, a product over columns (no cuDNN)");
     assert_way(EL_OP_CONV1D_BACKWARD_DATA, true, "cuDNN data algorithm 1, f32, 4096 bytes of scratch");
     assert_way(EL_OP_CONV2D_BACKWARD_WEIGHTS, true, "cuDNN weights algorithm 1, f32, 4096 bytes of scratch");
+    tf32 = true;
+    assert_way(EL_OP_CONV2D_BACKWARD_WEIGHTS, true, "cuDNN weights algorithm 1, tf32, 4096 bytes of scratch");
+    setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
+    assert_way(EL_OP_CONV2D_BACKWARD_WEIGHTS, true, "cuDNN weights algorithm 1, f32, 4096 bytes of scratch");
+    unsetenv("NVIDIA_TF32_OVERRIDE");
+    tf32 = false;
     cards_cudnn_set_useless(true);
     assert_way(EL_OP_CONV2D_FORWARD, true,
                "cuBLAS, a product over columns (cuDNN: none of 4 algorithms is deterministic, plain and within 1048620 "

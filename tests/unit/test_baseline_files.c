@@ -244,6 +244,26 @@ static void each_field_makes_another_machine(void **state)
     json_decref(run);
 }
 
+static void variables_of_the_gpus_libraries_make_another_machine(void **state)
+{
+    char words[256];
+    json_t *run = kept_record(), *other = json_deep_copy(run), *before, *after;
+    set(run, "environment.gpu_variables", json_pack("{s:s, s:s}", "CUDA_VISIBLE_DEVICES", "1", "CUDA_HOME", "/x"));
+    assert_true(is_same_machine(run, json_deep_copy(other)));
+    set(run, "environment.nccl", json_pack("{s:s, s:{s:s}}", "version", "2.28.3", "variables", "NCCL_ALGO", "Ring"));
+    set(other, "environment.nccl", json_pack("{s:s}", "version", "2.28.3"));
+    set(run, "environment.gpu_variables", json_pack("{s:s}", "NVIDIA_TF32_OVERRIDE", "0"));
+    before = el_fingerprint_of(other), after = el_fingerprint_of(run);
+    assert_int_equal(el_fingerprint_differences(json_object_get(before, "fields"), json_object_get(after, "fields"),
+                                                words, sizeof words),
+                     1);
+    assert_string_equal(words, "gpu_variables none, then NCCL_ALGO=Ring NVIDIA_TF32_OVERRIDE=0");
+    assert_false(is_same_machine(run, other));
+    json_decref(before);
+    json_decref(after);
+    json_decref(run);
+}
+
 static void what_changes_by_itself_does_not(void **state)
 {
     json_t *run = kept_record();
@@ -315,5 +335,6 @@ static void a_workload_is_what_is_trained(void **state)
 
 RUN_TESTS(make_folder, remove_folder, a_run_counts_once, an_acceptance_is_not_forgotten, writers_at_once_lose_nothing,
           what_cannot_be_written_whole_is_not_written, what_is_no_record, the_key_is_kept_for_good,
-          each_field_makes_another_machine, what_changes_by_itself_does_not, cards_and_cores_in_short,
-          this_machine_says_all_it_can, a_workload_is_what_is_trained)
+          each_field_makes_another_machine, variables_of_the_gpus_libraries_make_another_machine,
+          what_changes_by_itself_does_not, cards_and_cores_in_short, this_machine_says_all_it_can,
+          a_workload_is_what_is_trained)
