@@ -111,7 +111,7 @@ def torch(path):
         if "failed" in r:
             words.append(f"{way}: {r['failed']}")
             continue
-        words.append(f"{way} {r['ratio_median']:.2f} ({r['ratio_min']:.2f} to {r['ratio_max']:.2f}; {r['evenload_ms']:.3f} to {r['torch_ms']:.3f} ms)")
+        words.append(f"{way} {r['ratio_median']:.2f} ({r['ratio_min']:.2f} to {r['ratio_max']:.2f}; {r['evenload_ms']:.3f} to {r['torch_ms']:.3f} ms, {len(r['turns_ms'])} pairs)")
     print(f"step at batch {d['batch']}, ratio to torch {d['torch']}: " + ", ".join(words))
 
 

@@ -109,19 +109,24 @@ def judge(turns):
     }
 
 
-def compare(a, way, param_bytes):
-    """evenload against one way of running PyTorch; where that cannot be made, why."""
+def compare(a, way, document):
+    """evenload against one way of running PyTorch, written after each pair; where that way cannot be made, why."""
+    param_bytes, against = document["param_bytes"], document["against"]
     try:
         trainer = Trainer(torch.device(a.device), a.batch, way == "compiled")
     except Exception as error:  # a compiler that is not there, a Triton that does not fit: its own matter
-        return {"failed": f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:120]}"}
+        against[way] = {"failed": f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:120]}"}
+        return write(a.out, document)
     if trainer.param_bytes != param_bytes:
         sys.exit(f"not the same model: {trainer.param_bytes} bytes of parameters in PyTorch, {param_bytes} in evenload")
-    return judge([pair(a, number, trainer) for number in range(a.pairs)])
+    turns = []
+    for number in range(a.pairs):
+        turns.append(pair(a, number, trainer))
+        against[way] = judge(turns)
+        write(a.out, document)
 
 
 def write(path, document):
-    """After each way: compiling the next may take longer than there is."""
     if path:
         with open(path, "w") as file:
             json.dump(document, file, indent=1)
@@ -149,8 +154,7 @@ def main():
         "against": {},
     }
     for way in a.ways.split(","):
-        document["against"][way] = compare(a, way, param_bytes)
-        write(a.out, document)
+        compare(a, way, document)
     print(json.dumps(document, indent=1))
 
 
