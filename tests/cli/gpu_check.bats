@@ -151,7 +151,7 @@ part_on_cards() { # part_on_cards NAME CARD CARDS
     until grep -qs ' in 1 runs' work/modes.figure; do sleep 0.1; done
     kill $!
     wait $! || true
-    [[ $(<work/modes.figure) == "losses off the CPU's by at most: f64 "*" in 1 runs, by local" ]] || { cat work/*.figure && show; }
+    [[ $(<work/modes.figure) == "losses off the CPU's by at most: f64 "*" in 1 runs"* ]] || { cat work/*.figure && show; }
 }
 
 @test "devices that are there and devices that are not, by the parts that look at them on cards" {
