@@ -7,7 +7,7 @@
  *
  * A row's trial is disturbed by --inject; where only a difference tells, its twin runs beside it without. Looking is a
  * pure function of what `evenload run` would have recorded: a check holds options, runtime, recorder and record to a
- * known answer all at once. What is held to closer bounds in the tests: docs/selfcheck.md.
+ * known answer all at once. The tests have closer bounds: tests/cli/{window,injected}.bats.
  */
 #pragma once
 
@@ -67,7 +67,7 @@ struct el_selfcheck {
  * EL_ERR_IO: nothing can be written. A trial that fails is no error: what it should have shown is missed. */
 enum el_status el_selfcheck_run(const struct el_options *options, struct el_selfcheck *check_p);
 
-/* docs/selfcheck.md has the fields. New reference. */
+/* What `selfcheck --json` prints. New reference. */
 json_t *el_selfcheck_json(const struct el_selfcheck *check);
 bool el_selfcheck_missed(const json_t *document);
 /* A line a check, the sum, and where something was missed what to make of it. */

@@ -73,7 +73,7 @@ enum el_status el_trial_command(const struct el_trial *trial, char *text, size_t
 
 /* Whether --profile or --trace was given; then the steps that are wanted. The trial has been checked. */
 bool el_trial_profile(const struct el_trial *trial, struct el_profile_schedule *schedule_p);
-/* `--inject wire=2,delay=1:20`, from the command line to devices; docs/selfcheck.md says what each disturbance does.
+/* `--inject wire=2,delay=1:20`, from the command line to devices; docs/trust.md says what each disturbance does.
  * `injects` is [n_devices], written only on success; "" injects nothing. Errors: EL_ERR_INVALID naming the item. */
 enum el_status el_inject_parse(const char *text, int n_devices, struct el_inject *injects);
 /* Takes the kill, stop or come that is first out of such a text. false: it has none. */

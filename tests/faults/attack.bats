@@ -1,4 +1,4 @@
-# The attack (scripts/attack, docs/reliability.md) with small numbers.
+# The attack (scripts/attack, docs/trust.md) with small numbers.
 load ../cli/common
 stderr='' # set by run
 
