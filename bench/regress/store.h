@@ -33,7 +33,7 @@ enum el_status el_run_load(const char *dir, json_t **run_p);
  * run that is in the store already; EL_ERR_IO. */
 enum el_status el_baseline_add(const char *store_dir, const char *run_dir, bool accept, bool force);
 
-/* What `baseline --json` prints: docs/baseline.md has the fields. New reference. Errors: EL_ERR_ABSENT: there is
+/* What `baseline --json` prints: docs/regress.md has the fields. New reference. Errors: EL_ERR_ABSENT: there is
  * nothing; EL_ERR_IO, EL_ERR_INVALID. */
 enum el_status el_baseline_describe(const char *store_dir, json_t **document_p);
 /* A table a machine, and what to do next. */

@@ -66,7 +66,7 @@ mask() { # figures as N, whatever their width
 # example COMMAND...: the lines that the manual shows of it, but for those that name the machine or this program.
 example() {
     awk -v command="    \$ $*" '$0 == command { on = 1; next } /^[^ ]/ || /^    \$/ { on = 0 } on && NF { print substr($0, 5) }' \
-        "$BATS_TEST_DIRNAME/../../docs/baseline.md" | grep -vE '^(machine|Next:|results/)' | mask
+        "$BATS_TEST_DIRNAME/../../docs/regress.md" | grep -vE '^(machine|Next:|results/)' | mask
 }
 
 as_in_the_manual() { # as_in_the_manual LEAST: at least so many lines, and each is in the output
@@ -348,5 +348,5 @@ recipe() { # recipe STATUS WORDS OPTION...: the manual's one command, with its o
     run --separate-stderr "$EVENLOAD" regress --baseline results/baseline --current results/run-14
     [[ $status -eq 4 && $stderr == *"; the nearest, "*", differs in affinity "*", then 0: --add fills it from this run on, and 'evenload regress --ab BASE HEAD' needs none"* ]] || show
     run --separate-stderr "$EVENLOAD" baseline accept results/run-12
-    as_in_the_manual 7 < <(example evenload baseline accept results/run-12)
+    as_in_the_manual 2 < <(example evenload baseline accept results/run-12)
 }

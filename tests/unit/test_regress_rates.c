@@ -1,7 +1,7 @@
 /* How often does the gate cry wolf, and how often does it miss one? Whole sessions are simulated, blocks in random
  * order, of eight kinds of noise, and judged by the very functions that judge a real one.
  *
- * With -v, and with EVENLOAD_LONG=1, it prints the tables that docs/regress.md holds (there: EVENLOAD_LONG=1 ... -v).
+ * With -v, and with EVENLOAD_LONG=1, it prints the tables that docs/regress.md sums up (there: EVENLOAD_LONG=1 ... -v).
  */
 #include "tests/test.h"
 
