@@ -11,7 +11,7 @@
 
 enum { WORDS_BYTES = 512, ARGUMENTS_MAX = 48, PRESETS_MAX = 16 };
 
-/* A blog's table of TextCNN under DataParallel; docs/study-two-cards.md says what can be concluded from it. */
+/* A blog's table of TextCNN under DataParallel; docs/imbalance.md says what can be concluded from it. */
 static const struct el_published two_cards[] = {
     {"dp", 64, 3678, 1833}, {"dp", 128, 3741, 1863}, {"dp", 256, 3821, 1925}, {.mode = NULL}};
 
@@ -19,7 +19,7 @@ static const struct el_imbalance_preset presets[] = {
     /* 280 words: with so long sentences the second card's peaks grow by the published 0.960 MiB per sample. Few steps,
      * as the ledger's peak is the same in each; those of the largest batch take seconds on a core. */
     {.name = "two-cards",
-     .reported = "a blog; docs/study-two-cards.md",
+     .reported = "a blog; docs/imbalance.md",
      .says = "TextCNN under DataParallel on two GPUs, as nvidia-smi shows it",
      .published = two_cards,
      .words =

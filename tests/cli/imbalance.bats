@@ -101,9 +101,9 @@ expect_new() {
     [[ $(json run.json 'd["preset"], d["dir"], d["predicted"], d["trials"][0]["cards"][0]["busy_pct"] > 0') == "('adam', 'r', False, True)" ]]
 }
 
-@test "two-cards stands beside the published figures, as near to them as docs/study-two-cards.md says" {
+@test "two-cards stands beside the published figures, as near to them as docs/imbalance.md says" {
     "$EVENLOAD" imbalance --preset two-cards --dry-run --json >i.json
-    python3 - "$ROOT/docs/study-two-cards.md" <<'PYTHON'
+    python3 - "$ROOT/docs/imbalance.md" <<'PYTHON'
 import json, re, sys
 document, MIB, page = json.load(open("i.json")), 2**20, open(sys.argv[1]).read()
 table = [list(map(int, row)) for row in re.findall(r"^\| (\d+) \(2 x \d+\) \| (\d+) \| (\d+) \|", page, re.M)]
@@ -123,8 +123,8 @@ PYTHON
 }
 
 # The page's table of candidates follows from its six figures: straight lines in the samples per card, by least squares, at no sample.
-@test "the arithmetic of docs/study-two-cards.md" {
-    python3 - "$ROOT/docs/study-two-cards.md" <<'PYTHON'
+@test "the arithmetic of the published table in docs/imbalance.md" {
+    python3 - "$ROOT/docs/imbalance.md" <<'PYTHON'
 import re, sys
 page = open(sys.argv[1]).read()
 prose = " ".join(page.split())
@@ -243,7 +243,7 @@ JSON
     cp -r "$ROOT/results/reference/cpu-2-cores" results/reference
     run "$EVENLOAD" imbalance results/reference/cpu-2-cores
     [[ $status -eq 0 ]] || show
-    prints_block "evenload imbalance results/reference/cpu-2-cores" 30
+    prints_block "evenload imbalance results/reference/cpu-2-cores" 15
     cmp results/reference/cpu-2-cores/plots/imbalance.dat "$ROOT/results/reference/cpu-2-cores/plots/imbalance.dat"
 
     local same_scratch=''
@@ -251,17 +251,17 @@ JSON
     run "$EVENLOAD" imbalance --preset two-cards --dry-run
     [[ $status -eq 0 ]] || show
     prints "  1,837" "  2,786" "  1,041" "918.3 MiB of optimizer state," "mostly by activations"
-    [[ -z $same_scratch ]] || prints_block "evenload imbalance --preset two-cards --dry-run" 15
+    [[ -z $same_scratch ]] || prints_block "evenload imbalance --preset two-cards --dry-run" 12
     fits
     run "$EVENLOAD" imbalance --preset outputs --modes dp --dry-run --devices cpu:2
     [[ $status -eq 0 ]] || show
     prints "14.6 MiB of outputs and 2.5 of" "234.4 MiB of outputs" "mostly by outputs"
-    [[ -z $same_scratch ]] || prints_block "evenload imbalance --preset outputs --modes dp --dry-run" 15
+    [[ -z $same_scratch ]] || prints_block "evenload imbalance --preset outputs --modes dp --dry-run" 5
     run "$EVENLOAD" imbalance --preset adam --batch 64 --out results/adam --devices cpu:2 --procs 1 --repeats 1 --warmup 1 \
         --steps 1 --min-time 0 --control none --quiet
     [[ $status -eq 0 ]] || show
-    prints "64.1 MiB of optimizer state and" "ddp, batch 64: the first device holds as much as the others, within 1 %."
-    [[ -z $same_scratch ]] || prints "dp, batch 64: cpu:0 holds 96.1 MiB more than cpu:1 (2.49 times)"
+    [[ $output == *"64.1 MiB of optimizer state and"*"ddp, batch 64: the first device holds as much as the others, within 1 %."* ]] || show
+    [[ -z $same_scratch || $output == *"more than cpu:1 (2.49 times)"* ]] || show
 }
 
 @test "every example of docs/imbalance.md is among those above, or in shares.bats" {
@@ -275,7 +275,6 @@ evenload imbalance --preset two-cards --dry-run
 evenload imbalance results/reference/cpu-2-cores
 evenload imbalance --devices sim:4 --batch 64 --inject straggler=2:2 --repeats 1
 evenload imbalance --preset outputs --modes dp --dry-run
-evenload imbalance --preset adam --batch 64 --out results/adam
 evenload imbalance --solve time --devices 2
 evenload imbalance --solve memory --devices 2 --dry-run
 evenload imbalance --solve time --devices sim:2 --model mlp --hidden 2048 --batch 1024 --inject straggler=1:3
