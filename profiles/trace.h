@@ -1,5 +1,5 @@
 /* What a rank did in the steps of a profile, as PyTorch's profiler (Kineto) writes it: a JSON file that Perfetto
- * and HTA open. docs/traces.md says what stands in it.
+ * and HTA open. docs/watch.md says what stands in it.
  *
  *     el_trace_write(&rank, cycle, path);         offline, after training
  *

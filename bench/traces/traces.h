@@ -6,7 +6,7 @@
  *     el_traces_print(document, stdout);
  *     el_traces_free(&traces);
  *
- * The document: {"schema", "kind": "trace-stats", "folder", "cpu_only", "devices": [a device: docs/traces.md],
+ * The document: {"schema", "kind": "trace-stats", "folder", "cpu_only", "devices": [a device: docs/watch.md],
  * "left_out": [file], "rank_of_two": a rank with several traces or null, "job": null where fewer than two of them share
  * a collective, else {"steps", "step_ms", "operations", "alone", "ranks": [bench/report/ranks.h's, "file", "device",
  * "calls", "alone"], "clocks": [{"file", "offset_ms", "drift_ppm", "error_ms", "ends"}], "common_clock",

@@ -5,7 +5,7 @@ PICTURES=no
 
 SHORT=("${QUICK_MODEL[@]}" --steps 9 --control none --batch 8 --quiet)
 
-# Everything that is promised of a trace file but its lanes' names: see docs/traces.md.
+# Everything that is promised of a trace file but its lanes' names: see docs/watch.md.
 check_trace() { # FILE RANK WORLD "STEPS"
     python3 - "$@" <<'.'
 import json, sys
