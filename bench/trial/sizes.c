@@ -102,7 +102,8 @@ enum el_status el_sizes_resolve(const struct el_options *options, struct el_mode
                                    .classes = info->classes ? info->classes : given->classes,
                                    .seed = options->train.seed,
                                    .held_out = options->train.epochs ? 0.1 : 0,
-                                   .in_files = options->in_files};
+                                   .in_files = options->in_files,
+                                   .heads = options->dry_run};
     const bool made = !strcmp(options->data, "synthetic") || !strcmp(options->data, "dummy");
     if (info->input == EL_INPUT_TOKENS) {
         if (!spec.seq) spec.seq = seq_row->initial[0];

@@ -63,6 +63,7 @@ struct el_dataset_spec {
     void (*progress)(void *context, int64_t done, int64_t total);
     void *context;
     bool in_files; /* samples stay in their files; not of synthetic and dummy sets, which have none */
+    bool heads;    /* so do images in a folder: only how many there are, and of which class, is of interest */
 };
 
 /* Which samples: training, held-out part of training, test. */

@@ -196,7 +196,7 @@ static enum el_status take_over(struct listing *listing, struct el_samples *samp
 static enum el_status read_images(const struct el_dataset_spec *spec, struct listing *listing, int64_t side,
                                   struct el_samples *samples_p)
 {
-    if (spec->in_files) return take_over(listing, samples_p);
+    if (spec->in_files || spec->heads) return take_over(listing, samples_p);
     struct el_loading loading = {0};
     struct el_load_times times = {0};
     struct el_reader reader = {.loading = &loading, .times = &times};

@@ -22,9 +22,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (fuzz_status(el_costs_read(fuzz_folder(), NULL, &costs))) free(costs);
     if (!read) return 0;
     FILE *out = fuzz_print_begin();
-    el_report_table(run, out, false);
-    el_report_steps(run, out, false);
-    el_report_processes(run, out, false);
+    el_report_table(run, out);
+    el_report_steps(run, out);
+    el_report_processes(run, out);
     el_report_sentences(run, out);
     el_verdict_doubtful(run, line, sizeof line);
     fprintf(out, "%s\n", line);

@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     json_t *run = el_record_run(environment, json_pack("[o]", el_record_trial(set.trials, "evenload run", repeats)));
     json_decref(repeats);
     FILE *out = fuzz_print_begin();
-    el_report_table(run, out, false);
+    el_report_table(run, out);
     el_report_sentences(run, out);
     fuzz_print_end(out);
     json_decref(run);

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     json_array_append_new(paths, json_string(fuzz_file("a.pickle", data, size)));
     if (fuzz_status(el_snapshots_read(paths, &document))) {
         FILE *out = fuzz_print_begin();
-        el_snapshots_print(document, out, false);
+        el_snapshots_print(document, out);
         fuzz_print_end(out);
         json_decref(document);
     }

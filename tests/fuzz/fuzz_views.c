@@ -20,7 +20,7 @@ static void imbalance(const json_t *run, const char *plots)
 {
     bool drawn;
     FILE *out = fuzz_print_begin();
-    el_imbalance_print(run, out, false);
+    el_imbalance_print(run, out);
     fuzz_print_end(out);
     json_decref(el_imbalance_document(run, NULL, "dir"));
     fuzz_status(el_data_save(&el_figure_imbalance, run, plots, &drawn));

@@ -111,7 +111,7 @@ static void test_steps_table(void **state)
     char *text = NULL;
     size_t bytes = 0;
     FILE *memory = open_memstream(&text, &bytes);
-    el_report_steps(run, memory, false);
+    el_report_steps(run, memory);
     fclose(memory);
     /* The slowest device's exposed time is the trial's, once; the blocks' 14.4 ms stand in their own table, with why.
      */

@@ -38,7 +38,7 @@ static char *report_of(const json_t *run)
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
-    el_report_table(run, out, false);
+    el_report_table(run, out);
     el_report_sentences(run, out);
     fclose(out);
     return text;

@@ -121,7 +121,7 @@ static void all_outputs_give_the_same_step(void **state)
     FIGURES(session, {"figures.step_mean_ms.value", step}, {"figures.step_median_ms.value", step},
             {"figures.samples_per_s.value", rate});
     FILE *out = open_memstream(&table, &bytes);
-    el_report_table(run, out, false);
+    el_report_table(run, out);
     fclose(out);
     for (int i = 0; i < 2; i++) {
         snprintf(wanted, sizeof wanted, " %s ", el_text_figure(i ? step : rate, figure)); /* 1,632 samples/s; 39.2 ms */
@@ -158,7 +158,7 @@ static void all_outputs_give_the_same_step(void **state)
 
 static void print_processes(const json_t *run, FILE *out)
 {
-    el_report_processes(run, out, false);
+    el_report_processes(run, out);
 }
 
 /* Of the first line that begins so. */
