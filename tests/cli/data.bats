@@ -86,3 +86,10 @@ plain() {
     refuses "is a directory; give a file in it" "$EVENLOAD" run --data set
     refuses "--augment on: model textcnn takes no images" "$EVENLOAD" run --augment on
 }
+
+@test "a dry run counts images and reads none" {
+    plain ant cat
+    : >set/cat/3.png
+    run --separate-stderr "$EVENLOAD" run "${TINY_RESNET[@]}" --data set --dry-run --json
+    [[ $status -eq 0 ]] || show
+}

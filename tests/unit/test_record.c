@@ -247,7 +247,7 @@ static void says(const json_t *run, void (*report)(const json_t *run, FILE *out)
     char *text = NULL;
     size_t bytes = 0;
     FILE *memory = open_memstream(&text, &bytes);
-    report(run, memory, false);
+    report(run, memory);
     fclose(memory);
     if (!strstr(text, words)) fail_msg("no '%s' in:\n%s", words, text);
     free(text);
