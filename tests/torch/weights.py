@@ -1,4 +1,4 @@
-"""Models with evenload's names of parameters, as PyTorch modules, and weights in files: what docs/weights.md shows.
+"""Models with evenload's names of parameters, as PyTorch modules, and weights in files: what docs/data.md describes.
 
 The reader and the writer of safetensors are written here from the format's description, so that a test needs nothing but PyTorch; where the
 package `safetensors` is installed, parity.py holds all three together.
