@@ -7,6 +7,7 @@
 #include "bench/base/jvalue.h"
 #include "bench/record/record.h"
 #include "bench/stats/stats.h"
+#include "bench/verdict/verdict.h"
 
 enum { SPANS_KEPT = 24 };
 
@@ -133,9 +134,13 @@ static json_t *utilization_part(const struct el_member_account *account, const s
 {
     double system = account->system ? el_system_busy_pct(account->system, account->cores, account->n_cores) : NAN;
     if (account->gpu) system = account->gpu->utilization_pct;
+    /* An op's span begins with the end of the one before: where the host is late, the wait for it is in the spans. */
     double busy = s->step_s > 0 ? 100 * s->busy_s / s->step_s : NAN;
+    bool host_bound = 100 * s->queue_s > EL_VERDICT_HOST_BOUND_PCT * s->step_s;
     double ran = account->system ? el_system_ran_pct(account->system, account->cores, account->n_cores) : NAN;
-    return el_json_of(EL_KEY("busy_pct", busy), EL_KEY("cpu_pct", ran), EL_KEY("system_pct", system),
+    return el_json_of(EL_KEY("busy_pct", host_bound ? NAN : busy),
+                      EL_KEY("busy_at_most_pct", s->queue_s > 0 ? busy : NAN), EL_KEY("cpu_pct", ran),
+                      EL_KEY("system_pct", system),
                       EL_KEY("system_reason", isnan(system) ? system_reason(account) : NULL),
                       EL_KEY("source", account->recorded ? "spans of the compute stream" : NULL));
 }

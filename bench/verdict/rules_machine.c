@@ -314,8 +314,9 @@ void el_verdict_host_bound(struct el_verdict_case *c)
     const json_t *worst = el_verdict_worst_member(c, queueing_pct, c->rule->limit, &pct);
     if (worst)
         el_verdict_say(c,
-                       "%s waits for the host, which takes %.0f %% of a step to load and queue it: spans of its ops "
-                       "contain the time between launches; take a larger batch or model",
+                       "%s may wait for the host, which takes %.0f %% of a step to load and queue it: spans of its ops "
+                       "contain the time between launches, and how busy it was is not known; take a larger batch or "
+                       "model",
                        el_json_text(worst, "device", "?"), pct);
 }
 

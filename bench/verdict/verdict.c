@@ -36,7 +36,7 @@ static const struct el_verdict_rule rules[] = {
     ROW(frequency, 10, " %", ALWAYS),
     ROW(throttled, ANY, "", ALWAYS),
     ROW(gpu_throttled, 5, " %", ALWAYS),
-    ROW(host_bound, 90, " %", OF_CLOCK),
+    ROW(host_bound, EL_VERDICT_HOST_BOUND_PCT, " %", OF_CLOCK),
     ROW(gpu_others, ANY, "", ALWAYS),
     ROW(network_errors, 0.01, " %", ALWAYS),
     ROW(gpu_links, 8, " a minute", ALWAYS),

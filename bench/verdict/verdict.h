@@ -18,6 +18,8 @@
 
 /* In a repeat. */
 enum { EL_VERDICT_STEPS_MIN = 10 };
+/* Of a step: where the host needs more of it to queue it, spans of a GPU's ops say more of the host than of the GPU. */
+enum { EL_VERDICT_HOST_BOUND_PCT = 50 };
 
 struct el_verdict_rule;
 

@@ -264,6 +264,7 @@ int cards_launch(cudaStream_t stream, const void *code, int capability, int (*ru
     struct cards_card *card = &cards_machine()->cards[stream->device];
     error = load_kernel(card, code);
     if (error != cudaSuccess) return error;
+    cards_dawdle("launch");
     atomic_fetch_add(&card->n_kernels, !stream->capture);
     return cards_enqueue_item(stream, true, run, drop, argument);
 }

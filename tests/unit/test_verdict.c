@@ -121,8 +121,8 @@ static const struct {
     {"throttled", "throttled 3 times", .patch = "{'4.system': {'throttled': 3}}"},
     {"gpu_throttled", "cpu:1 was held down in up to 38 % of the samples (power brake)",
      .patch = "{'2.members.1': {'gpu': {'throttled_pct': {'power cap': 4.0, 'power brake': 37.5, 'heat': null}}}}"},
-    {"host_bound", "cpu:1 waits for the host, which takes 96 % of a step",
-     .patch = "{'2.members.1': {'queue_ms': 9.6, 'step_ms': 10.0}}"},
+    {"host_bound", "cpu:1 may wait for the host, which takes 56 % of a step",
+     .patch = "{'2.members.1': {'queue_ms': 5.6, 'step_ms': 10.0}}"},
     {"gpu_others", "2 other processes computed on cpu:0", /* each member has its card; on one of them three compute */
      .patch = "{'1.members.0': {'uuid': 'GPU-1', 'gpu': {'processes': 3}},"
               " '1.members.1': {'uuid': 'GPU-2', 'gpu': {'processes': 1}}}"},
