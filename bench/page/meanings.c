@@ -40,7 +40,9 @@ static const struct {
     /* devices */
     {"peak MiB", "Highest number of bytes allocated at one moment, by the ledger; 1 MiB is 2^20 bytes."},
     {"by tag", "The largest parts of it at that moment, in MiB."},
-    {"busy %", "Share of the step in which the device's compute stream worked."},
+    {"busy %",
+     "Share of the step in which the device's compute stream worked; of a GPU at most, and none where the host "
+     "may hold it up."},
     {"sent MiB", "Sent to other devices in a step."},
     /* scaling */
     {"dev.", "Number of devices; * where several share a core or a card."},

@@ -14,8 +14,8 @@
  *     FAKE_CARDS_MIG=1       NVML knows the cards by names with "MIG-" alone
  *     FAKE_CARDS_GUEST=B     bytes that another process holds on each card, as NVML and cudaMemGetInfo tell
  *     FAKE_CARDS_FAIL=RULES  what fails: WHAT:CARD:CALL[=CODE], separated by commas
- *     FAKE_CARDS_SLOW=LIST   what takes so many milliseconds, of nvml (its start), heuristic (a call of cuDNN's), launch
- *                            (of a kernel, by the host) and context (its making, a card and process):
+ *     FAKE_CARDS_SLOW=LIST   what takes so many milliseconds, of nvml (its start), heuristic (a call of cuDNN's),
+ * launch (of a kernel, by the host) and context (its making, a card and process):
  *                            nvml=20,heuristic=1,launch=0.1,context=1000
  *     FAKE_CARDS_WRONG=LIST  what computes wrongly, separated by commas: `cudnn` (a convolution's weights' gradient is
  *                            1.03 of what it should be), `cublas` (products of f32 are in TF32 unasked), `cast`
