@@ -87,6 +87,7 @@ DNNL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard kernels/cpu/dnnl/*.c))
 MPI_OBJECTS  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/comm/mpi/module/*.c))
 CODEC_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/data/codec/*.c))
 CUDA_OBJECTS := $(patsubst %,$(BUILD)/%.o,$(basename $(wildcard kernels/cuda/*.cu kernels/cuda/*.c runtime/device/cuda/*.c)))
+CUDNN_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard kernels/cuda/cudnn/*.c))
 NCCL_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/comm/nccl/module/*.c))
 NVTX_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard profiles/nvtx/*.c))
 PROFILER_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard profiles/nccl/*.c))
@@ -95,7 +96,8 @@ PROFILER := $(BUILD)/modules/libnccl-profiler-evenload.so
 module  = $(if $(and $(1),$(2)),$(BUILD)/modules/$(3).so)
 MODULES := $(call module,$(HAVE_DNNL),$(DNNL_OBJECTS),el_dnnl) $(call module,$(HAVE_MPI),$(MPI_OBJECTS),el_mpi) \
            $(call module,$(HAVE_PNG),$(CODEC_OBJECTS),el_png) $(call module,$(HAVE_JPEG),$(CODEC_OBJECTS),el_jpeg) \
-           $(call module,$(HAVE_CUDA),$(CUDA_OBJECTS),el_cuda) $(call module,$(and $(HAVE_CUDA),$(HAVE_NCCL)),$(NCCL_OBJECTS),el_nccl) \
+           $(call module,$(HAVE_CUDA),$(CUDA_OBJECTS),el_cuda) \
+           $(call module,$(and $(HAVE_CUDA),$(HAVE_CUDNN)),$(CUDNN_OBJECTS),el_cudnn) $(call module,$(and $(HAVE_CUDA),$(HAVE_NCCL)),$(NCCL_OBJECTS),el_nccl) \
            $(call module,$(HAVE_CUDA),$(NVTX_OBJECTS),el_nvtx) $(if $(PROFILER_OBJECTS),$(PROFILER))
 # BENCH=0: the library without the program's own part, for tests of what lies below.
 SOURCES := $(filter-out kernels/cuda/%,$(wildcard kernels/*.c kernels/*/*.c runtime/*/*.c runtime/modes/*/*.c runtime/comm/*/*.c profiles/*.c $(if $(filter 0,$(BENCH)),,bench/*.c bench/*/*.c)))
@@ -114,12 +116,13 @@ TESTS        := $(TEST_SOURCES:%.c=$(BUILD)/%) $(GPU_TESTS) $(EMULATED_TEST) $(C
 # The GPUs' modules of our own sources, for emulated threads and for libraries that stand for CUDA's (tests/cards): no toolkit is needed.
 emulated      = $(patsubst %,$(BUILD)/emulated/%.o,$(wildcard $(1)))
 EMULATED_KERNELS := $(call emulated,kernels/cuda/*.cu kernels/cuda/*.c)
+CARDS_CUDNN_OBJECTS := $(call emulated,kernels/cuda/cudnn/*.c)
 CARDS_LIBRARY_OBJECTS := $(filter-out $(call emulated,tests/cards/test_*.c),$(call emulated,tests/cards/*.c tests/gpu/emulator/*.cc))
 CARDS_CUDA_OBJECTS := $(EMULATED_KERNELS) $(call emulated,runtime/device/cuda/*.c)
 CARDS_NCCL_OBJECTS := $(if $(wildcard tests/cards/nccl*.c),$(call emulated,runtime/comm/nccl/module/*.c))
 CARDS         := $(if $(HAVE_CXX),$(BUILD)/cards/evenload)
-CARDS_MODULES := $(BUILD)/cards/modules/el_cuda.so $(if $(CARDS_NCCL_OBJECTS),$(BUILD)/cards/modules/el_nccl.so) \
-                 $(filter-out %/el_cuda.so %/el_nccl.so,$(MODULES:$(BUILD)/%=$(BUILD)/cards/%))
+CARDS_MODULES := $(BUILD)/cards/modules/el_cuda.so $(BUILD)/cards/modules/el_cudnn.so $(if $(CARDS_NCCL_OBJECTS),$(BUILD)/cards/modules/el_nccl.so) \
+                 $(filter-out %/el_cuda.so %/el_cudnn.so %/el_nccl.so,$(MODULES:$(BUILD)/%=$(BUILD)/cards/%))
 GPU_LIMITS   := $(if $(HAVE_CUDA),$(BUILD)/tests/gpu/limits)
 INJECTED     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/injected/*.c)) $(BUILD)/tests/fuzz/injected
 # The parsers' targets: with a driver of our own, or (SAN=fuzz, by `make fuzz`) with libFuzzer.
@@ -281,7 +284,7 @@ $(DNNL_OBJECTS): EXTRA += $(DNNL_CFLAGS)
 $(CODEC_OBJECTS): EXTRA += $(PNG_CFLAGS) $(JPEG_CFLAGS)
 # Foreign headers by -isystem: our warnings are for our code.
 $(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(GPU_TESTS:=.o) $(GPU_LIMITS:=.o): $(BUILD)/cuda.stamp
-$(CUDA_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(BUILD)/tests/gpu/%.o: EXTRA += $(CUDA_CFLAGS) $(NCCL_CFLAGS) $(if $(HAVE_CUDNN),$(CUDNN_CFLAGS) -DEL_HAVE_CUDNN)
+$(CUDA_OBJECTS) $(CUDNN_OBJECTS) $(NCCL_OBJECTS) $(NVTX_OBJECTS) $(BUILD)/tests/gpu/%.o: EXTRA += $(CUDA_CFLAGS) $(NCCL_CFLAGS) $(CUDNN_CFLAGS)
 # The compiler takes twice as long with more, and what the tests do themselves is little. The thread sanitizer has those that fill and
 # compare memory, and each access costs it a call. cmocka gives each test a state, which few of them use.
 $(BUILD)/tests/%.o: EXTRA += $(CMOCKA_CFLAGS) $(if $(filter address,$(SAN)),-O0,-O1) -g1 -Wno-unused-parameter
@@ -322,7 +325,7 @@ $(CARDS_UNSEEN): EXTRA += -fno-sanitize=thread -DCARDS_THREAD_SANITIZER
 endif
 $(BUILD)/emulated/%.o: % $(BUILD)/flags.stamp Makefile
 	@mkdir -p $(@D); $(call SHOW,emulate $<)
-	$(Q)$(EMULATED) -Itests/gpu/emulator/include -DEL_HAVE_CUDNN $(CPPFLAGS) -fPIC $(OPT) $(EXTRA) -MMD -MP -c -o $@ $<
+	$(Q)$(EMULATED) -Itests/gpu/emulator/include $(CPPFLAGS) -fPIC $(OPT) $(EXTRA) -MMD -MP -c -o $@ $<
 
 $(BUILD)/evenload: | $(BUILD)/plots $(BUILD)/hardware
 $(BUILD)/cards/evenload: | $(BUILD)/cards/plots $(BUILD)/cards/hardware
@@ -362,7 +365,11 @@ $(BUILD)/modules/el_mpi.so: $(MPI_OBJECTS)
 
 $(BUILD)/modules/el_cuda.so: $(CUDA_OBJECTS)
 	@mkdir -p $(@D); $(call SHOW,module $@)
-	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ $(CUDA_LIBS) $(if $(HAVE_CUDNN),$(CUDNN_LIBS)) -lstdc++ -ldl -lm
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ $(CUDA_LIBS) -lstdc++ -ldl -lm
+
+$(BUILD)/modules/el_cudnn.so: $(CUDNN_OBJECTS)
+	@mkdir -p $(@D); $(call SHOW,module $@)
+	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $^ $(CUDNN_LIBS)
 
 $(BUILD)/modules/el_nccl.so: $(NCCL_OBJECTS)
 	@mkdir -p $(@D); $(call SHOW,module $@)
@@ -386,8 +393,8 @@ $(TEST_LIBRARY): $(LIBRARY)
 
 # private: what they need, the library that they are linked to does not.
 $(GPU_TESTS): private LIBS += $(CUDART_LIBS)
-$(EMULATED_TEST): $(EMULATED_KERNELS) $(CARDS_LIBRARY_OBJECTS)
-$(EMULATED_TEST): private LIBS += $(EMULATED_KERNELS) $(CARDS_LIBRARY_OBJECTS) -lstdc++
+$(EMULATED_TEST): $(EMULATED_KERNELS) $(CARDS_CUDNN_OBJECTS) $(CARDS_LIBRARY_OBJECTS)
+$(EMULATED_TEST): private LIBS += $(EMULATED_KERNELS) $(CARDS_CUDNN_OBJECTS) $(CARDS_LIBRARY_OBJECTS) -lstdc++
 # They find the cards' modules, and what they ask the cards themselves.
 $(EMULATED_TEST:=.o) $(CARDS_TESTS:=.o): private CPPFLAGS := -Itests/gpu/emulator/include $(CPPFLAGS)
 $(CARDS_TESTS): $(CARDS_MODULES)
@@ -402,8 +409,9 @@ $(BUILD)/cards/lib/libfakecards.so: $(CARDS_LIBRARY_OBJECTS)
 	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $^ -lstdc++ -lm
 	$(Q)for name in libcuda.so.1 libnvidia-ml.so.1; do ln -sf $(@F) $(@D)/$$name; done
 $(BUILD)/cards/modules/el_cuda.so: $(CARDS_CUDA_OBJECTS)
+$(BUILD)/cards/modules/el_cudnn.so: $(CARDS_CUDNN_OBJECTS)
 $(BUILD)/cards/modules/el_nccl.so: $(CARDS_NCCL_OBJECTS)
-$(BUILD)/cards/modules/el_cuda.so $(BUILD)/cards/modules/el_nccl.so: $(BUILD)/cards/lib/libfakecards.so
+$(addprefix $(BUILD)/cards/modules/,el_cuda.so el_cudnn.so el_nccl.so): $(BUILD)/cards/lib/libfakecards.so
 	@mkdir -p $(@D); $(call SHOW,module $@)
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@ $(filter %.o,$^) -Wl,--no-as-needed $(filter %.so,$^) -Wl,--as-needed,-rpath,'$$ORIGIN/../lib' -lstdc++ -ldl -lm
 $(BUILD)/cards/modules/%.so: $(BUILD)/modules/%.so
@@ -420,7 +428,7 @@ $(BUILD)/tests/cards/nvtx_injection.so: $(BUILD)/tests/injection/nvtx.o
 # What the card can do at most, by CUDA's own calls: scripts/gpu-check runs it.
 $(GPU_LIMITS): $(BUILD)/tests/gpu/limits.o $(BUILD)/kernels/cuda/check.o $(LIBRARY)
 	@$(call SHOW,link   $@)
-	$(Q)$(CC) $(LDFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(WHOLE) $(CUDA_LIBS) $(if $(HAVE_CUDNN),$(CUDNN_LIBS)) $(LIBS)
+	$(Q)$(CC) $(LDFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(WHOLE) $(CUDA_LIBS) $(LIBS)
 
 FUZZ_LINK := $(CC) $(QUICK_LD) $(LDFLAGS) $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer)
 $(FUZZ) $(BUILD)/tests/fuzz/injected: $(BUILD)/%: $(BUILD)/%.o $(FUZZ_OBJECTS) $(LIBRARY)

@@ -17,7 +17,7 @@ import sys
 import zipfile
 
 EVERYWHERE = r"(linux-vdso|ld-linux.*|libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+|libz)\.so.*"
-OF_THE_MACHINE = ("el_mpi.so", "el_cuda.so", "el_nccl.so")
+OF_THE_MACHINE = ("el_mpi.so", "el_cuda.so", "el_cudnn.so", "el_nccl.so")
 LIBS = "$ORIGIN/../libs"
 
 

@@ -108,7 +108,7 @@ static const struct variable {
     {"VIRTUAL_ENV, CONDA_PREFIX, HOME",
      "Python environments, where pip's nvidia packages and conda's libraries are looked for last"},
     {"NVTX_INJECTION64_PATH", "set by Nsight Systems: the phases of steps are marked for it by NVTX"},
-    {"PATH", "where mpirun, gnuplot and gzip are looked for"},
+    {"PATH", "where mpirun, gnuplot and gzip are looked for, and the Python environment where VIRTUAL_ENV names none"},
     {"NO_COLOR, TERM", "no colours where NO_COLOR is set, or TERM is dumb or not set"},
     {"GITHUB_STEP_SUMMARY", "a file that --markdown appends to instead of writing it anew"},
     {.name = NULL},

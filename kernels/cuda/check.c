@@ -21,7 +21,7 @@ enum el_status el_cuda_check(cudaError_t error, const char *call)
 }
 
 /* A library says "execution failed" where a kernel before it did: the reason is then the card's own error. */
-static enum el_status library_failed(enum el_status status, const char *call, const char *words)
+enum el_status el_cuda_library_failed(enum el_status status, const char *call, const char *words)
 {
     cudaError_t behind = cudaPeekAtLastError();
     if (behind == cudaSuccess) return el_fail(status, "%.*s: %s", name_length(call), call, words);
@@ -33,7 +33,7 @@ enum el_status el_cublas_check(cublasStatus_t error, const char *call)
 {
     if (error == CUBLAS_STATUS_SUCCESS) return EL_OK;
     enum el_status status = error == CUBLAS_STATUS_ALLOC_FAILED ? EL_ERR_OOM : EL_ERR_INTERNAL;
-    return library_failed(status, call, cublasGetStatusString(error));
+    return el_cuda_library_failed(status, call, cublasGetStatusString(error));
 }
 
 enum el_status el_cuda_launched(const char *op)
@@ -42,20 +42,3 @@ enum el_status el_cuda_launched(const char *op)
     if (error == cudaSuccess) return EL_OK;
     return el_fail(EL_ERR_INTERNAL, "cuda kernel %s: %s (%s)", op, cudaGetErrorString(error), cudaGetErrorName(error));
 }
-
-#ifdef EL_HAVE_CUDNN
-enum el_status el_cudnn_check(cudnnStatus_t error, const char *call)
-{
-    if (error == CUDNN_STATUS_SUCCESS) return EL_OK;
-#if CUDNN_MAJOR >= 9
-    int oom = error == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
-    const int sublibrary_loading_failed = 1008; /* cuDNN 9.0 and 9.1 have no name for it */
-    int cannot = error / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000 || (int)error == sublibrary_loading_failed;
-#else
-    int oom = error == CUDNN_STATUS_ALLOC_FAILED;
-    int cannot = error == CUDNN_STATUS_NOT_SUPPORTED || error == CUDNN_STATUS_ARCH_MISMATCH;
-#endif
-    enum el_status status = oom ? EL_ERR_OOM : cannot ? EL_ERR_ABSENT : EL_ERR_INTERNAL;
-    return library_failed(status, call, cudnnGetErrorString(error));
-}
-#endif

@@ -18,6 +18,8 @@ extern "C" {
  * EL_ERR_INTERNAL. */
 enum el_status el_cuda_check(cudaError_t error, const char *call);
 enum el_status el_cublas_check(cublasStatus_t status, const char *call);
+/* A library's failure in its own words. */
+enum el_status el_cuda_library_failed(enum el_status status, const char *call, const char *words);
 
 /* Whether the launch just made was accepted; `op` names it. It leaves the error where it is: one that a kernel left
  * behind stays to be seen by the next synchronisation. */
@@ -28,14 +30,3 @@ enum el_status el_cuda_launched(const char *op);
 
 #define EL_CUDA_TRY(call)   EL_TRY(el_cuda_check((call), #call))
 #define EL_CUBLAS_TRY(call) EL_TRY(el_cublas_check((call), #call))
-
-#ifdef EL_HAVE_CUDNN
-/* The same of cuDNN; EL_ERR_ABSENT: it cannot do this here, and has done nothing. */
-#include <cudnn.h>
-#ifdef __cplusplus
-extern "C"
-#endif
-    enum el_status
-    el_cudnn_check(cudnnStatus_t status, const char *call);
-#define EL_CUDNN_TRY(call) EL_TRY(el_cudnn_check((call), #call))
-#endif

@@ -52,10 +52,10 @@ static size_t larger(size_t a, size_t b)
 static bool ask_cudnn(const struct el_cuda_native *native, const struct el_cuda_conv *conv, size_t *bytes_p)
 {
     struct el_cuda_conv_cudnn *cudnn = NULL;
-    if (!native->cudnn || el_cuda_conv_cudnn_make(native, conv, el_cuda_conv_cudnn_bytes(conv), &cudnn) != EL_OK)
+    if (!native->cudnn || el_cuda_cudnn()->make(native, conv, el_cuda_conv_cudnn_bytes(conv), &cudnn) != EL_OK)
         return false;
-    *bytes_p = el_cuda_conv_cudnn_scratch(cudnn);
-    el_cuda_conv_cudnn_destroy(cudnn);
+    *bytes_p = cudnn->scratch_bytes;
+    el_cuda_cudnn()->destroy(cudnn);
     return true;
 }
 
@@ -67,12 +67,10 @@ static enum el_status workspace(enum el_op_kind op, const struct el_kernel_args 
 {
     const struct el_cuda_conv conv = conv_of(op, args);
     size_t used = el_cuda_conv_columns_bytes(&conv, dtype), all = used, asked;
-#ifdef EL_HAVE_CUDNN
-    if (dtype == EL_F32 && !args->native) {
+    if (dtype == EL_F32 && !args->native && el_cuda_cudnn()) {
         all = larger(all, el_cuda_conv_cudnn_bytes(&conv));
         used = 0;
     }
-#endif
     if (dtype == EL_F32 && args->native && ask_cudnn(args->native, &conv, &asked)) {
         all = larger(all, asked);
         used = asked;
@@ -92,7 +90,7 @@ static bool is_aligned(const struct el_kernel_args *args, const struct el_cuda_c
 static void take_columns(struct plan *plan, const char *why)
 {
     snprintf(plan->text, sizeof plan->text, "cuBLAS, a product over columns (%s)", why);
-    if (plan->cudnn) el_cuda_conv_cudnn_destroy(plan->cudnn);
+    if (plan->cudnn) el_cuda_cudnn()->destroy(plan->cudnn);
     plan->cudnn = NULL;
 }
 
@@ -107,12 +105,12 @@ static enum el_status prepare(enum el_op_kind op, const struct el_kernel_args *a
         take_columns(plan, dtype == EL_F64 ? "f64" : "no cuDNN");
     else if (!is_aligned(args, &conv))
         take_columns(plan, "operands that are not aligned");
-    else if (el_cuda_conv_cudnn_make(native, &conv, el_cuda_conv_cudnn_bytes(&conv), &plan->cudnn) != EL_OK)
+    else if (el_cuda_cudnn()->make(native, &conv, el_cuda_conv_cudnn_bytes(&conv), &plan->cudnn) != EL_OK)
         take_columns(plan, el_error_message());
-    else if (el_cuda_conv_cudnn_scratch(plan->cudnn) > args->workspace_bytes - bias_bytes(op, &conv))
+    else if (plan->cudnn->scratch_bytes > args->workspace_bytes - bias_bytes(op, &conv))
         take_columns(plan, "cuDNN: an algorithm that wants more scratch than it asked for");
     else
-        snprintf(plan->text, sizeof plan->text, "%s", el_cuda_conv_cudnn_text(plan->cudnn));
+        snprintf(plan->text, sizeof plan->text, "%s", plan->cudnn->text);
     *plan_p = plan;
     return EL_OK;
 }
@@ -122,7 +120,7 @@ static enum el_status convolve(const struct el_kernel_args *args, const struct e
 {
     struct plan *plan = args->plan;
     if (plan->cudnn) {
-        enum el_status status = el_cuda_conv_cudnn_run(plan->cudnn, args->native, conv, scratch);
+        enum el_status status = el_cuda_cudnn()->run(plan->cudnn, args->native, conv, scratch);
         if (status != EL_ERR_ABSENT) return status;
         /* It promised in prepare() what it cannot do (a library of its own is missing, or the card is another than its
          * tables know). It has done nothing: from now on by columns. */
@@ -145,7 +143,7 @@ static enum el_status run(enum el_op_kind op, const struct el_kernel_args *args,
 static void release(void *plan_or_null)
 {
     struct plan *plan = plan_or_null;
-    if (plan && plan->cudnn) el_cuda_conv_cudnn_destroy(plan->cudnn);
+    if (plan && plan->cudnn) el_cuda_cudnn()->destroy(plan->cudnn);
     free(plan);
 }
 

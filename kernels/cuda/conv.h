@@ -29,17 +29,27 @@ static inline size_t el_cuda_conv_cudnn_bytes(const struct el_cuda_conv *s)
     return elements * sizeof(float) + ((size_t)1 << 20);
 }
 
-/* cuDNN's descriptors and the algorithm that its heuristics put first among those that give the same bits in every run,
- * want `most_bytes` of scratch or less, and keep the precision asked for. The operands' addresses are not used.
- * Errors: EL_ERR_ABSENT with the reason, when there is none. */
-struct el_cuda_conv_cudnn;
-enum el_status el_cuda_conv_cudnn_make(const struct el_cuda_native *native, const struct el_cuda_conv *conv,
-                                       size_t most_bytes, struct el_cuda_conv_cudnn **plan_p);
-size_t el_cuda_conv_cudnn_scratch(const struct el_cuda_conv_cudnn *plan);
-enum el_status el_cuda_conv_cudnn_run(const struct el_cuda_conv_cudnn *plan, const struct el_cuda_native *native,
-                                      const struct el_cuda_conv *conv, void *scratch);
-void el_cuda_conv_cudnn_destroy(struct el_cuda_conv_cudnn *plan);
-const char *el_cuda_conv_cudnn_text(const struct el_cuda_conv_cudnn *plan);
+/* The table of the module el_cudnn.so. A plan is cuDNN's descriptors and the algorithm that its heuristics put first
+ * among those that give the same bits in every run, want `most_bytes` of scratch or less, and keep the precision asked
+ * for. The operands' addresses are not used. Errors: EL_ERR_ABSENT with the reason, when there is none. */
+struct el_cuda_conv_cudnn {
+    size_t scratch_bytes;
+    char text[96];
+};
+struct el_cuda_cudnn {
+    size_t (*version)(void);
+    enum el_status (*open)(struct el_cuda_native *native);
+    void (*close)(struct el_cuda_native *native);
+    enum el_status (*make)(const struct el_cuda_native *native, const struct el_cuda_conv *conv, size_t most_bytes,
+                           struct el_cuda_conv_cudnn **plan_p);
+    enum el_status (*run)(const struct el_cuda_conv_cudnn *plan, const struct el_cuda_native *native,
+                          const struct el_cuda_conv *conv, void *scratch);
+    void (*destroy)(struct el_cuda_conv_cudnn *plan);
+};
+/* Opens the module at first use. NULL: it is missing (el_cuda_cudnn_missing). */
+const struct el_cuda_cudnn *el_cuda_cudnn(void);
+/* The module's one symbol; tests of the kernels alone have it linked to them. */
+const struct el_cuda_cudnn *el_cuda_cudnn_module(void);
 
 /* The windows' values as rows of a matrix, for `samples` samples: columns[samples * oh * ow, kh * kw * c], 0 where a
  * tap is outside; and back: dx (+)= the sum over all that stand for a pixel, in the order of taps. */

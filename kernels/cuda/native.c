@@ -1,17 +1,21 @@
 /* The libraries' handles of a stream, and which libraries there are. */
 #include "kernels/cuda/native.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/conv.h"
+#include "runtime/base/module.h"
 
-/* Default math is f32 throughout; TF32 is asked for by name. Atomics stay off (their default): they would give other
- * bits in every run. */
+/* Default math is f32 throughout; TF32 is asked for by name. Parts of a sum may not be rounded to bf16: a product is
+ * rounded once. Atomics stay off (their default): they would give other bits in every run. */
 static enum el_status set_up_cublas(cublasHandle_t handle, const struct el_cuda_native *native)
 {
     EL_CUBLAS_TRY(cublasSetStream(handle, (cudaStream_t)native->stream));
-    EL_CUBLAS_TRY(cublasSetMathMode(handle, native->tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH));
+    const int math = native->tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH;
+    EL_CUBLAS_TRY(cublasSetMathMode(handle, (cublasMath_t)(math | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)));
     EL_CUBLAS_TRY(cublasSetAtomicsMode(handle, CUBLAS_ATOMICS_NOT_ALLOWED));
     return EL_OK;
 }
@@ -36,77 +40,54 @@ enum el_status el_cuda_native_give_cublas(struct el_cuda_native *native, size_t 
                            "cublasSetWorkspace");
 }
 
-#ifdef EL_HAVE_CUDNN
+/* ---- cuDNN, in a module of its own, so that all else goes without it ---- */
 
-enum el_status el_cuda_native_open_cudnn(struct el_cuda_native *native)
+__attribute__((weak)) const struct el_cuda_cudnn *el_cuda_cudnn_module(void);
+static const struct el_cuda_cudnn *cudnn;
+static char missing[400];
+static pthread_once_t cudnn_once = PTHREAD_ONCE_INIT;
+
+static void find_cudnn(void)
 {
-    cudnnHandle_t handle;
-    EL_CUDNN_TRY(cudnnCreate(&handle));
-    enum el_status status = el_cudnn_check(cudnnSetStream(handle, (cudaStream_t)native->stream), "cudnnSetStream");
-    if (status == EL_OK)
-        native->cudnn = handle;
+    const void *table = el_cuda_cudnn_module ? el_cuda_cudnn_module() : NULL;
+    if (table || el_module_table("cudnn", "el_cuda_cudnn_module", &table) == EL_OK)
+        cudnn = table;
     else
-        cudnnDestroy(handle);
-    return status;
+        snprintf(missing, sizeof missing, "%.350s: convolutions are done by cuBLAS", el_error_message());
+}
+
+const struct el_cuda_cudnn *el_cuda_cudnn(void)
+{
+    pthread_once(&cudnn_once, find_cudnn);
+    return cudnn;
 }
 
 const char *el_cuda_cudnn_missing(void)
 {
-    return NULL;
+    return el_cuda_cudnn() ? NULL : missing;
 }
-
-static void close_cudnn(struct el_cuda_native *native)
-{
-    if (native->cudnn) cudnnDestroy(native->cudnn);
-    native->cudnn = NULL;
-}
-
-static size_t cudnn_version(void)
-{
-    return cudnnGetVersion();
-}
-
-#else
 
 enum el_status el_cuda_native_open_cudnn(struct el_cuda_native *native)
 {
-    (void)native;
-    return EL_OK;
+    return el_cuda_cudnn() ? cudnn->open(native) : EL_OK;
 }
-
-const char *el_cuda_cudnn_missing(void)
-{
-    return "cuDNN was missing when evenload was built: convolutions are done by cuBLAS";
-}
-
-static void close_cudnn(struct el_cuda_native *native)
-{
-    (void)native;
-}
-
-static size_t cudnn_version(void)
-{
-    return 0;
-}
-
-#endif
 
 void el_cuda_native_close(struct el_cuda_native *native)
 {
-    close_cudnn(native);
+    if (native->cudnn) cudnn->close(native);
     if (native->cublas) cublasDestroy(native->cublas);
     native->cublas = NULL;
     if (native->cublas_workspace) cudaFree(native->cublas_workspace);
     native->cublas_workspace = NULL;
 }
 
-/* Written once, by the loader. */
 static char libraries[96];
+static pthread_once_t libraries_once = PTHREAD_ONCE_INIT;
 
-__attribute__((constructor)) static void read_versions(void)
+static void read_versions(void)
 {
     int cuda = 0, major = 0, minor = 0, patch = 0;
-    size_t cudnn = cudnn_version();
+    size_t version = el_cuda_cudnn() ? cudnn->version() : 0;
     if (cudaRuntimeGetVersion(&cuda) != cudaSuccess) { /* CUDA 11's needs a driver */
         cudaGetLastError();
         cuda = CUDART_VERSION;
@@ -116,12 +97,13 @@ __attribute__((constructor)) static void read_versions(void)
     int used =
         snprintf(libraries, sizeof libraries, known ? "CUDA %d.%d, cuBLAS %d.%d.%d" : "CUDA %d.%d, cuBLAS unknown",
                  cuda / 1000, cuda % 1000 / 10, major, minor, patch);
-    if (cudnn)
-        snprintf(libraries + used, sizeof libraries - (size_t)used, ", cuDNN %zu.%zu.%zu", cudnn / 10000,
-                 cudnn / 100 % 100, cudnn % 100);
+    if (version)
+        snprintf(libraries + used, sizeof libraries - (size_t)used, ", cuDNN %zu.%zu.%zu", version / 10000,
+                 version / 100 % 100, version % 100);
 }
 
 const char *el_cuda_libraries(void)
 {
+    pthread_once(&libraries_once, read_versions);
     return libraries;
 }

@@ -33,8 +33,8 @@ struct el_cuda_native {
  * where other tables fail: a kernel cannot report. */
 const struct el_kernel_table *el_kernels_cuda(void);
 
-/* Make the library's handle on native->stream. The device must be current. cuDNN's does nothing where the module was
- * built without it. Each takes device memory of its own. Errors: EL_ERR_OOM, EL_ERR_INTERNAL with the call's name. */
+/* Make the library's handle on native->stream. The device must be current. cuDNN's does nothing where that is
+ * missing. Each takes device memory of its own. Errors: EL_ERR_OOM, EL_ERR_INTERNAL with the call's name. */
 enum el_status el_cuda_native_open_cublas(struct el_cuda_native *native);
 enum el_status el_cuda_native_open_cudnn(struct el_cuda_native *native);
 

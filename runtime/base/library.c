@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/base/module.h"
 
@@ -20,12 +21,31 @@ static const char *home_prefix(char text[PATH_MAX])
     return text;
 }
 
+enum { PREFIX_BYTES = PATH_MAX + 16 };
+
+/* Those of the PATH's python3, which is not started: above its own folder, where a venv's packages are, and above that
+ * of the file that it links to. "": none. */
+static void python_prefixes(char venv[PREFIX_BYTES], char real[PREFIX_BYTES])
+{
+    const char *at = getenv("PATH");
+    bool is_found = false;
+    for (size_t n; at && *at && !is_found; at += n + (at[n] == ':')) {
+        n = strcspn(at, ":");
+        snprintf(venv, PREFIX_BYTES, "%.*s/python3", (int)(n < PATH_MAX ? n : 0), at);
+        is_found = *at == '/' && access(venv, X_OK) == 0 && realpath(venv, real);
+    }
+    if (!is_found) *venv = *real = 0;
+    if (is_found) strcpy(strrchr(venv, '/'), "/..");
+    if (is_found) strcpy(strrchr(real, '/'), "/..");
+}
+
 static bool find(const char *name, char found[PATH_MAX])
 {
-    char own[PATH_MAX], home[PATH_MAX], pattern[PATH_MAX + 128];
+    char own[PATH_MAX], home[PATH_MAX], venv[PREFIX_BYTES], real[PREFIX_BYTES], pattern[PATH_MAX + 128];
     bool has_own = el_own_folder("..", "..", "lib", own) == EL_OK; /* as bin/ has one */
-    const char *const prefixes[] = {has_own ? own : NULL, getenv("VIRTUAL_ENV"), getenv("CONDA_PREFIX"),
-                                    home_prefix(home), "/usr/local"};
+    python_prefixes(venv, real);
+    const char *const prefixes[] = {has_own ? own : NULL, getenv("VIRTUAL_ENV"), getenv("CONDA_PREFIX"), venv, real,
+                                    home_prefix(home),    "/usr/local"};
     bool is_found = false;
     for (size_t i = 0; !is_found && i < sizeof prefixes / sizeof prefixes[0]; i++) {
         glob_t paths;

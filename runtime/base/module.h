@@ -30,8 +30,8 @@ enum el_status el_module_open(const char *name, const char *symbol, void **symbo
 enum el_status el_module_table(const char *name, const char *symbol, const void **table_p);
 
 /* Opens the shared object `path`, with libraries that it needs and the loader does not find from a Python environment
- * (pip's nvidia packages, conda): the program's own, VIRTUAL_ENV, CONDA_PREFIX, ~/.local, /usr/local. `name` is for the
- * failure. Errors: EL_ERR_ABSENT with what is missing. */
+ * (pip's nvidia packages, conda): the program's own, VIRTUAL_ENV, CONDA_PREFIX, that of the PATH's python3, ~/.local,
+ * /usr/local. `name` is for the failure. Errors: EL_ERR_ABSENT with what is missing. */
 enum el_status el_library_open(const char *name, const char *path, void **handle_p);
 /* NVML, started at the first call; its functions are for dlsym(). Threads: any. Errors: EL_ERR_ABSENT: no driver, or it
  * does not start. */

@@ -15,10 +15,14 @@ absent() {
     exit 0
 }
 
+# pip's nvidia packages, of the PATH's python3.
+of_pip() { python3 -c 'import glob, sysconfig; print(*glob.glob(sysconfig.get_path("purelib") + "/nvidia/*"), sep="\n")' 2>/dev/null; }
+
 nvcc=
 for path in "${CUDA_HOME:+$CUDA_HOME/bin/nvcc}" "$(command -v nvcc)" /usr/local/cuda/bin/nvcc; do
     if [[ -z $nvcc && -x $path ]]; then nvcc=$path; fi
 done
+[[ -n $nvcc ]] || nvcc=$(of_pip | while read -r path; do compgen -G "$path/bin/nvcc"; done | head -n 1)
 [[ -n $nvcc ]] || absent "no nvcc (install a CUDA toolkit, or set CUDA_HOME)"
 HOME_OF_NVCC=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
 
@@ -27,7 +31,7 @@ IFS=: read -ra named <<<"${CPATH-}:${LIBRARY_PATH-}:${LD_LIBRARY_PATH-}"
 named=("${named[@]%/}")
 ROOTS=("${CUDA_HOME:-$HOME_OF_NVCC}" "$HOME_OF_NVCC" "${named[@]%/*}" /usr/local/cuda)
 if ! compgen -G "$HOME_OF_NVCC/lib*/libcudnn.so*" >/dev/null || ! compgen -G "$HOME_OF_NVCC/lib*/libnccl.so*" >/dev/null; then
-    mapfile -t -O "${#ROOTS[@]}" ROOTS < <(python3 -c 'import glob, sysconfig; print(*glob.glob(sysconfig.get_path("purelib") + "/nvidia/*"), sep="\n")' 2>/dev/null)
+    mapfile -t -O "${#ROOTS[@]}" ROOTS < <(of_pip)
 fi
 
 # The first of PATTERN... under the roots or in the system's own places.

@@ -13,7 +13,7 @@ enum { HANDLE_BYTES = 1 << 20 }; /* its workspace on the card */
 struct cublasContext {
     cudaStream_t stream;
     int device;
-    bool tf32, owns_workspace; /* its own is the user's: without one a capture would have to allocate */
+    bool tf32, splits, owns_workspace; /* its own is the user's: without one a capture would have to allocate */
 };
 
 static cublasStatus_t status_of(int code)
@@ -61,7 +61,8 @@ cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t
 
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode)
 {
-    handle->tf32 = mode == CUBLAS_TF32_TENSOR_OP_MATH;
+    handle->tf32 = (mode & 15) == CUBLAS_TF32_TENSOR_OP_MATH;
+    handle->splits = !(mode & CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -95,6 +96,7 @@ const char *cublasGetStatusString(cublasStatus_t status)
 struct product {
     cudaStream_t stream;
     bool a_is_t, b_is_t, tf32, is_f64, halves, gives_halves, swapped; /* halves: of bf16 */
+    bool splits; /* parts of its sums are rounded to halves, as the library may unless it is told not to */
     int64_t m, n, k, lda, ldb, ldc, stride_a, stride_b, stride_c, batch;
     double alpha, beta;
     const void *a, *b;
@@ -153,7 +155,10 @@ static void multiply(const struct product *p, int64_t item)
         for (int64_t i = 0; i < p->m; i++) {
             double sum = 0;
             const double *x = &a[i * p->k], *y = &b[j * p->k];
-            for (int64_t s = 0; s < p->k; s++) sum += x[s] * y[s];
+            for (int64_t s = 0; s < p->k; s++) {
+                sum += x[s] * y[s];
+                if (p->splits && p->gives_halves) sum = (double)el_f32_of_bf16(el_bf16_of_f32((float)sum));
+            }
             int64_t at = item * p->stride_c + j * p->ldc + i;
             double before = p->beta == 0 ? 0 : p->beta * element(p, p->c, at); /* what is not added to is not read */
             if (p->is_f64)
@@ -195,7 +200,7 @@ static cublasStatus_t start(cublasHandle_t handle, const struct product *wanted)
     struct product *p = malloc(sizeof *p);
     if (!p) abort();
     *p = *wanted;
-    if (handle) p->stream = handle->stream, p->tf32 = handle->tf32;
+    if (handle) p->stream = handle->stream, p->tf32 = handle->tf32, p->splits = handle->splits;
     p->tf32 |= cards_is_wrong("cublas");
     p->swapped = cards_is_wrong("cast");
     error = cards_launch(p->stream, &code[p->is_f64], 0, run, free, p);

@@ -158,6 +158,20 @@ END
     need_cards
     FAKE_CARDS_FAIL=cudnnConvolution:0:1/1=3000 "$CARDS" run --mode single "${TINY[@]}" --out out >/dev/null
     "$CARDS" run --mode single --devices cpu:1 "${TINY[@]}" --out cpu >/dev/null
+    by_cublas
+    # Without its library, all else is as before.
+    mkdir -p bare/modules && ln -s "${CARDS%/*}/lib" bare/lib && ln "$CARDS" bare/ && ln "${CARDS%/*}/modules/el_cuda.so" bare/modules/
+    echo 'int el_absent(void) { return 1; }' >absent.c
+    echo 'int el_absent(void); int el_cuda_cudnn_module(void) { return el_absent(); }' >cudnn.c
+    cc -shared -fPIC -Wl,-soname,libabsent.so.9 -o libabsent.so absent.c && cc -shared -fPIC -o bare/modules/el_cudnn.so cudnn.c libabsent.so
+    [[ $(bare/evenload devices) == *"  cuda     yes "*"cudnn: no libabsent.so.9: install it"*"convolutions are done by cuBLAS"* ]] || { bare/evenload devices && false; }
+    rm -r out
+    bare/evenload run --mode single "${TINY[@]}" --out out >/dev/null
+    by_cublas
+}
+
+# The trial's convolutions, and its losses.
+by_cublas() {
     [[ $(of_trial '{o["implementation"].split(" (")[0] for o in t["per_device"][0]["ops"] if o["op"].startswith("conv1d")}') == "{'cuBLAS, a product over columns'}" ]] ||
         { of_trial '[(o["op"], o["implementation"]) for o in t["per_device"][0]["ops"]]' && false; }
     [[ $(of_trial 'max(abs(a / b - 1) for a, b in zip(t["loss"], json.load(open("cpu/results.json"))["trials"][0]["loss"])) < 1e-5') == True ]] || show

@@ -37,7 +37,7 @@ stderr='' # set by run
         [[ ! -e $EVENLOAD_BUILD/$part ]] || cp -a "$EVENLOAD_BUILD/$part" build/
     done
     make -C "$ROOT" -j "$(nproc)" CUDA=0 BUILD="$PWD/build" >make.log 2>&1 || { cat make.log && return 1; }
-    [[ -z $(find build/modules -name 'el_cuda.so' -o -name 'el_nccl.so') ]] || show
+    [[ -z $(find build/modules -name 'el_cu*.so' -o -name 'el_nccl.so') ]] || show
     [[ $(build/evenload devices) == *"  cuda     no   "*"CUDA"* ]] || { build/evenload devices && show; }
     refuses "cuda" build/evenload compare --devices cuda:2 --out out
     [[ ${#stderr_lines[@]} -eq 1 ]] || show

@@ -3,7 +3,7 @@
 load common
 
 ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-OBJECTS=(kernels/cuda/{check,conv_cudnn,linear,native}.o runtime/device/cuda/module.o runtime/comm/nccl/module/link.o tests/gpu/{limits,test_comm_cuda,layouts}.o)
+OBJECTS=(kernels/cuda/{check,linear,native,cudnn/cudnn}.o runtime/device/cuda/module.o runtime/comm/nccl/module/link.o tests/gpu/{limits,test_comm_cuda,layouts}.o)
 
 EVENLOAD_BUILD=${EVENLOAD_BUILD:-$ROOT/build}
 PICTURES=no
@@ -19,7 +19,7 @@ need_releases() { # need_releases WORDS [libraries]
 # With the build's own rules and warnings, and headers of that release alone.
 compile() { # compile FOLDER...
     rm -rf built
-    run make -k -C "$ROOT" BUILD="$PWD/built" CUDA=0 HAVE_CUDNN=1 CUDA_CFLAGS="$(printf -- '-isystem %s ' "$@")" CUDNN_CFLAGS= NCCL_CFLAGS= "${OBJECTS[@]/#/$PWD/built/}"
+    run make -k -C "$ROOT" BUILD="$PWD/built" CUDA=0 CUDA_CFLAGS="$(printf -- '-isystem %s ' "$@")" CUDNN_CFLAGS= NCCL_CFLAGS= "${OBJECTS[@]/#/$PWD/built/}"
     [[ $status -eq 0 ]] || show
 }
 
@@ -56,6 +56,10 @@ compile() { # compile FOLDER...
     cc -shared -fPIC -o prefix/lib/evenload/modules/el_png.so png.c "$packages/one/lib/libelnear.so.3" -Wl,--allow-shlib-undefined
     [[ $(prefix/bin/evenload devices) == *"PNG      no   png: no libelnear.so.3: install it"* ]] || { prefix/bin/evenload devices && false; }
     [[ $(VIRTUAL_ENV=$PWD/env prefix/bin/evenload devices) == *"PNG      yes "* ]]
+    # That of the first python3 of the PATH, itself or a link, which is not started.
+    mkdir -p env/bin links && echo false >env/bin/python3 && chmod +x env/bin/python3 && ln -s "$PWD/env/bin/python3" links/
+    [[ $(PATH=$PWD/none:$PWD/env/bin:$PATH prefix/bin/evenload devices) == *"PNG      yes "* ]]
+    [[ $(PATH=$PWD/links:$PATH prefix/bin/evenload devices) == *"PNG      yes "* ]]
     mv env/lib/python3.12 prefix/lib/ # pip installed evenload beside them
     [[ $(prefix/bin/evenload devices) == *"PNG      yes "* ]]
     rm prefix/lib/python3.12/site-packages/nvidia/two/lib/*
@@ -90,4 +94,21 @@ compile() { # compile FOLDER...
         n=$((n + 1))
     done < <(command python3 "$BATS_TEST_DIRNAME/releases.py" "$ROOT/docs/gpus.md" "$ROOT/build/releases" libraries)
     [[ $n -eq 3 ]]
+}
+
+# What comes from nowhere else: /usr/local is empty there, and the PATH has the environment's bin and the system's.
+in_bare_root() { unshare -m env PATH="$PWD/$1/bin:/usr/bin:/bin" sh -c 'mount -t tmpfs none /usr/local && exec "$@"' sh "${@:2}"; }
+
+@test "PyPI's packages alone: make, and the program, which finds them by the PATH's python3, and goes without cuDNN" {
+    [[ ${EVENLOAD_LONG:-} == 1 ]] || { echo "# long: a build with PyPI's nvcc: 1.5 GB of packages, ten minutes" >&3 && skip "only with --long"; }
+    [[ $(id -u) -eq 0 ]] && unshare -m true || skip "only root can hide /usr/local"
+    command python3 -m venv env && env/bin/pip install -q --disable-pip-version-check nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cublas nvidia-cudnn-cu13 nvidia-nccl-cu13 >log 2>&1 ||
+        skip "no packages: $(tail -n 1 log)"
+    in_bare_root env make -C "$ROOT" -j "$(nproc)" CUDA_ARCHS=75 BUILD="$PWD/build" all >log 2>&1 || { cat log && false; }
+    mv env elsewhere # so that no path in the modules leads there
+    run in_bare_root elsewhere build/evenload devices
+    [[ $output == *" CUDA     yes  CUDA 13."*", cuDNN 9."*"$PWD/elsewhere/"*"libcudnn.so.9"*" NCCL     yes "* ]] || show
+    rm elsewhere/lib/python3*/site-packages/nvidia/cudnn/lib/libcudnn.so.9
+    run in_bare_root elsewhere build/evenload devices
+    [[ $output == *" CUDA     yes  CUDA 13."*"no libcudnn.so.9: install it"* ]] || show
 }

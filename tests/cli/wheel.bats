@@ -60,7 +60,7 @@ END_OF_PYTHON
         while read -r name; do
             case ${file##*/}:$name in
             *:libc.so.6 | *:libm.so.6 | *:ld-linux-* | *:libgcc_s.so.1 | *:libstdc++.so.6 | *:libz.so.1) ;;
-            el_mpi.so:libmpi.so.* | el_cuda.so:libcu* | el_nccl.so:libcudart.so.* | el_nccl.so:libnccl.so.*) ;;
+            el_mpi.so:libmpi.so.* | el_cuda.so:libcu* | el_cudnn.so:libcu* | el_nccl.so:libcudart.so.* | el_nccl.so:libnccl.so.*) ;;
             *) [[ -e $PLACE/env/lib/evenload/libs/$name ]] || { echo "$file needs $name" && return 1; } ;;
             esac
         done < <(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' <<<"$output")

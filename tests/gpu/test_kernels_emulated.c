@@ -9,7 +9,8 @@
 
 static void run_emulated(const struct el_kernel *row, struct el_kernel_args *args, struct outcome *out)
 {
-    static const struct el_cuda_native native;
+    static struct el_cuda_native native;
+    if (!native.cublas) assert_int_equal(el_cuda_native_open_cublas(&native), EL_OK);
     args->native = &native;
     row_run(row, args, out->name);
 }

@@ -1,19 +1,51 @@
-/* The convolutions by cuDNN: channels last is NHWC, and weights[f,kh,kw,c] are KRSC.
+/* The module el_cudnn.so: convolutions by cuDNN. Channels last is NHWC, and weights[f,kh,kw,c] are KRSC.
  *
  * Algorithms by FFT or Winograd are not taken: their rounding is another than a sum's. Nor are those that add by
  * atomics. With f32 asked for the math type is FMA, since cuDNN's default takes TF32 where the card has it. */
-#include "kernels/cuda/conv.h"
-
-#include <stdlib.h>
-
-#ifdef EL_HAVE_CUDNN
-
+#include <cudnn.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/conv.h"
+
+/* EL_ERR_ABSENT: it cannot do this here, and has done nothing. */
+static enum el_status check(cudnnStatus_t error, const char *call)
+{
+    if (error == CUDNN_STATUS_SUCCESS) return EL_OK;
+#if CUDNN_MAJOR >= 9
+    int oom = error == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+    const int sublibrary_loading_failed = 1008; /* cuDNN 9.0 and 9.1 have no name for it */
+    int cannot = error / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000 || (int)error == sublibrary_loading_failed;
+#else
+    int oom = error == CUDNN_STATUS_ALLOC_FAILED;
+    int cannot = error == CUDNN_STATUS_NOT_SUPPORTED || error == CUDNN_STATUS_ARCH_MISMATCH;
+#endif
+    enum el_status status = oom ? EL_ERR_OOM : cannot ? EL_ERR_ABSENT : EL_ERR_INTERNAL;
+    return el_cuda_library_failed(status, call, cudnnGetErrorString(error));
+}
+#define EL_CUDNN_TRY(call) EL_TRY(check((call), #call))
+
+static enum el_status open_handle(struct el_cuda_native *native)
+{
+    cudnnHandle_t handle;
+    EL_CUDNN_TRY(cudnnCreate(&handle));
+    enum el_status status = check(cudnnSetStream(handle, (cudaStream_t)native->stream), "cudnnSetStream");
+    if (status == EL_OK)
+        native->cudnn = handle;
+    else
+        cudnnDestroy(handle);
+    return status;
+}
+
+static void close_handle(struct el_cuda_native *native)
+{
+    if (native->cudnn) cudnnDestroy(native->cudnn);
+    native->cudnn = NULL;
+}
 
 enum { CANDIDATES = 16 };
 
@@ -23,16 +55,16 @@ struct choice {
     size_t scratch_bytes;
 };
 
-struct el_cuda_conv_cudnn {
+struct plan {
+    struct el_cuda_conv_cudnn base;
     enum el_cuda_conv_way way;
     cudnnTensorDescriptor_t x, y;
     cudnnFilterDescriptor_t w;
     cudnnConvolutionDescriptor_t conv;
     struct choice choice;
-    char text[96];
 };
 
-static enum el_status describe_operands(const struct el_cuda_conv *s, struct el_cuda_conv_cudnn *conv)
+static enum el_status describe_operands(const struct el_cuda_conv *s, struct plan *conv)
 {
     const cudnnTensorFormat_t format = CUDNN_TENSOR_NHWC;
     const cudnnDataType_t real = CUDNN_DATA_FLOAT;
@@ -68,7 +100,7 @@ struct candidate {
         *n_p = n;                                                                                                      \
     } while (0)
 
-static enum el_status ask_heuristics(cudnnHandle_t handle, const struct el_cuda_conv_cudnn *conv, int most,
+static enum el_status ask_heuristics(cudnnHandle_t handle, const struct plan *conv, int most,
                                      struct candidate list[CANDIDATES], int *n_p)
 {
     if (conv->way == EL_CONV_FORWARD)
@@ -84,8 +116,7 @@ static enum el_status ask_heuristics(cudnnHandle_t handle, const struct el_cuda_
 }
 
 /* Asking for the scratch is also how cuDNN says that it cannot do an algorithm at all. */
-static cudnnStatus_t scratch_of(cudnnHandle_t handle, const struct el_cuda_conv_cudnn *conv, int algorithm,
-                                size_t *bytes_p)
+static cudnnStatus_t scratch_of(cudnnHandle_t handle, const struct plan *conv, int algorithm, size_t *bytes_p)
 {
     switch (conv->way) {
     case EL_CONV_FORWARD:
@@ -110,8 +141,7 @@ static bool sums_plainly(enum el_cuda_conv_way way, int algorithm)
 }
 
 /* Among the first `most` of the heuristics. */
-static enum el_status choose(cudnnHandle_t handle, bool tf32, size_t most_bytes, int most,
-                             struct el_cuda_conv_cudnn *conv)
+static enum el_status choose(cudnnHandle_t handle, bool tf32, size_t most_bytes, int most, struct plan *conv)
 {
     struct candidate list[CANDIDATES];
     int n = 0;
@@ -169,8 +199,8 @@ static bool fits(const struct el_cuda_conv *s)
     return s->b > 0 && s->kh * s->kw * s->c <= INT_MAX / s->f && (x > y ? x : y) <= INT_MAX / s->b;
 }
 
-static enum el_status make(const struct el_cuda_native *native, const struct el_cuda_conv *conv, size_t most_bytes,
-                           struct el_cuda_conv_cudnn *plan)
+static enum el_status fill(const struct el_cuda_native *native, const struct el_cuda_conv *conv, size_t most_bytes,
+                           struct plan *plan)
 {
     const int64_t key[KEY] = {
         native->device, native->tf32, conv->way, (int64_t)most_bytes, conv->b,  conv->h, conv->w, conv->c,
@@ -186,29 +216,41 @@ static enum el_status make(const struct el_cuda_native *native, const struct el_
     }
     const char *override = getenv("NVIDIA_TF32_OVERRIDE"); /* 0: the libraries take no TF32, whatever they are asked */
     const bool f32 = plan->choice.math == CUDNN_FMA_MATH || (override && !strcmp(override, "0"));
-    snprintf(plan->text, sizeof plan->text, "cuDNN %s algorithm %d, %s, %zu bytes of scratch",
+    plan->base.scratch_bytes = plan->choice.scratch_bytes;
+    snprintf(plan->base.text, sizeof plan->base.text, "cuDNN %s algorithm %d, %s, %zu bytes of scratch",
              (const char *[]){"forward", "data", "weights"}[plan->way], plan->choice.algorithm, f32 ? "f32" : "tf32",
              plan->choice.scratch_bytes);
-    return el_cudnn_check(cudnnSetConvolutionMathType(plan->conv, plan->choice.math), "cudnnSetConvolutionMathType");
+    return check(cudnnSetConvolutionMathType(plan->conv, plan->choice.math), "cudnnSetConvolutionMathType");
 }
 
-enum el_status el_cuda_conv_cudnn_make(const struct el_cuda_native *native, const struct el_cuda_conv *conv,
-                                       size_t most_bytes, struct el_cuda_conv_cudnn **plan_p)
+static void destroy(struct el_cuda_conv_cudnn *base)
 {
-    struct el_cuda_conv_cudnn *plan = calloc(1, sizeof *plan);
+    struct plan *plan = (struct plan *)base;
+    if (plan->conv) cudnnDestroyConvolutionDescriptor(plan->conv);
+    if (plan->w) cudnnDestroyFilterDescriptor(plan->w);
+    if (plan->y) cudnnDestroyTensorDescriptor(plan->y);
+    if (plan->x) cudnnDestroyTensorDescriptor(plan->x);
+    free(plan);
+}
+
+static enum el_status make(const struct el_cuda_native *native, const struct el_cuda_conv *conv, size_t most_bytes,
+                           struct el_cuda_conv_cudnn **plan_p)
+{
+    struct plan *plan = calloc(1, sizeof *plan);
     if (!plan) return el_fail(EL_ERR_HOST_MEMORY, "cuDNN: no memory for a convolution's plan");
     plan->way = conv->way;
-    enum el_status status = make(native, conv, most_bytes, plan);
+    enum el_status status = fill(native, conv, most_bytes, plan);
     if (status == EL_OK)
-        *plan_p = plan;
+        *plan_p = &plan->base;
     else
-        el_cuda_conv_cudnn_destroy(plan);
+        destroy(&plan->base);
     return status;
 }
 
-enum el_status el_cuda_conv_cudnn_run(const struct el_cuda_conv_cudnn *plan, const struct el_cuda_native *native,
-                                      const struct el_cuda_conv *conv, void *scratch)
+static enum el_status run(const struct el_cuda_conv_cudnn *base, const struct el_cuda_native *native,
+                          const struct el_cuda_conv *conv, void *scratch)
 {
+    const struct plan *plan = (const struct plan *)base;
     const float alpha = 1, beta = conv->acc;
     if (plan->way == EL_CONV_FORWARD)
         EL_CUDNN_TRY(cudnnConvolutionForward(native->cudnn, &alpha, plan->x, conv->in[0], plan->w, conv->in[1],
@@ -225,57 +267,13 @@ enum el_status el_cuda_conv_cudnn_run(const struct el_cuda_conv_cudnn *plan, con
     return EL_OK;
 }
 
-void el_cuda_conv_cudnn_destroy(struct el_cuda_conv_cudnn *conv)
+const struct el_cuda_cudnn *el_cuda_cudnn_module(void)
 {
-    if (!conv) return;
-    if (conv->conv) cudnnDestroyConvolutionDescriptor(conv->conv);
-    if (conv->w) cudnnDestroyFilterDescriptor(conv->w);
-    if (conv->y) cudnnDestroyTensorDescriptor(conv->y);
-    if (conv->x) cudnnDestroyTensorDescriptor(conv->x);
-    free(conv);
+    static const struct el_cuda_cudnn module = {.version = cudnnGetVersion,
+                                                .open = open_handle,
+                                                .close = close_handle,
+                                                .make = make,
+                                                .run = run,
+                                                .destroy = destroy};
+    return &module;
 }
-
-const char *el_cuda_conv_cudnn_text(const struct el_cuda_conv_cudnn *conv)
-{
-    return conv->text;
-}
-
-size_t el_cuda_conv_cudnn_scratch(const struct el_cuda_conv_cudnn *conv)
-{
-    return conv->choice.scratch_bytes;
-}
-
-#else
-
-enum el_status el_cuda_conv_cudnn_make(const struct el_cuda_native *native, const struct el_cuda_conv *conv,
-                                       size_t most_bytes, struct el_cuda_conv_cudnn **plan_p)
-{
-    (void)native, (void)conv, (void)most_bytes, (void)plan_p;
-    return el_fail(EL_ERR_ABSENT, "cuDNN: not built in");
-}
-
-enum el_status el_cuda_conv_cudnn_run(const struct el_cuda_conv_cudnn *plan, const struct el_cuda_native *native,
-                                      const struct el_cuda_conv *conv, void *scratch)
-{
-    (void)plan, (void)native, (void)conv, (void)scratch;
-    return el_fail(EL_ERR_ABSENT, "cuDNN: not built in");
-}
-
-void el_cuda_conv_cudnn_destroy(struct el_cuda_conv_cudnn *conv)
-{
-    (void)conv;
-}
-
-const char *el_cuda_conv_cudnn_text(const struct el_cuda_conv_cudnn *conv)
-{
-    (void)conv;
-    return "";
-}
-
-size_t el_cuda_conv_cudnn_scratch(const struct el_cuda_conv_cudnn *conv)
-{
-    (void)conv;
-    return 0;
-}
-
-#endif
