@@ -52,8 +52,9 @@ static json_t *libraries(void)
     void *found;
     add(rows, "oneDNN", !missing, missing ? missing : el_kernels_cpu_library());
     bool usable = el_device_gpu_libraries(&gpu, &missing) == EL_OK;
-    if (usable) snprintf(text, sizeof text, "%s%s%s", gpu, missing ? "; " : "", missing ? missing : "");
+    if (usable) snprintf(text, sizeof text, "%s", gpu);
     if (usable) append_files(text, sizeof text, cuda_files, sizeof cuda_files / sizeof cuda_files[0]);
+    if (usable && missing) el_text_append(text, sizeof text, "; %s", missing);
     add(rows, "CUDA", usable, usable ? text : el_error_message());
     usable = el_nccl_version(text, sizeof text) == EL_OK;
     if (usable) append_files(text, sizeof text, &nccl_file, 1);

@@ -51,7 +51,7 @@ static void look_at_state(const struct el_nvml_api *api, struct el_gpu_state *gp
     struct el_nvml_utilization utilization;
     gpu->used_bytes = gpu->total_bytes = -1;
     gpu->busy_pct = NAN;
-    if (api->memory && api->memory(gpu->handle, &memory) == 0) {
+    if (el_nvml_memory(api, gpu->handle, &memory)) {
         gpu->used_bytes = (int64_t)memory.used_bytes;
         gpu->total_bytes = (int64_t)memory.total_bytes;
     }

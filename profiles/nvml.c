@@ -101,7 +101,7 @@ static void look_at_memory(struct el_nvml *nvml, struct device *device)
     struct el_nvml_memory memory;
     struct el_nvml_figures *figures = &device->figures;
     unsigned n = PROCESSES_MAX;
-    if (nvml->api.memory && nvml->api.memory(device->handle, &memory) == 0) {
+    if (el_nvml_memory(&nvml->api, device->handle, &memory)) {
         raise_to(&figures->used_bytes, memory.used_bytes);
         raise_to(&figures->total_bytes, memory.total_bytes);
     }

@@ -39,6 +39,13 @@ struct el_nvml_memory {
     unsigned long long total_bytes, free_bytes, used_bytes;
 };
 
+/* From driver 510 on; `used_bytes` is without what the driver reserved, or, as some releases say, with it. */
+struct el_nvml_memory_v2 {
+    unsigned version;
+    unsigned long long total_bytes, reserved_bytes, free_bytes, used_bytes;
+};
+#define EL_NVML_MEMORY_V2 (unsigned)(sizeof(struct el_nvml_memory_v2) | 2U << 24)
+
 /* `used_bytes` is all ones where the driver does not say. */
 struct el_nvml_process {
     unsigned pid;
@@ -92,7 +99,8 @@ struct el_nvml_api {
     /* Optional. */
     const char *(*error_text)(int result);
     int (*utilization)(void *device, struct el_nvml_utilization *utilization_p);
-    int (*memory)(void *device, struct el_nvml_memory *memory_p);
+    int (*memory)(void *device, struct el_nvml_memory *memory_p); /* used with what is reserved */
+    int (*memory_v2)(void *device, struct el_nvml_memory_v2 *memory_p);
     int (*clock)(void *device, int type, unsigned *mhz_p);
     int (*power)(void *device, unsigned *milliwatt_p);
     int (*energy)(void *device, unsigned long long *millijoule_p); /* since the driver was loaded */
@@ -127,6 +135,8 @@ static inline bool el_nvml_is_none(int result)
 {
     return result == EL_NVML_BAD_ARGUMENT || result == EL_NVML_NOT_SUPPORTED;
 }
+/* Of the card, as nvidia-smi shows it: what the driver reserved is not used, where it tells. False: not known. */
+bool el_nvml_memory(const struct el_nvml_api *api, void *device, struct el_nvml_memory *memory_p);
 /* What a result means, in words. Static text. */
 const char *el_nvml_text(const struct el_nvml_api *api, int result);
 /* From the driver's library, which is started and stays open. Errors: EL_ERR_ABSENT, also where there is no driver. */

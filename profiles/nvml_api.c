@@ -24,6 +24,7 @@ static const struct row rows[] = {
     ROW(error_text, false, "nvmlErrorString"),
     ROW(utilization, false, "nvmlDeviceGetUtilizationRates"),
     ROW(memory, false, "nvmlDeviceGetMemoryInfo"),
+    ROW(memory_v2, false, "nvmlDeviceGetMemoryInfo_v2"),
     ROW(clock, false, "nvmlDeviceGetClockInfo"),
     ROW(power, false, "nvmlDeviceGetPowerUsage"),
     ROW(energy, false, "nvmlDeviceGetTotalEnergyConsumption"),
@@ -62,6 +63,17 @@ enum el_status el_nvml_bind(void *(*find)(void *context, const char *symbol), vo
     }
     *api_p = api;
     return EL_OK;
+}
+
+bool el_nvml_memory(const struct el_nvml_api *api, void *device, struct el_nvml_memory *memory_p)
+{
+    struct el_nvml_memory_v2 all = {.version = EL_NVML_MEMORY_V2};
+    if (!api->memory_v2 || api->memory_v2(device, &all) != 0) return api->memory && api->memory(device, memory_p) == 0;
+    const bool twice = all.used_bytes + all.reserved_bytes + all.free_bytes > all.total_bytes;
+    *memory_p = (struct el_nvml_memory){.total_bytes = all.total_bytes,
+                                        .free_bytes = all.free_bytes,
+                                        .used_bytes = all.used_bytes - (twice ? all.reserved_bytes : 0)};
+    return true;
 }
 
 const char *el_nvml_text(const struct el_nvml_api *api, int result)

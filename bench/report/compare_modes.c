@@ -91,6 +91,19 @@ static void say_memory_of(const json_t *trial, const char *even, FILE *out)
         json_array_size(devices) == 2 ? "other's" : "others' mean", el_json_number(trial, "global_batch"), more, even);
 }
 
+/* One GPU can be two devices. */
+static void say_no_memory(const json_t *trials, const char *mode, FILE *out)
+{
+    const json_t *alone = largest(trials, mode, 1), *devices = json_object_get(alone, "device_names");
+    const char *first = json_string_value(json_array_get(devices, 0));
+    bool gpu = first && !strncmp(first, "cuda:", strlen("cuda:"));
+    SAY(out, "No statement about the first device's extra memory: %s on two devices or more %s.%s", mode,
+        alone ? "was not run" : "did not finish",
+        gpu ? " --devices cuda:0,cuda:0 runs it on one GPU: memory, bytes sent and equal losses are real there, times "
+              "are not."
+            : "");
+}
+
 /* Of each mode whose first device alone holds what belongs to all. */
 static void say_memory(const json_t *trials, FILE *out)
 {
@@ -102,8 +115,7 @@ static void say_memory(const json_t *trials, FILE *out)
         if (trial)
             say_memory_of(trial, even, out);
         else
-            SAY(out, "No statement about the first device's extra memory: %s on two devices or more %s.", mode->name,
-                largest(trials, mode->name, 1) ? "was not run" : "did not finish");
+            say_no_memory(trials, mode->name, out);
         if (trial) even[0] = 0; /* once */
     }
 }

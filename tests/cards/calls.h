@@ -41,7 +41,8 @@ bool cards_call_fails(const char *name, long first, long second, atomic_int *cou
     X(nvmlDeviceGetClockInfo, 0) X(nvmlDeviceGetComputeRunningProcesses_v3, 0) X(nvmlDeviceGetCount_v2, 0)             \
     X(nvmlDeviceGetCurrPcieLinkGeneration, 0) X(nvmlDeviceGetCurrPcieLinkWidth, 0)                                     \
     X(nvmlDeviceGetCurrentClocksEventReasons, 0) X(nvmlDeviceGetHandleByIndex_v2, 0) X(nvmlDeviceGetHandleByUUID, 0)   \
-    X(nvmlDeviceGetMaxPcieLinkGeneration, 0) X(nvmlDeviceGetMemoryInfo, 0) X(nvmlDeviceGetName, 0)                     \
+    X(nvmlDeviceGetMaxPcieLinkGeneration, 0) X(nvmlDeviceGetMemoryInfo, 0) X(nvmlDeviceGetMemoryInfo_v2, 0)            \
+    X(nvmlDeviceGetName, 0)                                                                                            \
     X(nvmlDeviceGetNvLinkErrorCounter, 0) X(nvmlDeviceGetNvLinkRemoteDeviceType, 0) X(nvmlDeviceGetNvLinkState, 0)     \
     X(nvmlDeviceGetNvLinkVersion, 0) X(nvmlDeviceGetPciInfo_v3, 0) X(nvmlDeviceGetPcieReplayCounter, 0)                \
     X(nvmlDeviceGetPowerUsage, 0) X(nvmlDeviceGetTopologyCommonAncestor, 0)                                            \

@@ -13,6 +13,10 @@ enum { GUEST_PID = 1, RESERVE_BYTES = 1 << 20, MHZ = 1410, MILLIWATT = 70000, BU
 struct memory {
     unsigned long long total, free, used;
 };
+struct memory_v2 {
+    unsigned version;
+    unsigned long long total, reserved, free, used;
+};
 struct process {
     unsigned pid;
     unsigned long long used;
@@ -36,6 +40,7 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, void **device_p);
 int nvmlDeviceGetUUID(void *device, char *text, unsigned bytes);
 int nvmlDeviceGetName(void *device, char *text, unsigned bytes);
 int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory_p);
+int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory_v2 *memory_p);
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *n_p, struct process *list);
 int nvmlDeviceGetUtilizationRates(void *device, struct utilization *rates_p);
 int nvmlDeviceGetClockInfo(void *device, int type, unsigned *mhz_p);
@@ -131,6 +136,16 @@ int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory_p)
     const struct cards_machine *machine = cards_machine();
     size_t used = own_bytes(device) + machine->guest_bytes + RESERVE_BYTES;
     *memory_p = (struct memory){.total = machine->bytes, .used = used, .free = machine->bytes - used};
+    return OK;
+}
+
+int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory_v2 *memory_p)
+{
+    struct memory all;
+    if (memory_p->version != (sizeof *memory_p | 2U << 24)) return INVALID;
+    nvmlDeviceGetMemoryInfo(device, &all);
+    memory_p->total = all.total, memory_p->free = all.free;
+    memory_p->reserved = RESERVE_BYTES, memory_p->used = all.used - RESERVE_BYTES;
     return OK;
 }
 

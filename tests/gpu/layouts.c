@@ -20,6 +20,13 @@ SAME_PLACE(el_nvml_memory, total_bytes, nvmlMemory_t, total);
 SAME_PLACE(el_nvml_memory, free_bytes, nvmlMemory_t, free);
 SAME_PLACE(el_nvml_memory, used_bytes, nvmlMemory_t, used);
 
+SAME_SIZE(el_nvml_memory_v2, nvmlMemory_v2_t);
+SAME_PLACE(el_nvml_memory_v2, version, nvmlMemory_v2_t, version);
+SAME_PLACE(el_nvml_memory_v2, total_bytes, nvmlMemory_v2_t, total);
+SAME_PLACE(el_nvml_memory_v2, reserved_bytes, nvmlMemory_v2_t, reserved);
+SAME_PLACE(el_nvml_memory_v2, used_bytes, nvmlMemory_v2_t, used);
+SAME_VALUE(EL_NVML_MEMORY_V2, nvmlMemory_v2);
+
 SAME_SIZE(el_nvml_process, nvmlProcessInfo_t);
 SAME_PLACE(el_nvml_process, pid, nvmlProcessInfo_t, pid);
 SAME_PLACE(el_nvml_process, used_bytes, nvmlProcessInfo_t, usedGpuMemory);

@@ -141,6 +141,12 @@ static void test_report_of_little(void **state)
     assert_non_null(strstr(report, "dp on two devices or more did"));
     assert_non_null(strstr(report, "dp and ddp cannot be compared: dp did not finish."));
     free(report);
+    json_array_clear(trials);
+    json_array_append_new(trials, json_pack("{s:s, s:s, s:i, s:[s], s:{s:f}}", "mode", "dp", "status", "ok", "devices",
+                                            1, "device_names", "cuda:0", "throughput", "samples_per_s", 9.0));
+    report = report_of(run);
+    assert_non_null(strstr(report, "--devices cuda:0,cuda:0 runs it on one GPU"));
+    free(report);
     json_decref(run);
 }
 
