@@ -143,7 +143,7 @@ END
     local tiny=(run --mode single --model resnet18 --image 32 --width 8 --batch 8 --lr 0.001 --steps 3 --warmup 0 --min-time 0 --control none --quiet --data dummy)
     "$EVENLOAD" "${tiny[@]}" --devices cpu:1 --out cpu >/dev/null
     for wrong in none cudnn; do FAKE_CARDS_WRONG=$wrong "$CARDS" "${tiny[@]}" --devices cuda:1 --out $wrong >/dev/null; done
-    losses() { python3 "$BATS_TEST_DIRNAME/../../scripts/gpu-check.d/figures.py" losses f32:resnet18:{cpu:cpu,single:$1}/results.json; }
+    losses() { python3 "$BATS_TEST_DIRNAME/../../scripts/gpu-check.d/figures.py" losses f32:resnet18:cpu:cpu/results.json "f32:resnet18:single:$1/results.json"; }
     losses none
     run losses cudnn
     [[ $status -eq 1 && $output == *"f32 resnet18 single "*" > 2e-05"* ]] || show

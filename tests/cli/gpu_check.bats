@@ -1,5 +1,6 @@
 # scripts/gpu-check where there is no GPU: it says so, rehearses what needs none in a root without network and without the system's
 # libraries, and leaves a folder that may be committed.
+# shellcheck disable=SC2030,SC2031 # a test is a subshell, and what it sets is its own
 load common
 
 ROOT=$BATS_TEST_DIRNAME/../..
@@ -199,7 +200,7 @@ a_driver() {
         skip "takes 15 minutes"
     }
     local call began part
-    local -A parts=([1]="devices absent modes nccl" [2]="graph images compare published overhead loading watch" [3]="")
+    local -A proofs=([1]="devices absent modes nccl" [2]="graph images compare published overhead loading watch" [3]="")
     a_driver 1
     export FAKE_CARDS=1 FAKE_CARDS_SLOW="nvml=20,heuristic=1,context=1000" GPU_CHECK_SMALL=yes GPU_CHECK_MODELS=mlp CC=/nonexistent
     for call in 1 2 3; do
@@ -208,7 +209,7 @@ a_driver() {
         echo "# call $call: $((SECONDS - began)) s" >&3
         cat "$call/summary.txt"
         [[ $((SECONDS - began)) -lt 600 ]]
-        for part in ${parts[$call]}; do grep -qE "^$part +ok +[0-9]+ s  ." "$call/summary.txt" || { tail "$call/$part.log" && false; }; done
+        for part in ${proofs[$call]}; do grep -qE "^$part +ok +[0-9]+ s  ." "$call/summary.txt" || { tail "$call/$part.log" && false; }; done
         ! grep -vE '^[a-z]+ +(ok|failed|skipped) +[0-9]+ s  .' <(grep -E '^[a-z]+ +(ok|failed|skipped) ' "$call/summary.txt")
     done
     grep -qE '^verify .* [1-9][0-9]* cells on cards' 1/summary.txt
