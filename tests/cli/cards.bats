@@ -67,7 +67,7 @@ END
 
 # Parameters behind a bias of 30 would lie askew on the replica.
 @test "a card that is faster than its launches: the host is named, and how busy it was is not told but at most" {
-    FAKE_CARDS_SLOW=launch=0.5 ends 0 "cuda:0 may wait for the host" --mode single --devices cuda:1
+    FAKE_CARDS_SLOW=launch=3 ends 0 "cuda:0 may wait for the host" --mode single --devices cuda:1
     [[ $(json run/results.json '[d["trials"][0]["per_device"][0]["utilization"][k] is None for k in ("busy_pct", "busy_at_most_pct", "busy_ci95")]') == "[True, False, True]" ]] || show
 }
 
