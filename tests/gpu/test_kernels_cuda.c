@@ -214,30 +214,49 @@ static void test_bf16(void **state)
     leave_gpu();
 }
 
+/* A piece of pinned memory that pieces are taken from, and that is empty when all were given back: to pin each would
+ * take longer than all kernels. */
+static struct {
+    char *memory;
+    size_t used;
+    int taken;
+} pinned;
+enum { PINNED_BYTES = 32 << 20 };
+
 static void *take_pinned(size_t n, size_t bytes)
 {
-    void *memory;
-    must(cudaMallocHost(&memory, n * bytes), "cudaMallocHost");
-    return memset(memory, 0, n * bytes);
+    char *piece = pinned.memory + pinned.used;
+    pinned.used += (n * bytes + EL_STEP_VALUES_BYTES) / EL_STEP_VALUES_BYTES * EL_STEP_VALUES_BYTES;
+    assert_true(pinned.used <= PINNED_BYTES);
+    pinned.taken++;
+    return memset(piece, 0, n * bytes);
 }
 
-static void give_pinned(void *memory)
+static void give_pinned(void *piece)
 {
-    must(cudaFreeHost(memory), "cudaFreeHost");
+    if (piece && --pinned.taken == 0) pinned.used = 0;
 }
 
 static void need_gpu_and_pinned(void)
 {
     need_gpu(false, true);
+    must(cudaMallocHost((void **)&pinned.memory, PINNED_BYTES), "cudaMallocHost");
     many_memory.take = take_pinned;
     many_memory.give = give_pinned;
+}
+
+static void leave_gpu_and_pinned(void)
+{
+    assert_int_equal(pinned.taken, 0);
+    must(cudaFreeHost(pinned.memory), "cudaFreeHost");
+    leave_gpu();
 }
 
 static void test_many_tensors(void **state)
 {
     need_gpu_and_pinned();
     check_many(fixture.table(), run_on_device);
-    leave_gpu();
+    leave_gpu_and_pinned();
 }
 
 static void test_values_of_a_step(void **state)
@@ -246,14 +265,14 @@ static void test_values_of_a_step(void **state)
     for (int i = 0; i < 3; i++)
         assert_true(check_step_values(fixture.table(), (enum el_dtype[]){EL_F32, EL_F64, EL_BF16}[i], run_on_device) >
                     5);
-    leave_gpu();
+    leave_gpu_and_pinned();
 }
 
 static void test_f16(void **state)
 {
     need_gpu_and_pinned();
     check_f16(fixture.table(), run_on_device);
-    leave_gpu();
+    leave_gpu_and_pinned();
 }
 
 RUN_TESTS(set_up, NULL, test_rows_are_complete_and_sized_without_a_gpu, test_errors_name_the_call, test_f32,
