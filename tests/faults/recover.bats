@@ -10,7 +10,7 @@ TOY=(--model gpt --vocab 48 --layers 2 --embed 16 --seq 6 --heads 4)
 fall() {
     local mode=$1 step=$2 rank=$3 every=$4 code=0
     rm -rf ck fallen
-    timeout 30 "$EVENLOAD" run --mode "$mode" --devices 2 "${TOY[@]}" "${JOB[@]}" --load w --checkpoint ck --checkpoint-every "$every" --max-restarts 1 \
+    timeout 120 "$EVENLOAD" run --mode "$mode" --devices 2 "${TOY[@]}" "${JOB[@]}" --load w --checkpoint ck --checkpoint-every "$every" --max-restarts 1 \
         --inject "kill=$rank:$step" --out fallen >out 2>&1 || code=$?
     [[ $code -eq 0 ]] || { echo "$mode, $rank at $step: status $code" && cat out && return 1; }
     python3 - "whole-$mode" "$step" "$every" <<'END'
@@ -44,7 +44,7 @@ END
 
 @test "a rank that stops, in training or after it, is lost when the others have waited long enough, and the job is started again" {
     "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --out whole >out 2>&1
-    "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --checkpoint ck --checkpoint-every 5 --max-restarts 3 --comm-timeout 1 --timeout 30 \
+    "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --checkpoint ck --checkpoint-every 5 --max-restarts 3 --comm-timeout 2 --timeout 60 \
         --inject stop=1:12,kill=0:30,stop=1:40 --out fallen >out 2>&1 || { cat out && return 1; }
     [[ $(json fallen/results.json '[("does not answer" in r["reason"] or "stopped" in r["reason"], "signal 9" in r["reason"]) for r in d["trials"][0]["restarts"]]') == "[(True, False), (False, True), (True, False)]" ]] ||
         { json fallen/results.json 'd["trials"][0]["restarts"]' && return 1; }
@@ -54,9 +54,9 @@ assert 0 < len(b) < 40 and a[-len(b):] == b, (len(b), a[-3:], b[-3:])'
     cut -d, -f1 ck/events.csv | grep -v step | tr '\n' ' ' >words
     [[ $(cat words) == "event start stop end restart start kill end restart start stop end restart start end " ]] || { cat words && return 1;     has_mpirun || return 0
     rm -rf ck fallen
-    "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --launcher mpirun --checkpoint ck --checkpoint-every 5 --max-restarts 1 --comm-timeout 1 \
-        --timeout 30 --inject stop=1:40 --out fallen >out 2>&1 || { cat out && return 1; }
-    [[ $(json fallen/results.json '[r["reason"] for r in d["trials"][0]["restarts"]]') == "['mpi: rank 1 (process "*") is stopped, and was waited for 1 s']" ]] ||
+    "$EVENLOAD" run --mode ddp --devices 2 "${TOY[@]}" "${JOB[@]}" --launcher mpirun --checkpoint ck --checkpoint-every 5 --max-restarts 1 --comm-timeout 2 \
+        --timeout 60 --inject stop=1:40 --out fallen >out 2>&1 || { cat out && return 1; }
+    [[ $(json fallen/results.json '[r["reason"] for r in d["trials"][0]["restarts"]]') == "['mpi: rank 1 (process "*") is stopped, and was waited for 2 s']" ]] ||
         { json fallen/results.json 'd["trials"][0]["restarts"]' && return 1; }
 }
 }
@@ -204,7 +204,7 @@ END
         cp -r whole.ck/step-40 other && mv other ck3/step-20
     ) 3>&- &
     job+=(--lr 0.01 --resume whole.ck/step-10)
-    "${job[@]}" --checkpoint ck3 --checkpoint-every 15 --inject delay=0:20,kill=1:24 --out rest >out 2>&1 || { cat out && return 1; }
+    "${job[@]}" --checkpoint ck3 --checkpoint-every 15 --inject delay=0:60,kill=1:24 --out rest >out 2>&1 || { cat out && return 1; }
     wait
     [[ -e ck3/step-30 && $(json rest/results.json 'd["trials"][0]["restarts"][0]["step"]') -eq 15 ]] || { ls ck3 && cat out && return 1; }
 }
