@@ -161,8 +161,8 @@ static void show_and_hold(const char *what, double (*measure)(int n, int rounds)
 {
     enum { FEW = 4, FACTOR = 17 };
     int factor = is_sanitized() ? 2 : FACTOR; /* where nothing is measured */
-    double few_s = 1, many_s = 1;
-    for (int i = 0; i < (is_sanitized() ? 1 : 3); i++) {
+    double few_s = 1, many_s = 4 * FACTOR;
+    for (int i = 0; i < (is_sanitized() ? 1 : 9) && many_s >= 4 * FACTOR * few_s; i++) { /* the least of each */
         double s = measure(MANY, FEW);
         if (s < few_s) few_s = s;
         s = measure(MANY, factor * FEW);
