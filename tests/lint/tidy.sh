@@ -57,7 +57,9 @@ check_files() {
 # Lines of what was found; those of a file whose headers are missing here (an MPI, a oneDNN, CUDA) are none, as it cannot be read.
 ABSENT="'(mpi|oneapi/dnnl/dnnl|cmocka|cuda_runtime_api|cuda_runtime|cublas_v2|cudnn|nccl|nvml|png|jpeglib)\.h' file not found"
 findings() {
-    { grep -hE '(error|warning):' "$FOLDER"/*.txt || true; } | { grep -vE "$ABSENT" || true; } | sed "s|$PWD/||" | sort -u
+    local unread
+    unread=$({ grep -hE "$ABSENT" "$FOLDER"/*.txt || true; } | cut -d : -f 1 | sort -u)
+    { grep -hE '(error|warning):' "$FOLDER"/*.txt || true; } | { grep -vF "${unread:-no file}" || true; } | sed "s|$PWD/||" | sort -u
 }
 left_out() {
     { grep -hE "$ABSENT" "$FOLDER"/*.txt || true; } | sed -E "s|$PWD/||; s|:.*'(.*)' file.*| needs \1|" | sort -u
