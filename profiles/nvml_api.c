@@ -69,7 +69,8 @@ bool el_nvml_memory(const struct el_nvml_api *api, void *device, struct el_nvml_
 {
     struct el_nvml_memory_v2 all = {.version = EL_NVML_MEMORY_V2};
     if (!api->memory_v2 || api->memory_v2(device, &all) != 0) return api->memory && api->memory(device, memory_p) == 0;
-    const bool twice = all.used_bytes + all.reserved_bytes + all.free_bytes > all.total_bytes;
+    const bool twice =
+        all.used_bytes >= all.reserved_bytes && all.used_bytes + all.reserved_bytes + all.free_bytes > all.total_bytes;
     *memory_p = (struct el_nvml_memory){.total_bytes = all.total_bytes,
                                         .free_bytes = all.free_bytes,
                                         .used_bytes = all.used_bytes - (twice ? all.reserved_bytes : 0)};

@@ -3,7 +3,7 @@
  *
  *     el_imbalance_preset("adam", &options);              optional: a table that was published or reported
  *     el_imbalance_predict(&set, &run);                  --dry-run: such a document by forecast, nothing is run
- *     el_imbalance_print(run, stdout);            or el_imbalance_document(run, ...), for --json
+ *     el_imbalance_print(run, stdout);                    or el_imbalance_document(run, ...), for --json
  *     el_figure_imbalance                                 the figure, for el_plot_figures
  *
  * The record has the measures; nothing is computed here but differences and sums of its figures. Units: bytes. */

@@ -38,9 +38,9 @@ struct el_printed_kind {
     enum el_status (*csv)(const void *document, FILE *out); /* into COMMAND.csv beside it; NULL: none */
 };
 
+struct el_options;
 /* How a command ends: writes its document and CSV into `dir`, prints it as --json, --csv or in words with the paths,
  * and draws its figures. Errors: EL_ERR_IO. */
-struct el_options;
 enum el_status el_printed_show(const char *command, const struct el_options *options, const char *dir,
                                const json_t *document);
 

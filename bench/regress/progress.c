@@ -143,8 +143,8 @@ static void say_begin(const struct el_regress_launching *p, const struct el_regr
             block_s, next, block_s * next);
     say_budget(p, timed, next, block_s);
     if (needed > next)
-        fprintf(p->out, "note: with %zu timed cells significance needs %d blocks: choose fewer with --metric\n", timed,
-                needed);
+        fprintf(p->out, "note: with %zu timed cell%s significance needs %d blocks%s\n", timed, timed == 1 ? "" : "s",
+                needed, timed == 1 ? "" : ": choose fewer with --metric");
 }
 
 static void say_line(struct el_regress_launching *p)

@@ -173,6 +173,15 @@ bool el_children_wait(struct el_child *children, int n, int64_t patience_ns)
     return reap(children, n);
 }
 
+void el_children_used(const struct el_child *children, int n, double *cpu_s_p, int64_t *peak_bytes_p)
+{
+    *cpu_s_p = 0, *peak_bytes_p = 0;
+    for (int i = 0; i < n; i++) {
+        *cpu_s_p += children[i].cpu_s;
+        if (children[i].peak_bytes > *peak_bytes_p) *peak_bytes_p = children[i].peak_bytes;
+    }
+}
+
 void el_children_signal(const struct el_child *children, int n, int signal)
 {
     for (int i = 0; i < n; i++)

@@ -36,6 +36,8 @@ enum el_status el_child_start(const struct el_child_spec *spec, struct el_child 
 /* Blocking until one more child has ended or `patience_ns` has passed; reaps what has ended. Returns whether all have.
  */
 bool el_children_wait(struct el_child *children, int n, int64_t patience_ns);
+/* The sum of their processor time, and the largest resident set. */
+void el_children_used(const struct el_child *children, int n, double *cpu_s_p, int64_t *peak_bytes_p);
 /* To the groups of those that have not ended. */
 void el_children_signal(const struct el_child *children, int n, int signal);
 

@@ -423,10 +423,7 @@ static struct el_launch_result see_through(struct launch *launch)
     if (!watch(launch, &result)) end_job(launch);
     while (!el_children_wait(launch->children, launch->n_children, TICK_NS)) continue;
     result.wall_s = elapsed_s(launch);
-    for (int i = 0; i < launch->n_children; i++) {
-        result.cpu_s += launch->children[i].cpu_s;
-        if (launch->children[i].peak_bytes > result.peak_bytes) result.peak_bytes = launch->children[i].peak_bytes;
-    }
+    el_children_used(launch->children, launch->n_children, &result.cpu_s, &result.peak_bytes);
     el_process_set_kill(launch->token);
     if (launch->spec.out) el_orphans_end(launch->before);
     reap_ranks(launch);

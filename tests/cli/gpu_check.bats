@@ -149,7 +149,7 @@ part_on_cards() { # part_on_cards NAME CARD CARDS
     rm -rf work && mkdir work
     FAKE_CARDS=1 GPU_CHECK_MODES="$(printf 'single %.0s' {1..500})" GPU_CHECK_MODELS=mlp WORK=$PWD/work BUILD=$EVENLOAD_BUILD/cards BROUGHT=$PWD/none CARD=cuda:0 \
         CARDS=cuda:0,cuda:0 REHEARSE=no timeout 600 "$ROOT/scripts/gpu-check.d/part" modes >/dev/null 2>&1 3>&- &
-    until grep -qs ' in 1 runs' work/modes.figure; do sleep 0.1; done
+    until grep -qs ' in 1 runs' work/modes.figure || ! kill -0 $!; do sleep 0.1; done
     kill $!
     wait $! || true
     [[ $(<work/modes.figure) == "losses off the CPU's by at most: f64 "*" in 1 runs"* ]] || { cat work/*.figure && show; }

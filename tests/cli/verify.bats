@@ -50,7 +50,7 @@ END
 @test "what was checked before an interruption is shown" {
     local code=0
     "$EVENLOAD" verify --quick --launcher own --quiet --json --out v >v.json 3>&- &
-    until [[ -s v/cells-cpu-1.jsonl ]]; do sleep 0.1; done
+    until [[ -s v/cells-cpu-1.jsonl ]] || ! kill -0 $!; do sleep 0.1; done
     kill -INT $!
     wait $! || code=$?
     [[ $code -eq 130 && $(json v.json 'd["interrupted"], d["passed"], d["checks"] > 0, d["failed"]') == "(True, False, True, 0)" ]] || { cat v.json && false; }

@@ -23,11 +23,12 @@ static enum el_status compare(const char *texts, int size)
         for (int other = 0; other < r; other++) {
             const char *one = texts + (size_t)other * TEXT_BYTES, *two = texts + (size_t)r * TEXT_BYTES;
             if (*two == ' ' || strcmp(one, two) != 0) continue;
-            return el_fail(EL_ERR_INVALID,
-                           "nccl communicator: ranks %d and %d share one GPU (%.*s), and NCCL takes one rank per GPU: "
-                           "give each an NCCL_HOSTID of its own (--comm nccl --launcher own does), set "
-                           "NCCL_MULTI_RANK_GPU_ENABLE=1 (NCCL 2.30 or newer), or take --comm shm",
-                           other, r, (int)strcspn(two, " "), two);
+            return el_fail(
+                EL_ERR_INVALID,
+                "nccl communicator: ranks %d and %d share one GPU (%.*s), and NCCL takes one rank per GPU: "
+                "give each an NCCL_HOSTID of its own (--comm nccl --launcher own does if it is not set), set "
+                "NCCL_MULTI_RANK_GPU_ENABLE=1 (NCCL 2.30 or newer), or take --comm shm",
+                other, r, (int)strcspn(two, " "), two);
         }
     }
     return EL_OK;

@@ -9,21 +9,31 @@
 #include "runtime/comm/mpi/module.h"
 #include "runtime/comm/mpi/module/comm_mpi.h"
 
-enum { COUNT_MAX = 1 << 30 };
-
-enum { RANK_0_WRITES_S = 2 };
+enum { COUNT_MAX = 1 << 30, RANK_0_WRITES_S = 2 };
 
 struct world {
     struct el_bootstrap base;
     struct el_presence *presence;
-    char stopped[64]; /* the rank that was given up; "": none */
+    char stopped[64]; /* the ranks that were given up, as "1, 3"; "": none */
 };
 
 /* EL_OK: a collective may begin. */
 static enum el_status may_begin(const struct world *world)
 {
     if (!*world->stopped) return el_mpi_watch_check();
-    return el_fail(EL_ERR_PEER, "mpi: %s, and was waited for %g s", world->stopped, world->base.timeout_s);
+    return el_fail(EL_ERR_PEER, "mpi: rank %s is stopped, and was waited for %g s", world->stopped,
+                   world->base.timeout_s);
+}
+
+/* A stopped process says nothing, and MPI does not notice: the system knows. */
+static void silent(struct el_bootstrap *bootstrap, char *text, size_t bytes)
+{
+    const struct world *world = (const struct world *)bootstrap;
+    for (int r = 0; r < bootstrap->size; r++) {
+        size_t used = strlen(text);
+        if (el_presence_is_stopped(world->presence, r))
+            snprintf(text + used, bytes - used, "%s%d", used ? ", " : "", r);
+    }
 }
 
 /* A rank that is slow is waited for, one that is stopped only as long as el_bootstrap_set_timeout says. */
@@ -35,7 +45,8 @@ static enum el_status wait_one(struct world *world, MPI_Request request)
         alarm.began_ns = el_clock_ns();
         enum el_status status = el_mpi_wait(&request, NULL, &alarm);
         if (status != EL_ERR_PEER || timeout_s <= 0 || el_mpi_watch_check() != EL_OK) return status;
-    } while (!el_presence_find_stopped(world->presence, world->stopped, sizeof world->stopped));
+        silent(&world->base, world->stopped, sizeof world->stopped);
+    } while (!*world->stopped);
     return may_begin(world);
 }
 
@@ -117,17 +128,6 @@ static void abort_world(struct el_bootstrap *bootstrap, int exit_status)
     el_mpi_abort(exit_status);
 }
 
-/* A stopped process says nothing, and MPI does not notice: the system knows. */
-static void silent(struct el_bootstrap *bootstrap, char *text, size_t bytes)
-{
-    const struct world *world = (const struct world *)bootstrap;
-    for (int r = 0; r < bootstrap->size; r++) {
-        size_t used = strlen(text);
-        if (el_presence_is_stopped(world->presence, r))
-            snprintf(text + used, bytes - used, "%s%d", used ? ", " : "", r);
-    }
-}
-
 static void free_world(struct world *world)
 {
     el_presence_close(world->presence);
@@ -135,8 +135,8 @@ static void free_world(struct world *world)
 }
 
 /* Nobody can leave MPI together with a stopped rank. Rank 0 ends the job, since it may have something to write before
- * that; if it is the one, anybody. Nor with one that is gone: this process then ends without. Who has left in order is
- * not to be taken for gone: none does before all have come so far. */
+ * that, for which the others wait; if it is the one, anybody. Nor with one that is gone: this process then ends
+ * without. Who has left in order is not to be taken for gone: none does before all have come so far. */
 static void close_world(struct el_bootstrap *bootstrap)
 {
     char stopped[16] = "";
