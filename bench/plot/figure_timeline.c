@@ -267,7 +267,7 @@ static void foot_text(const struct panels *panels, json_t *shown, char foot[EL_T
         hidden |= first && json_array_size(json_object_get(panel->trial, "per_device")) > 1;
         if (first) json_array_append(shown, (json_t *)(uintptr_t)panel->trial);
         if (!first)
-            el_text_append(second, sizeof second, "%s%s", *second ? ", " : "; the second too of ",
+            el_text_append(second, sizeof second, "%s%s", *second ? ", " : "; also on the second for ",
                            el_data_word(el_json_text(panel->trial, "mode", "?")).text);
     }
     snprintf(words, sizeof words, "Mean step of the launch%s%s%s.", several ? " with the median throughput" : "",

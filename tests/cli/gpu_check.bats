@@ -141,7 +141,7 @@ part_on_cards() { # part_on_cards NAME CARD CARDS
 
 # All modes and both models with --long.
 @test "every mode's losses, by the part that looks at them on cards: two devices share one card; a mode that ends is in the figure" {
-    local n=28
+    local n=26
     [[ ${EVENLOAD_LONG:-} == 1 ]] || { export GPU_CHECK_MODES="dp mesh" GPU_CHECK_MODELS=mlp && n=2; }
     FAKE_CARDS=1 part_on_cards modes cuda:0 cuda:0,cuda:0
     [[ $status -eq 0 && $(<work/modes.figure) == "losses off the CPU's by at most: f64 "*" in $n runs, f32 "*" in $n runs, bf16 "*" in $n runs, by "*peer* ]] || { cat work/*.figure && show; }

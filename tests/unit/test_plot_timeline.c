@@ -50,7 +50,7 @@ static void the_largest_batch_that_finished_is_drawn(void **state)
     json_t *run = run_of();
     DRAWS(&el_figure_timeline, run,
           "toy, _, _, 2 CPU devices\tparam activation\t \t8\t12\tMean step of the launch, on the first device; "
-          "the second too of dp.\t4\tdata forward backward "
+          "also on the second for dp.\t4\tdata forward backward "
           "idle\t "
           "\t6\t2\n",
           "\nsingle, batch 64: cpu:0\t8\t0\n", "\ndp, batch 128 (2 x 64): cpu:0\t8\t0\n",
