@@ -9,7 +9,7 @@
 
 TAP_PASSED=0 TAP_FAILED=0 TAP_SKIPPED=0 TAP_WHY=
 
-HANG_FACTOR=6
+HANG_FACTOR=15
 
 # tap_run LOG LIMIT_S COMMAND...: sets TAP_PASSED, TAP_FAILED, TAP_SKIPPED and TAP_WHY (why it failed, or nothing).
 tap_run() {
