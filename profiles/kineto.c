@@ -1,11 +1,387 @@
 /* Reading a trace event by event: a whole document of it would take ten times the file's size in memory. */
-#include "profiles/kineto_internal.h"
-
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "profiles/json_scan.h"
+#include "profiles/kineto.h"
+#include "runtime/base/files.h"
 #include "runtime/base/grow.h"
+#include "runtime/base/hash.h"
+
+#define EL_KINETO_ANNOUNCES "record_param_comms"
+
+/* What is read of an event. */
+struct el_kineto_event {
+    struct el_scan_text ph, cat, name, ts, dur, pid, args;
+    int64_t correlation, device, external_id; /* of its arguments; -1: none */
+};
+
+static void kineto_call_argument(struct el_kineto_call *call, struct el_scan_text key, struct el_scan_text value);
+
+/* A trace's file: as it is, or what gzip makes of it. */
+
+#define UNPACKED_ALWAYS ((uint64_t)64 << 20)
+#define UNPACKED_MAX    ((uint64_t)4 << 30)
+
+static bool ends(const char *text, const char *with)
+{
+    size_t n = strlen(text), m = strlen(with);
+    return n >= m && strcmp(text + n - m, with) == 0;
+}
+
+/* The child that unpacks; *from_p is what it writes to. Negative: errno. */
+static pid_t begin_gzip(int packed, FILE **from_p)
+{
+    int ends_of[2];
+    if (pipe2(ends_of, O_CLOEXEC) != 0) return -1;
+    *from_p = fdopen(ends_of[0], "r");
+    pid_t child = *from_p ? fork() : -1;
+    if (child == 0) {
+        int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC); /* its exit status is enough */
+        dup2(packed, STDIN_FILENO);
+        dup2(ends_of[1], STDOUT_FILENO);
+        if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
+        execlp("gzip", "gzip", "-dcq", (char *)NULL);
+        _exit(127);
+    }
+    close(ends_of[1]);
+    if (child < 0) *from_p ? fclose(*from_p) : close(ends_of[0]);
+    return child;
+}
+
+static uint64_t most_of(int packed)
+{
+    struct stat info;
+    uint64_t most = fstat(packed, &info) == 0 ? (uint64_t)info.st_size * EL_KINETO_UNPACKED_RATIO : 0;
+    if (most < UNPACKED_ALWAYS) most = UNPACKED_ALWAYS;
+    return most < UNPACKED_MAX ? most : UNPACKED_MAX;
+}
+
+/* Where the trace is refused before its end, gzip ends by the closed pipe. */
+static enum el_status read_packed(const char *name, int packed, struct el_kineto_trace *trace_p)
+{
+    FILE *from;
+    int ended = 0;
+    pid_t child = begin_gzip(packed, &from);
+    if (child < 0) return el_fail_errno("%s: gzip", name);
+    enum el_status status = el_kineto_read(from, most_of(packed), name, trace_p);
+    bool whole = feof(from);
+    fclose(from);
+    while (waitpid(child, &ended, 0) < 0 && errno == EINTR) continue;
+    int code = whole && WIFEXITED(ended) ? WEXITSTATUS(ended) : 0; /* what we broke off is not damaged */
+    if (code == 0) return status;
+    if (status == EL_OK) el_kineto_free(trace_p);
+    if (code == 127) return el_fail(EL_ERR_ABSENT, "%s: gzip is not installed; unpack it first", name);
+    return el_fail(EL_ERR_INVALID, "%s: gzip cannot unpack it: the file is damaged", name);
+}
+
+enum el_status el_kineto_read_file(const char *path, struct el_kineto_trace *trace_p)
+{
+    FILE *file;
+    EL_TRY(el_file_stream("", path, INT64_MAX, &file));
+    enum el_status status = ends(path, ".gz") ? read_packed(el_path_tail(path), fileno(file), trace_p)
+                                              : el_kineto_read(file, UINT64_MAX, path, trace_p);
+    fclose(file);
+    return status;
+}
+
+/* What of an event is read, and as what it is counted. */
+
+static bool is_one_of(struct el_scan_text text, const char *const *words)
+{
+    while (*words && !el_scan_is(text, *words)) words++;
+    return *words != NULL;
+}
+
+/* -1: the event is not counted. */
+static int kineto_class_on_device(struct el_scan_text cat, struct el_scan_text name)
+{
+    static const char *const kernels[] = {"kernel", "Kernel", NULL}, *const copies[] = {"gpu_memcpy", "gpu_memset",
+                                                                                        "Memcpy", "Memset", NULL};
+    if (is_one_of(cat, copies)) return el_scan_begins(name, "Memcpy PtoP") ? EL_KINETO_COMM : EL_KINETO_COPY;
+    if (!is_one_of(cat, kernels)) return -1;
+    if (el_scan_begins(name, "nccl") && memmem(name.at, name.n, "Kernel", 6)) return EL_KINETO_COMM;
+    return el_scan_begins(name, "Memcpy") || el_scan_begins(name, "Memset") ? EL_KINETO_COPY : EL_KINETO_COMPUTE;
+}
+
+static int kineto_class_on_host(struct el_scan_text cat, struct el_scan_text name)
+{
+    static const char *const movers[] = {"gloo:", "mpi:", "nccl:", "ucc:"};
+    bool op = el_scan_is(cat, "cpu_op");
+    if (!op && !el_scan_is(cat, "user_annotation")) return -1;
+    for (size_t i = 0; i < sizeof movers / sizeof movers[0]; i++)
+        if (el_scan_begins(name, movers[i])) return EL_KINETO_COMM;
+    return !op || el_scan_begins(name, "c10d::") || el_scan_begins(name, EL_KINETO_ANNOUNCES) ? -1 : EL_KINETO_COMPUTE;
+}
+
+/* The event's own device, or the process that stands for it. */
+static int64_t kineto_event_device(const struct el_kineto_event *event)
+{
+    int64_t pid;
+    if (event->device >= 0) return event->device;
+    return el_scan_whole(event->pid, &pid) && pid >= 0 ? pid : 0;
+}
+
+/* false: the text is no object. */
+static bool kineto_event_fields(struct el_scan_text rest, struct el_kineto_event *event)
+{
+    struct el_scan_text key, value;
+    int more;
+    *event = (struct el_kineto_event){.correlation = -1, .device = -1, .external_id = -1};
+    while ((more = el_scan_member(&rest, &key, &value)) > 0) {
+        struct el_scan_text *to = el_scan_is(key, "ph")     ? &event->ph
+                                  : el_scan_is(key, "cat")  ? &event->cat
+                                  : el_scan_is(key, "name") ? &event->name
+                                                            : NULL;
+        if (to) *to = el_scan_string(value);
+        if (el_scan_is(key, "ts")) event->ts = value;
+        if (el_scan_is(key, "dur")) event->dur = value;
+        if (el_scan_is(key, "pid")) event->pid = value;
+        if (el_scan_is(key, "args")) event->args = value;
+    }
+    return more == 0;
+}
+
+/* `call`: where what the arguments say of a communicator goes; may be NULL. */
+static bool kineto_event_arguments(struct el_kineto_event *event, struct el_kineto_call *call)
+{
+    struct el_scan_text rest = event->args, key, value;
+    int more = 0;
+    if (rest.n == 0 || *rest.at != '{') return true;
+    while ((more = el_scan_member(&rest, &key, &value)) > 0) {
+        if (el_scan_is(key, "correlation")) el_scan_whole(value, &event->correlation);
+        if (el_scan_is(key, "device")) el_scan_whole(value, &event->device);
+        if (el_scan_is(key, "External id")) el_scan_whole(value, &event->external_id);
+        if (call) kineto_call_argument(call, key, value);
+    }
+    return more == 0;
+}
+
+/* What a trace says of a communicator's operations, in the words of PyTorch's profiler. */
+
+static struct el_kineto_call kineto_call_none(void)
+{
+    return (struct el_kineto_call){.device = -1,
+                                   .external_id = -1,
+                                   .correlation = -1,
+                                   .verb = EL_COMM_VERB_COUNT,
+                                   .sequence = -1,
+                                   .step = -1,
+                                   .size = -1,
+                                   .rank = -1,
+                                   .src = -1,
+                                   .dst = -1};
+}
+
+/* Of a type as PyTorch ("Float") or its gloo events ("float") call it; 0: none that is known. */
+static double bytes_of(struct el_scan_text type)
+{
+    static const struct {
+        const char *begin;
+        double bytes;
+    } types[] = {{"double", 8},        {"long", 8},  {"float8", 1}, {"float", 4}, {"int", 4},
+                 {"half", 2},          {"c10::", 2}, {"bfloat", 2}, {"short", 2}, {"byte", 1},
+                 {"unsigned char", 1}, {"char", 1},  {"bool", 1}};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        size_t n = strlen(types[i].begin);
+        if (type.n >= n && !strncasecmp(type.at, types[i].begin, n)) return types[i].bytes;
+    }
+    return 0;
+}
+
+/* By any name of it: "_allgather_base", "gloo:all_gather", "ncclDevKernel_AllGather_RING_LL". */
+static enum el_comm_verb verb_of(struct el_scan_text name)
+{
+    static const struct {
+        const char *word;
+        enum el_comm_verb verb;
+    } words[] = {{"allreduce", EL_COMM_ALL_REDUCE},
+                 {"reducescatter", EL_COMM_REDUCE_SCATTER},
+                 {"allgather", EL_COMM_ALL_GATHER},
+                 {"alltoall", EL_COMM_ALL_TO_ALL},
+                 {"barrier", EL_COMM_BARRIER},
+                 {"broadcast", EL_COMM_BROADCAST},
+                 {"sendrecv", EL_COMM_VERB_COUNT},
+                 {"reduce", EL_COMM_REDUCE},
+                 {"gather", EL_COMM_GATHER},
+                 {"scatter", EL_COMM_SCATTER},
+                 {"send", EL_COMM_SEND},
+                 {"recv", EL_COMM_RECV}};
+    char letters[64];
+    size_t n = 0;
+    for (size_t i = 0; i < name.n && n + 1 < sizeof letters; i++) {
+        char c = name.at[i];
+        if (c != '_') letters[n++] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    }
+    letters[n] = 0;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strstr(letters, words[i].word)) return words[i].verb;
+    return EL_COMM_VERB_COUNT;
+}
+
+/* "[[2, 3], [4]]" are 10. */
+static double elements_of(struct el_scan_text dims)
+{
+    double sum = 0, product = 1, number = 0;
+    bool in_number = false, any = false;
+    for (size_t i = 0; i < dims.n; i++) {
+        char c = dims.at[i];
+        bool digit = c >= '0' && c <= '9';
+        if (digit) number = number * 10 + (c - '0');
+        if (!digit && in_number) {
+            product *= number;
+            number = 0;
+            any = true;
+        }
+        if (c == ']' && any) {
+            sum += product;
+            product = 1;
+            any = false;
+        }
+        in_number = digit;
+    }
+    return sum;
+}
+
+/* In a list of strings, the first one. */
+static struct el_scan_text first_string(struct el_scan_text list)
+{
+    size_t n = 0;
+    if (list.n < 4 || list.at[0] != '[' || list.at[1] != '"') return (struct el_scan_text){"", 0};
+    while (n + 2 < list.n && list.at[n + 2] != '"') n++;
+    return (struct el_scan_text){list.at + 2, n};
+}
+
+/* One argument of the call's event, or of what announces it. */
+static void kineto_call_argument(struct el_kineto_call *call, struct el_scan_text key, struct el_scan_text value)
+{
+    int64_t whole, peer = -1;
+    struct el_scan_text text = el_scan_string(value);
+    const struct {
+        const char *key;
+        int64_t *to;
+    } numbers[] = {{"Seq", &call->sequence}, {"Group size", &call->size}, {"Rank", &call->rank},
+                   {"Src Rank", &call->src}, {"Dst Rank", &call->dst},    {"Peer", &peer}};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (el_scan_is(key, numbers[i].key) && el_scan_whole(value, &whole) && whole >= 0) *numbers[i].to = whole;
+    if (peer >= 0) call->peer_given = true, call->dst = peer;
+    if (el_scan_is(key, "Collective name")) call->verb = verb_of(text);
+    bool group = el_scan_is(key, "Process Group Name");
+    if (group) call->local = el_scan_is(text, "local");
+    if (group || el_scan_is(key, "Process Group Ranks"))
+        call->group ^= el_hash(el_hash(EL_HASH_BEGIN, key.at, key.n), text.at, text.n);
+    if (el_scan_is(key, "dtype")) call->element_bytes = bytes_of(text);
+    if (el_scan_is(key, "Input type")) call->element_bytes = bytes_of(first_string(value));
+    if (el_scan_is(key, "sent bytes") && el_scan_whole(value, &whole)) call->sent_bytes = (double)whole;
+    double elements = 0;
+    if ((el_scan_is(key, "In msg nelems") || el_scan_is(key, "Out msg nelems")) && el_scan_whole(value, &whole))
+        elements = (double)whole;
+    bool dims = el_scan_is(key, "Input Dims");
+    if (dims) elements = elements_of(value);
+    call->is_part |= dims;
+    if (elements > call->elements) call->elements = elements;
+}
+
+/* The verb, where no argument has said it. */
+static void kineto_call_name(struct el_kineto_call *call, struct el_scan_text name)
+{
+    if (call->verb == EL_COMM_VERB_COUNT) call->verb = verb_of(name);
+}
+
+/* ---- when all is read ---- */
+
+static int by_number(const void *a, const void *b)
+{
+    const struct el_kineto_step *x = a, *y = b;
+    if (x->number != y->number) return x->number < y->number ? -1 : 1;
+    return (x->span.begin_ns > y->span.begin_ns) - (x->span.begin_ns < y->span.begin_ns);
+}
+
+static int by_step_begin(const void *a, const void *b)
+{
+    const struct el_kineto_step *x = a, *y = b;
+    return (x->span.begin_ns > y->span.begin_ns) - (x->span.begin_ns < y->span.begin_ns);
+}
+
+/* A device's copy of a host's step begins later. */
+static void kineto_steps_finish(struct el_kineto_trace *trace)
+{
+    size_t n = 0;
+    if (trace->n_steps) qsort(trace->steps, trace->n_steps, sizeof *trace->steps, by_number);
+    for (size_t i = 0; i < trace->n_steps; i++)
+        if (n == 0 || trace->steps[n - 1].number != trace->steps[i].number) trace->steps[n++] = trace->steps[i];
+    trace->n_steps = n;
+    if (n) qsort(trace->steps, n, sizeof *trace->steps, by_step_begin);
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct el_kineto_call *x = a, *y = b;
+    return (x->span.begin_ns > y->span.begin_ns) - (x->span.begin_ns < y->span.begin_ns);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct el_kineto_call *x = a, *y = b;
+    return (x->external_id > y->external_id) - (x->external_id < y->external_id);
+}
+
+/* The kernel's event of an older PyTorch has only the id of what announced it. */
+static void ask_announced(struct el_kineto_call *call, const struct el_kineto_call *announced, size_t n)
+{
+    const struct el_kineto_call *of = NULL;
+    if (n && call->group == 0 && call->sequence < 0 && call->external_id >= 0)
+        of = bsearch(call, announced, n, sizeof *announced, by_id);
+    if (!of) return;
+    struct el_kineto_call own = *call;
+    *call = *of;
+    call->device = own.device;
+    call->span = own.span;
+    if (call->verb == EL_COMM_VERB_COUNT) call->verb = own.verb;
+}
+
+/* The bytes, and a message's ends from who says it and whom it names. */
+static void conclude(struct el_kineto_call *call, const struct el_kineto_trace *trace)
+{
+    bool receives = call->verb == EL_COMM_RECV;
+    if (call->size < 0) call->size = trace->world;
+    if (call->rank < 0) call->rank = trace->rank;
+    if (call->verb != EL_COMM_VERB_COUNT && !el_comm_verb_row(call->verb)->is_link) call->src = call->dst = -1;
+    if (call->peer_given && receives) call->src = call->dst, call->dst = call->rank;
+    if (call->peer_given && call->verb == EL_COMM_SEND) call->src = call->rank;
+    call->bytes = call->elements * call->element_bytes;
+    bool whole = call->verb == EL_COMM_ALL_GATHER && call->is_part && call->size > 0;
+    if (whole) call->bytes *= (double)call->size;
+}
+
+/* Calls in order of their begin, each with its step; those that do not say what they are from what announced them. Of a
+ * trace with devices only theirs are kept. */
+static void kineto_calls_finish(struct el_kineto_trace *trace, struct el_kineto_call *announced, size_t n_announced)
+{
+    size_t n = 0, at = 0;
+    if (n_announced) qsort(announced, n_announced, sizeof *announced, by_id);
+    for (size_t i = 0; i < trace->n_calls; i++) {
+        struct el_kineto_call *call = &trace->calls[i];
+        if (call->device < 0 && !trace->cpu_only) continue;
+        ask_announced(call, announced, n_announced);
+        conclude(call, trace);
+        trace->calls[n++] = *call;
+    }
+    trace->n_calls = n;
+    if (n) qsort(trace->calls, n, sizeof *trace->calls, by_begin);
+    for (size_t i = 0; i < n; i++) {
+        while (at < trace->n_steps && trace->steps[at].span.end_ns <= trace->calls[i].span.begin_ns) at++;
+        bool inside = at < trace->n_steps && trace->steps[at].span.begin_ns <= trace->calls[i].span.begin_ns;
+        if (inside) trace->calls[i].step = trace->steps[at].number;
+    }
+}
 
 /* A device's event that may count, and a host's event that tells of one. */
 struct work {
@@ -104,7 +480,7 @@ static enum el_status keep_work(struct reader *reader, struct work work)
 static enum el_status note_name(struct reader *reader, const struct el_kineto_event *event)
 {
     struct el_scan_text rest = event->args, key, value;
-    struct el_kineto_lane lane = {.device = el_kineto_event_device(event)};
+    struct el_kineto_lane lane = {.device = kineto_event_device(event)};
     if (!reader->trace->common_clock || !el_scan_is(event->name, "process_name")) return EL_OK;
     if (el_scan_member(&rest, &key, &value) <= 0) return EL_OK;
     value = el_scan_string(value);
@@ -117,23 +493,23 @@ static enum el_status note_name(struct reader *reader, const struct el_kineto_ev
 static enum el_status take_event(struct reader *reader, struct el_scan_text text)
 {
     struct el_kineto_event event;
-    struct el_kineto_call call = el_kineto_call_none();
-    if (!el_kineto_event_fields(text, &event))
+    struct el_kineto_call call = kineto_call_none();
+    if (!kineto_event_fields(text, &event))
         return el_scan_fail(&reader->scan, reader->scan.position, "an event that is no JSON");
     if (el_scan_is(event.ph, "M")) return note_name(reader, &event);
     if (!el_scan_is(event.ph, "X")) return EL_OK;
-    int on_device = el_kineto_class_on_device(event.cat, event.name);
-    int on_host = on_device < 0 ? el_kineto_class_on_host(event.cat, event.name) : -1;
+    int on_device = kineto_class_on_device(event.cat, event.name);
+    int on_host = on_device < 0 ? kineto_class_on_host(event.cat, event.name) : -1;
     struct work work = {.class = on_device < 0 ? on_host : on_device};
     bool announces = el_scan_begins(event.name, EL_KINETO_ANNOUNCES);
     bool calls = announces || (work.class == EL_KINETO_COMM && !el_scan_begins(event.name, "Memcpy"));
     int64_t length_ns;
-    if (!el_kineto_event_arguments(&event, calls ? &call : NULL))
+    if (!kineto_event_arguments(&event, calls ? &call : NULL))
         return el_scan_fail(&reader->scan, reader->scan.position, "an event whose args are no JSON");
     if (!el_scan_thousandths(event.ts, &work.span.begin_ns) || !el_scan_thousandths(event.dur, &length_ns))
         return work.class < 0 ? EL_OK : el_scan_fail(&reader->scan, reader->scan.position, "an event without a time");
     work.span.end_ns = work.span.begin_ns + length_ns;
-    work.device = on_device < 0 ? -1 : el_kineto_event_device(&event);
+    work.device = on_device < 0 ? -1 : kineto_event_device(&event);
     work.correlation = event.correlation;
     if (on_device < 0) EL_TRY(note_step(reader, event.name, work.span));
     if (on_device < 0 && work.correlation >= 0) {
@@ -141,7 +517,7 @@ static enum el_status take_event(struct reader *reader, struct el_scan_text text
         reader->launches[reader->n_launches++] = (struct launch){work.correlation, work.span.begin_ns};
     }
     if (calls) {
-        el_kineto_call_name(&call, event.name);
+        kineto_call_name(&call, event.name);
         call.device = work.device;
         call.span = work.span;
         call.external_id = event.external_id;
@@ -180,7 +556,7 @@ static enum el_status count_works(struct reader *reader)
 {
     struct el_kineto_trace *trace = reader->trace;
     size_t n = 0;
-    el_kineto_steps_finish(trace);
+    kineto_steps_finish(trace);
     if (reader->n_launches) qsort(reader->launches, reader->n_launches, sizeof *reader->launches, by_correlation);
     for (size_t i = 0; i < reader->n_works; i++)
         if (is_of_steps(reader, reader->works[i].device, reader->works[i].correlation))
@@ -306,7 +682,7 @@ enum el_status el_kineto_read(FILE *file, uint64_t most_bytes, const char *name,
         status = el_fail(EL_ERR_INVALID, "%s: none of its events is counted: no kernel, copy or cpu_op", name);
     if (status == EL_OK) {
         finish_lanes(&reader);
-        el_kineto_calls_finish(&trace, reader.announced, reader.n_announced);
+        kineto_calls_finish(&trace, reader.announced, reader.n_announced);
         *trace_p = trace;
     } else {
         el_kineto_free(&trace);

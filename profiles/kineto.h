@@ -87,6 +87,6 @@ void el_kineto_free(struct el_kineto_trace *trace);
 /* Errors: EL_ERR_HOST_MEMORY. */
 enum el_status el_kineto_figures(struct el_kineto_lane *lane, struct el_kineto_figures *figures_p);
 
-/* kineto_file.c: of a regular file, with .gz through gzip, of which 64 MiB are taken, or 50 times the file's size, and
+/* Of a regular file, with .gz through gzip, of which 64 MiB are taken, or 50 times the file's size, and
  * never more than 4 GiB. Blocking. Errors: EL_ERR_IO, EL_ERR_ABSENT (no gzip) too. */
 enum el_status el_kineto_read_file(const char *path, struct el_kineto_trace *trace_p);

@@ -1,20 +1,267 @@
-/* A rank's trace file: what the lanes are called, the steps in it, phases, memory, and who waits for whom. What one op
- * is written as is trace_op.c's. */
-#include "profiles/kineto.h"
-#include "profiles/trace_internal.h"
-
+/* A rank's trace file: what the lanes are called, the steps in it, phases, memory, and who waits for whom. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/kernels.h"
+#include "profiles/kineto.h"
 #include "profiles/recorder_internal.h"
+#include "profiles/trace.h"
 #include "runtime/base/files.h"
 #include "runtime/device/device.h"
 
+struct el_trace {
+    const struct el_trace_rank *rank;
+    FILE *file;
+    int pid, first;        /* of this process; position of its first device */
+    int64_t next_id, step; /* the step whose events are written */
+    bool comma;
+};
+
+/* One op of a step: what its events are made of. */
+struct el_trace_op {
+    const struct el_op_info *info;
+    struct el_span span;
+    struct el_span launch; /* when the host queued it; empty: it was computed by its stream's own thread */
+    int64_t arrived_ns;    /* when the last member had come, in the span; its begin where nobody is waited for */
+    int64_t id;            /* what ties its events together */
+};
+
+static void trace_begin(struct el_trace *trace, char ph, const char *cat, const char *name, int pid, int tid,
+                        int64_t at_ns);
+static void trace_duration(struct el_trace *trace, struct el_span span);
+static void trace_text(struct el_trace *trace, const char *text);
+static int trace_thread(const struct el_op_info *op);
+
+/* One op in a trace: what PyTorch's tools expect to read of it. They tell communication by its kernel's name
+ * (nccl...Kernel), copies by theirs (Memcpy ...), and take all else on a device's stream for computation; so the names
+ * follow them, and what really moved the bytes stands in the arguments. */
+
+/* "all_reduce" -> "AllReduce". */
+static void capitals(const char *verb, char *text, size_t bytes)
+{
+    size_t n = 0;
+    bool up = true;
+    for (; *verb && n + 1 < bytes; verb++) {
+        if (*verb != '_') text[n++] = up && *verb >= 'a' && *verb <= 'z' ? (char)(*verb - 32) : *verb;
+        up = *verb == '_';
+    }
+    text[n] = 0;
+}
+
+static const char *verb_of(const struct el_op_info *op)
+{
+    return op->messages.verb ? op->messages.verb : "call";
+}
+
+static void name_of(const struct el_op_info *op, bool on_device, char *text, size_t bytes)
+{
+    char verb[32];
+    switch (op->op_class) {
+    case EL_CLASS_COMM:
+        capitals(verb_of(op), verb, sizeof verb);
+        snprintf(text, bytes, on_device ? "ncclDevKernel_%s" : "evenload::%s", on_device ? verb : verb_of(op));
+        return;
+    case EL_CLASS_COPY:
+        if (!on_device)
+            snprintf(text, bytes, "evenload::copy");
+        else
+            snprintf(text, bytes, "Memcpy %s",
+                     op->peer >= 0            ? "PtoP (Device -> Device)"
+                     : op->received_bytes > 0 ? "HtoD (Host -> Device)"
+                                              : "DtoD (Device -> Device)");
+        return;
+    default:
+        snprintf(text, bytes, "%s%s", on_device ? "" : "evenload::", op->kernel.name ? op->kernel.name : op->label);
+    }
+}
+
+/* What of the label is no kernel's name: the node of the model, or the parameter. */
+static const char *node_of(const struct el_op_info *op)
+{
+    size_t n = op->kernel.name ? strlen(op->kernel.name) : 0;
+    if (n == 0 || strncmp(op->label, op->kernel.name, n) != 0) return op->label;
+    return op->label[n] == ' ' ? op->label + n + 1 : op->label + n;
+}
+
+/* Of the operands that are read, or written: their dimensions or types. */
+static void put_operands(struct el_trace *trace, const struct el_op_info *op, const char *key, bool written, bool types)
+{
+    struct el_op_operand operands[EL_ARGS_POINTERS];
+    int n = el_op_operands(op->kernel.name, op->kernel.dtype, op->kernel.d, operands);
+    const char *comma = "";
+    fprintf(trace->file, ", \"%s %s\": [", key, types ? "type" : "Dims");
+    for (int i = 0; i < n; i++) {
+        if (operands[i].written != written || !(op->kernel.operands >> i & 1)) continue;
+        if (types)
+            fprintf(trace->file, "%s\"%s\"", comma, operands[i].dtype);
+        else
+            fprintf(trace->file, "%s[", comma);
+        for (int k = 0; k < operands[i].n && !types; k++)
+            fprintf(trace->file, "%s%" PRId64, k ? ", " : "", operands[i].d[k]);
+        if (!types) fputc(']', trace->file);
+        comma = ", ";
+    }
+    fputc(']', trace->file);
+}
+
+/* PyTorch's word for a type. */
+static const char *torch_type(const char *dtype)
+{
+    static const char *const words[][2] = {{"f32", "Float"}, {"f64", "Double"},    {"i32", "Int"},
+                                           {"f16", "Half"},  {"bf16", "BFloat16"}, {"u8", "Byte"}};
+    for (size_t i = 0; dtype && i < sizeof words / sizeof words[0]; i++)
+        if (!strcmp(dtype, words[i][0])) return words[i][1];
+    return "";
+}
+
+static const char *collective_name(const char *verb)
+{
+    static const struct {
+        const char *verb, *name;
+    } names[] = {{"all_reduce", "allreduce"},
+                 {"all_gather", "_allgather_base"},
+                 {"reduce_scatter", "_reduce_scatter_base"},
+                 {"alltoall", "all_to_all"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (!strcmp(verb, names[i].verb)) return names[i].name;
+    return verb;
+}
+
+/* Who is in a collective's group, by rank in it, as far as its name and size say it: ranks of the job (all, or the
+ * copies of one stage), or positions of devices where one rank's devices are among themselves. Returns how many. */
+static int find_group(const struct el_layout *layout, const struct el_op_info *op, int members[EL_SIMULATED_MAX])
+{
+    const struct el_spot own = el_layout_spot(layout, op->device);
+    bool local = op->communicator && !strcmp(op->communicator, "local");
+    enum el_axis axis = 0;
+    int n = 0;
+    while (axis < EL_AXIS_COUNT && (!op->communicator || strcmp(op->communicator, el_axis_row(axis)->name) != 0))
+        axis++;
+    for (int d = 0; d < layout->n_devices; d++) {
+        const struct el_spot spot = el_layout_spot(layout, d);
+        bool first = d == 0 || el_layout_spot(layout, d - 1).worker != spot.worker;
+        bool same =
+            axis == EL_AXIS_COUNT || el_layout_group(layout, axis, d) == el_layout_group(layout, axis, op->device);
+        if (local ? spot.worker == own.worker : first && same) members[n++] = local ? d : spot.worker;
+    }
+    return n;
+}
+
+static void put_group(struct el_trace *trace, const struct el_op_info *op)
+{
+    int members[EL_SIMULATED_MAX], n = find_group(trace->rank->layout, op, members);
+    fputs("\"[", trace->file);
+    for (int i = 0; i < n; i++) fprintf(trace->file, "%s%d", i ? ", " : "", members[i]);
+    fputs("]\"", trace->file);
+}
+
+static void put_collective(struct el_trace *trace, const struct el_trace_op *op)
+{
+    const struct el_op_messages *m = &op->info->messages;
+    int64_t wait_ns = op->arrived_ns - op->span.begin_ns;
+    /* PyTorch says one tensor's size twice where a rank only gives or only gets. */
+    uint64_t in = m->given ? m->given : m->got, out = m->got ? m->got : m->given;
+    fprintf(trace->file,
+            ", \"Collective name\": \"%s\", \"In msg nelems\": %" PRIu64 ", \"Out msg nelems\": %" PRIu64
+            ", \"dtype\": \"%s\", \"Group size\": %d, \"Rank\": %d, \"Process Group Name\": ",
+            collective_name(verb_of(op->info)), in, out, torch_type(m->dtype), m->size, m->rank);
+    trace_text(trace, op->info->communicator ? op->info->communicator : "0");
+    fputs(", \"Process Group Ranks\": ", trace->file);
+    put_group(trace, op->info);
+    if (m->partner >= 0)
+        fprintf(trace->file, ", \"%s\": %d", op->info->link == EL_LINK_NONE ? "Root" : "Peer", m->partner);
+    fprintf(trace->file, ", \"backend\": \"%s\", \"algorithm\": \"%s\", \"messages\": %d, \"wait (us)\": %.3f",
+            trace->rank->comm ? trace->rank->comm : "none", m->algorithm ? m->algorithm : "", m->rounds,
+            (double)wait_ns * 1e-3);
+}
+
+/* The host's event that is `correlated` is the one that the device's belongs to: there must be no other. */
+static void put_arguments(struct el_trace *trace, const struct el_trace_op *op, bool correlated)
+{
+    const struct el_op_info *info = op->info;
+    fprintf(trace->file, "\"External id\": %" PRId64, op->id);
+    if (correlated) fprintf(trace->file, ", \"correlation\": %" PRId64, op->id);
+    fputs(", \"node\": ", trace->file);
+    trace_text(trace, node_of(info));
+    fprintf(trace->file, ", \"phase\": \"%s\"", el_phase_name(info->phase));
+    if (info->flops > 0) fprintf(trace->file, ", \"flops\": %.0f", info->flops);
+    if (info->bytes > 0) fprintf(trace->file, ", \"bytes\": %.0f", info->bytes);
+    if (info->sent_bytes > 0) fprintf(trace->file, ", \"sent bytes\": %" PRIu64, info->sent_bytes);
+    if (info->received_bytes > 0) fprintf(trace->file, ", \"received bytes\": %" PRIu64, info->received_bytes);
+    if (info->op_class == EL_CLASS_COMM) put_collective(trace, op);
+}
+
+static bool is_queued(const struct el_trace_op *op)
+{
+    return op->launch.end_ns > op->launch.begin_ns;
+}
+
+/* The host's call, and an arrow from it to what the device does. */
+static void put_launch(struct el_trace *trace, const struct el_trace_op *op)
+{
+    const struct el_op_info *info = op->info;
+    bool copy = info->op_class == EL_CLASS_COPY;
+    trace_begin(trace, 'X', "cuda_runtime", copy ? "cudaMemcpyAsync" : "cudaLaunchKernel", trace->pid, trace->pid,
+                op->launch.begin_ns);
+    trace_duration(trace, op->launch);
+    fprintf(trace->file, "\"External id\": %" PRId64 ", \"correlation\": %" PRId64 "}}", op->id, op->id);
+    trace_begin(trace, 's', "ac2g", "ac2g", trace->pid, trace->pid, op->launch.begin_ns);
+    fprintf(trace->file, ", \"id\": %" PRId64 "}", op->id);
+    trace_begin(trace, 'f', "ac2g", "ac2g", info->device, info->stream, op->arrived_ns);
+    fprintf(trace->file, ", \"id\": %" PRId64 ", \"bp\": \"e\"}", op->id);
+}
+
+static void put_on_thread(struct el_trace *trace, const struct el_trace_op *op)
+{
+    const struct el_op_info *info = op->info;
+    char name[128], stack[96];
+    name_of(info, false, name, sizeof name);
+    snprintf(stack, sizeof stack, "ProfilerStep#%" PRId64, trace->step);
+    trace_begin(trace, 'X', "cpu_op", name, trace->pid, is_queued(op) ? trace->pid : trace_thread(info),
+                is_queued(op) ? op->launch.begin_ns : op->span.begin_ns);
+    trace_duration(trace, is_queued(op) ? op->launch : op->span);
+    put_arguments(trace, op, !is_queued(op));
+    for (int i = 0; i < 4 && info->kernel.name; i++)
+        put_operands(trace, info, i < 2 ? "Input" : "Output", i >= 2, i % 2 == 1);
+    if (info->how) fputs(", \"implementation\": ", trace->file);
+    if (info->how) trace_text(trace, info->how);
+    fprintf(trace->file, ", \"Call stack\": \"%s;%s;", stack, el_phase_name(info->phase));
+    for (const char *c = node_of(info); *c; c++)
+        if (*c != '"' && *c != '\\' && (unsigned char)*c >= ' ') fputc(*c, trace->file);
+    fputs("\"}}", trace->file);
+}
+
+static void put_on_device(struct el_trace *trace, const struct el_trace_op *op)
+{
+    const struct el_op_info *info = op->info;
+    struct el_span span = op->span;
+    char name[128];
+    if (info->link == EL_LINK_RECEIVE) span.begin_ns = op->arrived_ns;
+    name_of(info, true, name, sizeof name);
+    trace_begin(trace, 'X', info->op_class == EL_CLASS_COPY ? "gpu_memcpy" : "kernel", name, info->device, info->stream,
+                span.begin_ns);
+    trace_duration(trace, span);
+    fprintf(trace->file, "\"device\": %d, \"stream\": %d, ", info->device, info->stream);
+    put_arguments(trace, op, true);
+    fputs("}}", trace->file);
+}
+
+/* The op on its thread, and on its device's stream where it is work of the device. */
+static void trace_put_op(struct el_trace *trace, const struct el_trace_op *op)
+{
+    put_on_thread(trace, op);
+    if (op->info->op_class == EL_CLASS_HOST) return;
+    put_on_device(trace, op);
+    if (is_queued(op)) put_launch(trace, op);
+}
+
 /* ---- pieces of JSON ---- */
 
-void el_trace_text(struct el_trace *trace, const char *text)
+/* A text as JSON has it, in quotes. */
+static void trace_text(struct el_trace *trace, const char *text)
 {
     fputc('"', trace->file);
     for (; *text; text++) {
@@ -37,18 +284,21 @@ static void put_us(struct el_trace *trace, const char *key, int64_t ns)
     fprintf(trace->file, ", \"%s\": %" PRId64 ".%03d", key, ns / 1000, (int)(ns % 1000));
 }
 
-void el_trace_begin(struct el_trace *trace, char ph, const char *cat, const char *name, int pid, int tid, int64_t at_ns)
+/* Begins an event: "{"ph": "X", "cat": .., "name": .., "pid": .., "tid": .., "ts": .." and leaves it open. */
+static void trace_begin(struct el_trace *trace, char ph, const char *cat, const char *name, int pid, int tid,
+                        int64_t at_ns)
 {
     fprintf(trace->file, "%s\n{\"ph\": \"%c\", ", trace->comma ? "," : "", ph);
     if (cat) fprintf(trace->file, "\"cat\": \"%s\", ", cat);
     fputs("\"name\": ", trace->file);
-    el_trace_text(trace, name);
+    trace_text(trace, name);
     fprintf(trace->file, ", \"pid\": %d, \"tid\": %d", pid, tid);
     put_us(trace, "ts", ph == 'M' ? 0 : common_ns(trace, at_ns));
     trace->comma = true;
 }
 
-void el_trace_duration(struct el_trace *trace, struct el_span span)
+/* A complete event's length, and the begin of its arguments. */
+static void trace_duration(struct el_trace *trace, struct el_span span)
 {
     put_us(trace, "dur", common_ns(trace, span.end_ns) - common_ns(trace, span.begin_ns));
     fputs(", \"args\": {", trace->file);
@@ -56,22 +306,23 @@ void el_trace_duration(struct el_trace *trace, struct el_span span)
 
 /* ---- lanes ---- */
 
-int el_trace_thread(const struct el_op_info *op)
+/* The lane of the thread of an op's stream. The stream's own lane is its number, in the process of its device. */
+static int trace_thread(const struct el_op_info *op)
 {
     return (op->device + 1) * 1000 + op->stream;
 }
 
 static void put_name(struct el_trace *trace, const char *what, int pid, int tid, const char *key, const char *text)
 {
-    el_trace_begin(trace, 'M', NULL, what, pid, tid, 0);
+    trace_begin(trace, 'M', NULL, what, pid, tid, 0);
     fprintf(trace->file, ", \"args\": {\"%s\": ", key);
-    el_trace_text(trace, text);
+    trace_text(trace, text);
     fputs("}}", trace->file);
 }
 
 static void put_order(struct el_trace *trace, const char *what, int pid, int tid, int place)
 {
-    el_trace_begin(trace, 'M', NULL, what, pid, tid, 0);
+    trace_begin(trace, 'M', NULL, what, pid, tid, 0);
     fprintf(trace->file, ", \"args\": {\"sort_index\": %d}}", place);
 }
 
@@ -86,8 +337,8 @@ static void name_streams(struct el_trace *trace, const struct el_step_event *ste
         if (op->device != device || op->stream >= 64 || (seen >> op->stream & 1)) continue;
         seen |= UINT64_C(1) << op->stream;
         snprintf(text, sizeof text, "%s stream %d%s", name, op->stream, op->stream ? "" : " (compute)");
-        put_name(trace, "thread_name", trace->pid, el_trace_thread(op), "name", text);
-        put_order(trace, "thread_sort_index", trace->pid, el_trace_thread(op), el_trace_thread(op));
+        put_name(trace, "thread_name", trace->pid, trace_thread(op), "name", text);
+        put_order(trace, "thread_sort_index", trace->pid, trace_thread(op), trace_thread(op));
         snprintf(text, sizeof text, "stream %d", op->stream);
         put_name(trace, "thread_name", device, op->stream, "name", text);
         put_order(trace, "thread_sort_index", device, op->stream, op->stream);
@@ -121,8 +372,8 @@ static bool same_box(const struct el_op_info *a, const struct el_op_info *b)
 
 static void put_annotation(struct el_trace *trace, const char *name, int thread, struct el_span span)
 {
-    el_trace_begin(trace, 'X', "user_annotation", name, trace->pid, thread, span.begin_ns);
-    el_trace_duration(trace, span);
+    trace_begin(trace, 'X', "user_annotation", name, trace->pid, thread, span.begin_ns);
+    trace_duration(trace, span);
     fputs("}}", trace->file);
 }
 
@@ -133,7 +384,7 @@ static void put_box(struct el_trace *trace, const struct el_op_info *op, struct 
     if (op->piece.kind)
         snprintf(name, sizeof name, "%s (%c, part %d, micro-batch %d)", el_phase_name(op->phase), op->piece.kind,
                  op->piece.part, op->piece.micro);
-    put_annotation(trace, name, el_trace_thread(op), span);
+    put_annotation(trace, name, trace_thread(op), span);
 }
 
 /* Ops of one phase and box that follow one another on the compute stream stand in an annotation of that name. */
@@ -158,7 +409,7 @@ static void put_memory(struct el_trace *trace, int device, const int64_t *live, 
     char name[96];
     bool comma = false;
     snprintf(name, sizeof name, "memory of %s", trace->rank->devices[device - trace->first].name);
-    el_trace_begin(trace, 'C', NULL, name, device, 0, at_ns);
+    trace_begin(trace, 'C', NULL, name, device, 0, at_ns);
     fputs(", \"args\": {", trace->file);
     for (int tag = 0; tag < EL_TAG_COUNT; tag++) {
         if (tag == EL_TAG_PADDING && live[tag] == 0) continue;
@@ -192,8 +443,7 @@ static void put_counters(struct el_trace *trace, const struct el_step_event *ste
 static void put_end(struct el_trace *trace, char ph, const struct el_op_info *op, int64_t at_ns, int64_t id)
 {
     bool host = op->op_class == EL_CLASS_HOST;
-    el_trace_begin(trace, ph, "wait", "wait", host ? trace->pid : op->device, host ? el_trace_thread(op) : op->stream,
-                   at_ns);
+    trace_begin(trace, ph, "wait", "wait", host ? trace->pid : op->device, host ? trace_thread(op) : op->stream, at_ns);
     fprintf(trace->file, ", \"id\": %" PRId64 "%s}", id, ph == 'f' ? ", \"bp\": \"e\"" : "");
 }
 
@@ -250,7 +500,7 @@ static enum el_status put_step(struct el_trace *trace, int n_devices, size_t num
         put_boxes(trace, &step, d);
         put_counters(trace, &step, d);
     }
-    for (int i = 0; i < step.n_ops; i++) el_trace_put_op(trace, &ops[i]);
+    for (int i = 0; i < step.n_ops; i++) trace_put_op(trace, &ops[i]);
     put_waits(trace, &step, ops);
     free(ops);
     return EL_OK;
@@ -262,10 +512,10 @@ static void put_head(struct el_trace *trace)
     char host[256] = "";
     gethostname(host, sizeof host - 1);
     fputs("{\n\"schemaVersion\": 1,\n\"deviceProperties\": [],\n\"distributedInfo\": {\"backend\": ", trace->file);
-    el_trace_text(trace, trace->rank->comm ? trace->rank->comm : "none");
+    trace_text(trace, trace->rank->comm ? trace->rank->comm : "none");
     fprintf(trace->file, ", \"rank\": %d, \"world_size\": %d},\n\"host_name\": ", trace->rank->rank,
             trace->rank->layout->n_workers);
-    el_trace_text(trace, host);
+    trace_text(trace, host);
     fprintf(trace->file,
             ",\n\"clock\": \"" EL_KINETO_COMMON_CLOCK
             "\",\n\"simulated\": %s,\n\"record_shapes\": 1,\n\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [",

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/base/escape.h"
 #include "bench/base/jvalue.h"
 #include "bench/base/table.h"
 #include "bench/base/text.h"

@@ -150,7 +150,8 @@ static enum el_status train_and_relate(struct el_job_measurement *m)
     return el_job_relate_collectives(m);
 }
 
-const char *el_job_status(enum el_status status)
+/* "oom", "failed", ... */
+static const char *job_status(enum el_status status)
 {
     switch (status) {
     case EL_OK:
@@ -198,8 +199,7 @@ enum el_status el_job_measure(const struct el_job *job, json_t **repeat_p)
     if (accounts && error.status == EL_OK)
         *repeat_p = el_job_repeat(m, accounts);
     else if (accounts || (gathered != EL_OK && el_bootstrap_rank(job->bootstrap) == 0))
-        *repeat_p =
-            el_record_failed_repeat(job->trial, job->repeat, job->order, el_job_status(error.status), error.text);
+        *repeat_p = el_record_failed_repeat(job->trial, job->repeat, job->order, job_status(error.status), error.text);
     json_decref(accounts);
     for (int i = 0; i < m->n_recorders; i++) el_recorder_destroy(m->recorders[i]);
     free(m->recorders);
@@ -292,7 +292,7 @@ enum el_status el_job_gate(const struct el_job *job, json_t **verdict_p)
     *verdict_p = NULL;
     if (gathered == EL_OK && parts && error.status != EL_OK) {
         json_decref(verdict);
-        verdict = json_pack("{s:s, s:s}", "status", el_job_status(error.status), "reason", error.text);
+        verdict = json_pack("{s:s, s:s}", "status", job_status(error.status), "reason", error.text);
     }
     json_decref(parts);
     *verdict_p = verdict;

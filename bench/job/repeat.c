@@ -9,7 +9,7 @@
 #include "bench/options/options.h"
 #include "bench/record/record.h"
 #include "bench/trial/machine.h"
-#include "runtime/layout/uneven.h"
+#include "runtime/layout/layout.h"
 
 static json_t *accuracy(double value)
 {

@@ -77,9 +77,6 @@ enum el_status el_job_gather(const struct el_job *job, enum el_status mine, json
 enum el_status el_job_predict(const struct el_job *job, const struct el_job_devices *devices, bool draw,
                               json_t **prediction_p);
 
-/* "oom", "failed", ... */
-const char *el_job_status(enum el_status status);
-
 /* A worker's exit status where it could not write its result: what the parent must not take for a failed trial. The
  * second where there is no room for it, so that the parent knows even if the log had no room either. */
 enum { EL_WORKER_CANNOT_WRITE = 74, EL_WORKER_NO_ROOM = 75 };

@@ -144,7 +144,7 @@ enum el_status el_options_command_line(unsigned command, const struct el_options
 enum el_status el_devices_parse(const char *text, struct el_device_name *devices, int *n_devices_p);
 void el_devices_show(const struct el_device_name *devices, int n_devices, char *text, size_t bytes);
 
-/* --mesh dp=2,pp=2: how many devices stand along each axis of a mode (runtime/graph/axis.h); the only reader of its
+/* --mesh dp=2,pp=2: how many devices stand along each axis of a mode (runtime/graph/graph.h); the only reader of its
  * text. `text` "": nothing is given, all are 0. Of the axes that a mode has the first may be left out: it gets the
  * devices that the others leave. Others may be there with 1. n_devices 0: not known yet. */
 enum el_status el_mesh_read(const char *text, const struct el_mode_info *mode, int n_devices, int mesh[EL_AXIS_COUNT]);

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "bench/base/escape.h"
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 
 void el_html_text(FILE *out, const char *text)
 {

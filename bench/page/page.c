@@ -1,18 +1,282 @@
-/* The page's parts, as rows: a title, pictures, a table. What the figures mean is meanings.c's. */
-#include "bench/page/page.h"
-
+/* The page's parts, as rows: a title, pictures, a table. */
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/base/escape.h"
 #include "bench/base/jvalue.h"
+#include "bench/base/table.h"
 #include "bench/base/text.h"
+#include "bench/options/options.h"
 #include "bench/page/html.h"
+#include "bench/page/page.h"
 #include "bench/plot/plot.h"
 #include "bench/report/report.h"
 #include "bench/scale/scale.h"
+
+/* What a table's head and a picture mean. */
+
+static const struct {
+    const char *head, *means;
+} meanings[] = {
+    /* pictures */
+    {"throughput",
+     "Samples per second (tokens per second for models over tokens); error bars: 95 % intervals over launches."},
+    {"memory",
+     "Memory of each device at its peak, MiB, by tag; line: how much more the first device holds than the others."},
+    {"imbalance", "What each device holds, and how much more the first one holds."},
+    {"imbalance-time", "A step of each device by phase, and how long it waits for others, ms."},
+    {"imbalance-bytes", "MiB that each device sends and receives in a step."},
+    {"step", "Milliseconds of a step by phase, on the slowest device; only the exposed part of communication counts."},
+    {"timeline", "Memory of the first device and of another within one step, with lanes of compute and communication."},
+    {"utilization", "Share of the step in which each device's compute stream worked."},
+    {"stages", "One step of each stage: forward, backward and bubbles."},
+    {"accuracy", "Accuracy on held-out samples against seconds of training."},
+    {"loading", "When each batch was made and taken, without workers and with them."},
+    {"explain", "From one step to another, part by part: green is shorter, red is longer, pale may be chance."},
+    {"comm", "Bus bandwidth at each size, as nccl-tests defines it, beside that of a plain copy."},
+    {"p2p", "Bandwidth and latency between each two ranks."},
+    {"watch", "Memory and CPU time of each process over time."},
+    {"scale", "Speed-up and efficiency against one device, with 95 % intervals."},
+    /* trials */
+    {"mode", "How training is spread over devices; 'evenload modes' says what each does."},
+    {"global batch", "Samples a step over all devices; in brackets devices x local batch."},
+    {"samples/s", "Global batch over the mean step; geometric mean over launches."},
+    {"tokens/s", "Tokens of the global batch over the mean step; geometric mean over launches."},
+    {"95 % interval", "95 % interval of the figure before it, over launches; none with fewer than 5 launches."},
+    {"/single", "Throughput over that of single with the same global batch."},
+    {"step ms", "Mean step, from its first submission to its last completion; geometric mean over launches."},
+    {"p95 ms", "95th percentile of the steps of a launch; geometric mean over launches."},
+    {"exposed ms", "Communication of a step during which the slowest device does not compute."},
+    {"verdict", "valid, or the reason why the times should not be trusted; the warnings above explain it."},
+    /* devices */
+    {"peak MiB", "Highest number of bytes allocated at one moment, by the ledger; 1 MiB is 2^20 bytes."},
+    {"by tag", "The largest parts of it at that moment, in MiB."},
+    {"busy %",
+     "Share of the step in which the device's compute stream worked; of a GPU at most, and none where the host "
+     "may hold it up."},
+    {"sent MiB", "Sent to other devices in a step."},
+    /* scaling */
+    {"dev.", "Number of devices; * where several share a core or a card."},
+    {"speed-up", "Throughput over that of single on one device, then over that of the same mode on one device."},
+    {"eff. %", "Speed-up over the number of devices."},
+    {"95 %", "95 % interval of the figure before it, over launches."},
+    /* evaluation by rank */
+    {"answers",
+     "Samples (tokens for models over tokens) that the rank has counted; with --eval padded some of them twice."},
+    {"right", "Right answers among them."},
+    {"accuracy %", "Right answers over answers."},
+    {"mean loss", "Mean cross-entropy over the rank's answers."},
+    /* epochs */
+    {"epochs", "Whole passes over the training samples."},
+    {"s per epoch", "Training time of an epoch, evaluation not counted."},
+    {"held-out %", "Accuracy on held-out samples after the best epoch."},
+    {"after s", "Training time until its end."},
+    {"test %", "Accuracy on the test set by that epoch's weights."},
+    {"loss", "Mean cross-entropy of a token, nat; on the test set, without one on held-out tokens."},
+    {"perplexity", "exp(loss)."},
+    {"bits/byte", "loss / ln 2, where tokens are bytes."},
+    /* FLOP/s */
+    {"GFLOP per step", "Forward and backward of all devices, as the kernels count them."},
+    {"6N+12LHQT", "The same by the formula of the PaLM paper's appendix B, for all tokens of a step."},
+    {"GFLOP/s per device", "The first over the mean step and the number of devices."},
+    {"of GEMM %", "Its share of the rate of matrix products that --machine names."},
+    /* where a step goes */
+    {"compute", "Kernels run, ms per step."},
+    {"+ exposed", "Communication during which the device does not compute."},
+    {"+ other", "Loading, copies from the host, making threads."},
+    {"+ idle", "None of these: the rest of the device's step."},
+    {"| wait", "In a collective, until the last member has come."},
+    {"transfer", "In a collective, from then on."},
+    {"hidden %", "Share of communication behind compute."},
+    {"bubble", "Waiting for the pipeline to fill or to drain."},
+    {"CPU of comm.", "Processor time of communication."},
+    {"bus GB/s", "Bus bandwidth of the step's all-reduces, as nccl-tests defines it; median over launches."},
+    /* communication by axis */
+    {"axis",
+     "Of the devices that communicate: data (copies), stage or tensor (pieces of the model); copies: between devices "
+     "of one process."},
+    {"total", "Communication along it, with waiting."},
+    {"wait", "The part of it until the last member has come."},
+    {"exposed", "The part of the total while the device does not compute."},
+    /* what communication costs */
+    {"blocks on", "Step of the blocks with communication; these are not the measured steps."},
+    {"blocks off", "Step of the blocks without communication."},
+    {"on - off", "The cost of communication: the difference of the two."},
+    {"contention", "How much longer the device computes while communication runs."},
+};
+
+/* What a column's head or a picture's name means, in a sentence (docs/metrics.md has the definitions in full); NULL: it
+ * says it itself. */
+static const char *page_meaning(const char *head)
+{
+    for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
+        if (strcmp(meanings[i].head, head) == 0) return meanings[i].means;
+    return NULL;
+}
+
+/* How a run's trials ended, its sentences, what failed, warnings: as texts. */
+
+/* What `write` prints, as a text of its own; to be freed; NULL without memory. */
+static char *page_text(const json_t *of, void (*write)(const json_t *of, FILE *out))
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) return NULL;
+    write(of, out);
+    fclose(out);
+    return text;
+}
+
+static void write_sentences(const json_t *run, FILE *out)
+{
+    if (el_printed_kind(run)) return; /* its text has them */
+    el_report_sentences(run, out);
+    el_report_say_evaluations(json_object_get(run, "trials"), out);
+}
+
+static void write_warnings(const json_t *run, FILE *out)
+{
+    el_report_warnings(json_object_get(run, "trials"), "", out);
+}
+
+static void write_failed(const json_t *run, FILE *out)
+{
+    const json_t *trials = json_object_get(run, "trials");
+    char head[2 * EL_CELL_BYTES], mode[64], batch[EL_CELL_BYTES];
+    EL_EACH(trial, trials) {
+        if (el_report_is_ok(trial)) continue;
+        el_table_mode(trial, mode, sizeof mode);
+        el_table_batch(trial, NULL, batch);
+        snprintf(head, sizeof head, "! %s, batch %s: ", mode, batch);
+        el_report_failed(trial, head, "  ", EL_REPORT_COLUMNS, out);
+    }
+}
+
+/* "9 trials: 6 valid, 3 suspect" */
+static void write_verdict(const json_t *run, FILE *out)
+{
+    static const char *const verdicts[] = {"valid", "simulated", "unchecked", "suspect", "failed"};
+    const json_t *trials = json_object_get(run, "trials");
+    size_t n = json_array_size(trials);
+    const char *between = ": ";
+    const struct el_printed_kind *kind = el_printed_kind(run);
+    if (kind) {
+        kind->verdict(json_object_get(run, "printed"), out);
+        return;
+    }
+    fprintf(out, "%zu trial%s", n, n == 1 ? "" : "s");
+    for (size_t v = 0; v < sizeof verdicts / sizeof verdicts[0]; v++) {
+        size_t count = 0;
+        EL_EACH(trial, trials) {
+            const char *its = el_report_is_ok(trial) ? el_report_verdict(trial) : "failed";
+            count += strcmp(its, verdicts[v]) == 0;
+        }
+        if (count > 0) fprintf(out, "%s%zu %s", between, count, verdicts[v]);
+        if (count > 0) between = ", ";
+    }
+}
+
+static const struct {
+    void (*write)(const json_t *run, FILE *out);
+    const char *style, *heading; /* NULL: none */
+    char mark;                   /* that begins each item of a list */
+} parts[EL_OUTCOMES] = {[EL_OUTCOME_VERDICT] = {write_verdict, "verdict", NULL, '\0'},
+                        [EL_OUTCOME_SENTENCES] = {write_sentences, "said", NULL, '*'},
+                        [EL_OUTCOME_FAILED] = {write_failed, "failed", "Failed", '!'},
+                        [EL_OUTCOME_WARNINGS] = {write_warnings, "warned", "Warnings", '!'}};
+
+static enum el_status outcome_put(const json_t *run, enum el_outcome part, bool html, FILE *out)
+{
+    char *text = page_text(run, parts[part].write);
+    const char *style = parts[part].style, *heading = parts[part].heading;
+    if (!text) return el_fail(EL_ERR_HOST_MEMORY, "no memory for the page's text");
+    if (html && (heading ? *text : !parts[part].mark)) {
+        fprintf(out, "<p class=\"%s\">", style);
+        el_html_text(out, heading ? heading : text);
+        fputs("</p>\n", out);
+    }
+    if (html && parts[part].mark) el_html_list(out, style, text, parts[part].mark);
+    if (!html && parts[part].mark) el_markdown_list(out, text, parts[part].mark);
+    if (!html && !parts[part].mark) {
+        el_escape_markdown(text, out);
+        fputs("\n\n", out);
+    }
+    free(text);
+    return EL_OK;
+}
+
+/* A command's words as el_options_command_line quotes them, its options, and a command of those. */
+
+enum { WORDS_MAX = 256 };
+
+/* In place: words between blanks, of which '...' are parts. Returns how many; 0: too many, or a quote that is open. */
+static int split(char *text, char *words[WORDS_MAX])
+{
+    int n = 0;
+    for (char *at = text; *(at += strspn(at, " "));) {
+        char *to = at;
+        if (n == WORDS_MAX - 1) return 0;
+        words[n++] = at;
+        for (bool quoted = false; quoted || (*at && *at != ' '); at++) {
+            if (*at == '\0') return 0;
+            if (*at == '\'')
+                quoted = !quoted;
+            else if (*at == '\\' && !quoted && at[1])
+                *to++ = *++at;
+            else
+                *to++ = *at;
+        }
+        bool last = *at == '\0';
+        *to = '\0';
+        if (last) break;
+        at++;
+    }
+    words[n] = NULL;
+    return n;
+}
+
+/* Those that write a file. */
+static bool writes(const struct el_options *options)
+{
+    static const char *const names[] = {"out", "save", "trace", NULL};
+    int n = 0;
+    while (names[n] && !el_option_given(options, names[n])) n++;
+    return names[n] != NULL;
+}
+
+/* Which command it is; 0: none of those that train, or its options are none of them. */
+static unsigned read_options(char *command, struct el_options *options)
+{
+    static const unsigned commands[] = {EL_CMD_RUN, EL_CMD_COMPARE, EL_CMD_SCALE, EL_CMD_IMBALANCE};
+    char *words[WORDS_MAX];
+    int n = split(command, words);
+    if (n < 2 || strcmp(words[0], "evenload") != 0) return 0;
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        if (strcmp(words[1], el_command_name(commands[i])) != 0) continue;
+        el_options_defaults(commands[i], options);
+        bool good = el_options_parse(commands[i], n - 1, words + 1, options) == EL_OK;
+        return good && !writes(options) && !options->help ? commands[i] : 0;
+    }
+    return 0;
+}
+
+/* The command that measures a trial again; a cell of EL_CELL_BYTES. What a record has as a command may be anything, and
+ * whoever reads a page copies it into a shell: its options are read, and a command of `run` is made of them, quoted.
+ * Where they are none of run's, or say where to write, the cell says so instead. */
+static void page_command(const json_t *trial, const json_t *context, char *text)
+{
+    struct el_options *options = malloc(sizeof *options);
+    char *command = strdup(el_json_text(trial, "command", ""));
+    (void)context;
+    unsigned which = options && command ? read_options(command, options) : 0;
+    if (!which || el_options_command_line(which, options, text, EL_CELL_BYTES) != EL_OK)
+        snprintf(text, EL_CELL_BYTES, "none: what the record names is no command that trains, or too long");
+    free(command);
+    free(options);
+}
 
 enum { PICTURES_MAX = 5, ROOM_FOR_TEXT = 256 << 10 };
 
@@ -120,7 +384,7 @@ static const struct el_column of_trial[] = {EL_TEXT("mode", -9, "mode"), EL_TEXT
                                             EL_NO_MORE};
 static const struct el_column commands[] = {EL_SHOWN("mode", -9, el_report_mode),
                                             EL_SHOWN("global batch", -14, el_table_batch),
-                                            EL_SHOWN("command", -60, el_page_command), EL_NO_MORE};
+                                            EL_SHOWN("command", -60, page_command), EL_NO_MORE};
 
 /* ---- sections ---- */
 
@@ -191,7 +455,7 @@ static void put_picture(struct page *page, const char *name)
     char path[EL_PATH_BYTES + 64];
     if (!has_picture(page, name, path)) return;
     fputs("<figure>\n", page->out);
-    const char *means = el_page_meaning(name);
+    const char *means = page_meaning(name);
     const char *why = el_html_picture(page->out, path, means ? means : name, &page->room);
     fputs("<figcaption>", page->out);
     if (why) fprintf(page->out, "%s ", why);
@@ -205,7 +469,7 @@ static void put_meanings(FILE *out, const struct el_column *const *lists)
     fputs("<details><summary>What the columns mean</summary>\n<dl>\n", out);
     for (size_t l = 0; lists[l]; l++)
         for (const struct el_column *column = lists[l]; column->head; column++) {
-            const char *means = el_page_meaning(column->head);
+            const char *means = page_meaning(column->head);
             if (!means) continue;
             fputs("<dt>", out);
             el_html_text(out, column->head);
@@ -236,7 +500,7 @@ static void put_section(struct page *page, const struct section *section)
     if (any) {
         fprintf(page->out, "<section id=\"%s\">\n<h2>%s</h2>\n<p>%s</p>\n", section->id, section->title, section->lead);
         for (int i = 0; i < PICTURES_MAX && section->pictures[i]; i++) put_picture(page, section->pictures[i]);
-        if (table) el_html_table(page->out, columns, rows, page->trials, el_page_meaning);
+        if (table) el_html_table(page->out, columns, rows, page->trials, page_meaning);
         if (table) put_meanings(page->out, columns);
         fputs("</section>\n", page->out);
     }
@@ -246,7 +510,7 @@ static void put_section(struct page *page, const struct section *section)
 /* What the command printed, and its figures. */
 static void put_printed(struct page *page, const struct el_printed_kind *kind)
 {
-    char *text = el_page_text(json_object_get(page->run, "printed"), kind->print), *rest = text, *line;
+    char *text = page_text(json_object_get(page->run, "printed"), kind->print), *rest = text, *line;
     fprintf(page->out, "<section id=\"printed\">\n<h2>%s</h2>\n", kind->heading);
     for (int i = 0; kind->figures[i]; i++) put_picture(page, kind->figures[i]->name);
     fputs("<pre>", page->out);
@@ -328,7 +592,7 @@ static enum el_status put_body(struct page *page, const char *title)
         between = ", ";
     }
     fputs("</p>\n", page->out);
-    for (int i = 0; i < EL_OUTCOMES; i++) EL_TRY(el_outcome_put(page->run, (enum el_outcome)i, true, page->out));
+    for (int i = 0; i < EL_OUTCOMES; i++) EL_TRY(outcome_put(page->run, (enum el_outcome)i, true, page->out));
     const struct el_printed_kind *kind = el_printed_kind(page->run);
     for (int i = 0; i < N_SECTIONS && !kind; i++) put_section(page, &sections[i]);
     if (kind) put_printed(page, kind);
@@ -341,7 +605,7 @@ static enum el_status put_body(struct page *page, const char *title)
     }
     if (json_is_string(json_object_get(page->run, "command")) && !kind) {
         char command[EL_CELL_BYTES];
-        el_page_command(page->run, NULL, command);
+        page_command(page->run, NULL, command);
         fputs("All of it again: <code>", page->out);
         el_html_text(page->out, command);
         fputs("</code>. ", page->out);
@@ -396,9 +660,9 @@ enum el_status el_page_markdown(const json_t *run, FILE *out)
     fputs("### evenload: ", out);
     el_escape_markdown(title, out);
     fputs("\n\n", out);
-    EL_TRY(el_outcome_put(run, EL_OUTCOME_VERDICT, false, out));
-    EL_TRY(el_outcome_put(run, EL_OUTCOME_SENTENCES, false, out));
-    char *text = kind ? el_page_text(json_object_get(run, "printed"), kind->print) : NULL;
+    EL_TRY(outcome_put(run, EL_OUTCOME_VERDICT, false, out));
+    EL_TRY(outcome_put(run, EL_OUTCOME_SENTENCES, false, out));
+    char *text = kind ? page_text(json_object_get(run, "printed"), kind->print) : NULL;
     json_t *rows = measured(&page);
     if (text)
         el_markdown_block(out, text);
@@ -407,6 +671,6 @@ enum el_status el_page_markdown(const json_t *run, FILE *out)
     free(text);
     json_decref(rows);
     fputc('\n', out);
-    EL_TRY(el_outcome_put(run, EL_OUTCOME_FAILED, false, out));
-    return el_outcome_put(run, EL_OUTCOME_WARNINGS, false, out);
+    EL_TRY(outcome_put(run, EL_OUTCOME_FAILED, false, out));
+    return outcome_put(run, EL_OUTCOME_WARNINGS, false, out);
 }

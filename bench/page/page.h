@@ -53,18 +53,5 @@ const struct el_printed_kind *el_printed_kind(const json_t *run);
 
 /* ---- parts of the page ---- */
 
-/* What `write` prints, as a text of its own; to be freed; NULL without memory. */
-char *el_page_text(const json_t *of, void (*write)(const json_t *of, FILE *out));
-
 /* What a run comes to: "9 trials: 6 valid, 3 suspect", then lists. As HTML or Markdown. Errors: EL_ERR_HOST_MEMORY. */
 enum el_outcome { EL_OUTCOME_VERDICT, EL_OUTCOME_SENTENCES, EL_OUTCOME_FAILED, EL_OUTCOME_WARNINGS, EL_OUTCOMES };
-enum el_status el_outcome_put(const json_t *run, enum el_outcome part, bool html, FILE *out);
-
-/* What a column's head or a picture's name means, in a sentence (docs/metrics.md has the definitions in full); NULL: it
- * says it itself. */
-const char *el_page_meaning(const char *head);
-
-/* The command that measures a trial again; a cell of EL_CELL_BYTES. What a record has as a command may be anything, and
- * whoever reads a page copies it into a shell: its options are read, and a command of `run` is made of them, quoted.
- * Where they are none of run's, or say where to write, the cell says so instead. */
-void el_page_command(const json_t *trial, const json_t *context, char *text);

@@ -1,5 +1,6 @@
 /* The best of each mode on several numbers of devices: the document, its rows for spreadsheets, and the picture. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/base/io.h"
@@ -7,6 +8,9 @@
 #include "bench/base/text.h"
 #include "bench/options/options.h"
 #include "bench/plan/plan.h"
+#include "bench/trial/machine.h"
+#include "bench/trial/trial.h"
+#include "profiles/intervals.h"
 
 static const char *const OF_TOKENS = "tokens_per_s", *const OF_SAMPLES = "samples_per_s";
 
@@ -176,3 +180,178 @@ static enum el_status write(const struct el_figure *figure, const json_t *docume
 }
 
 const struct el_figure el_figure_plan = {.name = "plan", .write = write, .optional = true};
+
+/* What a row's step is made of, and what it hangs on: predicted once more, with an ear to each device that is issued,
+ * and on machines that are worse in one figure each. And what a step in stages takes at least. */
+
+enum { MACHINES_MAX = 32 };
+
+/* Sums over the devices that were issued. */
+struct sums {
+    const struct el_machine *machine;
+    struct el_intervals comm, compute, *stages; /* the latter one per device: what is no bubble */
+    int n;
+    struct el_span window; /* from the first forward to the last backward */
+    double peak_ns, exposed_ns;
+};
+
+static void add_op(struct sums *sums, struct el_intervals *stage, const struct el_op_info *op, struct el_span span)
+{
+    const bool passes = op->phase == EL_PHASE_FORWARD || op->phase == EL_PHASE_BACKWARD;
+    if (op->link == EL_LINK_RECEIVE) { /* idle until it is sent to, which takes as long there */
+        const int64_t sent_ns = span.end_ns - (int64_t)el_machine_op_ns(sums->machine, op, op->device, 1);
+        if (sent_ns > span.begin_ns) span.begin_ns = sent_ns;
+    }
+    if (op->op_class == EL_CLASS_COMPUTE) el_intervals_add(&sums->compute, span);
+    if (op->op_class == EL_CLASS_COMM || op->peer >= 0) el_intervals_add(&sums->comm, span);
+    if (op->phase != EL_PHASE_DATA && op->phase != EL_PHASE_H2D && op->phase != EL_PHASE_OPTIMIZER)
+        el_intervals_add(stage, span);
+    if (!passes) return;
+    if (!op->again) sums->peak_ns += op->flops / el_machine_flops_per_s(sums->machine, op->kernel.dtype) * 1e9;
+    if (span.begin_ns < sums->window.begin_ns) sums->window.begin_ns = span.begin_ns;
+    if (span.end_ns > sums->window.end_ns) sums->window.end_ns = span.end_ns;
+}
+
+static void take_step(void *context, const struct el_step_event *event)
+{
+    struct sums *sums = context;
+    struct el_intervals *stages = realloc(sums->stages, (size_t)(sums->n + 1) * sizeof *stages);
+    if (!stages) return;
+    sums->stages = stages;
+    struct el_intervals *stage = &stages[sums->n++];
+    *stage = (struct el_intervals){.n = 0};
+    el_intervals_clear(&sums->comm);
+    el_intervals_clear(&sums->compute);
+    for (int i = 0; i < event->n_ops; i++) add_op(sums, stage, &event->ops[i], event->spans[i]);
+    el_intervals_unite(stage);
+    el_intervals_unite(&sums->comm);
+    el_intervals_unite(&sums->compute);
+    sums->exposed_ns += (double)(el_intervals_measure(&sums->comm) - el_intervals_common(&sums->comm, &sums->compute));
+}
+
+static double bubble_pct(const struct sums *sums)
+{
+    struct el_intervals window = {.n = 0};
+    double idle_ns = 0, window_ns = (double)(sums->window.end_ns - sums->window.begin_ns);
+    el_intervals_add(&window, sums->window);
+    el_intervals_unite(&window);
+    for (int i = 0; i < sums->n; i++) idle_ns += window_ns - (double)el_intervals_common(&window, &sums->stages[i]);
+    el_intervals_free(&window);
+    return 100 * idle_ns / (window_ns * sums->n);
+}
+
+static int by_change(const void *a, const void *b)
+{
+    const double x = el_json_number(*(json_t *const *)a, "longer_pct"),
+                 y = el_json_number(*(json_t *const *)b, "longer_pct");
+    return (x < y) - (x > y);
+}
+
+static json_t *sensitivities(const struct el_machine *machine, const double *step_ns, int n)
+{
+    json_t *changes[MACHINES_MAX], *list = json_array();
+    for (int i = 1; i < n; i++) {
+        struct el_machine worse = *machine;
+        changes[i] = el_json_of(EL_KEY("figure", el_machine_worsen(&worse, i - 1)), EL_KEY("step_ms", step_ns[i] / 1e6),
+                                EL_KEY("longer_pct", 100 * (step_ns[i] / step_ns[0] - 1)));
+    }
+    qsort(changes + 1, (size_t)(n - 1), sizeof *changes, by_change);
+    for (int i = 1; i < n; i++) json_array_append_new(list, changes[i]);
+    return list;
+}
+
+static enum el_status predict(const struct el_trial *trial, const struct el_machine *machines, int n, json_t *row)
+{
+    struct sums sums = {.machine = machines, .window = {INT64_MAX, INT64_MIN}};
+    const struct el_probe probe = {.context = &sums, .step = take_step};
+    const struct el_predict_spec spec = {.machines = machines, .n_machines = n, .probe = &probe};
+    double step_ns[MACHINES_MAX];
+    struct el_memory_forecast *forecasts = calloc((size_t)trial->n_devices, sizeof *forecasts);
+    if (!forecasts) return el_fail_errno("forecasts of %d devices", trial->n_devices);
+    enum el_status status = el_train_predict(&trial->train, el_kernels_cpu(), &spec, forecasts, step_ns);
+    if (status == EL_OK) {
+        el_json_put_all(row, EL_KEY("mfu_pct", 100 * sums.peak_ns / (step_ns[0] * sums.n)),
+                        EL_KEY("exposed_ms", sums.exposed_ns / sums.n / 1e6),
+                        EL_KEY("bubble_pct", el_mode_cuts(trial->train.mode) ? bubble_pct(&sums) : NAN));
+        if (n > 1) el_json_put(row, "sensitivities", sensitivities(machines, step_ns, n));
+    }
+    for (int i = 0; i < sums.n; i++) el_intervals_free(&sums.stages[i]);
+    free(sums.stages);
+    el_intervals_free(&sums.comm);
+    el_intervals_free(&sums.compute);
+    free(forecasts);
+    return status;
+}
+
+enum el_status el_plan_detail(const struct el_options *run, bool rates, json_t *row)
+{
+    struct el_machine machines[MACHINES_MAX];
+    struct el_options options;
+    struct el_trial_set set;
+    int n = 1;
+    if (!*run->machine) return EL_OK;
+    EL_TRY(el_machine_read(run->machine, machines));
+    for (; rates && n < MACHINES_MAX; n++) {
+        machines[n] = machines[0];
+        if (!el_machine_worsen(&machines[n], n - 1)) break;
+    }
+    el_plan_row_options(run, row, &options);
+    EL_TRY(el_trials_resolve(EL_CMD_RUN, &options, &set));
+    enum el_status status = predict(set.trials, machines, n, row);
+    el_trials_free(&set);
+    return status;
+}
+
+/* ---- at least ---- */
+
+/* Of one micro-batch: the least that a device of a stage computes, forward and backward, and in its update. */
+struct floor {
+    const struct el_machine *machine;
+    const struct el_layout *layout;
+    double passes_ns[EL_SIMULATED_MAX], update_ns[EL_SIMULATED_MAX]; /* by stage */
+};
+
+static void take_least(void *context, const struct el_step_event *event)
+{
+    struct floor *floor = context;
+    double passes_ns = 0, update_ns = 0;
+    for (int i = 0; i < event->n_ops; i++) {
+        const struct el_op_info *op = &event->ops[i];
+        const double ns = op->op_class == EL_CLASS_COMPUTE && op->stream == 0
+                              ? el_machine_op_ns(floor->machine, op, op->device, 1)
+                              : 0;
+        if (op->phase == EL_PHASE_FORWARD || op->phase == EL_PHASE_BACKWARD) passes_ns += ns;
+        if (op->phase == EL_PHASE_OPTIMIZER) update_ns += ns;
+    }
+    const int stage = el_layout_spot(floor->layout, event->ops[0].device).at[EL_AXIS_STAGE];
+    floor->passes_ns[stage] = fmin(floor->passes_ns[stage], passes_ns);
+    floor->update_ns[stage] = fmin(floor->update_ns[stage], update_ns);
+}
+
+enum el_status el_plan_floor(const struct el_trial *one, const struct el_machine *machine, int64_t micro,
+                             double *step_ms_p)
+{
+    struct el_layout layout;
+    double step_ns = NAN, least_ns = 0, before_ns = 0;
+    el_layout_of(&one->train, 1, &layout);
+    struct floor *floor = malloc(sizeof *floor);
+    struct el_memory_forecast *forecasts = calloc((size_t)one->n_devices, sizeof *forecasts);
+    enum el_status status = floor && forecasts ? EL_OK : el_fail_errno("forecasts of %d devices", one->n_devices);
+    if (status == EL_OK) {
+        floor->machine = machine;
+        floor->layout = &layout;
+        for (int s = 0; s < layout.n[EL_AXIS_STAGE]; s++) floor->passes_ns[s] = floor->update_ns[s] = INFINITY;
+        const struct el_probe probe = {.context = floor, .step = take_least};
+        const struct el_predict_spec spec = {
+            .machines = machine, .n_machines = 1, .limit_bytes = one->device_mem_bytes, .probe = &probe};
+        status = el_train_predict(&one->train, el_kernels_cpu(), &spec, forecasts, &step_ns);
+    }
+    for (int s = 0; s < layout.n[EL_AXIS_STAGE] && status == EL_OK; s++) {
+        least_ns = fmax(least_ns, before_ns + (double)micro * floor->passes_ns[s]);
+        before_ns += floor->passes_ns[s];
+    }
+    if (status == EL_OK && !isnan(step_ns)) *step_ms_p = (least_ns + floor->update_ns[0]) / 1e6;
+    free(floor);
+    free(forecasts);
+    return status;
+}

@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <math.h>
 
-#include "bench/base/escape.h"
 #include "bench/base/io.h"
 #include "bench/base/jvalue.h"
+#include "bench/base/text.h"
 #include "bench/record/metrics.h"
 #include "bench/record/record.h"
 

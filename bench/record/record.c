@@ -1,5 +1,5 @@
 /* A trial's record from its repeats: the fields in the order of docs/record.md. Statistics are in
- * over_launches.c and per_device.c; here they are put together. */
+ * over_launches.c; here they are put together. */
 #include "bench/record/record.h"
 
 #include <inttypes.h>

@@ -25,12 +25,10 @@ struct el_answer_verdict {
     const char *junit;  /* the element of a case; NULL: the case passes */
     const char *github; /* the annotation's level; NULL: none, and not in bold */
 };
-const struct el_answer_verdict *el_answer_verdict(const json_t *cell);
 
 /* A cell's row: the table's columns, the last one the verdict, and the texts that stand in them, "-" for what does not
  * apply. New reference. */
 extern const struct el_column el_answer_columns[];
-json_t *el_answer_row(const json_t *cell);
 /* The sides' figures as tables have them, NAN for none. One is the median of its samples; the other follows from it by
  * the effect, which is estimated from pairs or from logarithms and may contradict two medians: of a history the base,
  * else the head. Exact ones are as they were measured. */

@@ -12,13 +12,6 @@
 #define EL_REGRESS_LEVEL      0.005
 #define EL_REGRESS_CONFIDENCE 0.95
 
-/* The scale the effect is on: 1 where more is worse, -1 where less is. */
-double el_regress_sign(const struct el_regress_cell *cell);
-/* 5 of 1.05. */
-double el_regress_pct(double ratio);
-/* The verdict, by the first that applies, with the reason "worse by 5.2 % (95 %: 4.1 to 6.3)" of an effect. false:
- * inconclusive, and the reason is the caller's to give. */
-bool el_regress_settle(struct el_regress_cell *cell, bool worse, bool better, bool same);
 /* All figures of an exact side; false where they differ: then it is not exact at all. Whole numbers must be equal,
  * others within 1e-9 of the value. */
 bool el_regress_constant(const double *x, size_t n);
@@ -28,17 +21,6 @@ struct el_regress_context {
     size_t cells; /* of this kind that can be judged: Holm's family */
     double level, least_effect;
 };
-
-void el_regress_measure_paired(struct el_regress_cell *cell, double *p_better_p,
-                               const struct el_regress_context *context);
-void el_regress_decide_paired(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context);
-
-void el_regress_measure_history(struct el_regress_cell *cell, double *p_better_p,
-                                const struct el_regress_context *context);
-void el_regress_decide_history(struct el_regress_cell *cell, double p_better, const struct el_regress_context *context);
-
-/* Not tested: no p to adjust. */
-void el_regress_decide_exact(struct el_regress_cell *cell, double no_p, const struct el_regress_context *context);
 
 /* What a gate of so many histories like this one would detect in 90 of 100 runs, as a ratio; NAN: it judges none. */
 double el_regress_history_detects(const struct el_level *level, size_t cells);

@@ -54,7 +54,7 @@ void el_baseline_print_next(const char *store, const char *run, bool accept, FIL
 enum el_status el_regress_dirs(const char *store_dir, const char *run_dir, const char *metrics, FILE *notes,
                                struct el_regress_set *set);
 
-/* ---- the level that past sessions of one figure make, and how far they scatter; pure functions of arrays (level.c)
+/* ---- the level that past sessions of one figure make, and how far they scatter; pure functions of arrays
  * ----
  *
  * Sessions stand in order of time; an accepted one begins an era. Where EL_LEVEL_SESSIONS_MIN or more came since the
@@ -62,8 +62,8 @@ enum el_status el_regress_dirs(const char *store_dir, const char *run_dir, const
  * own level; an earlier era of one session has none and is skipped. E levels are then estimated from K sessions:
  * the scatter has K - E degrees of freedom (`df`), fewer than EL_LEVEL_DF_MIN decide nothing, and a rule has to use
  * as many. One session gives a level less precisely than many: the values are then given that much further apart, so
- * that a rule that takes them for sessions of one level, but for `df`, errs no more often than it should (level.c has
- * the factor).
+ * that a rule that takes them for sessions of one level, but for `df`, errs no more often than it should (fingerprint.c
+ * has the factor).
  *
  * Of eight or more sessions of an era, what lies more than three interquartile ranges outside the quartiles, and more
  * than 2 %, is an outlier ("far"): it is kept in the store and reported, but it does not count.

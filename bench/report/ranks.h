@@ -17,9 +17,6 @@ json_t *el_ranks_json(const struct el_rank_row *rows, int n);
 /* {"kind", "rank" (null: no one), "stays", "late_ranks", "late_ms", "caused_pct", "wait_ms", "transfer_ms", "step_ms",
  * "sentence"}. New reference. */
 json_t *el_ranks_blame_json(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame);
-/* "cpu:1 computes 3.00 times as long as cpu:0; cpu:0 waits 25.3 of 64.1 ms for it": without a full stop. */
-void el_ranks_sentence(const struct el_rank_row *rows, int n, const struct el_ranks_blame *blame,
-                       char text[EL_RANKS_SENTENCE_BYTES]);
 /* A rank's compute time over the mean of the others'; NAN where one is not known. */
 double el_ranks_compute_ratio(const struct el_rank_row *rows, int n, int who);
 

@@ -4,6 +4,8 @@
  *
  * Each table has one method, which its head names: the control blocks are other steps than the measured ones. */
 #include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/base/jvalue.h"
@@ -260,4 +262,305 @@ void el_report_arithmetic(const json_t *run, FILE *out)
         fputs("\nGEMM: not known; --machine FILE of 'evenload machine' gives this machine's rate\n", out);
     }
     el_table_list(&table, "", rows);
+}
+
+/* Communication along each axis: of a trial's slowest device, what it sends in a step, and how long. From the record.
+ *
+ * An axis is a group's; where the members of a group differ along several, messages of a pipeline are between stages,
+ * and all else is called after the group. Copies between devices are in no group. */
+
+const char *el_report_axis(const char *group, const json_t *figures)
+{
+    return el_json_text(figures, "axis", !strcmp(group, "pipeline") ? "stage" : group);
+}
+
+/* `what` of an axis grows by `figures`' own. */
+static void add(json_t *row, const json_t *figures, const char *from, const char *what)
+{
+    double sum = el_json_number(row, what), more = el_json_number(figures, from);
+    el_json_put_real(row, what, isnan(sum) ? more : sum + more);
+}
+
+json_t *el_report_axes_of(const json_t *trial)
+{
+    int64_t slowest = el_json_whole(trial, "slowest_member");
+    const json_t *device = json_array_get(json_object_get(trial, "per_device"), slowest < 0 ? 0 : (size_t)slowest);
+    const json_t *comm = json_object_get(device, "comm");
+    json_t *axes = json_object();
+    double bytes = el_json_number(comm, "bytes"), total = el_json_number(comm, "total_ms"),
+           exposed = el_json_number(comm, "exposed_ms");
+    EL_EACH_KEY(group, figures, json_object_get(comm, "by_group")) {
+        const char *axis = el_report_axis(group, figures);
+        if (!json_object_get(axes, axis)) el_json_put(axes, axis, json_object());
+        json_t *row = json_object_get(axes, axis);
+        add(row, figures, "sent_bytes", "sent_bytes");
+        add(row, figures, "total_ms", "total_ms");
+        add(row, figures, "wait_ms", "wait_ms");
+        add(row, figures, "exposed_ms", "exposed_ms");
+        bytes -= el_json_number(figures, "sent_bytes");
+        total -= el_json_number(figures, "total_ms");
+        exposed -= el_json_number(figures, "exposed_ms");
+    }
+    if (bytes >= 1)
+        el_json_put(axes, "copies",
+                    el_json_of(EL_KEY("sent_bytes", el_json_rounded(bytes)), EL_KEY("total_ms", total),
+                               EL_KEY("wait_ms", (double)NAN), EL_KEY("exposed_ms", exposed)));
+    return axes;
+}
+
+bool el_report_is_cut(const json_t *axes)
+{
+    EL_EACH_KEY(axis, figures, axes)
+        if (json_is_object(figures) && (!strcmp(axis, "tensor") || !strcmp(axis, "stage"))) return true;
+    return false;
+}
+
+json_t *el_report_axis_rows(const json_t *trials)
+{
+    json_t *rows = json_array();
+    bool any_cut = false;
+    EL_EACH(trial, trials) {
+        char mode[64], batch[EL_CELL_BYTES];
+        json_t *axes = el_report_axes_of(trial);
+        el_table_mode(trial, mode, sizeof mode);
+        el_table_batch(trial, NULL, batch);
+        any_cut = any_cut || el_report_is_cut(axes);
+        EL_EACH_KEY(axis, figures, axes) {
+            double total_ms = el_json_number(figures, "total_ms"), exposed_ms = el_json_number(figures, "exposed_ms");
+            json_t *row = json_copy(figures);
+            el_json_put_all(
+                row, EL_KEY("mode", mode), EL_KEY("devices", el_json_number(trial, "devices")), EL_KEY("batch", batch),
+                EL_KEY("axis", axis),
+                EL_KEY("hidden_pct", total_ms > 0 ? 1e-3 * round(1e5 * (1 - exposed_ms / total_ms)) : (double)NAN));
+            json_array_append_new(rows, row);
+        }
+        json_decref(axes);
+    }
+    if (!any_cut) json_array_clear(rows);
+    return rows;
+}
+
+const struct el_column el_report_axis_columns[] = {EL_TEXT("mode", -9, "mode"),
+                                                   EL_TEXT("global batch", -14, "batch"),
+                                                   EL_COUNT("dev.", 4, "devices"),
+                                                   {.head = "axis", .gap = 2, .width = -8, .path = "axis"},
+                                                   EL_MIB("sent MiB", 9, "sent_bytes"),
+                                                   EL_FIGURE("total", 8, "total_ms"),
+                                                   EL_FIGURE("wait", 8, "wait_ms"),
+                                                   EL_FIGURE("exposed", 9, "exposed_ms"),
+                                                   EL_FIGURE("hidden %", 10, "hidden_pct"),
+                                                   EL_NO_MORE};
+
+void el_report_axis_list(json_t *rows, FILE *out)
+{
+    const struct el_table table = {.columns = el_report_axis_columns, .out = out};
+    el_table_list(&table,
+                  "\nCommunication by axis, ms per step of the slowest device; exposed: not hidden, with the wait\n",
+                  rows);
+}
+
+void el_report_axes(const json_t *run, FILE *out)
+{
+    el_report_axis_list(el_report_axis_rows(json_object_get(run, "trials")), out);
+}
+
+/* What padding costs, and who computes longest when, of trials whose batches have lengths of their own. */
+
+static const struct el_column columns[] = {EL_SHOWN("mode", -9, el_report_mode),
+                                           EL_SHOWN("global batch", -14, el_table_batch), EL_NO_MORE};
+static const struct el_column device_columns[] = {
+    {.head = "device", .gap = 2, .width = -8, .path = "device"}, EL_FIGURE("words", 8, "loading.length.words"),
+    EL_FIGURE("padded to", 11, "loading.length.mean"),           EL_FIGURE("at most", 9, "loading.length.max"),
+    EL_FIGURE("padding %", 11, "loading.length.padding_pct"),    EL_FIGURE("compute ms", 12, "compute_ms"),
+    EL_FIGURE("longest in % of steps", 23, "longest_pct"),       EL_NO_MORE};
+
+static double computed_ms(const json_t *device, size_t step)
+{
+    return json_number_value(json_array_get(el_json_at(device, "steps.compute_ms"), step));
+}
+
+/* In how many of the steps that all devices kept `own` computed longer than every other, in per cent. */
+static double longest_pct(const json_t *devices, size_t own)
+{
+    size_t n = json_array_size(el_json_at(json_array_get(devices, 0), "steps.compute_ms")), times = 0;
+    for (size_t step = 0; step < n; step++) {
+        bool longest = true;
+        for (size_t d = 0; d < json_array_size(devices); d++)
+            longest &= d == own ||
+                       computed_ms(json_array_get(devices, own), step) > computed_ms(json_array_get(devices, d), step);
+        times += longest;
+    }
+    return n ? 100 * (double)times / (double)n : NAN;
+}
+
+static bool has_lengths(const json_t *trial)
+{
+    return el_report_is_ok(trial) && json_is_object(el_json_at(trial, "per_device.0.steps"));
+}
+
+static void put_trial(const struct el_table *of_trials, const struct el_table *of_devices, const json_t *trial)
+{
+    const json_t *devices = json_object_get(trial, "per_device");
+    el_table_row(of_trials, EL_TABLE_PLAIN, trial);
+    EL_EACH(device, devices) {
+        json_t *row = json_copy((json_t *)(uintptr_t)device);
+        if (json_array_size(devices) > 1)
+            el_json_put(row, "longest_pct", el_json_real(longest_pct(devices, device_at.i)));
+        el_table_row(of_devices, EL_TABLE_DIM, row);
+        json_decref(row);
+    }
+}
+
+void el_report_lengths(const json_t *run, FILE *out)
+{
+    const struct el_table of_trials = {.columns = columns, .out = out},
+                          of_devices = {.columns = device_columns, .out = out};
+    bool any = false;
+    EL_EACH(trial, json_object_get(run, "trials")) {
+        if (!has_lengths(trial)) continue;
+        if (!any) fputs("\nLengths: words of a sentence, what batches are padded to, and who computes longest\n", out);
+        if (!any) el_table_heads(&of_devices, EL_TABLE_BOLD);
+        any = true;
+        put_trial(&of_trials, &of_devices, trial);
+    }
+}
+
+/* Of trials that differ in the hook on the wire alone: bytes, throughput and loss of each against none, or against the
+ * first of them. */
+
+enum { TEXT_BYTES = 256, NAME_BYTES = 64 };
+
+/* The loss after step `n`, from 1. */
+static double loss_after(const json_t *trial, size_t n)
+{
+    return n > 0 ? json_number_value(json_array_get(json_object_get(trial, "loss"), n - 1)) : NAN;
+}
+
+static void append_loss(const json_t *trial, const json_t *base, char *text)
+{
+    size_t n = json_array_size(json_object_get(trial, "loss")), n_base = json_array_size(json_object_get(base, "loss"));
+    if (n_base < n) n = n_base;
+    double loss = loss_after(trial, n), without = loss_after(base, n);
+    if (json_is_true(json_object_get(trial, "simulated")) || !(loss > 0 && without > 0)) return;
+    el_text_append(text, TEXT_BYTES, "; loss %.4g after %zu steps, not %.4g", loss, n, without);
+}
+
+static void say(const json_t *trial, const json_t *base, FILE *out)
+{
+    char name[NAME_BYTES], base_name[NAME_BYTES], bytes[EL_FIGURE_BYTES], text[TEXT_BYTES] = "";
+    size_t n;
+    struct el_interval ratio = el_report_ratio(trial, base, &n);
+    const char *doubt = el_report_doubt(trial) ? el_report_doubt(trial) : el_report_doubt(base);
+    el_table_mode(trial, name, sizeof name);
+    el_table_mode(base, base_name, sizeof base_name);
+    if (ratio.centre > 0) el_text_append(text, TEXT_BYTES, "; %.2f times the samples/s", ratio.centre);
+    if (ratio.valid) el_text_append(text, TEXT_BYTES, " (%.3f to %.3f)", ratio.low, ratio.high);
+    append_loss(trial, base, text);
+    el_text_say("* ", "  ", EL_REPORT_COLUMNS, out, "%s against %s at batch %.0f: %s times the bytes sent%s.%s%s%s",
+                name, base_name, el_json_number(trial, "global_batch"),
+                el_text_figure(el_json_number(trial, "comm.bytes") / el_json_number(base, "comm.bytes"), bytes), text,
+                doubt ? " Times are suspect: " : "", doubt ? doubt : "", doubt ? "." : "");
+}
+
+static bool is_there(const json_t *trial)
+{
+    return el_report_is_ok(trial) && el_json_number(trial, "comm.bytes") > 0;
+}
+
+void el_report_hooks(const json_t *run, FILE *out)
+{
+    static const char *const but[] = {"comm_hook", NULL};
+    const json_t *trials = json_object_get(run, "trials");
+    EL_EACH(trial, trials) {
+        const json_t *base = NULL;
+        EL_EACH(other, trials) {
+            bool none = el_json_is(other, "config.comm_hook", "none");
+            if (is_there(other) && el_report_are_like(trial, other, but) && (!base || none)) base = other;
+        }
+        if (is_there(trial) && base && base != trial) say(trial, base, out);
+    }
+}
+
+/* The table by op, as torch.profiler's key_averages().table() shows it: whole steps, phases, ops; all sums over the
+ * active steps. From the record. */
+
+enum { ROWS_MAX = 30 };
+
+static void show_name(const json_t *row, const json_t *context, char *text)
+{
+    (void)context;
+    snprintf(text, EL_CELL_BYTES, "%s%s", el_json_is(row, "kind", "op") ? "  " : "", el_json_text(row, "name", "?"));
+}
+
+/* Of the rows' sum, which is the context. */
+static void show_share(const json_t *row, const json_t *context, char *text)
+{
+    double sum = json_number_value(context);
+    snprintf(text, EL_CELL_BYTES, "%.1f", sum > 0 ? 100 * el_json_number(row, "self_ms") / sum : 0.0);
+}
+
+static void show_average(const json_t *row, const json_t *context, char *text)
+{
+    char figure[EL_FIGURE_BYTES];
+    (void)context;
+    double each_us = el_json_number(row, "total_ms") / el_json_number(row, "calls") * 1e3;
+    snprintf(text, EL_CELL_BYTES, "%s", el_text_figure(each_us, figure));
+}
+
+static const struct el_column profile_columns[] = {
+    EL_SHOWN("op", -27, show_name),
+    EL_FIGURE("self ms", 9, "self_ms"),
+    EL_SHOWN("self %", 7, show_share),
+    EL_FIGURE("total ms", 10, "total_ms"),
+    EL_COUNT("calls", 8, "calls"),
+    EL_SHOWN("us per call", 10, show_average),
+    {.head = "MFLOP", .width = 10, .kind = EL_CELL_FIGURE, .path = "flops", .scale = 1e-6},
+    EL_MIB("MiB moved", 10, "bytes"),
+    EL_MIB("MiB held", 9, "memory_bytes"),
+    EL_NO_MORE};
+
+/* Of ops by the column, what is more first, names by the alphabet. */
+static int compare(const void *a, const void *b, void *column)
+{
+    const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
+    if (!strcmp(column, "name")) return strcmp(el_json_text(x, "name", ""), el_json_text(y, "name", ""));
+    double left = el_json_number(x, column), right = el_json_number(y, column);
+    return (left < right) - (left > right);
+}
+
+static void put_device(const json_t *device, int sort, FILE *out)
+{
+    static const char *const keys[] = {"self_ms", "total_ms", "calls", "memory_bytes", "flops", "bytes", "name"};
+    const json_t *rows = json_object_get(device, "rows");
+    size_t n = json_array_size(rows), first = 0; /* of the ops, behind the step and its phases */
+    double sum_ms = 0;
+    json_t **sorted = calloc(n + 1, sizeof(json_t *));
+    if (!sorted) return;
+    for (size_t i = 0; i < n; i++) {
+        sorted[i] = json_array_get(rows, i);
+        sum_ms += el_json_number(sorted[i], "self_ms");
+        first += !el_json_is(sorted[i], "kind", "op");
+    }
+    qsort_r(sorted + first, n - first, sizeof *sorted, compare, (void *)(uintptr_t)keys[sort]);
+    json_t *sum = json_real(sum_ms);
+    const struct el_table table = {.columns = profile_columns, .context = sum, .out = out};
+    fprintf(out, "\n");
+    el_text_line(out, "%s, %d active steps:", el_json_text(device, "device", "?"), (int)el_json_whole(device, "steps"));
+    el_table_heads(&table, EL_TABLE_BOLD);
+    for (size_t i = 0; i < n && i < ROWS_MAX; i++)
+        el_table_row(&table, i < first ? EL_TABLE_DIM : EL_TABLE_PLAIN, sorted[i]);
+    if (n > ROWS_MAX) el_text_line(out, "  ... %zu more: trials[0].profile of the record has all", n - ROWS_MAX);
+    json_decref(sum);
+    free(sorted);
+}
+
+void el_report_profile(const json_t *run, int sort, FILE *out)
+{
+    const json_t *profile = el_json_at(run, "trials.0.profile"), *devices = json_object_get(profile, "devices");
+    for (size_t d = 0; d < json_array_size(devices); d++) put_device(json_array_get(devices, d), sort, out);
+    const char *folder = el_json_text(profile, "trace", "");
+    if (*folder) fprintf(out, "\n");
+    if (*folder)
+        el_text_line(out, "%s/rank-0.pt.trace.json ...    traces for ui.perfetto.dev, HTA, 'evenload trace-stats %s'",
+                     folder, folder);
 }

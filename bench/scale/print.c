@@ -112,7 +112,8 @@ static const struct el_column predicted_columns[] = {
     EL_CHANGE("error %", 9, "error_pct"),
     EL_NO_MORE};
 
-void el_scale_predicted_from(const json_t *document, char *text, size_t bytes)
+/* "records wire results/weak", or "rates of h100-sxm": what the document's predicted rows rest on. */
+static void scale_predicted_from(const json_t *document, char *text, size_t bytes)
 {
     const char *costs = el_json_text(document, "predicted_costs", NULL);
     const char *machine = el_json_text(document, "predicted_machine", "?");
@@ -130,7 +131,7 @@ static void print_predicted(const json_t *document, FILE *out)
     const struct el_table table = {.columns = predicted_columns, .out = out};
     char from[TEXT_BYTES];
     if (json_array_size(rows) == 0) return;
-    el_scale_predicted_from(document, from, sizeof from);
+    scale_predicted_from(document, from, sizeof from);
     fputc('\n', out);
     el_text_say("", "", EL_REPORT_COLUMNS, out, "Predicted, not measured, from %s; against %s:", from,
                 json_is_string(json_object_get(document, "predicted_costs")) ? "the measured plain single"

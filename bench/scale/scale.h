@@ -31,8 +31,6 @@ enum el_status el_scale_document(const json_t *run, const char *dir, json_t **do
 bool el_scale_disturbed(const json_t *trial);
 /* The columns of the first of its tables, a row for each of the document's `rows`. */
 extern const struct el_column el_scale_columns[], el_scale_token_columns[]; /* the latter: rows over tokens */
-/* "records wire results/weak", or "rates of h100-sxm": what the document's predicted rows rest on. */
-void el_scale_predicted_from(const json_t *document, char *text, size_t bytes);
 /* Two tables, what it comes to in sentences, and what made rows doubtful; 110 columns. */
 void el_scale_print(const json_t *document, FILE *out);
 /* scale.csv: a row for each of `rows` and `predicted`. EL_OK. */

@@ -5,6 +5,7 @@
  * precision that is not there; and of five repeats a bootstrap holds the truth too rarely. docs/metrics.md has the
  * figures, tests/unit/test_coverage.c is where they come from. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "bench/stats/stats.h"
 
@@ -113,4 +114,160 @@ struct el_interval el_stats_interval_stretch(struct el_interval interval, double
     interval.low = interval.centre * pow(interval.low / interval.centre, factor);
     interval.high = interval.centre * pow(interval.high / interval.centre, factor);
     return interval;
+}
+
+/* Wilcoxon's signed ranks, exact. The distribution of the sum is built one rank at a time, on ranks doubled so that
+ * mid-ranks are whole numbers; as probabilities, so that nothing overflows.
+ *
+ * Not here: the normal approximation, which is wrong by a factor at the small probabilities a gate works with. */
+
+struct ranked {
+    double size; /* without its sign */
+    int sign, doubled_rank;
+};
+
+static int by_size(const void *a, const void *b)
+{
+    double x = ((const struct ranked *)a)->size, y = ((const struct ranked *)b)->size;
+    return (x > y) - (x < y);
+}
+
+/* Mid-ranks, doubled: of those that stand at i + 1 to j the rank is (i + 1 + j) / 2. */
+static void rank(const double *differences, size_t n, struct ranked *ranked)
+{
+    for (size_t i = 0; i < n; i++)
+        ranked[i] = (struct ranked){.size = fabs(differences[i]), .sign = (differences[i] > 0) - (differences[i] < 0)};
+    qsort(ranked, n, sizeof *ranked, by_size);
+    for (size_t i = 0, j; i < n; i = j) {
+        for (j = i; j < n && ranked[j].size <= ranked[i].size;) j++;
+        for (size_t k = i; k < j; k++) ranked[k].doubled_rank = (int)(i + 1 + j);
+    }
+}
+
+/* The probability of each sum of the n ranks, 0 to *last_p; to be freed. Ranks of 0 are left out. NULL: no memory. */
+static double *distribution(const int *ranks, size_t n, size_t *last_p)
+{
+    size_t total = 0, sums = 1;
+    for (size_t i = 0; i < n; i++) total += (size_t)ranks[i];
+    double *two = calloc(2 * (total + 1), sizeof *two), *now = two;
+    if (two == NULL) return NULL;
+    double *next = two + total + 1;
+    now[0] = 1;
+    for (size_t i = 0; i < n; i++) {
+        size_t grows = (size_t)ranks[i]; /* the sum, with half the probability */
+        if (grows == 0) continue;
+        for (size_t s = 0; s < sums + grows; s++) next[s] = s < sums ? 0.5 * now[s] : 0;
+        for (size_t s = 0; s < sums; s++) next[s + grows] += 0.5 * now[s];
+        sums += grows;
+        double *other = now;
+        now = next;
+        next = other;
+    }
+    for (size_t s = 0; s <= total; s++) two[s] = now[s];
+    *last_p = total;
+    return two;
+}
+
+static bool can_be_told(const double *differences, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(differences[i])) return false;
+    return n > 0 && n <= EL_SIGNED_RANK_MAX;
+}
+
+struct el_signed_rank el_stats_signed_rank(const double *differences, size_t n)
+{
+    struct el_signed_rank none = {NAN, NAN, NAN}, test = {0};
+    struct ranked ranked[EL_SIGNED_RANK_MAX];
+    int ranks[EL_SIGNED_RANK_MAX];
+    size_t sum = 0, last;
+    if (!can_be_told(differences, n)) return none;
+    rank(differences, n, ranked);
+    for (size_t i = 0; i < n; i++) {
+        ranks[i] = ranked[i].sign == 0 ? 0 : ranked[i].doubled_rank;
+        sum += ranked[i].sign > 0 ? (size_t)ranks[i] : 0;
+    }
+    double *probability = distribution(ranks, n, &last);
+    if (probability == NULL) return none;
+    for (size_t s = 0; s <= last; s++) {
+        test.p_above += s >= sum ? probability[s] : 0;
+        test.p_below += s <= sum ? probability[s] : 0;
+    }
+    free(probability);
+    test.p_above = fmin(test.p_above, 1);
+    test.p_below = fmin(test.p_below, 1);
+    test.sum = (double)sum / 2;
+    return test;
+}
+
+/* Which Walsh average from below ends the interval, counted from 1: the sum of ranks is smaller than that with at most
+ * `tail`. 0: with so few differences there is none. */
+static size_t end_of_interval(size_t n, double tail)
+{
+    int ranks[EL_SIGNED_RANK_MAX];
+    size_t last, at = 0;
+    for (size_t i = 0; i < n; i++) ranks[i] = (int)i + 1;
+    double *probability = distribution(ranks, n, &last);
+    if (probability == NULL) return 0;
+    for (double sum = probability[0]; at <= last && sum <= tail;) sum += probability[++at];
+    free(probability);
+    return at;
+}
+
+/* The means of all pairs, each with itself too, in rising order; to be freed. NULL: there is none, or no memory. */
+static double *walsh_averages(const double *x, size_t n, size_t *pairs_p)
+{
+    size_t pairs = n * (n + 1) / 2, k = 0;
+    double *means = n > 0 ? malloc(pairs * sizeof *means) : NULL;
+    if (means == NULL) return NULL;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i; j < n; j++) means[k++] = 0.5 * (x[i] + x[j]);
+    el_stats_sort(means, pairs);
+    *pairs_p = pairs;
+    return means;
+}
+
+double el_stats_hodges_lehmann(const double *x, size_t n)
+{
+    size_t pairs = 0;
+    double *means = walsh_averages(x, n, &pairs);
+    double shift = means == NULL ? NAN : 0.5 * (means[(pairs - 1) / 2] + means[pairs / 2]);
+    free(means);
+    return shift;
+}
+
+struct el_interval el_stats_signed_rank_interval(const double *differences, size_t n, double confidence)
+{
+    struct el_interval interval = {.centre = NAN, .low = NAN, .high = NAN, .reason = "no figures"};
+    size_t pairs = 0;
+    double *means = can_be_told(differences, n) ? walsh_averages(differences, n, &pairs) : NULL;
+    if (means == NULL) return interval;
+    interval.centre = 0.5 * (means[(pairs - 1) / 2] + means[pairs / 2]);
+    size_t end = end_of_interval(n, (1 - confidence) / 2);
+    interval.reason = "too few pairs for an interval";
+    if (end > 0)
+        interval = (struct el_interval){
+            .centre = interval.centre, .low = means[end - 1], .high = means[pairs - end], .valid = true};
+    free(means);
+    return interval;
+}
+
+/* Holm: the smallest p times how many there are, the next times one fewer, never below the one before. */
+void el_stats_holm(const double *p, size_t n, double *adjusted)
+{
+    size_t told = 0, *order = malloc((n + 1) * sizeof *order);
+    for (size_t i = 0; i < n && order != NULL; i++) {
+        if (isnan(p[i])) continue;
+        size_t at = told++;
+        for (; at > 0 && p[order[at - 1]] > p[i]; at--) order[at] = order[at - 1];
+        order[at] = i;
+    }
+    double before = 0;
+    for (size_t i = 0; i < n; i++)
+        if (order == NULL || isnan(p[i])) adjusted[i] = NAN;
+    for (size_t k = 0; k < told; k++) {
+        before = fmax(before, fmin(1, p[order[k]] * (double)(told - k)));
+        adjusted[order[k]] = before;
+    }
+    free(order);
 }

@@ -11,7 +11,7 @@
 #include "bench/trial/machine.h"
 #include "bench/trial/trial.h"
 #include "runtime/comm/nccl/api.h"
-#include "runtime/layout/uneven.h"
+#include "runtime/layout/layout.h"
 #include "runtime/state/checkpoint.h"
 
 /* A list of trials may have one on fewer devices, where a disturbance has no place: there it is left out. */

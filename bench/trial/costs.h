@@ -31,9 +31,3 @@ void el_cost_set_free(struct el_cost_set *set);
 
 /* What the records come to alone; `costs_p` is to be freed. */
 enum el_status el_costs_read(const char *dirs, const struct el_train_config *train, struct el_costs **costs_p);
-
-/* costs_ops.c: those of one run; EL_ERR_ABSENT, without a message, where the folder has none. */
-enum el_status el_costs_add_run(const char *dir, const struct el_train_config *train, struct el_cost_set *set);
-
-/* A number that belongs to a draw, a record and a place in it. */
-uint64_t el_cost_draw(int draw, const char *what, uint64_t number);

@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <stddef.h>
+
 #include "runtime/data/samples.h"
 
 struct el_stored {
@@ -51,3 +53,16 @@ enum el_status el_stored_read_image(const char *path, int64_t side, struct el_re
 /* As el_dataset_sample, of a set in memory or in files; then tokens or pixels are the reader's, until its next one. */
 enum el_status el_dataset_read(const struct el_dataset *dataset, enum el_data_split split, int64_t position,
                                struct el_reader *reader, struct el_sample *sample_p);
+
+/* The types of numbers in a safetensors file, a row each by enum el_stored_type. Private to its reader and writer. */
+
+struct el_stored_kind {
+    const char *name;
+    size_t bytes;
+    /* n numbers; `bytes` need not be aligned. */
+    void (*to_double)(const char *bytes, size_t n, double *values);
+    void (*from_double)(const double *values, size_t n, char *bytes); /* NULL: it is read only */
+};
+
+enum { EL_STORED_TYPES = 5 };
+extern const struct el_stored_kind el_stored_types[EL_STORED_TYPES];

@@ -1,13 +1,129 @@
 /* Reducers; see reducer.h. */
-#include "runtime/gradients/reducer.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/gradients/buckets.h"
-#include "runtime/gradients/used_map.h"
+#include "runtime/gradients/reducer.h"
 #include "runtime/state/together.h"
+
+int el_buckets_assign(const size_t *bytes, const int *order, int n, const size_t *limits, int n_limits, int *group)
+{
+    int bucket = 0, limit = 0;
+    size_t filled = 0;
+    for (int i = 0; i < n; i++) {
+        group[i] = bucket;
+        filled += bytes[order[i]];
+        if (filled < limits[limit]) continue;
+        bucket++;
+        filled = 0;
+        if (limit < n_limits - 1) limit++;
+    }
+    return filled ? bucket + 1 : bucket;
+}
+
+int el_chunks_take(const size_t *bytes, int n, size_t limit, int *group)
+{
+    int chunk = 0;
+    size_t filled = 0;
+    for (int i = 0; i < n; i++) {
+        if (filled && filled + bytes[i] > limit) {
+            chunk++;
+            filled = 0;
+        }
+        group[i] = chunk;
+        filled += bytes[i];
+    }
+    return n ? chunk + 1 : 0;
+}
+
+struct el_used_map {
+    const struct el_shard *shard;
+    struct el_comm *comm, *across;
+    int n;                  /* parameters that are not frozen: those of the map */
+    struct el_buffer *sums; /* [n] int32 */
+    int32_t *own;           /* [n], in host memory */
+};
+
+static size_t map_bytes(const struct el_used_map *map)
+{
+    return (size_t)map->n * sizeof(int32_t);
+}
+
+/* Over the members of `comm`, and where `across` is not NULL over those of that too. */
+static enum el_status used_map_open(const struct el_shard *shard, struct el_comm *comm, struct el_comm *across,
+                                    struct el_used_map **map_p)
+{
+    struct el_used_map *map = calloc(1, sizeof *map);
+    if (!map) return el_fail_errno("a map of used parameters");
+    *map = (struct el_used_map){.shard = shard,
+                                .comm = comm,
+                                .across = across,
+                                .own = calloc((size_t)shard->graph->n_params + 1, sizeof(int32_t))};
+    *map_p = map;
+    if (!map->own) return el_fail_errno("a map of used parameters");
+    for (int p = 0; p < shard->graph->n_params; p++)
+        if (!shard->graph->params[p].frozen) map->own[map->n++] = el_graph_uses_param(shard->graph, p);
+    return el_comm_alloc(across ? across : comm, EL_TAG_BUCKET, map_bytes(map), "map of used parameters", &map->sums);
+}
+
+/* NULL is legal. */
+static void used_map_close(struct el_used_map *map)
+{
+    if (!map) return;
+    el_device_free(map->sums);
+    free(map->own);
+    free(map);
+}
+
+/* Brings the member's own map to the device and sums it; *op_p is the operation to wait for. Collective. */
+static void used_map_issue(struct el_used_map *map, struct el_program *program, int *op_p)
+{
+    struct el_op_head head = {.label = "map of used parameters", .phase = EL_PHASE_REDUCE};
+    struct el_comm_op op = {.verb = EL_COMM_ALL_REDUCE,
+                            .dtype = EL_I32,
+                            .count = (size_t)map->n,
+                            .data = el_view_of(map->sums, 0),
+                            .label = "all_reduce used parameters",
+                            .phase = EL_PHASE_COMM};
+    el_program_copy(program, map->shard->device, EL_STREAM_COMPUTE, &head, op.data, el_view_host(map->own),
+                    map_bytes(map), NULL);
+    el_comm_issue(map->comm, program, &op, op_p);
+    if (!map->across) return;
+    el_comm_wait(map->across, program, *op_p);
+    el_comm_issue(map->across, program, &op, op_p);
+}
+
+/* After a step that summed it. Blocking. Errors: EL_ERR_INTERNAL where another member used what this one did not. */
+static enum el_status used_map_check(const struct el_used_map *map)
+{
+    const struct el_param *params = map->shard->graph->params;
+    for (int i = 0, p = 0; i < map->n; i++, p++) {
+        int32_t sum;
+        while (params[p].frozen) p++;
+        if (map->own[i]) continue;
+        EL_TRY(el_device_read(el_view_of(map->sums, (size_t)i * sizeof sum), &sum, sizeof sum));
+        if (sum == 0) continue;
+        return el_fail(EL_ERR_INTERNAL,
+                       "'%s' got a gradient on another rank, and none on rank %d: ranks train one graph",
+                       params[p].name, el_comm_rank(map->comm));
+    }
+    return EL_OK;
+}
+
+/* The parameters that should have gradients and get none, for a message: "'side.weight' and 1 more"; "": there are
+ * none. */
+static void used_map_missing(const struct el_graph *graph, char *text, size_t bytes)
+{
+    int n = 0, first = 0;
+    for (int p = graph->n_params - 1; p >= 0; p--) {
+        if (graph->params[p].frozen || el_graph_uses_param(graph, p)) continue;
+        first = p;
+        n++;
+    }
+    *text = 0;
+    if (n > 1) snprintf(text, bytes, "'%s' and %d more", graph->params[first].name, n - 1);
+    if (n == 1) snprintf(text, bytes, "'%s'", graph->params[first].name);
+}
 
 struct bucket {
     struct el_buffer *buffer;
@@ -73,7 +189,7 @@ enum el_status el_reducer_open(const struct el_reducer_spec *spec, struct el_red
     reducer->n_params = spec->shard->graph->n_params;
     enum el_status status = make_arrays(reducer);
     if (status == EL_OK && spec->unused != EL_UNUSED_FAIL)
-        status = el_used_map_open(spec->shard, spec->comm, spec->across, &reducer->map);
+        status = used_map_open(spec->shard, spec->comm, spec->across, &reducer->map);
     if (status == EL_OK)
         *reducer_p = reducer;
     else
@@ -91,7 +207,7 @@ void el_reducer_close(struct el_reducer *reducer)
 {
     if (!reducer) return;
     free_buckets(reducer);
-    el_used_map_close(reducer->map);
+    used_map_close(reducer->map);
     free(reducer->order);
     free(reducer->slots);
     free(reducer->placed);
@@ -168,8 +284,8 @@ static bool averages(const struct el_reducer_spec *spec)
 static enum el_status check_finished(const struct el_reducer *reducer)
 {
     const struct el_shard *shard = reducer->spec.shard;
-    char missing[64];
-    el_used_map_missing(shard->graph, missing, sizeof missing);
+    char missing[96];
+    used_map_missing(shard->graph, missing, sizeof missing);
     if (!reducer->unfinished) return EL_OK;
     return el_fail(EL_ERR_INVALID,
                    "%s: expected to have finished reduction in the prior iteration before starting a new one: rank %d "
@@ -323,7 +439,7 @@ static void launch_complete(struct el_reducer *reducer)
         reduce_next(reducer);
     if (reducer->next_bucket < reducer->n_buckets || !reducer->map || reducer->map_known || reducer->map_op >= 0)
         return;
-    el_used_map_issue(reducer->map, reducer->program, &reducer->map_op);
+    used_map_issue(reducer->map, reducer->program, &reducer->map_op);
 }
 
 static void put_zeros(struct el_reducer *reducer)
@@ -397,5 +513,5 @@ void el_reducer_shadow(struct el_reducer *reducer, struct el_program *program)
 
 enum el_status el_reducer_check(const struct el_reducer *reducer)
 {
-    return reducer->map ? el_used_map_check(reducer->map) : EL_OK;
+    return reducer->map ? used_map_check(reducer->map) : EL_OK;
 }

@@ -30,6 +30,8 @@
  */
 #pragma once
 
+#include <stddef.h>
+
 #include "runtime/comm/comm.h"
 #include "runtime/state/shard.h"
 
@@ -39,7 +41,7 @@ struct el_reducer;
  * gradient, and leave those parameters without one. */
 enum el_reducer_unused {
     EL_UNUSED_FAIL,  /* a bucket that waits for one is never summed; the next grouping fails */
-    EL_UNUSED_FIND,  /* in every step members sum a map of what they used (used_map.h). Buckets are never regrouped:
+    EL_UNUSED_FIND,  /* in every step members sum a map of what they used (el_used_map). Buckets are never regrouped:
                       * they go by the order of parameters, the last bucket first */
     EL_UNUSED_STATIC /* the first step's map holds for all steps; in later groupings they come last */
 };
@@ -90,3 +92,38 @@ void el_reducer_finish(struct el_reducer *reducer);
 void el_reducer_shadow(struct el_reducer *reducer, struct el_program *program);
 /* After a step: whether what was taken to be unused is so for all members. Blocking. */
 enum el_status el_reducer_check(const struct el_reducer *reducer);
+
+/* How tensors are put together for communication. Two algorithms of PyTorch's, which differ (docs/semantics.md):
+ *
+ *     el_buckets_assign   the reducer's (ddp): a bucket is closed after the tensor that makes it reach its limit, so
+ *                         that it may exceed it
+ *     el_chunks_take      take_tensors (dp's broadcast and reduce): a chunk is closed before the tensor that would
+ *                         overflow it
+ *
+ * Source: torch/csrc/distributed/c10d/reducer.cpp, compute_bucket_assignment_by_size; torch/_utils.py, _take_tensors.
+ * Known answer: ResNet-18 at a cap of 25 MiB (pytorch#48880), in tests/unit/test_buckets.c. Pure functions.
+ */
+
+/* group[i] is the bucket of order[i]; both have n entries. `bytes` is indexed by tensor. The limits are used in turn,
+ * the last one for all further buckets. Returns the number of buckets. */
+int el_buckets_assign(const size_t *bytes, const int *order, int n, const size_t *limits, int n_limits, int *group);
+
+/* group[i] is the chunk of tensor i. Returns the number of chunks. */
+int el_chunks_take(const size_t *bytes, int n, size_t limit, int *group);
+
+/* The map by which members tell each other which parameters they used in a step: DDP's, with find_unused_parameters. An
+ * integer a parameter that is not frozen, 1 where a gradient came; summed over the members, 0 where nobody has one.
+ *
+ *     el_used_map_open(shard, comm, NULL, &map);
+ *     el_used_map_issue(map, program, &op);     in a step, when all buckets are on their way
+ *     el_used_map_check(map);                   between steps
+ *     el_used_map_close(map);
+ *
+ * A step is captured, so what it does about a parameter is known before it runs: what a member does not use nobody
+ * does. check holds the map to that.
+ *
+ * Memory: 4 bytes a parameter, of the communicator's own (tag bucket). Ownership: shard and communicator are the
+ * caller's. Threads: the worker's. Errors: EL_ERR_OOM, EL_ERR_HOST_MEMORY; of issue the program's.
+ */
+
+struct el_used_map;

@@ -16,9 +16,69 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "kernels/kernels.h"
-#include "runtime/graph/slice.h"
+
+/* The axes of a job: the ways in which its devices differ from each other. Where a device stands is a number an axis
+ * (layout.h); the devices that differ along one axis alone are a group, and a group talks by a communicator of its own
+ * (worlds.h). A new axis is a row.
+ *
+ * Whether a group talks by collectives of its own is a fact of the axis: stages hand values over by messages among all
+ * workers, and need none.
+ *
+ * Ownership: constant. Threads: any.
+ */
+
+enum el_axis { EL_AXIS_DATA, EL_AXIS_STAGE, EL_AXIS_TENSOR, EL_AXIS_SHARD, EL_AXIS_COUNT };
+
+struct el_axis_row {
+    const char *name; /* in records: "data" */
+    const char *word; /* in a mesh: "dp" of dp=2,pp=2 */
+    const char *has;  /* what a device has along it, in words */
+    bool groups;      /* its devices have a communicator of their own */
+};
+
+const struct el_axis_row *el_axis_row(enum el_axis axis);
+
+/* A slice: which part of an array of the model an array here is, where one is cut across. What begins, is drawn, saved
+ * and compared goes by the element's number in the whole array, its origin, so that every way of cutting has the same
+ * numbers.
+ *
+ *     struct el_slice half = {.dim = 0, .first = 4, .of = 8};      rows 4 to 7 of 8: the shape has 4 rows
+ *     for (int64_t i = 0; i < count; i += el_slice_run(&shape, &half))
+ *         el_slice_at(&shape, &half, i)            where element i stands in the origin; the run's others follow it
+ *
+ * Units: elements. Threads: any.
+ */
+
+enum { EL_SHAPE_MAX = 4 };
+
+struct el_shape {
+    int n;
+    int64_t d[EL_SHAPE_MAX];
+};
+
+static inline int64_t el_shape_count(const struct el_shape *shape)
+{
+    int64_t count = 1;
+    for (int i = 0; i < shape->n; i++) count *= shape->d[i];
+    return count;
+}
+
+/* Along dimension `dim` the origin has `of`, and this begins at `first`. of 0: it is all of its origin. */
+struct el_slice {
+    int dim;
+    int64_t first, of;
+};
+
+/* How many elements stand beside each other here and in the origin. */
+int64_t el_slice_run(const struct el_shape *shape, const struct el_slice *slice);
+int64_t el_slice_at(const struct el_shape *shape, const struct el_slice *slice, int64_t i);
+struct el_shape el_slice_origin(const struct el_shape *shape, const struct el_slice *slice);
+/* Values of the origin to those of the slice; and back, where the others stay as they are. */
+void el_slice_take(const struct el_shape *shape, const struct el_slice *slice, const double *origin, double *values);
+void el_slice_put(const struct el_shape *shape, const struct el_slice *slice, const double *values, double *origin);
 
 enum { EL_NODE_INPUTS_MAX = 8, EL_NODE_PARAMS_MAX = 2, EL_NODE_BUFFERS_MAX = 2, EL_NODE_OUTPUTS_MAX = 4 };
 enum { EL_GRAPH_NAME_BYTES = 48 };

@@ -1,8 +1,419 @@
 /* Issues a graph's forward and backward, and keeps the account of who still needs which tensor. Arithmetic is the
  * kernels', shapes are the graph's, and what a gradient is for is the mode's. */
-#include "runtime/graph/pass_state.h"
-
+#include <stdio.h>
 #include <stdlib.h>
+
+#include "kernels/shapes.h"
+#include "runtime/graph/pass.h"
+
+/* A tensor's way through the pass. */
+struct value {
+    struct el_view view; /* buffer NULL: freed or not yet allocated */
+    bool owned;          /* this pass frees it */
+    struct el_view grad;
+    bool grad_owned; /* false: the caller's doutput, or another tensor's now */
+    bool is_output;
+    int segment;      /* which makes and reads it, and nobody else: it is computed again in backward; 0: it is not */
+    int last_forward; /* last node that reads it, -1: none */
+    int last_inputs;  /* lowest node whose backward for inputs reads it, -1: none */
+    int last_weights; /* the same of backward for weights */
+};
+
+/* A parameter's. */
+struct weight {
+    struct el_view cast;  /* its values in the other type; buffer NULL: not now */
+    struct el_view wide;  /* a new gradient in the pass's type that is to be cast */
+    int uses;             /* backward contributions to come */
+    struct el_view fresh; /* a new gradient that is to be added to a kept one; of a frozen one: that nobody wants */
+    bool begun;           /* an overwritten gradient that has a contribution */
+};
+
+struct el_pass {
+    struct el_pass_spec spec;
+    struct el_program *program;
+    enum el_phase phase;
+    bool again;                /* what forward_node issues is computed again */
+    struct value *values;      /* [n_tensors] */
+    struct weight *weights;    /* [n_params] */
+    struct el_buffer **kept;   /* [n_nodes]: what forward leaves beside tensors */
+    struct el_view sums, part; /* of a sum over the pieces on its way, for the node in work; part's buffer NULL: none */
+    int sum_op;
+};
+
+static void pass_emit_as(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op,
+                         enum el_dtype dtype);
+static enum el_dtype pass_stored(const struct el_pass *pass);
+
+/* What a kind of node sees of a pass: where its operands are, where its gradients go, and how it issues an op. */
+
+/* Of parameters, and of their gradients. */
+static size_t pass_tensor_bytes(const struct el_pass *pass, int t)
+{
+    const struct el_tensor *tensor = &pass->spec.graph->tensors[t];
+    return (size_t)(pass->spec.batch * el_shape_count(&tensor->shape)) *
+           el_dtype_bytes(el_tensor_dtype(tensor, pass->spec.dtype));
+}
+
+/* A mark of the pass's program, on its device. */
+static struct el_view pass_alloc(struct el_pass *pass, enum el_tag tag, size_t bytes, const char *name)
+{
+    struct el_buffer *buffer;
+    el_program_alloc(pass->program, pass->spec.device, tag, bytes, name, &buffer);
+    return el_view_of(buffer, 0);
+}
+
+const struct el_pass_spec *el_pass_get(const struct el_pass *pass)
+{
+    return &pass->spec;
+}
+
+struct el_view el_pass_input(const struct el_pass *pass, const struct el_node *node, int i)
+{
+    return pass->values[node->inputs[i]].view;
+}
+
+struct el_view el_pass_output(const struct el_pass *pass, const struct el_node *node, int i)
+{
+    return pass->values[node->outputs[i]].view;
+}
+
+const struct el_weights_layout *el_pass_param_layout(const struct el_pass *pass, const struct el_node *node, int i)
+{
+    return el_param_layout(&pass->spec.graph->params[node->params[i]], pass->spec.device, pass_stored(pass));
+}
+
+static enum el_dtype pass_stored(const struct el_pass *pass)
+{
+    return el_param_dtype(pass->spec.graph->precision, pass->spec.dtype);
+}
+
+static enum el_dtype pass_grads(const struct el_pass *pass)
+{
+    return pass->spec.full_grads ? pass->spec.dtype : pass_stored(pass);
+}
+
+/* The type of its output. */
+static enum el_dtype pass_dtype(const struct el_pass *pass, const struct el_node *node)
+{
+    return el_tensor_dtype(&pass->spec.graph->tensors[node->outputs[0]], pass->spec.dtype);
+}
+
+static void cast(struct el_pass *pass, const struct el_node *node, struct el_view from, enum el_dtype from_dtype,
+                 struct el_view to, enum el_dtype to_dtype, int64_t n, double acc)
+{
+    pass_emit_as(pass, node,
+                 &(struct el_kernel_op){
+                     .op = EL_OP_CAST, .views = {from, to}, .args = {.d = {n}, .s = {1, acc}, .k = {from_dtype}}},
+                 to_dtype);
+}
+
+void el_pass_move(struct el_pass *pass, const struct el_node *node, struct el_view from, int from_tensor,
+                  struct el_view to, int to_tensor, double acc)
+{
+    const struct el_tensor *tensors = pass->spec.graph->tensors;
+    const enum el_dtype source = el_tensor_dtype(&tensors[from_tensor], pass->spec.dtype),
+                        target = el_tensor_dtype(&tensors[to_tensor], pass->spec.dtype);
+    const int64_t rows = pass->spec.batch, n = el_shape_count(&tensors[to_tensor].shape);
+    struct el_kernel_op copy = {
+        .op = EL_OP_COPY_COLUMNS, .views = {from, to}, .args = {.d = {rows, n, n, n}, .s = {acc}}};
+    if (source == target)
+        pass_emit_as(pass, node, &copy, target);
+    else
+        cast(pass, node, from, source, to, target, rows * n, acc);
+}
+
+struct el_view el_pass_param(struct el_pass *pass, const struct el_node *node, int i)
+{
+    const int p = node->params[i];
+    const struct el_param *param = &pass->spec.graph->params[p];
+    const enum el_dtype stored = pass_stored(pass),
+                        wanted = node->type->params_full & 1U << i ? pass->spec.dtype : pass_dtype(pass, node);
+    struct el_view *copy = &pass->weights[p].cast;
+    if (stored == wanted) return pass->spec.params[p];
+    if (copy->buffer) return *copy;
+    if (pass->spec.casts && pass->spec.casts[p].users++ > 0) return *copy = pass->spec.casts[p].view;
+    const int64_t n = el_shape_count(&param->shape);
+    *copy = pass_alloc(pass, EL_TAG_CAST, (size_t)n * el_dtype_bytes(wanted), param->name);
+    cast(pass, node, pass->spec.params[p], stored, *copy, wanted, n, 0);
+    if (pass->spec.casts) pass->spec.casts[p].view = *copy;
+    return *copy;
+}
+
+struct el_view el_pass_buffer(const struct el_pass *pass, const struct el_node *node, int i)
+{
+    return pass->spec.buffers[node->buffers[i]];
+}
+
+struct el_view el_pass_kept(const struct el_pass *pass, const struct el_node *node)
+{
+    return el_view_of(pass->kept[node->index], 0);
+}
+
+struct el_view el_pass_output_grad(const struct el_pass *pass, const struct el_node *node, int i)
+{
+    return pass->values[node->outputs[i]].grad;
+}
+
+/* After a node's backward: new gradients go where they are stored. */
+static bool pass_wants_grad(const struct el_pass *pass, int t)
+{
+    const struct el_tensor *tensor = &pass->spec.graph->tensors[t];
+    return tensor->requires_grad && (tensor->producer >= 0 || pass->spec.input_grads);
+}
+
+bool el_pass_input_grad(struct el_pass *pass, const struct el_node *node, int i, struct el_view *view_p, double *acc_p)
+{
+    int t = node->inputs[i];
+    struct value *value = &pass->values[t];
+    if (!pass_wants_grad(pass, t)) return false;
+    *acc_p = value->grad.buffer ? 1 : 0;
+    if (!value->grad.buffer) {
+        value->grad =
+            pass_alloc(pass, EL_TAG_ACTIVATION, pass_tensor_bytes(pass, t), pass->spec.graph->tensors[t].name);
+        value->grad_owned = true;
+    }
+    *view_p = value->grad;
+    return true;
+}
+
+bool el_pass_input_grad_hand_over(struct el_pass *pass, const struct el_node *node, int i)
+{
+    struct value *from = &pass->values[node->outputs[0]], *to = &pass->values[node->inputs[i]];
+    if (!pass_wants_grad(pass, node->inputs[i]) || to->grad.buffer) return false;
+    if (pass->spec.graph->tensors[node->inputs[i]].dtype != pass->spec.graph->tensors[node->outputs[0]].dtype)
+        return false;
+    to->grad = from->grad;
+    to->grad_owned = from->grad_owned;
+    from->grad_owned = false;
+    return true;
+}
+
+bool el_pass_input_grad_open(struct el_pass *pass, const struct el_node *node, int i, struct el_view *view_p)
+{
+    double acc;
+    if (!el_pass_input_grad(pass, node, i, view_p, &acc)) return false;
+    if (acc != 0)
+        *view_p = pass_alloc(pass, EL_TAG_WORKSPACE, pass_tensor_bytes(pass, node->inputs[i]), "gradient to be added");
+    return true;
+}
+
+void el_pass_input_grad_force(struct el_pass *pass, const struct el_node *node, int i, struct el_view *view_p)
+{
+    if (el_pass_input_grad_open(pass, node, i, view_p)) return;
+    *view_p = pass_alloc(pass, EL_TAG_WORKSPACE, pass_tensor_bytes(pass, node->inputs[i]), "gradient nobody wants");
+}
+
+void el_pass_input_grad_done(struct el_pass *pass, const struct el_node *node, int i, struct el_view view)
+{
+    int t = node->inputs[i];
+    if (view.buffer == pass->values[t].grad.buffer) return;
+    int64_t count = pass->spec.batch * el_shape_count(&pass->spec.graph->tensors[t].shape);
+    if (pass->values[t].grad.buffer)
+        pass_emit_as(pass, node,
+                     &(struct el_kernel_op){.op = EL_OP_ADD, .views = {view, pass->values[t].grad}, .args.d = {count}},
+                     el_tensor_dtype(&pass->spec.graph->tensors[t], pass->spec.dtype));
+    el_program_free(pass->program, view.buffer);
+}
+
+/* Where it is stored. */
+static struct el_view param_grad(struct el_pass *pass, int p, double *acc_p)
+{
+    const struct el_param *param = &pass->spec.graph->params[p];
+    struct weight *weight = &pass->weights[p];
+    if (pass->spec.overwrite && !param->frozen) {
+        *acc_p = weight->begun ? 1 : 0;
+        weight->begun = true;
+        return pass->spec.grads[p];
+    }
+    struct el_view *grad = pass->spec.grads[p].buffer || param->frozen ? &weight->fresh : &pass->spec.grads[p];
+    if (!param->frozen) *acc_p = grad->buffer ? 1 : 0; /* that of the others, else */
+    if (!grad->buffer) {
+        size_t bytes = (size_t)el_shape_count(&param->shape) * el_dtype_bytes(pass_grads(pass));
+        *grad = pass_alloc(pass, param->frozen ? EL_TAG_WORKSPACE : EL_TAG_GRAD, bytes, param->name);
+    }
+    return *grad;
+}
+
+struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *node, int i, double *acc_p)
+{
+    const int p = node->params[i];
+    const struct el_param *param = &pass->spec.graph->params[p];
+    struct weight *weight = &pass->weights[p];
+    if (pass_grads(pass) == pass->spec.dtype) return param_grad(pass, p, acc_p);
+    if (!param->frozen) *acc_p = 0;
+    weight->wide = pass_alloc(pass, EL_TAG_WORKSPACE,
+                              (size_t)el_shape_count(&param->shape) * el_dtype_bytes(pass->spec.dtype), param->name);
+    return weight->wide;
+}
+
+static void pass_store_grads(struct el_pass *pass, const struct el_node *node)
+{
+    for (int i = 0; i < node->n_params; i++) {
+        const int p = node->params[i];
+        const struct el_param *param = &pass->spec.graph->params[p];
+        struct weight *weight = &pass->weights[p];
+        double acc = 0;
+        if (!weight->wide.buffer) continue;
+        if (!param->frozen) {
+            struct el_view grad = param_grad(pass, p, &acc);
+            cast(pass, node, weight->wide, pass->spec.dtype, grad, pass_grads(pass), el_shape_count(&param->shape),
+                 acc);
+        }
+        el_program_free(pass->program, weight->wide.buffer);
+        weight->wide = (struct el_view){0};
+    }
+}
+
+/* The group of devices that differ from this one along an axis alone; NULL: nobody does. */
+static struct el_comm *pass_group(const struct el_pass *pass, enum el_axis axis)
+{
+    struct el_comm *const *group = pass->spec.env.group;
+    return group && group[axis] && el_comm_size(group[axis]) > 1 ? group[axis] : NULL;
+}
+
+/* The operation's number; -1: there is nobody. */
+static int communicate(struct el_pass *pass, const struct el_node *node, enum el_axis axis, struct el_comm_op *op)
+{
+    struct el_comm *comm = pass_group(pass, axis);
+    int id = -1;
+    if (!comm) return id;
+    op->dtype = pass_dtype(pass, node);
+    op->label = node->name;
+    op->phase = EL_PHASE_COMM;
+    el_comm_issue(comm, pass->program, op, &id);
+    return id;
+}
+
+void el_pass_communicate(struct el_pass *pass, const struct el_node *node, enum el_axis axis, struct el_comm_op *op)
+{
+    op->join = true;
+    communicate(pass, node, axis, op);
+}
+
+/* ---- pieces ---- */
+
+static struct el_view room_for_whole(struct el_pass *pass, const struct el_node *node, enum el_tag tag, int64_t count)
+{
+    return pass_alloc(pass, tag, (size_t)(pass->spec.graph->n_pieces * count) * el_dtype_bytes(pass_dtype(pass, node)),
+                      node->name);
+}
+
+static void gather(struct el_pass *pass, const struct el_node *node, struct el_view part, struct el_view whole,
+                   int64_t count)
+{
+    struct el_comm_op op = {.verb = EL_COMM_ALL_GATHER, .count = (size_t)count, .data = part, .result = whole};
+    el_pass_communicate(pass, node, EL_AXIS_TENSOR, &op);
+}
+
+struct el_view el_pass_sum_open(struct el_pass *pass, const struct el_node *node, struct el_view part, int64_t count)
+{
+    return pass->spec.graph->by_tokens ? room_for_whole(pass, node, EL_TAG_WORKSPACE, count) : part;
+}
+
+void el_pass_sum_begin(struct el_pass *pass, const struct el_node *node, struct el_view sums, struct el_view part,
+                       int64_t count)
+{
+    const bool by_tokens = pass->spec.graph->by_tokens;
+    struct el_comm_op op = {.verb = by_tokens ? EL_COMM_REDUCE_SCATTER : EL_COMM_ALL_REDUCE,
+                            .count = (size_t)count,
+                            .data = sums,
+                            .result = by_tokens ? part : (struct el_view){0}};
+    pass->sums = sums;
+    pass->part = part;
+    pass->sum_op = communicate(pass, node, EL_AXIS_TENSOR, &op);
+}
+
+struct el_view el_pass_sum_end(struct el_pass *pass)
+{
+    const struct el_view part = pass->part;
+    if (!part.buffer) return part;
+    el_program_wait(pass->program, pass->spec.device, pass->spec.stream, pass->sum_op);
+    if (pass->spec.graph->by_tokens) el_program_free(pass->program, pass->sums.buffer);
+    pass->part = (struct el_view){0};
+    return part;
+}
+
+void el_pass_sum_done(struct el_pass *pass, const struct el_node *node, struct el_view sums, struct el_view part,
+                      int64_t count)
+{
+    el_pass_sum_begin(pass, node, sums, part, count);
+    el_pass_sum_end(pass);
+}
+
+struct el_view el_pass_whole_open(struct el_pass *pass, const struct el_node *node, struct el_view part, int64_t count)
+{
+    if (!pass->spec.graph->by_tokens) return part;
+    struct el_view whole = room_for_whole(pass, node, EL_TAG_WORKSPACE, count);
+    gather(pass, node, part, whole, count);
+    return whole;
+}
+
+void el_pass_whole_done(struct el_pass *pass, struct el_view whole, struct el_view part)
+{
+    if (whole.buffer != part.buffer) el_program_free(pass->program, whole.buffer);
+}
+
+void el_pass_output_grad_whole(struct el_pass *pass, const struct el_node *node, int i)
+{
+    if (!pass->spec.graph->by_tokens) return;
+    struct value *value = &pass->values[node->outputs[i]];
+    const int64_t count = pass->spec.batch * el_shape_count(&pass->spec.graph->tensors[node->outputs[i]].shape);
+    struct el_view whole = room_for_whole(pass, node, EL_TAG_ACTIVATION, count);
+    gather(pass, node, value->grad, whole, count);
+    if (value->grad_owned) el_program_free(pass->program, value->grad.buffer);
+    value->grad = whole;
+    value->grad_owned = true;
+}
+
+/* A piece has as many n-ths of samples as the batch has samples, none of which lies in two samples. */
+bool el_pass_next_stretch(const struct el_pass *pass, int tensor, struct el_stretch *stretch)
+{
+    const struct el_graph *graph = pass->spec.graph;
+    const int64_t part = el_shape_count(&graph->tensors[tensor].shape), n = graph->by_tokens ? graph->n_pieces : 1;
+    const int64_t done = stretch->at / part + stretch->n_samples * stretch->count / part,
+                  left = pass->spec.batch - done;
+    const int64_t at = graph->by_tokens ? graph->piece * pass->spec.batch + done : done, within = at % n;
+    if (left == 0) return false;
+    const bool whole = within == 0 && left >= n;
+    const int64_t parts = whole ? n : n - within < left ? n - within : left;
+    *stretch = (struct el_stretch){.at = done * part,
+                                   .sample = at / n,
+                                   .n_samples = whole ? left / n : 1,
+                                   .first = within * part,
+                                   .count = parts * part,
+                                   .is_part = !whole};
+    return true;
+}
+
+void el_pass_emit(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op)
+{
+    pass_emit_as(pass, node, op, pass_dtype(pass, node));
+}
+
+void el_pass_shift(const struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op, int view,
+                   int64_t elements)
+{
+    const enum el_dtype dtype = el_op_operand_dtype(op->op, pass_dtype(pass, node), &op->args, view);
+    if (op->views[view].buffer) op->views[view].offset += (size_t)elements * el_dtype_bytes(dtype);
+}
+
+void el_pass_zero_grad(struct el_pass *pass, const struct el_node *node, struct el_view grad, int64_t n)
+{
+    pass_emit_as(pass, node, &(struct el_kernel_op){.op = EL_OP_FILL, .views = {grad}, .args.d = {n}},
+                 pass->spec.dtype);
+}
+
+/* Issues a kernel of this type. */
+static void pass_emit_as(struct el_pass *pass, const struct el_node *node, struct el_kernel_op *op, enum el_dtype dtype)
+{
+    char label[2 * EL_GRAPH_NAME_BYTES];
+    snprintf(label, sizeof label, "%s %s", el_op_name(op->op), node->name);
+    op->head.label = label; /* the program keeps a copy */
+    op->head.phase = pass->phase;
+    op->head.again = pass->again;
+    op->dtype = dtype;
+    el_program_kernel(pass->program, pass->spec.device, pass->spec.stream, op, NULL);
+}
 
 static bool has_backward(const struct el_pass *pass, const struct el_node *node)
 {
@@ -128,7 +539,7 @@ static void drop_casts(struct el_pass *pass)
         bool needed = false;
         for (int n = 0; n < graph->n_nodes && pass->weights[p].cast.buffer && pass->spec.training; n++)
             needed |= graph->nodes[n].n_params > 0 && graph->nodes[n].params[0] == p &&
-                      el_pass_wants_grad(pass, graph->nodes[n].inputs[0]);
+                      pass_wants_grad(pass, graph->nodes[n].inputs[0]);
         if (!needed) drop_cast(pass, p);
     }
 }
@@ -152,7 +563,7 @@ static void alloc_kept(struct el_pass *pass, const struct el_node *node)
     struct el_kept kept = node->type->kept(pass->spec.graph, node);
     size_t count = (size_t)(pass->spec.batch * kept.per_sample + kept.fixed);
     size_t bytes = count * el_dtype_bytes(kept.dtype == EL_I32 ? EL_I32 : pass->spec.dtype);
-    pass->kept[node->index] = el_pass_alloc(pass, EL_TAG_ACTIVATION, bytes, node->name).buffer;
+    pass->kept[node->index] = pass_alloc(pass, EL_TAG_ACTIVATION, bytes, node->name).buffer;
 }
 
 static void tell(struct el_pass *pass, el_pass_node_hook *hook, const struct el_node *node)
@@ -167,8 +578,8 @@ static void forward_node(struct el_pass *pass, const struct el_node *node)
     for (int i = 0; i < node->n_outputs; i++) {
         int t = node->outputs[i];
         struct value *output = &pass->values[t];
-        output->view = el_pass_alloc(pass, output->is_output ? EL_TAG_OUTPUT : EL_TAG_ACTIVATION,
-                                     el_pass_tensor_bytes(pass, t), graph->tensors[t].name);
+        output->view = pass_alloc(pass, output->is_output ? EL_TAG_OUTPUT : EL_TAG_ACTIVATION,
+                                  pass_tensor_bytes(pass, t), graph->tensors[t].name);
         output->owned = true;
     }
     alloc_kept(pass, node);
@@ -199,7 +610,7 @@ static void add_to_kept(struct el_pass *pass, const struct el_node *node, int p)
     if (!fresh.buffer) return;
     struct el_kernel_op op = {
         .op = EL_OP_ADD, .views = {fresh, pass->spec.grads[p]}, .args.d = {el_param_count(pass->spec.graph, p)}};
-    el_pass_emit_as(pass, node, &op, el_pass_grads(pass));
+    pass_emit_as(pass, node, &op, pass_grads(pass));
     el_program_free(pass->program, fresh.buffer);
     pass->weights[p].fresh = (struct el_view){0};
 }
@@ -281,7 +692,7 @@ static void backward_node(struct el_pass *pass, const struct el_node *node, enum
     }
     if (halves & WEIGHTS && el_node_trains(pass->spec.graph, node)) call(node->type->backward_weights, pass, node);
     if (halves & INPUTS) call(node->type->backward_inputs, pass, node);
-    el_pass_store_grads(pass, node);
+    pass_store_grads(pass, node);
     drop_unwanted(pass, node);
     for (int i = 0; i < node->n_outputs && (halves & WEIGHTS || !node->type->backward_weights); i++)
         drop_grad(pass, node->outputs[i]);

@@ -23,7 +23,6 @@
 
 #include "runtime/comm/comm.h"
 #include "runtime/device/program.h"
-#include "runtime/graph/axis.h"
 #include "runtime/graph/graph.h"
 
 /* Before and after what is issued for a node: forward, and backward, by `phase`; of backward in two halves (below) in
@@ -121,8 +120,6 @@ bool el_pass_input_grad_hand_over(struct el_pass *pass, const struct el_node *no
 /* Where the gradient of parameter i goes. Of a frozen one, of a node that has others or whose kernel gives all
  * gradients together: scratch, and *acc_p stays as it is. */
 struct el_view el_pass_param_grad(struct el_pass *pass, const struct el_node *node, int i, double *acc_p);
-/* The group of devices that differ from this one along an axis alone; NULL: nobody does. */
-struct el_comm *el_pass_group(const struct el_pass *pass, enum el_axis axis);
 /* Issues a collective among them, which the node's next op waits for: dtype, label and phase are filled in. Nothing
  * where nobody is there. */
 void el_pass_communicate(struct el_pass *pass, const struct el_node *node, enum el_axis axis, struct el_comm_op *op);
@@ -157,8 +154,6 @@ struct el_stretch {
     bool is_part;              /* not the whole sample */
 };
 bool el_pass_next_stretch(const struct el_pass *pass, int tensor, struct el_stretch *stretch);
-/* The type of its output. */
-enum el_dtype el_pass_dtype(const struct el_pass *pass, const struct el_node *node);
 /* to (+)= from, both of the batch and the tensors' types, which have the same shape. */
 void el_pass_move(struct el_pass *pass, const struct el_node *node, struct el_view from, int from_tensor,
                   struct el_view to, int to_tensor, double acc);

@@ -1,7 +1,5 @@
 /* Starts a job and sees it to its end: time-out, cancellation, clearing up, the verdict. What mpirun wants and says is
  * in mpirun.c, where our own ranks meet in own.c, environments in environment.c, processes in children.c. */
-#include "runtime/launch/launch.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -20,9 +18,66 @@
 #include "runtime/base/files.h"
 #include "runtime/base/scratch.h"
 #include "runtime/launch/children.h"
+#include "runtime/launch/launch.h"
 #include "runtime/launch/mpirun.h"
-#include "runtime/launch/oom.h"
 #include "runtime/launch/own.h"
+
+/* The last lines of a log, for the message of a failure. Reads the end of the file only: logs may be large. */
+
+/* Where the last `lines` lines of text[0..length) begin. */
+static size_t find_lines(const char *text, size_t length, int lines)
+{
+    size_t end = length;
+    while (end > 0 && text[end - 1] == '\n') end--;
+    size_t at = end;
+    for (int n = 0; at > 0; at--)
+        if (text[at - 1] == '\n' && ++n == lines) break;
+    return at;
+}
+
+void el_launch_log_tail(const char *log_dir, int rank, int lines, char *text, size_t bytes)
+{
+    char path[4096];
+    if (bytes == 0) return;
+    text[0] = 0;
+    if (lines < 1) return;
+    if (rank < 0)
+        snprintf(path, sizeof path, "%s/launcher.log", log_dir);
+    else
+        snprintf(path, sizeof path, "%s/rank-%d.log", log_dir, rank);
+    FILE *file = fopen(path, "r");
+    if (!file) return;
+    if (fseek(file, -(long)(bytes - 1), SEEK_END) != 0) rewind(file);
+    size_t length = fread(text, 1, bytes - 1, file);
+    fclose(file);
+    text[length] = 0;
+    for (size_t i = 0; i < length; i++)
+        if (!text[i]) text[i] = '?';
+    size_t begin = find_lines(text, length, lines);
+    memmove(text, text + begin, length - begin + 1);
+}
+
+/* The kernel's count of processes that it ended because memory ran out. It names none of them. */
+
+int64_t el_oom_kills(const char *root)
+{
+    char path[EL_PATH_BYTES], number[32];
+    snprintf(path, sizeof path, "%s/proc/vmstat", root);
+    return el_file_line(path, "oom_kill ", number, sizeof number) ? strtoll(number, NULL, 10) : -1;
+}
+
+bool el_oom_explain(int64_t before, int64_t after, char *text, size_t bytes)
+{
+    text[0] = '\0';
+    if (before < 0 || after < 0)
+        snprintf(text, bytes, ", by another process, or by the kernel because memory ran out (see dmesg)");
+    else if (after > before)
+        snprintf(text, bytes,
+                 ", because memory ran out: the kernel's out-of-memory killer ended %" PRId64 " process%s of this host "
+                 "meanwhile; take a smaller batch or fewer devices, or allow more memory",
+                 after - before, after - before == 1 ? "" : "es");
+    return before >= 0 && after > before;
+}
 
 extern char **environ;
 

@@ -9,7 +9,7 @@
 #include "runtime/comm/comm.h"
 #include "runtime/data/data.h"
 #include "runtime/data/safetensors.h"
-#include "runtime/graph/axis.h"
+#include "runtime/graph/graph.h"
 #include "runtime/models/models.h"
 
 /* PyTorch's, where nothing is given. */
@@ -71,7 +71,7 @@ struct el_train_config {
     int control_pairs; /* blocks on and blocks off; together they take about min_time_s */
     int64_t epochs;    /* 0: `steps` steps; else whole epochs, measured all, evaluated after each */
     enum el_eval eval;
-    char uneven[48]; /* ddp, with epochs: which rank has fewer batches, and what then (uneven.h); empty: "off" */
+    char uneven[48]; /* ddp, with epochs: which rank has fewer batches, and what then (layout.h); empty: "off" */
     /* ddp. 0: not given. PyTorch's rule: a given cap is the first bucket's limit too. */
     size_t bucket_first_bytes, bucket_cap_bytes;
     enum el_comm_algorithm comm_algorithm; /* EL_COMM_AUTO: each communicator's choice */

@@ -1,11 +1,371 @@
 /* Schedules that are known by name; see schedule.h. */
-#include "runtime/layout/schedule.h"
-
+#include <ctype.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/files.h"
 #include "runtime/layout/config.h"
+#include "runtime/layout/schedule.h"
+
+/* Whether a schedule can be run: every part goes forward and back with every micro-batch once, and no device waits for
+ * ever, neither for what it needs nor for room in a mailbox.
+ *
+ * The rows are gone through as the devices will: each does its actions in turn, waits for what an action needs, and
+ * then, where a message goes to another device, for room in that one's mailbox. Messages of a device are taken in the
+ * order in which it sends them: what was sent before the one that is needed is taken with it. Devices that wait for one
+ * another only so come to the same end however long their actions take, so that going through them once says what every
+ * run will do. */
+
+char el_action_letter(enum el_action_kind kind)
+{
+    return "FBIW"[kind];
+}
+
+const char *el_action_text(struct el_action action, char text[16])
+{
+    snprintf(text, 16, "%d%c%d", action.part, el_action_letter(action.kind), action.micro);
+    return text;
+}
+
+/* ---- each once ---- */
+
+struct counts {
+    unsigned char of[EL_PARTS_MAX][EL_MICRO_MAX][EL_ACTION_KINDS];
+};
+
+static enum el_status check_cell(const struct el_schedule *schedule, const char *name, const struct counts *counts,
+                                 int part, int micro)
+{
+    static const char *const what[] = {"forward", "backward", "backward for inputs", "backward for weights"};
+    const unsigned char *n = counts->of[part][micro];
+    for (int kind = 0; kind < EL_ACTION_KINDS; kind++)
+        if (n[kind] > 1)
+            return el_fail(EL_ERR_INVALID, "--schedule %s: stage %d has more than one %s of micro-batch %d", name, part,
+                           what[kind], micro);
+    const char *missing = !n[EL_ACTION_FORWARD]                                             ? what[0]
+                          : n[EL_ACTION_BACKWARD]                                           ? NULL
+                          : !n[EL_ACTION_BACKWARD_INPUTS] && !n[EL_ACTION_BACKWARD_WEIGHTS] ? what[1]
+                          : !n[EL_ACTION_BACKWARD_INPUTS]                                   ? what[2]
+                          : !n[EL_ACTION_BACKWARD_WEIGHTS]                                  ? what[3]
+                                                                                            : NULL;
+    if (missing)
+        return el_fail(EL_ERR_INVALID, "--schedule %s: stage %d has no %s of micro-batch %d (of %d)", name, part,
+                       missing, micro, schedule->n_micro);
+    if (n[EL_ACTION_BACKWARD] && (n[EL_ACTION_BACKWARD_INPUTS] || n[EL_ACTION_BACKWARD_WEIGHTS]))
+        return el_fail(EL_ERR_INVALID, "--schedule %s: stage %d has a whole backward of micro-batch %d, and a half",
+                       name, part, micro);
+    return EL_OK;
+}
+
+static enum el_status check_counts(const struct el_schedule *schedule, const char *name)
+{
+    struct counts *counts = calloc(1, sizeof *counts);
+    if (!counts) return el_fail_errno("checking a schedule");
+    for (int d = 0; d < schedule->n_devices; d++)
+        for (int i = 0; i < schedule->n_actions[d]; i++) {
+            const struct el_action *action = &schedule->actions[d][i];
+            unsigned char *n = &counts->of[action->part][action->micro][action->kind];
+            *n = *n < 2 ? *n + 1 : 2;
+        }
+    enum el_status status = EL_OK;
+    for (int k = 0; k < schedule->n_parts && status == EL_OK; k++)
+        for (int m = 0; m < schedule->n_micro && status == EL_OK; m++)
+            status = check_cell(schedule, name, counts, k, m);
+    free(counts);
+    return status;
+}
+
+/* ---- nobody waits for ever ---- */
+
+enum { ROOM_MAX = 63, FORWARD = 0, INPUTS = 1, WAYS = 2 };
+
+/* Messages from one device to another. */
+struct link {
+    int n_put, n_taken;
+};
+
+struct run {
+    const struct el_schedule *schedule;
+    int room; /* 0: without limit */
+    int next[EL_PARTS_MAX];
+    bool computed[EL_PARTS_MAX]; /* of the next action only its message is still to be sent */
+    bool done[EL_PARTS_MAX][EL_MICRO_MAX][WAYS], sent[EL_PARTS_MAX][EL_MICRO_MAX][WAYS];
+    int number[EL_PARTS_MAX][EL_MICRO_MAX][WAYS]; /* of the message among those of its link */
+    struct link links[EL_PARTS_MAX][EL_PARTS_MAX];
+};
+
+static bool action_goes_back(enum el_action_kind kind);
+
+/* The part that an action waits for; -1: none. */
+static int part_before(const struct run *run, struct el_action action)
+{
+    if (action.kind == EL_ACTION_FORWARD) return action.part - 1;
+    return action_goes_back(action.kind) && action.part + 1 < run->schedule->n_parts ? action.part + 1 : -1;
+}
+
+/* A part's way back with a micro-batch, whole or for inputs: one of the two is there. */
+static struct el_action way_back(const struct el_schedule *schedule, int part, int micro)
+{
+    const struct el_action *action = schedule->actions[schedule->device[part]];
+    while (!action_goes_back(action->kind) || action->part != part || action->micro != micro) action++;
+    return *action;
+}
+
+/* What is missing before it can begin. */
+static bool lacks(const struct run *run, struct el_action action, struct el_action *missing_p)
+{
+    int way = action_goes_back(action.kind) ? INPUTS : FORWARD, before = part_before(run, action);
+    if (action.kind != EL_ACTION_FORWARD && !run->done[action.part][action.micro][FORWARD]) {
+        *missing_p = (struct el_action){EL_ACTION_FORWARD, action.part, action.micro};
+        return true;
+    }
+    if (action.kind == EL_ACTION_BACKWARD_WEIGHTS && !run->done[action.part][action.micro][INPUTS]) {
+        *missing_p = way_back(run->schedule, action.part, action.micro);
+        return true;
+    }
+    if (before < 0) return false;
+    bool here = run->schedule->device[before] == run->schedule->device[action.part];
+    if ((here ? run->done : run->sent)[before][action.micro][way]) return false;
+    *missing_p = (struct el_action){EL_ACTION_FORWARD, before, action.micro};
+    if (way == INPUTS) *missing_p = way_back(run->schedule, before, action.micro);
+    return true;
+}
+
+static struct link *link_of(struct run *run, int from_part, int to_part)
+{
+    int from = run->schedule->device[from_part], to = run->schedule->device[to_part];
+    return from == to ? NULL : &run->links[from][to];
+}
+
+static void take_message(struct run *run, struct el_action action)
+{
+    int before = part_before(run, action), way = action_goes_back(action.kind);
+    struct link *link = before < 0 ? NULL : link_of(run, before, action.part);
+    int number = link ? run->number[before][action.micro][way] : 0;
+    if (link && link->n_taken <= number) link->n_taken = number + 1;
+}
+
+static bool put_message(struct run *run, struct el_action action)
+{
+    int behind = el_schedule_receiver(run->schedule, action), way = action_goes_back(action.kind);
+    struct link *link = behind < 0 ? NULL : link_of(run, action.part, behind);
+    if (!link) return true;
+    if (run->room > 0 && link->n_put - link->n_taken == run->room) return false;
+    run->number[action.part][action.micro][way] = link->n_put++;
+    run->sent[action.part][action.micro][way] = true;
+    return true;
+}
+
+/* As far as the device comes; whether it did anything. */
+static bool advance(struct run *run, int device)
+{
+    const struct el_schedule *schedule = run->schedule;
+    struct el_action missing;
+    bool moved = false;
+    for (; run->next[device] < schedule->n_actions[device]; run->next[device]++, moved = true) {
+        struct el_action action = schedule->actions[device][run->next[device]];
+        if (!run->computed[device]) {
+            if (lacks(run, action, &missing)) return moved;
+            take_message(run, action);
+            if (action.kind != EL_ACTION_BACKWARD_WEIGHTS)
+                run->done[action.part][action.micro][action_goes_back(action.kind)] = true;
+            run->computed[device] = moved = true;
+        }
+        if (!put_message(run, action)) return moved;
+        run->computed[device] = false;
+    }
+    return moved;
+}
+
+/* The first device that never comes to its end; -1: all do. */
+static int find_stuck(struct run *run, int room)
+{
+    const struct el_schedule *schedule = run->schedule;
+    memset(run, 0, sizeof *run); /* too large for the stack */
+    run->schedule = schedule;
+    run->room = room;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int d = 0; d < run->schedule->n_devices; d++) moved = advance(run, d) || moved;
+    }
+    for (int d = 0; d < run->schedule->n_devices; d++)
+        if (run->next[d] < run->schedule->n_actions[d]) return d;
+    return -1;
+}
+
+static enum el_status find_room(struct el_schedule *schedule, struct run *run, const char *name)
+{
+    char texts[2][16];
+    int device = find_stuck(run, 0);
+    if (device >= 0) {
+        struct el_action action = schedule->actions[device][run->next[device]], missing;
+        lacks(run, action, &missing);
+        return el_fail(EL_ERR_INVALID,
+                       "--schedule %s: deadlock: device %d would wait for ever before %s for %s, which cannot come "
+                       "before it",
+                       name, device, el_action_text(action, texts[0]), el_action_text(missing, texts[1]));
+    }
+    for (schedule->room = 2; schedule->room <= ROOM_MAX; schedule->room++)
+        if (find_stuck(run, schedule->room) < 0) return EL_OK;
+    return el_fail(EL_ERR_INVALID, "--schedule %s: more than %d messages would have to lie in one mailbox", name,
+                   ROOM_MAX);
+}
+
+/* Whether the table is whole and nobody waits for ever; fills in `room`. `name`: for messages, in
+ * which an action is told as PyTorch does ("3B0": part 3, backward, micro-batch 0). */
+static enum el_status el_schedule_check(struct el_schedule *schedule, const char *name)
+{
+    EL_TRY(check_counts(schedule, name));
+    struct run *run = calloc(1, sizeof *run);
+    if (!run) return el_fail_errno("checking a schedule");
+    run->schedule = schedule;
+    enum el_status status = find_room(schedule, run, name);
+    free(run);
+    return status;
+}
+
+/* Schedules from files: the compute table that torch.distributed.pipelining writes (_dump_csv, compute_only): a row a
+ * rank, a cell an action, as "2F0": stage (our part) 2, forward, micro-batch 0; B a backward, I and W its halves for
+ * inputs and for weights; an empty cell a time in which the rank waits; "(0F5;7B1)OVERLAP_F_B" two actions that PyTorch
+ * lets overlap: here one after the other. Which rank has a stage is said by the row in which it stands. */
+
+enum { TABLE_BYTES_MAX = 16 << 20 }; /* the largest schedule has some thousand cells */
+
+bool el_schedule_is_file(const char *name)
+{
+    size_t length = strlen(name);
+    return length > 4 && strcmp(name + length - 4, ".csv") == 0;
+}
+
+/* Where the reader stands, both counted from 1. */
+struct reader {
+    struct el_schedule *schedule;
+    const char *path;
+    int row, cell;
+};
+
+static enum el_status fail_cell(const struct reader *reader, const char *text, const char *why)
+{
+    return el_fail(EL_ERR_INVALID, "--schedule %s: row %d, cell %d: '%.40s': %s", reader->path, reader->row,
+                   reader->cell, text, why);
+}
+
+/* A number below `end` at *text_p, which goes behind it; -1: there is none. */
+static int take_number(const char **text_p, int end)
+{
+    int number = -1;
+    for (; isdigit((unsigned char)**text_p); (*text_p)++) {
+        if (number >= end) continue; /* too large already */
+        number = (number < 0 ? 0 : number * 10) + (**text_p - '0');
+    }
+    return number;
+}
+
+static enum el_status place(const struct reader *reader, const char *text, int part, int device)
+{
+    struct el_schedule *schedule = reader->schedule;
+    for (; schedule->n_parts <= part; schedule->n_parts++) schedule->device[schedule->n_parts] = -1;
+    if (schedule->device[part] < 0) schedule->device[part] = device;
+    if (schedule->device[part] == device) return EL_OK;
+    return fail_cell(reader, text, "this stage is in an earlier row too; each has one device");
+}
+
+static enum el_status schedule_add(struct el_schedule *schedule, int device, struct el_action action);
+
+/* "2F0" */
+static enum el_status read_action(const struct reader *reader, const char *text)
+{
+    static const char letters[] = "FBIW";
+    const char *at = text;
+    struct el_action action = {.part = take_number(&at, EL_PARTS_MAX)};
+    const char *letter = *at ? strchr(letters, *at) : NULL;
+    if (action.part < 0 || !letter || !isdigit((unsigned char)at[1]))
+        return fail_cell(
+            reader, text,
+            "no action that computes (F, B, I, W, OVERLAP_F_B): write the file with format=\"compute_only\"");
+    action.kind = (enum el_action_kind)(letter - letters);
+    at++;
+    action.micro = take_number(&at, EL_MICRO_MAX);
+    if (*at) return fail_cell(reader, text, "more than an action");
+    if (action.part >= EL_PARTS_MAX) return fail_cell(reader, text, "stages go from 0 to 127");
+    if (action.micro >= EL_MICRO_MAX) return fail_cell(reader, text, "micro-batches go from 0 to 511");
+    if (action.micro >= reader->schedule->n_micro) reader->schedule->n_micro = action.micro + 1;
+    EL_TRY(place(reader, text, action.part, reader->row - 1));
+    return schedule_add(reader->schedule, reader->row - 1, action);
+}
+
+/* Without blanks around it, in place. */
+static char *trim(char *text)
+{
+    while (isspace((unsigned char)*text)) text++;
+    for (size_t n = strlen(text); n > 0 && isspace((unsigned char)text[n - 1]); n--) text[n - 1] = 0;
+    return text;
+}
+
+static enum el_status read_cell(const struct reader *reader, char *cell)
+{
+    static const char overlap[] = ")OVERLAP_F_B";
+    char *text = trim(cell), *end = text + strlen(text), *rest = NULL;
+    size_t tail = sizeof overlap - 1;
+    if (!*text) return EL_OK;
+    if (*text != '(') return read_action(reader, text);
+    if ((size_t)(end - text) < tail + 1 || strcmp(end - tail, overlap) != 0)
+        return fail_cell(reader, text, "no action that computes (F, B, I, W, OVERLAP_F_B)");
+    end[-(ptrdiff_t)tail] = 0;
+    for (char *one = strtok_r(text + 1, ";", &rest); one; one = strtok_r(NULL, ";", &rest))
+        EL_TRY(read_action(reader, trim(one)));
+    return EL_OK;
+}
+
+static enum el_status read_row(struct reader *reader, char *line)
+{
+    reader->cell = 0;
+    for (char *cell = line, *next; cell; cell = next) {
+        next = strchr(cell, ',');
+        if (next) *next++ = 0;
+        reader->cell++;
+        EL_TRY(read_cell(reader, cell));
+    }
+    return EL_OK;
+}
+
+static enum el_status read_rows(struct reader *reader, FILE *file)
+{
+    char *line = NULL;
+    size_t room = 0;
+    enum el_status status = EL_OK;
+    while (status == EL_OK && getline(&line, &room, file) > 0) {
+        if (reader->row++ < reader->schedule->n_devices) status = read_row(reader, line);
+    }
+    free(line);
+    EL_TRY(status);
+    if (ferror(file)) return el_fail(EL_ERR_IO, "--schedule %s: cannot be read", reader->path);
+    if (reader->row == reader->schedule->n_devices) return EL_OK;
+    return el_fail(EL_ERR_INVALID,
+                   "--schedule %s: has a row for each of %d devices, and there are %d: change --devices", reader->path,
+                   reader->row, reader->schedule->n_devices);
+}
+
+static enum el_status schedule_read(const char *path, int n_devices, struct el_schedule *schedule)
+{
+    struct reader reader = {.schedule = schedule, .path = path};
+    schedule->n_devices = n_devices;
+    FILE *file;
+    EL_TRY(el_file_stream("--schedule ", path, TABLE_BYTES_MAX, &file));
+    enum el_status status = read_rows(&reader, file);
+    fclose(file);
+    EL_TRY(status);
+    for (int k = 0; k < schedule->n_parts; k++)
+        if (schedule->device[k] < 0)
+            return el_fail(EL_ERR_INVALID, "--schedule %s: has stage %d, and no stage %d", path, schedule->n_parts - 1,
+                           k);
+    for (int d = 0; d < n_devices; d++)
+        if (schedule->n_actions[d] == 0)
+            return el_fail(EL_ERR_INVALID, "--schedule %s: row %d: no action in it", path, d + 1);
+    return EL_OK;
+}
 
 static const struct el_schedule_kind kinds[] = {
     {"1f1b", "one forward and one backward alternately: fewer activations at a time", .parts = 1, .one = true,
@@ -22,7 +382,8 @@ const struct el_schedule_kind *el_schedule_list(void)
     return kinds;
 }
 
-enum el_status el_schedule_add(struct el_schedule *schedule, int device, struct el_action action)
+/* Adds an action to a device's row. Errors: EL_ERR_HOST_MEMORY. */
+static enum el_status schedule_add(struct el_schedule *schedule, int device, struct el_action action)
 {
     int n = schedule->n_actions[device];
     if ((n & (n - 1)) == 0) { /* full: twice as many */
@@ -72,14 +433,14 @@ static enum el_status fill_row(struct el_schedule *schedule, const struct el_sch
     for (int step = 0; step < rounds->n_all + ahead; step++) {
         int back = step - ahead;
         if (step < rounds->n_all)
-            EL_TRY(el_schedule_add(schedule, rounds->device, nth(schedule, rounds, EL_ACTION_FORWARD, step)));
-        if (back >= 0) EL_TRY(el_schedule_add(schedule, rounds->device, nth(schedule, rounds, backward, back)));
+            EL_TRY(schedule_add(schedule, rounds->device, nth(schedule, rounds, EL_ACTION_FORWARD, step)));
+        if (back >= 0) EL_TRY(schedule_add(schedule, rounds->device, nth(schedule, rounds, backward, back)));
         if (kind->halves && back >= rounds->device)
-            EL_TRY(el_schedule_add(schedule, rounds->device,
-                                   nth(schedule, rounds, EL_ACTION_BACKWARD_WEIGHTS, weights++)));
+            EL_TRY(
+                schedule_add(schedule, rounds->device, nth(schedule, rounds, EL_ACTION_BACKWARD_WEIGHTS, weights++)));
     }
     while (kind->halves && weights < rounds->n_all)
-        EL_TRY(el_schedule_add(schedule, rounds->device, nth(schedule, rounds, EL_ACTION_BACKWARD_WEIGHTS, weights++)));
+        EL_TRY(schedule_add(schedule, rounds->device, nth(schedule, rounds, EL_ACTION_BACKWARD_WEIGHTS, weights++)));
     return EL_OK;
 }
 
@@ -128,7 +489,7 @@ static enum el_status open_file(const struct el_train_config *config, int n_devi
     if (config->parts)
         return el_fail(EL_ERR_INVALID, "--parts: --schedule %s says how many there are: leave it out",
                        config->schedule);
-    EL_TRY(el_schedule_read(config->schedule, n_devices, schedule));
+    EL_TRY(schedule_read(config->schedule, n_devices, schedule));
     if (config->n_micro && config->n_micro != schedule->n_micro)
         return el_fail(EL_ERR_INVALID, "--micro %lld: --schedule %s has %d micro-batches: leave --micro out",
                        (long long)config->n_micro, config->schedule, schedule->n_micro);
@@ -169,14 +530,15 @@ void el_schedule_close(struct el_schedule *schedule)
     *schedule = (struct el_schedule){0};
 }
 
-bool el_action_goes_back(enum el_action_kind kind)
+/* Whether it goes back: whole, or for inputs. */
+static bool action_goes_back(enum el_action_kind kind)
 {
     return kind == EL_ACTION_BACKWARD || kind == EL_ACTION_BACKWARD_INPUTS;
 }
 
 int el_schedule_receiver(const struct el_schedule *schedule, struct el_action action)
 {
-    if (el_action_goes_back(action.kind)) return action.part - 1;
+    if (action_goes_back(action.kind)) return action.part - 1;
     return action.kind == EL_ACTION_FORWARD && action.part + 1 < schedule->n_parts ? action.part + 1 : -1;
 }
 

@@ -14,7 +14,7 @@
  * Megatron-LM, 2021; ScheduleInterleaved1F1B). zero-bubble: 1f1b whose backward is parted, so that gradients of weights
  * fill the time in which a device would wait (Qi et al., Zero Bubble, 2024: ZB-H1; ScheduleInterleavedZeroBubble, which
  * it equals with several parts a device too). It is that one, not ZB-V, as it asks for one part a device only and holds
- * no more activations than 1f1b's first device. FILE.csv: PyTorch's compute table of any other (schedule_csv.c).
+ * no more activations than 1f1b's first device. FILE.csv: PyTorch's compute table of any other.
  *
  * gpipe and 1f1b are idle for (p - 1) / (m + p - 1) of the time between the first forward and the last backward, for p
  * devices of equal time and m micro-batches.
@@ -68,25 +68,16 @@ enum el_status el_schedule_open(const struct el_train_config *config, int n_devi
 /* A schedule of zeros is legal. */
 void el_schedule_close(struct el_schedule *schedule);
 
-/* Adds an action to a device's row. Errors: EL_ERR_HOST_MEMORY. */
-enum el_status el_schedule_add(struct el_schedule *schedule, int device, struct el_action action);
-
 /* The most sets of activations that a device holds: a part with a micro-batch has one from its forward until the end of
  * its backward. */
 int el_schedule_in_flight(const struct el_schedule *schedule, int device);
 
 /* The part that waits for what an action gives; -1: none does. */
 int el_schedule_receiver(const struct el_schedule *schedule, struct el_action action);
-/* Whether it goes back: whole, or for inputs. */
-bool el_action_goes_back(enum el_action_kind kind);
 
-/* schedule_check.c: whether the table is whole and nobody waits for ever; fills in `room`. `name`: for messages, in
- * which an action is told as PyTorch does ("3B0": part 3, backward, micro-batch 0). */
-enum el_status el_schedule_check(struct el_schedule *schedule, const char *name);
 /* "3B0" */
 const char *el_action_text(struct el_action action, char text[16]);
 char el_action_letter(enum el_action_kind kind);
 
-/* schedule_csv.c: fills in devices, parts, micro-batches and rows. */
-enum el_status el_schedule_read(const char *path, int n_devices, struct el_schedule *schedule);
+/* Fills in devices, parts, micro-batches and rows. */
 bool el_schedule_is_file(const char *name);

@@ -12,7 +12,7 @@
  * step, in however many micro-steps, and at its begin a broadcast of rank 0's buffers (batch norm's running
  * statistics). */
 #include "runtime/gradients/reducer.h"
-#include "runtime/layout/uneven.h"
+#include "runtime/layout/layout.h"
 #include "runtime/modes/mode.h"
 #include "runtime/state/buffers.h"
 #include "runtime/worker/share.h"

@@ -5,6 +5,7 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,6 +13,138 @@
 
 #include "runtime/base/hash.h"
 #include "runtime/state/checkpoint.h"
+
+/* The form of a checkpoint's index: every field that is read has its type and its range. A hash only says that a file
+ * is as it was written, not who wrote it. */
+
+enum { FILES_MAX = 1 << 16, NAME_BYTES = 64 };
+
+enum kind { WHOLE, REAL, REAL_OR_NULL, BOOLEAN, NAME, LIST, OBJECT, SCORE };
+
+struct field {
+    const char *key;
+    enum kind kind;
+    int64_t least, most; /* of a whole number; else `most`: it may be missing */
+};
+enum { MAY_BE_MISSING = 1 };
+
+static const struct field of_index[] = {{"mode", NAME, 0, 0},
+                                        {"model", NAME, 0, 0},
+                                        {"optimizer", NAME, 0, 0},
+                                        {"global_batch", WHOLE, 1, INT32_MAX},
+                                        {"accumulate", WHOLE, 1, INT32_MAX},
+                                        {"seed", WHOLE, INT64_MIN, INT64_MAX},
+                                        {"job", NAME, 0, MAY_BE_MISSING},
+                                        {"step", WHOLE, 1, INT32_MAX},
+                                        {"workers", WHOLE, 1, FILES_MAX},
+                                        {"files", LIST, 0, 0},
+                                        {"epochs", LIST, 0, 0},
+                                        {"best_epoch", WHOLE, -1, INT32_MAX},
+                                        {"best_accuracy", REAL, 0, MAY_BE_MISSING},
+                                        {"epoch_loss", REAL_OR_NULL, 0, MAY_BE_MISSING},
+                                        {"data", OBJECT, 0, MAY_BE_MISSING}},
+                          of_file[] = {{"name", NAME, 0, 0}, {"hash", NAME, 0, 0}, {"bytes", WHOLE, 0, INT64_MAX}},
+                          of_data[] = {{"epoch", WHOLE, 0, INT32_MAX - 1},
+                                       {"samples", WHOLE, 0, INT64_MAX / 2},
+                                       {"hash", NAME, 0, MAY_BE_MISSING}},
+                          of_epoch[] = {{"seconds", REAL, 0, 0},
+                                        {"train_loss", REAL_OR_NULL, 0, 0},
+                                        {"samples", WHOLE, 0, INT64_MAX},
+                                        {"accuracy", REAL_OR_NULL, 0, 0},
+                                        {"own_buffers", BOOLEAN, 0, 0},
+                                        {"all", SCORE, 0, 0},
+                                        {"ranks", LIST, 0, 0}};
+
+/* [correct, counted, loss or null, bytes] */
+static bool is_score(const json_t *value)
+{
+    bool good = json_array_size(value) == 4;
+    for (size_t i = 0; i < 4 && good; i++)
+        good = json_is_number(json_array_get(value, i)) || (i == 2 && json_is_null(json_array_get(value, i)));
+    return good;
+}
+
+static bool fits(const struct field *field, const json_t *value)
+{
+    const size_t length = json_string_length(value);
+    const json_int_t whole = json_integer_value(value);
+    switch (field->kind) {
+    case WHOLE:
+        return json_is_integer(value) && whole >= field->least && whole <= field->most;
+    case REAL:
+        return json_is_number(value);
+    case REAL_OR_NULL:
+        return json_is_number(value) || json_is_null(value);
+    case BOOLEAN:
+        return json_is_boolean(value);
+    case NAME:
+        return json_is_string(value) && length > 0 && length < NAME_BYTES;
+    case LIST:
+        return json_is_array(value);
+    case OBJECT:
+        return json_is_object(value);
+    default:
+        return is_score(value);
+    }
+}
+
+#define CHECK(object, fields) check(object, fields, sizeof(fields) / sizeof *(fields))
+
+/* The field that is not as it should be; NULL: there is none. */
+static const char *check(const json_t *object, const struct field *fields, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const json_t *value = json_object_get(object, fields[i].key);
+        const bool missing = !value && fields[i].kind != WHOLE && fields[i].most == MAY_BE_MISSING;
+        if (!missing && !fits(&fields[i], value)) return fields[i].key;
+    }
+    return NULL;
+}
+
+/* One a worker, in order: so none is there twice, or elsewhere. */
+static const char *check_files(const json_t *files)
+{
+    size_t i;
+    json_t *file;
+    json_array_foreach(files, i, file)
+    {
+        char name[64];
+        const char *wrong = CHECK(file, of_file);
+        snprintf(name, sizeof name, "rank-%zu.safetensors", i);
+        if (wrong || strcmp(json_string_value(json_object_get(file, "name")), name) != 0) return "files";
+    }
+    return NULL;
+}
+
+static const char *check_epochs(const json_t *epochs)
+{
+    size_t e, r;
+    json_t *epoch, *rank;
+    json_array_foreach(epochs, e, epoch)
+    {
+        if (CHECK(epoch, of_epoch)) return "epochs";
+        json_array_foreach(json_object_get(epoch, "ranks"), r, rank) if (!is_score(rank)) return "epochs";
+    }
+    return NULL;
+}
+
+const char *el_checkpoint_index_fault(const json_t *index)
+{
+    const char *wrong = CHECK(index, of_index);
+    const json_t *data = json_object_get(index, "data"), *files = json_object_get(index, "files"),
+                 *epochs = json_object_get(index, "epochs");
+    const json_int_t workers = json_integer_value(json_object_get(index, "workers")),
+                     best = json_integer_value(json_object_get(index, "best_epoch")),
+                     epoch = json_integer_value(json_object_get(data, "epoch"));
+    if (!wrong && data && CHECK(data, of_data)) wrong = "data";
+    if (!wrong) wrong = check_files(files);
+    if (!wrong) wrong = check_epochs(epochs);
+    if (wrong) return wrong;
+    const json_int_t n = (json_int_t)json_array_size(epochs);
+    if ((json_int_t)json_array_size(files) != workers) return "files";
+    if (n > epoch) return "epochs";
+    return best >= n || (best >= 0 && !json_object_get(index, "best_accuracy")) ? "best_epoch" : NULL;
+}
 
 enum { HASHED_AT_ONCE = EL_HASH_BLOCK, TRIES = 64 };
 

@@ -65,7 +65,7 @@ enum el_status el_shard_open(struct el_shard *shard, const struct el_shard_spec 
 void el_shard_close(struct el_shard *shard);
 
 size_t el_shard_param_bytes(const struct el_shard *shard, int param);
-/* What passes take: [n_params], of el_config_computed; or, where it is stored in parts, what is gathered (gathered.h).
+/* What passes take: [n_params], of el_config_computed; or, where it is stored in parts, what is gathered (copies.h).
  */
 const struct el_view *el_shard_computed(const struct el_shard *shard);
 /* The walk over what it stores, row by row:

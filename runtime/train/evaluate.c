@@ -9,7 +9,6 @@
 #include "runtime/state/buffers.h"
 #include "runtime/train/session.h"
 #include "runtime/worker/copies.h"
-#include "runtime/worker/gathered.h"
 
 /* A batch's way through one member: through all of the model, or the parts that it holds. */
 struct way {

@@ -1,15 +1,113 @@
 /* The training loop of one host thread: steps, warm-up, epochs. Every step is timed from before it is issued or run
  * until all its streams are through; inside it the host does nothing. */
 #include <math.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/state/checkpoint.h"
+#include "runtime/train/meeting.h"
 #include "runtime/train/save.h"
 #include "runtime/train/session.h"
 #include "runtime/worker/share.h"
+
+/* When warm-up ends: at the number of steps asked for, and not before the steps have settled. Settled: the median of
+ * the last three steps is within 5 % of the median of the three before, all of them with the program that is measured
+ * later (ddp's first step has other buckets). Noise does not keep it going for ever: 30 steps more, or the time that is
+ * to be measured, is the limit. Rank 0's clock decides for all. */
+
+enum { WINDOW = 3, EXTRA_STEPS_MAX = 30 };
+static const double SETTLED = 0.05;
+
+static double median_of_three(const int64_t *x)
+{
+    int64_t low = x[0] < x[1] ? x[0] : x[1], high = x[0] < x[1] ? x[1] : x[0];
+    return (double)(x[2] < low ? low : x[2] > high ? high : x[2]);
+}
+
+static bool has_settled(const struct el_run *run)
+{
+    if (run->n_done - run->start < run->session->mode->rounds - 1 + 2 * WINDOW) return false;
+    const int64_t *last = run->step_ns + run->n_done - WINDOW;
+    double now = median_of_three(last), before = median_of_three(last - WINDOW);
+    return fabs(now - before) <= SETTLED * before;
+}
+
+static bool at_limit(const struct el_run *run)
+{
+    int64_t asked = run->start + run->session->config->warmup, spent_ns = 0;
+    for (int64_t i = asked; i < run->n_done; i++) spent_ns += run->step_ns[i];
+    return run->n_done >= asked + EXTRA_STEPS_MAX || (double)spent_ns >= run->session->config->min_time_s * 1e9;
+}
+
+static enum el_status run_reserve(struct el_run *run, int64_t n);
+
+enum el_status el_run_settle(struct el_run *run)
+{
+    const struct el_train_config *config = run->session->config;
+    if (config->epochs || config->min_time_s <= 0 || run->n_done == run->start) return EL_OK;
+    double more = 0;
+    run->result.settled = has_settled(run);
+    if (!run->result.settled && !at_limit(run)) more = run->n_done == run->start + config->warmup ? 2 : 1;
+    EL_TRY(el_worker_take_first(&run->worker, &more, 1));
+    run->n_warmup += (int64_t)more;
+    return run_reserve(run, run->n_warmup + run->n_steps);
+}
+
+struct el_meeting {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int n, n_here;
+    unsigned number; /* of times that all had come */
+    bool aborted;
+};
+
+enum el_status el_meeting_create(int n, struct el_meeting **meeting_p)
+{
+    struct el_meeting *meeting = calloc(1, sizeof *meeting);
+    if (!meeting) return el_fail(EL_ERR_HOST_MEMORY, "no memory for %d threads to meet", n);
+    pthread_mutex_init(&meeting->lock, NULL);
+    pthread_cond_init(&meeting->changed, NULL);
+    meeting->n = n;
+    *meeting_p = meeting;
+    return EL_OK;
+}
+
+void el_meeting_destroy(struct el_meeting *meeting)
+{
+    if (!meeting) return;
+    pthread_cond_destroy(&meeting->changed);
+    pthread_mutex_destroy(&meeting->lock);
+    free(meeting);
+}
+
+enum el_status el_meeting_wait(struct el_meeting *meeting)
+{
+    if (!meeting) return EL_OK;
+    pthread_mutex_lock(&meeting->lock);
+    unsigned number = meeting->number;
+    if (++meeting->n_here == meeting->n) {
+        meeting->n_here = 0;
+        meeting->number++;
+        pthread_cond_broadcast(&meeting->changed);
+    }
+    while (meeting->number == number && !meeting->aborted) pthread_cond_wait(&meeting->changed, &meeting->lock);
+    bool met = meeting->number != number;
+    pthread_mutex_unlock(&meeting->lock);
+    return met ? EL_OK : el_fail(EL_ERR_PEER, "another thread has failed before the step");
+}
+
+void el_meeting_abort(struct el_meeting *meeting)
+{
+    if (!meeting) return;
+    pthread_mutex_lock(&meeting->lock);
+    meeting->aborted = true;
+    pthread_cond_broadcast(&meeting->changed);
+    pthread_mutex_unlock(&meeting->lock);
+}
 
 /* With fewer steps to measure each of them is recorded, and is the figure too; but a recorded step is no graph. */
 enum { STEPS_MAX = 1000000, ALTERNATE_STEPS_MIN = 4, ALTERNATE_GRAPHS_MIN = 2 };
@@ -81,7 +179,8 @@ static enum el_status step(struct el_run *run, uint64_t number, uint64_t skipped
     return EL_OK;
 }
 
-enum el_status el_run_reserve(struct el_run *run, int64_t n)
+/* Room for `n` steps' times and losses. */
+static enum el_status run_reserve(struct el_run *run, int64_t n)
 {
     int64_t *step_ns = realloc(run->step_ns, (size_t)n * sizeof *step_ns);
     if (step_ns) run->step_ns = step_ns;
@@ -116,7 +215,7 @@ static enum el_status plan_steps(struct el_run *run)
         EL_TRY(el_worker_take_first(&run->worker, &wanted, 1));
     }
     run->n_steps = (int64_t)wanted;
-    return el_run_reserve(run, run->n_warmup + run->n_steps);
+    return run_reserve(run, run->n_warmup + run->n_steps);
 }
 
 static void reset_loaders(const struct el_member *member, const struct el_train_config *config)
@@ -303,7 +402,7 @@ enum el_status el_run_loop(struct el_run *run)
     EL_TRY(plan_run(run));
     result->epochs = calloc((size_t)config->epochs + 1, sizeof *result->epochs);
     if (!result->epochs) return el_fail_errno("%lld epochs", (long long)config->epochs);
-    EL_TRY(el_run_reserve(run, run->n_warmup + run->n_steps));
+    EL_TRY(run_reserve(run, run->n_warmup + run->n_steps));
     EL_TRY(el_run_resume(run));
     if (run->session->mode->setup) EL_TRY(run->session->mode->setup(&run->worker));
     EL_TRY(el_run_open_checkpoints(run));

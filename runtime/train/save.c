@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "runtime/state/weights.h"
-#include "runtime/worker/gather.h"
+#include "runtime/worker/copies.h"
 
 /* Those that it was loaded with, and those of the steps. */
 static enum el_status count_batches(const struct el_worker *worker, const char *name, int64_t steps, double *count_p)

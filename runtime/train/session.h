@@ -5,7 +5,7 @@
 
 #include "runtime/data/safetensors.h"
 #include "runtime/device/joint.h"
-#include "runtime/layout/uneven.h"
+#include "runtime/layout/layout.h"
 #include "runtime/modes/mode.h"
 #include "runtime/train/meeting.h"
 #include "runtime/train/train.h"
@@ -74,14 +74,11 @@ enum el_status el_run_choose(struct el_run *run, uint64_t number);
 enum el_status el_run_issue(struct el_run *run, bool first);
 void el_run_drop_programs(struct el_run *run);
 
-/* warmup.c: adds steps to the warm-up until steps have settled; call when all steps asked for so far are done. Whether
+/* Adds steps to the warm-up until steps have settled; call when all steps asked for so far are done. Whether
  * there is more to do is seen by n_warmup > n_done. */
 enum el_status el_run_settle(struct el_run *run);
 /* control.c: the blocks after the measured steps, where they are asked for. */
 enum el_status el_run_control(struct el_run *run);
-
-/* Room for `n` steps' times and losses. */
-enum el_status el_run_reserve(struct el_run *run, int64_t n);
 
 /* uneven.c: before the step at this place of its epoch. Stop, join: all ranks say whether they have a batch. Hang:
  * a rank that has none comes back when the others have given up. */
@@ -109,9 +106,6 @@ enum { EL_KEPT_ROWS = (1U << EL_STATE_COUNT) - 1 - (1U << EL_STATE_GRAD) };
 enum el_status el_run_open_checkpoints(struct el_run *run);
 enum el_status el_run_checkpoint(struct el_run *run);
 enum el_status el_run_close_checkpoints(struct el_run *run, enum el_status status);
-/* checkpoint_file.c: what the worker of these copies gives; `best`: of the best epoch's weights, NULL: none. */
-enum el_status el_checkpoint_file_write(const char *path, const struct el_snapshot *state,
-                                        const struct el_snapshot *best, struct el_safetensors_sum *sum_p);
 /* Which arrays that worker's file has: of what several devices have equally, one gives. */
 bool el_checkpoint_file_has(const struct el_worker *worker, int member, const struct el_state_item *item);
 /* resume.c: the members' state, and what the run knows of its epochs, become those of the checkpoint; without one

@@ -8,7 +8,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/train/session.h"
 #include "runtime/worker/copies.h"
-#include "runtime/worker/gather.h"
 
 /* The last step's, of all parameters. */
 static enum el_status read_grads(struct el_run *run)

@@ -158,7 +158,8 @@ void el_share_sum_pieces(struct el_worker *worker, struct el_program *program, c
     el_program_free(program, sums);
 }
 
-double el_share_weight(const struct el_worker *worker, int k)
+/* What micro-step k's mean counts in the mean over workers: 1 / n_accumulate, or as its samples do. */
+static double share_weight(const struct el_worker *worker, int k)
 {
     const struct el_train_config *config = worker->config;
     if (!config->by_samples) return 1.0 / (double)config->n_accumulate;
@@ -169,7 +170,7 @@ double el_share_weight_of_worker(const struct el_worker *worker)
 {
     double weight = 0;
     if (!worker->config->by_samples || worker->layout->n_workers == 1) return 1;
-    for (int k = 0; k < worker->config->n_accumulate; k++) weight += el_share_weight(worker, k);
+    for (int k = 0; k < worker->config->n_accumulate; k++) weight += share_weight(worker, k);
     return weight;
 }
 
@@ -220,7 +221,7 @@ static struct el_share_pass micro_step(struct el_worker *worker, const struct el
                                           .before_node = hooks->before_node,
                                           .after_node = hooks->after_node,
                                           .context = hooks->context},
-                                  .scale = el_share_weight(worker, k),
+                                  .scale = share_weight(worker, k),
                                   .loss = el_view_of(member->shard.loss, (size_t)k * el_dtype_bytes(config->dtype)),
                                   .grad_ready = hooks->each || k == config->n_accumulate - 1 ? hooks->grad_ready : NULL,
                                   .context = hooks->context};

@@ -59,8 +59,6 @@ enum el_status el_share_step(struct el_worker *worker, struct el_program *progra
 enum el_status el_share_issue(struct el_program *program, struct el_share_pass *pass);
 void el_share_end(struct el_program *program, struct el_share_pass *pass);
 
-/* What micro-step k's mean counts in the mean over workers: 1 / n_accumulate, or as its samples do. */
-double el_share_weight(const struct el_worker *worker, int k);
 /* What the worker's mean loss counts there: 1, or as its samples do. */
 double el_share_weight_of_worker(const struct el_worker *worker);
 /* Gradients that are of each piece's own tokens (el_param.is_partial) become their sums over the pieces, in one

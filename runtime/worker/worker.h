@@ -26,7 +26,7 @@ struct el_worker {
     struct el_comm *world;         /* all workers of the job, on the first member's device; never NULL */
     struct el_comm *const *worlds; /* [n_members]: the same on each member's device; worlds[0] is `world` */
     /* Along each axis the workers that differ from this one along it alone: `world` where all do; NULL: this one alone,
-     * or an axis without groups (axis.h). */
+     * or an axis without groups (graph.h). */
     struct el_comm *group[EL_AXIS_COUNT];
     struct el_member *members;
     int n_members;

@@ -1,7 +1,7 @@
 /* The two groupings against published and hand-worked answers. */
 #include "tests/test.h"
 
-#include "runtime/gradients/buckets.h"
+#include "runtime/gradients/reducer.h"
 
 enum { MIB = 1 << 20, RESNET18_TENSORS = 62 };
 

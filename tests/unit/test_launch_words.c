@@ -7,7 +7,6 @@
 
 #include "runtime/launch/launch.h"
 #include "runtime/launch/mpirun.h"
-#include "runtime/launch/oom.h"
 
 static const char *fake(void *context, const char *name)
 {

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/layout/uneven.h"
+#include "runtime/layout/layout.h"
 #include "runtime/state/state.h"
 #include "tests/equivalence/cases.h"
 #include "tests/own_place.h"

@@ -2,7 +2,6 @@
  * each. Nobody else includes it. */
 #pragma once
 
-#include "runtime/gradients/buckets.h"
 #include "runtime/gradients/reducer.h"
 #include "runtime/modes/dp/fix.h"
 #include "runtime/modes/mode.h"

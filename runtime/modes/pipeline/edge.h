@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "runtime/worker/held.h"
+#include "runtime/worker/copies.h"
 
 struct el_edge {
     int peer;      /* worker */

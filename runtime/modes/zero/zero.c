@@ -7,7 +7,7 @@
  *
  * A unit's gradients are born in one piece of memory. When the last one is complete they are reduced and scattered,
  * while backward goes on; at the end each rank updates its parts. zero1 and zero2 then gather the new parameters; zero3
- * gathers a unit before its forward and again before its backward, and frees it after each (gathered.h).
+ * gathers a unit before its forward and again before its backward, and frees it after each (copies.h).
  *
  * Memory on every rank of n, in copies of the parameters P, with S of optimizer state, each unit filled up to n equal
  * parts: zero1 (2 + S/n) P; zero2 (1 + (1 + S)/n) P and the gradients of the two units in work; zero3 (2 + S)/n P,

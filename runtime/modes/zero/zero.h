@@ -3,7 +3,7 @@
 
 #include "runtime/modes/mode.h"
 #include "runtime/modes/pipeline/flight.h"
-#include "runtime/worker/gathered.h"
+#include "runtime/worker/copies.h"
 
 enum { EL_ZERO_NONE = -1 };
 

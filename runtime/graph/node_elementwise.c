@@ -1,0 +1,157 @@
+/* cast: x[b, ...] -> y[b, ...] of another floating type; its gradient is cast back. The graph puts it before a node
+ * that computes in another type than its input has, as autocast puts aten::to. */
+#include "runtime/graph/pass.h"
+
+/* cast: x[b, ...] -> y[b, ...] of another floating type; its gradient is cast back. The graph puts it before a node
+ * that computes in another type than its input has, as autocast puts aten::to. */
+
+static enum el_status shape(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
+{
+    *shape_p = graph->tensors[node->inputs[0]].shape;
+    return EL_OK;
+}
+
+static void forward(struct el_pass *pass, const struct el_node *node)
+{
+    el_pass_move(pass, node, el_pass_input(pass, node, 0), node->inputs[0], el_pass_output(pass, node, 0),
+                 node->outputs[0], 0);
+}
+
+static void backward_inputs(struct el_pass *pass, const struct el_node *node)
+{
+    struct el_view dx;
+    double acc;
+    if (!el_pass_input_grad(pass, node, 0, &dx, &acc)) return;
+    el_pass_move(pass, node, el_pass_output_grad(pass, node, 0), node->outputs[0], dx, node->inputs[0], acc);
+}
+
+const struct el_node_type el_node_cast = {
+    .name = "cast", .shape = shape, .forward = forward, .backward_inputs = backward_inputs, .takes = EL_TAKES_ANY};
+
+/* gelu: y = x/2 (1 + tanh(u)), PyTorch's with approximate="tanh". */
+
+static enum el_status gelu_shape(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
+{
+    *shape_p = graph->tensors[node->inputs[0]].shape;
+    return EL_OK;
+}
+
+static int64_t count(const struct el_pass *pass, const struct el_node *node)
+{
+    return el_pass_get(pass)->batch * el_shape_count(&el_pass_get(pass)->graph->tensors[node->inputs[0]].shape);
+}
+
+static void gelu_forward(struct el_pass *pass, const struct el_node *node)
+{
+    el_pass_emit(pass, node,
+                 &(struct el_kernel_op){.op = EL_OP_GELU_FORWARD,
+                                        .views = {el_pass_input(pass, node, 0), el_pass_output(pass, node, 0)},
+                                        .args.d = {count(pass, node)}});
+}
+
+/* In place where nobody else gives its input a gradient. */
+static void gelu_backward_inputs(struct el_pass *pass, const struct el_node *node)
+{
+    struct el_kernel_op op = {.op = EL_OP_GELU_BACKWARD,
+                              .views = {el_pass_output_grad(pass, node, 0), el_pass_input(pass, node, 0)},
+                              .args.d = {count(pass, node)}};
+    op.views[2] = op.views[0];
+    if (el_pass_input_grad_hand_over(pass, node, 0)) {
+        el_pass_emit(pass, node, &op);
+        return;
+    }
+    if (!el_pass_input_grad_open(pass, node, 0, &op.views[2])) return;
+    el_pass_emit(pass, node, &op);
+    el_pass_input_grad_done(pass, node, 0, op.views[2]);
+}
+
+const struct el_node_type el_node_gelu = {.name = "gelu",
+                                          .shape = gelu_shape,
+                                          .forward = gelu_forward,
+                                          .backward_inputs = gelu_backward_inputs,
+                                          .keeps = EL_KEEPS_INPUT};
+
+/* residual: x[b, ...], f[b, ...] -> y = x + f. Backward f's gradient is y's own, handed over; x's is a copy of it,
+ * since what comes to x by other ways is added there. Where their types differ y has the wider one. */
+
+static const struct el_shape *shape_of(const struct el_graph *graph, const struct el_node *node, int i)
+{
+    return &graph->tensors[node->inputs[i]].shape;
+}
+
+static enum el_status residual_shape(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
+{
+    const struct el_shape *x = shape_of(graph, node, 0), *f = shape_of(graph, node, 1);
+    if (el_shape_count(x) != el_shape_count(f))
+        return el_fail(EL_ERR_INTERNAL, "%s: %lld elements and %lld", node->name, (long long)el_shape_count(x),
+                       (long long)el_shape_count(f));
+    *shape_p = *x;
+    return EL_OK;
+}
+
+static void residual_forward(struct el_pass *pass, const struct el_node *node)
+{
+    for (int i = 0; i < 2; i++)
+        el_pass_move(pass, node, el_pass_input(pass, node, i), node->inputs[i], el_pass_output(pass, node, 0),
+                     node->outputs[0], i);
+}
+
+static void residual_backward_inputs(struct el_pass *pass, const struct el_node *node)
+{
+    const struct el_view dy = el_pass_output_grad(pass, node, 0);
+    struct el_view to;
+    double acc;
+    for (int i = 0; i < 2; i++) {
+        if (i == 1 && el_pass_input_grad_hand_over(pass, node, 1)) return;
+        if (el_pass_input_grad(pass, node, i, &to, &acc))
+            el_pass_move(pass, node, dy, node->outputs[0], to, node->inputs[i], acc);
+    }
+}
+
+const struct el_node_type el_node_residual = {.name = "residual",
+                                              .shape = residual_shape,
+                                              .forward = residual_forward,
+                                              .backward_inputs = residual_backward_inputs,
+                                              .takes = EL_TAKES_ANY};
+
+/* dropout: y = x / (1 - rate) where kept, else 0. The mask is drawn again in backward, by meaning, so nothing is kept
+ * for it. */
+
+static enum el_status dropout_shape(const struct el_graph *graph, const struct el_node *node, struct el_shape *shape_p)
+{
+    *shape_p = graph->tensors[node->inputs[0]].shape;
+    return EL_OK;
+}
+
+static void emit(struct el_pass *pass, const struct el_node *node, struct el_view x, struct el_view y)
+{
+    const struct el_pass_spec *spec = el_pass_get(pass);
+    for (struct el_stretch s = {0}; el_pass_next_stretch(pass, node->outputs[0], &s);) {
+        struct el_kernel_op op = {
+            .op = EL_OP_DROPOUT,
+            .views = {x, y},
+            .args = {.d = {s.n_samples, s.count, spec->sample_first + s.sample * spec->sample_stride,
+                           spec->sample_stride, s.is_part ? s.count : 0, 0, s.first},
+                     .s = {spec->training ? node->attributes.rate : 0},
+                     .k = {spec->seed, (uint64_t)node->origin}}};
+        el_pass_shift(pass, node, &op, 0, s.at);
+        el_pass_shift(pass, node, &op, 1, s.at);
+        el_pass_emit(pass, node, &op);
+    }
+}
+
+static void dropout_forward(struct el_pass *pass, const struct el_node *node)
+{
+    emit(pass, node, el_pass_input(pass, node, 0), el_pass_output(pass, node, 0));
+}
+
+static void dropout_backward_inputs(struct el_pass *pass, const struct el_node *node)
+{
+    struct el_view dx;
+    if (!el_pass_input_grad_open(pass, node, 0, &dx)) return;
+    emit(pass, node, el_pass_output_grad(pass, node, 0), dx);
+    el_pass_input_grad_done(pass, node, 0, dx);
+}
+
+const struct el_node_type el_node_dropout = {
+    .name = "dropout", .shape = dropout_shape, .forward = dropout_forward, .backward_inputs = dropout_backward_inputs};
